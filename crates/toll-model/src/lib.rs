@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Regions, anchors, profiles, cost tables, plans and statistics.
+//!
+//! This crate makes no call to the operating system: everything here is a
+//! function of its arguments, which is what makes it testable by property.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`anchor`] | what names a piece of memory across runs and ASLR |
+//! | [`profile`] | what was observed: counts per byte interval of an anchor |
+//! | [`cost`] | the prices of one machine |
+//! | [`plan`] | priced regions with a verdict, and the speed-up they predict |
+//! | [`wire`] | the layouts that the preload library and the simulator share |
+
+#[cfg(feature = "formats")]
+pub mod anchor;
+#[cfg(feature = "formats")]
+pub mod cost;
+#[cfg(feature = "formats")]
+pub mod error;
+#[cfg(feature = "formats")]
+pub mod plan;
+#[cfg(feature = "formats")]
+pub mod profile;
+pub mod wire;
+
+/// Size of a base page in bytes (x86-64).
+pub const PAGE: u64 = 4096;
+/// Size of a region in bytes: what one PMD entry maps (x86-64).
+pub const REGION: u64 = 2 << 20;

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The binary layouts that `tollfree`, the preload library and the simulator
+//! plugin share. All little-endian, all fixed in size, no pointers.
+//! plugins/user/wire.h repeats the part that the plugin needs; a test compares.
+//!
+//! Two files exist:
+//! - the *action file* (`TOLLFREE_ACTIONS`): header, modules, rules, intervals; read-only to the target;
+//! - the *event file* (`TOLLFREE_EVENTS`): header, module table, event records; mapped shared by
+//!   the target and all its children, appended with atomic counters.
+
+/// Environment variable: path of the action file.
+pub const ENV_ACTIONS: &str = "TOLLFREE_ACTIONS";
+/// Environment variable: path of the event file.
+pub const ENV_EVENTS: &str = "TOLLFREE_EVENTS";
+/// Environment variable, set inside the simulator only: announce each event by [`MAGIC_SYSCALL`].
+pub const ENV_SIM: &str = "TOLLFREE_SIM";
+
+/// Smallest allocation that is an event, bytes. Below it the hooks do nothing but a size test.
+pub const MIN_EVENT: usize = 1 << 20;
+/// Frames kept of an allocation's call stack.
+pub const MAX_FRAMES: usize = 4;
+/// A system call number that no kernel has: the simulator sees it, the kernel answers ENOSYS.
+/// Arguments: event index, address, length, [`EventKind`], process id.
+pub const MAGIC_SYSCALL: i64 = 0x746f_6c6c;
+
+/// First bytes of an action file.
+pub const ACTIONS_MAGIC: [u8; 8] = *b"TOLLACT1";
+/// First bytes of an event file.
+pub const EVENTS_MAGIC: [u8; 8] = *b"TOLLEVT1";
+
+/// "Any" in [`Rule::ordinal`], [`Rule::thread`] and frame counts.
+pub const ANY: u32 = u32::MAX;
+
+/// Action file header. Sections follow in the order modules, rules, intervals.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct ActionsHeader {
+    pub magic: [u8; 8],
+    pub modules: u32,
+    pub rules: u32,
+    pub intervals: u32,
+    /// Bits of [`flags`].
+    pub flags: u32,
+}
+
+/// Bits of [`ActionsHeader::flags`].
+pub mod flags {
+    /// Advise every mapping and block of at least 2 MiB (the arm "all"); rules are ignored.
+    pub const ALL: u32 = 1;
+    /// Give MADV_NOHUGEPAGE to planned losers (only where THP is "always").
+    pub const NOHUGE: u32 = 2;
+}
+
+/// A loaded object, by build-id.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Module {
+    /// Bytes of `id` in use; 0: the module has no build-id and `id` is unused.
+    pub id_len: u32,
+    /// GNU build-id; for a module without one, the FNV-1a 64 hash of its basename.
+    pub id: [u8; 32],
+    /// Path, cut at the front if too long, zero-terminated.
+    pub path: [u8; 220],
+}
+
+/// A range of return addresses in a module.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct FrameMatch {
+    /// Index into the modules.
+    pub module: u32,
+    pub _pad: u32,
+    /// Offsets `low..=high` match.
+    pub low: u64,
+    pub high: u64,
+}
+
+/// Which allocation events a set of intervals applies to. Rules are tried in order; the first
+/// that matches wins, so exact rules stand before class rules of the same site.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Rule {
+    /// Frames that must match, innermost first; `frames_used` of them. 0 matches every event.
+    pub frames: [FrameMatch; MAX_FRAMES],
+    pub frames_used: u32,
+    /// Ordinal of the event at its site, class and thread, or [`ANY`].
+    pub ordinal: u32,
+    /// Creation ordinal of the thread, or [`ANY`].
+    pub thread: u32,
+    pub _pad: u32,
+    /// Lengths `low..=high` match.
+    pub length_low: u64,
+    pub length_high: u64,
+    /// Intervals, relative to the block's start: `first..first + count`.
+    pub first: u32,
+    pub count: u32,
+}
+
+/// A byte interval of a block and what to do with the regions in it.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Interval {
+    pub start: u64,
+    /// Exclusive; `u64::MAX` means to the end of the block.
+    pub end: u64,
+    /// 1: MADV_HUGEPAGE; 2: MADV_NOHUGEPAGE (only with [`flags::NOHUGE`]).
+    pub advice: u32,
+    pub _pad: u32,
+}
+
+/// What an event says.
+#[repr(u32)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventKind {
+    /// A block from malloc, calloc, memalign, operator new...
+    Malloc = 1,
+    /// An anonymous mapping.
+    Mmap = 2,
+    /// realloc or mremap: `old` says where it was; the event keeps its identity and names the new place.
+    Move = 3,
+    /// free or munmap.
+    Free = 4,
+    /// The process image or a fork of it began: `address` is the process id.
+    Process = 5,
+}
+
+/// Event file header. [`EventsHeader::modules_max`] modules follow, then the events.
+#[repr(C)]
+#[derive(Debug)]
+pub struct EventsHeader {
+    pub magic: [u8; 8],
+    pub events_max: u32,
+    pub modules_max: u32,
+    /// Next free event; may run past `events_max`: the rest was lost.
+    pub events: core::sync::atomic::AtomicU32,
+    pub modules: core::sync::atomic::AtomicU32,
+}
+
+/// One allocation event.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Event {
+    /// [`EventKind`], stored last with release order: 0 means "not written yet".
+    pub kind: u32,
+    pub process: u32,
+    /// CLOCK_MONOTONIC, ns.
+    pub time_ns: u64,
+    pub address: u64,
+    pub length: u64,
+    /// For [`EventKind::Move`]: the old address.
+    pub old: u64,
+    /// Creation ordinal of the thread in its process.
+    pub thread: u32,
+    /// Earlier events of this thread with the same site and class.
+    pub ordinal: u32,
+    pub frames_used: u32,
+    /// Index of the rule that matched, or [`ANY`].
+    pub rule: u32,
+    /// Bytes that were advised huge.
+    pub advised: u64,
+    /// Module index and offset of each frame, innermost first.
+    pub frame_module: [u32; MAX_FRAMES],
+    pub frame_offset: [u64; MAX_FRAMES],
+}
+
+/// `floor(log2(length))`, the length class of an event; 0 for an empty one.
+pub const fn class(length: u64) -> u8 {
+    if length == 0 { 0 } else { length.ilog2() as u8 }
+}
