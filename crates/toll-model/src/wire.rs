@@ -4,7 +4,7 @@
 //! plugins/user/wire.h repeats the part that the plugin needs; a test compares.
 //!
 //! Two files exist:
-//! - the *action file* (`TOLLFREE_ACTIONS`): header, modules, rules, intervals; read-only to the target;
+//! - the *action file* (`TOLLFREE_ACTIONS`): header, modules, rules, intervals, addresses; read-only to the target;
 //! - the *event file* (`TOLLFREE_EVENTS`): header, module table, event records; mapped shared by
 //!   the target and all its children, appended with atomic counters.
 
@@ -31,7 +31,7 @@ pub const EVENTS_MAGIC: [u8; 8] = *b"TOLLEVT1";
 /// "Any" in [`Rule::ordinal`], [`Rule::thread`] and frame counts.
 pub const ANY: u32 = u32::MAX;
 
-/// Action file header. Sections follow in the order modules, rules, intervals.
+/// Action file header. Sections follow in the order modules, rules, intervals, addresses.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct ActionsHeader {
@@ -41,6 +41,9 @@ pub struct ActionsHeader {
     pub intervals: u32,
     /// Bits of [`flags`].
     pub flags: u32,
+    /// Number of [`AddressRange`]s.
+    pub addresses: u32,
+    pub _pad: u32,
 }
 
 /// Bits of [`ActionsHeader::flags`].
@@ -49,6 +52,9 @@ pub mod flags {
     pub const ALL: u32 = 1;
     /// Give MADV_NOHUGEPAGE to planned losers (only where THP is "always").
     pub const NOHUGE: u32 = 2;
+    /// Back the ranges of the section `addresses` from the hugetlb pool: right after the program's own
+    /// private anonymous mapping returned (untouched memory), MAP_HUGETLB | MAP_FIXED goes over them.
+    pub const HUGETLB: u32 = 4;
 }
 
 /// A loaded object, by build-id.
@@ -106,6 +112,16 @@ pub struct Interval {
     /// 1: MADV_HUGEPAGE; 2: MADV_NOHUGEPAGE (only with [`flags::NOHUGE`]).
     pub advice: u32,
     pub _pad: u32,
+}
+
+/// A range of fixed addresses (the way of `largepages.txt`), advised huge as soon as the program
+/// maps anonymous memory there. Sorted, without overlap, both ends multiples of 2 MiB.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct AddressRange {
+    pub start: u64,
+    /// Exclusive.
+    pub end: u64,
 }
 
 /// What an event says.
