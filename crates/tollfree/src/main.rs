@@ -4,6 +4,7 @@
 mod cmd;
 mod error;
 mod output;
+mod page;
 mod record;
 
 use std::process::ExitCode;
