@@ -10,6 +10,7 @@
 //! | [`profile`] | what was observed: counts per byte interval of an anchor |
 //! | [`cost`] | the prices of one machine |
 //! | [`plan`] | priced regions with a verdict, and the speed-up they predict |
+//! | [`stats`] | intervals and verdicts from interleaved runs |
 //! | [`wire`] | the layouts that the preload library and the simulator share |
 
 #[cfg(feature = "formats")]
@@ -22,6 +23,7 @@ pub mod error;
 pub mod plan;
 #[cfg(feature = "formats")]
 pub mod profile;
+pub mod stats;
 pub mod wire;
 
 /// Size of a base page in bytes (x86-64).

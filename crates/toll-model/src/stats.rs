@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Statistics of interleaved runs: how much faster, how sure, and what would settle it.
+//!
+//! **Interval.** A *percentile* bootstrap of the ratio of medians. BCa would
+//! need the jackknife, which is not consistent for a median. Two corrections make
+//! the percentile interval honest for the handful of runs that people can afford:
+//! each resample is smoothed (values are scaled by `exp(noise)`, noise of
+//! spread / sqrt(n), so that a median is not confined to the few values seen), and
+//! the percentiles are moved outwards as Student's t asks for n - 1 degrees of
+//! freedom (the "expanded" percentile interval). The tests simulate the coverage.
+//!
+//! **Pairs.** Slices of equal length are taken as rounds of one interleaved
+//! experiment: entry i of both ran side by side. Rounds are then resampled
+//! together, so that a drift that both share does not widen the interval.
+//!
+//! **Same input, same answer.** The generator has a fixed seed.
+
+#[cfg(feature = "formats")]
+use serde::{Deserialize, Serialize};
+
+/// Resamples of one bootstrap.
+const RESAMPLES: usize = 4000;
+/// Seed of every bootstrap (any number will do; it must only stay the same).
+const SEED: u64 = 0x746f_6c6c_6672_6565;
+
+/// A measured ratio with its confidence interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "formats", derive(Serialize, Deserialize))]
+pub struct Interval {
+    pub median: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Interval {
+    /// Distance between the ends.
+    pub fn width(&self) -> f64 {
+        self.high - self.low
+    }
+
+    /// The smallest |speedup - 1| that a run with this noise could have told from nothing.
+    pub fn smallest_visible_effect(&self) -> f64 {
+        (self.median - self.low).max(self.high - self.median)
+    }
+
+    /// Whether the whole interval lies within `1 - band ..= 1 + band`.
+    pub fn inside(&self, band: f64) -> bool {
+        self.low >= 1.0 - band && self.high <= 1.0 + band
+    }
+
+    /// Whether the interval is narrower than the effect that it shows.
+    pub fn resolves_effect(&self) -> bool {
+        self.verdict() != Verdict::CannotTell && self.width() < (self.median - 1.0).abs()
+    }
+
+    /// What this interval of a speed-up says.
+    pub fn verdict(&self) -> Verdict {
+        if self.low > 1.0 {
+            Verdict::Faster
+        } else if self.high < 1.0 {
+            Verdict::Slower
+        } else {
+            Verdict::CannotTell
+        }
+    }
+
+    /// Pairs in all that would make an interval from `pairs` pairs exclude 1, if the
+    /// median stays where it is: the width falls with the square root of the pairs.
+    /// An effect below `floor` is not worth hunting: then it is the pairs that
+    /// would confine the interval to `1 +/- floor`.
+    pub fn pairs_to_settle(&self, pairs: u32, floor: f64) -> u32 {
+        let effect = (self.median - 1.0).abs().max(floor).max(1e-6);
+        let factor = (self.smallest_visible_effect() / effect).powi(2).max(1.0);
+        (f64::from(pairs.max(1)) * factor).ceil().min(1e6) as u32
+    }
+}
+
+/// What a comparison says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "formats", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "formats", serde(rename_all = "kebab-case"))]
+pub enum Verdict {
+    Faster,
+    Slower,
+    CannotTell,
+}
+
+/// Median; `None` for an empty slice. Values must not be NaN.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    median_in_place(&mut sorted)
+}
+
+/// `median(none) / median(plan)` with its bootstrap interval: above 1, the plan takes less time.
+///
+/// `confidence` is the share of such intervals that hold the true ratio (0.95, say).
+/// `None` when a slice is empty or a value is not a positive finite number. A single
+/// run each tells nothing about noise: its interval is `0 ..= infinity`.
+pub fn ratio_of_medians(none: &[f64], plan: &[f64], confidence: f64) -> Option<Interval> {
+    let usable = |values: &[f64]| values.iter().all(|v| v.is_finite() && *v > 0.0);
+    if !usable(none) || !usable(plan) {
+        return None;
+    }
+    let center = median(none)? / median(plan)?;
+    let least = none.len().min(plan.len());
+    if least < 2 {
+        return Some(Interval {
+            median: center,
+            low: 0.0,
+            high: f64::INFINITY,
+        });
+    }
+    let mut ratios = if none.len() == plan.len() {
+        resample_pairs(none, plan)
+    } else {
+        resample_apart(none, plan)
+    };
+    ratios.sort_unstable_by(f64::total_cmp);
+    let tail = expanded_tail(1.0 - confidence, least);
+    Some(Interval {
+        median: center,
+        low: quantile(&ratios, tail).min(center),
+        high: quantile(&ratios, 1.0 - tail).max(center),
+    })
+}
+
+/// Spearman's rank correlation, ties sharing their mean rank.
+/// `None` when the lengths differ, fewer than two values are given, or one side is constant.
+pub fn spearman(a: &[f64], b: &[f64]) -> Option<f64> {
+    if a.len() != b.len() || a.len() < 2 {
+        return None;
+    }
+    pearson(&ranks(a), &ranks(b))
+}
+
+/// Rounds are drawn whole; the noise is that of the log ratio within a round.
+fn resample_pairs(none: &[f64], plan: &[f64]) -> Vec<f64> {
+    let n = none.len();
+    let logs: Vec<f64> = none.iter().zip(plan).map(|(a, b)| (a / b).ln()).collect();
+    let noise = spread(&logs) / (2.0 * n as f64).sqrt();
+    let mut random = Random(SEED);
+    let (mut a, mut b) = (vec![0.0; n], vec![0.0; n]);
+    let mut one = || {
+        for i in 0..n {
+            let round = random.below(n);
+            let (za, zb) = random.normals();
+            a[i] = none[round] * (noise * za).exp();
+            b[i] = plan[round] * (noise * zb).exp();
+        }
+        median_in_place(&mut a).unwrap_or(1.0) / median_in_place(&mut b).unwrap_or(1.0)
+    };
+    (0..RESAMPLES).map(|_| one()).collect()
+}
+
+/// Each arm is drawn for itself, with its own noise.
+fn resample_apart(none: &[f64], plan: &[f64]) -> Vec<f64> {
+    let mut random = Random(SEED);
+    let mut arm = |values: &[f64]| -> Vec<f64> {
+        let n = values.len();
+        let logs: Vec<f64> = values.iter().map(|v| v.ln()).collect();
+        let noise = spread(&logs) / (n as f64).sqrt();
+        let mut draw = vec![0.0; n];
+        let mut one = || {
+            for slot in &mut draw {
+                *slot = values[random.below(n)] * (noise * random.normals().0).exp();
+            }
+            median_in_place(&mut draw).unwrap_or(1.0)
+        };
+        (0..RESAMPLES).map(|_| one()).collect()
+    };
+    let before = arm(none);
+    let after = arm(plan);
+    before.iter().zip(&after).map(|(a, b)| a / b).collect()
+}
+
+fn median_in_place(values: &mut [f64]) -> Option<f64> {
+    let n = values.len();
+    if n == 0 {
+        return None;
+    }
+    values.sort_unstable_by(f64::total_cmp);
+    Some(if n % 2 == 1 {
+        values[n / 2]
+    } else {
+        (values[n / 2 - 1] + values[n / 2]) / 2.0
+    })
+}
+
+/// The value below which a share `p` of the sorted values lies (linear between neighbours).
+fn quantile(sorted: &[f64], p: f64) -> f64 {
+    let place = p.clamp(0.0, 1.0) * (sorted.len() - 1) as f64;
+    let (below, above) = (place.floor() as usize, place.ceil() as usize);
+    sorted[below] + (sorted[above] - sorted[below]) * (place - below as f64)
+}
+
+/// Standard deviation that a single wild value cannot blow up: the smaller of
+/// the ordinary one and what the quartiles say (as in kernel density estimation).
+fn spread(values: &[f64]) -> f64 {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let deviation = (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let quartiles = (quantile(&sorted, 0.75) - quantile(&sorted, 0.25)) / 1.349;
+    if quartiles > 0.0 {
+        deviation.min(quartiles)
+    } else {
+        deviation
+    }
+}
+
+/// The share to cut off at each end for `n` runs so that the interval is as wide as
+/// Student's t with n - 1 degrees of freedom would have it: Phi(-t * sqrt(n / (n - 1))).
+fn expanded_tail(miss: f64, n: usize) -> f64 {
+    let n = n as f64;
+    normal_cdf(-student_t_upper(miss / 2.0, n - 1.0) * (n / (n - 1.0)).sqrt())
+}
+
+/// The t with probability `p` above it, by bisection on the distribution.
+fn student_t_upper(p: f64, freedom: f64) -> f64 {
+    let (mut low, mut high) = (0.0, 1e4);
+    for _ in 0..100 {
+        let middle = (low + high) / 2.0;
+        if student_upper_tail(middle, freedom) > p {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    (low + high) / 2.0
+}
+
+/// Probability above `t`: Simpson's rule over the density after t = tan(x) sqrt(freedom),
+/// which turns it into a power of a cosine on a bounded interval.
+fn student_upper_tail(t: f64, freedom: f64) -> f64 {
+    let power = freedom - 1.0;
+    let density = |x: f64| x.cos().max(0.0).powf(power);
+    let half = std::f64::consts::FRAC_PI_2;
+    simpson((t / freedom.sqrt()).atan(), half, density) / (2.0 * simpson(0.0, half, density))
+}
+
+fn simpson(from: f64, to: f64, f: impl Fn(f64) -> f64) -> f64 {
+    const STEPS: usize = 200;
+    let step = (to - from) / STEPS as f64;
+    let inner: f64 = (1..STEPS)
+        .map(|i| f(from + step * i as f64) * if i % 2 == 1 { 4.0 } else { 2.0 })
+        .sum();
+    (f(from) + inner + f(to)) * step / 3.0
+}
+
+/// The normal distribution function, by Simpson's rule over the density.
+fn normal_cdf(x: f64) -> f64 {
+    if x < -8.0 {
+        return 0.0;
+    }
+    if x > 8.0 {
+        return 1.0;
+    }
+    let density = |x: f64| (-x * x / 2.0).exp() / std::f64::consts::TAU.sqrt();
+    simpson(-8.0, x, density)
+}
+
+fn ranks(values: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|&i, &j| values[i].total_cmp(&values[j]));
+    let mut ranks = vec![0.0; values.len()];
+    let mut first = 0;
+    while first < order.len() {
+        let same = |&&i: &&usize| values[i] == values[order[first]];
+        let count = order[first..].iter().take_while(same).count().max(1);
+        for &i in &order[first..first + count] {
+            ranks[i] = first as f64 + (count - 1) as f64 / 2.0;
+        }
+        first += count;
+    }
+    ranks
+}
+
+fn pearson(a: &[f64], b: &[f64]) -> Option<f64> {
+    let n = a.len() as f64;
+    let (mean_a, mean_b) = (a.iter().sum::<f64>() / n, b.iter().sum::<f64>() / n);
+    let (mut ab, mut aa, mut bb) = (0.0, 0.0, 0.0);
+    for (x, y) in a.iter().zip(b) {
+        let (dx, dy) = (x - mean_a, y - mean_b);
+        ab += dx * dy;
+        aa += dx * dx;
+        bb += dy * dy;
+    }
+    (aa > 0.0 && bb > 0.0).then(|| (ab / (aa * bb).sqrt()).clamp(-1.0, 1.0))
+}
+
+/// SplitMix64: small, fast, and good enough to draw rounds.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number in `0..n`.
+    fn below(&mut self, n: usize) -> usize {
+        ((u128::from(self.next()) * n as u128) >> 64) as usize
+    }
+
+    /// A number in `0..1`, never 0.
+    fn unit(&mut self) -> f64 {
+        ((self.next() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+    }
+
+    /// Two independent normal numbers (Box and Muller).
+    fn normals(&mut self) -> (f64, f64) {
+        let radius = (-2.0 * self.unit().ln()).sqrt();
+        let (sine, cosine) = (std::f64::consts::TAU * self.unit()).sin_cos();
+        (radius * cosine, radius * sine)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn interval(low: f64, median: f64, high: f64) -> Interval {
+        Interval { median, low, high }
+    }
+
+    #[test]
+    fn median_of_odd_and_even() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
+        assert_eq!(median(&[]), None);
+    }
+
+    #[test]
+    fn students_t_is_the_tables() {
+        for (freedom, expected) in [(1.0, 12.706), (4.0, 2.776), (9.0, 2.262), (30.0, 2.042)] {
+            let t = student_t_upper(0.025, freedom);
+            assert!((t - expected).abs() < 0.002, "{freedom}: {t}");
+        }
+        assert!((normal_cdf(-1.959964) - 0.025).abs() < 1e-6);
+    }
+
+    #[test]
+    fn runs_without_noise_give_an_exact_ratio() {
+        let got = ratio_of_medians(&[3.0; 6], &[2.0; 6], 0.95).unwrap();
+        assert_eq!((got.low, got.median, got.high), (1.5, 1.5, 1.5));
+        assert_eq!(got.verdict(), Verdict::Faster);
+    }
+
+    #[test]
+    fn one_run_each_tells_nothing() {
+        let got = ratio_of_medians(&[3.0], &[2.0], 0.95).unwrap();
+        assert_eq!(got.verdict(), Verdict::CannotTell);
+    }
+
+    #[test]
+    fn a_drift_that_both_share_does_not_widen_the_interval() {
+        let none: Vec<f64> = (0..10).map(|i| 10.0 * 1.05f64.powi(i)).collect();
+        let plan: Vec<f64> = none.iter().map(|t| t / 1.1).collect();
+        let paired = ratio_of_medians(&none, &plan, 0.95).unwrap();
+        let apart = ratio_of_medians(&none, &plan[..9], 0.95).unwrap();
+        assert!(paired.width() < 0.001, "{paired:?}");
+        assert!(apart.width() > 0.1, "{apart:?}");
+    }
+
+    #[test]
+    fn verdicts() {
+        assert_eq!(interval(1.01, 1.1, 1.2).verdict(), Verdict::Faster);
+        assert_eq!(interval(0.8, 0.9, 0.99).verdict(), Verdict::Slower);
+        assert_eq!(interval(0.9, 1.05, 1.2).verdict(), Verdict::CannotTell);
+        assert!(interval(0.985, 1.0, 1.015).inside(0.02));
+        assert!(!interval(0.975, 1.0, 1.015).inside(0.02));
+        assert!(interval(1.08, 1.1, 1.12).resolves_effect());
+        assert!(!interval(1.01, 1.1, 1.2).resolves_effect());
+    }
+
+    #[test]
+    fn four_times_the_pairs_halve_the_interval() {
+        let wide = interval(0.96, 1.02, 1.06);
+        assert_eq!(wide.pairs_to_settle(5, 0.02), 5 * 9);
+        assert_eq!(interval(1.05, 1.06, 1.07).pairs_to_settle(5, 0.02), 5);
+    }
+
+    #[test]
+    fn spearman_knows_order_and_ties() {
+        assert_eq!(spearman(&[1.0, 2.0, 3.0], &[10.0, 20.0, 900.0]), Some(1.0));
+        assert_eq!(spearman(&[1.0, 2.0, 3.0], &[3.0, 2.0, 1.0]), Some(-1.0));
+        let tied = spearman(&[1.0, 2.0, 2.0, 3.0], &[1.0, 2.0, 3.0, 4.0]).unwrap();
+        assert!((tied - 0.948_683_298).abs() < 1e-6, "{tied}");
+        assert_eq!(spearman(&[1.0, 1.0], &[1.0, 2.0]), None);
+        assert_eq!(spearman(&[1.0], &[1.0]), None);
+    }
+
+    /// Simulated runs: a common drift, noise with a long right tail, a true ratio.
+    fn experiment(random: &mut Random, runs: usize, ratio: f64) -> (Vec<f64>, Vec<f64>) {
+        let mut drift = 0.0;
+        let noise = |drift: f64, random: &mut Random| {
+            let (a, b) = random.normals();
+            (drift + 0.01 * a + 0.01 * b.max(0.0).powi(2)).exp()
+        };
+        (0..runs)
+            .map(|_| {
+                drift += 0.01 * random.normals().0;
+                (ratio * noise(drift, random), noise(drift, random))
+            })
+            .unzip()
+    }
+
+    #[test]
+    fn intervals_hold_the_truth_as_often_as_they_say() {
+        let mut random = Random(1);
+        for runs in [4, 6, 12] {
+            let trials = 150;
+            let held = (0..trials)
+                .filter(|_| {
+                    let (none, plan) = experiment(&mut random, runs, 1.07);
+                    let got = ratio_of_medians(&none, &plan, 0.95).unwrap();
+                    (got.low..=got.high).contains(&1.07)
+                })
+                .count();
+            let share = held as f64 / f64::from(trials);
+            assert!(share >= 0.93, "{runs} runs: {share}");
+        }
+    }
+
+    fn times() -> impl Strategy<Value = Vec<f64>> {
+        proptest::collection::vec(0.001..1e6, 1..12)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn the_interval_holds_its_median_and_is_repeatable(a in times(), b in times()) {
+            let first = ratio_of_medians(&a, &b, 0.95).unwrap();
+            prop_assert!(first.low <= first.median && first.median <= first.high);
+            prop_assert!(first.low >= 0.0);
+            prop_assert_eq!(first, ratio_of_medians(&a, &b, 0.95).unwrap());
+        }
+
+        #[test]
+        fn the_unit_of_time_does_not_matter(
+            pairs in proptest::collection::vec((0.5..2.0, 0.5..2.0), 2..9), unit in 0.001..1000.0f64,
+        ) {
+            let (a, b): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
+            let scale = |v: &[f64]| v.iter().map(|x| x * unit).collect::<Vec<_>>();
+            let plain = ratio_of_medians(&a, &b, 0.95).unwrap();
+            let scaled = ratio_of_medians(&scale(&a), &scale(&b), 0.95).unwrap();
+            prop_assert!((plain.low / scaled.low - 1.0).abs() < 1e-6);
+            prop_assert!((plain.high / scaled.high - 1.0).abs() < 1e-6);
+        }
+
+        #[test]
+        fn more_confidence_is_never_narrower(a in times(), b in times()) {
+            let usual = ratio_of_medians(&a, &b, 0.8).unwrap();
+            let strict = ratio_of_medians(&a, &b, 0.99).unwrap();
+            prop_assert!(strict.low <= usual.low && usual.high <= strict.high);
+        }
+
+        #[test]
+        fn impossible_times_have_no_ratio(bad in prop_oneof![Just(0.0), Just(-1.0), Just(f64::NAN), Just(f64::INFINITY)]) {
+            prop_assert_eq!(ratio_of_medians(&[1.0, bad], &[1.0, 1.0], 0.95), None);
+            prop_assert_eq!(ratio_of_medians(&[], &[1.0], 0.95), None);
+        }
+
+        #[test]
+        fn spearman_ignores_any_growing_map(a in proptest::collection::vec(-5.0..5.0f64, 2..30)) {
+            let b: Vec<f64> = a.iter().map(|x| x.exp()).collect();
+            if let Some(got) = spearman(&a, &b) {
+                prop_assert!((got - 1.0).abs() < 1e-9);
+            }
+        }
+    }
+}
