@@ -11,6 +11,7 @@
 //! | [`cost`] | the prices of one machine |
 //! | [`plan`] | priced regions with a verdict, and the speed-up they predict |
 //! | [`stats`] | intervals and verdicts from interleaved runs |
+//! | [`units`] | sizes, times and ranges as people write them |
 //! | [`wire`] | the layouts that the preload library and the simulator share |
 
 #[cfg(feature = "formats")]
