@@ -3,9 +3,15 @@
 
 mod cmd;
 mod error;
+mod heat;
+mod inherited;
+mod install;
 mod output;
 mod page;
 mod record;
+mod units;
+mod signals;
+mod target;
 
 use std::process::ExitCode;
 
