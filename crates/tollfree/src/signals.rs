@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Signals that tollfree receives while somebody's program runs.
+//!
+//! A handler notes them in a pipe; whoever waits for a child reads the pipe
+//! and forwards them ([`crate::target`]). Handlers, not blocked signals: a
+//! process-wide signal goes to any thread that does not block it, and progress
+//! lines have threads of their own.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use rustix::pipe::{PipeFlags, pipe_with};
+
+/// The pipe's writing end, for the handler.
+static WRITE: AtomicI32 = AtomicI32::new(-1);
+/// The last signal that asks tollfree itself to end.
+static INTERRUPT: AtomicI32 = AtomicI32::new(0);
+static STATE: Mutex<State> = Mutex::new(State {
+    guards: 0,
+    old: Vec::new(),
+});
+
+struct State {
+    guards: usize,
+    /// The dispositions that tollfree was started with.
+    old: Vec<(i32, libc::sigaction)>,
+}
+
+/// A signal that arrived.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Note {
+    pub signal: i32,
+    code: i32,
+}
+
+impl Note {
+    /// Whether a process sent it (kill(2) and relatives), and not the kernel:
+    /// what a terminal sends, its whole process group has got already.
+    pub fn sent_by_process(&self) -> bool {
+        self.code <= 0
+    }
+}
+
+/// Signals are noted while one of these lives.
+#[derive(Debug)]
+pub struct Guard(());
+
+/// Starts noting signals. Guards nest; the last one gives the dispositions back.
+pub fn watch() -> io::Result<Guard> {
+    let write = pipe()?.1.as_raw_fd();
+    WRITE.store(write, Relaxed);
+    let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    if state.guards == 0 {
+        state.old = noted().map(|signal| (signal, install(signal))).collect();
+    }
+    state.guards += 1;
+    Ok(Guard(()))
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+        state.guards -= 1;
+        if state.guards == 0 {
+            for (signal, action) in std::mem::take(&mut state.old) {
+                set(signal, &action);
+            }
+        }
+    }
+}
+
+/// The last of SIGINT, SIGTERM, SIGHUP and SIGQUIT that arrived while signals were noted.
+pub fn interrupted() -> Option<i32> {
+    match INTERRUPT.load(Relaxed) {
+        0 => None,
+        signal => Some(signal),
+    }
+}
+
+/// Becomes readable when a signal has been noted.
+pub fn readable() -> io::Result<BorrowedFd<'static>> {
+    Ok(pipe()?.0.as_fd())
+}
+
+/// The signals noted since the last call.
+pub fn take() -> Vec<Note> {
+    let mut notes = Vec::new();
+    let Ok((read, _)) = pipe() else {
+        return notes;
+    };
+    let mut bytes = [0; size_of::<Note>()];
+    while rustix::io::read(read, &mut bytes) == Ok(size_of::<Note>()) {
+        let field = |at: usize| i32::from_ne_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
+        notes.push(Note {
+            signal: field(0),
+            code: field(4),
+        });
+    }
+    notes
+}
+
+/// The dispositions to give back to a child before it executes a program.
+pub fn inherited() -> Vec<(i32, libc::sigaction)> {
+    let state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    state.old.clone()
+}
+
+/// Sets a signal's disposition. Async-signal-safe.
+pub fn set(signal: i32, action: &libc::sigaction) {
+    // SAFETY: the action is one that sigaction(2) returned or `install` built.
+    unsafe { libc::sigaction(signal, action, std::ptr::null_mut()) };
+}
+
+/// Takes the signal's default action (stop, or death) and, if there is life after it, notes it again.
+pub fn default_action(signal: i32) {
+    // SAFETY: SIG_DFL is always valid; the previous action goes back in unchanged.
+    unsafe {
+        let mut default: libc::sigaction = std::mem::zeroed();
+        default.sa_sigaction = libc::SIG_DFL;
+        let mut old = MaybeUninit::zeroed();
+        libc::sigaction(signal, &default, old.as_mut_ptr());
+        let mut set = MaybeUninit::zeroed();
+        libc::sigemptyset(set.as_mut_ptr());
+        libc::sigaddset(set.as_mut_ptr(), signal);
+        let set = set.assume_init();
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, std::ptr::null_mut());
+        libc::raise(signal);
+        libc::sigaction(signal, old.as_ptr(), std::ptr::null_mut());
+    }
+}
+
+/// Blocks every signal in this thread until dropped; for the moment of a fork.
+pub struct Blocked(libc::sigset_t);
+
+impl Blocked {
+    pub fn all() -> Blocked {
+        let mut full = MaybeUninit::zeroed();
+        let mut old = MaybeUninit::zeroed();
+        // SAFETY: both sets are initialised by the calls that take them.
+        unsafe {
+            libc::sigfillset(full.as_mut_ptr());
+            libc::pthread_sigmask(libc::SIG_SETMASK, full.as_ptr(), old.as_mut_ptr());
+            Blocked(old.assume_init())
+        }
+    }
+
+    /// The mask from before.
+    pub fn before(&self) -> libc::sigset_t {
+        self.0
+    }
+}
+
+impl Drop for Blocked {
+    fn drop(&mut self) {
+        set_mask(&self.0);
+    }
+}
+
+/// Sets this thread's signal mask. Async-signal-safe.
+pub fn set_mask(mask: &libc::sigset_t) {
+    // SAFETY: the mask is initialised.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, mask, std::ptr::null_mut()) };
+}
+
+/// Every signal that can be handled and means something to a target; not the faults,
+/// nor SIGPIPE, nor what stops a background process at the terminal.
+fn noted() -> impl Iterator<Item = i32> {
+    const OWN: [i32; 14] = [
+        libc::SIGKILL,
+        libc::SIGSTOP,
+        libc::SIGSEGV,
+        libc::SIGBUS,
+        libc::SIGFPE,
+        libc::SIGILL,
+        libc::SIGTRAP,
+        libc::SIGSYS,
+        libc::SIGABRT,
+        libc::SIGPIPE,
+        libc::SIGTTIN,
+        libc::SIGTTOU,
+        // glibc keeps two for itself.
+        32,
+        33,
+    ];
+    (1..=libc::SIGRTMAX()).filter(|signal| !OWN.contains(signal))
+}
+
+/// Installs the handler and returns what was there before.
+fn install(signal: i32) -> libc::sigaction {
+    // SAFETY: the handler is async-signal-safe, and its type is that of SA_SIGINFO.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = note as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+        libc::sigfillset(&mut action.sa_mask);
+        let mut old: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, &action, &mut old);
+        old
+    }
+}
+
+/// The handler: one atomic write to the pipe. A full pipe drops the note.
+extern "C" fn note(signal: i32, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
+    // SAFETY: the kernel passes a valid siginfo; write(2) and errno are async-signal-safe.
+    unsafe {
+        let errno = *libc::__errno_location();
+        if [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT].contains(&signal) {
+            INTERRUPT.store(signal, Relaxed);
+        }
+        let note = Note {
+            signal,
+            code: (*info).si_code,
+        };
+        libc::write(
+            WRITE.load(Relaxed),
+            (&raw const note).cast(),
+            size_of::<Note>(),
+        );
+        *libc::__errno_location() = errno;
+    }
+}
+
+/// The pipe, made at the first use: neither end blocks nor is inherited.
+fn pipe() -> io::Result<&'static (OwnedFd, OwnedFd)> {
+    static PIPE: OnceLock<(OwnedFd, OwnedFd)> = OnceLock::new();
+    if let Some(pipe) = PIPE.get() {
+        return Ok(pipe);
+    }
+    let made = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+    Ok(PIPE.get_or_init(|| made))
+}

@@ -1,0 +1,612 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Running somebody's program, so that neither it nor its caller can tell.
+//!
+//! - Standard streams and every other descriptor are inherited as they are; ours are CLOEXEC.
+//! - Signals sent to tollfree alone are forwarded. Those from the terminal have
+//!   reached the target by its process group already. A signal that a process
+//!   sends to the whole group cannot be told from one for tollfree alone, and
+//!   may arrive twice.
+//! - When the target stops at the terminal (Ctrl-Z), tollfree stops too, so
+//!   that the shell sees it; `fg` continues both.
+//! - A killed tollfree takes the target with it (PR_SET_PDEATHSIG), as killing
+//!   the program itself would have. Its children, and daemons, are not meant by that.
+//! - [`end_like`] makes tollfree die of the signal that the target died of.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use rustix::event::{PollFd, PollFlags, poll};
+use toll_model::wire;
+
+use crate::error::UserError;
+use crate::{inherited, install, signals};
+
+/// A program about to be run.
+#[derive(Debug, Clone, Default)]
+pub struct Launch {
+    command: Vec<OsString>,
+    wrapper: Vec<OsString>,
+    /// What the target's environment gets on top of ours.
+    env: Vec<(OsString, OsString)>,
+    /// The same for the preload library, which only the target itself may see.
+    preload_env: Vec<(OsString, OsString)>,
+    stdin: Option<PathBuf>,
+    capture: Option<PathBuf>,
+    never_huge: bool,
+    group: bool,
+    sample_huge: bool,
+}
+
+impl Launch {
+    /// A program (looked up in PATH as execvp(3) does) and its arguments.
+    pub fn new(command: &[OsString]) -> Launch {
+        Launch {
+            command: command.to_vec(),
+            ..Launch::default()
+        }
+    }
+
+    /// Runs the preload library in the target, with this action file.
+    pub fn actions(mut self, file: &Path) -> Launch {
+        self.preload_env
+            .push((wire::ENV_ACTIONS.into(), file.into()));
+        self
+    }
+
+    /// Runs the preload library in the target, with this event file.
+    pub fn events(mut self, file: &Path) -> Launch {
+        self.preload_env
+            .push((wire::ENV_EVENTS.into(), file.into()));
+        self
+    }
+
+    /// Puts another program's command line (QEMU's, perf's) before the target. The preload
+    /// library's variables then reach the target alone: by QEMU's `-E`, else by env(1).
+    pub fn wrapper(mut self, wrapper: Vec<OsString>) -> Launch {
+        self.wrapper = wrapper;
+        self
+    }
+
+    /// Sets an environment variable.
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Launch {
+        self.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// Denies the target and its children huge pages (PR_SET_THP_DISABLE).
+    pub fn never_huge(mut self) -> Launch {
+        self.never_huge = true;
+        self
+    }
+
+    /// Takes stdin from a file instead of our own.
+    pub fn stdin(mut self, file: &Path) -> Launch {
+        self.stdin = Some(file.to_owned());
+        self
+    }
+
+    /// Writes stdout and stderr to files of these names in `folder`.
+    pub fn capture(mut self, folder: &Path) -> Launch {
+        self.capture = Some(folder.to_owned());
+        self
+    }
+
+    /// Puts the target into a process group of its own, which [`Child::stop`] and a
+    /// dropped [`Child`] end as a whole. Not for targets that use the terminal.
+    pub fn own_group(mut self) -> Launch {
+        self.group = true;
+        self
+    }
+
+    /// Samples how much huge memory the target and its children have, at
+    /// no more than about 1 % of a CPU, for [`Outcome::huge_peak`].
+    pub fn sample_huge(mut self) -> Launch {
+        self.sample_huge = true;
+        self
+    }
+
+    /// Starts the target. Call it from a thread that lives as long as the target may.
+    ///
+    /// # Errors
+    /// [`UserError::NotFound`] and [`UserError::NotExecutable`] for the program,
+    /// [`UserError::Missing`] for the preload library.
+    pub fn spawn(&self) -> Result<Child> {
+        let program = find_program(&self.command[0])?;
+        let mut command = self.command_line(&program)?;
+        self.streams(&mut command)?;
+        let guard = signals::watch().context("no pipe for signals")?;
+        let blocked = signals::Blocked::all();
+        let before_exec = BeforeExec {
+            mask: blocked.before(),
+            dispositions: signals::inherited(),
+            never_huge: self.never_huge,
+            group: self.group,
+            replaced: [
+                self.stdin.is_some(),
+                self.capture.is_some(),
+                self.capture.is_some(),
+            ],
+            parent: std::process::id(),
+        };
+        // SAFETY: `run` makes only async-signal-safe calls and allocates nothing.
+        unsafe { command.pre_exec(move || before_exec.run()) };
+        let begun = Instant::now();
+        let child = command
+            .spawn()
+            .map_err(|error| exec_error(command.get_program(), error))?;
+        let pid = child.id();
+        Ok(Child {
+            pid,
+            group: self.group,
+            pidfd: pidfd(pid),
+            begun,
+            huge: self.sample_huge.then(|| HugeSampler::new(pid)),
+            reaped: false,
+            _guard: guard,
+        })
+    }
+
+    /// The command with its arguments and environment.
+    fn command_line(&self, program: &Path) -> Result<Command> {
+        let target_env = self.target_env()?;
+        let mut command = match self.wrapper.split_first() {
+            None => {
+                let mut command = Command::new(&self.command[0]);
+                command.envs(target_env);
+                command
+            }
+            Some((wrapper, rest)) => {
+                let mut command = Command::new(wrapper);
+                command.args(rest);
+                command.args(behind_wrapper(wrapper, &self.command[0], target_env));
+                command.arg(program);
+                command
+            }
+        };
+        command.args(&self.command[1..]);
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        Ok(command)
+    }
+
+    /// The preload library's variables, with LD_PRELOAD first among what the user preloads.
+    fn target_env(&self) -> Result<Vec<(OsString, OsString)>> {
+        let mut env = self.preload_env.clone();
+        if !env.is_empty() {
+            let mut preload = install::component(install::PRELOAD)?.into_os_string();
+            if let Some(theirs) = std::env::var_os("LD_PRELOAD").filter(|v| !v.is_empty()) {
+                preload.push(":");
+                preload.push(theirs);
+            }
+            env.push(("LD_PRELOAD".into(), preload));
+        }
+        Ok(env)
+    }
+
+    fn streams(&self, command: &mut Command) -> Result<()> {
+        if let Some(file) = &self.stdin {
+            let input = File::open(file).with_context(|| format!("{}", file.display()))?;
+            command.stdin(input);
+        }
+        if let Some(folder) = &self.capture {
+            let create = |name: &str| -> Result<Stdio> {
+                let path = folder.join(name);
+                let file = File::create(&path).with_context(|| format!("{}", path.display()))?;
+                Ok(file.into())
+            };
+            command.stdout(create("stdout")?).stderr(create("stderr")?);
+        }
+        Ok(())
+    }
+}
+
+/// The arguments that let a wrapper set variables for the target alone: QEMU has
+/// options for that (and for the target's own name), other wrappers run it through env(1).
+fn behind_wrapper(wrapper: &OsStr, name: &OsStr, env: Vec<(OsString, OsString)>) -> Vec<OsString> {
+    let settings = env.into_iter().map(|(mut name, value)| {
+        name.push("=");
+        name.push(value);
+        name
+    });
+    let is_qemu = Path::new(wrapper)
+        .file_name()
+        .is_some_and(|name| name.as_encoded_bytes().starts_with(b"qemu"));
+    if is_qemu {
+        let options = settings.flat_map(|setting| [OsString::from("-E"), setting]);
+        return options.chain(["-0".into(), name.to_owned()]).collect();
+    }
+    let settings: Vec<OsString> = settings.collect();
+    match settings.is_empty() {
+        true => settings,
+        false => std::iter::once("env".into()).chain(settings).collect(),
+    }
+}
+
+/// What happens in the child between fork and exec.
+struct BeforeExec {
+    mask: libc::sigset_t,
+    dispositions: Vec<(i32, libc::sigaction)>,
+    never_huge: bool,
+    group: bool,
+    replaced: [bool; 3],
+    parent: u32,
+}
+
+impl BeforeExec {
+    /// Makes only async-signal-safe calls.
+    fn run(&self) -> io::Result<()> {
+        // SAFETY: none of these calls takes a pointer.
+        unsafe {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
+            if libc::getppid() as u32 != self.parent {
+                libc::_exit(125);
+            }
+            if self.never_huge && libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            if self.group {
+                libc::setpgid(0, 0);
+            }
+        }
+        inherited::restore_closed(self.replaced);
+        inherited::restore_sigpipe();
+        for (signal, action) in &self.dispositions {
+            signals::set(*signal, action);
+        }
+        signals::set_mask(&self.mask);
+        Ok(())
+    }
+}
+
+/// How a target ended, and what it and the children that it waited for used.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    pub status: ExitStatus,
+    /// From before the fork to the end.
+    pub wall: Duration,
+    pub user: Duration,
+    pub sys: Duration,
+    pub minor_faults: u64,
+    pub major_faults: u64,
+    /// Bytes; of the largest process.
+    pub max_rss: u64,
+    /// Bytes of huge anonymous memory at the highest sample; 0 without [`Launch::sample_huge`].
+    pub huge_peak: u64,
+    /// Huge anonymous memory over time, byte seconds.
+    pub huge_seconds: f64,
+    /// The signal that asked tollfree to end meanwhile, if any.
+    pub interrupted: Option<i32>,
+}
+
+/// A running target. Dropped before its end, it is killed.
+#[derive(Debug)]
+pub struct Child {
+    pid: u32,
+    group: bool,
+    pidfd: Option<OwnedFd>,
+    begun: Instant,
+    huge: Option<HugeSampler>,
+    reaped: bool,
+    _guard: signals::Guard,
+}
+
+impl Child {
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Waits for the end. Calls `tick` at once and then each time that the
+    /// duration it returned has passed; forwards signals meanwhile.
+    pub fn wait(&mut self, mut tick: impl FnMut() -> Duration) -> Result<Outcome> {
+        let mut next = Instant::now();
+        loop {
+            if let Some(outcome) = self.try_wait()? {
+                return Ok(outcome);
+            }
+            let now = Instant::now();
+            if now >= next {
+                let after = tick().min(LONGEST_TICK);
+                next = Instant::now() + after;
+            }
+            self.pause(next.saturating_duration_since(Instant::now()))?;
+        }
+    }
+
+    /// Waits for at most `limit`; `None` if the target runs still.
+    pub fn wait_for(&mut self, limit: Duration) -> Result<Option<Outcome>> {
+        let end = Instant::now() + limit;
+        loop {
+            if let Some(outcome) = self.try_wait()? {
+                return Ok(Some(outcome));
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            self.pause(left)?;
+        }
+    }
+
+    /// Asks the target to end, and kills it if it has not after `grace`.
+    pub fn stop(&mut self, grace: Duration) -> Result<Outcome> {
+        self.signal(libc::SIGTERM);
+        self.signal(libc::SIGCONT);
+        if let Some(outcome) = self.wait_for(grace)? {
+            return Ok(outcome);
+        }
+        self.signal(libc::SIGKILL);
+        self.wait(|| LONGEST_TICK)
+    }
+
+    /// Sends a signal to the target, or its group if it has one of its own.
+    pub fn signal(&self, signal: i32) {
+        if !self.reaped {
+            send(self.pid, self.group, signal);
+        }
+    }
+
+    /// Looks whether the target has ended, follows it if it stopped, and forwards signals.
+    pub fn try_wait(&mut self) -> Result<Option<Outcome>> {
+        loop {
+            for note in signals::take() {
+                let ours = note.signal == libc::SIGCHLD;
+                if !ours && (note.sent_by_process() || self.group) {
+                    self.signal(note.signal);
+                }
+            }
+            let Some((status, usage)) = wait4(self.pid)? else {
+                return Ok(None);
+            };
+            if let Some(signal) = status.stopped_signal() {
+                stop_along(signal);
+                continue;
+            }
+            self.reaped = true;
+            return Ok(Some(self.outcome(status, &usage)));
+        }
+    }
+
+    /// Sleeps until the target ends or stops, a signal arrives, or `limit` has passed.
+    fn pause(&mut self, mut limit: Duration) -> Result<()> {
+        if let Some(huge) = &mut self.huge {
+            limit = limit.min(huge.tick());
+        }
+        let signals = signals::readable()?;
+        let mut fds = vec![PollFd::new(&signals, PollFlags::IN)];
+        if let Some(pidfd) = &self.pidfd {
+            fds.push(PollFd::from_borrowed_fd(pidfd.as_fd(), PollFlags::IN));
+        }
+        let limit = rustix::time::Timespec::try_from(limit).ok();
+        match poll(&mut fds, limit.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error).context("poll"),
+        }
+    }
+
+    fn outcome(&self, status: ExitStatus, usage: &libc::rusage) -> Outcome {
+        let time = |t: libc::timeval| {
+            Duration::from_secs(t.tv_sec as u64) + Duration::from_micros(t.tv_usec as u64)
+        };
+        let huge = self.huge.as_ref();
+        Outcome {
+            status,
+            wall: self.begun.elapsed(),
+            user: time(usage.ru_utime),
+            sys: time(usage.ru_stime),
+            minor_faults: usage.ru_minflt as u64,
+            major_faults: usage.ru_majflt as u64,
+            max_rss: usage.ru_maxrss as u64 * 1024,
+            huge_peak: huge.map_or(0, |h| h.peak),
+            huge_seconds: huge.map_or(0.0, |h| h.byte_seconds),
+            interrupted: signals::interrupted(),
+        }
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if !self.reaped {
+            self.signal(libc::SIGKILL);
+            let _ = self.wait(|| LONGEST_TICK);
+        }
+    }
+}
+
+/// Waiting longer than this at once gains nothing.
+const LONGEST_TICK: Duration = Duration::from_secs(3600);
+
+/// Ends tollfree the way that the target ended: with its exit code, or by its
+/// signal (without a second core file). Drop temporary files before.
+pub fn end_like(status: ExitStatus) -> ExitCode {
+    let Some(signal) = status.signal() else {
+        return ExitCode::from(status.code().unwrap_or(1) as u8);
+    };
+    // SAFETY: PR_SET_DUMPABLE takes no pointer.
+    unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) };
+    signals::default_action(signal);
+    // Only if the signal does not end this process, which SIG_DFL leaves to init alone.
+    ExitCode::from(128u8.wrapping_add(signal as u8))
+}
+
+/// Finds a program as execvp(3) does.
+///
+/// # Errors
+/// [`UserError::NotFound`], or [`UserError::NotExecutable`] if all there is under that name is no executable file.
+pub fn find_program(name: &OsStr) -> Result<PathBuf, UserError> {
+    let program = || name.to_string_lossy().into_owned();
+    let mut refused = None;
+    for path in candidates(name) {
+        match std::fs::metadata(&path) {
+            Ok(meta) if meta.is_dir() => refused = Some("is a folder"),
+            Ok(meta) if meta.permissions().mode() & 0o111 == 0 => {
+                refused = Some("Permission denied")
+            }
+            Ok(_) if !executable(&path) => refused = Some("Permission denied"),
+            Ok(_) => return Ok(path),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                refused = Some("Permission denied");
+            }
+            Err(_) => {}
+        }
+    }
+    match refused {
+        Some(detail) => Err(UserError::NotExecutable {
+            program: program(),
+            detail: detail.to_owned(),
+        }),
+        None => Err(UserError::NotFound { program: program() }),
+    }
+}
+
+/// The paths that a command name may mean, in order.
+fn candidates(name: &OsStr) -> Vec<PathBuf> {
+    if name.as_encoded_bytes().contains(&b'/') {
+        return vec![PathBuf::from(name)];
+    }
+    if name.is_empty() {
+        return Vec::new();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+    std::env::split_paths(&path)
+        .map(|folder| match folder.as_os_str().is_empty() {
+            true => Path::new(".").join(name),
+            false => folder.join(name),
+        })
+        .collect()
+}
+
+fn executable(path: &Path) -> bool {
+    use rustix::fs::{Access, AtFlags, CWD, accessat};
+    accessat(CWD, path, Access::EXEC_OK, AtFlags::EACCESS).is_ok()
+}
+
+/// What a failed start means: the program is not there, is not executable, or the system is at its limits.
+fn exec_error(program: &OsStr, error: io::Error) -> anyhow::Error {
+    let program = program.to_string_lossy().into_owned();
+    match error.raw_os_error() {
+        Some(libc::ENOENT) => UserError::NotFound { program }.into(),
+        Some(libc::EAGAIN | libc::ENOMEM | libc::EMFILE | libc::ENFILE) | None => {
+            anyhow::Error::new(error).context(format!("{program}: cannot be started"))
+        }
+        Some(_) => UserError::NotExecutable {
+            program,
+            detail: error.to_string(),
+        }
+        .into(),
+    }
+}
+
+/// The target has stopped: at the terminal, stop too; a SIGSTOP is somebody's
+/// own business (a debugger, a throttle), who will continue the target alone.
+fn stop_along(signal: i32) {
+    if [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU].contains(&signal) {
+        signals::default_action(signal);
+    }
+}
+
+fn send(pid: u32, group: bool, signal: i32) {
+    let pid = pid as libc::pid_t;
+    // SAFETY: kill takes no pointer; the child has not been reaped, so the id is its own.
+    unsafe { libc::kill(if group { -pid } else { pid }, signal) };
+}
+
+/// The child's new state, if it changed.
+fn wait4(pid: u32) -> Result<Option<(ExitStatus, libc::rusage)>> {
+    let mut status = 0;
+    // SAFETY: both out-pointers are valid, and a zeroed rusage is too.
+    unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        let flags = libc::WNOHANG | libc::WUNTRACED;
+        match libc::wait4(pid as libc::pid_t, &mut status, flags, &mut usage) {
+            0 => Ok(None),
+            -1 => Err(io::Error::last_os_error()).context("the target cannot be waited for"),
+            _ => Ok(Some((ExitStatus::from_raw(status), usage))),
+        }
+    }
+}
+
+/// A descriptor that becomes readable at the child's end; without one SIGCHLD does.
+fn pidfd(pid: u32) -> Option<OwnedFd> {
+    // SAFETY: pidfd_open returns a new descriptor (CLOEXEC) or -1.
+    unsafe {
+        let fd = libc::syscall(libc::SYS_pidfd_open, pid, 0);
+        (fd >= 0).then(|| OwnedFd::from_raw_fd(fd as i32))
+    }
+}
+
+/// Reads how much huge memory a process tree has, often enough and no oftener.
+#[derive(Debug)]
+struct HugeSampler {
+    pid: u32,
+    last: Instant,
+    last_bytes: u64,
+    next: Instant,
+    peak: u64,
+    byte_seconds: f64,
+}
+
+impl HugeSampler {
+    const SHORTEST: Duration = Duration::from_millis(20);
+    const LONGEST: Duration = Duration::from_secs(2);
+
+    fn new(pid: u32) -> HugeSampler {
+        let now = Instant::now();
+        HugeSampler {
+            pid,
+            last: now,
+            last_bytes: 0,
+            next: now + HugeSampler::SHORTEST,
+            peak: 0,
+            byte_seconds: 0.0,
+        }
+    }
+
+    /// Takes a sample if it is time; returns how long until the next.
+    fn tick(&mut self) -> Duration {
+        let now = Instant::now();
+        if now >= self.next {
+            let bytes = process_tree(self.pid).into_iter().map(huge_bytes).sum();
+            let cost = now.elapsed();
+            let share = now.duration_since(self.last).as_secs_f64();
+            self.byte_seconds += (bytes as f64 + self.last_bytes as f64) / 2.0 * share;
+            self.peak = self.peak.max(bytes);
+            (self.last, self.last_bytes) = (now, bytes);
+            self.next = now + (cost * 100).clamp(HugeSampler::SHORTEST, HugeSampler::LONGEST);
+        }
+        self.next.saturating_duration_since(Instant::now())
+    }
+}
+
+/// Huge memory of a process in bytes: THP and hugetlb.
+fn huge_bytes(pid: u32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+    text.lines()
+        .filter(|line| line.starts_with("AnonHugePages:") || line.starts_with("Private_Hugetlb:"))
+        .filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok())
+        .sum::<u64>()
+        * 1024
+}
+
+/// A process and its descendants.
+fn process_tree(pid: u32) -> Vec<u32> {
+    let mut tree = vec![pid];
+    let mut at = 0;
+    while let Some(pid) = tree.get(at) {
+        let path = format!("/proc/{pid}/task/{pid}/children");
+        let children = std::fs::read_to_string(path).unwrap_or_default();
+        tree.extend(
+            children
+                .split_whitespace()
+                .filter_map(|c| c.parse::<u32>().ok()),
+        );
+        at += 1;
+    }
+    tree
+}
