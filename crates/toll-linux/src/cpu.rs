@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The CPU: its name and the geometry of its data TLBs.
+
+use toll_model::cost::{TlbGeometry, TlbLevel};
+
+use crate::Root;
+
+/// The `model name` of /proc/cpuinfo with family and model, which clouds do not
+/// hide behind a generic name; `unknown CPU` if there is none.
+pub fn model(root: &Root) -> String {
+    let text = root.read("/proc/cpuinfo").unwrap_or_default();
+    let field = |name: &str| {
+        text.lines()
+            .filter_map(|line| line.split_once(':'))
+            .find(|(key, _)| key.trim() == name)
+            .map(|(_, value)| value.trim().to_owned())
+    };
+    let name = field("model name").unwrap_or_else(|| "unknown CPU".to_owned());
+    match (field("cpu family"), field("model")) {
+        (Some(family), Some(model)) => format!("{name} (family {family} model {model})"),
+        _ => name,
+    }
+}
+
+/// The four registers that CPUID returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Registers {
+    pub eax: u32,
+    pub ebx: u32,
+    pub ecx: u32,
+    pub edx: u32,
+}
+
+/// Answers CPUID for (leaf, subleaf): the instruction, or recorded values in tests.
+pub type Cpuid<'a> = &'a dyn Fn(u32, u32) -> Registers;
+
+/// The data TLBs of this CPU: from CPUID, or the preset that its family and model
+/// suggest where CPUID says nothing plausible.
+pub fn tlb_geometry() -> TlbGeometry {
+    decode(&instruction)
+}
+
+#[cfg(target_arch = "x86_64")]
+fn instruction(leaf: u32, subleaf: u32) -> Registers {
+    let found = core::arch::x86_64::__cpuid_count(leaf, subleaf);
+    Registers {
+        eax: found.eax,
+        ebx: found.ebx,
+        ecx: found.ecx,
+        edx: found.edx,
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+compile_error!("tollfree reads page tables and TLBs of x86-64 only");
+
+/// The geometry that a CPU's CPUID answers describe.
+pub fn decode(cpuid: Cpuid) -> TlbGeometry {
+    let decoded = match &vendor(cpuid) {
+        b"GenuineIntel" => intel(cpuid),
+        b"AuthenticAMD" | b"HygonGenuine" => amd(cpuid),
+        _ => None,
+    };
+    decoded
+        .filter(is_plausible)
+        .unwrap_or_else(|| suggested_preset(cpuid))
+}
+
+fn vendor(cpuid: Cpuid) -> [u8; 12] {
+    let leaf = cpuid(0, 0);
+    let mut name = [0; 12];
+    for (place, word) in name.chunks_exact_mut(4).zip([leaf.ebx, leaf.edx, leaf.ecx]) {
+        place.copy_from_slice(&word.to_le_bytes());
+    }
+    name
+}
+
+/// (family, model) with the extended parts folded in.
+fn family_model(cpuid: Cpuid) -> (u32, u32) {
+    let eax = cpuid(1, 0).eax;
+    let (family, model) = (eax >> 8 & 0xf, eax >> 4 & 0xf);
+    let (more_family, more_model) = (eax >> 20 & 0xff, eax >> 16 & 0xf);
+    match family {
+        0xf => (family + more_family, model | more_model << 4),
+        6 => (family, model | more_model << 4),
+        _ => (family, model),
+    }
+}
+
+/// One subleaf of Intel's leaf 0x18.
+struct Translation {
+    /// 1: data, 2: instruction, 3: unified, 4: load only, 5: store only.
+    kind: u32,
+    level: u32,
+    pages_4k: bool,
+    pages_2m: bool,
+    size: TlbLevel,
+}
+
+fn translation(cpuid: Cpuid, subleaf: u32) -> Translation {
+    let found = cpuid(0x18, subleaf);
+    let ways = found.ebx >> 16;
+    let fully = found.edx >> 8 & 1 == 1;
+    let entries = ways.saturating_mul(found.ecx);
+    Translation {
+        kind: found.edx & 0x1f,
+        level: found.edx >> 5 & 7,
+        pages_4k: found.ebx & 1 != 0,
+        pages_2m: found.ebx >> 1 & 1 != 0,
+        size: TlbLevel {
+            entries,
+            ways: if fully { entries } else { ways },
+        },
+    }
+}
+
+/// Intel: deterministic address translation parameters, leaf 0x18.
+fn intel(cpuid: Cpuid) -> Option<TlbGeometry> {
+    if cpuid(0, 0).eax < 0x18 {
+        return None;
+    }
+    // Hypervisors have been seen to answer garbage for the number of subleaves.
+    let last = cpuid(0x18, 0).eax.min(31);
+    let all: Vec<Translation> = (0..=last)
+        .map(|subleaf| translation(cpuid, subleaf))
+        .filter(|t| matches!(t.kind, 1 | 3 | 4))
+        .collect();
+    let find = |level: u32, wanted: fn(&Translation) -> bool| {
+        all.iter().find(|t| t.level == level && wanted(t))
+    };
+    let l2_4k = find(2, |t| t.pages_4k)?;
+    let l2_2m = find(2, |t| t.pages_2m);
+    Some(TlbGeometry {
+        name: "cpuid".to_owned(),
+        l1d_4k: find(1, |t| t.pages_4k)?.size,
+        l1d_2m: find(1, |t| t.pages_2m)?.size,
+        l2_4k: l2_4k.size,
+        l2_2m: l2_2m.map(|t| t.size),
+        l2_shared: l2_2m.is_some_and(|t| t.pages_4k),
+    })
+}
+
+/// AMD: leaves 0x80000005 (first level) and 0x80000006 (second level).
+fn amd(cpuid: Cpuid) -> Option<TlbGeometry> {
+    if cpuid(0x8000_0000, 0).eax < 0x8000_0006 {
+        return None;
+    }
+    let first = cpuid(0x8000_0005, 0);
+    let second = cpuid(0x8000_0006, 0);
+    let l2_4k = amd_second(second.ebx)?;
+    let l2_2m = amd_second(second.eax);
+    Some(TlbGeometry {
+        name: "cpuid".to_owned(),
+        l1d_4k: amd_first(first.ebx),
+        l1d_2m: amd_first(first.eax),
+        l2_4k,
+        l2_2m,
+        // Since Zen one array serves both sizes; both leaves then give its entries.
+        l2_shared: l2_2m.is_some_and(|level| level.entries == l2_4k.entries),
+    })
+}
+
+/// Data TLB of a word of leaf 0x80000005: entries in bits 16..24, ways in 24..32.
+fn amd_first(word: u32) -> TlbLevel {
+    let entries = word >> 16 & 0xff;
+    let ways = word >> 24;
+    TlbLevel {
+        entries,
+        ways: if ways == 0xff { entries } else { ways },
+    }
+}
+
+/// Data TLB of a word of leaf 0x80000006: entries in bits 16..28, coded ways in 28..32.
+fn amd_second(word: u32) -> Option<TlbLevel> {
+    let entries = word >> 16 & 0xfff;
+    let ways = match word >> 28 {
+        code @ 1..=4 => code,
+        5 => 6,
+        6 => 8,
+        8 => 16,
+        0xa => 32,
+        0xb => 48,
+        0xc => 64,
+        0xd => 96,
+        0xe => 128,
+        0xf => entries,
+        _ => return None,
+    };
+    Some(TlbLevel { entries, ways })
+}
+
+/// Whether a TLB of this geometry can have been built: hypervisors zero leaves, and
+/// several CPUs report ways that do not divide their entries into 2^n sets.
+fn is_plausible(geometry: &TlbGeometry) -> bool {
+    let level_ok = |level: TlbLevel, most: u32| {
+        let TlbLevel { entries, ways } = level;
+        let sets_ok = ways != 0 && entries % ways == 0 && (entries / ways).is_power_of_two();
+        (8..=most).contains(&entries) && sets_ok
+    };
+    level_ok(geometry.l1d_4k, 512)
+        && level_ok(geometry.l1d_2m, 512)
+        && level_ok(geometry.l2_4k, 16_384)
+        && geometry.l2_2m.is_none_or(|level| level_ok(level, 16_384))
+        && geometry.l2_4k.entries > geometry.l1d_4k.entries
+}
+
+/// The preset that vendor, family and model suggest; the commonest one otherwise.
+fn suggested_preset(cpuid: Cpuid) -> TlbGeometry {
+    let name = match (&vendor(cpuid), family_model(cpuid)) {
+        (b"GenuineIntel", (6, model)) => intel_preset(model),
+        (b"AuthenticAMD" | b"HygonGenuine", (family, _)) if family >= 0x17 => "zen4",
+        _ => "skylake",
+    };
+    preset(name)
+}
+
+fn intel_preset(model: u32) -> &'static str {
+    match model {
+        // Ice Lake and later servers and clients have the larger second level.
+        0x6a | 0x6c | 0x7d | 0x7e | 0x8c | 0x8d | 0x8f | 0x97 | 0x9a | 0xa7 | 0xaa | 0xad
+        | 0xae | 0xb7 | 0xba | 0xbf | 0xcf => "icelake",
+        _ => "skylake",
+    }
+}
+
+/// A preset by name.
+fn preset(name: &str) -> TlbGeometry {
+    let level = |entries: u32, ways: u32| TlbLevel { entries, ways };
+    let (l1d_4k, l1d_2m, l2) = match name {
+        "zen4" => (level(72, 72), level(72, 72), level(3072, 24)),
+        "icelake" => (level(64, 4), level(32, 4), level(2048, 16)),
+        _ => (level(64, 4), level(32, 4), level(1536, 12)),
+    };
+    TlbGeometry {
+        name: name.to_owned(),
+        l1d_4k,
+        l1d_2m,
+        l2_4k: l2,
+        l2_2m: Some(l2),
+        l2_shared: true,
+    }
+}

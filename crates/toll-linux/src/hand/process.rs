@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! process_madvise(2) on a pidfd.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
+
+use super::{Advice, HandError};
+
+/// A process that process_madvise works on.
+#[derive(Debug, Clone)]
+pub(super) struct Remote(Arc<OwnedFd>);
+
+impl Remote {
+    /// Opens the process and asks with an empty range whether advice is permitted.
+    pub(super) fn open(pid: u32) -> Result<Remote, HandError> {
+        // SAFETY: no memory is passed.
+        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+        if fd < 0 {
+            return Err(last_error());
+        }
+        // SAFETY: the descriptor was just opened and belongs to nobody else.
+        let remote = Remote(Arc::new(unsafe { OwnedFd::from_raw_fd(fd as i32) }));
+        remote.advise(0, 0, Advice::Collapse)?;
+        Ok(remote)
+    }
+
+    pub(super) fn advise(&self, start: u64, length: u64, advice: Advice) -> Result<(), HandError> {
+        let range = libc::iovec {
+            iov_base: start as *mut libc::c_void,
+            iov_len: length as usize,
+        };
+        // SAFETY: `range` outlives the call; the address in it is another process's and is
+        // only advised there.
+        let done = unsafe {
+            libc::syscall(
+                libc::SYS_process_madvise,
+                self.0.as_raw_fd(),
+                &raw const range,
+                1,
+                advice.number(),
+                0,
+            )
+        };
+        if done < 0 { Err(last_error()) } else { Ok(()) }
+    }
+}
+
+fn last_error() -> HandError {
+    let errno = io::Error::last_os_error().raw_os_error().unwrap_or(0);
+    match errno {
+        libc::EPERM => HandError::NotPermitted("CAP_SYS_NICE is needed".to_owned()),
+        libc::ENOSYS => HandError::NotPermitted("the kernel has none".to_owned()),
+        _ => HandError::from_errno(errno),
+    }
+}

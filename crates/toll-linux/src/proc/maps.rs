@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `/proc/PID/maps`. A process may hold 60,000 mappings, hence a parser that
+//! allocates nothing but the names.
+
+use std::io;
+
+use super::damaged;
+use crate::Root;
+
+/// One mapping (VMA) of a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mapping {
+    pub start: u64,
+    /// First address behind the mapping.
+    pub end: u64,
+    pub read: bool,
+    pub write: bool,
+    pub execute: bool,
+    pub shared: bool,
+    /// Offset into the file, bytes.
+    pub offset: u64,
+    /// 0 for anonymous memory.
+    pub inode: u64,
+    /// Path or bracketed name as the kernel prints it; empty for anonymous memory.
+    pub name: Box<str>,
+}
+
+/// What a mapping is for, as far as its name tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind<'a> {
+    Heap,
+    Stack,
+    Anonymous,
+    /// Anonymous memory named by `prctl(PR_SET_VMA_ANON_NAME)`: the whole `[anon:NAME]`.
+    Named(&'a str),
+    File(&'a str),
+    /// The kernel's own: vdso, vvar, vsyscall, uprobes.
+    Special,
+}
+
+impl Mapping {
+    /// Bytes.
+    pub fn len(&self) -> u64 {
+        self.end - self.start
+    }
+
+    /// True for the empty mapping, which the kernel never prints.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn kind(&self) -> Kind<'_> {
+        match &*self.name {
+            "" => Kind::Anonymous,
+            "[heap]" => Kind::Heap,
+            "[stack]" => Kind::Stack,
+            name if name.starts_with("[anon:") => Kind::Named(name),
+            name if name.starts_with('[') => Kind::Special,
+            name => Kind::File(name),
+        }
+    }
+
+    /// Whether huge pages can back it by THP: private, writable and anonymous.
+    pub fn is_private_anonymous(&self) -> bool {
+        let anonymous = matches!(
+            self.kind(),
+            Kind::Heap | Kind::Stack | Kind::Anonymous | Kind::Named(_)
+        );
+        anonymous && !self.shared && self.write && self.inode == 0
+    }
+
+    /// Parses one line of maps; `None` if it is not one.
+    pub(super) fn parse(line: &str) -> Option<Mapping> {
+        let mut rest = line;
+        let (start, end) = next_field(&mut rest)?.split_once('-')?;
+        let permissions = next_field(&mut rest)?.as_bytes();
+        let offset = next_field(&mut rest)?;
+        let _device = next_field(&mut rest)?;
+        let inode = next_field(&mut rest)?;
+        let start = u64::from_str_radix(start, 16).ok()?;
+        let end = u64::from_str_radix(end, 16).ok()?;
+        if permissions.len() != 4 || end < start {
+            return None;
+        }
+        Some(Mapping {
+            start,
+            end,
+            read: permissions[0] == b'r',
+            write: permissions[1] == b'w',
+            execute: permissions[2] == b'x',
+            shared: permissions[3] == b's',
+            offset: u64::from_str_radix(offset, 16).ok()?,
+            inode: inode.parse().ok()?,
+            name: rest.trim_start().into(),
+        })
+    }
+}
+
+/// Cuts the next blank-separated field off the front of `rest`.
+fn next_field<'a>(rest: &mut &'a str) -> Option<&'a str> {
+    let text = rest.trim_start_matches(' ');
+    let end = text.find(' ').unwrap_or(text.len());
+    let (field, tail) = text.split_at(end);
+    *rest = tail;
+    (!field.is_empty()).then_some(field)
+}
+
+/// The mappings of a process, by address. Empty for a kernel thread or a zombie.
+///
+/// # Errors
+/// No such process, no permission, or a line that is not a mapping.
+pub fn maps(root: &Root, pid: u32) -> io::Result<Vec<Mapping>> {
+    let path = format!("/proc/{pid}/maps");
+    let text = root.read(&path)?;
+    text.lines()
+        .map(|line| Mapping::parse(line).ok_or_else(|| damaged(&path, line)))
+        .collect()
+}

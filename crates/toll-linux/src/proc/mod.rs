@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `/proc/PID` says about a process.
+
+mod maps;
+mod smaps;
+mod status;
+
+pub use maps::{Kind, Mapping, maps};
+pub use smaps::{Smap, smaps, smaps_each};
+pub use status::{Stat, Status, is_32_bit, processes, stat, status};
+
+use std::io;
+
+/// An error that names the file and what is wrong with it.
+fn damaged(path: &str, detail: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("{path}: {detail}"))
+}

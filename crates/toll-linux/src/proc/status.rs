@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `/proc/PID/status`, `/proc/PID/stat` and the ELF class of a process.
+
+use std::fs::File;
+use std::io::{self, Read};
+
+use super::damaged;
+use crate::Root;
+
+/// The part of `/proc/PID/status` that decides what may be done to a process.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Status {
+    pub name: String,
+    pub state: char,
+    /// Thread group: differs from the id asked for if that is a thread's.
+    pub tgid: u32,
+    pub ppid: u32,
+    /// Process id of whoever traces it; 0: nobody.
+    pub tracer: u32,
+    /// Real, effective and saved user id.
+    pub uid: [u32; 3],
+    pub gid: [u32; 3],
+    pub threads: u32,
+    /// Resident bytes; `None` for a kernel thread or a zombie.
+    pub rss: Option<u64>,
+    /// Kernels since 5.0 say whether `PR_SET_THP_DISABLE` is in force (false).
+    pub thp_enabled: Option<bool>,
+    pub effective_capabilities: u64,
+}
+
+impl Status {
+    /// It has no memory of its own: a kernel thread, or a zombie.
+    pub fn has_no_memory(&self) -> bool {
+        self.rss.is_none()
+    }
+
+    /// It changed its identity by a setuid or setgid file.
+    pub fn changed_identity(&self) -> bool {
+        let same = |ids: &[u32; 3]| ids.iter().all(|id| *id == ids[0]);
+        !same(&self.uid) || !same(&self.gid)
+    }
+
+    /// Whether a capability (its number) is in the effective set.
+    pub fn can(&self, capability: u32) -> bool {
+        self.effective_capabilities >> capability & 1 == 1
+    }
+
+    fn parse(text: &str) -> Option<Status> {
+        let mut status = Status::default();
+        for (key, value) in text.lines().filter_map(|line| line.split_once(':')) {
+            let value = value.trim();
+            match key {
+                "Name" => status.name = value.to_owned(),
+                "State" => status.state = value.chars().next()?,
+                "Tgid" => status.tgid = value.parse().ok()?,
+                "PPid" => status.ppid = value.parse().ok()?,
+                "TracerPid" => status.tracer = value.parse().ok()?,
+                "Uid" => status.uid = identities(value)?,
+                "Gid" => status.gid = identities(value)?,
+                "Threads" => status.threads = value.parse().ok()?,
+                "VmRSS" => {
+                    status.rss = Some(value.trim_end_matches(" kB").parse::<u64>().ok()? << 10)
+                }
+                "THP_enabled" => status.thp_enabled = Some(value != "0"),
+                "CapEff" => status.effective_capabilities = u64::from_str_radix(value, 16).ok()?,
+                _ => {}
+            }
+        }
+        (status.tgid != 0).then_some(status)
+    }
+}
+
+fn identities(value: &str) -> Option<[u32; 3]> {
+    let mut ids = value.split_ascii_whitespace().map(|id| id.parse().ok());
+    Some([ids.next()??, ids.next()??, ids.next()??])
+}
+
+/// What `/proc/PID/status` says.
+///
+/// # Errors
+/// No such process, no permission, or text that is not a status.
+pub fn status(root: &Root, pid: u32) -> io::Result<Status> {
+    let path = format!("/proc/{pid}/status");
+    Status::parse(&root.read(&path)?).ok_or_else(|| damaged(&path, "is not a status"))
+}
+
+/// The part of `/proc/PID/stat` that counts. Times are clock ticks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stat {
+    pub state: char,
+    pub minor_faults: u64,
+    pub major_faults: u64,
+    pub user_ticks: u64,
+    pub system_ticks: u64,
+    /// Ticks after boot: with the id it names a process for good.
+    pub start_ticks: u64,
+    /// Start of the brk heap; 0 or 1 where the reader may not know it.
+    pub heap_start: u64,
+}
+
+impl Stat {
+    fn parse(text: &str) -> Option<Stat> {
+        // The name may hold anything, parentheses and blanks included.
+        let (_, fields) = text.rsplit_once(") ")?;
+        let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
+        // proc_pid_stat(5) counts from 1, with the state third.
+        let field = |number: usize| -> Option<u64> { fields.get(number - 3)?.parse().ok() };
+        Some(Stat {
+            state: fields.first()?.chars().next()?,
+            minor_faults: field(10)?,
+            major_faults: field(12)?,
+            user_ticks: field(14)?,
+            system_ticks: field(15)?,
+            start_ticks: field(22)?,
+            heap_start: field(47).unwrap_or(0),
+        })
+    }
+}
+
+/// What `/proc/PID/stat` says.
+///
+/// # Errors
+/// No such process, no permission, or text that is not a stat.
+pub fn stat(root: &Root, pid: u32) -> io::Result<Stat> {
+    let path = format!("/proc/{pid}/stat");
+    Stat::parse(&root.read(&path)?).ok_or_else(|| damaged(&path, "is not a stat"))
+}
+
+/// Whether the program of a process is a 32-bit ELF file.
+///
+/// # Errors
+/// No such process, no permission, or a kernel thread (which has no program).
+pub fn is_32_bit(root: &Root, pid: u32) -> io::Result<bool> {
+    let mut head = [0; 5];
+    File::open(root.path(format!("/proc/{pid}/exe")))?.read_exact(&mut head)?;
+    Ok(head[4] == 1)
+}
+
+/// The ids of all processes.
+pub fn processes(root: &Root) -> Vec<u32> {
+    let names = root.names("/proc");
+    names.iter().filter_map(|name| name.parse().ok()).collect()
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Build-ids, symbols and source lines of ELF files. A damaged or missing file
+//! yields no names, never an error: names are for people.
+//!
+//! An *offset* here is an address minus the load bias, that is, the ELF file's
+//! own virtual address.
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use addr2line::{Loader, demangle_auto};
+use object::read::{ReadCache, ReadRef};
+use object::{Object, ObjectSymbol, SymbolKind};
+
+/// What is known about the place that a return address points to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Symbol {
+    /// Demangled name of the function.
+    pub name: Option<String>,
+    /// `file:line` of the call; of inlined calls the innermost outside system headers.
+    pub source: Option<String>,
+    /// Start and end offset of the function.
+    pub function: Option<(u64, u64)>,
+}
+
+/// The GNU build-id of a file in lower-case hex; empty if it has none or cannot be read.
+pub fn build_id(path: &Path) -> String {
+    let read = || -> Option<String> {
+        let cache = ReadCache::new(File::open(path).ok()?);
+        let file = object::File::parse(&cache).ok()?;
+        Some(hex(file.build_id().ok()??))
+    };
+    read().unwrap_or_default()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Start and end offset of the function called `name` (demangled or raw).
+/// Where several have that name, the first by address.
+pub fn function_range(path: &Path, name: &str) -> Option<(u64, u64)> {
+    let module = Module::open(path);
+    let found = module.functions().iter().find(|function| {
+        function.name == name || demangle_auto(function.name.as_str().into(), None) == name
+    });
+    found.map(|function| (function.start, function.end))
+}
+
+/// Names places in ELF files; what was read of a file is kept for the next question.
+#[derive(Default)]
+pub struct Symbolizer {
+    modules: HashMap<PathBuf, Module>,
+}
+
+impl Symbolizer {
+    pub fn new() -> Symbolizer {
+        Symbolizer::default()
+    }
+
+    /// Names the call whose *return address* is `offset`.
+    pub fn symbolize(&mut self, path: &Path, offset: u64) -> Symbol {
+        let module = self
+            .modules
+            .entry(path.to_owned())
+            .or_insert_with(|| Module::open(path));
+        // The return address may already belong to the next line or function.
+        let call = offset.saturating_sub(1);
+        let function = module.function(call);
+        Symbol {
+            name: function.map(|f| demangle_auto(f.name.as_str().into(), None).into_owned()),
+            source: module.source(call),
+            function: function.map(|f| (f.start, f.end)),
+        }
+    }
+}
+
+/// A function of the symbol table.
+struct Function {
+    start: u64,
+    end: u64,
+    name: String,
+}
+
+/// One ELF file and, if there is one, the file with its debug information.
+struct Module {
+    /// The file itself first.
+    files: Vec<PathBuf>,
+    functions: OnceCell<Vec<Function>>,
+    lines: OnceCell<Option<Loader>>,
+}
+
+impl Module {
+    fn open(path: &Path) -> Module {
+        let mut files = vec![path.to_owned()];
+        files.extend(debug_file(&build_id(path)));
+        Module {
+            files,
+            functions: OnceCell::new(),
+            lines: OnceCell::new(),
+        }
+    }
+
+    /// The functions by address, without overlap at their starts.
+    fn functions(&self) -> &[Function] {
+        self.functions.get_or_init(|| {
+            let mut all: Vec<Function> = self.files.iter().flat_map(|f| functions_of(f)).collect();
+            // Of aliases the shortest name is the one that people know.
+            all.sort_by(|a, b| {
+                (a.start, a.name.len(), &a.name).cmp(&(b.start, b.name.len(), &b.name))
+            });
+            all.dedup_by_key(|function| function.start);
+            all
+        })
+    }
+
+    fn function(&self, offset: u64) -> Option<&Function> {
+        let functions = self.functions();
+        let after = functions.partition_point(|function| function.start <= offset);
+        functions[..after]
+            .last()
+            .filter(|function| offset < function.end)
+    }
+
+    /// `file:line` of the instruction at `offset`.
+    fn source(&self, offset: u64) -> Option<String> {
+        let loader = self.lines.get_or_init(|| {
+            // The file with debug information comes last, and only it has lines if it exists.
+            self.files
+                .iter()
+                .rev()
+                .find_map(|file| Loader::new(file).ok())
+        });
+        let mut frames = loader.as_ref()?.find_frames(offset).ok()?;
+        let mut outermost = None;
+        while let Ok(Some(frame)) = frames.next() {
+            let Some(location) = frame.location else {
+                continue;
+            };
+            let (Some(file), Some(line)) = (location.file, location.line) else {
+                continue;
+            };
+            let name = file.rsplit('/').next().unwrap_or(file);
+            outermost = Some(format!("{name}:{line}"));
+            if !is_library_source(file) {
+                break;
+            }
+        }
+        outermost
+    }
+}
+
+/// Headers and sources of the language's own library: the caller is of more interest.
+fn is_library_source(file: &str) -> bool {
+    ["/usr/include/", "/usr/lib/", "/rustc/", "/rust/deps/"]
+        .iter()
+        .any(|prefix| file.starts_with(prefix))
+        || file.contains("/include/c++/")
+}
+
+fn functions_of(path: &Path) -> Vec<Function> {
+    let read = || -> Option<Vec<Function>> {
+        let cache = ReadCache::new(File::open(path).ok()?);
+        let file = object::File::parse(&cache).ok()?;
+        Some(text_symbols(&file))
+    };
+    read().unwrap_or_default()
+}
+
+fn text_symbols<'data, R: ReadRef<'data>>(file: &object::File<'data, R>) -> Vec<Function> {
+    file.symbols()
+        .chain(file.dynamic_symbols())
+        .filter(|symbol| symbol.is_definition() && symbol.kind() == SymbolKind::Text)
+        .filter(|symbol| symbol.size() != 0)
+        .filter_map(|symbol| {
+            Some(Function {
+                start: symbol.address(),
+                end: symbol.address().checked_add(symbol.size())?,
+                name: symbol
+                    .name()
+                    .ok()
+                    .filter(|name| !name.is_empty())?
+                    .to_owned(),
+            })
+        })
+        .collect()
+}
+
+/// Where distributions install the debug information of a build-id, if they did.
+fn debug_file(build_id: &str) -> Option<PathBuf> {
+    let (head, tail) = build_id.split_at_checked(2)?;
+    let path = PathBuf::from(format!("/usr/lib/debug/.build-id/{head}/{tail}.debug"));
+    (!tail.is_empty() && path.exists()).then_some(path)
+}

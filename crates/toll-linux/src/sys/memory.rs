@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Memory: how much there is, how much one may have, and in which pieces. Sizes are bytes.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::Root;
+
+/// The part of `/proc/meminfo` that plans depend on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Meminfo {
+    pub total: u64,
+    pub free: u64,
+    pub available: u64,
+    pub swap_total: u64,
+    pub anon_huge: u64,
+}
+
+/// Reads `/proc/meminfo`.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn meminfo(root: &Root) -> io::Result<Meminfo> {
+    let mut info = Meminfo::default();
+    let text = root.read("/proc/meminfo")?;
+    for (key, value) in text.lines().filter_map(|line| line.split_once(':')) {
+        let place = match key {
+            "MemTotal" => &mut info.total,
+            "MemFree" => &mut info.free,
+            "MemAvailable" => &mut info.available,
+            "SwapTotal" => &mut info.swap_total,
+            "AnonHugePages" => &mut info.anon_huge,
+            _ => continue,
+        };
+        let kilobytes = value.trim().trim_end_matches(" kB");
+        *place = kilobytes.parse::<u64>().unwrap_or(0) << 10;
+    }
+    Ok(info)
+}
+
+/// How many free 2 MiB blocks the buddy allocator holds; `None` where it does not say.
+pub fn buddyinfo_free_regions(root: &Root) -> Option<u64> {
+    const ORDER: usize = 9;
+    let text = root.read("/proc/buddyinfo").ok()?;
+    let mut regions = 0;
+    for line in text.lines() {
+        let (_, counts) = line.split_once("zone")?;
+        let orders = counts.split_ascii_whitespace().skip(1).enumerate();
+        for (order, count) in orders.filter(|(order, _)| *order >= ORDER) {
+            regions += count.parse::<u64>().ok()? << (order - ORDER);
+        }
+    }
+    Some(regions)
+}
+
+/// The smallest memory limit of this process's control group and its ancestors
+/// (cgroup v2 and v1); `None` without a limit below the machine's memory.
+pub fn memory_limit(root: &Root) -> Option<u64> {
+    let total = meminfo(root).ok()?.total;
+    limit_files(root)
+        .iter()
+        .filter_map(|file| root.number(file))
+        .min()
+        .filter(|limit| *limit < total)
+}
+
+/// The files that may hold a limit: of the process's own group, then of each ancestor.
+fn limit_files(root: &Root) -> Vec<PathBuf> {
+    let groups = root.read("/proc/self/cgroup").unwrap_or_default();
+    let mut files = Vec::new();
+    for line in groups.lines() {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else {
+            continue;
+        };
+        let (mounts, file): (&[&str], _) = if controllers.is_empty() {
+            (&["/sys/fs/cgroup", "/sys/fs/cgroup/unified"], "memory.max")
+        } else if controllers.split(',').any(|c| c == "memory") {
+            (&["/sys/fs/cgroup/memory"], "memory.limit_in_bytes")
+        } else {
+            continue;
+        };
+        // In a container the path may be the host's: then only the mount's own file is there.
+        for ancestor in Path::new(path.trim_start_matches('/')).ancestors() {
+            files.extend(
+                mounts
+                    .iter()
+                    .map(|mount| Path::new(mount).join(ancestor).join(file)),
+            );
+        }
+    }
+    files
+}
+
+/// The memory that counts as "this machine's": the total, or the control group's limit.
+///
+/// # Errors
+/// `/proc/meminfo` cannot be read.
+pub fn effective_memory(root: &Root) -> io::Result<u64> {
+    let total = meminfo(root)?.total;
+    Ok(memory_limit(root).map_or(total, |limit| limit.min(total)))
+}
+
+/// A pool of pages for hugetlb.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hugetlb {
+    /// Bytes of one page.
+    pub page: u64,
+    pub total: u64,
+    pub free: u64,
+    pub overcommit: u64,
+}
+
+/// The hugetlb pools, smallest page first; page counts are summed over nodes.
+pub fn hugetlb(root: &Root) -> Vec<Hugetlb> {
+    const FOLDER: &str = "/sys/kernel/mm/hugepages";
+    let mut pools: Vec<Hugetlb> = root
+        .names(FOLDER)
+        .iter()
+        .filter_map(|name| {
+            let kilobytes = name.strip_prefix("hugepages-")?.strip_suffix("kB")?;
+            let file = |file: &str| root.number(format!("{FOLDER}/{name}/{file}")).unwrap_or(0);
+            Some(Hugetlb {
+                page: kilobytes.parse::<u64>().ok()? << 10,
+                total: file("nr_hugepages"),
+                free: file("free_hugepages"),
+                overcommit: file("nr_overcommit_hugepages"),
+            })
+        })
+        .collect();
+    pools.sort_by_key(|pool| pool.page);
+    pools
+}
+
+/// How many mappings a process may hold (`vm.max_map_count`; Linux' default if unreadable).
+pub fn max_map_count(root: &Root) -> u64 {
+    root.number("/proc/sys/vm/max_map_count").unwrap_or(65_530)
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Transparent huge pages: the machine-wide switches.
+
+use std::fmt;
+
+use crate::Root;
+
+const FOLDER: &str = "/sys/kernel/mm/transparent_hugepage";
+
+/// Where the kernel uses huge pages by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    Always,
+    Madvise,
+    /// mTHP sizes only: as the 2 MiB setting says.
+    Inherit,
+    Never,
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Mode::Always => "always",
+            Mode::Madvise => "madvise",
+            Mode::Inherit => "inherit",
+            Mode::Never => "never",
+        })
+    }
+}
+
+impl Mode {
+    fn parse(text: &str) -> Option<Mode> {
+        match selected(text)? {
+            "always" => Some(Mode::Always),
+            "madvise" => Some(Mode::Madvise),
+            "inherit" => Some(Mode::Inherit),
+            "never" => Some(Mode::Never),
+            _ => None,
+        }
+    }
+}
+
+/// The word in brackets of a setting such as `always [madvise] never`.
+fn selected(text: &str) -> Option<&str> {
+    text.split_once('[')?
+        .1
+        .split_once(']')
+        .map(|(word, _)| word)
+}
+
+/// The machine-wide settings of transparent huge pages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Thp {
+    pub mode: Mode,
+    /// What a fault does when no huge page is free (`always`, `defer`, ... `never`).
+    pub defrag: String,
+    /// Bytes of the huge page that a PMD maps.
+    pub huge_page: u64,
+    /// mTHP sizes in bytes with their settings, smallest first; empty before Linux 6.8.
+    pub sizes: Vec<(u64, Mode)>,
+    /// khugepaged collapses a region with up to so many pages missing.
+    pub max_ptes_none: Option<u64>,
+    /// Linux 6.12 and later split huge pages that are mostly unused when memory is short.
+    pub shrink_underused: Option<bool>,
+}
+
+impl Thp {
+    /// Reads the settings; `None` if the kernel has no transparent huge pages.
+    pub fn read(root: &Root) -> Option<Thp> {
+        let file = |name: &str| root.line(format!("{FOLDER}/{name}"));
+        let enabled = file("enabled")?;
+        Some(Thp {
+            mode: Mode::parse(&enabled)?,
+            defrag: file("defrag")
+                .and_then(|text| selected(&text).map(str::to_owned))
+                .unwrap_or_default(),
+            huge_page: file("hpage_pmd_size")
+                .and_then(|text| text.parse().ok())
+                .unwrap_or(toll_model::REGION),
+            sizes: sizes(root),
+            max_ptes_none: root.number(format!("{FOLDER}/khugepaged/max_ptes_none")),
+            shrink_underused: root
+                .number(format!("{FOLDER}/shrink_underused"))
+                .map(|value| value != 0),
+        })
+    }
+
+    /// The setting for 2 MiB pages, with `inherit` resolved.
+    pub fn region_mode(&self) -> Mode {
+        let own = self.sizes.iter().find(|(size, _)| *size == self.huge_page);
+        match own {
+            Some((_, mode)) if *mode != Mode::Inherit => *mode,
+            _ => self.mode,
+        }
+    }
+}
+
+fn sizes(root: &Root) -> Vec<(u64, Mode)> {
+    let mut sizes: Vec<(u64, Mode)> = root
+        .names(FOLDER)
+        .iter()
+        .filter_map(|name| {
+            let kilobytes = name.strip_prefix("hugepages-")?.strip_suffix("kB")?;
+            let setting = root.line(format!("{FOLDER}/{name}/enabled"))?;
+            Some((kilobytes.parse::<u64>().ok()? << 10, Mode::parse(&setting)?))
+        })
+        .collect();
+    sizes.sort_by_key(|(size, _)| *size);
+    sizes
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Watches a process grow and collapses the regions that a plan wants.
+//!
+//! Advice given to a heap is lost as brk extends it, and glibc's arenas become
+//! accessible a little at a time, so neither can be advised beforehand: the parent
+//! looks at the mappings now and then and collapses what is whole.
+
+mod budget;
+mod regions;
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use toll_model::REGION;
+
+pub use budget::map_budget;
+pub use regions::{ENOUGH, Ranges, grown, heap_start, planned};
+
+use crate::Root;
+use crate::hand::{Advice, Hand, HandError, Reach};
+use crate::proc::{Mapping, maps};
+
+/// Shortest and longest pause between two looks.
+const SHORTEST: Duration = Duration::from_millis(5);
+const LONGEST: Duration = Duration::from_millis(200);
+/// Collapsing takes at most this share of one CPU. A collapse holds the target's mmap
+/// lock, and its page faults wait meanwhile: half of the time they never do.
+const COLLAPSE_SHARE: f64 = 0.5;
+/// Reading the mappings takes at most this share of one CPU (60,000 of them take 30 ms).
+const READ_SHARE: f64 = 0.05;
+/// Collapsing goes on for so long before the target gets its pause.
+const BURST: Duration = Duration::from_millis(20);
+/// A region that could not be collapsed is tried again after this, then ever more rarely.
+const FIRST_RETRY: Duration = Duration::from_millis(50);
+const LAST_RETRY: Duration = Duration::from_secs(5);
+
+/// What to make huge. Intervals are bytes, `start..end`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct WatchPlan {
+    /// From the start of the brk heap.
+    pub heap: Vec<(u64, u64)>,
+    /// Fixed addresses.
+    pub addresses: Vec<(u64, u64)>,
+    /// Every region of private anonymous memory.
+    pub all: bool,
+}
+
+impl WatchPlan {
+    /// Whether there is nothing to watch for.
+    pub fn is_empty(&self) -> bool {
+        self.heap.is_empty() && self.addresses.is_empty() && !self.all
+    }
+}
+
+/// What a watcher did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Regions that are huge now by our doing (or were when we came).
+    pub collapsed: u64,
+    /// Regions given up.
+    pub failed: u64,
+    /// Tries that found nothing to collapse yet.
+    pub retried: u64,
+    /// Ranges that were advised before their first touch.
+    pub advised: u64,
+    /// Own time spent reading, advising and collapsing, ns.
+    pub spent_ns: u64,
+    /// The first permanent failure, in words.
+    pub failure: Option<String>,
+}
+
+/// What became of a region.
+#[derive(Debug, Clone, Copy)]
+enum State {
+    Done,
+    Failed,
+    Waiting { next: Instant, tries: u32 },
+}
+
+/// Watches one process. It dies with the process: then [`Watcher::tick`] does nothing.
+#[derive(Debug)]
+pub struct Watcher {
+    pid: u32,
+    hand: Hand,
+    plan: WatchPlan,
+    regions: HashMap<u64, State>,
+    /// Address ranges that MADV_HUGEPAGE was given to.
+    advised: Vec<(u64, u64)>,
+    pause: Duration,
+    counters: Counters,
+    ended: bool,
+}
+
+impl Watcher {
+    pub fn new(pid: u32, hand: Hand, plan: WatchPlan) -> Watcher {
+        Watcher {
+            pid,
+            hand,
+            plan,
+            regions: HashMap::new(),
+            advised: Vec::new(),
+            pause: SHORTEST,
+            counters: Counters::default(),
+            ended: false,
+        }
+    }
+
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// One look at the process, and what is due. Returns the time until the next.
+    pub fn tick(&mut self) -> Duration {
+        if self.ended || self.plan.is_empty() {
+            return LONGEST;
+        }
+        let began = Instant::now();
+        let Ok(maps) = maps(&Root::system(), self.pid) else {
+            self.ended = true;
+            return LONGEST;
+        };
+        self.advise_addresses(&maps);
+        let due = self.due(&maps, began);
+        let reading = began.elapsed();
+        let progress = self.collapse_due(&due);
+        let spent = began.elapsed();
+        self.counters.spent_ns += spent.as_nanos() as u64;
+        self.pause = if progress {
+            SHORTEST
+        } else {
+            (self.pause * 2).min(LONGEST)
+        };
+        let rest = rest(reading, READ_SHARE).max(rest(spent - reading, COLLAPSE_SHARE));
+        self.pause.max(rest)
+    }
+
+    /// Advises fixed addresses as soon as they are mapped, so that their first touch is
+    /// huge already. Costs splits: only within the map budget.
+    fn advise_addresses(&mut self, maps: &[Mapping]) {
+        if self.hand.collapse_only().is_some() {
+            return;
+        }
+        let mut budget = map_budget(&Root::system(), maps.len());
+        for range in self.new_address_ranges(maps) {
+            if budget < 2 {
+                return;
+            }
+            budget -= 2;
+            self.advised.push(range);
+            match self.hand.advise(range.0, range.1 - range.0, Advice::Huge) {
+                Ok(()) => self.counters.advised += 1,
+                Err(error) => self.note(&error),
+            }
+        }
+    }
+
+    /// Runs of wanted regions at fixed addresses that were not advised yet.
+    fn new_address_ranges(&self, maps: &[Mapping]) -> Vec<(u64, u64)> {
+        if self.plan.addresses.is_empty() {
+            return Vec::new();
+        }
+        let fixed = WatchPlan {
+            addresses: self.plan.addresses.clone(),
+            ..WatchPlan::default()
+        };
+        let wanted = grown(maps, &fixed)
+            .into_iter()
+            .map(|region| (region, region + REGION));
+        let known = Ranges::new(self.advised.iter().copied());
+        Ranges::new(wanted)
+            .iter()
+            .filter(|(start, end)| known.covered(*start, *end) == 0)
+            .collect()
+    }
+
+    /// The regions to try now. Forgets what is no longer mapped.
+    fn due(&mut self, maps: &[Mapping], now: Instant) -> Vec<u64> {
+        let grown = grown(maps, &self.plan);
+        let known = Ranges::new(grown.iter().map(|region| (*region, region + REGION)));
+        self.regions
+            .retain(|region, _| known.covered(*region, region + REGION) != 0);
+        let is_due = |region: &u64| match self.regions.get(region) {
+            None => true,
+            Some(State::Waiting { next, .. }) => *next <= now,
+            Some(_) => false,
+        };
+        grown.into_iter().filter(is_due).collect()
+    }
+
+    /// Collapses for at most one burst; says whether anything came of it or is left.
+    fn collapse_due(&mut self, due: &[u64]) -> bool {
+        let began = Instant::now();
+        let mut progress = false;
+        for region in due {
+            if self.ended {
+                return false;
+            }
+            if began.elapsed() >= BURST {
+                return true;
+            }
+            progress |= self.collapse(*region);
+        }
+        progress
+    }
+
+    fn collapse(&mut self, region: u64) -> bool {
+        let tries = match self.regions.get(&region) {
+            Some(State::Waiting { tries, .. }) => *tries,
+            _ => 0,
+        };
+        let (state, done) = match self.hand.collapse(region, REGION) {
+            Ok(()) => {
+                self.counters.collapsed += 1;
+                (State::Done, true)
+            }
+            Err(error) if error.try_again() => {
+                self.counters.retried += 1;
+                let wait = (FIRST_RETRY * (1 << tries.min(10))).min(LAST_RETRY);
+                let next = Instant::now() + wait;
+                (
+                    State::Waiting {
+                        next,
+                        tries: tries + 1,
+                    },
+                    false,
+                )
+            }
+            Err(error) => {
+                self.counters.failed += 1;
+                self.note(&error);
+                (State::Failed, false)
+            }
+        };
+        self.regions.insert(region, state);
+        done
+    }
+
+    /// Keeps the first lasting failure for the summary.
+    fn note(&mut self, error: &HandError) {
+        self.ended |= matches!(error, HandError::Gone);
+        if !error.try_again() && !self.ended && self.counters.failure.is_none() {
+            self.counters.failure = Some(error.to_string());
+        }
+    }
+
+    /// How the watcher reaches the process.
+    pub fn reach(&self) -> Reach {
+        self.hand.reach()
+    }
+}
+
+/// The pause after `spent` that keeps its share of the time to `share`.
+fn rest(spent: Duration, share: f64) -> Duration {
+    spent.mul_f64(1.0 / share - 1.0)
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which regions of a process a plan wants huge, given its mappings now.
+
+use toll_model::REGION;
+
+use super::WatchPlan;
+use crate::proc::{Kind, Mapping};
+
+/// A region is acted on when at least this many of its bytes are planned (75 %).
+pub const ENOUGH: u64 = REGION / 4 * 3;
+
+/// Byte ranges, sorted and without overlap.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Ranges(Vec<(u64, u64)>);
+
+impl Ranges {
+    /// Sorts and merges; empty and inverted ranges vanish.
+    pub fn new(ranges: impl IntoIterator<Item = (u64, u64)>) -> Ranges {
+        let mut all: Vec<_> = ranges
+            .into_iter()
+            .filter(|(start, end)| start < end)
+            .collect();
+        all.sort_unstable();
+        let mut merged: Vec<(u64, u64)> = Vec::with_capacity(all.len());
+        for (start, end) in all {
+            match merged.last_mut() {
+                Some(last) if start <= last.1 => last.1 = last.1.max(end),
+                _ => merged.push((start, end)),
+            }
+        }
+        Ranges(merged)
+    }
+
+    /// How many bytes of `start..end` lie in the ranges.
+    pub fn covered(&self, start: u64, end: u64) -> u64 {
+        let first = self.0.partition_point(|range| range.1 <= start);
+        self.0[first..]
+            .iter()
+            .take_while(|range| range.0 < end)
+            .map(|range| range.1.min(end) - range.0.max(start))
+            .sum()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.0.iter().copied()
+    }
+}
+
+/// First address of the brk heap; `None` before the first brk.
+pub fn heap_start(maps: &[Mapping]) -> Option<u64> {
+    maps.iter()
+        .find(|mapping| mapping.kind() == Kind::Heap)
+        .map(|mapping| mapping.start)
+}
+
+/// The planned byte ranges of a plan at their addresses in this process.
+pub fn planned(maps: &[Mapping], plan: &WatchPlan) -> Ranges {
+    let heap = heap_start(maps).into_iter().flat_map(|base| {
+        plan.heap
+            .iter()
+            .map(move |(start, end)| (base.saturating_add(*start), base.saturating_add(*end)))
+    });
+    Ranges::new(heap.chain(plan.addresses.iter().copied()))
+}
+
+/// Whether a plan may act on a mapping at all.
+fn eligible(mapping: &Mapping) -> bool {
+    mapping.is_private_anonymous() && mapping.kind() != Kind::Stack
+}
+
+/// The regions (their addresses, ascending) that the plan wants and that lie whole
+/// in one mapping, so that they can be huge now.
+pub fn grown(maps: &[Mapping], plan: &WatchPlan) -> Vec<u64> {
+    let planned = planned(maps, plan);
+    let wanted = |region: u64| plan.all || planned.covered(region, region + REGION) >= ENOUGH;
+    maps.iter()
+        .filter(|mapping| eligible(mapping))
+        .flat_map(regions_of)
+        .filter(|region| wanted(*region))
+        .collect()
+}
+
+/// The whole regions of a mapping.
+fn regions_of(mapping: &Mapping) -> impl Iterator<Item = u64> {
+    let first = mapping.start.next_multiple_of(REGION);
+    (first..mapping.end).step_by(REGION as usize).take_while({
+        let end = mapping.end;
+        move |region| end - region >= REGION
+    })
+}
