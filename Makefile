@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Thin names for people; the work is in the scripts that they call.
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+cache = $(or $(TOLLFREE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tollfree)
+
+.PHONY: help build demo test test-all bench install uninstall clean clean-cache
+
+help:
+	@echo 'make demo | test | test-all | bench | build | install PREFIX=/usr/local | uninstall | clean | clean-cache'
+
+build:
+	cargo build --release --locked
+	$(MAKE) -C plugins
+
+demo:
+	./demo
+
+test:
+	./test
+
+# The tests, and the tests of every setup path that this machine can take.
+test-all: test
+	cargo test --release --locked --workspace -- --ignored
+
+bench:
+	benches/all.sh
+
+install:
+	setup/install.sh install '$(DESTDIR)$(PREFIX)'
+
+uninstall:
+	setup/install.sh uninstall '$(DESTDIR)$(PREFIX)'
+
+clean:
+	cargo clean
+	$(MAKE) -C plugins clean
+
+# What lies outside the working tree: unpacked QEMU, cost tables, inputs and results of the benchmarks.
+clean-cache:
+	rm -rf '$(cache)'

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Shared by ./demo, ./test, setup/setup.sh and the benches: where things lie, and which Rust is used. POSIX sh, to be sourced.
+# shellcheck shell=sh disable=SC2034
+
+cache=${TOLLFREE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tollfree}
+rust_needed=1.85
+
+say() {
+	printf '%s\n' "$*"
+}
+
+# Ends the script, with a status of its own so that "could not set up" is told from "a test failed".
+die() {
+	printf 'tollfree: %s\n' "$*" >&2
+	exit 3
+}
+
+have() {
+	command -v "$1" >/dev/null 2>&1
+}
+
+# Whether version $1 (1.85.0) is at least $2 (1.85).
+version_at_least() {
+	printf '%s\n%s\n' "$2" "$1" | sort -t . -k 1,1n -k 2,2n -C
+}
+
+# Whether the cargo named $1 is new enough.
+rust_fits() {
+	rust_version=$("$1" --version 2>/dev/null | sed 's/^[a-z]* \([0-9.]*\).*/\1/')
+	[ -n "$rust_version" ] && version_at_least "$rust_version" "$rust_needed"
+}
+
+# Puts a fitting cargo first in PATH; fails where there is none.
+choose_rust() {
+	for folder in "" /usr/bin "$HOME/.cargo/bin"; do
+		if rust_fits "${folder:+$folder/}cargo" && rust_fits "${folder:+$folder/}rustc"; then
+			[ -z "$folder" ] || PATH=$folder:$PATH
+			export PATH
+			return 0
+		fi
+	done
+	return 1
+}
+
+# Whether $1 is the simulator's QEMU: user mode, 7.2, with plugins.
+qemu_fits() {
+	have "$1" && "$1" --version 2>/dev/null | grep -q 'version 7\.2' && "$1" -h 2>/dev/null | grep -q -e -plugin
+}
+
+# "4 min 12 s" from seconds.
+duration() {
+	if [ "$1" -ge 60 ]; then
+		printf '%d min %d s' $(($1 / 60)) $(($1 % 60))
+	else
+		printf '%d s' "$1"
+	fi
+}

@@ -1,0 +1,144 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Installs what one purpose needs, and nothing that is there already:
+#     setup/setup.sh demo|test|bench
+# Packages alone need root (directly or through sudo). Everything else goes to ~/.cache/tollfree.
+# Debian 12 and 13; elsewhere it says what is missing. Status 3: it could not be set up.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=lib.sh
+. "$here/lib.sh"
+
+purpose=${1:-}
+[ -f "$here/$purpose.packages" ] || die "usage: setup/setup.sh demo|test|bench"
+
+# The Debian release, "12" or "13"; empty elsewhere.
+debian_release() {
+	[ -r /etc/os-release ] || return 0
+	# shellcheck disable=SC1091
+	(. /etc/os-release && case "${ID:-}:${VERSION_ID:-}" in
+		debian:12 | debian:13) printf '%s' "$VERSION_ID" ;;
+	esac)
+}
+
+# The packages of list $1 for this release.
+packages_of() {
+	sed -e '/^#/d' -e "s/^$release: *//" -e '/^[0-9]*:/d' "$here/$1.packages"
+}
+
+installed() {
+	[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+missing_packages() {
+	{
+		packages_of "$purpose"
+		choose_rust || packages_of rust
+	} | while read -r package; do
+		installed "$package" || printf ' %s' "$package"
+	done
+}
+
+# Runs a command as root, or ends with the exact line to type.
+as_root() {
+	if [ "$(id -u)" = 0 ]; then
+		"$@"
+	elif have sudo && { sudo -n true 2>/dev/null || [ -t 0 ]; }; then
+		sudo "$@"
+	else
+		die "these Debian packages are missing and only root can install them. As root, once:
+    apt-get update && apt-get install --no-install-recommends$missing"
+	fi
+}
+
+install_packages() {
+	missing=$(missing_packages)
+	[ -n "$missing" ] || return 0
+	say "Debian packages to install (needs root):$missing"
+	as_root apt-get update -qq
+	# shellcheck disable=SC2086
+	apt-get install --assume-no --no-install-recommends $missing 2>/dev/null | grep -E '^(Need to get|After this)' || true
+	# shellcheck disable=SC2086
+	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
+		-o APT::Keep-Downloaded-Packages=false $missing >"$log" 2>&1 || {
+		tail -n 20 "$log" >&2
+		die "apt-get could not install:$missing (the whole log: $log)"
+	}
+	missing=$(missing_packages)
+	[ -z "$missing" ] || die "still missing after the installation:$missing"
+}
+
+# On a system that is not Debian 12 or 13 nothing is installed: what is needed is named.
+check_foreign_system() {
+	say "This is not Debian 12 or 13: nothing is installed here, only checked."
+	for tool in gcc make; do
+		have "$tool" || die "$tool is missing; install it with your system's package manager"
+	done
+	choose_rust || die "cargo $rust_needed or later is missing; install Rust with your system's package manager"
+	qemu_fits qemu-x86_64 || say "No qemu-x86_64 7.2 with plugins: tollfree's simulator will not be there, the rest works."
+}
+
+# The archive that this machine's own apt takes Debian from.
+debian_mirror() {
+	mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -E '/debian/?$' | head -n 1)
+	[ -n "$mirror" ] || die "apt's sources name no Debian archive to take QEMU 7.2 from (it is in Debian 12)"
+	printf '%s' "$mirror"
+}
+
+# apt-get with an apt root of its own: the machine's sources, lists and packages stay untouched.
+private_apt() {
+	apt-get -qq -o Dir="$root" -o Dir::State::status="$root/status" -o APT::Sandbox::User= \
+		-o APT::Install-Recommends=false -o Acquire::Languages=none "$@"
+}
+
+# Where the machine's own QEMU is not the one that the simulator needs (Debian 13's is static and takes no plugins):
+# Debian 12's package with its libraries, unpacked privately.
+unpack_qemu() {
+	target=$cache/qemu-user-7.2
+	! qemu_fits qemu-x86_64 || return 0
+	! qemu_fits "$target/bin/qemu-x86_64" || return 0
+	say "Unpacking Debian 12's qemu-user 7.2 into $target (about 30 MB to download)"
+	root=$cache/apt.$$
+	trap 'rm -rf "$root"' EXIT
+	mkdir -p "$root/etc/apt/apt.conf.d" "$root/etc/apt/preferences.d" "$root/var/lib/apt/lists/partial" \
+		"$root/var/cache/apt/archives/partial" "$root/files"
+	: >"$root/status"
+	printf 'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg arch=amd64] %s bookworm main\n' \
+		"$(debian_mirror)" >"$root/etc/apt/sources.list"
+	private_apt update
+	private_apt install --download-only -y qemu-user >/dev/null
+	for archive in "$root"/var/cache/apt/archives/*.deb; do
+		case ${archive##*/} in
+		# The C library stays the machine's own: the plugin is linked with it.
+		libc6_* | libgcc-s1_* | gcc-*-base_* | libcrypt1_*) ;;
+		*) dpkg -x "$archive" "$root/files" ;;
+		esac
+	done
+	rm -rf "$target"
+	mkdir -p "$target/bin" "$target/lib"
+	cp "$root/files/usr/bin/qemu-x86_64" "$target/lib/qemu-x86_64"
+	find "$root/files" -name '*.so*' -path '*x86_64-linux-gnu*' ! -path '*/gconv/*' -exec cp -P {} "$target/lib/" \;
+	qemu_wrapper >"$target/bin/qemu-x86_64"
+	chmod +x "$target/bin/qemu-x86_64"
+	qemu_fits "$target/bin/qemu-x86_64" || die "the unpacked $target/bin/qemu-x86_64 does not run"
+}
+
+# The loader is called by hand, so that no LD_LIBRARY_PATH reaches the simulated program.
+qemu_wrapper() {
+	cat <<'WRAPPER'
+#!/bin/sh
+here=$(dirname "$(readlink -f "$0")")/../lib
+exec /lib64/ld-linux-x86-64.so.2 --library-path "$here" "$here/qemu-x86_64" "$@"
+WRAPPER
+}
+
+[ "$(uname -s):$(uname -m)" = Linux:x86_64 ] || die "only Linux on x86-64 for now; this is $(uname -s) on $(uname -m)"
+mkdir -p "$cache"
+log=$cache/setup.log
+release=$(debian_release)
+if [ -n "$release" ]; then
+	install_packages
+	unpack_qemu
+else
+	check_foreign_system
+fi
