@@ -91,6 +91,40 @@ pub struct Anchor {
     pub level: Level,
 }
 
+/// No anchor is longer: the user half of a 57-bit address space.
+pub const MAX_LENGTH: u64 = 1 << 56;
+
+impl Anchor {
+    /// Says what is impossible about this anchor, if anything is.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if self.length > MAX_LENGTH {
+            return Err(format!("length {:#x} is no length of memory", self.length));
+        }
+        if self.misalignment >= crate::REGION {
+            return Err(format!(
+                "misalignment {:#x} is not below 2 MiB",
+                self.misalignment
+            ));
+        }
+        match &self.kind {
+            AnchorKind::Address { start } if *start > MAX_LENGTH => {
+                Err(format!("start {start:#x} is no user address"))
+            }
+            AnchorKind::Alloc { frames, .. } if frames.len() > crate::wire::MAX_FRAMES => {
+                Err(format!(
+                    "{} frames, more than {}",
+                    frames.len(),
+                    crate::wire::MAX_FRAMES
+                ))
+            }
+            AnchorKind::Alloc { class, .. } if *class > 63 => {
+                Err(format!("class {class} is no power of two of bytes"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 impl fmt::Display for Anchor {
     /// The name that reports, plans and JSON use: `main+0x1f3 (skew.c:40) #0`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

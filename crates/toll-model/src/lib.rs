@@ -7,6 +7,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`anchor`] | what names a piece of memory across runs and ASLR |
+//! | [`builder`] | from single observations to a profile |
 //! | [`profile`] | what was observed: counts per byte interval of an anchor |
 //! | [`cost`] | the prices of one machine |
 //! | [`plan`] | priced regions with a verdict, and the speed-up they predict |
@@ -17,14 +18,19 @@
 #[cfg(feature = "formats")]
 pub mod anchor;
 #[cfg(feature = "formats")]
+pub mod builder;
+#[cfg(feature = "formats")]
 pub mod cost;
 #[cfg(feature = "formats")]
 pub mod error;
+#[cfg(feature = "formats")]
+mod format;
 #[cfg(feature = "formats")]
 pub mod plan;
 #[cfg(feature = "formats")]
 pub mod profile;
 pub mod stats;
+pub mod units;
 pub mod wire;
 
 /// Size of a base page in bytes (x86-64).

@@ -4,9 +4,14 @@
 //! On disk a plan is TOML (docs/guide/formats.md); `plan --json` prints the
 //! same content.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 
+use crate::REGION;
 use crate::anchor::{Anchor, Level};
+use crate::error::FormatError;
+use crate::format::{Format, first_impossible};
 use crate::profile::{Program, Source};
 
 /// What stands in the `format` field of a plan.
@@ -14,12 +19,76 @@ pub const FORMAT: &str = "tollfree-plan";
 /// The version of the format that this build writes and reads.
 pub const VERSION: u32 = 1;
 
+const PLAN: Format = Format {
+    what: "plan",
+    name: FORMAT,
+    version: VERSION,
+};
+
+/// The header of a plan's last table.
+const END: &str = "[end]\n";
+
+/// The last table of a plan: how much stands before it.
+#[derive(Deserialize)]
+struct End {
+    anchors: usize,
+    regions: usize,
+}
+
 /// What to do with a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     Huge,
     Leave,
+}
+
+/// Why a region has its verdict.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Why {
+    /// Among the fewest regions that keep most of the gain.
+    Pays,
+    /// Among the regions with the most misses, as was asked for.
+    Asked,
+    /// It would pay, but the planned set keeps most of the gain without it.
+    Spare,
+    /// It would pay, but the memory asked for is used up.
+    Budget,
+    /// Its cost is not below its benefit.
+    CostsMore,
+    /// Its benefit cannot be told from zero.
+    #[default]
+    Unclear,
+    /// The program as a whole has too little to gain.
+    Nothing,
+    /// It is huge already.
+    AlreadyHuge,
+    /// Less than 2 MiB at an end of its anchor.
+    Partial,
+    /// Text, files and stacks are not acted on.
+    NotActedOn,
+    /// Its anchor cannot be found again in another run.
+    NotFound,
+}
+
+impl Why {
+    /// A few words for tables.
+    pub fn words(self) -> &'static str {
+        match self {
+            Why::Pays => "pays",
+            Why::Asked => "asked for",
+            Why::Spare => "not needed",
+            Why::Budget => "over budget",
+            Why::CostsMore => "costs more than it saves",
+            Why::Unclear => "cannot be told from zero",
+            Why::Nothing => "too little to gain",
+            Why::AlreadyHuge => "huge already",
+            Why::Partial => "less than 2 MiB",
+            Why::NotActedOn => "not acted on: text, file or stack",
+            Why::NotFound => "cannot be found again",
+        }
+    }
 }
 
 /// An estimate with its 80 % interval.
@@ -46,6 +115,8 @@ pub struct Region {
     /// CPU time that making it huge costs, bloat and risk included, ns.
     pub cost_ns: f64,
     pub verdict: Verdict,
+    #[serde(default)]
+    pub why: Why,
     /// 4 KiB pages of the region that the program touched.
     pub touched_pages: u32,
 }
@@ -72,6 +143,196 @@ pub struct Plan {
     pub reason: String,
     #[serde(default)]
     pub warnings: Vec<String>,
+    /// True for a machine where THP is `always`: everything is huge without a
+    /// plan, and the plan takes huge pages away from regions that lose by them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub thp_always: bool,
     pub anchors: Vec<Anchor>,
     pub regions: Vec<Region>,
+}
+
+impl Estimate {
+    /// An estimate without error.
+    pub const fn exact(value: f64) -> Estimate {
+        Estimate {
+            median: value,
+            low: value,
+            high: value,
+        }
+    }
+
+    fn check(&self, name: &str) -> Result<(), String> {
+        let finite = [self.low, self.median, self.high]
+            .iter()
+            .all(|v| v.is_finite());
+        if finite && self.low <= self.median && self.median <= self.high {
+            return Ok(());
+        }
+        let Estimate { median, low, high } = self;
+        Err(format!(
+            "{name} is no estimate: low {low}, median {median}, high {high}"
+        ))
+    }
+}
+
+impl Region {
+    /// First byte behind the region, from the anchor's start.
+    pub fn end(&self) -> u64 {
+        self.offset + self.length
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let counts = [("misses", self.misses), ("benefit_ns", self.benefit_ns)];
+        if let Some(detail) = first_impossible(&counts, 0.0) {
+            return Err(detail);
+        }
+        if !self.cost_ns.is_finite() {
+            return Err(format!("cost_ns is {}", self.cost_ns));
+        }
+        if self.length == 0 || self.length > REGION {
+            return Err(format!("length {:#x} is not within 2 MiB", self.length));
+        }
+        if self.offset.checked_add(self.length).is_none() {
+            return Err("offset + length overflows".to_owned());
+        }
+        if u64::from(self.touched_pages) > REGION / crate::PAGE {
+            return Err(format!(
+                "touched_pages is {}, above 512",
+                self.touched_pages
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Plan {
+    /// The plan as TOML. Its last table, `[end]`, tells a whole file from a cut one.
+    ///
+    /// # Errors
+    /// [`FormatError::Invalid`] if it says something impossible: no reader would take it back.
+    pub fn to_toml(&self) -> Result<String, FormatError> {
+        self.check()?;
+        let mut text = toml::to_string(self).map_err(|error| PLAN.invalid(error.to_string()))?;
+        let (anchors, regions) = (self.anchors.len(), self.regions.len());
+        text += &format!("\n{END}anchors = {anchors}\nregions = {regions}\n");
+        Ok(text)
+    }
+
+    /// Reads a plan.
+    ///
+    /// # Errors
+    /// [`FormatError`] names what is wrong and where; no input panics.
+    pub fn from_toml(text: impl AsRef<[u8]>) -> Result<Plan, FormatError> {
+        let text = PLAN.utf8(text.as_ref())?;
+        let plan: Plan = PLAN.read_toml(text)?;
+        plan.check()?;
+        plan.check_end(text)?;
+        Ok(plan)
+    }
+
+    /// TOML that was cut between two tables still parses: its end must be there.
+    fn check_end(&self, text: &str) -> Result<(), FormatError> {
+        let tail = text.rfind(END).map(|at| &text[at + END.len()..]);
+        let end = tail.and_then(|tail| toml::from_str::<End>(tail).ok());
+        let damaged = |detail| {
+            Err(FormatError::Damaged {
+                what: PLAN.what,
+                detail,
+            })
+        };
+        match end {
+            None => damaged("the table [end] at its end is missing".to_owned()),
+            Some(end) if (end.anchors, end.regions) != (self.anchors.len(), self.regions.len()) => {
+                damaged(format!(
+                    "it says {} anchors and {} regions and holds {} and {}",
+                    end.anchors,
+                    end.regions,
+                    self.anchors.len(),
+                    self.regions.len()
+                ))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Regions that the plan makes huge.
+    pub fn huge(&self) -> impl Iterator<Item = &Region> {
+        self.regions
+            .iter()
+            .filter(|region| region.verdict == Verdict::Huge)
+    }
+
+    /// Whether the advice is to do nothing.
+    pub fn does_nothing(&self) -> bool {
+        match self.thp_always {
+            false => self.huge().next().is_none(),
+            true => !self
+                .regions
+                .iter()
+                .any(|region| region.why == Why::CostsMore),
+        }
+    }
+
+    /// The anchor of a region.
+    pub fn anchor(&self, id: u32) -> Option<&Anchor> {
+        self.anchors.iter().find(|anchor| anchor.id == id)
+    }
+
+    /// Checks everything that the types do not.
+    fn check(&self) -> Result<(), FormatError> {
+        PLAN.check(&self.format, self.version)?;
+        let estimates = [
+            ("saved_ns", self.saved_ns),
+            ("saved_all_ns", self.saved_all_ns),
+            ("predicted_speedup", self.predicted_speedup),
+        ];
+        for (name, estimate) in estimates {
+            estimate
+                .check(name)
+                .map_err(|detail| PLAN.invalid(detail))?;
+        }
+        if self.predicted_speedup.low <= 0.0 {
+            return Err(PLAN.invalid("predicted_speedup is not above 0".to_owned()));
+        }
+        if let Some(baseline) = self.baseline_ns.filter(|ns| !(ns.is_finite() && *ns > 0.0)) {
+            return Err(PLAN.invalid(format!("baseline_ns is {baseline}")));
+        }
+        self.check_regions()
+    }
+
+    fn check_regions(&self) -> Result<(), FormatError> {
+        let mut anchors = HashMap::with_capacity(self.anchors.len());
+        for anchor in &self.anchors {
+            let wrong = |detail| PLAN.invalid(format!("anchor {}: {detail}", anchor.id));
+            anchor.check().map_err(wrong)?;
+            if anchors.insert(anchor.id, (anchor.length, 0)).is_some() {
+                return Err(wrong("its id is taken by an earlier anchor".to_owned()));
+            }
+        }
+        for (number, region) in self.regions.iter().enumerate() {
+            let at = region.offset;
+            let wrong = |detail| {
+                let anchor = region.anchor;
+                PLAN.invalid(format!(
+                    "region {number} (anchor {anchor}, offset {at:#x}): {detail}"
+                ))
+            };
+            region.check().map_err(wrong)?;
+            let Some((length, end)) = anchors.get_mut(&region.anchor) else {
+                return Err(wrong("there is no such anchor".to_owned()));
+            };
+            if at < *end {
+                return Err(wrong(format!(
+                    "it begins before {end:#x}, the end of the region before it"
+                )));
+            }
+            *end = region.end();
+            if *end > length.saturating_add(crate::PAGE - 1) {
+                return Err(wrong(format!(
+                    "it ends behind its anchor's length {length:#x}"
+                )));
+            }
+        }
+        Ok(())
+    }
 }

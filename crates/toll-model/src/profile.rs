@@ -4,14 +4,25 @@
 //! On disk a profile is one JSON document; `schemas/profile.schema.json`
 //! describes it and docs/guide/formats.md explains it.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
+use crate::PAGE;
 use crate::anchor::Anchor;
+use crate::error::FormatError;
+use crate::format::{Format, first_impossible};
 
 /// What stands in the `format` field of a profile.
 pub const FORMAT: &str = "tollfree-profile";
 /// The version of the format that this build writes and reads.
 pub const VERSION: u32 = 1;
+
+const PROFILE: Format = Format {
+    what: "profile",
+    name: FORMAT,
+    version: VERSION,
+};
 
 /// Where the counts come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,4 +117,127 @@ pub struct Program {
     pub path: String,
     /// GNU build-id in hex; empty if it has none.
     pub build_id: String,
+}
+
+impl Profile {
+    /// The profile as one JSON document.
+    ///
+    /// # Errors
+    /// [`FormatError::Invalid`] if it says something impossible: no reader would take it back.
+    pub fn to_json(&self) -> Result<String, FormatError> {
+        self.check()?;
+        serde_json::to_string(self).map_err(|error| PROFILE.invalid(error.to_string()))
+    }
+
+    /// Reads a profile.
+    ///
+    /// # Errors
+    /// [`FormatError`] names what is wrong and where; no input panics.
+    pub fn from_json(bytes: impl AsRef<[u8]>) -> Result<Profile, FormatError> {
+        let profile: Profile = PROFILE.read_json(bytes.as_ref())?;
+        profile.check()?;
+        Ok(profile)
+    }
+
+    /// Page walks of all rows.
+    pub fn misses(&self) -> f64 {
+        self.rows().map(|row| row.misses).sum()
+    }
+
+    /// The rows of all anchors.
+    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.anchors.iter().flat_map(|anchor| &anchor.rows)
+    }
+
+    /// Checks everything that the types do not.
+    fn check(&self) -> Result<(), FormatError> {
+        PROFILE.check(&self.format, self.version)?;
+        if !(self.sampled > 0.0 && self.sampled <= 1.0) {
+            return Err(PROFILE.invalid(format!("sampled is {}, not in 0..1", self.sampled)));
+        }
+        let mut ids = HashSet::with_capacity(self.anchors.len());
+        for rows in &self.anchors {
+            let anchor = &rows.anchor;
+            let wrong =
+                |detail| PROFILE.invalid(format!("anchor {} ({anchor}): {detail}", anchor.id));
+            anchor.check().map_err(wrong)?;
+            if !ids.insert(anchor.id) {
+                return Err(wrong("its id is taken by an earlier anchor".to_owned()));
+            }
+            rows.check().map_err(wrong)?;
+        }
+        Ok(())
+    }
+}
+
+impl AnchorRows {
+    fn check(&self) -> Result<(), String> {
+        let mut end = 0;
+        for (number, row) in self.rows.iter().enumerate() {
+            let wrong = |detail| format!("row {number}: {detail}");
+            row.check().map_err(wrong)?;
+            if row.offset < end {
+                let at = row.offset;
+                return Err(wrong(format!(
+                    "offset {at:#x} lies before {end:#x}, the end of the row before it"
+                )));
+            }
+            end = row.end();
+        }
+        let length = self.anchor.length;
+        if end > length.saturating_add(PAGE - 1) {
+            return Err(format!(
+                "its rows end at {end:#x}, behind its length {length:#x}"
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Row {
+    /// First byte behind the row.
+    pub fn end(&self) -> u64 {
+        self.offset + self.length
+    }
+
+    /// 4 KiB pages that the row covers.
+    pub fn pages(&self) -> u64 {
+        self.length / PAGE
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let counts = [
+            ("accesses", self.accesses),
+            ("misses", self.misses),
+            ("misses_huge", self.misses_huge.unwrap_or(0.0)),
+            ("reuse_log2", f64::from(self.reuse_log2.unwrap_or(0.0))),
+            ("dependent", f64::from(self.dependent.unwrap_or(0.0))),
+        ];
+        if let Some(detail) = first_impossible(&counts, 0.0) {
+            return Err(detail);
+        }
+        if self.dependent.is_some_and(|share| share > 1.0) {
+            return Err("dependent is above 1".to_owned());
+        }
+        if self.reuse_log2.is_some_and(|bits| bits > 64.0) {
+            return Err("reuse_log2 is above 64".to_owned());
+        }
+        if self.offset % PAGE != 0 || self.length % PAGE != 0 {
+            return Err("offset and length are not multiples of 4096".to_owned());
+        }
+        if self.length == 0 {
+            return Err("it is empty".to_owned());
+        }
+        if self.offset.checked_add(self.length).is_none() {
+            return Err("offset + length overflows".to_owned());
+        }
+        if u64::from(self.touched_pages) > self.pages() {
+            return Err(format!(
+                "touched_pages is {}, of {} pages",
+                self.touched_pages,
+                self.pages()
+            ));
+        }
+        Ok(())
+    }
 }

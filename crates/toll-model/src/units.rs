@@ -152,7 +152,17 @@ mod tests {
         assert_eq!(parse_size("512M"), Ok(512 << 20));
         assert_eq!(parse_size("1.5GiB"), Ok(3 << 29));
         assert_eq!(parse_size(" 2 tb "), Ok(2 << 40));
-        for wrong in ["", "M", "-1M", "1X", "1e3", "1.2.3G", "99999999T", "NaN", "inf"] {
+        for wrong in [
+            "",
+            "M",
+            "-1M",
+            "1X",
+            "1e3",
+            "1.2.3G",
+            "99999999T",
+            "NaN",
+            "inf",
+        ] {
             assert!(parse_size(wrong).is_err(), "{wrong}");
         }
     }
@@ -174,7 +184,9 @@ mod tests {
         let seed = 0x1878_0000_000..0x187c_0000_000;
         assert_eq!(parse_range("0x18780000000..0x187c0000000"), Ok(seed));
         assert_eq!(parse_range("4096..8192"), Ok(4096..8192));
-        for wrong in ["", "..", "1..", "..2", "2..2", "3..2", "1-2", "0x..1", "0xg..0xh", "+1..2"] {
+        for wrong in [
+            "", "..", "1..", "..2", "2..2", "3..2", "1-2", "0x..1", "0xg..0xh", "+1..2",
+        ] {
             assert!(parse_range(wrong).is_err(), "{wrong}");
         }
     }
