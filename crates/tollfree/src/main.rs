@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree`: finds, prices, applies and proves huge pages for any program.
 
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+compile_error!("tollfree knows the page tables of Linux on x86-64 only");
+
 mod cmd;
 mod error;
 mod heat;
@@ -9,9 +12,9 @@ mod install;
 mod output;
 mod page;
 mod record;
-mod units;
 mod signals;
 mod target;
+mod units;
 
 use std::process::ExitCode;
 
@@ -22,10 +25,14 @@ use crate::cmd::Cli;
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let passes_through = cli.command.passes_through();
+    if !passes_through {
+        // `tollfree report FILE | head` ends quietly; beside a target, tollfree must outlive its readers.
+        inherited::restore_sigpipe();
+    }
     match cmd::dispatch(cli) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("tollfree: {error:#}");
+            output::note(format_args!("{error:#}"));
             error::exit_code(&error, passes_through)
         }
     }

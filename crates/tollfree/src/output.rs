@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What every command prints in the same way: JSON, progress, whole files.
 
+use std::fs::Permissions;
 use std::io::{self, IsTerminal, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
+
+use crate::error::UserError;
 
 /// Prints one JSON document on stdout.
 pub fn json<T: Serialize>(value: &T) -> Result<()> {
@@ -14,6 +18,38 @@ pub fn json<T: Serialize>(value: &T) -> Result<()> {
     serde_json::to_writer_pretty(&mut out, value)?;
     writeln!(out)?;
     Ok(())
+}
+
+/// Tells the user something on stderr, in one write and with our name before each line.
+/// Never fails: a target may have closed what reads it.
+pub fn note(message: impl std::fmt::Display) {
+    let mut text = String::new();
+    for line in message.to_string().lines() {
+        text.push_str("tollfree: ");
+        text.push_str(line);
+        text.push('\n');
+    }
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// Makes sure that a result can be written to `path`, before the work for it is done.
+///
+/// # Errors
+/// [`UserError::Usage`] if the file exists and `force` is not given; else why its folder cannot be written.
+pub fn check_writable(path: &Path, force: bool) -> Result<()> {
+    if path.is_dir() {
+        return Err(UserError::Usage(format!("{}: is a folder", path.display())).into());
+    }
+    if path.is_file() && !force {
+        let message = format!("{}: exists already (--force overwrites it)", path.display());
+        return Err(UserError::Usage(message).into());
+    }
+    if is_special(path) {
+        return Ok(());
+    }
+    tempfile::NamedTempFile::new_in(folder(path))
+        .map(drop)
+        .with_context(|| format!("{}: cannot be written", path.display()))
 }
 
 /// A progress line on stderr: shown from the first moment on a terminal, silent elsewhere.
@@ -30,16 +66,29 @@ pub fn progress(message: &str) -> ProgressBar {
 
 /// Writes a whole file or nothing: a temporary file beside it, synced, then renamed.
 pub fn write_file(path: &Path, content: &[u8]) -> Result<()> {
-    let directory = path
-        .parent()
-        .filter(|p| !p.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
     let attempt = || -> io::Result<()> {
-        let mut file = tempfile::NamedTempFile::new_in(directory)?;
+        if is_special(path) {
+            return std::fs::write(path, content);
+        }
+        let mode = Permissions::from_mode(0o666);
+        let mut file = tempfile::Builder::new()
+            .permissions(mode)
+            .tempfile_in(folder(path))?;
         file.write_all(content)?;
         file.as_file().sync_all()?;
         file.persist(path)?;
         Ok(())
     };
     attempt().with_context(|| format!("{}: cannot be written", path.display()))
+}
+
+/// A pipe or device (`/dev/stdout`), which is written to and never replaced.
+fn is_special(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|meta| !meta.is_file())
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent()
+        .filter(|p| !p.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }

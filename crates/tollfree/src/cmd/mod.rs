@@ -18,30 +18,66 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
+use crate::error::EXIT_CODES;
+
 /// Finds where a program pays for address translation, prices huge pages there, applies those that pay, and proves it.
 #[derive(Debug, Parser)]
-#[command(name = "tollfree", version, propagate_version = true)]
+#[command(
+    name = "tollfree",
+    version,
+    propagate_version = true,
+    after_help = "Start with: tollfree tune -- PROGRAM ARGUMENTS...",
+    after_long_help = format!("{STEPS}\n\n{EXIT_CODES}")
+)]
 pub struct Cli {
-    /// Print one JSON document instead of text
+    /// Print one JSON document instead of text (run and record: on stderr, stdout is the program's)
     #[arg(long, global = true)]
     pub json: bool,
     #[command(subcommand)]
     pub command: Command,
 }
 
+/// What the manual says about the program as a whole.
+const STEPS: &str = "\
+Start with: tollfree tune -- PROGRAM ARGUMENTS...
+
+Step by step:
+  tollfree record -o app.json -- ./app input
+  tollfree plan app.json -o app.toml
+  tollfree compare --plan app.toml -- ./app input
+  tollfree run --plan app.toml -- ./app input";
+
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    #[command(
+        after_help = "Examples:\n  tollfree tune -- xz -9 -k big.tar\n  tollfree tune --workload 'redis-benchmark -q -n 500000' --ready 'redis-cli ping' -- redis-server"
+    )]
     Tune(tune::Args),
+    #[command(after_help = "Example:\n  tollfree doctor")]
     Doctor(doctor::Args),
+    #[command(after_help = "Example:\n  tollfree calibrate --within 30s")]
     Calibrate(calibrate::Args),
+    #[command(after_help = "Example:\n  tollfree record -o app.json -- ./app input")]
     Record(record::Args),
+    #[command(after_help = "Example:\n  tollfree import perf.data -o app.json")]
     Import(import::Args),
+    #[command(after_help = "Example:\n  tollfree report app.json --html app.html")]
     Report(report::Args),
+    #[command(after_help = "Example:\n  tollfree plan app.json -o app.toml")]
     Plan(plan::Args),
+    #[command(
+        after_help = "Examples:\n  tollfree run --plan app.toml -- ./app input\n  tollfree run --plan largepages.txt --hugetlb -- ./app input"
+    )]
     Run(run::Args),
+    #[command(after_help = "Example:\n  tollfree apply --plan app.toml --pid 4711")]
     Apply(apply::Args),
+    #[command(after_help = "Example:\n  tollfree compare --plan app.toml -n 10 -- ./app input")]
     Compare(compare::Args),
+    #[command(
+        after_help = "Example:\n  tollfree completions bash > ~/.local/share/bash-completion/completions/tollfree"
+    )]
     Completions(completions::Args),
+    #[command(after_help = "Example:\n  tollfree man /usr/local/share/man/man1")]
     Man(completions::ManArgs),
 }
 
