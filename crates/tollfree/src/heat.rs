@@ -107,7 +107,10 @@ fn overlaps(
         } else {
             end.min((index + 1) * unit)
         };
-        (index as usize, to.saturating_sub(from) as f64 / length as f64)
+        (
+            index as usize,
+            to.saturating_sub(from) as f64 / length as f64,
+        )
     })
 }
 
@@ -152,7 +155,11 @@ impl<'a> Total<'a> {
 /// The sums of every anchor, the one with the most misses first.
 pub fn totals(profile: &Profile) -> Vec<Total<'_>> {
     let mut totals: Vec<_> = profile.anchors.iter().map(Total::new).collect();
-    totals.sort_by(|a, b| b.misses.total_cmp(&a.misses).then(b.touched.cmp(&a.touched)));
+    totals.sort_by(|a, b| {
+        b.misses
+            .total_cmp(&a.misses)
+            .then(b.touched.cmp(&a.touched))
+    });
     totals
 }
 
@@ -272,7 +279,11 @@ mod tests {
     fn regions_follow_the_alignment_of_the_run() {
         let aligned = rows(0, 2 * REGION, &[(0, PAGE, 1.0), (REGION - PAGE, PAGE, 2.0)]);
         assert_eq!(misses(&Strip::new(&aligned, 100)), [3.0, 0.0]);
-        let shifted = rows(PAGE, 2 * REGION, &[(0, PAGE, 1.0), (REGION - PAGE, PAGE, 2.0)]);
+        let shifted = rows(
+            PAGE,
+            2 * REGION,
+            &[(0, PAGE, 1.0), (REGION - PAGE, PAGE, 2.0)],
+        );
         let strip = Strip::new(&shifted, 100);
         assert_eq!(misses(&strip), [1.0, 2.0, 0.0]);
         assert_eq!(strip.offset(1), REGION - PAGE);
@@ -313,7 +324,10 @@ mod tests {
 
     #[test]
     fn strips_fit_the_style() {
-        let strip = Strip::new(&rows(0, 4 * REGION, &[(0, PAGE, 4.0), (REGION, PAGE, 1.0)]), 9);
+        let strip = Strip::new(
+            &rows(0, 4 * REGION, &[(0, PAGE, 4.0), (REGION, PAGE, 1.0)]),
+            9,
+        );
         let style = |unicode, colour| Style {
             width: 80,
             unicode,

@@ -3,8 +3,23 @@
 //!
 //! [`render`] is a function of [`PageData`] alone: equal data give an equal page.
 
-use toll_model::plan::{Estimate, Plan};
-use toll_model::profile::Profile;
+mod charts;
+
+use std::fmt::Write;
+
+use toll_model::REGION;
+use toll_model::anchor::{Anchor, AnchorKind, Level};
+use toll_model::plan::{Estimate, Plan, Region, Verdict};
+use toll_model::profile::{Profile, Source};
+
+use crate::heat::{self, Strip, Total};
+use crate::units;
+
+/// Most anchors with a strip of their own.
+const STRIPS: usize = 12;
+/// Most rows of the table of anchors, and of the table of regions.
+const ANCHOR_ROWS: usize = 100;
+const REGION_ROWS: usize = 100;
 
 /// Everything that a page can show. What is absent is left out of the page.
 #[derive(Debug, Default)]
@@ -129,3 +144,602 @@ pub struct Permanent {
     /// Measured speed-up of exactly this change; `None`: not measured, and the page says so.
     pub speedup: Option<Estimate>,
 }
+
+/// The whole page.
+pub fn render(data: &PageData) -> String {
+    let mut out = String::with_capacity(64 << 10);
+    let program = escape(&data.program);
+    let _ = write!(
+        out,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>tollfree: {program}</title>\n<style>\n{}</style>\n</head>\n<body>\n<main>\n<header><h1>{program}</h1><p class=\"soft\">What address translation costs this program, and what huge pages change</p></header>\n",
+        include_str!("page/style.css")
+    );
+    for section in [
+        verdict(data),
+        tiles(data),
+        warnings(data),
+        measured(data),
+        strips(data),
+        counters(data),
+        priced(data),
+        permanent(data),
+        method(data),
+        environment(data),
+        command(data),
+        WORDS.to_owned(),
+    ] {
+        if !section.is_empty() {
+            out.push_str(&section);
+            out.push('\n');
+        }
+    }
+    let _ = write!(
+        out,
+        "<footer class=\"soft\"><p>Made by tollfree {}. This file is complete: it loads nothing from anywhere.</p></footer>\n</main>\n<script>\n{}</script>\n</body>\n</html>\n",
+        env!("CARGO_PKG_VERSION"),
+        include_str!("page/hover.js")
+    );
+    out
+}
+
+/// Text for HTML, in content and in attributes alike; control characters become visible.
+pub(crate) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '\n' | '\t' => out.push(c),
+            c if c.is_control() => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A ratio with its interval: `1.31 (1.25 to 1.38)`.
+fn interval(estimate: &Estimate) -> String {
+    format!(
+        "{:.2} ({:.2} to {:.2})",
+        estimate.median, estimate.low, estimate.high
+    )
+}
+
+/// A number in the unit of the samples.
+fn number(value: f64) -> String {
+    match value.abs() {
+        v if v >= 1000.0 => units::count(value),
+        v if v >= 10.0 => format!("{value:.2}"),
+        v if v >= 0.01 || v == 0.0 => format!("{value:.3}"),
+        _ => format!("{value:.2e}"),
+    }
+}
+
+/// A time saved or spent, of an estimate in ns.
+fn saved(estimate: &Estimate) -> String {
+    format!(
+        "{} ({} to {})",
+        units::duration(estimate.median),
+        units::duration(estimate.low),
+        units::duration(estimate.high)
+    )
+}
+
+fn verdict(data: &PageData) -> String {
+    let derived;
+    let verdict = match (&data.verdict, data.before) {
+        (Some(verdict), _) => verdict,
+        (None, Some(profile)) => {
+            derived = observed(profile, data.after);
+            &derived
+        }
+        (None, None) => return String::new(),
+    };
+    let (class, tag) = match verdict.tone {
+        Tone::Apply => ("apply", "✓ Apply"),
+        Tone::DoNothing => ("do-nothing", "– Do nothing"),
+        Tone::Unsure => ("unsure", "? Not decided"),
+    };
+    let tag = if data.verdict.is_some() {
+        tag
+    } else {
+        "Observed"
+    };
+    let mut out = format!(
+        "<section class=\"verdict {class}\" aria-label=\"Verdict\"><span class=\"tag\">{tag}</span><strong>{}</strong>",
+        escape(&verdict.headline)
+    );
+    for detail in &verdict.details {
+        let _ = write!(out, "<p>{}</p>", escape(detail));
+    }
+    out.push_str("</section>");
+    out
+}
+
+/// The box of a page that has recordings and no decision.
+fn observed(profile: &Profile, after: Option<&Profile>) -> VerdictBox {
+    let (hot, used) = concentration(profile);
+    let total = misses(profile);
+    let mut details = vec![format!(
+        "{} {} were counted in {} regions of 2 MiB.",
+        units::count(total),
+        noun(profile.source),
+        units::count(used as f64)
+    )];
+    if let Some(after) = after {
+        let left = misses(after);
+        details.push(format!(
+            "The second recording counted {}: {} fewer.",
+            units::count(left),
+            if total > 0.0 {
+                units::percent(1.0 - left / total)
+            } else {
+                "-".to_owned()
+            }
+        ));
+    }
+    details.push("This page shows recordings; whether huge pages pay is what “tollfree plan” and “tollfree compare” say.".to_owned());
+    VerdictBox {
+        tone: Tone::DoNothing,
+        headline: format!(
+            "90 % of what was counted lies in {} of {} regions",
+            units::count(hot as f64),
+            units::count(used as f64)
+        ),
+        details,
+    }
+}
+
+/// What the counts of a source are called.
+fn noun(source: Source) -> &'static str {
+    match source {
+        Source::Perf => "TLB misses (samples times period)",
+        Source::Sim => "modelled TLB misses",
+        Source::Refs => "page touches (an upper bound for misses)",
+    }
+}
+
+fn misses(profile: &Profile) -> f64 {
+    heat::totals(profile).iter().map(|t| t.misses).sum()
+}
+
+/// How many regions hold 90 % of the misses, and how many were used at all.
+fn concentration(profile: &Profile) -> (usize, usize) {
+    let mut used = 0;
+    let mut counts = Vec::new();
+    for rows in &profile.anchors {
+        let strip = Strip::new(rows, 1 << 20);
+        used += strip.used();
+        counts.extend(strip.cells.iter().map(|c| c.misses).filter(|m| *m > 0.0));
+    }
+    counts.sort_by(|a, b| b.total_cmp(a));
+    let goal = counts.iter().sum::<f64>() * 0.9;
+    let mut sum = 0.0;
+    let hot = counts.iter().take_while(|m| {
+        let more = sum < goal;
+        sum += **m;
+        more
+    });
+    (hot.count(), used)
+}
+
+fn tiles(data: &PageData) -> String {
+    let mut tiles: Vec<(String, String)> = Vec::new();
+    if let Some(profile) = data.before {
+        let total = misses(profile);
+        let (hot, used) = concentration(profile);
+        tiles.push((units::count(total), noun(profile.source).to_owned()));
+        tiles.push((units::bytes(profile.footprint), "touched".to_owned()));
+        tiles.push((
+            format!(
+                "{} of {}",
+                units::count(hot as f64),
+                units::count(used as f64)
+            ),
+            "regions hold 90 % of the misses".to_owned(),
+        ));
+        if let (Some(after), true) = (data.after, total > 0.0) {
+            tiles.push((
+                units::percent(1.0 - misses(after) / total),
+                "of the misses averted (second recording)".to_owned(),
+            ));
+        }
+    }
+    if let Some(plan) = data.plan {
+        let huge = plan
+            .regions
+            .iter()
+            .filter(|r| r.verdict == Verdict::Huge)
+            .count();
+        tiles.push((
+            units::bytes(huge as u64 * REGION),
+            format!("planned huge ({} regions)", units::count(huge as f64)),
+        ));
+        if plan.baseline_ns.is_some() || huge == 0 {
+            tiles.push((
+                format!("{:.2}", plan.predicted_speedup.median),
+                format!(
+                    "predicted speed-up ({:.2} to {:.2})",
+                    plan.predicted_speedup.low, plan.predicted_speedup.high
+                ),
+            ));
+        }
+    }
+    if tiles.is_empty() {
+        return String::new();
+    }
+    let items: String = tiles
+        .iter()
+        .map(|(value, name)| format!("<li><b>{}</b>{}</li>", escape(value), escape(name)))
+        .collect();
+    format!("<ul class=\"tiles\" aria-label=\"Key figures\">{items}</ul>")
+}
+
+fn warnings(data: &PageData) -> String {
+    let mut all: Vec<String> = data.warnings.clone();
+    let mut add = |text: &str| {
+        if !all.iter().any(|known| known == text) {
+            all.push(text.to_owned());
+        }
+    };
+    for (profile, which) in [(data.before, "first"), (data.after, "second")] {
+        let Some(profile) = profile else { continue };
+        if !profile.complete {
+            add(&format!(
+                "The {which} recording was cut short: its counts are a part of the run."
+            ));
+        }
+        profile.warnings.iter().for_each(|w| add(w));
+    }
+    if let Some(plan) = data.plan {
+        plan.warnings.iter().for_each(|w| add(w));
+    }
+    if all.is_empty() {
+        return String::new();
+    }
+    let items: String = all
+        .iter()
+        .map(|w| format!("<li>{}</li>", escape(w)))
+        .collect();
+    format!(
+        "<section class=\"note\"><h2>What to know before you trust this</h2><ul>{items}</ul></section>"
+    )
+}
+
+fn measured(data: &PageData) -> String {
+    let Some(measured) = &data.measured else {
+        return String::new();
+    };
+    let mut out = format!(
+        "<section><h2>Measured side by side</h2><p class=\"soft\">{}, {} interleaved runs of each arm; intervals are {:.0} %.{}</p>",
+        escape(&capitalised(&measured.metric)),
+        measured.pairs,
+        measured.confidence * 100.0,
+        measured
+            .smallest_visible
+            .map_or_else(String::new, |effect| format!(
+                " The smallest effect that these runs could have seen is {}.",
+                units::percent(effect)
+            ))
+    );
+    out.push_str(&charts::speedups(measured));
+    out.push_str(&charts::samples(measured));
+    out.push_str(&arms_table(measured));
+    out.push_str("</section>");
+    out
+}
+
+fn arms_table(measured: &Measured) -> String {
+    let estimate = |e: &Option<Estimate>| e.as_ref().map_or("–".to_owned(), interval);
+    let mut out = format!(
+        "<div class=\"scroll\"><table><caption>Measured beside predicted</caption><thead><tr><th scope=\"col\">Arm</th><th scope=\"col\" class=\"n\">Median {}</th><th scope=\"col\" class=\"n\">Interval</th><th scope=\"col\" class=\"n\">Speed-up, measured</th><th scope=\"col\" class=\"n\">Speed-up, predicted</th><th scope=\"col\" class=\"n\">Runs</th></tr></thead><tbody>",
+        escape(&measured.metric)
+    );
+    for arm in &measured.arms {
+        let _ = write!(
+            out,
+            "<tr><th scope=\"row\">{}<small>{}</small></th><td class=\"n\">{} {}</td><td class=\"n\">{} to {}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
+            escape(&arm.name),
+            escape(&arm.meaning),
+            number(arm.median),
+            escape(&measured.unit),
+            number(arm.low),
+            number(arm.high),
+            estimate(&arm.speedup),
+            estimate(&arm.predicted),
+            arm.samples.len()
+        );
+    }
+    out.push_str("</tbody></table></div>");
+    out
+}
+
+fn strips(data: &PageData) -> String {
+    let Some(before) = data.before else {
+        return String::new();
+    };
+    let totals = heat::totals(before);
+    let all: f64 = totals.iter().map(|t| t.misses).sum();
+    let shown: Vec<&Total> = totals
+        .iter()
+        .filter(|t| t.misses > 0.0 && t.misses >= all * 0.001)
+        .take(STRIPS)
+        .collect();
+    let mut out = format!(
+        "<section><h2>Where the misses are{}</h2><p class=\"soft\">Source: {}. Counts are {}; each strip is one anchor, from its start to its end.</p>",
+        if data.after.is_some() {
+            ", before and after"
+        } else {
+            ""
+        },
+        escape(&before.source_detail),
+        noun(before.source)
+    );
+    if shown.is_empty() {
+        out.push_str("<p>No miss was counted.</p></section>");
+        return out;
+    }
+    out.push_str(&charts::ramp(data.after.is_some(), data.plan.is_some()));
+    for total in &shown {
+        out.push_str(&charts::strip(total.rows, data.after, data.plan));
+    }
+    let rest = totals.len() - shown.len();
+    if rest > 0 {
+        let left = all - shown.iter().map(|t| t.misses).sum::<f64>();
+        let _ = write!(
+            out,
+            "<p class=\"soft\">Not drawn: {rest} more anchors with {} of the misses.</p>",
+            units::percent(if all > 0.0 { left / all } else { 0.0 })
+        );
+    }
+    out.push_str("</section>");
+    out
+}
+
+fn counters(data: &PageData) -> String {
+    let chart = data
+        .measured
+        .as_ref()
+        .map_or_else(String::new, charts::counters);
+    if chart.is_empty() {
+        return chart;
+    }
+    format!("<section><h2>Counters before and after</h2>{chart}</section>")
+}
+
+/// What a plan says of one anchor.
+struct Priced<'a> {
+    anchor: &'a Anchor,
+    regions: usize,
+    huge: usize,
+    misses: f64,
+    benefit: f64,
+    cost: f64,
+}
+
+/// The anchors of a plan, the largest benefit first.
+fn priced_anchors(plan: &Plan) -> Vec<Priced<'_>> {
+    let mut all: Vec<Priced> = plan
+        .anchors
+        .iter()
+        .map(|anchor| {
+            let mut sum = Priced {
+                anchor,
+                regions: 0,
+                huge: 0,
+                misses: 0.0,
+                benefit: 0.0,
+                cost: 0.0,
+            };
+            for region in plan.regions.iter().filter(|r| r.anchor == anchor.id) {
+                sum.regions += 1;
+                sum.huge += usize::from(region.verdict == Verdict::Huge);
+                sum.misses += region.misses;
+                sum.benefit += region.benefit_ns;
+                sum.cost += region.cost_ns;
+            }
+            sum
+        })
+        .collect();
+    all.sort_by(|a, b| b.benefit.total_cmp(&a.benefit));
+    all
+}
+
+fn priced(data: &PageData) -> String {
+    let Some(plan) = data.plan else {
+        return String::new();
+    };
+    let mut out = format!(
+        "<section><h2>What each part is worth</h2><p>{}</p><p class=\"soft\">The planned set saves {} of CPU time a run; everything huge would save {}. Prices: {}.</p>",
+        escape(&plan.reason),
+        saved(&plan.saved_ns),
+        saved(&plan.saved_all_ns),
+        escape(&plan.cpu)
+    );
+    let anchors = priced_anchors(plan);
+    out.push_str("<div class=\"scroll\"><table><caption>By anchor: where the memory was allocated, what huge pages save there over a run, what they cost</caption><thead><tr><th scope=\"col\">Allocated at</th><th scope=\"col\" class=\"n\">Regions huge</th><th scope=\"col\" class=\"n\">Misses</th><th scope=\"col\" class=\"n\">Benefit</th><th scope=\"col\" class=\"n\">Cost</th><th scope=\"col\">Verdict</th></tr></thead><tbody>");
+    for row in anchors.iter().take(ANCHOR_ROWS) {
+        let _ = write!(
+            out,
+            "<tr><th scope=\"row\">{}<small>{}</small></th><td class=\"n\">{} of {}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td></tr>",
+            escape(&row.anchor.to_string()),
+            escape(&origin(row.anchor)),
+            units::count(row.huge as f64),
+            units::count(row.regions as f64),
+            units::count(row.misses),
+            units::duration(row.benefit),
+            units::duration(row.cost),
+            match row.huge {
+                0 => "<span class=\"no\">leave</span>",
+                n if n == row.regions => "<span class=\"yes\">✓ huge</span>",
+                _ => "<span class=\"yes\">✓ huge in part</span>",
+            }
+        );
+    }
+    out.push_str("</tbody></table></div>");
+    if anchors.len() > ANCHOR_ROWS {
+        let _ = write!(
+            out,
+            "<p class=\"soft\">{} more anchors are in the plan.</p>",
+            anchors.len() - ANCHOR_ROWS
+        );
+    }
+    out.push_str(&region_table(plan));
+    out.push_str("</section>");
+    out
+}
+
+/// Where an anchor comes from: its further frames, the module, how well it is found again.
+fn origin(anchor: &Anchor) -> String {
+    let mut parts = Vec::new();
+    match &anchor.kind {
+        AnchorKind::Alloc { frames, .. } => {
+            for frame in frames.iter().skip(1) {
+                let name = frame
+                    .symbol
+                    .clone()
+                    .unwrap_or_else(|| format!("{:#x}", frame.offset));
+                let source = frame
+                    .source
+                    .as_ref()
+                    .map_or_else(String::new, |s| format!(" ({s})"));
+                parts.push(format!("called by {name}{source}"));
+            }
+            if let Some(frame) = frames.first().filter(|f| !f.path.is_empty()) {
+                parts.push(format!("in {}", frame.path));
+            }
+        }
+        AnchorKind::File { .. } => parts.push("file mappings are shown, not acted on".to_owned()),
+        _ => {}
+    }
+    parts.push(units::bytes(anchor.length));
+    parts.push(match anchor.level {
+        Level::Exact => "found again exactly".to_owned(),
+        Level::Class => "found again by site and length class".to_owned(),
+        Level::Kind => "found again as this kind of memory".to_owned(),
+        Level::NotFound => "not found again: never advised".to_owned(),
+    });
+    parts.join(", ")
+}
+
+fn region_table(plan: &Plan) -> String {
+    let mut regions: Vec<&Region> = plan.regions.iter().collect();
+    regions.sort_by(|a, b| b.benefit_ns.total_cmp(&a.benefit_ns));
+    let count = regions.len();
+    if count == 0 {
+        return String::new();
+    }
+    regions.truncate(REGION_ROWS);
+    let mut out = format!(
+        "<details><summary>{}</summary><div class=\"scroll\"><table><thead><tr><th scope=\"col\">Anchor</th><th scope=\"col\" class=\"n\">Offset</th><th scope=\"col\" class=\"n\">Length</th><th scope=\"col\" class=\"n\">Misses</th><th scope=\"col\" class=\"n\">Benefit</th><th scope=\"col\" class=\"n\">Cost</th><th scope=\"col\">Verdict</th></tr></thead><tbody>",
+        if count > REGION_ROWS {
+            format!(
+                "The {REGION_ROWS} regions with the largest benefit, of {} (all are in the plan)",
+                units::count(count as f64)
+            )
+        } else {
+            format!("All {count} regions")
+        }
+    );
+    for region in regions {
+        let anchor = plan
+            .anchors
+            .iter()
+            .find(|a| a.id == region.anchor)
+            .map_or_else(String::new, Anchor::to_string);
+        let _ = write!(
+            out,
+            "<tr><th scope=\"row\">{}</th><td class=\"n\">{:#x}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td></tr>",
+            escape(&anchor),
+            region.offset,
+            units::bytes(region.length),
+            units::count(region.misses),
+            units::duration(region.benefit_ns),
+            units::duration(region.cost_ns),
+            match region.verdict {
+                Verdict::Huge => "<span class=\"yes\">✓ huge</span>",
+                Verdict::Leave => "<span class=\"no\">leave</span>",
+            }
+        );
+    }
+    out.push_str("</tbody></table></div></details>");
+    out
+}
+
+fn permanent(data: &PageData) -> String {
+    if data.permanent.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from("<section><h2>Make it permanent, without tollfree</h2>");
+    for change in &data.permanent {
+        let number = change.speedup.as_ref().map_or_else(
+            || "not measured".to_owned(),
+            |e| format!("measured speed-up {}", interval(e)),
+        );
+        let _ = write!(
+            out,
+            "<div class=\"card\"><h3>{}</h3><p><b>{number}</b></p><pre>{}</pre><p class=\"soft\">{}</p></div>",
+            escape(&change.title),
+            escape(&change.paste),
+            escape(&change.note)
+        );
+    }
+    out.push_str("</section>");
+    out
+}
+
+fn method(data: &PageData) -> String {
+    if data.method.is_empty() {
+        return String::new();
+    }
+    let items: String = data
+        .method
+        .iter()
+        .map(|m| format!("<li>{}</li>", escape(m)))
+        .collect();
+    format!("<section><h2>How it was measured</h2><ul>{items}</ul></section>")
+}
+
+fn environment(data: &PageData) -> String {
+    if data.environment.is_empty() {
+        return String::new();
+    }
+    let items: String = data
+        .environment
+        .iter()
+        .map(|(name, value)| format!("<dt>{}</dt><dd>{}</dd>", escape(name), escape(value)))
+        .collect();
+    format!("<section><h2>Machine</h2><dl>{items}</dl></section>")
+}
+
+fn command(data: &PageData) -> String {
+    let Some(command) = &data.command else {
+        return String::new();
+    };
+    format!(
+        "<section><h2>Command</h2><pre>{}</pre><details><summary>Environment of the program</summary><pre>{}</pre></details></section>",
+        escape(&command.arguments.join(" ")),
+        escape(&command.environment.join("\n"))
+    )
+}
+
+fn capitalised(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(chars).collect()
+    })
+}
+
+const WORDS: &str = "<section><h2>Words</h2><dl>\
+<dt>Toll</dt><dd>What a program pays to have its addresses translated: the time of page walks.</dd>\
+<dt>TLB miss</dt><dd>An access whose translation no TLB level held, so that the CPU walked the page table.</dd>\
+<dt>Huge page</dt><dd>A page of 2 MiB instead of 4 KiB: one TLB entry reaches 512 times as far.</dd>\
+<dt>Region</dt><dd>A range of 2 MiB that one huge page can hold.</dd>\
+<dt>Anchor</dt><dd>What names a piece of memory in every run, whatever its address: the place in the program that allocated it.</dd>\
+<dt>Plan</dt><dd>The regions with their benefit, cost and verdict.</dd>\
+<dt>Speed-up</dt><dd>Time before divided by time after: above 1 is faster.</dd>\
+<dt>Interval</dt><dd>Where the true value lies, with the stated confidence. An interval that holds 1 means that the runs cannot tell.</dd>\
+</dl></section>";

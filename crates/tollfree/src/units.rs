@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Numbers as people read them. JSON never uses these.
 
+pub use toll_model::units::{format_ns as duration, format_size as bytes};
+
 /// A count: `4,257`, `1.23 M`, `45.6 G`.
 pub fn count(value: f64) -> String {
     match value.abs() {
@@ -9,35 +11,6 @@ pub fn count(value: f64) -> String {
         v if v >= 1e6 => format!("{} M", significant(value / 1e6)),
         v if v >= 100.0 || v.fract() == 0.0 => thousands(value.round()),
         _ => significant(value),
-    }
-}
-
-/// A size: `4 KiB`, `2.5 MiB`, `1 GiB`.
-pub fn bytes(value: u64) -> String {
-    const UNITS: [&str; 6] = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"];
-    let mut scaled = value as f64;
-    let mut unit = 0;
-    while scaled >= 1024.0 && unit + 1 < UNITS.len() {
-        scaled /= 1024.0;
-        unit += 1;
-    }
-    let number = if scaled.fract() == 0.0 {
-        format!("{scaled:.0}")
-    } else {
-        significant(scaled)
-    };
-    format!("{number} {}", UNITS[unit])
-}
-
-/// A time given in nanoseconds: `12 ns`, `3.4 us`, `56 ms`, `7.89 s`, `12 min 5 s`.
-pub fn duration(ns: f64) -> String {
-    match ns.abs() {
-        v if !v.is_finite() => "-".to_owned(),
-        v if v >= 600e9 => format!("{:.0} min {:.0} s", (ns / 60e9).floor(), (ns % 60e9) / 1e9),
-        v if v >= 1e9 => format!("{} s", significant(ns / 1e9)),
-        v if v >= 1e6 => format!("{} ms", significant(ns / 1e6)),
-        v if v >= 1e3 => format!("{} us", significant(ns / 1e3)),
-        _ => format!("{ns:.0} ns"),
     }
 }
 
@@ -88,23 +61,6 @@ mod tests {
         assert_eq!(count(1_234_567.0), "1.23 M");
         assert_eq!(count(45.6e9), "45.6 G");
         assert_eq!(count(f64::NAN), "-");
-    }
-
-    #[test]
-    fn sizes_are_binary() {
-        assert_eq!(bytes(0), "0 bytes");
-        assert_eq!(bytes(4096), "4 KiB");
-        assert_eq!(bytes(2_621_440), "2.50 MiB");
-        assert_eq!(bytes(1 << 30), "1 GiB");
-    }
-
-    #[test]
-    fn times_choose_their_unit() {
-        assert_eq!(duration(12.0), "12 ns");
-        assert_eq!(duration(3_400.0), "3.40 us");
-        assert_eq!(duration(56e6), "56.0 ms");
-        assert_eq!(duration(7.89e9), "7.89 s");
-        assert_eq!(duration(725e9), "12 min 5 s");
     }
 
     #[test]
