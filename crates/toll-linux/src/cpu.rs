@@ -125,19 +125,31 @@ fn intel(cpuid: Cpuid) -> Option<TlbGeometry> {
         .map(|subleaf| translation(cpuid, subleaf))
         .filter(|t| matches!(t.kind, 1 | 3 | 4))
         .collect();
-    let find = |level: u32, wanted: fn(&Translation) -> bool| {
-        all.iter().find(|t| t.level == level && wanted(t))
-    };
-    let l2_4k = find(2, |t| t.pages_4k)?;
-    let l2_2m = find(2, |t| t.pages_2m);
+    let l2_2m = together(&all, 2, |t| t.pages_2m);
     Some(TlbGeometry {
         name: "cpuid".to_owned(),
-        l1d_4k: find(1, |t| t.pages_4k)?.size,
-        l1d_2m: find(1, |t| t.pages_2m)?.size,
-        l2_4k: l2_4k.size,
-        l2_2m: l2_2m.map(|t| t.size),
-        l2_shared: l2_2m.is_some_and(|t| t.pages_4k),
+        l1d_4k: together(&all, 1, |t| t.pages_4k)?,
+        l1d_2m: together(&all, 1, |t| t.pages_2m)?,
+        l2_4k: together(&all, 2, |t| t.pages_4k)?,
+        l2_2m,
+        l2_shared: all.iter().any(|t| t.level == 2 && t.pages_4k && t.pages_2m),
     })
+}
+
+/// The wanted arrays of a level as one: Ice Lake describes its second level as two
+/// that stand side by side.
+fn together(
+    all: &[Translation],
+    level: u32,
+    wanted: impl Fn(&Translation) -> bool,
+) -> Option<TlbLevel> {
+    all.iter()
+        .filter(|t| t.level == level && wanted(t))
+        .map(|t| t.size)
+        .reduce(|sum, size| TlbLevel {
+            entries: sum.entries.saturating_add(size.entries),
+            ways: sum.ways.saturating_add(size.ways),
+        })
 }
 
 /// AMD: leaves 0x80000005 (first level) and 0x80000006 (second level).
@@ -208,10 +220,19 @@ fn is_plausible(geometry: &TlbGeometry) -> bool {
 fn suggested_preset(cpuid: Cpuid) -> TlbGeometry {
     let name = match (&vendor(cpuid), family_model(cpuid)) {
         (b"GenuineIntel", (6, model)) => intel_preset(model),
-        (b"AuthenticAMD" | b"HygonGenuine", (family, _)) if family >= 0x17 => "zen4",
+        (b"AuthenticAMD" | b"HygonGenuine", (family, model)) if family >= 0x17 => {
+            amd_preset(family, model)
+        }
         _ => "skylake",
     };
     preset(name)
+}
+
+fn amd_preset(family: u32, model: u32) -> &'static str {
+    match (family, model) {
+        (0x17 | 0x18, _) | (0x19, 0..=0x0f | 0x20..=0x5f) => "zen3",
+        _ => "zen4",
+    }
 }
 
 fn intel_preset(model: u32) -> &'static str {
@@ -223,20 +244,7 @@ fn intel_preset(model: u32) -> &'static str {
     }
 }
 
-/// A preset by name.
+/// A preset that toll-model knows.
 fn preset(name: &str) -> TlbGeometry {
-    let level = |entries: u32, ways: u32| TlbLevel { entries, ways };
-    let (l1d_4k, l1d_2m, l2) = match name {
-        "zen4" => (level(72, 72), level(72, 72), level(3072, 24)),
-        "icelake" => (level(64, 4), level(32, 4), level(2048, 16)),
-        _ => (level(64, 4), level(32, 4), level(1536, 12)),
-    };
-    TlbGeometry {
-        name: name.to_owned(),
-        l1d_4k,
-        l1d_2m,
-        l2_4k: l2,
-        l2_2m: Some(l2),
-        l2_shared: true,
-    }
+    TlbGeometry::preset(name).unwrap_or_else(|| panic!("toll-model has no preset {name}"))
 }

@@ -72,15 +72,18 @@ fn hash(key: &Key) -> u64 {
 
 /// The cached table of a key, if there is a sound one made for it.
 pub fn load(key: &Key) -> Option<CostTable> {
-    let _ = fs::read_to_string(cache_path(key)?).ok()?;
-    None
+    let text = fs::read_to_string(cache_path(key)?).ok()?;
+    let table = CostTable::from_json(text).ok()?;
+    let same = table.cpu == key.cpu && table.kernel == key.kernel && table.memory == key.memory;
+    same.then_some(table)
 }
 
-/// Keeps a table, whole or not at all.
+/// Keeps a table at `path`, whole or not at all.
 ///
 /// # Errors
-/// The cache folder cannot be made or written.
-pub fn store(path: &Path, text: &str) -> io::Result<()> {
+/// The table is impossible, or its folder cannot be made or written.
+pub fn store(path: &Path, table: &CostTable) -> io::Result<()> {
+    let text = table.to_json().map_err(io::Error::other)?;
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }

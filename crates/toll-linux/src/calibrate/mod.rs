@@ -1,18 +1,110 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Measures this machine's cost table.
+//!
+//! All prices are CPU time of the measuring thread. What time, memory or the
+//! machine's settings left out is filled in from the defaults, scaled by what was
+//! measured, and the table is marked incomplete.
 
 mod cache;
+mod chase;
 mod defaults;
+mod faults;
+mod grid;
+mod memory;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use toll_model::cost::CostTable;
+use toll_model::cost::{CostTable, Measured};
 
 pub use cache::{Key, cache_path, key, load, store};
 pub use defaults::default_costs;
 
-/// Measures this machine's prices within a time limit. `progress` gets a line for each step.
-pub fn calibrate(_within: Duration, progress: &mut dyn FnMut(&str)) -> CostTable {
-    progress("default prices");
-    default_costs()
+use crate::{Root, sys};
+
+/// What a calibration may take.
+struct Budget<'a> {
+    began: Instant,
+    within: Duration,
+    /// Bytes in use at any time.
+    memory: u64,
+    stop: &'a dyn Fn() -> bool,
+}
+
+impl Budget<'_> {
+    fn is_over(&self) -> bool {
+        !self.allows(0.0)
+    }
+
+    /// Whether so many more seconds fit.
+    fn allows(&self, seconds: f64) -> bool {
+        let spent = self.began.elapsed().as_secs_f64();
+        !(self.stop)() && spent + seconds < self.within.as_secs_f64()
+    }
+
+    /// Whether there is time for a fine grid.
+    fn is_ample(&self) -> bool {
+        self.within >= Duration::from_secs(30)
+    }
+}
+
+/// Measures this machine's prices within a time limit, using less than half of the
+/// memory that is available. `progress` gets a line for each step.
+pub fn calibrate(within: Duration, progress: &mut dyn FnMut(&str)) -> CostTable {
+    let memory = available_memory() / 2;
+    calibrate_with(within, memory, &|| false, progress)
+}
+
+/// As [`calibrate`], using at most `memory` bytes, and ending early (with what was
+/// measured so far) as soon as `stop` says so.
+pub fn calibrate_with(
+    within: Duration,
+    memory: u64,
+    stop: &dyn Fn() -> bool,
+    progress: &mut dyn FnMut(&str),
+) -> CostTable {
+    let budget = Budget {
+        began: Instant::now(),
+        within,
+        memory,
+        stop,
+    };
+    progress("page faults");
+    let small = faults::small();
+    let warm = faults::huge_warm();
+    progress("collapse");
+    let collapse = faults::collapse(&budget);
+    let grid = grid::measure(&budget, progress);
+    let cold = warm.and_then(|warm| cold_price(&budget, &warm, &grid.huge_faults, progress));
+    let mut table = default_costs();
+    table.complete = grid.complete && [small, warm, cold, collapse].iter().all(Option::is_some);
+    table.walk = defaults::fill_in(grid.walk, &table.walk);
+    table.fault_4k = small.unwrap_or(table.fault_4k);
+    defaults::set_huge_faults(&mut table, warm, cold);
+    table.collapse = collapse.unwrap_or(table.collapse);
+    table
+}
+
+/// The price of a cold huge page: that of a warm one where blocks do not get cold.
+fn cold_price(
+    budget: &Budget,
+    warm: &Measured,
+    faults: &[f64],
+    progress: &mut dyn FnMut(&str),
+) -> Option<Measured> {
+    faults::cold_among(faults, warm).or_else(|| match sys::free_page_reporting(&Root::system()) {
+        sys::FreePageReporting::On { .. } => {
+            progress("cold blocks");
+            faults::huge_cold(budget, warm)
+        }
+        _ => Some(*warm),
+    })
+}
+
+/// Bytes that are available to this process: of the machine, and of its control group.
+fn available_memory() -> u64 {
+    let root = Root::system();
+    let available = sys::meminfo(&root).map_or(0, |info| info.available);
+    sys::memory_limit(&root).map_or(available, |limit| {
+        available.min(limit.saturating_sub(sys::memory_in_use(&root).unwrap_or(0)))
+    })
 }

@@ -56,12 +56,27 @@ pub fn buddyinfo_free_regions(root: &Root) -> Option<u64> {
 /// The smallest memory limit of this process's control group and its ancestors
 /// (cgroup v2 and v1); `None` without a limit below the machine's memory.
 pub fn memory_limit(root: &Root) -> Option<u64> {
+    smallest_limit(root).map(|(limit, _)| limit)
+}
+
+/// Bytes in use in the control group that sets [`memory_limit`].
+pub fn memory_in_use(root: &Root) -> Option<u64> {
+    let (_, file) = smallest_limit(root)?;
+    let usage = match file.file_name()?.to_str()? {
+        "memory.max" => "memory.current",
+        _ => "memory.usage_in_bytes",
+    };
+    root.number(file.with_file_name(usage))
+}
+
+/// The smallest limit below the machine's memory, and the file that says so.
+fn smallest_limit(root: &Root) -> Option<(u64, PathBuf)> {
     let total = meminfo(root).ok()?.total;
     limit_files(root)
-        .iter()
-        .filter_map(|file| root.number(file))
+        .into_iter()
+        .filter_map(|file| Some((root.number(&file)?, file)))
         .min()
-        .filter(|limit| *limit < total)
+        .filter(|(limit, _)| *limit < total)
 }
 
 /// The files that may hold a limit: of the process's own group, then of each ancestor.

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What it costs to get a page: faults small, huge and warm, huge and cold, and
+//! MADV_COLLAPSE.
+
+use std::thread;
+use std::time::Duration;
+
+use toll_model::{PAGE, REGION};
+
+use super::chase::{cpu_ns, summary};
+use super::memory::{Memory, Pages};
+use super::{Budget, Measured};
+use crate::hand::Advice;
+
+/// Samples of each price.
+const SAMPLES: u64 = 24;
+/// A first touch this many times dearer than a warm one was a block that the host had to provide.
+const COLD_FACTOR: f64 = 4.0;
+/// Blocks idle for so long have gone back to the host, where there is free page reporting.
+const UNTIL_COLD: Duration = Duration::from_secs(10);
+
+/// A first touch of 4 KiB, measured over the pages of a region at a time.
+pub(super) fn small() -> Option<Measured> {
+    let mut samples = Vec::new();
+    for _ in 0..=SAMPLES {
+        let memory = Memory::reserve(REGION, Pages::Small).ok()?;
+        let began = cpu_ns();
+        memory.touch_pages(0, REGION);
+        samples.push((cpu_ns() - began) / (REGION / PAGE) as f64);
+    }
+    // The first brings the blocks.
+    summary(samples.split_off(1))
+}
+
+/// A first touch of 2 MiB whose block was in use just before; `None` where no huge
+/// page comes at a fault.
+pub(super) fn huge_warm() -> Option<Measured> {
+    let mut samples = Vec::new();
+    for _ in 0..=SAMPLES {
+        samples.push(huge_fault(&Memory::reserve(REGION, Pages::Huge).ok()?, 0)?);
+    }
+    summary(samples.split_off(1))
+}
+
+/// CPU time of the first touch of a region; `None` if its last page is still missing
+/// then (a second fault that costs as much as any, so it was not huge).
+fn huge_fault(memory: &Memory, region: u64) -> Option<f64> {
+    let began = cpu_ns();
+    memory.touch(region);
+    let fault = cpu_ns() - began;
+    let mut present = 0u8;
+    // SAFETY: asks about one page of our own mapping; `present` takes the answer.
+    let asked = unsafe {
+        let last = memory.base().add((region + REGION - PAGE) as usize);
+        libc::mincore(last as *mut libc::c_void, PAGE as usize, &raw mut present)
+    };
+    (asked == 0 && present & 1 == 1).then_some(fault)
+}
+
+/// The cold ones among first touches of huge pages, if there are enough to speak of.
+pub(super) fn cold_among(faults: &[f64], warm: &Measured) -> Option<Measured> {
+    const ENOUGH: usize = 5;
+    let cold: Vec<f64> = faults
+        .iter()
+        .copied()
+        .filter(|ns| *ns > warm.median * COLD_FACTOR)
+        .collect();
+    if cold.len() < ENOUGH {
+        None
+    } else {
+        summary(cold)
+    }
+}
+
+/// Waits until freed blocks have gone back to the host, then touches some. `None`
+/// without time for it, or where nothing gets dearer.
+pub(super) fn huge_cold(budget: &Budget, warm: &Measured) -> Option<Measured> {
+    if !budget.allows(UNTIL_COLD.as_secs_f64() + 1.0) {
+        return None;
+    }
+    thread::sleep(UNTIL_COLD);
+    let memory = Memory::reserve(SAMPLES * 4 * REGION, Pages::Huge).ok()?;
+    let faults: Vec<f64> = (0..SAMPLES * 4)
+        .take_while(|_| !budget.is_over())
+        .filter_map(|region| huge_fault(&memory, region * REGION))
+        .collect();
+    cold_among(&faults, warm)
+}
+
+/// MADV_COLLAPSE of a region populated with small pages, into whatever block is free
+/// (the blocks are kept, so each is another).
+pub(super) fn collapse(budget: &Budget) -> Option<Measured> {
+    let memory = Memory::reserve(SAMPLES * REGION, Pages::Small).ok()?;
+    memory.touch_pages(0, SAMPLES * REGION);
+    memory.choose(Pages::Huge).ok()?;
+    let one = |region: u64| {
+        let began = cpu_ns();
+        memory
+            .advise(region * REGION, REGION, Advice::Collapse)
+            .ok()?;
+        Some(cpu_ns() - began)
+    };
+    let samples = (0..SAMPLES).take_while(|_| !budget.is_over());
+    summary(samples.filter_map(one).collect())
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The grid: what an access costs more with small than with huge pages, over
+//! footprint and number of chains.
+
+use std::time::Instant;
+
+use toll_model::REGION;
+use toll_model::cost::WalkPrice;
+
+use super::chase::{CHAINS, cpu_ns, sample, summary};
+use super::memory::{Memory, Pages};
+use super::{Budget, Measured};
+use crate::hand::Advice;
+use crate::proc::smaps_each;
+use crate::{Root, sys};
+
+const MIB: u64 = 1 << 20;
+const SMALLEST: u64 = 16 * MIB;
+const LARGEST: u64 = 4096 * MIB;
+
+/// What the grid found.
+pub(super) struct Grid {
+    pub(super) walk: Vec<WalkPrice>,
+    /// Whether every cell that this machine's memory allows was measured.
+    pub(super) complete: bool,
+    /// CPU time of each first touch of a huge page, ns.
+    pub(super) huge_faults: Vec<f64>,
+}
+
+/// Measures footprint after footprint, until memory or time ends.
+pub(super) fn measure(budget: &Budget, progress: &mut dyn FnMut(&str)) -> Grid {
+    let mut grid = Grid {
+        walk: Vec::new(),
+        complete: true,
+        huge_faults: Vec::new(),
+    };
+    let most = LARGEST.min(budget.memory / 2 / REGION * REGION);
+    let Ok(mut pair) = Pair::reserve(most) else {
+        grid.complete = false;
+        return grid;
+    };
+    let fine = budget.is_ample();
+    let footprints = (0..).map(|step| SMALLEST << if fine { step } else { 2 * step });
+    for footprint in footprints.take_while(|footprint| *footprint <= most) {
+        if !budget.allows(pair.seconds_to_grow(footprint) + cells_seconds(fine)) {
+            grid.complete = false;
+            break;
+        }
+        progress(&format!("walks over {} MiB", footprint / MIB));
+        if !pair.grow(footprint, budget, &mut grid.huge_faults) {
+            grid.complete = false;
+            break;
+        }
+        let samples = if fine { 15 } else { 7 };
+        grid.walk.extend(pair.prices(footprint, samples));
+    }
+    grid
+}
+
+/// Upper estimate of the time that one footprint's cells take once it is populated.
+fn cells_seconds(fine: bool) -> f64 {
+    if fine { 0.8 } else { 0.4 }
+}
+
+/// The same amount of memory twice: in small and in huge pages.
+struct Pair {
+    small: Memory,
+    huge: Memory,
+    populated: u64,
+    /// Seconds that a byte of both took to populate, last time.
+    pace: f64,
+}
+
+impl Pair {
+    fn reserve(length: u64) -> std::io::Result<Pair> {
+        Ok(Pair {
+            small: Memory::reserve(length, Pages::Small)?,
+            huge: Memory::reserve(length, Pages::Huge)?,
+            populated: 0,
+            // 0.5 s for the first GiB of each.
+            pace: 0.5 / (1024 * MIB) as f64,
+        })
+    }
+
+    fn seconds_to_grow(&self, footprint: u64) -> f64 {
+        self.pace * 1.5 * (footprint - self.populated) as f64
+    }
+
+    /// Populates up to `footprint`; false where huge pages or time ran out.
+    fn grow(&mut self, footprint: u64, budget: &Budget, faults: &mut Vec<f64>) -> bool {
+        let began = Instant::now();
+        let from = self.populated;
+        for region in (from..footprint).step_by(REGION as usize) {
+            if budget.is_over() || memory_is_short() {
+                return false;
+            }
+            self.small.touch_pages(region, region + REGION);
+            let fault = cpu_ns();
+            self.huge.touch(region);
+            faults.push(cpu_ns() - fault);
+            // Where the machine's setting refused a huge page, collapse asks again.
+            self.huge.touch_pages(region, region + REGION);
+        }
+        self.populated = footprint;
+        self.pace = began.elapsed().as_secs_f64() / (footprint - from) as f64;
+        self.is_huge(footprint) || (self.collapse(from) && self.is_huge(footprint))
+    }
+
+    fn collapse(&self, from: u64) -> bool {
+        let length = self.populated - from;
+        self.huge.advise(from, length, Advice::Collapse).is_ok()
+    }
+
+    /// Whether at least 95 % of the first `footprint` bytes are huge.
+    fn is_huge(&self, footprint: u64) -> bool {
+        let base = self.huge.base() as u64;
+        let mut huge = 0;
+        let read = smaps_each(&Root::system(), std::process::id(), |smap| {
+            let (start, end) = (smap.mapping.start, smap.mapping.end);
+            if start < base + footprint && end > base {
+                huge += smap.anon_huge;
+            }
+        });
+        read.is_ok() && huge >= footprint / 20 * 19
+    }
+
+    /// The cells of one footprint, in random order, small and huge interleaved.
+    fn prices(&self, footprint: u64, samples: usize) -> Vec<WalkPrice> {
+        let mut random = Instant::now().elapsed().as_nanos() as u64 ^ footprint ^ cpu_ns() as u64;
+        let mut differences: [Vec<f64>; CHAINS.len()] = Default::default();
+        for round in 0..=samples {
+            for cell in shuffled(&mut random) {
+                let difference = self.difference(footprint, CHAINS[cell], &mut random);
+                // The first round warms caches and page tables.
+                if round != 0 {
+                    differences[cell].push(difference);
+                }
+            }
+        }
+        let cells = CHAINS.into_iter().zip(differences);
+        cells
+            .filter_map(|(chains, samples)| {
+                Some(WalkPrice {
+                    footprint,
+                    chains,
+                    saved_ns: not_negative(summary(samples)?),
+                })
+            })
+            .collect()
+    }
+
+    /// ns that one access costs more with small pages; which goes first is random.
+    fn difference(&self, footprint: u64, chains: u32, random: &mut u64) -> f64 {
+        let seed = next(random);
+        let time = |memory: &Memory| sample(memory.base(), footprint, chains, seed);
+        if next(random) >> 32 & 1 == 0 {
+            let huge = time(&self.huge);
+            time(&self.small) - huge
+        } else {
+            let small = time(&self.small);
+            small - time(&self.huge)
+        }
+    }
+}
+
+/// Whether the rest of the machine needs the memory more.
+fn memory_is_short() -> bool {
+    const LEAST: u64 = 512 * MIB;
+    // Linux counts the memory of a control group elsewhere; its limit is in the budget.
+    sys::meminfo(&Root::system()).is_ok_and(|info| info.available < LEAST.min(info.total / 8))
+}
+
+/// A price cannot be negative: what is measured below zero is noise around zero.
+fn not_negative(measured: Measured) -> Measured {
+    Measured {
+        median: measured.median.max(0.0),
+        low: measured.low.max(0.0),
+        high: measured.high.max(0.0),
+    }
+}
+
+/// The indices of [`CHAINS`] in random order.
+fn shuffled(random: &mut u64) -> [usize; CHAINS.len()] {
+    let mut order = std::array::from_fn(|index| index);
+    for last in (1..order.len()).rev() {
+        order.swap(last, (next(random) >> 33) as usize % (last + 1));
+    }
+    order
+}
+
+/// splitmix64.
+fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mixed = (*state ^ *state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ mixed >> 31
+}
