@@ -101,7 +101,7 @@ fn cold_price(
 }
 
 /// Bytes that are available to this process: of the machine, and of its control group.
-fn available_memory() -> u64 {
+pub fn available_memory() -> u64 {
     let root = Root::system();
     let available = sys::meminfo(&root).map_or(0, |info| info.available);
     sys::memory_limit(&root).map_or(available, |limit| {

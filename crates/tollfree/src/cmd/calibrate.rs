@@ -1,21 +1,184 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree calibrate`.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result};
+use toll_linux::{Root, calibrate};
+use toll_model::cost::{CostTable, Measured, WalkPrice};
+use toll_model::units::{format_ns, format_size, parse_duration};
+
+use crate::error::UserError;
+use crate::{output, signals};
 
 /// Measure what translation and huge pages cost on this machine
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  tollfree calibrate --within 30s
+
+Without -o the table goes to ${XDG_CACHE_HOME:-~/.cache}/tollfree, where the other
+commands find it. Interrupted or short of time, defaults stand in for what was not
+measured, and the table says so.")]
 pub struct Args {
     /// Time limit
-    #[arg(long, default_value = "60s", value_name = "TIME")]
-    pub within: String,
+    #[arg(long, default_value = "60s", value_name = "TIME", value_parser = parse_duration)]
+    pub within: Duration,
     /// Write the table here (default: the cache)
     #[arg(short, long, value_name = "FILE")]
-    pub output: Option<std::path::PathBuf>,
+    pub output: Option<PathBuf>,
 }
 
-pub fn run(_args: Args, _json: bool) -> Result<ExitCode> {
-    bail!("not built yet")
+pub fn run(args: Args, json: bool) -> Result<ExitCode> {
+    let path = match &args.output {
+        Some(path) => Some(path.clone()),
+        None => calibrate::cache_path(&calibrate::key(&Root::system())),
+    };
+    if let Some(path) = &args.output {
+        output::check_writable(path, true)?;
+    }
+    let guard = signals::watch().context("no pipe for signals")?;
+    let bar = output::progress("measuring");
+    let table = measure(args.within, &mut |step| {
+        bar.set_message(format!("measuring: {step}"))
+    });
+    bar.finish_and_clear();
+    let interrupted = signals::interrupted().is_some();
+    drop(guard);
+    let written = match &path {
+        // An interrupted table must not take the place of a whole one in the cache.
+        Some(path) if !interrupted || args.output.is_some() => keep(&table, path)?,
+        _ => None,
+    };
+    if json {
+        output::json(&table)?;
+    } else {
+        print!("{}", text(&table));
+        if let Some(path) = written {
+            println!("\nwritten to {}", path.display());
+        }
+    }
+    match interrupted {
+        true => Err(UserError::Interrupted.into()),
+        false => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// The prices to use: those of the file `path`; else the cached ones of this machine;
+/// else measured now within `within` (and cached); default ones if that is zero.
+/// `progress` gets a line for each step of a measurement.
+///
+/// # Errors
+/// [`UserError::Input`] for a file that is no cost table, [`UserError::Interrupted`].
+pub fn costs(
+    path: Option<&Path>,
+    within: Duration,
+    progress: &mut dyn FnMut(&str),
+) -> Result<CostTable> {
+    if let Some(path) = path {
+        return read(path);
+    }
+    let key = calibrate::key(&Root::system());
+    if let Some(table) = calibrate::load(&key) {
+        return Ok(table);
+    }
+    if within.is_zero() {
+        return Ok(calibrate::default_costs());
+    }
+    let table = measure(within, progress);
+    if signals::interrupted().is_some() {
+        return Err(UserError::Interrupted.into());
+    }
+    // The prices are good without a cache too: a full disk is no reason to end here.
+    if let Some(path) = calibrate::cache_path(&key) {
+        let _ = calibrate::store(&path, &table);
+    }
+    Ok(table)
+}
+
+fn measure(within: Duration, progress: &mut dyn FnMut(&str)) -> CostTable {
+    let memory = calibrate::available_memory() / 2;
+    calibrate::calibrate_with(
+        within,
+        memory,
+        &|| signals::interrupted().is_some(),
+        progress,
+    )
+}
+
+fn read(path: &Path) -> Result<CostTable> {
+    let bytes =
+        std::fs::read(path).with_context(|| format!("{}: cannot be read", path.display()))?;
+    CostTable::from_json(bytes).map_err(|source| {
+        let path = path.to_owned();
+        UserError::Input { path, source }.into()
+    })
+}
+
+/// Writes the table; returns where.
+fn keep<'a>(table: &CostTable, path: &'a Path) -> Result<Option<&'a Path>> {
+    calibrate::store(path, table)
+        .with_context(|| format!("{}: cannot be written", path.display()))?;
+    Ok(Some(path))
+}
+
+/// The table for people.
+fn text(table: &CostTable) -> String {
+    let mut text = format!(
+        "{}, Linux {}, {}\nTLB ({}): {} small pages, reach {}\n",
+        table.cpu,
+        table.kernel,
+        format_size(table.memory),
+        table.tlb.name,
+        table.tlb.l2_4k.entries,
+        format_size(table.tlb.reach_4k()),
+    );
+    if !table.complete {
+        text.push_str("INCOMPLETE: defaults stand in for what was not measured\n");
+    }
+    text.push_str("\nns saved per access by huge pages (median, 10th to 90th percentile)\n");
+    text.push_str(&grid(&table.walk));
+    text.push('\n');
+    for (name, price) in [
+        ("fault, 4 KiB", &table.fault_4k),
+        ("fault, 2 MiB, warm block", &table.fault_2m_warm),
+        ("fault, 2 MiB, cold block", &table.fault_2m_cold),
+        ("collapse of 2 MiB", &table.collapse),
+    ] {
+        let Measured { median, low, high } = *price;
+        let [median, low, high] = [median, low, high].map(format_ns);
+        text.push_str(&format!("{name:<26} {median:>10}  ({low} to {high})\n"));
+    }
+    text
+}
+
+/// One line per footprint, one column per number of chains.
+fn grid(walk: &[WalkPrice]) -> String {
+    let mut chains: Vec<u32> = walk.iter().map(|cell| cell.chains).collect();
+    chains.sort_unstable();
+    chains.dedup();
+    let mut footprints: Vec<u64> = walk.iter().map(|cell| cell.footprint).collect();
+    footprints.sort_unstable();
+    footprints.dedup();
+    let mut table = comfy_table::Table::new();
+    table.load_preset(comfy_table::presets::NOTHING);
+    let heads = chains.iter().map(|chains| match chains {
+        1 => "1 chain".to_owned(),
+        many => format!("{many} chains"),
+    });
+    table.set_header(std::iter::once("footprint".to_owned()).chain(heads));
+    for footprint in footprints {
+        let cells = chains.iter().map(|chains| {
+            walk.iter()
+                .find(|cell| (cell.footprint, cell.chains) == (footprint, *chains))
+                .map_or(String::new(), |cell| {
+                    let Measured { median, low, high } = cell.saved_ns;
+                    format!("{median:.1} ({low:.1}-{high:.1})")
+                })
+        });
+        table.add_row(std::iter::once(format_size(footprint)).chain(cells));
+    }
+    format!("{table}\n")
 }
