@@ -103,6 +103,28 @@ def make_source_tar_xz(path):
         raise SystemExit("xz failed")
 
 
+def head(path, name, size):
+    """The first `size` bytes of another input."""
+    with open(make(name, path.parent), "rb") as file, open(path, "wb") as out:
+        out.write(file.read(size))
+
+
+def make_source_8(path):
+    head(path, "source_tar", 8 * MIB)
+
+
+def make_text_6(path):
+    head(path, "text", 6 * MIB)
+
+
+def make_records_4(path):
+    head(path, "records", 4 * MIB)
+
+
+def make_genome_part(path):
+    head(path, "genome", 20 * MIB)
+
+
 def make_numbers(path):
     """5 million lines of random numbers with a payload, for sort."""
     rng = random.Random(4)
@@ -193,13 +215,13 @@ def cnf(path, seed, variables, clauses):
 
 
 def make_sat_large(path):
-    """An easy, large random 3-SAT instance: 1,000,000 variables at ratio 3.5."""
-    cnf(path, 10, 1_000_000, 3_500_000)
+    """A large random 3-SAT instance: 100,000 variables at ratio 3.9."""
+    cnf(path, 10, 100_000, 390_000)
 
 
 def make_sat_hard(path):
     """A small, hard random 3-SAT instance at the threshold."""
-    cnf(path, 11, 230, 980)
+    cnf(path, 11, 260, 1_110)
 
 
 def make_c_source(path):
