@@ -11,6 +11,7 @@
 //! | [`profile`] | what was observed: counts per byte interval of an anchor |
 //! | [`cost`] | the prices of one machine |
 //! | [`plan`] | priced regions with a verdict, and the speed-up they predict |
+//! | [`price`] | from a profile and a cost table to a plan |
 //! | [`stats`] | intervals and verdicts from interleaved runs |
 //! | [`units`] | sizes, times and ranges as people write them |
 //! | [`wire`] | the layouts that the preload library and the simulator share |
@@ -28,8 +29,11 @@ mod format;
 #[cfg(feature = "formats")]
 pub mod plan;
 #[cfg(feature = "formats")]
+pub mod price;
+#[cfg(feature = "formats")]
 pub mod profile;
 pub mod stats;
+#[cfg(feature = "formats")]
 pub mod units;
 pub mod wire;
 

@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn ranges() {
-        let seed = 0x1878_0000_000..0x187c_0000_000;
+        let seed = 0x187_8000_0000..0x187_c000_0000;
         assert_eq!(parse_range("0x18780000000..0x187c0000000"), Ok(seed));
         assert_eq!(parse_range("4096..8192"), Ok(4096..8192));
         for wrong in [

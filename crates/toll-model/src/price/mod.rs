@@ -1,0 +1,610 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From a profile and a cost table to a plan. docs/guide/pricing.md has the
+//! formulas in one place, with the source of every constant.
+//!
+//! | module | answers |
+//! |---|---|
+//! | `walk` | what does one miss cost? |
+//! | `region` | what does each region save and cost? |
+//! | `choose` | which of them, and what does the set gain? |
+//! | `range` | how sure is that? |
+
+mod choose;
+mod range;
+mod region;
+mod walk;
+
+use std::collections::HashSet;
+
+use self::choose::{ALONE, Goal, Unit, choose, together};
+use self::range::{Doubt, doubted, minus, sum, times};
+use self::region::{Chunk, chunks, net};
+use self::walk::Walk;
+use crate::REGION;
+use crate::anchor::{AnchorKind, Frame};
+use crate::cost::CostTable;
+use crate::plan::{Estimate, FORMAT, Plan, Region, VERSION, Verdict, Why};
+use crate::profile::{Profile, Source};
+use crate::units::{format_ns, format_size};
+
+/// Regions with verdict `leave` that a plan lists, at most: those with the most misses.
+pub const MAX_LEAVES: usize = 4096;
+/// A gain whose high end is below this share of the run is not worth a change: no
+/// comparison of a few runs would show it.
+const MIN_SHARE: f64 = 0.02;
+/// Nor is one whose median is below this share.
+const MIN_MEDIAN: f64 = 0.005;
+/// Huge pages never save more than this share of a run.
+const MAX_SHARE: f64 = 0.9;
+/// Time of one instruction, walks apart, where no run was timed (low, median, high), ns:
+/// 2.8, 1.1 and 0.3 instructions per cycle at 3 GHz.
+const INSTRUCTION_NS: [f64; 3] = [0.12, 0.3, 1.1];
+/// Share of a run in walks where nothing is known about its time: CBMM's five programs
+/// have 3, 7, 11, 18 and 41 %.
+const WALK_SHARE: [f64; 3] = [0.03, 0.11, 0.41];
+/// One timed run says what another takes within this share.
+const ONE_RUN: f64 = 0.05;
+/// Variance of counts sampled in stretches of time over that of a Poisson process.
+const CLUSTERED: f64 = 4.0;
+
+/// What the user wants and what is known about the machine and the run.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Options {
+    /// CPU time of one run without a plan, ns.
+    pub baseline_ns: Option<f64>,
+    /// Take this many regions, those with the most misses, whatever they cost.
+    pub top: Option<u64>,
+    /// Use at most this many bytes.
+    pub budget: Option<u64>,
+    /// 2 MiB regions that are free without compaction.
+    pub free_regions: Option<u64>,
+    /// THP is `always`: everything is huge without a plan.
+    pub thp_always: bool,
+}
+
+/// Prices every region of a profile, chooses a set, and predicts what it gains.
+pub fn price(profile: &Profile, costs: &CostTable, options: Options) -> Plan {
+    let walk = Walk::new(costs, profile.footprint, misses_per_count(profile.source));
+    let chunks = chunks(&profile.anchors, costs, &walk);
+    let toll = sum(profile
+        .rows()
+        .map(|row| times(walk.saved_per_miss(row), row.misses)));
+    let mut pricing = Pricing {
+        profile,
+        costs,
+        options,
+        everything: eligible(&chunks).map(|chunk| chunk.benefit.median).sum(),
+        misses: profile.misses(),
+        toll,
+        baseline: baseline(profile, options, toll),
+        units: Vec::new(),
+        chunks,
+    };
+    pricing.units = pricing.units();
+    let verdict = pricing.decide();
+    pricing.plan(verdict)
+}
+
+/// Misses that one count stands for. A touched page need not have missed: a fifth is a
+/// guess in the middle of what [`source_doubt`] spans (2 % to all of them).
+fn misses_per_count(source: Source) -> f64 {
+    match source {
+        Source::Sim | Source::Perf => 1.0,
+        Source::Refs => 0.2,
+    }
+}
+
+/// How far the counts of a source may be from the misses of the CPU.
+fn source_doubt(source: Source) -> Doubt {
+    let (low, high) = match source {
+        // Modelled replacement, no prefetch of translations.
+        Source::Sim => (0.75, 1.25),
+        // Skid, and TLB levels that CPUs report differently.
+        Source::Perf => (0.6, 1.4),
+        Source::Refs => (0.1, 5.0),
+    };
+    Doubt { low, high }
+}
+
+fn eligible(chunks: &[Chunk]) -> impl Iterator<Item = &Chunk> {
+    chunks.iter().filter(|chunk| chunk.barred.is_none())
+}
+
+/// Time of one run without the plan, from the best that is known about it.
+fn baseline(profile: &Profile, options: Options, toll: Estimate) -> Option<Estimate> {
+    let positive = |ns: &f64| ns.is_finite() && *ns > 0.0;
+    if let Some(ns) = options.baseline_ns.filter(positive) {
+        return Some(Estimate::exact(ns));
+    }
+    if let Some(ns) = profile.native_ns.map(|ns| ns as f64).filter(positive) {
+        return Some(Estimate {
+            median: ns,
+            low: ns * (1.0 - ONE_RUN),
+            high: ns * (1.0 + ONE_RUN),
+        });
+    }
+    let instructions = profile.instructions.filter(|&count| count > 0)? as f64;
+    let [low, median, high] = INSTRUCTION_NS.map(|ns| ns * instructions + toll.median);
+    Some(Estimate { median, low, high })
+}
+
+/// Time before / after for a saved time and a baseline. `share` of everything's benefit
+/// is all that is known where there is no baseline.
+fn speedup(saved: Estimate, baseline: Option<Estimate>, share: f64) -> Estimate {
+    let part = match baseline {
+        Some(run) => Estimate {
+            median: saved.median / run.median,
+            low: (saved.low / run.high).min(saved.low / run.low),
+            high: (saved.high / run.low).max(saved.high / run.high),
+        },
+        None => Estimate {
+            median: WALK_SHARE[1] * share,
+            low: 0.0,
+            high: WALK_SHARE[2] * share,
+        },
+    };
+    let ratio = |part: f64| 1.0 / (1.0 - part.clamp(-9.0, MAX_SHARE));
+    Estimate {
+        median: ratio(part.median),
+        low: ratio(part.low),
+        high: ratio(part.high),
+    }
+}
+
+/// What was decided for the whole program.
+enum Decision {
+    /// Make the chosen regions huge.
+    Huge,
+    /// Take huge pages away where they lose (only with THP `always`).
+    Less,
+    /// Do nothing, because of this.
+    Nothing(String),
+}
+
+/// One pricing under way.
+struct Pricing<'a> {
+    profile: &'a Profile,
+    costs: &'a CostTable,
+    options: Options,
+    chunks: Vec<Chunk>,
+    units: Vec<Unit>,
+    /// Benefit of everything huge that can be, ns.
+    everything: f64,
+    /// All misses of the profile.
+    misses: f64,
+    /// Time in walks that huge pages could avert if all memory were huge, ns.
+    toll: Estimate,
+    /// Time of one run without the plan, ns, if anything is known about it.
+    baseline: Option<Estimate>,
+}
+
+impl Pricing<'_> {
+    /// The chunks that can be huge, as regions or whole anchors.
+    fn units(&self) -> Vec<Unit> {
+        let mut ranges: Vec<std::ops::Range<usize>> = Vec::new();
+        for (index, chunk) in self.chunks.iter().enumerate() {
+            let same =
+                |range: &std::ops::Range<usize>| self.chunks[range.start].anchor == chunk.anchor;
+            match ranges.last_mut() {
+                Some(last) if self.is_whole(chunk.anchor) && same(last) => last.end = index + 1,
+                _ => ranges.push(index..index + 1),
+            }
+        }
+        let units = ranges.into_iter().map(|range| self.unit(range));
+        units.filter(|unit| unit.regions > 0).collect()
+    }
+
+    fn unit(&self, chunks: std::ops::Range<usize>) -> Unit {
+        let source = source_doubt(self.profile.source);
+        let mut unit = Unit {
+            chunks: chunks.clone(),
+            regions: 0,
+            benefit: 0.0,
+            refund: 0.0,
+            net: Estimate::exact(0.0),
+            misses: 0.0,
+            verdict: None,
+        };
+        for chunk in eligible(&self.chunks[chunks]) {
+            let sampling = self.sampling(chunk.averted + chunk.left, chunk.left);
+            unit.regions += 1;
+            unit.benefit += chunk.benefit.median;
+            unit.refund += (-chunk.cost()).max(0.0);
+            unit.net = sum([unit.net, net(chunk, sampling, source)].into_iter());
+            unit.misses += chunk.misses;
+        }
+        unit
+    }
+
+    /// Whether an anchor is advised as a whole because offsets in it mean nothing in another run.
+    fn is_whole(&self, anchor: u32) -> bool {
+        let kind = &self.profile.anchors[anchor as usize].anchor.kind;
+        matches!(kind, AnchorKind::Anonymous | AnchorKind::Reservation { .. })
+    }
+
+    /// Sampling error of misses of which `left` stay with huge pages.
+    fn sampling(&self, misses: f64, left: f64) -> Doubt {
+        let exact = self.profile.source == Source::Sim && self.profile.sampled >= 0.999;
+        if exact || self.misses <= 0.0 {
+            return Doubt {
+                low: 1.0,
+                high: 1.0,
+            };
+        }
+        let scale = self.profile.observations as f64 / self.misses;
+        let clustered = match self.profile.source {
+            Source::Sim => CLUSTERED,
+            Source::Perf | Source::Refs => 1.0,
+        };
+        Doubt::of_counts(misses * scale, left * scale, clustered)
+    }
+
+    /// Decides on the program and on every unit.
+    fn decide(&mut self) -> Decision {
+        let options = self.options;
+        let goal = match (options.top, options.budget) {
+            (Some(count), _) => Goal::Top(count),
+            (None, Some(bytes)) => Goal::Budget(bytes),
+            (None, None) => Goal::Enough,
+        };
+        if let Goal::Top(count) = goal {
+            choose(&mut self.units, self.everything, goal, None);
+            return match count.min(self.units.len() as u64) {
+                0 => self.nothing("no region was asked for or none can be huge".to_owned()),
+                _ => Decision::Huge,
+            };
+        }
+        if let Some(reason) = self.hopeless() {
+            return self.nothing(reason);
+        }
+        if options.thp_always {
+            return self.decide_less();
+        }
+        choose(&mut self.units, self.everything, goal, options.free_regions);
+        match self.too_little() {
+            Some(reason) => self.nothing(reason),
+            None => Decision::Huge,
+        }
+    }
+
+    /// With THP `always`: takes huge pages away from what surely loses by them.
+    fn decide_less(&mut self) -> Decision {
+        let mut losers = 0;
+        for unit in &mut self.units {
+            let loses = unit.net.high < 0.0;
+            losers += u64::from(loses);
+            unit.verdict = Some(if loses {
+                Why::CostsMore
+            } else {
+                Why::AlreadyHuge
+            });
+        }
+        match losers {
+            0 => Decision::Nothing(
+                "THP is always: everything is huge already, and no region surely loses by it"
+                    .to_owned(),
+            ),
+            _ => Decision::Less,
+        }
+    }
+
+    /// Says why nothing can be gained at all, before anything is chosen.
+    fn hopeless(&self) -> Option<String> {
+        let (footprint, reach) = (self.profile.footprint, self.costs.tlb.reach_4k());
+        if footprint <= reach {
+            let (footprint, reach) = (format_size(footprint), format_size(reach));
+            return Some(format!(
+                "the program touches {footprint}, and the second-level TLB reaches {reach} with 4 KiB pages"
+            ));
+        }
+        if self.misses <= 0.0 {
+            return Some("no TLB miss was recorded".to_owned());
+        }
+        if self.units.is_empty() {
+            return Some(match self.most_barred() {
+                Some(why) => format!("no region can be made huge (most misses: {})", why.words()),
+                None => "no region can be made huge".to_owned(),
+            });
+        }
+        None
+    }
+
+    /// Why most of the misses cannot be helped.
+    fn most_barred(&self) -> Option<Why> {
+        let mut by_why: Vec<(Why, f64)> = Vec::new();
+        for chunk in &self.chunks {
+            let Some(why) = chunk.barred else { continue };
+            match by_why.iter_mut().find(|(other, _)| *other == why) {
+                Some((_, misses)) => *misses += chunk.misses,
+                None => by_why.push((why, chunk.misses)),
+            }
+        }
+        by_why
+            .into_iter()
+            .max_by(|a, b| a.1.total_cmp(&b.1))
+            .map(|(why, _)| why)
+    }
+
+    /// Says why the chosen set is not worth a change, if it is not.
+    fn too_little(&self) -> Option<String> {
+        let worth =
+            |unit: &&Unit| matches!(unit.verdict, Some(Why::Pays | Why::Spare | Why::Budget));
+        let units: Vec<&Unit> = self.units.iter().filter(worth).collect();
+        if units.is_empty() {
+            let saved = format_ns(self.everything);
+            let cost = format_ns(eligible(&self.chunks).map(Chunk::cost).sum());
+            let unclear = self
+                .units
+                .iter()
+                .any(|unit| unit.verdict == Some(Why::Unclear));
+            return Some(match unclear {
+                true => format!(
+                    "no region's gain can be told from zero (benefit about {saved}, cost {cost})"
+                ),
+                false => format!(
+                    "huge pages cost more than they save (benefit about {saved}, cost {cost})"
+                ),
+            });
+        }
+        let (saved, _) = self.saved(|unit| worth(&unit));
+        if saved.low <= 0.0 {
+            return Some("the gain of all regions together cannot be told from zero".to_owned());
+        }
+        let run = self.baseline?;
+        let (median, high) = (saved.median / run.median, saved.high / run.median);
+        (high < MIN_SHARE || median < MIN_MEDIAN).then(|| {
+            format!(
+                "everything huge would save about {:.1} % of the run (at most {:.1} %), too little to show or to care",
+                median * 100.0,
+                high * 100.0
+            )
+        })
+    }
+
+    /// Leaves every unit.
+    fn nothing(&mut self, reason: String) -> Decision {
+        for unit in &mut self.units {
+            unit.verdict = match unit.verdict {
+                Some(Why::Pays | Why::Spare | Why::Budget) | None => Some(Why::Nothing),
+                kept => kept,
+            };
+        }
+        Decision::Nothing(reason)
+    }
+
+    /// Time that a set of units saves, faults and collapses paid, ns; and its share of
+    /// everything's benefit.
+    fn saved(&self, pick: impl Fn(&Unit) -> bool) -> (Estimate, f64) {
+        let units = self.units.iter().filter(|unit| pick(unit));
+        let chunks = || {
+            units
+                .clone()
+                .flat_map(|unit| eligible(&self.chunks[unit.chunks.clone()]))
+        };
+        let benefit = sum(chunks().map(|chunk| chunk.benefit));
+        let share = self.share(benefit.median);
+        let alone = ALONE.map(|alone| together(alone, share));
+        let left: f64 = chunks().map(|chunk| chunk.left).sum();
+        let averted: f64 = chunks().map(|chunk| chunk.averted).sum();
+        let doubts = [
+            Doubt::of(benefit),
+            Doubt {
+                low: alone[0] / alone[1],
+                high: alone[2] / alone[1],
+            },
+            self.sampling(averted + left, left),
+            source_doubt(self.profile.source),
+        ];
+        let benefit = doubted(benefit.median * alone[1], &doubts);
+        (minus(benefit, sum(chunks().map(|chunk| chunk.time))), share)
+    }
+
+    fn share(&self, benefit: f64) -> f64 {
+        match self.everything > 0.0 {
+            true => (benefit / self.everything).min(1.0),
+            false => 0.0,
+        }
+    }
+
+    /// Writes the decision down.
+    fn plan(self, decision: Decision) -> Plan {
+        let (saved_all, _) = self.saved(|_| true);
+        let (saved, share) = match decision {
+            Decision::Huge => self.saved(is_huge),
+            Decision::Nothing(_) => (Estimate::exact(0.0), 0.0),
+            Decision::Less => {
+                let (lost, share) = self.saved(|unit| unit.verdict == Some(Why::CostsMore));
+                (minus(Estimate::exact(0.0), lost), share)
+            }
+        };
+        let predicted_speedup = match decision {
+            Decision::Nothing(_) => Estimate::exact(1.0),
+            _ => speedup(saved, self.baseline, share),
+        };
+        let (regions, left_out) = self.regions(share);
+        let reason = match &decision {
+            Decision::Nothing(reason) => format!("Do nothing: {reason}."),
+            _ => self.reason(&decision, saved, share, predicted_speedup),
+        };
+        Plan {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            program: self.profile.program.clone(),
+            source: self.profile.source,
+            cpu: self.costs.cpu.clone(),
+            saved_ns: saved,
+            saved_all_ns: saved_all,
+            baseline_ns: self.baseline.map(|run| run.median),
+            predicted_speedup,
+            reason,
+            warnings: self.warnings(left_out),
+            thp_always: self.options.thp_always,
+            anchors: self.anchors(&regions),
+            regions,
+        }
+    }
+
+    /// The regions that the plan lists, in the order of the profile; and how many it does not.
+    fn regions(&self, share: f64) -> (Vec<Region>, usize) {
+        let mut verdicts: Vec<Option<Why>> = self.chunks.iter().map(|chunk| chunk.barred).collect();
+        for unit in &self.units {
+            for index in unit.chunks.clone() {
+                verdicts[index] = verdicts[index].or(unit.verdict);
+            }
+        }
+        let whys: Vec<Why> = verdicts
+            .into_iter()
+            .map(Option::unwrap_or_default)
+            .collect();
+        let acts = |why: Why| {
+            matches!(why, Why::Pays | Why::Asked)
+                || self.options.thp_always && why == Why::CostsMore
+        };
+        let mut leaves: Vec<usize> = (0..whys.len())
+            .filter(|&index| !acts(whys[index]))
+            .collect();
+        let left_out = leaves.len().saturating_sub(MAX_LEAVES);
+        if left_out > 0 {
+            let misses = |&index: &usize| self.chunks[index].misses;
+            leaves.sort_by(|a, b| misses(b).total_cmp(&misses(a)).then(a.cmp(b)));
+            leaves.truncate(MAX_LEAVES);
+        }
+        let leaves: HashSet<usize> = leaves.into_iter().collect();
+        let listed = |index: &usize| acts(whys[*index]) || leaves.contains(index);
+        let together = together(ALONE[1], share);
+        let region = |index: usize| self.region(&self.chunks[index], whys[index], together);
+        (
+            (0..whys.len()).filter(listed).map(region).collect(),
+            left_out,
+        )
+    }
+
+    fn region(&self, chunk: &Chunk, why: Why, together: f64) -> Region {
+        let anchor = &self.profile.anchors[chunk.anchor as usize].anchor;
+        let huge = matches!(why, Why::Pays | Why::Asked);
+        Region {
+            anchor: anchor.id,
+            offset: chunk.offset,
+            length: chunk.length,
+            level: anchor.level,
+            misses: chunk.misses,
+            benefit_ns: chunk.benefit.median * together,
+            cost_ns: chunk.cost(),
+            verdict: if huge { Verdict::Huge } else { Verdict::Leave },
+            why,
+            touched_pages: chunk.touched.round() as u32,
+        }
+    }
+
+    /// The anchors of the listed regions, and those that share a site with one to act on:
+    /// a class rule must know what it would hit.
+    fn anchors(&self, regions: &[Region]) -> Vec<crate::anchor::Anchor> {
+        let listed: HashSet<u32> = regions.iter().map(|region| region.anchor).collect();
+        let acted: HashSet<u32> = regions
+            .iter()
+            .filter(|region| region.verdict == Verdict::Huge)
+            .map(|region| region.anchor)
+            .collect();
+        let all = || self.profile.anchors.iter().map(|rows| &rows.anchor);
+        let sites: HashSet<&[Frame]> = all()
+            .filter(|anchor| acted.contains(&anchor.id))
+            .filter_map(|a| site(&a.kind))
+            .collect();
+        let keeps = |anchor: &&crate::anchor::Anchor| {
+            let shares = site(&anchor.kind).is_some_and(|frames| sites.contains(frames));
+            listed.contains(&anchor.id) || shares && anchor.length >= REGION
+        };
+        all().filter(keeps).cloned().collect()
+    }
+
+    fn reason(
+        &self,
+        decision: &Decision,
+        saved: Estimate,
+        share: f64,
+        speedup: Estimate,
+    ) -> String {
+        let picked = |unit: &&Unit| match decision {
+            Decision::Less => unit.verdict == Some(Why::CostsMore),
+            _ => is_huge(unit),
+        };
+        let regions: u64 = self
+            .units
+            .iter()
+            .filter(picked)
+            .map(|unit| unit.regions)
+            .sum();
+        let all: u64 = self.units.iter().map(|unit| unit.regions).sum();
+        let size = format_size(regions * REGION);
+        let Estimate { median, low, high } = speedup;
+        let expect = format!("expect {median:.2}x ({low:.2} to {high:.2})");
+        let saved = format_ns(saved.median);
+        match decision {
+            Decision::Less => format!(
+                "Keep huge pages away from {regions} of {all} regions ({size}), where they cost {saved} more than they save: {expect}."
+            ),
+            _ => format!(
+                "Make {regions} of {all} regions huge ({size}): they hold {:.0} % of what huge pages save, about {saved} a run; {expect}.",
+                share * 100.0
+            ),
+        }
+    }
+
+    /// What a reader must know about the profile and the prices.
+    fn warnings(&self, left_out: usize) -> Vec<String> {
+        let mut warnings = self.profile.warnings.clone();
+        let mut warn = |applies: bool, text: String| {
+            if applies {
+                warnings.push(text);
+            }
+        };
+        let profile = self.profile;
+        warn(
+            !profile.complete,
+            "recording was cut short: counts and prediction are of a part of the run".to_owned(),
+        );
+        warn(
+            !self.costs.complete,
+            "prices are defaults: run tollfree calibrate for this machine's own".to_owned(),
+        );
+        warn(
+            profile.source == Source::Refs,
+            "the profile counts touched pages, not misses: the prediction is very wide".to_owned(),
+        );
+        let timed = self.options.baseline_ns.is_some() || profile.native_ns.is_some();
+        warn(
+            !timed && self.baseline.is_some(),
+            "no run was timed: its time is taken from its instructions, within a factor of three"
+                .to_owned(),
+        );
+        warn(
+            self.baseline.is_none(),
+            "nothing is known about the time of a run: the speed-up is taken from what other programs spend in walks".to_owned(),
+        );
+        let over = self
+            .baseline
+            .is_some_and(|run| self.toll.median > MAX_SHARE * run.median);
+        warn(
+            timed && over,
+            "the modelled toll is more than the timed run: counts or prices are too high"
+                .to_owned(),
+        );
+        warn(
+            left_out > 0,
+            format!("{left_out} regions with fewer misses and verdict leave are not listed"),
+        );
+        warnings
+    }
+}
+
+fn is_huge(unit: &Unit) -> bool {
+    matches!(unit.verdict, Some(Why::Pays | Why::Asked))
+}
+
+/// The call stack that names an allocation that can be found again.
+fn site(kind: &AnchorKind) -> Option<&[Frame]> {
+    match kind {
+        AnchorKind::Alloc { frames, .. } => Some(frames),
+        _ => None,
+    }
+}

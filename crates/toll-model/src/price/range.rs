@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Arithmetic of estimates with an 80 % interval.
+
+use crate::cost::Measured;
+use crate::plan::Estimate;
+
+/// Half of an 80 % interval, in standard deviations of a normal distribution.
+pub(super) const Z80: f64 = 1.2816;
+
+/// A factor by which a value may be too high or too low, for reasons that
+/// have nothing to do with each other.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Doubt {
+    /// Low end / median, 0..=1.
+    pub low: f64,
+    /// High end / median, at least 1.
+    pub high: f64,
+}
+
+impl Doubt {
+    /// The doubt of an estimate; none where the median is 0.
+    pub fn of(estimate: Estimate) -> Doubt {
+        if estimate.median <= 0.0 {
+            return Doubt {
+                low: 1.0,
+                high: 1.0,
+            };
+        }
+        Doubt {
+            low: (estimate.low / estimate.median).clamp(0.0, 1.0),
+            high: (estimate.high / estimate.median).max(1.0),
+        }
+    }
+
+    /// Sampling error of a difference of two counts: Poisson, `clustered` times the variance.
+    pub fn of_counts(more: f64, fewer: f64, clustered: f64) -> Doubt {
+        let difference = more - fewer;
+        if difference <= 0.0 {
+            return Doubt {
+                low: 0.0,
+                high: 1.0,
+            };
+        }
+        let error = Z80 * ((more + fewer) * clustered).sqrt() / difference;
+        Doubt {
+            low: (1.0 - error).max(0.0),
+            high: 1.0 + error,
+        }
+    }
+}
+
+/// `median` under several independent doubts: their logarithms add in quadrature.
+/// A doubt that reaches 0 makes the low end 0.
+pub(super) fn doubted(median: f64, doubts: &[Doubt]) -> Estimate {
+    let sum = |end: fn(&Doubt) -> f64| doubts.iter().map(|d| end(d).ln().powi(2)).sum::<f64>();
+    let down = match doubts.iter().any(|doubt| doubt.low <= 0.0) {
+        true => 0.0,
+        false => (-sum(|d| d.low).sqrt()).exp(),
+    };
+    Estimate {
+        median,
+        low: median * down,
+        high: median * sum(|d| d.high).sqrt().exp(),
+    }
+}
+
+/// `a - b` for estimates that do not depend on each other.
+pub(super) fn minus(a: Estimate, b: Estimate) -> Estimate {
+    let median = a.median - b.median;
+    Estimate {
+        median,
+        low: median - (a.median - a.low).hypot(b.high - b.median),
+        high: median + (a.high - a.median).hypot(b.median - b.low),
+    }
+}
+
+/// The sum of estimates that err together.
+pub(super) fn sum(estimates: impl Iterator<Item = Estimate>) -> Estimate {
+    estimates.fold(Estimate::exact(0.0), |a, b| Estimate {
+        median: a.median + b.median,
+        low: a.low + b.low,
+        high: a.high + b.high,
+    })
+}
+
+/// An estimate times a constant of at least 0.
+pub(super) fn times(estimate: Estimate, factor: f64) -> Estimate {
+    Estimate {
+        median: estimate.median * factor,
+        low: estimate.low * factor,
+        high: estimate.high * factor,
+    }
+}
+
+pub(super) fn measured(value: Measured) -> Estimate {
+    Estimate {
+        median: value.median,
+        low: value.low,
+        high: value.high,
+    }
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The regions of a profile, each with its benefit and its cost.
+
+use super::range::{Doubt, doubted, measured, minus, sum, times};
+use super::walk::Walk;
+use crate::anchor::{Anchor, AnchorKind, Level};
+use crate::cost::CostTable;
+use crate::plan::{Estimate, Why};
+use crate::profile::{AnchorRows, Row};
+use crate::{PAGE, REGION};
+
+const PAGES: f64 = (REGION / PAGE) as f64;
+
+/// Chance that the block behind a new huge page is cold (low, median, high): blocks that
+/// were in use a second ago are warm, those of a machine at rest are not.
+const COLD: [f64; 3] = [0.0, 0.25, 1.0];
+/// Share of a cold block's extra cost that falls on the huge page alone where the program
+/// touches all of it: its 4 KiB pages would have been cold as well, half of them after a
+/// pause, all of them on a fresh machine (docs/guide/pricing.md has the measurement).
+const COLD_DENSE: f64 = 0.5;
+/// A stall for compaction where free 2 MiB blocks are short, ns.
+pub(super) const COMPACTION_NS: f64 = 100e6;
+
+/// One 2 MiB region of an anchor at its recorded alignment, or a shorter end of it.
+#[derive(Debug, Clone)]
+pub(super) struct Chunk {
+    /// Index of the anchor in the profile.
+    pub anchor: u32,
+    pub offset: u64,
+    pub length: u64,
+    /// All page walks, those of rows that are huge already included.
+    pub misses: f64,
+    /// Page walks that huge pages avert, and those that they leave.
+    pub averted: f64,
+    pub left: f64,
+    /// Time that the averted walks take with everything huge, ns; without sampling error.
+    pub benefit: Estimate,
+    /// Time that making it huge takes, less the small faults that it saves, ns.
+    pub time: Estimate,
+    /// Price of the memory that it wastes, ns.
+    pub bloat: f64,
+    pub touched: f64,
+    /// Bytes that are huge already.
+    huge: f64,
+    /// Why it cannot be huge, whatever it costs.
+    pub barred: Option<Why>,
+}
+
+impl Chunk {
+    /// Cost as plans print it, ns.
+    pub fn cost(&self) -> f64 {
+        self.time.median + self.bloat
+    }
+}
+
+/// The chunks of all anchors, in the order of the profile.
+pub(super) fn chunks(anchors: &[AnchorRows], costs: &CostTable, walk: &Walk) -> Vec<Chunk> {
+    let mut chunks = Vec::new();
+    for (index, rows) in anchors.iter().enumerate() {
+        let first = chunks.len();
+        for row in &rows.rows {
+            spread(&mut chunks, first, index as u32, rows, row, walk);
+        }
+        for chunk in &mut chunks[first..] {
+            finish(chunk, &rows.anchor, costs);
+        }
+    }
+    chunks
+}
+
+/// Adds a row's counts to the chunks that it lies in, by their share of its bytes.
+fn spread(
+    chunks: &mut Vec<Chunk>,
+    first: usize,
+    index: u32,
+    rows: &AnchorRows,
+    row: &Row,
+    walk: &Walk,
+) {
+    let price = walk.saved_per_miss(row);
+    let mut offset = row.offset;
+    while offset < row.end() {
+        let (start, end) = bounds(&rows.anchor, offset);
+        if end <= offset {
+            return;
+        }
+        if chunks.len() == first || chunks[chunks.len() - 1].offset != start {
+            chunks.push(empty(index, start, end - start));
+        }
+        let stop = end.min(row.end());
+        let share = (stop - offset) as f64 / row.length as f64;
+        let last = chunks.len() - 1;
+        add(&mut chunks[last], row, share, price);
+        offset = stop;
+    }
+}
+
+/// Start and end of the 2 MiB region around `offset`, cut to the anchor.
+fn bounds(anchor: &Anchor, offset: u64) -> (u64, u64) {
+    let boundary = (offset + anchor.misalignment) / REGION * REGION;
+    let start = boundary.saturating_sub(anchor.misalignment);
+    let end = boundary + REGION - anchor.misalignment;
+    // An anchor's last page may reach behind its last byte.
+    (start, end.min(anchor.length.next_multiple_of(PAGE)))
+}
+
+fn empty(anchor: u32, offset: u64, length: u64) -> Chunk {
+    Chunk {
+        anchor,
+        offset,
+        length,
+        misses: 0.0,
+        averted: 0.0,
+        left: 0.0,
+        benefit: Estimate::exact(0.0),
+        time: Estimate::exact(0.0),
+        bloat: 0.0,
+        touched: 0.0,
+        huge: 0.0,
+        barred: None,
+    }
+}
+
+fn add(chunk: &mut Chunk, row: &Row, share: f64, price: Estimate) {
+    chunk.misses += row.misses * share;
+    chunk.touched += f64::from(row.touched_pages) * share;
+    if row.huge {
+        chunk.huge += row.length as f64 * share;
+        return;
+    }
+    let left = row.misses_huge.unwrap_or(0.0).min(row.misses) * share;
+    let averted = row.misses * share - left;
+    chunk.left += left;
+    chunk.averted += averted;
+    chunk.benefit = sum([chunk.benefit, times(price, averted)].into_iter());
+}
+
+/// Prices a chunk whose counts are complete, and says whether it can be huge at all.
+fn finish(chunk: &mut Chunk, anchor: &Anchor, costs: &CostTable) {
+    chunk.touched = chunk.touched.min((chunk.length / PAGE) as f64);
+    chunk.time = match made_by(&anchor.kind) {
+        Made::AtFault => fault(chunk.touched, costs),
+        Made::Later => measured(costs.collapse),
+    };
+    chunk.bloat = (PAGES - chunk.touched).max(0.0) * costs.bloat_page;
+    if chunk.huge * 2.0 > chunk.length as f64 {
+        chunk.barred = Some(Why::AlreadyHuge);
+    }
+    if chunk.length < REGION {
+        chunk.barred = Some(Why::Partial);
+    }
+    if !is_acted_on(&anchor.kind) {
+        chunk.barred = Some(Why::NotActedOn);
+    } else if anchor.level == Level::NotFound {
+        chunk.barred = Some(Why::NotFound);
+    }
+}
+
+/// When a region of an anchor becomes huge.
+enum Made {
+    /// Advised before its first touch: one huge fault replaces the small ones.
+    AtFault,
+    /// Collapsed once it is there: memory is copied and no fault is saved.
+    Later,
+}
+
+fn made_by(kind: &AnchorKind) -> Made {
+    match kind {
+        AnchorKind::Alloc { .. } | AnchorKind::Reservation { .. } | AnchorKind::Address { .. } => {
+            Made::AtFault
+        }
+        _ => Made::Later,
+    }
+}
+
+fn is_acted_on(kind: &AnchorKind) -> bool {
+    !matches!(kind, AnchorKind::File { .. } | AnchorKind::Stack)
+}
+
+/// Time of one huge fault less that of the small faults that it replaces, ns.
+fn fault(touched: f64, costs: &CostTable) -> Estimate {
+    let warm = measured(costs.fault_2m_warm);
+    let extra = (costs.fault_2m_cold.median - warm.median).max(0.0);
+    // Untouched pages are the huge page's own; of the touched ones, some share.
+    let own = 1.0 - (1.0 - COLD_DENSE) * (touched / PAGES).min(1.0);
+    let cold = Estimate {
+        low: COLD[0] * extra * own,
+        median: COLD[1] * extra * own,
+        high: COLD[2] * extra * own,
+    };
+    let saved = times(measured(costs.fault_4k), touched);
+    // warm + cold - saved, none of which depends on another.
+    let spent = minus(warm, negative(cold));
+    minus(spent, saved)
+}
+
+fn negative(estimate: Estimate) -> Estimate {
+    Estimate {
+        median: -estimate.median,
+        low: -estimate.high,
+        high: -estimate.low,
+    }
+}
+
+/// A chunk's benefit less its cost, sampling error and all, ns.
+pub(super) fn net(chunk: &Chunk, sampling: Doubt, source: Doubt) -> Estimate {
+    let doubts = [Doubt::of(chunk.benefit), sampling, source];
+    let benefit = doubted(chunk.benefit.median, &doubts);
+    minus(minus(benefit, chunk.time), Estimate::exact(chunk.bloat))
+}

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What one TLB miss costs more with 4 KiB than with 2 MiB pages.
+//!
+//! The cost table has ns saved per *access* of a uniform random chase over a
+//! footprint. Of those accesses, `1 - reach / footprint` miss; what is saved per
+//! access, divided by the share of accesses whose miss huge pages avert, is the
+//! price of one averted miss. Prices are interpolated over log footprint and log
+//! chains, after the grid was made monotone: a walk over more memory never costs
+//! less, nor does one with fewer walks beside it.
+
+use super::range::{Doubt, doubted};
+use crate::cost::{CostTable, Measured, TlbGeometry};
+use crate::plan::Estimate;
+use crate::profile::Row;
+
+/// Grid points where huge pages avert fewer of the accesses' misses than this tell little
+/// about one miss (the division magnifies their noise) and are left out.
+const MIN_AVERTED: f64 = 0.2;
+
+/// The mean log2 reuse distance in a uniform random chase lies this far below log2 of its
+/// footprint: stack distances are then uniform over it, and the mean of log2 of a uniform
+/// variable on 0..1 is -1/ln 2.
+const UNIFORM_REUSE: f64 = std::f64::consts::LOG2_E;
+/// Octaves by which the footprint of a known reuse distance may be off.
+const REUSE_DOUBT: f64 = 0.5;
+
+/// Share of dependent misses where the source does not know it (low, median, high).
+const UNKNOWN_DEPENDENT: [f64; 3] = [0.0, 0.4, 1.0];
+/// How far a known share may be off: static data flow sees a block at a time.
+const DEPENDENT_DOUBT: f64 = 0.15;
+
+/// Saved time per averted walk time. A dependent walk is waited for, as in the chase that
+/// the table was measured with.
+const SLOPE_DEPENDENT: [f64; 3] = [0.80, 0.95, 1.05];
+/// An independent one overlaps with other work: CBMM's own data have slopes of 0.56 (mcf)
+/// to 0.89 (canneal) of saved time on averted walk cycles where a line fits.
+const SLOPE_INDEPENDENT: [f64; 3] = [0.56, 0.75, 0.89];
+
+/// Which end of an interval.
+#[derive(Clone, Copy)]
+enum End {
+    Low = 0,
+    Median = 1,
+    High = 2,
+}
+
+/// The price of one averted miss over footprint and chains, monotone.
+pub(super) struct Walk {
+    /// log2 of the footprints, rising.
+    footprints: Vec<f64>,
+    /// Prices of dependent misses (fewest chains of the grid): low, median and high per footprint.
+    dependent: [Vec<f64>; 3],
+    /// Prices of independent misses (most chains of the grid).
+    independent: [Vec<f64>; 3],
+    /// log2 of bytes: where the page tables of a miss of unknown reuse may lie.
+    unknown: [f64; 3],
+    /// Misses per counted event.
+    counted: f64,
+}
+
+impl Walk {
+    /// Prices for a program that touches `footprint` bytes, where a count of 1 stands
+    /// for `counted` misses.
+    pub fn new(costs: &CostTable, footprint: u64, counted: f64) -> Walk {
+        let mut footprints: Vec<u64> = costs.walk.iter().map(|point| point.footprint).collect();
+        footprints.sort_unstable();
+        footprints.dedup();
+        let curves = curves(costs);
+        let read = |end: End| -> Vec<Vec<f64>> {
+            let matrix = curves
+                .iter()
+                .map(|curve| curve.prices(&footprints, end))
+                .collect();
+            fall_with_chains(matrix)
+        };
+        let [low, median, high] = [End::Low, End::Median, End::High].map(read);
+        let pick = |at: fn(&Vec<Vec<f64>>) -> Option<&Vec<f64>>| {
+            [&low, &median, &high].map(|matrix| at(matrix).cloned().unwrap_or_default())
+        };
+        let reach = (costs.tlb.reach_4k().max(1) as f64).log2();
+        let most = (footprint.max(1) as f64).log2().max(reach);
+        Walk {
+            dependent: pick(|matrix| matrix.first()),
+            independent: pick(|matrix| matrix.last()),
+            footprints: footprints
+                .iter()
+                .map(|&bytes| (bytes as f64).log2())
+                .collect(),
+            unknown: [reach, (reach + most) / 2.0, most],
+            counted,
+        }
+    }
+
+    /// Time saved per averted count of a row, ns.
+    pub fn saved_per_miss(&self, row: &Row) -> Estimate {
+        let bits = match row.reuse_log2 {
+            None => self.unknown,
+            Some(reuse) => {
+                let bits = f64::from(reuse) + UNIFORM_REUSE;
+                [bits - REUSE_DOUBT, bits, bits + REUSE_DOUBT]
+            }
+        };
+        let share = match row.dependent {
+            None => UNKNOWN_DEPENDENT,
+            Some(share) => {
+                let share = f64::from(share);
+                [share - DEPENDENT_DOUBT, share, share + DEPENDENT_DOUBT].map(|s| s.clamp(0.0, 1.0))
+            }
+        };
+        let mid = End::Median;
+        let at = |bits_end: End, share_end: End, slope: End, price: End| {
+            let (bits, share) = (bits[bits_end as usize], share[share_end as usize]);
+            let dependent = SLOPE_DEPENDENT[slope as usize] * self.at(&self.dependent, bits, price);
+            let independent =
+                SLOPE_INDEPENDENT[slope as usize] * self.at(&self.independent, bits, price);
+            self.counted * (share * dependent + (1.0 - share) * independent)
+        };
+        let median = at(mid, mid, mid, mid);
+        let doubt = |low: f64, high: f64| Doubt::of(Estimate { median, low, high });
+        doubted(
+            median,
+            &[
+                doubt(at(End::Low, mid, mid, mid), at(End::High, mid, mid, mid)),
+                doubt(at(mid, End::Low, mid, mid), at(mid, End::High, mid, mid)),
+                doubt(at(mid, mid, End::Low, mid), at(mid, mid, End::High, mid)),
+                doubt(at(mid, mid, mid, End::Low), at(mid, mid, mid, End::High)),
+            ],
+        )
+    }
+
+    fn at(&self, prices: &[Vec<f64>; 3], bits: f64, end: End) -> f64 {
+        interpolate(&self.footprints, &prices[end as usize], bits)
+    }
+}
+
+/// The grid's points of one number of chains.
+struct Curve {
+    /// log2 of the footprints, rising.
+    footprints: Vec<f64>,
+    prices: [Vec<f64>; 3],
+}
+
+impl Curve {
+    /// The curve's prices at other footprints.
+    fn prices(&self, footprints: &[u64], end: End) -> Vec<f64> {
+        let prices = &self.prices[end as usize];
+        let at = |&bytes: &u64| interpolate(&self.footprints, prices, (bytes as f64).log2());
+        footprints.iter().map(at).collect()
+    }
+}
+
+/// One curve per number of chains, fewest chains first. Points that tell little are left
+/// out, unless a curve has no other.
+fn curves(costs: &CostTable) -> Vec<Curve> {
+    let mut chains: Vec<u32> = costs.walk.iter().map(|point| point.chains).collect();
+    chains.sort_unstable();
+    chains.dedup();
+    let curve = |&chains: &u32| {
+        let points = costs.walk.iter().filter(|point| point.chains == chains);
+        let mut points: Vec<(u64, Measured, f64)> = points
+            .map(|point| {
+                (
+                    point.footprint,
+                    point.saved_ns,
+                    averted(&costs.tlb, point.footprint),
+                )
+            })
+            .collect();
+        points.sort_unstable_by_key(|(footprint, ..)| *footprint);
+        let telling = points
+            .iter()
+            .filter(|(.., averted)| *averted >= MIN_AVERTED)
+            .count();
+        if telling > 0 {
+            points.retain(|(.., averted)| *averted >= MIN_AVERTED);
+        }
+        let read = |end: fn(&Measured) -> f64| {
+            let price = |(_, saved, averted): &(u64, Measured, f64)| {
+                end(saved).max(0.0) / averted.max(MIN_AVERTED)
+            };
+            rising(&points.iter().map(price).collect::<Vec<f64>>())
+        };
+        Curve {
+            footprints: points
+                .iter()
+                .map(|(footprint, ..)| (*footprint as f64).log2())
+                .collect(),
+            prices: [read(|m| m.low), read(|m| m.median), read(|m| m.high)],
+        }
+    };
+    chains.iter().map(curve).collect()
+}
+
+/// Share of the accesses of a uniform chase whose miss 2 MiB pages avert.
+fn averted(tlb: &TlbGeometry, footprint: u64) -> f64 {
+    let missing = |reach: u64| (1.0 - reach as f64 / footprint as f64).max(0.0);
+    missing(tlb.reach_4k()) - missing(tlb.reach_2m())
+}
+
+/// The closest rising sequence (pool adjacent violators: a fall is levelled to its mean).
+fn rising(values: &[f64]) -> Vec<f64> {
+    let mut pools: Vec<(f64, usize)> = Vec::with_capacity(values.len());
+    for &value in values {
+        let mut pool = (value, 1);
+        while let Some(&(mean, count)) = pools.last().filter(|(mean, _)| *mean > pool.0) {
+            pools.pop();
+            let total = count + pool.1;
+            pool = (
+                (mean * count as f64 + pool.0 * pool.1 as f64) / total as f64,
+                total,
+            );
+        }
+        pools.push(pool);
+    }
+    pools
+        .iter()
+        .flat_map(|&(mean, count)| std::iter::repeat_n(mean, count))
+        .collect()
+}
+
+/// Makes prices fall with more chains: one that is dearer than fewer chains takes their price.
+fn fall_with_chains(mut matrix: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
+    for chains in 1..matrix.len() {
+        let (fewer, more) = matrix.split_at_mut(chains);
+        for (price, limit) in more[0].iter_mut().zip(&fewer[chains - 1]) {
+            *price = price.min(*limit);
+        }
+    }
+    matrix
+}
+
+/// Straight lines between the points, constant outside; 0 without any point.
+fn interpolate(xs: &[f64], ys: &[f64], x: f64) -> f64 {
+    let right = xs.partition_point(|&point| point < x);
+    match (right.checked_sub(1), xs.get(right)) {
+        (_, None) => ys.last().copied().unwrap_or(0.0),
+        (None, Some(_)) => ys[0],
+        (Some(left), Some(_)) => {
+            let part = (x - xs[left]) / (xs[right] - xs[left]);
+            ys[left] + part * (ys[right] - ys[left])
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::WalkPrice;
+    use proptest::prelude::*;
+
+    fn table(walk: Vec<WalkPrice>) -> CostTable {
+        let tlb = TlbGeometry::preset("zen4").expect("known");
+        CostTable {
+            walk,
+            ..CostTable::default_for("cpu", "6.12", 1 << 34, tlb)
+        }
+    }
+
+    fn row(reuse_log2: Option<f32>, dependent: Option<f32>) -> Row {
+        Row {
+            offset: 0,
+            length: 4096,
+            accesses: 0.0,
+            misses: 1.0,
+            misses_huge: None,
+            reuse_log2,
+            dependent,
+            touched_pages: 1,
+            huge: false,
+        }
+    }
+
+    #[test]
+    fn a_chase_costs_what_was_measured() {
+        let measured = Measured {
+            median: 60.0,
+            low: 50.0,
+            high: 70.0,
+        };
+        let point = WalkPrice {
+            footprint: 1 << 30,
+            chains: 1,
+            saved_ns: measured,
+        };
+        let walk = Walk::new(&table(vec![point]), 1 << 30, 1.0);
+        // Uniform over 1 GiB: 12 MiB of it hit.
+        let reuse = 30.0 - UNIFORM_REUSE as f32;
+        let price = walk.saved_per_miss(&row(Some(reuse), Some(1.0)));
+        let per_miss = 60.0 / (1.0 - 12.0 / 1024.0);
+        assert!(
+            (price.median / SLOPE_DEPENDENT[1] - per_miss).abs() < 0.01,
+            "{price:?}"
+        );
+    }
+
+    #[test]
+    fn not_knowing_widens() {
+        let walk = Walk::new(
+            &table(CostTable::default_for("", "", 1, TlbGeometry::preset("zen4").unwrap()).walk),
+            1 << 32,
+            1.0,
+        );
+        let known = walk.saved_per_miss(&row(Some(30.0), Some(0.5)));
+        let unknown = walk.saved_per_miss(&row(Some(30.0), None));
+        let nothing = walk.saved_per_miss(&row(None, None));
+        let width = |e: Estimate| e.high / e.low;
+        assert!(width(known) < width(unknown) && width(unknown) < width(nothing));
+    }
+
+    proptest! {
+        #[test]
+        fn prices_are_monotone(
+            saved in prop::collection::vec(-5.0f64..200.0, 20),
+            a in 12.0f32..40.0, b in 12.0f32..40.0,
+            c in 0.0f32..=1.0, d in 0.0f32..=1.0,
+        ) {
+            let mut walk = Vec::new();
+            for (number, &median) in saved.iter().enumerate() {
+                let saved_ns = Measured { median, low: median - 1.0, high: median + 1.0 };
+                let footprint = (16 << 20) << (2 * (number / 4));
+                walk.push(WalkPrice { footprint, chains: 1 << (number % 4), saved_ns });
+            }
+            let walk = Walk::new(&table(walk), 1 << 32, 1.0);
+            let price = |reuse, dependent| walk.saved_per_miss(&row(Some(reuse), Some(dependent))).median;
+            let within = 1e-9;
+            // More memory between two uses of a page-table line never makes a walk cheaper.
+            prop_assert!(price(a.min(b), c) <= price(a.max(b), c) + within);
+            // Nor does waiting for it.
+            prop_assert!(price(a, c.min(d)) <= price(a, c.max(d)) + within);
+            let estimate = walk.saved_per_miss(&row(Some(a), Some(c)));
+            prop_assert!(0.0 <= estimate.low && estimate.low <= estimate.median && estimate.median <= estimate.high);
+        }
+
+        #[test]
+        fn rising_rises_and_keeps_the_mean(values in prop::collection::vec(-100.0f64..100.0, 1..20)) {
+            let levelled = rising(&values);
+            prop_assert_eq!(levelled.len(), values.len());
+            prop_assert!(levelled.windows(2).all(|pair| pair[0] <= pair[1]));
+            let sums = [values.iter().sum::<f64>(), levelled.iter().sum()];
+            prop_assert!((sums[0] - sums[1]).abs() < 1e-6);
+        }
+    }
+}
