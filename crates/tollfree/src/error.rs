@@ -25,7 +25,7 @@ Exit codes:
   130  interrupted; what was recorded so far is kept and marked
 
 run and record end as the program ended that they started: with its exit code,
-or (run) by the signal that killed it. Instead of 1, 3, 4 and 5 they say 125.";
+or by the signal that killed it. Instead of 1, 3, 4 and 5 they say 125.";
 
 /// Errors that have an exit code of their own.
 #[derive(Debug, Error)]
@@ -35,8 +35,8 @@ pub enum UserError {
     #[error("{}: {source}", path.display())]
     Input { path: PathBuf, source: FormatError },
     /// A file that is right in itself, for another program than the one given.
-    #[error("{}: {detail}", path.display())]
-    OtherProgram { path: PathBuf, detail: String },
+    #[error("{0}")]
+    OtherProgram(String),
     #[error("{0}")]
     Missing(String),
     #[error("{0}")]
@@ -57,7 +57,7 @@ pub fn exit_code(error: &anyhow::Error, passes_through: bool) -> ExitCode {
         Some(UserError::NotFound { .. }) => 127,
         Some(UserError::Interrupted) => 130,
         _ if passes_through => 125,
-        Some(UserError::Input { .. } | UserError::OtherProgram { .. }) => 3,
+        Some(UserError::Input { .. } | UserError::OtherProgram(_)) => 3,
         Some(UserError::Missing(_)) => 4,
         Some(UserError::Target(_)) => 5,
         None => 1,

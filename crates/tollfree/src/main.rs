@@ -6,6 +6,7 @@ compile_error!("tollfree knows the page tables of Linux on x86-64 only");
 
 mod cmd;
 mod error;
+mod executable;
 mod heat;
 mod inherited;
 mod install;

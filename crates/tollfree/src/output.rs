@@ -20,6 +20,14 @@ pub fn json<T: Serialize>(value: &T) -> Result<()> {
     Ok(())
 }
 
+/// Prints one JSON document on stderr, where stdout is a target's. A stderr that nobody reads is no error.
+pub fn json_on_stderr<T: Serialize>(value: &T) -> Result<()> {
+    let mut text = serde_json::to_vec_pretty(value)?;
+    text.push(b'\n');
+    let _ = io::stderr().write_all(&text);
+    Ok(())
+}
+
 /// Tells the user something on stderr, in one write and with our name before each line.
 /// Never fails: a target may have closed what reads it.
 pub fn note(message: impl std::fmt::Display) {

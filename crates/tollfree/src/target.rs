@@ -27,6 +27,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use toll_model::wire;
 
 use crate::error::UserError;
+use crate::executable::Executable;
 use crate::{inherited, install, signals};
 
 /// A program about to be run.
@@ -119,8 +120,8 @@ impl Launch {
     /// [`UserError::NotFound`] and [`UserError::NotExecutable`] for the program,
     /// [`UserError::Missing`] for the preload library.
     pub fn spawn(&self) -> Result<Child> {
-        let program = find_program(&self.command[0])?;
-        let mut command = self.command_line(&program)?;
+        let executable = Executable::of(&self.command)?;
+        let mut command = self.command_line(&executable)?;
         self.streams(&mut command)?;
         let guard = signals::watch().context("no pipe for signals")?;
         let blocked = signals::Blocked::all();
@@ -155,8 +156,11 @@ impl Launch {
     }
 
     /// The command with its arguments and environment.
-    fn command_line(&self, program: &Path) -> Result<Command> {
-        let target_env = self.target_env()?;
+    fn command_line(&self, executable: &Executable) -> Result<Command> {
+        let target_env = match executable.obstacle {
+            Some(obstacle) if !obstacle.is_harmless() => Vec::new(),
+            _ => self.target_env()?,
+        };
         let mut command = match self.wrapper.split_first() {
             None => {
                 let mut command = Command::new(&self.command[0]);
@@ -167,7 +171,7 @@ impl Launch {
                 let mut command = Command::new(wrapper);
                 command.args(rest);
                 command.args(behind_wrapper(wrapper, &self.command[0], target_env));
-                command.arg(program);
+                command.arg(&executable.named);
                 command
             }
         };

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Acting on a program that is about to be run: from a plan (or another
+//! [`Policy`]) to what the preload library is told and what the parent watches.
+//!
+//! An [`Actuator`] serves any number of launches of one command:
+//! [`Actuator::prepare`] before each, [`Actuator::act`] once it runs.
+
+mod rebase;
+mod summary;
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use tempfile::TempDir;
+use toll_linux::events::EventFile;
+use toll_linux::hand::Hand;
+use toll_linux::watch::{WatchPlan, Watcher};
+use toll_linux::{Root, sys};
+use toll_model::REGION;
+use toll_model::actions::{self, Actions};
+use toll_model::error::FormatError;
+use toll_model::plan::Plan;
+use toll_model::profile::Program;
+use toll_model::{largepages, wire};
+
+use crate::error::UserError;
+use crate::executable::Executable;
+use crate::output;
+use crate::target::{Child, Launch, Outcome};
+
+pub use summary::Summary;
+
+/// Which memory of a program is to be huge.
+#[derive(Debug, Clone)]
+pub enum Policy {
+    /// As the program would have it without us.
+    None,
+    /// Nothing (PR_SET_THP_DISABLE).
+    Never,
+    /// Everything that can be.
+    All,
+    /// What a plan says.
+    Plan(Box<Plan>),
+    /// These regions, by their addresses (the way of `largepages.txt`).
+    Regions(Vec<u64>),
+}
+
+impl Policy {
+    /// Reads a plan, or a list of decimal base addresses.
+    ///
+    /// # Errors
+    /// [`UserError::Input`] names the file and what is wrong with it.
+    pub fn read(path: &Path) -> Result<Policy> {
+        let bytes = fs::read(path).with_context(|| format!("{}", path.display()))?;
+        let policy = match is_list(&bytes) {
+            true => largepages::parse(&String::from_utf8_lossy(&bytes)).map(Policy::Regions),
+            false => Plan::from_toml(&bytes).map(|plan| Policy::Plan(Box::new(plan))),
+        };
+        policy.map_err(|source: FormatError| {
+            let path = path.to_owned();
+            UserError::Input { path, source }.into()
+        })
+    }
+
+    /// One word for summaries.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Policy::None => "none",
+            Policy::Never => "never",
+            Policy::All => "all",
+            Policy::Plan(_) => "plan",
+            Policy::Regions(_) => "regions",
+        }
+    }
+}
+
+/// Whether a file is a list of addresses: its first line that says anything begins with a digit.
+/// An empty file is a list as well, of nothing.
+fn is_list(bytes: &[u8]) -> bool {
+    bytes
+        .split(|byte| *byte == b'\n')
+        .map(<[u8]>::trim_ascii)
+        .find(|line| !line.is_empty() && !line.starts_with(b"#"))
+        .is_none_or(|line| line[0].is_ascii_digit())
+}
+
+/// How to act.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Settings {
+    /// Take the pages of fixed regions from the hugetlb pool.
+    pub hugetlb: bool,
+    /// Have glibc make its whole heap huge.
+    pub whole_heap: bool,
+    /// Keep a record of allocation events, for [`Summary::blocks`].
+    pub events: bool,
+}
+
+/// Room for events of one run; the file is sparse.
+const EVENTS_MAX: u32 = 1 << 18;
+
+/// Acts on launches of one command.
+#[derive(Debug)]
+pub struct Actuator {
+    policy: &'static str,
+    executable: Executable,
+    settings: Settings,
+    /// What the preload library is told; `None`: it stays out.
+    actions: Option<Actions>,
+    watch: WatchPlan,
+    lost: Vec<String>,
+    notes: Vec<String>,
+    /// Private to us; holds the action file and the event file.
+    folder: TempDir,
+}
+
+impl Actuator {
+    /// Works out what `policy` means for `command` on this machine.
+    ///
+    /// # Errors
+    /// [`UserError::OtherProgram`] if the plan was made for another program, [`UserError::Missing`]
+    /// if the hugetlb pool is too small, [`UserError::Usage`] for settings that do not fit the policy.
+    pub fn new(policy: &Policy, command: &[OsString], settings: Settings) -> Result<Actuator> {
+        let executable = Executable::of(command)?;
+        let folder = tempfile::Builder::new()
+            .prefix("tollfree-")
+            .tempdir()
+            .context("no temporary folder")?;
+        let mut actuator = Actuator {
+            policy: policy.name(),
+            executable,
+            settings,
+            actions: None,
+            watch: WatchPlan::default(),
+            lost: Vec::new(),
+            notes: Vec::new(),
+            folder,
+        };
+        if settings.hugetlb && !matches!(policy, Policy::Regions(_)) {
+            let message =
+                "--hugetlb takes a list of addresses (plan --format largepages), not a plan";
+            return Err(UserError::Usage(message.to_owned()).into());
+        }
+        match policy {
+            Policy::None | Policy::Never => {}
+            Policy::All => actuator.take_all(),
+            Policy::Plan(plan) => actuator.take_plan(plan)?,
+            Policy::Regions(regions) => actuator.take_regions(regions)?,
+        }
+        actuator.write_actions()?;
+        Ok(actuator)
+    }
+
+    fn take_all(&mut self) {
+        self.actions = Some(Actions::all());
+        self.watch.all = true;
+    }
+
+    fn take_plan(&mut self, plan: &Plan) -> Result<()> {
+        self.check_program(&plan.program)?;
+        let rebaser = rebase::Rebaser::new(&plan.program, &self.executable);
+        let actions = actions::compile(plan, &|frame| rebaser.rebase(frame));
+        self.watch = WatchPlan {
+            heap: actions.heap.clone(),
+            addresses: actions.addresses.clone(),
+            all: actions.anonymous,
+        };
+        self.lost = actions.lost.clone();
+        self.actions = Some(actions).filter(|actions| !actions.is_empty());
+        Ok(())
+    }
+
+    fn take_regions(&mut self, regions: &[u64]) -> Result<()> {
+        let ranges: Vec<(u64, u64)> = regions.iter().map(|at| (*at, at + REGION)).collect();
+        if self.settings.hugetlb {
+            check_pool(ranges.len() as u64)?;
+        } else {
+            // Pages of the pool cannot be collapsed into, and need not be.
+            self.watch.addresses = ranges.clone();
+        }
+        let mut actions = Actions {
+            addresses: ranges,
+            ..Actions::default()
+        };
+        if self.settings.hugetlb {
+            actions.flags |= wire::flags::HUGETLB;
+        }
+        self.actions = Some(actions).filter(|actions| !actions.is_empty());
+        Ok(())
+    }
+
+    /// Refuses a plan of another program; warns of another build of the same.
+    fn check_program(&mut self, planned: &Program) -> Result<()> {
+        if planned.path.is_empty() {
+            return Ok(());
+        }
+        let ours = self.executable.program();
+        if !planned.build_id.is_empty() && planned.build_id == ours.build_id {
+            return Ok(());
+        }
+        let base = |path: &Path| path.file_name().map(OsStr::to_owned);
+        let planned_name = base(Path::new(&planned.path));
+        if ![&self.executable.path, &self.executable.named]
+            .iter()
+            .any(|path| base(path) == planned_name)
+        {
+            let detail = format!("the plan is for {}, not for {}", planned.path, ours.path);
+            return Err(UserError::OtherProgram(detail).into());
+        }
+        if planned.build_id != ours.build_id {
+            self.notes.push(format!(
+                "the plan is for another build of {}; functions are matched by name",
+                ours.path
+            ));
+        }
+        Ok(())
+    }
+
+    /// Writes the action file and says once if nobody will read it.
+    fn write_actions(&mut self) -> Result<()> {
+        let Some(actions) = &self.actions else {
+            return Ok(());
+        };
+        if let Some(obstacle) = self.executable.obstacle {
+            self.notes.push(format!(
+                "{} cannot be entered: {obstacle}; only its parent acts",
+                self.executable.path.display()
+            ));
+        }
+        let path = self.actions_file();
+        fs::write(&path, actions.to_bytes()).with_context(|| format!("{}", path.display()))
+    }
+
+    /// What a user should know, a line each; empty if all is well.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Anchors of the plan that this build of the program does not have.
+    pub fn lost(&self) -> &[String] {
+        &self.lost
+    }
+
+    /// What the preload library is told, if anything.
+    pub fn actions(&self) -> Option<&Actions> {
+        self.actions.as_ref()
+    }
+
+    /// The program that it acts on.
+    pub fn executable(&self) -> &Executable {
+        &self.executable
+    }
+
+    /// Prints the notes and the lost anchors on stderr.
+    pub fn say_notes(&self) {
+        self.notes.iter().for_each(output::note);
+        for lost in &self.lost {
+            output::note(format_args!("not found in this program: {lost}"));
+        }
+    }
+
+    /// Gives a launch what this policy needs.
+    ///
+    /// # Errors
+    /// The event file cannot be made.
+    pub fn prepare(&self, mut launch: Launch) -> Result<Launch> {
+        if self.policy == Policy::Never.name() {
+            launch = launch.never_huge();
+        }
+        if self.actions.is_some() {
+            launch = launch.actions(&self.actions_file());
+        }
+        if self.settings.events {
+            let path = self.events_file();
+            EventFile::create(&path, EVENTS_MAX).with_context(|| format!("{}", path.display()))?;
+            launch = launch.events(&path);
+        }
+        if self.settings.whole_heap {
+            launch = launch.env("GLIBC_TUNABLES", whole_heap_tunables());
+        }
+        Ok(launch)
+    }
+
+    /// Begins to act on a target that [`Actuator::prepare`]d and that runs now.
+    pub fn act(&self, child: &Child) -> Acting<'_> {
+        let mut acting = Acting {
+            actuator: self,
+            watcher: None,
+            failure: None,
+        };
+        if !self.watch.is_empty() {
+            match Hand::for_pid(child.pid(), true) {
+                Ok(hand) => {
+                    acting.watcher = Some(Watcher::new(child.pid(), hand, self.watch.clone()));
+                }
+                Err(error) => acting.failure = Some(error.to_string()),
+            }
+        }
+        acting
+    }
+
+    fn actions_file(&self) -> PathBuf {
+        self.folder.path().join("actions")
+    }
+
+    fn events_file(&self) -> PathBuf {
+        self.folder.path().join("events")
+    }
+}
+
+/// The parent's part while a target runs.
+#[derive(Debug)]
+pub struct Acting<'a> {
+    actuator: &'a Actuator,
+    watcher: Option<Watcher>,
+    /// Why the parent cannot reach the target.
+    failure: Option<String>,
+}
+
+impl Acting<'_> {
+    /// Does what is due; returns the time until the next call.
+    pub fn tick(&mut self) -> Duration {
+        match &mut self.watcher {
+            Some(watcher) => watcher.tick(),
+            None => Duration::MAX,
+        }
+    }
+
+    /// Why the parent could not act, if it could not.
+    pub fn failure(&self) -> Option<&str> {
+        let of_watcher = self
+            .watcher
+            .as_ref()
+            .and_then(|w| w.counters().failure.as_deref());
+        self.failure.as_deref().or(of_watcher)
+    }
+
+    /// What was done.
+    pub fn summary(&self, outcome: &Outcome) -> Summary {
+        Summary::new(self, outcome)
+    }
+}
+
+/// The value of GLIBC_TUNABLES that has malloc advise all of its memory.
+fn whole_heap_tunables() -> OsString {
+    let mut value = std::env::var_os("GLIBC_TUNABLES").unwrap_or_default();
+    if !value.is_empty() {
+        value.push(":");
+    }
+    value.push("glibc.malloc.hugetlb=1");
+    value
+}
+
+/// Makes sure that the hugetlb pool can give `regions` pages of 2 MiB.
+fn check_pool(regions: u64) -> Result<(), UserError> {
+    let pools = sys::hugetlb(&Root::system());
+    let pool = pools.iter().find(|pool| pool.page == REGION);
+    let available = pool.map_or(0, |pool| pool.free + pool.overcommit);
+    if available >= regions {
+        return Ok(());
+    }
+    Err(UserError::Missing(format!(
+        "the hugetlb pool has {available} of the {regions} pages of 2 MiB that are needed: \
+         as root, `sysctl vm.nr_hugepages={}`",
+        pool.map_or(0, |pool| pool.total - pool.free) + regions
+    )))
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What was done for one run, as `run --summary` writes it.
+
+use std::os::unix::process::ExitStatusExt;
+
+use serde::Serialize;
+use toll_linux::events::EventFile;
+use toll_linux::watch::Counters;
+use toll_model::actions::Actions;
+use toll_model::wire::{ANY, Event, EventKind};
+
+use super::Acting;
+use crate::target::Outcome;
+
+/// What was done for one run. Times are nanoseconds, sizes bytes.
+#[derive(Debug, Clone, Serialize)]
+pub struct Summary {
+    /// `none`, `never`, `all`, `plan` or `regions`.
+    pub policy: &'static str,
+    /// The ELF file that ran first.
+    pub program: String,
+    /// Exit code; absent if a signal ended the program.
+    pub exit_code: Option<i32>,
+    pub signal: Option<i32>,
+    pub elapsed_ns: u64,
+    pub user_ns: u64,
+    pub sys_ns: u64,
+    pub minor_faults: u64,
+    pub major_faults: u64,
+    pub max_rss: u64,
+    /// Huge memory at the highest sample.
+    pub huge_peak: u64,
+    /// Huge memory over time, byte seconds.
+    pub huge_byte_seconds: f64,
+    /// Why the preload library stayed out, if it did though it was wanted.
+    pub not_entered: Option<String>,
+    /// What the preload library saw; absent without a record of events.
+    pub blocks: Option<Blocks>,
+    pub parent: Parent,
+    /// Anchors of the plan that this build of the program does not have.
+    pub lost: Vec<String>,
+    pub notes: Vec<String>,
+}
+
+/// Allocations of at least 1 MiB, by how the plan knew them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Blocks {
+    /// The very event of the plan: site, length class, ordinal, thread.
+    pub exact: u64,
+    /// Another event of the same site and length class.
+    pub class: u64,
+    /// Any event, or all of them.
+    pub kind: u64,
+    /// Not in the plan.
+    pub other: u64,
+    /// Bytes advised before their first touch.
+    pub advised: u64,
+    /// Events beyond the room for them, not counted above.
+    pub lost: u64,
+}
+
+/// What the watching parent did.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Parent {
+    /// Regions collapsed.
+    pub collapsed: u64,
+    /// Ranges advised.
+    pub advised: u64,
+    /// Regions given up.
+    pub failed: u64,
+    /// Own time spent on it.
+    pub spent_ns: u64,
+    /// The first failure that lasted, in words.
+    pub failure: Option<String>,
+}
+
+impl Summary {
+    pub(super) fn new(acting: &Acting, outcome: &Outcome) -> Summary {
+        let actuator = acting.actuator;
+        let nanoseconds = |time: std::time::Duration| time.as_nanos() as u64;
+        let wanted = actuator.actions.is_some();
+        let obstacle = actuator.executable.obstacle.filter(|_| wanted);
+        Summary {
+            policy: actuator.policy,
+            program: actuator.executable.path.to_string_lossy().into_owned(),
+            exit_code: outcome.status.code(),
+            signal: outcome.status.signal(),
+            elapsed_ns: nanoseconds(outcome.wall),
+            user_ns: nanoseconds(outcome.user),
+            sys_ns: nanoseconds(outcome.sys),
+            minor_faults: outcome.minor_faults,
+            major_faults: outcome.major_faults,
+            max_rss: outcome.max_rss,
+            huge_peak: outcome.huge_peak,
+            huge_byte_seconds: outcome.huge_seconds,
+            not_entered: obstacle.map(|obstacle| obstacle.to_string()),
+            blocks: blocks(acting),
+            parent: parent(acting),
+            lost: actuator.lost.clone(),
+            notes: actuator.notes.clone(),
+        }
+    }
+}
+
+fn parent(acting: &Acting) -> Parent {
+    let counters = acting
+        .watcher
+        .as_ref()
+        .map(|watcher| watcher.counters().clone());
+    let Counters {
+        collapsed,
+        advised,
+        failed,
+        spent_ns,
+        ..
+    } = counters.unwrap_or_default();
+    Parent {
+        collapsed,
+        advised,
+        failed,
+        spent_ns,
+        failure: acting.failure().map(str::to_owned),
+    }
+}
+
+/// Reads the run's events, if they were recorded.
+fn blocks(acting: &Acting) -> Option<Blocks> {
+    let actuator = acting.actuator;
+    if !actuator.settings.events {
+        return None;
+    }
+    let file = EventFile::open(&actuator.events_file()).ok()?;
+    let mut blocks = count(&file.events(), actuator.actions.as_ref());
+    blocks.lost = u64::from(file.lost());
+    Some(blocks)
+}
+
+fn count(events: &[Event], actions: Option<&Actions>) -> Blocks {
+    let born = [EventKind::Malloc as u32, EventKind::Mmap as u32];
+    let mut blocks = Blocks::default();
+    for event in events {
+        blocks.advised += event.advised;
+        if born.contains(&event.kind) {
+            let rule = actions.and_then(|actions| actions.rules.get(event.rule as usize));
+            let counter = match rule {
+                Some(rule) if rule.frames_used == 0 => &mut blocks.kind,
+                Some(rule) if rule.ordinal == ANY => &mut blocks.class,
+                Some(_) => &mut blocks.exact,
+                None if event.advised > 0 => &mut blocks.kind,
+                None => &mut blocks.other,
+            };
+            *counter += 1;
+        }
+    }
+    blocks
+}

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The file that a command really executes, and whether the preload library can enter it.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use toll_linux::symbols;
+use toll_model::profile::Program;
+
+use crate::error::UserError;
+use crate::target::find_program;
+
+/// What a command executes first.
+#[derive(Debug, Clone)]
+pub struct Executable {
+    /// The file that the command names, a script perhaps.
+    pub named: PathBuf,
+    /// The ELF file, behind symbolic links and interpreter lines.
+    pub path: PathBuf,
+    /// Why the preload library cannot enter it.
+    pub obstacle: Option<Obstacle>,
+}
+
+/// Why the preload library cannot enter a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Obstacle {
+    /// Setuid, setgid, or with capabilities of its own: the loader ignores LD_PRELOAD.
+    Privileged,
+    /// There is no loader.
+    Static,
+    /// Not x86-64.
+    ThirtyTwoBit,
+    /// A loader of another C library.
+    OtherLoader,
+}
+
+impl Obstacle {
+    /// Whether the environment may carry LD_PRELOAD to the program's children
+    /// all the same; the other loaders would complain about it, or fail.
+    pub fn is_harmless(self) -> bool {
+        matches!(self, Obstacle::Privileged | Obstacle::Static)
+    }
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Obstacle::Privileged => "it runs with privileges of its own (setuid or alike)",
+            Obstacle::Static => "it is linked statically",
+            Obstacle::ThirtyTwoBit => "it is a 32-bit program",
+            Obstacle::OtherLoader => "its C library is not glibc",
+        })
+    }
+}
+
+impl Executable {
+    /// Looks at what `command` (with its arguments) would execute.
+    ///
+    /// # Errors
+    /// As [`find_program`].
+    pub fn of(command: &[OsString]) -> Result<Executable, UserError> {
+        let named = find_program(&command[0])?;
+        let path = behind_scripts(&named);
+        let path = path.canonicalize().unwrap_or(path);
+        let obstacle = obstacle(&path);
+        Ok(Executable {
+            named,
+            path,
+            obstacle,
+        })
+    }
+
+    /// The name and build-id under which profiles and plans keep it.
+    pub fn program(&self) -> Program {
+        Program {
+            path: self.path.to_string_lossy().into_owned(),
+            build_id: symbols::build_id(&self.path),
+        }
+    }
+}
+
+/// Follows interpreter lines as execve(2) does, and `env NAME` one step further.
+fn behind_scripts(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    // execve follows five.
+    for _ in 0..5 {
+        match interpreter(&path) {
+            Some(next) => path = next,
+            None => break,
+        }
+    }
+    path
+}
+
+/// The program in a script's first line.
+fn interpreter(script: &Path) -> Option<PathBuf> {
+    let mut head = Vec::new();
+    File::open(script)
+        .ok()?
+        .take(256)
+        .read_to_end(&mut head)
+        .ok()?;
+    let line = head.strip_prefix(b"#!")?.split(|b| *b == b'\n').next()?;
+    let mut words = line
+        .split(|b| b" \t".contains(b))
+        .filter(|word| !word.is_empty());
+    let program = Path::new(OsStr::from_bytes(words.next()?));
+    if program.file_name() == Some(OsStr::new("env")) {
+        let name = words.find(|word| !word.starts_with(b"-") && !word.contains(&b'='))?;
+        return find_program(OsStr::from_bytes(name)).ok();
+    }
+    Some(program.to_owned())
+}
+
+fn obstacle(path: &Path) -> Option<Obstacle> {
+    if is_privileged(path) {
+        return Some(Obstacle::Privileged);
+    }
+    let file = File::open(path).ok()?;
+    let mut header = [0; 64];
+    file.read_exact_at(&mut header, 0).ok()?;
+    if !header.starts_with(b"\x7fELF") {
+        return None;
+    }
+    const CLASS_64: u8 = 2;
+    const X86_64: [u8; 2] = 62u16.to_le_bytes();
+    if header[4] != CLASS_64 || header[18..20] != X86_64 {
+        return Some(Obstacle::ThirtyTwoBit);
+    }
+    match loader(&file, &header) {
+        None => Some(Obstacle::Static),
+        Some(loader) if is_glibc(&loader) => None,
+        Some(_) => Some(Obstacle::OtherLoader),
+    }
+}
+
+fn is_glibc(loader: &Path) -> bool {
+    loader
+        .file_name()
+        .is_some_and(|name| name.as_bytes().starts_with(b"ld-linux"))
+}
+
+/// The path in PT_INTERP of a 64-bit ELF file.
+fn loader(file: &File, header: &[u8; 64]) -> Option<PathBuf> {
+    const PT_INTERP: u64 = 3;
+    let number = |bytes: &[u8]| -> u64 {
+        let mut all = [0; 8];
+        all[..bytes.len()].copy_from_slice(bytes);
+        u64::from_le_bytes(all)
+    };
+    let table = number(&header[32..40]);
+    let (size, count) = (number(&header[54..56]), number(&header[56..58]));
+    for at in 0..count {
+        let mut entry = [0; 56];
+        file.read_exact_at(&mut entry, table.checked_add(at * size)?)
+            .ok()?;
+        if number(&entry[..4]) == PT_INTERP {
+            let mut name = vec![0; number(&entry[32..40]).min(4096) as usize];
+            file.read_exact_at(&mut name, number(&entry[8..16])).ok()?;
+            name.retain(|byte| *byte != 0);
+            return Some(OsString::from_vec(name).into());
+        }
+    }
+    None
+}
+
+/// Whether executing the file changes who we are, as the kernel tells the loader (AT_SECURE).
+fn is_privileged(path: &Path) -> bool {
+    let Ok(meta) = path.metadata() else {
+        return false;
+    };
+    let (uid, gid) = (rustix::process::getuid(), rustix::process::getgid());
+    let setuid = meta.mode() & libc::S_ISUID != 0 && meta.uid() != uid.as_raw();
+    let setgid_bits = libc::S_ISGID | libc::S_IXGRP;
+    let setgid = meta.mode() & setgid_bits == setgid_bits && meta.gid() != gid.as_raw();
+    setuid || setgid || (!uid.is_root() && has_capabilities(path))
+}
+
+fn has_capabilities(path: &Path) -> bool {
+    let mut buffer = [0u8; 64];
+    rustix::fs::getxattr(path, "security.capability", &mut buffer).is_ok_and(|length| length > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn command(name: &str) -> Vec<OsString> {
+        vec![name.into()]
+    }
+
+    /// An executable file with this content.
+    fn file(folder: &Path, name: &str, content: &[u8]) -> PathBuf {
+        let path = folder.join(name);
+        std::fs::write(&path, content).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    #[test]
+    fn a_script_is_its_interpreter() {
+        let folder = tempfile::tempdir().unwrap();
+        let shell = find_program(OsStr::new("sh"))
+            .unwrap()
+            .canonicalize()
+            .unwrap();
+        for line in [
+            "#!/bin/sh",
+            "#! /bin/sh -e",
+            "#!/usr/bin/env sh",
+            "#!/usr/bin/env -S sh -e",
+        ] {
+            let script = file(folder.path(), "script", format!("{line}\n:\n").as_bytes());
+            let executable = Executable::of(&[script.clone().into()]).unwrap();
+            assert_eq!(executable.path, shell, "{line}");
+            assert_eq!(executable.named, script);
+        }
+    }
+
+    #[test]
+    fn a_script_that_names_itself_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("loop");
+        let script = file(
+            folder.path(),
+            "loop",
+            format!("#!{}\n", path.display()).as_bytes(),
+        );
+        assert_eq!(
+            Executable::of(&[script.clone().into()]).unwrap().path,
+            script.canonicalize().unwrap()
+        );
+    }
+
+    #[test]
+    fn dynamic_programs_can_be_entered() {
+        assert_eq!(Executable::of(&command("sh")).unwrap().obstacle, None);
+    }
+
+    #[test]
+    fn headers_tell_what_cannot_be_entered() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut header = [0u8; 64];
+        header[..5].copy_from_slice(b"\x7fELF\x01");
+        header[18] = 3;
+        let path = file(folder.path(), "i386", &header);
+        assert_eq!(obstacle(&path), Some(Obstacle::ThirtyTwoBit));
+        header[4] = 2;
+        header[18] = 62;
+        let path = file(folder.path(), "static", &header);
+        assert_eq!(obstacle(&path), Some(Obstacle::Static));
+        let path = file(
+            folder.path(),
+            "musl",
+            &with_loader(header, "/lib/ld-musl-x86_64.so.1"),
+        );
+        assert_eq!(obstacle(&path), Some(Obstacle::OtherLoader));
+        let path = file(
+            folder.path(),
+            "glibc",
+            &with_loader(header, "/lib64/ld-linux-x86-64.so.2"),
+        );
+        assert_eq!(obstacle(&path), None);
+    }
+
+    #[test]
+    fn damaged_headers_are_no_obstacle_and_no_panic() {
+        let folder = tempfile::tempdir().unwrap();
+        for content in [&b""[..], b"\x7fELF", b"#!", b"#!\n", &[0xff; 64]] {
+            assert_eq!(obstacle(&file(folder.path(), "x", content)), None);
+        }
+        let mut header = [0xff; 64];
+        header[..5].copy_from_slice(b"\x7fELF\x02");
+        header[18..20].copy_from_slice(&62u16.to_le_bytes());
+        assert_eq!(
+            obstacle(&file(folder.path(), "x", &header)),
+            Some(Obstacle::Static)
+        );
+    }
+
+    fn with_loader(mut header: [u8; 64], loader: &str) -> Vec<u8> {
+        header[32] = 64;
+        header[54] = 56;
+        header[56] = 1;
+        let mut entry = [0u8; 56];
+        entry[0] = 3;
+        entry[8] = 120;
+        entry[32] = loader.len() as u8 + 1;
+        [&header[..], &entry, loader.as_bytes(), b"\0"].concat()
+    }
+}
