@@ -1,20 +1,230 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One short ptrace stop with an injected madvise.
+//!
+//! What makes it safe:
+//! - PTRACE_SEIZE with PTRACE_INTERRUPT: the target sees no signal, and is let go
+//!   whatever happens, at the latest when this process ends.
+//! - Only the first thread stops, for about a millisecond, and runs one system call
+//!   from the vdso; its stack is not touched, its registers come back whole.
+//! - All its signals are blocked meanwhile: what arrives waits, with all it carries.
+//! - Registers are restored in a stop where the kernel looks at the system call that was
+//!   interrupted, so that it restarts as if nothing had happened.
+//! - A thread inside a restartable sequence (rseq) is left alone and tried again later.
+//! - Processes with seccomp or syscall user dispatch are refused: the injected call
+//!   might be what they are killed for.
 
-use super::{Advice, HandError};
-use crate::proc::Status;
+use std::mem;
+
+use super::tracee::{Stop, Tracee};
+use super::{Advice, HandError, vdso};
+use crate::Root;
+use crate::proc::{self, Status};
+
+/// Number of CAP_SYS_PTRACE.
+const CAP_SYS_PTRACE: u32 = 19;
 
 /// Why a process may not be stopped; `None`: it may.
-pub(super) fn forbidden(status: &Status, _own_child: bool) -> Option<String> {
-    (status.tracer != 0).then(|| format!("process {} traces it already", status.tracer))
+pub(super) fn forbidden(pid: u32, status: &Status, own_child: bool) -> Option<String> {
+    let root = Root::system();
+    let own = proc::status(&root, std::process::id()).unwrap_or_default();
+    let yama = root
+        .number("/proc/sys/kernel/yama/ptrace_scope")
+        .unwrap_or(0);
+    if proc::is_32_bit(&root, pid).unwrap_or(false) {
+        return Some("it is a 32-bit program".to_owned());
+    }
+    objection(status, &own, own_child, yama)
 }
 
+/// The decision alone.
+fn objection(target: &Status, own: &Status, own_child: bool, yama: u64) -> Option<String> {
+    let privileged = own.can(CAP_SYS_PTRACE);
+    if target.has_no_memory() {
+        Some("it is a kernel thread or has ended".to_owned())
+    } else if target.tracer != 0 {
+        Some(format!(
+            "process {} traces it already (a debugger?)",
+            target.tracer
+        ))
+    } else if target.seccomp != 0 {
+        Some("it runs under seccomp, which might kill it for a foreign system call".to_owned())
+    } else if yama >= 3 {
+        Some("kernel.yama.ptrace_scope forbids it to everybody".to_owned())
+    } else if privileged {
+        None
+    } else if target.changed_identity() {
+        Some("it is a setuid or setgid program".to_owned())
+    } else if target.uid[0] != own.uid[1] {
+        Some(format!("it belongs to another user (id {})", target.uid[0]))
+    } else if yama == 2 || (yama == 1 && !own_child) {
+        Some(format!("kernel.yama.ptrace_scope = {yama} forbids it"))
+    } else {
+        None
+    }
+}
+
+/// Has the target's first thread call madvise.
 pub(super) fn advise(
-    _pid: u32,
-    _own_child: bool,
-    _start: u64,
-    _length: u64,
-    _advice: Advice,
+    pid: u32,
+    own_child: bool,
+    start: u64,
+    length: u64,
+    advice: Advice,
 ) -> Result<(), HandError> {
-    Err(HandError::NotPermitted("ptrace is not used".to_owned()))
+    let stat = proc::stat(&Root::system(), pid).map_err(|_| HandError::Gone)?;
+    match stat.state {
+        // Asleep beyond signals: it would not stop before it wakes up.
+        'D' => return Err(HandError::not_yet(libc::EAGAIN)),
+        'T' | 't' => return Err(HandError::not_yet(libc::EAGAIN)),
+        'Z' | 'X' => return Err(HandError::Gone),
+        _ => {}
+    }
+    let tracee = Tracee::seize(pid, own_child)?;
+    let registers = tracee.registers()?;
+    if tracee.in_restartable_sequence(registers.rip) {
+        return Err(HandError::not_yet(libc::EAGAIN));
+    }
+    if tracee.dispatches_system_calls() {
+        let reason = "it dispatches system calls by itself".to_owned();
+        return Err(HandError::NotPermitted(reason));
+    }
+    let gate = vdso::syscall_instruction(pid)
+        .ok_or_else(|| HandError::NotPermitted("it has no vdso to call from".to_owned()))?;
+    let arguments = [start, length, advice.number() as u64];
+    match call(&tracee, &registers, gate, libc::SYS_madvise, arguments)? {
+        0 => Ok(()),
+        result => Err(HandError::from_errno(-result as i32, advice)),
+    }
+}
+
+/// Runs one system call in the stopped target and puts everything back.
+fn call(
+    tracee: &Tracee,
+    registers: &libc::user_regs_struct,
+    gate: u64,
+    number: i64,
+    arguments: [u64; 3],
+) -> Result<i64, HandError> {
+    let mask = tracee.signal_mask()?;
+    let mut prepared = *registers;
+    prepared.rip = gate;
+    prepared.rax = number as u64;
+    // No system call is to be restarted on the way to ours.
+    prepared.orig_rax = u64::MAX;
+    [prepared.rdi, prepared.rsi, prepared.rdx] = arguments;
+    tracee.set_signal_mask(u64::MAX)?;
+    let result = tracee
+        .set_registers(&prepared)
+        .and_then(|()| through_the_gate(tracee));
+    if matches!(result, Err(HandError::Gone)) {
+        return result;
+    }
+    tracee.set_registers(registers)?;
+    tracee.set_signal_mask(mask)?;
+    result
+}
+
+/// From the prepared stop over the system call's entry and exit to a stop in which
+/// registers can be restored.
+fn through_the_gate(tracee: &Tracee) -> Result<i64, HandError> {
+    match tracee.resume_to_system_call()? {
+        Stop::SystemCall => {}
+        // Somebody stopped the target (Ctrl-Z) before it got to the call.
+        Stop::Event(_) => return Err(HandError::not_yet(libc::EAGAIN)),
+        Stop::Signal(signal) => {
+            let reason = format!("signal {signal} came instead of the system call");
+            return Err(HandError::NotPermitted(reason));
+        }
+    }
+    tracee.resume_to_system_call()?;
+    let result = tracee.registers()?.rax as i64;
+    tracee.interrupt()?;
+    tracee.resume()?;
+    Ok(result)
+}
+
+/// Blocks all signals in this thread while it holds a stopped process, so that
+/// Ctrl-C cannot end tollfree in between.
+pub(super) struct Undisturbed(libc::sigset_t);
+
+impl Undisturbed {
+    pub(super) fn new() -> Undisturbed {
+        // SAFETY: both sets are valid places, and sigfillset initialises the first.
+        unsafe {
+            let mut all: libc::sigset_t = mem::zeroed();
+            let mut before: libc::sigset_t = mem::zeroed();
+            libc::sigfillset(&raw mut all);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+            Undisturbed(before)
+        }
+    }
+}
+
+impl Drop for Undisturbed {
+    fn drop(&mut self) {
+        // SAFETY: the set is the one that pthread_sigmask gave.
+        unsafe {
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user(id: u32) -> Status {
+        Status {
+            tgid: 10,
+            uid: [id; 3],
+            gid: [id; 3],
+            rss: Some(4096),
+            ..Status::default()
+        }
+    }
+
+    fn root() -> Status {
+        Status {
+            effective_capabilities: u64::MAX,
+            ..user(0)
+        }
+    }
+
+    #[test]
+    fn own_programs_may_be_stopped() {
+        assert_eq!(objection(&user(1000), &user(1000), false, 0), None);
+        assert_eq!(objection(&user(1000), &user(1000), true, 1), None);
+        assert_eq!(objection(&user(1000), &root(), false, 2), None);
+    }
+
+    #[test]
+    fn each_objection_is_named() {
+        let traced = Status {
+            tracer: 7,
+            ..user(1000)
+        };
+        let filtered = Status {
+            seccomp: 2,
+            ..user(1000)
+        };
+        let kernel = Status {
+            rss: None,
+            ..user(0)
+        };
+        let mut setuid = user(1000);
+        setuid.uid[1] = 0;
+        let cases = [
+            (traced, root(), 0, "traces"),
+            (filtered, root(), 0, "seccomp"),
+            (kernel, root(), 0, "kernel thread"),
+            (setuid, user(1000), 0, "setuid"),
+            (user(1000), user(1001), 0, "another user"),
+            (user(1000), user(1000), 1, "ptrace_scope = 1"),
+            (user(1000), root(), 3, "ptrace_scope"),
+        ];
+        for (target, own, yama, word) in cases {
+            let said = objection(&target, &own, false, yama).expect(word);
+            assert!(said.contains(word), "{said}");
+        }
+    }
 }

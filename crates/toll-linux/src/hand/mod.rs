@@ -6,10 +6,13 @@
 
 mod inject;
 mod process;
+mod tracee;
+mod vdso;
 
 use std::io;
 
 use thiserror::Error;
+use toll_model::PAGE;
 
 use crate::{Root, proc};
 
@@ -22,8 +25,8 @@ pub enum Advice {
     Huge,
     /// No huge pages from now on (MADV_NOHUGEPAGE).
     NoHuge,
-    /// Give back the memory of the range without changing its content, page by page
-    /// where possible (MADV_COLD is harmless, and splits a huge page it covers partly).
+    /// Rather reclaim this than other memory (MADV_COLD): for a part of a huge page the
+    /// kernel splits it first, which is what [`Hand::split`] is after.
     Cold,
 }
 
@@ -62,11 +65,16 @@ impl HandError {
         matches!(self, HandError::NotYet(_))
     }
 
-    /// Sorts a system call's error.
-    fn from_errno(errno: i32) -> HandError {
+    fn not_yet(errno: i32) -> HandError {
+        HandError::NotYet(io::Error::from_raw_os_error(errno))
+    }
+
+    /// Sorts the error of a system call that gave `advice`.
+    fn from_errno(errno: i32, advice: Advice) -> HandError {
         let error = io::Error::from_raw_os_error(errno);
         match errno {
-            libc::EINVAL | libc::EAGAIN | libc::EBUSY | libc::ENOMEM => HandError::NotYet(error),
+            libc::EINVAL if advice != Advice::Collapse => HandError::Refused(error),
+            libc::EINVAL | libc::EAGAIN | libc::EBUSY | libc::ENOMEM => HandError::not_yet(errno),
             libc::ESRCH => HandError::Gone,
             libc::EPERM | libc::EACCES => HandError::NotPermitted(error.to_string()),
             _ => HandError::Refused(error),
@@ -101,7 +109,7 @@ impl Hand {
     pub fn for_pid(pid: u32, own_child: bool) -> Result<Hand, HandError> {
         let status = proc::status(&Root::system(), pid).map_err(|_| HandError::Gone)?;
         let direct = process::Remote::open(pid);
-        let no_ptrace = inject::forbidden(&status, own_child);
+        let no_ptrace = inject::forbidden(pid, &status, own_child);
         let hand = Hand {
             pid,
             own_child,
@@ -114,6 +122,20 @@ impl Hand {
                 "process_madvise: {error}; ptrace: {reason}"
             ))),
             _ => Ok(hand),
+        }
+    }
+
+    /// The same hand without process_madvise: what an unprivileged tollfree has.
+    ///
+    /// # Errors
+    /// [`HandError::NotPermitted`] where ptrace may not be used.
+    pub fn by_ptrace(self) -> Result<Hand, HandError> {
+        match self.no_ptrace {
+            Some(reason) => Err(HandError::NotPermitted(reason)),
+            None => Ok(Hand {
+                direct: None,
+                ..self
+            }),
         }
     }
 
@@ -140,6 +162,15 @@ impl Hand {
     /// [`HandError::NotYet`] where a later try may work.
     pub fn collapse(&self, start: u64, length: u64) -> Result<(), HandError> {
         self.advise(start, length, Advice::Collapse)
+    }
+
+    /// Splits the huge page that holds `region` into small ones again, if there is one.
+    /// Its memory stays: pages that only the huge page brought are not given back.
+    ///
+    /// # Errors
+    /// As [`Hand::collapse`].
+    pub fn split(&self, region: u64) -> Result<(), HandError> {
+        self.advise(region, PAGE, Advice::Cold)
     }
 
     /// Gives advice for `start..start + length` (multiples of 4096).

@@ -17,7 +17,7 @@ impl Remote {
         // SAFETY: no memory is passed.
         let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
         if fd < 0 {
-            return Err(last_error());
+            return Err(last_error(Advice::Collapse));
         }
         // SAFETY: the descriptor was just opened and belongs to nobody else.
         let remote = Remote(Arc::new(unsafe { OwnedFd::from_raw_fd(fd as i32) }));
@@ -42,15 +42,19 @@ impl Remote {
                 0,
             )
         };
-        if done < 0 { Err(last_error()) } else { Ok(()) }
+        if done < 0 {
+            Err(last_error(advice))
+        } else {
+            Ok(())
+        }
     }
 }
 
-fn last_error() -> HandError {
+fn last_error(advice: Advice) -> HandError {
     let errno = io::Error::last_os_error().raw_os_error().unwrap_or(0);
     match errno {
         libc::EPERM => HandError::NotPermitted("CAP_SYS_NICE is needed".to_owned()),
         libc::ENOSYS => HandError::NotPermitted("the kernel has none".to_owned()),
-        _ => HandError::from_errno(errno),
+        _ => HandError::from_errno(errno, advice),
     }
 }

@@ -21,6 +21,8 @@ pub struct Status {
     pub uid: [u32; 3],
     pub gid: [u32; 3],
     pub threads: u32,
+    /// 0: no seccomp; 1: strict; 2: a filter.
+    pub seccomp: u32,
     /// Resident bytes; `None` for a kernel thread or a zombie.
     pub rss: Option<u64>,
     /// Kernels since 5.0 say whether `PR_SET_THP_DISABLE` is in force (false).
@@ -58,6 +60,7 @@ impl Status {
                 "Uid" => status.uid = identities(value)?,
                 "Gid" => status.gid = identities(value)?,
                 "Threads" => status.threads = value.parse().ok()?,
+                "Seccomp" => status.seccomp = value.parse().ok()?,
                 "VmRSS" => {
                     status.rss = Some(value.trim_end_matches(" kB").parse::<u64>().ok()? << 10)
                 }
