@@ -1,18 +1,38 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree import`.
 
+use std::fs::File;
+use std::io::{BufReader, Read, Seek};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result};
+use serde::Serialize;
+use toll_model::error::FormatError;
+use toll_model::units::parse_range;
+
+use crate::error::UserError;
+use crate::record::perf::{self, Imported, Reading};
+use crate::{output, units};
 
 /// Make a profile from perf.data, perf script text, or perf mem report text
+///
+/// The kind of the file is told by its content. A perf.data file is read through
+/// `perf script`, so perf must be installed; the texts need nothing.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  perf mem record -o perf.data -- ./program
+  perf mem report -i perf.data --stdio > report.txt
+  tollfree import report.txt -o profile.json --only 0x18780000000..0x187c0000000
+  tollfree plan profile.json --top 8 --format largepages -o largepages.txt")]
 pub struct Args {
     /// The file to read
-    pub file: std::path::PathBuf,
+    pub file: PathBuf,
     /// The profile to write
     #[arg(short, long, value_name = "FILE")]
-    pub output: std::path::PathBuf,
+    pub output: PathBuf,
     /// Count only this address range, START..END (hexadecimal or decimal)
     #[arg(long, value_name = "RANGE")]
     pub only: Option<String>,
@@ -21,6 +41,132 @@ pub struct Args {
     pub force: bool,
 }
 
-pub fn run(_args: Args, _json: bool) -> Result<ExitCode> {
-    bail!("not built yet")
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Summary<'a> {
+    profile: &'a Path,
+    /// The command that made the text.
+    kind: &'static str,
+    samples: u64,
+    samples_with_tlb: u64,
+    /// Samples that needed a page walk and were counted.
+    samples_counted: u64,
+    /// Samples with a page walk outside `--only`.
+    samples_outside: u64,
+    /// Page walks: samples times period.
+    misses: f64,
+    anchors: usize,
+    warnings: &'a [String],
+}
+
+pub fn run(args: Args, json: bool) -> Result<ExitCode> {
+    let only = args.only.as_deref().map(range).transpose()?;
+    output::check_writable(&args.output, args.force)?;
+    let progress = output::progress(&format!("reading {}", args.file.display()));
+    let imported = read(&args.file, only)?;
+    progress.finish_and_clear();
+    let text = imported
+        .profile
+        .to_json()
+        .map_err(|source| wrong(&args.file, source))?;
+    output::write_file(&args.output, text.as_bytes())?;
+    match json {
+        true => output::json(&summary(&args.output, &imported))?,
+        false => tell(&args.output, &imported),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn range(text: &str) -> Result<Range<u64>, UserError> {
+    parse_range(text).map_err(|error| UserError::Usage(format!("--only: {error}")))
+}
+
+fn wrong(path: &Path, source: FormatError) -> anyhow::Error {
+    let path = path.to_owned();
+    UserError::Input { path, source }.into()
+}
+
+/// Reads the file by what its first bytes are.
+fn read(path: &Path, only: Option<Range<u64>>) -> Result<Imported> {
+    let open = || -> std::io::Result<(File, Vec<u8>)> {
+        let mut file = File::open(path)?;
+        let mut head = Vec::new();
+        (&mut file).take(4096).read_to_end(&mut head)?;
+        Ok((file, head))
+    };
+    let (mut file, head) = open().with_context(|| format!("{}: cannot be read", path.display()))?;
+    let reading = Reading {
+        only,
+        ..Reading::default()
+    };
+    if perf::is_perf_data(&head) {
+        return perf::from_perf_data(path, reading);
+    }
+    if let Some(found) = foreign(&head) {
+        let expected = "perf.data file, perf script text or perf mem report text";
+        let found = found.to_owned();
+        return Err(wrong(path, FormatError::Foreign { expected, found }));
+    }
+    // A pipe cannot go back: what was read of it comes first again.
+    let result = match file.rewind() {
+        Ok(()) => perf::from_text(BufReader::with_capacity(1 << 16, file), reading),
+        Err(_) => perf::from_text(BufReader::new(head.chain(file)), reading),
+    };
+    result.map_err(|source| wrong(path, source))
+}
+
+/// Files that people take for the right one.
+fn foreign(head: &[u8]) -> Option<&'static str> {
+    match head {
+        [] => Some("the file is empty"),
+        [0x1f, 0x8b, ..] => Some("it is compressed with gzip: decompress it first"),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Some("it is compressed with zstd: decompress it first"),
+        [0xfd, b'7', b'z', b'X', b'Z', ..] => Some("it is compressed with xz: decompress it first"),
+        _ if head.contains(&0) => Some("it is binary"),
+        _ if head.starts_with(b"{") && contains(head, b"tollfree-profile") => {
+            Some("it is a profile already")
+        }
+        _ => None,
+    }
+}
+
+fn contains(haystack: &[u8], needle: &[u8]) -> bool {
+    haystack.windows(needle.len()).any(|w| w == needle)
+}
+
+fn summary<'a>(path: &'a Path, imported: &'a Imported) -> Summary<'a> {
+    let tally = &imported.tally;
+    Summary {
+        profile: path,
+        kind: imported.kind.name(),
+        samples: tally.samples,
+        samples_with_tlb: tally.with_tlb,
+        samples_counted: tally.misses,
+        samples_outside: tally.outside,
+        misses: misses(imported),
+        anchors: imported.profile.anchors.len(),
+        warnings: &imported.profile.warnings,
+    }
+}
+
+fn misses(imported: &Imported) -> f64 {
+    let rows = imported.profile.anchors.iter().flat_map(|a| &a.rows);
+    rows.map(|r| r.misses).sum()
+}
+
+fn tell(path: &Path, imported: &Imported) {
+    let tally = &imported.tally;
+    println!(
+        "{}: {} misses in {} anchors, from {} samples of {} ({} with a page walk, {} of them outside the range)",
+        path.display(),
+        units::count(misses(imported)),
+        imported.profile.anchors.len(),
+        units::count(tally.samples as f64),
+        imported.kind.name(),
+        units::count((tally.misses + tally.outside) as f64),
+        units::count(tally.outside as f64),
+    );
+    for warning in &imported.profile.warnings {
+        output::note(format_args!("note: {warning}"));
+    }
 }

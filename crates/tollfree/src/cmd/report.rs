@@ -1,26 +1,307 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree report`.
 
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result};
+use serde::Serialize;
+use toll_model::anchor::{Anchor, AnchorKind};
+use toll_model::profile::{Profile, Source};
+
+use crate::error::UserError;
+use crate::heat::{self, Strip, Style, Total};
+use crate::page::{self, PageData};
+use crate::{output, units};
+
+/// Anchors that the terminal shows with a strip; the rest is summed.
+const SHOWN: usize = 10;
+/// Regions of one anchor that `--json` lists at most.
+const REGIONS: usize = 1 << 20;
 
 /// Show a profile as a table and a heat strip
+///
+/// Each strip is one anchor, from its start to its end; each character is one
+/// region of 2 MiB, or several where the terminal is too narrow.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  tollfree report before.json --after after.json --html report.html")]
 pub struct Args {
     /// The profile to show
-    pub file: std::path::PathBuf,
+    pub file: PathBuf,
     /// Write a self-contained page here
     #[arg(long, value_name = "FILE")]
-    pub html: Option<std::path::PathBuf>,
+    pub html: Option<PathBuf>,
     /// A second profile, recorded under the plan
     #[arg(long, value_name = "FILE")]
-    pub after: Option<std::path::PathBuf>,
+    pub after: Option<PathBuf>,
     /// Overwrite the page if it exists
     #[arg(long)]
     pub force: bool,
 }
 
-pub fn run(_args: Args, _json: bool) -> Result<ExitCode> {
-    bail!("not built yet")
+pub fn run(args: Args, json: bool) -> Result<ExitCode> {
+    if let Some(page) = &args.html {
+        output::check_writable(page, args.force)?;
+    }
+    let before = read(&args.file)?;
+    let after = args.after.as_deref().map(read).transpose()?;
+    if let Some(path) = &args.html {
+        let data = PageData {
+            program: program_name(&before),
+            before: Some(&before),
+            after: after.as_ref(),
+            method: method(&before),
+            ..PageData::default()
+        };
+        output::write_file(path, page::render(&data).as_bytes())?;
+    }
+    match json {
+        true => output::json(&document(&before, after.as_ref()))?,
+        false => print!("{}", terminal(&before, after.as_ref(), Style::of_stdout())),
+    }
+    if let (Some(path), false) = (&args.html, json) {
+        println!("\nPage: {}", path.display());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(path: &Path) -> Result<Profile> {
+    let bytes =
+        std::fs::read(path).with_context(|| format!("{}: cannot be read", path.display()))?;
+    Profile::from_json(bytes).map_err(|source| {
+        let path = path.to_owned();
+        UserError::Input { path, source }.into()
+    })
+}
+
+/// The last part of the program's path.
+fn program_name(profile: &Profile) -> String {
+    let path = match profile.program.path.as_str() {
+        "" => profile.command.first().map_or("", String::as_str),
+        path => path,
+    };
+    match path.rsplit('/').next() {
+        None | Some("") => "an unnamed program".to_owned(),
+        Some(name) => name.to_owned(),
+    }
+}
+
+/// How the counts of a profile came about, for people.
+fn method(profile: &Profile) -> Vec<String> {
+    let source = match profile.source {
+        Source::Perf => {
+            "Memory accesses were sampled by the CPU (perf); a count is samples times their period."
+        }
+        Source::Sim => {
+            "The program ran in a simulator that models the TLB; counts are modelled, not seen on this CPU."
+        }
+        Source::Refs => {
+            "Touches of pages were counted by the Referenced bits of the page tables; they are an upper bound for misses."
+        }
+    };
+    vec![
+        source.to_owned(),
+        format!("{}.", profile.source_detail.trim_end_matches('.')),
+        format!(
+            "{} observations stand behind the counts.",
+            units::count(profile.observations as f64)
+        ),
+    ]
+}
+
+/// What the terminal shows.
+fn terminal(before: &Profile, after: Option<&Profile>, style: Style) -> String {
+    let totals = heat::totals(before);
+    let all: f64 = totals.iter().map(|t| t.misses).sum();
+    let mut out = heading(before, all);
+    if let Some(after) = after {
+        let left: f64 = heat::totals(after).iter().map(|t| t.misses).sum();
+        let averted = if all > 0.0 {
+            units::percent(1.0 - left / all)
+        } else {
+            "-".to_owned()
+        };
+        let _ = writeln!(
+            out,
+            "after: {} misses, {averted} averted",
+            units::count(left)
+        );
+    }
+    let shown: Vec<&Total> = totals
+        .iter()
+        .filter(|t| t.misses > 0.0)
+        .take(SHOWN)
+        .collect();
+    for total in &shown {
+        out.push('\n');
+        out.push_str(&anchor(total, all, after, style));
+    }
+    let rest = totals.len() - shown.len();
+    if rest > 0 {
+        let left = all - shown.iter().map(|t| t.misses).sum::<f64>();
+        let share = if all > 0.0 { left / all } else { 0.0 };
+        let _ = writeln!(
+            out,
+            "\n{rest} more anchors: {} of the misses",
+            units::percent(share)
+        );
+    }
+    let after_warnings = after.into_iter().flat_map(|p| &p.warnings);
+    for warning in before.warnings.iter().chain(after_warnings) {
+        let _ = writeln!(out, "note: {warning}");
+    }
+    out
+}
+
+fn heading(profile: &Profile, misses: f64) -> String {
+    let complete = if profile.complete {
+        ""
+    } else {
+        " (recording cut short)"
+    };
+    format!(
+        "{}: {} misses, {} touched{complete}\nsource: {}\n",
+        program_name(profile),
+        units::count(misses),
+        units::bytes(profile.footprint),
+        profile.source_detail
+    )
+}
+
+/// One anchor: its name, its numbers, its strip.
+fn anchor(total: &Total, all: f64, after: Option<&Profile>, style: Style) -> String {
+    let rows = total.rows;
+    let after_rows = after.and_then(|p| heat::find(p, total.anchor()));
+    let extent = heat::extent(rows).max(after_rows.map_or(0, heat::extent));
+    let lead = rows.anchor.misalignment;
+    let before_strip = Strip::aligned(rows, lead, extent, style.width - LABEL);
+    let after_strip = after_rows.map(|r| Strip::aligned(r, lead, extent, style.width - LABEL));
+    let peak = before_strip
+        .peak()
+        .max(after_strip.as_ref().map_or(0.0, Strip::peak));
+    let share = if all > 0.0 { total.misses / all } else { 0.0 };
+    let mut out = format!(
+        "{}\n  {} misses ({}), {} regions touched, {} touched{}; each mark is {}\n",
+        total.anchor(),
+        units::count(total.misses),
+        units::percent(share),
+        units::count(Strip::new(rows, REGIONS).used() as f64),
+        units::bytes(total.touched),
+        match total.huge {
+            0 => String::new(),
+            huge => format!(", {} huge already", units::bytes(huge)),
+        },
+        units::bytes(before_strip.unit),
+    );
+    match after {
+        None => {
+            let _ = writeln!(out, "  {}", style.strip(&before_strip, peak));
+        }
+        Some(_) => {
+            let line = |strip: &Strip| style.strip(strip, peak);
+            let after_line = after_strip.map_or_else(|| "nothing counted".to_owned(), |s| line(&s));
+            let _ = writeln!(
+                out,
+                "  before {}\n  after  {after_line}",
+                line(&before_strip)
+            );
+        }
+    }
+    out
+}
+
+/// Columns before a strip.
+const LABEL: usize = 9;
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    program: &'a str,
+    source: Source,
+    source_detail: &'a str,
+    complete: bool,
+    misses: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    misses_after: Option<f64>,
+    footprint: u64,
+    anchors: Vec<AnchorDocument<'a>>,
+    warnings: &'a [String],
+}
+
+#[derive(Debug, Serialize)]
+struct AnchorDocument<'a> {
+    anchor: String,
+    #[serde(flatten)]
+    kind: &'a AnchorKind,
+    length: u64,
+    misses: f64,
+    share: f64,
+    touched: u64,
+    huge: u64,
+    /// Bytes of each region: 2 MiB, more only for anchors of more than 2 TiB.
+    region_bytes: u64,
+    regions: Vec<RegionDocument>,
+}
+
+#[derive(Debug, Serialize)]
+struct RegionDocument {
+    /// Bytes from the anchor's start.
+    offset: u64,
+    misses: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    misses_after: Option<f64>,
+    touched_pages: u64,
+}
+
+fn document<'a>(before: &'a Profile, after: Option<&Profile>) -> Document<'a> {
+    let totals = heat::totals(before);
+    let all: f64 = totals.iter().map(|t| t.misses).sum();
+    let sum = |p: &Profile| heat::totals(p).iter().map(|t| t.misses).sum();
+    Document {
+        program: &before.program.path,
+        source: before.source,
+        source_detail: &before.source_detail,
+        complete: before.complete,
+        misses: all,
+        misses_after: after.map(sum),
+        footprint: before.footprint,
+        anchors: totals
+            .iter()
+            .map(|t| anchor_document(t, all, after))
+            .collect(),
+        warnings: &before.warnings,
+    }
+}
+
+fn anchor_document<'a>(total: &Total<'a>, all: f64, after: Option<&Profile>) -> AnchorDocument<'a> {
+    let rows = total.rows;
+    let anchor: &Anchor = total.anchor();
+    let other = after.and_then(|p| heat::find(p, anchor));
+    let extent = heat::extent(rows).max(other.map_or(0, heat::extent));
+    let strip = Strip::aligned(rows, anchor.misalignment, extent, REGIONS);
+    let second = other.map(|r| Strip::aligned(r, anchor.misalignment, extent, REGIONS));
+    let after_of = |i: usize| second.as_ref().map_or(0.0, |s| s.cells[i].misses);
+    let regions = strip.cells.iter().enumerate().filter_map(|(i, cell)| {
+        let used = cell.misses > 0.0 || cell.touched > 0.0 || after_of(i) > 0.0;
+        used.then(|| RegionDocument {
+            offset: strip.offset(i),
+            misses: cell.misses,
+            misses_after: after.map(|_| after_of(i)),
+            touched_pages: cell.touched.round() as u64,
+        })
+    });
+    AnchorDocument {
+        anchor: anchor.to_string(),
+        kind: &total.rows.anchor.kind,
+        length: anchor.length,
+        misses: total.misses,
+        share: if all > 0.0 { total.misses / all } else { 0.0 },
+        touched: total.touched,
+        huge: total.huge,
+        region_bytes: strip.unit,
+        regions: regions.collect(),
+    }
 }

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The texts with columns: `perf mem report --stdio`, and the dump of `perf mem -D report`.
+
+use super::tlb::{self, Tlb};
+
+/// One line of a report, understood.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Line {
+    /// Samples that the line stands for.
+    pub samples: u64,
+    /// `None`: the data has a symbol, and the text holds no address.
+    pub address: Option<u64>,
+    pub tlb: Tlb,
+    pub weight: Option<u64>,
+}
+
+/// Where the columns of `perf mem report --stdio` are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Columns {
+    names: usize,
+    samples: Option<usize>,
+    weight: Option<usize>,
+    data: usize,
+    tlb: usize,
+}
+
+impl Columns {
+    /// Reads the line of column names (`# Overhead  Samples  ...`).
+    ///
+    /// # Errors
+    /// Which column is missing, and which command prints it.
+    pub fn of(header: &str) -> Result<Columns, String> {
+        let names: Vec<&str> = fields(header.trim_start_matches('#')).collect();
+        let find = |wanted: &str| names.iter().position(|n| n.eq_ignore_ascii_case(wanted));
+        let must = |wanted: &str| {
+            find(wanted).ok_or_else(|| {
+                format!("no column {wanted:?}: only `perf mem report --stdio` prints it, `perf report` does not")
+            })
+        };
+        Ok(Columns {
+            names: names.len(),
+            samples: find("Samples"),
+            weight: find("Local Weight"),
+            data: must("Data Symbol")?,
+            tlb: must("TLB access")?,
+        })
+    }
+
+    /// Whether lines say how many samples they stand for.
+    pub fn has_samples(&self) -> bool {
+        self.samples.is_some()
+    }
+
+    /// Understands a line of numbers.
+    ///
+    /// # Errors
+    /// What is missing in it.
+    pub fn parse(&self, line: &str) -> Result<Line, String> {
+        let cells: Vec<&str> = fields(line).collect();
+        let (data, tlb) = self.data_and_tlb(&cells)?;
+        let samples = match self.samples {
+            Some(column) => cells
+                .get(column)
+                .and_then(|c| c.parse().ok())
+                .ok_or("no number of samples")?,
+            None => 1,
+        };
+        Ok(Line {
+            samples,
+            address: address(data),
+            tlb,
+            weight: self.weight.and_then(|c| cells.get(c)?.parse().ok()),
+        })
+    }
+
+    /// The two cells that matter. Where a cell is empty or holds a gap, the columns behind it
+    /// shift: then the data is the last cell with a mode (`[.] ...`), and the TLB comes behind it.
+    fn data_and_tlb<'a>(&self, cells: &[&'a str]) -> Result<(&'a str, Tlb), String> {
+        if cells.len() == self.names {
+            if let (true, Some(tlb)) = (has_mode(cells[self.data]), tlb::from_text(cells[self.tlb]))
+            {
+                return Ok((cells[self.data], tlb));
+            }
+        }
+        let at = cells
+            .iter()
+            .rposition(|c| has_mode(c))
+            .ok_or("no data symbol")?;
+        let tlb = cells[at + 1..]
+            .iter()
+            .filter(|c| c.ends_with("hit") || c.ends_with("miss"))
+            .find_map(|c| tlb::from_text(c))
+            .or_else(|| cells[at + 1..].contains(&"N/A").then_some(Tlb::Unknown))
+            .ok_or("no TLB access (is the line cut short?)")?;
+        Ok((cells[at], tlb))
+    }
+}
+
+/// Cells are two or more spaces apart.
+fn fields(line: &str) -> impl Iterator<Item = &str> {
+    line.split("  ").map(str::trim).filter(|f| !f.is_empty())
+}
+
+/// `[.] symbol`: user space, `[k]` kernel, and a few others.
+fn has_mode(cell: &str) -> bool {
+    let bytes = cell.as_bytes();
+    bytes.len() > 4 && bytes[0] == b'[' && bytes[2] == b']' && bytes[3] == b' '
+}
+
+/// The address of `[.] 0x00007f0000001008`; none of `[.] table+0x8`.
+fn address(cell: &str) -> Option<u64> {
+    let digits = cell.get(4..)?.trim().strip_prefix("0x")?;
+    u64::from_str_radix(digits, 16).ok()
+}
+
+/// A line of `perf mem -D report`: `pid tid ip addr weight dsrc object:symbol`, or the
+/// same separated by commas or semicolons (`-x`); a page size may stand among them.
+///
+/// # Errors
+/// What is missing in it.
+pub fn parse_dump(line: &str) -> Result<Line, String> {
+    let words: Vec<&str> = line
+        .split([' ', '\t', ',', ';'])
+        .filter(|w| !w.is_empty())
+        .collect();
+    let number = |at: usize| {
+        let word: &str = words.get(at)?;
+        match word.strip_prefix("0x") {
+            Some(digits) => u64::from_str_radix(digits, 16).ok(),
+            None => word.parse().ok(),
+        }
+    };
+    let hex_at = |at: usize| words.get(at).is_some_and(|w| w.starts_with("0x"));
+    let address = (hex_at(2) && hex_at(3)).then(|| number(3)).flatten();
+    let address = address.ok_or("no address in the fourth column")?;
+    let source = (4..words.len())
+        .filter(|&i| hex_at(i))
+        .filter_map(number)
+        .find(|&v| tlb::is_data_src(v))
+        .ok_or("no data source")?;
+    Ok(Line {
+        samples: 1,
+        address: Some(address),
+        tlb: tlb::from_bits(source),
+        weight: (4..words.len()).filter(|&i| !hex_at(i)).find_map(number),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &str = "# Overhead       Samples  Local Weight  Memory access             Symbol     Shared Object  Data Symbol             Data Object  Snoop         TLB access              Locked  Blocked     Local INSTR Latency";
+
+    #[test]
+    fn columns_of_perf_mem_report() {
+        let columns = Columns::of(HEADER).unwrap();
+        let line = "     0.49%             3  395           Local RAM or L4 hit       [.] _init  pt             [.] 0x000001878cb362d0  anon         None          L2 miss                 N/A      N/A        0";
+        let parsed = columns.parse(line).unwrap();
+        assert_eq!(parsed.samples, 3);
+        assert_eq!(parsed.address, Some(0x1878cb362d0));
+        assert_eq!(parsed.tlb, Tlb::Miss);
+        assert_eq!(parsed.weight, Some(395));
+    }
+
+    #[test]
+    fn empty_cells_shift_nothing() {
+        let columns = Columns::of(HEADER).unwrap();
+        let line = "     0.49%             1  395           L1 hit       [.] 0x0000000000401000  pt             [.] 0x000001878cb362d0                           L2 miss                 N/A";
+        assert_eq!(columns.parse(line).unwrap().address, Some(0x1878cb362d0));
+    }
+
+    #[test]
+    fn data_with_a_symbol_has_no_address() {
+        let columns = Columns::of(HEADER).unwrap();
+        let line = "     0.49%             1  395           L1 hit       [.] f  pt             [.] table+0x8  pt   None   L2 miss                 N/A      N/A        0";
+        assert_eq!(columns.parse(line).unwrap().address, None);
+    }
+
+    #[test]
+    fn a_plain_report_is_told_from_a_memory_report() {
+        let error = Columns::of("# Overhead  Command  Shared Object  Symbol").unwrap_err();
+        assert!(error.contains("perf mem report"), "{error}");
+    }
+
+    #[test]
+    fn dumps_with_spaces_and_with_separators() {
+        let spaces =
+            parse_dump("24623 24623 0x401003 0x187a58ea340 22 0x851101042 /tmp/pt:_init").unwrap();
+        assert_eq!(
+            (spaces.address, spaces.tlb, spaces.weight),
+            (Some(0x187a58ea340), Tlb::Miss, Some(22))
+        );
+        assert_eq!(
+            parse_dump("24623,24623,0x401003,0x187a58ea340,22,0x851101042,/tmp/pt:_init"),
+            Ok(spaces)
+        );
+        assert!(parse_dump("24623 24623 0x401003").is_err());
+        assert!(parse_dump("").is_err());
+    }
+}

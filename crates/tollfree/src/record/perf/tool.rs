@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Running perf itself: to record, and to turn what it recorded into text.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{BufReader, Read, Seek};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use toll_linux::perf;
+use toll_model::error::FormatError;
+
+use super::{Format, Imported, Reader, Reading, WHAT};
+use crate::error::UserError;
+use crate::record::{RecordOptions, Recorded};
+use crate::target;
+
+/// Fields to print, in perf's names; those that a recording lacks are left out.
+const FIELDS: [&str; 11] = [
+    "comm",
+    "pid",
+    "tid",
+    "time",
+    "event",
+    "period",
+    "addr",
+    "data_src",
+    "weight",
+    "ip",
+    "data_page_size",
+];
+/// How long a target may take to end once its time is up.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Finds a perf that runs.
+///
+/// # Errors
+/// [`UserError::Missing`] names the package that holds it.
+pub fn ensure_installed() -> Result<PathBuf, UserError> {
+    let path = target::find_program("perf".as_ref()).map_err(|_| {
+        UserError::Missing("perf is not installed: it is in the package linux-perf (Debian), linux-tools-generic (Ubuntu) or perf (Fedora, Arch)".to_owned())
+    })?;
+    // Some distributions install a script that looks for the perf of the running kernel.
+    let works = Command::new(&path)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .output()
+        .is_ok_and(|o| o.status.success());
+    if works {
+        return Ok(path);
+    }
+    let path = path.display();
+    Err(UserError::Missing(format!(
+        "{path} does not run here: install the package linux-perf (Debian) or linux-tools-$(uname -r) (Ubuntu)"
+    )))
+}
+
+/// Records a run with `perf mem record`.
+///
+/// # Errors
+/// [`UserError::Missing`] if this CPU or its perf cannot; what the run and its reading may say.
+pub fn record(options: &RecordOptions) -> Result<Recorded> {
+    if let perf::PerfAbility::Missing { reason, fix } = perf::probe() {
+        let fix = if fix.is_empty() {
+            fix
+        } else {
+            format!(" ({fix})")
+        };
+        return Err(UserError::Missing(format!(
+            "perf cannot sample memory accesses here: {reason}{fix}"
+        ))
+        .into());
+    }
+    let perf = ensure_installed()?;
+    let program = options
+        .command
+        .first()
+        .map_or("".as_ref(), |p| p.as_os_str());
+    target::find_program(program)?;
+    let folder = tempfile::tempdir().context("a folder for perf.data")?;
+    let data = folder.path().join("perf.data");
+    let words = ["mem", "record", "-q", "-k", "mono", "-o"].map(OsString::from);
+    let mut wrapper = vec![perf.into_os_string()];
+    wrapper.extend(words);
+    wrapper.extend([data.clone().into_os_string(), "--".into()]);
+    let mut child = options.launch().wrapper(wrapper).spawn()?;
+    let limited = match options.limit {
+        Some(limit) => child.wait_for(limit)?,
+        None => Some(child.wait(|| Duration::from_secs(1))?),
+    };
+    let (outcome, in_time) = match limited {
+        Some(outcome) => (outcome, true),
+        None => (child.stop(GRACE)?, false),
+    };
+    if !data.exists() {
+        let message = format!(
+            "perf mem record ended with {} and left no recording",
+            outcome.status
+        );
+        return Err(UserError::Missing(message).into());
+    }
+    let text = |word: &OsString| word.to_string_lossy().into_owned();
+    let reading = Reading {
+        only: options.only.clone(),
+        detail: version(),
+        command: options.command.iter().map(text).collect(),
+        ..Reading::default()
+    };
+    let mut profile = script(&data, reading)?.profile;
+    profile.complete = in_time && outcome.interrupted.is_none();
+    if profile.complete {
+        profile.native_ns = Some(outcome.wall.as_nanos() as u64);
+    }
+    Ok(Recorded {
+        profile,
+        status: outcome.status,
+    })
+}
+
+/// `perf version 6.1.0`, or nothing.
+fn version() -> String {
+    let output = Command::new("perf").arg("--version").output();
+    output.map_or_else(
+        |_| String::new(),
+        |o| String::from_utf8_lossy(&o.stdout).trim().to_owned(),
+    )
+}
+
+/// Reads a perf.data file through `perf script`.
+pub fn script(path: &Path, reading: Reading) -> Result<Imported> {
+    let perf = ensure_installed()?;
+    let mut fields = Some(FIELDS.to_vec());
+    // Each round leaves out one field that the recording does not have.
+    loop {
+        let (result, status, complaint) = print(&perf, path, fields.as_deref(), &reading)?;
+        if status.success() {
+            return result.map_err(|source| input(path, source));
+        }
+        match (missing_field(&complaint), &mut fields) {
+            // Several events were recorded, not all with addresses: perf chooses for each.
+            (Some("addr" | "data_src"), fields @ Some(_)) => *fields = None,
+            (Some(field), Some(known)) if known.contains(&field) => known.retain(|f| *f != field),
+            _ => {
+                let detail = format!(
+                    "perf script cannot read it: {}",
+                    last_line(&complaint, status)
+                );
+                return Err(input(path, FormatError::Damaged { what: WHAT, detail }));
+            }
+        }
+    }
+}
+
+fn input(path: &Path, source: FormatError) -> anyhow::Error {
+    let path = path.to_owned();
+    UserError::Input { path, source }.into()
+}
+
+/// Runs `perf script` once and reads what it prints: the result, its status, its complaints.
+fn print(
+    perf: &Path,
+    path: &Path,
+    fields: Option<&[&str]>,
+    reading: &Reading,
+) -> Result<(Result<Imported, FormatError>, ExitStatus, String)> {
+    let mut complaints = tempfile::tempfile().context("a file for perf's messages")?;
+    let fields = fields.map_or_else(|| "+pid".to_owned(), |f| f.join(","));
+    let mut child = Command::new(perf)
+        .args([
+            "script",
+            "-f",
+            "--header",
+            "--ns",
+            "--show-mmap-events",
+            "--show-task-events",
+            "-F",
+        ])
+        .arg(&fields)
+        .arg("-i")
+        .arg(path)
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(
+            complaints
+                .try_clone()
+                .map(Stdio::from)
+                .unwrap_or(Stdio::null()),
+        )
+        .spawn()
+        .with_context(|| format!("{} script", perf.display()))?;
+    let text = BufReader::with_capacity(1 << 16, child.stdout.take().expect("piped"));
+    let again = Reading {
+        only: reading.only.clone(),
+        blocks: reading.blocks.clone(),
+        detail: reading.detail.clone(),
+        command: reading.command.clone(),
+    };
+    let result = Reader::new(again).read(text, Some(Format::Script));
+    if result.is_err() {
+        // It may have more to print, which nobody reads any longer.
+        let _ = child.kill();
+    }
+    let mut status = child.wait()?;
+    let complaint = read_back(&mut complaints);
+    if result.is_err() && missing_field(&complaint).is_none() && killed(status) {
+        // It was we who ended it: what counts is what was wrong with the text.
+        status = ExitStatus::default();
+    }
+    Ok((result, status, complaint))
+}
+
+fn killed(status: ExitStatus) -> bool {
+    use std::os::unix::process::ExitStatusExt;
+    status.signal() == Some(libc::SIGKILL)
+}
+
+fn read_back(file: &mut File) -> String {
+    let mut bytes = Vec::new();
+    let _ = file.rewind();
+    let _ = file.take(1 << 16).read_to_end(&mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The field of which perf says that the recording, or it itself, does not have it.
+fn missing_field(complaint: &str) -> Option<&'static str> {
+    let named = complaint
+        .split("Cannot print '")
+        .nth(1)
+        .and_then(|rest| rest.split('\'').next());
+    let unknown = complaint
+        .contains("Invalid field requested")
+        .then_some("data_page_size");
+    FIELDS
+        .into_iter()
+        .find(|field| named.or(unknown) == Some(field))
+}
+
+/// The last thing that perf said, without its advice about kernel symbols.
+fn last_line(complaint: &str, status: ExitStatus) -> String {
+    let line = complaint.lines().map(str::trim).rfind(|l| !l.is_empty());
+    line.map_or_else(|| status.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_that_a_recording_lacks() {
+        let complaint = "Samples for 'x' event do not have DATA_PAGE_SIZE attribute set. Cannot print 'data_page_size' field.\n";
+        assert_eq!(missing_field(complaint), Some("data_page_size"));
+        assert_eq!(
+            missing_field("Invalid field requested.\n"),
+            Some("data_page_size")
+        );
+        assert_eq!(missing_field("Cannot print 'nonsense' field."), None);
+        assert_eq!(missing_field("zero-sized data (x), nothing to do!"), None);
+    }
+}
