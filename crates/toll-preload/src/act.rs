@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What happens when a large block is born, moves or dies.
+
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering::*};
+
+use toll_model::wire::{self, ANY, EventKind};
+
+use crate::advise::{self, Advised, Target};
+use crate::budget::{self, Charge};
+use crate::live::{self, Block};
+use crate::log::{self, Entry};
+use crate::modules::{self, Owner};
+use crate::os::{self, Errno, PAGE};
+use crate::plan::{self, Plan};
+use crate::regions::Range;
+use crate::stack::{self, Stack};
+use crate::{ordinals, real, thread};
+
+/// Length from which on the hooks do more than pass on: first what is an event at
+/// all, then what plan and log need, or never.
+static THRESHOLD: AtomicUsize = AtomicUsize::new(wire::MIN_EVENT);
+
+const UNSTARTED: u8 = 0;
+const STARTING: u8 = 1;
+const STARTED: u8 = 2;
+static STATE: AtomicU8 = AtomicU8::new(UNSTARTED);
+
+/// Blocks have glibc's headers.
+static GLIBC: AtomicBool = AtomicBool::new(false);
+
+/// The process that was started last: tells a fork's parent.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+
+#[inline(always)]
+pub fn threshold() -> usize {
+    THRESHOLD.load(Relaxed)
+}
+
+/// Whether threads are worth numbering.
+pub fn is_off() -> bool {
+    threshold() == usize::MAX
+}
+
+/// Loads plan and log, once. Called when the library is loaded, or by the first
+/// large block if a constructor is earlier.
+pub fn start() {
+    if !os::has_environment() {
+        return;
+    }
+    let first = STATE.compare_exchange(UNSTARTED, STARTING, Acquire, Relaxed);
+    if first.is_err() {
+        return;
+    }
+    let _errno = Errno::save();
+    plan::load();
+    log::open();
+    let plan = plan::get();
+    if plan.is_empty() && !log::is_on() {
+        THRESHOLD.store(usize::MAX, Relaxed);
+        return;
+    }
+    modules::start();
+    if !plan.is_empty() {
+        budget::start();
+    }
+    let allocator = modules::find(real::malloc_address());
+    GLIBC.store(
+        allocator.is_some_and(|module| module.owner == Owner::CLibrary),
+        Relaxed,
+    );
+    PROCESS.store(os::process_id(), Relaxed);
+    STATE.store(STARTED, Release);
+    log::process(0);
+    if !log::is_on() {
+        THRESHOLD.store(plan.shortest(), Relaxed);
+    }
+}
+
+/// In the child of a fork.
+pub extern "C" fn after_fork() {
+    let _errno = Errno::save();
+    let parent = PROCESS.swap(os::process_id(), Relaxed);
+    thread::after_fork();
+    log::process(parent);
+}
+
+/// Held while an event is worked on; `errno` stays as it was.
+struct Work(
+    #[allow(dead_code)] thread::Inside,
+    #[allow(dead_code)] Errno,
+);
+
+fn begin() -> Option<Work> {
+    if STATE.load(Acquire) == UNSTARTED {
+        start();
+    }
+    if STATE.load(Acquire) != STARTED {
+        return None;
+    }
+    let inside = thread::enter()?;
+    Some(Work(inside, Errno::save()))
+}
+
+fn range(address: usize, length: usize) -> Range {
+    Range {
+        start: address as u64,
+        end: address.saturating_add(length) as u64,
+    }
+}
+
+/// Whether a block of malloc is a mapping of its own, by glibc's chunk header.
+fn is_own_mapping(address: usize) -> bool {
+    const IS_MMAPPED: usize = 2;
+    // SAFETY: glibc keeps the size, with flags, in front of each block.
+    GLIBC.load(Relaxed) && unsafe { *((address - 8) as *const usize) } & IS_MMAPPED != 0
+}
+
+/// A block that comes into being.
+struct Birth {
+    kind: EventKind,
+    address: usize,
+    length: usize,
+    /// Its memory was just mapped.
+    fresh: bool,
+    /// Protection and flags of a mapping whose pages may be exchanged for others.
+    exchange: Option<(c_int, c_int)>,
+}
+
+/// A block of malloc or a relative was born.
+pub fn block_born(address: usize, length: usize) {
+    if address == 0 {
+        return;
+    }
+    let Some(_work) = begin() else {
+        return;
+    };
+    born(&Birth {
+        kind: EventKind::Malloc,
+        address,
+        length,
+        fresh: is_own_mapping(address),
+        exchange: None,
+    });
+}
+
+/// An anonymous mapping was made.
+pub fn mapping_born(address: usize, length: usize, protection: c_int, flags: c_int) {
+    let Some(_work) = begin() else {
+        return;
+    };
+    let private = flags & libc::MAP_PRIVATE != 0;
+    born(&Birth {
+        kind: EventKind::Mmap,
+        address,
+        length,
+        fresh: true,
+        exchange: private.then_some((protection, flags)),
+    });
+}
+
+fn born(birth: &Birth) {
+    let plan = plan::get();
+    let (stack, ordinal, rule) = identify(plan, birth.length);
+    let target = Target {
+        range: range(birth.address, birth.length),
+        fresh: birth.fresh,
+        beyond: 0,
+        paid: live::charge(birth.address),
+    };
+    let advised = carry_out(plan, rule, &target, birth.exchange);
+    if log::is_on() || rule != ANY || advised.charge != Charge::NOTHING {
+        live::insert(Block {
+            address: birth.address,
+            length: birth.length,
+            rule,
+            charge: advised.charge,
+        });
+    }
+    log::append(&Entry {
+        kind: birth.kind,
+        address: birth.address,
+        length: birth.length,
+        old: 0,
+        stack: &stack,
+        ordinal,
+        rule,
+        advised: advised.bytes,
+    });
+}
+
+/// Names an event: its stack, its ordinal, and the rule that it matches.
+fn identify(plan: &Plan, length: usize) -> (Stack, u32, u32) {
+    let stack = if log::is_on() {
+        stack::walk(|_| true)
+    } else if plan.has_rules() {
+        stack::walk(|first| plan::get().may_start(first))
+    } else {
+        None
+    };
+    let Some(stack) = stack else {
+        return (Stack::unknown(), ANY, ANY);
+    };
+    let thread = thread::ordinal();
+    let ordinal = ordinals::next(stack.site(), wire::class(length as u64), thread);
+    let rule = if plan.has_rules() {
+        plan.rule(&plan::Event {
+            stack: &stack,
+            length: length as u64,
+            ordinal,
+            thread,
+        })
+    } else {
+        ANY
+    };
+    (stack, ordinal, rule)
+}
+
+/// Gives the advice that the plan has for a block.
+fn carry_out(plan: &Plan, rule: u32, target: &Target, exchange: Option<(c_int, c_int)>) -> Advised {
+    if plan.advises_all() {
+        return advise::all(target);
+    }
+    match exchange {
+        _ if plan.addresses().is_empty() => advise::planned(plan, rule, target),
+        Some((protection, flags)) if plan.uses_hugetlb() => {
+            advise::hugetlb(plan, target, protection, flags)
+        }
+        _ => advise::addresses(plan, target),
+    }
+}
+
+/// A block that was taken out of the table because its owner is about to resize it.
+pub struct Lifted {
+    block: Block,
+    /// It is a mapping of its own.
+    own_mapping: bool,
+}
+
+/// Takes the block of malloc at `address` out of the table, if it is a large one.
+pub fn lift_block(address: usize) -> Option<Lifted> {
+    let block = live::get(address)?;
+    let own_mapping = is_own_mapping(address);
+    live::remove(address, own_mapping);
+    Some(Lifted { block, own_mapping })
+}
+
+/// Takes the mapping `address..address + length` out of the table.
+pub fn lift_mapping(address: usize, length: usize) -> Option<Lifted> {
+    let block = live::get(address).filter(|block| block.length <= length)?;
+    live::remove(address, true);
+    Some(Lifted {
+        block,
+        own_mapping: true,
+    })
+}
+
+impl Lifted {
+    /// The resizing failed: the block is as it was.
+    pub fn put_back(self) {
+        live::insert(self.block);
+    }
+
+    /// The block was freed instead.
+    pub fn died(self) {
+        if self.own_mapping {
+            budget::give_back(self.block.charge);
+        }
+        if let Some(_work) = begin() {
+            log_death(&self.block);
+        }
+    }
+
+    /// realloc put the block at `address`.
+    pub fn block_moved(self, address: usize, length: usize) {
+        // A mapping that is split cannot be moved as one: then glibc copies.
+        let kept = self.own_mapping && is_own_mapping(address) && !self.is_split();
+        self.moved(address, length, kept);
+    }
+
+    /// mremap put the mapping at `address`.
+    pub fn mapping_moved(self, address: usize, length: usize) {
+        self.moved(address, length, true);
+    }
+
+    /// Whether advice has made several mappings of the block.
+    pub fn is_split(&self) -> bool {
+        self.block.charge.splits > 0
+    }
+
+    /// The pieces that advice has made of the block.
+    pub fn pieces<F: FnMut(Range)>(&self, piece: F) {
+        let block = range(self.block.address, self.block.length);
+        advise::pieces(plan::get(), self.block.rule, block, piece);
+    }
+
+    /// `kept`: the same mapping was moved or resized, so that what was there before
+    /// has its advice already.
+    fn moved(self, address: usize, length: usize, kept: bool) {
+        let old = self.block;
+        if self.own_mapping && !kept {
+            budget::give_back(old.charge);
+        }
+        let Some(_work) = begin() else {
+            return;
+        };
+        let target = Target {
+            range: range(address, length),
+            fresh: kept,
+            // What was copied is touched already; what was moved was advised before.
+            beyond: address.saturating_add(old.length.min(length)) as u64,
+            paid: if kept {
+                old.charge
+            } else {
+                live::charge(address)
+            },
+        };
+        let advised = if length > old.length {
+            carry_out(plan::get(), old.rule, &target, None)
+        } else {
+            Advised {
+                bytes: 0,
+                charge: target.paid,
+            }
+        };
+        live::insert(Block {
+            address,
+            length,
+            rule: old.rule,
+            charge: advised.charge,
+        });
+        log::append(&Entry {
+            kind: EventKind::Move,
+            address,
+            length,
+            old: old.address,
+            stack: &Stack::unknown(),
+            ordinal: ANY,
+            rule: old.rule,
+            advised: advised.bytes,
+        });
+    }
+}
+
+/// The block of malloc at `address` is about to be freed.
+#[cold]
+pub fn block_dies(address: usize) {
+    if let Some(block) = live::get(address) {
+        dies(&block, is_own_mapping(address));
+    }
+}
+
+/// The range is about to be unmapped: the end of a mapping, or the loss of its
+/// front (a way to get an aligned mapping); then what is left starts elsewhere.
+#[cold]
+pub fn mapping_dies(address: usize, length: usize) {
+    let Some(block) = live::get(address) else {
+        return;
+    };
+    let cut = length.saturating_add(PAGE - 1) & !(PAGE - 1);
+    if cut >= block.length {
+        dies(&block, true);
+        return;
+    }
+    live::remove(address, true);
+    let rest = Lifted {
+        // Nothing of it was advised from its new start yet.
+        block: Block { length: 0, ..block },
+        own_mapping: true,
+    };
+    rest.moved(address + cut, block.length - cut, true);
+}
+
+fn dies(block: &Block, unmapped: bool) {
+    let Some(_work) = begin() else {
+        return;
+    };
+    live::remove(block.address, unmapped);
+    if unmapped {
+        budget::give_back(block.charge);
+    }
+    log_death(block);
+}
+
+fn log_death(block: &Block) {
+    log::append(&Entry {
+        kind: EventKind::Free,
+        address: block.address,
+        length: block.length,
+        old: 0,
+        stack: &Stack::unknown(),
+        ordinal: ANY,
+        rule: block.rule,
+        advised: 0,
+    });
+}

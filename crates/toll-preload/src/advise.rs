@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Advice for the ranges of a block, within the map budget.
+
+use core::ffi::c_int;
+
+use crate::budget::{self, Charge};
+use crate::os;
+use crate::plan::{self, Plan};
+use crate::regions::{self, Range};
+
+const REGION: u64 = 2 << 20;
+
+/// A block that is to be advised.
+pub struct Target {
+    pub range: Range,
+    /// Its memory was just mapped: untouched, and its ends are a mapping's ends.
+    pub fresh: bool,
+    /// Only ranges that reach beyond this address are of interest (what a block
+    /// grew by; the rest was advised before).
+    pub beyond: u64,
+    /// What was paid for splits of this block before.
+    pub paid: Charge,
+}
+
+/// What was done.
+#[derive(Clone, Copy)]
+pub struct Advised {
+    pub bytes: u64,
+    /// All that was paid for the block, earlier payments included.
+    pub charge: Charge,
+}
+
+/// Advises the planned ranges of a block.
+pub fn planned(plan: &Plan, rule: u32, target: &Target) -> Advised {
+    let mut advisor = Advisor::new(target);
+    let advices = [
+        (plan::HUGE, libc::MADV_HUGEPAGE),
+        (plan::NO_HUGE, libc::MADV_NOHUGEPAGE),
+    ];
+    for (code, advice) in advices {
+        let intervals = plan.intervals(rule, code);
+        regions::planned(target.range, intervals, |range| {
+            advisor.advise(range, advice)
+        });
+    }
+    advisor.done
+}
+
+/// Advises a whole block (the arm "all").
+pub fn all(target: &Target) -> Advised {
+    let mut advisor = Advisor::new(target);
+    let whole = core::iter::once((0, u64::MAX));
+    regions::planned(target.range, whole, |range| {
+        advisor.advise(range, libc::MADV_HUGEPAGE)
+    });
+    advisor.done
+}
+
+/// Advises the fixed address ranges that lie in a block.
+pub fn addresses(plan: &Plan, target: &Target) -> Advised {
+    let mut advisor = Advisor::new(target);
+    for range in overlaps(plan, target.range.pages()) {
+        advisor.advise(range, libc::MADV_HUGEPAGE);
+    }
+    advisor.done
+}
+
+/// The parts of `block` that the plan names by address.
+fn overlaps(plan: &Plan, block: Range) -> impl Iterator<Item = Range> {
+    let ranges = plan.addresses();
+    let first = ranges.partition_point(|range| range.end <= block.start);
+    let ranges = ranges.get(first..).unwrap_or_default().iter();
+    ranges
+        .map(move |range| Range {
+            start: range.start.max(block.start),
+            end: range.end.min(block.end),
+        })
+        .take_while(|range| range.start < range.end)
+}
+
+/// Calls `piece` with the parts that advice may have made of a block, in order and
+/// without gaps; some of them may still be one mapping.
+pub fn pieces<F: FnMut(Range)>(plan: &Plan, rule: u32, block: Range, mut piece: F) {
+    let pages = block.pages();
+    let mut done = pages.start;
+    let mut cut = |at: u64| {
+        if at > done {
+            piece(Range {
+                start: done,
+                end: at,
+            });
+            done = at;
+        }
+    };
+    let mut ends = |range: Range| {
+        cut(range.start);
+        cut(range.end);
+    };
+    if plan.addresses().is_empty() {
+        // Without losers: with them, the kernel's refusal to move stays as it is.
+        regions::planned(block, plan.intervals(rule, plan::HUGE), &mut ends);
+    } else {
+        overlaps(plan, pages).for_each(&mut ends);
+    }
+    cut(pages.end);
+}
+
+struct Advisor<'a> {
+    target: &'a Target,
+    /// What the ranges so far need.
+    needed: Charge,
+    done: Advised,
+}
+
+impl Advisor<'_> {
+    fn new(target: &Target) -> Advisor<'_> {
+        Advisor {
+            target,
+            needed: Charge::NOTHING,
+            done: Advised {
+                bytes: 0,
+                charge: target.paid,
+            },
+        }
+    }
+
+    fn advise(&mut self, range: Range, advice: c_int) {
+        if range.end <= self.target.beyond {
+            return;
+        }
+        if !self.target.fresh && is_touched(range) {
+            return;
+        }
+        if self.pay(range) && os::advise(range.start as usize, range.end as usize, advice) {
+            if advice == libc::MADV_HUGEPAGE {
+                self.done.bytes += range.end - range.start;
+            }
+        }
+    }
+
+    /// Pays for the two ends of a range; false when the budget is used up.
+    fn pay(&mut self, range: Range) -> bool {
+        let pages = self.target.range.pages();
+        let mut cost = Charge::NOTHING;
+        for at_end in [range.start == pages.start, range.end == pages.end] {
+            if at_end && self.target.fresh {
+                cost.ends += 1;
+            } else {
+                cost.splits += 1;
+            }
+        }
+        let needed = self.needed.plus(cost);
+        let more = needed.beyond(self.done.charge);
+        if !budget::take(more) {
+            return false;
+        }
+        self.needed = needed;
+        self.done.charge = self.done.charge.plus(more);
+        true
+    }
+}
+
+/// Whether most of a range has memory behind it, so that advice for its first
+/// touch comes too late.
+fn is_touched(range: Range) -> bool {
+    const PROBES: u64 = 8;
+    let step = (range.end - range.start) / PROBES;
+    let touched = (0..PROBES)
+        .map(|probe| range.start + probe * step)
+        .filter(|&address| os::is_resident(address as usize));
+    touched.count() as u64 > PROBES / 2
+}
+
+/// Puts pages of the hugetlb pool under the fixed ranges of a fresh mapping; where
+/// the pool has none, plain memory with advice. Returns the bytes that are huge or
+/// advised.
+pub fn hugetlb(plan: &Plan, target: &Target, protection: c_int, flags: c_int) -> Advised {
+    let mut advisor = Advisor::new(target);
+    for range in overlaps(plan, target.range) {
+        let whole = Range {
+            start: range.start.next_multiple_of(REGION),
+            end: range.end & !(REGION - 1),
+        };
+        if whole.start < whole.end && advisor.pay(whole) {
+            if back(whole, protection, flags) {
+                advisor.done.bytes += whole.end - whole.start;
+            } else {
+                back_one_by_one(&mut advisor, whole, protection, flags);
+            }
+        }
+    }
+    advisor.done
+}
+
+fn back_one_by_one(advisor: &mut Advisor, range: Range, protection: c_int, flags: c_int) {
+    let mut start = range.start;
+    while start < range.end {
+        let region = Range {
+            start,
+            end: start + REGION,
+        };
+        if advisor.pay(region) && back(region, protection, flags) {
+            advisor.done.bytes += REGION;
+        } else {
+            advisor.advise(region, libc::MADV_HUGEPAGE);
+        }
+        start = region.end;
+    }
+}
+
+/// Maps hugetlb pages over a range of untouched memory. The kernel may have taken
+/// the old mapping away before it fails: then it is put back.
+fn back(range: Range, protection: c_int, flags: c_int) -> bool {
+    let (start, length) = (range.start as usize, (range.end - range.start) as usize);
+    let plain =
+        (flags & libc::MAP_NORESERVE) | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
+    let huge = plain & !libc::MAP_NORESERVE | libc::MAP_HUGETLB | libc::MAP_HUGE_2MB;
+    if os::map(start, length, protection, huge, -1).is_some() {
+        return true;
+    }
+    os::map(start, length, protection, plain, -1);
+    false
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The exported functions. Each tests a size or an address and passes on to the
+//! real function; the rest happens in functions marked cold.
+//!
+//! # Safety
+//! Each function has the contract of the C function of its name.
+#![allow(clippy::missing_safety_doc)]
+
+use core::ffi::{c_int, c_void};
+
+use crate::act::{self, threshold};
+use crate::{live, real, remap, thread};
+
+/// A function that makes blocks: a size test, then the real function, both as jumps.
+macro_rules! maker {
+    ($name:ident, $large:ident, ($($arg:ident: $ty:ty),*), $bytes:expr) => {
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($arg: $ty),*) -> *mut c_void {
+            unsafe {
+                if $bytes < threshold() { real::$name($($arg),*) } else { $large($($arg),*) }
+            }
+        }
+
+        #[cold]
+        #[inline(never)]
+        unsafe extern "C" fn $large($($arg: $ty),*) -> *mut c_void {
+            let block = unsafe { real::$name($($arg),*) };
+            act::block_born(block as usize, $bytes);
+            block
+        }
+    };
+}
+
+maker!(malloc, large_malloc, (size: usize), size);
+maker!(calloc, large_calloc, (count: usize, size: usize), bytes(count, size));
+maker!(memalign, large_memalign, (alignment: usize, size: usize), size);
+maker!(aligned_alloc, large_aligned_alloc, (alignment: usize, size: usize), size);
+maker!(valloc, large_valloc, (size: usize), size);
+maker!(pvalloc, large_pvalloc, (size: usize), size);
+
+/// Bytes of an array; 0 for one that cannot be, which the real function refuses.
+#[inline(always)]
+fn bytes(count: usize, size: usize) -> usize {
+    count.checked_mul(size).unwrap_or(0)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn posix_memalign(
+    place: *mut *mut c_void,
+    alignment: usize,
+    size: usize,
+) -> c_int {
+    let result = unsafe { real::posix_memalign(place, alignment, size) };
+    if size >= threshold() && result == 0 {
+        act::block_born(unsafe { *place } as usize, size);
+    }
+    result
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn realloc(old: *mut c_void, size: usize) -> *mut c_void {
+    if size < threshold() && !live::may_have(old as usize) {
+        return unsafe { real::realloc(old, size) };
+    }
+    unsafe { resize(old, size) }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn resize(old: *mut c_void, size: usize) -> *mut c_void {
+    let lifted = act::lift_block(old as usize);
+    let new = unsafe { real::realloc(old, size) };
+    match lifted {
+        None if size >= threshold() => act::block_born(new as usize, size),
+        None => (),
+        Some(lifted) if !new.is_null() => lifted.block_moved(new as usize, size),
+        Some(lifted) if size == 0 => lifted.died(),
+        Some(lifted) => lifted.put_back(),
+    }
+    new
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn reallocarray(old: *mut c_void, count: usize, size: usize) -> *mut c_void {
+    match count.checked_mul(size) {
+        Some(bytes) => unsafe { realloc(old, bytes) },
+        None => {
+            // SAFETY: the location is valid for the life of the thread.
+            unsafe { *libc::__errno_location() = libc::ENOMEM };
+            core::ptr::null_mut()
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn free(block: *mut c_void) {
+    unsafe {
+        if live::may_have(block as usize) {
+            free_known(block)
+        } else {
+            real::free(block)
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn free_known(block: *mut c_void) {
+    act::block_dies(block as usize);
+    unsafe { real::free(block) }
+}
+
+/// Whether a mapping is an event: large, anonymous, without pages of its own kind.
+#[inline(always)]
+fn is_event(length: usize, flags: c_int) -> bool {
+    const LEFT_ALONE: c_int = libc::MAP_HUGETLB | libc::MAP_GROWSDOWN;
+    length >= threshold() && flags & libc::MAP_ANONYMOUS != 0 && flags & LEFT_ALONE == 0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mmap(
+    address: *mut c_void,
+    length: usize,
+    protection: c_int,
+    flags: c_int,
+    fd: c_int,
+    offset: i64,
+) -> *mut c_void {
+    let mapping = unsafe { real::mmap(address, length, protection, flags, fd, offset) };
+    if is_event(length, flags) && mapping != libc::MAP_FAILED {
+        act::mapping_born(mapping as usize, length, protection, flags);
+    }
+    mapping
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mmap64(
+    address: *mut c_void,
+    length: usize,
+    protection: c_int,
+    flags: c_int,
+    fd: c_int,
+    offset: i64,
+) -> *mut c_void {
+    unsafe { mmap(address, length, protection, flags, fd, offset) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn munmap(address: *mut c_void, length: usize) -> c_int {
+    if live::may_have(address as usize) {
+        act::mapping_dies(address as usize, length);
+    }
+    unsafe { real::munmap(address, length) }
+}
+
+/// In C, `new` is there only with some flags; its register is passed on as it is.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mremap(
+    old: *mut c_void,
+    old_length: usize,
+    length: usize,
+    flags: c_int,
+    new: *mut c_void,
+) -> *mut c_void {
+    if !live::may_have(old as usize) {
+        return unsafe { real::mremap(old, old_length, length, flags, new) };
+    }
+    unsafe { remap_known(old, old_length, length, flags, new) }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn remap_known(
+    old: *mut c_void,
+    old_length: usize,
+    length: usize,
+    flags: c_int,
+    new: *mut c_void,
+) -> *mut c_void {
+    let lifted = act::lift_mapping(old as usize, remap::rounded(old_length));
+    let mut result = unsafe { real::mremap(old, old_length, length, flags, new) };
+    let Some(lifted) = lifted else {
+        return result;
+    };
+    if result == libc::MAP_FAILED && lifted.is_split() {
+        let request = remap::Request {
+            old: old as usize,
+            old_length: remap::rounded(old_length),
+            length: remap::rounded(length),
+            flags,
+            new: new as usize,
+        };
+        if let Some(address) = remap::resize(&lifted, &request) {
+            result = address as *mut c_void;
+        }
+    }
+    if result == libc::MAP_FAILED {
+        lifted.put_back();
+    } else {
+        lifted.mapping_moved(result as usize, length);
+    }
+    result
+}
+
+/// Numbers the thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_create(
+    thread: *mut c_void,
+    attributes: *const c_void,
+    routine: usize,
+    argument: *mut c_void,
+) -> c_int {
+    unsafe {
+        if act::is_off() {
+            real::pthread_create(thread, attributes, routine, argument)
+        } else {
+            thread::create(thread, attributes, routine, argument)
+        }
+    }
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How many events each (call site, length class, thread) has had.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+
+use toll_model::wire::ANY;
+
+use crate::stack::mix;
+
+const SLOTS: usize = 1 << 14;
+/// Slots looked at before a new key is given up.
+const WINDOW: usize = 32;
+
+struct Counter {
+    /// Hash of site, class and thread; 0: free.
+    key: AtomicU64,
+    count: AtomicU32,
+}
+
+static COUNTERS: [Counter; SLOTS] = [const {
+    Counter {
+        key: AtomicU64::new(0),
+        count: AtomicU32::new(0),
+    }
+}; SLOTS];
+
+/// Earlier events with this key, counting this one from now on; `ANY` when the
+/// table is full.
+pub fn next(site: u64, class: u8, thread: u32) -> u32 {
+    let key = mix(mix(site ^ u64::from(class)) ^ u64::from(thread)).max(1);
+    let start = key as usize;
+    for slot in 0..WINDOW {
+        let Some(counter) = COUNTERS.get(start.wrapping_add(slot) % SLOTS) else {
+            break;
+        };
+        let found = match counter.key.compare_exchange(0, key, Relaxed, Relaxed) {
+            Ok(_) => key,
+            Err(other) => other,
+        };
+        if found == key {
+            return counter.count.fetch_add(1, Relaxed);
+        }
+    }
+    ANY
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! System calls that do not pass through the hooks, and small reads of files.
+
+use core::ffi::{CStr, c_int, c_long, c_void};
+use core::ptr::null_mut;
+
+/// Size of a base page in bytes.
+pub const PAGE: usize = 4096;
+
+/// Keeps `errno` as the program left it.
+pub struct Errno(c_int);
+
+impl Errno {
+    pub fn save() -> Errno {
+        // SAFETY: the location is valid for the life of the thread.
+        Errno(unsafe { *libc::__errno_location() })
+    }
+}
+
+impl Drop for Errno {
+    fn drop(&mut self) {
+        // SAFETY: as above.
+        unsafe { *libc::__errno_location() = self.0 }
+    }
+}
+
+/// `mmap` as a system call; `None` when it fails.
+pub fn map(
+    address: usize,
+    length: usize,
+    protection: c_int,
+    flags: c_int,
+    fd: c_int,
+) -> Option<usize> {
+    // SAFETY: callers pass either no address or a range that they own.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mmap,
+            address,
+            length,
+            c_long::from(protection),
+            c_long::from(flags),
+            c_long::from(fd),
+            0usize,
+        )
+    };
+    (result != -1).then_some(result as usize)
+}
+
+/// Fresh zeroed memory of this library's own.
+pub fn map_anonymous(length: usize) -> Option<usize> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    map(0, length, libc::PROT_READ | libc::PROT_WRITE, flags, -1)
+}
+
+pub fn unmap(address: usize, length: usize) {
+    // SAFETY: callers pass a mapping of this library's own.
+    unsafe { libc::syscall(libc::SYS_munmap, address, length) };
+}
+
+/// `mremap` as a system call, with its raw result (-1 and `errno`).
+pub fn remap(old: usize, old_length: usize, length: usize, flags: c_int, new: usize) -> isize {
+    // SAFETY: the program asked for exactly this.
+    unsafe {
+        let flags = c_long::from(flags);
+        libc::syscall(libc::SYS_mremap, old, old_length, length, flags, new) as isize
+    }
+}
+
+/// Gives `advice` for a page-aligned range; true when the kernel took it.
+pub fn advise(start: usize, end: usize, advice: c_int) -> bool {
+    // SAFETY: huge-page advice changes no content.
+    unsafe { libc::madvise(start as *mut c_void, end - start, advice) == 0 }
+}
+
+/// Whether the page at `address` has memory behind it already.
+pub fn is_resident(address: usize) -> bool {
+    let mut state = 0u8;
+    // SAFETY: one page is asked for, and one byte is answered.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mincore,
+            address & !(PAGE - 1),
+            PAGE,
+            &raw mut state,
+        )
+    };
+    result == 0 && state & 1 != 0
+}
+
+/// CLOCK_MONOTONIC in ns.
+pub fn now_ns() -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `time` is a valid place for the answer.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    (time.tv_sec as u64)
+        .wrapping_mul(1_000_000_000)
+        .wrapping_add(time.tv_nsec as u64)
+}
+
+pub fn process_id() -> u32 {
+    // SAFETY: cannot fail.
+    unsafe { libc::getpid() as u32 }
+}
+
+/// The value of an environment variable.
+pub fn variable(name: &CStr) -> Option<&'static CStr> {
+    // SAFETY: `name` is terminated; the value is used only while the library starts.
+    unsafe {
+        let value = libc::getenv(name.as_ptr());
+        (!value.is_null()).then(|| CStr::from_ptr(value))
+    }
+}
+
+/// Whether the C library has set up the environment yet.
+pub fn has_environment() -> bool {
+    unsafe extern "C" {
+        static environ: *const *const libc::c_char;
+    }
+    // SAFETY: `environ` exists in every C library; it is only compared.
+    unsafe { !environ.is_null() }
+}
+
+/// An open file that closes itself.
+pub struct File(c_int);
+
+impl File {
+    pub fn open(path: &CStr, flags: c_int) -> Option<File> {
+        let flags = flags | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
+        // SAFETY: `path` is terminated.
+        let fd = unsafe { libc::open(path.as_ptr(), flags) };
+        (fd >= 0).then_some(File(fd))
+    }
+
+    /// Size in bytes; `None` for anything but a regular file.
+    fn size(&self) -> Option<usize> {
+        // SAFETY: all zeroes is a valid `stat`, and the descriptor is open.
+        let (result, stat) = unsafe {
+            let mut stat: libc::stat = core::mem::zeroed();
+            (libc::fstat(self.0, &mut stat), stat)
+        };
+        let regular = stat.st_mode & libc::S_IFMT == libc::S_IFREG;
+        (result == 0 && regular && stat.st_size > 0).then_some(stat.st_size as usize)
+    }
+
+    /// Reads into `buffer`; 0 at the end and on errors.
+    pub fn read(&self, buffer: &mut [u8]) -> usize {
+        // SAFETY: the buffer is writable for its length.
+        let got = unsafe { libc::read(self.0, buffer.as_mut_ptr().cast(), buffer.len()) };
+        if got > 0 { got as usize } else { 0 }
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        // SAFETY: the descriptor is ours.
+        unsafe { libc::close(self.0) };
+    }
+}
+
+/// A private copy of a regular file, read-only and there for good, so that nobody
+/// who changes the file later can harm the program.
+pub fn read_file(path: &CStr) -> Option<&'static [u8]> {
+    let file = File::open(path, libc::O_RDONLY)?;
+    let size = file.size()?;
+    let address = map_anonymous(size)?;
+    // SAFETY: `size` bytes were just mapped, and nothing else knows of them.
+    let bytes = unsafe { core::slice::from_raw_parts_mut(address as *mut u8, size) };
+    let mut done = 0;
+    while let Some(rest) = bytes.get_mut(done..).filter(|rest| !rest.is_empty()) {
+        match file.read(rest) {
+            0 => break,
+            got => done += got,
+        }
+    }
+    if done != size {
+        unmap(address, size);
+        return None;
+    }
+    // SAFETY: takes away a right that nobody uses any more.
+    unsafe { libc::mprotect(address as *mut c_void, size, libc::PROT_READ) };
+    Some(bytes)
+}
+
+/// Maps a regular file, shared and writable: its address and size.
+pub fn map_file(path: &CStr) -> Option<(*mut u8, usize)> {
+    let file = File::open(path, libc::O_RDWR)?;
+    let size = file.size()?;
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let address = map(0, size, protection, libc::MAP_SHARED, file.0)?;
+    Some((address as *mut u8, size))
+}
+
+/// The target of a symbolic link, zero-terminated in `buffer`; empty on errors.
+pub fn read_link(path: &CStr, buffer: &mut [u8]) {
+    let room = buffer.len().saturating_sub(1);
+    // SAFETY: at most `room` bytes are written.
+    let got = unsafe { libc::readlink(path.as_ptr(), buffer.as_mut_ptr().cast(), room) };
+    let end = if got > 0 { got as usize } else { 0 };
+    if let Some(byte) = buffer.get_mut(end) {
+        *byte = 0;
+    }
+}
+
+/// The function `name` behind this library in the search order.
+pub fn next_symbol(name: &CStr) -> *mut c_void {
+    // SAFETY: `name` is terminated. The call must not become a tail call of an
+    // exported function: RTLD_NEXT counts from the caller's module.
+    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
+    core::hint::black_box(found)
+}
+
+/// Nothing at all, as a pointer.
+pub const NOTHING: *mut c_void = null_mut();

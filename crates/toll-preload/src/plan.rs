@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The action file: loaded once, checked, and indexed so that an event finds its
+//! rule without reading the others.
+
+use core::cell::UnsafeCell;
+use core::mem::size_of;
+
+use toll_model::wire::{self, ANY, ActionsHeader, AddressRange, Interval, Rule};
+
+use crate::modules::base_name;
+use crate::os;
+use crate::stack::{Frame, Stack, mix};
+
+/// The advice codes of [`Interval::advice`].
+pub const HUGE: u32 = 1;
+pub const NO_HUGE: u32 = 2;
+
+const BLOOM_BITS: usize = 1 << 15;
+
+/// What to do, as the action file says it.
+pub struct Plan {
+    modules: &'static [wire::Module],
+    rules: &'static [Rule],
+    intervals: &'static [Interval],
+    addresses: &'static [AddressRange],
+    flags: u32,
+    /// First exact rule of each bucket, and the next one in the same bucket.
+    buckets: &'static [u32],
+    next: &'static [u32],
+    /// Rules that the buckets cannot hold, in order.
+    wide: &'static [u32],
+    /// Which first frames the exact rules have.
+    bloom: [u64; BLOOM_BITS / 64],
+    /// A rule exists that needs no frame.
+    frameless: bool,
+}
+
+struct Cell(UnsafeCell<Plan>);
+// SAFETY: written once, by `load`, before the hooks are told to look at it.
+unsafe impl Sync for Cell {}
+
+static PLAN: Cell = Cell(UnsafeCell::new(Plan {
+    modules: &[],
+    rules: &[],
+    intervals: &[],
+    addresses: &[],
+    flags: 0,
+    buckets: &[],
+    next: &[],
+    wide: &[],
+    bloom: [0; BLOOM_BITS / 64],
+    frameless: false,
+}));
+
+/// The plan of this process; one that says nothing if there is no action file.
+pub fn get() -> &'static Plan {
+    // SAFETY: not written any more once the hooks are on.
+    unsafe { &*PLAN.0.get() }
+}
+
+/// Reads the action file that the environment names. Anything odd: no plan.
+pub fn load() {
+    let Some(plan) = os::variable(c"TOLLFREE_ACTIONS")
+        .and_then(os::read_file)
+        .and_then(parse)
+    else {
+        return;
+    };
+    // SAFETY: nobody reads the plan before `load` has returned.
+    unsafe { PLAN.0.get().write(plan) };
+}
+
+/// Index in the action file of the module that `record` describes.
+pub fn module(record: &wire::Module, name_hash: u64) -> u32 {
+    let same = |ours: &wire::Module| match (ours.id_len, record.id_len) {
+        (0, 0) => base_name(&ours.path) == base_name(&record.path),
+        (8, 0) => ours.id.get(..8) == Some(&name_hash.to_le_bytes()[..]),
+        (0, _) => false,
+        (ours_length, length) => ours_length == length && ours.id == record.id,
+    };
+    let found = get().modules.iter().position(same);
+    found.map_or(ANY, |index| index as u32)
+}
+
+/// Cuts typed sections off the front of the file.
+struct Sections(&'static [u8]);
+
+impl Sections {
+    /// # Safety
+    /// Any bit pattern must be a valid `T`.
+    unsafe fn take<T>(&mut self, count: u32) -> Option<&'static [T]> {
+        let bytes = size_of::<T>().checked_mul(count as usize)?;
+        let (section, rest) = self.0.split_at_checked(bytes)?;
+        self.0 = rest;
+        let start = section.as_ptr().cast::<T>();
+        // SAFETY: inside the file; checked for alignment; valid by the contract.
+        start
+            .is_aligned()
+            .then(|| unsafe { core::slice::from_raw_parts(start, count as usize) })
+    }
+}
+
+fn parse(file: &'static [u8]) -> Option<Plan> {
+    let mut sections = Sections(file);
+    // SAFETY: all sections are made of plain integers.
+    let (header, modules, rules, intervals, addresses) = unsafe {
+        let header = sections.take::<ActionsHeader>(1)?.first()?;
+        if header.magic != wire::ACTIONS_MAGIC {
+            return None;
+        }
+        (
+            header,
+            sections.take::<wire::Module>(header.modules)?,
+            sections.take::<Rule>(header.rules)?,
+            sections.take::<Interval>(header.intervals)?,
+            sections.take::<AddressRange>(header.addresses)?,
+        )
+    };
+    let sound = |rule: &Rule| {
+        let last = rule.first.checked_add(rule.count);
+        last.is_some_and(|last| last <= header.intervals) && rule.frames_used <= 4
+    };
+    if !sections.0.is_empty() || !rules.iter().all(sound) {
+        return None;
+    }
+    let mut plan = Plan {
+        modules,
+        rules,
+        intervals,
+        addresses,
+        flags: header.flags,
+        buckets: &[],
+        next: &[],
+        wide: &[],
+        bloom: [0; BLOOM_BITS / 64],
+        frameless: rules.iter().any(|rule| rule.frames_used == 0),
+    };
+    plan.index()?;
+    Some(plan)
+}
+
+/// Whether the buckets can hold a rule: its first frame is one address, and its
+/// ordinal and thread are given.
+fn is_exact(rule: &Rule) -> bool {
+    let first = rule.frames.first().is_some_and(|f| f.low == f.high);
+    rule.frames_used > 0 && first && rule.ordinal != ANY && rule.thread != ANY
+}
+
+fn frame_key(module: u32, offset: u64) -> u64 {
+    mix(offset ^ u64::from(module) << 48)
+}
+
+fn event_key(frame: u64, ordinal: u32, thread: u32) -> usize {
+    mix(frame ^ (u64::from(thread) << 32 | u64::from(ordinal))) as usize
+}
+
+impl Plan {
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty() && self.addresses.is_empty() && !self.advises_all()
+    }
+
+    pub fn advises_all(&self) -> bool {
+        self.flags & wire::flags::ALL != 0
+    }
+
+    pub fn uses_hugetlb(&self) -> bool {
+        self.flags & wire::flags::HUGETLB != 0
+    }
+
+    pub fn has_rules(&self) -> bool {
+        !self.rules.is_empty() && !self.advises_all()
+    }
+
+    pub fn addresses(&self) -> &'static [AddressRange] {
+        self.addresses
+    }
+
+    /// Length of the shortest event that may matter.
+    pub fn shortest(&self) -> usize {
+        let lengths = self.rules.iter().map(|rule| rule.length_low as usize);
+        let shortest = match () {
+            () if self.advises_all() => 2 << 20,
+            () if !self.addresses.is_empty() => 0,
+            () => lengths.min().unwrap_or(usize::MAX),
+        };
+        shortest.max(wire::MIN_EVENT)
+    }
+
+    /// Intervals of a rule that have `advice`, as offsets from the block's start.
+    pub fn intervals(&self, rule: u32, advice: u32) -> impl Iterator<Item = (u64, u64)> + use<> {
+        let rule = self.rules.get(rule as usize);
+        let wanted = advice == HUGE || self.flags & wire::flags::NOHUGE != 0;
+        let range = rule.map(|rule| rule.first as usize..(rule.first + rule.count) as usize);
+        let intervals = range.and_then(|range| self.intervals.get(range));
+        intervals
+            .unwrap_or_default()
+            .iter()
+            .filter(move |interval| wanted && interval.advice == advice)
+            .map(|interval| (interval.start, interval.end))
+    }
+
+    /// Builds the buckets, the list of the others, and the filter of first frames.
+    fn index(&mut self) -> Option<()> {
+        if self.rules.is_empty() {
+            return Some(());
+        }
+        let count = self.rules.len();
+        let buckets = table(count.checked_next_power_of_two()?)?;
+        let next = table(count)?;
+        let wide = table(count)?;
+        let mut wide_used = 0;
+        // Backwards, so that each chain has its rules in the order of the file.
+        for (index, rule) in self.rules.iter().enumerate().rev() {
+            if !is_exact(rule) {
+                wide_used += 1;
+                *wide.get_mut(count - wide_used)? = index as u32;
+                continue;
+            }
+            let first = rule.frames.first()?;
+            let frame = frame_key(first.module, first.low);
+            *self.bloom.get_mut(bloom_word(frame))? |= 1 << (frame % 64);
+            let bucket = event_key(frame, rule.ordinal, rule.thread) & (buckets.len() - 1);
+            let bucket = buckets.get_mut(bucket)?;
+            *next.get_mut(index)? = *bucket;
+            *bucket = index as u32;
+        }
+        self.wide = wide.get(count - wide_used..)?;
+        self.buckets = buckets;
+        self.next = next;
+        Some(())
+    }
+
+    /// Whether an event whose first frame is `frame` may match a rule: a cheap
+    /// test before the rest of the stack is unwound.
+    pub fn may_start(&self, frame: &Frame) -> bool {
+        if self.frameless {
+            return true;
+        }
+        let module = frame.module.in_plan;
+        if module == ANY {
+            return false;
+        }
+        let key = frame_key(module, frame.offset);
+        let exact = self.bloom.get(bloom_word(key));
+        exact.is_some_and(|word| word & 1 << (key % 64) != 0)
+            || self.wide().any(|(_, rule)| frame_matches(rule, 0, frame))
+    }
+
+    fn wide(&self) -> impl Iterator<Item = (u32, &'static Rule)> {
+        let rule = |&index: &u32| Some((index, self.rules.get(index as usize)?));
+        self.wide.iter().filter_map(rule)
+    }
+
+    /// Exact rules that may match, in order.
+    fn exact(&self, event: &Event) -> impl Iterator<Item = (u32, &'static Rule)> {
+        let first = event.stack.first().map_or(ANY, |frame| {
+            let frame = frame_key(frame.module.in_plan, frame.offset);
+            let bucket = event_key(frame, event.ordinal, event.thread);
+            let bucket = bucket & self.buckets.len().wrapping_sub(1);
+            self.buckets.get(bucket).copied().unwrap_or(ANY)
+        });
+        core::iter::successors(Some(first), |&index| self.next.get(index as usize).copied())
+            .map_while(|index| Some((index, self.rules.get(index as usize)?)))
+    }
+
+    /// The first rule that matches, or `ANY`.
+    pub fn rule(&self, event: &Event) -> u32 {
+        let matching = |(_, rule): &(u32, &Rule)| event.matches(rule);
+        let exact = self.exact(event).find(matching).map(|found| found.0);
+        let wide = self.wide().find(matching).map(|found| found.0);
+        exact.unwrap_or(ANY).min(wide.unwrap_or(ANY))
+    }
+}
+
+fn bloom_word(key: u64) -> usize {
+    (key >> 6) as usize % (BLOOM_BITS / 64)
+}
+
+fn frame_matches(rule: &Rule, index: usize, frame: &Frame) -> bool {
+    rule.frames.get(index).is_some_and(|wanted| {
+        wanted.module == frame.module.in_plan && (wanted.low..=wanted.high).contains(&frame.offset)
+    })
+}
+
+/// What a rule is compared with.
+pub struct Event<'a> {
+    pub stack: &'a Stack,
+    pub length: u64,
+    pub ordinal: u32,
+    pub thread: u32,
+}
+
+impl Event<'_> {
+    fn matches(&self, rule: &Rule) -> bool {
+        let same = |wanted: u32, got: u32| wanted == ANY || wanted == got;
+        let frames = self.stack.frames().take(rule.frames_used as usize);
+        (rule.length_low..=rule.length_high).contains(&self.length)
+            && same(rule.ordinal, self.ordinal)
+            && same(rule.thread, self.thread)
+            && rule.frames_used <= self.stack.used()
+            && frames
+                .enumerate()
+                .all(|(index, frame)| frame_matches(rule, index, frame))
+    }
+}
+
+/// `length` numbers of this library's own, all `ANY`.
+fn table(length: usize) -> Option<&'static mut [u32]> {
+    let address = os::map_anonymous(length.checked_mul(size_of::<u32>())?)?;
+    // SAFETY: freshly mapped, page-aligned, and given to one caller only.
+    let table = unsafe { core::slice::from_raw_parts_mut(address as *mut u32, length) };
+    table.fill(ANY);
+    Some(table)
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The call stack of an allocation, without the allocator.
+//!
+//! The same unwinder (libgcc's) runs natively and inside the simulator, so that
+//! both name a call site alike. It begins at the first frame that is neither in
+//! this library nor in an allocator, and ends before the C library comes again
+//! (the caller of `main`, or of a thread's start routine).
+
+use core::ffi::{c_int, c_void};
+
+use toll_model::wire::{self, MAX_FRAMES};
+
+use crate::modules::{self, Info, Owner};
+
+/// Frames looked at, allocators' included.
+const VISITED_MAX: u32 = 40;
+
+/// One return address outside the allocator.
+#[derive(Clone, Copy)]
+pub struct Frame {
+    pub module: &'static Info,
+    pub offset: u64,
+}
+
+/// The frames of one event, innermost first.
+pub struct Stack {
+    frames: [Option<Frame>; MAX_FRAMES],
+    used: usize,
+    visited: u32,
+    /// Asked about the first frame: false ends the walk.
+    wanted: fn(&Frame) -> bool,
+    rejected: bool,
+}
+
+unsafe extern "C" {
+    fn _Unwind_Backtrace(
+        step: extern "C" fn(*mut c_void, *mut c_void) -> c_int,
+        argument: *mut c_void,
+    ) -> c_int;
+    fn _Unwind_GetIP(context: *mut c_void) -> usize;
+}
+
+/// Walks the caller's stack; `None` if the first frame is not wanted.
+pub fn walk(wanted: fn(&Frame) -> bool) -> Option<Stack> {
+    let mut stack = Stack {
+        frames: [None; MAX_FRAMES],
+        used: 0,
+        visited: 0,
+        wanted,
+        rejected: false,
+    };
+    // SAFETY: `step` gets the stack back, and nothing else refers to it meanwhile.
+    unsafe { _Unwind_Backtrace(step, (&raw mut stack).cast()) };
+    (!stack.rejected).then_some(stack)
+}
+
+impl Stack {
+    /// A stack that nobody looked at.
+    pub fn unknown() -> Stack {
+        Stack {
+            frames: [None; MAX_FRAMES],
+            used: 0,
+            visited: 0,
+            wanted: |_| true,
+            rejected: false,
+        }
+    }
+
+    /// A stack of the module's start alone.
+    pub fn only(module: &'static Info) -> Stack {
+        let mut stack = Stack::unknown();
+        stack.frames[0] = Some(Frame { module, offset: 0 });
+        stack.used = 1;
+        stack
+    }
+
+    pub fn frames(&self) -> impl Iterator<Item = &Frame> {
+        self.frames.iter().flatten()
+    }
+
+    pub fn first(&self) -> Option<&Frame> {
+        self.frames().next()
+    }
+
+    pub fn used(&self) -> u32 {
+        self.used as u32
+    }
+
+    /// Stands for the call site: the same in each run of the same binaries.
+    pub fn site(&self) -> u64 {
+        self.frames().fold(0, |site, frame| {
+            mix(site ^ frame.module.hash.wrapping_add(frame.offset))
+        })
+    }
+
+    /// Takes in one more frame; false when there is no need for others.
+    fn push(&mut self, code: usize) -> bool {
+        self.visited += 1;
+        // A return address may already lie behind its module: look up the call.
+        let Some(module) = modules::find(code.wrapping_sub(1)) else {
+            return false;
+        };
+        match module.owner {
+            Owner::Ourselves => return self.visited < VISITED_MAX,
+            Owner::CLibrary | Owner::Allocator if self.used == 0 => {
+                return self.visited < VISITED_MAX;
+            }
+            Owner::CLibrary => return false,
+            Owner::Allocator | Owner::Program => (),
+        }
+        let frame = Frame {
+            module,
+            offset: module.offset(code),
+        };
+        if self.used == 0 && !(self.wanted)(&frame) {
+            self.rejected = true;
+            return false;
+        }
+        if let Some(place) = self.frames.get_mut(self.used) {
+            *place = Some(frame);
+            self.used += 1;
+        }
+        self.used < MAX_FRAMES && self.visited < VISITED_MAX
+    }
+}
+
+extern "C" fn step(context: *mut c_void, stack: *mut c_void) -> c_int {
+    const GO_ON: c_int = 0;
+    const END_OF_STACK: c_int = 5;
+    // SAFETY: the unwinder hands back what `walk` gave it, and a valid context.
+    let (stack, code) = unsafe { (&mut *stack.cast::<Stack>(), _Unwind_GetIP(context)) };
+    if code != 0 && stack.push(code) {
+        GO_ON
+    } else {
+        END_OF_STACK
+    }
+}
+
+/// Spreads the bits of a number.
+pub fn mix(value: u64) -> u64 {
+    let value = (value ^ (value >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    value ^ (value >> 29)
+}
+
+/// Module and offset of each frame in the shape of the event file.
+pub fn logged(stack: &Stack) -> ([u32; MAX_FRAMES], [u64; MAX_FRAMES]) {
+    let mut modules = [wire::ANY; MAX_FRAMES];
+    let mut offsets = [0; MAX_FRAMES];
+    let places = modules.iter_mut().zip(&mut offsets);
+    for ((module, offset), frame) in places.zip(stack.frames()) {
+        *module = frame.module.in_log;
+        *offset = frame.offset;
+    }
+    (modules, offsets)
+}
