@@ -90,17 +90,18 @@ def make_source_tar(path):
 
 
 def make_source_tar_xz(path):
-    """A source archive of 256 MiB, with repeats far apart, compressed with a 64 MiB dictionary."""
+    """256 MiB cut and shuffled from the source archive, with repeats far apart, compressed with a 64 MiB dictionary."""
     source = make("source_tar", path.parent).read_bytes()
     rng = random.Random(3)
-    pieces = [source[i : i + 8192] for i in range(0, len(source), 8192)]
-    compressor = subprocess.Popen(["xz", "-9", "-T2", "-c"], stdin=subprocess.PIPE, stdout=open(path, "wb"))
-    for _ in range(6):
-        rng.shuffle(pieces)
-        compressor.stdin.write(b"".join(pieces))
-    compressor.stdin.close()
-    if compressor.wait():
-        raise SystemExit("xz failed")
+    pieces = [source[i : i + 256] for i in range(0, len(source), 256)]
+    with open(path, "wb") as out:
+        compressor = subprocess.Popen(["xz", "--lzma2=preset=2,dict=64MiB", "-T1", "-c"], stdin=subprocess.PIPE, stdout=out)
+        for _ in range(8):
+            rng.shuffle(pieces)
+            compressor.stdin.write(b"".join(pieces))
+        compressor.stdin.close()
+        if compressor.wait():
+            raise SystemExit("xz failed")
 
 
 def head(path, name, size):
