@@ -11,6 +11,7 @@
 //! | [`cpu`] | names the CPU and its TLBs |
 //! | [`symbols`] | build-ids, symbols and source lines of ELF files |
 //! | [`calibrate`] | measures this machine's cost table |
+//! | [`events`] | the event file that the preload library writes |
 //! | [`hand`] | advises memory of another process |
 //! | [`watch`] | collapses regions of a process as they grow |
 //! | [`refs`] | counts touched pages by Referenced bits |
@@ -18,6 +19,7 @@
 
 pub mod calibrate;
 pub mod cpu;
+pub mod events;
 pub mod hand;
 pub mod perf;
 pub mod proc;
