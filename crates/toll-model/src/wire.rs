@@ -136,7 +136,8 @@ pub enum EventKind {
     Move = 3,
     /// free or munmap.
     Free = 4,
-    /// The process image or a fork of it began: `address` is the process id.
+    /// The process image or a fork of it began: `address` is the process id, `old` the
+    /// parent's after a fork (0: a new image), the only frame the program itself.
     Process = 5,
 }
 
