@@ -1,0 +1,36 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Every benchmark, each with its goals: benches/all.sh [skewed|sim|preload|real]...
+# Sets up the real programs first. Results are kept in the cache, so that an interrupted run goes on where it was.
+# Status: 0 all goals met, 1 one not met, 3 it could not be set up.
+set -u
+cd "$(dirname "$0")/.." || exit 3
+. setup/lib.sh
+
+say "tollfree benchmarks
+  set-up   real programs from Debian and numpy (about 1 GB), inputs (about 2 GB in $cache/bench)
+  time     skewed, sim and preload 15 minutes; the real programs up to 4 minutes each, over 30 of them
+  It measures time: leave the machine alone meanwhile, and give it 8 GiB of memory.
+"
+setup/setup.sh bench || exit 3
+choose_rust || die "cargo $rust_needed or later was not found after the set-up"
+{ cargo build --release --locked && make --quiet -C plugins; } || die "the build failed"
+
+venv=$cache/bench/venv
+if ! "$venv/bin/python" -c 'import numpy' 2>/dev/null; then
+	say "Installing numpy into $venv"
+	{ python3 -m venv "$venv" && "$venv/bin/pip" install --quiet numpy; } || die "numpy could not be installed into $venv"
+fi
+
+[ $# -gt 0 ] || set -- skewed sim preload real
+status=0
+for bench in "$@"; do
+	runner=
+	for name in run.py run.sh; do
+		[ ! -x "benches/$bench/$name" ] || runner=benches/$bench/$name
+	done
+	[ -n "$runner" ] || die "no such benchmark: $bench"
+	say "== $bench"
+	"$runner" || status=1
+done
+exit $status
