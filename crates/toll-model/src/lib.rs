@@ -6,16 +6,20 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`actions`] | from a plan to what the preload library and the parent do |
 //! | [`anchor`] | what names a piece of memory across runs and ASLR |
 //! | [`builder`] | from single observations to a profile |
 //! | [`profile`] | what was observed: counts per byte interval of an anchor |
 //! | [`cost`] | the prices of one machine |
+//! | [`largepages`] | lists of fixed addresses |
 //! | [`plan`] | priced regions with a verdict, and the speed-up they predict |
 //! | [`price`] | from a profile and a cost table to a plan |
 //! | [`stats`] | intervals and verdicts from interleaved runs |
 //! | [`units`] | sizes, times and ranges as people write them |
 //! | [`wire`] | the layouts that the preload library and the simulator share |
 
+#[cfg(feature = "formats")]
+pub mod actions;
 #[cfg(feature = "formats")]
 pub mod anchor;
 #[cfg(feature = "formats")]
@@ -26,6 +30,8 @@ pub mod cost;
 pub mod error;
 #[cfg(feature = "formats")]
 mod format;
+#[cfg(feature = "formats")]
+pub mod largepages;
 #[cfg(feature = "formats")]
 pub mod plan;
 #[cfg(feature = "formats")]

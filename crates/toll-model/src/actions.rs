@@ -1,0 +1,598 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From a plan to what the actors do: rules for the preload library, ranges for
+//! the watching parent.
+//!
+//! Exact rules come first, one per planned event; then class rules, one per call
+//! site (or per site and length class), which also match in a rebuilt program,
+//! in other threads, and for blocks of another size:
+//! - where at least 75 % of a site's memory is planned, all of its blocks of at
+//!   least the smallest planned length class, whole;
+//! - else the parts that at least 75 % of the site's blocks of one class agree
+//!   on, in blocks of that class.
+//!
+//! An event that was examined and left gets an exact rule without intervals, so
+//! that no class rule reaches it. Intervals are bytes, not regions: the preload
+//! library derives regions for the alignment that a block really has, and acts
+//! where at least 75 % of a region lies in planned intervals.
+
+use crate::REGION;
+use crate::anchor::{Anchor, AnchorKind, Frame, Level};
+use crate::plan::{Plan, Verdict, Why};
+use crate::wire::{
+    ACTIONS_MAGIC, ANY, ActionsHeader, FrameMatch, Interval, MAX_FRAMES, Module, Rule, flags,
+};
+
+/// Advice codes of [`Interval::advice`].
+const HUGE: u32 = 1;
+const NO_HUGE: u32 = 2;
+/// More blocks of one site than this get class rules only.
+const MAX_EXACT: usize = 64;
+
+/// Whether `part` is enough of `whole` to act on all of it: 75 %.
+fn is_most(part: u64, whole: u64) -> bool {
+    part > 0 && u128::from(part) * 4 >= u128::from(whole) * 3
+}
+
+/// Where a frame of the plan lies in a module of today.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FrameRange {
+    /// As [`Frame::module`].
+    pub module: String,
+    /// Return addresses `low..=high`, as offsets in the module.
+    pub low: u64,
+    pub high: u64,
+    /// False where the program was rebuilt: then the site matches as a class only.
+    pub exact: bool,
+}
+
+impl FrameRange {
+    /// The same return address of the same build.
+    pub fn exact(module: String, offset: u64) -> FrameRange {
+        FrameRange {
+            module,
+            low: offset,
+            high: offset,
+            exact: true,
+        }
+    }
+
+    /// A function of another build: a call returns behind its first byte, at the
+    /// latest to its end (`low..high` is the function).
+    pub fn function(module: String, low: u64, high: u64) -> FrameRange {
+        FrameRange {
+            module,
+            low,
+            high,
+            exact: false,
+        }
+    }
+
+    /// The frame as it was recorded.
+    pub fn recorded(frame: &Frame) -> FrameRange {
+        FrameRange::exact(frame.module.clone(), frame.offset)
+    }
+}
+
+/// Shares of the planned benefit by how well its anchors were found again; they sum to 1
+/// (all 0 for a plan without benefit).
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Matched {
+    pub exact: f64,
+    pub class: f64,
+    pub kind: f64,
+    pub lost: f64,
+}
+
+/// What the actors are told.
+#[derive(Debug, Clone, Default)]
+pub struct Actions {
+    /// Bits of [`flags`]; callers may add to them.
+    pub flags: u32,
+    pub modules: Vec<Module>,
+    pub rules: Vec<Rule>,
+    pub intervals: Vec<Interval>,
+    /// Byte intervals from the heap's start.
+    pub heap: Vec<(u64, u64)>,
+    /// Fixed address ranges: sorted, disjoint, multiples of 2 MiB.
+    pub addresses: Vec<(u64, u64)>,
+    /// All other large anonymous memory.
+    pub anonymous: bool,
+    /// Runtimes whose reservation is to be huge.
+    pub reservations: Vec<String>,
+    /// Named mappings and the byte intervals from their start.
+    pub vmas: Vec<(String, Vec<(u64, u64)>)>,
+    /// Names of planned anchors that were not found again.
+    pub lost: Vec<String>,
+    pub matched: Matched,
+}
+
+impl Actions {
+    /// The arm "all": everything huge.
+    pub fn all() -> Actions {
+        Actions {
+            flags: flags::ALL,
+            ..Actions::default()
+        }
+    }
+
+    /// Whether neither the preload library nor the parent has anything to do.
+    pub fn is_empty(&self) -> bool {
+        let preload = self.flags & flags::ALL != 0 || !self.rules.is_empty();
+        let parent =
+            !self.heap.is_empty() || !self.vmas.is_empty() || !self.reservations.is_empty();
+        !(preload || parent || self.anonymous || !self.addresses.is_empty())
+    }
+
+    /// The action file, as [`crate::wire`] lays it out.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.size());
+        out.extend_from_slice(&ACTIONS_MAGIC);
+        let (modules, rules) = (self.modules.len(), self.rules.len());
+        for count in [modules, rules, self.intervals.len()] {
+            put32(&mut out, count as u32);
+        }
+        for word in [self.flags, self.addresses.len() as u32, 0] {
+            put32(&mut out, word);
+        }
+        self.modules
+            .iter()
+            .for_each(|module| put_module(&mut out, module));
+        self.rules.iter().for_each(|rule| put_rule(&mut out, rule));
+        for interval in &self.intervals {
+            put64(&mut out, &[interval.start, interval.end]);
+            put32(&mut out, interval.advice);
+            put32(&mut out, 0);
+        }
+        for &(start, end) in &self.addresses {
+            put64(&mut out, &[start, end]);
+        }
+        out
+    }
+
+    fn size(&self) -> usize {
+        size_of::<ActionsHeader>()
+            + size_of_val(&self.modules[..])
+            + size_of_val(&self.rules[..])
+            + size_of_val(&self.intervals[..])
+            + self.addresses.len() * 16
+    }
+
+    /// Index of a module, which is added if it is new; `None` if its name cannot be one.
+    fn module(&mut self, name: &str) -> Option<u32> {
+        let module = module(name)?;
+        let same = |known: &Module| known.id == module.id && known.path == module.path;
+        let index = self.modules.iter().position(same).unwrap_or_else(|| {
+            self.modules.push(module);
+            self.modules.len() - 1
+        });
+        Some(index as u32)
+    }
+
+    fn rule(&mut self, rule: Rule, huge: &[(u64, u64)], losers: &[(u64, u64)]) {
+        let first = self.intervals.len() as u32;
+        let advised = |advice| {
+            move |&(start, end): &(u64, u64)| Interval {
+                start,
+                end,
+                advice,
+                _pad: 0,
+            }
+        };
+        self.intervals.extend(huge.iter().map(advised(HUGE)));
+        self.intervals.extend(losers.iter().map(advised(NO_HUGE)));
+        self.intervals[first as usize..].sort_by_key(|interval| interval.start);
+        let count = self.intervals.len() as u32 - first;
+        self.rules.push(Rule {
+            first,
+            count,
+            ..rule
+        });
+    }
+}
+
+/// Works out what a plan means in the modules of today. `rebase` finds a frame again.
+pub fn compile(plan: &Plan, rebase: &dyn Fn(&Frame) -> Option<FrameRange>) -> Actions {
+    let mut actions = Actions::default();
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut tally = Tally::default();
+    for planned in planned_anchors(plan) {
+        let anchor = planned.anchor;
+        let acts = planned.acts();
+        match &anchor.kind {
+            AnchorKind::Alloc { .. } => match block(&mut actions, &planned, rebase) {
+                Some(block) => blocks.push(block),
+                None if acts => actions.lost.push(anchor.to_string()),
+                None => continue,
+            },
+            _ if !acts => continue,
+            AnchorKind::Heap => actions.heap.extend(&planned.huge),
+            AnchorKind::Address { start } => {
+                let moved = planned
+                    .huge
+                    .iter()
+                    .map(|(from, to)| (start + from, start + to));
+                actions.addresses.extend(moved);
+            }
+            AnchorKind::Anonymous => actions.anonymous = true,
+            AnchorKind::Reservation { runtime } => actions.reservations.push(runtime.clone()),
+            AnchorKind::Vma { name } => actions.vmas.push((name.clone(), planned.huge.clone())),
+            AnchorKind::File { .. } | AnchorKind::Stack => actions.lost.push(anchor.to_string()),
+        }
+        let exact = blocks
+            .last()
+            .filter(|block| block.id == anchor.id)
+            .map(|block| block.exact);
+        tally.add(&planned, exact);
+    }
+    actions.matched = tally.shares();
+    if plan.thp_always {
+        actions.flags |= flags::NOHUGE;
+    }
+    actions.addresses = merged(std::mem::take(&mut actions.addresses));
+    actions.heap = merged(std::mem::take(&mut actions.heap));
+    add_rules(&mut actions, blocks);
+    actions
+}
+
+/// An anchor of a plan with the byte intervals to act on.
+struct Planned<'a> {
+    anchor: &'a Anchor,
+    huge: Vec<(u64, u64)>,
+    losers: Vec<(u64, u64)>,
+    benefit: f64,
+}
+
+impl Planned<'_> {
+    fn acts(&self) -> bool {
+        !self.huge.is_empty() || !self.losers.is_empty()
+    }
+}
+
+/// Every anchor of a plan, in its order.
+fn planned_anchors(plan: &Plan) -> Vec<Planned<'_>> {
+    let empty = |anchor| Planned {
+        anchor,
+        huge: Vec::new(),
+        losers: Vec::new(),
+        benefit: 0.0,
+    };
+    let mut planned: Vec<Planned> = plan.anchors.iter().map(empty).collect();
+    let index: std::collections::HashMap<u32, usize> = plan
+        .anchors
+        .iter()
+        .enumerate()
+        .map(|(index, anchor)| (anchor.id, index))
+        .collect();
+    for region in &plan.regions {
+        let Some(&index) = index.get(&region.anchor) else {
+            continue;
+        };
+        let planned = &mut planned[index];
+        let interval = (region.offset, region.end());
+        if region.verdict == Verdict::Huge {
+            planned.huge.push(interval);
+            planned.benefit += region.benefit_ns;
+        } else if plan.thp_always && region.why == Why::CostsMore {
+            planned.losers.push(interval);
+        }
+    }
+    for planned in &mut planned {
+        planned.huge = merged(std::mem::take(&mut planned.huge));
+        planned.losers = merged(std::mem::take(&mut planned.losers));
+    }
+    planned
+}
+
+/// Sorted intervals, neighbours and overlaps joined.
+fn merged(mut intervals: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    intervals.sort_unstable();
+    let mut out: Vec<(u64, u64)> = Vec::with_capacity(intervals.len());
+    for (start, end) in intervals {
+        match out.last_mut() {
+            Some(last) if start <= last.1 => last.1 = last.1.max(end),
+            _ => out.push((start, end)),
+        }
+    }
+    out
+}
+
+/// An allocation event of the plan, found in the modules of today.
+struct Block {
+    id: u32,
+    frames: Vec<FrameMatch>,
+    /// Found at the same event, not only at the same site.
+    exact: bool,
+    class: u8,
+    ordinal: u32,
+    thread: u32,
+    length: u64,
+    /// Bytes of it that can be huge at its recorded alignment.
+    full: u64,
+    huge: Vec<(u64, u64)>,
+    losers: Vec<(u64, u64)>,
+}
+
+impl Block {
+    fn huge_bytes(&self) -> u64 {
+        self.huge.iter().map(|(start, end)| end - start).sum()
+    }
+
+    /// The intervals of its exact rule: all of it where all that can be huge is planned.
+    fn intervals(&self) -> &[(u64, u64)] {
+        match self.full > 0 && self.huge_bytes() >= self.full {
+            true => &[(0, u64::MAX)],
+            false => &self.huge,
+        }
+    }
+
+    fn site(&self) -> Vec<(u32, u64, u64)> {
+        let key = |frame: &FrameMatch| (frame.module, frame.low, frame.high);
+        self.frames.iter().map(key).collect()
+    }
+}
+
+/// Finds an allocation event again: all of its frames, or it is lost.
+fn block(
+    actions: &mut Actions,
+    planned: &Planned<'_>,
+    rebase: &dyn Fn(&Frame) -> Option<FrameRange>,
+) -> Option<Block> {
+    let anchor = planned.anchor;
+    let AnchorKind::Alloc {
+        frames,
+        class,
+        ordinal,
+        thread,
+    } = &anchor.kind
+    else {
+        return None;
+    };
+    let found: Vec<FrameRange> = frames
+        .iter()
+        .take(MAX_FRAMES)
+        .map(rebase)
+        .collect::<Option<_>>()?;
+    if found.is_empty() || anchor.level == Level::NotFound {
+        return None;
+    }
+    let exact = anchor.level == Level::Exact && found.iter().all(|frame| frame.exact);
+    let place = |frame: FrameRange| {
+        Some(FrameMatch {
+            module: actions.module(&frame.module)?,
+            _pad: 0,
+            low: frame.low,
+            high: frame.high,
+        })
+    };
+    Some(Block {
+        id: anchor.id,
+        frames: found.into_iter().map(place).collect::<Option<_>>()?,
+        exact,
+        class: *class,
+        ordinal: *ordinal,
+        thread: *thread,
+        length: anchor.length,
+        full: full_bytes(anchor),
+        huge: planned.huge.clone(),
+        losers: planned.losers.clone(),
+    })
+}
+
+/// Bytes of an anchor in whole regions, at its recorded alignment.
+fn full_bytes(anchor: &Anchor) -> u64 {
+    let head = (REGION - anchor.misalignment % REGION) % REGION;
+    anchor.length.saturating_sub(head) / REGION * REGION
+}
+
+/// Adds the exact rules of all sites, then the class rules.
+fn add_rules(actions: &mut Actions, mut blocks: Vec<Block>) {
+    blocks.sort_by_cached_key(Block::site);
+    let same = |a: &Block, b: &Block| a.site() == b.site();
+    let sites: Vec<&[Block]> = blocks
+        .chunk_by(same)
+        .filter(|site| {
+            site.iter()
+                .any(|block| !block.huge.is_empty() || !block.losers.is_empty())
+        })
+        .collect();
+    let classes: Vec<Vec<ClassRule>> = sites.iter().map(|site| class_rules(site)).collect();
+    for (site, classes) in sites.iter().zip(&classes) {
+        let exact: Vec<&Block> = site.iter().filter(|block| block.exact).collect();
+        for block in exact.iter().take_while(|_| exact.len() <= MAX_EXACT) {
+            let acts = !block.huge.is_empty() || !block.losers.is_empty();
+            if acts || !classes.is_empty() {
+                let rule = rule(block, block.class, None, block.ordinal, block.thread);
+                actions.rule(rule, block.intervals(), &block.losers);
+            }
+        }
+    }
+    for (site, classes) in sites.iter().zip(&classes) {
+        for class in classes {
+            let rule = rule(&site[0], class.class, class.longest, ANY, ANY);
+            actions.rule(rule, &class.huge, &[]);
+        }
+    }
+}
+
+/// What holds for any block of a site of a length class.
+struct ClassRule {
+    class: u8,
+    /// Longest block, if it is not the longest of the class.
+    longest: Option<u64>,
+    huge: Vec<(u64, u64)>,
+}
+
+fn class_rules(site: &[Block]) -> Vec<ClassRule> {
+    let planned = || site.iter().filter(|block| !block.huge.is_empty());
+    let Some(smallest) = planned().map(|block| block.class).min() else {
+        return Vec::new();
+    };
+    let compared = || site.iter().filter(|block| block.class >= smallest);
+    let huge = compared().map(Block::huge_bytes).sum();
+    if is_most(huge, compared().map(|block| block.full).sum()) {
+        return vec![ClassRule {
+            class: smallest,
+            longest: Some(u64::MAX),
+            huge: vec![(0, u64::MAX)],
+        }];
+    }
+    let mut classes: Vec<u8> = planned().map(|block| block.class).collect();
+    classes.sort_unstable();
+    classes.dedup();
+    let rule = |class: u8| ClassRule {
+        class,
+        longest: None,
+        huge: agreed(site.iter().filter(|block| block.class == class)),
+    };
+    classes
+        .into_iter()
+        .map(rule)
+        .filter(|rule| !rule.huge.is_empty())
+        .collect()
+}
+
+/// The parts that are planned in at least 75 % of the blocks that reach that far.
+fn agreed<'a>(blocks: impl Iterator<Item = &'a Block>) -> Vec<(u64, u64)> {
+    // At each edge: blocks that begin or end there, and planned intervals that do.
+    let mut edges: Vec<(u64, i64, i64)> = Vec::new();
+    for block in blocks {
+        edges.extend([(0, 1, 0), (block.length, -1, 0)]);
+        for &(start, end) in &block.huge {
+            edges.extend([(start, 0, 1), (end, 0, -1)]);
+        }
+    }
+    edges.sort_unstable();
+    let (mut reach, mut planned) = (0, 0);
+    let mut parts = Vec::new();
+    for pair in edges.windows(2) {
+        let [(at, begins, plans), (next, ..)] = *pair else {
+            continue;
+        };
+        reach += begins;
+        planned += plans;
+        if next > at && is_most(planned.max(0) as u64, reach.max(0) as u64) {
+            parts.push((at, next));
+        }
+    }
+    merged(parts)
+}
+
+fn rule(block: &Block, class: u8, longest: Option<u64>, ordinal: u32, thread: u32) -> Rule {
+    let none = FrameMatch {
+        module: ANY,
+        _pad: 0,
+        low: 0,
+        high: 0,
+    };
+    let mut frames = [none; MAX_FRAMES];
+    frames[..block.frames.len()].copy_from_slice(&block.frames);
+    let shortest = 1u64 << class.min(63);
+    Rule {
+        frames,
+        frames_used: block.frames.len() as u32,
+        ordinal,
+        thread,
+        _pad: 0,
+        length_low: shortest,
+        length_high: longest.unwrap_or(shortest | (shortest - 1)),
+        first: 0,
+        count: 0,
+    }
+}
+
+/// Benefit by how well it was found.
+#[derive(Default)]
+struct Tally(Matched);
+
+impl Tally {
+    /// `exact`: how an allocation event was found; `None` if it was not, or is none.
+    fn add(&mut self, planned: &Planned<'_>, exact: Option<bool>) {
+        let is_event = matches!(planned.anchor.kind, AnchorKind::Alloc { .. });
+        let share = match (is_event, exact, planned.anchor.level) {
+            (true, None, _) => &mut self.0.lost,
+            (true, Some(true), _) => &mut self.0.exact,
+            (true, Some(false), _) => &mut self.0.class,
+            (false, _, Level::Exact) => &mut self.0.exact,
+            (false, _, Level::Class) => &mut self.0.class,
+            (false, _, Level::Kind) => &mut self.0.kind,
+            (false, _, Level::NotFound) => &mut self.0.lost,
+        };
+        *share += planned.benefit;
+    }
+
+    fn shares(self) -> Matched {
+        let Matched {
+            exact,
+            class,
+            kind,
+            lost,
+        } = self.0;
+        let all = exact + class + kind + lost;
+        if all <= 0.0 {
+            return Matched::default();
+        }
+        Matched {
+            exact: exact / all,
+            class: class / all,
+            kind: kind / all,
+            lost: lost / all,
+        }
+    }
+}
+
+/// A module by [`Frame::module`]: a build-id in hex, or `path:BASENAME`.
+fn module(name: &str) -> Option<Module> {
+    let mut module = Module {
+        id_len: 0,
+        id: [0; 32],
+        path: [0; 220],
+    };
+    if let Some(base) = name.strip_prefix("path:") {
+        let room = module
+            .path
+            .get_mut(..base.len())
+            .filter(|_| base.len() < 220)?;
+        room.copy_from_slice(base.as_bytes());
+        return Some(module);
+    }
+    let digits = name.as_bytes();
+    if digits.is_empty() || digits.len() % 2 != 0 || digits.len() > 64 {
+        return None;
+    }
+    for (byte, pair) in module.id.iter_mut().zip(digits.chunks_exact(2)) {
+        let [high, low] = [pair[0], pair[1]].map(|digit| char::from(digit).to_digit(16));
+        *byte = (high? * 16 + low?) as u8;
+    }
+    module.id_len = (digits.len() / 2) as u32;
+    Some(module)
+}
+
+fn put32(out: &mut Vec<u8>, word: u32) {
+    out.extend_from_slice(&word.to_le_bytes());
+}
+
+fn put64(out: &mut Vec<u8>, words: &[u64]) {
+    words
+        .iter()
+        .for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
+}
+
+fn put_module(out: &mut Vec<u8>, module: &Module) {
+    put32(out, module.id_len);
+    out.extend_from_slice(&module.id);
+    out.extend_from_slice(&module.path);
+}
+
+fn put_rule(out: &mut Vec<u8>, rule: &Rule) {
+    for frame in &rule.frames {
+        put32(out, frame.module);
+        put32(out, 0);
+        put64(out, &[frame.low, frame.high]);
+    }
+    for word in [rule.frames_used, rule.ordinal, rule.thread, 0] {
+        put32(out, word);
+    }
+    put64(out, &[rule.length_low, rule.length_high]);
+    put32(out, rule.first);
+    put32(out, rule.count);
+}
