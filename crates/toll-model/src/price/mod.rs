@@ -17,7 +17,7 @@ mod walk;
 use std::collections::HashSet;
 
 use self::choose::{ALONE, Goal, Unit, choose, together};
-use self::range::{Doubt, doubted, minus, sum, times};
+use self::range::{Doubt, combined, doubted, minus, sum, times};
 use self::region::{Chunk, chunks, net};
 use self::walk::Walk;
 use crate::REGION;
@@ -60,6 +60,9 @@ pub struct Options {
     pub free_regions: Option<u64>,
     /// THP is `always`: everything is huge without a plan.
     pub thp_always: bool,
+    /// Measured speed-up of everything huge (time before / after). Where it is known, it
+    /// and the model together say what everything is worth; the model alone says where.
+    pub ceiling: Option<Estimate>,
 }
 
 /// Prices every region of a profile, chooses a set, and predicts what it gains.
@@ -77,10 +80,14 @@ pub fn price(profile: &Profile, costs: &CostTable, options: Options) -> Plan {
         misses: profile.misses(),
         toll,
         baseline: baseline(profile, options, toll),
+        measured: None,
         units: Vec::new(),
         chunks,
     };
     pricing.units = pricing.units();
+    if let Some(ceiling) = options.ceiling {
+        pricing.correct(ceiling);
+    }
     let verdict = pricing.decide();
     pricing.plan(verdict)
 }
@@ -176,9 +183,63 @@ struct Pricing<'a> {
     toll: Estimate,
     /// Time of one run without the plan, ns, if anything is known about it.
     baseline: Option<Estimate>,
+    /// Doubt of all benefits together where a measured ceiling has corrected them.
+    measured: Option<Doubt>,
 }
 
 impl Pricing<'_> {
+    /// Scales all benefits so that everything's is what model and measurement say together.
+    fn correct(&mut self, ceiling: Estimate) {
+        let Some(run) = self.baseline.map(|run| run.median) else {
+            return;
+        };
+        let sound =
+            ceiling.low > 0.0 && ceiling.low <= ceiling.median && ceiling.median <= ceiling.high;
+        if !sound || !ceiling.high.is_finite() || self.everything <= 0.0 {
+            return;
+        }
+        let saved = |speedup: f64| run * (1.0 - 1.0 / speedup);
+        let measured = Estimate {
+            median: saved(ceiling.median),
+            low: saved(ceiling.low),
+            high: saved(ceiling.high),
+        };
+        let both = combined(self.saved(|_| true).0, measured);
+        let time: f64 = eligible(&self.chunks).map(|chunk| chunk.time.median).sum();
+        let benefit = (both.median + time).max(0.0);
+        let end = |end: f64| ((end + time) / benefit).max(0.0);
+        self.measured = Some(match benefit > 0.0 {
+            true => Doubt {
+                low: end(both.low).min(1.0),
+                high: end(both.high).max(1.0),
+            },
+            false => Doubt {
+                low: 0.0,
+                high: 1.0,
+            },
+        });
+        let factor = benefit / self.everything;
+        for chunk in &mut self.chunks {
+            chunk.benefit = times(chunk.benefit, factor);
+        }
+        self.everything = benefit;
+        self.toll = times(self.toll, factor);
+        self.units = self.units();
+    }
+
+    /// Every reason to doubt a benefit of `averted` misses where `left` stay.
+    fn doubts(&self, benefit: Estimate, averted: f64, left: f64) -> Vec<Doubt> {
+        let sampling = self.sampling(averted + left, left);
+        match self.measured {
+            Some(measured) => vec![measured, sampling],
+            None => vec![
+                Doubt::of(benefit),
+                source_doubt(self.profile.source),
+                sampling,
+            ],
+        }
+    }
+
     /// The chunks that can be huge, as regions or whole anchors.
     fn units(&self) -> Vec<Unit> {
         let mut ranges: Vec<std::ops::Range<usize>> = Vec::new();
@@ -195,7 +256,6 @@ impl Pricing<'_> {
     }
 
     fn unit(&self, chunks: std::ops::Range<usize>) -> Unit {
-        let source = source_doubt(self.profile.source);
         let mut unit = Unit {
             chunks: chunks.clone(),
             regions: 0,
@@ -206,11 +266,11 @@ impl Pricing<'_> {
             verdict: None,
         };
         for chunk in eligible(&self.chunks[chunks]) {
-            let sampling = self.sampling(chunk.averted + chunk.left, chunk.left);
+            let doubts = self.doubts(chunk.benefit, chunk.averted, chunk.left);
             unit.regions += 1;
             unit.benefit += chunk.benefit.median;
             unit.refund += (-chunk.cost()).max(0.0);
-            unit.net = sum([unit.net, net(chunk, sampling, source)].into_iter());
+            unit.net = sum([unit.net, net(chunk, &doubts)].into_iter());
             unit.misses += chunk.misses;
         }
         unit
@@ -386,17 +446,18 @@ impl Pricing<'_> {
         let alone = ALONE.map(|alone| together(alone, share));
         let left: f64 = chunks().map(|chunk| chunk.left).sum();
         let averted: f64 = chunks().map(|chunk| chunk.averted).sum();
-        let doubts = [
-            Doubt::of(benefit),
-            Doubt {
-                low: alone[0] / alone[1],
-                high: alone[2] / alone[1],
-            },
-            self.sampling(averted + left, left),
-            source_doubt(self.profile.source),
-        ];
+        let mut doubts = self.doubts(benefit, averted, left);
+        doubts.push(Doubt {
+            low: alone[0] / alone[1],
+            high: alone[2] / alone[1],
+        });
         let benefit = doubted(benefit.median * alone[1], &doubts);
-        (minus(benefit, sum(chunks().map(|chunk| chunk.time))), share)
+        let time = sum(chunks().map(|chunk| chunk.time));
+        match self.measured {
+            // The measurement paid it already.
+            Some(_) => (minus(benefit, Estimate::exact(time.median)), share),
+            None => (minus(benefit, time), share),
+        }
     }
 
     fn share(&self, benefit: f64) -> f64 {

@@ -99,3 +99,38 @@ pub(super) fn measured(value: Measured) -> Estimate {
         high: value.high,
     }
 }
+
+/// Two independent estimates of one quantity, weighted by inverse variance; in logarithms
+/// where both are surely positive. Where they contradict each other more than they say
+/// they may, `weaker` is believed less, until they do not.
+pub(super) fn combined(weaker: Estimate, stronger: Estimate) -> Estimate {
+    if weaker.low > 0.0 && stronger.low > 0.0 {
+        let log = |e: Estimate| map(e, f64::ln);
+        return map(combined_linear(log(weaker), log(stronger)), f64::exp);
+    }
+    combined_linear(weaker, stronger)
+}
+
+fn combined_linear(weaker: Estimate, stronger: Estimate) -> Estimate {
+    let variance = |e: Estimate| ((e.high - e.low) / (2.0 * Z80)).powi(2).max(1e-18);
+    let (mut v1, v2) = (variance(weaker), variance(stronger));
+    let apart = (weaker.median - stronger.median).powi(2);
+    // Grows v1 until the distance is one standard deviation of the difference.
+    v1 = v1.max(apart - v2);
+    let (w1, w2) = (1.0 / v1, 1.0 / v2);
+    let median = (weaker.median * w1 + stronger.median * w2) / (w1 + w2);
+    let half = Z80 / (w1 + w2).sqrt();
+    Estimate {
+        median,
+        low: median - half,
+        high: median + half,
+    }
+}
+
+fn map(estimate: Estimate, f: fn(f64) -> f64) -> Estimate {
+    Estimate {
+        median: f(estimate.median),
+        low: f(estimate.low),
+        high: f(estimate.high),
+    }
+}

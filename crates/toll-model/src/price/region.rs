@@ -202,9 +202,8 @@ fn negative(estimate: Estimate) -> Estimate {
     }
 }
 
-/// A chunk's benefit less its cost, sampling error and all, ns.
-pub(super) fn net(chunk: &Chunk, sampling: Doubt, source: Doubt) -> Estimate {
-    let doubts = [Doubt::of(chunk.benefit), sampling, source];
-    let benefit = doubted(chunk.benefit.median, &doubts);
+/// A chunk's benefit under `doubts` less its cost, ns.
+pub(super) fn net(chunk: &Chunk, doubts: &[Doubt]) -> Estimate {
+    let benefit = doubted(chunk.benefit.median, doubts);
     minus(minus(benefit, chunk.time), Estimate::exact(chunk.bloat))
 }
