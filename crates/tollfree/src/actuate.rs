@@ -98,8 +98,8 @@ pub struct Settings {
     pub events: bool,
 }
 
-/// Room for events of one run; the file is sparse.
-const EVENTS_MAX: u32 = 1 << 18;
+/// Room for events of one run.
+const EVENTS_MAX: u32 = 1 << 16;
 
 /// Acts on launches of one command.
 #[derive(Debug)]
@@ -168,7 +168,14 @@ impl Actuator {
             all: actions.anonymous,
         };
         self.lost = actions.lost.clone();
-        self.actions = Some(actions).filter(|actions| !actions.is_empty());
+        let runtimes = actions.reservations.iter().map(|runtime| {
+            format!("the memory of the {runtime} runtime is left alone: it has a switch of its own")
+        });
+        let mappings = actions.vmas.iter().map(|(name, _)| {
+            format!("named memory {name} is left alone: programs that name memory manage it")
+        });
+        self.notes.extend(runtimes.chain(mappings));
+        self.actions = Some(actions).filter(concerns_preload);
         Ok(())
     }
 
@@ -187,7 +194,7 @@ impl Actuator {
         if self.settings.hugetlb {
             actions.flags |= wire::flags::HUGETLB;
         }
-        self.actions = Some(actions).filter(|actions| !actions.is_empty());
+        self.actions = Some(actions).filter(concerns_preload);
         Ok(())
     }
 
@@ -274,7 +281,7 @@ impl Actuator {
         }
         if self.settings.events {
             let path = self.events_file();
-            EventFile::create(&path, EVENTS_MAX).with_context(|| format!("{}", path.display()))?;
+            EventFile::create(&path, EVENTS_MAX)?;
             launch = launch.events(&path);
         }
         if self.settings.whole_heap {
@@ -341,6 +348,12 @@ impl Acting<'_> {
     pub fn summary(&self, outcome: &Outcome) -> Summary {
         Summary::new(self, outcome)
     }
+}
+
+/// Whether there is something in the actions that only the preload library can do.
+fn concerns_preload(actions: &Actions) -> bool {
+    let all = actions.flags & wire::flags::ALL != 0;
+    all || !actions.rules.is_empty() || !actions.addresses.is_empty()
 }
 
 /// The value of GLIBC_TUNABLES that has malloc advise all of its memory.

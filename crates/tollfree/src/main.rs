@@ -4,7 +4,9 @@
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 compile_error!("tollfree knows the page tables of Linux on x86-64 only");
 
+mod actuate;
 mod cmd;
+mod compare;
 mod error;
 mod executable;
 mod heat;
@@ -12,6 +14,7 @@ mod inherited;
 mod install;
 mod output;
 mod page;
+mod permanent;
 mod record;
 mod signals;
 mod target;

@@ -1,30 +1,40 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree record`.
 
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result};
+use serde::Serialize;
+use toll_model::profile::{Profile, Source};
+use toll_model::units::parse_range;
+
+use crate::actuate::{Actuator, Policy, Settings};
+use crate::error::UserError;
+use crate::record::{RecordOptions, SourceChoice, record};
+use crate::{output, signals, target};
 
 /// Record a profile of a program
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The profile to write
     #[arg(short, long, value_name = "FILE")]
-    pub output: std::path::PathBuf,
+    pub output: PathBuf,
     /// Where the counts come from
     #[arg(long, value_enum, default_value = "auto")]
-    pub source: crate::record::SourceChoice,
+    pub source: SourceChoice,
     /// Count only this address range, START..END (hexadecimal or decimal)
-    #[arg(long, value_name = "RANGE")]
-    pub only: Option<String>,
+    #[arg(long, value_name = "RANGE", value_parser = range)]
+    pub only: Option<Range<u64>>,
     /// Record the program as it runs under this plan
     #[arg(long, value_name = "PLAN")]
-    pub plan: Option<std::path::PathBuf>,
+    pub plan: Option<PathBuf>,
     /// TLB preset for the simulator (default: this CPU)
     #[arg(long, value_name = "NAME")]
     pub preset: Option<String>,
     /// Share of the run that the simulator instruments, 0..1
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
     pub sample: Option<f64>,
     /// Overwrite the profile if it exists
     #[arg(long)]
@@ -34,6 +44,83 @@ pub struct Args {
     pub command: Vec<std::ffi::OsString>,
 }
 
-pub fn run(_args: Args, _json: bool) -> Result<ExitCode> {
-    bail!("not built yet")
+fn range(text: &str) -> Result<Range<u64>, String> {
+    parse_range(text).map_err(|error| error.to_string())
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    match share > 0.0 && share <= 1.0 {
+        true => Ok(share),
+        false => Err("not above 0 and at most 1".to_owned()),
+    }
+}
+
+pub fn run(args: Args, json: bool) -> Result<ExitCode> {
+    output::check_writable(&args.output, args.force)?;
+    let actuator = args.plan.as_deref().map(|plan| actuator(plan, &args, json));
+    let options = RecordOptions {
+        only: args.only,
+        actuator: actuator.transpose()?,
+        command: args.command,
+        preset: args.preset,
+        sample: args.sample,
+        ..RecordOptions::default()
+    };
+    // From here on an interrupt ends the target, and what was recorded is kept.
+    let _guard = signals::watch().context("no pipe for signals")?;
+    let recorded = record(args.source, &options)?;
+    drop(options);
+    output::write_file(&args.output, recorded.profile.to_json()?.as_bytes())?;
+    say(&args.output, &recorded.profile, json)?;
+    match signals::interrupted() {
+        Some(_) => Err(UserError::Interrupted.into()),
+        None => Ok(target::end_like(recorded.status)),
+    }
+}
+
+fn actuator(plan: &Path, args: &Args, quiet: bool) -> Result<Actuator> {
+    let policy = Policy::read(plan)?;
+    let actuator = Actuator::new(&policy, &args.command, Settings::default())?;
+    if !quiet {
+        actuator.say_notes();
+    }
+    Ok(actuator)
+}
+
+/// What `record --json` says on stderr.
+#[derive(Serialize)]
+struct Said<'a> {
+    output: &'a Path,
+    source: Source,
+    complete: bool,
+    misses: f64,
+    observations: u64,
+    footprint: u64,
+    warnings: &'a [String],
+}
+
+/// Says on stderr what came of it; stdout is the target's.
+fn say(path: &Path, profile: &Profile, json: bool) -> Result<()> {
+    if json {
+        let said = Said {
+            output: path,
+            source: profile.source,
+            complete: profile.complete,
+            misses: profile.misses(),
+            observations: profile.observations,
+            footprint: profile.footprint,
+            warnings: &profile.warnings,
+        };
+        return output::json_on_stderr(&said);
+    }
+    for warning in &profile.warnings {
+        output::note(format_args!("warning: {warning}"));
+    }
+    let part = match profile.complete {
+        true => "",
+        false => ", of a part of the run",
+    };
+    output::note(format_args!("wrote {}{part}", path.display()));
+    Ok(())
 }

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree run`.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
+
+use crate::actuate::{Actuator, Policy, Settings, Summary};
+use crate::output;
+use crate::target::{self, Launch, Outcome};
 
 /// Run a program under a plan
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The plan, or a list of decimal base addresses
     #[arg(long, value_name = "PLAN")]
-    pub plan: std::path::PathBuf,
+    pub plan: PathBuf,
     /// Back fixed addresses from the hugetlb pool (largepages.txt only)
     #[arg(long)]
     pub hugetlb: bool,
@@ -19,12 +24,62 @@ pub struct Args {
     pub whole_heap: bool,
     /// Write what was done here, as JSON
     #[arg(long, value_name = "FILE")]
-    pub summary: Option<std::path::PathBuf>,
+    pub summary: Option<PathBuf>,
     /// The program and its arguments
     #[arg(last = true, required = true)]
     pub command: Vec<std::ffi::OsString>,
 }
 
-pub fn run(_args: Args, _json: bool) -> Result<ExitCode> {
-    bail!("not built yet")
+pub fn run(args: Args, json: bool) -> Result<ExitCode> {
+    let reports = json || args.summary.is_some();
+    if let Some(file) = &args.summary {
+        output::check_writable(file, true)?;
+    }
+    let settings = Settings {
+        hugetlb: args.hugetlb,
+        whole_heap: args.whole_heap,
+        events: reports,
+    };
+    let policy = Policy::read(&args.plan)?;
+    let actuator = Actuator::new(&policy, &args.command, settings)?;
+    if !json {
+        actuator.say_notes();
+    }
+    let mut launch = actuator.prepare(Launch::new(&args.command))?;
+    if reports {
+        launch = launch.sample_huge();
+    }
+    let (outcome, summary) = act(&actuator, &launch, json)?;
+    let written = match reports {
+        true => report(&args, &summary),
+        false => Ok(()),
+    };
+    // Temporary files go before we end the way that the target did.
+    drop(actuator);
+    if let Err(error) = written {
+        output::note(format_args!("{error:#}"));
+    }
+    Ok(target::end_like(outcome.status))
+}
+
+/// Runs the target to its end, acting meanwhile.
+fn act(actuator: &Actuator, launch: &Launch, quiet: bool) -> Result<(Outcome, Summary)> {
+    let mut child = launch.spawn()?;
+    let mut acting = actuator.act(&child);
+    let outcome = child.wait(|| acting.tick())?;
+    if let Some(failure) = acting.failure().filter(|_| !quiet) {
+        output::note(format_args!("the parent could not act: {failure}"));
+    }
+    let summary = acting.summary(&outcome);
+    Ok((outcome, summary))
+}
+
+/// Writes the summary where it was asked for; stdout is the target's.
+fn report(args: &Args, summary: &Summary) -> Result<()> {
+    let Some(file) = &args.summary else {
+        return output::json_on_stderr(summary);
+    };
+    let mut text = serde_json::to_vec_pretty(summary)?;
+    text.push(b'\n');
+    output::write_file(file, &text)
 }

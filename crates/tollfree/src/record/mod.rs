@@ -11,9 +11,15 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use anyhow::{Context, Result};
+use toll_linux::perf::{PerfAbility, probe};
 use toll_model::profile::Profile;
 
-use crate::target::Launch;
+use crate::actuate::{Acting, Actuator};
+use crate::executable::{Executable, Obstacle};
+use crate::install;
+use crate::output;
+use crate::target::{Child, Launch};
 
 /// Which source to record with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -41,6 +47,11 @@ pub struct RecordOptions {
     pub sample: Option<f64>,
     /// Ask the target to end after this long; the profile is then a part of the run.
     pub limit: Option<Duration>,
+    /// How long the target takes natively, if that is known: `auto` then tells beforehand
+    /// whether the simulator keeps within `limit`.
+    pub native: Option<Duration>,
+    /// Makes memory huge as a plan says, while it is recorded.
+    pub actuator: Option<Actuator>,
     /// stdin of the target; `None`: ours.
     pub stdin: Option<PathBuf>,
     /// Folder for the target's stdout and stderr; `None`: ours.
@@ -49,7 +60,7 @@ pub struct RecordOptions {
 
 impl RecordOptions {
     /// The launch that these options ask for; a source adds what it needs itself.
-    pub fn launch(&self) -> Launch {
+    pub fn launch(&self) -> Result<Launch> {
         let mut launch = Launch::new(&self.command);
         if let Some(file) = &self.stdin {
             launch = launch.stdin(file);
@@ -57,7 +68,17 @@ impl RecordOptions {
         if let Some(folder) = &self.capture {
             launch = launch.capture(folder).own_group();
         }
-        launch
+        match &self.actuator {
+            Some(actuator) => actuator.prepare(launch),
+            None => Ok(launch),
+        }
+    }
+
+    /// What the parent does for the plan while the target runs: call it at each tick; it
+    /// returns the time until the next.
+    pub fn act(&self, child: &Child) -> impl FnMut() -> Duration + use<'_> {
+        let mut acting: Option<Acting> = self.actuator.as_ref().map(|a| a.act(child));
+        move || acting.as_mut().map_or(Duration::MAX, Acting::tick)
     }
 }
 
@@ -66,4 +87,82 @@ impl RecordOptions {
 pub struct Recorded {
     pub profile: Profile,
     pub status: ExitStatus,
+}
+
+/// The simulator's usual slow-down, with room: a run is taken to fit if this many native runs do.
+const SLOW_DOWN: u32 = 15;
+/// A simulator that takes longer for a program that does nothing is of no use.
+const TRIAL: Duration = Duration::from_secs(20);
+
+/// Records a profile.
+///
+/// # Errors
+/// [`crate::error::UserError::Missing`] if this machine lacks what the source needs; as
+/// [`Launch::spawn`] for the target. A target that fails is no error: its status is in the result.
+pub fn record(choice: SourceChoice, options: &RecordOptions) -> Result<Recorded> {
+    // A program that is not there is not worth a probe.
+    let executable = Executable::of(&options.command)?;
+    match choice {
+        SourceChoice::Auto => record(choose(&executable, options), options),
+        SourceChoice::Perf => perf::record(options),
+        SourceChoice::Sim => sim::record(options),
+        SourceChoice::Refs => refs::record(options),
+    }
+}
+
+/// The best source that works here; says which, and why no better one.
+fn choose(executable: &Executable, options: &RecordOptions) -> SourceChoice {
+    let no_perf = match probe() {
+        PerfAbility::Full { event, .. } => {
+            output::note(format_args!("recording with perf ({event})"));
+            return SourceChoice::Perf;
+        }
+        other => other,
+    };
+    match simulator_fits(executable, options) {
+        Ok(()) => {
+            output::note(format_args!(
+                "recording with the simulator, about ten times slower (perf: {no_perf})"
+            ));
+            SourceChoice::Sim
+        }
+        Err(no_sim) => {
+            output::note(format_args!(
+                "recording with referenced bits (perf: {no_perf}; simulator: {no_sim:#})"
+            ));
+            SourceChoice::Refs
+        }
+    }
+}
+
+/// Whether the simulator can take the program: never by running the program itself,
+/// which would happen twice then, but by trying it on one that does nothing.
+fn simulator_fits(executable: &Executable, options: &RecordOptions) -> Result<()> {
+    install::component(install::QEMU)?;
+    install::component(install::PLUGIN)?;
+    if let Some(obstacle @ (Obstacle::ThirtyTwoBit | Obstacle::Privileged)) = executable.obstacle {
+        anyhow::bail!("{obstacle}");
+    }
+    if let (Some(native), Some(limit)) = (options.native, options.limit) {
+        anyhow::ensure!(
+            native * SLOW_DOWN <= limit,
+            "{native:.1?} would become more than {limit:.0?}"
+        );
+    }
+    let folder = tempfile::tempdir()?;
+    let trial = RecordOptions {
+        command: vec!["true".into()],
+        preset: options.preset.clone(),
+        limit: Some(TRIAL),
+        stdin: Some("/dev/null".into()),
+        capture: Some(folder.path().to_owned()),
+        ..RecordOptions::default()
+    };
+    let recorded = sim::record(&trial).context("its trial failed")?;
+    anyhow::ensure!(
+        recorded.status.success() && recorded.profile.complete,
+        "its trial ended with {}",
+        recorded.status
+    );
+    Ok(())
 }

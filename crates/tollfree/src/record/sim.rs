@@ -1,2 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The source `sim`.
+
+/// Records a profile.
+pub fn record(_options: &super::RecordOptions) -> anyhow::Result<super::Recorded> {
+    anyhow::bail!("not built yet")
+}

@@ -85,7 +85,7 @@ pub fn record(options: &RecordOptions) -> Result<Recorded> {
     let mut wrapper = vec![perf.into_os_string()];
     wrapper.extend(words);
     wrapper.extend([data.clone().into_os_string(), "--".into()]);
-    let mut child = options.launch().wrapper(wrapper).spawn()?;
+    let mut child = options.launch()?.wrapper(wrapper).spawn()?;
     let limited = match options.limit {
         Some(limit) => child.wait_for(limit)?,
         None => Some(child.wait(|| Duration::from_secs(1))?),
