@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A model of the data TLBs of one x86-64 core. Nothing of QEMU in here.
+ *
+ * Two levels. The first has an array per page size. The second has one array
+ * that 4 KiB and 2 MiB pages share, or one for each; 1 GiB pages have their
+ * own. A page goes to set (page number mod sets) of its array, and each set is
+ * kept in true least-recently-used order (hardware has tree approximations of
+ * it, which are not published).
+ *
+ * A walk fills both levels. The levels evict on their own: neither includes
+ * the other. Two paging-structure caches, for page directory entries (2 MiB of
+ * address space each) and page-directory-pointer entries (1 GiB each), decide
+ * how many table entries a walk reads.
+ */
+#ifndef TOLL_TLB_H
+#define TOLL_TLB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum tlb_size { TLB_4K, TLB_2M, TLB_1G, TLB_SIZES };
+
+/* Where a translation was found. */
+enum tlb_level { TLB_L1, TLB_L2, TLB_WALK };
+
+/* One array; no entries: there is no such array. */
+struct tlb_shape {
+	uint32_t entries;
+	uint32_t ways;
+};
+
+struct tlb_config {
+	struct tlb_shape l1[TLB_SIZES];
+	struct tlb_shape l2[TLB_SIZES];
+	/*
+	 * 4 KiB and 2 MiB pages are both in l2[TLB_4K]; 2 MiB pages then hold
+	 * at most l2[TLB_2M].ways ways of each set.
+	 */
+	bool l2_shared;
+	struct tlb_shape pde;
+	struct tlb_shape pdpte;
+};
+
+/* Sets of tags, each set with its most recently used tag first; 0 is empty. */
+struct tlb_array {
+	uint32_t sets;
+	uint32_t ways;
+	uint64_t *tags;
+};
+
+struct tlb {
+	struct tlb_array l1[TLB_SIZES];
+	struct tlb_array l2[TLB_SIZES];
+	struct tlb_array pde;
+	struct tlb_array pdpte;
+	/* Ways of a set of the shared array that 2 MiB pages may hold. */
+	uint32_t shared_2m_ways;
+	bool l2_shared;
+	/* Table entries that the last walk read. */
+	unsigned int steps;
+};
+
+/* NULL if memory is short or a shape is impossible (ways do not divide entries). */
+struct tlb *tlb_new(const struct tlb_config *config);
+void tlb_free(struct tlb *tlb);
+
+/* Translates the address on a page of this size; evicts and fills as needed. */
+enum tlb_level tlb_access_slow(struct tlb *tlb, uint64_t address, enum tlb_size size);
+
+/* Forgets every translation of a page that overlaps start..end. */
+void tlb_invalidate(struct tlb *tlb, uint64_t start, uint64_t end);
+
+static inline unsigned int tlb_shift(enum tlb_size size)
+{
+	return 12 + 9 * size;
+}
+
+static inline uint64_t tlb_tag(uint64_t number, enum tlb_size size)
+{
+	return number << 2 | (size + 1);
+}
+
+static inline uint64_t *tlb_set(const struct tlb_array *array, uint64_t number)
+{
+	uint64_t sets = array->sets;
+	uint64_t set = sets & (sets - 1) ? number % sets : number & (sets - 1);
+
+	return array->tags + set * array->ways;
+}
+
+/* The same as tlb_access_slow(), quick where the page was the last of its set. */
+static inline enum tlb_level tlb_access(struct tlb *tlb, uint64_t address,
+					enum tlb_size size)
+{
+	uint64_t number = address >> tlb_shift(size);
+
+	if (*tlb_set(&tlb->l1[size], number) == tlb_tag(number, size))
+		return TLB_L1;
+	return tlb_access_slow(tlb, address, size);
+}
+
+#endif

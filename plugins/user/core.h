@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * One simulated core per thread of the guest: two TLB models that see the same
+ * accesses, one with the page sizes of a native run and one in which every
+ * eligible region is huge; counts go to the recording.
+ *
+ * Sampling: each core passes through idle, warming and counting phases of
+ * random length (half to one and a half times the mean). While idle nothing is
+ * modelled; the TLBs keep what they held. Warming runs the models and counts
+ * nothing. The ratio of all accesses to those while counting scales counts up.
+ */
+#ifndef TOLL_CORE_H
+#define TOLL_CORE_H
+
+#include "flow.h"
+#include "memory.h"
+#include "options.h"
+#include "reuse.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CORE_PAGES 1024u
+
+enum phase { PHASE_IDLE, PHASE_WARM, PHASE_COUNT };
+
+/* What the core knows of a page without asking. */
+struct core_page {
+	/* Page number + 1; 0: empty. */
+	uint64_t key;
+	struct page *page;
+	uint8_t native, eligible;
+};
+
+struct core_totals {
+	uint64_t seen, counted, accesses, walks, walks_huge, windows;
+};
+
+struct core {
+	/* Accesses until the next phase. */
+	int64_t left;
+	enum phase phase;
+	uint32_t index;
+	/* Accesses that this phase began with. */
+	int64_t length;
+	uint64_t version;
+	uint64_t random;
+	struct tlb *native, *huge;
+	struct reuse *reuse;
+	struct core_totals totals;
+	struct memory_call call;
+	struct core_page pages[CORE_PAGES];
+};
+
+/* False: the TLB cannot be built. */
+bool core_init(const struct options *options);
+
+/* NULL if memory is short. */
+struct core *core_new(uint32_t index);
+/* Adds what was not added yet to the recording's totals. */
+void core_publish(struct core *core);
+void core_free(struct core *core);
+
+void core_next_phase(struct core *core);
+
+/* Models an access of `size` bytes by the instruction `site`, and counts it if it is time. */
+void core_access(struct core *core, uint64_t address, unsigned int size,
+		 const struct flow_site *site);
+
+/* Writes what is left of the trace. */
+void core_finish(void);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the simulator is told on QEMU's command line: name=value, separated by commas. */
+#ifndef TOLL_OPTIONS_H
+#define TOLL_OPTIONS_H
+
+#include "../tlb-model/tlb.h"
+#include "memory.h"
+
+struct options {
+	/* out=FILE: the recording, which exists already. */
+	const char *out;
+	/* trace=FILE, trace_max=N: every access while counting, at most N. */
+	const char *trace;
+	uint64_t trace_max;
+	/* sample=SHARE: of the accesses, warming included. 1: everything is counted. */
+	double sample;
+	/* window=N, warm=N: mean accesses of a counting window, and of the warming before it. */
+	uint64_t window, warm;
+	/* only=START-END: count these addresses alone, end exclusive. */
+	uint64_t only_start, only_end;
+	/* thp=never|madvise|always. */
+	enum thp_mode thp;
+	/* l1_4k=ENTRIESxWAYS, l1_2m, l1_1g, l2_4k, l2_2m, l2_1g, pde, pdpte; l2_shared=0|1. */
+	struct tlb_config tlb;
+};
+
+/* False: an argument that is not understood; `*bad` is it. */
+bool options_parse(struct options *options, int count, char **arguments, const char **bad);
+
+#endif

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The simulator: QEMU's user emulation calls back for each access of the
+ * guest's memory and for each system call.
+ *
+ * QEMU 7.2 cannot switch callbacks on and off without translating the whole
+ * program anew, which costs more than it saves at the window lengths that
+ * sampling wants, so the callback is always there and does nothing while idle.
+ * To make it rare, one callback stands for the accesses of a block that go
+ * through the same registers within 64 bytes of each other (`weight`); with
+ * sample=1 every access has its own.
+ */
+#define _GNU_SOURCE
+#include "core.h"
+#include "qemu_api.h"
+#include "trace.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define CORES 8192
+#define BLOCK_INSNS 512
+/* Accesses nearer than this to one another are one to the models. */
+#define NEAR 64
+
+QEMU_PLUGIN_EXPORT int qemu_plugin_version = 1;
+
+static struct options options;
+static struct flow *flow;
+static struct core *cores[CORES];
+/* A child of fork: it shares the recording, and must leave it alone. */
+static bool stopped;
+static bool have_base;
+
+static struct core *core_start(unsigned int vcpu)
+{
+	if (stopped || vcpu >= CORES)
+		return NULL;
+	cores[vcpu] = core_new(vcpu);
+	if (cores[vcpu])
+		__atomic_add_fetch(&recording->threads, 1, __ATOMIC_RELAXED);
+	return cores[vcpu];
+}
+
+static struct core *core_of(unsigned int vcpu)
+{
+	struct core *core = vcpu < CORES ? cores[vcpu] : NULL;
+
+	return core ? core : core_start(vcpu);
+}
+
+static void on_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address,
+		      void *data)
+{
+	struct core *core = core_of(vcpu);
+
+	if (!core)
+		return;
+	if (core->phase != PHASE_IDLE)
+		core_access(core, address, 1u << qemu_plugin_mem_size_shift(info), data);
+	if (--core->left <= 0)
+		core_next_phase(core);
+}
+
+static void on_exit_vcpu(qemu_plugin_id_t id, unsigned int vcpu)
+{
+	struct core *core = vcpu < CORES ? cores[vcpu] : NULL;
+
+	(void)id;
+	if (!core || stopped)
+		return;
+	cores[vcpu] = NULL;
+	core_publish(core);
+	core_free(core);
+}
+
+/* --- translation --- */
+
+/* Whether two operands are surely near each other, if their registers did not change between. */
+static bool near(const struct flow_op *a, const struct flow_op *b)
+{
+	int64_t apart = (int64_t)a->displacement - b->displacement;
+
+	return a->memory && a->base == b->base && a->index == b->index &&
+	       a->scale == b->scale && a->base != REG_NONE && a->base != REG_RIP &&
+	       apart > -NEAR && apart < NEAR;
+}
+
+static bool writes(const struct flow_op *op, uint8_t reg)
+{
+	return reg < 16 && (op->written >> reg & 1);
+}
+
+/* The earlier instruction of the block whose callback stands for this one; `at` if none. */
+static size_t leader(const struct flow_site *sites, size_t at)
+{
+	const struct flow_op *op = &sites[at].op;
+
+	if (!op->memory || op->base == REG_NONE)
+		return at;
+	for (size_t i = at; i-- > 0;) {
+		if (writes(&sites[i].op, op->base) || writes(&sites[i].op, op->index))
+			return at;
+		if (sites[i].weight && sites[i].weight < UINT8_MAX &&
+		    near(&sites[i].op, op))
+			return i;
+	}
+	return at;
+}
+
+/* Gives each access to the first that is near it. */
+static void fold(struct flow_site *sites, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		sites[i].weight = 1;
+	for (size_t i = 1; i < count; i++) {
+		size_t first = leader(sites, i);
+
+		if (first != i) {
+			sites[i].weight = 0;
+			sites[first].weight++;
+		}
+	}
+}
+
+static void on_block(qemu_plugin_id_t id, struct qemu_plugin_tb *block)
+{
+	struct flow_code code[BLOCK_INSNS];
+	size_t count = qemu_plugin_tb_n_insns(block);
+	struct flow_site *sites;
+
+	(void)id;
+	if (stopped || count > BLOCK_INSNS)
+		return;
+	for (size_t i = 0; i < count; i++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(block, i);
+
+		code[i].bytes = qemu_plugin_insn_data(insn);
+		code[i].size = qemu_plugin_insn_size(insn);
+		if (!have_base) {
+			recording->guest_base =
+				(uint64_t)qemu_plugin_insn_haddr(insn) -
+				qemu_plugin_tb_vaddr(block);
+			have_base = true;
+		}
+	}
+	sites = flow_block(flow, qemu_plugin_tb_vaddr(block), code, count);
+	if (!sites)
+		return;
+	if (options.sample < 1)
+		fold(sites, count);
+	for (size_t i = 0; i < count; i++)
+		if (sites[i].weight)
+			qemu_plugin_register_vcpu_mem_cb(
+				qemu_plugin_tb_get_insn(block, i), on_access,
+				QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, &sites[i]);
+}
+
+/* --- system calls --- */
+
+static void note_exec(uint64_t path)
+{
+	const char *text = (const char *)(path + recording->guest_base);
+
+	recording->flags |= RECORDING_EXECED;
+	__atomic_add_fetch(&recording->execs, 1, __ATOMIC_RELAXED);
+	strncpy(recording->exec_path, text, RECORDING_PATH - 1);
+}
+
+static void on_syscall(qemu_plugin_id_t id, unsigned int vcpu, int64_t number,
+		       uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4, uint64_t a5,
+		       uint64_t a6, uint64_t a7, uint64_t a8)
+{
+	struct core *core = core_of(vcpu);
+
+	(void)id, (void)a7, (void)a8;
+	if (number == SYS_execve && stopped)
+		__atomic_add_fetch(&recording->execs, 1, __ATOMIC_RELAXED);
+	if (!core)
+		return;
+	core->call.number = number;
+	memcpy(core->call.a, (uint64_t[]){ a1, a2, a3, a4, a5, a6 }, sizeof(core->call.a));
+	memory_before(&core->call);
+	if (number == SYS_execve)
+		note_exec(a1);
+}
+
+static void on_syscall_return(qemu_plugin_id_t id, unsigned int vcpu, int64_t number,
+			      int64_t result)
+{
+	struct core *core = core_of(vcpu);
+
+	(void)id;
+	if (!core || core->call.number != number)
+		return;
+	/* execve came back: it failed, and the program goes on. */
+	if (number == SYS_execve)
+		recording->flags &= ~RECORDING_EXECED;
+	memory_after(&core->call, result);
+}
+
+/* --- beginning and end --- */
+
+static void in_child(void)
+{
+	stopped = true;
+	trace_on = false;
+	memset(cores, 0, sizeof(cores));
+	__atomic_add_fetch(&recording->forks, 1, __ATOMIC_RELAXED);
+}
+
+static void on_end(qemu_plugin_id_t id, void *data)
+{
+	(void)id, (void)data;
+	if (stopped)
+		return;
+	for (unsigned int i = 0; i < CORES; i++)
+		if (cores[i])
+			core_publish(cores[i]);
+	core_finish();
+	memory_scan_all();
+	recording->flags |= RECORDING_COMPLETE;
+}
+
+static int refuse(const char *what, const char *detail)
+{
+	fprintf(stderr, "tollfree simulator: %s: %s\n", what, detail);
+	return -1;
+}
+
+QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info,
+					   int argc, char **argv)
+{
+	const char *bad;
+
+	if (info->system_emulation || strcmp(info->target_name, "x86_64"))
+		return refuse(info->target_name, "not the user emulation of x86-64");
+	if (!options_parse(&options, argc, argv, &bad))
+		return refuse(bad, "not understood");
+	flow = flow_new();
+	if (!recording_open(options.out))
+		return refuse(options.out, strerror(errno));
+	if (options.trace && !trace_open(options.trace, options.trace_max))
+		return refuse(options.trace, strerror(errno));
+	if (!flow || !core_init(&options))
+		return refuse("TLB", "impossible shape, or no memory");
+	/* The host's huge pages would make pages look touched that were not. */
+	if (options.thp == THP_ALWAYS)
+		prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+	memory_init(options.thp);
+	pthread_atfork(NULL, NULL, in_child);
+	qemu_plugin_register_vcpu_tb_trans_cb(id, on_block);
+	qemu_plugin_register_vcpu_exit_cb(id, on_exit_vcpu);
+	qemu_plugin_register_vcpu_syscall_cb(id, on_syscall);
+	qemu_plugin_register_vcpu_syscall_ret_cb(id, on_syscall_return);
+	qemu_plugin_register_atexit_cb(id, on_end, NULL);
+	return 0;
+}

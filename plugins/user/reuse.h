@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Reuse distance of page-table cache lines: how many other lines walks have
+ * read since a walk last read this one. A line holds eight entries, which map
+ * 32 KiB of data, so a distance is given in bytes of data.
+ *
+ * Method: walks are numbered. For each line we keep the number of its last
+ * walk, and for each epoch of 256 walks how many lines have their last walk in
+ * it, in a Fenwick tree. The distance is the number of lines whose last walk
+ * lies in later epochs, plus half of those in the line's own; within the
+ * present and the previous epoch it is the number of walks since, at most. The
+ * 8,192 latest epochs are told apart; older ones are one. A first walk has no
+ * distance: it gets that of the most distant line known.
+ */
+#ifndef TOLL_REUSE_H
+#define TOLL_REUSE_H
+
+#include <stdint.h>
+
+struct reuse;
+
+/* NULL if memory is short. */
+struct reuse *reuse_new(void);
+void reuse_free(struct reuse *reuse);
+
+/*
+ * Notes a walk for a 4 KiB page; returns the number of distinct other lines
+ * since the last walk of its line (0: none in between).
+ */
+uint64_t reuse_walk(struct reuse *reuse, uint64_t address);
+
+/* 256 * log2 of the bytes of data that `lines` lines and this one map. */
+uint32_t reuse_log2(uint64_t lines);
+
+#endif
