@@ -5,6 +5,7 @@
 # Status: 0 all goals met, 1 one not met, 3 it could not be set up.
 set -u
 cd "$(dirname "$0")/.." || exit 3
+# shellcheck source=../setup/lib.sh
 . setup/lib.sh
 
 say "tollfree benchmarks

@@ -3,6 +3,7 @@
 # setup/install.sh install|uninstall PREFIX: puts what was built under PREFIX, or takes exactly that away again.
 set -eu
 cd "$(dirname "$0")/.."
+# shellcheck source=lib.sh
 . setup/lib.sh
 
 action=${1:-} prefix=${2:-}

@@ -2,7 +2,7 @@
 # Shared by ./demo, ./test, setup/setup.sh and the benches: where things lie, and which Rust is used. POSIX sh, to be sourced.
 # shellcheck shell=sh disable=SC2034
 
-cache=${TOLLFREE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tollfree}
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/tollfree
 rust_needed=1.85
 
 say() {

@@ -96,7 +96,7 @@ private_apt() {
 unpack_qemu() {
 	target=$cache/qemu-user-7.2
 	! qemu_fits qemu-x86_64 || return 0
-	! qemu_fits "$target/bin/qemu-x86_64" || return 0
+	! qemu_fits "$cache/bin/qemu-x86_64" || return 0
 	say "Unpacking Debian 12's qemu-user 7.2 into $target (about 30 MB to download)"
 	root=$cache/apt.$$
 	trap 'rm -rf "$root"' EXIT
@@ -120,7 +120,9 @@ unpack_qemu() {
 	find "$root/files" -name '*.so*' -path '*x86_64-linux-gnu*' ! -path '*/gconv/*' -exec cp -P {} "$target/lib/" \;
 	qemu_wrapper >"$target/bin/qemu-x86_64"
 	chmod +x "$target/bin/qemu-x86_64"
-	qemu_fits "$target/bin/qemu-x86_64" || die "the unpacked $target/bin/qemu-x86_64 does not run"
+	mkdir -p "$cache/bin"
+	ln -sf ../qemu-user-7.2/bin/qemu-x86_64 "$cache/bin/qemu-x86_64"
+	qemu_fits "$cache/bin/qemu-x86_64" || die "the unpacked $target does not run"
 }
 
 # The loader is called by hand, so that no LD_LIBRARY_PATH reaches the simulated program.

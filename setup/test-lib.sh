@@ -3,6 +3,7 @@
 # Tests of setup/lib.sh and of the package lists.
 set -eu
 cd "$(dirname "$0")"
+# shellcheck source=lib.sh
 . ./lib.sh
 
 expect() {
