@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `tollfree import`, from each kind of text and from perf.data.
+
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// 2 MiB.
+const REGION: u64 = 2 << 20;
+/// The mapping that the fixtures recorded.
+const BASE: u64 = 0x187_8000_0000;
+const RANGE: &str = "0x18780000000..0x187c0000000";
+/// Samples with a page walk in each region of it.
+const EXPECTED: [(u64, u64); 11] = [
+    (0, 16),
+    (5, 40),
+    (7, 3),
+    (9, 20),
+    (99, 2),
+    (120, 12),
+    (130, 10),
+    (333, 24),
+    (380, 8),
+    (440, 9),
+    (511, 1),
+];
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/data/perf")
+        .join(name)
+}
+
+fn tollfree() -> Command {
+    Command::cargo_bin("tollfree").expect("built")
+}
+
+/// Imports a file; the summary and the profile.
+fn import(file: &Path, more: &[&str]) -> (Value, Value) {
+    let folder = TempDir::new().unwrap();
+    let profile = folder.path().join("profile.json");
+    let output = tollfree()
+        .args(["--json", "import"])
+        .arg(file)
+        .arg("-o")
+        .arg(&profile)
+        .args(more)
+        .output()
+        .unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {error}", file.display());
+    let read = |bytes: &[u8]| serde_json::from_slice(bytes).unwrap();
+    (
+        read(&output.stdout),
+        read(&std::fs::read(&profile).unwrap()),
+    )
+}
+
+/// An import that must fail: its exit code and message. No profile may be left.
+fn refused(file: &Path, more: &[&str]) -> (i32, String) {
+    let folder = TempDir::new().unwrap();
+    let profile = folder.path().join("profile.json");
+    let output = tollfree()
+        .arg("import")
+        .arg(file)
+        .arg("-o")
+        .arg(&profile)
+        .args(more)
+        .output()
+        .unwrap();
+    let left = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(left, 0, "nothing half-written");
+    assert!(output.stdout.is_empty());
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(message.lines().count(), 1, "one clear line: {message}");
+    (output.status.code().unwrap(), message)
+}
+
+fn text(content: &[u8]) -> tempfile::NamedTempFile {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), content).unwrap();
+    file
+}
+
+/// Misses per region of the anchor of that kind.
+fn regions(profile: &Value, kind: &str) -> Vec<(u64, f64)> {
+    let anchors = profile["anchors"].as_array().unwrap();
+    let mut counts = std::collections::BTreeMap::new();
+    for anchor in anchors.iter().filter(|a| a["kind"] == kind) {
+        for row in anchor["rows"].as_array().unwrap() {
+            let region = row["offset"].as_u64().unwrap() / REGION;
+            *counts.entry(region).or_insert(0.0) += row["misses"].as_f64().unwrap();
+        }
+    }
+    counts.retain(|_, misses| *misses > 0.0);
+    counts.into_iter().collect()
+}
+
+fn expected(period: u64) -> Vec<(u64, f64)> {
+    EXPECTED
+        .iter()
+        .map(|&(region, samples)| (region, (samples * period) as f64))
+        .collect()
+}
+
+#[test]
+fn every_text_of_every_cpu_gives_the_same_regions() {
+    for (name, kind, period) in [
+        ("intel-pebs.script.txt", "perf script", 1000),
+        ("intel-pebs.default.script.txt", "perf script", 1000),
+        ("intel-pebs.report.txt", "perf mem report --stdio", 1),
+        ("intel-pebs.dump.txt", "perf mem -D report", 1),
+        ("amd-ibs.script.txt", "perf script", 262_144),
+        ("amd-ibs.report.txt", "perf mem report --stdio", 1),
+        ("arm-spe.script.txt", "perf script", 1),
+    ] {
+        let (summary, profile) = import(&fixture(name), &["--only", RANGE]);
+        assert_eq!(summary["kind"], kind, "{name}");
+        assert_eq!(summary["samples_counted"], 145, "{name}");
+        assert_eq!(regions(&profile, "address"), expected(period), "{name}");
+        let anchors = profile["anchors"].as_array().unwrap();
+        assert_eq!(anchors.len(), 1, "{name}");
+        assert_eq!(anchors[0]["start"], BASE, "{name}");
+        assert_eq!(profile["source"], "perf", "{name}");
+    }
+}
+
+#[test]
+fn mappings_name_the_anchors() {
+    let (_, profile) = import(&fixture("intel-pebs.script.txt"), &[]);
+    let sum = |kind: &str| regions(&profile, kind).iter().map(|r| r.1).sum::<f64>();
+    assert_eq!(
+        regions(&profile, "address"),
+        expected(1000),
+        "a fixed mapping"
+    );
+    assert_eq!(sum("heap"), 6000.0);
+    assert_eq!(sum("stack"), 1000.0);
+    assert_eq!(sum("anonymous"), 9000.0);
+    assert_eq!(sum("file"), 1000.0);
+    assert_eq!(profile["program"]["path"], "/opt/demo/main");
+    let levels: Vec<&Value> = profile["anchors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|a| &a["level"])
+        .collect();
+    assert!(levels.contains(&&Value::from("kind")), "{levels:?}");
+}
+
+#[test]
+fn addresses_of_an_unknown_mapping_are_never_advised() {
+    let (summary, profile) = import(&fixture("intel-pebs.default.script.txt"), &[]);
+    let anchors = profile["anchors"].as_array().unwrap();
+    let level = |start: u64| {
+        let found = anchors.iter().find(|a| a["start"] == start).unwrap();
+        found["level"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(level(BASE), "exact");
+    assert_eq!(level(0x7f3a_1012_3008 / REGION * REGION), "not-found");
+    assert!(summary["warnings"].to_string().contains("ASLR"));
+}
+
+/// The top 8 of a published table, by the same road: report text, range, top n.
+#[test]
+fn the_founding_workflow_gives_its_largepages() {
+    let folder = TempDir::new().unwrap();
+    let (profile, pages) = (
+        folder.path().join("p.json"),
+        folder.path().join("largepages.txt"),
+    );
+    let (summary, _) = import(&fixture("seed.report.txt"), &["--only", RANGE]);
+    assert_eq!(summary["samples_outside"], 17_000);
+    tollfree()
+        .arg("import")
+        .arg(fixture("seed.report.txt"))
+        .args(["--only", RANGE, "-o"])
+        .arg(&profile)
+        .assert()
+        .success();
+    tollfree()
+        .arg("plan")
+        .arg(&profile)
+        .args(["--top", "8", "--format", "largepages", "-o"])
+        .arg(&pages)
+        .assert()
+        .success();
+    let mut found: Vec<u64> = std::fs::read_to_string(&pages)
+        .unwrap()
+        .lines()
+        .map(|line| line.parse().unwrap())
+        .collect();
+    let mut top = [
+        0x187b5000000u64,
+        0x187b1a00000,
+        0x18782400000,
+        0x187b0000000,
+        0x1879d800000,
+        0x18783400000,
+        0x187b9200000,
+        0x187b7800000,
+    ];
+    found.sort();
+    top.sort();
+    assert_eq!(found, top);
+}
+
+#[test]
+fn perf_data_is_read_through_perf() {
+    let file = fixture("intel-pebs.perf.data");
+    let has_perf = Command::new("perf")
+        .arg("--version")
+        .output()
+        .is_ok_and(|o| o.status.success());
+    if !has_perf {
+        let (code, message) = refused(&file, &[]);
+        assert_eq!(code, 4);
+        assert!(message.contains("linux-perf"), "{message}");
+        return;
+    }
+    let (summary, profile) = import(&file, &[]);
+    let (_, from_text) = import(&fixture("intel-pebs.script.txt"), &[]);
+    assert_eq!(summary["kind"], "perf script");
+    assert_eq!(profile["anchors"], from_text["anchors"]);
+    assert_eq!(profile["program"], from_text["program"]);
+
+    let whole = std::fs::read(&file).unwrap();
+    let (code, message) = refused(text(&whole[..100]).path(), &[]);
+    assert_eq!(code, 3);
+    assert!(message.contains("perf script cannot read it"), "{message}");
+}
+
+#[test]
+fn perf_is_named_when_it_is_missing() {
+    let folder = TempDir::new().unwrap();
+    let output = tollfree()
+        .env("PATH", folder.path())
+        .arg("import")
+        .arg(fixture("intel-pebs.perf.data"))
+        .arg("-o")
+        .arg(folder.path().join("p.json"))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(4));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("linux-perf"));
+}
+
+#[test]
+fn foreign_files_are_named_with_line_and_reason() {
+    let script = std::fs::read_to_string(fixture("intel-pebs.script.txt")).unwrap();
+    let cut = script.rfind("|SNP").unwrap();
+    let no_data = "main 7/7 1.5: 1 page-faults: 7f00 401000 f (/p)
+";
+    let plain_report = "# Overhead  Command  Shared Object  Symbol\n# ........  .......\n 9.1%  main  main  [.] f\n";
+    for (content, parts) in [
+        (&b""[..], &["empty"][..]),
+        (b"\x7fELF\x02\x01\x01\0\0\0", &["binary"]),
+        (b"\x1f\x8b\x08\0", &["gzip"]),
+        (b"{\"format\":\"tollfree-profile\"}", &["profile already"]),
+        (b"dear diary\n", &["line 1", "dear diary"]),
+        (script[..cut].as_bytes(), &["line 260", "TLB"]),
+        (no_data.as_bytes(), &["no data source", "perf mem record"]),
+        (plain_report.as_bytes(), &["line 1", "perf mem report"]),
+    ] {
+        let file = text(content);
+        let (code, message) = refused(file.path(), &[]);
+        assert_eq!(code, 3, "{message}");
+        let name = file.path().to_str().unwrap();
+        for part in parts.iter().chain([&name]) {
+            assert!(message.contains(part), "{part} is not in: {message}");
+        }
+    }
+}
+
+#[test]
+fn usage_errors() {
+    let file = fixture("intel-pebs.script.txt");
+    let (code, message) = refused(&file, &["--only", "9..1"]);
+    assert_eq!(code, 2, "{message}");
+    let (code, _) = refused(Path::new("/nonexistent/perf.data"), &[]);
+    assert_eq!(code, 1);
+
+    let taken = text(b"precious");
+    let output = tollfree()
+        .arg("import")
+        .arg(&file)
+        .arg("-o")
+        .arg(taken.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(std::fs::read(taken.path()).unwrap(), b"precious");
+}
+
+/// Text of any size is read line by line: 200,000 samples of 200 bytes in a small address space.
+#[test]
+fn large_texts_are_streamed() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("large.txt");
+    let mut file = std::io::BufWriter::new(std::fs::File::create(&path).unwrap());
+    for i in 0..200_000u64 {
+        use std::io::Write;
+        let address = BASE + (i * 7919 % 4096) * 4096;
+        writeln!(file, "            main 24623/24623     1.{:09}:       1000 cpu/mem-loads,ldlat=30/P:      {address:x}      1a50101042 |OP LOAD|LVL Local RAM or RAM hit|SNP None|TLB L2 miss|LCK No|BLK  N/A              63           40100e", i).unwrap();
+    }
+    drop(file);
+    let limit = 96 << 20;
+    let output = std::process::Command::new("sh")
+        .args([
+            "-c",
+            &format!("ulimit -v {}; exec \"$0\" \"$@\"", limit / 1024),
+        ])
+        .arg(assert_cmd::cargo::cargo_bin("tollfree"))
+        .args(["--json", "import"])
+        .arg(&path)
+        .arg("-o")
+        .arg(folder.path().join("p.json"))
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(summary["misses"], 200_000_000.0);
+}
