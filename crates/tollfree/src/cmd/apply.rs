@@ -1,16 +1,44 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree apply`.
 
+mod act;
+mod resolve;
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result};
+use serde::Serialize;
+use toll_linux::hand::{Hand, HandError, Reach};
+use toll_linux::proc::{self, Mapping};
+use toll_linux::{Root, symbols, sys};
+use toll_model::REGION;
+use toll_model::anchor::Level;
+use toll_model::plan::Plan;
+use toll_model::profile::Program;
+use toll_model::units::format_size;
+
+use crate::actuate::Policy;
+use crate::error::UserError;
+use crate::output;
+use act::Done;
+use resolve::Resolved;
 
 /// Apply a plan to a process that runs already
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  tollfree apply --plan server.plan --pid 4242 --dry-run
+
+Needs CAP_SYS_NICE, or the right to ptrace the process. Regions that the process has
+not touched yet are tried for ten seconds and then reported. --undo makes the pages
+small again; memory that only the huge pages brought stays with the process.")]
 pub struct Args {
-    /// The plan
+    /// The plan, or a list of decimal base addresses
     #[arg(long, value_name = "PLAN")]
-    pub plan: std::path::PathBuf,
+    pub plan: PathBuf,
     /// The process
     #[arg(long, value_name = "PID")]
     pub pid: u32,
@@ -22,6 +50,227 @@ pub struct Args {
     pub undo: bool,
 }
 
-pub fn run(_args: Args, _json: bool) -> Result<ExitCode> {
-    bail!("not built yet")
+/// What was done to a process.
+#[derive(Debug, Serialize)]
+struct Report {
+    pid: u32,
+    program: String,
+    dry_run: bool,
+    undo: bool,
+    /// `process_madvise` or `ptrace`; null where nothing was to be done.
+    reach: Option<&'static str>,
+    /// Regions of the plan in this process.
+    regions: Vec<String>,
+    #[serde(flatten)]
+    done: Done,
+    /// Bytes of the process in huge pages.
+    huge_before: u64,
+    huge_after: u64,
+    /// Planned anchors that were found, with the level of the match.
+    found: BTreeMap<String, Level>,
+    /// Planned anchors that were not found.
+    lost: Vec<String>,
+    notes: Vec<String>,
+}
+
+pub fn run(args: Args, json: bool) -> Result<ExitCode> {
+    let policy = Policy::read(&args.plan)?;
+    let root = Root::system();
+    check_target(&root, args.pid)?;
+    let program = program_of(&root, args.pid)?;
+    let mut notes = machine_notes(&root);
+    let maps = read_maps(&root, args.pid)?;
+    let resolved = match &policy {
+        Policy::Plan(plan) => {
+            notes.extend(check_program(plan, &program)?);
+            resolve::resolve(plan, &maps)
+        }
+        Policy::Regions(list) => resolve::fixed(list, &maps),
+        // A file holds no other policy.
+        _ => Resolved::default(),
+    };
+    let report = act_on(&args, &program, resolved, notes)?;
+    if json {
+        output::json(&report)?;
+    } else {
+        print!("{}", text(&report));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Acts, or only looks, and reports.
+fn act_on(
+    args: &Args,
+    program: &Program,
+    resolved: Resolved,
+    mut notes: Vec<String>,
+) -> Result<Report> {
+    let huge_before = huge_bytes(args.pid);
+    let mut done = Done::default();
+    let mut reach = None;
+    if !args.dry_run && !resolved.regions.is_empty() {
+        let hand = Hand::for_pid(args.pid, false).map_err(|error| refused(args.pid, error))?;
+        reach = Some(match hand.reach() {
+            Reach::ProcessMadvise => "process_madvise",
+            Reach::Ptrace => "ptrace",
+        });
+        done = match args.undo {
+            false => act::collapse(&hand, &resolved.regions)?,
+            true => act::split(&hand, &resolved.regions, &mut notes)?,
+        };
+    }
+    Ok(Report {
+        pid: args.pid,
+        program: program.path.clone(),
+        dry_run: args.dry_run,
+        undo: args.undo,
+        reach,
+        regions: resolved
+            .regions
+            .iter()
+            .map(|region| format!("{region:#x}"))
+            .collect(),
+        done,
+        huge_before,
+        huge_after: huge_bytes(args.pid),
+        found: resolved.found.into_iter().collect(),
+        lost: resolved.lost,
+        notes,
+    })
+}
+
+/// Makes sure that there is a process that a plan can be applied to.
+fn check_target(root: &Root, pid: u32) -> Result<(), UserError> {
+    let Ok(status) = proc::status(root, pid) else {
+        return Err(UserError::Usage(format!("there is no process {pid}")));
+    };
+    if status.tgid != pid {
+        let message = format!(
+            "{pid} is a thread of process {}: name the process",
+            status.tgid
+        );
+        return Err(UserError::Usage(message));
+    }
+    let target = |what: &str| Err(UserError::Target(format!("process {pid} {what}")));
+    match status.state {
+        'Z' | 'X' => return target("has ended"),
+        _ if status.has_no_memory() => return target("is a kernel thread"),
+        _ => {}
+    }
+    if proc::is_32_bit(root, pid).unwrap_or(false) {
+        return target("is a 32-bit program, whose memory tollfree does not act on");
+    }
+    if status.thp_enabled == Some(false) {
+        output::note("the process has switched huge pages off for itself; collapse may be refused");
+    }
+    Ok(())
+}
+
+fn read_maps(root: &Root, pid: u32) -> Result<Vec<Mapping>> {
+    proc::maps(root, pid).map_err(|error| no_access(pid, &error).into())
+}
+
+fn no_access(pid: u32, error: &std::io::Error) -> UserError {
+    match error.kind() {
+        std::io::ErrorKind::PermissionDenied => UserError::Missing(format!(
+            "process {pid} belongs to another user or is protected: run tollfree as that user or as root"
+        )),
+        _ => UserError::Target(format!("process {pid} has ended")),
+    }
+}
+
+fn refused(pid: u32, error: HandError) -> anyhow::Error {
+    match error {
+        HandError::Gone => UserError::Target(format!("process {pid} has ended")),
+        other => UserError::Missing(format!("process {pid} cannot be advised: {other}")),
+    }
+    .into()
+}
+
+/// The program that a process runs now.
+fn program_of(root: &Root, pid: u32) -> Result<Program, UserError> {
+    let link = root.path(format!("/proc/{pid}/exe"));
+    let path = std::fs::read_link(&link).map_err(|error| no_access(pid, &error))?;
+    Ok(Program {
+        path: path.to_string_lossy().into_owned(),
+        // Through the link, which works for a deleted file and in another mount namespace too.
+        build_id: symbols::build_id(&link),
+    })
+}
+
+/// Refuses a plan for another program; notes one for another build of it.
+fn check_program(plan: &Plan, program: &Program) -> Result<Option<String>> {
+    let planned = &plan.program;
+    if planned.path.is_empty()
+        || (planned.build_id == program.build_id && !planned.build_id.is_empty())
+    {
+        return Ok(None);
+    }
+    let name = |path: &str| {
+        let path = path.trim_end_matches(" (deleted)");
+        Path::new(path).file_name().map(OsStr::to_owned)
+    };
+    if name(&planned.path) != name(&program.path) {
+        let message = format!("the plan is for {}, not for {}", planned.path, program.path);
+        return Err(UserError::OtherProgram(message).into());
+    }
+    Ok(Some(format!(
+        "the plan is for another build of {}",
+        program.path
+    )))
+}
+
+/// What the machine's settings mean here.
+fn machine_notes(root: &Root) -> Vec<String> {
+    let mut notes = Vec::new();
+    match sys::Thp::read(root) {
+        None => notes.push("this kernel has no transparent huge pages".to_owned()),
+        Some(thp) if thp.region_mode() == sys::Mode::Never => notes.push(
+            "transparent huge pages are set to never: what is collapsed now stays, but nothing else becomes huge"
+                .to_owned(),
+        ),
+        Some(_) => {}
+    }
+    notes
+}
+
+fn huge_bytes(pid: u32) -> u64 {
+    let mut huge = 0;
+    // A process that ended meanwhile has none.
+    let _ = proc::smaps_each(&Root::system(), pid, |smap| huge += smap.huge());
+    huge
+}
+
+/// The report for people.
+fn text(report: &Report) -> String {
+    let mut text = format!("{} (process {})\n", report.program, report.pid);
+    let planned = format_size(report.regions.len() as u64 * REGION);
+    text.push_str(&format!(
+        "planned here: {} regions ({planned})\n",
+        report.regions.len()
+    ));
+    for (name, level) in &report.found {
+        let level = match level {
+            Level::Exact => "exactly",
+            Level::Class | Level::Kind => "by its kind or size",
+            Level::NotFound => "not",
+        };
+        text.push_str(&format!("  found {level}: {name}\n"));
+    }
+    for name in &report.lost {
+        text.push_str(&format!("  not found, left alone: {name}\n"));
+    }
+    if report.dry_run {
+        text.push_str("nothing was done (--dry-run)\n");
+    } else {
+        text.push_str(&report.done.text());
+        let [before, after] = [report.huge_before, report.huge_after].map(format_size);
+        text.push_str(&format!(
+            "huge memory of the process: {before} before, {after} after\n"
+        ));
+    }
+    for note in &report.notes {
+        text.push_str(&format!("note: {note}\n"));
+    }
+    text
 }

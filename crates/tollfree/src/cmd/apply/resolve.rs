@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where the planned memory of a plan lies in a process that runs already.
+//!
+//! Nobody saw its allocations, so no allocation can be matched exactly:
+//! - heap, fixed addresses, named mappings: by what they are;
+//! - a block from malloc or mmap: by the one mapping of its size, if there is just one;
+//! - a runtime's reservation: by what Go names its memory; else not found.
+//!
+//! What is not found is named, and never guessed.
+
+use std::collections::BTreeMap;
+
+use toll_linux::proc::{Kind, Mapping};
+use toll_linux::watch::{ENOUGH, Ranges, heap_start};
+use toll_model::REGION;
+use toll_model::anchor::{Anchor, AnchorKind, Level};
+use toll_model::plan::Plan;
+
+/// Mappings below this are no "large anonymous memory".
+const LARGE: u64 = REGION;
+/// A block's mapping may be longer than the block by its header and by this share.
+const SLACK: u64 = 64;
+
+/// The planned memory of a process.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Resolved {
+    /// Regions (addresses, ascending) to act on.
+    pub regions: Vec<u64>,
+    /// Planned anchors that were found, with the level of the match.
+    pub found: Vec<(String, Level)>,
+    /// Planned anchors that were not found.
+    pub lost: Vec<String>,
+}
+
+/// Finds the planned memory of `plan` among the mappings of a process.
+pub fn resolve(plan: &Plan, maps: &[Mapping]) -> Resolved {
+    let mut wanted = Vec::new();
+    let mut resolved = Resolved::default();
+    for (id, intervals) in planned(plan) {
+        let Some(anchor) = plan.anchor(id) else {
+            continue;
+        };
+        let rivals = plan.anchors.iter().filter(|other| is_rival(anchor, other));
+        match place(anchor, maps, rivals.count()) {
+            Some((places, level)) => {
+                resolved.found.push((anchor.to_string(), level));
+                wanted.extend(places.iter().flat_map(|place| place.intervals(&intervals)));
+            }
+            None => resolved.lost.push(anchor.to_string()),
+        }
+    }
+    let wanted = Ranges::new(wanted);
+    resolved.regions = regions(&wanted, maps);
+    resolved
+}
+
+/// The regions of a list of addresses that can be huge here.
+pub fn fixed(list: &[u64], maps: &[Mapping]) -> Resolved {
+    let wanted = Ranges::new(
+        list.iter()
+            .map(|region| (*region, region.saturating_add(REGION))),
+    );
+    let regions = regions(&wanted, maps);
+    let lost = list
+        .iter()
+        .filter(|region| regions.binary_search(region).is_err());
+    Resolved {
+        lost: lost.map(|region| format!("address {region:#x}")).collect(),
+        found: Vec::new(),
+        regions,
+    }
+}
+
+/// The planned byte intervals of each anchor.
+fn planned(plan: &Plan) -> BTreeMap<u32, Vec<(u64, u64)>> {
+    let mut intervals: BTreeMap<u32, Vec<(u64, u64)>> = BTreeMap::new();
+    for region in plan.huge() {
+        let list = intervals.entry(region.anchor).or_default();
+        list.push((region.offset, region.end()));
+    }
+    intervals
+}
+
+/// Where an anchor begins, and how much of it is meant.
+struct Place {
+    start: u64,
+    end: u64,
+    /// The whole place is meant, whatever the intervals.
+    whole: bool,
+}
+
+impl Place {
+    fn of(mapping: &Mapping, whole: bool) -> Place {
+        Place {
+            start: mapping.start,
+            end: mapping.end,
+            whole,
+        }
+    }
+
+    fn intervals(&self, planned: &[(u64, u64)]) -> Vec<(u64, u64)> {
+        if self.whole {
+            return vec![(self.start, self.end)];
+        }
+        let at = |offset: u64| self.start.saturating_add(offset).min(self.end);
+        planned
+            .iter()
+            .map(|(from, to)| (at(*from), at(*to)))
+            .collect()
+    }
+}
+
+/// Where an anchor lies; `None`: not found. `rivals`: other anchors of the plan that
+/// would be looked for at the same places.
+fn place(anchor: &Anchor, maps: &[Mapping], rivals: usize) -> Option<(Vec<Place>, Level)> {
+    match &anchor.kind {
+        AnchorKind::Heap => {
+            let start = heap_start(maps)?;
+            let heap = maps.iter().filter(|mapping| mapping.kind() == Kind::Heap);
+            let end = heap.last()?.end;
+            let whole = false;
+            Some((vec![Place { start, end, whole }], Level::Exact))
+        }
+        AnchorKind::Address { start } => {
+            let end = start.checked_add(anchor.length)?;
+            let mapped = maps.iter().any(|m| m.start < end && m.end > *start);
+            let place = Place {
+                start: *start,
+                end,
+                whole: false,
+            };
+            mapped.then(|| (vec![place], Level::Exact))
+        }
+        AnchorKind::Vma { name } => {
+            let found = all(maps, |mapping| mapping.kind() == Kind::Named(name), false)?;
+            Some((found, Level::Kind))
+        }
+        AnchorKind::Anonymous => {
+            let large = |mapping: &Mapping| mapping.kind() == Kind::Anonymous && is_large(mapping);
+            Some((all(maps, large, true)?, Level::Kind))
+        }
+        AnchorKind::Reservation { runtime } if runtime == "go" => {
+            Some((all(maps, is_go_heap, true)?, Level::Kind))
+        }
+        AnchorKind::Alloc { .. } if rivals == 0 => {
+            let mut found = all(maps, |mapping| is_block(mapping, anchor.length), false)?;
+            (found.len() == 1).then(|| (vec![found.remove(0)], Level::Kind))
+        }
+        AnchorKind::Alloc { .. }
+        | AnchorKind::Reservation { .. }
+        | AnchorKind::Stack
+        | AnchorKind::File { .. } => None,
+    }
+}
+
+/// Whether two allocations would be looked for at the same mapping.
+fn is_rival(one: &Anchor, other: &Anchor) -> bool {
+    let both = matches!(one.kind, AnchorKind::Alloc { .. })
+        && matches!(other.kind, AnchorKind::Alloc { .. });
+    let (short, long) = (one.length.min(other.length), one.length.max(other.length));
+    both && one.id != other.id && long - short <= slack(short)
+}
+
+/// The mappings that `wanted` accepts; `None` if there are none.
+fn all(maps: &[Mapping], wanted: impl Fn(&Mapping) -> bool, whole: bool) -> Option<Vec<Place>> {
+    let places: Vec<Place> = maps
+        .iter()
+        .filter(|mapping| mapping.is_private_anonymous() && wanted(mapping))
+        .map(|mapping| Place::of(mapping, whole))
+        .collect();
+    (!places.is_empty()).then_some(places)
+}
+
+fn is_large(mapping: &Mapping) -> bool {
+    mapping.len() >= LARGE
+}
+
+/// Go names its arenas since 1.25; before, they begin at one of its own addresses.
+fn is_go_heap(mapping: &Mapping) -> bool {
+    mapping.name.starts_with("[anon: Go: heap") || mapping.start >> 32 == 0xc0
+}
+
+/// Whether a mapping may hold one block of `length` bytes and nothing else.
+fn is_block(mapping: &Mapping, length: u64) -> bool {
+    let fits = length..=length.saturating_add(slack(length));
+    mapping.kind() == Kind::Anonymous && fits.contains(&mapping.len())
+}
+
+fn slack(length: u64) -> u64 {
+    length / SLACK + 2 * toll_model::PAGE
+}
+
+/// The regions that lie whole in one mapping that can be huge, with at least 75 % wanted.
+fn regions(wanted: &Ranges, maps: &[Mapping]) -> Vec<u64> {
+    let eligible = maps.iter().filter(|mapping| mapping.is_private_anonymous());
+    eligible
+        .flat_map(|mapping| {
+            let first = mapping.start.next_multiple_of(REGION);
+            let end = mapping.end;
+            (first..end)
+                .step_by(REGION as usize)
+                .filter(move |region| end - region >= REGION)
+        })
+        .filter(|region| wanted.covered(*region, region + REGION) >= ENOUGH)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toll_model::plan::{Estimate, FORMAT, Region, VERSION, Verdict, Why};
+    use toll_model::profile::{Program, Source};
+
+    const BASE: u64 = 0x7f00_0000_0000;
+
+    fn mapping(start: u64, length: u64, name: &str) -> Mapping {
+        Mapping {
+            start,
+            end: start + length,
+            read: true,
+            write: true,
+            execute: false,
+            shared: false,
+            offset: 0,
+            inode: 0,
+            name: name.into(),
+        }
+    }
+
+    /// A plan that wants the first `regions` regions of each of these anchors.
+    fn plan(anchors: Vec<(AnchorKind, u64, u64)>) -> Plan {
+        let mut plan = Plan {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            program: Program::default(),
+            source: Source::Sim,
+            cpu: String::new(),
+            saved_ns: Estimate::exact(0.0),
+            saved_all_ns: Estimate::exact(0.0),
+            baseline_ns: None,
+            predicted_speedup: Estimate::exact(1.0),
+            reason: String::new(),
+            warnings: Vec::new(),
+            thp_always: false,
+            anchors: Vec::new(),
+            regions: Vec::new(),
+        };
+        for (id, (kind, length, regions)) in (0..).zip(anchors) {
+            plan.anchors.push(Anchor {
+                id,
+                kind,
+                length,
+                misalignment: 0,
+                level: Level::Exact,
+            });
+            plan.regions.extend((0..regions).map(|region| Region {
+                anchor: id,
+                offset: region * REGION,
+                length: REGION,
+                level: Level::Exact,
+                misses: 1.0,
+                benefit_ns: 1.0,
+                cost_ns: 0.0,
+                verdict: Verdict::Huge,
+                why: Why::Pays,
+                touched_pages: 512,
+            }));
+        }
+        plan
+    }
+
+    fn alloc(ordinal: u32) -> AnchorKind {
+        AnchorKind::Alloc {
+            frames: Vec::new(),
+            class: 25,
+            ordinal,
+            thread: 0,
+        }
+    }
+
+    #[test]
+    fn heap_intervals_follow_the_heap_and_its_alignment() {
+        // The heap begins half a region past a boundary: three planned regions hold two whole ones.
+        let heap = mapping(BASE + REGION / 2, 8 * REGION, "[heap]");
+        let resolved = resolve(&plan(vec![(AnchorKind::Heap, 8 * REGION, 3)]), &[heap]);
+        assert_eq!(resolved.regions, [BASE + REGION, BASE + 2 * REGION]);
+        assert_eq!(resolved.found, [("heap".to_owned(), Level::Exact)]);
+    }
+
+    #[test]
+    fn a_block_is_found_by_its_size_only_where_there_is_one_such_mapping() {
+        let length = 32 << 20;
+        let plan = plan(vec![(alloc(0), length, 2)]);
+        let one = mapping(BASE, length + 4096, "");
+        let resolved = resolve(&plan, &[one.clone()]);
+        assert_eq!(resolved.regions, [BASE, BASE + REGION]);
+        assert_eq!(resolved.found[0].1, Level::Kind);
+        let other = mapping(BASE + (1 << 30), length + 4096, "");
+        let resolved = resolve(&plan, &[one, other]);
+        assert_eq!(resolved.regions, [], "never a guess");
+        assert_eq!(resolved.lost.len(), 1);
+    }
+
+    #[test]
+    fn two_blocks_of_one_size_are_not_told_apart() {
+        let length = 32 << 20;
+        let plan = plan(vec![(alloc(0), length, 2), (alloc(1), length, 0)]);
+        let resolved = resolve(&plan, &[mapping(BASE, length + 4096, "")]);
+        assert_eq!(resolved.regions, []);
+        assert_eq!(resolved.lost.len(), 1);
+    }
+
+    #[test]
+    fn shared_and_file_memory_is_left_alone() {
+        let mut shared = mapping(BASE, 8 * REGION, "");
+        shared.shared = true;
+        let mut file = mapping(BASE + (1 << 30), 8 * REGION, "/lib/x.so");
+        file.inode = 7;
+        let address = AnchorKind::Address { start: BASE };
+        let resolved = resolve(&plan(vec![(address, 8 * REGION, 8)]), &[shared, file]);
+        assert_eq!(resolved.regions, []);
+    }
+
+    #[test]
+    fn what_the_plan_leaves_is_neither_found_nor_lost() {
+        let plan = plan(vec![(AnchorKind::Heap, 8 * REGION, 0)]);
+        assert_eq!(resolve(&plan, &[]), Resolved::default());
+    }
+
+    #[test]
+    fn anonymous_memory_is_taken_whole_from_2_mib_on() {
+        let large = mapping(BASE, 4 * REGION, "");
+        let small = mapping(BASE + (1 << 30), REGION - 4096, "");
+        let plan = plan(vec![(AnchorKind::Anonymous, 4 * REGION, 1)]);
+        let resolved = resolve(&plan, &[large, small]);
+        assert_eq!(resolved.regions.len(), 4);
+    }
+}
