@@ -336,3 +336,83 @@ impl Plan {
         Ok(())
     }
 }
+
+/// A plan as `plan --json` prints it: what is on disk, with each region's anchor by name.
+#[derive(Debug, Serialize)]
+pub struct View<'a> {
+    format: &'a str,
+    version: u32,
+    program: &'a Program,
+    source: Source,
+    cpu: &'a str,
+    saved_ns: Estimate,
+    saved_all_ns: Estimate,
+    baseline_ns: Option<f64>,
+    predicted_speedup: Estimate,
+    reason: &'a str,
+    warnings: &'a [String],
+    thp_always: bool,
+    anchors: &'a [Anchor],
+    regions: Vec<RegionView<'a>>,
+}
+
+/// A region of a [`View`].
+#[derive(Debug, Serialize)]
+struct RegionView<'a> {
+    anchor: &'a str,
+    anchor_id: u32,
+    offset: u64,
+    length: u64,
+    level: Level,
+    misses: f64,
+    benefit_ns: f64,
+    cost_ns: f64,
+    verdict: Verdict,
+    why: Why,
+    touched_pages: u32,
+}
+
+/// Names of anchors by id, for [`Plan::view`].
+#[derive(Debug)]
+pub struct Names(HashMap<u32, String>);
+
+impl Plan {
+    /// The names of all anchors.
+    pub fn names(&self) -> Names {
+        let name = |anchor: &Anchor| (anchor.id, anchor.to_string());
+        Names(self.anchors.iter().map(name).collect())
+    }
+
+    /// The plan for `plan --json`.
+    pub fn view<'a>(&'a self, names: &'a Names) -> View<'a> {
+        let region = |region: &Region| RegionView {
+            anchor: names.0.get(&region.anchor).map_or("", String::as_str),
+            anchor_id: region.anchor,
+            offset: region.offset,
+            length: region.length,
+            level: region.level,
+            misses: region.misses,
+            benefit_ns: region.benefit_ns,
+            cost_ns: region.cost_ns,
+            verdict: region.verdict,
+            why: region.why,
+            touched_pages: region.touched_pages,
+        };
+        View {
+            format: &self.format,
+            version: self.version,
+            program: &self.program,
+            source: self.source,
+            cpu: &self.cpu,
+            saved_ns: self.saved_ns,
+            saved_all_ns: self.saved_all_ns,
+            baseline_ns: self.baseline_ns,
+            predicted_speedup: self.predicted_speedup,
+            reason: &self.reason,
+            warnings: &self.warnings,
+            thp_always: self.thp_always,
+            anchors: &self.anchors,
+            regions: self.regions.iter().map(region).collect(),
+        }
+    }
+}

@@ -1,40 +1,58 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree plan`.
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result};
+use comfy_table::{CellAlignment, Table};
+use toll_linux::{Root, calibrate, sys};
+use toll_model::anchor::AnchorKind;
+use toll_model::cost::CostTable;
+use toll_model::error::FormatError;
+use toll_model::plan::{Plan, Region, Verdict};
+use toll_model::price::{Options, price};
+use toll_model::profile::Profile;
+use toll_model::units::{format_ns, format_size, parse_duration, parse_size};
+use toll_model::{REGION, largepages};
+
+use crate::error::UserError;
+use crate::{output, units};
+
+/// Lines of the table at most; `--json` has every region.
+const LINES: usize = 40;
 
 /// Price a profile's regions and say which to make huge
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  tollfree plan profile.json -o plan.toml
+  tollfree plan profile.json --top 8 --format largepages -o largepages.txt")]
 pub struct Args {
     /// The profile
-    pub file: std::path::PathBuf,
+    pub file: PathBuf,
     /// The plan to write
     #[arg(short, long, value_name = "PLAN")]
-    pub output: Option<std::path::PathBuf>,
+    pub output: Option<PathBuf>,
     /// Take the N regions with the most misses, whatever they cost
     #[arg(long, value_name = "N", conflicts_with = "budget")]
     pub top: Option<u64>,
-    /// Use at most this much memory for huge pages
+    /// Use at most this much memory for huge pages (512M, 2G)
     #[arg(long, value_name = "SIZE")]
     pub budget: Option<String>,
     /// Format of the plan
     #[arg(long, value_enum, default_value = "toml")]
     pub format: Format,
-    /// Time of one run without the plan, if it is known (1.5s, 300ms)
+    /// CPU time of one run without the plan, if it is known (1.5s, 300ms)
     #[arg(long, value_name = "TIME")]
     pub baseline: Option<String>,
     /// Cost table (default: this machine's, calibrated or preset)
     #[arg(long, value_name = "FILE")]
-    pub costs: Option<std::path::PathBuf>,
+    pub costs: Option<PathBuf>,
     /// Overwrite the plan if it exists
     #[arg(long)]
     pub force: bool,
-}
-
-pub fn run(_args: Args, _json: bool) -> Result<ExitCode> {
-    bail!("not built yet")
 }
 
 /// How a plan is written.
@@ -43,4 +61,191 @@ pub enum Format {
     Toml,
     /// Decimal base addresses, one a line: for mappings at fixed addresses
     Largepages,
+}
+
+pub fn run(args: Args, json: bool) -> Result<ExitCode> {
+    let options = options(&args)?;
+    if let Some(path) = &args.output {
+        output::check_writable(path, args.force)?;
+    }
+    let profile = read(&args.file, |bytes| Profile::from_json(bytes))?;
+    let plan = price(&profile, &costs(args.costs.as_deref())?, options);
+    let text = match args.format {
+        Format::Toml => plan.to_toml()?,
+        Format::Largepages => largepages::format(&addresses(&plan)?),
+    };
+    if let Some(path) = &args.output {
+        output::write_file(path, text.as_bytes())?;
+    }
+    match (json, args.format, &args.output) {
+        (true, ..) => output::json(&plan.view(&plan.names()))?,
+        (false, Format::Largepages, None) => print!("{text}"),
+        (false, ..) => show(&plan),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The cost table to price with: the one that is named, else this machine's, else defaults.
+///
+/// # Errors
+/// [`UserError::Input`] if `path` is no cost table.
+pub fn costs(path: Option<&Path>) -> Result<CostTable> {
+    match path {
+        Some(path) => read(path, |bytes| CostTable::from_json(bytes)),
+        None => {
+            let cached = calibrate::load(&calibrate::key(&Root::system()));
+            Ok(cached.unwrap_or_else(calibrate::default_costs))
+        }
+    }
+}
+
+/// What the command line and this machine say.
+fn options(args: &Args) -> Result<Options> {
+    let usage = |error: toll_model::units::UnitError| UserError::Usage(error.to_string());
+    let baseline = args
+        .baseline
+        .as_deref()
+        .map(parse_duration)
+        .transpose()
+        .map_err(usage)?;
+    if baseline.is_some_and(|time| time.is_zero()) {
+        return Err(UserError::Usage("--baseline: a run takes some time".to_owned()).into());
+    }
+    let root = Root::system();
+    let thp = sys::Thp::read(&root).map(|thp| thp.region_mode());
+    Ok(Options {
+        baseline_ns: baseline.map(|time| time.as_nanos() as f64),
+        top: args.top,
+        budget: args
+            .budget
+            .as_deref()
+            .map(parse_size)
+            .transpose()
+            .map_err(usage)?,
+        free_regions: sys::buddyinfo_free_regions(&root),
+        thp_always: thp == Some(sys::Mode::Always),
+        ceiling: None,
+    })
+}
+
+fn read<T>(path: &Path, parse: impl Fn(&[u8]) -> Result<T, FormatError>) -> Result<T> {
+    let bytes = fs::read(path).with_context(|| format!("{}: cannot be read", path.display()))?;
+    parse(&bytes).map_err(|source| {
+        let path = path.to_owned();
+        UserError::Input { path, source }.into()
+    })
+}
+
+/// Base addresses of the regions to make huge.
+fn addresses(plan: &Plan) -> Result<Vec<u64>> {
+    let mut addresses = Vec::new();
+    for region in plan.huge() {
+        let anchor = plan
+            .anchor(region.anchor)
+            .context("a region without an anchor")?;
+        let AnchorKind::Address { start } = anchor.kind else {
+            let message = format!(
+                "--format largepages needs fixed addresses, and {anchor} has another one in each run; write a plan instead (--format toml)"
+            );
+            return Err(UserError::Usage(message).into());
+        };
+        addresses.push(start + region.offset);
+    }
+    Ok(addresses)
+}
+
+/// Prints the plan for people.
+fn show(plan: &Plan) {
+    println!("{}", plan.reason);
+    for warning in &plan.warnings {
+        println!("note: {warning}");
+    }
+    let mut lines = lines(plan);
+    let more = lines.len().saturating_sub(LINES);
+    if more > 0 {
+        lines.sort_by(|a, b| {
+            (b.huge, b.misses)
+                .partial_cmp(&(a.huge, a.misses))
+                .expect("finite")
+        });
+        lines.truncate(LINES);
+    }
+    if lines.is_empty() {
+        return;
+    }
+    let mut table = Table::new();
+    table.load_preset(comfy_table::presets::NOTHING);
+    table.set_header([
+        "memory", "from", "size", "misses", "benefit", "cost", "level", "verdict",
+    ]);
+    for line in &lines {
+        table.add_row(line.cells());
+    }
+    for column in table.column_iter_mut().skip(1).take(5) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    println!("\n{table}");
+    if more > 0 {
+        println!("and {more} more lines with fewer misses (--json has every region)");
+    }
+}
+
+/// Neighbouring regions of one anchor with the same fate.
+struct Line<'a> {
+    first: &'a Region,
+    name: String,
+    huge: bool,
+    length: u64,
+    misses: f64,
+    benefit: f64,
+    cost: f64,
+}
+
+impl Line<'_> {
+    fn cells(&self) -> [String; 8] {
+        let verdict = if self.huge { "huge" } else { "leave" };
+        let level = serde_json::to_value(self.first.level).unwrap_or_default();
+        [
+            self.name.clone(),
+            format!("{:#x}", self.first.offset),
+            format_size(self.length),
+            units::count(self.misses),
+            format_ns(self.benefit),
+            format_ns(self.cost),
+            level.as_str().unwrap_or_default().to_owned(),
+            format!("{verdict}: {}", self.first.why.words()),
+        ]
+    }
+}
+
+fn lines(plan: &Plan) -> Vec<Line<'_>> {
+    let mut lines: Vec<Line> = Vec::new();
+    for region in &plan.regions {
+        let joins = |line: &Line| {
+            let first = line.first;
+            first.anchor == region.anchor
+                && first.why == region.why
+                && first.offset + line.length == region.offset
+        };
+        if !lines.last().is_some_and(joins) {
+            lines.push(Line {
+                first: region,
+                name: plan
+                    .anchor(region.anchor)
+                    .map(ToString::to_string)
+                    .unwrap_or_default(),
+                huge: region.verdict == Verdict::Huge,
+                length: 0,
+                misses: 0.0,
+                benefit: 0.0,
+                cost: 0.0,
+            });
+        }
+        let line = lines.last_mut().expect("there is one");
+        line.length += region.length.min(REGION);
+        line.misses += region.misses;
+        line.benefit += region.benefit_ns;
+        line.cost += region.cost_ns;
+    }
+    lines
 }
