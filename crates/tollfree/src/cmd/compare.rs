@@ -1,27 +1,109 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree compare`.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
+use toll_model::units::parse_duration;
+
+use crate::actuate::Policy;
+use crate::compare::input::Input;
+use crate::compare::outputs::OutputCheck;
+use crate::compare::program::Program;
+use crate::compare::runner::{Clock, Progress};
+use crate::compare::schedule::{Rules, Stopped};
+use crate::compare::{Arm, Comparison, Resource, compare, predicted, table, thp_is_always};
+use crate::error::UserError;
+use crate::{output, signals};
 
 /// Run a program without the plan, with it, and all huge, in turn, and compare
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  tollfree compare --plan xz.toml -n 10 -- xz -9 -k -c linux.tar
+
+The first pair warms up and is not counted. The program's output is captured and
+must be the same in every run; --any-output accepts one that differs between the
+arms, as that of a program that prints how long it took.")]
 pub struct Args {
-    /// The plan
+    /// The plan, or a list of decimal base addresses
     #[arg(long, value_name = "PLAN")]
-    pub plan: std::path::PathBuf,
+    pub plan: PathBuf,
     /// Pairs to run (default: until the interval is smaller than the effect, or --within)
-    #[arg(short = 'n', value_name = "N")]
+    #[arg(short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub pairs: Option<u32>,
     /// Time limit
     #[arg(long, default_value = "5m", value_name = "TIME")]
     pub within: String,
+    /// Go on if the output differs between the arms
+    #[arg(long)]
+    pub any_output: bool,
     /// The program and its arguments
     #[arg(last = true, required = true)]
     pub command: Vec<std::ffi::OsString>,
 }
 
-pub fn run(_args: Args, _json: bool) -> Result<ExitCode> {
-    bail!("not built yet")
+pub fn run(args: Args, json: bool) -> Result<ExitCode> {
+    let within =
+        parse_duration(&args.within).map_err(|e| UserError::Usage(format!("--within: {e}")))?;
+    let policy = Policy::read(&args.plan)?;
+    let _signals = signals::watch()?;
+    let clock = Clock::start();
+    let bar = output::progress(&format!("at most {}", args.within));
+    let progress = Progress {
+        bar: bar.clone(),
+        step: String::new(),
+    };
+    let mut program = Program::new(&args.command, Input::read()?, clock, progress)?;
+    let mut arms = vec![Arm::none(), Arm::plan(&args.plan), Arm::all()];
+    if thp_is_always() {
+        arms.push(Arm::never());
+    }
+    let rules = Rules {
+        pairs: args.pairs,
+        deadline: within,
+        resource: Resource::Elapsed,
+    };
+    let name = args.command[0].to_string_lossy();
+    let mut comparison = compare(&mut program, &name, &arms, &rules, None)?;
+    comparison.notes.extend(program.notes());
+    if let Policy::Plan(plan) = &policy {
+        comparison.predicted_speedup = predicted(plan, &comparison);
+    }
+    bar.finish_and_clear();
+    if json {
+        output::json(&comparison)?;
+    } else {
+        print!("{}", table::render(&comparison));
+    }
+    finish(&comparison, args.any_output, within)
+}
+
+fn finish(comparison: &Comparison, any_output: bool, within: Duration) -> Result<ExitCode> {
+    if comparison.stopped == Stopped::Interrupted {
+        return Err(UserError::Interrupted.into());
+    }
+    check_output(comparison, any_output)?;
+    if comparison.pairs == 0 {
+        return Err(UserError::Usage(format!(
+            "one round of {} runs does not fit into {} s; raise --within",
+            comparison.arms.len(),
+            within.as_secs_f64()
+        ))
+        .into());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A program that computes something else under huge pages is an error, and a loud one.
+pub fn check_output(comparison: &Comparison, any_output: bool) -> Result<()> {
+    match &comparison.output {
+        OutputCheck::DiffersBetweenArms { arm, difference } if !any_output => anyhow::bail!(
+            "THE PROGRAM PRINTS SOMETHING ELSE in arm {arm}, though each arm repeats itself: {difference}. \
+             Do not use this plan before you know why. If the program prints times or rates, which \
+             may differ, add --any-output"
+        ),
+        _ => Ok(()),
+    }
 }

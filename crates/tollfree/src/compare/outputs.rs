@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whether the program printed the same in every run: a change that changes results is no gain.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use super::arm::Arm;
+use super::schedule::Runs;
+
+/// The streams that are compared, and the names of their files.
+const STREAMS: [&str; 2] = ["stdout", "stderr"];
+/// Bytes of each side that a described difference shows.
+const SHOWN: usize = 40;
+
+/// What the outputs of all runs say.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "kebab-case")]
+pub enum OutputCheck {
+    /// The same in every run of every arm.
+    Same,
+    /// Runs of one arm differ: the program does not print the same each time, so nothing can be concluded.
+    Varies { arm: String, difference: String },
+    /// Each arm repeats itself, and two arms differ.
+    DiffersBetweenArms { arm: String, difference: String },
+    /// Not compared.
+    NotChecked { reason: String },
+}
+
+/// Compares each run's output with that of the first.
+#[derive(Debug)]
+pub struct Gallery {
+    folder: tempfile::TempDir,
+    reference: Option<[u64; 2]>,
+}
+
+impl Gallery {
+    pub fn new() -> Result<Gallery> {
+        let folder = tempfile::Builder::new()
+            .prefix("tollfree-output-")
+            .tempdir();
+        let folder = folder.context("no temporary folder for the program's output")?;
+        fs::create_dir(folder.path().join("first"))?;
+        fs::create_dir(folder.path().join("now"))?;
+        Ok(Gallery {
+            folder,
+            reference: None,
+        })
+    }
+
+    /// Where the next run's `stdout` and `stderr` belong.
+    pub fn folder(&self) -> PathBuf {
+        self.folder.path().join("now")
+    }
+
+    /// Takes in the run whose files lie in [`Gallery::folder`]: their fingerprints, and
+    /// where they first differ from the first run's.
+    pub fn take(&mut self) -> Result<([u64; 2], Option<String>)> {
+        let now = self.folder();
+        let first = self.folder.path().join("first");
+        let mut prints = [0; 2];
+        for (print, stream) in prints.iter_mut().zip(STREAMS) {
+            *print = fingerprint(&now.join(stream)).context("the program's output")?;
+        }
+        let Some(reference) = self.reference else {
+            for stream in STREAMS {
+                fs::rename(now.join(stream), first.join(stream))?;
+            }
+            self.reference = Some(prints);
+            return Ok((prints, None));
+        };
+        let differing = (0..2).find(|&i| prints[i] != reference[i]);
+        let difference = match differing {
+            None => None,
+            Some(i) => Some(describe(
+                &first.join(STREAMS[i]),
+                &now.join(STREAMS[i]),
+                STREAMS[i],
+            )?),
+        };
+        Ok((prints, difference))
+    }
+
+    /// The last run's text on a stream, lossily (the reference's if nothing ran since).
+    pub fn text(&self, stream: &str) -> String {
+        let read = |folder: &str| fs::read(self.folder.path().join(folder).join(stream)).ok();
+        let bytes = read("now").or_else(|| read("first")).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+/// Judges the outputs of all runs, warm-up included.
+pub fn check(arms: &[Arm], runs: &Runs) -> OutputCheck {
+    let all = || runs.arms.iter().flatten();
+    if all().any(|sample| sample.output.is_none()) {
+        return OutputCheck::NotChecked {
+            reason: "a server's output is not compared".to_owned(),
+        };
+    }
+    let Some(first) = all().next().map(|sample| sample.output) else {
+        return OutputCheck::NotChecked {
+            reason: "there was no complete run".to_owned(),
+        };
+    };
+    if all().all(|sample| sample.output == first) {
+        return OutputCheck::Same;
+    }
+    let difference = |arm: usize| {
+        let found = runs.arms[arm]
+            .iter()
+            .find_map(|sample| sample.difference.clone());
+        found
+            .or_else(|| all().find_map(|sample| sample.difference.clone()))
+            .unwrap_or_default()
+    };
+    let varying =
+        |samples: &Vec<super::Sample>| samples.iter().any(|s| s.output != samples[0].output);
+    let varies = |arm: usize| OutputCheck::Varies {
+        arm: arms[arm].name.clone(),
+        difference: difference(arm),
+    };
+    if let Some(arm) = runs.arms.iter().position(varying) {
+        return varies(arm);
+    }
+    let other = |samples: &Vec<super::Sample>| samples.first().is_some_and(|s| s.output != first);
+    let arm = runs.arms.iter().position(other).unwrap_or(0);
+    if runs.arms.iter().any(|samples| samples.len() < 2) {
+        return varies(arm);
+    }
+    OutputCheck::DiffersBetweenArms {
+        arm: arms[arm].name.clone(),
+        difference: difference(arm),
+    }
+}
+
+/// FNV-1a over a file's bytes, eight at a time, and its length.
+fn fingerprint(path: &Path) -> io::Result<u64> {
+    let mut file = File::open(path)?;
+    let mut buffer = vec![0; 1 << 16];
+    let mut hash = Fnv::default();
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hash.0),
+            n => hash.add(&buffer[..n]),
+        }
+    }
+}
+
+struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Fnv {
+        Fnv(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Fnv {
+    fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}
+
+/// "stdout differs at byte 17 (line 2): `abc` in the first run, `abd` now".
+fn describe(first: &Path, now: &Path, stream: &str) -> Result<String> {
+    let (mut a, mut b) = (
+        BufReader::new(File::open(first)?),
+        BufReader::new(File::open(now)?),
+    );
+    let (mut offset, mut line) = (0u64, 1u64);
+    loop {
+        let (x, y) = (a.fill_buf()?, b.fill_buf()?);
+        let common = x.len().min(y.len());
+        let same = x.iter().zip(y).take_while(|(p, q)| p == q).count();
+        line += x[..same].iter().filter(|byte| **byte == b'\n').count() as u64;
+        if same < common || common == 0 {
+            let shown = |bytes: &[u8]| match bytes[same..].is_empty() {
+                true => "the end".to_owned(),
+                false => {
+                    let end = bytes.len().min(same + SHOWN);
+                    format!(
+                        "`{}`",
+                        String::from_utf8_lossy(&bytes[same..end]).escape_debug()
+                    )
+                }
+            };
+            let at = offset + same as u64;
+            return Ok(format!(
+                "{stream} differs at byte {at} (line {line}): {} in the first run, {} in another",
+                shown(x),
+                shown(y)
+            ));
+        }
+        offset += same as u64;
+        a.consume(same);
+        b.consume(same);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::Sample;
+    use super::super::schedule::Stopped;
+    use super::*;
+
+    fn gallery_of(outputs: &[&str]) -> Vec<([u64; 2], Option<String>)> {
+        let mut gallery = Gallery::new().unwrap();
+        let mut add = |text: &&str| {
+            fs::write(gallery.folder().join("stdout"), text).unwrap();
+            fs::write(gallery.folder().join("stderr"), "").unwrap();
+            gallery.take().unwrap()
+        };
+        outputs.iter().map(&mut add).collect()
+    }
+
+    #[test]
+    fn the_first_difference_is_named() {
+        let seen = gallery_of(&["one\ntwo\n", "one\ntwo\n", "one\ntoo\n", "one\n"]);
+        assert_eq!(seen[0].0, seen[1].0);
+        assert_eq!(seen[1].1, None);
+        let text = seen[2].1.as_deref().unwrap();
+        assert!(
+            text.starts_with("stdout differs at byte 5 (line 2): `wo\\n` in"),
+            "{text}"
+        );
+        assert!(seen[3].1.as_deref().unwrap().contains("the end in another"));
+    }
+
+    fn runs(outputs: &[&[u64]]) -> Runs {
+        let arm = |prints: &&[u64]| -> Vec<Sample> {
+            let sample = |p: &u64| Sample {
+                output: Some([*p, 0]),
+                ..Sample::default()
+            };
+            prints.iter().map(sample).collect()
+        };
+        Runs {
+            arms: outputs.iter().map(arm).collect(),
+            stopped: Stopped::Pairs,
+        }
+    }
+
+    #[test]
+    fn a_varying_program_is_told_from_a_changed_result() {
+        let arms = [Arm::none(), Arm::all()];
+        assert_eq!(check(&arms, &runs(&[&[1, 1], &[1, 1]])), OutputCheck::Same);
+        let varies = check(&arms, &runs(&[&[1, 2], &[1, 1]]));
+        assert!(matches!(varies, OutputCheck::Varies { arm, .. } if arm == "none"));
+        let differs = check(&arms, &runs(&[&[1, 1], &[2, 2]]));
+        assert!(matches!(differs, OutputCheck::DiffersBetweenArms { arm, .. } if arm == "all"));
+        let too_few = check(&arms, &runs(&[&[1, 1], &[2]]));
+        assert!(matches!(too_few, OutputCheck::Varies { .. }));
+    }
+
+    #[test]
+    fn a_server_is_not_checked() {
+        let mut runs = runs(&[&[1], &[1]]);
+        runs.arms[0][0].output = None;
+        let got = check(&[Arm::none(), Arm::all()], &runs);
+        assert!(matches!(got, OutputCheck::NotChecked { .. }));
+    }
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Runs a program that ends by itself.
+
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::arm::Arm;
+use super::input::Input;
+use super::outputs::Gallery;
+use super::runner::{Arms, Clock, Progress, Waited, sample, supervise};
+use super::schedule::{Executor, Ran};
+use crate::error::UserError;
+
+/// Runs of one program, whose output and status must be the same each time.
+#[derive(Debug)]
+pub struct Program {
+    arms: Arms,
+    input: Input,
+    gallery: Gallery,
+    /// Status of the first run, and its arm.
+    first: Option<(ExitStatus, String)>,
+    clock: Clock,
+    pub progress: Progress,
+}
+
+impl Program {
+    pub fn new(
+        command: &[OsString],
+        input: Input,
+        clock: Clock,
+        progress: Progress,
+    ) -> Result<Program> {
+        Ok(Program {
+            arms: Arms::new(command),
+            input,
+            gallery: Gallery::new()?,
+            first: None,
+            clock,
+            progress,
+        })
+    }
+
+    pub fn notes(&self) -> Vec<String> {
+        self.arms.notes()
+    }
+
+    /// The file that each run reads on stdin.
+    pub fn stdin(&self) -> PathBuf {
+        self.input.path()
+    }
+
+    /// A status other than before, or death by a signal, ends a comparison at once.
+    fn check_status(&mut self, arm: &Arm, status: ExitStatus) -> Result<(), UserError> {
+        if let Some(signal) = status.signal() {
+            return Err(UserError::Target(format!(
+                "the program was killed by signal {signal} (arm {}){}",
+                arm.name,
+                self.last_words()
+            )));
+        }
+        match &self.first {
+            Some((first, name)) if *first != status => Err(UserError::Target(format!(
+                "the program ended with {status} in arm {}, but with {first} before (arm {name}){}",
+                arm.name,
+                self.last_words()
+            ))),
+            Some(_) => Ok(()),
+            None => {
+                self.first = Some((status, arm.name.clone()));
+                Ok(())
+            }
+        }
+    }
+
+    /// The last line that the program wrote to stderr.
+    fn last_words(&self) -> String {
+        let text = self.gallery.text("stderr");
+        match text.lines().rfind(|line| !line.trim().is_empty()) {
+            Some(line) => format!("; it said: {line}"),
+            None => String::new(),
+        }
+    }
+}
+
+impl Executor for Program {
+    fn run(&mut self, arm: &Arm, until: Duration) -> Result<Ran> {
+        self.arms.prepare(arm)?;
+        let (folder, stdin) = (self.gallery.folder(), self.input.path());
+        let limit = until.saturating_sub(self.clock.now());
+        let mut child = self
+            .arms
+            .launch(arm, |launch| launch.stdin(&stdin).capture(&folder))?;
+        let mut acting = self.arms.act(arm, &child);
+        let waited = supervise(&mut child, limit, || acting.tick())?;
+        let failure = acting.failure().map(str::to_owned);
+        drop(acting);
+        self.arms.note_failure(arm, failure);
+        match waited {
+            Waited::Late => Ok(Ran::Late),
+            Waited::Interrupted => Ok(Ran::Interrupted),
+            Waited::Ended(outcome) => {
+                self.check_status(arm, outcome.status)?;
+                let (output, difference) = self.gallery.take()?;
+                let mut sample = sample(&outcome);
+                (sample.output, sample.difference) = (Some(output), difference);
+                Ok(Ran::Done(sample))
+            }
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.clock.now()
+    }
+
+    fn progress(&mut self, message: &str) {
+        self.progress.say(message);
+    }
+}

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The numbers of all runs, with intervals and a verdict.
+
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+use toll_model::plan::{Estimate, Plan};
+use toll_model::stats::{self, Interval, Verdict};
+
+use super::arm::{Arm, Way};
+use super::outputs::{self, OutputCheck};
+use super::sample::{Resource, Sample};
+use super::schedule::{self, CONFIDENCE, Executor, Rules, Runs, SMALLEST_EFFECT, Stopped};
+
+/// What stands in the `format` field of a comparison.
+pub const FORMAT: &str = "tollfree-comparison";
+/// The version of the format that this build writes.
+pub const VERSION: u32 = 1;
+
+/// The result of interleaved runs; what `compare --json` prints.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    pub format: String,
+    pub version: u32,
+    /// Path or name of the program, as it was given.
+    pub program: String,
+    /// What the verdict rests on; all of `speedup*` are ratios of this.
+    pub resource: Resource,
+    /// Confidence of every measured interval, 0..1.
+    pub confidence: f64,
+    /// On the plan; without one, on everything huge.
+    pub verdict: Verdict,
+    /// Counted rounds; each ran every arm once.
+    pub pairs: u32,
+    /// Time without / with the plan; absent without a plan, or with fewer than two pairs.
+    pub speedup: Option<Interval>,
+    /// The same for everything huge.
+    pub speedup_all: Option<Interval>,
+    /// What the plan predicted for this program's time, with its 80 % interval.
+    pub predicted_speedup: Option<Estimate>,
+    /// The same ratio as `verdict` is about, of user and system time together.
+    pub cpu_speedup: Option<Interval>,
+    /// The smallest |speedup - 1| that these runs could have told from nothing.
+    pub smallest_visible_effect: Option<f64>,
+    /// Pairs in all that would settle a "cannot tell", if the noise stays as it is.
+    pub pairs_to_settle: Option<u32>,
+    pub stopped: Stopped,
+    /// False if the runs were interrupted.
+    pub complete: bool,
+    /// The exit code that all runs had; absent without a complete run.
+    pub status: Option<i32>,
+    pub output: OutputCheck,
+    /// The first is what the others are compared with.
+    pub arms: Vec<ArmResult>,
+    /// Things that a reader must know.
+    pub notes: Vec<String>,
+}
+
+/// One arm's numbers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ArmResult {
+    pub name: String,
+    pub meaning: String,
+    /// Time of the first arm / time of this one; absent for the first arm.
+    pub speedup: Option<Interval>,
+    /// The same of CPU time.
+    pub cpu_speedup: Option<Interval>,
+    /// Medians over the counted runs; absent without one.
+    pub median: Option<Medians>,
+    /// Resident memory above that of the first arm, bytes.
+    pub bloat: Option<i64>,
+    /// Every run, the first round's too.
+    pub runs: Vec<Sample>,
+}
+
+/// Medians of an arm's counted runs. Times are seconds, sizes are bytes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Medians {
+    pub elapsed: f64,
+    pub user: f64,
+    pub sys: f64,
+    pub cpu: f64,
+    pub minor_faults: f64,
+    pub major_faults: f64,
+    pub huge_peak: f64,
+    pub max_rss: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric: Option<f64>,
+}
+
+/// Runs the arms interleaved and judges them. `arms[1]` is the one that must be resolved.
+pub fn compare(
+    executor: &mut dyn Executor,
+    program: &str,
+    arms: &[Arm],
+    rules: &Rules,
+    predicted: Option<Estimate>,
+) -> Result<Comparison> {
+    let runs = schedule::run(executor, arms, rules)?;
+    Ok(judge(program, arms, rules, &runs, predicted))
+}
+
+/// Makes the result of all runs.
+pub fn judge(
+    program: &str,
+    arms: &[Arm],
+    rules: &Rules,
+    runs: &Runs,
+    predicted: Option<Estimate>,
+) -> Comparison {
+    let speedup = |arm: usize, resource| runs.speedup(arm, resource, CONFIDENCE);
+    let of = |wanted: fn(&Way) -> bool| -> Option<Interval> {
+        let arm = arms.iter().position(|arm| wanted(&arm.way))?;
+        speedup(arm, rules.resource)
+    };
+    let main = (arms.len() > 1)
+        .then(|| speedup(1, rules.resource))
+        .flatten();
+    let verdict = main.map_or(Verdict::CannotTell, |interval| interval.verdict());
+    let pairs = if runs.rounds() == 0 {
+        0
+    } else {
+        runs.counted(0).len() as u32
+    };
+    let undecided = main.filter(|_| verdict == Verdict::CannotTell);
+    let mut result = Comparison {
+        format: FORMAT.to_owned(),
+        version: VERSION,
+        program: program.to_owned(),
+        resource: rules.resource,
+        confidence: CONFIDENCE,
+        verdict,
+        pairs,
+        speedup: of(|way| matches!(way, Way::Plan(_))),
+        speedup_all: of(|way| *way == Way::All),
+        predicted_speedup: predicted,
+        cpu_speedup: (arms.len() > 1)
+            .then(|| speedup(1, Resource::Cpu))
+            .flatten(),
+        smallest_visible_effect: main.map(|interval| interval.smallest_visible_effect()),
+        pairs_to_settle: undecided.map(|i| i.pairs_to_settle(pairs, SMALLEST_EFFECT)),
+        stopped: runs.stopped,
+        complete: runs.stopped != Stopped::Interrupted,
+        status: runs
+            .arms
+            .iter()
+            .flatten()
+            .next()
+            .map(|sample| sample.status),
+        output: outputs::check(arms, runs),
+        arms: (0..arms.len())
+            .map(|i| arm_result(i, arms, rules, runs))
+            .collect(),
+        notes: Vec::new(),
+    };
+    result.notes = notes(&result, runs);
+    result
+}
+
+impl Comparison {
+    /// The interval that the verdict is about.
+    pub fn main(&self) -> Option<Interval> {
+        self.arms.get(1)?.speedup
+    }
+
+    /// What the CPU time of the main arm says.
+    pub fn cpu_verdict(&self) -> Verdict {
+        self.cpu_speedup
+            .map_or(Verdict::CannotTell, |interval| interval.verdict())
+    }
+
+    pub fn arm(&self, name: &str) -> Option<&ArmResult> {
+        self.arms.iter().find(|arm| arm.name == name)
+    }
+}
+
+/// What a plan predicts for a program whose time was measured since. The plan saves CPU
+/// time: of `p` busy CPUs a p-th of it is elapsed time, so the longer of both is the base.
+pub fn predicted(plan: &Plan, comparison: &Comparison) -> Option<Estimate> {
+    let median = comparison.arms.first()?.median.as_ref()?;
+    let base = median.elapsed.max(median.cpu) * 1e9;
+    // A saving near the whole time (or above it) is an error of the model, not a miracle.
+    let faster = |saved: f64| base / (base - saved).max(base * 0.1);
+    (base > 0.0).then(|| Estimate {
+        median: faster(plan.saved_ns.median),
+        low: faster(plan.saved_ns.low),
+        high: faster(plan.saved_ns.high),
+    })
+}
+
+fn arm_result(index: usize, arms: &[Arm], rules: &Rules, runs: &Runs) -> ArmResult {
+    let speedup = |resource| {
+        (index > 0)
+            .then(|| runs.speedup(index, resource, CONFIDENCE))
+            .flatten()
+    };
+    let median = medians(runs.counted(index));
+    let rss = |median: &Medians| median.max_rss as i64;
+    let first = medians(runs.counted(0));
+    ArmResult {
+        name: arms[index].name.clone(),
+        meaning: arms[index].meaning().to_owned(),
+        speedup: speedup(rules.resource),
+        cpu_speedup: speedup(Resource::Cpu),
+        bloat: median
+            .as_ref()
+            .zip(first.as_ref())
+            .map(|(own, none)| rss(own) - rss(none)),
+        median,
+        runs: runs.arms[index].clone(),
+    }
+}
+
+fn medians(samples: &[Sample]) -> Option<Medians> {
+    let of =
+        |value: fn(&Sample) -> f64| stats::median(&samples.iter().map(value).collect::<Vec<_>>());
+    let metrics: Option<Vec<f64>> = samples.iter().map(|sample| sample.metric).collect();
+    Some(Medians {
+        elapsed: of(|s| s.elapsed)?,
+        user: of(|s| s.user)?,
+        sys: of(|s| s.sys)?,
+        cpu: of(|s| s.user + s.sys)?,
+        minor_faults: of(|s| s.minor_faults as f64)?,
+        major_faults: of(|s| s.major_faults as f64)?,
+        huge_peak: of(|s| s.huge_peak as f64)?,
+        max_rss: of(|s| s.max_rss as f64)?,
+        metric: metrics.and_then(|values| stats::median(&values)),
+    })
+}
+
+/// What must be said beside the numbers.
+fn notes(result: &Comparison, runs: &Runs) -> Vec<String> {
+    let mut notes = Vec::new();
+    match result.stopped {
+        Stopped::TooLong => notes.push(
+            "one round of all arms takes longer than the time limit; raise it with --within"
+                .to_owned(),
+        ),
+        Stopped::Time if result.pairs < 2 => notes.push(format!(
+            "the time limit sufficed for {} counted round(s); raise it with --within",
+            result.pairs
+        )),
+        Stopped::Interrupted => notes.push("interrupted: the runs so far are kept".to_owned()),
+        _ => {}
+    }
+    if runs.rounds() == 1 {
+        notes.push(
+            "only one round: it is not warmed up, and nothing can be said about noise".to_owned(),
+        );
+    }
+    match &result.output {
+        OutputCheck::Varies { arm, difference } => notes.push(format!(
+            "the program does not print the same in every run (arm {arm}: {difference}), so whether \
+             huge pages change its output was not checked"
+        )),
+        OutputCheck::DiffersBetweenArms { arm, difference } => notes.push(format!(
+            "THE OUTPUT OF ARM {arm} DIFFERS FROM THAT OF ARM {}: {difference}",
+            result.arms[0].name
+        )),
+        OutputCheck::Same | OutputCheck::NotChecked { .. } => {}
+    }
+    if let Some(status) = result.status.filter(|status| *status != 0) {
+        notes.push(format!(
+            "the program ends with status {status} in every run"
+        ));
+    }
+    if result.verdict == Verdict::CannotTell && result.cpu_verdict() == Verdict::Faster {
+        if let Some(cpu) = result
+            .cpu_speedup
+            .filter(|_| result.resource == Resource::Elapsed)
+        {
+            notes.push(format!(
+                "it uses less CPU time ({}), but the gain cannot be seen in elapsed time",
+                super::table::speedup(&cpu)
+            ));
+        }
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::schedule::tests::{Mock, rules};
+    use super::*;
+
+    fn three() -> Vec<Arm> {
+        vec![Arm::none(), Arm::plan("p.toml"), Arm::all()]
+    }
+
+    #[test]
+    fn a_gain_is_called_faster() {
+        let mut mock = Mock::new(&[
+            ("none", &[9.0, 3.0, 3.03, 2.97]),
+            ("plan", &[9.0, 2.0, 2.01, 1.99]),
+            ("all", &[9.0, 1.9, 1.91, 1.89]),
+        ]);
+        let got = compare(&mut mock, "x", &three(), &rules(None, 9999.0), None).unwrap();
+        assert_eq!(got.verdict, Verdict::Faster);
+        let speedup = got.speedup.unwrap();
+        assert!(
+            (speedup.median - 1.5).abs() < 0.02 && speedup.low > 1.4,
+            "{speedup:?}"
+        );
+        assert!(got.speedup_all.unwrap().median > speedup.median);
+        assert_eq!((got.pairs, got.pairs_to_settle), (5, None));
+        assert_eq!(got.arms[0].speedup, None);
+    }
+
+    #[test]
+    fn noise_is_called_cannot_tell_and_says_what_would_settle_it() {
+        let mut mock = Mock::new(&[
+            ("none", &[3.0, 3.3, 2.7, 3.1, 2.9]),
+            ("plan", &[2.9, 3.2, 2.8, 3.2, 2.7]),
+            ("all", &[3.0]),
+        ]);
+        let got = compare(&mut mock, "x", &three(), &rules(Some(6), 9999.0), None).unwrap();
+        assert_eq!(got.verdict, Verdict::CannotTell);
+        assert!(got.pairs_to_settle.unwrap() > 6);
+        assert!(got.smallest_visible_effect.unwrap() > 0.02);
+    }
+
+    #[test]
+    fn a_gain_in_cpu_time_alone_is_noted() {
+        let mut mock = Mock::new(&[("none", &[3.0]), ("plan", &[3.0]), ("all", &[3.0])]);
+        mock.fill = |arm, _, sample| {
+            sample.user = if arm.name == "none" { 2.0 } else { 1.9 };
+        };
+        let got = compare(&mut mock, "x", &three(), &rules(None, 9999.0), None).unwrap();
+        assert_eq!(got.verdict, Verdict::CannotTell);
+        assert!(
+            got.notes.iter().any(|note| note.contains("CPU time")),
+            "{:?}",
+            got.notes
+        );
+    }
+
+    #[test]
+    fn too_little_time_gives_no_interval_and_says_so() {
+        let mut mock = Mock::new(&[("none", &[30.0]), ("plan", &[30.0]), ("all", &[30.0])]);
+        let got = compare(&mut mock, "x", &three(), &rules(None, 100.0), None).unwrap();
+        assert_eq!(
+            (got.speedup, got.verdict, got.pairs),
+            (None, Verdict::CannotTell, 1)
+        );
+        assert!(got.notes.iter().any(|note| note.contains("--within")));
+    }
+
+    #[test]
+    fn bloat_is_against_the_first_arm() {
+        let mut mock = Mock::new(&[("none", &[3.0]), ("plan", &[3.0]), ("all", &[3.0])]);
+        mock.fill = |arm, _, sample| {
+            sample.max_rss = if arm.name == "all" { 300 } else { 100 };
+        };
+        let got = compare(&mut mock, "x", &three(), &rules(Some(2), 9999.0), None).unwrap();
+        assert_eq!(got.arm("all").unwrap().bloat, Some(200));
+        assert_eq!(got.arm("none").unwrap().bloat, Some(0));
+    }
+
+    #[test]
+    fn a_comparison_survives_its_own_json() {
+        let mut mock = Mock::new(&[("none", &[3.0, 3.1]), ("plan", &[2.0]), ("all", &[2.0])]);
+        let got = compare(&mut mock, "x", &three(), &rules(Some(4), 9999.0), None).unwrap();
+        let text = serde_json::to_string(&got).unwrap();
+        assert_eq!(serde_json::from_str::<Comparison>(&text).unwrap(), got);
+    }
+}

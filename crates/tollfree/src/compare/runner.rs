@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What runs of programs and of servers have in common: arms made ready once,
+//! a clock, a time limit, the user's Ctrl-C.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use indicatif::ProgressBar;
+
+use super::arm::{Arm, Way};
+use super::sample::Sample;
+use crate::actuate::{Actuator, Policy, Settings};
+use crate::signals;
+use crate::target::{Child, Launch, Outcome};
+
+/// How long a target may take to end after it was asked to.
+const GRACE: Duration = Duration::from_secs(2);
+/// The limit and Ctrl-C are looked at this often.
+const GLANCE: Duration = Duration::from_millis(200);
+
+/// The clock that a whole tune or compare goes by.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock(Instant);
+
+impl Clock {
+    pub fn start() -> Clock {
+        Clock(Instant::now())
+    }
+
+    pub fn now(&self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+/// An arm made ready for any number of runs.
+#[derive(Debug)]
+struct Ready {
+    actuator: Actuator,
+    command: Vec<OsString>,
+    env: Vec<(String, String)>,
+}
+
+/// Arms of one command.
+#[derive(Debug)]
+pub struct Arms {
+    command: Vec<OsString>,
+    ready: BTreeMap<String, Ready>,
+    /// What the actuators want to be known.
+    notes: Vec<String>,
+    /// Why the parent could not act in a run.
+    failures: BTreeMap<String, String>,
+}
+
+impl Arms {
+    pub fn new(command: &[OsString]) -> Arms {
+        Arms {
+            command: command.to_vec(),
+            ready: BTreeMap::new(),
+            notes: Vec::new(),
+            failures: BTreeMap::new(),
+        }
+    }
+
+    /// Makes the arm ready if it is not yet. Slow the first time; not part of a run's time.
+    pub fn prepare(&mut self, arm: &Arm) -> Result<()> {
+        if !self.ready.contains_key(&arm.name) {
+            let ready = make_ready(&self.command, arm)?;
+            let lost = ready
+                .actuator
+                .lost()
+                .iter()
+                .map(|l| format!("not found in this program: {l}"));
+            self.notes
+                .extend(ready.actuator.notes().iter().cloned().chain(lost));
+            self.ready.insert(arm.name.clone(), ready);
+        }
+        Ok(())
+    }
+
+    /// Runs a prepared arm until `during` has its result or the child has ended;
+    /// `shape` completes the launch.
+    pub fn launch(&self, arm: &Arm, shape: impl Fn(Launch) -> Launch) -> Result<Child> {
+        let ready = &self.ready[&arm.name];
+        let mut launch = shape(Launch::new(&ready.command)).own_group().sample_huge();
+        for (name, value) in &ready.env {
+            launch = launch.env(name, value);
+        }
+        ready.actuator.prepare(launch)?.spawn()
+    }
+
+    /// Begins to act on a child of [`Arms::launch`].
+    pub fn act(&self, arm: &Arm, child: &Child) -> crate::actuate::Acting<'_> {
+        self.ready[&arm.name].actuator.act(child)
+    }
+
+    /// Keeps why acting failed in this arm.
+    pub fn note_failure(&mut self, arm: &Arm, failure: Option<String>) {
+        if let Some(failure) = failure {
+            self.failures.entry(arm.name.clone()).or_insert(failure);
+        }
+    }
+
+    /// What a reader of the result must know about how the arms were acted on.
+    pub fn notes(&self) -> Vec<String> {
+        let failed =
+            |(arm, why): (&String, &String)| format!("arm {arm}: the parent could not act: {why}");
+        let mut notes = self.notes.clone();
+        notes.dedup();
+        notes
+            .into_iter()
+            .chain(self.failures.iter().map(failed))
+            .collect()
+    }
+}
+
+fn make_ready(command: &[OsString], arm: &Arm) -> Result<Ready> {
+    let (policy, change) = match &arm.way {
+        Way::None => (Policy::None, None),
+        Way::Never => (Policy::Never, None),
+        Way::All => (Policy::All, None),
+        Way::Plan(file) => (Policy::read(file)?, None),
+        Way::Change(change) => (Policy::None, Some(change)),
+    };
+    Ok(Ready {
+        actuator: Actuator::new(&policy, command, Settings::default())?,
+        command: change.map_or_else(|| command.to_vec(), |change| change.command(command)),
+        env: change.map(|change| change.env.clone()).unwrap_or_default(),
+    })
+}
+
+/// How waiting for a child ended.
+#[derive(Debug)]
+pub enum Waited {
+    Ended(Outcome),
+    /// It was ended at the limit.
+    Late,
+    /// The user asked to stop; the child was ended.
+    Interrupted,
+}
+
+/// Waits for a child, acting on it by `tick`, until `limit` from now.
+pub fn supervise(
+    child: &mut Child,
+    limit: Duration,
+    mut tick: impl FnMut() -> Duration,
+) -> Result<Waited> {
+    let end = Instant::now() + limit;
+    loop {
+        let after = tick().min(GLANCE);
+        let left = end.saturating_duration_since(Instant::now());
+        let ended = child.wait_for(after.min(left))?;
+        if signals::interrupted().is_some() {
+            if ended.is_none() {
+                child.stop(GRACE)?;
+            }
+            return Ok(Waited::Interrupted);
+        }
+        if let Some(outcome) = ended {
+            return Ok(Waited::Ended(outcome));
+        }
+        if left.is_zero() {
+            child.stop(GRACE)?;
+            return Ok(Waited::Late);
+        }
+    }
+}
+
+/// The numbers of a run.
+pub fn sample(outcome: &Outcome) -> Sample {
+    Sample {
+        elapsed: outcome.wall.as_secs_f64(),
+        user: outcome.user.as_secs_f64(),
+        sys: outcome.sys.as_secs_f64(),
+        minor_faults: outcome.minor_faults,
+        major_faults: outcome.major_faults,
+        max_rss: outcome.max_rss,
+        huge_peak: outcome.huge_peak,
+        status: code(outcome.status),
+        ..Sample::default()
+    }
+}
+
+/// The exit code, as a shell shows it.
+pub fn code(status: ExitStatus) -> i32 {
+    status
+        .code()
+        .unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
+}
+
+/// A progress line, or nothing where there is no terminal.
+#[derive(Debug)]
+pub struct Progress {
+    pub bar: ProgressBar,
+    /// Stands before each message: "2 of 5, ceiling".
+    pub step: String,
+}
+
+impl Progress {
+    pub fn say(&self, message: &str) {
+        match self.step.is_empty() {
+            true => self.bar.set_message(message.to_owned()),
+            false => self.bar.set_message(format!("{}: {message}", self.step)),
+        }
+    }
+}

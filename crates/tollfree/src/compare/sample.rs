@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What one run of one arm gave, and how its numbers compare.
+
+use serde::{Deserialize, Serialize};
+
+/// One run. Times are seconds, sizes are bytes.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Round in which it ran; the first round, 0, only warms up.
+    pub round: u32,
+    /// Wall time of the program, or of the workload against a server.
+    pub elapsed: f64,
+    pub user: f64,
+    pub sys: f64,
+    pub minor_faults: u64,
+    pub major_faults: u64,
+    pub max_rss: u64,
+    /// Most huge anonymous memory seen at once.
+    pub huge_peak: u64,
+    /// The number that --metric captured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric: Option<f64>,
+    /// Exit code; for a program that a signal ended, 128 + the signal.
+    pub status: i32,
+    /// Fingerprints of stdout and stderr; absent where the output is not compared.
+    #[serde(skip)]
+    pub output: Option<[u64; 2]>,
+    /// Where the output first differs from that of the first run.
+    #[serde(skip)]
+    pub difference: Option<String>,
+}
+
+/// What a verdict rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Resource {
+    /// Wall time.
+    Elapsed,
+    /// User and system time together.
+    Cpu,
+    /// A captured number of which less is better.
+    MetricTime,
+    /// A captured number of which more is better.
+    MetricRate,
+}
+
+impl Resource {
+    /// The sample's value as a time: less is better, and a ratio of two is a speed-up.
+    pub fn time_of(self, sample: &Sample) -> f64 {
+        match self {
+            Resource::Elapsed => sample.elapsed,
+            Resource::Cpu => sample.user + sample.sys,
+            Resource::MetricTime => sample.metric.unwrap_or(f64::NAN),
+            Resource::MetricRate => 1.0 / sample.metric.unwrap_or(f64::NAN),
+        }
+    }
+
+    /// The sample's value as it was measured.
+    pub fn value_of(self, sample: &Sample) -> f64 {
+        match self {
+            Resource::MetricRate => sample.metric.unwrap_or(f64::NAN),
+            _ => self.time_of(sample),
+        }
+    }
+
+    /// For people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Resource::Elapsed => "elapsed time",
+            Resource::Cpu => "CPU time",
+            Resource::MetricTime => "the captured time",
+            Resource::MetricRate => "the captured rate",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_turned_into_a_time() {
+        let sample = |rate| Sample {
+            metric: Some(rate),
+            ..Sample::default()
+        };
+        let before = Resource::MetricRate.time_of(&sample(1000.0));
+        let after = Resource::MetricRate.time_of(&sample(1500.0));
+        assert!((before / after - 1.5).abs() < 1e-12);
+        assert_eq!(Resource::MetricRate.value_of(&sample(1500.0)), 1500.0);
+    }
+}

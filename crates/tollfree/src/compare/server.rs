@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Runs a server and drives a load against it.
+//!
+//! Each run starts the server anew, waits until it is ready, drives the
+//! workload (or lets a window of time pass), and ends the server. What is compared
+//! is the workload's time, the number that it prints, or for a mere window the
+//! server's CPU time. A server's status and output are not compared.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use tempfile::TempDir;
+
+use super::arm::Arm;
+use super::metric::Metric;
+use super::runner::{Arms, Clock, Progress, Waited, code, sample, supervise};
+use super::sample::{Resource, Sample};
+use super::schedule::{Executor, Ran};
+use crate::error::UserError;
+use crate::signals;
+use crate::target::{Child, Launch, Outcome};
+
+/// What a server without `--ready` gets before it is loaded.
+const SETTLE: Duration = Duration::from_secs(1);
+/// Time between two tries of `--ready`.
+const RETRY: Duration = Duration::from_millis(100);
+/// What a server gets to end in.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// What happens to a server in each run.
+#[derive(Debug, Clone)]
+pub struct Load {
+    pub workload: Option<String>,
+    pub ready: Option<String>,
+    pub window: Option<Duration>,
+    pub metric: Option<Metric>,
+}
+
+/// Runs of one server.
+#[derive(Debug)]
+pub struct Server {
+    arms: Arms,
+    load: Load,
+    /// Output of the server, `--ready` and the workload, overwritten by each run.
+    folder: TempDir,
+    /// Direction of the metric, once seen.
+    pub resource: Resource,
+    clock: Clock,
+    pub progress: Progress,
+}
+
+/// How one part of a run went.
+enum Part<T> {
+    Done(T),
+    Late,
+    Interrupted,
+}
+
+impl Server {
+    pub fn new(
+        command: &[OsString],
+        load: Load,
+        clock: Clock,
+        progress: Progress,
+    ) -> Result<Server> {
+        let folder = tempfile::Builder::new()
+            .prefix("tollfree-server-")
+            .tempdir();
+        let folder = folder.context("no temporary folder")?;
+        for name in ["server", "ready", "workload"] {
+            std::fs::create_dir(folder.path().join(name))?;
+        }
+        let resource = match (&load.workload, &load.metric) {
+            (None, _) => Resource::Cpu,
+            (Some(_), None) => Resource::Elapsed,
+            (Some(_), Some(_)) => Resource::MetricRate,
+        };
+        Ok(Server {
+            arms: Arms::new(command),
+            load,
+            folder,
+            resource,
+            clock,
+            progress,
+        })
+    }
+
+    pub fn notes(&self) -> Vec<String> {
+        self.arms.notes()
+    }
+
+    fn left(&self, until: Duration) -> Duration {
+        until.saturating_sub(self.clock.now())
+    }
+
+    /// Tries `--ready` until it succeeds.
+    fn await_ready(
+        &self,
+        server: &mut Child,
+        until: Duration,
+        tick: &mut dyn FnMut() -> Duration,
+    ) -> Result<Part<()>> {
+        let Some(ready) = &self.load.ready else {
+            return self.pass(server, SETTLE, until, tick);
+        };
+        loop {
+            match self.shell(ready, "ready", server, until, tick)? {
+                Part::Done(outcome) if outcome.status.success() => return Ok(Part::Done(())),
+                Part::Done(_) => {}
+                Part::Late => return Ok(Part::Late),
+                Part::Interrupted => return Ok(Part::Interrupted),
+            }
+            match self.pass(server, RETRY, until, tick)? {
+                Part::Done(()) => {}
+                other => return Ok(other),
+            }
+        }
+    }
+
+    /// Lets time pass while the server runs.
+    fn pass(
+        &self,
+        server: &mut Child,
+        time: Duration,
+        until: Duration,
+        tick: &mut dyn FnMut() -> Duration,
+    ) -> Result<Part<()>> {
+        let end = self.clock.now() + time;
+        loop {
+            let now = self.clock.now();
+            if signals::interrupted().is_some() {
+                return Ok(Part::Interrupted);
+            }
+            if now >= end {
+                return Ok(Part::Done(()));
+            }
+            if now >= until {
+                return Ok(Part::Late);
+            }
+            let after = tick().min(RETRY).min(end - now);
+            if let Some(outcome) = server.wait_for(after)? {
+                return Err(self.gone(&outcome).into());
+            }
+        }
+    }
+
+    /// Runs a shell command beside the server.
+    fn shell(
+        &self,
+        command: &str,
+        name: &str,
+        server: &mut Child,
+        until: Duration,
+        tick: &mut dyn FnMut() -> Duration,
+    ) -> Result<Part<Outcome>> {
+        let arguments = ["sh".into(), "-c".into(), OsString::from(command)];
+        let folder = self.folder.path().join(name);
+        let launch = Launch::new(&arguments).stdin(Path::new("/dev/null"));
+        let mut child = launch.capture(&folder).own_group().spawn()?;
+        let mut ended = None;
+        let waited = supervise(&mut child, self.left(until), || {
+            if ended.is_none() {
+                ended = server.try_wait().ok().flatten();
+            }
+            tick()
+        })?;
+        match (waited, ended) {
+            (Waited::Interrupted, _) => Ok(Part::Interrupted),
+            (_, Some(outcome)) => Err(self.gone(&outcome).into()),
+            (Waited::Late, None) => Ok(Part::Late),
+            (Waited::Ended(outcome), None) => Ok(Part::Done(outcome)),
+        }
+    }
+
+    /// The whole middle of a run, from readiness to the end of the load.
+    fn drive(
+        &mut self,
+        server: &mut Child,
+        until: Duration,
+        tick: &mut dyn FnMut() -> Duration,
+    ) -> Result<Part<Sample>> {
+        match self.await_ready(server, until, tick)? {
+            Part::Done(()) => {}
+            Part::Late => return Ok(Part::Late),
+            Part::Interrupted => return Ok(Part::Interrupted),
+        }
+        let Some(workload) = self.load.workload.clone() else {
+            let window = self.load.window.unwrap_or(SETTLE);
+            return Ok(match self.pass(server, window, until, tick)? {
+                Part::Done(()) => Part::Done(Sample {
+                    elapsed: window.as_secs_f64(),
+                    ..Sample::default()
+                }),
+                Part::Late => Part::Late,
+                Part::Interrupted => Part::Interrupted,
+            });
+        };
+        let outcome = match self.shell(&workload, "workload", server, until, tick)? {
+            Part::Done(outcome) => outcome,
+            Part::Late => return Ok(Part::Late),
+            Part::Interrupted => return Ok(Part::Interrupted),
+        };
+        self.check_workload(&workload, &outcome)?;
+        let metric = self.captured()?;
+        Ok(Part::Done(Sample {
+            elapsed: outcome.wall.as_secs_f64(),
+            metric,
+            ..Sample::default()
+        }))
+    }
+
+    fn check_workload(&self, workload: &str, outcome: &Outcome) -> Result<(), UserError> {
+        if outcome.status.success() {
+            return Ok(());
+        }
+        Err(UserError::Target(format!(
+            "the workload `{workload}` ended with {}: {}",
+            outcome.status,
+            last_line(&self.folder.path().join("workload/stderr"))
+        )))
+    }
+
+    fn captured(&mut self) -> Result<Option<f64>> {
+        let Some(metric) = &self.load.metric else {
+            return Ok(None);
+        };
+        let read = |name: &str| read_lossy(&self.folder.path().join("workload").join(name));
+        let (value, resource) = metric.find(&(read("stdout") + &read("stderr")))?;
+        self.resource = resource;
+        Ok(Some(value))
+    }
+
+    fn gone(&self, outcome: &Outcome) -> UserError {
+        UserError::Target(format!(
+            "the server ended by itself with status {} before the load was done: {}",
+            code(outcome.status),
+            last_line(&self.folder.path().join("server/stderr"))
+        ))
+    }
+}
+
+impl Executor for Server {
+    fn run(&mut self, arm: &Arm, until: Duration) -> Result<Ran> {
+        self.arms.prepare(arm)?;
+        let folder = self.folder.path().join("server");
+        let arms = std::mem::replace(&mut self.arms, Arms::new(&[]));
+        let mut child = arms.launch(arm, |l| l.stdin(Path::new("/dev/null")).capture(&folder))?;
+        let mut acting = arms.act(arm, &child);
+        let driven = self.drive(&mut child, until, &mut || acting.tick());
+        let failure = acting.failure().map(str::to_owned);
+        drop(acting);
+        self.arms = arms;
+        self.arms.note_failure(arm, failure);
+        let driven = driven?;
+        let ended = child.stop(GRACE)?;
+        Ok(match driven {
+            Part::Late => Ran::Late,
+            Part::Interrupted => Ran::Interrupted,
+            Part::Done(own) => Ran::Done(Sample {
+                elapsed: own.elapsed,
+                metric: own.metric,
+                status: 0,
+                ..sample(&ended)
+            }),
+        })
+    }
+
+    fn now(&self) -> Duration {
+        self.clock.now()
+    }
+
+    fn progress(&mut self, message: &str) {
+        self.progress.say(message);
+    }
+}
+
+fn read_lossy(path: &Path) -> String {
+    let bytes = std::fs::read(path).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn last_line(path: &Path) -> String {
+    let text = read_lossy(path);
+    let line = text.lines().rfind(|line| !line.trim().is_empty());
+    line.unwrap_or("it said nothing").to_owned()
+}

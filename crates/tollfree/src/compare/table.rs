@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The result for people.
+
+use comfy_table::{CellAlignment, Table};
+use toll_model::plan::Estimate;
+use toll_model::stats::{Interval, Verdict};
+
+use super::result::{ArmResult, Comparison};
+use super::sample::Resource;
+use crate::units;
+
+/// `1.312x (1.291 to 1.334)`.
+pub fn speedup(interval: &Interval) -> String {
+    format!(
+        "{:.3}x ({:.3} to {:.3})",
+        interval.median, interval.low, interval.high
+    )
+}
+
+/// The same for a prediction.
+pub fn estimate(estimate: &Estimate) -> String {
+    format!(
+        "{:.3}x ({:.3} to {:.3})",
+        estimate.median, estimate.low, estimate.high
+    )
+}
+
+/// The whole text: a table, the verdict, the notes.
+pub fn render(comparison: &Comparison) -> String {
+    let mut text = format!("{}\n\n{}\n", arms(comparison), verdict(comparison));
+    if let Some(predicted) = &comparison.predicted_speedup {
+        let measured = comparison.speedup.as_ref().map_or("-".to_owned(), speedup);
+        text += &format!(
+            "predicted {} (80 %), measured {measured}\n",
+            estimate(predicted)
+        );
+    }
+    for note in &comparison.notes {
+        text += &format!("note: {note}\n");
+    }
+    text
+}
+
+/// One sentence: faster, slower, or what would settle it.
+pub fn verdict(comparison: &Comparison) -> String {
+    let what = comparison.arms.get(1).map_or("", |arm| arm.name.as_str());
+    let resource = comparison.resource.name();
+    let confidence = comparison.confidence * 100.0;
+    let Some(interval) = comparison.main() else {
+        return format!(
+            "cannot tell: {} pair(s) are too few for an interval",
+            comparison.pairs
+        );
+    };
+    let pairs = comparison.pairs;
+    let measured = format!(
+        "{} in {resource}, {confidence:.0} % interval, {pairs} pairs",
+        speedup(&interval)
+    );
+    match comparison.verdict {
+        Verdict::Faster => format!("{what} is faster: {measured}"),
+        Verdict::Slower => format!("{what} is SLOWER: {measured}"),
+        Verdict::CannotTell => format!(
+            "cannot tell: {what} {measured}; an effect below {} cannot be seen in these runs{}",
+            units::percent(interval.smallest_visible_effect()),
+            settle(comparison)
+        ),
+    }
+}
+
+fn settle(comparison: &Comparison) -> String {
+    match comparison.pairs_to_settle {
+        Some(pairs) if pairs > comparison.pairs => {
+            format!("; about {pairs} pairs (-n {pairs}) would settle it")
+        }
+        _ => "; if there is one, it is below 2 %".to_owned(),
+    }
+}
+
+fn arms(comparison: &Comparison) -> Table {
+    let mut table = Table::new();
+    table.load_preset(comfy_table::presets::NOTHING);
+    let mut header = vec![
+        "arm", "elapsed", "user", "sys", "faults", "huge", "memory", "bloat", "speed-up",
+    ];
+    let metric = matches!(
+        comparison.resource,
+        Resource::MetricRate | Resource::MetricTime
+    );
+    if metric {
+        header.insert(1, "metric");
+    }
+    table.set_header(header);
+    for arm in &comparison.arms {
+        table.add_row(row(arm, metric));
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn row(arm: &ArmResult, metric: bool) -> Vec<String> {
+    let mut row = vec![arm.name.clone()];
+    let Some(median) = &arm.median else {
+        row.push("no complete run".to_owned());
+        return row;
+    };
+    if metric {
+        row.push(
+            median
+                .metric
+                .map_or("-".to_owned(), |value| format!("{value:.3}")),
+        );
+    }
+    let seconds = |value: f64| format!("{value:.3} s");
+    row.extend([
+        seconds(median.elapsed),
+        seconds(median.user),
+        seconds(median.sys),
+    ]);
+    row.push(units::count(median.minor_faults + median.major_faults));
+    row.push(units::bytes(median.huge_peak as u64));
+    row.push(units::bytes(median.max_rss as u64));
+    row.push(bloat(arm.bloat.unwrap_or(0)));
+    row.push(arm.speedup.as_ref().map_or("-".to_owned(), speedup));
+    row
+}
+
+fn bloat(bytes: i64) -> String {
+    let sign = if bytes < 0 { "-" } else { "+" };
+    format!("{sign}{}", units::bytes(bytes.unsigned_abs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::schedule::tests::{Mock, rules};
+    use super::super::{Arm, compare};
+    use super::*;
+
+    #[test]
+    fn the_text_names_arm_ratio_interval_resource_and_pairs() {
+        let mut mock = Mock::new(&[("none", &[3.0, 3.01]), ("plan", &[2.0, 2.01])]);
+        let arms = [Arm::none(), Arm::plan("p")];
+        let predicted = Estimate {
+            median: 1.4,
+            low: 1.3,
+            high: 1.6,
+        };
+        let got = compare(
+            &mut mock,
+            "x",
+            &arms,
+            &rules(Some(6), 999.0),
+            Some(predicted),
+        )
+        .unwrap();
+        let text = render(&got);
+        for part in [
+            "plan is faster: 1.5",
+            "elapsed time",
+            "95 % interval",
+            "6 pairs",
+            "predicted 1.400x",
+        ] {
+            assert!(text.contains(part), "{part} is not in:\n{text}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_told_is_not_called_a_gain() {
+        let mut mock = Mock::new(&[("none", &[3.0, 3.4, 2.6, 3.1]), ("all", &[3.1, 2.5, 3.3])]);
+        let arms = [Arm::none(), Arm::all()];
+        let got = compare(&mut mock, "x", &arms, &rules(Some(6), 999.0), None).unwrap();
+        let text = render(&got);
+        assert!(
+            text.contains("cannot tell") && text.contains("would settle it"),
+            "{text}"
+        );
+        assert!(!text.contains("is faster"), "{text}");
+    }
+}

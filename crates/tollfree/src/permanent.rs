@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The change that a maintainer would deploy, so that the gain stays without tollfree.
+//!
+//! Candidates follow from what the program is made of: its allocator, its
+//! runtime, its name. Each can be an arm of its own and be measured; what was not
+//! measured says so.
+
+use std::ffi::OsString;
+
+use serde::{Deserialize, Serialize};
+use toll_model::anchor::{Anchor, AnchorKind};
+use toll_model::plan::{Plan, Verdict};
+use toll_model::stats::Interval;
+
+use crate::compare::Change;
+
+/// What is known about a program, from a look at it while it ran.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traits {
+    /// Base name of the program that holds most memory (`python3.11`, `redis-server`).
+    pub program: String,
+    /// Base names of the libraries that it maps.
+    pub libraries: Vec<String>,
+    /// The allocator's configuration variable, where jemalloc is linked statically.
+    pub jemalloc_variable: Option<String>,
+}
+
+/// A change, before anybody has measured it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// Name of its arm.
+    pub name: &'static str,
+    /// What it is, for people.
+    pub change: String,
+    /// What to paste, and where.
+    pub how: String,
+    /// How to measure it; `None` where that would change the machine (a reserved pool, a rebuild).
+    pub arm: Option<Change>,
+}
+
+/// A change with its number, as `tune --json` prints it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Permanent {
+    pub change: String,
+    pub how: String,
+    /// Speed-up of exactly this change; absent: not measured.
+    pub measured: Option<Interval>,
+    /// `measured` or `not measured`.
+    pub state: String,
+}
+
+impl Candidate {
+    /// With the speed-up of its arm, if it ran.
+    pub fn with(&self, measured: Option<Interval>) -> Permanent {
+        Permanent {
+            change: self.change.clone(),
+            how: self.how.clone(),
+            measured,
+            state: if measured.is_some() {
+                "measured"
+            } else {
+                "not measured"
+            }
+            .to_owned(),
+        }
+    }
+}
+
+impl Traits {
+    fn uses(&self, prefix: &str) -> bool {
+        self.libraries
+            .iter()
+            .any(|library| library.starts_with(prefix))
+    }
+
+    fn is(&self, name: &str) -> bool {
+        self.program == name
+    }
+}
+
+/// The changes that fit a program, the most specific first. `env` looks up the
+/// environment that the program gets; `command` is how it is started.
+pub fn candidates(
+    traits: &Traits,
+    command: &[OsString],
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Vec<Candidate> {
+    let all = [
+        redis(traits, command, env),
+        postgres(traits),
+        jvm(traits, command),
+        numpy(traits, env),
+        jemalloc(traits, env),
+        glibc(traits, env),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+/// For each allocation that the plan makes huge: the call to add in the source.
+pub fn in_source(plan: &Plan) -> Vec<Candidate> {
+    let planned = |anchor: &&Anchor| {
+        let huge =
+            |r: &toll_model::plan::Region| r.anchor == anchor.id && r.verdict == Verdict::Huge;
+        plan.regions.iter().any(huge)
+    };
+    plan.anchors
+        .iter()
+        .filter(planned)
+        .filter_map(madvise_at)
+        .collect()
+}
+
+fn madvise_at(anchor: &Anchor) -> Option<Candidate> {
+    let AnchorKind::Alloc { frames, .. } = &anchor.kind else {
+        return None;
+    };
+    let frame = frames
+        .iter()
+        .find(|f| f.symbol.is_some())
+        .or(frames.first())?;
+    let symbol = frame
+        .symbol
+        .clone()
+        .unwrap_or_else(|| format!("offset {:#x}", frame.offset));
+    let place = match &frame.source {
+        Some(source) => format!("{symbol} ({source})"),
+        None => format!("{symbol} of {}", frame.path),
+    };
+    Some(Candidate {
+        name: "madvise",
+        change: format!("madvise(MADV_HUGEPAGE) on the block allocated in {place}"),
+        how: format!(
+            "/* in {place}, after the allocation and before its first use; block, length: what was allocated */\n\
+             #include <sys/mman.h>\n\
+             size_t huge = 2 << 20;\n\
+             uintptr_t first = ((uintptr_t)block + huge - 1) & ~(huge - 1);\n\
+             uintptr_t last = ((uintptr_t)block + length) & ~(huge - 1);\n\
+             if (first < last)\n    madvise((void *)first, last - first, MADV_HUGEPAGE);"
+        ),
+        arm: None,
+    })
+}
+
+fn glibc(traits: &Traits, env: &dyn Fn(&str) -> Option<String>) -> Option<Candidate> {
+    let others = ["libjemalloc", "libtcmalloc", "libmimalloc", "libjvm"];
+    let other = others.iter().any(|name| traits.uses(name)) || traits.jemalloc_variable.is_some();
+    if !traits.uses("libc.so.6") || other {
+        return None;
+    }
+    let variable = "GLIBC_TUNABLES";
+    let value = joined(env(variable), ':', "glibc.malloc.hugetlb=1");
+    Some(by_variable(
+        "glibc-tunable",
+        "glibc's malloc advises its memory (glibc 2.35 or newer)",
+        variable,
+        value,
+    ))
+}
+
+fn jemalloc(traits: &Traits, env: &dyn Fn(&str) -> Option<String>) -> Option<Candidate> {
+    let linked = traits.uses("libjemalloc").then(|| "MALLOC_CONF".to_owned());
+    let variable = traits.jemalloc_variable.clone().or(linked)?;
+    let value = joined(env(&variable), ',', "thp:always");
+    Some(by_variable(
+        "jemalloc-thp",
+        "jemalloc advises its memory",
+        &variable,
+        value,
+    ))
+}
+
+fn numpy(traits: &Traits, env: &dyn Fn(&str) -> Option<String>) -> Option<Candidate> {
+    let variable = "NUMPY_MADVISE_HUGEPAGE";
+    // numpy advises large arrays unless it is told not to.
+    let off = env(variable).is_some_and(|value| value == "0");
+    (traits.uses("_multiarray_umath") && off).then(|| {
+        by_variable(
+            "numpy-advises",
+            "numpy advises large arrays again",
+            variable,
+            "1".to_owned(),
+        )
+    })
+}
+
+fn jvm(traits: &Traits, command: &[OsString]) -> Option<Candidate> {
+    if !traits.uses("libjvm.so") {
+        return None;
+    }
+    let flag = "-XX:+UseTransparentHugePages";
+    let started_as_java = command
+        .first()
+        .is_some_and(|program| base_name(program) == "java");
+    Some(Candidate {
+        name: "jvm-thp",
+        change: "the JVM advises its heap".to_owned(),
+        how: format!(
+            "# on the command line, before the class or -jar:\njava {flag} ...\n\n{}",
+            settings("JAVA_TOOL_OPTIONS", flag)
+        ),
+        // By the variable the JVM would say so on stderr, and the output would differ.
+        arm: started_as_java.then(|| Change {
+            first_arguments: vec![flag.into()],
+            ..Change::default()
+        }),
+    })
+}
+
+fn postgres(traits: &Traits) -> Option<Candidate> {
+    (traits.is("postgres") || traits.is("postmaster")).then(|| Candidate {
+        name: "postgres-huge-pages",
+        change: "PostgreSQL's shared memory in reserved huge pages".to_owned(),
+        how: "# postgresql.conf\nhuge_pages = on\n\n\
+              # how many 2 MiB pages (PostgreSQL 15 or newer, server stopped):\n\
+              #   postgres -D $PGDATA -C shared_memory_size_in_huge_pages\n\
+              # /etc/sysctl.d/60-postgresql.conf\nvm.nr_hugepages = <that number>"
+            .to_owned(),
+        // Needs memory that root has reserved for it.
+        arm: None,
+    })
+}
+
+/// redis switches huge pages off for itself, and its jemalloc asks for none.
+fn redis(
+    traits: &Traits,
+    command: &[OsString],
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Option<Candidate> {
+    let started = command
+        .first()
+        .is_some_and(|program| base_name(program) == "redis-server");
+    if !traits.is("redis-server") && !traits.is("redis-check-rdb") && !started {
+        return None;
+    }
+    let value = joined(env("MALLOC_CONF"), ',', "thp:always");
+    Some(Candidate {
+        name: "redis-thp",
+        change: "redis keeps huge pages on, and its allocator asks for them".to_owned(),
+        how: format!(
+            "# redis.conf (snapshots then copy 2 MiB for each written page: mind their latency)\n\
+             disable-thp no\n\n{}",
+            settings("MALLOC_CONF", &value)
+        ),
+        arm: started.then(|| Change {
+            env: vec![("MALLOC_CONF".to_owned(), value.clone())],
+            last_arguments: vec!["--disable-thp".into(), "no".into()],
+            ..Change::default()
+        }),
+    })
+}
+
+fn by_variable(name: &'static str, what: &str, variable: &str, value: String) -> Candidate {
+    Candidate {
+        name,
+        change: format!("{what}: {variable}={value}"),
+        how: settings(variable, &value),
+        arm: Some(Change {
+            env: vec![(variable.to_owned(), value)],
+            ..Change::default()
+        }),
+    }
+}
+
+/// A variable for a shell, a systemd service, and a container.
+fn settings(variable: &str, value: &str) -> String {
+    format!(
+        "# in a shell or start script:\nexport {variable}='{value}'\n\n\
+         # for a systemd service: systemctl edit NAME.service\n[Service]\nEnvironment=\"{variable}={value}\"\n\n\
+         # for a container: docker run -e {variable}='{value}' ..., or in its YAML:\n\
+         env:\n  - name: {variable}\n    value: \"{value}\""
+    )
+}
+
+/// A value added to those that a variable has already.
+fn joined(before: Option<String>, separator: char, value: &str) -> String {
+    match before.filter(|text| !text.is_empty()) {
+        Some(before) => format!("{before}{separator}{value}"),
+        None => value.to_owned(),
+    }
+}
+
+fn base_name(path: &std::ffi::OsStr) -> String {
+    let name = std::path::Path::new(path).file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(program: &str, libraries: &[&str], env: &[(&str, &str)]) -> Vec<Candidate> {
+        let traits = Traits {
+            program: program.to_owned(),
+            libraries: libraries.iter().map(|l| (*l).to_owned()).collect(),
+            jemalloc_variable: None,
+        };
+        let look_up = |name: &str| {
+            env.iter()
+                .find(|(key, _)| *key == name)
+                .map(|(_, value)| (*value).to_owned())
+        };
+        candidates(&traits, &[OsString::from(program)], &look_up)
+    }
+
+    fn names(candidates: &[Candidate]) -> Vec<&'static str> {
+        candidates.iter().map(|candidate| candidate.name).collect()
+    }
+
+    #[test]
+    fn a_program_on_glibc_gets_the_tunable_and_keeps_its_own() {
+        let got = found(
+            "xz",
+            &["libc.so.6", "liblzma.so.5"],
+            &[("GLIBC_TUNABLES", "a.b=c")],
+        );
+        assert_eq!(names(&got), ["glibc-tunable"]);
+        let change = got[0].arm.as_ref().unwrap();
+        let expected = (
+            "GLIBC_TUNABLES".to_owned(),
+            "a.b=c:glibc.malloc.hugetlb=1".to_owned(),
+        );
+        assert_eq!(change.env, [expected]);
+        for part in ["export GLIBC_TUNABLES", "[Service]", "docker run -e"] {
+            assert!(got[0].how.contains(part), "{}", got[0].how);
+        }
+    }
+
+    #[test]
+    fn another_allocator_replaces_glibcs() {
+        assert_eq!(
+            names(&found("x", &["libc.so.6", "libjemalloc.so.2"], &[])),
+            ["jemalloc-thp"]
+        );
+        assert!(found("x", &["libc.so.6", "libmimalloc.so.2"], &[]).is_empty());
+        assert!(found("static", &[], &[]).is_empty());
+    }
+
+    #[test]
+    fn java_gets_its_flag_where_the_jvm_reads_it() {
+        let got = found("java", &["libc.so.6", "libjvm.so"], &[]);
+        assert_eq!(names(&got), ["jvm-thp"]);
+        let command = got[0]
+            .arm
+            .as_ref()
+            .unwrap()
+            .command(&["java".into(), "Main".into()]);
+        assert_eq!(command[1], "-XX:+UseTransparentHugePages");
+        let wrapped = found("launcher", &["libc.so.6", "libjvm.so"], &[]);
+        assert_eq!(wrapped[0].arm, None);
+    }
+
+    #[test]
+    fn numpy_is_told_only_where_it_was_told_not_to() {
+        let umath = "_multiarray_umath.cpython-311-x86_64-linux-gnu.so";
+        let off = [("NUMPY_MADVISE_HUGEPAGE", "0")];
+        assert_eq!(
+            names(&found("python3", &["libc.so.6", umath], &off)),
+            ["numpy-advises", "glibc-tunable"]
+        );
+        assert_eq!(
+            names(&found("python3", &["libc.so.6", umath], &[])),
+            ["glibc-tunable"]
+        );
+    }
+
+    #[test]
+    fn redis_needs_both_its_own_switch_and_its_allocators() {
+        let got = found("redis-server", &["libc.so.6", "libjemalloc.so.2"], &[]);
+        assert_eq!(names(&got), ["redis-thp", "jemalloc-thp"]);
+        let change = got[0].arm.as_ref().unwrap();
+        assert_eq!(change.last_arguments, ["--disable-thp", "no"]);
+        assert_eq!(change.env[0].1, "thp:always");
+    }
+
+    #[test]
+    fn what_needs_root_is_never_measured_by_itself() {
+        let got = found("postgres", &["libc.so.6"], &[]);
+        assert_eq!(got[0].name, "postgres-huge-pages");
+        assert_eq!(got[0].arm, None);
+        assert_eq!(got[0].with(None).state, "not measured");
+    }
+}
