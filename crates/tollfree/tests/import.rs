@@ -251,8 +251,7 @@ fn perf_is_named_when_it_is_missing() {
 fn foreign_files_are_named_with_line_and_reason() {
     let script = std::fs::read_to_string(fixture("intel-pebs.script.txt")).unwrap();
     let cut = script.rfind("|SNP").unwrap();
-    let no_data = "main 7/7 1.5: 1 page-faults: 7f00 401000 f (/p)
-";
+    let no_data = "main 7/7 1.5: 1 page-faults: 7f00 401000 f (/p)\n";
     let plain_report = "# Overhead  Command  Shared Object  Symbol\n# ........  .......\n 9.1%  main  main  [.] f\n";
     for (content, parts) in [
         (&b""[..], &["empty"][..]),
