@@ -2,10 +2,12 @@
 //! What `/proc/PID` says about a process.
 
 mod maps;
+mod pagemap;
 mod smaps;
 mod status;
 
 pub use maps::{Kind, Mapping, maps};
+pub use pagemap::Pagemap;
 pub use smaps::{Smap, smaps, smaps_each};
 pub use status::{Stat, Status, is_32_bit, processes, stat, status};
 
