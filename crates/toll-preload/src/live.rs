@@ -93,6 +93,9 @@ fn window(address: usize) -> impl Iterator<Item = &'static Slot> {
 }
 
 fn find(address: usize) -> Option<&'static Slot> {
+    if address == 0 {
+        return None; // what free slots have
+    }
     window(address).find(|slot| slot.address.load(Acquire) == address)
 }
 

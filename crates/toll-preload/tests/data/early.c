@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* A library whose constructor allocates before the program begins. */
+#include <stdlib.h>
+
+char *early;
+
+__attribute__((constructor)) static void begin(void)
+{
+	early = malloc(6 << 20);
+	early[100] = 42;
+}
