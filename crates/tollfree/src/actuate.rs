@@ -16,7 +16,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use tempfile::TempDir;
 use toll_linux::events::EventFile;
-use toll_linux::hand::Hand;
+use toll_linux::hand::{Hand, HandError};
 use toll_linux::watch::{WatchPlan, Watcher};
 use toll_linux::{Root, sys};
 use toll_model::REGION;
@@ -302,6 +302,8 @@ impl Actuator {
                 Ok(hand) => {
                     acting.watcher = Some(Watcher::new(child.pid(), hand, self.watch.clone()));
                 }
+                // It ended before we looked; its status says the rest.
+                Err(HandError::Gone) => {}
                 Err(error) => acting.failure = Some(error.to_string()),
             }
         }

@@ -1,0 +1,780 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `tollfree run` is invisible to the program and to its caller: streams byte for
+//! byte, status, signals, descriptors, environment, terminal.
+//!
+//! Each test runs the program twice: with a plan that wants nothing (the preload
+//! library stays out) and with one that wants an address nobody maps (it is inside).
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::Once;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+const TOLLFREE: &str = env!("CARGO_BIN_EXE_tollfree");
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A folder of one test, with both plans in it.
+struct Bench {
+    folder: TempDir,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        build_preload();
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("nothing.txt"), "").unwrap();
+        fs::write(folder.path().join("inside.txt"), "17592186044416\n").unwrap();
+        // An ordinary user must be able to read it, whoever runs the tests.
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        Bench { folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn run(&self, plan: &str, program: &[&str]) -> Command {
+        let mut command = Command::new(TOLLFREE);
+        command.args(["run", "--plan"]).arg(self.path(plan));
+        command.arg("--").args(program).current_dir(&self.folder);
+        command.env("TMPDIR", self.folder.path());
+        command
+    }
+
+    /// The program under both plans, each with the plan's name.
+    fn both(&self, program: &[&str]) -> [(&'static str, Command); 2] {
+        ["nothing.txt", "inside.txt"].map(|plan| (plan, self.run(plan, program)))
+    }
+
+    /// An executable file.
+    fn program(&self, name: &str, content: &[u8]) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, content).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+}
+
+/// `cargo test -p tollfree` does not build the library by itself.
+fn build_preload() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "--package", "toll-preload"]);
+        let beside = Path::new(TOLLFREE).parent().unwrap();
+        build.arg("--target-dir").arg(beside.parent().unwrap());
+        if beside.ends_with("release") {
+            build.arg("--release");
+        }
+        assert!(build.status().unwrap().success());
+    });
+}
+
+/// Bytes without a pattern (a linear congruential generator).
+fn noise(length: usize) -> Vec<u8> {
+    let mut state = 1u64;
+    let mut next = || {
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        (state >> 56) as u8
+    };
+    (0..length).map(|_| next()).collect()
+}
+
+fn feed(command: &mut Command, input: Vec<u8>) -> Output {
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let writer = std::thread::spawn(move || stdin.write_all(&input));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    output
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn wait_until(what: &str, mut met: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !met() {
+        assert!(Instant::now() < end, "waited in vain for: {what}");
+        sleep(Duration::from_millis(5));
+    }
+}
+
+fn kill(pid: u32, signal: i32) {
+    // SAFETY: kill takes no pointer.
+    assert_eq!(unsafe { libc::kill(pid as i32, signal) }, 0);
+}
+
+fn exists(pid: u32) -> bool {
+    let state = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = state.rsplit(')').next().unwrap_or_default().trim();
+    !state.is_empty() && !state.starts_with('Z')
+}
+
+#[test]
+fn streams_pass_byte_for_byte() {
+    let bench = Bench::new();
+    let input = noise(1 << 20);
+    for (plan, mut command) in bench.both(&["cat"]) {
+        let output = feed(&mut command, input.clone());
+        assert!(output.stdout == input, "{plan}: stdout differs");
+        assert_eq!(text(&output.stderr), "", "{plan}");
+        assert_eq!(output.status.code(), Some(0), "{plan}");
+    }
+    for (plan, mut command) in bench.both(&["sh", "-c", "cat >&2"]) {
+        let output = feed(&mut command, input.clone());
+        assert!(output.stderr == input, "{plan}: stderr differs");
+        assert!(output.stdout.is_empty(), "{plan}");
+    }
+}
+
+#[test]
+fn every_exit_code_passes() {
+    let bench = Bench::new();
+    for code in 0..=255 {
+        let plan = ["nothing.txt", "inside.txt"][code % 2];
+        let status = bench
+            .run(plan, &["sh", "-c", &format!("exit {code}")])
+            .status()
+            .unwrap();
+        assert_eq!(status.code(), Some(code as i32), "{plan}");
+    }
+}
+
+#[test]
+fn death_by_a_signal_passes() {
+    let bench = Bench::new();
+    for signal in [
+        libc::SIGTERM,
+        libc::SIGSEGV,
+        libc::SIGKILL,
+        libc::SIGABRT,
+        libc::SIGQUIT,
+        libc::SIGPIPE,
+    ] {
+        for (plan, mut command) in bench.both(&["sh", "-c", &format!("kill -{signal} $$; sleep 9")])
+        {
+            let output = command.output().unwrap();
+            assert_eq!(output.status.signal(), Some(signal), "{plan}");
+            assert_eq!(text(&output.stderr), "", "{plan}");
+        }
+    }
+    assert!(leftovers(&bench).is_empty(), "{:?}", leftovers(&bench));
+}
+
+/// Temporary files that were not removed.
+fn leftovers(bench: &Bench) -> Vec<PathBuf> {
+    let entries = fs::read_dir(&bench.folder).unwrap();
+    let names = entries.map(|entry| entry.unwrap().path());
+    names
+        .filter(|path| {
+            path.file_name()
+                .unwrap()
+                .to_string_lossy()
+                .starts_with("tollfree-")
+        })
+        .collect()
+}
+
+#[test]
+fn a_core_is_only_the_programs_own() {
+    let bench = Bench::new();
+    let mut command = bench.run("nothing.txt", &["sh", "-c", "ulimit -c 0; kill -SEGV $$"]);
+    let status = command.status().unwrap();
+    assert_eq!(status.signal(), Some(libc::SIGSEGV));
+    assert!(!status.core_dumped());
+}
+
+/// A shell that counts the signals it gets in a file, and ends by SIGTERM.
+const COUNTER: &str = r#"
+    for s in HUP INT QUIT USR1 USR2 ALRM WINCH CONT TSTP; do trap "echo $s >> got" $s; done
+    trap 'exit 42' TERM
+    echo $$ > ready
+    while :; do sleep 0.02; done
+"#;
+
+fn lines(path: &Path) -> Vec<String> {
+    let content = fs::read_to_string(path).unwrap_or_default();
+    content.lines().map(str::to_owned).collect()
+}
+
+fn started(bench: &Bench, command: &mut Command) -> Child {
+    let _ = fs::remove_file(bench.path("ready"));
+    let _ = fs::remove_file(bench.path("got"));
+    let child = command.spawn().unwrap();
+    wait_until("the program to start", || {
+        !lines(&bench.path("ready")).is_empty()
+    });
+    child
+}
+
+#[test]
+fn signals_to_tollfree_are_forwarded_once() {
+    let bench = Bench::new();
+    let signals = [
+        ("HUP", libc::SIGHUP),
+        ("INT", libc::SIGINT),
+        ("QUIT", libc::SIGQUIT),
+        ("USR1", libc::SIGUSR1),
+        ("USR2", libc::SIGUSR2),
+        ("ALRM", libc::SIGALRM),
+        ("WINCH", libc::SIGWINCH),
+        ("CONT", libc::SIGCONT),
+        ("TSTP", libc::SIGTSTP),
+    ];
+    for (plan, mut command) in bench.both(&["sh", "-c", COUNTER]) {
+        let mut child = started(&bench, &mut command);
+        for (sent, (name, signal)) in signals.iter().enumerate() {
+            kill(child.id(), *signal);
+            wait_until(name, || lines(&bench.path("got")).len() > sent);
+        }
+        sleep(Duration::from_millis(60));
+        kill(child.id(), libc::SIGTERM);
+        assert_eq!(child.wait().unwrap().code(), Some(42), "{plan}");
+        assert_eq!(
+            lines(&bench.path("got")),
+            signals.map(|(name, _)| name),
+            "{plan}"
+        );
+    }
+}
+
+#[test]
+fn a_forwarded_signal_that_kills_kills_both() {
+    let bench = Bench::new();
+    for (plan, mut command) in bench.both(&["sh", "-c", "echo $$ > ready; exec sleep 60"]) {
+        let mut child = started(&bench, &mut command);
+        kill(child.id(), libc::SIGHUP);
+        assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGHUP), "{plan}");
+    }
+}
+
+#[test]
+fn a_killed_tollfree_takes_the_program_with_it() {
+    let bench = Bench::new();
+    let mut command = bench.run(
+        "nothing.txt",
+        &["sh", "-c", "echo $$ > ready; exec sleep 60"],
+    );
+    let mut child = started(&bench, &mut command);
+    let program: u32 = lines(&bench.path("ready"))[0].parse().unwrap();
+    assert!(exists(program));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    wait_until("the program to end", || !exists(program));
+}
+
+/// What wait4 says about a child, stops included.
+fn wait_raw(pid: u32) -> i32 {
+    let mut status = 0;
+    // SAFETY: the pointer is valid.
+    assert!(unsafe { libc::waitpid(pid as i32, &mut status, libc::WUNTRACED) } > 0);
+    status
+}
+
+#[test]
+fn job_control_stops_and_continues_both() {
+    let bench = Bench::new();
+    let script = "echo $$ > ready; kill -TSTP $$; exit 4";
+    for (plan, mut command) in bench.both(&["sh", "-c", script]) {
+        // A job of ours, as a shell would start it.
+        let child = started(&bench, command.process_group(0));
+        let status = wait_raw(child.id());
+        assert!(libc::WIFSTOPPED(status), "{plan}: {status:#x}");
+        assert_eq!(libc::WSTOPSIG(status), libc::SIGTSTP);
+        // SAFETY: killpg takes no pointer.
+        unsafe { libc::killpg(child.id() as i32, libc::SIGCONT) };
+        let status = wait_raw(child.id());
+        assert!(libc::WIFEXITED(status), "{plan}: {status:#x}");
+        assert_eq!(libc::WEXITSTATUS(status), 4, "{plan}");
+    }
+}
+
+#[test]
+fn a_debugger_that_stops_the_program_does_not_stop_tollfree() {
+    let bench = Bench::new();
+    let mut command = bench.run("nothing.txt", &["sh", "-c", COUNTER]);
+    let mut child = started(&bench, &mut command);
+    let program: u32 = lines(&bench.path("ready"))[0].parse().unwrap();
+    kill(program, libc::SIGSTOP);
+    sleep(Duration::from_millis(50));
+    let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+    assert!(!stat.contains(") T "), "{stat}");
+    kill(program, libc::SIGCONT);
+    kill(child.id(), libc::SIGTERM);
+    assert_eq!(child.wait().unwrap().code(), Some(42));
+}
+
+#[test]
+fn a_closed_reader_ends_the_program_as_it_would_alone() {
+    let bench = Bench::new();
+    for (plan, mut command) in bench.both(&["yes"]) {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut first = [0; 2];
+        let mut stdout = child.stdout.take().unwrap();
+        stdout.read_exact(&mut first).unwrap();
+        drop(stdout);
+        assert_eq!(
+            child.wait().unwrap().signal(),
+            Some(libc::SIGPIPE),
+            "{plan}"
+        );
+    }
+}
+
+/// Runs a shell line in which `$RUN` stands for nothing, then for tollfree with either
+/// plan; the output must be the same, but for what `filter` removes.
+fn same_as_alone(bench: &Bench, line: &str, filter: impl Fn(&str) -> bool) -> Vec<String> {
+    let alone = shell(bench, "", line);
+    for plan in ["nothing.txt", "inside.txt"] {
+        let run = format!("{TOLLFREE} run --plan {} --", bench.path(plan).display());
+        let ours = shell(bench, &run, line);
+        let kept = |lines: &[String]| -> BTreeSet<String> {
+            lines.iter().filter(|line| filter(line)).cloned().collect()
+        };
+        let (ours, alone) = (kept(&ours), kept(&alone));
+        let difference: Vec<_> = ours.symmetric_difference(&alone).collect();
+        assert!(difference.is_empty(), "{plan}: {line}: {difference:#?}");
+    }
+    alone
+}
+
+fn shell(bench: &Bench, run: &str, line: &str) -> Vec<String> {
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", line])
+        .env("RUN", run)
+        .current_dir(&bench.folder);
+    let output = command.env("TMPDIR", bench.folder.path()).output().unwrap();
+    let both = [output.stdout, output.stderr].concat();
+    let mut lines: Vec<String> = text(&both).lines().map(str::to_owned).collect();
+    lines.push(format!("status {:?}", output.status));
+    lines
+}
+
+#[test]
+fn descriptors_are_as_the_caller_left_them() {
+    let bench = Bench::new();
+    fs::write(bench.path("three"), "content of three\n").unwrap();
+    // `ls` opens one descriptor for the folder, which has the lowest free number.
+    let list =
+        "ls -l /proc/self/fd | sed -n 's/.* \\([0-9]* -> .*\\)/\\1/p' | grep -v -e /proc/ -e pipe:";
+    let lines = same_as_alone(&bench, &format!("exec 3<three 7>&1; $RUN {list}"), |_| true);
+    assert!(
+        lines.iter().any(|line| line.starts_with("3 -> ")),
+        "{lines:?}"
+    );
+    let lines = same_as_alone(&bench, "exec 3<three; $RUN cat <&3", |_| true);
+    assert_eq!(lines[0], "content of three");
+    let lines = same_as_alone(&bench, "exec 3<three; $RUN sh -c 'cat <&3'", |_| true);
+    assert_eq!(lines[0], "content of three");
+}
+
+#[test]
+fn closed_standard_streams_stay_closed() {
+    let bench = Bench::new();
+    for closed in ["<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-"] {
+        let line = format!(
+            "$RUN sh -c 'ls -l /proc/$$/fd > out' {closed}; cut -d: -f2- out | grep -o '[0-9]* -> /dev/null'; $RUN cat {closed}"
+        );
+        same_as_alone(&bench, &line, |_| true);
+    }
+}
+
+#[test]
+fn a_program_may_close_everything() {
+    let bench = Bench::new();
+    let close = "for f in 0 1 2 3 4 5 6 7 8 9; do eval \"exec $f<&-\"; done; exit 6";
+    for (plan, mut command) in bench.both(&["sh", "-c", close]) {
+        assert_eq!(command.status().unwrap().code(), Some(6), "{plan}");
+    }
+}
+
+/// Variables that tollfree may set.
+fn is_documented(line: &str) -> bool {
+    ["LD_PRELOAD=", "TOLLFREE_ACTIONS=", "TOLLFREE_EVENTS="]
+        .iter()
+        .any(|name| line.starts_with(name))
+}
+
+#[test]
+fn the_environment_is_the_same_but_for_what_is_documented() {
+    let bench = Bench::new();
+    same_as_alone(
+        &bench,
+        "RUNNER=$RUN; unset RUN; $RUNNER env | grep -v RUNNER=",
+        |line| !is_documented(line),
+    );
+    let mut nothing = bench.run("nothing.txt", &["env"]);
+    let output = text(&nothing.output().unwrap().stdout);
+    assert!(!output.lines().any(is_documented), "{output}");
+    let mut inside = bench.run("inside.txt", &["env"]);
+    let output = text(
+        &inside
+            .env("LD_PRELOAD", "libm.so.6")
+            .output()
+            .unwrap()
+            .stdout,
+    );
+    let preload = output
+        .lines()
+        .find(|line| line.starts_with("LD_PRELOAD="))
+        .unwrap();
+    assert!(
+        preload.ends_with("libtoll_preload.so:libm.so.6"),
+        "{preload}"
+    );
+}
+
+#[test]
+fn whole_heap_adds_to_the_tunables() {
+    let bench = Bench::new();
+    let mut command = Command::new(TOLLFREE);
+    command
+        .args(["run", "--whole-heap", "--plan"])
+        .arg(bench.path("nothing.txt"));
+    command.args(["--", "sh", "-c", "echo $GLIBC_TUNABLES"]);
+    let output = command.env_remove("GLIBC_TUNABLES").output().unwrap();
+    assert_eq!(text(&output.stdout), "glibc.malloc.hugetlb=1\n");
+    let output = command
+        .env("GLIBC_TUNABLES", "glibc.malloc.check=0")
+        .output()
+        .unwrap();
+    assert_eq!(
+        text(&output.stdout),
+        "glibc.malloc.check=0:glibc.malloc.hugetlb=1\n"
+    );
+}
+
+#[test]
+fn dispositions_and_masks_are_inherited() {
+    let bench = Bench::new();
+    let show = "$RUN grep -E '^(Sig|Shd)' /proc/self/status";
+    for ignored in ["", "PIPE", "HUP INT QUIT", "PIPE USR1 CHLD TSTP"] {
+        let line = match ignored.is_empty() {
+            true => show.to_owned(),
+            false => format!("trap '' {ignored}; {show}"),
+        };
+        // What the shell itself handles is not inherited.
+        same_as_alone(&bench, &line, |line| !line.starts_with("SigQ"));
+    }
+}
+
+#[test]
+fn limits_and_identity_are_inherited() {
+    let bench = Bench::new();
+    same_as_alone(
+        &bench,
+        "ulimit -c 5; ulimit -n 64; umask 027; $RUN sh -c 'ulimit -a; umask; id; nice; pwd'",
+        |_| true,
+    );
+}
+
+#[test]
+fn programs_that_exec_and_fork_are_followed_to_their_end() {
+    let bench = Bench::new();
+    for (plan, mut command) in bench.both(&[
+        "sh",
+        "-c",
+        "sh -c 'exit 3' || exec sh -c 'exec sh -c \"exit 9\"'",
+    ]) {
+        assert_eq!(command.status().unwrap().code(), Some(9), "{plan}");
+    }
+}
+
+#[test]
+fn a_daemon_outlives_tollfree() {
+    let bench = Bench::new();
+    for (plan, mut command) in bench.both(&[
+        "sh",
+        "-c",
+        "(sleep 0.4; echo done > daemon) </dev/null >/dev/null 2>&1 & exit 3",
+    ]) {
+        let _ = fs::remove_file(bench.path("daemon"));
+        assert_eq!(command.status().unwrap().code(), Some(3), "{plan}");
+        assert!(
+            !bench.path("daemon").exists(),
+            "{plan}: tollfree waited for the daemon"
+        );
+        wait_until("the daemon", || bench.path("daemon").exists());
+    }
+}
+
+#[test]
+fn exec_failures_are_told_apart() {
+    let bench = Bench::new();
+    fs::write(bench.path("plain"), "no program").unwrap();
+    bench.program("lost", b"#!/nonexistent/interpreter\n");
+    let cases = [
+        ("nonexistent-program", 127),
+        ("./nonexistent-program", 127),
+        ("", 127),
+        ("./plain", 126),
+        ("/", 126),
+        ("./lost", 127),
+        ("./plain/below", 127),
+    ];
+    for (name, code) in cases {
+        for (plan, mut command) in bench.both(&[name]) {
+            let output = command.output().unwrap();
+            assert_eq!(
+                output.status.code(),
+                Some(code),
+                "{name} {plan}: {}",
+                text(&output.stderr)
+            );
+            assert!(text(&output.stderr).starts_with("tollfree: "), "{name}");
+        }
+    }
+}
+
+#[test]
+fn programs_are_looked_up_as_execvp_does() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("first")).unwrap();
+    fs::create_dir(bench.path("second")).unwrap();
+    fs::write(bench.path("first/tool"), "not executable").unwrap();
+    bench.program("second/tool", b"#!/bin/sh\necho second $0 \"$@\"\n");
+    let path = format!(
+        "{}:{}:/usr/bin:/bin",
+        bench.path("first").display(),
+        bench.path("second").display()
+    );
+    for (plan, mut command) in bench.both(&["tool", "a b", ""]) {
+        let output = command.env("PATH", &path).output().unwrap();
+        let expected = format!("second {} a b \n", bench.path("second/tool").display());
+        assert_eq!(text(&output.stdout), expected, "{plan}");
+    }
+    // A file without a first line is for the shell.
+    bench.program("bare", b"echo bare\n");
+    for (plan, mut command) in bench.both(&["./bare"]) {
+        assert_eq!(text(&command.output().unwrap().stdout), "bare\n", "{plan}");
+    }
+}
+
+#[test]
+fn the_programs_own_name_is_kept() {
+    let bench = Bench::new();
+    for (plan, mut command) in
+        bench.both(&["sh", "-c", "tr '\\0' ' ' < /proc/$$/cmdline | cut -c1-5"])
+    {
+        assert_eq!(text(&command.output().unwrap().stdout), "sh -c\n", "{plan}");
+    }
+}
+
+#[test]
+fn a_terminal_stays_a_terminal() {
+    let bench = Bench::new();
+    if !has("script") {
+        eprintln!("skipped: no script(1)");
+        return;
+    }
+    for plan in ["nothing.txt", "inside.txt"] {
+        let inner =
+            "test -t 0 && test -t 1 && test -t 2 && echo terminal; ps -o pgid=,tpgid= -p $$";
+        let output = in_terminal(&bench, plan, inner, b"");
+        assert!(output.contains("terminal"), "{plan}: {output}");
+        let groups: Vec<&str> = output.lines().last().unwrap().split_whitespace().collect();
+        assert_eq!(
+            groups[0], groups[1],
+            "{plan}: the program is in the foreground: {output}"
+        );
+    }
+}
+
+#[test]
+fn ctrl_c_arrives_once() {
+    let bench = Bench::new();
+    if !has("script") {
+        eprintln!("skipped: no script(1)");
+        return;
+    }
+    for plan in ["nothing.txt", "inside.txt"] {
+        let inner = "trap \"echo INT >> got\" INT; echo > ready; n=0; while [ $n -lt 40 ]; do sleep 0.02; n=$((n+1)); done; exit 5";
+        let _ = fs::remove_file(bench.path("got"));
+        let output = in_terminal(&bench, plan, inner, b"\x03");
+        assert_eq!(lines(&bench.path("got")), ["INT"], "{plan}: {output}");
+    }
+}
+
+/// Runs a shell line under tollfree in a terminal of its own; types `keys` once the file `ready` is there.
+fn in_terminal(bench: &Bench, plan: &str, line: &str, keys: &[u8]) -> String {
+    let _ = fs::remove_file(bench.path("ready"));
+    let inner = format!("{TOLLFREE} run --plan {plan} -- sh -c '{line}'");
+    let mut command = Command::new("script");
+    command
+        .args(["-qec", &inner, "/dev/null"])
+        .current_dir(&bench.folder);
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    if !keys.is_empty() {
+        wait_until("the program in the terminal", || {
+            bench.path("ready").exists()
+        });
+        stdin.write_all(keys).unwrap();
+        stdin.flush().unwrap();
+    }
+    let output = child.wait_with_output().unwrap();
+    drop(stdin);
+    text(&output.stdout).replace('\r', "")
+}
+
+fn has(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+fn is_root() -> bool {
+    // SAFETY: no argument.
+    unsafe { libc::geteuid() == 0 }
+}
+
+#[test]
+fn a_program_that_cannot_be_entered_runs_all_the_same() {
+    let bench = Bench::new();
+    fs::write(bench.path("exit.c"), "int main(void) { return 11; }\n").unwrap();
+    let built = Command::new("cc")
+        .args(["-static", "-o", "static", "exit.c"])
+        .current_dir(&bench.folder)
+        .stderr(Stdio::null())
+        .status();
+    if !built.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: no static C library");
+        return;
+    }
+    let output = bench.run("inside.txt", &["./static"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(11));
+    assert!(
+        text(&output.stderr).contains("linked statically"),
+        "{}",
+        text(&output.stderr)
+    );
+    let output = bench.run("nothing.txt", &["./static"]).output().unwrap();
+    assert_eq!(
+        text(&output.stderr),
+        "",
+        "nothing to say where nothing is planned"
+    );
+    let mut json = Command::new(TOLLFREE);
+    json.args(["--json", "run", "--plan"])
+        .arg(bench.path("inside.txt"));
+    let output = json
+        .args(["--", "./static"])
+        .current_dir(&bench.folder)
+        .output()
+        .unwrap();
+    let summary: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
+    assert_eq!(summary["exit_code"], 11);
+    assert!(
+        summary["not_entered"]
+            .as_str()
+            .unwrap()
+            .contains("statically")
+    );
+}
+
+#[test]
+fn a_setuid_program_is_left_alone() {
+    let bench = Bench::new();
+    let program = match is_root() {
+        true => {
+            let copy = bench.path("setuid");
+            fs::copy("/bin/true", &copy).unwrap();
+            std::os::unix::fs::chown(&copy, Some(65534), Some(65534)).unwrap();
+            fs::set_permissions(&copy, fs::Permissions::from_mode(0o4755)).unwrap();
+            copy.to_string_lossy().into_owned()
+        }
+        false => "/usr/bin/su".to_owned(),
+    };
+    let mut command = bench.run("inside.txt", &[&program, "--help"]);
+    let Ok(output) = command.output() else {
+        return;
+    };
+    if output.status.code() == Some(127) {
+        eprintln!("skipped: no setuid program here");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(0));
+    assert!(
+        text(&output.stderr).contains("privileges of its own"),
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+#[test]
+fn a_32_bit_program_is_said_to_be_one() {
+    let bench = Bench::new();
+    let mut header = [0u8; 64];
+    header[..7].copy_from_slice(b"\x7fELF\x01\x01\x01");
+    header[16] = 2;
+    header[18] = 3;
+    bench.program("i386", &header);
+    let output = bench.run("inside.txt", &["./i386"]).output().unwrap();
+    assert!(
+        text(&output.stderr).contains("32-bit"),
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+#[test]
+fn an_ordinary_user_gets_the_same() {
+    let bench = Bench::new();
+    if !is_root() || !has("setpriv") {
+        eprintln!("skipped: not root");
+        return;
+    }
+    fs::set_permissions(bench.folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let beside = Path::new(TOLLFREE).parent().unwrap();
+    for file in [TOLLFREE.into(), beside.join("libtoll_preload.so")] {
+        fs::copy(
+            &file,
+            bench.path(Path::new(&file).file_name().unwrap().to_str().unwrap()),
+        )
+        .unwrap();
+    }
+    for plan in ["nothing.txt", "inside.txt"] {
+        let mut command = Command::new("setpriv");
+        command.args([
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+            "./tollfree",
+            "run",
+            "--plan",
+            plan,
+        ]);
+        command.args(["--", "sh", "-c", "cat; id -u; exit 12"]);
+        command
+            .current_dir(&bench.folder)
+            .env("TMPDIR", bench.folder.path());
+        let output = feed(&mut command, b"hello\n".to_vec());
+        assert_eq!(
+            text(&output.stdout),
+            "hello\n65534\n",
+            "{plan}: {}",
+            text(&output.stderr)
+        );
+        assert_eq!(output.status.code(), Some(12), "{plan}");
+    }
+}
