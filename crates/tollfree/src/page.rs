@@ -652,7 +652,7 @@ fn region_table(plan: &Plan) -> String {
             .map_or_else(String::new, Anchor::to_string);
         let _ = write!(
             out,
-            "<tr><th scope=\"row\">{}</th><td class=\"n\">{:#x}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td></tr>",
+            "<tr><th scope=\"row\">{}</th><td class=\"n\">{:#x}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}<small>{}</small></td></tr>",
             escape(&anchor),
             region.offset,
             units::bytes(region.length),
@@ -662,7 +662,8 @@ fn region_table(plan: &Plan) -> String {
             match region.verdict {
                 Verdict::Huge => "<span class=\"yes\">✓ huge</span>",
                 Verdict::Leave => "<span class=\"no\">leave</span>",
-            }
+            },
+            region.why.words()
         );
     }
     out.push_str("</tbody></table></div></details>");
@@ -743,3 +744,6 @@ const WORDS: &str = "<section><h2>Words</h2><dl>\
 <dt>Speed-up</dt><dd>Time before divided by time after: above 1 is faster.</dd>\
 <dt>Interval</dt><dd>Where the true value lies, with the stated confidence. An interval that holds 1 means that the runs cannot tell.</dd>\
 </dl></section>";
+
+#[cfg(test)]
+mod tests;

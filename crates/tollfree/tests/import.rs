@@ -259,7 +259,7 @@ fn foreign_files_are_named_with_line_and_reason() {
         (b"\x1f\x8b\x08\0", &["gzip"]),
         (b"{\"format\":\"tollfree-profile\"}", &["profile already"]),
         (b"dear diary\n", &["line 1", "dear diary"]),
-        (script[..cut].as_bytes(), &["line 260", "TLB"]),
+        (&script.as_bytes()[..cut], &["line 260", "TLB"]),
         (no_data.as_bytes(), &["no data source", "perf mem record"]),
         (plain_report.as_bytes(), &["line 1", "perf mem report"]),
     ] {
