@@ -16,10 +16,10 @@ use toll_linux::perf::{PerfAbility, probe};
 use toll_model::profile::Profile;
 
 use crate::actuate::{Acting, Actuator};
+use crate::error::UserError;
 use crate::executable::{Executable, Obstacle};
-use crate::install;
-use crate::output;
 use crate::target::{Child, Launch};
+use crate::{install, output, signals};
 
 /// Which source to record with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -61,7 +61,12 @@ pub struct RecordOptions {
 impl RecordOptions {
     /// The launch that these options ask for; a source adds what it needs itself.
     pub fn launch(&self) -> Result<Launch> {
-        let mut launch = Launch::new(&self.command);
+        self.launch_as(&self.command)
+    }
+
+    /// The same for the command that really runs, behind wrappers that the source looks through.
+    pub fn launch_as(&self, command: &[OsString]) -> Result<Launch> {
+        let mut launch = Launch::new(command);
         if let Some(file) = &self.stdin {
             launch = launch.stdin(file);
         }
@@ -103,7 +108,13 @@ pub fn record(choice: SourceChoice, options: &RecordOptions) -> Result<Recorded>
     // A program that is not there is not worth a probe.
     let executable = Executable::of(&options.command)?;
     match choice {
-        SourceChoice::Auto => record(choose(&executable, options), options),
+        SourceChoice::Auto => {
+            let choice = choose(&executable, options);
+            match signals::interrupted() {
+                Some(_) => Err(UserError::Interrupted.into()),
+                None => record(choice, options),
+            }
+        }
         SourceChoice::Perf => perf::record(options),
         SourceChoice::Sim => sim::record(options),
         SourceChoice::Refs => refs::record(options),

@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The command line as a whole: help, exit codes, files that are in the way or cannot be written.
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+const TOLLFREE: &str = env!("CARGO_BIN_EXE_tollfree");
+const COMMANDS: [&str; 12] = [
+    "tune",
+    "doctor",
+    "calibrate",
+    "record",
+    "import",
+    "report",
+    "plan",
+    "run",
+    "apply",
+    "compare",
+    "completions",
+    "man",
+];
+
+fn tollfree(folder: &TempDir, arguments: &[&str]) -> Command {
+    let mut command = Command::new(TOLLFREE);
+    command.args(arguments).current_dir(folder);
+    command.env("TMPDIR", folder.path());
+    command
+}
+
+fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn every_command_has_help_with_an_example() {
+    let folder = folder();
+    for command in COMMANDS {
+        let output = tollfree(&folder, &[command, "--help"]).output().unwrap();
+        assert!(output.status.success(), "{command}");
+        let help = stdout(&output);
+        assert!(help.contains("Example"), "{command}: {help}");
+        assert!(
+            help.contains(&format!("tollfree {command}")),
+            "{command}: {help}"
+        );
+    }
+    let output = tollfree(&folder, &["help"]).output().unwrap();
+    let help = stdout(&output);
+    for command in COMMANDS {
+        assert!(help.contains(command), "{help}");
+    }
+    for code in ["125", "126", "127", "130"] {
+        assert!(help.contains(code), "{help}");
+    }
+}
+
+#[test]
+fn wrong_usage_is_2() {
+    let folder = folder();
+    let cases: [&[&str]; 8] = [
+        &[],
+        &["nonsense"],
+        &["run"],
+        &["run", "--plan", "p", "true"],
+        &["run", "--plan", "p"],
+        &["record", "-o", "p", "--sample", "2", "--", "true"],
+        &["record", "-o", "p", "--only", "nonsense", "--", "true"],
+        &["record", "-o", "p", "--source", "guess", "--", "true"],
+    ];
+    for case in cases {
+        let output = tollfree(&folder, case).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{case:?}");
+        assert!(!output.stderr.is_empty(), "{case:?}");
+        assert!(output.stdout.is_empty(), "{case:?}");
+    }
+}
+
+#[test]
+fn completions_know_the_commands() {
+    let folder = folder();
+    for shell in ["bash", "zsh", "fish"] {
+        let output = tollfree(&folder, &["completions", shell]).output().unwrap();
+        assert!(output.status.success());
+        for command in COMMANDS {
+            assert!(stdout(&output).contains(command), "{shell}: {command}");
+        }
+    }
+}
+
+#[test]
+fn manual_pages_are_written() {
+    let folder = folder();
+    let output = tollfree(&folder, &["man", "."]).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let main = fs::read_to_string(folder.path().join("tollfree.1")).unwrap();
+    assert!(main.contains("Exit codes"), "{main}");
+    for command in COMMANDS {
+        let page = folder.path().join(format!("tollfree-{command}.1"));
+        assert!(fs::read_to_string(page).unwrap().contains("Example"));
+    }
+    let output = tollfree(&folder, &["man", "./nowhere"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("./nowhere"));
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_error() {
+    let folder = folder();
+    let mut child = tollfree(&folder, &["completions", "bash"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let mut said = String::new();
+    let mut stderr = child.stderr.take().unwrap();
+    stderr.read_to_string(&mut said).unwrap();
+    child.wait().unwrap();
+    assert_eq!(said, "");
+}
+
+/// A file that is not there, and files that are no plans.
+#[test]
+fn wrong_plans_are_named_and_nothing_runs() {
+    let folder = folder();
+    let cases = [
+        ("foreign", &b"\x7fELF and so on"[..]),
+        ("toml", b"title = \"no plan\"\n"),
+        (
+            "truncated",
+            b"format = \"tollfree-plan\"\nversion = 1\n[program]\npath = \"/bin",
+        ),
+        ("newer", b"format = \"tollfree-plan\"\nversion = 999\n"),
+        ("list", b"2097152\nnonsense\n"),
+        ("json", b"{\"format\": \"tollfree-profile\"}"),
+    ];
+    for (name, content) in cases {
+        fs::write(folder.path().join(name), content).unwrap();
+    }
+    let names = cases.map(|(name, _)| name);
+    for name in names.iter().chain(&["missing"]) {
+        for command in [&["run"][..], &["record", "-o", "profile"]] {
+            let mut arguments = command.to_vec();
+            arguments.extend(["--plan", name, "--", "touch", "ran"]);
+            let output = tollfree(&folder, &arguments).output().unwrap();
+            assert_eq!(
+                output.status.code(),
+                Some(125),
+                "{arguments:?}: {}",
+                stderr(&output)
+            );
+            assert!(stderr(&output).starts_with("tollfree: "));
+            assert!(stderr(&output).contains(name), "{}", stderr(&output));
+            assert!(!folder.path().join("ran").exists(), "{arguments:?}");
+            assert!(!folder.path().join("profile").exists(), "{arguments:?}");
+        }
+    }
+}
+
+#[test]
+fn hugetlb_is_for_lists() {
+    let folder = folder();
+    fs::write(folder.path().join("list"), "17592186044416\n").unwrap();
+    // No machine has a pool of that size.
+    let many: String = (0..1u64 << 17)
+        .map(|n| format!("{}\n", (1 << 44) + (n << 21)))
+        .collect();
+    fs::write(folder.path().join("many"), many).unwrap();
+    let arguments = ["run", "--hugetlb", "--plan", "many", "--", "touch", "ran"];
+    let output = tollfree(&folder, &arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(125));
+    assert!(
+        stderr(&output).contains("vm.nr_hugepages="),
+        "{}",
+        stderr(&output)
+    );
+    assert!(!folder.path().join("ran").exists());
+}
+
+#[test]
+fn a_profile_is_not_overwritten_without_force() {
+    let folder = folder();
+    fs::write(folder.path().join("profile"), "mine").unwrap();
+    let record = [
+        "record", "--source", "refs", "-o", "profile", "--", "touch", "ran",
+    ];
+    let output = tollfree(&folder, &record).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("--force"), "{}", stderr(&output));
+    assert!(
+        !folder.path().join("ran").exists(),
+        "refused before the program ran"
+    );
+    assert_eq!(
+        fs::read_to_string(folder.path().join("profile")).unwrap(),
+        "mine"
+    );
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_refused_before_the_program_runs() {
+    let folder = folder();
+    fs::create_dir(folder.path().join("sub")).unwrap();
+    for path in ["nowhere/profile", "sub", "/proc/profile"] {
+        let record = ["record", "-o", path, "--", "touch", "ran"];
+        let output = tollfree(&folder, &record).output().unwrap();
+        assert!(
+            [2, 125].contains(&output.status.code().unwrap()),
+            "{path}: {:?}",
+            output.status
+        );
+        assert!(stderr(&output).contains(path), "{}", stderr(&output));
+        assert!(!folder.path().join("ran").exists(), "{path}");
+        fs::write(folder.path().join("empty"), "").unwrap();
+        let run = [
+            "run",
+            "--plan",
+            "empty",
+            "--summary",
+            path,
+            "--",
+            "touch",
+            "ran",
+        ];
+        let output = tollfree(&folder, &run).output().unwrap();
+        assert!(
+            [2, 125].contains(&output.status.code().unwrap()),
+            "{path}: {:?}",
+            output.status
+        );
+        assert!(!folder.path().join("ran").exists(), "{path}");
+    }
+}
+
+fn is_root() -> bool {
+    // SAFETY: no argument.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// Runs a shell line with a full file system at `./full`; `None` where nobody may mount one.
+fn with_full_disk(folder: &TempDir, line: &str) -> Option<Output> {
+    if !is_root() {
+        eprintln!("skipped: not root");
+        return None;
+    }
+    fs::create_dir_all(folder.path().join("full")).unwrap();
+    let script = format!(
+        "mount -t tmpfs -o size=64k none full || exit 99
+         cat /dev/zero > full/fill 2>/dev/null
+         {line}"
+    );
+    let output = Command::new("unshare")
+        .args(["--mount", "sh", "-c", &script])
+        .current_dir(folder)
+        .env("TOLLFREE", TOLLFREE)
+        .output()
+        .unwrap();
+    if output.status.code() == Some(99) || stderr(&output).starts_with("unshare:") {
+        eprintln!("skipped: {}", stderr(&output));
+        return None;
+    }
+    Some(output)
+}
+
+#[test]
+fn a_full_disk_leaves_no_half_profile() {
+    let folder = folder();
+    let line = "$TOLLFREE record --source refs -o full/profile -- true; echo $?; ls -A full";
+    let Some(output) = with_full_disk(&folder, line) else {
+        return;
+    };
+    assert_eq!(stdout(&output), "125\nfill\n", "{}", stderr(&output));
+    let errors: Vec<String> = stderr(&output).lines().map(str::to_owned).collect();
+    let about: Vec<_> = errors.iter().filter(|l| l.contains("No space")).collect();
+    assert_eq!(about.len(), 1, "{errors:?}");
+    assert!(about[0].contains("full/profile"), "{errors:?}");
+}
+
+#[test]
+fn a_full_temporary_folder_is_said_before_the_program_runs() {
+    let folder = folder();
+    fs::write(folder.path().join("list"), "17592186044416\n").unwrap();
+    let line = "TMPDIR=full $TOLLFREE run --plan list -- touch ran; echo $?; ls -A full";
+    let Some(output) = with_full_disk(&folder, line) else {
+        return;
+    };
+    assert_eq!(stdout(&output), "125\nfill\n", "{}", stderr(&output));
+    assert!(stderr(&output).contains("No space"), "{}", stderr(&output));
+    assert!(!folder.path().join("ran").exists());
+}
+
+#[test]
+fn a_summary_that_does_not_fit_does_not_hide_the_status() {
+    let folder = folder();
+    fs::write(folder.path().join("list"), "").unwrap();
+    let line = "$TOLLFREE run --plan list --summary full/s -- sh -c 'exit 9'; echo $?; ls -A full";
+    let Some(output) = with_full_disk(&folder, line) else {
+        return;
+    };
+    assert_eq!(stdout(&output), "9\nfill\n", "{}", stderr(&output));
+    assert!(stderr(&output).contains("full/s"), "{}", stderr(&output));
+}
+
+fn profile(path: &Path) -> serde_json::Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+#[test]
+fn a_recording_passes_the_status_and_keeps_the_profile() {
+    let folder = folder();
+    for (script, code, signal) in [
+        ("echo out; exit 7", Some(7), None),
+        ("echo out; kill -SEGV $$", None, Some(libc::SIGSEGV)),
+    ] {
+        let record = [
+            "record", "--force", "--source", "refs", "-o", "profile", "--", "sh", "-c", script,
+        ];
+        let output = tollfree(&folder, &record).output().unwrap();
+        assert_eq!(stdout(&output), "out\n");
+        assert_eq!(output.status.code(), code);
+        assert_eq!(
+            std::os::unix::process::ExitStatusExt::signal(&output.status),
+            signal
+        );
+        assert_eq!(
+            profile(&folder.path().join("profile"))["format"],
+            "tollfree-profile"
+        );
+    }
+}
+
+#[test]
+fn an_interrupted_recording_keeps_its_part() {
+    let folder = folder();
+    // The interrupt of a terminal goes to the group; `kill` alone to tollfree.
+    for to_group in [true, false] {
+        let _ = fs::remove_file(folder.path().join("ready"));
+        let record = [
+            "record",
+            "--force",
+            "--source",
+            "refs",
+            "-o",
+            "profile",
+            "--",
+            "sh",
+            "-c",
+            "echo $$ > ready; exec sleep 60",
+        ];
+        let mut command = tollfree(&folder, &record);
+        let mut child = command.process_group(0).spawn().unwrap();
+        let end = Instant::now() + Duration::from_secs(20);
+        let ready = folder.path().join("ready");
+        while fs::read_to_string(&ready).unwrap_or_default().is_empty() {
+            assert!(Instant::now() < end, "the program did not start");
+            sleep(Duration::from_millis(5));
+        }
+        sleep(Duration::from_millis(300));
+        let pid = child.id() as i32;
+        // SAFETY: kill takes no pointer.
+        unsafe { libc::kill(if to_group { -pid } else { pid }, libc::SIGINT) };
+        assert_eq!(child.wait().unwrap().code(), Some(130));
+        assert_eq!(
+            profile(&folder.path().join("profile"))["complete"],
+            false,
+            "{to_group}"
+        );
+        let target: i32 = fs::read_to_string(&ready).unwrap().trim().parse().unwrap();
+        assert!(
+            !Path::new(&format!("/proc/{target}")).exists(),
+            "the program was ended"
+        );
+    }
+}
+
+#[test]
+fn record_says_on_stderr_what_json_asks_for() {
+    let folder = folder();
+    let record = [
+        "--json", "record", "--source", "refs", "-o", "profile", "--", "echo", "out",
+    ];
+    let output = tollfree(&folder, &record).output().unwrap();
+    assert_eq!(stdout(&output), "out\n");
+    let said: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
+    assert_eq!(said["source"], "refs");
+    assert_eq!(said["output"], "profile");
+}
+
+#[test]
+fn what_record_cannot_start_is_told_apart() {
+    let folder = folder();
+    for (program, code) in [("nonexistent-program", 127), ("/etc/passwd", 126)] {
+        let record = ["record", "-o", "profile", "--", program];
+        let output = tollfree(&folder, &record).output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
+        assert!(!folder.path().join("profile").exists());
+    }
+}

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `tollfree run --plan` finds a plan's allocations again: in the same build, in
+//! a rebuilt program, not at all; and refuses a plan of another program.
+//!
+//! The plan is made from the allocation events of a run, without a simulator.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+use toll_linux::events::{EventFile, anchor_of};
+use toll_linux::symbols::{Symbolizer, build_id};
+use toll_model::anchor::{Anchor, AnchorKind, Level};
+use toll_model::plan::{self, Estimate, Plan, Region, Verdict, Why};
+use toll_model::profile::{Program, Source};
+use toll_model::{REGION, wire};
+
+const TOLLFREE: &str = env!("CARGO_BIN_EXE_tollfree");
+const BLOCK: u64 = 32 << 20;
+
+/// Two sites of one size: `wanted` is planned, `other` is not. PAD moves all code behind it,
+/// NAME is what the planned site is called.
+const PROGRAM: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef PAD
+__attribute__((noinline)) int pad(int a) {
+    volatile int v[99];
+    for (int i = 0; i < 99; i++) v[i] = a * i;
+    return v[a];
+}
+#endif
+__attribute__((noinline)) char *NAME(size_t n) { char *p = malloc(n); memset(p, 1, n); return p; }
+__attribute__((noinline)) char *other(size_t n) { char *p = malloc(n); memset(p, 2, n); return p; }
+int main(int argc, char **argv) {
+    size_t n = argc > 1 ? strtoul(argv[1], 0, 0) : 32u << 20;
+#ifdef PAD
+    if (argc > 9) printf("%d\n", pad(argc));
+#endif
+    char *a = other(n), *b = NAME(n);
+    printf("%d\n", a[5] + b[7]);
+    return 0;
+}
+"#;
+
+struct Bench {
+    folder: TempDir,
+}
+
+impl Bench {
+    /// `None` without a C compiler, or where THP is off.
+    fn new() -> Option<Bench> {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("program.c"), PROGRAM).unwrap();
+        let thp = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+        if !thp.is_ok_and(|modes| !modes.contains("[never]")) {
+            eprintln!("skipped: no THP");
+            return None;
+        }
+        let bench = Bench { folder };
+        bench.build(&["-DNAME=wanted"]);
+        Some(bench)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Builds `./program`.
+    fn build(&self, flags: &[&str]) {
+        let mut cc = Command::new("cc");
+        cc.args(["-O1", "-Wl,--build-id", "-o", "program", "program.c"]);
+        let status = cc.args(flags).current_dir(&self.folder).status().unwrap();
+        assert!(status.success());
+    }
+
+    /// Writes `plan.toml`, which wants the block of `wanted` huge.
+    fn plan(&self) {
+        let program = self.path("program");
+        let plan = Plan {
+            format: plan::FORMAT.into(),
+            version: plan::VERSION,
+            program: Program {
+                path: program.to_string_lossy().into_owned(),
+                build_id: build_id(&program),
+            },
+            source: Source::Sim,
+            cpu: "test".into(),
+            saved_ns: Estimate::exact(1e6),
+            saved_all_ns: Estimate::exact(1e6),
+            baseline_ns: None,
+            predicted_speedup: Estimate::exact(1.1),
+            reason: "a test".into(),
+            warnings: Vec::new(),
+            thp_always: false,
+            anchors: vec![self.anchor()],
+            regions: regions(),
+        };
+        fs::write(self.path("plan.toml"), plan.to_toml().unwrap()).unwrap();
+    }
+
+    /// The anchor of the block that `wanted` allocates.
+    fn anchor(&self) -> Anchor {
+        let events = EventFile::create(&self.path("events"), 1000).unwrap();
+        let status = Command::new(self.path("program"))
+            .env("LD_PRELOAD", preload())
+            .env(wire::ENV_EVENTS, events.path())
+            .status()
+            .unwrap();
+        assert!(status.success());
+        let (modules, mut symbolizer) = (events.modules(), Symbolizer::new());
+        let mut kinds = events
+            .events()
+            .into_iter()
+            .filter(|event| event.kind == wire::EventKind::Malloc as u32)
+            .map(|event| anchor_of(&event, &modules, &mut symbolizer));
+        let is_wanted = |kind: &AnchorKind| match kind {
+            AnchorKind::Alloc { frames, .. } => frames[0].symbol.as_deref() == Some("wanted"),
+            _ => false,
+        };
+        Anchor {
+            id: 0,
+            kind: kinds.find(is_wanted).expect("the event of `wanted`"),
+            length: BLOCK,
+            misalignment: 0,
+            level: Level::Exact,
+        }
+    }
+
+    /// Runs `./program` under the plan; returns its output and the summary.
+    fn run(&self, arguments: &[&str]) -> (Output, Value) {
+        let mut command = Command::new(TOLLFREE);
+        command.args([
+            "run",
+            "--plan",
+            "plan.toml",
+            "--summary",
+            "summary",
+            "--",
+            "./program",
+        ]);
+        command.args(arguments).current_dir(&self.folder);
+        let output = command.output().unwrap();
+        let summary = fs::read(self.path("summary")).unwrap_or_default();
+        (output, serde_json::from_slice(&summary).unwrap_or_default())
+    }
+}
+
+fn regions() -> Vec<Region> {
+    let region = |offset| Region {
+        anchor: 0,
+        offset,
+        length: REGION,
+        level: Level::Exact,
+        misses: 1e6,
+        benefit_ns: 1e6,
+        cost_ns: 1e3,
+        verdict: Verdict::Huge,
+        why: Why::Pays,
+        touched_pages: 512,
+    };
+    (0..BLOCK / REGION)
+        .map(|number| region(number * REGION))
+        .collect()
+}
+
+/// The library; `cargo test -p tollfree` does not build it by itself.
+fn preload() -> PathBuf {
+    let beside = Path::new(TOLLFREE).parent().unwrap();
+    let mut build = Command::new(env!("CARGO"));
+    build.args(["build", "--quiet", "--package", "toll-preload"]);
+    build.arg("--target-dir").arg(beside.parent().unwrap());
+    if beside.ends_with("release") {
+        build.arg("--release");
+    }
+    assert!(build.status().unwrap().success());
+    beside.join("libtoll_preload.so")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// At least this much of one block, and not two, must be advised: its ends lie in
+/// regions that are not its own alone.
+fn is_one_block(advised: &Value, block: u64) -> bool {
+    let advised = advised.as_u64().unwrap();
+    advised >= block - 2 * REGION && advised <= block + REGION
+}
+
+#[test]
+fn the_same_build_matches_exactly() {
+    let Some(bench) = Bench::new() else { return };
+    bench.plan();
+    let (output, summary) = bench.run(&[]);
+    assert_eq!(stderr(&output), "");
+    assert_eq!(output.stdout, b"3\n");
+    assert_eq!(summary["blocks"]["exact"], 1, "{summary}");
+    assert_eq!(summary["blocks"]["other"], 1, "{summary}");
+    assert!(
+        is_one_block(&summary["blocks"]["advised"], BLOCK),
+        "{summary}"
+    );
+    assert!(summary["huge_peak"].as_u64().unwrap() <= BLOCK, "{summary}");
+    assert_eq!(summary["lost"], serde_json::json!([]));
+}
+
+#[test]
+fn another_size_matches_its_class() {
+    let Some(bench) = Bench::new() else { return };
+    bench.plan();
+    let (output, summary) = bench.run(&["100000000"]);
+    assert_eq!(stderr(&output), "");
+    assert_eq!(summary["blocks"]["class"], 1, "{summary}");
+    assert_eq!(summary["blocks"]["exact"], 0, "{summary}");
+    assert!(
+        is_one_block(&summary["blocks"]["advised"], 100_000_000),
+        "{summary}"
+    );
+}
+
+#[test]
+fn a_rebuilt_program_matches_by_function() {
+    let Some(bench) = Bench::new() else { return };
+    bench.plan();
+    let before = build_id(&bench.path("program"));
+    bench.build(&["-DNAME=wanted", "-DPAD"]);
+    assert_ne!(build_id(&bench.path("program")), before);
+    let (output, summary) = bench.run(&[]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(
+        stderr(&output).contains("another build"),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(summary["lost"], serde_json::json!([]), "{summary}");
+    assert_eq!(summary["blocks"]["class"], 1, "{summary}");
+    assert!(
+        is_one_block(&summary["blocks"]["advised"], BLOCK),
+        "{summary}"
+    );
+}
+
+#[test]
+fn a_site_that_is_gone_is_named_and_nothing_is_advised() {
+    let Some(bench) = Bench::new() else { return };
+    bench.plan();
+    bench.build(&["-DNAME=renamed"]);
+    let (output, summary) = bench.run(&[]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(output.stdout, b"3\n");
+    assert!(stderr(&output).contains("wanted"), "{}", stderr(&output));
+    let lost = summary["lost"][0].as_str().unwrap();
+    assert!(lost.contains("wanted"), "{summary}");
+    assert_eq!(summary["blocks"]["advised"], 0, "{summary}");
+}
+
+#[test]
+fn a_plan_for_another_program_is_refused() {
+    let Some(bench) = Bench::new() else { return };
+    bench.plan();
+    fs::copy(bench.path("program"), bench.path("same-program")).unwrap();
+    let run = |program: &str| {
+        let mut command = Command::new(TOLLFREE);
+        command.args(["run", "--plan", "plan.toml", "--", program]);
+        command.current_dir(&bench.folder).output().unwrap()
+    };
+    let output = run("/bin/true");
+    assert_eq!(output.status.code(), Some(125));
+    let said = stderr(&output);
+    assert!(
+        said.contains("/bin/true") || said.contains("/usr/bin/true"),
+        "{said}"
+    );
+    assert!(said.contains("program"), "{said}");
+    // A copy is the same program: the build-id says so.
+    assert_eq!(run("./same-program").status.code(), Some(0));
+}
+
+#[test]
+fn hugetlb_is_not_for_plans() {
+    let Some(bench) = Bench::new() else { return };
+    bench.plan();
+    let mut command = Command::new(TOLLFREE);
+    command.args(["run", "--hugetlb", "--plan", "plan.toml", "--", "./program"]);
+    let output = command.current_dir(&bench.folder).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+}
