@@ -17,6 +17,7 @@ use anyhow::{Context, Result};
 use tempfile::TempDir;
 use toll_linux::events::EventFile;
 use toll_linux::hand::{Hand, HandError};
+use toll_linux::sys::{Mode, Thp};
 use toll_linux::watch::{WatchPlan, Watcher};
 use toll_linux::{Root, sys};
 use toll_model::REGION;
@@ -149,6 +150,7 @@ impl Actuator {
             Policy::Plan(plan) => actuator.take_plan(plan)?,
             Policy::Regions(regions) => actuator.take_regions(regions)?,
         }
+        actuator.check_thp();
         actuator.write_actions()?;
         Ok(actuator)
     }
@@ -223,6 +225,25 @@ impl Actuator {
             ));
         }
         Ok(())
+    }
+
+    /// Says so where the kernel gives no huge pages, whoever asks.
+    fn check_thp(&mut self) {
+        let wanted = self.actions.is_some() || !self.watch.is_empty();
+        if !wanted || self.settings.hugetlb {
+            return;
+        }
+        match Thp::read(&Root::system()).map(|thp| thp.region_mode()) {
+            None => self
+                .notes
+                .push("this kernel has no transparent huge pages".into()),
+            Some(Mode::Never) => self.notes.push(
+                "transparent huge pages are off (`never`): as root, \
+                 `echo madvise > /sys/kernel/mm/transparent_hugepage/enabled`"
+                    .into(),
+            ),
+            Some(_) => {}
+        }
     }
 
     /// Writes the action file and says once if nobody will read it.

@@ -38,10 +38,13 @@ pub struct Note {
 }
 
 impl Note {
-    /// Whether a process sent it (kill(2) and relatives), and not the kernel:
-    /// what a terminal sends, its whole process group has got already.
-    pub fn sent_by_process(&self) -> bool {
-        self.code <= 0
+    /// Whether the target should get it from us: what a process sent to tollfree, and the
+    /// alarm that tollfree was started with (it does not survive a fork). What a terminal
+    /// sends, the whole process group has got already.
+    pub fn is_for_target(&self) -> bool {
+        let by_process = self.code <= 0;
+        let alarm = [libc::SIGALRM, libc::SIGVTALRM, libc::SIGPROF].contains(&self.signal);
+        self.signal != libc::SIGCHLD && (by_process || alarm)
     }
 }
 

@@ -183,8 +183,9 @@ impl Launch {
     /// The preload library's variables, with LD_PRELOAD first among what the user preloads.
     fn target_env(&self) -> Result<Vec<(OsString, OsString)>> {
         let mut env = self.preload_env.clone();
-        if !env.is_empty() {
-            let mut preload = install::component(install::PRELOAD)?.into_os_string();
+        if let Some((_, file)) = env.first() {
+            let library = install::component(install::PRELOAD)?;
+            let mut preload = nameable(library, Path::new(file))?.into_os_string();
             if let Some(theirs) = std::env::var_os("LD_PRELOAD").filter(|v| !v.is_empty()) {
                 preload.push(":");
                 preload.push(theirs);
@@ -208,6 +209,30 @@ impl Launch {
             command.stdout(create("stdout")?).stderr(create("stderr")?);
         }
         Ok(())
+    }
+}
+
+/// A path of the library that LD_PRELOAD can hold: it is cut at colons and white space, so
+/// a library in such a folder gets a symbolic link beside the (temporary) file `beside`.
+fn nameable(library: PathBuf, beside: &Path) -> Result<PathBuf> {
+    let is_nameable = |path: &Path| {
+        let bytes = path.as_os_str().as_encoded_bytes();
+        !bytes.iter().any(|b| *b == b':' || b.is_ascii_whitespace())
+    };
+    if is_nameable(&library) {
+        return Ok(library);
+    }
+    let link = beside.with_file_name(install::PRELOAD);
+    anyhow::ensure!(
+        is_nameable(&link),
+        "{}: LD_PRELOAD cannot name a path with a colon or white space; set TMPDIR to one without",
+        link.display()
+    );
+    match std::os::unix::fs::symlink(&library, &link) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(error).with_context(|| format!("{}", link.display()))
+        }
+        _ => Ok(link),
     }
 }
 
@@ -360,8 +385,8 @@ impl Child {
     pub fn try_wait(&mut self) -> Result<Option<Outcome>> {
         loop {
             for note in signals::take() {
-                let ours = note.signal == libc::SIGCHLD;
-                if !ours && (note.sent_by_process() || self.group) {
+                let by_terminal = self.group && note.signal != libc::SIGCHLD;
+                if note.is_for_target() || by_terminal {
                     self.signal(note.signal);
                 }
             }

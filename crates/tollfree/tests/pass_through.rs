@@ -265,6 +265,36 @@ fn a_forwarded_signal_that_kills_kills_both() {
 }
 
 #[test]
+fn an_alarm_from_before_still_ends_the_program() {
+    let bench = Bench::new();
+    if !has("perl") {
+        eprintln!("skipped: no perl");
+        return;
+    }
+    let mut command = Command::new("perl");
+    command.args(["-e", "alarm 1; exec @ARGV", TOLLFREE, "run", "--plan"]);
+    command
+        .arg(bench.path("inside.txt"))
+        .args(["--", "sleep", "60"]);
+    assert_eq!(command.status().unwrap().signal(), Some(libc::SIGALRM));
+}
+
+#[test]
+fn a_library_in_a_folder_with_a_space_is_found_by_the_loader() {
+    let bench = Bench::new();
+    let library = Path::new(TOLLFREE).with_file_name("libtoll_preload.so");
+    fs::create_dir(bench.path("my programs")).unwrap();
+    fs::copy(library, bench.path("my programs/libtoll_preload.so")).unwrap();
+    let mut command = bench.run("inside.txt", &["cat", "/proc/self/maps"]);
+    let output = command
+        .env("TOLLFREE_LIBDIR", bench.path("my programs"))
+        .output()
+        .unwrap();
+    assert_eq!(text(&output.stderr), "");
+    assert!(text(&output.stdout).contains("my programs/libtoll_preload.so"));
+}
+
+#[test]
 fn a_killed_tollfree_takes_the_program_with_it() {
     let bench = Bench::new();
     let mut command = bench.run(
@@ -585,8 +615,7 @@ fn a_terminal_stays_a_terminal() {
         return;
     }
     for plan in ["nothing.txt", "inside.txt"] {
-        let inner =
-            "test -t 0 && test -t 1 && test -t 2 && echo terminal; ps -o pgid=,tpgid= -p $$";
+        let inner = "test -t 0 && test -t 1 && test -t 2 && echo terminal; cut -d \" \" -f 5,8 /proc/self/stat";
         let output = in_terminal(&bench, plan, inner, b"");
         assert!(output.contains("terminal"), "{plan}: {output}");
         let groups: Vec<&str> = output.lines().last().unwrap().split_whitespace().collect();
