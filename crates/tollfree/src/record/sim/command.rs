@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What to simulate: execve leaves the simulator, so that scripts, `sh -c PROG` and
+//! `env PROG` have to be looked through beforehand.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use crate::error::UserError;
+use crate::target::find_program;
+
+/// A command whose first word is an ELF file, and what its wrappers would have set.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Simulated {
+    pub command: Vec<OsString>,
+    pub env: Vec<(OsString, OsString)>,
+    /// What was looked through, for people.
+    pub note: Option<String>,
+}
+
+/// Wrappers and interpreter lines that are looked through at most.
+const DEPTH: usize = 8;
+
+/// Looks through scripts and wrappers that only execute another program.
+///
+/// # Errors
+/// As [`find_program`].
+pub fn unwrap(command: &[OsString]) -> Result<Simulated, UserError> {
+    let mut simulated = Simulated {
+        command: command.to_vec(),
+        ..Simulated::default()
+    };
+    for _ in 0..DEPTH {
+        let program = find_program(&simulated.command[0])?;
+        let inner = script(&program, &simulated.command)
+            .or_else(|| shell(&simulated.command))
+            .or_else(|| env(&mut simulated.env, &simulated.command));
+        match inner {
+            Some(inner) => simulated.command = inner,
+            None => break,
+        }
+    }
+    if simulated.command != command {
+        let name = simulated.command[0].to_string_lossy();
+        simulated.note = Some(format!("what was simulated is {name}"));
+    }
+    Ok(simulated)
+}
+
+/// The command that a script's interpreter line stands for, as execve(2) builds it.
+fn script(path: &Path, command: &[OsString]) -> Option<Vec<OsString>> {
+    let mut head = Vec::new();
+    File::open(path)
+        .ok()?
+        .take(256)
+        .read_to_end(&mut head)
+        .ok()?;
+    let line = head.strip_prefix(b"#!")?.split(|b| *b == b'\n').next()?;
+    let line = line.trim_ascii();
+    let end = line
+        .iter()
+        .position(|b| b" \t".contains(b))
+        .unwrap_or(line.len());
+    let (interpreter, argument) = (&line[..end], line[end..].trim_ascii());
+    if interpreter.is_empty() {
+        return None;
+    }
+    let mut inner = vec![OsString::from_vec(interpreter.to_vec())];
+    if !argument.is_empty() {
+        inner.push(OsString::from_vec(argument.to_vec()));
+    }
+    inner.push(path.into());
+    inner.extend_from_slice(&command[1..]);
+    Some(inner)
+}
+
+/// The program in `sh -c 'PROG ARG...'` where the text is nothing but words: a shell
+/// would replace itself by it.
+fn shell(command: &[OsString]) -> Option<Vec<OsString>> {
+    const SHELLS: [&str; 3] = ["sh", "dash", "bash"];
+    let name = Path::new(&command[0]).file_name()?.to_str()?;
+    let [_, option, text] = command else {
+        return None;
+    };
+    if !SHELLS.contains(&name) || option != "-c" {
+        return None;
+    }
+    let text = text.to_str()?;
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_./,:+@%- ".contains(c);
+    if !text.chars().all(plain) {
+        return None;
+    }
+    let mut words: Vec<OsString> = text.split_whitespace().map(OsString::from).collect();
+    if words.first()? == "exec" {
+        words.remove(0);
+    }
+    // A word that is a builtin too (echo, test) is left to the shell, as is one that is nowhere.
+    const BUILTIN: [&str; 14] = [
+        "echo", "test", "printf", "cd", "true", "false", "kill", "pwd", "read", "set", "time",
+        "ulimit", "wait", "exit",
+    ];
+    let first = words.first()?.to_str()?;
+    (!BUILTIN.contains(&first) && find_program(first.as_ref()).is_ok()).then_some(words)
+}
+
+/// The program in `env [NAME=VALUE]... PROG ARG...`, and `env -S` of interpreter lines.
+fn env(set: &mut Vec<(OsString, OsString)>, command: &[OsString]) -> Option<Vec<OsString>> {
+    if Path::new(&command[0]).file_name()? != "env" {
+        return None;
+    }
+    let mut words = command[1..].to_vec();
+    if let Some(text) = words.first()?.as_bytes().strip_prefix(b"-S") {
+        let text = std::str::from_utf8(text).ok()?.trim().to_owned();
+        if text.contains(['"', '\'', '\\', '$']) {
+            return None;
+        }
+        words.splice(..1, text.split_whitespace().map(OsString::from));
+    }
+    let settings = words.iter().map_while(|word| setting(word)).count();
+    let inner = words.split_off(settings);
+    if inner.first()?.as_bytes().starts_with(b"-") {
+        return None;
+    }
+    set.extend(words.iter().filter_map(|word| setting(word)));
+    Some(inner)
+}
+
+/// NAME=VALUE, in two.
+fn setting(word: &OsStr) -> Option<(OsString, OsString)> {
+    let bytes = word.as_bytes();
+    let at = bytes.iter().position(|b| *b == b'=').filter(|at| *at > 0)?;
+    let part = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+    Some((part(&bytes[..at]), part(&bytes[at + 1..])))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn words(text: &[&str]) -> Vec<OsString> {
+        text.iter().map(OsString::from).collect()
+    }
+
+    #[test]
+    fn programs_are_left_alone() {
+        let command = words(&["ls", "-l"]);
+        let simulated = unwrap(&command).unwrap();
+        assert_eq!(simulated.command, command);
+        assert_eq!(simulated.note, None);
+    }
+
+    #[test]
+    fn shells_that_only_execute_are_looked_through() {
+        for text in ["ls -l /tmp", "exec ls -l /tmp"] {
+            let simulated = unwrap(&words(&["sh", "-c", text])).unwrap();
+            assert_eq!(simulated.command, words(&["ls", "-l", "/tmp"]));
+            assert!(simulated.note.is_some());
+        }
+        for text in [
+            "ls | wc",
+            "ls; ls",
+            "A=1 ls",
+            "echo hello",
+            "ls *",
+            "no-such-program-here",
+        ] {
+            let command = words(&["sh", "-c", text]);
+            assert_eq!(unwrap(&command).unwrap().command, command, "{text}");
+        }
+    }
+
+    #[test]
+    fn env_is_looked_through_with_its_settings() {
+        let simulated = unwrap(&words(&["env", "A=1", "B=", "sh", "-c", "ls -l"])).unwrap();
+        assert_eq!(simulated.command, words(&["ls", "-l"]));
+        assert_eq!(
+            simulated.env,
+            [("A".into(), "1".into()), ("B".into(), "".into())]
+        );
+        let command = words(&["env", "-i", "ls"]);
+        assert_eq!(unwrap(&command).unwrap().command, command);
+    }
+
+    #[test]
+    fn scripts_become_their_interpreters() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("script");
+        let path_text = path.to_str().unwrap();
+        for (line, expected) in [
+            ("#!/bin/sh -e", vec!["/bin/sh", "-e", path_text, "x"]),
+            ("#!/usr/bin/env sh", vec!["sh", path_text, "x"]),
+            ("#!/usr/bin/env -S sh -e", vec!["sh", "-e", path_text, "x"]),
+        ] {
+            std::fs::write(&path, format!("{line}\n:\n")).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+            let simulated = unwrap(&words(&[path_text, "x"])).unwrap();
+            assert_eq!(simulated.command, words(&expected), "{line}");
+        }
+    }
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From a recording and its allocation events to a profile.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+use toll_linux::events::{self, EventFile, ModuleInfo};
+use toll_linux::symbols::{self, Symbolizer};
+use toll_model::REGION;
+use toll_model::anchor::{AnchorKind, Level};
+use toll_model::builder::{Counts, Meta, ProfileBuilder};
+use toll_model::profile::{Profile, Program, Source};
+use toll_model::wire::{Event, EventKind};
+
+use super::recording::{Block, BlockKind, Page, Recording, flags, page};
+
+/// Where Go's runtime puts its heap.
+const GO_HEAP: u64 = 0xc0_0000_0000;
+/// Anonymous mappings of a JVM that are at least this long belong to its heap.
+const JVM_HEAP: u64 = 64 << 20;
+
+/// What the recording does not know of itself.
+pub struct About {
+    pub program: Program,
+    pub command: Vec<String>,
+    pub source_detail: String,
+    /// Whether the run came to its end by itself.
+    pub complete: bool,
+    pub native: Option<Duration>,
+    pub warnings: Vec<String>,
+}
+
+/// Builds the profile.
+pub fn profile(recording: &Recording, events: &EventFile, about: About) -> Result<Profile> {
+    let header = &recording.header;
+    let mut namer = Namer::new(recording, events);
+    let mut builder = ProfileBuilder::new();
+    let scale = header.seen as f64 / header.counted.max(1) as f64;
+    for block in &recording.blocks {
+        let mut name: Option<(u32, u64)> = None;
+        recording.pages(block, |offset, page| {
+            let (anchor, start) = *name.get_or_insert_with(|| namer.anchor(block, &mut builder));
+            let offset = match block.kind {
+                // Counted from the top.
+                BlockKind::Stack => block.length - 4096 - offset,
+                _ => start + offset,
+            };
+            builder.count(anchor, offset, &counts(page, scale));
+        })?;
+        if let (Some((anchor, _)), true, BlockKind::Event) = (name, block.freed, block.kind) {
+            builder.freed(anchor);
+        }
+    }
+    let mut warnings = about.warnings;
+    warnings.extend(warnings_of(recording, events.lost()));
+    let ended = header.flags & flags::COMPLETE != 0 && header.flags & flags::EXECED == 0;
+    Ok(builder.finish(Meta {
+        source: Source::Sim,
+        source_detail: about.source_detail,
+        program: about.program,
+        command: about.command,
+        complete: about.complete && ended,
+        sampled: (1.0 / scale).clamp(f64::MIN_POSITIVE, 1.0),
+        observations: header.walks,
+        instructions: None,
+        native_ns: about.native.map(|native| native.as_nanos() as u64),
+        footprint: None,
+        warnings,
+    }))
+}
+
+/// A page's counts, scaled to the whole run.
+fn counts(page: &Page, scale: f64) -> Counts {
+    let told = page.dependent + page.independent;
+    Counts {
+        accesses: page.accesses as f64 * scale,
+        misses: page.walks as f64 * scale,
+        misses_huge: Some(page.walks_huge as f64 * scale),
+        reuse_log2: (page.reuse_count > 0)
+            .then(|| (page.reuse_sum as f64 / 256.0 / f64::from(page.reuse_count)) as f32),
+        dependent: (told > 0).then(|| (f64::from(page.dependent) / f64::from(told)) as f32),
+        huge: page.flags & page::HUGE != 0,
+    }
+}
+
+/// Finds the anchors of blocks.
+struct Namer<'a> {
+    events: Vec<Event>,
+    modules: Vec<ModuleInfo>,
+    symbolizer: Symbolizer,
+    /// The event that made the block which a move put elsewhere.
+    origins: HashMap<u32, u32>,
+    build_ids: HashMap<String, String>,
+    recording: &'a Recording,
+    /// The Java heap, if there is one.
+    jvm: Option<u64>,
+    /// End of what other anonymous memory has been laid out so far.
+    anonymous: u64,
+}
+
+impl<'a> Namer<'a> {
+    fn new(recording: &'a Recording, file: &EventFile) -> Namer<'a> {
+        let events = file.events();
+        let is_jvm = |b: &&Block| b.path.ends_with("/libjvm.so");
+        let jvm = recording.blocks.iter().find(is_jvm).and_then(|_| {
+            let anonymous = |b: &&Block| b.kind == BlockKind::Anonymous && b.length >= JVM_HEAP;
+            let largest = recording.blocks.iter().filter(anonymous);
+            largest.max_by_key(|b| b.length).map(|b| b.address)
+        });
+        Namer {
+            origins: origins(&events),
+            events,
+            modules: file.modules(),
+            symbolizer: Symbolizer::new(),
+            build_ids: HashMap::new(),
+            recording,
+            jvm,
+            anonymous: 0,
+        }
+    }
+
+    /// The anchor of a block, and the offset of the block's start in it.
+    fn anchor(&mut self, block: &Block, builder: &mut ProfileBuilder) -> (u32, u64) {
+        let start = block.address.wrapping_sub(block.offset);
+        match block.kind {
+            BlockKind::Event => {
+                let index = *self.origins.get(&block.event).unwrap_or(&block.event);
+                match self.events.get(index as usize) {
+                    Some(event) => self.event(*event, block, builder),
+                    None => self.anonymous(block, builder),
+                }
+            }
+            BlockKind::Heap => {
+                let length = self.heap_length(block);
+                let id = builder.anchor(AnchorKind::Heap, length, start % REGION, Level::Class);
+                (id, block.offset)
+            }
+            BlockKind::Stack => {
+                let length = block.length;
+                let id = builder.anchor(AnchorKind::Stack, length, start % REGION, Level::Kind);
+                (id, 0)
+            }
+            BlockKind::File => {
+                let kind = AnchorKind::File {
+                    build_id: self.build_id(&block.path),
+                    path: block.path.clone(),
+                };
+                let length = block.offset + block.length;
+                let id = builder.anchor(kind, length, start % REGION, Level::Exact);
+                (id, block.offset)
+            }
+            BlockKind::Anonymous => self.anonymous(block, builder),
+        }
+    }
+
+    fn event(&mut self, event: Event, block: &Block, builder: &mut ProfileBuilder) -> (u32, u64) {
+        let kind = events::anchor_of(&event, &self.modules, &mut self.symbolizer);
+        // Other threads' ordinals depend on who comes first.
+        let level = match event.thread {
+            0 => Level::Exact,
+            _ => Level::Class,
+        };
+        let misalignment = block.address % REGION;
+        let id = builder.anchor(kind, block.offset + block.length, misalignment, level);
+        (id, block.offset)
+    }
+
+    /// Memory without a name of its own: a runtime's heap, or one anchor for all, in
+    /// which mappings follow each other, as far from a region's border as they were.
+    fn anonymous(&mut self, block: &Block, builder: &mut ProfileBuilder) -> (u32, u64) {
+        let runtime = |name: &str| AnchorKind::Reservation {
+            runtime: name.to_owned(),
+        };
+        let end = block.offset + block.length;
+        if self.jvm == Some(block.address) {
+            let kind = runtime("jvm");
+            let id = builder.anchor(kind, end, block.address % REGION, Level::Class);
+            return (id, 0);
+        }
+        if (GO_HEAP..GO_HEAP + (1 << 38)).contains(&block.address) && self.is_go() {
+            let offset = block.address - GO_HEAP;
+            let id = builder.anchor(runtime("go"), offset + block.length, 0, Level::Class);
+            return (id, offset);
+        }
+        let start = self.anonymous.next_multiple_of(REGION) + block.address % REGION;
+        self.anonymous = start + block.length;
+        let id = builder.anchor(AnchorKind::Anonymous, self.anonymous, 0, Level::Kind);
+        (id, start)
+    }
+
+    /// A Go program's arenas begin exactly there.
+    fn is_go(&self) -> bool {
+        let mut blocks = self.recording.blocks.iter();
+        blocks.any(|b| b.kind == BlockKind::Anonymous && b.address == GO_HEAP)
+    }
+
+    /// The heap's length so far as it was used: its last block is longer.
+    fn heap_length(&self, block: &Block) -> u64 {
+        let mut last = 0;
+        let _ = self
+            .recording
+            .pages(block, |offset, _| last = offset + 4096);
+        block.offset + last
+    }
+
+    fn build_id(&mut self, path: &str) -> String {
+        let known = self.build_ids.get(path).cloned();
+        known.unwrap_or_else(|| {
+            let id = match path.starts_with('/') {
+                true => symbols::build_id(Path::new(path)),
+                false => String::new(),
+            };
+            self.build_ids.insert(path.to_owned(), id.clone());
+            id
+        })
+    }
+}
+
+/// For each move, the event that made the block which it moved.
+fn origins(all: &[Event]) -> HashMap<u32, u32> {
+    let lives = events::blocks(all);
+    let by_birth: HashMap<(u64, u64), usize> = lives
+        .iter()
+        .map(|life| ((life.address, life.born_ns), life.event_index))
+        .collect();
+    let moves = all.iter().enumerate();
+    moves
+        .filter(|(_, event)| event.kind == EventKind::Move as u32)
+        .filter_map(|(index, event)| {
+            let origin = by_birth.get(&(event.address, event.time_ns))?;
+            Some((index as u32, *origin as u32))
+        })
+        .collect()
+}
+
+/// What a reader must know of the run.
+fn warnings_of(recording: &Recording, events_lost: u32) -> Vec<String> {
+    let header = &recording.header;
+    let mut warnings = Vec::new();
+    if header.flags & flags::EXECED != 0 {
+        warnings.push(format!(
+            "the program replaced itself by {}, which was not profiled: record that program instead",
+            header.exec_path
+        ));
+    }
+    if header.forks > 0 {
+        let children = match header.forks {
+            1 => "a child process was".to_owned(),
+            n => format!("{n} child processes were"),
+        };
+        warnings.push(format!("{children} not profiled"));
+    }
+    if header.flags & flags::FULL != 0 {
+        warnings.push("the recording ran out of room: memory mapped late has no counts".to_owned());
+    }
+    if events_lost > 0 {
+        warnings.push(format!(
+            "{events_lost} allocation events did not fit: their memory has no name"
+        ));
+    }
+    if header.counted == 0 {
+        warnings.push("nothing was counted: the program made too few accesses".to_owned());
+    }
+    warnings
+}
