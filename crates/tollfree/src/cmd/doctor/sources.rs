@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What memory accesses can be observed with, and the prices that they are weighed by.
+
+use std::path::Path;
+use std::process::Command;
+
+use toll_linux::{Root, calibrate, perf, refs};
+
+use super::Check;
+use crate::install;
+
+pub(super) fn checks(root: &Root) -> Vec<Check> {
+    vec![
+        pmu(root),
+        simulator(root),
+        clear_refs(root),
+        damon(root),
+        prices(root),
+    ]
+}
+
+fn pmu(root: &Root) -> Check {
+    const NAME: &str = "PMU (perf mem)";
+    match perf::probe_at(root) {
+        perf::PerfAbility::Missing { reason, fix } => Check::missing(NAME, reason, fix),
+        ability if ability.usable() => Check::ok(NAME, ability.to_string()),
+        ability => Check::partial(
+            NAME,
+            ability.to_string(),
+            "a CPU that reports TLB levels; until then the simulator is taken",
+        ),
+    }
+}
+
+fn simulator(root: &Root) -> Check {
+    const NAME: &str = "simulator";
+    const FIX: &str = "setup/setup.sh tries to install a QEMU with plugins (Debian 12: apt-get install qemu-user)";
+    if !root.is_system() {
+        let path = root.path("/usr/bin/qemu-x86_64");
+        return match path.exists() {
+            true => Check::ok(NAME, "qemu-x86_64"),
+            false => Check::missing(NAME, "qemu-x86_64: not found", FIX),
+        };
+    }
+    let qemu = match install::component(install::QEMU) {
+        Ok(qemu) => qemu,
+        Err(error) => return Check::missing(NAME, format!("{error:#}"), FIX),
+    };
+    if !takes_plugins(&qemu) {
+        let detail = format!("{}: built without plugins", qemu.display());
+        return Check::missing(NAME, detail, FIX);
+    }
+    match install::component(install::PLUGIN) {
+        Ok(_) => Check::ok(NAME, qemu.display().to_string()),
+        Err(error) => Check::missing(
+            NAME,
+            format!("{error:#}"),
+            "make -C plugins, or make install",
+        ),
+    }
+}
+
+fn takes_plugins(qemu: &Path) -> bool {
+    let help = Command::new(qemu).arg("-h").output();
+    help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).contains("-plugin"))
+}
+
+fn clear_refs(root: &Root) -> Check {
+    const NAME: &str = "clear_refs";
+    let works = match root.is_system() {
+        true => {
+            let pid = std::process::id();
+            refs::clear(pid)
+                .and_then(|()| refs::referenced(pid))
+                .is_ok_and(|found| !found.is_empty())
+        }
+        false => root.path("/proc/1/clear_refs").exists(),
+    };
+    match works {
+        true => Check::ok(NAME, "touched pages of a mapping can be counted"),
+        false => Check::missing(
+            NAME,
+            "Referenced bits cannot be cleared or read",
+            "a kernel with CONFIG_PROC_PAGE_MONITOR, and a writable /proc",
+        ),
+    }
+}
+
+fn damon(root: &Root) -> Check {
+    const NAME: &str = "DAMON";
+    match root.path("/sys/kernel/mm/damon/admin").exists() {
+        true => Check::ok(NAME, "there (tollfree does not use it yet)"),
+        false => Check::missing(
+            NAME,
+            "not in this kernel",
+            "not needed; a kernel with CONFIG_DAMON_SYSFS",
+        ),
+    }
+}
+
+fn prices(root: &Root) -> Check {
+    const NAME: &str = "cost table";
+    const FIX: &str = "tollfree calibrate";
+    if !root.is_system() {
+        return Check::missing(NAME, "not measured yet", FIX);
+    }
+    match calibrate::load(&calibrate::key(root)) {
+        Some(table) if table.complete => Check::ok(NAME, "measured on this CPU, kernel and memory"),
+        Some(_) => Check::partial(NAME, "measured in part", FIX),
+        None => Check::missing(
+            NAME,
+            "not measured yet (tune and plan do it when needed)",
+            FIX,
+        ),
+    }
+}
