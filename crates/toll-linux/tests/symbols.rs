@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Symbols of programs that the machine's own compilers build. A machine without a
+//! compiler still runs the tests on this program and on damaged files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+use toll_linux::symbols::{Symbolizer, build_id, function_range};
+
+const SOURCE: &str = "\
+#include <cstdlib>
+#include <memory>
+#include <vector>
+namespace shop {
+struct Shelf { std::vector<char> goods; };
+__attribute__((noinline)) Shelf *fill(std::size_t n) {
+    auto *shelf = new Shelf;
+    shelf->goods.resize(n);
+    return shelf;
+}
+}
+int main(int argc, char **) { return shop::fill(argc << 20)->goods[5]; }
+";
+
+/// Compiles the source with these options; `None` without a C++ compiler.
+fn compiled(folder: &TempDir, options: &[&str]) -> Option<PathBuf> {
+    let (source, program) = (folder.path().join("shop.cc"), folder.path().join("shop"));
+    fs::write(&source, SOURCE).unwrap();
+    let compiler = Command::new("c++")
+        .args(options)
+        .arg("-o")
+        .arg(&program)
+        .arg(&source)
+        .status();
+    match compiler {
+        Ok(status) => {
+            assert!(status.success());
+            Some(program)
+        }
+        Err(_) => None,
+    }
+}
+
+#[test]
+fn a_function_is_found_by_name_and_named_by_offset() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compiled(&folder, &["-g", "-O1", "-Wl,--build-id"]) else {
+        return;
+    };
+    assert_eq!(build_id(&program).len(), 40);
+    let (start, end) = function_range(&program, "shop::fill(unsigned long)").unwrap();
+    assert_eq!(
+        function_range(&program, "_ZN4shop4fillEm"),
+        Some((start, end))
+    );
+    assert!(start < end);
+    let mut symbolizer = Symbolizer::new();
+    // Every return address inside it, the one at its very end included.
+    for offset in [start + 1, (start + end) / 2, end] {
+        let symbol = symbolizer.symbolize(&program, offset);
+        assert_eq!(symbol.name.as_deref(), Some("shop::fill(unsigned long)"));
+        assert_eq!(symbol.function, Some((start, end)));
+        let source = symbol.source.unwrap();
+        let (file, line) = source.split_once(':').unwrap();
+        assert_eq!(
+            file, "shop.cc",
+            "the caller in the program, not a header of the library"
+        );
+        assert!((5..=10).contains(&line.parse::<u32>().unwrap()), "{source}");
+    }
+    assert_ne!(
+        symbolizer.symbolize(&program, start).function,
+        Some((start, end))
+    );
+    assert_eq!(function_range(&program, "shop::empty()"), None);
+}
+
+#[test]
+fn a_stripped_program_has_an_id_and_no_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compiled(&folder, &["-s", "-O1", "-Wl,--build-id"]) else {
+        return;
+    };
+    assert_eq!(build_id(&program).len(), 40);
+    let symbol = Symbolizer::new().symbolize(&program, 0x1200);
+    assert_eq!(symbol.source, None);
+    assert_eq!(function_range(&program, "main"), None);
+}
+
+#[test]
+fn rust_names_are_demangled() {
+    let own = std::env::current_exe().unwrap();
+    let path = "symbols::rust_names_are_demangled";
+    let (start, _) = function_range(&own, path)
+        .or_else(|| find_demangled(&own, path))
+        .expect("this function is in this program");
+    let symbol = Symbolizer::new().symbolize(&own, start + 1);
+    assert!(symbol.name.unwrap().starts_with(path));
+    assert!(symbol.source.unwrap().starts_with("symbols.rs:"));
+}
+
+/// Names may carry a hash or a closure's suffix: the raw symbol is looked for instead.
+fn find_demangled(program: &Path, name: &str) -> Option<(u64, u64)> {
+    (0..4).find_map(|number| function_range(program, &format!("{name}::{{closure#{number}}}")))
+}
+
+#[test]
+fn damaged_and_foreign_files_have_no_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = fs::read(std::env::current_exe().unwrap()).unwrap();
+    let path = folder.path().join("file");
+    let mut cases = vec![
+        Vec::new(),
+        b"\x7fELF".to_vec(),
+        vec![0xff; 4096],
+        own[..own.len() / 2].to_vec(),
+    ];
+    // Garbage over each part of the first KiB, where the headers are.
+    for place in (4..1024).step_by(60) {
+        let mut garbled = own[..own.len().min(1 << 20)].to_vec();
+        garbled[place..place + 8].fill(0xff);
+        cases.push(garbled);
+    }
+    for bytes in cases {
+        fs::write(&path, &bytes).unwrap();
+        let _ = build_id(&path);
+        let _ = function_range(&path, "main");
+        let _ = Symbolizer::new().symbolize(&path, 0x1000);
+    }
+    fs::write(&path, b"#!/bin/sh\n").unwrap();
+    assert_eq!(build_id(&path), "");
+    assert_eq!(Symbolizer::new().symbolize(&path, 7), Default::default());
+    assert_eq!(build_id(Path::new("/nonexistent")), "");
+}

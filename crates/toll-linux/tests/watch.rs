@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The watcher: what it wants as a pure function of mappings, and what it does to a
+//! process whose heap grows.
+
+mod common;
+
+use std::env;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::Machine;
+use toll_linux::hand::Hand;
+use toll_linux::proc::{Kind, Mapping, maps, smaps};
+use toll_linux::watch::{Ranges, WatchPlan, Watcher, grown, heap_start, map_budget};
+use toll_linux::{Root, refs};
+use toll_model::{PAGE, REGION};
+
+const BASE: u64 = 0x5600_0000_0000;
+
+fn mapping(start: u64, end: u64, name: &str) -> Mapping {
+    Mapping {
+        start,
+        end,
+        read: true,
+        write: true,
+        execute: false,
+        shared: false,
+        offset: 0,
+        inode: 0,
+        name: name.into(),
+    }
+}
+
+#[test]
+fn ranges_merge_and_count() {
+    let ranges = Ranges::new([(30, 40), (0, 10), (5, 20), (50, 50), (70, 60)]);
+    assert_eq!(ranges.iter().collect::<Vec<_>>(), [(0, 20), (30, 40)]);
+    assert_eq!(ranges.covered(0, 100), 30);
+    assert_eq!(ranges.covered(10, 35), 15);
+    assert_eq!(ranges.covered(20, 30), 0);
+}
+
+#[test]
+fn a_heap_region_is_wanted_from_75_percent_on() {
+    let heap = [mapping(BASE + REGION / 2, BASE + 4 * REGION, "[heap]")];
+    // In the heap, the first whole region begins half a region from its start.
+    let wants = |planned: u64| {
+        let plan = WatchPlan {
+            heap: vec![(REGION / 2, REGION / 2 + planned)],
+            ..WatchPlan::default()
+        };
+        grown(&heap, &plan)
+    };
+    assert!(wants(REGION / 4 * 3 - PAGE).is_empty());
+    assert_eq!(wants(REGION / 4 * 3), [BASE + REGION]);
+    assert_eq!(wants(2 * REGION), [BASE + REGION, BASE + 2 * REGION]);
+}
+
+#[test]
+fn a_region_that_has_not_grown_whole_is_left() {
+    let plan = WatchPlan {
+        heap: vec![(0, 64 * REGION)],
+        ..WatchPlan::default()
+    };
+    let heap = |end: u64| [mapping(BASE, BASE + end, "[heap]")];
+    assert_eq!(grown(&heap(2 * REGION - PAGE), &plan), [BASE]);
+    assert_eq!(grown(&heap(2 * REGION), &plan), [BASE, BASE + REGION]);
+    assert!(grown(&[], &plan).is_empty());
+}
+
+#[test]
+fn everything_means_private_anonymous_memory_but_the_stack() {
+    let mut shared = mapping(BASE + 8 * REGION, BASE + 10 * REGION, "");
+    shared.shared = true;
+    let mut file = mapping(BASE + 16 * REGION, BASE + 18 * REGION, "/lib/x");
+    file.inode = 3;
+    let maps = [
+        mapping(BASE, BASE + REGION, "[heap]"),
+        mapping(BASE + 4 * REGION, BASE + 5 * REGION, "[anon:x]"),
+        mapping(BASE + 6 * REGION + PAGE, BASE + 7 * REGION, ""),
+        shared,
+        file,
+        mapping(BASE + 32 * REGION, BASE + 34 * REGION, "[stack]"),
+    ];
+    let all = WatchPlan {
+        all: true,
+        ..WatchPlan::default()
+    };
+    assert_eq!(grown(&maps, &all), [BASE, BASE + 4 * REGION]);
+}
+
+#[test]
+fn the_map_budget_is_five_percent_of_what_is_left() {
+    let machine = Machine::with(&[("proc/sys/vm/max_map_count", "10000\n")]);
+    assert_eq!(map_budget(&machine.root(), 2000), 400);
+    assert_eq!(map_budget(&machine.root(), 20_000), 0);
+    machine.write("proc/sys/vm/max_map_count", "1000000\n");
+    assert_eq!(map_budget(&machine.root(), 0), 1000);
+}
+
+/// Becomes a target before the test harness begins, if this process shall be one.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEFORE_MAIN: extern "C" fn() = {
+    extern "C" fn target() {
+        match env::var("TOLL_TARGET").as_deref() {
+            Ok("grows") => growing_target(),
+            Ok("touches") => touching_target(),
+            _ => {}
+        }
+    }
+    target
+};
+
+const STEP: u64 = REGION;
+const STEPS: u64 = 12;
+
+/// Grows the brk heap by 2 MiB every 20 ms, touches all of it, then waits to be killed.
+fn growing_target() -> ! {
+    for _ in 0..STEPS {
+        // SAFETY: nothing else in this process moves the break meanwhile, or minds it.
+        unsafe {
+            let start = libc::sbrk(STEP as isize).cast::<u8>();
+            assert_ne!(start as isize, -1);
+            for page in 0..(STEP / PAGE) as usize {
+                start.add(page * PAGE as usize).write_volatile(page as u8);
+            }
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    println!("grown");
+    wait_for_death()
+}
+
+/// Touches a half of its memory for ever.
+fn touching_target() -> ! {
+    let memory = vec![1u8; 32 << 20];
+    println!("touched {}", memory.as_ptr() as u64);
+    loop {
+        let half = memory.iter().take(16 << 20).step_by(PAGE as usize);
+        std::hint::black_box(half.map(|byte| u64::from(*byte)).sum::<u64>());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn wait_for_death() -> ! {
+    loop {
+        std::thread::sleep(Duration::from_secs(100));
+    }
+}
+
+/// A running target; killed when dropped.
+struct Target(Child, BufReader<ChildStdout>);
+
+impl Target {
+    fn start(kind: &str) -> Target {
+        let mut child = Command::new(env::current_exe().unwrap())
+            .env("TOLL_TARGET", kind)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Target(child, output)
+    }
+
+    fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.1.read_line(&mut line).unwrap();
+        line.trim().to_owned()
+    }
+
+    fn heap_huge(&self) -> u64 {
+        let smaps = smaps(&Root::system(), self.pid()).unwrap_or_default();
+        let heap = smaps
+            .iter()
+            .filter(|smap| smap.mapping.kind() == Kind::Heap);
+        heap.map(|smap| smap.anon_huge).sum()
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_growing_heap_becomes_huge_where_it_is_planned() {
+    let mut target = Target::start("grows");
+    let hand = Hand::for_pid(target.pid(), true).unwrap();
+    let plan = WatchPlan {
+        heap: vec![(0, 6 * REGION)],
+        ..WatchPlan::default()
+    };
+    let mut watcher = Watcher::new(target.pid(), hand, plan.clone());
+    let began = Instant::now();
+    let mut wanted = Vec::new();
+    while began.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(watcher.tick());
+        let maps = maps(&Root::system(), target.pid()).unwrap();
+        wanted = grown(&maps, &plan);
+        let heap = heap_start(&maps).map_or(0, |start| {
+            maps.iter()
+                .filter(|m| m.kind() == Kind::Heap)
+                .map(|m| m.end)
+                .max()
+                .unwrap()
+                - start
+        });
+        if heap >= STEPS * STEP && watcher.counters().collapsed == wanted.len() as u64 {
+            break;
+        }
+    }
+    assert_eq!(target.line(), "grown");
+    // Depending on where the heap begins, 5 or 6 regions lie in it whole enough.
+    assert!((5..=6).contains(&wanted.len()), "{wanted:x?}");
+    assert_eq!(target.heap_huge(), wanted.len() as u64 * REGION);
+    assert_eq!(watcher.counters().collapsed, wanted.len() as u64);
+    assert_eq!(watcher.counters().failed, 0, "{:?}", watcher.counters());
+}
+
+#[test]
+fn a_dead_process_is_not_watched_any_more() {
+    let target = Target::start("grows");
+    let hand = Hand::for_pid(target.pid(), true).unwrap();
+    let plan = WatchPlan {
+        all: true,
+        ..WatchPlan::default()
+    };
+    let mut watcher = Watcher::new(target.pid(), hand, plan);
+    drop(target);
+    for _ in 0..3 {
+        assert!(watcher.tick() >= Duration::from_millis(5));
+    }
+    assert_eq!(watcher.counters().collapsed, 0);
+}
+
+#[test]
+fn a_watcher_without_a_plan_rests() {
+    let target = Target::start("grows");
+    let hand = Hand::for_pid(target.pid(), true).unwrap();
+    let mut watcher = Watcher::new(target.pid(), hand, WatchPlan::default());
+    assert!(watcher.tick() >= Duration::from_millis(100));
+    assert_eq!(watcher.counters().spent_ns, 0);
+}
+
+#[test]
+fn the_working_set_is_what_is_touched() {
+    let mut target = Target::start("touches");
+    let base: u64 = target
+        .line()
+        .strip_prefix("touched ")
+        .unwrap()
+        .parse()
+        .unwrap();
+    let set = refs::working_set(target.pid(), Duration::from_millis(300)).unwrap();
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    assert!((15.0..22.0).contains(&mib(set.referenced)), "{set:?}");
+    assert!(mib(set.resident) > 32.0, "{set:?}");
+    let touched = refs::referenced(target.pid()).unwrap();
+    let block = touched
+        .iter()
+        .find(|t| (t.mapping.start..t.mapping.end).contains(&base))
+        .unwrap();
+    assert!((15.0..18.0).contains(&mib(block.referenced)), "{block:?}");
+}
+
+#[test]
+fn nobody_has_no_working_set() {
+    // Ids end at 2^22.
+    assert!(refs::working_set(1 << 23, Duration::ZERO).is_err());
+    assert!(refs::clear(1 << 23).is_err());
+}
