@@ -70,6 +70,9 @@ pub fn start() {
         Relaxed,
     );
     PROCESS.store(os::process_id(), Relaxed);
+    // What asks the system the first time does so now: later it may be forbidden.
+    thread::ordinal();
+    stack::walk(|_| true);
     STATE.store(STARTED, Release);
     log::process(0);
     if !log::is_on() {
@@ -121,8 +124,7 @@ struct Birth {
     kind: EventKind,
     address: usize,
     length: usize,
-    /// Its memory was just mapped.
-    fresh: bool,
+    own_mapping: bool,
     /// Protection and flags of a mapping whose pages may be exchanged for others.
     exchange: Option<(c_int, c_int)>,
 }
@@ -139,7 +141,7 @@ pub fn block_born(address: usize, length: usize) {
         kind: EventKind::Malloc,
         address,
         length,
-        fresh: is_own_mapping(address),
+        own_mapping: is_own_mapping(address),
         exchange: None,
     });
 }
@@ -154,7 +156,7 @@ pub fn mapping_born(address: usize, length: usize, protection: c_int, flags: c_i
         kind: EventKind::Mmap,
         address,
         length,
-        fresh: true,
+        own_mapping: true,
         exchange: private.then_some((protection, flags)),
     });
 }
@@ -164,7 +166,7 @@ fn born(birth: &Birth) {
     let (stack, ordinal, rule) = identify(plan, birth.length);
     let target = Target {
         range: range(birth.address, birth.length),
-        fresh: birth.fresh,
+        own_mapping: birth.own_mapping,
         beyond: 0,
         paid: live::charge(birth.address),
     };
@@ -306,7 +308,7 @@ impl Lifted {
         };
         let target = Target {
             range: range(address, length),
-            fresh: kept,
+            own_mapping: kept || is_own_mapping(address),
             // What was copied is touched already; what was moved was advised before.
             beyond: address.saturating_add(old.length.min(length)) as u64,
             paid: if kept {

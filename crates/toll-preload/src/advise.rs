@@ -13,8 +13,8 @@ const REGION: u64 = 2 << 20;
 /// A block that is to be advised.
 pub struct Target {
     pub range: Range,
-    /// Its memory was just mapped: untouched, and its ends are a mapping's ends.
-    pub fresh: bool,
+    /// It is a mapping of its own: advice that reaches its ends splits nothing there.
+    pub own_mapping: bool,
     /// Only ranges that reach beyond this address are of interest (what a block
     /// grew by; the rest was advised before).
     pub beyond: u64,
@@ -128,13 +128,9 @@ impl Advisor<'_> {
         if range.end <= self.target.beyond {
             return;
         }
-        if !self.target.fresh && is_touched(range) {
-            return;
-        }
-        if self.pay(range) && os::advise(range.start as usize, range.end as usize, advice) {
-            if advice == libc::MADV_HUGEPAGE {
-                self.done.bytes += range.end - range.start;
-            }
+        let done = self.pay(range) && os::advise(range.start as usize, range.end as usize, advice);
+        if done && advice == libc::MADV_HUGEPAGE {
+            self.done.bytes += range.end - range.start;
         }
     }
 
@@ -143,7 +139,7 @@ impl Advisor<'_> {
         let pages = self.target.range.pages();
         let mut cost = Charge::NOTHING;
         for at_end in [range.start == pages.start, range.end == pages.end] {
-            if at_end && self.target.fresh {
+            if at_end && self.target.own_mapping {
                 cost.ends += 1;
             } else {
                 cost.splits += 1;
@@ -158,17 +154,6 @@ impl Advisor<'_> {
         self.done.charge = self.done.charge.plus(more);
         true
     }
-}
-
-/// Whether most of a range has memory behind it, so that advice for its first
-/// touch comes too late.
-fn is_touched(range: Range) -> bool {
-    const PROBES: u64 = 8;
-    let step = (range.end - range.start) / PROBES;
-    let touched = (0..PROBES)
-        .map(|probe| range.start + probe * step)
-        .filter(|&address| os::is_resident(address as usize));
-    touched.count() as u64 > PROBES / 2
 }
 
 /// Puts pages of the hugetlb pool under the fixed ranges of a fresh mapping; where

@@ -73,21 +73,6 @@ pub fn advise(start: usize, end: usize, advice: c_int) -> bool {
     unsafe { libc::madvise(start as *mut c_void, end - start, advice) == 0 }
 }
 
-/// Whether the page at `address` has memory behind it already.
-pub fn is_resident(address: usize) -> bool {
-    let mut state = 0u8;
-    // SAFETY: one page is asked for, and one byte is answered.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_mincore,
-            address & !(PAGE - 1),
-            PAGE,
-            &raw mut state,
-        )
-    };
-    result == 0 && state & 1 != 0
-}
-
 /// CLOCK_MONOTONIC in ns.
 pub fn now_ns() -> u64 {
     let mut time = libc::timespec {

@@ -24,7 +24,7 @@ static int confine(void)
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
 		ALLOW(SYS_mmap), ALLOW(SYS_munmap), ALLOW(SYS_mremap), ALLOW(SYS_brk),
 		ALLOW(SYS_madvise), ALLOW(SYS_mprotect), ALLOW(SYS_getpid),
-		ALLOW(SYS_clock_gettime), ALLOW(SYS_exit_group), ALLOW(SYS_rt_sigreturn),
+		ALLOW(SYS_clock_gettime), ALLOW(SYS_getrandom), ALLOW(SYS_exit_group), ALLOW(SYS_rt_sigreturn),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 	};
 	struct sock_fprog program = { sizeof filter / sizeof *filter, filter };

@@ -7,6 +7,12 @@
 
 #define LENGTH ((size_t)32 << 20)
 
+/* Keeps neighbouring mappings from becoming one; too large for holes elsewhere. */
+static void wall(void)
+{
+	mmap(NULL, 2 * LENGTH, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
 static void fill(char *p)
 {
 	size_t i;
@@ -17,13 +23,18 @@ static void fill(char *p)
 
 int main(void)
 {
-	char *a = malloc(LENGTH);
-	char *b = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	char *c = calloc(LENGTH, 1);
+	char *a, *b, *c;
 	const char *path = getenv("HUGE");
 	unsigned long sum = 0;
 	size_t i;
 
+	wall();
+	a = malloc(LENGTH);
+	wall();
+	b = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	wall();
+	c = calloc(LENGTH, 1);
+	wall();
 	fill(a);
 	fill(b);
 	fill(c);

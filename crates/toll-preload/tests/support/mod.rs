@@ -195,13 +195,17 @@ impl Recorded {
             .filter(move |event| event.kind == kind as u32)
     }
 
-    /// Blocks and mappings of exactly this length.
-    pub fn with_length(&self, length: u64) -> Vec<&Event> {
+    /// Blocks and mappings that were made, in order.
+    pub fn made(&self) -> impl Iterator<Item = &Event> {
         let kinds = [EventKind::Malloc as u32, EventKind::Mmap as u32];
         let events = self.events.iter();
-        events
-            .filter(|event| kinds.contains(&event.kind) && event.length == length)
-            .collect()
+        events.filter(move |event| kinds.contains(&event.kind))
+    }
+
+    /// Blocks and mappings of exactly this length.
+    pub fn with_length(&self, length: u64) -> Vec<&Event> {
+        let made = self.made();
+        made.filter(|event| event.length == length).collect()
     }
 
     /// What names an event in any run: frames, class, ordinal, thread.
@@ -228,8 +232,8 @@ impl Recorded {
 
     /// The names of all blocks of at least `length` bytes, sorted.
     pub fn names_from(&self, length: u64) -> Vec<String> {
-        let blocks = self.of(EventKind::Malloc).chain(self.of(EventKind::Mmap));
-        let mut names: Vec<_> = blocks
+        let mut names: Vec<_> = self
+            .made()
             .filter(|event| event.length >= length)
             .map(|event| self.name(event))
             .collect();
