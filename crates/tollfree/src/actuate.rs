@@ -276,11 +276,6 @@ impl Actuator {
         self.actions.as_ref()
     }
 
-    /// The program that it acts on.
-    pub fn executable(&self) -> &Executable {
-        &self.executable
-    }
-
     /// Prints the notes and the lost anchors on stderr.
     pub fn say_notes(&self) {
         self.notes.iter().for_each(output::note);

@@ -16,7 +16,6 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
@@ -464,23 +463,23 @@ pub fn end_like(status: ExitStatus) -> ExitCode {
     ExitCode::from(128u8.wrapping_add(signal as u8))
 }
 
-/// Finds a program as execvp(3) does.
+/// Finds a program as execvp(3) does, and as shells do where that is of more help:
+/// folders of PATH that we may not read are passed over.
 ///
 /// # Errors
 /// [`UserError::NotFound`], or [`UserError::NotExecutable`] if all there is under that name is no executable file.
 pub fn find_program(name: &OsStr) -> Result<PathBuf, UserError> {
     let program = || name.to_string_lossy().into_owned();
+    let is_path = has_slash(name);
     let mut refused = None;
     for path in candidates(name) {
         match std::fs::metadata(&path) {
-            Ok(meta) if meta.is_dir() => refused = Some("is a folder"),
-            Ok(meta) if meta.permissions().mode() & 0o111 == 0 => {
-                refused = Some("Permission denied")
-            }
-            Ok(_) if !executable(&path) => refused = Some("Permission denied"),
-            Ok(_) => return Ok(path),
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                refused = Some("Permission denied");
+            Ok(meta) if meta.is_dir() && is_path => refused = Some("is a folder"),
+            Ok(meta) if meta.is_dir() => {}
+            Ok(_) if executable(&path) => return Ok(path),
+            Ok(_) => refused = Some("permission denied"),
+            Err(error) if is_path && error.kind() == io::ErrorKind::PermissionDenied => {
+                refused = Some("permission denied");
             }
             Err(_) => {}
         }
@@ -494,9 +493,13 @@ pub fn find_program(name: &OsStr) -> Result<PathBuf, UserError> {
     }
 }
 
+fn has_slash(name: &OsStr) -> bool {
+    name.as_encoded_bytes().contains(&b'/')
+}
+
 /// The paths that a command name may mean, in order.
 fn candidates(name: &OsStr) -> Vec<PathBuf> {
-    if name.as_encoded_bytes().contains(&b'/') {
+    if has_slash(name) {
         return vec![PathBuf::from(name)];
     }
     if name.is_empty() {

@@ -176,8 +176,11 @@ fn preload() -> PathBuf {
     if beside.ends_with("release") {
         build.arg("--release");
     }
-    assert!(build.status().unwrap().success());
-    beside.join("libtoll_preload.so")
+    let built = build.status().is_ok_and(|status| status.success());
+    let library = beside.join("libtoll_preload.so");
+    // Another user than the one who built may have no cargo.
+    assert!(built || library.exists());
+    library
 }
 
 fn stderr(output: &Output) -> String {

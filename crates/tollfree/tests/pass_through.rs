@@ -74,7 +74,9 @@ fn build_preload() {
         if beside.ends_with("release") {
             build.arg("--release");
         }
-        assert!(build.status().unwrap().success());
+        let built = build.status().is_ok_and(|status| status.success());
+        // Another user than the one who built may have no cargo.
+        assert!(built || beside.join("libtoll_preload.so").exists());
     });
 }
 
@@ -323,15 +325,13 @@ fn job_control_stops_and_continues_both() {
     let script = "echo $$ > ready; kill -TSTP $$; exit 4";
     for (plan, mut command) in bench.both(&["sh", "-c", script]) {
         // A job of ours, as a shell would start it.
-        let child = started(&bench, command.process_group(0));
+        let mut child = started(&bench, command.process_group(0));
         let status = wait_raw(child.id());
         assert!(libc::WIFSTOPPED(status), "{plan}: {status:#x}");
         assert_eq!(libc::WSTOPSIG(status), libc::SIGTSTP);
         // SAFETY: killpg takes no pointer.
         unsafe { libc::killpg(child.id() as i32, libc::SIGCONT) };
-        let status = wait_raw(child.id());
-        assert!(libc::WIFEXITED(status), "{plan}: {status:#x}");
-        assert_eq!(libc::WEXITSTATUS(status), 4, "{plan}");
+        assert_eq!(child.wait().unwrap().code(), Some(4), "{plan}");
     }
 }
 
