@@ -3,7 +3,7 @@
 
 PREFIX ?= /usr/local
 DESTDIR ?=
-cache = $(or $(TOLLFREE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tollfree)
+cache = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tollfree
 
 .PHONY: help build demo test test-all bench install uninstall clean clean-cache
 

@@ -122,6 +122,10 @@ def make_records_4(path):
     head(path, "records", 4 * MIB)
 
 
+def make_numbers_half(path):
+    head(path, "numbers", 31 * 2_500_000)
+
+
 def make_genome_part(path):
     head(path, "genome", 20 * MIB)
 

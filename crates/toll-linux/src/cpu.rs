@@ -42,7 +42,9 @@ pub fn tlb_geometry() -> TlbGeometry {
 
 #[cfg(target_arch = "x86_64")]
 fn instruction(leaf: u32, subleaf: u32) -> Registers {
-    let found = core::arch::x86_64::__cpuid_count(leaf, subleaf);
+    // Every x86-64 CPU has the instruction; Rust 1.85 still calls it unsafe, later ones do not.
+    #[allow(unused_unsafe)]
+    let found = unsafe { core::arch::x86_64::__cpuid_count(leaf, subleaf) };
     Registers {
         eax: found.eax,
         ebx: found.ebx,
