@@ -482,9 +482,11 @@ fn strips(data: &PageData) -> String {
         out.push_str("<p>No miss was counted.</p></section>");
         return out;
     }
+    let peak = |rows| Strip::new(rows, 1 << 20).peak();
+    let hottest = shown.iter().map(|t| peak(t.rows)).fold(0.0, f64::max);
     out.push_str(&charts::ramp(data.after.is_some(), data.plan.is_some()));
     for total in &shown {
-        out.push_str(&charts::strip(total.rows, data.after, data.plan));
+        out.push_str(&charts::strip(total.rows, data.after, data.plan, hottest));
     }
     let rest = totals.len() - shown.len();
     if rest > 0 {

@@ -13,7 +13,7 @@ use crate::heat::{self, Strip};
 use crate::units;
 
 /// Most cells of a strip: more than a screen shows, few enough for a small page.
-const CELLS: usize = 512;
+const CELLS: usize = 1024;
 /// Rows of the table beside a strip.
 const STRIP_TABLE: usize = 20;
 
@@ -258,7 +258,13 @@ pub fn counted(value: f64, unit: CounterUnit) -> String {
 }
 
 /// One anchor's regions, before and (if there is a second recording) after, on one scale.
-pub fn strip(rows: &AnchorRows, after: Option<&Profile>, plan: Option<&Plan>) -> String {
+/// `hottest`: most misses of a region of any anchor, the end of the colours.
+pub fn strip(
+    rows: &AnchorRows,
+    after: Option<&Profile>,
+    plan: Option<&Plan>,
+    hottest: f64,
+) -> String {
     let after_rows = after.and_then(|p| heat::find(p, &rows.anchor));
     let extent = heat::extent(rows).max(after_rows.map_or(0, heat::extent));
     let lead = rows.anchor.misalignment;
@@ -273,28 +279,29 @@ pub fn strip(rows: &AnchorRows, after: Option<&Profile>, plan: Option<&Plan>) ->
     let peak = before.peak().max(after.as_ref().map_or(0.0, Strip::peak));
     let planned = plan.map(|plan| planned(&before, &rows.anchor, plan));
 
-    let mut names = vec![(50.0, "before"), (107.0, "before")];
+    // From top to bottom: bars, colours, plan, colours, bars.
+    let mut names = vec![(50.0, "before"), (110.0, "before")];
     let mut shapes = bars(&before, peak, "f-before", 100.0, -100.0);
-    shapes.push_str(&cells(&before, peak, 101.0));
-    let mut height = 115.0;
+    shapes.push_str(&cells(&before, hottest, 102.0));
+    let mut height = 118.0;
     if let Some(marks) = &planned {
-        names.push((height + 4.0, "plan"));
-        shapes.push_str(&runs(marks, height + 1.0, 6.0, "f-plan"));
-        height += 9.0;
+        names.push((height + 7.0, "plan"));
+        shapes.push_str(&runs(marks, height + 4.0, 6.0, "f-plan"));
+        height += 14.0;
     }
     if let Some(after) = &after {
-        names.push((height + 6.0, "after"));
-        names.push((height + 64.0, "after"));
-        shapes.push_str(&cells(after, peak, height));
-        shapes.push_str(&bars(after, peak, "f-after", height + 14.0, 100.0));
-        height += 114.0;
+        names.push((height + 8.0, "after"));
+        names.push((height + 68.0, "after"));
+        shapes.push_str(&cells(after, hottest, height));
+        shapes.push_str(&bars(after, peak, "f-after", height + 18.0, 100.0));
+        height += 118.0;
     }
     let start = match rows.anchor.kind {
         AnchorKind::Address { start } => start,
         _ => 0,
     };
     let mut out = format!(
-        "<figure><h3>{}</h3><p class=\"axis\">{} of {}; peak {} misses</p><div class=\"strip\"><div class=\"names\" aria-hidden=\"true\">",
+        "<figure><h3>{}</h3><p class=\"axis\">{} of {}; the highest bar is {} misses</p><div class=\"strip\"><div class=\"names\" aria-hidden=\"true\">",
         escape(&rows.anchor.to_string()),
         plural(before.cells.len(), "cell"),
         units::bytes(before.unit),
@@ -305,7 +312,7 @@ pub fn strip(rows: &AnchorRows, after: Option<&Profile>, plan: Option<&Plan>) ->
     }
     let _ = write!(
         out,
-        "</div><svg role=\"img\" aria-label=\"{}\" style=\"height:{height:.0}px\" viewBox=\"0 0 {} {height:.0}\" preserveAspectRatio=\"none\" shape-rendering=\"crispEdges\" data-start=\"{start}\" data-unit=\"{}\" data-lead=\"{}\" data-before=\"{}\"{}>{shapes}</svg></div>",
+        "</div><svg role=\"img\" aria-label=\"{}\" style=\"height:{height:.0}px\" viewBox=\"0 0 {} {height:.0}\" preserveAspectRatio=\"none\" data-start=\"{start}\" data-unit=\"{}\" data-lead=\"{}\" data-before=\"{}\"{}>{shapes}</svg></div>",
         escape(&describe(&rows.anchor, &before, after.as_ref())),
         before.cells.len(),
         before.unit,
@@ -428,16 +435,17 @@ fn bars(strip: &Strip, peak: f64, class: &str, base: f64, full: f64) -> String {
     format!("<path class=\"{class}\" d=\"{path}\"/>")
 }
 
-/// A row of heat cells, 12 high, one path for each of the nine levels.
-fn cells(strip: &Strip, peak: f64, top: f64) -> String {
+/// A row of heat cells, 16 high, one path for each of the nine levels.
+fn cells(strip: &Strip, hottest: f64, top: f64) -> String {
+    let regions = (strip.unit / REGION) as f64;
     (0..=8)
         .map(|level| {
             let marks: Vec<bool> = strip
                 .cells
                 .iter()
-                .map(|c| heat::level(c.misses, peak) == level)
+                .map(|c| heat::level(c.misses / regions, hottest) == level)
                 .collect();
-            runs(&marks, top, 12.0, &format!("h{level}"))
+            runs(&marks, top, 16.0, &format!("h{level}"))
         })
         .collect()
 }
@@ -480,7 +488,7 @@ pub fn ramp(after: bool, plan: bool) -> String {
     let steps: String = (0..=8)
         .map(|i| {
             format!(
-                "<rect class=\"h{i}\" x=\"{}\" y=\"0\" width=\"12\" height=\"12\"/>",
+                "<rect class=\"h{i}\" x=\"{}\" y=\"0\" width=\"12\" height=\"12\" stroke-width=\"0\"/>",
                 i * 12
             )
         })
@@ -491,15 +499,15 @@ pub fn ramp(after: bool, plan: bool) -> String {
         ))
     };
     let mut out = format!(
-        "<ul class=\"legend\"><li>{}misses of a region, before</li>",
+        "<ul class=\"legend\"><li>{}misses before (bars: each strip on its own scale)</li>",
         swatch("f-before")
     );
     if after {
-        let _ = write!(out, "<li>{}the same, after</li>", swatch("f-after"));
+        let _ = write!(out, "<li>{}misses after</li>", swatch("f-after"));
     }
     let _ = write!(
         out,
-        "<li><svg class=\"ramp\" viewBox=\"0 0 108 12\" aria-hidden=\"true\">{steps}</svg>none to most misses (square-root steps)</li>"
+        "<li><svg class=\"ramp\" viewBox=\"0 0 108 12\" aria-hidden=\"true\">{steps}</svg>none to most misses of a region (colours: one scale for all strips, square-root steps)</li>"
     );
     if plan {
         let _ = write!(out, "<li>{}huge under the plan</li>", swatch("f-plan"));

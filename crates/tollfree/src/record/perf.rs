@@ -25,7 +25,7 @@ use toll_model::profile::{Profile, Program, Source};
 pub use place::Block;
 use place::Places;
 use tlb::Tlb;
-pub use tool::{ensure_installed, record};
+pub use tool::record;
 
 /// What a FormatError calls these files.
 const WHAT: &str = "perf recording";
@@ -101,14 +101,6 @@ pub struct Tally {
 /// What is wrong, with the number of the line.
 pub fn from_text(reader: impl BufRead, reading: Reading) -> Result<Imported, FormatError> {
     Reader::new(reading).read(reader, None)
-}
-
-/// Reads the text of `perf script`.
-///
-/// # Errors
-/// As [`from_text`].
-pub fn from_script_text(reader: impl BufRead, reading: Reading) -> Result<Imported, FormatError> {
-    Reader::new(reading).read(reader, Some(Format::Script))
 }
 
 /// Reads the file that `perf record` or `perf mem record` wrote, by means of `perf script`.

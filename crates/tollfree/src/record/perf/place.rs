@@ -6,10 +6,10 @@ use std::ops::Range;
 use std::path::Path;
 
 use toll_linux::symbols;
-use toll_model::REGION;
 use toll_model::anchor::{Anchor, AnchorKind, Level};
 use toll_model::builder::{Counts, ProfileBuilder};
 use toll_model::profile::{AnchorRows, Profile};
+use toll_model::{PAGE, REGION};
 
 use super::script::Map;
 
@@ -199,14 +199,18 @@ impl Places {
             .iter()
             .rev()
             .take_while(|b| address - b.start < self.longest_block)
-            .find(lives)?;
+            .filter(lives)
+            // A block of malloc lies in a mapping that malloc made before.
+            .max_by_key(|b| b.born_ns)?;
+        // Pages are counted from the page that holds the block's first byte.
+        let start = block.start / PAGE * PAGE;
         let anchor = self.builder.anchor(
             block.kind.clone(),
             block.length,
-            block.start % REGION,
+            start % REGION,
             block.level,
         );
-        Some((anchor, address - block.start))
+        Some((anchor, address - start))
     }
 
     fn in_range(&mut self, address: u64) -> Option<(u32, u64)> {
@@ -545,7 +549,7 @@ mod tests {
         places.count(Some(2), Some(35), 0x7f00_0000_0010 + 8192, &one());
         let (profile, _) = places.finish(meta());
         assert_eq!(profile.anchors[0].anchor.kind, kind(1));
-        assert_eq!(profile.anchors[0].anchor.misalignment, 0x10);
+        assert_eq!(profile.anchors[0].anchor.misalignment, 0);
         assert_eq!(profile.anchors[0].rows[0].offset, 8192);
         assert_eq!(profile.anchors[1].rows[0].misses, 2.0);
     }

@@ -9,11 +9,15 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use toll_linux::events::{EventFile, anchor_of, blocks};
 use toll_linux::perf;
+use toll_linux::symbols::Symbolizer;
+use toll_model::anchor::Level;
 use toll_model::error::FormatError;
 
-use super::{Format, Imported, Reader, Reading, WHAT};
+use super::{Block, Format, Imported, Reader, Reading, WHAT};
 use crate::error::UserError;
+use crate::executable::Executable;
 use crate::record::{RecordOptions, Recorded};
 use crate::target;
 
@@ -31,6 +35,8 @@ const FIELDS: [&str; 11] = [
     "ip",
     "data_page_size",
 ];
+/// Room for events of one run; the file is sparse.
+const EVENTS_MAX: u32 = 1 << 18;
 /// How long a target may take to end once its time is up.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -62,30 +68,18 @@ pub fn ensure_installed() -> Result<PathBuf, UserError> {
 /// # Errors
 /// [`UserError::Missing`] if this CPU or its perf cannot; what the run and its reading may say.
 pub fn record(options: &RecordOptions) -> Result<Recorded> {
-    if let perf::PerfAbility::Missing { reason, fix } = perf::probe() {
-        let fix = if fix.is_empty() {
-            fix
-        } else {
-            format!(" ({fix})")
-        };
-        return Err(UserError::Missing(format!(
-            "perf cannot sample memory accesses here: {reason}{fix}"
-        ))
-        .into());
+    let ability = perf::probe();
+    if !ability.usable() {
+        let message = format!("perf cannot tell TLB misses here: {ability}");
+        return Err(UserError::Missing(message).into());
     }
     let perf = ensure_installed()?;
-    let program = options
-        .command
-        .first()
-        .map_or("".as_ref(), |p| p.as_os_str());
-    target::find_program(program)?;
-    let folder = tempfile::tempdir().context("a folder for perf.data")?;
+    let executable = Executable::of(&options.command)?;
+    let folder = tempfile::tempdir().context("no temporary folder")?;
     let data = folder.path().join("perf.data");
-    let words = ["mem", "record", "-q", "-k", "mono", "-o"].map(OsString::from);
-    let mut wrapper = vec![perf.into_os_string()];
-    wrapper.extend(words);
-    wrapper.extend([data.clone().into_os_string(), "--".into()]);
-    let mut child = options.launch()?.wrapper(wrapper).spawn()?;
+    let events = EventFile::create(&folder.path().join("events"), EVENTS_MAX)?;
+    let launch = options.launch()?.events(events.path());
+    let mut child = launch.wrapper(command_line(&perf, &data)).spawn()?;
     let limited = match options.limit {
         Some(limit) => child.wait_for(limit)?,
         None => Some(child.wait(|| Duration::from_secs(1))?),
@@ -95,23 +89,31 @@ pub fn record(options: &RecordOptions) -> Result<Recorded> {
         None => (child.stop(GRACE)?, false),
     };
     if !data.exists() {
-        let message = format!(
-            "perf mem record ended with {} and left no recording",
-            outcome.status
-        );
+        let message = format!("perf mem record left no recording ({})", outcome.status);
         return Err(UserError::Missing(message).into());
     }
     let text = |word: &OsString| word.to_string_lossy().into_owned();
     let reading = Reading {
         only: options.only.clone(),
-        detail: version(),
+        blocks: named(&events),
+        detail: version(&perf),
         command: options.command.iter().map(text).collect(),
-        ..Reading::default()
     };
     let mut profile = script(&data, reading)?.profile;
+    profile.program = executable.program();
     profile.complete = in_time && outcome.interrupted.is_none();
     if profile.complete {
         profile.native_ns = Some(outcome.wall.as_nanos() as u64);
+    }
+    let warnings = &mut profile.warnings;
+    if let Some(why) = executable.obstacle {
+        warnings.push(format!("allocations are not told apart: {why}"));
+    }
+    if events.lost() > 0 {
+        warnings.push(format!("{} allocation events were lost", events.lost()));
+    }
+    if options.actuator.is_some() {
+        warnings.push("under perf, only the preload library acts for a plan: heap and unnamed memory stayed as they were".to_owned());
     }
     Ok(Recorded {
         profile,
@@ -119,9 +121,39 @@ pub fn record(options: &RecordOptions) -> Result<Recorded> {
     })
 }
 
+/// perf, to be put before the target; its clock is that of allocation events.
+fn command_line(perf: &Path, data: &Path) -> Vec<OsString> {
+    let mut line = vec![perf.into()];
+    line.extend(["mem", "record", "-q", "-k", "mono", "-o"].map(OsString::from));
+    line.extend([data.into(), OsString::from("--")]);
+    line
+}
+
+/// The blocks of a run with the anchors that name them.
+fn named(file: &EventFile) -> Vec<Block> {
+    let (events, modules) = (file.events(), file.modules());
+    let mut symbolizer = Symbolizer::new();
+    let mut name = |block: &toll_linux::events::Block| {
+        let event = &events[block.event_index];
+        Block {
+            kind: anchor_of(event, &modules, &mut symbolizer),
+            level: match event.thread {
+                0 => Level::Exact,
+                _ => Level::Class,
+            },
+            process: block.process,
+            start: block.address,
+            length: block.length,
+            born_ns: block.born_ns,
+            died_ns: block.died_ns,
+        }
+    };
+    blocks(&events).iter().map(&mut name).collect()
+}
+
 /// `perf version 6.1.0`, or nothing.
-fn version() -> String {
-    let output = Command::new("perf").arg("--version").output();
+fn version(perf: &Path) -> String {
+    let output = Command::new(perf).arg("--version").output();
     output.map_or_else(
         |_| String::new(),
         |o| String::from_utf8_lossy(&o.stdout).trim().to_owned(),
