@@ -20,7 +20,7 @@ demo:
 test:
 	./test
 
-# The tests, and the tests of every setup path that this machine can take.
+# The tests, and those that are too slow for every day.
 test-all: test
 	cargo test --release --locked --workspace -- --ignored
 
