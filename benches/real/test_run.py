@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Tests of what the real-program benchmark concludes: python3 benches/real/test_run.py"""
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "examples" / "skewed-region")]
+import inputs  # noqa: E402
+import run  # noqa: E402
+import times  # noqa: E402
+
+
+def about(median, width=0.02):
+    return {"median": median, "low": median - width / 2, "high": median + width / 2}
+
+
+def said(plan=1.2, every=1.2, predicted=1.2, width=0.1, **more):
+    return {"speedup": about(plan), "speedup_all": about(every), "predicted_speedup": about(predicted, width),
+            "verdict": "faster", "advice": "apply", "reason": "", **more}
+
+
+def concluded(answers, cells=()):
+    """Goal number -> met, for results with these answers."""
+    results = [{"cell": f"cell{i}", "said": answer} for i, answer in enumerate(answers)]
+    return [met for _, met, _ in run.goals(list(cells), results)]
+
+
+COUNT, GAIN, NOT_WORSE, HOLDS, WIDTH, SIGN, UNCLEAR, IDLE = range(8)
+
+
+class Goals(unittest.TestCase):
+    def test_all_met(self):
+        cells = [{"name": "cell0", "expect": "do-nothing"}]
+        self.assertTrue(all(concluded([said(advice="do-nothing")] + [said()] * 19, cells)))
+
+    def test_too_few_cells(self):
+        self.assertFalse(concluded([said()] * 19)[COUNT])
+
+    def test_too_few_that_gain(self):
+        self.assertFalse(concluded([said(every=1.05)] * 18 + [said()] * 2)[GAIN])
+
+    def test_a_plan_worse_than_all(self):
+        self.assertFalse(concluded([said(plan=1.1, every=1.2)])[NOT_WORSE])
+        self.assertTrue(concluded([said(plan=1.19, every=1.2)])[NOT_WORSE])
+
+    def test_predictions_that_miss(self):
+        self.assertTrue(concluded([said()] * 3 + [said(predicted=1.5)])[HOLDS])
+        self.assertFalse(concluded([said()] * 2 + [said(predicted=1.5)])[HOLDS])
+
+    def test_a_wide_interval(self):
+        self.assertFalse(concluded([said(width=0.2)])[WIDTH])
+
+    def test_a_confident_wrong_sign(self):
+        self.assertFalse(concluded([said(plan=0.9, predicted=1.2)])[SIGN])
+        self.assertFalse(concluded([said(plan=1.2, predicted=0.9)])[SIGN])
+        self.assertTrue(concluded([said(plan=0.9, predicted=1.0)])[SIGN])
+
+    def test_cannot_tell(self):
+        unclear = {"verdict": "cannot-tell"}
+        self.assertFalse(concluded([said(**unclear)])[UNCLEAR])
+        self.assertTrue(concluded([said(plan=1.01, every=1.01, **unclear)])[UNCLEAR])
+        self.assertTrue(concluded([said(time_limit_reached=True, **unclear)])[UNCLEAR])
+
+    def test_advice_where_nothing_is_gained(self):
+        cells = [{"name": "cell0", "expect": "do-nothing"}]
+        self.assertFalse(concluded([said()], cells)[IDLE])
+
+    def test_steps_that_were_not_reached(self):
+        early = {"speedup": None, "speedup_all": about(1.0), "predicted_speedup": None, "advice": "do-nothing"}
+        self.assertFalse(any(concluded([early])[goal] for goal in (COUNT, GAIN, NOT_WORSE, HOLDS, WIDTH)))
+        self.assertIn("do-nothing", run.row({"cell": "x", "said": early, "seconds": 1.0}))
+
+
+class Cells(unittest.TestCase):
+    def test_enough_of_them_and_every_input_can_be_made(self):
+        cells = run.load_cells()
+        self.assertGreaterEqual(len(cells), 20)
+        for cell in cells:
+            for name in cell.get("inputs", []):
+                self.assertTrue(hasattr(inputs, "make_" + name), name)
+            self.assertTrue(cell["command"][0])
+
+    def test_one_expects_nothing(self):
+        self.assertTrue(any(cell.get("expect") == "do-nothing" for cell in run.load_cells()))
+
+
+class Inputs(unittest.TestCase):
+    def test_the_same_bytes_each_time(self):
+        with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
+            self.assertEqual(inputs.make("sat_hard", one).read_bytes(), inputs.make("sat_hard", two).read_bytes())
+
+    def test_what_is_there_is_kept_and_nothing_half_made_stays(self):
+        with tempfile.TemporaryDirectory() as folder:
+            made = inputs.make("sat_hard", folder)
+            made.write_text("kept")
+            self.assertEqual(inputs.make("sat_hard", folder).read_text(), "kept")
+            self.assertEqual([path.name for path in Path(folder).iterdir()], ["sat_hard"])
+
+
+class Times(unittest.TestCase):
+    def test_a_ratio_is_before_over_after(self):
+        import random
+        speedup = times.ratio([2.0, 2.1, 1.9], [1.0, 1.05, 0.95], random.Random(1))
+        self.assertAlmostEqual(speedup["median"], 2.0)
+        self.assertLess(speedup["low"], 2.0)
+        self.assertGreater(speedup["high"], 2.0)
+
+
+if __name__ == "__main__":
+    unittest.main()
