@@ -18,6 +18,7 @@ mod permanent;
 mod record;
 mod signals;
 mod target;
+mod tune;
 mod units;
 
 use std::process::ExitCode;

@@ -14,7 +14,7 @@ use crate::compare::outputs::OutputCheck;
 use crate::compare::program::Program;
 use crate::compare::runner::{Clock, Progress};
 use crate::compare::schedule::{Rules, Stopped};
-use crate::compare::{Arm, Comparison, Resource, compare, predicted, table, thp_is_always};
+use crate::compare::{Arm, Comparison, compare, predicted, table, thp_is_always};
 use crate::error::UserError;
 use crate::{output, signals};
 
@@ -63,7 +63,6 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     let rules = Rules {
         pairs: args.pairs,
         deadline: within,
-        resource: Resource::Elapsed,
     };
     let name = args.command[0].to_string_lossy();
     let mut comparison = compare(&mut program, &name, &arms, &rules, None)?;

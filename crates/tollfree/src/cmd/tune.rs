@@ -1,45 +1,179 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree tune`.
 
+use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
+use toll_model::units::parse_duration;
+
+use crate::compare::input::Input;
+use crate::compare::metric::Metric;
+use crate::compare::program::Program;
+use crate::compare::runner::{Clock, Progress};
+use crate::compare::server::{Load, Server};
+use crate::error::UserError;
+use crate::target::find_program;
+use crate::tune::bench::{Bench, Subject, costs_known};
+use crate::tune::budget::{announcement, words};
+use crate::tune::findings::Results;
+use crate::tune::folder::Folder;
+use crate::tune::live::Live;
+use crate::tune::{decide, page, text};
+use crate::{output, signals};
 
 /// Say whether huge pages pay for a program, where, and what to do about it
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tollfree tune -- xz -9 -k -c linux.tar
+  tollfree tune --within 5m --ready 'redis-cli ping' \\
+      --workload 'redis-benchmark -q -n 200000 -r 1000000 -t get' \\
+      --metric '([0-9.]+) requests per second' -- redis-server --port 6379
+
+The program runs many times, also under a simulator: it must not change what it
+works on. Its output is captured and must be the same in every run (--any-output
+accepts one that differs between the arms). The verdict comes from runs side by
+side, with a 95 % interval; results go to a new folder.
+
+--metric: the last match counts; more is better, unless the group is named
+(?<time>...) or a unit of time follows the number.")]
 pub struct Args {
     /// Time limit for everything together
-    #[arg(long, default_value = "10m", value_name = "TIME")]
-    pub within: String,
-    /// Observe a server for this long once it is ready
-    #[arg(long = "for", value_name = "TIME")]
-    pub for_: Option<String>,
+    #[arg(long, default_value = "10m", value_name = "TIME", value_parser = parse_duration)]
+    pub within: Duration,
+    /// The program is a server: observe it for this long once it is ready
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
+    pub for_: Option<Duration>,
     /// The load to drive against a server (a shell command); its time is what is compared
     #[arg(long, value_name = "CMD")]
     pub workload: Option<String>,
     /// A command that succeeds once the server is up
     #[arg(long, value_name = "CMD")]
     pub ready: Option<String>,
-    /// Take the number that this expression captures from the workload's output instead of its time (larger is better)
-    #[arg(long, value_name = "REGEX")]
+    /// Take the number that this expression captures from the workload's output instead of its time
+    #[arg(long, value_name = "REGEX", requires = "workload")]
     pub metric: Option<String>,
     /// A process that runs already
     #[arg(long, value_name = "PID", conflicts_with = "command")]
     pub pid: Option<u32>,
     /// Where to write the results (default: ./tollfree-PROGRAM-TIME)
     #[arg(short, long, value_name = "DIR")]
-    pub output: Option<std::path::PathBuf>,
+    pub output: Option<PathBuf>,
     /// Overwrite the output folder
     #[arg(long)]
     pub force: bool,
+    /// Go on if the output differs between the arms
+    #[arg(long)]
+    pub any_output: bool,
     /// Show the command line and environment in report.html
     #[arg(long)]
     pub show_command: bool,
     /// The program and its arguments
-    #[arg(last = true)]
+    #[arg(last = true, required_unless_present = "pid")]
     pub command: Vec<std::ffi::OsString>,
 }
 
-pub fn run(_args: Args, _json: bool) -> Result<ExitCode> {
-    bail!("not built yet")
+pub fn run(args: Args, json: bool) -> Result<ExitCode> {
+    let _signals = signals::watch()?;
+    let clock = Clock::start();
+    let load = load(&args)?;
+    if let Some(pid) = args.pid {
+        return tune_live(&args, pid, load.unwrap_or_default(), clock, json);
+    }
+    find_program(&args.command[0])?;
+    let program = args.command[0].to_string_lossy().into_owned();
+    let folder = Folder::create(args.output.as_deref(), &program, args.force)?;
+    let mut bench = Bench {
+        subject: subject(&args, load.clone(), clock)?,
+        command: args.command.clone(),
+        folder,
+        load,
+        any_output: args.any_output,
+        show_command: args.show_command,
+    };
+    let mut results = decide::tune(&mut bench, &program, args.within)?;
+    bench.publish(&mut results)?;
+    bench.finish();
+    say(&results, json)
+}
+
+/// A program that ends by itself, or a server, with what shows its progress.
+fn subject(args: &Args, load: Option<Load>, clock: Clock) -> Result<Subject> {
+    let progress = progress(args);
+    Ok(match load {
+        Some(load) => Subject::Server(Box::new(Server::new(&args.command, load, clock, progress)?)),
+        None => {
+            let input = Input::read()?;
+            Subject::Program(Box::new(Program::new(
+                &args.command,
+                input,
+                clock,
+                progress,
+            )?))
+        }
+    })
+}
+
+fn progress(args: &Args) -> Progress {
+    let bar = output::progress("begins");
+    if std::io::stderr().is_terminal() {
+        let shares = announcement(args.within, costs_known());
+        bar.println(format!("at most {}: {shares}", words(args.within)));
+    }
+    Progress {
+        bar,
+        step: String::new(),
+    }
+}
+
+/// How a server is loaded; `None` for a program that ends by itself.
+fn load(args: &Args) -> Result<Option<Load>> {
+    let metric = args.metric.as_deref().map(Metric::new).transpose()?;
+    let server = args.workload.is_some() || args.for_.is_some();
+    if args.ready.is_some() && !server {
+        let message = "--ready is for servers: add --workload CMD or --for TIME";
+        return Err(UserError::Usage(message.to_owned()).into());
+    }
+    Ok(server.then(|| Load {
+        workload: args.workload.clone(),
+        ready: args.ready.clone(),
+        window: args.for_,
+        metric,
+    }))
+}
+
+fn tune_live(args: &Args, pid: u32, load: Load, clock: Clock, json: bool) -> Result<ExitCode> {
+    let mut live = Live {
+        pid,
+        load,
+        within: args.within,
+        clock,
+        progress: progress(args),
+    };
+    let mut results = live.tune()?;
+    live.progress.bar.finish_and_clear();
+    let folder = Folder::create(
+        args.output.as_deref(),
+        &results.findings.program,
+        args.force,
+    )?;
+    results.findings.folder = Some(folder.path().to_owned());
+    results.findings.report = Some(folder.file("report.html"));
+    folder.write("report.html", page::render(&results, None).as_bytes())?;
+    folder.write("tune.json", &serde_json::to_vec_pretty(&results.findings)?)?;
+    say(&results, json)
+}
+
+fn say(results: &Results, json: bool) -> Result<ExitCode> {
+    if json {
+        output::json(&results.findings)?;
+    } else {
+        print!("{}", text::render(&results.findings));
+    }
+    match results.findings.complete {
+        true => Ok(ExitCode::SUCCESS),
+        false => Err(UserError::Interrupted.into()),
+    }
 }

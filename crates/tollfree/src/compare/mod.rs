@@ -6,6 +6,7 @@
 //! | [`arm`] | the ways of running that are compared |
 //! | [`sample`] | what one run gave |
 //! | [`schedule`] | which arm runs when, and when it is enough (pure) |
+//! | [`observe`] | a look at a program while it runs |
 //! | [`outputs`] | whether every run printed the same |
 //! | [`result`] | the numbers of all runs, with intervals and a verdict |
 //! | [`metric`] | the number that --metric captures |
@@ -18,6 +19,7 @@
 pub mod arm;
 pub mod input;
 pub mod metric;
+pub mod observe;
 pub mod outputs;
 pub mod program;
 pub mod result;
@@ -27,7 +29,7 @@ pub mod schedule;
 pub mod server;
 pub mod table;
 
-pub use arm::{Arm, Change, Way};
+pub use arm::{Arm, Change};
 pub use result::{Comparison, compare, predicted};
 pub use sample::{Resource, Sample};
 

@@ -241,6 +241,7 @@ mod tests {
         Runs {
             arms: outputs.iter().map(arm).collect(),
             stopped: Stopped::Pairs,
+            resource: super::super::Resource::Elapsed,
         }
     }
 

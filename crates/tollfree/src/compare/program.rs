@@ -11,6 +11,7 @@ use anyhow::Result;
 
 use super::arm::Arm;
 use super::input::Input;
+use super::observe::Observer;
 use super::outputs::Gallery;
 use super::runner::{Arms, Clock, Progress, Waited, sample, supervise};
 use super::schedule::{Executor, Ran};
@@ -26,6 +27,8 @@ pub struct Program {
     first: Option<(ExitStatus, String)>,
     clock: Clock,
     pub progress: Progress,
+    /// Watches the next runs, if there is one.
+    pub observer: Option<Observer>,
 }
 
 impl Program {
@@ -42,6 +45,7 @@ impl Program {
             first: None,
             clock,
             progress,
+            observer: None,
         })
     }
 
@@ -95,8 +99,15 @@ impl Executor for Program {
         let mut child = self
             .arms
             .launch(arm, |launch| launch.stdin(&stdin).capture(&folder))?;
+        let pid = child.pid();
         let mut acting = self.arms.act(arm, &child);
-        let waited = supervise(&mut child, limit, || acting.tick())?;
+        let waited = supervise(&mut child, limit, || {
+            let look = self
+                .observer
+                .as_mut()
+                .map_or(Duration::MAX, |o| o.tick(pid));
+            acting.tick().min(look)
+        })?;
         let failure = acting.failure().map(str::to_owned);
         drop(acting);
         self.arms.note_failure(arm, failure);

@@ -35,6 +35,10 @@ pub trait Executor {
     fn run(&mut self, arm: &Arm, until: Duration) -> Result<Ran>;
     /// Time since some fixed moment.
     fn now(&self) -> Duration;
+    /// What is compared; a server's metric tells its direction with the first run.
+    fn resource(&self) -> Resource {
+        Resource::Elapsed
+    }
     /// Told before each run.
     fn progress(&mut self, _message: &str) {}
 }
@@ -56,7 +60,6 @@ pub struct Rules {
     pub pairs: Option<u32>,
     /// By the executor's clock.
     pub deadline: Duration,
-    pub resource: Resource,
 }
 
 /// Why the runs ended.
@@ -83,6 +86,8 @@ pub struct Runs {
     /// Per arm, in the order of rounds; an interrupted round is there in part.
     pub arms: Vec<Vec<Sample>>,
     pub stopped: Stopped,
+    /// What the arms are compared by.
+    pub resource: Resource,
 }
 
 impl Runs {
@@ -128,6 +133,7 @@ pub fn run(executor: &mut dyn Executor, arms: &[Arm], rules: &Rules) -> Result<R
     let mut runs = Runs {
         arms: vec![Vec::new(); arms.len()],
         stopped: Stopped::Time,
+        resource: executor.resource(),
     };
     let mut longest = vec![Duration::ZERO; arms.len()];
     let mut look = FEWEST;
@@ -155,6 +161,7 @@ pub fn run(executor: &mut dyn Executor, arms: &[Arm], rules: &Rules) -> Result<R
             }
             longest[arm] = longest[arm].max(executor.now().saturating_sub(begun));
         }
+        runs.resource = executor.resource();
         if let Some(stopped) = enough(&runs, rules, round, &mut look) {
             return Ok(Runs { stopped, ..runs });
         }
@@ -187,7 +194,7 @@ fn enough(runs: &Runs, rules: &Rules, round: u32, look: &mut u32) -> Option<Stop
         return None;
     }
     *look = (round + round.div_ceil(4)).max(round + 1);
-    let interval = runs.speedup(1, rules.resource, STOP_CONFIDENCE)?;
+    let interval = runs.speedup(1, runs.resource, STOP_CONFIDENCE)?;
     if interval.inside(SMALLEST_EFFECT) {
         Some(Stopped::NoEffect)
     } else {
@@ -266,11 +273,7 @@ pub mod tests {
 
     pub fn rules(pairs: Option<u32>, seconds: f64) -> Rules {
         let deadline = Duration::from_secs_f64(seconds);
-        Rules {
-            pairs,
-            deadline,
-            resource: Resource::Elapsed,
-        }
+        Rules { pairs, deadline }
     }
 
     fn two() -> Vec<Arm> {
@@ -374,7 +377,7 @@ pub mod tests {
             }
             1.0 + (sum - 3.0) * 0.04
         };
-        let trials = 40;
+        let trials = 25;
         let mut wrong = 0;
         for _ in 0..trials {
             let none: Vec<f64> = (0..60).map(|_| noise()).collect();

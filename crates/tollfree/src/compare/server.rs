@@ -7,7 +7,12 @@
 //! server's CPU time. A server's status and output are not compared.
 
 use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -15,6 +20,7 @@ use tempfile::TempDir;
 
 use super::arm::Arm;
 use super::metric::Metric;
+use super::observe::Observer;
 use super::runner::{Arms, Clock, Progress, Waited, code, sample, supervise};
 use super::sample::{Resource, Sample};
 use super::schedule::{Executor, Ran};
@@ -30,7 +36,7 @@ const RETRY: Duration = Duration::from_millis(100);
 const GRACE: Duration = Duration::from_secs(10);
 
 /// What happens to a server in each run.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Load {
     pub workload: Option<String>,
     pub ready: Option<String>,
@@ -45,10 +51,12 @@ pub struct Server {
     load: Load,
     /// Output of the server, `--ready` and the workload, overwritten by each run.
     folder: TempDir,
-    /// Direction of the metric, once seen.
-    pub resource: Resource,
+    /// What is compared; the metric's direction shows with its first value.
+    resource: Resource,
     clock: Clock,
     pub progress: Progress,
+    /// Watches the next runs, if there is one.
+    pub observer: Option<Observer>,
 }
 
 /// How one part of a run went.
@@ -84,6 +92,7 @@ impl Server {
             resource,
             clock,
             progress,
+            observer: None,
         })
     }
 
@@ -202,24 +211,13 @@ impl Server {
             Part::Late => return Ok(Part::Late),
             Part::Interrupted => return Ok(Part::Interrupted),
         };
-        self.check_workload(&workload, &outcome)?;
+        check_workload(&workload, &outcome, &self.folder.path().join("workload"))?;
         let metric = self.captured()?;
         Ok(Part::Done(Sample {
             elapsed: outcome.wall.as_secs_f64(),
             metric,
             ..Sample::default()
         }))
-    }
-
-    fn check_workload(&self, workload: &str, outcome: &Outcome) -> Result<(), UserError> {
-        if outcome.status.success() {
-            return Ok(());
-        }
-        Err(UserError::Target(format!(
-            "the workload `{workload}` ended with {}: {}",
-            outcome.status,
-            last_line(&self.folder.path().join("workload/stderr"))
-        )))
     }
 
     fn captured(&mut self) -> Result<Option<f64>> {
@@ -248,7 +246,13 @@ impl Executor for Server {
         let arms = std::mem::replace(&mut self.arms, Arms::new(&[]));
         let mut child = arms.launch(arm, |l| l.stdin(Path::new("/dev/null")).capture(&folder))?;
         let mut acting = arms.act(arm, &child);
-        let driven = self.drive(&mut child, until, &mut || acting.tick());
+        let (pid, mut observer) = (child.pid(), self.observer.take());
+        let mut tick = || {
+            let look = observer.as_mut().map_or(Duration::MAX, |o| o.tick(pid));
+            acting.tick().min(look)
+        };
+        let driven = self.drive(&mut child, until, &mut tick);
+        self.observer = observer;
         let failure = acting.failure().map(str::to_owned);
         drop(acting);
         self.arms = arms;
@@ -271,8 +275,121 @@ impl Executor for Server {
         self.clock.now()
     }
 
+    fn resource(&self) -> Resource {
+        self.resource
+    }
+
     fn progress(&mut self, message: &str) {
         self.progress.say(message);
+    }
+}
+
+/// How a workload against a process that runs already went.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Timed {
+    /// Its time, or the captured number as a time.
+    Done(f64),
+    Late,
+    Interrupted,
+}
+
+/// Runs the workload once, without starting anything.
+pub fn run_workload(load: &Load, limit: Duration) -> Result<Timed> {
+    let workload = load.workload.as_deref().unwrap_or("true");
+    let folder = tempfile::tempdir().context("no temporary folder")?;
+    let arguments = ["sh".into(), "-c".into(), OsString::from(workload)];
+    let launch = Launch::new(&arguments).stdin(Path::new("/dev/null"));
+    let mut child = launch.capture(folder.path()).own_group().spawn()?;
+    let outcome = match supervise(&mut child, limit, || Duration::MAX)? {
+        Waited::Ended(outcome) => outcome,
+        Waited::Late => return Ok(Timed::Late),
+        Waited::Interrupted => return Ok(Timed::Interrupted),
+    };
+    check_workload(workload, &outcome, folder.path())?;
+    let mut sample = sample(&outcome);
+    let mut resource = Resource::Elapsed;
+    if let Some(metric) = &load.metric {
+        let text =
+            read_lossy(&folder.path().join("stdout")) + &read_lossy(&folder.path().join("stderr"));
+        let (value, direction) = metric.find(&text)?;
+        (sample.metric, resource) = (Some(value), direction);
+    }
+    Ok(Timed::Done(resource.time_of(&sample)))
+}
+
+fn check_workload(workload: &str, outcome: &Outcome, folder: &Path) -> Result<(), UserError> {
+    if outcome.status.success() {
+        return Ok(());
+    }
+    Err(UserError::Target(format!(
+        "the workload `{workload}` ended with {}: {}",
+        outcome.status,
+        last_line(&folder.join("stderr"))
+    )))
+}
+
+/// Drives the load again and again in a thread of its own, while the server is recorded.
+/// It uses none of [`crate::target`], whose forwarding of signals belongs to the recorder.
+#[derive(Debug)]
+pub struct Driver {
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Driver {
+    pub fn start(load: Load) -> Driver {
+        let over = Arc::new(AtomicBool::new(false));
+        let seen = over.clone();
+        let thread = std::thread::spawn(move || drive_until(&load, &seen));
+        Driver {
+            over,
+            thread: Some(thread),
+        }
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.over.store(true, Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn drive_until(load: &Load, over: &AtomicBool) {
+    match &load.ready {
+        None => std::thread::sleep(SETTLE),
+        Some(ready) => while !over.load(Relaxed) && !shell_until(ready, over) {},
+    }
+    while let Some(workload) = load.workload.as_ref().filter(|_| !over.load(Relaxed)) {
+        shell_until(workload, over);
+        std::thread::sleep(RETRY);
+    }
+}
+
+/// Runs a shell command, or ends it with its whole group when it is over. True if it succeeded.
+fn shell_until(command: &str, over: &AtomicBool) -> bool {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command]).process_group(0);
+    shell
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let Ok(mut child) = shell.spawn() else {
+        return false;
+    };
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return status.success(),
+            Ok(None) if !over.load(Relaxed) => std::thread::sleep(RETRY / 4),
+            _ => {
+                // SAFETY: kill takes no pointer; the group's leader has not been reaped.
+                unsafe { libc::kill(-(child.id() as libc::pid_t), libc::SIGKILL) };
+                let _ = child.wait();
+                return false;
+            }
+        }
     }
 }
 

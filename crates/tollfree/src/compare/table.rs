@@ -157,7 +157,7 @@ mod tests {
         .unwrap();
         let text = render(&got);
         for part in [
-            "plan is faster: 1.5",
+            "plan is faster: 1.499x",
             "elapsed time",
             "95 % interval",
             "6 pairs",

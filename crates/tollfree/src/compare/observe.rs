@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A look at a program while it runs: how much memory it touches within a
+//! second, what is huge already, which libraries it maps, whether it switched huge pages off.
+//!
+//! It needs no privilege: `clear_refs` clears the Referenced bits, `smaps` counts them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use regex::bytes::Regex;
+use serde::{Deserialize, Serialize};
+use toll_linux::Root;
+use toll_linux::proc::{self, Kind, Smap};
+use toll_linux::refs;
+
+use crate::permanent::Traits;
+
+/// The first window; each is longer than the one before, so that short programs are seen too.
+const FIRST_WINDOW: Duration = Duration::from_millis(20);
+/// Windows grow up to this: a page that is not touched for so long costs nothing to speak of.
+const LAST_WINDOW: Duration = Duration::from_secs(1);
+/// Reading smaps takes at most this share of the time.
+const SHARE: u32 = 20;
+
+/// What was seen. Sizes are bytes, of the process that has most memory.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Look {
+    /// Windows in which touches were counted.
+    pub windows: u32,
+    /// Most memory touched within one window.
+    pub working_set: u64,
+    /// Most resident memory seen.
+    pub resident: u64,
+    /// Most anonymous memory seen, and the huge part of it at that time.
+    pub anonymous: u64,
+    pub huge: u64,
+    /// Whether the program (or its parent) switched huge pages off for it.
+    pub switched_off: bool,
+    pub traits: Traits,
+}
+
+/// Takes the look, a little at each tick.
+#[derive(Debug)]
+pub struct Observer {
+    look: Look,
+    window: Duration,
+    /// The process whose bits were cleared, and when the window ends.
+    open: Option<(u32, Instant)>,
+    /// Not before this.
+    next: Instant,
+    /// What the process executes.
+    program: PathBuf,
+}
+
+impl Default for Observer {
+    fn default() -> Observer {
+        Observer {
+            look: Look::default(),
+            window: FIRST_WINDOW,
+            open: None,
+            next: Instant::now(),
+            program: PathBuf::new(),
+        }
+    }
+}
+
+impl Observer {
+    /// Ends it.
+    pub fn look(mut self) -> Look {
+        self.look.traits.program = base_name(&self.program.to_string_lossy());
+        self.look.traits.jemalloc_variable = jemalloc_variable(&self.program);
+        self.look
+    }
+
+    /// Does what is due for the process tree of `pid`; returns the time until the next call.
+    pub fn tick(&mut self, pid: u32) -> Duration {
+        let now = Instant::now();
+        match self.open {
+            Some((_, end)) if now < end => return end - now,
+            None if now < self.next => return self.next - now,
+            Some((of, _)) => self.close(of),
+            None => self.begin(pid),
+        }
+        let until = self.open.map_or(self.next, |(_, end)| end);
+        until.saturating_duration_since(Instant::now())
+    }
+
+    fn begin(&mut self, pid: u32) {
+        let of = biggest(pid);
+        match refs::clear(of) {
+            Ok(()) => self.open = Some((of, Instant::now() + self.window)),
+            Err(_) => self.next = Instant::now() + FIRST_WINDOW,
+        }
+    }
+
+    /// Counts what was touched since the window began.
+    fn close(&mut self, pid: u32) {
+        let begun = Instant::now();
+        self.open = None;
+        if self.count(pid).is_some() {
+            self.look.windows += 1;
+            self.window = (self.window * 2).min(LAST_WINDOW);
+        }
+        self.next = Instant::now() + begun.elapsed() * SHARE;
+    }
+
+    /// `None` if the process has ended.
+    fn count(&mut self, pid: u32) -> Option<()> {
+        let smaps = proc::smaps(&Root::system(), pid)
+            .ok()
+            .filter(|smaps| !smaps.is_empty())?;
+        let sum = |of: fn(&Smap) -> u64| smaps.iter().map(of).sum::<u64>();
+        let look = &mut self.look;
+        look.working_set = look.working_set.max(sum(|smap| smap.referenced));
+        look.resident = look.resident.max(sum(|smap| smap.rss));
+        let anonymous = sum(|smap| smap.anonymous);
+        if anonymous >= look.anonymous {
+            look.anonymous = anonymous;
+            look.huge = sum(|smap| smap.anon_huge);
+            self.program = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+            look.traits.libraries = libraries(&smaps);
+        }
+        if let Ok(status) = proc::status(&Root::system(), pid) {
+            look.switched_off |= status.thp_enabled == Some(false);
+        }
+        Some(())
+    }
+}
+
+/// The process with most resident memory among `pid` and its descendants.
+fn biggest(pid: u32) -> u32 {
+    let rss = |pid: u32| {
+        proc::status(&Root::system(), pid)
+            .ok()
+            .and_then(|s| s.rss)
+            .unwrap_or(0)
+    };
+    let mut tree = vec![pid];
+    let mut at = 0;
+    while let Some(parent) = tree.get(at) {
+        let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
+        let children = children.unwrap_or_default();
+        tree.extend(
+            children
+                .split_whitespace()
+                .filter_map(|c| c.parse::<u32>().ok()),
+        );
+        at += 1;
+    }
+    tree.into_iter().max_by_key(|pid| rss(*pid)).unwrap_or(pid)
+}
+
+/// Base names of the files that a process maps.
+fn libraries(smaps: &[Smap]) -> Vec<String> {
+    let file = |smap: &Smap| match smap.mapping.kind() {
+        Kind::File(path) => Some(base_name(path)),
+        _ => None,
+    };
+    let mut libraries: Vec<String> = smaps.iter().filter_map(file).collect();
+    libraries.sort();
+    libraries.dedup();
+    libraries
+}
+
+fn base_name(path: &str) -> String {
+    path.rsplit('/').next().unwrap_or(path).to_owned()
+}
+
+/// The configuration variable of a jemalloc inside the program file itself, by its text.
+fn jemalloc_variable(program: &Path) -> Option<String> {
+    const LARGEST: u64 = 128 << 20;
+    fs::metadata(program)
+        .ok()
+        .filter(|meta| meta.len() <= LARGEST)?;
+    let bytes = fs::read(program).ok()?;
+    // Prefixed builds (Rust's, Facebook's) read a variable of another name.
+    let name = Regex::new(r"(?-u)\x00((?:_RJEM_|JE_)?MALLOC_CONF)\x00").expect("valid");
+    let found = name.captures(&bytes)?;
+    Some(String::from_utf8_lossy(&found[1]).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_sees_the_memory_that_a_process_touches() {
+        let mut memory = vec![1u8; 32 << 20];
+        let mut observer = Observer::default();
+        while observer.look.windows < 2 {
+            memory
+                .iter_mut()
+                .step_by(4096)
+                .for_each(|byte| *byte = byte.wrapping_add(1));
+            observer.tick(std::process::id());
+        }
+        // Not `Observer::look`, which searches the whole test binary for jemalloc.
+        let look = observer.look;
+        assert!(look.working_set >= 32 << 20, "{look:?}");
+        assert!(look.resident >= look.working_set, "{look:?}");
+        assert!(
+            look.traits
+                .libraries
+                .iter()
+                .any(|l| l.starts_with("libc.so")),
+            "{look:?}"
+        );
+        assert!(memory[4096] > 0);
+    }
+
+    #[test]
+    fn a_process_that_is_gone_is_not_an_error() {
+        let mut observer = Observer::default();
+        let child = std::process::Command::new("true")
+            .spawn()
+            .unwrap()
+            .wait_with_output();
+        assert!(child.is_ok());
+        // No process has this id: it is above the kernel's limit.
+        assert!(observer.tick(u32::MAX / 2) > Duration::ZERO);
+        assert_eq!(observer.look().windows, 0);
+    }
+}

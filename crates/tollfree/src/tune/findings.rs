@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What tune found; what `tune --json` prints and `tune.json` holds.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use toll_model::plan::{Estimate, Plan};
+use toll_model::profile::Profile;
+use toll_model::stats::{Interval, Verdict};
+
+use super::budget::Step;
+use crate::compare::observe::Look;
+use crate::compare::{Comparison, Resource};
+use crate::permanent::Permanent;
+
+/// What stands in the `format` field.
+pub const FORMAT: &str = "tollfree-tune";
+/// The version of the format that this build writes.
+pub const VERSION: u32 = 1;
+
+/// What to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Advice {
+    /// A measured interval's low end is above 1.
+    Apply,
+    DoNothing,
+}
+
+/// The answer. Fields of steps that were not reached are absent (null in JSON).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Findings {
+    pub format: String,
+    pub version: u32,
+    pub program: String,
+    pub advice: Advice,
+    /// Why, in a sentence or two.
+    pub reason: String,
+    /// Time without / with the plan.
+    pub speedup: Option<Interval>,
+    /// The same for everything huge: from the comparison, else from the ceiling.
+    pub speedup_all: Option<Interval>,
+    pub predicted_speedup: Option<Estimate>,
+    /// On the plan, by the comparison.
+    pub verdict: Option<Verdict>,
+    /// Counted rounds of the comparison.
+    pub pairs: Option<u32>,
+    /// What all of these are ratios of.
+    pub resource: Option<Resource>,
+    pub confidence: Option<f64>,
+    pub cpu_speedup: Option<Interval>,
+    pub smallest_visible_effect: Option<f64>,
+    /// What stays without tollfree, the best first.
+    pub permanent: Vec<Permanent>,
+    /// The last step that was begun.
+    pub step: Step,
+    /// False if the user interrupted it.
+    pub complete: bool,
+    /// Seconds that were used, and allowed.
+    pub seconds: f64,
+    pub within_seconds: f64,
+    pub look: Option<Look>,
+    /// Bytes that the plan makes huge.
+    pub planned_bytes: Option<u64>,
+    /// The plan's memory by name, the most useful first.
+    pub memory: Vec<String>,
+    /// Where profile, plan, numbers and report lie.
+    pub folder: Option<PathBuf>,
+    pub report: Option<PathBuf>,
+    pub notes: Vec<String>,
+    /// None against everything huge.
+    pub ceiling: Option<Comparison>,
+    /// None, plan, all, and the permanent changes.
+    pub comparison: Option<Comparison>,
+}
+
+/// The findings and the files that belong to them.
+#[derive(Debug, Clone)]
+pub struct Results {
+    pub findings: Findings,
+    pub profile: Option<Profile>,
+    pub plan: Option<Plan>,
+    /// Recorded under the plan.
+    pub after: Option<Profile>,
+}
+
+impl Results {
+    pub fn new(program: &str, within_seconds: f64) -> Results {
+        let findings = Findings {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            program: program.to_owned(),
+            advice: Advice::DoNothing,
+            reason: "nothing was measured yet".to_owned(),
+            speedup: None,
+            speedup_all: None,
+            predicted_speedup: None,
+            verdict: None,
+            pairs: None,
+            resource: None,
+            confidence: None,
+            cpu_speedup: None,
+            smallest_visible_effect: None,
+            permanent: Vec::new(),
+            step: Step::Look,
+            complete: true,
+            seconds: 0.0,
+            within_seconds,
+            look: None,
+            planned_bytes: None,
+            memory: Vec::new(),
+            folder: None,
+            report: None,
+            notes: Vec::new(),
+            ceiling: None,
+            comparison: None,
+        };
+        Results {
+            findings,
+            profile: None,
+            plan: None,
+            after: None,
+        }
+    }
+
+    /// Takes in the comparison that the verdict comes from.
+    pub fn compared(&mut self, comparison: Comparison) {
+        let found = &mut self.findings;
+        found.speedup = comparison.speedup;
+        found.speedup_all = comparison.speedup_all.or(found.speedup_all);
+        found.predicted_speedup = comparison.predicted_speedup;
+        found.verdict = Some(comparison.verdict);
+        found.pairs = Some(comparison.pairs);
+        found.resource = Some(comparison.resource);
+        found.confidence = Some(comparison.confidence);
+        found.cpu_speedup = comparison.cpu_speedup;
+        found.smallest_visible_effect = comparison.smallest_visible_effect;
+        found.comparison = Some(comparison);
+    }
+
+    /// Takes in the ceiling.
+    pub fn ceiling(&mut self, ceiling: Comparison) {
+        let found = &mut self.findings;
+        found.speedup_all = ceiling.speedup_all;
+        found.resource = Some(ceiling.resource);
+        found.confidence = Some(ceiling.confidence);
+        found.ceiling = Some(ceiling);
+    }
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The folder that results are written to: `./tollfree-PROGRAM-TIME` unless another was asked for.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+
+use crate::error::UserError;
+use crate::output::write_file;
+
+/// Where the results lie.
+#[derive(Debug, Clone)]
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// Makes the folder, before any work is done.
+    ///
+    /// # Errors
+    /// [`UserError::Usage`] if the one asked for exists and holds something, without `force`.
+    pub fn create(asked: Option<&Path>, program: &str, force: bool) -> Result<Folder> {
+        match asked {
+            Some(path) => Folder::take(path, force),
+            None => Folder::fresh(Path::new("."), program, SystemTime::now()),
+        }
+    }
+
+    fn take(path: &Path, force: bool) -> Result<Folder> {
+        let shown = path.display();
+        match fs::read_dir(path) {
+            Ok(_) if !force && holds_something(path) => {
+                let message = format!("{shown}: exists already (--force overwrites what is in it)");
+                Err(UserError::Usage(message).into())
+            }
+            Ok(_) => Ok(Folder(path.to_owned())),
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+                Err(UserError::Usage(format!("{shown}: is not a folder")).into())
+            }
+            Err(_) => {
+                fs::create_dir_all(path).with_context(|| format!("{shown}: cannot be made"))?;
+                Ok(Folder(path.to_owned()))
+            }
+        }
+    }
+
+    /// A folder that nobody has; two runs within one second get two.
+    fn fresh(parent: &Path, program: &str, now: SystemTime) -> Result<Folder> {
+        let base = format!("tollfree-{}-{}", plain(program), stamp(now));
+        for attempt in 1.. {
+            let name = if attempt == 1 {
+                base.clone()
+            } else {
+                format!("{base}-{attempt}")
+            };
+            let path = parent.join(name);
+            match fs::create_dir(&path) {
+                Ok(()) => return Ok(Folder(path)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => {
+                    return Err(error).with_context(|| {
+                        format!(
+                            "{}: cannot be made (-o names another place)",
+                            path.display()
+                        )
+                    });
+                }
+            }
+        }
+        unreachable!("there are more names than folders")
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Writes a file whole or not at all.
+    pub fn write(&self, name: &str, content: &[u8]) -> Result<PathBuf> {
+        let path = self.file(name);
+        write_file(&path, content)?;
+        Ok(path)
+    }
+}
+
+fn holds_something(path: &Path) -> bool {
+    fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
+}
+
+/// The program's base name with nothing in it that a shell would mind.
+fn plain(program: &str) -> String {
+    let base = program.rsplit('/').next().unwrap_or(program);
+    let fine = |c: char| c.is_ascii_alphanumeric() || "._+-".contains(c);
+    let name: String = base
+        .chars()
+        .map(|c| if fine(c) { c } else { '_' })
+        .take(60)
+        .collect();
+    if name.is_empty() {
+        "program".to_owned()
+    } else {
+        name
+    }
+}
+
+/// `20251121-090501`, UTC.
+fn stamp(time: SystemTime) -> String {
+    let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    let (year, month, day) = date(seconds / 86_400);
+    let of_day = seconds % 86_400;
+    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+    format!("{year:04}{month:02}{day:02}-{hour:02}{minute:02}{second:02}")
+}
+
+/// Year, month and day of the Gregorian calendar, `days` after 1970-01-01.
+fn date(mut days: u64) -> (u64, u64, u64) {
+    let leap = |year: u64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let mut year = 1970;
+    while days >= 365 + u64::from(leap(year)) {
+        days -= 365 + u64::from(leap(year));
+        year += 1;
+    }
+    let february = 28 + u64::from(leap(year));
+    let mut month = 1;
+    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30] {
+        if days < length {
+            break;
+        }
+        days -= length;
+        month += 1;
+    }
+    (year, month, days + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn at(seconds: u64) -> SystemTime {
+        UNIX_EPOCH + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn the_stamp_is_utc() {
+        assert_eq!(stamp(at(0)), "19700101-000000");
+        assert_eq!(stamp(at(951_782_399)), "20000228-235959");
+        assert_eq!(stamp(at(951_782_400)), "20000229-000000");
+        assert_eq!(stamp(at(1_763_715_600)), "20251121-090000");
+        assert_eq!(stamp(at(1_767_225_599)), "20251231-235959");
+    }
+
+    #[test]
+    fn names_are_plain() {
+        assert_eq!(plain("/usr/bin/xz"), "xz");
+        assert_eq!(plain("a b;c"), "a_b_c");
+        assert_eq!(plain(""), "program");
+    }
+
+    #[test]
+    fn two_runs_in_one_second_get_two_folders() {
+        let parent = tempfile::tempdir().unwrap();
+        let first = Folder::fresh(parent.path(), "xz", at(0)).unwrap();
+        let second = Folder::fresh(parent.path(), "xz", at(0)).unwrap();
+        assert_ne!(first.path(), second.path());
+        assert!(second.path().ends_with("tollfree-xz-19700101-000000-2"));
+    }
+
+    #[test]
+    fn a_folder_with_something_in_it_needs_force() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("out");
+        Folder::take(&path, false)
+            .unwrap()
+            .write("x", b"1")
+            .unwrap();
+        assert!(Folder::take(&path, false).is_err());
+        assert!(Folder::take(&path, true).is_ok());
+        assert!(Folder::take(&path.join("x"), true).is_err());
+    }
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `tune --pid`: a process that runs already.
+//!
+//! It cannot be started again for each arm, so nothing is interleaved: the
+//! workload runs some times before and some times after all of the process's memory
+//! has been made huge, and a drift in between would be taken for an effect. Without
+//! `--workload` there is nothing to measure by, and nothing is advised.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use toll_linux::hand::Hand;
+use toll_linux::watch::{WatchPlan, Watcher};
+use toll_linux::{Root, cpu, proc};
+use toll_model::stats;
+
+use super::budget::Step;
+use super::decide::{is_huge, with_interval};
+use super::findings::{Advice, Results};
+use crate::compare::Resource;
+use crate::compare::observe::{Look, Observer};
+use crate::compare::runner::{Clock, Progress};
+use crate::compare::schedule::{CONFIDENCE, FEWEST};
+use crate::compare::server::{Load, Timed, run_workload};
+use crate::error::UserError;
+use crate::permanent::candidates;
+use crate::units;
+use crate::signals;
+
+/// How long the process is looked at without --for.
+const LOOK: Duration = Duration::from_secs(10);
+/// Making everything huge ends when nothing more became huge for so long.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// What `--pid` needs.
+#[derive(Debug)]
+pub struct Live {
+    pub pid: u32,
+    pub load: Load,
+    pub within: Duration,
+    pub clock: Clock,
+    pub progress: Progress,
+}
+
+impl Live {
+    /// Looks, measures before, acts, measures after.
+    pub fn tune(&mut self) -> Result<Results> {
+        let status = proc::status(&Root::system(), self.pid)
+            .map_err(|error| UserError::Usage(format!("--pid {}: {error}", self.pid)))?;
+        let mut results = Results::new(&status.name, self.within.as_secs_f64());
+        results.findings.notes.push(
+            "a live process cannot be started anew for each arm: before and after are not \
+             interleaved, and a drift between them would be taken for an effect"
+                .to_owned(),
+        );
+        self.steps(&mut results)?;
+        if signals::interrupted().is_some() {
+            results.findings.complete = false;
+            results.findings.advice = Advice::DoNothing;
+            results.findings.permanent.clear();
+            results.findings.reason = "interrupted; what was made huge stays huge".to_owned();
+        }
+        results.findings.seconds = self.clock.now().as_secs_f64();
+        Ok(results)
+    }
+
+    fn steps(&mut self, results: &mut Results) -> Result<()> {
+        let look = self.look()?;
+        results.findings.look = Some(look.clone());
+        let reach = cpu::tlb_geometry().reach_4k();
+        let refuse = |results: &mut Results, reason: String| results.findings.reason = reason;
+        if look.windows > 0 && look.working_set < reach {
+            let touched = units::bytes(look.working_set);
+            let reach = units::bytes(reach);
+            let reason =
+                format!("it touches {touched} within a second, which the TLB reaches ({reach})");
+            return Ok(refuse(results, reason));
+        }
+        if look.switched_off {
+            let reason = "it switched huge pages off for itself (PR_SET_THP_DISABLE)".to_owned();
+            return Ok(refuse(results, reason));
+        }
+        if is_huge(&look) {
+            let (huge, all) = (units::bytes(look.huge), units::bytes(look.anonymous));
+            return Ok(refuse(
+                results,
+                format!("{huge} of its {all} are huge already"),
+            ));
+        }
+        if self.load.workload.is_none() {
+            let reason =
+                "nothing to measure by: --workload names a load whose time is compared".to_owned();
+            return Ok(refuse(results, reason));
+        }
+        self.measure(results, &look)
+    }
+
+    fn look(&mut self) -> Result<Look> {
+        self.progress.say("quick look");
+        let time = self
+            .load
+            .window
+            .unwrap_or(LOOK)
+            .min(self.within.mul_f64(0.2));
+        let end = Instant::now() + time;
+        let mut observer = Observer::default();
+        while Instant::now() < end && signals::interrupted().is_none() {
+            let pause = observer.tick(self.pid).min(Duration::from_millis(100));
+            std::thread::sleep(pause);
+        }
+        let look = observer.look();
+        if look.windows == 0 && signals::interrupted().is_none() {
+            let message = format!(
+                "--pid {}: it cannot be observed (not yours, or it ended)",
+                self.pid
+            );
+            return Err(UserError::Missing(message).into());
+        }
+        Ok(look)
+    }
+
+    fn measure(&mut self, results: &mut Results, look: &Look) -> Result<()> {
+        results.findings.step = Step::Compare;
+        let hand = Hand::for_pid(self.pid, false)
+            .map_err(|error| UserError::Missing(format!("--pid {}: {error}", self.pid)))?;
+        let left = self.within.saturating_sub(self.clock.now());
+        let before = self.windows("before", self.clock.now() + left.mul_f64(0.45))?;
+        if signals::interrupted().is_some() {
+            return Ok(());
+        }
+        self.make_huge(hand)?;
+        let after = self.windows("after", self.within)?;
+        let speedup = match before.len().min(after.len()) {
+            0 | 1 => None,
+            _ => apart(&before, &after),
+        };
+        let found = &mut results.findings;
+        found.speedup_all = speedup;
+        found.confidence = Some(CONFIDENCE);
+        found.resource = Some(match &self.load.metric {
+            None => Resource::Elapsed,
+            Some(_) => Resource::MetricTime,
+        });
+        match speedup {
+            None => found.reason = "the time limit did not suffice; raise --within".to_owned(),
+            Some(interval) if interval.low > 1.0 => {
+                found.advice = Advice::Apply;
+                found.reason = format!(
+                    "with all of its memory huge the workload ran {} times as fast as before",
+                    with_interval(&interval)
+                );
+                let known = candidates(&look.traits, &[], &|name| env_of(self.pid, name));
+                found.permanent = known.iter().map(|c| c.with(None)).collect();
+            }
+            Some(interval) => {
+                found.reason = format!(
+                    "with all of its memory huge the workload ran {} times as fast as before: no gain \
+                     that can be told from noise",
+                    with_interval(&interval)
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Times of the workload, the first one dropped, until there are enough or the time is up.
+    fn windows(&mut self, when: &str, until: Duration) -> Result<Vec<f64>> {
+        let mut times = Vec::new();
+        for round in 0..=2 * FEWEST {
+            self.progress.say(&format!("workload {when}, {round}"));
+            let begun = self.clock.now();
+            match run_workload(&self.load, until.saturating_sub(begun))? {
+                Timed::Done(time) => times.push(time),
+                Timed::Late | Timed::Interrupted => break,
+            }
+            let took = self.clock.now().saturating_sub(begun);
+            if self.clock.now() + took > until {
+                break;
+            }
+        }
+        Ok(times.split_off(1.min(times.len())))
+    }
+
+    fn make_huge(&mut self, hand: Hand) -> Result<()> {
+        self.progress.say("making all of its memory huge");
+        let plan = WatchPlan {
+            all: true,
+            ..WatchPlan::default()
+        };
+        let mut watcher = Watcher::new(self.pid, hand, plan);
+        let (mut last, mut since) = (0, Instant::now());
+        while since.elapsed() < QUIET && signals::interrupted().is_none() {
+            let pause = watcher.tick();
+            if watcher.counters().collapsed > last {
+                (last, since) = (watcher.counters().collapsed, Instant::now());
+            }
+            std::thread::sleep(pause);
+        }
+        match (&watcher.counters().failure, last) {
+            (Some(failure), 0) => {
+                Err(UserError::Missing(failure.clone())).context("nothing could be made huge")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The ratio of runs that were not side by side: their noise is taken apart, never paired.
+fn apart(before: &[f64], after: &[f64]) -> Option<stats::Interval> {
+    // Equal lengths would be taken as pairs.
+    let before = if before.len() == after.len() && before.len() > 2 {
+        &before[1..]
+    } else {
+        before
+    };
+    stats::ratio_of_medians(before, after, CONFIDENCE)
+}
+
+/// A variable of another process.
+fn env_of(pid: u32, name: &str) -> Option<String> {
+    let bytes = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let prefix = format!("{name}=");
+    text.split('\0')
+        .find_map(|line| line.strip_prefix(&prefix))
+        .map(str::to_owned)
+}

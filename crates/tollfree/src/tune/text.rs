@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The answer for people, at the end of `tollfree tune`.
+
+use super::decide::with_interval;
+use super::findings::{Advice, Findings};
+use crate::compare::table;
+use crate::permanent::Permanent;
+
+/// Lines of memory that are shown.
+const MEMORY_SHOWN: usize = 5;
+
+/// The closing text.
+pub fn render(found: &Findings) -> String {
+    let mut text = String::new();
+    if let Some(comparison) = found.comparison.as_ref().or(found.ceiling.as_ref()) {
+        text += &format!("{}\n", table::render(comparison));
+    }
+    text += &format!("{}: {}.\n", headline(found), found.reason);
+    if let Some(predicted) = &found.predicted_speedup {
+        text += &format!(
+            "  predicted  {} (80 % interval)\n",
+            table::estimate(predicted)
+        );
+    }
+    if found.advice == Advice::Apply {
+        text += &memory(found);
+        text += &changes(&found.permanent);
+        text += &now(found);
+    }
+    for note in &found.notes {
+        text += &format!("  note       {note}\n");
+    }
+    if let Some(report) = &found.report {
+        text += &format!("  report     {}\n", report.display());
+    }
+    text
+}
+
+/// `Apply it`, `Do nothing`, or what else is the case.
+pub fn headline(found: &Findings) -> &'static str {
+    match (found.complete, found.advice) {
+        (false, _) => "Interrupted",
+        (true, Advice::Apply) => "Apply it",
+        (true, Advice::DoNothing) => "Do nothing",
+    }
+}
+
+fn memory(found: &Findings) -> String {
+    let shown = found.memory.iter().take(MEMORY_SHOWN);
+    shown.map(|line| format!("  memory     {line}\n")).collect()
+}
+
+/// Each change by name and number; the best with its text, the rest is in the report.
+fn changes(permanent: &[Permanent]) -> String {
+    let line = |change: &Permanent| {
+        let number = match &change.measured {
+            Some(interval) => format!("measured {} times as fast", with_interval(interval)),
+            None => "not measured".to_owned(),
+        };
+        format!("  for good   {} ({number})\n", change.change)
+    };
+    permanent.iter().map(line).collect()
+}
+
+fn now(found: &Findings) -> String {
+    match (&found.folder, found.planned_bytes) {
+        (Some(folder), Some(1..)) => format!(
+            "  right now  tollfree run --plan {} -- ...\n",
+            folder.join("plan.toml").display()
+        ),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toll_model::stats::Interval;
+
+    use super::super::findings::Results;
+    use super::*;
+
+    #[test]
+    fn the_text_says_what_to_do_and_where_the_report_lies() {
+        let mut found = Results::new("x", 60.0).findings;
+        found.advice = Advice::Apply;
+        found.reason = "it is faster".to_owned();
+        found.planned_bytes = Some(2 << 20);
+        found.folder = Some("out".into());
+        found.report = Some("out/report.html".into());
+        found.memory = vec!["main (x.c:4)".to_owned()];
+        let measured = Some(Interval {
+            median: 1.3,
+            low: 1.2,
+            high: 1.4,
+        });
+        let change = |measured| Permanent {
+            change: "set A".to_owned(),
+            how: "export A=1".to_owned(),
+            measured,
+            state: String::new(),
+        };
+        found.permanent = vec![change(measured), change(None)];
+        let text = render(&found);
+        for part in [
+            "Apply it: it is faster.",
+            "main (x.c:4)",
+            "set A (measured 1.300 (1.200 to 1.400) times as fast)",
+            "set A (not measured)",
+            "tollfree run --plan out/plan.toml",
+            "out/report.html",
+        ] {
+            assert!(text.contains(part), "{part} is not in:\n{text}");
+        }
+    }
+
+    #[test]
+    fn nothing_to_do_shows_nothing_to_paste() {
+        let mut found = Results::new("x", 60.0).findings;
+        found.reason = "no gain".to_owned();
+        let text = render(&found);
+        assert_eq!(text, "Do nothing: no gain.\n");
+    }
+}
