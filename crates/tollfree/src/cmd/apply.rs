@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde::Serialize;
 use toll_linux::hand::{Hand, HandError, Reach};
 use toll_linux::proc::{self, Mapping};

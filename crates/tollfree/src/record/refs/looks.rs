@@ -35,6 +35,8 @@ pub struct Looks {
     /// The part of them that no anchor names.
     unnamed: u64,
     spent: Duration,
+    /// When the next look is due.
+    next: Instant,
     had_children: bool,
     ended: bool,
 }
@@ -51,6 +53,7 @@ impl Looks {
             observations: 0,
             unnamed: 0,
             spent: Duration::ZERO,
+            next: Instant::now(),
             had_children: false,
             ended: false,
         }
@@ -65,12 +68,17 @@ impl Looks {
         self.observations
     }
 
-    /// Counts what was touched since the last call; returns the time until the next.
+    /// Counts what was touched since the last look, if the next is due; returns the time
+    /// until it is.
     pub fn tick(&mut self) -> Duration {
         if self.ended {
             return Duration::MAX;
         }
         let began = Instant::now();
+        let early = self.next.saturating_duration_since(began);
+        if !early.is_zero() {
+            return early;
+        }
         // At the first tick the bits are as exec left them.
         let first = self.spent.is_zero();
         if !first {
@@ -82,10 +90,12 @@ impl Looks {
         self.ended |= clear(self.pid).is_err();
         let cost = began.elapsed();
         self.spent += cost;
-        match first {
+        let pause = match first {
             true => FIRST,
             false => (cost * SHARE).clamp(SHORTEST, LONGEST),
-        }
+        };
+        self.next = Instant::now() + pause;
+        pause
     }
 
     fn look(&mut self) -> std::io::Result<()> {

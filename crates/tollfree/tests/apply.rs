@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `tollfree apply` on a live process: this test program, started again with
+//! `TOLL_TARGET` in its environment.
+
+use std::env;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+use toll_linux::Root;
+use toll_linux::proc::smaps;
+use toll_linux::symbols::build_id;
+use toll_model::anchor::{Anchor, AnchorKind, Level};
+use toll_model::plan::{Estimate, FORMAT, Plan, Region, VERSION, Verdict, Why};
+use toll_model::profile::{Program, Source};
+use toll_model::{PAGE, REGION};
+
+/// Becomes the target before the test harness begins, if this process shall be one.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEFORE_MAIN: extern "C" fn() = {
+    extern "C" fn target() {
+        if env::var_os("TOLL_TARGET").is_some() {
+            heap_target();
+        }
+    }
+    target
+};
+
+/// Bytes of heap that the target grows and touches.
+const HEAP: u64 = 8 * REGION;
+
+/// Grows the brk heap in small pages, says so, and waits to be killed.
+fn heap_target() -> ! {
+    // SAFETY: nothing else in this process uses the break meanwhile, or minds that it moved.
+    unsafe {
+        let start = libc::sbrk(HEAP as isize).cast::<u8>();
+        assert_ne!(start as isize, -1);
+        let aligned = start.wrapping_add(start.align_offset(PAGE as usize)).cast();
+        libc::madvise(aligned, (HEAP - PAGE) as usize, libc::MADV_NOHUGEPAGE);
+        for page in 0..(HEAP / PAGE) as usize {
+            start.add(page * PAGE as usize).write_volatile(1);
+        }
+        // What NOHUGEPAGE marks cannot be collapsed.
+        libc::madvise(aligned, (HEAP - PAGE) as usize, libc::MADV_HUGEPAGE);
+    }
+    println!("ready");
+    loop {
+        std::thread::sleep(std::time::Duration::from_secs(100));
+    }
+}
+
+struct Target(Child);
+
+impl Target {
+    fn start() -> Target {
+        let mut child = Command::new(env::current_exe().unwrap())
+            .env("TOLL_TARGET", "heap")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        assert_eq!(line, "ready\n");
+        Target(child)
+    }
+
+    fn huge(&self) -> u64 {
+        let smaps = smaps(&Root::system(), self.0.id()).unwrap();
+        smaps.iter().map(|smap| smap.anon_huge).sum()
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A plan file for this program that wants the first six regions' worth of the heap,
+/// and an allocation that is not there.
+struct PlanFile(TempDir);
+
+impl PlanFile {
+    fn new(change: impl FnOnce(&mut Plan)) -> PlanFile {
+        let path = env::current_exe().unwrap();
+        let region = |anchor: u32, number: u64| Region {
+            anchor,
+            offset: number * REGION,
+            length: REGION,
+            level: Level::Exact,
+            misses: 1.0,
+            benefit_ns: 1.0,
+            cost_ns: 0.0,
+            verdict: Verdict::Huge,
+            why: Why::Pays,
+            touched_pages: 512,
+        };
+        let anchor = |id: u32, kind: AnchorKind, length: u64| Anchor {
+            id,
+            kind,
+            length,
+            misalignment: 0,
+            level: Level::Exact,
+        };
+        let block = AnchorKind::Alloc {
+            frames: Vec::new(),
+            class: 36,
+            ordinal: 0,
+            thread: 0,
+        };
+        let mut regions: Vec<Region> = (0..6).map(|number| region(0, number)).collect();
+        regions.push(region(1, 0));
+        let mut plan = Plan {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            program: Program {
+                build_id: build_id(&path),
+                path: path.to_string_lossy().into_owned(),
+            },
+            source: Source::Sim,
+            cpu: String::new(),
+            saved_ns: Estimate::exact(1.0),
+            saved_all_ns: Estimate::exact(1.0),
+            baseline_ns: None,
+            predicted_speedup: Estimate::exact(1.0),
+            reason: "a test".to_owned(),
+            warnings: Vec::new(),
+            thp_always: false,
+            anchors: vec![anchor(0, AnchorKind::Heap, HEAP), anchor(1, block, 1 << 36)],
+            regions,
+        };
+        change(&mut plan);
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("plan"), plan.to_toml().unwrap()).unwrap();
+        PlanFile(folder)
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("plan")
+    }
+
+    fn apply(&self, pid: u32, options: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_tollfree"))
+            .args(["apply", "--pid", &pid.to_string(), "--plan"])
+            .arg(self.path())
+            .args(options)
+            .output()
+            .unwrap()
+    }
+
+    fn report(&self, target: &Target, options: &[&str]) -> Value {
+        let output = self.apply(target.0.id(), &[options, &["--json"]].concat());
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+}
+
+#[test]
+fn a_plan_is_applied_and_undone() {
+    let target = Target::start();
+    let plan = PlanFile::new(|_| {});
+    let dry = plan.report(&target, &["--dry-run"]);
+    let regions = dry["regions"].as_array().unwrap().len() as u64;
+    // Depending on where the heap begins, 5 or 6 regions lie in it whole enough.
+    assert!((5..=6).contains(&regions), "{dry}");
+    assert_eq!((dry["collapsed"].as_u64(), target.huge()), (Some(0), 0));
+    assert_eq!(dry["found"]["heap"], "exact");
+    assert_eq!(dry["lost"].as_array().unwrap().len(), 1, "{dry}");
+
+    let done = plan.report(&target, &[]);
+    assert_eq!(done["collapsed"], regions);
+    assert_eq!(target.huge(), regions * REGION);
+    assert_eq!(done["huge_after"], regions * REGION);
+
+    let undone = plan.report(&target, &["--undo"]);
+    assert_eq!(undone["split"], regions, "{undone}");
+    assert_eq!(target.huge(), 0);
+}
+
+#[test]
+fn people_are_told_what_was_done_and_what_was_not_found() {
+    let target = Target::start();
+    let output = PlanFile::new(|_| {}).apply(target.0.id(), &[]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    for word in [
+        "huge now",
+        "found exactly: heap",
+        "not found, left alone",
+        "before",
+    ] {
+        assert!(text.contains(word), "{word:?} in {text}");
+    }
+}
+
+#[test]
+fn another_program_is_refused_and_another_build_is_said() {
+    let target = Target::start();
+    let other = PlanFile::new(|plan| {
+        plan.program = Program {
+            path: "/usr/bin/other".to_owned(),
+            build_id: "00".to_owned(),
+        };
+    });
+    let output = other.apply(target.0.id(), &[]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("/usr/bin/other"));
+    assert_eq!(target.huge(), 0);
+    let rebuilt = PlanFile::new(|plan| plan.program.build_id = "00".to_owned());
+    let report = rebuilt.report(&target, &["--dry-run"]);
+    assert!(
+        report["notes"].to_string().contains("another build"),
+        "{report}"
+    );
+}
+
+#[test]
+fn processes_that_no_plan_applies_to() {
+    let plan = PlanFile::new(|_| {});
+    // Ids end at 2^22.
+    assert_eq!(plan.apply(1 << 23, &[]).status.code(), Some(2));
+    // A child that ended and that nobody has waited for.
+    let mut zombie = Command::new("true").spawn().unwrap();
+    let ended = || {
+        let stat = toll_linux::proc::stat(&Root::system(), zombie.id()).unwrap();
+        stat.state == 'Z'
+    };
+    while !ended() {
+        std::thread::yield_now();
+    }
+    assert_eq!(plan.apply(zombie.id(), &[]).status.code(), Some(5));
+    zombie.wait().unwrap();
+    let is_kernel_thread =
+        fs::read_to_string("/proc/2/comm").is_ok_and(|name| name == "kthreadd\n");
+    if is_kernel_thread {
+        assert_eq!(plan.apply(2, &[]).status.code(), Some(5));
+    }
+}
+
+#[test]
+fn a_list_of_addresses_is_a_plan_as_well() {
+    let target = Target::start();
+    let smaps = smaps(&Root::system(), target.0.id()).unwrap();
+    let heap = smaps.iter().filter(|smap| &*smap.mapping.name == "[heap]");
+    let big = heap.max_by_key(|smap| smap.mapping.len()).unwrap();
+    let region = big.mapping.start.next_multiple_of(REGION);
+    let folder = tempfile::tempdir().unwrap();
+    let list = folder.path().join("largepages.txt");
+    fs::write(&list, format!("{region}\n{}\n", 5 * REGION)).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_tollfree"))
+        .args([
+            "apply",
+            "--json",
+            "--pid",
+            &target.0.id().to_string(),
+            "--plan",
+        ])
+        .arg(&list)
+        .output()
+        .unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["collapsed"], 1);
+    assert_eq!(report["lost"], serde_json::json!(["address 0xa00000"]));
+    assert_eq!(target.huge(), REGION);
+}
