@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// One code address, as module and offset, so that ASLR does not matter.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "crate::stored::StoredFrame")]
 pub struct Frame {
     /// GNU build-id in lower-case hex; `"path:BASENAME"` for a module without one.
     pub module: String,
@@ -25,6 +26,13 @@ pub struct Frame {
     /// finds the same function again in a rebuilt binary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function: Option<(u64, u64)>,
+}
+
+impl Frame {
+    /// The place in a profile's table of frames that this one stands for, while it is read.
+    pub(crate) fn place(&self) -> Option<u64> {
+        self.module.is_empty().then_some(self.offset)
+    }
 }
 
 /// What kind of thing an anchor names.
@@ -116,6 +124,11 @@ impl Anchor {
                     frames.len(),
                     crate::wire::MAX_FRAMES
                 ))
+            }
+            AnchorKind::Alloc { frames, .. }
+                if frames.iter().any(|frame| frame.module.is_empty()) =>
+            {
+                Err("a frame without a module".to_owned())
             }
             AnchorKind::Alloc { class, .. } if *class > 63 => {
                 Err(format!("class {class} is no power of two of bytes"))

@@ -123,14 +123,18 @@ impl Cell {
     }
 
     fn row(&self, offset: u64, length: u64) -> Row {
+        let hundredths = |mean: f32| (mean * 100.0).round() / 100.0;
         Row {
             offset,
             length,
-            accesses: self.accesses,
-            misses: self.misses,
-            misses_huge: self.knows_huge.then_some(self.misses_huge),
-            reuse_log2: self.reuse.get(),
-            dependent: self.dependent.get().map(|share| share.clamp(0.0, 1.0)),
+            accesses: thousandths(self.accesses),
+            misses: thousandths(self.misses),
+            misses_huge: self.knows_huge.then_some(thousandths(self.misses_huge)),
+            reuse_log2: self.reuse.get().map(hundredths),
+            dependent: self
+                .dependent
+                .get()
+                .map(|share| hundredths(share).clamp(0.0, 1.0)),
             touched_pages: self.touched.count_ones(),
             huge: self.huge,
         }
@@ -316,6 +320,16 @@ fn push(rows: &mut Vec<Row>, growing: &Growing, number: u64, cell: &Cell) {
 fn touched_bytes(anchors: &[AnchorRows]) -> u64 {
     let rows = anchors.iter().flat_map(|anchor| &anchor.rows);
     rows.map(|row| u64::from(row.touched_pages)).sum::<u64>() * PAGE
+}
+
+/// Counts are kept to thousandths: more digits only make files longer.
+fn thousandths(count: f64) -> f64 {
+    let scaled = count * 1000.0;
+    if scaled.is_finite() {
+        scaled.round() / 1000.0
+    } else {
+        count
+    }
 }
 
 fn hash_of(kind: &AnchorKind) -> u64 {

@@ -40,6 +40,8 @@ pub mod price;
 pub mod profile;
 pub mod stats;
 #[cfg(feature = "formats")]
+mod stored;
+#[cfg(feature = "formats")]
 pub mod units;
 pub mod wire;
 

@@ -12,6 +12,7 @@ use crate::PAGE;
 use crate::anchor::Anchor;
 use crate::error::FormatError;
 use crate::format::{Format, first_impossible};
+use crate::stored::{Stored, Written};
 
 /// What stands in the `format` field of a profile.
 pub const FORMAT: &str = "tollfree-profile";
@@ -45,7 +46,7 @@ pub struct Row {
     /// Bytes covered; a multiple of 4096.
     pub length: u64,
     /// Accesses (0 where the source cannot tell).
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub accesses: f64,
     /// Page walks (misses of every TLB level) with the page sizes of the recorded run.
     pub misses: f64,
@@ -119,6 +120,11 @@ pub struct Program {
     pub build_id: String,
 }
 
+/// For serde: what is left out of a file because it is 0.
+fn is_zero(count: &f64) -> bool {
+    *count == 0.0
+}
+
 impl Profile {
     /// The profile as one JSON document.
     ///
@@ -126,7 +132,8 @@ impl Profile {
     /// [`FormatError::Invalid`] if it says something impossible: no reader would take it back.
     pub fn to_json(&self) -> Result<String, FormatError> {
         self.check()?;
-        serde_json::to_string(self).map_err(|error| PROFILE.invalid(error.to_string()))
+        serde_json::to_string(&Written::new(self))
+            .map_err(|error| PROFILE.invalid(error.to_string()))
     }
 
     /// Reads a profile.
@@ -134,7 +141,10 @@ impl Profile {
     /// # Errors
     /// [`FormatError`] names what is wrong and where; no input panics.
     pub fn from_json(bytes: impl AsRef<[u8]>) -> Result<Profile, FormatError> {
-        let profile: Profile = PROFILE.read_json(bytes.as_ref())?;
+        let stored: Stored = PROFILE.read_json(bytes.as_ref())?;
+        let profile = stored
+            .into_profile()
+            .map_err(|detail| PROFILE.invalid(detail))?;
         profile.check()?;
         Ok(profile)
     }

@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the planner must always do, and what it does for programs that we know.
+
+mod common;
+
+use common::{PAGES, any_profile, costs, profile, regions, row};
+use proptest::prelude::*;
+use toll_model::REGION;
+use toll_model::anchor::{AnchorKind, Level};
+use toll_model::plan::{Estimate, Plan, Verdict, Why};
+use toll_model::price::{MAX_LEAVES, Options, price};
+use toll_model::profile::{AnchorRows, Profile, Source};
+
+fn plan(profile: &Profile) -> Plan {
+    price(profile, &costs(), Options::default())
+}
+
+fn huge(plan: &Plan) -> Vec<u64> {
+    plan.huge().map(|region| region.offset / REGION).collect()
+}
+
+fn whys(plan: &Plan) -> Vec<Why> {
+    plan.regions.iter().map(|region| region.why).collect()
+}
+
+#[test]
+fn the_hot_regions_are_chosen() {
+    let mut misses = vec![2e3; 64];
+    for hot in [3, 17, 40] {
+        misses[hot] = 5e6;
+    }
+    // Nothing but misses counts: every page was touched by somebody else's fault.
+    let mut profile = regions(&misses);
+    profile.anchors[0]
+        .rows
+        .iter_mut()
+        .for_each(|row| row.touched_pages = 200);
+    let plan = plan(&profile);
+    assert_eq!(huge(&plan), [3, 17, 40]);
+    assert!(
+        plan.predicted_speedup.low > 1.0,
+        "{:?}",
+        plan.predicted_speedup
+    );
+    assert!(
+        plan.reason.starts_with("Make 3 of 64 regions huge (6 MiB)"),
+        "{}",
+        plan.reason
+    );
+    assert_eq!(plan.regions.len(), 64);
+    assert!(plan.regions[0].level == Level::Exact);
+}
+
+#[test]
+fn a_small_working_set_is_left_alone() {
+    let mut profile = regions(&[5e6, 5e6]);
+    profile.footprint = 4 << 20;
+    let plan = plan(&profile);
+    assert!(plan.does_nothing());
+    assert_eq!(plan.predicted_speedup, Estimate::exact(1.0));
+    assert_eq!(
+        plan.reason,
+        "Do nothing: the program touches 4 MiB, and the second-level TLB reaches 12 MiB with 4 KiB pages."
+    );
+    assert_eq!(whys(&plan), [Why::Nothing, Why::Nothing]);
+}
+
+#[test]
+fn a_gain_below_two_percent_is_left_alone() {
+    let mut profile = regions(&[1e5]);
+    profile.anchors[0].rows[0].touched_pages = 400;
+    let plan = plan(&profile);
+    assert!(plan.does_nothing());
+    assert!(plan.reason.contains("% of the run"), "{}", plan.reason);
+}
+
+#[test]
+fn nothing_is_advised_that_costs_more() {
+    // Hardly touched, hardly missed.
+    let mut profile = regions(&[50.0, 80.0]);
+    profile.anchors[0]
+        .rows
+        .iter_mut()
+        .for_each(|row| row.touched_pages = 2);
+    let plan = plan(&profile);
+    assert!(plan.does_nothing());
+    assert_eq!(whys(&plan), [Why::CostsMore, Why::CostsMore]);
+    assert!(
+        plan.reason.contains("cost more than they save"),
+        "{}",
+        plan.reason
+    );
+}
+
+#[test]
+fn few_samples_are_not_trusted() {
+    let mut profile = regions(&[1e6]);
+    profile.anchors[0].rows[0].touched_pages = 100;
+    profile.source = Source::Perf;
+    profile.observations = 1;
+    let one = plan(&profile);
+    assert_eq!(whys(&one), [Why::Unclear]);
+    assert!(one.reason.contains("told from zero"), "{}", one.reason);
+    profile.observations = 1000;
+    assert!(!plan(&profile).does_nothing());
+}
+
+#[test]
+fn what_is_huge_already_is_no_gain() {
+    let mut profile = regions(&[5e6, 5e6]);
+    profile.anchors[0].rows[0].huge = true;
+    let plan = plan(&profile);
+    assert_eq!(whys(&plan), [Why::AlreadyHuge, Why::Pays]);
+    assert_eq!(plan.regions[0].benefit_ns, 0.0);
+    assert_eq!(plan.regions[0].misses, 5e6);
+}
+
+#[test]
+fn ends_of_an_anchor_cannot_be_huge() {
+    let mut profile = regions(&[5e6, 5e6, 5e6]);
+    profile.anchors[0].anchor.misalignment = 0x1000;
+    let plan = plan(&profile);
+    let bounds: Vec<(u64, u64)> = plan.regions.iter().map(|r| (r.offset, r.length)).collect();
+    let head = REGION - 0x1000;
+    assert_eq!(
+        bounds,
+        [
+            (0, head),
+            (head, REGION),
+            (head + REGION, REGION),
+            (head + 2 * REGION, 0x1000)
+        ]
+    );
+    let whys = whys(&plan);
+    assert_eq!((whys[0], whys[3]), (Why::Partial, Why::Partial));
+    assert_eq!(plan.huge().count(), 2);
+    // A row that lies over a boundary is shared out by bytes.
+    let misses: f64 = plan.regions.iter().map(|region| region.misses).sum();
+    assert!((misses - 15e6).abs() < 1.0);
+}
+
+#[test]
+fn files_and_stacks_are_priced_and_left() {
+    for kind in [
+        AnchorKind::Stack,
+        AnchorKind::File {
+            build_id: String::new(),
+            path: "/data".to_owned(),
+        },
+    ] {
+        let mut profile = regions(&[5e6]);
+        profile.anchors[0].anchor.kind = kind;
+        let plan = plan(&profile);
+        assert_eq!(whys(&plan), [Why::NotActedOn]);
+        assert!(plan.regions[0].benefit_ns > 0.0);
+        assert!(plan.reason.contains("not acted on"), "{}", plan.reason);
+    }
+}
+
+#[test]
+fn memory_without_offsets_is_taken_whole_or_not_at_all() {
+    let mut profile = regions(&[5e6, 1.0, 5e6]);
+    profile.anchors[0].anchor.kind = AnchorKind::Anonymous;
+    let all = plan(&profile);
+    assert_eq!(huge(&all), [0, 1, 2]);
+    let some = price(
+        &profile,
+        &costs(),
+        Options {
+            budget: Some(2 * REGION),
+            ..Options::default()
+        },
+    );
+    assert_eq!(whys(&some), [Why::Nothing; 3].map(|_| Why::Budget).to_vec());
+}
+
+#[test]
+fn top_takes_the_most_misses_whatever_they_cost() {
+    let mut profile = regions(&[5.0, 9.0, 1.0, 7.0]);
+    profile.footprint = 1 << 20;
+    for n in 0..=4 {
+        let plan = price(
+            &profile,
+            &costs(),
+            Options {
+                top: Some(n),
+                ..Options::default()
+            },
+        );
+        let mut expected = [1u64, 3, 0, 2][..n as usize].to_vec();
+        expected.sort_unstable();
+        assert_eq!(huge(&plan), expected);
+    }
+}
+
+#[test]
+fn a_budget_is_kept() {
+    let profile = regions(&[5e6, 9e6, 1e6, 7e6]);
+    let options = |budget| Options {
+        budget: Some(budget),
+        ..Options::default()
+    };
+    assert_eq!(
+        huge(&price(&profile, &costs(), options(2 * REGION + 5))),
+        [1, 3]
+    );
+    assert_eq!(
+        huge(&price(&profile, &costs(), options(REGION - 1))),
+        [0u64; 0]
+    );
+    assert_eq!(huge(&price(&profile, &costs(), options(1 << 40))).len(), 4);
+}
+
+#[test]
+fn short_memory_is_a_risk_that_only_much_gain_takes() {
+    let profile = regions(&[9e7, 2e5, 2e5, 2e5]);
+    let options = |free| Options {
+        free_regions: Some(free),
+        ..Options::default()
+    };
+    assert_eq!(huge(&price(&profile, &costs(), options(0))), [0]);
+    assert_eq!(
+        whys(&price(&profile, &costs(), options(0)))[1],
+        Why::CostsMore
+    );
+    let ample = price(&profile, &costs(), options(4));
+    assert!(
+        ample
+            .regions
+            .iter()
+            .all(|region| region.why != Why::CostsMore)
+    );
+}
+
+#[test]
+fn a_collapse_saves_no_fault() {
+    let mut profile = regions(&[2e3]);
+    let at_fault = plan(&profile).regions[0].cost_ns;
+    profile.anchors[0].anchor.kind = AnchorKind::Heap;
+    let later = plan(&profile).regions[0].cost_ns;
+    assert_eq!(at_fault, 300_000.0 - 512.0 * 500.0);
+    assert_eq!(later, 400_000.0);
+}
+
+#[test]
+fn touches_say_less_than_misses() {
+    let width = |source| {
+        let mut profile = regions(&[5e6; 8]);
+        profile.source = source;
+        let saved = plan(&profile).saved_all_ns;
+        saved.high / saved.low.max(1.0)
+    };
+    assert!(width(Source::Refs) > 4.0 * width(Source::Sim));
+}
+
+#[test]
+fn a_measured_ceiling_is_followed() {
+    let profile = regions(&[5e6; 8]);
+    let alone = plan(&profile);
+    let ceiling = Estimate {
+        median: 1.10,
+        low: 1.09,
+        high: 1.11,
+    };
+    let told = price(
+        &profile,
+        &costs(),
+        Options {
+            ceiling: Some(ceiling),
+            ..Options::default()
+        },
+    );
+    let all = told.saved_all_ns;
+    let measured = 1e10 * (1.0 - 1.0 / 1.10);
+    assert!((all.median / measured - 1.0).abs() < 0.05, "{all:?}");
+    let width = |e: Estimate| e.high - e.low;
+    assert!(width(told.predicted_speedup) < width(alone.predicted_speedup));
+    // Measured as worthless: then it is.
+    let none = Estimate {
+        median: 0.99,
+        low: 0.985,
+        high: 0.995,
+    };
+    let told = price(
+        &profile,
+        &costs(),
+        Options {
+            ceiling: Some(none),
+            ..Options::default()
+        },
+    );
+    assert!(told.does_nothing(), "{}", told.reason);
+}
+
+#[test]
+fn with_thp_always_only_losers_are_named() {
+    let mut profile = regions(&[5e6, 10.0]);
+    profile.anchors[0].rows[1].touched_pages = 1;
+    let options = Options {
+        thp_always: true,
+        ..Options::default()
+    };
+    let plan = price(&profile, &costs(), options);
+    assert_eq!(whys(&plan), [Why::AlreadyHuge, Why::CostsMore]);
+    assert!(plan.huge().next().is_none() && !plan.does_nothing());
+    assert!(
+        plan.reason.starts_with("Keep huge pages away from 1 of 2"),
+        "{}",
+        plan.reason
+    );
+}
+
+#[test]
+fn without_a_time_the_interval_is_wide() {
+    let mut profile = regions(&[5e6; 8]);
+    let timed = plan(&profile).predicted_speedup;
+    profile.native_ns = None;
+    profile.instructions = Some(20_000_000_000);
+    let counted = plan(&profile);
+    profile.instructions = None;
+    let blind = plan(&profile);
+    let width = |e: Estimate| e.high - e.low;
+    assert!(width(counted.predicted_speedup) > width(timed));
+    assert!(blind.predicted_speedup.low <= 1.0 && blind.baseline_ns.is_none());
+    assert!(
+        blind
+            .warnings
+            .iter()
+            .any(|text| text.contains("nothing is known about the time"))
+    );
+}
+
+#[test]
+fn long_lists_are_cut_where_they_matter_least() {
+    let mut misses = vec![10.0; MAX_LEAVES + 100];
+    misses[4000] = 9e6;
+    let mut profile = regions(&misses);
+    profile.anchors[0]
+        .rows
+        .iter_mut()
+        .for_each(|row| row.touched_pages = 3);
+    profile.footprint = 1 << 34;
+    let plan = plan(&profile);
+    assert_eq!(huge(&plan), [4000]);
+    assert_eq!(plan.regions.len(), MAX_LEAVES + 1);
+    assert!(
+        plan.warnings
+            .iter()
+            .any(|text| text.starts_with("99 regions"))
+    );
+}
+
+/// The smallest number of regions whose benefit reaches 90 % of all's, by trying every set.
+fn exhaustive(benefits: &[f64]) -> u32 {
+    let total: f64 = benefits.iter().sum();
+    // As docs/guide/pricing.md: a set's benefit for its share of everything.
+    let value = |set: u32| {
+        let sum: f64 = (0..benefits.len())
+            .filter(|i| set >> i & 1 == 1)
+            .map(|i| benefits[i])
+            .sum();
+        sum * (0.85 + 0.15 * sum / total)
+    };
+    let enough = |set: &u32| value(*set) >= 0.9 * total * (1.0 - 1e-12);
+    (0..1u32 << benefits.len())
+        .filter(enough)
+        .map(u32::count_ones)
+        .min()
+        .unwrap_or(0)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn no_set_is_smaller_than_the_planned_one(misses in prop::collection::vec(1e5f64..1e8, 1..11)) {
+        let mut profile = regions(&misses);
+        // A cost above 0 leaves the benefit alone to decide.
+        profile.anchors[0].rows.iter_mut().for_each(|row| row.touched_pages = 500);
+        let plan = plan(&profile);
+        prop_assert!(plan.regions.iter().all(|region| region.cost_ns > 0.0));
+        if !plan.does_nothing() {
+            prop_assert_eq!(plan.huge().count() as u32, exhaustive(&misses));
+        }
+    }
+
+    #[test]
+    fn no_set_gains_more_than_everything(misses in prop::collection::vec(0.0f64..1e7, 1..20), n in 0u64..20) {
+        let mut profile = regions(&misses);
+        profile.anchors[0].rows.iter_mut().for_each(|row| row.touched_pages = PAGES / 2);
+        let top = |n| price(&profile, &costs(), Options { top: Some(n), ..Options::default() });
+        let benefit = |plan: &Plan| plan.huge().map(|region| region.benefit_ns).sum::<f64>();
+        let (some, all) = (benefit(&top(n)), benefit(&top(20)));
+        prop_assert!(some <= all * (1.0 + 1e-9), "{some} > {all}");
+        // And a larger set never gains less.
+        prop_assert!(some <= benefit(&top(n + 1)) * (1.0 + 1e-9));
+    }
+
+    #[test]
+    fn every_plan_is_sound(
+        profile in any_profile(),
+        baseline in prop::option::of(1.0f64..1e12),
+        budget in prop::option::of(0u64..1 << 26),
+        free in prop::option::of(0u64..20),
+        thp_always: bool,
+        ceiling in prop::option::of(0.5f64..3.0),
+    ) {
+        let ceiling = ceiling.map(|median| Estimate { median, low: median * 0.9, high: median * 1.1 });
+        let options = Options { baseline_ns: baseline, top: None, budget, free_regions: free, thp_always, ceiling };
+        let plan = price(&profile, &costs(), options);
+        plan.to_toml().unwrap();
+        let e = plan.predicted_speedup;
+        prop_assert!(0.0 < e.low && e.low <= e.median && e.median <= e.high && e.high <= 10.0 + 1e-9);
+        let bytes: u64 = plan.huge().map(|region| region.length).sum();
+        prop_assert!(bytes <= budget.unwrap_or(u64::MAX));
+        for region in &plan.regions {
+            let anchor = plan.anchor(region.anchor).unwrap();
+            let aligned = (region.offset + anchor.misalignment) % REGION == 0;
+            if region.verdict == Verdict::Huge {
+                prop_assert!(aligned && region.length == REGION);
+                let acted_on = !matches!(anchor.kind, AnchorKind::Stack | AnchorKind::File { .. });
+                prop_assert!(acted_on);
+            } else {
+                prop_assert!(region.why != Why::Pays && region.why != Why::Asked);
+            }
+        }
+        let misses: f64 = plan.regions.iter().map(|region| region.misses).sum();
+        prop_assert!((misses - profile.misses()).abs() <= 1e-6 * profile.misses().max(1.0));
+    }
+
+    #[test]
+    fn advised_regions_gain_more_than_they_cost(profile in any_profile()) {
+        for region in plan(&profile).huge() {
+            let whole = profile.anchors.iter().any(|rows| {
+                rows.anchor.id == region.anchor
+                    && matches!(rows.anchor.kind, AnchorKind::Anonymous | AnchorKind::Reservation { .. })
+            });
+            prop_assert!(whole || region.benefit_ns / 0.85 > region.cost_ns);
+        }
+    }
+
+    #[test]
+    fn more_misses_never_save_less(misses in prop::collection::vec(0.0f64..1e6, 1..8), more in 0.0f64..1e6, at in 0usize..8) {
+        let at = at % misses.len();
+        let mut larger = misses.clone();
+        larger[at] += more;
+        let saved = |misses: &[f64]| plan(&regions(misses)).saved_all_ns.median;
+        prop_assert!(saved(&misses) <= saved(&larger) + 1e-6);
+    }
+}
+
+#[test]
+fn a_nameless_anchor_is_priced_too() {
+    let rows = vec![row(0, REGION, 5e6)];
+    let anchor = common::anchor(
+        9,
+        AnchorKind::Vma {
+            name: "[anon:x]".to_owned(),
+        },
+        REGION,
+    );
+    let plan = plan(&profile(vec![AnchorRows {
+        anchor,
+        rows,
+        freed: true,
+    }]));
+    assert_eq!(plan.huge().count(), 1);
+}
