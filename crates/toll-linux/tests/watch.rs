@@ -91,6 +91,30 @@ fn everything_means_private_anonymous_memory_but_the_stack() {
 }
 
 #[test]
+fn named_mappings_and_the_heap_of_go_are_found() {
+    let go = mapping(
+        0xc0_0000_0000,
+        0xc0_0000_0000 + 2 * REGION,
+        "[anon: Go: heap]",
+    );
+    let old_go = mapping(0xc0_4000_0000, 0xc0_4000_0000 + REGION, "");
+    let named = mapping(BASE, BASE + 4 * REGION, "[anon:pool]");
+    let maps = [
+        named,
+        go,
+        old_go,
+        mapping(BASE + 8 * REGION, BASE + 9 * REGION, ""),
+    ];
+    let plan = WatchPlan {
+        vmas: vec![("[anon:pool]".to_owned(), vec![(REGION, 2 * REGION)])],
+        reservations: vec!["go".to_owned(), "jvm".to_owned()],
+        ..WatchPlan::default()
+    };
+    let go = [0xc0_0000_0000, 0xc0_0000_0000 + REGION, 0xc0_4000_0000];
+    assert_eq!(grown(&maps, &plan), [&[BASE + REGION][..], &go].concat());
+}
+
+#[test]
 fn the_map_budget_is_five_percent_of_what_is_left() {
     let machine = Machine::with(&[("proc/sys/vm/max_map_count", "10000\n")]);
     assert_eq!(map_budget(&machine.root(), 2000), 400);

@@ -168,6 +168,7 @@ impl Actuator {
             heap: actions.heap.clone(),
             addresses: actions.addresses.clone(),
             all: actions.anonymous,
+            ..WatchPlan::default()
         };
         self.lost = actions.lost.clone();
         let runtimes = actions.reservations.iter().map(|runtime| {

@@ -69,6 +69,13 @@ impl Mapping {
         anonymous && !self.shared && self.write && self.inode == 0
     }
 
+    /// Whether it belongs to the heap of a Go program: Go names its arenas since 1.25;
+    /// before, they begin at addresses that nobody else uses.
+    pub fn is_go_heap(&self) -> bool {
+        self.name.starts_with("[anon: Go: heap")
+            || (self.name.is_empty() && self.start >> 32 == 0xc0)
+    }
+
     /// Parses one line of maps; `None` if it is not one.
     pub(super) fn parse(line: &str) -> Option<Mapping> {
         let mut rest = line;

@@ -41,6 +41,10 @@ pub struct WatchPlan {
     pub heap: Vec<(u64, u64)>,
     /// Fixed addresses.
     pub addresses: Vec<(u64, u64)>,
+    /// Named mappings (`[anon:NAME]`), each with intervals from its start.
+    pub vmas: Vec<(String, Vec<(u64, u64)>)>,
+    /// Runtimes whose heap is wanted whole. Only `go`'s can be told by its addresses and names.
+    pub reservations: Vec<String>,
     /// Every region of private anonymous memory.
     pub all: bool,
 }
@@ -48,7 +52,11 @@ pub struct WatchPlan {
 impl WatchPlan {
     /// Whether there is nothing to watch for.
     pub fn is_empty(&self) -> bool {
-        self.heap.is_empty() && self.addresses.is_empty() && !self.all
+        let nothing = self.heap.is_empty()
+            && self.addresses.is_empty()
+            && self.vmas.is_empty()
+            && self.reservations.is_empty();
+        nothing && !self.all
     }
 }
 

@@ -55,12 +55,27 @@ pub fn heap_start(maps: &[Mapping]) -> Option<u64> {
 
 /// The planned byte ranges of a plan at their addresses in this process.
 pub fn planned(maps: &[Mapping], plan: &WatchPlan) -> Ranges {
-    let heap = heap_start(maps).into_iter().flat_map(|base| {
-        plan.heap
-            .iter()
-            .map(move |(start, end)| (base.saturating_add(*start), base.saturating_add(*end)))
-    });
-    Ranges::new(heap.chain(plan.addresses.iter().copied()))
+    let mut ranges = plan.addresses.clone();
+    if let Some(start) = heap_start(maps) {
+        ranges.extend(from(start, &plan.heap));
+    }
+    if plan.reservations.iter().any(|runtime| runtime == "go") {
+        let go = maps.iter().filter(|mapping| mapping.is_go_heap());
+        ranges.extend(go.map(|mapping| (mapping.start, mapping.end)));
+    }
+    for (name, intervals) in &plan.vmas {
+        let named = maps.iter().filter(|mapping| *mapping.name == **name);
+        ranges.extend(named.flat_map(|mapping| from(mapping.start, intervals)));
+    }
+    Ranges::new(ranges)
+}
+
+/// Intervals that count from `base`, as addresses.
+fn from(base: u64, intervals: &[(u64, u64)]) -> impl Iterator<Item = (u64, u64)> {
+    let at = move |offset: &u64| base.saturating_add(*offset);
+    intervals
+        .iter()
+        .map(move |(start, end)| (at(start), at(end)))
 }
 
 /// Whether a plan may act on a mapping at all.

@@ -140,7 +140,7 @@ fn place(anchor: &Anchor, maps: &[Mapping], rivals: usize) -> Option<(Vec<Place>
             Some((all(maps, large, true)?, Level::Kind))
         }
         AnchorKind::Reservation { runtime } if runtime == "go" => {
-            Some((all(maps, is_go_heap, true)?, Level::Kind))
+            Some((all(maps, Mapping::is_go_heap, true)?, Level::Kind))
         }
         AnchorKind::Alloc { .. } if rivals == 0 => {
             let mut found = all(maps, |mapping| is_block(mapping, anchor.length), false)?;
@@ -173,11 +173,6 @@ fn all(maps: &[Mapping], wanted: impl Fn(&Mapping) -> bool, whole: bool) -> Opti
 
 fn is_large(mapping: &Mapping) -> bool {
     mapping.len() >= LARGE
-}
-
-/// Go names its arenas since 1.25; before, they begin at one of its own addresses.
-fn is_go_heap(mapping: &Mapping) -> bool {
-    mapping.name.starts_with("[anon: Go: heap") || mapping.start >> 32 == 0xc0
 }
 
 /// Whether a mapping may hold one block of `length` bytes and nothing else.
@@ -297,7 +292,7 @@ mod tests {
         assert_eq!(resolved.found[0].1, Level::Kind);
         let other = mapping(BASE + (1 << 30), length + 4096, "");
         let resolved = resolve(&plan, &[one, other]);
-        assert_eq!(resolved.regions, [], "never a guess");
+        assert!(resolved.regions.is_empty(), "never a guess");
         assert_eq!(resolved.lost.len(), 1);
     }
 
@@ -306,7 +301,7 @@ mod tests {
         let length = 32 << 20;
         let plan = plan(vec![(alloc(0), length, 2), (alloc(1), length, 0)]);
         let resolved = resolve(&plan, &[mapping(BASE, length + 4096, "")]);
-        assert_eq!(resolved.regions, []);
+        assert!(resolved.regions.is_empty());
         assert_eq!(resolved.lost.len(), 1);
     }
 
@@ -318,7 +313,7 @@ mod tests {
         file.inode = 7;
         let address = AnchorKind::Address { start: BASE };
         let resolved = resolve(&plan(vec![(address, 8 * REGION, 8)]), &[shared, file]);
-        assert_eq!(resolved.regions, []);
+        assert!(resolved.regions.is_empty());
     }
 
     #[test]
