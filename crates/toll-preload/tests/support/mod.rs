@@ -21,7 +21,8 @@ pub const REGION: u64 = 2 << 20;
 pub fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
-        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("preload");
+        let folder = option_env!("CARGO_TARGET_TMPDIR").map(PathBuf::from);
+        let target = folder.unwrap_or_else(std::env::temp_dir).join("preload");
         let built = Command::new(env!("CARGO"))
             .args(["build", "--quiet", "--release", "-p", "toll-preload"])
             .arg("--target-dir")
