@@ -3,113 +3,123 @@
 #include "tlb.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* Invalidations of more pages than this scan the arrays instead. */
 #define SCAN_ABOVE 32
 
 static bool array_init(struct tlb_array *array, struct tlb_shape shape)
 {
+	size_t tags;
+
 	array->sets = 1;
-	array->ways = 1;
 	if (shape.entries) {
 		if (!shape.ways || shape.entries % shape.ways)
 			return false;
 		array->sets = shape.entries / shape.ways;
 		array->ways = shape.ways;
 	}
-	array->tags = calloc((size_t)array->sets * array->ways, sizeof(uint64_t));
-	if (!array->tags)
-		return false;
-	/* No entries: one way that nothing is ever put into. */
-	if (!shape.entries)
-		array->ways = 0;
-	return true;
+	/* No entries: no ways, and one tag that stays empty. */
+	tags = shape.entries ? shape.entries : 1;
+	array->tags = calloc(tags, sizeof(*array->tags));
+	array->used = calloc(tags, sizeof(*array->used));
+	return array->tags && array->used;
 }
 
-/* Moves the way at `position` of a set to the front and makes it `tag`. */
-static void to_front(uint64_t *set, uint32_t position, uint64_t tag)
+static void array_free(struct tlb_array *array)
 {
-	memmove(set + 1, set, position * sizeof(*set));
-	set[0] = tag;
+	free(array->tags);
+	free(array->used);
+}
+
+/* The first tag of the set that a page number goes to. */
+static uint32_t first_of(const struct tlb_array *array, uint64_t number)
+{
+	uint32_t sets = array->sets;
+	uint32_t set = sets & (sets - 1) ? number % sets : number & (sets - 1);
+
+	return set * array->ways;
 }
 
 /* Looks a tag up; if it is there it becomes the most recently used. */
-static bool touch(struct tlb_array *array, uint64_t number, uint64_t tag)
+static bool touch(struct tlb *tlb, struct tlb_array *array, uint64_t number, uint64_t tag,
+		  uint32_t *where)
 {
-	uint64_t *set = tlb_set(array, number);
+	uint32_t first = first_of(array, number);
 
-	for (uint32_t way = 0; way < array->ways; way++) {
-		if (set[way] == tag) {
-			to_front(set, way, tag);
+	for (uint32_t at = first; at < first + array->ways; at++) {
+		if (array->tags[at] == tag) {
+			array->used[at] = tlb->time;
+			*where = at;
 			return true;
 		}
 	}
 	return false;
 }
 
-/* Puts a tag into its set, in place of the least recently used one. */
-static void fill(struct tlb_array *array, uint64_t number, uint64_t tag)
+/* Puts a tag at a place. */
+static uint32_t put(struct tlb *tlb, struct tlb_array *array, uint32_t at, uint64_t tag)
 {
-	uint64_t *set = tlb_set(array, number);
-	uint32_t way = 0;
+	if (array->ways) {
+		array->tags[at] = tag;
+		array->used[at] = tlb->time;
+	}
+	return at;
+}
 
-	if (!array->ways)
-		return;
-	while (way < array->ways - 1 && set[way])
-		way++;
-	to_front(set, way, tag);
+/* Puts a tag into its set, in place of the least recently used one; empty ones were never used. */
+static uint32_t fill(struct tlb *tlb, struct tlb_array *array, uint64_t number, uint64_t tag)
+{
+	uint32_t first = first_of(array, number), oldest = first;
+
+	for (uint32_t at = first; at < first + array->ways; at++)
+		if (array->used[at] < array->used[oldest])
+			oldest = at;
+	return put(tlb, array, oldest, tag);
 }
 
 /* As fill(), but tags of the same page size hold at most `limit` ways of the set. */
-static void fill_limited(struct tlb_array *array, uint64_t number, uint64_t tag,
-			 uint32_t limit)
+static void fill_limited(struct tlb *tlb, struct tlb_array *array, uint64_t number,
+			 uint64_t tag, uint32_t limit)
 {
-	uint64_t *set = tlb_set(array, number);
-	uint32_t held = 0, last = 0;
+	uint32_t first = first_of(array, number), held = 0, oldest = first;
 
-	for (uint32_t way = 0; way < array->ways; way++) {
-		if ((set[way] & 3) == (tag & 3)) {
-			held++;
-			last = way;
-		}
+	for (uint32_t at = first; at < first + array->ways; at++) {
+		if ((array->tags[at] & 3) != (tag & 3))
+			continue;
+		if (!held++ || array->used[at] < array->used[oldest])
+			oldest = at;
 	}
 	if (held && held >= limit)
-		to_front(set, last, tag);
+		put(tlb, array, oldest, tag);
 	else
-		fill(array, number, tag);
+		fill(tlb, array, number, tag);
+}
+
+static void forget_at(struct tlb_array *array, uint32_t at)
+{
+	array->tags[at] = 0;
+	array->used[at] = 0;
 }
 
 static void forget(struct tlb_array *array, uint64_t number, uint64_t tag)
 {
-	uint64_t *set = tlb_set(array, number);
+	uint32_t first = first_of(array, number);
 
-	for (uint32_t way = 0; way < array->ways; way++) {
-		if (set[way] == tag) {
-			memmove(set + way, set + way + 1,
-				(array->ways - 1 - way) * sizeof(*set));
-			set[array->ways - 1] = 0;
-			return;
-		}
-	}
+	for (uint32_t at = first; at < first + array->ways; at++)
+		if (array->tags[at] == tag)
+			forget_at(array, at);
 }
 
 /* Forgets every tag whose page overlaps start..end. */
 static void forget_range(struct tlb_array *array, uint64_t start, uint64_t end)
 {
-	for (uint32_t index = 0; index < array->sets; index++) {
-		uint64_t *set = array->tags + (size_t)index * array->ways;
-		uint32_t kept = 0;
+	for (uint32_t at = 0; at < array->sets * array->ways; at++) {
+		uint64_t tag = array->tags[at];
+		unsigned int shift = tlb_shift((tag & 3) - 1);
+		uint64_t page = tag >> 2 << shift;
 
-		for (uint32_t way = 0; way < array->ways && set[way]; way++) {
-			unsigned int shift = tlb_shift((set[way] & 3) - 1);
-			uint64_t first = (set[way] >> 2) << shift;
-
-			if (first >= end || first + (1ull << shift) <= start)
-				set[kept++] = set[way];
-		}
-		while (kept < array->ways && set[kept])
-			set[kept++] = 0;
+		if (tag && page < end && page + (1ull << shift) > start)
+			forget_at(array, at);
 	}
 }
 
@@ -140,22 +150,23 @@ void tlb_free(struct tlb *tlb)
 	if (!tlb)
 		return;
 	for (int size = 0; size < TLB_SIZES; size++) {
-		free(tlb->l1[size].tags);
-		free(tlb->l2[size].tags);
+		array_free(&tlb->l1[size]);
+		array_free(&tlb->l2[size]);
 	}
-	free(tlb->pde.tags);
-	free(tlb->pdpte.tags);
+	array_free(&tlb->pde);
+	array_free(&tlb->pdpte);
 	free(tlb);
 }
 
 /* Whether a structure cache had the entry; it has now. */
-static bool cached(struct tlb_array *array, uint64_t number)
+static bool cached(struct tlb *tlb, struct tlb_array *array, uint64_t number)
 {
 	uint64_t tag = tlb_tag(number, TLB_4K);
+	uint32_t where;
 
-	if (touch(array, number, tag))
+	if (touch(tlb, array, number, tag, &where))
 		return true;
-	fill(array, number, tag);
+	fill(tlb, array, number, tag);
 	return false;
 }
 
@@ -164,10 +175,9 @@ static unsigned int walk(struct tlb *tlb, uint64_t address, enum tlb_size size)
 {
 	unsigned int levels = 4 - size;
 
-	if (size == TLB_4K && cached(&tlb->pde, address >> 21)) {
+	if (size == TLB_4K && cached(tlb, &tlb->pde, address >> 21))
 		return 1;
-	}
-	if (size <= TLB_2M && cached(&tlb->pdpte, address >> 30))
+	if (size <= TLB_2M && cached(tlb, &tlb->pdpte, address >> 30))
 		return levels - 2;
 	return levels;
 }
@@ -177,21 +187,24 @@ static struct tlb_array *second_level(struct tlb *tlb, enum tlb_size size)
 	return &tlb->l2[size == TLB_2M && tlb->l2_shared ? TLB_4K : size];
 }
 
-enum tlb_level tlb_access_slow(struct tlb *tlb, uint64_t address, enum tlb_size size)
+enum tlb_level tlb_access_slow(struct tlb *tlb, uint64_t address, enum tlb_size size,
+			       uint32_t *hint)
 {
 	uint64_t number = address >> tlb_shift(size);
 	uint64_t tag = tlb_tag(number, size);
 	struct tlb_array *l2 = second_level(tlb, size);
+	uint32_t where;
 
-	if (touch(&tlb->l1[size], number, tag))
+	tlb->time++;
+	if (touch(tlb, &tlb->l1[size], number, tag, hint))
 		return TLB_L1;
-	fill(&tlb->l1[size], number, tag);
-	if (touch(l2, number, tag))
+	*hint = fill(tlb, &tlb->l1[size], number, tag);
+	if (touch(tlb, l2, number, tag, &where))
 		return TLB_L2;
 	if (size == TLB_2M && tlb->l2_shared)
-		fill_limited(l2, number, tag, tlb->shared_2m_ways);
+		fill_limited(tlb, l2, number, tag, tlb->shared_2m_ways);
 	else
-		fill(l2, number, tag);
+		fill(tlb, l2, number, tag);
 	tlb->steps = walk(tlb, address, size);
 	return TLB_WALK;
 }

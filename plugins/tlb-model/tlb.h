@@ -42,11 +42,12 @@ struct tlb_config {
 	struct tlb_shape pdpte;
 };
 
-/* Sets of tags, each set with its most recently used tag first; 0 is empty. */
+/* Set s has tags s * ways and on; 0 is empty. `used` is the time of each tag's last use. */
 struct tlb_array {
 	uint32_t sets;
 	uint32_t ways;
 	uint64_t *tags;
+	uint64_t *used;
 };
 
 struct tlb {
@@ -57,6 +58,8 @@ struct tlb {
 	/* Ways of a set of the shared array that 2 MiB pages may hold. */
 	uint32_t shared_2m_ways;
 	bool l2_shared;
+	/* Counts accesses. */
+	uint64_t time;
 	/* Table entries that the last walk read. */
 	unsigned int steps;
 };
@@ -65,8 +68,13 @@ struct tlb {
 struct tlb *tlb_new(const struct tlb_config *config);
 void tlb_free(struct tlb *tlb);
 
-/* Translates the address on a page of this size; evicts and fills as needed. */
-enum tlb_level tlb_access_slow(struct tlb *tlb, uint64_t address, enum tlb_size size);
+/*
+ * Translates the address on a page of this size; evicts and fills as needed.
+ * `hint` is where in L1 the page was last, for whoever remembers it per page and
+ * size; 0 does for all others.
+ */
+enum tlb_level tlb_access_slow(struct tlb *tlb, uint64_t address, enum tlb_size size,
+			       uint32_t *hint);
 
 /* Forgets every translation of a page that overlaps start..end. */
 void tlb_invalidate(struct tlb *tlb, uint64_t start, uint64_t end);
@@ -81,23 +89,18 @@ static inline uint64_t tlb_tag(uint64_t number, enum tlb_size size)
 	return number << 2 | (size + 1);
 }
 
-static inline uint64_t *tlb_set(const struct tlb_array *array, uint64_t number)
-{
-	uint64_t sets = array->sets;
-	uint64_t set = sets & (sets - 1) ? number % sets : number & (sets - 1);
-
-	return array->tags + set * array->ways;
-}
-
-/* The same as tlb_access_slow(), quick where the page was the last of its set. */
+/* The same as tlb_access_slow(), quick where the page is in L1 at its hint. */
 static inline enum tlb_level tlb_access(struct tlb *tlb, uint64_t address,
-					enum tlb_size size)
+					enum tlb_size size, uint32_t *hint)
 {
-	uint64_t number = address >> tlb_shift(size);
+	struct tlb_array *l1 = &tlb->l1[size];
+	uint64_t tag = tlb_tag(address >> tlb_shift(size), size);
 
-	if (*tlb_set(&tlb->l1[size], number) == tlb_tag(number, size))
+	if (l1->tags[*hint] == tag) {
+		l1->used[*hint] = ++tlb->time;
 		return TLB_L1;
-	return tlb_access_slow(tlb, address, size);
+	}
+	return tlb_access_slow(tlb, address, size, hint);
 }
 
 #endif

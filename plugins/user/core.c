@@ -86,9 +86,27 @@ void core_free(struct core *core)
 	free(core);
 }
 
+static bool shared;
+
+void core_share(void)
+{
+	shared = true;
+}
+
 static void add(uint64_t *to, uint64_t value)
 {
-	__atomic_add_fetch(to, value, __ATOMIC_RELAXED);
+	if (shared)
+		__atomic_add_fetch(to, value, __ATOMIC_RELAXED);
+	else
+		*to += value;
+}
+
+static void add_small(uint32_t *to, uint32_t value)
+{
+	if (shared)
+		__atomic_add_fetch(to, value, __ATOMIC_RELAXED);
+	else
+		*to += value;
 }
 
 /* Closes the phase so far. */
@@ -189,6 +207,7 @@ static struct core_page *page_of(struct core *core, uint64_t address)
 	found = memory_lookup(address);
 	page->key = number + 1;
 	page->page = found.page;
+	page->native_hint = page->huge_hint = 0;
 	page->native = found.native;
 	page->eligible = found.eligible;
 	if (address < options->only_start || address >= options->only_end)
@@ -199,16 +218,16 @@ static struct core_page *page_of(struct core *core, uint64_t address)
 static void count_walk(struct core *core, struct page *page, uint64_t address,
 		       const struct core_page *known, uint8_t class)
 {
-	page->steps += core->native->steps;
+	add(&page->steps, core->native->steps);
 	add(&page->walks, 1);
 	if (class == FLOW_DEPENDENT)
-		page->dependent++;
+		add_small(&page->dependent, 1);
 	else if (class == FLOW_INDEPENDENT)
-		page->independent++;
+		add_small(&page->independent, 1);
 	if (known->native != TLB_4K)
 		return;
-	page->reuse_sum += reuse_log2(reuse_walk(core->reuse, address));
-	page->reuse_count++;
+	add(&page->reuse_sum, reuse_log2(reuse_walk(core->reuse, address)));
+	add_small(&page->reuse_count, 1);
 }
 
 /* Counts one access of one page, with what the models said of it. */
@@ -250,9 +269,11 @@ static void trace(const struct core *core, const struct core_page *known,
 static void access_page(struct core *core, uint64_t address,
 			const struct flow_site *site)
 {
-	const struct core_page *known = page_of(core, address);
-	enum tlb_level native = tlb_access(core->native, address, known->native);
-	enum tlb_level huge = tlb_access(core->huge, address, known->eligible);
+	struct core_page *known = page_of(core, address);
+	enum tlb_level native = tlb_access(core->native, address, known->native,
+					   &known->native_hint);
+	enum tlb_level huge = tlb_access(core->huge, address, known->eligible,
+					 &known->huge_hint);
 
 	if (trace_on)
 		trace(core, known, address, site);

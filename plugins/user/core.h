@@ -29,6 +29,8 @@ struct core_page {
 	/* Page number + 1; 0: empty. */
 	uint64_t key;
 	struct page *page;
+	/* Where the page was in the first level of the two models. */
+	uint32_t native_hint, huge_hint;
 	uint8_t native, eligible;
 };
 
@@ -62,6 +64,9 @@ void core_publish(struct core *core);
 void core_free(struct core *core);
 
 void core_next_phase(struct core *core);
+
+/* From now on more than one thread counts. Call it before there is a second. */
+void core_share(void);
 
 /* Models an access of `size` bytes by the instruction `site`, and counts it if it is time. */
 void core_access(struct core *core, uint64_t address, unsigned int size,

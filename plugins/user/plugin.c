@@ -184,6 +184,8 @@ static void on_syscall(qemu_plugin_id_t id, unsigned int vcpu, int64_t number,
 		__atomic_add_fetch(&recording->execs, 1, __ATOMIC_RELAXED);
 	if (!core)
 		return;
+	if (number == SYS_clone || number == SYS_clone3)
+		core_share();
 	core->call.number = number;
 	memcpy(core->call.a, (uint64_t[]){ a1, a2, a3, a4, a5, a6 }, sizeof(core->call.a));
 	memory_before(&core->call);
