@@ -123,18 +123,14 @@ impl Cell {
     }
 
     fn row(&self, offset: u64, length: u64) -> Row {
-        let hundredths = |mean: f32| (mean * 100.0).round() / 100.0;
         Row {
             offset,
             length,
-            accesses: thousandths(self.accesses),
-            misses: thousandths(self.misses),
-            misses_huge: self.knows_huge.then_some(thousandths(self.misses_huge)),
-            reuse_log2: self.reuse.get().map(hundredths),
-            dependent: self
-                .dependent
-                .get()
-                .map(|share| hundredths(share).clamp(0.0, 1.0)),
+            accesses: self.accesses,
+            misses: self.misses,
+            misses_huge: self.knows_huge.then_some(self.misses_huge),
+            reuse_log2: self.reuse.get(),
+            dependent: self.dependent.get(),
             touched_pages: self.touched.count_ones(),
             huge: self.huge,
         }
@@ -277,6 +273,7 @@ impl ProfileBuilder {
                 push(&mut rows, &growing, number, &cell);
             }
             rows.shrink_to_fit();
+            rows.iter_mut().for_each(tidy);
             if !rows.is_empty() {
                 anchors.push(AnchorRows {
                     anchor: growing.anchor,
@@ -322,14 +319,18 @@ fn touched_bytes(anchors: &[AnchorRows]) -> u64 {
     rows.map(|row| u64::from(row.touched_pages)).sum::<u64>() * PAGE
 }
 
-/// Counts are kept to thousandths: more digits only make files longer.
-fn thousandths(count: f64) -> f64 {
-    let scaled = count * 1000.0;
-    if scaled.is_finite() {
-        scaled.round() / 1000.0
-    } else {
-        count
-    }
+/// Keeps three digits behind the point of counts and two of means: more only makes files longer.
+fn tidy(row: &mut Row) {
+    let thousandths = |count: f64| match count * 1000.0 {
+        scaled if scaled.is_finite() => scaled.round() / 1000.0,
+        _ => count,
+    };
+    let hundredths = |mean: f32| (mean * 100.0).round() / 100.0;
+    row.accesses = thousandths(row.accesses);
+    row.misses = thousandths(row.misses);
+    row.misses_huge = row.misses_huge.map(thousandths);
+    row.reuse_log2 = row.reuse_log2.map(hundredths);
+    row.dependent = row.dependent.map(|share| hundredths(share).clamp(0.0, 1.0));
 }
 
 fn hash_of(kind: &AnchorKind) -> u64 {

@@ -11,6 +11,9 @@ use toll_model::plan::Plan;
 use toll_model::price::{Options, price};
 use toll_model::profile::Profile;
 
+/// What an error must say, and the change that brings it about.
+type Case<T> = (&'static str, fn(&mut T));
+
 fn plan() -> Plan {
     price(&regions(&[5e6, 1.0, 7e6]), &costs(), Options::default())
 }
@@ -36,7 +39,7 @@ fn profile_error(change: impl Fn(&mut Profile)) -> String {
 
 #[test]
 fn impossible_profiles_are_named() {
-    let cases: [(&str, fn(&mut Profile)); 14] = [
+    let cases: [Case<Profile>; 14] = [
         ("row 0: misses is NaN", |p| {
             p.anchors[0].rows[0].misses = f64::NAN
         }),
@@ -100,7 +103,7 @@ fn foreign_files_are_told_from_damaged_ones() {
             "format version 9; this build reads version 1",
         ),
         (
-            profile[..profile.len() / 2].as_bytes().to_vec(),
+            profile.as_bytes()[..profile.len() / 2].to_vec(),
             "damaged or cut short",
         ),
         (
@@ -122,7 +125,7 @@ fn foreign_files_are_told_from_damaged_ones() {
 
 #[test]
 fn a_plan_names_what_is_wrong_with_it() {
-    let cases: [(&str, fn(&mut Plan)); 7] = [
+    let cases: [Case<Plan>; 7] = [
         ("no such anchor", |p| p.regions[1].anchor = 7),
         ("begins before", |p| p.regions[1].offset = 4096),
         ("cost_ns is NaN", |p| p.regions[0].cost_ns = f64::NAN),
@@ -143,7 +146,7 @@ fn a_plan_names_what_is_wrong_with_it() {
 
 #[test]
 fn a_cost_table_names_what_is_wrong_with_it() {
-    let cases: [(&str, fn(&mut CostTable)); 6] = [
+    let cases: [Case<CostTable>; 6] = [
         ("collapse: low", |t| t.collapse.low = 1e12),
         ("fault_4k: median is NaN", |t| t.fault_4k.median = f64::NAN),
         ("grid of 0 points", |t| t.walk.clear()),
