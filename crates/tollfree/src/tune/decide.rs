@@ -12,7 +12,7 @@ use toll_model::profile::Profile;
 use toll_model::stats::Interval;
 
 use super::budget::Step;
-use super::findings::{Advice, Results};
+use super::findings::{Advice, Findings, Results};
 use crate::compare::observe::Look;
 use crate::compare::outputs::OutputCheck;
 use crate::compare::schedule::{Executor, FEWEST, Rules, SMALLEST_EFFECT, Stopped};
@@ -67,14 +67,23 @@ pub fn tune(lab: &mut dyn Lab, program: &str, within: Duration) -> Result<Result
     };
     run.steps()?;
     if run.lab.interrupted() {
-        let step = run.results.findings.step.name();
-        run.results.findings.complete = false;
-        run.end(format!(
-            "interrupted in the step \"{step}\"; what was measured so far is kept"
-        ));
+        mark_interrupted(&mut run.results.findings);
     }
     run.results.findings.seconds = run.lab.executor().now().as_secs_f64();
     Ok(run.results)
+}
+
+/// An interrupted comparison decides nothing; after it, the verdict stands.
+fn mark_interrupted(found: &mut Findings) {
+    found.complete = false;
+    let step = found.step.name();
+    if found.step == Step::After {
+        found.reason += &format!(" (interrupted in the step \"{step}\")");
+        return;
+    }
+    found.advice = Advice::DoNothing;
+    found.permanent.clear();
+    found.reason = format!("interrupted in the step \"{step}\"; what was measured so far is kept");
 }
 
 struct Run<'a> {
@@ -134,7 +143,7 @@ impl Run<'_> {
         self.lab.executor().now() + allowance
     }
 
-    // 1. Quick look.
+    /// 1. Quick look.
     fn look(&mut self) -> Result<Next> {
         let allowance = self.begin(Step::Look);
         let until = self.until(allowance);
@@ -172,7 +181,7 @@ impl Run<'_> {
                 }
             }
         }
-        if is_huge(&look) || crate::compare::thp_is_always() {
+        if is_huge(&look) || self.lab.price_options().thp_always {
             arms.push(Arm::never());
         }
         let allowance = self.begin(Step::Ceiling);
@@ -264,7 +273,7 @@ impl Run<'_> {
         }
         let changes = self.measurable(look).into_iter().map(|(_, arm)| arm);
         let mut others: Vec<Arm> = std::iter::once(Arm::all()).chain(changes).collect();
-        if is_huge(look) || crate::compare::thp_is_always() {
+        if is_huge(look) || self.lab.price_options().thp_always {
             others.push(Arm::never());
         }
         // Two arms at least; more while enough rounds of them fit.
@@ -527,4 +536,398 @@ fn memory(plan: &Plan) -> Vec<String> {
 
 fn is_interrupt(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(UserError::Interrupted))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use toll_model::anchor::{AnchorKind, Level};
+    use toll_model::builder::{Counts, Meta, ProfileBuilder};
+    use toll_model::profile::{Program, Source};
+    use toll_model::stats::Verdict;
+
+    use super::*;
+    use crate::compare::schedule::tests::Mock;
+    use crate::compare::{Change, Sample};
+
+    const MIB: u64 = 1 << 20;
+
+    /// A machine where everything takes the time that it is told.
+    struct MockLab {
+        mock: Mock,
+        look: Look,
+        ended: bool,
+        candidates: Vec<Candidate>,
+        profile: Option<Profile>,
+        steps: Vec<Step>,
+        kept: usize,
+        /// The step in which the user presses Ctrl-C.
+        interrupt: Option<Step>,
+        under_plan: usize,
+    }
+
+    impl MockLab {
+        fn new(times: &[(&str, &[f64])]) -> MockLab {
+            MockLab {
+                mock: Mock::new(times),
+                look: Look {
+                    windows: 3,
+                    working_set: 256 * MIB,
+                    anonymous: 256 * MIB,
+                    ..Look::default()
+                },
+                ended: true,
+                candidates: Vec::new(),
+                profile: Some(profile()),
+                steps: Vec::new(),
+                kept: 0,
+                interrupt: None,
+                under_plan: 0,
+            }
+        }
+
+        fn tune(&mut self, seconds: u64) -> Results {
+            tune(self, "x", Duration::from_secs(seconds)).unwrap()
+        }
+    }
+
+    impl Lab for MockLab {
+        fn executor(&mut self) -> &mut dyn Executor {
+            &mut self.mock
+        }
+        fn look(&mut self, _until: Duration) -> Result<(Look, bool)> {
+            self.mock.clock += 1.0;
+            Ok((self.look.clone(), self.ended))
+        }
+        fn reach(&self) -> u64 {
+            12 * MIB
+        }
+        fn candidates(&self, _look: &Look) -> Vec<Candidate> {
+            self.candidates.clone()
+        }
+        fn costs(&mut self, within: Duration) -> Result<CostTable> {
+            self.mock.clock += within.as_secs_f64();
+            Ok(toll_linux::calibrate::default_costs())
+        }
+        fn record(
+            &mut self,
+            limit: Duration,
+            _: Option<f64>,
+            under: Option<&Plan>,
+        ) -> Result<Profile> {
+            self.mock.clock += limit.as_secs_f64();
+            self.under_plan += usize::from(under.is_some());
+            self.profile
+                .clone()
+                .ok_or_else(|| anyhow::anyhow!("no recorder"))
+        }
+        fn plan_file(&mut self, _plan: &Plan) -> Result<PathBuf> {
+            Ok("plan.toml".into())
+        }
+        fn price_options(&self) -> price::Options {
+            price::Options::default()
+        }
+        fn announce(&mut self, step: Step, _allowance: Duration) {
+            self.steps.push(step);
+            if self.interrupt == Some(step) {
+                self.mock.interrupt_after = 0;
+            }
+        }
+        fn keep(&mut self, _results: &Results) -> Result<()> {
+            self.kept += 1;
+            Ok(())
+        }
+        fn interrupted(&self) -> bool {
+            self.interrupt
+                .is_some_and(|step| self.steps.contains(&step))
+        }
+        fn any_output(&self) -> bool {
+            false
+        }
+    }
+
+    /// A chase over 256 MiB of one mapping.
+    fn profile() -> Profile {
+        let mut builder = ProfileBuilder::default();
+        let anchor = builder.anchor(AnchorKind::Heap, 256 * MIB, 0, Level::Exact);
+        let meta = Meta {
+            source: Source::Sim,
+            source_detail: "a test".to_owned(),
+            program: Program::default(),
+            command: Vec::new(),
+            complete: true,
+            sampled: 1.0,
+            observations: 1_000_000,
+            instructions: None,
+            native_ns: None,
+            footprint: None,
+            warnings: Vec::new(),
+        };
+        for page in 0..256 * MIB / 4096 {
+            let counts = Counts {
+                accesses: 4000.0,
+                misses: 3000.0,
+                misses_huge: Some(30.0),
+                reuse_log2: Some(28.0),
+                dependent: Some(1.0),
+                huge: false,
+            };
+            builder.count(anchor, page * 4096, &counts);
+        }
+        builder.finish(meta)
+    }
+
+    fn candidate(name: &'static str) -> Candidate {
+        Candidate {
+            name,
+            change: format!("set {name}"),
+            how: "export A=1".to_owned(),
+            arm: Some(Change {
+                env: vec![("A".into(), "1".into())],
+                ..Change::default()
+            }),
+        }
+    }
+
+    #[test]
+    fn a_small_working_set_ends_it_at_once() {
+        let mut lab = MockLab::new(&[]);
+        lab.look.working_set = 4 * MIB;
+        let got = lab.tune(600).findings;
+        assert_eq!((got.advice, got.step), (Advice::DoNothing, Step::Look));
+        assert!(got.reason.contains("TLB reaches"), "{}", got.reason);
+        assert_eq!(lab.steps, [Step::Look]);
+        assert_eq!((got.verdict, got.speedup, got.pairs), (None, None, None));
+    }
+
+    #[test]
+    fn a_look_that_was_cut_short_proves_nothing() {
+        let mut lab = MockLab::new(&[("none", &[1.0]), ("all", &[1.0])]);
+        (lab.look.working_set, lab.ended) = (4 * MIB, false);
+        lab.tune(600);
+        assert!(lab.steps.contains(&Step::Ceiling));
+    }
+
+    #[test]
+    fn a_ceiling_within_two_percent_ends_it() {
+        let mut lab = MockLab::new(&[("none", &[2.0, 2.004]), ("all", &[1.99, 2.0])]);
+        let got = lab.tune(600).findings;
+        assert_eq!((got.advice, got.step), (Advice::DoNothing, Step::Ceiling));
+        assert!(got.reason.contains("+/- 2 %"), "{}", got.reason);
+        assert!(got.speedup_all.is_some() && got.speedup.is_none());
+        assert!(got.permanent.is_empty());
+    }
+
+    #[test]
+    fn what_is_huge_already_is_compared_with_never() {
+        let times: &[(&str, &[f64])] = &[
+            ("none", &[2.0, 2.01]),
+            ("all", &[2.01, 2.0]),
+            ("never", &[3.0, 3.01]),
+        ];
+        let mut lab = MockLab::new(times);
+        lab.look.huge = 200 * MIB;
+        let got = lab.tune(600).findings;
+        assert!(got.reason.contains("huge already"), "{}", got.reason);
+        let never = got.ceiling.unwrap().arm("never").unwrap().speedup.unwrap();
+        assert!((never.median - 0.666).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_gain_goes_through_all_steps_and_is_applied() {
+        let times: &[(&str, &[f64])] = &[
+            ("none", &[2.0, 2.01]),
+            ("plan", &[1.5, 1.51]),
+            ("all", &[1.5, 1.51]),
+            ("tunable", &[1.45, 1.46]),
+        ];
+        let mut lab = MockLab::new(times);
+        lab.candidates = vec![candidate("tunable")];
+        let results = lab.tune(600);
+        let got = &results.findings;
+        assert_eq!(
+            (got.advice, got.verdict),
+            (Advice::Apply, Some(Verdict::Faster)),
+            "{got:?}"
+        );
+        assert!((got.speedup.unwrap().median - 1.33).abs() < 0.02);
+        assert!(
+            got.planned_bytes
+                .is_some_and(|bytes| bytes > 200 * MIB && bytes <= 256 * MIB)
+        );
+        assert!(got.predicted_speedup.is_some());
+        assert_eq!(got.permanent[0].state, "measured");
+        assert!(results.plan.is_some() && results.after.is_some());
+        assert_eq!(lab.under_plan, 1);
+        use Step::{After, Ceiling, Compare, Costs, Look, Plan, Profile};
+        assert_eq!(
+            lab.steps,
+            [Look, Ceiling, Costs, Profile, Plan, Compare, After]
+        );
+        assert!(lab.mock.clock <= 600.0, "{}", lab.mock.clock);
+    }
+
+    #[test]
+    fn a_gain_that_is_lost_in_noise_is_not_advised() {
+        let times: &[(&str, &[f64])] = &[
+            ("none", &[2.0, 2.6, 1.8, 2.2]),
+            ("plan", &[1.9, 2.5, 1.7, 2.4, 2.0]),
+            ("all", &[1.9, 1.5, 2.6, 2.0, 2.1]),
+        ];
+        let got = MockLab::new(times).tune(200).findings;
+        assert_eq!(got.advice, Advice::DoNothing);
+        assert_eq!(got.verdict, Some(Verdict::CannotTell));
+        assert!(got.reason.contains("cannot be told"), "{}", got.reason);
+        assert!(got.seconds <= 200.0);
+    }
+
+    #[test]
+    fn a_slower_plan_is_called_slower() {
+        let times: &[(&str, &[f64])] = &[
+            ("none", &[2.0, 2.01]),
+            ("plan", &[2.4, 2.41]),
+            ("all", &[2.4, 2.41]),
+        ];
+        let got = MockLab::new(times).tune(600).findings;
+        assert_eq!(
+            (got.advice, got.verdict),
+            (Advice::DoNothing, Some(Verdict::Slower))
+        );
+        assert!(got.permanent.is_empty());
+    }
+
+    #[test]
+    fn without_a_profile_the_changes_are_measured_all_the_same() {
+        let times: &[(&str, &[f64])] = &[
+            ("none", &[2.0, 2.01]),
+            ("all", &[1.5, 1.51]),
+            ("tunable", &[1.5, 1.51]),
+        ];
+        let mut lab = MockLab::new(times);
+        (lab.profile, lab.candidates) = (None, vec![candidate("tunable")]);
+        let got = lab.tune(600).findings;
+        assert_eq!((got.advice, got.speedup), (Advice::Apply, None));
+        assert!(got.permanent[0].measured.is_some());
+        assert!(
+            got.notes.iter().any(|note| note.contains("no recorder")),
+            "{:?}",
+            got.notes
+        );
+    }
+
+    #[test]
+    fn a_change_that_does_not_gain_is_not_printed() {
+        let times: &[(&str, &[f64])] = &[
+            ("none", &[2.0, 2.01]),
+            ("plan", &[1.5, 1.51]),
+            ("all", &[1.5, 1.51]),
+            ("useless", &[2.0, 2.01]),
+        ];
+        let mut lab = MockLab::new(times);
+        lab.candidates = vec![candidate("useless")];
+        let got = lab.tune(600).findings;
+        assert_eq!(got.advice, Advice::Apply);
+        assert!(got.permanent.is_empty(), "{:?}", got.permanent);
+    }
+
+    #[test]
+    fn a_program_that_switches_it_off_needs_its_own_switch() {
+        let mut lab = MockLab::new(&[]);
+        lab.look.switched_off = true;
+        let got = lab.tune(600).findings;
+        assert!(
+            got.reason.contains("switches huge pages off"),
+            "{}",
+            got.reason
+        );
+
+        let times: &[(&str, &[f64])] = &[("none", &[2.0, 2.01]), ("own", &[1.5, 1.51])];
+        let mut lab = MockLab::new(times);
+        lab.look.switched_off = true;
+        lab.candidates = vec![candidate("own")];
+        let got = lab.tune(600).findings;
+        assert_eq!((got.advice, got.step), (Advice::Apply, Step::Ceiling));
+        assert!(got.permanent[0].measured.is_some());
+    }
+
+    #[test]
+    fn few_arms_where_time_is_short() {
+        let times: &[(&str, &[f64])] = &[
+            ("none", &[10.0]),
+            ("plan", &[8.0]),
+            ("all", &[8.0]),
+            ("tunable", &[8.0]),
+        ];
+        let mut lab = MockLab::new(times);
+        lab.candidates = vec![candidate("tunable")];
+        let got = lab.tune(600).findings;
+        let names: Vec<&str> = got
+            .comparison
+            .as_ref()
+            .unwrap()
+            .arms
+            .iter()
+            .map(|arm| arm.name.as_str())
+            .collect();
+        assert_eq!(names, ["none", "plan"]);
+        assert!(lab.mock.clock <= 600.0 + 10.0);
+        let not = |p: &Permanent| p.measured.is_none() && p.state == "not measured";
+        assert!(got.permanent.iter().all(not), "{:?}", got.permanent);
+    }
+
+    #[test]
+    fn a_run_longer_than_the_limit_is_said_and_ends_in_time() {
+        let times: &[(&str, &[f64])] = &[("none", &[900.0]), ("plan", &[900.0]), ("all", &[900.0])];
+        let mut lab = MockLab::new(times);
+        let got = lab.tune(60).findings;
+        assert_eq!(got.advice, Advice::DoNothing);
+        assert!(got.reason.contains("--within"), "{}", got.reason);
+        assert!(lab.mock.clock <= 60.0, "{}", lab.mock.clock);
+    }
+
+    #[test]
+    fn ctrl_c_in_each_step_keeps_what_was_there() {
+        use Step::{After, Ceiling, Compare, Costs, Look, Plan, Profile};
+        for step in [Look, Ceiling, Costs, Profile, Plan, Compare, After] {
+            let times: &[(&str, &[f64])] = &[
+                ("none", &[2.0, 2.01]),
+                ("plan", &[1.5, 1.51]),
+                ("all", &[1.5, 1.51]),
+            ];
+            let mut lab = MockLab::new(times);
+            lab.interrupt = Some(step);
+            let results = lab.tune(600);
+            assert!(!results.findings.complete, "{step:?}");
+            assert!(results.findings.reason.contains("interrupted"), "{step:?}");
+            assert_eq!(
+                lab.steps.last(),
+                Some(&match step {
+                    // Costs and profile are one step for the user.
+                    Costs => Profile,
+                    other => other,
+                })
+            );
+            assert!(lab.kept > 0, "{step:?}");
+            assert_eq!(
+                results.profile.is_some(),
+                ![Look, Ceiling].contains(&step),
+                "{step:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_output_that_the_plan_changes_is_an_error() {
+        let times: &[(&str, &[f64])] = &[("none", &[2.0]), ("all", &[1.5])];
+        let mut lab = MockLab::new(times);
+        lab.mock.fill = |arm: &Arm, _: usize, sample: &mut Sample| {
+            sample.output = Some([arm.name.len() as u64, 0]);
+        };
+        let error = tune(&mut lab, "x", Duration::from_secs(600)).unwrap_err();
+        assert!(
+            error.to_string().contains("PRINTS SOMETHING ELSE"),
+            "{error}"
+        );
+    }
 }

@@ -24,8 +24,8 @@ use crate::compare::schedule::{CONFIDENCE, FEWEST};
 use crate::compare::server::{Load, Timed, run_workload};
 use crate::error::UserError;
 use crate::permanent::candidates;
-use crate::units;
 use crate::signals;
+use crate::units;
 
 /// How long the process is looked at without --for.
 const LOOK: Duration = Duration::from_secs(10);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The answer for people, at the end of `tollfree tune`.
 
+use toll_model::stats::Verdict;
+
 use super::decide::with_interval;
 use super::findings::{Advice, Findings};
 use crate::compare::table;
@@ -41,8 +43,18 @@ pub fn headline(found: &Findings) -> &'static str {
     match (found.complete, found.advice) {
         (false, _) => "Interrupted",
         (true, Advice::Apply) => "Apply it",
+        (true, Advice::DoNothing) if undecided(found) => "Cannot tell, so do nothing",
         (true, Advice::DoNothing) => "Do nothing",
     }
+}
+
+/// Whether the last step was reached and did not decide it.
+fn undecided(found: &Findings) -> bool {
+    let short = found
+        .comparison
+        .as_ref()
+        .is_some_and(|c| c.main().is_none());
+    short || found.verdict == Some(Verdict::CannotTell)
 }
 
 fn memory(found: &Findings) -> String {
