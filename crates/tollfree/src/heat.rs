@@ -20,7 +20,7 @@ pub struct Cell {
 /// The cells of one anchor, in the order of their offsets.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Strip {
-    /// Bytes that a cell stands for: 2 MiB, or a power of two times that.
+    /// Bytes that a cell stands for: 2 MiB, or a multiple of it.
     pub unit: u64,
     /// Bytes of the first cell that lie before the anchor's start.
     pub lead: u64,
@@ -38,10 +38,8 @@ impl Strip {
     pub fn aligned(rows: &AnchorRows, lead: u64, extent: u64, limit: usize) -> Strip {
         let lead = lead % REGION;
         let end = lead.saturating_add(extent);
-        let mut unit = REGION;
-        while end.div_ceil(unit) > limit.max(1) as u64 && unit < 1 << 62 {
-            unit *= 2;
-        }
+        let regions = end.div_ceil(REGION).max(1);
+        let unit = REGION * regions.div_ceil(limit.max(1) as u64);
         let mut cells = vec![Cell::default(); end.div_ceil(unit).max(1) as usize];
         for row in &rows.rows {
             let begin = lead.saturating_add(row.offset);
@@ -300,8 +298,8 @@ mod tests {
     fn too_many_regions_share_cells_and_nothing_is_lost() {
         let list: Vec<_> = (0..512).map(|i| (i * REGION, PAGE, 1.0)).collect();
         let strip = Strip::new(&rows(0, 512 * REGION, &list), 80);
-        assert_eq!(strip.unit, 8 * REGION);
-        assert_eq!(strip.cells.len(), 64);
+        assert_eq!(strip.unit, 7 * REGION);
+        assert_eq!(strip.cells.len(), 74);
         assert_eq!(misses(&strip).iter().sum::<f64>(), 512.0);
     }
 

@@ -14,11 +14,20 @@ pub fn count(value: f64) -> String {
     }
 }
 
+/// A count with its noun: `1 region`, `2 regions`, `1,024 regions`.
+pub fn of(number: usize, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", count(number as f64))
+}
+
 /// A share of 1: `12.3 %`.
 pub fn percent(share: f64) -> String {
     match share {
         s if !s.is_finite() => "-".to_owned(),
-        s if s.abs() >= 0.9995 || s == 0.0 => format!("{:.0} %", s * 100.0),
+        // Neither all nor nothing where some is left.
+        s if (0.999..1.0).contains(&s) => ">99.9 %".to_owned(),
+        s if s > 0.0 && s < 0.001 => "<0.1 %".to_owned(),
+        s if s == 0.0 || s.abs() >= 1.0 => format!("{:.0} %", s * 100.0),
         s => format!("{:.1} %", s * 100.0),
     }
 }
@@ -61,6 +70,8 @@ mod tests {
         assert_eq!(count(1_234_567.0), "1.23 M");
         assert_eq!(count(45.6e9), "45.6 G");
         assert_eq!(count(f64::NAN), "-");
+        assert_eq!(of(1, "region"), "1 region");
+        assert_eq!(of(1024, "region"), "1,024 regions");
     }
 
     #[test]
@@ -68,5 +79,8 @@ mod tests {
         assert_eq!(percent(0.123), "12.3 %");
         assert_eq!(percent(1.0), "100 %");
         assert_eq!(percent(0.0), "0 %");
+        assert_eq!(percent(0.9996), ">99.9 %");
+        assert_eq!(percent(0.0004), "<0.1 %");
+        assert_eq!(percent(-0.05), "-5.0 %");
     }
 }

@@ -157,10 +157,10 @@ fn misses(imported: &Imported) -> f64 {
 fn tell(path: &Path, imported: &Imported) {
     let tally = &imported.tally;
     println!(
-        "{}: {} misses in {} anchors, from {} samples of {} ({} with a page walk, {} of them outside the range)",
+        "{}: {} misses in {}, from {} samples of {} ({} with a page walk, {} of them outside the range)",
         path.display(),
         units::count(misses(imported)),
-        imported.profile.anchors.len(),
+        units::of(imported.profile.anchors.len(), "anchor"),
         units::count(tally.samples as f64),
         imported.kind.name(),
         units::count((tally.misses + tally.outside) as f64),

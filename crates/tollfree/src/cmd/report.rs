@@ -145,15 +145,30 @@ fn terminal(before: &Profile, after: Option<&Profile>, style: Style) -> String {
         let share = if all > 0.0 { left / all } else { 0.0 };
         let _ = writeln!(
             out,
-            "\n{rest} more anchors: {} of the misses",
+            "\n{} more: {} of the misses",
+            units::of(rest, "anchor"),
             units::percent(share)
         );
     }
-    let after_warnings = after.into_iter().flat_map(|p| &p.warnings);
-    for warning in before.warnings.iter().chain(after_warnings) {
+    for warning in warnings(before, after) {
         let _ = writeln!(out, "note: {warning}");
     }
     out
+}
+
+/// The warnings of both recordings, each once.
+fn warnings<'a>(before: &'a Profile, after: Option<&'a Profile>) -> Vec<&'a str> {
+    let mut all: Vec<&str> = Vec::new();
+    for warning in [Some(before), after]
+        .into_iter()
+        .flatten()
+        .flat_map(|p| &p.warnings)
+    {
+        if !all.contains(&warning.as_str()) {
+            all.push(warning);
+        }
+    }
+    all
 }
 
 fn heading(profile: &Profile, misses: f64) -> String {
@@ -184,12 +199,12 @@ fn anchor(total: &Total, all: f64, after: Option<&Profile>, style: Style) -> Str
         .max(after_strip.as_ref().map_or(0.0, Strip::peak));
     let share = if all > 0.0 { total.misses / all } else { 0.0 };
     let mut out = format!(
-        "{}\n  {} misses ({}), {} regions touched, {} touched{}; each mark is {}\n",
+        "{}\n  {} misses ({}), {} touched in {}{}; each mark is {}\n",
         total.anchor(),
         units::count(total.misses),
         units::percent(share),
-        units::count(Strip::new(rows, REGIONS).used() as f64),
         units::bytes(total.touched),
+        units::of(Strip::new(rows, REGIONS).used(), "region"),
         match total.huge {
             0 => String::new(),
             huge => format!(", {} huge already", units::bytes(huge)),
@@ -228,7 +243,7 @@ struct Document<'a> {
     misses_after: Option<f64>,
     footprint: u64,
     anchors: Vec<AnchorDocument<'a>>,
-    warnings: &'a [String],
+    warnings: Vec<&'a str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -256,7 +271,7 @@ struct RegionDocument {
     touched_pages: u64,
 }
 
-fn document<'a>(before: &'a Profile, after: Option<&Profile>) -> Document<'a> {
+fn document<'a>(before: &'a Profile, after: Option<&'a Profile>) -> Document<'a> {
     let totals = heat::totals(before);
     let all: f64 = totals.iter().map(|t| t.misses).sum();
     let sum = |p: &Profile| heat::totals(p).iter().map(|t| t.misses).sum();
@@ -272,7 +287,7 @@ fn document<'a>(before: &'a Profile, after: Option<&Profile>) -> Document<'a> {
             .iter()
             .map(|t| anchor_document(t, all, after))
             .collect(),
-        warnings: &before.warnings,
+        warnings: warnings(before, after),
     }
 }
 

@@ -303,7 +303,7 @@ pub fn strip(
     let mut out = format!(
         "<figure><h3>{}</h3><p class=\"axis\">{} of {}; the highest bar is {} misses</p><div class=\"strip\"><div class=\"names\" aria-hidden=\"true\">",
         escape(&rows.anchor.to_string()),
-        plural(before.cells.len(), "cell"),
+        units::of(before.cells.len(), "cell"),
         units::bytes(before.unit),
         units::count(peak)
     );
@@ -348,7 +348,7 @@ fn describe(anchor: &Anchor, before: &Strip, after: Option<&Strip>) -> String {
         "Misses per region of {anchor}: {} in {} of {}",
         units::count(sum(before)),
         before.cells.iter().filter(|c| c.misses > 0.0).count(),
-        plural(before.cells.len(), "cell")
+        units::of(before.cells.len(), "cell")
     );
     if let Some(after) = after {
         let _ = write!(out, "; {} after", units::count(sum(after)));
@@ -374,7 +374,7 @@ fn strip_table(before: &Strip, after: Option<&Strip>, start: u64) -> String {
         if count > STRIP_TABLE {
             format!("the {STRIP_TABLE} of {count} cells with the most misses")
         } else {
-            plural(count, "cell with misses")
+            format!("{} with misses", units::of(count, "cell"))
         },
         if start > 0 { "Address" } else { "Offset" },
         if after.is_some() {
@@ -514,15 +514,6 @@ pub fn ramp(after: bool, plan: bool) -> String {
     }
     out.push_str("</ul>");
     out
-}
-
-/// `1 cell`, `2 cells`.
-fn plural(count: usize, noun: &str) -> String {
-    match noun.split_once(' ') {
-        _ if count == 1 => format!("1 {noun}"),
-        Some((first, rest)) => format!("{} {first}s {rest}", units::count(count as f64)),
-        None => format!("{} {noun}s", units::count(count as f64)),
-    }
 }
 
 /// A labelled row of a chart: name, drawing, value.

@@ -160,7 +160,11 @@ impl Places {
     }
 
     /// Offsets among anonymous memory keep the place in a region that the address had.
+    /// What is mapped at a fixed address needs none.
     fn anonymous_base(&mut self, map: &Map) -> u64 {
+        if !is_random(map.start) {
+            return 0;
+        }
         let base = self.anonymous.next_multiple_of(REGION) + map.start % REGION;
         self.anonymous = base.saturating_add(map.length).min(USER_END / 2);
         base

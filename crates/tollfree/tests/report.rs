@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `tollfree report`: terminal, JSON and page, from fixtures.
+
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const RANGE: &str = "0x18780000000..0x187c0000000";
+
+/// A profile of a fixture of `import`.
+fn profile(folder: &Path, fixture: &str, only: bool) -> PathBuf {
+    let path = folder.join(format!("{fixture}.json"));
+    let file = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/data/perf")
+        .join(fixture);
+    let mut command = tollfree();
+    command.arg("import").arg(file).arg("-o").arg(&path);
+    if only {
+        command.args(["--only", RANGE]);
+    }
+    command.assert().success();
+    path
+}
+
+/// The command in a pipe of 90 columns with UTF-8 characters.
+fn tollfree() -> Command {
+    let mut command = Command::cargo_bin("tollfree").expect("built");
+    for name in ["LC_ALL", "LC_CTYPE", "NO_COLOR"] {
+        command.env_remove(name);
+    }
+    command.env("LANG", "C.UTF-8").env("COLUMNS", "90");
+    command
+}
+
+fn stdout(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{error}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_terminal_shows_every_anchor_with_its_strip() {
+    let folder = TempDir::new().unwrap();
+    let file = profile(folder.path(), "intel-pebs.script.txt", false);
+    insta::assert_snapshot!(stdout(tollfree().arg("report").arg(&file)), @r"
+    main: 162,000 misses, 988 KiB touched
+    source: perf script; 253 samples, 162 with a page walk; mean period 1000; mean latency 23 cycles without a page walk, 208 with one
+
+    address 0x18780000000
+      145,000 misses (89.5 %), 920 KiB touched in 92 regions; each mark is 14 MiB
+      █▆············▂··▄▄····························▆······▄·······▄··········▂
+
+    other anonymous memory
+      9,000 misses (5.6 %), 36 KiB touched in 1 region; each mark is 2 MiB
+      █
+
+    heap
+      6,000 misses (3.7 %), 24 KiB touched in 1 region; each mark is 2 MiB
+      █
+
+    stack
+      1,000 misses (0.6 %), 4 KiB touched in 1 region; each mark is 2 MiB
+      █
+
+    file /usr/lib/x86_64-linux-gnu/libc.so.6
+      1,000 misses (0.6 %), 4 KiB touched in 1 region; each mark is 2 MiB
+      █
+    note: touched pages are those that a sample hit: a lower bound
+    ");
+}
+
+#[test]
+fn plain_characters_without_utf8() {
+    let folder = TempDir::new().unwrap();
+    let file = profile(folder.path(), "amd-ibs.script.txt", true);
+    let text = stdout(tollfree().env("LANG", "C").arg("report").arg(&file));
+    assert!(text.is_ascii(), "{text}");
+    assert!(text.contains('8') && text.contains("..."), "{text}");
+    assert!(!text.contains('\x1b'), "no colour in a pipe");
+}
+
+#[test]
+fn before_and_after_stand_on_one_scale() {
+    let folder = TempDir::new().unwrap();
+    let before = profile(folder.path(), "seed.report.txt", true);
+    let after = profile(folder.path(), "intel-pebs.report.txt", true);
+    let text = stdout(
+        tollfree()
+            .arg("report")
+            .arg(&before)
+            .arg("--after")
+            .arg(&after),
+    );
+    assert!(
+        text.contains("after: 145 misses, >99.9 % averted"),
+        "{text}"
+    );
+    let line = |name: &str| {
+        text.lines()
+            .find(|l| l.trim_start().starts_with(name))
+            .unwrap()
+    };
+    assert!(line("before ").contains('█'));
+    assert!(!line("after  ").contains('▃'), "{}", line("after  "));
+
+    let json = stdout(
+        tollfree()
+            .args(["--json", "report"])
+            .arg(&before)
+            .arg("--after")
+            .arg(&after),
+    );
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["misses"], 336_848.0);
+    assert_eq!(json["misses_after"], 145.0);
+    let regions = json["anchors"][0]["regions"].as_array().unwrap();
+    assert_eq!(regions.len(), 512);
+    let hottest = regions
+        .iter()
+        .max_by_key(|r| r["misses"].as_f64().unwrap() as u64)
+        .unwrap();
+    assert_eq!(hottest["misses"], 4257.0);
+    assert_eq!(hottest["offset"], 0x187b_5000_000u64 - 0x1878_0000_000);
+    let sum: f64 = regions
+        .iter()
+        .map(|r| r["misses_after"].as_f64().unwrap())
+        .sum();
+    assert_eq!(sum, 145.0);
+}
+
+#[test]
+fn the_page_is_one_file_and_never_overwrites() {
+    let folder = TempDir::new().unwrap();
+    let file = profile(folder.path(), "seed.report.txt", true);
+    let page = folder.path().join("report.html");
+    let write = || {
+        let mut command = tollfree();
+        command.arg("report").arg(&file).arg("--html").arg(&page);
+        command
+    };
+    assert!(stdout(&mut write()).contains("report.html"));
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert!(html.starts_with("<!DOCTYPE html>") && html.ends_with("</html>\n"));
+    for part in ["0x187b5000000", "4,257", "90 % of what was counted"] {
+        assert!(html.contains(part), "{part}");
+    }
+    for outside in ["http:", "https:", "src=", "href=", "url("] {
+        assert!(!html.contains(outside), "{outside}");
+    }
+    write().assert().code(2);
+    write().arg("--force").assert().success();
+    assert_eq!(std::fs::read_to_string(&page).unwrap(), html);
+}
+
+#[test]
+fn wrong_files_are_named() {
+    let folder = TempDir::new().unwrap();
+    let good = profile(folder.path(), "seed.report.txt", true);
+    let whole = std::fs::read(&good).unwrap();
+    let cut = folder.path().join("cut.json");
+    std::fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
+    let page = folder.path().join("page.html");
+    for (file, code) in [(cut.as_path(), 3), (Path::new("/nonexistent.json"), 1)] {
+        let output = tollfree()
+            .arg("report")
+            .arg(file)
+            .arg("--html")
+            .arg(&page)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(code));
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert!(message.contains(file.to_str().unwrap()), "{message}");
+        assert!(!page.exists(), "nothing half-written");
+    }
+}
