@@ -144,6 +144,7 @@ fn command(program: &Path, arguments: &[&str], actions: Option<&Path>) -> Comman
 }
 
 /// User and system seconds of a run.
+#[allow(clippy::zombie_processes)] // wait4 waits, and tells what the run used
 fn cpu_seconds(mut command: Command) -> f64 {
     let child = command
         .stdout(Stdio::null())
