@@ -167,17 +167,15 @@ impl Actuator {
         self.watch = WatchPlan {
             heap: actions.heap.clone(),
             addresses: actions.addresses.clone(),
+            vmas: actions.vmas.clone(),
+            reservations: actions.reservations.clone(),
             all: actions.anonymous,
-            ..WatchPlan::default()
         };
         self.lost = actions.lost.clone();
-        let runtimes = actions.reservations.iter().map(|runtime| {
-            format!("the memory of the {runtime} runtime is left alone: it has a switch of its own")
-        });
-        let mappings = actions.vmas.iter().map(|(name, _)| {
-            format!("named memory {name} is left alone: programs that name memory manage it")
-        });
-        self.notes.extend(runtimes.chain(mappings));
+        if actions.reservations.iter().any(|runtime| runtime == "jvm") {
+            let switch = "Java's heap is left alone: -XX:+UseTransparentHugePages makes it huge";
+            self.notes.push(switch.to_owned());
+        }
         self.actions = Some(actions).filter(concerns_preload);
         Ok(())
     }
