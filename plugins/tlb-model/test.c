@@ -2,7 +2,8 @@
 /* Tests of the TLB model: every expected count can be worked out by hand. */
 #include "tlb.h"
 
-#include <stdio.h>
+#include "../user/tests/check.h"
+
 #include <stdlib.h>
 
 #define KIB 1024ull
@@ -10,18 +11,6 @@
 #define GIB (1024 * MIB)
 #define PAGE (4 * KIB)
 #define REGION (2 * MIB)
-
-static int failures;
-
-#define EXPECT(what, value, expected)                                          \
-	do {                                                                   \
-		unsigned long long v = (value), e = (expected);                \
-		if (v != e) {                                                  \
-			printf("%s:%d: %s is %llu, not %llu\n", __FILE__,      \
-			       __LINE__, what, v, e);                          \
-			failures++;                                            \
-		}                                                              \
-	} while (0)
 
 /* 16 + 8 entries of first level, 64 of a shared second level, all 4-way. */
 static const struct tlb_config SMALL = {
@@ -253,8 +242,5 @@ int main(void)
 	steps();
 	hints();
 	impossible();
-	if (failures)
-		return 1;
-	printf("ok tlb-model\n");
-	return 0;
+	return finish("tlb-model");
 }

@@ -7,9 +7,9 @@
 #include <sys/mman.h>
 
 /* Walks per epoch, as a power of two. */
-#define EPOCH_SHIFT 8
+#define EPOCH_SHIFT 4
 /* Epochs told apart. */
-#define EPOCHS 8192u
+#define EPOCHS (1u << 17)
 /* Bytes of data that a line maps, as a power of two. */
 #define LINE_SHIFT 15
 /* 47 bits of address make 2^32 lines: 2^16 leaves of 2^16. */
@@ -23,6 +23,8 @@ struct reuse {
 	uint64_t oldest;
 	uint64_t lines;
 	uint32_t tree[EPOCHS + 1];
+	/* While the tree is built anew. */
+	uint32_t counts[EPOCHS / 2];
 	/* Number of the last walk, per line. */
 	uint64_t *leaf[LEAVES];
 };
@@ -74,18 +76,19 @@ static uint32_t epoch_of(const struct reuse *reuse, uint64_t walk)
 /* Makes room at the young end: the older half becomes one epoch. */
 static void forget_half(struct reuse *reuse)
 {
-	uint32_t counts[EPOCHS], before = 0;
+	uint32_t old = up_to(reuse, EPOCHS / 2 - 1), before = old;
 
-	for (uint32_t i = 0; i < EPOCHS; i++) {
+	for (uint32_t i = EPOCHS / 2; i < EPOCHS; i++) {
 		uint32_t sum = up_to(reuse, i);
 
-		counts[i] = sum - before;
+		reuse->counts[i - EPOCHS / 2] = sum - before;
 		before = sum;
 	}
+	reuse->counts[0] += old;
 	memset(reuse->tree, 0, sizeof(reuse->tree));
-	for (uint32_t i = 0; i < EPOCHS; i++)
-		if (counts[i])
-			add(reuse, i < EPOCHS / 2 ? 0 : i - EPOCHS / 2, counts[i]);
+	for (uint32_t i = 0; i < EPOCHS / 2; i++)
+		if (reuse->counts[i])
+			add(reuse, i, reuse->counts[i]);
 	reuse->oldest += EPOCHS / 2;
 }
 

@@ -5,12 +5,12 @@
  * 32 KiB of data, so a distance is given in bytes of data.
  *
  * Method: walks are numbered. For each line we keep the number of its last
- * walk, and for each epoch of 256 walks how many lines have their last walk in
+ * walk, and for each epoch of 16 walks how many lines have their last walk in
  * it, in a Fenwick tree. The distance is the number of lines whose last walk
- * lies in later epochs, plus half of those in the line's own; within the
- * present and the previous epoch it is the number of walks since, at most. The
- * 8,192 latest epochs are told apart; older ones are one. A first walk has no
- * distance: it gets that of the most distant line known.
+ * lies in later epochs, plus half of those in the line's own; never more than
+ * the walks since. The latest 131,072 epochs (2 million walks) are told apart;
+ * older ones are one. A first walk has no distance: it gets that of the most
+ * distant line known.
  */
 #ifndef TOLL_REUSE_H
 #define TOLL_REUSE_H
