@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `tollfree compare` and `tollfree tune`, end to end, with small programs in C. What
+//! depends on timing is tested with a told clock in the crate's own tests; here only
+//! what holds at any speed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A folder with the compiled test programs and a plan that makes nothing huge.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Place {
+        let folder = TempDir::new().unwrap();
+        fs::write(folder.path().join("none.txt"), "").unwrap();
+        Place(folder)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Compiles tests/data/NAME.c.
+    fn program(&self, name: &str) -> PathBuf {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/{name}.c"));
+        let program = self.path(name);
+        let status = Command::new("cc")
+            .arg("-O2")
+            .arg("-g")
+            .arg("-o")
+            .arg(&program)
+            .arg(source)
+            .status();
+        assert!(status.expect("a C compiler").success());
+        program
+    }
+
+    /// `tollfree ARGUMENTS`, in this folder, with an empty cache of its own.
+    fn tollfree(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tollfree"));
+        command.args(arguments).current_dir(self.0.path());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    fn compare(&self, more: &[&str], program: &Path, arguments: &[&str]) -> Output {
+        let mut command = self.tollfree(&["--json", "compare", "--plan", "none.txt"]);
+        command
+            .args(more)
+            .arg("--")
+            .arg(program)
+            .args(arguments)
+            .output()
+            .unwrap()
+    }
+
+    fn tune(&self, more: &[&str], program: &Path, arguments: &[&str]) -> Output {
+        let mut command = self.tollfree(&["--json", "tune"]);
+        command
+            .args(more)
+            .arg("--")
+            .arg(program)
+            .args(arguments)
+            .output()
+            .unwrap()
+    }
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+        panic!("{error}: {}", String::from_utf8_lossy(&output.stderr));
+    })
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Fails with what does not fit the schema.
+fn check(schema: &str, value: &Value) {
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../schemas/{schema}.schema.json"));
+    let schema: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let errors: Vec<String> = validator
+        .iter_errors(value)
+        .map(|e| format!("{}: {e}", e.instance_path))
+        .collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+}
+
+/// Whether the machine lets anything become huge; where it does not, some tests have no subject.
+fn thp_is_possible() -> bool {
+    let mode =
+        fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+    mode.contains("[madvise]")
+}
+
+#[test]
+fn pairs_arms_and_schema() {
+    let place = Place::new();
+    let output = place.compare(&["-n", "2"], &place.program("small"), &["1000"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let got = json(&output);
+    check("compare", &got);
+    assert_eq!(got["pairs"], 2);
+    assert_eq!(got["output"]["state"], "same");
+    let names: Vec<&str> = got["arms"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|arm| arm["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names[..3], ["none", "plan", "all"]);
+    assert_eq!(
+        got["arms"][0]["runs"].as_array().unwrap().len(),
+        3,
+        "the first warms up"
+    );
+}
+
+#[test]
+fn one_pair_gives_no_interval() {
+    let place = Place::new();
+    let output = place.compare(&["-n", "1"], &place.program("small"), &["1000"]);
+    let got = json(&output);
+    check("compare", &got);
+    assert_eq!(
+        (&got["speedup"], &got["verdict"]),
+        (&Value::Null, &Value::from("cannot-tell"))
+    );
+}
+
+#[test]
+fn a_failing_status_that_is_always_the_same_is_no_error() {
+    let place = Place::new();
+    let output = place.compare(&["-n", "1"], &place.program("small"), &["1000", "7"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(json(&output)["status"], 7);
+}
+
+#[test]
+fn a_status_that_differs_is_an_error() {
+    if !thp_is_possible() {
+        return;
+    }
+    let place = Place::new();
+    let output = place.compare(&["-n", "2"], &place.program("odd"), &["exit-huge"]);
+    assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("exit status: 3"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn a_crash_is_an_error_that_names_the_signal() {
+    let place = Place::new();
+    let output = place.compare(&["-n", "1"], &place.program("odd"), &["crash"]);
+    assert_eq!(output.status.code(), Some(5));
+    assert!(stderr(&output).contains("signal 6"), "{}", stderr(&output));
+}
+
+#[test]
+fn output_that_varies_by_itself_is_said_and_no_error() {
+    let place = Place::new();
+    let output = place.compare(&["-n", "2"], &place.program("odd"), &["vary"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let got = json(&output);
+    check("compare", &got);
+    assert_eq!(got["output"]["state"], "varies");
+    assert!(
+        got["notes"].to_string().contains("stdout differs at byte"),
+        "{}",
+        got["notes"]
+    );
+}
+
+#[test]
+fn output_that_huge_pages_change_is_a_loud_error() {
+    if !thp_is_possible() {
+        return;
+    }
+    let place = Place::new();
+    let odd = place.program("odd");
+    let output = place.compare(&["-n", "2"], &odd, &["print-huge"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stderr(&output).contains("PRINTS SOMETHING ELSE in arm all"),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(json(&output)["output"]["state"], "differs-between-arms");
+    let accepted = place.compare(&["-n", "2", "--any-output"], &odd, &["print-huge"]);
+    assert!(accepted.status.success(), "{}", stderr(&accepted));
+}
+
+#[test]
+fn every_run_reads_the_same_stdin() {
+    let place = Place::new();
+    let odd = place.program("odd");
+    let input = vec![b'x'; 100_000];
+    fs::write(place.path("input"), &input).unwrap();
+    let mut command = place.tollfree(&["--json", "compare", "--plan", "none.txt", "-n", "2", "--"]);
+    command
+        .arg(&odd)
+        .arg("copy")
+        .stdin(fs::File::open(place.path("input")).unwrap());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(json(&output)["output"]["state"], "same");
+}
+
+#[test]
+fn a_run_longer_than_the_limit_ends_at_the_limit() {
+    let place = Place::new();
+    let odd = place.program("odd");
+    let begun = Instant::now();
+    let output = place.compare(&["--within", "2s"], &odd, &["sleep", "mark"]);
+    assert!(
+        begun.elapsed() < Duration::from_secs(60),
+        "{:?}",
+        begun.elapsed()
+    );
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("--within"), "{}", stderr(&output));
+    assert!(!alive(&place.path("mark")));
+}
+
+#[test]
+fn a_program_that_is_not_there() {
+    let place = Place::new();
+    assert_eq!(
+        place
+            .compare(&[], Path::new("/nowhere/x"), &[])
+            .status
+            .code(),
+        Some(127)
+    );
+    assert_eq!(
+        place.tune(&[], Path::new("/nowhere/x"), &[]).status.code(),
+        Some(127)
+    );
+    let folders = fs::read_dir(place.0.path()).unwrap().count();
+    assert_eq!(folders, 1, "nothing is left behind");
+}
+
+#[test]
+fn a_plan_that_is_none() {
+    let place = Place::new();
+    fs::write(place.path("none.txt"), "hello").unwrap();
+    let output = place.compare(&[], &place.program("small"), &[]);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(stderr(&output).contains("none.txt"), "{}", stderr(&output));
+}
+
+/// Whether the process whose id the file holds runs still.
+fn alive(mark: &Path) -> bool {
+    let pid = fs::read_to_string(mark).unwrap();
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    !stat.is_empty() && !stat.contains(") Z ")
+}
+
+/// Starts tollfree, waits for the target's mark, presses Ctrl-C, and returns what came of it.
+fn interrupted(place: &Place, mut command: Command) -> Output {
+    let child = command.spawn().unwrap();
+    let mark = place.path("mark");
+    let begun = Instant::now();
+    while fs::read_to_string(&mark).unwrap_or_default().is_empty() {
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "the target never ran"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let kill = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(kill.success());
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn ctrl_c_ends_the_target_and_compare() {
+    let place = Place::new();
+    let odd = place.program("odd");
+    let mut command = place.tollfree(&["--json", "compare", "--plan", "none.txt", "--"]);
+    command.arg(&odd).args(["sleep", "mark"]);
+    let output = interrupted(&place, command);
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert!(!alive(&place.path("mark")));
+    let got = json(&output);
+    check("compare", &got);
+    assert_eq!(got["complete"], false);
+}
+
+#[test]
+fn ctrl_c_keeps_tunes_folder_and_marks_it() {
+    let place = Place::new();
+    let odd = place.program("odd");
+    let mut command = place.tollfree(&["--json", "tune", "-o", "out", "--"]);
+    command.arg(&odd).args(["sleep", "mark"]);
+    let output = interrupted(&place, command);
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert!(!alive(&place.path("mark")));
+    let kept: Value =
+        serde_json::from_slice(&fs::read(place.path("out/tune.json")).unwrap()).unwrap();
+    check("tune", &kept);
+    assert_eq!(kept["complete"], false);
+    assert!(place.path("out/report.html").is_file());
+}
+
+#[test]
+fn a_small_program_is_told_to_do_nothing_and_its_folder_is_kept() {
+    let place = Place::new();
+    let small = place.program("small");
+    let output = place.tune(&["--within", "1m", "-o", "out"], &small, &["600000000"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let got = json(&output);
+    check("tune", &got);
+    assert_eq!(got["advice"], "do-nothing");
+    assert!(
+        got["reason"].as_str().unwrap().contains("TLB reaches"),
+        "{}",
+        got["reason"]
+    );
+    assert_eq!(got["verdict"], Value::Null);
+    assert!(place.path("out/report.html").is_file());
+
+    let before = fs::read(place.path("out/tune.json")).unwrap();
+    let again = place.tune(&["-o", "out"], &small, &["1000"]);
+    assert_eq!(again.status.code(), Some(2));
+    assert!(stderr(&again).contains("--force"), "{}", stderr(&again));
+    assert_eq!(fs::read(place.path("out/tune.json")).unwrap(), before);
+    let forced = place.tune(&["-o", "out", "--force"], &small, &["600000000"]);
+    assert!(forced.status.success(), "{}", stderr(&forced));
+}
+
+#[test]
+fn tune_goes_through_within_its_limit() {
+    let place = Place::new();
+    let chase = place.program("chase");
+    let begun = Instant::now();
+    let mut command = place.tollfree(&["--json", "tune", "--within", "20s", "-o", "out", "--"]);
+    command.arg(&chase).args(["64", "300000"]);
+    let output = command
+        .env("XDG_CACHE_HOME", place.path("cache"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(
+        begun.elapsed() < Duration::from_secs(60),
+        "{:?}",
+        begun.elapsed()
+    );
+    let got = json(&output);
+    check("tune", &got);
+    let ceiling = &got["ceiling"];
+    check("compare", ceiling);
+    if thp_is_possible() {
+        let all = ceiling["arms"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|arm| arm["name"] == "all")
+            .unwrap();
+        let huge = all["median"]["huge_peak"].as_f64();
+        assert!(huge.is_none_or(|bytes| bytes >= 32e6), "{all}");
+    }
+    let apply = got["advice"] == "apply";
+    let proven = got["speedup"]["low"].as_f64().is_some_and(|low| low > 1.0)
+        || got["permanent"].to_string().contains("\"measured\"");
+    assert!(!apply || proven, "{got}");
+    assert_eq!(got["within_seconds"], 20.0);
+}
+
+#[test]
+fn a_server_is_measured_by_what_its_workload_prints() {
+    let place = Place::new();
+    let script = place.path("server");
+    fs::write(&script, "#!/bin/sh\ntouch ready\nexec sleep 600\n").unwrap();
+    let executable = Command::new("chmod")
+        .arg("+x")
+        .arg(&script)
+        .status()
+        .unwrap();
+    assert!(executable.success());
+    let output = place.tune(
+        &[
+            "--within",
+            "15s",
+            "-o",
+            "out",
+            "--ready",
+            "test -e ready",
+            "--workload",
+            "echo 1000 requests per second",
+            "--metric",
+            "([0-9]+) requests",
+        ],
+        &script,
+        &[],
+    );
+    assert!(output.status.success(), "{}", stderr(&output));
+    let got = json(&output);
+    check("tune", &got);
+    assert_eq!(got["advice"], "do-nothing");
+}
+
+#[test]
+fn wrong_usage_is_said() {
+    let place = Place::new();
+    let small = place.program("small");
+    for (arguments, part) in [
+        (&["--metric", "("][..], "--workload"),
+        (&["--workload", "true", "--metric", "("], "--metric"),
+        (&["--workload", "true", "--metric", "none"], "parentheses"),
+        (&["--ready", "true"], "--workload"),
+        (&["--within", "soon"], "--within"),
+    ] {
+        let output = place.tune(arguments, &small, &[]);
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
+        assert!(
+            stderr(&output).contains(part),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
+    }
+    let live = place
+        .tollfree(&["tune", "--pid", "4194304"])
+        .output()
+        .unwrap();
+    assert_eq!(live.status.code(), Some(2), "{}", stderr(&live));
+}
+
+#[test]
+fn a_live_process_that_is_small_is_left_alone() {
+    let place = Place::new();
+    let mut sleeper = Command::new("sleep").arg("600").spawn().unwrap();
+    let pid = sleeper.id().to_string();
+    let arguments = ["--json", "tune", "--pid", &pid, "--for", "1s", "-o", "out"];
+    let output = place.tollfree(&arguments).output().unwrap();
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let got = json(&output);
+    check("tune", &got);
+    assert_eq!(got["advice"], "do-nothing");
+}
