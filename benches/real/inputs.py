@@ -226,7 +226,7 @@ def make_sat_large(path):
 
 def make_sat_hard(path):
     """A small, hard random 3-SAT instance at the threshold."""
-    cnf(path, 11, 260, 1_110)
+    cnf(path, 11, 245, 1_045)
 
 
 def make_c_source(path):
