@@ -9,7 +9,7 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -18,6 +18,8 @@ use rustix::pipe::{PipeFlags, pipe_with};
 static WRITE: AtomicI32 = AtomicI32::new(-1);
 /// The last signal that asks tollfree itself to end.
 static INTERRUPT: AtomicI32 = AtomicI32::new(0);
+/// Bit n: signal n was ignored when tollfree was started (by nohup, say), so it asks nobody to end.
+static IGNORED: AtomicU64 = AtomicU64::new(0);
 static STATE: Mutex<State> = Mutex::new(State {
     guards: 0,
     old: Vec::new(),
@@ -202,8 +204,15 @@ fn install(signal: i32) -> libc::sigaction {
         libc::sigfillset(&mut action.sa_mask);
         let mut old: libc::sigaction = std::mem::zeroed();
         libc::sigaction(signal, &action, &mut old);
+        if old.sa_sigaction == libc::SIG_IGN {
+            IGNORED.fetch_or(bit(signal), Relaxed);
+        }
         old
     }
+}
+
+fn bit(signal: i32) -> u64 {
+    1 << (signal & 63)
 }
 
 /// The handler: one atomic write to the pipe. A full pipe drops the note.
@@ -211,7 +220,8 @@ extern "C" fn note(signal: i32, info: *mut libc::siginfo_t, _context: *mut libc:
     // SAFETY: the kernel passes a valid siginfo; write(2) and errno are async-signal-safe.
     unsafe {
         let errno = *libc::__errno_location();
-        if [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT].contains(&signal) {
+        let ends = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT].contains(&signal);
+        if ends && IGNORED.load(Relaxed) & bit(signal) == 0 {
             INTERRUPT.store(signal, Relaxed);
         }
         let note = Note {

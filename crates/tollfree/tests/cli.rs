@@ -389,6 +389,19 @@ fn an_interrupted_recording_keeps_its_part() {
 }
 
 #[test]
+fn an_ignored_interrupt_is_none() {
+    let folder = folder();
+    let line = "trap '' INT; $TOLLFREE record --source refs -o profile -- \
+                sh -c 'kill -INT $PPID; sleep 0.2; exit 4'";
+    let mut command = Command::new("sh");
+    command.args(["-c", line]).env("TOLLFREE", TOLLFREE);
+    let status = command.current_dir(&folder).status().unwrap();
+    assert_eq!(status.code(), Some(4));
+    let profile = profile(&folder.path().join("profile"));
+    assert_eq!(profile["complete"], true);
+}
+
+#[test]
 fn record_says_on_stderr_what_json_asks_for() {
     let folder = folder();
     let record = [
