@@ -164,7 +164,7 @@ fn noise_in_action_files_harms_nobody() {
         (state >> 33) as usize % below
     };
     let bad = bench.path("bad");
-    for _ in 0..60 {
+    for _ in 0..30 {
         let mut bytes = good.clone();
         for _ in 0..1 + random(40) {
             let at = 24 + random(bytes.len() - 24);

@@ -37,7 +37,7 @@ int main(void)
 	action.sa_handler = tick;
 	sigaction(SIGALRM, &action, NULL);
 	setitimer(ITIMER_REAL, &every, NULL);
-	for (i = 0; i < 20000 || calls < 100; i++) {
+	for (i = 0; i < 2000 || calls < 20; i++) {
 		char *p;
 		errno = 77;
 		p = map();
