@@ -32,7 +32,7 @@ or by the signal that killed it. Instead of 1, 3, 4 and 5 they say 125.";
 pub enum UserError {
     #[error("{0}")]
     Usage(String),
-    #[error("{}: {source}", path.display())]
+    #[error("{}", path.display())]
     Input { path: PathBuf, source: FormatError },
     /// A file that is right in itself, for another program than the one given.
     #[error("{0}")]
