@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `tollfree plan` end to end: its table, its files, its JSON against the schemas, bad input.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use toll_model::anchor::{AnchorKind, Frame, Level};
+use toll_model::builder::{Counts, Meta, ProfileBuilder};
+use toll_model::cost::{CostTable, TlbGeometry};
+use toll_model::plan::Plan;
+use toll_model::profile::{Profile, Program, Source};
+use toll_model::{PAGE, REGION};
+
+const BASE: u64 = 0x187_8000_0000;
+
+/// 64 regions, of which three are hot, at a fixed address or from one malloc.
+fn profile(kind: AnchorKind) -> Profile {
+    let mut builder = ProfileBuilder::new();
+    let id = builder.anchor(kind, 64 * REGION, 0, Level::Exact);
+    for region in 0..64 {
+        let misses = if [3, 17, 40].contains(&region) {
+            40e6
+        } else {
+            10.0
+        };
+        let counts = Counts {
+            misses,
+            misses_huge: Some(0.0),
+            reuse_log2: Some(30.0),
+            dependent: Some(1.0),
+            ..Counts::default()
+        };
+        builder.count_span(id, region * REGION, 200 * PAGE, &counts);
+    }
+    builder.finish(Meta {
+        source: Source::Sim,
+        source_detail: "test".to_owned(),
+        program: Program::default(),
+        command: vec!["skewed".to_owned()],
+        complete: true,
+        sampled: 1.0,
+        observations: 1 << 20,
+        instructions: None,
+        native_ns: Some(40_000_000_000),
+        footprint: Some(1 << 30),
+        warnings: Vec::new(),
+    })
+}
+
+fn block() -> AnchorKind {
+    let frame = Frame {
+        module: "00ff".to_owned(),
+        path: "/usr/bin/skewed".to_owned(),
+        offset: 0x1234,
+        symbol: Some("main".to_owned()),
+        source: Some("skewed.c:40".to_owned()),
+        function: None,
+    };
+    AnchorKind::Alloc {
+        frames: vec![frame],
+        class: 27,
+        ordinal: 0,
+        thread: 0,
+    }
+}
+
+/// A folder with a profile and the cost table of a calibrated machine.
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new(kind: AnchorKind) -> Folder {
+        let folder = Folder(tempfile::tempdir().unwrap());
+        let tlb = TlbGeometry::preset("zen4").unwrap();
+        let mut costs = CostTable::default_for("cpu", "6.12", 1 << 34, tlb);
+        costs.complete = true;
+        fs::write(folder.path("costs.json"), costs.to_json().unwrap()).unwrap();
+        fs::write(
+            folder.path("profile.json"),
+            profile(kind).to_json().unwrap(),
+        )
+        .unwrap();
+        folder
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn plan(&self, args: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_tollfree"))
+            .current_dir(self.0.path())
+            .args(["plan", "profile.json", "--costs", "costs.json"])
+            .args(args)
+            .output()
+            .unwrap()
+    }
+}
+
+fn stdout(output: &Output) -> String {
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn fails(output: &Output, code: i32, says: &str) {
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{error}");
+    assert!(error.contains(says), "{error}");
+    assert!(output.stdout.is_empty());
+}
+
+fn schema(name: &str) -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../schemas")
+        .join(name);
+    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+#[test]
+fn the_table_says_what_where_and_why() {
+    let folder = Folder::new(block());
+    let text = stdout(&folder.plan(&["-o", "plan.toml"]));
+    assert!(
+        text.starts_with("Make 3 of 64 regions huge (6 MiB)"),
+        "{text}"
+    );
+    assert!(text.contains("main (skewed.c:40) 2^27 #0"), "{text}");
+    assert!(
+        text.contains("huge: pays") && text.contains("leave: "),
+        "{text}"
+    );
+    let plan = Plan::from_toml(fs::read(folder.path("plan.toml")).unwrap()).unwrap();
+    let huge: Vec<u64> = plan.huge().map(|region| region.offset / REGION).collect();
+    assert_eq!(huge, [3, 17, 40]);
+}
+
+#[test]
+fn json_keeps_to_the_schemas() {
+    let folder = Folder::new(block());
+    let plan: Value = serde_json::from_str(&stdout(&folder.plan(&["--json"]))).unwrap();
+    jsonschema::validate(&schema("plan.schema.json"), &plan).unwrap();
+    assert_eq!(plan["regions"].as_array().unwrap().len(), 64);
+    assert_eq!(plan["regions"][3]["verdict"], "huge");
+    assert_eq!(plan["regions"][3]["anchor"], "main (skewed.c:40) 2^27 #0");
+    for (file, name) in [
+        ("profile.json", "profile.schema.json"),
+        ("costs.json", "costs.schema.json"),
+    ] {
+        let document: Value =
+            serde_json::from_slice(&fs::read(folder.path(file)).unwrap()).unwrap();
+        jsonschema::validate(&schema(name), &document).unwrap();
+    }
+    // The schemas are no rubber stamps.
+    let mut wrong = plan.clone();
+    wrong["regions"][0]["verdict"] = "perhaps".into();
+    assert!(jsonschema::validate(&schema("plan.schema.json"), &wrong).is_err());
+}
+
+#[test]
+fn largepages_are_the_bases_of_the_top_regions() {
+    let folder = Folder::new(AnchorKind::Address { start: BASE });
+    let expected: String = [3, 17, 40]
+        .iter()
+        .map(|n| format!("{}\n", BASE + n * REGION))
+        .collect();
+    let args = ["--top", "3", "--format", "largepages"];
+    assert_eq!(stdout(&folder.plan(&args)), expected);
+    stdout(&folder.plan(&[&args[..], &["-o", "largepages.txt"]].concat()));
+    assert_eq!(
+        fs::read_to_string(folder.path("largepages.txt")).unwrap(),
+        expected
+    );
+    for n in [0, 1, 64] {
+        let text = stdout(&folder.plan(&["--top", &n.to_string(), "--format", "largepages"]));
+        assert_eq!(text.lines().count(), n);
+    }
+    let folder = Folder::new(block());
+    fails(
+        &folder.plan(&args),
+        2,
+        "main (skewed.c:40) 2^27 #0 has another one in each run",
+    );
+}
+
+#[test]
+fn a_plan_is_not_overwritten_unasked() {
+    let folder = Folder::new(block());
+    fs::write(folder.path("plan.toml"), "mine").unwrap();
+    fails(
+        &folder.plan(&["-o", "plan.toml"]),
+        2,
+        "plan.toml: exists already",
+    );
+    assert_eq!(
+        fs::read_to_string(folder.path("plan.toml")).unwrap(),
+        "mine"
+    );
+    stdout(&folder.plan(&["-o", "plan.toml", "--force"]));
+    assert_ne!(
+        fs::read_to_string(folder.path("plan.toml")).unwrap(),
+        "mine"
+    );
+}
+
+#[test]
+fn options_are_checked() {
+    let folder = Folder::new(block());
+    fails(
+        &folder.plan(&["--budget", "much"]),
+        2,
+        "\"much\" is not a size",
+    );
+    fails(
+        &folder.plan(&["--baseline", "0s"]),
+        2,
+        "a run takes some time",
+    );
+    fails(
+        &folder.plan(&["--top", "1", "--budget", "1G"]),
+        2,
+        "cannot be used with",
+    );
+    let text = stdout(&folder.plan(&["--budget", "4M"]));
+    assert!(text.starts_with("Make 2 of 64"), "{text}");
+    // Of a run of ten hours it is nothing.
+    let text = stdout(&folder.plan(&["--baseline", "10h"]));
+    assert!(text.starts_with("Do nothing: "), "{text}");
+}
+
+#[test]
+fn bad_files_are_named() {
+    let folder = Folder::new(block());
+    let text = fs::read_to_string(folder.path("profile.json")).unwrap();
+    let cases = [
+        (
+            text[..text.len() - 9].to_owned(),
+            "profile.json: profile is damaged or cut short",
+        ),
+        (
+            "PERFILE2".to_owned(),
+            "profile.json: not a profile: this is perf.data",
+        ),
+        (
+            text.replace("\"version\":1", "\"version\":7"),
+            "this build reads version 1",
+        ),
+        (
+            text.replacen("\"misses\":", "\"misses\":-", 1),
+            "row 0: misses is -",
+        ),
+    ];
+    for (content, says) in cases {
+        fs::write(folder.path("profile.json"), content).unwrap();
+        fails(&folder.plan(&["-o", "plan.toml"]), 3, says);
+        assert!(!folder.path("plan.toml").exists());
+    }
+    fs::remove_file(folder.path("profile.json")).unwrap();
+    fails(&folder.plan(&[]), 1, "profile.json: cannot be read");
+}
