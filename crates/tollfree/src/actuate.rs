@@ -270,11 +270,6 @@ impl Actuator {
         &self.lost
     }
 
-    /// What the preload library is told, if anything.
-    pub fn actions(&self) -> Option<&Actions> {
-        self.actions.as_ref()
-    }
-
     /// Prints the notes and the lost anchors on stderr.
     pub fn say_notes(&self) {
         self.notes.iter().for_each(output::note);

@@ -17,6 +17,9 @@ pub struct Args {
     #[arg(long, value_name = "PLAN")]
     pub plan: PathBuf,
     /// Back fixed addresses from the hugetlb pool (largepages.txt only)
+    ///
+    /// Not for a program that forks and goes on writing there: the child's copies need
+    /// pages of the pool too, and the kernel ends a child that gets none.
     #[arg(long)]
     pub hugetlb: bool,
     /// Let glibc make the whole heap huge
