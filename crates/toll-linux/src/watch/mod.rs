@@ -234,8 +234,8 @@ impl Watcher {
                 )
             }
             Err(error) => {
-                self.counters.failed += 1;
                 self.note(&error);
+                self.counters.failed += u64::from(!self.ended);
                 (State::Failed, false)
             }
         };
