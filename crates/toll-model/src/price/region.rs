@@ -166,9 +166,9 @@ enum Made {
 
 fn made_by(kind: &AnchorKind) -> Made {
     match kind {
-        AnchorKind::Alloc { .. } | AnchorKind::Reservation { .. } | AnchorKind::Address { .. } => {
-            Made::AtFault
-        }
+        AnchorKind::Alloc { .. } | AnchorKind::Address { .. } => Made::AtFault,
+        // By the runtime's own switch; other runtimes have none.
+        AnchorKind::Reservation { runtime } if runtime == "jvm" => Made::AtFault,
         _ => Made::Later,
     }
 }
