@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Runs guests in the simulator, and reads what it leaves: written from the headers'
+//! descriptions, apart from the program's own reader.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+
+/// Adds up what a guest's page was counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Page {
+    pub accesses: u64,
+    pub l2_hits: u64,
+    pub walks: u64,
+    pub walks_huge: u64,
+    pub reuse_sum: u64,
+    pub reuse_count: u32,
+    pub dependent: u32,
+    pub independent: u32,
+    pub flags: u32,
+}
+
+#[derive(Debug)]
+pub struct Block {
+    pub kind: u32,
+    /// By address.
+    pub pages: BTreeMap<u64, Page>,
+}
+
+impl Block {
+    pub fn sum(&self, of: impl Fn(&Page) -> u64) -> u64 {
+        self.pages.values().map(of).sum()
+    }
+}
+
+#[derive(Debug)]
+pub struct Recording {
+    pub flags: u32,
+    pub seen: u64,
+    pub counted: u64,
+    pub threads: u32,
+    pub forks: u32,
+    pub execs: u32,
+    pub exec_path: String,
+    pub blocks: Vec<Block>,
+}
+
+impl Recording {
+    /// The anonymous block with the most accesses.
+    pub fn main_block(&self) -> &Block {
+        let anonymous = self.blocks.iter().filter(|b| b.kind == 2);
+        anonymous
+            .max_by_key(|b| b.sum(|p| p.accesses))
+            .expect("one")
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
+}
+
+fn text_at(bytes: &[u8], at: usize) -> String {
+    let text = &bytes[at..];
+    let end = text.iter().position(|b| *b == 0).unwrap();
+    String::from_utf8(text[..end].to_vec()).unwrap()
+}
+
+fn read(path: &Path) -> Recording {
+    use std::os::unix::fs::FileExt;
+    let file = std::fs::File::open(path).unwrap();
+    let part = |at: u64, length: u64| {
+        let mut bytes = vec![0; length as usize];
+        file.read_exact_at(&mut bytes, at).unwrap();
+        bytes
+    };
+    let header = part(0, 4096);
+    assert_eq!(&header[..8], b"TOLLSIM1");
+    let blocks_max = u64_at(&header, 24);
+    let count = u64_at(&header, 40);
+    let blocks = (0..count).map(|index| {
+        let bytes = part(4096 + index * 256, 256);
+        let (address, length) = (u64_at(&bytes, 16), u64_at(&bytes, 24));
+        let first = u64_at(&bytes, 32);
+        let at = 4096 + blocks_max * 256 + first * 64;
+        // A heap's block is long and mostly unused.
+        let pages = part(at, length.min(1 << 28) / 64);
+        let pages = pages.chunks_exact(64).enumerate().map(|(index, bytes)| {
+            let page = Page {
+                accesses: u64_at(bytes, 0),
+                l2_hits: u64_at(bytes, 8),
+                walks: u64_at(bytes, 16),
+                walks_huge: u64_at(bytes, 24),
+                reuse_sum: u64_at(bytes, 32),
+                reuse_count: u32_at(bytes, 40),
+                dependent: u32_at(bytes, 44),
+                independent: u32_at(bytes, 48),
+                flags: u32_at(bytes, 52),
+            };
+            (address + index as u64 * 4096, page)
+        });
+        Block {
+            kind: u32_at(&bytes, 0),
+            pages: pages.filter(|(_, page)| *page != Page::default()).collect(),
+        }
+    });
+    Recording {
+        flags: u32_at(&header, 20),
+        seen: u64_at(&header, 56),
+        counted: u64_at(&header, 64),
+        threads: u32_at(&header, 124),
+        forks: u32_at(&header, 128),
+        execs: u32_at(&header, 132),
+        exec_path: text_at(&header, 136),
+        blocks: blocks.collect(),
+    }
+}
+
+pub fn checkout() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The plugin, built if it is not yet.
+pub fn plugin() -> &'static Path {
+    static PLUGIN: OnceLock<PathBuf> = OnceLock::new();
+    PLUGIN.get_or_init(|| {
+        let folder = checkout().join("plugins");
+        let made = Command::new("make").arg("-sC").arg(&folder).status();
+        assert!(made.expect("make").success());
+        folder
+            .join("user/build/libtoll_user.so")
+            .canonicalize()
+            .unwrap()
+    })
+}
+
+/// Where the setup puts QEMU on systems whose own takes no plugins.
+fn qemu() -> PathBuf {
+    let home = std::env::var_os("HOME").unwrap_or_default();
+    let ours = Path::new(&home).join(".cache/tollfree/bin/qemu-x86_64");
+    match ours.is_file() {
+        true => ours,
+        false => "qemu-x86_64".into(),
+    }
+}
+
+/// A guest program, built once per name and flags.
+pub fn guest(folder: &Path, name: &str) -> PathBuf {
+    let source = checkout().join(format!("crates/tollfree/tests/data/sim/{name}.c"));
+    let program = folder.join(name);
+    let built = Command::new("cc")
+        .args(["-O2", "-g", "-o"])
+        .args([&program, &source])
+        .arg("-lpthread")
+        .status();
+    assert!(built.expect("cc").success(), "{name}.c");
+    program
+}
+
+/// A TLB so small that counts can be worked out by hand.
+pub const SMALL: &str = "l1_4k=16x4,l1_2m=8x4,l1_1g=4x4,l2_4k=256x4,l2_2m=256x4,l2_1g=4x4,l2_shared=1,pde=4x4,pdpte=4x4";
+
+/// A finished simulation.
+pub struct Run {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+    pub recording: Recording,
+}
+
+/// Runs a guest with the plugin's arguments.
+pub fn simulate(folder: &Path, arguments: &str, command: &[&str]) -> Run {
+    let path = folder.join(format!(
+        "recording-{}",
+        std::thread::current()
+            .name()
+            .unwrap_or("x")
+            .replace("::", "-")
+    ));
+    std::fs::write(&path, b"").unwrap();
+    let option = format!("{},out={},{arguments}", plugin().display(), path.display());
+    let output = Command::new(qemu())
+        .args(["-plugin", &option])
+        .args(command)
+        .stdin(Stdio::null())
+        .output()
+        .expect("qemu-x86_64 (the setup installs it)");
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    let recording = read(&path);
+    std::fs::remove_file(&path).unwrap();
+    Run {
+        status: output.status,
+        stdout: text(output.stdout),
+        stderr: text(output.stderr),
+        recording,
+    }
+}
