@@ -78,6 +78,7 @@ pub fn record(options: &RecordOptions) -> Result<Recorded> {
 ///
 /// # Errors
 /// The process is not there, or its memory may not be read.
+#[allow(dead_code, reason = "for tune --pid, which only looks so far")]
 pub fn record_pid(
     pid: u32,
     during: Duration,

@@ -117,7 +117,7 @@ fn place(anchor: &Anchor, maps: &[Mapping], rivals: usize) -> Option<(Vec<Place>
         AnchorKind::Heap => {
             let start = heap_start(maps)?;
             let heap = maps.iter().filter(|mapping| mapping.kind() == Kind::Heap);
-            let end = heap.last()?.end;
+            let end = heap.map(|mapping| mapping.end).max()?;
             let whole = false;
             Some((vec![Place { start, end, whole }], Level::Exact))
         }

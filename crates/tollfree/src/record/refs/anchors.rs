@@ -78,7 +78,7 @@ impl Anchors {
             .map(|t| &t.mapping)
             .filter(|m| m.kind() == Kind::Heap);
         if let Some(first) = heaps.next() {
-            let end = heaps.last().map_or(first.end, |last| last.end);
+            let end = heaps.map(|heap| heap.end).fold(first.end, u64::max);
             let start = self
                 .heap
                 .map_or(first.start, |heap| heap.0.min(first.start));

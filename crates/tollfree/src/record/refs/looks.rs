@@ -60,6 +60,7 @@ impl Looks {
     }
 
     /// Whether the process is gone.
+    #[allow(dead_code, reason = "with record_pid")]
     pub fn ended(&self) -> bool {
         self.ended
     }
