@@ -103,6 +103,7 @@ pub fn record(options: &RecordOptions) -> Result<Recorded> {
         source_detail: detail(&simulator.version, &geometry, options),
         complete: !ran.cut && ran.outcome.interrupted.is_none(),
         native: options.native,
+        only: options.only.clone(),
         warnings: warnings(&executable, &simulated, &ran),
     };
     Ok(Recorded {

@@ -2,6 +2,7 @@
 //! From a recording and its allocation events to a profile.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
@@ -29,13 +30,15 @@ pub struct About {
     /// Whether the run came to its end by itself.
     pub complete: bool,
     pub native: Option<Duration>,
+    /// The fixed addresses that were asked for: they name the anchor themselves.
+    pub only: Option<Range<u64>>,
     pub warnings: Vec<String>,
 }
 
 /// Builds the profile.
 pub fn profile(recording: &Recording, events: &EventFile, about: About) -> Result<Profile> {
     let header = &recording.header;
-    let mut namer = Namer::new(recording, events);
+    let mut namer = Namer::new(recording, events, about.only);
     let mut builder = ProfileBuilder::new();
     let scale = header.seen as f64 / header.counted.max(1) as f64;
     for block in &recording.blocks {
@@ -45,7 +48,7 @@ pub fn profile(recording: &Recording, events: &EventFile, about: About) -> Resul
             let offset = match block.kind {
                 // Counted from the top.
                 BlockKind::Stack => block.length - 4096 - offset,
-                _ => start + offset,
+                _ => start.wrapping_add(offset),
             };
             builder.count(anchor, offset, &counts(page, scale));
         })?;
@@ -96,12 +99,14 @@ struct Namer<'a> {
     recording: &'a Recording,
     /// The Java heap, if there is one.
     jvm: Option<u64>,
+    /// The fixed addresses that were asked for.
+    only: Option<Range<u64>>,
     /// End of what other anonymous memory has been laid out so far.
     anonymous: u64,
 }
 
 impl<'a> Namer<'a> {
-    fn new(recording: &'a Recording, file: &EventFile) -> Namer<'a> {
+    fn new(recording: &'a Recording, file: &EventFile, only: Option<Range<u64>>) -> Namer<'a> {
         let events = file.events();
         let is_jvm = |b: &&Block| b.path.ends_with("/libjvm.so");
         let jvm = recording.blocks.iter().find(is_jvm).and_then(|_| {
@@ -117,12 +122,20 @@ impl<'a> Namer<'a> {
             build_ids: HashMap::new(),
             recording,
             jvm,
+            only,
             anonymous: 0,
         }
     }
 
     /// The anchor of a block, and the offset of the block's start in it.
     fn anchor(&mut self, block: &Block, builder: &mut ProfileBuilder) -> (u32, u64) {
+        if let (Some(only), true) = (&self.only, block.kind != BlockKind::Stack) {
+            let start = only.start / REGION * REGION;
+            let kind = AnchorKind::Address { start };
+            let id = builder.anchor(kind, only.end - start, 0, Level::Exact);
+            // The block may begin before the range; its pages inside do not.
+            return (id, block.address.wrapping_sub(start));
+        }
         let start = block.address.wrapping_sub(block.offset);
         match block.kind {
             BlockKind::Event => {
