@@ -67,32 +67,38 @@ impl Live {
     fn steps(&mut self, results: &mut Results) -> Result<()> {
         let look = self.look()?;
         results.findings.look = Some(look.clone());
+        match self.refusal(&look) {
+            Some(reason) => results.findings.reason = reason,
+            None => self.measure(results, &look)?,
+        }
+        Ok(())
+    }
+
+    /// Why there is nothing to do, or nothing to measure.
+    fn refusal(&self, look: &Look) -> Option<String> {
         let reach = cpu::tlb_geometry().reach_4k();
-        let refuse = |results: &mut Results, reason: String| results.findings.reason = reason;
         if look.windows > 0 && look.working_set < reach {
-            let touched = units::bytes(look.working_set);
-            let reach = units::bytes(reach);
-            let reason =
-                format!("it touches {touched} within a second, which the TLB reaches ({reach})");
-            return Ok(refuse(results, reason));
+            let (touched, reach) = (units::bytes(look.working_set), units::bytes(reach));
+            return Some(format!(
+                "it touches at most {touched} within a second, which this CPU's TLB reaches ({reach}) \
+                 with small pages: there is no toll to save"
+            ));
         }
         if look.switched_off {
-            let reason = "it switched huge pages off for itself (PR_SET_THP_DISABLE)".to_owned();
-            return Ok(refuse(results, reason));
+            return Some("it switched huge pages off for itself (PR_SET_THP_DISABLE)".to_owned());
         }
-        if is_huge(&look) {
+        if is_huge(look) {
             let (huge, all) = (units::bytes(look.huge), units::bytes(look.anonymous));
-            return Ok(refuse(
-                results,
-                format!("{huge} of its {all} are huge already"),
+            return Some(format!(
+                "most of its memory is huge already ({huge} of {all})"
             ));
         }
         if self.load.workload.is_none() {
-            let reason =
-                "nothing to measure by: --workload names a load whose time is compared".to_owned();
-            return Ok(refuse(results, reason));
+            return Some(
+                "nothing to measure by: --workload names a load whose time is compared".to_owned(),
+            );
         }
-        self.measure(results, &look)
+        None
     }
 
     fn look(&mut self) -> Result<Look> {
