@@ -103,11 +103,14 @@ static void enqueue(struct flow *flow, struct block *block)
 	flow->queue = block;
 }
 
-/* Whether an operand lies on the stack or beside the code: never what is chased. */
+/*
+ * Whether an operand lies on the stack or beside the code: never what is chased.
+ * Below rbp are local variables, if it is a frame pointer.
+ */
 static bool fixed(const struct flow_op *op)
 {
 	return op->base == REG_RSP || op->base == REG_RIP ||
-	       (op->base == REG_RBP && op->index == REG_NONE);
+	       (op->base == REG_RBP && op->index == REG_NONE && op->displacement < 0);
 }
 
 static uint8_t depth_of(const uint8_t *regs, uint8_t reg)

@@ -199,7 +199,8 @@ fn chases_are_told_from_gathers() {
     assert!(dependent >= 100_000 - 256 - 16 - 1, "{dependent}");
     let gather = walk(folder.path(), "sample=1", &["gather", "8", "100000"]);
     let block = gather.main_block();
-    assert!(block.sum(|p| p.independent.into()) >= 90_000);
+    // An eighth of the pages is in the TLB.
+    assert!(block.sum(|p| p.independent.into()) >= 85_000);
     assert_eq!(block.sum(|p| p.dependent.into()), 0);
 }
 

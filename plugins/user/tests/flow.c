@@ -34,6 +34,18 @@ static void chase_in_one_block(void)
 	EXPECT("chase", sites[0].class, FLOW_DEPENDENT);
 }
 
+/* rbp may be a pointer like any other: loop: mov rbp,[rbp+0]; jmp loop. Below it are locals. */
+static void frame_pointer(void)
+{
+	static const struct code chase[] = { I("\x48\x8b\x6d\x00"), I("\xeb\xfa") };
+	/* mov rax,[rbp-8]; mov rax,[rax]; mov [rbp-8],rax; jmp back */
+	static const struct code local[] = { I("\x48\x8b\x45\xf8"), I("\x48\x8b\x00"),
+					     I("\x48\x89\x45\xf8"), I("\xeb\xf3") };
+
+	EXPECT("chase", BLOCK(flow_new(), 0x1000, chase)[0].class, FLOW_DEPENDENT);
+	EXPECT("through a local", BLOCK(flow_new(), 0x1000, local)[1].class, FLOW_UNKNOWN);
+}
+
 static void sweep(void)
 {
 	/* loop: mov rdx,[rdi]; add rdi,8; dec rcx; jne loop */
@@ -163,6 +175,7 @@ static void operands(void)
 int main(void)
 {
 	chase_in_one_block();
+	frame_pointer();
 	sweep();
 	gather();
 	chase_over_blocks();
