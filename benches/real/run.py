@@ -175,7 +175,7 @@ def parse():
     parser.add_argument("--kept", action="store_true", help="only show what is kept")
     parser.add_argument("--list", action="store_true", help="name the cells and what is missing for them")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table there too")
-    parser.add_argument("--tollfree", default=str(ROOT / "target" / "release" / "tollfree"))
+    parser.add_argument("--tollfree", default=os.environ.get("TOLLFREE") or str(ROOT / "target" / "release" / "tollfree"))
     parser.add_argument("cells", nargs="*", metavar="CELL")
     return parser.parse_args()
 

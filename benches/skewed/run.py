@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "skewed-region"
 FOLDER = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tollfree" / "bench" / "skewed"
-TOLLFREE = str(ROOT / "target" / "release" / "tollfree")
+TOLLFREE = os.environ.get("TOLLFREE") or str(ROOT / "target" / "release" / "tollfree")
 PROGRAM = str(FOLDER / "skewed")
 BASE, REGION = 0x18780000000, 2 << 20
 
@@ -68,7 +68,7 @@ def verdict(met, text):
 
 
 def counts(_rounds):
-    options = ["--reads", "10000000", "--hot-share", "0.99"]
+    options = ["--reads", "20000000", "--hot-share", "0.995"]
     before = record("counts", 512, options)
     total = sum(before.values())
     skew = sum(sorted(before.values())[-8:]) / total
