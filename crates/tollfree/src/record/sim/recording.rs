@@ -259,3 +259,114 @@ fn page_record(bytes: &[u8]) -> Page {
         steps: u64_at(bytes, 56),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use toll_model::wire;
+
+    use super::*;
+
+    /// Fills a recording by the C header, one value a field, and prints the wire's numbers.
+    const WRITER: &str = r#"
+#include "recording.h"
+#include "wire.h"
+#include <stdio.h>
+#include <string.h>
+static char room[RECORDING_HEADER];
+int main(int argc, char **argv)
+{
+    FILE *file = fopen(argv[argc - 1], "w");
+    struct header h = { RECORDING_MAGIC, RECORDING_HEADER, sizeof(struct block), sizeof(struct page),
+        RECORDING_EXECED, 2, 4, 2, 3, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, "/exec", "/program" };
+    struct block b[2] = { { BLOCK_FILE, BLOCK_FREED, 22, 0, 23 << 12, 2 << 12, 1, 26, "/file", { 0 } }, { 0 } };
+    struct page p[4] = { [2] = { 30, 31, 32, 33, 34, 35, 36, 37, PAGE_HUGE, 39 } };
+    memcpy(room, &h, sizeof(h));
+    fwrite(room, sizeof(room), 1, file);
+    fwrite(b, sizeof(b), 1, file);
+    fwrite(p, sizeof(p), 1, file);
+    printf("%d %d %d %d %d %d", TOLL_MAGIC_SYSCALL, TOLL_EVENT_MALLOC, TOLL_EVENT_MMAP,
+        TOLL_EVENT_MOVE, TOLL_EVENT_FREE, TOLL_EVENT_PROCESS);
+    return fclose(file);
+}
+"#;
+
+    #[test]
+    fn the_header_files_of_the_plugin_agree() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("writer.c"), WRITER).unwrap();
+        let headers = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugins/user");
+        let built = Command::new("cc")
+            .args(["-I", headers, "-o"])
+            .args([path("writer"), path("writer.c")])
+            .status();
+        assert!(built.expect("cc").success());
+        let written = Command::new(path("writer")).arg(path("file")).output();
+        let numbers = String::from_utf8(written.unwrap().stdout).unwrap();
+        use wire::EventKind::{Free, Malloc, Mmap, Move, Process};
+        let ours = [Malloc, Mmap, Move, Free, Process].map(|kind| (kind as u32).to_string());
+        assert_eq!(
+            numbers,
+            format!("{} {}", wire::MAGIC_SYSCALL, ours.join(" "))
+        );
+
+        let recording = Recording::read(File::open(path("file")).unwrap()).unwrap();
+        let expected = Header {
+            flags: flags::EXECED,
+            blocks_max: 2,
+            pages_max: 4,
+            blocks: 2,
+            pages: 3,
+            seen: 10,
+            counted: 11,
+            accesses: 12,
+            walks: 13,
+            walks_huge: 14,
+            windows: 15,
+            lost: 16,
+            process: 18,
+            threads: 19,
+            forks: 20,
+            execs: 21,
+            exec_path: "/exec".to_owned(),
+        };
+        assert_eq!(recording.header, expected);
+        // The second block was being written when the program was killed.
+        let block = Block {
+            kind: BlockKind::File,
+            freed: true,
+            event: 22,
+            address: 23 << 12,
+            length: 2 << 12,
+            first: 1,
+            offset: 26,
+            path: "/file".to_owned(),
+        };
+        assert_eq!(recording.blocks, std::slice::from_ref(&block));
+        let mut pages = Vec::new();
+        recording
+            .pages(&block, |offset, page| pages.push((offset, *page)))
+            .unwrap();
+        let page = Page {
+            accesses: 30,
+            l2_hits: 31,
+            walks: 32,
+            walks_huge: 33,
+            reuse_sum: 34,
+            reuse_count: 35,
+            dependent: 36,
+            independent: 37,
+            flags: page::HUGE,
+            steps: 39,
+        };
+        assert_eq!(pages, [(4096, page)]);
+    }
+
+    #[test]
+    fn an_empty_recording_means_that_nothing_started() {
+        let error = Recording::read(create().unwrap()).unwrap_err();
+        assert!(error.to_string().contains("did not start"), "{error}");
+    }
+}
