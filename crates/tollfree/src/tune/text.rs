@@ -24,10 +24,13 @@ pub fn render(found: &Findings) -> String {
             table::estimate(predicted)
         );
     }
+    let proven = found.speedup.is_some_and(|interval| interval.low > 1.0);
     if found.advice == Advice::Apply {
-        text += &memory(found);
+        if proven {
+            text += &memory(found);
+            text += &now(found);
+        }
         text += &changes(&found.permanent);
-        text += &now(found);
     }
     for note in &found.notes {
         text += &format!("  note       {note}\n");
@@ -97,6 +100,7 @@ mod tests {
         found.advice = Advice::Apply;
         found.reason = "it is faster".to_owned();
         found.planned_bytes = Some(2 << 20);
+        found.speedup = Some(Interval { median: 1.3, low: 1.2, high: 1.4 });
         found.folder = Some("out".into());
         found.report = Some("out/report.html".into());
         found.memory = vec!["main (x.c:4)".to_owned()];
