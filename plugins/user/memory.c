@@ -45,6 +45,8 @@ static enum thp_mode mode;
 static bool thp_disabled;
 
 static uint64_t heap_start, heap_end;
+/* Bytes of heap that were mapped because brk had come to its end. */
+static uint64_t heap_mapped;
 /* Heap regions that grew in more than one step. */
 static uint64_t heap_small[HEAP_REGIONS / 64];
 
@@ -286,6 +288,13 @@ static uint32_t anonymous_flags(uint64_t flags)
 	return AREA_PRIVATE;
 }
 
+/* Memory that natively would be heap: it goes on where the heap ends so far. */
+static bool continues_heap(const struct memory_call *call)
+{
+	return call->short_of_heap && !call->a[0] &&
+	       (call->a[3] & (MAP_PRIVATE | MAP_FIXED)) == MAP_PRIVATE;
+}
+
 static void after_mmap(const struct memory_call *call, uint64_t start)
 {
 	uint64_t flags = call->a[3], end = start + up(call->a[1], PAGE_BYTES);
@@ -301,10 +310,15 @@ static void after_mmap(const struct memory_call *call, uint64_t start)
 
 		if (flags & MAP_FIXED)
 			before = data_before(start);
-		if (before)
+		if (before) {
 			add_zeroed_data(before, start, end, area);
-		else
+		} else if (continues_heap(call)) {
+			add_area(start, end, area, BLOCK_HEAP,
+				 heap_end - heap_start + heap_mapped, NULL);
+			heap_mapped += end - start;
+		} else {
 			add_area(start, end, area, BLOCK_ANONYMOUS, 0, NULL);
+		}
 	}
 	changed(down(start, REGION_BYTES), up(end, REGION_BYTES), false);
 	changed(start, end, true);
@@ -706,12 +720,15 @@ void memory_before(struct memory_call *call)
 	pthread_rwlock_unlock(&lock);
 }
 
-void memory_after(const struct memory_call *call, int64_t result)
+void memory_after(struct memory_call *call, int64_t result)
 {
 	const uint64_t *a = call->a;
+	bool short_of_heap = call->number == SYS_brk && a[0] > (uint64_t)result;
 
-	if (result < 0 && result >= -4095)
+	if (result < 0 && result >= -4095) {
+		call->short_of_heap = false;
 		return;
+	}
 	pthread_rwlock_wrlock(&lock);
 	switch (call->number) {
 	case SYS_mmap:
@@ -731,6 +748,7 @@ void memory_after(const struct memory_call *call, int64_t result)
 		after_brk(result);
 		break;
 	}
+	call->short_of_heap = short_of_heap;
 	pthread_rwlock_unlock(&lock);
 }
 

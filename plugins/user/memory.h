@@ -13,6 +13,8 @@
  * "madvise", not forbidden by MADV_NOHUGEPAGE with "always"; never after
  * PR_SET_THP_DISABLE. A heap region that grew in several steps of brk stays
  * small until it is advised or collapsed, since its first touch came too early.
+ * QEMU's brk ends after some 32 MiB where a native one goes on, and malloc then maps
+ * memory in the place of heap: what a thread maps right after such a brk is heap here too.
  * It is *eligible* if it lies in one private anonymous mapping that is no stack.
  * MAP_HUGETLB memory has its own page size in both readings.
  */
@@ -45,11 +47,13 @@ struct memory_call {
 	uint64_t a[6];
 	/* Of an mmap: the file's path, read while the descriptor was surely open. */
 	char path[RECORDING_PATH];
+	/* The thread's call before this one was a brk that did not get all it asked for. */
+	bool short_of_heap;
 };
 
 /* Before the call: what it frees must not be found by another thread's call any more. */
 void memory_before(struct memory_call *call);
-void memory_after(const struct memory_call *call, int64_t result);
+void memory_after(struct memory_call *call, int64_t result);
 
 /* A change of the mappings. */
 struct change {
