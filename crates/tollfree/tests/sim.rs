@@ -128,6 +128,20 @@ fn an_address_that_is_mapped_again_is_another_block() {
     }
 }
 
+/// QEMU's brk ends after 32 MiB; malloc then maps its heap piece by piece.
+#[test]
+fn a_large_heap_is_heap_to_its_end() {
+    const HEAP: u32 = 3;
+    let folder = tempfile::tempdir().unwrap();
+    let program = guest(folder.path(), "heap");
+    let arguments = format!("{SMALL},sample=1,thp=madvise");
+    let run = simulate(folder.path(), &arguments, &[program.to_str().unwrap(), "96"]);
+    assert!(run.status.success(), "{}", run.stderr);
+    let heap = run.recording.blocks.iter().filter(|b| b.kind == HEAP);
+    let pages: usize = heap.map(|block| block.pages.len()).sum();
+    assert!((96 << 8..97 << 8).contains(&pages), "{pages} pages");
+}
+
 #[test]
 fn a_child_leaves_the_counts_alone_and_is_reported() {
     let run = sweep("madvise", "2", "0", "1", "fork");
