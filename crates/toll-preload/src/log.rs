@@ -172,6 +172,7 @@ fn announce(index: u32, entry: &Entry, process: u32) {
                 entry.length,
                 entry.kind as usize,
                 process as usize,
+                entry.old,
             )
         };
     }

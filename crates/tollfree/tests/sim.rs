@@ -135,7 +135,11 @@ fn a_large_heap_is_heap_to_its_end() {
     let folder = tempfile::tempdir().unwrap();
     let program = guest(folder.path(), "heap");
     let arguments = format!("{SMALL},sample=1,thp=madvise");
-    let run = simulate(folder.path(), &arguments, &[program.to_str().unwrap(), "96"]);
+    let run = simulate(
+        folder.path(),
+        &arguments,
+        &[program.to_str().unwrap(), "96"],
+    );
     assert!(run.status.success(), "{}", run.stderr);
     let heap = run.recording.blocks.iter().filter(|b| b.kind == HEAP);
     let pages: usize = heap.map(|block| block.pages.len()).sum();

@@ -100,7 +100,11 @@ mod tests {
         found.advice = Advice::Apply;
         found.reason = "it is faster".to_owned();
         found.planned_bytes = Some(2 << 20);
-        found.speedup = Some(Interval { median: 1.3, low: 1.2, high: 1.4 });
+        found.speedup = Some(Interval {
+            median: 1.3,
+            low: 1.2,
+            high: 1.4,
+        });
         found.folder = Some("out".into());
         found.report = Some("out/report.html".into());
         found.memory = vec!["main (x.c:4)".to_owned()];

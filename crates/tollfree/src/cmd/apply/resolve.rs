@@ -287,7 +287,7 @@ mod tests {
         let length = 32 << 20;
         let plan = plan(vec![(alloc(0), length, 2)]);
         let one = mapping(BASE, length + 4096, "");
-        let resolved = resolve(&plan, &[one.clone()]);
+        let resolved = resolve(&plan, std::slice::from_ref(&one));
         assert_eq!(resolved.regions, [BASE, BASE + REGION]);
         assert_eq!(resolved.found[0].1, Level::Kind);
         let other = mapping(BASE + (1 << 30), length + 4096, "");

@@ -97,7 +97,6 @@ pub struct Page {
 
 /// Bits of [`Page::flags`].
 pub mod page {
-    pub const TOUCHED: u32 = 1;
     pub const HUGE: u32 = 2;
 }
 
