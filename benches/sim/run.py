@@ -22,7 +22,8 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 
 def cpu_seconds(command, folder):
     """User and system time of a command that must succeed."""
-    with open(os.devnull, "rb") as nothing, open(os.devnull, "wb") as sink:
+    # grep stops at the first match if its output is /dev/null.
+    with open(os.devnull, "rb") as nothing, open(os.path.join(folder, "out"), "wb") as sink:
         process = subprocess.Popen(
             command, stdin=nothing, stdout=sink, stderr=subprocess.PIPE, cwd=folder
         )
@@ -72,8 +73,8 @@ PROGRAMS = {
     "sqlite3": ["sqlite3", "db", QUERY],
     "grep": ["grep", "-c", "-E", "f[0-9]+0 the .*[357]$", "long"],
     "python3": [sys.executable, "words.py"],
-    "chase": ["./walk", "chase", "512", "20000000"],
-    "gather": ["./walk", "gather", "512", "100000000"],
+    "chase": ["walk", "chase", "512", "20000000"],
+    "gather": ["walk", "gather", "512", "100000000"],
 }
 
 
@@ -88,9 +89,11 @@ def main():
         record = [arguments.tollfree, "record", "--source", "sim", "--force", "-o", "p", "--"]
         print(f"{'program':10} {'alone':>9} {'simulated':>10} {'slow-down':>10}")
         for name, command in PROGRAMS.items():
-            if not shutil.which(command[0], path=os.environ["PATH"] + ":" + folder):
+            program = shutil.which(command[0], path=os.environ["PATH"] + ":" + folder)
+            if not program:
                 print(f"{name:10} is not installed")
                 continue
+            command = [program, *command[1:]]
             pairs = [
                 (cpu_seconds(command, folder), cpu_seconds(record + command, folder))
                 for _ in range(arguments.repeat)

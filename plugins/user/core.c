@@ -11,6 +11,8 @@
 /* Counting windows end at least this often, so that a killed program leaves totals. */
 #define PUBLISH_EVERY 65536
 
+struct countdown core_idle[CORES];
+
 static const struct options *options;
 
 bool core_init(const struct options *all)
@@ -46,6 +48,7 @@ static void begin(struct core *core, enum phase phase, int64_t length)
 	core->phase = phase;
 	core->length = length;
 	core->left = length;
+	core_idle[core->index].left = phase == PHASE_IDLE ? length : 0;
 }
 
 static void begin_count(struct core *core)
@@ -112,8 +115,11 @@ static void add_small(uint32_t *to, uint32_t value)
 /* Closes the phase so far. */
 static void settle(struct core *core)
 {
-	int64_t done = core->length - core->left;
+	int64_t done;
 
+	if (core->phase == PHASE_IDLE)
+		core->left = core_idle[core->index].left;
+	done = core->length - core->left;
 	core->totals.seen += done;
 	if (core->phase == PHASE_COUNT)
 		core->totals.counted += done;

@@ -20,7 +20,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define CORES 8192
 #define CORE_PAGES 1024u
+
+/*
+ * Accesses that a core lets pass before it looks again: all that the callback touches
+ * while idle. 0 unless idle.
+ */
+struct countdown {
+	int64_t left;
+} __attribute__((aligned(64)));
+
+extern struct countdown core_idle[CORES];
 
 enum phase { PHASE_IDLE, PHASE_WARM, PHASE_COUNT };
 
@@ -39,7 +50,7 @@ struct core_totals {
 };
 
 struct core {
-	/* Accesses until the next phase. */
+	/* Accesses until the next phase, unless idle: then core_idle has them. */
 	int64_t left;
 	enum phase phase;
 	uint32_t index;
@@ -57,7 +68,7 @@ struct core {
 /* False: the TLB cannot be built. */
 bool core_init(const struct options *options);
 
-/* NULL if memory is short. */
+/* NULL if memory is short. The index is below CORES. */
 struct core *core_new(uint32_t index);
 /* Adds what was not added yet to the recording's totals. */
 void core_publish(struct core *core);

@@ -39,6 +39,7 @@ struct flow_op {
 	/* The address of its memory operand; REG_NONE where there is no such part. */
 	uint8_t base, index, scale;
 	bool memory;
+	/* With the instruction pointer as base: the low bits of the address itself. */
 	int32_t displacement;
 	/* Registers (bit per number) that get a new value. */
 	uint16_t written;

@@ -439,4 +439,6 @@ void flow_decode(const uint8_t *bytes, size_t size, uint64_t address,
 		arithmetic(&r, opcode, op);
 	else
 		one_byte(&r, opcode, after, op, exit);
+	if (op->base == REG_RIP)
+		op->displacement += (int32_t)after;
 }

@@ -24,10 +24,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define CORES 8192
 #define BLOCK_INSNS 512
-/* Accesses nearer than this to one another are one to the models. */
+/* Accesses nearer than this to one another are one to the models; on the stack, where they hit. */
 #define NEAR 64
+#define NEAR_ON_STACK 256
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = 1;
 
@@ -55,17 +55,30 @@ static struct core *core_of(unsigned int vcpu)
 	return core ? core : core_start(vcpu);
 }
 
-static void on_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address,
-		      void *data)
+static __attribute__((noinline)) void model_access(unsigned int vcpu,
+						   qemu_plugin_meminfo_t info,
+						   uint64_t address, void *data)
 {
 	struct core *core = core_of(vcpu);
 
 	if (!core)
 		return;
-	if (core->phase != PHASE_IDLE)
-		core_access(core, address, 1u << qemu_plugin_mem_size_shift(info), data);
+	if (core->phase == PHASE_IDLE)
+		core_next_phase(core);
+	core_access(core, address, 1u << qemu_plugin_mem_size_shift(info), data);
 	if (--core->left <= 0)
 		core_next_phase(core);
+}
+
+static void on_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address,
+		      void *data)
+{
+	struct countdown *idle = &core_idle[vcpu % CORES];
+
+	if (idle->left > 0)
+		idle->left--;
+	else
+		model_access(vcpu, info, address, data);
 }
 
 static void on_exit_vcpu(qemu_plugin_id_t id, unsigned int vcpu)
@@ -83,13 +96,14 @@ static void on_exit_vcpu(qemu_plugin_id_t id, unsigned int vcpu)
 /* --- translation --- */
 
 /* Whether two operands are surely near each other, if their registers did not change between. */
-static bool near(const struct flow_op *a, const struct flow_op *b)
+static bool are_near(const struct flow_op *a, const struct flow_op *b)
 {
 	int64_t apart = (int64_t)a->displacement - b->displacement;
 
+	int64_t near = a->base == REG_RSP ? NEAR_ON_STACK : NEAR;
+
 	return a->memory && a->base == b->base && a->index == b->index &&
-	       a->scale == b->scale && a->base != REG_NONE && a->base != REG_RIP &&
-	       apart > -NEAR && apart < NEAR;
+	       a->scale == b->scale && a->base != REG_NONE && apart > -near && apart < near;
 }
 
 static bool writes(const struct flow_op *op, uint8_t reg)
@@ -108,7 +122,7 @@ static size_t leader(const struct flow_site *sites, size_t at)
 		if (writes(&sites[i].op, op->base) || writes(&sites[i].op, op->index))
 			return at;
 		if (sites[i].weight && sites[i].weight < UINT8_MAX &&
-		    near(&sites[i].op, op))
+		    are_near(&sites[i].op, op))
 			return i;
 	}
 	return at;
@@ -213,7 +227,11 @@ static void in_child(void)
 {
 	stopped = true;
 	trace_on = false;
-	memset(cores, 0, sizeof(cores));
+	for (unsigned int i = 0; i < CORES; i++) {
+		if (cores[i])
+			core_idle[i].left = INT64_MAX;
+		cores[i] = NULL;
+	}
 	__atomic_add_fetch(&recording->forks, 1, __ATOMIC_RELAXED);
 }
 
