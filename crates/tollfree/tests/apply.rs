@@ -39,13 +39,12 @@ fn heap_target() -> ! {
     unsafe {
         let start = libc::sbrk(HEAP as isize).cast::<u8>();
         assert_ne!(start as isize, -1);
-        let aligned = start.wrapping_add(start.align_offset(PAGE as usize)).cast();
-        libc::madvise(aligned, (HEAP - PAGE) as usize, libc::MADV_NOHUGEPAGE);
+        // Small pages under any policy, and no mark by which khugepaged would find them.
+        libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0);
         for page in 0..(HEAP / PAGE) as usize {
             start.add(page * PAGE as usize).write_volatile(1);
         }
-        // What NOHUGEPAGE marks cannot be collapsed.
-        libc::madvise(aligned, (HEAP - PAGE) as usize, libc::MADV_HUGEPAGE);
+        libc::prctl(libc::PR_SET_THP_DISABLE, 0, 0, 0, 0);
     }
     println!("ready");
     loop {

@@ -170,6 +170,7 @@ impl Hand {
     /// # Errors
     /// As [`Hand::collapse`].
     pub fn split(&self, region: u64) -> Result<(), HandError> {
+        process::drain();
         self.advise(region, PAGE, Advice::Cold)
     }
 

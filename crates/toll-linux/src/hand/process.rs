@@ -5,6 +5,8 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 
+use toll_model::REGION;
+
 use super::{Advice, HandError};
 
 /// A process that process_madvise works on.
@@ -46,6 +48,28 @@ impl Remote {
             Err(last_error(advice))
         } else {
             Ok(())
+        }
+    }
+}
+
+/// Has all CPUs put the pages that they hold back in batches on the LRU lists: a huge page in
+/// such a batch cannot be split. MADV_COLLAPSE does so first, whatever it then finds: here
+/// a mapping of our own with nothing in it.
+pub(super) fn drain() {
+    let length = 2 * REGION as usize;
+    // SAFETY: a new mapping of our own, which nobody else knows.
+    unsafe {
+        let empty = libc::mmap(
+            std::ptr::null_mut(),
+            length,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+            -1,
+            0,
+        );
+        if empty != libc::MAP_FAILED {
+            libc::madvise(empty, length, Advice::Collapse.number());
+            libc::munmap(empty, length);
         }
     }
 }
