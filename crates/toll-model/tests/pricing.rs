@@ -377,6 +377,9 @@ proptest! {
         let mut profile = regions(&misses);
         // A cost above 0 leaves the benefit alone to decide.
         profile.anchors[0].rows.iter_mut().for_each(|row| row.touched_pages = 500);
+        // Too far apart for holes to be filled.
+        profile.anchors[0].rows.iter_mut().for_each(|row| row.offset *= 6);
+        profile.anchors[0].anchor.length *= 6;
         let plan = plan(&profile);
         prop_assert!(plan.regions.iter().all(|region| region.cost_ns > 0.0));
         if !plan.does_nothing() {
@@ -446,6 +449,175 @@ proptest! {
         larger[at] += more;
         let saved = |misses: &[f64]| plan(&regions(misses)).saved_all_ns.median;
         prop_assert!(saved(&misses) <= saved(&larger) + 1e-6);
+    }
+}
+
+/// As [`regions`], sampled: `observed` counts of a tenth of the run.
+fn sampled(observed: &[u32]) -> Profile {
+    let misses: Vec<f64> = observed.iter().map(|&n| f64::from(n) * 10.0).collect();
+    let mut profile = regions(&misses);
+    profile.sampled = 0.1;
+    profile.observations = observed.iter().map(|&n| u64::from(n)).sum();
+    profile.footprint = 1 << 31;
+    profile
+}
+
+/// Sums of `n` coins around `mean`: even noise, the same in every run.
+fn noisy(count: usize, mean: u32) -> Vec<u32> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut coins = |n: u32| {
+        (0..n)
+            .map(|_| {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                (state >> 40) as u32 & 1
+            })
+            .sum::<u32>()
+    };
+    (0..count).map(|_| coins(2 * mean)).collect()
+}
+
+fn benefits(plan: &Plan) -> Vec<f64> {
+    plan.regions
+        .iter()
+        .map(|region| region.benefit_ns)
+        .collect()
+}
+
+#[test]
+fn a_uniform_block_is_taken_whole() {
+    let mut profile = sampled(&noisy(256, 200));
+    profile.native_ns = Some(200_000_000);
+    let plan = plan(&profile);
+    assert_eq!(plan.huge().count(), 256);
+    let benefits = benefits(&plan);
+    assert!(
+        benefits
+            .iter()
+            .all(|b| (b / benefits[0] - 1.0).abs() < 1e-9)
+    );
+}
+
+#[test]
+fn a_sweep_seen_in_part_makes_no_hot_region() {
+    let mut observed = noisy(256, 6);
+    observed[40..60].fill(512);
+    let mut profile = sampled(&observed);
+    for row in &mut profile.anchors[0].rows[40..60] {
+        (row.reuse_log2, row.dependent) = (Some(16.0), Some(0.0));
+    }
+    let plan = plan(&profile);
+    assert!([0, 256].contains(&plan.huge().count()));
+    let benefits = benefits(&plan);
+    assert!(
+        benefits
+            .iter()
+            .all(|b| (b / benefits[0] - 1.0).abs() < 1e-9)
+    );
+}
+
+#[test]
+fn of_a_skewed_block_the_hot_regions_are_taken() {
+    let mut observed = vec![1; 512];
+    let hot: Vec<u64> = (0..8).map(|n| n * 61 + 7).collect();
+    hot.iter().for_each(|&at| observed[at as usize] = 60_000);
+    let mut profile = sampled(&observed);
+    profile.anchors[0]
+        .rows
+        .iter_mut()
+        .for_each(|row| row.touched_pages = 400);
+    assert_eq!(huge(&plan(&profile)), hot);
+}
+
+#[test]
+fn small_holes_are_filled_with_what_pays() {
+    let mut misses = vec![5e6; 32];
+    misses[9] = 1e5;
+    // The last ten could be spared alike, but lie in no hole.
+    misses[22..].fill(1e5);
+    let plan = plan(&regions(&misses));
+    assert_eq!(huge(&plan), (0..22).collect::<Vec<u64>>());
+    assert!(whys(&plan)[22..].iter().all(|why| *why == Why::Spare));
+}
+
+#[test]
+fn saved_faults_are_never_a_cost() {
+    // A huge fault costs less than the small ones, unless its block is cold.
+    let mut costs = costs();
+    costs.fault_2m_warm = costs.fault_4k;
+    costs.fault_2m_cold.high = 4e6;
+    costs.fault_2m_cold.median = 1e6;
+    let plan = price(&sampled(&noisy(64, 2)), &costs, Options::default());
+    assert!(plan.regions.iter().all(|region| region.cost_ns < 0.0));
+    let refused = |why: &Why| matches!(why, Why::CostsMore | Why::Unclear);
+    assert!(!whys(&plan).iter().any(refused), "{}", plan.reason);
+}
+
+#[test]
+fn everything_is_predicted_as_it_was_measured() {
+    let ceiling = Estimate {
+        median: 1.45,
+        low: 1.35,
+        high: 1.55,
+    };
+    let options = Options {
+        ceiling: Some(ceiling),
+        ..Options::default()
+    };
+    let plan = price(&regions(&[5e6; 64]), &costs(), options);
+    assert_eq!(plan.huge().count(), 64);
+    let Estimate { median, low, high } = plan.predicted_speedup;
+    assert!(
+        (median / ceiling.median - 1.0).abs() < 0.05,
+        "{:?}",
+        plan.predicted_speedup
+    );
+    let width = (high - low) / (ceiling.high - ceiling.low);
+    assert!((0.8..1.2).contains(&width), "{:?}", plan.predicted_speedup);
+    assert_eq!(plan.saved_ns, plan.saved_all_ns);
+}
+
+#[test]
+fn the_model_alone_is_sure_within_a_factor_of_two() {
+    let saved = plan(&regions(&[5e6; 64])).saved_ns;
+    assert!(
+        (0.35..0.6).contains(&(saved.low / saved.median)),
+        "{saved:?}"
+    );
+    assert!(
+        (1.7..3.0).contains(&(saved.high / saved.median)),
+        "{saved:?}"
+    );
+}
+
+proptest! {
+    #[test]
+    fn shrinking_keeps_order_and_sum(observed in prop::collection::vec(0u32..20_000, 2..64)) {
+        prop_assume!(observed.iter().any(|&n| n > 0));
+        let exact = benefits(&price(&regions(&observed.iter().map(|&n| f64::from(n) * 10.0).collect::<Vec<_>>()), &costs(), Options { top: Some(64), ..Options::default() }));
+        let shrunk = benefits(&price(&sampled(&observed), &costs(), Options { top: Some(64), ..Options::default() }));
+        let sums = [&exact, &shrunk].map(|b| b.iter().sum::<f64>());
+        prop_assert!((sums[0] / sums[1] - 1.0).abs() < 1e-6, "{sums:?}");
+        for (i, &a) in observed.iter().enumerate() {
+            for (j, &b) in observed.iter().enumerate() {
+                prop_assert!(a <= b || shrunk[i] >= shrunk[j] * (1.0 - 1e-9));
+            }
+        }
+    }
+
+    #[test]
+    fn a_plan_saves_more_than_everything_only_if_the_rest_loses(
+        profile in any_profile(), ceiling in prop::option::of(0.8f64..2.0),
+    ) {
+        let ceiling = ceiling.map(|median| Estimate { median, low: median * 0.9, high: median * 1.1 });
+        let plan = price(&profile, &costs(), Options { ceiling, ..Options::default() });
+        if !plan.does_nothing() {
+            let more = plan.saved_ns.median > plan.saved_all_ns.median;
+            prop_assert_eq!(more, plan.reason.contains("left out would cost"));
+            let Estimate { median, low, high } = plan.predicted_speedup;
+            prop_assert!(low <= median * 0.985 + 1e-9 && (high >= median * 1.015 - 1e-9 || high >= 9.999));
+        }
     }
 }
 

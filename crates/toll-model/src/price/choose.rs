@@ -21,6 +21,10 @@ use crate::plan::{Estimate, Why};
 pub(super) const ALONE: [f64; 3] = [0.65, 0.85, 1.0];
 /// The planned set keeps this share of what can be gained.
 pub(super) const KEEP: f64 = 0.9;
+/// A hole of at most this many regions between taken ones is filled with what pays.
+const HOLE: u64 = 4;
+/// Gains that differ by less than this share are equal.
+const EQUAL: f64 = 1e-6;
 
 /// `benefit(set) / sum(benefit)` for a set with the share `share` of all benefit.
 pub(super) fn together(alone: f64, share: f64) -> f64 {
@@ -32,13 +36,18 @@ pub(super) fn together(alone: f64, share: f64) -> f64 {
 pub(super) struct Unit {
     /// Range of chunks.
     pub chunks: std::ops::Range<usize>,
+    /// Index of the anchor, and the bytes of it that the unit covers.
+    pub anchor: u32,
+    pub bytes: std::ops::Range<u64>,
     /// Whether each of the chunks can be huge; the others are left.
     pub regions: u64,
     pub benefit: f64,
     /// Small faults saved beyond all costs, ns (0 where it costs more than it saves).
     pub refund: f64,
-    /// benefit - cost, ns.
+    /// benefit - expected cost, ns, with the unit's own sampling error.
     pub net: Estimate,
+    /// The high end of that if the doubts that all units share are counted, too.
+    pub most: f64,
     pub misses: f64,
     pub verdict: Option<Why>,
 }
@@ -47,6 +56,10 @@ impl Unit {
     /// What taking it is worth: its order.
     fn gain(&self) -> f64 {
         self.benefit + self.refund
+    }
+
+    fn gain_per_region(&self) -> f64 {
+        self.gain() / self.regions.max(1) as f64
     }
 }
 
@@ -70,7 +83,10 @@ pub(super) fn choose(units: &mut [Unit], everything: f64, goal: Goal, free: Opti
     let mut order = worthwhile(units, free);
     match goal {
         Goal::Budget(bytes) => within(units, &mut order, bytes / REGION),
-        _ => enough(units, &order, everything),
+        _ => {
+            enough(units, &order, everything);
+            fill_holes(units);
+        }
     }
 }
 
@@ -86,15 +102,12 @@ fn top(units: &mut [Unit], count: u64) {
     }
 }
 
-/// The units whose benefit is surely above their cost, best first; says of the others why not.
+/// The units whose benefit is above their cost, as surely as their own counts can say, best
+/// first; says of the others why not. Doubts that all share are for the set, not for a unit.
 fn worthwhile(units: &mut [Unit], free: Option<u64>) -> Vec<usize> {
     let mut order: Vec<usize> = (0..units.len()).collect();
-    let per_region = |unit: &Unit| unit.gain() / unit.regions.max(1) as f64;
-    order.sort_by(|&a, &b| {
-        per_region(&units[b])
-            .total_cmp(&per_region(&units[a]))
-            .then(a.cmp(&b))
-    });
+    let gain = |unit: usize| units[unit].gain_per_region();
+    order.sort_by(|&a, &b| gain(b).total_cmp(&gain(a)).then(a.cmp(&b)));
     let mut left = free.unwrap_or(u64::MAX);
     order.retain(|&index| {
         let unit = &mut units[index];
@@ -114,7 +127,8 @@ fn worthwhile(units: &mut [Unit], free: Option<u64>) -> Vec<usize> {
     order
 }
 
-/// Takes the first units that together keep enough of the gain of all in `order`.
+/// Takes the first units that together keep enough of the gain of all in `order`, and those
+/// of the same anchor that are worth just as much as the last of them.
 fn enough(units: &mut [Unit], order: &[usize], everything: f64) {
     let gain = |benefit: f64, refund: f64| {
         let share = if everything > 0.0 {
@@ -127,12 +141,41 @@ fn enough(units: &mut [Unit], order: &[usize], everything: f64) {
     let total = |of: fn(&Unit) -> f64| order.iter().map(|&unit| of(&units[unit])).sum::<f64>();
     let goal = KEEP * gain(total(|unit| unit.benefit), total(|unit| unit.refund));
     let (mut benefit, mut refund) = (0.0, 0.0);
+    let mut last = None;
     for &index in order {
         let unit = &mut units[index];
         let reached = gain(benefit, refund) >= goal;
-        unit.verdict = Some(if reached { Why::Spare } else { Why::Pays });
+        let equal = last.is_some_and(|(anchor, gain): (u32, f64)| {
+            anchor == unit.anchor && unit.gain_per_region() >= gain * (1.0 - EQUAL)
+        });
+        let takes = !reached || equal;
+        unit.verdict = Some(if takes { Why::Pays } else { Why::Spare });
+        if !reached {
+            last = Some((unit.anchor, unit.gain_per_region()));
+        }
         benefit += unit.benefit;
         refund += unit.refund;
+    }
+}
+
+/// Takes spare units in small holes between taken ones of an anchor: a hole splits the
+/// mapping, and memory that pays by itself is no price. `units` are in the order of offsets.
+fn fill_holes(units: &mut [Unit]) {
+    let mut last: Option<usize> = None;
+    for index in 0..units.len() {
+        if units[index].verdict != Some(Why::Pays) {
+            continue;
+        }
+        let hole = last.filter(|&before| {
+            let (before, after) = (&units[before], &units[index]);
+            before.anchor == after.anchor && after.bytes.start - before.bytes.end <= HOLE * REGION
+        });
+        for unit in &mut units[hole.map_or(index, |before| before + 1)..index] {
+            if unit.verdict == Some(Why::Spare) {
+                unit.verdict = Some(Why::Pays);
+            }
+        }
+        last = Some(index);
     }
 }
 

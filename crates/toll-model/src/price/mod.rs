@@ -6,19 +6,22 @@
 //! |---|---|
 //! | `walk` | what does one miss cost? |
 //! | `region` | what does each region save and cost? |
+//! | `sampling` | what does a noisy count of one region say? |
 //! | `choose` | which of them, and what does the set gain? |
 //! | `range` | how sure is that? |
 
 mod choose;
 mod range;
 mod region;
+mod sampling;
 mod walk;
 
 use std::collections::HashSet;
 
 use self::choose::{ALONE, Goal, Unit, choose, together};
-use self::range::{Doubt, combined, doubted, minus, sum, times};
+use self::range::{Doubt, Z80, combined, doubted, minus, negative, plus, sum, times};
 use self::region::{Chunk, chunks, net};
+use self::sampling::Sampling;
 use self::walk::Walk;
 use crate::REGION;
 use crate::anchor::{AnchorKind, Frame};
@@ -44,8 +47,11 @@ const INSTRUCTION_NS: [f64; 3] = [0.12, 0.3, 1.1];
 const WALK_SHARE: [f64; 3] = [0.03, 0.11, 0.41];
 /// One timed run says what another takes within this share.
 const ONE_RUN: f64 = 0.05;
-/// Variance of counts sampled in stretches of time over that of a Poisson process.
-const CLUSTERED: f64 = 4.0;
+/// No measurement repeats itself better than this share of the speed-up: no prediction of one
+/// is narrower. A judgement, from comparisons of equal runs on virtual machines.
+const RUN_TO_RUN: f64 = 0.015;
+/// The largest speed-up that is predicted.
+const MAX_SPEEDUP: f64 = 1.0 / (1.0 - MAX_SHARE);
 
 /// What the user wants and what is known about the machine and the run.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -68,7 +74,8 @@ pub struct Options {
 /// Prices every region of a profile, chooses a set, and predicts what it gains.
 pub fn price(profile: &Profile, costs: &CostTable, options: Options) -> Plan {
     let walk = Walk::new(costs, profile.footprint, misses_per_count(profile.source));
-    let chunks = chunks(&profile.anchors, costs, &walk);
+    let sampling = Sampling::of(profile);
+    let chunks = chunks(&profile.anchors, costs, &walk, sampling.as_ref());
     let toll = sum(profile
         .rows()
         .map(|row| times(walk.saved_per_miss(row), row.misses)));
@@ -104,8 +111,9 @@ fn misses_per_count(source: Source) -> f64 {
 /// How far the counts of a source may be from the misses of the CPU.
 fn source_doubt(source: Source) -> Doubt {
     let (low, high) = match source {
-        // Modelled replacement, no prefetch of translations.
-        Source::Sim => (0.75, 1.25),
+        // Modelled replacement, no prefetch of translations, other code paths, and prices
+        // that were measured with a loop that does nothing else.
+        Source::Sim => (0.5, 2.0),
         // Skid, and TLB levels that CPUs report differently.
         Source::Perf => (0.6, 1.4),
         Source::Refs => (0.1, 5.0),
@@ -151,10 +159,13 @@ fn speedup(saved: Estimate, baseline: Option<Estimate>, share: f64) -> Estimate 
         },
     };
     let ratio = |part: f64| 1.0 / (1.0 - part.clamp(-9.0, MAX_SHARE));
+    let median = ratio(part.median);
     Estimate {
-        median: ratio(part.median),
-        low: ratio(part.low),
-        high: ratio(part.high),
+        median,
+        low: ratio(part.low).min(median * (1.0 - RUN_TO_RUN)),
+        high: ratio(part.high)
+            .max(median * (1.0 + RUN_TO_RUN))
+            .min(MAX_SPEEDUP.max(median)),
     }
 }
 
@@ -183,12 +194,15 @@ struct Pricing<'a> {
     toll: Estimate,
     /// Time of one run without the plan, ns, if anything is known about it.
     baseline: Option<Estimate>,
-    /// Doubt of all benefits together where a measured ceiling has corrected them.
-    measured: Option<Doubt>,
+    /// Time that everything huge saves, where a measured ceiling says it together with the
+    /// model, ns.
+    measured: Option<Estimate>,
 }
 
 impl Pricing<'_> {
-    /// Scales all benefits so that everything's is what model and measurement say together.
+    /// Moves benefits and times so that everything saves what model and measurement say
+    /// together. Both give way, by their variance: the measurement has paid the walks and
+    /// the faults, warm or cold as they were.
     fn correct(&mut self, ceiling: Estimate) {
         let Some(run) = self.baseline.map(|run| run.median) else {
             return;
@@ -204,40 +218,55 @@ impl Pricing<'_> {
             low: saved(ceiling.low),
             high: saved(ceiling.high),
         };
-        let both = combined(self.saved(|_| true).0, measured);
-        let time: f64 = eligible(&self.chunks).map(|chunk| chunk.time.median).sum();
-        let benefit = (both.median + time).max(0.0);
-        let end = |end: f64| ((end + time) / benefit).max(0.0);
-        self.measured = Some(match benefit > 0.0 {
-            true => Doubt {
-                low: end(both.low).min(1.0),
-                high: end(both.high).max(1.0),
-            },
-            false => Doubt {
-                low: 0.0,
-                high: 1.0,
-            },
-        });
-        let factor = benefit / self.everything;
+        let all: Vec<&Chunk> = eligible(&self.chunks).collect();
+        let benefit = doubted(self.everything, &self.doubts(&all));
+        let time = sum(all.iter().map(|chunk| chunk.time));
+        let both = combined(minus(benefit, time), measured);
+
+        let shift = both.median - (benefit.median - time.median);
+        let (up, down) = match shift > 0.0 {
+            true => (benefit.high - benefit.median, time.median - time.low),
+            false => (benefit.median - benefit.low, time.high - time.median),
+        };
+        let share = |part: f64, rest: f64| part.powi(2) / (part.powi(2) + rest.powi(2)).max(1e-9);
+        let moved = (shift * share(down, up)).abs().min(down);
+        // Of the doubt of the times, that of the benefit stays.
+        let rest = share(up, down).sqrt();
+        let time_at = |time: Estimate| moved_time(time, moved.copysign(shift) / down, rest);
+        let time = match down > 0.0 {
+            true => time_at(time),
+            false => time,
+        };
+        let factor = (both.median + time.median).max(0.0) / self.everything;
         for chunk in &mut self.chunks {
             chunk.benefit = times(chunk.benefit, factor);
+            if down > 0.0 {
+                chunk.time = time_at(chunk.time);
+            }
         }
-        self.everything = benefit;
+        self.everything *= factor;
         self.toll = times(self.toll, factor);
+        self.measured = Some(both);
+        // What was measured is a ratio: how long a run takes is no doubt of it.
+        self.baseline = Some(Estimate::exact(run));
         self.units = self.units();
     }
 
-    /// Every reason to doubt a benefit of `averted` misses where `left` stay.
-    fn doubts(&self, benefit: Estimate, averted: f64, left: f64) -> Vec<Doubt> {
-        let sampling = self.sampling(averted + left, left);
-        match self.measured {
-            Some(measured) => vec![measured, sampling],
-            None => vec![
-                Doubt::of(benefit),
-                source_doubt(self.profile.source),
-                sampling,
-            ],
-        }
+    /// Every reason to doubt the benefit of some chunks together.
+    fn doubts(&self, chunks: &[&Chunk]) -> [Doubt; 3] {
+        let averted: f64 = chunks.iter().map(|chunk| chunk.averted).sum();
+        let noise: f64 = chunks.iter().map(|chunk| chunk.noise).sum();
+        let error = match averted > 0.0 {
+            true => Z80 * noise.sqrt() / averted,
+            false => 0.0,
+        };
+        let [price, source] = self.shared(sum(chunks.iter().map(|chunk| chunk.benefit)));
+        [price, source, Doubt::of_error(error)]
+    }
+
+    /// The doubts of a benefit that are the same for all regions.
+    fn shared(&self, benefit: Estimate) -> [Doubt; 2] {
+        [Doubt::of(benefit), source_doubt(self.profile.source)]
     }
 
     /// The chunks that can be huge, as regions or whole anchors.
@@ -256,21 +285,25 @@ impl Pricing<'_> {
     }
 
     fn unit(&self, chunks: std::ops::Range<usize>) -> Unit {
+        let (first, last) = (&self.chunks[chunks.start], &self.chunks[chunks.end - 1]);
         let mut unit = Unit {
             chunks: chunks.clone(),
+            anchor: first.anchor,
+            bytes: first.offset..last.offset + last.length,
             regions: 0,
             benefit: 0.0,
             refund: 0.0,
             net: Estimate::exact(0.0),
+            most: 0.0,
             misses: 0.0,
             verdict: None,
         };
         for chunk in eligible(&self.chunks[chunks]) {
-            let doubts = self.doubts(chunk.benefit, chunk.averted, chunk.left);
             unit.regions += 1;
             unit.benefit += chunk.benefit.median;
             unit.refund += (-chunk.cost()).max(0.0);
-            unit.net = sum([unit.net, net(chunk, &doubts)].into_iter());
+            unit.net = sum([unit.net, net(chunk, &[])].into_iter());
+            unit.most += net(chunk, &self.shared(chunk.benefit)).high;
             unit.misses += chunk.misses;
         }
         unit
@@ -280,23 +313,6 @@ impl Pricing<'_> {
     fn is_whole(&self, anchor: u32) -> bool {
         let kind = &self.profile.anchors[anchor as usize].anchor.kind;
         matches!(kind, AnchorKind::Anonymous | AnchorKind::Reservation { .. })
-    }
-
-    /// Sampling error of misses of which `left` stay with huge pages.
-    fn sampling(&self, misses: f64, left: f64) -> Doubt {
-        let exact = self.profile.source == Source::Sim && self.profile.sampled >= 0.999;
-        if exact || self.misses <= 0.0 {
-            return Doubt {
-                low: 1.0,
-                high: 1.0,
-            };
-        }
-        let scale = self.profile.observations as f64 / self.misses;
-        let clustered = match self.profile.source {
-            Source::Sim => CLUSTERED,
-            Source::Perf | Source::Refs => 1.0,
-        };
-        Doubt::of_counts(misses * scale, left * scale, clustered)
     }
 
     /// Decides on the program and on every unit.
@@ -331,7 +347,7 @@ impl Pricing<'_> {
     fn decide_less(&mut self) -> Decision {
         let mut losers = 0;
         for unit in &mut self.units {
-            let loses = unit.net.high < 0.0;
+            let loses = unit.most < 0.0;
             losers += u64::from(loses);
             unit.verdict = Some(if loses {
                 Why::CostsMore
@@ -435,29 +451,56 @@ impl Pricing<'_> {
     /// Time that a set of units saves, faults and collapses paid, ns; and its share of
     /// everything's benefit.
     fn saved(&self, pick: impl Fn(&Unit) -> bool) -> (Estimate, f64) {
-        let units = self.units.iter().filter(|unit| pick(unit));
-        let chunks = || {
-            units
-                .clone()
-                .flat_map(|unit| eligible(&self.chunks[unit.chunks.clone()]))
+        let picked = self.units.iter().filter(|unit| pick(unit));
+        let chunks: Vec<&Chunk> = picked
+            .flat_map(|unit| eligible(&self.chunks[unit.chunks.clone()]))
+            .collect();
+        let benefit: f64 = chunks.iter().map(|chunk| chunk.benefit.median).sum();
+        let time = sum(chunks.iter().map(|chunk| chunk.time));
+        let share = self.share(benefit);
+        let doubts = self.doubts(&chunks);
+        let saved = match self.measured {
+            Some(all) => self.part_of(all, share, time, &doubts),
+            None => {
+                let alone = ALONE.map(|alone| together(alone, share));
+                let set = Doubt {
+                    low: alone[0] / alone[1],
+                    high: alone[2] / alone[1],
+                };
+                let [price, source, sampling] = doubts;
+                let doubts = [price, source, sampling, set];
+                minus(doubted(benefit * alone[1], &doubts), time)
+            }
         };
-        let benefit = sum(chunks().map(|chunk| chunk.benefit));
-        let share = self.share(benefit.median);
-        let alone = ALONE.map(|alone| together(alone, share));
-        let left: f64 = chunks().map(|chunk| chunk.left).sum();
-        let averted: f64 = chunks().map(|chunk| chunk.averted).sum();
-        let mut doubts = self.doubts(benefit, averted, left);
-        doubts.push(Doubt {
-            low: alone[0] / alone[1],
-            high: alone[2] / alone[1],
-        });
-        let benefit = doubted(benefit.median * alone[1], &doubts);
-        let time = sum(chunks().map(|chunk| chunk.time));
-        match self.measured {
-            // The measurement paid it already.
-            Some(_) => (minus(benefit, Estimate::exact(time.median)), share),
-            None => (minus(benefit, time), share),
-        }
+        (saved, share)
+    }
+
+    /// What a set saves that holds `share` of all benefit and takes `time`, if everything
+    /// saves `all`: that part of it, corrected for times that are not. With everything in
+    /// the set nothing is in doubt but the measurement.
+    fn part_of(&self, all: Estimate, share: f64, time: Estimate, doubts: &[Doubt]) -> Estimate {
+        let part = |share: f64, alone: usize| share * together(ALONE[alone], share);
+        let kept = part(share, 1);
+        let everything = sum(eligible(&self.chunks).map(|chunk| chunk.time));
+        // Times err together.
+        let spared = |end: fn(&Estimate) -> f64| kept * end(&everything) - end(&time);
+        let ends = [spared(|e| e.low), spared(|e| e.median), spared(|e| e.high)];
+        let spared = Estimate {
+            median: ends[1],
+            low: ends.into_iter().fold(f64::INFINITY, f64::min),
+            high: ends.into_iter().fold(f64::NEG_INFINITY, f64::max),
+        };
+        // Where the benefit is: the odds of being in the set.
+        let odds = Doubt::all(doubts);
+        let at = |factor: f64| share * factor / (share * factor + (1.0 - share)).max(1e-12);
+        let error = |shares: [f64; 2], alone: [usize; 2]| Estimate {
+            median: 0.0,
+            low: self.everything * (part(shares[0], alone[0]) - kept),
+            high: self.everything * (part(shares[1], alone[1]) - kept),
+        };
+        let placed = error([at(odds.low), at(odds.high)], [1, 1]);
+        let alone = error([share, share], [0, 2]);
+        plus(plus(times(all, kept), spared), plus(placed, alone))
     }
 
     fn share(&self, benefit: f64) -> f64 {
@@ -475,7 +518,7 @@ impl Pricing<'_> {
             Decision::Nothing(_) => (Estimate::exact(0.0), 0.0),
             Decision::Less => {
                 let (lost, share) = self.saved(|unit| unit.verdict == Some(Why::CostsMore));
-                (minus(Estimate::exact(0.0), lost), share)
+                (negative(lost), share)
             }
         };
         let predicted_speedup = match decision {
@@ -485,7 +528,7 @@ impl Pricing<'_> {
         let (regions, left_out) = self.regions(share);
         let reason = match &decision {
             Decision::Nothing(reason) => format!("Do nothing: {reason}."),
-            _ => self.reason(&decision, saved, share, predicted_speedup),
+            _ => self.reason(&decision, [saved, saved_all], share, predicted_speedup),
         };
         Plan {
             format: FORMAT.to_owned(),
@@ -581,7 +624,7 @@ impl Pricing<'_> {
     fn reason(
         &self,
         decision: &Decision,
-        saved: Estimate,
+        [saved, all_saved]: [Estimate; 2],
         share: f64,
         speedup: Estimate,
     ) -> String {
@@ -599,13 +642,21 @@ impl Pricing<'_> {
         let size = format_size(regions * REGION);
         let Estimate { median, low, high } = speedup;
         let expect = format!("expect {median:.2}x ({low:.2} to {high:.2})");
+        let less = saved.median - all_saved.median;
+        let others = match less > 0.0 {
+            true => format!(
+                " The regions left out would cost {} more than they save.",
+                format_ns(less)
+            ),
+            false => String::new(),
+        };
         let saved = format_ns(saved.median);
         match decision {
             Decision::Less => format!(
                 "Keep huge pages away from {regions} of {all} regions ({size}), where they cost {saved} more than they save: {expect}."
             ),
             _ => format!(
-                "Make {regions} of {all} regions huge ({size}): they hold {:.0} % of what huge pages save, about {saved} a run; {expect}.",
+                "Make {regions} of {all} regions huge ({size}): they hold {:.0} % of what huge pages save, about {saved} a run; {expect}.{others}",
                 share * 100.0
             ),
         }
@@ -655,6 +706,17 @@ impl Pricing<'_> {
             format!("{left_out} regions with fewer misses and verdict leave are not listed"),
         );
         warnings
+    }
+}
+
+/// A time moved by `by` half intervals downwards, with `rest` of its doubt.
+fn moved_time(time: Estimate, by: f64, rest: f64) -> Estimate {
+    let (below, above) = (time.median - time.low, time.high - time.median);
+    let median = time.median - by * if by > 0.0 { below } else { above };
+    Estimate {
+        median,
+        low: median - rest * below,
+        high: median + rest * above,
     }
 }
 

@@ -32,20 +32,17 @@ impl Doubt {
         }
     }
 
-    /// Sampling error of a difference of two counts: Poisson, `clustered` times the variance.
-    pub fn of_counts(more: f64, fewer: f64, clustered: f64) -> Doubt {
-        let difference = more - fewer;
-        if difference <= 0.0 {
-            return Doubt {
-                low: 0.0,
-                high: 1.0,
-            };
-        }
-        let error = Z80 * ((more + fewer) * clustered).sqrt() / difference;
+    /// The doubt of a value whose 80 % interval is this share of it either way.
+    pub fn of_error(error: f64) -> Doubt {
         Doubt {
             low: (1.0 - error).max(0.0),
             high: 1.0 + error,
         }
+    }
+
+    /// Several independent doubts as one.
+    pub fn all(doubts: &[Doubt]) -> Doubt {
+        Doubt::of(doubted(1.0, doubts))
     }
 }
 
@@ -64,13 +61,26 @@ pub(super) fn doubted(median: f64, doubts: &[Doubt]) -> Estimate {
     }
 }
 
-/// `a - b` for estimates that do not depend on each other.
-pub(super) fn minus(a: Estimate, b: Estimate) -> Estimate {
-    let median = a.median - b.median;
+/// `a + b` for estimates that do not depend on each other.
+pub(super) fn plus(a: Estimate, b: Estimate) -> Estimate {
+    let median = a.median + b.median;
     Estimate {
         median,
-        low: median - (a.median - a.low).hypot(b.high - b.median),
-        high: median + (a.high - a.median).hypot(b.median - b.low),
+        low: median - (a.median - a.low).hypot(b.median - b.low),
+        high: median + (a.high - a.median).hypot(b.high - b.median),
+    }
+}
+
+/// `a - b` for estimates that do not depend on each other.
+pub(super) fn minus(a: Estimate, b: Estimate) -> Estimate {
+    plus(a, negative(b))
+}
+
+pub(super) fn negative(estimate: Estimate) -> Estimate {
+    Estimate {
+        median: -estimate.median,
+        low: -estimate.high,
+        high: -estimate.low,
     }
 }
 

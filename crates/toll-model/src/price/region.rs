@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The regions of a profile, each with its benefit and its cost.
 
-use super::range::{Doubt, doubted, measured, minus, sum, times};
+use super::range::{Doubt, doubted, measured, minus, plus, sum, times};
+use super::sampling::{Sampling, shrink};
 use super::walk::Walk;
 use crate::anchor::{Anchor, AnchorKind, Level};
 use crate::cost::CostTable;
@@ -33,6 +34,12 @@ pub(super) struct Chunk {
     /// Page walks that huge pages avert, and those that they leave.
     pub averted: f64,
     pub left: f64,
+    /// Of the averted ones, those of sweeps over memory.
+    pub swept: f64,
+    /// Sampling variance of the averted misses.
+    pub noise: f64,
+    /// Half an 80 % interval of the averted misses over their number: sampling error.
+    pub error: f64,
     /// Time that the averted walks take with everything huge, ns; without sampling error.
     pub benefit: Estimate,
     /// Time that making it huge takes, less the small faults that it saves, ns.
@@ -54,15 +61,26 @@ impl Chunk {
 }
 
 /// The chunks of all anchors, in the order of the profile.
-pub(super) fn chunks(anchors: &[AnchorRows], costs: &CostTable, walk: &Walk) -> Vec<Chunk> {
+pub(super) fn chunks(
+    anchors: &[AnchorRows],
+    costs: &CostTable,
+    walk: &Walk,
+    sampling: Option<&Sampling>,
+) -> Vec<Chunk> {
     let mut chunks = Vec::new();
     for (index, rows) in anchors.iter().enumerate() {
         let first = chunks.len();
         for row in &rows.rows {
-            spread(&mut chunks, first, index as u32, rows, row, walk);
+            let price = walk.saved_per_miss(row);
+            let swept = sampling.map_or(0.0, |sampling| sampling.swept(row));
+            let add = |chunk: &mut Chunk, share| add(chunk, row, share, price, swept);
+            spread(&mut chunks, first, index as u32, rows, row, add);
         }
         for chunk in &mut chunks[first..] {
             finish(chunk, &rows.anchor, costs);
+        }
+        if let Some(sampling) = sampling {
+            shrink(&mut chunks[first..], sampling);
         }
     }
     chunks
@@ -75,9 +93,8 @@ fn spread(
     index: u32,
     rows: &AnchorRows,
     row: &Row,
-    walk: &Walk,
+    add: impl Fn(&mut Chunk, f64),
 ) {
-    let price = walk.saved_per_miss(row);
     let mut offset = row.offset;
     while offset < row.end() {
         let (start, end) = bounds(&rows.anchor, offset);
@@ -90,7 +107,7 @@ fn spread(
         let stop = end.min(row.end());
         let share = (stop - offset) as f64 / row.length as f64;
         let last = chunks.len() - 1;
-        add(&mut chunks[last], row, share, price);
+        add(&mut chunks[last], share);
         offset = stop;
     }
 }
@@ -112,6 +129,9 @@ fn empty(anchor: u32, offset: u64, length: u64) -> Chunk {
         misses: 0.0,
         averted: 0.0,
         left: 0.0,
+        swept: 0.0,
+        noise: 0.0,
+        error: 0.0,
         benefit: Estimate::exact(0.0),
         time: Estimate::exact(0.0),
         bloat: 0.0,
@@ -121,7 +141,7 @@ fn empty(anchor: u32, offset: u64, length: u64) -> Chunk {
     }
 }
 
-fn add(chunk: &mut Chunk, row: &Row, share: f64, price: Estimate) {
+fn add(chunk: &mut Chunk, row: &Row, share: f64, price: Estimate, swept: f64) {
     chunk.misses += row.misses * share;
     chunk.touched += f64::from(row.touched_pages) * share;
     if row.huge {
@@ -132,6 +152,7 @@ fn add(chunk: &mut Chunk, row: &Row, share: f64, price: Estimate) {
     let averted = row.misses * share - left;
     chunk.left += left;
     chunk.averted += averted;
+    chunk.swept += averted * swept;
     chunk.benefit = sum([chunk.benefit, times(price, averted)].into_iter());
 }
 
@@ -189,21 +210,15 @@ fn fault(touched: f64, costs: &CostTable) -> Estimate {
         high: COLD[2] * extra * own,
     };
     let saved = times(measured(costs.fault_4k), touched);
-    // warm + cold - saved, none of which depends on another.
-    let spent = minus(warm, negative(cold));
-    minus(spent, saved)
+    // None of the three depends on another; the chance of a cold block is the same for all
+    // regions of a run, so that sums of these times err together.
+    minus(plus(warm, cold), saved)
 }
 
-fn negative(estimate: Estimate) -> Estimate {
-    Estimate {
-        median: -estimate.median,
-        low: -estimate.high,
-        high: -estimate.low,
-    }
-}
-
-/// A chunk's benefit under `doubts` less its cost, ns.
+/// A chunk's benefit under its sampling error and `doubts`, less its expected cost, ns.
 pub(super) fn net(chunk: &Chunk, doubts: &[Doubt]) -> Estimate {
-    let benefit = doubted(chunk.benefit.median, doubts);
-    minus(minus(benefit, chunk.time), Estimate::exact(chunk.bloat))
+    let own = Doubt::of_error(chunk.error);
+    let all: Vec<Doubt> = [own].iter().chain(doubts).copied().collect();
+    let benefit = doubted(chunk.benefit.median, &all);
+    minus(benefit, Estimate::exact(chunk.cost()))
 }
