@@ -11,8 +11,10 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use addr2line::{Loader, demangle_auto};
+use object::elf::{DT_NEEDED, Dyn64, FileHeader64};
+use object::read::elf::FileHeader;
 use object::read::{ReadCache, ReadRef};
-use object::{Object, ObjectSymbol, SymbolKind};
+use object::{Endianness, Object, ObjectSymbol, SymbolKind};
 
 /// What is known about the place that a return address points to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -31,6 +33,27 @@ pub fn build_id(path: &Path) -> String {
         let cache = ReadCache::new(File::open(path).ok()?);
         let file = object::File::parse(&cache).ok()?;
         Some(hex(file.build_id().ok()??))
+    };
+    read().unwrap_or_default()
+}
+
+/// The shared libraries that a program names (DT_NEEDED); none if it cannot be read.
+pub fn needed(path: &Path) -> Vec<String> {
+    let read = || -> Option<Vec<String>> {
+        let data = std::fs::read(path).ok()?;
+        let header = FileHeader64::<Endianness>::parse(&*data).ok()?;
+        let endian = header.endian().ok()?;
+        let sections = header.sections(endian, &*data).ok()?;
+        let (entries, index) = sections.dynamic(endian, &*data).ok()??;
+        let strings = sections.strings(endian, &*data, index).ok()?;
+        let name = |entry: &Dyn64<Endianness>| {
+            let at = u32::try_from(entry.d_val.get(endian)).ok()?;
+            Some(String::from_utf8_lossy(strings.get(at).ok()?).into_owned())
+        };
+        let needed = entries
+            .iter()
+            .filter(|entry| entry.d_tag.get(endian) == u64::from(DT_NEEDED));
+        Some(needed.filter_map(name).collect())
     };
     read().unwrap_or_default()
 }

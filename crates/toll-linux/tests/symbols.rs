@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tempfile::TempDir;
-use toll_linux::symbols::{Symbolizer, build_id, function_range};
+use toll_linux::symbols::{Symbolizer, build_id, function_range, needed};
 
 const SOURCE: &str = "\
 #include <cstdlib>
@@ -109,6 +109,14 @@ fn rust_names_are_demangled() {
 }
 
 #[test]
+fn a_program_names_its_libraries() {
+    let own = std::env::current_exe().unwrap();
+    let names = needed(&own);
+    assert!(names.iter().any(|name| name == "libc.so.6"), "{names:?}");
+    assert!(needed(Path::new("/nowhere")).is_empty());
+}
+
+#[test]
 fn damaged_and_foreign_files_have_no_names() {
     let folder = tempfile::tempdir().unwrap();
     let own = fs::read(std::env::current_exe().unwrap()).unwrap();
@@ -128,6 +136,7 @@ fn damaged_and_foreign_files_have_no_names() {
     for bytes in cases {
         fs::write(&path, &bytes).unwrap();
         let _ = build_id(&path);
+        let _ = needed(&path);
         let _ = function_range(&path, "main");
         let _ = Symbolizer::new().symbolize(&path, 0x1000);
     }

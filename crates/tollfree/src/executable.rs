@@ -37,6 +37,8 @@ pub enum Obstacle {
     ThirtyTwoBit,
     /// A loader of another C library.
     OtherLoader,
+    /// AddressSanitizer's library ends a program whose loader was given another one first.
+    Sanitizer,
 }
 
 impl Obstacle {
@@ -54,6 +56,7 @@ impl fmt::Display for Obstacle {
             Obstacle::Static => "it is linked statically",
             Obstacle::ThirtyTwoBit => "it is a 32-bit program",
             Obstacle::OtherLoader => "its C library is not glibc",
+            Obstacle::Sanitizer => "it is built with AddressSanitizer, which must come first",
         })
     }
 }
@@ -134,9 +137,15 @@ fn obstacle(path: &Path) -> Option<Obstacle> {
     }
     match loader(&file, &header) {
         None => Some(Obstacle::Static),
-        Some(loader) if is_glibc(&loader) => None,
-        Some(_) => Some(Obstacle::OtherLoader),
+        Some(loader) if !is_glibc(&loader) => Some(Obstacle::OtherLoader),
+        Some(_) if is_sanitized(path) => Some(Obstacle::Sanitizer),
+        Some(_) => None,
     }
+}
+
+fn is_sanitized(path: &Path) -> bool {
+    let libraries = symbols::needed(path);
+    libraries.iter().any(|name| name.starts_with("libasan.so"))
 }
 
 fn is_glibc(loader: &Path) -> bool {

@@ -677,17 +677,38 @@ fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-#[test]
-fn a_program_that_cannot_be_entered_runs_all_the_same() {
-    let bench = Bench::new();
+/// Builds a program that ends with 11; false where the compiler has not what that takes.
+fn builds_exit(bench: &Bench, option: &str, name: &str) -> bool {
     fs::write(bench.path("exit.c"), "int main(void) { return 11; }\n").unwrap();
     let built = Command::new("cc")
-        .args(["-static", "-o", "static", "exit.c"])
+        .args([option, "-o", name, "exit.c"])
         .current_dir(&bench.folder)
         .stderr(Stdio::null())
         .status();
-    if !built.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: no static C library");
+    let built = built.is_ok_and(|status| status.success());
+    if !built {
+        eprintln!("skipped: cc {option} does not work here");
+    }
+    built
+}
+
+/// AddressSanitizer ends a program that has another library loaded before its own.
+#[test]
+fn a_sanitized_program_is_left_alone() {
+    let bench = Bench::new();
+    if !builds_exit(&bench, "-fsanitize=address", "sanitized") {
+        return;
+    }
+    let output = bench.run("inside.txt", &["./sanitized"]).output().unwrap();
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(11), "{said}");
+    assert!(said.contains("AddressSanitizer"), "{said}");
+}
+
+#[test]
+fn a_program_that_cannot_be_entered_runs_all_the_same() {
+    let bench = Bench::new();
+    if !builds_exit(&bench, "-static", "static") {
         return;
     }
     let output = bench.run("inside.txt", &["./static"]).output().unwrap();
