@@ -40,6 +40,8 @@ enum {
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 /* What the kernel has mapped, and on top of it the allocation events. */
 static struct spans areas, events;
+/* Where an event has been since the memory was mapped: its pages are its own, not the area's. */
+static struct spans named;
 
 static enum thp_mode mode;
 static bool thp_disabled;
@@ -204,6 +206,19 @@ struct lookup memory_lookup(uint64_t address)
 
 /* --- mappings come and go --- */
 
+/* Notes what was touched of start..end in a span of an area, where no event was. */
+static void scan_area(const struct span *span, uint64_t start, uint64_t end)
+{
+	while (start < end) {
+		const struct span *event = spans_from(&named, start);
+		uint64_t stop = event && event->start < end ? event->start : end;
+
+		if (stop > start)
+			recording_scan(span->block, span->base, start, stop);
+		start = event && event->start < end ? event->end : end;
+	}
+}
+
 /* Notes what was touched in start..end, and that the blocks there ended. */
 static void retire(struct spans *spans, uint64_t start, uint64_t end, bool ended)
 {
@@ -213,8 +228,12 @@ static void retire(struct spans *spans, uint64_t start, uint64_t end, bool ended
 		uint64_t to = span->end < end ? span->end : end;
 		const struct span *area = spans_at(&areas, from);
 
-		if (area && (area->flags & AREA_PRIVATE))
-			recording_scan(span->block, span->base, from, to);
+		if (area && (area->flags & AREA_PRIVATE)) {
+			if (spans == &areas)
+				scan_area(span, from, to);
+			else
+				recording_scan(span->block, span->base, from, to);
+		}
 		if (ended && span->block != NO_BLOCK)
 			recording_blocks[span->block].flags |= BLOCK_FREED;
 	}
@@ -230,6 +249,7 @@ static void remove_range(uint64_t start, uint64_t end)
 {
 	spans_remove(&events, start, end);
 	spans_remove(&areas, start, end);
+	spans_remove(&named, start, end);
 	changed(start, end, true);
 }
 
@@ -302,6 +322,7 @@ static void after_mmap(const struct memory_call *call, uint64_t start)
 
 	spans_remove(&events, start, end);
 	spans_remove(&areas, start, end);
+	spans_remove(&named, start, end);
 	if (!(flags & MAP_ANONYMOUS)) {
 		add_area(start, end, protection(call->a[2]), BLOCK_FILE, call->a[5],
 			 call->path);
@@ -426,12 +447,15 @@ static void after_mremap(const struct memory_call *call, uint64_t to)
 	if (kept < old) {
 		spans_remove(&events, from + kept, from + old);
 		spans_remove(&areas, from + kept, from + old);
+		spans_remove(&named, from + kept, from + old);
 	}
 	if (to != from) {
 		spans_remove(&events, to, to + length);
 		spans_remove(&areas, to, to + length);
+		spans_remove(&named, to, to + length);
 		move_spans(&events, from, kept, to);
 		move_spans(&areas, from, kept, to);
+		move_spans(&named, from, kept, to);
 		changed(from, from + old, true);
 	} else {
 		changed(from + kept, from + old, true);
@@ -541,6 +565,7 @@ static void begin_event(uint32_t event, uint64_t address, uint64_t length)
 	};
 
 	spans_put(&events, &span);
+	spans_put(&named, &span);
 	changed(start, end, false);
 }
 

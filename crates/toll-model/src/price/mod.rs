@@ -220,7 +220,7 @@ impl Pricing<'_> {
         };
         let all: Vec<&Chunk> = eligible(&self.chunks).collect();
         let benefit = doubted(self.everything, &self.doubts(&all));
-        let time = sum(all.iter().map(|chunk| chunk.time));
+        let time = self.times();
         let both = combined(minus(benefit, time), measured);
 
         let shift = both.median - (benefit.median - time.median);
@@ -481,7 +481,7 @@ impl Pricing<'_> {
     fn part_of(&self, all: Estimate, share: f64, time: Estimate, doubts: &[Doubt]) -> Estimate {
         let part = |share: f64, alone: usize| share * together(ALONE[alone], share);
         let kept = part(share, 1);
-        let everything = sum(eligible(&self.chunks).map(|chunk| chunk.time));
+        let everything = self.times();
         // Times err together.
         let spared = |end: fn(&Estimate) -> f64| kept * end(&everything) - end(&time);
         let ends = [spared(|e| e.low), spared(|e| e.median), spared(|e| e.high)];
@@ -500,7 +500,22 @@ impl Pricing<'_> {
         };
         let placed = error([at(odds.low), at(odds.high)], [1, 1]);
         let alone = error([share, share], [0, 2]);
-        plus(plus(times(all, kept), spared), plus(placed, alone))
+        let saved = plus(plus(times(all, kept), spared), plus(placed, alone));
+        // Times are the model's word against the measurement's: they may not carry a set
+        // beyond what everything was seen to save at most, doubt for doubt.
+        let median = saved.median.min(all.high);
+        Estimate {
+            median,
+            low: saved.low.min(median),
+            high: saved.high.min(2.0 * all.high - all.median).max(median),
+        }
+    }
+
+    /// Time that everything huge takes. Regions without a miss are left out: nobody waits
+    /// for memory that is not used.
+    fn times(&self) -> Estimate {
+        let used = eligible(&self.chunks).filter(|chunk| chunk.misses > 0.0);
+        sum(used.map(|chunk| chunk.time))
     }
 
     fn share(&self, benefit: f64) -> f64 {
