@@ -54,8 +54,16 @@ def load_cells():
     return cells
 
 
+def is_there(need):
+    """A command, or with python:MODULE a module of the interpreter."""
+    if need.startswith("python:"):
+        load = [python(), "-c", "import " + need.removeprefix("python:")]
+        return subprocess.run(load, stderr=subprocess.DEVNULL).returncode == 0
+    return bool(shutil.which(need))
+
+
 def missing(cell):
-    return [need for need in map(fill, cell.get("needs", [])) if not shutil.which(need)]
+    return [need for need in map(fill, cell.get("needs", [])) if not is_there(need)]
 
 
 def fingerprint(cell, within):

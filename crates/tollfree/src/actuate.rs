@@ -294,7 +294,9 @@ impl Actuator {
             EventFile::create(&path, EVENTS_MAX)?;
             launch = launch.events(&path);
         }
-        if self.settings.whole_heap {
+        // A heap that is collapsed as it grows makes the program wait for each copy; glibc's own
+        // switch makes it huge at its first touch, as whoever wants everything huge would.
+        if self.settings.whole_heap || self.policy == Policy::All.name() {
             launch = launch.env("GLIBC_TUNABLES", whole_heap_tunables());
         }
         Ok(launch)

@@ -127,6 +127,22 @@ fn pairs_arms_and_schema() {
     );
 }
 
+/// Collapsing a heap while it grows holds the program up: glibc makes it huge by itself.
+#[test]
+fn everything_huge_has_glibc_advise_its_heap() {
+    let place = Place::new();
+    let seen = place.path("seen");
+    let script = "echo \"[$GLIBC_TUNABLES]\" >> \"$0\"";
+    let arguments = ["-c", script, seen.to_str().unwrap()];
+    let output = place.compare(&["-n", "1"], Path::new("sh"), &arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let seen = fs::read_to_string(seen).unwrap();
+    let runs = |line: &str| seen.lines().filter(|seen| *seen == line).count();
+    let (small, huge) = (runs("[]"), runs("[glibc.malloc.hugetlb=1]"));
+    assert!(huge > 0 && small >= huge, "{seen}");
+    assert_eq!(small + huge, seen.lines().count());
+}
+
 #[test]
 fn one_pair_gives_no_interval() {
     let place = Place::new();
