@@ -3,6 +3,8 @@
 //! depends on timing is tested with a told clock in the crate's own tests; here only
 //! what holds at any speed.
 
+mod schema;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -85,18 +87,6 @@ fn stderr(output: &Output) -> String {
 }
 
 /// Fails with what does not fit the schema.
-fn check(schema: &str, value: &Value) {
-    let path =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../schemas/{schema}.schema.json"));
-    let schema: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    let errors: Vec<String> = validator
-        .iter_errors(value)
-        .map(|e| format!("{}: {e}", e.instance_path))
-        .collect();
-    assert!(errors.is_empty(), "{errors:#?}");
-}
-
 /// Whether the machine lets anything become huge; where it does not, some tests have no subject.
 fn thp_is_possible() -> bool {
     let mode =
@@ -110,7 +100,7 @@ fn pairs_arms_and_schema() {
     let output = place.compare(&["-n", "2"], &place.program("small"), &["1000"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let got = json(&output);
-    check("compare", &got);
+    schema::check("compare", &got);
     assert_eq!(got["pairs"], 2);
     assert_eq!(got["output"]["state"], "same");
     let names: Vec<&str> = got["arms"]
@@ -148,7 +138,7 @@ fn one_pair_gives_no_interval() {
     let place = Place::new();
     let output = place.compare(&["-n", "1"], &place.program("small"), &["1000"]);
     let got = json(&output);
-    check("compare", &got);
+    schema::check("compare", &got);
     assert_eq!(
         (&got["speedup"], &got["verdict"]),
         (&Value::Null, &Value::from("cannot-tell"))
@@ -192,7 +182,7 @@ fn output_that_varies_by_itself_is_said_and_no_error() {
     let output = place.compare(&["-n", "2"], &place.program("odd"), &["vary"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let got = json(&output);
-    check("compare", &got);
+    schema::check("compare", &got);
     assert_eq!(got["output"]["state"], "varies");
     assert!(
         got["notes"].to_string().contains("stdout differs at byte"),
@@ -316,7 +306,7 @@ fn ctrl_c_ends_the_target_and_compare() {
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
     assert!(!alive(&place.path("mark")));
     let got = json(&output);
-    check("compare", &got);
+    schema::check("compare", &got);
     assert_eq!(got["complete"], false);
 }
 
@@ -331,7 +321,7 @@ fn ctrl_c_keeps_tunes_folder_and_marks_it() {
     assert!(!alive(&place.path("mark")));
     let kept: Value =
         serde_json::from_slice(&fs::read(place.path("out/tune.json")).unwrap()).unwrap();
-    check("tune", &kept);
+    schema::check("tune", &kept);
     assert_eq!(kept["complete"], false);
     assert!(place.path("out/report.html").is_file());
 }
@@ -343,7 +333,7 @@ fn a_small_program_is_told_to_do_nothing_and_its_folder_is_kept() {
     let output = place.tune(&["--within", "1m", "-o", "out"], &small, &["600000000"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let got = json(&output);
-    check("tune", &got);
+    schema::check("tune", &got);
     assert_eq!(got["advice"], "do-nothing");
     assert!(
         got["reason"].as_str().unwrap().contains("TLB reaches"),
@@ -380,9 +370,9 @@ fn tune_goes_through_within_its_limit() {
         begun.elapsed()
     );
     let got = json(&output);
-    check("tune", &got);
+    schema::check("tune", &got);
     let ceiling = &got["ceiling"];
-    check("compare", ceiling);
+    schema::check("compare", ceiling);
     if thp_is_possible() {
         let all = ceiling["arms"]
             .as_array()
@@ -429,7 +419,7 @@ fn a_server_is_measured_by_what_its_workload_prints() {
     );
     assert!(output.status.success(), "{}", stderr(&output));
     let got = json(&output);
-    check("tune", &got);
+    schema::check("tune", &got);
     assert_eq!(got["advice"], "do-nothing");
 }
 
@@ -475,6 +465,6 @@ fn a_live_process_that_is_small_is_left_alone() {
     sleeper.wait().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     let got = json(&output);
-    check("tune", &got);
+    schema::check("tune", &got);
     assert_eq!(got["advice"], "do-nothing");
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree doctor` on made-up machines and on this one.
 
+mod schema;
+
 use std::fs;
 use std::path::Path;
 
@@ -88,12 +90,7 @@ fn doctor(root: Option<&Path>) -> Value {
     }
     let output = command.assert().success().get_output().stdout.clone();
     let report: Value = serde_json::from_slice(&output).unwrap();
-    let schema = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../schemas/doctor.schema.json"
-    );
-    let schema: Value = serde_json::from_slice(&fs::read(schema).unwrap()).unwrap();
-    jsonschema::validate(&schema, &report).unwrap();
+    schema::check("doctor", &report);
     report
 }
 
