@@ -147,6 +147,10 @@ pub struct Plan {
     /// plan, and the plan takes huge pages away from regions that lose by them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub thp_always: bool,
+    /// True where the heap is better made huge whole, at its first touch and by the
+    /// allocator's own switch, than region by region once it has grown.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub whole_heap: bool,
     pub anchors: Vec<Anchor>,
     pub regions: Vec<Region>,
 }
@@ -352,6 +356,7 @@ pub struct View<'a> {
     reason: &'a str,
     warnings: &'a [String],
     thp_always: bool,
+    whole_heap: bool,
     anchors: &'a [Anchor],
     regions: Vec<RegionView<'a>>,
 }
@@ -411,6 +416,7 @@ impl Plan {
             reason: &self.reason,
             warnings: &self.warnings,
             thp_always: self.thp_always,
+            whole_heap: self.whole_heap,
             anchors: &self.anchors,
             regions: self.regions.iter().map(region).collect(),
         }

@@ -406,10 +406,11 @@ proptest! {
         budget in prop::option::of(0u64..1 << 26),
         free in prop::option::of(0u64..20),
         thp_always: bool,
+        warm: bool,
         ceiling in prop::option::of(0.5f64..3.0),
     ) {
         let ceiling = ceiling.map(|median| Estimate { median, low: median * 0.9, high: median * 1.1 });
-        let options = Options { baseline_ns: baseline, top: None, budget, free_regions: free, thp_always, ceiling };
+        let options = Options { baseline_ns: baseline, top: None, budget, free_regions: free, thp_always, warm, ceiling };
         let plan = price(&profile, &costs(), options);
         plan.to_toml().unwrap();
         let e = plan.predicted_speedup;

@@ -132,6 +132,7 @@ impl PlanFile {
             reason: "a test".to_owned(),
             warnings: Vec::new(),
             thp_always: false,
+            whole_heap: false,
             anchors: vec![anchor(0, AnchorKind::Heap, HEAP), anchor(1, block, 1 << 36)],
             regions,
         };

@@ -96,6 +96,7 @@ impl Bench {
             reason: "a test".into(),
             warnings: Vec::new(),
             thp_always: false,
+            whole_heap: false,
             anchors: vec![self.anchor()],
             regions: regions(),
         };

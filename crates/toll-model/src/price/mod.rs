@@ -66,6 +66,9 @@ pub struct Options {
     pub free_regions: Option<u64>,
     /// THP is `always`: everything is huge without a plan.
     pub thp_always: bool,
+    /// The blocks that huge pages take were in use just before, as those of a comparison
+    /// that warms memory up before each run: what a host takes to provide them is not paid.
+    pub warm: bool,
     /// Measured speed-up of everything huge (time before / after). Where it is known, it
     /// and the model together say what everything is worth; the model alone says where.
     pub ceiling: Option<Estimate>,
@@ -558,6 +561,7 @@ impl Pricing<'_> {
             reason,
             warnings: self.warnings(left_out),
             thp_always: self.options.thp_always,
+            whole_heap: false,
             anchors: self.anchors(&regions),
             regions,
         }

@@ -122,6 +122,7 @@ fn plan(profile: &Profile) -> Plan {
         reason: "24 of 551 regions hold 91 % of what huge pages can save here.".to_owned(),
         warnings: vec![],
         thp_always: false,
+        whole_heap: false,
         anchors: profile.anchors.iter().map(|a| a.anchor.clone()).collect(),
         regions,
     }

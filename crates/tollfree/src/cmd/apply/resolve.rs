@@ -237,6 +237,7 @@ mod tests {
             reason: String::new(),
             warnings: Vec::new(),
             thp_always: false,
+            whole_heap: false,
             anchors: Vec::new(),
             regions: Vec::new(),
         };
