@@ -224,7 +224,6 @@ static struct core_page *page_of(struct core *core, uint64_t address)
 static void count_walk(struct core *core, struct page *page, uint64_t address,
 		       const struct core_page *known, uint8_t class)
 {
-	add(&page->steps, core->native->steps);
 	add(&page->walks, 1);
 	if (class == FLOW_DEPENDENT)
 		add_small(&page->dependent, 1);
@@ -247,10 +246,13 @@ static void count(struct core *core, const struct core_page *known, uint64_t add
 	if (!known->page)
 		return;
 	add(&known->page->accesses, site->weight);
-	if (native == TLB_L2)
+	if (native == TLB_L2) {
 		add(&known->page->l2_hits, 1);
-	else if (native == TLB_WALK)
+		if (huge == TLB_L1)
+			add(&known->page->l2_spared, 1);
+	} else if (native == TLB_WALK) {
 		count_walk(core, known->page, address, known, site->class);
+	}
 	if (huge == TLB_WALK)
 		add(&known->page->walks_huge, 1);
 }

@@ -87,8 +87,8 @@ struct page {
 	uint32_t dependent;
 	uint32_t independent;
 	uint32_t flags;
-	/* Table entries read by the walks. */
-	uint64_t steps;
+	/* Of the L2 hits, those that would hit L1 if every eligible region were huge. */
+	uint64_t l2_spared;
 };
 
 /* Bits of header.flags. */

@@ -131,6 +131,7 @@ fn count(builder: &mut ProfileBuilder, anchor: u32, length: u64) {
             accesses: pages * heat * 10.0,
             misses: pages * heat,
             misses_huge: Some(pages * heat / 50.0),
+            l2_spared: 0.0,
             reuse_log2: Some(31.0 + (offset % 3) as f32),
             dependent: Some(0.5),
             huge: false,

@@ -33,6 +33,8 @@ pub struct Counts {
     pub misses: f64,
     /// As [`Row::misses_huge`].
     pub misses_huge: Option<f64>,
+    /// As [`Row::l2_spared`].
+    pub l2_spared: f64,
     /// As [`Row::reuse_log2`].
     pub reuse_log2: Option<f32>,
     /// As [`Row::dependent`].
@@ -90,6 +92,7 @@ struct Cell {
     accesses: f64,
     misses: f64,
     misses_huge: f64,
+    l2_spared: f64,
     reuse: Mean,
     dependent: Mean,
     /// One bit per page.
@@ -103,6 +106,7 @@ impl Cell {
         self.accesses += counts.accesses * share;
         self.misses += counts.misses * share;
         self.misses_huge += counts.misses_huge.unwrap_or(0.0) * share;
+        self.l2_spared += counts.l2_spared * share;
         self.knows_huge |= counts.misses_huge.is_some();
         self.reuse.add(counts.reuse_log2, counts.misses * share);
         self.dependent.add(counts.dependent, counts.misses * share);
@@ -115,6 +119,7 @@ impl Cell {
         self.accesses += other.accesses;
         self.misses += other.misses;
         self.misses_huge += other.misses_huge;
+        self.l2_spared += other.l2_spared;
         self.knows_huge |= other.knows_huge;
         self.reuse.merge(other.reuse);
         self.dependent.merge(other.dependent);
@@ -129,6 +134,7 @@ impl Cell {
             accesses: self.accesses,
             misses: self.misses,
             misses_huge: self.knows_huge.then_some(self.misses_huge),
+            l2_spared: self.l2_spared,
             reuse_log2: self.reuse.get(),
             dependent: self.dependent.get(),
             touched_pages: self.touched.count_ones(),
@@ -329,6 +335,7 @@ fn tidy(row: &mut Row) {
     row.accesses = thousandths(row.accesses);
     row.misses = thousandths(row.misses);
     row.misses_huge = row.misses_huge.map(thousandths);
+    row.l2_spared = thousandths(row.l2_spared);
     row.reuse_log2 = row.reuse_log2.map(hundredths);
     row.dependent = row.dependent.map(|share| hundredths(share).clamp(0.0, 1.0));
 }
@@ -350,6 +357,7 @@ fn is_sound(counts: &Counts) -> bool {
         counts.accesses,
         counts.misses,
         counts.misses_huge.unwrap_or(0.0),
+        counts.l2_spared,
         f64::from(counts.reuse_log2.unwrap_or(0.0)),
         f64::from(counts.dependent.unwrap_or(0.0)),
     ];
@@ -381,6 +389,7 @@ fn may_merge(left: &Row, right: &Row) -> bool {
             left.misses_huge.unwrap_or(0.0),
             right.misses_huge.unwrap_or(0.0),
         )
+        && same(left.l2_spared, right.l2_spared)
         && same(left.touched_pages.into(), right.touched_pages.into())
         && alike(left.reuse_log2, right.reuse_log2, 0.25)
         && alike(left.dependent, right.dependent, 0.05)
@@ -398,6 +407,7 @@ fn join(left: &mut Row, right: &Row) {
     left.misses_huge = left
         .misses_huge
         .map(|a| a + right.misses_huge.unwrap_or(0.0));
+    left.l2_spared += right.l2_spared;
     left.length += right.length;
     left.accesses += right.accesses;
     left.misses += right.misses;

@@ -135,7 +135,8 @@ pub struct CostTable {
     /// False where calibration was cut short and defaults stand in.
     pub complete: bool,
     pub tlb: TlbGeometry,
-    /// Grid of [`WalkPrice`] over footprint and chains.
+    /// Grid of [`WalkPrice`] over footprint and chains. Points within the reach of the
+    /// second-level TLB price its hits, the others page walks.
     pub walk: Vec<WalkPrice>,
     /// A first touch of 4 KiB.
     pub fault_4k: Measured,
@@ -150,12 +151,14 @@ pub struct CostTable {
 }
 
 /// Bytes of memory of the default grid's columns.
-const DEFAULT_FOOTPRINTS: [u64; 5] = [16 << 20, 64 << 20, 256 << 20, 1 << 30, 4 << 30];
-/// ns saved per access of one dependent chain: hot page-table entries cost 2-4 ns a miss,
-/// cold ones 50-65 ns at 1 GiB and 125-190 ns at 4 GiB (measured on a Zen 4 guest).
-const DEFAULT_DEPENDENT_NS: [f64; 5] = [0.8, 6.0, 22.0, 55.0, 140.0];
+const DEFAULT_FOOTPRINTS: [u64; 6] = [2 << 20, 16 << 20, 64 << 20, 256 << 20, 1 << 30, 4 << 30];
+/// ns saved per access of one dependent chain: a hit in the second-level TLB costs 7 cycles
+/// more than one in the first (the manuals named at [`TlbGeometry::preset`]; 3 GHz), hot
+/// page-table entries 2-4 ns a miss, cold ones 50-65 ns at 1 GiB and 125-190 ns at 4 GiB
+/// (measured on a Zen 4 guest).
+const DEFAULT_DEPENDENT_NS: [f64; 6] = [2.0, 3.0, 7.0, 22.0, 55.0, 140.0];
 /// ns saved per access of eight independent chains: 9-13 ns a miss where cold (same machine).
-const DEFAULT_INDEPENDENT_NS: [f64; 5] = [0.4, 2.5, 6.0, 9.0, 13.0];
+const DEFAULT_INDEPENDENT_NS: [f64; 6] = [0.3, 0.6, 2.5, 6.0, 9.0, 13.0];
 /// More points than any calibration takes.
 const MAX_WALK: usize = 1024;
 /// A default price may be wrong by this factor either way: other CPUs, other memory.

@@ -54,6 +54,10 @@ pub struct Row {
     /// absent where the source cannot tell (then taken as 0).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub misses_huge: Option<f64>,
+    /// Accesses that miss the first-level TLB but not the second, and would hit the first if
+    /// every eligible region were huge (0 where the source cannot tell).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub l2_spared: f64,
     /// Mean of log2(reuse distance of the PTE's cache line, expressed as the
     /// bytes of data that the distinct PTE lines in between map); absent: unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -220,6 +224,7 @@ impl Row {
             ("accesses", self.accesses),
             ("misses", self.misses),
             ("misses_huge", self.misses_huge.unwrap_or(0.0)),
+            ("l2_spared", self.l2_spared),
             ("reuse_log2", f64::from(self.reuse_log2.unwrap_or(0.0))),
             ("dependent", f64::from(self.dependent.unwrap_or(0.0))),
         ];

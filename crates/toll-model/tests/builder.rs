@@ -71,6 +71,7 @@ fn means_are_weighted_by_misses() {
     let counts = |misses, reuse: f32, dependent: f32| Counts {
         misses,
         misses_huge: Some(1.0),
+        l2_spared: 0.0,
         reuse_log2: Some(reuse),
         dependent: Some(dependent),
         ..Counts::default()

@@ -236,10 +236,88 @@ fn short_memory_is_a_risk_that_only_much_gain_takes() {
 fn a_collapse_saves_no_fault() {
     let mut profile = regions(&[2e3]);
     let at_fault = plan(&profile).regions[0].cost_ns;
-    profile.anchors[0].anchor.kind = AnchorKind::Heap;
+    profile.anchors[0].anchor.kind = AnchorKind::Vma {
+        name: "jit".to_owned(),
+    };
     let later = plan(&profile).regions[0].cost_ns;
     assert_eq!(at_fault, 300_000.0 - 512.0 * 500.0);
     assert_eq!(later, 400_000.0);
+}
+
+/// Regions of the heap, with misses and touched pages each.
+fn heap(regions_of: &[(f64, u32)]) -> Profile {
+    let misses: Vec<f64> = regions_of.iter().map(|(misses, _)| *misses).collect();
+    let mut profile = regions(&misses);
+    profile.anchors[0].anchor.kind = AnchorKind::Heap;
+    for (row, (_, touched)) in profile.anchors[0].rows.iter_mut().zip(regions_of) {
+        row.touched_pages = *touched;
+    }
+    profile
+}
+
+#[test]
+fn a_heap_that_pays_is_the_allocators_and_one_unit() {
+    let plan = plan(&heap(&[(5e6, 512), (1.0, 512), (5e6, 512)]));
+    assert!(plan.whole_heap);
+    assert_eq!(huge(&plan), [0, 1, 2]);
+    assert_eq!(plan.regions[0].cost_ns, 300_000.0 - 512.0 * 500.0);
+}
+
+#[test]
+fn a_heap_with_one_region_that_pays_is_collapsed_there() {
+    // Huge at the first touch, each of the others would cost a huge fault and its bloat.
+    let mut many = vec![(0.0, 1); 64];
+    many[7] = (3e6, 512);
+    let plan = plan(&heap(&many));
+    assert!(!plan.whole_heap);
+    assert_eq!(huge(&plan), [7]);
+    assert_eq!(plan.regions[7].cost_ns, 400_000.0);
+}
+
+#[test]
+fn what_was_asked_for_by_number_keeps_the_heap_in_regions() {
+    let profile = heap(&[(5e6, 512), (1.0, 512), (5e6, 512)]);
+    let options = Options {
+        top: Some(2),
+        ..Options::default()
+    };
+    let plan = price(&profile, &costs(), options);
+    assert!(!plan.whole_heap);
+    assert_eq!(huge(&plan), [0, 2]);
+}
+
+#[test]
+fn hits_of_the_second_level_pay_too() {
+    let mut profile = regions(&[1e3; 8]);
+    let misses_only = plan(&profile);
+    for row in &mut profile.anchors[0].rows {
+        row.l2_spared = 1e8;
+    }
+    let with_hits = plan(&profile);
+    assert!(misses_only.does_nothing() && !with_hits.does_nothing());
+    // The default price of a dependent hit, by the share of accesses that miss the first level.
+    let first_level = f64::from(costs().tlb.l1d_4k.entries) * 4096.0;
+    let hit = 2.0 / (1.0 - first_level / f64::from(2 << 20));
+    let expected = 8.0 * 1e8 * hit * 0.95;
+    let saved = with_hits.saved_all_ns.median;
+    assert!((saved / expected - 1.0).abs() < 0.02, "{saved} {expected}");
+}
+
+#[test]
+fn warmed_memory_is_not_charged_for_cold_blocks() {
+    let profile = regions(&[5e6; 8]);
+    let mut costs = costs();
+    costs.fault_2m_cold.median *= 20.0;
+    costs.fault_2m_cold.high *= 20.0;
+    let cost = |warm| {
+        let options = Options {
+            warm,
+            ..Options::default()
+        };
+        price(&profile, &costs, options).regions[0].cost_ns
+    };
+    assert_eq!(cost(true), 300_000.0 - 512.0 * 500.0);
+    assert!(cost(false) > cost(true) + 500_000.0);
 }
 
 #[test]

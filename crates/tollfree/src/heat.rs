@@ -259,6 +259,7 @@ mod tests {
                     accesses: 0.0,
                     misses,
                     misses_huge: None,
+                    l2_spared: 0.0,
                     reuse_log2: None,
                     dependent: None,
                     touched_pages: (length / PAGE) as u32,

@@ -30,6 +30,7 @@ fn profile(kind: AnchorKind) -> Profile {
         let counts = Counts {
             misses,
             misses_huge: Some(0.0),
+            l2_spared: 0.0,
             reuse_log2: Some(30.0),
             dependent: Some(1.0),
             ..Counts::default()

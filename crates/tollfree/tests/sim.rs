@@ -229,6 +229,7 @@ fn by_page(recording: &Recording) -> BTreeMap<u64, reference::Counts> {
         let counts = pages.entry(*address).or_default();
         counts.accesses += page.accesses;
         counts.l2_hits += page.l2_hits;
+        counts.l2_spared += page.l2_spared;
         counts.walks += page.walks;
         counts.walks_huge += page.walks_huge;
     }

@@ -15,6 +15,8 @@ use crate::proc::smaps_each;
 use crate::{Root, sys};
 
 const MIB: u64 = 1 << 20;
+/// Within any second-level TLB's reach and far beyond any first level's: prices hits in the second.
+const HITS: u64 = REGION;
 const SMALLEST: u64 = 16 * MIB;
 const LARGEST: u64 = 4096 * MIB;
 
@@ -40,7 +42,8 @@ pub(super) fn measure(budget: &Budget, progress: &mut dyn FnMut(&str)) -> Grid {
         return grid;
     };
     let fine = budget.is_ample();
-    let footprints = (0..).map(|step| SMALLEST << if fine { step } else { 2 * step });
+    let walks = (0..).map(|step| SMALLEST << if fine { step } else { 2 * step });
+    let footprints = std::iter::once(HITS).chain(walks);
     for footprint in footprints.take_while(|footprint| *footprint <= most) {
         if !budget.allows(pair.seconds_to_grow(footprint) + cells_seconds(fine)) {
             grid.complete = false;

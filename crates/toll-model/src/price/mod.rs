@@ -78,7 +78,15 @@ pub struct Options {
 pub fn price(profile: &Profile, costs: &CostTable, options: Options) -> Plan {
     let walk = Walk::new(costs, profile.footprint, misses_per_count(profile.source));
     let sampling = Sampling::of(profile);
-    let chunks = chunks(&profile.anchors, costs, &walk, sampling.as_ref());
+    let mut chunks = chunks(
+        &profile.anchors,
+        costs,
+        &walk,
+        sampling.as_ref(),
+        options.warm,
+    );
+    let whole_heap =
+        options.chooses() && heap_is_better_whole(profile, &mut chunks, costs, options.warm);
     let toll = sum(profile
         .rows()
         .map(|row| times(walk.saved_per_miss(row), row.misses)));
@@ -91,6 +99,7 @@ pub fn price(profile: &Profile, costs: &CostTable, options: Options) -> Plan {
         toll,
         baseline: baseline(profile, options, toll),
         measured: None,
+        whole_heap,
         units: Vec::new(),
         chunks,
     };
@@ -100,6 +109,41 @@ pub fn price(profile: &Profile, costs: &CostTable, options: Options) -> Plan {
     }
     let verdict = pricing.decide();
     pricing.plan(verdict)
+}
+
+impl Options {
+    /// Whether the fewest regions that gain enough are wanted, rather than a number of them.
+    fn chooses(&self) -> bool {
+        self.top.is_none() && self.budget.is_none() && !self.thp_always
+    }
+}
+
+/// Whether the allocator's own switch, which makes all of the heap huge at its first touch,
+/// gains more than collapsing the regions that pay; then the heap's chunks take that time.
+fn heap_is_better_whole(
+    profile: &Profile,
+    chunks: &mut [Chunk],
+    costs: &CostTable,
+    warm: bool,
+) -> bool {
+    let is_heap = |chunk: &&mut Chunk| {
+        profile.anchors[chunk.anchor as usize].anchor.kind == AnchorKind::Heap
+            && chunk.barred.is_none()
+    };
+    let mut heap: Vec<&mut Chunk> = chunks.iter_mut().filter(is_heap).collect();
+    let mut gains = [0.0; 2];
+    for chunk in &heap {
+        let gain = |time: Estimate| chunk.benefit.median - time.median - chunk.bloat;
+        gains[0] += gain(chunk.time_at_fault(costs, warm));
+        gains[1] += gain(chunk.time).max(0.0);
+    }
+    let whole = gains[0] > gains[1];
+    if whole {
+        for chunk in &mut heap {
+            chunk.time = chunk.time_at_fault(costs, warm);
+        }
+    }
+    whole
 }
 
 /// Misses that one count stands for. A touched page need not have missed: a fifth is a
@@ -197,6 +241,8 @@ struct Pricing<'a> {
     toll: Estimate,
     /// Time of one run without the plan, ns, if anything is known about it.
     baseline: Option<Estimate>,
+    /// The heap is one unit, which the allocator makes huge.
+    whole_heap: bool,
     /// Time that everything huge saves, where a measured ceiling says it together with the
     /// model, ns.
     measured: Option<Estimate>,
@@ -315,7 +361,11 @@ impl Pricing<'_> {
     /// Whether an anchor is advised as a whole because offsets in it mean nothing in another run.
     fn is_whole(&self, anchor: u32) -> bool {
         let kind = &self.profile.anchors[anchor as usize].anchor.kind;
-        matches!(kind, AnchorKind::Anonymous | AnchorKind::Reservation { .. })
+        match kind {
+            AnchorKind::Anonymous | AnchorKind::Reservation { .. } => true,
+            AnchorKind::Heap => self.whole_heap,
+            _ => false,
+        }
     }
 
     /// Decides on the program and on every unit.
@@ -514,11 +564,19 @@ impl Pricing<'_> {
         }
     }
 
-    /// Time that everything huge takes. Regions without a miss are left out: nobody waits
+    /// Time that everything huge takes. Regions without a miss or a spared hit are left out: nobody waits
     /// for memory that is not used.
     fn times(&self) -> Estimate {
-        let used = eligible(&self.chunks).filter(|chunk| chunk.misses > 0.0);
+        let used = eligible(&self.chunks).filter(|chunk| chunk.is_used());
         sum(used.map(|chunk| chunk.time))
+    }
+
+    /// Whether the heap is among what is made huge.
+    fn takes_heap(&self) -> bool {
+        let is_heap = |unit: &Unit| {
+            self.profile.anchors[unit.anchor as usize].anchor.kind == AnchorKind::Heap
+        };
+        self.units.iter().any(|unit| is_heap(unit) && is_huge(unit))
     }
 
     fn share(&self, benefit: f64) -> f64 {
@@ -561,7 +619,7 @@ impl Pricing<'_> {
             reason,
             warnings: self.warnings(left_out),
             thp_always: self.options.thp_always,
-            whole_heap: false,
+            whole_heap: self.whole_heap && self.takes_heap(),
             anchors: self.anchors(&regions),
             regions,
         }

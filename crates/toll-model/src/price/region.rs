@@ -15,6 +15,8 @@ const PAGES: f64 = (REGION / PAGE) as f64;
 /// Chance that the block behind a new huge page is cold (low, median, high): blocks that
 /// were in use a second ago are warm, those of a machine at rest are not.
 const COLD: [f64; 3] = [0.0, 0.25, 1.0];
+/// The same where memory was warmed up before.
+const COLD_WARMED: [f64; 3] = [0.0, 0.0, 0.1];
 /// Share of a cold block's extra cost that falls on the huge page alone where the program
 /// touches all of it: its 4 KiB pages would have been cold as well, half of them after a
 /// pause, all of them on a fresh machine (docs/guide/pricing.md has the measurement).
@@ -40,8 +42,11 @@ pub(super) struct Chunk {
     pub noise: f64,
     /// Half an 80 % interval of the averted misses over their number: sampling error.
     pub error: f64,
-    /// Time that the averted walks take with everything huge, ns; without sampling error.
+    /// Time that the averted walks take with everything huge, and the spared hits of the
+    /// second level, ns; without sampling error.
     pub benefit: Estimate,
+    /// The part of the hits in that.
+    pub hits: Estimate,
     /// Time that making it huge takes, less the small faults that it saves, ns.
     pub time: Estimate,
     /// Price of the memory that it wastes, ns.
@@ -58,6 +63,28 @@ impl Chunk {
     pub fn cost(&self) -> f64 {
         self.time.median + self.bloat
     }
+
+    /// Whether anything happens there that huge pages could spare.
+    pub fn is_used(&self) -> bool {
+        self.misses > 0.0 || self.hits.median > 0.0
+    }
+
+    /// Adds the hits to the benefit. They are so many that only the walks' part of the
+    /// sampling error stays.
+    fn add_hits(&mut self) {
+        let walks = self.benefit.median;
+        self.benefit = sum([self.benefit, self.hits].into_iter());
+        if self.benefit.median > 0.0 {
+            let part = walks / self.benefit.median;
+            self.error *= part;
+            self.noise *= part.powi(2);
+        }
+    }
+
+    /// The time that it takes if it is huge from its first touch on.
+    pub fn time_at_fault(&self, costs: &CostTable, warm: bool) -> Estimate {
+        fault(self.touched, costs, cold_chance(warm))
+    }
 }
 
 /// The chunks of all anchors, in the order of the profile.
@@ -66,21 +93,26 @@ pub(super) fn chunks(
     costs: &CostTable,
     walk: &Walk,
     sampling: Option<&Sampling>,
+    warm: bool,
 ) -> Vec<Chunk> {
+    let cold = cold_chance(warm);
     let mut chunks = Vec::new();
     for (index, rows) in anchors.iter().enumerate() {
         let first = chunks.len();
         for row in &rows.rows {
-            let price = walk.saved_per_miss(row);
+            let prices = [walk.saved_per_miss(row), walk.saved_per_hit(row)];
             let swept = sampling.map_or(0.0, |sampling| sampling.swept(row));
-            let add = |chunk: &mut Chunk, share| add(chunk, row, share, price, swept);
+            let add = |chunk: &mut Chunk, share| add(chunk, row, share, prices, swept);
             spread(&mut chunks, first, index as u32, rows, row, add);
         }
         for chunk in &mut chunks[first..] {
-            finish(chunk, &rows.anchor, costs);
+            finish(chunk, &rows.anchor, costs, cold);
         }
         if let Some(sampling) = sampling {
             shrink(&mut chunks[first..], sampling);
+        }
+        for chunk in &mut chunks[first..] {
+            chunk.add_hits();
         }
     }
     chunks
@@ -133,6 +165,7 @@ fn empty(anchor: u32, offset: u64, length: u64) -> Chunk {
         noise: 0.0,
         error: 0.0,
         benefit: Estimate::exact(0.0),
+        hits: Estimate::exact(0.0),
         time: Estimate::exact(0.0),
         bloat: 0.0,
         touched: 0.0,
@@ -141,7 +174,7 @@ fn empty(anchor: u32, offset: u64, length: u64) -> Chunk {
     }
 }
 
-fn add(chunk: &mut Chunk, row: &Row, share: f64, price: Estimate, swept: f64) {
+fn add(chunk: &mut Chunk, row: &Row, share: f64, [walk, hit]: [Estimate; 2], swept: f64) {
     chunk.misses += row.misses * share;
     chunk.touched += f64::from(row.touched_pages) * share;
     if row.huge {
@@ -153,14 +186,15 @@ fn add(chunk: &mut Chunk, row: &Row, share: f64, price: Estimate, swept: f64) {
     chunk.left += left;
     chunk.averted += averted;
     chunk.swept += averted * swept;
-    chunk.benefit = sum([chunk.benefit, times(price, averted)].into_iter());
+    chunk.benefit = sum([chunk.benefit, times(walk, averted)].into_iter());
+    chunk.hits = sum([chunk.hits, times(hit, row.l2_spared * share)].into_iter());
 }
 
 /// Prices a chunk whose counts are complete, and says whether it can be huge at all.
-fn finish(chunk: &mut Chunk, anchor: &Anchor, costs: &CostTable) {
+fn finish(chunk: &mut Chunk, anchor: &Anchor, costs: &CostTable, cold: [f64; 3]) {
     chunk.touched = chunk.touched.min((chunk.length / PAGE) as f64);
     chunk.time = match made_by(&anchor.kind) {
-        Made::AtFault => fault(chunk.touched, costs),
+        Made::AtFault => fault(chunk.touched, costs, cold),
         Made::Later => measured(costs.collapse),
     };
     chunk.bloat = (PAGES - chunk.touched).max(0.0) * costs.bloat_page;
@@ -175,6 +209,10 @@ fn finish(chunk: &mut Chunk, anchor: &Anchor, costs: &CostTable) {
     } else if anchor.level == Level::NotFound {
         chunk.barred = Some(Why::NotFound);
     }
+}
+
+fn cold_chance(warm: bool) -> [f64; 3] {
+    if warm { COLD_WARMED } else { COLD }
 }
 
 /// When a region of an anchor becomes huge.
@@ -199,15 +237,15 @@ fn is_acted_on(kind: &AnchorKind) -> bool {
 }
 
 /// Time of one huge fault less that of the small faults that it replaces, ns.
-fn fault(touched: f64, costs: &CostTable) -> Estimate {
+fn fault(touched: f64, costs: &CostTable, cold: [f64; 3]) -> Estimate {
     let warm = measured(costs.fault_2m_warm);
     let extra = (costs.fault_2m_cold.median - warm.median).max(0.0);
     // Untouched pages are the huge page's own; of the touched ones, some share.
     let own = 1.0 - (1.0 - COLD_DENSE) * (touched / PAGES).min(1.0);
     let cold = Estimate {
-        low: COLD[0] * extra * own,
-        median: COLD[1] * extra * own,
-        high: COLD[2] * extra * own,
+        low: cold[0] * extra * own,
+        median: cold[1] * extra * own,
+        high: cold[2] * extra * own,
     };
     let saved = times(measured(costs.fault_4k), touched);
     // None of the three depends on another; the chance of a cold block is the same for all

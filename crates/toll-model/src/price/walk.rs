@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What one TLB miss costs more with 4 KiB than with 2 MiB pages.
+//! What one TLB miss costs more with 4 KiB than with 2 MiB pages: a page walk, or a hit in
+//! the second level where 2 MiB pages hit the first.
 //!
 //! The cost table has ns saved per *access* of a uniform random chase over a
-//! footprint. Of those accesses, `1 - reach / footprint` miss; what is saved per
-//! access, divided by the share of accesses whose miss huge pages avert, is the
-//! price of one averted miss. Prices are interpolated over log footprint and log
+//! footprint. Within the second level's reach every access that misses the first hits it:
+//! that is the price of such a hit. Beyond, `1 - reach / footprint` of the accesses walk and
+//! the others hit; what is saved per access, less the hits' part, divided by the share of
+//! accesses whose walk huge pages avert, is the price of one averted walk. Prices are interpolated over log footprint and log
 //! chains, after the grid was made monotone: a walk over more memory never costs
 //! less, nor does one with fewer walks beside it.
 
 use super::range::{Doubt, doubted};
-use crate::cost::{CostTable, Measured, TlbGeometry};
+use crate::cost::{CostTable, Measured, TlbGeometry, WalkPrice};
 use crate::plan::Estimate;
 use crate::profile::Row;
 
@@ -52,6 +54,8 @@ pub(super) struct Walk {
     dependent: [Vec<f64>; 3],
     /// Prices of independent misses (most chains of the grid).
     independent: [Vec<f64>; 3],
+    /// Prices of a second-level hit (low, median, high): dependent, independent.
+    hits: [[f64; 3]; 2],
     /// log2 of bytes: where the page tables of a miss of unknown reuse may lie.
     unknown: [f64; 3],
     /// Misses per counted event.
@@ -65,7 +69,8 @@ impl Walk {
         let mut footprints: Vec<u64> = costs.walk.iter().map(|point| point.footprint).collect();
         footprints.sort_unstable();
         footprints.dedup();
-        let curves = curves(costs);
+        let hits = hits(costs);
+        let curves = curves(costs, [hits[0][1], hits[1][1]]);
         let read = |end: End| -> Vec<Vec<f64>> {
             let matrix = curves
                 .iter()
@@ -86,9 +91,33 @@ impl Walk {
                 .iter()
                 .map(|&bytes| (bytes as f64).log2())
                 .collect(),
+            hits,
             unknown: [reach, (reach + most) / 2.0, most],
             counted,
         }
+    }
+
+    /// Time saved per spared hit of the second level, ns.
+    pub fn saved_per_hit(&self, row: &Row) -> Estimate {
+        let share = dependent_share(row);
+        let [dependent, independent] = self.hits;
+        let at = |share_end: End, slope: End, price: End| {
+            let share = share[share_end as usize];
+            let [slope, price] = [slope as usize, price as usize];
+            share * SLOPE_DEPENDENT[slope] * dependent[price]
+                + (1.0 - share) * SLOPE_INDEPENDENT[slope] * independent[price]
+        };
+        let mid = End::Median;
+        let median = at(mid, mid, mid);
+        let doubt = |low: f64, high: f64| Doubt::of(Estimate { median, low, high });
+        doubted(
+            median,
+            &[
+                doubt(at(End::Low, mid, mid), at(End::High, mid, mid)),
+                doubt(at(mid, End::Low, mid), at(mid, End::High, mid)),
+                doubt(at(mid, mid, End::Low), at(mid, mid, End::High)),
+            ],
+        )
     }
 
     /// Time saved per averted count of a row, ns.
@@ -100,13 +129,7 @@ impl Walk {
                 [bits - REUSE_DOUBT, bits, bits + REUSE_DOUBT]
             }
         };
-        let share = match row.dependent {
-            None => UNKNOWN_DEPENDENT,
-            Some(share) => {
-                let share = f64::from(share);
-                [share - DEPENDENT_DOUBT, share, share + DEPENDENT_DOUBT].map(|s| s.clamp(0.0, 1.0))
-            }
-        };
+        let share = dependent_share(row);
         let mid = End::Median;
         let at = |bits_end: End, share_end: End, slope: End, price: End| {
             let (bits, share) = (bits[bits_end as usize], share[share_end as usize]);
@@ -133,6 +156,14 @@ impl Walk {
     }
 }
 
+/// Share of a row's misses whose address depends on an earlier load (low, median, high).
+fn dependent_share(row: &Row) -> [f64; 3] {
+    row.dependent.map_or(UNKNOWN_DEPENDENT, |share| {
+        let share = f64::from(share);
+        [share - DEPENDENT_DOUBT, share, share + DEPENDENT_DOUBT].map(|s| s.clamp(0.0, 1.0))
+    })
+}
+
 /// The grid's points of one number of chains.
 struct Curve {
     /// log2 of the footprints, rising.
@@ -149,13 +180,40 @@ impl Curve {
     }
 }
 
+/// What a hit in the second level costs more than one in the first, by the grid's largest
+/// footprint that it reaches: with the fewest and with the most chains. 0 without such a point.
+fn hits(costs: &CostTable) -> [[f64; 3]; 2] {
+    let first = u64::from(costs.tlb.l1d_4k.entries) * crate::PAGE;
+    let within =
+        |point: &&WalkPrice| first < point.footprint && point.footprint <= costs.tlb.reach_4k() / 2;
+    let largest = costs
+        .walk
+        .iter()
+        .filter(within)
+        .map(|point| point.footprint)
+        .max();
+    let points = costs
+        .walk
+        .iter()
+        .filter(|point| Some(point.footprint) == largest);
+    let price = |point: &WalkPrice| {
+        let missing = 1.0 - first as f64 / point.footprint as f64;
+        let Measured { median, low, high } = point.saved_ns;
+        [low, median, high].map(|ns| ns.max(0.0) / missing)
+    };
+    let fewest = points.clone().min_by_key(|point| point.chains);
+    let most = points.max_by_key(|point| point.chains);
+    [fewest, most].map(|point| point.map_or([0.0; 3], price))
+}
+
 /// One curve per number of chains, fewest chains first. Points that tell little are left
-/// out, unless a curve has no other.
-fn curves(costs: &CostTable) -> Vec<Curve> {
+/// out, unless a curve has no other. `hits` are the prices of dependent and independent hits.
+fn curves(costs: &CostTable, hits: [f64; 2]) -> Vec<Curve> {
     let mut chains: Vec<u32> = costs.walk.iter().map(|point| point.chains).collect();
     chains.sort_unstable();
     chains.dedup();
     let curve = |&chains: &u32| {
+        let hit = hits[usize::from(chains > 1)];
         let points = costs.walk.iter().filter(|point| point.chains == chains);
         let mut points: Vec<(u64, Measured, f64)> = points
             .map(|point| {
@@ -176,7 +234,8 @@ fn curves(costs: &CostTable) -> Vec<Curve> {
         }
         let read = |end: fn(&Measured) -> f64| {
             let price = |(_, saved, averted): &(u64, Measured, f64)| {
-                end(saved).max(0.0) / averted.max(MIN_AVERTED)
+                let averted = averted.max(MIN_AVERTED);
+                ((end(saved) - (1.0 - averted) * hit) / averted).max(hit)
             };
             rising(&points.iter().map(price).collect::<Vec<f64>>())
         };
@@ -245,7 +304,6 @@ fn interpolate(xs: &[f64], ys: &[f64], x: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::WalkPrice;
     use proptest::prelude::*;
 
     fn table(walk: Vec<WalkPrice>) -> CostTable {
@@ -263,6 +321,7 @@ mod tests {
             accesses: 0.0,
             misses: 1.0,
             misses_huge: None,
+            l2_spared: 0.0,
             reuse_log2,
             dependent,
             touched_pages: 1,

@@ -47,6 +47,7 @@ pub fn row(offset: u64, length: u64, misses: f64) -> Row {
         accesses: misses,
         misses,
         misses_huge: Some(0.0),
+        l2_spared: 0.0,
         reuse_log2: Some(30.0),
         dependent: Some(1.0),
         touched_pages: (length / PAGE) as u32,

@@ -138,7 +138,7 @@ fn text(table: &CostTable) -> String {
     if !table.complete {
         text.push_str("INCOMPLETE: defaults stand in for what was not measured\n");
     }
-    text.push_str("\nns saved per access by huge pages (median, 10th to 90th percentile)\n");
+    text.push_str("\nns saved per access by huge pages (median, 10th to 90th percentile);\nwithin the TLB's reach: per hit of its second level\n");
     text.push_str(&grid(&table.walk));
     text.push('\n');
     for (name, price) in [

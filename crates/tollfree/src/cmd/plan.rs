@@ -124,6 +124,7 @@ fn options(args: &Args) -> Result<Options> {
             .map_err(usage)?,
         free_regions: sys::buddyinfo_free_regions(&root),
         thp_always: thp == Some(sys::Mode::Always),
+        warm: false,
         ceiling: None,
     })
 }

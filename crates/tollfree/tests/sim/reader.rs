@@ -19,6 +19,7 @@ pub struct Page {
     pub dependent: u32,
     pub independent: u32,
     pub flags: u32,
+    pub l2_spared: u64,
 }
 
 #[derive(Debug)]
@@ -100,6 +101,7 @@ fn read(path: &Path) -> Recording {
                 dependent: u32_at(bytes, 44),
                 independent: u32_at(bytes, 48),
                 flags: u32_at(bytes, 52),
+                l2_spared: u64_at(bytes, 56),
             };
             (address + index as u64 * 4096, page)
         });

@@ -93,6 +93,7 @@ impl Tlb {
 pub struct Counts {
     pub accesses: u64,
     pub l2_hits: u64,
+    pub l2_spared: u64,
     pub walks: u64,
     pub walks_huge: u64,
 }
@@ -146,9 +147,13 @@ pub fn replay(trace: &Path) -> Replay {
         assert_eq!((kind, counted), (1, 1));
         let page = replay.pages.entry(address & !4095).or_default();
         page.accesses += u64::from(weight);
+        let with_huge = huge.access(address, huge_size);
         match native.access(address, native_size) {
             Found::L1 => (),
-            Found::L2 => page.l2_hits += 1,
+            Found::L2 => {
+                page.l2_hits += 1;
+                page.l2_spared += u64::from(with_huge == Found::L1);
+            }
             Found::Walk => {
                 page.walks += 1;
                 if native_size == 0 {
@@ -158,7 +163,7 @@ pub fn replay(trace: &Path) -> Replay {
                 }
             }
         }
-        page.walks_huge += u64::from(huge.access(address, huge_size) == Found::Walk);
+        page.walks_huge += u64::from(with_huge == Found::Walk);
     }
     replay
 }

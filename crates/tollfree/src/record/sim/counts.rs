@@ -81,6 +81,7 @@ fn counts(page: &Page, scale: f64) -> Counts {
         accesses: page.accesses as f64 * scale,
         misses: page.walks as f64 * scale,
         misses_huge: Some(page.walks_huge as f64 * scale),
+        l2_spared: page.l2_spared as f64 * scale,
         reuse_log2: (page.reuse_count > 0)
             .then(|| (page.reuse_sum as f64 / 256.0 / f64::from(page.reuse_count)) as f32),
         dependent: (told > 0).then(|| (f64::from(page.dependent) / f64::from(told)) as f32),

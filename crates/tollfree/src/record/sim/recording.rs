@@ -92,7 +92,7 @@ pub struct Page {
     pub dependent: u32,
     pub independent: u32,
     pub flags: u32,
-    pub steps: u64,
+    pub l2_spared: u64,
 }
 
 /// Bits of [`Page::flags`].
@@ -255,7 +255,7 @@ fn page_record(bytes: &[u8]) -> Page {
         dependent: u32_at(bytes, 44),
         independent: u32_at(bytes, 48),
         flags: u32_at(bytes, 52),
-        steps: u64_at(bytes, 56),
+        l2_spared: u64_at(bytes, 56),
     }
 }
 
@@ -358,7 +358,7 @@ int main(int argc, char **argv)
             dependent: 36,
             independent: 37,
             flags: page::HUGE,
-            steps: 39,
+            l2_spared: 39,
         };
         assert_eq!(pages, [(4096, page)]);
     }
