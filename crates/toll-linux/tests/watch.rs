@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use common::Machine;
 use toll_linux::hand::Hand;
 use toll_linux::proc::{Kind, Mapping, maps, smaps};
-use toll_linux::watch::{Ranges, WatchPlan, Watcher, grown, heap_start, map_budget};
-use toll_linux::{Root, refs};
+use toll_linux::watch::{Counters, Ranges, WatchPlan, Watcher, grown, heap_start, map_budget};
+use toll_linux::{Root, refs, sys};
 use toll_model::{PAGE, REGION};
 
 const BASE: u64 = 0x5600_0000_0000;
@@ -130,6 +130,7 @@ static BEFORE_MAIN: extern "C" fn() = {
     extern "C" fn target() {
         match env::var("TOLL_TARGET").as_deref() {
             Ok("grows") => growing_target(),
+            Ok("advises") => advising_target(),
             Ok("touches") => touching_target(),
             _ => {}
         }
@@ -154,6 +155,25 @@ fn growing_target() -> ! {
         std::thread::sleep(Duration::from_millis(20));
     }
     println!("grown");
+    wait_for_death()
+}
+
+/// Grows the brk heap as glibc's own switch does: by whole regions, advised before their
+/// first touch. Every other one stays untouched.
+fn advising_target() -> ! {
+    // SAFETY: nothing else in this process moves the break meanwhile, or minds it.
+    unsafe {
+        let odd = REGION - libc::sbrk(0) as u64 % REGION;
+        libc::sbrk(odd as isize);
+        for step in 0..STEPS {
+            let start = libc::sbrk(STEP as isize);
+            assert_eq!(libc::madvise(start, STEP as usize, libc::MADV_HUGEPAGE), 0);
+            if step % 2 == 0 {
+                start.cast::<u8>().write_volatile(1);
+            }
+        }
+    }
+    println!("advised");
     wait_for_death()
 }
 
@@ -247,6 +267,35 @@ fn a_growing_heap_becomes_huge_where_it_is_planned() {
     assert_eq!(target.heap_huge(), wanted.len() as u64 * REGION);
     assert_eq!(watcher.counters().collapsed, wanted.len() as u64);
     assert_eq!(watcher.counters().failed, 0, "{:?}", watcher.counters());
+}
+
+#[test]
+fn a_heap_that_its_allocator_makes_huge_is_not_disturbed() {
+    if sys::kernel_version(&Root::system()).is_none_or(|version| version < (6, 7)) {
+        return eprintln!("skipped: before Linux 6.7 nobody can tell");
+    }
+    let mut target = Target::start("advises");
+    assert_eq!(target.line(), "advised");
+    if target.heap_huge() < STEPS / 2 * REGION {
+        return eprintln!("skipped: no huge pages here");
+    }
+    let hand = Hand::for_pid(target.pid(), true).unwrap();
+    let plan = WatchPlan {
+        heap: vec![(0, u64::MAX)],
+        ..WatchPlan::default()
+    };
+    let mut watcher = Watcher::new(target.pid(), hand, plan);
+    for _ in 0..3 {
+        watcher.tick();
+    }
+    let Counters {
+        collapsed,
+        retried,
+        failed,
+        ..
+    } = *watcher.counters();
+    assert_eq!((collapsed, retried, failed), (0, 0, 0));
+    assert_eq!(target.heap_huge(), STEPS / 2 * REGION);
 }
 
 #[test]

@@ -4,7 +4,13 @@
 //! Advice given to a heap is lost as brk extends it, and glibc's arenas become
 //! accessible a little at a time, so neither can be advised beforehand: the parent
 //! looks at the mappings now and then and collapses what is whole.
+//!
+//! Only regions with small pages are collapsed. One without any page yet may well be huge
+//! at its first touch, and one that is huge already needs nothing: on Linux 6.7 and later
+//! both are told from the page tables (see [`backing`]) and the process is not disturbed; earlier
+//! kernels are asked to collapse them and find that there is nothing to do.
 
+mod backing;
 mod budget;
 mod regions;
 
@@ -13,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use toll_model::REGION;
 
+pub use backing::Backing;
 pub use budget::map_budget;
 pub use regions::{ENOUGH, Ranges, grown, heap_start, planned};
 
@@ -63,7 +70,7 @@ impl WatchPlan {
 /// What a watcher did.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Counters {
-    /// Regions that are huge now by our doing (or were when we came).
+    /// Regions that are huge now by our doing (before Linux 6.7: or were when we came).
     pub collapsed: u64,
     /// Regions given up.
     pub failed: u64,
@@ -192,7 +199,20 @@ impl Watcher {
             Some(State::Waiting { next, .. }) => *next <= now,
             Some(_) => false,
         };
-        grown.into_iter().filter(is_due).collect()
+        let due = grown.into_iter().filter(is_due).collect();
+        self.with_small_pages(due)
+    }
+
+    /// Those of `due` with something to collapse. What is huge already is done.
+    fn with_small_pages(&mut self, due: Vec<u64>) -> Vec<u64> {
+        let ranges = Ranges::new(due.iter().map(|region| (*region, region + REGION)));
+        let ranges: Vec<(u64, u64)> = ranges.iter().collect();
+        let Ok(backing) = Backing::of(&Root::system(), self.pid, &ranges) else {
+            return due;
+        };
+        let done = backing.huge.iter().map(|region| (*region, State::Done));
+        self.regions.extend(done);
+        backing.small
     }
 
     /// Collapses for at most one burst; says whether anything came of it or is left.
