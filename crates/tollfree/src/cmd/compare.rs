@@ -14,6 +14,7 @@ use crate::compare::outputs::OutputCheck;
 use crate::compare::program::Program;
 use crate::compare::runner::{Clock, Progress};
 use crate::compare::schedule::{Rules, Stopped};
+use crate::compare::warm::Warmer;
 use crate::compare::{Arm, Comparison, compare, predicted, table, thp_is_always};
 use crate::error::UserError;
 use crate::{output, signals};
@@ -39,6 +40,9 @@ pub struct Args {
     /// Go on if the output differs between the arms
     #[arg(long)]
     pub any_output: bool,
+    /// Do not touch and free about as much memory as the program uses before each run
+    #[arg(long)]
+    pub cold: bool,
     /// The program and its arguments
     #[arg(last = true, required = true)]
     pub command: Vec<std::ffi::OsString>,
@@ -55,7 +59,8 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         bar: bar.clone(),
         step: String::new(),
     };
-    let mut program = Program::new(&args.command, Input::read()?, clock, progress)?;
+    let warmer = Warmer::new(!args.cold);
+    let mut program = Program::new(&args.command, Input::read()?, clock, progress, warmer)?;
     let mut arms = vec![Arm::none(), Arm::plan(&args.plan), Arm::all()];
     if thp_is_always() {
         arms.push(Arm::never());

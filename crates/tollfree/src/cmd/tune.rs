@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
+use toll_model::largepages;
 use toll_model::units::parse_duration;
 
 use crate::compare::input::Input;
@@ -14,13 +15,14 @@ use crate::compare::metric::Metric;
 use crate::compare::program::Program;
 use crate::compare::runner::{Clock, Progress};
 use crate::compare::server::{Load, Server};
+use crate::compare::warm::Warmer;
 use crate::error::UserError;
 use crate::target::find_program;
 use crate::tune::bench::{Bench, Subject, costs_known};
 use crate::tune::budget::{announcement, words};
 use crate::tune::findings::Results;
 use crate::tune::folder::Folder;
-use crate::tune::live::Live;
+use crate::tune::live::{self, Live};
 use crate::tune::{decide, page, text};
 use crate::{output, signals};
 
@@ -67,6 +69,9 @@ pub struct Args {
     /// Go on if the output differs between the arms
     #[arg(long)]
     pub any_output: bool,
+    /// Do not touch and free about as much memory as the program uses before each run
+    #[arg(long)]
+    pub cold: bool,
     /// Show the command line and environment in report.html
     #[arg(long)]
     pub show_command: bool,
@@ -91,6 +96,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         folder,
         load,
         any_output: args.any_output,
+        warm: !args.cold,
         show_command: args.show_command,
     };
     let mut results = decide::tune(&mut bench, &program, args.within)?;
@@ -102,16 +108,16 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
 /// A program that ends by itself, or a server, with what shows its progress.
 fn subject(args: &Args, load: Option<Load>, clock: Clock) -> Result<Subject> {
     let progress = progress(args);
+    let warmer = Warmer::new(!args.cold);
+    let command = &args.command;
     Ok(match load {
-        Some(load) => Subject::Server(Box::new(Server::new(&args.command, load, clock, progress)?)),
+        Some(load) => {
+            let server = Server::new(command, load, clock, progress, warmer)?;
+            Subject::Server(Box::new(server))
+        }
         None => {
-            let input = Input::read()?;
-            Subject::Program(Box::new(Program::new(
-                &args.command,
-                input,
-                clock,
-                progress,
-            )?))
+            let program = Program::new(command, Input::read()?, clock, progress, warmer)?;
+            Subject::Program(Box::new(program))
         }
     })
 }
@@ -151,6 +157,7 @@ fn tune_live(args: &Args, pid: u32, load: Load, clock: Clock, json: bool) -> Res
         within: args.within,
         clock,
         progress: progress(args),
+        regions: Vec::new(),
     };
     let mut results = live.tune()?;
     live.progress.bar.finish_and_clear();
@@ -161,6 +168,9 @@ fn tune_live(args: &Args, pid: u32, load: Load, clock: Clock, json: bool) -> Res
     )?;
     results.findings.folder = Some(folder.path().to_owned());
     results.findings.report = Some(folder.file("report.html"));
+    if !live.regions.is_empty() {
+        folder.write(live::REGIONS, largepages::format(&live.regions).as_bytes())?;
+    }
     folder.write("report.html", page::render(&results, None).as_bytes())?;
     folder.write("tune.json", &serde_json::to_vec_pretty(&results.findings)?)?;
     say(&results, json)

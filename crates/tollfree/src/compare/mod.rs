@@ -11,6 +11,7 @@
 //! | [`result`] | the numbers of all runs, with intervals and a verdict |
 //! | [`metric`] | the number that --metric captures |
 //! | [`input`] | the stdin that every run gets |
+//! | [`warm`] | memory touched and freed before every run |
 //! | [`runner`] | what the two kinds of runs below have in common |
 //! | [`program`] | runs a program that ends by itself |
 //! | [`server`] | runs a server and drives a load against it |
@@ -28,6 +29,7 @@ pub mod sample;
 pub mod schedule;
 pub mod server;
 pub mod table;
+pub mod warm;
 
 pub use arm::{Arm, Change};
 pub use result::{Comparison, compare, predicted};

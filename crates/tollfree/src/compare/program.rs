@@ -15,7 +15,9 @@ use super::observe::Observer;
 use super::outputs::Gallery;
 use super::runner::{Arms, Clock, Progress, Waited, sample, supervise};
 use super::schedule::{Executor, Ran};
+use super::warm::Warmer;
 use crate::error::UserError;
+use crate::signals;
 
 /// Runs of one program, whose output and status must be the same each time.
 #[derive(Debug)]
@@ -26,6 +28,7 @@ pub struct Program {
     /// Status of the first run, and its arm.
     first: Option<(ExitStatus, String)>,
     clock: Clock,
+    warmer: Warmer,
     pub progress: Progress,
     /// Watches the next runs, if there is one.
     pub observer: Option<Observer>,
@@ -37,6 +40,7 @@ impl Program {
         input: Input,
         clock: Clock,
         progress: Progress,
+        warmer: Warmer,
     ) -> Result<Program> {
         Ok(Program {
             arms: Arms::new(command),
@@ -44,6 +48,7 @@ impl Program {
             gallery: Gallery::new()?,
             first: None,
             clock,
+            warmer,
             progress,
             observer: None,
         })
@@ -95,6 +100,9 @@ impl Executor for Program {
     fn run(&mut self, arm: &Arm, until: Duration) -> Result<Ran> {
         self.arms.prepare(arm)?;
         let (folder, stdin) = (self.gallery.folder(), self.input.path());
+        let clock = self.clock;
+        self.warmer
+            .warm(|| clock.now() >= until || signals::interrupted().is_some());
         let limit = until.saturating_sub(self.clock.now());
         let mut child = self
             .arms
@@ -116,6 +124,7 @@ impl Executor for Program {
             Waited::Interrupted => Ok(Ran::Interrupted),
             Waited::Ended(outcome) => {
                 self.check_status(arm, outcome.status)?;
+                self.warmer.saw(outcome.max_rss);
                 let (output, difference) = self.gallery.take()?;
                 let mut sample = sample(&outcome);
                 (sample.output, sample.difference) = (Some(output), difference);
@@ -126,6 +135,10 @@ impl Executor for Program {
 
     fn now(&self) -> Duration {
         self.clock.now()
+    }
+
+    fn warmed(&self) -> u64 {
+        self.warmer.warmed()
     }
 
     fn progress(&mut self, message: &str) {

@@ -44,6 +44,9 @@ pub struct Comparison {
     /// Pairs in all that would settle a "cannot tell", if the noise stays as it is.
     pub pairs_to_settle: Option<u32>,
     pub stopped: Stopped,
+    /// The most memory that was touched and freed before a run, bytes; 0 if none was.
+    #[serde(default)]
+    pub warmed_bytes: u64,
     /// False if the runs were interrupted.
     pub complete: bool,
     /// The exit code that all runs had; absent without a complete run.
@@ -96,7 +99,10 @@ pub fn compare(
     predicted: Option<Estimate>,
 ) -> Result<Comparison> {
     let runs = schedule::run(executor, arms, rules)?;
-    Ok(judge(program, arms, &runs, predicted))
+    Ok(Comparison {
+        warmed_bytes: executor.warmed(),
+        ..judge(program, arms, &runs, predicted)
+    })
 }
 
 /// Makes the result of all runs.
@@ -133,6 +139,7 @@ pub fn judge(program: &str, arms: &[Arm], runs: &Runs, predicted: Option<Estimat
         smallest_visible_effect: main.map(|interval| interval.smallest_visible_effect()),
         pairs_to_settle: undecided.map(|i| i.pairs_to_settle(pairs, SMALLEST_EFFECT)),
         stopped: runs.stopped,
+        warmed_bytes: 0,
         complete: runs.stopped != Stopped::Interrupted,
         status: runs
             .arms
@@ -158,6 +165,11 @@ impl Comparison {
     pub fn cpu_verdict(&self) -> Verdict {
         self.cpu_speedup
             .map_or(Verdict::CannotTell, |interval| interval.verdict())
+    }
+
+    /// Whether the time limit ended the runs.
+    pub fn ran_out_of_time(&self) -> bool {
+        matches!(self.stopped, Stopped::Time | Stopped::TooLong)
     }
 
     pub fn arm(&self, name: &str) -> Option<&ArmResult> {
@@ -251,9 +263,7 @@ fn notes(result: &Comparison, runs: &Runs) -> Vec<String> {
         OutputCheck::Same | OutputCheck::NotChecked { .. } => {}
     }
     if let Some(status) = result.status.filter(|status| *status != 0) {
-        notes.push(format!(
-            "the program ends with status {status} in every run"
-        ));
+        notes.push(format!("the program ends with status {status} in each run"));
     }
     if result.verdict == Verdict::CannotTell && result.cpu_verdict() == Verdict::Faster {
         if let Some(cpu) = result

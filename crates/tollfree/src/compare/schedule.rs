@@ -39,6 +39,10 @@ pub trait Executor {
     fn resource(&self) -> Resource {
         Resource::Elapsed
     }
+    /// The most memory that was touched and freed before a run, bytes.
+    fn warmed(&self) -> u64 {
+        0
+    }
     /// Told before each run.
     fn progress(&mut self, _message: &str) {}
 }

@@ -24,6 +24,7 @@ use super::observe::Observer;
 use super::runner::{Arms, Clock, Progress, Waited, code, sample, supervise};
 use super::sample::{Resource, Sample};
 use super::schedule::{Executor, Ran};
+use super::warm::Warmer;
 use crate::error::UserError;
 use crate::signals;
 use crate::target::{Child, Launch, Outcome};
@@ -54,6 +55,7 @@ pub struct Server {
     /// What is compared; the metric's direction shows with its first value.
     resource: Resource,
     clock: Clock,
+    warmer: Warmer,
     pub progress: Progress,
     /// Watches the next runs, if there is one.
     pub observer: Option<Observer>,
@@ -72,6 +74,7 @@ impl Server {
         load: Load,
         clock: Clock,
         progress: Progress,
+        warmer: Warmer,
     ) -> Result<Server> {
         let folder = tempfile::Builder::new()
             .prefix("tollfree-server-")
@@ -91,6 +94,7 @@ impl Server {
             folder,
             resource,
             clock,
+            warmer,
             progress,
             observer: None,
         })
@@ -243,6 +247,9 @@ impl Executor for Server {
     fn run(&mut self, arm: &Arm, until: Duration) -> Result<Ran> {
         self.arms.prepare(arm)?;
         let folder = self.folder.path().join("server");
+        let clock = self.clock;
+        self.warmer
+            .warm(|| clock.now() >= until || signals::interrupted().is_some());
         let arms = std::mem::replace(&mut self.arms, Arms::new(&[]));
         let mut child = arms.launch(arm, |l| l.stdin(Path::new("/dev/null")).capture(&folder))?;
         let mut acting = arms.act(arm, &child);
@@ -259,6 +266,7 @@ impl Executor for Server {
         self.arms.note_failure(arm, failure);
         let driven = driven?;
         let ended = child.stop(GRACE)?;
+        self.warmer.saw(ended.max_rss);
         Ok(match driven {
             Part::Late => Ran::Late,
             Part::Interrupted => Ran::Interrupted,
@@ -277,6 +285,10 @@ impl Executor for Server {
 
     fn resource(&self) -> Resource {
         self.resource
+    }
+
+    fn warmed(&self) -> u64 {
+        self.warmer.warmed()
     }
 
     fn progress(&mut self, message: &str) {

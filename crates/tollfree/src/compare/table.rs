@@ -35,10 +35,25 @@ pub fn render(comparison: &Comparison) -> String {
             estimate(predicted)
         );
     }
+    if let Some(line) = warmed(comparison) {
+        text += &format!("{line}\n");
+    }
     for note in &comparison.notes {
         text += &format!("note: {note}\n");
     }
     text
+}
+
+/// What was done to memory before each run, if anything was.
+pub fn warmed(comparison: &Comparison) -> Option<String> {
+    let bytes = comparison.warmed_bytes;
+    (bytes > 0).then(|| {
+        format!(
+            "before each run {} were touched and freed, so that no arm pays for blocks that the host \
+             must provide first (--cold leaves that out)",
+            units::bytes(bytes)
+        )
+    })
 }
 
 /// One sentence: faster, slower, or what would settle it.
@@ -165,6 +180,20 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part} is not in:\n{text}");
         }
+    }
+
+    #[test]
+    fn memory_that_was_warmed_is_said() {
+        let mut mock = Mock::new(&[("none", &[3.0]), ("all", &[2.0])]);
+        let arms = [Arm::none(), Arm::all()];
+        let mut got = compare(&mut mock, "x", &arms, &rules(Some(2), 999.0), None).unwrap();
+        assert!(!render(&got).contains("--cold"));
+        got.warmed_bytes = 640 << 20;
+        let text = render(&got);
+        assert!(
+            text.contains("before each run 640 MiB were touched"),
+            "{text}"
+        );
     }
 
     #[test]

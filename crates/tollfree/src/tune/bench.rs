@@ -74,6 +74,8 @@ pub struct Bench {
     /// How a server is loaded; `None` for a program that ends by itself.
     pub load: Option<Load>,
     pub any_output: bool,
+    /// Whether memory is warmed up before each run.
+    pub warm: bool,
     pub show_command: bool,
 }
 
@@ -82,11 +84,15 @@ impl Lab for Bench {
         self.subject.executor()
     }
 
-    fn look(&mut self, until: Duration) -> Result<(Look, bool)> {
+    fn look(&mut self, until: Duration) -> Result<(Look, Option<i32>)> {
         *self.subject.observer() = Some(Observer::default());
         let ran = self.subject.executor().run(&Arm::none(), until)?;
         let observer = self.subject.observer().take().unwrap_or_default();
-        Ok((observer.look(), matches!(ran, Ran::Done(_))))
+        let status = match ran {
+            Ran::Done(sample) => Some(sample.status),
+            Ran::Late | Ran::Interrupted => None,
+        };
+        Ok((observer.look(), status))
     }
 
     fn reach(&self) -> u64 {
@@ -158,6 +164,7 @@ impl Lab for Bench {
         price::Options {
             free_regions: sys::buddyinfo_free_regions(&Root::system()),
             thp_always: crate::compare::thp_is_always(),
+            warm: self.warm,
             ..price::Options::default()
         }
     }

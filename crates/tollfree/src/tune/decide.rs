@@ -10,11 +10,13 @@ use toll_model::plan::{Estimate, Plan, Verdict as Choice};
 use toll_model::price::{self, price};
 use toll_model::profile::Profile;
 use toll_model::stats::Interval;
+use toll_model::units::format_ns;
 
 use super::budget::Step;
 use super::findings::{Advice, Findings, Results};
 use crate::compare::observe::Look;
 use crate::compare::outputs::OutputCheck;
+use crate::compare::result::ArmResult;
 use crate::compare::schedule::{Executor, FEWEST, Rules, SMALLEST_EFFECT, Stopped};
 use crate::compare::{Arm, Comparison, compare, predicted};
 use crate::error::UserError;
@@ -30,8 +32,8 @@ const ALREADY_HUGE: f64 = 0.5;
 pub trait Lab {
     /// Runs arms; its clock is tune's.
     fn executor(&mut self) -> &mut dyn Executor;
-    /// Runs the program once as it is and watches; says whether it ended within the time.
-    fn look(&mut self, until: Duration) -> Result<(Look, bool)>;
+    /// Runs the program once as it is and watches; with its status if it ended within the time.
+    fn look(&mut self, until: Duration) -> Result<(Look, Option<i32>)>;
     /// Bytes that this CPU's second-level TLB reaches with small pages.
     fn reach(&self) -> u64;
     /// Changes that fit the program.
@@ -64,8 +66,10 @@ pub fn tune(lab: &mut dyn Lab, program: &str, within: Duration) -> Result<Result
         lab,
         within,
         results: Results::new(program, within.as_secs_f64()),
+        run_seconds: None,
     };
     run.steps()?;
+    run.note_status();
     if run.lab.interrupted() {
         mark_interrupted(&mut run.results.findings);
     }
@@ -90,6 +94,8 @@ struct Run<'a> {
     lab: &'a mut dyn Lab,
     within: Duration,
     results: Results,
+    /// Seconds of one run in the last comparison, with all that goes before and after it.
+    run_seconds: Option<f64>,
 }
 
 /// Whether to go on after a step.
@@ -147,13 +153,14 @@ impl Run<'_> {
     fn look(&mut self) -> Result<Next> {
         let allowance = self.begin(Step::Look);
         let until = self.until(allowance);
-        let (look, ended) = self.lab.look(until)?;
+        let (look, status) = self.lab.look(until)?;
         self.results.findings.look = Some(look.clone());
+        self.results.findings.status = status;
         if let Next::End = self.kept()? {
             return Ok(Next::End);
         }
         let reach = self.lab.reach();
-        if ended && look.windows > 0 && look.working_set < reach {
+        if status.is_some() && look.windows > 0 && look.working_set < reach {
             return Ok(self.end(format!(
                 "the program touches at most {} within a second, which this CPU's TLB reaches ({}) \
                  with small pages: there is no toll to save",
@@ -230,6 +237,9 @@ impl Run<'_> {
                 ..self.lab.price_options()
             };
             let plan = price(profile, &costs, options);
+            if let Some(note) = dearer_when_cold(&plan, &costs).filter(|_| options.warm) {
+                self.results.findings.notes.push(note);
+            }
             self.results.findings.planned_bytes = Some(plan.huge().map(|r| r.length).sum());
             self.results.findings.memory = memory(&plan);
             self.results.plan = Some(plan);
@@ -243,11 +253,7 @@ impl Run<'_> {
         let allowance = self.begin(Step::Compare);
         let arms = self.arms(&look, allowance)?;
         let until = self.until(allowance);
-        let plan = self
-            .results
-            .plan
-            .clone()
-            .filter(|plan| !plan.does_nothing());
+        let plan = self.acting_plan();
         let comparison = self.run_arms(&arms, until, plan.as_ref())?;
         self.results.compared(comparison.clone());
         let next = self.judge_changes(&comparison, &look);
@@ -263,21 +269,25 @@ impl Run<'_> {
     /// The arms of the last comparison, as many as the time allows; the plan first.
     fn arms(&mut self, look: &Look, allowance: Duration) -> Result<Vec<Arm>> {
         let mut arms = vec![Arm::none()];
-        if let Some(plan) = self
-            .results
-            .plan
-            .clone()
-            .filter(|plan| !plan.does_nothing())
-        {
-            arms.push(Arm::plan(self.lab.plan_file(&plan)?));
+        let mut others: Vec<Arm> = self
+            .measurable(look)
+            .into_iter()
+            .map(|(_, arm)| arm)
+            .collect();
+        match self.acting_plan() {
+            Some(plan) => {
+                arms.push(Arm::plan(self.lab.plan_file(&plan)?));
+                others.insert(0, Arm::all());
+            }
+            // The ceiling has told about everything huge; a change is what can be advised.
+            None if self.results.findings.speedup_all.is_some() => others.push(Arm::all()),
+            None => others.insert(0, Arm::all()),
         }
-        let changes = self.measurable(look).into_iter().map(|(_, arm)| arm);
-        let mut others: Vec<Arm> = std::iter::once(Arm::all()).chain(changes).collect();
         if is_huge(look) || self.lab.price_options().thp_always {
             others.push(Arm::never());
         }
         // Two arms at least; more while enough rounds of them fit.
-        let run = self.native().unwrap_or(0.0);
+        let run = self.run_seconds.or(self.native()).unwrap_or(0.0);
         for arm in others {
             let rounds = allowance.as_secs_f64() / (run * (arms.len() + 1) as f64).max(1e-9);
             if arms.len() < 2 || rounds >= f64::from(ROUNDS_WORTH_IT) {
@@ -305,7 +315,9 @@ impl Run<'_> {
             (None, Some(change)) => {
                 let plan = match planned {
                     Some(plan) => format!("; the plan alone: {}", with_interval(&plan)),
-                    None => String::new(),
+                    None => self
+                        .without_plan()
+                        .map_or(String::new(), |why| format!("; {why}")),
                 };
                 self.apply(format!(
                     "the change below makes it {} times as fast in {}{plan}",
@@ -315,7 +327,7 @@ impl Run<'_> {
             }
             (None, None) => {
                 permanent.clear();
-                self.end(not_proven(comparison));
+                self.end(self.not_proven(comparison));
             }
         }
         self.results.findings.permanent = permanent;
@@ -350,12 +362,10 @@ impl Run<'_> {
     fn after(&mut self) -> Result<()> {
         let reason = self.results.findings.reason.clone();
         let allowance = self.begin(Step::After);
-        let plan = self
-            .results
-            .plan
-            .clone()
-            .filter(|plan| !plan.does_nothing());
-        let Some(plan) = plan.filter(|_| allowance >= SHORTEST_RECORDING) else {
+        let Some(plan) = self
+            .acting_plan()
+            .filter(|_| allowance >= SHORTEST_RECORDING)
+        else {
             return Ok(());
         };
         match self.lab.record(allowance, self.native(), Some(&plan)) {
@@ -378,7 +388,11 @@ impl Run<'_> {
             deadline: until.min(self.within),
         };
         let program = self.results.findings.program.clone();
+        let begun = self.lab.executor().now();
         let mut comparison = compare(self.lab.executor(), &program, arms, &rules, None)?;
+        let spent = self.lab.executor().now().saturating_sub(begun);
+        let runs: usize = comparison.arms.iter().map(|arm| arm.runs.len()).sum();
+        self.run_seconds = Some(spent.as_secs_f64() / runs.max(1) as f64);
         comparison.predicted_speedup = plan.and_then(|plan| predicted(plan, &comparison));
         self.check_output(&comparison)?;
         Ok(comparison)
@@ -404,6 +418,53 @@ impl Run<'_> {
             .into_iter()
             .filter_map(arm)
             .collect()
+    }
+
+    /// The plan, if it does something.
+    fn acting_plan(&self) -> Option<Plan> {
+        let plan = self.results.plan.as_ref();
+        plan.filter(|plan| !plan.does_nothing()).cloned()
+    }
+
+    /// What everything huge gains, and why no plan takes part in that; `None` if there
+    /// is a plan or no gain.
+    fn without_plan(&self) -> Option<String> {
+        let gain = self.results.findings.speedup_all;
+        let gain = gain.filter(|all| all.low > 1.0 && self.acting_plan().is_none())?;
+        let why = match &self.results.plan {
+            Some(plan) => {
+                let reason = plan.reason.trim_start_matches("Do nothing: ");
+                format!(
+                    "the plan found nothing to act on: {}",
+                    reason.trim_end_matches('.')
+                )
+            }
+            None => "there is no profile to plan from".to_owned(),
+        };
+        Some(format!(
+            "everything huge makes it {} times as fast, but {why}",
+            with_interval(&gain)
+        ))
+    }
+
+    /// Why nothing is advised after the last comparison.
+    fn not_proven(&self, comparison: &Comparison) -> String {
+        match self.without_plan() {
+            Some(why) => why + &changes_measured(comparison),
+            None => unresolved(comparison),
+        }
+    }
+
+    /// A program that fails in each run was perhaps not given what it needs. Comparisons
+    /// say it themselves.
+    fn note_status(&mut self) {
+        let found = &mut self.results.findings;
+        let compared = found.comparison.is_some() || found.ceiling.is_some();
+        if let Some(status) = found.status.filter(|status| *status != 0 && !compared) {
+            found
+                .notes
+                .push(format!("the program ends with status {status} in each run"));
+        }
     }
 
     /// Seconds of one run as it is.
@@ -471,8 +532,36 @@ fn no_gain(ceiling: &Comparison, look: &Look, interval: &Interval) -> String {
     reason
 }
 
-/// Why nothing is advised after the last comparison.
-fn not_proven(comparison: &Comparison) -> String {
+/// What the permanent changes did that do not gain.
+fn changes_measured(comparison: &Comparison) -> String {
+    let own = ["none", "plan", "all", "never"];
+    let measured = |arm: &ArmResult| {
+        let interval = arm.speedup.filter(|_| !own.contains(&arm.name.as_str()))?;
+        Some(format!("; {}: {}", arm.name, with_interval(&interval)))
+    };
+    comparison.arms.iter().filter_map(measured).collect()
+}
+
+/// A huge page of a block that the host must provide is dear from this multiple of a warm one's price on.
+const COLD_IS_DEAR: f64 = 4.0;
+
+/// What the plan's huge pages cost more where memory is not warm, if that is known and much.
+fn dearer_when_cold(plan: &Plan, costs: &CostTable) -> Option<String> {
+    let (warm, cold) = (costs.fault_2m_warm.median, costs.fault_2m_cold.median);
+    let regions = plan.huge().count() as f64;
+    (costs.complete && regions > 0.0 && cold > COLD_IS_DEAR * warm).then(|| {
+        format!(
+            "the measured gain is of warm memory: after a pause, when the host has taken free memory \
+             back, the plan's {regions} huge pages may cost up to {} more ({} each instead of {})",
+            format_ns(regions * (cold - warm)),
+            format_ns(cold),
+            format_ns(warm)
+        )
+    })
+}
+
+/// Why a comparison proves no gain.
+fn unresolved(comparison: &Comparison) -> String {
     let Some(interval) = comparison.main() else {
         return "the time limit did not suffice to measure the plan; raise --within".to_owned();
     };
@@ -557,7 +646,8 @@ mod tests {
     struct MockLab {
         mock: Mock,
         look: Look,
-        ended: bool,
+        /// The status of the first run, if it ended in time.
+        ended: Option<i32>,
         candidates: Vec<Candidate>,
         profile: Option<Profile>,
         steps: Vec<Step>,
@@ -577,7 +667,7 @@ mod tests {
                     anonymous: 256 * MIB,
                     ..Look::default()
                 },
-                ended: true,
+                ended: Some(0),
                 candidates: Vec::new(),
                 profile: Some(profile()),
                 steps: Vec::new(),
@@ -596,7 +686,7 @@ mod tests {
         fn executor(&mut self) -> &mut dyn Executor {
             &mut self.mock
         }
-        fn look(&mut self, _until: Duration) -> Result<(Look, bool)> {
+        fn look(&mut self, _until: Duration) -> Result<(Look, Option<i32>)> {
             self.mock.clock += 1.0;
             Ok((self.look.clone(), self.ended))
         }
@@ -669,6 +759,7 @@ mod tests {
                 accesses: 4000.0,
                 misses: 3000.0,
                 misses_huge: Some(30.0),
+                l2_spared: 0.0,
                 reuse_log2: Some(28.0),
                 dependent: Some(1.0),
                 huge: false,
@@ -704,7 +795,7 @@ mod tests {
     #[test]
     fn a_look_that_was_cut_short_proves_nothing() {
         let mut lab = MockLab::new(&[("none", &[1.0]), ("all", &[1.0])]);
-        (lab.look.working_set, lab.ended) = (4 * MIB, false);
+        (lab.look.working_set, lab.ended) = (4 * MIB, None);
         lab.tune(600);
         assert!(lab.steps.contains(&Step::Ceiling));
     }

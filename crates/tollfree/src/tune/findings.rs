@@ -43,6 +43,12 @@ pub struct Findings {
     pub predicted_speedup: Option<Estimate>,
     /// On the plan, by the comparison.
     pub verdict: Option<Verdict>,
+    /// Whether the time limit ended the comparison that the answer rests on: more time could change it.
+    pub time_limit_reached: bool,
+    /// The exit code of every run; absent if none ran to its end. A server's is not looked at (0).
+    pub status: Option<i32>,
+    /// The most memory that was touched and freed before a run, bytes; 0 if none was.
+    pub warmed_bytes: u64,
     /// Counted rounds of the comparison.
     pub pairs: Option<u32>,
     /// What all of these are ratios of.
@@ -96,6 +102,9 @@ impl Results {
             speedup_all: None,
             predicted_speedup: None,
             verdict: None,
+            time_limit_reached: false,
+            status: None,
+            warmed_bytes: 0,
             pairs: None,
             resource: None,
             confidence: None,
@@ -135,6 +144,7 @@ impl Results {
         found.confidence = Some(comparison.confidence);
         found.cpu_speedup = comparison.cpu_speedup;
         found.smallest_visible_effect = comparison.smallest_visible_effect;
+        found.ran(&comparison);
         found.comparison = Some(comparison);
     }
 
@@ -144,6 +154,16 @@ impl Results {
         found.speedup_all = ceiling.speedup_all;
         found.resource = Some(ceiling.resource);
         found.confidence = Some(ceiling.confidence);
+        found.ran(&ceiling);
         found.ceiling = Some(ceiling);
+    }
+}
+
+impl Findings {
+    /// What a comparison tells about its runs as such; the last one stands.
+    fn ran(&mut self, comparison: &Comparison) {
+        self.time_limit_reached = comparison.ran_out_of_time();
+        self.status = comparison.status.or(self.status);
+        self.warmed_bytes = self.warmed_bytes.max(comparison.warmed_bytes);
     }
 }

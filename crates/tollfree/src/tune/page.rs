@@ -10,7 +10,7 @@ use toll_model::stats::{Interval, ratio_of_medians};
 use super::findings::{Advice, Findings, Results};
 use super::text;
 use crate::compare::result::{ArmResult, Medians};
-use crate::compare::{Comparison, Resource};
+use crate::compare::{Comparison, Resource, table};
 use crate::page::{self, PageData, Tone, VerdictBox};
 use crate::units;
 
@@ -175,6 +175,10 @@ fn method(found: &Findings) -> Vec<String> {
              intervals are of the ratio of medians, by bootstrap."
                 .to_owned(),
         );
+    }
+    let compared = found.comparison.as_ref().or(found.ceiling.as_ref());
+    if let Some(warmed) = compared.and_then(table::warmed) {
+        method.push(format!("Memory was warm: {warmed}."));
     }
     method
 }
