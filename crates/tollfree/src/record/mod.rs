@@ -7,12 +7,13 @@ pub mod sim;
 
 use std::ffi::OsString;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use toll_linux::perf::{PerfAbility, probe};
+use toll_model::anchor::AnchorKind;
 use toll_model::profile::Profile;
 
 use crate::actuate::{Acting, Actuator};
@@ -92,6 +93,19 @@ impl RecordOptions {
 pub struct Recorded {
     pub profile: Profile,
     pub status: ExitStatus,
+}
+
+/// Leaves out memory that is there only because tollfree looks: the file of allocation
+/// events, the preload library.
+fn drop_own_memory(profile: &mut Profile, events: &Path) {
+    profile.anchors.retain(|rows| match &rows.anchor.kind {
+        AnchorKind::File { path, .. } => !is_own(path, events),
+        _ => true,
+    });
+}
+
+fn is_own(path: &str, events: &Path) -> bool {
+    Path::new(path) == events || path.ends_with(install::PRELOAD)
 }
 
 /// The simulator's usual slow-down, with room: a run is taken to fit if this many native runs do.

@@ -19,7 +19,6 @@ use toll_model::profile::{Profile, Program, Source};
 
 use super::{RecordOptions, Recorded};
 use crate::executable::Executable;
-use crate::signals;
 use looks::Looks;
 
 /// Room for events of one run; the file is sparse.
@@ -38,7 +37,7 @@ pub fn record(options: &RecordOptions) -> Result<Recorded> {
     let events = EventFile::create(&path, EVENTS_MAX)?;
     let began = Instant::now();
     let mut child = options.launch()?.events(&path).spawn()?;
-    let mut looks = Looks::new(child.pid(), Some(events), options.only.clone());
+    let mut looks = Looks::new(child.pid(), events, options.only.clone());
     let mut act = options.act(&child);
     let mut tick = || looks.tick().min(act());
     let mut cut = false;
@@ -71,49 +70,6 @@ pub fn record(options: &RecordOptions) -> Result<Recorded> {
         profile: profile(looks, about),
         status: outcome.status,
     })
-}
-
-/// Records a process that runs already, for a while. Its allocations were not seen, so
-/// that blocks get no names.
-///
-/// # Errors
-/// The process is not there, or its memory may not be read.
-#[allow(dead_code, reason = "for tune --pid, which only looks so far")]
-pub fn record_pid(
-    pid: u32,
-    during: Duration,
-    only: Option<std::ops::Range<u64>>,
-) -> Result<Profile> {
-    let began = Instant::now();
-    toll_linux::refs::clear(pid).with_context(|| format!("process {pid}: its Referenced bits"))?;
-    let link = format!("/proc/{pid}/exe");
-    let program = Program {
-        path: std::fs::read_link(&link)
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned(),
-        build_id: toll_linux::symbols::build_id(link.as_ref()),
-    };
-    let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let words = command
-        .split(|byte| *byte == 0)
-        .filter(|word| !word.is_empty());
-    let command = words
-        .map(|word| String::from_utf8_lossy(word).into_owned())
-        .collect();
-    let mut looks = Looks::new(pid, None, only);
-    while began.elapsed() < during && !looks.ended() && signals::interrupted().is_none() {
-        let left = during.saturating_sub(began.elapsed());
-        std::thread::sleep(looks.tick().min(left));
-    }
-    let about = About {
-        program,
-        command,
-        complete: false,
-        wall: began.elapsed(),
-        obstacle: Some("it ran already, so that its allocations have no names".to_owned()),
-    };
-    Ok(profile(looks, about))
 }
 
 /// What a profile says besides its counts.

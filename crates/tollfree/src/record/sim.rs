@@ -25,7 +25,7 @@ use toll_linux::{Root, cpu};
 use toll_model::cost::{TlbGeometry, TlbLevel};
 use toll_model::wire;
 
-use super::{RecordOptions, Recorded};
+use super::{RecordOptions, Recorded, drop_own_memory};
 use crate::error::UserError;
 use crate::executable::{Executable, Obstacle};
 use crate::install;
@@ -106,8 +106,10 @@ pub fn record(options: &RecordOptions) -> Result<Recorded> {
         only: options.only.clone(),
         warnings: warnings(&executable, &simulated, &ran),
     };
+    let mut profile = counts::profile(&recording, &events, about)?;
+    drop_own_memory(&mut profile, events.path());
     Ok(Recorded {
-        profile: counts::profile(&recording, &events, about)?,
+        profile,
         status: ran.outcome.status,
     })
 }

@@ -5,12 +5,16 @@
 //! workload runs some times before and some times after all of the process's memory
 //! has been made huge, and a drift in between would be taken for an effect. Without
 //! `--workload` there is nothing to measure by, and nothing is advised.
+//!
+//! Not on a plan: what a live process touches is known by Referenced bits, a count for each
+//! mapping, of blocks that have no names because nobody saw them allocated. That says which
+//! mapping is idle, never which part of the heap pays.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use toll_linux::hand::Hand;
-use toll_linux::watch::{WatchPlan, Watcher};
+use toll_linux::watch::{WatchPlan, Watcher, grown};
 use toll_linux::{Root, cpu, proc};
 use toll_model::stats;
 
@@ -32,6 +36,9 @@ const LOOK: Duration = Duration::from_secs(10);
 /// Making everything huge ends when nothing more became huge for so long.
 const QUIET: Duration = Duration::from_secs(1);
 
+/// The file in the results' folder that names [`Live::regions`].
+pub const REGIONS: &str = "largepages.txt";
+
 /// What `--pid` needs.
 #[derive(Debug)]
 pub struct Live {
@@ -40,6 +47,8 @@ pub struct Live {
     pub within: Duration,
     pub clock: Clock,
     pub progress: Progress,
+    /// Addresses of the regions that were to be made huge, as `apply --undo` takes them.
+    pub regions: Vec<u64>,
 }
 
 impl Live {
@@ -135,6 +144,10 @@ impl Live {
             return Ok(());
         }
         self.make_huge(hand)?;
+        results.findings.notes.push(format!(
+            "what was made huge stays huge; `tollfree apply --undo --plan FOLDER/{REGIONS} --pid {}` splits it",
+            self.pid
+        ));
         let after = self.windows("after", self.within)?;
         let speedup = match before.len().min(after.len()) {
             0 | 1 => None,
@@ -193,7 +206,7 @@ impl Live {
             all: true,
             ..WatchPlan::default()
         };
-        let mut watcher = Watcher::new(self.pid, hand, plan);
+        let mut watcher = Watcher::new(self.pid, hand, plan.clone());
         let (mut last, mut since) = (0, Instant::now());
         while since.elapsed() < QUIET && signals::interrupted().is_none() {
             let pause = watcher.tick();
@@ -202,6 +215,8 @@ impl Live {
             }
             std::thread::sleep(pause);
         }
+        let maps = proc::maps(&Root::system(), self.pid).unwrap_or_default();
+        self.regions = grown(&maps, &plan);
         match (&watcher.counters().failure, last) {
             (Some(failure), 0) => {
                 Err(UserError::Missing(failure.clone())).context("nothing could be made huge")

@@ -12,14 +12,14 @@ use anyhow::{Context, Result};
 use toll_linux::events::{EventFile, anchor_of, blocks};
 use toll_linux::perf;
 use toll_linux::symbols::Symbolizer;
-use toll_model::anchor::{AnchorKind, Level};
+use toll_model::anchor::Level;
 use toll_model::error::FormatError;
 
 use super::{Block, Format, Imported, Reader, Reading, WHAT};
 use crate::error::UserError;
 use crate::executable::Executable;
-use crate::record::{RecordOptions, Recorded};
-use crate::{install, target};
+use crate::record::{RecordOptions, Recorded, drop_own_memory};
+use crate::target;
 
 /// Fields to print, in perf's names; those that a recording lacks are left out.
 const FIELDS: [&str; 11] = [
@@ -100,9 +100,7 @@ pub fn record(options: &RecordOptions) -> Result<Recorded> {
         command: options.command.iter().map(text).collect(),
     };
     let mut profile = script(&data, reading)?.profile;
-    profile
-        .anchors
-        .retain(|rows| !is_ours(&rows.anchor.kind, &events));
+    drop_own_memory(&mut profile, events.path());
     profile.program = executable.program();
     profile.complete = in_time && outcome.interrupted.is_none();
     if profile.complete {
@@ -122,16 +120,6 @@ pub fn record(options: &RecordOptions) -> Result<Recorded> {
         profile,
         status: outcome.status,
     })
-}
-
-/// Whether memory is there only because tollfree looks: the event file, the preload library.
-fn is_ours(kind: &AnchorKind, events: &EventFile) -> bool {
-    match kind {
-        AnchorKind::File { path, .. } => {
-            Path::new(path) == events.path() || path.ends_with(install::PRELOAD)
-        }
-        _ => false,
-    }
 }
 
 /// perf, to be put before the target; its clock is that of allocation events.

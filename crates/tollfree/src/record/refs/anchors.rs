@@ -3,7 +3,6 @@
 //! and what the mapping is for the rest.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
 
 use toll_linux::events::{Block, EventFile, anchor_of, blocks};
 use toll_linux::proc::{Kind, Mapping};
@@ -13,7 +12,7 @@ use toll_model::anchor::{AnchorKind, Level};
 use toll_model::builder::ProfileBuilder;
 use toll_model::wire::Event;
 
-use crate::install;
+use crate::record::is_own;
 use toll_model::{PAGE, REGION};
 
 /// A part of a mapping.
@@ -27,7 +26,7 @@ pub struct Piece {
 /// Names memory of one process.
 pub struct Anchors {
     pid: u32,
-    file: Option<EventFile>,
+    file: EventFile,
     events: Vec<Event>,
     /// Blocks that are alive, by address, without overlap: end and event.
     alive: BTreeMap<u64, (u64, Block)>,
@@ -42,7 +41,7 @@ pub struct Anchors {
 }
 
 impl Anchors {
-    pub fn new(pid: u32, file: Option<EventFile>) -> Anchors {
+    pub fn new(pid: u32, file: EventFile) -> Anchors {
         Anchors {
             pid,
             file,
@@ -59,14 +58,13 @@ impl Anchors {
 
     /// How many events the file had no room for.
     pub fn lost_events(&self) -> u32 {
-        self.file.as_ref().map_or(0, EventFile::lost)
+        self.file.lost()
     }
 
     /// Whether a mapping is there only because tollfree looks: the event file, the preload library.
     pub fn is_ours(&self, mapping: &Mapping) -> bool {
-        let events = self.file.as_ref().map(EventFile::path);
         match mapping.kind() {
-            Kind::File(path) => events == Some(Path::new(path)) || path.ends_with(install::PRELOAD),
+            Kind::File(path) => is_own(path, self.file.path()),
             _ => false,
         }
     }
@@ -84,10 +82,7 @@ impl Anchors {
                 .map_or(first.start, |heap| heap.0.min(first.start));
             self.heap = Some((start, end));
         }
-        let Some(file) = &self.file else {
-            return;
-        };
-        let events = file.events();
+        let events = self.file.events();
         if events.len() != self.events.len() {
             self.alive = alive(&blocks(&events), self.pid);
             self.events = events;
@@ -134,12 +129,7 @@ impl Anchors {
         let named = self.named.get(&block.event_index).copied();
         let anchor = named.unwrap_or_else(|| {
             let event = &self.events[block.event_index];
-            let modules = self
-                .file
-                .as_ref()
-                .map(EventFile::modules)
-                .unwrap_or_default();
-            let kind = anchor_of(event, &modules, &mut self.symbolizer);
+            let kind = anchor_of(event, &self.file.modules(), &mut self.symbolizer);
             let level = match event.thread {
                 0 => Level::Exact,
                 _ => Level::Class,

@@ -42,7 +42,7 @@ pub struct Looks {
 }
 
 impl Looks {
-    pub fn new(pid: u32, events: Option<EventFile>, only: Option<Range<u64>>) -> Looks {
+    pub fn new(pid: u32, events: EventFile, only: Option<Range<u64>>) -> Looks {
         Looks {
             pid,
             only,
@@ -57,12 +57,6 @@ impl Looks {
             had_children: false,
             ended: false,
         }
-    }
-
-    /// Whether the process is gone.
-    #[allow(dead_code, reason = "with record_pid")]
-    pub fn ended(&self) -> bool {
-        self.ended
     }
 
     pub fn observations(&self) -> u64 {
