@@ -86,7 +86,6 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Fails with what does not fit the schema.
 /// Whether the machine lets anything become huge; where it does not, some tests have no subject.
 fn thp_is_possible() -> bool {
     let mode =
@@ -151,6 +150,46 @@ fn a_failing_status_that_is_always_the_same_is_no_error() {
     let output = place.compare(&["-n", "1"], &place.program("small"), &["1000", "7"]);
     assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(json(&output)["status"], 7);
+}
+
+#[test]
+fn tune_names_a_status_that_no_run_was_without() {
+    let place = Place::new();
+    let small = place.program("small");
+    let arguments = ["tune", "-o", "out", "--"];
+    let mut command = place.tollfree(&arguments);
+    let output = command.arg(&small).args(["600000000", "7"]).output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        text.contains("the program ends with status 7 in each run"),
+        "{text}"
+    );
+    let kept: Value =
+        serde_json::from_slice(&fs::read(place.path("out/tune.json")).unwrap()).unwrap();
+    schema::check("tune", &kept);
+    assert_eq!(kept["status"], 7);
+}
+
+/// What is warmed follows the program's memory, and does not count as the program's.
+#[test]
+fn memory_is_warmed_before_runs_unless_it_shall_be_cold() {
+    let place = Place::new();
+    let chase = place.program("chase");
+    let got = json(&place.compare(&["-n", "3"], &chase, &["64", "1000"]));
+    schema::check("compare", &got);
+    let warmed = got["warmed_bytes"].as_u64().unwrap();
+    let first = got["arms"][0]["runs"][0]["max_rss"].as_u64().unwrap();
+    assert!(warmed > 64 << 20, "{warmed}");
+    assert!(
+        warmed < first + first / 4 + (16 << 20),
+        "{warmed} of {first}"
+    );
+
+    let cold = json(&place.compare(&["-n", "2", "--cold"], &chase, &["64", "1000"]));
+    schema::check("compare", &cold);
+    assert_eq!(cold["warmed_bytes"], 0);
 }
 
 #[test]
@@ -387,6 +426,8 @@ fn tune_goes_through_within_its_limit() {
     let proven = got["speedup"]["low"].as_f64().is_some_and(|low| low > 1.0)
         || got["permanent"].to_string().contains("\"measured\"");
     assert!(!apply || proven, "{got}");
+    assert_eq!(got["status"], 0);
+    assert!(got["warmed_bytes"].as_u64().unwrap() > 64 << 20, "{got}");
     assert_eq!(got["within_seconds"], 20.0);
 }
 

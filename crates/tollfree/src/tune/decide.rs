@@ -652,6 +652,10 @@ mod tests {
         profile: Option<Profile>,
         steps: Vec<Step>,
         kept: usize,
+        warm: bool,
+        costs: CostTable,
+        /// Seconds that calibration and a recording take, if they may.
+        slow: [f64; 2],
         /// The step in which the user presses Ctrl-C.
         interrupt: Option<Step>,
         under_plan: usize,
@@ -672,6 +676,9 @@ mod tests {
                 profile: Some(profile()),
                 steps: Vec::new(),
                 kept: 0,
+                warm: false,
+                slow: [f64::MAX; 2],
+                costs: toll_linux::calibrate::default_costs(),
                 interrupt: None,
                 under_plan: 0,
             }
@@ -697,8 +704,8 @@ mod tests {
             self.candidates.clone()
         }
         fn costs(&mut self, within: Duration) -> Result<CostTable> {
-            self.mock.clock += within.as_secs_f64();
-            Ok(toll_linux::calibrate::default_costs())
+            self.mock.clock += within.as_secs_f64().min(self.slow[0]);
+            Ok(self.costs.clone())
         }
         fn record(
             &mut self,
@@ -706,7 +713,7 @@ mod tests {
             _: Option<f64>,
             under: Option<&Plan>,
         ) -> Result<Profile> {
-            self.mock.clock += limit.as_secs_f64();
+            self.mock.clock += limit.as_secs_f64().min(self.slow[1]);
             self.under_plan += usize::from(under.is_some());
             self.profile
                 .clone()
@@ -716,7 +723,10 @@ mod tests {
             Ok("plan.toml".into())
         }
         fn price_options(&self) -> price::Options {
-            price::Options::default()
+            price::Options {
+                warm: self.warm,
+                ..price::Options::default()
+            }
         }
         fn announce(&mut self, step: Step, _allowance: Duration) {
             self.steps.push(step);
@@ -905,6 +915,167 @@ mod tests {
             "{:?}",
             got.notes
         );
+    }
+
+    /// A profile of a program whose memory is a file's: no plan acts on that.
+    fn not_acted_on() -> Profile {
+        let mut profile = profile();
+        for part in &mut profile.anchors {
+            part.anchor.kind = AnchorKind::Stack;
+        }
+        profile
+    }
+
+    #[test]
+    fn where_the_plan_does_nothing_and_everything_huge_gains_both_are_said() {
+        let times: &[(&str, &[f64])] = &[("none", &[2.0, 2.01]), ("all", &[1.6, 1.61])];
+        let mut lab = MockLab::new(times);
+        lab.profile = Some(not_acted_on());
+        let got = lab.tune(600).findings;
+        assert_eq!((got.advice, got.speedup), (Advice::DoNothing, None));
+        for part in [
+            "everything huge makes it 1.2",
+            "but the plan found nothing to act on: ",
+        ] {
+            assert!(got.reason.contains(part), "{}", got.reason);
+        }
+        assert!(!got.reason.contains("cannot be told"), "{}", got.reason);
+    }
+
+    #[test]
+    fn where_the_plan_does_nothing_the_changes_are_what_is_measured() {
+        for (seconds, gain) in [(2.0, false), (1.6, true)] {
+            let none = [10.0, 10.05];
+            let all = [8.0, 8.04];
+            let change = [5.0 * seconds, 5.02 * seconds];
+            let times: &[(&str, &[f64])] = &[("none", &none), ("all", &all), ("tunable", &change)];
+            let mut lab = MockLab::new(times);
+            lab.profile = Some(not_acted_on());
+            lab.candidates = vec![candidate("tunable")];
+            // Too short for more than two arms.
+            let got = lab.tune(400).findings;
+            let arms = &got.comparison.as_ref().unwrap().arms;
+            assert_eq!(arms[1].name, "tunable");
+            assert!(
+                got.reason.contains("everything huge makes it 1.2"),
+                "{}",
+                got.reason
+            );
+            assert_eq!(got.advice == Advice::Apply, gain, "{}", got.reason);
+            assert_eq!(got.permanent.iter().any(|p| p.measured.is_some()), gain);
+            let own = if gain {
+                "change below makes it 1.2"
+            } else {
+                "; tunable: 1.0"
+            };
+            assert!(got.reason.contains(own), "{}", got.reason);
+        }
+    }
+
+    #[test]
+    fn the_price_of_cold_memory_is_noted_where_it_is_known_and_paid() {
+        let times: &[(&str, &[f64])] = &[
+            ("none", &[2.0, 2.01]),
+            ("plan", &[1.5, 1.51]),
+            ("all", &[1.5, 1.51]),
+        ];
+        let noted = |warm, complete, cold| {
+            let mut lab = MockLab::new(times);
+            (lab.warm, lab.costs.complete) = (warm, complete);
+            lab.costs.fault_2m_warm.median = 40_000.0;
+            lab.costs.fault_2m_cold.median = cold;
+            let notes = lab.tune(600).findings.notes;
+            notes
+                .into_iter()
+                .find(|note| note.contains("after a pause"))
+        };
+        let note = noted(true, true, 4_000_000.0).unwrap();
+        assert!(
+            note.contains("up to 507 ms more (4 ms each instead of 40 us)"),
+            "{note}"
+        );
+        assert_eq!(noted(true, true, 100_000.0), None);
+        assert_eq!(noted(true, false, 4_000_000.0), None);
+        assert_eq!(noted(false, true, 4_000_000.0), None);
+    }
+
+    #[test]
+    fn the_time_limit_is_told_from_other_ends() {
+        let clear: &[(&str, &[f64])] = &[
+            ("none", &[2.0, 2.01]),
+            ("plan", &[1.5, 1.51]),
+            ("all", &[1.5, 1.51]),
+        ];
+        assert!(!MockLab::new(clear).tune(600).findings.time_limit_reached);
+        let noise: &[(&str, &[f64])] = &[
+            ("none", &[2.0, 2.6, 1.8, 2.2]),
+            ("plan", &[1.9, 2.5, 1.7, 2.4, 2.0]),
+            ("all", &[1.9, 1.5, 2.6, 2.0, 2.1]),
+        ];
+        assert!(MockLab::new(noise).tune(200).findings.time_limit_reached);
+        let nothing: &[(&str, &[f64])] = &[("none", &[2.0, 2.004]), ("all", &[1.99, 2.0])];
+        assert!(!MockLab::new(nothing).tune(600).findings.time_limit_reached);
+        let long: &[(&str, &[f64])] = &[("none", &[900.0]), ("plan", &[900.0]), ("all", &[900.0])];
+        assert!(MockLab::new(long).tune(60).findings.time_limit_reached);
+    }
+
+    #[test]
+    fn a_program_that_fails_in_each_run_is_noted_once() {
+        let failing = |lab: &mut MockLab| {
+            lab.ended = Some(2);
+            lab.mock.fill = |_, _, sample| sample.status = 2;
+            lab.tune(600).findings
+        };
+        let said = |found: &Findings| {
+            let text = super::super::text::render(found);
+            text.matches("the program ends with status 2 in each run")
+                .count()
+        };
+        let mut small = MockLab::new(&[]);
+        small.look.working_set = 4 * MIB;
+        let got = failing(&mut small);
+        assert_eq!((got.status, said(&got)), (Some(2), 1));
+
+        let got = failing(&mut MockLab::new(&[
+            ("none", &[2.0, 2.004]),
+            ("all", &[1.99, 2.0]),
+        ]));
+        assert_eq!((got.status, said(&got)), (Some(2), 1));
+    }
+
+    /// Pairs of the ceiling and of the last comparison within 4 minutes, and arms of the
+    /// latter, for a program of 2.5 s whose times are scattered or not.
+    fn rounds_of_seconds(slow: [f64; 2], scatter: f64) -> [usize; 3] {
+        let times = |center: f64, order: [f64; 5]| order.map(|at| center * (1.0 + scatter * at));
+        let (none, all) = (
+            times(2.5, [0.0, 1.0, -0.7, 0.4, -0.3]),
+            times(2.2, [0.3, -0.6, 1.0, -0.4, 0.0]),
+        );
+        let arms: Vec<(&str, &[f64])> =
+            ["plan", "all", "tunable"].map(|arm| (arm, &all[..])).into();
+        let mut lab = MockLab::new(&[&[("none", &none[..])], &arms[..]].concat());
+        (lab.slow, lab.candidates) = (slow, vec![candidate("tunable")]);
+        let got = lab.tune(240).findings;
+        let (ceiling, last) = (got.ceiling.unwrap(), got.comparison.unwrap());
+        [ceiling.pairs as usize, last.pairs as usize, last.arms.len()]
+    }
+
+    #[test]
+    fn a_program_of_seconds_gets_rounds_enough_within_minutes() {
+        const ALL: f64 = f64::MAX;
+        // Prices that are known or not, a recording of 15 s or of all that it may take.
+        for (slow, scatter, expected) in [
+            ([0.0, 15.0], 0.01, [5, 5, 4]),
+            ([ALL, ALL], 0.01, [5, 5, 3]),
+            ([0.0, 15.0], 0.2, [12, 10, 3]),
+            ([0.0, ALL], 0.2, [12, 9, 3]),
+            ([ALL, 15.0], 0.2, [12, 8, 3]),
+            ([ALL, ALL], 0.2, [12, 8, 2]),
+        ] {
+            let got = rounds_of_seconds(slow, scatter);
+            let enough = got.iter().zip(expected).all(|(got, least)| *got >= least);
+            assert!(enough, "{slow:?}, {scatter}: {got:?}");
+        }
     }
 
     #[test]
