@@ -5,6 +5,7 @@
 //! An [`Actuator`] serves any number of launches of one command:
 //! [`Actuator::prepare`] before each, [`Actuator::act`] once it runs.
 
+mod heap;
 mod rebase;
 mod summary;
 
@@ -32,6 +33,7 @@ use crate::executable::Executable;
 use crate::output;
 use crate::target::{Child, Launch, Outcome};
 
+use heap::Heap;
 pub use summary::Summary;
 
 /// Which memory of a program is to be huge.
@@ -93,7 +95,7 @@ fn is_list(bytes: &[u8]) -> bool {
 pub struct Settings {
     /// Take the pages of fixed regions from the hugetlb pool.
     pub hugetlb: bool,
-    /// Have glibc make its whole heap huge.
+    /// Make the whole heap huge, whatever the policy says of it.
     pub whole_heap: bool,
     /// Keep a record of allocation events, for [`Summary::blocks`].
     pub events: bool,
@@ -111,6 +113,7 @@ pub struct Actuator {
     /// What the preload library is told; `None`: it stays out.
     actions: Option<Actions>,
     watch: WatchPlan,
+    heap: Heap,
     lost: Vec<String>,
     notes: Vec<String>,
     /// Private to us; holds the action file and the event file.
@@ -135,6 +138,7 @@ impl Actuator {
             settings,
             actions: None,
             watch: WatchPlan::default(),
+            heap: Heap::Left,
             lost: Vec::new(),
             notes: Vec::new(),
             folder,
@@ -150,7 +154,9 @@ impl Actuator {
             Policy::Plan(plan) => actuator.take_plan(plan)?,
             Policy::Regions(regions) => actuator.take_regions(regions)?,
         }
-        actuator.check_thp();
+        let thp = Thp::read(&Root::system());
+        actuator.decide_heap(policy, thp.as_ref().map(|thp| thp.mode));
+        actuator.check_thp(thp.as_ref());
         actuator.write_actions()?;
         Ok(actuator)
     }
@@ -226,13 +232,41 @@ impl Actuator {
         Ok(())
     }
 
+    /// Leaves a heap that is wanted whole to its allocator; to the watcher only where the
+    /// allocator cannot, and what is wanted in part.
+    fn decide_heap(&mut self, policy: &Policy, thp: Option<Mode>) {
+        let planned = match policy {
+            Policy::All => true,
+            Policy::Plan(plan) => plan.whole_heap,
+            _ => false,
+        };
+        let whole = planned || self.settings.whole_heap;
+        if whole && heap::has_switch(&self.executable, thp) {
+            self.heap = Heap::Allocator;
+            self.watch.heap.clear();
+            return;
+        }
+        if self.settings.whole_heap {
+            self.watch.heap = vec![(0, u64::MAX)];
+        }
+        if !self.watch.heap.is_empty() || self.watch.all {
+            self.heap = Heap::Watcher;
+        }
+        if whole && !self.watch.all {
+            self.notes.push(format!(
+                "{}: its malloc has no switch that makes the heap huge here (glibc 2.35 has,                  where THP is `madvise`); the heap is collapsed as it grows",
+                self.executable.path.display()
+            ));
+        }
+    }
+
     /// Says so where the kernel gives no huge pages, whoever asks.
-    fn check_thp(&mut self) {
-        let wanted = self.actions.is_some() || !self.watch.is_empty();
+    fn check_thp(&mut self, thp: Option<&Thp>) {
+        let wanted = self.actions.is_some() || !self.watch.is_empty() || self.heap != Heap::Left;
         if !wanted || self.settings.hugetlb {
             return;
         }
-        match Thp::read(&Root::system()).map(|thp| thp.region_mode()) {
+        match thp.map(Thp::region_mode) {
             None => self
                 .notes
                 .push("this kernel has no transparent huge pages".into()),
@@ -294,10 +328,9 @@ impl Actuator {
             EventFile::create(&path, EVENTS_MAX)?;
             launch = launch.events(&path);
         }
-        // A heap that is collapsed as it grows makes the program wait for each copy; glibc's own
-        // switch makes it huge at its first touch, as whoever wants everything huge would.
-        if self.settings.whole_heap || self.policy == Policy::All.name() {
-            launch = launch.env("GLIBC_TUNABLES", whole_heap_tunables());
+        if self.heap == Heap::Allocator {
+            let theirs = std::env::var_os(heap::TUNABLES);
+            launch = launch.env(heap::TUNABLES, heap::tunables(theirs.as_deref()));
         }
         Ok(launch)
     }
@@ -368,16 +401,6 @@ impl Acting<'_> {
 fn concerns_preload(actions: &Actions) -> bool {
     let all = actions.flags & wire::flags::ALL != 0;
     all || !actions.rules.is_empty() || !actions.addresses.is_empty()
-}
-
-/// The value of GLIBC_TUNABLES that has malloc advise all of its memory.
-fn whole_heap_tunables() -> OsString {
-    let mut value = std::env::var_os("GLIBC_TUNABLES").unwrap_or_default();
-    if !value.is_empty() {
-        value.push(":");
-    }
-    value.push("glibc.malloc.hugetlb=1");
-    value
 }
 
 /// Makes sure that the hugetlb pool can give `regions` pages of 2 MiB.

@@ -78,6 +78,14 @@ impl Executable {
         })
     }
 
+    /// The loader that its ELF file names; `None` for a static program.
+    pub fn loader(&self) -> Option<PathBuf> {
+        let file = File::open(&self.path).ok()?;
+        let mut header = [0; 64];
+        file.read_exact_at(&mut header, 0).ok()?;
+        loader(&file, &header)
+    }
+
     /// The name and build-id under which profiles and plans keep it.
     pub fn program(&self) -> Program {
         Program {

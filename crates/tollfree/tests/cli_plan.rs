@@ -4,8 +4,10 @@
 //!
 //! The plan is made from the allocation events of a run, without a simulator.
 
+mod preload;
+
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use serde_json::Value;
@@ -107,7 +109,7 @@ impl Bench {
     fn anchor(&self) -> Anchor {
         let events = EventFile::create(&self.path("events"), 1000).unwrap();
         let status = Command::new(self.path("program"))
-            .env("LD_PRELOAD", preload())
+            .env("LD_PRELOAD", preload::library())
             .env(wire::ENV_EVENTS, events.path())
             .status()
             .unwrap();
@@ -166,22 +168,6 @@ fn regions() -> Vec<Region> {
     (0..BLOCK / REGION)
         .map(|number| region(number * REGION))
         .collect()
-}
-
-/// The library; `cargo test -p tollfree` does not build it by itself.
-fn preload() -> PathBuf {
-    let beside = Path::new(TOLLFREE).parent().unwrap();
-    let mut build = Command::new(env!("CARGO"));
-    build.args(["build", "--quiet", "--package", "toll-preload"]);
-    build.arg("--target-dir").arg(beside.parent().unwrap());
-    if beside.ends_with("release") {
-        build.arg("--release");
-    }
-    let built = build.status().is_ok_and(|status| status.success());
-    let library = beside.join("libtoll_preload.so");
-    // Another user than the one who built may have no cargo.
-    assert!(built || library.exists());
-    library
 }
 
 fn stderr(output: &Output) -> String {

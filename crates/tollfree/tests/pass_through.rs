@@ -5,6 +5,8 @@
 //! Each test runs the program twice: with a plan that wants nothing (the preload
 //! library stays out) and with one that wants an address nobody maps (it is inside).
 
+mod preload;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
@@ -12,7 +14,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::Once;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -28,7 +29,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Bench {
-        build_preload();
+        preload::library();
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("nothing.txt"), "").unwrap();
         fs::write(folder.path().join("inside.txt"), "17592186044416\n").unwrap();
@@ -61,23 +62,6 @@ impl Bench {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         path
     }
-}
-
-/// `cargo test -p tollfree` does not build the library by itself.
-fn build_preload() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--package", "toll-preload"]);
-        let beside = Path::new(TOLLFREE).parent().unwrap();
-        build.arg("--target-dir").arg(beside.parent().unwrap());
-        if beside.ends_with("release") {
-            build.arg("--release");
-        }
-        let built = build.status().is_ok_and(|status| status.success());
-        // Another user than the one who built may have no cargo.
-        assert!(built || beside.join("libtoll_preload.so").exists());
-    });
 }
 
 /// Bytes without a pattern (a linear congruential generator).
@@ -468,26 +452,6 @@ fn the_environment_is_the_same_but_for_what_is_documented() {
     assert!(
         preload.ends_with("libtoll_preload.so:libm.so.6"),
         "{preload}"
-    );
-}
-
-#[test]
-fn whole_heap_adds_to_the_tunables() {
-    let bench = Bench::new();
-    let mut command = Command::new(TOLLFREE);
-    command
-        .args(["run", "--whole-heap", "--plan"])
-        .arg(bench.path("nothing.txt"));
-    command.args(["--", "sh", "-c", "echo $GLIBC_TUNABLES"]);
-    let output = command.env_remove("GLIBC_TUNABLES").output().unwrap();
-    assert_eq!(text(&output.stdout), "glibc.malloc.hugetlb=1\n");
-    let output = command
-        .env("GLIBC_TUNABLES", "glibc.malloc.check=0")
-        .output()
-        .unwrap();
-    assert_eq!(
-        text(&output.stdout),
-        "glibc.malloc.check=0:glibc.malloc.hugetlb=1\n"
     );
 }
 

@@ -10,6 +10,7 @@ use toll_model::actions::Actions;
 use toll_model::wire::{ANY, Event, EventKind};
 
 use super::Acting;
+use super::heap::Heap;
 use crate::target::Outcome;
 
 /// What was done for one run. Times are nanoseconds, sizes bytes.
@@ -32,6 +33,9 @@ pub struct Summary {
     pub huge_peak: u64,
     /// Huge memory over time, byte seconds.
     pub huge_byte_seconds: f64,
+    /// Who made the heap huge: `allocator` (glibc's own switch), `watcher` (collapsed
+    /// as it grew), `left` (nobody).
+    pub heap: Heap,
     /// Why the preload library stayed out, if it did though it was wanted.
     pub not_entered: Option<String>,
     /// What the preload library saw; absent without a record of events.
@@ -93,6 +97,7 @@ impl Summary {
             max_rss: outcome.max_rss,
             huge_peak: outcome.huge_peak,
             huge_byte_seconds: outcome.huge_seconds,
+            heap: actuator.heap,
             not_entered: obstacle.map(|obstacle| obstacle.to_string()),
             blocks: blocks(acting),
             parent: parent(acting),

@@ -22,7 +22,10 @@ pub struct Args {
     /// pages of the pool too, and the kernel ends a child that gets none.
     #[arg(long)]
     pub hugetlb: bool,
-    /// Let glibc make the whole heap huge
+    /// Make the whole heap huge, by glibc's own switch where it has one
+    ///
+    /// The switch is an environment variable (GLIBC_TUNABLES): programs that this one
+    /// starts inherit it.
     #[arg(long)]
     pub whole_heap: bool,
     /// Write what was done here, as JSON
