@@ -66,6 +66,37 @@ def missing(cell):
     return [need for need in map(fill, cell.get("needs", [])) if not is_there(need)]
 
 
+def first_line(path, key=""):
+    """The first line of a file that begins with the key, without it and the colon; "" if there is none."""
+    try:
+        lines = Path(path).read_text().splitlines()
+    except OSError:
+        return ""
+    return next((line.removeprefix(key).lstrip(" \t:").rstrip() for line in lines if line.startswith(key)), "")
+
+
+def machine():
+    """What the figures depend on: CPU, memory, kernel, THP mode."""
+    kib = first_line("/proc/meminfo", "MemTotal").split() or ["0"]
+    return {"cpu": first_line("/proc/cpuinfo", "model name") or os.uname().machine, "cpus": len(os.sched_getaffinity(0)),
+            "memory_gib": round(int(kib[0]) / 2**20, 1), "kernel": os.uname().release,
+            "thp": chosen_mode(first_line("/sys/kernel/mm/transparent_hugepage/enabled"))}
+
+
+def chosen_mode(text):
+    """`madvise` of `always [madvise] never`."""
+    return text.partition("[")[2].partition("]")[0] or "not there"
+
+
+def stdin_file(cell):
+    """The file that a cell reads on its stdin."""
+    if "stdin" not in cell:
+        return Path(os.devnull)
+    path = RESULTS / (cell["name"] + ".stdin")
+    path.write_text(cell["stdin"])
+    return path
+
+
 def fingerprint(cell, within):
     return hashlib.sha256(json.dumps([cell, within], sort_keys=True).encode()).hexdigest()[:16]
 
@@ -78,15 +109,17 @@ def measure(cell, within, tollfree):
     command = [tollfree, "tune", "--json", "--within", within, "--force", "--output", str(folder),
                *map(fill, cell.get("options", [])), "--", *map(fill, cell["command"])]
     began = datetime.datetime.now()
-    run = subprocess.run(command, env={**os.environ, **cell.get("env", {})}, stdin=subprocess.DEVNULL,
-                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with open(stdin_file(cell)) as stdin:
+        run = subprocess.run(command, env={**os.environ, **cell.get("env", {})}, stdin=stdin,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     took = (datetime.datetime.now() - began).total_seconds()
     try:
         said = json.loads(run.stdout)
     except ValueError:
         said = None
     return {"cell": cell["name"], "fingerprint": fingerprint(cell, within), "command": command, "seconds": took,
-            "status": run.returncode, "said": said, "error": None if said else run.stderr[-2000:]}
+            "status": run.returncode, "said": said, "error": None if said else run.stderr[-2000:],
+            "within": within, "machine": machine()}
 
 
 def result_of(cell, options):
@@ -104,6 +137,30 @@ def result_of(cell, options):
     part.write_text(json.dumps(result, indent=1))
     part.rename(path)
     return result
+
+
+def failure(cell, result):
+    """Why a cell's answer is none: tollfree failed, or the program did in each run; None if neither did."""
+    if not result["said"]:
+        return f"failed with status {result['status']}: {''.join(result['error'].strip().splitlines()[-1:])}"
+    status, expected = result["said"].get("status"), cell.get("status", 0)
+    if status not in (None, expected):
+        return f"failed: the program ends with status {status} in each run, not {expected}"
+    return None
+
+
+def provenance(results):
+    """A line for each machine and limit that the results come from."""
+    lines = {}
+    for result in results:
+        here, within = result.get("machine"), result.get("within")
+        text = "an unknown machine" if not here else (
+            f"{here['cpu']}, {here['cpus']} CPUs, {here['memory_gib']} GiB, Linux {here['kernel']}, "
+            f"THP {here['thp']}, tune --within {within}")
+        lines.setdefault(text, []).append(result["cell"])
+    if len(lines) == 1:
+        return [f"Measured on: {text}." for text in lines]
+    return [f"Measured on: {text}: {', '.join(cells)}." for text, cells in lines.items()]
 
 
 def interval(value):
@@ -140,7 +197,7 @@ def effect(said):
 
 
 def ran_out(said):
-    return bool(said.get("time_limit_reached")) or "time" in (said.get("reason") or "")
+    return bool(said.get("time_limit_reached"))
 
 
 def confidently_wrong(predicted, measured):
@@ -207,15 +264,17 @@ def main():
     INPUTS.mkdir(parents=True, exist_ok=True)
     here = [cell for cell in cells if not missing(cell)]
     results = [result for cell in here if (result := result_of(cell, options))]
-    good = [result for result in results if result["said"]]
+    by_name = {cell["name"]: cell for cell in cells}
+    failed = {r["cell"]: why for r in results if (why := failure(by_name[r["cell"]], r))}
+    good = [result for result in results if result["cell"] not in failed]
     if not good:
         print("nothing was measured", file=sys.stderr)
     text = table([row(result) for result in good])
     notes = [f"{cell['name']}: not here: {', '.join(missing(cell))}" for cell in cells if missing(cell)]
-    notes += [f"{r['cell']}: failed with status {r['status']}: {r['error'].strip().splitlines()[-1:]}" for r in results if not r["said"]]
+    notes += [f"{name}: {why}" for name, why in failed.items()]
     met = goals(cells, good)
     lines = [f"{'met    ' if ok else 'NOT MET'}  {goal}: {how}" for goal, ok, how in met]
-    report = "\n\n".join(filter(None, [text, "\n".join(notes), "\n".join(lines)]))
+    report = "\n\n".join(filter(None, [text, "\n".join(provenance(good)), "\n".join(notes), "\n".join(lines)]))
     print(report)
     if options.markdown:
         options.markdown.write_text(f"Made by `benches/real/run.py --within {options.within}`.\n\n{report}\n")

@@ -62,6 +62,7 @@ class Goals(unittest.TestCase):
         self.assertFalse(concluded([said(**unclear)])[UNCLEAR])
         self.assertTrue(concluded([said(plan=1.01, every=1.01, **unclear)])[UNCLEAR])
         self.assertTrue(concluded([said(time_limit_reached=True, **unclear)])[UNCLEAR])
+        self.assertFalse(concluded([said(reason="the time limit did not suffice", **unclear)])[UNCLEAR])
 
     def test_advice_where_nothing_is_gained(self):
         cells = [{"name": "cell0", "expect": "do-nothing"}]
@@ -71,6 +72,72 @@ class Goals(unittest.TestCase):
         early = {"speedup": None, "speedup_all": about(1.0), "predicted_speedup": None, "advice": "do-nothing"}
         self.assertFalse(any(concluded([early])[goal] for goal in (COUNT, GAIN, NOT_WORSE, HOLDS, WIDTH)))
         self.assertIn("do-nothing", run.row({"cell": "x", "said": early, "seconds": 1.0}))
+
+
+class Failures(unittest.TestCase):
+    def test_a_status_other_than_expected_is_a_failure(self):
+        def why(ended, **cell):
+            return run.failure(cell, {"status": 0, "said": said(status=ended)})
+        self.assertIsNone(why(0))
+        self.assertIsNone(why(None))
+        self.assertIsNone(why(10, status=10))
+        self.assertIn("status 1 in each run, not 0", why(1))
+        self.assertIn("status 0 in each run, not 10", why(0, status=10))
+
+    def test_no_answer_is_a_failure_that_ends_with_the_last_words(self):
+        text = run.failure({}, {"status": 5, "said": None, "error": "one\ntwo\n"})
+        self.assertEqual(text, "failed with status 5: two")
+        self.assertIn("status 5", run.failure({}, {"status": 5, "said": None, "error": ""}))
+
+
+class Provenance(unittest.TestCase):
+    HERE = {"cpu": "A CPU", "cpus": 2, "memory_gib": 4.0, "kernel": "6.1", "thp": "madvise"}
+
+    def test_one_machine_is_one_line(self):
+        results = [{"cell": name, "machine": self.HERE, "within": "4m"} for name in "ab"]
+        self.assertEqual(run.provenance(results),
+                         ["Measured on: A CPU, 2 CPUs, 4.0 GiB, Linux 6.1, THP madvise, tune --within 4m."])
+
+    def test_results_of_several_machines_are_told_apart(self):
+        results = [{"cell": "a", "machine": self.HERE, "within": "4m"}, {"cell": "b"}]
+        lines = run.provenance(results)
+        self.assertEqual(len(lines), 2)
+        self.assertIn("unknown machine: b", lines[1])
+
+    def test_this_machine(self):
+        here = run.machine()
+        self.assertGreater(here["memory_gib"], 0)
+        self.assertTrue(here["cpu"] and here["kernel"] and here["thp"])
+        self.assertEqual(run.chosen_mode("always [madvise] never"), "madvise")
+        self.assertEqual(run.chosen_mode(""), "not there")
+
+
+class Stdin(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.kept, run.RESULTS = run.RESULTS, Path(self.folder.name)
+
+    def tearDown(self):
+        run.RESULTS = self.kept
+
+    def measured(self, **cell):
+        """What a tollfree that repeats its stdin is given."""
+        echo = run.RESULTS / "tollfree"
+        echo.write_text("#!/usr/bin/env python3\nimport json, sys\njson.dump(sys.stdin.read(), sys.stdout)\n")
+        echo.chmod(0o755)
+        return run.measure({"name": "x", "command": ["true"], **cell}, "1m", str(echo))
+
+    def test_the_text_is_what_tune_reads(self):
+        got = self.measured(stdin="a\nb")
+        self.assertEqual(got["said"], "a\nb")
+        self.assertEqual(got["within"], "1m")
+
+    def test_nothing_otherwise(self):
+        self.assertEqual(self.measured()["said"], "")
+
+    def test_another_text_is_another_measurement(self):
+        self.assertNotEqual(run.fingerprint({"stdin": "a"}, "1m"), run.fingerprint({"stdin": "b"}, "1m"))
 
 
 class Cells(unittest.TestCase):
