@@ -20,6 +20,13 @@ pub fn json<T: Serialize>(value: &T) -> Result<()> {
     Ok(())
 }
 
+/// Prints text on stdout. Unlike `print!`, a full disk behind it is an error, not a panic.
+pub fn text(text: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    written.context("stdout: cannot be written")
+}
+
 /// Prints one JSON document on stderr, where stdout is a target's. A stderr that nobody reads is no error.
 pub fn json_on_stderr<T: Serialize>(value: &T) -> Result<()> {
     let mut text = serde_json::to_vec_pretty(value)?;

@@ -93,7 +93,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     if json {
         output::json(&report)?;
     } else {
-        print!("{}", text(&report));
+        output::text(&text(&report))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -55,9 +55,9 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     if json {
         output::json(&table)?;
     } else {
-        print!("{}", text(&table));
+        output::text(&text(&table))?;
         if let Some(path) = written {
-            println!("\nwritten to {}", path.display());
+            output::text(&format!("\nwritten to {}\n", path.display()))?;
         }
     }
     match interrupted {

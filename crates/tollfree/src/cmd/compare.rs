@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Result;
 use toll_model::units::parse_duration;
 
-use crate::actuate::Policy;
+use crate::actuate::{Actuator, Policy, Settings};
 use crate::compare::input::Input;
 use crate::compare::outputs::OutputCheck;
 use crate::compare::program::Program;
@@ -52,6 +52,8 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     let within =
         parse_duration(&args.within).map_err(|e| UserError::Usage(format!("--within: {e}")))?;
     let policy = Policy::read(&args.plan)?;
+    // A plan for another program is refused before anything runs.
+    Actuator::new(&policy, &args.command, Settings::default())?;
     let _signals = signals::watch()?;
     let clock = Clock::start();
     let bar = output::progress(&format!("at most {}", args.within));
@@ -79,7 +81,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     if json {
         output::json(&comparison)?;
     } else {
-        print!("{}", table::render(&comparison));
+        output::text(&table::render(&comparison))?;
     }
     finish(&comparison, args.any_output, within)
 }

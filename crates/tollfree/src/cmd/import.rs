@@ -72,7 +72,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     output::write_file(&args.output, text.as_bytes())?;
     match json {
         true => output::json(&summary(&args.output, &imported))?,
-        false => tell(&args.output, &imported),
+        false => tell(&args.output, &imported)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -154,10 +154,10 @@ fn misses(imported: &Imported) -> f64 {
     rows.map(|r| r.misses).sum()
 }
 
-fn tell(path: &Path, imported: &Imported) {
+fn tell(path: &Path, imported: &Imported) -> Result<()> {
     let tally = &imported.tally;
-    println!(
-        "{}: {} misses in {}, from {} samples of {} ({} with a page walk, {} of them outside the range)",
+    let line = format!(
+        "{}: {} misses in {}, from {} samples of {} ({} with a page walk, {} of them outside the range)\n",
         path.display(),
         units::count(misses(imported)),
         units::of(imported.profile.anchors.len(), "anchor"),
@@ -166,7 +166,9 @@ fn tell(path: &Path, imported: &Imported) {
         units::count((tally.misses + tally.outside) as f64),
         units::count(tally.outside as f64),
     );
+    output::text(&line)?;
     for warning in &imported.profile.warnings {
         output::note(format_args!("note: {warning}"));
     }
+    Ok(())
 }

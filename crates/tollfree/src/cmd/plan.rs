@@ -79,8 +79,8 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     }
     match (json, args.format, &args.output) {
         (true, ..) => output::json(&plan.view(&plan.names()))?,
-        (false, Format::Largepages, None) => print!("{text}"),
-        (false, ..) => show(&plan),
+        (false, Format::Largepages, None) => output::text(&text)?,
+        (false, ..) => output::text(&shown(&plan))?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -155,11 +155,11 @@ fn addresses(plan: &Plan) -> Result<Vec<u64>> {
     Ok(addresses)
 }
 
-/// Prints the plan for people.
-fn show(plan: &Plan) {
-    println!("{}", plan.reason);
+/// The plan for people.
+fn shown(plan: &Plan) -> String {
+    let mut text = format!("{}\n", plan.reason);
     for warning in &plan.warnings {
-        println!("note: {warning}");
+        text += &format!("note: {warning}\n");
     }
     let mut lines = lines(plan);
     let more = lines.len().saturating_sub(LINES);
@@ -172,7 +172,7 @@ fn show(plan: &Plan) {
         lines.truncate(LINES);
     }
     if lines.is_empty() {
-        return;
+        return text;
     }
     let mut table = Table::new();
     table.load_preset(comfy_table::presets::NOTHING);
@@ -185,10 +185,11 @@ fn show(plan: &Plan) {
     for column in table.column_iter_mut().skip(1).take(5) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    println!("\n{table}");
+    text += &format!("\n{table}\n");
     if more > 0 {
-        println!("and {more} more lines with fewer misses (--json has every region)");
+        text += &format!("and {more} more lines with fewer misses (--json has every region)\n");
     }
+    text
 }
 
 /// Neighbouring regions of one anchor with the same fate.

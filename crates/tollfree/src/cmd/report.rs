@@ -60,10 +60,10 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     }
     match json {
         true => output::json(&document(&before, after.as_ref()))?,
-        false => print!("{}", terminal(&before, after.as_ref(), Style::of_stdout())),
+        false => output::text(&terminal(&before, after.as_ref(), Style::of_stdout()))?,
     }
     if let (Some(path), false) = (&args.html, json) {
-        println!("\nPage: {}", path.display());
+        output::text(&format!("\nPage: {}\n", path.display()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

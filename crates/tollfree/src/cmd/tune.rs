@@ -180,7 +180,7 @@ fn say(results: &Results, json: bool) -> Result<ExitCode> {
     if json {
         output::json(&results.findings)?;
     } else {
-        print!("{}", text::render(&results.findings));
+        output::text(&text::render(&results.findings))?;
     }
     match results.findings.complete {
         true => Ok(ExitCode::SUCCESS),
