@@ -465,6 +465,29 @@ fn a_server_is_measured_by_what_its_workload_prints() {
 }
 
 #[test]
+fn the_memory_of_a_server_is_warmed_before_it_starts() {
+    let place = Place::new();
+    let chase = place.program("chase");
+    let load = [
+        "--within",
+        "40s",
+        "--ready",
+        "sleep 0.3",
+        "--workload",
+        "echo 1000 requests per second",
+        "--metric",
+        "([0-9]+) requests",
+    ];
+    let output = place.tune(&load, &chase, &["64", "1000000000000"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let got = json(&output);
+    schema::check("tune", &got);
+    assert_eq!(got["step"], "ceiling", "{}", got["reason"]);
+    let warmed = got["warmed_bytes"].as_u64().unwrap();
+    assert!((16 << 20..160 << 20).contains(&warmed), "{warmed}");
+}
+
+#[test]
 fn wrong_usage_is_said() {
     let place = Place::new();
     let small = place.program("small");
