@@ -151,14 +151,7 @@ fn load(args: &Args) -> Result<Option<Load>> {
 }
 
 fn tune_live(args: &Args, pid: u32, load: Load, clock: Clock, json: bool) -> Result<ExitCode> {
-    let mut live = Live {
-        pid,
-        load,
-        within: args.within,
-        clock,
-        progress: progress(args),
-        regions: Vec::new(),
-    };
+    let mut live = Live::new(pid, load, args.within, clock, progress(args));
     let mut results = live.tune()?;
     live.progress.bar.finish_and_clear();
     let folder = Folder::create(

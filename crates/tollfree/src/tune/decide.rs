@@ -219,7 +219,10 @@ impl Run<'_> {
     /// 3. and 4. Profile and plan. A program that cannot be recorded can still be measured.
     fn profile(&mut self) -> Result<Next> {
         let allowance = self.begin(Step::Costs);
-        let costs = self.lab.costs(allowance)?;
+        let costs = match self.lab.costs(allowance) {
+            Err(error) if is_interrupt(&error) => return Ok(Next::End),
+            costs => costs?,
+        };
         let allowance = self.begin(Step::Profile);
         match self.lab.record(allowance, self.native(), None) {
             Ok(profile) => self.results.profile = Some(profile),

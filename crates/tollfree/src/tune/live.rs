@@ -12,7 +12,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use toll_linux::hand::Hand;
 use toll_linux::watch::{WatchPlan, Watcher, grown};
 use toll_linux::{Root, cpu, proc};
@@ -42,20 +42,40 @@ pub const REGIONS: &str = "largepages.txt";
 /// What `--pid` needs.
 #[derive(Debug)]
 pub struct Live {
-    pub pid: u32,
-    pub load: Load,
-    pub within: Duration,
-    pub clock: Clock,
+    pid: u32,
+    load: Load,
+    within: Duration,
+    clock: Clock,
     pub progress: Progress,
     /// Addresses of the regions that were to be made huge, as `apply --undo` takes them.
     pub regions: Vec<u64>,
+    /// When the process started, in ticks: another one may get its id.
+    started: u64,
 }
 
 impl Live {
+    /// `load` without a workload: it is only looked at.
+    pub fn new(pid: u32, load: Load, within: Duration, clock: Clock, progress: Progress) -> Live {
+        Live {
+            pid,
+            load,
+            within,
+            clock,
+            progress,
+            regions: Vec::new(),
+            started: 0,
+        }
+    }
+
     /// Looks, measures before, acts, measures after.
+    ///
+    /// # Errors
+    /// [`UserError::Usage`] where there is no such process, [`UserError::Missing`] where it may
+    /// not be looked at or reached into, [`UserError::Target`] if it ends meanwhile.
     pub fn tune(&mut self) -> Result<Results> {
-        let status = proc::status(&Root::system(), self.pid)
-            .map_err(|error| UserError::Usage(format!("--pid {}: {error}", self.pid)))?;
+        let usage = |error| UserError::Usage(format!("--pid {}: {error}", self.pid));
+        let status = proc::status(&Root::system(), self.pid).map_err(usage)?;
+        self.started = self.start().ok_or_else(|| self.ended())?;
         let mut results = Results::new(&status.name, self.within.as_secs_f64());
         results.findings.notes.push(
             "a live process cannot be started anew for each arm: before and after are not \
@@ -188,7 +208,9 @@ impl Live {
         for round in 0..=2 * FEWEST {
             self.progress.say(&format!("workload {when}, {round}"));
             let begun = self.clock.now();
-            match run_workload(&self.load, until.saturating_sub(begun))? {
+            let timed = run_workload(&self.load, until.saturating_sub(begun))?;
+            self.check_alive()?;
+            match timed {
                 Timed::Done(time) => times.push(time),
                 Timed::Late | Timed::Interrupted => break,
             }
@@ -198,6 +220,24 @@ impl Live {
             }
         }
         Ok(times.split_off(1.min(times.len())))
+    }
+
+    /// When the process with this id started; `None` if there is none that lives.
+    fn start(&self) -> Option<u64> {
+        let stat = proc::stat(&Root::system(), self.pid).ok()?;
+        (stat.state != 'Z').then_some(stat.start_ticks)
+    }
+
+    /// Times of a load on a process that is gone would say anything.
+    fn check_alive(&self) -> Result<(), UserError> {
+        match self.start() {
+            Some(start) if start == self.started => Ok(()),
+            _ => Err(self.ended()),
+        }
+    }
+
+    fn ended(&self) -> UserError {
+        UserError::Target(format!("--pid {}: the process has ended", self.pid))
     }
 
     fn make_huge(&mut self, hand: Hand) -> Result<()> {
@@ -215,11 +255,14 @@ impl Live {
             }
             std::thread::sleep(pause);
         }
+        self.check_alive()?;
         let maps = proc::maps(&Root::system(), self.pid).unwrap_or_default();
         self.regions = grown(&maps, &plan);
         match (&watcher.counters().failure, last) {
             (Some(failure), 0) => {
-                Err(UserError::Missing(failure.clone())).context("nothing could be made huge")
+                let pid = self.pid;
+                let message = format!("--pid {pid}: nothing could be made huge: {failure}");
+                Err(UserError::Missing(message).into())
             }
             _ => Ok(()),
         }

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* A hot and a cold block, and then something that whoever watches has to survive.
+ * faulty HOW [FILE] [ROUNDS] */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { HOT = 32 << 20, COLD = 16 << 20 };
+
+__attribute__((noinline)) static char *hot_block(void)
+{
+	return memset(malloc(HOT), 1, HOT);
+}
+
+__attribute__((noinline)) static char *cold_block(void)
+{
+	return memset(malloc(COLD), 1, COLD);
+}
+
+/* Loads from all over the block, each independent of the one before. */
+static long gather(const volatile char *block, long rounds)
+{
+	unsigned state = 1;
+	long sum = 0;
+
+	while (rounds--) {
+		state = state * 1664525u + 1013904223u;
+		sum += block[(state >> 7) % HOT];
+	}
+	return sum;
+}
+
+/* Every byte value there is, on both streams. */
+static void speak(void)
+{
+	unsigned char all[256];
+
+	for (int i = 0; i < 256; i++)
+		all[i] = i;
+	for (int stream = 1; stream <= 2; stream++)
+		if (write(stream, all, sizeof(all)) != sizeof(all))
+			_exit(99);
+}
+
+/* Bytes of this process in huge pages. */
+static long huge_kib(void)
+{
+	FILE *smaps = fopen("/proc/self/smaps_rollup", "r");
+	char line[256];
+	long kib = 0;
+
+	while (smaps && fgets(line, sizeof(line), smaps))
+		sscanf(line, "AnonHugePages: %ld kB", &kib);
+	if (smaps)
+		fclose(smaps);
+	return kib;
+}
+
+/* A line that says who started this run. */
+static void log_run(const char *file)
+{
+	const char *who = getenv("TOLLFREE_SIM")      ? "simulated"
+			  : getenv("TOLLFREE_EVENTS") ? "recorded"
+						      : "plain";
+	char line[64];
+	int fd = open(file, O_WRONLY | O_CREAT | O_APPEND, 0666);
+	int length = snprintf(line, sizeof(line), "%s %ld\n", who, (long)getpid());
+
+	if (fd < 0 || write(fd, line, length) != length)
+		_exit(98);
+	close(fd);
+}
+
+static void sleep_ms(long ms)
+{
+	usleep(ms * 1000);
+}
+
+int main(int argc, char **argv)
+{
+	const char *how = argc > 1 ? argv[1] : "";
+	const char *file = argc > 2 ? argv[2] : "/dev/null";
+	long rounds = argc > 3 ? atol(argv[3]) : 2000000;
+	const char *hot, *cold;
+	pid_t child;
+	long sum;
+
+	if (!strcmp(how, "slow-when-simulated") && getenv("TOLLFREE_SIM"))
+		sleep(600);
+	hot = hot_block();
+	cold = cold_block();
+	if (!strcmp(how, "close"))
+		for (int fd = 0; fd < 1024; fd++)
+			close(fd);
+	sum = gather(hot, rounds) + cold[7];
+	if (strcmp(how, "close"))
+		speak();
+	if (!strcmp(how, "fork")) {
+		child = fork();
+		if (!child)
+			_exit(gather(hot, rounds) > 0 ? 7 : 1);
+		if (waitpid(child, &child, 0) < 0 || WEXITSTATUS(child) != 7)
+			return 97;
+	} else if (!strcmp(how, "exec")) {
+		execl("/bin/sh", "sh", "-c", "exit 6", (char *)NULL);
+	} else if (!strcmp(how, "abort")) {
+		abort();
+	} else if (!strcmp(how, "kill")) {
+		kill(getpid(), SIGKILL);
+	} else if (!strcmp(how, "term")) {
+		kill(getpid(), SIGTERM);
+	} else if (!strcmp(how, "sleep")) {
+		log_run(file);
+		sleep(600);
+	} else if (!strcmp(how, "serve")) {
+		/* Answers by its pid as soon as the memory is there. */
+		log_run(file);
+		for (;;)
+			sum += gather(hot, 20000) + cold[sum % COLD];
+	} else if (!strcmp(how, "gains") || !strcmp(how, "slow-when-simulated")) {
+		/* Sleeps less where it is huge: a gain that no noise hides. */
+		log_run(file);
+		sleep_ms(strcmp(how, "gains") ? 550 : 60);
+		sleep_ms(huge_kib() < HOT / 2048 ? 100 : 0);
+	}
+	return sum > 0 ? 5 : 96;
+}

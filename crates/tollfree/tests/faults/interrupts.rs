@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Ctrl-C in each phase of each command that takes time: what it started has ended, what
+//! there is so far is kept and marked, and the exit code is 130. `compare` and the first
+//! phase of `tune` are in tests/compare.rs, `record --source refs` in tests/cli.rs, `run`
+//! in tests/pass_through.rs.
+
+use std::process::{Child, Output};
+
+use serde_json::Value;
+
+use crate::place::{Place, has_simulator, interrupt, is_alive, stderr, thp_is_madvise, wait_until};
+use crate::schema;
+
+/// Presses Ctrl-C, and checks the exit code.
+fn stop(child: Child) -> Output {
+    interrupt(child.id());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    output
+}
+
+/// The runs that ./faulty logged: who started it, and its process id.
+fn runs(place: &Place) -> Vec<(String, String)> {
+    let log = place.read("runs");
+    let words = log.lines().filter_map(|line| line.split_once(' '));
+    words.map(|(who, pid)| (who.into(), pid.into())).collect()
+}
+
+/// When to press Ctrl-C in `tune`, and what it says and keeps then.
+struct Phase {
+    name: &'static str,
+    /// Whether it has been reached, by the results' folder and the runs so far.
+    reached: fn(&Place) -> bool,
+    /// Files that must be there afterwards, besides the answer and the page.
+    keeps: &'static [&'static str],
+}
+
+fn recorded(place: &Place) -> usize {
+    let runs = runs(place);
+    runs.iter().filter(|(who, _)| who != "plain").count()
+}
+
+/// A run of another kind than the recording before it.
+fn compares(place: &Place) -> bool {
+    let runs = runs(place);
+    let first = runs.iter().position(|(who, _)| who != "plain");
+    first.is_some_and(|at| runs[at..].iter().any(|(who, _)| who == "plain"))
+}
+
+const PHASES: [Phase; 5] = [
+    Phase {
+        name: "ceiling",
+        reached: |place| runs(place).len() > 1,
+        keeps: &["ceiling.json"],
+    },
+    Phase {
+        name: "prices of this machine",
+        reached: |place| place.path("out/ceiling.json").exists(),
+        keeps: &["ceiling.json"],
+    },
+    Phase {
+        name: "profile",
+        reached: |place| recorded(place) > 0,
+        keeps: &["ceiling.json", "profile.json"],
+    },
+    Phase {
+        name: "comparison",
+        reached: compares,
+        keeps: &["ceiling.json", "profile.json", "plan.toml", "compare.json"],
+    },
+    Phase {
+        name: "second profile",
+        reached: |place| place.path("out/compare.json").exists() && recorded(place) > 1,
+        keeps: &[
+            "ceiling.json",
+            "profile.json",
+            "plan.toml",
+            "compare.json",
+            "profile-after.json",
+        ],
+    },
+];
+
+/// Starts `tune` on a program that gains by huge pages beyond any noise.
+fn tune(place: &Place, cache: &Place) -> Child {
+    let tune = ["--json", "tune", "--within", "100s", "-o", "out", "--"];
+    let program = ["./faulty", "gains", "runs", "6000000"];
+    let mut command = place.tollfree(&[&tune[..], &program].concat());
+    command.env("XDG_CACHE_HOME", cache.folder());
+    command.spawn().unwrap()
+}
+
+#[test]
+fn in_each_phase_of_tune() {
+    if !has_simulator() || !thp_is_madvise() {
+        return;
+    }
+    let cache = Place::new();
+    for phase in PHASES {
+        let place = Place::new();
+        if phase.name == "profile" {
+            // From here on the prices are known.
+            let mut calibrate = place.tollfree(&["calibrate", "--within", "1s"]);
+            let status = calibrate.env("XDG_CACHE_HOME", cache.folder()).output();
+            assert!(status.unwrap().status.success());
+        }
+        let child = tune(&place, &cache);
+        wait_until(phase.name, || (phase.reached)(&place));
+        let output = stop(child);
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        check_kept(&place, &phase, &answer);
+    }
+}
+
+fn check_kept(place: &Place, phase: &Phase, answer: &Value) {
+    schema::check("tune", answer);
+    assert_eq!(place.json("out/tune.json"), *answer, "{}", phase.name);
+    assert_eq!(answer["complete"], false, "{}", phase.name);
+    let reason = answer["reason"].as_str().unwrap();
+    let step = format!("in the step \"{}\"", phase.name);
+    assert!(reason.contains(&step), "{step}: {reason}");
+    for name in phase.keeps.iter().chain(&["report.html"]) {
+        assert!(
+            !place.read(&format!("out/{name}")).is_empty(),
+            "{step}: {name}"
+        );
+    }
+    let out = std::fs::read_dir(place.path("out")).unwrap();
+    let count = out.count();
+    assert_eq!(
+        count,
+        phase.keeps.len() + 2,
+        "{step}: something half-written"
+    );
+    for (_, pid) in runs(place) {
+        assert!(!is_alive(&pid), "{step}: a program was left running");
+    }
+    assert!(!place.names().iter().any(|name| name.starts_with(".tmp")));
+}
+
+#[test]
+fn in_a_simulated_recording() {
+    if !has_simulator() {
+        return;
+    }
+    let place = Place::new();
+    let record = ["record", "--source", "sim", "-o", "profile.json", "--"];
+    let program = ["./faulty", "sleep", "runs"];
+    let mut command = place.tollfree(&[&record[..], &program].concat());
+    let child = command.spawn().unwrap();
+    wait_until("the program", || !runs(&place).is_empty());
+    let output = stop(child);
+    let profile = place.json("profile.json");
+    schema::check("profile", &profile);
+    assert_eq!(profile["complete"], false);
+    assert!(profile["anchors"].to_string().contains("\"alloc\""));
+    assert!(stderr(&output).contains("of a part of the run"));
+    assert!(!is_alive(&runs(&place)[0].1));
+}
+
+/// A table that is not whole must not take the place of one that is.
+#[test]
+fn in_a_calibration() {
+    let place = Place::new();
+    for (arguments, kept) in [(&["-o", "costs.json"][..], true), (&[], false)] {
+        let all = [&["--json", "calibrate", "--within", "60s"][..], arguments].concat();
+        let mut command = place.tollfree(&all);
+        command.env("XDG_CACHE_HOME", place.path("cache"));
+        let child = command.spawn().unwrap();
+        let status = format!("/proc/{}/status", child.id());
+        wait_until("its handler of SIGINT", || catches_interrupts(&status));
+        let output = stop(child);
+        let table: Value = serde_json::from_slice(&output.stdout).unwrap();
+        schema::check("costs", &table);
+        assert_eq!(table["complete"], false);
+        let written = place.json("costs.json");
+        assert!(!kept || written == table, "{written}");
+        assert!(!place.path("cache/tollfree").exists());
+    }
+}
+
+/// Whether a process handles SIGINT, by its /proc/PID/status.
+fn catches_interrupts(status: &str) -> bool {
+    let text = std::fs::read_to_string(status).unwrap_or_default();
+    let mask = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & (1 << (libc::SIGINT - 1)) != 0)
+}
+
+#[test]
+fn in_a_run_under_a_plan() {
+    let place = Place::new();
+    place.write("list", "17592186044416\n");
+    let run = ["run", "--plan", "list", "--summary", "summary.json", "--"];
+    let program = ["./faulty", "sleep", "runs"];
+    let child = place.tollfree(&[&run[..], &program].concat()).spawn();
+    let child = child.unwrap();
+    wait_until("the program", || !runs(&place).is_empty());
+    interrupt(child.id());
+    let output = child.wait_with_output().unwrap();
+    let signal = std::os::unix::process::ExitStatusExt::signal(&output.status);
+    assert_eq!(signal, Some(libc::SIGINT), "it ends as the program did");
+    assert!(!is_alive(&runs(&place)[0].1));
+    assert!(!place.json("summary.json").is_null(), "the summary is kept");
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `tune --pid`: a process that runs already is measured, made huge, measured again, and
+//! can be made small again.
+
+use std::process::{Child, Command, Stdio};
+
+use crate::place::{
+    Place, assert_fails, interrupt, is_alive, json, stderr, thp_is_madvise, wait_until,
+};
+use crate::schema;
+
+/// ./faulty as a server, ended at the end of the test.
+struct Server {
+    child: Child,
+    place: Place,
+}
+
+impl Server {
+    fn start() -> Server {
+        let place = Place::new();
+        let mut command = Command::new(place.path("faulty"));
+        command.args(["serve", "ready"]).current_dir(place.folder());
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let child = child.unwrap();
+        wait_until("the server", || !place.read("ready").is_empty());
+        Server { child, place }
+    }
+
+    fn pid(&self) -> String {
+        self.child.id().to_string()
+    }
+
+    /// Bytes in huge pages.
+    fn huge(&self) -> u64 {
+        let smaps = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", self.pid()));
+        let smaps = smaps.unwrap();
+        let line = smaps.lines().find_map(|l| l.strip_prefix("AnonHugePages:"));
+        line.unwrap()
+            .trim()
+            .trim_end_matches(" kB")
+            .parse::<u64>()
+            .unwrap()
+            << 10
+    }
+
+    /// `tune` with a load that is quicker where the server is huge, beyond any noise.
+    fn tune(&self, more: &[&str]) -> Command {
+        let slow = format!(
+            "echo load >>loads; if grep -q 'AnonHugePages: *0 kB' /proc/{}/smaps_rollup; \
+             then sleep 0.2; else sleep 0.05; fi",
+            self.pid()
+        );
+        let pid = self.pid();
+        let tune = ["--json", "tune", "--pid", &pid, "--for", "1s", "-o", "out"];
+        let load = ["--workload", &slow];
+        self.place.tollfree(&[&tune[..], &load, more].concat())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_gain_is_measured_and_can_be_undone() {
+    if !thp_is_madvise() {
+        return;
+    }
+    let server = Server::start();
+    let output = server.tune(&["--within", "20s"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let answer = json(&output);
+    schema::check("tune", &answer);
+    assert_eq!(answer["advice"], "apply", "{answer}");
+    assert!(
+        answer["speedup_all"]["low"].as_f64().unwrap() > 2.0,
+        "{answer}"
+    );
+    assert!(answer["speedup"].is_null(), "there is no plan");
+    assert!(server.huge() >= 32 << 20);
+    let undo = ["apply", "--undo", "--plan", "out/largepages.txt", "--pid"];
+    let pid = server.pid();
+    let output = server.place.run(&[&undo[..], &[&pid]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(server.huge(), 0);
+}
+
+#[test]
+fn without_a_load_nothing_is_touched() {
+    let server = Server::start();
+    let pid = server.pid();
+    let tune = ["--json", "tune", "--pid", &pid, "--for", "1s", "-o", "out"];
+    let output = server.place.run(&tune);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let answer = json(&output);
+    assert_eq!(answer["advice"], "do-nothing");
+    if answer["reason"].as_str().unwrap().contains("--workload") {
+        assert_eq!(server.huge(), 0);
+    }
+    assert!(!server.place.path("out/largepages.txt").exists());
+}
+
+#[test]
+fn ctrl_c_before_and_after_keeps_what_there_is() {
+    if !thp_is_madvise() {
+        return;
+    }
+    for huge in [false, true] {
+        let server = Server::start();
+        let child = server.tune(&["--within", "60s"]).spawn().unwrap();
+        let loads = |server: &Server| server.place.read("loads").lines().count();
+        wait_until("the load", || {
+            loads(&server) > 0 && (!huge || server.huge() >= 32 << 20)
+        });
+        let so_far = loads(&server);
+        if huge {
+            wait_until("the load afterwards", || loads(&server) > so_far);
+        }
+        interrupt(child.id());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+        let answer = server.place.json("out/tune.json");
+        schema::check("tune", &answer);
+        assert_eq!(answer["complete"], false);
+        assert_eq!(answer["advice"], "do-nothing");
+        assert_eq!(server.place.path("out/largepages.txt").exists(), huge);
+        assert!(is_alive(&server.pid()), "the process is not ours to end");
+    }
+}
+
+#[test]
+fn a_process_that_ends_meanwhile_is_an_error() {
+    let mut server = Server::start();
+    let tune = server.tune(&["--within", "60s"]).spawn().unwrap();
+    wait_until("the load", || !server.place.read("loads").is_empty());
+    server.child.kill().unwrap();
+    server.child.wait().unwrap();
+    let output = tune.wait_with_output().unwrap();
+    assert_fails(&output, 5, &["--pid", "ended"]);
+}

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Machines that lack something: huge pages, perf, QEMU, the right to reach into a process,
+//! memory, room on the disk. What `doctor` says of such machines is in tests/doctor.rs.
+
+use std::fs;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Output, Stdio};
+
+use crate::place::{
+    Place, TOLLFREE, UNABLE, assert_fails, has_simulator, is_alive, is_root, json, stderr, stdout,
+    thp_is_madvise, wait_until,
+};
+use crate::schema;
+
+/// A tune that ends soon.
+const TUNE: &str = "--json tune --within 8s --force -o out -- ./faulty gains runs 1000";
+
+fn words(line: &str) -> Vec<&str> {
+    line.split(' ').collect()
+}
+
+/// The files of the kernel say that huge pages are off; what was asked for still runs.
+#[test]
+fn a_host_with_thp_never() {
+    let place = Place::new();
+    place.write("never", "always madvise [never]\n");
+    place.write("list", "17592186044416\n");
+    let enabled = "/sys/kernel/mm/transparent_hugepage/enabled";
+    let line = format!(
+        "mount --bind never {enabled} || exit {UNABLE}
+         $TOLLFREE run --plan list -- sh -c 'exit 7' 2>run.err; echo $? >run.code
+         $TOLLFREE record --source refs -o profile.json -- ./faulty 2>/dev/null >&2; echo $? >record.code
+         $TOLLFREE --json doctor >doctor.json
+         $TOLLFREE {TUNE}"
+    );
+    let Some(output) = place.in_own_mounts(&line) else {
+        return;
+    };
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    schema::check("tune", &json(&output));
+    assert_eq!(place.read("run.code"), "7\n", "{}", place.read("run.err"));
+    assert_eq!(place.read("record.code"), "5\n");
+    let doctor = place.json("doctor.json");
+    let checks = doctor["checks"].as_array().unwrap().iter();
+    let thp = checks
+        .clone()
+        .find(|check| check["name"] == "transparent huge pages")
+        .unwrap();
+    assert_ne!(thp["state"], "ok", "{thp}");
+}
+
+#[test]
+fn no_perf_is_said_before_anything_runs() {
+    let place = Place::new();
+    let (output, profile) = place.record("perf", &["touch", "ran"]);
+    if output.status.success() {
+        eprintln!("skipped: perf works here");
+        return;
+    }
+    assert_fails(&output, 125, &["perf"]);
+    assert!(profile.is_null() && !place.path("ran").exists());
+}
+
+/// Neither in PATH nor in the cache.
+fn without_qemu(place: &Place, arguments: &[&str]) -> Output {
+    let mut command = place.tollfree(arguments);
+    command.env("PATH", place.path("bin"));
+    command.env("XDG_CACHE_HOME", place.path("cache"));
+    command.env_remove("TOLLFREE_LIBDIR");
+    command.output().unwrap()
+}
+
+#[test]
+fn no_qemu_is_said_and_auto_takes_the_next_source() {
+    let place = Place::new();
+    fs::create_dir(place.path("bin")).unwrap();
+    let sim = "record --source sim -o profile.json -- ./faulty sleep ran";
+    let output = without_qemu(&place, &words(sim));
+    assert_fails(&output, 125, &["qemu-x86_64 is missing", "qemu-user"]);
+    assert!(!place.path("ran").exists() && !place.path("profile.json").exists());
+    let auto = "record -o profile.json -- ./faulty";
+    let output = without_qemu(&place, &words(auto));
+    assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
+    let source = place.json("profile.json")["source"].clone();
+    match source.as_str() {
+        Some("perf") => {}
+        other => {
+            assert_eq!(other, Some("refs"));
+            assert!(stderr(&output).contains("qemu-x86_64 is missing"));
+        }
+    }
+}
+
+#[test]
+fn a_qemu_of_another_interface_is_refused() {
+    if !has_simulator() {
+        return;
+    }
+    let place = Place::new();
+    let qemu = b"#!/bin/sh\necho qemu-x86_64 version 10.0.2\n";
+    place.executable("qemu-x86_64", qemu);
+    let mut command = place.tollfree(&words("record --source sim -o p.json -- touch ran"));
+    let mut places = place.folder().as_os_str().to_owned();
+    if let Some(more) = std::env::var_os("TOLLFREE_LIBDIR") {
+        places.push(":");
+        places.push(more);
+    }
+    let output = command.env("TOLLFREE_LIBDIR", places).output().unwrap();
+    assert_fails(&output, 125, &["version 10.0.2", "needs QEMU 6.0"]);
+    assert!(!place.path("ran").exists());
+}
+
+/// An installation that lost its library.
+#[test]
+fn no_preload_library_is_said_before_anything_runs() {
+    let place = Place::new();
+    fs::copy(TOLLFREE, place.path("tollfree")).unwrap();
+    place.write("list", "17592186044416\n");
+    let mut command = Command::new(place.path("tollfree"));
+    command.args(words("run --plan list -- touch ran"));
+    command.env_remove("TOLLFREE_LIBDIR");
+    command.env_remove("CARGO_MANIFEST_DIR");
+    command.env("XDG_CACHE_HOME", place.path("cache"));
+    let output = command.current_dir(place.folder()).output().unwrap();
+    assert_fails(&output, 125, &["libtoll_preload.so is missing"]);
+    assert!(!place.path("ran").exists());
+}
+
+/// As in a container with a seccomp profile: ptrace and process_madvise give EPERM.
+fn in_container(command: &mut Command) -> &mut Command {
+    let forbid = || -> io::Result<()> {
+        let statement = |code: u32, k: u32, jump: u8| libc::sock_filter {
+            code: code as u16,
+            jt: jump,
+            jf: 0,
+            k,
+        };
+        let refuse = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+        let (load, equal) = (
+            libc::BPF_LD | libc::BPF_W | libc::BPF_ABS,
+            libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
+        );
+        let answer = libc::BPF_RET | libc::BPF_K;
+        let mut filter = [
+            // The number of the system call is the first word of what a filter sees.
+            statement(load, 0, 0),
+            statement(equal, libc::SYS_ptrace as u32, 2),
+            statement(equal, libc::SYS_process_madvise as u32, 1),
+            statement(answer, libc::SECCOMP_RET_ALLOW, 0),
+            statement(answer, refuse, 0),
+        ];
+        let program = libc::sock_fprog {
+            len: filter.len() as u16,
+            filter: filter.as_mut_ptr(),
+        };
+        // SAFETY: the program outlives the call, and prctl only reads it.
+        let done = unsafe {
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+                && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &program) == 0
+        };
+        match done {
+            true => Ok(()),
+            false => Err(io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: the closure makes two system calls and allocates nothing.
+    unsafe { command.pre_exec(forbid) }
+}
+
+struct Server(Child);
+
+impl Server {
+    fn start(place: &Place) -> Server {
+        let mut command = Command::new(place.path("faulty"));
+        command.args(["serve", "ready"]).current_dir(place.folder());
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        wait_until("the server", || !place.read("ready").is_empty());
+        Server(child.unwrap())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_container_without_ptrace_and_process_madvise() {
+    let place = Place::new();
+    place.write("list", "17592186044416\n");
+    let server = Server::start(&place);
+    let pid = server.0.id().to_string();
+    let mut apply = place.tollfree(&["apply", "--plan", "list", "--pid", &pid]);
+    let output = in_container(&mut apply).output().unwrap();
+    // Nothing is mapped there, so no right is needed either.
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let tune = [
+        "tune",
+        "--for",
+        "1s",
+        "--within",
+        "20s",
+        "--workload",
+        "true",
+    ];
+    let mut live = place.tollfree(&[&tune[..], &["-o", "live", "--pid", &pid]].concat());
+    let output = in_container(&mut live).output().unwrap();
+    if thp_is_madvise() {
+        assert_fails(&output, 4, &["--pid", "ptrace"]);
+        assert!(!place.path("live").exists(), "nothing half-written");
+    }
+    assert!(is_alive(&pid), "the process lives on");
+    // A child is started, measured and advised from inside all the same.
+    let output = in_container(&mut place.tollfree(&words(TUNE))).output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    schema::check("tune", &json(&output));
+    let mut run = place.tollfree(&["run", "--plan", "list", "--", "sh", "-c", "exit 7"]);
+    let output = in_container(&mut run).output().unwrap();
+    assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
+}
+
+#[test]
+fn an_address_space_of_2_gib() {
+    let place = Place::new();
+    for line in [TUNE, "--json calibrate --within 4s -o costs.json"] {
+        let line = format!("ulimit -v 2097152; exec {TOLLFREE} {line}");
+        let mut command = Command::new("sh");
+        command.args(["-c", &line]).current_dir(place.folder());
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    }
+    let costs = place.json("costs.json");
+    schema::check("costs", &costs);
+    assert!(!place.json("out/tune.json").is_null());
+}
+
+/// A memory control group for one test.
+struct Group(std::path::PathBuf);
+
+impl Group {
+    /// `None`, and said, where there is no such thing.
+    fn of(bytes: u64) -> Option<Group> {
+        for (parent, limit) in [
+            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+            ("/sys/fs/cgroup", "memory.max"),
+        ] {
+            let name = format!("{parent}/tollfree-test-{}", std::process::id());
+            let group = Group(name.into());
+            let made = fs::create_dir(&group.0);
+            if made.is_ok() && fs::write(group.0.join(limit), bytes.to_string()).is_ok() {
+                return Some(group);
+            }
+        }
+        eprintln!("skipped: no memory control group can be made");
+        None
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+/// The limit counts as the machine's memory: nobody is killed for want of it.
+#[test]
+fn a_control_group_of_2_gib() {
+    let Some(group) = Group::of(2 << 30) else {
+        return;
+    };
+    let place = Place::new();
+    let procs = group.0.join("cgroup.procs");
+    for line in ["--json calibrate --within 10s -o costs.json", TUNE] {
+        let line = format!(
+            "echo $$ >{} || exit {UNABLE}; exec {TOLLFREE} {line}",
+            procs.display()
+        );
+        let mut command = Command::new("sh");
+        command.args(["-c", &line]).current_dir(place.folder());
+        let output = command.output().unwrap();
+        if output.status.code() == Some(UNABLE) {
+            eprintln!("skipped: {}", stderr(&output));
+            return;
+        }
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    }
+    let costs = place.json("costs.json");
+    let measured = costs["walk"].as_array().unwrap().iter();
+    assert!(measured.clone().count() > 0, "{costs}");
+    assert!(costs["memory"].as_u64().unwrap() <= 2 << 30, "{costs}");
+}
+
+#[test]
+fn a_full_disk_leaves_nothing_half_written() {
+    if !is_root() {
+        eprintln!("skipped: not root");
+        return;
+    }
+    let place = Place::new();
+    let (output, _) = place.record("refs", &["./faulty"]);
+    assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
+    fs::create_dir(place.path("full")).unwrap();
+    let fixture = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/data/perf/intel-pebs.script.txt"
+    );
+    let line = format!(
+        "mount -t tmpfs -o size=64k none full || exit {UNABLE}
+         cat /dev/zero >full/fill 2>/dev/null
+         $TOLLFREE plan profile.json -o full/plan; echo $?
+         $TOLLFREE report profile.json --html full/page; echo $?
+         $TOLLFREE import {fixture} -o full/profile; echo $?
+         $TOLLFREE calibrate --within 1s -o full/costs; echo $?
+         $TOLLFREE tune --within 5s -o full/out -- ./faulty gains runs 1000; echo $?
+         ls -AR full"
+    );
+    let Some(output) = place.in_own_mounts(&line) else {
+        return;
+    };
+    let said = stdout(&output);
+    let codes: Vec<&str> = said.lines().filter(|line| line.len() == 1).collect();
+    assert_eq!(codes, ["1"; 5], "{said}{}", stderr(&output));
+    for name in ["plan", "page", "profile", "costs", "out"] {
+        let name = format!("full/{name}");
+        let about = |line: &str| line.contains(&name) && line.contains("No space");
+        assert!(
+            stderr(&output).lines().any(about),
+            "{name}: {}",
+            stderr(&output)
+        );
+    }
+    let names: Vec<&str> = said.lines().skip_while(|line| *line != "full:").collect();
+    let whole = |name: &&&str| !["full:", "fill", "out", "", "full/out:"].contains(name);
+    assert_eq!(names.iter().find(whole), None, "{said}");
+}
+
+#[test]
+fn an_answer_that_cannot_be_printed_is_an_error() {
+    let place = Place::new();
+    let (output, _) = place.record("refs", &["./faulty"]);
+    assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
+    let own = std::process::id().to_string();
+    for line in [
+        "--json doctor".to_owned(),
+        "doctor".to_owned(),
+        "plan profile.json".to_owned(),
+        "--json plan profile.json".to_owned(),
+        "report profile.json".to_owned(),
+        "--json compare --plan none.txt -n 1 -- true".to_owned(),
+        "compare --plan none.txt -n 1 -- true".to_owned(),
+        format!("apply --plan none.txt --pid {own}"),
+    ] {
+        let mut command = place.tollfree(&words(&line));
+        command.stdout(fs::File::options().write(true).open("/dev/full").unwrap());
+        let output = command.output().unwrap();
+        assert_fails(&output, 1, &["No space"]);
+    }
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What can go wrong, end to end: bad files, odd programs, poor machines, Ctrl-C at any time.
+//! Each must end in a clear error or in the right answer, with nothing lost, half-written
+//! or left running.
+
+#[path = "../schema/mod.rs"]
+mod schema;
+
+mod files;
+mod interrupts;
+mod live;
+mod machines;
+mod place;
+mod programs;
+mod simulated;

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A folder for one test, with the compiled test program; and what all tests ask.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::Once;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+pub const TOLLFREE: &str = env!("CARGO_BIN_EXE_tollfree");
+/// What a test waits at most for something that should come at once.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A folder of one test.
+pub struct Place(TempDir);
+
+impl Place {
+    /// With `./faulty` (tests/data/faulty.c), and a list that makes nothing huge.
+    pub fn new() -> Place {
+        build_preload();
+        let place = Place(tempfile::tempdir().unwrap());
+        place.compile("faulty", &["-g"]);
+        place.write("none.txt", "");
+        place
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, content).unwrap();
+        path
+    }
+
+    pub fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    /// A file that may be executed.
+    pub fn executable(&self, name: &str, content: &[u8]) {
+        let path = self.write(name, content);
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// Compiles tests/data/faulty.c as `name`; false where the compiler cannot.
+    pub fn compile(&self, name: &str, options: &[&str]) -> bool {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/faulty.c");
+        let mut cc = Command::new("cc");
+        cc.arg("-O1").args(options).arg("-o").arg(self.path(name));
+        let status = cc.arg(source).stderr(Stdio::null()).status();
+        status.expect("a C compiler").success()
+    }
+
+    /// `tollfree ARGUMENTS` in this folder, with its pipes taken.
+    pub fn tollfree(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(TOLLFREE);
+        command.args(arguments).current_dir(self.folder());
+        command.stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs it to its end.
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        self.tollfree(arguments).output().unwrap()
+    }
+
+    /// Records `command` into `profile.json`; the profile is `null` if there is none.
+    pub fn record(&self, source: &str, command: &[&str]) -> (Output, Value) {
+        let mut arguments = vec!["record", "--force", "--source", source];
+        arguments.extend(["-o", "profile.json", "--"]);
+        arguments.extend(command);
+        let _ = fs::remove_file(self.path("profile.json"));
+        let output = self.run(&arguments);
+        (output, self.json("profile.json"))
+    }
+
+    /// A JSON file; `null` if it is not there.
+    pub fn json(&self, name: &str) -> Value {
+        serde_json::from_str(&self.read(name)).unwrap_or_default()
+    }
+
+    /// The names in this folder, sorted.
+    pub fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.folder()).unwrap();
+        let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+        let mut names: Vec<String> = entries.map(|entry| name(entry.unwrap())).collect();
+        names.sort();
+        names
+    }
+
+    /// A shell line in this folder as root in a mount namespace of its own, with
+    /// `$TOLLFREE`; `None`, and said, where that cannot be.
+    pub fn in_own_mounts(&self, line: &str) -> Option<Output> {
+        if !is_root() {
+            eprintln!("skipped: not root");
+            return None;
+        }
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", line]);
+        command.current_dir(self.folder()).env("TOLLFREE", TOLLFREE);
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        if output.status.code() == Some(UNABLE) || stderr(&output).starts_with("unshare:") {
+            eprintln!("skipped: {}", stderr(&output));
+            return None;
+        }
+        Some(output)
+    }
+}
+
+/// What a line of [`Place::in_own_mounts`] exits with where it may not mount.
+pub const UNABLE: i32 = 99;
+
+/// `cargo test -p tollfree` does not build the library by itself.
+fn build_preload() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let beside = Path::new(TOLLFREE).parent().unwrap();
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "--package", "toll-preload"]);
+        build.arg("--target-dir").arg(beside.parent().unwrap());
+        if beside.ends_with("release") {
+            build.arg("--release");
+        }
+        let built = build.status().is_ok_and(|status| status.success());
+        // Another user than the one who built may have no cargo.
+        assert!(built || beside.join("libtoll_preload.so").exists());
+    });
+}
+
+/// Whether programs can be simulated here; says so if not.
+pub fn has_simulator() -> bool {
+    let place = Place::new();
+    let (output, _) = place.record("sim", &["true"]);
+    let said = stderr(&output);
+    let missing = said.contains("is missing") || said.contains("the simulator needs QEMU");
+    if missing {
+        eprintln!("skipped: {said}");
+    }
+    !missing
+}
+
+/// Whether advice makes memory huge here, and nothing else does.
+pub fn thp_is_madvise() -> bool {
+    let mode = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    let is = mode.is_ok_and(|mode| mode.contains("[madvise]"));
+    if !is {
+        eprintln!("skipped: THP is not at madvise");
+    }
+    is
+}
+
+pub fn is_root() -> bool {
+    // SAFETY: no argument.
+    unsafe { libc::geteuid() == 0 }
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+pub fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// What tollfree printed as JSON.
+pub fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", stderr(output)))
+}
+
+/// Fails unless it ended with this code and said all of this.
+pub fn assert_fails(output: &Output, code: i32, says: &[&str]) {
+    let said = stderr(output);
+    assert_eq!(output.status.code(), Some(code), "{said}");
+    for part in says {
+        assert!(said.contains(part), "{part:?} is not in: {said}");
+    }
+}
+
+pub fn wait_until(what: &str, mut met: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !met() {
+        assert!(Instant::now() < end, "waited in vain for: {what}");
+        sleep(Duration::from_millis(2));
+    }
+}
+
+pub fn interrupt(pid: u32) {
+    // SAFETY: kill takes no pointer.
+    assert_eq!(unsafe { libc::kill(pid as i32, libc::SIGINT) }, 0);
+}
+
+/// Whether a process runs, zombies not counted.
+pub fn is_alive(pid: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit(')').next().unwrap_or_default().trim();
+    !state.is_empty() && !state.starts_with('Z')
+}

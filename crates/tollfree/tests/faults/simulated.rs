@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `record --source sim` on a C program: what its profile names, and what a program may do
+//! to itself without the profile being lost.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::place::{Place, has_simulator, stderr};
+use crate::schema;
+
+/// Misses of all blocks that this function allocated; `None` if the profile names none.
+fn misses_of(profile: &Value, function: &str) -> Option<f64> {
+    let frames = profile["frames"].as_array()?;
+    let number = frames.iter().position(|f| f["symbol"] == function)?;
+    let anchors = profile["anchors"].as_array()?.iter();
+    let own = anchors.filter(|a| a["kind"] == "alloc" && a["frames"][0] == number);
+    let misses = |anchor: &Value| -> f64 {
+        let rows = anchor["rows"].as_array().unwrap().iter();
+        rows.map(|row| row["misses"].as_f64().unwrap()).sum()
+    };
+    own.map(misses).reduce(|a, b| a + b)
+}
+
+fn has_warning(profile: &Value, part: &str) -> bool {
+    let warnings = profile["warnings"].as_array().unwrap().iter();
+    warnings.clone().any(|w| w.as_str().unwrap().contains(part))
+}
+
+/// The hot block is what the profile is about, however the program ended.
+fn assert_hot(profile: &Value) {
+    let hot = misses_of(profile, "hot_block").expect("hot_block");
+    let cold = misses_of(profile, "cold_block").expect("cold_block");
+    assert!(hot > 100_000.0 && hot > 10.0 * cold, "{hot} and {cold}");
+}
+
+#[test]
+fn blocks_have_names_and_the_program_does_not_notice() {
+    if !has_simulator() {
+        return;
+    }
+    let place = Place::new();
+    let alone = Command::new(place.path("faulty")).output().unwrap();
+    let (output, profile) = place.record("sim", &["./faulty"]);
+    assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
+    assert_eq!(output.stdout, alone.stdout);
+    assert!(output.stderr.starts_with(&alone.stderr), "stderr differs");
+    schema::check("profile", &profile);
+    assert_eq!(profile["source"], "sim");
+    assert_eq!(profile["complete"], true);
+    assert_hot(&profile);
+    let own = ["/events\"", "libtoll_preload.so"];
+    let text = profile["anchors"].to_string();
+    assert!(!own.iter().any(|part| text.contains(part)), "{text}");
+}
+
+#[test]
+fn children_are_said_not_to_be_profiled() {
+    if !has_simulator() {
+        return;
+    }
+    let place = Place::new();
+    let (output, profile) = place.record("sim", &["./faulty", "fork"]);
+    assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
+    assert_hot(&profile);
+    for said in [stderr(&output), profile["warnings"].to_string()] {
+        assert!(said.contains("a child process was not profiled"), "{said}");
+    }
+}
+
+#[test]
+fn a_program_that_replaces_itself_is_named() {
+    if !has_simulator() {
+        return;
+    }
+    let place = Place::new();
+    let (output, profile) = place.record("sim", &["./faulty", "exec"]);
+    assert_eq!(output.status.code(), Some(6), "{}", stderr(&output));
+    assert_hot(&profile);
+    assert_eq!(profile["complete"], false);
+    let part = "replaced itself by /bin/sh, which was not profiled";
+    assert!(has_warning(&profile, part), "{}", profile["warnings"]);
+}
+
+#[test]
+fn a_program_that_dies_leaves_its_profile() {
+    if !has_simulator() {
+        return;
+    }
+    let place = Place::new();
+    for (how, signal) in [
+        ("abort", libc::SIGABRT),
+        ("kill", libc::SIGKILL),
+        ("term", libc::SIGTERM),
+    ] {
+        let (output, profile) = place.record("sim", &["./faulty", how]);
+        assert_eq!(output.status.signal(), Some(signal), "{how}");
+        schema::check("profile", &profile);
+        assert_hot(&profile);
+    }
+}
+
+#[test]
+fn a_program_that_closes_its_streams_leaves_its_profile() {
+    if !has_simulator() {
+        return;
+    }
+    let place = Place::new();
+    let (output, profile) = place.record("sim", &["./faulty", "close"]);
+    assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
+    assert!(output.stdout.is_empty());
+    assert_eq!(profile["complete"], true);
+    assert_hot(&profile);
+}
+
+/// Nobody knows the native time when recording by hand; `tune` does.
+#[test]
+fn a_simulation_that_takes_too_long_is_stopped() {
+    if !has_simulator() {
+        return;
+    }
+    let place = Place::new();
+    let costs = ["calibrate", "--within", "1s"];
+    let tune = ["--json", "tune", "--within", "90s", "-o", "out", "--"];
+    let command = ["./faulty", "slow-when-simulated", "runs", "1000"];
+    for arguments in [costs.to_vec(), [&tune[..], &command].concat()] {
+        let mut tollfree = place.tollfree(&arguments);
+        let cache = tollfree.env("XDG_CACHE_HOME", place.path("cache"));
+        let output = cache.output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+    }
+    let profile = place.json("out/profile.json");
+    assert_eq!(profile["complete"], false, "{profile}");
+    assert!(
+        has_warning(&profile, "more than 20 times slower than natively"),
+        "{}",
+        profile["warnings"]
+    );
+    assert!(has_warning(&profile, "--source refs"));
+}
