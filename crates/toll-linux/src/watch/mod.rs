@@ -7,7 +7,7 @@
 //!
 //! Only regions with small pages are collapsed. One without any page yet may well be huge
 //! at its first touch, and one that is huge already needs nothing: on Linux 6.7 and later
-//! both are told from the page tables (see [`backing`]) and the process is not disturbed; earlier
+//! both are told from the page tables (see [`Backing`]) and the process is not disturbed; earlier
 //! kernels are asked to collapse them and find that there is nothing to do.
 
 mod backing;
