@@ -138,9 +138,9 @@ pub struct CostTable {
     /// Grid of [`WalkPrice`] over footprint and chains. Points within the reach of the
     /// second-level TLB price its hits, the others page walks.
     pub walk: Vec<WalkPrice>,
-    /// A first touch of 4 KiB.
+    /// A first touch of 4 KiB and giving the page back.
     pub fault_4k: Measured,
-    /// A first touch of 2 MiB whose block was used recently.
+    /// A first touch of 2 MiB whose block was used recently, and giving it back.
     pub fault_2m_warm: Measured,
     /// A first touch of 2 MiB whose block the host must provide (equal to warm where there is no such thing).
     pub fault_2m_cold: Measured,

@@ -12,34 +12,54 @@ use super::memory::{Memory, Pages};
 use super::{Budget, Measured};
 use crate::hand::Advice;
 
-/// Samples of each price.
+/// Bytes over which warm faults are measured.
+const SPAN: u64 = 128 << 20;
+/// Samples of each price of a cold block and a collapse.
 const SAMPLES: u64 = 24;
 /// A first touch this many times dearer than a warm one was a block that the host had to provide.
 const COLD_FACTOR: f64 = 4.0;
 /// Blocks idle for so long have gone back to the host, where there is free page reporting.
 const UNTIL_COLD: Duration = Duration::from_secs(10);
 
-/// A first touch of 4 KiB, measured over the pages of a region at a time.
-pub(super) fn small() -> Option<Measured> {
-    let mut samples = Vec::new();
-    for _ in 0..=SAMPLES {
-        let memory = Memory::reserve(REGION, Pages::Small).ok()?;
+/// A first touch of 4 KiB and giving the page back, measured over the pages of a region at a
+/// time. The blocks were in use just before.
+pub(super) fn small(budget: &Budget) -> Option<Measured> {
+    let pages = (REGION / PAGE) as f64;
+    let touch = |memory: &Memory, region| {
         let began = cpu_ns();
-        memory.touch_pages(0, REGION);
-        samples.push((cpu_ns() - began) / (REGION / PAGE) as f64);
-    }
-    // The first brings the blocks.
-    summary(samples.split_off(1))
+        memory.touch_pages(region, REGION + region);
+        Some(cpu_ns() - began)
+    };
+    let per_region = over_span(budget, Pages::Small, touch)?;
+    summary(per_region.iter().map(|ns| ns / pages).collect())
 }
 
-/// A first touch of 2 MiB whose block was in use just before; `None` where no huge
-/// page comes at a fault.
-pub(super) fn huge_warm() -> Option<Measured> {
-    let mut samples = Vec::new();
-    for _ in 0..=SAMPLES {
-        samples.push(huge_fault(&Memory::reserve(REGION, Pages::Huge).ok()?, 0)?);
-    }
-    summary(samples.split_off(1))
+/// A first touch of 2 MiB whose block was in use just before, and giving it back; `None`
+/// where no huge page comes at a fault.
+pub(super) fn huge_warm(budget: &Budget) -> Option<Measured> {
+    summary(over_span(budget, Pages::Huge, huge_fault)?)
+}
+
+/// CPU time that `touch` takes for each region of some memory, and its part in the time that
+/// unmapping takes. The memory is more than caches hold: a page that is zeroed there again
+/// and again costs a fraction of what programs pay.
+fn over_span(
+    budget: &Budget,
+    pages: Pages,
+    touch: impl Fn(&Memory, u64) -> Option<f64>,
+) -> Option<Vec<f64>> {
+    let span = SPAN.min(budget.memory / 2 / REGION * REGION);
+    let warming = Memory::reserve(span, Pages::Huge).ok()?;
+    warming.touch_pages(0, span);
+    drop(warming);
+    let memory = Memory::reserve(span, pages).ok()?;
+    let regions = (0..span).step_by(REGION as usize);
+    let touched: Option<Vec<f64>> = regions.map(|region| touch(&memory, region)).collect();
+    let touched = touched?;
+    let began = cpu_ns();
+    drop(memory);
+    let unmapped = (cpu_ns() - began) / touched.len() as f64;
+    Some(touched.iter().map(|ns| ns + unmapped).collect())
 }
 
 /// CPU time of the first touch of a region; `None` if its last page is still missing

@@ -69,8 +69,8 @@ pub fn calibrate_with(
         stop,
     };
     progress("page faults");
-    let small = faults::small();
-    let warm = faults::huge_warm();
+    let small = faults::small(&budget);
+    let warm = faults::huge_warm(&budget);
     progress("collapse");
     let collapse = faults::collapse(&budget);
     let grid = grid::measure(&budget, progress);
