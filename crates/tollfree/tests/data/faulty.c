@@ -125,7 +125,7 @@ int main(int argc, char **argv)
 	} else if (!strcmp(how, "gains") || !strcmp(how, "slow-when-simulated")) {
 		/* Sleeps less where it is huge: a gain that no noise hides. */
 		log_run(file);
-		sleep_ms(strcmp(how, "gains") ? 550 : 60);
+		sleep_ms(strcmp(how, "gains") ? 420 : 60);
 		sleep_ms(huge_kib() < HOT / 2048 ? 100 : 0);
 	}
 	return sum > 0 ? 5 : 96;

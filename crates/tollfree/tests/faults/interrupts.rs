@@ -83,8 +83,8 @@ const PHASES: [Phase; 5] = [
 
 /// Starts `tune` on a program that gains by huge pages beyond any noise.
 fn tune(place: &Place, cache: &Place) -> Child {
-    let tune = ["--json", "tune", "--within", "100s", "-o", "out", "--"];
-    let program = ["./faulty", "gains", "runs", "6000000"];
+    let tune = ["--json", "tune", "--within", "40s", "-o", "out", "--"];
+    let program = ["./faulty", "gains", "runs", "2000000"];
     let mut command = place.tollfree(&[&tune[..], &program].concat());
     command.env("XDG_CACHE_HOME", cache.folder());
     command.spawn().unwrap()

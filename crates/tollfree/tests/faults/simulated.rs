@@ -122,7 +122,7 @@ fn a_simulation_that_takes_too_long_is_stopped() {
     }
     let place = Place::new();
     let costs = ["calibrate", "--within", "1s"];
-    let tune = ["--json", "tune", "--within", "90s", "-o", "out", "--"];
+    let tune = ["--json", "tune", "--within", "60s", "-o", "out", "--"];
     let command = ["./faulty", "slow-when-simulated", "runs", "1000"];
     for arguments in [costs.to_vec(), [&tune[..], &command].concat()] {
         let mut tollfree = place.tollfree(&arguments);
