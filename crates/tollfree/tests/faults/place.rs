@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 pub const TOLLFREE: &str = env!("CARGO_BIN_EXE_tollfree");
 /// What a test waits at most for something that should come at once.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A folder of one test.
 pub struct Place(TempDir);
