@@ -371,6 +371,41 @@ fn a_measured_ceiling_is_followed() {
 }
 
 #[test]
+fn touched_pages_leave_the_amount_to_the_ceiling() {
+    check_that_the_ceiling_says_it(Source::Refs, true);
+}
+
+#[test]
+fn so_does_a_recording_of_a_part_of_the_run() {
+    check_that_the_ceiling_says_it(Source::Sim, false);
+}
+
+/// A few counts, which say nothing about how much: the ceiling does.
+fn check_that_the_ceiling_says_it(source: Source, complete: bool) {
+    let mut profile = regions(&[100.0; 8]);
+    (profile.source, profile.complete) = (source, complete);
+    let ceiling = Estimate {
+        median: 1.3,
+        low: 1.2,
+        high: 1.4,
+    };
+    let options = Options {
+        ceiling: Some(ceiling),
+        ..Options::default()
+    };
+    let plan = price(&profile, &costs(), options);
+    let Estimate { median, low, high } = plan.predicted_speedup;
+    assert_eq!(plan.huge().count(), 8, "{}", plan.reason);
+    for (said, measured) in [(median, 1.3), (low, 1.2), (high, 1.4)] {
+        assert!(
+            (said / measured - 1.0).abs() < 0.02,
+            "{:?}",
+            plan.predicted_speedup
+        );
+    }
+}
+
+#[test]
 fn with_thp_always_only_losers_are_named() {
     let mut profile = regions(&[5e6, 10.0]);
     profile.anchors[0].rows[1].touched_pages = 1;

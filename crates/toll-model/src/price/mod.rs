@@ -76,7 +76,7 @@ pub struct Options {
 
 /// Prices every region of a profile, chooses a set, and predicts what it gains.
 pub fn price(profile: &Profile, costs: &CostTable, options: Options) -> Plan {
-    let walk = Walk::new(costs, profile.footprint, misses_per_count(profile.source));
+    let walk = Walk::new(costs, profile.footprint);
     let sampling = Sampling::of(profile);
     let mut chunks = chunks(
         &profile.anchors,
@@ -146,15 +146,6 @@ fn heap_is_better_whole(
     whole
 }
 
-/// Misses that one count stands for. A touched page need not have missed: a fifth is a
-/// guess in the middle of what [`source_doubt`] spans (2 % to all of them).
-fn misses_per_count(source: Source) -> f64 {
-    match source {
-        Source::Sim | Source::Perf => 1.0,
-        Source::Refs => 0.2,
-    }
-}
-
 /// How far the counts of a source may be from the misses of the CPU.
 fn source_doubt(source: Source) -> Doubt {
     let (low, high) = match source {
@@ -163,9 +154,21 @@ fn source_doubt(source: Source) -> Doubt {
         Source::Sim => (0.5, 2.0),
         // Skid, and TLB levels that CPUs report differently.
         Source::Perf => (0.6, 1.4),
-        Source::Refs => (0.1, 5.0),
+        // A page that was touched between two looks may have missed any number of times.
+        Source::Refs => (0.1, 100.0),
     };
     Doubt { low, high }
+}
+
+/// How far a source may be wrong about one place beside another.
+fn place_doubt(source: Source) -> Doubt {
+    match source {
+        Source::Sim | Source::Perf => source_doubt(source),
+        Source::Refs => Doubt {
+            low: 0.1,
+            high: 5.0,
+        },
+    }
 }
 
 fn eligible(chunks: &[Chunk]) -> impl Iterator<Item = &Chunk> {
@@ -270,8 +273,12 @@ impl Pricing<'_> {
         let all: Vec<&Chunk> = eligible(&self.chunks).collect();
         let benefit = doubted(self.everything, &self.doubts(&all));
         let time = self.times();
-        let both = combined(minus(benefit, time), measured);
-
+        // Touched pages, and the counts of a part of the run, say where and not how much.
+        let says_how_much = self.profile.source != Source::Refs && self.profile.complete;
+        let both = match says_how_much {
+            true => combined(minus(benefit, time), measured),
+            false => measured,
+        };
         let shift = both.median - (benefit.median - time.median);
         let (up, down) = match shift > 0.0 {
             true => (benefit.high - benefit.median, time.median - time.low),
@@ -513,7 +520,11 @@ impl Pricing<'_> {
         let share = self.share(benefit);
         let doubts = self.doubts(&chunks);
         let saved = match self.measured {
-            Some(all) => self.part_of(all, share, time, &doubts),
+            Some(all) => {
+                let [price, _, sampling] = doubts;
+                let doubts = [price, place_doubt(self.profile.source), sampling];
+                self.part_of(all, share, time, &doubts)
+            }
             None => {
                 let alone = ALONE.map(|alone| together(alone, share));
                 let set = Doubt {

@@ -58,14 +58,11 @@ pub(super) struct Walk {
     hits: [[f64; 3]; 2],
     /// log2 of bytes: where the page tables of a miss of unknown reuse may lie.
     unknown: [f64; 3],
-    /// Misses per counted event.
-    counted: f64,
 }
 
 impl Walk {
-    /// Prices for a program that touches `footprint` bytes, where a count of 1 stands
-    /// for `counted` misses.
-    pub fn new(costs: &CostTable, footprint: u64, counted: f64) -> Walk {
+    /// Prices for a program that touches `footprint` bytes.
+    pub fn new(costs: &CostTable, footprint: u64) -> Walk {
         let mut footprints: Vec<u64> = costs.walk.iter().map(|point| point.footprint).collect();
         footprints.sort_unstable();
         footprints.dedup();
@@ -93,7 +90,6 @@ impl Walk {
                 .collect(),
             hits,
             unknown: [reach, (reach + most) / 2.0, most],
-            counted,
         }
     }
 
@@ -136,7 +132,7 @@ impl Walk {
             let dependent = SLOPE_DEPENDENT[slope as usize] * self.at(&self.dependent, bits, price);
             let independent =
                 SLOPE_INDEPENDENT[slope as usize] * self.at(&self.independent, bits, price);
-            self.counted * (share * dependent + (1.0 - share) * independent)
+            share * dependent + (1.0 - share) * independent
         };
         let median = at(mid, mid, mid, mid);
         let doubt = |low: f64, high: f64| Doubt::of(Estimate { median, low, high });
@@ -341,7 +337,7 @@ mod tests {
             chains: 1,
             saved_ns: measured,
         };
-        let walk = Walk::new(&table(vec![point]), 1 << 30, 1.0);
+        let walk = Walk::new(&table(vec![point]), 1 << 30);
         // Uniform over 1 GiB: 12 MiB of it hit.
         let reuse = 30.0 - UNIFORM_REUSE as f32;
         let price = walk.saved_per_miss(&row(Some(reuse), Some(1.0)));
@@ -357,7 +353,6 @@ mod tests {
         let walk = Walk::new(
             &table(CostTable::default_for("", "", 1, TlbGeometry::preset("zen4").unwrap()).walk),
             1 << 32,
-            1.0,
         );
         let known = walk.saved_per_miss(&row(Some(30.0), Some(0.5)));
         let unknown = walk.saved_per_miss(&row(Some(30.0), None));
@@ -379,7 +374,7 @@ mod tests {
                 let footprint = (16 << 20) << (2 * (number / 4));
                 walk.push(WalkPrice { footprint, chains: 1 << (number % 4), saved_ns });
             }
-            let walk = Walk::new(&table(walk), 1 << 32, 1.0);
+            let walk = Walk::new(&table(walk), 1 << 32);
             let price = |reuse, dependent| walk.saved_per_miss(&row(Some(reuse), Some(dependent))).median;
             let within = 1e-9;
             // More memory between two uses of a page-table line never makes a walk cheaper.
