@@ -245,8 +245,8 @@ def make_c_source(path):
                       + "\t}\n\treturn s;\n}\n\n")
 
 
-def make_redis_2m(path):
-    """A redis database of 2 million keys of 100 bytes, named as redis-benchmark names them."""
+def make_redis_rdb(path):
+    """A redis database of 5 million keys of 100 bytes, named as redis-benchmark names them."""
     port = "7391"
     server = subprocess.Popen(["redis-server", "--port", port, "--save", "", "--dir", path.parent, "--dbfilename", path.name],
                               stdout=subprocess.DEVNULL)
@@ -256,7 +256,7 @@ def make_redis_2m(path):
             pass
         feed = subprocess.Popen(client + ["--pipe"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
         value = b"v" * 100
-        for start in range(0, 2_000_000, 50_000):
+        for start in range(0, 5_000_000, 50_000):
             feed.stdin.write(b"".join(b"*3\r\n$3\r\nSET\r\n$16\r\nkey:%012d\r\n$100\r\n%s\r\n" % (i, value)
                                       for i in range(start, start + 50_000)))
         feed.stdin.close()
