@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PAGE_BYTES 4096ull
 /* Counting windows end at least this often, so that a killed program leaves totals. */
 #define PUBLISH_EVERY 65536
 

@@ -14,8 +14,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define PAGE_BYTES 4096ull
-#define REGION_BYTES (2ull << 20)
 #define ADDRESSES (1ull << 47)
 #define HEAP_CHUNK (1ull << 30)
 #define HEAP_REGIONS 65536
@@ -158,13 +156,17 @@ static void find_sizes(uint64_t address, const struct span *area, struct lookup 
 	}
 }
 
-static void mark(struct lookup *found)
+/* The flags of a page that says of what size it is and could be. */
+static uint32_t size_flags(const struct lookup *found)
 {
-	uint32_t flags = PAGE_TOUCHED | (found->native == TLB_4K ? 0 : PAGE_HUGE) |
-			 (found->eligible == TLB_4K ? 0 : PAGE_ELIGIBLE);
+	return (found->native == TLB_4K ? 0 : PAGE_HUGE) |
+	       (found->eligible == TLB_4K ? 0 : PAGE_ELIGIBLE);
+}
 
-	if (found->page && (found->page->flags & flags) != flags)
-		__atomic_or_fetch(&found->page->flags, flags, __ATOMIC_RELAXED);
+static void mark(struct page *page, uint32_t flags)
+{
+	if (page && (page->flags & flags) != flags)
+		__atomic_or_fetch(&page->flags, flags, __ATOMIC_RELAXED);
 }
 
 static bool find(uint64_t address, struct lookup *found)
@@ -180,7 +182,7 @@ static bool find(uint64_t address, struct lookup *found)
 		found->page = recording_page(event->block, event->base, address);
 	if (!found->page)
 		found->page = recording_page(area->block, area->base, address);
-	mark(found);
+	mark(found->page, PAGE_TOUCHED | size_flags(found));
 	return true;
 }
 
@@ -206,6 +208,17 @@ struct lookup memory_lookup(uint64_t address)
 
 /* --- mappings come and go --- */
 
+/* The size of the pages of a region, as flags. */
+static uint32_t region_flags(uint64_t address)
+{
+	struct lookup found = { .native = TLB_4K, .eligible = TLB_4K };
+	const struct span *area = spans_at(&areas, address);
+
+	if (area)
+		find_sizes(address, area, &found);
+	return size_flags(&found);
+}
+
 /* Notes what was touched of start..end in a span of an area, where no event was. */
 static void scan_area(const struct span *span, uint64_t start, uint64_t end)
 {
@@ -214,7 +227,8 @@ static void scan_area(const struct span *span, uint64_t start, uint64_t end)
 		uint64_t stop = event && event->start < end ? event->start : end;
 
 		if (stop > start)
-			recording_scan(span->block, span->base, start, stop);
+			recording_scan(span->block, span->base, start, stop,
+				       region_flags);
 		start = event && event->start < end ? event->end : end;
 	}
 }
@@ -232,7 +246,8 @@ static void retire(struct spans *spans, uint64_t start, uint64_t end, bool ended
 			if (spans == &areas)
 				scan_area(span, from, to);
 			else
-				recording_scan(span->block, span->base, from, to);
+				recording_scan(span->block, span->base, from, to,
+					       region_flags);
 		}
 		if (ended && span->block != NO_BLOCK)
 			recording_blocks[span->block].flags |= BLOCK_FREED;

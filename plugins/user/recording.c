@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define PAGE_BYTES 4096ull
 /* Room for 512 Ki blocks and for 1 TiB of mapped memory, counted once each time it is mapped. */
 #define BLOCKS_MAX (1ull << 19)
 #define PAGES_MAX (1ull << 28)
@@ -131,8 +130,9 @@ struct page *recording_page(uint32_t block, uint64_t base, uint64_t address)
 	return &recording_pages[recording_blocks[block].first + page];
 }
 
-/* Marks the pages of which the page map says that they are in memory or in swap. */
-static bool scan_some(uint32_t block, uint64_t base, uint64_t start, uint64_t count)
+/* Flags the pages of which the page map says that they are in memory or in swap. */
+static bool scan_some(uint32_t block, uint64_t base, uint64_t start, uint64_t count,
+		      uint32_t flags)
 {
 	uint64_t entries[512];
 	uint64_t host = start + recording->guest_base;
@@ -148,12 +148,13 @@ static bool scan_some(uint32_t block, uint64_t base, uint64_t start, uint64_t co
 			continue;
 		page = recording_page(block, base, start + i * PAGE_BYTES);
 		if (page)
-			__atomic_or_fetch(&page->flags, PAGE_TOUCHED, __ATOMIC_RELAXED);
+			__atomic_or_fetch(&page->flags, flags, __ATOMIC_RELAXED);
 	}
 	return true;
 }
 
-void recording_scan(uint32_t block, uint64_t base, uint64_t start, uint64_t end)
+void recording_scan(uint32_t block, uint64_t base, uint64_t start, uint64_t end,
+		    uint32_t (*region_flags)(uint64_t address))
 {
 	if (block == NO_BLOCK || end - start > SCAN_MAX)
 		return;
@@ -161,10 +162,14 @@ void recording_scan(uint32_t block, uint64_t base, uint64_t start, uint64_t end)
 		pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
 	if (pagemap < 0)
 		return;
-	for (uint64_t at = start; at < end; at += 512 * PAGE_BYTES) {
-		uint64_t count = (end - at + PAGE_BYTES - 1) / PAGE_BYTES;
+	for (uint64_t at = start, stop; at < end; at = stop) {
+		uint32_t flags = PAGE_TOUCHED | region_flags(at);
 
-		if (!scan_some(block, base, at, count < 512 ? count : 512))
+		stop = at / REGION_BYTES * REGION_BYTES + REGION_BYTES;
+		if (stop > end)
+			stop = end;
+		if (!scan_some(block, base, at, (stop - at + PAGE_BYTES - 1) / PAGE_BYTES,
+			       flags))
 			return;
 	}
 	__atomic_or_fetch(&recording_blocks[block].flags, BLOCK_SCANNED, __ATOMIC_RELAXED);

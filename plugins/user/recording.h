@@ -151,6 +151,9 @@ struct block_key {
 	const char *path;
 };
 
+#define PAGE_BYTES 4096ull
+#define REGION_BYTES (2ull << 20)
+
 /* A block of this key, new or used before; its index, or NO_BLOCK when full. */
 #define NO_BLOCK UINT32_MAX
 uint32_t recording_block(const struct block_key *key);
@@ -158,7 +161,11 @@ uint32_t recording_block(const struct block_key *key);
 /* The record of the page at `address` of a block that starts at `base`; NULL if past its end. */
 struct page *recording_page(uint32_t block, uint64_t base, uint64_t address);
 
-/* Marks which pages of a block are present in memory, before it is unmapped or the program ends. */
-void recording_scan(uint32_t block, uint64_t base, uint64_t start, uint64_t end);
+/*
+ * Marks which pages of a block are present in memory, before it is unmapped or the program
+ * ends; with the flags of the 2 MiB region around each address that `region_flags` gets.
+ */
+void recording_scan(uint32_t block, uint64_t base, uint64_t start, uint64_t end,
+		    uint32_t (*region_flags)(uint64_t address));
 
 #endif

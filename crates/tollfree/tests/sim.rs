@@ -79,6 +79,31 @@ fn advised_memory_is_huge_natively_where_the_mode_is_madvise() {
     check_sweep(run.recording.main_block(), 3, 3 * PAGES, REGIONS);
 }
 
+/// Most of what a sampled run touches lies between the windows in which it looks.
+#[test]
+fn what_is_huge_is_known_of_pages_that_were_not_looked_at() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = guest(folder.path(), "sweep");
+    let sweep = [
+        program.to_str().unwrap(),
+        "256",
+        "1",
+        HUGEPAGE,
+        "1",
+        "plain",
+    ];
+    let run = simulate(
+        folder.path(),
+        &format!("{SMALL},sample=0.01,thp=madvise"),
+        &sweep,
+    );
+    let blocks = run.recording.blocks.iter();
+    let pages = &blocks.max_by_key(|block| block.pages.len()).unwrap().pages;
+    assert_eq!(pages.len(), 128 << 8);
+    assert!(pages.values().any(|page| page.accesses == 0));
+    assert!(pages.values().all(|page| page.flags & HUGE != 0));
+}
+
 #[test]
 fn everything_is_huge_where_the_mode_is_always_unless_forbidden() {
     let run = sweep("always", "3", "0", "1", "plain");

@@ -575,8 +575,7 @@ impl Pricing<'_> {
         }
     }
 
-    /// Time that everything huge takes. Regions without a miss or a spared hit are left out: nobody waits
-    /// for memory that is not used.
+    /// Time that everything huge takes. Regions that are not used are left out: nobody waits for them.
     fn times(&self) -> Estimate {
         let used = eligible(&self.chunks).filter(|chunk| chunk.is_used());
         sum(used.map(|chunk| chunk.time))

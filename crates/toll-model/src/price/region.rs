@@ -64,9 +64,10 @@ impl Chunk {
         self.time.median + self.bloat
     }
 
-    /// Whether anything happens there that huge pages could spare.
+    /// Whether anything happens there that huge pages could spare: misses, hits of the
+    /// second level, or small faults.
     pub fn is_used(&self) -> bool {
-        self.misses > 0.0 || self.hits.median > 0.0
+        self.misses > 0.0 || self.hits.median > 0.0 || self.time.median < 0.0
     }
 
     /// Adds the hits to the benefit. They are so many that only the walks' part of the
