@@ -86,7 +86,7 @@ fn what_is_huge_is_known_of_pages_that_were_not_looked_at() {
     let program = guest(folder.path(), "sweep");
     let sweep = [
         program.to_str().unwrap(),
-        "256",
+        "128",
         "1",
         HUGEPAGE,
         "1",
