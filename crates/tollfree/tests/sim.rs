@@ -94,7 +94,7 @@ fn what_is_huge_is_known_of_pages_that_were_not_looked_at() {
     ];
     let run = simulate(
         folder.path(),
-        &format!("{SMALL},sample=0.01,thp=madvise"),
+        &format!("{SMALL},sample=0.01,window=1000,warm=1000,thp=madvise"),
         &sweep,
     );
     let blocks = run.recording.blocks.iter();
