@@ -627,7 +627,7 @@ fn huge_bytes(pid: u32) -> u64 {
 }
 
 /// A process and its descendants.
-fn process_tree(pid: u32) -> Vec<u32> {
+pub fn process_tree(pid: u32) -> Vec<u32> {
     let mut tree = vec![pid];
     let mut at = 0;
     while let Some(pid) = tree.get(at) {

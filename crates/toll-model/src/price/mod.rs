@@ -564,7 +564,14 @@ impl Pricing<'_> {
         };
         let placed = error([at(odds.low), at(odds.high)], [1, 1]);
         let alone = error([share, share], [0, 2]);
-        let saved = plus(plus(times(all, kept), spared), plus(placed, alone));
+        // What is in doubt about everything is so about a set that has its benefit or its faults.
+        let carried = kept.max(ratio(time.median, everything.median).clamp(0.0, 1.0));
+        let all_kept = Estimate {
+            median: all.median * kept,
+            low: all.median * kept - carried * (all.median - all.low),
+            high: all.median * kept + carried * (all.high - all.median),
+        };
+        let saved = plus(plus(all_kept, spared), plus(placed, alone));
         // Times are the model's word against the measurement's: they may not carry a set
         // beyond what everything was seen to save at most, doubt for doubt.
         let median = saved.median.min(all.high);
@@ -794,6 +801,11 @@ impl Pricing<'_> {
         );
         warnings
     }
+}
+
+/// `a / b`, and 0 where that is nothing.
+fn ratio(a: f64, b: f64) -> f64 {
+    if b == 0.0 { 0.0 } else { a / b }
 }
 
 /// A time moved by `by` half intervals downwards, with `rest` of its doubt.

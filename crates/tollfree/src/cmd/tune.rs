@@ -69,7 +69,7 @@ pub struct Args {
     /// Go on if the output differs between the arms
     #[arg(long)]
     pub any_output: bool,
-    /// Do not touch and free about as much memory as the program uses before each run
+    /// Do not touch about as much memory as the program uses before each run
     #[arg(long)]
     pub cold: bool,
     /// Show the command line and environment in report.html

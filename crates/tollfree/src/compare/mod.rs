@@ -11,7 +11,7 @@
 //! | [`result`] | the numbers of all runs, with intervals and a verdict |
 //! | [`metric`] | the number that --metric captures |
 //! | [`input`] | the stdin that every run gets |
-//! | [`warm`] | memory touched and freed before every run |
+//! | [`warm`] | memory touched before every run, and freed as it grows |
 //! | [`runner`] | what the two kinds of runs below have in common |
 //! | [`program`] | runs a program that ends by itself |
 //! | [`server`] | runs a server and drives a load against it |

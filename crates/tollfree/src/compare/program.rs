@@ -108,6 +108,7 @@ impl Executor for Program {
             .arms
             .launch(arm, |launch| launch.stdin(&stdin).capture(&folder))?;
         let pid = child.pid();
+        let feeder = self.warmer.feed(pid);
         let mut acting = self.arms.act(arm, &child);
         let waited = supervise(&mut child, limit, || {
             let look = self
@@ -117,7 +118,7 @@ impl Executor for Program {
             acting.tick().min(look)
         })?;
         let failure = acting.failure().map(str::to_owned);
-        drop(acting);
+        drop((acting, feeder));
         self.arms.note_failure(arm, failure);
         match waited {
             Waited::Late => Ok(Ran::Late),

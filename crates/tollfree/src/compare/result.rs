@@ -44,7 +44,7 @@ pub struct Comparison {
     /// Pairs in all that would settle a "cannot tell", if the noise stays as it is.
     pub pairs_to_settle: Option<u32>,
     pub stopped: Stopped,
-    /// The most memory that was touched and freed before a run, bytes; 0 if none was.
+    /// The most memory that was touched before a run, bytes; 0 if none was.
     #[serde(default)]
     pub warmed_bytes: u64,
     /// False if the runs were interrupted.

@@ -39,7 +39,7 @@ pub trait Executor {
     fn resource(&self) -> Resource {
         Resource::Elapsed
     }
-    /// The most memory that was touched and freed before a run, bytes.
+    /// The most memory that was touched before a run, bytes.
     fn warmed(&self) -> u64 {
         0
     }

@@ -252,6 +252,7 @@ impl Executor for Server {
             .warm(|| clock.now() >= until || signals::interrupted().is_some());
         let arms = std::mem::replace(&mut self.arms, Arms::new(&[]));
         let mut child = arms.launch(arm, |l| l.stdin(Path::new("/dev/null")).capture(&folder))?;
+        let feeder = self.warmer.feed(child.pid());
         let mut acting = arms.act(arm, &child);
         let (pid, mut observer) = (child.pid(), self.observer.take());
         let mut tick = || {
@@ -261,7 +262,7 @@ impl Executor for Server {
         let driven = self.drive(&mut child, until, &mut tick);
         self.observer = observer;
         let failure = acting.failure().map(str::to_owned);
-        drop(acting);
+        drop((acting, feeder));
         self.arms = arms;
         self.arms.note_failure(arm, failure);
         let driven = driven?;

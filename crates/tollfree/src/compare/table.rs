@@ -49,7 +49,7 @@ pub fn warmed(comparison: &Comparison) -> Option<String> {
     let bytes = comparison.warmed_bytes;
     (bytes > 0).then(|| {
         format!(
-            "before each run {} were touched and freed, so that no arm pays for blocks that the host \
+            "before each run {} were touched, and freed as the program grew, so that no arm pays for blocks that the host \
              must provide first (--cold leaves that out)",
             units::bytes(bytes)
         )

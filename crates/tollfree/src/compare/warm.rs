@@ -1,17 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Warms memory up before every run, of all arms alike.
 //!
-//! A virtual machine may give memory that is free for a while back to its host. The
-//! first touch of such a block then costs a hundred times what one of a warm block does, and which
+//! A virtual machine may give memory that is free back to its host, some within a second. The
+//! first touch of such a block then costs over ten times what one of a warm block does, and which
 //! run pays depends on what ran before it: noise that drowns gains. So about as much
-//! memory as the program uses is touched and freed just before it starts.
+//! memory as the program uses is touched just before it starts, and freed as the program
+//! grows, a little ahead of it: what was freed last is what the kernel hands out first.
 
-use std::ptr;
+use std::ffi::c_void;
+use std::fs;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use toll_linux::calibrate::available_memory;
 use toll_model::{PAGE, REGION};
 
-/// Touches and frees memory before runs. Never fails one: what cannot be had is not warmed.
+use crate::target::process_tree;
+
+/// So much is free before the program needs it: what it touches within [`SLOWEST`].
+const AHEAD: u64 = 128 << 20;
+/// How often a program that grows is looked at, and one that does not.
+const FASTEST: Duration = Duration::from_millis(1);
+const SLOWEST: Duration = Duration::from_millis(8);
+
+/// Touches memory before runs. Never fails one: what cannot be had is not warmed.
 #[derive(Debug)]
 pub struct Warmer {
     on: bool,
@@ -19,6 +34,8 @@ pub struct Warmer {
     largest: u64,
     /// Most that was warmed at once, bytes.
     warmed: u64,
+    /// For the next run.
+    pool: Option<Pool>,
 }
 
 impl Warmer {
@@ -28,6 +45,7 @@ impl Warmer {
             on,
             largest: 0,
             warmed: 0,
+            pool: None,
         }
     }
 
@@ -38,10 +56,20 @@ impl Warmer {
 
     /// Warms what the next run is expected to use; ends early as soon as `stop` says so.
     pub fn warm(&mut self, stop: impl Fn() -> bool) {
+        self.pool = None;
         if self.on && self.largest > 0 {
             let bytes = wanted(self.largest, available_memory());
-            self.warmed = self.warmed.max(touch(bytes, stop));
+            self.pool = Pool::touched(bytes, stop);
         }
+        if let Some(pool) = &mut self.pool {
+            self.warmed = self.warmed.max(pool.bytes);
+            pool.free_up_to(AHEAD);
+        }
+    }
+
+    /// Frees what was warmed while the process and its children grow.
+    pub fn feed(&mut self, pid: u32) -> Feeder {
+        Feeder::start(self.pool.take(), pid)
     }
 
     /// The most that was warmed before a run, bytes.
@@ -56,49 +84,136 @@ fn wanted(largest: u64, available: u64) -> u64 {
     ample.min(available / 2 / REGION) * REGION
 }
 
-/// Maps `bytes`, asks for huge pages (and is content with small ones), touches every
-/// small page and unmaps all. Returns the bytes that were touched.
-fn touch(bytes: u64, stop: impl Fn() -> bool) -> u64 {
-    // One region more than is touched, so that what is touched can begin on a boundary.
-    let Some(length) = bytes
-        .checked_add(REGION)
-        .and_then(|length| usize::try_from(length).ok())
-    else {
-        return 0;
-    };
-    // SAFETY: a fresh private mapping at an address of the kernel's choice.
-    let mapping = unsafe {
-        libc::mmap(
-            ptr::null_mut(),
-            length,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-            -1,
-            0,
-        )
-    };
-    if mapping == libc::MAP_FAILED {
-        return 0;
-    }
-    // SAFETY: advice on our own mapping, which never changes its content; it may be refused.
-    unsafe { libc::madvise(mapping, length, libc::MADV_HUGEPAGE) };
-    let mapping = mapping.cast::<u8>();
-    let skip = mapping.align_offset(REGION as usize) as u64;
-    let mut touched = 0;
-    while touched < bytes && !stop() {
-        for page in (0..REGION).step_by(PAGE as usize) {
-            // SAFETY: `skip` is less than a region, so this is inside our own writable mapping.
-            unsafe {
-                mapping
-                    .add((skip + touched + page) as usize)
-                    .write_volatile(1)
-            };
+/// Memory of ours that was touched.
+#[derive(Debug)]
+struct Pool {
+    mapping: NonNull<c_void>,
+    length: usize,
+    /// Where the first region begins in the mapping.
+    start: usize,
+    /// What was touched from there on.
+    bytes: u64,
+    /// What of that is free again, bytes.
+    freed: u64,
+}
+
+// SAFETY: the mapping belongs to the pool alone.
+unsafe impl Send for Pool {}
+
+impl Pool {
+    /// Maps `bytes`, asks for huge pages (and is content with small ones), and touches every
+    /// small page until `stop` says so. `None` where there is no room.
+    fn touched(bytes: u64, stop: impl Fn() -> bool) -> Option<Pool> {
+        // One region more, so that the first one can begin on a boundary.
+        let length = usize::try_from(bytes.checked_add(REGION)?).ok()?;
+        // SAFETY: a fresh private mapping at an address of the kernel's choice.
+        let mapping = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                length,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        if mapping == libc::MAP_FAILED {
+            return None;
         }
-        touched += REGION;
+        let mut pool = Pool {
+            mapping: NonNull::new(mapping)?,
+            length,
+            start: mapping.cast::<u8>().align_offset(REGION as usize),
+            bytes: 0,
+            freed: 0,
+        };
+        // SAFETY: advice on our own mapping, which never changes its content; it may be refused.
+        unsafe {
+            libc::madvise(mapping, length, libc::MADV_HUGEPAGE);
+            libc::madvise(mapping, length, libc::MADV_DONTFORK);
+        }
+        while pool.bytes < bytes && !stop() {
+            for page in (0..REGION).step_by(PAGE as usize) {
+                // SAFETY: `start` is less than a region, so this is inside our own writable mapping.
+                unsafe { pool.at(pool.bytes + page).cast::<u8>().write_volatile(1) };
+            }
+            pool.bytes += REGION;
+        }
+        Some(pool)
     }
-    // SAFETY: our own mapping, as it was made; nothing refers to it any more.
-    unsafe { libc::munmap(mapping.cast(), length) };
-    touched
+
+    /// The address of a byte of the regions.
+    fn at(&self, offset: u64) -> *mut c_void {
+        // SAFETY: callers stay below the mapping's length.
+        unsafe { self.mapping.byte_add(self.start + offset as usize).as_ptr() }
+    }
+
+    /// Frees regions until `bytes` or all of them are.
+    fn free_up_to(&mut self, bytes: u64) {
+        let end = bytes.min(self.bytes) / REGION * REGION;
+        if end > self.freed {
+            let length = (end - self.freed) as usize;
+            // SAFETY: regions of our own mapping; nothing refers to them.
+            unsafe { libc::madvise(self.at(self.freed), length, libc::MADV_DONTNEED) };
+            self.freed = end;
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        // SAFETY: our own mapping, as it was made; nothing refers to it any more.
+        unsafe { libc::munmap(self.mapping.as_ptr(), self.length) };
+    }
+}
+
+/// A thread that frees a pool as a program grows; all of it when dropped.
+#[derive(Debug)]
+pub struct Feeder {
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Feeder {
+    fn start(pool: Option<Pool>, pid: u32) -> Feeder {
+        let over = Arc::new(AtomicBool::new(false));
+        let seen = over.clone();
+        let thread = pool.map(|mut pool| std::thread::spawn(move || feed(&mut pool, pid, &seen)));
+        Feeder { over, thread }
+    }
+}
+
+impl Drop for Feeder {
+    fn drop(&mut self) {
+        self.over.store(true, Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn feed(pool: &mut Pool, pid: u32, over: &AtomicBool) {
+    let mut pause = FASTEST;
+    while pool.freed < pool.bytes && !over.load(Relaxed) {
+        let before = pool.freed;
+        let resident: u64 = process_tree(pid).into_iter().map(resident).sum();
+        pool.free_up_to(resident.saturating_add(AHEAD));
+        pause = match pool.freed > before {
+            true => FASTEST,
+            false => (pause * 2).min(SLOWEST),
+        };
+        std::thread::sleep(pause);
+    }
+}
+
+/// Resident memory of a process in bytes; 0 if it is gone.
+fn resident(pid: u32) -> u64 {
+    let statm = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
+    let pages = statm
+        .split(' ')
+        .nth(1)
+        .and_then(|pages| pages.parse::<u64>().ok());
+    pages.unwrap_or(0) * PAGE
 }
 
 #[cfg(test)]
@@ -149,15 +264,59 @@ mod tests {
             usage.ru_minflt
         };
         let before = faults();
-        assert_eq!(touch(16 * MIB, || false), 16 * MIB);
+        assert_eq!(Pool::touched(16 * MIB, || false).unwrap().bytes, 16 * MIB);
         // One for each region where they are huge.
         assert!(faults() - before >= 8);
-        assert_eq!(touch(16 * MIB, || true), 0);
+        assert_eq!(Pool::touched(16 * MIB, || true).unwrap().bytes, 0);
     }
 
     #[test]
     fn an_impossible_size_is_skipped() {
-        assert_eq!(touch(u64::MAX / REGION * REGION, || false), 0);
-        assert_eq!(touch(1 << 60, || false), 0);
+        assert!(Pool::touched(u64::MAX / REGION * REGION, || false).is_none());
+        assert!(Pool::touched(1 << 60, || false).is_none());
+    }
+
+    /// Regions of the pool that are in memory.
+    fn present(pool: &Pool) -> usize {
+        let mut pages = vec![0u8; (pool.bytes / PAGE) as usize];
+        // SAFETY: a byte for each page of our own mapping.
+        let done = unsafe { libc::mincore(pool.at(0), pool.bytes as usize, pages.as_mut_ptr()) };
+        assert_eq!(done, 0);
+        let regions = pages.chunks((REGION / PAGE) as usize);
+        regions
+            .filter(|region| region.iter().any(|page| page & 1 != 0))
+            .count()
+    }
+
+    #[test]
+    fn whole_regions_are_freed_from_the_front_on() {
+        let mut pool = Pool::touched(16 * MIB, || false).unwrap();
+        for (bytes, left) in [
+            (0, 8),
+            (REGION - 1, 8),
+            (5 * MIB, 6),
+            (3 * MIB, 6),
+            (1 << 40, 0),
+        ] {
+            pool.free_up_to(bytes);
+            assert_eq!(present(&pool), left, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn a_program_gets_what_it_has_and_some_more() {
+        let mut pool = Pool::touched(AHEAD + 64 * MIB, || false).unwrap();
+        // The pool is our own memory, too: we have more than it.
+        feed(&mut pool, std::process::id(), &AtomicBool::new(false));
+        assert_eq!(pool.freed, pool.bytes);
+        let mut pool = Pool::touched(AHEAD + 64 * MIB, || false).unwrap();
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            // Nobody has this id.
+            scope.spawn(|| feed(&mut pool, u32::MAX, &over));
+            std::thread::sleep(10 * SLOWEST);
+            over.store(true, Relaxed);
+        });
+        assert_eq!(pool.freed, AHEAD);
     }
 }

@@ -491,7 +491,7 @@ impl Run<'_> {
         let all = ceiling
             .speedup_all
             .filter(|_| ceiling.stopped != Stopped::Interrupted)?;
-        Some(super::narrowed(&all))
+        super::narrowed(&all, ceiling.pairs)
     }
 
     fn note(&mut self, text: &str) {

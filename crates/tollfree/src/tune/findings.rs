@@ -47,7 +47,7 @@ pub struct Findings {
     pub time_limit_reached: bool,
     /// The exit code of every run; absent if none ran to its end. A server's is not looked at (0).
     pub status: Option<i32>,
-    /// The most memory that was touched and freed before a run, bytes; 0 if none was.
+    /// The most memory that was touched before a run, bytes; 0 if none was.
     pub warmed_bytes: u64,
     /// Counted rounds of the comparison.
     pub pairs: Option<u32>,

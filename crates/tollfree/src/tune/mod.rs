@@ -24,16 +24,27 @@ pub mod text;
 use toll_model::plan::Estimate;
 use toll_model::stats::Interval;
 
-/// A measured 95 % interval as the 80 % interval that the model works with: of a normal
-/// distribution it is 1.2816 / 1.96 as wide, on the scale of ratios.
-pub fn narrowed(interval: &Interval) -> Estimate {
-    const SHARE: f64 = 1.2816 / 1.96;
-    let end = |end: f64| interval.median * (end / interval.median).powf(SHARE);
-    Estimate {
+/// What `pairs` pairs of runs measured, with the 80 % interval that the model works with. On
+/// the scale of ratios the ends are taken for quantiles of a normal distribution: those of a
+/// 95 % interval; but of few pairs no interval holds more than the range, which has the
+/// median with probability 1 - 2^(1 - pairs) only. `None` below two pairs.
+pub fn narrowed(interval: &Interval, pairs: u32) -> Option<Estimate> {
+    const Z80: f64 = 1.2816;
+    // Two-sided quantiles of 50, 75, 87.5, 93.75 and 95 %.
+    let z = match pairs {
+        0 | 1 => return None,
+        2 => 0.6745,
+        3 => 1.1503,
+        4 => 1.5341,
+        5 => 1.8627,
+        _ => 1.9600,
+    };
+    let end = |end: f64| interval.median * (end / interval.median).powf(Z80 / z);
+    Some(Estimate {
         median: interval.median,
         low: end(interval.low),
         high: end(interval.high),
-    }
+    })
 }
 
 #[cfg(test)]
@@ -41,13 +52,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_narrower_interval_lies_within_the_wider() {
-        let got = narrowed(&Interval {
+    fn an_interval_of_many_pairs_is_narrowed_and_one_of_few_is_widened() {
+        let interval = Interval {
             median: 1.2,
             low: 1.1,
             high: 1.4,
-        });
-        assert_eq!(got.median, 1.2);
-        assert!(1.1 < got.low && got.low < 1.2 && 1.2 < got.high && got.high < 1.4);
+        };
+        let of = |pairs| narrowed(&interval, pairs).unwrap();
+        assert!(narrowed(&interval, 1).is_none());
+        let many = of(20);
+        assert_eq!(many.median, 1.2);
+        assert!(1.1 < many.low && many.low < 1.2 && 1.2 < many.high && many.high < 1.4);
+        let few = of(2);
+        assert_eq!(few.median, 1.2);
+        assert!(few.low < 1.1 && few.high > 1.4);
+        let widths = [2, 3, 4, 5, 6].map(|pairs| of(pairs).high - of(pairs).low);
+        assert!(widths.is_sorted_by(|a, b| a > b), "{widths:?}");
     }
 }
