@@ -523,7 +523,7 @@ proptest! {
         ceiling in prop::option::of(0.5f64..3.0),
     ) {
         let ceiling = ceiling.map(|median| Estimate { median, low: median * 0.9, high: median * 1.1 });
-        let options = Options { baseline_ns: baseline, top: None, budget, free_regions: free, thp_always, warm, ceiling };
+        let options = Options { baseline_ns: baseline, top: None, budget, free_regions: free, thp_always, warm, ceiling, repeats: None };
         let plan = price(&profile, &costs(), options);
         plan.to_toml().unwrap();
         let e = plan.predicted_speedup;
@@ -690,6 +690,30 @@ fn everything_is_predicted_as_it_was_measured() {
     let width = (high - low) / (ceiling.high - ceiling.low);
     assert!((0.8..1.2).contains(&width), "{:?}", plan.predicted_speedup);
     assert_eq!(plan.saved_ns, plan.saved_all_ns);
+}
+
+#[test]
+fn a_comparison_that_repeats_itself_badly_is_predicted_with_less_certainty() {
+    let width = |repeats| {
+        let options = Options {
+            repeats,
+            ..Options::default()
+        };
+        let told = price(&regions(&[5e6; 64]), &costs(), options).predicted_speedup;
+        assert!(told.low <= told.median && told.median <= told.high);
+        (told.high - told.low) / told.median
+    };
+    let least = width(None);
+    assert_eq!(
+        width(Some(0.001)),
+        least,
+        "no comparison repeats itself so well"
+    );
+    let badly = width(Some(0.2));
+    assert!(
+        badly > least.max(0.4) && badly < least + 0.4,
+        "{least} {badly}"
+    );
 }
 
 #[test]

@@ -47,8 +47,8 @@ const INSTRUCTION_NS: [f64; 3] = [0.12, 0.3, 1.1];
 const WALK_SHARE: [f64; 3] = [0.03, 0.11, 0.41];
 /// One timed run says what another takes within this share.
 const ONE_RUN: f64 = 0.05;
-/// No measurement repeats itself better than this share of the speed-up: no prediction of one
-/// is narrower. A judgement, from comparisons of equal runs on virtual machines.
+/// No measurement repeats itself better than this share of the speed-up. A judgement, from
+/// comparisons of equal runs on virtual machines.
 const RUN_TO_RUN: f64 = 0.015;
 /// The largest speed-up that is predicted.
 const MAX_SPEEDUP: f64 = 1.0 / (1.0 - MAX_SHARE);
@@ -72,6 +72,9 @@ pub struct Options {
     /// Measured speed-up of everything huge (time before / after). Where it is known, it
     /// and the model together say what everything is worth; the model alone says where.
     pub ceiling: Option<Estimate>,
+    /// How well the comparison that the prediction will stand beside repeats itself: half of
+    /// its 80 % interval, as a share of the speed-up.
+    pub repeats: Option<f64>,
 }
 
 /// Prices every region of a profile, chooses a set, and predicts what it gains.
@@ -195,7 +198,7 @@ fn baseline(profile: &Profile, options: Options, toll: Estimate) -> Option<Estim
 
 /// Time before / after for a saved time and a baseline. `share` of everything's benefit
 /// is all that is known where there is no baseline.
-fn speedup(saved: Estimate, baseline: Option<Estimate>, share: f64) -> Estimate {
+fn speedup(saved: Estimate, baseline: Option<Estimate>, share: f64, repeats: f64) -> Estimate {
     let part = match baseline {
         Some(run) => Estimate {
             median: saved.median / run.median,
@@ -210,12 +213,11 @@ fn speedup(saved: Estimate, baseline: Option<Estimate>, share: f64) -> Estimate 
     };
     let ratio = |part: f64| 1.0 / (1.0 - part.clamp(-9.0, MAX_SHARE));
     let median = ratio(part.median);
+    let noise = median * repeats.max(RUN_TO_RUN);
     Estimate {
         median,
-        low: ratio(part.low).min(median * (1.0 - RUN_TO_RUN)),
-        high: ratio(part.high)
-            .max(median * (1.0 + RUN_TO_RUN))
-            .min(MAX_SPEEDUP.max(median)),
+        low: median - (median - ratio(part.low)).hypot(noise),
+        high: (median + (ratio(part.high) - median).hypot(noise)).min(MAX_SPEEDUP.max(median)),
     }
 }
 
@@ -616,7 +618,10 @@ impl Pricing<'_> {
         };
         let predicted_speedup = match decision {
             Decision::Nothing(_) => Estimate::exact(1.0),
-            _ => speedup(saved, self.baseline, share),
+            _ => {
+                let repeats = self.options.repeats.unwrap_or(0.0);
+                speedup(saved, self.baseline, share, repeats)
+            }
         };
         let (regions, left_out) = self.regions(share);
         let reason = match &decision {

@@ -126,6 +126,7 @@ fn options(args: &Args) -> Result<Options> {
         thp_always: thp == Some(sys::Mode::Always),
         warm: false,
         ceiling: None,
+        repeats: None,
     })
 }
 

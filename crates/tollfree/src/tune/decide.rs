@@ -18,7 +18,7 @@ use crate::compare::observe::Look;
 use crate::compare::outputs::OutputCheck;
 use crate::compare::result::ArmResult;
 use crate::compare::schedule::{Executor, FEWEST, Rules, SMALLEST_EFFECT, Stopped};
-use crate::compare::{Arm, Comparison, compare, predicted};
+use crate::compare::{Arm, Comparison, compare};
 use crate::error::UserError;
 use crate::permanent::{Candidate, Permanent, in_source};
 use crate::units;
@@ -234,9 +234,12 @@ impl Run<'_> {
         }
         self.begin(Step::Plan);
         if let Some(profile) = &self.results.profile {
+            let ceiling = self.ceiling_estimate();
             let options = price::Options {
                 baseline_ns: self.cpu_ns(),
-                ceiling: self.ceiling_estimate(),
+                ceiling,
+                // As the ceiling's runs did.
+                repeats: ceiling.map(|it| (it.high / it.low).ln() / 2.0),
                 ..self.lab.price_options()
             };
             let plan = price(profile, &costs, options);
@@ -396,7 +399,7 @@ impl Run<'_> {
         let spent = self.lab.executor().now().saturating_sub(begun);
         let runs: usize = comparison.arms.iter().map(|arm| arm.runs.len()).sum();
         self.run_seconds = Some(spent.as_secs_f64() / runs.max(1) as f64);
-        comparison.predicted_speedup = plan.and_then(|plan| predicted(plan, &comparison));
+        comparison.predicted_speedup = plan.map(|plan| plan.predicted_speedup);
         self.check_output(&comparison)?;
         Ok(comparison)
     }
