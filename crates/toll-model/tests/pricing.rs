@@ -699,7 +699,7 @@ fn a_comparison_that_repeats_itself_badly_is_predicted_with_less_certainty() {
             repeats,
             ..Options::default()
         };
-        let told = price(&regions(&[5e6; 64]), &costs(), options).predicted_speedup;
+        let told = price(&regions(&[5e6; 8]), &costs(), options).predicted_speedup;
         assert!(told.low <= told.median && told.median <= told.high);
         (told.high - told.low) / told.median
     };
