@@ -90,17 +90,17 @@ fn a_stripped_program_has_an_id_and_no_lines() {
 }
 
 mod shelf {
-    /// Something to find: not inlined, and with a name in a module.
+    /// Something to find: not inlined, with a name in a module, and its code all from here.
     #[inline(never)]
-    pub fn fill(goods: usize) -> usize {
-        std::hint::black_box(goods) + 1
+    pub fn fill(goods: &[u8; 3]) -> u8 {
+        goods[0] ^ goods[2]
     }
 }
 
 #[test]
 fn rust_names_are_demangled() {
     let own = std::env::current_exe().unwrap();
-    assert_eq!(shelf::fill(1), 2);
+    assert_eq!(shelf::fill(std::hint::black_box(&[1, 2, 3])), 2);
     let path = "symbols::shelf::fill";
     let (start, _) = function_range(&own, path).expect("this function is in this program");
     let symbol = Symbolizer::new().symbolize(&own, start + 1);

@@ -199,15 +199,7 @@ fn lines(path: &Path) -> Vec<String> {
     content.lines().map(str::to_owned).collect()
 }
 
-/// Starts it and waits for its word. Under nohup SIGHUP is ignored, and would be here too.
 fn started(bench: &Bench, command: &mut Command) -> Child {
-    // SAFETY: signal is async-signal-safe.
-    unsafe {
-        command.pre_exec(|| match libc::signal(libc::SIGHUP, libc::SIG_DFL) {
-            libc::SIG_ERR => Err(std::io::Error::last_os_error()),
-            _ => Ok(()),
-        });
-    }
     let _ = fs::remove_file(bench.path("ready"));
     let _ = fs::remove_file(bench.path("got"));
     let child = command.spawn().unwrap();
