@@ -73,7 +73,7 @@ pub struct Options {
     /// and the model together say what everything is worth; the model alone says where.
     pub ceiling: Option<Estimate>,
     /// How well the comparison that the prediction will stand beside repeats itself: half of
-    /// its 80 % interval, as a share of the speed-up.
+    /// its 80 % interval, on the scale of logarithms.
     pub repeats: Option<f64>,
 }
 
@@ -213,11 +213,12 @@ fn speedup(saved: Estimate, baseline: Option<Estimate>, share: f64, repeats: f64
     };
     let ratio = |part: f64| 1.0 / (1.0 - part.clamp(-9.0, MAX_SHARE));
     let median = ratio(part.median);
-    let noise = median * repeats.max(RUN_TO_RUN);
+    // Ratios of times err by factors.
+    let doubt = |end: f64| (end / median).ln().hypot(repeats.max(RUN_TO_RUN)).exp();
     Estimate {
         median,
-        low: median - (median - ratio(part.low)).hypot(noise),
-        high: (median + (ratio(part.high) - median).hypot(noise)).min(MAX_SPEEDUP.max(median)),
+        low: median / doubt(ratio(part.low)),
+        high: (median * doubt(ratio(part.high))).min(MAX_SPEEDUP.max(median)),
     }
 }
 

@@ -12,7 +12,9 @@ use std::time::Duration;
 use serde_json::Value;
 use toll_model::cost::CostTable;
 
-use crate::place::{Place, has_simulator, interrupt, is_alive, stderr, thp_is_madvise, wait_until};
+use crate::place::{
+    Place, has_simulator, interrupt, is_alive, libdirs, stderr, thp_is_madvise, wait_until,
+};
 use crate::schema;
 
 /// Presses Ctrl-C, and checks the exit code.
@@ -115,6 +117,7 @@ fn tune(place: &Place, cache: &Place) -> Child {
     let program = ["./faulty", "gains", "runs", "2000000"];
     let mut command = place.tollfree(&[&tune[..], &program].concat());
     command.env("XDG_CACHE_HOME", cache.folder());
+    command.env("TOLLFREE_LIBDIR", libdirs());
     command.spawn().unwrap()
 }
 

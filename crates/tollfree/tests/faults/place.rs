@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A folder for one test, with the compiled test program; and what all tests ask.
 
+use std::env;
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -149,6 +151,19 @@ pub fn has_simulator() -> bool {
         eprintln!("skipped: {said}");
     }
     !missing
+}
+
+/// TOLLFREE_LIBDIR for a command that gets a cache of its own, so that it finds the QEMU in the user's.
+pub fn libdirs() -> OsString {
+    let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let home = || PathBuf::from(env::var_os("HOME").unwrap_or_default());
+    let own = cache.unwrap_or_else(|| home().join(".cache"));
+    let mut places = env::var_os("TOLLFREE_LIBDIR").unwrap_or_default();
+    if !places.is_empty() {
+        places.push(":");
+    }
+    places.push(own.join("tollfree/bin"));
+    places
 }
 
 /// Whether advice makes memory huge here, and nothing else does.
