@@ -368,5 +368,7 @@ fn no_advice_without_a_match() {
         .before(&witness)
         .env("WITNESS", &log)
         .same(Some(&plan), None);
-    assert!(witnessed(&log).len() >= 13);
+    // Of thirteen blocks that of 2 MiB need not have three quarters of a region.
+    let advised = witnessed(&log);
+    assert!(advised.len() >= 12, "{advised:x?}");
 }
