@@ -11,6 +11,7 @@
 //! | [`cpu`] | names the CPU and its TLBs |
 //! | [`symbols`] | build-ids, symbols and source lines of ELF files |
 //! | [`calibrate`] | measures this machine's cost table |
+//! | [`memory`] | maps, touches and frees memory of our own |
 //! | [`events`] | the event file that the preload library writes |
 //! | [`hand`] | advises memory of another process |
 //! | [`watch`] | collapses regions of a process as they grow |
@@ -21,6 +22,7 @@ pub mod calibrate;
 pub mod cpu;
 pub mod events;
 pub mod hand;
+pub mod memory;
 pub mod perf;
 pub mod proc;
 pub mod refs;

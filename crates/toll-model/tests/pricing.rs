@@ -331,6 +331,15 @@ fn touches_say_less_than_misses() {
     assert!(width(Source::Refs) > 4.0 * width(Source::Sim));
 }
 
+/// The plan where everything huge was measured before.
+fn under(ceiling: Estimate, profile: &Profile) -> Plan {
+    let options = Options {
+        ceiling: Some(ceiling),
+        ..Options::default()
+    };
+    price(profile, &costs(), options)
+}
+
 #[test]
 fn a_measured_ceiling_is_followed() {
     let profile = regions(&[5e6; 8]);
@@ -340,14 +349,7 @@ fn a_measured_ceiling_is_followed() {
         low: 1.09,
         high: 1.11,
     };
-    let told = price(
-        &profile,
-        &costs(),
-        Options {
-            ceiling: Some(ceiling),
-            ..Options::default()
-        },
-    );
+    let told = under(ceiling, &profile);
     let all = told.saved_all_ns;
     let measured = 1e10 * (1.0 - 1.0 / 1.10);
     assert!((all.median / measured - 1.0).abs() < 0.05, "{all:?}");
@@ -359,14 +361,7 @@ fn a_measured_ceiling_is_followed() {
         low: 0.985,
         high: 0.995,
     };
-    let told = price(
-        &profile,
-        &costs(),
-        Options {
-            ceiling: Some(none),
-            ..Options::default()
-        },
-    );
+    let told = under(none, &profile);
     assert!(told.does_nothing(), "{}", told.reason);
 }
 
@@ -389,11 +384,7 @@ fn check_that_the_ceiling_says_it(source: Source, complete: bool) {
         low: 1.2,
         high: 1.4,
     };
-    let options = Options {
-        ceiling: Some(ceiling),
-        ..Options::default()
-    };
-    let plan = price(&profile, &costs(), options);
+    let plan = under(ceiling, &profile);
     let Estimate { median, low, high } = plan.predicted_speedup;
     assert_eq!(plan.huge().count(), 8, "{}", plan.reason);
     for (said, measured) in [(median, 1.3), (low, 1.2), (high, 1.4)] {
@@ -675,11 +666,7 @@ fn everything_is_predicted_as_it_was_measured() {
         low: 1.35,
         high: 1.55,
     };
-    let options = Options {
-        ceiling: Some(ceiling),
-        ..Options::default()
-    };
-    let plan = price(&regions(&[5e6; 64]), &costs(), options);
+    let plan = under(ceiling, &regions(&[5e6; 64]));
     assert_eq!(plan.huge().count(), 64);
     let Estimate { median, low, high } = plan.predicted_speedup;
     assert!(

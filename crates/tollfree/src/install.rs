@@ -13,6 +13,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use toll_linux::calibrate::cache_folder;
 
 use crate::error::UserError;
 
@@ -35,18 +36,6 @@ pub fn component(name: &str) -> Result<PathBuf> {
     }
 }
 
-/// tollfree's folder in the user's cache; it need not exist.
-pub fn cache() -> Option<PathBuf> {
-    let absolute = |name: &str| {
-        env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|p| p.is_absolute())
-    };
-    absolute("XDG_CACHE_HOME")
-        .or_else(|| absolute("HOME").map(|home| home.join(".cache")))
-        .map(|cache| cache.join("tollfree"))
-}
-
 /// The folders to search for `name`, best first.
 fn places(name: &str) -> Vec<PathBuf> {
     let mut places = folders("TOLLFREE_LIBDIR");
@@ -62,7 +51,7 @@ fn places(name: &str) -> Vec<PathBuf> {
         );
     }
     places.extend(
-        cache()
+        cache_folder()
             .into_iter()
             .flat_map(|c| [c.join("bin"), c.join("lib"), c]),
     );

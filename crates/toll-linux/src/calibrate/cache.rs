@@ -31,8 +31,9 @@ pub fn key(root: &Root) -> Key {
     }
 }
 
-/// The cache folder: `$XDG_CACHE_HOME/tollfree`, else `~/.cache/tollfree`; `None` without a home.
-fn folder() -> Option<PathBuf> {
+/// tollfree's folder in the user's cache: `$XDG_CACHE_HOME/tollfree`, else `~/.cache/tollfree`;
+/// `None` without a home. It need not exist.
+pub fn cache_folder() -> Option<PathBuf> {
     let absolute = |name: &str| {
         env::var_os(name)
             .map(PathBuf::from)
@@ -45,7 +46,7 @@ fn folder() -> Option<PathBuf> {
 
 /// The file that holds the cost table of a key; `None` without a home directory.
 pub fn cache_path(key: &Key) -> Option<PathBuf> {
-    Some(folder()?.join(format!("costs-{:016x}.json", hash(key))))
+    Some(cache_folder()?.join(format!("costs-{:016x}.json", hash(key))))
 }
 
 /// FNV-1a: the name of a file must not change with the compiler's hasher.

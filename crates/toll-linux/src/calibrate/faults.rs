@@ -8,9 +8,9 @@ use std::time::Duration;
 use toll_model::{PAGE, REGION};
 
 use super::chase::{cpu_ns, summary};
-use super::memory::{Memory, Pages};
 use super::{Budget, Measured};
 use crate::hand::Advice;
+use crate::memory::{Memory, Pages};
 
 /// Bytes over which warm faults are measured.
 const SPAN: u64 = 128 << 20;

@@ -8,9 +8,9 @@ use toll_model::REGION;
 use toll_model::cost::WalkPrice;
 
 use super::chase::{CHAINS, cpu_ns, sample, summary};
-use super::memory::{Memory, Pages};
 use super::{Budget, Measured};
 use crate::hand::Advice;
+use crate::memory::{Memory, Pages};
 use crate::proc::smaps_each;
 use crate::{Root, sys};
 

@@ -10,13 +10,12 @@ mod chase;
 mod defaults;
 mod faults;
 mod grid;
-mod memory;
 
 use std::time::{Duration, Instant};
 
 use toll_model::cost::{CostTable, Measured};
 
-pub use cache::{Key, cache_path, key, load, store};
+pub use cache::{Key, cache_folder, cache_path, key, load, store};
 pub use defaults::default_costs;
 
 use crate::{Root, sys};

@@ -7,15 +7,14 @@
 //! memory as the program uses is touched just before it starts, and freed as the program
 //! grows, a little ahead of it: what was freed last is what the kernel hands out first.
 
-use std::ffi::c_void;
 use std::fs;
-use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use toll_linux::calibrate::available_memory;
+use toll_linux::memory::{Memory, Pages};
 use toll_model::{PAGE, REGION};
 
 use crate::target::process_tree;
@@ -87,83 +86,38 @@ fn wanted(largest: u64, available: u64) -> u64 {
 /// Memory of ours that was touched.
 #[derive(Debug)]
 struct Pool {
-    mapping: NonNull<c_void>,
-    length: usize,
-    /// Where the first region begins in the mapping.
-    start: usize,
-    /// What was touched from there on.
+    memory: Memory,
+    /// What was touched, from its start on.
     bytes: u64,
     /// What of that is free again, bytes.
     freed: u64,
 }
 
-// SAFETY: the mapping belongs to the pool alone.
-unsafe impl Send for Pool {}
-
 impl Pool {
     /// Maps `bytes`, asks for huge pages (and is content with small ones), and touches every
     /// small page until `stop` says so. `None` where there is no room.
     fn touched(bytes: u64, stop: impl Fn() -> bool) -> Option<Pool> {
-        // One region more, so that the first one can begin on a boundary.
-        let length = usize::try_from(bytes.checked_add(REGION)?).ok()?;
-        // SAFETY: a fresh private mapping at an address of the kernel's choice.
-        let mapping = unsafe {
-            libc::mmap(
-                ptr::null_mut(),
-                length,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                -1,
-                0,
-            )
-        };
-        if mapping == libc::MAP_FAILED {
-            return None;
+        let memory = Memory::new(bytes).ok()?;
+        let _ = memory.choose(Pages::Huge);
+        let mut touched = 0;
+        while touched < bytes && !stop() {
+            memory.touch_pages(touched, touched + REGION);
+            touched += REGION;
         }
-        let mut pool = Pool {
-            mapping: NonNull::new(mapping)?,
-            length,
-            start: mapping.cast::<u8>().align_offset(REGION as usize),
-            bytes: 0,
+        Some(Pool {
+            memory,
+            bytes: touched,
             freed: 0,
-        };
-        // SAFETY: advice on our own mapping, which never changes its content; it may be refused.
-        unsafe {
-            libc::madvise(mapping, length, libc::MADV_HUGEPAGE);
-            libc::madvise(mapping, length, libc::MADV_DONTFORK);
-        }
-        while pool.bytes < bytes && !stop() {
-            for page in (0..REGION).step_by(PAGE as usize) {
-                // SAFETY: `start` is less than a region, so this is inside our own writable mapping.
-                unsafe { pool.at(pool.bytes + page).cast::<u8>().write_volatile(1) };
-            }
-            pool.bytes += REGION;
-        }
-        Some(pool)
-    }
-
-    /// The address of a byte of the regions.
-    fn at(&self, offset: u64) -> *mut c_void {
-        // SAFETY: callers stay below the mapping's length.
-        unsafe { self.mapping.byte_add(self.start + offset as usize).as_ptr() }
+        })
     }
 
     /// Frees regions until `bytes` or all of them are.
     fn free_up_to(&mut self, bytes: u64) {
         let end = bytes.min(self.bytes) / REGION * REGION;
         if end > self.freed {
-            let length = (end - self.freed) as usize;
-            // SAFETY: regions of our own mapping; nothing refers to them.
-            unsafe { libc::madvise(self.at(self.freed), length, libc::MADV_DONTNEED) };
+            self.memory.free(self.freed, end);
             self.freed = end;
         }
-    }
-}
-
-impl Drop for Pool {
-    fn drop(&mut self) {
-        // SAFETY: our own mapping, as it was made; nothing refers to it any more.
-        unsafe { libc::munmap(self.mapping.as_ptr(), self.length) };
     }
 }
 
@@ -280,7 +234,13 @@ mod tests {
     fn present(pool: &Pool) -> usize {
         let mut pages = vec![0u8; (pool.bytes / PAGE) as usize];
         // SAFETY: a byte for each page of our own mapping.
-        let done = unsafe { libc::mincore(pool.at(0), pool.bytes as usize, pages.as_mut_ptr()) };
+        let done = unsafe {
+            libc::mincore(
+                pool.memory.base().cast_mut().cast(),
+                pool.bytes as usize,
+                pages.as_mut_ptr(),
+            )
+        };
         assert_eq!(done, 0);
         let regions = pages.chunks((REGION / PAGE) as usize);
         regions

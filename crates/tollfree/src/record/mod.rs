@@ -108,7 +108,7 @@ fn is_own(path: &str, events: &Path) -> bool {
     Path::new(path) == events || path.ends_with(install::PRELOAD)
 }
 
-/// The simulator's slow-down in the benchmark's worst program (`benches/sim`).
+/// The simulator's slow-down, more than the median of `benches/sim` and less than its worst.
 const SLOW_DOWN: u32 = 10;
 /// A simulator that takes longer for a program that does nothing is of no use.
 const TRIAL: Duration = Duration::from_secs(20);

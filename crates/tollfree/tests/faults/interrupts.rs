@@ -13,7 +13,7 @@ use serde_json::Value;
 use toll_model::cost::CostTable;
 
 use crate::place::{
-    Place, has_simulator, interrupt, is_alive, libdirs, stderr, thp_is_madvise, wait_until,
+    Place, give_cache, has_simulator, interrupt, is_alive, stderr, thp_is_madvise, wait_until,
 };
 use crate::schema;
 
@@ -116,8 +116,7 @@ fn tune(place: &Place, cache: &Place) -> Child {
     let tune = ["--json", "tune", "--within", "60s", "-o", "out", "--"];
     let program = ["./faulty", "gains", "runs", "2000000"];
     let mut command = place.tollfree(&[&tune[..], &program].concat());
-    command.env("XDG_CACHE_HOME", cache.folder());
-    command.env("TOLLFREE_LIBDIR", libdirs());
+    give_cache(&mut command, cache.folder());
     command.spawn().unwrap()
 }
 

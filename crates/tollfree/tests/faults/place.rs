@@ -2,7 +2,6 @@
 //! A folder for one test, with the compiled test program; and what all tests ask.
 
 use std::env;
-use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -13,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
+use toll_linux::calibrate::cache_folder;
 
 pub const TOLLFREE: &str = env!("CARGO_BIN_EXE_tollfree");
 /// What a test waits at most for something that should come at once.
@@ -153,17 +153,17 @@ pub fn has_simulator() -> bool {
     !missing
 }
 
-/// TOLLFREE_LIBDIR for a command that gets a cache of its own, so that it finds the QEMU in the user's.
-pub fn libdirs() -> OsString {
-    let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let home = || PathBuf::from(env::var_os("HOME").unwrap_or_default());
-    let own = cache.unwrap_or_else(|| home().join(".cache"));
+/// Gives a command a cache of its own; it still finds the QEMU in the user's.
+pub fn give_cache(command: &mut Command, cache: &Path) {
     let mut places = env::var_os("TOLLFREE_LIBDIR").unwrap_or_default();
-    if !places.is_empty() {
-        places.push(":");
+    if let Some(users) = cache_folder() {
+        if !places.is_empty() {
+            places.push(":");
+        }
+        places.push(users.join("bin"));
     }
-    places.push(own.join("tollfree/bin"));
-    places
+    command.env("XDG_CACHE_HOME", cache);
+    command.env("TOLLFREE_LIBDIR", places);
 }
 
 /// Whether advice makes memory huge here, and nothing else does.

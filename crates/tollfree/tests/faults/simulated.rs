@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::place::{Place, has_simulator, libdirs, stderr};
+use crate::place::{Place, give_cache, has_simulator, stderr};
 use crate::schema;
 
 /// Misses of all blocks that this function allocated; `None` if the profile names none.
@@ -126,9 +126,8 @@ fn a_simulation_that_takes_too_long_is_stopped() {
     let command = ["./faulty", "slow-when-simulated", "runs", "1000"];
     for arguments in [costs.to_vec(), [&tune[..], &command].concat()] {
         let mut tollfree = place.tollfree(&arguments);
-        tollfree.env("TOLLFREE_LIBDIR", libdirs());
-        let cache = tollfree.env("XDG_CACHE_HOME", place.path("cache"));
-        let output = cache.output().unwrap();
+        give_cache(&mut tollfree, &place.path("cache"));
+        let output = tollfree.output().unwrap();
         assert!(output.status.success(), "{}", stderr(&output));
     }
     let profile = place.json("out/profile.json");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Own anonymous memory of a known page size, to measure on.
+//! Own anonymous memory, to measure on and to warm up.
 
 use std::io;
 use std::ptr::{self, NonNull};
@@ -8,15 +8,16 @@ use toll_model::{PAGE, REGION};
 
 use crate::hand::Advice;
 
-/// What its pages shall be.
+/// What the pages of a [`Memory`] shall be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pages {
+pub enum Pages {
     Small,
     Huge,
 }
 
 /// Private anonymous memory that begins on a region boundary; unmapped when dropped.
-pub(super) struct Memory {
+#[derive(Debug)]
+pub struct Memory {
     mapping: NonNull<u8>,
     mapped: usize,
     /// Start of the aligned part.
@@ -24,10 +25,21 @@ pub(super) struct Memory {
     length: u64,
 }
 
+// SAFETY: the mapping belongs to this value alone.
+unsafe impl Send for Memory {}
+
 impl Memory {
-    /// Reserves `length` bytes (a multiple of a region); nothing is touched yet.
-    pub(super) fn reserve(length: u64, pages: Pages) -> io::Result<Memory> {
-        let mapped = usize::try_from(length + REGION).map_err(io::Error::other)?;
+    /// Reserves `length` bytes (a multiple of a region), which children do not inherit;
+    /// nothing is touched yet.
+    ///
+    /// # Errors
+    /// No room.
+    pub fn new(length: u64) -> io::Result<Memory> {
+        // One region more, so that the first one can begin on a boundary.
+        let mapped = length
+            .checked_add(REGION)
+            .ok_or(io::ErrorKind::OutOfMemory)?;
+        let mapped = usize::try_from(mapped).map_err(io::Error::other)?;
         // SAFETY: a fresh private mapping at an address of the kernel's choice.
         let mapping = unsafe {
             libc::mmap(
@@ -42,25 +54,39 @@ impl Memory {
         if mapping == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
+        // SAFETY: our own mapping; it may be refused.
+        unsafe { libc::madvise(mapping, mapped, libc::MADV_DONTFORK) };
         let mapping = NonNull::new(mapping.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
         let skip = mapping.as_ptr().align_offset(REGION as usize);
-        let memory = Memory {
+        Ok(Memory {
             mapping,
             mapped,
             // SAFETY: the mapping is longer than `length` by a region, and `skip` is less.
             base: unsafe { mapping.add(skip) },
             length,
-        };
+        })
+    }
+
+    /// As [`Memory::new`], with pages of this size.
+    ///
+    /// # Errors
+    /// No room, or a kernel without huge pages.
+    pub fn reserve(length: u64, pages: Pages) -> io::Result<Memory> {
+        let memory = Memory::new(length)?;
         memory.choose(pages)?;
         Ok(memory)
     }
 
-    pub(super) fn base(&self) -> *const u8 {
+    /// The first byte, on a region's boundary.
+    pub fn base(&self) -> *const u8 {
         self.base.as_ptr()
     }
 
     /// Chooses the size of the pages of later faults.
-    pub(super) fn choose(&self, pages: Pages) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// A kernel without huge pages.
+    pub fn choose(&self, pages: Pages) -> io::Result<()> {
         self.advise(
             0,
             self.length,
@@ -71,7 +97,11 @@ impl Memory {
         )
     }
 
-    pub(super) fn advise(&self, offset: u64, length: u64, advice: Advice) -> io::Result<()> {
+    /// Advises a part.
+    ///
+    /// # Errors
+    /// As madvise(2).
+    pub fn advise(&self, offset: u64, length: u64, advice: Advice) -> io::Result<()> {
         assert!(offset + length <= self.length);
         // SAFETY: the range is ours, and none of these kinds of advice changes its content.
         let result = unsafe {
@@ -86,17 +116,27 @@ impl Memory {
     }
 
     /// Writes one byte of the page at `offset`.
-    pub(super) fn touch(&self, offset: u64) {
+    pub fn touch(&self, offset: u64) {
         assert!(offset < self.length);
         // SAFETY: inside our own writable mapping.
         unsafe { self.base.add(offset as usize).as_ptr().write_volatile(0) };
     }
 
     /// Touches every small page of `from..to`.
-    pub(super) fn touch_pages(&self, from: u64, to: u64) {
+    pub fn touch_pages(&self, from: u64, to: u64) {
         (from..to)
             .step_by(PAGE as usize)
             .for_each(|offset| self.touch(offset));
+    }
+
+    /// Gives what is in `from..to` back to the kernel; the next touch finds zeroes.
+    pub fn free(&mut self, from: u64, to: u64) {
+        assert!(from <= to && to <= self.length);
+        // SAFETY: the range is ours, and nobody else refers to its content.
+        unsafe {
+            let start = self.base.add(from as usize).as_ptr().cast();
+            libc::madvise(start, (to - from) as usize, libc::MADV_DONTNEED);
+        }
     }
 }
 
