@@ -110,8 +110,12 @@ def head(path, name, size):
         out.write(file.read(size))
 
 
-def make_source_8(path):
-    head(path, "source_tar", 8 * MIB)
+def make_source_5(path):
+    head(path, "source_tar", 5 * MIB)
+
+
+def make_text_3(path):
+    head(path, "text", 3 * MIB)
 
 
 def make_text_6(path):
@@ -124,6 +128,10 @@ def make_records_4(path):
 
 def make_numbers_half(path):
     head(path, "numbers", 31 * 2_500_000)
+
+
+def make_keys_third(path):
+    head(path, "keys", 13 * 2_000_000)
 
 
 def make_genome_part(path):
@@ -229,12 +237,12 @@ def make_sat_hard(path):
     cnf(path, 11, 245, 1_045)
 
 
-def make_c_source(path):
-    """A C file of 5,000 functions of ordinary loops and branches."""
+def make_c_file(path):
+    """A C file of 250 functions of ordinary loops and branches."""
     rng = random.Random(12)
     with open(path, "w") as out:
         out.write("/* generated */\n")
-        for number in range(2_500):
+        for number in range(250):
             shift, step, limit = rng.randrange(1, 20), rng.randrange(1, 9), rng.randrange(10, 200)
             callee = f"f{rng.randrange(number)}(x ^ i, y)" if number else "1"
             out.write(f"unsigned f{number}(unsigned x, unsigned y)\n{{\n\tunsigned s = {number}u, a[16] = {{0}};\n"

@@ -11,6 +11,7 @@ use std::mem::{offset_of, size_of};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use thiserror::Error;
 use toll_model::anchor::{AnchorKind, Frame};
@@ -229,7 +230,7 @@ pub fn anchor_of(event: &Event, modules: &[ModuleInfo], symbolizer: &mut Symboli
     let frames = places
         .take(event.frames_used as usize)
         .map_while(|(&module, &offset)| Some((modules.get(module as usize)?, offset)))
-        .map(|(module, offset)| frame(module, offset, symbolizer))
+        .map(|(module, offset)| Arc::new(frame(module, offset, symbolizer)))
         .collect();
     AnchorKind::Alloc {
         frames,

@@ -9,6 +9,7 @@
 use std::fs;
 use std::hint::black_box;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use toll_model::anchor::{AnchorKind, Frame, Level};
 use toll_model::builder::{Counts, Meta, ProfileBuilder};
@@ -109,7 +110,7 @@ fn site(number: u32, length: u64) -> AnchorKind {
         function: Some((0x1000, 0x2000)),
     };
     AnchorKind::Alloc {
-        frames: (0..4).map(frame).collect(),
+        frames: (0..4).map(frame).map(Arc::new).collect(),
         class: toll_model::wire::class(length),
         ordinal: number,
         thread: 0,

@@ -350,7 +350,7 @@ fn block(
     let found: Vec<FrameRange> = frames
         .iter()
         .take(MAX_FRAMES)
-        .map(rebase)
+        .map(|frame| rebase(frame))
         .collect::<Option<_>>()?;
     if found.is_empty() || anchor.level == Level::NotFound {
         return None;

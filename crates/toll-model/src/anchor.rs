@@ -2,6 +2,7 @@
 //! Anchors: what names a piece of memory across runs and ASLR.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -42,7 +43,8 @@ pub enum AnchorKind {
     /// An allocation event: a call of malloc, mmap or a relative of at least 1 MiB.
     Alloc {
         /// First frames outside the allocator, innermost first (at most [`crate::wire::MAX_FRAMES`]).
-        frames: Vec<Frame>,
+        /// Thousands of events come from few call sites, so each frame is held once.
+        frames: Vec<Arc<Frame>>,
         /// `floor(log2(length))`.
         class: u8,
         /// How many earlier events this thread had at this site and class.

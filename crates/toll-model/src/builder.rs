@@ -6,12 +6,12 @@
 //! until they fit, up to 256 KiB: a process of 64 GiB that touches everything
 //! needs 262,144 of them. A cell remembers each of its pages that was touched.
 
-use std::collections::BTreeMap;
-use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
-use crate::anchor::{Anchor, AnchorKind, Level};
+use crate::anchor::{Anchor, AnchorKind, Frame, Level};
 use crate::profile::{AnchorRows, FORMAT, Profile, Program, Row, Source, VERSION};
 use crate::{PAGE, REGION};
 
@@ -157,6 +157,8 @@ pub struct ProfileBuilder {
     anchors: Vec<Growing>,
     /// Ids by hash of the kind; a collision goes on at the next number.
     ids: HashMap<u64, u32>,
+    /// The frames of all anchors, once each.
+    frames: HashSet<Arc<Frame>>,
     /// Cells by anchor and number from its start: sorted, which is the order of rows.
     cells: BTreeMap<(u32, u64), Cell>,
     /// The finest cell that is still allowed, as a power of two of pages.
@@ -172,7 +174,7 @@ impl ProfileBuilder {
     /// keeps its alignment, grows to the larger length, and falls to the weaker level.
     pub fn anchor(
         &mut self,
-        kind: AnchorKind,
+        mut kind: AnchorKind,
         length: u64,
         misalignment: u64,
         level: Level,
@@ -190,6 +192,9 @@ impl ProfileBuilder {
         }
         let id = u32::try_from(self.anchors.len()).expect("fewer than 2^32 anchors");
         self.ids.insert(hash, id);
+        if let AnchorKind::Alloc { frames, .. } = &mut kind {
+            frames.iter_mut().for_each(|frame| self.share(frame));
+        }
         let big = if length > BIG_ANCHOR { BIG_CELL } else { 0 };
         self.anchors.push(Growing {
             anchor: Anchor {
@@ -203,6 +208,16 @@ impl ProfileBuilder {
             cell: self.finest.max(big),
         });
         id
+    }
+
+    /// Replaces a frame by the equal one that is held already.
+    fn share(&mut self, frame: &mut Arc<Frame>) {
+        match self.frames.get(frame) {
+            Some(held) => *frame = Arc::clone(held),
+            None => {
+                self.frames.insert(Arc::clone(frame));
+            }
+        }
     }
 
     /// Marks an anchor as freed before the end of the run.

@@ -4,6 +4,7 @@
 //! come from few call sites; without the table their names are most of the file.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -143,7 +144,7 @@ pub(crate) struct Stored {
     #[serde(default)]
     warnings: Vec<String>,
     #[serde(default)]
-    frames: Vec<Frame>,
+    frames: Vec<Arc<Frame>>,
     anchors: Vec<AnchorRows>,
 }
 

@@ -366,6 +366,27 @@ fn a_measured_ceiling_is_followed() {
 }
 
 #[test]
+fn what_is_proved_next_is_tried_on_its_median() {
+    let profile = regions(&[5e6; 8]);
+    let nothing = |median: f64, doubt: f64, is_proved_next| {
+        let ceiling = Estimate {
+            median,
+            low: median - doubt,
+            high: median + doubt,
+        };
+        let options = Options {
+            ceiling: Some(ceiling),
+            is_proved_next,
+            ..Options::default()
+        };
+        price(&profile, &costs(), options).does_nothing()
+    };
+    assert!(nothing(1.1, 0.3, false), "cannot be told from zero");
+    assert!(!nothing(1.1, 0.3, true));
+    assert!(nothing(0.9, 0.02, true), "surely slower");
+}
+
+#[test]
 fn touched_pages_leave_the_amount_to_the_ceiling() {
     check_that_the_ceiling_says_it(Source::Refs, true);
 }
@@ -512,9 +533,10 @@ proptest! {
         thp_always: bool,
         warm: bool,
         ceiling in prop::option::of(0.5f64..3.0), repeats in prop::option::of(0.0f64..3.0),
+        is_proved_next: bool,
     ) {
         let ceiling = ceiling.map(|median| Estimate { median, low: median * 0.9, high: median * 1.1 });
-        let options = Options { baseline_ns: baseline, top: None, budget, free_regions: free, thp_always, warm, ceiling, repeats };
+        let options = Options { baseline_ns: baseline, top: None, budget, free_regions: free, thp_always, warm, ceiling, repeats, is_proved_next };
         let plan = price(&profile, &costs(), options);
         plan.to_toml().unwrap();
         let e = plan.predicted_speedup;

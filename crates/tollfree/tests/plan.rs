@@ -6,6 +6,7 @@ mod schema;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use std::sync::Arc;
 
 use serde_json::Value;
 use toll_model::anchor::{AnchorKind, Frame, Level};
@@ -62,7 +63,7 @@ fn block() -> AnchorKind {
         function: None,
     };
     AnchorKind::Alloc {
-        frames: vec![frame],
+        frames: vec![Arc::new(frame)],
         class: 27,
         ordinal: 0,
         thread: 0,

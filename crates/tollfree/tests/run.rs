@@ -8,6 +8,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use std::sync::Arc;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -195,14 +196,14 @@ fn huge(output: &Output) -> (u64, u64) {
 fn allocation(bench: &Bench) -> AnchorKind {
     let program = bench.path("grow");
     AnchorKind::Alloc {
-        frames: vec![Frame {
+        frames: vec![Arc::new(Frame {
             module: build_id(&program),
             path: program.to_string_lossy().into_owned(),
             offset: 0x1234,
             symbol: None,
             source: None,
             function: None,
-        }],
+        })],
         class: 25,
         ordinal: 0,
         thread: 0,

@@ -17,6 +17,7 @@ mod sampling;
 mod walk;
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use self::choose::{ALONE, Goal, Unit, choose, together};
 use self::range::{Doubt, Z80, combined, doubted, minus, negative, plus, sum, times};
@@ -75,6 +76,9 @@ pub struct Options {
     /// How well the comparison that the prediction will stand beside repeats itself: half of
     /// its 80 % interval, on the scale of logarithms.
     pub repeats: Option<f64>,
+    /// A comparison judges the plan before anybody acts on it: then a set that gains at the
+    /// median is worth its runs, though the gain cannot be told from zero yet.
+    pub is_proved_next: bool,
 }
 
 /// Prices every region of a profile, chooses a set, and predicts what it gains.
@@ -486,7 +490,11 @@ impl Pricing<'_> {
             });
         }
         let (saved, _) = self.saved(|unit| worth(&unit));
-        if saved.low <= 0.0 {
+        let sure = match self.options.is_proved_next {
+            true => saved.median,
+            false => saved.low,
+        };
+        if sure <= 0.0 {
             return Some("the gain of all regions together cannot be told from zero".to_owned());
         }
         let run = self.baseline?;
@@ -710,7 +718,7 @@ impl Pricing<'_> {
             .map(|region| region.anchor)
             .collect();
         let all = || self.profile.anchors.iter().map(|rows| &rows.anchor);
-        let sites: HashSet<&[Frame]> = all()
+        let sites: HashSet<&[Arc<Frame>]> = all()
             .filter(|anchor| acted.contains(&anchor.id))
             .filter_map(|a| site(&a.kind))
             .collect();
@@ -830,7 +838,7 @@ fn is_huge(unit: &Unit) -> bool {
 }
 
 /// The call stack that names an allocation that can be found again.
-fn site(kind: &AnchorKind) -> Option<&[Frame]> {
+fn site(kind: &AnchorKind) -> Option<&[Arc<Frame>]> {
     match kind {
         AnchorKind::Alloc { frames, .. } => Some(frames),
         _ => None,

@@ -2,6 +2,8 @@
 //! Small profiles, plans and prices for the tests.
 #![allow(dead_code)]
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use toll_model::anchor::{Anchor, AnchorKind, Frame, Level};
 use toll_model::cost::{CostTable, Measured, TlbGeometry};
@@ -23,7 +25,7 @@ pub fn frame(offset: u64) -> Frame {
 
 pub fn alloc(site: u64, length: u64, ordinal: u32) -> AnchorKind {
     AnchorKind::Alloc {
-        frames: vec![frame(site), frame(site + 0x1000)],
+        frames: vec![Arc::new(frame(site)), Arc::new(frame(site + 0x1000))],
         class: toll_model::wire::class(length),
         ordinal,
         thread: 0,

@@ -127,6 +127,7 @@ fn options(args: &Args) -> Result<Options> {
         warm: false,
         ceiling: None,
         repeats: None,
+        is_proved_next: false,
     })
 }
 

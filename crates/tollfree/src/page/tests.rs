@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A page with everything on it. To look at it: `PAGE_OUT=/tmp/page.html cargo test page`.
 
+use std::sync::Arc;
+
 use super::*;
 use toll_model::anchor::Frame;
 use toll_model::builder::{Counts, Meta, ProfileBuilder};
@@ -29,13 +31,15 @@ fn meta(detail: &str) -> Meta {
 }
 
 fn site(symbol: &str, source: &str, ordinal: u32) -> AnchorKind {
-    let frame = |symbol: &str, source: &str| Frame {
-        module: "ab12".to_owned(),
-        path: "/usr/bin/skew".to_owned(),
-        offset: 0x11f3,
-        symbol: Some(symbol.to_owned()),
-        source: Some(source.to_owned()),
-        function: None,
+    let frame = |symbol: &str, source: &str| {
+        Arc::new(Frame {
+            module: "ab12".to_owned(),
+            path: "/usr/bin/skew".to_owned(),
+            offset: 0x11f3,
+            symbol: Some(symbol.to_owned()),
+            source: Some(source.to_owned()),
+            function: None,
+        })
     };
     AnchorKind::Alloc {
         frames: vec![frame(symbol, source), frame("main", "skew.c:88")],

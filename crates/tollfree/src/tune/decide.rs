@@ -240,6 +240,7 @@ impl Run<'_> {
                 ceiling,
                 // As the ceiling's runs did.
                 repeats: ceiling.map(|it| (it.high / it.low).ln() / 2.0),
+                is_proved_next: true,
                 ..self.lab.price_options()
             };
             let plan = price(profile, &costs, options);
@@ -1074,7 +1075,7 @@ mod tests {
             ([0.0, 15.0], 0.01, [5, 5, 4]),
             ([ALL, ALL], 0.01, [5, 5, 3]),
             ([0.0, 15.0], 0.2, [12, 10, 3]),
-            ([0.0, ALL], 0.2, [12, 9, 3]),
+            ([0.0, ALL], 0.2, [12, 7, 4]),
             ([ALL, 15.0], 0.2, [12, 8, 3]),
             ([ALL, ALL], 0.2, [12, 8, 2]),
         ] {
