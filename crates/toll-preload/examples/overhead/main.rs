@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use support::{Actions, library};
-use toll_model::stats::{median, ratio_of_medians};
+use toll_model::stats::{median, ratio_of_rounds};
 use toll_model::wire::{ANY, FrameMatch, Interval, MAX_FRAMES, Module, Rule};
 
 /// Highest ratio of user times.
@@ -227,8 +227,7 @@ fn print_ratio(program: &Program, pairs: usize, plan: &Path) -> bool {
             with.push(times[1]);
         }
     }
-    // Runs of one pair are drawn together.
-    let ratio = ratio_of_medians(&with, &without, 0.95).expect("enough runs");
+    let ratio = ratio_of_rounds(&with, &without, 0.95).expect("enough runs");
     println!(
         "{:>23}: {:.4} [{:.4}, {:.4}] of {:.3} s, {pairs} pairs: {}",
         program.name,

@@ -118,7 +118,7 @@ impl Runs {
                 .map(|s| resource.time_of(s))
                 .collect()
         };
-        stats::ratio_of_medians(&times(0), &times(arm), confidence)
+        stats::ratio_of_rounds(&times(0), &times(arm), confidence)
     }
 }
 

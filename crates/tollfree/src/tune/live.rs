@@ -16,7 +16,7 @@ use anyhow::Result;
 use toll_linux::hand::Hand;
 use toll_linux::watch::{WatchPlan, Watcher, grown};
 use toll_linux::{Root, cpu, proc};
-use toll_model::stats;
+use toll_model::stats::ratio_of_medians;
 
 use super::budget::Step;
 use super::decide::{is_huge, with_interval};
@@ -171,7 +171,7 @@ impl Live {
         let after = self.windows("after", self.within)?;
         let speedup = match before.len().min(after.len()) {
             0 | 1 => None,
-            _ => apart(&before, &after),
+            _ => ratio_of_medians(&before, &after, CONFIDENCE),
         };
         let found = &mut results.findings;
         found.speedup_all = speedup;
@@ -267,17 +267,6 @@ impl Live {
             _ => Ok(()),
         }
     }
-}
-
-/// The ratio of runs that were not side by side: their noise is taken apart, never paired.
-fn apart(before: &[f64], after: &[f64]) -> Option<stats::Interval> {
-    // Equal lengths would be taken as pairs.
-    let before = if before.len() == after.len() && before.len() > 2 {
-        &before[1..]
-    } else {
-        before
-    };
-    stats::ratio_of_medians(before, after, CONFIDENCE)
 }
 
 /// A variable of another process.

@@ -172,7 +172,7 @@ fn method(found: &Findings) -> Vec<String> {
     if found.comparison.is_some() || found.ceiling.is_some() {
         method.push(
             "The arms ran in turn, in changing order; the first round warmed up and is not counted; \
-             intervals are of the ratio of medians, by bootstrap."
+             a speed-up is the pseudo-median of the rounds' ratios, its interval a bootstrap."
                 .to_owned(),
         );
     }
