@@ -5,10 +5,10 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 cache = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tollfree
 
-.PHONY: help build demo test test-all bench install uninstall clean clean-cache
+.PHONY: help build demo test test-all bench kernel install uninstall clean clean-cache
 
 help:
-	@echo 'make demo | test | test-all | bench | build | install PREFIX=/usr/local | uninstall | clean | clean-cache'
+	@echo 'make demo | test | test-all | bench | kernel | build | install PREFIX=/usr/local | uninstall | clean | clean-cache'
 
 build:
 	cargo build --release --locked
@@ -22,10 +22,16 @@ test:
 
 # The tests, and those that are too slow for every day.
 test-all: test
+	setup/setup.sh lab
 	cargo test --release --locked --workspace -- --ignored
 
 bench:
 	benches/all.sh
+
+# Kernels for the lab: stock and patched.
+kernel:
+	setup/setup.sh lab
+	cargo run --release --locked --quiet -p toll-lab -- kernel
 
 install:
 	setup/install.sh install '$(DESTDIR)$(PREFIX)'

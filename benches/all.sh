@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Every benchmark, each with its goals: benches/all.sh [skewed|sim|preload|real]...
+# Every benchmark, each with its goals: benches/all.sh [--keep] [skewed|sim|preload|real]...
+# With --keep, docs/results/NAME.md gets what it prints.
 # Sets up the real programs first. Results are kept in the cache, so that an interrupted run goes on where it was.
 # Status: 0 all goals met, 1 one not met, 3 it could not be set up.
 set -u
@@ -23,7 +24,29 @@ if ! "$venv/bin/python" -c 'import numpy' 2>/dev/null; then
 	{ python3 -m venv "$venv" && "$venv/bin/pip" install --quiet numpy; } || die "numpy could not be installed into $venv"
 fi
 
+keep=
+[ "${1:-}" != --keep ] || keep=yes
+[ -z "$keep" ] || shift
 [ $# -gt 0 ] || set -- skewed sim preload real
+output=$(mktemp)
+trap 'rm -f "$output"' EXIT
+
+# Writes what a benchmark printed into docs/results: keep_result NAME
+keep_result() {
+	{
+		say "<!-- SPDX-License-Identifier: MIT OR Apache-2.0 -->"
+		say "# benches/all.sh --keep $1"
+		say ""
+		say "$(date -u +%Y-%m-%d), $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) CPUs," \
+			"$(awk '/^MemTotal/ { printf "%.1f GiB", $2 / 1048576 }' /proc/meminfo), Linux $(uname -r)"
+		say ""
+		case $1 in
+		real) cat "$output" ;;
+		*) sed 's/^/    /' "$output" ;;
+		esac
+	} >"docs/results/$1.md"
+}
+
 status=0
 for bench in "$@"; do
 	runner=
@@ -32,6 +55,8 @@ for bench in "$@"; do
 	done
 	[ -n "$runner" ] || die "no such benchmark: $bench"
 	say "== $bench"
-	"$runner" || status=1
+	"$runner" >"$output" || status=1
+	cat "$output"
+	[ -z "$keep" ] || keep_result "$bench"
 done
 exit $status

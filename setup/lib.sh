@@ -47,6 +47,11 @@ qemu_fits() {
 	have "$1" && "$1" --version 2>/dev/null | grep -q 'version 7\.2' && "$1" -h 2>/dev/null | grep -q -e -plugin
 }
 
+# Whether $1 is the lab's QEMU: full systems, 10, with plugins.
+system_qemu_fits() {
+	have "$1" && "$1" --version 2>/dev/null | grep -q 'version 10\.' && "$1" -h 2>/dev/null | grep -q -e -plugin
+}
+
 # "4 min 12 s" from seconds.
 duration() {
 	if [ "$1" -ge 60 ]; then

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Installs what one purpose needs, and nothing that is there already:
-#     setup/setup.sh demo|test|bench
+#     setup/setup.sh demo|test|bench|lab
 # Packages alone need root (directly or through sudo). Everything else goes to ~/.cache/tollfree.
 # Debian 12 and 13; elsewhere it says what is missing. Status 3: it could not be set up.
 set -eu
@@ -10,7 +10,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/lib.sh"
 
 purpose=${1:-}
-[ -f "$here/$purpose.packages" ] || die "usage: setup/setup.sh demo|test|bench"
+[ -f "$here/$purpose.packages" ] || die "usage: setup/setup.sh demo|test|bench|lab"
 
 # The Debian release, "12" or "13"; empty elsewhere.
 debian_release() {
@@ -81,7 +81,7 @@ check_foreign_system() {
 # The archive that this machine's own apt takes Debian from.
 debian_mirror() {
 	mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -E '/debian/?$' | head -n 1)
-	[ -n "$mirror" ] || die "apt's sources name no Debian archive to take QEMU 7.2 from (it is in Debian 12)"
+	[ -n "$mirror" ] || die "apt's sources name no Debian archive to take QEMU from (it is in $1)"
 	printf '%s' "$mirror"
 }
 
@@ -91,29 +91,38 @@ private_apt() {
 		-o APT::Install-Recommends=false -o Acquire::Languages=none "$@"
 }
 
-# Where the machine's own QEMU is not the one that the simulator needs (Debian 13's is static and takes no plugins):
-# Debian 12's package with its libraries, unpacked privately.
-unpack_qemu() {
-	target=$cache/qemu-user-7.2
-	! qemu_fits qemu-x86_64 || return 0
-	! qemu_fits "$cache/bin/qemu-x86_64" || return 0
-	say "Unpacking Debian 12's qemu-user 7.2 into $target (about 30 MB to download)"
+# unpack_package SUITE... PACKAGE: a package of another suite with its libraries, unpacked in $root/files.
+unpack_package() {
 	root=$cache/apt.$$
 	trap 'rm -rf "$root"' EXIT
 	mkdir -p "$root/etc/apt/apt.conf.d" "$root/etc/apt/preferences.d" "$root/var/lib/apt/lists/partial" \
 		"$root/var/cache/apt/archives/partial" "$root/files"
 	: >"$root/status"
-	printf 'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg arch=amd64] %s bookworm main\n' \
-		"$(debian_mirror)" >"$root/etc/apt/sources.list"
+	while [ $# -gt 1 ]; do
+		printf 'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg arch=amd64] %s %s main\n' \
+			"$(debian_mirror "$1")" "$1" >>"$root/etc/apt/sources.list"
+		newest=$1
+		shift
+	done
 	private_apt update
-	private_apt install --download-only -y qemu-user >/dev/null
+	private_apt -t "$newest" install --download-only -y "$1" >/dev/null
 	for archive in "$root"/var/cache/apt/archives/*.deb; do
 		case ${archive##*/} in
-		# The C library stays the machine's own: the plugin is linked with it.
+		# The C library stays the machine's own: plugins are linked with it.
 		libc6_* | libgcc-s1_* | gcc-*-base_* | libcrypt1_*) ;;
 		*) dpkg -x "$archive" "$root/files" ;;
 		esac
 	done
+}
+
+# Where the machine's own QEMU is not the one that the simulator needs (Debian 13's is static and takes no plugins):
+# Debian 12's package with its libraries, unpacked privately.
+unpack_qemu_user() {
+	target=$cache/qemu-user-7.2
+	! qemu_fits qemu-x86_64 || return 0
+	! qemu_fits "$cache/bin/qemu-x86_64" || return 0
+	say "Unpacking Debian 12's qemu-user 7.2 into $target (about 30 MB to download)"
+	unpack_package bookworm qemu-user
 	rm -rf "$target"
 	mkdir -p "$target/bin" "$target/lib"
 	cp "$root/files/usr/bin/qemu-x86_64" "$target/lib/qemu-x86_64"
@@ -123,6 +132,31 @@ unpack_qemu() {
 	mkdir -p "$cache/bin"
 	ln -sf ../qemu-user-7.2/bin/qemu-x86_64 "$cache/bin/qemu-x86_64"
 	qemu_fits "$cache/bin/qemu-x86_64" || die "the unpacked $target does not run"
+}
+
+# The emulator of the lab's guests: Debian 13 has version 10, for Debian 12 its backport is unpacked privately.
+unpack_qemu_system() {
+	target=$cache/qemu-system-10
+	! system_qemu_fits qemu-system-x86_64 || return 0
+	! system_qemu_fits "$cache/bin/qemu-system-x86_64" || return 0
+	say "Unpacking QEMU 10 of Debian 12's backports into $target (about 80 MB to download)"
+	unpack_package bookworm bookworm-backports qemu-system-x86
+	rm -rf "$target"
+	mkdir -p "$target/bin" "$cache/bin"
+	mv "$root/files/usr" "$target/usr"
+	system_qemu_wrapper >"$target/bin/qemu-system-x86_64"
+	chmod +x "$target/bin/qemu-system-x86_64"
+	ln -sf ../qemu-system-10/bin/qemu-system-x86_64 "$cache/bin/qemu-system-x86_64"
+	system_qemu_fits "$cache/bin/qemu-system-x86_64" || die "the unpacked $target does not run"
+}
+
+# Its libraries are found by a variable, and not by calling the loader: it finds its firmware beside its own file.
+system_qemu_wrapper() {
+	cat <<'WRAPPER'
+#!/bin/sh
+here=$(dirname "$(readlink -f "$0")")/../usr
+LD_LIBRARY_PATH=$here/lib/x86_64-linux-gnu exec "$here/bin/qemu-system-x86_64" "$@"
+WRAPPER
 }
 
 # The loader is called by hand, so that no LD_LIBRARY_PATH reaches the simulated program.
@@ -140,7 +174,10 @@ log=$cache/setup.log
 release=$(debian_release)
 if [ -n "$release" ]; then
 	install_packages
-	unpack_qemu
+	case $purpose in
+	lab) unpack_qemu_system ;;
+	*) unpack_qemu_user ;;
+	esac
 else
 	check_foreign_system
 fi

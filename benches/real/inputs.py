@@ -6,6 +6,7 @@
 Every function named make_NAME writes one input to the path it is given; a file that is there already is kept.
 """
 
+import itertools
 import json
 import os
 import random
@@ -132,6 +133,12 @@ def make_numbers_half(path):
 
 def make_keys_third(path):
     head(path, "keys", 13 * 2_000_000)
+
+
+def make_reads_part(path):
+    """The first 10,000 reads: four lines each."""
+    with open(make("reads", path.parent)) as file, open(path, "w") as out:
+        out.writelines(itertools.islice(file, 40_000))
 
 
 def make_genome_part(path):

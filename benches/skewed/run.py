@@ -14,9 +14,9 @@ Status: 0 all goals met, 1 one not met.
 
 import argparse
 import json
+import math
 import os
 import random
-import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -83,15 +83,15 @@ def counts(_rounds):
 
 
 def kept_interval(measured, rng):
-    """Share of all's saved time that the plan keeps, with a 90 % bootstrap interval."""
-    def kept(none, plan, every):
-        return (none - plan) / (none - every) if none != every else float("nan")
+    """Share of all's saved time that the plan keeps, with a 90 % bootstrap interval of the rounds."""
+    rounds = list(zip(*(times.log_ratios(measured["none"], measured[name]) for name in ("plan", "all"))))
 
-    def drawn(name):
-        return statistics.median(rng.choices(measured[name], k=len(measured[name])))
+    def kept(rounds):
+        plan, every = (1 - math.exp(-times.pseudo_median(logs)) for logs in zip(*rounds))
+        return plan / every if every else float("nan")
 
-    draws = sorted(kept(drawn("none"), drawn("plan"), drawn("all")) for _ in range(times.RESAMPLED))
-    return kept(*(statistics.median(measured[name]) for name in ("none", "plan", "all"))), draws[len(draws) // 20], draws[-len(draws) // 20]
+    draws = sorted(kept(rng.choices(rounds, k=len(rounds))) for _ in range(times.RESAMPLED))
+    return kept(rounds), draws[len(draws) // 20], draws[-len(draws) // 20]
 
 
 def time_of(size, hot, share, rounds):

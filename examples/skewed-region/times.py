@@ -6,7 +6,9 @@
 The first variant is what the others are compared with. The first round warms up and is dropped; the order alternates.
 Prints each ratio with a 90 % bootstrap interval (fixed seed), and on the last line all of it as JSON.
 """
+import itertools
 import json
+import math
 import random
 import re
 import shlex
@@ -26,12 +28,22 @@ def once(command):
     return float(took.group(1)), run.stdout
 
 
+def pseudo_median(values):
+    """Hodges and Lehmann: the median of the means of all pairs of values."""
+    return statistics.median((a + b) / 2 for a, b in itertools.combinations_with_replacement(values, 2))
+
+
+def log_ratios(base, other):
+    """Of each round: what its runs share (a drift of the machine) is not in them."""
+    return [math.log(a / b) for a, b in zip(base, other)]
+
+
 def ratio(base, other, rng):
-    """Median of base over median of other, with the 5th and 95th percentile of its bootstrap."""
-    drawn = sorted(statistics.median(rng.choices(base, k=len(base))) / statistics.median(rng.choices(other, k=len(other)))
-                   for _ in range(RESAMPLED))
-    return {"median": statistics.median(base) / statistics.median(other),
-            "low": drawn[RESAMPLED // 20], "high": drawn[-RESAMPLED // 20]}
+    """Pseudo-median of the rounds' ratios, with the 5th and 95th percentile of its bootstrap."""
+    logs = log_ratios(base, other)
+    drawn = sorted(pseudo_median(rng.choices(logs, k=len(logs))) for _ in range(RESAMPLED))
+    values = {"median": pseudo_median(logs), "low": drawn[RESAMPLED // 20], "high": drawn[-RESAMPLED // 20]}
+    return {name: math.exp(value) for name, value in values.items()}
 
 
 def measure(rounds, variants):

@@ -221,6 +221,62 @@ static void hints(void)
 	tlb_free(without);
 }
 
+/* An access whose page size only the walk knows. */
+static enum tlb_level find(struct tlb *tlb, enum tlb_side side, uint64_t address,
+			   enum tlb_size size)
+{
+	enum tlb_level level = tlb_lookup(tlb, side, address);
+
+	if (level == TLB_WALK)
+		tlb_insert(tlb, side, address, size);
+	return level;
+}
+
+/* Both ways of asking give the same counts on one side. */
+static void unknown_size(void)
+{
+	struct tlb *with = make(&SMALL), *without = make(&SMALL);
+	uint32_t random = 1, differences = 0;
+
+	for (int i = 0; i < 100000; i++) {
+		uint64_t address;
+		enum tlb_size size;
+
+		random = random * 1103515245 + 12345;
+		size = (random >> 30) & 1;
+		address = size * GIB + ((random >> 16) % 40 << tlb_shift(size));
+		differences += find(with, TLB_DATA, address, size) !=
+			       touch(without, address, size);
+	}
+	EXPECT("differences", differences, 0);
+	tlb_free(with);
+	tlb_free(without);
+}
+
+/* Code has its own first level, and shares the second with data. */
+static void sides(void)
+{
+	struct tlb_config config = SMALL;
+	struct tlb *tlb;
+
+	config.l1_code[TLB_4K] = (struct tlb_shape){ 8, 4 };
+	tlb = make(&config);
+	EXPECT("data", find(tlb, TLB_DATA, GIB, TLB_4K), TLB_WALK);
+	EXPECT("code after data", find(tlb, TLB_CODE, GIB, TLB_4K), TLB_L2);
+	EXPECT("code again", find(tlb, TLB_CODE, GIB, TLB_4K), TLB_L1);
+	tlb_invalidate(tlb, GIB, GIB + PAGE);
+	EXPECT("code, invalidated", find(tlb, TLB_CODE, GIB, TLB_4K), TLB_WALK);
+	tlb_invalidate(tlb, 0, 1ull << 47);
+	EXPECT("code, all invalidated", find(tlb, TLB_CODE, GIB, TLB_4K), TLB_WALK);
+	EXPECT("steps", tlb->steps, 4);
+	find(tlb, TLB_CODE, GIB + PAGE, TLB_4K);
+	EXPECT("steps with caches", tlb->steps, 1);
+	tlb_invalidate_structures(tlb, 0, 1ull << 47);
+	find(tlb, TLB_CODE, GIB + 2 * PAGE, TLB_4K);
+	EXPECT("steps without", tlb->steps, 4);
+	tlb_free(tlb);
+}
+
 static void impossible(void)
 {
 	struct tlb_config config = SMALL;
@@ -241,6 +297,8 @@ int main(void)
 	invalidation();
 	steps();
 	hints();
+	unknown_size();
+	sides();
 	impossible();
 	return finish("tlb-model");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A model of the data TLBs of one x86-64 core: see tlb.h. */
+/* A model of the TLBs of one x86-64 core: see tlb.h. */
 #include "tlb.h"
 
 #include <stdlib.h>
@@ -132,6 +132,7 @@ struct tlb *tlb_new(const struct tlb_config *config)
 		return NULL;
 	for (int size = 0; size < TLB_SIZES; size++) {
 		fine &= array_init(&tlb->l1[size], config->l1[size]);
+		fine &= array_init(&tlb->l1_code[size], config->l1_code[size]);
 		fine &= array_init(&tlb->l2[size], config->l2[size]);
 	}
 	fine &= array_init(&tlb->pde, config->pde);
@@ -151,6 +152,7 @@ void tlb_free(struct tlb *tlb)
 		return;
 	for (int size = 0; size < TLB_SIZES; size++) {
 		array_free(&tlb->l1[size]);
+		array_free(&tlb->l1_code[size]);
 		array_free(&tlb->l2[size]);
 	}
 	array_free(&tlb->pde);
@@ -187,6 +189,18 @@ static struct tlb_array *second_level(struct tlb *tlb, enum tlb_size size)
 	return &tlb->l2[size == TLB_2M && tlb->l2_shared ? TLB_4K : size];
 }
 
+/* Puts what a walk found into the second level. */
+static void fill_second(struct tlb *tlb, uint64_t number, enum tlb_size size)
+{
+	struct tlb_array *l2 = second_level(tlb, size);
+	uint64_t tag = tlb_tag(number, size);
+
+	if (size == TLB_2M && tlb->l2_shared)
+		fill_limited(tlb, l2, number, tag, tlb->shared_2m_ways);
+	else
+		fill(tlb, l2, number, tag);
+}
+
 enum tlb_level tlb_access_slow(struct tlb *tlb, uint64_t address, enum tlb_size size,
 			       uint32_t *hint)
 {
@@ -201,12 +215,53 @@ enum tlb_level tlb_access_slow(struct tlb *tlb, uint64_t address, enum tlb_size 
 	*hint = fill(tlb, &tlb->l1[size], number, tag);
 	if (touch(tlb, l2, number, tag, &where))
 		return TLB_L2;
-	if (size == TLB_2M && tlb->l2_shared)
-		fill_limited(tlb, l2, number, tag, tlb->shared_2m_ways);
-	else
-		fill(tlb, l2, number, tag);
+	fill_second(tlb, number, size);
 	tlb->steps = walk(tlb, address, size);
 	return TLB_WALK;
+}
+
+static struct tlb_array *first_level(struct tlb *tlb, enum tlb_side side, enum tlb_size size)
+{
+	return side == TLB_CODE ? &tlb->l1_code[size] : &tlb->l1[size];
+}
+
+static bool in_first(struct tlb *tlb, enum tlb_side side, uint64_t address, enum tlb_size size)
+{
+	uint64_t number = address >> tlb_shift(size);
+
+	return touch(tlb, first_level(tlb, side, size), number, tlb_tag(number, size), &tlb->where);
+}
+
+static bool in_second(struct tlb *tlb, enum tlb_side side, uint64_t address, enum tlb_size size)
+{
+	uint64_t number = address >> tlb_shift(size), tag = tlb_tag(number, size);
+
+	if (!touch(tlb, second_level(tlb, size), number, tag, &tlb->where))
+		return false;
+	tlb->where = fill(tlb, first_level(tlb, side, size), number, tag);
+	return true;
+}
+
+enum tlb_level tlb_lookup(struct tlb *tlb, enum tlb_side side, uint64_t address)
+{
+	tlb->time++;
+	for (tlb->size = 0; tlb->size < TLB_SIZES; tlb->size++)
+		if (in_first(tlb, side, address, tlb->size))
+			return TLB_L1;
+	for (tlb->size = 0; tlb->size < TLB_SIZES; tlb->size++)
+		if (in_second(tlb, side, address, tlb->size))
+			return TLB_L2;
+	return TLB_WALK;
+}
+
+void tlb_insert(struct tlb *tlb, enum tlb_side side, uint64_t address, enum tlb_size size)
+{
+	uint64_t number = address >> tlb_shift(size);
+
+	tlb->size = size;
+	tlb->where = fill(tlb, first_level(tlb, side, size), number, tlb_tag(number, size));
+	fill_second(tlb, number, size);
+	tlb->steps = walk(tlb, address, size);
 }
 
 static void invalidate_pages(struct tlb *tlb, enum tlb_size size, uint64_t start,
@@ -217,11 +272,13 @@ static void invalidate_pages(struct tlb *tlb, enum tlb_size size, uint64_t start
 
 	if (last - first >= SCAN_ABOVE) {
 		forget_range(&tlb->l1[size], start, end);
+		forget_range(&tlb->l1_code[size], start, end);
 		forget_range(&tlb->l2[size], start, end);
 		return;
 	}
 	for (uint64_t number = first; number <= last; number++) {
 		forget(&tlb->l1[size], number, tlb_tag(number, size));
+		forget(&tlb->l1_code[size], number, tlb_tag(number, size));
 		forget(second_level(tlb, size), number, tlb_tag(number, size));
 	}
 }
@@ -242,6 +299,11 @@ void tlb_invalidate(struct tlb *tlb, uint64_t start, uint64_t end)
 	/* With the shared array, a long 2 MiB range lies among 4 KiB tags. */
 	if (tlb->l2_shared)
 		forget_range(&tlb->l2[TLB_4K], start, end);
+	tlb_invalidate_structures(tlb, start, end);
+}
+
+void tlb_invalidate_structures(struct tlb *tlb, uint64_t start, uint64_t end)
+{
 	invalidate_structure(&tlb->pde, 21, start, end);
 	invalidate_structure(&tlb->pdpte, 30, start, end);
 }

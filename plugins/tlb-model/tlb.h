@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A model of the data TLBs of one x86-64 core. Nothing of QEMU in here.
+ * A model of the TLBs of one x86-64 core. Nothing of QEMU in here.
  *
- * Two levels. The first has an array per page size. The second has one array
+ * Two levels. The first has an array per page size, for data and for code. The
+ * second serves both sides; it has one array
  * that 4 KiB and 2 MiB pages share, or one for each; 1 GiB pages have their
  * own. A page goes to set (page number mod sets) of its array, and each set is
  * kept in true least-recently-used order (hardware has tree approximations of
@@ -24,6 +25,8 @@ enum tlb_size { TLB_4K, TLB_2M, TLB_1G, TLB_SIZES };
 /* Where a translation was found. */
 enum tlb_level { TLB_L1, TLB_L2, TLB_WALK };
 
+enum tlb_side { TLB_DATA, TLB_CODE, TLB_SIDES };
+
 /* One array; no entries: there is no such array. */
 struct tlb_shape {
 	uint32_t entries;
@@ -32,6 +35,7 @@ struct tlb_shape {
 
 struct tlb_config {
 	struct tlb_shape l1[TLB_SIZES];
+	struct tlb_shape l1_code[TLB_SIZES];
 	struct tlb_shape l2[TLB_SIZES];
 	/*
 	 * 4 KiB and 2 MiB pages are both in l2[TLB_4K]; 2 MiB pages then hold
@@ -52,6 +56,7 @@ struct tlb_array {
 
 struct tlb {
 	struct tlb_array l1[TLB_SIZES];
+	struct tlb_array l1_code[TLB_SIZES];
 	struct tlb_array l2[TLB_SIZES];
 	struct tlb_array pde;
 	struct tlb_array pdpte;
@@ -62,6 +67,9 @@ struct tlb {
 	uint64_t time;
 	/* Table entries that the last walk read. */
 	unsigned int steps;
+	/* After tlb_lookup() or tlb_insert(): where in L1 the page is now, and its size. */
+	uint32_t where;
+	enum tlb_size size;
 };
 
 /* NULL if memory is short or a shape is impossible (ways do not divide entries). */
@@ -76,8 +84,19 @@ void tlb_free(struct tlb *tlb);
 enum tlb_level tlb_access_slow(struct tlb *tlb, uint64_t address, enum tlb_size size,
 			       uint32_t *hint);
 
+/*
+ * For whoever learns the page size only by walking, as hardware does: looks the
+ * address up under every size. TLB_WALK: there is no translation, and
+ * tlb_insert() takes the one that the walk found. Both count as one access.
+ */
+enum tlb_level tlb_lookup(struct tlb *tlb, enum tlb_side side, uint64_t address);
+void tlb_insert(struct tlb *tlb, enum tlb_side side, uint64_t address, enum tlb_size size);
+
 /* Forgets every translation of a page that overlaps start..end. */
 void tlb_invalidate(struct tlb *tlb, uint64_t start, uint64_t end);
+
+/* Forgets what the paging-structure caches know of start..end. */
+void tlb_invalidate_structures(struct tlb *tlb, uint64_t start, uint64_t end);
 
 static inline unsigned int tlb_shift(enum tlb_size size)
 {

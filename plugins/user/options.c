@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include "options.h"
 
+#include "../tlb-model/config.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,17 +22,6 @@ static bool share(const char *text, double *value)
 
 	*value = strtod(text, &end);
 	return *text && !*end && *value > 0 && *value <= 1;
-}
-
-static bool shape(const char *text, struct tlb_shape *shape)
-{
-	char *end;
-
-	shape->entries = strtoul(text, &end, 10);
-	if (*end != 'x')
-		return false;
-	shape->ways = strtoul(end + 1, &end, 10);
-	return !*end;
 }
 
 static bool range(const char *text, uint64_t *start, uint64_t *end)
@@ -54,27 +45,6 @@ static bool thp_mode(const char *text, enum thp_mode *mode)
 	return false;
 }
 
-static bool parse_tlb(struct tlb_config *tlb, const char *name, const char *value)
-{
-	static const char *const sizes[TLB_SIZES] = { "4k", "2m", "1g" };
-
-	if (!strcmp(name, "l2_shared")) {
-		tlb->l2_shared = !strcmp(value, "1");
-		return true;
-	}
-	if (!strcmp(name, "pde"))
-		return shape(value, &tlb->pde);
-	if (!strcmp(name, "pdpte"))
-		return shape(value, &tlb->pdpte);
-	for (int size = 0; size < TLB_SIZES; size++) {
-		if (!strncmp(name, "l1_", 3) && !strcmp(name + 3, sizes[size]))
-			return shape(value, &tlb->l1[size]);
-		if (!strncmp(name, "l2_", 3) && !strcmp(name + 3, sizes[size]))
-			return shape(value, &tlb->l2[size]);
-	}
-	return false;
-}
-
 static bool parse(struct options *options, const char *name, const char *value)
 {
 	if (!strcmp(name, "out"))
@@ -93,7 +63,7 @@ static bool parse(struct options *options, const char *name, const char *value)
 		return range(value, &options->only_start, &options->only_end);
 	if (!strcmp(name, "thp"))
 		return thp_mode(value, &options->thp);
-	return parse_tlb(&options->tlb, name, value);
+	return tlb_config_set(&options->tlb, name, value);
 }
 
 bool options_parse(struct options *options, int count, char **arguments, const char **bad)

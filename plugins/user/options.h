@@ -20,7 +20,7 @@ struct options {
 	uint64_t only_start, only_end;
 	/* thp=never|madvise|always. */
 	enum thp_mode thp;
-	/* l1_4k=ENTRIESxWAYS, l1_2m, l1_1g, l2_4k, l2_2m, l2_1g, pde, pdpte; l2_shared=0|1. */
+	/* Shapes: see ../tlb-model/config.h. */
 	struct tlb_config tlb;
 };
 

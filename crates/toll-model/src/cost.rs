@@ -97,6 +97,35 @@ impl TlbGeometry {
         })
     }
 
+    /// The shapes as QEMU's plugins take them (plugins/tlb-model/config.h), with what is the
+    /// same for all presets: TLBs for 1 GiB pages, and paging-structure caches.
+    pub fn plugin_words(&self) -> Vec<String> {
+        /// Skylake's and Ice Lake's; only MAP_HUGETLB makes such pages.
+        const L1_1G: (u32, u32) = (4, 4);
+        const L2_1G: (u32, u32) = (16, 4);
+        /// Fully associative. Vendors publish none; these are what measurements of Intel and
+        /// AMD cores since 2015 agree on as a lower bound. They change no miss count.
+        const PDE_CACHE: (u32, u32) = (32, 32);
+        const PDPTE_CACHE: (u32, u32) = (4, 4);
+        let of = |level: TlbLevel| (level.entries, level.ways);
+        let shapes = [
+            ("l1_4k", of(self.l1d_4k)),
+            ("l1_2m", of(self.l1d_2m)),
+            ("l1_1g", L1_1G),
+            ("l2_4k", of(self.l2_4k)),
+            ("l2_2m", self.l2_2m.map_or((0, 1), of)),
+            ("l2_1g", L2_1G),
+            ("pde", PDE_CACHE),
+            ("pdpte", PDPTE_CACHE),
+        ];
+        let is_shared = self.l2_shared && self.l2_2m.is_some();
+        shapes
+            .iter()
+            .map(|(name, (entries, ways))| format!("{name}={entries}x{ways}"))
+            .chain([format!("l2_shared={}", u8::from(is_shared))])
+            .collect()
+    }
+
     /// Bytes that the second level reaches with 4 KiB pages.
     pub fn reach_4k(&self) -> u64 {
         u64::from(self.l2_4k.entries) * crate::PAGE

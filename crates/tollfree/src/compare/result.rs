@@ -303,7 +303,7 @@ mod tests {
             "{speedup:?}"
         );
         assert!(got.speedup_all.unwrap().median > speedup.median);
-        assert_eq!((got.pairs, got.pairs_to_settle), (5, None));
+        assert_eq!((got.pairs, got.pairs_to_settle), (8, None));
         assert_eq!(got.arms[0].speedup, None);
     }
 

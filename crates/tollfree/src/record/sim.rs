@@ -22,7 +22,7 @@ use anyhow::{Context, Result};
 use toll_linux::events::EventFile;
 use toll_linux::sys::{Mode, Thp};
 use toll_linux::{Root, cpu};
-use toll_model::cost::{TlbGeometry, TlbLevel};
+use toll_model::cost::TlbGeometry;
 use toll_model::wire;
 
 use super::{RecordOptions, Recorded, drop_own_memory};
@@ -46,21 +46,6 @@ const EVENTS_MAX: u32 = 1 << 16;
 /// Versions of QEMU whose plugin interface is the one that the plugin was written for.
 const QEMU_FIRST: (u32, u32) = (6, 0);
 const QEMU_LAST: u32 = 8;
-
-/// Paging-structure caches, entries (fully associative). Vendors publish none; 32 page
-/// directory entries and 4 page-directory-pointer entries are what measurements of Intel
-/// and AMD cores since 2015 agree on as a lower bound. They change no miss count.
-const PDE_CACHE: u32 = 32;
-const PDPTE_CACHE: u32 = 4;
-/// TLBs for 1 GiB pages (only MAP_HUGETLB makes such pages): Skylake's and Ice Lake's.
-const L1_1G: TlbLevel = TlbLevel {
-    entries: 4,
-    ways: 4,
-};
-const L2_1G: TlbLevel = TlbLevel {
-    entries: 16,
-    ways: 4,
-};
 
 /// Records a run of a program.
 ///
@@ -185,34 +170,13 @@ fn doubled_commas(text: &std::ffi::OsStr) -> OsString {
 
 /// The plugin's arguments (plugins/user/options.h).
 fn arguments(options: &RecordOptions, tlb: &TlbGeometry, memory: &File) -> Vec<String> {
-    let shape =
-        |name: &str, level: TlbLevel| format!("{name}={}x{}", level.entries, level.ways.max(1));
-    let none = TlbLevel {
-        entries: 0,
-        ways: 1,
-    };
-    let full = |entries| TlbLevel {
-        entries,
-        ways: entries,
-    };
     let mut arguments = vec![
         // Our descriptor, by a name that any process of this user can open.
         format!("out=/proc/{}/fd/{}", std::process::id(), memory.as_raw_fd()),
         format!("sample={}", share(options)),
         format!("thp={}", thp_mode()),
-        shape("l1_4k", tlb.l1d_4k),
-        shape("l1_2m", tlb.l1d_2m),
-        shape("l1_1g", L1_1G),
-        shape("l2_4k", tlb.l2_4k),
-        shape("l2_2m", tlb.l2_2m.unwrap_or(none)),
-        shape("l2_1g", L2_1G),
-        format!(
-            "l2_shared={}",
-            u8::from(tlb.l2_shared && tlb.l2_2m.is_some())
-        ),
-        shape("pde", full(PDE_CACHE)),
-        shape("pdpte", full(PDPTE_CACHE)),
     ];
+    arguments.extend(tlb.plugin_words());
     if let Some(only) = &options.only {
         arguments.push(format!("only={}-{}", only.start, only.end));
     }

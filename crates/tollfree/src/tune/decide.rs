@@ -24,7 +24,7 @@ use crate::permanent::{Candidate, Permanent, in_source};
 use crate::units;
 
 /// An arm of the last comparison is left out if fewer rounds than this would fit with it.
-const ROUNDS_WORTH_IT: u32 = FEWEST + 3;
+const ROUNDS_WORTH_IT: u32 = FEWEST;
 /// From this share of huge memory on, the program counts as huge already.
 const ALREADY_HUGE: f64 = 0.5;
 

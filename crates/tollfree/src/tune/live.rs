@@ -24,12 +24,15 @@ use super::findings::{Advice, Results};
 use crate::compare::Resource;
 use crate::compare::observe::{Look, Observer};
 use crate::compare::runner::{Clock, Progress};
-use crate::compare::schedule::{CONFIDENCE, FEWEST};
+use crate::compare::schedule::CONFIDENCE;
 use crate::compare::server::{Load, Timed, run_workload};
 use crate::error::UserError;
 use crate::permanent::candidates;
 use crate::signals;
 use crate::units;
+
+/// Timed runs of the workload before a change, and after it, at most.
+const ROUNDS: u32 = 10;
 
 /// How long the process is looked at without --for.
 const LOOK: Duration = Duration::from_secs(10);
@@ -205,7 +208,7 @@ impl Live {
     /// Times of the workload, the first one dropped, until there are enough or the time is up.
     fn windows(&mut self, when: &str, until: Duration) -> Result<Vec<f64>> {
         let mut times = Vec::new();
-        for round in 0..=2 * FEWEST {
+        for round in 0..=ROUNDS {
             self.progress.say(&format!("workload {when}, {round}"));
             let begun = self.clock.now();
             let timed = run_workload(&self.load, until.saturating_sub(begun))?;

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `toll-lab equal`: that the patch queue, switched off, is not there.
+
+use anyhow::Result;
+use clap::Args as ClapArgs;
+
+use crate::error::LabError;
+use crate::house::House;
+use crate::kernel::{Variant, build, differences};
+use crate::output;
+
+/// Check that the queue's kernel with all its symbols off has the objects of the plain one
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    /// Print the differences as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let house = House::find()?;
+    let fragment = [house.kernel.join("config/equal.config")];
+    let folder = |name: &str| -> Result<_> {
+        let built = build(&house, &Variant::find(&house, name, &fragment)?)?;
+        Ok(built.config.with_file_name(""))
+    };
+    let (count, found) = differences(&folder("pristine")?, &folder("tollfree-off")?)?;
+    if args.json {
+        output::json(&serde_json::json!({ "objects": count, "differences": found }))?;
+    } else {
+        found.iter().for_each(|line| println!("{line}"));
+        println!("{} of {count} objects differ", found.len());
+    }
+    match found.is_empty() {
+        true => Ok(()),
+        false => Err(LabError::Test(
+            "the queue changes the kernel though all its symbols are off".to_owned(),
+        )
+        .into()),
+    }
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `toll-lab selftest`: the patch queue's own tests, in the kernel that it makes.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::Args as ClapArgs;
+use serde::Serialize;
+
+use crate::error::LabError;
+use crate::guest::{Done, Guest, Job, Machine, Program, Status};
+use crate::house::House;
+use crate::kernel::{Built, Variant, build};
+use crate::output;
+use crate::tap::Tap;
+
+/// What kselftest programs end with if they cannot run here.
+const SKIPPED: Status = Status::Exit(4);
+/// Where the tests lie in a kernel's tree.
+const TESTS: &str = "tools/testing/selftests/tollfree";
+
+const EXAMPLE: &str = "\
+Example:
+  toll-lab selftest tollfree-debug --cpus 4";
+
+/// Run the patch queue's own tests in a guest
+#[derive(Debug, ClapArgs)]
+#[command(after_help = EXAMPLE)]
+pub struct Args {
+    /// The kernel
+    #[arg(value_name = "VARIANT", default_value = "tollfree")]
+    variant: String,
+    /// Emulated CPUs
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=8))]
+    cpus: u32,
+    /// The guest's memory
+    #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(256..=12288))]
+    memory: u32,
+    /// With page-table isolation
+    #[arg(long)]
+    pti: bool,
+    /// How long the guest may take, booting included
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    within: u64,
+    /// Print the results as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// One test program's result.
+#[derive(Debug, Serialize)]
+struct Tested {
+    program: String,
+    #[serde(flatten)]
+    tap: Tap,
+    /// Why it did not pass.
+    problem: Option<String>,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let house = House::find()?;
+    let variant = Variant::find(&house, &args.variant, &[])?;
+    let built = build(&house, &variant)?;
+    let programs = compile(&built)?;
+    let jobs: Vec<Job> = programs.iter().map(job).collect();
+    let outcome = Guest {
+        image: &built.image,
+        machine: Machine {
+            cpus: args.cpus,
+            memory_mib: args.memory,
+        },
+        append: if args.pti { &["pti=on"] } else { &[] },
+        programs: &programs,
+        jobs: &jobs,
+        limit: Duration::from_secs(args.within),
+        preset: None,
+        folder: &house.cache.join("selftest").join(&variant.key),
+    }
+    .run(&house)?;
+    let tested: Vec<Tested> = outcome.done.iter().map(tested).collect();
+    if args.json {
+        output::json(&tested)?;
+    } else {
+        tested.iter().for_each(show);
+        println!(
+            "Linux {}, {:.1} s, console {}",
+            built.release,
+            outcome.seconds,
+            outcome.console.display()
+        );
+    }
+    let failed: Vec<&str> = tested
+        .iter()
+        .filter(|test| test.problem.is_some())
+        .map(|test| test.program.as_str())
+        .collect();
+    match failed.is_empty() {
+        true => Ok(()),
+        false => Err(LabError::Test(format!("not passed: {}", failed.join(", "))).into()),
+    }
+}
+
+/// Compiles the tests of a kernel's tree, by their own Makefile.
+fn compile(built: &Built) -> Result<Vec<Program>> {
+    let folder = built.tree.join(TESTS);
+    if !folder.is_dir() {
+        let why = "has no tests of tollfree: they belong to the variants named tollfree";
+        return Err(LabError::Usage(format!("{}: {why}", built.variant)).into());
+    }
+    let output = built.config.with_file_name("selftests");
+    std::fs::create_dir_all(&output).with_context(|| output.display().to_string())?;
+    make(&folder, &output, "all")?;
+    let names = make(&folder, &output, "emit_tests")?;
+    let program = |name: &str| Program {
+        host: output.join(name),
+        guest: format!("/test/{name}"),
+    };
+    let programs: Vec<Program> = names
+        .lines()
+        .filter_map(|line| line.strip_prefix("tollfree:"))
+        .map(program)
+        .collect();
+    match programs.is_empty() {
+        true => Err(LabError::Input(format!("{}: names no test", folder.display())).into()),
+        false => Ok(programs),
+    }
+}
+
+fn make(folder: &Path, output: &Path, target: &str) -> Result<String> {
+    let run = Command::new("make")
+        .args(["--no-print-directory", "-s", "-C"])
+        .arg(folder)
+        .arg(format!("OUTPUT={}", output.display()))
+        .args(["COLLECTION=tollfree", target])
+        .env_remove("MAKEFLAGS")
+        .output()
+        .map_err(|error| LabError::Missing(format!("make: {error}")))?;
+    if run.status.success() {
+        return Ok(String::from_utf8_lossy(&run.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&run.stderr);
+    Err(LabError::Build(format!(
+        "{}: make {target}: {}",
+        folder.display(),
+        said.trim_end()
+    ))
+    .into())
+}
+
+fn job(program: &Program) -> Job {
+    let name = Path::new(&program.guest).file_name().unwrap_or_default();
+    Job {
+        name: name.to_string_lossy().into_owned(),
+        command: vec![program.guest.clone()],
+    }
+}
+
+fn tested(done: &Done) -> Tested {
+    let tap = Tap::parse(&done.out);
+    let problem = match done.status {
+        SKIPPED => None,
+        Status::Exit(0) => tap.problem(),
+        Status::Exit(code) => Some(tap.problem().unwrap_or(format!("ended with status {code}"))),
+        Status::Signal(signal) => Some(format!(
+            "was killed by signal {signal}: {}",
+            done.err.trim_end()
+        )),
+    };
+    Tested {
+        program: done.name.clone(),
+        tap,
+        problem,
+    }
+}
+
+fn show(test: &Tested) {
+    let how = test.problem.as_deref().unwrap_or("ok");
+    println!(
+        "{:20} {} passed, {} skipped: {how}",
+        test.program, test.tap.passed, test.tap.skipped
+    );
+}

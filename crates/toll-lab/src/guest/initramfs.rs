@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A guest's file system: its first process, its programs, its commands.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result};
+
+use super::{Guest, Job, Program};
+use crate::error::LabError;
+use crate::files;
+use crate::house::House;
+
+/// A cpio archive for one guest.
+#[derive(Debug)]
+pub struct Initramfs {
+    pub path: PathBuf,
+}
+
+impl Initramfs {
+    /// Writes the archive with the kernel's own gen_init_cpio.
+    pub fn build(house: &House, guest: &Guest<'_>) -> Result<Initramfs> {
+        let init = first_process(house)?;
+        let commands = guest.folder.join("commands");
+        files::write(&commands, lines(guest.jobs)?.as_bytes())?;
+        let list = guest.folder.join("initramfs.list");
+        files::write(&list, listing(&init, &commands, guest.programs).as_bytes())?;
+        let path = guest.folder.join("initramfs");
+        let archive = File::create(&path).with_context(|| path.display().to_string())?;
+        let tool = generator(guest.image)?;
+        let output = Command::new(&tool)
+            .arg(&list)
+            .stdout(archive)
+            .stderr(Stdio::piped())
+            .output()
+            .with_context(|| tool.display().to_string())?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            return Err(LabError::Input(format!("{}: {}", list.display(), said.trim_end())).into());
+        }
+        Ok(Initramfs { path })
+    }
+}
+
+/// gen_init_cpio of the build that an image comes from (`BUILD/arch/x86/boot/bzImage`).
+fn generator(image: &Path) -> Result<PathBuf> {
+    let build = image.ancestors().nth(4).unwrap_or(Path::new("/"));
+    let tool = build.join("usr/gen_init_cpio");
+    if tool.is_file() {
+        return Ok(tool);
+    }
+    let why = "is not there: the kernel was built without CONFIG_BLK_DEV_INITRD";
+    Err(LabError::Missing(format!("{}: {why}", tool.display())).into())
+}
+
+/// Compiles lab/guest/init.c, unless that was done since it changed.
+fn first_process(house: &House) -> Result<PathBuf> {
+    let source = house.guest.join("init.c");
+    let text = files::read(&source)?.unwrap_or_default();
+    let init = house.cache.join("guest/init");
+    let copy = house.cache.join("guest/init.c");
+    let _lock = files::lock(&house.cache.join("guest/lock"))?;
+    if init.is_file() && files::read(&copy)?.as_deref() == Some(&text) {
+        return Ok(init);
+    }
+    let output = Command::new("gcc")
+        .args(["-static", "-O2", "-Wall", "-Wextra", "-Werror", "-o"])
+        .arg(&init)
+        .arg(&source)
+        .output()
+        .map_err(|error| LabError::Missing(format!("gcc: {error}")))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(LabError::Build(format!("{}: {}", source.display(), said.trim_end())).into());
+    }
+    files::write(&copy, &text)?;
+    Ok(init)
+}
+
+/// The jobs as the guest's init reads them.
+fn lines(jobs: &[Job]) -> Result<String> {
+    let mut text = String::new();
+    for job in jobs {
+        let words = || std::iter::once(&job.name).chain(&job.command);
+        if let Some(word) = words().find(|word| word.is_empty() || word.contains(['\t', '\n'])) {
+            return Err(LabError::Input(format!(
+                "{}: {word:?}: a word of a guest's command is neither empty nor holds a tab or newline",
+                job.name
+            ))
+            .into());
+        }
+        let words: Vec<&str> = words().map(String::as_str).collect();
+        text += &words.join("\t");
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+/// What gen_init_cpio is to pack.
+fn listing(init: &Path, commands: &Path, programs: &[Program]) -> String {
+    let mut text =
+        String::from("dir /dev 755 0 0\nnod /dev/console 600 0 0 c 5 1\ndir /lab 755 0 0\n");
+    let mut folders = vec!["/dev".to_owned(), "/lab".to_owned()];
+    let _ = writeln!(text, "file /init {} 755 0 0", init.display());
+    let _ = writeln!(text, "file /lab/commands {} 644 0 0", commands.display());
+    for program in programs {
+        for folder in Path::new(&program.guest)
+            .ancestors()
+            .skip(1)
+            .collect::<Vec<_>>()
+            .iter()
+            .rev()
+        {
+            let folder = folder.display().to_string();
+            if folder != "/" && !folders.contains(&folder) {
+                let _ = writeln!(text, "dir {folder} 755 0 0");
+                folders.push(folder);
+            }
+        }
+        let _ = writeln!(
+            text,
+            "file {} {} 755 0 0",
+            program.guest,
+            program.host.display()
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(name: &str, words: &[&str]) -> Job {
+        Job {
+            name: name.to_owned(),
+            command: words.iter().map(|&word| word.to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn a_job_is_a_line() {
+        let jobs = [job("a", &["/bin/a", "x y"]), job("b", &["/bin/b"])];
+        assert_eq!(lines(&jobs).unwrap(), "a\t/bin/a\tx y\nb\t/bin/b\n");
+        for word in ["", "a\tb", "a\nb"] {
+            let error = lines(&[job("bad", &["/bin/a", word])])
+                .unwrap_err()
+                .to_string();
+            assert!(error.starts_with("bad: "), "{error}");
+        }
+    }
+
+    #[test]
+    fn folders_come_once_and_before_their_files() {
+        let program = |guest: &str| Program {
+            host: PathBuf::from("/host/x"),
+            guest: guest.to_owned(),
+        };
+        let text = listing(
+            Path::new("/i"),
+            Path::new("/c"),
+            &[program("/test/a/x"), program("/test/b")],
+        );
+        let ours: Vec<&str> = text.lines().filter(|line| line.contains("/test")).collect();
+        let expected = [
+            "dir /test 755 0 0",
+            "dir /test/a 755 0 0",
+            "file /test/a/x /host/x 755 0 0",
+            "file /test/b /host/x 755 0 0",
+        ];
+        assert_eq!(ours, expected);
+    }
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where things lie: the lab's own files in the checkout, and what it makes in the cache.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use toll_linux::calibrate::cache_folder;
+
+use crate::error::LabError;
+
+/// The folders that the lab works in.
+#[derive(Debug, Clone)]
+pub struct House {
+    /// `kernel/` of the checkout.
+    pub kernel: PathBuf,
+    /// `lab/guest/` of the checkout.
+    pub guest: PathBuf,
+    /// `plugins/` of the checkout.
+    pub plugins: PathBuf,
+    /// `tollfree/lab` in the user's cache.
+    pub cache: PathBuf,
+}
+
+impl House {
+    /// The checkout round the current folder, else the one that this program was built in.
+    ///
+    /// # Errors
+    /// [`LabError::Missing`] if neither is there, or the user has no home.
+    pub fn find() -> Result<House> {
+        let here = std::env::current_dir()?;
+        let built = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let root = here
+            .ancestors()
+            .chain(built.ancestors())
+            .find(|folder| folder.join("kernel/BASE").is_file())
+            .ok_or_else(|| {
+                LabError::Missing(
+                    "kernel/BASE is not in this folder or above it: call toll-lab in a checkout of tollfree".to_owned(),
+                )
+            })?;
+        let cache = cache_folder().ok_or_else(|| {
+            LabError::Missing(
+                "neither XDG_CACHE_HOME nor HOME says where kernels may be kept".to_owned(),
+            )
+        })?;
+        Ok(House {
+            kernel: root.join("kernel"),
+            guest: root.join("lab/guest"),
+            plugins: root.join("plugins"),
+            cache: cache.join("lab"),
+        })
+    }
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whether two builds hold the same code: with all symbols of the patch queue off, it must be
+//! as if the queue were not there.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use object::{Object, ObjectSection, SectionFlags, SectionKind, elf};
+
+use crate::files;
+
+/// Objects that name the release, and so differ from variant to variant.
+const NAMED: [&str; 3] = [
+    "init/version-timestamp.o",
+    "init/version.o",
+    "arch/x86/boot/version.o",
+];
+
+/// Names each object of two builds that is not the same in both, and says what is not.
+pub fn differences(one: &Path, other: &Path) -> Result<(usize, Vec<String>)> {
+    let (ours, theirs) = (objects(one)?, objects(other)?);
+    let mut found = Vec::new();
+    for path in ours
+        .keys()
+        .chain(theirs.keys().filter(|path| !ours.contains_key(*path)))
+    {
+        match (ours.get(path), theirs.get(path)) {
+            (Some(a), Some(b)) => found.extend(difference(path, &sections(a)?, &sections(b)?)),
+            (Some(_), None) => found.push(format!("{}: only in {}", path.display(), one.display())),
+            _ => found.push(format!("{}: only in {}", path.display(), other.display())),
+        }
+    }
+    Ok((ours.len(), found))
+}
+
+/// The compiled objects of a build, by their path in it. Those that the linker put together are
+/// left out: they hold nothing else.
+fn objects(build: &Path) -> Result<BTreeMap<PathBuf, PathBuf>> {
+    let is_compiled = |path: &Path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let is_own = name.ends_with(".o") && !name.starts_with("vmlinux") && !name.starts_with(".");
+        is_own
+            && !path.starts_with("scripts")
+            && !path.starts_with("tools")
+            && !path.starts_with("usr")
+    };
+    let found = files::below(build)?
+        .into_iter()
+        .filter(|path| is_compiled(path));
+    Ok(found
+        .filter(|path| !NAMED.iter().any(|named| path == Path::new(named)))
+        .map(|path| (path.clone(), build.join(path)))
+        .collect())
+}
+
+/// Code and data of an object, by name of the section; several of one name one after the other.
+fn sections(path: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
+    let content = fs::read(path).with_context(|| path.display().to_string())?;
+    let Ok(object) = object::File::parse(content.as_slice()) else {
+        // Not ELF (an LTO object, say): all of it counts.
+        return Ok(BTreeMap::from([("whole file".to_owned(), content)]));
+    };
+    let mut found: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+    for section in object.sections().filter(is_loaded) {
+        let name = section.name().unwrap_or_default().to_owned();
+        found
+            .entry(name)
+            .or_default()
+            .extend(section.data().unwrap_or_default());
+    }
+    Ok(found)
+}
+
+fn is_loaded<'a>(section: &impl ObjectSection<'a>) -> bool {
+    let SectionFlags::Elf { sh_flags } = section.flags() else {
+        return false;
+    };
+    sh_flags & u64::from(elf::SHF_ALLOC) != 0 && section.kind() != SectionKind::Note
+}
+
+fn difference(
+    path: &Path,
+    a: &BTreeMap<String, Vec<u8>>,
+    b: &BTreeMap<String, Vec<u8>>,
+) -> Option<String> {
+    let differs = |name: &&String| a.get(*name) != b.get(*name);
+    let names: Vec<&str> = a
+        .keys()
+        .chain(b.keys().filter(|name| !a.contains_key(*name)))
+        .filter(differs)
+        .map(String::as_str)
+        .collect();
+    (!names.is_empty()).then(|| format!("{}: {} differ", path.display(), names.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    fn compile(folder: &Path, name: &str, source: &str) {
+        let file = folder.join("x.c");
+        files::write(&file, source.as_bytes()).unwrap();
+        let mut gcc = Command::new("gcc");
+        gcc.args(["-c", "-O2", "-o"])
+            .arg(folder.join(name))
+            .arg(&file);
+        assert!(gcc.status().unwrap().success());
+    }
+
+    /// Differences between the object of `source` and that of a plain function.
+    fn against_plain(source: &str) -> Vec<String> {
+        let folder = tempfile::tempdir().unwrap();
+        let (one, other) = (folder.path().join("one"), folder.path().join("other"));
+        for (build, source) in [(&one, "int f(int x) { return x + 1; }\n"), (&other, source)] {
+            fs::create_dir(build).unwrap();
+            compile(build, "x.o", source);
+        }
+        differences(&one, &other).unwrap().1
+    }
+
+    #[test]
+    fn an_inserted_comment_changes_nothing() {
+        let same = "/* a comment */\n\nint f(int x) { return x + 1; }\n";
+        let found = against_plain(same);
+        assert!(found.is_empty(), "{found:?}");
+    }
+
+    #[test]
+    fn one_instruction_or_one_variable_does() {
+        let code = against_plain("int f(int x) { return x + 2; }\n");
+        assert!(code[0].starts_with("x.o: .text"), "{code:?}");
+        let data = against_plain("int y = 7;\nint f(int x) { return x + 1; }\n");
+        assert!(data[0].contains(".data"), "{data:?}");
+    }
+
+    #[test]
+    fn an_object_that_is_not_in_both_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let (one, other) = (folder.path().join("one"), folder.path().join("other"));
+        fs::create_dir(&one).unwrap();
+        fs::create_dir(&other).unwrap();
+        compile(&other, "new.o", "int y;\n");
+        let found = differences(&one, &other).unwrap().1;
+        assert!(found[0].starts_with("new.o: only in "), "{found:?}");
+    }
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The kernel's own make, in a folder of its own.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::available_parallelism;
+
+use anyhow::{Context, Result};
+
+use super::tail;
+use super::tree::Tree;
+use super::variant::{Variant, hash};
+use crate::error::LabError;
+use crate::{files, output};
+
+/// What make is told with every call: nothing of this machine or moment may be in a kernel.
+const SETTINGS: [(&str, &str); 4] = [
+    ("KBUILD_BUILD_TIMESTAMP", "1970-01-01"),
+    ("KBUILD_BUILD_USER", "toll"),
+    ("KBUILD_BUILD_HOST", "lab"),
+    ("KBUILD_BUILD_VERSION", "1"),
+];
+
+/// make for one variant.
+#[derive(Debug)]
+pub struct Make {
+    tree: PathBuf,
+    pub build: PathBuf,
+    variant: String,
+    ccache: PathBuf,
+}
+
+impl Make {
+    pub fn new(tree: &Path, build: &Path, variant: &str, ccache: &Path) -> Result<Make> {
+        fs::create_dir_all(build).with_context(|| build.display().to_string())?;
+        Ok(Make {
+            tree: tree.to_owned(),
+            build: build.to_owned(),
+            variant: variant.to_owned(),
+            ccache: ccache.to_owned(),
+        })
+    }
+
+    /// Everything that a kernel depends on: where it says the same, there is nothing to build.
+    pub fn stamp(&self, source: &str, variant: &Variant, tree: &Tree) -> Result<String> {
+        let mut stamp = format!("source {source}\ncompiler {}\n", compiler()?);
+        for fragment in &variant.fragments {
+            stamp += &format!("fragment {:016x}\n", hash(&files::read(fragment)?));
+        }
+        for (path, content) in &tree.changed {
+            stamp += &format!("{} {:016x}\n", path.display(), hash(content));
+        }
+        Ok(stamp)
+    }
+
+    pub fn is_done(&self, stamp: &str) -> Result<bool> {
+        let done = files::read(&self.stamp_path())?;
+        Ok(done.as_deref() == Some(stamp.as_bytes()) && self.image_path().is_file())
+    }
+
+    /// Builds the bootable image.
+    pub fn image(&self, stamp: &str) -> Result<()> {
+        self.run(&["bzImage"], "building")?;
+        files::write(&self.stamp_path(), stamp.as_bytes())
+    }
+
+    fn stamp_path(&self) -> PathBuf {
+        self.build.join("built.stamp")
+    }
+
+    pub fn image_path(&self) -> PathBuf {
+        self.build.join("arch/x86/boot/bzImage")
+    }
+
+    /// What `uname -r` will say.
+    pub fn release(&self) -> Result<String> {
+        let text = files::read_text(&self.build.join("include/config/kernel.release"))?;
+        Ok(text.trim().to_owned())
+    }
+
+    /// Calls make; its output goes to a log.
+    ///
+    /// # Errors
+    /// [`LabError::Build`] with the log's end, if make fails.
+    pub fn run(&self, targets: &[&str], doing: &str) -> Result<()> {
+        let log = self.build.join("make.log");
+        let mut file = File::create(&log).with_context(|| log.display().to_string())?;
+        let mut command = self.command();
+        command
+            .args(targets)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(file.try_clone()?);
+        let mut child = command
+            .spawn()
+            .map_err(|error| LabError::Missing(format!("make: {error}")))?;
+        let bar = output::progress(&format!("{}: {doing}", self.variant));
+        let mut steps = 0_u32;
+        for line in BufReader::new(child.stdout.take().expect("piped")).split(b'\n') {
+            let mut line = line?;
+            steps += 1;
+            bar.set_message(format!("{}: {doing}, {steps} steps", self.variant));
+            line.push(b'\n');
+            file.write_all(&line)
+                .with_context(|| log.display().to_string())?;
+        }
+        let status = child.wait()?;
+        bar.finish_and_clear();
+        if status.success() {
+            return Ok(());
+        }
+        Err(LabError::Build(format!(
+            "{}: make {} failed ({status}); the end of {}:\n{}",
+            self.variant,
+            targets.last().copied().unwrap_or_default(),
+            log.display(),
+            tail(&log)
+        ))
+        .into())
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new("make");
+        let jobs = available_parallelism().map_or(1, usize::from);
+        command
+            .arg("-C")
+            .arg(&self.tree)
+            .arg(format!("O={}", self.build.display()))
+            .arg(format!("-j{jobs}"))
+            .arg(format!("LOCALVERSION=-{}", self.variant))
+            .envs(SETTINGS)
+            .env("CCACHE_DIR", &self.ccache)
+            // The same file in two variants' trees is the same to ccache.
+            .env("CCACHE_BASEDIR", self.tree.parent().unwrap_or(&self.tree))
+            .env("CCACHE_NOHASHDIR", "1")
+            .env_remove("MAKEFLAGS");
+        if has_ccache() {
+            command.arg("CC=ccache gcc");
+        }
+        // SAFETY: prctl is one system call; it takes no lock and no memory.
+        unsafe {
+            command.pre_exec(|| {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
+                Ok(())
+            });
+        }
+        command
+    }
+}
+
+fn has_ccache() -> bool {
+    Command::new("ccache")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+fn compiler() -> Result<String> {
+    let output = Command::new("gcc").arg("--version").output();
+    let output = output.map_err(|error| LabError::Missing(format!("gcc: {error}")))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(text.lines().next().unwrap_or_default().to_owned())
+}

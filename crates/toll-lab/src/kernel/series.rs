@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Patch queues in quilt's form: a `series` file with one patch a line.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+
+use crate::error::LabError;
+use crate::files;
+
+/// One patch, and the files that it touches.
+#[derive(Debug, Clone)]
+pub struct Patch {
+    pub path: PathBuf,
+    /// Paths in the tree that it changes, creates, deletes or renames.
+    pub files: BTreeSet<PathBuf>,
+}
+
+impl Patch {
+    fn read(path: PathBuf) -> Result<Patch> {
+        let content = files::read_text(&path)?;
+        let files = touched(&content);
+        if files.is_empty() {
+            return Err(LabError::Input(format!(
+                "{}: is no patch: it names no file",
+                path.display()
+            ))
+            .into());
+        }
+        Ok(Patch { path, files })
+    }
+
+    /// The name of its file.
+    pub fn name(&self) -> String {
+        let name = self.path.file_name().unwrap_or_default();
+        name.to_string_lossy().into_owned()
+    }
+
+    /// Whether it is one of the seams that only the lab's measuring needs.
+    pub fn is_lab_only(&self) -> bool {
+        self.name().starts_with('9')
+    }
+}
+
+/// The patches of a series file, in its order.
+///
+/// # Errors
+/// [`LabError::Input`] names the line that asks for what only quilt can do, and a patch that is none.
+pub fn read(series: &Path) -> Result<Vec<Patch>> {
+    let folder = series.parent().unwrap_or(Path::new("."));
+    let text = files::read_text(series)?;
+    let mut patches = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.split(" #").next().unwrap_or_default().trim();
+        let mut words = line.split_whitespace();
+        let Some(name) = words.next().filter(|name| !name.starts_with('#')) else {
+            continue;
+        };
+        if let Some(option) = words.find(|&word| word != "-p1") {
+            return Err(LabError::Input(format!(
+                "{}, line {}: {option}: patches are applied with -p1, and nothing else",
+                series.display(),
+                number + 1
+            ))
+            .into());
+        }
+        patches.push(Patch::read(folder.join(name))?);
+    }
+    Ok(patches)
+}
+
+/// The files that a patch names, without their first component.
+fn touched(patch: &str) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    // Lines of the current hunk that are still to come, of the old file and of the new one.
+    let mut left = (0, 0);
+    for line in patch.lines() {
+        if left != (0, 0) {
+            left = after(left, line);
+        } else if let Some(lengths) = hunk(line) {
+            left = lengths;
+        } else {
+            found.extend(named(line));
+        }
+    }
+    found
+}
+
+/// What is left of a hunk after one of its lines.
+fn after((old, new): (u64, u64), line: &str) -> (u64, u64) {
+    match line.bytes().next() {
+        Some(b'-') => (old.saturating_sub(1), new),
+        Some(b'+') => (old, new.saturating_sub(1)),
+        Some(b'\\') => (old, new),
+        _ => (old.saturating_sub(1), new.saturating_sub(1)),
+    }
+}
+
+/// Lines of the old and the new file in the hunk that `@@ -1,2 +3,4 @@` begins.
+fn hunk(line: &str) -> Option<(u64, u64)> {
+    let mut ranges = line.strip_prefix("@@ -")?.splitn(3, ' ');
+    let length = |range: &str| match range.split_once(',') {
+        Some((_, length)) => length.parse().ok(),
+        None => Some(1),
+    };
+    Some((
+        length(ranges.next()?)?,
+        length(ranges.next()?.strip_prefix('+')?)?,
+    ))
+}
+
+/// The file that a header line names.
+fn named(line: &str) -> Option<PathBuf> {
+    let whole = |path: &str| PathBuf::from(path);
+    if let Some(path) = line
+        .strip_prefix("rename from ")
+        .or(line.strip_prefix("rename to "))
+    {
+        return Some(whole(path));
+    }
+    let path = line.strip_prefix("--- ").or(line.strip_prefix("+++ "))?;
+    let path = path.split('\t').next()?.trim_end();
+    let (_, inner) = path.split_once('/')?;
+    (path != "/dev/null" && !inner.is_empty()).then(|| whole(inner))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    const PATCH: &str = "\
+Subject: two files
+
+--- a line of the message, no file
+---
+diff --git a/mm/old.c b/mm/old.c
+--- a/mm/old.c\t2026-01-01
++++ b/mm/old.c
+@@ -1,3 +1,3 @@
+ x
+--- a/not/a/file
++++ b/not/either
+ y
+@@ -9 +9 @@ int f(void)
+-a
++b
+diff --git a/mm/new.c b/mm/new.c
+--- /dev/null
++++ b/mm/new.c
+@@ -0,0 +1 @@
++z
+rename from fs/here.c
+rename to fs/there.c
+";
+
+    #[test]
+    fn a_patch_names_its_files_and_no_line_of_a_hunk_is_one() {
+        let files: Vec<_> = touched(PATCH).into_iter().collect();
+        let expected = ["fs/here.c", "fs/there.c", "mm/new.c", "mm/old.c"].map(PathBuf::from);
+        assert_eq!(files, expected);
+    }
+
+    #[test]
+    fn a_series_may_have_comments_and_p1() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["100-a.patch", "900-b.patch"] {
+            fs::write(folder.path().join(name), PATCH).unwrap();
+        }
+        let series = folder.path().join("series");
+        fs::write(&series, "# first\n100-a.patch -p1 # why\n\n900-b.patch\n").unwrap();
+        let patches = read(&series).unwrap();
+        let names: Vec<_> = patches
+            .iter()
+            .map(|p| (p.name(), p.is_lab_only()))
+            .collect();
+        assert_eq!(
+            names,
+            [
+                ("100-a.patch".to_owned(), false),
+                ("900-b.patch".to_owned(), true)
+            ]
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_named_with_its_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let series = folder.path().join("series");
+        fs::write(folder.path().join("a.patch"), PATCH).unwrap();
+        fs::write(&series, "a.patch\na.patch -p0\n").unwrap();
+        let error = read(&series).unwrap_err().to_string();
+        assert!(error.contains("line 2: -p0"), "{error}");
+        fs::write(folder.path().join("a.patch"), "no patch\n").unwrap();
+        let error = read(&series).unwrap_err().to_string();
+        assert!(
+            error.ends_with("a.patch: is no patch: it names no file"),
+            "{error}"
+        );
+        fs::write(&series, "b.patch\n").unwrap();
+        assert!(read(&series).unwrap_err().to_string().contains("b.patch"));
+    }
+}

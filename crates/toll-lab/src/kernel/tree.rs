@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A variant's source tree: hard links to Debian's source, but for what the variant changes.
+//!
+//! make looks at times only, so a file that is right already is never touched, and one that
+//! goes back to the original is written anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result};
+
+use super::series::Patch;
+use super::source::Source;
+use super::variant::Variant;
+use crate::error::LabError;
+use crate::{files, output};
+
+/// What a file of the tree should hold; `None`: it should not be there.
+type Content = Option<Vec<u8>>;
+
+/// A source tree with a variant's files and patches.
+#[derive(Debug)]
+pub struct Tree {
+    pub folder: PathBuf,
+    /// Every file that differs from Debian's source.
+    pub changed: BTreeMap<PathBuf, Content>,
+}
+
+impl Tree {
+    /// Makes `folder` the tree of a variant.
+    ///
+    /// # Errors
+    /// [`LabError::Input`] names a patch that does not apply, an overlaid file that exists in
+    /// Debian's source, and a file that a patch of ours creates.
+    pub fn synced(source: &Source, variant: &Variant, folder: &Path) -> Result<Tree> {
+        let changed = changes(source, variant)?;
+        if !folder.is_dir() {
+            link(&source.folder, folder)?;
+        }
+        let list = files::with_suffix(folder, ".changed");
+        let before = listed(&list)?;
+        let now: BTreeSet<PathBuf> = changed.keys().cloned().collect();
+        // Named before they are written: if this is cut short, the next time knows all that may differ.
+        write_list(&list, before.union(&now))?;
+        for path in before.union(&now) {
+            let wanted = match changed.get(path) {
+                Some(content) => content.clone(),
+                None => files::read(&source.folder.join(path))?,
+            };
+            set(&folder.join(path), wanted.as_deref())?;
+        }
+        write_list(&list, now.iter())?;
+        Ok(Tree {
+            folder: folder.to_owned(),
+            changed,
+        })
+    }
+}
+
+fn link(source: &Path, folder: &Path) -> Result<()> {
+    let _bar = output::progress("linking a source tree");
+    let part = files::with_suffix(folder, ".part");
+    if part.exists() {
+        fs::remove_dir_all(&part).with_context(|| part.display().to_string())?;
+    }
+    files::link_tree(source, &part)?;
+    fs::rename(&part, folder).with_context(|| folder.display().to_string())
+}
+
+fn listed(list: &Path) -> Result<BTreeSet<PathBuf>> {
+    let text = files::read(list)?.unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    Ok(text.lines().map(PathBuf::from).collect())
+}
+
+fn write_list<'a>(list: &Path, paths: impl Iterator<Item = &'a PathBuf>) -> Result<()> {
+    let text: String = paths.map(|path| format!("{}\n", path.display())).collect();
+    files::write(list, text.as_bytes())
+}
+
+/// Gives a file its content, unless it has it.
+fn set(path: &Path, wanted: Option<&[u8]>) -> Result<()> {
+    let is = files::read(path)?;
+    match wanted {
+        _ if is.as_deref() == wanted => Ok(()),
+        Some(content) => {
+            let mode = fs::metadata(path).map(|meta| meta.permissions());
+            files::write(path, content)?;
+            match mode {
+                Ok(mode) => {
+                    fs::set_permissions(path, mode).with_context(|| path.display().to_string())
+                }
+                Err(_) => Ok(()),
+            }
+        }
+        None => fs::remove_file(path).with_context(|| path.display().to_string()),
+    }
+}
+
+/// Everything in which a variant's tree differs from the source.
+fn changes(source: &Source, variant: &Variant) -> Result<BTreeMap<PathBuf, Content>> {
+    let mut changed = patched(source, variant)?;
+    for (path, content) in overlaid(source, variant)? {
+        changed.insert(path, Some(content));
+    }
+    Ok(changed)
+}
+
+fn overlaid(source: &Source, variant: &Variant) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
+    let Some(overlay) = &variant.overlay else {
+        return Ok(BTreeMap::new());
+    };
+    let read = |path: PathBuf| {
+        let ours = overlay.join(&path);
+        if source.folder.join(&path).exists() {
+            let why = "is in Linux already: a new file replaces none (a seam patch changes one)";
+            return Err(LabError::Input(format!("{}: {why}", ours.display())).into());
+        }
+        let content = fs::read(&ours).with_context(|| ours.display().to_string())?;
+        Ok((path, content))
+    };
+    files::below(overlay)?.into_iter().map(read).collect()
+}
+
+/// Applies the patches to copies of the files that they touch.
+fn patched(source: &Source, variant: &Variant) -> Result<BTreeMap<PathBuf, Content>> {
+    let stage = tempfile::tempdir()?;
+    let touched: BTreeSet<&PathBuf> = variant.patches.iter().flat_map(|p| &p.files).collect();
+    for path in &touched {
+        if let Some(content) = files::read(&source.folder.join(path))? {
+            files::write(&stage.path().join(path), &content)?;
+        } else if !variant.is_foreign {
+            return Err(LabError::Input(format!(
+                "{}: is not in Linux {}: a seam patch creates no file",
+                path.display(),
+                source.version
+            ))
+            .into());
+        }
+    }
+    for patch in &variant.patches {
+        apply(patch, stage.path(), &source.version)?;
+    }
+    let read = |path: &PathBuf| Ok((path.clone(), files::read(&stage.path().join(path))?));
+    touched.into_iter().map(read).collect()
+}
+
+fn apply(patch: &Patch, stage: &Path, version: &str) -> Result<()> {
+    let output = Command::new("patch")
+        .args(["-p1", "-F0", "--force", "--forward", "--remove-empty-files"])
+        .args(["--no-backup-if-mismatch", "--reject-file=-", "--silent"])
+        .arg("--directory")
+        .arg(stage)
+        .arg("--input")
+        .arg(&patch.path)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| LabError::Missing(format!("patch(1): {error}")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(LabError::Input(format!(
+        "{}: does not apply to Linux {version}:\n{}",
+        patch.path.display(),
+        String::from_utf8_lossy(&output.stdout).trim_end()
+    ))
+    .into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use super::super::series;
+    use super::*;
+
+    /// A source of two files, and a queue in `seams/`.
+    struct Bench {
+        folder: tempfile::TempDir,
+        source: Source,
+    }
+
+    impl Bench {
+        fn new() -> Bench {
+            let folder = tempfile::tempdir().unwrap();
+            let source = Source {
+                version: "6.12.1-1".to_owned(),
+                folder: folder.path().join("source"),
+            };
+            files::write(&source.folder.join("mm/a.c"), b"one\ntwo\nthree\n").unwrap();
+            files::write(&source.folder.join("mm/b.c"), b"b\n").unwrap();
+            Bench { folder, source }
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.folder.path().join(name)
+        }
+
+        fn variant(&self, patches: &[(&str, &str)], is_foreign: bool) -> Variant {
+            let mut names = String::new();
+            for (name, content) in patches {
+                files::write(&self.path("seams").join(name), content.as_bytes()).unwrap();
+                names += &format!("{name}\n");
+            }
+            files::write(&self.path("seams/series"), names.as_bytes()).unwrap();
+            let overlay = self.path("overlay");
+            Variant {
+                name: "v".to_owned(),
+                key: "v".to_owned(),
+                overlay: overlay.is_dir().then_some(overlay),
+                patches: series::read(&self.path("seams/series")).unwrap(),
+                is_foreign,
+                fragments: Vec::new(),
+            }
+        }
+
+        fn sync(&self, variant: &Variant) -> Result<Tree> {
+            Tree::synced(&self.source, variant, &self.path("tree"))
+        }
+
+        fn text(&self, name: &str) -> String {
+            String::from_utf8(files::read(&self.path(name)).unwrap().unwrap()).unwrap()
+        }
+
+        fn stamp(&self, name: &str) -> (u64, i64, i64) {
+            let meta = fs::metadata(self.path(name)).unwrap();
+            (meta.ino(), meta.mtime(), meta.mtime_nsec())
+        }
+    }
+
+    const TWO: &str = "--- a/mm/a.c\n+++ b/mm/a.c\n@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n three\n";
+    const THREE: &str = "--- a/mm/a.c\n+++ b/mm/a.c\n@@ -1,3 +1,3 @@\n one\n TWO\n-three\n+THREE\n";
+
+    #[test]
+    fn patches_apply_in_turn_and_the_source_stays_as_it_is() {
+        let bench = Bench::new();
+        let tree = bench.sync(&bench.variant(&[("1.patch", TWO), ("2.patch", THREE)], false));
+        assert_eq!(tree.unwrap().changed.len(), 1);
+        assert_eq!(bench.text("tree/mm/a.c"), "one\nTWO\nTHREE\n");
+        assert_eq!(bench.text("source/mm/a.c"), "one\ntwo\nthree\n");
+        assert_eq!(bench.text("tree/mm/b.c"), "b\n");
+    }
+
+    #[test]
+    fn what_is_right_is_not_touched_and_what_goes_back_is_written_anew() {
+        let bench = Bench::new();
+        let variant = bench.variant(&[("1.patch", TWO)], false);
+        bench.sync(&variant).unwrap();
+        let first = bench.stamp("tree/mm/a.c");
+        bench.sync(&variant).unwrap();
+        assert_eq!(bench.stamp("tree/mm/a.c"), first);
+        bench.sync(&bench.variant(&[], false)).unwrap();
+        assert_eq!(bench.text("tree/mm/a.c"), "one\ntwo\nthree\n");
+        assert_ne!(bench.stamp("tree/mm/a.c"), bench.stamp("source/mm/a.c"));
+    }
+
+    #[test]
+    fn new_files_come_and_go() {
+        let bench = Bench::new();
+        files::write(&bench.path("overlay/mm/tollfree/x.c"), b"x\n").unwrap();
+        bench.sync(&bench.variant(&[], false)).unwrap();
+        assert_eq!(bench.text("tree/mm/tollfree/x.c"), "x\n");
+        fs::remove_dir_all(bench.path("overlay")).unwrap();
+        bench.sync(&bench.variant(&[], false)).unwrap();
+        assert!(!bench.path("tree/mm/tollfree/x.c").exists());
+    }
+
+    #[test]
+    fn what_was_cut_short_is_mended() {
+        let bench = Bench::new();
+        bench.sync(&bench.variant(&[], false)).unwrap();
+        // As if a run had been killed after it had named and written mm/b.c.
+        files::write(&bench.path("tree.changed"), b"mm/b.c\n").unwrap();
+        files::write(&bench.path("tree/mm/b.c"), b"half\n").unwrap();
+        bench.sync(&bench.variant(&[], false)).unwrap();
+        assert_eq!(bench.text("tree/mm/b.c"), "b\n");
+    }
+
+    #[test]
+    fn a_patch_that_does_not_apply_is_named_with_the_version() {
+        let bench = Bench::new();
+        let error = bench.sync(&bench.variant(&[("2.patch", THREE)], false));
+        let error = error.unwrap_err().to_string();
+        assert!(
+            error.contains("2.patch: does not apply to Linux 6.12.1-1"),
+            "{error}"
+        );
+        assert!(!bench.path("tree").exists());
+    }
+
+    #[test]
+    fn one_that_needs_fuzz_does_not_apply() {
+        let bench = Bench::new();
+        let fuzzy = TWO.replace(" three", " THREE");
+        assert!(
+            bench
+                .sync(&bench.variant(&[("1.patch", &fuzzy)], false))
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn ours_create_no_file_and_replace_none_but_others_may() {
+        const NEW: &str = "--- /dev/null\n+++ b/mm/n.c\n@@ -0,0 +1 @@\n+n\n";
+        const GONE: &str = "--- a/mm/b.c\n+++ /dev/null\n@@ -1 +0,0 @@\n-b\n";
+        let bench = Bench::new();
+        let error = bench.sync(&bench.variant(&[("1.patch", NEW)], false));
+        assert!(
+            error
+                .unwrap_err()
+                .to_string()
+                .contains("mm/n.c: is not in Linux")
+        );
+        bench
+            .sync(&bench.variant(&[("1.patch", NEW), ("2.patch", GONE)], true))
+            .unwrap();
+        assert_eq!(bench.text("tree/mm/n.c"), "n\n");
+        assert!(!bench.path("tree/mm/b.c").exists());
+        files::write(&bench.path("overlay/mm/a.c"), b"mine\n").unwrap();
+        let error = bench
+            .sync(&bench.variant(&[], false))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("mm/a.c: is in Linux already"), "{error}");
+    }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Real CPUs that the virtual PMU can be.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use toll_model::cost::TlbGeometry;
+
+use crate::error::LabError;
+use crate::house::House;
+
+/// A CPU: its data side as the advisor's simulator has it, and its code side.
+#[derive(Debug, Clone)]
+pub struct Preset {
+    pub name: String,
+    data: TlbGeometry,
+    /// First level for code: 4 KiB and 2 MiB pages, entries and ways.
+    code: [(u32, u32); 2],
+}
+
+impl Preset {
+    /// The names that [`Preset::find`] knows.
+    pub const NAMES: [&str; 2] = ["skylake", "icelake"];
+
+    /// A preset by name.
+    ///
+    /// Code sides: Intel 64 and IA-32 Architectures Optimization Reference Manual (248966),
+    /// tables of TLB parameters: both have 128 entries, 8-way, for 4 KiB pages, and 8 (Skylake)
+    /// or 16 (Ice Lake) for 2 MiB pages, fully associative, a thread. AMD's cores are not here:
+    /// they have a second level for code apart from that for data, which the model has not.
+    ///
+    /// # Errors
+    /// [`LabError::Usage`] for a name not in [`Preset::NAMES`].
+    pub fn find(name: &str) -> Result<Preset> {
+        let code = match name {
+            "skylake" => [(128, 8), (8, 8)],
+            "icelake" => [(128, 8), (16, 16)],
+            _ => {
+                let known = Preset::NAMES.join(", ");
+                return Err(
+                    LabError::Usage(format!("{name}: no such preset (known are {known})")).into(),
+                );
+            }
+        };
+        Ok(Preset {
+            name: name.to_owned(),
+            data: TlbGeometry::preset(name).expect("the model knows more"),
+            code,
+        })
+    }
+
+    /// QEMU's `-plugin` argument; counts go to files in `out`.
+    ///
+    /// # Errors
+    /// [`LabError::Missing`] if the plugin is not built.
+    pub fn plugin(&self, house: &House, out: &Path) -> Result<String> {
+        let library = library(house)?;
+        let [small, large] = self.code;
+        let code = [("l1c_4k", small), ("l1c_2m", large)]
+            .map(|(name, (entries, ways))| format!("{name}={entries}x{ways}"));
+        let words: Vec<String> = [
+            library.display().to_string(),
+            format!("out={}", out.display()),
+        ]
+        .into_iter()
+        .chain(self.data.plugin_words())
+        .chain(code)
+        .collect();
+        Ok(words.join(","))
+    }
+}
+
+fn library(house: &House) -> Result<PathBuf> {
+    let library = house.plugins.join("user/build/libtoll_system.so");
+    match library.is_file() {
+        true => Ok(library),
+        false => Err(LabError::Missing(format!(
+            "{}: is not built: make -C plugins",
+            library.display()
+        ))
+        .into()),
+    }
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The instructions that a virtual PMU must see: those that invalidate
+ * translations, and those by which the guest talks to it. Nothing of QEMU here.
+ */
+#ifndef TOLL_DECODE_H
+#define TOLL_DECODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum decoded {
+	DECODED_OTHER,
+	DECODED_INVLPG,	   /* of the address that `memory` names */
+	DECODED_WRITE_CR3, /* from register `source` */
+	DECODED_WRITE_CR4, /* from register `source` */
+	DECODED_INVPCID,   /* type in register `source`, descriptor at `memory` */
+	DECODED_MAGIC,	   /* the guest talks: see magic.h */
+};
+
+/* Registers by their number in instructions: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8... */
+enum { NO_REGISTER = 0xff, RIP_REGISTER = 0xfe };
+
+/* base + index * scale + displacement */
+struct operand {
+	uint8_t base, index, scale;
+	int32_t displacement;
+};
+
+struct instruction {
+	enum decoded what;
+	uint8_t source;
+	struct operand memory;
+	size_t length;
+};
+
+/* Decodes one instruction of 64-bit code. */
+struct instruction decode(const uint8_t *code, size_t length);
+
+#endif
