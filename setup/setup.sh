@@ -143,7 +143,7 @@ unpack_qemu_system() {
 	unpack_package bookworm bookworm-backports qemu-system-x86
 	rm -rf "$target"
 	mkdir -p "$target/bin" "$cache/bin"
-	mv "$root/files/usr" "$target/usr"
+	mv "$root/files" "$target/root"
 	system_qemu_wrapper >"$target/bin/qemu-system-x86_64"
 	chmod +x "$target/bin/qemu-system-x86_64"
 	ln -sf ../qemu-system-10/bin/qemu-system-x86_64 "$cache/bin/qemu-system-x86_64"
@@ -154,8 +154,9 @@ unpack_qemu_system() {
 system_qemu_wrapper() {
 	cat <<'WRAPPER'
 #!/bin/sh
-here=$(dirname "$(readlink -f "$0")")/../usr
-LD_LIBRARY_PATH=$here/lib/x86_64-linux-gnu exec "$here/bin/qemu-system-x86_64" "$@"
+root=$(dirname "$(readlink -f "$0")")/../root
+libraries=$root/usr/lib/x86_64-linux-gnu:$root/lib/x86_64-linux-gnu
+LD_LIBRARY_PATH=$libraries exec "$root/usr/bin/qemu-system-x86_64" "$@"
 WRAPPER
 }
 
