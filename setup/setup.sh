@@ -150,13 +150,14 @@ unpack_qemu_system() {
 	system_qemu_fits "$cache/bin/qemu-system-x86_64" || die "the unpacked $target does not run"
 }
 
-# Its libraries are found by a variable, and not by calling the loader: it finds its firmware beside its own file.
+# Its libraries are found by a variable, and not by calling the loader: it finds its modules beside its own file.
 system_qemu_wrapper() {
 	cat <<'WRAPPER'
 #!/bin/sh
 root=$(dirname "$(readlink -f "$0")")/../root
 libraries=$root/usr/lib/x86_64-linux-gnu:$root/lib/x86_64-linux-gnu
-LD_LIBRARY_PATH=$libraries exec "$root/usr/bin/qemu-system-x86_64" "$@"
+LD_LIBRARY_PATH=$libraries exec "$root/usr/bin/qemu-system-x86_64" \
+	-L "$root/usr/share/qemu" -L "$root/usr/share/seabios" "$@"
 WRAPPER
 }
 
