@@ -42,14 +42,19 @@ choose_rust() {
 	return 1
 }
 
-# Whether $1 is the simulator's QEMU: user mode, 7.2, with plugins.
-qemu_fits() {
-	have "$1" && "$1" --version 2>/dev/null | grep -q 'version 7\.2' && "$1" -h 2>/dev/null | grep -q -e -plugin
+# Whether $1 is a QEMU of a version (an expression of grep) that takes plugins.
+qemu_is() {
+	have "$1" && "$1" --version 2>/dev/null | grep -q "version $2" && "$1" -h 2>/dev/null | grep -q -e -plugin
 }
 
-# Whether $1 is the lab's QEMU: full systems, 10, with plugins.
+# Whether $1 is the simulator's QEMU.
+qemu_fits() {
+	qemu_is "$1" '7\.2'
+}
+
+# Whether $1 is the lab's QEMU.
 system_qemu_fits() {
-	have "$1" && "$1" --version 2>/dev/null | grep -q 'version 10\.' && "$1" -h 2>/dev/null | grep -q -e -plugin
+	qemu_is "$1" '10\.'
 }
 
 # "4 min 12 s" from seconds.

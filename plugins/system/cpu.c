@@ -56,7 +56,7 @@ static bool is_in_place(const struct cpu *cpu, struct view *view, enum tlb_side 
 	if (recent->page != (address >> PAGE_SHIFT) + 1 ||
 	    (space != cpu->pcid && space != GLOBAL_SPACE))
 		return false;
-	l1 = side == TLB_CODE ? &tlb->l1_code[recent->size] : &tlb->l1[recent->size];
+	l1 = &tlb->l1[side][recent->size];
 	tag = tlb_tag(recent->encoded >> tlb_shift(recent->size), recent->size);
 	if (l1->tags[recent->where] != tag)
 		return false;

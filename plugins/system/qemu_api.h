@@ -8,11 +8,7 @@
 #ifndef TOLL_QEMU_API_H
 #define TOLL_QEMU_API_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#define QEMU_PLUGIN_EXPORT __attribute__((visibility("default")))
+#include "../qemu_types.h"
 #define QEMU_PLUGIN_VERSION 4
 
 /* --- GLib --- */
@@ -32,24 +28,6 @@ GByteArray *g_byte_array_set_size(GByteArray *array, unsigned int length);
 
 /* --- QEMU --- */
 
-typedef uint64_t qemu_plugin_id_t;
-typedef uint32_t qemu_plugin_meminfo_t;
-
-typedef struct {
-	const char *target_name;
-	struct {
-		int min;
-		int cur;
-	} version;
-	bool system_emulation;
-	struct {
-		int smp_vcpus;
-		int max_vcpus;
-	} system;
-} qemu_info_t;
-
-struct qemu_plugin_tb;
-struct qemu_plugin_insn;
 struct qemu_plugin_register;
 
 typedef struct {
@@ -60,8 +38,6 @@ typedef struct {
 
 /* What a callback does with the guest's registers. */
 enum { QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_CB_R_REGS, QEMU_PLUGIN_CB_RW_REGS };
-/* Which accesses a memory callback sees. */
-enum { QEMU_PLUGIN_MEM_R = 1, QEMU_PLUGIN_MEM_W, QEMU_PLUGIN_MEM_RW };
 
 typedef void (*qemu_block_cb)(qemu_plugin_id_t id, struct qemu_plugin_tb *block);
 typedef void (*qemu_exec_cb)(unsigned int vcpu, void *data);

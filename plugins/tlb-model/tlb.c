@@ -131,8 +131,8 @@ struct tlb *tlb_new(const struct tlb_config *config)
 	if (!fine)
 		return NULL;
 	for (int size = 0; size < TLB_SIZES; size++) {
-		fine &= array_init(&tlb->l1[size], config->l1[size]);
-		fine &= array_init(&tlb->l1_code[size], config->l1_code[size]);
+		fine &= array_init(&tlb->l1[TLB_DATA][size], config->l1[size]);
+		fine &= array_init(&tlb->l1[TLB_CODE][size], config->l1_code[size]);
 		fine &= array_init(&tlb->l2[size], config->l2[size]);
 	}
 	fine &= array_init(&tlb->pde, config->pde);
@@ -151,8 +151,8 @@ void tlb_free(struct tlb *tlb)
 	if (!tlb)
 		return;
 	for (int size = 0; size < TLB_SIZES; size++) {
-		array_free(&tlb->l1[size]);
-		array_free(&tlb->l1_code[size]);
+		for (int side = 0; side < TLB_SIDES; side++)
+			array_free(&tlb->l1[side][size]);
 		array_free(&tlb->l2[size]);
 	}
 	array_free(&tlb->pde);
@@ -210,9 +210,9 @@ enum tlb_level tlb_access_slow(struct tlb *tlb, uint64_t address, enum tlb_size 
 	uint32_t where;
 
 	tlb->time++;
-	if (touch(tlb, &tlb->l1[size], number, tag, hint))
+	if (touch(tlb, &tlb->l1[TLB_DATA][size], number, tag, hint))
 		return TLB_L1;
-	*hint = fill(tlb, &tlb->l1[size], number, tag);
+	*hint = fill(tlb, &tlb->l1[TLB_DATA][size], number, tag);
 	if (touch(tlb, l2, number, tag, &where))
 		return TLB_L2;
 	fill_second(tlb, number, size);
@@ -220,16 +220,11 @@ enum tlb_level tlb_access_slow(struct tlb *tlb, uint64_t address, enum tlb_size 
 	return TLB_WALK;
 }
 
-static struct tlb_array *first_level(struct tlb *tlb, enum tlb_side side, enum tlb_size size)
-{
-	return side == TLB_CODE ? &tlb->l1_code[size] : &tlb->l1[size];
-}
-
 static bool in_first(struct tlb *tlb, enum tlb_side side, uint64_t address, enum tlb_size size)
 {
 	uint64_t number = address >> tlb_shift(size);
 
-	return touch(tlb, first_level(tlb, side, size), number, tlb_tag(number, size), &tlb->where);
+	return touch(tlb, &tlb->l1[side][size], number, tlb_tag(number, size), &tlb->where);
 }
 
 static bool in_second(struct tlb *tlb, enum tlb_side side, uint64_t address, enum tlb_size size)
@@ -238,7 +233,7 @@ static bool in_second(struct tlb *tlb, enum tlb_side side, uint64_t address, enu
 
 	if (!touch(tlb, second_level(tlb, size), number, tag, &tlb->where))
 		return false;
-	tlb->where = fill(tlb, first_level(tlb, side, size), number, tag);
+	tlb->where = fill(tlb, &tlb->l1[side][size], number, tag);
 	return true;
 }
 
@@ -259,7 +254,7 @@ void tlb_insert(struct tlb *tlb, enum tlb_side side, uint64_t address, enum tlb_
 	uint64_t number = address >> tlb_shift(size);
 
 	tlb->size = size;
-	tlb->where = fill(tlb, first_level(tlb, side, size), number, tlb_tag(number, size));
+	tlb->where = fill(tlb, &tlb->l1[side][size], number, tlb_tag(number, size));
 	fill_second(tlb, number, size);
 	tlb->steps = walk(tlb, address, size);
 }
@@ -271,14 +266,14 @@ static void invalidate_pages(struct tlb *tlb, enum tlb_size size, uint64_t start
 	uint64_t first = start >> shift, last = (end - 1) >> shift;
 
 	if (last - first >= SCAN_ABOVE) {
-		forget_range(&tlb->l1[size], start, end);
-		forget_range(&tlb->l1_code[size], start, end);
+		for (int side = 0; side < TLB_SIDES; side++)
+			forget_range(&tlb->l1[side][size], start, end);
 		forget_range(&tlb->l2[size], start, end);
 		return;
 	}
 	for (uint64_t number = first; number <= last; number++) {
-		forget(&tlb->l1[size], number, tlb_tag(number, size));
-		forget(&tlb->l1_code[size], number, tlb_tag(number, size));
+		for (int side = 0; side < TLB_SIDES; side++)
+			forget(&tlb->l1[side][size], number, tlb_tag(number, size));
 		forget(second_level(tlb, size), number, tlb_tag(number, size));
 	}
 }

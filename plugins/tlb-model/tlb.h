@@ -55,8 +55,7 @@ struct tlb_array {
 };
 
 struct tlb {
-	struct tlb_array l1[TLB_SIZES];
-	struct tlb_array l1_code[TLB_SIZES];
+	struct tlb_array l1[TLB_SIDES][TLB_SIZES];
 	struct tlb_array l2[TLB_SIZES];
 	struct tlb_array pde;
 	struct tlb_array pdpte;
@@ -112,7 +111,7 @@ static inline uint64_t tlb_tag(uint64_t number, enum tlb_size size)
 static inline enum tlb_level tlb_access(struct tlb *tlb, uint64_t address,
 					enum tlb_size size, uint32_t *hint)
 {
-	struct tlb_array *l1 = &tlb->l1[size];
+	struct tlb_array *l1 = &tlb->l1[TLB_DATA][size];
 	uint64_t tag = tlb_tag(address >> tlb_shift(size), size);
 
 	if (l1->tags[*hint] == tag) {

@@ -37,6 +37,23 @@ pub fn write(path: &Path, content: &[u8]) -> Result<()> {
     attempt().with_context(|| format!("{}: cannot be written", path.display()))
 }
 
+/// The last lines of a text, for an error.
+pub fn last_lines(text: &str, count: usize) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(count)..].join("\n")
+}
+
+/// Makes an empty folder, whatever was there.
+pub fn empty_folder(path: &Path) -> Result<()> {
+    let attempt = || -> io::Result<()> {
+        if path.exists() {
+            fs::remove_dir_all(path)?;
+        }
+        fs::create_dir_all(path)
+    };
+    attempt().with_context(|| path.display().to_string())
+}
+
 /// Every file below a folder, by its path from there.
 pub fn below(folder: &Path) -> Result<BTreeSet<PathBuf>> {
     let mut found = BTreeSet::new();

@@ -5,6 +5,7 @@
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 compile_error!("the lab builds and boots kernels for x86-64 on Linux only");
 
+mod child;
 pub mod cmd;
 pub mod error;
 mod files;

@@ -111,9 +111,7 @@ impl Guest<'_> {
     /// [`LabError::Guest`] with the console's end: it panicked, hung, or gave back something else than results.
     pub fn run(&self, house: &House) -> Result<Outcome> {
         let (out, counts) = (self.folder.join("out"), self.folder.join("counts"));
-        if self.folder.exists() {
-            fs::remove_dir_all(self.folder).with_context(|| self.folder.display().to_string())?;
-        }
+        files::empty_folder(self.folder)?;
         for folder in [&out, &counts] {
             fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         }
@@ -136,7 +134,7 @@ impl Guest<'_> {
         let failed = |why: String| LabError::Guest {
             why,
             console: console.clone(),
-            tail: end_of(&text),
+            tail: files::last_lines(&text, 15),
         };
         if let Some(line) = text.lines().find_map(crash) {
             return Err(failed(format!("the guest's kernel crashed: {line}")).into());
@@ -189,13 +187,6 @@ fn crash(line: &str) -> Option<&str> {
     ];
     let found = SIGNS.iter().filter_map(|sign| line.find(sign)).min()?;
     Some(&line[found..])
-}
-
-/// The last lines of a console, for an error.
-fn end_of(console: &str) -> String {
-    const LINES: usize = 15;
-    let lines: Vec<&str> = console.lines().collect();
-    lines[lines.len().saturating_sub(LINES)..].join("\n")
 }
 
 /// What one job gave back.

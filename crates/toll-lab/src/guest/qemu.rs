@@ -2,7 +2,6 @@
 //! The one QEMU command line.
 
 use std::fs::File;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
@@ -11,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::{Guest, show};
+use crate::child;
 use crate::error::LabError;
 use crate::house::House;
 use crate::output;
@@ -86,7 +86,9 @@ impl Qemu {
             if let Some(status) = child.0.try_wait()? {
                 return Ok(Ending::Ended(status));
             }
-            show(&bar, &name, places.console);
+            if !bar.is_hidden() {
+                show(&bar, &name, places.console);
+            }
             sleep(Duration::from_millis(50));
         }
         Ok(Ending::TooLong)
@@ -133,13 +135,7 @@ impl Qemu {
         if let Some(plugin) = &places.plugin {
             command.args(["-plugin", plugin]);
         }
-        // SAFETY: prctl is one system call; it takes no lock and no memory.
-        unsafe {
-            command.pre_exec(|| {
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-                Ok(())
-            });
-        }
+        child::end_with_us(&mut command, libc::SIGKILL);
         command
     }
 }

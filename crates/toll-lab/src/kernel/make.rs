@@ -3,18 +3,16 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::available_parallelism;
 
 use anyhow::{Context, Result};
 
-use super::tail;
 use super::tree::Tree;
 use super::variant::{Variant, hash};
 use crate::error::LabError;
-use crate::{files, output};
+use crate::{child, files, output};
 
 /// What make is told with every call: nothing of this machine or moment may be in a kernel.
 const SETTINGS: [(&str, &str); 4] = [
@@ -117,7 +115,10 @@ impl Make {
             self.variant,
             targets.last().copied().unwrap_or_default(),
             log.display(),
-            tail(&log)
+            files::last_lines(
+                &String::from_utf8_lossy(&fs::read(&log).unwrap_or_default()),
+                20
+            )
         ))
         .into())
     }
@@ -140,13 +141,7 @@ impl Make {
         if has_ccache() {
             command.arg("CC=ccache gcc");
         }
-        // SAFETY: prctl is one system call; it takes no lock and no memory.
-        unsafe {
-            command.pre_exec(|| {
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
-                Ok(())
-            });
-        }
+        child::end_with_us(&mut command, libc::SIGTERM);
         command
     }
 }

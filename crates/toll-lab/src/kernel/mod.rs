@@ -13,7 +13,7 @@ mod source;
 mod tree;
 mod variant;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Result;
@@ -75,13 +75,4 @@ pub fn build(house: &House, variant: &Variant) -> Result<Built> {
         config: make.build.join(".config"),
         seconds: is_new.then(|| began.elapsed().as_secs_f64()),
     })
-}
-
-/// The last lines of a log, for an error.
-fn tail(log: &Path) -> String {
-    const LINES: usize = 20;
-    let text = std::fs::read(log).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(LINES)..].join("\n")
 }

@@ -94,10 +94,7 @@ fn check_disk(folder: &Path) -> Result<()> {
 fn unpack(folder: &Path) -> Result<()> {
     let _bar = output::progress("unpacking the kernel's source");
     let part = files::with_suffix(folder, ".part");
-    if part.exists() {
-        fs::remove_dir_all(&part).with_context(|| part.display().to_string())?;
-    }
-    fs::create_dir_all(&part).with_context(|| part.display().to_string())?;
+    files::empty_folder(&part)?;
     let output = Command::new("tar")
         .args([
             "--extract",

@@ -62,9 +62,7 @@ impl Tree {
 fn link(source: &Path, folder: &Path) -> Result<()> {
     let _bar = output::progress("linking a source tree");
     let part = files::with_suffix(folder, ".part");
-    if part.exists() {
-        fs::remove_dir_all(&part).with_context(|| part.display().to_string())?;
-    }
+    files::empty_folder(&part)?;
     files::link_tree(source, &part)?;
     fs::rename(&part, folder).with_context(|| folder.display().to_string())
 }
