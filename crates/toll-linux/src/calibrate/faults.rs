@@ -49,7 +49,7 @@ fn over_span(
     touch: impl Fn(&Memory, u64) -> Option<f64>,
 ) -> Option<Vec<f64>> {
     let span = SPAN.min(budget.memory / 2 / REGION * REGION);
-    let warming = Memory::reserve(span, Pages::Huge).ok()?;
+    let warming = Memory::reserve(span, pages).ok()?;
     warming.touch_pages(0, span);
     drop(warming);
     let memory = Memory::reserve(span, pages).ok()?;
