@@ -167,6 +167,16 @@ fn source_doubt(source: Source) -> Doubt {
     Doubt { low, high }
 }
 
+/// The error of sampling in what some chunks avert.
+fn sampled(chunks: &[&Chunk]) -> Doubt {
+    let averted: f64 = chunks.iter().map(|chunk| chunk.averted).sum();
+    let noise: f64 = chunks.iter().map(|chunk| chunk.noise).sum();
+    Doubt::of_error(match averted > 0.0 {
+        true => Z80 * noise.sqrt() / averted,
+        false => 0.0,
+    })
+}
+
 /// How far a source may be wrong about one place beside another.
 fn place_doubt(source: Source) -> Doubt {
     match source {
@@ -317,14 +327,23 @@ impl Pricing<'_> {
 
     /// Every reason to doubt the benefit of some chunks together.
     fn doubts(&self, chunks: &[&Chunk]) -> [Doubt; 3] {
-        let averted: f64 = chunks.iter().map(|chunk| chunk.averted).sum();
-        let noise: f64 = chunks.iter().map(|chunk| chunk.noise).sum();
-        let error = match averted > 0.0 {
-            true => Z80 * noise.sqrt() / averted,
-            false => 0.0,
-        };
         let [price, source] = self.shared(sum(chunks.iter().map(|chunk| chunk.benefit)));
-        [price, source, Doubt::of_error(error)]
+        [price, source, sampled(chunks)]
+    }
+
+    /// How far a set's benefit may be off beside that of everything else that can be huge. What
+    /// is wrong with all prices in the same way is no reason: it changes no share.
+    fn odds(&self, set: &[&Chunk]) -> Doubt {
+        let in_set: HashSet<*const Chunk> = set.iter().map(|&chunk| chunk as *const _).collect();
+        let is_rest = |chunk: &&Chunk| !in_set.contains(&(*chunk as *const _));
+        let rest: Vec<&Chunk> = eligible(&self.chunks).filter(is_rest).collect();
+        let benefit = |chunks: &[&Chunk]| sum(chunks.iter().map(|chunk| chunk.benefit));
+        Doubt::all(&[
+            Doubt::beside(benefit(set), benefit(&rest)),
+            place_doubt(self.profile.source),
+            sampled(set),
+            sampled(&rest).inverse(),
+        ])
     }
 
     /// The doubts of a benefit that are the same for all regions.
@@ -529,20 +548,15 @@ impl Pricing<'_> {
         let benefit: f64 = chunks.iter().map(|chunk| chunk.benefit.median).sum();
         let time = sum(chunks.iter().map(|chunk| chunk.time));
         let share = self.share(benefit);
-        let doubts = self.doubts(&chunks);
         let saved = match self.measured {
-            Some(all) => {
-                let [price, _, sampling] = doubts;
-                let doubts = [price, place_doubt(self.profile.source), sampling];
-                self.part_of(all, share, time, &doubts)
-            }
+            Some(all) => self.part_of(all, share, time, self.odds(&chunks)),
             None => {
                 let alone = ALONE.map(|alone| together(alone, share));
                 let set = Doubt {
                     low: alone[0] / alone[1],
                     high: alone[2] / alone[1],
                 };
-                let [price, source, sampling] = doubts;
+                let [price, source, sampling] = self.doubts(&chunks);
                 let doubts = [price, source, sampling, set];
                 minus(doubted(benefit * alone[1], &doubts), time)
             }
@@ -551,9 +565,10 @@ impl Pricing<'_> {
     }
 
     /// What a set saves that holds `share` of all benefit and takes `time`, if everything
-    /// saves `all`: that part of it, corrected for times that are not. With everything in
-    /// the set nothing is in doubt but the measurement.
-    fn part_of(&self, all: Estimate, share: f64, time: Estimate, doubts: &[Doubt]) -> Estimate {
+    /// saves `all`: that part of it, corrected for times that are not. `odds`: the doubt of what
+    /// the set gains by what the rest does. With everything in the set nothing is in doubt but
+    /// the measurement.
+    fn part_of(&self, all: Estimate, share: f64, time: Estimate, odds: Doubt) -> Estimate {
         let part = |share: f64, alone: usize| share * together(ALONE[alone], share);
         let kept = part(share, 1);
         let everything = self.times();
@@ -566,7 +581,6 @@ impl Pricing<'_> {
             high: ends.into_iter().fold(f64::NEG_INFINITY, f64::max),
         };
         // Where the benefit is: the odds of being in the set.
-        let odds = Doubt::all(doubts);
         let at = |factor: f64| share * factor / (share * factor + (1.0 - share)).max(1e-12);
         let error = |shares: [f64; 2], alone: [usize; 2]| Estimate {
             median: 0.0,

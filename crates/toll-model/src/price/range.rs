@@ -7,6 +7,9 @@ use crate::plan::Estimate;
 /// Half of an 80 % interval, in standard deviations of a normal distribution.
 pub(super) const Z80: f64 = 1.2816;
 
+/// No ratio of benefits is in doubt by more than this factor.
+const FARTHEST: f64 = 100.0;
+
 /// A factor by which a value may be too high or too low, for reasons that
 /// have nothing to do with each other.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +40,30 @@ impl Doubt {
         Doubt {
             low: (1.0 - error).max(0.0),
             high: 1.0 + error,
+        }
+    }
+
+    /// The doubt of one estimate by another that errs together with it: how far their ratio moves
+    /// from one end to the other.
+    pub fn beside(one: Estimate, other: Estimate) -> Doubt {
+        let at = |end: fn(&Estimate) -> f64| {
+            let change = |e: &Estimate| end(e).max(0.0) / e.median;
+            let ratio = change(&one) / change(&other);
+            // Nothing by nothing says nothing.
+            if ratio.is_nan() { 1.0 } else { ratio }
+        };
+        let (low, high) = (at(|e| e.low), at(|e| e.high));
+        Doubt {
+            low: low.min(high).clamp(1.0 / FARTHEST, 1.0),
+            high: low.max(high).clamp(1.0, FARTHEST),
+        }
+    }
+
+    /// The doubt of 1 by the value.
+    pub fn inverse(self) -> Doubt {
+        Doubt {
+            low: 1.0 / self.high,
+            high: (1.0 / self.low).min(FARTHEST),
         }
     }
 
@@ -142,5 +169,38 @@ fn map(estimate: Estimate, f: fn(f64) -> f64) -> Estimate {
         median: f(estimate.median),
         low: f(estimate.low),
         high: f(estimate.high),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn estimate(low: f64, median: f64, high: f64) -> Estimate {
+        Estimate { median, low, high }
+    }
+
+    #[test]
+    fn what_errs_in_the_same_way_is_no_doubt_of_a_ratio() {
+        let same = Doubt::beside(estimate(0.0, 10.0, 30.0), estimate(0.0, 2.0, 6.0));
+        assert_eq!((same.low, same.high), (1.0, 1.0));
+        // Three times as much here, as much as before there.
+        let up = Doubt::beside(estimate(10.0, 10.0, 30.0), estimate(2.0, 2.0, 2.0));
+        assert_eq!((up.low, up.high), (1.0, 3.0));
+        let nothing = Doubt::beside(estimate(1.0, 2.0, 4.0), estimate(0.0, 0.0, 0.0));
+        assert_eq!((nothing.low, nothing.high), (1.0, 1.0));
+        let lost = Doubt::beside(estimate(0.0, 2.0, 4.0), estimate(1.0, 1.0, 1.0));
+        assert_eq!((lost.low, lost.high), (1.0 / FARTHEST, 2.0));
+    }
+
+    #[test]
+    fn the_inverse_of_a_doubt_turns_it_round() {
+        let doubt = Doubt {
+            low: 0.5,
+            high: 4.0,
+        };
+        assert_eq!((doubt.inverse().low, doubt.inverse().high), (0.25, 2.0));
+        let all = Doubt::of_error(2.0).inverse();
+        assert_eq!((all.low, all.high), (1.0 / 3.0, FARTHEST));
     }
 }

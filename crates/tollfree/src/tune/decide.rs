@@ -233,13 +233,13 @@ impl Run<'_> {
             return Ok(Next::End);
         }
         self.begin(Step::Plan);
+        let ceiling = self.ceiling_estimate();
+        let repeats = ceiling.map(|it| self.repeats(it));
         if let Some(profile) = &self.results.profile {
-            let ceiling = self.ceiling_estimate();
             let options = price::Options {
                 baseline_ns: self.cpu_ns(),
                 ceiling,
-                // As the ceiling's runs did.
-                repeats: ceiling.map(|it| (it.high / it.low).ln() / 2.0),
+                repeats,
                 is_proved_next: true,
                 ..self.lab.price_options()
             };
@@ -252,6 +252,22 @@ impl Run<'_> {
             self.results.plan = Some(plan);
         }
         self.kept()
+    }
+
+    /// Half of the 80 % interval that the comparison will have, on the scale of logarithms: that
+    /// of the ceiling, for as many rounds as will fit.
+    fn repeats(&mut self, ceiling: Estimate) -> f64 {
+        let half = (ceiling.high / ceiling.low).ln() / 2.0;
+        let pairs = self.results.findings.ceiling.as_ref().map_or(0, |it| it.pairs);
+        let run = self.run_seconds.or(self.native()).unwrap_or(0.0);
+        let left = self.within.saturating_sub(self.lab.executor().now());
+        let seconds = Step::Compare.allowance(left, self.within).as_secs_f64();
+        let rounds = |arms: f64| seconds / (run * arms).max(1e-9);
+        // As in [`Run::arms`]: more arms while enough rounds of them fit.
+        let most = [4.0, 3.0].into_iter().map(rounds);
+        let fitting = most.into_iter().find(|it| *it >= f64::from(ROUNDS_WORTH_IT));
+        let rounds = fitting.unwrap_or_else(|| rounds(2.0)).max(1.0);
+        half * (f64::from(pairs) / rounds).sqrt()
     }
 
     /// 5. The verdict comes from here.
