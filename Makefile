@@ -5,10 +5,10 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 cache = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tollfree
 
-.PHONY: help build demo test test-all bench kernel install uninstall clean clean-cache
+.PHONY: help build demo test test-all bench kernel lab install uninstall clean clean-cache
 
 help:
-	@echo 'make demo | test | test-all | bench | kernel | build | install PREFIX=/usr/local | uninstall | clean | clean-cache'
+	@echo 'make demo | test | test-all | bench | kernel | lab | build | install PREFIX=/usr/local | uninstall | clean | clean-cache'
 
 build:
 	cargo build --release --locked
@@ -38,6 +38,10 @@ install:
 
 uninstall:
 	setup/install.sh uninstall '$(DESTDIR)$(PREFIX)'
+
+# The lab's scenarios.
+lab:
+	cargo run --release --locked --quiet -p toll-lab -- list
 
 clean:
 	cargo clean

@@ -161,6 +161,17 @@ LD_LIBRARY_PATH=$libraries exec "$root/usr/bin/qemu-system-x86_64" \
 WRAPPER
 }
 
+# Shells in the lab's kernels; the version is pinned.
+install_virtme() {
+	venv=$cache/lab/venv
+	! "$venv/bin/vng" --version 2>/dev/null | grep -q "$virtme_version" || return 0
+	say "Installing virtme-ng $virtme_version into $venv (about 20 MB)"
+	mkdir -p "$cache/lab"
+	{ python3 -m venv "$venv" && "$venv/bin/pip" install --quiet "virtme-ng==$virtme_version"; } >>"$log" 2>&1 ||
+		die "virtme-ng could not be installed into $venv (see $log)"
+}
+virtme_version=1.42
+
 # The loader is called by hand, so that no LD_LIBRARY_PATH reaches the simulated program.
 qemu_wrapper() {
 	cat <<'WRAPPER'
@@ -177,7 +188,7 @@ release=$(debian_release)
 if [ -n "$release" ]; then
 	install_packages
 	case $purpose in
-	lab) unpack_qemu_system ;;
+	lab) unpack_qemu_system && install_virtme ;;
 	*) unpack_qemu_user ;;
 	esac
 else

@@ -2,34 +2,42 @@
 /*
  * One access to each of N pages in turn, over and over: how often that misses can be worked out by hand.
  *
- *     stride SECTION PAGES 4k|2m read|write ROUNDS
+ *     stride SECTION PAGES 4k|2m|1g read|write|execute ROUNDS
+ *
+ * The pages are touched before, and watched. The same section is repeated as SECTION-0 to SECTION-4: an interrupt in
+ * the middle of one brings misses of its own.
  */
-#include "toll.h"
+#include "section.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
+enum { REPEATS = 5 };
 
-static _Noreturn void fail(const char *what)
+static const struct size {
+	const char *name;
+	size_t bytes;
+	int flags, advice;
+} sizes[] = {
+	{ "4k", PAGE, 0, MADV_NOHUGEPAGE },
+	{ "2m", REGION, 0, MADV_HUGEPAGE },
+	{ "1g", 1ul << 30, MAP_HUGETLB | 30 << MAP_HUGE_SHIFT, 0 },
+};
+
+/* Memory of pages of one size, all touched; each begins with a `ret`. */
+static char *pages_of(size_t count, const struct size *size)
 {
-	perror(what);
-	exit(1);
-}
+	size_t length = count * size->bytes;
+	/* Room to align to 2 MiB; the kernel aligns larger pages itself. */
+	char *start = mmap(NULL, length + (size->flags ? 0 : REGION), PROT_READ | PROT_WRITE | PROT_EXEC,
+			   MAP_PRIVATE | MAP_ANONYMOUS | size->flags, -1, 0);
 
-/* Memory of pages of one size, all touched; aligned to 2 MiB. */
-static volatile char *pages_of(size_t count, size_t size, int advice)
-{
-	const size_t region = 2ul << 20;
-	size_t length = count * size;
-	char *raw = mmap(NULL, length + region, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	char *start = (char *)(((unsigned long)raw + region - 1) & ~(region - 1));
-
-	if (raw == MAP_FAILED)
+	if (start == MAP_FAILED)
 		fail("mmap");
-	if (madvise(start, length, advice))
-		fail("madvise");
-	memset(start, 1, length);
+	if (!size->flags) {
+		start = (char *)(((uintptr_t)start + REGION - 1) & ~(REGION - 1));
+		if (madvise(start, length, size->advice))
+			fail("madvise");
+	}
+	for (size_t page = 0; page < count; page++)
+		start[page * size->bytes] = (char)0xc3;
 	return start;
 }
 
@@ -42,28 +50,49 @@ static void read_all(volatile char *start, size_t count, size_t size)
 static void write_all(volatile char *start, size_t count, size_t size)
 {
 	for (size_t page = 0; page < count; page++)
-		start[page * size] = 2;
+		start[page * size] = (char)0xc3;
 }
+
+static void execute_all(volatile char *start, size_t count, size_t size)
+{
+	for (size_t page = 0; page < count; page++)
+		((void (*)(void))(uintptr_t)(start + page * size))();
+}
+
+static const struct {
+	const char *name;
+	void (*sweep)(volatile char *, size_t, size_t);
+} sweeps[] = { { "read", read_all }, { "write", write_all }, { "execute", execute_all } };
 
 int main(int argc, char **argv)
 {
-	size_t count, size, rounds;
-	volatile char *start;
-	void (*sweep)(volatile char *, size_t, size_t);
+	const char *text = "stride SECTION PAGES 4k|2m|1g read|write|execute ROUNDS";
+	size_t count, rounds, size = 0, sweep = 0;
+	char *start;
 
-	if (argc != 6) {
-		fprintf(stderr, "usage: stride SECTION PAGES 4k|2m read|write ROUNDS\n");
-		return 2;
+	if (argc != 6)
+		usage(text);
+	count = number(argv[2]);
+	rounds = number(argv[5]);
+	while (size < 3 && strcmp(sizes[size].name, argv[3]))
+		size++;
+	while (sweep < 3 && strcmp(sweeps[sweep].name, argv[4]))
+		sweep++;
+	if (size == 3 || sweep == 3)
+		usage(text);
+	start = pages_of(count, &sizes[size]);
+	toll_watch(start, count * sizes[size].bytes);
+	for (int repeat = 0; repeat < REPEATS; repeat++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "%s-%d", argv[1], repeat);
+		/* Warm, and with a new tick just behind us. */
+		usleep(1);
+		sweeps[sweep].sweep(start, count, sizes[size].bytes);
+		section_begin(name);
+		for (size_t round = 0; round < rounds; round++)
+			sweeps[sweep].sweep(start, count, sizes[size].bytes);
+		section_end();
 	}
-	count = strtoul(argv[2], NULL, 10);
-	size = strcmp(argv[3], "2m") ? 4096 : 2ul << 20;
-	sweep = strcmp(argv[4], "write") ? read_all : write_all;
-	rounds = strtoul(argv[5], NULL, 10);
-	start = pages_of(count, size, size == 4096 ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
-	sweep(start, count, size);
-	toll_begin(argv[1]);
-	for (size_t round = 0; round < rounds; round++)
-		sweep(start, count, size);
-	toll_end();
 	return 0;
 }

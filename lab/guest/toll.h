@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* How a program in a guest talks to the virtual PMU (plugins/system/magic.h). Without one it does nothing. */
+/* How a program in a guest talks to the virtual PMU (toll_lab_magic.h). Without one it does nothing. */
 #ifndef TOLL_H
 #define TOLL_H
 
 #include <string.h>
 
-enum { TOLL_BEGIN = 1, TOLL_END = 2 };
+enum { TOLL_BEGIN = 1, TOLL_END = 2, TOLL_WATCH = 3 };
 
 static inline void toll_say(unsigned long operation, const void *first, unsigned long second)
 {
@@ -29,6 +29,12 @@ static inline void toll_begin(const char *name)
 static inline void toll_end(void)
 {
 	toll_say(TOLL_END, 0, 0);
+}
+
+/* Misses in this range are also counted apart, from the next section on. */
+static inline void toll_watch(const void *start, unsigned long length)
+{
+	toll_say(TOLL_WATCH, start, length);
 }
 
 #endif

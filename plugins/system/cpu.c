@@ -100,29 +100,79 @@ static void insert(struct cpu *cpu, struct view *view, enum tlb_side side, uint6
 	remember(view, side, address, encoded);
 }
 
-/* One access in one TLB; `leaf` is filled by the first walk. */
-static void access_view(struct cpu *cpu, struct view *view, enum access access, uint64_t address,
-			unsigned int counters, struct leaf *leaf, bool *walked)
+/* One access in one TLB; true if it missed there. */
+static bool misses(struct cpu *cpu, struct view *view, enum access access, uint64_t address)
 {
 	enum tlb_side side = access == ACCESS_CODE ? TLB_CODE : TLB_DATA;
 
-	if (is_in_place(cpu, view, side, address) || lookup(cpu, view, side, address))
-		return;
-	if (!*walked && !walk(cpu->read, cpu->context, cpu->cr3, address, leaf))
-		return; /* no memory behind it that tables map: nothing to keep */
-	*walked = true;
-	insert(cpu, view, side, address, leaf);
+	return !is_in_place(cpu, view, side, address) && !lookup(cpu, view, side, address);
+}
+
+static void fill(struct cpu *cpu, struct view *view, enum access access, uint64_t address,
+		 const struct leaf *leaf, unsigned int counters)
+{
+	insert(cpu, view, access == ACCESS_CODE ? TLB_CODE : TLB_DATA, address, leaf);
 	cpu->counts[counters + access]++;
 	cpu->counts[counters + WALK_STEPS] += view->tlb->steps;
 }
 
+static uint64_t page_of(const struct cpu *cpu, uint64_t address, const struct leaf *leaf)
+{
+	uint64_t encoded = encode(address, leaf->global ? GLOBAL_SPACE : cpu->pcid);
+
+	return encoded & ~((1ull << tlb_shift(leaf->size)) - 1);
+}
+
+static struct known *known(struct cpu *cpu, uint64_t page, enum tlb_size size)
+{
+	uint64_t number = page >> tlb_shift(size);
+
+	return &cpu->frames[(number ^ number >> 14 ^ page >> SPACE_SHIFT) % FRAMES];
+}
+
+/* Whether the shadow's translation leads to a frame where the page is no more. */
+static bool is_stale(struct cpu *cpu, uint64_t address, const struct leaf *leaf)
+{
+	uint64_t page = page_of(cpu, address, leaf);
+	const struct known *known_page = known(cpu, page, leaf->size);
+
+	return known_page->page == page && known_page->frame != leaf->frame;
+}
+
+static void note_frame(struct cpu *cpu, uint64_t address, const struct leaf *leaf)
+{
+	uint64_t page = page_of(cpu, address, leaf);
+
+	*known(cpu, page, leaf->size) = (struct known){ page, leaf->frame };
+}
+
 void cpu_access(struct cpu *cpu, enum access access, uint64_t address)
 {
+	bool in_real = !misses(cpu, &cpu->real, access, address);
+	bool in_shadow = !misses(cpu, &cpu->shadow, access, address);
 	struct leaf leaf;
-	bool walked = false;
 
-	access_view(cpu, &cpu->real, access, address, 0, &leaf, &walked);
-	access_view(cpu, &cpu->shadow, access, address, TO_SHADOW, &leaf, &walked);
+	if (in_real && in_shadow)
+		return;
+	if (!walk(cpu->read, cpu->context, cpu->cr3, address, &leaf)) {
+		cpu->counts[WALKS_UNMAPPED]++; /* no translation: nothing to keep */
+		return;
+	}
+	if (in_shadow && is_stale(cpu, address, &leaf)) {
+		uint64_t page = page_of(cpu, address, &leaf);
+
+		tlb_invalidate(cpu->shadow.tlb, page, page + (1ull << tlb_shift(leaf.size)));
+		in_shadow = false;
+	}
+	note_frame(cpu, address, &leaf);
+	if (!in_shadow)
+		fill(cpu, &cpu->shadow, access, address, &leaf, TO_SHADOW);
+	if (in_real)
+		return;
+	fill(cpu, &cpu->real, access, address, &leaf, 0);
+	cpu->counts[WALKS_4K + leaf.size]++;
+	if (address >= cpu->watch_start && address < cpu->watch_end)
+		cpu->counts[WATCHED_LOAD_MISSES + access]++;
 }
 
 /* Does something to the real TLB, and to the shadow unless a batch of unmaps caused it. */
@@ -153,13 +203,13 @@ void cpu_invlpg(struct cpu *cpu, uint64_t address, bool is_batch)
 
 void cpu_write_cr3(struct cpu *cpu, uint64_t value, bool is_batch)
 {
-	if (cpu->is_cr3_announced)
-		value = cpu->announced_cr3;
-	cpu->is_cr3_announced = false;
+	bool keeps = cpu->is_keep_announced || value & CR3_KEEP;
+
+	cpu->is_keep_announced = false;
 	cpu->cr3 = value & CR3_TABLE;
 	cpu->pcid = value & PCID_BITS;
 	cpu->counts[CR3_WRITES]++;
-	if (value & CR3_KEEP)
+	if (keeps)
 		return;
 	cpu->counts[FULL_FLUSHES]++;
 	forget_space(cpu, is_batch, cpu->pcid);

@@ -9,7 +9,8 @@
  *
  * Beside the real TLB a shadow TLB sees the same accesses and all flushes but
  * those that only a batch of unmaps caused. What the real one misses more are
- * the flush-induced misses: all that flushing lazily can avert.
+ * the flush-induced misses: all that flushing lazily can avert. A page that came
+ * back elsewhere misses in both: its translation had to go in any case.
  *
  * Translations carry the address space that they belong to, the PCID; global
  * ones belong to a space of their own. A PCID is kept in the address's upper
@@ -24,7 +25,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The first six are also counted in the shadow TLB, in the same order. */
+/* The first four are also counted in the shadow TLB, in the same order. */
 enum counter {
 	DTLB_LOAD_MISSES,
 	DTLB_STORE_MISSES,
@@ -34,14 +35,39 @@ enum counter {
 	SHADOW_DTLB_STORE_MISSES,
 	SHADOW_ITLB_MISSES,
 	SHADOW_WALK_STEPS,
+	/* Misses in the range that a program asked to watch. */
+	WATCHED_LOAD_MISSES,
+	WATCHED_STORE_MISSES,
+	WATCHED_FETCH_MISSES,
+	/* Walks by the size of the page found, and those that found none. */
+	WALKS_4K,
+	WALKS_2M,
+	WALKS_1G,
+	WALKS_UNMAPPED,
 	INVLPGS,
 	FULL_FLUSHES,
 	CR3_WRITES,
 	INSTRUCTIONS_USER,
 	INSTRUCTIONS_KERNEL,
-	/* Interrupts that asked this CPU to flush: for a batch of unmaps, or for one mm. */
-	SHOOTDOWNS_BATCH,
+	PAGE_FAULTS,
+	INTERRUPTS,
+	/*
+	 * Interrupts that asked this CPU to flush, by cause: a batch of unmaps of which all
+	 * pages, some or none could have waited (toll_lab_mm.h), one of compaction, the drain
+	 * of a pool, a change of an address space, the scan of NUMA balancing, a change of
+	 * the kernel's own mappings.
+	 */
+	SHOOTDOWNS_ELIGIBLE,
+	SHOOTDOWNS_MIXED,
+	SHOOTDOWNS_UNMAP,
+	SHOOTDOWNS_COMPACTION,
+	SHOOTDOWNS_DRAIN,
 	SHOOTDOWNS_MM,
+	SHOOTDOWNS_NUMA,
+	SHOOTDOWNS_KERNEL,
+	/* Pages that reclaim and migration unmapped, by whether they could be written. */
+	UNMAPPED_RO,
+	UNMAPPED_RW,
 	COUNTERS,
 };
 
@@ -58,6 +84,14 @@ struct recent {
 	enum tlb_size size;
 };
 
+/* Where a page was when it was last walked; see is_stale() in cpu.c. */
+enum { FRAMES = 1 << 14 };
+
+struct known {
+	uint64_t page; /* encoded address, by the page's size */
+	uint64_t frame;
+};
+
 /* A TLB with its short cut. */
 struct view {
 	struct tlb *tlb;
@@ -66,12 +100,14 @@ struct view {
 
 struct cpu {
 	struct view real, shadow;
+	struct known frames[FRAMES];
 	/* The tables of the current address space, and its PCID. */
 	uint64_t cr3;
 	uint16_t pcid;
-	/* The next write of CR3 stands for this value. */
-	uint64_t announced_cr3;
-	bool is_cr3_announced;
+	/* The next write of CR3 has bit 63. */
+	bool is_keep_announced;
+	/* Addresses whose misses are also counted apart. */
+	uint64_t watch_start, watch_end;
 	uint64_t counts[COUNTERS];
 	read_entry read;
 	void *context;
@@ -89,7 +125,7 @@ void cpu_access(struct cpu *cpu, enum access access, uint64_t address);
  * What invalidates. `is_batch`: only a batch of unmaps caused it.
  */
 void cpu_invlpg(struct cpu *cpu, uint64_t address, bool is_batch);
-/* As the guest writes it, or as it announced it: with PCID and bit 63 (keep what is there). */
+/* With its PCID; keeps what is there of it if the value has bit 63 or that was announced. */
 void cpu_write_cr3(struct cpu *cpu, uint64_t value, bool is_batch);
 /* A change of CR4.PGE: everything goes, global translations too. */
 void cpu_flush_global(struct cpu *cpu, bool is_batch);

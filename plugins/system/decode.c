@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Decodes the few instructions that matter to a virtual PMU: see decode.h. */
 #include "decode.h"
-#include "magic.h"
+
+#include "../../kernel/lab/include/linux/toll_lab_magic.h"
 
 #include <string.h>
 
@@ -134,17 +135,19 @@ static enum decoded two_bytes(struct reader *reader, uint8_t rex, bool is_66,
 
 struct instruction decode(const uint8_t *code, size_t length)
 {
-	static const uint8_t magic[] = { MAGIC_BYTES };
+	static const uint8_t say[] = { TOLL_LAB_SAY_BYTES }, keep[] = { TOLL_LAB_KEEP_BYTES };
 	struct reader reader = { code, code + length };
 	struct instruction found = { .length = length };
 	bool is_66 = false;
 	uint8_t rex = 0;
 	int byte;
 
-	if (length == sizeof(magic) && !memcmp(code, magic, length)) {
-		found.what = DECODED_MAGIC;
+	if (length == sizeof(say) && !memcmp(code, say, length))
+		found.what = DECODED_SAY;
+	if (length == sizeof(keep) && !memcmp(code, keep, length))
+		found.what = DECODED_KEEP;
+	if (found.what != DECODED_OTHER)
 		return found;
-	}
 	while (is_prefix(byte = next(&reader)))
 		is_66 |= byte == 0x66;
 	if (byte >> 4 == 4) {

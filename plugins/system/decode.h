@@ -16,7 +16,8 @@ enum decoded {
 	DECODED_WRITE_CR3, /* from register `source` */
 	DECODED_WRITE_CR4, /* from register `source` */
 	DECODED_INVPCID,   /* type in register `source`, descriptor at `memory` */
-	DECODED_MAGIC,	   /* the guest talks: see magic.h */
+	DECODED_SAY,	   /* the guest talks: see toll_lab_magic.h */
+	DECODED_KEEP,	   /* the next write of CR3 keeps what is there */
 };
 
 /* Registers by their number in instructions: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8... */

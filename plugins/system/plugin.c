@@ -5,35 +5,38 @@
  *     qemu-system-x86_64 -plugin libtoll_system.so,out=FOLDER,l1_4k=64x4,...
  *
  * It needs a kernel without KASLR and without five-level tables: those of the
- * guest are read through the kernel's direct map. Nothing is modelled until the
- * guest begins its first section (magic.h); the TLBs are empty then.
+ * guest are read through the kernel's direct map. What the kernel does, it says
+ * itself (toll_lab_magic.h, the lab-only seams). Nothing is modelled until the
+ * guest begins its first section; the TLBs are empty then.
+ *
+ * Instructions are counted a block at a time, when the block begins. Where the
+ * guest says something in the middle of one, the rest is taken off; where an
+ * instruction faults, the rest of its block is counted though it runs later.
  */
 #define _GNU_SOURCE
 #include "cpu.h"
 #include "decode.h"
-#include "magic.h"
 #include "qemu_api.h"
+#include "tasks.h"
 
 #include "../tlb-model/config.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CPUS 64
 #define REGISTERS 16
 #define NAME_MAX_LENGTH 63
 #define LONGEST_INSTRUCTION 15
-/* Flushing for one request uses no more stack than this. */
-#define FLUSH_STACK 4096
 
 static const char *const register_names[REGISTERS] = {
 	"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
 	"r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15",
 };
 
-enum { RSP = 4, RSI = 6, RDI = 7, RDX = 2 };
+enum { RDX = 2, RSI = 6, RDI = 7 };
 
 static const char *const counter_names[COUNTERS] = {
 	[DTLB_LOAD_MISSES] = "dtlb_load_misses",
@@ -44,13 +47,30 @@ static const char *const counter_names[COUNTERS] = {
 	[SHADOW_DTLB_STORE_MISSES] = "shadow_dtlb_store_misses",
 	[SHADOW_ITLB_MISSES] = "shadow_itlb_misses",
 	[SHADOW_WALK_STEPS] = "shadow_walk_steps",
+	[WATCHED_LOAD_MISSES] = "watched_load_misses",
+	[WATCHED_STORE_MISSES] = "watched_store_misses",
+	[WATCHED_FETCH_MISSES] = "watched_fetch_misses",
+	[WALKS_4K] = "walks_4k",
+	[WALKS_2M] = "walks_2m",
+	[WALKS_1G] = "walks_1g",
+	[WALKS_UNMAPPED] = "walks_unmapped",
 	[INVLPGS] = "invlpgs",
 	[FULL_FLUSHES] = "full_flushes",
 	[CR3_WRITES] = "cr3_writes",
 	[INSTRUCTIONS_USER] = "instructions_user",
 	[INSTRUCTIONS_KERNEL] = "instructions_kernel",
-	[SHOOTDOWNS_BATCH] = "shootdowns_batch",
+	[PAGE_FAULTS] = "page_faults",
+	[INTERRUPTS] = "interrupts",
+	[SHOOTDOWNS_ELIGIBLE] = "shootdowns_eligible",
+	[SHOOTDOWNS_MIXED] = "shootdowns_mixed",
+	[SHOOTDOWNS_UNMAP] = "shootdowns_unmap",
+	[SHOOTDOWNS_COMPACTION] = "shootdowns_compaction",
+	[SHOOTDOWNS_DRAIN] = "shootdowns_drain",
 	[SHOOTDOWNS_MM] = "shootdowns_mm",
+	[SHOOTDOWNS_NUMA] = "shootdowns_numa",
+	[SHOOTDOWNS_KERNEL] = "shootdowns_kernel",
+	[UNMAPPED_RO] = "unmapped_ro",
+	[UNMAPPED_RW] = "unmapped_rw",
 };
 
 /* What QEMU's command line says. */
@@ -59,25 +79,27 @@ static struct {
 	struct tlb_config tlb;
 	/* Where the kernel maps all physical memory. */
 	uint64_t direct_map;
-	/* flush_tlb_func() of the guest's kernel; 0: not told. */
-	uint64_t flush_function;
 } options = { .direct_map = 0xffff888000000000ull };
 
-/* A virtual CPU, seen by its own thread only, but for the counts. */
+/* A virtual CPU, used by its own thread only; sections read its counts. */
 struct vcpu {
 	struct cpu cpu;
+	struct ledger ledger;
 	struct qemu_plugin_register *registers[REGISTERS];
 	GByteArray *buffer;
-	/* The stack pointer when flush_tlb_func() was called for a batch of unmaps; else 0. */
-	uint64_t batch_stack;
+	/* When the section began. */
 	uint64_t at_begin[COUNTERS];
+	uint64_t faults_at_begin[HISTOGRAM_BUCKETS];
 };
 
-static struct vcpu vcpus[CPUS];
+static struct vcpu vcpus[MAX_CPUS];
 static unsigned int vcpu_count;
+static struct machine *machine;
 /* Set by the first section, and then for good. */
 static bool is_running;
+/* Its name; empty: there is none. */
 static char section[NAME_MAX_LENGTH + 1];
+static pthread_mutex_t section_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void complain(const char *what, const char *detail)
 {
@@ -113,29 +135,99 @@ static uint64_t register_value(struct vcpu *vcpu, uint8_t number)
 
 /* --- sections --- */
 
-static void write_counts(FILE *file, const struct vcpu *vcpu)
+static void write_counts(FILE *file, const uint64_t *from, const uint64_t *to)
 {
 	const char *separator = "";
 
-	fputs("{", file);
 	for (int counter = 0; counter < COUNTERS; counter++) {
 		fprintf(file, "%s\"%s\": %llu", separator, counter_names[counter],
-			(unsigned long long)(vcpu->cpu.counts[counter] - vcpu->at_begin[counter]));
+			(unsigned long long)(to[counter] - from[counter]));
 		separator = ", ";
 	}
-	fputs("}", file);
 }
 
-/* One file a section, NAME.json: the counts of each CPU. */
+/* A task's name may hold any bytes. */
+static void write_name(FILE *file, const char *name)
+{
+	for (int i = 0; i < TASK_NAME_LENGTH && name[i]; i++)
+		fputc(name[i] < ' ' || name[i] > '~' || strchr("\"\\", name[i]) ? '?' : name[i],
+		      file);
+}
+
+struct list {
+	FILE *file;
+	const char *separator;
+};
+
+static void write_task(struct task *task, void *context)
+{
+	struct list *list = context;
+
+	if (!memcmp(task->snapshots[0], task->snapshots[1], sizeof(task->snapshots[0])))
+		return;
+	fprintf(list->file, "%s{\"tgid\": %u, \"pid\": %u, \"name\": \"", list->separator,
+		(unsigned int)(task->id >> 32), (unsigned int)task->id);
+	write_name(list->file, task->name);
+	fputs("\", ", list->file);
+	write_counts(list->file, task->snapshots[0], task->snapshots[1]);
+	fputs("}", list->file);
+	list->separator = ",\n  ";
+}
+
+static void write_cpus(FILE *file)
+{
+	for (unsigned int i = 0; i < vcpu_count; i++) {
+		fputs(i ? ",\n  {" : "\n  {", file);
+		write_counts(file, vcpus[i].at_begin, vcpus[i].cpu.counts);
+		fputs("}", file);
+	}
+}
+
+/* Page faults by their kernel instructions: pairs of a bucket's smallest value and its count. */
+static void write_faults(FILE *file)
+{
+	const char *separator = "";
+	uint64_t max = 0;
+
+	for (unsigned int bucket = 0; bucket < HISTOGRAM_BUCKETS; bucket++) {
+		uint64_t count = 0;
+
+		for (unsigned int i = 0; i < vcpu_count; i++)
+			count += vcpus[i].ledger.faults.counts[bucket] -
+				 vcpus[i].faults_at_begin[bucket];
+		if (!count)
+			continue;
+		fprintf(file, "%s[%llu, %llu]", separator,
+			(unsigned long long)histogram_low(bucket), (unsigned long long)count);
+		separator = ", ";
+	}
+	for (unsigned int i = 0; i < vcpu_count; i++)
+		if (vcpus[i].ledger.faults.max > max)
+			max = vcpus[i].ledger.faults.max;
+	fprintf(file, "], \"fault_max\": %llu", (unsigned long long)max);
+}
+
+/* One file a section, NAME.json: the counts of each CPU, each task, and the page faults. */
 static bool write_section(FILE *file)
 {
+	struct list list = { file, "\n  " };
+
 	fprintf(file, "{\"section\": \"%s\", \"cpus\": [", section);
-	for (unsigned int i = 0; i < vcpu_count; i++) {
-		fputs(i ? ",\n  " : "\n  ", file);
-		write_counts(file, &vcpus[i]);
-	}
-	fputs("\n]}\n", file);
+	write_cpus(file);
+	fputs("\n], \"tasks\": [", file);
+	machine_each_task(machine, write_task, &list);
+	fputs("\n], \"faults\": [", file);
+	write_faults(file);
+	fputs("}\n", file);
 	return !ferror(file);
+}
+
+/* The program's own instructions that are counted already, though they come after this. */
+static void take_off(struct vcpu *vcpu, uint64_t unfinished, bool is_back)
+{
+	uint64_t *count = &vcpu->cpu.counts[INSTRUCTIONS_USER];
+
+	*count = is_back ? *count + unfinished : *count - unfinished;
 }
 
 static void end_section(void)
@@ -147,6 +239,7 @@ static void end_section(void)
 		complain("the guest ended a section", "none had begun");
 		return;
 	}
+	machine_snapshot(machine, 1);
 	if (asprintf(&path, "%s/%s.json", options.out, section) < 0)
 		return;
 	file = fopen(path, "w");
@@ -162,12 +255,11 @@ static bool is_name(const char *text)
 	return *text && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-") == strlen(text);
 }
 
-static void begin_section(struct vcpu *vcpu)
+static void begin_section(struct vcpu *vcpu, struct said said)
 {
-	uint64_t address = register_value(vcpu, RSI), length = register_value(vcpu, RDX);
 	char name[NAME_MAX_LENGTH + 1] = "";
 
-	if (length > NAME_MAX_LENGTH || !read_memory(vcpu, address, name, length) ||
+	if (said.second > NAME_MAX_LENGTH || !read_memory(vcpu, said.first, name, said.second) ||
 	    !is_name(name)) {
 		complain("the guest began a section", "its name is none");
 		return;
@@ -175,65 +267,75 @@ static void begin_section(struct vcpu *vcpu)
 	if (section[0])
 		complain(section, "the section had not ended when the next one began");
 	memcpy(section, name, sizeof(section));
-	for (unsigned int i = 0; i < vcpu_count; i++)
-		memcpy(vcpus[i].at_begin, vcpus[i].cpu.counts, sizeof(vcpus[i].at_begin));
+	for (unsigned int i = 0; i < vcpu_count; i++) {
+		struct vcpu *each = &vcpus[i];
+
+		memcpy(each->at_begin, each->cpu.counts, sizeof(each->at_begin));
+		memcpy(each->faults_at_begin, each->ledger.faults.counts,
+		       sizeof(each->faults_at_begin));
+		each->ledger.faults.max = 0;
+	}
+	machine_snapshot(machine, 0);
 	is_running = true;
 }
 
-static void on_magic(unsigned int index, void *data)
+static void watch(struct said said)
+{
+	for (unsigned int i = 0; i < vcpu_count; i++) {
+		vcpus[i].cpu.watch_start = said.first;
+		vcpus[i].cpu.watch_end = said.first + said.second;
+	}
+}
+
+/* What programs say; the kernel's words go to the ledger. */
+static void on_program(struct vcpu *vcpu, struct said said, uint64_t unfinished)
+{
+	pthread_mutex_lock(&section_lock);
+	take_off(vcpu, unfinished, false);
+	if (said.what == TOLL_LAB_BEGIN)
+		begin_section(vcpu, said);
+	else if (said.what == TOLL_LAB_END)
+		end_section();
+	else
+		watch(said);
+	take_off(vcpu, unfinished, true);
+	pthread_mutex_unlock(&section_lock);
+}
+
+/* `data`: how many instructions of the same block come after this one. */
+static void on_say(unsigned int index, void *data)
 {
 	struct vcpu *vcpu = &vcpus[index];
+	uint64_t unfinished = (uintptr_t)data;
+	struct said said = {
+		register_value(vcpu, RDI),
+		register_value(vcpu, RSI),
+		register_value(vcpu, RDX),
+	};
 
-	(void)data;
-	switch (register_value(vcpu, RDI)) {
-	case MAGIC_BEGIN:
-		begin_section(vcpu);
-		break;
-	case MAGIC_END:
-		end_section();
-		break;
-	case MAGIC_CR3:
-		vcpu->cpu.announced_cr3 = register_value(vcpu, RSI);
-		vcpu->cpu.is_cr3_announced = true;
-		break;
+	if (said.what <= TOLL_LAB_WATCH) {
+		on_program(vcpu, said, unfinished);
+		return;
 	}
+	if (!ledger_hear(&vcpu->ledger, said, unfinished)) {
+		complain("a task", "no memory");
+		abort();
+	}
+	if (said.what == TOLL_LAB_TASK)
+		read_memory(vcpu, said.second, vcpu->ledger.task->name, TASK_NAME_LENGTH);
+}
+
+static void on_keep(unsigned int index, void *data)
+{
+	(void)data;
+	vcpus[index].cpu.is_keep_announced = true;
 }
 
 /* --- flushes --- */
 
-/* Whether what runs was called by flush_tlb_func() for a batch of unmaps. */
-static bool is_batch(struct vcpu *vcpu)
+static bool is_batch(const struct vcpu *vcpu)
 {
-	uint64_t stack;
-
-	if (!vcpu->batch_stack)
-		return false;
-	stack = register_value(vcpu, RSP);
-	if (stack <= vcpu->batch_stack && vcpu->batch_stack - stack < FLUSH_STACK)
-		return true;
-	vcpu->batch_stack = 0;
-	return false;
-}
-
-/* The beginning of struct flush_tlb_info; a batch of unmaps has no mm. */
-struct flush_request {
-	uint64_t mm, start, end, generation;
-	uint32_t initiating_cpu;
-};
-
-static void on_flush_function(unsigned int index, void *data)
-{
-	struct vcpu *vcpu = &vcpus[index];
-	struct flush_request request;
-
-	(void)data;
-	vcpu->batch_stack = 0;
-	if (!read_memory(vcpu, register_value(vcpu, RDI), &request, sizeof(request)))
-		return;
-	if (!request.mm)
-		vcpu->batch_stack = register_value(vcpu, RSP);
-	if (request.initiating_cpu != index)
-		vcpu->cpu.counts[request.mm ? SHOOTDOWNS_MM : SHOOTDOWNS_BATCH]++;
+	return vcpu->ledger.flush == FLUSH_BATCH;
 }
 
 /* An instruction that invalidates; `next` is the address of the one behind it. */
@@ -278,10 +380,15 @@ static void on_flushing(unsigned int index, void *data)
 
 static void on_memory(unsigned int index, qemu_plugin_meminfo_t info, uint64_t address, void *data)
 {
+	uint64_t last = address + (1ull << qemu_plugin_mem_size_shift(info)) - 1;
+	enum access access = qemu_plugin_mem_is_store(info) ? ACCESS_STORE : ACCESS_LOAD;
+
 	(void)data;
-	if (is_running)
-		cpu_access(&vcpus[index].cpu,
-			   qemu_plugin_mem_is_store(info) ? ACCESS_STORE : ACCESS_LOAD, address);
+	if (!is_running)
+		return;
+	cpu_access(&vcpus[index].cpu, access, address);
+	if ((address ^ last) >> 12)
+		cpu_access(&vcpus[index].cpu, access, last);
 }
 
 /* A translated block. */
@@ -333,7 +440,8 @@ static void on_blocks_gone(qemu_plugin_id_t id)
 	}
 }
 
-static void watch_instruction(struct qemu_plugin_insn *insn)
+/* `after`: how many instructions of the block come after this one. */
+static void watch_instruction(struct qemu_plugin_insn *insn, size_t after)
 {
 	uint8_t code[LONGEST_INSTRUCTION];
 	size_t length = qemu_plugin_insn_data(insn, code, sizeof(code));
@@ -342,14 +450,20 @@ static void watch_instruction(struct qemu_plugin_insn *insn)
 		.next = qemu_plugin_insn_vaddr(insn) + length,
 	};
 
-	if (flushing.instruction.what == DECODED_MAGIC)
-		qemu_plugin_register_vcpu_insn_exec_cb(insn, on_magic, QEMU_PLUGIN_CB_R_REGS, NULL);
-	else if (flushing.instruction.what != DECODED_OTHER)
+	switch (flushing.instruction.what) {
+	case DECODED_OTHER:
+		break;
+	case DECODED_SAY:
+		qemu_plugin_register_vcpu_insn_exec_cb(insn, on_say, QEMU_PLUGIN_CB_R_REGS,
+						       (void *)(uintptr_t)after);
+		break;
+	case DECODED_KEEP:
+		qemu_plugin_register_vcpu_insn_exec_cb(insn, on_keep, QEMU_PLUGIN_CB_NO_REGS, NULL);
+		break;
+	default:
 		qemu_plugin_register_vcpu_insn_exec_cb(insn, on_flushing, QEMU_PLUGIN_CB_R_REGS,
 						       keep(&flushing, sizeof(flushing)));
-	if (options.flush_function && qemu_plugin_insn_vaddr(insn) == options.flush_function)
-		qemu_plugin_register_vcpu_insn_exec_cb(insn, on_flush_function,
-						       QEMU_PLUGIN_CB_R_REGS, NULL);
+	}
 	qemu_plugin_register_vcpu_mem_cb(insn, on_memory, QEMU_PLUGIN_CB_NO_REGS,
 					 QEMU_PLUGIN_MEM_RW, NULL);
 }
@@ -364,7 +478,7 @@ static void on_block(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 
 		block.last = qemu_plugin_insn_vaddr(insn);
-		watch_instruction(insn);
+		watch_instruction(insn, count - i - 1);
 	}
 	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block_run, QEMU_PLUGIN_CB_NO_REGS,
 					     keep(&block, sizeof(block)));
@@ -391,10 +505,11 @@ static void find_registers(struct vcpu *vcpu)
 
 static void on_cpu(qemu_plugin_id_t id, unsigned int index)
 {
-	struct vcpu *vcpu = &vcpus[index % CPUS];
+	struct vcpu *vcpu = &vcpus[index % MAX_CPUS];
 
 	(void)id;
-	if (index >= CPUS || !cpu_init(&vcpu->cpu, &options.tlb, read_table, vcpu)) {
+	if (!ledger_init(&vcpu->ledger, machine, index, &vcpu->cpu) ||
+	    !cpu_init(&vcpu->cpu, &options.tlb, read_table, vcpu)) {
 		complain("CPU", "too many of them, an impossible TLB, or no memory");
 		exit(1);
 	}
@@ -418,8 +533,6 @@ static bool set_option(const char *name, const char *value)
 		return (options.out = value)[0] != 0;
 	if (!strcmp(name, "direct_map"))
 		return number(value, &options.direct_map);
-	if (!strcmp(name, "flush_function"))
-		return number(value, &options.flush_function);
 	return tlb_config_set(&options.tlb, name, value);
 }
 
@@ -451,6 +564,11 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 	}
 	if (!options.out) {
 		complain("out", "not given");
+		return -1;
+	}
+	machine = machine_new();
+	if (!machine) {
+		complain("beginning", "no memory");
 		return -1;
 	}
 	qemu_plugin_register_vcpu_init_cb(id, on_cpu);

@@ -65,6 +65,8 @@ size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *to, size
 size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
 bool qemu_plugin_mem_is_store(qemu_plugin_meminfo_t info);
+/* log2 of the access's bytes. */
+unsigned int qemu_plugin_mem_size_shift(qemu_plugin_meminfo_t info);
 
 /* GArray of qemu_plugin_reg_descriptor; only while a CPU is initialised. */
 GArray *qemu_plugin_get_registers(void);

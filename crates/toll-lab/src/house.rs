@@ -13,8 +13,12 @@ use crate::error::LabError;
 pub struct House {
     /// `kernel/` of the checkout.
     pub kernel: PathBuf,
-    /// `lab/guest/` of the checkout.
+    /// `lab/guest/` of the checkout: programs that run in guests.
     pub guest: PathBuf,
+    /// `lab/scenarios/` of the checkout.
+    pub scenarios: PathBuf,
+    /// `lab/disks/` of the checkout: scripts that fill disks.
+    pub disks: PathBuf,
     /// `plugins/` of the checkout.
     pub plugins: PathBuf,
     /// `tollfree/lab` in the user's cache.
@@ -46,6 +50,8 @@ impl House {
         Ok(House {
             kernel: root.join("kernel"),
             guest: root.join("lab/guest"),
+            scenarios: root.join("lab/scenarios"),
+            disks: root.join("lab/disks"),
             plugins: root.join("plugins"),
             cache: cache.join("lab"),
         })

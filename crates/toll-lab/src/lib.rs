@@ -14,4 +14,7 @@ pub mod house;
 pub mod kernel;
 pub mod output;
 pub mod preset;
+pub mod results;
+pub mod run;
+pub mod scenario;
 pub mod tap;

@@ -33,6 +33,27 @@ impl Tap {
         tap
     }
 
+    /// Reads the results that KUnit keeps of its suites, one after another
+    /// (/sys/kernel/debug/kunit/*/results): the cases are what a suite's line is indented by.
+    pub fn parse_kunit(text: &str) -> Tap {
+        let mut all = Tap {
+            planned: Some(0),
+            ..Tap::default()
+        };
+        let cases: String = text
+            .lines()
+            .filter_map(|line| Some(format!("{}\n", line.strip_prefix("    ")?)))
+            .collect();
+        for suite in cases.split("KTAP version 1\n").skip(1) {
+            let tap = Tap::parse(suite);
+            all.passed += tap.passed;
+            all.skipped += tap.skipped;
+            all.failed.extend(tap.failed);
+            all.planned = all.planned.zip(tap.planned).map(|(a, b)| a + b);
+        }
+        all
+    }
+
     /// Why a program's tests did not pass, if they did not.
     pub fn problem(&self) -> Option<String> {
         let ran = self.passed + self.skipped + self.failed.len();
@@ -64,6 +85,17 @@ mod tests {
         };
         assert_eq!(tap, expected);
         assert_eq!(tap.problem().as_deref(), Some("failed: 3 c"));
+    }
+
+    #[test]
+    fn the_cases_of_all_suites_are_counted() {
+        let suites = "    KTAP version 1\n    # Subtest: a\n    1..2\n    ok 1 x\n    not ok 2 y\n\
+            # a: pass:1 fail:1 skip:0 total:2\nnot ok 1 a\n\
+            KTAP version 1\n    KTAP version 1\n    # Subtest: b\n    1..1\n    ok 1 z # SKIP no\nok 1 b\n";
+        let tap = Tap::parse_kunit(suites);
+        assert_eq!((tap.passed, tap.skipped, tap.planned), (1, 1, Some(3)));
+        assert_eq!(tap.failed, ["2 y"]);
+        assert_eq!(Tap::parse_kunit("").planned, Some(0));
     }
 
     #[test]

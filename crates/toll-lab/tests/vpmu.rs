@@ -3,99 +3,183 @@
 //!
 //! They build and boot the vanilla kernel: `setup/setup.sh lab` brings what that needs.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::process::Command;
 use std::time::Duration;
 
-use toll_lab::guest::{Guest, Job, Machine, Program, Section, Status};
+use toll_lab::guest::{Guest, Job, Machine, Outcome, Program, Section, Status};
 use toll_lab::house::House;
 use toll_lab::kernel::{Variant, build};
 use toll_lab::preset::Preset;
 
-/// Compiles a program of lab/guest.
-fn compile(house: &House, folder: &std::path::Path, name: &str) -> Program {
-    let host: PathBuf = folder.join(name);
-    let status = Command::new("gcc")
-        .args(["-static", "-O2", "-Wall", "-Wextra", "-Werror", "-o"])
-        .arg(&host)
-        .arg(house.guest.join(name).with_extension("c"))
-        .status()
-        .unwrap();
-    assert!(status.success(), "{name}");
-    Program {
-        host,
-        guest: format!("/bin/{name}"),
-    }
-}
+/// Skylake's second level has 1,536 entries, 12-way.
+const TWICE_THE_REACH: u64 = 3072;
+/// 13 pages for each of its 128 sets: each set loses the one that comes next.
+const ONE_WAY_TOO_MANY: u64 = 13 * 128;
 
-/// Runs `stride` with each of these words, as one section each.
-fn strides(runs: &[&str]) -> BTreeMap<String, Section> {
+/// Boots the vanilla kernel and runs commands of lab/guest there, each named by its second word.
+fn boot(folder: &str, machine: Machine, append: &[&str], commands: &[&str]) -> Outcome {
     let house = House::find().unwrap();
     let built = build(&house, &Variant::find(&house, "vanilla", &[]).unwrap()).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let jobs: Vec<Job> = runs
+    let programs: Vec<Program> = ["stride", "pingpong", "shoot"]
         .iter()
-        .map(|words| {
-            let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
-            Job {
-                name: words[0].clone(),
-                command: [vec!["/bin/stride".to_owned()], words].concat(),
-            }
-        })
+        .map(|name| Program::compiled(&house, name).unwrap())
         .collect();
+    let job = |text: &&str| {
+        let mut words: Vec<String> = text.split(' ').map(str::to_owned).collect();
+        words[0] = format!("/bin/{}", words[0]);
+        Job {
+            name: words[1].clone(),
+            command: words,
+        }
+    };
     let outcome = Guest {
         image: &built.image,
-        machine: Machine {
-            cpus: 1,
-            memory_mib: 1024,
-        },
-        append: &[],
-        programs: &[compile(&house, folder.path(), "stride")],
-        jobs: &jobs,
-        limit: Duration::from_secs(120),
+        machine,
+        append,
+        programs: &programs,
+        disks: &[],
+        jobs: &commands.iter().map(job).collect::<Vec<_>>(),
+        limit: Duration::from_secs(300),
         preset: Some(&Preset::find("skylake").unwrap()),
-        folder: &folder.path().join("guest"),
+        folder: &house.cache.join("tests").join(folder),
     }
     .run(&house)
-    .unwrap();
+    .unwrap_or_else(|error| panic!("{error:#}"));
     for done in &outcome.done {
         assert_eq!(done.status, Status::Exit(0), "{}: {}", done.name, done.err);
     }
-    outcome.sections
+    outcome
 }
 
-/// Skylake: 64 entries of first level, 1,536 of the second, 12-way. A sweep over twice as many
-/// pages finds none of them again, whatever the kernel does in between; one over half as many
-/// finds nearly all, and loses those only that the kernel's own pages push out.
+/// The repeats of a section (NAME-0, NAME-1...) that no interrupt came into.
+fn undisturbed<'a>(outcome: &'a Outcome, name: &str) -> Vec<&'a Section> {
+    let found: Vec<&Section> = outcome
+        .sections
+        .iter()
+        .filter(|(section, _)| {
+            let repeat = section
+                .strip_prefix(name)
+                .and_then(|rest| rest.strip_prefix('-'));
+            repeat.is_some_and(|repeat| repeat.parse::<u32>().is_ok())
+        })
+        .map(|(_, section)| section)
+        .filter(|section| section.total("interrupts") == 0)
+        .collect();
+    assert!(
+        !found.is_empty(),
+        "{name}: an interrupt came into every repeat"
+    );
+    found
+}
+
+/// A sweep over twice as many pages as the second level holds finds none of them again; one over
+/// as many as the first level holds finds all.
 #[test]
 #[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
 fn sweeps_miss_as_the_shapes_say() {
-    let got = strides(&[
-        "far-read 3072 4k read 10",
-        "far-write 3072 4k write 10",
-        "near 512 4k read 10",
-        "huge 24 2m read 1000",
-    ]);
-    let count = |section: &str, counter: &str| got[section].total(counter);
-    let near = |value: u64, expected: u64| {
-        let slack = expected / 100 + 100;
-        assert!(
-            value.abs_diff(expected) <= slack,
-            "{value}, not about {expected}"
-        );
+    let far = TWICE_THE_REACH;
+    let commands = [
+        format!("stride far-read {far} 4k read 2"),
+        format!("stride far-write {far} 4k write 2"),
+        format!("stride far-execute {far} 4k execute 2"),
+        "stride near-read 48 4k read 50".to_owned(),
+        "stride near-execute 96 4k execute 20".to_owned(),
+        format!("stride huge-far {ONE_WAY_TOO_MANY} 2m read 2"),
+        "stride huge-near 24 2m read 50".to_owned(),
+        "stride giant 3 1g read 50".to_owned(),
+    ];
+    // More than 3 GiB of huge pages, and 3 giant ones.
+    let machine = Machine {
+        icount: true,
+        ..Machine::plain(1, 8 * 1024)
     };
-    near(count("far-read", "dtlb_load_misses"), 30_720);
-    near(count("far-read", "dtlb_store_misses"), 0);
-    near(count("far-write", "dtlb_store_misses"), 30_720);
-    near(count("far-write", "dtlb_load_misses"), 0);
-    near(count("near", "dtlb_load_misses"), 0);
-    near(count("huge", "dtlb_load_misses"), 0);
-    // Nothing that flushes for a batch of unmaps: both TLBs see the same.
-    for section in got.values() {
-        assert_eq!(
-            section.total("dtlb_load_misses"),
-            section.total("shadow_dtlb_load_misses")
-        );
+    let outcome = boot(
+        "sweeps",
+        machine,
+        &["default_hugepagesz=2M", "hugepagesz=1G", "hugepages=3"],
+        &commands.iter().map(String::as_str).collect::<Vec<_>>(),
+    );
+    let check = |name: &str, expected: [u64; 3]| {
+        for section in undisturbed(&outcome, name) {
+            let got = ["load", "store", "fetch"]
+                .map(|kind| section.total(&format!("watched_{kind}_misses")));
+            assert_eq!(got, expected, "{name}: loads, stores, fetches");
+            // Nothing was flushed for a batch of unmaps: both TLBs see the same.
+            let shadow = section.total("shadow_dtlb_load_misses");
+            assert_eq!(section.total("dtlb_load_misses"), shadow, "{name}");
+        }
+    };
+    check("far-read", [2 * far, 0, 0]);
+    check("far-write", [0, 2 * far, 0]);
+    check("far-execute", [0, 0, 2 * far]);
+    check("near-read", [0; 3]);
+    check("near-execute", [0; 3]);
+    check("huge-far", [2 * ONE_WAY_TOO_MANY, 0, 0]);
+    check("huge-near", [0; 3]);
+    check("giant", [0; 3]);
+}
+
+/// Two processes on one CPU: with PCIDs each finds its pages again, without them none.
+#[test]
+#[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
+fn address_spaces_keep_their_translations_with_pcids() {
+    const PAGES: u64 = 20;
+    const TURNS: u64 = 40;
+    for (pcid, pti, expected) in [
+        (true, false, 0),
+        (true, true, 0),
+        (false, false, 2 * PAGES * TURNS),
+    ] {
+        let machine = Machine {
+            pcid,
+            pti,
+            icount: true,
+            ..Machine::plain(1, 512)
+        };
+        let command = format!("pingpong turns {PAGES} {TURNS}");
+        let outcome = boot("pcids", machine, &[], &[&command]);
+        let got = outcome.sections["turns"].total("watched_load_misses");
+        assert_eq!(got, expected, "pcid {pcid}, pti {pti}");
+    }
+}
+
+/// Each mprotect() that takes a right away interrupts the other thread's CPU once, and
+/// invalidates one page on both. The kernel counts the same.
+#[test]
+#[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
+fn shootdowns_and_invalidations_are_those_that_the_kernel_counts() {
+    const TIMES: u64 = 200;
+    let command = format!("shoot flushes {TIMES}");
+    let outcome = boot("shootdowns", Machine::plain(2, 512), &[], &[&command]);
+    let (section, notes) = (&outcome.sections["flushes"], &outcome.notes["flushes"]);
+    let kernel = |name: &str| notes.get(name).copied().unwrap_or(0.0) as u64;
+    assert_eq!(section.total("shootdowns_mm"), TIMES);
+    assert_eq!(kernel("vmstat_nr_tlb_remote_flush_received"), TIMES);
+    assert_eq!(
+        section.total("invlpgs"),
+        kernel("vmstat_nr_tlb_local_flush_one")
+    );
+    assert!(section.total("invlpgs") >= 2 * TIMES);
+}
+
+/// By instruction count the same run gives the same counts.
+#[test]
+#[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
+fn a_run_by_instruction_count_repeats() {
+    let machine = Machine {
+        icount: true,
+        ..Machine::plain(2, 512)
+    };
+    let command = format!("stride again {TWICE_THE_REACH} 4k write 20");
+    let run = || boot("repeat", machine, &[], &[&command]);
+    let (first, second) = (run(), run());
+    for counter in [
+        "dtlb_store_misses",
+        "walk_steps",
+        "page_faults",
+        "instructions_user",
+    ] {
+        let of = |outcome: &Outcome| outcome.sections["again-0"].total(counter);
+        let (a, b) = (of(&first), of(&second));
+        assert!(a.abs_diff(b) * 100 <= a.max(b), "{counter}: {a} and {b}");
     }
 }

@@ -198,12 +198,11 @@ static void spaces(void)
 	cpu_write_cr3(&cpu, one | 1 | keep, false);
 	EXPECT("the other one was not", sweep(USER_AT, 8), 0);
 	/* As announced, whatever is written. */
-	cpu.announced_cr3 = other | 2 | keep;
-	cpu.is_cr3_announced = true;
-	cpu_write_cr3(&cpu, other, false);
+	cpu.is_keep_announced = true;
+	cpu_write_cr3(&cpu, other | 2, false);
 	EXPECT("announced as kept", sweep(USER_AT, 8), 0);
-	cpu_write_cr3(&cpu, other, false);
-	EXPECT("an announcement holds once", cpu.pcid, 0);
+	cpu_write_cr3(&cpu, other | 2, false);
+	EXPECT("an announcement holds once", sweep(USER_AT, 8), 8);
 	cpu_destroy(&cpu);
 }
 
@@ -226,6 +225,25 @@ static void flush_induced_misses(void)
 	cpu_write_cr3(&cpu, root, false);
 	sweep(USER_AT, 8);
 	EXPECT("any other flush", flush_induced(), 1 + 8);
+	/* A page that comes back in another frame has lost its translation in any case. */
+	cpu_invlpg(&cpu, USER_AT, true);
+	map(root, USER_AT, TLB_4K, 40 * PAGE, RW | USER);
+	sweep(USER_AT, 8);
+	EXPECT("a page that moved", flush_induced(), 1 + 8);
+	cpu_destroy(&cpu);
+}
+
+static void watched(void)
+{
+	start();
+	cpu.watch_start = USER_AT + 2 * PAGE;
+	cpu.watch_end = USER_AT + 5 * PAGE;
+	sweep(USER_AT, 8);
+	cpu_access(&cpu, ACCESS_STORE, USER_AT + GIB);
+	EXPECT("watched", cpu.counts[WATCHED_LOAD_MISSES], 3);
+	EXPECT("not watched", cpu.counts[WATCHED_STORE_MISSES], 0);
+	EXPECT("small", cpu.counts[WALKS_4K], 8);
+	EXPECT("huge", cpu.counts[WALKS_2M], 1);
 	cpu_destroy(&cpu);
 }
 
@@ -237,5 +255,6 @@ int main(void)
 	stale();
 	spaces();
 	flush_induced_misses();
+	watched();
 	return finish("system/cpu");
 }

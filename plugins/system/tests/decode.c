@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Tests of the decoder; the bytes are what GNU as makes of the instruction beside them. */
 #include "../decode.h"
-#include "../magic.h"
+
+#include "../../../kernel/lab/include/linux/toll_lab_magic.h"
 
 #include "../../user/tests/check.h"
 
@@ -62,7 +63,9 @@ static void pcid(void)
 
 static void others(void)
 {
-	EXPECT("magic", DECODE(MAGIC_BYTES).what, DECODED_MAGIC);
+	EXPECT("nopl 0x6c6c6f74(%rax)", DECODE(TOLL_LAB_SAY_BYTES).what, DECODED_SAY);
+	EXPECT("prefetchnta 0x6b6c6f74(%rax)", DECODE(TOLL_LAB_KEEP_BYTES).what, DECODED_KEEP);
+	EXPECT("prefetchnta 0(%rax)", DECODE(0x0f, 0x18, 0x80, 0, 0, 0, 0).what, DECODED_OTHER);
 	EXPECT("nopl 0(%rax)", DECODE(0x0f, 0x1f, 0x80, 0, 0, 0, 0).what, DECODED_OTHER);
 	EXPECT("ret", DECODE(0xc3).what, DECODED_OTHER);
 	EXPECT("nothing", decode((const uint8_t[]){ 0 }, 0).what, DECODED_OTHER);

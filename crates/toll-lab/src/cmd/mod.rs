@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line; one file per subcommand.
 
+mod baseline;
+mod bench;
 mod equal;
 mod kernel;
+mod lint;
+mod list;
+mod run;
 mod selftest;
+mod shell;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -23,6 +29,13 @@ enum Command {
     Kernel(kernel::Args),
     Equal(equal::Args),
     Selftest(selftest::Args),
+    List(list::Args),
+    Run(run::Args),
+    Compare(run::CompareArgs),
+    Baseline(baseline::Args),
+    Bench(bench::Args),
+    Lint(lint::Args),
+    Shell(shell::Args),
 }
 
 pub fn dispatch(cli: Cli) -> Result<()> {
@@ -30,5 +43,12 @@ pub fn dispatch(cli: Cli) -> Result<()> {
         Command::Kernel(args) => kernel::run(&args),
         Command::Equal(args) => equal::run(&args),
         Command::Selftest(args) => selftest::run(&args),
+        Command::List(args) => list::run(&args),
+        Command::Run(args) => run::run(&args),
+        Command::Compare(args) => run::compare(&args),
+        Command::Baseline(args) => baseline::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Lint(args) => lint::run(&args),
+        Command::Shell(args) => shell::run(&args),
     }
 }

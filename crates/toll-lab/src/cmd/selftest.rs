@@ -13,11 +13,13 @@ use crate::error::LabError;
 use crate::guest::{Done, Guest, Job, Machine, Program, Status};
 use crate::house::House;
 use crate::kernel::{Built, Variant, build};
-use crate::output;
 use crate::tap::Tap;
+use crate::{files, output};
 
 /// What kselftest programs end with if they cannot run here.
 const SKIPPED: Status = Status::Exit(4);
+/// The job that prints what KUnit found while the kernel booted.
+const KUNIT: &str = "kunit";
 /// Where the tests lie in a kernel's tree.
 const TESTS: &str = "tools/testing/selftests/tollfree";
 
@@ -63,16 +65,22 @@ pub fn run(args: &Args) -> Result<()> {
     let house = House::find()?;
     let variant = Variant::find(&house, &args.variant, &[])?;
     let built = build(&house, &variant)?;
-    let programs = compile(&built)?;
-    let jobs: Vec<Job> = programs.iter().map(job).collect();
+    let tests = compile(&built)?;
+    let mut jobs: Vec<Job> = tests.iter().map(job).collect();
+    let mut programs = tests;
+    if has_kunit(&built)? {
+        programs.extend(Program::installed("busybox")?);
+        jobs.push(kunit());
+    }
     let outcome = Guest {
         image: &built.image,
         machine: Machine {
-            cpus: args.cpus,
-            memory_mib: args.memory,
+            pti: args.pti,
+            ..Machine::plain(args.cpus, args.memory)
         },
-        append: if args.pti { &["pti=on"] } else { &[] },
+        append: &[],
         programs: &programs,
+        disks: &[],
         jobs: &jobs,
         limit: Duration::from_secs(args.within),
         preset: None,
@@ -157,8 +165,26 @@ fn job(program: &Program) -> Job {
     }
 }
 
+fn has_kunit(built: &Built) -> Result<bool> {
+    let config = files::read_text(&built.config)?;
+    Ok(config.lines().any(|line| line == "CONFIG_KUNIT_DEBUGFS=y"))
+}
+
+fn kunit() -> Job {
+    let command = "cat /sys/kernel/debug/kunit/*/results";
+    Job {
+        name: KUNIT.to_owned(),
+        command: ["/bin/busybox", "sh", "-ec", command]
+            .map(str::to_owned)
+            .into(),
+    }
+}
+
 fn tested(done: &Done) -> Tested {
-    let tap = Tap::parse(&done.out);
+    let tap = match done.name.as_str() {
+        KUNIT => Tap::parse_kunit(&done.out),
+        _ => Tap::parse(&done.out),
+    };
     let problem = match done.status {
         SKIPPED => None,
         Status::Exit(0) => tap.problem(),

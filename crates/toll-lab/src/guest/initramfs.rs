@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A guest's file system: its first process, its programs, its commands.
 
-use std::fmt::Write as _;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -22,7 +21,7 @@ pub struct Initramfs {
 impl Initramfs {
     /// Writes the archive with the kernel's own gen_init_cpio.
     pub fn build(house: &House, guest: &Guest<'_>) -> Result<Initramfs> {
-        let init = first_process(house)?;
+        let init = Program::compiled(house, "init")?.host;
         let commands = guest.folder.join("commands");
         files::write(&commands, lines(guest.jobs)?.as_bytes())?;
         let list = guest.folder.join("initramfs.list");
@@ -55,30 +54,6 @@ fn generator(image: &Path) -> Result<PathBuf> {
     Err(LabError::Missing(format!("{}: {why}", tool.display())).into())
 }
 
-/// Compiles lab/guest/init.c, unless that was done since it changed.
-fn first_process(house: &House) -> Result<PathBuf> {
-    let source = house.guest.join("init.c");
-    let text = files::read(&source)?.unwrap_or_default();
-    let init = house.cache.join("guest/init");
-    let copy = house.cache.join("guest/init.c");
-    let _lock = files::lock(&house.cache.join("guest/lock"))?;
-    if init.is_file() && files::read(&copy)?.as_deref() == Some(&text) {
-        return Ok(init);
-    }
-    let output = Command::new("gcc")
-        .args(["-static", "-O2", "-Wall", "-Wextra", "-Werror", "-o"])
-        .arg(&init)
-        .arg(&source)
-        .output()
-        .map_err(|error| LabError::Missing(format!("gcc: {error}")))?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(LabError::Build(format!("{}: {}", source.display(), said.trim_end())).into());
-    }
-    files::write(&copy, &text)?;
-    Ok(init)
-}
-
 /// The jobs as the guest's init reads them.
 fn lines(jobs: &[Job]) -> Result<String> {
     let mut text = String::new();
@@ -98,35 +73,29 @@ fn lines(jobs: &[Job]) -> Result<String> {
     Ok(text)
 }
 
-/// What gen_init_cpio is to pack.
+/// What gen_init_cpio is to pack; each path once, though two programs may need the same library.
 fn listing(init: &Path, commands: &Path, programs: &[Program]) -> String {
-    let mut text =
-        String::from("dir /dev 755 0 0\nnod /dev/console 600 0 0 c 5 1\ndir /lab 755 0 0\n");
-    let mut folders = vec!["/dev".to_owned(), "/lab".to_owned()];
-    let _ = writeln!(text, "file /init {} 755 0 0", init.display());
-    let _ = writeln!(text, "file /lab/commands {} 644 0 0", commands.display());
-    for program in programs {
-        for folder in Path::new(&program.guest)
-            .ancestors()
-            .skip(1)
-            .collect::<Vec<_>>()
-            .iter()
-            .rev()
-        {
-            let folder = folder.display().to_string();
-            if folder != "/" && !folders.contains(&folder) {
-                let _ = writeln!(text, "dir {folder} 755 0 0");
-                folders.push(folder);
-            }
+    let mut lines = vec![
+        "dir /dev 755 0 0".to_owned(),
+        "nod /dev/console 600 0 0 c 5 1".to_owned(),
+        "dir /lab 755 0 0".to_owned(),
+        format!("file /init {} 755 0 0", init.display()),
+        format!("file /lab/commands {} 644 0 0", commands.display()),
+    ];
+    let mut add = |line: String| {
+        if !lines.contains(&line) {
+            lines.push(line);
         }
-        let _ = writeln!(
-            text,
-            "file {} {} 755 0 0",
-            program.guest,
-            program.host.display()
-        );
+    };
+    for program in programs {
+        let folders: Vec<&Path> = Path::new(&program.guest).ancestors().skip(1).collect();
+        for folder in folders.iter().rev().skip(1) {
+            add(format!("dir {} 755 0 0", folder.display()));
+        }
+        let (guest, host) = (&program.guest, program.host.display());
+        add(format!("file {guest} {host} 755 0 0"));
     }
-    text
+    lines.join("\n") + "\n"
 }
 
 #[cfg(test)]
@@ -161,7 +130,11 @@ mod tests {
         let text = listing(
             Path::new("/i"),
             Path::new("/c"),
-            &[program("/test/a/x"), program("/test/b")],
+            &[
+                program("/test/a/x"),
+                program("/test/b"),
+                program("/test/a/x"),
+            ],
         );
         let ours: Vec<&str> = text.lines().filter(|line| line.contains("/test")).collect();
         let expected = [

@@ -5,36 +5,105 @@
 //! the guest but what a [`Guest`] names; what its commands write comes back as files.
 
 mod initramfs;
+mod program;
 mod qemu;
+mod section;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
 use crate::files;
 use crate::house::House;
 use crate::preset::Preset;
 use initramfs::Initramfs;
-use qemu::{Ending, Places, Qemu};
+pub use program::Program;
+pub use qemu::Qemu;
+use qemu::{Ending, Places};
+pub use section::{Section, Task};
 
 /// The emulated machine.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Machine {
+    /// 1 to 8.
     pub cpus: u32,
+    /// The memory of node 0, MiB; of both nodes together if `nodes` is 2.
     pub memory_mib: u32,
+    /// 1, or 2 that share CPUs and memory equally.
+    #[serde(default = "one")]
+    pub nodes: u32,
+    /// One more node without CPUs, whose memory is slower: MiB; 0: there is none.
+    #[serde(default)]
+    pub slow_mib: u32,
+    /// Persistent memory (/dev/pmem0), MiB; 0: there is none.
+    #[serde(default)]
+    pub pmem_mib: u32,
+    /// One host thread runs all CPUs by an instruction count: slower, and counts repeat.
+    #[serde(default)]
+    pub icount: bool,
+    /// With page-table isolation.
+    #[serde(default)]
+    pub pti: bool,
+    /// The kernel uses PCIDs, in software (lab-only seams): only on variants that have them.
+    #[serde(default = "yes")]
+    pub pcid: bool,
 }
 
-/// A file of the host that the guest has too.
+fn one() -> u32 {
+    1
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl Machine {
+    /// A machine of one node with nothing special.
+    pub fn plain(cpus: u32, memory_mib: u32) -> Machine {
+        Machine {
+            cpus,
+            memory_mib,
+            nodes: 1,
+            slow_mib: 0,
+            pmem_mib: 0,
+            icount: false,
+            pti: false,
+            pcid: true,
+        }
+    }
+
+    /// What no guest can be, in words.
+    pub fn problem(&self) -> Option<String> {
+        let total = u64::from(self.memory_mib) + u64::from(self.slow_mib);
+        match self {
+            Machine { cpus: 0 | 9.., .. } => Some(format!("{} CPUs: 1 to 8 can be", self.cpus)),
+            Machine { nodes: 0 | 3.., .. } => Some(format!("{} nodes: 1 or 2 can be", self.nodes)),
+            Machine {
+                nodes: 2, cpus: 1, ..
+            } => Some("2 nodes need 2 CPUs".to_owned()),
+            _ if self.memory_mib < 128 => Some(format!(
+                "{} MiB of memory: 128 are the least",
+                self.memory_mib
+            )),
+            _ if total > 12 * 1024 => Some(format!("{total} MiB of memory: 12288 are the most")),
+            _ => None,
+        }
+    }
+}
+
+/// A block device of the guest, /dev/vda and on.
 #[derive(Debug, Clone)]
-pub struct Program {
-    pub host: PathBuf,
-    /// Path in the guest.
-    pub guest: String,
+pub struct Disk {
+    pub image: PathBuf,
+    /// What the guest writes is forgotten with it, so that each run begins with the same image.
+    pub is_scratch: bool,
 }
 
 /// What a guest does.
@@ -51,6 +120,15 @@ pub struct Job {
 pub enum Status {
     Exit(i32),
     Signal(i32),
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Status::Exit(code) => write!(f, "status {code}"),
+            Status::Signal(signal) => write!(f, "signal {signal}"),
+        }
+    }
 }
 
 /// One job's result.
@@ -70,6 +148,7 @@ pub struct Guest<'a> {
     /// More words for the kernel's command line.
     pub append: &'a [&'a str],
     pub programs: &'a [Program],
+    pub disks: &'a [Disk],
     pub jobs: &'a [Job],
     pub limit: Duration,
     /// The CPU whose TLBs are counted; without one nothing is, and emulation is faster.
@@ -84,24 +163,10 @@ pub struct Outcome {
     pub done: Vec<Done>,
     /// What the virtual PMU counted, by section.
     pub sections: BTreeMap<String, Section>,
+    /// What the guest's programs measured themselves, by section (lab/guest/section.h).
+    pub notes: BTreeMap<String, BTreeMap<String, f64>>,
     pub console: PathBuf,
     pub seconds: f64,
-}
-
-/// The counts of one section: by counter, of each CPU.
-#[derive(Debug, Clone, Deserialize)]
-pub struct Section {
-    cpus: Vec<BTreeMap<String, u64>>,
-}
-
-impl Section {
-    /// A counter's sum over all CPUs.
-    ///
-    /// # Panics
-    /// If the plugin has no such counter.
-    pub fn total(&self, counter: &str) -> u64 {
-        self.cpus.iter().map(|cpu| cpu[counter]).sum()
-    }
 }
 
 impl Guest<'_> {
@@ -156,29 +221,19 @@ impl Guest<'_> {
         let done = done.collect::<Result<_, String>>().map_err(failed)?;
         Ok(Outcome {
             done,
-            sections: sections(&counts)?,
+            sections: section::read_all(&counts)?,
+            notes: section::read_notes(&out).map_err(failed)?,
             console,
             seconds,
         })
     }
 }
 
-/// What the plugin wrote.
-fn sections(folder: &Path) -> Result<BTreeMap<String, Section>> {
-    let mut found = BTreeMap::new();
-    for file in files::below(folder)? {
-        let path = folder.join(&file);
-        let section = serde_json::from_str(&files::read_text(&path)?)
-            .with_context(|| format!("{}: is no file of counts", path.display()))?;
-        found.insert(file.with_extension("").display().to_string(), section);
-    }
-    Ok(found)
-}
-
 /// A line that says that the kernel cannot be believed any more.
 fn crash(line: &str) -> Option<&str> {
-    const SIGNS: [&str; 6] = [
+    const SIGNS: [&str; 7] = [
         "Kernel panic - not syncing",
+        "Out of memory: ",
         "BUG: ",
         "Oops: ",
         "WARNING: ",
@@ -231,6 +286,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_machine_that_cannot_be_is_named() {
+        let plain = Machine::plain(2, 512);
+        assert_eq!(plain.problem(), None);
+        let says = |machine: Machine| machine.problem().unwrap_or_default();
+        assert!(says(Machine { cpus: 9, ..plain }).contains("9 CPUs"));
+        assert!(says(Machine { nodes: 3, ..plain }).contains("3 nodes"));
+        let lonely = Machine {
+            cpus: 1,
+            nodes: 2,
+            ..plain
+        };
+        assert!(says(lonely).contains("2 CPUs"));
+        let slow_mib = 12 * 1024;
+        assert!(says(Machine { slow_mib, ..plain }).contains("12800 MiB"));
+    }
+
+    #[test]
     fn a_status_is_exit_or_signal() {
         assert_eq!(parse_status("exit 3\n"), Some(Status::Exit(3)));
         assert_eq!(parse_status("signal 9"), Some(Status::Signal(9)));
@@ -248,6 +320,7 @@ mod tests {
         );
         assert!(crash("[  1.2] BUG: KASAN: use-after-free in f").is_some());
         assert!(crash("[  1.2] WARNING: CPU: 0 PID: 1 at mm/x.c:1").is_some());
+        assert!(crash("[  9.9] Out of memory: Killed process 70 (model)").is_some());
         assert!(crash("[  1.2] x86/mm: Checked W+X mappings: passed").is_none());
     }
 }

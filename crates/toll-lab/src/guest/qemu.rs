@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use super::{Guest, show};
+use super::{Disk, Guest, Machine, show};
 use crate::child;
 use crate::error::LabError;
 use crate::house::House;
@@ -36,7 +36,9 @@ pub struct Places<'a> {
 /// An emulator that fits: version 10, for full x86-64 systems.
 #[derive(Debug)]
 pub struct Qemu {
-    program: PathBuf,
+    pub program: PathBuf,
+    /// As it names itself.
+    pub version: String,
 }
 
 impl Qemu {
@@ -50,12 +52,12 @@ impl Qemu {
             .parent()
             .unwrap_or(&house.cache)
             .join("bin/qemu-system-x86_64");
-        let fits =
-            |program: &PathBuf| version(program).is_some_and(|version| version.starts_with("10."));
         [PathBuf::from("qemu-system-x86_64"), ours]
             .into_iter()
-            .find(fits)
-            .map(|program| Qemu { program })
+            .find_map(|program| {
+                let version = version(&program).filter(|version| version.starts_with("10."))?;
+                Some(Qemu { program, version })
+            })
             .ok_or_else(|| {
                 LabError::Missing(
                     "there is no qemu-system-x86_64 10: setup/setup.sh lab brings one".to_owned(),
@@ -95,49 +97,150 @@ impl Qemu {
     }
 
     fn command(&self, guest: &Guest<'_>, places: &Places<'_>) -> Command {
-        let mut append = "console=ttyS0 nokaslr panic=-1 oops=panic quiet loglevel=4".to_owned();
-        for word in guest.append {
-            append.push(' ');
-            append.push_str(word);
-        }
         let mut command = Command::new(&self.program);
         command
-            .args([
-                "-nodefaults",
-                "-no-user-config",
-                "-no-reboot",
-                "-display",
-                "none",
-                "-monitor",
-                "none",
-            ])
-            .args([
-                "-machine",
-                "q35",
-                "-accel",
-                "tcg,thread=multi",
-                "-cpu",
-                "max,la57=off",
-            ])
-            .args(["-smp", &guest.machine.cpus.to_string()])
-            .args(["-m", &format!("{}M", guest.machine.memory_mib)])
+            .args(["-nodefaults", "-no-user-config", "-no-reboot"])
+            .args(["-display", "none", "-monitor", "none"])
+            .args(machine(&guest.machine))
             .arg("-kernel")
             .arg(guest.image)
             .arg("-initrd")
             .arg(places.initramfs)
-            .args(["-append", &append])
+            .args(["-append", &kernel_words(guest)])
             .args(["-serial", &format!("file:{}", places.console.display())])
             .args(["-device", "virtio-9p-pci,fsdev=out,mount_tag=out", "-fsdev"])
             .arg(format!(
                 "local,id=out,security_model=none,path={}",
                 places.out.display()
             ));
+        for (number, disk) in guest.disks.iter().enumerate() {
+            command.args(disk_words(number, disk));
+        }
         if let Some(plugin) = &places.plugin {
             command.args(["-plugin", plugin]);
         }
         child::end_with_us(&mut command, libc::SIGKILL);
         command
     }
+}
+
+/// The kernel's command line.
+fn kernel_words(guest: &Guest<'_>) -> String {
+    let mut words = vec!["console=ttyS0 nokaslr panic=-1 oops=panic quiet loglevel=4"];
+    if guest.machine.pti {
+        words.push("pti=on");
+    }
+    if guest.machine.pcid {
+        words.push("toll_lab_pcid");
+    }
+    words.extend(guest.append);
+    words.join(" ")
+}
+
+/// CPU, memory and nodes as QEMU's options.
+fn machine(machine: &Machine) -> Vec<String> {
+    let has_nodes = machine.nodes > 1 || machine.slow_mib > 0;
+    let option = |is: bool, text: &str| if is { text.to_owned() } else { String::new() };
+    let board = format!(
+        "q35{}{}",
+        option(machine.slow_mib > 0, ",hmat=on"),
+        option(machine.pmem_mib > 0, ",nvdimm=on")
+    );
+    let accelerator = match machine.icount {
+        true => "tcg,thread=single",
+        false => "tcg,thread=multi",
+    };
+    let total = machine.memory_mib + machine.slow_mib;
+    let memory = match machine.pmem_mib {
+        0 => format!("{total}M"),
+        pmem => format!("{total}M,slots=1,maxmem={}M", total + pmem),
+    };
+    let mut words: Vec<String> = [
+        ["-machine", &board],
+        ["-accel", accelerator],
+        ["-cpu", "max,la57=off"],
+        ["-smp", &machine.cpus.to_string()],
+        ["-m", &memory],
+    ]
+    .concat()
+    .into_iter()
+    .map(str::to_owned)
+    .collect();
+    let mut add = |name: &str, value: String| words.extend([name.to_owned(), value]);
+    if machine.icount {
+        // One instruction is a nanosecond of the guest's clock.
+        add("-icount", "shift=0,sleep=off".to_owned());
+    }
+    if has_nodes {
+        for (name, value) in nodes(machine) {
+            add(name, value);
+        }
+    }
+    if machine.pmem_mib > 0 {
+        let size = machine.pmem_mib;
+        add(
+            "-object",
+            format!("memory-backend-ram,id=pmem,size={size}M"),
+        );
+        add("-device", "nvdimm,memdev=pmem".to_owned());
+    }
+    words
+}
+
+/// The nodes of a machine that has more than one, as QEMU's options.
+fn nodes(machine: &Machine) -> Vec<(&'static str, String)> {
+    let mut words = Vec::new();
+    let mut node = |id: u32, mib: u32, rest: String| {
+        words.push((
+            "-object",
+            format!("memory-backend-ram,id=node{id},size={mib}M"),
+        ));
+        words.push(("-numa", format!("node,nodeid={id},memdev=node{id}{rest}")));
+    };
+    let per_node = machine.cpus / machine.nodes;
+    for id in 0..machine.nodes {
+        let (first, next) = (id * per_node, (id + 1) * per_node);
+        let last = if id + 1 == machine.nodes {
+            machine.cpus - 1
+        } else {
+            next - 1
+        };
+        node(
+            id,
+            machine.memory_mib / machine.nodes,
+            format!(",cpus={first}-{last}"),
+        );
+    }
+    if machine.slow_mib > 0 {
+        node(machine.nodes, machine.slow_mib, ",initiator=0".to_owned());
+        // What makes the kernel see a tier of its own: five times the latency, a fifth of the
+        // bandwidth. (Nothing in the guest is slower for it.)
+        for (target, latency, bandwidth) in [(0, 80, "50G"), (machine.nodes, 400, "10G")] {
+            let of = format!("hmat-lb,initiator=0,target={target},hierarchy=memory");
+            words.push((
+                "-numa",
+                format!("{of},data-type=access-latency,latency={latency}"),
+            ));
+            words.push((
+                "-numa",
+                format!("{of},data-type=access-bandwidth,bandwidth={bandwidth}"),
+            ));
+        }
+    }
+    words
+}
+
+fn disk_words(number: usize, disk: &Disk) -> [String; 4] {
+    let snapshot = if disk.is_scratch { "on" } else { "off" };
+    [
+        "-drive".to_owned(),
+        format!(
+            "file={},format=raw,if=none,id=disk{number},snapshot={snapshot}",
+            disk.image.display()
+        ),
+        "-device".to_owned(),
+        format!("virtio-blk-pci,drive=disk{number}"),
+    ]
 }
 
 /// What `--version` says, without the name.
@@ -159,5 +262,53 @@ impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_machine_has_no_nodes() {
+        let words = machine(&Machine::plain(2, 512)).join(" ");
+        assert_eq!(
+            words,
+            "-machine q35 -accel tcg,thread=multi -cpu max,la57=off -smp 2 -m 512M"
+        );
+    }
+
+    #[test]
+    fn nodes_share_the_cpus_and_a_slow_one_has_none() {
+        let words = machine(&Machine {
+            nodes: 2,
+            slow_mib: 256,
+            ..Machine::plain(3, 1024)
+        })
+        .join(" ");
+        for part in [
+            "q35,hmat=on",
+            "-m 1280M",
+            "node,nodeid=0,memdev=node0,cpus=0-0",
+            "node,nodeid=1,memdev=node1,cpus=1-2",
+            "node,nodeid=2,memdev=node2,initiator=0",
+            "target=2,hierarchy=memory,data-type=access-latency,latency=400",
+        ] {
+            assert!(words.contains(part), "{part}: {words}");
+        }
+    }
+
+    #[test]
+    fn persistent_memory_and_instruction_counts_are_asked_for() {
+        let words = machine(&Machine {
+            pmem_mib: 64,
+            icount: true,
+            ..Machine::plain(1, 512)
+        })
+        .join(" ");
+        assert!(words.contains("q35,nvdimm=on"), "{words}");
+        assert!(words.contains("-m 512M,slots=1,maxmem=576M"), "{words}");
+        assert!(words.contains("tcg,thread=single"), "{words}");
+        assert!(words.contains("-icount shift=0,sleep=off"), "{words}");
     }
 }

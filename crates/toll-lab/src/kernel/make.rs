@@ -65,6 +65,24 @@ impl Make {
         files::write(&self.stamp_path(), stamp.as_bytes())
     }
 
+    /// What the compiler with W=1, and sparse where it is installed, say of some folders.
+    pub fn warnings(&self, folders: &[&str]) -> Result<Vec<String>> {
+        let mut found = Vec::new();
+        let mut levels = vec!["W=1"];
+        if is_there("sparse") {
+            levels.push("C=2");
+        }
+        for level in levels {
+            // Another command line builds them anew, and so does the next ordinary one.
+            let targets: Vec<&str> = [level].iter().chain(folders).copied().collect();
+            self.run(&targets, "linting")?;
+            let log = files::read_text(&self.build.join("make.log"))?;
+            let is_word = |line: &&str| line.contains("warning:") || line.contains("error:");
+            found.extend(log.lines().filter(is_word).map(str::to_owned));
+        }
+        Ok(found)
+    }
+
     fn stamp_path(&self) -> PathBuf {
         self.build.join("built.stamp")
     }
@@ -138,7 +156,7 @@ impl Make {
             .env("CCACHE_BASEDIR", self.tree.parent().unwrap_or(&self.tree))
             .env("CCACHE_NOHASHDIR", "1")
             .env_remove("MAKEFLAGS");
-        if has_ccache() {
+        if is_there("ccache") {
             command.arg("CC=ccache gcc");
         }
         child::end_with_us(&mut command, libc::SIGTERM);
@@ -146,8 +164,8 @@ impl Make {
     }
 }
 
-fn has_ccache() -> bool {
-    Command::new("ccache")
+fn is_there(program: &str) -> bool {
+    Command::new(program)
         .arg("--version")
         .stdout(Stdio::null())
         .stderr(Stdio::null())

@@ -107,19 +107,24 @@ fn changes(source: &Source, variant: &Variant) -> Result<BTreeMap<PathBuf, Conte
 }
 
 fn overlaid(source: &Source, variant: &Variant) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
-    let Some(overlay) = &variant.overlay else {
-        return Ok(BTreeMap::new());
-    };
-    let read = |path: PathBuf| {
-        let ours = overlay.join(&path);
-        if source.folder.join(&path).exists() {
-            let why = "is in Linux already: a new file replaces none (a seam patch changes one)";
-            return Err(LabError::Input(format!("{}: {why}", ours.display())).into());
+    let mut found = BTreeMap::new();
+    for overlay in &variant.overlays {
+        for path in files::below(overlay)? {
+            let content = new_file(source, overlay, &path)?;
+            found.insert(path, content);
         }
-        let content = fs::read(&ours).with_context(|| ours.display().to_string())?;
-        Ok((path, content))
-    };
-    files::below(overlay)?.into_iter().map(read).collect()
+    }
+    Ok(found)
+}
+
+/// The content of a file that Debian's source does not have.
+fn new_file(source: &Source, overlay: &Path, path: &Path) -> Result<Vec<u8>> {
+    let ours = overlay.join(path);
+    if source.folder.join(path).exists() {
+        let why = "is in Linux already: a new file replaces none (a seam patch changes one)";
+        return Err(LabError::Input(format!("{}: {why}", ours.display())).into());
+    }
+    fs::read(&ours).with_context(|| ours.display().to_string())
 }
 
 /// Applies the patches to copies of the files that they touch.
@@ -207,7 +212,7 @@ mod tests {
             Variant {
                 name: "v".to_owned(),
                 key: "v".to_owned(),
-                overlay: overlay.is_dir().then_some(overlay),
+                overlays: overlay.is_dir().then_some(overlay).into_iter().collect(),
                 patches: series::read(&self.path("seams/series")).unwrap(),
                 is_foreign,
                 fragments: Vec::new(),

@@ -26,8 +26,8 @@ pub struct Variant {
     pub name: String,
     /// Names its folders in the cache: variants of one key are built in the same place.
     pub key: String,
-    /// New files, each at its place in a Linux tree.
-    pub overlay: Option<PathBuf>,
+    /// Folders of new files, each at its place in a Linux tree.
+    pub overlays: Vec<PathBuf>,
     pub patches: Vec<Patch>,
     /// Whether the patches may create and delete files (ours may not: new files are in the overlay).
     pub is_foreign: bool,
@@ -79,18 +79,23 @@ impl Variant {
             "tollfree-debug" => &["lab.config", "tollfree.config", "debug.config"],
             _ => &["lab.config"],
         };
+        // With the lab-only seams goes what they call.
+        let overlays: &[&str] = match name {
+            "pristine" => &[],
+            "tollfree-off" => &["tree"],
+            "vanilla" => &["lab"],
+            _ => &["tree", "lab"],
+        };
         let patches = series::read(&house.kernel.join("seams/series"))?;
         Ok(Variant {
             name: name.to_owned(),
             key: name.to_owned(),
-            overlay: name
-                .starts_with("tollfree")
-                .then(|| house.kernel.join("tree")),
+            overlays: overlays.iter().map(|it| house.kernel.join(it)).collect(),
             patches: patches.into_iter().filter(keeps).collect(),
             is_foreign: false,
             fragments: fragments
                 .iter()
-                .map(|f| house.kernel.join("config").join(f))
+                .map(|it| house.kernel.join("config").join(it))
                 .collect(),
         })
     }

@@ -258,14 +258,21 @@ impl Run<'_> {
     /// of the ceiling, for as many rounds as will fit.
     fn repeats(&mut self, ceiling: Estimate) -> f64 {
         let half = (ceiling.high / ceiling.low).ln() / 2.0;
-        let pairs = self.results.findings.ceiling.as_ref().map_or(0, |it| it.pairs);
+        let pairs = self
+            .results
+            .findings
+            .ceiling
+            .as_ref()
+            .map_or(0, |it| it.pairs);
         let run = self.run_seconds.or(self.native()).unwrap_or(0.0);
         let left = self.within.saturating_sub(self.lab.executor().now());
         let seconds = Step::Compare.allowance(left, self.within).as_secs_f64();
         let rounds = |arms: f64| seconds / (run * arms).max(1e-9);
         // As in [`Run::arms`]: more arms while enough rounds of them fit.
         let most = [4.0, 3.0].into_iter().map(rounds);
-        let fitting = most.into_iter().find(|it| *it >= f64::from(ROUNDS_WORTH_IT));
+        let fitting = most
+            .into_iter()
+            .find(|it| *it >= f64::from(ROUNDS_WORTH_IT));
         let rounds = fitting.unwrap_or_else(|| rounds(2.0)).max(1.0);
         half * (f64::from(pairs) / rounds).sqrt()
     }

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `toll-lab baseline`: every scenario on the stock kernel, as a document.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::Args as ClapArgs;
+
+use super::run::provenance;
+use crate::error::LabError;
+use crate::house::House;
+use crate::preset::Preset;
+use crate::results::{Entry, MAIN, Results, bars, table, tails};
+use crate::run::{Request, run as run_all};
+use crate::scenario::{Scenario, Size};
+use crate::{files, output};
+
+const EXAMPLE: &str = "\
+Example:
+  toll-lab baseline --output docs/results/baseline.md
+
+What an earlier call measured of the same scenario, kernel and plugin is taken from there, so that
+an interrupted call goes on where it was; the document says so.";
+
+/// Run every scenario on the stock kernel and write what was counted as a document
+#[derive(Debug, ClapArgs)]
+#[command(after_help = EXAMPLE)]
+pub struct Args {
+    /// Only these scenarios
+    #[arg(value_name = "SCENARIO")]
+    scenarios: Vec<String>,
+    /// Their short forms, seconds instead of minutes
+    #[arg(long)]
+    short: bool,
+    /// The CPU whose TLBs are modelled
+    #[arg(long, default_value = Preset::NAMES[0])]
+    preset: String,
+    /// Where the document goes; its pictures lie beside it
+    #[arg(long, value_name = "FILE")]
+    output: PathBuf,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let house = House::find()?;
+    let names = match args.scenarios.is_empty() {
+        true => Scenario::names(&house)?,
+        false => args.scenarios.clone(),
+    };
+    let preset = Preset::find(&args.preset)?;
+    let mut all = Vec::new();
+    let mut failed = Vec::new();
+    for name in &names {
+        let scenario = Scenario::find(&house, name)?;
+        let request = Request {
+            scenario: &scenario,
+            size: if args.short { Size::Short } else { Size::Full },
+            variants: &["vanilla".to_owned()],
+            config: &[],
+            policies: &[],
+            runs: None,
+            preset: &preset,
+            resumes: true,
+        };
+        output::note(format_args!("{name}"));
+        match run_all(&house, &request) {
+            Ok(results) => all.push((scenario, results)),
+            Err(error) => failed.push((name.clone(), format!("{error:#}"))),
+        }
+    }
+    let folder = args.output.parent().unwrap_or(Path::new("."));
+    for (_, results) in &all {
+        for (name, picture) in pictures(results) {
+            files::write(&folder.join(name), picture.as_bytes())?;
+        }
+    }
+    files::write(&args.output, document(args, &all, &failed).as_bytes())?;
+    println!("{}", args.output.display());
+    let why = |(name, why): &(String, String)| format!("{name}: {why}");
+    match failed.is_empty() {
+        true => Ok(()),
+        false => Err(LabError::Test(failed.iter().map(why).collect::<Vec<_>>().join("\n")).into()),
+    }
+}
+
+/// The pictures of one scenario, by file name.
+fn pictures(results: &Results) -> Vec<(String, String)> {
+    const CAUSES: [&str; 8] = [
+        "shootdown_irqs_eligible",
+        "shootdown_irqs_mixed",
+        "shootdown_irqs_unmap",
+        "shootdown_irqs_compaction",
+        "shootdown_irqs_mm",
+        "shootdown_irqs_numa",
+        "shootdown_irqs_kernel",
+        "walks",
+    ];
+    let name = |kind: &str| format!("baseline-{}-{kind}.svg", results.scenario);
+    match has_main(results) {
+        true => vec![
+            (name("causes"), bars(results, MAIN, &CAUSES)),
+            (name("faults"), tails(results, MAIN)),
+        ],
+        false => Vec::new(),
+    }
+}
+
+fn has_main(results: &Results) -> bool {
+    results.results.iter().any(|entry| entry.section == MAIN)
+}
+
+fn document(args: &Args, all: &[(Scenario, Results)], failed: &[(String, String)]) -> String {
+    let form = if args.short { "short" } else { "full" };
+    let short = if args.short { " --short" } else { "" };
+    let mut text = format!(
+        "<!-- SPDX-License-Identifier: MIT OR Apache-2.0 -->\n\
+         # What the stock kernel pays: every scenario, {form} form\n\n\
+         Made by `toll-lab baseline{short} --output {}`. The CPU is emulated: interrupts, faults, \
+         walks and instructions are counts, `modelled_ns` is what the preset's constants make of \
+         them, and no figure is a time of real hardware. A value in brackets is the range of the \
+         runs.\n",
+        args.output.display()
+    );
+    text += &ratios(all);
+    for (scenario, results) in all {
+        let _ = write!(
+            text,
+            "\n## {}\n\n{}. Stands for: {} A failure would be: {}\n\n{}\n\n",
+            scenario.name,
+            scenario.description,
+            scenario.stands_for,
+            scenario.failure,
+            provenance(results)
+        );
+        text += &table(results, false);
+        for (name, _) in pictures(results) {
+            let _ = write!(text, "\n![{}]({name})\n", name.trim_end_matches(".svg"));
+        }
+    }
+    if !failed.is_empty() {
+        text += "\n## Not measured\n\n";
+    }
+    for (name, why) in failed {
+        let _ = writeln!(text, "- {name}: {}", why.lines().next().unwrap_or_default());
+    }
+    text
+}
+
+/// Read-only and writable pages among those that reclaim and migration unmapped.
+fn ratios(all: &[(Scenario, Results)]) -> String {
+    let mut text = String::from(
+        "\n## Read-only and writable among the unmapped\n\n\
+         | scenario | policy | read-only | writable | share read-only |\n|---|---|--:|--:|--:|\n",
+    );
+    for (scenario, results) in all {
+        for entry in &results.results {
+            let count = |name: &str| entry.counters.get(name).map_or(0.0, |it| it.median);
+            let (ro, rw) = (count("unmapped_ro"), count("unmapped_rw"));
+            if ro + rw > 0.0 {
+                let Entry {
+                    policy, section, ..
+                } = entry;
+                let name = match section.as_str() {
+                    MAIN => scenario.name.clone(),
+                    other => format!("{}, {other}", scenario.name),
+                };
+                let share = 100.0 * ro / (ro + rw);
+                let _ = writeln!(text, "| {name} | {policy} | {ro} | {rw} | {share:.1} % |");
+            }
+        }
+    }
+    text
+}

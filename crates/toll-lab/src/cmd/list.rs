@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `toll-lab list`: the scenarios.
+
+use anyhow::Result;
+use clap::Args as ClapArgs;
+use serde_json::json;
+
+use crate::house::House;
+use crate::output;
+use crate::scenario::Scenario;
+
+/// List the scenarios
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    /// Print them as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let house = House::find()?;
+    let scenarios = Scenario::names(&house)?
+        .iter()
+        .map(|name| Scenario::find(&house, name))
+        .collect::<Result<Vec<_>>>()?;
+    if args.json {
+        let one = |scenario: &Scenario| {
+            let policies: Vec<&str> = scenario
+                .policies
+                .iter()
+                .map(|policy| policy.name.as_str())
+                .collect();
+            json!({
+                "name": scenario.name,
+                "description": scenario.description,
+                "stands_for": scenario.stands_for,
+                "failure": scenario.failure,
+                "first_touch": scenario.first_touch,
+                "policies": policies,
+            })
+        };
+        return output::json(&scenarios.iter().map(one).collect::<Vec<_>>());
+    }
+    for scenario in scenarios {
+        println!("{:24} {}", scenario.name, scenario.description);
+    }
+    Ok(())
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `toll-lab run` and `toll-lab compare`: a scenario on one kernel, or on several side by side.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args as ClapArgs;
+
+use crate::error::LabError;
+use crate::house::House;
+use crate::output;
+use crate::preset::Preset;
+use crate::results::{Condition, MAIN, Results, bars, compared, table, tails};
+use crate::run::{Request, keep, run as run_all};
+use crate::scenario::{Scenario, Size};
+
+const RUN_EXAMPLE: &str = "\
+Examples:
+  toll-lab run random-access --short
+  toll-lab run inference-over-memory --variant vanilla --variant tollfree --json
+  toll-lab run random-access --short --variant vanilla --variant ~/queue/series --fail-if 'walks>+5%'";
+
+const COMPARE_EXAMPLE: &str = "\
+Example:
+  toll-lab compare inference-over-memory --variant vanilla --variant tollfree --runs 5
+
+Runs of the variants alternate. A change is the pseudo-median of the rounds' ratios with its
+95 % interval; one round has none.";
+
+/// Run a scenario and print what was counted
+#[derive(Debug, ClapArgs)]
+#[command(after_help = RUN_EXAMPLE)]
+pub struct Args {
+    #[command(flatten)]
+    what: What,
+}
+
+/// Run a scenario on several kernels in turn, and print how they differ
+#[derive(Debug, ClapArgs)]
+#[command(after_help = COMPARE_EXAMPLE)]
+pub struct CompareArgs {
+    #[command(flatten)]
+    what: What,
+}
+
+#[derive(Debug, ClapArgs)]
+struct What {
+    /// The scenario: a name of `toll-lab list`, or the path of a file
+    #[arg(value_name = "SCENARIO")]
+    scenario: String,
+    /// Its short form, seconds instead of minutes
+    #[arg(long)]
+    short: bool,
+    /// A kernel: see `toll-lab kernel --help`; may be repeated, the first is what others are compared with
+    #[arg(long, value_name = "VARIANT")]
+    variant: Vec<String>,
+    /// Only this policy of the scenario; may be repeated
+    #[arg(long, value_name = "POLICY")]
+    policy: Vec<String>,
+    /// Set these symbols in every kernel (a fragment of a .config)
+    #[arg(long, value_name = "FRAGMENT")]
+    config: Vec<PathBuf>,
+    /// Runs of each variant and policy
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    runs: Option<u32>,
+    /// The CPU whose TLBs are modelled
+    #[arg(long, default_value = Preset::NAMES[0])]
+    preset: String,
+    /// Take runs that an earlier call made of the same scenario, kernel and plugin
+    #[arg(long)]
+    resume: bool,
+    /// Fail with status 5 if this holds, such as 'shootdown_irqs>+5%'; may be repeated
+    #[arg(long, value_name = "CONDITION")]
+    fail_if: Vec<Condition>,
+    /// Print every counter, the kernel's own ones (/proc/vmstat) too
+    #[arg(long)]
+    all: bool,
+    /// Write the results there too, as JSON
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Draw bars and the tail of the page faults into this folder (SVG)
+    #[arg(long, value_name = "FOLDER")]
+    plot: Option<PathBuf>,
+    /// Print the results as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let default = ["vanilla".to_owned()];
+    execute(&args.what, &default, table)
+}
+
+pub fn compare(args: &CompareArgs) -> Result<()> {
+    let default = ["vanilla".to_owned(), "tollfree".to_owned()];
+    execute(&args.what, &default, compared)
+}
+
+fn execute(what: &What, variants: &[String], show: fn(&Results, bool) -> String) -> Result<()> {
+    let house = House::find()?;
+    let scenario = Scenario::find(&house, &what.scenario)?;
+    let results = run_all(
+        &house,
+        &Request {
+            scenario: &scenario,
+            size: if what.short { Size::Short } else { Size::Full },
+            variants: if what.variant.is_empty() {
+                variants
+            } else {
+                &what.variant
+            },
+            config: &what.config,
+            policies: &what.policy,
+            runs: what.runs,
+            preset: &Preset::find(&what.preset)?,
+            resumes: what.resume,
+        },
+    )?;
+    if let Some(path) = &what.output {
+        keep(&results, path)?;
+    }
+    if let Some(folder) = &what.plot {
+        plot(&results, folder)?;
+    }
+    if what.json {
+        output::json(&results)?;
+    } else {
+        print!("{}", show(&results, what.all));
+        println!("\n{}", provenance(&results));
+    }
+    judge(what, &results)
+}
+
+fn plot(results: &Results, folder: &std::path::Path) -> Result<()> {
+    const COUNTERS: [&str; 5] = [
+        "shootdown_irqs",
+        "dtlb_load_misses",
+        "dtlb_store_misses",
+        "itlb_misses",
+        "instructions_kernel",
+    ];
+    let write = |name: &str, text: String| {
+        let file = format!("{}-{name}.svg", results.scenario);
+        crate::files::write(&folder.join(file), text.as_bytes())
+    };
+    write("counters", bars(results, MAIN, &COUNTERS))?;
+    write("faults", tails(results, MAIN))
+}
+
+/// What a figure from the lab always names.
+pub fn provenance(results: &Results) -> String {
+    let environment = &results.environment;
+    let machine = &environment.machine;
+    let kernels: Vec<String> = environment
+        .kernels
+        .iter()
+        .map(|kernel| {
+            let lab = kernel
+                .patches
+                .iter()
+                .filter(|patch| patch.starts_with('9'))
+                .count();
+            format!(
+                "{} {} ({lab} lab-only seams)",
+                kernel.variant, kernel.release
+            )
+        })
+        .collect();
+    let clock = match machine.icount {
+        true => "one host thread, by instruction count",
+        false => "one host thread a CPU",
+    };
+    let pcid = if machine.pcid {
+        "PCIDs in software"
+    } else {
+        "no PCIDs"
+    };
+    format!(
+        "{}, {} form, {}: {}; {} CPUs, {} MiB, {clock}, {pcid}; QEMU {}; preset {}; first touch: {}.",
+        results.scenario,
+        results.form.name(),
+        environment.date,
+        kernels.join(", "),
+        machine.cpus,
+        machine.memory_mib + machine.slow_mib,
+        environment.qemu,
+        results.preset,
+        environment.first_touch
+    )
+}
+
+fn judge(what: &What, results: &Results) -> Result<()> {
+    let mut found = Vec::new();
+    for condition in &what.fail_if {
+        found.extend(condition.holds(results).map_err(LabError::Usage)?);
+    }
+    match found.is_empty() {
+        true => Ok(()),
+        false => Err(LabError::Test(found.join("\n")).into()),
+    }
+}

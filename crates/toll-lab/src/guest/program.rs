@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Files of the host that a guest has too: our own static programs, and the host's with their libraries.
+
+use std::env;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::Result;
+
+use crate::error::LabError;
+use crate::files;
+use crate::house::House;
+
+/// What finds the libraries of a dynamic program, here and in the guest.
+const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
+
+/// A file of the host that the guest has too.
+#[derive(Debug, Clone)]
+pub struct Program {
+    pub host: PathBuf,
+    /// Path in the guest.
+    pub guest: String,
+}
+
+impl Program {
+    /// A program of lab/guest by the name of its source, compiled unless that was done since
+    /// anything in that folder changed. It is /bin/NAME in the guest.
+    ///
+    /// # Errors
+    /// [`LabError::Build`] with the compiler's words; [`LabError::Missing`] without a compiler.
+    pub fn compiled(house: &House, name: &str) -> Result<Program> {
+        let source = house.guest.join(name).with_extension("c");
+        let folder = house.cache.join("guest");
+        let _lock = files::lock(&folder.join("lock"))?;
+        let host = folder.join(format!("{name}-{:016x}", fingerprint(house, name)?));
+        if !host.is_file() {
+            compile(&source, &host)?;
+        }
+        Ok(Program {
+            host,
+            guest: format!("/bin/{name}"),
+        })
+    }
+
+    /// A command of the host, and everything that its loader opens for it. The command is
+    /// /bin/NAME in the guest, libraries have the paths that they have here.
+    ///
+    /// # Errors
+    /// [`LabError::Missing`] if there is no such command, or a library of it is missing.
+    pub fn installed(name: &str) -> Result<Vec<Program>> {
+        let host = find(name).ok_or_else(|| {
+            LabError::Missing(format!(
+                "{name}: is not installed: setup/setup.sh lab installs what scenarios need"
+            ))
+        })?;
+        let mut found = vec![Program {
+            host: host.clone(),
+            guest: format!("/bin/{name}"),
+        }];
+        let output = Command::new(LOADER).arg("--list").arg(&host).output();
+        // A static program is none that the loader takes.
+        let Ok(output) = output
+            .as_ref()
+            .map(|it| String::from_utf8_lossy(&it.stdout))
+        else {
+            return Ok(found);
+        };
+        for path in libraries(&output) {
+            let path = path.map_err(|library| {
+                LabError::Missing(format!("{name}: its library {library} is not installed"))
+            })?;
+            found.push(Program {
+                host: PathBuf::from(path),
+                guest: path.to_owned(),
+            });
+        }
+        Ok(found)
+    }
+}
+
+/// A command's place by PATH and in the folders of system programs.
+fn find(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let system = ["/usr/sbin", "/usr/bin", "/bin"].map(PathBuf::from);
+    let is_program = |path: &PathBuf| path.is_file();
+    env::split_paths(&path)
+        .chain(system)
+        .map(|folder| folder.join(name))
+        .find(is_program)
+}
+
+/// The paths in what `ld.so --list` prints; the name of one that is not found is an error.
+fn libraries(listing: &str) -> impl Iterator<Item = Result<&str, &str>> {
+    listing.lines().filter_map(|line| {
+        let line = line.trim();
+        let (name, path) = match line.split_once(" => ") {
+            Some((name, path)) => (name, path),
+            None => (line, line),
+        };
+        if path.starts_with("not found") {
+            return Some(Err(name));
+        }
+        let path = path.split(" (").next()?;
+        path.starts_with('/').then_some(Ok(path))
+    })
+}
+
+/// Changes with the source, and with everything that it may include.
+fn fingerprint(house: &House, name: &str) -> Result<u64> {
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    for file in files::below(&house.guest)? {
+        let is_header = file.extension().is_some_and(|it| it == "h");
+        if is_header || file.file_stem().is_some_and(|stem| stem == name) {
+            files::read(&house.guest.join(&file))?.hash(&mut hasher);
+        }
+    }
+    Ok(hasher.finish())
+}
+
+fn compile(source: &Path, to: &Path) -> Result<()> {
+    let part = files::with_suffix(to, ".part");
+    let output = Command::new("gcc")
+        .args([
+            "-static",
+            "-pthread",
+            "-D_GNU_SOURCE",
+            "-O2",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-o",
+        ])
+        .arg(&part)
+        .arg(source)
+        .arg("-lm")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| LabError::Missing(format!("gcc: {error}")))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(LabError::Build(format!("{}: {}", source.display(), said.trim_end())).into());
+    }
+    std::fs::rename(&part, to)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_are_those_with_a_path() {
+        let listing = "\tlinux-vdso.so.1 (0x00007ffd)\n\
+            \tliblzma.so.5 => /lib/x86_64-linux-gnu/liblzma.so.5 (0x00007f1)\n\
+            \t/lib64/ld-linux-x86-64.so.2 (0x00007f2)\n";
+        let found: Vec<_> = libraries(listing).collect();
+        let expected = [
+            Ok("/lib/x86_64-linux-gnu/liblzma.so.5"),
+            Ok("/lib64/ld-linux-x86-64.so.2"),
+        ];
+        assert_eq!(found, expected);
+        let missing: Vec<_> = libraries("\tlibx.so.1 => not found\n").collect();
+        assert_eq!(missing, [Err("libx.so.1")]);
+    }
+
+    #[test]
+    fn a_command_comes_with_its_loader() {
+        let found = Program::installed("sh").unwrap();
+        assert_eq!(found[0].guest, "/bin/sh");
+        assert!(found.iter().any(|it| it.guest == LOADER), "{found:?}");
+        let error = Program::installed("no-such-command")
+            .unwrap_err()
+            .to_string();
+        assert!(error.starts_with("no-such-command: "), "{error}");
+    }
+}

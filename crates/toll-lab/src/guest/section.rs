@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What comes back from a section: the virtual PMU's counts, and the guest's own.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+use crate::files;
+
+/// What the virtual PMU counted between the begin and the end of one section.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct Section {
+    /// By counter, of each CPU.
+    cpus: Vec<BTreeMap<String, u64>>,
+    pub tasks: Vec<Task>,
+    /// Page faults by kernel instructions: the smallest value of a bucket, and its count.
+    faults: Vec<(u64, u64)>,
+    fault_max: u64,
+}
+
+/// The part of one task.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Task {
+    /// The process; 0: a CPU that had nothing to do.
+    pub tgid: u32,
+    pub pid: u32,
+    pub name: String,
+    #[serde(flatten)]
+    pub counts: BTreeMap<String, u64>,
+}
+
+impl Section {
+    /// The counters that there are.
+    pub fn counters(&self) -> impl Iterator<Item = &str> {
+        self.cpus
+            .iter()
+            .take(1)
+            .flat_map(|cpu| cpu.keys().map(String::as_str))
+    }
+
+    /// A counter's sum over all CPUs.
+    ///
+    /// # Panics
+    /// If the plugin has no such counter.
+    pub fn total(&self, counter: &str) -> u64 {
+        self.cpus.iter().map(|cpu| cpu[counter]).sum()
+    }
+
+    /// A counter's sum over the tasks of a name.
+    pub fn of_tasks(&self, name: &str, counter: &str) -> u64 {
+        let tasks = self.tasks.iter().filter(|task| task.name == name);
+        tasks.map(|task| task.counts[counter]).sum()
+    }
+
+    /// Instructions of the longest page fault.
+    pub fn fault_max(&self) -> u64 {
+        self.fault_max
+    }
+
+    /// As many instructions as this share of the page faults needs at most, 0..1; to 1/16 of
+    /// it, rounded up. 0 if there was no fault.
+    pub fn fault_quantile(&self, share: f64) -> u64 {
+        let total: u64 = self.faults.iter().map(|(_, count)| count).sum();
+        let wanted = (total as f64 * share).ceil() as u64;
+        let mut seen = 0;
+        for &(low, count) in &self.faults {
+            seen += count;
+            if seen >= wanted.max(1) {
+                return last_of_bucket(low).min(self.fault_max);
+            }
+        }
+        0
+    }
+
+    /// The page faults as pairs of instructions and the share of faults that need more.
+    pub fn fault_tail(&self) -> Vec<(u64, f64)> {
+        let total: u64 = self.faults.iter().map(|(_, count)| count).sum();
+        let mut left = total;
+        let after = |&(low, count): &(u64, u64)| {
+            left -= count;
+            (last_of_bucket(low), left as f64 / total as f64)
+        };
+        self.faults.iter().map(after).collect()
+    }
+}
+
+/// The largest value of a bucket (plugins/system/histogram.h) by its smallest.
+fn last_of_bucket(low: u64) -> u64 {
+    match low.checked_ilog2() {
+        Some(power @ 4..) => low + (1 << (power - 4)) - 1,
+        _ => low,
+    }
+}
+
+/// The files NAME.json that the plugin wrote.
+pub(super) fn read_all(folder: &Path) -> Result<BTreeMap<String, Section>> {
+    let mut found = BTreeMap::new();
+    for file in files::below(folder)? {
+        let path = folder.join(&file);
+        let section = serde_json::from_str(&files::read_text(&path)?)
+            .with_context(|| format!("{}: is no file of counts", path.display()))?;
+        found.insert(file.with_extension("").display().to_string(), section);
+    }
+    Ok(found)
+}
+
+/// The files NAME.notes that the guest's programs wrote: lines of a name and a number.
+pub(super) fn read_notes(out: &Path) -> Result<BTreeMap<String, BTreeMap<String, f64>>, String> {
+    let mut found = BTreeMap::new();
+    for file in files::below(out).map_err(|error| format!("{error:#}"))? {
+        if file.extension().is_none_or(|it| it != "notes") {
+            continue;
+        }
+        let path = out.join(&file);
+        let text = files::read_text(&path).map_err(|error| format!("{error:#}"))?;
+        let notes = text
+            .lines()
+            .map(|line| parse_note(line).ok_or(format!("{}: {line:?}: is no note", path.display())))
+            .collect::<Result<_, _>>()?;
+        found.insert(file.with_extension("").display().to_string(), notes);
+    }
+    Ok(found)
+}
+
+fn parse_note(line: &str) -> Option<(String, f64)> {
+    let (name, value) = line.split_once(' ')?;
+    Some((name.to_owned(), value.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn section(faults: &[(u64, u64)], fault_max: u64) -> Section {
+        Section {
+            faults: faults.to_vec(),
+            fault_max,
+            ..Section::default()
+        }
+    }
+
+    #[test]
+    fn quantiles_are_rounded_up_to_the_end_of_a_bucket() {
+        let faults = section(&[(10, 90), (1024, 9), (65536, 1)], 66000);
+        assert_eq!(faults.fault_quantile(0.5), 10);
+        assert_eq!(faults.fault_quantile(0.99), 1024 + 63);
+        // A bucket of 4096 values, but none was above the largest.
+        assert_eq!(faults.fault_quantile(0.9999), 66000);
+        assert_eq!(section(&[], 0).fault_quantile(0.99), 0);
+    }
+
+    #[test]
+    fn the_tail_is_what_needs_more() {
+        let tail = section(&[(10, 3), (1024, 1)], 1030).fault_tail();
+        assert_eq!(tail, [(10, 0.25), (1087, 0.0)]);
+    }
+
+    #[test]
+    fn a_section_is_read_as_the_plugin_writes_it() {
+        let text = r#"{"section": "main", "cpus": [
+  {"walk_steps": 5, "invlpgs": 1},
+  {"walk_steps": 7, "invlpgs": 0}
+], "tasks": [
+  {"tgid": 7, "pid": 8, "name": "model", "walk_steps": 4, "invlpgs": 0}
+], "faults": [[16, 2]], "fault_max": 17}"#;
+        let section: Section = serde_json::from_str(text).unwrap();
+        assert_eq!(section.total("walk_steps"), 12);
+        assert_eq!(section.of_tasks("model", "walk_steps"), 4);
+        assert_eq!(
+            section.counters().collect::<Vec<_>>(),
+            ["invlpgs", "walk_steps"]
+        );
+        assert_eq!(section.fault_quantile(1.0), 16);
+    }
+
+    #[test]
+    fn notes_are_names_with_numbers() {
+        assert_eq!(parse_note("pgfault 12"), Some(("pgfault".to_owned(), 12.0)));
+        assert_eq!(parse_note("bytes 1.5e9"), Some(("bytes".to_owned(), 1.5e9)));
+        for garbage in ["", "pgfault", "pgfault x", " "] {
+            assert_eq!(parse_note(garbage), None, "{garbage:?}");
+        }
+    }
+}

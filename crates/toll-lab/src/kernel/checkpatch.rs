@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Linux's own judge of style.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Result;
+
+use super::variant::Variant;
+use crate::error::LabError;
+use crate::files;
+use crate::house::House;
+
+/// Said of new files: no maintainer's list knows them, and a Kconfig text may be short.
+const IGNORED: &str = "FILE_PATH_CHANGES,CONFIG_DESCRIPTION";
+
+/// What checkpatch says of the new files and the patches, a line each.
+pub fn complaints(house: &House, source: &Path, variant: &Variant) -> Result<Vec<String>> {
+    let mut ours = Vec::new();
+    for overlay in &variant.overlays {
+        let is_code = |path: &PathBuf| {
+            let extension = path.extension().unwrap_or_default();
+            ["c", "h"].iter().any(|it| extension == *it)
+        };
+        let found = files::below(overlay)?;
+        ours.extend(
+            found
+                .into_iter()
+                .filter(is_code)
+                .map(|path| overlay.join(path)),
+        );
+    }
+    let patches: Vec<PathBuf> = variant
+        .patches
+        .iter()
+        .map(|patch| house.kernel.join("seams").join(patch.name()))
+        .collect();
+    let mut said = check(source, &["--file"], &ours)?;
+    said.extend(check(source, &["--no-signoff"], &patches)?);
+    Ok(said)
+}
+
+fn check(source: &Path, options: &[&str], paths: &[PathBuf]) -> Result<Vec<String>> {
+    let output = Command::new("perl")
+        .arg(source.join("scripts/checkpatch.pl"))
+        .args([
+            "--strict",
+            "--terse",
+            "--no-summary",
+            "--no-tree",
+            "--ignore",
+            IGNORED,
+        ])
+        .args(options)
+        .args(paths)
+        .output()
+        .map_err(|error| LabError::Missing(format!("perl: {error}")))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(text
+        .lines()
+        .filter(|line| !line.is_empty())
+        .map(str::to_owned)
+        .collect())
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a scenario's runs gave, with everything needed to repeat them.
+
+mod counters;
+mod fail_if;
+mod plot;
+mod table;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use toll_model::plan::Estimate;
+use toll_model::stats::{self, Interval};
+
+use crate::guest::Machine;
+use crate::scenario::Size;
+
+pub use counters::{Counters, of_section};
+pub use fail_if::Condition;
+pub use plot::{bars, tails};
+pub use table::{compared, table};
+
+pub const FORMAT: &str = "tollfree-lab-results";
+pub const VERSION: u32 = 1;
+/// The section that a scenario's result is, where it has several.
+pub const MAIN: &str = "main";
+
+/// All runs of one scenario in one form.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Results {
+    pub format: String,
+    pub version: u32,
+    pub scenario: String,
+    pub form: Size,
+    /// The CPU whose TLBs were modelled.
+    pub preset: String,
+    pub environment: Environment,
+    pub results: Vec<Entry>,
+}
+
+/// What the figures depend on.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Environment {
+    /// Day of the run, UTC, YYYY-MM-DD.
+    pub date: String,
+    pub host: Host,
+    pub qemu: String,
+    pub machine: Machine,
+    /// How the scenario first touches memory.
+    pub first_touch: String,
+    /// Of the scenario's file, the guest's programs and the plugin.
+    pub fingerprint: String,
+    pub kernels: Vec<Kernel>,
+}
+
+/// The machine that emulated.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Host {
+    pub cpu: String,
+    pub cpus: usize,
+    pub memory_mib: u64,
+    pub kernel: String,
+}
+
+/// A kernel that was run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Kernel {
+    pub variant: String,
+    pub release: String,
+    /// Version of Debian's source package.
+    pub source: String,
+    /// Seams and foreign patches; those named 9xx are the lab's only.
+    pub patches: Vec<String>,
+}
+
+/// What one variant did under one policy in one section.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Entry {
+    pub variant: String,
+    pub policy: String,
+    pub section: String,
+    /// Runs.
+    pub samples: usize,
+    /// True if all of them came from earlier calls.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cached: bool,
+    /// Median, smallest and largest of the runs.
+    pub counters: BTreeMap<String, Estimate>,
+    /// Each run by itself, in the order in which they were made.
+    pub runs: Vec<Counters>,
+    /// Page faults of the last run: instructions, and the share of faults that need more.
+    pub fault_tail: Vec<(u64, f64)>,
+}
+
+impl Entry {
+    pub fn new(variant: &str, policy: &str, section: &str) -> Entry {
+        Entry {
+            variant: variant.to_owned(),
+            policy: policy.to_owned(),
+            section: section.to_owned(),
+            samples: 0,
+            cached: true,
+            counters: BTreeMap::new(),
+            runs: Vec::new(),
+            fault_tail: Vec::new(),
+        }
+    }
+
+    /// Adds a run.
+    pub fn add(&mut self, run: Counters, fault_tail: Vec<(u64, f64)>, is_cached: bool) {
+        self.runs.push(run);
+        self.samples = self.runs.len();
+        self.cached &= is_cached;
+        self.fault_tail = fault_tail;
+        let names: Vec<String> = self
+            .runs
+            .iter()
+            .flat_map(|run| run.keys().cloned())
+            .collect();
+        for name in names {
+            let values: Vec<f64> = self.values(&name);
+            self.counters.insert(name, estimate(&values));
+        }
+    }
+
+    /// A counter in each run; 0 where a run has none of it.
+    pub fn values(&self, counter: &str) -> Vec<f64> {
+        let value = |run: &Counters| run.get(counter).copied().unwrap_or(0.0);
+        self.runs.iter().map(value).collect()
+    }
+
+    /// How this differs from `base` in a counter: ours / base, with its 95 % interval over runs
+    /// that were made side by side. `None` where either is 0 somewhere.
+    pub fn relative_to(&self, base: &Entry, counter: &str) -> Option<Interval> {
+        stats::ratio_of_rounds(&self.values(counter), &base.values(counter), 0.95)
+    }
+}
+
+impl Results {
+    /// The entry of a variant that stands for what `other` does under another variant.
+    pub fn counterpart(&self, other: &Entry, variant: &str) -> Option<&Entry> {
+        self.results.iter().find(|entry| {
+            entry.variant == variant
+                && entry.policy == other.policy
+                && entry.section == other.section
+        })
+    }
+
+    /// The variants, in the order in which they were asked for.
+    pub fn variants(&self) -> Vec<&str> {
+        self.environment
+            .kernels
+            .iter()
+            .map(|kernel| kernel.variant.as_str())
+            .collect()
+    }
+}
+
+fn estimate(values: &[f64]) -> Estimate {
+    Estimate {
+        median: stats::median(values).unwrap_or(0.0),
+        low: values.iter().copied().fold(f64::INFINITY, f64::min),
+        high: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Results of two variants, as many runs as there are values.
+    pub(crate) fn example(vanilla: &[f64], tollfree: &[f64]) -> Results {
+        let entry = |variant: &str, values: &[f64]| {
+            let mut entry = Entry::new(variant, "default", MAIN);
+            for value in values {
+                let counters = [
+                    ("shootdown_irqs".to_owned(), *value),
+                    ("walks".to_owned(), 7.0),
+                ];
+                entry.add(counters.into(), vec![(100, 0.1), (2000, 0.0)], false);
+            }
+            entry
+        };
+        let kernel = |variant: &str| Kernel {
+            variant: variant.to_owned(),
+            release: format!("6.12.117-{variant}"),
+            source: "6.12.117-1".to_owned(),
+            patches: vec!["900-lab-x.patch".to_owned()],
+        };
+        Results {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            scenario: "example".to_owned(),
+            form: Size::Short,
+            preset: "skylake".to_owned(),
+            environment: Environment {
+                date: "2026-11-21".to_owned(),
+                host: Host {
+                    cpu: "a CPU".to_owned(),
+                    cpus: 2,
+                    memory_mib: 4096,
+                    kernel: "6.18".to_owned(),
+                },
+                qemu: "10.0.2".to_owned(),
+                machine: Machine::plain(2, 512),
+                first_touch: "writes".to_owned(),
+                fingerprint: "0".to_owned(),
+                kernels: vec![kernel("vanilla"), kernel("tollfree")],
+            },
+            results: vec![entry("vanilla", vanilla), entry("tollfree", tollfree)],
+        }
+    }
+
+    #[test]
+    fn a_counter_is_the_median_of_its_runs_with_their_range() {
+        let results = example(&[3.0, 1.0, 2.0], &[1.0]);
+        let irqs = results.results[0].counters["shootdown_irqs"];
+        assert_eq!((irqs.median, irqs.low, irqs.high), (2.0, 1.0, 3.0));
+        assert_eq!(results.results[0].samples, 3);
+    }
+
+    #[test]
+    fn a_relation_is_ours_by_the_base() {
+        let results = example(&[100.0; 6], &[50.0; 6]);
+        let [base, ours] = &results.results[..] else {
+            panic!("two entries");
+        };
+        assert_eq!(
+            results.counterpart(ours, "vanilla").unwrap().variant,
+            "vanilla"
+        );
+        let ratio = ours.relative_to(base, "shootdown_irqs").unwrap();
+        assert_eq!((ratio.median, ratio.low, ratio.high), (0.5, 0.5, 0.5));
+        assert!(ours.relative_to(base, "no such counter").is_none());
+    }
+
+    #[test]
+    fn results_survive_their_file() {
+        let results = example(&[1.0], &[2.0]);
+        let text = serde_json::to_string(&results).unwrap();
+        let back: Results = serde_json::from_str(&text).unwrap();
+        assert_eq!(serde_json::to_string(&back).unwrap(), text);
+    }
+}

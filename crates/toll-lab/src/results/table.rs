@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Results as tables for people: Markdown that is readable as it is.
+
+use toll_model::plan::Estimate;
+
+use super::{Entry, Results};
+
+/// What a table shows first, and all that it shows unless everything is asked for.
+const SHOWN: [&str; 24] = [
+    "shootdown_irqs",
+    "shootdown_irqs_eligible",
+    "shootdown_irqs_mixed",
+    "shootdown_irqs_other",
+    "dtlb_load_misses",
+    "dtlb_load_misses_flush_induced",
+    "dtlb_store_misses",
+    "dtlb_store_misses_flush_induced",
+    "itlb_misses",
+    "itlb_misses_flush_induced",
+    "walks",
+    "page_faults",
+    "pages_reclaimed",
+    "pages_migrated",
+    "unmapped_ro",
+    "unmapped_rw",
+    "instructions_user",
+    "instructions_kernel",
+    "modelled_ns",
+    "fault_instr_p99",
+    "fault_instr_p9999",
+    "fault_instr_max",
+    "invlpgs",
+    "full_flushes",
+];
+
+/// A column for each variant and policy, a table for each section.
+pub fn table(results: &Results, is_all: bool) -> String {
+    let tables = sections(results).into_iter().map(|section| {
+        let entries: Vec<&Entry> = of_section(results, section).collect();
+        let mut head = vec!["counter".to_owned()];
+        head.extend(entries.iter().map(|entry| column(results, entry)));
+        let row = |name: &String| {
+            let mut cells = vec![name.clone()];
+            cells.extend(entries.iter().map(|entry| value(entry.counters.get(name))));
+            cells
+        };
+        let rows = names(&entries, is_all).iter().map(row).collect();
+        titled(results, section, &head, rows)
+    });
+    tables.collect::<Vec<_>>().join("\n")
+}
+
+/// The first variant, and each other one beside it: by how much it differs, with the 95 %
+/// interval of that.
+pub fn compared(results: &Results, is_all: bool) -> String {
+    let variants = results.variants();
+    let mut text = Vec::new();
+    for section in sections(results) {
+        let first = |entry: &&Entry| Some(entry.variant.as_str()) == variants.first().copied();
+        for base in of_section(results, section).filter(first) {
+            let others: Vec<&Entry> = variants
+                .iter()
+                .skip(1)
+                .filter_map(|variant| results.counterpart(base, variant))
+                .collect();
+            let mut head = vec!["counter".to_owned(), column(results, base)];
+            for other in &others {
+                head.extend([column(results, other), "change".to_owned()]);
+            }
+            let row = |name: &String| {
+                let mut cells = vec![name.clone(), value(base.counters.get(name))];
+                for other in &others {
+                    cells.extend([value(other.counters.get(name)), change(base, other, name)]);
+                }
+                cells
+            };
+            let rows = names(&[base], is_all).iter().map(row).collect();
+            text.push(titled(results, section, &head, rows));
+        }
+    }
+    text.join("\n")
+}
+
+fn sections(results: &Results) -> Vec<&str> {
+    let mut found: Vec<&str> = Vec::new();
+    for entry in &results.results {
+        if !found.contains(&entry.section.as_str()) {
+            found.push(&entry.section);
+        }
+    }
+    found
+}
+
+fn of_section<'a>(results: &'a Results, section: &'a str) -> impl Iterator<Item = &'a Entry> {
+    results
+        .results
+        .iter()
+        .filter(move |entry| entry.section == section)
+}
+
+/// A variant, with the policy where there are several.
+fn column(results: &Results, entry: &Entry) -> String {
+    let is_only = results
+        .results
+        .iter()
+        .all(|other| other.policy == entry.policy);
+    let cached = if entry.cached { " (cached)" } else { "" };
+    match is_only {
+        true => format!("{}{cached}", entry.variant),
+        false => format!("{} {}{cached}", entry.variant, entry.policy),
+    }
+}
+
+/// The counters of a table: those above that are not 0 everywhere, and what programs measured.
+fn names(entries: &[&Entry], is_all: bool) -> Vec<String> {
+    let is_nonzero = |name: &str| {
+        let counters = entries.iter().filter_map(|entry| entry.counters.get(name));
+        counters
+            .into_iter()
+            .any(|it| it.low != 0.0 || it.high != 0.0)
+    };
+    let mut found: Vec<String> = SHOWN.iter().map(|name| (*name).to_owned()).collect();
+    for entry in entries {
+        for name in entry.counters.keys() {
+            let is_note = is_all || name.starts_with("note_");
+            if is_note && !found.contains(name) {
+                found.push(name.clone());
+            }
+        }
+    }
+    found.retain(|name| is_nonzero(name));
+    found
+}
+
+fn value(estimate: Option<&Estimate>) -> String {
+    let Some(estimate) = estimate else {
+        return "-".to_owned();
+    };
+    match estimate.low == estimate.high {
+        true => number(estimate.median),
+        false => format!(
+            "{} [{}, {}]",
+            number(estimate.median),
+            number(estimate.low),
+            number(estimate.high)
+        ),
+    }
+}
+
+/// Thousands apart; three digits where it is no count.
+fn number(value: f64) -> String {
+    if value.fract() != 0.0 && value.abs() < 1e4 {
+        return format!("{value:.3}");
+    }
+    let digits = format!("{:.0}", value.abs());
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    if value <= -0.5 {
+        format!("-{text}")
+    } else {
+        text
+    }
+}
+
+fn change(base: &Entry, other: &Entry, name: &str) -> String {
+    let percent = |ratio: f64| format!("{:+.1} %", (ratio - 1.0) * 100.0);
+    match other.relative_to(base, name) {
+        Some(ratio) if ratio.high.is_finite() => format!(
+            "{} [{}, {}]",
+            percent(ratio.median),
+            percent(ratio.low),
+            percent(ratio.high)
+        ),
+        Some(ratio) => percent(ratio.median),
+        None => "-".to_owned(),
+    }
+}
+
+fn titled(results: &Results, section: &str, head: &[String], rows: Vec<Vec<String>>) -> String {
+    let title = match sections(results).len() {
+        1 => String::new(),
+        _ => format!("{section}\n\n"),
+    };
+    title + &markdown(head, &rows)
+}
+
+fn markdown(head: &[String], rows: &[Vec<String>]) -> String {
+    let all = || std::iter::once(head).chain(rows.iter().map(Vec::as_slice));
+    let widths: Vec<usize> = (0..head.len())
+        .map(|column| all().map(|row| row[column].len()).max().unwrap_or(0))
+        .collect();
+    let line = |row: &[String]| {
+        let cell = |(column, text): (usize, &String)| match column {
+            0 => format!("{text:width$}", width = widths[column]),
+            _ => format!("{text:>width$}", width = widths[column]),
+        };
+        let cells: Vec<String> = row.iter().enumerate().map(cell).collect();
+        format!("| {} |\n", cells.join(" | "))
+    };
+    let rule = |(column, width): (usize, &usize)| match column {
+        0 => "-".repeat(width + 2),
+        _ => format!("{}:", "-".repeat(width + 1)),
+    };
+    let rules: Vec<String> = widths.iter().enumerate().map(rule).collect();
+    let body: String = rows.iter().map(|row| line(row)).collect();
+    format!("{}|{}|\n{body}", line(head), rules.join("|"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::example;
+    use super::*;
+
+    #[test]
+    fn a_table_has_a_column_a_variant() {
+        let text = table(&example(&[1234.0], &[5.0]), false);
+        let expected = "\
+| counter        | vanilla | tollfree |
+|----------------|--------:|---------:|
+| shootdown_irqs |   1,234 |        5 |
+| walks          |       7 |        7 |
+";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_comparison_says_by_how_much() {
+        let text = compared(&example(&[100.0; 5], &[2.0; 5]), false);
+        assert!(text.contains("-98.0 % [-98.0 %, -98.0 %]"), "{text}");
+        // One run tells nothing about noise.
+        let text = compared(&example(&[100.0], &[2.0]), false);
+        assert!(
+            text.contains("|             -98.0 %") || text.contains("| -98.0 % |"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn numbers_are_readable() {
+        assert_eq!(number(1234567.0), "1,234,567");
+        assert_eq!(number(-1234.0), "-1,234");
+        assert_eq!(number(999.0), "999");
+        assert_eq!(number(0.0), "0");
+        assert_eq!(number(1.5), "1.500");
+    }
+}

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Runs a scenario: every variant under every policy, in turn, as often as is asked for.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+use toll_linux::{Root, cpu, sys};
+
+use crate::error::LabError;
+use crate::guest::{Disk, Done, Guest, Job, Outcome, Program, Qemu, Status};
+use crate::house::House;
+use crate::kernel::{Built, Variant, build};
+use crate::preset::Preset;
+use crate::results::{self, Counters, Entry, Environment, Host, Kernel, Results};
+use crate::scenario::{Policy, Scenario, Size};
+use crate::{files, output};
+
+/// What is asked for.
+#[derive(Debug)]
+pub struct Request<'a> {
+    pub scenario: &'a Scenario,
+    pub size: Size,
+    /// Names or paths of variants; the first is what others are compared with.
+    pub variants: &'a [String],
+    /// Fragments for all of them.
+    pub config: &'a [PathBuf],
+    /// Names; none: all that the scenario has.
+    pub policies: &'a [String],
+    /// Runs of each; `None`: as many as the scenario says.
+    pub runs: Option<u32>,
+    pub preset: &'a Preset,
+    /// Take runs that an earlier call made of the very same things.
+    pub resumes: bool,
+}
+
+/// What one guest gave back, by section.
+#[derive(Debug, Serialize, Deserialize)]
+struct Run {
+    sections: BTreeMap<String, Measured>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Measured {
+    counters: Counters,
+    fault_tail: Vec<(u64, f64)>,
+}
+
+/// Builds what is missing and runs all of it.
+///
+/// # Errors
+/// What building and booting can fail with; [`LabError::Test`] for a job that fails, and for a
+/// guest in which no section was counted.
+pub fn run(house: &House, request: &Request<'_>) -> Result<Results> {
+    let policies = policies(request)?;
+    let bench = Bench::new(house, request)?;
+    let runs = request
+        .runs
+        .unwrap_or(request.scenario.form(request.size).runs);
+    let mut entries: Vec<Entry> = Vec::new();
+    let mut place = 0;
+    let total = runs as usize * bench.kernels.len() * policies.len();
+    for round in 0..runs {
+        for policy in &policies {
+            for number in 0..bench.kernels.len() {
+                // Each round begins with another variant.
+                let built = &bench.kernels[(number + round as usize) % bench.kernels.len()];
+                place += 1;
+                let (run, is_cached) = bench.one(built, policy, round, (place, total))?;
+                for (section, measured) in run.sections {
+                    let entry = entry(&mut entries, &built.variant, &policy.name, &section);
+                    entry.add(measured.counters, measured.fault_tail, is_cached);
+                }
+            }
+        }
+    }
+    sort(&mut entries, &bench.kernels, &policies);
+    Ok(Results {
+        format: results::FORMAT.to_owned(),
+        version: results::VERSION,
+        scenario: request.scenario.name.clone(),
+        form: request.size,
+        preset: request.preset.name.clone(),
+        environment: bench.environment()?,
+        results: entries,
+    })
+}
+
+fn policies<'a>(request: &'a Request<'_>) -> Result<Vec<&'a Policy>> {
+    let all = &request.scenario.policies;
+    if request.policies.is_empty() {
+        return Ok(all.iter().collect());
+    }
+    let find = |name: &String| {
+        all.iter()
+            .find(|policy| policy.name == *name)
+            .ok_or_else(|| {
+                let known: Vec<&str> = all.iter().map(|policy| policy.name.as_str()).collect();
+                let scenario = &request.scenario.name;
+                LabError::Usage(format!(
+                    "{name}: no policy of {scenario} (known are {})",
+                    known.join(", ")
+                ))
+                .into()
+            })
+    };
+    request.policies.iter().map(find).collect()
+}
+
+fn entry<'a>(
+    entries: &'a mut Vec<Entry>,
+    variant: &str,
+    policy: &str,
+    section: &str,
+) -> &'a mut Entry {
+    let is = |entry: &Entry| {
+        entry.variant == variant && entry.policy == policy && entry.section == section
+    };
+    let place = entries.iter().position(is).unwrap_or_else(|| {
+        entries.push(Entry::new(variant, policy, section));
+        entries.len() - 1
+    });
+    &mut entries[place]
+}
+
+/// In the order in which variants and policies were asked for, whatever ran first.
+fn sort(entries: &mut [Entry], kernels: &[Built], policies: &[&Policy]) {
+    entries.sort_by_key(|entry| {
+        let policy = policies.iter().position(|it| it.name == entry.policy);
+        let variant = kernels.iter().position(|it| it.variant == entry.variant);
+        (entry.section.clone(), policy, variant)
+    });
+}
+
+/// Everything that all runs share.
+struct Bench<'a> {
+    house: &'a House,
+    request: &'a Request<'a>,
+    kernels: Vec<Built>,
+    programs: Vec<Program>,
+    disks: Vec<Disk>,
+    /// Where consoles and kept runs are.
+    folder: PathBuf,
+    fingerprint: u64,
+    _lock: fs::File,
+}
+
+impl<'a> Bench<'a> {
+    fn new(house: &'a House, request: &'a Request<'a>) -> Result<Bench<'a>> {
+        let scenario = request.scenario;
+        let kernels = request
+            .variants
+            .iter()
+            .map(|name| build(house, &Variant::find(house, name, request.config)?))
+            .collect::<Result<Vec<_>>>()?;
+        let programs = programs(house, scenario)?;
+        let disks = scenario
+            .disks(request.size)
+            .iter()
+            .map(|disk| disk.made(house))
+            .collect::<Result<Vec<_>>>()?;
+        let name = format!("{}-{}", scenario.name, request.size.name());
+        let folder = house.cache.join("runs").join(name);
+        let lock = files::lock(&files::with_suffix(&folder, ".lock"))?;
+        let mut hasher = DefaultHasher::new();
+        (&scenario.text, request.size.name(), &request.preset.name).hash(&mut hasher);
+        let plugin = request.preset.library(house)?;
+        let contents = programs
+            .iter()
+            .map(|program| &program.host)
+            .chain([&plugin]);
+        for path in contents {
+            files::read(path)?.hash(&mut hasher);
+        }
+        let disk_names: Vec<&PathBuf> = disks.iter().map(|disk| &disk.image).collect();
+        disk_names.hash(&mut hasher);
+        Ok(Bench {
+            house,
+            request,
+            kernels,
+            programs,
+            disks,
+            folder,
+            fingerprint: hasher.finish(),
+            _lock: lock,
+        })
+    }
+
+    /// One guest, or what an earlier call kept of the same one; whether it is that.
+    fn one(
+        &self,
+        built: &Built,
+        policy: &Policy,
+        round: u32,
+        place: (usize, usize),
+    ) -> Result<(Run, bool)> {
+        let mut hasher = DefaultHasher::new();
+        (self.fingerprint, &policy.name, round).hash(&mut hasher);
+        files::read(&built.image)?.hash(&mut hasher);
+        let kept = self
+            .folder
+            .join(format!("kept-{:016x}.json", hasher.finish()));
+        if self.request.resumes {
+            if let Some(text) = files::read(&kept)? {
+                let run = serde_json::from_slice(&text)
+                    .with_context(|| format!("{}: is no kept run", kept.display()))?;
+                return Ok((run, true));
+            }
+        }
+        let _bar = output::progress(&format!("run {} of {}", place.0, place.1));
+        let outcome = self.guest(built, policy)?;
+        let run = self.measured(&outcome)?;
+        files::write(&kept, &serde_json::to_vec(&run)?)?;
+        Ok((run, false))
+    }
+
+    fn guest(&self, built: &Built, policy: &Policy) -> Result<Outcome> {
+        let form = self.request.scenario.form(self.request.size);
+        let mut jobs = vec![setting(policy)];
+        jobs.extend(form.jobs.iter().map(|job| shell(&job.name, &job.run)));
+        let append: Vec<&str> = policy.kernel.iter().map(String::as_str).collect();
+        let outcome = Guest {
+            image: &built.image,
+            machine: self.request.scenario.machine(self.request.size),
+            append: &append,
+            programs: &self.programs,
+            disks: &self.disks,
+            jobs: &jobs,
+            limit: Duration::from_secs(form.within),
+            preset: Some(self.request.preset),
+            folder: &self
+                .folder
+                .join(format!("{}-{}", built.variant, policy.name)),
+        }
+        .run(self.house)?;
+        let is_bad = |done: &&Done| done.status != Status::Exit(0);
+        if let Some(bad) = outcome.done.iter().find(is_bad) {
+            let (scenario, variant) = (&self.request.scenario.name, &built.variant);
+            return Err(LabError::Test(format!(
+                "{scenario}, {variant}, {}: job {} failed ({}): {}",
+                policy.name,
+                bad.name,
+                bad.status,
+                files::last_lines(&bad.err, 5)
+            ))
+            .into());
+        }
+        Ok(outcome)
+    }
+
+    fn measured(&self, outcome: &Outcome) -> Result<Run> {
+        let scenario = &self.request.scenario.name;
+        if outcome.sections.is_empty() {
+            let console = outcome.console.display();
+            let why = format!("{scenario}: no section was counted (console {console})");
+            return Err(LabError::Test(why).into());
+        }
+        let measure = |(name, section): (&String, &crate::guest::Section)| {
+            let notes = outcome.notes.get(name);
+            let measured = Measured {
+                counters: results::of_section(section, notes, self.request.preset),
+                fault_tail: section.fault_tail(),
+            };
+            (name.clone(), measured)
+        };
+        Ok(Run {
+            sections: outcome.sections.iter().map(measure).collect(),
+        })
+    }
+
+    fn environment(&self) -> Result<Environment> {
+        let root = Root::system();
+        let kernel = |built: &Built| Kernel {
+            variant: built.variant.clone(),
+            release: built.release.clone(),
+            source: built.source.clone(),
+            patches: built.patches.clone(),
+        };
+        Ok(Environment {
+            date: today()?,
+            host: Host {
+                cpu: cpu::model(&root),
+                cpus: available_parallelism().map_or(1, usize::from),
+                memory_mib: sys::meminfo(&root).map_or(0, |memory| memory.total >> 20),
+                kernel: sys::kernel_release(&root),
+            },
+            qemu: Qemu::find(self.house)?.version,
+            machine: self.request.scenario.machine(self.request.size),
+            first_touch: self.request.scenario.first_touch.clone(),
+            fingerprint: format!("{:016x}", self.fingerprint),
+            kernels: self.kernels.iter().map(kernel).collect(),
+        })
+    }
+}
+
+/// What a scenario's guests have: a shell, what it names, and each thing's libraries.
+fn programs(house: &House, scenario: &Scenario) -> Result<Vec<Program>> {
+    let mut found = Program::installed("busybox")?;
+    for name in ["init", "section"]
+        .into_iter()
+        .chain(scenario.guest.iter().map(String::as_str))
+    {
+        found.push(Program::compiled(house, name)?);
+    }
+    for name in &scenario.commands {
+        found.extend(Program::installed(name)?);
+    }
+    Ok(found)
+}
+
+/// The job that makes the guest's kernel follow a policy.
+fn setting(policy: &Policy) -> Job {
+    let write = |(path, value): (&String, &String)| format!("echo '{value}' > '{path}'");
+    let writes: Vec<String> = policy.set.iter().map(write).collect();
+    match writes.is_empty() {
+        true => shell("policy", "true"),
+        false => shell("policy", &writes.join(" && ")),
+    }
+}
+
+fn shell(name: &str, text: &str) -> Job {
+    Job {
+        name: name.to_owned(),
+        command: ["/bin/busybox", "sh", "-ec", text]
+            .map(str::to_owned)
+            .into(),
+    }
+}
+
+/// The day, UTC.
+fn today() -> Result<String> {
+    let output = Command::new("date").args(["-u", "+%F"]).output()?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// Writes a file of results, as a whole or not at all.
+pub fn keep(results: &Results, path: &Path) -> Result<()> {
+    files::write(path, &serde_json::to_vec_pretty(results)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_is_written_before_anything_runs() {
+        let policy = Policy {
+            name: "never".to_owned(),
+            kernel: Vec::new(),
+            set: [("/sys/x".to_owned(), "never".to_owned())].into(),
+        };
+        assert_eq!(setting(&policy).command[3], "echo 'never' > '/sys/x'");
+        let nothing = Policy {
+            set: BTreeMap::new(),
+            ..policy
+        };
+        assert_eq!(setting(&nothing).command[3], "true");
+    }
+
+    #[test]
+    fn a_day_has_ten_letters() {
+        assert_eq!(today().unwrap().len(), 10);
+    }
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a scenario's file says.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::Size;
+use super::disk::DiskSpec;
+use crate::guest::Machine;
+
+/// An experiment: what runs in which machine, and how that is varied.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// The file's name without `.toml`.
+    #[serde(skip)]
+    pub name: String,
+    /// The file as it is.
+    #[serde(skip)]
+    pub text: String,
+    /// One line.
+    pub description: String,
+    /// The real situation that it stands for.
+    pub stands_for: String,
+    /// What would be a failure.
+    pub failure: String,
+    /// Who touches memory first, and how: reading or writing, on which node.
+    pub first_touch: String,
+    /// Programs of lab/guest.
+    #[serde(default)]
+    pub guest: Vec<String>,
+    /// Commands of the host that the guest has too.
+    #[serde(default)]
+    pub commands: Vec<String>,
+    pub machine: Machine,
+    #[serde(default, rename = "disk")]
+    pub disks: Vec<DiskSpec>,
+    /// At least one; the first is the default.
+    #[serde(default = "only_policy", rename = "policy")]
+    pub policies: Vec<Policy>,
+    pub short: Form,
+    pub full: Form,
+}
+
+/// A setting of the guest's kernel that is compared with others.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Policy {
+    pub name: String,
+    /// Words for the kernel's command line.
+    #[serde(default)]
+    pub kernel: Vec<String>,
+    /// Files below /sys and /proc/sys, and what is written into them before anything runs.
+    #[serde(default)]
+    pub set: BTreeMap<String, String>,
+}
+
+fn only_policy() -> Vec<Policy> {
+    vec![Policy {
+        name: "default".to_owned(),
+        kernel: Vec::new(),
+        set: BTreeMap::new(),
+    }]
+}
+
+/// How much of it is run.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Form {
+    /// Seconds that a guest may take, booting included.
+    pub within: u64,
+    /// Runs of each variant and policy, where nothing else is asked for.
+    #[serde(default = "one")]
+    pub runs: u32,
+    /// In place of the scenario's.
+    pub machine: Option<Machine>,
+    /// In place of the scenario's.
+    #[serde(default, rename = "disk")]
+    pub disks: Vec<DiskSpec>,
+    #[serde(rename = "job")]
+    pub jobs: Vec<JobText>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// A job as the file has it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobText {
+    pub name: String,
+    /// A command line for the guest's shell.
+    pub run: String,
+}
+
+impl Scenario {
+    /// Reads a file's text.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words, with the line where that is known.
+    pub(super) fn parse(text: &str) -> Result<Scenario, String> {
+        let scenario: Scenario = toml::from_str(text).map_err(|error| error.to_string())?;
+        match scenario.problem() {
+            Some(problem) => Err(problem),
+            None => Ok(scenario),
+        }
+    }
+
+    pub fn form(&self, size: Size) -> &Form {
+        match size {
+            Size::Short => &self.short,
+            Size::Full => &self.full,
+        }
+    }
+
+    pub fn machine(&self, size: Size) -> Machine {
+        self.form(size).machine.unwrap_or(self.machine)
+    }
+
+    pub fn disks(&self, size: Size) -> &[DiskSpec] {
+        match self.form(size).disks.as_slice() {
+            [] => &self.disks,
+            own => own,
+        }
+    }
+
+    fn problem(&self) -> Option<String> {
+        let names = |names: Vec<&String>| names.into_iter().find_map(|name| bad_name(name));
+        let policies = self.policies.iter().map(|it| &it.name).collect();
+        if self.policies.is_empty() {
+            return Some("policy: there is none".to_owned());
+        }
+        names(policies)
+            .or_else(|| twice("policy", self.policies.iter().map(|it| it.name.as_str())))
+            .or_else(|| self.problem_of(Size::Short))
+            .or_else(|| self.problem_of(Size::Full))
+    }
+
+    fn problem_of(&self, size: Size) -> Option<String> {
+        let form = self.form(size);
+        let in_form = |problem: String| format!("{}: {problem}", size.name());
+        if form.jobs.is_empty() {
+            return Some(in_form("job: there is none".to_owned()));
+        }
+        if form.runs == 0 || form.within == 0 {
+            return Some(in_form("runs and within are 1 at least".to_owned()));
+        }
+        let jobs = || form.jobs.iter().map(|job| job.name.as_str());
+        jobs()
+            .find_map(bad_name)
+            .or_else(|| twice("job", jobs()))
+            .or_else(|| self.machine(size).problem())
+            .or_else(|| self.disks(size).iter().find_map(DiskSpec::problem))
+            .map(in_form)
+    }
+}
+
+/// Names become files.
+fn bad_name(name: &str) -> Option<String> {
+    let is_fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let is_name = !name.is_empty() && name.len() < 64 && name.chars().all(is_fine);
+    (!is_name).then(|| format!("{name:?}: a name is of lower case, digits and dashes"))
+}
+
+fn twice<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
+    let mut seen = Vec::new();
+    for name in names {
+        if seen.contains(&name) {
+            return Some(format!("{what} {name}: is there twice"));
+        }
+        seen.push(name);
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+description = "d"
+stands_for = "s"
+failure = "f"
+first_touch = "t"
+guest = ["stride"]
+[machine]
+cpus = 2
+memory_mib = 512
+[[policy]]
+name = "never"
+set = { "/sys/kernel/mm/transparent_hugepage/enabled" = "never" }
+[short]
+within = 20
+[[short.job]]
+name = "main"
+run = "stride main 512 4k read 10"
+[full]
+within = 1200
+runs = 5
+machine = { cpus = 4, memory_mib = 1024, icount = true }
+[[full.job]]
+name = "main"
+run = "stride main 512 4k read 1000"
+"#;
+
+    fn problem(from: &str, to: &str) -> String {
+        assert!(GOOD.contains(from), "{from}");
+        Scenario::parse(&GOOD.replacen(from, to, 1)).unwrap_err()
+    }
+
+    #[test]
+    fn forms_may_have_a_machine_of_their_own() {
+        let scenario = Scenario::parse(GOOD).unwrap();
+        assert_eq!(scenario.machine(Size::Short), Machine::plain(2, 512));
+        assert!(scenario.machine(Size::Full).icount);
+        assert_eq!(scenario.form(Size::Short).runs, 1);
+        assert_eq!(scenario.form(Size::Full).runs, 5);
+    }
+
+    #[test]
+    fn without_policies_there_is_the_default() {
+        let text: String = GOOD
+            .lines()
+            .filter(|line| !line.contains("policy") && !line.contains("never"))
+            .map(|line| format!("{line}\n"))
+            .collect();
+        let scenario = Scenario::parse(&text).unwrap();
+        assert_eq!(scenario.policies[0].name, "default");
+    }
+
+    #[test]
+    fn what_no_scenario_can_say_is_named() {
+        assert!(problem("runs = 5", "rnus = 5").contains("rnus"));
+        assert!(problem("cpus = 2", "cpus = 20").contains("20 CPUs"));
+        assert!(problem("name = \"never\"", "name = \"Ne ver\"").contains("Ne ver"));
+        assert!(problem("within = 20", "within = 0").contains("short"));
+        assert!(problem("failure = \"f\"\n", "").contains("failure"));
+        let two = "[[short.job]]\nname = \"main\"\nrun = \"x\"\n[full]";
+        assert!(problem("[full]", two).contains("job main: is there twice"));
+    }
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Guests that go wrong: each is one clear error with the console's end, and leaves nothing behind.
+//!
+//! They build and boot the vanilla kernel: `setup/setup.sh lab` brings what that needs.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Result;
+use toll_lab::error::LabError;
+use toll_lab::guest::{Guest, Job, Machine, Outcome, Program};
+use toll_lab::house::House;
+use toll_lab::kernel::{Variant, build};
+
+fn folder(name: &str) -> PathBuf {
+    House::find().unwrap().cache.join("tests").join(name)
+}
+
+/// Runs a line of shell in a guest with half a GiB.
+fn shell(name: &str, line: &str, seconds: u64) -> Result<Outcome> {
+    let house = House::find()?;
+    let built = build(&house, &Variant::find(&house, "vanilla", &[])?)?;
+    let job = Job {
+        name: "job".to_owned(),
+        command: ["/bin/busybox", "sh", "-c", line].map(str::to_owned).into(),
+    };
+    Guest {
+        image: &built.image,
+        machine: Machine::plain(2, 512),
+        append: &[],
+        programs: &Program::installed("busybox")?,
+        disks: &[],
+        jobs: &[job],
+        limit: Duration::from_secs(seconds),
+        preset: None,
+        folder: &folder(name),
+    }
+    .run(&house)
+}
+
+/// The error of a guest that goes wrong: what it says, and the end of the console.
+fn failure(name: &str, line: &str, seconds: u64) -> (String, String) {
+    let error = shell(name, line, seconds).unwrap_err();
+    let Some(LabError::Guest { why, console, tail }) = error.downcast_ref() else {
+        panic!("{name}: no error of a guest: {error:#}");
+    };
+    assert!(console.is_file(), "{name}: the console is kept");
+    assert!(!is_running(name), "{name}: QEMU is still there");
+    (why.clone(), tail.clone())
+}
+
+/// Whether a process has a guest's folder in its command line.
+fn is_running(name: &str) -> bool {
+    let folder = folder(name).display().to_string();
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    processes.into_iter().any(|process| {
+        let line = fs::read(process.path().join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line);
+        line.contains("qemu-system") && line.contains(&folder)
+    })
+}
+
+#[test]
+#[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
+fn what_a_job_writes_comes_back() {
+    let outcome = shell("fine", "echo out; echo err >&2; exit 3", 60).unwrap();
+    let done = &outcome.done[0];
+    assert_eq!((done.out.as_str(), done.err.as_str()), ("out\n", "err\n"));
+    assert_eq!(done.status.to_string(), "status 3");
+    assert!(outcome.sections.is_empty());
+    assert!(!is_running("fine"));
+}
+
+#[test]
+#[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
+fn a_guest_that_hangs_is_ended() {
+    let (why, _) = failure("hangs", "echo waiting > /dev/console; sleep 1000", 15);
+    assert_eq!(why, "the guest was not done after 15 s");
+}
+
+#[test]
+#[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
+fn a_panic_is_told_with_the_end_of_the_console() {
+    let (why, tail) = failure("panics", "echo c > /proc/sysrq-trigger", 60);
+    assert!(why.contains("Kernel panic - not syncing"), "{why}");
+    assert!(tail.contains("sysrq"), "{tail}");
+}
+
+#[test]
+#[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
+fn a_guest_without_memory_says_so() {
+    let (why, _) = failure(
+        "eats",
+        "dd if=/dev/zero of=/tmp/x bs=1M; tail /dev/zero",
+        120,
+    );
+    assert!(why.contains("Out of memory"), "{why}");
+}
+
+#[test]
+#[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
+fn a_guest_that_ends_early_is_an_error() {
+    let (why, _) = failure("leaves", "busybox poweroff -f", 60);
+    assert_eq!(why, "the guest switched itself off before it was done");
+}
+
+#[test]
+#[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
+fn garbage_for_results_is_named() {
+    let (why, _) = failure("garbage", "printf '\\377\\376' ", 60);
+    assert!(why.ends_with("job.out: is no text"), "{why}");
+    let (why, _) = failure("notes", "echo no-number > /out/main.notes", 60);
+    assert!(
+        why.contains("main.notes") && why.contains("is no note"),
+        "{why}"
+    );
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the lab-only seams (9xx) call. They change nothing that a program could
+ * see but the kernel's use of PCIDs, which toll_lab_pcid on the command line
+ * asks for.
+ */
+#ifndef _ASM_X86_TOLL_LAB_H
+#define _ASM_X86_TOLL_LAB_H
+
+#include <linux/toll_lab_magic.h>
+
+#ifdef __ASSEMBLY__
+
+.macro TOLL_LAB_KEEP
+	.byte	TOLL_LAB_KEEP_BYTES
+.endm
+
+#else /* !__ASSEMBLY__ */
+
+#include <linux/cleanup.h>
+#include <linux/compiler.h>
+#include <linux/init.h>
+#include <linux/sched.h>
+#include <linux/stringify.h>
+#include <asm/cmdline.h>
+#include <asm/cpufeature.h>
+#include <asm/processor-flags.h>
+#include <asm/setup.h>
+
+static __always_inline void toll_lab_say(unsigned long what, unsigned long first,
+					 unsigned long second)
+{
+	asm volatile(".byte " __stringify(TOLL_LAB_SAY_BYTES)
+		     : : "D" (what), "S" (first), "d" (second) : "memory");
+}
+
+/*
+ * PCIDs in software: the emulated CPU has none, so that the kernel's logic of
+ * address space identifiers would never run. The feature is forced; CR4.PCIDE
+ * stays off in the register (and on in the kernel's shadow of it), and bit 63
+ * of CR3 is announced and not written. The PCID itself goes into CR3, where
+ * the CPU ignores it and gives it back.
+ */
+static inline void __init toll_lab_force_pcid(void)
+{
+	if (cmdline_find_option_bool(boot_command_line, "toll_lab_pcid"))
+		setup_force_cpu_cap(X86_FEATURE_PCID);
+}
+
+static __always_inline unsigned long toll_lab_cr4(unsigned long cr4)
+{
+	return cr4 & ~X86_CR4_PCIDE;
+}
+
+static __always_inline unsigned long toll_lab_cr3(unsigned long cr3)
+{
+	if (cr3 & X86_CR3_PCID_NOFLUSH)
+		asm volatile(".byte " __stringify(TOLL_LAB_KEEP_BYTES) : : : "memory");
+	return cr3 & ~X86_CR3_PCID_NOFLUSH;
+}
+
+static __always_inline void toll_lab_task(const struct task_struct *task)
+{
+	toll_lab_say(TOLL_LAB_TASK, (unsigned long)task->tgid << 32 | task->pid,
+		     (unsigned long)task->comm);
+}
+
+static __always_inline void toll_lab_fault_begin(void)
+{
+	toll_lab_say(TOLL_LAB_FAULT_BEGIN, 0, 0);
+}
+
+static __always_inline void toll_lab_fault_end(void)
+{
+	toll_lab_say(TOLL_LAB_FAULT_END, 0, 0);
+}
+
+static __always_inline void toll_lab_irq_enter(void)
+{
+	toll_lab_say(TOLL_LAB_IRQ_ENTER, 0, 0);
+}
+
+static __always_inline void toll_lab_irq_exit(void)
+{
+	toll_lab_say(TOLL_LAB_IRQ_EXIT, 0, 0);
+}
+
+static __always_inline void toll_lab_unmap(unsigned long pte)
+{
+	toll_lab_say(TOLL_LAB_UNMAP, pte, 0);
+}
+
+static __always_inline void toll_lab_batch_flush(void)
+{
+	toll_lab_say(TOLL_LAB_BATCH_FLUSH, 0, 0);
+}
+
+static __always_inline void toll_lab_flush_kernel(void)
+{
+	toll_lab_say(TOLL_LAB_FLUSH_KERNEL, 0, 0);
+}
+
+/* CLASS(toll_lab_reason, reason)(why): what is flushed from here to the function's end is for that. */
+DEFINE_CLASS(toll_lab_reason, unsigned long,
+	     toll_lab_say(TOLL_LAB_REASON_END, _T, 0),
+	     ({ toll_lab_say(TOLL_LAB_REASON_BEGIN, why, 0); why; }),
+	     unsigned long why)
+
+/* CLASS(toll_lab_flush, flush)(cpu, mm): a flush that @cpu asked for, from here to the function's end. */
+DEFINE_CLASS(toll_lab_flush, unsigned int,
+	     toll_lab_say(TOLL_LAB_FLUSH_END, _T, 0),
+	     ({ toll_lab_say(TOLL_LAB_FLUSH_BEGIN, cpu, (unsigned long)mm); cpu; }),
+	     unsigned int cpu, const struct mm_struct *mm)
+
+#endif /* !__ASSEMBLY__ */
+#endif /* _ASM_X86_TOLL_LAB_H */

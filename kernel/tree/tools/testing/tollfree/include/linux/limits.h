@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef TOLLFREE_LINUX_LIMITS_H
+#define TOLLFREE_LINUX_LIMITS_H
+
+#define U64_MAX UINT64_MAX
+
+#endif

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Inference as memory management sees it: processes that each map a file of weights and stream through all of it once
+ * a token, by several threads, while private activations stay hot.
+ *
+ *     model THREADS TOKENS ACTIVATION-BYTES FILE...
+ *
+ * One process a file; the same file may be named twice. The weights are read only, a word of every 256 bytes, each
+ * thread its own part. The first token is the first touch, by reading; it is part of the section "main". Activations
+ * are written by each thread before.
+ */
+#include "section.h"
+
+#include <pthread.h>
+#include <sys/stat.h>
+
+enum { STEP = 256, LAYERS = 16 };
+
+struct worker {
+	const char *weights;
+	size_t length; /* of all weights */
+	int number, threads, tokens;
+	uint64_t *activations;
+	size_t activation_words;
+	pthread_barrier_t *layer_done;
+	uint64_t sum;
+};
+
+static void *work(void *argument)
+{
+	struct worker *worker = argument;
+	size_t layer_length = worker->length / LAYERS / PAGE * PAGE;
+	size_t part = layer_length / worker->threads;
+
+	for (int token = 0; token < worker->tokens; token++) {
+		for (int layer = 0; layer < LAYERS; layer++) {
+			const char *from = worker->weights + layer * layer_length + worker->number * part;
+
+			for (size_t at = 0; at + STEP <= part; at += STEP) {
+				worker->sum += *(const uint64_t *)(from + at);
+				worker->activations[at / STEP % worker->activation_words] ^= worker->sum;
+			}
+			/* The next layer needs what all threads made of this one. */
+			pthread_barrier_wait(worker->layer_done);
+		}
+	}
+	return NULL;
+}
+
+static const char *map_weights(const char *path, size_t *length)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat stat;
+	const char *weights;
+
+	if (fd < 0 || fstat(fd, &stat))
+		fail(path);
+	*length = stat.st_size;
+	weights = mmap(NULL, *length, PROT_READ, MAP_SHARED, fd, 0);
+	if (weights == MAP_FAILED)
+		fail(path);
+	close(fd);
+	return weights;
+}
+
+static void infer(const struct gate *gate, const char *path, int threads, int tokens, size_t activations)
+{
+	struct worker *workers = calloc(threads, sizeof(*workers));
+	pthread_t *ids = calloc(threads, sizeof(*ids));
+	pthread_barrier_t layer_done;
+	size_t length, words = activations / 8;
+	const char *weights = map_weights(path, &length);
+
+	if (!workers || !ids || pthread_barrier_init(&layer_done, NULL, threads))
+		fail("threads");
+	for (int i = 0; i < threads; i++) {
+		workers[i] = (struct worker){ weights, length, i, threads, tokens, NULL, words, &layer_done, 0 };
+		workers[i].activations = (uint64_t *)reserve(activations);
+		memset(workers[i].activations, 1, activations);
+	}
+	gate_wait(gate);
+	for (int i = 0; i < threads; i++)
+		if ((errno = pthread_create(&ids[i], NULL, work, &workers[i])))
+			fail("pthread_create");
+	for (int i = 0; i < threads; i++)
+		pthread_join(ids[i], NULL);
+	exit(0);
+}
+
+int main(int argc, char **argv)
+{
+	int threads, tokens, processes = argc - 4;
+	struct gate gate = gate_new();
+
+	if (processes < 1)
+		usage("model THREADS TOKENS ACTIVATION-BYTES FILE...");
+	threads = number(argv[1]);
+	tokens = number(argv[2]);
+	for (int i = 0; i < processes; i++) {
+		pid_t child = fork();
+
+		if (child < 0)
+			fail("fork");
+		if (child == 0)
+			infer(&gate, argv[4 + i], threads, tokens, number(argv[3]));
+	}
+	gate_gather(&gate, processes);
+	section_begin("main");
+	gate_open(&gate, processes);
+	wait_for_children(processes);
+	section_note("tokens", (double)tokens * processes);
+	section_end();
+	return 0;
+}

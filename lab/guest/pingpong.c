@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Two processes on one CPU take turns; each reads its pages in its turn. Where address spaces keep their translations
+ * (PCIDs) nothing misses, else everything does, each time.
+ *
+ *     pingpong SECTION PAGES TURNS
+ */
+#include "section.h"
+
+#include <sched.h>
+
+static char *start;
+static size_t count;
+
+static void sweep(void)
+{
+	for (size_t page = 0; page < count; page++)
+		(void)((volatile char *)start)[page * PAGE];
+}
+
+/* A turn of the other process, then one of our own. */
+static void take_turns(int to, int from, size_t turns)
+{
+	char byte = 0;
+
+	while (turns--) {
+		if (write(to, &byte, 1) != 1 || read(from, &byte, 1) != 1)
+			fail("the other process");
+		sweep();
+	}
+}
+
+/* A turn for each byte that comes. */
+static _Noreturn void answer(int from, int to)
+{
+	char byte;
+
+	while (read(from, &byte, 1) == 1) {
+		sweep();
+		if (write(to, &byte, 1) != 1)
+			fail("write");
+	}
+	exit(0);
+}
+
+int main(int argc, char **argv)
+{
+	int there[2], back[2];
+	cpu_set_t first;
+	size_t turns;
+	pid_t child;
+
+	if (argc != 4)
+		usage("pingpong SECTION PAGES TURNS");
+	count = number(argv[2]);
+	turns = number(argv[3]);
+	CPU_ZERO(&first);
+	CPU_SET(0, &first);
+	if (sched_setaffinity(0, sizeof(first), &first) || pipe(there) || pipe(back))
+		fail("pingpong");
+	start = reserve(count * PAGE);
+	if (madvise(start, count * PAGE, MADV_NOHUGEPAGE))
+		fail("MADV_NOHUGEPAGE");
+	toll_watch(start, count * PAGE);
+	child = fork();
+	if (child < 0)
+		fail("fork");
+	/* Pages of its own for each, at the same place. */
+	for (size_t page = 0; page < count; page++)
+		start[page * PAGE] = 1;
+	if (child == 0) {
+		close(there[1]);
+		answer(there[0], back[1]);
+	}
+	take_turns(there[1], back[0], 2);
+	section_begin(argv[1]);
+	take_turns(there[1], back[0], turns);
+	section_end();
+	close(there[1]);
+	wait_for_children(1);
+	return 0;
+}

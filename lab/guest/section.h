@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * A part of a run whose counts are wanted: the virtual PMU's between section_begin() and section_end(), and beside
+ * them what the kernel itself counted (/proc/vmstat) and what the program notes. The latter two go to /out/NAME.notes,
+ * a name and a number a line: vmstat_NAME and note_NAME.
+ */
+#ifndef SECTION_H
+#define SECTION_H
+
+#include "toll.h"
+#include "util.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+enum { SECTION_NOTES = 64, SECTION_STAT_SIZE = 1 << 14 };
+
+static struct {
+	const char *name;
+	char before[SECTION_STAT_SIZE], after[SECTION_STAT_SIZE];
+	struct {
+		const char *name;
+		double value;
+	} notes[SECTION_NOTES];
+	size_t noted;
+} section;
+
+static inline void section_read_stat(char *text)
+{
+	int fd = open("/proc/vmstat", O_RDONLY | O_CLOEXEC);
+	ssize_t length = 0, got;
+
+	if (fd < 0)
+		fail("/proc/vmstat");
+	while ((got = read(fd, text + length, SECTION_STAT_SIZE - 1 - length)) > 0)
+		length += got;
+	text[length] = '\0';
+	close(fd);
+}
+
+/* `name` must live until the end: lower case, digits, dashes. */
+static inline void section_begin(const char *name)
+{
+	section.name = name;
+	section.noted = 0;
+	section_read_stat(section.before);
+	toll_begin(name);
+}
+
+/* A measure of the program's own, for the section that is open. */
+static inline void section_note(const char *name, double value)
+{
+	if (section.noted == SECTION_NOTES)
+		fail("too many notes");
+	section.notes[section.noted].name = name;
+	section.notes[section.noted++].value = value;
+}
+
+/* The number behind a name in what /proc/vmstat says. */
+static inline long long section_stat(const char *text, const char *name, size_t length)
+{
+	for (; *text; text = strchr(text, '\n') + 1)
+		if (!strncmp(text, name, length) && text[length] == ' ')
+			return atoll(text + length);
+	return 0;
+}
+
+static inline void section_end(void)
+{
+	char path[256];
+	FILE *file;
+
+	toll_end();
+	section_read_stat(section.after);
+	snprintf(path, sizeof(path), "/out/%s.notes", section.name);
+	file = fopen(path, "we");
+	if (!file)
+		fail(path);
+	for (const char *line = section.after; *line; line = strchr(line, '\n') + 1) {
+		size_t length = strcspn(line, " ");
+		long long change = atoll(line + length) - section_stat(section.before, line, length);
+
+		if (change)
+			fprintf(file, "vmstat_%.*s %lld\n", (int)length, line, change);
+	}
+	for (size_t i = 0; i < section.noted; i++)
+		fprintf(file, "note_%s %.17g\n", section.notes[i].name, section.notes[i].value);
+	if (fclose(file))
+		fail(path);
+}
+
+#endif

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/* What the lab's programs share. */
+#ifndef UTIL_H
+#define UTIL_H
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PAGE 4096ul
+#define REGION (2ul << 20)
+#define MIB (1ul << 20)
+
+static inline _Noreturn void fail(const char *what)
+{
+	fprintf(stderr, "%s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static inline _Noreturn void usage(const char *text)
+{
+	fprintf(stderr, "usage: %s\n", text);
+	exit(2);
+}
+
+/* A positive number; K, M and G stand for powers of 1024. */
+static inline size_t number(const char *text)
+{
+	char *end;
+	unsigned long long value = strtoull(text, &end, 10);
+
+	switch (*end) {
+	case 'G':
+		value <<= 10;
+		/* fall through */
+	case 'M':
+		value <<= 10;
+		/* fall through */
+	case 'K':
+		value <<= 10;
+		end++;
+	}
+	if (end == text || *end || !value) {
+		fprintf(stderr, "%s: is no positive number\n", text);
+		exit(2);
+	}
+	return value;
+}
+
+/* Anonymous memory, aligned to 2 MiB, not touched. */
+static inline char *reserve(size_t length)
+{
+	char *raw = mmap(NULL, length + REGION, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (raw == MAP_FAILED)
+		fail("mmap");
+	return (char *)(((uintptr_t)raw + REGION - 1) & ~(REGION - 1));
+}
+
+/* Pseudo-random numbers (xorshift64*, Vigna 2016); the state is not 0. */
+static inline uint64_t next_random(uint64_t *state)
+{
+	*state ^= *state >> 12;
+	*state ^= *state << 25;
+	*state ^= *state >> 27;
+	return *state * 0x2545f4914f6cdd1dull;
+}
+
+/* Waits for `count` children, all of which must end well. */
+static inline void wait_for_children(int count)
+{
+	while (count--) {
+		int status;
+
+		if (wait(&status) < 0)
+			fail("wait");
+		if (status) {
+			fprintf(stderr, "a child ended with %#x\n", status);
+			exit(1);
+		}
+	}
+}
+
+/* Children wait at one of these until all are there, and then until they are let go. */
+struct gate {
+	int here[2], go[2];
+};
+
+static inline struct gate gate_new(void)
+{
+	struct gate gate;
+
+	if (pipe(gate.here) || pipe(gate.go))
+		fail("pipe");
+	return gate;
+}
+
+/* By a child: ready. */
+static inline void gate_wait(const struct gate *gate)
+{
+	char byte = 0;
+
+	if (write(gate->here[1], &byte, 1) != 1 || read(gate->go[0], &byte, 1) != 1)
+		fail("gate");
+}
+
+/* By the parent: waits until all are ready. */
+static inline void gate_gather(const struct gate *gate, int children)
+{
+	char byte;
+
+	while (children--)
+		if (read(gate->here[0], &byte, 1) != 1)
+			fail("gate");
+}
+
+static inline void gate_open(const struct gate *gate, int children)
+{
+	char byte = 0;
+
+	while (children--)
+		if (write(gate->go[1], &byte, 1) != 1)
+			fail("gate");
+}
+
+#endif
