@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Two threads on two CPUs: one takes the right to write from a page, and gives it back, the other one runs all the
- * while. Each taking interrupts the other CPU once (giving back flushes nothing).
+ * while. Both flush, and interrupt the other CPU unless it is idle in that moment.
  *
  *     shoot SECTION TIMES
  */

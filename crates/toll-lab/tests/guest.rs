@@ -84,7 +84,9 @@ fn a_guest_that_hangs_is_ended() {
 fn a_panic_is_told_with_the_end_of_the_console() {
     let (why, tail) = failure("panics", "echo c > /proc/sysrq-trigger", 60);
     assert!(why.contains("Kernel panic - not syncing"), "{why}");
-    assert!(tail.contains("sysrq"), "{tail}");
+    assert!(tail.contains("Kernel Offset: disabled"), "{tail}");
+    let console = fs::read_to_string(folder("panics").join("console")).unwrap();
+    assert!(console.contains("sysrq: Trigger a crash"), "{console}");
 }
 
 #[test]
