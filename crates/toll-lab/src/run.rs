@@ -81,7 +81,7 @@ pub fn run(house: &House, request: &Request<'_>) -> Result<Results> {
         }
     }
     sort(&mut entries, &bench.kernels, &policies);
-    Ok(Results {
+    let results = Results {
         format: results::FORMAT.to_owned(),
         version: results::VERSION,
         scenario: request.scenario.name.clone(),
@@ -89,7 +89,16 @@ pub fn run(house: &House, request: &Request<'_>) -> Result<Results> {
         preset: request.preset.name.clone(),
         environment: bench.environment()?,
         results: entries,
-    })
+    };
+    let require = &request.scenario.require;
+    let broken: Vec<String> = require.iter().flat_map(|it| it.broken(&results)).collect();
+    match broken.is_empty() {
+        true => Ok(results),
+        false => {
+            let name = &request.scenario.name;
+            Err(LabError::Test(format!("{name}: {}", broken.join("; "))).into())
+        }
+    }
 }
 
 fn policies<'a>(request: &'a Request<'_>) -> Result<Vec<&'a Policy>> {

@@ -3,11 +3,14 @@
 
 use std::str::FromStr;
 
-use super::{Entry, Results};
+use serde::Deserialize;
+
+use super::{Entry, MAIN, Results};
 
 /// `COUNTER>+5%`: any later variant has more of it than the first, by more than 5 %.
 /// `COUNTER<-5%`: has less. `COUNTER>100`, `COUNTER<100`: any variant has that.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(try_from = "String")]
 pub struct Condition {
     text: String,
     counter: String,
@@ -49,7 +52,37 @@ impl FromStr for Condition {
     }
 }
 
+impl TryFrom<String> for Condition {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Condition, String> {
+        text.parse()
+    }
+}
+
 impl Condition {
+    /// Each run in whose main section a condition on a value does not hold, in words. A counter
+    /// that is not there is 0.
+    pub fn broken(&self, results: &Results) -> Vec<String> {
+        let Limit::Value(limit) = self.limit else {
+            return vec![format!("{}: a change is no requirement", self.text)];
+        };
+        let mains = results.results.iter().filter(|entry| entry.section == MAIN);
+        let say = |entry: &Entry, value: f64| {
+            let place = format!("{}, {}", entry.variant, entry.policy);
+            format!("{place}: {} is required, and it is {value}", self.text)
+        };
+        mains
+            .flat_map(|entry| {
+                let values = entry.values(&self.counter).into_iter();
+                values
+                    .filter(|value| !self.compare(*value, limit))
+                    .map(|value| say(entry, value))
+                    .collect::<Vec<_>>()
+            })
+            .collect()
+    }
+
     /// Each place where it holds, in words.
     ///
     /// # Errors
@@ -122,6 +155,20 @@ mod tests {
     fn a_value_is_for_every_variant() {
         assert_eq!(holds("shootdown_irqs>99", 100.0, 101.0), 2);
         assert_eq!(holds("shootdown_irqs<100.5", 100.0, 101.0), 1);
+    }
+
+    #[test]
+    fn a_requirement_is_of_every_run() {
+        let results = example(&[100.0, 5.0], &[100.0]);
+        let broken = |text: &str| text.parse::<Condition>().unwrap().broken(&results);
+        assert_eq!(broken("shootdown_irqs>1"), Vec::<String>::new());
+        let found = broken("shootdown_irqs>10");
+        assert_eq!(
+            found,
+            ["vanilla, default: shootdown_irqs>10 is required, and it is 5"]
+        );
+        assert_eq!(broken("nothing>0").len(), 3);
+        assert_eq!(broken("shootdown_irqs>+5%").len(), 1);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use super::Size;
 use super::disk::DiskSpec;
 use crate::guest::Machine;
+use crate::results::Condition;
 
 /// An experiment: what runs in which machine, and how that is varied.
 #[derive(Debug, Clone, Deserialize)]
@@ -25,6 +26,10 @@ pub struct Scenario {
     pub stands_for: String,
     /// What would be a failure.
     pub failure: String,
+    /// Conditions that hold in the section `main` of every run, or the scenario has not tried what
+    /// it stands for.
+    #[serde(default)]
+    pub require: Vec<Condition>,
     /// Who touches memory first, and how: reading or writing, on which node.
     pub first_touch: String,
     /// Programs of lab/guest.
