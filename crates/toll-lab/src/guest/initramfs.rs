@@ -24,8 +24,16 @@ impl Initramfs {
         let init = Program::compiled(house, "init")?.host;
         let commands = guest.folder.join("commands");
         files::write(&commands, lines(guest.jobs)?.as_bytes())?;
+        // Servers ask who root is.
+        let users = guest.folder.join("passwd");
+        files::write(&users, b"root:x:0:0:root:/:/bin/sh\n")?;
+        let given = [
+            ("/init", &init),
+            ("/lab/commands", &commands),
+            ("/etc/passwd", &users),
+        ];
         let list = guest.folder.join("initramfs.list");
-        files::write(&list, listing(&init, &commands, guest.programs).as_bytes())?;
+        files::write(&list, listing(&given, guest.programs).as_bytes())?;
         let path = guest.folder.join("initramfs");
         let archive = File::create(&path).with_context(|| path.display().to_string())?;
         let tool = generator(guest.image)?;
@@ -74,26 +82,28 @@ fn lines(jobs: &[Job]) -> Result<String> {
 }
 
 /// What gen_init_cpio is to pack; each path once, though two programs may need the same library.
-fn listing(init: &Path, commands: &Path, programs: &[Program]) -> String {
+fn listing(given: &[(&str, &PathBuf)], programs: &[Program]) -> String {
     let mut lines = vec![
         "dir /dev 755 0 0".to_owned(),
         "nod /dev/console 600 0 0 c 5 1".to_owned(),
-        "dir /lab 755 0 0".to_owned(),
-        format!("file /init {} 755 0 0", init.display()),
-        format!("file /lab/commands {} 644 0 0", commands.display()),
     ];
+    let ours = given.iter().map(|(guest, host)| (*guest, host.as_path()));
+    let all = ours.chain(
+        programs
+            .iter()
+            .map(|it| (it.guest.as_str(), it.host.as_path())),
+    );
     let mut add = |line: String| {
         if !lines.contains(&line) {
             lines.push(line);
         }
     };
-    for program in programs {
-        let folders: Vec<&Path> = Path::new(&program.guest).ancestors().skip(1).collect();
+    for (guest, host) in all {
+        let folders: Vec<&Path> = Path::new(guest).ancestors().skip(1).collect();
         for folder in folders.iter().rev().skip(1) {
             add(format!("dir {} 755 0 0", folder.display()));
         }
-        let (guest, host) = (&program.guest, program.host.display());
-        add(format!("file {guest} {host} 755 0 0"));
+        add(format!("file {guest} {} 755 0 0", host.display()));
     }
     lines.join("\n") + "\n"
 }
@@ -128,8 +138,7 @@ mod tests {
             guest: guest.to_owned(),
         };
         let text = listing(
-            Path::new("/i"),
-            Path::new("/c"),
+            &[("/init", &PathBuf::from("/i"))],
             &[
                 program("/test/a/x"),
                 program("/test/b"),
