@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `toll-lab shell`: a look into a kernel, with this machine's programs in it.
 
-use std::path::PathBuf;
+use std::env;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Result;
@@ -43,7 +44,16 @@ pub fn run(args: &Args) -> Result<()> {
     let vng = virtme(&house)?;
     let built = build(&house, &Variant::find(&house, &args.variant, &[])?)?;
     let mut command = Command::new(&vng);
+    // It calls its other half by name.
+    let mut path = vng
+        .parent()
+        .unwrap_or(Path::new("/"))
+        .as_os_str()
+        .to_owned();
+    path.push(":");
+    path.push(env::var_os("PATH").unwrap_or_default());
     command
+        .env("PATH", path)
         .arg("--run")
         .arg(&built.image)
         .args(["--disable-kvm", "--qemu"])

@@ -32,11 +32,12 @@ pub struct Make {
 }
 
 impl Make {
-    pub fn new(tree: &Path, build: &Path, variant: &str, ccache: &Path) -> Result<Make> {
-        fs::create_dir_all(build).with_context(|| build.display().to_string())?;
+    pub fn new(tree: &Path, variant: &str, ccache: &Path) -> Result<Make> {
+        let build = tree.join("build");
+        fs::create_dir_all(&build).with_context(|| build.display().to_string())?;
         Ok(Make {
             tree: tree.to_owned(),
-            build: build.to_owned(),
+            build,
             variant: variant.to_owned(),
             ccache: ccache.to_owned(),
         })
@@ -147,13 +148,12 @@ impl Make {
         command
             .arg("-C")
             .arg(&self.tree)
-            .arg(format!("O={}", self.build.display()))
+            .arg("O=build")
             .arg(format!("-j{jobs}"))
             .arg(format!("LOCALVERSION=-{}", self.variant))
             .envs(SETTINGS)
             .env("CCACHE_DIR", &self.ccache)
-            // The same file in two variants' trees is the same to ccache.
-            .env("CCACHE_BASEDIR", self.tree.parent().unwrap_or(&self.tree))
+            // The same file in two variants' trees is the same to it.
             .env("CCACHE_NOHASHDIR", "1")
             .env_remove("MAKEFLAGS");
         if is_there("ccache") {

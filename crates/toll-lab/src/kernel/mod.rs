@@ -3,7 +3,9 @@
 //!
 //! Below `tollfree/lab` in the cache, by version of the source package:
 //! `source/VERSION` as it was unpacked, `tree/VERSION/VARIANT` with files and
-//! patches applied, `build/VERSION/VARIANT` what make wrote.
+//! patches applied, and in its folder `build` what make wrote. (There make names
+//! all files by relative paths, so that what one variant compiled the compiler's
+//! cache has for the others.)
 
 mod checkpatch;
 mod config;
@@ -62,15 +64,14 @@ struct Workshop {
 impl Workshop {
     fn new(house: &House, variant: &Variant) -> Result<Workshop> {
         let source = Source::unpacked(house)?;
-        let place = |kind: &str| house.cache.join(kind).join(&source.version);
-        let lock = files::lock(&place("build").join(format!("{}.lock", variant.key)))?;
-        let tree = Tree::synced(&source, variant, &place("tree").join(&variant.key))?;
-        let make = Make::new(
-            &tree.folder,
-            &place("build").join(&variant.key),
-            &variant.name,
-            &house.cache.join("ccache"),
-        )?;
+        let folder = house
+            .cache
+            .join("tree")
+            .join(&source.version)
+            .join(&variant.key);
+        let lock = files::lock(&files::with_suffix(&folder, ".lock"))?;
+        let tree = Tree::synced(&source, variant, &folder)?;
+        let make = Make::new(&tree.folder, &variant.name, &house.cache.join("ccache"))?;
         let stamp = make.stamp(&source.version, variant, &tree)?;
         Ok(Workshop {
             source,

@@ -28,8 +28,11 @@ pub struct DiskSpec {
     /// Files of pseudo-random bytes.
     #[serde(default, rename = "file")]
     pub files: Vec<FileSpec>,
-    /// A script of lab/disks that fills the folder that it is called with.
+    /// A script of lab/disks that fills the folder that is its first argument.
     pub script: Option<String>,
+    /// Its further arguments.
+    #[serde(default)]
+    pub arguments: Vec<String>,
 }
 
 #[derive(Debug, Clone, Deserialize, Hash)]
@@ -109,7 +112,7 @@ impl DiskSpec {
         let result = script
             .map_or(Ok(()), |script| {
                 let mut command = Command::new("sh");
-                command.arg(script).arg(&content);
+                command.arg(script).arg(&content).args(&self.arguments);
                 run(command.env("TOLL_LAB_CACHE", &house.cache), script)
             })
             .and_then(|()| {
