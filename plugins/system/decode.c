@@ -2,8 +2,6 @@
 /* Decodes the few instructions that matter to a virtual PMU: see decode.h. */
 #include "decode.h"
 
-#include "../../kernel/lab/include/linux/toll_lab_magic.h"
-
 #include <string.h>
 
 /* What is left of an instruction. */
@@ -135,7 +133,9 @@ static enum decoded two_bytes(struct reader *reader, uint8_t rex, bool is_66,
 
 struct instruction decode(const uint8_t *code, size_t length)
 {
-	static const uint8_t say[] = { TOLL_LAB_SAY_BYTES }, keep[] = { TOLL_LAB_KEEP_BYTES };
+	/* nopl 0x6c6c6f74(%rax) and prefetchnta 0x6b6c6f74(%rax) */
+	static const uint8_t say[] = { 0x0f, 0x1f, 0x80, 0x74, 0x6f, 0x6c, 0x6c };
+	static const uint8_t keep[] = { 0x0f, 0x18, 0x80, 0x74, 0x6f, 0x6c, 0x6b };
 	struct reader reader = { code, code + length };
 	struct instruction found = { .length = length };
 	bool is_66 = false;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Linux's own judge of style.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use super::variant::Variant;
 use crate::error::LabError;
@@ -35,24 +36,32 @@ pub fn complaints(house: &House, source: &Path, variant: &Variant) -> Result<Vec
         .iter()
         .map(|patch| house.kernel.join("seams").join(patch.name()))
         .collect();
-    let mut said = check(source, &["--file"], &ours)?;
-    said.extend(check(source, &["--no-signoff"], &patches)?);
+    let mut said = lines(checkpatch(source).arg("--file").args(&ours))?;
+    for path in &patches {
+        // It takes a patch that git tracks for a source file, unless it comes on stdin.
+        let patch = File::open(path).with_context(|| path.display().to_string())?;
+        let found = lines(checkpatch(source).args(["--no-signoff", "-"]).stdin(patch))?;
+        let name = |line: String| format!("{}{}", path.display(), line.trim_start_matches('-'));
+        said.extend(found.into_iter().map(name));
+    }
     Ok(said)
 }
 
-fn check(source: &Path, options: &[&str], paths: &[PathBuf]) -> Result<Vec<String>> {
-    let output = Command::new("perl")
-        .arg(source.join("scripts/checkpatch.pl"))
-        .args([
-            "--strict",
-            "--terse",
-            "--no-summary",
-            "--no-tree",
-            "--ignore",
-            IGNORED,
-        ])
-        .args(options)
-        .args(paths)
+fn checkpatch(source: &Path) -> Command {
+    let mut command = Command::new("perl");
+    command.arg(source.join("scripts/checkpatch.pl")).args([
+        "--strict",
+        "--terse",
+        "--no-summary",
+        "--no-tree",
+        "--ignore",
+        IGNORED,
+    ]);
+    command
+}
+
+fn lines(command: &mut Command) -> Result<Vec<String>> {
+    let output = command
         .output()
         .map_err(|error| LabError::Missing(format!("perl: {error}")))?;
     let text = String::from_utf8_lossy(&output.stdout);

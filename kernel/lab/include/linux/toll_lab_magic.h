@@ -14,9 +14,6 @@
 #ifndef TOLL_LAB_MAGIC_H
 #define TOLL_LAB_MAGIC_H
 
-#define TOLL_LAB_SAY_BYTES	0x0f, 0x1f, 0x80, 0x74, 0x6f, 0x6c, 0x6c
-#define TOLL_LAB_KEEP_BYTES	0x0f, 0x18, 0x80, 0x74, 0x6f, 0x6c, 0x6b
-
 /* By programs: a section begins; rsi is the address of its name, rdx the name's length. */
 #define TOLL_LAB_BEGIN		1
 /* By programs: the section ends, its counts are written. */
@@ -34,11 +31,11 @@
 #define TOLL_LAB_IRQ_EXIT	20
 /* Reclaim or migration took a page from an address space: rsi is the old page table entry. */
 #define TOLL_LAB_UNMAP		21
-/* The flush for such a page was put off to the end of this task's batch: rdx is 1 if it is eligible. */
+/* Its flush was put off to the end of this task's batch: rdx is 1 if the page is eligible. */
 #define TOLL_LAB_BATCH_ADD	22
 /* This task's batch is flushed on all CPUs. */
 #define TOLL_LAB_BATCH_FLUSH	23
-/* A flush runs on this CPU between these two: rsi is the CPU that asks, rdx the mm (0: a batch). */
+/* A flush runs here between these two: rsi is the CPU that asks, rdx the mm (0: a batch). */
 #define TOLL_LAB_FLUSH_BEGIN	24
 #define TOLL_LAB_FLUSH_END	25
 /* A flush of kernel addresses runs on this CPU. */

@@ -13,7 +13,7 @@
 
 #include "histogram.h"
 
-#define SUB_BUCKETS	(1U << TOLLFREE_HISTOGRAM_SHIFT)
+#define SUB_BUCKETS	BIT(TOLLFREE_HISTOGRAM_SHIFT)
 #define PERMYRIAD	10000U
 
 /**

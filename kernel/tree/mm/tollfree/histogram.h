@@ -6,7 +6,8 @@
 
 /* Each power of two has 1 << TOLLFREE_HISTOGRAM_SHIFT buckets. */
 #define TOLLFREE_HISTOGRAM_SHIFT	3
-#define TOLLFREE_HISTOGRAM_BUCKETS	((65 - TOLLFREE_HISTOGRAM_SHIFT) << TOLLFREE_HISTOGRAM_SHIFT)
+#define TOLLFREE_HISTOGRAM_BUCKETS \
+	((65 - TOLLFREE_HISTOGRAM_SHIFT) << TOLLFREE_HISTOGRAM_SHIFT)
 
 unsigned int tollfree_histogram_bucket(u64 value);
 u64 tollfree_histogram_low(unsigned int bucket);

@@ -39,4 +39,5 @@ static struct kunit_suite histogram_suite = {
 	.name = "tollfree-histogram",
 	.test_cases = histogram_cases,
 };
+
 kunit_test_suite(histogram_suite);

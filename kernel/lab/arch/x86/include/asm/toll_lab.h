@@ -12,7 +12,8 @@
 #ifdef __ASSEMBLY__
 
 .macro TOLL_LAB_KEEP
-	.byte	TOLL_LAB_KEEP_BYTES
+	/* prefetchnta 0x6b6c6f74 off rax */
+	.byte	0x0f, 0x18, 0x80, 0x74, 0x6f, 0x6c, 0x6b
 .endm
 
 #else /* !__ASSEMBLY__ */
@@ -21,7 +22,6 @@
 #include <linux/compiler.h>
 #include <linux/init.h>
 #include <linux/sched.h>
-#include <linux/stringify.h>
 #include <asm/cmdline.h>
 #include <asm/cpufeature.h>
 #include <asm/processor-flags.h>
@@ -30,7 +30,7 @@
 static __always_inline void toll_lab_say(unsigned long what, unsigned long first,
 					 unsigned long second)
 {
-	asm volatile(".byte " __stringify(TOLL_LAB_SAY_BYTES)
+	asm volatile("nopl 0x6c6c6f74(%%rax)"
 		     : : "D" (what), "S" (first), "d" (second) : "memory");
 }
 
@@ -55,7 +55,7 @@ static __always_inline unsigned long toll_lab_cr4(unsigned long cr4)
 static __always_inline unsigned long toll_lab_cr3(unsigned long cr3)
 {
 	if (cr3 & X86_CR3_PCID_NOFLUSH)
-		asm volatile(".byte " __stringify(TOLL_LAB_KEEP_BYTES) : : : "memory");
+		asm volatile("prefetchnta 0x6b6c6f74(%%rax)" : : : "memory");
 	return cr3 & ~X86_CR3_PCID_NOFLUSH;
 }
 
@@ -100,13 +100,13 @@ static __always_inline void toll_lab_flush_kernel(void)
 	toll_lab_say(TOLL_LAB_FLUSH_KERNEL, 0, 0);
 }
 
-/* CLASS(toll_lab_reason, reason)(why): what is flushed from here to the function's end is for that. */
+/* What is flushed from CLASS(toll_lab_reason, reason)(why) to the function's end is for that. */
 DEFINE_CLASS(toll_lab_reason, unsigned long,
 	     toll_lab_say(TOLL_LAB_REASON_END, _T, 0),
 	     ({ toll_lab_say(TOLL_LAB_REASON_BEGIN, why, 0); why; }),
 	     unsigned long why)
 
-/* CLASS(toll_lab_flush, flush)(cpu, mm): a flush that @cpu asked for, from here to the function's end. */
+/* A flush that @cpu asked for, from CLASS(toll_lab_flush, flush)(cpu, mm) to the function's end. */
 DEFINE_CLASS(toll_lab_flush, unsigned int,
 	     toll_lab_say(TOLL_LAB_FLUSH_END, _T, 0),
 	     ({ toll_lab_say(TOLL_LAB_FLUSH_BEGIN, cpu, (unsigned long)mm); cpu; }),

@@ -4,6 +4,8 @@
 
 #include <linux/types.h>
 
+#define BIT(n) (1UL << (n))
+
 /* The number of the highest bit that is set, from 1 on; 0: none is. */
 static inline int fls64(u64 value)
 {

@@ -2,6 +2,11 @@
 #ifndef TOLLFREE_LINUX_MATH_H
 #define TOLLFREE_LINUX_MATH_H
 
-#define DIV_ROUND_UP(n, d) (((n) + (d) - 1) / (d))
+#define DIV_ROUND_UP(n, d)		\
+({					\
+	__typeof__(d) divisor = (d);	\
+					\
+	((n) + divisor - 1) / divisor;	\
+})
 
 #endif
