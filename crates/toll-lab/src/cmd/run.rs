@@ -25,7 +25,7 @@ Example:
   toll-lab compare inference-over-memory --variant vanilla --variant tollfree --runs 5
 
 Runs of the variants alternate. A change is the pseudo-median of the rounds' ratios with its
-95 % interval; one round has none.";
+95 % interval; of fewer than six rounds that is their range, and of one there is none.";
 
 /// Run a scenario and print what was counted
 #[derive(Debug, ClapArgs)]
