@@ -21,7 +21,10 @@ pub fn run(args: &Args) -> Result<()> {
     let house = House::find()?;
     let fragment = [house.kernel.join("config/equal.config")];
     let folder = |name: &str| -> Result<_> {
-        let built = build(&house, &Variant::find(&house, name, &fragment)?)?;
+        let mut variant = Variant::find(&house, name, &fragment)?;
+        // The name is in the kernel.
+        variant.release = "equal".to_owned();
+        let built = build(&house, &variant)?;
         Ok(built.config.with_file_name(""))
     };
     let (count, found) = differences(&folder("pristine")?, &folder("tollfree-off")?)?;

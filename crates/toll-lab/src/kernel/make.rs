@@ -28,17 +28,19 @@ pub struct Make {
     tree: PathBuf,
     pub build: PathBuf,
     variant: String,
+    release: String,
     ccache: PathBuf,
 }
 
 impl Make {
-    pub fn new(tree: &Path, variant: &str, ccache: &Path) -> Result<Make> {
+    pub fn new(tree: &Path, variant: &Variant, ccache: &Path) -> Result<Make> {
         let build = tree.join("build");
         fs::create_dir_all(&build).with_context(|| build.display().to_string())?;
         Ok(Make {
             tree: tree.to_owned(),
             build,
-            variant: variant.to_owned(),
+            variant: variant.name.clone(),
+            release: variant.release.clone(),
             ccache: ccache.to_owned(),
         })
     }
@@ -150,7 +152,7 @@ impl Make {
             .arg(&self.tree)
             .arg("O=build")
             .arg(format!("-j{jobs}"))
-            .arg(format!("LOCALVERSION=-{}", self.variant))
+            .arg(format!("LOCALVERSION=-{}", self.release))
             .envs(SETTINGS)
             .env("CCACHE_DIR", &self.ccache)
             // The same file in two variants' trees is the same to it.

@@ -71,7 +71,7 @@ impl Workshop {
             .join(&variant.key);
         let lock = files::lock(&files::with_suffix(&folder, ".lock"))?;
         let tree = Tree::synced(&source, variant, &folder)?;
-        let make = Make::new(&tree.folder, &variant.name, &house.cache.join("ccache"))?;
+        let make = Make::new(&tree.folder, variant, &house.cache.join("ccache"))?;
         let stamp = make.stamp(&source.version, variant, &tree)?;
         Ok(Workshop {
             source,

@@ -211,6 +211,7 @@ mod tests {
             let overlay = self.path("overlay");
             Variant {
                 name: "v".to_owned(),
+                release: String::new(),
                 key: "v".to_owned(),
                 overlays: overlay.is_dir().then_some(overlay).into_iter().collect(),
                 patches: series::read(&self.path("seams/series")).unwrap(),

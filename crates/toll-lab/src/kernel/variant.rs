@@ -24,6 +24,8 @@ pub const NAMES: [&str; 5] = [
 #[derive(Debug)]
 pub struct Variant {
     pub name: String,
+    /// What `uname -r` ends with.
+    pub release: String,
     /// Names its folders in the cache: variants of one key are built in the same place.
     pub key: String,
     /// Folders of new files, each at its place in a Linux tree.
@@ -89,6 +91,7 @@ impl Variant {
         let patches = series::read(&house.kernel.join("seams/series"))?;
         Ok(Variant {
             name: name.to_owned(),
+            release: name.to_owned(),
             key: name.to_owned(),
             overlays: overlays.iter().map(|it| house.kernel.join(it)).collect(),
             patches: patches.into_iter().filter(keeps).collect(),
@@ -116,6 +119,7 @@ impl Variant {
         let name = folder_name(&series);
         Ok(Variant {
             key: format!("{name}-{:08x}", hash(&series) as u32),
+            release: name.clone(),
             name,
             patches,
             is_foreign: true,
