@@ -47,16 +47,17 @@ impl Variant {
             true => Variant::foreign(house, Path::new(name))?,
             false => Variant::own(house, name)?,
         };
+        let mut contents = Vec::new();
         for fragment in more {
             let path = std::path::absolute(fragment)?;
-            files::read_text(&path)?;
+            contents.push(files::read_text(&path)?);
             variant.fragments.push(path);
         }
         if !more.is_empty() {
             variant.key = format!(
                 "{}-{:08x}",
                 variant.name,
-                hash(&(&variant.key, more)) as u32
+                hash(&(&variant.key, contents)) as u32
             );
         }
         Ok(variant)
