@@ -8,8 +8,6 @@
  */
 #include "section.h"
 
-#include <pthread.h>
-
 static size_t length, rounds;
 static int is_random;
 
@@ -35,7 +33,6 @@ static void *touch(void *argument)
 
 int main(int argc, char **argv)
 {
-	pthread_t ids[64];
 	size_t threads;
 
 	if (argc != 4 && argc != 5)
@@ -44,16 +41,12 @@ int main(int argc, char **argv)
 	length = number(argv[2]);
 	rounds = number(argv[3]);
 	is_random = argc == 5 && !strcmp(argv[4], "random");
-	if (threads > 64 || length & (length - 1)) {
+	if (threads > MAX_THREADS || length & (length - 1)) {
 		fprintf(stderr, "fault: at most 64 threads, and a power of two of bytes\n");
 		return 2;
 	}
 	section_begin("main");
-	for (size_t i = 0; i < threads; i++)
-		if ((errno = pthread_create(&ids[i], NULL, touch, (void *)i)))
-			fail("pthread_create");
-	for (size_t i = 0; i < threads; i++)
-		pthread_join(ids[i], NULL);
+	in_threads(threads, touch);
 	section_note("touched_pages", (double)threads * rounds * (length / PAGE));
 	section_end();
 	return 0;

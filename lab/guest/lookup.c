@@ -10,7 +10,6 @@
  */
 #include "section.h"
 
-#include <pthread.h>
 #include <sys/stat.h>
 
 enum { NUCLIDES = 12, ROW = 6 };
@@ -79,25 +78,20 @@ static void map_file(const char *path)
 
 int main(int argc, char **argv)
 {
-	pthread_t ids[64];
 	size_t threads;
 
 	if (argc != 4 && argc != 5)
 		usage("lookup THREADS GRID-BYTES LOOKUPS [FILE]");
 	threads = number(argv[1]);
 	lookups = number(argv[3]);
-	if (threads > 64)
+	if (threads > MAX_THREADS)
 		usage("lookup THREADS GRID-BYTES LOOKUPS [FILE]");
 	if (argc == 5)
 		map_file(argv[4]);
 	else
 		fill(number(argv[2]));
 	section_begin("main");
-	for (size_t i = 0; i < threads; i++)
-		if ((errno = pthread_create(&ids[i], NULL, look_up, (void *)i)))
-			fail("pthread_create");
-	for (size_t i = 0; i < threads; i++)
-		pthread_join(ids[i], NULL);
+	in_threads(threads, look_up);
 	section_note("lookups", (double)threads * lookups);
 	section_end();
 	return 0;

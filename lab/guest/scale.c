@@ -11,10 +11,11 @@
 #include "section.h"
 
 #include <netinet/in.h>
-#include <pthread.h>
 #include <sys/socket.h>
 
 static size_t iterations;
+/* The loop that was chosen. */
+static void (*once)(void);
 
 static void loop_mmap(void)
 {
@@ -96,19 +97,16 @@ static const struct {
 	{ "flush", loop_flush }, { "fork", loop_fork },	  { "udp", loop_udp },
 };
 
-static void *repeat(void *argument)
+static void *repeat(void *number)
 {
-	void (*const *once)(void) = argument;
-
 	for (size_t i = 0; i < iterations; i++)
-		(*once)();
-	return NULL;
+		once();
+	return number;
 }
 
 int main(int argc, char **argv)
 {
 	const char *text = "scale mmap|fault|write|flush|fork|udp THREADS ITERATIONS SECTION";
-	pthread_t ids[64];
 	size_t threads, loop = 0;
 
 	if (argc != 5)
@@ -117,14 +115,11 @@ int main(int argc, char **argv)
 		loop++;
 	threads = number(argv[2]);
 	iterations = number(argv[3]);
-	if (loop == sizeof(loops) / sizeof(*loops) || threads > 64)
+	if (loop == sizeof(loops) / sizeof(*loops) || threads > MAX_THREADS)
 		usage(text);
+	once = loops[loop].once;
 	section_begin(argv[4]);
-	for (size_t i = 0; i < threads; i++)
-		if ((errno = pthread_create(&ids[i], NULL, repeat, (void *)&loops[loop].once)))
-			fail("pthread_create");
-	for (size_t i = 0; i < threads; i++)
-		pthread_join(ids[i], NULL);
+	in_threads(threads, repeat);
 	section_note("iterations", (double)threads * iterations);
 	section_end();
 	return 0;

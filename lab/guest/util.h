@@ -4,6 +4,7 @@
 #define UTIL_H
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,6 +85,20 @@ static inline void wait_for_children(int count)
 			exit(1);
 		}
 	}
+}
+
+enum { MAX_THREADS = 64 };
+
+/* Runs threads, each with its number, until all have ended. */
+static inline void in_threads(size_t count, void *(*run)(void *number))
+{
+	pthread_t ids[MAX_THREADS];
+
+	for (size_t i = 0; i < count; i++)
+		if ((errno = pthread_create(&ids[i], NULL, run, (void *)i)))
+			fail("pthread_create");
+	for (size_t i = 0; i < count; i++)
+		pthread_join(ids[i], NULL);
 }
 
 /* Children wait at one of these until all are there, and then until they are let go. */

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use toll_linux::{Root, cpu, sys};
 
 use crate::error::LabError;
-use crate::guest::{Disk, Done, Guest, Job, Outcome, Program, Qemu, Status};
+use crate::guest::{Done, Guest, Job, Outcome, Program, Qemu, Status};
 use crate::house::House;
 use crate::kernel::{Built, Variant, build};
 use crate::preset::Preset;
@@ -153,7 +153,7 @@ struct Bench<'a> {
     request: &'a Request<'a>,
     kernels: Vec<Built>,
     programs: Vec<Program>,
-    disks: Vec<Disk>,
+    disks: Vec<PathBuf>,
     /// Where consoles and kept runs are.
     folder: PathBuf,
     fingerprint: u64,
@@ -187,8 +187,7 @@ impl<'a> Bench<'a> {
         for path in contents {
             files::read(path)?.hash(&mut hasher);
         }
-        let disk_names: Vec<&PathBuf> = disks.iter().map(|disk| &disk.image).collect();
-        disk_names.hash(&mut hasher);
+        disks.hash(&mut hasher);
         Ok(Bench {
             house,
             request,
@@ -232,7 +231,7 @@ impl<'a> Bench<'a> {
     fn guest(&self, built: &Built, policy: &Policy) -> Result<Outcome> {
         let form = self.request.scenario.form(self.request.size);
         let mut jobs = vec![setting(policy)];
-        jobs.extend(form.jobs.iter().map(|job| shell(&job.name, &job.run)));
+        jobs.extend(form.jobs.iter().map(|job| Job::shell(&job.name, &job.run)));
         let append: Vec<&str> = policy.kernel.iter().map(String::as_str).collect();
         let outcome = Guest {
             image: &built.image,
@@ -328,17 +327,8 @@ fn setting(policy: &Policy) -> Job {
     let write = |(path, value): (&String, &String)| format!("echo '{value}' > '{path}'");
     let writes: Vec<String> = policy.set.iter().map(write).collect();
     match writes.is_empty() {
-        true => shell("policy", "true"),
-        false => shell("policy", &writes.join(" && ")),
-    }
-}
-
-fn shell(name: &str, text: &str) -> Job {
-    Job {
-        name: name.to_owned(),
-        command: ["/bin/busybox", "sh", "-ec", text]
-            .map(str::to_owned)
-            .into(),
+        true => Job::shell("policy", "true"),
+        false => Job::shell("policy", &writes.join(" && ")),
     }
 }
 

@@ -94,19 +94,13 @@ const WORK: &str = "random-access 256M 2M 4k";
 fn guest(house: &House, built: &Built, preset: Option<&Preset>, line: &str) -> Result<f64> {
     let mut programs = Program::installed("busybox")?;
     programs.push(Program::compiled(house, "random-access")?);
-    let job = Job {
-        name: "job".to_owned(),
-        command: ["/bin/busybox", "sh", "-ec", line]
-            .map(str::to_owned)
-            .into(),
-    };
     let outcome = Guest {
         image: &built.image,
         machine: Machine::plain(1, 768),
         append: &[],
         programs: &programs,
         disks: &[],
-        jobs: &[job],
+        jobs: &[Job::shell("job", line)],
         limit: Duration::from_secs(600),
         preset,
         folder: &house.cache.join("bench"),

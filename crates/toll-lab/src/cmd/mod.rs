@@ -12,7 +12,7 @@ mod selftest;
 mod shell;
 
 use anyhow::Result;
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 
 use crate::error::EXIT_CODES;
 
@@ -22,6 +22,17 @@ use crate::error::EXIT_CODES;
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
+}
+
+/// What a guest of a command looks like that has no scenario.
+#[derive(Debug, Args)]
+struct Shape {
+    /// Emulated CPUs
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=8))]
+    cpus: u32,
+    /// The guest's memory
+    #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(256..=12288))]
+    memory: u32,
 }
 
 #[derive(Debug, Subcommand)]

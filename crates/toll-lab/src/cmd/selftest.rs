@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use serde::Serialize;
 
+use super::Shape;
 use crate::error::LabError;
 use crate::guest::{Done, Guest, Job, Machine, Program, Status};
 use crate::house::House;
@@ -34,12 +35,8 @@ pub struct Args {
     /// The kernel
     #[arg(value_name = "VARIANT", default_value = "tollfree")]
     variant: String,
-    /// Emulated CPUs
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=8))]
-    cpus: u32,
-    /// The guest's memory
-    #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(256..=12288))]
-    memory: u32,
+    #[command(flatten)]
+    shape: Shape,
     /// With page-table isolation
     #[arg(long)]
     pti: bool,
@@ -70,13 +67,13 @@ pub fn run(args: &Args) -> Result<()> {
     let mut programs = tests;
     if has_kunit(&built)? {
         programs.extend(Program::installed("busybox")?);
-        jobs.push(kunit());
+        jobs.push(Job::shell(KUNIT, "cat /sys/kernel/debug/kunit/*/results"));
     }
     let outcome = Guest {
         image: &built.image,
         machine: Machine {
             pti: args.pti,
-            ..Machine::plain(args.cpus, args.memory)
+            ..Machine::plain(args.shape.cpus, args.shape.memory)
         },
         append: &[],
         programs: &programs,
@@ -168,16 +165,6 @@ fn job(program: &Program) -> Job {
 fn has_kunit(built: &Built) -> Result<bool> {
     let config = files::read_text(&built.config)?;
     Ok(config.lines().any(|line| line == "CONFIG_KUNIT_DEBUGFS=y"))
-}
-
-fn kunit() -> Job {
-    let command = "cat /sys/kernel/debug/kunit/*/results";
-    Job {
-        name: KUNIT.to_owned(),
-        command: ["/bin/busybox", "sh", "-ec", command]
-            .map(str::to_owned)
-            .into(),
-    }
 }
 
 fn tested(done: &Done) -> Tested {

@@ -8,6 +8,7 @@ use std::process::Command;
 use anyhow::Result;
 use clap::Args as ClapArgs;
 
+use super::Shape;
 use crate::error::LabError;
 use crate::guest::Qemu;
 use crate::house::House;
@@ -28,12 +29,8 @@ pub struct Args {
     /// The kernel
     #[arg(value_name = "VARIANT", default_value = "tollfree")]
     variant: String,
-    /// Emulated CPUs
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=8))]
-    cpus: u32,
-    /// The guest's memory
-    #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(256..=12288))]
-    memory: u32,
+    #[command(flatten)]
+    shape: Shape,
     /// What to run in place of a shell
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -58,8 +55,8 @@ pub fn run(args: &Args) -> Result<()> {
         .arg(&built.image)
         .args(["--disable-kvm", "--qemu"])
         .arg(Qemu::find(&house)?.program)
-        .args(["--cpus", &args.cpus.to_string()])
-        .args(["--memory", &format!("{}M", args.memory)]);
+        .args(["--cpus", &args.shape.cpus.to_string()])
+        .args(["--memory", &format!("{}M", args.shape.memory)]);
     if !args.command.is_empty() {
         command.arg("--").args(&args.command);
     }

@@ -9,16 +9,22 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use super::{Disk, Guest, Machine, show};
+use super::{Guest, Machine, show};
 use crate::child;
 use crate::error::LabError;
+use crate::files;
 use crate::house::House;
 use crate::output;
 
 /// How a run of QEMU ended.
 #[derive(Debug)]
 pub enum Ending {
-    Ended(ExitStatus),
+    /// The guest switched itself off.
+    Off,
+    Failed {
+        status: ExitStatus,
+        says: String,
+    },
     TooLong,
 }
 
@@ -86,7 +92,12 @@ impl Qemu {
         let deadline = Instant::now() + guest.limit;
         while Instant::now() < deadline {
             if let Some(status) = child.0.try_wait()? {
-                return Ok(Ending::Ended(status));
+                let says = files::read(&errors)?.unwrap_or_default();
+                let says = String::from_utf8_lossy(&says).into_owned();
+                return Ok(match status.success() {
+                    true => Ending::Off,
+                    false => Ending::Failed { status, says },
+                });
             }
             if !bar.is_hidden() {
                 show(&bar, &name, places.console);
@@ -232,13 +243,12 @@ fn nodes(machine: &Machine) -> Vec<(&'static str, String)> {
     words
 }
 
-fn disk_words(number: usize, disk: &Disk) -> [String; 4] {
-    let snapshot = if disk.is_scratch { "on" } else { "off" };
+fn disk_words(number: usize, image: &Path) -> [String; 4] {
     [
         "-drive".to_owned(),
         format!(
-            "file={},format=raw,if=none,id=disk{number},snapshot={snapshot}",
-            disk.image.display()
+            "file={},format=raw,if=none,id=disk{number},snapshot=on",
+            image.display()
         ),
         "-device".to_owned(),
         format!("virtio-blk-pci,drive=disk{number}"),

@@ -12,7 +12,6 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 
 use crate::error::LabError;
-use crate::guest::Disk;
 use crate::house::House;
 use crate::{files, output};
 
@@ -63,11 +62,11 @@ impl DiskSpec {
         Some(format!("disk: {:?}: no name of a file", bad.name))
     }
 
-    /// The disk, made unless it was before.
+    /// The disk's image, made unless it was before.
     ///
     /// # Errors
     /// [`LabError::Missing`] without mkfs.ext4, [`LabError::Build`] if that or a script failed.
-    pub fn made(&self, house: &House) -> Result<Disk> {
+    pub fn made(&self, house: &House) -> Result<PathBuf> {
         let mut hasher = DefaultHasher::new();
         self.hash(&mut hasher);
         let script = self.script.as_ref().map(|name| house.disks.join(name));
@@ -80,10 +79,7 @@ impl DiskSpec {
         if !image.is_file() {
             self.make(house, script.as_deref(), &image)?;
         }
-        Ok(Disk {
-            image,
-            is_scratch: true,
-        })
+        Ok(image)
     }
 
     fn make(&self, house: &House, script: Option<&Path>, image: &Path) -> Result<()> {
