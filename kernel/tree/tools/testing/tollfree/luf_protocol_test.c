@@ -1,0 +1,803 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The protocol of lazy unmap flush, searched through.
+ *
+ * Unmappers, writers, flushers and a fault are lists of steps; one more CPU
+ * runs the program whose pages are unmapped: it fills its TLB whenever it may,
+ * answers interrupts and switches between address spaces. Every order in which
+ * all these steps can happen is tried, plain stores waiting in store buffers as
+ * x86 has them (TSO), and in every state that is reached:
+ *
+ *   - no page that was given to the allocator,
+ *   - no page of a file that has newer content in another frame, and
+ *   - no page whose place in the address space is writable memory by now
+ *
+ * may still be read through an old translation. Nor may anybody wait for ever.
+ * Then every barrier is taken away and every order reversed that the protocol
+ * asks for (include/linux/luf.h), one at a time: each must be found.
+ */
+#include "tap.h"
+
+#include <assert.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef uint8_t u8;
+typedef uint32_t u32;
+typedef uint64_t u64;
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+/* Page 0 is a file's, page 1 anonymous; one page table maps both. */
+enum { PAGES = 2, GENERATIONS = 4, STEPS = 20 };
+
+enum thread { UNMAP_0, UNMAP_1, WRITE_0, WRITE_1, FLUSH, FAULT, THREADS };
+
+enum op {
+	END,
+	/* unmappers */
+	LOCK,		/* the page-table lock */
+	CHECK_WRITERS,	/* eager if there is a writer */
+	PICK,		/* the open batch's generation */
+	REF,		/* in flight in that batch */
+	STAMP_MAPPING,
+	STAMP_TABLE,
+	BARRIER,
+	RECHECK_WRITERS,
+	CLEAR,		/* the PTE */
+	BUMP,		/* the generation of the address space's TLB */
+	MASK,		/* the CPUs that run it, into the batch */
+	UNREF,
+	FLUSH_EAGER,
+	UNLOCK,
+	REMOVE,		/* from the page cache, unless it is used */
+	FLUSH_KEPT,
+	FREE_NOW,	/* what was not lazy, or was kept for a while */
+	POOL,
+	/* writers */
+	COUNT,		/* i_writecount */
+	LOOK_MAPPING,	/* done if its generation is drained */
+	LOOK_IF_FIRST,	/* wrong: only the first writer looks */
+	GET,		/* the page, from the page cache */
+	WRITE,
+	PUT,
+	/* flushers, and writers */
+	PICK_OPEN,
+	CLOSE,
+	WAIT,		/* for those in flight */
+	COMPLETE,	/* from here on, a CPU that is up to date needs no interrupt */
+	SEND,
+	DRAINED,
+	/* a fault that makes a place writable */
+	LOOK_TABLE,
+	FLUSH_PLACE,
+	SET,
+};
+
+enum pte { NONE, READ_ONLY, WRITABLE };
+enum frame { CACHED, FROZEN, POOLED, FREE };
+
+/* What the reading CPU is doing. */
+enum cpu {
+	RUNS,
+	IRQ_SEQUENCE, IRQ_GENERATION, IRQ_COMPARE,
+	OUT_SEQUENCE, OUT_LEAVE,
+	AWAY,
+	IN_SEQUENCE, IN_GENERATION, IN_COMPARE,
+};
+
+struct state {
+	u8 pc[THREADS];
+	u8 generation[THREADS];
+	u8 eager, kept, holds, sent;	/* a bit a thread */
+	u8 pte[PAGES];
+	u8 tlb[PAGES];			/* what the PTE was */
+	u8 frame[PAGES];
+	u8 pooled_in[PAGES];
+	u8 used;			/* references to page 0 */
+	u8 rewritten;			/* page 0, in another frame */
+	u8 lock;
+	u8 mapping, table;		/* stamps */
+	u8 stored[PAGES];		/* an unmapper's stamps that nobody else sees yet */
+	u8 writers;
+	u8 open;
+	u8 in_flight[GENERATIONS];
+	u8 masks, flushed;		/* a bit a generation */
+	u8 sequence, completed[GENERATIONS];
+	u8 tlb_generation;
+	/* the reading CPU */
+	u8 cpu, interrupted, is_member, local_generation, since;
+	u8 seen_sequence, seen_generation, switches, interrupts;
+};
+
+struct plan {
+	u8 ops[THREADS][STEPS];
+	u8 max_switches;
+	bool releases_early;		/* wrong: pool pages before their flush */
+	bool generation_first;		/* wrong: since is read after tlb_generation */
+	bool marks_target;		/* wrong: who asks says that the CPU has flushed */
+	bool joins_late;		/* wrong: a member after the comparison */
+};
+
+static const u8 unmapper[STEPS] = {
+	LOCK, CHECK_WRITERS, PICK, REF, STAMP_MAPPING, STAMP_TABLE, BARRIER,
+	RECHECK_WRITERS, CLEAR, BUMP, MASK, UNREF, FLUSH_EAGER, UNLOCK,
+	REMOVE, FLUSH_KEPT, FREE_NOW, POOL,
+};
+static const u8 writer[STEPS] = {
+	COUNT, LOOK_MAPPING, CLOSE, WAIT, COMPLETE, SEND, DRAINED, GET, WRITE, PUT,
+};
+static const u8 reader[STEPS] = { GET, PUT };
+static const u8 flusher[STEPS] = { PICK_OPEN, CLOSE, WAIT, COMPLETE, SEND, DRAINED };
+static const u8 fault[STEPS] = { LOCK, LOOK_TABLE, FLUSH_PLACE, SET, UNLOCK };
+
+static struct plan plan;
+
+/* ---- one step ---- */
+
+static bool is_drained(const struct state *s, u8 generation)
+{
+	for (u8 g = 1; g <= generation; g++)
+		if (!(s->flushed & 1 << g))
+			return false;
+	return true;
+}
+
+static u8 page_of(enum thread t)
+{
+	return t == UNMAP_1;
+}
+
+static void jump(struct state *s, enum thread t, enum op to)
+{
+	while (plan.ops[t][s->pc[t]] != to && plan.ops[t][s->pc[t]] != END)
+		s->pc[t]++;
+}
+
+static bool has(u8 bits, enum thread t)
+{
+	return bits & 1 << t;
+}
+
+/* Asks the reading CPU to flush, if it must, and waits. False: not yet. */
+static bool interrupt(struct state *s, enum thread t, bool must)
+{
+	if (!has(s->sent, t)) {
+		if (must) {
+			s->sent |= 1 << t;
+			s->interrupts |= 1 << t;
+		}
+		return !must;
+	}
+	if (has(s->interrupts, t))
+		return false;
+	s->sent &= ~(1 << t);
+	return true;
+}
+
+/* Whether a drain up to a generation concerns the reading CPU. */
+static bool must_send(const struct state *s, u8 generation)
+{
+	u8 needed = 0;
+
+	for (u8 g = 1; g <= generation; g++)
+		if (!(s->flushed & 1 << g) && s->masks & 1 << g)
+			needed = s->completed[g] > needed ? s->completed[g] : needed;
+	return needed && s->since < needed;
+}
+
+static bool in_flight(const struct state *s, u8 generation)
+{
+	for (u8 g = 1; g <= generation; g++)
+		if (s->in_flight[g])
+			return true;
+	return false;
+}
+
+/* Does one step of a thread. False: it has to wait, or is done. */
+static bool step(struct state *s, enum thread t)
+{
+	u8 p = page_of(t), *g = &s->generation[t];
+	enum op op = plan.ops[t][s->pc[t]];
+	bool is_eager = has(s->eager, t), is_kept = has(s->kept, t);
+
+	/* Locked instructions, and the unlock behind them, come after all stores. */
+	switch (op) {
+	case BARRIER: case CLEAR: case BUMP: case MASK: case UNREF: case UNLOCK:
+		if (t <= UNMAP_1 && s->stored[t])
+			return false;
+		break;
+	default:
+		break;
+	}
+	switch (op) {
+	case END:
+		return false;
+	case LOCK:
+		if (s->lock)
+			return false;
+		s->lock = 1;
+		break;
+	case CHECK_WRITERS: case RECHECK_WRITERS:
+		if (p == 0 && s->writers)
+			s->eager |= 1 << t;
+		break;
+	case PICK: case PICK_OPEN:
+		*g = s->open;
+		assert(*g < GENERATIONS);
+		break;
+	case REF:
+		/* Fails on a closed batch: then the next one. */
+		*g = s->open;
+		assert(*g < GENERATIONS);
+		s->in_flight[*g]++;
+		break;
+	case STAMP_MAPPING:
+		s->stored[t] |= p == 0;
+		break;
+	case STAMP_TABLE:
+		s->stored[t] |= 2;
+		break;
+	case BARRIER:
+		break;
+	case CLEAR:
+		s->pte[p] = NONE;
+		break;
+	case BUMP:
+		s->tlb_generation++;
+		break;
+	case MASK:
+		if (s->is_member && !is_eager)
+			s->masks |= 1 << *g;
+		break;
+	case UNREF:
+		if (s->in_flight[*g])
+			s->in_flight[*g]--;
+		break;
+	case FLUSH_EAGER:
+		if (!interrupt(s, t, is_eager && s->is_member))
+			return true;
+		break;
+	case UNLOCK:
+		s->lock = 0;
+		break;
+	case REMOVE:
+		if (p == 0 && s->used)
+			s->kept |= 1 << t;
+		else
+			s->frame[p] = FROZEN;
+		break;
+	case FLUSH_KEPT:
+		if (!interrupt(s, t, is_kept && !is_eager && s->masks & 1 << *g))
+			return true;
+		break;
+	case FREE_NOW:
+		if (is_kept && s->used)
+			return false;
+		if (is_kept || is_eager) {
+			s->frame[p] = FREE;
+			jump(s, t, END);
+			return true;
+		}
+		break;
+	case POOL:
+		s->frame[p] = POOLED;
+		s->pooled_in[p] = *g;
+		break;
+	case COUNT:
+		s->writers++;
+		break;
+	case LOOK_MAPPING: case LOOK_IF_FIRST:
+		*g = s->mapping;
+		if (is_drained(s, *g) || (op == LOOK_IF_FIRST && s->writers > 1)) {
+			jump(s, t, GET);
+			return true;
+		}
+		break;
+	case CLOSE:
+		if (s->open <= *g)
+			s->open = *g + 1;
+		break;
+	case WAIT:
+		if (in_flight(s, *g))
+			return false;
+		break;
+	case COMPLETE:
+		for (u8 i = 1; i <= *g; i++)
+			if (!s->completed[i])
+				s->completed[i] = ++s->sequence;
+		break;
+	case SEND:
+		if (!interrupt(s, t, must_send(s, *g)))
+			return true;
+		if (plan.marks_target)
+			s->since = s->sequence;
+		break;
+	case DRAINED:
+		for (u8 i = 1; i <= *g; i++)
+			s->flushed |= 1 << i;
+		break;
+	case GET:
+		if (s->frame[0] == CACHED) {
+			s->used++;
+			s->holds |= 1 << t;
+		}
+		break;
+	case WRITE:
+		if (!has(s->holds, t))
+			s->rewritten = 1;
+		break;
+	case PUT:
+		if (has(s->holds, t))
+			s->used--;
+		break;
+	case LOOK_TABLE:
+		/* A page that is still there is mapped again, or waited for. */
+		if (s->pte[0] != NONE || s->frame[0] == CACHED) {
+			jump(s, t, UNLOCK);
+			return true;
+		}
+		if (is_drained(s, s->table))
+			s->eager |= 1 << t;
+		break;
+	case FLUSH_PLACE:
+		if (!has(s->sent, t) && !is_eager)
+			s->tlb_generation++;
+		if (!interrupt(s, t, !is_eager && s->is_member))
+			return true;
+		break;
+	case SET:
+		s->pte[0] = WRITABLE;
+		break;
+	}
+	s->pc[t]++;
+	return true;
+}
+
+/* A stamp leaves a store buffer, the older one first. Stamps only grow. */
+static bool store(struct state *s, enum thread t)
+{
+	u8 *stamp;
+	u8 bit = s->stored[t] & 1 ? 1 : 2;
+
+	if (!s->stored[t])
+		return false;
+	stamp = bit == 1 ? &s->mapping : &s->table;
+	if (*stamp < s->generation[t])
+		*stamp = s->generation[t];
+	s->stored[t] &= ~bit;
+	return true;
+}
+
+static void flush_own(struct state *s)
+{
+	if (s->local_generation < s->seen_generation) {
+		memset(s->tlb, NONE, sizeof(s->tlb));
+		s->local_generation = s->seen_generation;
+	}
+	s->since = s->seen_sequence;
+}
+
+static u8 first_bit(u8 bits)
+{
+	return bits & -bits;
+}
+
+/* What the reading CPU does next; several things may be possible. */
+enum { CPU_FILL_0, CPU_FILL_1, CPU_GO_ON, CPU_SWITCH, CPU_CHOICES };
+
+static bool cpu_goes_on(struct state *s)
+{
+	bool swaps = plan.generation_first;
+
+	switch (s->cpu) {
+	case RUNS: case AWAY:
+		if (!s->interrupts)
+			return false;
+		s->interrupted = s->cpu;
+		s->cpu = IRQ_SEQUENCE;
+		return true;
+	case IRQ_SEQUENCE: case IN_SEQUENCE:
+		if (swaps)
+			s->seen_generation = s->tlb_generation;
+		else
+			s->seen_sequence = s->sequence;
+		s->cpu++;
+		return true;
+	case IRQ_GENERATION: case IN_GENERATION:
+		if (swaps)
+			s->seen_sequence = s->sequence;
+		else
+			s->seen_generation = s->tlb_generation;
+		s->cpu++;
+		return true;
+	case IRQ_COMPARE:
+		if (s->interrupted == RUNS)
+			flush_own(s);
+		else
+			s->since = s->seen_sequence;
+		s->interrupts &= ~first_bit(s->interrupts);
+		s->cpu = s->interrupted;
+		s->interrupted = s->seen_sequence = s->seen_generation = 0;
+		return true;
+	case OUT_SEQUENCE:
+		s->seen_sequence = s->sequence;
+		s->cpu++;
+		return true;
+	case OUT_LEAVE:
+		s->is_member = 0;
+		s->since = s->seen_sequence;
+		s->seen_sequence = 0;
+		s->cpu = AWAY;
+		return true;
+	case IN_COMPARE:
+		flush_own(s);
+		s->is_member = 1;
+		s->seen_sequence = s->seen_generation = 0;
+		s->cpu = RUNS;
+		return true;
+	}
+	return false;
+}
+
+static bool cpu_step(struct state *s, int choice)
+{
+	switch (choice) {
+	case CPU_FILL_0: case CPU_FILL_1:
+		/* The address space stays loaded while an interrupt is handled. */
+		if (s->cpu > IRQ_COMPARE || (s->cpu != RUNS && s->interrupted != RUNS))
+			return false;
+		if (s->tlb[choice] != NONE || s->pte[choice] == NONE)
+			return false;
+		s->tlb[choice] = s->pte[choice];
+		return true;
+	case CPU_GO_ON:
+		return cpu_goes_on(s);
+	case CPU_SWITCH:
+		if ((s->cpu != RUNS && s->cpu != AWAY) || s->switches == plan.max_switches)
+			return false;
+		s->switches++;
+		if (s->cpu == RUNS) {
+			s->cpu = OUT_SEQUENCE;
+		} else {
+			s->is_member = !plan.joins_late;
+			s->cpu = IN_SEQUENCE;
+		}
+		return true;
+	}
+	return false;
+}
+
+/* A drained batch's pages are released. */
+static bool release(struct state *s, u8 p)
+{
+	if (s->frame[p] != POOLED)
+		return false;
+	if (!is_drained(s, s->pooled_in[p]) && !plan.releases_early)
+		return false;
+	s->frame[p] = FREE;
+	return true;
+}
+
+/* ---- what must hold ---- */
+
+static const char *violation(const struct state *s)
+{
+	bool runs = s->cpu == RUNS;
+
+	for (int p = 0; p < PAGES; p++)
+		if (runs && s->tlb[p] == READ_ONLY && s->frame[p] == FREE)
+			return "a free page can be read";
+	if (runs && s->tlb[0] == READ_ONLY && s->frame[0] != CACHED && s->rewritten)
+		return "a file's old content can be read";
+	if (runs && s->tlb[0] == READ_ONLY && s->pte[0] == WRITABLE)
+		return "a place has an old and a writable translation";
+	return NULL;
+}
+
+static bool is_done(const struct state *s)
+{
+	for (int t = 0; t < THREADS; t++)
+		if (plan.ops[t][s->pc[t]] != END)
+			return false;
+	return true;
+}
+
+/* ---- the search ---- */
+
+enum { TABLE_BITS = 22 };
+
+static struct state *seen;
+static u8 *is_used;
+static u32 *todo, found, pending;
+
+/* Notes a state that was not seen before. */
+static void visit(const struct state *s)
+{
+	u64 hash = 0xcbf29ce484222325ULL;
+	u32 at;
+
+	/* FNV-1a (Fowler, Noll, Vo) */
+	for (size_t i = 0; i < sizeof(*s); i++)
+		hash = (hash ^ ((const u8 *)s)[i]) * 0x100000001b3ULL;
+	for (at = hash >> (64 - TABLE_BITS); is_used[at]; at = (at + 1) % (1U << TABLE_BITS))
+		if (!memcmp(&seen[at], s, sizeof(*s)))
+			return;
+	assert(++found < (1U << TABLE_BITS) * 3 / 4);
+	is_used[at] = 1;
+	seen[at] = *s;
+	todo[pending++] = at;
+}
+
+/* Every state that follows from one; false if there is none. */
+static bool follow(const struct state *from)
+{
+	bool any = false;
+	struct state s;
+
+#define TRY(does)						\
+	do {							\
+		s = *from;					\
+		if (does) {					\
+			any = true;				\
+			if (memcmp(&s, from, sizeof(s)))	\
+				visit(&s);			\
+		}						\
+	} while (0)
+
+	for (int t = 0; t < THREADS; t++)
+		TRY(step(&s, t));
+	for (int t = UNMAP_0; t <= UNMAP_1; t++)
+		TRY(store(&s, t));
+	for (int choice = 0; choice < CPU_CHOICES; choice++)
+		TRY(cpu_step(&s, choice));
+	for (int p = 0; p < PAGES; p++)
+		TRY(release(&s, p));
+	return any;
+}
+
+/* What is wrong with the plan; NULL if nothing is. */
+static const char *search(void)
+{
+	struct state s = {
+		.pte = { READ_ONLY, READ_ONLY }, .open = 1, .cpu = RUNS, .is_member = 1,
+	};
+	const char *why = NULL;
+
+	memset(is_used, 0, 1U << TABLE_BITS);
+	found = pending = 0;
+	visit(&s);
+	while (pending && !why) {
+		s = seen[todo[--pending]];
+		why = violation(&s);
+		if (!why && !follow(&s) && !is_done(&s))
+			why = "somebody waits for ever";
+	}
+	return why;
+}
+
+/* ---- plans ---- */
+
+static void begin(u8 max_switches)
+{
+	memset(&plan, 0, sizeof(plan));
+	plan.max_switches = max_switches;
+}
+
+static void add(enum thread t, const u8 *ops)
+{
+	memcpy(plan.ops[t], ops, STEPS);
+}
+
+static int place(enum thread t, enum op op)
+{
+	for (int i = 0; i < STEPS; i++)
+		if (plan.ops[t][i] == op)
+			return i;
+	assert(!"no such step");
+	return -1;
+}
+
+static void drop(enum thread t, enum op op)
+{
+	int at = place(t, op);
+
+	memmove(&plan.ops[t][at], &plan.ops[t][at + 1], STEPS - at - 1);
+}
+
+/* Moves a step to just before another one. */
+static void move(enum thread t, enum op op, enum op before)
+{
+	int at;
+
+	drop(t, op);
+	at = place(t, before);
+	memmove(&plan.ops[t][at + 1], &plan.ops[t][at], STEPS - at - 1);
+	plan.ops[t][at] = op;
+}
+
+static void replace(enum thread t, enum op op, enum op by)
+{
+	plan.ops[t][place(t, op)] = by;
+}
+
+static void reclaim_and_drain(void)
+{
+	begin(2);
+	add(UNMAP_0, unmapper);
+	add(FLUSH, flusher);
+}
+
+static void two_reclaims_and_drain(void)
+{
+	begin(1);
+	add(UNMAP_0, unmapper);
+	add(UNMAP_1, unmapper);
+	add(FLUSH, flusher);
+}
+
+static void reclaim_and_write(void)
+{
+	begin(1);
+	add(UNMAP_0, unmapper);
+	add(WRITE_0, writer);
+	add(FLUSH, flusher);
+}
+
+static void reclaim_and_two_writes(void)
+{
+	begin(0);
+	add(UNMAP_0, unmapper);
+	add(WRITE_0, writer);
+	add(WRITE_1, writer);
+}
+
+static void reclaim_and_read(void)
+{
+	begin(1);
+	add(UNMAP_0, unmapper);
+	add(WRITE_0, reader);
+	add(FLUSH, flusher);
+}
+
+static void two_reclaims_and_write(void)
+{
+	begin(0);
+	add(UNMAP_0, unmapper);
+	add(UNMAP_1, unmapper);
+	add(WRITE_0, writer);
+	add(FLUSH, flusher);
+}
+
+static void reclaim_and_fault(void)
+{
+	begin(1);
+	add(UNMAP_0, unmapper);
+	add(FAULT, fault);
+	add(FLUSH, flusher);
+}
+
+static void is_sound(void)
+{
+	const char *why = search();
+
+	printf("# %u states\n", found);
+	if (why)
+		printf("# %s\n", why);
+	EXPECT_EQ(!why, true);
+}
+
+/* That the search finds just this. */
+static void is_found(const char *expected)
+{
+	const char *why = search();
+
+	if (!why || strcmp(why, expected)) {
+		printf("# found: %s\n", why ? why : "nothing");
+		tap_ok = false;
+	}
+}
+
+#define READS_FREE "a free page can be read"
+#define READS_OLD "a file's old content can be read"
+#define READS_BOTH "a place has an old and a writable translation"
+
+#define SOUND(setting)					\
+	static void setting##_is_sound(void)		\
+	{						\
+		setting();				\
+		is_sound();				\
+	}
+
+#define WRONG(name, setting, change, what)		\
+	static void name(void)				\
+	{						\
+		setting();				\
+		change;					\
+		is_found(what);				\
+	}
+
+SOUND(reclaim_and_drain)
+SOUND(two_reclaims_and_drain)
+SOUND(reclaim_and_write)
+SOUND(reclaim_and_two_writes)
+SOUND(reclaim_and_read)
+SOUND(two_reclaims_and_write)
+SOUND(reclaim_and_fault)
+
+WRONG(pages_released_before_their_flush, reclaim_and_drain, plan.releases_early = true, READS_FREE)
+WRONG(no_reference_on_the_batch, reclaim_and_drain, drop(UNMAP_0, REF), READS_FREE)
+WRONG(reference_dropped_before_the_mask, reclaim_and_drain, move(UNMAP_0, UNREF, MASK), READS_FREE)
+WRONG(mask_read_before_the_pte_is_cleared, reclaim_and_drain, move(UNMAP_0, MASK, CLEAR), READS_FREE)
+WRONG(tlb_generation_not_raised, reclaim_and_drain, drop(UNMAP_0, BUMP), READS_FREE)
+WRONG(tlb_generation_raised_before_the_pte_is_cleared, reclaim_and_drain, move(UNMAP_0, BUMP, CLEAR), READS_FREE)
+WRONG(tlb_generation_raised_after_the_mask, reclaim_and_drain, move(UNMAP_0, BUMP, UNREF), READS_FREE)
+WRONG(flusher_does_not_wait, reclaim_and_drain, drop(FLUSH, WAIT), READS_FREE)
+WRONG(flusher_does_not_close, two_reclaims_and_drain, drop(FLUSH, CLOSE), READS_FREE)
+WRONG(flusher_sends_nothing, reclaim_and_drain, drop(FLUSH, SEND), READS_FREE)
+WRONG(drained_before_it_is_sent, reclaim_and_drain, move(FLUSH, DRAINED, SEND), READS_FREE)
+WRONG(complete_before_the_wait, reclaim_and_drain, move(FLUSH, COMPLETE, WAIT), READS_FREE)
+WRONG(since_is_read_after_the_generation, reclaim_and_drain, plan.generation_first = true, READS_FREE)
+WRONG(a_target_is_marked_by_who_asks, two_reclaims_and_write, plan.marks_target = true, READS_FREE)
+WRONG(a_member_after_the_comparison, reclaim_and_drain, plan.joins_late = true, READS_FREE)
+WRONG(a_kept_page_is_not_flushed, reclaim_and_read, drop(UNMAP_0, FLUSH_KEPT), READS_FREE)
+
+WRONG(no_barrier_after_the_stamp, reclaim_and_write, drop(UNMAP_0, BARRIER), READS_OLD)
+WRONG(no_second_look_at_the_writers, reclaim_and_write, drop(UNMAP_0, RECHECK_WRITERS), READS_OLD)
+WRONG(stamp_after_the_second_look, reclaim_and_write, move(UNMAP_0, STAMP_MAPPING, CLEAR), READS_OLD)
+WRONG(mapping_not_stamped, reclaim_and_write, drop(UNMAP_0, STAMP_MAPPING), READS_OLD)
+WRONG(writer_looks_before_it_counts, reclaim_and_write, move(WRITE_0, LOOK_MAPPING, COUNT), READS_OLD)
+WRONG(writer_does_not_wait, reclaim_and_write, drop(WRITE_0, WAIT), READS_FREE)
+WRONG(writer_does_not_close, two_reclaims_and_write, drop(WRITE_0, CLOSE), READS_FREE)
+WRONG(writer_sends_nothing, reclaim_and_two_writes, drop(WRITE_0, SEND), READS_FREE)
+WRONG(only_the_first_writer_looks, reclaim_and_two_writes,
+      (replace(WRITE_0, LOOK_MAPPING, LOOK_IF_FIRST), replace(WRITE_1, LOOK_MAPPING, LOOK_IF_FIRST)), READS_OLD)
+
+WRONG(table_not_stamped, reclaim_and_fault, drop(UNMAP_0, STAMP_TABLE), READS_BOTH)
+WRONG(place_is_not_flushed, reclaim_and_fault, drop(FAULT, FLUSH_PLACE), READS_BOTH)
+WRONG(place_is_flushed_after_the_fault, reclaim_and_fault, move(FAULT, FLUSH_PLACE, UNLOCK), READS_BOTH)
+
+int main(void)
+{
+	seen = malloc(sizeof(*seen) << TABLE_BITS);
+	is_used = malloc(1U << TABLE_BITS);
+	todo = malloc(sizeof(*todo) << TABLE_BITS);
+	assert(seen && is_used && todo);
+	RUN(reclaim_and_drain_is_sound);
+	RUN(two_reclaims_and_drain_is_sound);
+	RUN(reclaim_and_write_is_sound);
+	RUN(reclaim_and_two_writes_is_sound);
+	RUN(reclaim_and_read_is_sound);
+	RUN(two_reclaims_and_write_is_sound);
+	RUN(reclaim_and_fault_is_sound);
+	RUN(pages_released_before_their_flush);
+	RUN(no_reference_on_the_batch);
+	RUN(reference_dropped_before_the_mask);
+	RUN(mask_read_before_the_pte_is_cleared);
+	RUN(tlb_generation_not_raised);
+	RUN(tlb_generation_raised_before_the_pte_is_cleared);
+	RUN(tlb_generation_raised_after_the_mask);
+	RUN(flusher_does_not_wait);
+	RUN(flusher_does_not_close);
+	RUN(flusher_sends_nothing);
+	RUN(drained_before_it_is_sent);
+	RUN(complete_before_the_wait);
+	RUN(since_is_read_after_the_generation);
+	RUN(a_target_is_marked_by_who_asks);
+	RUN(a_member_after_the_comparison);
+	RUN(a_kept_page_is_not_flushed);
+	RUN(no_barrier_after_the_stamp);
+	RUN(no_second_look_at_the_writers);
+	RUN(stamp_after_the_second_look);
+	RUN(mapping_not_stamped);
+	RUN(writer_looks_before_it_counts);
+	RUN(writer_does_not_wait);
+	RUN(writer_does_not_close);
+	RUN(writer_sends_nothing);
+	RUN(only_the_first_writer_looks);
+	RUN(table_not_stamped);
+	RUN(place_is_not_flushed);
+	RUN(place_is_flushed_after_the_fault);
+	return tap_end();
+}
