@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The life of batches of lazy unmaps: open, closed, flushed, free again.
+ *
+ * Who unmaps takes a reference on the open batch of its stream, publishes what
+ * it does (include/linux/luf.h says in which order) and drops the reference.
+ * Who flushes closes the batch first, so that no reference is added, waits for
+ * those that there are, and only then looks at the CPUs. Any number of tasks may
+ * flush one batch at the same time: none waits for another one's interrupts.
+ *
+ * There are neither page tables nor pages in here: tools/testing/tollfree builds
+ * and tests this file in user space, with threads.
+ */
+
+#include <linux/atomic.h>
+#include <linux/cpumask.h>
+#include <linux/lockdep.h>
+#include <linux/spinlock.h>
+#include <linux/wait_bit.h>
+
+#include "batch.h"
+
+static bool is_pending(const struct luf_batch *batch)
+{
+	return batch->state == LUF_BATCH_OPEN ||
+	       batch->state == LUF_BATCH_CLOSED;
+}
+
+/* The pending batch of the lowest generation, NULL if there is none. */
+static struct luf_batch *oldest(struct luf_batches *all)
+{
+	struct luf_batch *found = NULL, *batch;
+
+	lockdep_assert_held(&all->lock);
+	for (batch = all->slots; batch < all->slots + LUF_BATCHES; batch++)
+		if (is_pending(batch) &&
+		    (!found || batch->generation < found->generation))
+			found = batch;
+	return found;
+}
+
+static struct luf_batch *find_pending(struct luf_batches *all, u64 generation)
+{
+	struct luf_batch *batch;
+
+	lockdep_assert_held(&all->lock);
+	for (batch = all->slots; batch < all->slots + LUF_BATCHES; batch++)
+		if (batch->generation == generation && is_pending(batch))
+			return batch;
+	return NULL;
+}
+
+static void advance_drained(struct luf_batches *all)
+{
+	struct luf_batch *first = oldest(all);
+
+	/* Pairs with luf_is_drained(): what is drained was flushed before. */
+	smp_store_release(&all->drained,
+			  first ? first->generation - 1 : all->newest);
+}
+
+static struct luf_batch *free_slot(struct luf_batches *all)
+{
+	struct luf_batch *batch;
+
+	lockdep_assert_held(&all->lock);
+	for (batch = all->slots; batch < all->slots + LUF_BATCHES; batch++)
+		if (batch->state == LUF_BATCH_FREE)
+			return batch;
+	return NULL;
+}
+
+/* Opens a batch unless the stream has one; false if no slot is free. */
+static bool open_batch(struct luf_batches *all, struct luf_stream *stream)
+{
+	struct luf_batch *batch;
+
+	guard(spinlock)(&all->lock);
+	if (stream->open)
+		return true;
+	batch = free_slot(all);
+	if (!batch)
+		return false;
+	batch->generation = ++all->newest;
+	batch->completed = 0;
+	batch->stream = stream;
+	batch->state = LUF_BATCH_OPEN;
+	cpumask_clear(&batch->cpus);
+	atomic_set(&batch->in_flight, 1);
+	/* Pairs with luf_batch_get(): whoever finds it finds it complete. */
+	smp_store_release(&stream->open, batch);
+	return true;
+}
+
+/**
+ * luf_batch_get - take part in the batch that is open now
+ * @all: the batches
+ * @stream: where the unmap comes from
+ *
+ * Called under a page-table lock, and luf_batch_put() under the same one:
+ * flushers wait for what is in between.
+ *
+ * Return: the batch, NULL if all are taken: then the unmap is eager.
+ */
+struct luf_batch *luf_batch_get(struct luf_batches *all,
+				struct luf_stream *stream)
+{
+	struct luf_batch *batch;
+
+	for (;;) {
+		/* Pairs with open_batch(). */
+		batch = smp_load_acquire(&stream->open);
+		if (!batch) {
+			if (!open_batch(all, stream))
+				return NULL;
+			continue;
+		}
+		if (!atomic_inc_not_zero(&batch->in_flight))
+			continue;
+		/* It may have been closed, and be another stream's by now. */
+		if (READ_ONCE(stream->open) == batch)
+			return batch;
+		luf_batch_put(batch);
+	}
+}
+
+/**
+ * luf_batch_put - everything of this unmap is published
+ * @batch: what luf_batch_get() gave
+ */
+void luf_batch_put(struct luf_batch *batch)
+{
+	/* Only a closed batch gets there. */
+	if (atomic_dec_and_test(&batch->in_flight))
+		wake_up_var(&batch->in_flight);
+}
+
+static void close_batch(struct luf_batches *all, struct luf_batch *batch)
+{
+	lockdep_assert_held(&all->lock);
+	if (batch->state != LUF_BATCH_OPEN)
+		return;
+	batch->state = LUF_BATCH_CLOSED;
+	WRITE_ONCE(batch->stream->open, NULL);
+	luf_batch_put(batch);
+}
+
+static struct luf_batch *close_and_pin(struct luf_batches *all,
+				       struct luf_batch *batch)
+{
+	close_batch(all, batch);
+	batch->pins++;
+	return batch;
+}
+
+/* The oldest pending batch up to a generation, NULL if there is none. */
+static struct luf_batch *pin_oldest(struct luf_batches *all, u64 generation)
+{
+	struct luf_batch *batch;
+
+	guard(spinlock)(&all->lock);
+	batch = oldest(all);
+	if (!batch || batch->generation > generation)
+		return NULL;
+	return close_and_pin(all, batch);
+}
+
+/* The pending batch of a generation, NULL if it is not pending. */
+static struct luf_batch *pin(struct luf_batches *all, u64 generation)
+{
+	struct luf_batch *batch;
+
+	guard(spinlock)(&all->lock);
+	batch = find_pending(all, generation);
+	return batch ? close_and_pin(all, batch) : NULL;
+}
+
+/* The sequence number of a batch of which nothing is in flight any more. */
+static u64 complete(struct luf_batches *all, struct luf_batch *batch)
+{
+	guard(spinlock)(&all->lock);
+	if (!batch->completed) {
+		batch->completed = all->sequence + 1;
+		WRITE_ONCE(all->sequence, batch->completed);
+	}
+	return batch->completed;
+}
+
+static void unpin_flushed(struct luf_batches *all, struct luf_batch *batch)
+{
+	guard(spinlock)(&all->lock);
+	batch->state = --batch->pins ? LUF_BATCH_FLUSHED : LUF_BATCH_FREE;
+	advance_drained(all);
+}
+
+/* Flushes a batch that was closed and pinned, and unpins it. */
+static void flush(struct luf_batches *all, struct luf_batch *batch)
+{
+	wait_var_event(&batch->in_flight, !atomic_read(&batch->in_flight));
+	luf_flush_cpus(&batch->cpus, complete(all, batch));
+	unpin_flushed(all, batch);
+}
+
+/**
+ * luf_is_drained - whether nothing that was stamped may be stale any more
+ * @all: the batches
+ * @generation: a stamp, 0 if there is none
+ *
+ * Return: true if this and every older batch is flushed.
+ */
+bool luf_is_drained(const struct luf_batches *all, u64 generation)
+{
+	/* Pairs with advance_drained(). */
+	return generation <= smp_load_acquire(&all->drained);
+}
+
+/**
+ * luf_is_flushed - whether the pages of one batch may be given away
+ * @all: the batches
+ * @generation: the batch's
+ *
+ * Return: true if it is flushed; older ones may not be.
+ */
+bool luf_is_flushed(struct luf_batches *all, u64 generation)
+{
+	if (luf_is_drained(all, generation))
+		return true;
+	guard(spinlock)(&all->lock);
+	return !find_pending(all, generation);
+}
+
+/**
+ * luf_drain - flush every batch up to a generation
+ * @all: the batches
+ * @generation: the newest one that is concerned
+ *
+ * May sleep; the caller holds no page-table lock.
+ */
+void luf_drain(struct luf_batches *all, u64 generation)
+{
+	struct luf_batch *batch;
+
+	while ((batch = pin_oldest(all, generation)))
+		flush(all, batch);
+}
+
+/**
+ * luf_flush_batch - flush one batch, and no older ones
+ * @all: the batches
+ * @generation: the batch's
+ *
+ * May sleep; the caller holds no page-table lock. Afterwards the pages of the
+ * batch may be given away, whoever else flushes it at the same time.
+ */
+void luf_flush_batch(struct luf_batches *all, u64 generation)
+{
+	struct luf_batch *batch = pin(all, generation);
+
+	if (batch)
+		flush(all, batch);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef TOLLFREE_LINUX_SPINLOCK_H
+#define TOLLFREE_LINUX_SPINLOCK_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct {
+	pthread_mutex_t mutex;
+	bool is_held;
+} spinlock_t;
+
+static inline void spin_lock(spinlock_t *lock)
+{
+	pthread_mutex_lock(&lock->mutex);
+	lock->is_held = true;
+}
+
+static inline void spin_unlock(spinlock_t *lock)
+{
+	lock->is_held = false;
+	pthread_mutex_unlock(&lock->mutex);
+}
+
+static inline spinlock_t *guard_begin(spinlock_t *lock)
+{
+	spin_lock(lock);
+	return lock;
+}
+
+static inline void guard_end(spinlock_t **lock)
+{
+	if (*lock)
+		spin_unlock(*lock);
+}
+
+/* Until the end of the block. */
+#define guard(kind) spinlock_t *held __attribute__((cleanup(guard_end))) = guard_begin
+
+#endif

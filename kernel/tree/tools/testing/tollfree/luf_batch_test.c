@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Tests of mm/luf/batch.c. */
+
+#include <linux/atomic.h>
+
+/* What happens between finding a batch and taking part in it. */
+static void (*meanwhile)(void);
+static void let_happen(void);
+
+#define atomic_inc_not_zero(v) (let_happen(), atomic_inc_not_zero(v))
+#include "luf/batch.c"
+
+#include "tap.h"
+
+#include <assert.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CPUS = 8, ROUNDS = 20000 };
+
+static struct luf_batches all;
+static struct luf_stream reclaim, compaction;
+
+/* What was asked for last, and how often. */
+static struct cpumask asked;
+static u64 asked_completed;
+static unsigned int flushes;
+/* When the last flush of each CPU began, by a clock that only counts. */
+static u64 clock_now, flush_began[CPUS];
+static void (*while_flushing)(void);
+
+static void let_happen(void)
+{
+	void (*happens)(void) = meanwhile;
+
+	meanwhile = NULL;
+	if (happens)
+		happens();
+}
+
+static u64 tick(void)
+{
+	return __atomic_add_fetch(&clock_now, 1, __ATOMIC_SEQ_CST);
+}
+
+void luf_flush_cpus(const struct cpumask *cpus, u64 completed)
+{
+	u64 now = tick();
+
+	for (unsigned int cpu = 0; cpu < CPUS; cpu++) {
+		u64 *began = &flush_began[cpu];
+		u64 before = __atomic_load_n(began, __ATOMIC_SEQ_CST);
+
+		while (cpumask_test_cpu(cpu, cpus) && before < now)
+			if (__atomic_compare_exchange_n(began, &before, now, false,
+							__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+				break;
+	}
+	__atomic_store_n(&asked.bits, cpus->bits, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&asked_completed, completed, __ATOMIC_SEQ_CST);
+	__atomic_add_fetch(&flushes, 1, __ATOMIC_SEQ_CST);
+	if (while_flushing)
+		while_flushing();
+}
+
+static void begin(void)
+{
+	memset(&all, 0, sizeof(all));
+	pthread_mutex_init(&all.lock.mutex, NULL);
+	reclaim.open = compaction.open = NULL;
+	asked.bits = asked_completed = flushes = 0;
+	while_flushing = NULL;
+}
+
+/* An unmap of a page that a CPU may have; its generation. */
+static u64 unmap(struct luf_stream *stream, unsigned int cpu)
+{
+	struct luf_batch *batch = luf_batch_get(&all, stream);
+	u64 generation = batch->generation;
+
+	cpumask_set_cpu(cpu, &batch->cpus);
+	luf_batch_put(batch);
+	return generation;
+}
+
+static void a_batch_gathers_until_it_is_drained(void)
+{
+	begin();
+	EXPECT_EQ(unmap(&reclaim, 1), 1);
+	EXPECT_EQ(unmap(&reclaim, 5), 1);
+	EXPECT_EQ(luf_is_drained(&all, 0), true);
+	EXPECT_EQ(luf_is_drained(&all, 1), false);
+	EXPECT_EQ(luf_is_flushed(&all, 1), false);
+	luf_drain(&all, 1);
+	EXPECT_EQ(asked.bits, 1 << 1 | 1 << 5);
+	EXPECT_EQ(asked_completed, 1);
+	EXPECT_EQ(luf_is_drained(&all, 1), true);
+	EXPECT_EQ(luf_is_flushed(&all, 1), true);
+	EXPECT_EQ(unmap(&reclaim, 2), 2);
+	luf_drain(&all, 2);
+	EXPECT_EQ(asked.bits, 1 << 2);
+	EXPECT_EQ(asked_completed, 2);
+	EXPECT_EQ(flushes, 2);
+}
+
+static void what_is_drained_is_not_flushed_again(void)
+{
+	begin();
+	unmap(&reclaim, 1);
+	luf_drain(&all, 1);
+	luf_drain(&all, 1);
+	luf_flush_batch(&all, 1);
+	EXPECT_EQ(flushes, 1);
+}
+
+static void newer_batches_stay_open(void)
+{
+	begin();
+	EXPECT_EQ(unmap(&compaction, 1), 1);
+	EXPECT_EQ(unmap(&reclaim, 2), 2);
+	luf_drain(&all, 1);
+	EXPECT_EQ(asked.bits, 1 << 1);
+	EXPECT_EQ(unmap(&reclaim, 3), 2);
+	EXPECT_EQ(unmap(&compaction, 4), 3);
+}
+
+static void a_batch_is_flushed_without_the_older_ones(void)
+{
+	begin();
+	unmap(&reclaim, 1);
+	unmap(&compaction, 2);
+	luf_flush_batch(&all, 2);
+	EXPECT_EQ(asked.bits, 1 << 2);
+	EXPECT_EQ(luf_is_flushed(&all, 2), true);
+	EXPECT_EQ(luf_is_flushed(&all, 1), false);
+	/* A stamp says nothing of the batches before it. */
+	EXPECT_EQ(luf_is_drained(&all, 2), false);
+	luf_drain(&all, 2);
+	EXPECT_EQ(luf_is_drained(&all, 2), true);
+	EXPECT_EQ(flushes, 2);
+}
+
+static void drain_again(void)
+{
+	while_flushing = NULL;
+	luf_drain(&all, 1);
+	/* Not a moment earlier than who began it is it free. */
+	for (u64 more = 0; more < LUF_BATCHES - 1; more++) {
+		unmap(&reclaim, 3);
+		assert(reclaim.open != &all.slots[0]);
+		reclaim.open->state = LUF_BATCH_CLOSED;
+		reclaim.open = NULL;
+	}
+	EXPECT_EQ(luf_batch_get(&all, &reclaim) == NULL, true);
+}
+
+static void a_batch_is_flushed_by_two_at_a_time(void)
+{
+	begin();
+	unmap(&reclaim, 1);
+	while_flushing = drain_again;
+	luf_drain(&all, 1);
+	EXPECT_EQ(flushes, 2);
+	EXPECT_EQ(all.slots[0].state, LUF_BATCH_FREE);
+}
+
+static void without_a_free_batch_unmaps_are_eager(void)
+{
+	static struct luf_stream streams[LUF_BATCHES + 1];
+
+	begin();
+	memset(streams, 0, sizeof(streams));
+	for (int i = 0; i < LUF_BATCHES; i++)
+		unmap(&streams[i], 1);
+	EXPECT_EQ(luf_batch_get(&all, &streams[LUF_BATCHES]) == NULL, true);
+	luf_drain(&all, 1);
+	EXPECT_EQ(unmap(&streams[LUF_BATCHES], 1), LUF_BATCHES + 1);
+}
+
+static void recycle(void)
+{
+	luf_drain(&all, 1);
+	unmap(&compaction, 6);
+}
+
+static void a_batch_that_became_another_streams_is_left_alone(void)
+{
+	begin();
+	unmap(&reclaim, 1);
+	meanwhile = recycle;
+	EXPECT_EQ(unmap(&reclaim, 7), 3);
+	EXPECT_EQ(all.slots[0].generation, 2);
+	EXPECT_EQ(all.slots[0].cpus.bits, 1 << 6);
+}
+
+static void *drain_first(void *unused)
+{
+	luf_drain(&all, 1);
+	return unused;
+}
+
+static void a_flush_waits_for_what_is_in_flight(void)
+{
+	struct luf_batch *batch;
+	pthread_t thread;
+
+	begin();
+	batch = luf_batch_get(&all, &reclaim);
+	pthread_create(&thread, NULL, drain_first, NULL);
+	while (__atomic_load_n(&reclaim.open, __ATOMIC_SEQ_CST))
+		sched_yield();
+	/* Longer than it would take if it did not wait. */
+	usleep(20000);
+	EXPECT_EQ(__atomic_load_n(&flushes, __ATOMIC_SEQ_CST), 0);
+	cpumask_set_cpu(3, &batch->cpus);
+	luf_batch_put(batch);
+	pthread_join(thread, NULL);
+	EXPECT_EQ(asked.bits, 1 << 3);
+}
+
+static unsigned int wrong;
+
+/* Unmaps, and at times looks that what is said to be flushed was. */
+static void *unmap_much(void *number)
+{
+	struct luf_stream *stream = number == (void *)1 ? &compaction : &reclaim;
+	u64 seed = 88172645463325252ULL + (size_t)number;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		struct luf_batch *batch;
+		unsigned int cpu;
+		u64 generation, when;
+
+		seed ^= seed << 13;
+		seed ^= seed >> 7;
+		seed ^= seed << 17;
+		cpu = seed % CPUS;
+		batch = luf_batch_get(&all, stream);
+		if (!batch)
+			continue;
+		cpumask_set_cpu(cpu, &batch->cpus);
+		generation = batch->generation;
+		when = tick();
+		luf_batch_put(batch);
+		if (seed >> 40 & 3)
+			continue;
+		if (seed >> 42 & 1)
+			luf_drain(&all, generation);
+		else
+			luf_flush_batch(&all, generation);
+		if (!luf_is_flushed(&all, generation) ||
+		    __atomic_load_n(&flush_began[cpu], __ATOMIC_SEQ_CST) < when)
+			__atomic_add_fetch(&wrong, 1, __ATOMIC_SEQ_CST);
+	}
+	return NULL;
+}
+
+static void threads_never_see_an_early_flush(void)
+{
+	pthread_t threads[4];
+
+	begin();
+	wrong = 0;
+	for (size_t i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, unmap_much, (void *)i);
+	for (size_t i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	EXPECT_EQ(wrong, 0);
+	luf_drain(&all, all.newest);
+	EXPECT_EQ(all.drained, all.newest);
+	for (int i = 0; i < LUF_BATCHES; i++)
+		EXPECT_EQ(all.slots[i].state, LUF_BATCH_FREE);
+	printf("# %llu batches, %u flushes\n", (unsigned long long)all.newest, flushes);
+}
+
+int main(void)
+{
+	RUN(a_batch_gathers_until_it_is_drained);
+	RUN(what_is_drained_is_not_flushed_again);
+	RUN(newer_batches_stay_open);
+	RUN(a_batch_is_flushed_without_the_older_ones);
+	RUN(a_batch_is_flushed_by_two_at_a_time);
+	RUN(without_a_free_batch_unmaps_are_eager);
+	RUN(a_batch_that_became_another_streams_is_left_alone);
+	RUN(a_flush_waits_for_what_is_in_flight);
+	RUN(threads_never_see_an_early_flush);
+	return tap_end();
+}
