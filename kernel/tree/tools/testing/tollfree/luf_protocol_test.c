@@ -4,7 +4,7 @@
  *
  * Unmappers, writers, flushers and a fault are lists of steps; one more CPU
  * runs the program whose pages are unmapped: it fills its TLB whenever it may,
- * answers interrupts and switches between address spaces. Every order in which
+ * answers interrupts and switches to other programs and back. Every order in which
  * all these steps can happen is tried, plain stores waiting in store buffers as
  * x86 has them (TSO), and in every state that is reached:
  *
@@ -107,17 +107,18 @@ struct state {
 	u8 sequence, completed[GENERATIONS];
 	u8 tlb_generation;
 	/* the reading CPU */
-	u8 cpu, interrupted, is_member, local_generation, since;
+	u8 cpu, interrupted, is_member, is_lazy, local_generation, since;
 	u8 seen_sequence, seen_generation, switches, interrupts;
 };
 
 struct plan {
 	u8 ops[THREADS][STEPS];
 	u8 max_switches;
+	bool is_lazy;			/* kernel threads borrow the address space */
 	bool releases_early;		/* wrong: pool pages before their flush */
 	bool generation_first;		/* wrong: since is read after tlb_generation */
 	bool marks_target;		/* wrong: who asks says that the CPU has flushed */
-	bool joins_late;		/* wrong: a member after the comparison */
+	bool joins_late;		/* wrong: back, for flushers, after the comparison */
 };
 
 static const u8 unmapper[STEPS] = {
@@ -176,6 +177,12 @@ static bool interrupt(struct state *s, enum thread t, bool must)
 	return true;
 }
 
+/* Who runs a kernel thread looks for itself when it comes back. */
+static bool is_concerned(const struct state *s)
+{
+	return s->is_member && !s->is_lazy;
+}
+
 /* Whether a drain up to a generation concerns the reading CPU. */
 static bool must_send(const struct state *s, u8 generation)
 {
@@ -184,7 +191,7 @@ static bool must_send(const struct state *s, u8 generation)
 	for (u8 g = 1; g <= generation; g++)
 		if (!(s->flushed & 1 << g) && s->masks & 1 << g)
 			needed = s->completed[g] > needed ? s->completed[g] : needed;
-	return needed && s->since < needed;
+	return needed && s->since < needed && !s->is_lazy;
 }
 
 static bool in_flight(const struct state *s, u8 generation)
@@ -256,7 +263,7 @@ static bool step(struct state *s, enum thread t)
 			s->in_flight[*g]--;
 		break;
 	case FLUSH_EAGER:
-		if (!interrupt(s, t, is_eager && s->is_member))
+		if (!interrupt(s, t, is_eager && is_concerned(s)))
 			return true;
 		break;
 	case UNLOCK:
@@ -269,7 +276,7 @@ static bool step(struct state *s, enum thread t)
 			s->frame[p] = FROZEN;
 		break;
 	case FLUSH_KEPT:
-		if (!interrupt(s, t, is_kept && !is_eager && s->masks & 1 << *g))
+		if (!interrupt(s, t, is_kept && !is_eager && s->masks & 1 << *g && !s->is_lazy))
 			return true;
 		break;
 	case FREE_NOW:
@@ -344,7 +351,7 @@ static bool step(struct state *s, enum thread t)
 	case FLUSH_PLACE:
 		if (!has(s->sent, t) && !is_eager)
 			s->tlb_generation++;
-		if (!interrupt(s, t, !is_eager && s->is_member))
+		if (!interrupt(s, t, !is_eager && is_concerned(s)))
 			return true;
 		break;
 	case SET:
@@ -426,7 +433,8 @@ static bool cpu_goes_on(struct state *s)
 		s->cpu++;
 		return true;
 	case OUT_LEAVE:
-		s->is_member = 0;
+		s->is_lazy = plan.is_lazy;
+		s->is_member = plan.is_lazy;
 		s->since = s->seen_sequence;
 		s->seen_sequence = 0;
 		s->cpu = AWAY;
@@ -434,6 +442,7 @@ static bool cpu_goes_on(struct state *s)
 	case IN_COMPARE:
 		flush_own(s);
 		s->is_member = 1;
+		s->is_lazy = 0;
 		s->seen_sequence = s->seen_generation = 0;
 		s->cpu = RUNS;
 		return true;
@@ -441,12 +450,20 @@ static bool cpu_goes_on(struct state *s)
 	return false;
 }
 
+/* Whether the address space's tables are in use, by speculation at least. */
+static bool is_loaded(const struct state *s)
+{
+	bool is_away = s->cpu >= AWAY ||
+		       (s->cpu > RUNS && s->cpu <= IRQ_COMPARE && s->interrupted == AWAY);
+
+	return plan.is_lazy || !is_away;
+}
+
 static bool cpu_step(struct state *s, int choice)
 {
 	switch (choice) {
 	case CPU_FILL_0: case CPU_FILL_1:
-		/* The address space stays loaded while an interrupt is handled. */
-		if (s->cpu > IRQ_COMPARE || (s->cpu != RUNS && s->interrupted != RUNS))
+		if (!is_loaded(s))
 			return false;
 		if (s->tlb[choice] != NONE || s->pte[choice] == NONE)
 			return false;
@@ -461,7 +478,10 @@ static bool cpu_step(struct state *s, int choice)
 		if (s->cpu == RUNS) {
 			s->cpu = OUT_SEQUENCE;
 		} else {
-			s->is_member = !plan.joins_late;
+			if (!plan.joins_late) {
+				s->is_member = 1;
+				s->is_lazy = 0;
+			}
 			s->cpu = IN_SEQUENCE;
 		}
 		return true;
@@ -629,6 +649,12 @@ static void reclaim_and_drain(void)
 	add(FLUSH, flusher);
 }
 
+static void reclaim_of_a_lazy_cpu_and_drain(void)
+{
+	reclaim_and_drain();
+	plan.is_lazy = true;
+}
+
 static void two_reclaims_and_drain(void)
 {
 	begin(1);
@@ -719,6 +745,7 @@ static void is_found(const char *expected)
 	}
 
 SOUND(reclaim_and_drain)
+SOUND(reclaim_of_a_lazy_cpu_and_drain)
 SOUND(two_reclaims_and_drain)
 SOUND(reclaim_and_write)
 SOUND(reclaim_and_two_writes)
@@ -741,6 +768,7 @@ WRONG(complete_before_the_wait, reclaim_and_drain, move(FLUSH, COMPLETE, WAIT), 
 WRONG(since_is_read_after_the_generation, reclaim_and_drain, plan.generation_first = true, READS_FREE)
 WRONG(a_target_is_marked_by_who_asks, two_reclaims_and_write, plan.marks_target = true, READS_FREE)
 WRONG(a_member_after_the_comparison, reclaim_and_drain, plan.joins_late = true, READS_FREE)
+WRONG(lazy_until_after_the_comparison, reclaim_of_a_lazy_cpu_and_drain, plan.joins_late = true, READS_FREE)
 WRONG(a_kept_page_is_not_flushed, reclaim_and_read, drop(UNMAP_0, FLUSH_KEPT), READS_FREE)
 
 WRONG(no_barrier_after_the_stamp, reclaim_and_write, drop(UNMAP_0, BARRIER), READS_OLD)
@@ -765,6 +793,7 @@ int main(void)
 	todo = malloc(sizeof(*todo) << TABLE_BITS);
 	assert(seen && is_used && todo);
 	RUN(reclaim_and_drain_is_sound);
+	RUN(reclaim_of_a_lazy_cpu_and_drain_is_sound);
 	RUN(two_reclaims_and_drain_is_sound);
 	RUN(reclaim_and_write_is_sound);
 	RUN(reclaim_and_two_writes_is_sound);
@@ -786,6 +815,7 @@ int main(void)
 	RUN(since_is_read_after_the_generation);
 	RUN(a_target_is_marked_by_who_asks);
 	RUN(a_member_after_the_comparison);
+	RUN(lazy_until_after_the_comparison);
 	RUN(a_kept_page_is_not_flushed);
 	RUN(no_barrier_after_the_stamp);
 	RUN(no_second_look_at_the_writers);
