@@ -66,7 +66,7 @@ void luf_flush_cpus(const struct cpumask *cpus, u64 completed)
 static void begin(void)
 {
 	memset(&all, 0, sizeof(all));
-	pthread_mutex_init(&all.lock.mutex, NULL);
+	spin_lock_init(&all.lock);
 	reclaim.open = compaction.open = NULL;
 	asked.bits = asked_completed = flushes = 0;
 	while_flushing = NULL;

@@ -11,6 +11,12 @@ typedef struct {
 	bool is_held;
 } spinlock_t;
 
+static inline void spin_lock_init(spinlock_t *lock)
+{
+	pthread_mutex_init(&lock->mutex, NULL);
+	lock->is_held = false;
+}
+
 static inline void spin_lock(spinlock_t *lock)
 {
 	pthread_mutex_lock(&lock->mutex);
