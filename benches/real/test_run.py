@@ -166,6 +166,13 @@ class Inputs(unittest.TestCase):
             self.assertEqual([path.name for path in Path(folder).iterdir()], ["sat_hard"])
 
 
+class Limit(unittest.TestCase):
+    def test_a_cell_may_have_its_own(self):
+        options = run.argparse.Namespace(within="3m")
+        self.assertEqual(run.limit({"name": "a"}, options), "3m")
+        self.assertEqual(run.limit({"name": "a", "within": "6m"}, options), "6m")
+
+
 class Times(unittest.TestCase):
     def test_a_ratio_is_before_over_after(self):
         import random
