@@ -3,11 +3,12 @@
  * Inference as memory management sees it: processes that each map a file of weights and stream through all of it once
  * a token, by several threads, while private activations stay hot.
  *
- *     model THREADS TOKENS ACTIVATION-BYTES FILE...
+ *     model THREADS TOKENS ACTIVATION-BYTES [load:]FILE...
  *
  * One process a file; the same file may be named twice. The weights are read only, a word of every 256 bytes, each
- * thread its own part. The first token is the first touch, by reading; it is part of the section "main". Activations
- * are written by each thread before.
+ * thread its own part. The first token is the first touch, by reading; it is part of the section "main". Weights after
+ * "load:" are not mapped but read into private memory before the section. Activations are written by each thread
+ * before.
  */
 #include "section.h"
 
@@ -47,16 +48,36 @@ static void *work(void *argument)
 	return NULL;
 }
 
-static const char *map_weights(const char *path, size_t *length)
+/* Fills new private memory with a file. */
+static const char *load(int fd, const char *path, size_t length)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct stat stat;
-	const char *weights;
+	char *memory = reserve(length);
 
+	for (size_t at = 0; at < length;) {
+		ssize_t got = read(fd, memory + at, length - at);
+
+		if (got <= 0)
+			fail(path);
+		at += got;
+	}
+	return memory;
+}
+
+static const char *get_weights(const char *path, size_t *length)
+{
+	static const char prefix[] = "load:";
+	int is_loaded = !strncmp(path, prefix, strlen(prefix));
+	const char *weights;
+	struct stat stat;
+	int fd;
+
+	if (is_loaded)
+		path += strlen(prefix);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &stat))
 		fail(path);
 	*length = stat.st_size;
-	weights = mmap(NULL, *length, PROT_READ, MAP_SHARED, fd, 0);
+	weights = is_loaded ? load(fd, path, *length) : mmap(NULL, *length, PROT_READ, MAP_SHARED, fd, 0);
 	if (weights == MAP_FAILED)
 		fail(path);
 	close(fd);
@@ -69,7 +90,7 @@ static void infer(const struct gate *gate, const char *path, int threads, int to
 	pthread_t *ids = calloc(threads, sizeof(*ids));
 	pthread_barrier_t layer_done;
 	size_t length, words = activations / 8;
-	const char *weights = map_weights(path, &length);
+	const char *weights = get_weights(path, &length);
 
 	if (!workers || !ids || pthread_barrier_init(&layer_done, NULL, threads))
 		fail("threads");
@@ -93,7 +114,7 @@ int main(int argc, char **argv)
 	struct gate gate = gate_new();
 
 	if (processes < 1)
-		usage("model THREADS TOKENS ACTIVATION-BYTES FILE...");
+		usage("model THREADS TOKENS ACTIVATION-BYTES [load:]FILE...");
 	threads = number(argv[1]);
 	tokens = number(argv[2]);
 	for (int i = 0; i < processes; i++) {

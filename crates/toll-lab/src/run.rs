@@ -18,7 +18,7 @@ use crate::guest::{Done, Guest, Job, Outcome, Program, Qemu, Status};
 use crate::house::House;
 use crate::kernel::{Built, Variant, build};
 use crate::preset::Preset;
-use crate::results::{self, Counters, Entry, Environment, Host, Kernel, Results};
+use crate::results::{self, Counters, Detail, Entry, Environment, Host, Kernel, Results};
 use crate::scenario::{Policy, Scenario, Size};
 use crate::{files, output};
 
@@ -49,7 +49,7 @@ struct Run {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Measured {
     counters: Counters,
-    fault_tail: Vec<(u64, f64)>,
+    detail: Detail,
 }
 
 /// Builds what is missing and runs all of it.
@@ -75,7 +75,7 @@ pub fn run(house: &House, request: &Request<'_>) -> Result<Results> {
                 let (run, is_cached) = bench.one(built, policy, round, (place, total))?;
                 for (section, measured) in run.sections {
                     let entry = entry(&mut entries, &built.variant, &policy.name, &section);
-                    entry.add(measured.counters, measured.fault_tail, is_cached);
+                    entry.add(measured.counters, measured.detail, is_cached);
                 }
             }
         }
@@ -273,7 +273,7 @@ impl<'a> Bench<'a> {
             let notes = outcome.notes.get(name);
             let measured = Measured {
                 counters: results::of_section(section, notes, self.request.preset),
-                fault_tail: section.fault_tail(),
+                detail: Detail::of_section(section),
             };
             (name.clone(), measured)
         };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Guests that go wrong: each is one clear error with the console's end, and leaves nothing behind.
+//! Guests: machines of every shape, and those that go wrong, each of which is one clear error with
+//! the console's end and leaves nothing behind.
 //!
 //! They build and boot the vanilla kernel: `setup/setup.sh lab` brings what that needs.
 
@@ -19,6 +20,10 @@ fn folder(name: &str) -> PathBuf {
 
 /// Runs a line of shell in a guest with half a GiB.
 fn shell(name: &str, line: &str, seconds: u64) -> Result<Outcome> {
+    shell_in(Machine::plain(2, 512), name, line, seconds)
+}
+
+fn shell_in(machine: Machine, name: &str, line: &str, seconds: u64) -> Result<Outcome> {
     let house = House::find()?;
     let built = build(&house, &Variant::find(&house, "vanilla", &[])?)?;
     let job = Job {
@@ -27,7 +32,7 @@ fn shell(name: &str, line: &str, seconds: u64) -> Result<Outcome> {
     };
     Guest {
         image: &built.image,
-        machine: Machine::plain(2, 512),
+        machine,
         append: &[],
         programs: &Program::installed("busybox")?,
         disks: &[],
@@ -70,6 +75,40 @@ fn what_a_job_writes_comes_back() {
     assert_eq!(done.status.to_string(), "status 3");
     assert!(outcome.sections.is_empty());
     assert!(!is_running("fine"));
+}
+
+#[test]
+#[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
+fn a_machine_has_the_nodes_and_the_memory_that_it_was_given() {
+    let machine = Machine {
+        nodes: 2,
+        slow_mib: 256,
+        pti: true,
+        ..Machine::plain(4, 512)
+    };
+    let line = "cd /sys/devices/system/node; cat online node0/cpulist node1/cpulist; \
+                echo \"slow: $(cat node2/cpulist)\"; ls -d /sys/devices/virtual/memory_tiering/memory_tier* | wc -l; \
+                grep -c ' pti ' /proc/cpuinfo";
+    let outcome = shell_in(machine, "shapes", line, 60).unwrap();
+    let said: Vec<&str> = outcome.done[0].out.lines().collect();
+    // Two tiers; each CPU with page-table isolation.
+    assert_eq!(
+        said,
+        ["0-2", "0-1", "2-3", "slow: ", "2", "4"],
+        "{}",
+        outcome.done[0].err
+    );
+}
+
+#[test]
+#[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
+fn five_levels_of_page_tables_boot() {
+    let machine = Machine {
+        la57: true,
+        ..Machine::plain(2, 512)
+    };
+    let outcome = shell_in(machine, "la57", "grep -c ' la57 ' /proc/cpuinfo", 60).unwrap();
+    assert_eq!(outcome.done[0].out, "2\n");
 }
 
 #[test]

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args as ClapArgs;
 
-use super::run::provenance;
+use super::run::{provenance, resolution};
 use crate::error::LabError;
 use crate::house::House;
 use crate::preset::Preset;
-use crate::results::{Entry, MAIN, Results, bars, table, tails};
+use crate::results::{MAIN, Results, bars, shares, table, tails};
 use crate::run::{Request, run as run_all};
 use crate::scenario::{Scenario, Size};
 use crate::{files, output};
@@ -22,6 +22,9 @@ Example:
 
 What an earlier call measured of the same scenario, kernel and plugin is taken from there, so that
 an interrupted call goes on where it was; the document says so.";
+
+/// The picture of what was unmapped.
+const UNMAPPED: &str = "baseline-unmapped.svg";
 
 /// Run every scenario on the stock kernel and write what was counted as a document
 #[derive(Debug, ClapArgs)]
@@ -74,6 +77,12 @@ pub fn run(args: &Args) -> Result<()> {
             files::write(&folder.join(name), picture.as_bytes())?;
         }
     }
+    let shown = shares(
+        "Unmapped pages, share that was read-only",
+        ["read-only", "writable"],
+        &unmapped(&all),
+    );
+    files::write(&folder.join(UNMAPPED), shown.as_bytes())?;
     files::write(&args.output, document(args, &all, &failed).as_bytes())?;
     println!("{}", args.output.display());
     let why = |(name, why): &(String, String)| format!("{name}: {why}");
@@ -121,7 +130,7 @@ fn document(args: &Args, all: &[(Scenario, Results)], failed: &[(String, String)
          runs.\n",
         args.output.display()
     );
-    text += &ratios(all);
+    text += &ratios(&unmapped(all));
     for (scenario, results) in all {
         let _ = write!(
             text,
@@ -133,6 +142,9 @@ fn document(args: &Args, all: &[(Scenario, Results)], failed: &[(String, String)
             provenance(results)
         );
         text += &table(results, false);
+        if let Some(line) = resolution(results) {
+            let _ = write!(text, "\n{line}\n");
+        }
         for (name, _) in pictures(results) {
             let _ = write!(text, "\n![{}]({name})\n", name.trim_end_matches(".svg"));
         }
@@ -146,28 +158,37 @@ fn document(args: &Args, all: &[(Scenario, Results)], failed: &[(String, String)
     text
 }
 
-/// Read-only and writable pages among those that reclaim and migration unmapped.
-fn ratios(all: &[(Scenario, Results)]) -> String {
-    let mut text = String::from(
-        "\n## Read-only and writable among the unmapped\n\n\
-         | scenario | policy | read-only | writable | share read-only |\n|---|---|--:|--:|--:|\n",
-    );
+/// Pages that reclaim and migration unmapped: of each scenario, policy and section, read-only and writable.
+fn unmapped(all: &[(Scenario, Results)]) -> Vec<(String, [f64; 2])> {
+    let mut rows = Vec::new();
     for (scenario, results) in all {
         for entry in &results.results {
             let count = |name: &str| entry.counters.get(name).map_or(0.0, |it| it.median);
-            let (ro, rw) = (count("unmapped_ro"), count("unmapped_rw"));
-            if ro + rw > 0.0 {
-                let Entry {
-                    policy, section, ..
-                } = entry;
-                let name = match section.as_str() {
-                    MAIN => scenario.name.clone(),
-                    other => format!("{}, {other}", scenario.name),
-                };
-                let share = 100.0 * ro / (ro + rw);
-                let _ = writeln!(text, "| {name} | {policy} | {ro} | {rw} | {share:.1} % |");
+            let mut name = scenario.name.clone();
+            for (part, usual) in [(&entry.policy, "default"), (&entry.section, MAIN)] {
+                if part != usual {
+                    let _ = write!(name, ", {part}");
+                }
+            }
+            let counts = ["unmapped_ro", "unmapped_rw"].map(count);
+            if counts.iter().sum::<f64>() > 0.0 {
+                rows.push((name, counts));
             }
         }
+    }
+    rows
+}
+
+fn ratios(rows: &[(String, [f64; 2])]) -> String {
+    let mut text = format!(
+        "\n## Read-only and writable among the unmapped\n\n\
+         Pages that reclaim and migration took out of page tables, by whether their entry could be \
+         written through.\n\n![Read-only and writable]({UNMAPPED})\n\n\
+         | scenario | read-only | writable | share read-only |\n|---|--:|--:|--:|\n"
+    );
+    for (name, [ro, rw]) in rows {
+        let share = 100.0 * ro / (ro + rw);
+        let _ = writeln!(text, "| {name} | {ro} | {rw} | {share:.1} % |");
     }
     text
 }

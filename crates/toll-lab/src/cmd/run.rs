@@ -127,6 +127,9 @@ fn execute(what: &What, variants: &[String], show: fn(&Results, bool) -> String)
     } else {
         print!("{}", show(&results, what.all));
         println!("\n{}", provenance(&results));
+        if let Some(line) = resolution(&results) {
+            println!("{line}");
+        }
     }
     judge(what, &results)
 }
@@ -187,6 +190,27 @@ pub fn provenance(results: &Results) -> String {
         results.preset,
         environment.first_touch
     )
+}
+
+/// How many rounds show a change of 3 % in this scenario, by the spread of the first variant's runs.
+pub fn resolution(results: &Results) -> Option<String> {
+    const COUNTERS: [&str; 5] = [
+        "shootdown_irqs",
+        "walks",
+        "page_faults",
+        "pages_reclaimed",
+        "instructions_kernel",
+    ];
+    let entry = results.results.first()?;
+    let rounds: Vec<String> = COUNTERS
+        .iter()
+        .filter_map(|name| Some(format!("{name} {}", entry.rounds_for(name, 0.03)?)))
+        .collect();
+    (!rounds.is_empty()).then(|| {
+        let (variant, section) = (&entry.variant, &entry.section);
+        let rounds = rounds.join(", ");
+        format!("Rounds that show a change of 3 % ({variant}, section {section}): {rounds}.")
+    })
 }
 
 fn judge(what: &What, results: &Results) -> Result<()> {

@@ -40,6 +40,9 @@ pub struct Args {
     /// With page-table isolation
     #[arg(long)]
     pti: bool,
+    /// With five levels of page tables
+    #[arg(long)]
+    la57: bool,
     /// How long the guest may take, booting included
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     within: u64,
@@ -73,6 +76,7 @@ pub fn run(args: &Args) -> Result<()> {
         image: &built.image,
         machine: Machine {
             pti: args.pti,
+            la57: args.la57,
             ..Machine::plain(args.shape.cpus, args.shape.memory)
         },
         append: &[],

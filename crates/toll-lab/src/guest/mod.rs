@@ -26,7 +26,7 @@ use initramfs::Initramfs;
 pub use program::Program;
 pub use qemu::Qemu;
 use qemu::{Ending, Places};
-pub use section::{Section, Task};
+pub use section::{Counts, Section};
 
 /// The emulated machine.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -54,6 +54,9 @@ pub struct Machine {
     /// The kernel uses PCIDs, in software (lab-only seams): only on variants that have them.
     #[serde(default = "yes")]
     pub pcid: bool,
+    /// Five levels of page tables: no scenario's, as the virtual PMU walks four.
+    #[serde(skip)]
+    pub la57: bool,
 }
 
 fn one() -> u32 {
@@ -76,6 +79,7 @@ impl Machine {
             icount: false,
             pti: false,
             pcid: true,
+            la57: false,
         }
     }
 

@@ -157,6 +157,7 @@ fn machine(machine: &Machine) -> Vec<String> {
         option(machine.slow_mib > 0, ",hmat=on"),
         option(machine.pmem_mib > 0, ",nvdimm=on")
     );
+    let la57 = if machine.la57 { "on" } else { "off" };
     let accelerator = match machine.icount {
         true => "tcg,thread=single",
         false => "tcg,thread=multi",
@@ -171,7 +172,7 @@ fn machine(machine: &Machine) -> Vec<String> {
         ["-accel", accelerator],
         // String instructions go a step at a time here: without ERMS and FSRM the kernel clears and
         // copies pages by eight bytes a step, not by one.
-        ["-cpu", "max,la57=off,erms=off,fsrm=off"],
+        ["-cpu", &format!("max,la57={la57},erms=off,fsrm=off")],
         ["-smp", &machine.cpus.to_string()],
         ["-m", &memory],
     ]
@@ -228,16 +229,22 @@ fn nodes(machine: &Machine) -> Vec<(&'static str, String)> {
         node(machine.nodes, machine.slow_mib, ",initiator=0".to_owned());
         // What makes the kernel see a tier of its own: five times the latency, a fifth of the
         // bandwidth. (Nothing in the guest is slower for it.)
-        for (target, latency, bandwidth) in [(0, 80, "50G"), (machine.nodes, 400, "10G")] {
-            let of = format!("hmat-lb,initiator=0,target={target},hierarchy=memory");
-            words.push((
-                "-numa",
-                format!("{of},data-type=access-latency,latency={latency}"),
-            ));
-            words.push((
-                "-numa",
-                format!("{of},data-type=access-bandwidth,bandwidth={bandwidth}"),
-            ));
+        for initiator in 0..machine.nodes {
+            for target in 0..=machine.nodes {
+                let (latency, bandwidth) = match target == machine.nodes {
+                    true => (400, "10G"),
+                    false => (80, "50G"),
+                };
+                let of = format!("hmat-lb,initiator={initiator},target={target},hierarchy=memory");
+                words.push((
+                    "-numa",
+                    format!("{of},data-type=access-latency,latency={latency}"),
+                ));
+                words.push((
+                    "-numa",
+                    format!("{of},data-type=access-bandwidth,bandwidth={bandwidth}"),
+                ));
+            }
         }
     }
     words

@@ -9,12 +9,15 @@ use serde::Deserialize;
 
 use crate::files;
 
+/// The virtual PMU's counters by name.
+pub type Counts = BTreeMap<String, u64>;
+
 /// What the virtual PMU counted between the begin and the end of one section.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Section {
     /// By counter, of each CPU.
-    cpus: Vec<BTreeMap<String, u64>>,
-    pub tasks: Vec<Task>,
+    pub cpus: Vec<Counts>,
+    tasks: Vec<Task>,
     /// Page faults by kernel instructions: the smallest value of a bucket, and its count.
     faults: Vec<(u64, u64)>,
     fault_max: u64,
@@ -22,13 +25,10 @@ pub struct Section {
 
 /// The part of one task.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Task {
-    /// The process; 0: a CPU that had nothing to do.
-    pub tgid: u32,
-    pub pid: u32,
-    pub name: String,
+struct Task {
+    name: String,
     #[serde(flatten)]
-    pub counts: BTreeMap<String, u64>,
+    counts: Counts,
 }
 
 impl Section {
@@ -48,10 +48,17 @@ impl Section {
         self.cpus.iter().map(|cpu| cpu[counter]).sum()
     }
 
-    /// A counter's sum over the tasks of a name.
-    pub fn of_tasks(&self, name: &str, counter: &str) -> u64 {
-        let tasks = self.tasks.iter().filter(|task| task.name == name);
-        tasks.map(|task| task.counts[counter]).sum()
+    /// The counters by the tasks' names, tasks of one name together; what a CPU counted that had
+    /// nothing to do is its idle task's.
+    pub fn by_process(&self) -> BTreeMap<String, Counts> {
+        let mut found: BTreeMap<String, Counts> = BTreeMap::new();
+        for task in &self.tasks {
+            let counts = found.entry(task.name.clone()).or_default();
+            for (counter, count) in task.counts.iter().filter(|(name, _)| !is_id(name)) {
+                *counts.entry(counter.clone()).or_default() += count;
+            }
+        }
+        found
     }
 
     /// Instructions of the longest page fault.
@@ -84,6 +91,11 @@ impl Section {
         };
         self.faults.iter().map(after).collect()
     }
+}
+
+/// Whether a task's field says which task it is, not what it did.
+fn is_id(field: &str) -> bool {
+    matches!(field, "tgid" | "pid")
 }
 
 /// The largest value of a bucket (plugins/system/histogram.h) by its smallest.
@@ -163,11 +175,13 @@ mod tests {
   {"walk_steps": 5, "invlpgs": 1},
   {"walk_steps": 7, "invlpgs": 0}
 ], "tasks": [
-  {"tgid": 7, "pid": 8, "name": "model", "walk_steps": 4, "invlpgs": 0}
+  {"tgid": 7, "pid": 8, "name": "model", "walk_steps": 4, "invlpgs": 0},
+  {"tgid": 7, "pid": 9, "name": "model", "walk_steps": 2, "invlpgs": 1}
 ], "faults": [[16, 2]], "fault_max": 17}"#;
         let section: Section = serde_json::from_str(text).unwrap();
         assert_eq!(section.total("walk_steps"), 12);
-        assert_eq!(section.of_tasks("model", "walk_steps"), 4);
+        let model = [("invlpgs".to_owned(), 1), ("walk_steps".to_owned(), 6)];
+        assert_eq!(section.by_process()["model"], model.into());
         assert_eq!(
             section.counters().collect::<Vec<_>>(),
             ["invlpgs", "walk_steps"]

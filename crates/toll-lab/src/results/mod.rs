@@ -12,12 +12,12 @@ use serde::{Deserialize, Serialize};
 use toll_model::plan::Estimate;
 use toll_model::stats::{self, Interval};
 
-use crate::guest::Machine;
+use crate::guest::{Counts, Machine, Section};
 use crate::scenario::Size;
 
 pub use counters::{Counters, of_section};
 pub use fail_if::Condition;
-pub use plot::{bars, tails};
+pub use plot::{bars, shares, tails};
 pub use table::{compared, table};
 
 pub const FORMAT: &str = "tollfree-lab-results";
@@ -88,8 +88,29 @@ pub struct Entry {
     pub counters: BTreeMap<String, Estimate>,
     /// Each run by itself, in the order in which they were made.
     pub runs: Vec<Counters>,
-    /// Page faults of the last run: instructions, and the share of faults that need more.
+    #[serde(flatten)]
+    pub last: Detail,
+}
+
+/// What is told of the last run only.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Detail {
+    /// Instructions of a page fault, and the share of faults that need more.
     pub fault_tail: Vec<(u64, f64)>,
+    /// The virtual PMU's own counters, by the processes' names.
+    pub processes: BTreeMap<String, Counts>,
+    /// The same of each CPU.
+    pub cpus: Vec<Counts>,
+}
+
+impl Detail {
+    pub fn of_section(section: &Section) -> Detail {
+        Detail {
+            fault_tail: section.fault_tail(),
+            processes: section.by_process(),
+            cpus: section.cpus.clone(),
+        }
+    }
 }
 
 impl Entry {
@@ -102,16 +123,16 @@ impl Entry {
             cached: true,
             counters: BTreeMap::new(),
             runs: Vec::new(),
-            fault_tail: Vec::new(),
+            last: Detail::default(),
         }
     }
 
     /// Adds a run.
-    pub fn add(&mut self, run: Counters, fault_tail: Vec<(u64, f64)>, is_cached: bool) {
+    pub fn add(&mut self, run: Counters, last: Detail, is_cached: bool) {
         self.runs.push(run);
         self.samples = self.runs.len();
         self.cached &= is_cached;
-        self.fault_tail = fault_tail;
+        self.last = last;
         let names: Vec<String> = self
             .runs
             .iter()
@@ -127,6 +148,23 @@ impl Entry {
     pub fn values(&self, counter: &str) -> Vec<f64> {
         let value = |run: &Counters| run.get(counter).copied().unwrap_or(0.0);
         self.runs.iter().map(value).collect()
+    }
+
+    /// As many rounds of two variants as make a change of a counter by this share stand out from
+    /// the spread of these runs (95 %, as for a normal distribution); at least 6, which an interval
+    /// needs. `None` of fewer than 3 runs, and where the counter is 0.
+    pub fn rounds_for(&self, counter: &str, change: f64) -> Option<u32> {
+        let values = self.values(counter);
+        let runs = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / runs;
+        if runs < 3.0 || mean <= 0.0 {
+            return None;
+        }
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        let spread = (squares / (runs - 1.0)).sqrt() / mean;
+        // A round's ratio has the spread of both of its runs.
+        let rounds = 2.0 * (1.96 * spread / change).powi(2);
+        Some((rounds.ceil() as u32).max(6))
     }
 
     /// How this differs from `base` in a counter: ours / base, with its 95 % interval over runs
@@ -177,7 +215,11 @@ pub(crate) mod tests {
                     ("shootdown_irqs".to_owned(), *value),
                     ("walks".to_owned(), 7.0),
                 ];
-                entry.add(counters.into(), vec![(100, 0.1), (2000, 0.0)], false);
+                let last = Detail {
+                    fault_tail: vec![(100, 0.1), (2000, 0.0)],
+                    ..Detail::default()
+                };
+                entry.add(counters.into(), last, false);
             }
             entry
         };
@@ -232,6 +274,20 @@ pub(crate) mod tests {
         let ratio = ours.relative_to(base, "shootdown_irqs").unwrap();
         assert_eq!((ratio.median, ratio.low, ratio.high), (0.5, 0.5, 0.5));
         assert!(ours.relative_to(base, "no such counter").is_none());
+    }
+
+    #[test]
+    fn rounds_grow_with_the_spread() {
+        let results = example(&[100.0, 101.0, 99.0], &[100.0, 110.0, 90.0]);
+        let [steady, spread] = &results.results[..] else {
+            panic!("two entries");
+        };
+        assert_eq!(steady.rounds_for("shootdown_irqs", 0.03), Some(6));
+        // 2 * (1.96 * 0.1 / 0.03)^2
+        assert_eq!(spread.rounds_for("shootdown_irqs", 0.03), Some(86));
+        assert_eq!(spread.rounds_for("nothing", 0.03), None);
+        let one = example(&[1.0], &[1.0]);
+        assert_eq!(one.results[0].rounds_for("walks", 0.03), None);
     }
 
     #[test]

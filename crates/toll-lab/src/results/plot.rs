@@ -54,7 +54,11 @@ pub fn tails(results: &Results, section: &str) -> String {
     let entries = entries(results, section);
     let mut body = String::new();
     let top = legend(&mut body, results, &entries) + 8.0;
-    let points = || entries.iter().flat_map(|entry| entry.fault_tail.iter());
+    let points = || {
+        entries
+            .iter()
+            .flat_map(|entry| entry.last.fault_tail.iter())
+    };
     let most = points()
         .map(|(instructions, _)| *instructions)
         .max()
@@ -90,7 +94,7 @@ pub fn tails(results: &Results, section: &str) -> String {
     for (place, entry) in entries.iter().enumerate() {
         let mut path = format!("M{:.1} {:.1}", x(1.0), y(1.0));
         let mut before = 1.0;
-        for &(instructions, share) in &entry.fault_tail {
+        for &(instructions, share) in &entry.last.fault_tail {
             let _ = write!(path, "L{:.1} {:.1}", x(instructions as f64), y(before));
             let _ = write!(path, "L{:.1} {:.1}", x(instructions as f64), y(share));
             before = share;
@@ -107,6 +111,45 @@ pub fn tails(results: &Results, section: &str) -> String {
         "<text x=\"{LEFT}\" y=\"{label:.1}\">instructions of a page fault; share of faults that need more</text>"
     );
     document(&body, label + 8.0)
+}
+
+/// What two kinds are of their sum: a bar of two parts for each row with anything in it.
+pub fn shares(title: &str, kinds: [&str; 2], rows: &[(String, [f64; 2])]) -> String {
+    const LABEL: f64 = 230.0;
+    const BAR: f64 = 14.0;
+    let width = WIDTH - LABEL - 60.0;
+    let mut body = format!(
+        "<text class=\"title\" x=\"0\" y=\"14\">{}</text>\n",
+        escaped(title)
+    );
+    for (place, kind) in kinds.iter().enumerate() {
+        key(&mut body, 22.0 + 16.0 * place as f64, place, kind);
+    }
+    let mut y = 62.0;
+    for (name, [first, second]) in rows {
+        let sum = first + second;
+        if sum <= 0.0 {
+            continue;
+        }
+        let (share, [left, right]) = (first / sum, [COLOURS[0], COLOURS[1]]);
+        let split = LABEL + width * share;
+        let _ = writeln!(
+            body,
+            "<text x=\"0\" y=\"{:.1}\">{}</text>\
+             <rect x=\"{LABEL}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{BAR}\" fill=\"{left}\"/>\
+             <rect x=\"{split:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{BAR}\" fill=\"{right}\"/>\
+             <text x=\"{:.1}\" y=\"{:.1}\">{:.1} %</text>",
+            y + 11.0,
+            escaped(name),
+            width * share,
+            width * (1.0 - share),
+            LABEL + width + 6.0,
+            y + 11.0,
+            100.0 * share
+        );
+        y += BAR + 6.0;
+    }
+    document(&body, y)
 }
 
 fn entries<'a>(results: &'a Results, section: &str) -> Vec<&'a Entry> {
@@ -128,18 +171,23 @@ fn legend(body: &mut String, results: &Results, entries: &[&Entry]) -> f64 {
     );
     let mut y = 22.0;
     for (place, entry) in entries.iter().enumerate() {
-        let colour = COLOURS[place % COLOURS.len()];
-        let _ = writeln!(
-            body,
-            "<rect x=\"0\" y=\"{y:.1}\" width=\"10\" height=\"10\" fill=\"{colour}\"/>\
-             <text x=\"16\" y=\"{:.1}\">{}, {}</text>",
-            y + 10.0,
-            escaped(&entry.variant),
-            escaped(&entry.policy)
-        );
+        let name = format!("{}, {}", entry.variant, entry.policy);
+        key(body, y, place, &name);
         y += 16.0;
     }
     y + 8.0
+}
+
+/// One colour and what it means.
+fn key(body: &mut String, y: f64, place: usize, name: &str) {
+    let _ = writeln!(
+        body,
+        "<rect x=\"0\" y=\"{y:.1}\" width=\"10\" height=\"10\" fill=\"{}\"/>\
+         <text x=\"16\" y=\"{:.1}\">{}</text>",
+        COLOURS[place % COLOURS.len()],
+        y + 10.0,
+        escaped(name)
+    );
 }
 
 fn document(body: &str, height: f64) -> String {
@@ -172,6 +220,22 @@ mod tests {
         assert!(picture.contains("width=\"380.0\""), "{picture}");
         assert!(picture.contains("width=\"95.0\""), "{picture}");
         assert!(!picture.contains("nothing"), "{picture}");
+    }
+
+    #[test]
+    fn shares_are_parts_of_a_whole() {
+        let rows = [
+            ("a<b".to_owned(), [3.0, 1.0]),
+            ("none".to_owned(), [0.0, 0.0]),
+        ];
+        let picture = shares("pages", ["read-only", "writable"], &rows);
+        assert!(
+            picture.contains("a&lt;b") && picture.contains("75.0 %"),
+            "{picture}"
+        );
+        // 430 wide in all.
+        assert!(picture.contains("width=\"322.5\"") && picture.contains("width=\"107.5\""));
+        assert!(!picture.contains("none"), "{picture}");
     }
 
     #[test]

@@ -99,30 +99,35 @@ impl DiskSpec {
         result.with_context(|| image.display().to_string())
     }
 
+    /// Makes the file system, by way of a folder that is gone afterwards.
     fn fill(&self, house: &House, script: Option<&Path>, image: &Path) -> Result<()> {
         let content = files::with_suffix(image, ".files");
-        files::empty_folder(&content)?;
+        let result = self.gather(house, script, &content).and_then(|()| {
+            let mkfs = PathBuf::from("/sbin/mkfs.ext4");
+            // No journal: the disk is thrown away after each run.
+            let mut command = Command::new(&mkfs);
+            command
+                .args(["-q", "-F", "-m", "0", "-O", "^has_journal", "-d"])
+                .arg(&content)
+                .arg(image);
+            run(&mut command, &mkfs)
+        });
+        let _ = fs::remove_dir_all(&content);
+        result
+    }
+
+    /// Puts what the disk holds into a folder.
+    fn gather(&self, house: &House, script: Option<&Path>, content: &Path) -> Result<()> {
+        files::empty_folder(content)?;
         for file in &self.files {
             random_file(&content.join(&file.name), file.mib)?;
         }
-        let result = script
-            .map_or(Ok(()), |script| {
-                let mut command = Command::new("sh");
-                command.arg(script).arg(&content).args(&self.arguments);
-                run(command.env("TOLL_LAB_CACHE", &house.cache), script)
-            })
-            .and_then(|()| {
-                let mkfs = PathBuf::from("/sbin/mkfs.ext4");
-                // No journal: the disk is thrown away after each run.
-                let mut command = Command::new(&mkfs);
-                command
-                    .args(["-q", "-F", "-m", "0", "-O", "^has_journal", "-d"])
-                    .arg(&content)
-                    .arg(image);
-                run(&mut command, &mkfs)
-            });
-        let _ = fs::remove_dir_all(&content);
-        result
+        let Some(script) = script else {
+            return Ok(());
+        };
+        let mut command = Command::new("sh");
+        command.arg(script).arg(content).args(&self.arguments);
+        run(command.env("TOLL_LAB_CACHE", &house.cache), script)
     }
 }
 

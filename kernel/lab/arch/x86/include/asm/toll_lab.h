@@ -21,6 +21,7 @@
 #include <linux/cleanup.h>
 #include <linux/compiler.h>
 #include <linux/init.h>
+#include <linux/jump_label.h>
 #include <linux/sched.h>
 #include <asm/cmdline.h>
 #include <asm/cpufeature.h>
@@ -57,6 +58,27 @@ static __always_inline unsigned long toll_lab_cr3(unsigned long cr3)
 	if (cr3 & X86_CR3_PCID_NOFLUSH)
 		asm volatile("prefetchnta 0x6b6c6f74(%%rax)" : : : "memory");
 	return cr3 & ~X86_CR3_PCID_NOFLUSH;
+}
+
+/* For the virtual PMU, which reads page tables there. */
+void __init toll_lab_share_direct_map(void);
+
+DECLARE_STATIC_KEY_FALSE(toll_lab_plant_asid);
+DECLARE_STATIC_KEY_FALSE(toll_lab_plant_user_flush);
+
+/* Planted: every address space gets the first identifier, without a flush. */
+static __always_inline void toll_lab_wrong_asid(u16 *asid, bool *need_flush)
+{
+	if (static_branch_unlikely(&toll_lab_plant_asid)) {
+		*asid = 0;
+		*need_flush = false;
+	}
+}
+
+/* Planted: the half of an address space that user mode has is never flushed. */
+static __always_inline bool toll_lab_drops_user_flush(void)
+{
+	return static_branch_unlikely(&toll_lab_plant_user_flush);
 }
 
 static __always_inline void toll_lab_task(const struct task_struct *task)

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `toll-lab run` and `toll-lab kernel` as a user calls them, on the stock kernel.
+
+use std::fs;
+use std::path::Path;
+
+use assert_cmd::Command;
+use serde_json::Value;
+use tempfile::TempDir;
+
+#[path = "../../tollfree/tests/schema/mod.rs"]
+mod schema;
+
+/// Runs the short form once, and gives back what was printed.
+fn run(scenario: &str, more: &[&str], status: i32) -> (String, String) {
+    let assert = Command::new(env!("CARGO_BIN_EXE_toll-lab"))
+        .args(["run", scenario, "--short", "--runs", "1"])
+        .args(more)
+        .assert()
+        .code(status);
+    let output = assert.get_output();
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+#[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
+fn json_keeps_to_its_schema_and_adds_up() {
+    let (out, _) = run("morsel-pgtables", &["--json"], 0);
+    let got: Value = serde_json::from_str(&out).unwrap();
+    schema::check("lab", &got);
+    assert_eq!(got["scenario"], "morsel-pgtables");
+    let result = &got["results"][0];
+    let of_all = result["counters"]["walk_steps"]["median"].as_f64().unwrap();
+    let sum = |parts: Vec<&Value>| {
+        let count = |part: &&Value| part["walk_steps"].as_u64().unwrap();
+        parts.iter().map(count).sum::<u64>() as f64
+    };
+    let cpus = result["cpus"].as_array().unwrap();
+    let processes = result["processes"].as_object().unwrap();
+    assert_eq!(sum(cpus.iter().collect()), of_all);
+    assert_eq!(sum(processes.values().collect()), of_all);
+    assert!(processes.contains_key("pgtables"), "{processes:?}");
+}
+
+#[test]
+#[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
+fn a_condition_that_holds_is_a_status() {
+    let more = ["--fail-if", "page_faults>1", "--fail-if", "page_faults<1"];
+    let (out, err) = run("morsel-pgtables", &more, 5);
+    assert!(out.contains("page_faults"), "{out}");
+    assert!(err.contains("page_faults>1"), "{err}");
+    assert!(!err.contains("page_faults<1"), "{err}");
+}
+
+#[test]
+#[ignore = "unpacks a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
+fn a_version_that_is_not_named_is_tried_with_a_warning() {
+    const PATCH: &str =
+        "--- a/mm/rmap.c\n+++ b/mm/rmap.c\n@@ -1,2 +1,2 @@\n-no such line\n+x\n y\n";
+    let checkout = TempDir::new().unwrap();
+    let kernel = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernel");
+    let copied = std::process::Command::new("cp")
+        .arg("-r")
+        .args([&kernel, checkout.path()])
+        .status();
+    assert!(copied.unwrap().success());
+    fs::write(checkout.path().join("kernel/BASE"), "6.12.1-1\n").unwrap();
+    fs::write(checkout.path().join("mine.patch"), PATCH).unwrap();
+    fs::write(checkout.path().join("series"), "mine.patch\n").unwrap();
+    let assert = Command::new(env!("CARGO_BIN_EXE_toll-lab"))
+        .args(["kernel", "./series"])
+        .current_dir(checkout.path())
+        .assert()
+        .code(3);
+    let said = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+    assert!(said.contains("kernel/BASE names 6.12.1-1"), "{said}");
+    assert!(
+        said.contains("mine.patch: does not apply to Linux 6.12."),
+        "{said}"
+    );
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What the lab-only seams call that is not inline. */
+#include <linux/init.h>
+#include <linux/pgtable.h>
+#include <linux/printk.h>
+#include <linux/string.h>
+#include <asm/toll_lab.h>
+
+#ifdef CONFIG_MITIGATION_PAGE_TABLE_ISOLATION
+/* One entry of the top level is 512 GiB: all of an emulated machine. */
+void __init toll_lab_share_direct_map(void)
+{
+	pgd_t *pgd = pgd_offset_k(PAGE_OFFSET);
+
+	*kernel_to_user_pgdp(pgd) = *pgd;
+}
+#endif
+
+/*
+ * Bugs that the lab plants, by toll_lab_plant=NAME on the command line, to see
+ * that it finds them. The emulated CPU flushes with every write of CR3, so that
+ * only the virtual PMU sees what follows.
+ */
+DEFINE_STATIC_KEY_FALSE(toll_lab_plant_asid);
+DEFINE_STATIC_KEY_FALSE(toll_lab_plant_user_flush);
+
+static int __init toll_lab_plant(char *name)
+{
+	if (!strcmp(name, "asid"))
+		static_branch_enable(&toll_lab_plant_asid);
+	else if (!strcmp(name, "user-flush"))
+		static_branch_enable(&toll_lab_plant_user_flush);
+	else
+		pr_warn("toll_lab_plant=%s: no such bug\n", name);
+	return 1;
+}
+__setup("toll_lab_plant=", toll_lab_plant);
