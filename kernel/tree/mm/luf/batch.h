@@ -57,7 +57,7 @@ struct luf_stream {
  * @slots: the batches
  */
 struct luf_batches {
-	spinlock_t lock;
+	spinlock_t lock; /* of all below */
 	u64 newest;
 	u64 drained;
 	u64 sequence;

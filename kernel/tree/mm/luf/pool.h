@@ -29,7 +29,7 @@ enum luf_mark {
  * @cap: as many pages as it should hold
  */
 struct luf_pool {
-	spinlock_t lock;
+	spinlock_t lock; /* of all below */
 	struct list_head folios;
 	unsigned long nr_pages;
 	unsigned long cap;

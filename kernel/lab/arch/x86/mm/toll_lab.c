@@ -4,6 +4,8 @@
 #include <linux/pgtable.h>
 #include <linux/printk.h>
 #include <linux/string.h>
+#include <asm/cmdline.h>
+#include <asm/setup.h>
 #include <asm/toll_lab.h>
 
 #ifdef CONFIG_MITIGATION_PAGE_TABLE_ISOLATION
@@ -24,14 +26,17 @@ void __init toll_lab_share_direct_map(void)
 DEFINE_STATIC_KEY_FALSE(toll_lab_plant_asid);
 DEFINE_STATIC_KEY_FALSE(toll_lab_plant_user_flush);
 
-static int __init toll_lab_plant(char *name)
+void __init toll_lab_plant(void)
 {
+	char name[16];
+
+	if (cmdline_find_option(boot_command_line, "toll_lab_plant", name,
+				sizeof(name)) <= 0)
+		return;
 	if (!strcmp(name, "asid"))
 		static_branch_enable(&toll_lab_plant_asid);
 	else if (!strcmp(name, "user-flush"))
 		static_branch_enable(&toll_lab_plant_user_flush);
 	else
-		pr_warn("toll_lab_plant=%s: no such bug\n", name);
-	return 1;
+		pr_warn("lab: %s: no such bug can be planted\n", name);
 }
-__setup("toll_lab_plant=", toll_lab_plant);

@@ -67,8 +67,11 @@ static void begin(void)
 {
 	memset(&all, 0, sizeof(all));
 	spin_lock_init(&all.lock);
-	reclaim.open = compaction.open = NULL;
-	asked.bits = asked_completed = flushes = 0;
+	reclaim.open = NULL;
+	compaction.open = NULL;
+	asked.bits = 0;
+	asked_completed = 0;
+	flushes = 0;
 	while_flushing = NULL;
 }
 
@@ -151,7 +154,7 @@ static void drain_again(void)
 		reclaim.open->state = LUF_BATCH_CLOSED;
 		reclaim.open = NULL;
 	}
-	EXPECT_EQ(luf_batch_get(&all, &reclaim) == NULL, true);
+	EXPECT_EQ(!luf_batch_get(&all, &reclaim), true);
 }
 
 static void a_batch_is_flushed_by_two_at_a_time(void)
@@ -172,7 +175,7 @@ static void without_a_free_batch_unmaps_are_eager(void)
 	memset(streams, 0, sizeof(streams));
 	for (int i = 0; i < LUF_BATCHES; i++)
 		unmap(&streams[i], 1);
-	EXPECT_EQ(luf_batch_get(&all, &streams[LUF_BATCHES]) == NULL, true);
+	EXPECT_EQ(!luf_batch_get(&all, &streams[LUF_BATCHES]), true);
 	luf_drain(&all, 1);
 	EXPECT_EQ(unmap(&streams[LUF_BATCHES], 1), LUF_BATCHES + 1);
 }

@@ -22,7 +22,8 @@ bool luf_generation_is_flushed(u64 generation)
 static void begin(unsigned long managed_pages)
 {
 	luf_pool_init(&pool, managed_pages);
-	flushed_up_to = questions = 0;
+	flushed_up_to = 0;
+	questions = 0;
 	for (int i = 0; i < FOLIOS; i++)
 		folios[i].nr_pages = 1;
 }

@@ -126,11 +126,15 @@ static const u8 unmapper[STEPS] = {
 	RECHECK_WRITERS, CLEAR, BUMP, MASK, UNREF, FLUSH_EAGER, UNLOCK,
 	REMOVE, FLUSH_KEPT, FREE_NOW, POOL,
 };
+
 static const u8 writer[STEPS] = {
 	COUNT, LOOK_MAPPING, CLOSE, WAIT, COMPLETE, SEND, DRAINED, GET, WRITE, PUT,
 };
+
 static const u8 reader[STEPS] = { GET, PUT };
+
 static const u8 flusher[STEPS] = { PICK_OPEN, CLOSE, WAIT, COMPLETE, SEND, DRAINED };
+
 static const u8 fault[STEPS] = { LOCK, LOOK_TABLE, FLUSH_PLACE, SET, UNLOCK };
 
 static struct plan plan;
@@ -426,7 +430,9 @@ static bool cpu_goes_on(struct state *s)
 			s->since = s->seen_sequence;
 		s->interrupts &= ~first_bit(s->interrupts);
 		s->cpu = s->interrupted;
-		s->interrupted = s->seen_sequence = s->seen_generation = 0;
+		s->interrupted = 0;
+		s->seen_sequence = 0;
+		s->seen_generation = 0;
 		return true;
 	case OUT_SEQUENCE:
 		s->seen_sequence = s->sequence;
@@ -443,7 +449,8 @@ static bool cpu_goes_on(struct state *s)
 		flush_own(s);
 		s->is_member = 1;
 		s->is_lazy = 0;
-		s->seen_sequence = s->seen_generation = 0;
+		s->seen_sequence = 0;
+		s->seen_generation = 0;
 		s->cpu = RUNS;
 		return true;
 	}
@@ -586,7 +593,8 @@ static const char *search(void)
 	const char *why = NULL;
 
 	memset(is_used, 0, 1U << TABLE_BITS);
-	found = pending = 0;
+	found = 0;
+	pending = 0;
 	visit(&s);
 	while (pending && !why) {
 		s = seen[todo[--pending]];
@@ -610,52 +618,58 @@ static void add(enum thread t, const u8 *ops)
 	memcpy(plan.ops[t], ops, STEPS);
 }
 
-static int place(enum thread t, enum op op)
+static int place(enum thread t, enum op what)
 {
 	for (int i = 0; i < STEPS; i++)
-		if (plan.ops[t][i] == op)
+		if (plan.ops[t][i] == what)
 			return i;
 	assert(!"no such step");
 	return -1;
 }
 
-static void drop(enum thread t, enum op op)
+static void drop(enum thread t, enum op what)
 {
-	int at = place(t, op);
+	int at = place(t, what);
 
 	memmove(&plan.ops[t][at], &plan.ops[t][at + 1], STEPS - at - 1);
 }
 
 /* Moves a step to just before another one. */
-static void move(enum thread t, enum op op, enum op before)
+static void move(enum thread t, enum op what, enum op before)
 {
 	int at;
 
-	drop(t, op);
+	drop(t, what);
 	at = place(t, before);
 	memmove(&plan.ops[t][at + 1], &plan.ops[t][at], STEPS - at - 1);
-	plan.ops[t][at] = op;
+	plan.ops[t][at] = what;
 }
 
-static void replace(enum thread t, enum op op, enum op by)
+static void replace(enum thread t, enum op what, enum op by)
 {
-	plan.ops[t][place(t, op)] = by;
+	plan.ops[t][place(t, what)] = by;
 }
 
-static void reclaim_and_drain(void)
+static void look_if_first(void)
+{
+	replace(WRITE_0, LOOK_MAPPING, LOOK_IF_FIRST);
+	replace(WRITE_1, LOOK_MAPPING, LOOK_IF_FIRST);
+}
+
+static void with_drain(void)
 {
 	begin(2);
 	add(UNMAP_0, unmapper);
 	add(FLUSH, flusher);
 }
 
-static void reclaim_of_a_lazy_cpu_and_drain(void)
+static void lazy_with_drain(void)
 {
-	reclaim_and_drain();
+	with_drain();
 	plan.is_lazy = true;
 }
 
-static void two_reclaims_and_drain(void)
+static void two_with_drain(void)
 {
 	begin(1);
 	add(UNMAP_0, unmapper);
@@ -663,7 +677,7 @@ static void two_reclaims_and_drain(void)
 	add(FLUSH, flusher);
 }
 
-static void reclaim_and_write(void)
+static void with_write(void)
 {
 	begin(1);
 	add(UNMAP_0, unmapper);
@@ -671,7 +685,7 @@ static void reclaim_and_write(void)
 	add(FLUSH, flusher);
 }
 
-static void reclaim_and_two_writes(void)
+static void with_two_writes(void)
 {
 	begin(0);
 	add(UNMAP_0, unmapper);
@@ -679,7 +693,7 @@ static void reclaim_and_two_writes(void)
 	add(WRITE_1, writer);
 }
 
-static void reclaim_and_read(void)
+static void with_read(void)
 {
 	begin(1);
 	add(UNMAP_0, unmapper);
@@ -687,7 +701,7 @@ static void reclaim_and_read(void)
 	add(FLUSH, flusher);
 }
 
-static void two_reclaims_and_write(void)
+static void two_with_write(void)
 {
 	begin(0);
 	add(UNMAP_0, unmapper);
@@ -696,7 +710,7 @@ static void two_reclaims_and_write(void)
 	add(FLUSH, flusher);
 }
 
-static void reclaim_and_fault(void)
+static void with_fault(void)
 {
 	begin(1);
 	add(UNMAP_0, unmapper);
@@ -744,47 +758,46 @@ static void is_found(const char *expected)
 		is_found(what);				\
 	}
 
-SOUND(reclaim_and_drain)
-SOUND(reclaim_of_a_lazy_cpu_and_drain)
-SOUND(two_reclaims_and_drain)
-SOUND(reclaim_and_write)
-SOUND(reclaim_and_two_writes)
-SOUND(reclaim_and_read)
-SOUND(two_reclaims_and_write)
-SOUND(reclaim_and_fault)
+SOUND(with_drain)
+SOUND(lazy_with_drain)
+SOUND(two_with_drain)
+SOUND(with_write)
+SOUND(with_two_writes)
+SOUND(with_read)
+SOUND(two_with_write)
+SOUND(with_fault)
 
-WRONG(pages_released_before_their_flush, reclaim_and_drain, plan.releases_early = true, READS_FREE)
-WRONG(no_reference_on_the_batch, reclaim_and_drain, drop(UNMAP_0, REF), READS_FREE)
-WRONG(reference_dropped_before_the_mask, reclaim_and_drain, move(UNMAP_0, UNREF, MASK), READS_FREE)
-WRONG(mask_read_before_the_pte_is_cleared, reclaim_and_drain, move(UNMAP_0, MASK, CLEAR), READS_FREE)
-WRONG(tlb_generation_not_raised, reclaim_and_drain, drop(UNMAP_0, BUMP), READS_FREE)
-WRONG(tlb_generation_raised_before_the_pte_is_cleared, reclaim_and_drain, move(UNMAP_0, BUMP, CLEAR), READS_FREE)
-WRONG(tlb_generation_raised_after_the_mask, reclaim_and_drain, move(UNMAP_0, BUMP, UNREF), READS_FREE)
-WRONG(flusher_does_not_wait, reclaim_and_drain, drop(FLUSH, WAIT), READS_FREE)
-WRONG(flusher_does_not_close, two_reclaims_and_drain, drop(FLUSH, CLOSE), READS_FREE)
-WRONG(flusher_sends_nothing, reclaim_and_drain, drop(FLUSH, SEND), READS_FREE)
-WRONG(drained_before_it_is_sent, reclaim_and_drain, move(FLUSH, DRAINED, SEND), READS_FREE)
-WRONG(complete_before_the_wait, reclaim_and_drain, move(FLUSH, COMPLETE, WAIT), READS_FREE)
-WRONG(since_is_read_after_the_generation, reclaim_and_drain, plan.generation_first = true, READS_FREE)
-WRONG(a_target_is_marked_by_who_asks, two_reclaims_and_write, plan.marks_target = true, READS_FREE)
-WRONG(a_member_after_the_comparison, reclaim_and_drain, plan.joins_late = true, READS_FREE)
-WRONG(lazy_until_after_the_comparison, reclaim_of_a_lazy_cpu_and_drain, plan.joins_late = true, READS_FREE)
-WRONG(a_kept_page_is_not_flushed, reclaim_and_read, drop(UNMAP_0, FLUSH_KEPT), READS_FREE)
+WRONG(pages_released_before_their_flush, with_drain, plan.releases_early = true, READS_FREE)
+WRONG(no_reference_on_the_batch, with_drain, drop(UNMAP_0, REF), READS_FREE)
+WRONG(reference_dropped_before_the_mask, with_drain, move(UNMAP_0, UNREF, MASK), READS_FREE)
+WRONG(mask_read_before_the_pte_is_cleared, with_drain, move(UNMAP_0, MASK, CLEAR), READS_FREE)
+WRONG(tlb_generation_not_raised, with_drain, drop(UNMAP_0, BUMP), READS_FREE)
+WRONG(tlb_generation_raised_before_the_clear, with_drain, move(UNMAP_0, BUMP, CLEAR), READS_FREE)
+WRONG(tlb_generation_raised_after_the_mask, with_drain, move(UNMAP_0, BUMP, UNREF), READS_FREE)
+WRONG(flusher_does_not_wait, with_drain, drop(FLUSH, WAIT), READS_FREE)
+WRONG(flusher_does_not_close, two_with_drain, drop(FLUSH, CLOSE), READS_FREE)
+WRONG(flusher_sends_nothing, with_drain, drop(FLUSH, SEND), READS_FREE)
+WRONG(drained_before_it_is_sent, with_drain, move(FLUSH, DRAINED, SEND), READS_FREE)
+WRONG(complete_before_the_wait, with_drain, move(FLUSH, COMPLETE, WAIT), READS_FREE)
+WRONG(since_is_read_after_the_generation, with_drain, plan.generation_first = true, READS_FREE)
+WRONG(a_target_is_marked_by_who_asks, two_with_write, plan.marks_target = true, READS_FREE)
+WRONG(a_member_after_the_comparison, with_drain, plan.joins_late = true, READS_FREE)
+WRONG(lazy_until_after_the_comparison, lazy_with_drain, plan.joins_late = true, READS_FREE)
+WRONG(a_kept_page_is_not_flushed, with_read, drop(UNMAP_0, FLUSH_KEPT), READS_FREE)
 
-WRONG(no_barrier_after_the_stamp, reclaim_and_write, drop(UNMAP_0, BARRIER), READS_OLD)
-WRONG(no_second_look_at_the_writers, reclaim_and_write, drop(UNMAP_0, RECHECK_WRITERS), READS_OLD)
-WRONG(stamp_after_the_second_look, reclaim_and_write, move(UNMAP_0, STAMP_MAPPING, CLEAR), READS_OLD)
-WRONG(mapping_not_stamped, reclaim_and_write, drop(UNMAP_0, STAMP_MAPPING), READS_OLD)
-WRONG(writer_looks_before_it_counts, reclaim_and_write, move(WRITE_0, LOOK_MAPPING, COUNT), READS_OLD)
-WRONG(writer_does_not_wait, reclaim_and_write, drop(WRITE_0, WAIT), READS_FREE)
-WRONG(writer_does_not_close, two_reclaims_and_write, drop(WRITE_0, CLOSE), READS_FREE)
-WRONG(writer_sends_nothing, reclaim_and_two_writes, drop(WRITE_0, SEND), READS_FREE)
-WRONG(only_the_first_writer_looks, reclaim_and_two_writes,
-      (replace(WRITE_0, LOOK_MAPPING, LOOK_IF_FIRST), replace(WRITE_1, LOOK_MAPPING, LOOK_IF_FIRST)), READS_OLD)
+WRONG(no_barrier_after_the_stamp, with_write, drop(UNMAP_0, BARRIER), READS_OLD)
+WRONG(no_second_look_at_the_writers, with_write, drop(UNMAP_0, RECHECK_WRITERS), READS_OLD)
+WRONG(stamp_after_the_second_look, with_write, move(UNMAP_0, STAMP_MAPPING, CLEAR), READS_OLD)
+WRONG(mapping_not_stamped, with_write, drop(UNMAP_0, STAMP_MAPPING), READS_OLD)
+WRONG(writer_looks_before_it_counts, with_write, move(WRITE_0, LOOK_MAPPING, COUNT), READS_OLD)
+WRONG(writer_does_not_wait, with_write, drop(WRITE_0, WAIT), READS_FREE)
+WRONG(writer_does_not_close, two_with_write, drop(WRITE_0, CLOSE), READS_FREE)
+WRONG(writer_sends_nothing, with_two_writes, drop(WRITE_0, SEND), READS_FREE)
+WRONG(only_the_first_writer_looks, with_two_writes, look_if_first(), READS_OLD)
 
-WRONG(table_not_stamped, reclaim_and_fault, drop(UNMAP_0, STAMP_TABLE), READS_BOTH)
-WRONG(place_is_not_flushed, reclaim_and_fault, drop(FAULT, FLUSH_PLACE), READS_BOTH)
-WRONG(place_is_flushed_after_the_fault, reclaim_and_fault, move(FAULT, FLUSH_PLACE, UNLOCK), READS_BOTH)
+WRONG(table_not_stamped, with_fault, drop(UNMAP_0, STAMP_TABLE), READS_BOTH)
+WRONG(place_is_not_flushed, with_fault, drop(FAULT, FLUSH_PLACE), READS_BOTH)
+WRONG(place_is_flushed_after_the_fault, with_fault, move(FAULT, FLUSH_PLACE, UNLOCK), READS_BOTH)
 
 int main(void)
 {
@@ -792,20 +805,20 @@ int main(void)
 	is_used = malloc(1U << TABLE_BITS);
 	todo = malloc(sizeof(*todo) << TABLE_BITS);
 	assert(seen && is_used && todo);
-	RUN(reclaim_and_drain_is_sound);
-	RUN(reclaim_of_a_lazy_cpu_and_drain_is_sound);
-	RUN(two_reclaims_and_drain_is_sound);
-	RUN(reclaim_and_write_is_sound);
-	RUN(reclaim_and_two_writes_is_sound);
-	RUN(reclaim_and_read_is_sound);
-	RUN(two_reclaims_and_write_is_sound);
-	RUN(reclaim_and_fault_is_sound);
+	RUN(with_drain_is_sound);
+	RUN(lazy_with_drain_is_sound);
+	RUN(two_with_drain_is_sound);
+	RUN(with_write_is_sound);
+	RUN(with_two_writes_is_sound);
+	RUN(with_read_is_sound);
+	RUN(two_with_write_is_sound);
+	RUN(with_fault_is_sound);
 	RUN(pages_released_before_their_flush);
 	RUN(no_reference_on_the_batch);
 	RUN(reference_dropped_before_the_mask);
 	RUN(mask_read_before_the_pte_is_cleared);
 	RUN(tlb_generation_not_raised);
-	RUN(tlb_generation_raised_before_the_pte_is_cleared);
+	RUN(tlb_generation_raised_before_the_clear);
 	RUN(tlb_generation_raised_after_the_mask);
 	RUN(flusher_does_not_wait);
 	RUN(flusher_does_not_close);

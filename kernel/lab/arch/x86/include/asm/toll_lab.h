@@ -42,8 +42,11 @@ static __always_inline void toll_lab_say(unsigned long what, unsigned long first
  * of CR3 is announced and not written. The PCID itself goes into CR3, where
  * the CPU ignores it and gives it back.
  */
+void __init toll_lab_plant(void);
+
 static inline void __init toll_lab_force_pcid(void)
 {
+	toll_lab_plant();
 	if (cmdline_find_option_bool(boot_command_line, "toll_lab_pcid"))
 		setup_force_cpu_cap(X86_FEATURE_PCID);
 }
