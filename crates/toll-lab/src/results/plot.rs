@@ -226,7 +226,7 @@ mod tests {
     fn shares_are_parts_of_a_whole() {
         let rows = [
             ("a<b".to_owned(), [3.0, 1.0]),
-            ("none".to_owned(), [0.0, 0.0]),
+            ("nobody".to_owned(), [0.0, 0.0]),
         ];
         let picture = shares("pages", ["read-only", "writable"], &rows);
         assert!(
@@ -235,7 +235,7 @@ mod tests {
         );
         // 430 wide in all.
         assert!(picture.contains("width=\"322.5\"") && picture.contains("width=\"107.5\""));
-        assert!(!picture.contains("none"), "{picture}");
+        assert!(!picture.contains("nobody"), "{picture}");
     }
 
     #[test]
