@@ -13,7 +13,7 @@ tracked_files() {
 	if [ -e .git ] && command -v git >/dev/null 2>&1; then
 		git -c safe.directory='*' ls-files --cached --others --exclude-standard
 	else
-		find . -type f ! -path './target/*' ! -path './plugins/*/build/*' ! -path './tollfree-*' ! -path '*/__pycache__/*' |
+		find . -type f ! -path './.git/*' ! -path './target/*' ! -path './plugins/*/build/*' ! -path './tollfree-*' ! -path '*/__pycache__/*' |
 			sed 's|^\./||'
 	fi
 }

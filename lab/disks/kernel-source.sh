@@ -5,26 +5,24 @@
 # TOLL_LAB_CACHE is where the lab keeps its sources.
 set -eu
 root=$1
-tools='bash bc binutils bison coreutils diffutils findutils flex gawk gcc grep gzip libc6-dev libelf-dev libssl-dev make perl-base sed'
+tools='bash bc binutils bison coreutils dash diffutils findutils flex gcc grep gzip libc6-dev libelf-dev libssl-dev make perl-base sed'
 
+# /bin and its like are links into /usr, as they are here; some packages' paths do not say so.
+for name in bin sbin lib lib64; do
+	mkdir -p "$root/usr/$name"
+	ln -s "usr/$name" "$root/$name"
+done
 # Every file of the tools and of what they need; users' and packages' own data stay away.
 # shellcheck disable=SC2086
 apt-cache depends --recurse --installed --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces \
 	--no-enhances $tools | grep '^[a-z0-9]' | sort -u |
 	while read -r package; do dpkg-query -L "$package" 2>/dev/null || :; done |
-	grep -v -e '^/usr/share/doc' -e '^/usr/share/man' -e '^/usr/share/locale' | sort -u |
+	grep -v -x -e '/bin' -e '/sbin' -e '/lib' -e '/lib64' | grep -v -e '^/usr/share/doc' -e '^/usr/share/man' -e '^/usr/share/locale' | sort -u |
 	while read -r file; do
-		if [ -f "$file" ] || [ -L "$file" ]; then printf '%s\0' "$file"; fi
-	done | tar --null -C / -cf - -T - 2>/dev/null | tar -C "$root" -xf -
-# With merged /usr the packages' own paths do not say so.
-for name in bin sbin lib lib64; do
-	if [ -L "/$name" ] && [ ! -L "$root/$name" ]; then
-		[ ! -d "$root/$name" ] || { cp -a "$root/$name/." "$root/usr/$name/" && rm -rf "${root:?}/$name"; }
-		ln -s "usr/$name" "$root/$name"
-	fi
-done
+		if [ -f "$file" ] || [ -L "$file" ]; then printf '%s\0' "${file#/}"; fi
+	done | tar --null -C / -cf - -T - | tar -C "$root" --keep-directory-symlink -xf -
 mkdir -p "$root/proc" "$root/dev" "$root/tmp" "$root/linux"
-ln -sf dash "$root/usr/bin/sh" && cp -a /usr/bin/dash "$root/usr/bin/dash"
+cp -aL /usr/bin/awk "$root/usr/bin/awk"
 ln -sf gcc "$root/usr/bin/cc"
 
 source=$(find "$TOLL_LAB_CACHE/source" -mindepth 1 -maxdepth 1 -type d | sort | tail -n 1)
@@ -32,5 +30,5 @@ source=$(find "$TOLL_LAB_CACHE/source" -mindepth 1 -maxdepth 1 -type d | sort | 
 tar -C "$source" -cf - --exclude=./drivers --exclude=./sound --exclude=./Documentation --exclude='./arch/[a-wyz]*' \
 	--exclude=./tools/testing --exclude=./.pc . | tar -C "$root/linux" -xf -
 # Kconfig reads every directory, make builds two of them.
-(cd "$source" && find drivers sound -name 'Kconfig*' -o -name Makefile | tar -cf - -T -) | tar -C "$root/linux" -xf -
-make -C "$root/linux" -s defconfig prepare </dev/null
+(cd "$source" && find arch drivers sound Documentation -name 'Kconfig*' -o -name Makefile | tar -cf - -T -) | tar -C "$root/linux" -xf -
+make -C "$root/linux" -s ARCH=x86_64 tinyconfig prepare </dev/null
