@@ -105,17 +105,21 @@ pub fn lint(house: &House) -> Result<Vec<String>> {
     build(house, &variant)?;
     let workshop = Workshop::new(house, &variant)?;
     let mut found = checkpatch::complaints(house, &workshop.source.folder, &variant)?;
-    let folders: BTreeSet<String> = workshop
-        .tree
-        .changed
-        .keys()
+    let is_ours = |path: &&PathBuf| !workshop.source.folder.join(path).exists();
+    let ours: BTreeSet<&PathBuf> = workshop.tree.changed.keys().filter(is_ours).collect();
+    let folders: BTreeSet<String> = ours
+        .iter()
         .filter(|path| path.extension().is_some_and(|it| it == "c"))
-        .filter(|path| !workshop.source.folder.join(path).exists())
         .filter_map(|path| Some(format!("{}/", path.parent()?.display())))
         .filter(|folder| !folder.starts_with("tools/"))
         .collect();
     let targets: Vec<&str> = folders.iter().map(String::as_str).collect();
-    found.extend(workshop.make.warnings(&targets)?);
+    let warnings = workshop.make.warnings(&targets)?;
+    // Stock files of the same folders have warnings of their own.
+    found.extend(warnings.into_iter().filter(|line| {
+        let path = line.split(':').next().unwrap_or_default();
+        ours.contains(&PathBuf::from(path.trim_start_matches("../")))
+    }));
     Ok(found)
 }
 
