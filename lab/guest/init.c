@@ -20,6 +20,7 @@
 
 #define COMMANDS "/lab/commands"
 #define OUT "/out"
+#define ND "/sys/bus/nd"
 #define MAX_WORDS 64
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -57,6 +58,36 @@ static void mount_all(void)
 		mkdir(mounts[i].target, 0755);
 		if (mount(mounts[i].source, mounts[i].target, mounts[i].type, 0, mounts[i].options) && !mounts[i].may_fail)
 			fail(mounts[i].target);
+	}
+}
+
+/*
+ * Binds persistent memory, where there is any, as /dev/pmem0 that can be mapped directly (fsdax): that needs a device
+ * with page structures around the raw namespace, which a person would ask ndctl for.
+ */
+static void bind_pmem(void)
+{
+	static const struct {
+		const char *path, *value;
+	} writes[] = {
+		{ ND "/drivers/nd_pmem/unbind", "namespace0.0" },
+		{ ND "/devices/pfn0.0/namespace", "namespace0.0" },
+		{ ND "/devices/pfn0.0/uuid", "5d1f2ab6-8d0e-4c39-9f0a-2f6d0c1b7e44" },
+		{ ND "/devices/pfn0.0/mode", "ram" },
+		{ ND "/drivers/nd_pmem/bind", "pfn0.0" },
+	};
+
+	if (access(ND "/devices/namespace0.0", F_OK))
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(writes); i++) {
+		int fd = open(writes[i].path, O_WRONLY);
+
+		if (fd < 0)
+			fail(writes[i].path);
+		/* It need not be bound before. */
+		if (write(fd, writes[i].value, strlen(writes[i].value)) < 0 && i > 0)
+			fail(writes[i].path);
+		close(fd);
 	}
 }
 
@@ -153,6 +184,7 @@ int main(void)
 	FILE *commands;
 
 	mount_all();
+	bind_pmem();
 	commands = fopen(COMMANDS, "re");
 	if (!commands)
 		fail(COMMANDS);

@@ -102,6 +102,21 @@ fn a_machine_has_the_nodes_and_the_memory_that_it_was_given() {
 
 #[test]
 #[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
+fn persistent_memory_holds_a_file_system_that_is_mapped_directly() {
+    let machine = Machine {
+        pmem_mib: 64,
+        ..Machine::plain(1, 512)
+    };
+    let line = "set -e; cat /sys/block/pmem0/queue/dax; mke2fs -b 4096 /dev/pmem0 >/dev/null; mkdir /p; \
+                mount -t ext4 -o dax=always /dev/pmem0 /p; grep -c dax=always /proc/mounts; \
+                echo kept >/p/file; umount /p; mount -t ext4 /dev/pmem0 /p; cat /p/file";
+    let outcome = shell_in(machine, "pmem", line, 60).unwrap();
+    let done = &outcome.done[0];
+    assert_eq!(done.out, "1\n1\nkept\n", "{}", done.err);
+}
+
+#[test]
+#[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
 fn five_levels_of_page_tables_boot() {
     let machine = Machine {
         la57: true,

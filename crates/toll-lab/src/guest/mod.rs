@@ -42,7 +42,7 @@ pub struct Machine {
     /// One more node without CPUs, whose memory is slower: MiB; 0: there is none.
     #[serde(default)]
     pub slow_mib: u32,
-    /// Persistent memory (/dev/pmem0), MiB; 0: there is none.
+    /// Persistent memory (/dev/pmem0, with DAX), MiB; 0: there is none.
     #[serde(default)]
     pub pmem_mib: u32,
     /// One host thread runs all CPUs by an instruction count: slower, and counts repeat.
