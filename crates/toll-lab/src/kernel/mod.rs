@@ -123,6 +123,33 @@ pub fn lint(house: &House) -> Result<Vec<String>> {
     Ok(found)
 }
 
+/// Folders with objects of which a variant changes a file that Debian's source has.
+///
+/// # Errors
+/// What making the variant's tree can fail with.
+pub fn touched(house: &House, variant: &Variant) -> Result<BTreeSet<String>> {
+    let workshop = Workshop::new(house, variant)?;
+    let stock = &workshop.source.folder;
+    let changed = workshop.tree.changed.keys();
+    Ok(changed
+        .filter(|path| stock.join(path).exists() && !path.starts_with("include"))
+        .filter_map(|path| Some(format!("{}/", path.parent()?.display())))
+        .filter(|folder| folder != "/")
+        .collect())
+}
+
+/// Builds the objects of some folders and no kernel; where they are.
+///
+/// # Errors
+/// What building can fail with.
+pub fn objects(house: &House, variant: &Variant, folders: &BTreeSet<String>) -> Result<PathBuf> {
+    let Workshop { make, _lock, .. } = Workshop::new(house, variant)?;
+    config::configure(&make, variant)?;
+    let targets: Vec<&str> = folders.iter().map(String::as_str).collect();
+    make.run(&targets, "building")?;
+    Ok(make.build)
+}
+
 /// Builds a variant, as far as that was not done before.
 pub fn build(house: &House, variant: &Variant) -> Result<Built> {
     let began = Instant::now();
