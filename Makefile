@@ -20,10 +20,11 @@ demo:
 test:
 	./test
 
-# The tests, and those that are too slow for every day.
+# The tests, and what is too slow for every day: whole kernels compared, and every scenario's full form (hours).
 test-all: test
-	setup/setup.sh lab
 	cargo test --release --locked --workspace -- --ignored
+	target/release/toll-lab equal
+	target/release/toll-lab baseline --output '$(cache)/lab/baseline.md'
 
 bench:
 	benches/all.sh

@@ -5,7 +5,7 @@
 # TOLL_LAB_CACHE is where the lab keeps its sources.
 set -eu
 root=$1
-tools='bash bc binutils bison coreutils dash diffutils findutils flex gcc grep gzip libc6-dev libelf-dev libssl-dev make perl-base sed'
+tools='bash bc binutils bison coreutils dash diffutils findutils flex gcc grep gzip libc6-dev libelf-dev libssl-dev make mawk perl-base sed'
 
 # /bin and its like are links into /usr, as they are here; some packages' paths do not say so.
 for name in bin sbin lib lib64; do
@@ -22,7 +22,7 @@ apt-cache depends --recurse --installed --no-recommends --no-suggests --no-confl
 		if [ -f "$file" ] || [ -L "$file" ]; then printf '%s\0' "${file#/}"; fi
 	done | tar --null -C / -cf - -T - | tar -C "$root" --keep-directory-symlink -xf -
 mkdir -p "$root/proc" "$root/dev" "$root/tmp" "$root/linux"
-cp -aL /usr/bin/awk "$root/usr/bin/awk"
+ln -sf mawk "$root/usr/bin/awk"
 ln -sf gcc "$root/usr/bin/cc"
 
 source=$(find "$TOLL_LAB_CACHE/source" -mindepth 1 -maxdepth 1 -type d | sort | tail -n 1)
@@ -31,4 +31,10 @@ tar -C "$source" -cf - --exclude=./drivers --exclude=./sound --exclude=./Documen
 	--exclude=./tools/testing --exclude=./.pc . | tar -C "$root/linux" -xf -
 # Kconfig reads every directory, make builds two of them.
 (cd "$source" && find arch drivers sound Documentation -name 'Kconfig*' -o -name Makefile | tar -cf - -T -) | tar -C "$root/linux" -xf -
-make -C "$root/linux" -s ARCH=x86_64 tinyconfig prepare </dev/null
+
+# Prepared at the place where the guest builds it: what make wrote names paths, and would be made anew there.
+mine=--map-root-user
+[ "$(id -u)" != 0 ] || mine=
+# shellcheck disable=SC2086
+unshare --mount $mine sh -ec 'mount --rbind /dev "$1/dev"
+exec chroot "$1" /usr/bin/env PATH=/usr/bin make -C /linux -s ARCH=x86_64 tinyconfig prepare' prepare "$root" </dev/null
