@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The one QEMU command line.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
@@ -26,7 +26,12 @@ pub enum Ending {
         says: String,
     },
     TooLong,
+    /// After [`BOOT_LIMIT`] not even its first process had said anything.
+    Silent,
 }
+
+/// A guest boots in 2 to 10 s, a debug kernel on a busy host in less than this.
+pub const BOOT_LIMIT: Duration = Duration::from_secs(120);
 
 /// Files and folders of one boot.
 #[derive(Debug)]
@@ -89,8 +94,9 @@ impl Qemu {
             .unwrap_or_default()
             .to_string_lossy();
         let bar = output::progress(&format!("{name}: booting"));
-        let deadline = Instant::now() + guest.limit;
-        while Instant::now() < deadline {
+        let began = Instant::now();
+        let mut is_silent = true;
+        while began.elapsed() < guest.limit {
             if let Some(status) = child.0.try_wait()? {
                 let says = files::read(&errors)?.unwrap_or_default();
                 let says = String::from_utf8_lossy(&says).into_owned();
@@ -101,6 +107,10 @@ impl Qemu {
             }
             if !bar.is_hidden() {
                 show(&bar, &name, places.console);
+            }
+            is_silent = is_silent && fs::metadata(places.console).map_or(true, |it| it.len() == 0);
+            if is_silent && began.elapsed() > BOOT_LIMIT {
+                return Ok(Ending::Silent);
             }
             sleep(Duration::from_millis(50));
         }
