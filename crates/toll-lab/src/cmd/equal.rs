@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `toll-lab equal`: that the patch queue, switched off, is not there.
 
+use std::path::PathBuf;
+
 use anyhow::Result;
 use clap::Args as ClapArgs;
 
 use crate::error::LabError;
 use crate::house::House;
-use crate::kernel::{Built, Variant, build, differences, objects, touched};
+use crate::kernel::{Variant, build, differences, objects, touched};
 use crate::output;
 
 /// Check that the queue's kernel with all its symbols off has the objects of the plain one
@@ -23,26 +25,28 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<()> {
     let house = House::find()?;
     let fragment = [house.kernel.join("config/equal.config")];
-    let [plain, off] = ["pristine", "tollfree-off"].map(|name| -> Result<_> {
+    let variant = |name: &str| -> Result<Variant> {
         let mut variant = Variant::find(&house, name, &fragment)?;
         // The name is in the kernel.
         variant.release = "equal".to_owned();
-        Ok(variant)
-    });
-    let (plain, off) = (plain?, off?);
-    let (count, found) = if args.touched {
-        // Folders of their own: whole kernels have more objects.
-        let folders = touched(&house, &off)?;
-        let [plain, off] = [plain, off].map(|mut variant| {
+        if args.touched {
+            // Folders of their own: whole kernels have more objects.
             variant.key += "-touched";
-            objects(&house, &variant, &folders)
-        });
-        differences(&plain?, &off?)?
-    } else {
-        let [plain, off] = [plain, off].map(|variant| build(&house, &variant));
-        let folder = |built: Built| built.config.with_file_name("");
-        differences(&folder(plain?), &folder(off?))?
+        }
+        Ok(variant)
     };
+    let (plain, off) = (variant("pristine")?, variant("tollfree-off")?);
+    let folders = match args.touched {
+        true => Some(touched(&house, &off)?),
+        false => None,
+    };
+    let folder = |variant: &Variant| -> Result<PathBuf> {
+        match &folders {
+            Some(folders) => objects(&house, variant, folders),
+            None => Ok(build(&house, variant)?.config.with_file_name("")),
+        }
+    };
+    let (count, found) = differences(&folder(&plain)?, &folder(&off)?)?;
     if args.json {
         output::json(&serde_json::json!({ "objects": count, "differences": found }))?;
     } else {

@@ -95,7 +95,6 @@ impl Qemu {
             .to_string_lossy();
         let bar = output::progress(&format!("{name}: booting"));
         let began = Instant::now();
-        let mut is_silent = true;
         while began.elapsed() < guest.limit {
             if let Some(status) = child.0.try_wait()? {
                 let says = files::read(&errors)?.unwrap_or_default();
@@ -108,8 +107,8 @@ impl Qemu {
             if !bar.is_hidden() {
                 show(&bar, &name, places.console);
             }
-            is_silent = is_silent && fs::metadata(places.console).map_or(true, |it| it.len() == 0);
-            if is_silent && began.elapsed() > BOOT_LIMIT {
+            let is_silent = || fs::metadata(places.console).map_or(true, |it| it.len() == 0);
+            if began.elapsed() > BOOT_LIMIT && is_silent() {
                 return Ok(Ending::Silent);
             }
             sleep(Duration::from_millis(50));

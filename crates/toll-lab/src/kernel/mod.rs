@@ -110,7 +110,7 @@ pub fn lint(house: &House) -> Result<Vec<String>> {
     let folders: BTreeSet<String> = ours
         .iter()
         .filter(|path| path.extension().is_some_and(|it| it == "c"))
-        .filter_map(|path| Some(format!("{}/", path.parent()?.display())))
+        .filter_map(|path| target(path))
         .filter(|folder| !folder.starts_with("tools/"))
         .collect();
     let targets: Vec<&str> = folders.iter().map(String::as_str).collect();
@@ -123,6 +123,11 @@ pub fn lint(house: &House) -> Result<Vec<String>> {
     Ok(found)
 }
 
+/// What make is asked for to build the objects of a file's folder.
+fn target(path: &Path) -> Option<String> {
+    Some(format!("{}/", path.parent()?.display()))
+}
+
 /// Folders with objects of which a variant changes a file that Debian's source has.
 ///
 /// # Errors
@@ -133,7 +138,7 @@ pub fn touched(house: &House, variant: &Variant) -> Result<BTreeSet<String>> {
     let changed = workshop.tree.changed.keys();
     Ok(changed
         .filter(|path| stock.join(path).exists() && !path.starts_with("include"))
-        .filter_map(|path| Some(format!("{}/", path.parent()?.display())))
+        .filter_map(|path| target(path))
         .filter(|folder| folder != "/")
         .collect())
 }
