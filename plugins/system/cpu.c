@@ -15,8 +15,7 @@
 bool cpu_init(struct cpu *cpu, const struct tlb_config *config, read_entry read, void *context)
 {
 	memset(cpu, 0, sizeof(*cpu));
-	cpu->read = read;
-	cpu->context = context;
+	walker_init(&cpu->walker, read, context);
 	cpu->real.tlb = tlb_new(config);
 	cpu->shadow.tlb = tlb_new(config);
 	return cpu->real.tlb && cpu->shadow.tlb;
@@ -154,7 +153,7 @@ void cpu_access(struct cpu *cpu, enum access access, uint64_t address)
 
 	if (in_real && in_shadow)
 		return;
-	if (!walk(cpu->read, cpu->context, cpu->cr3, address, &leaf)) {
+	if (!walk(&cpu->walker, cpu->cr3, address, &leaf)) {
 		cpu->counts[WALKS_UNMAPPED]++; /* no translation: nothing to keep */
 		return;
 	}
@@ -195,6 +194,7 @@ void cpu_invlpg(struct cpu *cpu, uint64_t address, bool is_batch)
 	uint64_t space = (uint64_t)cpu->pcid << SPACE_SHIFT;
 
 	cpu->counts[INVLPGS]++;
+	walker_forget(&cpu->walker);
 	in_both(cpu, is_batch, tlb_invalidate, local, local + 1);
 	in_both(cpu, is_batch, tlb_invalidate, global, global + 1);
 	/* "all entries in all paging-structure caches associated with the current PCID" */
@@ -212,11 +212,13 @@ void cpu_write_cr3(struct cpu *cpu, uint64_t value, bool is_batch)
 	if (keeps)
 		return;
 	cpu->counts[FULL_FLUSHES]++;
+	walker_forget(&cpu->walker);
 	forget_space(cpu, is_batch, cpu->pcid);
 }
 
 void cpu_flush_global(struct cpu *cpu, bool is_batch)
 {
 	cpu->counts[FULL_FLUSHES]++;
+	walker_forget(&cpu->walker);
 	in_both(cpu, is_batch, tlb_invalidate, 0, (uint64_t)(GLOBAL_SPACE + 1) << SPACE_SHIFT);
 }

@@ -109,8 +109,7 @@ struct cpu {
 	/* Addresses whose misses are also counted apart. */
 	uint64_t watch_start, watch_end;
 	uint64_t counts[COUNTERS];
-	read_entry read;
-	void *context;
+	struct walker walker;
 };
 
 enum access { ACCESS_LOAD, ACCESS_STORE, ACCESS_CODE };

@@ -2,6 +2,8 @@
 /* A walk of page tables: see walk.h. */
 #include "walk.h"
 
+#include <string.h>
+
 #define ADDRESS 0x000ffffffffff000ull
 #define PRESENT (1ull << 0)
 #define WRITABLE (1ull << 1)
@@ -15,29 +17,75 @@ static bool is_leaf(uint64_t entry, int level)
 	return level == TLB_4K || (level <= TLB_1G && entry & LARGE);
 }
 
-bool walk(read_entry read, void *context, uint64_t cr3, uint64_t address, struct leaf *leaf)
+void walker_init(struct walker *walker, read_entry read, void *context)
 {
-	uint64_t table = cr3 & ADDRESS, all = WRITABLE | USER;
+	memset(walker, 0, sizeof(*walker));
+	walker->read = read;
+	walker->context = context;
+	walker->age = 1;
+}
 
-	for (int level = 3; level >= 0; level--) {
+/* Where the table of a level that maps the address is remembered. */
+static struct table *place(struct walker *walker, uint64_t address, int level)
+{
+	return &walker->tables[level][(address >> (21 + 9 * level)) % TABLES];
+}
+
+static bool is_known(const struct walker *walker, const struct table *table, uint64_t root,
+		     uint64_t address, int level)
+{
+	return table->age == walker->age && table->root == root &&
+	       table->region == address >> (21 + 9 * level);
+}
+
+/* The lowest table of the address that is known, and its level. */
+static struct table lowest(struct walker *walker, uint64_t root, uint64_t address, int *level)
+{
+	for (*level = 0; *level < TABLE_LEVELS; ++*level) {
+		const struct table *table = place(walker, address, *level);
+
+		if (is_known(walker, table, root, address, *level))
+			return *table;
+	}
+	*level = 3;
+	return (struct table){ .root = root, .at = root, .all = WRITABLE | USER };
+}
+
+static void remember(struct walker *walker, struct table table, uint64_t address, int level)
+{
+	if (level >= TABLE_LEVELS)
+		return;
+	table.region = address >> (21 + 9 * level);
+	table.age = walker->age;
+	*place(walker, address, level) = table;
+}
+
+bool walk(struct walker *walker, uint64_t cr3, uint64_t address, struct leaf *leaf)
+{
+	int level;
+	struct table table = lowest(walker, cr3 & ADDRESS, address, &level);
+
+	for (; level >= 0; level--) {
 		unsigned int shift = 12 + 9 * level;
 		uint64_t entry;
 
-		if (!read(context, table + (address >> shift & 511) * 8, &entry) ||
+		if (!walker->read(walker->context, table.at + (address >> shift & 511) * 8,
+				  &entry) ||
 		    !(entry & PRESENT))
 			return false;
-		all &= entry;
-		table = entry & ADDRESS;
+		table.all &= entry;
+		table.at = entry & ADDRESS;
 		if (is_leaf(entry, level)) {
 			*leaf = (struct leaf){
 				.size = level,
-				.frame = table & ~((1ull << shift) - 1),
-				.writable = all & WRITABLE,
-				.user = all & USER,
+				.frame = table.at & ~((1ull << shift) - 1),
+				.writable = table.all & WRITABLE,
+				.user = table.all & USER,
 				.global = entry & GLOBAL,
 			};
 			return true;
 		}
+		remember(walker, table, address, level - 1);
 	}
 	return false;
 }

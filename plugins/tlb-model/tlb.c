@@ -70,10 +70,14 @@ static uint32_t put(struct tlb *tlb, struct tlb_array *array, uint32_t at, uint6
 static uint32_t fill(struct tlb *tlb, struct tlb_array *array, uint64_t number, uint64_t tag)
 {
 	uint32_t first = first_of(array, number), oldest = first;
+	uint64_t least = array->used[first];
 
-	for (uint32_t at = first; at < first + array->ways; at++)
-		if (array->used[at] < array->used[oldest])
-			oldest = at;
+	for (uint32_t at = first + 1; at < first + array->ways; at++) {
+		uint64_t used = array->used[at];
+
+		oldest = used < least ? at : oldest;
+		least = used < least ? used : least;
+	}
 	return put(tlb, array, oldest, tag);
 }
 

@@ -106,25 +106,71 @@ static uint64_t sweep(uint64_t address, unsigned int pages)
 	return cpu.counts[DTLB_LOAD_MISSES] - before;
 }
 
+static struct walker walker;
+
 static void walks(void)
 {
 	uint64_t root = start();
 	struct leaf leaf;
 
-	EXPECT("small", walk(read_word, NULL, root, USER_AT + 3 * PAGE + 5, &leaf), true);
+	walker_init(&walker, read_word, NULL);
+	EXPECT("small", walk(&walker, root, USER_AT + 3 * PAGE + 5, &leaf), true);
 	EXPECT("size", leaf.size, TLB_4K);
 	EXPECT("frame", leaf.frame, 3 * PAGE);
 	EXPECT("writable", leaf.writable, true);
 	EXPECT("user", leaf.user, true);
 	EXPECT("global", leaf.global, false);
-	EXPECT("huge", walk(read_word, NULL, root, USER_AT + GIB + REGION + 7 * PAGE, &leaf), true);
+	EXPECT("huge", walk(&walker, root, USER_AT + GIB + REGION + 7 * PAGE, &leaf), true);
 	EXPECT("size", leaf.size, TLB_2M);
 	EXPECT("frame", leaf.frame, REGION);
-	EXPECT("kernel", walk(read_word, NULL, root, KERNEL_AT, &leaf), true);
+	EXPECT("kernel", walk(&walker, root, KERNEL_AT, &leaf), true);
 	EXPECT("global", leaf.global, true);
 	EXPECT("user", leaf.user, false);
-	EXPECT("nothing", walk(read_word, NULL, root, USER_AT + 40 * PAGE, &leaf), false);
-	EXPECT("table that cannot be read", walk(read_word, NULL, 1ull << 40, 0, &leaf), false);
+	EXPECT("nothing", walk(&walker, root, USER_AT + 40 * PAGE, &leaf), false);
+	EXPECT("table that cannot be read", walk(&walker, 1ull << 40, 0, &leaf), false);
+	cpu_destroy(&cpu);
+}
+
+static uint64_t words_read;
+
+static bool read_and_count(void *context, uint64_t physical, uint64_t *entry)
+{
+	words_read++;
+	return read_word(context, physical, entry);
+}
+
+static uint64_t words_of(uint64_t root, uint64_t address, struct leaf *leaf)
+{
+	uint64_t before = words_read;
+
+	EXPECT("mapped", walk(&walker, root, address, leaf), true);
+	return words_read - before;
+}
+
+/* A walk begins at the lowest table that is known, until something is invalidated. */
+static void tables_are_remembered(void)
+{
+	uint64_t root = start(), other = new_space();
+	struct leaf leaf;
+
+	walker_init(&walker, read_and_count, NULL);
+	EXPECT("from the root", words_of(root, USER_AT, &leaf), 4);
+	EXPECT("the same 2 MiB", words_of(root, USER_AT + PAGE, &leaf), 1);
+	EXPECT("writable", leaf.writable, true);
+	EXPECT("user", leaf.user, true);
+	EXPECT("a huge page", words_of(root, USER_AT + GIB, &leaf), 3);
+	EXPECT("the same 1 GiB", words_of(root, USER_AT + GIB + REGION, &leaf), 1);
+	EXPECT("other tables", words_of(other, USER_AT, &leaf), 4);
+	EXPECT("in the place of the first", words_of(root, USER_AT, &leaf), 4);
+	walker_forget(&walker);
+	EXPECT("after an invalidation", words_of(root, USER_AT, &leaf), 4);
+	/* What is above takes permissions away. */
+	memory.words[root / 8 + (USER_AT >> 39 & 511)] &= ~RW;
+	walker_forget(&walker);
+	words_of(root, USER_AT, &leaf);
+	EXPECT("read-only", leaf.writable, false);
+	words_of(root, USER_AT + PAGE, &leaf);
+	EXPECT("read-only, remembered", leaf.writable, false);
 	cpu_destroy(&cpu);
 }
 
@@ -250,6 +296,7 @@ static void watched(void)
 int main(void)
 {
 	walks();
+	tables_are_remembered();
 	misses();
 	invalidations();
 	stale();
