@@ -22,7 +22,6 @@ test:
 
 # The tests, and what is too slow for every day: whole kernels compared, and every scenario's full form (hours).
 test-all: test
-	./test lab
 	target/release/toll-lab equal
 	target/release/toll-lab baseline --output '$(cache)/lab/baseline.md'
 

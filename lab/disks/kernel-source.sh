@@ -32,9 +32,13 @@ tar -C "$source" -cf - --exclude=./drivers --exclude=./sound --exclude=./Documen
 # Kconfig reads every directory, make builds two of them.
 (cd "$source" && find arch drivers sound Documentation -name 'Kconfig*' -o -name Makefile | tar -cf - -T -) | tar -C "$root/linux" -xf -
 
-# Prepared at the place where the guest builds it: what make wrote names paths, and would be made anew there.
-mine=--map-root-user
-[ "$(id -u)" != 0 ] || mine=
-# shellcheck disable=SC2086
-unshare --mount $mine sh -ec 'mount --rbind /dev "$1/dev"
-exec chroot "$1" /usr/bin/env PATH=/usr/bin make -C /linux -s ARCH=x86_64 tinyconfig prepare' prepare "$root" </dev/null
+# Prepared at the place where the guest builds it: what make wrote names paths, and would be made anew there. It needs
+# /dev/null: root makes one, others bring theirs.
+prepare='PATH=/usr/bin exec make -C /linux -s ARCH=x86_64 tinyconfig prepare'
+if [ "$(id -u)" = 0 ]; then
+	mknod -m 666 "$root/dev/null" c 1 3
+	chroot "$root" /usr/bin/sh -ec "$prepare" </dev/null
+else
+	unshare --mount --map-root-user sh -ec 'mount --rbind /dev "$1/dev"
+	exec chroot "$1" /usr/bin/sh -ec "$2"' prepare "$root" "$prepare" </dev/null
+fi

@@ -33,11 +33,42 @@ pub struct Request<'a> {
     pub config: &'a [PathBuf],
     /// Names; none: all that the scenario has.
     pub policies: &'a [String],
-    /// Runs of each; `None`: as many as the scenario says.
-    pub runs: Option<u32>,
+    pub rounds: Rounds,
     pub preset: &'a Preset,
     /// Take runs that an earlier call made of the very same things.
     pub resumes: bool,
+}
+
+/// How often each variant and policy runs.
+#[derive(Debug, Clone, Copy)]
+pub enum Rounds {
+    /// As often as the scenario says.
+    Usual,
+    Fixed(u32),
+    /// Until a change by this share would show in what the scenario is judged by.
+    Showing {
+        change: f64,
+        most: u32,
+    },
+}
+
+impl Rounds {
+    /// How many it takes by what is known after `made` of them; never more than that at once.
+    fn wanted(self, usual: u32, made: u32, results: &Results) -> u32 {
+        match self {
+            Rounds::Usual => usual,
+            Rounds::Fixed(runs) => runs,
+            Rounds::Showing { change, most } => {
+                // Of fewer than three the spread is not known.
+                let needed = match results.rounds_for(change) {
+                    Some((needed, _)) => needed,
+                    None if made < 3 => 3,
+                    None => made,
+                };
+                needed.min(most)
+            }
+        }
+    }
 }
 
 /// What one guest gave back, by section.
@@ -60,36 +91,28 @@ struct Measured {
 pub fn run(house: &House, request: &Request<'_>) -> Result<Results> {
     let policies = policies(request)?;
     let bench = Bench::new(house, request)?;
-    let runs = request
-        .runs
-        .unwrap_or(request.scenario.form(request.size).runs);
-    let mut entries: Vec<Entry> = Vec::new();
-    let mut place = 0;
-    let total = runs as usize * bench.kernels.len() * policies.len();
-    for round in 0..runs {
-        for policy in &policies {
-            for number in 0..bench.kernels.len() {
-                // Each round begins with another variant.
-                let built = &bench.kernels[(number + round as usize) % bench.kernels.len()];
-                place += 1;
-                let (run, is_cached) = bench.one(built, policy, round, (place, total))?;
-                for (section, measured) in run.sections {
-                    let entry = entry(&mut entries, &built.variant, &policy.name, &section);
-                    entry.add(measured.counters, measured.detail, is_cached);
-                }
-            }
-        }
-    }
-    sort(&mut entries, &bench.kernels, &policies);
-    let results = Results {
+    let usual = request.scenario.form(request.size).runs;
+    let mut results = Results {
         format: results::FORMAT.to_owned(),
         version: results::VERSION,
         scenario: request.scenario.name.clone(),
         form: request.size,
         preset: request.preset.name.clone(),
         environment: bench.environment()?,
-        results: entries,
+        judged_by: request.scenario.judged_by.clone(),
+        results: Vec::new(),
     };
+    let mut made = 0;
+    loop {
+        let wanted = request.rounds.wanted(usual, made, &results);
+        if made >= wanted {
+            break;
+        }
+        bench.round(made, wanted, &policies, &mut results.results)?;
+        made += 1;
+    }
+    sort(&mut results.results, &bench.kernels, &policies);
+    unknown_judges(&results)?;
     let require = &request.scenario.require;
     let broken: Vec<String> = require.iter().flat_map(|it| it.broken(&results)).collect();
     match broken.is_empty() {
@@ -97,6 +120,22 @@ pub fn run(house: &House, request: &Request<'_>) -> Result<Results> {
         false => {
             let name = &request.scenario.name;
             Err(LabError::Test(format!("{name}: {}", broken.join("; "))).into())
+        }
+    }
+}
+
+/// # Errors
+/// A scenario that is judged by a counter that none of its sections has.
+fn unknown_judges(results: &Results) -> Result<()> {
+    let is_known = |name: &String| {
+        let mut entries = results.results.iter();
+        entries.any(|entry| entry.counters.contains_key(name))
+    };
+    match results.judged_by.iter().find(|name| !is_known(name)) {
+        None => Ok(()),
+        Some(name) => {
+            let scenario = &results.scenario;
+            Err(LabError::Usage(format!("{scenario}: judged_by: {name}: no such counter")).into())
         }
     }
 }
@@ -198,6 +237,31 @@ impl<'a> Bench<'a> {
             fingerprint: hasher.finish(),
             _lock: lock,
         })
+    }
+
+    /// Every variant under every policy once; each round begins with another variant.
+    fn round(
+        &self,
+        round: u32,
+        rounds: u32,
+        policies: &[&Policy],
+        entries: &mut Vec<Entry>,
+    ) -> Result<()> {
+        let of_round = self.kernels.len() * policies.len();
+        let total = rounds as usize * of_round;
+        let mut place = round as usize * of_round;
+        for policy in policies {
+            for number in 0..self.kernels.len() {
+                let built = &self.kernels[(number + round as usize) % self.kernels.len()];
+                place += 1;
+                let (run, is_cached) = self.one(built, policy, round, (place, total))?;
+                for (section, measured) in run.sections {
+                    let entry = entry(entries, &built.variant, &policy.name, &section);
+                    entry.add(measured.counters, measured.detail, is_cached);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// One guest, or what an earlier call kept of the same one; whether it is that.
@@ -360,6 +424,28 @@ mod tests {
             ..policy
         };
         assert_eq!(setting(&nothing).command[3], "true");
+    }
+
+    #[test]
+    fn rounds_go_on_until_a_change_shows() {
+        use crate::results::tests::example;
+        let showing = Rounds::Showing {
+            change: 0.03,
+            most: 30,
+        };
+        // The spread is known from three on; an interval needs six.
+        assert_eq!(showing.wanted(1, 0, &example(&[], &[])), 3);
+        assert_eq!(
+            showing.wanted(1, 3, &example(&[100.0, 101.0, 99.0], &[])),
+            6
+        );
+        let spread = example(&[100.0, 110.0, 90.0], &[]);
+        assert_eq!(showing.wanted(1, 3, &spread), 30);
+        // Where nothing is counted there is nothing to wait for.
+        let zeros = example(&[0.0; 3], &[]);
+        assert_eq!(showing.wanted(1, 3, &zeros), 6);
+        assert_eq!(Rounds::Usual.wanted(2, 0, &spread), 2);
+        assert_eq!(Rounds::Fixed(5).wanted(2, 0, &spread), 5);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args as ClapArgs;
 
-use super::run::{provenance, resolution};
+use super::run::{RoundsArgs, provenance, resolution};
 use crate::error::LabError;
 use crate::house::House;
 use crate::preset::Preset;
@@ -36,6 +36,8 @@ pub struct Args {
     /// Their short forms, seconds instead of minutes
     #[arg(long)]
     short: bool,
+    #[command(flatten)]
+    rounds: RoundsArgs,
     /// The CPU whose TLBs are modelled
     #[arg(long, default_value = Preset::NAMES[0])]
     preset: String,
@@ -61,7 +63,7 @@ pub fn run(args: &Args) -> Result<()> {
             variants: &["vanilla".to_owned()],
             config: &[],
             policies: &[],
-            runs: None,
+            rounds: args.rounds.rounds(),
             preset: &preset,
             resumes: true,
         };

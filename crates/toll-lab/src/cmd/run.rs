@@ -11,7 +11,7 @@ use crate::house::House;
 use crate::output;
 use crate::preset::Preset;
 use crate::results::{Condition, MAIN, Results, bars, compared, table, tails};
-use crate::run::{Request, keep, run as run_all};
+use crate::run::{Request, Rounds, keep, run as run_all};
 use crate::scenario::{Scenario, Size};
 
 const RUN_EXAMPLE: &str = "\
@@ -21,8 +21,9 @@ Examples:
   toll-lab run random-access --short --variant vanilla --variant ~/queue/series --fail-if 'walks>+5%'";
 
 const COMPARE_EXAMPLE: &str = "\
-Example:
+Examples:
   toll-lab compare inference-over-memory --variant vanilla --variant tollfree --runs 5
+  toll-lab compare lookup --short --change 3%
 
 Runs of the variants alternate. A change is the pseudo-median of the rounds' ratios with its
 95 % interval; of fewer than six rounds that is their range, and of one there is none.";
@@ -43,6 +44,39 @@ pub struct CompareArgs {
     what: What,
 }
 
+/// How often a scenario runs.
+#[derive(Debug, ClapArgs)]
+pub struct RoundsArgs {
+    /// Runs of each variant and policy; with --change the most of them, 30 where it is not said
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: Option<u32>,
+    /// As many runs as a change of so many percent needs to show in what the scenario is judged by
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    change: Option<f64>,
+}
+
+impl RoundsArgs {
+    pub fn rounds(&self) -> Rounds {
+        match (self.change, self.runs) {
+            (Some(change), most) => Rounds::Showing {
+                change,
+                most: most.unwrap_or(30),
+            },
+            (None, Some(runs)) => Rounds::Fixed(runs),
+            (None, None) => Rounds::Usual,
+        }
+    }
+}
+
+/// `3` or `3%` as 0.03.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
+    match number {
+        Ok(value) if value > 0.0 && value < 100.0 => Ok(value / 100.0),
+        _ => Err("a change is a number of percent between 0 and 100".to_owned()),
+    }
+}
+
 #[derive(Debug, ClapArgs)]
 struct What {
     /// The scenario: a name of `toll-lab list`, or the path of a file
@@ -60,9 +94,8 @@ struct What {
     /// Set these symbols in every kernel (a fragment of a .config)
     #[arg(long, value_name = "FRAGMENT")]
     config: Vec<PathBuf>,
-    /// Runs of each variant and policy
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
-    runs: Option<u32>,
+    #[command(flatten)]
+    rounds: RoundsArgs,
     /// The CPU whose TLBs are modelled
     #[arg(long, default_value = Preset::NAMES[0])]
     preset: String,
@@ -111,7 +144,7 @@ fn execute(what: &What, variants: &[String], show: fn(&Results, bool) -> String)
             },
             config: &what.config,
             policies: &what.policy,
-            runs: what.runs,
+            rounds: what.rounds.rounds(),
             preset: &Preset::find(&what.preset)?,
             resumes: what.resume,
         },
@@ -192,24 +225,21 @@ pub fn provenance(results: &Results) -> String {
     )
 }
 
-/// How many rounds show a change of 3 % in this scenario, by the spread of the first variant's runs.
+/// How far the counts can be relied on: a change of 3 % by the spread of the first variant's runs.
 pub fn resolution(results: &Results) -> Option<String> {
-    const COUNTERS: [&str; 5] = [
-        "shootdown_irqs",
-        "walks",
-        "page_faults",
-        "pages_reclaimed",
-        "instructions_kernel",
-    ];
-    let entry = results.results.first()?;
-    let rounds: Vec<String> = COUNTERS
-        .iter()
-        .filter_map(|name| Some(format!("{name} {}", entry.rounds_for(name, 0.03)?)))
-        .collect();
-    (!rounds.is_empty()).then(|| {
-        let (variant, section) = (&entry.variant, &entry.section);
-        let rounds = rounds.join(", ");
-        format!("Rounds that show a change of 3 % ({variant}, section {section}): {rounds}.")
+    const CHANGE: f64 = 0.03;
+    if results.environment.machine.icount {
+        let say = "The same run gives the same counts within 1 %: one says all.";
+        return Some(say.to_owned());
+    }
+    let judges = results.judged_by.join(", ");
+    let (needed, judge) = results.rounds_for(CHANGE)?;
+    let made = results.results.first()?.samples as u32;
+    Some(match needed <= made {
+        true => format!("Judged by {judges}: {made} rounds show a change of 3 %."),
+        false => format!(
+            "Judged by {judges}: a change of 3 % needs {needed} rounds ({judge}), made were {made}."
+        ),
     })
 }
 

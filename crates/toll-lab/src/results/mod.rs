@@ -35,6 +35,8 @@ pub struct Results {
     /// The CPU whose TLBs were modelled.
     pub preset: String,
     pub environment: Environment,
+    /// The counters that a change is judged by.
+    pub judged_by: Vec<String>,
     pub results: Vec<Entry>,
 }
 
@@ -175,6 +177,24 @@ impl Entry {
 }
 
 impl Results {
+    /// As many rounds as make a change by this share show in every counter that the scenario is
+    /// judged by, by the runs of the first variant; with the counter that needs the most of them.
+    /// `None` as long as that cannot be known.
+    pub fn rounds_for(&self, change: f64) -> Option<(u32, &str)> {
+        let variant = *self.variants().first()?;
+        let of_entry = |entry: &Entry| {
+            let needed = |name: &String| entry.rounds_for(name, change);
+            let each = self.judged_by.iter();
+            each.filter_map(|name| Some((needed(name)?, name.as_str())))
+                .max()
+        };
+        let entries = self.results.iter();
+        entries
+            .filter(|entry| entry.variant == variant)
+            .filter_map(of_entry)
+            .max()
+    }
+
     /// The entry of a variant that stands for what `other` does under another variant.
     pub fn counterpart(&self, other: &Entry, variant: &str) -> Option<&Entry> {
         self.results.iter().find(|entry| {
@@ -249,6 +269,7 @@ pub(crate) mod tests {
                 fingerprint: "0".to_owned(),
                 kernels: vec![kernel("vanilla"), kernel("tollfree")],
             },
+            judged_by: vec!["shootdown_irqs".to_owned(), "walks".to_owned()],
             results: vec![entry("vanilla", vanilla), entry("tollfree", tollfree)],
         }
     }
@@ -286,7 +307,12 @@ pub(crate) mod tests {
         // 2 * (1.96 * 0.1 / 0.03)^2
         assert_eq!(spread.rounds_for("shootdown_irqs", 0.03), Some(86));
         assert_eq!(spread.rounds_for("nothing", 0.03), None);
+        // Of all that it is judged by, in the first variant.
+        assert_eq!(results.rounds_for(0.03).map(|it| it.0), Some(6));
+        let other = example(&[100.0, 110.0, 90.0], &[100.0; 3]);
+        assert_eq!(other.rounds_for(0.03), Some((86, "shootdown_irqs")));
         let one = example(&[1.0], &[1.0]);
+        assert_eq!(one.rounds_for(0.03), None);
         assert_eq!(one.results[0].rounds_for("walks", 0.03), None);
     }
 

@@ -30,6 +30,9 @@ pub struct Scenario {
     /// it stands for.
     #[serde(default)]
     pub require: Vec<Condition>,
+    /// The counters that a change of it is judged by.
+    #[serde(default = "usual_judges")]
+    pub judged_by: Vec<String>,
     /// Who touches memory first, and how: reading or writing, on which node.
     pub first_touch: String,
     /// Programs of lab/guest.
@@ -87,6 +90,11 @@ pub struct Form {
     pub jobs: Vec<JobText>,
 }
 
+fn usual_judges() -> Vec<String> {
+    let names = ["walks", "page_faults", "instructions_kernel"];
+    names.map(str::to_owned).to_vec()
+}
+
 fn one() -> u32 {
     1
 }
@@ -137,7 +145,11 @@ impl Scenario {
         if self.policies.is_empty() {
             return Some("policy: there is none".to_owned());
         }
+        if self.judged_by.is_empty() {
+            return Some("judged_by: there is none".to_owned());
+        }
         names(policies)
+            .or_else(|| twice("judged_by", self.judged_by.iter().map(String::as_str)))
             .or_else(|| twice("policy", self.policies.iter().map(|it| it.name.as_str())))
             .or_else(|| self.problem_of(Size::Short))
             .or_else(|| self.problem_of(Size::Full))
