@@ -174,10 +174,11 @@ void cpu_access(struct cpu *cpu, enum access access, uint64_t address)
 		cpu->counts[WATCHED_LOAD_MISSES + access]++;
 }
 
-/* Does something to the real TLB, and to the shadow unless a batch of unmaps caused it. */
+/* Invalidates something in the real TLB, and in the shadow unless a batch of unmaps caused it. */
 static void in_both(struct cpu *cpu, bool is_batch, void (*act)(struct tlb *, uint64_t, uint64_t),
 		    uint64_t start, uint64_t end)
 {
+	walker_forget(&cpu->walker);
 	act(cpu->real.tlb, start, end);
 	if (!is_batch)
 		act(cpu->shadow.tlb, start, end);
@@ -194,7 +195,6 @@ void cpu_invlpg(struct cpu *cpu, uint64_t address, bool is_batch)
 	uint64_t space = (uint64_t)cpu->pcid << SPACE_SHIFT;
 
 	cpu->counts[INVLPGS]++;
-	walker_forget(&cpu->walker);
 	in_both(cpu, is_batch, tlb_invalidate, local, local + 1);
 	in_both(cpu, is_batch, tlb_invalidate, global, global + 1);
 	/* "all entries in all paging-structure caches associated with the current PCID" */
@@ -212,13 +212,11 @@ void cpu_write_cr3(struct cpu *cpu, uint64_t value, bool is_batch)
 	if (keeps)
 		return;
 	cpu->counts[FULL_FLUSHES]++;
-	walker_forget(&cpu->walker);
 	forget_space(cpu, is_batch, cpu->pcid);
 }
 
 void cpu_flush_global(struct cpu *cpu, bool is_batch)
 {
 	cpu->counts[FULL_FLUSHES]++;
-	walker_forget(&cpu->walker);
 	in_both(cpu, is_batch, tlb_invalidate, 0, (uint64_t)(GLOBAL_SPACE + 1) << SPACE_SHIFT);
 }

@@ -25,17 +25,23 @@ void walker_init(struct walker *walker, read_entry read, void *context)
 	walker->age = 1;
 }
 
+/* What a table of a level maps, of which the address is a part: as much as a page of the next. */
+static uint64_t region_of(uint64_t address, int level)
+{
+	return address >> tlb_shift(level + 1);
+}
+
 /* Where the table of a level that maps the address is remembered. */
 static struct table *place(struct walker *walker, uint64_t address, int level)
 {
-	return &walker->tables[level][(address >> (21 + 9 * level)) % TABLES];
+	return &walker->tables[level][region_of(address, level) % TABLES];
 }
 
 static bool is_known(const struct walker *walker, const struct table *table, uint64_t root,
 		     uint64_t address, int level)
 {
 	return table->age == walker->age && table->root == root &&
-	       table->region == address >> (21 + 9 * level);
+	       table->region == region_of(address, level);
 }
 
 /* The lowest table of the address that is known, and its level. */
@@ -55,7 +61,7 @@ static void remember(struct walker *walker, struct table table, uint64_t address
 {
 	if (level >= TABLE_LEVELS)
 		return;
-	table.region = address >> (21 + 9 * level);
+	table.region = region_of(address, level);
 	table.age = walker->age;
 	*place(walker, address, level) = table;
 }
