@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * A part of a run whose counts are wanted: the virtual PMU's between section_begin() and section_end(), and beside
- * them what the kernel itself counted (/proc/vmstat) and what the program notes. The latter two go to /out/NAME.notes,
- * a name and a number a line: vmstat_NAME and note_NAME.
+ * them what the kernel itself counted (/proc/vmstat, and /sys/kernel/mm/luf/stats where that is) and what the program
+ * notes. These go to /out/NAME.notes, a name and a number a line: vmstat_NAME, luf_NAME, note_NAME.
  */
 #ifndef SECTION_H
 #define SECTION_H
@@ -10,6 +10,7 @@
 #include "toll.h"
 #include "util.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@ enum { SECTION_NOTES = 64, SECTION_STAT_SIZE = 1 << 14 };
 static struct {
 	const char *name;
 	char before[SECTION_STAT_SIZE], after[SECTION_STAT_SIZE];
+	char luf_before[SECTION_STAT_SIZE], luf_after[SECTION_STAT_SIZE];
 	struct {
 		const char *name;
 		double value;
@@ -38,12 +40,40 @@ static inline void section_read_stat(char *text)
 	close(fd);
 }
 
+/* The same of each file of lazy unmap flush; a drain of N pages and more counts as drains_N. */
+static inline void section_read_luf(char *text)
+{
+	DIR *folder = opendir("/sys/kernel/mm/luf/stats");
+	struct dirent *entry;
+	size_t length = 0;
+
+	*text = '\0';
+	while (folder && (entry = readdir(folder))) {
+		char path[300], line[64];
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/sys/kernel/mm/luf/stats/%s", entry->d_name);
+		file = *entry->d_name == '.' ? NULL : fopen(path, "re");
+		while (file && fgets(line, sizeof(line), file)) {
+			const char *name = strchr(line, ' ') ? "drains" : entry->d_name;
+
+			length += snprintf(text + length, SECTION_STAT_SIZE - length, "%s%s%s", name,
+					   strchr(line, ' ') ? "_" : " ", line);
+		}
+		if (file)
+			fclose(file);
+	}
+	if (folder)
+		closedir(folder);
+}
+
 /* `name` must live until the end: lower case, digits, dashes. */
 static inline void section_begin(const char *name)
 {
 	section.name = name;
 	section.noted = 0;
 	section_read_stat(section.before);
+	section_read_luf(section.luf_before);
 	toll_begin(name);
 }
 
@@ -65,6 +95,17 @@ static inline long long section_stat(const char *text, const char *name, size_t 
 	return 0;
 }
 
+static inline void section_write_changes(FILE *file, const char *kind, const char *before, const char *after)
+{
+	for (const char *line = after; *line; line = strchr(line, '\n') + 1) {
+		size_t length = strcspn(line, " ");
+		long long change = atoll(line + length) - section_stat(before, line, length);
+
+		if (change)
+			fprintf(file, "%s_%.*s %lld\n", kind, (int)length, line, change);
+	}
+}
+
 static inline void section_end(void)
 {
 	char path[256];
@@ -72,17 +113,13 @@ static inline void section_end(void)
 
 	toll_end();
 	section_read_stat(section.after);
+	section_read_luf(section.luf_after);
 	snprintf(path, sizeof(path), "/out/%s.notes", section.name);
 	file = fopen(path, "we");
 	if (!file)
 		fail(path);
-	for (const char *line = section.after; *line; line = strchr(line, '\n') + 1) {
-		size_t length = strcspn(line, " ");
-		long long change = atoll(line + length) - section_stat(section.before, line, length);
-
-		if (change)
-			fprintf(file, "vmstat_%.*s %lld\n", (int)length, line, change);
-	}
+	section_write_changes(file, "vmstat", section.before, section.after);
+	section_write_changes(file, "luf", section.luf_before, section.luf_after);
 	for (size_t i = 0; i < section.noted; i++)
 		fprintf(file, "note_%s %.17g\n", section.notes[i].name, section.notes[i].value);
 	if (fclose(file))

@@ -166,7 +166,10 @@ static void batch_is_flushed(struct ledger *ledger)
 {
 	struct task *task = ledger->task;
 
-	if (!task->batch_eligible)
+	/* Nothing was put into it since its last flush: it is that of a pool. */
+	if (!task->batch)
+		ledger->asks = SHOOTDOWNS_DRAIN;
+	else if (!task->batch_eligible)
 		ledger->asks = SHOOTDOWNS_UNMAP;
 	else if (task->batch_eligible == task->batch)
 		ledger->asks = SHOOTDOWNS_ELIGIBLE;
@@ -180,8 +183,6 @@ static enum counter cause(const struct ledger *asking, enum flush flush)
 {
 	const unsigned int *reasons = asking->task->reasons;
 
-	if (reasons[TOLL_LAB_REASON_DRAIN])
-		return SHOOTDOWNS_DRAIN;
 	if (reasons[TOLL_LAB_REASON_COMPACTION])
 		return SHOOTDOWNS_COMPACTION;
 	if (reasons[TOLL_LAB_REASON_NUMA])

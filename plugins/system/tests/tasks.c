@@ -156,8 +156,8 @@ static void causes(void)
 	flush_batch(true, true);
 	EXPECT("compaction", got[SHOOTDOWNS_COMPACTION], 1);
 	say(0, TOLL_LAB_REASON_END, TOLL_LAB_REASON_COMPACTION, 0);
-	say(0, TOLL_LAB_REASON_BEGIN, TOLL_LAB_REASON_DRAIN, 0);
-	flush_batch(true, true);
+	say(0, TOLL_LAB_BATCH_FLUSH, 0, 0);
+	say(1, TOLL_LAB_FLUSH_BEGIN, 0, 0);
 	EXPECT("drain", got[SHOOTDOWNS_DRAIN], 1);
 	for (enum counter counter = SHOOTDOWNS_ELIGIBLE; counter <= SHOOTDOWNS_KERNEL; counter++)
 		EXPECT("the one that asks is not interrupted", cpus[0].counts[counter], 0);

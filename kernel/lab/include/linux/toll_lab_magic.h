@@ -33,7 +33,7 @@
 #define TOLL_LAB_UNMAP		21
 /* Its flush was put off to the end of this task's batch: rdx is 1 if the page is eligible. */
 #define TOLL_LAB_BATCH_ADD	22
-/* This task's batch is flushed on all CPUs. */
+/* This task's batch is flushed on all CPUs; if nothing was put off, pages that waited in a pool. */
 #define TOLL_LAB_BATCH_FLUSH	23
 /* A flush runs here between these two: rsi is the CPU that asks, rdx the mm (0: a batch). */
 #define TOLL_LAB_FLUSH_BEGIN	24
@@ -45,8 +45,7 @@
 #define TOLL_LAB_REASON_END	28
 
 #define TOLL_LAB_REASON_NUMA	1	/* the scan of NUMA balancing */
-#define TOLL_LAB_REASON_DRAIN	2	/* a pool of pages that wait for their flush is drained */
-#define TOLL_LAB_REASON_COMPACTION 3	/* memory is compacted */
-#define TOLL_LAB_REASONS	4
+#define TOLL_LAB_REASON_COMPACTION 2	/* memory is compacted */
+#define TOLL_LAB_REASONS	3
 
 #endif

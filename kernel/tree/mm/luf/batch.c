@@ -15,6 +15,7 @@
 #include <linux/atomic.h>
 #include <linux/cpumask.h>
 #include <linux/lockdep.h>
+#include <linux/sched.h>
 #include <linux/spinlock.h>
 #include <linux/wait_bit.h>
 
@@ -194,11 +195,14 @@ static void unpin_flushed(struct luf_batches *all, struct luf_batch *batch)
 }
 
 /* Flushes a batch that was closed and pinned, and unpins it. */
-static void flush(struct luf_batches *all, struct luf_batch *batch)
+static unsigned int flush(struct luf_batches *all, struct luf_batch *batch)
 {
+	unsigned int cpus;
+
 	wait_var_event(&batch->in_flight, !atomic_read(&batch->in_flight));
-	luf_flush_cpus(&batch->cpus, complete(all, batch));
+	cpus = luf_flush_cpus(&batch->cpus, complete(all, batch));
 	unpin_flushed(all, batch);
+	return cpus;
 }
 
 /**
@@ -235,13 +239,43 @@ bool luf_is_flushed(struct luf_batches *all, u64 generation)
  * @generation: the newest one that is concerned
  *
  * May sleep; the caller holds no page-table lock.
+ *
+ * Return: how many CPUs were made to flush.
  */
-void luf_drain(struct luf_batches *all, u64 generation)
+unsigned int luf_drain(struct luf_batches *all, u64 generation)
 {
 	struct luf_batch *batch;
+	unsigned int cpus = 0;
 
 	while ((batch = pin_oldest(all, generation)))
-		flush(all, batch);
+		cpus += flush(all, batch);
+	return cpus;
+}
+
+/**
+ * luf_add_cpus - the CPUs that may have what some pending batches unmapped
+ * @all: the batches
+ * @first: the oldest generation that is concerned
+ * @last: the newest one
+ * @cpus: what they are added to
+ *
+ * Return: true if any of the batches was pending.
+ */
+bool luf_add_cpus(struct luf_batches *all, u64 first, u64 last,
+		  struct cpumask *cpus)
+{
+	struct luf_batch *batch;
+	bool any = false;
+
+	guard(spinlock)(&all->lock);
+	for (batch = all->slots; batch < all->slots + LUF_BATCHES; batch++) {
+		if (!is_pending(batch) || batch->generation < first ||
+		    batch->generation > last)
+			continue;
+		cpumask_or(cpus, cpus, &batch->cpus);
+		any = true;
+	}
+	return any;
 }
 
 /**
@@ -251,11 +285,12 @@ void luf_drain(struct luf_batches *all, u64 generation)
  *
  * May sleep; the caller holds no page-table lock. Afterwards the pages of the
  * batch may be given away, whoever else flushes it at the same time.
+ *
+ * Return: how many CPUs were made to flush.
  */
-void luf_flush_batch(struct luf_batches *all, u64 generation)
+unsigned int luf_flush_batch(struct luf_batches *all, u64 generation)
 {
 	struct luf_batch *batch = pin(all, generation);
 
-	if (batch)
-		flush(all, batch);
+	return batch ? flush(all, batch) : 0;
 }

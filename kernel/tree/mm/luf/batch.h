@@ -69,8 +69,10 @@ struct luf_batch *luf_batch_get(struct luf_batches *all,
 void luf_batch_put(struct luf_batch *batch);
 bool luf_is_drained(const struct luf_batches *all, u64 generation);
 bool luf_is_flushed(struct luf_batches *all, u64 generation);
-void luf_drain(struct luf_batches *all, u64 generation);
-void luf_flush_batch(struct luf_batches *all, u64 generation);
+bool luf_add_cpus(struct luf_batches *all, u64 first, u64 last,
+		  struct cpumask *cpus);
+unsigned int luf_drain(struct luf_batches *all, u64 generation);
+unsigned int luf_flush_batch(struct luf_batches *all, u64 generation);
 
 /**
  * luf_flush_cpus - make CPUs forget what was unmapped
@@ -78,7 +80,9 @@ void luf_flush_batch(struct luf_batches *all, u64 generation);
  * @completed: one that was up to date at this sequence number has none
  *
  * For who uses this file to define. May sleep.
+ *
+ * Return: how many CPUs were interrupted.
  */
-void luf_flush_cpus(const struct cpumask *cpus, u64 completed);
+unsigned int luf_flush_cpus(const struct cpumask *cpus, u64 completed);
 
 #endif /* _MM_LUF_BATCH_H */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A zone's pool of pages that were unmapped lazily: reclaim puts them in, and
- * they go on to the allocator when their batch is flushed.
+ * A zone's pool of pages that were unmapped lazily: reclaim puts them in, a
+ * flush makes them clean, and whoever needs memory releases them, a few at a
+ * time. Flushed and released are two states.
  *
  * Pool pages are not free pages: no watermark counts them. What the pool costs
  * is its cap, once.
@@ -22,6 +23,44 @@
 #define LARGEST_SHARE		64UL
 
 /**
+ * luf_part_init - nothing
+ * @part: the part
+ */
+void luf_part_init(struct luf_part *part)
+{
+	INIT_LIST_HEAD(&part->folios);
+	part->nr_pages = 0;
+	part->first = 0;
+	part->last = 0;
+}
+
+/**
+ * luf_part_cover - more batches cover it
+ * @part: the part
+ * @first: the oldest of them, 0 if there is none
+ * @last: the newest of them
+ */
+void luf_part_cover(struct luf_part *part, u64 first, u64 last)
+{
+	if (first && (!part->first || first < part->first))
+		part->first = first;
+	part->last = max(part->last, last);
+}
+
+/**
+ * luf_part_join - one out of two
+ * @part: what it goes to, behind what is there
+ * @other: what is empty then
+ */
+void luf_part_join(struct luf_part *part, struct luf_part *other)
+{
+	list_splice_tail_init(&other->folios, &part->folios);
+	WRITE_ONCE(part->nr_pages, part->nr_pages + other->nr_pages);
+	luf_part_cover(part, other->first, other->last);
+	luf_part_init(other);
+}
+
+/**
  * luf_pool_default_cap - how many pages a zone's pool holds
  * @managed_pages: the zone's size
  *
@@ -38,30 +77,76 @@ unsigned long luf_pool_default_cap(unsigned long managed_pages)
 }
 
 /**
- * luf_pool_init - an empty pool of the default size
+ * luf_pool_init - an empty pool that holds nothing yet
  * @pool: the pool
- * @managed_pages: the zone's size
  */
-void luf_pool_init(struct luf_pool *pool, unsigned long managed_pages)
+void luf_pool_init(struct luf_pool *pool)
 {
 	spin_lock_init(&pool->lock);
-	INIT_LIST_HEAD(&pool->folios);
-	pool->nr_pages = 0;
-	pool->cap = luf_pool_default_cap(managed_pages);
+	luf_part_init(&pool->pending);
+	luf_part_init(&pool->flushed);
+	pool->cap = 0;
+	pool->batch = 0;
+	pool->blocked = 0;
 }
 
 /**
- * luf_pool_add - take a folio that reclaim is done with
- * @pool: of the folio's zone
- * @folio: frozen, uncharged, unlocked, on no list
- * @generation: of the newest batch that covers its translations
+ * luf_pool_resize - how much it holds from now on
+ * @pool: the pool
+ * @cap: the most pages that wait, 0 for none
+ * @batch: from how many on a flush pays, 0 for three quarters of @cap
  */
-void luf_pool_add(struct luf_pool *pool, struct folio *folio, u64 generation)
+void luf_pool_resize(struct luf_pool *pool, unsigned long cap,
+		     unsigned long batch)
 {
-	folio->index = generation;
 	guard(spinlock)(&pool->lock);
-	list_add_tail(&folio->lru, &pool->folios);
-	WRITE_ONCE(pool->nr_pages, pool->nr_pages + folio_nr_pages(folio));
+	WRITE_ONCE(pool->cap, cap);
+	WRITE_ONCE(pool->batch, batch ? min(batch, cap) : cap - cap / 4);
+}
+
+/**
+ * luf_pool_add - take what reclaim or migration is done with
+ * @pool: of the folios' zone
+ * @part: the folios; empty then if they were taken
+ * @now: in jiffies
+ *
+ * Return: false if nothing may wait in here.
+ */
+bool luf_pool_add(struct luf_pool *pool, struct luf_part *part,
+		  unsigned long now)
+{
+	guard(spinlock)(&pool->lock);
+	if (pool->blocked || !pool->cap)
+		return false;
+	if (!pool->pending.nr_pages)
+		pool->since = now;
+	luf_part_join(&pool->pending, part);
+	return true;
+}
+
+/**
+ * luf_pool_begin_flush - take out everything that waits for its flush
+ * @pool: the pool
+ * @part: where it goes; the caller flushes its batches
+ *
+ * Two that flush at the same time never take the same folio.
+ */
+void luf_pool_begin_flush(struct luf_pool *pool, struct luf_part *part)
+{
+	luf_part_init(part);
+	guard(spinlock)(&pool->lock);
+	luf_part_join(part, &pool->pending);
+}
+
+/**
+ * luf_pool_end_flush - what was taken out is flushed
+ * @pool: the pool
+ * @part: what luf_pool_begin_flush() gave
+ */
+void luf_pool_end_flush(struct luf_pool *pool, struct luf_part *part)
+{
+	guard(spinlock)(&pool->lock);
+	luf_part_join(&pool->flushed, part);
 }
 
 /**
@@ -75,95 +160,90 @@ void luf_pool_add(struct luf_pool *pool, struct folio *folio, u64 generation)
 unsigned long luf_pool_take(struct luf_pool *pool, unsigned long most,
 			    struct list_head *taken)
 {
+	struct luf_part *flushed = &pool->flushed;
 	struct folio *folio, *next;
 	unsigned long pages = 0;
-	u64 flushed = 0;
 
+	if (!READ_ONCE(flushed->nr_pages))
+		return 0;
 	guard(spinlock)(&pool->lock);
-	list_for_each_entry_safe(folio, next, &pool->folios, lru) {
+	list_for_each_entry_safe(folio, next, &flushed->folios, lru) {
 		if (pages >= most)
 			break;
-		/* Neighbours are mostly of one batch. */
-		if (folio->index != flushed &&
-		    !luf_generation_is_flushed(folio->index))
-			break;
-		flushed = folio->index;
 		list_move_tail(&folio->lru, taken);
 		pages += folio_nr_pages(folio);
 	}
-	WRITE_ONCE(pool->nr_pages, pool->nr_pages - pages);
+	WRITE_ONCE(flushed->nr_pages, flushed->nr_pages - pages);
 	return pages;
 }
 
 /**
- * luf_pool_first_generation - the batch that the oldest folio waits for
+ * luf_pool_pages - what is neither used nor free
  * @pool: the pool
  *
- * Return: its generation, 0 if the pool is empty.
+ * Return: the number of pages, those that are just being flushed left out.
  */
-u64 luf_pool_first_generation(struct luf_pool *pool)
+unsigned long luf_pool_pages(const struct luf_pool *pool)
 {
-	guard(spinlock)(&pool->lock);
-	if (list_empty(&pool->folios))
-		return 0;
-	return list_first_entry(&pool->folios, struct folio, lru)->index;
+	return READ_ONCE(pool->pending.nr_pages) +
+	       READ_ONCE(pool->flushed.nr_pages);
 }
 
 /**
- * luf_pool_last_generation - the batch that the newest folio waits for
+ * luf_pool_missing - how many pages the pool could still hold
  * @pool: the pool
  *
- * Return: its generation, 0 if the pool is empty.
+ * Reclaim in the background goes on until they are there as well.
+ *
+ * Return: the number of pages.
  */
-u64 luf_pool_last_generation(struct luf_pool *pool)
+unsigned long luf_pool_missing(const struct luf_pool *pool)
 {
-	guard(spinlock)(&pool->lock);
-	if (list_empty(&pool->folios))
-		return 0;
-	return list_last_entry(&pool->folios, struct folio, lru)->index;
+	unsigned long cap = READ_ONCE(pool->cap);
+
+	return cap - min(cap, luf_pool_pages(pool));
 }
 
 /**
- * luf_pool_is_full - whether it holds as much as it should
+ * luf_pool_is_full - whether as much waits as should
  * @pool: the pool
  *
  * Return: true from the cap on.
  */
 bool luf_pool_is_full(const struct luf_pool *pool)
 {
-	return READ_ONCE(pool->nr_pages) >= READ_ONCE(pool->cap);
+	return READ_ONCE(pool->pending.nr_pages) >= READ_ONCE(pool->cap);
 }
 
 /**
- * luf_pool_drains_at - whether an allocation that failed drains the pool
+ * luf_pool_pays - whether so much waits that a flush costs little a page
  * @pool: the pool
- * @mark: where it failed
  *
- * At the low mark it goes on and wakes kswapd, unless so much is in the pool
- * that the flush pays; at the min mark anything is better than to reclaim.
- *
- * Return: true if it does.
+ * Return: true from the batch's size on.
  */
-bool luf_pool_drains_at(const struct luf_pool *pool, enum luf_mark mark)
+bool luf_pool_pays(const struct luf_pool *pool)
 {
-	unsigned long pages = READ_ONCE(pool->nr_pages);
+	unsigned long pending = READ_ONCE(pool->pending.nr_pages);
 
-	if (mark == LUF_MARK_MIN)
-		return pages;
-	return pages && pages >= READ_ONCE(pool->cap) / 4 * 3;
+	return pending && pending >= READ_ONCE(pool->batch);
 }
 
 /**
  * luf_pool_flushes_early - whether kswapd flushes before anybody has to wait
  * @pool: the pool
  * @free_pages: of the zone
+ * @min_mark: of the zone
  * @low_mark: of the zone
  *
- * Return: true if free memory comes near to the low mark.
+ * Return: true if free memory comes near to the low mark and a flush pays, or
+ * if so little is left that those who may not sleep would get nothing.
  */
 bool luf_pool_flushes_early(const struct luf_pool *pool,
-			    unsigned long free_pages, unsigned long low_mark)
+			    unsigned long free_pages, unsigned long min_mark,
+			    unsigned long low_mark)
 {
-	return READ_ONCE(pool->nr_pages) &&
+	if (free_pages < min_mark / 2)
+		return READ_ONCE(pool->pending.nr_pages);
+	return luf_pool_pays(pool) &&
 	       free_pages < low_mark + READ_ONCE(pool->cap) / 4;
 }

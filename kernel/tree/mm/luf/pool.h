@@ -3,7 +3,6 @@
 #define _MM_LUF_POOL_H
 
 #include <linux/list.h>
-#include <linux/mm_types.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
 
@@ -11,48 +10,59 @@
 #define LUF_RELEASE_PAGES	64UL
 
 /**
- * enum luf_mark - the watermark that an allocation failed at
- * @LUF_MARK_LOW: the low one; kswapd may still be in time
- * @LUF_MARK_MIN: the min one; what follows is reclaim
+ * struct luf_part - folios and the batches that cover their translations
+ * @folios: frozen and uncharged, by their lru
+ * @nr_pages: of all of them
+ * @first: the oldest generation that covers one of them, 0 if there is none
+ * @last: the newest one
  */
-enum luf_mark {
-	LUF_MARK_LOW,
-	LUF_MARK_MIN,
+struct luf_part {
+	struct list_head folios;
+	unsigned long nr_pages;
+	u64 first;
+	u64 last;
 };
 
 /**
  * struct luf_pool - a zone's pages between reclaim and the allocator
- * @lock: a leaf
- * @folios: in the order in which they came, frozen and uncharged, by their lru;
- *	their index is the generation of the batch that covers them
- * @nr_pages: of all of them
- * @cap: as many pages as it should hold
+ * @lock: a leaf; interrupts need not be off
+ * @pending: what waits for its flush
+ * @since: when the first of @pending came, in jiffies
+ * @flushed: what waits for somebody to release it
+ * @cap: as many pages as @pending should hold
+ * @batch: from so many pages on a flush pays
+ * @blocked: while it is not 0 nothing may wait in here
  */
 struct luf_pool {
 	spinlock_t lock; /* of all below */
-	struct list_head folios;
-	unsigned long nr_pages;
+	struct luf_part pending;
+	unsigned long since;
+	struct luf_part flushed;
 	unsigned long cap;
+	unsigned long batch;
+	unsigned int blocked;
 };
 
+void luf_part_init(struct luf_part *part);
+void luf_part_cover(struct luf_part *part, u64 first, u64 last);
+void luf_part_join(struct luf_part *part, struct luf_part *other);
+
 unsigned long luf_pool_default_cap(unsigned long managed_pages);
-void luf_pool_init(struct luf_pool *pool, unsigned long managed_pages);
-void luf_pool_add(struct luf_pool *pool, struct folio *folio, u64 generation);
+void luf_pool_init(struct luf_pool *pool);
+void luf_pool_resize(struct luf_pool *pool, unsigned long cap,
+		     unsigned long batch);
+bool luf_pool_add(struct luf_pool *pool, struct luf_part *part,
+		  unsigned long now);
+void luf_pool_begin_flush(struct luf_pool *pool, struct luf_part *part);
+void luf_pool_end_flush(struct luf_pool *pool, struct luf_part *part);
 unsigned long luf_pool_take(struct luf_pool *pool, unsigned long most,
 			    struct list_head *taken);
-u64 luf_pool_first_generation(struct luf_pool *pool);
-u64 luf_pool_last_generation(struct luf_pool *pool);
+unsigned long luf_pool_pages(const struct luf_pool *pool);
+unsigned long luf_pool_missing(const struct luf_pool *pool);
 bool luf_pool_is_full(const struct luf_pool *pool);
-bool luf_pool_drains_at(const struct luf_pool *pool, enum luf_mark mark);
+bool luf_pool_pays(const struct luf_pool *pool);
 bool luf_pool_flushes_early(const struct luf_pool *pool,
-			    unsigned long free_pages, unsigned long low_mark);
-
-/**
- * luf_generation_is_flushed - whether pages of a batch may be given away
- * @generation: the batch's
- *
- * For who uses this file to define.
- */
-bool luf_generation_is_flushed(u64 generation);
+			    unsigned long free_pages, unsigned long min_mark,
+			    unsigned long low_mark);
 
 #endif /* _MM_LUF_POOL_H */

@@ -43,7 +43,7 @@ static u64 tick(void)
 	return __atomic_add_fetch(&clock_now, 1, __ATOMIC_SEQ_CST);
 }
 
-void luf_flush_cpus(const struct cpumask *cpus, u64 completed)
+unsigned int luf_flush_cpus(const struct cpumask *cpus, u64 completed)
 {
 	u64 now = tick();
 
@@ -61,6 +61,7 @@ void luf_flush_cpus(const struct cpumask *cpus, u64 completed)
 	__atomic_add_fetch(&flushes, 1, __ATOMIC_SEQ_CST);
 	if (while_flushing)
 		while_flushing();
+	return __builtin_popcountll(cpus->bits);
 }
 
 static void begin(void)
@@ -141,6 +142,24 @@ static void a_batch_is_flushed_without_the_older_ones(void)
 	luf_drain(&all, 2);
 	EXPECT_EQ(luf_is_drained(&all, 2), true);
 	EXPECT_EQ(flushes, 2);
+}
+
+static void the_cpus_of_pending_batches_can_be_had(void)
+{
+	struct cpumask cpus = { .bits = 1 << 7 };
+
+	begin();
+	unmap(&compaction, 1);
+	unmap(&reclaim, 2);
+	luf_flush_batch(&all, 2);
+	unmap(&reclaim, 3);
+	EXPECT_EQ(luf_add_cpus(&all, 2, 2, &cpus), false);
+	EXPECT_EQ(cpus.bits, 1 << 7);
+	EXPECT_EQ(luf_add_cpus(&all, 2, 3, &cpus), true);
+	EXPECT_EQ(cpus.bits, 1 << 7 | 1 << 3);
+	EXPECT_EQ(luf_add_cpus(&all, 1, 2, &cpus), true);
+	EXPECT_EQ(cpus.bits, 1 << 7 | 1 << 3 | 1 << 1);
+	EXPECT_EQ(luf_drain(&all, 3), 2);
 }
 
 static void drain_again(void)
@@ -282,6 +301,7 @@ int main(void)
 	RUN(what_is_drained_is_not_flushed_again);
 	RUN(newer_batches_stay_open);
 	RUN(a_batch_is_flushed_without_the_older_ones);
+	RUN(the_cpus_of_pending_batches_can_be_had);
 	RUN(a_batch_is_flushed_by_two_at_a_time);
 	RUN(without_a_free_batch_unmaps_are_eager);
 	RUN(a_batch_that_became_another_streams_is_left_alone);

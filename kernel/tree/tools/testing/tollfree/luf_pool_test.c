@@ -5,33 +5,40 @@
 
 #include "tap.h"
 
-enum { FOLIOS = 200 };
+enum { FOLIOS = 200, MIB_512 = 131072, GIB_4 = 1048576 };
 
 static struct luf_pool pool;
 static struct folio folios[FOLIOS];
-static u64 flushed_up_to;
-static unsigned int questions;
 
-bool luf_generation_is_flushed(u64 generation)
-{
-	questions++;
-	return generation <= flushed_up_to;
-}
-
-/* A pool of a zone with so many pages, nothing of which is flushed. */
+/* A pool of a zone with so many pages. */
 static void begin(unsigned long managed_pages)
 {
-	luf_pool_init(&pool, managed_pages);
-	flushed_up_to = 0;
-	questions = 0;
+	luf_pool_init(&pool);
+	luf_pool_resize(&pool, luf_pool_default_cap(managed_pages), 0);
 	for (int i = 0; i < FOLIOS; i++)
 		folios[i].nr_pages = 1;
 }
 
-static void add(int from, int to, u64 generation)
+/* Some folios of one batch; whether the pool takes them. */
+static bool add(int from, int to, u64 generation)
 {
-	for (int i = from; i < to; i++)
-		luf_pool_add(&pool, &folios[i], generation);
+	struct luf_part part;
+
+	luf_part_init(&part);
+	for (int i = from; i < to; i++) {
+		list_add_tail(&folios[i].lru, &part.folios);
+		part.nr_pages += folios[i].nr_pages;
+	}
+	luf_part_cover(&part, generation, generation);
+	return luf_pool_add(&pool, &part, generation * 10);
+}
+
+static void flush(void)
+{
+	struct luf_part part;
+
+	luf_pool_begin_flush(&pool, &part);
+	luf_pool_end_flush(&pool, &part);
 }
 
 static unsigned long take(unsigned long most)
@@ -52,98 +59,168 @@ static void a_cap_is_a_share_of_the_zone(void)
 	EXPECT_EQ(luf_pool_default_cap(256), 0);
 	EXPECT_EQ(luf_pool_default_cap(4095), 0);
 	EXPECT_EQ(luf_pool_default_cap(4096), 64);
-	EXPECT_EQ(luf_pool_default_cap(131072), 2048);
-	EXPECT_EQ(luf_pool_default_cap(1048576), 4096);
+	EXPECT_EQ(luf_pool_default_cap(MIB_512), 2048);
+	EXPECT_EQ(luf_pool_default_cap(GIB_4), 4096);
 	EXPECT_EQ(luf_pool_default_cap(16777216), 16777);
 }
 
 static void nothing_leaves_before_its_flush(void)
 {
-	begin(1048576);
+	begin(GIB_4);
+	EXPECT_EQ(add(0, 5, 1), true);
+	EXPECT_EQ(take(100), 0);
+	flush();
+	EXPECT_EQ(add(5, 7, 2), true);
+	EXPECT_EQ(luf_pool_pages(&pool), 7);
+	EXPECT_EQ(take(100), 5);
+	EXPECT_EQ(take(100), 0);
+	flush();
+	EXPECT_EQ(take(100), 2);
+	EXPECT_EQ(luf_pool_pages(&pool), 0);
+	EXPECT_EQ(list_empty(&pool.pending.folios), true);
+	EXPECT_EQ(list_empty(&pool.flushed.folios), true);
+}
+
+static void what_is_being_flushed_is_nobody_elses(void)
+{
+	struct luf_part first, second;
+
+	begin(GIB_4);
+	add(0, 5, 7);
+	luf_pool_begin_flush(&pool, &first);
+	add(5, 6, 8);
+	luf_pool_begin_flush(&pool, &second);
+	EXPECT_EQ(first.nr_pages, 5);
+	EXPECT_EQ(second.nr_pages, 1);
+	EXPECT_EQ(take(100), 0);
+	luf_pool_end_flush(&pool, &second);
+	EXPECT_EQ(take(100), 1);
+	luf_pool_end_flush(&pool, &first);
+	EXPECT_EQ(take(100), 5);
+}
+
+static void a_part_knows_its_oldest_and_newest_batch(void)
+{
+	struct luf_part part;
+
+	begin(GIB_4);
+	add(0, 1, 9);
+	add(1, 2, 4);
+	add(2, 3, 6);
+	luf_pool_begin_flush(&pool, &part);
+	EXPECT_EQ(part.first, 4);
+	EXPECT_EQ(part.last, 9);
+	luf_pool_end_flush(&pool, &part);
+	/* What came before says nothing of what comes now. */
+	add(3, 4, 11);
+	luf_pool_begin_flush(&pool, &part);
+	EXPECT_EQ(part.first, 11);
+	EXPECT_EQ(part.last, 11);
+	luf_pool_end_flush(&pool, &part);
+}
+
+static void large_folios_count_by_their_pages(void)
+{
+	begin(GIB_4);
+	folios[0].nr_pages = 16;
+	folios[1].nr_pages = 512;
 	add(0, 3, 1);
-	add(3, 5, 2);
-	EXPECT_EQ(take(100), 0);
-	EXPECT_EQ(pool.nr_pages, 5);
-	flushed_up_to = 1;
-	EXPECT_EQ(take(100), 3);
-	EXPECT_EQ(take(100), 0);
-	flushed_up_to = 2;
-	EXPECT_EQ(take(100), 2);
-	EXPECT_EQ(pool.nr_pages, 0);
-	EXPECT_EQ(list_empty(&pool.folios), true);
+	flush();
+	EXPECT_EQ(luf_pool_pages(&pool), 529);
+	/* Never a part of a folio, and never one more than is needed. */
+	EXPECT_EQ(take(1), 16);
+	EXPECT_EQ(take(1), 512);
+	EXPECT_EQ(take(1), 1);
 }
 
-static void a_late_folio_of_an_old_batch_waits_for_its_turn(void)
+static void a_task_takes_no_more_than_it_asks_for(void)
 {
-	begin(1048576);
-	add(0, 1, 2);
-	add(1, 2, 1);
-	EXPECT_EQ(luf_pool_first_generation(&pool), 2);
-	EXPECT_EQ(luf_pool_last_generation(&pool), 1);
-	flushed_up_to = 1;
-	EXPECT_EQ(take(100), 0);
-	flushed_up_to = 2;
-	EXPECT_EQ(take(100), 2);
-	EXPECT_EQ(luf_pool_first_generation(&pool), 0);
-	EXPECT_EQ(luf_pool_last_generation(&pool), 0);
-}
-
-static void a_task_takes_no_more_than_its_part(void)
-{
-	begin(1048576);
-	folios[1].nr_pages = 16;
+	begin(GIB_4);
 	add(0, FOLIOS, 1);
-	EXPECT_EQ(pool.nr_pages, FOLIOS + 15);
-	flushed_up_to = 1;
-	EXPECT_EQ(take(0), 0);
-	/* A large folio goes as a whole. */
-	EXPECT_EQ(take(2), 17);
-	EXPECT_EQ(take(LUF_RELEASE_PAGES), LUF_RELEASE_PAGES);
-	EXPECT_EQ(pool.nr_pages, FOLIOS + 15 - 17 - LUF_RELEASE_PAGES);
-	/* One question each time, not one a folio. */
-	EXPECT_EQ(questions, 2);
+	flush();
+	EXPECT_EQ(take(LUF_RELEASE_PAGES), 64);
+	EXPECT_EQ(luf_pool_pages(&pool), FOLIOS - 64);
 }
 
-static void who_drains_depends_on_the_mark(void)
+static void the_age_is_that_of_the_first(void)
 {
-	begin(1048576);
-	EXPECT_EQ(luf_pool_drains_at(&pool, LUF_MARK_MIN), false);
-	pool.nr_pages = 1;
-	EXPECT_EQ(luf_pool_drains_at(&pool, LUF_MARK_MIN), true);
-	EXPECT_EQ(luf_pool_drains_at(&pool, LUF_MARK_LOW), false);
-	pool.nr_pages = 3071;
-	EXPECT_EQ(luf_pool_drains_at(&pool, LUF_MARK_LOW), false);
-	pool.nr_pages = 3072;
-	EXPECT_EQ(luf_pool_drains_at(&pool, LUF_MARK_LOW), true);
-	EXPECT_EQ(luf_pool_is_full(&pool), false);
-	pool.nr_pages = 4096;
-	EXPECT_EQ(luf_pool_is_full(&pool), true);
+	begin(GIB_4);
+	add(0, 1, 3);
+	add(1, 2, 5);
+	EXPECT_EQ(pool.since, 30);
+	flush();
+	add(2, 3, 7);
+	EXPECT_EQ(pool.since, 70);
 }
 
-static void kswapd_flushes_when_memory_gets_short(void)
-{
-	begin(1048576);
-	EXPECT_EQ(luf_pool_flushes_early(&pool, 0, 1000), false);
-	pool.nr_pages = 1;
-	EXPECT_EQ(luf_pool_flushes_early(&pool, 2024, 1000), false);
-	EXPECT_EQ(luf_pool_flushes_early(&pool, 2023, 1000), true);
-}
-
-static void a_pool_without_a_cap_stays_empty(void)
+static void nothing_waits_where_nothing_may(void)
 {
 	begin(256);
+	EXPECT_EQ(add(0, 1, 1), false);
+	begin(GIB_4);
+	pool.blocked = 1;
+	EXPECT_EQ(add(0, 1, 1), false);
+	EXPECT_EQ(luf_pool_pages(&pool), 0);
+	pool.blocked = 0;
+	EXPECT_EQ(add(0, 1, 1), true);
+	luf_pool_resize(&pool, 0, 0);
+	EXPECT_EQ(add(1, 2, 1), false);
 	EXPECT_EQ(luf_pool_is_full(&pool), true);
-	EXPECT_EQ(luf_pool_drains_at(&pool, LUF_MARK_LOW), false);
+	EXPECT_EQ(luf_pool_missing(&pool), 0);
+}
+
+static void a_flush_pays_from_the_batch_on(void)
+{
+	begin(MIB_512);
+	EXPECT_EQ(luf_pool_pays(&pool), false);
+	EXPECT_EQ(luf_pool_missing(&pool), 2048);
+	folios[0].nr_pages = 1535;
+	add(0, 1, 1);
+	EXPECT_EQ(luf_pool_pays(&pool), false);
+	add(1, 2, 1);
+	EXPECT_EQ(luf_pool_pays(&pool), true);
+	EXPECT_EQ(luf_pool_is_full(&pool), false);
+	EXPECT_EQ(luf_pool_missing(&pool), 512);
+	folios[2].nr_pages = 512;
+	add(2, 3, 1);
+	EXPECT_EQ(luf_pool_is_full(&pool), true);
+	flush();
+	/* Flushed pages count as there, but no flush is needed for them. */
+	EXPECT_EQ(luf_pool_pays(&pool), false);
+	EXPECT_EQ(luf_pool_missing(&pool), 0);
+	luf_pool_resize(&pool, 2048, 1);
+	add(3, 4, 2);
+	EXPECT_EQ(luf_pool_pays(&pool), true);
+	luf_pool_resize(&pool, 2048, 5000);
+	EXPECT_EQ(pool.batch, 2048);
+}
+
+static void kswapd_flushes_near_the_low_mark(void)
+{
+	begin(MIB_512);
+	folios[0].nr_pages = 1;
+	EXPECT_EQ(luf_pool_flushes_early(&pool, 0, 1000, 2000), false);
+	add(0, 1, 1);
+	EXPECT_EQ(luf_pool_flushes_early(&pool, 2000, 1000, 2000), false);
+	EXPECT_EQ(luf_pool_flushes_early(&pool, 500, 1000, 2000), false);
+	EXPECT_EQ(luf_pool_flushes_early(&pool, 499, 1000, 2000), true);
+	folios[1].nr_pages = 1535;
+	add(1, 2, 1);
+	EXPECT_EQ(luf_pool_flushes_early(&pool, 2512, 1000, 2000), false);
+	EXPECT_EQ(luf_pool_flushes_early(&pool, 2511, 1000, 2000), true);
 }
 
 int main(void)
 {
 	RUN(a_cap_is_a_share_of_the_zone);
 	RUN(nothing_leaves_before_its_flush);
-	RUN(a_late_folio_of_an_old_batch_waits_for_its_turn);
-	RUN(a_task_takes_no_more_than_its_part);
-	RUN(who_drains_depends_on_the_mark);
-	RUN(kswapd_flushes_when_memory_gets_short);
-	RUN(a_pool_without_a_cap_stays_empty);
+	RUN(what_is_being_flushed_is_nobody_elses);
+	RUN(a_part_knows_its_oldest_and_newest_batch);
+	RUN(large_folios_count_by_their_pages);
+	RUN(a_task_takes_no_more_than_it_asks_for);
+	RUN(the_age_is_that_of_the_first);
+	RUN(nothing_waits_where_nothing_may);
+	RUN(a_flush_pays_from_the_batch_on);
+	RUN(kswapd_flushes_near_the_low_mark);
 	return tap_end();
 }

@@ -359,6 +359,8 @@ static bool step(struct state *s, enum thread t)
 			return true;
 		break;
 	case SET:
+		/* All that the table maps was flushed. */
+		s->table = 0;
 		s->pte[0] = WRITABLE;
 		break;
 	}

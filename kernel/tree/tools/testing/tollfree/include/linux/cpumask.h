@@ -19,6 +19,13 @@ static inline void cpumask_set_cpu(unsigned int cpu, struct cpumask *mask)
 	__atomic_fetch_or(&mask->bits, 1ULL << cpu, __ATOMIC_SEQ_CST);
 }
 
+static inline void cpumask_or(struct cpumask *to, const struct cpumask *one,
+			      const struct cpumask *other)
+{
+	to->bits = __atomic_load_n(&one->bits, __ATOMIC_SEQ_CST) |
+		   __atomic_load_n(&other->bits, __ATOMIC_SEQ_CST);
+}
+
 static inline bool cpumask_test_cpu(unsigned int cpu, const struct cpumask *mask)
 {
 	return __atomic_load_n(&mask->bits, __ATOMIC_SEQ_CST) >> cpu & 1;

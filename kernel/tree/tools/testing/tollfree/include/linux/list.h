@@ -45,4 +45,15 @@ static inline void list_move_tail(struct list_head *node, struct list_head *head
 	list_add_tail(node, head);
 }
 
+static inline void list_splice_tail_init(struct list_head *list, struct list_head *head)
+{
+	if (list_empty(list))
+		return;
+	list->next->prev = head->prev;
+	head->prev->next = list->next;
+	list->prev->next = head;
+	head->prev = list->prev;
+	INIT_LIST_HEAD(list);
+}
+
 #endif

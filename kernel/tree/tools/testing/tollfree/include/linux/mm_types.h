@@ -7,7 +7,6 @@
 
 struct folio {
 	struct list_head lru;
-	unsigned long index;
 	unsigned long nr_pages;
 };
 

@@ -1,0 +1,584 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Flushing what was unmapped lazily, and giving the pages back: who needs them,
+ * when, and the gates where others wait. The order of steps is that of
+ * include/linux/luf.h.
+ */
+
+#include <linux/fs.h>
+#include <linux/ktime.h>
+#include <linux/memory.h>
+#include <linux/mm.h>
+#include <linux/mmzone.h>
+#include <linux/pagevec.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/swap.h>
+#include <linux/workqueue.h>
+#include <asm/tlbflush.h>
+
+#include "../internal.h"
+#include "internal.h"
+
+#define CREATE_TRACE_POINTS
+#include <trace/events/luf.h>
+
+DEFINE_STATIC_KEY_FALSE(luf_gate_key);
+DEFINE_PER_CPU(u64, luf_flushed_since);
+DEFINE_PER_CPU(unsigned long[LUF_COUNTS], luf_counts);
+
+/* A batch of its own: the task's may be half full. */
+static DEFINE_PER_CPU(struct arch_tlbflush_unmap_batch, luf_cpus);
+
+atomic_long_t luf_drain_sizes[LUF_SIZES];
+u64 luf_longest_drain_ns;
+
+/* What may be tuned; 0 stands for the default, but for the age. */
+unsigned int luf_max_age_ms = 30 * MSEC_PER_SEC;
+unsigned long luf_pool_max_pages;
+unsigned long luf_direct_batch_pages;
+
+/* Flushing */
+
+u64 __luf_sequence(void)
+{
+	/* Read before the tlb_gen that it is compared with. */
+	return smp_load_acquire(&luf_batches.sequence);
+}
+
+static bool has_flushed_since(unsigned int cpu, u64 completed)
+{
+	return READ_ONCE(per_cpu(luf_flushed_since, cpu)) >= completed;
+}
+
+unsigned int luf_flush_cpus(const struct cpumask *cpus, u64 completed)
+{
+	struct arch_tlbflush_unmap_batch *own = &get_cpu_var(luf_cpus);
+	unsigned int cpu, interrupted = 0, spared = 0;
+
+	cpumask_clear(&own->cpumask);
+	for_each_cpu(cpu, cpus) {
+		if (has_flushed_since(cpu, completed)) {
+			spared++;
+		} else {
+			cpumask_set_cpu(cpu, &own->cpumask);
+			interrupted++;
+		}
+	}
+	luf_count_many(LUF_CPUS_INTERRUPTED, interrupted);
+	luf_count_many(LUF_CPUS_SPARED, spared);
+	if (interrupted)
+		arch_tlbbatch_flush(own);
+	put_cpu_var(luf_cpus);
+	return interrupted;
+}
+
+/* The batches up to the newest that is concerned; the number of CPUs. */
+static unsigned int flush_range(u64 first, u64 last)
+{
+	unsigned int cpus = 0;
+	u64 generation;
+
+	for (generation = first; generation && generation <= last; generation++)
+		cpus += luf_flush_batch(&luf_batches, generation);
+	return cpus;
+}
+
+static void note_longest(u64 ns)
+{
+	u64 seen = READ_ONCE(luf_longest_drain_ns);
+
+	while (ns > seen)
+		if (try_cmpxchg64(&luf_longest_drain_ns, &seen, ns))
+			break;
+}
+
+static void note_size(unsigned long pages)
+{
+	atomic_long_inc(&luf_drain_sizes[min(fls_long(pages), LUF_SIZES - 1)]);
+}
+
+/**
+ * luf_flush_part - make all CPUs forget some folios
+ * @part: the folios and their batches
+ * @reason: why
+ *
+ * May sleep; no page-table lock is held.
+ *
+ * Return: how many CPUs were interrupted.
+ */
+unsigned int luf_flush_part(struct luf_part *part, enum luf_reason reason)
+{
+	u64 begin = ktime_get_ns();
+	unsigned int cpus = flush_range(part->first, part->last);
+
+	note_longest(ktime_get_ns() - begin);
+	if (cpus)
+		luf_count(LUF_FLUSHES + reason);
+	if (reason != LUF_FOR_COMPACTION && part->nr_pages)
+		note_size(part->nr_pages);
+	luf_count_many(cpus ? LUF_RELEASED_FLUSHED : LUF_RELEASED_ELIDED,
+		       part->nr_pages);
+	trace_luf_flush(reason, part->first, part->last, part->nr_pages, cpus);
+	return cpus;
+}
+
+/* Pools */
+
+static struct luf_pool *pool_of(const struct zone *zone)
+{
+	return READ_ONCE(zone->luf_pool);
+}
+
+/**
+ * luf_zone_takes - whether pages of a zone may wait
+ * @zone: the zone
+ *
+ * Return: false if it is too small, or blocked.
+ */
+bool luf_zone_takes(const struct zone *zone)
+{
+	const struct luf_pool *pool = pool_of(zone);
+
+	return pool && READ_ONCE(pool->cap) && !READ_ONCE(pool->blocked);
+}
+
+/**
+ * luf_free_folios - give folios to the allocator
+ * @folios: frozen, uncharged and flushed; empty then
+ */
+void luf_free_folios(struct list_head *folios)
+{
+	struct folio_batch batch;
+	struct folio *folio, *next;
+
+	folio_batch_init(&batch);
+	list_for_each_entry_safe(folio, next, folios, lru) {
+		list_del(&folio->lru);
+		luf_debug_release(folio);
+		if (folio_batch_add(&batch, folio))
+			continue;
+		free_unref_folios(&batch);
+	}
+	free_unref_folios(&batch);
+}
+
+static unsigned long release(struct zone *zone, unsigned long most)
+{
+	LIST_HEAD(folios);
+	unsigned long pages = luf_pool_take(pool_of(zone), most, &folios);
+
+	if (pages) {
+		luf_free_folios(&folios);
+		trace_luf_release(zone_to_nid(zone), zone_idx(zone), pages);
+	}
+	return pages;
+}
+
+static void flush_pool(struct zone *zone, enum luf_reason reason)
+{
+	struct luf_pool *pool = pool_of(zone);
+	struct luf_part part;
+
+	luf_pool_begin_flush(pool, &part);
+	if (!part.nr_pages)
+		return;
+	luf_flush_part(&part, reason);
+	luf_pool_end_flush(pool, &part);
+}
+
+static unsigned long drain_zone(struct zone *zone, enum luf_reason reason)
+{
+	if (!pool_of(zone))
+		return 0;
+	flush_pool(zone, reason);
+	return release(zone, ULONG_MAX);
+}
+
+static void age_pools(struct work_struct *work);
+static DECLARE_DELAYED_WORK(ager, age_pools);
+
+static unsigned long max_age(void)
+{
+	return msecs_to_jiffies(READ_ONCE(luf_max_age_ms));
+}
+
+static void look_again(void)
+{
+	queue_delayed_work(system_unbound_wq, &ager, max_age());
+}
+
+/* kswapd releases all that it can; others go on as soon as they have enough. */
+static unsigned long most_at_once(void)
+{
+	return current_is_kswapd() ? ULONG_MAX : LUF_RELEASE_PAGES;
+}
+
+/**
+ * luf_pool_put - folios wait in their zone's pool
+ * @zone: the zone
+ * @part: the folios; empty then
+ *
+ * Where they may not wait they are flushed and given to the allocator.
+ */
+void luf_pool_put(struct zone *zone, struct luf_part *part)
+{
+	struct luf_pool *pool = pool_of(zone);
+
+	if (!pool || !luf_pool_add(pool, part, jiffies)) {
+		luf_flush_part(part, LUF_FOR_CAP);
+		luf_free_folios(&part->folios);
+		luf_part_init(part);
+		return;
+	}
+	if (luf_pool_is_full(pool)) {
+		flush_pool(zone, LUF_FOR_CAP);
+		release(zone, most_at_once());
+	}
+	if (!delayed_work_pending(&ager))
+		look_again();
+}
+
+static bool is_too_old(const struct luf_pool *pool)
+{
+	return time_after_eq(jiffies, READ_ONCE(pool->since) + max_age());
+}
+
+/* Nothing waits for longer than twice the age. */
+static void age_pools(struct work_struct *work)
+{
+	struct zone *zone;
+	bool more = false;
+
+	for_each_populated_zone(zone) {
+		struct luf_pool *pool = pool_of(zone);
+
+		if (!pool || !luf_pool_pages(pool))
+			continue;
+		if (is_too_old(pool))
+			drain_zone(zone, LUF_FOR_AGE);
+		else
+			more = true;
+	}
+	if (more)
+		look_again();
+}
+
+/**
+ * luf_drain_everything - flush and release all that waits
+ * @reason: why
+ *
+ * May sleep. Batches of which no page is in a pool yet are flushed too.
+ */
+void luf_drain_everything(enum luf_reason reason)
+{
+	struct zone *zone;
+
+	for_each_populated_zone(zone)
+		drain_zone(zone, reason);
+	luf_drain(&luf_batches, READ_ONCE(luf_batches.newest));
+}
+
+void __luf_drain_all(void)
+{
+	luf_drain_everything(LUF_FOR_DRAIN);
+}
+
+unsigned long __luf_pages(void)
+{
+	unsigned long pages = 0;
+	struct zone *zone;
+
+	for_each_populated_zone(zone)
+		if (pool_of(zone))
+			pages += luf_pool_pages(pool_of(zone));
+	return pages;
+}
+
+/* Allocation and reclaim */
+
+bool __luf_refill(struct zone *zone, unsigned int order, unsigned long mark,
+		  int highest_zoneidx, unsigned int alloc_flags,
+		  gfp_t gfp_mask)
+{
+	struct luf_pool *pool = pool_of(zone);
+
+	if (!pool || !gfpflags_allow_blocking(gfp_mask) ||
+	    !luf_pool_pages(pool))
+		return false;
+	if (release(zone, LUF_RELEASE_PAGES) &&
+	    zone_watermark_ok(zone, order, mark, highest_zoneidx, alloc_flags))
+		return true;
+	if (!luf_pool_pays(pool))
+		return false;
+	flush_pool(zone, LUF_FOR_ALLOCATION);
+	release(zone, max(LUF_RELEASE_PAGES, 1UL << order));
+	wakeup_kswapd(zone, gfp_mask, order, highest_zoneidx);
+	return zone_watermark_ok(zone, order, mark, highest_zoneidx,
+				 alloc_flags);
+}
+
+static unsigned long release_what_pays(struct zonelist *zonelist,
+				       int highest_zoneidx,
+				       nodemask_t *nodemask)
+{
+	unsigned long pages = 0;
+	struct zoneref *z;
+	struct zone *zone;
+
+	for_each_zone_zonelist_nodemask(zone, z, zonelist, highest_zoneidx,
+					nodemask) {
+		struct luf_pool *pool = pool_of(zone);
+
+		if (!pool)
+			continue;
+		if (luf_pool_pays(pool))
+			flush_pool(zone, LUF_FOR_RECLAIM);
+		pages += release(zone, LUF_RELEASE_PAGES);
+	}
+	return pages;
+}
+
+static unsigned long drain_zonelist(struct zonelist *zonelist,
+				    int highest_zoneidx, nodemask_t *nodemask)
+{
+	unsigned long pages = 0;
+	struct zoneref *z;
+	struct zone *zone;
+
+	for_each_zone_zonelist_nodemask(zone, z, zonelist, highest_zoneidx,
+					nodemask)
+		pages += drain_zone(zone, LUF_FOR_RECLAIM);
+	return pages;
+}
+
+/* Somewhere there is more than the min watermark asks for. */
+static bool has_free_pages(struct zonelist *zonelist, int highest_zoneidx,
+			   nodemask_t *nodemask)
+{
+	struct zoneref *z;
+	struct zone *zone;
+
+	for_each_zone_zonelist_nodemask(zone, z, zonelist, highest_zoneidx,
+					nodemask)
+		if (zone_watermark_ok(zone, 0, min_wmark_pages(zone),
+				      highest_zoneidx, 0))
+			return true;
+	return false;
+}
+
+/* From so many pages on one of the pools should be worth a flush. */
+static unsigned long largest_batch(struct zonelist *zonelist,
+				   int highest_zoneidx, nodemask_t *nodemask)
+{
+	unsigned long pages = 0;
+	struct zoneref *z;
+	struct zone *zone;
+
+	for_each_zone_zonelist_nodemask(zone, z, zonelist, highest_zoneidx,
+					nodemask)
+		if (pool_of(zone))
+			pages = max(pages, READ_ONCE(pool_of(zone)->batch));
+	return pages;
+}
+
+/*
+ * What reclaim takes goes to the pools, so that it goes on until a flush pays;
+ * where reclaim finds nothing any more, what waits is flushed as it is.
+ */
+unsigned long __luf_try_to_free_pages(struct zonelist *zonelist, int order,
+				      gfp_t gfp_mask, nodemask_t *nodemask)
+{
+	int highest_zoneidx = gfp_zone(gfp_mask);
+	unsigned long enough = largest_batch(zonelist, highest_zoneidx,
+					     nodemask);
+	unsigned long progress, pages;
+
+	progress = release_what_pays(zonelist, highest_zoneidx, nodemask);
+	if (progress && order == 0)
+		return progress;
+	do {
+		pages = try_to_free_pages(zonelist, order, gfp_mask, nodemask);
+		progress += pages;
+		if (release_what_pays(zonelist, highest_zoneidx, nodemask) ||
+		    has_free_pages(zonelist, highest_zoneidx, nodemask) ||
+		    fatal_signal_pending(current))
+			return progress;
+	} while (pages && progress < enough);
+	return progress + drain_zonelist(zonelist, highest_zoneidx, nodemask);
+}
+
+void __luf_balance(pg_data_t *pgdat, int highest_zoneidx)
+{
+	int i;
+
+	for (i = 0; i <= highest_zoneidx; i++) {
+		struct zone *zone = pgdat->node_zones + i;
+		struct luf_pool *pool = pool_of(zone);
+
+		if (!managed_zone(zone) || !pool)
+			continue;
+		if (luf_pool_flushes_early(pool,
+					   zone_page_state(zone, NR_FREE_PAGES),
+					   min_wmark_pages(zone),
+					   low_wmark_pages(zone)))
+			flush_pool(zone, LUF_FOR_KSWAPD);
+		release(zone, ULONG_MAX);
+	}
+}
+
+unsigned long __luf_missing(const struct zone *zone)
+{
+	const struct luf_pool *pool = pool_of(zone);
+
+	return pool ? luf_pool_missing(pool) : 0;
+}
+
+/* Isolation */
+
+void __luf_block(struct zone *zone)
+{
+	struct luf_pool *pool = pool_of(zone);
+
+	if (!pool)
+		return;
+	spin_lock(&pool->lock);
+	WRITE_ONCE(pool->blocked, pool->blocked + 1);
+	spin_unlock(&pool->lock);
+	drain_zone(zone, LUF_FOR_DRAIN);
+}
+
+void __luf_unblock(struct zone *zone)
+{
+	struct luf_pool *pool = pool_of(zone);
+
+	if (!pool)
+		return;
+	spin_lock(&pool->lock);
+	WRITE_ONCE(pool->blocked, pool->blocked - 1);
+	spin_unlock(&pool->lock);
+}
+
+/* Gates */
+
+static bool is_drained(u64 generation)
+{
+	return luf_is_drained(&luf_batches, generation);
+}
+
+void __luf_gate_writer(struct address_space *mapping)
+{
+	u64 generation = atomic64_read(&mapping->luf_generation);
+	u64 begin;
+	unsigned int cpus;
+
+	if (is_drained(generation))
+		return;
+	might_sleep();
+	begin = ktime_get_ns();
+	cpus = luf_drain(&luf_batches, generation);
+	luf_count(LUF_WRITERS_WAITED);
+	luf_count_many(LUF_WRITERS_NS, ktime_get_ns() - begin);
+	if (cpus)
+		luf_count(LUF_FLUSHES_WRITER);
+	trace_luf_flush(LUF_FOR_WRITER, 0, generation, 0, cpus);
+}
+
+void __luf_gate_mm(struct mm_struct *mm)
+{
+	s64 unmaps = atomic64_read(&mm->luf_unmaps);
+
+	if (!(unmaps & 1) || is_drained(atomic64_read(&mm->luf_generation)))
+		return;
+	flush_tlb_mm(mm);
+	luf_count(LUF_FLUSHES_MM);
+	trace_luf_flush(LUF_FOR_MM, 0, atomic64_read(&mm->luf_generation), 0,
+			cpumask_weight(mm_cpumask(mm)));
+	/* Fails if more was unmapped meanwhile: then the bit stays. */
+	atomic64_cmpxchg(&mm->luf_unmaps, unmaps, unmaps & ~1);
+}
+
+/*
+ * All that the table maps at once, so that the next place in it costs nothing.
+ * The table's lock is held: nobody stamps it meanwhile.
+ */
+void __luf_gate_place(struct mm_struct *mm, unsigned long address,
+		      const void *slot)
+{
+	struct ptdesc *table = virt_to_ptdesc(slot);
+	u64 generation = table->pt_index;
+
+	if (!generation)
+		return;
+	table->pt_index = 0;
+	if (is_drained(generation))
+		return;
+	address &= PMD_MASK;
+	flush_tlb_mm_range(mm, address, address + PMD_SIZE, PAGE_SHIFT, false);
+	luf_count(LUF_FLUSHES_PLACE);
+	trace_luf_flush(LUF_FOR_PLACE, 0, generation, 0,
+			cpumask_weight(mm_cpumask(mm)));
+}
+
+/* Sizes */
+
+/**
+ * luf_resize_pools - make pools as large as they should be
+ *
+ * After memory came or went, or a limit was changed.
+ */
+void luf_resize_pools(void)
+{
+	struct zone *zone;
+
+	for_each_populated_zone(zone) {
+		struct luf_pool *pool = pool_of(zone);
+		unsigned long cap =
+			luf_pool_default_cap(zone_managed_pages(zone));
+
+		if (!pool)
+			continue;
+		if (luf_pool_max_pages)
+			cap = min(cap ? ULONG_MAX : 0, luf_pool_max_pages);
+		luf_pool_resize(pool, cap, luf_direct_batch_pages);
+		if (luf_pool_is_full(pool))
+			drain_zone(zone, LUF_FOR_CAP);
+	}
+}
+
+static void make_pools(void)
+{
+	struct zone *zone;
+
+	for_each_populated_zone(zone) {
+		struct luf_pool *pool;
+
+		if (pool_of(zone))
+			continue;
+		/* Without one nothing of the zone is unmapped lazily. */
+		pool = kmalloc_node(sizeof(*pool), GFP_KERNEL,
+				    zone_to_nid(zone));
+		if (!pool)
+			continue;
+		luf_pool_init(pool);
+		/* Who finds it finds it complete. */
+		smp_store_release(&zone->luf_pool, pool);
+	}
+	luf_resize_pools();
+}
+
+static int memory_changed(struct notifier_block *block, unsigned long action,
+			  void *arg)
+{
+	if (action == MEM_ONLINE || action == MEM_OFFLINE)
+		make_pools();
+	return NOTIFY_OK;
+}
+
+static int __init luf_pools_init(void)
+{
+	make_pools();
+	hotplug_memory_notifier(memory_changed, DEFAULT_CALLBACK_PRI);
+	return 0;
+}
+subsys_initcall(luf_pools_init);

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the files of mm/luf share. */
+#ifndef _MM_LUF_INTERNAL_H
+#define _MM_LUF_INTERNAL_H
+
+#include <linux/mmzone.h>
+#include <linux/percpu.h>
+#include <linux/srcu.h>
+
+#include "batch.h"
+#include "hooks.h"
+#include "pool.h"
+
+/*
+ * One counter for each thing that is done. Those from LUF_DEFERRED on follow
+ * enum luf_path, those from LUF_FLUSHES on enum luf_reason. Their names are in
+ * sysfs.c.
+ */
+enum luf_count {
+	/* pages that went to a pool, by who unmapped them */
+	LUF_DEFERRED,
+	LUF_DEFERRED_DIRECT,
+	LUF_DEFERRED_DEMOTION,
+	LUF_DEFERRED_PROMOTION,
+	LUF_DEFERRED_COMPACTION,
+	/* folios that may not be unmapped lazily, by the reason */
+	LUF_REFUSED_KIND,
+	LUF_REFUSED_MAPPING,
+	LUF_REFUSED_WRITER,
+	LUF_REFUSED_ZONE,
+	/* and entries */
+	LUF_REFUSED_WRITABLE,
+	LUF_REFUSED_LOCAL,
+	LUF_REFUSED_LATE_WRITER,
+	LUF_REFUSED_BATCH,
+	/* entries of folios that might be, lazily or not */
+	LUF_UNMAPPED_READ_ONLY,
+	LUF_UNMAPPED_WRITABLE,
+	/* flushes, by the reason */
+	LUF_FLUSHES,
+	LUF_FLUSHES_KSWAPD,
+	LUF_FLUSHES_RECLAIM,
+	LUF_FLUSHES_CAP,
+	LUF_FLUSHES_AGE,
+	LUF_FLUSHES_DRAIN,
+	LUF_FLUSHES_WRITER,
+	LUF_FLUSHES_COMPACTION,
+	LUF_FLUSHES_KEPT,
+	LUF_FLUSHES_MM,
+	LUF_FLUSHES_PLACE,
+	/* CPUs that a flush of batches concerned */
+	LUF_CPUS_INTERRUPTED,
+	LUF_CPUS_SPARED,
+	/* pages that left a pool, by whether an interrupt was needed */
+	LUF_RELEASED_FLUSHED,
+	LUF_RELEASED_ELIDED,
+	/* writers that found something pending, and how long they took */
+	LUF_WRITERS_WAITED,
+	LUF_WRITERS_NS,
+	LUF_COUNTS,
+};
+
+/* Why something is flushed. */
+enum luf_reason {
+	LUF_FOR_ALLOCATION,
+	LUF_FOR_KSWAPD,
+	LUF_FOR_RECLAIM,
+	LUF_FOR_CAP,
+	LUF_FOR_AGE,
+	LUF_FOR_DRAIN,
+	LUF_FOR_WRITER,
+	LUF_FOR_COMPACTION,
+	LUF_FOR_KEPT,
+	LUF_FOR_MM,
+	LUF_FOR_PLACE,
+	LUF_REASONS,
+};
+
+DECLARE_PER_CPU(unsigned long[LUF_COUNTS], luf_counts);
+
+static_assert(LUF_DEFERRED + LUF_COMPACTION == LUF_DEFERRED_COMPACTION);
+static_assert(LUF_FLUSHES + LUF_FOR_PLACE == LUF_FLUSHES_PLACE);
+
+static inline void luf_count_many(enum luf_count what, unsigned long n)
+{
+	this_cpu_add(luf_counts[what], n);
+}
+
+static inline void luf_count(enum luf_count what)
+{
+	luf_count_many(what, 1);
+}
+
+/* Powers of two of pages: the last one holds all that is larger. */
+#define LUF_SIZES	20
+
+extern struct luf_batches luf_batches;
+extern struct luf_stream luf_reclaim;
+extern struct srcu_struct luf_runs;
+
+extern atomic_long_t luf_drain_sizes[LUF_SIZES];
+extern u64 luf_longest_drain_ns;
+extern unsigned int luf_max_age_ms;
+extern unsigned long luf_pool_max_pages;
+extern unsigned long luf_direct_batch_pages;
+
+#ifdef CONFIG_LUF_DEBUG
+void luf_debug_defer(struct folio *folio, const struct luf_run *run);
+void luf_debug_release(struct folio *folio);
+#else
+static inline void luf_debug_defer(struct folio *folio,
+				   const struct luf_run *run)
+{
+}
+
+static inline void luf_debug_release(struct folio *folio)
+{
+}
+#endif
+
+unsigned int luf_flush_part(struct luf_part *part, enum luf_reason reason);
+void luf_pool_put(struct zone *zone, struct luf_part *part);
+void luf_free_folios(struct list_head *folios);
+bool luf_zone_takes(const struct zone *zone);
+void luf_resize_pools(void);
+void luf_drain_everything(enum luf_reason reason);
+
+#endif /* _MM_LUF_INTERNAL_H */

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What depends on the kernel's own atomics, masks and lists. */
+
+#include <kunit/test.h>
+#include <linux/cpumask.h>
+#include <linux/mm.h>
+
+#include "batch.h"
+#include "pool.h"
+
+static void a_generation_is_drained_with_all_before_it(struct kunit *test)
+{
+	struct luf_batches *all = kunit_kzalloc(test, sizeof(*all), GFP_KERNEL);
+	struct luf_stream first = {}, second = {};
+	struct luf_batch *batch;
+
+	KUNIT_ASSERT_NOT_NULL(test, all);
+	spin_lock_init(&all->lock);
+	batch = luf_batch_get(all, &first);
+	KUNIT_ASSERT_NOT_NULL(test, batch);
+	KUNIT_EXPECT_EQ(test, batch->generation, 1ULL);
+	luf_batch_put(batch);
+	batch = luf_batch_get(all, &second);
+	KUNIT_ASSERT_NOT_NULL(test, batch);
+	KUNIT_EXPECT_EQ(test, batch->generation, 2ULL);
+	luf_batch_put(batch);
+
+	/* No CPU is in a batch, so that nobody is interrupted. */
+	KUNIT_EXPECT_EQ(test, luf_flush_batch(all, 2), 0U);
+	KUNIT_EXPECT_TRUE(test, luf_is_flushed(all, 2));
+	KUNIT_EXPECT_FALSE(test, luf_is_drained(all, 2));
+	KUNIT_EXPECT_EQ(test, luf_drain(all, 1), 0U);
+	KUNIT_EXPECT_TRUE(test, luf_is_drained(all, 2));
+	KUNIT_EXPECT_PTR_EQ(test, first.open, NULL);
+	KUNIT_EXPECT_PTR_EQ(test, second.open, NULL);
+}
+
+static void the_cpus_of_pending_batches_are_added(struct kunit *test)
+{
+	struct luf_batches *all = kunit_kzalloc(test, sizeof(*all), GFP_KERNEL);
+	struct cpumask *cpus = kunit_kzalloc(test, sizeof(*cpus), GFP_KERNEL);
+	struct luf_stream stream = {};
+	struct luf_batch *batch;
+
+	KUNIT_ASSERT_NOT_NULL(test, all);
+	KUNIT_ASSERT_NOT_NULL(test, cpus);
+	spin_lock_init(&all->lock);
+	batch = luf_batch_get(all, &stream);
+	KUNIT_ASSERT_NOT_NULL(test, batch);
+	cpumask_set_cpu(0, &batch->cpus);
+	luf_batch_put(batch);
+	KUNIT_EXPECT_FALSE(test, luf_add_cpus(all, 2, 9, cpus));
+	KUNIT_EXPECT_TRUE(test, cpumask_empty(cpus));
+	KUNIT_EXPECT_TRUE(test, luf_add_cpus(all, 1, 1, cpus));
+	KUNIT_EXPECT_TRUE(test, cpumask_test_cpu(0, cpus));
+	/* This CPU flushes more than it has to. */
+	luf_drain(all, 1);
+	KUNIT_EXPECT_FALSE(test, luf_add_cpus(all, 1, 1, cpus));
+}
+
+static void a_folio_leaves_after_its_flush(struct kunit *test)
+{
+	struct folio *folio = folio_alloc(GFP_KERNEL, 0);
+	struct luf_pool pool;
+	struct luf_part part;
+	LIST_HEAD(taken);
+
+	KUNIT_ASSERT_NOT_NULL(test, folio);
+	luf_pool_init(&pool);
+	luf_pool_resize(&pool, luf_pool_default_cap(1UL << 20), 0);
+	luf_part_init(&part);
+	list_add(&folio->lru, &part.folios);
+	part.nr_pages = 1;
+	luf_part_cover(&part, 3, 5);
+	KUNIT_EXPECT_TRUE(test, luf_pool_add(&pool, &part, jiffies));
+	KUNIT_EXPECT_EQ(test, luf_pool_take(&pool, 9, &taken), 0UL);
+	luf_pool_begin_flush(&pool, &part);
+	KUNIT_EXPECT_EQ(test, part.first, 3ULL);
+	KUNIT_EXPECT_EQ(test, part.last, 5ULL);
+	luf_pool_end_flush(&pool, &part);
+	KUNIT_EXPECT_EQ(test, luf_pool_take(&pool, 9, &taken), 1UL);
+	KUNIT_EXPECT_EQ(test, luf_pool_pages(&pool), 0UL);
+	KUNIT_EXPECT_TRUE(test, list_is_singular(&taken));
+	list_del(&folio->lru);
+	folio_put(folio);
+}
+
+static struct kunit_case luf_cases[] = {
+	KUNIT_CASE(a_generation_is_drained_with_all_before_it),
+	KUNIT_CASE(the_cpus_of_pending_batches_are_added),
+	KUNIT_CASE(a_folio_leaves_after_its_flush),
+	{}
+};
+
+static struct kunit_suite luf_suite = {
+	.name = "tollfree-luf",
+	.test_cases = luf_cases,
+};
+
+kunit_test_suite(luf_suite);

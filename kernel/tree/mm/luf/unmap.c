@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Unmapping lazily: what may be, how an entry is cleared, and what becomes of
+ * the folios. The order of steps is that of include/linux/luf.h.
+ */
+
+#include <linux/cpumask.h>
+#include <linux/memcontrol.h>
+#include <linux/mm.h>
+#include <linux/mmu_notifier.h>
+#include <linux/pagemap.h>
+#include <linux/page-isolation.h>
+#include <linux/pagevec.h>
+#include <linux/rmap.h>
+#include <asm/tlbflush.h>
+
+#include "../internal.h"
+#include "internal.h"
+
+#include <trace/events/luf.h>
+
+DEFINE_STATIC_KEY_FALSE(luf_key);
+DEFINE_SRCU(luf_runs);
+struct luf_stream luf_reclaim;
+
+struct luf_batches luf_batches = {
+	.lock = __SPIN_LOCK_UNLOCKED(luf_batches.lock),
+};
+
+/* What may be unmapped lazily */
+
+static bool refuse(enum luf_count why)
+{
+	luf_count(why);
+	return false;
+}
+
+/* Nobody writes the file; to be asked again once the stamp can be seen. */
+static bool has_writer(const struct folio *folio)
+{
+	return !folio_test_anon(folio) &&
+	       inode_is_open_for_write(folio->mapping->host);
+}
+
+/*
+ * Anonymous memory that goes to swap, and page cache of a file whose content
+ * changes only through those who are counted in i_writecount.
+ */
+static bool is_eligible(struct folio *folio)
+{
+	if (folio_test_hugetlb(folio) || folio_is_zone_device(folio) ||
+	    folio_test_pmd_mappable(folio) || folio_test_ksm(folio) ||
+	    folio_test_mlocked(folio) || __folio_test_movable(folio) ||
+	    folio_contain_hwpoisoned_page(folio))
+		return refuse(LUF_REFUSED_KIND);
+	if (!luf_zone_takes(folio_zone(folio)) ||
+	    is_migrate_isolate_page(&folio->page) ||
+	    is_migrate_cma_page(&folio->page))
+		return refuse(LUF_REFUSED_ZONE);
+	if (folio_test_anon(folio)) {
+		if (!folio_test_swapbacked(folio))
+			return refuse(LUF_REFUSED_KIND);
+		return true;
+	}
+	if (folio_test_swapbacked(folio) || !folio->mapping ||
+	    !mapping_writers_counted(folio->mapping))
+		return refuse(LUF_REFUSED_MAPPING);
+	if (has_writer(folio))
+		return refuse(LUF_REFUSED_WRITER);
+	return true;
+}
+
+enum ttu_flags __luf_flags(struct luf_run *run, struct folio *folio)
+{
+	run->folio = folio;
+	run->lazy = 0;
+	run->eager = 0;
+	run->first = 0;
+	run->last = 0;
+	return is_eligible(folio) ? TTU_LAZY : 0;
+}
+
+/* One entry */
+
+static void raise_stamp(atomic64_t *stamp, u64 generation)
+{
+	s64 seen = atomic64_read(stamp);
+
+	while ((u64)seen < generation)
+		if (atomic64_try_cmpxchg(stamp, &seen, generation))
+			break;
+}
+
+/* The table's own lock is held, so that nobody else stamps it. */
+static void stamp_table(pte_t *ptep, u64 generation)
+{
+	struct ptdesc *table = virt_to_ptdesc(ptep);
+
+	if (table->pt_index < generation)
+		table->pt_index = generation;
+}
+
+/* From here on this is not drained, wherever it is asked about. */
+static void stamp(struct folio *folio, struct mm_struct *mm, pte_t *ptep,
+		  u64 generation)
+{
+	if (!folio_test_anon(folio))
+		raise_stamp(&folio->mapping->luf_generation, generation);
+	stamp_table(ptep, generation);
+	raise_stamp(&mm->luf_generation, generation);
+}
+
+/* Bits are set by many at a time. */
+static void add_cpus(struct luf_batch *batch, struct mm_struct *mm)
+{
+	unsigned int cpu;
+
+	for_each_cpu_andnot(cpu, mm_cpumask(mm), &batch->cpus)
+		cpumask_set_cpu(cpu, &batch->cpus);
+}
+
+/*
+ * The lowest bit says that something was unmapped since the last flush of the
+ * mm; the others make each value a new one, so that a flush that clears the bit
+ * notices what came meanwhile.
+ */
+static void mark_unmapped(struct mm_struct *mm)
+{
+	s64 seen = atomic64_read(&mm->luf_unmaps);
+
+	while (!atomic64_try_cmpxchg(&mm->luf_unmaps, &seen, (seen + 2) | 1))
+		;
+}
+
+/* Steps three to nine of the protocol; false where a writer came between. */
+static bool publish(struct folio *folio, struct vm_area_struct *vma,
+		    unsigned long address, pte_t *ptep, pte_t *old,
+		    struct luf_batch *batch)
+{
+	struct mm_struct *mm = vma->vm_mm;
+
+	stamp(folio, mm, ptep, batch->generation);
+	/* Pairs with the locked instruction of get_write_access(). */
+	smp_mb();
+	if (has_writer(folio))
+		return refuse(LUF_REFUSED_LATE_WRITER);
+	*old = ptep_get_and_clear(mm, address, ptep);
+	if (WARN_ON_ONCE(pte_write(*old) || pte_dirty(*old))) {
+		set_pte_at(mm, address, ptep, *old);
+		return refuse(LUF_REFUSED_WRITABLE);
+	}
+	/* A full barrier too: whoever is not in the mask yet sees it. */
+	inc_mm_tlb_gen(mm);
+	add_cpus(batch, mm);
+	/* Devices that translate for themselves are never lazy. */
+	mmu_notifier_arch_invalidate_secondary_tlbs(mm, 0, -1UL);
+	mark_unmapped(mm);
+	return true;
+}
+
+static bool unmap(struct luf_run *run, struct folio *folio,
+		  struct vm_area_struct *vma, unsigned long address,
+		  pte_t *ptep, pte_t *old)
+{
+	struct luf_batch *batch;
+	u64 generation;
+	bool done;
+
+	batch = luf_batch_get(&luf_batches, run->stream);
+	if (!batch)
+		return refuse(LUF_REFUSED_BATCH);
+	generation = batch->generation;
+	if (!run->oldest)
+		run->oldest = generation;
+	run->newest = generation;
+	if (!run->first)
+		run->first = generation;
+	run->last = generation;
+	done = publish(folio, vma, address, ptep, old, batch);
+	luf_batch_put(batch);
+	return done;
+}
+
+bool __luf_unmap(struct folio *folio, struct vm_area_struct *vma,
+		 unsigned long address, pte_t *ptep, pte_t *old)
+{
+	struct luf_run *run = current->luf_run;
+	pte_t entry = ptep_get(ptep);
+	bool writable = pte_write(entry) || pte_dirty(entry);
+
+	luf_count(writable ? LUF_UNMAPPED_WRITABLE : LUF_UNMAPPED_READ_ONLY);
+	/*
+	 * Nobody else runs it: to flush here costs less than to wait. Should
+	 * somebody begin to, the task's own batch is flushed before the folio
+	 * goes to a pool.
+	 */
+	if (!arch_tlbbatch_should_defer(vma->vm_mm))
+		return refuse(LUF_REFUSED_LOCAL);
+	if (writable || (vma->vm_flags & (VM_PFNMAP | VM_MIXEDMAP))) {
+		luf_count(LUF_REFUSED_WRITABLE);
+	} else if (unmap(run, folio, vma, address, ptep, old)) {
+		if (!run->lazy++)
+			run->waiting++;
+		return true;
+	}
+	run->eager++;
+	return false;
+}
+
+/* The folio */
+
+/* What its CPUs still have is flushed with the task's own batch. */
+static void flush_with_task(u64 first, u64 last)
+{
+	struct tlbflush_unmap_batch *own = &current->tlb_ubc;
+
+	if (luf_add_cpus(&luf_batches, first, last, &own->arch.cpumask))
+		own->flush_required = true;
+}
+
+bool __luf_is_lazy(struct luf_run *run)
+{
+	if (!run->lazy)
+		return false;
+	if (!run->eager)
+		return true;
+	/* Half of it has to be flushed, so that all of it may be. */
+	flush_with_task(run->first, run->last);
+	run->waiting--;
+	run->lazy = 0;
+	return false;
+}
+
+static void take(struct luf_run *run, struct folio *folio)
+{
+	trace_luf_defer(folio_pfn(folio), folio_nr_pages(folio), run->path,
+			run->first, run->last);
+	luf_count_many(LUF_DEFERRED + run->path, folio_nr_pages(folio));
+	luf_debug_defer(folio, run);
+	list_add_tail(&folio->lru, &run->part.folios);
+	run->part.nr_pages += folio_nr_pages(folio);
+	luf_part_cover(&run->part, run->first, run->last);
+	run->waiting--;
+	run->folio = NULL;
+}
+
+bool __luf_take(struct luf_run *run, struct folio *folio)
+{
+	if (!__luf_is_lazy(run))
+		return false;
+	take(run, folio);
+	return true;
+}
+
+/*
+ * Which batches one of many sources takes part in is not known any more, but
+ * those of all of them are.
+ */
+void __luf_migrated(struct luf_run *run, const struct folio *folio)
+{
+	run->folio = folio;
+	run->lazy = 1;
+	run->eager = 0;
+	run->first = run->oldest;
+	run->last = run->newest;
+}
+
+bool __luf_take_source(struct luf_run *run, struct folio *folio)
+{
+	if (!run->lazy)
+		return false;
+	if (folio_ref_freeze(folio, 1)) {
+		folio_unqueue_deferred_split(folio);
+		take(run, folio);
+		return true;
+	}
+	/* Who holds it frees it, and knows of no batch. */
+	__luf_settle(run);
+	return false;
+}
+
+/* Flushes what was unmapped lazily and is kept. */
+void __luf_settle(struct luf_run *run)
+{
+	if (!run->waiting)
+		return;
+	run->waiting = 0;
+	run->folio = NULL;
+	flush_with_task(run->oldest, run->newest);
+	luf_count(LUF_FLUSHES_KEPT);
+	try_to_unmap_flush();
+}
+
+/* The run */
+
+void __luf_run_begin(struct luf_run *run, enum luf_path path)
+{
+	memset(run, 0, sizeof(*run));
+	luf_part_init(&run->part);
+	run->path = path;
+	run->srcu = srcu_read_lock(&luf_runs);
+	/* It may have been switched off before that. */
+	if (!static_branch_unlikely(&luf_key)) {
+		srcu_read_unlock(&luf_runs, run->srcu);
+		return;
+	}
+	run->stream = path == LUF_COMPACTION ? &run->own : &luf_reclaim;
+	run->outer = current->luf_run;
+	current->luf_run = run;
+}
+
+static void uncharge(struct luf_part *part)
+{
+	struct folio_batch batch;
+	struct folio *folio;
+
+	folio_batch_init(&batch);
+	list_for_each_entry(folio, &part->folios, lru) {
+		if (folio_batch_add(&batch, folio))
+			continue;
+		mem_cgroup_uncharge_folios(&batch);
+		folio_batch_reinit(&batch);
+	}
+	mem_cgroup_uncharge_folios(&batch);
+}
+
+/* Mostly all of them are of one zone. */
+static void give_to_pools(struct luf_part *part)
+{
+	struct luf_part same;
+	struct folio *folio, *next;
+	struct zone *zone = NULL;
+
+	luf_part_init(&same);
+	list_for_each_entry_safe(folio, next, &part->folios, lru) {
+		if (zone && zone != folio_zone(folio)) {
+			luf_part_cover(&same, part->first, part->last);
+			luf_pool_put(zone, &same);
+		}
+		zone = folio_zone(folio);
+		list_move_tail(&folio->lru, &same.folios);
+		same.nr_pages += folio_nr_pages(folio);
+	}
+	luf_part_cover(&same, part->first, part->last);
+	if (zone)
+		luf_pool_put(zone, &same);
+}
+
+/* Compaction's pages must be free before it looks what it has won. */
+void __luf_release_block(struct luf_run *run)
+{
+	struct luf_part *part = &run->part;
+
+	__luf_settle(run);
+	if (!run->oldest)
+		return;
+	luf_part_cover(part, run->oldest, run->newest);
+	uncharge(part);
+	luf_flush_part(part, LUF_FOR_COMPACTION);
+	luf_free_folios(&part->folios);
+	luf_part_init(part);
+	run->oldest = 0;
+	run->newest = 0;
+}
+
+void __luf_run_end(struct luf_run *run)
+{
+	if (run->path == LUF_COMPACTION) {
+		__luf_release_block(run);
+	} else {
+		__luf_settle(run);
+		uncharge(&run->part);
+		give_to_pools(&run->part);
+	}
+	current->luf_run = run->outer;
+	srcu_read_unlock(&luf_runs, run->srcu);
+	run->stream = NULL;
+}

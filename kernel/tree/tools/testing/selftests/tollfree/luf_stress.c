@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Lazy unmap flush under stress: everything at once, for some seconds (the first
+ * argument, 10 if there is none).
+ *
+ * Each page says which one it is and how often it was written. Who writes it
+ * publishes that number afterwards; who has seen the number published may read
+ * no older page, whatever translation it has. In between memory is reclaimed and
+ * compacted, mappings change, blocks of memory go offline, and LUF itself is
+ * drained, resized and switched. In the end each page that was put into a pool
+ * has left it.
+ *
+ * Needs what the litmus tests need (luf.c).
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "luf_test.h"
+
+#define NAME	"luf-stress"
+
+enum { PAGES = 2048, WORDS = PAGE / sizeof(uint64_t) };
+
+#define add(variable)		__atomic_add_fetch(&(variable), 1, __ATOMIC_SEQ_CST)
+
+/* Shared by all processes. */
+static struct {
+	uint32_t of_file[PAGES];	/* how often a page was written, published */
+	uint32_t of_memory[PAGES];
+	uint64_t reads, writes, changes, reclaims, forks;
+	uint64_t stale;
+	bool stop;
+} *shared;
+
+/* Which actor this is. */
+static int self;
+static uint64_t seed = 88172645463325252ULL;
+
+static uint32_t any(uint32_t below)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return (seed >> 32) % below;
+}
+
+static void must(bool done, const char *what)
+{
+	if (done)
+		return;
+	fprintf(stderr, "%s: %s\n", what, strerror(errno));
+	exit(KSFT_FAIL);
+}
+
+/* On these CPUs, of those that there are. */
+static void pin(int first, int second)
+{
+	int there = sysconf(_SC_NPROCESSORS_ONLN);
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	CPU_SET(first % there, &cpus);
+	CPU_SET(second % there, &cpus);
+	sched_setaffinity(0, sizeof(cpus), &cpus);
+}
+
+static uint64_t content(uint32_t page, uint32_t version)
+{
+	return (uint64_t)page << 32 | version;
+}
+
+static void fill(uint64_t *words, uint32_t page, uint32_t version)
+{
+	for (size_t i = 0; i < WORDS; i++)
+		set(words[i], content(page, version));
+}
+
+/* A word of a page; how old it may be was published before it is read. */
+static void check(const uint64_t *words, uint32_t page, uint32_t oldest)
+{
+	uint64_t word = get(words[any(WORDS)]);
+
+	add(shared->reads);
+	if (word >> 32 == page && (uint32_t)word >= oldest)
+		return;
+	add(shared->stale);
+	fprintf(stderr, "page %u: read version %u of page %u, %u was published\n", page,
+		(uint32_t)word, (uint32_t)(word >> 32), oldest);
+}
+
+static void *map_file(int protection, int flags)
+{
+	int fd = open(NAME, protection & PROT_WRITE && flags & MAP_SHARED ? O_RDWR : O_RDONLY);
+	void *at = mmap(NULL, PAGES * PAGE, protection, flags, fd, 0);
+
+	must(at != MAP_FAILED, NAME);
+	close(fd);
+	return at;
+}
+
+/*
+ * The actors, a process each. Those that read are alone on CPUs where there are
+ * four, so that they keep their translations for long, and never rest; all
+ * others do little at a time.
+ */
+
+static void rest(void)
+{
+	usleep(any(2000));
+}
+
+/* An eighth of all pages for a while: the others are not referenced, and go. */
+static uint32_t nearby(void)
+{
+	static uint32_t first, reads;
+
+	if (!(++reads % 20000))
+		first = any(PAGES);
+	return (first + any(PAGES / 8)) % PAGES;
+}
+
+static void read_file(void)
+{
+	uint64_t *at = map_file(PROT_READ, MAP_SHARED);
+
+	pin(self, self);
+	while (!get(shared->stop)) {
+		uint32_t page = nearby();
+		uint32_t oldest = get(shared->of_file[page]);
+
+		check(at + page * WORDS, page, oldest);
+	}
+}
+
+/*
+ * Opens, writes, closes: between times the file has no writer. Of the two
+ * writers each has every other page, so that versions only grow.
+ */
+static void write_file(void)
+{
+	uint64_t *words = aligned_alloc(PAGE, PAGE);
+
+	while (!get(shared->stop)) {
+		uint32_t page = any(PAGES / 2) * 2 + self % 2;
+		uint32_t version = get(shared->of_file[page]) + 1, how = any(4);
+		int fd = open(NAME, O_RDWR | (how == 1 ? O_DIRECT : 0));
+
+		must(fd >= 0, NAME);
+		fill(words, page, version);
+		if (how == 2) {
+			uint64_t *at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+					    page * PAGE);
+
+			must(at != MAP_FAILED, "mmap");
+			fill(at, page, version);
+			munmap(at, PAGE);
+		} else {
+			/* A hole in between would be read as page 0, version 0. */
+			must(pwrite(fd, words, PAGE, page * PAGE) == (ssize_t)PAGE, "pwrite");
+		}
+		set(shared->of_file[page], version);
+		add(shared->writes);
+		close(fd);
+		usleep(any(20000));
+	}
+}
+
+/* Maps pages of the file where others were, in every way. */
+static void change_mappings(void)
+{
+	uint64_t *at = map_file(PROT_READ, MAP_SHARED);
+	int fd = open(NAME, O_RDONLY);
+
+	while (!get(shared->stop)) {
+		uint32_t place = any(PAGES), page = any(PAGES), oldest;
+		uint64_t *there = at + place * WORDS;
+
+		check(there, place, get(shared->of_file[place]));
+		oldest = get(shared->of_file[page]);
+		switch (any(3)) {
+		case 0:
+			must(mmap(there, PAGE, PROT_READ, MAP_SHARED | MAP_FIXED, fd,
+				  page * PAGE) == there, "mmap");
+			check(there, page, oldest);
+			break;
+		case 1:
+			must(!mprotect(there, PAGE, PROT_NONE), "mprotect");
+			must(!mprotect(there, PAGE, PROT_READ), "mprotect");
+			break;
+		case 2:
+			must(!madvise(there, PAGE, MADV_DONTNEED), "madvise");
+			break;
+		}
+		must(mmap(there, PAGE, PROT_READ, MAP_SHARED | MAP_FIXED, fd,
+			  place * PAGE) == there, "mmap");
+		check(there, place, get(shared->of_file[place]));
+		add(shared->changes);
+		rest();
+	}
+}
+
+static uint64_t *memory;
+
+/* A second task of the same address space, on another CPU. */
+static int read_memory(void *unused)
+{
+	pin(2, 2);
+	while (!get(shared->stop)) {
+		uint32_t page = nearby();
+		uint32_t oldest = get(shared->of_memory[page]);
+
+		check(memory + page * WORDS, page, oldest);
+	}
+	return 0;
+}
+
+/* Swapped out, in again, shared with children that see what was when they began. */
+static void write_memory(void)
+{
+	char *stack = aligned_alloc(PAGE, 16 * PAGE);
+	int reader;
+
+	must(stack, "stack");
+	memory = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		      -1, 0);
+	must(memory != MAP_FAILED, "mmap");
+	for (uint32_t page = 0; page < PAGES; page++)
+		fill(memory + page * WORDS, page, 0);
+	reader = clone(read_memory, stack + 16 * PAGE, CLONE_VM | CLONE_FS | CLONE_FILES |
+		       SIGCHLD, NULL);
+	must(reader > 0, "clone");
+	while (!get(shared->stop)) {
+		uint32_t page = any(PAGES), version = get(shared->of_memory[page]) + 1;
+
+		if (!any(200)) {
+			pid_t child = fork();
+
+			if (!child) {
+				for (int i = 0; i < 200; i++) {
+					page = any(PAGES);
+					check(memory + page * WORDS, page, 0);
+				}
+				_exit(0);
+			}
+			waitpid(child, NULL, 0);
+			add(shared->forks);
+			continue;
+		}
+		fill(memory + page * WORDS, page, version);
+		set(shared->of_memory[page], version);
+		add(shared->writes);
+		rest();
+	}
+	waitpid(reader, NULL, 0);
+}
+
+static void reclaim_all(void)
+{
+	while (!get(shared->stop)) {
+		char text[16];
+
+		snprintf(text, sizeof(text), "%uK", 64 + any(4096));
+		write_text(GROUP "/test/memory.reclaim", text);
+		add(shared->reclaims);
+		usleep(any(10000));
+	}
+}
+
+/* One block of memory that can be moved away, there and back. */
+static void move_block(void)
+{
+	const char *folder = "/sys/devices/system/memory";
+	DIR *blocks = opendir(folder);
+	struct dirent *entry;
+
+	while (blocks && (entry = readdir(blocks))) {
+		char path[300];
+
+		if (strncmp(entry->d_name, "memory", 6) || any(4))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s/state", folder, entry->d_name);
+		if (write_text(path, "offline"))
+			while (!write_text(path, "online") && !get(shared->stop))
+				usleep(1000);
+		break;
+	}
+	if (blocks)
+		closedir(blocks);
+}
+
+static void change_luf(void)
+{
+	while (!get(shared->stop)) {
+		switch (any(8)) {
+		case 0:
+			write_text(LUF "enabled", "0");
+			usleep(any(20000));
+			write_text(LUF "enabled", "1");
+			break;
+		case 1:
+			write_text(LUF "pool_max_pages", any(2) ? "0" : "300");
+			break;
+		case 2:
+			write_text(LUF "direct_batch_pages", any(2) ? "0" : "100");
+			break;
+		case 3:
+			write_text(LUF "max_age_ms", any(2) ? "30000" : "200");
+			break;
+		case 4:
+			write_text("/proc/sys/vm/compact_memory", "1");
+			break;
+		case 5:
+			move_block();
+			break;
+		default:
+			write_text(LUF "drain", "1");
+		}
+		usleep(any(200000));
+	}
+	write_text(LUF "pool_max_pages", "0");
+	write_text(LUF "direct_batch_pages", "0");
+	write_text(LUF "max_age_ms", "30000");
+	write_text(LUF "enabled", "1");
+}
+
+static pid_t start(void (*actor)(void), int number)
+{
+	pid_t child = fork();
+
+	must(child >= 0, "fork");
+	if (child)
+		return child;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	self = number;
+	pin(0, 3);
+	seed += number;
+	actor();
+	exit(0);
+}
+
+/* The result */
+
+static long count(const char *name)
+{
+	char path[128], text[32] = "";
+	int fd;
+
+	snprintf(path, sizeof(path), LUF "%s", name);
+	fd = open(path, O_RDONLY);
+	must(fd >= 0 && read(fd, text, sizeof(text) - 1) > 0, path);
+	close(fd);
+	return atol(text);
+}
+
+static long deferred(void)
+{
+	return count("stats/deferred_kswapd") + count("stats/deferred_direct") +
+	       count("stats/deferred_demotion") + count("stats/deferred_promotion") +
+	       count("stats/deferred_compaction");
+}
+
+static long released(void)
+{
+	return count("stats/released_flushed") + count("stats/released_elided");
+}
+
+static void make_file(void)
+{
+	uint64_t words[WORDS];
+	int fd = open(NAME, O_RDWR | O_CREAT | O_TRUNC, 0644);
+
+	for (uint32_t page = 0; page < PAGES; page++) {
+		fill(words, page, 0);
+		must(write(fd, words, PAGE) == (ssize_t)PAGE, NAME);
+	}
+	must(!fsync(fd), NAME);
+	close(fd);
+}
+
+int main(int argc, char **argv)
+{
+	static void (* const actors[])(void) = {
+		read_file, read_file, write_file, write_file, change_mappings,
+		write_memory, reclaim_all, change_luf,
+	};
+	const char *folder = getenv("TOLLFREE_TEST_DIR");
+	unsigned int seconds = argc > 1 ? atoi(argv[1]) : 10;
+	pid_t children[ARRAY_SIZE(actors)];
+	bool ended_well = true;
+	long before;
+
+	ksft_print_header();
+	if (access(LUF, F_OK))
+		ksft_exit_skip("no " LUF ": a kernel without CONFIG_LUF\n");
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		ksft_exit_skip("one CPU: nothing is unmapped lazily\n");
+	if (chdir(folder ? folder : "/data"))
+		ksft_exit_skip("%s: %s\n", folder ? folder : "/data", strerror(errno));
+	enter_group();
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		      -1, 0);
+	must(shared != MAP_FAILED, "mmap");
+	ksft_set_plan(4);
+	make_file();
+	write_text(LUF "enabled", "1");
+	before = deferred();
+
+	for (size_t i = 0; i < ARRAY_SIZE(actors); i++)
+		children[i] = start(actors[i], i + 1);
+	sleep(seconds);
+	set(shared->stop, true);
+	for (size_t i = 0; i < ARRAY_SIZE(actors); i++) {
+		int status;
+
+		waitpid(children[i], &status, 0);
+		if (!WIFEXITED(status) || WEXITSTATUS(status)) {
+			ksft_print_msg("actor %zu ended with 0x%x\n", i, status);
+			ended_well = false;
+		}
+	}
+	unlink(NAME);
+	write_text(LUF "drain", "1");
+
+	ksft_print_msg("%lu reads, %lu writes, %lu mappings, %lu reclaims, %lu forks\n",
+		       shared->reads, shared->writes, shared->changes, shared->reclaims,
+		       shared->forks);
+	ksft_print_msg("%ld pages unmapped lazily\n", deferred() - before);
+	ksft_test_result(ended_well, "everybody ended well\n");
+	ksft_test_result(!shared->stale, "nobody read what was stale\n");
+	ksft_test_result(deferred() > before, "pages were unmapped lazily\n");
+	ksft_test_result(!count("pool_pages") && released() == deferred(),
+			 "no page was lost: %ld deferred, %ld released, %ld wait\n", deferred(),
+			 released(), count("pool_pages"));
+
+	ksft_finished();
+}
