@@ -11,6 +11,7 @@
 //! | [`cpu`] | names the CPU and its TLBs |
 //! | [`symbols`] | build-ids, symbols and source lines of ELF files |
 //! | [`calibrate`] | measures this machine's cost table |
+//! | [`luf`] | reads the state of the kernel's lazy unmap flush |
 //! | [`memory`] | maps, touches and frees memory of our own |
 //! | [`events`] | the event file that the preload library writes |
 //! | [`hand`] | advises memory of another process |
@@ -22,6 +23,7 @@ pub mod calibrate;
 pub mod cpu;
 pub mod events;
 pub mod hand;
+pub mod luf;
 pub mod memory;
 pub mod perf;
 pub mod proc;

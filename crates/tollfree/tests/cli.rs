@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const TOLLFREE: &str = env!("CARGO_BIN_EXE_tollfree");
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 13] = [
     "tune",
     "doctor",
     "calibrate",
@@ -23,6 +23,7 @@ const COMMANDS: [&str; 12] = [
     "run",
     "apply",
     "compare",
+    "luf",
     "completions",
     "man",
 ];

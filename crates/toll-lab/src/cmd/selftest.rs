@@ -14,11 +14,19 @@ use crate::error::LabError;
 use crate::guest::{Done, Guest, Job, Machine, Program, Status};
 use crate::house::House;
 use crate::kernel::{Built, Variant, build};
+use crate::scenario::DiskSpec;
 use crate::tap::Tap;
 use crate::{files, output};
 
 /// What kselftest programs end with if they cannot run here.
 const SKIPPED: Status = Status::Exit(4);
+/// The job that makes ready what the tests need.
+const READY: &str = "ready";
+/// A folder on ext4, and swap.
+const MAKE_READY: &str = "mkdir -p /data /tmp; mount -t ext4 /dev/vda /data; \
+                          mkswap /dev/vdb; swapon /dev/vdb";
+/// Size of each of the two disks, MiB.
+const DISK_MIB: u64 = 256;
 /// The job that prints what KUnit found while the kernel booted.
 const KUNIT: &str = "kunit";
 /// Where the tests lie in a kernel's tree.
@@ -66,12 +74,22 @@ pub fn run(args: &Args) -> Result<()> {
     let variant = Variant::find(&house, &args.variant, &[])?;
     let built = build(&house, &variant)?;
     let tests = compile(&built)?;
-    let mut jobs: Vec<Job> = tests.iter().map(job).collect();
+    let mut jobs = vec![Job::shell(READY, MAKE_READY)];
+    jobs.extend(tests.iter().map(job));
     let mut programs = tests;
+    programs.extend(Program::installed("busybox")?);
     if has_kunit(&built)? {
-        programs.extend(Program::installed("busybox")?);
         jobs.push(Job::shell(KUNIT, "cat /sys/kernel/debug/kunit/*/results"));
     }
+    let files = DiskSpec {
+        ext4_mib: DISK_MIB,
+        ..DiskSpec::default()
+    };
+    let swap = DiskSpec {
+        empty_mib: DISK_MIB,
+        ..DiskSpec::default()
+    };
+    let disks = [files.made(&house)?, swap.made(&house)?];
     let outcome = Guest {
         image: &built.image,
         machine: Machine {
@@ -81,14 +99,19 @@ pub fn run(args: &Args) -> Result<()> {
         },
         append: &[],
         programs: &programs,
-        disks: &[],
+        disks: &disks,
         jobs: &jobs,
         limit: Duration::from_secs(args.within),
         preset: None,
         folder: &house.cache.join("selftest").join(&variant.key),
     }
     .run(&house)?;
-    let tested: Vec<Tested> = outcome.done.iter().map(tested).collect();
+    let (ready, rest) = outcome.done.split_first().context("a guest without jobs")?;
+    if ready.status != Status::Exit(0) {
+        let why = format!("what the tests need: {}", ready.err.trim_end());
+        return Err(LabError::Test(why).into());
+    }
+    let tested: Vec<Tested> = rest.iter().map(tested).collect();
     if args.json {
         output::json(&tested)?;
     } else {

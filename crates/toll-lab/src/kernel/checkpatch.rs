@@ -15,12 +15,19 @@ use crate::house::House;
 /// Said of new files: no maintainer's list knows them, and a Kconfig text may be short.
 const IGNORED: &str = "FILE_PATH_CHANGES,CONFIG_DESCRIPTION";
 
+/// Said of headers of tracepoints as they all are.
+const IGNORED_OF_TRACEPOINTS: &str = "OPEN_ENDED_LINE,PARENTHESIS_ALIGNMENT";
+
+/// Where those lie.
+const TRACEPOINTS: &str = "include/trace";
+
 /// Headers for tests in user space.
 const STAND_INS: &str = "tools/testing/tollfree/include";
 
 /// What checkpatch says of the new files and the patches, a line each.
 pub fn complaints(house: &House, source: &Path, variant: &Variant) -> Result<Vec<String>> {
     let mut ours = Vec::new();
+    let mut tracepoints = Vec::new();
     for overlay in &variant.overlays {
         let is_code = |path: &PathBuf| {
             let extension = path.extension().unwrap_or_default();
@@ -28,13 +35,12 @@ pub fn complaints(house: &House, source: &Path, variant: &Variant) -> Result<Vec
             let is_stand_in = path.starts_with(STAND_INS);
             ["c", "h"].iter().any(|it| extension == *it) && !is_stand_in
         };
-        let found = files::below(overlay)?;
-        ours.extend(
-            found
-                .into_iter()
-                .filter(is_code)
-                .map(|path| overlay.join(path)),
-        );
+        for path in files::below(overlay)?.into_iter().filter(is_code) {
+            match path.starts_with(TRACEPOINTS) {
+                true => tracepoints.push(overlay.join(path)),
+                false => ours.push(overlay.join(path)),
+            }
+        }
     }
     let patches: Vec<PathBuf> = variant
         .patches
@@ -42,6 +48,11 @@ pub fn complaints(house: &House, source: &Path, variant: &Variant) -> Result<Vec
         .map(|patch| house.kernel.join("seams").join(patch.name()))
         .collect();
     let mut said = lines(checkpatch(source).arg("--file").args(&ours))?;
+    if !tracepoints.is_empty() {
+        let mut command = checkpatch(source);
+        command.args(["--ignore", IGNORED_OF_TRACEPOINTS, "--file"]);
+        said.extend(lines(command.args(&tracepoints))?);
+    }
     for path in &patches {
         // It takes a patch that git tracks for a source file, unless it comes on stdin.
         let patch = File::open(path).with_context(|| path.display().to_string())?;

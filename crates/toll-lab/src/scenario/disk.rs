@@ -16,7 +16,7 @@ use crate::house::House;
 use crate::{files, output};
 
 /// A disk as a scenario's file has it: /dev/vda for the first one, and on.
-#[derive(Debug, Clone, Deserialize, Hash)]
+#[derive(Debug, Clone, Default, Deserialize, Hash)]
 #[serde(deny_unknown_fields)]
 pub struct DiskSpec {
     /// Size of the file system, MiB; 0: an empty device of `empty_mib` without one.

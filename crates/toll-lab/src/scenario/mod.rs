@@ -12,6 +12,7 @@ use crate::error::LabError;
 use crate::files;
 use crate::house::House;
 
+pub use disk::{DiskSpec, FileSpec};
 pub use file::{Form, JobText, Policy, Scenario};
 
 /// What is run of a scenario.

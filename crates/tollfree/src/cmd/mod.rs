@@ -7,6 +7,7 @@ pub mod compare;
 pub mod completions;
 pub mod doctor;
 pub mod import;
+pub mod luf;
 pub mod plan;
 pub mod record;
 pub mod report;
@@ -73,6 +74,8 @@ pub enum Command {
     Apply(apply::Args),
     #[command(after_help = "Example:\n  tollfree compare --plan app.toml -n 10 -- ./app input")]
     Compare(compare::Args),
+    #[command(after_help = "Example:\n  tollfree luf")]
+    Luf(luf::Args),
     #[command(
         after_help = "Example:\n  tollfree completions bash > ~/.local/share/bash-completion/completions/tollfree"
     )]
@@ -102,6 +105,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Command::Run(args) => run::run(args, json),
         Command::Apply(args) => apply::run(args, json),
         Command::Compare(args) => compare::run(args, json),
+        Command::Luf(args) => luf::run(args, json),
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => completions::man(args),
     }
