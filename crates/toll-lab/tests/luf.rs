@@ -37,7 +37,7 @@ fn deferred(name: &str, machine: Machine, append: &[&str], before: &str) -> u64 
         programs: &programs,
         disks: &[disk.made(&house).unwrap()],
         jobs: &[Job::shell("work", &work), Job::shell("sum", &sum)],
-        limit: Duration::from_secs(120),
+        limit: Duration::from_secs(300),
         preset: None,
         folder: &house.cache.join("tests").join(name),
     }
