@@ -208,10 +208,25 @@ static void look_again(void)
 	queue_delayed_work(system_unbound_wq, &ager, max_age());
 }
 
-/* kswapd releases all that it can; others go on as soon as they have enough. */
-static unsigned long most_at_once(void)
+static unsigned long free_pages_of(const struct zone *zone)
 {
-	return current_is_kswapd() ? ULONG_MAX : LUF_RELEASE_PAGES;
+	return zone_page_state(zone, NR_FREE_PAGES);
+}
+
+static bool is_urgent(const struct zone *zone)
+{
+	return luf_pool_is_urgent(pool_of(zone), free_pages_of(zone),
+				  min_wmark_pages(zone));
+}
+
+/* kswapd flushes before anybody has to wait, and releases all that it can. */
+static void balance(struct zone *zone)
+{
+	if (is_urgent(zone) ||
+	    luf_pool_flushes_early(pool_of(zone), free_pages_of(zone),
+				   low_wmark_pages(zone)))
+		flush_pool(zone, LUF_FOR_KSWAPD);
+	release(zone, ULONG_MAX);
 }
 
 /**
@@ -233,8 +248,10 @@ void luf_pool_put(struct zone *zone, struct luf_part *part)
 	}
 	if (luf_pool_is_full(pool)) {
 		flush_pool(zone, LUF_FOR_CAP);
-		release(zone, most_at_once());
+		release(zone, LUF_RELEASE_PAGES);
 	}
+	if (current_is_kswapd())
+		balance(zone);
 	if (!delayed_work_pending(&ager))
 		look_again();
 }
@@ -306,6 +323,8 @@ bool __luf_refill(struct zone *zone, unsigned int order, unsigned long mark,
 	if (!pool || !gfpflags_allow_blocking(gfp_mask) ||
 	    !luf_pool_pages(pool))
 		return false;
+	/* It has to fill what is emptied here before the last page is gone. */
+	wakeup_kswapd(zone, gfp_mask, order, highest_zoneidx);
 	if (release(zone, LUF_RELEASE_PAGES) &&
 	    zone_watermark_ok(zone, order, mark, highest_zoneidx, alloc_flags))
 		return true;
@@ -313,99 +332,91 @@ bool __luf_refill(struct zone *zone, unsigned int order, unsigned long mark,
 		return false;
 	flush_pool(zone, LUF_FOR_ALLOCATION);
 	release(zone, max(LUF_RELEASE_PAGES, 1UL << order));
-	wakeup_kswapd(zone, gfp_mask, order, highest_zoneidx);
 	return zone_watermark_ok(zone, order, mark, highest_zoneidx,
 				 alloc_flags);
 }
 
-static unsigned long release_what_pays(struct zonelist *zonelist,
-				       int highest_zoneidx,
-				       nodemask_t *nodemask)
+static unsigned long release_from(struct zonelist *zonelist,
+				  int highest_zoneidx, nodemask_t *nodemask,
+				  bool all)
 {
 	unsigned long pages = 0;
-	struct zoneref *z;
+	struct zoneref *at;
 	struct zone *zone;
 
-	for_each_zone_zonelist_nodemask(zone, z, zonelist, highest_zoneidx,
+	for_each_zone_zonelist_nodemask(zone, at, zonelist, highest_zoneidx,
 					nodemask) {
 		struct luf_pool *pool = pool_of(zone);
 
 		if (!pool)
 			continue;
-		if (luf_pool_pays(pool))
+		if (all || luf_pool_pays(pool) || is_urgent(zone))
 			flush_pool(zone, LUF_FOR_RECLAIM);
-		pages += release(zone, LUF_RELEASE_PAGES);
+		pages += release(zone, all ? ULONG_MAX : LUF_RELEASE_PAGES);
 	}
 	return pages;
 }
 
-static unsigned long drain_zonelist(struct zonelist *zonelist,
-				    int highest_zoneidx, nodemask_t *nodemask)
+/* What who reclaims has to know of the zones that he may use. */
+struct outlook {
+	bool has_free_pages; /* more than the min mark asks for, in one of them */
+	bool has_room; /* in one of the pools */
+	unsigned long batch; /* from so many pages on, one pool pays a flush */
+};
+
+static struct outlook look_at(struct zonelist *zonelist, int highest_zoneidx,
+			      nodemask_t *nodemask)
 {
-	unsigned long pages = 0;
-	struct zoneref *z;
+	struct outlook seen = {};
+	struct zoneref *at;
 	struct zone *zone;
 
-	for_each_zone_zonelist_nodemask(zone, z, zonelist, highest_zoneidx,
-					nodemask)
-		pages += drain_zone(zone, LUF_FOR_RECLAIM);
-	return pages;
-}
+	for_each_zone_zonelist_nodemask(zone, at, zonelist, highest_zoneidx,
+					nodemask) {
+		const struct luf_pool *pool = pool_of(zone);
 
-/* Somewhere there is more than the min watermark asks for. */
-static bool has_free_pages(struct zonelist *zonelist, int highest_zoneidx,
-			   nodemask_t *nodemask)
-{
-	struct zoneref *z;
-	struct zone *zone;
-
-	for_each_zone_zonelist_nodemask(zone, z, zonelist, highest_zoneidx,
-					nodemask)
 		if (zone_watermark_ok(zone, 0, min_wmark_pages(zone),
 				      highest_zoneidx, 0))
-			return true;
-	return false;
-}
-
-/* From so many pages on one of the pools should be worth a flush. */
-static unsigned long largest_batch(struct zonelist *zonelist,
-				   int highest_zoneidx, nodemask_t *nodemask)
-{
-	unsigned long pages = 0;
-	struct zoneref *z;
-	struct zone *zone;
-
-	for_each_zone_zonelist_nodemask(zone, z, zonelist, highest_zoneidx,
-					nodemask)
-		if (pool_of(zone))
-			pages = max(pages, READ_ONCE(pool_of(zone)->batch));
-	return pages;
+			seen.has_free_pages = true;
+		if (!pool)
+			continue;
+		if (luf_pool_missing(pool))
+			seen.has_room = true;
+		seen.batch = max(seen.batch, READ_ONCE(pool->batch));
+	}
+	return seen;
 }
 
 /*
- * What reclaim takes goes to the pools, so that it goes on until a flush pays;
+ * Who finds flushed pages takes some and reclaims as many for the pool, as he
+ * would for himself without it. Who finds none goes on until a flush pays;
  * where reclaim finds nothing any more, what waits is flushed as it is.
  */
 unsigned long __luf_try_to_free_pages(struct zonelist *zonelist, int order,
 				      gfp_t gfp_mask, nodemask_t *nodemask)
 {
-	int highest_zoneidx = gfp_zone(gfp_mask);
-	unsigned long enough = largest_batch(zonelist, highest_zoneidx,
-					     nodemask);
+	int highest = gfp_zone(gfp_mask);
+	struct outlook seen = look_at(zonelist, highest, nodemask);
 	unsigned long progress, pages;
 
-	progress = release_what_pays(zonelist, highest_zoneidx, nodemask);
-	if (progress && order == 0)
+	progress = release_from(zonelist, highest, nodemask, false);
+	if (progress && order == 0) {
+		/* The next batch is there when the last page of this is gone. */
+		if (seen.has_room)
+			try_to_free_pages(zonelist, order, gfp_mask, nodemask);
 		return progress;
+	}
 	do {
 		pages = try_to_free_pages(zonelist, order, gfp_mask, nodemask);
 		progress += pages;
-		if (release_what_pays(zonelist, highest_zoneidx, nodemask) ||
-		    has_free_pages(zonelist, highest_zoneidx, nodemask) ||
+		if (release_from(zonelist, highest, nodemask, false) ||
 		    fatal_signal_pending(current))
 			return progress;
-	} while (pages && progress < enough);
-	return progress + drain_zonelist(zonelist, highest_zoneidx, nodemask);
+		seen = look_at(zonelist, highest, nodemask);
+		if (seen.has_free_pages)
+			return progress;
+	} while (pages && progress < seen.batch);
+	return progress + release_from(zonelist, highest, nodemask, true);
 }
 
 void __luf_balance(pg_data_t *pgdat, int highest_zoneidx)
@@ -414,16 +425,13 @@ void __luf_balance(pg_data_t *pgdat, int highest_zoneidx)
 
 	for (i = 0; i <= highest_zoneidx; i++) {
 		struct zone *zone = pgdat->node_zones + i;
-		struct luf_pool *pool = pool_of(zone);
 
-		if (!managed_zone(zone) || !pool)
+		if (!managed_zone(zone) || !pool_of(zone))
 			continue;
-		if (luf_pool_flushes_early(pool,
-					   zone_page_state(zone, NR_FREE_PAGES),
-					   min_wmark_pages(zone),
-					   low_wmark_pages(zone)))
+		/* A round of reclaim may have found next to nothing. */
+		if (free_pages_of(zone) < min_wmark_pages(zone) / 2)
 			flush_pool(zone, LUF_FOR_KSWAPD);
-		release(zone, ULONG_MAX);
+		balance(zone);
 	}
 }
 

@@ -21,6 +21,8 @@
 #define DEFAULT_PAGES		4096UL
 #define DEFAULT_SHARE		1000UL
 #define LARGEST_SHARE		64UL
+/* Where memory is nearly gone, a flush for one part of the cap in so many. */
+#define URGENT_SHARE		16
 
 /**
  * luf_part_init - nothing
@@ -229,21 +231,34 @@ bool luf_pool_pays(const struct luf_pool *pool)
 }
 
 /**
- * luf_pool_flushes_early - whether kswapd flushes before anybody has to wait
+ * luf_pool_is_urgent - whether to flush though it does not pay yet
  * @pool: the pool
  * @free_pages: of the zone
  * @min_mark: of the zone
+ *
+ * Return: true if so little memory is left that who reclaims is made to wait
+ * and who may not sleep gets nothing, and the flush would bring some.
+ */
+bool luf_pool_is_urgent(const struct luf_pool *pool, unsigned long free_pages,
+			unsigned long min_mark)
+{
+	unsigned long pending = READ_ONCE(pool->pending.nr_pages);
+
+	return free_pages < min_mark / 2 && pending &&
+	       pending >= READ_ONCE(pool->cap) / URGENT_SHARE;
+}
+
+/**
+ * luf_pool_flushes_early - whether kswapd flushes before anybody has to wait
+ * @pool: the pool
+ * @free_pages: of the zone
  * @low_mark: of the zone
  *
- * Return: true if free memory comes near to the low mark and a flush pays, or
- * if so little is left that those who may not sleep would get nothing.
+ * Return: true if free memory comes near to the low mark and a flush pays.
  */
 bool luf_pool_flushes_early(const struct luf_pool *pool,
-			    unsigned long free_pages, unsigned long min_mark,
-			    unsigned long low_mark)
+			    unsigned long free_pages, unsigned long low_mark)
 {
-	if (free_pages < min_mark / 2)
-		return READ_ONCE(pool->pending.nr_pages);
 	return luf_pool_pays(pool) &&
 	       free_pages < low_mark + READ_ONCE(pool->cap) / 4;
 }

@@ -61,8 +61,9 @@ unsigned long luf_pool_pages(const struct luf_pool *pool);
 unsigned long luf_pool_missing(const struct luf_pool *pool);
 bool luf_pool_is_full(const struct luf_pool *pool);
 bool luf_pool_pays(const struct luf_pool *pool);
+bool luf_pool_is_urgent(const struct luf_pool *pool, unsigned long free_pages,
+			unsigned long min_mark);
 bool luf_pool_flushes_early(const struct luf_pool *pool,
-			    unsigned long free_pages, unsigned long min_mark,
-			    unsigned long low_mark);
+			    unsigned long free_pages, unsigned long low_mark);
 
 #endif /* _MM_LUF_POOL_H */

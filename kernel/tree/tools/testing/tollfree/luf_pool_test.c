@@ -198,16 +198,26 @@ static void a_flush_pays_from_the_batch_on(void)
 static void kswapd_flushes_near_the_low_mark(void)
 {
 	begin(MIB_512);
-	folios[0].nr_pages = 1;
-	EXPECT_EQ(luf_pool_flushes_early(&pool, 0, 1000, 2000), false);
+	folios[0].nr_pages = 1535;
 	add(0, 1, 1);
-	EXPECT_EQ(luf_pool_flushes_early(&pool, 2000, 1000, 2000), false);
-	EXPECT_EQ(luf_pool_flushes_early(&pool, 500, 1000, 2000), false);
-	EXPECT_EQ(luf_pool_flushes_early(&pool, 499, 1000, 2000), true);
-	folios[1].nr_pages = 1535;
+	EXPECT_EQ(luf_pool_flushes_early(&pool, 0, 2000), false);
+	folios[1].nr_pages = 1;
 	add(1, 2, 1);
-	EXPECT_EQ(luf_pool_flushes_early(&pool, 2512, 1000, 2000), false);
-	EXPECT_EQ(luf_pool_flushes_early(&pool, 2511, 1000, 2000), true);
+	EXPECT_EQ(luf_pool_flushes_early(&pool, 2512, 2000), false);
+	EXPECT_EQ(luf_pool_flushes_early(&pool, 2511, 2000), true);
+}
+
+static void it_is_urgent_where_memory_is_nearly_gone(void)
+{
+	begin(MIB_512);
+	EXPECT_EQ(luf_pool_is_urgent(&pool, 0, 1000), false);
+	folios[0].nr_pages = 127;
+	add(0, 1, 1);
+	EXPECT_EQ(luf_pool_is_urgent(&pool, 0, 1000), false);
+	folios[1].nr_pages = 1;
+	add(1, 2, 1);
+	EXPECT_EQ(luf_pool_is_urgent(&pool, 500, 1000), false);
+	EXPECT_EQ(luf_pool_is_urgent(&pool, 499, 1000), true);
 }
 
 int main(void)
@@ -222,5 +232,6 @@ int main(void)
 	RUN(nothing_waits_where_nothing_may);
 	RUN(a_flush_pays_from_the_batch_on);
 	RUN(kswapd_flushes_near_the_low_mark);
+	RUN(it_is_urgent_where_memory_is_nearly_gone);
 	return tap_end();
 }
