@@ -21,7 +21,7 @@ pub struct Luf {
     pub max_age_ms: u64,
     /// Counts since boot, by the name of their file.
     pub counts: BTreeMap<String, u64>,
-    /// Drains by size: smallest number of pages (a power of two), how many drains.
+    /// Drains by size: smallest number of pages (known to an eighth), how many drains.
     pub pages_per_drain: Vec<(u64, u64)>,
 }
 

@@ -30,7 +30,7 @@ DEFINE_PER_CPU(unsigned long[LUF_COUNTS], luf_counts);
 /* A batch of its own: the task's may be half full. */
 static DEFINE_PER_CPU(struct arch_tlbflush_unmap_batch, luf_cpus);
 
-atomic_long_t luf_drain_sizes[LUF_SIZES];
+atomic_long_t luf_drain_sizes[TOLLFREE_HISTOGRAM_BUCKETS];
 u64 luf_longest_drain_ns;
 
 /* What may be tuned; 0 stands for the default, but for the age. */
@@ -95,7 +95,7 @@ static void note_longest(u64 ns)
 
 static void note_size(unsigned long pages)
 {
-	atomic_long_inc(&luf_drain_sizes[min(fls_long(pages), LUF_SIZES - 1)]);
+	atomic_long_inc(&luf_drain_sizes[tollfree_histogram_bucket(pages)]);
 }
 
 /**

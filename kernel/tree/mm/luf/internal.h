@@ -7,6 +7,7 @@
 #include <linux/percpu.h>
 #include <linux/srcu.h>
 
+#include "../tollfree/histogram.h"
 #include "batch.h"
 #include "hooks.h"
 #include "pool.h"
@@ -91,14 +92,11 @@ static inline void luf_count(enum luf_count what)
 	luf_count_many(what, 1);
 }
 
-/* Powers of two of pages: the last one holds all that is larger. */
-#define LUF_SIZES	20
-
 extern struct luf_batches luf_batches;
 extern struct luf_stream luf_reclaim;
 extern struct srcu_struct luf_runs;
 
-extern atomic_long_t luf_drain_sizes[LUF_SIZES];
+extern atomic_long_t luf_drain_sizes[TOLLFREE_HISTOGRAM_BUCKETS];
 extern u64 luf_longest_drain_ns;
 extern unsigned int luf_max_age_ms;
 extern unsigned long luf_pool_max_pages;

@@ -232,18 +232,19 @@ static ssize_t longest_drain_ns_show(struct kobject *kobj,
 	return sysfs_emit(buf, "%llu\n", READ_ONCE(luf_longest_drain_ns));
 }
 
-/* A line for each power of two that occurred: the smallest size, how often. */
+/* A line for each size that occurred: the smallest of its bucket, how often. */
 static ssize_t pages_per_drain_show(struct kobject *kobj,
 				    struct kobj_attribute *attr, char *buf)
 {
 	int length = 0, i;
 
-	for (i = 1; i < LUF_SIZES; i++) {
+	for (i = 1; i < TOLLFREE_HISTOGRAM_BUCKETS; i++) {
 		long drains = atomic_long_read(&luf_drain_sizes[i]);
 
 		if (drains)
-			length += sysfs_emit_at(buf, length, "%lu %ld\n",
-						BIT(i - 1), drains);
+			length += sysfs_emit_at(buf, length, "%llu %ld\n",
+						tollfree_histogram_low(i),
+						drains);
 	}
 	return length;
 }

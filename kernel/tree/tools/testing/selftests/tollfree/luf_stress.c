@@ -6,9 +6,10 @@
  * Each page says which one it is and how often it was written. Who writes it
  * publishes that number afterwards; who has seen the number published may read
  * no older page, whatever translation it has. In between memory is reclaimed and
- * compacted, mappings change, blocks of memory go offline, and LUF itself is
- * drained, resized and switched. In the end each page that was put into a pool
- * has left it.
+ * compacted, filled by processes until it is short or the OOM killer comes,
+ * mappings change, pages are poisoned, blocks of memory go offline, and LUF
+ * itself is drained, resized and switched. In the end each page that was put
+ * into a pool has left it.
  *
  * Needs what the litmus tests need (luf.c).
  */
@@ -43,7 +44,7 @@ enum { PAGES = 2048, WORDS = PAGE / sizeof(uint64_t) };
 static struct {
 	uint32_t of_file[PAGES];	/* how often a page was written, published */
 	uint32_t of_memory[PAGES];
-	uint64_t reads, writes, changes, reclaims, forks;
+	uint64_t reads, writes, changes, reclaims, forks, hogs, killed, poisoned;
 	uint64_t stale;
 	bool stop;
 } *shared;
@@ -282,6 +283,84 @@ static void reclaim_all(void)
 	}
 }
 
+/* In KiB, by its name in /proc/meminfo. */
+static size_t kib_of(const char *name)
+{
+	FILE *file = fopen("/proc/meminfo", "re");
+	size_t kib = 0;
+	char line[128];
+
+	while (file && fgets(line, sizeof(line), file))
+		if (!strncmp(line, name, strlen(name)) && line[strlen(name)] == ':')
+			kib = strtoul(line + strlen(name) + 1, NULL, 10);
+	if (file)
+		fclose(file);
+	must(kib, name);
+	return kib;
+}
+
+/* Somewhat more memory than is free; or all there is, never to be swapped out. */
+static void hog(bool everything)
+{
+	size_t length = everything ? kib_of("MemTotal") << 10 :
+				     (kib_of("MemFree") + any(32 << 10)) << 10;
+	char *at = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (at == MAP_FAILED)
+		return;
+	if (everything)
+		mlock2(at, length, MLOCK_ONFAULT);
+	for (size_t i = 0; i < length && !get(shared->stop); i += PAGE)
+		at[i] = 1;
+}
+
+/* The OOM killer takes the hogs. */
+static void fill_memory(void)
+{
+	while (!get(shared->stop)) {
+		bool everything = !any(8);
+		pid_t child = fork();
+		int status = 0;
+
+		if (!child) {
+			write_text("/proc/self/oom_score_adj", "1000");
+			hog(everything);
+			_exit(0);
+		}
+		waitpid(child, &status, 0);
+		add(shared->hogs);
+		if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+			add(shared->killed);
+		usleep(any(200000));
+	}
+}
+
+/* A page of the file is moved away, or one of the process's own is lost. */
+static void poison(void)
+{
+	uint32_t page = any(PAGES);
+	uint64_t *at;
+
+	/* None of them comes back. */
+	if (get(shared->poisoned) >= 200)
+		return;
+	if (any(2)) {
+		at = map_file(PROT_READ, MAP_SHARED);
+		check(at + page * WORDS, page, get(shared->of_file[page]));
+		if (!madvise(at + page * WORDS, PAGE, MADV_SOFT_OFFLINE))
+			add(shared->poisoned);
+		check(at + page * WORDS, page, get(shared->of_file[page]));
+		munmap(at, PAGES * PAGE);
+		return;
+	}
+	at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	must(at != MAP_FAILED, "mmap");
+	*at = 1;
+	if (!madvise(at, PAGE, MADV_HWPOISON))
+		add(shared->poisoned);
+	munmap(at, PAGE);
+}
+
 /* One block of memory that can be moved away, there and back. */
 static void move_block(void)
 {
@@ -307,7 +386,7 @@ static void move_block(void)
 static void change_luf(void)
 {
 	while (!get(shared->stop)) {
-		switch (any(8)) {
+		switch (any(9)) {
 		case 0:
 			write_text(LUF "enabled", "0");
 			usleep(any(20000));
@@ -327,6 +406,9 @@ static void change_luf(void)
 			break;
 		case 5:
 			move_block();
+			break;
+		case 6:
+			poison();
 			break;
 		default:
 			write_text(LUF "drain", "1");
@@ -349,6 +431,7 @@ static pid_t start(void (*actor)(void), int number)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	self = number;
 	pin(0, 3);
+	write_text("/proc/self/oom_score_adj", "-1000");
 	seed += number;
 	actor();
 	exit(0);
@@ -397,7 +480,7 @@ int main(int argc, char **argv)
 {
 	static void (* const actors[])(void) = {
 		read_file, read_file, write_file, write_file, change_mappings,
-		write_memory, reclaim_all, change_luf,
+		write_memory, reclaim_all, fill_memory, change_luf,
 	};
 	const char *folder = getenv("TOLLFREE_TEST_DIR");
 	unsigned int seconds = argc > 1 ? atoi(argv[1]) : 10;
@@ -440,6 +523,8 @@ int main(int argc, char **argv)
 	ksft_print_msg("%lu reads, %lu writes, %lu mappings, %lu reclaims, %lu forks\n",
 		       shared->reads, shared->writes, shared->changes, shared->reclaims,
 		       shared->forks);
+	ksft_print_msg("%lu times memory was filled, %lu of them killed, %lu pages poisoned\n",
+		       shared->hogs, shared->killed, shared->poisoned);
 	ksft_print_msg("%ld pages unmapped lazily\n", deferred() - before);
 	ksft_test_result(ended_well, "everybody ended well\n");
 	ksft_test_result(!shared->stale, "nobody read what was stale\n");
