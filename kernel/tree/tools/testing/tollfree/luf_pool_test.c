@@ -174,14 +174,14 @@ static void a_flush_pays_from_the_batch_on(void)
 	begin(MIB_512);
 	EXPECT_EQ(luf_pool_pays(&pool), false);
 	EXPECT_EQ(luf_pool_missing(&pool), 2048);
-	folios[0].nr_pages = 1535;
+	folios[0].nr_pages = 1791;
 	add(0, 1, 1);
 	EXPECT_EQ(luf_pool_pays(&pool), false);
 	add(1, 2, 1);
 	EXPECT_EQ(luf_pool_pays(&pool), true);
 	EXPECT_EQ(luf_pool_is_full(&pool), false);
-	EXPECT_EQ(luf_pool_missing(&pool), 512);
-	folios[2].nr_pages = 512;
+	EXPECT_EQ(luf_pool_missing(&pool), 256);
+	folios[2].nr_pages = 256;
 	add(2, 3, 1);
 	EXPECT_EQ(luf_pool_is_full(&pool), true);
 	flush();
@@ -198,7 +198,7 @@ static void a_flush_pays_from_the_batch_on(void)
 static void kswapd_flushes_near_the_low_mark(void)
 {
 	begin(MIB_512);
-	folios[0].nr_pages = 1535;
+	folios[0].nr_pages = 1791;
 	add(0, 1, 1);
 	EXPECT_EQ(luf_pool_flushes_early(&pool, 0, 2000), false);
 	folios[1].nr_pages = 1;
