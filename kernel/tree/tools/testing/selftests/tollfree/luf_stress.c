@@ -36,6 +36,11 @@
 
 #define NAME	"luf-stress"
 
+/* Not every C library has it. */
+#ifndef MADV_SOFT_OFFLINE
+#define MADV_SOFT_OFFLINE	101
+#endif
+
 enum { PAGES = 2048, WORDS = PAGE / sizeof(uint64_t) };
 
 #define add(variable)		__atomic_add_fetch(&(variable), 1, __ATOMIC_SEQ_CST)
