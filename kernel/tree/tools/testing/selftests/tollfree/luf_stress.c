@@ -41,7 +41,7 @@
 #define MADV_SOFT_OFFLINE	101
 #endif
 
-enum { PAGES = 2048, WORDS = PAGE / sizeof(uint64_t) };
+enum { PAGES = 2048, WORDS = PAGE / sizeof(uint64_t), LEFT_KIB = 256 << 10, VICTIMS = 8 };
 
 #define add(variable)		__atomic_add_fetch(&(variable), 1, __ATOMIC_SEQ_CST)
 
@@ -276,12 +276,14 @@ static void write_memory(void)
 	waitpid(reader, NULL, 0);
 }
 
-static void reclaim_all(void)
+/* Mostly it waits, so that there are several of them; some leave memory alone. */
+static void reclaim(void)
 {
 	while (!get(shared->stop)) {
-		char text[16];
+		char text[32];
 
-		snprintf(text, sizeof(text), "%uK", 64 + any(4096));
+		snprintf(text, sizeof(text), "%uK%s", 64 + any(1024),
+			 self % 2 ? " swappiness=0" : "");
 		write_text(GROUP "/test/memory.reclaim", text);
 		add(shared->reclaims);
 		usleep(any(10000));
@@ -304,32 +306,58 @@ static size_t kib_of(const char *name)
 	return kib;
 }
 
-/* Somewhat more memory than is free; or all there is, never to be swapped out. */
-static void hog(bool everything)
+/* More memory than is free; it can be swapped out, or cannot. */
+static void hog(bool is_locked)
 {
-	size_t length = everything ? kib_of("MemTotal") << 10 :
-				     (kib_of("MemFree") + any(32 << 10)) << 10;
+	size_t length = (kib_of("MemFree") + any(32 << 10)) << 10;
 	char *at = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (at == MAP_FAILED)
 		return;
-	if (everything)
+	if (is_locked)
 		mlock2(at, length, MLOCK_ONFAULT);
 	for (size_t i = 0; i < length && !get(shared->stop); i += PAGE)
 		at[i] = 1;
+}
+
+static void offer_oneself(void)
+{
+	write_text("/proc/self/oom_score_adj", "1000");
+}
+
+/*
+ * While a hog that was killed still gives its memory back, the OOM killer may
+ * come again, and panics where it finds nobody.
+ */
+static void keep_victims(void)
+{
+	while (!get(shared->stop)) {
+		for (int i = 0; i < VICTIMS; i++) {
+			if (fork())
+				continue;
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			offer_oneself();
+			while (!get(shared->stop))
+				usleep(100000);
+			_exit(0);
+		}
+		/* Until none is left. */
+		for (int i = 0; i < VICTIMS; i++)
+			wait(NULL);
+	}
 }
 
 /* The OOM killer takes the hogs. */
 static void fill_memory(void)
 {
 	while (!get(shared->stop)) {
-		bool everything = !any(8);
+		bool is_locked = !any(4);
 		pid_t child = fork();
 		int status = 0;
 
 		if (!child) {
-			write_text("/proc/self/oom_score_adj", "1000");
-			hog(everything);
+			offer_oneself();
+			hog(is_locked);
 			_exit(0);
 		}
 		waitpid(child, &status, 0);
@@ -436,7 +464,6 @@ static pid_t start(void (*actor)(void), int number)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	self = number;
 	pin(0, 3);
-	write_text("/proc/self/oom_score_adj", "-1000");
 	seed += number;
 	actor();
 	exit(0);
@@ -468,6 +495,43 @@ static long released(void)
 	return count("stats/released_flushed") + count("stats/released_elided");
 }
 
+/* What the kernel itself counted since it booted. */
+static void print_counts(void)
+{
+	DIR *stats = opendir(LUF "stats");
+	struct dirent *entry;
+
+	while (stats && (entry = readdir(stats))) {
+		char name[300];
+		long n;
+
+		if (*entry->d_name == '.' || !strcmp(entry->d_name, "pages_per_drain"))
+			continue;
+		snprintf(name, sizeof(name), "stats/%s", entry->d_name);
+		n = count(name);
+		if (n)
+			ksft_print_msg("%s %ld\n", entry->d_name, n);
+	}
+	if (stats)
+		closedir(stats);
+}
+
+/* What is left a process can soon fill, and a block of memory has room in it. */
+static void take_ballast(void)
+{
+	size_t kib = kib_of("MemFree");
+	char *at;
+
+	if (kib <= LEFT_KIB)
+		return;
+	at = mmap(NULL, (kib - LEFT_KIB) << 10, PROT_READ | PROT_WRITE,
+		  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	must(at != MAP_FAILED, "mmap");
+	madvise(at, (kib - LEFT_KIB) << 10, MADV_HUGEPAGE);
+	madvise(at, (kib - LEFT_KIB) << 10, MADV_DONTFORK);
+	must(!mlock(at, (kib - LEFT_KIB) << 10), "mlock");
+}
+
 static void make_file(void)
 {
 	uint64_t words[WORDS];
@@ -485,7 +549,8 @@ int main(int argc, char **argv)
 {
 	static void (* const actors[])(void) = {
 		read_file, read_file, write_file, write_file, change_mappings,
-		write_memory, reclaim_all, fill_memory, change_luf,
+		write_memory, reclaim, reclaim, reclaim, reclaim, keep_victims,
+		fill_memory, change_luf,
 	};
 	const char *folder = getenv("TOLLFREE_TEST_DIR");
 	unsigned int seconds = argc > 1 ? atoi(argv[1]) : 10;
@@ -505,7 +570,9 @@ int main(int argc, char **argv)
 		      -1, 0);
 	must(shared != MAP_FAILED, "mmap");
 	ksft_set_plan(4);
+	write_text("/proc/self/oom_score_adj", "-1000");
 	make_file();
+	take_ballast();
 	write_text(LUF "enabled", "1");
 	before = deferred();
 
@@ -531,6 +598,7 @@ int main(int argc, char **argv)
 	ksft_print_msg("%lu times memory was filled, %lu of them killed, %lu pages poisoned\n",
 		       shared->hogs, shared->killed, shared->poisoned);
 	ksft_print_msg("%ld pages unmapped lazily\n", deferred() - before);
+	print_counts();
 	ksft_test_result(ended_well, "everybody ended well\n");
 	ksft_test_result(!shared->stale, "nobody read what was stale\n");
 	ksft_test_result(deferred() > before, "pages were unmapped lazily\n");
