@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Lazy unmap flush under stress: everything at once, for some seconds (the first
- * argument, 10 if there is none).
+ * argument, 10 if there is none). Memory is filled, and pages are poisoned, only
+ * in runs of a minute or more: others would see little else.
  *
  * Each page says which one it is and how often it was written. Who writes it
  * publishes that number afterwards; who has seen the number published may read
@@ -51,7 +52,7 @@ static struct {
 	uint32_t of_memory[PAGES];
 	uint64_t reads, writes, changes, reclaims, forks, hogs, killed, poisoned;
 	uint64_t stale;
-	bool stop;
+	bool is_long, stop;
 } *shared;
 
 /* Which actor this is. */
@@ -110,7 +111,7 @@ static void check(const uint64_t *words, uint32_t page, uint32_t oldest)
 		(uint32_t)word, (uint32_t)(word >> 32), oldest);
 }
 
-static void *map_file(int protection, int flags)
+static uint64_t *map_file(int protection, int flags)
 {
 	int fd = open(NAME, protection & PROT_WRITE && flags & MAP_SHARED ? O_RDWR : O_RDONLY);
 	void *at = mmap(NULL, PAGES * PAGE, protection, flags, fd, 0);
@@ -277,7 +278,7 @@ static void write_memory(void)
 }
 
 /* Mostly it waits, so that there are several of them; some leave memory alone. */
-static void reclaim(void)
+static void reclaim_some(void)
 {
 	while (!get(shared->stop)) {
 		char text[32];
@@ -357,6 +358,8 @@ static void fill_memory(void)
 
 		if (!child) {
 			offer_oneself();
+			/* It has the most to do, and is the least important. */
+			nice(10);
 			hog(is_locked);
 			_exit(0);
 		}
@@ -364,26 +367,22 @@ static void fill_memory(void)
 		add(shared->hogs);
 		if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
 			add(shared->killed);
-		usleep(any(200000));
+		usleep(any(500000));
 	}
 }
 
 /* A page of the file is moved away, or one of the process's own is lost. */
-static void poison(void)
+static void poison_page(void)
 {
 	uint32_t page = any(PAGES);
 	uint64_t *at;
 
-	/* None of them comes back. */
-	if (get(shared->poisoned) >= 200)
-		return;
 	if (any(2)) {
-		at = map_file(PROT_READ, MAP_SHARED);
-		check(at + page * WORDS, page, get(shared->of_file[page]));
-		if (!madvise(at + page * WORDS, PAGE, MADV_SOFT_OFFLINE))
+		at = map_file(PROT_READ, MAP_SHARED) + page * WORDS;
+		check(at, page, get(shared->of_file[page]));
+		if (!madvise(at, PAGE, MADV_SOFT_OFFLINE))
 			add(shared->poisoned);
-		check(at + page * WORDS, page, get(shared->of_file[page]));
-		munmap(at, PAGES * PAGE);
+		check(at, page, get(shared->of_file[page]));
 		return;
 	}
 	at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -391,7 +390,21 @@ static void poison(void)
 	*at = 1;
 	if (!madvise(at, PAGE, MADV_HWPOISON))
 		add(shared->poisoned);
-	munmap(at, PAGE);
+}
+
+/* By a process of its own: the kernel may end it. None of the pages comes back. */
+static void poison(void)
+{
+	pid_t child;
+
+	if (get(shared->poisoned) >= 200)
+		return;
+	child = fork();
+	if (!child) {
+		poison_page();
+		_exit(0);
+	}
+	waitpid(child, NULL, 0);
 }
 
 /* One block of memory that can be moved away, there and back. */
@@ -419,7 +432,7 @@ static void move_block(void)
 static void change_luf(void)
 {
 	while (!get(shared->stop)) {
-		switch (any(9)) {
+		switch (any(get(shared->is_long) ? 9 : 8)) {
 		case 0:
 			write_text(LUF "enabled", "0");
 			usleep(any(20000));
@@ -440,7 +453,7 @@ static void change_luf(void)
 		case 5:
 			move_block();
 			break;
-		case 6:
+		case 8:
 			poison();
 			break;
 		default:
@@ -549,11 +562,14 @@ int main(int argc, char **argv)
 {
 	static void (* const actors[])(void) = {
 		read_file, read_file, write_file, write_file, change_mappings,
-		write_memory, reclaim, reclaim, reclaim, reclaim, keep_victims,
-		fill_memory, change_luf,
+		write_memory, reclaim_some, reclaim_some, reclaim_some, reclaim_some,
+		change_luf, keep_victims, fill_memory,
 	};
+	const size_t fillers = 2;
 	const char *folder = getenv("TOLLFREE_TEST_DIR");
 	unsigned int seconds = argc > 1 ? atoi(argv[1]) : 10;
+	bool is_long = seconds >= 60;
+	size_t nr = ARRAY_SIZE(actors) - (is_long ? 0 : fillers);
 	pid_t children[ARRAY_SIZE(actors)];
 	bool ended_well = true;
 	long before;
@@ -569,18 +585,23 @@ int main(int argc, char **argv)
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		      -1, 0);
 	must(shared != MAP_FAILED, "mmap");
+	shared->is_long = is_long;
 	ksft_set_plan(4);
 	write_text("/proc/self/oom_score_adj", "-1000");
 	make_file();
-	take_ballast();
+	if (is_long)
+		take_ballast();
 	write_text(LUF "enabled", "1");
 	before = deferred();
 
-	for (size_t i = 0; i < ARRAY_SIZE(actors); i++)
+	for (size_t i = 0; i < nr; i++)
 		children[i] = start(actors[i], i + 1);
 	sleep(seconds);
+	/* A slow machine may not have come to it yet. */
+	for (unsigned int i = 0; i < 10 * seconds && deferred() == before; i++)
+		sleep(1);
 	set(shared->stop, true);
-	for (size_t i = 0; i < ARRAY_SIZE(actors); i++) {
+	for (size_t i = 0; i < nr; i++) {
 		int status;
 
 		waitpid(children[i], &status, 0);
