@@ -4,18 +4,28 @@
  * a token, by several threads, while private activations stay hot.
  *
  *     model THREADS TOKENS ACTIVATION-BYTES [load:]FILE...
+ *     model THREADS endless:PAUSE ACTIVATION-BYTES [load:]FILE...
  *
  * One process a file; the same file may be named twice. The weights are read only, a word of every 256 bytes, each
  * thread its own part. The first token is the first touch, by reading; it is part of the section "main". Weights after
  * "load:" are not mapped but read into private memory before the section. Activations are written by each thread
  * before.
+ *
+ * With "endless" it is the load beside another program, which has the section: it goes on until it is ended, and each
+ * thread pauses for so many microseconds after every 128 KiB that it read. SIGUSR1 ends the pauses.
  */
 #include "section.h"
 
 #include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 
-enum { STEP = 256, LAYERS = 16 };
+enum { STEP = 256, LAYERS = 16, PAUSE_AFTER = 128 << 10 };
+
+static const char endless[] = "endless:";
+static int is_endless;
+static volatile useconds_t pause_us;
 
 struct worker {
 	const char *weights;
@@ -27,19 +37,29 @@ struct worker {
 	uint64_t sum;
 };
 
+static void multiply(struct worker *worker, const char *from, size_t begin, size_t end)
+{
+	for (size_t at = begin; at + STEP <= end; at += STEP) {
+		worker->sum += *(const uint64_t *)(from + at);
+		worker->activations[at / STEP % worker->activation_words] ^= worker->sum;
+	}
+}
+
 static void *work(void *argument)
 {
 	struct worker *worker = argument;
 	size_t layer_length = worker->length / LAYERS / PAGE * PAGE;
 	size_t part = layer_length / worker->threads;
+	size_t at_once = pause_us ? PAUSE_AFTER : part;
 
-	for (int token = 0; token < worker->tokens; token++) {
+	for (int token = 0; is_endless || token < worker->tokens; token++) {
 		for (int layer = 0; layer < LAYERS; layer++) {
 			const char *from = worker->weights + layer * layer_length + worker->number * part;
 
-			for (size_t at = 0; at + STEP <= part; at += STEP) {
-				worker->sum += *(const uint64_t *)(from + at);
-				worker->activations[at / STEP % worker->activation_words] ^= worker->sum;
+			for (size_t at = 0; at < part; at += at_once) {
+				multiply(worker, from, at, at + at_once < part ? at + at_once : part);
+				if (pause_us)
+					usleep(pause_us);
 			}
 			/* The next layer needs what all threads made of this one. */
 			pthread_barrier_wait(worker->layer_done);
@@ -108,24 +128,48 @@ static void infer(const struct gate *gate, const char *path, int threads, int to
 	exit(0);
 }
 
+static void end_pauses(int signal)
+{
+	(void)signal;
+	pause_us = 0;
+}
+
+/* How many tokens; 0 if there is no end. */
+static int get_tokens(const char *text)
+{
+	is_endless = !strncmp(text, endless, strlen(endless));
+	if (!is_endless)
+		return number(text);
+	pause_us = number(text + strlen(endless));
+	signal(SIGUSR1, end_pauses);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	int threads, tokens, processes = argc - 4;
 	struct gate gate = gate_new();
 
 	if (processes < 1)
-		usage("model THREADS TOKENS ACTIVATION-BYTES [load:]FILE...");
+		usage("model THREADS TOKENS|endless:PAUSE ACTIVATION-BYTES [load:]FILE...");
 	threads = number(argv[1]);
-	tokens = number(argv[2]);
+	tokens = get_tokens(argv[2]);
 	for (int i = 0; i < processes; i++) {
 		pid_t child = fork();
 
 		if (child < 0)
 			fail("fork");
-		if (child == 0)
+		if (child == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			infer(&gate, argv[4 + i], threads, tokens, number(argv[3]));
+		}
 	}
 	gate_gather(&gate, processes);
+	if (is_endless) {
+		gate_open(&gate, processes);
+		wait_for_children(processes);
+		return 1;
+	}
 	section_begin("main");
 	gate_open(&gate, processes);
 	wait_for_children(processes);

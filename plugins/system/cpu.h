@@ -50,17 +50,22 @@ enum counter {
 	INSTRUCTIONS_USER,
 	INSTRUCTIONS_KERNEL,
 	PAGE_FAULTS,
+	/* Allocations of pages that the lab made, those that failed, and what they took. */
+	ALLOCS,
+	ALLOC_FAILURES,
+	ALLOC_INSTRUCTIONS,
 	INTERRUPTS,
 	/*
 	 * Interrupts that asked this CPU to flush, by cause: a batch of unmaps of which all
-	 * pages, some or none could have waited (toll_lab_mm.h), one of compaction, the drain
-	 * of a pool, a change of an address space, the scan of NUMA balancing, a change of
+	 * pages, some or none could have waited (toll_lab_mm.h), compaction, a batch of
+	 * compaction of which all could have, the drain of a pool, a change of an address space, the scan of NUMA balancing, a change of
 	 * the kernel's own mappings.
 	 */
 	SHOOTDOWNS_ELIGIBLE,
 	SHOOTDOWNS_MIXED,
 	SHOOTDOWNS_UNMAP,
 	SHOOTDOWNS_COMPACTION,
+	SHOOTDOWNS_COMPACTION_ELIGIBLE,
 	SHOOTDOWNS_DRAIN,
 	SHOOTDOWNS_MM,
 	SHOOTDOWNS_NUMA,

@@ -6,17 +6,19 @@ unsigned int histogram_bucket(uint64_t value)
 {
 	unsigned int power;
 
-	if (value < 16)
+	if (value < HISTOGRAM_STEPS)
 		return value;
 	power = 63 - __builtin_clzll(value);
-	return (power - 3) * 16 + (value >> (power - 4) & 15);
+	return (power - HISTOGRAM_BITS + 1) * HISTOGRAM_STEPS +
+	       (value >> (power - HISTOGRAM_BITS) & (HISTOGRAM_STEPS - 1));
 }
 
 uint64_t histogram_low(unsigned int bucket)
 {
-	if (bucket < 16)
+	if (bucket < HISTOGRAM_STEPS)
 		return bucket;
-	return (uint64_t)(16 + bucket % 16) << (bucket / 16 - 1);
+	return (uint64_t)(HISTOGRAM_STEPS + bucket % HISTOGRAM_STEPS)
+	       << (bucket / HISTOGRAM_STEPS - 1);
 }
 
 void histogram_add(struct histogram *histogram, uint64_t value)

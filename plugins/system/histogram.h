@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A histogram of 64-bit values: each power of two has 16 buckets of equal
- * width, so that a value is known to 1/16 of itself; values below 16 are exact.
+ * A histogram of 64-bit values: each power of two has 64 buckets of equal
+ * width, so that a value is known to 1/64 of itself; values below 64 are exact.
  */
 #ifndef TOLL_HISTOGRAM_H
 #define TOLL_HISTOGRAM_H
 
 #include <stdint.h>
 
-enum { HISTOGRAM_BUCKETS = 16 + 60 * 16 };
+enum { HISTOGRAM_BITS = 6, HISTOGRAM_STEPS = 1 << HISTOGRAM_BITS };
+enum { HISTOGRAM_BUCKETS = (65 - HISTOGRAM_BITS) * HISTOGRAM_STEPS };
 
 struct histogram {
 	uint64_t counts[HISTOGRAM_BUCKETS];

@@ -4,6 +4,8 @@
  *
  *     qemu-system-x86_64 -plugin libtoll_system.so,out=FOLDER,l1_4k=64x4,...
  *
+ * With one_thread=on if one host thread runs several CPUs (an instruction count).
+ *
  * It needs a kernel without KASLR and without five-level tables: those of the
  * guest are read through the kernel's direct map. What the kernel does, it says
  * itself (toll_lab_magic.h, the lab-only seams). Nothing is modelled until the
@@ -27,16 +29,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REGISTERS 16
 #define NAME_MAX_LENGTH 63
 #define LONGEST_INSTRUCTION 15
+
+/* The first 16 by their number in instructions. */
+enum { RDX = 2, RSI = 6, RDI = 7, GS_BASE = 16, KERNEL_GS_BASE, CR3, REGISTERS };
 
 static const char *const register_names[REGISTERS] = {
 	"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
 	"r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15",
+	"gs_base", "k_gs_base", "cr3",
 };
-
-enum { RDX = 2, RSI = 6, RDI = 7 };
 
 static const char *const counter_names[COUNTERS] = {
 	[DTLB_LOAD_MISSES] = "dtlb_load_misses",
@@ -60,11 +63,15 @@ static const char *const counter_names[COUNTERS] = {
 	[INSTRUCTIONS_USER] = "instructions_user",
 	[INSTRUCTIONS_KERNEL] = "instructions_kernel",
 	[PAGE_FAULTS] = "page_faults",
+	[ALLOCS] = "allocs",
+	[ALLOC_FAILURES] = "alloc_failures",
+	[ALLOC_INSTRUCTIONS] = "alloc_instructions",
 	[INTERRUPTS] = "interrupts",
 	[SHOOTDOWNS_ELIGIBLE] = "shootdowns_eligible",
 	[SHOOTDOWNS_MIXED] = "shootdowns_mixed",
 	[SHOOTDOWNS_UNMAP] = "shootdowns_unmap",
 	[SHOOTDOWNS_COMPACTION] = "shootdowns_compaction",
+	[SHOOTDOWNS_COMPACTION_ELIGIBLE] = "shootdowns_compaction_eligible",
 	[SHOOTDOWNS_DRAIN] = "shootdowns_drain",
 	[SHOOTDOWNS_MM] = "shootdowns_mm",
 	[SHOOTDOWNS_NUMA] = "shootdowns_numa",
@@ -73,12 +80,19 @@ static const char *const counter_names[COUNTERS] = {
 	[UNMAPPED_RW] = "unmapped_rw",
 };
 
+static const char *const latency_names[LATENCIES] = {
+	[LATENCY_FAULT] = "faults",
+	[LATENCY_ALLOC] = "allocs",
+};
+
 /* What QEMU's command line says. */
 static struct {
 	const char *out;
 	struct tlb_config tlb;
 	/* Where the kernel maps all physical memory. */
 	uint64_t direct_map;
+	/* One host thread runs all CPUs. */
+	bool has_one_thread;
 } options = { .direct_map = 0xffff888000000000ull };
 
 /* A virtual CPU, used by its own thread only; sections read its counts. */
@@ -87,9 +101,11 @@ struct vcpu {
 	struct ledger ledger;
 	struct qemu_plugin_register *registers[REGISTERS];
 	GByteArray *buffer;
+	/* Where its kernel keeps the CPU's own data; 0: it has not said yet. */
+	uint64_t own_data;
 	/* When the section began. */
 	uint64_t at_begin[COUNTERS];
-	uint64_t faults_at_begin[HISTOGRAM_BUCKETS];
+	struct histogram latencies_at_begin[LATENCIES];
 };
 
 static struct vcpu vcpus[MAX_CPUS];
@@ -131,6 +147,50 @@ static uint64_t register_value(struct vcpu *vcpu, uint8_t number)
 	    qemu_plugin_read_register(vcpu->registers[number], vcpu->buffer) >= (int)sizeof(value))
 		memcpy(&value, vcpu->buffer->data, sizeof(value));
 	return value;
+}
+
+/* --- which CPU runs --- */
+
+/*
+ * Where one host thread runs all CPUs, QEMU 10 names to callbacks the CPU that translated
+ * the code, though others run it too. There the one that runs is found before each block,
+ * by what no two have in common.
+ */
+static struct vcpu *running;
+
+static struct vcpu *vcpu_of(unsigned int index)
+{
+	return running ? running : &vcpus[index];
+}
+
+/* What `vcpu` is does not matter: QEMU reads the registers of the CPU that runs. */
+static uint64_t own_data(struct vcpu *vcpu)
+{
+	uint64_t base = register_value(vcpu, GS_BASE);
+
+	/* In user mode it is the other one. */
+	return base >> 63 ? base : register_value(vcpu, KERNEL_GS_BASE);
+}
+
+static void find_running(unsigned int index)
+{
+	uint64_t own = own_data(&vcpus[index]);
+
+	running = &vcpus[index];
+	for (unsigned int i = 0; i < vcpu_count; i++)
+		if (vcpus[i].own_data == own)
+			running = &vcpus[i];
+}
+
+/* The kernel says which CPU it is on; what that did before may be another one's. */
+static void learn_own_data(uint64_t index)
+{
+	if (index >= vcpu_count)
+		return;
+	running = &vcpus[index];
+	if (!running->own_data)
+		cpu_write_cr3(&running->cpu, register_value(running, CR3), false);
+	running->own_data = own_data(running);
 }
 
 /* --- sections --- */
@@ -183,31 +243,36 @@ static void write_cpus(FILE *file)
 	}
 }
 
-/* Page faults by their kernel instructions: pairs of a bucket's smallest value and its count. */
-static void write_faults(FILE *file)
+/*
+ * Page faults or allocations by their kernel instructions: the largest, and pairs of a
+ * bucket's smallest value and its count.
+ */
+static void write_latency(FILE *file, enum latency latency)
 {
 	const char *separator = "";
 	uint64_t max = 0;
 
+	for (unsigned int i = 0; i < vcpu_count; i++)
+		if (vcpus[i].ledger.latencies[latency].max > max)
+			max = vcpus[i].ledger.latencies[latency].max;
+	fprintf(file, "\"%s\": {\"max\": %llu, \"buckets\": [", latency_names[latency],
+		(unsigned long long)max);
 	for (unsigned int bucket = 0; bucket < HISTOGRAM_BUCKETS; bucket++) {
 		uint64_t count = 0;
 
 		for (unsigned int i = 0; i < vcpu_count; i++)
-			count += vcpus[i].ledger.faults.counts[bucket] -
-				 vcpus[i].faults_at_begin[bucket];
+			count += vcpus[i].ledger.latencies[latency].counts[bucket] -
+				 vcpus[i].latencies_at_begin[latency].counts[bucket];
 		if (!count)
 			continue;
 		fprintf(file, "%s[%llu, %llu]", separator,
 			(unsigned long long)histogram_low(bucket), (unsigned long long)count);
 		separator = ", ";
 	}
-	for (unsigned int i = 0; i < vcpu_count; i++)
-		if (vcpus[i].ledger.faults.max > max)
-			max = vcpus[i].ledger.faults.max;
-	fprintf(file, "], \"fault_max\": %llu", (unsigned long long)max);
+	fputs("]}", file);
 }
 
-/* One file a section, NAME.json: the counts of each CPU, each task, and the page faults. */
+/* One file a section, NAME.json: the counts of each CPU and each task, page faults, allocations. */
 static bool write_section(FILE *file)
 {
 	struct list list = { file, "\n  " };
@@ -216,8 +281,11 @@ static bool write_section(FILE *file)
 	write_cpus(file);
 	fputs("\n], \"tasks\": [", file);
 	machine_each_task(machine, write_task, &list);
-	fputs("\n], \"faults\": [", file);
-	write_faults(file);
+	fputs("\n]", file);
+	for (int latency = 0; latency < LATENCIES; latency++) {
+		fputs(",\n", file);
+		write_latency(file, latency);
+	}
 	fputs("}\n", file);
 	return !ferror(file);
 }
@@ -271,9 +339,10 @@ static void begin_section(struct vcpu *vcpu, struct said said)
 		struct vcpu *each = &vcpus[i];
 
 		memcpy(each->at_begin, each->cpu.counts, sizeof(each->at_begin));
-		memcpy(each->faults_at_begin, each->ledger.faults.counts,
-		       sizeof(each->faults_at_begin));
-		each->ledger.faults.max = 0;
+		memcpy(each->latencies_at_begin, each->ledger.latencies,
+		       sizeof(each->latencies_at_begin));
+		for (int latency = 0; latency < LATENCIES; latency++)
+			each->ledger.latencies[latency].max = 0;
 	}
 	machine_snapshot(machine, 0);
 	is_running = true;
@@ -305,7 +374,7 @@ static void on_program(struct vcpu *vcpu, struct said said, uint64_t unfinished)
 /* `data`: how many instructions of the same block come after this one. */
 static void on_say(unsigned int index, void *data)
 {
-	struct vcpu *vcpu = &vcpus[index];
+	struct vcpu *vcpu = vcpu_of(index);
 	uint64_t unfinished = (uintptr_t)data;
 	struct said said = {
 		register_value(vcpu, RDI),
@@ -313,6 +382,10 @@ static void on_say(unsigned int index, void *data)
 		register_value(vcpu, RDX),
 	};
 
+	if (options.has_one_thread && said.what == TOLL_LAB_IRQ_ENTER) {
+		learn_own_data(said.first);
+		vcpu = running;
+	}
 	if (said.what <= TOLL_LAB_WATCH) {
 		on_program(vcpu, said, unfinished);
 		return;
@@ -328,7 +401,7 @@ static void on_say(unsigned int index, void *data)
 static void on_keep(unsigned int index, void *data)
 {
 	(void)data;
-	vcpus[index].cpu.is_keep_announced = true;
+	vcpu_of(index)->cpu.is_keep_announced = true;
 }
 
 /* --- flushes --- */
@@ -356,7 +429,7 @@ static uint64_t address_of(struct vcpu *vcpu, const struct flushing *flushing)
 
 static void on_flushing(unsigned int index, void *data)
 {
-	struct vcpu *vcpu = &vcpus[index];
+	struct vcpu *vcpu = vcpu_of(index);
 	const struct flushing *flushing = data;
 	const struct instruction *instruction = &flushing->instruction;
 
@@ -382,13 +455,14 @@ static void on_memory(unsigned int index, qemu_plugin_meminfo_t info, uint64_t a
 {
 	uint64_t last = address + (1ull << qemu_plugin_mem_size_shift(info)) - 1;
 	enum access access = qemu_plugin_mem_is_store(info) ? ACCESS_STORE : ACCESS_LOAD;
+	struct cpu *cpu = &vcpu_of(index)->cpu;
 
 	(void)data;
 	if (!is_running)
 		return;
-	cpu_access(&vcpus[index].cpu, access, address);
+	cpu_access(cpu, access, address);
 	if ((address ^ last) >> 12)
-		cpu_access(&vcpus[index].cpu, access, last);
+		cpu_access(cpu, access, last);
 }
 
 /* A translated block. */
@@ -400,10 +474,13 @@ struct block {
 static void on_block_run(unsigned int index, void *data)
 {
 	const struct block *block = data;
-	struct cpu *cpu = &vcpus[index].cpu;
+	struct cpu *cpu;
 
+	if (options.has_one_thread)
+		find_running(index);
 	if (!is_running)
 		return;
+	cpu = &vcpu_of(index)->cpu;
 	cpu->counts[block->first >> 63 ? INSTRUCTIONS_KERNEL : INSTRUCTIONS_USER] += block->count;
 	cpu_access(cpu, ACCESS_CODE, block->first);
 	if ((block->first ^ block->last) >> 12)
@@ -480,7 +557,9 @@ static void on_block(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		block.last = qemu_plugin_insn_vaddr(insn);
 		watch_instruction(insn, count - i - 1);
 	}
-	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block_run, QEMU_PLUGIN_CB_NO_REGS,
+	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block_run,
+					     options.has_one_thread ? QEMU_PLUGIN_CB_R_REGS :
+								      QEMU_PLUGIN_CB_NO_REGS,
 					     keep(&block, sizeof(block)));
 }
 
@@ -533,6 +612,8 @@ static bool set_option(const char *name, const char *value)
 		return (options.out = value)[0] != 0;
 	if (!strcmp(name, "direct_map"))
 		return number(value, &options.direct_map);
+	if (!strcmp(name, "one_thread"))
+		return options.has_one_thread = !strcmp(value, "on");
 	return tlb_config_set(&options.tlb, name, value);
 }
 

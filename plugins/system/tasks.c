@@ -122,14 +122,20 @@ void machine_snapshot(struct machine *machine, unsigned int which)
 	}
 }
 
-/* Gives the open page fault its instructions up to now, unless an interrupt ran them. */
-static void settle_fault(struct ledger *ledger, uint64_t unfinished)
+/*
+ * Gives what is open its instructions up to now. Those of an interrupt are not the
+ * page fault's, but whoever allocates waits for them too.
+ */
+static void settle_open(struct ledger *ledger, uint64_t unfinished)
 {
 	uint64_t now = ledger->cpu->counts[INSTRUCTIONS_KERNEL] - unfinished;
+	struct task *task = ledger->task;
 
-	if (ledger->task->faults && !ledger->interrupts)
-		ledger->task->fault_instructions += now - ledger->fault_mark;
-	ledger->fault_mark = now;
+	if (task->faults && !ledger->interrupts)
+		task->fault_instructions += now - ledger->mark;
+	if (task->is_allocating)
+		task->alloc_instructions += now - ledger->mark;
+	ledger->mark = now;
 }
 
 static void fault_begins(struct ledger *ledger)
@@ -147,7 +153,27 @@ static void fault_ends(struct ledger *ledger)
 	if (!task->faults)
 		return;
 	if (!--task->faults)
-		histogram_add(&ledger->faults, task->fault_instructions);
+		histogram_add(&ledger->latencies[LATENCY_FAULT], task->fault_instructions);
+}
+
+static void alloc_begins(struct task *task)
+{
+	task->is_allocating = true;
+	task->alloc_instructions = 0;
+}
+
+static void alloc_ends(struct ledger *ledger, bool has_failed)
+{
+	struct task *task = ledger->task;
+	uint64_t *counts = ledger->cpu->counts;
+
+	if (!task->is_allocating)
+		return;
+	task->is_allocating = false;
+	counts[ALLOCS]++;
+	counts[ALLOC_FAILURES] += has_failed;
+	counts[ALLOC_INSTRUCTIONS] += task->alloc_instructions;
+	histogram_add(&ledger->latencies[LATENCY_ALLOC], task->alloc_instructions);
 }
 
 static bool task_comes(struct ledger *ledger, uint64_t id)
@@ -182,12 +208,15 @@ static void batch_is_flushed(struct ledger *ledger)
 static enum counter cause(const struct ledger *asking, enum flush flush)
 {
 	const unsigned int *reasons = asking->task->reasons;
+	enum counter asks = flush == FLUSH_BATCH ? asking->asks : SHOOTDOWNS_MM;
 
 	if (reasons[TOLL_LAB_REASON_COMPACTION])
-		return SHOOTDOWNS_COMPACTION;
+		return asks == SHOOTDOWNS_ELIGIBLE || asks == SHOOTDOWNS_DRAIN ?
+			       SHOOTDOWNS_COMPACTION_ELIGIBLE :
+			       SHOOTDOWNS_COMPACTION;
 	if (reasons[TOLL_LAB_REASON_NUMA])
 		return SHOOTDOWNS_NUMA;
-	return flush == FLUSH_BATCH ? asking->asks : SHOOTDOWNS_MM;
+	return asks;
 }
 
 static void flush_begins(struct ledger *ledger, uint64_t asking_cpu, bool is_batch)
@@ -210,7 +239,7 @@ bool ledger_hear(struct ledger *ledger, struct said said, uint64_t unfinished)
 {
 	struct task *task = ledger->task;
 
-	settle_fault(ledger, unfinished);
+	settle_open(ledger, unfinished);
 	switch (said.what) {
 	case TOLL_LAB_TASK:
 		return task_comes(ledger, said.first);
@@ -252,6 +281,12 @@ bool ledger_hear(struct ledger *ledger, struct said said, uint64_t unfinished)
 		break;
 	case TOLL_LAB_REASON_END:
 		reason(task, said.first, -1);
+		break;
+	case TOLL_LAB_ALLOC_BEGIN:
+		alloc_begins(task);
+		break;
+	case TOLL_LAB_ALLOC_END:
+		alloc_ends(ledger, said.first);
 		break;
 	}
 	return true;

@@ -2,7 +2,8 @@
 /*
  * What the guest's kernel says about itself (toll_lab_magic.h), and what follows
  * from it: which process a count belongs to, how many instructions a page fault
- * takes, and why a CPU was interrupted to flush. Nothing of QEMU here.
+ * or an allocation takes, and why a CPU was interrupted to flush. Nothing of QEMU
+ * here.
  *
  * A ledger is used by its own virtual CPU alone, but for `asks`, which another
  * CPU reads while this one waits for it.
@@ -22,6 +23,9 @@ struct task {
 	/* Page faults begun and not ended, and instructions since the first of them began. */
 	unsigned int faults;
 	uint64_t fault_instructions;
+	/* Whether it is in an allocation, and instructions since that began. */
+	bool is_allocating;
+	uint64_t alloc_instructions;
 	/* Pages in its batch of flushes that are put off, and those that could have waited. */
 	uint64_t batch, batch_eligible;
 	/* How deep it is in each reason. */
@@ -48,6 +52,9 @@ struct task *machine_task(struct machine *machine, uint64_t id);
 void machine_each_task(struct machine *machine, void (*act)(struct task *task, void *context),
 		       void *context);
 
+/* Of what the instructions are counted one by one. */
+enum latency { LATENCY_FAULT, LATENCY_ALLOC, LATENCIES };
+
 /* Whose flush runs on a CPU. */
 enum flush { FLUSH_NONE, FLUSH_BATCH, FLUSH_SPACE };
 
@@ -59,13 +66,13 @@ struct ledger {
 	struct task *task;
 	/* This CPU's counts up to which its tasks have got theirs. */
 	uint64_t settled[COUNTERS];
-	/* Kernel instructions up to which the open page fault has got its own. */
-	uint64_t fault_mark;
+	/* Kernel instructions up to which the open fault and allocation have got theirs. */
+	uint64_t mark;
 	unsigned int interrupts;
 	enum flush flush;
 	/* What an interrupt counts as that this CPU makes another one flush a batch by. */
 	enum counter asks;
-	struct histogram faults;
+	struct histogram latencies[LATENCIES];
 };
 
 /* The ledger of CPU `index`; false if memory is short or there are too many CPUs. */

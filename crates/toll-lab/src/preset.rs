@@ -7,6 +7,7 @@ use anyhow::Result;
 use toll_model::cost::TlbGeometry;
 
 use crate::error::LabError;
+use crate::guest::Machine;
 use crate::house::House;
 
 /// A CPU: its data side as the advisor's simulator has it, and its code side.
@@ -70,20 +71,22 @@ impl Preset {
         cycles / self.ghz
     }
 
-    /// QEMU's `-plugin` argument; counts go to files in `out`.
+    /// QEMU's `-plugin` argument for a machine; counts go to files in `out`.
     ///
     /// # Errors
     /// [`LabError::Missing`] if the plugin is not built.
-    pub fn plugin(&self, house: &House, out: &Path) -> Result<String> {
+    pub fn plugin(&self, house: &House, machine: &Machine, out: &Path) -> Result<String> {
         let library = self.library(house)?;
         let [small, large] = self.code;
         let code = [("l1c_4k", small), ("l1c_2m", large)]
             .map(|(name, (entries, ways))| format!("{name}={entries}x{ways}"));
+        let one_thread = machine.icount && machine.cpus > 1;
         let words: Vec<String> = [
             library.display().to_string(),
             format!("out={}", out.display()),
         ]
         .into_iter()
+        .chain(one_thread.then(|| "one_thread=on".to_owned()))
         .chain(self.data.plugin_words())
         .chain(code)
         .collect();

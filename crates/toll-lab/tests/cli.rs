@@ -94,6 +94,15 @@ fn what_is_not_there_is_named_with_what_is() {
 }
 
 #[test]
+fn a_file_system_that_is_none_of_the_three_is_refused() {
+    let said = fails(&["selftest", "--fs", "vfat"], 2);
+    assert!(
+        said.contains("invalid value 'vfat'") && said.contains("ext4, xfs, btrfs"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_scenario_that_says_nonsense_is_refused_by_name() {
     let folder = TempDir::new().unwrap();
     let bad = |from: &str, to: &str, expected: &str| {

@@ -15,15 +15,19 @@ const TWICE_THE_REACH: u64 = 3072;
 /// 13 pages for each of its 128 sets: each set loses the one that comes next.
 const ONE_WAY_TOO_MANY: u64 = 13 * 128;
 
-/// Boots the vanilla kernel and runs commands of lab/guest there, each named by its second word.
+/// Boots the vanilla kernel and runs commands of lab/guest there, each named by its second word; one
+/// that begins with "sh" is a line of shell.
 fn boot(folder: &str, machine: Machine, append: &[&str], commands: &[&str]) -> Outcome {
     let house = House::find().unwrap();
     let built = build(&house, &Variant::find(&house, "vanilla", &[]).unwrap()).unwrap();
-    let programs: Vec<Program> = ["stride", "pingpong", "renew", "shoot", "scale"]
-        .iter()
-        .map(|name| Program::compiled(&house, name).unwrap())
-        .collect();
+    let mut programs = Program::installed("busybox").unwrap();
+    for name in ["stride", "pingpong", "renew", "shoot", "scale", "alloc"] {
+        programs.push(Program::compiled(&house, name).unwrap());
+    }
     let job = |text: &&str| {
+        if let Some(line) = text.strip_prefix("sh ") {
+            return Job::shell("sh", line);
+        }
         let mut words: Vec<String> = text.split(' ').map(str::to_owned).collect();
         let name = words[1].clone();
         words[0] = format!("/bin/{}", words[0]);
@@ -187,27 +191,104 @@ fn planted_bugs_show_in_the_counts() {
     assert!(dropped.1 < sound.1 / 2, "{dropped:?}");
 }
 
-/// Every interrupt for a flush that the kernel counts is one that the plugin counts, with its cause.
+/// Every interrupt for a flush that the kernel counts is one that the plugin counts, with its cause; also
+/// where one host thread runs both CPUs.
 #[test]
 #[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
 fn shootdowns_are_those_that_the_kernel_counts() {
     const TIMES: u64 = 200;
     let command = format!("shoot flushes {TIMES}");
-    let outcome = boot("shootdowns", Machine::plain(2, 512), &[], &[&command]);
-    let section = &outcome.sections["flushes"];
-    let is_shootdown = |name: &&str| name.starts_with("shootdowns_");
-    let all: u64 = section
-        .counters()
-        .filter(is_shootdown)
-        .map(|name| section.total(name))
-        .sum();
-    assert_eq!(
-        all,
-        noted(&outcome, "flushes", "vmstat_nr_tlb_remote_flush_received")
+    for icount in [false, true] {
+        let machine = Machine {
+            icount,
+            ..Machine::plain(2, 512)
+        };
+        let outcome = boot("shootdowns", machine, &[], &[&command]);
+        let section = &outcome.sections["flushes"];
+        let is_shootdown = |name: &&str| name.starts_with("shootdowns_");
+        let all: u64 = section
+            .counters()
+            .filter(is_shootdown)
+            .map(|name| section.total(name))
+            .sum();
+        assert_eq!(
+            all,
+            noted(&outcome, "flushes", "vmstat_nr_tlb_remote_flush_received")
+        );
+        assert_eq!(section.total("shootdowns_mm"), all);
+        // Twice each time, unless the other CPU was idle just then.
+        assert!((TIMES..=2 * TIMES).contains(&all), "{all}");
+    }
+}
+
+/// Each allocation that is asked for is counted once, and so is each that gets nothing; the second
+/// machine has one host thread for both CPUs.
+#[test]
+#[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
+fn allocations_are_those_that_were_asked_for() {
+    for icount in [false, true] {
+        let machine = Machine {
+            icount,
+            ..Machine::plain(2, 512)
+        };
+        // 800 MiB at once is more than there is.
+        let commands = [
+            "alloc small paced 0 kernel 3000 10 1",
+            "alloc large paced 9 atomic 400 400 1",
+        ];
+        let outcome = boot("allocations", machine, &[], &commands);
+        for (done, expected) in outcome.done.iter().zip([3000, 400]) {
+            let section = &outcome.sections[&done.name];
+            let (asked, failed) = (section.total("allocs"), section.total("alloc_failures"));
+            assert_eq!(done.out, format!("allocs {asked}\nfailures {failed}\n"));
+            assert_eq!(asked, expected, "{}", done.name);
+            assert_eq!(section.allocs.count(), expected, "{}", done.name);
+            assert_eq!(done.name == "large", failed > 0, "{failed}");
+            let (low, max) = (section.allocs.quantile(0.01), section.allocs.max);
+            let sum = section.total("alloc_instructions");
+            assert!((low * 9 / 10 * asked..=max * asked).contains(&sum), "{sum}");
+            // The shortest way through the allocator, and what its huge pages need.
+            assert!((200..10_000).contains(&low), "{}: {low}", done.name);
+        }
+    }
+}
+
+/// What cannot be asked for is refused, and allocates nothing.
+#[test]
+#[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
+fn nonsense_is_no_allocation() {
+    let good = "3 atomic 5 2 0";
+    let long = format!("0 kernel 1 1 {:0>130}", 0);
+    let nonsense = [
+        "",
+        "0",
+        "0 kernel 1 1",
+        "0 kernel 1 1 0 0",
+        "11 kernel 1 1 0",
+        "-1 kernel 1 1 0",
+        "0 often 1 1 0",
+        "0 kernel 0 1 0",
+        "0 kernel 1 -1 0",
+        "0 kernel 1 1 1000001",
+        "0 kernel 99999999999999999999 1 0",
+        "0x1 kernel 1 1 0",
+        &long,
+    ];
+    let ask = |line: &str| format!("echo '{line}' >&3");
+    let lines: Vec<String> = nonsense
+        .iter()
+        .map(|line| format!("! {}", ask(line)))
+        .collect();
+    let command = format!(
+        "sh exec 3<>/sys/kernel/debug/toll_lab_alloc; {}; {} && cat <&3",
+        lines.join("; "),
+        ask(good)
     );
-    assert_eq!(section.total("shootdowns_mm"), all);
-    // Twice each time, unless the other CPU was idle just then.
-    assert!((TIMES..=2 * TIMES).contains(&all), "{all}");
+    let outcome = boot("nonsense", Machine::plain(1, 256), &[], &[&command]);
+    let done = &outcome.done[0];
+    let refused = done.err.matches("Invalid argument").count();
+    assert_eq!(refused, nonsense.len(), "{}", done.err);
+    assert_eq!(done.out, "allocs 5\nfailures 0\n");
 }
 
 /// On one CPU each page that the kernel says it flushed is one instruction.

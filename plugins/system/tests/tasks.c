@@ -37,10 +37,15 @@ static void run(unsigned int cpu, uint64_t instructions)
 	cpus[cpu].counts[INSTRUCTIONS_KERNEL] += instructions;
 }
 
-/* Faults of this many instructions, in the histogram of a CPU. */
+/* Faults or allocations of this many instructions, in the histogram of a CPU. */
+static uint64_t latencies_of(unsigned int cpu, enum latency latency, uint64_t instructions)
+{
+	return ledgers[cpu].latencies[latency].counts[histogram_bucket(instructions)];
+}
+
 static uint64_t faults_of(unsigned int cpu, uint64_t instructions)
 {
-	return ledgers[cpu].faults.counts[histogram_bucket(instructions)];
+	return latencies_of(cpu, LATENCY_FAULT, instructions);
 }
 
 /* A task's kernel instructions in a new snapshot. */
@@ -100,7 +105,47 @@ static void faults(void)
 	EXPECT("interrupts", cpus[0].counts[INTERRUPTS], 1);
 	/* The end of one that began before we listened. */
 	say(1, TOLL_LAB_FAULT_END, 0, 0);
-	EXPECT("max", ledgers[1].faults.max, 13);
+	EXPECT("max", ledgers[1].latencies[LATENCY_FAULT].max, 13);
+	machine_free(machine);
+}
+
+static void allocations(void)
+{
+	start();
+	say(0, TOLL_LAB_TASK, 7, 0);
+	run(0, 1000);
+	say(0, TOLL_LAB_ALLOC_BEGIN, 0, 0);
+	run(0, 20);
+	/* It waits for the interrupts on top of it, and what they do counts. */
+	say(0, TOLL_LAB_IRQ_ENTER, 0, 0);
+	run(0, 500);
+	say(0, TOLL_LAB_IRQ_EXIT, 0, 0);
+	/* It reclaims and sleeps; another task allocates, with an interrupt of its own; it goes on elsewhere. */
+	say(0, TOLL_LAB_TASK, 8, 0);
+	say(0, TOLL_LAB_ALLOC_BEGIN, 0, 0);
+	run(0, 4);
+	say(0, TOLL_LAB_IRQ_ENTER, 0, 0);
+	run(0, 30);
+	say(0, TOLL_LAB_IRQ_EXIT, 0, 0);
+	say(0, TOLL_LAB_ALLOC_END, 1, 0);
+	run(1, 300);
+	say(1, TOLL_LAB_TASK, 7, 0);
+	run(1, 2);
+	say(1, TOLL_LAB_ALLOC_END, 0, 0);
+	run(1, 99);
+	EXPECT("with interrupts, without others", latencies_of(1, LATENCY_ALLOC, 522), 1);
+	EXPECT("its max", ledgers[1].latencies[LATENCY_ALLOC].max, 522);
+	EXPECT("the other one", latencies_of(0, LATENCY_ALLOC, 34), 1);
+	EXPECT("one each", cpus[0].counts[ALLOCS] + 10 * cpus[1].counts[ALLOCS], 11);
+	EXPECT("one failed", cpus[0].counts[ALLOC_FAILURES], 1);
+	EXPECT("the other one did not", cpus[1].counts[ALLOC_FAILURES], 0);
+	EXPECT("sum", cpus[0].counts[ALLOC_INSTRUCTIONS] + cpus[1].counts[ALLOC_INSTRUCTIONS], 556);
+	/* The next one begins at 0. */
+	say(1, TOLL_LAB_ALLOC_BEGIN, 0, 0);
+	run(1, 3);
+	say(1, TOLL_LAB_ALLOC_END, 0, 0);
+	EXPECT("the next one", latencies_of(1, LATENCY_ALLOC, 3), 1);
+	EXPECT("no fault", cpus[0].counts[PAGE_FAULTS] + cpus[1].counts[PAGE_FAULTS], 0);
 	machine_free(machine);
 }
 
@@ -153,8 +198,13 @@ static void causes(void)
 	say(1, TOLL_LAB_FLUSH_BEGIN, 0, AN_MM);
 	EXPECT("munmap", got[SHOOTDOWNS_MM], 2);
 	say(0, TOLL_LAB_REASON_BEGIN, TOLL_LAB_REASON_COMPACTION, 0);
-	flush_batch(true, true);
+	flush_batch(true, false);
 	EXPECT("compaction", got[SHOOTDOWNS_COMPACTION], 1);
+	flush_batch(true, true);
+	EXPECT("compaction, both", got[SHOOTDOWNS_COMPACTION_ELIGIBLE], 1);
+	say(0, TOLL_LAB_BATCH_FLUSH, 0, 0);
+	say(1, TOLL_LAB_FLUSH_BEGIN, 0, 0);
+	EXPECT("compaction, what waited", got[SHOOTDOWNS_COMPACTION_ELIGIBLE], 2);
 	say(0, TOLL_LAB_REASON_END, TOLL_LAB_REASON_COMPACTION, 0);
 	say(0, TOLL_LAB_BATCH_FLUSH, 0, 0);
 	say(1, TOLL_LAB_FLUSH_BEGIN, 0, 0);
@@ -190,6 +240,8 @@ static void nonsense(void)
 	say(0, TOLL_LAB_REASON_BEGIN, TOLL_LAB_REASONS, 0);
 	say(0, TOLL_LAB_FLUSH_BEGIN, 1ull << 40, 0);
 	EXPECT("from no CPU", cpus[0].counts[SHOOTDOWNS_UNMAP], 0);
+	say(0, TOLL_LAB_ALLOC_END, 1, 0);
+	EXPECT("no allocation", cpus[0].counts[ALLOCS] + cpus[0].counts[ALLOC_FAILURES], 0);
 	machine_free(machine);
 }
 
@@ -197,6 +249,7 @@ int main(void)
 {
 	processes();
 	faults();
+	allocations();
 	unfinished();
 	causes();
 	unmaps();

@@ -96,11 +96,12 @@ pub fn run(args: &Args) -> Result<()> {
 
 /// The pictures of one scenario, by file name.
 fn pictures(results: &Results) -> Vec<(String, String)> {
-    const CAUSES: [&str; 8] = [
+    const CAUSES: [&str; 9] = [
         "shootdown_irqs_eligible",
         "shootdown_irqs_mixed",
         "shootdown_irqs_unmap",
         "shootdown_irqs_compaction",
+        "shootdown_irqs_compaction_eligible",
         "shootdown_irqs_mm",
         "shootdown_irqs_numa",
         "shootdown_irqs_kernel",

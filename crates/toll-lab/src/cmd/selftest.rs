@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `toll-lab selftest`: the patch queue's own tests, in the kernel that it makes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use clap::Args as ClapArgs;
+use clap::{Args as ClapArgs, ValueEnum};
 use serde::Serialize;
 
 use super::Shape;
@@ -22,13 +22,13 @@ use crate::{files, output};
 const SKIPPED: Status = Status::Exit(4);
 /// The job that makes ready what the tests need.
 const READY: &str = "ready";
-/// A folder on ext4, and swap.
-const MAKE_READY: &str = "mkdir -p /data /tmp; mount -t ext4 /dev/vda /data; \
-                          mkswap /dev/vdb; swapon /dev/vdb";
-/// Size of each of the two disks, MiB.
-const DISK_MIB: u64 = 256;
+/// Size of each of the two disks, MiB; xfs takes none of less than 300.
+const DISK_MIB: u64 = 320;
 /// The job that prints what KUnit found while the kernel booted.
 const KUNIT: &str = "kunit";
+/// What a test is called by where CPUs are emulated at a time: QEMU may go on with code that
+/// another CPU has changed, and patches of the kernel's own code are such changes.
+const WHERE_CODE_IS_FIXED: [&str; 3] = ["/bin/busybox", "env", "TOLLFREE_CODE_IS_FIXED=1"];
 /// Where the tests lie in a kernel's tree.
 const TESTS: &str = "tools/testing/selftests/tollfree";
 
@@ -51,12 +51,57 @@ pub struct Args {
     /// With five levels of page tables
     #[arg(long)]
     la57: bool,
+    /// With one host thread for all CPUs, by an instruction count: tests that change code need it
+    #[arg(long)]
+    icount: bool,
+    /// What the tests' files are on
+    #[arg(long, value_name = "NAME", default_value = "ext4")]
+    fs: FileSystem,
     /// How long the guest may take, booting included
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     within: u64,
     /// Print the results as JSON
     #[arg(long)]
     json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FileSystem {
+    Ext4,
+    Xfs,
+    Btrfs,
+}
+
+impl FileSystem {
+    fn name(self) -> &'static str {
+        match self {
+            FileSystem::Ext4 => "ext4",
+            FileSystem::Xfs => "xfs",
+            FileSystem::Btrfs => "btrfs",
+        }
+    }
+
+    /// The command that makes one.
+    fn mkfs(self) -> String {
+        format!("mkfs.{}", self.name())
+    }
+
+    /// What the lab's kernels lack for it.
+    fn fragments(self, house: &House) -> Vec<PathBuf> {
+        match self {
+            FileSystem::Ext4 => Vec::new(),
+            _ => vec![house.kernel.join("config/filesystems.config")],
+        }
+    }
+
+    /// What makes ready a folder on it, and swap.
+    fn make_ready(self) -> String {
+        let (mkfs, name) = (self.mkfs(), self.name());
+        format!(
+            "mkdir -p /data /tmp && {mkfs} -q /dev/vda && mount -t {name} /dev/vda /data && \
+             mkswap /dev/vdb && swapon /dev/vdb"
+        )
+    }
 }
 
 /// One test program's result.
@@ -71,30 +116,30 @@ struct Tested {
 
 pub fn run(args: &Args) -> Result<()> {
     let house = House::find()?;
-    let variant = Variant::find(&house, &args.variant, &[])?;
+    let variant = Variant::find(&house, &args.variant, &args.fs.fragments(&house))?;
     let built = build(&house, &variant)?;
     let tests = compile(&built)?;
-    let mut jobs = vec![Job::shell(READY, MAKE_READY)];
-    jobs.extend(tests.iter().map(job));
+    let mut jobs = vec![Job::shell(READY, &args.fs.make_ready())];
+    jobs.extend(tests.iter().map(|test| job(test, args.icount)));
     let mut programs = tests;
     programs.extend(Program::installed("busybox")?);
+    programs.extend(Program::installed(&args.fs.mkfs())?);
     if has_kunit(&built)? {
         jobs.push(Job::shell(KUNIT, "cat /sys/kernel/debug/kunit/*/results"));
     }
-    let files = DiskSpec {
-        ext4_mib: DISK_MIB,
-        ..DiskSpec::default()
-    };
-    let swap = DiskSpec {
+    let disk = DiskSpec {
         empty_mib: DISK_MIB,
         ..DiskSpec::default()
     };
-    let disks = [files.made(&house)?, swap.made(&house)?];
+    let disk = disk.made(&house)?;
+    // What a guest writes to one is forgotten.
+    let disks = [disk.clone(), disk];
     let outcome = Guest {
         image: &built.image,
         machine: Machine {
             pti: args.pti,
             la57: args.la57,
+            icount: args.icount,
             ..Machine::plain(args.shape.cpus, args.shape.memory)
         },
         append: &[],
@@ -117,8 +162,9 @@ pub fn run(args: &Args) -> Result<()> {
     } else {
         tested.iter().for_each(show);
         println!(
-            "Linux {}, {:.1} s, console {}",
+            "Linux {} on {}, {:.1} s, console {}",
             built.release,
+            args.fs.name(),
             outcome.seconds,
             outcome.console.display()
         );
@@ -181,11 +227,16 @@ fn make(folder: &Path, output: &Path, target: &str) -> Result<String> {
     .into())
 }
 
-fn job(program: &Program) -> Job {
+fn job(program: &Program, icount: bool) -> Job {
     let name = Path::new(&program.guest).file_name().unwrap_or_default();
+    let mut command: Vec<String> = match icount {
+        true => Vec::new(),
+        false => WHERE_CODE_IS_FIXED.map(str::to_owned).into(),
+    };
+    command.push(program.guest.clone());
     Job {
         name: name.to_string_lossy().into_owned(),
-        command: vec![program.guest.clone()],
+        command,
     }
 }
 
@@ -221,4 +272,39 @@ fn show(test: &Tested) {
         "{:20} {} passed, {} skipped: {how}",
         test.program, test.tap.passed, test.tap.skipped
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_has_what_the_file_system_needs() {
+        let house = House::find().unwrap();
+        for fs in FileSystem::value_variants() {
+            let symbol = format!("CONFIG_{}_FS=y", fs.name().to_uppercase());
+            let mut fragments = fs.fragments(&house);
+            fragments.push(house.kernel.join("config/lab.config"));
+            let has = |path: &PathBuf| files::read_text(path).unwrap().contains(&symbol);
+            assert!(fragments.iter().any(has), "{symbol}");
+        }
+    }
+
+    #[test]
+    fn code_may_change_where_one_thread_runs_all_cpus() {
+        let program = Program {
+            host: PathBuf::new(),
+            guest: "/test/luf".to_owned(),
+        };
+        assert_eq!(job(&program, true).command, ["/test/luf"]);
+        let fixed = job(&program, false);
+        assert_eq!(fixed.name, "luf");
+        assert!(fixed.command.join(" ").contains("IS_FIXED=1 /test/luf"));
+    }
+
+    #[test]
+    fn the_folder_is_on_the_file_system_that_is_asked_for() {
+        let ready = FileSystem::Xfs.make_ready();
+        assert!(ready.contains("mkfs.xfs -q /dev/vda && mount -t xfs /dev/vda /data"));
+    }
 }

@@ -216,7 +216,7 @@ impl Guest<'_> {
             console: &console,
             plugin: self
                 .preset
-                .map(|preset| preset.plugin(house, &counts))
+                .map(|preset| preset.plugin(house, &self.machine, &counts))
                 .transpose()?,
         };
         let ending = Qemu::find(house)?.boot(self, &places)?;
@@ -265,7 +265,10 @@ impl Guest<'_> {
 
 const SILENT: &str = "the guest's first process had said nothing";
 
-/// A line that says that the kernel cannot be believed any more.
+/// How the line ends that says that the OOM killer took a process that had offered itself.
+const OFFERED: &str = " oom_score_adj:1000";
+
+/// A line that says that the kernel, or what ran, cannot be believed any more.
 fn crash(line: &str) -> Option<&str> {
     const SIGNS: [&str; 7] = [
         "Kernel panic - not syncing",
@@ -277,7 +280,7 @@ fn crash(line: &str) -> Option<&str> {
         "rcu: INFO: rcu_",
     ];
     let found = SIGNS.iter().filter_map(|sign| line.find(sign)).min()?;
-    Some(&line[found..])
+    (!line.ends_with(OFFERED)).then_some(&line[found..])
 }
 
 /// What one job gave back.
@@ -357,6 +360,8 @@ mod tests {
         assert!(crash("[  1.2] BUG: KASAN: use-after-free in f").is_some());
         assert!(crash("[  1.2] WARNING: CPU: 0 PID: 1 at mm/x.c:1").is_some());
         assert!(crash("[  9.9] Out of memory: Killed process 70 (model)").is_some());
+        assert!(crash("[  9.9] Out of memory: Killed process 70 (a) oom_score_adj:1000").is_none());
+        assert!(crash("[  9.9] Out of memory: Killed process 70 (a) oom_score_adj:0").is_some());
         assert!(crash("[  1.2] x86/mm: Checked W+X mappings: passed").is_none());
     }
 }

@@ -18,9 +18,19 @@ pub struct Section {
     /// By counter, of each CPU.
     pub cpus: Vec<Counts>,
     tasks: Vec<Task>,
-    /// Page faults by kernel instructions: the smallest value of a bucket, and its count.
-    faults: Vec<(u64, u64)>,
-    fault_max: u64,
+    /// Page faults by kernel instructions.
+    pub faults: Latency,
+    /// Allocations that lab/guest/alloc.c asked for, by kernel instructions.
+    pub allocs: Latency,
+}
+
+/// What happened many times, by the instructions that it took.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct Latency {
+    /// Of the longest.
+    pub max: u64,
+    /// The smallest value of a bucket, and its count.
+    buckets: Vec<(u64, u64)>,
 }
 
 /// The part of one task.
@@ -60,36 +70,37 @@ impl Section {
         }
         found
     }
+}
 
-    /// Instructions of the longest page fault.
-    pub fn fault_max(&self) -> u64 {
-        self.fault_max
+impl Latency {
+    /// How many there were.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().map(|(_, count)| count).sum()
     }
 
-    /// As many instructions as this share of the page faults needs at most, 0..1; to 1/16 of
-    /// it, rounded up. 0 if there was no fault.
-    pub fn fault_quantile(&self, share: f64) -> u64 {
-        let total: u64 = self.faults.iter().map(|(_, count)| count).sum();
-        let wanted = (total as f64 * share).ceil() as u64;
+    /// As many instructions as this share of them needs at most, 0..1; to 1/64 of it, rounded up.
+    /// 0 if there was none.
+    pub fn quantile(&self, share: f64) -> u64 {
+        let wanted = (self.count() as f64 * share).ceil() as u64;
         let mut seen = 0;
-        for &(low, count) in &self.faults {
+        for &(low, count) in &self.buckets {
             seen += count;
             if seen >= wanted.max(1) {
-                return last_of_bucket(low).min(self.fault_max);
+                return last_of_bucket(low).min(self.max);
             }
         }
         0
     }
 
-    /// The page faults as pairs of instructions and the share of faults that need more.
-    pub fn fault_tail(&self) -> Vec<(u64, f64)> {
-        let total: u64 = self.faults.iter().map(|(_, count)| count).sum();
+    /// Pairs of instructions and the share of them that need more.
+    pub fn tail(&self) -> Vec<(u64, f64)> {
+        let total = self.count();
         let mut left = total;
         let after = |&(low, count): &(u64, u64)| {
             left -= count;
             (last_of_bucket(low), left as f64 / total as f64)
         };
-        self.faults.iter().map(after).collect()
+        self.buckets.iter().map(after).collect()
     }
 }
 
@@ -101,7 +112,7 @@ fn is_id(field: &str) -> bool {
 /// The largest value of a bucket (plugins/system/histogram.h) by its smallest.
 fn last_of_bucket(low: u64) -> u64 {
     match low.checked_ilog2() {
-        Some(power @ 4..) => low + (1 << (power - 4)) - 1,
+        Some(power @ 6..) => low + (1 << (power - 6)) - 1,
         _ => low,
     }
 }
@@ -145,28 +156,28 @@ fn parse_note(line: &str) -> Option<(String, f64)> {
 mod tests {
     use super::*;
 
-    fn section(faults: &[(u64, u64)], fault_max: u64) -> Section {
-        Section {
-            faults: faults.to_vec(),
-            fault_max,
-            ..Section::default()
+    fn latency(buckets: &[(u64, u64)], max: u64) -> Latency {
+        Latency {
+            max,
+            buckets: buckets.to_vec(),
         }
     }
 
     #[test]
     fn quantiles_are_rounded_up_to_the_end_of_a_bucket() {
-        let faults = section(&[(10, 90), (1024, 9), (65536, 1)], 66000);
-        assert_eq!(faults.fault_quantile(0.5), 10);
-        assert_eq!(faults.fault_quantile(0.99), 1024 + 63);
-        // A bucket of 4096 values, but none was above the largest.
-        assert_eq!(faults.fault_quantile(0.9999), 66000);
-        assert_eq!(section(&[], 0).fault_quantile(0.99), 0);
+        let faults = latency(&[(10, 90), (1024, 9), (65536, 1)], 66000);
+        assert_eq!(faults.quantile(0.5), 10);
+        assert_eq!(faults.quantile(0.99), 1024 + 15);
+        // A bucket of 1024 values, but none was above the largest.
+        assert_eq!(faults.quantile(0.9999), 66000);
+        assert_eq!(faults.count(), 100);
+        assert_eq!(latency(&[], 0).quantile(0.99), 0);
     }
 
     #[test]
     fn the_tail_is_what_needs_more() {
-        let tail = section(&[(10, 3), (1024, 1)], 1030).fault_tail();
-        assert_eq!(tail, [(10, 0.25), (1087, 0.0)]);
+        let tail = latency(&[(10, 3), (1024, 1)], 1030).tail();
+        assert_eq!(tail, [(10, 0.25), (1039, 0.0)]);
     }
 
     #[test]
@@ -177,7 +188,9 @@ mod tests {
 ], "tasks": [
   {"tgid": 7, "pid": 8, "name": "model", "walk_steps": 4, "invlpgs": 0},
   {"tgid": 7, "pid": 9, "name": "model", "walk_steps": 2, "invlpgs": 1}
-], "faults": [[16, 2]], "fault_max": 17}"#;
+],
+"faults": {"max": 17, "buckets": [[16, 2]]},
+"allocs": {"max": 0, "buckets": []}}"#;
         let section: Section = serde_json::from_str(text).unwrap();
         assert_eq!(section.total("walk_steps"), 12);
         let model = [("invlpgs".to_owned(), 1), ("walk_steps".to_owned(), 6)];
@@ -186,7 +199,8 @@ mod tests {
             section.counters().collect::<Vec<_>>(),
             ["invlpgs", "walk_steps"]
         );
-        assert_eq!(section.fault_quantile(1.0), 16);
+        assert_eq!(section.faults.quantile(1.0), 16);
+        assert_eq!(section.allocs.count(), 0);
     }
 
     #[test]

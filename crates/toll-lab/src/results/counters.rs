@@ -10,11 +10,12 @@ use crate::preset::Preset;
 pub type Counters = BTreeMap<String, f64>;
 
 /// Interrupts that asked a CPU to flush, by the plugin's name of their cause.
-const SHOOTDOWNS: [&str; 8] = [
+const SHOOTDOWNS: [&str; 9] = [
     "eligible",
     "mixed",
     "unmap",
     "compaction",
+    "compaction_eligible",
     "drain",
     "mm",
     "numa",
@@ -22,7 +23,7 @@ const SHOOTDOWNS: [&str; 8] = [
 ];
 const MISSES: [&str; 3] = ["dtlb_load_misses", "dtlb_store_misses", "itlb_misses"];
 /// What the plugin counts and a result has under the same name.
-const SAME: [&str; 15] = [
+const SAME: [&str; 17] = [
     "walk_steps",
     "walks_4k",
     "walks_2m",
@@ -33,6 +34,8 @@ const SAME: [&str; 15] = [
     "instructions_user",
     "instructions_kernel",
     "page_faults",
+    "allocs",
+    "alloc_failures",
     "interrupts",
     "unmapped_ro",
     "unmapped_rw",
@@ -69,9 +72,15 @@ pub fn of_section(
         set(&format!("{miss}_flush_induced"), induced);
     }
     set("walks", MISSES.iter().map(|miss| total(miss)).sum());
-    set("fault_instr_p99", section.fault_quantile(0.99) as f64);
-    set("fault_instr_p9999", section.fault_quantile(0.9999) as f64);
-    set("fault_instr_max", section.fault_max() as f64);
+    for (what, latency) in [("fault", &section.faults), ("alloc", &section.allocs)] {
+        set(&format!("{what}_instr_p99"), latency.quantile(0.99) as f64);
+        set(
+            &format!("{what}_instr_p9999"),
+            latency.quantile(0.9999) as f64,
+        );
+        set(&format!("{what}_instr_max"), latency.max as f64);
+    }
+    set("alloc_instr_total", total("alloc_instructions"));
     set(
         "modelled_ns",
         preset.modelled_ns(
@@ -107,6 +116,7 @@ mod tests {
                 "shadow_dtlb_load_misses",
                 "shadow_dtlb_store_misses",
                 "shadow_itlb_misses",
+                "alloc_instructions",
             ])
             .chain([
                 "shootdowns_eligible",
@@ -124,7 +134,9 @@ mod tests {
             .collect();
         let cpu = serde_json::to_string(&values).unwrap().replace(".0", "");
         let text = format!(
-            r#"{{"cpus": [{cpu}, {cpu}], "tasks": [], "faults": [[10, 99], [64, 1]], "fault_max": 65}}"#
+            r#"{{"cpus": [{cpu}, {cpu}], "tasks": [],
+"faults": {{"max": 65, "buckets": [[10, 99], [64, 1]]}},
+"allocs": {{"max": 130, "buckets": [[12, 9998], [13, 1], [128, 1]]}}}}"#
         );
         (serde_json::from_str(&text).unwrap(), values)
     }
@@ -161,6 +173,11 @@ mod tests {
         assert_eq!(got["packets"], 1000.0);
         assert_eq!(got["fault_instr_p99"], 10.0);
         assert_eq!(got["fault_instr_max"], 65.0);
+        assert_eq!(got["alloc_instr_p99"], 12.0);
+        assert_eq!(got["alloc_instr_p9999"], 13.0);
+        assert_eq!(got["alloc_instr_max"], 130.0);
+        assert_eq!(got["alloc_instr_total"], both("alloc_instructions"));
+        assert_eq!(got["alloc_failures"], both("alloc_failures"));
         let without = of_section(&section, None, &preset);
         assert_eq!(without["pages_reclaimed"], 0.0);
         assert!(without["modelled_ns"] > 0.0);

@@ -108,7 +108,7 @@ pub struct Detail {
 impl Detail {
     pub fn of_section(section: &Section) -> Detail {
         Detail {
-            fault_tail: section.fault_tail(),
+            fault_tail: section.faults.tail(),
             processes: section.by_process(),
             cpus: section.cpus.clone(),
         }

@@ -6,7 +6,7 @@ use toll_model::plan::Estimate;
 use super::{Entry, Results};
 
 /// What a table shows first, and all that it shows unless everything is asked for.
-const SHOWN: [&str; 24] = [
+const SHOWN: [&str; 30] = [
     "shootdown_irqs",
     "shootdown_irqs_eligible",
     "shootdown_irqs_mixed",
@@ -29,6 +29,12 @@ const SHOWN: [&str; 24] = [
     "fault_instr_p99",
     "fault_instr_p9999",
     "fault_instr_max",
+    "allocs",
+    "alloc_failures",
+    "alloc_instr_total",
+    "alloc_instr_p99",
+    "alloc_instr_p9999",
+    "alloc_instr_max",
     "invlpgs",
     "full_flushes",
 ];

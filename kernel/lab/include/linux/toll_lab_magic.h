@@ -26,7 +26,10 @@
 /* A page fault is handled between these two. */
 #define TOLL_LAB_FAULT_BEGIN	17
 #define TOLL_LAB_FAULT_END	18
-/* An interrupt, with the softirqs behind it, is handled between these two. */
+/*
+ * An interrupt, with the softirqs behind it, is handled between these two: rsi of the first
+ * is this CPU.
+ */
 #define TOLL_LAB_IRQ_ENTER	19
 #define TOLL_LAB_IRQ_EXIT	20
 /* Reclaim or migration took a page from an address space: rsi is the old page table entry. */
@@ -43,6 +46,9 @@
 /* What this task flushes between these two is for a reason: rsi is one of those below. */
 #define TOLL_LAB_REASON_BEGIN	27
 #define TOLL_LAB_REASON_END	28
+/* This task asks for pages between these two: rsi of the end is 1 if it got none. */
+#define TOLL_LAB_ALLOC_BEGIN	29
+#define TOLL_LAB_ALLOC_END	30
 
 #define TOLL_LAB_REASON_NUMA	1	/* the scan of NUMA balancing */
 #define TOLL_LAB_REASON_COMPACTION 2	/* memory is compacted */

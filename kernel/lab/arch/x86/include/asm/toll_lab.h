@@ -23,6 +23,7 @@
 #include <linux/init.h>
 #include <linux/jump_label.h>
 #include <linux/sched.h>
+#include <linux/smp.h>
 #include <asm/cmdline.h>
 #include <asm/cpufeature.h>
 #include <asm/processor-flags.h>
@@ -102,7 +103,7 @@ static __always_inline void toll_lab_fault_end(void)
 
 static __always_inline void toll_lab_irq_enter(void)
 {
-	toll_lab_say(TOLL_LAB_IRQ_ENTER, 0, 0);
+	toll_lab_say(TOLL_LAB_IRQ_ENTER, raw_smp_processor_id(), 0);
 }
 
 static __always_inline void toll_lab_irq_exit(void)

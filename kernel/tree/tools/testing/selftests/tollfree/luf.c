@@ -9,12 +9,15 @@
  * it again.
  *
  * Needs root, cgroups, two CPUs, swap, and a folder on ext4, xfs or btrfs:
- * $TOLLFREE_TEST_DIR, /data if that is not set.
+ * $TOLLFREE_TEST_DIR, /data if that is not set. With $TOLLFREE_CODE_IS_FIXED
+ * nothing changes code that another CPU may run: an emulator that runs CPUs at a
+ * time goes on with the old code now and then, for ever, breakpoints and all.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <linux/perf_event.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <sched.h>
@@ -28,6 +31,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/shm.h>
@@ -40,14 +44,40 @@
 #include "luf_test.h"
 
 #define TRIES		40
+#define KSM		"/sys/kernel/mm/ksm/"
+#define UPROBES		"/sys/bus/event_source/devices/uprobe/"
+
+#ifndef FICLONE
+#define FICLONE		_IOW(0x94, 9, int)
+#endif
+
+#ifndef UFFDIO_MOVE
+/* Younger than the headers of many systems. */
+struct uffdio_move {
+	__u64 dst;
+	__u64 src;
+	__u64 len;
+	__u64 mode;
+	__s64 move;
+};
+
+#define UFFD_FEATURE_MOVE	0x10000
+#define UFFDIO_MOVE		_IOWR(UFFDIO, 0x05, struct uffdio_move)
+#endif
 
 enum { OLD = 0x01d01d01, NEW = 0x0eee0eee, OTHER = 0x07e47e47, FAULTED = -1 };
+
+/* The first word of code that gives back a value; then one with a breakpoint. */
+#define CODE_OF(value)	((int)((unsigned int)(value) << 8 | 0xb8))
+#define PROBED		((int)((unsigned int)OLD << 8 | 0xcc))
 
 /* The reader */
 
 static struct {
 	pthread_t thread;
 	const int *at;
+	bool runs;	/* it calls what is there, and does not read it */
+	int old;	/* what it saw at first */
 	int value;
 	long rounds;
 	long faults;	/* of memory, not of access */
@@ -78,6 +108,11 @@ static long memory_faults(void)
 	return usage.ru_minflt + usage.ru_majflt;
 }
 
+static int look(void)
+{
+	return reader.runs ? ((int (*)(void))reader.at)() : get(*reader.at);
+}
+
 static void *read_on(void *unused)
 {
 	pin(1);
@@ -86,7 +121,7 @@ static void *read_on(void *unused)
 			set(reader.value, FAULTED);
 		else
 			for (int i = 0; i < 100; i++)
-				set(reader.value, get(*reader.at));
+				set(reader.value, look());
 		set(reader.faults, memory_faults());
 		__atomic_add_fetch(&reader.rounds, 1, __ATOMIC_SEQ_CST);
 	}
@@ -110,27 +145,35 @@ static void start_reader(const void *at)
 	if (pthread_create(&reader.thread, NULL, read_on, NULL))
 		ksft_exit_fail_msg("no thread: %s\n", strerror(errno));
 	read_now();
+	reader.old = read_now();
 }
 
 static void stop_reader(void)
 {
 	set(reader.stop, true);
 	pthread_join(reader.thread, NULL);
+	reader.runs = false;
 }
 
 /* What is around */
 
-static long count(const char *name)
+static long number(const char *path)
 {
-	char path[128], text[32] = "";
-	int fd;
+	char text[32] = "";
+	int fd = open(path, O_RDONLY);
 
-	snprintf(path, sizeof(path), LUF "stats/%s", name);
-	fd = open(path, O_RDONLY);
 	if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
 		ksft_exit_fail_msg("%s: %s\n", path, strerror(errno));
 	close(fd);
 	return atol(text);
+}
+
+static long count(const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), LUF "stats/%s", name);
+	return number(path);
 }
 
 static long deferred(void)
@@ -138,14 +181,15 @@ static long deferred(void)
 	return count("deferred_direct") + count("deferred_kswapd");
 }
 
+static int pagemap = -1;
+
 static bool is_mapped(const void *at)
 {
-	static int fd = -1;
 	uint64_t entry = 0;
 
-	if (fd < 0)
-		fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-	if (pread(fd, &entry, sizeof(entry), (uintptr_t)at / PAGE * sizeof(entry)) !=
+	if (pagemap < 0)
+		pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	if (pread(pagemap, &entry, sizeof(entry), (uintptr_t)at / PAGE * sizeof(entry)) !=
 	    sizeof(entry))
 		ksft_exit_fail_msg("pagemap: %s\n", strerror(errno));
 	return entry >> 63;
@@ -157,21 +201,64 @@ static void reclaim_all(void)
 	write_text(GROUP "/test/memory.reclaim", "64M");
 }
 
+/* A group that is that small is judged by counters that are made up every 2 s. */
+static void wait_a_bit(void)
+{
+	usleep(100000);
+}
+
+/* What stands in the file in place of OLD. */
+static void new_page(int *words)
+{
+	for (size_t i = 0; i < PAGE / sizeof(int); i++)
+		words[i] = NEW;
+}
+
+static int *aligned_page(void)
+{
+	static int words[2 * PAGE / sizeof(int)];
+	int *aligned = (int *)(((uintptr_t)words + PAGE - 1) & -PAGE);
+
+	new_page(aligned);
+	return aligned;
+}
+
+/*
+ * What flushes for a reason of its own does so now, and not when a test has its
+ * stale translation: to store to a page for the first time after fork, and to
+ * change a mapping after something was unmapped eagerly, even long ago.
+ */
+static void settle(void)
+{
+	static void *page;
+
+	aligned_page();
+	if (!page)
+		page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			    0);
+	set(*(int *)page, 0);
+	mprotect(page, PAGE, PROT_READ);
+	mprotect(page, PAGE, PROT_READ | PROT_WRITE);
+}
+
 /* Reclaims the page; true once the reader reads it though nothing maps it. */
 static bool make_stale(const void *at)
 {
 	long before = deferred(), faults = 0;
-	int value = OLD, unmapped = 0;
+	int value = reader.old, unmapped = 0;
 
+	settle();
 	for (int i = 0; i < TRIES; i++) {
 		read_now();
 		faults = get(reader.faults);
 		reclaim_all();
-		if (is_mapped(at))
+		if (is_mapped(at)) {
+			wait_a_bit();
 			continue;
+		}
 		unmapped++;
 		value = read_now();
-		if (value == OLD && get(reader.faults) == faults && !is_mapped(at) &&
+		if (value == reader.old && get(reader.faults) == faults && !is_mapped(at) &&
 		    deferred() > before)
 			return true;
 	}
@@ -208,27 +295,36 @@ static void not_stale(const char *name)
 
 struct litmus {
 	const char *name;
-	/* Where the reader reads; the page holds OLD. */
+	/* Where the reader reads, mostly OLD; NULL, with what is lacking, if that cannot be. */
 	int *(*set_up)(void);
-	/* After which OLD is not to be read any more. */
+	/* After which that is not to be read any more. */
 	void (*act)(int *at);
-	/* What is read instead: FAULTED, a value, or 0 for anything else. */
+	/* What is read instead: a value, or FAULTED. */
 	int expected;
 };
 
-static int file;	/* for reading */
+static int file = -1;	/* for reading */
+static int kept = -1;	/* what must stay open until the reader has looked again */
+static int *elsewhere;	/* what must stay mapped as long: to unmap flushes */
+static const char *lacking;	/* what the kernel or the file system has not */
 static const char *const names[] = { "luf-a", "luf-b" };
+
+static void make_file(const char *name, const void *content, size_t size)
+{
+	int fd = open(name, O_RDWR | O_CREAT | O_TRUNC, 0644);
+
+	if (fd < 0 || write(fd, content, size) != (ssize_t)size || fsync(fd))
+		ksft_exit_fail_msg("%s: %s\n", name, strerror(errno));
+	close(fd);
+}
 
 static void fill(const char *name, int value, size_t size)
 {
 	int words[PAGE / sizeof(int)];
-	int fd = open(name, O_RDWR | O_CREAT | O_TRUNC, 0644);
 
 	for (size_t i = 0; i < PAGE / sizeof(int); i++)
 		words[i] = value;
-	if (fd < 0 || write(fd, words, size) != (ssize_t)size || fsync(fd))
-		ksft_exit_fail_msg("%s: %s\n", name, strerror(errno));
-	close(fd);
+	make_file(name, words, size);
 }
 
 static void must(bool done, const char *what)
@@ -266,20 +362,76 @@ static int *read_only_private_file(void)
 	return map(PROT_READ, MAP_PRIVATE);
 }
 
-/* What stands in the file in place of OLD. */
-static void new_page(int *words)
+static void *lacks(const char *what)
 {
-	for (size_t i = 0; i < PAGE / sizeof(int); i++)
-		words[i] = NEW;
+	lacking = what;
+	return NULL;
 }
 
-static int *aligned_page(void)
+/* The reader looks behind the file's end, where nothing is. */
+static int *short_file(void)
 {
-	static int words[2 * PAGE / sizeof(int)];
-	int *aligned = (int *)(((uintptr_t)words + PAGE - 1) & -PAGE);
+	int *at = map(PROT_READ, MAP_SHARED);
 
-	new_page(aligned);
-	return aligned;
+	must(!truncate(names[0], PAGE - sizeof(int)), "truncate");
+	return at + PAGE / sizeof(int) - 1;
+}
+
+static int clone_other_file(void)
+{
+	int from = open(names[1], O_RDONLY), to = open(names[0], O_RDWR);
+	int error = ioctl(to, FICLONE, from) ? errno : 0;
+
+	close(from);
+	close(to);
+	return error;
+}
+
+/* Where one file can take over what another one has. */
+static int *clonable_file(void)
+{
+	int *at = shared_file();
+
+	if (clone_other_file() == EOPNOTSUPP) {
+		munmap(at, PAGE);
+		close(file);
+		return lacks("this file system clones no files");
+	}
+	fill(names[0], OLD, PAGE);
+	return at;
+}
+
+/* A function that gives it back. */
+static void write_code(void *to, int value)
+{
+	unsigned char *code = to;
+
+	code[0] = 0xb8;	/* mov $value, %eax */
+	memcpy(code + 1, &value, sizeof(value));
+	code[5] = 0xc3;	/* ret */
+}
+
+static bool code_is_fixed(void)
+{
+	lacking = "an emulator that may run old code for ever";
+	return getenv("TOLLFREE_CODE_IS_FIXED");
+}
+
+static int *text(void)
+{
+	unsigned char code[PAGE] = "";
+
+	write_code(code, OLD);
+	make_file(names[0], code, PAGE);
+	file = open(names[0], O_RDONLY | O_CLOEXEC);
+	return reclaimable(mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0));
+}
+
+static int *text_to_probe(void)
+{
+	if (access(UPROBES, F_OK))
+		return lacks("a kernel without CONFIG_UPROBE_EVENTS");
+	return text();
 }
 
 static void write_with(int flags)
@@ -300,6 +452,14 @@ static void act_write_direct(int *at)
 	write_with(O_DIRECT);
 }
 
+static void act_append(int *at)
+{
+	int fd = open(names[0], O_WRONLY | O_APPEND);
+
+	must(write(fd, aligned_page(), sizeof(int)) == sizeof(int), "write");
+	close(fd);
+}
+
 static void act_write_twice(int *at)
 {
 	int first = open(names[0], O_WRONLY);
@@ -308,35 +468,68 @@ static void act_write_twice(int *at)
 	close(first);
 }
 
-static void *write_as_one_of_many(void *wrong)
+/*
+ * Three who write at one time, each on a CPU of its own where there are four.
+ * They are there before the page is unmapped: to make a thread changes mappings,
+ * and that flushes.
+ */
+static struct {
+	pthread_t threads[3];
+	int waiting;
+	bool begin;
+	bool wrong;
+} writers;
+
+static void *write_as_one_of_many(void *cpu)
 {
+	pin((intptr_t)cpu < sysconf(_SC_NPROCESSORS_ONLN) ? (intptr_t)cpu : 0);
+	__atomic_add_fetch(&writers.waiting, 1, __ATOMIC_SEQ_CST);
+	while (!get(writers.begin))
+		sched_yield();
 	write_with(0);
 	/* Whoever is done is done, whatever the others wait for. */
 	if (read_now() == OLD)
-		set(*(bool *)wrong, true);
+		set(writers.wrong, true);
 	return NULL;
+}
+
+static int *file_of_three_writers(void)
+{
+	static const intptr_t cpus[] = { 0, 2, 3 };
+
+	set(writers.begin, false);
+	for (int i = 0; i < 3; i++)
+		must(!pthread_create(&writers.threads[i], NULL, write_as_one_of_many,
+				     (void *)cpus[i]), "no thread");
+	while (get(writers.waiting) < 3)
+		sched_yield();
+	return shared_file();
+}
+
+static void end_writers(void)
+{
+	if (!writers.waiting)
+		return;
+	set(writers.begin, true);
+	for (int i = 0; i < 3; i++)
+		pthread_join(writers.threads[i], NULL);
+	writers.waiting = 0;
 }
 
 static void act_three_writers(int *at)
 {
-	bool wrong = false;
-	pthread_t threads[3];
-
-	for (int i = 0; i < 3; i++)
-		pthread_create(&threads[i], NULL, write_as_one_of_many, &wrong);
-	for (int i = 0; i < 3; i++)
-		pthread_join(threads[i], NULL);
-	must(!wrong, "one of three writers was done too early");
+	end_writers();
+	if (writers.wrong)
+		ksft_print_msg("one of three writers was done too early\n");
 }
 
 static void act_write_shared(int *at)
 {
 	int fd = open(names[0], O_RDWR);
-	int *there = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
-	must(there != MAP_FAILED, "mmap");
-	new_page(there);
-	munmap(there, PAGE);
+	elsewhere = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	must(elsewhere != MAP_FAILED, "mmap");
+	new_page(elsewhere);
 	close(fd);
 }
 
@@ -383,6 +576,11 @@ static void act_copy_file_range(int *at)
 	close(to);
 }
 
+static void act_clone(int *at)
+{
+	must(!clone_other_file(), "FICLONE");
+}
+
 static void act_sendfile(int *at)
 {
 	int from = open(names[1], O_RDONLY), to = open(names[0], O_WRONLY);
@@ -417,10 +615,16 @@ static void act_unmap_and_map(int *at)
 	act_map_other_file(at);
 }
 
+/* To where nothing is: what is unmapped there flushes, too. */
+static void *away_from(void *at)
+{
+	return (char *)at + (1UL << 30);
+}
+
 static void act_mremap_away(int *at)
 {
-	must(mremap(at, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED,
-		    (char *)at + (1UL << 30)) != MAP_FAILED, "mremap");
+	must(mremap(at, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, away_from(at)) != MAP_FAILED,
+	     "mremap");
 }
 
 static void act_mremap_here(int *at)
@@ -457,6 +661,19 @@ static void act_poke(int *at)
 	close(memory);
 }
 
+/* With no process id: any, and the breakpoint is set in all that map the file. */
+static void act_probe(int *at)
+{
+	struct perf_event_attr attr = {
+		.type = number(UPROBES "type"),
+		.size = sizeof(attr),
+		.uprobe_path = (uintptr_t)names[0],
+	};
+
+	kept = syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
+	must(kept >= 0, "uprobe");
+}
+
 static void act_fork_and_store(int *at)
 {
 	pid_t child = fork();
@@ -483,7 +700,11 @@ static void swap_out(void *at)
 {
 	for (int i = 0; i < TRIES && !is_swapped(at); i++) {
 		must(!madvise(at, PAGE, MADV_PAGEOUT), "MADV_PAGEOUT");
-		usleep(1000);
+		if (is_swapped(at))
+			break;
+		/* The reader's CPU may have just got it, and not told the lists yet. */
+		reclaim_all();
+		wait_a_bit();
 	}
 	must(is_swapped(at), "the page was not swapped out");
 }
@@ -494,12 +715,17 @@ static void *anonymous_page(void)
 				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
 }
 
+static void old_page(int *words)
+{
+	for (size_t i = 0; i < PAGE / sizeof(int); i++)
+		words[i] = OLD;
+}
+
 static int *anonymous(void)
 {
 	int *at = anonymous_page();
 
-	for (size_t i = 0; i < PAGE / sizeof(int); i++)
-		at[i] = OLD;
+	old_page(at);
 	/* Written to swap, read again: clean. */
 	swap_out(at);
 	get(*at);
@@ -541,36 +767,218 @@ static void act_dontneed(int *at)
 	must(!madvise(at, PAGE, MADV_DONTNEED), "MADV_DONTNEED");
 }
 
+static void act_free(int *at)
+{
+	must(!madvise(at, PAGE, MADV_FREE), "MADV_FREE");
+}
+
+/* Read again it is read-only, as it is shared; so it goes lazily once more. */
+static void act_pageout_and_store(int *at)
+{
+	get(*at);
+	swap_out(at);
+	end_sharer();
+	new_page(at);
+}
+
+/* Who writes forces while the one who is written to stands still. */
+static bool poke_parent(void *at)
+{
+	pid_t parent = getppid();
+	long code = 0;
+
+	write_code(&code, NEW);
+	return !ptrace(PTRACE_SEIZE, parent, 0, 0) && !ptrace(PTRACE_INTERRUPT, parent, 0, 0) &&
+	       waitpid(parent, NULL, __WALL) == parent &&
+	       !ptrace(PTRACE_POKETEXT, parent, at, code) &&
+	       !ptrace(PTRACE_DETACH, parent, 0, 0);
+}
+
+static int to_tracer[2];
+
+/* The tracer is there before the page is unmapped: fork flushes. */
+static int *traced_text(void)
+{
+	int *at = text();
+	char word;
+
+	must(!pipe2(to_tracer, O_CLOEXEC), "pipe");
+	sharer = fork();
+	if (!sharer)
+		_exit(read(to_tracer[0], &word, 1) != 1 || !poke_parent(at));
+	return at;
+}
+
+static int *traced_text_that_runs(void)
+{
+	if (code_is_fixed())
+		return NULL;
+	reader.runs = true;
+	return traced_text();
+}
+
+static int ended(pid_t child)
+{
+	int status;
+
+	waitpid(child, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void act_trace(int *at)
+{
+	must(write(to_tracer[1], "", 1) == 1 && !ended(sharer), "ptrace");
+	sharer = 0;
+	close(to_tracer[0]);
+	close(to_tracer[1]);
+}
+
+static int userfaultfd(__u64 *features)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
+
+	if (fd >= 0 && !ioctl(fd, UFFDIO_API, &api))
+		*features = api.features;
+	return fd;
+}
+
+static bool userfaultfd_has(__u64 feature)
+{
+	__u64 features = 0;
+	int fd = userfaultfd(&features);
+
+	if (fd >= 0)
+		close(fd);
+	return features & feature;
+}
+
+static void watch(void *at, int mode)
+{
+	struct uffdio_register target = {
+		.range = { .start = (uintptr_t)at, .len = PAGE },
+		.mode = mode,
+	};
+	__u64 features;
+
+	if (kept < 0)
+		kept = userfaultfd(&features);
+	must(kept >= 0 && !ioctl(kept, UFFDIO_REGISTER, &target), "userfaultfd");
+}
+
+static void write_protect(void *at, __u64 mode)
+{
+	struct uffdio_writeprotect protect = {
+		.range = { .start = (uintptr_t)at, .len = PAGE },
+		.mode = mode,
+	};
+
+	must(!ioctl(kept, UFFDIO_WRITEPROTECT, &protect), "UFFDIO_WRITEPROTECT");
+}
+
+static int *protectable(void)
+{
+	if (!userfaultfd_has(UFFD_FEATURE_PAGEFAULT_FLAG_WP))
+		return lacks("a userfaultfd that protects nothing");
+	return anonymous();
+}
+
+/* Only what nobody ever shared can be moved; it is read-only because it is protected. */
+static int *movable(void)
+{
+	int *at;
+
+	if (!userfaultfd_has(UFFD_FEATURE_PAGEFAULT_FLAG_WP) ||
+	    !userfaultfd_has(UFFD_FEATURE_MOVE))
+		return lacks("a userfaultfd that moves nothing");
+	at = anonymous_page();
+	old_page(at);
+	swap_out(at);
+	get(*at);
+	watch(at, UFFDIO_REGISTER_MODE_WP);
+	write_protect(at, UFFDIO_WRITEPROTECT_MODE_WP);
+	return at;
+}
+
+static void act_copy(int *at)
+{
+	struct uffdio_copy copy = {
+		.dst = (uintptr_t)at, .src = (uintptr_t)aligned_page(), .len = PAGE,
+	};
+
+	watch(at, UFFDIO_REGISTER_MODE_MISSING);
+	act_dontneed(at);
+	must(!ioctl(kept, UFFDIO_COPY, &copy), "UFFDIO_COPY");
+}
+
+static void act_watch_and_store(int *at)
+{
+	end_sharer();
+	watch(at, UFFDIO_REGISTER_MODE_WP);
+	write_protect(at, UFFDIO_WRITEPROTECT_MODE_WP);
+	write_protect(at, 0);
+	new_page(at);
+}
+
 static void act_move(int *at)
 {
-#ifdef UFFDIO_MOVE
-	int *there = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct uffdio_api api = { .api = UFFD_API };
-	struct uffdio_register target = {
-		.range = { .start = (uintptr_t)there, .len = PAGE },
-		.mode = UFFDIO_REGISTER_MODE_MISSING,
-	};
+	int *there = anonymous_page();
 	struct uffdio_move move = {
 		.dst = (uintptr_t)there, .src = (uintptr_t)at, .len = PAGE,
 	};
-	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
 
+	watch(there, UFFDIO_REGISTER_MODE_MISSING);
+	must(!ioctl(kept, UFFDIO_MOVE, &move), "UFFDIO_MOVE");
+	must(get(*there) == OLD, "what was moved is lost");
+}
+
+/* Of two pages of the same content one is left. */
+
+static void *twin;
+
+static void merge(int *at)
+{
+	twin = anonymous_page();
+	old_page(twin);
+	must(!madvise(at, PAGE, MADV_MERGEABLE) && !madvise(twin, PAGE, MADV_MERGEABLE),
+	     "MADV_MERGEABLE");
+	must(write_text(KSM "run", "1"), KSM);
+	for (int i = 0; i < 100 && number("/proc/self/ksm_merging_pages") < 2; i++)
+		usleep(50000);
+	must(number("/proc/self/ksm_merging_pages") == 2, "KSM merges nothing");
+	must(write_text(KSM "run", "0"), KSM);
+}
+
+static void end_twin(void)
+{
+	if (!twin)
+		return;
+	write_text(KSM "run", "2");
+	write_text(KSM "run", "0");
+	munmap(twin, PAGE);
+	twin = NULL;
+}
+
+static int *mergeable(void)
+{
+	return access(KSM, F_OK) ? lacks("a kernel without CONFIG_KSM") : anonymous();
+}
+
+/* Read again it is read-only, as it is shared, and nothing is flushed before KSM comes. */
+static void act_merge_and_store(int *at)
+{
+	get(*at);
+	merge(at);
 	end_sharer();
-	must(fd >= 0 && !ioctl(fd, UFFDIO_API, &api) &&
-	     !ioctl(fd, UFFDIO_REGISTER, &target), "userfaultfd");
-	must(!ioctl(fd, UFFDIO_MOVE, &move), "UFFDIO_MOVE");
-	close(fd);
-#else
-	end_sharer();
-	act_dontneed(at);
-#endif
+	new_page(at);
 }
 
 static const struct litmus litmuses[] = {
 	{ "write", shared_file, act_write, NEW },
 	{ "write past the page cache", shared_file, act_write_direct, NEW },
+	{ "write with O_APPEND", short_file, act_append, NEW },
 	{ "write by a second writer", shared_file, act_write_twice, NEW },
-	{ "write by three at a time", shared_file, act_three_writers, NEW },
+	{ "write by three at a time", file_of_three_writers, act_three_writers, NEW },
 	{ "write through a shared mapping", shared_file, act_write_shared, NEW },
 	{ "truncate", shared_file, act_truncate, FAULTED },
 	{ "truncate and grow", shared_file, act_truncate_and_grow, 0 },
@@ -578,6 +986,7 @@ static const struct litmus litmuses[] = {
 	{ "punch a hole", shared_file, act_punch_hole, 0 },
 	{ "zero a range", shared_file, act_zero_range, 0 },
 	{ "copy_file_range", shared_file, act_copy_file_range, OTHER },
+	{ "clone another file", clonable_file, act_clone, OTHER },
 	{ "sendfile", shared_file, act_sendfile, OTHER },
 	{ "map anonymous memory over it", shared_file, act_map_fixed, 0 },
 	{ "map another file over it", shared_file, act_map_other_file, OTHER },
@@ -590,122 +999,396 @@ static const struct litmus litmuses[] = {
 	{ "store to a private mapping", private_file, act_store, NEW },
 	{ "fork and store", private_file, act_fork_and_store, NEW },
 	{ "poke into read-only memory", read_only_private_file, act_poke, NEW },
+	{ "poke by ptrace into text", traced_text, act_trace, CODE_OF(NEW) },
+	{ "poke by ptrace into text that runs", traced_text_that_runs, act_trace, NEW },
+	{ "place a uprobe", text_to_probe, act_probe, PROBED },
 	{ "swap in to store", anonymous, act_swap_in_to_store, NEW },
 	{ "swap in to read, then store", anonymous, act_swap_in_and_store, NEW },
+	{ "fork and store to swapped memory", anonymous, act_fork_and_store, NEW },
 	{ "poke into swapped memory", anonymous, act_poke, NEW },
+	{ "map anonymous memory over swapped memory", anonymous, act_map_fixed, 0 },
+	{ "munmap swapped memory", anonymous, act_unmap, FAULTED },
+	{ "mremap swapped memory away", anonymous, act_mremap_away, FAULTED },
+	{ "mprotect of swapped memory", anonymous, act_protect, FAULTED },
 	{ "MADV_DONTNEED of swapped memory", anonymous, act_dontneed, 0 },
-	{ "UFFDIO_MOVE of a swapped page", anonymous, act_move, 0 },
+	{ "MADV_FREE of swapped memory", anonymous, act_free, 0 },
+	{ "MADV_PAGEOUT once more, then store", anonymous, act_pageout_and_store, NEW },
+	{ "UFFDIO_COPY in place of a swapped page", protectable, act_copy, NEW },
+	{ "UFFDIO_WRITEPROTECT of a swapped page", protectable, act_watch_and_store, NEW },
+	{ "UFFDIO_MOVE of a swapped page", movable, act_move, 0 },
+	{ "merge by KSM, then store", mergeable, act_merge_and_store, NEW },
 };
+
+/* After each test, whatever it has done. */
+static void clean_up(int *at)
+{
+	end_writers();
+	stop_reader();
+	end_sharer();
+	end_twin();
+	writers.wrong = false;
+	if (kept >= 0)
+		close(kept);
+	kept = -1;
+	if (file >= 0)
+		close(file);
+	file = -1;
+	if (elsewhere)
+		munmap(elsewhere, PAGE);
+	elsewhere = NULL;
+	at = (int *)((uintptr_t)at & -PAGE);
+	munmap(at, PAGE);
+	munmap(away_from(at), PAGE);
+}
 
 static void try_litmus(const struct litmus *test)
 {
 	int *at = test->set_up();
 	int value;
 
+	if (!at) {
+		ksft_test_result_skip("%s: %s\n", test->name, lacking);
+		return;
+	}
 	start_reader(at);
 	if (!make_stale(at)) {
 		not_stale(test->name);
 	} else {
 		test->act(at);
 		value = read_now();
-		if (value == OLD)
+		if (value == reader.old)
 			ksft_print_msg("%s: STALE\n", test->name);
 		else if (value != test->expected)
 			ksft_print_msg("%s: read 0x%x\n", test->name, value);
-		ksft_test_result(value == test->expected, "%s\n", test->name);
+		ksft_test_result(value == test->expected && value != reader.old &&
+				 !writers.wrong, "%s\n", test->name);
 	}
-	stop_reader();
-	end_sharer();
-	close(file);
-	munmap(at, PAGE);
+	clean_up(at);
+}
+
+/*
+ * The whole address space goes: where it was another file is mapped then, on the
+ * same CPU.
+ */
+
+static void *const place = (void *)0x200000000000;
+
+static void become_another(void)
+{
+	execl("/proc/self/exe", "luf", "look", NULL);
+	_exit(KSFT_FAIL);
+}
+
+/* The other program. */
+static int look_again(void)
+{
+	int other = open(names[1], O_RDONLY);
+	int *at = mmap(place, PAGE, PROT_READ, MAP_SHARED | MAP_FIXED_NOREPLACE, other, 0);
+
+	pin(1);
+	return at == place && *at == OTHER ? KSFT_PASS : KSFT_FAIL;
+}
+
+static void leave(void)
+{
+	_exit(KSFT_PASS);
+}
+
+static void lock_memory(void)
+{
+	/* Only the page of a test is to be reclaimed. */
+	must(!mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT), "mlockall");
+}
+
+/* A process of its own holds the stale translation. */
+static void hold(void (*go)(void))
+{
+	lock_memory();
+	close(pagemap);
+	pagemap = -1;
+	file = open(names[0], O_RDONLY | O_CLOEXEC);
+	start_reader(reclaimable(mmap(place, PAGE, PROT_READ, MAP_SHARED | MAP_FIXED_NOREPLACE,
+				      file, 0)));
+	if (!make_stale(place))
+		_exit(KSFT_SKIP);
+	go();
+}
+
+static pid_t start(void (*actor)(void (*)(void)), void (*go)(void))
+{
+	pid_t child = fork();
+
+	if (!child) {
+		actor(go);
+		_exit(KSFT_FAIL);
+	}
+	return child;
+}
+
+static void go_at_once(void (*go)(void))
+{
+	go();
+}
+
+static void try_going(const char *name, void (*go)(void))
+{
+	int status;
+
+	fill(names[0], OLD, PAGE);
+	fill(names[1], OTHER, PAGE);
+	status = ended(start(hold, go));
+	if (status == KSFT_SKIP) {
+		not_stale(name);
+		return;
+	}
+	if (!status && go == leave)
+		status = ended(start(go_at_once, become_another));
+	ksft_test_result(!status, "%s\n", name);
 }
 
 /* What must not be unmapped lazily */
 
+/* Elsewhere somebody can write who has faulted nothing in: no entry tells of him. */
 static void *shmem(void)
 {
-	return reclaimable(mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
-				MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+	int *at = reclaimable(mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
+				   MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+
+	old_page(at);
+	elsewhere = mremap(at, 0, PAGE, MREMAP_MAYMOVE);
+	must(elsewhere != MAP_FAILED && !madvise(at, PAGE, MADV_DONTNEED) &&
+	     !mprotect(at, PAGE, PROT_READ), "shared memory");
+	return at;
 }
 
 static void *memfd(void)
 {
 	int fd = memfd_create("luf", 0);
+	int words[PAGE / sizeof(int)];
 
-	must(fd >= 0 && !ftruncate(fd, PAGE), "memfd");
-	return reclaimable(mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
+	old_page(words);
+	must(fd >= 0 && write(fd, words, PAGE) == (ssize_t)PAGE, "memfd");
+	elsewhere = reclaimable(mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
+	file = fd;
+	return reclaimable(mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0));
 }
 
 static void *sysv(void)
 {
 	int id = shmget(IPC_PRIVATE, PAGE, IPC_CREAT | 0600);
-	void *at = shmat(id, NULL, 0);
+	void *at = shmat(id, NULL, SHM_RDONLY), *before = shmat(id, NULL, 0);
 
+	must(before != MAP_FAILED, "shmat");
+	old_page(before);
+	shmdt(before);
+	elsewhere = reclaimable(shmat(id, NULL, 0));
 	shmctl(id, IPC_RMID, NULL);
 	return reclaimable(at);
 }
-
-static int writer = -1;
 
 static void *written_file(void)
 {
 	void *at = map(PROT_READ, MAP_SHARED);
 
-	writer = open(names[0], O_RDWR);
-	must(writer >= 0, names[0]);
+	kept = open(names[0], O_RDWR);
+	must(kept >= 0, names[0]);
+	return at;
+}
+
+static void *written_memory(void)
+{
+	int *at = anonymous_page();
+
+	old_page(at);
 	return at;
 }
 
 static void *lazily_freed(void)
 {
-	int *at = anonymous_page();
+	int *at = written_memory();
 
-	*at = OLD;
 	must(!madvise(at, PAGE, MADV_FREE), "MADV_FREE");
 	return at;
 }
 
-/* The reader may not read it without a fault once nothing maps it. */
-static void try_refusal(const char *name, void *(*set_up)(void))
+static void *merged(void)
 {
-	int *at = set_up();
-	bool gone = false, stale = false;
+	int *at;
 
-	if (set_up != written_file && set_up != lazily_freed)
-		*at = OLD;
-	start_reader(at);
-	for (int i = 0; i < TRIES && !gone; i++) {
-		long faults;
+	if (access(KSM, F_OK))
+		return lacks("a kernel without CONFIG_KSM");
+	at = written_memory();
+	merge(at);
+	return at;
+}
 
+static const struct refusal {
+	const char *name;
+	void *(*set_up)(void);
+	const char *reason;
+} refusals[] = {
+	{ "shared anonymous memory", shmem, "refused_mapping" },
+	{ "a memfd", memfd, "refused_mapping" },
+	{ "System V shared memory", sysv, "refused_mapping" },
+	{ "a file with a writer", written_file, "refused_writer" },
+	{ "memory that was written", written_memory, "refused_writable" },
+	{ "lazily freed memory", lazily_freed, "refused_kind" },
+	{ "memory that KSM merged", merged, "refused_kind" },
+};
+
+/*
+ * Once it is reclaimed the reader has a fault: mostly it is mapped again at once.
+ * And it was reclaimed for the reason that is meant.
+ */
+static bool is_refused(const int *at, const char *reason)
+{
+	long before = count(reason), faults;
+
+	for (int i = 0; i < TRIES; i++) {
 		read_now();
 		faults = get(reader.faults);
 		reclaim_all();
-		if (is_mapped(at))
-			continue;
 		read_now();
-		gone = true;
-		stale = get(reader.faults) == faults && !is_mapped(at);
+		if (get(reader.faults) != faults)
+			return count(reason) > before;
+		if (!is_mapped(at)) {
+			ksft_print_msg("STALE\n");
+			return false;
+		}
+		wait_a_bit();
 	}
-	/* Where it was mapped again at once the reader has had its fault. */
-	ksft_test_result(!stale, "%s is not unmapped lazily\n", name);
-	stop_reader();
-	close(writer);
-	writer = -1;
-	munmap(at, PAGE);
+	ksft_print_msg("it was not reclaimed\n");
+	return false;
+}
+
+static void try_refusal(const struct refusal *test)
+{
+	int *at = test->set_up();
+	bool right;
+
+	if (!at) {
+		ksft_test_result_skip("%s: %s\n", test->name, lacking);
+		return;
+	}
+	start_reader(at);
+	right = is_refused(at, test->reason);
+	if (elsewhere) {
+		new_page(elsewhere);
+		right &= read_now() == NEW;
+	}
+	ksft_test_result(right, "%s is not unmapped lazily\n", test->name);
+	clean_up(at);
 }
 
 /* The switch */
 
-static void test_switch(void)
+/* Of all pages that ever went to a pool, how many have not come out. */
+static long lost(void)
+{
+	static const char *const paths[] = {
+		"kswapd", "direct", "demotion", "promotion", "compaction",
+	};
+	long pages = -count("released_flushed") - count("released_elided");
+
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "deferred_%s", paths[i]);
+		pages += count(name);
+	}
+	return pages;
+}
+
+enum { MANY = 512 };
+
+/* What is around while the switch goes on and off. */
+static struct {
+	const int *at;
+	long reads;
+	long wrong;
+	bool stop;
+} *load;
+
+static void *read_many(void *unused)
+{
+	pin(1);
+	for (size_t i = 0; !get(load->stop); i = (i + 1) % MANY) {
+		if (get(load->at[i * PAGE / sizeof(int)]) != (int)i)
+			load->wrong++;
+		load->reads++;
+	}
+	return unused;
+}
+
+/* A task reads a file all the time, another one of the same memory reclaims it. */
+static void read_and_reclaim(void)
+{
+	pthread_t thread;
+
+	load->at = mmap(NULL, MANY * PAGE, PROT_READ, MAP_SHARED, file, 0);
+	must(load->at != MAP_FAILED && !pthread_create(&thread, NULL, read_many, NULL), "load");
+	pin(sysconf(_SC_NPROCESSORS_ONLN) - 1);
+	while (!get(load->stop)) {
+		write_text(GROUP "/test/memory.reclaim", "1M");
+		usleep(1000);
+	}
+	pthread_join(thread, NULL);
+	_exit(KSFT_PASS);
+}
+
+static void make_many(void)
+{
+	int *pages = calloc(MANY, PAGE);
+
+	for (int i = 0; i < MANY; i++)
+		pages[i * PAGE / sizeof(int)] = i;
+	make_file(names[0], pages, MANY * PAGE);
+	free(pages);
+	file = open(names[0], O_RDONLY | O_CLOEXEC);
+	load = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	must(load != MAP_FAILED, "mmap");
+}
+
+/* Where it is off nothing waits. */
+static bool switch_often(int times, bool reclaims)
 {
 	bool right = true;
 
-	for (int i = 0; i < 2000 && right; i++) {
-		right = write_text(LUF "enabled", i & 1 ? "1" : "0");
-		if (i % 16 == 0)
+	for (int i = 0; i < times / 2 && right; i++) {
+		right = write_text(LUF "enabled", "0") && !number(LUF "pool_pages") &&
+			write_text(LUF "enabled", "1");
+		if (reclaims && i % 16 == 0)
 			reclaim_all();
 	}
-	ksft_test_result(right && write_text(LUF "enabled", "1"), "switched 2,000 times\n");
+	return right;
+}
+
+static void test_switch(void)
+{
+	ksft_test_result(switch_often(2000, true), "switched 2,000 times\n");
+}
+
+static void test_switch_under_load(void)
+{
+	long before = deferred();
+	bool right;
+	pid_t child;
+
+	if (code_is_fixed()) {
+		ksft_test_result_skip("switched 10,000 times under load: %s\n", lacking);
+		return;
+	}
+	make_many();
+	child = start(go_at_once, read_and_reclaim);
+	right = switch_often(10000, false);
+	set(load->stop, true);
+	right &= !ended(child) && write_text(LUF "drain", "1");
+	ksft_print_msg("%ld pages unmapped lazily, %ld lost; %ld reads, %ld wrong\n",
+		       deferred() - before, lost(), load->reads, load->wrong);
+	ksft_test_result(right && deferred() > before && !lost() && !load->wrong &&
+			 !number(LUF "pool_pages"), "switched 10,000 times under load\n");
+	munmap(load, PAGE);
+	close(file);
 }
 
 static void test_nonsense(void)
@@ -757,8 +1440,7 @@ static void test_drain(void)
 		ksft_test_result(count("flushes_drain") > flushes && value == OLD &&
 				 is_mapped(at), "drain\n");
 	}
-	stop_reader();
-	munmap(at, PAGE);
+	clean_up(at);
 }
 
 static bool has_swap(void)
@@ -771,12 +1453,14 @@ static bool has_swap(void)
 	return length > 0 && strchr(text, '\n')[1];
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const char *folder = getenv("TOLLFREE_TEST_DIR");
 	struct sigaction action = { .sa_handler = on_no_access };
 	struct statfs about;
 
+	if (argc > 1 && !strcmp(argv[1], "look"))
+		return look_again();
 	ksft_print_header();
 	if (access(LUF, F_OK))
 		ksft_exit_skip("no " LUF ": a kernel without CONFIG_LUF\n");
@@ -790,24 +1474,23 @@ int main(void)
 	if (!has_swap())
 		ksft_exit_skip("no swap\n");
 	enter_group();
-	/* Only the page of a test is to be reclaimed. */
-	must(!mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT), "mlockall");
+	lock_memory();
 	sigaction(SIGSEGV, &action, NULL);
 	sigaction(SIGBUS, &action, NULL);
 	pin(0);
 	must(write_text(LUF "enabled", "1"), LUF "enabled");
-	ksft_set_plan(ARRAY_SIZE(litmuses) + 8);
+	ksft_set_plan(ARRAY_SIZE(litmuses) + ARRAY_SIZE(refusals) + 6);
 
 	for (size_t i = 0; i < ARRAY_SIZE(litmuses); i++)
 		try_litmus(&litmuses[i]);
-	try_refusal("shared anonymous memory", shmem);
-	try_refusal("a memfd", memfd);
-	try_refusal("System V shared memory", sysv);
-	try_refusal("a file with a writer", written_file);
-	try_refusal("lazily freed memory", lazily_freed);
+	try_going("exit", leave);
+	try_going("exec", become_another);
+	for (size_t i = 0; i < ARRAY_SIZE(refusals); i++)
+		try_refusal(&refusals[i]);
 	test_drain();
 	test_nonsense();
 	test_switch();
+	test_switch_under_load();
 
 	ksft_finished();
 }
