@@ -123,6 +123,7 @@ mod tests {
                 "shootdowns_mixed",
                 "shootdowns_unmap",
                 "shootdowns_compaction",
+                "shootdowns_compaction_eligible",
                 "shootdowns_drain",
                 "shootdowns_mm",
                 "shootdowns_numa",
