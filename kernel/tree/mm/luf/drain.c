@@ -435,11 +435,24 @@ void __luf_balance(pg_data_t *pgdat, int highest_zoneidx)
 	}
 }
 
+/* No zone has so many, and no sum with a watermark overflows. */
+#define MORE_THAN_THERE_IS	(LONG_MAX / 2)
+
+/*
+ * A small zone without a pool does not speak for the node: kswapd would sleep
+ * because of it while programs live on what a larger zone's pool still has.
+ */
 unsigned long __luf_missing(const struct zone *zone)
 {
-	const struct luf_pool *pool = pool_of(zone);
+	const struct zone *other = zone->zone_pgdat->node_zones;
+	int i;
 
-	return pool ? luf_pool_missing(pool) : 0;
+	if (pool_of(zone) && READ_ONCE(pool_of(zone)->cap))
+		return luf_pool_missing(pool_of(zone));
+	for (i = 0; i < MAX_NR_ZONES; i++)
+		if (pool_of(&other[i]) && luf_pool_missing(pool_of(&other[i])))
+			return MORE_THAN_THERE_IS;
+	return 0;
 }
 
 /* Isolation */

@@ -342,7 +342,8 @@ static inline void luf_balance(pg_data_t *pgdat, int highest_zoneidx)
  * luf_missing - what kswapd reclaims beyond the high watermark
  * @zone: of this zone
  *
- * Return: how many pages its pool could still hold.
+ * Return: how many pages its pool could still hold; where it has none, more than
+ * there are as long as another pool of the node is not full.
  */
 static inline unsigned long luf_missing(const struct zone *zone)
 {

@@ -195,7 +195,8 @@ unsigned long luf_pool_pages(const struct luf_pool *pool)
  * luf_pool_missing - how many pages the pool could still hold
  * @pool: the pool
  *
- * Reclaim in the background goes on until they are there as well.
+ * Reclaim in the background goes on until they wait there as well; what is
+ * flushed is as good as gone.
  *
  * Return: the number of pages.
  */
@@ -203,7 +204,7 @@ unsigned long luf_pool_missing(const struct luf_pool *pool)
 {
 	unsigned long cap = READ_ONCE(pool->cap);
 
-	return cap - min(cap, luf_pool_pages(pool));
+	return cap - min(cap, READ_ONCE(pool->pending.nr_pages));
 }
 
 /**
