@@ -161,8 +161,9 @@ fn amd(cpuid: Cpuid) -> Option<TlbGeometry> {
     }
     let first = cpuid(0x8000_0005, 0);
     let second = cpuid(0x8000_0006, 0);
-    let l2_4k = amd_second(second.ebx)?;
-    let l2_2m = amd_second(second.eax);
+    let unit = amd_unit(cpuid);
+    let l2_4k = amd_second(second.ebx, unit)?;
+    let l2_2m = amd_second(second.eax, unit);
     Some(TlbGeometry {
         name: "cpuid".to_owned(),
         l1d_4k: amd_first(first.ebx),
@@ -184,9 +185,24 @@ fn amd_first(word: u32) -> TlbLevel {
     }
 }
 
+/// In what leaf 0x80000006 counts entries: 32, since 4096 do not fit into its 12 bits (bit 14 of leaf
+/// 0x80000021, L2TlbSizeX32, AMD64 Architecture Programmer's Manual, volume 3). Hypervisors pass the
+/// sizes on without the bit, but no CPU since Zen 5 (family 0x1a) has less than 512.
+fn amd_unit(cpuid: Cpuid) -> u32 {
+    let leaf_21 = match cpuid(0x8000_0000, 0).eax {
+        0x8000_0021.. => cpuid(0x8000_0021, 0).eax,
+        _ => 0,
+    };
+    let is_small = cpuid(0x8000_0006, 0).ebx >> 16 & 0xfff < 512;
+    match leaf_21 >> 14 & 1 == 1 || (family_model(cpuid).0 >= 0x1a && is_small) {
+        true => 32,
+        false => 1,
+    }
+}
+
 /// Data TLB of a word of leaf 0x80000006: entries in bits 16..28, coded ways in 28..32.
-fn amd_second(word: u32) -> Option<TlbLevel> {
-    let entries = word >> 16 & 0xfff;
+fn amd_second(word: u32, unit: u32) -> Option<TlbLevel> {
+    let entries = (word >> 16 & 0xfff) * unit;
     let ways = match word >> 28 {
         code @ 1..=4 => code,
         5 => 6,

@@ -152,6 +152,42 @@ fn a_guest_on_zen_4_reports_ways_that_cannot_be() {
 }
 
 #[test]
+fn zen_5_counts_its_second_level_in_units_of_32() {
+    let decoded = |family: u32, leaf_21: u32| {
+        decode(&[
+            AMD,
+            (1, 0, family, 0, 0, 0),
+            (0x8000_0000, 0, 0x8000_0021, 0, 0, 0),
+            (
+                0x8000_0005,
+                0,
+                0xff60_ff40,
+                0xff60_ff40,
+                0x300c_0140,
+                0x2008_0140,
+            ),
+            (
+                0x8000_0006,
+                0,
+                0x4080_2040,
+                0x6080_4040,
+                0x0400_8140,
+                0x0c00_9140,
+            ),
+            (0x8000_0021, 0, leaf_21, 0, 0, 0),
+        ])
+    };
+    const ZEN_5: u32 = 0x00b0_0f21;
+    // As read in a guest, which does not see bit 14, and as bare metal has it.
+    for leaf_21 in [0x0204, 0x4204] {
+        let found = decoded(ZEN_5, leaf_21);
+        assert_eq!((found.l1d_4k, found.l2_4k), (size(96, 96), size(4096, 8)));
+        assert!(found.l2_shared);
+    }
+    assert_eq!(decoded(0x00a0_0f11, 0).l2_4k, size(128, 8));
+}
+
+#[test]
 fn empty_leaves_and_unknown_vendors_get_a_preset() {
     assert_eq!(decode(&[AMD, (1, 0, 0x00a0_0f11, 0, 0, 0)]).name, "zen3");
     assert_eq!(decode(&[]).name, "skylake");
