@@ -90,7 +90,7 @@ impl FileSystem {
     fn fragments(self, house: &House) -> Vec<PathBuf> {
         match self {
             FileSystem::Ext4 => Vec::new(),
-            _ => vec![house.kernel.join("config/filesystems.config")],
+            _ => vec![house.kernel.join("config/selftest.config")],
         }
     }
 

@@ -320,7 +320,9 @@ bool __luf_refill(struct zone *zone, unsigned int order, unsigned long mark,
 {
 	struct luf_pool *pool = pool_of(zone);
 
+	/* Between the low mark and the min mark kswapd does it, as ever. */
 	if (!pool || !gfpflags_allow_blocking(gfp_mask) ||
+	    (alloc_flags & ALLOC_WMARK_MASK) != ALLOC_WMARK_MIN ||
 	    !luf_pool_pages(pool))
 		return false;
 	/* It has to fill what is emptied here before the last page is gone. */
