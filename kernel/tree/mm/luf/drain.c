@@ -208,12 +208,12 @@ static void look_again(void)
 	queue_delayed_work(system_unbound_wq, &ager, max_age());
 }
 
-static unsigned long free_pages_of(const struct zone *zone)
+static unsigned long free_pages_of(struct zone *zone)
 {
 	return zone_page_state(zone, NR_FREE_PAGES);
 }
 
-static bool is_urgent(const struct zone *zone)
+static bool is_urgent(struct zone *zone)
 {
 	return luf_pool_is_urgent(pool_of(zone), free_pages_of(zone),
 				  min_wmark_pages(zone));
