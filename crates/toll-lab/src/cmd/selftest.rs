@@ -58,7 +58,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME", default_value = "ext4")]
     fs: FileSystem,
     /// How long the guest may take, booting included
-    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     within: u64,
     /// Print the results as JSON
     #[arg(long)]
