@@ -434,6 +434,8 @@ static void change_luf(void)
 	while (!get(shared->stop)) {
 		switch (any(get(shared->is_long) ? 9 : 8)) {
 		case 0:
+			if (code_is_fixed())
+				break;
 			write_text(LUF "enabled", "0");
 			usleep(any(20000));
 			write_text(LUF "enabled", "1");
