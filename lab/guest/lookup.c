@@ -3,10 +3,11 @@
  * Lookups in tables of cross sections, as Monte Carlo codes of neutron transport make them: a binary search for an
  * energy in one large grid, then one row of each of a few nuclides.
  *
- *     lookup THREADS GRID-BYTES LOOKUPS [FILE]
+ *     lookup THREADS GRID-BYTES LOOKUPS|endless [FILE]
  *
  * The tables are private memory that is written once by the main thread before the section "main"; with a file, the
- * tables are that file, mapped to be read only, and as large as it is.
+ * tables are that file, mapped to be read only, and as large as it is. With "endless" it is the load beside another
+ * program, which has the section, and goes on until it is ended.
  */
 #include "section.h"
 
@@ -76,20 +77,28 @@ static void map_file(const char *path)
 	points = stat.st_size / sizeof(double);
 }
 
+static const char how[] = "lookup THREADS GRID-BYTES LOOKUPS|endless [FILE]";
+
 int main(int argc, char **argv)
 {
 	size_t threads;
+	int is_endless;
 
 	if (argc != 4 && argc != 5)
-		usage("lookup THREADS GRID-BYTES LOOKUPS [FILE]");
+		usage(how);
 	threads = number(argv[1]);
-	lookups = number(argv[3]);
+	is_endless = !strcmp(argv[3], "endless");
+	lookups = is_endless ? SIZE_MAX : number(argv[3]);
 	if (threads > MAX_THREADS)
-		usage("lookup THREADS GRID-BYTES LOOKUPS [FILE]");
+		usage(how);
 	if (argc == 5)
 		map_file(argv[4]);
 	else
 		fill(number(argv[2]));
+	if (is_endless) {
+		in_threads(threads, look_up);
+		return 1;
+	}
 	section_begin("main");
 	in_threads(threads, look_up);
 	section_note("lookups", (double)threads * lookups);

@@ -15,6 +15,8 @@
 #include <linux/slab.h>
 #include <linux/swap.h>
 #include <linux/workqueue.h>
+/* It needs the others. */
+#include <linux/compaction.h>
 #include <asm/tlbflush.h>
 
 #include "../internal.h"
@@ -115,8 +117,6 @@ unsigned int luf_flush_part(struct luf_part *part, enum luf_reason reason)
 	note_longest(ktime_get_ns() - begin);
 	if (cpus)
 		luf_count(LUF_FLUSHES + reason);
-	if (reason != LUF_FOR_COMPACTION && part->nr_pages)
-		note_size(part->nr_pages);
 	luf_count_many(cpus ? LUF_RELEASED_FLUSHED : LUF_RELEASED_ELIDED,
 		       part->nr_pages);
 	trace_luf_flush(reason, part->first, part->last, part->nr_pages, cpus);
@@ -141,6 +141,19 @@ bool luf_zone_takes(const struct zone *zone)
 	const struct luf_pool *pool = pool_of(zone);
 
 	return pool && READ_ONCE(pool->cap) && !READ_ONCE(pool->blocked);
+}
+
+/**
+ * luf_zone_cap - how many pages of a zone wait at the most
+ * @zone: the zone
+ *
+ * Return: the number of pages, 0 where none may.
+ */
+unsigned long luf_zone_cap(const struct zone *zone)
+{
+	const struct luf_pool *pool = pool_of(zone);
+
+	return pool ? READ_ONCE(pool->cap) : 0;
 }
 
 /**
@@ -183,6 +196,7 @@ static void flush_pool(struct zone *zone, enum luf_reason reason)
 	luf_pool_begin_flush(pool, &part);
 	if (!part.nr_pages)
 		return;
+	note_size(part.nr_pages);
 	luf_flush_part(&part, reason);
 	luf_pool_end_flush(pool, &part);
 }
@@ -301,18 +315,28 @@ void __luf_drain_all(void)
 	luf_drain_everything(LUF_FOR_DRAIN);
 }
 
+static unsigned long pages_of(const struct zone *zone)
+{
+	return pool_of(zone) ? luf_pool_pages(pool_of(zone)) : 0;
+}
+
 unsigned long __luf_pages(void)
 {
 	unsigned long pages = 0;
 	struct zone *zone;
 
 	for_each_populated_zone(zone)
-		if (pool_of(zone))
-			pages += luf_pool_pages(pool_of(zone));
+		pages += pages_of(zone);
 	return pages;
 }
 
 /* Allocation and reclaim */
+
+/* A large block merges from all that is free. */
+static unsigned long share(unsigned int order)
+{
+	return order > PAGE_ALLOC_COSTLY_ORDER ? ULONG_MAX : LUF_RELEASE_PAGES;
+}
 
 bool __luf_refill(struct zone *zone, unsigned int order, unsigned long mark,
 		  int highest_zoneidx, unsigned int alloc_flags,
@@ -327,18 +351,18 @@ bool __luf_refill(struct zone *zone, unsigned int order, unsigned long mark,
 		return false;
 	/* It has to fill what is emptied here before the last page is gone. */
 	wakeup_kswapd(zone, gfp_mask, order, highest_zoneidx);
-	if (release(zone, LUF_RELEASE_PAGES) &&
+	if (release(zone, share(order)) &&
 	    zone_watermark_ok(zone, order, mark, highest_zoneidx, alloc_flags))
 		return true;
-	if (!luf_pool_pays(pool))
+	if (!luf_pool_pays(pool, order))
 		return false;
 	flush_pool(zone, LUF_FOR_ALLOCATION);
-	release(zone, max(LUF_RELEASE_PAGES, 1UL << order));
+	release(zone, share(order));
 	return zone_watermark_ok(zone, order, mark, highest_zoneidx,
 				 alloc_flags);
 }
 
-static unsigned long release_from(struct zonelist *zonelist,
+static unsigned long release_from(struct zonelist *zonelist, unsigned int order,
 				  int highest_zoneidx, nodemask_t *nodemask,
 				  bool all)
 {
@@ -352,9 +376,9 @@ static unsigned long release_from(struct zonelist *zonelist,
 
 		if (!pool)
 			continue;
-		if (all || luf_pool_pays(pool) || is_urgent(zone))
+		if (all || luf_pool_pays(pool, order) || is_urgent(zone))
 			flush_pool(zone, LUF_FOR_RECLAIM);
-		pages += release(zone, all ? ULONG_MAX : LUF_RELEASE_PAGES);
+		pages += release(zone, all ? ULONG_MAX : share(order));
 	}
 	return pages;
 }
@@ -401,7 +425,7 @@ unsigned long __luf_try_to_free_pages(struct zonelist *zonelist, int order,
 	struct outlook seen = look_at(zonelist, highest, nodemask);
 	unsigned long progress, pages;
 
-	progress = release_from(zonelist, highest, nodemask, false);
+	progress = release_from(zonelist, order, highest, nodemask, false);
 	if (progress && order == 0) {
 		/* The next batch is there when the last page of this is gone. */
 		if (seen.has_room)
@@ -411,17 +435,28 @@ unsigned long __luf_try_to_free_pages(struct zonelist *zonelist, int order,
 	do {
 		pages = try_to_free_pages(zonelist, order, gfp_mask, nodemask);
 		progress += pages;
-		if (release_from(zonelist, highest, nodemask, false) ||
+		if (release_from(zonelist, order, highest, nodemask, false) ||
 		    fatal_signal_pending(current))
 			return progress;
 		seen = look_at(zonelist, highest, nodemask);
 		if (seen.has_free_pages)
 			return progress;
 	} while (pages && progress < seen.batch);
-	return progress + release_from(zonelist, highest, nodemask, true);
+	return progress +
+	       release_from(zonelist, order, highest, nodemask, true);
 }
 
-void __luf_balance(pg_data_t *pgdat, int highest_zoneidx)
+/* kswapd reclaims for a large block, and nobody else may be able to. */
+static bool lacks_block(struct zone *zone, unsigned int order,
+			int highest_zoneidx)
+{
+	return order > PAGE_ALLOC_COSTLY_ORDER &&
+	       luf_pool_pays(pool_of(zone), order) &&
+	       !zone_watermark_ok(zone, order, high_wmark_pages(zone),
+				  highest_zoneidx, 0);
+}
+
+void __luf_balance(pg_data_t *pgdat, unsigned int order, int highest_zoneidx)
 {
 	int i;
 
@@ -431,7 +466,8 @@ void __luf_balance(pg_data_t *pgdat, int highest_zoneidx)
 		if (!managed_zone(zone) || !pool_of(zone))
 			continue;
 		/* A round of reclaim may have found next to nothing. */
-		if (free_pages_of(zone) < min_wmark_pages(zone) / 2)
+		if (free_pages_of(zone) < min_wmark_pages(zone) / 2 ||
+		    lacks_block(zone, order, highest_zoneidx))
 			flush_pool(zone, LUF_FOR_KSWAPD);
 		balance(zone);
 	}
@@ -449,12 +485,40 @@ unsigned long __luf_missing(const struct zone *zone)
 	const struct zone *other = zone->zone_pgdat->node_zones;
 	int i;
 
-	if (pool_of(zone) && READ_ONCE(pool_of(zone)->cap))
+	if (luf_zone_cap(zone))
 		return luf_pool_missing(pool_of(zone));
 	for (i = 0; i < MAX_NR_ZONES; i++)
 		if (pool_of(&other[i]) && luf_pool_missing(pool_of(&other[i])))
 			return MORE_THAN_THERE_IS;
 	return 0;
+}
+
+/* Compaction */
+
+/* What compaction_suitable() wants to be free. */
+static unsigned long compaction_needs(const struct zone *zone, int order)
+{
+	return low_wmark_pages(zone) + compact_gap(order);
+}
+
+void __luf_prepare_compaction(struct zone *zone, int order)
+{
+	unsigned long pages = free_pages_of(zone);
+
+	if (pages >= compaction_needs(zone, order))
+		return;
+	pages += pages_of(zone);
+	if (pages >= compaction_needs(zone, order))
+		drain_zone(zone, LUF_FOR_COMPACTION);
+}
+
+void __luf_begin_compaction(struct zone *zone, int order)
+{
+	unsigned long pages = free_pages_of(zone) + pages_of(zone);
+
+	/* Else it will not begin. */
+	if (order < 0 || pages >= compaction_needs(zone, order))
+		drain_zone(zone, LUF_FOR_COMPACTION);
 }
 
 /* Isolation */

@@ -85,7 +85,7 @@ bool __luf_take(struct luf_run *run, struct folio *folio);
 bool __luf_is_lazy(struct luf_run *run);
 void __luf_migrated(struct luf_run *run, const struct folio *folio);
 bool __luf_take_source(struct luf_run *run, struct folio *folio);
-void __luf_settle(struct luf_run *run);
+void __luf_end_cluster(struct luf_run *run);
 void __luf_release_block(struct luf_run *run);
 
 bool __luf_refill(struct zone *zone, unsigned int order, unsigned long mark,
@@ -93,8 +93,10 @@ bool __luf_refill(struct zone *zone, unsigned int order, unsigned long mark,
 		  gfp_t gfp_mask);
 unsigned long __luf_try_to_free_pages(struct zonelist *zonelist, int order,
 				      gfp_t gfp_mask, nodemask_t *nodemask);
-void __luf_balance(pg_data_t *pgdat, int highest_zoneidx);
+void __luf_balance(pg_data_t *pgdat, unsigned int order, int highest_zoneidx);
 unsigned long __luf_missing(const struct zone *zone);
+void __luf_prepare_compaction(struct zone *zone, int order);
+void __luf_begin_compaction(struct zone *zone, int order);
 void __luf_drain_all(void);
 void __luf_block(struct zone *zone);
 void __luf_unblock(struct zone *zone);
@@ -189,7 +191,7 @@ static inline void luf_migrate_end(struct luf_run *run)
 	if (run->stream)
 		__luf_run_end(run);
 	else if (luf_migration(MR_COMPACTION))
-		__luf_settle(current->luf_run);
+		__luf_end_cluster(current->luf_run);
 }
 
 /**
@@ -330,12 +332,44 @@ static inline unsigned long luf_try_to_free_pages(struct zonelist *zonelist,
 /**
  * luf_balance - kswapd looks at a node
  * @pgdat: the node
+ * @order: what somebody needs
  * @highest_zoneidx: up to which zone
  */
-static inline void luf_balance(pg_data_t *pgdat, int highest_zoneidx)
+static inline void luf_balance(pg_data_t *pgdat, unsigned int order,
+			       int highest_zoneidx)
 {
 	if (static_branch_unlikely(&luf_gate_key))
-		__luf_balance(pgdat, highest_zoneidx);
+		__luf_balance(pgdat, order, highest_zoneidx);
+}
+
+/**
+ * luf_prepare_compaction - reclaim looks whether compaction can begin
+ * @zone: in this zone
+ * @order: for a block of this order
+ *
+ * Flushes and releases what waits there if compaction lacks nothing else. May
+ * sleep.
+ */
+static inline void luf_prepare_compaction(struct zone *zone, int order)
+{
+	if (static_branch_unlikely(&luf_gate_key) &&
+	    order > PAGE_ALLOC_COSTLY_ORDER)
+		__luf_prepare_compaction(zone, order);
+}
+
+/**
+ * luf_begin_compaction - compaction begins if it has enough free pages
+ * @zone: in this zone
+ * @order: for a block of this order, or -1 for as many as possible
+ *
+ * A page that waits can be neither moved nor merged: if it is to be worth while,
+ * what waits is flushed and released. May sleep.
+ */
+static inline void luf_begin_compaction(struct zone *zone, int order)
+{
+	if (static_branch_unlikely(&luf_gate_key) &&
+	    (order < 0 || order > PAGE_ALLOC_COSTLY_ORDER))
+		__luf_begin_compaction(zone, order);
 }
 
 /**
@@ -460,7 +494,16 @@ static inline unsigned long luf_try_to_free_pages(struct zonelist *zonelist,
 	return try_to_free_pages(zonelist, order, gfp_mask, nodemask);
 }
 
-static inline void luf_balance(pg_data_t *pgdat, int highest_zoneidx)
+static inline void luf_balance(pg_data_t *pgdat, unsigned int order,
+			       int highest_zoneidx)
+{
+}
+
+static inline void luf_prepare_compaction(struct zone *zone, int order)
+{
+}
+
+static inline void luf_begin_compaction(struct zone *zone, int order)
 {
 }
 

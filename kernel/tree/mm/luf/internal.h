@@ -120,6 +120,7 @@ unsigned int luf_flush_part(struct luf_part *part, enum luf_reason reason);
 void luf_pool_put(struct zone *zone, struct luf_part *part);
 void luf_free_folios(struct list_head *folios);
 bool luf_zone_takes(const struct zone *zone);
+unsigned long luf_zone_cap(const struct zone *zone);
 void luf_resize_pools(void);
 void luf_drain_everything(enum luf_reason reason);
 

@@ -13,6 +13,7 @@
 #include <linux/list.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>
+#include <linux/mmzone.h>
 #include <linux/spinlock.h>
 
 #include "pool.h"
@@ -221,14 +222,19 @@ bool luf_pool_is_full(const struct luf_pool *pool)
 /**
  * luf_pool_pays - whether so much waits that a flush costs little a page
  * @pool: the pool
+ * @order: of what is asked for
  *
- * Return: true from the batch's size on.
+ * Return: true from the batch's size on; for a large block, which free pages have
+ * to merge to, already from as many pages on as it has.
  */
-bool luf_pool_pays(const struct luf_pool *pool)
+bool luf_pool_pays(const struct luf_pool *pool, unsigned int order)
 {
 	unsigned long pending = READ_ONCE(pool->pending.nr_pages);
+	unsigned long enough = READ_ONCE(pool->batch);
 
-	return pending && pending >= READ_ONCE(pool->batch);
+	if (order > PAGE_ALLOC_COSTLY_ORDER)
+		enough = min(enough, 1UL << order);
+	return pending && pending >= enough;
 }
 
 /**
@@ -260,6 +266,6 @@ bool luf_pool_is_urgent(const struct luf_pool *pool, unsigned long free_pages,
 bool luf_pool_flushes_early(const struct luf_pool *pool,
 			    unsigned long free_pages, unsigned long low_mark)
 {
-	return luf_pool_pays(pool) &&
+	return luf_pool_pays(pool, 0) &&
 	       free_pages < low_mark + READ_ONCE(pool->cap) / 4;
 }

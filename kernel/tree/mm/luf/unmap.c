@@ -252,6 +252,18 @@ bool __luf_take(struct luf_run *run, struct folio *folio)
 	return true;
 }
 
+/* Flushes what was unmapped lazily and is kept. */
+static void settle(struct luf_run *run)
+{
+	if (!run->waiting)
+		return;
+	run->waiting = 0;
+	run->folio = NULL;
+	flush_with_task(run->oldest, run->newest);
+	luf_count(LUF_FLUSHES_KEPT);
+	try_to_unmap_flush();
+}
+
 /*
  * Which batches one of many sources takes part in is not known any more, but
  * those of all of them are.
@@ -275,20 +287,8 @@ bool __luf_take_source(struct luf_run *run, struct folio *folio)
 		return true;
 	}
 	/* Who holds it frees it, and knows of no batch. */
-	__luf_settle(run);
+	settle(run);
 	return false;
-}
-
-/* Flushes what was unmapped lazily and is kept. */
-void __luf_settle(struct luf_run *run)
-{
-	if (!run->waiting)
-		return;
-	run->waiting = 0;
-	run->folio = NULL;
-	flush_with_task(run->oldest, run->newest);
-	luf_count(LUF_FLUSHES_KEPT);
-	try_to_unmap_flush();
 }
 
 /* The run */
@@ -351,7 +351,7 @@ void __luf_release_block(struct luf_run *run)
 {
 	struct luf_part *part = &run->part;
 
-	__luf_settle(run);
+	settle(run);
 	if (!run->oldest)
 		return;
 	luf_part_cover(part, run->oldest, run->newest);
@@ -363,12 +363,26 @@ void __luf_release_block(struct luf_run *run)
 	run->newest = 0;
 }
 
+/*
+ * Compaction of a whole zone asks for no block: it has as many pages waiting as
+ * the zone's pool would.
+ */
+void __luf_end_cluster(struct luf_run *run)
+{
+	const struct folio *one;
+
+	settle(run);
+	one = list_first_entry_or_null(&run->part.folios, struct folio, lru);
+	if (one && run->part.nr_pages >= luf_zone_cap(folio_zone(one)))
+		__luf_release_block(run);
+}
+
 void __luf_run_end(struct luf_run *run)
 {
 	if (run->path == LUF_COMPACTION) {
 		__luf_release_block(run);
 	} else {
-		__luf_settle(run);
+		settle(run);
 		uncharge(&run->part);
 		give_to_pools(&run->part);
 	}

@@ -172,13 +172,13 @@ static void nothing_waits_where_nothing_may(void)
 static void a_flush_pays_from_the_batch_on(void)
 {
 	begin(MIB_512);
-	EXPECT_EQ(luf_pool_pays(&pool), false);
+	EXPECT_EQ(luf_pool_pays(&pool, 0), false);
 	EXPECT_EQ(luf_pool_missing(&pool), 2048);
 	folios[0].nr_pages = 1791;
 	add(0, 1, 1);
-	EXPECT_EQ(luf_pool_pays(&pool), false);
+	EXPECT_EQ(luf_pool_pays(&pool, 0), false);
 	add(1, 2, 1);
-	EXPECT_EQ(luf_pool_pays(&pool), true);
+	EXPECT_EQ(luf_pool_pays(&pool, 0), true);
 	EXPECT_EQ(luf_pool_is_full(&pool), false);
 	EXPECT_EQ(luf_pool_missing(&pool), 256);
 	folios[2].nr_pages = 256;
@@ -186,13 +186,29 @@ static void a_flush_pays_from_the_batch_on(void)
 	EXPECT_EQ(luf_pool_is_full(&pool), true);
 	flush();
 	/* What is flushed will soon be gone. */
-	EXPECT_EQ(luf_pool_pays(&pool), false);
+	EXPECT_EQ(luf_pool_pays(&pool, 0), false);
 	EXPECT_EQ(luf_pool_missing(&pool), 2048);
 	luf_pool_resize(&pool, 2048, 1);
 	add(3, 4, 2);
-	EXPECT_EQ(luf_pool_pays(&pool), true);
+	EXPECT_EQ(luf_pool_pays(&pool, 0), true);
 	luf_pool_resize(&pool, 2048, 5000);
 	EXPECT_EQ(pool.batch, 2048);
+}
+
+static void for_a_large_block_as_many_pages_pay(void)
+{
+	begin(MIB_512);
+	folios[0].nr_pages = 511;
+	add(0, 1, 1);
+	EXPECT_EQ(luf_pool_pays(&pool, 9), false);
+	EXPECT_EQ(luf_pool_pays(&pool, 4), true);
+	EXPECT_EQ(luf_pool_pays(&pool, 3), false);
+	add(1, 2, 1);
+	EXPECT_EQ(luf_pool_pays(&pool, 9), true);
+	EXPECT_EQ(luf_pool_pays(&pool, 0), false);
+	luf_pool_resize(&pool, 2048, 256);
+	EXPECT_EQ(luf_pool_pays(&pool, 9), true);
+	EXPECT_EQ(luf_pool_pays(&pool, 0), true);
 }
 
 static void kswapd_flushes_near_the_low_mark(void)
@@ -231,6 +247,7 @@ int main(void)
 	RUN(the_age_is_that_of_the_first);
 	RUN(nothing_waits_where_nothing_may);
 	RUN(a_flush_pays_from_the_batch_on);
+	RUN(for_a_large_block_as_many_pages_pay);
 	RUN(kswapd_flushes_near_the_low_mark);
 	RUN(it_is_urgent_where_memory_is_nearly_gone);
 	return tap_end();
