@@ -123,8 +123,8 @@ static uint64_t *map_file(int protection, int flags)
 
 /*
  * The actors, a process each. Those that read are alone on CPUs where there are
- * four, so that they keep their translations for long, and never rest; all
- * others do little at a time.
+ * four, so that they keep their translations for long; all others do little at a
+ * time.
  */
 
 static void rest(void)
@@ -132,13 +132,18 @@ static void rest(void)
 	usleep(any(2000));
 }
 
-/* An eighth of all pages for a while: the others are not referenced, and go. */
+/*
+ * An eighth of all pages for a while: the others are not referenced, and go. Then
+ * a rest: an emulator has fewer CPUs than the machine that it shows.
+ */
 static uint32_t nearby(void)
 {
 	static uint32_t first, reads;
 
-	if (!(++reads % 20000))
+	if (!(++reads % 20000)) {
 		first = any(PAGES);
+		usleep(20000);
+	}
 	return (first + any(PAGES / 8)) % PAGES;
 }
 
