@@ -97,14 +97,14 @@ void luf_pool_init(struct luf_pool *pool)
  * luf_pool_resize - how much it holds from now on
  * @pool: the pool
  * @cap: the most pages that wait, 0 for none
- * @batch: from how many on a flush pays, 0 for seven eighths of @cap
+ * @batch: from how many on a flush pays, 0 for fifteen sixteenths of @cap
  */
 void luf_pool_resize(struct luf_pool *pool, unsigned long cap,
 		     unsigned long batch)
 {
 	guard(spinlock)(&pool->lock);
 	WRITE_ONCE(pool->cap, cap);
-	WRITE_ONCE(pool->batch, batch ? min(batch, cap) : cap - cap / 8);
+	WRITE_ONCE(pool->batch, batch ? min(batch, cap) : cap - cap / 16);
 }
 
 /**

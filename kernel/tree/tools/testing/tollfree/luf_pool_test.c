@@ -174,13 +174,13 @@ static void a_flush_pays_from_the_batch_on(void)
 	begin(MIB_512);
 	EXPECT_EQ(luf_pool_pays(&pool, 0), false);
 	EXPECT_EQ(luf_pool_missing(&pool), 2048);
-	folios[0].nr_pages = 1791;
+	folios[0].nr_pages = 1919;
 	add(0, 1, 1);
 	EXPECT_EQ(luf_pool_pays(&pool, 0), false);
 	add(1, 2, 1);
 	EXPECT_EQ(luf_pool_pays(&pool, 0), true);
 	EXPECT_EQ(luf_pool_is_full(&pool), false);
-	EXPECT_EQ(luf_pool_missing(&pool), 256);
+	EXPECT_EQ(luf_pool_missing(&pool), 128);
 	folios[2].nr_pages = 256;
 	add(2, 3, 1);
 	EXPECT_EQ(luf_pool_is_full(&pool), true);
@@ -214,7 +214,7 @@ static void for_a_large_block_as_many_pages_pay(void)
 static void kswapd_flushes_near_the_low_mark(void)
 {
 	begin(MIB_512);
-	folios[0].nr_pages = 1791;
+	folios[0].nr_pages = 1919;
 	add(0, 1, 1);
 	EXPECT_EQ(luf_pool_flushes_early(&pool, 0, 2000), false);
 	folios[1].nr_pages = 1;
