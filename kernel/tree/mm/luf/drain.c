@@ -238,7 +238,8 @@ static void balance(struct zone *zone)
 {
 	if (is_urgent(zone) ||
 	    luf_pool_flushes_early(pool_of(zone), free_pages_of(zone),
-				   low_wmark_pages(zone)))
+				   low_wmark_pages(zone),
+				   high_wmark_pages(zone)))
 		flush_pool(zone, LUF_FOR_KSWAPD);
 	release(zone, ULONG_MAX);
 }
@@ -260,12 +261,12 @@ void luf_pool_put(struct zone *zone, struct luf_part *part)
 		luf_part_init(part);
 		return;
 	}
-	if (luf_pool_is_full(pool)) {
+	if (current_is_kswapd()) {
+		balance(zone);
+	} else if (luf_pool_is_full(pool)) {
 		flush_pool(zone, LUF_FOR_CAP);
 		release(zone, LUF_RELEASE_PAGES);
 	}
-	if (current_is_kswapd())
-		balance(zone);
 	if (!delayed_work_pending(&ager))
 		look_again();
 }
@@ -456,7 +457,8 @@ static bool lacks_block(struct zone *zone, unsigned int order,
 				  highest_zoneidx, 0);
 }
 
-void __luf_balance(pg_data_t *pgdat, unsigned int order, int highest_zoneidx)
+void __luf_balance(pg_data_t *pgdat, unsigned int order, int highest_zoneidx,
+		   bool begins)
 {
 	int i;
 
@@ -465,6 +467,8 @@ void __luf_balance(pg_data_t *pgdat, unsigned int order, int highest_zoneidx)
 
 		if (!managed_zone(zone) || !pool_of(zone))
 			continue;
+		if (begins)
+			luf_pool_wake(pool_of(zone));
 		/* A round of reclaim may have found next to nothing. */
 		if (free_pages_of(zone) < min_wmark_pages(zone) / 2 ||
 		    lacks_block(zone, order, highest_zoneidx))

@@ -22,8 +22,8 @@
 #define DEFAULT_PAGES		4096UL
 #define DEFAULT_SHARE		1000UL
 #define LARGEST_SHARE		64UL
-/* Where memory is nearly gone, a flush for one part of the cap in so many. */
-#define URGENT_SHARE		16
+/* Where somebody waits for memory, a flush for one part of the cap in so many. */
+#define SMALL_SHARE		16
 
 /**
  * luf_part_init - nothing
@@ -91,6 +91,7 @@ void luf_pool_init(struct luf_pool *pool)
 	pool->cap = 0;
 	pool->batch = 0;
 	pool->blocked = 0;
+	pool->woken = false;
 }
 
 /**
@@ -139,6 +140,7 @@ void luf_pool_begin_flush(struct luf_pool *pool, struct luf_part *part)
 	luf_part_init(part);
 	guard(spinlock)(&pool->lock);
 	luf_part_join(part, &pool->pending);
+	WRITE_ONCE(pool->woken, false);
 }
 
 /**
@@ -237,6 +239,13 @@ bool luf_pool_pays(const struct luf_pool *pool, unsigned int order)
 	return pending && pending >= enough;
 }
 
+static bool brings_some(const struct luf_pool *pool)
+{
+	unsigned long pending = READ_ONCE(pool->pending.nr_pages);
+
+	return pending && pending >= READ_ONCE(pool->cap) / SMALL_SHARE;
+}
+
 /**
  * luf_pool_is_urgent - whether to flush though it does not pay yet
  * @pool: the pool
@@ -249,10 +258,19 @@ bool luf_pool_pays(const struct luf_pool *pool, unsigned int order)
 bool luf_pool_is_urgent(const struct luf_pool *pool, unsigned long free_pages,
 			unsigned long min_mark)
 {
-	unsigned long pending = READ_ONCE(pool->pending.nr_pages);
+	return free_pages < min_mark / 2 && brings_some(pool);
+}
 
-	return free_pages < min_mark / 2 && pending &&
-	       pending >= READ_ONCE(pool->cap) / URGENT_SHARE;
+/**
+ * luf_pool_wake - kswapd begins
+ * @pool: the pool
+ *
+ * Who allocates goes the long way until free memory is above the low mark again:
+ * until the first flush less of it has to pay.
+ */
+void luf_pool_wake(struct luf_pool *pool)
+{
+	WRITE_ONCE(pool->woken, true);
 }
 
 /**
@@ -260,12 +278,21 @@ bool luf_pool_is_urgent(const struct luf_pool *pool, unsigned long free_pages,
  * @pool: the pool
  * @free_pages: of the zone
  * @low_mark: of the zone
+ * @high_mark: of the zone
  *
- * Return: true if free memory comes near to the low mark and a flush pays.
+ * Where enough is free the pool stays full: for the next time that it is not.
+ *
+ * Return: true if free memory is short, or will soon be, and a flush pays; once
+ * after kswapd has begun, also if it brings some memory.
  */
 bool luf_pool_flushes_early(const struct luf_pool *pool,
-			    unsigned long free_pages, unsigned long low_mark)
+			    unsigned long free_pages, unsigned long low_mark,
+			    unsigned long high_mark)
 {
-	return luf_pool_pays(pool, 0) &&
-	       free_pages < low_mark + READ_ONCE(pool->cap) / 4;
+	unsigned long cap = READ_ONCE(pool->cap);
+
+	if (luf_pool_pays(pool, 0))
+		return free_pages < max(high_mark, low_mark + cap / 4);
+	return READ_ONCE(pool->woken) && free_pages < low_mark &&
+	       brings_some(pool);
 }

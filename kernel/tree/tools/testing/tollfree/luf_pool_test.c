@@ -211,16 +211,35 @@ static void for_a_large_block_as_many_pages_pay(void)
 	EXPECT_EQ(luf_pool_pays(&pool, 0), true);
 }
 
-static void kswapd_flushes_near_the_low_mark(void)
+static void kswapd_flushes_where_memory_is_short(void)
 {
 	begin(MIB_512);
 	folios[0].nr_pages = 1919;
 	add(0, 1, 1);
-	EXPECT_EQ(luf_pool_flushes_early(&pool, 0, 2000), false);
+	EXPECT_EQ(luf_pool_flushes_early(&pool, 0, 2000, 2400), false);
 	folios[1].nr_pages = 1;
 	add(1, 2, 1);
-	EXPECT_EQ(luf_pool_flushes_early(&pool, 2512, 2000), false);
-	EXPECT_EQ(luf_pool_flushes_early(&pool, 2511, 2000), true);
+	EXPECT_EQ(luf_pool_flushes_early(&pool, 2512, 2000, 2400), false);
+	EXPECT_EQ(luf_pool_flushes_early(&pool, 2511, 2000, 2400), true);
+	EXPECT_EQ(luf_pool_flushes_early(&pool, 2999, 2000, 3000), true);
+	EXPECT_EQ(luf_pool_flushes_early(&pool, 3000, 2000, 3000), false);
+}
+
+static void once_woken_kswapd_flushes_for_less(void)
+{
+	begin(MIB_512);
+	luf_pool_wake(&pool);
+	folios[0].nr_pages = 127;
+	add(0, 1, 1);
+	EXPECT_EQ(luf_pool_flushes_early(&pool, 0, 2000, 2400), false);
+	folios[1].nr_pages = 1;
+	add(1, 2, 1);
+	EXPECT_EQ(luf_pool_flushes_early(&pool, 2000, 2000, 2400), false);
+	EXPECT_EQ(luf_pool_flushes_early(&pool, 1999, 2000, 2400), true);
+	flush();
+	folios[2].nr_pages = 128;
+	add(2, 3, 1);
+	EXPECT_EQ(luf_pool_flushes_early(&pool, 1999, 2000, 2400), false);
 }
 
 static void it_is_urgent_where_memory_is_nearly_gone(void)
@@ -248,7 +267,8 @@ int main(void)
 	RUN(nothing_waits_where_nothing_may);
 	RUN(a_flush_pays_from_the_batch_on);
 	RUN(for_a_large_block_as_many_pages_pay);
-	RUN(kswapd_flushes_near_the_low_mark);
+	RUN(kswapd_flushes_where_memory_is_short);
+	RUN(once_woken_kswapd_flushes_for_less);
 	RUN(it_is_urgent_where_memory_is_nearly_gone);
 	return tap_end();
 }
