@@ -261,12 +261,12 @@ void luf_pool_put(struct zone *zone, struct luf_part *part)
 		luf_part_init(part);
 		return;
 	}
-	if (current_is_kswapd()) {
-		balance(zone);
-	} else if (luf_pool_is_full(pool)) {
+	if (luf_pool_is_full(pool, current_is_kswapd())) {
 		flush_pool(zone, LUF_FOR_CAP);
 		release(zone, LUF_RELEASE_PAGES);
 	}
+	if (current_is_kswapd())
+		balance(zone);
 	if (!delayed_work_pending(&ager))
 		look_again();
 }
@@ -632,7 +632,7 @@ void luf_resize_pools(void)
 		if (luf_pool_max_pages)
 			cap = min(cap ? ULONG_MAX : 0, luf_pool_max_pages);
 		luf_pool_resize(pool, cap, luf_direct_batch_pages);
-		if (luf_pool_is_full(pool))
+		if (luf_pool_is_full(pool, false))
 			drain_zone(zone, LUF_FOR_CAP);
 	}
 }

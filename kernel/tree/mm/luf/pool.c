@@ -211,14 +211,16 @@ unsigned long luf_pool_missing(const struct luf_pool *pool)
 }
 
 /**
- * luf_pool_is_full - whether as much waits as should
+ * luf_pool_is_full - whether as much waits as may
  * @pool: the pool
+ * @is_kswapd: who asks reclaims more at a time, and looks himself when to flush
  *
- * Return: true from the cap on.
+ * Return: true from the cap on, for kswapd from twice the cap on.
  */
-bool luf_pool_is_full(const struct luf_pool *pool)
+bool luf_pool_is_full(const struct luf_pool *pool, bool is_kswapd)
 {
-	return READ_ONCE(pool->pending.nr_pages) >= READ_ONCE(pool->cap);
+	return READ_ONCE(pool->pending.nr_pages) >=
+	       READ_ONCE(pool->cap) << is_kswapd;
 }
 
 /**

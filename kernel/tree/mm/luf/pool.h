@@ -61,7 +61,7 @@ unsigned long luf_pool_take(struct luf_pool *pool, unsigned long most,
 			    struct list_head *taken);
 unsigned long luf_pool_pages(const struct luf_pool *pool);
 unsigned long luf_pool_missing(const struct luf_pool *pool);
-bool luf_pool_is_full(const struct luf_pool *pool);
+bool luf_pool_is_full(const struct luf_pool *pool, bool is_kswapd);
 bool luf_pool_pays(const struct luf_pool *pool, unsigned int order);
 bool luf_pool_is_urgent(const struct luf_pool *pool, unsigned long free_pages,
 			unsigned long min_mark);

@@ -165,7 +165,7 @@ static void nothing_waits_where_nothing_may(void)
 	EXPECT_EQ(add(0, 1, 1), true);
 	luf_pool_resize(&pool, 0, 0);
 	EXPECT_EQ(add(1, 2, 1), false);
-	EXPECT_EQ(luf_pool_is_full(&pool), true);
+	EXPECT_EQ(luf_pool_is_full(&pool, false), true);
 	EXPECT_EQ(luf_pool_missing(&pool), 0);
 }
 
@@ -179,17 +179,21 @@ static void a_flush_pays_from_the_batch_on(void)
 	EXPECT_EQ(luf_pool_pays(&pool, 0), false);
 	add(1, 2, 1);
 	EXPECT_EQ(luf_pool_pays(&pool, 0), true);
-	EXPECT_EQ(luf_pool_is_full(&pool), false);
+	EXPECT_EQ(luf_pool_is_full(&pool, false), false);
 	EXPECT_EQ(luf_pool_missing(&pool), 128);
 	folios[2].nr_pages = 256;
 	add(2, 3, 1);
-	EXPECT_EQ(luf_pool_is_full(&pool), true);
+	EXPECT_EQ(luf_pool_is_full(&pool, false), true);
+	EXPECT_EQ(luf_pool_is_full(&pool, true), false);
+	folios[3].nr_pages = 2048;
+	add(3, 3, 1);
+	EXPECT_EQ(luf_pool_is_full(&pool, true), true);
 	flush();
 	/* What is flushed will soon be gone. */
 	EXPECT_EQ(luf_pool_pays(&pool, 0), false);
 	EXPECT_EQ(luf_pool_missing(&pool), 2048);
 	luf_pool_resize(&pool, 2048, 1);
-	add(3, 4, 2);
+	add(4, 4, 2);
 	EXPECT_EQ(luf_pool_pays(&pool, 0), true);
 	luf_pool_resize(&pool, 2048, 5000);
 	EXPECT_EQ(pool.batch, 2048);
