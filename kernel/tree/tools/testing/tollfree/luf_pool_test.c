@@ -181,19 +181,19 @@ static void a_flush_pays_from_the_batch_on(void)
 	EXPECT_EQ(luf_pool_pays(&pool, 0), true);
 	EXPECT_EQ(luf_pool_is_full(&pool, false), false);
 	EXPECT_EQ(luf_pool_missing(&pool), 128);
-	folios[2].nr_pages = 256;
+	folios[2].nr_pages = 128;
 	add(2, 3, 1);
 	EXPECT_EQ(luf_pool_is_full(&pool, false), true);
 	EXPECT_EQ(luf_pool_is_full(&pool, true), false);
 	folios[3].nr_pages = 2048;
-	add(3, 3, 1);
+	add(3, 4, 1);
 	EXPECT_EQ(luf_pool_is_full(&pool, true), true);
 	flush();
 	/* What is flushed will soon be gone. */
 	EXPECT_EQ(luf_pool_pays(&pool, 0), false);
 	EXPECT_EQ(luf_pool_missing(&pool), 2048);
 	luf_pool_resize(&pool, 2048, 1);
-	add(4, 4, 2);
+	add(4, 5, 2);
 	EXPECT_EQ(luf_pool_pays(&pool, 0), true);
 	luf_pool_resize(&pool, 2048, 5000);
 	EXPECT_EQ(pool.batch, 2048);
