@@ -127,7 +127,7 @@ def measure(results, name):
 
 def call(scenario, variants, short, runs):
     own = HERE / f"{scenario}.toml"
-    command = [LAB, "run", own if own.exists() else scenario, "--json"]
+    command = [LAB, "run", own if own.exists() else scenario, "--json", "--resume"]
     for variant in variants:
         command += ["--variant", variant]
     if short:
