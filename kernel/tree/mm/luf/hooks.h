@@ -481,6 +481,8 @@ static inline void luf_release_block(struct luf_run *run)
 /* Not even their arguments may leave a trace in the objects. */
 #define luf_unmap(...)		false
 #define luf_gate_writable(...)	do { } while (0)
+#define luf_prepare_compaction(...)	do { } while (0)
+#define luf_begin_compaction(...)	do { } while (0)
 
 static inline bool luf_refill(struct zone *zone, unsigned int order,
 			      unsigned long mark, int highest_zoneidx,
@@ -498,14 +500,6 @@ static inline unsigned long luf_try_to_free_pages(struct zonelist *zonelist,
 
 static inline void luf_balance(pg_data_t *pgdat, unsigned int order,
 			       int highest_zoneidx, bool begins)
-{
-}
-
-static inline void luf_prepare_compaction(struct zone *zone, int order)
-{
-}
-
-static inline void luf_begin_compaction(struct zone *zone, int order)
 {
 }
 
