@@ -253,8 +253,9 @@ def report(name, document):
         yield f"| {section} | {WORDS[measured]} | {old:,.0f} | {new:,.0f} | {change} | {goal} | {said} |"
     yield ""
     yield from allocations(document) if name == "alloc-latency" else ()
+    shown = sections(document)
     # Of many sections the first stands for all.
-    for section in sections(document)[: 1 if len(sections(document)) > 2 else 2]:
+    for section in shown if len(shown) <= 2 else shown[:1]:
         yield f"Interrupts by cause, pages unmapped, and what the kernel itself counted ({section}):"
         yield ""
         yield from causes(document, section)

@@ -505,17 +505,6 @@ static unsigned long compaction_needs(const struct zone *zone, int order)
 	return low_wmark_pages(zone) + compact_gap(order);
 }
 
-void __luf_prepare_compaction(struct zone *zone, int order)
-{
-	unsigned long pages = free_pages_of(zone);
-
-	if (pages >= compaction_needs(zone, order))
-		return;
-	pages += pages_of(zone);
-	if (pages >= compaction_needs(zone, order))
-		drain_zone(zone, LUF_FOR_COMPACTION);
-}
-
 void __luf_begin_compaction(struct zone *zone, int order)
 {
 	unsigned long pages = free_pages_of(zone) + pages_of(zone);
@@ -523,6 +512,12 @@ void __luf_begin_compaction(struct zone *zone, int order)
 	/* Else it will not begin. */
 	if (order < 0 || pages >= compaction_needs(zone, order))
 		drain_zone(zone, LUF_FOR_COMPACTION);
+}
+
+void __luf_prepare_compaction(struct zone *zone, int order)
+{
+	if (free_pages_of(zone) < compaction_needs(zone, order))
+		__luf_begin_compaction(zone, order);
 }
 
 /* Isolation */

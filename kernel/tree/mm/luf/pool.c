@@ -220,7 +220,7 @@ unsigned long luf_pool_missing(const struct luf_pool *pool)
 bool luf_pool_is_full(const struct luf_pool *pool, bool is_kswapd)
 {
 	return READ_ONCE(pool->pending.nr_pages) >=
-	       READ_ONCE(pool->cap) << is_kswapd;
+	       READ_ONCE(pool->cap) * (is_kswapd ? 2 : 1);
 }
 
 /**

@@ -264,10 +264,10 @@ static void settle(void)
 static bool make_stale(const void *at)
 {
 	long before = deferred(), faults = 0;
-	int value = reader.old, unmapped = 0;
+	int value = reader.old, unmapped = 0, most = tries();
 
 	settle();
-	for (int i = 0; i < tries(); i++) {
+	for (int i = 0; i < most; i++) {
 		read_now();
 		faults = get(reader.faults);
 		reclaim_all();
@@ -282,7 +282,7 @@ static bool make_stale(const void *at)
 			return true;
 	}
 	ksft_print_msg("unmapped %d times of %d, %ld pages lazily; read 0x%x, %ld faults\n",
-		       unmapped, tries(), deferred() - before, value,
+		       unmapped, most, deferred() - before, value,
 		       get(reader.faults) - faults);
 	return false;
 }
@@ -1243,8 +1243,9 @@ static const struct refusal {
 static bool is_refused(const int *at, const char *reason)
 {
 	long before = count(reason), faults;
+	int most = tries();
 
-	for (int i = 0; i < tries(); i++) {
+	for (int i = 0; i < most; i++) {
 		read_now();
 		faults = get(reader.faults);
 		reclaim_all();
