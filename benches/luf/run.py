@@ -11,6 +11,7 @@ Status: 0 all goals met, 1 a goal not met, 2 nothing could be measured.
 
 import argparse
 import json
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -60,8 +61,12 @@ MEDIAN_DRAIN = 3100
 POOLS = "inference-pools"
 # And what allocations pay, by how many pages a flush waits for.
 BATCHES = "alloc-batches"
+# Of runs that differ, as those with several sizes of memory do, all count.
+SUMS = ("alloc_instr_total", "alloc_failures")
 
 WORDS = {
+    "variant": "kernel",
+    "policy": "policy",
     "eligible": "interrupts for pages that could wait",
     "all_irqs": "all shootdown interrupts",
     "compaction": "interrupts for pages of compaction that could wait",
@@ -77,7 +82,7 @@ WORDS = {
     "major_faults": "major faults",
     "drain_pages": "pages of a drain, median",
     "own_instructions_kernel": "kernel instructions of the loops' own",
-    "alloc_instr_p9999": "instructions of an allocation, p99.99 (vanilla: the largest of its runs)",
+    "alloc_instr_p9999": "instructions of an allocation, p99.99 (vanilla: the largest of its runs; tollfree: the median)",
     "alloc_instr_total": "instructions of all allocations",
     "alloc_failures": "allocations that failed",
 }
@@ -101,10 +106,10 @@ def median_drain(results):
 
 
 def measure(results, name):
-    """A median of one kernel's counters."""
+    """A median of one kernel's counters, or their sum."""
 
     def get(counter):
-        return results.get(counter, {}).get("median", 0)
+        return results.get(counter, {}).get("sum" if counter in SUMS else "median", 0)
 
     if name == "eligible":
         # A pool's drains are what is left of the eligible interrupts.
@@ -146,10 +151,15 @@ def call(scenario, variants, short, runs):
 
 
 def counters_of(document, variant, section):
-    for result in document["results"]:
-        if result["variant"] == variant and result["section"] == section:
-            return result["counters"]
-    return None
+    """The counters of all policies: the median and the sum of their medians, and the highest of all runs."""
+    found = [it["counters"] for it in document["results"] if (it["variant"], it["section"]) == (variant, section)]
+    merged = {}
+    for name in set().union(*found):
+        each = [it.get(name, {"median": 0}) for it in found]
+        medians = [it["median"] for it in each]
+        high = max(it.get("high", it["median"]) for it in each)
+        merged[name] = {"median": statistics.median(medians), "sum": sum(medians), "high": high}
+    return merged
 
 
 def sections(document):
@@ -217,12 +227,14 @@ def causes(document, section):
 
 def allocations(document):
     """A table of allocations: how many instructions they took, and whether it was the background that reclaimed."""
-    is_alone = len(document["environment"]["kernels"]) == 1
+    results = document["results"]
+    # Only what differs names a row.
+    named = [key for key in ("variant", "policy") if len({it[key] for it in results}) > 1]
     yield "Instructions of an allocation; direct: pages that programs had to reclaim themselves, of all that were."
     yield ""
-    yield f"| section | {'batch' if is_alone else 'kernel'} | allocations | failed | mean | p99 | p99.99 | largest | direct | shootdown interrupts |"
+    yield f"| section | {', '.join(WORDS[key] for key in named)} | allocations | failed | mean | p99 | p99.99 | largest | direct | shootdown interrupts |"
     yield "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|"
-    for result in document["results"]:
+    for result in results:
         counters = result["counters"]
 
         def get(name):
@@ -234,7 +246,7 @@ def allocations(document):
         each += [get(f"alloc_instr_{name}") for name in ("p99", "p9999", "max")]
         cells = [f"{value:,.0f}" for value in [get("allocs"), get("alloc_failures"), *each]]
         cells.append(f"{get('vmstat_pgsteal_direct') / max(get('pages_reclaimed'), 1) * 100:.0f} %")
-        of = result["policy" if is_alone else "variant"]
+        of = ", ".join(result[key] for key in named)
         yield f"| {result['section']} | {of} | " + " | ".join(cells) + f" | {get('shootdown_irqs'):,.0f} |"
     yield ""
 

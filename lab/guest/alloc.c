@@ -6,12 +6,17 @@
  *     alloc SECTION storm ORDER kernel|huge|atomic COUNT BURST
  *     alloc wait
  *
- * Paced: so many allocations, the last KEEP of them held, with a pause after each. Storm: as many in bursts, each of
- * which is held as a whole and then freed; the next one begins when other programs have taken what was freed and the
- * kernel reclaims again. Something else has to use memory meanwhile. What could not be allocated is counted, and no
+ * Paced: so many allocations, the last KEEP of them held, with a pause after each; each CPU makes its share, so that it
+ * does not depend on where the scheduler puts one task what its CPU's list of free pages holds. Storm: as many in bursts,
+ * each of which is held as a whole and then freed; the next one begins when other programs have taken what was freed and
+ * the kernel reclaims again. Something else has to use memory meanwhile. What could not be allocated is counted, and no
  * error; the end says how many that were. Wait: ends when the kernel reclaims.
  */
 #include "section.h"
+
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 
 #define ASK "/sys/kernel/debug/toll_lab_alloc"
 
@@ -27,14 +32,28 @@ static void ask(int fd, const char *order, const char *how, size_t count, size_t
 		fail(line);
 }
 
-static void show(int fd)
-{
-	char text[128];
-	ssize_t length = pread(fd, text, sizeof(text), 0);
+struct totals {
+	unsigned long allocs, failures;
+};
 
-	if (length <= 0)
+static struct totals totals_of(int fd)
+{
+	struct totals totals;
+	char text[128] = "";
+
+	if (pread(fd, text, sizeof(text) - 1, 0) <= 0 ||
+	    sscanf(text, "allocs %lu failures %lu", &totals.allocs, &totals.failures) != 2)
 		fail(ASK);
-	fwrite(text, 1, length, stdout);
+	return totals;
+}
+
+static int open_ask(void)
+{
+	int fd = open(ASK, O_RDWR | O_CLOEXEC);
+
+	if (fd < 0)
+		fail(ASK);
+	return fd;
 }
 
 static long long reclaimed(void)
@@ -58,9 +77,73 @@ static void wait_for_reclaim(void)
 	}
 }
 
+static struct totals storm(char **how, size_t count, size_t burst)
+{
+	int fd = open_ask();
+
+	while (count) {
+		size_t now = count < burst ? count : burst;
+
+		wait_for_reclaim();
+		ask(fd, how[0], how[1], now, burst, 0);
+		count -= now;
+	}
+	return totals_of(fd);
+}
+
+/* The share of one CPU of several. */
+static size_t share(size_t whole, int cpu, int cpus)
+{
+	return whole * (cpu + 1) / cpus - whole * cpu / cpus;
+}
+
+static void pace_on(int cpu, int cpus, char **how, size_t count, size_t keep, size_t pause, struct totals *totals)
+{
+	int fd = open_ask();
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		fail("sched_setaffinity");
+	if (share(count, cpu, cpus))
+		ask(fd, how[0], how[1], share(count, cpu, cpus), share(keep, cpu, cpus), pause);
+	*totals = totals_of(fd);
+}
+
+static struct totals pace(char **how, size_t count, size_t keep, size_t pause)
+{
+	int status, failed = 0, cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	struct totals all = { 0 }, *each = mmap(NULL, cpus * sizeof(*each), PROT_READ | PROT_WRITE,
+						MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (each == MAP_FAILED)
+		fail("mmap");
+	for (int cpu = 0; cpu < cpus; cpu++) {
+		pid_t pid = fork();
+
+		if (pid < 0)
+			fail("fork");
+		if (!pid) {
+			pace_on(cpu, cpus, how, count, keep, pause, &each[cpu]);
+			_exit(0);
+		}
+	}
+	while (wait(&status) > 0)
+		failed |= status;
+	if (failed)
+		exit(1);
+	for (int cpu = 0; cpu < cpus; cpu++) {
+		all.allocs += each[cpu].allocs;
+		all.failures += each[cpu].failures;
+	}
+	return all;
+}
+
 int main(int argc, char **argv)
 {
-	int fd, is_storm = argc == 7 && !strcmp(argv[2], "storm");
+	int is_storm = argc == 7 && !strcmp(argv[2], "storm");
+	struct totals totals;
 	size_t count, held;
 
 	if (argc == 2 && !strcmp(argv[1], "wait")) {
@@ -71,19 +154,9 @@ int main(int argc, char **argv)
 		usage("alloc SECTION paced|storm ORDER kernel|huge|atomic COUNT KEEP|BURST [MICROSECONDS]");
 	count = number(argv[5]);
 	held = number(argv[6]);
-	fd = open(ASK, O_RDWR | O_CLOEXEC);
-	if (fd < 0)
-		fail(ASK);
 	section_begin(argv[1]);
-	if (is_storm) {
-		for (size_t left = count; left; left -= left < held ? left : held) {
-			wait_for_reclaim();
-			ask(fd, argv[3], argv[4], left < held ? left : held, held, 0);
-		}
-	} else {
-		ask(fd, argv[3], argv[4], count, held, number(argv[7]));
-	}
+	totals = is_storm ? storm(argv + 3, count, held) : pace(argv + 3, count, held, number(argv[7]));
 	section_end();
-	show(fd);
+	printf("allocs %lu\nfailures %lu\n", totals.allocs, totals.failures);
 	return 0;
 }

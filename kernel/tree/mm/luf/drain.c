@@ -233,15 +233,21 @@ static bool is_urgent(struct zone *zone)
 				  min_wmark_pages(zone));
 }
 
-/* kswapd flushes before anybody has to wait, and releases all that it can. */
+static unsigned long owed_by(struct zone *zone)
+{
+	return luf_pool_owes(pool_of(zone), free_pages_of(zone),
+			     low_wmark_pages(zone), high_wmark_pages(zone));
+}
+
+/* kswapd flushes before anybody has to wait, when nothing flushed is left. */
 static void balance(struct zone *zone)
 {
+	release(zone, owed_by(zone));
 	if (is_urgent(zone) ||
-	    luf_pool_flushes_early(pool_of(zone), free_pages_of(zone),
-				   low_wmark_pages(zone),
-				   high_wmark_pages(zone)))
+	    (owed_by(zone) && luf_pool_pays(pool_of(zone), 0))) {
 		flush_pool(zone, LUF_FOR_KSWAPD);
-	release(zone, ULONG_MAX);
+		release(zone, owed_by(zone));
+	}
 }
 
 /**
@@ -374,12 +380,17 @@ static unsigned long release_from(struct zonelist *zonelist, unsigned int order,
 	for_each_zone_zonelist_nodemask(zone, at, zonelist, highest_zoneidx,
 					nodemask) {
 		struct luf_pool *pool = pool_of(zone);
+		unsigned long most = all ? ULONG_MAX : share(order), found;
 
 		if (!pool)
 			continue;
-		if (all || luf_pool_pays(pool, order) || is_urgent(zone))
+		found = release(zone, most);
+		if (found < most &&
+		    (all || luf_pool_pays(pool, order) || is_urgent(zone))) {
 			flush_pool(zone, LUF_FOR_RECLAIM);
-		pages += release(zone, all ? ULONG_MAX : share(order));
+			found += release(zone, most - found);
+		}
+		pages += found;
 	}
 	return pages;
 }
@@ -447,18 +458,22 @@ unsigned long __luf_try_to_free_pages(struct zonelist *zonelist, int order,
 	       release_from(zonelist, order, highest, nodemask, true);
 }
 
+static bool has_block(struct zone *zone, int order, int highest_zoneidx)
+{
+	return zone_watermark_ok(zone, order, high_wmark_pages(zone),
+				 highest_zoneidx, 0);
+}
+
 /* kswapd reclaims for a large block, and nobody else may be able to. */
 static bool lacks_block(struct zone *zone, unsigned int order,
 			int highest_zoneidx)
 {
 	return order > PAGE_ALLOC_COSTLY_ORDER &&
 	       luf_pool_pays(pool_of(zone), order) &&
-	       !zone_watermark_ok(zone, order, high_wmark_pages(zone),
-				  highest_zoneidx, 0);
+	       !has_block(zone, order, highest_zoneidx);
 }
 
-void __luf_balance(pg_data_t *pgdat, unsigned int order, int highest_zoneidx,
-		   bool begins)
+void __luf_balance(pg_data_t *pgdat, unsigned int order, int highest_zoneidx)
 {
 	int i;
 
@@ -467,13 +482,12 @@ void __luf_balance(pg_data_t *pgdat, unsigned int order, int highest_zoneidx,
 
 		if (!managed_zone(zone) || !pool_of(zone))
 			continue;
-		if (begins)
-			luf_pool_wake(pool_of(zone));
 		/* A round of reclaim may have found next to nothing. */
 		if (free_pages_of(zone) < min_wmark_pages(zone) / 2 ||
 		    lacks_block(zone, order, highest_zoneidx))
-			flush_pool(zone, LUF_FOR_KSWAPD);
-		balance(zone);
+			drain_zone(zone, LUF_FOR_KSWAPD);
+		else
+			balance(zone);
 	}
 }
 
@@ -509,8 +523,9 @@ void __luf_begin_compaction(struct zone *zone, int order)
 {
 	unsigned long pages = free_pages_of(zone) + pages_of(zone);
 
-	/* Else it will not begin. */
-	if (order < 0 || pages >= compaction_needs(zone, order))
+	/* Where there is a block, or cannot be one, it will not begin. */
+	if (order < 0 || (pages >= compaction_needs(zone, order) &&
+			  !has_block(zone, order, zone_idx(zone))))
 		drain_zone(zone, LUF_FOR_COMPACTION);
 }
 

@@ -93,8 +93,7 @@ bool __luf_refill(struct zone *zone, unsigned int order, unsigned long mark,
 		  gfp_t gfp_mask);
 unsigned long __luf_try_to_free_pages(struct zonelist *zonelist, int order,
 				      gfp_t gfp_mask, nodemask_t *nodemask);
-void __luf_balance(pg_data_t *pgdat, unsigned int order, int highest_zoneidx,
-		   bool begins);
+void __luf_balance(pg_data_t *pgdat, unsigned int order, int highest_zoneidx);
 unsigned long __luf_missing(const struct zone *zone);
 void __luf_prepare_compaction(struct zone *zone, int order);
 void __luf_begin_compaction(struct zone *zone, int order);
@@ -335,13 +334,12 @@ static inline unsigned long luf_try_to_free_pages(struct zonelist *zonelist,
  * @pgdat: the node
  * @order: what somebody needs
  * @highest_zoneidx: up to which zone
- * @begins: it has reclaimed nothing yet
  */
 static inline void luf_balance(pg_data_t *pgdat, unsigned int order,
-			       int highest_zoneidx, bool begins)
+			       int highest_zoneidx)
 {
 	if (static_branch_unlikely(&luf_gate_key))
-		__luf_balance(pgdat, order, highest_zoneidx, begins);
+		__luf_balance(pgdat, order, highest_zoneidx);
 }
 
 /**
@@ -499,7 +497,7 @@ static inline unsigned long luf_try_to_free_pages(struct zonelist *zonelist,
 }
 
 static inline void luf_balance(pg_data_t *pgdat, unsigned int order,
-			       int highest_zoneidx, bool begins)
+			       int highest_zoneidx)
 {
 }
 

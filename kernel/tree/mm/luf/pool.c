@@ -91,7 +91,6 @@ void luf_pool_init(struct luf_pool *pool)
 	pool->cap = 0;
 	pool->batch = 0;
 	pool->blocked = 0;
-	pool->woken = false;
 }
 
 /**
@@ -140,7 +139,6 @@ void luf_pool_begin_flush(struct luf_pool *pool, struct luf_part *part)
 	luf_part_init(part);
 	guard(spinlock)(&pool->lock);
 	luf_part_join(part, &pool->pending);
-	WRITE_ONCE(pool->woken, false);
 }
 
 /**
@@ -169,7 +167,7 @@ unsigned long luf_pool_take(struct luf_pool *pool, unsigned long most,
 	struct folio *folio, *next;
 	unsigned long pages = 0;
 
-	if (!READ_ONCE(flushed->nr_pages))
+	if (!most || !READ_ONCE(flushed->nr_pages))
 		return 0;
 	guard(spinlock)(&pool->lock);
 	list_for_each_entry_safe(folio, next, &flushed->folios, lru) {
@@ -198,8 +196,7 @@ unsigned long luf_pool_pages(const struct luf_pool *pool)
  * luf_pool_missing - how many pages the pool could still hold
  * @pool: the pool
  *
- * Reclaim in the background goes on until they wait there as well; what is
- * flushed is as good as gone.
+ * Reclaim in the background goes on until they are there as well.
  *
  * Return: the number of pages.
  */
@@ -207,7 +204,7 @@ unsigned long luf_pool_missing(const struct luf_pool *pool)
 {
 	unsigned long cap = READ_ONCE(pool->cap);
 
-	return cap - min(cap, READ_ONCE(pool->pending.nr_pages));
+	return cap - min(cap, luf_pool_pages(pool));
 }
 
 /**
@@ -241,13 +238,6 @@ bool luf_pool_pays(const struct luf_pool *pool, unsigned int order)
 	return pending && pending >= enough;
 }
 
-static bool brings_some(const struct luf_pool *pool)
-{
-	unsigned long pending = READ_ONCE(pool->pending.nr_pages);
-
-	return pending && pending >= READ_ONCE(pool->cap) / SMALL_SHARE;
-}
-
 /**
  * luf_pool_is_urgent - whether to flush though it does not pay yet
  * @pool: the pool
@@ -260,41 +250,28 @@ static bool brings_some(const struct luf_pool *pool)
 bool luf_pool_is_urgent(const struct luf_pool *pool, unsigned long free_pages,
 			unsigned long min_mark)
 {
-	return free_pages < min_mark / 2 && brings_some(pool);
+	unsigned long pending = READ_ONCE(pool->pending.nr_pages);
+
+	return free_pages < min_mark / 2 && pending &&
+	       pending >= READ_ONCE(pool->cap) / SMALL_SHARE;
 }
 
 /**
- * luf_pool_wake - kswapd begins
- * @pool: the pool
- *
- * Who allocates goes the long way until free memory is above the low mark again:
- * until the first flush less of it has to pay.
- */
-void luf_pool_wake(struct luf_pool *pool)
-{
-	WRITE_ONCE(pool->woken, true);
-}
-
-/**
- * luf_pool_flushes_early - whether kswapd flushes before anybody has to wait
+ * luf_pool_owes - how many pages the allocator lacks
  * @pool: the pool
  * @free_pages: of the zone
  * @low_mark: of the zone
  * @high_mark: of the zone
  *
- * Where enough is free the pool stays full: for the next time that it is not.
+ * kswapd releases no more: what is beyond is there at once when it wakes again.
  *
- * Return: true if free memory is short, or will soon be, and a flush pays; once
- * after kswapd has begun, also if it brings some memory.
+ * Return: the number of pages, 0 where enough is free.
  */
-bool luf_pool_flushes_early(const struct luf_pool *pool,
+unsigned long luf_pool_owes(const struct luf_pool *pool,
 			    unsigned long free_pages, unsigned long low_mark,
 			    unsigned long high_mark)
 {
-	unsigned long cap = READ_ONCE(pool->cap);
+	unsigned long goal = max(high_mark, low_mark + READ_ONCE(pool->cap) / 4);
 
-	if (luf_pool_pays(pool, 0))
-		return free_pages < max(high_mark, low_mark + cap / 4);
-	return READ_ONCE(pool->woken) && free_pages < low_mark &&
-	       brings_some(pool);
+	return goal - min(goal, free_pages);
 }

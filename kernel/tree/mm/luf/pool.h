@@ -32,7 +32,6 @@ struct luf_part {
  * @cap: as many pages as @pending should hold
  * @batch: from so many pages on a flush pays
  * @blocked: while it is not 0 nothing may wait in here
- * @woken: kswapd has begun, and nothing was flushed since
  */
 struct luf_pool {
 	spinlock_t lock; /* of all below */
@@ -42,7 +41,6 @@ struct luf_pool {
 	unsigned long cap;
 	unsigned long batch;
 	unsigned int blocked;
-	bool woken;
 };
 
 void luf_part_init(struct luf_part *part);
@@ -65,8 +63,7 @@ bool luf_pool_is_full(const struct luf_pool *pool, bool is_kswapd);
 bool luf_pool_pays(const struct luf_pool *pool, unsigned int order);
 bool luf_pool_is_urgent(const struct luf_pool *pool, unsigned long free_pages,
 			unsigned long min_mark);
-void luf_pool_wake(struct luf_pool *pool);
-bool luf_pool_flushes_early(const struct luf_pool *pool,
+unsigned long luf_pool_owes(const struct luf_pool *pool,
 			    unsigned long free_pages, unsigned long low_mark,
 			    unsigned long high_mark);
 

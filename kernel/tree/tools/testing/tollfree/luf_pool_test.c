@@ -189,8 +189,10 @@ static void a_flush_pays_from_the_batch_on(void)
 	add(3, 4, 1);
 	EXPECT_EQ(luf_pool_is_full(&pool, true), true);
 	flush();
-	/* What is flushed will soon be gone. */
+	/* What is flushed is there still. */
 	EXPECT_EQ(luf_pool_pays(&pool, 0), false);
+	EXPECT_EQ(luf_pool_missing(&pool), 0);
+	take(4096);
 	EXPECT_EQ(luf_pool_missing(&pool), 2048);
 	luf_pool_resize(&pool, 2048, 1);
 	add(4, 5, 2);
@@ -215,35 +217,15 @@ static void for_a_large_block_as_many_pages_pay(void)
 	EXPECT_EQ(luf_pool_pays(&pool, 0), true);
 }
 
-static void kswapd_flushes_where_memory_is_short(void)
+static void kswapd_releases_what_the_allocator_lacks(void)
 {
 	begin(MIB_512);
-	folios[0].nr_pages = 1919;
-	add(0, 1, 1);
-	EXPECT_EQ(luf_pool_flushes_early(&pool, 0, 2000, 2400), false);
-	folios[1].nr_pages = 1;
-	add(1, 2, 1);
-	EXPECT_EQ(luf_pool_flushes_early(&pool, 2512, 2000, 2400), false);
-	EXPECT_EQ(luf_pool_flushes_early(&pool, 2511, 2000, 2400), true);
-	EXPECT_EQ(luf_pool_flushes_early(&pool, 2999, 2000, 3000), true);
-	EXPECT_EQ(luf_pool_flushes_early(&pool, 3000, 2000, 3000), false);
-}
-
-static void once_woken_kswapd_flushes_for_less(void)
-{
-	begin(MIB_512);
-	luf_pool_wake(&pool);
-	folios[0].nr_pages = 127;
-	add(0, 1, 1);
-	EXPECT_EQ(luf_pool_flushes_early(&pool, 0, 2000, 2400), false);
-	folios[1].nr_pages = 1;
-	add(1, 2, 1);
-	EXPECT_EQ(luf_pool_flushes_early(&pool, 2000, 2000, 2400), false);
-	EXPECT_EQ(luf_pool_flushes_early(&pool, 1999, 2000, 2400), true);
-	flush();
-	folios[2].nr_pages = 128;
-	add(2, 3, 1);
-	EXPECT_EQ(luf_pool_flushes_early(&pool, 1999, 2000, 2400), false);
+	EXPECT_EQ(luf_pool_owes(&pool, 2512, 2000, 2400), 0);
+	EXPECT_EQ(luf_pool_owes(&pool, 2511, 2000, 2400), 1);
+	EXPECT_EQ(luf_pool_owes(&pool, 0, 2000, 2400), 2512);
+	EXPECT_EQ(luf_pool_owes(&pool, 2999, 2000, 3000), 1);
+	EXPECT_EQ(luf_pool_owes(&pool, 3000, 2000, 3000), 0);
+	EXPECT_EQ(luf_pool_owes(&pool, 9000, 2000, 3000), 0);
 }
 
 static void it_is_urgent_where_memory_is_nearly_gone(void)
@@ -271,8 +253,7 @@ int main(void)
 	RUN(nothing_waits_where_nothing_may);
 	RUN(a_flush_pays_from_the_batch_on);
 	RUN(for_a_large_block_as_many_pages_pay);
-	RUN(kswapd_flushes_where_memory_is_short);
-	RUN(once_woken_kswapd_flushes_for_less);
+	RUN(kswapd_releases_what_the_allocator_lacks);
 	RUN(it_is_urgent_where_memory_is_nearly_gone);
 	return tap_end();
 }
