@@ -26,6 +26,8 @@ const READY: &str = "ready";
 const DISK_MIB: u64 = 320;
 /// The job that prints what KUnit found while the kernel booted.
 const KUNIT: &str = "kunit";
+/// What the names of tests end with that take the seconds for which they go on.
+const STRESS: &str = "_stress";
 /// What a test is called by where CPUs are emulated at a time: QEMU may go on with code that
 /// another CPU has changed, and patches of the kernel's own code are such changes.
 const WHERE_CODE_IS_FIXED: [&str; 3] = ["/bin/busybox", "env", "TOLLFREE_CODE_IS_FIXED=1"];
@@ -57,7 +59,10 @@ pub struct Args {
     /// What the tests' files are on
     #[arg(long, value_name = "NAME", default_value = "ext4")]
     fs: FileSystem,
-    /// How long the guest may take, booting included
+    /// Only the tests under stress, each for so long
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    stress: Option<u64>,
+    /// How long the guest may take, booting included; of stress only what is not stress
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     within: u64,
     /// Print the results as JSON
@@ -118,13 +123,17 @@ pub fn run(args: &Args) -> Result<()> {
     let house = House::find()?;
     let variant = Variant::find(&house, &args.variant, &args.fs.fragments(&house))?;
     let built = build(&house, &variant)?;
-    let tests = compile(&built)?;
+    let mut tests = compile(&built)?;
+    if args.stress.is_some() {
+        tests.retain(|test| test.guest.ends_with(STRESS));
+    }
     let mut jobs = vec![Job::shell(READY, &args.fs.make_ready())];
-    jobs.extend(tests.iter().map(|test| job(test, args.icount)));
+    jobs.extend(tests.iter().map(|test| job(test, args.icount, args.stress)));
+    let stress = args.stress.unwrap_or(0) * tests.len() as u64;
     let mut programs = tests;
     programs.extend(Program::installed("busybox")?);
     programs.extend(Program::installed(&args.fs.mkfs())?);
-    if has_kunit(&built)? {
+    if args.stress.is_none() && has_kunit(&built)? {
         jobs.push(Job::shell(KUNIT, "cat /sys/kernel/debug/kunit/*/results"));
     }
     let disk = DiskSpec {
@@ -146,7 +155,7 @@ pub fn run(args: &Args) -> Result<()> {
         programs: &programs,
         disks: &disks,
         jobs: &jobs,
-        limit: Duration::from_secs(args.within),
+        limit: Duration::from_secs(args.within + stress),
         preset: None,
         folder: &house.cache.join("selftest").join(&variant.key),
     }
@@ -227,13 +236,14 @@ fn make(folder: &Path, output: &Path, target: &str) -> Result<String> {
     .into())
 }
 
-fn job(program: &Program, icount: bool) -> Job {
+fn job(program: &Program, icount: bool, stress: Option<u64>) -> Job {
     let name = Path::new(&program.guest).file_name().unwrap_or_default();
     let mut command: Vec<String> = match icount {
         true => Vec::new(),
         false => WHERE_CODE_IS_FIXED.map(str::to_owned).into(),
     };
     command.push(program.guest.clone());
+    command.extend(stress.map(|seconds| seconds.to_string()));
     Job {
         name: name.to_string_lossy().into_owned(),
         command,
@@ -296,8 +306,9 @@ mod tests {
             host: PathBuf::new(),
             guest: "/test/luf".to_owned(),
         };
-        assert_eq!(job(&program, true).command, ["/test/luf"]);
-        let fixed = job(&program, false);
+        assert_eq!(job(&program, true, None).command, ["/test/luf"]);
+        assert_eq!(job(&program, true, Some(60)).command, ["/test/luf", "60"]);
+        let fixed = job(&program, false, None);
         assert_eq!(fixed.name, "luf");
         assert!(fixed.command.join(" ").contains("IS_FIXED=1 /test/luf"));
     }
