@@ -12,6 +12,7 @@
 #include <linux/mmzone.h>
 #include <linux/pagevec.h>
 #include <linux/sched/signal.h>
+#include <linux/sched/sysctl.h>
 #include <linux/slab.h>
 #include <linux/swap.h>
 #include <linux/workqueue.h>
@@ -233,10 +234,18 @@ static bool is_urgent(struct zone *zone)
 				  min_wmark_pages(zone));
 }
 
+/* What kswapd goes on to: with memory tiers, room for promotions as well. */
+static unsigned long goal_of(const struct zone *zone)
+{
+	if (sysctl_numa_balancing_mode & NUMA_BALANCING_MEMORY_TIERING)
+		return promo_wmark_pages(zone);
+	return high_wmark_pages(zone);
+}
+
 static unsigned long owed_by(struct zone *zone)
 {
 	return luf_pool_owes(pool_of(zone), free_pages_of(zone),
-			     low_wmark_pages(zone), high_wmark_pages(zone));
+			     low_wmark_pages(zone), goal_of(zone));
 }
 
 /* kswapd flushes before anybody has to wait, when nothing flushed is left. */

@@ -261,7 +261,7 @@ bool luf_pool_is_urgent(const struct luf_pool *pool, unsigned long free_pages,
  * @pool: the pool
  * @free_pages: of the zone
  * @low_mark: of the zone
- * @high_mark: of the zone
+ * @high_mark: of the zone, that to which kswapd goes on
  *
  * kswapd releases no more: what is beyond is there at once when it wakes again.
  *
