@@ -5,7 +5,6 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 
 use rustix::fs::statvfs;
-use rustix::io::Errno;
 use toll_model::units::format_size;
 
 use super::pages::Mapped;
@@ -128,20 +127,19 @@ fn why_full(room: Room, limit: Option<u64>) -> String {
 fn unused(morsel: &Morsel, mapped: &Mapped) -> Option<File> {
     let file = File::open(&morsel.path).ok()?;
     let fd = file.as_raw_fd();
-    // SAFETY: none of these calls takes a pointer. Whoever breaks the lease sends us a signal:
-    // SIGURG, which nobody dies of.
+    // SAFETY: neither call takes a pointer. Whoever breaks the lease sends us a signal: SIGURG,
+    // which nobody dies of.
     let leased = unsafe {
         libc::fcntl(fd, F_SETSIG, libc::SIGURG);
-        libc::fcntl(fd, libc::F_SETLEASE, libc::F_WRLCK)
+        libc::fcntl(fd, libc::F_SETLEASE, libc::F_WRLCK) == 0
     };
-    let error = Errno::from_raw_os_error(std::io::Error::last_os_error().raw_os_error()?);
-    let is_unused = match (leased, error) {
-        (0, _) => true,
-        (_, Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-            mapped.count(morsel.device, morsel.inode) == 0
-        }
-        _ => false,
-    };
+    let is_unused = leased
+        || match std::io::Error::last_os_error().raw_os_error() {
+            Some(libc::EINVAL | libc::ENOSYS | libc::EOPNOTSUPP) => {
+                mapped.count(morsel.device, morsel.inode) == 0
+            }
+            _ => false,
+        };
     is_unused.then_some(file)
 }
 

@@ -219,10 +219,12 @@ fn source(entry: &Entry) -> String {
 }
 
 fn mapped_by(entry: &Entry) -> String {
-    let processes = of(entry.mapped_by as usize, "process").replace("processs", "processes");
-    match entry.mapped_by_is_exact {
-        true => processes,
-        false => format!("at least {processes}"),
+    match (entry.mapped_by, entry.mapped_by_is_exact) {
+        (0, true) => "nobody".to_owned(),
+        (0, false) => "nobody seen".to_owned(),
+        (1, true) => "1 process".to_owned(),
+        (processes, true) => format!("{processes} processes"),
+        (processes, false) => format!("{processes} or more"),
     }
 }
 
