@@ -56,8 +56,11 @@ impl Backing {
         }
         let mounts = root.read("/proc/self/mountinfo").unwrap_or_default();
         let device = format!("{}:{}", libc::major(meta.dev()), libc::minor(meta.dev()));
-        let mount = mounts.lines().filter_map(Mount::parse);
-        let mount = mount.filter(|mount| mount.device == device).last();
+        let mounts = mounts.lines().filter_map(Mount::parse);
+        // A file system may be mounted at several places.
+        let mount = mounts
+            .filter(|mount| mount.device == device)
+            .max_by_key(|mount| folder.starts_with(unescape(mount.point)));
         mount
             .as_ref()
             .and_then(Mount::backing)

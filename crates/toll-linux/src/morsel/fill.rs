@@ -14,7 +14,7 @@ use toll_model::PAGE;
 
 use super::{MorselError, at};
 
-/// Mapped at a time; page tables of more would be in the way of the copy.
+/// Mapped at a time, where a mapping has page tables of its own, and reserved at a time.
 const WINDOW: u64 = 64 << 20;
 /// Read at a time: between two of them the copy can be interrupted.
 const CHUNK: usize = 4 << 20;
@@ -31,6 +31,8 @@ pub struct Copy<'a> {
     pub size: u64,
     /// Bytes of the morsel's smallest page.
     pub page: u64,
+    /// The morsel is mapped as a whole, at no cost.
+    pub attaches: bool,
 }
 
 impl Copy<'_> {
@@ -40,22 +42,28 @@ impl Copy<'_> {
         let mut direct = open_direct(self.source);
         let mut start = 0;
         while start < self.size {
-            let length = WINDOW.max(self.page).min(self.size - start);
-            self.reserve(start, length, progress)?;
+            let length = self.stretch().min(self.size - start);
             let mapped = length.next_multiple_of(self.page) as usize;
             let mut window =
                 Window::map(self.morsel, start, mapped).map_err(|error| self.failed(error))?;
-            self.read(
-                window.bytes(),
-                start,
-                length as usize,
-                &mut direct,
-                progress,
-            )?;
+            for from in (0..length).step_by(WINDOW as usize) {
+                let part = WINDOW.min(length - from);
+                self.reserve(start + from, part, progress)?;
+                let bytes = &mut window.bytes()[from as usize..];
+                self.read(bytes, start + from, part as usize, &mut direct, progress)?;
+            }
             start += length;
         }
         progress(self.size);
         Ok(direct.is_some())
+    }
+
+    /// What is mapped at a time, bytes: a multiple of the page and of [`WINDOW`], or everything.
+    fn stretch(&self) -> u64 {
+        match self.attaches {
+            true => u64::MAX,
+            false => WINDOW.max(self.page),
+        }
     }
 
     /// Takes the pages now: a full file system is an error here, not a SIGBUS later.
@@ -65,7 +73,7 @@ impl Copy<'_> {
         length: u64,
         progress: &mut dyn FnMut(u64) -> bool,
     ) -> Result<(), MorselError> {
-        let file_length = self.size.next_multiple_of(self.page.max(1));
+        let file_length = self.size.next_multiple_of(self.page);
         let length = match self.page {
             PAGE => length,
             page => length.next_multiple_of(page).min(file_length - start),
@@ -193,7 +201,7 @@ mod tests {
 
     use super::*;
 
-    fn copy(size: usize, page: u64) -> Vec<u8> {
+    fn copy(size: usize, page: u64, attaches: bool) -> Vec<u8> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("source");
         let content: Vec<u8> = (0..size as u32).map(|at| (at ^ (at >> 8)) as u8).collect();
@@ -211,6 +219,7 @@ mod tests {
             folder: folder.path(),
             size: size as u64,
             page,
+            attaches,
         };
         copy.run(&mut |done| {
             assert!(done >= last);
@@ -228,7 +237,10 @@ mod tests {
     #[test]
     fn all_bytes_arrive_and_zeroes_behind_them() {
         for size in [1, 4095, 4096, 5000, (4 << 20) + 1, (64 << 20) + 4097] {
-            assert!(copy(size, 2 << 20).iter().all(|byte| *byte == 0), "{size}");
+            for (page, attaches) in [(2 << 20, false), (PAGE, false), (PAGE, true)] {
+                let behind = copy(size, page, attaches);
+                assert!(behind.iter().all(|byte| *byte == 0), "{size} {page}");
+            }
         }
     }
 
@@ -245,6 +257,7 @@ mod tests {
             folder: Path::new("/dev/shm"),
             size: 10 << 20,
             page: PAGE,
+            attaches: true,
         };
         let mut seen = 0;
         let ended = copy.run(&mut |done| {
@@ -268,6 +281,7 @@ mod tests {
             folder: Path::new("/dev/shm"),
             size: 10 << 20,
             page: PAGE,
+            attaches: true,
         };
         let ended = copy.run(&mut |_| true);
         assert!(matches!(ended, Err(MorselError::Changing(_))), "{ended:?}");

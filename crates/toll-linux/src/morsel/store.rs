@@ -2,9 +2,10 @@
 //! The morsels of a folder.
 //!
 //! What is in the folder are the morsels by their names. `.tollfree` in it holds a second name
-//! (a hard link) for each copy of a file: `IDENTITY=SOURCE`, the source's path with its
+//! (a hard link) for each copy of a file: `IDENTITY@OWNER=SOURCE`, the source's path with its
 //! slashes escaped. So one link publishes content and origin at once, on every
-//! file system, and a copy is found again whatever people call it.
+//! file system, and a copy is found again whatever people call it. Users rely on their own copies
+//! and on root's.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
@@ -17,8 +18,8 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{
-    AtFlags, CWD, FlockOperation, SealFlags, Timespec, Timestamps, UTIME_NOW, fcntl_add_seals,
-    fcntl_get_seals, flock, futimens, linkat,
+    AtFlags, CWD, FlockOperation, SealFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT,
+    fcntl_add_seals, fcntl_get_seals, flock, futimens, linkat,
 };
 use rustix::io::Errno;
 use toll_model::PAGE;
@@ -198,8 +199,11 @@ impl Store {
             .filter_map(|record| self.look(record.path.clone(), &records))
             .filter(|morsel| morsel.sealed && morsel.is_trusted());
         found.find(|morsel| {
-            let same = |file: File| Some(sample(&file, identity.size).ok()? == identity.sum);
-            File::open(&morsel.path).ok().and_then(same) == Some(true)
+            let Ok(file) = File::open(&morsel.path) else {
+                return false;
+            };
+            mark_used(&file);
+            sample(&file, identity.size).is_ok_and(|sum| sum == identity.sum)
         })
     }
 
@@ -273,6 +277,7 @@ impl Store {
             folder: &self.folder,
             size,
             page: self.page(),
+            attaches: self.backing.kind == Kind::Morselfs,
         };
         let direct = copy.run(&mut |done| progress(Some(done)))?;
         let is = Identity::of(&source.file).map_err(at(&source.path))?;
@@ -280,10 +285,7 @@ impl Store {
             return Err(MorselError::Changing(source.path.clone()));
         }
         let times = Timestamps {
-            last_access: Timespec {
-                tv_sec: 0,
-                tv_nsec: UTIME_NOW,
-            },
+            last_access: now(),
             last_modification: Timespec {
                 tv_sec: is.seconds,
                 tv_nsec: is.nanoseconds.into(),
@@ -363,7 +365,7 @@ impl Store {
     pub(super) fn unlink(&self, morsel: &Morsel) -> Result<(), MorselError> {
         for record in self.records() {
             if record.inode == morsel.inode {
-                remove_file(&record.path)?;
+                remove_file(&record.path).map_err(at(&morsel.path))?;
             }
         }
         let names = files(&self.folder)?.into_iter();
@@ -371,7 +373,7 @@ impl Store {
             let is = |meta: Metadata| meta.ino() == morsel.inode;
             fs::symlink_metadata(path).is_ok_and(is)
         }) {
-            remove_file(&path)?;
+            remove_file(&path).map_err(at(&path))?;
         }
         Ok(())
     }
@@ -472,7 +474,8 @@ impl Store {
 
     fn record_path(&self, source: &Source) -> PathBuf {
         let folder = self.folder.join(RECORDS);
-        folder.join(record_name(&source.identity, &source.path))
+        let owner = rustix::process::geteuid().as_raw();
+        folder.join(record_name(&source.identity, owner, &source.path))
     }
 
     /// Waits until nobody else copies into this store.
@@ -513,20 +516,20 @@ impl Record {
     fn read(path: PathBuf) -> Option<Record> {
         let name = path.file_name()?.as_bytes();
         let cut = name.iter().position(|byte| *byte == b'=')?;
-        let identity = std::str::from_utf8(&name[..cut]).ok()?.parse().ok()?;
+        let (identity, _) = std::str::from_utf8(&name[..cut]).ok()?.split_once('@')?;
         let meta = fs::symlink_metadata(&path).ok()?;
         Some(Record {
             inode: meta.ino(),
-            identity,
+            identity: identity.parse().ok()?,
             source: unescape(&name[cut + 1..]),
             path,
         })
     }
 }
 
-/// `IDENTITY=SOURCE`, the source cut at the front where it is too long.
-fn record_name(identity: &Identity, source: &Path) -> OsString {
-    let mut name = format!("{identity}=").into_bytes();
+/// `IDENTITY@OWNER=SOURCE`, the source cut at the front where it is too long.
+fn record_name(identity: &Identity, owner: u32, source: &Path) -> OsString {
+    let mut name = format!("{identity}@{owner}=").into_bytes();
     let room = NAME_MAX - name.len();
     let mut escaped: Vec<Vec<u8>> = source.as_os_str().as_bytes().iter().map(escape).collect();
     let length = |escaped: &[Vec<u8>]| escaped.iter().map(Vec::len).sum::<usize>();
@@ -594,10 +597,29 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, MorselError> {
 }
 
 /// Removes a file that may be gone already.
-fn remove_file(path: &Path) -> Result<(), MorselError> {
+fn remove_file(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(at(path)(error)),
-        _ => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
+}
+
+/// Notes a use, also where the mount notes one a day; nobody can for somebody else's morsel.
+fn mark_used(file: &File) {
+    let times = Timestamps {
+        last_access: now(),
+        last_modification: Timespec {
+            tv_sec: 0,
+            tv_nsec: UTIME_OMIT,
+        },
+    };
+    let _ = futimens(file, &times);
+}
+
+fn now() -> Timespec {
+    Timespec {
+        tv_sec: 0,
+        tv_nsec: UTIME_NOW,
     }
 }
 
@@ -792,9 +814,11 @@ mod tests {
     #[test]
     fn what_was_not_used_for_longest_makes_room() {
         let bench = Bench::new();
-        let put = |name: &str, limit| {
-            bench.put_within(&bench.file(name, name.as_bytes()), None, Some(limit))
-        };
+        let put =
+            |name: &str, limit| bench.put_within(&bench.files.path().join(name), None, Some(limit));
+        for name in ["first", "second", "third", "fourth", "fifth"] {
+            bench.file(name, name.as_bytes());
+        }
         for name in ["first", "second", "third"] {
             put(name, 3 * PAGE).unwrap();
         }
@@ -805,9 +829,11 @@ mod tests {
             file.set_times(times).unwrap();
             file
         };
-        set_used("first", 3);
+        set_used("first", 1);
         set_used("third", 2);
-        let in_use = set_used("second", 1);
+        let in_use = set_used("second", 0);
+        // Asked for again.
+        put("first", 3 * PAGE).unwrap();
         let removed = put("fourth", 3 * PAGE).unwrap().removed;
         assert_eq!(removed.len(), 1);
         assert_eq!(removed[0].name, "third");
@@ -872,7 +898,7 @@ mod tests {
             sum: 6,
         };
         let back = |path: &str| {
-            let name = record_name(&identity, Path::new(path));
+            let name = record_name(&identity, u32::MAX, Path::new(path));
             assert!(name.len() <= NAME_MAX, "{name:?}");
             let cut = name
                 .as_bytes()

@@ -11,7 +11,7 @@ use toll_linux::morsel::{self, MorselError, Request, Source, Store};
 use toll_model::units::parse_size;
 
 use super::{More, caveat, open, report, wrong};
-use crate::units::bytes;
+use crate::units::{bytes, duration};
 use crate::{output, signals};
 
 /// Copy a file into a morsel and seal it
@@ -64,9 +64,9 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
                 false => "through the page cache, which gave it back",
             };
             format!(
-                "{path}: {} in {:.1} s ({}/s), {way}\n  on         {}\n",
+                "{path}: {} in {} ({}/s), {way}\n  on         {}\n",
                 bytes(size),
-                elapsed.as_secs_f64(),
+                duration(elapsed.as_nanos() as f64),
                 bytes(rate as u64),
                 store.backing.describe(),
             )
