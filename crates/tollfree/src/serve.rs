@@ -25,8 +25,8 @@ use crate::target::Launch;
 #[derive(Debug)]
 pub struct Serving {
     files: Vec<Serve>,
-    /// Private to us; holds the morsel file.
-    folder: TempDir,
+    /// Private to us; holds the morsel file. `None`: there is nothing to serve.
+    folder: Option<TempDir>,
 }
 
 /// One of them.
@@ -71,6 +71,13 @@ impl Serving {
     /// A file that cannot be read or served at all, and an interruption. What only keeps a file
     /// from its morsel is a note.
     pub fn new(files: &[PathBuf], mount: Option<&Path>, command: &[OsString]) -> Result<Serving> {
+        let mut serving = Serving {
+            files: Vec::new(),
+            folder: None,
+        };
+        if files.is_empty() {
+            return Ok(serving);
+        }
         let sources: Vec<Source> = files
             .iter()
             .map(|file| Source::open(file).map_err(wrong))
@@ -80,7 +87,6 @@ impl Serving {
             let path = executable.path.display();
             format!("{path} cannot be entered: {obstacle}")
         });
-        let mut files = Vec::new();
         for source in sources {
             let from = match &obstacle {
                 Some(obstacle) => Err(obstacle.clone()),
@@ -89,22 +95,28 @@ impl Serving {
                     result => result.map_err(|error| format!("{error:#}")),
                 },
             };
-            files.push(Serve { source, from });
+            serving.files.push(Serve { source, from });
         }
-        let serving = Serving {
-            files,
-            folder: tempfile::Builder::new()
-                .prefix("tollfree-")
-                .tempdir()
-                .context("no temporary folder")?,
-        };
-        let path = serving.path();
-        fs::write(&path, serving.to_bytes()).with_context(|| format!("{}", path.display()))?;
+        if serving.morsels().next().is_some() {
+            serving.write()?;
+        }
         Ok(serving)
     }
 
-    fn path(&self) -> PathBuf {
-        self.folder.path().join("served")
+    /// Writes the morsel file.
+    fn write(&mut self) -> Result<()> {
+        let folder = tempfile::Builder::new().prefix("tollfree-").tempdir();
+        self.folder = Some(folder.context("no temporary folder")?);
+        match self.path() {
+            Some(path) => {
+                fs::write(&path, self.to_bytes()).with_context(|| format!("{}", path.display()))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn path(&self) -> Option<PathBuf> {
+        Some(self.folder.as_ref()?.path().join("served"))
     }
 
     /// Says which files are not served, and why.
@@ -119,8 +131,8 @@ impl Serving {
 
     /// Gives a launch what its program needs.
     pub fn prepare(&self, launch: Launch) -> Launch {
-        match self.morsels().next() {
-            Some(_) => launch.served(&self.path()),
+        match self.path() {
+            Some(path) => launch.served(&path),
             None => launch,
         }
     }
@@ -164,7 +176,7 @@ impl Serving {
 
     /// What was served so far.
     pub fn summary(&self) -> Vec<ServedFile> {
-        let file = File::open(self.path()).ok();
+        let file = self.path().and_then(|path| File::open(path).ok());
         let text = |text: &OsStr| text.to_string_lossy().into_owned();
         let mut number = 0;
         let mut summary = Vec::new();

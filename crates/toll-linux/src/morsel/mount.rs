@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
 use toll_model::REGION;
 
-use super::{Backing, Kind, MorselError, at};
+use super::{Backing, Kind, MorselError, Store, at};
 use crate::{Root, sys};
 
 /// A file system that was not mounted, and why.
@@ -52,7 +52,12 @@ pub fn mount_best(point: &Path, kinds: &[Kind], size: Option<u64>) -> Result<Mou
         let why = match lacks(&root, kind, size) {
             Some(why) => why,
             None => match mount_one(&point, kind, size) {
-                Ok(()) => return Ok(Mounted::Now(Backing::of(&root, &point)?, refused)),
+                Ok(()) => {
+                    let store = Store::open(&point)?;
+                    // Root's: whoever owns it may remove what others put there.
+                    store.prepare()?;
+                    return Ok(Mounted::Now(store.backing, refused));
+                }
                 Err(Errno::PERM | Errno::ACCESS) => return Ok(Mounted::Forbidden),
                 Err(Errno::NODEV) => "this kernel does not have it".to_owned(),
                 Err(Errno::INVAL) if kind == Kind::Tmpfs => {

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 
 use rustix::fs::statvfs;
+use rustix::io::Errno;
 use toll_model::units::format_size;
 
 use super::pages::Mapped;
@@ -126,25 +127,33 @@ fn why_full(room: Room, limit: Option<u64>) -> String {
 /// the morsel waits. Where the file system knows no leases, a morsel that nobody maps.
 fn unused(morsel: &Morsel, mapped: &Mapped) -> Option<File> {
     let file = File::open(&morsel.path).ok()?;
+    let is_unused = match lease(&file, libc::F_WRLCK) {
+        Ok(()) => true,
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+            mapped.count(morsel.device, morsel.inode) == 0
+        }
+        Err(_) => false,
+    };
+    is_unused.then_some(file)
+}
+
+/// Takes a lease on a file, until it is closed: the kernel gives `F_WRLCK` to who alone has it open or
+/// mapped, and `F_RDLCK` where nobody can write to it; else the error is `AGAIN`.
+pub(super) fn lease(file: &File, kind: libc::c_int) -> Result<(), Errno> {
+    /// Not in the libc crate for this target.
+    const F_SETSIG: libc::c_int = 10;
     let fd = file.as_raw_fd();
     // SAFETY: neither call takes a pointer. Whoever breaks the lease sends us a signal: SIGURG,
     // which nobody dies of.
     let leased = unsafe {
         libc::fcntl(fd, F_SETSIG, libc::SIGURG);
-        libc::fcntl(fd, libc::F_SETLEASE, libc::F_WRLCK) == 0
+        libc::fcntl(fd, libc::F_SETLEASE, kind)
     };
-    let is_unused = leased
-        || match std::io::Error::last_os_error().raw_os_error() {
-            Some(libc::EINVAL | libc::ENOSYS | libc::EOPNOTSUPP) => {
-                mapped.count(morsel.device, morsel.inode) == 0
-            }
-            _ => false,
-        };
-    is_unused.then_some(file)
+    match leased {
+        0 => Ok(()),
+        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
+    }
 }
-
-/// Not in the libc crate for this target.
-const F_SETSIG: libc::c_int = 10;
 
 #[cfg(test)]
 mod tests {

@@ -26,6 +26,7 @@ use toll_model::PAGE;
 
 use super::fill::Copy;
 use super::identity::sample;
+use super::room::lease;
 use super::{Backing, Identity, Kind, MorselError, at};
 use crate::Root;
 
@@ -393,7 +394,8 @@ impl Store {
             .open(&morsel.path)
             .map_err(at(&morsel.path))?;
         let mode = file.metadata().map_err(at(&morsel.path))?.mode();
-        if self.backing.kind != Kind::Morselfs && has_writer(&file) {
+        let can_write = || lease(&file, libc::F_RDLCK) == Err(Errno::AGAIN);
+        if self.backing.kind != Kind::Morselfs && can_write() {
             return Err(MorselError::Busy(morsel.path));
         }
         self.seal_file(&file, &morsel.path, mode & 0o555)?;
@@ -478,17 +480,27 @@ impl Store {
         folder.join(record_name(&source.identity, owner, &source.path))
     }
 
-    /// Waits until nobody else copies into this store.
-    fn lock(&self, progress: &mut dyn FnMut(Option<u64>) -> bool) -> Result<File, MorselError> {
+    /// Makes the folder of records, as open to others as the store itself.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub(super) fn prepare(&self) -> Result<(), MorselError> {
         let path = self.folder.join(RECORDS);
         let mode = fs::metadata(&self.folder).map_err(at(&path))?.mode();
         match fs::create_dir(&path) {
-            // As open to others as the folder itself, whatever the umask is.
-            Ok(()) => fs::set_permissions(&path, Permissions::from_mode(mode & 0o7777))
-                .map_err(at(&path))?,
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(at(&path)(error)),
+            // Whatever the umask is.
+            Ok(()) => {
+                fs::set_permissions(&path, Permissions::from_mode(mode & 0o7777)).map_err(at(&path))
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            Err(error) => Err(at(&path)(error)),
         }
+    }
+
+    /// Waits until nobody else copies into this store.
+    fn lock(&self, progress: &mut dyn FnMut(Option<u64>) -> bool) -> Result<File, MorselError> {
+        self.prepare()?;
+        let path = self.folder.join(RECORDS);
         let folder = File::open(&path).map_err(at(&path))?;
         loop {
             match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
@@ -627,18 +639,6 @@ fn now() -> Timespec {
 fn link(file: &File, path: &Path) -> io::Result<()> {
     let nameless = format!("/proc/self/fd/{}", file.as_raw_fd());
     Ok(linkat(CWD, nameless, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
-}
-
-/// Whether somebody has a file open for writing, or mapped so: then the kernel gives no read lease.
-fn has_writer(file: &File) -> bool {
-    // SAFETY: neither call takes a pointer.
-    unsafe {
-        let fd = file.as_raw_fd();
-        let leased = libc::fcntl(fd, libc::F_SETLEASE, libc::F_RDLCK);
-        let refused = io::Error::last_os_error().raw_os_error() == Some(libc::EAGAIN);
-        libc::fcntl(fd, libc::F_SETLEASE, libc::F_UNLCK);
-        leased != 0 && refused
-    }
 }
 
 #[cfg(test)]

@@ -46,34 +46,44 @@ Examples:
   tollfree morsel put model.gguf --name chat --limit 16G
 
 Reads past the page cache where the file system can. A file that is there already, in
-this state, is not copied again; a copy of an earlier state is removed. What was not used for longest
-and is in nobody's use makes room. Interrupted, it leaves nothing behind.")]
+this state, is not copied again; a copy of an earlier state is removed. What was not
+used for longest, and is in nobody's use, makes room. Interrupted, it leaves nothing.")]
     Put(put::Args),
     #[command(after_help = "Example:\n  tollfree morsel ls")]
     Ls(view::LsArgs),
-    #[command(after_help = "Example:\n  tollfree morsel stat model.gguf")]
-    Stat(view::StatArgs),
-    #[command(after_help = "\
+    #[command(
+        about = "Say all about some morsels",
+        after_help = "Example:\n  tollfree morsel stat model.gguf"
+    )]
+    Stat(view::NamesArgs),
+    #[command(
+        about = "Seal what a program of yours made",
+        after_help = "\
 Example:
   tollfree morsel seal made-by-hand
 
 For morsels that a program of yours made; `put` seals its own. On morselfs the content
 is immutable for ever. tmpfs and hugetlbfs have mode bits only: the owner and root can
-give themselves the right to write again.")]
+give themselves the right to write again."
+    )]
     Seal(view::NamesArgs),
-    #[command(after_help = "\
+    #[command(
+        about = "Remove morsels",
+        after_help = "\
 Example:
   tollfree morsel rm model.gguf
 
-Programs that map it keep it; the memory is free when the last of them ends.")]
+Programs that map it keep it; the memory is free when the last of them ends."
+    )]
     Rm(view::NamesArgs),
     #[command(after_help = "\
 Examples:
   sudo tollfree morsel mount
   sudo tollfree morsel mount /mnt/models --size 20G
 
-Mounts the first of morselfs (kernels of tollfree's patch queue), tmpfs with huge=always
-and hugetlbfs that this kernel has, and says why not the ones before it. umount(8) undoes it.")]
+Mounts the first of morselfs (kernels of tollfree's patch queue), tmpfs with
+huge=always and hugetlbfs that this kernel has, and says why not the ones before it.
+umount(8) undoes it.")]
     Mount(mount::Args),
 }
 

@@ -23,13 +23,6 @@ pub struct LsArgs {
     pub mount: Option<PathBuf>,
 }
 
-/// Say all about some morsels
-#[derive(Debug, clap::Args)]
-pub struct StatArgs {
-    #[command(flatten)]
-    names: NamesArgs,
-}
-
 /// Which morsels a command is about.
 #[derive(Debug, clap::Args)]
 pub struct NamesArgs {
@@ -94,9 +87,9 @@ fn table(store: &Store, morsels: &[Morsel]) -> String {
     table.trim_fmt()
 }
 
-pub fn stat(args: &StatArgs, json: bool) -> Result<ExitCode> {
-    let store = open(args.names.mount.as_deref())?;
-    let morsels = each(&args.names, |name| store.get(name))?;
+pub fn stat(args: &NamesArgs, json: bool) -> Result<ExitCode> {
+    let store = open(args.mount.as_deref())?;
+    let morsels = each(args, |name| store.get(name))?;
     if json {
         report("stat", &store, &morsels, More::default())?;
         return Ok(ExitCode::SUCCESS);
