@@ -34,15 +34,15 @@ pub struct Serving {
 struct Serve {
     source: Source,
     /// The morsel, held open so that nobody takes it for unused; or why there is none.
-    from: Result<From, String>,
+    from: Result<Held, String>,
 }
 
 #[derive(Debug)]
-struct From {
+struct Held {
     morsel: Morsel,
     store: Store,
     filled: bool,
-    _held: File,
+    _file: File,
 }
 
 /// What was served of a file, as `run --summary` writes it.
@@ -88,9 +88,17 @@ impl Serving {
             format!("{path} cannot be entered: {obstacle}")
         });
         for source in sources {
+            // Named twice, or by two names.
+            if serving
+                .files
+                .iter()
+                .any(|it| it.source.identity == source.identity)
+            {
+                continue;
+            }
             let from = match &obstacle {
                 Some(obstacle) => Err(obstacle.clone()),
-                None => match From::new(&source, mount) {
+                None => match Held::new(&source, mount) {
                     Err(error) if is_interruption(&error) => return Err(error),
                     result => result.map_err(|error| format!("{error:#}")),
                 },
@@ -137,7 +145,7 @@ impl Serving {
         }
     }
 
-    fn morsels(&self) -> impl Iterator<Item = (&Source, &From)> {
+    fn morsels(&self) -> impl Iterator<Item = (&Source, &Held)> {
         let files = self.files.iter();
         files.filter_map(|serve| Some((&serve.source, serve.from.as_ref().ok()?)))
     }
@@ -222,8 +230,8 @@ pub fn say_unused(served: &[ServedFile]) {
     }
 }
 
-impl From {
-    fn new(source: &Source, mount: Option<&Path>) -> Result<From> {
+impl Held {
+    fn new(source: &Source, mount: Option<&Path>) -> Result<Held> {
         let store = open(mount)?;
         let put = put::fill(&store, source, None, None).map_err(wrong)?;
         let path = &put.morsel.path;
@@ -232,8 +240,8 @@ impl From {
             "{}: its path is too long",
             path.display()
         );
-        Ok(From {
-            _held: File::open(path).with_context(|| format!("{}", path.display()))?,
+        Ok(Held {
+            _file: File::open(path).with_context(|| format!("{}", path.display()))?,
             filled: put.filled,
             morsel: put.morsel,
             store,

@@ -7,6 +7,7 @@ mod schema;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -614,6 +615,56 @@ fn by_hand_sealed_morsels_keep_writers_out() {
     let sealed = bench.json(&["seal", "made"]);
     assert_eq!(sealed["morsels"][0]["sealed"], true);
     assert_eq!(sealed["morsels"][0]["source"], Value::Null);
+}
+
+/// Users rely on their own copies and on root's. Only root can try: as it is in the tests.
+#[test]
+fn what_another_user_put_there_is_not_served() {
+    let bench = Bench::new();
+    let (nobody, any) = (["setpriv", "--reuid", "65534", "--clear-groups"], 0o1777);
+    let is_there = Command::new(nobody[0])
+        .args(&nobody[1..])
+        .arg("true")
+        .output();
+    if !rustix::process::geteuid().is_root() || !is_there.is_ok_and(|it| it.status.success()) {
+        eprintln!("skipped: not root");
+        return;
+    }
+    // Where everybody can reach it, unlike the folder of the build.
+    fs::copy(TOLLFREE, bench.path("tollfree")).unwrap();
+    for (folder, mode) in [(bench.morsels.path(), any), (bench.files.path(), 0o755)] {
+        fs::set_permissions(folder, fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let model = bench.file("model", b"weights");
+    let as_nobody = |arguments: &[&str]| {
+        let mut command = Command::new(nobody[0]);
+        command
+            .args(&nobody[1..])
+            .arg(bench.path("tollfree"))
+            .args(arguments);
+        command.env("TOLLFREE_MORSELS", bench.morsels.path());
+        command.output().unwrap()
+    };
+    let put = ["morsel", "put", &model];
+    // As `morsel mount` does, root makes the folder of records: its owner may remove what is in it.
+    bench.json(&["put", &bench.file("other", b"other")]);
+    bench.json(&["rm", "other"]);
+    assert!(as_nobody(&put).status.success());
+    // Root makes a copy of its own, which is good for everybody; it keeps others from removing it.
+    assert_eq!(bench.json(&put[1..])["filled"], true);
+    let names = bench.names();
+    assert!(
+        names.len() == 2 && names[1].starts_with("model~"),
+        "{names:?}"
+    );
+    let output = as_nobody(&["morsel", "rm", &names[1]]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(stderr(&output).contains("not permitted"), "{output:?}");
+    let removed = as_nobody(&["morsel", "rm", "model"]);
+    assert!(removed.status.success(), "{removed:?}");
+    let output = as_nobody(&put);
+    assert!(stdout(&output).contains("is there already"), "{output:?}");
+    assert_eq!(bench.names(), names[1..]);
 }
 
 /// The examples run on every kernel.

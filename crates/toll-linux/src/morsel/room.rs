@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How much fits into a store, and what has to go first.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
@@ -45,7 +46,7 @@ impl Store {
             }
         };
         Ok(Room {
-            used: morsels.iter().map(|morsel| morsel.allocated).sum(),
+            used: distinct(morsels).map(|morsel| morsel.allocated).sum(),
             available: of_mount.min(of_machine),
         })
     }
@@ -85,6 +86,14 @@ impl Store {
     }
 }
 
+/// Each morsel once, however many names it has.
+fn distinct(morsels: &[Morsel]) -> impl Iterator<Item = &Morsel> {
+    let mut seen = BTreeSet::new();
+    morsels
+        .iter()
+        .filter(move |morsel| seen.insert(morsel.inode))
+}
+
 /// Which morsels have to go so that `needed` bytes fit, the least recently used first; `None`
 /// where not enough of them can go. Those that are no copies of a file never go.
 fn choose(
@@ -95,7 +104,9 @@ fn choose(
     can_go: &mut dyn FnMut(&Morsel) -> bool,
 ) -> Option<Vec<Morsel>> {
     let limit = limit.unwrap_or(u64::MAX);
-    let mut oldest: Vec<&Morsel> = morsels.iter().filter(|it| it.identity.is_some()).collect();
+    let mut oldest: Vec<&Morsel> = distinct(morsels)
+        .filter(|it| it.identity.is_some())
+        .collect();
     oldest.sort_by_key(|morsel| morsel.used);
     let mut chosen: Vec<Morsel> = Vec::new();
     let mut gone = 0;

@@ -235,6 +235,9 @@ impl Store {
             return self.name(morsel, source, name).map(there);
         }
         let mut removed = self.remove_stale(source)?;
+        if let Some(name) = name.filter(|name| self.folder.join(name).exists()) {
+            return Err(self.taken(name));
+        }
         let size = source.identity.size.next_multiple_of(self.page());
         removed.extend(self.make_room(size, limit)?);
         let (file, direct) = self.fill(source, progress)?;
@@ -343,13 +346,17 @@ impl Store {
                 .look(path.clone(), &records)
                 .ok_or(MorselError::NoSuch(path));
         }
-        let path = self.folder.join(&names[0]);
-        let other = self.look(path.clone(), &records);
+        Err(self.taken(&names[0]))
+    }
+
+    fn taken(&self, name: &OsStr) -> MorselError {
+        let path = self.folder.join(name);
+        let other = self.look(path.clone(), &self.records());
         let of = other.and_then(|morsel| morsel.source);
-        Err(MorselError::Taken {
+        MorselError::Taken {
             path,
             of: of.map_or("no file".to_owned(), |of| of.to_string_lossy().into_owned()),
-        })
+        }
     }
 
     /// Removes a morsel: who maps it keeps it, and its memory is free when nobody does.
@@ -362,19 +369,20 @@ impl Store {
         Ok(morsel)
     }
 
-    /// Removes both names of a morsel, its own last: without its record it is never served.
+    /// Removes all names of a morsel, its records last: where the first may not go, nothing does.
     pub(super) fn unlink(&self, morsel: &Morsel) -> Result<(), MorselError> {
-        for record in self.records() {
-            if record.inode == morsel.inode {
-                remove_file(&record.path).map_err(at(&morsel.path))?;
+        let is = |path: &PathBuf| {
+            fs::symlink_metadata(path).is_ok_and(|meta| meta.ino() == morsel.inode)
+        };
+        let records = self.records().into_iter().map(|record| record.path);
+        let names = files(&self.folder)?.into_iter().chain(records);
+        for path in names.filter(is) {
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(at(&morsel.path)(error));
+                }
+                _ => {}
             }
-        }
-        let names = files(&self.folder)?.into_iter();
-        for path in names.filter(|path| {
-            let is = |meta: Metadata| meta.ino() == morsel.inode;
-            fs::symlink_metadata(path).is_ok_and(is)
-        }) {
-            remove_file(&path).map_err(at(&path))?;
         }
         Ok(())
     }
@@ -608,14 +616,6 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, MorselError> {
     Ok(paths.filter(|path| !path.ends_with(RECORDS)).collect())
 }
 
-/// Removes a file that may be gone already.
-fn remove_file(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        result => result,
-    }
-}
-
 /// Notes a use, also where the mount notes one a day; nobody can for somebody else's morsel.
 fn mark_used(file: &File) {
     let times = Timestamps {
@@ -756,11 +756,17 @@ mod tests {
             matches!(&taken, Err(MorselError::Taken { of, .. }) if one == Path::new(of)),
             "{taken:?}"
         );
+        // Nothing was copied for that.
+        assert_eq!(bench.names().len(), 2);
         let named = bench.put_within(&one, Some("first"), None).unwrap();
         assert_eq!(
             (named.filled, &*named.morsel.name),
             (false, OsStr::new("first"))
         );
+        // Two names are one morsel.
+        let morsels = bench.store.list().unwrap();
+        assert_eq!(morsels.len(), 3);
+        assert_eq!(bench.store.room(&morsels).unwrap().used, 2 * PAGE);
     }
 
     #[test]
