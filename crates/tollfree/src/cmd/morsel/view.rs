@@ -107,7 +107,10 @@ pub fn stat(args: &NamesArgs, json: bool) -> Result<ExitCode> {
 fn about(store: &Store, entry: &Entry) -> String {
     let pages = match (entry.huge, entry.small) {
         (Some(huge), Some(small)) => Pages { huge, small }.to_string(),
-        _ => "not known".to_owned(),
+        _ => format!(
+            "{}, in pages of sizes that are not known",
+            bytes(entry.allocated)
+        ),
     };
     let sealed = match (entry.sealed, caveat(store.backing.kind)) {
         (false, _) => "no".to_owned(),
