@@ -95,13 +95,18 @@ def measure(touch, arms, what, rounds):
     return taken
 
 
+def short(value):
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
 def table(what, taken, base):
     print(f"\n{what}: {WHAT[what]}")
     print(f"  {'':24} {'faults':>10} {'time':>12}   speed-up (90 % interval)      {'munmap':>10}")
     whole = {name: [row[0] for row in rows] for name, rows in taken.items()}
     for name, rows in taken.items():
         speedup = times.ratio(whole[base], whole[name], random.Random(1))
-        interval = f"{speedup['median']:.3g} ({speedup['low']:.3g} to {speedup['high']:.3g})" if name != base else "-"
+        low, median, high = (short(speedup[name]) for name in ("low", "median", "high"))
+        interval = f"{median} ({low} to {high})" if name != base else "-"
         faults = statistics.median(row[1] for row in rows)
         took, gone = (statistics.median(row[column] for row in rows) / 1e6 for column in (0, 2))
         print(f"  {name:24} {faults:>10.0f} {took:>9.3f} ms   {interval:<30} {gone:>7.3f} ms")

@@ -72,6 +72,14 @@ impl Backing {
             })
     }
 
+    /// Bytes of the smallest page that a morsel takes.
+    pub fn smallest_page(&self) -> u64 {
+        match self.kind {
+            Kind::Hugetlbfs => self.page,
+            Kind::Morselfs | Kind::Tmpfs => PAGE,
+        }
+    }
+
     /// For people: the file system and its pages.
     pub fn describe(&self) -> String {
         let pages = match self.page {

@@ -9,10 +9,10 @@ use std::ptr;
 
 use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
 use rustix::io::{Errno, pread};
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::mm::{self, MapFlags, ProtFlags, madvise, mmap, munmap};
 use toll_model::PAGE;
 
-use super::{MorselError, at};
+use super::{Backing, Kind, MorselError, at};
 
 /// Mapped at a time, where a mapping has page tables of its own, and reserved at a time.
 const WINDOW: u64 = 64 << 20;
@@ -29,10 +29,8 @@ pub struct Copy<'a> {
     pub folder: &'a Path,
     /// Bytes of the source; the morsel has room for as many, in whole pages.
     pub size: u64,
-    /// Bytes of the morsel's smallest page.
-    pub page: u64,
-    /// The morsel is mapped as a whole, at no cost.
-    pub attaches: bool,
+    /// What the morsel is on.
+    pub backing: &'a Backing,
 }
 
 impl Copy<'_> {
@@ -43,14 +41,20 @@ impl Copy<'_> {
         let mut start = 0;
         while start < self.size {
             let length = self.stretch().min(self.size - start);
-            let mapped = length.next_multiple_of(self.page) as usize;
+            let mapped = length.next_multiple_of(self.page()) as usize;
             let mut window =
                 Window::map(self.morsel, start, mapped).map_err(|error| self.failed(error))?;
+            if self.asks_for_huge() {
+                window.advise_huge();
+            }
             for from in (0..length).step_by(WINDOW as usize) {
                 let part = WINDOW.min(length - from);
-                self.reserve(start + from, part, progress)?;
                 let bytes = &mut window.bytes()[from as usize..];
+                self.reserve(bytes, start + from, part, progress)?;
                 self.read(bytes, start + from, part as usize, &mut direct, progress)?;
+                if self.asks_for_huge() {
+                    collapse(&mut bytes[..part.next_multiple_of(PAGE) as usize]);
+                }
             }
             start += length;
         }
@@ -58,36 +62,63 @@ impl Copy<'_> {
         Ok(direct.is_some())
     }
 
-    /// What is mapped at a time, bytes: a multiple of the page and of [`WINDOW`], or everything.
+    fn page(&self) -> u64 {
+        self.backing.smallest_page()
+    }
+
+    /// What is mapped at a time, bytes: a multiple of the page and of [`WINDOW`]; everything where a
+    /// mapping costs nothing.
     fn stretch(&self) -> u64 {
-        match self.attaches {
-            true => u64::MAX,
-            false => WINDOW.max(self.page),
+        match self.backing.kind {
+            Kind::Morselfs => u64::MAX,
+            Kind::Tmpfs | Kind::Hugetlbfs => WINDOW.max(self.page()),
         }
+    }
+
+    /// Whether the kernel should make room for huge pages: tmpfs else takes those that are free.
+    fn asks_for_huge(&self) -> bool {
+        self.backing.kind == Kind::Tmpfs && self.backing.page > PAGE
     }
 
     /// Takes the pages now: a full file system is an error here, not a SIGBUS later.
     fn reserve(
         &self,
+        window: &mut [u8],
         start: u64,
         length: u64,
         progress: &mut dyn FnMut(u64) -> bool,
     ) -> Result<(), MorselError> {
-        let file_length = self.size.next_multiple_of(self.page);
-        let length = match self.page {
-            PAGE => length,
-            page => length.next_multiple_of(page).min(file_length - start),
-        };
         loop {
             if !progress(start) {
                 return Err(MorselError::Interrupted);
             }
-            match fallocate(self.morsel, FallocateFlags::empty(), start, length) {
+            let populated = match self.asks_for_huge() {
+                true => populate(&mut window[..length.next_multiple_of(PAGE) as usize]),
+                false => Err(Errno::INVAL),
+            };
+            let reserved = match populated {
+                // Linux before 5.14 cannot.
+                Err(Errno::INVAL) => self.allocate(start, length),
+                Err(Errno::FAULT) => Err(Errno::NOSPC),
+                result => result,
+            };
+            match reserved {
                 Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(()),
-                Err(Errno::INTR) => {}
+                Err(Errno::INTR | Errno::AGAIN) => {}
                 Err(error) => return Err(self.failed(error)),
             }
         }
+    }
+
+    fn allocate(&self, start: u64, length: u64) -> Result<(), Errno> {
+        let length = match self.page() {
+            // The file ends where its source does.
+            PAGE => length,
+            page => length
+                .next_multiple_of(page)
+                .min(self.size.next_multiple_of(page) - start),
+        };
+        fallocate(self.morsel, FallocateFlags::empty(), start, length)
     }
 
     /// Fills a window that begins at `start` of the file with `length` bytes.
@@ -154,6 +185,24 @@ fn open_direct(file: &File) -> Option<File> {
         .ok()
 }
 
+/// Makes all pages of a part of a mapping present.
+fn populate(part: &mut [u8]) -> Result<(), Errno> {
+    // SAFETY: the range is ours, and its content stays.
+    unsafe {
+        madvise(
+            part.as_mut_ptr().cast(),
+            part.len(),
+            mm::Advice::LinuxPopulateWrite,
+        )
+    }
+}
+
+/// Puts small pages of a part of a mapping together into huge ones, as far as there is room (Linux 6.1).
+fn collapse(part: &mut [u8]) {
+    // SAFETY: the range is ours, and its content stays.
+    unsafe { libc::madvise(part.as_mut_ptr().cast(), part.len(), libc::MADV_COLLAPSE) };
+}
+
 /// A part of a morsel that is mapped writable.
 struct Window {
     start: *mut u8,
@@ -180,6 +229,13 @@ impl Window {
         })
     }
 
+    /// A fault may make room for a huge page then. It may be refused.
+    fn advise_huge(&mut self) {
+        let advice = mm::Advice::LinuxHugepage;
+        // SAFETY: the range is ours, and its content stays.
+        let _ = unsafe { madvise(self.start.cast(), self.length, advice) };
+    }
+
     fn bytes(&mut self) -> &mut [u8] {
         // SAFETY: the mapping lives as long as this value; the file has no name yet, so
         // nobody else maps it.
@@ -201,7 +257,15 @@ mod tests {
 
     use super::*;
 
-    fn copy(size: usize, page: u64, attaches: bool) -> Vec<u8> {
+    fn backing(kind: Kind, page: u64) -> Backing {
+        Backing {
+            kind,
+            point: "/dev/shm".into(),
+            page,
+        }
+    }
+
+    fn copy(size: usize, backing: &Backing) -> Vec<u8> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("source");
         let content: Vec<u8> = (0..size as u32).map(|at| (at ^ (at >> 8)) as u8).collect();
@@ -209,7 +273,7 @@ mod tests {
         let source = File::open(&path).unwrap();
         let mut morsel = tempfile::tempfile_in("/dev/shm").unwrap();
         morsel
-            .set_len((size as u64).next_multiple_of(page))
+            .set_len((size as u64).next_multiple_of(backing.smallest_page()))
             .unwrap();
         let mut last = 0;
         let copy = Copy {
@@ -218,8 +282,7 @@ mod tests {
             morsel: &morsel,
             folder: folder.path(),
             size: size as u64,
-            page,
-            attaches,
+            backing,
         };
         copy.run(&mut |done| {
             assert!(done >= last);
@@ -237,9 +300,15 @@ mod tests {
     #[test]
     fn all_bytes_arrive_and_zeroes_behind_them() {
         for size in [1, 4095, 4096, 5000, (4 << 20) + 1, (64 << 20) + 4097] {
-            for (page, attaches) in [(2 << 20, false), (PAGE, false), (PAGE, true)] {
-                let behind = copy(size, page, attaches);
-                assert!(behind.iter().all(|byte| *byte == 0), "{size} {page}");
+            // As if tmpfs were each of them.
+            for backing in [
+                backing(Kind::Hugetlbfs, 2 << 20),
+                backing(Kind::Tmpfs, PAGE),
+                backing(Kind::Tmpfs, 2 << 20),
+                backing(Kind::Morselfs, 2 << 20),
+            ] {
+                let behind = copy(size, &backing);
+                assert!(behind.iter().all(|byte| *byte == 0), "{size} {backing:?}");
             }
         }
     }
@@ -256,8 +325,7 @@ mod tests {
             morsel: &morsel,
             folder: Path::new("/dev/shm"),
             size: 10 << 20,
-            page: PAGE,
-            attaches: true,
+            backing: &backing(Kind::Tmpfs, PAGE),
         };
         let mut seen = 0;
         let ended = copy.run(&mut |done| {
@@ -280,8 +348,7 @@ mod tests {
             morsel: &morsel,
             folder: Path::new("/dev/shm"),
             size: 10 << 20,
-            page: PAGE,
-            attaches: true,
+            backing: &backing(Kind::Tmpfs, PAGE),
         };
         let ended = copy.run(&mut |_| true);
         assert!(matches!(ended, Err(MorselError::Changing(_))), "{ended:?}");

@@ -22,7 +22,6 @@ use rustix::fs::{
     fcntl_add_seals, fcntl_get_seals, flock, futimens, linkat,
 };
 use rustix::io::Errno;
-use toll_model::PAGE;
 
 use super::fill::Copy;
 use super::identity::sample;
@@ -238,7 +237,10 @@ impl Store {
         if let Some(name) = name.filter(|name| self.folder.join(name).exists()) {
             return Err(self.taken(name));
         }
-        let size = source.identity.size.next_multiple_of(self.page());
+        let size = source
+            .identity
+            .size
+            .next_multiple_of(self.backing.smallest_page());
         removed.extend(self.make_room(size, limit)?);
         let (file, direct) = self.fill(source, progress)?;
         let record = self.record_path(source);
@@ -270,7 +272,7 @@ impl Store {
             .map_err(at(&self.folder))?;
         let size = source.identity.size;
         file.set_len(match self.backing.kind {
-            Kind::Hugetlbfs => size.next_multiple_of(self.page()),
+            Kind::Hugetlbfs => size.next_multiple_of(self.backing.smallest_page()),
             Kind::Morselfs | Kind::Tmpfs => size,
         })
         .map_err(at(&self.folder))?;
@@ -280,8 +282,7 @@ impl Store {
             morsel: &file,
             folder: &self.folder,
             size,
-            page: self.page(),
-            attaches: self.backing.kind == Kind::Morselfs,
+            backing: &self.backing,
         };
         let direct = copy.run(&mut |done| progress(Some(done)))?;
         let is = Identity::of(&source.file).map_err(at(&source.path))?;
@@ -299,14 +300,6 @@ impl Store {
         // As readable as its source, and writable for nobody.
         self.seal_file(&file, &self.folder, mode & 0o444 | 0o400)?;
         Ok((file, direct))
-    }
-
-    /// The size of the smallest page, bytes.
-    fn page(&self) -> u64 {
-        match self.backing.kind {
-            Kind::Hugetlbfs => self.backing.page,
-            Kind::Morselfs | Kind::Tmpfs => PAGE,
-        }
     }
 
     /// Gives a copy its name in the folder: the one that is asked for, or the source's; with a
@@ -647,6 +640,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
     use tempfile::TempDir;
+    use toll_model::PAGE;
 
     use super::*;
 
