@@ -157,7 +157,7 @@ def run(folder, options):
     if "tmpfs, huge" in arms:
         arms["tmpfs, huge, populate"] = (arms["tmpfs, huge"][0], "populate")
     warm(model)
-    print(f"{options.size >> 20} MiB, {options.rounds} rounds, Linux {os.uname().release}")
+    print(f"{options.size >> 20} MiB, {options.rounds} rounds, Linux {os.uname().release.split('-')[0]}")
     for what in options.what or WHAT:
         table(what, measure(touch, arms, what, options.rounds), "page cache, populate")
 

@@ -408,6 +408,7 @@ fn a_full_file_system_is_4_and_nothing_is_left() {
 fn mount_says_what_it_mounted() {
     let bench = Bench::new();
     let script = "$T morsel mount --size 8M; $T morsel mount; $T --json morsel mount\n\
+        $T morsel mount --kind hugetlbfs || test $? = 2\n\
         grep huge=always /proc/self/mounts | grep -c 'size=8192k'";
     let Some(output) = with_mounts(&bench, script) else {
         return;

@@ -169,7 +169,7 @@ impl Copy<'_> {
             Errno::NOSPC | Errno::NOMEM | Errno::DQUOT => MorselError::Full {
                 path: self.folder.to_owned(),
                 needed: self.size,
-                why: "its file system is full".to_owned(),
+                why: "its file system, or memory, is full".to_owned(),
             },
             error => at(self.folder)(error),
         }

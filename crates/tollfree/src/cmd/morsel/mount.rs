@@ -51,7 +51,12 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         .map_or(Kind::ALL.to_vec(), |kind| vec![kind.into()]);
     let (backing, refused, is_new) = match mount_best(&folder, &kinds, args.size).map_err(wrong)? {
         Mounted::Now(backing, refused) => (backing, refused, true),
-        Mounted::Before(backing) => (backing, Vec::new(), false),
+        Mounted::Before(backing) if kinds.contains(&backing.kind) => (backing, Vec::new(), false),
+        Mounted::Before(backing) => {
+            let (folder, kind) = (folder.display(), backing.kind.name());
+            let message = format!("{folder}: {kind} is mounted there already");
+            return Err(UserError::Usage(message).into());
+        }
         Mounted::Nothing(refused) => {
             let message = format!(
                 "{}: nothing to mount: {}",
