@@ -9,9 +9,12 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 /// More mappings than this stay until the program ends.
 const PLACES: usize = 256;
 
-/// Begins with a whole page, and ends where the program thinks that it does. All 0: a free place.
+/// A mapping, or what is left of it. All 0: a free place.
 struct Mapping {
+    /// The first page.
     start: AtomicUsize,
+    /// Where the program thinks that it begins and ends.
+    from: AtomicUsize,
     end: AtomicUsize,
     page: AtomicUsize,
 }
@@ -19,6 +22,7 @@ struct Mapping {
 static MAPPINGS: [Mapping; PLACES] = [const {
     Mapping {
         start: AtomicUsize::new(0),
+        from: AtomicUsize::new(0),
         end: AtomicUsize::new(0),
         page: AtomicUsize::new(0),
     }
@@ -34,11 +38,16 @@ pub fn any() -> bool {
 
 /// A mapping was made.
 pub fn note(start: usize, end: usize, page: usize) {
+    insert(start, start, end, page);
+}
+
+fn insert(start: usize, from: usize, end: usize, page: usize) {
     ANY.store(true, Relaxed);
     for mapping in &MAPPINGS {
         let taken = mapping.start.compare_exchange(0, start, Acquire, Relaxed);
         if taken.is_ok() {
             mapping.page.store(page, Relaxed);
+            mapping.from.store(from, Relaxed);
             mapping.end.store(end, Release);
             return;
         }
@@ -49,7 +58,7 @@ pub fn note(start: usize, end: usize, page: usize) {
 /// mapping the pages that go as a whole, elsewhere just that.
 pub fn to_unmap(start: usize, length: usize) -> (usize, usize) {
     let end = start.saturating_add(length);
-    let inside = |it: &&Mapping| (it.start.load(Relaxed)..it.end.load(Acquire)).contains(&start);
+    let inside = |it: &&Mapping| (it.from.load(Relaxed)..it.end.load(Acquire)).contains(&start);
     match MAPPINGS.iter().find(inside) {
         Some(mapping) => mapping.cut(start, end),
         None => (start, end),
@@ -57,29 +66,35 @@ pub fn to_unmap(start: usize, length: usize) -> (usize, usize) {
 }
 
 impl Mapping {
-    /// Takes a range out that begins inside, and says what to unmap for it.
+    /// Takes a range out that begins inside, and says what to unmap for it: the pages that nobody
+    /// wants any more.
     fn cut(&self, from: usize, to: usize) -> (usize, usize) {
         let (start, end) = (self.start.load(Relaxed), self.end.load(Relaxed));
         let page = self.page.load(Relaxed);
         let whole = |address: usize| address.div_ceil(page) * page;
-        if to >= end {
-            if from == start {
+        let is_front = from == self.from.load(Relaxed);
+        let first = if is_front { start } else { whole(from) };
+        let last = to / page * page;
+        match (is_front, to >= end) {
+            (true, true) => {
                 self.end.store(0, Relaxed);
                 self.start.store(0, Release);
-            } else {
-                self.end.store(from, Release);
             }
-            return (whole(from), whole(end).max(to));
-        }
-        let (first, last) = (whole(from), to / page * page);
-        if last > first {
-            if from == start {
+            (true, false) => {
+                self.from.store(to, Relaxed);
                 self.start.store(last, Relaxed);
-            } else {
-                self.end.store(from, Release);
-                note(last, end, page);
             }
+            (false, true) => self.end.store(from, Release),
+            // A hole within a page stays.
+            (false, false) if last > first => {
+                self.end.store(from, Release);
+                insert(last, to, end, page);
+            }
+            (false, false) => {}
         }
-        (first, last)
+        match to >= end {
+            true => (first, whole(end).max(to)),
+            false => (first, last),
+        }
     }
 }
