@@ -127,7 +127,7 @@ fn flags(served: &Served, request: &Request) -> Option<c_int> {
         return Some(request.flags);
     }
     // Pages of the hugetlb pool: they cannot go anywhere, and a copy of each would be reserved.
-    let fits = request.flags & FIXED == 0 && offset % served.page == 0;
+    let fits = request.flags & FIXED == 0 && offset.checked_rem(served.page)? == 0;
     fits.then_some(request.flags | libc::MAP_NORESERVE)
 }
 
