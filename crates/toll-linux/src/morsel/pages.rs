@@ -70,12 +70,12 @@ fn device_and_inode(line: &str) -> Option<(u64, u64)> {
     (inode != 0).then_some((device, inode))
 }
 
-/// Bytes of a morsel in pages of each size.
+/// Bytes of a morsel by what maps them. The end of a file may lie in a huge page, and is
+/// mapped by small ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pages {
-    /// In huge pages.
     pub huge: u64,
-    /// In pages of 4 KiB.
+    /// By pages of 4 KiB.
     pub small: u64,
 }
 
@@ -129,20 +129,14 @@ fn mapped_huge(smaps: &str, start: u64) -> Option<u64> {
     Some(kilobytes << 10)
 }
 
-/// For people: `1.5 GiB huge, 4 KiB small`.
+/// For people: `1.5 GiB mapped by huge pages, 4 KiB by pages of 4 KiB`.
 impl std::fmt::Display for Pages {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let size = toll_model::units::format_size;
+        let [huge, small, page] = [self.huge, self.small, PAGE].map(toll_model::units::format_size);
         match (self.huge, self.small) {
-            (0, small) => write!(f, "{} in pages of {}", size(small), size(PAGE)),
-            (huge, 0) => write!(f, "{} in huge pages", size(huge)),
-            (huge, small) => write!(
-                f,
-                "{} in huge pages, {} in pages of {}",
-                size(huge),
-                size(small),
-                size(PAGE)
-            ),
+            (0, _) => write!(f, "{small} mapped by pages of {page}"),
+            (_, 0) => write!(f, "{huge} mapped by huge pages"),
+            _ => write!(f, "{huge} mapped by huge pages, {small} by pages of {page}"),
         }
     }
 }

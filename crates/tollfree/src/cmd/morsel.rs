@@ -212,7 +212,7 @@ struct Entry {
     /// Bytes of content, and of memory.
     size: u64,
     allocated: u64,
-    /// Bytes by size of page; null where that cannot be known.
+    /// Bytes by what maps them; null where that cannot be known.
     huge: Option<u64>,
     small: Option<u64>,
     sealed: bool,

@@ -94,20 +94,16 @@ pub fn fill(
         path: source.path.clone(),
         source: error,
     })?;
-    let bar = output::progress_bytes(
-        &source
-            .path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy(),
-        source.identity.size,
-    );
+    let file_name = source.path.file_name().unwrap_or_default();
+    let file_name = file_name.to_string_lossy().into_owned();
+    let bar = output::progress_bytes(&file_name, source.identity.size);
     let put = store.put(Request {
         source,
         name,
         limit,
         progress: &mut |done| {
             match done {
+                Some(0) => bar.set_message(file_name.clone()),
                 Some(done) => bar.set_position(done),
                 None => bar.set_message("waits for another copy"),
             }

@@ -108,7 +108,7 @@ fn about(store: &Store, entry: &Entry) -> String {
     let pages = match (entry.huge, entry.small) {
         (Some(huge), Some(small)) => Pages { huge, small }.to_string(),
         _ => format!(
-            "{}, in pages of sizes that are not known",
+            "{}, mapped by pages of sizes that are not known",
             bytes(entry.allocated)
         ),
     };
