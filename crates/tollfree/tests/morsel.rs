@@ -308,7 +308,8 @@ fn waiting(bench: &Bench) -> (File, Child) {
     flock(&lock, FlockOperation::LockExclusive).unwrap();
     let file = bench.file("file", b"x");
     let mut put = bench.command(&["morsel", "put", &file]);
-    let child = put.stderr(Stdio::piped()).spawn().unwrap();
+    put.stdout(Stdio::null()).stderr(Stdio::piped());
+    let child = put.spawn().unwrap();
     let fds = format!("/proc/{}/fd", child.id());
     wait_until("the put does not wait", || {
         let mut fds = fs::read_dir(&fds).into_iter().flatten().flatten();
