@@ -13,6 +13,7 @@
 //! | [`calibrate`] | measures this machine's cost table |
 //! | [`luf`] | reads the state of the kernel's lazy unmap flush |
 //! | [`memory`] | maps, touches and frees memory of our own |
+//! | [`morsel`] | keeps files in memory, in huge pages where there are any |
 //! | [`events`] | the event file that the preload library writes |
 //! | [`hand`] | advises memory of another process |
 //! | [`watch`] | collapses regions of a process as they grow |
@@ -25,6 +26,7 @@ pub mod events;
 pub mod hand;
 pub mod luf;
 pub mod memory;
+pub mod morsel;
 pub mod perf;
 pub mod proc;
 pub mod refs;

@@ -3,15 +3,19 @@
 //! plugin share. All little-endian, all fixed in size, no pointers.
 //! plugins/user/wire.h repeats the part that the plugin needs; a test compares.
 //!
-//! Two files exist:
+//! Three files exist:
 //! - the *action file* (`TOLLFREE_ACTIONS`): header, modules, rules, intervals, addresses; read-only to the target;
 //! - the *event file* (`TOLLFREE_EVENTS`): header, module table, event records; mapped shared by
-//!   the target and all its children, appended with atomic counters.
+//!   the target and all its children, appended with atomic counters;
+//! - the *morsel file* (`TOLLFREE_SERVED`): which files are served from which morsels, and how often they were;
+//!   mapped shared by the target and all its children.
 
 /// Environment variable: path of the action file.
 pub const ENV_ACTIONS: &str = "TOLLFREE_ACTIONS";
 /// Environment variable: path of the event file.
 pub const ENV_EVENTS: &str = "TOLLFREE_EVENTS";
+/// Environment variable: path of the morsel file.
+pub const ENV_SERVED: &str = "TOLLFREE_SERVED";
 /// Environment variable, set inside the simulator only: announce each event by [`MAGIC_SYSCALL`].
 pub const ENV_SIM: &str = "TOLLFREE_SIM";
 
@@ -27,6 +31,9 @@ pub const MAGIC_SYSCALL: i64 = 0x746f_6c6c;
 pub const ACTIONS_MAGIC: [u8; 8] = *b"TOLLACT1";
 /// First bytes of an event file.
 pub const EVENTS_MAGIC: [u8; 8] = *b"TOLLEVT1";
+
+/// First bytes of a morsel file.
+pub const SERVED_MAGIC: [u8; 8] = *b"TOLLMSL1";
 
 /// "Any" in [`Rule::ordinal`], [`Rule::thread`] and frame counts.
 pub const ANY: u32 = u32::MAX;
@@ -179,6 +186,43 @@ pub struct Event {
     pub frame_module: [u32; MAX_FRAMES],
     pub frame_offset: [u64; MAX_FRAMES],
 }
+
+/// Morsel file header. [`ServedHeader::count`] records of [`Served`] follow.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct ServedHeader {
+    pub magic: [u8; 8],
+    pub count: u32,
+    pub _pad: u32,
+}
+
+/// A file whose read-only mappings are served from a morsel, as long as it is in the state that
+/// the morsel is a copy of.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Served {
+    pub device: u64,
+    pub inode: u64,
+    pub size: u64,
+    /// Time of the last modification: seconds and nanoseconds.
+    pub seconds: i64,
+    pub nanoseconds: u64,
+    /// The morsel's own device and inode: another file under its path is not mapped.
+    pub morsel_device: u64,
+    pub morsel_inode: u64,
+    /// Bytes that its mappings' offsets and ends are multiples of.
+    pub page: u64,
+    /// Mappings that were served, and their bytes.
+    pub mappings: core::sync::atomic::AtomicU64,
+    pub bytes: core::sync::atomic::AtomicU64,
+    /// Mappings of the file that were left to the file.
+    pub left: core::sync::atomic::AtomicU64,
+    /// Path of the morsel, zero-terminated.
+    pub path: [u8; SERVED_PATH],
+}
+
+/// Room for a path in [`Served`].
+pub const SERVED_PATH: usize = 4096;
 
 /// `floor(log2(length))`, the length class of an event; 0 for an empty one.
 pub const fn class(length: u64) -> u8 {

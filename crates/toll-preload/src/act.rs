@@ -15,7 +15,7 @@ use crate::os::{self, Errno, PAGE};
 use crate::plan::{self, Plan};
 use crate::regions::Range;
 use crate::stack::{self, Stack};
-use crate::{ordinals, real, thread};
+use crate::{morsels, ordinals, real, thread};
 
 /// Length from which on the hooks do more than pass on: first what is an event at
 /// all, then what plan and log need, or never.
@@ -54,6 +54,7 @@ pub fn start() {
     }
     let _errno = Errno::save();
     plan::load();
+    morsels::load();
     log::open();
     let plan = plan::get();
     if plan.is_empty() && !log::is_on() {

@@ -9,7 +9,7 @@
 use core::ffi::{c_int, c_void};
 
 use crate::act::{self, threshold};
-use crate::{live, real, remap, thread};
+use crate::{hugetlb, live, morsels, real, remap, thread};
 
 /// A function that makes blocks: a size test, then the real function, both as jumps.
 macro_rules! maker {
@@ -126,6 +126,19 @@ pub unsafe extern "C" fn mmap(
     fd: c_int,
     offset: i64,
 ) -> *mut c_void {
+    if morsels::any() && flags & libc::MAP_ANONYMOUS == 0 {
+        let request = morsels::Request {
+            address: address as usize,
+            length,
+            protection,
+            flags,
+            fd,
+            offset,
+        };
+        if let Some(mapping) = morsels::serve(&request) {
+            return mapping as *mut c_void;
+        }
+    }
     let mapping = unsafe { real::mmap(address, length, protection, flags, fd, offset) };
     if is_event(length, flags) && mapping != libc::MAP_FAILED {
         act::mapping_born(mapping as usize, length, protection, flags);
@@ -150,7 +163,21 @@ pub unsafe extern "C" fn munmap(address: *mut c_void, length: usize) -> c_int {
     if live::may_have(address as usize) {
         act::mapping_dies(address as usize, length);
     }
+    if hugetlb::any() {
+        return unsafe { unmap_hugetlb(address, length) };
+    }
     unsafe { real::munmap(address, length) }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn unmap_hugetlb(address: *mut c_void, length: usize) -> c_int {
+    let (start, end) = hugetlb::to_unmap(address as usize, length);
+    // Less than a page stays.
+    if start >= end {
+        return 0;
+    }
+    unsafe { real::munmap(start as *mut c_void, end - start) }
 }
 
 /// In C, `new` is there only with some flags; its register is passed on as it is.

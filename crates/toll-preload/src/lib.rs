@@ -4,7 +4,8 @@
 //! It wraps the calls that make large blocks of memory, names each block of at
 //! least 1 MiB by where it was asked for, advises the planned parts of it
 //! before their first touch, and logs the event if somebody records. It adds
-//! `madvise` and nothing else: what the program computes stays as it was.
+//! `madvise`, and maps copies in memory in the place of files if it is told of such:
+//! what the program computes stays as it was.
 //!
 //! The rules of the house in here: no allocation, no lock, no thread, no panic;
 //! every table has a fixed size and a full one only means that less is known;
@@ -18,10 +19,12 @@
 //! | [`plan`] | the action file: which rule an event matches |
 //! | [`regions`] | which regions of a block the planned intervals reach (pure) |
 //! | [`advise`] | advice for the ranges of a block, within the map budget |
+//! | [`hugetlb`] | what to unmap of a morsel whose pages are larger than the program thinks |
 //! | [`budget`] | how many mappings may still be split |
 //! | [`live`] | the large blocks that are alive |
 //! | [`ordinals`] | how many events a site has had |
 //! | [`log`] | the event file |
+//! | [`morsels`] | read-only mappings of files that are served from a copy in memory |
 //! | [`remap`] | mremap of a mapping that advice has split |
 //! | [`stack`] | the call stack outside the allocator |
 //! | [`modules`] | which module a code address lies in |
@@ -36,9 +39,11 @@ mod act;
 mod advise;
 mod budget;
 mod hooks;
+mod hugetlb;
 mod live;
 mod log;
 mod modules;
+mod morsels;
 mod ordinals;
 mod os;
 mod plan;

@@ -122,13 +122,13 @@ impl File {
 
     /// Size in bytes; `None` for anything but a regular file.
     fn size(&self) -> Option<usize> {
-        // SAFETY: all zeroes is a valid `stat`, and the descriptor is open.
-        let (result, stat) = unsafe {
-            let mut stat: libc::stat = core::mem::zeroed();
-            (libc::fstat(self.0, &mut stat), stat)
-        };
+        let stat = state(self.0)?;
         let regular = stat.st_mode & libc::S_IFMT == libc::S_IFREG;
-        (result == 0 && regular && stat.st_size > 0).then_some(stat.st_size as usize)
+        (regular && stat.st_size > 0).then_some(stat.st_size as usize)
+    }
+
+    pub fn fd(&self) -> c_int {
+        self.0
     }
 
     /// Reads into `buffer`; 0 at the end and on errors.
@@ -137,6 +137,22 @@ impl File {
         let got = unsafe { libc::read(self.0, buffer.as_mut_ptr().cast(), buffer.len()) };
         if got > 0 { got as usize } else { 0 }
     }
+}
+
+/// What the system says about an open file.
+pub fn state(fd: c_int) -> Option<libc::stat> {
+    // SAFETY: all zeroes is a valid `stat`, which is only written to.
+    unsafe {
+        let mut stat: libc::stat = core::mem::zeroed();
+        (libc::fstat(fd, &mut stat) == 0).then_some(stat)
+    }
+}
+
+/// How an open file was opened: `O_RDONLY`, `O_WRONLY` or `O_RDWR`.
+pub fn access_mode(fd: c_int) -> Option<c_int> {
+    // SAFETY: F_GETFL takes no pointer.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+    (flags >= 0).then_some(flags & libc::O_ACCMODE)
 }
 
 impl Drop for File {

@@ -17,7 +17,7 @@ Exit codes:
   0    done (tune: a verdict was reached, \"do nothing\" included)
   1    an error of the system or of tollfree itself
   2    wrong usage of the command line
-  3    an input file that is foreign, damaged, or made for another program
+  3    an input file that is foreign, damaged, unfit, or made for another program
   4    this machine lacks something that was asked for
   5    the program that was to be examined failed
   126  the program cannot be executed
@@ -37,6 +37,9 @@ pub enum UserError {
     /// A file that is right in itself, for another program than the one given.
     #[error("{0}")]
     OtherProgram(String),
+    /// A file that cannot be what it was given as.
+    #[error("{0}")]
+    UnfitFile(String),
     #[error("{0}")]
     Missing(String),
     #[error("{0}")]
@@ -57,7 +60,7 @@ pub fn exit_code(error: &anyhow::Error, passes_through: bool) -> ExitCode {
         Some(UserError::NotFound { .. }) => 127,
         Some(UserError::Interrupted) => 130,
         _ if passes_through => 125,
-        Some(UserError::Input { .. } | UserError::OtherProgram(_)) => 3,
+        Some(UserError::Input { .. } | UserError::OtherProgram(_) | UserError::UnfitFile(_)) => 3,
         Some(UserError::Missing(_)) => 4,
         Some(UserError::Target(_)) => 5,
         None => 1,

@@ -16,6 +16,7 @@ mod output;
 mod page;
 mod permanent;
 mod record;
+mod serve;
 mod signals;
 mod target;
 mod tune;

@@ -79,6 +79,19 @@ pub fn progress(message: &str) -> ProgressBar {
     bar
 }
 
+/// A progress line with a rate for something of a known size: shown on a terminal, silent elsewhere.
+pub fn progress_bytes(message: &str, total: u64) -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    const LINE: &str = "{msg} {bytes} of {total_bytes} {wide_bar} {bytes_per_sec} {eta}";
+    let bar = ProgressBar::new(total);
+    bar.set_style(ProgressStyle::with_template(LINE).expect("valid"));
+    bar.set_message(message.to_owned());
+    bar.enable_steady_tick(std::time::Duration::from_millis(100));
+    bar
+}
+
 /// Writes a whole file or nothing: a temporary file beside it, synced, then renamed.
 pub fn write_file(path: &Path, content: &[u8]) -> Result<()> {
     let attempt = || -> io::Result<()> {

@@ -68,6 +68,13 @@ impl Launch {
         self
     }
 
+    /// Runs the preload library in the target, with this morsel file.
+    pub fn served(mut self, file: &Path) -> Launch {
+        self.preload_env
+            .push((wire::ENV_SERVED.into(), file.into()));
+        self
+    }
+
     /// Puts another program's command line (QEMU's, perf's) before the target. The preload
     /// library's variables then reach the target alone: by QEMU's `-E`, else by env(1).
     pub fn wrapper(mut self, wrapper: Vec<OsString>) -> Launch {

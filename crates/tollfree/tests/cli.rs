@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const TOLLFREE: &str = env!("CARGO_BIN_EXE_tollfree");
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
     "tune",
     "doctor",
     "calibrate",
@@ -24,6 +24,7 @@ const COMMANDS: [&str; 13] = [
     "apply",
     "compare",
     "luf",
+    "morsel",
     "completions",
     "man",
 ];

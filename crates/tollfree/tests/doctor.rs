@@ -119,6 +119,17 @@ fn a_good_machine_is_told_so() {
 }
 
 #[test]
+fn a_patched_kernel_is_known_by_its_parts() {
+    let machine = Machine::new();
+    machine.write(
+        "proc/filesystems",
+        "nodev\tsysfs\nnodev\tmorselfs\n\text4\n",
+    );
+    let (state, detail) = machine.check("tollfree kernel");
+    assert_eq!((state.as_str(), detail.as_str()), ("partial", "morselfs"));
+}
+
+#[test]
 fn thp_never_still_allows_collapsing() {
     let machine = Machine::new();
     machine.write(

@@ -11,6 +11,7 @@ use toll_model::wire::{ANY, Event, EventKind};
 
 use super::Acting;
 use super::heap::Heap;
+use crate::serve::ServedFile;
 use crate::target::Outcome;
 
 /// What was done for one run. Times are nanoseconds, sizes bytes.
@@ -41,6 +42,9 @@ pub struct Summary {
     /// What the preload library saw; absent without a record of events.
     pub blocks: Option<Blocks>,
     pub parent: Parent,
+    /// Files that were to be served from morsels; absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub morsels: Vec<ServedFile>,
     /// Anchors of the plan that this build of the program does not have.
     pub lost: Vec<String>,
     pub notes: Vec<String>,
@@ -101,6 +105,7 @@ impl Summary {
             not_entered: obstacle.map(|obstacle| obstacle.to_string()),
             blocks: blocks(acting),
             parent: parent(acting),
+            morsels: Vec::new(),
             lost: actuator.lost.clone(),
             notes: actuator.notes.clone(),
         }

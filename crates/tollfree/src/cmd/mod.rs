@@ -8,6 +8,7 @@ pub mod completions;
 pub mod doctor;
 pub mod import;
 pub mod luf;
+pub mod morsel;
 pub mod plan;
 pub mod record;
 pub mod report;
@@ -67,7 +68,7 @@ pub enum Command {
     #[command(after_help = "Example:\n  tollfree plan app.json -o app.toml")]
     Plan(plan::Args),
     #[command(
-        after_help = "Examples:\n  tollfree run --plan app.toml -- ./app input\n  tollfree run --plan largepages.txt --hugetlb -- ./app input"
+        after_help = "Examples:\n  tollfree run --plan app.toml -- ./app input\n  tollfree run --plan largepages.txt --hugetlb -- ./app input\n  tollfree run --morsel model.gguf -- ./app model.gguf"
     )]
     Run(run::Args),
     #[command(after_help = "Example:\n  tollfree apply --plan app.toml --pid 4711")]
@@ -76,6 +77,7 @@ pub enum Command {
     Compare(compare::Args),
     #[command(after_help = "Example:\n  tollfree luf")]
     Luf(luf::Args),
+    Morsel(morsel::Args),
     #[command(
         after_help = "Example:\n  tollfree completions bash > ~/.local/share/bash-completion/completions/tollfree"
     )]
@@ -106,6 +108,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Command::Apply(args) => apply::run(args, json),
         Command::Compare(args) => compare::run(args, json),
         Command::Luf(args) => luf::run(args, json),
+        Command::Morsel(args) => morsel::run(args, json),
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => completions::man(args),
     }

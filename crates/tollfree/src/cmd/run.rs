@@ -8,14 +8,24 @@ use anyhow::Result;
 
 use crate::actuate::{Actuator, Policy, Settings, Summary};
 use crate::output;
+use crate::serve::{self, Serving};
 use crate::target::{self, Launch, Outcome};
 
-/// Run a program under a plan
+/// Run a program under a plan, or with its big files in memory
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The plan, or a list of decimal base addresses
-    #[arg(long, value_name = "PLAN")]
-    pub plan: PathBuf,
+    #[arg(long, value_name = "PLAN", required_unless_present = "morsel")]
+    pub plan: Option<PathBuf>,
+    /// Serve the program's read-only mappings of this file from a morsel (may be repeated)
+    ///
+    /// The file is copied into a morsel before the program starts, unless it is there. Where
+    /// something prevents that, it is said, and the program runs with the file.
+    #[arg(long, value_name = "FILE")]
+    pub morsel: Vec<PathBuf>,
+    /// The folder of morsels (default: /run/morsels, or what TOLLFREE_MORSELS names)
+    #[arg(long, value_name = "MOUNT", requires = "morsel")]
+    pub morsels: Option<PathBuf>,
     /// Back fixed addresses from the hugetlb pool (largepages.txt only)
     ///
     /// Not for a program that forks and goes on writing there: the child's copies need
@@ -46,22 +56,31 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         whole_heap: args.whole_heap,
         events: reports,
     };
-    let policy = Policy::read(&args.plan)?;
+    let policy = match &args.plan {
+        Some(plan) => Policy::read(plan)?,
+        None => Policy::None,
+    };
     let actuator = Actuator::new(&policy, &args.command, settings)?;
+    let serving = Serving::new(&args.morsel, args.morsels.as_deref(), &args.command)?;
     if !json {
         actuator.say_notes();
+        serving.say_notes();
     }
-    let mut launch = actuator.prepare(Launch::new(&args.command))?;
+    let mut launch = serving.prepare(actuator.prepare(Launch::new(&args.command))?);
     if reports {
         launch = launch.sample_huge();
     }
-    let (outcome, summary) = act(&actuator, &launch, json)?;
+    let (outcome, mut summary) = act(&actuator, &launch, json)?;
+    summary.morsels = serving.summary();
+    if !json {
+        serve::say_unused(&summary.morsels);
+    }
     let written = match reports {
         true => report(&args, &summary),
         false => Ok(()),
     };
     // Temporary files go before we end the way that the target did.
-    drop(actuator);
+    drop((actuator, serving));
     if let Err(error) = written {
         output::note(format_args!("{error:#}"));
     }

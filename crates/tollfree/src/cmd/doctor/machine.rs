@@ -206,9 +206,9 @@ fn patched(root: &Root) -> Check {
     let filesystems = root.read("/proc/filesystems").unwrap_or_default();
     if filesystems
         .lines()
-        .any(|line| line.trim_start_matches("nodev").trim() == "morsel")
+        .any(|line| line.trim_start_matches("nodev").trim() == "morselfs")
     {
-        features.push("morsel");
+        features.push("morselfs");
     }
     match features.len() {
         0 => Check::missing(

@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What a resident file costs to map, by what holds it (a stock kernel is enough):
+
+    sudo benches/morsel/run.py [--size 4G] [--rounds 9] [--pool] [first] [each] [sum]
+
+first  map it and read one byte
+each   map it and read one byte of every page
+sum    map it and read all of it
+
+Held by the page cache, into which it was read in order, mapped with MAP_POPULATE (what the others are compared with) and
+without; by tmpfs with huge=always; by tmpfs with small pages, as the page cache of older kernels and other file systems;
+by hugetlbfs where the pool has the pages (--pool reserves them, and gives them back). The runs alternate in random order, after one round that warms up. Prints the faults, which are counts, and
+speed-ups over page cache with MAP_POPULATE: pseudo-medians with 90 % bootstrap intervals.
+It needs root for mounts of its own, memory of four times the size, and an idle machine.
+"""
+
+import argparse
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+TOLLFREE = os.environ.get("TOLLFREE") or str(ROOT / "target" / "release" / "tollfree")
+POOL = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
+HUGE = 2 << 20
+
+WHAT = {
+    "first": "map it and read one byte (a program that starts)",
+    "each": "map it and read one byte of every page (a program that has started)",
+    "sum": "map it and read all of it (a program that works)",
+}
+
+sys.path.insert(0, str(ROOT / "examples" / "skewed-region"))
+import times  # noqa: E402
+
+
+def call(*command):
+    return subprocess.run([str(part) for part in command], check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def size(text):
+    units = {"K": 10, "M": 20, "G": 30}
+    return int(text[:-1]) << units[text[-1].upper()] if text[-1].upper() in units else int(text)
+
+
+def make_model(path, length):
+    """Random bytes."""
+    with open(path, "wb") as file:
+        for _ in range(length // HUGE):
+            file.write(os.urandom(HUGE))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def warm(path):
+    """Brings a file into the page cache from the disk, as a program that reads it does."""
+    with open(path, "rb", buffering=0) as file:
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        buffer = bytearray(8 << 20)
+        while file.readinto(buffer):
+            pass
+
+
+def hold(folder, name, options, model):
+    """A mount with the model in it; the path there, or None where it cannot be had."""
+    point = folder / name
+    point.mkdir()
+    kind = "hugetlbfs" if name == "hugetlbfs" else "tmpfs"
+    subprocess.run(["mount", "-t", kind, "-o", options, "none", point], check=True)
+    put = subprocess.run([TOLLFREE, "morsel", "put", model, "--to", point], stdout=subprocess.PIPE, text=True)
+    if put.returncode:
+        return None
+    stat = call(TOLLFREE, "morsel", "stat", model.name, "--in", point)
+    print(f"{name}: {next(line for line in stat.splitlines() if line.startswith('memory')).split(None, 1)[1]}")
+    return point / model.name
+
+
+def measure(touch, arms, what, rounds):
+    """(nanoseconds, faults, nanoseconds of munmap) of each round, by arm."""
+    taken = {name: [] for name in arms}
+    rng = random.Random(1)
+    for turn in range(rounds + 1):
+        for name in rng.sample(sorted(arms), len(arms)):
+            path, way = arms[name]
+            numbers = [int(number) for number in call(touch, path, way, what).split()]
+            if turn:
+                taken[name].append(numbers)
+    return taken
+
+
+def short(value):
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def table(what, taken, base):
+    print(f"\n{what}: {WHAT[what]}")
+    print(f"  {'':24} {'faults':>10} {'time':>12}   speed-up (90 % interval)      {'munmap':>10}")
+    whole = {name: [row[0] for row in rows] for name, rows in taken.items()}
+    for name, rows in taken.items():
+        speedup = times.ratio(whole[base], whole[name], random.Random(1))
+        low, median, high = (short(speedup[name]) for name in ("low", "median", "high"))
+        interval = f"{median} ({low} to {high})" if name != base else "-"
+        faults = statistics.median(row[1] for row in rows)
+        took, gone = (statistics.median(row[column] for row in rows) / 1e6 for column in (0, 2))
+        print(f"  {name:24} {faults:>10.0f} {took:>9.3f} ms   {interval:<30} {gone:>7.3f} ms")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="*", choices=[*WHAT, []])
+    parser.add_argument("--size", type=size, default=4 << 30)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--pool", action="store_true", help="reserve pages of the hugetlb pool meanwhile")
+    parser.add_argument("--own-mounts", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if os.geteuid():
+        sys.exit("benches/morsel/run.py: needs root, for mounts of its own")
+    if not options.own_mounts:
+        os.execvp("unshare", ["unshare", "--mount", sys.executable, __file__, "--own-mounts", *sys.argv[1:]])
+    options.size = options.size // HUGE * HUGE
+    before = POOL.read_text() if POOL.exists() else None
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tollfree" / "bench"
+    cache.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="morsel-", dir=cache))
+    try:
+        run(folder, options)
+    finally:
+        for point in folder.iterdir():
+            if os.path.ismount(point):
+                subprocess.run(["umount", point])
+        shutil.rmtree(folder)
+        if options.pool and before:
+            POOL.write_text(before)
+
+
+def run(folder, options):
+    touch, model = folder / "touch", folder / "model"
+    call("cc", "-O2", "-o", touch, HERE / "touch.c")
+    make_model(model, options.size)
+    if options.pool:
+        # Memory that is in pieces gives huge pages to whom asks first.
+        POOL.write_text(str(int(POOL.read_text()) + options.size // HUGE))
+    arms = {"page cache, populate": (model, "populate"), "page cache": (model, "plain")}
+    for name, mount in (("hugetlbfs", "pagesize=2M"), ("tmpfs, huge", "huge=always,size=90%"), ("tmpfs, small", "huge=never,size=90%")):
+        path = hold(folder, name, mount, model)
+        if path is None:
+            print(f"{name}: left out")
+        else:
+            arms[name] = (path, "plain")
+    if "tmpfs, huge" in arms:
+        arms["tmpfs, huge, populate"] = (arms["tmpfs, huge"][0], "populate")
+    warm(model)
+    print(f"{options.size >> 20} MiB, {options.rounds} rounds, Linux {os.uname().release.split('-')[0]}")
+    for what in options.what or WHAT:
+        table(what, measure(touch, arms, what, options.rounds), "page cache, populate")
+
+
+if __name__ == "__main__":
+    main()

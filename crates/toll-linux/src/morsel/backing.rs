@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which file system a folder is on, and what its pages are.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use toll_model::{PAGE, REGION};
+
+use super::{MorselError, at};
+use crate::Root;
+
+/// The file systems that can hold morsels, best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Morselfs,
+    Tmpfs,
+    Hugetlbfs,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 3] = [Kind::Morselfs, Kind::Tmpfs, Kind::Hugetlbfs];
+
+    /// As in `/proc/filesystems`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Morselfs => "morselfs",
+            Kind::Tmpfs => "tmpfs",
+            Kind::Hugetlbfs => "hugetlbfs",
+        }
+    }
+}
+
+/// What holds the morsels of a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Backing {
+    pub kind: Kind,
+    /// Where it is mounted.
+    pub point: PathBuf,
+    /// Bytes of the pages that it gives where it can.
+    pub page: u64,
+}
+
+impl Backing {
+    /// Looks up the mount that a folder is on.
+    ///
+    /// # Errors
+    /// There is no such folder, or it is on another file system ([`MorselError::NotMemory`]).
+    pub fn of(root: &Root, folder: &Path) -> Result<Backing, MorselError> {
+        let meta = fs::metadata(folder).map_err(at(folder))?;
+        if !meta.is_dir() {
+            let (path, why) = (folder.to_owned(), "is not a folder");
+            return Err(MorselError::Unfit { path, why });
+        }
+        let mounts = root.read("/proc/self/mountinfo").unwrap_or_default();
+        let device = format!("{}:{}", libc::major(meta.dev()), libc::minor(meta.dev()));
+        let mounts = mounts.lines().filter_map(Mount::parse);
+        // A file system may be mounted at several places.
+        let mount = mounts
+            .filter(|mount| mount.device == device)
+            .max_by_key(|mount| folder.starts_with(unescape(mount.point)));
+        mount
+            .as_ref()
+            .and_then(Mount::backing)
+            .ok_or_else(|| MorselError::NotMemory {
+                path: folder.to_owned(),
+                is: mount.map_or("another file system".to_owned(), |mount| {
+                    mount.kind.to_owned()
+                }),
+            })
+    }
+
+    /// Bytes of the smallest page that a morsel takes.
+    pub fn smallest_page(&self) -> u64 {
+        match self.kind {
+            Kind::Hugetlbfs => self.page,
+            Kind::Morselfs | Kind::Tmpfs => PAGE,
+        }
+    }
+
+    /// For people: the file system and its pages.
+    pub fn describe(&self) -> String {
+        let pages = match self.page {
+            PAGE if self.kind == Kind::Tmpfs => {
+                "4 KiB pages: not mounted with huge=always".to_owned()
+            }
+            page => format!("{} pages", toll_model::units::format_size(page)),
+        };
+        format!("{}, {pages}", self.kind.name())
+    }
+}
+
+/// A line of `/proc/self/mountinfo`.
+struct Mount<'a> {
+    device: &'a str,
+    point: &'a str,
+    kind: &'a str,
+    options: &'a str,
+}
+
+impl Mount<'_> {
+    fn parse(line: &str) -> Option<Mount<'_>> {
+        let (mount, file_system) = line.split_once(" - ")?;
+        let mut mount = mount.split(' ').skip(2);
+        let device = mount.next()?;
+        let point = mount.nth(1)?;
+        let mut file_system = file_system.split(' ');
+        Some(Mount {
+            device,
+            point,
+            kind: file_system.next()?,
+            options: file_system.nth(1)?,
+        })
+    }
+
+    fn backing(&self) -> Option<Backing> {
+        let kind = Kind::ALL
+            .into_iter()
+            .find(|kind| kind.name() == self.kind)?;
+        let option = |name: &str| {
+            let mut options = self.options.split(',');
+            options.find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
+        };
+        let page = match kind {
+            Kind::Morselfs => REGION,
+            Kind::Tmpfs if matches!(option("huge"), Some("always" | "within_size")) => REGION,
+            Kind::Tmpfs => PAGE,
+            Kind::Hugetlbfs => toll_model::units::parse_size(option("pagesize")?).ok()?,
+        };
+        Some(Backing {
+            kind,
+            point: unescape(self.point),
+            page,
+        })
+    }
+}
+
+/// A path as the kernel prints it: blanks and backslashes are octal.
+fn unescape(path: &str) -> PathBuf {
+    let mut rest = path.as_bytes();
+    let mut plain = Vec::with_capacity(rest.len());
+    while let [byte, tail @ ..] = rest {
+        let code = tail
+            .get(..3)
+            .filter(|_| *byte == b'\\')
+            .and_then(|digits| std::str::from_utf8(digits).ok())
+            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        plain.push(code.unwrap_or(*byte));
+        rest = &tail[if code.is_some() { 3 } else { 0 }..];
+    }
+    OsString::from_vec(plain).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OPTIONS: &str = "rw,size=1048576k";
+
+    fn backing(kind: &str, options: &str) -> Option<Backing> {
+        let line =
+            format!("42 27 0:39 / /mnt/my\\040models rw,nosuid shared:7 - {kind} none {options}");
+        Mount::parse(&line)?.backing()
+    }
+
+    #[test]
+    fn pages_follow_from_kind_and_options() {
+        let page = |kind, options| backing(kind, options).map(|backing| backing.page);
+        assert_eq!(page("tmpfs", OPTIONS), Some(PAGE));
+        assert_eq!(page("tmpfs", "rw,huge=always"), Some(REGION));
+        assert_eq!(page("tmpfs", "rw,huge=never"), Some(PAGE));
+        assert_eq!(page("hugetlbfs", "rw,pagesize=2M"), Some(REGION));
+        assert_eq!(page("hugetlbfs", "rw,pagesize=1024M,size=7"), Some(1 << 30));
+        assert_eq!(page("morselfs", "rw"), Some(REGION));
+        assert_eq!(page("ext4", OPTIONS), None);
+    }
+
+    #[test]
+    fn points_are_unescaped() {
+        let found = backing("tmpfs", OPTIONS).unwrap();
+        assert_eq!(found.point, Path::new("/mnt/my models"));
+        assert_eq!(unescape("\\04"), Path::new("\\04"));
+        assert_eq!(unescape("\\999"), Path::new("\\999"));
+    }
+
+    #[test]
+    fn broken_lines_are_passed_over() {
+        for line in ["", " - ", "1 2 3:4 - tmpfs", "1 2 3:4 / /x - tmpfs none"] {
+            assert!(Mount::parse(line).is_none(), "{line}");
+        }
+    }
+}

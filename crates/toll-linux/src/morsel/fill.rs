@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Copies a file into a morsel past the page cache: the disk writes into the morsel's own pages.
+
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::ptr;
+
+use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
+use rustix::io::{Errno, pread};
+use rustix::mm::{self, MapFlags, ProtFlags, madvise, mmap, munmap};
+use toll_model::PAGE;
+
+use super::{Backing, Kind, MorselError, at};
+
+/// Mapped at a time, where a mapping has page tables of its own, and reserved at a time.
+const WINDOW: u64 = 64 << 20;
+/// Read at a time: between two of them the copy can be interrupted.
+const CHUNK: usize = 4 << 20;
+
+/// A copy to be made.
+pub struct Copy<'a> {
+    pub source: &'a File,
+    /// For messages.
+    pub source_path: &'a Path,
+    pub morsel: &'a File,
+    /// For messages.
+    pub folder: &'a Path,
+    /// Bytes of the source; the morsel has room for as many, in whole pages.
+    pub size: u64,
+    /// What the morsel is on.
+    pub backing: &'a Backing,
+}
+
+impl Copy<'_> {
+    /// Makes the copy; returns whether it went past the page cache all the way. `progress`
+    /// is told how much is done, and ends the copy by answering false.
+    pub fn run(&self, progress: &mut dyn FnMut(u64) -> bool) -> Result<bool, MorselError> {
+        let mut direct = open_direct(self.source);
+        let mut start = 0;
+        while start < self.size {
+            let length = self.stretch().min(self.size - start);
+            let mapped = length.next_multiple_of(self.page()) as usize;
+            let mut window =
+                Window::map(self.morsel, start, mapped).map_err(|error| self.failed(error))?;
+            if self.asks_for_huge() {
+                window.advise_huge();
+            }
+            for from in (0..length).step_by(WINDOW as usize) {
+                let part = WINDOW.min(length - from);
+                let bytes = &mut window.bytes()[from as usize..];
+                self.reserve(bytes, start + from, part, progress)?;
+                self.read(bytes, start + from, part as usize, &mut direct, progress)?;
+                if self.asks_for_huge() {
+                    collapse(&mut bytes[..part.next_multiple_of(PAGE) as usize]);
+                }
+            }
+            start += length;
+        }
+        progress(self.size);
+        Ok(direct.is_some())
+    }
+
+    fn page(&self) -> u64 {
+        self.backing.smallest_page()
+    }
+
+    /// What is mapped at a time, bytes: a multiple of the page and of [`WINDOW`]; everything where a
+    /// mapping costs nothing.
+    fn stretch(&self) -> u64 {
+        match self.backing.kind {
+            Kind::Morselfs => u64::MAX,
+            Kind::Tmpfs | Kind::Hugetlbfs => WINDOW.max(self.page()),
+        }
+    }
+
+    /// Whether the kernel should make room for huge pages: tmpfs else takes those that are free.
+    fn asks_for_huge(&self) -> bool {
+        self.backing.kind == Kind::Tmpfs && self.backing.page > PAGE
+    }
+
+    /// Takes the pages now: a full file system is an error here, not a SIGBUS later.
+    fn reserve(
+        &self,
+        window: &mut [u8],
+        start: u64,
+        length: u64,
+        progress: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<(), MorselError> {
+        loop {
+            if !progress(start) {
+                return Err(MorselError::Interrupted);
+            }
+            let populated = match self.asks_for_huge() {
+                true => populate(&mut window[..length.next_multiple_of(PAGE) as usize]),
+                false => Err(Errno::INVAL),
+            };
+            let reserved = match populated {
+                // Linux before 5.14 cannot.
+                Err(Errno::INVAL) => self.allocate(start, length),
+                Err(Errno::FAULT) => Err(Errno::NOSPC),
+                result => result,
+            };
+            match reserved {
+                Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(()),
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(error) => return Err(self.failed(error)),
+            }
+        }
+    }
+
+    fn allocate(&self, start: u64, length: u64) -> Result<(), Errno> {
+        let length = match self.page() {
+            // The file ends where its source does.
+            PAGE => length,
+            page => length
+                .next_multiple_of(page)
+                .min(self.size.next_multiple_of(page) - start),
+        };
+        fallocate(self.morsel, FallocateFlags::empty(), start, length)
+    }
+
+    /// Fills a window that begins at `start` of the file with `length` bytes.
+    fn read(
+        &self,
+        window: &mut [u8],
+        start: u64,
+        length: usize,
+        direct: &mut Option<File>,
+        progress: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<(), MorselError> {
+        // Disks write whole blocks: the last one reaches beyond the file's end, never beyond its page.
+        let room = length.next_multiple_of(PAGE as usize);
+        let mut done = 0;
+        while done < length {
+            let offset = start + done as u64;
+            if !progress(offset) {
+                return Err(MorselError::Interrupted);
+            }
+            let chunk = &mut window[done..room.min(done + CHUNK)];
+            match pread(direct.as_ref().unwrap_or(self.source), chunk, offset) {
+                Ok(0) => return Err(MorselError::Changing(self.source_path.to_owned())),
+                Ok(got) => done += got,
+                Err(Errno::INTR) => {}
+                // This file system opens files with O_DIRECT, but cannot read so (here).
+                Err(Errno::INVAL | Errno::OPNOTSUPP) if direct.is_some() => *direct = None,
+                // The kernel found no page to put it in.
+                Err(Errno::FAULT) => return Err(self.failed(Errno::NOSPC)),
+                Err(error) => return Err(at(self.source_path)(error)),
+            }
+            if direct.is_none() {
+                // It is in memory once from now on.
+                let _ = fadvise(
+                    self.source,
+                    offset,
+                    std::num::NonZeroU64::new(CHUNK as u64),
+                    Advice::DontNeed,
+                );
+            }
+        }
+        window[length..room].fill(0);
+        Ok(())
+    }
+
+    /// What an error of the morsel means.
+    fn failed(&self, error: Errno) -> MorselError {
+        match error {
+            Errno::NOSPC | Errno::NOMEM | Errno::DQUOT => MorselError::Full {
+                path: self.folder.to_owned(),
+                needed: self.size,
+                why: "its file system, or memory, is full".to_owned(),
+            },
+            error => at(self.folder)(error),
+        }
+    }
+}
+
+/// The same file again, read past the page cache; `None` where its file system cannot.
+fn open_direct(file: &File) -> Option<File> {
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_DIRECT)
+        .open(format!("/proc/self/fd/{}", file.as_raw_fd()))
+        .ok()
+}
+
+/// Makes all pages of a part of a mapping present.
+fn populate(part: &mut [u8]) -> Result<(), Errno> {
+    // SAFETY: the range is ours, and its content stays.
+    unsafe {
+        madvise(
+            part.as_mut_ptr().cast(),
+            part.len(),
+            mm::Advice::LinuxPopulateWrite,
+        )
+    }
+}
+
+/// Puts small pages of a part of a mapping together into huge ones, as far as there is room (Linux 6.1).
+fn collapse(part: &mut [u8]) {
+    // SAFETY: the range is ours, and its content stays.
+    unsafe { libc::madvise(part.as_mut_ptr().cast(), part.len(), libc::MADV_COLLAPSE) };
+}
+
+/// A part of a morsel that is mapped writable.
+struct Window {
+    start: *mut u8,
+    length: usize,
+}
+
+impl Window {
+    fn map(file: &File, offset: u64, length: usize) -> Result<Window, Errno> {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a fresh mapping at an address of the kernel's choice.
+        let start = unsafe {
+            mmap(
+                ptr::null_mut(),
+                length,
+                protection,
+                MapFlags::SHARED,
+                file,
+                offset,
+            )
+        }?;
+        Ok(Window {
+            start: start.cast(),
+            length,
+        })
+    }
+
+    /// A fault may make room for a huge page then. It may be refused.
+    fn advise_huge(&mut self) {
+        let advice = mm::Advice::LinuxHugepage;
+        // SAFETY: the range is ours, and its content stays.
+        let _ = unsafe { madvise(self.start.cast(), self.length, advice) };
+    }
+
+    fn bytes(&mut self) -> &mut [u8] {
+        // SAFETY: the mapping lives as long as this value; the file has no name yet, so
+        // nobody else maps it.
+        unsafe { std::slice::from_raw_parts_mut(self.start, self.length) }
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        // SAFETY: our own mapping, and nothing refers to it any more.
+        let _ = unsafe { munmap(self.start.cast(), self.length) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Read;
+
+    use super::*;
+
+    fn backing(kind: Kind, page: u64) -> Backing {
+        Backing {
+            kind,
+            point: "/dev/shm".into(),
+            page,
+        }
+    }
+
+    fn copy(size: usize, backing: &Backing) -> Vec<u8> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("source");
+        let content: Vec<u8> = (0..size as u32).map(|at| (at ^ (at >> 8)) as u8).collect();
+        fs::write(&path, &content).unwrap();
+        let source = File::open(&path).unwrap();
+        let mut morsel = tempfile::tempfile_in("/dev/shm").unwrap();
+        morsel
+            .set_len((size as u64).next_multiple_of(backing.smallest_page()))
+            .unwrap();
+        let mut last = 0;
+        let copy = Copy {
+            source: &source,
+            source_path: &path,
+            morsel: &morsel,
+            folder: folder.path(),
+            size: size as u64,
+            backing,
+        };
+        copy.run(&mut |done| {
+            assert!(done >= last);
+            last = done;
+            true
+        })
+        .unwrap();
+        assert_eq!(last, size as u64);
+        let mut copied = Vec::new();
+        morsel.read_to_end(&mut copied).unwrap();
+        assert_eq!(copied[..size], content);
+        copied.split_off(size)
+    }
+
+    #[test]
+    fn all_bytes_arrive_and_zeroes_behind_them() {
+        for size in [1, 4095, 4096, 5000, (4 << 20) + 1, (64 << 20) + 4097] {
+            // As if tmpfs were each of them.
+            for backing in [
+                backing(Kind::Hugetlbfs, 2 << 20),
+                backing(Kind::Tmpfs, PAGE),
+                backing(Kind::Tmpfs, 2 << 20),
+                backing(Kind::Morselfs, 2 << 20),
+            ] {
+                let behind = copy(size, &backing);
+                assert!(behind.iter().all(|byte| *byte == 0), "{size} {backing:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn whoever_watches_can_end_it() {
+        let source = tempfile::NamedTempFile::new().unwrap();
+        source.as_file().set_len(10 << 20).unwrap();
+        let morsel = tempfile::tempfile_in("/dev/shm").unwrap();
+        morsel.set_len(10 << 20).unwrap();
+        let copy = Copy {
+            source: source.as_file(),
+            source_path: source.path(),
+            morsel: &morsel,
+            folder: Path::new("/dev/shm"),
+            size: 10 << 20,
+            backing: &backing(Kind::Tmpfs, PAGE),
+        };
+        let mut seen = 0;
+        let ended = copy.run(&mut |done| {
+            seen = done;
+            done < 5 << 20
+        });
+        assert!(matches!(ended, Err(MorselError::Interrupted)));
+        assert!((5 << 20..10 << 20).contains(&seen));
+    }
+
+    #[test]
+    fn a_file_that_shrinks_is_no_copy() {
+        let source = tempfile::NamedTempFile::new().unwrap();
+        source.as_file().set_len(5000).unwrap();
+        let morsel = tempfile::tempfile_in("/dev/shm").unwrap();
+        morsel.set_len(10 << 20).unwrap();
+        let copy = Copy {
+            source: source.as_file(),
+            source_path: source.path(),
+            morsel: &morsel,
+            folder: Path::new("/dev/shm"),
+            size: 10 << 20,
+            backing: &backing(Kind::Tmpfs, PAGE),
+        };
+        let ended = copy.run(&mut |_| true);
+        assert!(matches!(ended, Err(MorselError::Changing(_))), "{ended:?}");
+    }
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Mounts the best file system for morsels that the kernel has.
+
+use std::ffi::CString;
+use std::fs;
+use std::path::Path;
+
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, mount};
+use toll_model::REGION;
+
+use super::{Backing, Kind, MorselError, Store, at};
+use crate::{Root, sys};
+
+/// A file system that was not mounted, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    pub kind: Kind,
+    pub why: String,
+}
+
+/// What [`mount_best`] did.
+#[derive(Debug)]
+pub enum Mounted {
+    /// What is mounted now, and what would have been better.
+    Now(Backing, Vec<Refused>),
+    /// What was there before.
+    Before(Backing),
+    /// This kernel has none of them, or nothing for them.
+    Nothing(Vec<Refused>),
+    /// We may not mount.
+    Forbidden,
+}
+
+/// Mounts the first of `kinds` that this kernel has at `point`, which is made if it does not exist.
+/// `size`: what it may hold at most, bytes; else what the file system thinks best.
+///
+/// # Errors
+/// `point` cannot be made, or is not a folder.
+pub fn mount_best(point: &Path, kinds: &[Kind], size: Option<u64>) -> Result<Mounted, MorselError> {
+    fs::create_dir_all(point).map_err(at(point))?;
+    let point = fs::canonicalize(point).map_err(at(point))?;
+    let root = Root::system();
+    if let Some(backing) = Backing::of(&root, &point)
+        .ok()
+        .filter(|it| it.point == point)
+    {
+        return Ok(Mounted::Before(backing));
+    }
+    let mut refused = Vec::new();
+    for &kind in kinds {
+        let why = match lacks(&root, kind, size) {
+            Some(why) => why,
+            None => match mount_one(&point, kind, size) {
+                Ok(()) => {
+                    let store = Store::open(&point)?;
+                    // Root's: whoever owns it may remove what others put there.
+                    store.prepare()?;
+                    return Ok(Mounted::Now(store.backing, refused));
+                }
+                Err(Errno::PERM | Errno::ACCESS) => return Ok(Mounted::Forbidden),
+                Err(Errno::NODEV) => "this kernel does not have it".to_owned(),
+                Err(Errno::INVAL) if kind == Kind::Tmpfs => {
+                    "this kernel has no huge pages in tmpfs (CONFIG_TRANSPARENT_HUGEPAGE)"
+                        .to_owned()
+                }
+                Err(error) => error.to_string(),
+            },
+        };
+        refused.push(Refused { kind, why });
+    }
+    Ok(Mounted::Nothing(refused))
+}
+
+/// Why a file system would be mounted in vain.
+fn lacks(root: &Root, kind: Kind, size: Option<u64>) -> Option<String> {
+    if kind != Kind::Hugetlbfs {
+        return None;
+    }
+    let pools = sys::hugetlb(root);
+    let pool = pools.iter().find(|pool| pool.page == REGION)?;
+    let needed = size.map_or(1, |size| size.div_ceil(REGION));
+    let has = pool.free + pool.overcommit;
+    (has < needed).then(|| {
+        format!(
+            "its pool has {has} of the {needed} pages of 2 MiB: `sysctl vm.nr_hugepages={}`",
+            pool.total - pool.free + needed
+        )
+    })
+}
+
+fn mount_one(point: &Path, kind: Kind, size: Option<u64>) -> Result<(), Errno> {
+    // Each use counts, or nobody could tell what was used last.
+    let flags =
+        MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::STRICTATIME;
+    let options = CString::new(options(kind, size)).map_err(|_| Errno::INVAL)?;
+    mount("tollfree", point, kind.name(), flags, options.as_c_str())
+}
+
+/// Everybody may put, and nobody may remove what is another's.
+fn options(kind: Kind, size: Option<u64>) -> String {
+    let mut options = match kind {
+        Kind::Tmpfs => "mode=1777,huge=always".to_owned(),
+        Kind::Hugetlbfs => "mode=1777,pagesize=2M".to_owned(),
+        Kind::Morselfs => "mode=1777".to_owned(),
+    };
+    if let Some(size) = size {
+        options += &format!(",size={size}");
+    }
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_reach_the_kernel() {
+        assert_eq!(options(Kind::Morselfs, None), "mode=1777");
+        assert_eq!(
+            options(Kind::Tmpfs, Some(1 << 30)),
+            "mode=1777,huge=always,size=1073741824"
+        );
+    }
+
+    #[test]
+    fn an_empty_pool_is_no_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let pool = folder
+            .path()
+            .join("sys/kernel/mm/hugepages/hugepages-2048kB");
+        fs::create_dir_all(&pool).unwrap();
+        let root = Root::at(folder.path());
+        let lacks = |free: &str, kind, size| {
+            fs::write(pool.join("nr_hugepages"), "10").unwrap();
+            fs::write(pool.join("free_hugepages"), free).unwrap();
+            lacks(&root, kind, size)
+        };
+        assert_eq!(lacks("10", Kind::Hugetlbfs, None), None);
+        assert_eq!(lacks("10", Kind::Hugetlbfs, Some(20 << 20)), None);
+        assert_eq!(lacks("0", Kind::Tmpfs, None), None);
+        let why = lacks("4", Kind::Hugetlbfs, Some(9 << 20)).unwrap();
+        assert!(
+            why.contains("4 of the 5") && why.contains("nr_hugepages=11"),
+            "{why}"
+        );
+    }
+}

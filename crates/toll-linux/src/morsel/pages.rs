@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The sizes of a morsel's pages, and how many processes map it.
+
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::ptr;
+
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use toll_model::{PAGE, REGION};
+
+use super::{Kind, Morsel, Store};
+use crate::Root;
+use crate::proc::processes;
+
+/// Which processes map which files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Mapped {
+    /// Processes by device and inode of what they map.
+    processes: BTreeMap<(u64, u64), u64>,
+    /// Whether every process could be looked at.
+    pub complete: bool,
+}
+
+impl Mapped {
+    /// Looks at all processes.
+    pub fn read(root: &Root) -> Mapped {
+        let mut mapped = Mapped {
+            complete: true,
+            ..Mapped::default()
+        };
+        for pid in processes(root) {
+            match root.read(format!("/proc/{pid}/maps")) {
+                Ok(maps) => mapped.add(&maps),
+                // It ended meanwhile.
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(_) => mapped.complete = false,
+            }
+        }
+        mapped
+    }
+
+    /// Adds a process by its maps.
+    fn add(&mut self, maps: &str) {
+        let mut files: Vec<(u64, u64)> = maps.lines().filter_map(device_and_inode).collect();
+        files.sort_unstable();
+        files.dedup();
+        for file in files {
+            *self.processes.entry(file).or_default() += 1;
+        }
+    }
+
+    /// How many processes map a file.
+    pub fn count(&self, device: u64, inode: u64) -> u64 {
+        self.processes
+            .get(&(device, inode))
+            .copied()
+            .unwrap_or_default()
+    }
+}
+
+/// The fourth and fifth field of a line of `/proc/PID/maps`; `None` for anonymous memory.
+fn device_and_inode(line: &str) -> Option<(u64, u64)> {
+    let mut fields = line.split_ascii_whitespace().skip(3);
+    let (major, minor) = fields.next()?.split_once(':')?;
+    let number = |hex| u32::from_str_radix(hex, 16).ok();
+    let device = libc::makedev(number(major)?, number(minor)?);
+    let inode = fields.next()?.parse().ok()?;
+    (inode != 0).then_some((device, inode))
+}
+
+/// Bytes of a morsel by what maps them. The end of a file may lie in a huge page, and is
+/// mapped by small ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pages {
+    pub huge: u64,
+    /// By pages of 4 KiB.
+    pub small: u64,
+}
+
+impl Store {
+    /// The sizes of a morsel's pages; `None` where they cannot be known: on morselfs, of a morsel with holes (which
+    /// looking would fill), and of somebody else's (looking would count as a use).
+    pub fn pages(&self, morsel: &Morsel) -> Option<Pages> {
+        if self.backing.kind == Kind::Hugetlbfs {
+            return Some(Pages {
+                huge: morsel.allocated,
+                small: 0,
+            });
+        }
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NOATIME)
+            .open(&morsel.path)
+            .ok()?;
+        let length = file.metadata().ok()?.size();
+        let is_whole = morsel.allocated >= length;
+        if self.backing.kind != Kind::Tmpfs || !is_whole || length == 0 {
+            return None;
+        }
+        // SAFETY: a fresh read-only mapping of pages that exist; each touch is within the file.
+        let smaps = unsafe {
+            let (none, flags) = (ptr::null_mut(), MapFlags::SHARED);
+            let start = mmap(none, length as usize, ProtFlags::READ, flags, &file, 0).ok()?;
+            for offset in (0..length).step_by(REGION as usize) {
+                start.cast::<u8>().add(offset as usize).read_volatile();
+            }
+            let smaps = std::fs::read_to_string("/proc/self/smaps");
+            let _ = munmap(start, length as usize);
+            smaps
+                .ok()
+                .and_then(|smaps| mapped_huge(&smaps, start as u64))
+        };
+        let huge = smaps?.min(morsel.allocated);
+        Some(Pages {
+            huge,
+            small: morsel.allocated - huge,
+        })
+    }
+}
+
+/// Bytes that the mapping at `start` maps by huge pages of tmpfs.
+fn mapped_huge(smaps: &str, start: u64) -> Option<u64> {
+    let begins = format!("{start:08x}-");
+    let mut lines = smaps.lines().skip_while(|line| !line.starts_with(&begins));
+    let kilobytes = lines.find_map(|line| line.strip_prefix("ShmemPmdMapped:"))?;
+    let kilobytes: u64 = kilobytes.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kilobytes << 10)
+}
+
+/// For people: `1.5 GiB mapped by huge pages, 4 KiB by pages of 4 KiB`.
+impl std::fmt::Display for Pages {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let [huge, small, page] = [self.huge, self.small, PAGE].map(toll_model::units::format_size);
+        match (self.huge, self.small) {
+            (0, _) => write!(f, "{small} mapped by pages of {page}"),
+            (_, 0) => write!(f, "{huge} mapped by huge pages"),
+            _ => write!(f, "{huge} mapped by huge pages, {small} by pages of {page}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    const MAPS: &str = "\
+7f0000000000-7f0000200000 r--s 00000000 00:27 42                         /run/morsels/a
+7f0000200000-7f0000400000 r--s 00200000 00:27 42                         /run/morsels/a
+7f0000400000-7f0000401000 rw-p 00000000 00:00 0
+7f0000500000-7f0000501000 r--p 00000000 fe:00 42                         /usr/lib/x
+7ffff7fc0000-7ffff7fc2000 r-xp 00000000 00:00 0                          [vdso]
+";
+
+    #[test]
+    fn each_process_counts_once() {
+        let folder = tempfile::tempdir().unwrap();
+        for (pid, maps) in [("7", MAPS), ("70", MAPS), ("self", MAPS), ("9", "")] {
+            let path = folder.path().join("proc").join(pid);
+            fs::create_dir_all(&path).unwrap();
+            fs::write(path.join("maps"), maps).unwrap();
+        }
+        let mapped = Mapped::read(&Root::at(folder.path()));
+        assert!(mapped.complete);
+        assert_eq!(mapped.count(libc::makedev(0, 0x27), 42), 2);
+        assert_eq!(mapped.count(libc::makedev(0xfe, 0), 42), 2);
+        assert_eq!(mapped.count(libc::makedev(0, 0x27), 43), 0);
+        assert_eq!(mapped.count(0, 0), 0);
+        // A process that nobody may look at.
+        fs::create_dir_all(folder.path().join("proc/11/maps")).unwrap();
+        assert!(!Mapped::read(&Root::at(folder.path())).complete);
+    }
+
+    #[test]
+    fn huge_pages_of_one_mapping() {
+        let smaps = "\
+7f0000000000-7f0000200000 r--s 00000000 00:27 42 /a
+Rss:                2048 kB
+ShmemPmdMapped:     2048 kB
+7f0000200000-7f0000400000 r--s 00000000 00:27 42 /b
+ShmemPmdMapped:        0 kB
+";
+        assert_eq!(mapped_huge(smaps, 0x7f00_0000_0000), Some(2 << 20));
+        assert_eq!(mapped_huge(smaps, 0x7f00_0020_0000), Some(0));
+        assert_eq!(mapped_huge(smaps, 0x1000), None);
+    }
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How much fits into a store, and what has to go first.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+
+use rustix::fs::statvfs;
+use rustix::io::Errno;
+use toll_model::units::format_size;
+
+use super::pages::Mapped;
+use super::{Kind, Morsel, MorselError, Store, at};
+use crate::{Root, sys};
+
+/// What a store holds, bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// In all morsels together.
+    pub used: u64,
+    /// What can be put on top of that.
+    pub available: u64,
+}
+
+impl Store {
+    /// # Errors
+    /// The folder or `/proc/meminfo` cannot be read.
+    pub fn room(&self, morsels: &[Morsel]) -> Result<Room, MorselError> {
+        let root = Root::system();
+        let stat = statvfs(&self.folder).map_err(at(&self.folder))?;
+        // hugetlbfs without a size says 0 or all ones.
+        let of_mount = match stat.f_blocks as i64 {
+            1.. => stat.f_bavail.saturating_mul(stat.f_frsize),
+            _ => u64::MAX,
+        };
+        let of_machine = match self.backing.kind {
+            Kind::Hugetlbfs => {
+                let pools = sys::hugetlb(&root);
+                let pool = pools.iter().find(|pool| pool.page == self.backing.page);
+                pool.map_or(0, |pool| (pool.free + pool.overcommit) * pool.page)
+            }
+            Kind::Morselfs | Kind::Tmpfs => {
+                let meminfo = sys::meminfo(&root).map_err(at("/proc/meminfo".as_ref()))?;
+                let limit = sys::memory_limit(&root).unwrap_or(u64::MAX);
+                meminfo.available.min(limit)
+            }
+        };
+        Ok(Room {
+            used: distinct(morsels).map(|morsel| morsel.allocated).sum(),
+            available: of_mount.min(of_machine),
+        })
+    }
+
+    /// Removes what was used least recently and is in nobody's use, until `needed` more bytes
+    /// fit, and all morsels together stay below `limit`. Returns what went. Where
+    /// not enough can go, nothing does.
+    pub(super) fn make_room(
+        &self,
+        needed: u64,
+        limit: Option<u64>,
+    ) -> Result<Vec<Morsel>, MorselError> {
+        let morsels = self.list()?;
+        let room = self.room(&morsels)?;
+        let mapped = Mapped::read(&Root::system());
+        let mut held = Vec::new();
+        let chosen = choose(&morsels, room, needed, limit, &mut |morsel| match unused(
+            morsel, &mapped,
+        ) {
+            Some(lease) => {
+                held.push(lease);
+                true
+            }
+            None => false,
+        });
+        let Some(chosen) = chosen else {
+            return Err(MorselError::Full {
+                path: self.folder.clone(),
+                needed,
+                why: why_full(room, limit),
+            });
+        };
+        for morsel in &chosen {
+            self.unlink(morsel)?;
+        }
+        Ok(chosen)
+    }
+}
+
+/// Each morsel once, however many names it has.
+fn distinct(morsels: &[Morsel]) -> impl Iterator<Item = &Morsel> {
+    let mut seen = BTreeSet::new();
+    morsels
+        .iter()
+        .filter(move |morsel| seen.insert(morsel.inode))
+}
+
+/// Which morsels have to go so that `needed` bytes fit, the least recently used first; `None`
+/// where not enough of them can go. Those that are no copies of a file never go.
+fn choose(
+    morsels: &[Morsel],
+    room: Room,
+    needed: u64,
+    limit: Option<u64>,
+    can_go: &mut dyn FnMut(&Morsel) -> bool,
+) -> Option<Vec<Morsel>> {
+    let limit = limit.unwrap_or(u64::MAX);
+    let mut oldest: Vec<&Morsel> = distinct(morsels)
+        .filter(|it| it.identity.is_some())
+        .collect();
+    oldest.sort_by_key(|morsel| morsel.used);
+    let mut chosen: Vec<Morsel> = Vec::new();
+    let mut gone = 0;
+    let mut oldest = oldest.into_iter();
+    while room.available.saturating_add(gone) < needed
+        || (room.used - gone).saturating_add(needed) > limit
+    {
+        let morsel = oldest.find(|morsel| can_go(morsel))?;
+        gone += morsel.allocated;
+        chosen.push(morsel.clone());
+    }
+    Some(chosen)
+}
+
+fn why_full(room: Room, limit: Option<u64>) -> String {
+    let Room { used, available } = room;
+    let mut why = format!("{} are free", format_size(available));
+    if let Some(limit) = limit {
+        why += &format!(
+            ", {} of the limit of {} are used",
+            format_size(used),
+            format_size(limit)
+        );
+    }
+    why + ", and what could go is in use or not enough"
+}
+
+/// A lease on a morsel that nobody else has open or mapped: while it is held, whoever opens
+/// the morsel waits. Where the file system knows no leases, a morsel that nobody maps.
+fn unused(morsel: &Morsel, mapped: &Mapped) -> Option<File> {
+    let file = File::open(&morsel.path).ok()?;
+    let is_unused = match lease(&file, libc::F_WRLCK) {
+        Ok(()) => true,
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+            mapped.count(morsel.device, morsel.inode) == 0
+        }
+        Err(_) => false,
+    };
+    is_unused.then_some(file)
+}
+
+/// Takes a lease on a file, until it is closed: the kernel gives `F_WRLCK` to who alone has it open or
+/// mapped, and `F_RDLCK` where nobody can write to it; else the error is `AGAIN`.
+pub(super) fn lease(file: &File, kind: libc::c_int) -> Result<(), Errno> {
+    /// Not in the libc crate for this target.
+    const F_SETSIG: libc::c_int = 10;
+    let fd = file.as_raw_fd();
+    // SAFETY: neither call takes a pointer. Whoever breaks the lease sends us a signal: SIGURG,
+    // which nobody dies of.
+    let leased = unsafe {
+        libc::fcntl(fd, F_SETSIG, libc::SIGURG);
+        libc::fcntl(fd, libc::F_SETLEASE, kind)
+    };
+    match leased {
+        0 => Ok(()),
+        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+    use crate::morsel::Identity;
+
+    fn morsel(name: &str, allocated: u64, used: u64) -> Morsel {
+        Morsel {
+            name: name.into(),
+            path: name.into(),
+            device: 1,
+            inode: used,
+            size: allocated,
+            allocated,
+            sealed: true,
+            owner: 0,
+            identity: Some(Identity {
+                device: 1,
+                inode: 1,
+                size: allocated,
+                seconds: 0,
+                nanoseconds: 0,
+                sum: 0,
+            }),
+            source: None,
+            used: SystemTime::UNIX_EPOCH + Duration::from_secs(used),
+        }
+    }
+
+    /// The names of what has to go from three morsels of 10, 20 and 30 bytes, used in this order, of
+    /// which those in `busy` are in use; 5 bytes are free.
+    fn chosen(needed: u64, limit: Option<u64>, busy: &[&str]) -> Option<Vec<String>> {
+        let mut morsels = vec![
+            morsel("third", 30, 3),
+            morsel("first", 10, 1),
+            morsel("second", 20, 2),
+        ];
+        let mut own = morsel("made by hand", 40, 0);
+        own.identity = None;
+        morsels.push(own);
+        let room = Room {
+            used: 100,
+            available: 5,
+        };
+        let mut can_go = |morsel: &Morsel| !busy.iter().any(|name| morsel.name == **name);
+        let gone = choose(&morsels, room, needed, limit, &mut can_go)?;
+        let name = |morsel: Morsel| morsel.name.into_string().unwrap();
+        Some(gone.into_iter().map(name).collect())
+    }
+
+    #[test]
+    fn the_least_recently_used_go_first() {
+        let names = |names: &[&str]| Some(names.iter().map(|name| name.to_string()).collect());
+        assert_eq!(chosen(5, None, &[]), names(&[]));
+        assert_eq!(chosen(6, None, &[]), names(&["first"]));
+        assert_eq!(chosen(16, None, &[]), names(&["first", "second"]));
+        assert_eq!(chosen(65, None, &[]), names(&["first", "second", "third"]));
+        assert_eq!(chosen(66, None, &[]), None);
+        // What is in use stays, and so does what is no copy of a file.
+        assert_eq!(chosen(6, None, &["first"]), names(&["second"]));
+        assert_eq!(chosen(6, None, &["first", "second", "third"]), None);
+    }
+
+    #[test]
+    fn a_limit_counts_all_morsels() {
+        let names = |names: &[&str]| Some(names.iter().map(|name| name.to_string()).collect());
+        assert_eq!(chosen(5, Some(105), &[]), names(&[]));
+        assert_eq!(chosen(5, Some(104), &[]), names(&["first"]));
+        assert_eq!(
+            chosen(5, Some(45), &[]),
+            names(&["first", "second", "third"])
+        );
+        assert_eq!(chosen(5, Some(44), &[]), None);
+        assert_eq!(chosen(5, Some(4), &[]), None);
+    }
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `tollfree morsel mount`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use toll_linux::morsel::mount::{Mounted, mount_best};
+use toll_linux::morsel::{Kind, Store, mount};
+use toll_model::units::parse_size;
+
+use super::{More, Refused, default_folder, report, wrong};
+use crate::error::UserError;
+use crate::output;
+
+/// Mount the best file system for morsels that this kernel has
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Where; the folder is made if it does not exist
+    pub mount: Option<PathBuf>,
+    /// What it may hold at most (default: the file system's own; tmpfs takes up to half of memory)
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub size: Option<u64>,
+    /// This file system and no other
+    #[arg(long, value_name = "KIND")]
+    pub kind: Option<KindName>,
+}
+
+/// The file systems, by their names.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub enum KindName {
+    Morselfs,
+    Tmpfs,
+    Hugetlbfs,
+}
+
+impl From<KindName> for Kind {
+    fn from(name: KindName) -> Kind {
+        match name {
+            KindName::Morselfs => Kind::Morselfs,
+            KindName::Tmpfs => Kind::Tmpfs,
+            KindName::Hugetlbfs => Kind::Hugetlbfs,
+        }
+    }
+}
+
+pub fn run(args: Args, json: bool) -> Result<ExitCode> {
+    let folder = args.mount.unwrap_or_else(default_folder);
+    let kinds = args
+        .kind
+        .map_or(Kind::ALL.to_vec(), |kind| vec![kind.into()]);
+    let (backing, refused, is_new) = match mount_best(&folder, &kinds, args.size).map_err(wrong)? {
+        Mounted::Now(backing, refused) => (backing, refused, true),
+        Mounted::Before(backing) if kinds.contains(&backing.kind) => (backing, Vec::new(), false),
+        Mounted::Before(backing) => {
+            let (folder, kind) = (folder.display(), backing.kind.name());
+            let message = format!("{folder}: {kind} is mounted there already");
+            return Err(UserError::Usage(message).into());
+        }
+        Mounted::Nothing(refused) => {
+            let message = format!(
+                "{}: nothing to mount: {}",
+                folder.display(),
+                reasons(&refused)
+            );
+            return Err(UserError::Missing(message).into());
+        }
+        Mounted::Forbidden => {
+            let message = format!("{}: only root may mount", folder.display());
+            return Err(UserError::Missing(message).into());
+        }
+    };
+    if json {
+        let refused = refused.into_iter().map(|it| Refused {
+            kind: it.kind.name(),
+            why: it.why,
+        });
+        let more = More {
+            refused: Some(refused.collect()),
+            mounted: Some(is_new),
+            ..More::default()
+        };
+        let store = Store::open(&folder).map_err(wrong)?;
+        report("mount", &store, &[], more)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let before = if is_new { "" } else { " is there already" };
+    let mut text = format!(
+        "{}: {}{before}\n",
+        backing.point.display(),
+        backing.describe()
+    );
+    for mount::Refused { kind, why } in &refused {
+        text += &format!("  not {}: {why}\n", kind.name());
+    }
+    output::text(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn reasons(refused: &[mount::Refused]) -> String {
+    let reasons: Vec<String> = refused
+        .iter()
+        .map(|mount::Refused { kind, why }| format!("{}: {why}", kind.name()))
+        .collect();
+    reasons.join("; ")
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `tollfree morsel put`, and the filling that `tollfree run --morsel` does.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::Result;
+use toll_linux::morsel::{self, MorselError, Request, Source, Store};
+use toll_model::units::parse_size;
+
+use super::{More, caveat, open, report, wrong};
+use crate::units::{bytes, duration};
+use crate::{output, signals};
+
+/// Copy a file into a morsel and seal it
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The file to copy
+    pub file: PathBuf,
+    /// The folder of morsels
+    #[arg(long, value_name = "MOUNT")]
+    pub to: Option<PathBuf>,
+    /// Name of the morsel (default: the file's)
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<OsString>,
+    /// What all morsels of the folder together may take
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub limit: Option<u64>,
+}
+
+pub fn run(args: Args, json: bool) -> Result<ExitCode> {
+    let store = open(args.to.as_deref())?;
+    let source = Source::open(&args.file).map_err(wrong)?;
+    let begun = Instant::now();
+    let put = fill(&store, &source, args.name.as_deref(), args.limit).map_err(wrong)?;
+    let elapsed = begun.elapsed();
+    let caveat = caveat(store.backing.kind);
+    if json {
+        let names = put
+            .removed
+            .iter()
+            .map(|it| it.name.to_string_lossy().into_owned());
+        let more = More {
+            filled: Some(put.filled),
+            direct: put.filled.then_some(put.direct),
+            elapsed_ns: Some(elapsed.as_nanos() as u64),
+            removed: Some(names.collect()),
+            caveat,
+            ..More::default()
+        };
+        report("put", &store, std::slice::from_ref(&put.morsel), more)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let path = put.morsel.path.display();
+    let mut text = match put.filled {
+        false => format!("{path}: is there already\n"),
+        true => {
+            let size = put.morsel.size;
+            let rate = size as f64 / elapsed.as_secs_f64().max(1e-9);
+            let way = match put.direct {
+                true => "past the page cache",
+                false => "through the page cache, which gave it back",
+            };
+            format!(
+                "{path}: {} in {} ({}/s), {way}\n  on         {}\n",
+                bytes(size),
+                duration(elapsed.as_nanos() as f64),
+                bytes(rate as u64),
+                store.backing.describe(),
+            )
+        }
+    };
+    for morsel in &put.removed {
+        let (name, size) = (morsel.name.to_string_lossy(), bytes(morsel.allocated));
+        text += &format!("  removed    {name} ({size})\n");
+    }
+    if let Some(caveat) = caveat.filter(|_| put.filled) {
+        text += &format!("  note       {caveat}\n");
+    }
+    output::text(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Copies a file unless it is there, with a progress line on a terminal; a signal ends it.
+pub fn fill(
+    store: &Store,
+    source: &Source,
+    name: Option<&OsStr>,
+    limit: Option<u64>,
+) -> Result<morsel::Put, MorselError> {
+    let _guard = signals::watch().map_err(|error| MorselError::Io {
+        path: source.path.clone(),
+        source: error,
+    })?;
+    let file_name = source.path.file_name().unwrap_or_default();
+    let file_name = file_name.to_string_lossy().into_owned();
+    let bar = output::progress_bytes(&file_name, source.identity.size);
+    let put = store.put(Request {
+        source,
+        name,
+        limit,
+        progress: &mut |done| {
+            match done {
+                Some(0) => bar.set_message(file_name.clone()),
+                Some(done) => bar.set_position(done),
+                None => bar.set_message("waits for another copy"),
+            }
+            signals::interrupted().is_none()
+        },
+    });
+    bar.finish_and_clear();
+    put
+}

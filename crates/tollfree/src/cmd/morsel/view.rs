@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `tollfree morsel ls`, `stat`, `seal` and `rm`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::Result;
+use comfy_table::{ContentArrangement, Table, presets};
+use toll_linux::Root;
+use toll_linux::morsel::pages::{Mapped, Pages};
+use toll_linux::morsel::{Morsel, MorselError, Store};
+
+use super::{Entry, More, SourceIs, caveat, open, report, wrong};
+use crate::output;
+use crate::units::{bytes, of};
+
+/// List the morsels
+#[derive(Debug, clap::Args)]
+pub struct LsArgs {
+    /// The folder of morsels
+    pub mount: Option<PathBuf>,
+}
+
+/// Which morsels a command is about.
+#[derive(Debug, clap::Args)]
+pub struct NamesArgs {
+    /// Names of morsels
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<OsString>,
+    /// The folder of morsels
+    #[arg(long = "in", value_name = "MOUNT")]
+    mount: Option<PathBuf>,
+}
+
+pub fn ls(args: &LsArgs, json: bool) -> Result<ExitCode> {
+    let store = open(args.mount.as_deref())?;
+    let morsels = store.list().map_err(wrong)?;
+    if json {
+        report("ls", &store, &morsels, More::default())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let room = store.room(&morsels).map_err(wrong)?;
+    let mut text = format!(
+        "{} ({}): {}, {}; {} more fit\n",
+        store.folder.display(),
+        store.backing.describe(),
+        of(morsels.len(), "morsel"),
+        bytes(room.used),
+        bytes(room.available),
+    );
+    if !morsels.is_empty() {
+        text += &format!("\n{}\n", table(&store, &morsels));
+    }
+    output::text(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn table(store: &Store, morsels: &[Morsel]) -> String {
+    let mapped = Mapped::read(&Root::system());
+    let mut table = Table::new();
+    table
+        .load_preset(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header([
+        "name",
+        "size",
+        "huge",
+        "sealed",
+        "mapped by",
+        "used",
+        "source",
+    ]);
+    for morsel in morsels {
+        let entry = Entry::new(store, morsel, &mapped);
+        table.add_row([
+            entry.name.clone(),
+            bytes(entry.size),
+            entry.huge.map_or("-".to_owned(), bytes),
+            if entry.sealed { "yes" } else { "no" }.to_owned(),
+            mapped_by(&entry),
+            ago(entry.used_at),
+            source(&entry),
+        ]);
+    }
+    table.trim_fmt()
+}
+
+pub fn stat(args: &NamesArgs, json: bool) -> Result<ExitCode> {
+    let store = open(args.mount.as_deref())?;
+    let morsels = each(args, |name| store.get(name))?;
+    if json {
+        report("stat", &store, &morsels, More::default())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mapped = Mapped::read(&Root::system());
+    let entries = morsels
+        .iter()
+        .map(|morsel| Entry::new(&store, morsel, &mapped));
+    let texts: Vec<String> = entries.map(|entry| about(&store, &entry)).collect();
+    output::text(&texts.join("\n"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// All about one morsel, a line each.
+fn about(store: &Store, entry: &Entry) -> String {
+    let pages = match (entry.huge, entry.small) {
+        (Some(huge), Some(small)) => Pages { huge, small }.to_string(),
+        _ => format!(
+            "{}, mapped by pages of sizes that are not known",
+            bytes(entry.allocated)
+        ),
+    };
+    let sealed = match (entry.sealed, caveat(store.backing.kind)) {
+        (false, _) => "no".to_owned(),
+        (true, None) => "for ever".to_owned(),
+        (true, Some(caveat)) => caveat.trim_start_matches("sealed ").to_owned(),
+    };
+    let rows = [
+        ("name", entry.name.clone()),
+        ("path", entry.path.clone()),
+        ("on", store.backing.describe()),
+        ("source", source(entry)),
+        ("size", bytes(entry.size)),
+        ("memory", pages),
+        ("sealed", sealed),
+        ("mapped by", mapped_by(entry)),
+        ("used", ago(entry.used_at)),
+    ];
+    rows.iter()
+        .map(|(name, what)| format!("{name:10} {what}\n"))
+        .collect()
+}
+
+pub fn seal(args: &NamesArgs, json: bool) -> Result<ExitCode> {
+    let store = open(args.mount.as_deref())?;
+    let morsels = each(args, |name| store.seal(name))?;
+    let caveat = caveat(store.backing.kind);
+    if json {
+        let more = More {
+            caveat,
+            ..More::default()
+        };
+        report("seal", &store, &morsels, more)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let said = caveat.unwrap_or("sealed for ever");
+    let lines = morsels
+        .iter()
+        .map(|morsel| format!("{}: {said}\n", morsel.path.display()));
+    output::text(&lines.collect::<String>())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub fn rm(args: &NamesArgs, json: bool) -> Result<ExitCode> {
+    let store = open(args.mount.as_deref())?;
+    // All names are right before the first one goes.
+    each(args, |name| store.get(name))?;
+    let mapped = Mapped::read(&Root::system());
+    let morsels = each(args, |name| store.remove(name))?;
+    if json {
+        report(
+            "rm",
+            &store,
+            &[],
+            More {
+                removed: Some(
+                    morsels
+                        .iter()
+                        .map(|morsel| morsel.name.to_string_lossy().into_owned())
+                        .collect(),
+                ),
+                ..More::default()
+            },
+        )?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for morsel in &morsels {
+        let users = mapped.count(morsel.device, morsel.inode);
+        if users > 0 {
+            output::note(format_args!(
+                "{}: {} it still; its memory is free when they end",
+                morsel.name.to_string_lossy(),
+                match users {
+                    1 => "a process maps".to_owned(),
+                    users => format!("{users} processes map"),
+                }
+            ));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Does something with each morsel that is named.
+fn each(
+    args: &NamesArgs,
+    act: impl Fn(&std::ffi::OsStr) -> Result<Morsel, MorselError>,
+) -> Result<Vec<Morsel>> {
+    args.names
+        .iter()
+        .map(|name| act(name).map_err(wrong))
+        .collect()
+}
+
+fn source(entry: &Entry) -> String {
+    let Some(source) = &entry.source else {
+        return "-".to_owned();
+    };
+    match entry.source_is {
+        Some(SourceIs::Changed) => format!("{source} (has changed)"),
+        Some(SourceIs::Gone) => format!("{source} (is gone)"),
+        Some(SourceIs::Same) | None => source.clone(),
+    }
+}
+
+fn mapped_by(entry: &Entry) -> String {
+    match (entry.mapped_by, entry.mapped_by_is_exact) {
+        (0, true) => "nobody".to_owned(),
+        (0, false) => "nobody seen".to_owned(),
+        (1, true) => "1 process".to_owned(),
+        (processes, true) => format!("{processes} processes"),
+        (processes, false) => format!("{processes} or more"),
+    }
+}
+
+/// How long ago a time was: `now`, `5 min ago`.
+fn ago(time: u64) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    in_words(now.map_or(0, |now| now.as_secs()).saturating_sub(time))
+}
+
+fn in_words(seconds: u64) -> String {
+    match seconds {
+        0..10 => "now".to_owned(),
+        10..120 => format!("{seconds} s ago"),
+        120..7200 => format!("{} min ago", seconds / 60),
+        7200..172_800 => format!("{} h ago", seconds / 3600),
+        _ => format!("{} days ago", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_as_exact_as_people_want_them() {
+        for (seconds, words) in [
+            (9, "now"),
+            (119, "119 s ago"),
+            (7199, "119 min ago"),
+            (172_799, "47 h ago"),
+            (172_800, "2 days ago"),
+        ] {
+            assert_eq!(in_words(seconds), words);
+        }
+    }
+}

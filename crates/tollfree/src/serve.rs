@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Serving a program's mappings of big files from morsels: `tollfree run --morsel`.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::mem::{offset_of, size_of};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+use tempfile::TempDir;
+use toll_linux::morsel::{Kind, Morsel, Source, Store};
+use toll_model::PAGE;
+use toll_model::wire::{SERVED_MAGIC, SERVED_PATH, Served, ServedHeader};
+
+use crate::cmd::morsel::{open, put, wrong};
+use crate::error::UserError;
+use crate::executable::Executable;
+use crate::output;
+use crate::target::Launch;
+
+/// Files that a program is served from memory.
+#[derive(Debug)]
+pub struct Serving {
+    files: Vec<Serve>,
+    /// Private to us; holds the morsel file. `None`: there is nothing to serve.
+    folder: Option<TempDir>,
+}
+
+/// One of them.
+#[derive(Debug)]
+struct Serve {
+    source: Source,
+    /// The morsel, held open so that nobody takes it for unused; or why there is none.
+    from: Result<Held, String>,
+}
+
+#[derive(Debug)]
+struct Held {
+    morsel: Morsel,
+    store: Store,
+    filled: bool,
+    _file: File,
+}
+
+/// What was served of a file, as `run --summary` writes it.
+#[derive(Debug, Clone, Serialize)]
+pub struct ServedFile {
+    pub file: String,
+    /// The path of its morsel; null where there is none.
+    pub morsel: Option<String>,
+    /// The file system that the morsel is on.
+    pub kind: Option<&'static str>,
+    /// Whether the morsel was filled for this run.
+    pub filled: bool,
+    /// Mappings that were served from the morsel, and their bytes.
+    pub mappings: u64,
+    pub bytes: u64,
+    /// Mappings that were left to the file: writable ones, say.
+    pub left: u64,
+    /// Why there is no morsel.
+    pub why_not: Option<String>,
+}
+
+impl Serving {
+    /// Finds or fills the morsels of `files` for a program.
+    ///
+    /// # Errors
+    /// A file that cannot be read or served at all, and an interruption. What only keeps a file
+    /// from its morsel is a note.
+    pub fn new(files: &[PathBuf], mount: Option<&Path>, command: &[OsString]) -> Result<Serving> {
+        let mut serving = Serving {
+            files: Vec::new(),
+            folder: None,
+        };
+        if files.is_empty() {
+            return Ok(serving);
+        }
+        let sources: Vec<Source> = files
+            .iter()
+            .map(|file| Source::open(file).map_err(wrong))
+            .collect::<Result<_>>()?;
+        let executable = Executable::of(command)?;
+        let obstacle = executable.obstacle.map(|obstacle| {
+            let path = executable.path.display();
+            format!("{path} cannot be entered: {obstacle}")
+        });
+        for source in sources {
+            // Named twice, or by two names.
+            if serving
+                .files
+                .iter()
+                .any(|it| it.source.identity == source.identity)
+            {
+                continue;
+            }
+            let from = match &obstacle {
+                Some(obstacle) => Err(obstacle.clone()),
+                None => match Held::new(&source, mount) {
+                    Err(error) if is_interruption(&error) => return Err(error),
+                    result => result.map_err(|error| format!("{error:#}")),
+                },
+            };
+            serving.files.push(Serve { source, from });
+        }
+        if serving.morsels().next().is_some() {
+            serving.write()?;
+        }
+        Ok(serving)
+    }
+
+    /// Writes the morsel file.
+    fn write(&mut self) -> Result<()> {
+        let folder = tempfile::Builder::new().prefix("tollfree-").tempdir();
+        self.folder = Some(folder.context("no temporary folder")?);
+        match self.path() {
+            Some(path) => {
+                fs::write(&path, self.to_bytes()).with_context(|| format!("{}", path.display()))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn path(&self) -> Option<PathBuf> {
+        Some(self.folder.as_ref()?.path().join("served"))
+    }
+
+    /// Says which files are not served, and why.
+    pub fn say_notes(&self) {
+        for serve in &self.files {
+            if let Err(why) = &serve.from {
+                let file = serve.source.path.display();
+                output::note(format_args!("{file} is not served from a morsel: {why}"));
+            }
+        }
+    }
+
+    /// Gives a launch what its program needs.
+    pub fn prepare(&self, launch: Launch) -> Launch {
+        match self.path() {
+            Some(path) => launch.served(&path),
+            None => launch,
+        }
+    }
+
+    fn morsels(&self) -> impl Iterator<Item = (&Source, &Held)> {
+        let files = self.files.iter();
+        files.filter_map(|serve| Some((&serve.source, serve.from.as_ref().ok()?)))
+    }
+
+    /// The morsel file.
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut out = SERVED_MAGIC.to_vec();
+        out.extend((self.morsels().count() as u32).to_le_bytes());
+        out.resize(size_of::<ServedHeader>(), 0);
+        for (source, from) in self.morsels() {
+            let end = out.len() + size_of::<Served>();
+            let identity = &source.identity;
+            for word in [
+                identity.device,
+                identity.inode,
+                identity.size,
+                identity.seconds as u64,
+                identity.nanoseconds.into(),
+                from.morsel.device,
+                from.morsel.inode,
+                match from.store.backing.kind {
+                    Kind::Hugetlbfs => from.store.backing.page,
+                    Kind::Morselfs | Kind::Tmpfs => PAGE,
+                },
+                0,
+                0,
+                0,
+            ] {
+                out.extend(word.to_le_bytes());
+            }
+            out.extend(from.morsel.path.as_os_str().as_bytes());
+            out.resize(end, 0);
+        }
+        out
+    }
+
+    /// What was served so far.
+    pub fn summary(&self) -> Vec<ServedFile> {
+        let file = self.path().and_then(|path| File::open(path).ok());
+        let text = |text: &OsStr| text.to_string_lossy().into_owned();
+        let mut number = 0;
+        let mut summary = Vec::new();
+        for serve in &self.files {
+            let from = serve.from.as_ref().ok();
+            let counter = |at: usize| {
+                let record = size_of::<ServedHeader>() + number * size_of::<Served>();
+                let mut word = [0; 8];
+                let file = file.as_ref().filter(|_| from.is_some())?;
+                file.read_exact_at(&mut word, (record + at) as u64).ok()?;
+                Some(u64::from_le_bytes(word))
+            };
+            let counter = |at| counter(at).unwrap_or(0);
+            summary.push(ServedFile {
+                file: text(serve.source.path.as_os_str()),
+                morsel: from.map(|from| text(from.morsel.path.as_os_str())),
+                kind: from.map(|from| from.store.backing.kind.name()),
+                filled: from.is_some_and(|from| from.filled),
+                mappings: counter(offset_of!(Served, mappings)),
+                bytes: counter(offset_of!(Served, bytes)),
+                left: counter(offset_of!(Served, left)),
+                why_not: serve.from.as_ref().err().cloned(),
+            });
+            number += usize::from(from.is_some());
+        }
+        summary
+    }
+}
+
+/// Says which files were ready in memory, and not mapped.
+pub fn say_unused(served: &[ServedFile]) {
+    for it in served
+        .iter()
+        .filter(|it| it.morsel.is_some() && it.mappings == 0)
+    {
+        let file = &it.file;
+        match it.left {
+            0 => output::note(format_args!("{file}: the program did not map it")),
+            _ => output::note(format_args!(
+                "{file}: the program mapped it, but not only to read it: the file itself was mapped"
+            )),
+        }
+    }
+}
+
+impl Held {
+    fn new(source: &Source, mount: Option<&Path>) -> Result<Held> {
+        let store = open(mount)?;
+        let put = put::fill(&store, source, None, None).map_err(wrong)?;
+        let path = &put.morsel.path;
+        anyhow::ensure!(
+            path.as_os_str().len() < SERVED_PATH,
+            "{}: its path is too long",
+            path.display()
+        );
+        Ok(Held {
+            _file: File::open(path).with_context(|| format!("{}", path.display()))?,
+            filled: put.filled,
+            morsel: put.morsel,
+            store,
+        })
+    }
+}
+
+fn is_interruption(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(UserError::Interrupted))
+}

@@ -1,0 +1,720 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `tollfree morsel` and `tollfree run --morsel`, on the tmpfs that every Linux has, and on mounts of
+//! our own where they are allowed.
+
+mod preload;
+mod schema;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const TOLLFREE: &str = env!("CARGO_BIN_EXE_tollfree");
+
+/// Maps files and says of each whether it is a morsel's, and what its bytes add up to.
+/// Options before a file: w maps it writable, o opens it for writing; p unmaps a part first.
+const PROGRAM: &str = r#"
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+static const char *which(unsigned long address) {
+    static char line[8192];
+    FILE *maps = fopen("/proc/self/maps", "r");
+    unsigned long from, to;
+    const char *found = "nothing";
+    while (fgets(line, sizeof line, maps))
+        if (sscanf(line, "%lx-%lx", &from, &to) == 2 && from <= address && address < to) {
+            found = strstr(line, "/dev/shm/") || strstr(line, "/morsels/") ? "morsel" : "file";
+            break;
+        }
+    fclose(maps);
+    return found;
+}
+int main(int argc, char **argv) {
+    int status = 0;
+    for (int i = 1; i + 1 < argc; i += 2) {
+        int writable = strchr(argv[i], 'w') != NULL, rw = strchr(argv[i], 'o') != NULL;
+        int fd = open(argv[i + 1], writable || rw ? O_RDWR : O_RDONLY);
+        struct stat is;
+        if (fd < 0 || fstat(fd, &is) < 0)
+            return 9;
+        int protection = PROT_READ | (writable ? PROT_WRITE : 0);
+        int kind = strchr(argv[i], 'v') ? MAP_PRIVATE : MAP_SHARED;
+        unsigned char *p = mmap(NULL, is.st_size, protection, kind, fd, 0);
+        if (p == MAP_FAILED)
+            return 8;
+        close(fd);
+        unsigned long sum = 0;
+        for (long at = 0; at < is.st_size; at++)
+            sum = sum * 31 + p[at];
+        printf("%s %lu\n", which((unsigned long)p), sum);
+        if (strchr(argv[i], 'p') && munmap(p, 4096) != 0)
+            return 7;
+        status |= munmap(p + (strchr(argv[i], 'p') ? 4096 : 0), is.st_size - (strchr(argv[i], 'p') ? 4096 : 0));
+    }
+    return status ? 6 : 3;
+}
+"#;
+
+/// A folder of morsels, and a folder with files and a program.
+struct Bench {
+    morsels: TempDir,
+    files: TempDir,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        preload::library();
+        Bench {
+            morsels: tempfile::tempdir_in("/dev/shm").unwrap(),
+            files: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.files.path().join(name)
+    }
+
+    fn file(&self, name: &str, content: &[u8]) -> String {
+        let path = self.path(name);
+        fs::write(&path, content).unwrap();
+        path.into_os_string().into_string().unwrap()
+    }
+
+    /// The program; false without a C compiler.
+    fn has_program(&self, flags: &[&str]) -> bool {
+        fs::write(self.path("maps.c"), PROGRAM).unwrap();
+        let mut cc = Command::new("cc");
+        cc.args(["-O1", "-o", "maps", "maps.c"]).args(flags);
+        let built = cc.current_dir(&self.files).status();
+        let built = built.is_ok_and(|status| status.success());
+        if !built {
+            eprintln!("skipped: cc {flags:?} does not work here");
+        }
+        built
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(TOLLFREE);
+        command.args(arguments).current_dir(&self.files);
+        command.env("TOLLFREE_MORSELS", self.morsels.path());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// The document of a command that succeeds.
+    fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.run(&[&["morsel", "--json"], arguments].concat());
+        assert!(output.status.success(), "{output:?}");
+        let document = serde_json::from_slice(&output.stdout).unwrap();
+        schema::check("morsel", &document);
+        document
+    }
+
+    /// The names of the morsels.
+    fn names(&self) -> Vec<String> {
+        let list = self.json(&["ls"]);
+        let name = |morsel: &Value| morsel["name"].as_str().unwrap().to_owned();
+        list["morsels"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(name)
+            .collect()
+    }
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn content(size: usize) -> Vec<u8> {
+    (0..size as u32)
+        .map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8)
+        .collect()
+}
+
+/// Waits for an event for as long as a slow machine may take.
+fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !happened() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
+        sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn a_file_comes_and_goes() {
+    let bench = Bench::new();
+    let model = bench.file("model", &content(5_000_000));
+    let put = bench.json(&["put", &model]);
+    assert_eq!(
+        (put["filled"].as_bool(), put["kind"].as_str()),
+        (Some(true), Some("tmpfs"))
+    );
+    assert_eq!(
+        fs::read(bench.morsels.path().join("model")).unwrap(),
+        content(5_000_000)
+    );
+    assert_eq!(bench.json(&["put", &model])["filled"], false);
+    let text = stdout(&bench.run(&["morsel", "ls"]));
+    assert!(text.contains("1 morsel") && text.contains(&model), "{text}");
+    let stat = &bench.json(&["stat", "model"])["morsels"][0];
+    assert_eq!(stat["source"], model);
+    assert_eq!(
+        (&stat["source_is"], &stat["sealed"]),
+        (&"same".into(), &true.into())
+    );
+    let pages = |name: &str| stat[name].as_u64().unwrap();
+    assert_eq!(pages("huge") + pages("small"), pages("allocated"));
+    bench.file("model", b"other");
+    assert_eq!(
+        bench.json(&["stat", "model"])["morsels"][0]["source_is"],
+        "changed"
+    );
+    let text = stdout(&bench.run(&["morsel", "stat", "model"]));
+    assert!(
+        text.contains("(has changed)") && text.contains("mode bits"),
+        "{text}"
+    );
+    assert_eq!(bench.json(&["rm", "model"])["removed"][0], "model");
+    assert_eq!(bench.names(), [""; 0]);
+}
+
+#[test]
+fn who_maps_it_is_counted() {
+    let bench = Bench::new();
+    let model = bench.file("model", &content(10_000));
+    bench.json(&["put", &model]);
+    let path = bench.morsels.path().join("model");
+    let program = "import mmap, sys\n\
+        file = open(sys.argv[1], 'rb')\n\
+        m = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)\n\
+        print('mapped', flush=True)\n\
+        sys.stdin.read()";
+    let mut python = Command::new("python3");
+    python.args(["-c", program]).arg(path);
+    python.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let Ok(mut child) = python.spawn() else {
+        eprintln!("skipped: no python3");
+        return;
+    };
+    let mut line = [0; 7];
+    std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut line).unwrap();
+    assert_eq!(bench.json(&["stat", "model"])["morsels"][0]["mapped_by"], 1);
+    // What is in use does not make room.
+    let other = bench.file("other", &content(10_000));
+    let output = bench.run(&["morsel", "put", &other, "--limit", "12K"]);
+    assert_eq!(output.status.code(), Some(4), "{output:?}");
+    assert!(stderr(&output).contains("no room"), "{output:?}");
+    let output = bench.run(&["morsel", "rm", "model"]);
+    assert!(
+        stderr(&output).contains("a process maps it still"),
+        "{output:?}"
+    );
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+    let put = bench.json(&["put", &other, "--limit", "12K"]);
+    assert_eq!(put["filled"], true);
+}
+
+#[test]
+fn a_limit_removes_what_was_used_least_recently() {
+    let bench = Bench::new();
+    for name in ["first", "second"] {
+        bench.json(&["put", &bench.file(name, &content(9000)), "--limit", "24K"]);
+        // Times of use are as fine as the kernel's clock.
+        sleep(Duration::from_millis(20));
+    }
+    fs::read(bench.morsels.path().join("first")).unwrap();
+    let times = fs::FileTimes::new().set_accessed(std::time::SystemTime::now());
+    let first = File::open(bench.morsels.path().join("first")).unwrap();
+    first.set_times(times).unwrap();
+    drop(first);
+    let put = bench.json(&[
+        "put",
+        &bench.file("third", &content(9000)),
+        "--limit",
+        "24K",
+    ]);
+    assert_eq!(put["removed"], serde_json::json!(["second"]));
+    assert_eq!(bench.names(), ["first", "third"]);
+}
+
+#[test]
+fn mistakes_are_named_with_their_exit_code() {
+    let bench = Bench::new();
+    let file = bench.file("file", b"x");
+    let empty = bench.file("empty", b"");
+    let cases: [(&[&str], i32, &str); 12] = [
+        (&["put", "./nowhere"], 1, "./nowhere: No such file"),
+        (&["put", "/dev/null"], 3, "/dev/null: is not a regular file"),
+        (&["put", &empty], 3, "is empty"),
+        (&["put", &file, "--name", "a/b"], 2, "slash"),
+        (&["put", &file, "--limit", "lots"], 2, "lots"),
+        (&["put", &file, "--limit", "1K"], 4, "no room for 4 KiB"),
+        (
+            &["put", &file, "--to", "/nowhere"],
+            4,
+            "morsel mount /nowhere",
+        ),
+        (&["put", &file, "--to", "/proc"], 4, "is on proc"),
+        (&["ls", &file], 3, "is not a folder"),
+        (&["stat", "nothing"], 1, "no such morsel"),
+        (&["rm", "nothing"], 1, "no such morsel"),
+        (&["seal", ".."], 2, "names a folder"),
+    ];
+    for (arguments, code, says) in cases {
+        let output = bench.run(&[&["morsel"], arguments].concat());
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+        assert!(said.contains(says), "{arguments:?}: {said}");
+        assert_eq!(
+            said.lines().count(),
+            if code == 2 { said.lines().count() } else { 1 },
+            "{said}"
+        );
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+    }
+    assert_eq!(bench.names(), [""; 0]);
+}
+
+/// A put that waits for the lock that another one holds.
+fn waiting(bench: &Bench) -> (File, Child) {
+    let records = bench.morsels.path().join(".tollfree");
+    fs::create_dir_all(&records).unwrap();
+    let lock = File::open(&records).unwrap();
+    flock(&lock, FlockOperation::LockExclusive).unwrap();
+    let file = bench.file("file", b"x");
+    let mut put = bench.command(&["morsel", "put", &file]);
+    put.stdout(Stdio::null()).stderr(Stdio::piped());
+    let child = put.spawn().unwrap();
+    let fds = format!("/proc/{}/fd", child.id());
+    wait_until("the put does not wait", || {
+        let mut fds = fs::read_dir(&fds).into_iter().flatten().flatten();
+        fds.any(|fd| fs::read_link(fd.path()).is_ok_and(|to| to == records))
+    });
+    (lock, child)
+}
+
+#[test]
+fn an_interrupted_copy_is_130() {
+    let bench = Bench::new();
+    let (lock, child) = waiting(&bench);
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    assert_eq!(stderr(&output), "tollfree: interrupted\n");
+    drop(lock);
+    assert_eq!(bench.names(), [""; 0]);
+}
+
+#[test]
+fn a_copy_waits_for_its_turn() {
+    let bench = Bench::new();
+    let (lock, child) = waiting(&bench);
+    drop(lock);
+    assert!(child.wait_with_output().unwrap().status.success());
+    assert_eq!(bench.names(), ["file"]);
+}
+
+#[test]
+fn a_killed_copy_leaves_nothing() {
+    let bench = Bench::new();
+    let path = bench.path("large");
+    // Sparse: much to copy, nothing to store.
+    File::create(&path).unwrap().set_len(1 << 30).unwrap();
+    let mut put = bench.command(&["morsel", "put", path.to_str().unwrap()]);
+    let mut child = put.spawn().unwrap();
+    let maps = format!("/proc/{}/maps", child.id());
+    let folder = bench.morsels.path().to_str().unwrap().to_owned();
+    wait_until("the copy does not begin", || {
+        fs::read_to_string(&maps).is_ok_and(|maps| maps.contains(&folder))
+    });
+    child.kill().unwrap();
+    let status = child.wait().unwrap();
+    if status.success() {
+        eprintln!("skipped: the copy was faster than its end");
+        return;
+    }
+    assert_eq!(status.signal(), Some(9));
+    assert_eq!(bench.names(), [""; 0]);
+    let records = fs::read_dir(bench.morsels.path().join(".tollfree")).unwrap();
+    assert_eq!(records.count(), 0);
+}
+
+/// Runs shell commands where mounts are our own, in a folder with an empty folder `m`; `None` where that is
+/// not allowed.
+fn with_mounts(bench: &Bench, script: &str) -> Option<Output> {
+    const ALLOWED: &str = "mounts are allowed\n";
+    let try_it = "mkdir m; mount -t tmpfs none m; umount m; echo mounts are allowed";
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--map-root-user", "--mount", "sh", "-euc"]);
+    unshare.arg(format!("{try_it}\n{script}"));
+    unshare.env("T", TOLLFREE).env("TOLLFREE_MORSELS", "m");
+    let mut output = unshare.current_dir(&bench.files).output().ok()?;
+    let Some(rest) = output.stdout.strip_prefix(ALLOWED.as_bytes()) else {
+        eprintln!("skipped: no mounts of our own here: {output:?}");
+        return None;
+    };
+    output.stdout = rest.to_vec();
+    Some(output)
+}
+
+#[test]
+fn a_full_file_system_is_4_and_nothing_is_left() {
+    let bench = Bench::new();
+    bench.file("small", &content(1 << 20));
+    bench.file("large", &content(8 << 20));
+    let script = "mount -t tmpfs -o size=4M none m\n\
+        $T morsel put small >/dev/null; exec 3<m/small\n\
+        s=0; $T morsel put large || s=$?\n\
+        ls -A m m/.tollfree | wc -l; df --output=used m | tail -n 1; exit $s";
+    let Some(output) = with_mounts(&bench, script) else {
+        return;
+    };
+    assert_eq!(output.status.code(), Some(4), "{output:?}");
+    assert!(stderr(&output).contains("no room for 8 MiB"), "{output:?}");
+    let left: Vec<String> = stdout(&output)
+        .split_whitespace()
+        .map(str::to_owned)
+        .collect();
+    // Two headings, an empty line, one name, one record, and the folder of records.
+    assert_eq!(left, ["6", "1024"]);
+}
+
+#[test]
+fn mount_says_what_it_mounted() {
+    let bench = Bench::new();
+    let script = "$T morsel mount --size 8M; $T morsel mount; $T --json morsel mount\n\
+        $T morsel mount --kind hugetlbfs || test $? = 2\n\
+        grep huge=always /proc/self/mounts | grep -c 'size=8192k'";
+    let Some(output) = with_mounts(&bench, script) else {
+        return;
+    };
+    if stdout(&output).contains("morselfs, ") {
+        eprintln!("skipped: this kernel has morselfs");
+        return;
+    }
+    assert!(output.status.success(), "{output:?}");
+    let text = stdout(&output);
+    assert!(
+        text.contains("tmpfs, 2 MiB pages\n  not morselfs: "),
+        "{text}"
+    );
+    assert!(text.contains("is there already"), "{text}");
+    assert!(text.ends_with("\n1\n"), "{text}");
+    let json = &text[text.find('{').unwrap()..=text.rfind('}').unwrap()];
+    let report: Value = serde_json::from_str(json).unwrap();
+    schema::check("morsel", &report);
+    assert_eq!(
+        (&report["mounted"], &report["page"]),
+        (&false.into(), &(2 << 20).into())
+    );
+}
+
+#[test]
+fn huge_pages_of_tmpfs_are_counted() {
+    let bench = Bench::new();
+    bench.file("model", &content(9 << 20));
+    let script = "$T morsel mount --kind tmpfs --size 20M >&2; $T morsel put model >&2\n\
+        sed -n 's/^ShmemHugePages: *\\([0-9]*\\) kB/\\1/p' /proc/meminfo; $T --json morsel stat model";
+    let Some(output) = with_mounts(&bench, script) else {
+        return;
+    };
+    if !stderr(&output).contains("tmpfs, 2 MiB pages") {
+        eprintln!("skipped: no huge pages in tmpfs: {output:?}");
+        return;
+    }
+    let text = stdout(&output);
+    let (of_machine, report) = text.split_once('\n').unwrap();
+    let report: Value = serde_json::from_str(report).unwrap();
+    let morsel = &report["morsels"][0];
+    let bytes = |name: &str| morsel[name].as_u64().unwrap();
+    assert_eq!(
+        bytes("huge") + bytes("small"),
+        bytes("allocated"),
+        "{morsel}"
+    );
+    assert_eq!(bytes("huge") % (2 << 20), 0, "{morsel}");
+    // A machine whose memory is in pieces may have none to give.
+    let of_machine: u64 = of_machine.parse().unwrap();
+    assert!(bytes("huge") > 0 || of_machine < 2 << 10, "{text}");
+}
+
+#[test]
+fn mappings_are_served_and_the_program_is_left_alone() {
+    let bench = Bench::new();
+    if !bench.has_program(&[]) {
+        return;
+    }
+    let model = bench.file("model", &content(5_000_001));
+    let plain = Command::new(bench.path("maps"))
+        .args(["r", &model])
+        .output()
+        .unwrap();
+    let run = |options: &str| {
+        let arguments = [
+            "run",
+            "--morsel",
+            &model,
+            "--summary",
+            "s.json",
+            "--",
+            "./maps",
+            options,
+            &model,
+        ];
+        let output = bench.run(&arguments);
+        assert_eq!(output.status.code(), Some(3), "{output:?}");
+        let summary: Value =
+            serde_json::from_slice(&fs::read(bench.path("s.json")).unwrap()).unwrap();
+        schema::check("run", &summary);
+        let morsel = &summary["morsels"][0];
+        let number = |name: &str| morsel[name].as_u64().unwrap();
+        assert_eq!(number("mappings") + number("left"), 1, "{morsel}");
+        assert_eq!(number("bytes"), number("mappings") * 5_000_001);
+        let text = stdout(&output);
+        let (from, sum) = text.trim().split_once(' ').unwrap();
+        assert_eq!(sum, stdout(&plain).trim().split_once(' ').unwrap().1);
+        assert_eq!(number("mappings") == 1, from == "morsel");
+        (from.to_owned(), stderr(&output))
+    };
+    // Shared, private, and unmapped in two parts.
+    for served in ["r", "v", "p", "vo"] {
+        assert_eq!(
+            run(served),
+            ("morsel".to_owned(), String::new()),
+            "{served}"
+        );
+    }
+    // Writable now, or by a later mprotect.
+    for left in ["w", "vw", "o"] {
+        let (from, said) = run(left);
+        assert_eq!(from, "file", "{left}");
+        assert!(said.contains("but not only to read it"), "{said}");
+    }
+}
+
+#[test]
+fn a_file_that_changes_meanwhile_is_served_by_itself() {
+    let bench = Bench::new();
+    if !bench.has_program(&[]) {
+        return;
+    }
+    let model = bench.file("model", &content(10_000));
+    let script = "./maps r model; ./maps r ./link; sleep 0.05; printf x >>model; ./maps r model";
+    std::os::unix::fs::symlink("model", bench.path("link")).unwrap();
+    let output = bench.run(&["run", "--morsel", &model, "--", "sh", "-c", script]);
+    let from: Vec<String> = stdout(&output)
+        .lines()
+        .map(|line| line.split(' ').next().unwrap().to_owned())
+        .collect();
+    assert_eq!(from, ["morsel", "morsel", "file"], "{output:?}");
+    // The next run has it again.
+    let output = bench.run(&["run", "--morsel", &model, "--", "./maps", "r", "model"]);
+    assert!(stdout(&output).starts_with("morsel "), "{output:?}");
+    assert_eq!(bench.names(), ["model"]);
+}
+
+#[test]
+fn a_morsel_that_is_exchanged_is_not_mapped() {
+    let bench = Bench::new();
+    if !bench.has_program(&[]) {
+        return;
+    }
+    let model = bench.file("model", &content(10_000));
+    let script = "cd $TOLLFREE_MORSELS && cp model other && mv -f other model; cd - >/dev/null; ./maps r model";
+    let output = bench.run(&["run", "--morsel", &model, "--", "sh", "-c", script]);
+    assert!(stdout(&output).starts_with("file "), "{output:?}");
+}
+
+#[test]
+fn several_files_and_none_that_is_mapped() {
+    let bench = Bench::new();
+    if !bench.has_program(&[]) {
+        return;
+    }
+    let (one, other) = (
+        bench.file("one", &content(5000)),
+        bench.file("other", &content(6000)),
+    );
+    let output = bench.run(&[
+        "run", "--morsel", &one, "--morsel", &other, "--", "./maps", "r", "one", "r", "other",
+    ]);
+    assert_eq!(stdout(&output).matches("morsel ").count(), 2, "{output:?}");
+    let output = bench.run(&["run", "--morsel", &one, "--", "cat", "one"]);
+    assert_eq!(output.stdout, content(5000));
+    assert!(stderr(&output).contains("did not map it"), "{output:?}");
+}
+
+#[test]
+fn what_keeps_a_file_from_its_morsel_is_said_and_the_program_runs() {
+    let bench = Bench::new();
+    let model = bench.file("model", &content(5000));
+    let output = bench.run(&[
+        "run",
+        "--morsel",
+        &model,
+        "--morsels",
+        "/nowhere",
+        "--",
+        "sh",
+        "-c",
+        "echo ran; kill -9 $$",
+    ]);
+    assert_eq!(
+        (stdout(&output).as_str(), output.status.signal()),
+        ("ran\n", Some(9))
+    );
+    assert!(
+        stderr(&output).contains("model is not served from a morsel: /nowhere"),
+        "{output:?}"
+    );
+    let output = bench.run(&["run", "--morsel", "./nowhere", "--", "true"]);
+    assert_eq!(output.status.code(), Some(125), "{output:?}");
+    if bench.has_program(&["-static"]) {
+        let output = bench.run(&["run", "--morsel", &model, "--", "./maps", "r", "model"]);
+        assert!(stdout(&output).starts_with("file "), "{output:?}");
+        assert!(stderr(&output).contains("linked statically"), "{output:?}");
+        assert_eq!(bench.names(), [""; 0]);
+    }
+}
+
+#[test]
+fn by_hand_sealed_morsels_keep_writers_out() {
+    let bench = Bench::new();
+    let path = bench.morsels.path().join("made");
+    let mut file = OpenOptions::new()
+        .create(true)
+        .truncate(true)
+        .write(true)
+        .open(path)
+        .unwrap();
+    file.write_all(b"content").unwrap();
+    let output = bench.run(&["morsel", "seal", "made"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(stderr(&output).contains("a writer"), "{output:?}");
+    drop(file);
+    let sealed = bench.json(&["seal", "made"]);
+    assert_eq!(sealed["morsels"][0]["sealed"], true);
+    assert_eq!(sealed["morsels"][0]["source"], Value::Null);
+}
+
+/// Users rely on their own copies and on root's. Only root can try: as it is in the tests.
+#[test]
+fn what_another_user_put_there_is_not_served() {
+    let bench = Bench::new();
+    let (nobody, any) = (["setpriv", "--reuid", "65534", "--clear-groups"], 0o1777);
+    let is_there = Command::new(nobody[0])
+        .args(&nobody[1..])
+        .arg("true")
+        .output();
+    if !rustix::process::geteuid().is_root() || !is_there.is_ok_and(|it| it.status.success()) {
+        eprintln!("skipped: not root");
+        return;
+    }
+    // Where everybody can reach it, unlike the folder of the build.
+    fs::copy(TOLLFREE, bench.path("tollfree")).unwrap();
+    for (folder, mode) in [(bench.morsels.path(), any), (bench.files.path(), 0o755)] {
+        fs::set_permissions(folder, fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let model = bench.file("model", b"weights");
+    let as_nobody = |arguments: &[&str]| {
+        let mut command = Command::new(nobody[0]);
+        command
+            .args(&nobody[1..])
+            .arg(bench.path("tollfree"))
+            .args(arguments);
+        command.env("TOLLFREE_MORSELS", bench.morsels.path());
+        command.output().unwrap()
+    };
+    let put = ["morsel", "put", &model];
+    // As `morsel mount` does, root makes the folder of records: its owner may remove what is in it.
+    bench.json(&["put", &bench.file("other", b"other")]);
+    bench.json(&["rm", "other"]);
+    assert!(as_nobody(&put).status.success());
+    // Root makes a copy of its own, which is good for everybody; it keeps others from removing it.
+    assert_eq!(bench.json(&put[1..])["filled"], true);
+    let names = bench.names();
+    assert!(
+        names.len() == 2 && names[1].starts_with("model~"),
+        "{names:?}"
+    );
+    let output = as_nobody(&["morsel", "rm", &names[1]]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(stderr(&output).contains("not permitted"), "{output:?}");
+    let removed = as_nobody(&["morsel", "rm", "model"]);
+    assert!(removed.status.success(), "{removed:?}");
+    let output = as_nobody(&put);
+    assert!(stdout(&output).contains("is there already"), "{output:?}");
+    assert_eq!(bench.names(), names[1..]);
+}
+
+/// The examples run on every kernel.
+#[test]
+fn pipelines_hand_over_packets() {
+    let bench = Bench::new();
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/morsel");
+    let check = |output: &Output| {
+        assert!(output.status.success(), "{output:?}");
+        let text = stdout(output);
+        assert_eq!(text.matches("5 packets of ").count(), 3, "{text}");
+    };
+    let mut cc = Command::new("cc");
+    cc.args(["-O2", "-Wall", "-Wextra", "-Werror", "-o"])
+        .arg(bench.path("pipeline"));
+    if cc
+        .arg(examples.join("pipeline.c"))
+        .status()
+        .is_ok_and(|status| status.success())
+    {
+        let mut pipeline = Command::new(bench.path("pipeline"));
+        pipeline.args(["5", "1", "4097", "3000000"]);
+        check(
+            &pipeline
+                .env("TOLLFREE_MORSELS", bench.morsels.path())
+                .output()
+                .unwrap(),
+        );
+    } else {
+        assert!(
+            Command::new("cc").arg("--version").output().is_err(),
+            "pipeline.c does not compile"
+        );
+        eprintln!("skipped: no C compiler");
+    }
+    let mut pipeline = Command::new("python3");
+    pipeline
+        .arg(examples.join("pipeline.py"))
+        .args(["5", "1", "4097", "3000000"]);
+    match pipeline
+        .env("TOLLFREE_MORSELS", bench.morsels.path())
+        .output()
+    {
+        Ok(output) => check(&output),
+        Err(_) => eprintln!("skipped: no python3"),
+    }
+}
