@@ -16,7 +16,6 @@
 
 #include <sched.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 
 #define ASK "/sys/kernel/debug/toll_lab_alloc"
 
@@ -113,7 +112,7 @@ static void pace_on(int cpu, int cpus, char **how, size_t count, size_t keep, si
 
 static struct totals pace(char **how, size_t count, size_t keep, size_t pause)
 {
-	int status, failed = 0, cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	int cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	struct totals all = { 0 }, *each = mmap(NULL, cpus * sizeof(*each), PROT_READ | PROT_WRITE,
 						MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
@@ -129,10 +128,7 @@ static struct totals pace(char **how, size_t count, size_t keep, size_t pause)
 			_exit(0);
 		}
 	}
-	while (wait(&status) > 0)
-		failed |= status;
-	if (failed)
-		exit(1);
+	wait_for_children(cpus);
 	for (int cpu = 0; cpu < cpus; cpu++) {
 		all.allocs += each[cpu].allocs;
 		all.failures += each[cpu].failures;

@@ -69,24 +69,22 @@ pub fn check_writable(path: &Path, force: bool) -> Result<()> {
 
 /// A progress line on stderr: shown from the first moment on a terminal, silent elsewhere.
 pub fn progress(message: &str) -> ProgressBar {
-    if !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new_spinner();
-    bar.set_style(ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}").expect("valid"));
-    bar.set_message(message.to_owned());
-    bar.enable_steady_tick(std::time::Duration::from_millis(100));
-    bar
+    const LINE: &str = "{spinner} {elapsed} {wide_msg}";
+    shown(ProgressBar::new_spinner, LINE, message)
 }
 
 /// A progress line with a rate for something of a known size: shown on a terminal, silent elsewhere.
 pub fn progress_bytes(message: &str, total: u64) -> ProgressBar {
+    const LINE: &str = "{msg} {bytes} of {total_bytes} {wide_bar} {bytes_per_sec} {eta}";
+    shown(|| ProgressBar::new(total), LINE, message)
+}
+
+fn shown(new: impl FnOnce() -> ProgressBar, line: &str, message: &str) -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    const LINE: &str = "{msg} {bytes} of {total_bytes} {wide_bar} {bytes_per_sec} {eta}";
-    let bar = ProgressBar::new(total);
-    bar.set_style(ProgressStyle::with_template(LINE).expect("valid"));
+    let bar = new();
+    bar.set_style(ProgressStyle::with_template(line).expect("valid"));
     bar.set_message(message.to_owned());
     bar.enable_steady_tick(std::time::Duration::from_millis(100));
     bar

@@ -297,6 +297,26 @@ mod tests {
         copied.split_off(size)
     }
 
+    /// Copies 10 MiB of a file that has so many bytes, all of them zero.
+    fn copy_ten_mib_of(
+        length: u64,
+        progress: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<bool, MorselError> {
+        let source = tempfile::NamedTempFile::new().unwrap();
+        source.as_file().set_len(length).unwrap();
+        let morsel = tempfile::tempfile_in("/dev/shm").unwrap();
+        morsel.set_len(10 << 20).unwrap();
+        let copy = Copy {
+            source: source.as_file(),
+            source_path: source.path(),
+            morsel: &morsel,
+            folder: Path::new("/dev/shm"),
+            size: 10 << 20,
+            backing: &backing(Kind::Tmpfs, PAGE),
+        };
+        copy.run(progress)
+    }
+
     #[test]
     fn all_bytes_arrive_and_zeroes_behind_them() {
         for size in [1, 4095, 4096, 5000, (4 << 20) + 1, (64 << 20) + 4097] {
@@ -315,20 +335,8 @@ mod tests {
 
     #[test]
     fn whoever_watches_can_end_it() {
-        let source = tempfile::NamedTempFile::new().unwrap();
-        source.as_file().set_len(10 << 20).unwrap();
-        let morsel = tempfile::tempfile_in("/dev/shm").unwrap();
-        morsel.set_len(10 << 20).unwrap();
-        let copy = Copy {
-            source: source.as_file(),
-            source_path: source.path(),
-            morsel: &morsel,
-            folder: Path::new("/dev/shm"),
-            size: 10 << 20,
-            backing: &backing(Kind::Tmpfs, PAGE),
-        };
         let mut seen = 0;
-        let ended = copy.run(&mut |done| {
+        let ended = copy_ten_mib_of(10 << 20, &mut |done| {
             seen = done;
             done < 5 << 20
         });
@@ -338,19 +346,7 @@ mod tests {
 
     #[test]
     fn a_file_that_shrinks_is_no_copy() {
-        let source = tempfile::NamedTempFile::new().unwrap();
-        source.as_file().set_len(5000).unwrap();
-        let morsel = tempfile::tempfile_in("/dev/shm").unwrap();
-        morsel.set_len(10 << 20).unwrap();
-        let copy = Copy {
-            source: source.as_file(),
-            source_path: source.path(),
-            morsel: &morsel,
-            folder: Path::new("/dev/shm"),
-            size: 10 << 20,
-            backing: &backing(Kind::Tmpfs, PAGE),
-        };
-        let ended = copy.run(&mut |_| true);
+        let ended = copy_ten_mib_of(5000, &mut |_| true);
         assert!(matches!(ended, Err(MorselError::Changing(_))), "{ended:?}");
     }
 }
