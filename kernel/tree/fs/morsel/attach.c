@@ -1,0 +1,528 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Hanging a morsel's tables into a process's, and taking them out again. The
+ * contract is in linux/morsel.h.
+ */
+
+#include <linux/mempolicy.h>
+#include <linux/mm.h>
+#include <linux/mman.h>
+#include <linux/pagemap.h>
+#include <linux/rcupdate.h>
+#include <linux/sched/mm.h>
+#include <asm/pgalloc.h>
+#include <asm/tlb.h>
+
+#include <trace/events/morsel.h>
+
+#include "internal.h"
+
+/* Bits of vm_private_data, beside the morsel. */
+enum {
+	/* Nothing is hung in any more, pages are mapped one by one. */
+	BY_PAGE = BIT(0),
+	/* It may be written through this mapping. */
+	CLAIMED = BIT(1),
+};
+
+static struct morsel *morsel_in(const struct vm_area_struct *vma)
+{
+	return (void *)((unsigned long)vma->vm_private_data &
+			~(unsigned long)(BY_PAGE | CLAIMED));
+}
+
+static bool is(const struct vm_area_struct *vma, unsigned long bit)
+{
+	return (unsigned long)vma->vm_private_data & bit;
+}
+
+static void set(struct vm_area_struct *vma, unsigned long bit)
+{
+	vma->vm_private_data =
+		(void *)((unsigned long)vma->vm_private_data | bit);
+}
+
+static void clear(struct vm_area_struct *vma, unsigned long bit)
+{
+	vma->vm_private_data =
+		(void *)((unsigned long)vma->vm_private_data & ~bit);
+}
+
+static struct morsel_span span_of(const struct vm_area_struct *vma)
+{
+	return (struct morsel_span){
+		.begin = vma->vm_start,
+		.end = vma->vm_end,
+		.offset = (u64)vma->vm_pgoff << PAGE_SHIFT,
+	};
+}
+
+static bool is_sealed(const struct morsel *morsel)
+{
+	return READ_ONCE(morsel->seals) & F_SEAL_WRITE;
+}
+
+/* Who may write an open one: one address space at a time. */
+
+static bool claim(struct morsel *morsel, struct mm_struct *mm)
+{
+	guard(spinlock)(&morsel->lock);
+	if (morsel->writes && morsel->writer != mm)
+		return false;
+	morsel->writer = mm;
+	morsel->writes++;
+	return true;
+}
+
+static void disclaim(struct morsel *morsel)
+{
+	guard(spinlock)(&morsel->lock);
+	if (!--morsel->writes)
+		morsel->writer = NULL;
+}
+
+/* Not so the child of a writer that has undone VM_DONTCOPY. */
+static bool may_fault(const struct vm_area_struct *vma)
+{
+	return is(vma, CLAIMED) ||
+	       (vma->vm_flags & (VM_SHARED | VM_MAYWRITE)) !=
+		       (VM_SHARED | VM_MAYWRITE);
+}
+
+/* Hanging in */
+
+static bool hang_pud(struct mm_struct *mm, pud_t *slot, pud_t entry)
+{
+	guard(spinlock)(&mm->page_table_lock);
+	if (!pud_none(*slot))
+		return false;
+	set_pud(slot, entry);
+	return true;
+}
+
+static bool hang_pmd(struct mm_struct *mm, pmd_t *slot, pmd_t entry)
+{
+	spinlock_t *lock = pmd_lock(mm, slot);
+	bool is_none = pmd_none(*slot);
+
+	if (is_none)
+		WRITE_ONCE(*slot, entry);
+	spin_unlock(lock);
+	return is_none;
+}
+
+/* Whether a slot of the process holds the morsel's own entry. */
+static bool is_same_pud(pud_t slot, const pud_t *own)
+{
+	return own && !pud_none(slot) &&
+	       pud_pfn(slot) == pud_pfn(READ_ONCE(*own)) &&
+	       pud_leaf(slot) == pud_leaf(READ_ONCE(*own));
+}
+
+static bool is_same_pmd(pmd_t slot, const pmd_t *own)
+{
+	return own && !pmd_none(slot) &&
+	       pmd_pfn(slot) == pmd_pfn(READ_ONCE(*own)) &&
+	       pmd_leaf(slot) == pmd_leaf(READ_ONCE(*own));
+}
+
+static pgoff_t index_at(const struct vm_area_struct *vma, unsigned long address)
+{
+	return linear_page_index(vma, address);
+}
+
+/*
+ * Hangs what the morsel has into one slot. Nothing to hang is no error: the next
+ * fault there does it.
+ */
+static int hang(struct vm_area_struct *vma, unsigned long address,
+		enum morsel_level level)
+{
+	struct morsel *morsel = morsel_in(vma);
+	unsigned long begin = morsel_slot_begin(address, level);
+	pgoff_t index = index_at(vma, begin);
+	struct mm_struct *mm = vma->vm_mm;
+	p4d_t *p4d = p4d_alloc(mm, pgd_offset(mm, begin), begin);
+	pud_t *pud, *own_pud;
+	pmd_t *pmd, *own_pmd;
+
+	pud = p4d ? pud_alloc(mm, p4d, begin) : NULL;
+	if (!pud)
+		return -ENOMEM;
+	if (level == MORSEL_PUD) {
+		bool is_there = false;
+
+		morsel_enter(morsel);
+		own_pud = morsel_pud(morsel, index);
+		if (own_pud && !pud_none(READ_ONCE(*own_pud))) {
+			if (hang_pud(mm, pud, READ_ONCE(*own_pud)))
+				morsel_count(MORSEL_ATTACHED_PUD);
+			is_there = is_same_pud(READ_ONCE(*pud), own_pud);
+		}
+		morsel_leave();
+		/* Else a table of the process's own is there. */
+		if (is_there || pud_none(READ_ONCE(*pud)))
+			return 0;
+		begin = morsel_slot_begin(address, MORSEL_PMD);
+		index = index_at(vma, begin);
+	}
+	pmd = pmd_alloc(mm, pud, begin);
+	if (!pmd)
+		return -ENOMEM;
+	morsel_enter(morsel);
+	own_pmd = morsel_pmd(morsel, index);
+	if (own_pmd && !pmd_none(READ_ONCE(*own_pmd)) &&
+	    hang_pmd(mm, pmd, READ_ONCE(*own_pmd)))
+		morsel_count(MORSEL_ATTACHED_PMD);
+	morsel_leave();
+	return 0;
+}
+
+/* All slots at once, so that nothing faults where the morsel has pages. */
+static int hang_all(struct vm_area_struct *vma)
+{
+	struct morsel_span span = span_of(vma);
+	unsigned long address = vma->vm_start;
+
+	while (address < vma->vm_end) {
+		enum morsel_level level = morsel_slot_level(&span, address);
+		int err;
+
+		if (level != MORSEL_PAGE) {
+			err = hang(vma, address, level);
+			if (err)
+				return err;
+		}
+		address = morsel_slot_begin(address, max(level, MORSEL_PMD)) +
+			  morsel_slot_size(max(level, MORSEL_PMD));
+	}
+	return 0;
+}
+
+static vm_fault_t fault_of(int err)
+{
+	switch (err) {
+	case 0:
+		return 0;
+	case -ENOMEM:
+		return VM_FAULT_OOM;
+	default:
+		/* Behind the end, or the mount is full. */
+		return VM_FAULT_SIGBUS;
+	}
+}
+
+static bool is_hung_in(struct vm_area_struct *vma, unsigned long address)
+{
+	struct morsel *morsel = morsel_in(vma);
+	pgoff_t index = index_at(vma, address);
+	pgd_t *pgd = pgd_offset(vma->vm_mm, address);
+	bool same = false;
+	p4d_t *p4d;
+	pud_t *pud;
+
+	if (pgd_none(*pgd))
+		return false;
+	p4d = p4d_offset(pgd, address);
+	if (p4d_none(*p4d))
+		return false;
+	pud = pud_offset(p4d, address);
+	morsel_enter(morsel);
+	if (is_same_pud(READ_ONCE(*pud), morsel_pud(morsel, index)))
+		same = true;
+	else if (!pud_none(READ_ONCE(*pud)) && !pud_leaf(READ_ONCE(*pud)))
+		same = is_same_pmd(READ_ONCE(*pmd_offset(pud, address)),
+				   morsel_pmd(morsel, index));
+	morsel_leave();
+	return same;
+}
+
+vm_fault_t __morsel_fault(struct vm_area_struct *vma, unsigned long address,
+			  unsigned int flags)
+{
+	struct morsel_span span = span_of(vma);
+	struct morsel *morsel = morsel_in(vma);
+	enum morsel_level level = morsel_slot_level(&span, address);
+	int err;
+
+	if (is(vma, BY_PAGE) || level == MORSEL_PAGE)
+		return VM_FAULT_FALLBACK;
+	if (!may_fault(vma))
+		return VM_FAULT_SIGBUS;
+	morsel_count(MORSEL_FAULTS);
+	err = morsel_fill(morsel, index_at(vma, address), 0, vma,
+			  address & PAGE_MASK);
+	if (!err)
+		err = hang(vma, address, level);
+	if (err)
+		return fault_of(err);
+	/* Else the place has a table of the process's own. */
+	return is_hung_in(vma, address) ? 0 : VM_FAULT_FALLBACK;
+}
+
+/* Taking out */
+
+static bool take_pmd(struct vm_area_struct *vma, pmd_t *pmd,
+		     unsigned long address)
+{
+	struct morsel *morsel = morsel_in(vma);
+	spinlock_t *lock;
+	bool same;
+
+	lock = pmd_lock(vma->vm_mm, pmd);
+	same = is_same_pmd(*pmd, morsel_pmd(morsel, index_at(vma, address)));
+	if (same)
+		WRITE_ONCE(*pmd, __pmd(0));
+	spin_unlock(lock);
+	return same;
+}
+
+static bool take_pud(struct vm_area_struct *vma, pud_t *pud,
+		     unsigned long address)
+{
+	struct morsel *morsel = morsel_in(vma);
+	bool same;
+
+	guard(spinlock)(&vma->vm_mm->page_table_lock);
+	same = is_same_pud(*pud, morsel_pud(morsel, index_at(vma, address)));
+	if (same)
+		set_pud(pud, __pud(0));
+	return same;
+}
+
+/* Takes out what is hung in at an address; behind it, @next can be looked at. */
+static bool take(struct vm_area_struct *vma, unsigned long address,
+		 unsigned long *next)
+{
+	pgd_t *pgd = pgd_offset(vma->vm_mm, address);
+	p4d_t *p4d;
+	pud_t *pud;
+
+	*next = (address & PGDIR_MASK) + PGDIR_SIZE;
+	if (pgd_none(*pgd))
+		return false;
+	p4d = p4d_offset(pgd, address);
+	*next = (address & P4D_MASK) + P4D_SIZE;
+	if (p4d_none(*p4d))
+		return false;
+	pud = pud_offset(p4d, address);
+	*next = (address & PUD_MASK) + PUD_SIZE;
+	if (take_pud(vma, pud, address))
+		return true;
+	if (pud_none(*pud))
+		return false;
+	*next = (address & PMD_MASK) + PMD_SIZE;
+	return take_pmd(vma, pmd_offset(pud, address), address);
+}
+
+void __morsel_unmap(struct mmu_gather *tlb, struct vm_area_struct *vma,
+		    unsigned long begin, unsigned long end)
+{
+	unsigned long address, next;
+	bool taken = false;
+
+	if (is(vma, BY_PAGE))
+		return;
+	for (address = begin; address < end; address = next)
+		taken |= take(vma, address, &next);
+	if (!taken)
+		return;
+	/*
+	 * CPUs remember the upper entries on the way to the morsel's tables: one
+	 * INVLPG for each GiB, or none where the mm is not loaded, leaves those.
+	 */
+	tlb->need_flush_all = 1;
+	tlb->freed_tables = 1;
+	tlb_flush_pud_range(tlb, begin, end - begin);
+	morsel_count(MORSEL_DETACHED);
+	trace_morsel_detach(vma->vm_mm, begin, end);
+}
+
+/* From here on pages are mapped one by one. Mappings are locked for writing. */
+static void convert(struct vm_area_struct *vma)
+{
+	if (!vma_is_morsel(vma) || is(vma, BY_PAGE))
+		return;
+	/* Or a fault under the VMA's own lock hangs it in again meanwhile. */
+	vma_start_write(vma);
+	zap_vma_pages(vma);
+	set(vma, BY_PAGE);
+	morsel_count(MORSEL_CONVERTED);
+}
+
+unsigned long __morsel_move(struct vm_area_struct *vma, unsigned long begin,
+			    unsigned long length)
+{
+	zap_page_range_single(vma, begin, length, NULL);
+	return length;
+}
+
+/* Mappings */
+
+static void morsel_vm_open(struct vm_area_struct *vma)
+{
+	struct morsel *morsel = morsel_in(vma);
+
+	if (is(vma, CLAIMED) && !claim(morsel, vma->vm_mm))
+		clear(vma, CLAIMED);
+}
+
+static void morsel_vm_close(struct vm_area_struct *vma)
+{
+	if (is(vma, CLAIMED))
+		disclaim(morsel_in(vma));
+}
+
+static int morsel_may_split(struct vm_area_struct *vma, unsigned long address)
+{
+	convert(vma);
+	return 0;
+}
+
+static int morsel_mprotect(struct vm_area_struct *vma, unsigned long begin,
+			   unsigned long end, unsigned long flags)
+{
+	convert(vma);
+	return 0;
+}
+
+static vm_fault_t morsel_page_fault(struct vm_fault *vmf)
+{
+	struct vm_area_struct *vma = vmf->vma;
+	struct morsel *morsel = morsel_in(vma);
+	struct page *page;
+	int err;
+
+	if (!may_fault(vma))
+		return VM_FAULT_SIGBUS;
+	err = morsel_fill(morsel, vmf->pgoff, 0, vma, vmf->address);
+	if (err)
+		return fault_of(err);
+	page = morsel_find(morsel, vmf->pgoff);
+	if (!page)
+		return VM_FAULT_NOPAGE;
+	lock_page(page);
+	if (page_folio(page)->mapping != morsel->inode.i_mapping) {
+		unlock_page(page);
+		put_page(page);
+		return VM_FAULT_NOPAGE;
+	}
+	vmf->page = page;
+	return VM_FAULT_LOCKED;
+}
+
+#ifdef CONFIG_NUMA
+/* The mapping's own, but none that asks for NUMA balancing: leaves are shared. */
+static struct mempolicy *morsel_get_policy(struct vm_area_struct *vma,
+					   unsigned long address, pgoff_t *ilx)
+{
+	struct mempolicy *policy = vma->vm_policy;
+
+	return policy && !(policy->flags & MPOL_F_MOF) ? policy : NULL;
+}
+#endif
+
+static const struct vm_operations_struct morsel_vm_ops = {
+	.open = morsel_vm_open,
+	.close = morsel_vm_close,
+	.may_split = morsel_may_split,
+	.mprotect = morsel_mprotect,
+	.fault = morsel_page_fault,
+#ifdef CONFIG_NUMA
+	.get_policy = morsel_get_policy,
+#endif
+};
+
+/* Whether anything of it can be hung in. */
+static bool has_slots(const struct vm_area_struct *vma)
+{
+	struct morsel_span span = span_of(vma);
+	unsigned long first = ALIGN(span.begin, PMD_SIZE);
+
+	return first < span.end &&
+	       morsel_slot_level(&span, first) != MORSEL_PAGE;
+}
+
+/* Who gets the morsel's own entries has the rights of its leaves. */
+static bool is_served(const struct morsel *morsel,
+		      const struct vm_area_struct *vma)
+{
+	vm_flags_t flags = vma->vm_flags;
+
+	if (!static_branch_likely(&morsel_key) || flags & VM_EXEC ||
+	    !has_slots(vma))
+		return false;
+	if (is_sealed(morsel))
+		return !(flags & VM_WRITE);
+	return (flags & (VM_SHARED | VM_WRITE)) == (VM_SHARED | VM_WRITE);
+}
+
+/**
+ * morsel_mmap - map a morsel
+ * @file: the morsel
+ * @vma: where
+ *
+ * Return: 0, -EPERM if it is sealed and @vma is to write it, -EBUSY if another
+ * address space may write it.
+ */
+int morsel_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	struct morsel *morsel = morsel_of(file_inode(file));
+	bool sealed = is_sealed(morsel);
+
+	if (sealed && vma->vm_flags & VM_SHARED) {
+		if (vma->vm_flags & VM_WRITE)
+			return -EPERM;
+		vm_flags_clear(vma, VM_MAYWRITE);
+	}
+	vma->vm_private_data = morsel;
+	if (vma_is_shared_maywrite(vma)) {
+		if (!claim(morsel, vma->vm_mm))
+			return -EBUSY;
+		set(vma, CLAIMED);
+		vm_flags_set(vma, VM_DONTCOPY);
+	}
+	file_accessed(file);
+	vma->vm_ops = &morsel_vm_ops;
+	vm_flags_set(vma, VM_NOHUGEPAGE);
+	if (!is_served(morsel, vma))
+		return 0;
+	vm_flags_set(vma, VM_MORSEL | VM_DONTEXPAND | VM_DONTDUMP);
+	if (sealed)
+		vm_flags_clear(vma, VM_MAYWRITE);
+	/* What there is no memory for now is hung in by a fault. */
+	hang_all(vma);
+	trace_morsel_attach(vma->vm_mm, vma->vm_start, vma->vm_end,
+			    vma->vm_pgoff);
+	return 0;
+}
+
+/**
+ * morsel_get_unmapped_area - where a morsel's slots fit
+ * @file: the morsel
+ * @address: a hint
+ * @length: bytes
+ * @pgoff: what it begins with
+ * @flags: of mmap
+ *
+ * Return: an address, or an error.
+ */
+unsigned long morsel_get_unmapped_area(struct file *file, unsigned long address,
+				       unsigned long length, unsigned long pgoff,
+				       unsigned long flags)
+{
+	u64 offset = (u64)pgoff << PAGE_SHIFT;
+	unsigned long size = morsel_alignment(length, offset);
+	unsigned long found;
+
+	if (!address && !(flags & MAP_FIXED) && size > PAGE_SIZE &&
+	    length + size > length) {
+		found = mm_get_unmapped_area(current->mm, file, 0,
+					     length + size - PAGE_SIZE, pgoff,
+					     flags);
+		if (!IS_ERR_VALUE(found))
+			return found + ((offset - found) & (size - 1));
+	}
+	return mm_get_unmapped_area(current->mm, file, address, length, pgoff,
+				    flags);
+}
