@@ -10,6 +10,7 @@
 #include <linux/pagemap.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/mm.h>
+#include <linux/wait_bit.h>
 #include <asm/pgalloc.h>
 #include <asm/tlb.h>
 
@@ -128,7 +129,7 @@ static bool is_same_pmd(pmd_t slot, const pmd_t *own)
 
 static pgoff_t index_at(const struct vm_area_struct *vma, unsigned long address)
 {
-	return linear_page_index(vma, address);
+	return vma->vm_pgoff + ((address - vma->vm_start) >> PAGE_SHIFT);
 }
 
 /*
@@ -318,24 +319,33 @@ static bool take(struct vm_area_struct *vma, unsigned long address,
 void __morsel_unmap(struct mmu_gather *tlb, struct vm_area_struct *vma,
 		    unsigned long begin, unsigned long end)
 {
+	struct morsel *morsel = morsel_in(vma);
 	unsigned long address, next;
 	bool taken = false;
 
 	if (is(vma, BY_PAGE))
 		return;
+	/* Whoever finds the entries gone by now waits for the flush as well. */
+	atomic_inc(&morsel->taking);
+	smp_mb__after_atomic();
 	for (address = begin; address < end; address = next)
 		taken |= take(vma, address, &next);
-	if (!taken)
-		return;
-	/*
-	 * CPUs remember the upper entries on the way to the morsel's tables: one
-	 * INVLPG for each GiB, or none where the mm is not loaded, leaves those.
-	 */
-	tlb->need_flush_all = 1;
-	tlb->freed_tables = 1;
-	tlb_flush_pud_range(tlb, begin, end - begin);
-	morsel_count(MORSEL_DETACHED);
-	trace_morsel_detach(vma->vm_mm, begin, end);
+	if (taken) {
+		/*
+		 * CPUs remember the upper entries on the way to the morsel's
+		 * tables: one INVLPG for each GiB, or none where the mm is not
+		 * loaded, leaves those. At once: nothing of the morsel is in the
+		 * gather, which would keep it until then.
+		 */
+		tlb->need_flush_all = 1;
+		tlb->freed_tables = 1;
+		tlb_flush_pud_range(tlb, begin, end - begin);
+		tlb_flush_mmu_tlbonly(tlb);
+		morsel_count(MORSEL_DETACHED);
+		trace_morsel_detach(vma->vm_mm, begin, end);
+	}
+	if (atomic_dec_and_test(&morsel->taking))
+		wake_up_var(&morsel->taking);
 }
 
 /* From here on pages are mapped one by one. Mappings are locked for writing. */
@@ -480,7 +490,8 @@ int morsel_mmap(struct file *file, struct vm_area_struct *vma)
 		if (!claim(morsel, vma->vm_mm))
 			return -EBUSY;
 		set(vma, CLAIMED);
-		vm_flags_set(vma, VM_DONTCOPY);
+		/* Nor is it merged: each has its own claim. */
+		vm_flags_set(vma, VM_DONTCOPY | VM_DONTEXPAND);
 	}
 	file_accessed(file);
 	vma->vm_ops = &morsel_vm_ops;

@@ -6,8 +6,9 @@
  * closes the morsel; see linux/morsel.h.
  */
 
-#include <linux/falloc.h>
+#include <linux/blk_types.h>
 #include <linux/fs.h>
+#include <linux/falloc.h>
 #include <linux/highmem.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
@@ -15,6 +16,7 @@
 #include <linux/seq_file.h>
 #include <linux/splice.h>
 #include <linux/uio.h>
+#include <linux/wait_bit.h>
 
 #include <trace/events/morsel.h>
 
@@ -168,12 +170,15 @@ out:
 	return done;
 }
 
-/* Takes whole pages out, wherever they are mapped. */
-static void take_out(struct morsel *morsel, pgoff_t first, pgoff_t end)
+/* Takes whole pages out, wherever they are mapped; with copies of them, or not. */
+static void take_out(struct morsel *morsel, pgoff_t first, pgoff_t end,
+		     bool with_copies)
 {
 	morsel_close(morsel);
-	/* Whoever has them hung in or mapped: all flush before it returns. */
-	unmap_mapping_pages(morsel->inode.i_mapping, first, end - first, true);
+	unmap_mapping_pages(morsel->inode.i_mapping, first, end - first,
+			    with_copies);
+	/* Others who took entries out before may not have flushed yet. */
+	wait_var_event(&morsel->taking, !atomic_read(&morsel->taking));
 	morsel_remove(morsel, first, end);
 	morsel_open(morsel);
 }
@@ -192,7 +197,7 @@ static int resize(struct morsel *morsel, loff_t size)
 	if (size >= old)
 		return 0;
 	i_size_write(inode, size);
-	take_out(morsel, DIV_ROUND_UP(size, PAGE_SIZE), ULONG_MAX);
+	take_out(morsel, DIV_ROUND_UP(size, PAGE_SIZE), ULONG_MAX, true);
 	zero_tail(morsel, size, LLONG_MAX);
 	return 0;
 }
@@ -243,7 +248,7 @@ static int punch(struct morsel *morsel, loff_t begin, loff_t end)
 	if (last >= first)
 		zero_behind(morsel, last, end);
 	if (last > first)
-		take_out(morsel, first >> PAGE_SHIFT, last >> PAGE_SHIFT);
+		take_out(morsel, first >> PAGE_SHIFT, last >> PAGE_SHIFT, false);
 	return 0;
 }
 

@@ -41,6 +41,7 @@ struct morsel_sb {
  * @regions: its PUD tables, by their first page
  * @pages: how many it has
  * @closed: nobody may look at its tables or fill them: somebody takes from them
+ * @taking: how many are taking it out of an address space just now
  * @lock: of the two below
  * @writer: whose mappings may write it
  * @writes: how many mappings of @writer that are
@@ -51,6 +52,7 @@ struct morsel {
 	struct xarray regions;
 	struct percpu_counter pages;
 	bool closed;
+	atomic_t taking;
 	spinlock_t lock; /* of writer and writes */
 	struct mm_struct *writer;
 	unsigned int writes;

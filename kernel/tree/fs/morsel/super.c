@@ -33,6 +33,7 @@ static struct inode *morsel_alloc_inode(struct super_block *super)
 	xa_init(&morsel->regions);
 	spin_lock_init(&morsel->lock);
 	morsel->closed = false;
+	atomic_set(&morsel->taking, 0);
 	morsel->writer = NULL;
 	morsel->writes = 0;
 	morsel->seals = 0;

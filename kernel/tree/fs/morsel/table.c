@@ -201,7 +201,7 @@ static bool install_pmd_table(pud_t *pud, pmd_t *table)
 
 static bool install_pte_table(pmd_t *pmd, struct page *table)
 {
-	return install(&pmd->pmd, page_to_phys(table) | _PAGE_TABLE);
+	return install(&pmd->pmd, PFN_PHYS(page_to_pfn(table)) | _PAGE_TABLE);
 }
 
 /* Leaves carry the rights, of all who map them, and are never aged. */
@@ -540,7 +540,7 @@ static bool for_each_leaf(struct morsel *morsel, pgoff_t first, pgoff_t end,
 	return false;
 }
 
-struct range {
+struct leaf_range {
 	pgoff_t first;
 	pgoff_t end;
 	unsigned long pages;
@@ -566,7 +566,7 @@ static void forget(const struct leaf *leaf)
 static bool remove_leaf(struct morsel *morsel, const struct leaf *leaf,
 			void *arg)
 {
-	const struct range *range = arg;
+	const struct leaf_range *range = arg;
 	pgoff_t from = max(leaf->index, range->first);
 	pgoff_t to = min(leaf->index + leaf->pages, range->end);
 
@@ -593,7 +593,7 @@ static bool remove_leaf(struct morsel *morsel, const struct leaf *leaf,
  */
 void morsel_remove(struct morsel *morsel, pgoff_t first, pgoff_t end)
 {
-	struct range range = { .first = first, .end = end };
+	struct leaf_range range = { .first = first, .end = end };
 
 	for_each_leaf(morsel, first, end, remove_leaf, &range);
 }
@@ -651,7 +651,7 @@ bool morsel_is_pinned(struct morsel *morsel)
 
 static bool count_leaf(struct morsel *morsel, const struct leaf *leaf, void *arg)
 {
-	struct range *range = arg;
+	struct leaf_range *range = arg;
 
 	range->pages += min(leaf->index + leaf->pages, range->end) -
 			max(leaf->index, range->first);
@@ -668,7 +668,7 @@ static bool count_leaf(struct morsel *morsel, const struct leaf *leaf, void *arg
  */
 unsigned long morsel_resident(struct morsel *morsel, pgoff_t first, pgoff_t end)
 {
-	struct range range = { .first = first, .end = end };
+	struct leaf_range range = { .first = first, .end = end };
 
 	morsel_enter(morsel);
 	for_each_leaf(morsel, first, end, count_leaf, &range);

@@ -37,7 +37,9 @@
  * the lock of an mm or a VMA: who waits for morsel_open() may hold those.
  *
  * Taking out clears the entry under the same lock, and has the whole address
- * space flushed, upper levels included, before anything that it led to is freed.
+ * space flushed, upper levels included, before it returns; until then the morsel
+ * counts it, and who changes entries waits for it (morsel->taking). So nothing is
+ * freed, and nothing sealed, that a CPU still knows.
  * Tables are freed with the last reference to the file, after an RCU grace
  * period: a walker of get_user_pages_fast() has interrupts off.
  *

@@ -1,0 +1,731 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Morsels: what a file of morselfs promises, and that nothing which one process
+ * does to its mapping is felt by another that has the same tables hung in.
+ *
+ * Each test makes its morsel anew in a mount of its own. What is checked last in
+ * most of them is the content, as somebody else sees it.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../kselftest.h"
+
+#define PAGE	4096UL
+#define MIB	(1UL << 20)
+#define GIB	(1UL << 30)
+#define MOUNT	"/tmp/morsel"
+#define SYSFS	"/sys/kernel/mm/morsel/"
+#define ALL	(F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ	22
+#endif
+
+/* Fails the test that is running, with the line. */
+#define CHECK(condition) \
+	do { \
+		if (!(condition)) { \
+			ksft_print_msg("line %d: %s (%s)\n", __LINE__, \
+				       #condition, strerror(errno)); \
+			return false; \
+		} \
+	} while (0)
+
+static long count(const char *name)
+{
+	char path[128], text[32] = "";
+	int fd;
+
+	snprintf(path, sizeof(path), SYSFS "%s", name);
+	fd = open(path, O_RDONLY);
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
+		ksft_exit_fail_msg("%s: %s\n", path, strerror(errno));
+	close(fd);
+	return atol(text);
+}
+
+/* What a page holds. */
+static uint64_t word_of(size_t at)
+{
+	return at * 2654435761UL + 1;
+}
+
+static void write_words(char *memory, size_t length, size_t step)
+{
+	for (size_t at = 0; at < length; at += step)
+		*(volatile uint64_t *)(memory + at) = word_of(at);
+}
+
+static bool has_words(const char *memory, size_t offset, size_t length,
+		      size_t step)
+{
+	for (size_t at = 0; at < length; at += step) {
+		uint64_t seen = *(volatile uint64_t *)(memory + at);
+
+		if (seen != word_of(offset + at)) {
+			ksft_print_msg("at 0x%zx: 0x%lx\n", offset + at, seen);
+			return false;
+		}
+	}
+	return true;
+}
+
+static int make(size_t size)
+{
+	int fd = open(MOUNT, O_RDWR | O_TMPFILE, 0600);
+
+	if (fd < 0 || ftruncate(fd, size))
+		ksft_exit_fail_msg("a morsel: %s\n", strerror(errno));
+	return fd;
+}
+
+static char *map(int fd, size_t size, int protection)
+{
+	return mmap(NULL, size, protection, MAP_SHARED, fd, 0);
+}
+
+/* A morsel of so many bytes that holds the words, one a @step. */
+static int make_filled(size_t size, size_t step)
+{
+	int fd = make(size);
+	char *memory = map(fd, size, PROT_READ | PROT_WRITE);
+
+	if (memory == MAP_FAILED)
+		ksft_exit_fail_msg("mmap: %s\n", strerror(errno));
+	write_words(memory, size, step);
+	munmap(memory, size);
+	return fd;
+}
+
+static int make_sealed(size_t size, size_t step)
+{
+	int fd = make_filled(size, step);
+
+	if (fcntl(fd, F_ADD_SEALS, ALL))
+		ksft_exit_fail_msg("F_ADD_SEALS: %s\n", strerror(errno));
+	return fd;
+}
+
+/* Whether another process sees the words, by its own mapping and by read(). */
+static bool others_see(int fd, size_t size, size_t step)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		char *memory = map(fd, size, PROT_READ);
+		uint64_t word;
+		bool same = memory != MAP_FAILED && has_words(memory, 0, size, step);
+
+		for (size_t at = 0; same && at < size; at += step)
+			same = pread(fd, &word, 8, at) == 8 && word == word_of(at);
+		_exit(same ? 0 : 1);
+	}
+	return waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+/* How a child ends that calls this. */
+static int child_status(void (*call)(char *), char *argument)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		struct rlimit none = { 0, 0 };
+
+		setrlimit(RLIMIT_CORE, &none);
+		call(argument);
+		_exit(0);
+	}
+	waitpid(pid, &status, 0);
+	return status;
+}
+
+static void touch_for_reading(char *at)
+{
+	(void)*(volatile char *)at;
+}
+
+static void touch_for_writing(char *at)
+{
+	*(volatile char *)at = 1;
+}
+
+static bool dies_by(int status, int signal)
+{
+	return WIFSIGNALED(status) && WTERMSIG(status) == signal;
+}
+
+/* Tests */
+
+static bool it_is_a_file(void)
+{
+	int fd = open(MOUNT "/a", O_RDWR | O_CREAT | O_EXCL, 0640);
+	char text[16] = "";
+	struct statfs fs;
+	struct stat stat;
+
+	CHECK(fd >= 0);
+	CHECK(write(fd, "hello", 5) == 5);
+	CHECK(pwrite(fd, "end", 3, 3 * MIB) == 3);
+	CHECK(pread(fd, text, 5, 0) == 5 && !strcmp(text, "hello"));
+	CHECK(!fstat(fd, &stat) && stat.st_size == 3 * MIB + 3);
+	CHECK((stat.st_mode & 07777) == 0640);
+	CHECK(pread(fd, text, 8, 3 * MIB - 4) == 7 && !memcmp(text, "\0\0\0\0end", 7));
+	CHECK(!statfs(MOUNT, &fs) && fs.f_type == 0x4d52534c);
+	CHECK(!mkdir(MOUNT "/d", 0700) && !rename(MOUNT "/a", MOUNT "/d/b"));
+	CHECK(!symlink("d/b", MOUNT "/l") && !access(MOUNT "/l", R_OK));
+	CHECK(rmdir(MOUNT "/d") && errno == ENOTEMPTY);
+	CHECK(!unlink(MOUNT "/d/b") && !rmdir(MOUNT "/d") && !unlink(MOUNT "/l"));
+	close(fd);
+	return true;
+}
+
+static bool mapping_and_file_are_one(void)
+{
+	size_t size = 5 * MIB + 3 * PAGE;
+	int fd = make(size);
+	char *memory = map(fd, size, PROT_READ | PROT_WRITE);
+	char text[8];
+
+	CHECK(memory != MAP_FAILED);
+	memory[0] = 'a';
+	memory[2 * MIB + 5] = 'b';
+	memory[size - 1] = 'c';
+	CHECK(pread(fd, text, 1, 0) == 1 && *text == 'a');
+	CHECK(pread(fd, text, 1, 2 * MIB + 5) == 1 && *text == 'b');
+	CHECK(pread(fd, text, 1, size - 1) == 1 && *text == 'c');
+	CHECK(pwrite(fd, "xyz", 3, 4 * MIB) == 3 && !memcmp(memory + 4 * MIB, "xyz", 3));
+	munmap(memory, size);
+	close(fd);
+	return true;
+}
+
+static bool mapping_is_a_store_for_each_gib(void)
+{
+	size_t size = 2 * GIB + 6 * MIB + 3 * PAGE;
+	int fd = make_sealed(size, 512 * MIB);
+	long puds = count("stats/attached_pud"), pmds = count("stats/attached_pmd");
+	long faults = count("stats/faults");
+	struct rusage before, after;
+	char *memory;
+
+	getrusage(RUSAGE_SELF, &before);
+	memory = mmap(NULL, size, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
+	CHECK(memory != MAP_FAILED);
+	CHECK(!((unsigned long)memory & (GIB - 1)));
+	CHECK(has_words(memory, 0, size, 512 * MIB));
+	getrusage(RUSAGE_SELF, &after);
+	CHECK(count("stats/attached_pud") - puds == 2);
+	CHECK(count("stats/attached_pmd") - pmds == 1);
+	CHECK(count("stats/faults") == faults);
+	CHECK(after.ru_minflt - before.ru_minflt < 4);
+	CHECK(!munmap(memory, size));
+	close(fd);
+	return true;
+}
+
+static bool a_large_page_where_one_fits(void)
+{
+	long large = count("stats/filled_large"), small = count("stats/filled_small");
+	int fd = make(4 * MIB + PAGE);
+
+	CHECK(!fallocate(fd, 0, 0, 4 * MIB + PAGE));
+	CHECK(count("stats/filled_large") - large +
+	      (count("stats/filled_small") - small) / 512 == 2);
+	CHECK(count("stats/filled_small") - small >= 1);
+	close(fd);
+	return true;
+}
+
+static bool behind_the_end_is_sigbus(void)
+{
+	int fd = make(PAGE);
+	char *memory = map(fd, 4 * MIB, PROT_READ);
+
+	CHECK(memory != MAP_FAILED);
+	CHECK(!child_status(touch_for_reading, memory));
+	CHECK(dies_by(child_status(touch_for_reading, memory + 2 * PAGE), SIGBUS));
+	CHECK(dies_by(child_status(touch_for_reading, memory + 2 * MIB), SIGBUS));
+	munmap(memory, 4 * MIB);
+	close(fd);
+	return true;
+}
+
+static bool a_sealed_one_stays(void)
+{
+	int fd = make_sealed(4 * MIB, PAGE);
+	char *memory = map(fd, 4 * MIB, PROT_READ);
+
+	CHECK(memory != MAP_FAILED);
+	CHECK(fcntl(fd, F_GET_SEALS) == ALL);
+	CHECK(pwrite(fd, "x", 1, 0) < 0 && errno == EPERM);
+	CHECK(ftruncate(fd, PAGE) && errno == EPERM);
+	CHECK(ftruncate(fd, 8 * MIB) && errno == EPERM);
+	CHECK(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, PAGE) &&
+	      errno == EPERM);
+	CHECK(map(fd, 4 * MIB, PROT_READ | PROT_WRITE) == MAP_FAILED && errno == EPERM);
+	CHECK(mprotect(memory, 4 * MIB, PROT_READ | PROT_WRITE) && errno == EACCES);
+	CHECK(dies_by(child_status(touch_for_writing, memory), SIGSEGV));
+	CHECK(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE) && errno == EPERM);
+	CHECK(others_see(fd, 4 * MIB, PAGE));
+	munmap(memory, 4 * MIB);
+	close(fd);
+	return true;
+}
+
+static bool no_seal_while_it_can_be_written(void)
+{
+	int fd = make_filled(4 * MIB, PAGE), pair[2];
+	char *memory = map(fd, 4 * MIB, PROT_READ | PROT_WRITE);
+	struct iovec piece = { memory, PAGE };
+
+	CHECK(memory != MAP_FAILED);
+	CHECK(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE) && errno == EBUSY);
+	CHECK(!pipe(pair) && vmsplice(pair[1], &piece, 1, 0) == PAGE);
+	CHECK(!munmap(memory, 4 * MIB));
+	/* The pipe holds a page. */
+	CHECK(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE) && errno == EBUSY);
+	close(pair[0]);
+	close(pair[1]);
+	CHECK(!fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE));
+	CHECK(others_see(fd, 4 * MIB, PAGE));
+	close(fd);
+	return true;
+}
+
+static bool one_address_space_writes(void)
+{
+	int fd = make(4 * MIB), status;
+	char *memory = map(fd, 4 * MIB, PROT_READ | PROT_WRITE);
+	char *again = map(fd, 4 * MIB, PROT_READ | PROT_WRITE);
+	pid_t pid;
+
+	CHECK(memory != MAP_FAILED && again != MAP_FAILED);
+	pid = fork();
+	if (!pid) {
+		char *mine = map(fd, 4 * MIB, PROT_READ | PROT_WRITE);
+
+		_exit(mine == MAP_FAILED && errno == EBUSY ? 0 : 1);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
+	/* And the child has none of it. */
+	CHECK(dies_by(child_status(touch_for_reading, memory), SIGSEGV));
+	munmap(memory, 4 * MIB);
+	munmap(again, 4 * MIB);
+	pid = fork();
+	if (!pid)
+		_exit(map(fd, 4 * MIB, PROT_READ | PROT_WRITE) == MAP_FAILED);
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
+	close(fd);
+	return true;
+}
+
+/* A neighbour in the same page table, and the one that is behind. */
+static bool neighbours_come_and_go(void)
+{
+	size_t size = 6 * MIB;
+	int fd = make_sealed(size, PAGE);
+	char *area = mmap(NULL, 16 * MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *middle = (char *)(((unsigned long)area + 6 * MIB) & ~(2 * MIB - 1));
+	char *memory;
+
+	CHECK(area != MAP_FAILED);
+	memory = mmap(middle, size, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0);
+	CHECK(memory == middle);
+	CHECK(has_words(memory, 0, size, PAGE));
+	for (int i = 0; i < 20; i++) {
+		char *below = mmap(middle - MIB, MIB, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		char *above = mmap(middle + size, MIB, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+
+		memset(below, i, MIB);
+		memset(above, i, MIB);
+		munmap(below, MIB);
+		munmap(above, MIB);
+		CHECK(has_words(memory, 0, size, PAGE));
+	}
+	munmap(area, 16 * MIB);
+	CHECK(others_see(fd, size, PAGE));
+	close(fd);
+	return true;
+}
+
+static bool a_part_may_be_unmapped(void)
+{
+	size_t size = 8 * MIB;
+	int fd = make_sealed(size, PAGE);
+	char *memory = map(fd, size, PROT_READ);
+	long converted = count("stats/converted");
+
+	CHECK(memory != MAP_FAILED);
+	CHECK(!munmap(memory + 3 * MIB, MIB));
+	CHECK(count("stats/converted") > converted);
+	CHECK(has_words(memory, 0, 3 * MIB, PAGE));
+	CHECK(has_words(memory + 4 * MIB, 4 * MIB, 4 * MIB, PAGE));
+	CHECK(dies_by(child_status(touch_for_reading, memory + 3 * MIB), SIGSEGV));
+	munmap(memory, size);
+	CHECK(others_see(fd, size, PAGE));
+	close(fd);
+	return true;
+}
+
+static bool rights_may_change(void)
+{
+	size_t size = 4 * MIB;
+	int fd = make_filled(size, PAGE);
+	char *memory = map(fd, size, PROT_READ | PROT_WRITE);
+
+	CHECK(memory != MAP_FAILED);
+	CHECK(has_words(memory, 0, size, PAGE));
+	CHECK(!mprotect(memory, size, PROT_READ));
+	CHECK(has_words(memory, 0, size, PAGE));
+	CHECK(dies_by(child_status(touch_for_writing, memory), SIGSEGV));
+	CHECK(!mprotect(memory, size, PROT_READ | PROT_WRITE));
+	write_words(memory, size, PAGE);
+	CHECK(!mprotect(memory + MIB, MIB, PROT_NONE));
+	CHECK(has_words(memory + 2 * MIB, 2 * MIB, 2 * MIB, PAGE));
+	munmap(memory, size);
+	CHECK(others_see(fd, size, PAGE));
+	close(fd);
+	return true;
+}
+
+static bool it_may_move(void)
+{
+	size_t size = 4 * MIB;
+	int fd = make_sealed(size, PAGE);
+	char *memory = map(fd, size, PROT_READ), *moved;
+	char *room = mmap(NULL, 2 * size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(memory != MAP_FAILED && room != MAP_FAILED);
+	CHECK(has_words(memory, 0, size, PAGE));
+	moved = mremap(memory, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, room + PAGE);
+	CHECK(moved == room + PAGE);
+	CHECK(has_words(moved, 0, size, PAGE));
+	CHECK(mremap(moved, size, 2 * size, MREMAP_MAYMOVE) == MAP_FAILED && errno == EFAULT);
+	munmap(moved, size);
+	CHECK(others_see(fd, size, PAGE));
+	close(fd);
+	return true;
+}
+
+static bool odd_places_are_mapped_by_page(void)
+{
+	size_t size = 6 * MIB;
+	int fd = make_sealed(size, PAGE);
+	char *room = mmap(NULL, 2 * size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *memory;
+
+	memory = mmap(room + PAGE, size, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0);
+	CHECK(memory == room + PAGE && has_words(memory, 0, size, PAGE));
+	munmap(memory, size);
+	memory = mmap(NULL, size - PAGE, PROT_READ, MAP_SHARED, fd, PAGE);
+	CHECK(memory != MAP_FAILED && has_words(memory, PAGE, size - PAGE, PAGE));
+	munmap(memory, size - PAGE);
+	memory = mmap(NULL, size, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
+	CHECK(memory != MAP_FAILED && has_words(memory, 0, size, PAGE));
+	munmap(memory, size);
+	memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	CHECK(memory != MAP_FAILED && has_words(memory, 0, size, PAGE));
+	memset(memory, 0xff, size);
+	munmap(memory, size);
+	CHECK(others_see(fd, size, PAGE));
+	close(fd);
+	return true;
+}
+
+static bool advice_takes_nothing(void)
+{
+	static const int advice[] = { MADV_DONTNEED, MADV_COLD, MADV_PAGEOUT, MADV_RANDOM,
+				      MADV_WILLNEED, MADV_POPULATE_READ, MADV_MERGEABLE,
+				      MADV_HUGEPAGE };
+	size_t size = 4 * MIB;
+	int fd = make_sealed(size, PAGE);
+
+	for (size_t i = 0; i < ARRAY_SIZE(advice); i++) {
+		char *memory = map(fd, size, PROT_READ);
+
+		CHECK(memory != MAP_FAILED && has_words(memory, 0, size, PAGE));
+		madvise(memory, size, advice[i]);
+		CHECK(has_words(memory, 0, size, PAGE));
+		madvise(memory + MIB, MIB, advice[i]);
+		CHECK(has_words(memory, 0, size, PAGE));
+		munmap(memory, size);
+	}
+	CHECK(others_see(fd, size, PAGE));
+	close(fd);
+	return true;
+}
+
+static bool children_share_a_sealed_one(void)
+{
+	size_t size = 6 * MIB;
+	int fd = make_sealed(size, PAGE), status;
+	char *memory = map(fd, size, PROT_READ);
+
+	CHECK(memory != MAP_FAILED);
+	for (int i = 0; i < 8; i++) {
+		pid_t pid = fork();
+
+		if (!pid)
+			_exit(has_words(memory, 0, size, PAGE) ? 0 : 1);
+		CHECK(waitpid(pid, &status, 0) == pid && !status);
+	}
+	CHECK(has_words(memory, 0, size, PAGE));
+	munmap(memory, size);
+	CHECK(others_see(fd, size, PAGE));
+	close(fd);
+	return true;
+}
+
+static bool a_smaller_size_is_felt_everywhere(void)
+{
+	size_t size = 8 * MIB;
+	int fd = make_filled(size, PAGE);
+	char *memory = map(fd, size, PROT_READ | PROT_WRITE);
+
+	CHECK(memory != MAP_FAILED && has_words(memory, 0, size, PAGE));
+	CHECK(!ftruncate(fd, 2 * MIB));
+	CHECK(has_words(memory, 0, 2 * MIB, PAGE));
+	CHECK(!ftruncate(fd, size));
+	for (size_t at = 2 * MIB; at < size; at += PAGE)
+		CHECK(!*(volatile uint64_t *)(memory + at));
+	memset(memory + 2 * MIB, 0xff, 6 * MIB);
+	CHECK(!ftruncate(fd, 5 * MIB + 100));
+	CHECK(!ftruncate(fd, size));
+	CHECK(memory[5 * MIB + 99] == (char)0xff);
+	for (size_t at = 5 * MIB + 100; at < size; at++)
+		CHECK(!memory[at]);
+	munmap(memory, size);
+	close(fd);
+	return true;
+}
+
+static bool holes_are_zeros(void)
+{
+	size_t size = 8 * MIB;
+	int fd = make_filled(size, PAGE);
+	char *memory = map(fd, size, PROT_READ | PROT_WRITE);
+	long pages = count("pages");
+
+	CHECK(memory != MAP_FAILED && has_words(memory, 0, size, PAGE));
+	CHECK(!fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, MIB + 10, 4 * MIB));
+	CHECK(count("pages") < pages);
+	CHECK(*(uint64_t *)(memory + MIB) == word_of(MIB));
+	for (size_t at = MIB + PAGE; at < 5 * MIB; at += PAGE)
+		CHECK(!*(volatile uint64_t *)(memory + at));
+	CHECK(has_words(memory + 5 * MIB + PAGE, 5 * MIB + PAGE, 3 * MIB - PAGE, PAGE));
+	munmap(memory, size);
+	close(fd);
+	return true;
+}
+
+static bool it_is_sent_by_descriptor(void)
+{
+	size_t size = 4 * MIB;
+	int fd = make(size), pair[2], status;
+	char *memory = map(fd, size, PROT_READ | PROT_WRITE);
+	pid_t pid;
+
+	CHECK(memory != MAP_FAILED && !socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+	pid = fork();
+	if (!pid) {
+		char room[CMSG_SPACE(sizeof(int))], byte;
+		struct iovec piece = { &byte, 1 };
+		struct msghdr message = { .msg_iov = &piece, .msg_iovlen = 1,
+					  .msg_control = room, .msg_controllen = sizeof(room) };
+		int got;
+
+		close(fd);
+		if (recvmsg(pair[1], &message, 0) != 1)
+			_exit(1);
+		memcpy(&got, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(got));
+		memory = map(got, size, PROT_READ | PROT_WRITE);
+		_exit(memory != MAP_FAILED && has_words(memory, 0, size, PAGE) ? 0 : 2);
+	}
+	write_words(memory, size, PAGE);
+	munmap(memory, size);
+	{
+		char room[CMSG_SPACE(sizeof(int))] = "", byte = 0;
+		struct iovec piece = { &byte, 1 };
+		struct msghdr message = { .msg_iov = &piece, .msg_iovlen = 1,
+					  .msg_control = room, .msg_controllen = sizeof(room) };
+		struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+
+		header->cmsg_level = SOL_SOCKET;
+		header->cmsg_type = SCM_RIGHTS;
+		header->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+		CHECK(sendmsg(pair[0], &message, 0) == 1);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
+	close(pair[0]);
+	close(pair[1]);
+	close(fd);
+	return true;
+}
+
+static bool ptrace_cannot_write_a_sealed_one(void)
+{
+	size_t size = 4 * MIB;
+	int fd = make_sealed(size, PAGE), self = open("/proc/self/mem", O_RDWR);
+	uint64_t word = 0;
+	char *memory;
+
+	for (int shared = 0; shared < 2; shared++) {
+		memory = mmap(NULL, size, PROT_READ, shared ? MAP_SHARED : MAP_PRIVATE, fd, 0);
+		CHECK(memory != MAP_FAILED && has_words(memory, 0, size, PAGE));
+		CHECK(pread(self, &word, 8, (off_t)(memory + PAGE)) == 8 && word == word_of(PAGE));
+		CHECK(pwrite(self, "x", 1, (off_t)memory) < 0 && errno == EIO);
+		CHECK(has_words(memory, 0, size, PAGE));
+		munmap(memory, size);
+	}
+	close(self);
+	CHECK(others_see(fd, size, PAGE));
+	close(fd);
+	return true;
+}
+
+static bool it_works_switched_off(void)
+{
+	size_t size = 4 * MIB;
+	int fd = make_sealed(size, PAGE), key = open(SYSFS "enabled", O_WRONLY);
+	long pmds = count("stats/attached_pmd");
+	char *memory;
+
+	if (getenv("TOLLFREE_CODE_IS_FIXED")) {
+		close(key);
+		close(fd);
+		return true;
+	}
+	CHECK(key >= 0 && write(key, "2", 1) < 0 && errno == EINVAL);
+	CHECK(write(key, "0", 1) == 1);
+	memory = map(fd, size, PROT_READ);
+	CHECK(memory != MAP_FAILED && has_words(memory, 0, size, PAGE));
+	CHECK(count("stats/attached_pmd") == pmds);
+	munmap(memory, size);
+	CHECK(write(key, "1", 1) == 1);
+	close(key);
+	close(fd);
+	return true;
+}
+
+static bool nonsense_is_refused(void)
+{
+	static const char *const options[] = { "size=x", "size=101%", "huge=3M", "mode=9",
+					       "nr_inodes=-", "colour=red" };
+	int fd = make(PAGE);
+
+	mkdir("/tmp/nonsense", 0700);
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+		CHECK(mount("none", "/tmp/nonsense", "morselfs", 0, options[i]) && errno == EINVAL);
+	rmdir("/tmp/nonsense");
+	CHECK(fcntl(fd, F_ADD_SEALS, 0x4000) && errno == EINVAL);
+	CHECK(mmap(NULL, 0, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED && errno == EINVAL);
+	CHECK(mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 100) == MAP_FAILED && errno == EINVAL);
+	CHECK(fallocate(fd, FALLOC_FL_COLLAPSE_RANGE, 0, PAGE) && errno == EOPNOTSUPP);
+	CHECK(ftruncate(fd, -1) && errno == EINVAL);
+	close(fd);
+	return true;
+}
+
+static bool a_full_mount_is_enospc(void)
+{
+	int fd;
+	char *memory;
+
+	mkdir("/tmp/small", 0700);
+	CHECK(!mount("none", "/tmp/small", "morselfs", 0, "size=3M,nr_inodes=4"));
+	fd = open("/tmp/small/a", O_RDWR | O_CREAT, 0600);
+	CHECK(fd >= 0 && !ftruncate(fd, 16 * MIB));
+	CHECK(fallocate(fd, 0, 0, 4 * MIB) && errno == ENOSPC);
+	memory = map(fd, 16 * MIB, PROT_READ | PROT_WRITE);
+	CHECK(memory != MAP_FAILED);
+	CHECK(umount("/tmp/small") && errno == EBUSY);
+	munmap(memory, 16 * MIB);
+	CHECK(!fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 16 * MIB));
+	CHECK(!fallocate(fd, 0, 0, 3 * MIB));
+	CHECK(mkdir("/tmp/small/b", 0700) == 0 && mkdir("/tmp/small/c", 0700) == 0);
+	CHECK(mkdir("/tmp/small/d", 0700) && errno == ENOSPC);
+	close(fd);
+	CHECK(!umount("/tmp/small"));
+	rmdir("/tmp/small");
+	return true;
+}
+
+static bool nothing_is_left(void)
+{
+	/* Tables wait for a grace period. */
+	for (int i = 0; i < 100 && (count("pages") || count("tables")); i++)
+		usleep(20000);
+	CHECK(!count("pages"));
+	CHECK(!count("tables"));
+	return true;
+}
+
+#define TEST(name) { #name, name }
+
+static const struct {
+	const char *name;
+	bool (*run)(void);
+} tests[] = {
+	TEST(it_is_a_file),
+	TEST(mapping_and_file_are_one),
+	TEST(mapping_is_a_store_for_each_gib),
+	TEST(a_large_page_where_one_fits),
+	TEST(behind_the_end_is_sigbus),
+	TEST(a_sealed_one_stays),
+	TEST(no_seal_while_it_can_be_written),
+	TEST(one_address_space_writes),
+	TEST(neighbours_come_and_go),
+	TEST(a_part_may_be_unmapped),
+	TEST(rights_may_change),
+	TEST(it_may_move),
+	TEST(odd_places_are_mapped_by_page),
+	TEST(advice_takes_nothing),
+	TEST(children_share_a_sealed_one),
+	TEST(a_smaller_size_is_felt_everywhere),
+	TEST(holes_are_zeros),
+	TEST(it_is_sent_by_descriptor),
+	TEST(ptrace_cannot_write_a_sealed_one),
+	TEST(it_works_switched_off),
+	TEST(nonsense_is_refused),
+	TEST(a_full_mount_is_enospc),
+	TEST(nothing_is_left),
+};
+
+int main(void)
+{
+	ksft_print_header();
+	mkdir("/tmp", 01777);
+	mkdir(MOUNT, 0700);
+	if (mount("none", MOUNT, "morselfs", 0, NULL))
+		ksft_exit_skip("no morselfs: %s\n", strerror(errno));
+	ksft_set_plan(ARRAY_SIZE(tests));
+	for (size_t i = 0; i < ARRAY_SIZE(tests); i++)
+		ksft_test_result(tests[i].run(), "%s\n", tests[i].name);
+	umount2(MOUNT, MNT_DETACH);
+	ksft_finished();
+}
