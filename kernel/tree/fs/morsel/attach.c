@@ -82,12 +82,23 @@ static void disclaim(struct morsel *morsel)
 		morsel->writer = NULL;
 }
 
-/* Not so the child of a writer that has undone VM_DONTCOPY. */
+static bool would_write(vm_flags_t flags)
+{
+	return (flags & (VM_SHARED | VM_WRITE)) == (VM_SHARED | VM_WRITE);
+}
+
+static int claim_mapping(struct morsel *morsel, struct vm_area_struct *vma)
+{
+	if (!claim(morsel, vma->vm_mm))
+		return -EBUSY;
+	set(vma, CLAIMED);
+	return 0;
+}
+
+/* The child of a writer that has undone VM_DONTCOPY may not. */
 static bool may_fault(const struct vm_area_struct *vma)
 {
-	return is(vma, CLAIMED) ||
-	       (vma->vm_flags & (VM_SHARED | VM_MAYWRITE)) !=
-		       (VM_SHARED | VM_MAYWRITE);
+	return is(vma, CLAIMED) || !would_write(vma->vm_flags);
 }
 
 /* Hanging in */
@@ -393,7 +404,9 @@ static int morsel_mprotect(struct vm_area_struct *vma, unsigned long begin,
 			   unsigned long end, unsigned long flags)
 {
 	convert(vma);
-	return 0;
+	if (!would_write(flags) || is(vma, CLAIMED))
+		return 0;
+	return claim_mapping(morsel_in(vma), vma);
 }
 
 static vm_fault_t morsel_page_fault(struct vm_fault *vmf)
@@ -464,7 +477,7 @@ static bool is_served(const struct morsel *morsel,
 		return false;
 	if (is_sealed(morsel))
 		return !(flags & VM_WRITE);
-	return (flags & (VM_SHARED | VM_WRITE)) == (VM_SHARED | VM_WRITE);
+	return would_write(flags);
 }
 
 /**
@@ -486,10 +499,9 @@ int morsel_mmap(struct file *file, struct vm_area_struct *vma)
 		vm_flags_clear(vma, VM_MAYWRITE);
 	}
 	vma->vm_private_data = morsel;
-	if (vma_is_shared_maywrite(vma)) {
-		if (!claim(morsel, vma->vm_mm))
+	if (would_write(vma->vm_flags)) {
+		if (claim_mapping(morsel, vma))
 			return -EBUSY;
-		set(vma, CLAIMED);
 		/* Nor is it merged: each has its own claim. */
 		vm_flags_set(vma, VM_DONTCOPY | VM_DONTEXPAND);
 	}

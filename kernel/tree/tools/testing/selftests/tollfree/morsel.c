@@ -331,11 +331,26 @@ static bool one_address_space_writes(void)
 	CHECK(waitpid(pid, &status, 0) == pid && !status);
 	/* And the child has none of it. */
 	CHECK(dies_by(child_status(touch_for_reading, memory), SIGSEGV));
+	/* Others may read meanwhile, and may not come to write. */
+	memory[0] = 1;
+	pid = fork();
+	if (!pid) {
+		char *mine = map(fd, 4 * MIB, PROT_READ);
+
+		_exit(mine != MAP_FAILED && *mine == 1 &&
+		      mprotect(mine, 4 * MIB, PROT_READ | PROT_WRITE) && errno == EBUSY ? 0 : 1);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
 	munmap(memory, 4 * MIB);
 	munmap(again, 4 * MIB);
 	pid = fork();
-	if (!pid)
-		_exit(map(fd, 4 * MIB, PROT_READ | PROT_WRITE) == MAP_FAILED);
+	if (!pid) {
+		char *mine = map(fd, 4 * MIB, PROT_READ);
+
+		_exit(mprotect(mine, 4 * MIB, PROT_READ | PROT_WRITE) ||
+		      !dies_by(child_status(touch_for_reading, mine), SIGBUS) ||
+		      map(fd, 4 * MIB, PROT_READ | PROT_WRITE) == MAP_FAILED);
+	}
 	CHECK(waitpid(pid, &status, 0) == pid && !status);
 	close(fd);
 	return true;
