@@ -10,6 +10,7 @@
 #include <linux/pagemap.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/mm.h>
+#include <linux/seq_file.h>
 #include <linux/wait_bit.h>
 #include <asm/pgalloc.h>
 #include <asm/tlb.h>
@@ -379,6 +380,16 @@ unsigned long __morsel_move(struct vm_area_struct *vma, unsigned long begin,
 }
 
 /* Mappings */
+
+void __morsel_show_smap(struct seq_file *m, struct vm_area_struct *vma)
+{
+	unsigned long pages = 0;
+
+	if (!is(vma, BY_PAGE))
+		pages = morsel_resident(morsel_in(vma), vma->vm_pgoff,
+					vma->vm_pgoff + vma_pages(vma));
+	seq_printf(m, "Morsel:         %8lu kB\n", pages << (PAGE_SHIFT - 10));
+}
 
 static void morsel_vm_open(struct vm_area_struct *vma)
 {

@@ -58,6 +58,7 @@
 #include <linux/mm.h>
 
 struct mmu_gather;
+struct seq_file;
 
 #ifdef CONFIG_MORSELFS
 
@@ -67,6 +68,7 @@ void __morsel_unmap(struct mmu_gather *tlb, struct vm_area_struct *vma,
 		    unsigned long begin, unsigned long end);
 unsigned long __morsel_move(struct vm_area_struct *vma, unsigned long begin,
 			    unsigned long length);
+void __morsel_show_smap(struct seq_file *m, struct vm_area_struct *vma);
 bool is_morsel_file(const struct file *file);
 long __morsel_fcntl(struct file *file, unsigned int cmd, unsigned int arg);
 
@@ -119,6 +121,18 @@ static inline void morsel_unmap(struct mmu_gather *tlb,
 }
 
 /**
+ * morsel_show_smap - how much of what is mapped here is there
+ * @m: of /proc/PID/smaps
+ * @vma: the mapping
+ */
+static inline void morsel_show_smap(struct seq_file *m,
+				    struct vm_area_struct *vma)
+{
+	if (vma_is_morsel(vma))
+		__morsel_show_smap(m, vma);
+}
+
+/**
  * morsel_fcntl - seals
  * @file: any file
  * @cmd: F_ADD_SEALS or F_GET_SEALS
@@ -160,6 +174,11 @@ static inline unsigned long __morsel_move(struct vm_area_struct *vma,
 					  unsigned long length)
 {
 	return length;
+}
+
+static inline void morsel_show_smap(struct seq_file *m,
+				    struct vm_area_struct *vma)
+{
 }
 
 static inline bool morsel_fcntl(struct file *file, unsigned int cmd,

@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <linux/futex.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -623,6 +625,43 @@ static bool ptrace_cannot_write_a_sealed_one(void)
 	return true;
 }
 
+/* A number from the part of /proc/self/smaps that is of an address, in KiB. */
+static long smaps_of(const char *memory, const char *line)
+{
+	FILE *file = fopen("/proc/self/smaps", "r");
+	unsigned long begin, end, at = (unsigned long)memory;
+	bool here = false;
+	char text[512];
+	long found = -1;
+
+	while (file && fgets(text, sizeof(text), file)) {
+		if (sscanf(text, "%lx-%lx ", &begin, &end) == 2)
+			here = at >= begin && at < end;
+		else if (here && !strncmp(text, line, strlen(line)))
+			found = atol(text + strlen(line));
+	}
+	if (file)
+		fclose(file);
+	return found;
+}
+
+static bool it_is_in_no_rss(void)
+{
+	size_t size = 6 * MIB;
+	int fd = make_sealed(size, PAGE);
+	char *memory = map(fd, size, PROT_READ);
+	struct stat stat;
+
+	CHECK(memory != MAP_FAILED && has_words(memory, 0, size, PAGE));
+	CHECK(smaps_of(memory, "Rss:") == 0);
+	CHECK(smaps_of(memory, "Morsel:") == 6 << 10);
+	CHECK(!fstat(fd, &stat) && stat.st_blocks == 6 << 11);
+	CHECK(has_words(memory, 0, size, PAGE));
+	munmap(memory, size);
+	close(fd);
+	return true;
+}
+
 static bool it_works_switched_off(void)
 {
 	size_t size = 4 * MIB;
@@ -643,6 +682,211 @@ static bool it_works_switched_off(void)
 	munmap(memory, size);
 	CHECK(write(key, "1", 1) == 1);
 	close(key);
+	close(fd);
+	return true;
+}
+
+static struct {
+	char *memory;
+	size_t size;
+	pthread_barrier_t begin;
+} touched;
+
+static void *touch_all(void *argument)
+{
+	(void)argument;
+	pthread_barrier_wait(&touched.begin);
+	for (size_t at = 0; at < touched.size; at += PAGE)
+		__atomic_add_fetch((uint64_t *)(touched.memory + at), 1, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+/* All of them want the same page at the same time, and get the same. */
+static bool many_threads_fill_it(void)
+{
+	enum { THREADS = 8 };
+	pthread_t threads[THREADS];
+
+	for (int round = 0; round < 5; round++) {
+		long pages = count("pages");
+		int fd;
+
+		touched.size = 8 * MIB + 7 * PAGE;
+		fd = make(touched.size);
+		touched.memory = map(fd, touched.size, PROT_READ | PROT_WRITE);
+		CHECK(touched.memory != MAP_FAILED);
+		pthread_barrier_init(&touched.begin, NULL, THREADS);
+		for (int i = 0; i < THREADS; i++)
+			pthread_create(&threads[i], NULL, touch_all, NULL);
+		for (int i = 0; i < THREADS; i++)
+			pthread_join(threads[i], NULL);
+		for (size_t at = 0; at < touched.size; at += PAGE)
+			CHECK(*(uint64_t *)(touched.memory + at) == THREADS);
+		CHECK(count("pages") - pages == (long)(touched.size / PAGE));
+		munmap(touched.memory, touched.size);
+		close(fd);
+	}
+	return true;
+}
+
+static void *shrink_and_grow(void *argument)
+{
+	int fd = *(int *)argument;
+
+	for (int i = 0; i < 100; i++) {
+		if (ftruncate(fd, (i % 4) * MIB + 5) || ftruncate(fd, 6 * MIB))
+			return "ftruncate";
+		if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, MIB, 4 * MIB))
+			return "fallocate";
+	}
+	return NULL;
+}
+
+/* What is taken from a mapping while others fault in it comes back as zeros. */
+static bool faults_and_sizes_race(void)
+{
+	int fd = make(6 * MIB), status = 0;
+	void *problem;
+	pthread_t thread;
+	pid_t pid;
+
+	pid = fork();
+	if (!pid) {
+		char *memory = map(fd, 6 * MIB, PROT_READ | PROT_WRITE);
+
+		/* Behind the end for a moment now and then. */
+		signal(SIGBUS, SIG_DFL);
+		for (;;)
+			for (size_t at = 0; at < MIB; at += PAGE)
+				memory[at % 5 ? at : 0] = 1;
+	}
+	pthread_create(&thread, NULL, shrink_and_grow, &fd);
+	pthread_join(thread, &problem);
+	kill(pid, SIGKILL);
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK(!problem);
+	CHECK(dies_by(status, SIGKILL) || dies_by(status, SIGBUS));
+	close(fd);
+	return true;
+}
+
+static bool it_is_read_past_the_page_cache(void)
+{
+	size_t size = 4 * MIB;
+	int fd = make(size), disk = open("/data/morsel-direct", O_RDWR | O_CREAT | O_DIRECT, 0600);
+	char *memory = map(fd, size, PROT_READ | PROT_WRITE);
+
+	if (disk < 0) {
+		munmap(memory, size);
+		close(fd);
+		ksft_print_msg("no file system on a disk at /data\n");
+		return true;
+	}
+	CHECK(memory != MAP_FAILED);
+	write_words(memory, size, PAGE);
+	CHECK(pwrite(disk, memory, size, 0) == (ssize_t)size);
+	memset(memory, 0, size);
+	CHECK(pread(disk, memory, size, 0) == (ssize_t)size);
+	CHECK(has_words(memory, 0, size, PAGE));
+	munmap(memory, size);
+	CHECK(!fcntl(fd, F_ADD_SEALS, ALL));
+	memory = map(fd, size, PROT_READ);
+	CHECK(pwrite(disk, memory, size, 0) == (ssize_t)size);
+	/* The kernel does not write for anybody what he may not. */
+	CHECK(pread(disk, memory, PAGE, 0) < 0 && errno == EFAULT);
+	CHECK(has_words(memory, 0, size, PAGE));
+	munmap(memory, size);
+	close(disk);
+	unlink("/data/morsel-direct");
+	close(fd);
+	return true;
+}
+
+/* A futex is known by file and page, however that is mapped. */
+static bool a_futex_is_shared(void)
+{
+	int fd = make(4 * MIB), status;
+	uint32_t *mine = (uint32_t *)map(fd, 4 * MIB, PROT_READ | PROT_WRITE) + 3 * PAGE / 4;
+	pid_t pid;
+
+	*mine = 1;
+	pid = fork();
+	if (!pid) {
+		uint32_t *word = (uint32_t *)map(fd, 4 * MIB, PROT_READ) + 3 * PAGE / 4;
+
+		while (*(volatile uint32_t *)word == 1)
+			syscall(SYS_futex, word, FUTEX_WAIT, 1, NULL, NULL, 0);
+		_exit(*word == 2 ? 0 : 1);
+	}
+	usleep(100000);
+	*mine = 2;
+	CHECK(syscall(SYS_futex, mine, FUTEX_WAKE, 1, NULL, NULL, 0) == 1);
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
+	munmap(mine - 3 * PAGE / 4, 4 * MIB);
+	close(fd);
+	return true;
+}
+
+static bool others_come_and_go_by_all_ways(void)
+{
+	size_t size = 4 * MIB;
+	int fd = make_sealed(size, PAGE), status;
+	char *memory = map(fd, size, PROT_READ);
+
+	CHECK(memory != MAP_FAILED);
+	for (int i = 0; i < 40; i++) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			char *mine = map(fd, size, PROT_READ);
+
+			if (i % 4 == 0)
+				execl("/bin/true", "true", NULL);
+			if (i % 4 == 1)
+				raise(SIGKILL);
+			if (i % 4 == 2)
+				munmap(mine, size);
+			_exit(0);
+		}
+		if (i % 8 == 7)
+			kill(pid, SIGKILL);
+		CHECK(waitpid(pid, &status, 0) == pid);
+		CHECK(has_words(memory, 0, size, PAGE));
+	}
+	munmap(memory, size);
+	CHECK(others_see(fd, size, PAGE));
+	close(fd);
+	return true;
+}
+
+static bool a_child_cannot_write_its_parents(void)
+{
+	int fd = make(4 * MIB);
+	char *memory = map(fd, 4 * MIB, PROT_READ | PROT_WRITE);
+
+	CHECK(memory != MAP_FAILED);
+	memory[0] = 7;
+	CHECK(!madvise(memory, 4 * MIB, MADV_DOFORK));
+	CHECK(dies_by(child_status(touch_for_writing, memory), SIGBUS));
+	CHECK(memory[0] == 7);
+	munmap(memory, 4 * MIB);
+	close(fd);
+	return true;
+}
+
+static bool other_processes_memory_is_read(void)
+{
+	size_t size = 4 * MIB;
+	int fd = make_sealed(size, PAGE);
+	char *memory = map(fd, size, PROT_READ);
+	uint64_t word = 0;
+	struct iovec here = { &word, 8 }, there = { memory + 2 * MIB + PAGE, 8 };
+
+	CHECK(memory != MAP_FAILED);
+	CHECK(process_vm_readv(getpid(), &here, 1, &there, 1, 0) == 8);
+	CHECK(word == word_of(2 * MIB + PAGE));
+	CHECK(process_vm_writev(getpid(), &here, 1, &there, 1, 0) < 0 && errno == EFAULT);
+	munmap(memory, size);
 	close(fd);
 	return true;
 }
@@ -725,7 +969,15 @@ static const struct {
 	TEST(holes_are_zeros),
 	TEST(it_is_sent_by_descriptor),
 	TEST(ptrace_cannot_write_a_sealed_one),
+	TEST(it_is_in_no_rss),
 	TEST(it_works_switched_off),
+	TEST(many_threads_fill_it),
+	TEST(faults_and_sizes_race),
+	TEST(it_is_read_past_the_page_cache),
+	TEST(a_futex_is_shared),
+	TEST(others_come_and_go_by_all_ways),
+	TEST(a_child_cannot_write_its_parents),
+	TEST(other_processes_memory_is_read),
 	TEST(nonsense_is_refused),
 	TEST(a_full_mount_is_enospc),
 	TEST(nothing_is_left),
