@@ -279,10 +279,9 @@ static bool take_pmd(struct vm_area_struct *vma, pmd_t *pmd,
 		     unsigned long address)
 {
 	struct morsel *morsel = morsel_in(vma);
-	spinlock_t *lock;
+	spinlock_t *lock = pmd_lock(vma->vm_mm, pmd);
 	bool same;
 
-	lock = pmd_lock(vma->vm_mm, pmd);
 	same = is_same_pmd(*pmd, morsel_pmd(morsel, index_at(vma, address)));
 	if (same)
 		WRITE_ONCE(*pmd, __pmd(0));
@@ -337,8 +336,8 @@ void __morsel_unmap(struct mmu_gather *tlb, struct vm_area_struct *vma,
 
 	if (is(vma, BY_PAGE))
 		return;
-	/* Whoever finds the entries gone by now waits for the flush as well. */
 	atomic_inc(&morsel->taking);
+	/* Whoever finds an entry gone waits for the flush as well. */
 	smp_mb__after_atomic();
 	for (address = begin; address < end; address = next)
 		taken |= take(vma, address, &next);

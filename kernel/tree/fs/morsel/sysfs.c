@@ -13,17 +13,13 @@
 
 DEFINE_STATIC_KEY_TRUE(morsel_key);
 
-static int __init morsel_setup(char *value)
-{
-	bool on;
+static bool wanted = true;
 
-	if (kstrtobool(value, &on))
-		pr_warn("morsel=%s: is neither on nor off\n", value);
-	else if (!on)
-		static_branch_disable(&morsel_key);
-	return 1;
+static int __init morsel_setup(char *text)
+{
+	return kstrtobool(text, &wanted);
 }
-__setup("morsel=", morsel_setup);
+early_param("morsel", morsel_setup);
 
 static ssize_t enabled_show(struct kobject *kobj, struct kobj_attribute *attr,
 			    char *text)
@@ -118,6 +114,8 @@ static int __init morsel_sysfs_init(void)
 	struct kobject *kobj;
 	int i, err;
 
+	if (!wanted)
+		static_branch_disable(&morsel_key);
 	for (i = 0; i < MORSEL_COUNTS; i++)
 		count_attrs[i] = &counts[i].attr;
 	kobj = kobject_create_and_add("morsel", mm_kobj);

@@ -78,6 +78,7 @@ void morsel_close(struct morsel *morsel)
  */
 void morsel_open(struct morsel *morsel)
 {
+	/* What was changed is seen by who enters. */
 	smp_store_release(&morsel->closed, false);
 	wake_up_var(&morsel->closed);
 }
@@ -485,22 +486,30 @@ struct leaf {
 typedef bool (*leaf_fn)(struct morsel *morsel, const struct leaf *leaf,
 			void *arg);
 
-static struct leaf leaf_of(unsigned long *entry, enum morsel_level level,
-			   pgoff_t index, struct page *page)
+static void set_leaf(struct leaf *leaf, const struct place *place,
+		     pgoff_t index)
 {
-	unsigned long pages = morsel_slot_size(level) >> PAGE_SHIFT;
-
-	return (struct leaf){ .entry = entry, .level = level, .pages = pages,
-			      .index = index & ~(pages - 1),
-			      .folio = page_folio(page) };
+	if (place->pte) {
+		leaf->entry = &place->pte->pte;
+		leaf->level = MORSEL_PAGE;
+	} else if (place->pmd) {
+		leaf->entry = &place->pmd->pmd;
+		leaf->level = MORSEL_PMD;
+	} else {
+		leaf->entry = &place->pud->pud;
+		leaf->level = MORSEL_PUD;
+	}
+	leaf->pages = morsel_slot_size(leaf->level) >> PAGE_SHIFT;
+	leaf->index = index & ~(leaf->pages - 1);
+	leaf->folio = page_folio(place->page);
 }
 
 /*
  * Calls for each leaf that has a page of the range, until one says that this is
  * enough. Entered, or closed.
  */
-static bool for_each_leaf(struct morsel *morsel, pgoff_t first, pgoff_t end,
-			  leaf_fn call, void *arg)
+static bool walk_leaves(struct morsel *morsel, pgoff_t first, pgoff_t end,
+			leaf_fn call, void *arg)
 {
 	pgoff_t index = first;
 
@@ -524,15 +533,7 @@ static bool for_each_leaf(struct morsel *morsel, pgoff_t first, pgoff_t end,
 					     PUD_PAGES - index % PUD_PAGES;
 			continue;
 		}
-		if (place.pte)
-			leaf = leaf_of(&place.pte->pte, MORSEL_PAGE, index,
-				       place.page);
-		else if (place.pmd)
-			leaf = leaf_of(&place.pmd->pmd, MORSEL_PMD, index,
-				       place.page);
-		else
-			leaf = leaf_of(&place.pud->pud, MORSEL_PUD, index,
-				       place.page);
+		set_leaf(&leaf, &place, index);
 		if (call(morsel, &leaf, arg))
 			return true;
 		index = leaf.index + leaf.pages;
@@ -595,7 +596,7 @@ void morsel_remove(struct morsel *morsel, pgoff_t first, pgoff_t end)
 {
 	struct leaf_range range = { .first = first, .end = end };
 
-	for_each_leaf(morsel, first, end, remove_leaf, &range);
+	walk_leaves(morsel, first, end, remove_leaf, &range);
 }
 
 static bool protect_leaf(struct morsel *morsel, const struct leaf *leaf,
@@ -624,7 +625,7 @@ static bool protect_leaf(struct morsel *morsel, const struct leaf *leaf,
  */
 void morsel_protect(struct morsel *morsel)
 {
-	for_each_leaf(morsel, 0, ULONG_MAX, protect_leaf, NULL);
+	walk_leaves(morsel, 0, ULONG_MAX, protect_leaf, NULL);
 }
 
 /* The table has one reference, and each mapping page by page another. */
@@ -644,7 +645,7 @@ bool morsel_is_pinned(struct morsel *morsel)
 	bool held;
 
 	morsel_enter(morsel);
-	held = for_each_leaf(morsel, 0, ULONG_MAX, is_held, NULL);
+	held = walk_leaves(morsel, 0, ULONG_MAX, is_held, NULL);
 	morsel_leave();
 	return held;
 }
@@ -671,7 +672,7 @@ unsigned long morsel_resident(struct morsel *morsel, pgoff_t first, pgoff_t end)
 	struct leaf_range range = { .first = first, .end = end };
 
 	morsel_enter(morsel);
-	for_each_leaf(morsel, first, end, count_leaf, &range);
+	walk_leaves(morsel, first, end, count_leaf, &range);
 	morsel_leave();
 	return range.pages;
 }

@@ -22,7 +22,7 @@
 #include "../kselftest.h"
 
 #define PAGE	4096UL
-#define MIB	(1UL << 20)
+#define MIB	0x100000UL
 #define MOUNT	"/tmp/morsel-fsx"
 
 enum { MORSEL, PLAIN, BOTH };
@@ -47,7 +47,7 @@ static uint64_t next(uint64_t below)
 
 static bool differ(const char *what, size_t at, size_t length)
 {
-	ksft_print_msg("operation %lu: %s differ, 0x%zx bytes at 0x%zx\n", operation, what,
+	ksft_print_msg("operation %lu: not the same %s, 0x%zx bytes at 0x%zx\n", operation, what,
 		       length, at);
 	return false;
 }
