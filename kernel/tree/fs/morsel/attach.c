@@ -52,9 +52,13 @@ static void clear(struct vm_area_struct *vma, unsigned long bit)
 
 static struct morsel_span span_of(const struct vm_area_struct *vma)
 {
+	unsigned long end = vma->vm_end;
+
+	if (planted(PLANT_SLOT_PAST_END))
+		end = ALIGN(end, PMD_SIZE);
 	return (struct morsel_span){
 		.begin = vma->vm_start,
-		.end = vma->vm_end,
+		.end = end,
 		.offset = (u64)vma->vm_pgoff << PAGE_SHIFT,
 	};
 }
@@ -69,7 +73,8 @@ static bool is_sealed(const struct morsel *morsel)
 static bool claim(struct morsel *morsel, struct mm_struct *mm)
 {
 	guard(spinlock)(&morsel->lock);
-	if (morsel->writes && morsel->writer != mm)
+	if (morsel->writes && morsel->writer != mm &&
+	    !planted(PLANT_TWO_WRITERS))
 		return false;
 	morsel->writer = mm;
 	morsel->writes++;
@@ -339,9 +344,13 @@ void __morsel_unmap(struct mmu_gather *tlb, struct vm_area_struct *vma,
 	atomic_inc(&morsel->taking);
 	/* Whoever finds an entry gone waits for the flush as well. */
 	smp_mb__after_atomic();
+	if (planted(PLANT_LAST_SLOT_STAYS))
+		end = ALIGN_DOWN(end - 1, PMD_SIZE);
 	for (address = begin; address < end; address = next)
 		taken |= take(vma, address, &next);
-	if (taken) {
+	if (taken && planted(PLANT_UPPER_ENTRIES_STAY)) {
+		flush_tlb_mm_range(vma->vm_mm, begin, end, PUD_SHIFT, false);
+	} else if (taken) {
 		/*
 		 * CPUs remember the upper entries on the way to the morsel's
 		 * tables: one INVLPG for each GiB, or none where the mm is not
@@ -362,7 +371,8 @@ void __morsel_unmap(struct mmu_gather *tlb, struct vm_area_struct *vma,
 /* From here on pages are mapped one by one. Mappings are locked for writing. */
 static void convert(struct vm_area_struct *vma)
 {
-	if (!vma_is_morsel(vma) || is(vma, BY_PAGE))
+	if (!vma_is_morsel(vma) || is(vma, BY_PAGE) ||
+	    planted(PLANT_SPLIT_STAYS_WHOLE))
 		return;
 	/* Or a fault under the VMA's own lock hangs it in again meanwhile. */
 	vma_start_write(vma);
@@ -506,7 +516,8 @@ int morsel_mmap(struct file *file, struct vm_area_struct *vma)
 	if (sealed && vma->vm_flags & VM_SHARED) {
 		if (vma->vm_flags & VM_WRITE)
 			return -EPERM;
-		vm_flags_clear(vma, VM_MAYWRITE);
+		if (!planted(PLANT_MAY_WRITE_SEALED))
+			vm_flags_clear(vma, VM_MAYWRITE);
 	}
 	vma->vm_private_data = morsel;
 	if (would_write(vma->vm_flags)) {
@@ -521,7 +532,7 @@ int morsel_mmap(struct file *file, struct vm_area_struct *vma)
 	if (!is_served(morsel, vma))
 		return 0;
 	vm_flags_set(vma, VM_MORSEL | VM_DONTEXPAND | VM_DONTDUMP);
-	if (sealed)
+	if (sealed && !planted(PLANT_MAY_WRITE_SEALED))
 		vm_flags_clear(vma, VM_MAYWRITE);
 	/* What there is no memory for now is hung in by a fault. */
 	hang_all(vma);

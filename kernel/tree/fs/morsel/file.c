@@ -89,8 +89,9 @@ static void zero_behind(struct morsel *morsel, loff_t from, loff_t to)
 /* The rest of the block in which a file ends. */
 static void zero_tail(struct morsel *morsel, loff_t size, loff_t most)
 {
-	zero_behind(morsel, size,
-		    min_t(loff_t, round_up(size, PMD_SIZE), most));
+	if (!planted(PLANT_OLD_CONTENT))
+		zero_behind(morsel, size,
+			    min_t(loff_t, round_up(size, PMD_SIZE), most));
 }
 
 static void grow_to(struct morsel *morsel, loff_t size)
@@ -175,8 +176,9 @@ static void take_out(struct morsel *morsel, pgoff_t first, pgoff_t end,
 		     bool with_copies)
 {
 	morsel_close(morsel);
-	unmap_mapping_pages(morsel->inode.i_mapping, first, end - first,
-			    with_copies);
+	if (!planted(PLANT_HOLE_UNDER_MAPPINGS))
+		unmap_mapping_pages(morsel->inode.i_mapping, first, end - first,
+				    with_copies);
 	/* Others who took entries out before may not have flushed yet. */
 	wait_var_event(&morsel->taking, !atomic_read(&morsel->taking));
 	morsel_remove(morsel, first, end);
@@ -299,7 +301,8 @@ static int seal_writes(struct morsel *morsel)
 
 	if (err)
 		return err;
-	for (tries = 0; morsel_is_pinned(morsel); tries++) {
+	for (tries = 0; morsel_is_pinned(morsel) && !planted(PLANT_SEAL_UNDER_PIN);
+	     tries++) {
 		if (tries == PIN_TRIES ||
 		    schedule_timeout_killable(msecs_to_jiffies(PIN_PAUSE))) {
 			mapping_allow_writable(mapping);
@@ -308,7 +311,8 @@ static int seal_writes(struct morsel *morsel)
 	}
 	morsel_close(morsel);
 	WRITE_ONCE(morsel->seals, morsel->seals | F_SEAL_WRITE);
-	morsel_protect(morsel);
+	if (!planted(PLANT_SEAL_LEAVES_WRITABLE))
+		morsel_protect(morsel);
 	morsel_open(morsel);
 	/* From here on it is ->mmap() that refuses writers. */
 	mapping_allow_writable(mapping);

@@ -92,6 +92,38 @@ static inline void morsel_count(enum morsel_count what)
 
 extern struct percpu_counter morsel_all_pages, morsel_all_tables;
 
+/* Bugs that can be planted, to see that the tests find them. */
+enum morsel_plant {
+	PLANT_NOTHING,
+	PLANT_SLOT_PAST_END,
+	PLANT_LAST_SLOT_STAYS,
+	PLANT_UPPER_ENTRIES_STAY,
+	PLANT_TABLES_GO_AT_ONCE,
+	PLANT_SEAL_UNDER_PIN,
+	PLANT_SEAL_LEAVES_WRITABLE,
+	PLANT_HOLE_UNDER_MAPPINGS,
+	PLANT_TWO_WRITERS,
+	PLANT_MAY_WRITE_SEALED,
+	PLANT_SPLIT_STAYS_WHOLE,
+	PLANT_LAST_FILL_WINS,
+	PLANT_OLD_CONTENT,
+	PLANTS,
+};
+
+#ifdef CONFIG_MORSEL_PLANTS
+extern unsigned int morsel_planted;
+
+static inline bool planted(enum morsel_plant plant)
+{
+	return READ_ONCE(morsel_planted) == plant;
+}
+#else
+static inline bool planted(enum morsel_plant plant)
+{
+	return false;
+}
+#endif
+
 /* table.c */
 
 void morsel_enter(struct morsel *morsel);

@@ -62,7 +62,37 @@ static ssize_t tables_show(struct kobject *kobj, struct kobj_attribute *attr,
 
 static struct kobj_attribute tables_attr = __ATTR_RO(tables);
 
+#ifdef CONFIG_MORSEL_PLANTS
+unsigned int morsel_planted;
+
+static ssize_t plant_show(struct kobject *kobj, struct kobj_attribute *attr,
+			  char *text)
+{
+	return sysfs_emit(text, "%u of %u\n", READ_ONCE(morsel_planted),
+			  PLANTS - 1);
+}
+
+static ssize_t plant_store(struct kobject *kobj, struct kobj_attribute *attr,
+			   const char *text, size_t length)
+{
+	unsigned int plant;
+	int err = kstrtouint(text, 0, &plant);
+
+	if (err)
+		return err;
+	if (plant >= PLANTS)
+		return -ERANGE;
+	WRITE_ONCE(morsel_planted, plant);
+	return length;
+}
+
+static struct kobj_attribute plant_attr = __ATTR_RW(plant);
+#endif
+
 static struct attribute *attrs[] = {
+#ifdef CONFIG_MORSEL_PLANTS
+	&plant_attr.attr,
+#endif
 	&enabled_attr.attr,
 	&pages_attr.attr,
 	&tables_attr.attr,

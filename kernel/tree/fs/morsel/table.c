@@ -189,7 +189,7 @@ struct supply {
 
 static bool install(unsigned long *entry, unsigned long value)
 {
-	unsigned long none = 0;
+	unsigned long none = planted(PLANT_LAST_FILL_WINS) ? READ_ONCE(*entry) : 0;
 
 	/* What it leads to was written before: a full barrier. */
 	return try_cmpxchg(entry, &none, value);
@@ -748,5 +748,8 @@ void morsel_destroy(struct morsel *morsel)
 		count_tables(-(long)take_tables(region, old));
 	xa_destroy(&morsel->regions);
 	INIT_RCU_WORK(&old->work, free_old_tables);
-	queue_rcu_work(system_unbound_wq, &old->work);
+	if (planted(PLANT_TABLES_GO_AT_ONCE))
+		free_old_tables(&old->work.work);
+	else
+		queue_rcu_work(system_unbound_wq, &old->work);
 }

@@ -684,7 +684,63 @@ static struct {
 	char *memory;
 	size_t size;
 	pthread_barrier_t begin;
+	bool is_stale;
 } touched;
+
+static void stay_on(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+static void *read_before_and_after(void *argument)
+{
+	(void)argument;
+	stay_on(1);
+	for (size_t at = 0; at < touched.size; at += PAGE)
+		load(touched.memory + at);
+	pthread_barrier_wait(&touched.begin);
+	/* What the other one does now has to be known here afterwards. */
+	pthread_barrier_wait(&touched.begin);
+	for (size_t at = 0; at < touched.size; at += PAGE)
+		touched.is_stale |= load(touched.memory + at) != 5;
+	return NULL;
+}
+
+/* Other memory comes to the place: no CPU still reads the morsel there. */
+static void what_is_unmapped_is_forgotten(void)
+{
+	size_t size = GIB + 4 * MIB;
+	int fd = make_sealed(size, MIB);
+	pthread_t thread;
+
+	stay_on(0);
+	touched.is_stale = false;
+	touched.size = 64 * PAGE;
+	for (int part = 0; part < 2; part++) {
+		char *memory = map(fd, size, PROT_READ), *other;
+
+		CHECK(memory != MAP_FAILED);
+		touched.memory = memory + part * GIB;
+		pthread_barrier_init(&touched.begin, NULL, 2);
+		pthread_create(&thread, NULL, read_before_and_after, NULL);
+		pthread_barrier_wait(&touched.begin);
+		munmap(memory, size);
+		other = mmap(touched.memory, touched.size, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		CHECK(other == touched.memory);
+		for (size_t at = 0; at < touched.size; at += PAGE)
+			store(other + at, 5);
+		pthread_barrier_wait(&touched.begin);
+		pthread_join(thread, NULL);
+		CHECK(!touched.is_stale);
+		munmap(other, touched.size);
+	}
+	close(fd);
+}
 
 static void *touch_all(void *argument)
 {
@@ -955,6 +1011,7 @@ static const struct {
 	TEST(ptrace_cannot_write_a_sealed_one),
 	TEST(it_is_in_no_rss),
 	TEST(it_works_switched_off),
+	TEST(what_is_unmapped_is_forgotten),
 	TEST(many_threads_fill_it),
 	TEST(faults_and_sizes_race),
 	TEST(it_is_read_past_the_page_cache),
