@@ -693,8 +693,11 @@ static void free_old_tables(struct work_struct *work)
 
 	list_for_each_entry_safe(table, next, &old->ptes, pt_list)
 		pte_free(NULL, ptdesc_page(table));
-	list_for_each_entry_safe(table, next, &old->pmds, pt_list)
+	list_for_each_entry_safe(table, next, &old->pmds, pt_list) {
+		/* The same words as pt_list. */
+		table->pmd_huge_pte = NULL;
 		pmd_free(NULL, ptdesc_address(table));
+	}
 	list_for_each_entry_safe(table, next, &old->puds, pt_list)
 		pud_free(NULL, ptdesc_address(table));
 	kfree(old);
