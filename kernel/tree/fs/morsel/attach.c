@@ -25,12 +25,14 @@ enum {
 	BY_PAGE = BIT(0),
 	/* It may be written through this mapping. */
 	CLAIMED = BIT(1),
+	/* All that there was has been hung in once. */
+	HUNG_IN = BIT(2),
 };
 
 static struct morsel *morsel_in(const struct vm_area_struct *vma)
 {
 	return (void *)((unsigned long)vma->vm_private_data &
-			~(unsigned long)(BY_PAGE | CLAIMED));
+			~(unsigned long)(BY_PAGE | CLAIMED | HUNG_IN));
 }
 
 static bool is(const struct vm_area_struct *vma, unsigned long bit)
@@ -151,7 +153,7 @@ static pgoff_t index_at(const struct vm_area_struct *vma, unsigned long address)
 
 /*
  * Hangs what the morsel has into one slot. Nothing to hang is no error: the next
- * fault there does it.
+ * fault there does it. -EEXIST says that the process has a table of its own there.
  */
 static int hang(struct vm_area_struct *vma, unsigned long address,
 		enum morsel_level level)
@@ -163,6 +165,7 @@ static int hang(struct vm_area_struct *vma, unsigned long address,
 	p4d_t *p4d = p4d_alloc(mm, pgd_offset(mm, begin), begin);
 	pud_t *pud, *own_pud;
 	pmd_t *pmd, *own_pmd;
+	int err = 0;
 
 	pud = p4d ? pud_alloc(mm, p4d, begin) : NULL;
 	if (!pud)
@@ -189,70 +192,37 @@ static int hang(struct vm_area_struct *vma, unsigned long address,
 		return -ENOMEM;
 	morsel_enter(morsel);
 	own_pmd = morsel_pmd(morsel, index);
-	if (own_pmd && !pmd_none(READ_ONCE(*own_pmd)) &&
-	    hang_pmd(mm, pmd, READ_ONCE(*own_pmd)))
-		morsel_count(MORSEL_ATTACHED_PMD);
+	if (own_pmd && !pmd_none(READ_ONCE(*own_pmd))) {
+		if (hang_pmd(mm, pmd, READ_ONCE(*own_pmd)))
+			morsel_count(MORSEL_ATTACHED_PMD);
+		else if (!is_same_pmd(READ_ONCE(*pmd), own_pmd))
+			err = -EEXIST;
+	}
 	morsel_leave();
-	return 0;
+	return err;
 }
 
-/* All slots at once, so that nothing faults where the morsel has pages. */
-static int hang_all(struct vm_area_struct *vma)
+/*
+ * All slots at once, so that nothing else faults where the morsel has pages. What
+ * there is no memory for now is hung in by its own fault.
+ */
+static void hang_all(struct vm_area_struct *vma)
 {
 	struct morsel_span span = span_of(vma);
 	unsigned long address = vma->vm_start;
 
+	if (test_and_set_bit(ilog2(HUNG_IN),
+			     (unsigned long *)&vma->vm_private_data))
+		return;
 	while (address < vma->vm_end) {
 		enum morsel_level level = morsel_slot_level(&span, address);
-		int err;
 
-		if (level != MORSEL_PAGE) {
-			err = hang(vma, address, level);
-			if (err)
-				return err;
-		}
+		if (level != MORSEL_PAGE &&
+		    hang(vma, address, level) == -ENOMEM)
+			return;
 		address = morsel_slot_begin(address, max(level, MORSEL_PMD)) +
 			  morsel_slot_size(max(level, MORSEL_PMD));
 	}
-	return 0;
-}
-
-static vm_fault_t fault_of(int err)
-{
-	switch (err) {
-	case 0:
-		return 0;
-	case -ENOMEM:
-		return VM_FAULT_OOM;
-	default:
-		/* Behind the end, or the mount is full. */
-		return VM_FAULT_SIGBUS;
-	}
-}
-
-static bool is_hung_in(struct vm_area_struct *vma, unsigned long address)
-{
-	struct morsel *morsel = morsel_in(vma);
-	pgoff_t index = index_at(vma, address);
-	pgd_t *pgd = pgd_offset(vma->vm_mm, address);
-	bool same = false;
-	p4d_t *p4d;
-	pud_t *pud;
-
-	if (pgd_none(*pgd))
-		return false;
-	p4d = p4d_offset(pgd, address);
-	if (p4d_none(*p4d))
-		return false;
-	pud = pud_offset(p4d, address);
-	morsel_enter(morsel);
-	if (is_same_pud(READ_ONCE(*pud), morsel_pud(morsel, index)))
-		same = true;
-	else if (!pud_none(READ_ONCE(*pud)) && !pud_leaf(READ_ONCE(*pud)))
-		same = is_same_pmd(READ_ONCE(*pmd_offset(pud, address)),
-				   morsel_pmd(morsel, index));
-	morsel_leave();
-	return same;
 }
 
 vm_fault_t __morsel_fault(struct vm_area_struct *vma, unsigned long address,
@@ -268,14 +238,15 @@ vm_fault_t __morsel_fault(struct vm_area_struct *vma, unsigned long address,
 	if (!may_fault(vma))
 		return VM_FAULT_SIGBUS;
 	morsel_count(MORSEL_FAULTS);
-	err = morsel_fill(morsel, index_at(vma, address), 0, vma,
-			  address & PAGE_MASK);
-	if (!err)
-		err = hang(vma, address, level);
+	/* Behind the end, the mount is full, or memory is. */
+	if (morsel_fill(morsel, index_at(vma, address), 0, vma,
+			address & PAGE_MASK))
+		return VM_FAULT_SIGBUS;
+	err = hang(vma, address, level);
 	if (err)
-		return fault_of(err);
-	/* Else the place has a table of the process's own. */
-	return is_hung_in(vma, address) ? 0 : VM_FAULT_FALLBACK;
+		return err == -ENOMEM ? VM_FAULT_OOM : VM_FAULT_FALLBACK;
+	hang_all(vma);
+	return 0;
 }
 
 /* Taking out */
@@ -294,17 +265,18 @@ static bool take_pmd(struct vm_area_struct *vma, pmd_t *pmd,
 	return same;
 }
 
+/* @left is what stays there. */
 static bool take_pud(struct vm_area_struct *vma, pud_t *pud,
-		     unsigned long address)
+		     unsigned long address, pud_t *left)
 {
 	struct morsel *morsel = morsel_in(vma);
-	bool same;
 
 	guard(spinlock)(&vma->vm_mm->page_table_lock);
-	same = is_same_pud(*pud, morsel_pud(morsel, index_at(vma, address)));
-	if (same)
-		set_pud(pud, __pud(0));
-	return same;
+	*left = *pud;
+	if (!is_same_pud(*pud, morsel_pud(morsel, index_at(vma, address))))
+		return false;
+	set_pud(pud, __pud(0));
+	return true;
 }
 
 /* Takes out what is hung in at an address; behind it, @next can be looked at. */
@@ -312,8 +284,8 @@ static bool take(struct vm_area_struct *vma, unsigned long address,
 		 unsigned long *next)
 {
 	pgd_t *pgd = pgd_offset(vma->vm_mm, address);
+	pud_t left;
 	p4d_t *p4d;
-	pud_t *pud;
 
 	*next = (address & PGDIR_MASK) + PGDIR_SIZE;
 	if (pgd_none(*pgd))
@@ -322,14 +294,13 @@ static bool take(struct vm_area_struct *vma, unsigned long address,
 	*next = (address & P4D_MASK) + P4D_SIZE;
 	if (p4d_none(*p4d))
 		return false;
-	pud = pud_offset(p4d, address);
 	*next = (address & PUD_MASK) + PUD_SIZE;
-	if (take_pud(vma, pud, address))
+	if (take_pud(vma, pud_offset(p4d, address), address, &left))
 		return true;
-	if (pud_none(*pud))
+	if (pud_none(left))
 		return false;
 	*next = (address & PMD_MASK) + PMD_SIZE;
-	return take_pmd(vma, pmd_offset(pud, address), address);
+	return take_pmd(vma, pmd_offset(&left, address), address);
 }
 
 void __morsel_unmap(struct mmu_gather *tlb, struct vm_area_struct *vma,
@@ -404,6 +375,7 @@ static void morsel_vm_open(struct vm_area_struct *vma)
 {
 	struct morsel *morsel = morsel_in(vma);
 
+	clear(vma, HUNG_IN);
 	if (is(vma, CLAIMED) && !claim(morsel, vma->vm_mm))
 		clear(vma, CLAIMED);
 }
@@ -434,13 +406,10 @@ static vm_fault_t morsel_page_fault(struct vm_fault *vmf)
 	struct vm_area_struct *vma = vmf->vma;
 	struct morsel *morsel = morsel_in(vma);
 	struct page *page;
-	int err;
 
-	if (!may_fault(vma))
+	if (!may_fault(vma) ||
+	    morsel_fill(morsel, vmf->pgoff, 0, vma, vmf->address))
 		return VM_FAULT_SIGBUS;
-	err = morsel_fill(morsel, vmf->pgoff, 0, vma, vmf->address);
-	if (err)
-		return fault_of(err);
 	page = morsel_find(morsel, vmf->pgoff);
 	if (!page)
 		return VM_FAULT_NOPAGE;
@@ -523,19 +492,23 @@ int morsel_mmap(struct file *file, struct vm_area_struct *vma)
 	if (would_write(vma->vm_flags)) {
 		if (claim_mapping(morsel, vma))
 			return -EBUSY;
-		/* Nor is it merged: each has its own claim. */
-		vm_flags_set(vma, VM_DONTCOPY | VM_DONTEXPAND);
+		vm_flags_set(vma, VM_DONTCOPY);
 	}
 	file_accessed(file);
 	vma->vm_ops = &morsel_vm_ops;
-	vm_flags_set(vma, VM_NOHUGEPAGE);
+	/* Nor is it merged, for each has its own claim, or seen by khugepaged. */
+	vm_flags_set(vma, VM_DONTEXPAND);
 	if (!is_served(morsel, vma))
 		return 0;
-	vm_flags_set(vma, VM_MORSEL | VM_DONTEXPAND | VM_DONTDUMP);
+	vm_flags_set(vma, VM_MORSEL | VM_DONTDUMP);
 	if (sealed && !planted(PLANT_MAY_WRITE_SEALED))
 		vm_flags_clear(vma, VM_MAYWRITE);
-	/* What there is no memory for now is hung in by a fault. */
-	hang_all(vma);
+	/*
+	 * Of an open one its first fault does this: nobody who takes from it would
+	 * find the mapping yet.
+	 */
+	if (sealed)
+		hang_all(vma);
 	trace_morsel_attach(vma->vm_mm, vma->vm_start, vma->vm_end,
 			    vma->vm_pgoff);
 	return 0;

@@ -15,6 +15,7 @@
 #include <linux/sched/signal.h>
 #include <linux/seq_file.h>
 #include <linux/splice.h>
+#include <linux/swap.h>
 #include <linux/uio.h>
 #include <linux/wait_bit.h>
 
@@ -71,32 +72,38 @@ static ssize_t morsel_read_iter(struct kiocb *iocb, struct iov_iter *to)
 	return done;
 }
 
-/* Also what lies behind the end of the file may be in a block: it is zero. */
-static void zero_behind(struct morsel *morsel, loff_t from, loff_t to)
+static void zero_range(struct morsel *morsel, loff_t from, loff_t to)
 {
 	while (from < to) {
-		size_t offset, length = part_of(from, to - from, &offset);
-		struct page *page = morsel_find(morsel, from >> PAGE_SHIFT);
+		pgoff_t index = from >> PAGE_SHIFT;
+		struct page *page = morsel_find_next(morsel, &index,
+						     DIV_ROUND_UP_ULL(to, PAGE_SIZE));
+		size_t offset, length;
 
-		if (page) {
-			memzero_page(page, offset, length);
-			put_page(page);
-		}
+		if (!page)
+			return;
+		from = max(from, (loff_t)index << PAGE_SHIFT);
+		length = part_of(from, to - from, &offset);
+		memzero_page(page, offset, length);
+		put_page(page);
 		from += length;
+		cond_resched();
 	}
 }
 
-/* The rest of the block in which a file ends. */
-static void zero_tail(struct morsel *morsel, loff_t size, loff_t most)
+/*
+ * What lies behind the end of the file may be there too, in a block, or asked for
+ * by FALLOC_FL_KEEP_SIZE, and may have been written by mapping.
+ */
+static void zero_behind(struct morsel *morsel, loff_t from, loff_t to)
 {
 	if (!planted(PLANT_OLD_CONTENT))
-		zero_behind(morsel, size,
-			    min_t(loff_t, round_up(size, PMD_SIZE), most));
+		zero_range(morsel, from, to);
 }
 
 static void grow_to(struct morsel *morsel, loff_t size)
 {
-	zero_tail(morsel, i_size_read(&morsel->inode), size);
+	zero_behind(morsel, i_size_read(&morsel->inode), size);
 	i_size_write(&morsel->inode, size);
 }
 
@@ -110,7 +117,7 @@ static ssize_t write_some(struct morsel *morsel, struct kiocb *iocb,
 	ssize_t done = 0;
 
 	if (iocb->ki_pos > i_size_read(inode))
-		zero_tail(morsel, i_size_read(inode), iocb->ki_pos);
+		zero_behind(morsel, i_size_read(inode), iocb->ki_pos);
 	while (iov_iter_count(from)) {
 		pgoff_t index = iocb->ki_pos >> PAGE_SHIFT;
 		size_t offset, copied;
@@ -200,7 +207,7 @@ static int resize(struct morsel *morsel, loff_t size)
 		return 0;
 	i_size_write(inode, size);
 	take_out(morsel, DIV_ROUND_UP(size, PAGE_SIZE), ULONG_MAX, true);
-	zero_tail(morsel, size, LLONG_MAX);
+	zero_behind(morsel, size, round_up(size, PAGE_SIZE));
 	return 0;
 }
 
@@ -246,9 +253,9 @@ static int punch(struct morsel *morsel, loff_t begin, loff_t end)
 
 	if (morsel->seals & F_SEAL_WRITE)
 		return -EPERM;
-	zero_behind(morsel, begin, min(first, end));
+	zero_range(morsel, begin, min(first, end));
 	if (last >= first)
-		zero_behind(morsel, last, end);
+		zero_range(morsel, last, end);
 	if (last > first)
 		take_out(morsel, first >> PAGE_SHIFT, last >> PAGE_SHIFT, false);
 	return 0;
@@ -303,6 +310,8 @@ static int seal_writes(struct morsel *morsel)
 		return err;
 	for (tries = 0; morsel_is_pinned(morsel) && !planted(PLANT_SEAL_UNDER_PIN);
 	     tries++) {
+		/* What waits for a list holds pages too. */
+		lru_add_drain_all();
 		if (tries == PIN_TRIES ||
 		    schedule_timeout_killable(msecs_to_jiffies(PIN_PAUSE))) {
 			mapping_allow_writable(mapping);
@@ -310,7 +319,9 @@ static int seal_writes(struct morsel *morsel)
 		}
 	}
 	morsel_close(morsel);
-	WRITE_ONCE(morsel->seals, morsel->seals | F_SEAL_WRITE);
+	/* Who has it hung in is not looked for when it changes: nor does its size. */
+	WRITE_ONCE(morsel->seals, morsel->seals | F_SEAL_WRITE | F_SEAL_SHRINK |
+				  F_SEAL_GROW);
 	if (!planted(PLANT_SEAL_LEAVES_WRITABLE))
 		morsel_protect(morsel);
 	morsel_open(morsel);

@@ -133,6 +133,8 @@ void morsel_open(struct morsel *morsel);
 pud_t *morsel_pud(struct morsel *morsel, pgoff_t index);
 pmd_t *morsel_pmd(struct morsel *morsel, pgoff_t index);
 struct page *morsel_find(struct morsel *morsel, pgoff_t index);
+struct page *morsel_find_next(struct morsel *morsel, pgoff_t *index,
+			      pgoff_t end);
 int morsel_fill(struct morsel *morsel, pgoff_t index, pgoff_t end,
 		struct vm_area_struct *vma, unsigned long address);
 void morsel_remove(struct morsel *morsel, pgoff_t first, pgoff_t end);

@@ -68,6 +68,7 @@ void morsel_leave(void)
  */
 void morsel_close(struct morsel *morsel)
 {
+	lockdep_assert_held_write(&morsel->inode.i_rwsem);
 	WRITE_ONCE(morsel->closed, true);
 	synchronize_rcu();
 }
@@ -79,8 +80,7 @@ void morsel_close(struct morsel *morsel)
 void morsel_open(struct morsel *morsel)
 {
 	/* What was changed is seen by who enters. */
-	smp_store_release(&morsel->closed, false);
-	wake_up_var(&morsel->closed);
+	store_release_wake_up(&morsel->closed, false);
 }
 
 /* Entries */
@@ -292,6 +292,21 @@ static void drop(struct folio *folio)
 	folio_put(folio);
 }
 
+/* A fault that had found it before may have mapped it since. */
+static void drop_mapped(struct folio *folio)
+{
+	struct address_space *mapping = folio->mapping;
+
+	folio_lock(folio);
+	if (folio_mapped(folio))
+		unmap_mapping_pages(mapping, folio->index, folio_nr_pages(folio),
+				    false);
+	/* From here on such a fault begins anew. */
+	folio->mapping = NULL;
+	folio_unlock(folio);
+	folio_put(folio);
+}
+
 static struct folio *allocate_large(struct morsel *morsel, pgoff_t index,
 				    struct vm_area_struct *vma,
 				    unsigned long address)
@@ -316,8 +331,10 @@ static int allocate_small(struct morsel *morsel, pgoff_t index,
 {
 	if (!charge(morsel, 1))
 		return -ENOSPC;
+	/* To kill anybody would give nothing back that morsels have. */
 	*folio = allocate(morsel, index,
-			  GFP_HIGHUSER | __GFP_ZERO | __GFP_ACCOUNT, 0, vma,
+			  (GFP_HIGHUSER | __GFP_ZERO | __GFP_ACCOUNT |
+			   __GFP_RETRY_MAYFAIL | __GFP_NOWARN), 0, vma,
 			  address);
 	if (*folio)
 		return 0;
@@ -506,39 +523,59 @@ static void set_leaf(struct leaf *leaf, const struct place *place,
 
 /*
  * Calls for each leaf that has a page of the range, until one says that this is
- * enough. Entered, or closed.
+ * enough for now: @index is where to go on, or @end. Entered, or closed.
  */
-static bool walk_leaves(struct morsel *morsel, pgoff_t first, pgoff_t end,
+static void walk_leaves(struct morsel *morsel, pgoff_t *index, pgoff_t end,
 			leaf_fn call, void *arg)
 {
-	pgoff_t index = first;
-
-	while (index < end) {
+	while (*index < end) {
 		struct place place;
 		struct leaf leaf;
 
-		look(morsel, index, &place);
+		look(morsel, *index, &place);
 		if (!place.pud) {
-			unsigned long region = index / REGION_PAGES;
+			unsigned long region = *index / REGION_PAGES;
 
 			if (!xa_find_after(&morsel->regions, &region, ULONG_MAX,
 					   XA_PRESENT))
-				return false;
-			index = region * REGION_PAGES;
+				break;
+			*index = region * REGION_PAGES;
 			continue;
 		}
 		if (!place.page) {
-			index += place.pte ? 1 :
-				 place.pmd ? PMD_PAGES - index % PMD_PAGES :
-					     PUD_PAGES - index % PUD_PAGES;
+			*index += place.pte ? 1 :
+				  place.pmd ? PMD_PAGES - *index % PMD_PAGES :
+					      PUD_PAGES - *index % PUD_PAGES;
 			continue;
 		}
-		set_leaf(&leaf, &place, index);
+		set_leaf(&leaf, &place, *index);
+		*index = leaf.index + leaf.pages;
 		if (call(morsel, &leaf, arg))
-			return true;
-		index = leaf.index + leaf.pages;
+			return;
 	}
-	return false;
+	*index = end;
+}
+
+/* Closed: all of them, with pauses. */
+static void change_leaves(struct morsel *morsel, pgoff_t first, pgoff_t end,
+			  leaf_fn call, void *arg)
+{
+	while (first < end) {
+		walk_leaves(morsel, &first, end, call, arg);
+		cond_resched();
+	}
+}
+
+/* The same while others fill it: what comes meanwhile may be left out. */
+static void see_leaves(struct morsel *morsel, pgoff_t first, pgoff_t end,
+		       leaf_fn call, void *arg)
+{
+	while (first < end) {
+		morsel_enter(morsel);
+		walk_leaves(morsel, &first, end, call, arg);
+		morsel_leave();
+		cond_resched();
+	}
 }
 
 struct leaf_range {
@@ -576,12 +613,11 @@ static bool remove_leaf(struct morsel *morsel, const struct leaf *leaf,
 				 (to - from) << PAGE_SHIFT);
 	} else {
 		forget(leaf);
-		drop(leaf->folio);
+		drop_mapped(leaf->folio);
 		uncharge(morsel, leaf->pages);
 		count_pages(morsel, -(long)leaf->pages);
 	}
-	cond_resched();
-	return false;
+	return need_resched();
 }
 
 /**
@@ -596,7 +632,7 @@ void morsel_remove(struct morsel *morsel, pgoff_t first, pgoff_t end)
 {
 	struct leaf_range range = { .first = first, .end = end };
 
-	walk_leaves(morsel, first, end, remove_leaf, &range);
+	change_leaves(morsel, first, end, remove_leaf, &range);
 }
 
 static bool protect_leaf(struct morsel *morsel, const struct leaf *leaf,
@@ -616,7 +652,7 @@ static bool protect_leaf(struct morsel *morsel, const struct leaf *leaf,
 			   pud_val(pud_wrprotect(__pud(*leaf->entry))));
 		break;
 	}
-	return false;
+	return need_resched();
 }
 
 /**
@@ -625,13 +661,17 @@ static bool protect_leaf(struct morsel *morsel, const struct leaf *leaf,
  */
 void morsel_protect(struct morsel *morsel)
 {
-	walk_leaves(morsel, 0, ULONG_MAX, protect_leaf, NULL);
+	change_leaves(morsel, 0, ULONG_MAX, protect_leaf, NULL);
 }
 
 /* The table has one reference, and each mapping page by page another. */
-static bool is_held(struct morsel *morsel, const struct leaf *leaf, void *arg)
+static bool see_holder(struct morsel *morsel, const struct leaf *leaf, void *arg)
 {
-	return folio_ref_count(leaf->folio) != 1 + folio_mapcount(leaf->folio);
+	bool *is_held = arg;
+
+	if (folio_ref_count(leaf->folio) != 1 + folio_mapcount(leaf->folio))
+		*is_held = true;
+	return need_resched();
 }
 
 /**
@@ -642,12 +682,45 @@ static bool is_held(struct morsel *morsel, const struct leaf *leaf, void *arg)
  */
 bool morsel_is_pinned(struct morsel *morsel)
 {
-	bool held;
+	bool is_held = false;
+
+	see_leaves(morsel, 0, ULONG_MAX, see_holder, &is_held);
+	return is_held;
+}
+
+struct found {
+	pgoff_t first;
+	struct page *page;
+};
+
+static bool get_first(struct morsel *morsel, const struct leaf *leaf, void *arg)
+{
+	struct found *found = arg;
+
+	found->first = max(leaf->index, found->first);
+	found->page = folio_page(leaf->folio, found->first - leaf->index);
+	get_page(found->page);
+	return true;
+}
+
+/**
+ * morsel_find_next - the first page of a range that is there
+ * @morsel: the morsel
+ * @index: where the range begins, and then, which page it is
+ * @end: behind the last
+ *
+ * Return: the page, with a reference, or NULL if there is none.
+ */
+struct page *morsel_find_next(struct morsel *morsel, pgoff_t *index,
+			      pgoff_t end)
+{
+	struct found found = { .first = *index };
 
 	morsel_enter(morsel);
-	held = walk_leaves(morsel, 0, ULONG_MAX, is_held, NULL);
+	walk_leaves(morsel, index, end, get_first, &found);
 	morsel_leave();
-	return held;
+	*index = found.first;
+	return found.page;
 }
 
 static bool count_leaf(struct morsel *morsel, const struct leaf *leaf, void *arg)
@@ -656,7 +729,7 @@ static bool count_leaf(struct morsel *morsel, const struct leaf *leaf, void *arg
 
 	range->pages += min(leaf->index + leaf->pages, range->end) -
 			max(leaf->index, range->first);
-	return false;
+	return need_resched();
 }
 
 /**
@@ -671,9 +744,7 @@ unsigned long morsel_resident(struct morsel *morsel, pgoff_t first, pgoff_t end)
 {
 	struct leaf_range range = { .first = first, .end = end };
 
-	morsel_enter(morsel);
-	walk_leaves(morsel, first, end, count_leaf, &range);
-	morsel_leave();
+	see_leaves(morsel, first, end, count_leaf, &range);
 	return range.pages;
 }
 

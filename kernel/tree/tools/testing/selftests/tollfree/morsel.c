@@ -13,6 +13,7 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -107,9 +108,11 @@ static bool has_words(const char *memory, size_t offset, size_t length,
 	return true;
 }
 
+static const char *mounted = MOUNT;
+
 static int make(size_t size)
 {
-	int fd = open(MOUNT, O_RDWR | O_TMPFILE, 0600);
+	int fd = open(mounted, O_RDWR | O_TMPFILE, 0600);
 
 	if (fd < 0 || ftruncate(fd, size))
 		ksft_exit_fail_msg("a morsel: %s\n", strerror(errno));
@@ -320,6 +323,8 @@ static void no_seal_while_it_can_be_written(void)
 	close(pair[0]);
 	close(pair[1]);
 	CHECK(!fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE));
+	/* What it has and how large it is are one. */
+	CHECK(fcntl(fd, F_GET_SEALS) == (F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW));
 	CHECK(others_see(fd, 4 * MIB, PAGE));
 	close(fd);
 }
@@ -684,6 +689,7 @@ static struct {
 	char *memory;
 	size_t size;
 	pthread_barrier_t begin;
+	int stage;
 	bool is_stale;
 } touched;
 
@@ -696,49 +702,190 @@ static void stay_on(int cpu)
 	sched_setaffinity(0, sizeof(set), &set);
 }
 
+/* A CPU that sleeps meanwhile would forget all by itself. */
+static void wait_for_stage(int stage)
+{
+	while (__atomic_load_n(&touched.stage, __ATOMIC_ACQUIRE) != stage)
+		;
+}
+
+static void begin_stage(int stage)
+{
+	__atomic_store_n(&touched.stage, stage, __ATOMIC_RELEASE);
+}
+
 static void *read_before_and_after(void *argument)
 {
 	(void)argument;
 	stay_on(1);
 	for (size_t at = 0; at < touched.size; at += PAGE)
 		load(touched.memory + at);
-	pthread_barrier_wait(&touched.begin);
+	begin_stage(1);
 	/* What the other one does now has to be known here afterwards. */
-	pthread_barrier_wait(&touched.begin);
+	wait_for_stage(2);
 	for (size_t at = 0; at < touched.size; at += PAGE)
 		touched.is_stale |= load(touched.memory + at) != 5;
 	return NULL;
 }
 
 /* Other memory comes to the place: no CPU still reads the morsel there. */
+static void is_forgotten(int fd, size_t size, size_t part)
+{
+	char *memory = map(fd, size, PROT_READ), *other;
+	pthread_t thread;
+
+	CHECK(memory != MAP_FAILED);
+	touched.is_stale = false;
+	touched.size = 64 * PAGE;
+	touched.memory = memory + part;
+	begin_stage(0);
+	pthread_create(&thread, NULL, read_before_and_after, NULL);
+	wait_for_stage(1);
+	munmap(memory, size);
+	other = mmap(touched.memory, touched.size, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	CHECK(other == touched.memory);
+	for (size_t at = 0; at < touched.size; at += PAGE)
+		store(other + at, 5);
+	begin_stage(2);
+	pthread_join(thread, NULL);
+	CHECK(!touched.is_stale);
+	munmap(other, touched.size);
+}
+
+/* A CPU may forget all of a large page at once: small ones tell more. */
 static void what_is_unmapped_is_forgotten(void)
 {
 	size_t size = GIB + 4 * MIB;
-	int fd = make_sealed(size, MIB);
-	pthread_t thread;
+	int fd;
 
 	stay_on(0);
-	touched.is_stale = false;
-	touched.size = 64 * PAGE;
-	for (int part = 0; part < 2; part++) {
-		char *memory = map(fd, size, PROT_READ), *other;
-
-		CHECK(memory != MAP_FAILED);
-		touched.memory = memory + part * GIB;
-		pthread_barrier_init(&touched.begin, NULL, 2);
-		pthread_create(&thread, NULL, read_before_and_after, NULL);
-		pthread_barrier_wait(&touched.begin);
-		munmap(memory, size);
-		other = mmap(touched.memory, touched.size, PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-		CHECK(other == touched.memory);
-		for (size_t at = 0; at < touched.size; at += PAGE)
-			store(other + at, 5);
-		pthread_barrier_wait(&touched.begin);
-		pthread_join(thread, NULL);
-		CHECK(!touched.is_stale);
-		munmap(other, touched.size);
+	mkdir("/tmp/pages", 0700);
+	CHECK(!mount("none", "/tmp/pages", "morselfs", 0, "huge=never"));
+	for (int small = 0; small < 2; small++) {
+		mounted = small ? "/tmp/pages" : MOUNT;
+		fd = make(size);
+		CHECK(!fallocate(fd, 0, 0, MIB) && !fallocate(fd, 0, GIB, MIB));
+		CHECK(!fcntl(fd, F_ADD_SEALS, ALL));
+		is_forgotten(fd, size, MIB / 2);
+		is_forgotten(fd, size, GIB + MIB / 2);
+		close(fd);
 	}
+	mounted = MOUNT;
+	CHECK(!umount("/tmp/pages"));
+	rmdir("/tmp/pages");
+}
+
+static bool is_done;
+
+static void *give_up_again_and_again(void *argument)
+{
+	(void)argument;
+	while (!__atomic_load_n(&is_done, __ATOMIC_SEQ_CST))
+		madvise(touched.memory, touched.size, MADV_DONTNEED);
+	return NULL;
+}
+
+/* What one thread gives up another one reads: none of it is the morsel's end. */
+static void giving_up_races_with_reading(void)
+{
+	size_t size = GIB + 2 * MIB;
+	int fd = make_sealed(size, 64 * MIB);
+	pthread_t thread;
+
+	touched.memory = map(fd, size, PROT_READ);
+	touched.size = size;
+	CHECK(touched.memory != MAP_FAILED);
+	is_done = false;
+	pthread_create(&thread, NULL, give_up_again_and_again, NULL);
+	for (int i = 0; i < 3000 && !failed; i++)
+		CHECK(has_words(touched.memory, 0, size, 64 * MIB));
+	__atomic_store_n(&is_done, true, __ATOMIC_SEQ_CST);
+	pthread_join(thread, NULL);
+	munmap(touched.memory, size);
+	CHECK(others_see(fd, size, 64 * MIB));
+	close(fd);
+}
+
+static __thread sigjmp_buf behind;
+
+static void jump(int signal)
+{
+	(void)signal;
+	siglongjmp(behind, 1);
+}
+
+static void *fault_again_and_again(void *argument)
+{
+	(void)argument;
+	while (!__atomic_load_n(&is_done, __ATOMIC_SEQ_CST)) {
+		madvise(touched.memory, PAGE, MADV_DONTNEED);
+		if (!sigsetjmp(behind, 1))
+			load(touched.memory);
+	}
+	return NULL;
+}
+
+/* A page that went is not mapped by a fault that had found it before. */
+static void a_page_that_went_is_mapped_by_nobody(void)
+{
+	struct sigaction action = { .sa_handler = jump }, before;
+	int fd = make(PAGE);
+	pthread_t thread;
+
+	touched.memory = map(fd, PAGE, PROT_READ);
+	CHECK(touched.memory != MAP_FAILED);
+	sigaction(SIGBUS, &action, &before);
+	is_done = false;
+	pthread_create(&thread, NULL, fault_again_and_again, NULL);
+	for (int i = 0; i < 100 && !failed; i++) {
+		CHECK(pwrite(fd, "x", 1, 0) == 1);
+		for (int spins = 0; spins < i * 100; spins++)
+			asm volatile("");
+		CHECK(!ftruncate(fd, 0) && !ftruncate(fd, PAGE));
+		CHECK(!load(touched.memory));
+	}
+	__atomic_store_n(&is_done, true, __ATOMIC_SEQ_CST);
+	pthread_join(thread, NULL);
+	sigaction(SIGBUS, &before, NULL);
+	munmap(touched.memory, PAGE);
+	close(fd);
+}
+
+/* Where a mapping ends the morsel ends, though its slot goes on. */
+static void touch_behind(char *memory)
+{
+	load(memory);
+	load(memory + 2 * MIB);
+	load(memory + 2 * MIB + PAGE);
+}
+
+static void nothing_is_mapped_behind_a_mapping(void)
+{
+	int fd = make_sealed(4 * MIB, PAGE);
+	char *memory = map(fd, 2 * MIB + PAGE, PROT_READ);
+
+	CHECK(memory != MAP_FAILED);
+	CHECK(dies_by(child_status(touch_behind, memory), SIGSEGV));
+	munmap(memory, 2 * MIB + PAGE);
+	CHECK(others_see(fd, 4 * MIB, PAGE));
+	close(fd);
+}
+
+/* What was asked for behind the end, and written there by mapping. */
+static void what_comes_to_a_file_is_zero(void)
+{
+	int fd = make(PAGE + 10);
+	char *memory = map(fd, 8 * MIB, PROT_READ | PROT_WRITE);
+
+	CHECK(memory != MAP_FAILED);
+	CHECK(!fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, 8 * MIB));
+	memset(memory, 0xff, 8 * MIB);
+	CHECK(!ftruncate(fd, 8 * MIB));
+	CHECK(memory[PAGE + 9] == (char)0xff);
+	for (size_t at = PAGE + 10; at < 8 * MIB; at += at < 3 * PAGE ? 1 : 64)
+		CHECK(!memory[at]);
+	munmap(memory, 8 * MIB);
 	close(fd);
 }
 
@@ -1012,6 +1159,10 @@ static const struct {
 	TEST(it_is_in_no_rss),
 	TEST(it_works_switched_off),
 	TEST(what_is_unmapped_is_forgotten),
+	TEST(nothing_is_mapped_behind_a_mapping),
+	TEST(what_comes_to_a_file_is_zero),
+	TEST(giving_up_races_with_reading),
+	TEST(a_page_that_went_is_mapped_by_nobody),
 	TEST(many_threads_fill_it),
 	TEST(faults_and_sizes_race),
 	TEST(it_is_read_past_the_page_cache),
