@@ -86,7 +86,7 @@ static bool claim(struct morsel *morsel, struct mm_struct *mm)
 static void disclaim(struct morsel *morsel)
 {
 	guard(spinlock)(&morsel->lock);
-	if (!--morsel->writes)
+	if (!planted(PLANT_CLAIM_STAYS) && !--morsel->writes)
 		morsel->writer = NULL;
 }
 
@@ -319,17 +319,15 @@ void __morsel_unmap(struct mmu_gather *tlb, struct vm_area_struct *vma,
 		end = ALIGN_DOWN(end - 1, PMD_SIZE);
 	for (address = begin; address < end; address = next)
 		taken |= take(vma, address, &next);
-	if (taken && planted(PLANT_UPPER_ENTRIES_STAY)) {
-		flush_tlb_mm_range(vma->vm_mm, begin, end, PUD_SHIFT, false);
-	} else if (taken) {
+	if (taken && !planted(PLANT_NO_FLUSH)) {
 		/*
 		 * CPUs remember the upper entries on the way to the morsel's
 		 * tables: one INVLPG for each GiB, or none where the mm is not
 		 * loaded, leaves those. At once: nothing of the morsel is in the
 		 * gather, which would keep it until then.
 		 */
-		tlb->need_flush_all = 1;
-		tlb->freed_tables = 1;
+		tlb->need_flush_all = !planted(PLANT_ONE_FLUSH_A_GIB);
+		tlb->freed_tables = !planted(PLANT_TLB_LAZY_CPUS_KEEP);
 		tlb_flush_pud_range(tlb, begin, end - begin);
 		tlb_flush_mmu_tlbonly(tlb);
 		morsel_count(MORSEL_DETACHED);

@@ -92,21 +92,28 @@ static inline void morsel_count(enum morsel_count what)
 
 extern struct percpu_counter morsel_all_pages, morsel_all_tables;
 
-/* Bugs that can be planted, to see that the tests find them. */
+/*
+ * Bugs that can be planted, to see that the tests find them, in the order of the
+ * names in sysfs. Those of the TLB are found where a TLB remembers what it may:
+ * an emulator's forgets too early.
+ */
 enum morsel_plant {
 	PLANT_NOTHING,
 	PLANT_SLOT_PAST_END,
 	PLANT_LAST_SLOT_STAYS,
-	PLANT_UPPER_ENTRIES_STAY,
-	PLANT_TABLES_GO_AT_ONCE,
+	PLANT_ONE_FLUSH_A_GIB,
+	PLANT_NO_FLUSH,
 	PLANT_SEAL_UNDER_PIN,
 	PLANT_SEAL_LEAVES_WRITABLE,
 	PLANT_HOLE_UNDER_MAPPINGS,
 	PLANT_TWO_WRITERS,
+	PLANT_CLAIM_STAYS,
 	PLANT_MAY_WRITE_SEALED,
 	PLANT_SPLIT_STAYS_WHOLE,
 	PLANT_LAST_FILL_WINS,
 	PLANT_OLD_CONTENT,
+	PLANT_TLB_LAZY_CPUS_KEEP,
+	PLANT_TLB_TABLES_GO_AT_ONCE,
 	PLANTS,
 };
 

@@ -7,6 +7,7 @@
 #include <linux/kstrtox.h>
 #include <linux/mm.h>
 #include <linux/percpu.h>
+#include <linux/string.h>
 #include <linux/sysfs.h>
 
 #include "internal.h"
@@ -65,23 +66,44 @@ static struct kobj_attribute tables_attr = __ATTR_RO(tables);
 #ifdef CONFIG_MORSEL_PLANTS
 unsigned int morsel_planted;
 
+static const char *const plant_names[PLANTS] = {
+	[PLANT_NOTHING] = "nothing",
+	[PLANT_SLOT_PAST_END] = "slot_past_end",
+	[PLANT_LAST_SLOT_STAYS] = "last_slot_stays",
+	[PLANT_ONE_FLUSH_A_GIB] = "one_flush_a_gib",
+	[PLANT_NO_FLUSH] = "no_flush",
+	[PLANT_SEAL_UNDER_PIN] = "seal_under_pin",
+	[PLANT_SEAL_LEAVES_WRITABLE] = "seal_leaves_writable",
+	[PLANT_HOLE_UNDER_MAPPINGS] = "hole_under_mappings",
+	[PLANT_TWO_WRITERS] = "two_writers",
+	[PLANT_CLAIM_STAYS] = "claim_stays",
+	[PLANT_MAY_WRITE_SEALED] = "may_write_sealed",
+	[PLANT_SPLIT_STAYS_WHOLE] = "split_stays_whole",
+	[PLANT_LAST_FILL_WINS] = "last_fill_wins",
+	[PLANT_OLD_CONTENT] = "old_content",
+	[PLANT_TLB_LAZY_CPUS_KEEP] = "tlb_lazy_cpus_keep",
+	[PLANT_TLB_TABLES_GO_AT_ONCE] = "tlb_tables_go_at_once",
+};
+
 static ssize_t plant_show(struct kobject *kobj, struct kobj_attribute *attr,
 			  char *text)
 {
-	return sysfs_emit(text, "%u of %u\n", READ_ONCE(morsel_planted),
-			  PLANTS - 1);
+	int i, length = 0;
+
+	for (i = 0; i < PLANTS; i++)
+		length += sysfs_emit_at(text, length,
+					i == READ_ONCE(morsel_planted) ?
+					"[%s]\n" : "%s\n", plant_names[i]);
+	return length;
 }
 
 static ssize_t plant_store(struct kobject *kobj, struct kobj_attribute *attr,
 			   const char *text, size_t length)
 {
-	unsigned int plant;
-	int err = kstrtouint(text, 0, &plant);
+	int plant = sysfs_match_string(plant_names, text);
 
-	if (err)
-		return err;
-	if (plant >= PLANTS)
-		return -ERANGE;
+	if (plant < 0)
+		return plant;
 	WRITE_ONCE(morsel_planted, plant);
 	return length;
 }

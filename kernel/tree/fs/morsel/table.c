@@ -9,6 +9,7 @@
  * changes them, see linux/morsel.h.
  */
 
+#include <linux/delay.h>
 #include <linux/gfp.h>
 #include <linux/highmem.h>
 #include <linux/memcontrol.h>
@@ -189,8 +190,13 @@ struct supply {
 
 static bool install(unsigned long *entry, unsigned long value)
 {
-	unsigned long none = planted(PLANT_LAST_FILL_WINS) ? READ_ONCE(*entry) : 0;
+	unsigned long none = 0;
 
+	if (planted(PLANT_LAST_FILL_WINS)) {
+		/* Others are to come to it meanwhile. */
+		mdelay(1);
+		none = READ_ONCE(*entry);
+	}
 	/* What it leads to was written before: a full barrier. */
 	return try_cmpxchg(entry, &none, value);
 }
@@ -822,7 +828,7 @@ void morsel_destroy(struct morsel *morsel)
 		count_tables(-(long)take_tables(region, old));
 	xa_destroy(&morsel->regions);
 	INIT_RCU_WORK(&old->work, free_old_tables);
-	if (planted(PLANT_TABLES_GO_AT_ONCE))
+	if (planted(PLANT_TLB_TABLES_GO_AT_ONCE))
 		free_old_tables(&old->work.work);
 	else
 		queue_rcu_work(system_unbound_wq, &old->work);

@@ -8,19 +8,11 @@
  * that are run, all unless given.
  */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
 #include <linux/falloc.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -28,21 +20,26 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "../kselftest.h"
+#include "morsel_test.h"
 
-#define PAGE	4096UL
-#define MIB	0x100000UL
 #define GIB	0x40000000UL
+#define GROUP	"/tmp/morsel-test-cgroup"
 #define MOUNT	"/tmp/morsel"
-#define SYSFS	"/sys/kernel/mm/morsel/"
-#define ALL	(F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ	22
+#endif
+
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE		25
+#endif
+
+#ifndef MADV_SOFT_OFFLINE
+#define MADV_SOFT_OFFLINE	101
 #endif
 
 /* Whether the test that is running has failed. */
@@ -58,30 +55,6 @@ static bool check(bool is_true, const char *text, int line)
 }
 
 #define CHECK(condition)	check(condition, #condition, __LINE__)
-
-/* Others change what is read, and read what is written. */
-static uint64_t load(const void *at)
-{
-	return __atomic_load_n((const uint64_t *)at, __ATOMIC_SEQ_CST);
-}
-
-static void store(void *at, uint64_t word)
-{
-	__atomic_store_n((uint64_t *)at, word, __ATOMIC_SEQ_CST);
-}
-
-static long count(const char *name)
-{
-	char path[128], text[32] = "";
-	int fd;
-
-	snprintf(path, sizeof(path), SYSFS "%s", name);
-	fd = open(path, O_RDONLY);
-	if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
-		ksft_exit_fail_msg("%s: %s\n", path, strerror(errno));
-	close(fd);
-	return atol(text);
-}
 
 /* What a page holds. */
 static uint64_t word_of(size_t at)
@@ -219,6 +192,55 @@ static void it_is_a_file(void)
 	CHECK(rmdir(MOUNT "/d") && errno == ENOTEMPTY);
 	CHECK(!unlink(MOUNT "/d/b") && !rmdir(MOUNT "/d") && !unlink(MOUNT "/l"));
 	close(fd);
+}
+
+/* The line of /proc/self/maps that is of an address. */
+static bool maps_say(const void *memory, const struct stat *stat)
+{
+	FILE *file = fopen("/proc/self/maps", "r");
+	unsigned int major_number, minor_number;
+	unsigned long begin, end, inode;
+	bool found = false;
+	char text[512];
+
+	while (file && !found && fgets(text, sizeof(text), file))
+		found = sscanf(text, "%lx-%lx %*s %*x %x:%x %lu", &begin, &end, &major_number,
+			       &minor_number, &inode) == 5 &&
+			begin == (unsigned long)memory && inode == stat->st_ino &&
+			major_number == major(stat->st_dev) && minor_number == minor(stat->st_dev);
+	if (file)
+		fclose(file);
+	return found;
+}
+
+/* What programs that keep models in files of this kind use. */
+static void it_does_what_stores_need(void)
+{
+	struct timespec old[2] = { { .tv_sec = 1000 }, { .tv_nsec = UTIME_OMIT } };
+	int fd = make(3 * PAGE), again, folder = open(MOUNT, O_RDONLY | O_DIRECTORY);
+	char path[64], *memory;
+	struct stat stat;
+
+	CHECK(fcntl(fd, F_GET_SEALS) == 0);
+	CHECK(!fallocate(fd, 0, 0, 3 * PAGE) && !fcntl(fd, F_ADD_SEALS, ALL));
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	CHECK(!linkat(AT_FDCWD, path, AT_FDCWD, MOUNT "/named", AT_SYMLINK_FOLLOW));
+	close(fd);
+	again = open(MOUNT "/named", O_RDONLY);
+	CHECK(again >= 0 && fcntl(again, F_GET_SEALS) == ALL);
+	CHECK(fcntl(again, F_ADD_SEALS, F_SEAL_WRITE) && errno == EPERM);
+	CHECK(!futimens(again, old) && !fstat(again, &stat) && stat.st_atime == 1000);
+	CHECK(stat.st_blksize == 2 * MIB && stat.st_blocks == 3 * 8);
+	memory = map(again, 3 * PAGE, PROT_READ);
+	CHECK(memory != MAP_FAILED && maps_say(memory, &stat));
+	CHECK(!fstat(again, &stat) && stat.st_atime > 1000);
+	munmap(memory, 3 * PAGE);
+	CHECK(!fcntl(again, F_SETLEASE, F_RDLCK) && fcntl(again, F_GETLEASE) == F_RDLCK);
+	CHECK(!fcntl(again, F_SETLEASE, F_UNLCK));
+	CHECK(!flock(again, LOCK_EX) && !flock(folder, LOCK_EX | LOCK_NB));
+	CHECK(!unlink(MOUNT "/named"));
+	close(again);
+	close(folder);
 }
 
 static void mapping_and_file_are_one(void)
@@ -485,17 +507,18 @@ static void advice_takes_nothing(void)
 {
 	static const int advice[] = { MADV_DONTNEED, MADV_COLD, MADV_PAGEOUT, MADV_RANDOM,
 				      MADV_WILLNEED, MADV_POPULATE_READ, MADV_MERGEABLE,
-				      MADV_HUGEPAGE };
+				      MADV_HUGEPAGE, MADV_COLLAPSE, MADV_SOFT_OFFLINE };
 	size_t size = 4 * MIB;
 	int fd = make_sealed(size, PAGE);
 
-	for (size_t i = 0; i < ARRAY_SIZE(advice); i++) {
-		char *memory = map(fd, size, PROT_READ);
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(advice); i++) {
+		/* Hung in, and by page. */
+		char *memory = map(fd, size, i % 2 ? PROT_READ : PROT_READ | PROT_EXEC);
 
 		CHECK(memory != MAP_FAILED && has_words(memory, 0, size, PAGE));
-		madvise(memory, size, advice[i]);
+		madvise(memory, size, advice[i / 2]);
 		CHECK(has_words(memory, 0, size, PAGE));
-		madvise(memory + MIB, MIB, advice[i]);
+		madvise(memory + MIB, MIB, advice[i / 2]);
 		CHECK(has_words(memory, 0, size, PAGE));
 		munmap(memory, size);
 	}
@@ -817,21 +840,14 @@ static void giving_up_races_with_reading(void)
 	close(fd);
 }
 
-static __thread sigjmp_buf behind;
-
-static void jump(int signal)
-{
-	(void)signal;
-	siglongjmp(behind, 1);
-}
-
 static void *fault_again_and_again(void *argument)
 {
+	uint64_t word;
+
 	(void)argument;
 	while (!__atomic_load_n(&is_done, __ATOMIC_SEQ_CST)) {
 		madvise(touched.memory, PAGE, MADV_DONTNEED);
-		if (!sigsetjmp(behind, 1))
-			load(touched.memory);
+		try_to_load(touched.memory, &word);
 	}
 	return NULL;
 }
@@ -1132,6 +1148,138 @@ static void a_full_mount_is_enospc(void)
 	rmdir("/tmp/small");
 }
 
+#define INJECT	"/sys/kernel/debug/"
+
+/* All that allocates: whatever comes of it. */
+static void use_one(void)
+{
+	int fd = open(MOUNT, O_RDWR | O_TMPFILE, 0600);
+	size_t size = 2 * MIB + 2 * PAGE;
+	uint64_t word;
+	char *memory;
+
+	if (fd < 0 || ftruncate(fd, size))
+		return;
+	memory = map(fd, size, PROT_READ | PROT_WRITE);
+	if (memory != MAP_FAILED) {
+		for (size_t at = 0; at < size; at += MIB)
+			try_to_store(memory + at, word_of(at));
+		munmap(memory, size);
+	}
+	pwrite(fd, "x", 1, 3 * MIB);
+	if (!fcntl(fd, F_ADD_SEALS, ALL)) {
+		memory = map(fd, size, PROT_READ);
+		if (memory != MAP_FAILED)
+			try_to_load(memory, &word);
+	}
+	close(fd);
+}
+
+/* The first, the second, and so on, until there is none left. */
+static void each_allocation_may_fail(void)
+{
+	static const char *const lists[] = { "failslab", "fail_page_alloc" };
+	int status, nth = 0, pair[2];
+	char left[16] = "";
+
+	if (access("/proc/self/fail-nth", W_OK)) {
+		ksft_print_msg("no fault injection\n");
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+		char path[128];
+
+		snprintf(path, sizeof(path), INJECT "%s/ignore-gfp-wait", lists[i]);
+		CHECK(write_text(path, "N"));
+		snprintf(path, sizeof(path), INJECT "%s/verbose", lists[i]);
+		CHECK(write_text(path, "0"));
+	}
+	CHECK(write_text(INJECT "fail_page_alloc/min-order", "0"));
+	CHECK(write_text(INJECT "fail_page_alloc/ignore-gfp-highmem", "N"));
+	do {
+		pid_t pid;
+
+		nth++;
+		CHECK(!pipe(pair));
+		pid = fork();
+		if (!pid) {
+			int fd = open("/proc/self/fail-nth", O_RDWR);
+
+			signal(SIGBUS, jump);
+			dprintf(fd, "%d", nth);
+			use_one();
+			/* What is left of the number: nothing if something failed. */
+			pread(fd, left, sizeof(left) - 1, 0);
+			pwrite(fd, "0", 1, 0);
+			write(pair[1], left, sizeof(left));
+			_exit(0);
+		}
+		close(pair[1]);
+		CHECK(read(pair[0], left, sizeof(left)) == sizeof(left));
+		CHECK(waitpid(pid, &status, 0) == pid && !status);
+		close(pair[0]);
+	} while (!failed && nth < 1000 && !atoi(left));
+	ksft_print_msg("%d allocations failed\n", nth - 1);
+	CHECK(nth > 10 && nth < 1000);
+}
+
+/* What fills its group is told, and nobody is killed for it. */
+static void a_full_group_is_enomem(void)
+{
+	int fd = make(64 * MIB), status;
+	pid_t pid;
+
+	mkdir(GROUP, 0755);
+	CHECK(!mount("none", GROUP, "cgroup2", 0, NULL) || errno == EBUSY);
+	write_text(GROUP "/cgroup.subtree_control", "+memory");
+	mkdir(GROUP "/small", 0755);
+	CHECK(write_text(GROUP "/small/memory.max", "16M"));
+	pid = fork();
+	if (!pid) {
+		char *memory = map(fd, 64 * MIB, PROT_READ | PROT_WRITE);
+		size_t at = 0;
+
+		signal(SIGBUS, jump);
+		if (!write_text(GROUP "/small/cgroup.procs", "0"))
+			_exit(1);
+		if (!fallocate(fd, 0, 0, 64 * MIB) || errno != ENOMEM)
+			_exit(2);
+		if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 64 * MIB))
+			_exit(3);
+		while (at < 64 * MIB && try_to_store(memory + at, 1))
+			at += PAGE;
+		_exit(at > 8 * MIB && at < 64 * MIB ? 0 : 4);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
+	CHECK(!ftruncate(fd, 0));
+	CHECK(!rmdir(GROUP "/small"));
+	CHECK(!umount(GROUP));
+	rmdir(GROUP);
+	close(fd);
+}
+
+/* Only where the kernel can be told that memory is broken. */
+static void a_broken_page_is_no_other(void)
+{
+	size_t size = 4 * MIB;
+	int fd = make_sealed(size, PAGE);
+	char *memory = map(fd, size, PROT_READ), *by_page;
+	long before = count("pages");
+
+	CHECK(memory != MAP_FAILED && has_words(memory, 0, size, PAGE));
+	signal(SIGBUS, SIG_IGN);
+	if (madvise(memory + 2 * MIB + PAGE, PAGE, MADV_HWPOISON) && errno == EINVAL)
+		ksft_print_msg("no hwpoison\n");
+	signal(SIGBUS, SIG_DFL);
+	CHECK(has_words(memory, 0, 2 * MIB, PAGE));
+	by_page = mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
+	CHECK(by_page != MAP_FAILED && has_words(by_page, 0, PAGE, PAGE));
+	CHECK(count("pages") == before);
+	munmap(by_page, PAGE);
+	munmap(memory, size);
+	close(fd);
+}
+
 static void nothing_is_left(void)
 {
 	/* Tables wait for a grace period. */
@@ -1148,6 +1296,7 @@ static const struct {
 	void (*run)(void);
 } tests[] = {
 	TEST(it_is_a_file),
+	TEST(it_does_what_stores_need),
 	TEST(mapping_and_file_are_one),
 	TEST(mapping_takes_one_store_a_gib),
 	TEST(a_large_page_where_one_fits),
@@ -1182,6 +1331,9 @@ static const struct {
 	TEST(other_processes_memory_is_read),
 	TEST(nonsense_is_refused),
 	TEST(a_full_mount_is_enospc),
+	TEST(each_allocation_may_fail),
+	TEST(a_full_group_is_enomem),
+	TEST(a_broken_page_is_no_other),
 	TEST(nothing_is_left),
 };
 
@@ -1209,6 +1361,8 @@ int main(int argc, char **argv)
 		failed = false;
 		tests[i].run();
 		ksft_test_result(!failed, "%s\n", tests[i].name);
+		if (failed && getenv("TOLLFREE_STOP_AT_FAILURE"))
+			ksft_exit_fail();
 	}
 	umount2(MOUNT, MNT_DETACH);
 	ksft_finished();

@@ -5,24 +5,14 @@
  * first argument is how many (20,000 unless given), the second one the seed.
  */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
 #include <linux/falloc.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "../kselftest.h"
+#include "morsel_test.h"
 
-#define PAGE	4096UL
-#define MIB	0x100000UL
 #define MOUNT	"/tmp/morsel-fsx"
 
 enum { MORSEL, PLAIN, BOTH };
