@@ -153,7 +153,7 @@ static pgoff_t index_at(const struct vm_area_struct *vma, unsigned long address)
 
 /*
  * Hangs what the morsel has into one slot. Nothing to hang is no error: the next
- * fault there does it. -EEXIST says that the process has a table of its own there.
+ * fault there does it. -EEXIST says that the place is one to be mapped by page.
  */
 static int hang(struct vm_area_struct *vma, unsigned long address,
 		enum morsel_level level)
@@ -192,7 +192,10 @@ static int hang(struct vm_area_struct *vma, unsigned long address,
 		return -ENOMEM;
 	morsel_enter(morsel);
 	own_pmd = morsel_pmd(morsel, index);
-	if (own_pmd && !pmd_none(READ_ONCE(*own_pmd))) {
+	if (!own_pmd) {
+		/* It is 1 GiB there, of which the process has a part. */
+		err = -EEXIST;
+	} else if (!pmd_none(READ_ONCE(*own_pmd))) {
 		if (hang_pmd(mm, pmd, READ_ONCE(*own_pmd)))
 			morsel_count(MORSEL_ATTACHED_PMD);
 		else if (!is_same_pmd(READ_ONCE(*pmd), own_pmd))

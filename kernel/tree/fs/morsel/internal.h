@@ -13,6 +13,11 @@
 
 #include "slot.h"
 
+/* Linux names no blocks of 1 GiB otherwise. */
+#ifndef PUD_ORDER
+#define PUD_ORDER	(PUD_SHIFT - PAGE_SHIFT)
+#endif
+
 /**
  * struct morsel_sb - a mount
  * @used: pages of all of its morsels
@@ -78,7 +83,9 @@ enum morsel_count {
 	MORSEL_FAULTS,
 	MORSEL_FILLED_SMALL,
 	MORSEL_FILLED_LARGE,
+	MORSEL_FILLED_GIANT,
 	MORSEL_NO_LARGE,
+	MORSEL_NO_GIANT,
 	MORSEL_SEALED,
 	MORSEL_COUNTS,
 };

@@ -12,6 +12,7 @@
 #include <linux/slab.h>
 #include <linux/statfs.h>
 #include <linux/string.h>
+#include <asm/cpufeature.h>
 #include <uapi/linux/morsel.h>
 
 #include "internal.h"
@@ -216,7 +217,8 @@ static int morsel_show_options(struct seq_file *m, struct dentry *root)
 		seq_printf(m, ",size=%lldk", sb->limit << (PAGE_SHIFT - 10));
 	if (sb->inode_limit)
 		seq_printf(m, ",nr_inodes=%lld", sb->inode_limit);
-	seq_printf(m, ",mode=%o,huge=%s", sb->mode, sb->order ? "2M" : "never");
+	seq_printf(m, ",mode=%o,huge=%s", sb->mode,
+		   sb->order == PUD_ORDER ? "1G" : sb->order ? "2M" : "never");
 	if (!uid_eq(sb->uid, GLOBAL_ROOT_UID))
 		seq_printf(m, ",uid=%u", from_kuid_munged(&init_user_ns, sb->uid));
 	if (!gid_eq(sb->gid, GLOBAL_ROOT_GID))
@@ -245,6 +247,7 @@ enum morsel_option {
 static const struct constant_table huge_names[] = {
 	{ "never", 0 },
 	{ "2M", PMD_ORDER },
+	{ "1G", PUD_ORDER },
 	{}
 };
 
@@ -291,6 +294,8 @@ static int morsel_parse_param(struct fs_context *fc, struct fs_parameter *param)
 		return 0;
 	case OPTION_HUGE:
 		sb->order = result.uint_32;
+		if (sb->order == PUD_ORDER && !boot_cpu_has(X86_FEATURE_GBPAGES))
+			return invalf(fc, "morselfs: huge=1G: not this CPU");
 		return 0;
 	case OPTION_INODES:
 		err = parse_amount(fc, param, &amount, false);

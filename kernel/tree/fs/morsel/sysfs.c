@@ -137,7 +137,9 @@ static struct kobj_attribute counts[MORSEL_COUNTS] = {
 	[MORSEL_FAULTS] = COUNT(faults),
 	[MORSEL_FILLED_SMALL] = COUNT(filled_small),
 	[MORSEL_FILLED_LARGE] = COUNT(filled_large),
+	[MORSEL_FILLED_GIANT] = COUNT(filled_giant),
 	[MORSEL_NO_LARGE] = COUNT(no_large),
+	[MORSEL_NO_GIANT] = COUNT(no_giant),
 	[MORSEL_SEALED] = COUNT(sealed),
 };
 

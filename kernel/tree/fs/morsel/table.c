@@ -183,8 +183,10 @@ struct page *morsel_find(struct morsel *morsel, pgoff_t index)
 struct supply {
 	pmd_t *pmds;
 	struct page *ptes;
+	struct folio *giant;
 	struct folio *large;
 	struct folio *small;
+	bool has_no_giant;
 	bool has_no_large;
 };
 
@@ -216,6 +218,21 @@ static pgprot_t rights(const struct morsel *morsel)
 {
 	return vm_get_page_prot(VM_READ | VM_SHARED |
 				(morsel->seals & F_SEAL_WRITE ? 0 : VM_WRITE));
+}
+
+static bool install_giant(struct morsel *morsel, pud_t *pud,
+			  struct folio *folio)
+{
+	pud_t leaf = pud_mkyoung(pud_mkhuge(pfn_pud(folio_pfn(folio),
+						    rights(morsel))));
+
+	if (pud_write(leaf))
+		leaf = pud_mkdirty(leaf);
+	page_table_check_pud_set(NULL, pud, leaf);
+	if (install(&pud->pud, pud_val(leaf)))
+		return true;
+	page_table_check_pud_clear(NULL, leaf);
+	return false;
 }
 
 static bool install_large(struct morsel *morsel, pmd_t *pmd,
@@ -272,6 +289,15 @@ static void uncharge(struct morsel *morsel, long pages)
 	percpu_counter_sub(&morsel_sb_of(morsel->inode.i_sb)->used, pages);
 }
 
+static struct folio *owned(struct morsel *morsel, pgoff_t index,
+			   struct folio *folio)
+{
+	folio->mapping = morsel->inode.i_mapping;
+	folio->index = index & ~(folio_nr_pages(folio) - 1);
+	__folio_mark_uptodate(folio);
+	return folio;
+}
+
 static struct folio *allocate(struct morsel *morsel, pgoff_t index, gfp_t gfp,
 			      unsigned int order, struct vm_area_struct *vma,
 			      unsigned long address)
@@ -286,10 +312,7 @@ static struct folio *allocate(struct morsel *morsel, pgoff_t index, gfp_t gfp,
 		return NULL;
 	if (order)
 		folio_zero_user(folio, address);
-	folio->mapping = morsel->inode.i_mapping;
-	folio->index = index & ~((1UL << order) - 1);
-	__folio_mark_uptodate(folio);
-	return folio;
+	return owned(morsel, index, folio);
 }
 
 static void drop(struct folio *folio)
@@ -311,6 +334,27 @@ static void drop_mapped(struct folio *folio)
 	folio->mapping = NULL;
 	folio_unlock(folio);
 	folio_put(folio);
+}
+
+/* Made of what others had, as the buddy allocator has none: it takes a while. */
+static struct folio *allocate_giant(struct morsel *morsel, pgoff_t index)
+{
+	gfp_t gfp = GFP_USER | __GFP_COMP | __GFP_NOWARN | __GFP_RETRY_MAYFAIL;
+	struct folio *folio;
+
+	if (!charge(morsel, PUD_PAGES))
+		return NULL;
+	folio = folio_alloc_gigantic(PUD_ORDER, gfp, numa_mem_id(), NULL);
+	if (folio && memcg_kmem_charge_page(&folio->page, gfp, PUD_ORDER)) {
+		folio_put(folio);
+		folio = NULL;
+	}
+	if (!folio) {
+		uncharge(morsel, PUD_PAGES);
+		return NULL;
+	}
+	folio_zero_user(folio, 0);
+	return owned(morsel, index, folio);
 }
 
 static struct folio *allocate_large(struct morsel *morsel, pgoff_t index,
@@ -365,11 +409,11 @@ static int add_region(struct morsel *morsel, pgoff_t index)
 	return 0;
 }
 
-static bool may_be_large(const struct morsel *morsel, pgoff_t index,
-			 pgoff_t end)
+static bool may_be(const struct morsel *morsel, unsigned int order,
+		   pgoff_t index, pgoff_t end)
 {
-	return morsel_sb_of(morsel->inode.i_sb)->order >= PMD_ORDER &&
-	       round_up(index + 1, PMD_PAGES) <= end;
+	return morsel_sb_of(morsel->inode.i_sb)->order >= order &&
+	       round_up(index + 1, 1UL << order) <= end;
 }
 
 /* Hangs in what is there to be; whether the page is there now. */
@@ -380,6 +424,13 @@ static bool hang_in(struct morsel *morsel, pgoff_t index, struct supply *supply,
 	if (place->page || !place->pud)
 		return place->page;
 	if (!place->pmd) {
+		if (supply->giant &&
+		    install_giant(morsel, place->pud, supply->giant)) {
+			supply->giant = NULL;
+			count_pages(morsel, PUD_PAGES);
+			morsel_count(MORSEL_FILLED_GIANT);
+			return true;
+		}
 		if (supply->pmds && install_pmd_table(place->pud, supply->pmds)) {
 			supply->pmds = NULL;
 			count_tables(1);
@@ -419,12 +470,20 @@ static int provide(struct morsel *morsel, pgoff_t index, pgoff_t end,
 {
 	if (!place->pud)
 		return add_region(morsel, index);
+	if (!place->pmd && !supply->has_no_giant &&
+	    may_be(morsel, PUD_ORDER, index, end)) {
+		supply->giant = allocate_giant(morsel, index);
+		if (supply->giant)
+			return 0;
+		supply->has_no_giant = true;
+		morsel_count(MORSEL_NO_GIANT);
+	}
 	if (!place->pmd) {
 		supply->pmds = pmd_alloc_one(current->mm, 0);
 		return supply->pmds ? 0 : -ENOMEM;
 	}
 	if (!place->pte && !supply->has_no_large &&
-	    may_be_large(morsel, index, end)) {
+	    may_be(morsel, PMD_ORDER, index, end)) {
 		supply->large = allocate_large(morsel, index, vma, address);
 		if (supply->large)
 			return 0;
@@ -432,7 +491,8 @@ static int provide(struct morsel *morsel, pgoff_t index, pgoff_t end,
 		morsel_count(MORSEL_NO_LARGE);
 	}
 	if (!place->pte && !supply->ptes) {
-		supply->ptes = pte_alloc_one(current->mm);
+		supply->ptes = __pte_alloc_one(current->mm, GFP_PGTABLE_USER |
+						__GFP_RETRY_MAYFAIL);
 		if (!supply->ptes)
 			return -ENOMEM;
 	}
@@ -446,6 +506,10 @@ static void put_back(struct morsel *morsel, struct supply *supply)
 		pmd_free(current->mm, supply->pmds);
 	if (supply->ptes)
 		pte_free(current->mm, supply->ptes);
+	if (supply->giant) {
+		drop(supply->giant);
+		uncharge(morsel, PUD_PAGES);
+	}
 	if (supply->large) {
 		drop(supply->large);
 		uncharge(morsel, PMD_PAGES);
@@ -615,8 +679,11 @@ static bool remove_leaf(struct morsel *morsel, const struct leaf *leaf,
 	pgoff_t to = min(leaf->index + leaf->pages, range->end);
 
 	if (to - from < leaf->pages) {
-		folio_zero_range(leaf->folio, (from - leaf->index) << PAGE_SHIFT,
-				 (to - from) << PAGE_SHIFT);
+		for (; from < to; from++) {
+			clear_highpage(folio_page(leaf->folio,
+						  from - leaf->index));
+			cond_resched();
+		}
 	} else {
 		forget(leaf);
 		drop_mapped(leaf->folio);

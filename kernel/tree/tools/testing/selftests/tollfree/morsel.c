@@ -1239,6 +1239,8 @@ static void a_full_group_is_enomem(void)
 		char *memory = map(fd, 64 * MIB, PROT_READ | PROT_WRITE);
 		size_t at = 0;
 
+		/* It needs no memory of its own any more. */
+		mlockall(MCL_CURRENT);
 		signal(SIGBUS, jump);
 		if (!write_text(GROUP "/small/cgroup.procs", "0"))
 			_exit(1);
@@ -1256,6 +1258,56 @@ static void a_full_group_is_enomem(void)
 	CHECK(!umount(GROUP));
 	rmdir(GROUP);
 	close(fd);
+}
+
+/* Where the guest has one to give: hung in as a leaf, mapped in part by page. */
+static void a_gib_is_one_page(void)
+{
+	size_t size = GIB + 2 * MIB, step = 8 * MIB;
+	long before = count("stats/filled_giant");
+	char *memory, *part;
+	struct iovec piece;
+	int fd, pair[2];
+	uint64_t word;
+
+	mkdir("/tmp/giant", 0700);
+	CHECK(!mount("none", "/tmp/giant", "morselfs", 0, "huge=1G"));
+	mounted = "/tmp/giant";
+	fd = make(size);
+	memory = map(fd, size, PROT_READ | PROT_WRITE);
+	CHECK(memory != MAP_FAILED);
+	store(memory, word_of(0));
+	if (count("stats/filled_giant") == before) {
+		ksft_print_msg("no block of 1 GiB\n");
+	} else {
+		write_words(memory, size, step);
+		part = mmap(NULL, 4 * MIB, PROT_READ, MAP_SHARED, fd, 8 * MIB);
+		CHECK(part != MAP_FAILED && has_words(part, 8 * MIB, 4 * MIB, step));
+		munmap(part, 4 * MIB);
+		CHECK(!fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, MIB, 6 * MIB));
+		CHECK(!load(memory + 6 * MIB) && has_words(memory, 0, size, step));
+		munmap(memory, size);
+		CHECK(!fcntl(fd, F_ADD_SEALS, ALL));
+		memory = map(fd, size, PROT_READ);
+		CHECK(memory != MAP_FAILED && has_words(memory, 0, size, step));
+		part = mmap(NULL, 4 * MIB, PROT_READ, MAP_SHARED, fd, 8 * MIB);
+		CHECK(part != MAP_FAILED && has_words(part, 8 * MIB, 4 * MIB, step));
+		munmap(part, 4 * MIB);
+		piece = (struct iovec){ memory + step, PAGE };
+		CHECK(!pipe(pair) && vmsplice(pair[1], &piece, 1, 0) == PAGE);
+		CHECK(read(pair[0], &word, 8) == 8 && word == word_of(step));
+		close(pair[0]);
+		close(pair[1]);
+		CHECK(dies_by(child_status(touch_for_writing, memory), SIGSEGV));
+		CHECK(!munmap(memory + step, PAGE));
+		CHECK(has_words(memory, 0, step, step));
+		CHECK(others_see(fd, size, step));
+	}
+	munmap(memory, size);
+	close(fd);
+	mounted = MOUNT;
+	CHECK(!umount("/tmp/giant"));
+	rmdir("/tmp/giant");
 }
 
 /* Only where the kernel can be told that memory is broken. */
@@ -1333,6 +1385,7 @@ static const struct {
 	TEST(a_full_mount_is_enospc),
 	TEST(each_allocation_may_fail),
 	TEST(a_full_group_is_enomem),
+	TEST(a_gib_is_one_page),
 	TEST(a_broken_page_is_no_other),
 	TEST(nothing_is_left),
 };
