@@ -111,26 +111,6 @@ static bool may_fault(const struct vm_area_struct *vma)
 
 /* Hanging in */
 
-static bool hang_pud(struct mm_struct *mm, pud_t *slot, pud_t entry)
-{
-	guard(spinlock)(&mm->page_table_lock);
-	if (!pud_none(*slot))
-		return false;
-	set_pud(slot, entry);
-	return true;
-}
-
-static bool hang_pmd(struct mm_struct *mm, pmd_t *slot, pmd_t entry)
-{
-	spinlock_t *lock = pmd_lock(mm, slot);
-	bool is_none = pmd_none(*slot);
-
-	if (is_none)
-		WRITE_ONCE(*slot, entry);
-	spin_unlock(lock);
-	return is_none;
-}
-
 /* Whether a slot of the process holds the morsel's own entry. */
 static bool is_same_pud(pud_t slot, const pud_t *own)
 {
@@ -151,58 +131,104 @@ static pgoff_t index_at(const struct vm_area_struct *vma, unsigned long address)
 	return vma->vm_pgoff + ((address - vma->vm_start) >> PAGE_SHIFT);
 }
 
+static pud_t *pud_of(struct mm_struct *mm, unsigned long address)
+{
+	p4d_t *p4d = p4d_alloc(mm, pgd_offset(mm, address), address);
+
+	return p4d ? pud_alloc(mm, p4d, address) : NULL;
+}
+
 /*
- * Hangs what the morsel has into one slot. Nothing to hang is no error: the next
- * fault there does it. -EEXIST says that the place is one to be mapped by page.
+ * Hangs what the morsel has into slots that are side by side, in its tables and in
+ * the process's. Nothing to hang is no error: the next fault there does it. -EEXIST
+ * says that there is one which has a table of the process's own.
  */
+static int hang_puds(struct vm_area_struct *vma, unsigned long address,
+		     unsigned long nr)
+{
+	struct morsel *morsel = morsel_in(vma);
+	pud_t *slots = pud_of(vma->vm_mm, address), *own;
+	unsigned long i, hung = 0;
+	int err = 0;
+
+	if (!slots)
+		return -ENOMEM;
+	morsel_enter(morsel);
+	own = morsel_pud(morsel, index_at(vma, address));
+	spin_lock(&vma->vm_mm->page_table_lock);
+	for (i = 0; own && i < nr; i++) {
+		if (pud_none(READ_ONCE(own[i])))
+			continue;
+		if (pud_none(slots[i])) {
+			set_pud(&slots[i], READ_ONCE(own[i]));
+			hung++;
+		} else if (!is_same_pud(slots[i], &own[i])) {
+			err = -EEXIST;
+		}
+	}
+	spin_unlock(&vma->vm_mm->page_table_lock);
+	morsel_leave();
+	morsel_count_many(MORSEL_ATTACHED_PUD, hung);
+	return err;
+}
+
+/* -EEXIST also where it is 1 GiB, of which the process has a part. */
+static int hang_pmds(struct vm_area_struct *vma, unsigned long address,
+		     unsigned long nr)
+{
+	struct morsel *morsel = morsel_in(vma);
+	pud_t *pud = pud_of(vma->vm_mm, address);
+	pmd_t *slots = pud ? pmd_alloc(vma->vm_mm, pud, address) : NULL, *own;
+	unsigned long i, hung = 0;
+	spinlock_t *lock;
+	int err = 0;
+
+	if (!slots)
+		return -ENOMEM;
+	morsel_enter(morsel);
+	own = morsel_pmd(morsel, index_at(vma, address));
+	if (!own)
+		err = -EEXIST;
+	lock = pmd_lock(vma->vm_mm, slots);
+	for (i = 0; own && i < nr; i++) {
+		if (pmd_none(READ_ONCE(own[i])))
+			continue;
+		if (pmd_none(slots[i])) {
+			WRITE_ONCE(slots[i], READ_ONCE(own[i]));
+			hung++;
+		} else if (!is_same_pmd(slots[i], &own[i])) {
+			err = -EEXIST;
+		}
+	}
+	spin_unlock(lock);
+	morsel_leave();
+	morsel_count_many(MORSEL_ATTACHED_PMD, hung);
+	return err;
+}
+
+/* The slot that serves an address, or what of it is 2 MiB. */
 static int hang(struct vm_area_struct *vma, unsigned long address,
 		enum morsel_level level)
 {
-	struct morsel *morsel = morsel_in(vma);
-	unsigned long begin = morsel_slot_begin(address, level);
-	pgoff_t index = index_at(vma, begin);
-	struct mm_struct *mm = vma->vm_mm;
-	p4d_t *p4d = p4d_alloc(mm, pgd_offset(mm, begin), begin);
-	pud_t *pud, *own_pud;
-	pmd_t *pmd, *own_pmd;
-	int err = 0;
+	int err = -EEXIST;
 
-	pud = p4d ? pud_alloc(mm, p4d, begin) : NULL;
-	if (!pud)
-		return -ENOMEM;
-	if (level == MORSEL_PUD) {
-		bool is_there = false;
-
-		morsel_enter(morsel);
-		own_pud = morsel_pud(morsel, index);
-		if (own_pud && !pud_none(READ_ONCE(*own_pud))) {
-			if (hang_pud(mm, pud, READ_ONCE(*own_pud)))
-				morsel_count(MORSEL_ATTACHED_PUD);
-			is_there = is_same_pud(READ_ONCE(*pud), own_pud);
-		}
-		morsel_leave();
-		/* Else a table of the process's own is there. */
-		if (is_there || pud_none(READ_ONCE(*pud)))
-			return 0;
-		begin = morsel_slot_begin(address, MORSEL_PMD);
-		index = index_at(vma, begin);
-	}
-	pmd = pmd_alloc(mm, pud, begin);
-	if (!pmd)
-		return -ENOMEM;
-	morsel_enter(morsel);
-	own_pmd = morsel_pmd(morsel, index);
-	if (!own_pmd) {
-		/* It is 1 GiB there, of which the process has a part. */
-		err = -EEXIST;
-	} else if (!pmd_none(READ_ONCE(*own_pmd))) {
-		if (hang_pmd(mm, pmd, READ_ONCE(*own_pmd)))
-			morsel_count(MORSEL_ATTACHED_PMD);
-		else if (!is_same_pmd(READ_ONCE(*pmd), own_pmd))
-			err = -EEXIST;
-	}
-	morsel_leave();
+	if (level == MORSEL_PUD)
+		err = hang_puds(vma, morsel_slot_begin(address, level), 1);
+	if (err == -EEXIST)
+		err = hang_pmds(vma, morsel_slot_begin(address, MORSEL_PMD), 1);
 	return err;
+}
+
+/* How many slots from an address on are side by side. */
+static unsigned long together(const struct morsel_span *span,
+			      unsigned long address, enum morsel_level level)
+{
+	unsigned long size = morsel_slot_size(level);
+	unsigned long there = span->offset + (address - span->begin);
+
+	return min3((span->end - address) / size,
+		    PTRS_PER_PMD - address / size % PTRS_PER_PMD,
+		    PTRS_PER_PMD - there / size % PTRS_PER_PMD);
 }
 
 /*
@@ -212,19 +238,25 @@ static int hang(struct vm_area_struct *vma, unsigned long address,
 static void hang_all(struct vm_area_struct *vma)
 {
 	struct morsel_span span = span_of(vma);
-	unsigned long address = vma->vm_start;
+	unsigned long nr, address = ALIGN(vma->vm_start, PMD_SIZE);
 
 	if (test_and_set_bit(ilog2(HUNG_IN),
 			     (unsigned long *)&vma->vm_private_data))
 		return;
-	while (address < vma->vm_end) {
-		enum morsel_level level = morsel_slot_level(&span, address);
-
-		if (level != MORSEL_PAGE &&
-		    hang(vma, address, level) == -ENOMEM)
+	for (; address < vma->vm_end; address += nr * PMD_SIZE) {
+		switch (morsel_slot_level(&span, address)) {
+		case MORSEL_PUD:
+			nr = together(&span, address, MORSEL_PUD);
+			hang_puds(vma, address, nr);
+			nr *= PTRS_PER_PMD;
+			break;
+		case MORSEL_PMD:
+			nr = together(&span, address, MORSEL_PMD);
+			hang_pmds(vma, address, nr);
+			break;
+		default:
 			return;
-		address = morsel_slot_begin(address, max(level, MORSEL_PMD)) +
-			  morsel_slot_size(max(level, MORSEL_PMD));
+		}
 	}
 }
 
