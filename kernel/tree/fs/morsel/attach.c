@@ -143,20 +143,14 @@ static pud_t *pud_of(struct mm_struct *mm, unsigned long address)
  * the process's. Nothing to hang is no error: the next fault there does it. -EEXIST
  * says that there is one which has a table of the process's own.
  */
-static int hang_puds(struct vm_area_struct *vma, unsigned long address,
-		     unsigned long nr)
+static int set_puds(struct mm_struct *mm, pud_t *slots, const pud_t *own,
+		    unsigned long nr)
 {
-	struct morsel *morsel = morsel_in(vma);
-	pud_t *slots = pud_of(vma->vm_mm, address), *own;
 	unsigned long i, hung = 0;
 	int err = 0;
 
-	if (!slots)
-		return -ENOMEM;
-	morsel_enter(morsel);
-	own = morsel_pud(morsel, index_at(vma, address));
-	spin_lock(&vma->vm_mm->page_table_lock);
-	for (i = 0; own && i < nr; i++) {
+	guard(spinlock)(&mm->page_table_lock);
+	for (i = 0; i < nr; i++) {
 		if (pud_none(READ_ONCE(own[i])))
 			continue;
 		if (pud_none(slots[i])) {
@@ -166,9 +160,46 @@ static int hang_puds(struct vm_area_struct *vma, unsigned long address,
 			err = -EEXIST;
 		}
 	}
-	spin_unlock(&vma->vm_mm->page_table_lock);
-	morsel_leave();
 	morsel_count_many(MORSEL_ATTACHED_PUD, hung);
+	return err;
+}
+
+static int set_pmds(struct mm_struct *mm, pmd_t *slots, const pmd_t *own,
+		    unsigned long nr)
+{
+	unsigned long i, hung = 0;
+	int err = 0;
+
+	guard(spinlock)(pmd_lockptr(mm, slots));
+	for (i = 0; i < nr; i++) {
+		if (pmd_none(READ_ONCE(own[i])))
+			continue;
+		if (pmd_none(slots[i])) {
+			WRITE_ONCE(slots[i], READ_ONCE(own[i]));
+			hung++;
+		} else if (!is_same_pmd(slots[i], &own[i])) {
+			err = -EEXIST;
+		}
+	}
+	morsel_count_many(MORSEL_ATTACHED_PMD, hung);
+	return err;
+}
+
+static int hang_puds(struct vm_area_struct *vma, unsigned long address,
+		     unsigned long nr)
+{
+	struct morsel *morsel = morsel_in(vma);
+	pud_t *slots = pud_of(vma->vm_mm, address), *own;
+	int err = 0;
+
+	if (!slots)
+		return -ENOMEM;
+	morsel_enter(morsel);
+	own = morsel_pud(morsel, index_at(vma, address));
+	/* Faults on many CPUs find it there already: no lock for them. */
+	if (own && (nr > 1 || !is_same_pud(READ_ONCE(*slots), own)))
+		err = set_puds(vma->vm_mm, slots, own, nr);
+	morsel_leave();
 	return err;
 }
 
@@ -179,8 +210,6 @@ static int hang_pmds(struct vm_area_struct *vma, unsigned long address,
 	struct morsel *morsel = morsel_in(vma);
 	pud_t *pud = pud_of(vma->vm_mm, address);
 	pmd_t *slots = pud ? pmd_alloc(vma->vm_mm, pud, address) : NULL, *own;
-	unsigned long i, hung = 0;
-	spinlock_t *lock;
 	int err = 0;
 
 	if (!slots)
@@ -189,20 +218,9 @@ static int hang_pmds(struct vm_area_struct *vma, unsigned long address,
 	own = morsel_pmd(morsel, index_at(vma, address));
 	if (!own)
 		err = -EEXIST;
-	lock = pmd_lock(vma->vm_mm, slots);
-	for (i = 0; own && i < nr; i++) {
-		if (pmd_none(READ_ONCE(own[i])))
-			continue;
-		if (pmd_none(slots[i])) {
-			WRITE_ONCE(slots[i], READ_ONCE(own[i]));
-			hung++;
-		} else if (!is_same_pmd(slots[i], &own[i])) {
-			err = -EEXIST;
-		}
-	}
-	spin_unlock(lock);
+	else if (nr > 1 || !is_same_pmd(READ_ONCE(*slots), own))
+		err = set_pmds(vma->vm_mm, slots, own, nr);
 	morsel_leave();
-	morsel_count_many(MORSEL_ATTACHED_PMD, hung);
 	return err;
 }
 
