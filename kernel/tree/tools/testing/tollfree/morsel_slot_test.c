@@ -5,8 +5,8 @@
 
 #include "tap.h"
 
-#define MIB	(1UL << 20)
-#define GIB	(1UL << 30)
+#define MIB	0x100000UL
+#define GIB	0x40000000UL
 
 static struct morsel_span span;
 
