@@ -889,8 +889,12 @@ static void touch_behind(char *memory)
 static void nothing_is_mapped_behind_a_mapping(void)
 {
 	int fd = make_sealed(4 * MIB, PAGE);
-	char *memory = map(fd, 2 * MIB + PAGE, PROT_READ);
+	char *room = mmap(NULL, 8 * MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *memory = (char *)(((unsigned long)room + 2 * MIB) & ~(2 * MIB - 1));
 
+	/* Nobody else has a table there. */
+	munmap(room, 8 * MIB);
+	memory = mmap(memory, 2 * MIB + PAGE, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0);
 	CHECK(memory != MAP_FAILED);
 	CHECK(dies_by(child_status(touch_behind, memory), SIGSEGV));
 	munmap(memory, 2 * MIB + PAGE);
