@@ -285,6 +285,25 @@ static void mapping_takes_one_store_a_gib(void)
 	close(fd);
 }
 
+/* The first fault hangs in all that there is. */
+static void an_open_one_takes_one_fault(void)
+{
+	size_t size = 6 * MIB;
+	int fd = make(size);
+	long pmds = count("stats/attached_pmd"), faults = count("stats/faults");
+	char *memory;
+
+	CHECK(!fallocate(fd, 0, 0, size));
+	memory = map(fd, size, PROT_READ | PROT_WRITE);
+	CHECK(memory != MAP_FAILED && count("stats/attached_pmd") == pmds);
+	write_words(memory, size, PAGE);
+	CHECK(count("stats/faults") - faults == 1);
+	CHECK(count("stats/attached_pmd") - pmds == 3);
+	munmap(memory, size);
+	CHECK(others_see(fd, size, PAGE));
+	close(fd);
+}
+
 static void a_large_page_where_one_fits(void)
 {
 	long large = count("stats/filled_large"), small = count("stats/filled_small");
@@ -479,6 +498,44 @@ static void it_may_move(void)
 	close(fd);
 }
 
+/* A number from the part of /proc/self/smaps that is of an address, in KiB. */
+static long smaps_of(const char *memory, const char *line)
+{
+	FILE *file = fopen("/proc/self/smaps", "r");
+	unsigned long begin, end, at = (unsigned long)memory;
+	bool here = false;
+	char text[512];
+	long found = -1;
+
+	while (file && fgets(text, sizeof(text), file)) {
+		if (sscanf(text, "%lx-%lx ", &begin, &end) == 2)
+			here = at >= begin && at < end;
+		else if (here && !strncmp(text, line, strlen(line)))
+			found = atol(text + strlen(line));
+	}
+	if (file)
+		fclose(file);
+	return found;
+}
+
+/* And by block, where there are blocks that fit. */
+static void odd_rights_are_mapped_by_block(void)
+{
+	long large = count("stats/filled_large");
+	size_t size = 6 * MIB;
+	int fd = make_sealed(size, PAGE);
+	char *memory = map(fd, size, PROT_READ | PROT_EXEC);
+
+	large = count("stats/filled_large") - large;
+	CHECK(memory != MAP_FAILED && has_words(memory, 0, size, PAGE));
+	CHECK(smaps_of(memory, "FilePmdMapped:") == large << 11);
+	CHECK(!munmap(memory + MIB, PAGE));
+	CHECK(has_words(memory, 0, MIB, PAGE));
+	munmap(memory, size);
+	CHECK(others_see(fd, size, PAGE));
+	close(fd);
+}
+
 static void odd_places_are_mapped_by_page(void)
 {
 	size_t size = 6 * MIB;
@@ -648,26 +705,6 @@ static void ptrace_cannot_write_a_sealed_one(void)
 	close(self);
 	CHECK(others_see(fd, size, PAGE));
 	close(fd);
-}
-
-/* A number from the part of /proc/self/smaps that is of an address, in KiB. */
-static long smaps_of(const char *memory, const char *line)
-{
-	FILE *file = fopen("/proc/self/smaps", "r");
-	unsigned long begin, end, at = (unsigned long)memory;
-	bool here = false;
-	char text[512];
-	long found = -1;
-
-	while (file && fgets(text, sizeof(text), file)) {
-		if (sscanf(text, "%lx-%lx ", &begin, &end) == 2)
-			here = at >= begin && at < end;
-		else if (here && !strncmp(text, line, strlen(line)))
-			found = atol(text + strlen(line));
-	}
-	if (file)
-		fclose(file);
-	return found;
 }
 
 static void it_is_in_no_rss(void)
@@ -1362,6 +1399,7 @@ static const struct {
 	TEST(it_does_what_stores_need),
 	TEST(mapping_and_file_are_one),
 	TEST(mapping_takes_one_store_a_gib),
+	TEST(an_open_one_takes_one_fault),
 	TEST(a_large_page_where_one_fits),
 	TEST(behind_the_end_is_sigbus),
 	TEST(a_sealed_one_stays),
@@ -1372,6 +1410,7 @@ static const struct {
 	TEST(rights_may_change),
 	TEST(it_may_move),
 	TEST(odd_places_are_mapped_by_page),
+	TEST(odd_rights_are_mapped_by_block),
 	TEST(advice_takes_nothing),
 	TEST(children_share_a_sealed_one),
 	TEST(a_smaller_size_is_felt_everywhere),
