@@ -160,8 +160,10 @@ static void touch_for_reading(char *at)
 	load(at);
 }
 
+/* What is hung in by then says whether it may, and not only the mapping. */
 static void touch_for_writing(char *at)
 {
+	load(at);
 	store(at, 1);
 }
 
