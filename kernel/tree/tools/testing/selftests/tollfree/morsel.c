@@ -49,7 +49,9 @@ static const char *lacks;
 static bool check(bool is_true, const char *text, int line)
 {
 	if (!is_true) {
-		ksft_print_msg("line %d: %s (%s)\n", line, text, strerror(errno));
+		/* What comes of it is many lines, and little else. */
+		if (!failed)
+			ksft_print_msg("line %d: %s (%s)\n", line, text, strerror(errno));
 		failed = true;
 	}
 	return is_true;
