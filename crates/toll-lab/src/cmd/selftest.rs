@@ -363,7 +363,12 @@ mod tests {
         assert_eq!(job(&program, &[], Some(60)).command, ["/test/luf", "60"]);
         let fixed = job(&program, &[CODE_IS_FIXED], None);
         assert_eq!(fixed.name, "luf");
-        assert!(fixed.command.join(" ").contains("env TOLLFREE_CODE_IS_FIXED=1 /test/luf"));
+        assert!(
+            fixed
+                .command
+                .join(" ")
+                .contains("env TOLLFREE_CODE_IS_FIXED=1 /test/luf")
+        );
     }
 
     #[test]

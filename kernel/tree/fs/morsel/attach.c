@@ -258,7 +258,8 @@ static void hang_all(struct vm_area_struct *vma)
 	struct morsel_span span = span_of(vma);
 	unsigned long nr, address = ALIGN(vma->vm_start, PMD_SIZE);
 
-	if (test_and_set_bit(ilog2(HUNG_IN),
+	if (is(vma, HUNG_IN) ||
+	    test_and_set_bit(ilog2(HUNG_IN),
 			     (unsigned long *)&vma->vm_private_data))
 		return;
 	for (; address < vma->vm_end; address += nr * PMD_SIZE) {

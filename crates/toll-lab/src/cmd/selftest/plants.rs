@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `toll-lab selftest --plants`: whether the tests find the bugs that can be planted in morselfs.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use super::{Bench, Job, Tested, job, tested};
 use crate::error::LabError;
-use crate::guest::{Outcome, Status};
+use crate::guest::{Done, Outcome, Status};
 
 /// Names all of them, and plants the one that is written to it.
 const PLANT: &str = "/sys/kernel/mm/morsel/plant";
@@ -70,7 +70,11 @@ fn names(bench: &Bench) -> Result<Vec<String>> {
 }
 
 fn jobs(bench: &Bench, name: &str) -> Vec<Job> {
-    let settings: Vec<&str> = [FIRST].iter().chain(bench.args.settings()).copied().collect();
+    let settings: Vec<&str> = [FIRST]
+        .iter()
+        .chain(bench.args.settings())
+        .copied()
+        .collect();
     let plant = Job::shell("plant", &format!("echo {name} > {PLANT}"));
     let tests = bench.tests.iter();
     let tests = tests.filter(|test| TESTS.contains(&test.guest.as_str()));
@@ -81,16 +85,7 @@ fn jobs(bench: &Bench, name: &str) -> Vec<Job> {
 /// A test that failed, or a report of the kernel; a guest that hangs or is out of memory has found nothing.
 fn verdict(outcome: Result<Outcome>) -> Result<Verdict> {
     let error = match outcome {
-        Ok(outcome) => {
-            let tested = outcome.done.iter().skip(1).map(tested);
-            let found = tested.filter_map(|test: Tested| {
-                Some(format!("{} {}", test.program, test.problem?))
-            });
-            return Ok(match found.into_iter().next() {
-                Some(by) => Verdict::Found(by),
-                None => Verdict::Missed("all tests passed".to_owned()),
-            });
-        }
+        Ok(outcome) => return from_tests(&outcome.done),
         Err(error) => error,
     };
     match error.downcast_ref::<LabError>() {
@@ -100,6 +95,19 @@ fn verdict(outcome: Result<Outcome>) -> Result<Verdict> {
         }),
         _ => Err(error),
     }
+}
+
+fn from_tests(done: &[Done]) -> Result<Verdict> {
+    let (plant, tests) = done.split_first().context("a guest without jobs")?;
+    if plant.status != Status::Exit(0) {
+        let why = format!("a bug that cannot be planted: {}", plant.err.trim_end());
+        return Err(LabError::Test(why).into());
+    }
+    let found = |test: Tested| Some(format!("{} {}", test.program, test.problem?));
+    Ok(match tests.iter().map(tested).find_map(found) {
+        Some(by) => Verdict::Found(by),
+        None => Verdict::Missed("all tests passed".to_owned()),
+    })
 }
 
 /// What the kernel found to be wrong, if it is not that nothing moves, or that memory is short.
@@ -112,6 +120,31 @@ fn report(why: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn done(name: &str, status: Status, out: &str) -> Done {
+        Done {
+            name: name.to_owned(),
+            status,
+            out: out.to_owned(),
+            err: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_test_that_fails_finds_a_bug_that_was_planted() {
+        let planted = done("plant", Status::Exit(0), "");
+        let failed = done("morsel", Status::Exit(1), "1..2\nok 1 a\nnot ok 2 b\n");
+        let passed = done("morsel_fsx", Status::Exit(0), "1..1\nok 1 c\n");
+        let verdict = from_tests(&[planted, failed, passed]).unwrap();
+        assert_eq!(verdict, Verdict::Found("morsel failed: 2 b".to_owned()));
+        let planted = done("plant", Status::Exit(0), "");
+        let passed = done("morsel", Status::Exit(0), "1..1\nok 1 c\n");
+        assert!(matches!(
+            from_tests(&[planted, passed]).unwrap(),
+            Verdict::Missed(_)
+        ));
+        assert!(from_tests(&[done("plant", Status::Exit(1), "")]).is_err());
+    }
 
     #[test]
     fn a_report_of_the_kernel_finds_a_bug_and_a_hang_does_not() {
