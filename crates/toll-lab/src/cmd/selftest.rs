@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `toll-lab selftest`: the patch queue's own tests, in the kernel that it makes.
 
+mod plants;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -11,7 +13,7 @@ use serde::Serialize;
 
 use super::Shape;
 use crate::error::LabError;
-use crate::guest::{Done, Guest, Job, Machine, Program, Status};
+use crate::guest::{Done, Guest, Job, Machine, Outcome, Program, Status};
 use crate::house::House;
 use crate::kernel::{Built, Variant, build};
 use crate::scenario::DiskSpec;
@@ -28,15 +30,16 @@ const DISK_MIB: u64 = 320;
 const KUNIT: &str = "kunit";
 /// What the names of tests end with that take the seconds for which they go on.
 const STRESS: &str = "_stress";
-/// What a test is called by where CPUs are emulated at a time: QEMU may go on with code that
-/// another CPU has changed, and patches of the kernel's own code are such changes.
-const WHERE_CODE_IS_FIXED: [&str; 3] = ["/bin/busybox", "env", "TOLLFREE_CODE_IS_FIXED=1"];
+/// What a test is told where CPUs are emulated at a time: QEMU may go on with code that another
+/// CPU has changed, and patches of the kernel's own code are such changes.
+const CODE_IS_FIXED: &str = "TOLLFREE_CODE_IS_FIXED=1";
 /// Where the tests lie in a kernel's tree.
 const TESTS: &str = "tools/testing/selftests/tollfree";
 
 const EXAMPLE: &str = "\
 Example:
-  toll-lab selftest tollfree-debug --cpus 4";
+  toll-lab selftest tollfree-debug --cpus 4
+  toll-lab selftest tollfree-debug --cpus 4 --plants";
 
 /// Run the patch queue's own tests in a guest
 #[derive(Debug, ClapArgs)]
@@ -62,12 +65,25 @@ pub struct Args {
     /// Only the tests under stress, each for so long
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     stress: Option<u64>,
+    /// Plant each of morselfs's bugs, one in a guest, and see that its tests find it
+    #[arg(long, conflicts_with_all = ["stress", "json"])]
+    plants: bool,
     /// How long the guest may take, booting included; of stress only what is not stress
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     within: u64,
     /// Print the results as JSON
     #[arg(long)]
     json: bool,
+}
+
+impl Args {
+    /// What tests are told of the guest.
+    fn settings(&self) -> &'static [&'static str] {
+        match self.icount {
+            true => &[],
+            false => &[CODE_IS_FIXED],
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -119,60 +135,96 @@ struct Tested {
     problem: Option<String>,
 }
 
-pub fn run(args: &Args) -> Result<()> {
-    let house = House::find()?;
-    let variant = Variant::find(&house, &args.variant, &args.fs.fragments(&house))?;
-    let built = build(&house, &variant)?;
-    let mut tests = compile(&built)?;
-    if args.stress.is_some() {
-        tests.retain(|test| test.guest.ends_with(STRESS));
+/// A kernel, the programs of its tests, and what they need.
+struct Bench<'a> {
+    args: &'a Args,
+    house: House,
+    built: Built,
+    tests: Vec<Program>,
+    programs: Vec<Program>,
+    disks: [PathBuf; 2],
+    folder: PathBuf,
+}
+
+impl<'a> Bench<'a> {
+    fn ready(args: &'a Args) -> Result<Bench<'a>> {
+        let house = House::find()?;
+        let variant = Variant::find(&house, &args.variant, &args.fs.fragments(&house))?;
+        let built = build(&house, &variant)?;
+        let tests = compile(&built)?;
+        let mut programs = tests.clone();
+        programs.extend(Program::installed("busybox")?);
+        programs.extend(Program::installed(&args.fs.mkfs())?);
+        let disk = DiskSpec {
+            empty_mib: DISK_MIB,
+            ..DiskSpec::default()
+        };
+        let disk = disk.made(&house)?;
+        Ok(Bench {
+            args,
+            folder: house.cache.join("selftest").join(&variant.key),
+            house,
+            built,
+            tests,
+            programs,
+            // What a guest writes to one is forgotten.
+            disks: [disk.clone(), disk],
+        })
     }
-    let mut jobs = vec![Job::shell(READY, &args.fs.make_ready())];
-    jobs.extend(tests.iter().map(|test| job(test, args.icount, args.stress)));
-    let stress = args.stress.unwrap_or(0) * tests.len() as u64;
-    let mut programs = tests;
-    programs.extend(Program::installed("busybox")?);
-    programs.extend(Program::installed(&args.fs.mkfs())?);
-    if args.stress.is_none() && has_kunit(&built)? {
+
+    /// Makes a guest ready and gives it jobs.
+    fn boot(&self, jobs: Vec<Job>, seconds: u64, append: &[&str]) -> Result<Outcome> {
+        let mut all = vec![Job::shell(READY, &self.args.fs.make_ready())];
+        all.extend(jobs);
+        let mut outcome = Guest {
+            image: &self.built.image,
+            machine: Machine {
+                pti: self.args.pti,
+                la57: self.args.la57,
+                icount: self.args.icount,
+                ..Machine::plain(self.args.shape.cpus, self.args.shape.memory)
+            },
+            append,
+            programs: &self.programs,
+            disks: &self.disks,
+            jobs: &all,
+            limit: Duration::from_secs(seconds),
+            preset: None,
+            folder: &self.folder,
+        }
+        .run(&self.house)?;
+        let ready = outcome.done.remove(0);
+        if ready.status != Status::Exit(0) {
+            let why = format!("what the tests need: {}", ready.err.trim_end());
+            return Err(LabError::Test(why).into());
+        }
+        Ok(outcome)
+    }
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let bench = Bench::ready(args)?;
+    if args.plants {
+        return plants::run(&bench);
+    }
+    let tests = bench.tests.iter();
+    let tests = tests.filter(|test| args.stress.is_none() || test.guest.ends_with(STRESS));
+    let mut jobs: Vec<Job> = tests
+        .map(|test| job(test, args.settings(), args.stress))
+        .collect();
+    let stress = args.stress.unwrap_or(0) * jobs.len() as u64;
+    if args.stress.is_none() && has_kunit(&bench.built)? {
         jobs.push(Job::shell(KUNIT, "cat /sys/kernel/debug/kunit/*/results"));
     }
-    let disk = DiskSpec {
-        empty_mib: DISK_MIB,
-        ..DiskSpec::default()
-    };
-    let disk = disk.made(&house)?;
-    // What a guest writes to one is forgotten.
-    let disks = [disk.clone(), disk];
-    let outcome = Guest {
-        image: &built.image,
-        machine: Machine {
-            pti: args.pti,
-            la57: args.la57,
-            icount: args.icount,
-            ..Machine::plain(args.shape.cpus, args.shape.memory)
-        },
-        append: &[],
-        programs: &programs,
-        disks: &disks,
-        jobs: &jobs,
-        limit: Duration::from_secs(args.within + stress),
-        preset: None,
-        folder: &house.cache.join("selftest").join(&variant.key),
-    }
-    .run(&house)?;
-    let (ready, rest) = outcome.done.split_first().context("a guest without jobs")?;
-    if ready.status != Status::Exit(0) {
-        let why = format!("what the tests need: {}", ready.err.trim_end());
-        return Err(LabError::Test(why).into());
-    }
-    let tested: Vec<Tested> = rest.iter().map(tested).collect();
+    let outcome = bench.boot(jobs, args.within + stress, &[])?;
+    let tested: Vec<Tested> = outcome.done.iter().map(tested).collect();
     if args.json {
         output::json(&tested)?;
     } else {
         tested.iter().for_each(show);
         println!(
             "Linux {} on {}, {:.1} s, console {}",
-            built.release,
+            bench.built.release,
             args.fs.name(),
             outcome.seconds,
             outcome.console.display()
@@ -236,12 +288,13 @@ fn make(folder: &Path, output: &Path, target: &str) -> Result<String> {
     .into())
 }
 
-fn job(program: &Program, icount: bool, stress: Option<u64>) -> Job {
+fn job(program: &Program, settings: &[&str], stress: Option<u64>) -> Job {
     let name = Path::new(&program.guest).file_name().unwrap_or_default();
-    let mut command: Vec<String> = match icount {
-        true => Vec::new(),
-        false => WHERE_CODE_IS_FIXED.map(str::to_owned).into(),
-    };
+    let mut command: Vec<String> = Vec::new();
+    if !settings.is_empty() {
+        command.extend(["/bin/busybox", "env"].map(str::to_owned));
+        command.extend(settings.iter().map(|&setting| setting.to_owned()));
+    }
     command.push(program.guest.clone());
     command.extend(stress.map(|seconds| seconds.to_string()));
     Job {
@@ -306,11 +359,16 @@ mod tests {
             host: PathBuf::new(),
             guest: "/test/luf".to_owned(),
         };
-        assert_eq!(job(&program, true, None).command, ["/test/luf"]);
-        assert_eq!(job(&program, true, Some(60)).command, ["/test/luf", "60"]);
-        let fixed = job(&program, false, None);
+        assert_eq!(job(&program, &[], None).command, ["/test/luf"]);
+        assert_eq!(job(&program, &[], Some(60)).command, ["/test/luf", "60"]);
+        let fixed = job(&program, &[CODE_IS_FIXED], None);
         assert_eq!(fixed.name, "luf");
-        assert!(fixed.command.join(" ").contains("IS_FIXED=1 /test/luf"));
+        assert!(
+            fixed
+                .command
+                .join(" ")
+                .contains("env TOLLFREE_CODE_IS_FIXED=1 /test/luf")
+        );
     }
 
     #[test]

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A morsel as a file: reading, writing, its size, holes, seals.
+ *
+ * Who takes pages out, or changes what leaves allow, holds the inode's lock and
+ * closes the morsel; see linux/morsel.h.
+ */
+
+#include <linux/blk_types.h>
+#include <linux/fs.h>
+#include <linux/falloc.h>
+#include <linux/highmem.h>
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+#include <linux/sched/signal.h>
+#include <linux/seq_file.h>
+#include <linux/splice.h>
+#include <linux/swap.h>
+#include <linux/uio.h>
+#include <linux/wait_bit.h>
+
+#include <trace/events/morsel.h>
+
+#include "internal.h"
+
+#define ALL_SEALS \
+	(F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+
+/* How often who seals looks again whether a pin is gone, and between, in ms. */
+#define PIN_TRIES	10
+#define PIN_PAUSE	15
+
+/* How much of what is left is in the page, and where that begins. */
+static size_t part_of(loff_t at, size_t left, size_t *offset)
+{
+	*offset = offset_in_page(at);
+	return min_t(size_t, left, PAGE_SIZE - *offset);
+}
+
+static ssize_t morsel_read_iter(struct kiocb *iocb, struct iov_iter *to)
+{
+	struct inode *inode = file_inode(iocb->ki_filp);
+	ssize_t done = 0;
+
+	while (iov_iter_count(to)) {
+		loff_t size = i_size_read(inode);
+		size_t offset, length, copied;
+		struct page *page;
+
+		if (iocb->ki_pos >= size)
+			break;
+		length = part_of(iocb->ki_pos,
+				 min_t(u64, iov_iter_count(to),
+				       size - iocb->ki_pos), &offset);
+		page = morsel_find(morsel_of(inode),
+				   iocb->ki_pos >> PAGE_SHIFT);
+		if (page) {
+			copied = copy_page_to_iter(page, offset, length, to);
+			put_page(page);
+		} else {
+			copied = iov_iter_zero(length, to);
+		}
+		iocb->ki_pos += copied;
+		done += copied;
+		if (copied < length)
+			return done ?: -EFAULT;
+		if (fatal_signal_pending(current))
+			return done ?: -EINTR;
+		cond_resched();
+	}
+	file_accessed(iocb->ki_filp);
+	return done;
+}
+
+static void zero_range(struct morsel *morsel, loff_t from, loff_t to)
+{
+	while (from < to) {
+		pgoff_t index = from >> PAGE_SHIFT;
+		struct page *page = morsel_find_next(morsel, &index,
+						     DIV_ROUND_UP_ULL(to, PAGE_SIZE));
+		size_t offset, length;
+
+		if (!page)
+			return;
+		from = max(from, (loff_t)index << PAGE_SHIFT);
+		length = part_of(from, to - from, &offset);
+		memzero_page(page, offset, length);
+		put_page(page);
+		from += length;
+		cond_resched();
+	}
+}
+
+/*
+ * What lies behind the end of the file may be there too, in a block, or asked for
+ * by FALLOC_FL_KEEP_SIZE, and may have been written by mapping.
+ */
+static void zero_behind(struct morsel *morsel, loff_t from, loff_t to)
+{
+	if (!planted(PLANT_OLD_CONTENT))
+		zero_range(morsel, from, to);
+}
+
+static void grow_to(struct morsel *morsel, loff_t size)
+{
+	zero_behind(morsel, i_size_read(&morsel->inode), size);
+	i_size_write(&morsel->inode, size);
+}
+
+/* For a write behind the end the file grows first; back if it fails. */
+static ssize_t write_some(struct morsel *morsel, struct kiocb *iocb,
+			  struct iov_iter *from)
+{
+	struct inode *inode = &morsel->inode;
+	loff_t end = iocb->ki_pos + iov_iter_count(from);
+	pgoff_t limit = DIV_ROUND_UP(max(end, i_size_read(inode)), PAGE_SIZE);
+	ssize_t done = 0;
+
+	if (iocb->ki_pos > i_size_read(inode))
+		zero_behind(morsel, i_size_read(inode), iocb->ki_pos);
+	while (iov_iter_count(from)) {
+		pgoff_t index = iocb->ki_pos >> PAGE_SHIFT;
+		size_t offset, copied;
+		size_t length = part_of(iocb->ki_pos, iov_iter_count(from),
+					&offset);
+		struct page *page;
+		int err = morsel_fill(morsel, index, limit, NULL, 0);
+
+		if (err)
+			return done ?: err;
+		page = morsel_find(morsel, index);
+		if (!page)
+			continue;
+		copied = copy_page_from_iter(page, offset, length, from);
+		put_page(page);
+		iocb->ki_pos += copied;
+		done += copied;
+		if (iocb->ki_pos > i_size_read(inode))
+			i_size_write(inode, iocb->ki_pos);
+		if (copied < length)
+			return done ?: -EFAULT;
+		if (fatal_signal_pending(current))
+			return done ?: -EINTR;
+		cond_resched();
+	}
+	return done;
+}
+
+static ssize_t morsel_write_iter(struct kiocb *iocb, struct iov_iter *from)
+{
+	struct file *file = iocb->ki_filp;
+	struct inode *inode = file_inode(file);
+	struct morsel *morsel = morsel_of(inode);
+	ssize_t done;
+
+	inode_lock(inode);
+	done = generic_write_checks(iocb, from);
+	if (done <= 0)
+		goto out;
+	if (morsel->seals & F_SEAL_WRITE) {
+		done = -EPERM;
+		goto out;
+	}
+	if (morsel->seals & F_SEAL_GROW) {
+		loff_t room = i_size_read(inode) - iocb->ki_pos;
+
+		if (room <= 0) {
+			done = -EPERM;
+			goto out;
+		}
+		iov_iter_truncate(from, room);
+	}
+	done = file_remove_privs(file) ?: file_update_time(file);
+	if (!done)
+		done = write_some(morsel, iocb, from);
+out:
+	inode_unlock(inode);
+	return done;
+}
+
+/* Takes whole pages out, wherever they are mapped; with copies of them, or not. */
+static void take_out(struct morsel *morsel, pgoff_t first, pgoff_t end,
+		     bool with_copies)
+{
+	morsel_close(morsel);
+	if (!planted(PLANT_HOLE_UNDER_MAPPINGS))
+		unmap_mapping_pages(morsel->inode.i_mapping, first, end - first,
+				    with_copies);
+	/* Others who took entries out before may not have flushed yet. */
+	wait_var_event(&morsel->taking, !atomic_read(&morsel->taking));
+	morsel_remove(morsel, first, end);
+	morsel_open(morsel);
+}
+
+static int resize(struct morsel *morsel, loff_t size)
+{
+	struct inode *inode = &morsel->inode;
+	loff_t old = i_size_read(inode);
+
+	if (size < old && morsel->seals & F_SEAL_SHRINK)
+		return -EPERM;
+	if (size > old && morsel->seals & F_SEAL_GROW)
+		return -EPERM;
+	if (size > old)
+		grow_to(morsel, size);
+	if (size >= old)
+		return 0;
+	i_size_write(inode, size);
+	take_out(morsel, DIV_ROUND_UP(size, PAGE_SIZE), ULONG_MAX, true);
+	zero_behind(morsel, size, round_up(size, PAGE_SIZE));
+	return 0;
+}
+
+static int morsel_setattr(struct mnt_idmap *idmap, struct dentry *dentry,
+			  struct iattr *attr)
+{
+	struct inode *inode = d_inode(dentry);
+	int err = setattr_prepare(idmap, dentry, attr);
+
+	if (err)
+		return err;
+	if (attr->ia_valid & ATTR_SIZE) {
+		loff_t old = i_size_read(inode);
+
+		err = resize(morsel_of(inode), attr->ia_size);
+		if (err)
+			return err;
+		if (attr->ia_size != old)
+			inode_set_mtime_to_ts(inode,
+					      inode_set_ctime_current(inode));
+	}
+	setattr_copy(idmap, inode, attr);
+	return 0;
+}
+
+static int morsel_getattr(struct mnt_idmap *idmap, const struct path *path,
+			  struct kstat *stat, u32 request_mask,
+			  unsigned int flags)
+{
+	struct inode *inode = d_inode(path->dentry);
+
+	generic_fillattr(idmap, request_mask, inode, stat);
+	stat->blocks = percpu_counter_sum_positive(&morsel_of(inode)->pages) <<
+		       (PAGE_SHIFT - SECTOR_SHIFT);
+	stat->blksize = PMD_SIZE;
+	return 0;
+}
+
+static int punch(struct morsel *morsel, loff_t begin, loff_t end)
+{
+	loff_t first = round_up(begin, PAGE_SIZE);
+	loff_t last = round_down(end, PAGE_SIZE);
+
+	if (morsel->seals & F_SEAL_WRITE)
+		return -EPERM;
+	zero_range(morsel, begin, min(first, end));
+	if (last >= first)
+		zero_range(morsel, last, end);
+	if (last > first)
+		take_out(morsel, first >> PAGE_SHIFT, last >> PAGE_SHIFT, false);
+	return 0;
+}
+
+static int allocate_range(struct morsel *morsel, int mode, loff_t begin,
+			  loff_t end)
+{
+	struct inode *inode = &morsel->inode;
+	pgoff_t index, limit = DIV_ROUND_UP(end, PAGE_SIZE);
+	int err = inode_newsize_ok(inode, end);
+
+	if (!err && end > i_size_read(inode) && morsel->seals & F_SEAL_GROW)
+		err = -EPERM;
+	for (index = begin >> PAGE_SHIFT; !err && index < limit; index++) {
+		err = morsel_fill(morsel, index, limit, NULL, 0);
+		if (!err && fatal_signal_pending(current))
+			err = -EINTR;
+		cond_resched();
+	}
+	if (!err && !(mode & FALLOC_FL_KEEP_SIZE) && end > i_size_read(inode))
+		grow_to(morsel, end);
+	return err;
+}
+
+static long morsel_fallocate(struct file *file, int mode, loff_t begin,
+			     loff_t length)
+{
+	struct inode *inode = file_inode(file);
+	struct morsel *morsel = morsel_of(inode);
+	int err;
+
+	if (mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE))
+		return -EOPNOTSUPP;
+	inode_lock(inode);
+	err = file_modified(file);
+	if (!err && mode & FALLOC_FL_PUNCH_HOLE)
+		err = punch(morsel, begin, begin + length);
+	else if (!err)
+		err = allocate_range(morsel, mode, begin, begin + length);
+	inode_unlock(inode);
+	return err;
+}
+
+/* Nobody may write it any more: neither a mapping nor who holds a page. */
+static int seal_writes(struct morsel *morsel)
+{
+	struct address_space *mapping = morsel->inode.i_mapping;
+	int tries, err = mapping_deny_writable(mapping);
+
+	if (err)
+		return err;
+	for (tries = 0; morsel_is_pinned(morsel) && !planted(PLANT_SEAL_UNDER_PIN);
+	     tries++) {
+		/* What waits for a list holds pages too. */
+		lru_add_drain_all();
+		if (tries == PIN_TRIES ||
+		    schedule_timeout_killable(msecs_to_jiffies(PIN_PAUSE))) {
+			mapping_allow_writable(mapping);
+			return -EBUSY;
+		}
+	}
+	morsel_close(morsel);
+	/* Who has it hung in is not looked for when it changes: nor does its size. */
+	WRITE_ONCE(morsel->seals, morsel->seals | F_SEAL_WRITE | F_SEAL_SHRINK |
+				  F_SEAL_GROW);
+	if (!planted(PLANT_SEAL_LEAVES_WRITABLE))
+		morsel_protect(morsel);
+	morsel_open(morsel);
+	/* From here on it is ->mmap() that refuses writers. */
+	mapping_allow_writable(mapping);
+	morsel_count(MORSEL_SEALED);
+	trace_morsel_seal(&morsel->inode);
+	return 0;
+}
+
+static int add_seals(struct file *file, unsigned int seals)
+{
+	struct inode *inode = file_inode(file);
+	struct morsel *morsel = morsel_of(inode);
+	int err = 0;
+
+	if (!(file->f_mode & FMODE_WRITE))
+		return -EPERM;
+	if (seals & ~ALL_SEALS)
+		return -EINVAL;
+	inode_lock(inode);
+	if (morsel->seals & F_SEAL_SEAL)
+		err = -EPERM;
+	else if (seals & ~morsel->seals & F_SEAL_WRITE)
+		err = seal_writes(morsel);
+	if (!err)
+		WRITE_ONCE(morsel->seals, morsel->seals | seals);
+	inode_unlock(inode);
+	return err;
+}
+
+bool is_morsel_file(const struct file *file)
+{
+	return file->f_op == &morsel_file_operations;
+}
+
+long __morsel_fcntl(struct file *file, unsigned int cmd, unsigned int arg)
+{
+	switch (cmd) {
+	case F_ADD_SEALS:
+		return add_seals(file, arg);
+	case F_GET_SEALS:
+		return morsel_of(file_inode(file))->seals;
+	default:
+		return -EINVAL;
+	}
+}
+
+static void morsel_show_fdinfo(struct seq_file *m, struct file *file)
+{
+	struct morsel *morsel = morsel_of(file_inode(file));
+
+	seq_printf(m, "morsel_seals:\t%#x\n", READ_ONCE(morsel->seals));
+	seq_printf(m, "morsel_resident_kb:\t%lld\n",
+		   percpu_counter_sum_positive(&morsel->pages) <<
+			   (PAGE_SHIFT - 10));
+	seq_printf(m, "morsel_writers:\t%u\n", READ_ONCE(morsel->writes));
+}
+
+const struct file_operations morsel_file_operations = {
+	.llseek = generic_file_llseek,
+	.read_iter = morsel_read_iter,
+	.write_iter = morsel_write_iter,
+	.mmap = morsel_mmap,
+	.get_unmapped_area = morsel_get_unmapped_area,
+	.fsync = noop_fsync,
+	.splice_read = copy_splice_read,
+	.splice_write = iter_file_splice_write,
+	.fallocate = morsel_fallocate,
+	.show_fdinfo = morsel_show_fdinfo,
+};
+
+const struct inode_operations morsel_file_inode_operations = {
+	.setattr = morsel_setattr,
+	.getattr = morsel_getattr,
+};
+
+const struct address_space_operations morsel_aops = {
+	.dirty_folio = noop_dirty_folio,
+};

@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Mounts of morselfs, and what is in its folders. */
+
+#include <linux/fs.h>
+#include <linux/fs_context.h>
+#include <linux/fs_parser.h>
+#include <linux/magic.h>
+#include <linux/module.h>
+#include <linux/pagemap.h>
+#include <linux/security.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <linux/statfs.h>
+#include <linux/string.h>
+#include <asm/cpufeature.h>
+#include <uapi/linux/morsel.h>
+
+#include "internal.h"
+
+static struct kmem_cache *morsel_cache;
+
+/* Inodes */
+
+static struct inode *morsel_alloc_inode(struct super_block *super)
+{
+	struct morsel *morsel = alloc_inode_sb(super, morsel_cache, GFP_KERNEL);
+
+	if (!morsel)
+		return NULL;
+	if (percpu_counter_init(&morsel->pages, 0, GFP_KERNEL_ACCOUNT)) {
+		kmem_cache_free(morsel_cache, morsel);
+		return NULL;
+	}
+	xa_init(&morsel->regions);
+	spin_lock_init(&morsel->lock);
+	morsel->closed = false;
+	atomic_set(&morsel->taking, 0);
+	morsel->writer = NULL;
+	morsel->writes = 0;
+	morsel->seals = 0;
+	return &morsel->inode;
+}
+
+static void morsel_free_inode(struct inode *inode)
+{
+	if (S_ISLNK(inode->i_mode))
+		kfree(inode->i_link);
+	percpu_counter_destroy(&morsel_of(inode)->pages);
+	kmem_cache_free(morsel_cache, morsel_of(inode));
+}
+
+static void morsel_evict_inode(struct inode *inode)
+{
+	truncate_inode_pages_final(&inode->i_data);
+	clear_inode(inode);
+	morsel_destroy(morsel_of(inode));
+	percpu_counter_dec(&morsel_sb_of(inode->i_sb)->inodes);
+}
+
+static const struct inode_operations morsel_folder_operations;
+
+static struct inode *make_inode(struct super_block *super,
+				const struct inode *folder, umode_t mode,
+				dev_t device)
+{
+	struct morsel_sb *sb = morsel_sb_of(super);
+	struct inode *inode;
+
+	if (!sb->inode_limit)
+		percpu_counter_inc(&sb->inodes);
+	else if (!percpu_counter_limited_add(&sb->inodes, sb->inode_limit, 1))
+		return ERR_PTR(-ENOSPC);
+	inode = new_inode(super);
+	if (!inode) {
+		percpu_counter_dec(&sb->inodes);
+		return ERR_PTR(-ENOMEM);
+	}
+	inode->i_ino = get_next_ino();
+	inode_init_owner(&nop_mnt_idmap, inode, folder, mode);
+	inode->i_mapping->a_ops = &morsel_aops;
+	mapping_set_gfp_mask(inode->i_mapping, GFP_HIGHUSER);
+	mapping_set_unevictable(inode->i_mapping);
+	simple_inode_init_ts(inode);
+	switch (mode & S_IFMT) {
+	case S_IFREG:
+		inode->i_op = &morsel_file_inode_operations;
+		inode->i_fop = &morsel_file_operations;
+		break;
+	case S_IFDIR:
+		inode->i_op = &morsel_folder_operations;
+		inode->i_fop = &simple_dir_operations;
+		/* "." */
+		inc_nlink(inode);
+		break;
+	case S_IFLNK:
+		inode->i_op = &simple_symlink_inode_operations;
+		break;
+	default:
+		init_special_inode(inode, mode, device);
+	}
+	return inode;
+}
+
+/* Folders */
+
+static void enter_name(struct inode *folder, struct dentry *dentry,
+		       struct inode *inode)
+{
+	d_instantiate(dentry, inode);
+	/* A name is in the dentry cache alone, so it stays. */
+	dget(dentry);
+	inode_set_mtime_to_ts(folder, inode_set_ctime_current(folder));
+}
+
+static int morsel_mknod(struct mnt_idmap *idmap, struct inode *folder,
+			struct dentry *dentry, umode_t mode, dev_t device)
+{
+	struct inode *inode = make_inode(folder->i_sb, folder, mode, device);
+	int err;
+
+	if (IS_ERR(inode))
+		return PTR_ERR(inode);
+	err = security_inode_init_security(inode, folder, &dentry->d_name, NULL,
+					   NULL);
+	if (err && err != -EOPNOTSUPP) {
+		iput(inode);
+		return err;
+	}
+	enter_name(folder, dentry, inode);
+	return 0;
+}
+
+static int morsel_create(struct mnt_idmap *idmap, struct inode *folder,
+			 struct dentry *dentry, umode_t mode, bool exclusive)
+{
+	return morsel_mknod(idmap, folder, dentry, mode | S_IFREG, 0);
+}
+
+static int morsel_mkdir(struct mnt_idmap *idmap, struct inode *folder,
+			struct dentry *dentry, umode_t mode)
+{
+	int err = morsel_mknod(idmap, folder, dentry, mode | S_IFDIR, 0);
+
+	if (!err)
+		inc_nlink(folder);
+	return err;
+}
+
+static int morsel_symlink(struct mnt_idmap *idmap, struct inode *folder,
+			  struct dentry *dentry, const char *target)
+{
+	struct inode *inode = make_inode(folder->i_sb, folder, S_IFLNK | 0777, 0);
+
+	if (IS_ERR(inode))
+		return PTR_ERR(inode);
+	inode->i_size = strlen(target);
+	inode->i_link = kmemdup(target, inode->i_size + 1, GFP_KERNEL_ACCOUNT);
+	if (!inode->i_link) {
+		iput(inode);
+		return -ENOMEM;
+	}
+	enter_name(folder, dentry, inode);
+	return 0;
+}
+
+static int morsel_tmpfile(struct mnt_idmap *idmap, struct inode *folder,
+			  struct file *file, umode_t mode)
+{
+	struct inode *inode = make_inode(folder->i_sb, folder, mode, 0);
+
+	if (IS_ERR(inode))
+		return PTR_ERR(inode);
+	d_tmpfile(file, inode);
+	return finish_open_simple(file, 0);
+}
+
+static const struct inode_operations morsel_folder_operations = {
+	.create = morsel_create,
+	.lookup = simple_lookup,
+	.link = simple_link,
+	.unlink = simple_unlink,
+	.symlink = morsel_symlink,
+	.mkdir = morsel_mkdir,
+	.rmdir = simple_rmdir,
+	.mknod = morsel_mknod,
+	.rename = simple_rename,
+	.tmpfile = morsel_tmpfile,
+};
+
+/* Mounts */
+
+static int morsel_statfs(struct dentry *dentry, struct kstatfs *stat)
+{
+	struct morsel_sb *sb = morsel_sb_of(dentry->d_sb);
+
+	stat->f_type = MORSELFS_MAGIC;
+	stat->f_bsize = PAGE_SIZE;
+	stat->f_namelen = NAME_MAX;
+	if (sb->limit) {
+		stat->f_blocks = sb->limit;
+		stat->f_bfree = sb->limit - percpu_counter_sum_positive(&sb->used);
+		stat->f_bavail = stat->f_bfree;
+	}
+	if (sb->inode_limit) {
+		stat->f_files = sb->inode_limit;
+		stat->f_ffree = sb->inode_limit -
+				percpu_counter_sum_positive(&sb->inodes);
+	}
+	return 0;
+}
+
+static int morsel_show_options(struct seq_file *m, struct dentry *root)
+{
+	struct morsel_sb *sb = morsel_sb_of(root->d_sb);
+
+	if (sb->limit)
+		seq_printf(m, ",size=%lldk", sb->limit << (PAGE_SHIFT - 10));
+	if (sb->inode_limit)
+		seq_printf(m, ",nr_inodes=%lld", sb->inode_limit);
+	seq_printf(m, ",mode=%o,huge=%s", sb->mode,
+		   sb->order == PUD_ORDER ? "1G" : sb->order ? "2M" : "never");
+	if (!uid_eq(sb->uid, GLOBAL_ROOT_UID))
+		seq_printf(m, ",uid=%u", from_kuid_munged(&init_user_ns, sb->uid));
+	if (!gid_eq(sb->gid, GLOBAL_ROOT_GID))
+		seq_printf(m, ",gid=%u", from_kgid_munged(&init_user_ns, sb->gid));
+	return 0;
+}
+
+static const struct super_operations morsel_super_operations = {
+	.alloc_inode = morsel_alloc_inode,
+	.free_inode = morsel_free_inode,
+	.evict_inode = morsel_evict_inode,
+	.drop_inode = generic_delete_inode,
+	.statfs = morsel_statfs,
+	.show_options = morsel_show_options,
+};
+
+enum morsel_option {
+	OPTION_GID,
+	OPTION_HUGE,
+	OPTION_INODES,
+	OPTION_MODE,
+	OPTION_SIZE,
+	OPTION_UID,
+};
+
+static const struct constant_table huge_names[] = {
+	{ "never", 0 },
+	{ "2M", PMD_ORDER },
+	{ "1G", PUD_ORDER },
+	{}
+};
+
+static const struct fs_parameter_spec morsel_parameters[] = {
+	fsparam_gid("gid", OPTION_GID),
+	fsparam_enum("huge", OPTION_HUGE, huge_names),
+	fsparam_string("nr_inodes", OPTION_INODES),
+	fsparam_u32oct("mode", OPTION_MODE),
+	fsparam_string("size", OPTION_SIZE),
+	fsparam_uid("uid", OPTION_UID),
+	{}
+};
+
+/* A number with a suffix, or for a size a percentage of memory. */
+static int parse_amount(struct fs_context *fc, const struct fs_parameter *param,
+			unsigned long long *amount, bool is_size)
+{
+	char *rest;
+
+	*amount = memparse(param->string, &rest);
+	if (is_size && *rest == '%') {
+		if (*amount > 100)
+			goto wrong;
+		*amount = (*amount << PAGE_SHIFT) * totalram_pages() / 100;
+		rest++;
+	}
+	if (!*rest && rest != param->string && *amount <= S64_MAX)
+		return 0;
+wrong:
+	return invalf(fc, "morselfs: %s=%s: is no %s", param->key,
+		      param->string, is_size ? "size" : "number");
+}
+
+static int morsel_parse_param(struct fs_context *fc, struct fs_parameter *param)
+{
+	struct morsel_sb *sb = fc->s_fs_info;
+	struct fs_parse_result result;
+	unsigned long long amount;
+	int err, option = fs_parse(fc, morsel_parameters, param, &result);
+
+	switch (option) {
+	case OPTION_GID:
+		sb->gid = result.gid;
+		return 0;
+	case OPTION_HUGE:
+		sb->order = result.uint_32;
+		if (sb->order == PUD_ORDER && !boot_cpu_has(X86_FEATURE_GBPAGES))
+			return invalf(fc, "morselfs: huge=1G: not this CPU");
+		return 0;
+	case OPTION_INODES:
+		err = parse_amount(fc, param, &amount, false);
+		sb->inode_limit = amount;
+		return err;
+	case OPTION_MODE:
+		sb->mode = result.uint_32 & 07777;
+		return 0;
+	case OPTION_SIZE:
+		err = parse_amount(fc, param, &amount, true);
+		sb->limit = DIV_ROUND_UP(amount, PAGE_SIZE);
+		return err;
+	case OPTION_UID:
+		sb->uid = result.uid;
+		return 0;
+	default:
+		return option;
+	}
+}
+
+static int morsel_fill_super(struct super_block *super, struct fs_context *fc)
+{
+	struct morsel_sb *sb = super->s_fs_info;
+	struct inode *root;
+
+	super->s_maxbytes = MAX_LFS_FILESIZE;
+	super->s_blocksize = PAGE_SIZE;
+	super->s_blocksize_bits = PAGE_SHIFT;
+	super->s_magic = MORSELFS_MAGIC;
+	super->s_op = &morsel_super_operations;
+	super->s_time_gran = 1;
+	root = make_inode(super, NULL, S_IFDIR | sb->mode, 0);
+	if (IS_ERR(root))
+		return PTR_ERR(root);
+	root->i_uid = sb->uid;
+	root->i_gid = sb->gid;
+	super->s_root = d_make_root(root);
+	return super->s_root ? 0 : -ENOMEM;
+}
+
+static int morsel_get_tree(struct fs_context *fc)
+{
+	return get_tree_nodev(fc, morsel_fill_super);
+}
+
+/* Limits can be changed while it is mounted, but not below what is used. */
+static int morsel_reconfigure(struct fs_context *fc)
+{
+	struct morsel_sb *sb = morsel_sb_of(fc->root->d_sb);
+	struct morsel_sb *wanted = fc->s_fs_info;
+
+	if (wanted->limit &&
+	    percpu_counter_compare(&sb->used, wanted->limit) > 0)
+		return invalf(fc, "morselfs: size: more is used");
+	if (wanted->inode_limit &&
+	    percpu_counter_compare(&sb->inodes, wanted->inode_limit) > 0)
+		return invalf(fc, "morselfs: nr_inodes: there are more");
+	sb->limit = wanted->limit;
+	sb->inode_limit = wanted->inode_limit;
+	sb->order = wanted->order;
+	return 0;
+}
+
+static void free_sb(struct morsel_sb *sb)
+{
+	if (!sb)
+		return;
+	percpu_counter_destroy(&sb->used);
+	percpu_counter_destroy(&sb->inodes);
+	kfree(sb);
+}
+
+static void morsel_free_fc(struct fs_context *fc)
+{
+	free_sb(fc->s_fs_info);
+}
+
+static const struct fs_context_operations morsel_context_operations = {
+	.free = morsel_free_fc,
+	.parse_param = morsel_parse_param,
+	.get_tree = morsel_get_tree,
+	.reconfigure = morsel_reconfigure,
+};
+
+static int morsel_init_fs_context(struct fs_context *fc)
+{
+	struct morsel_sb *sb = kzalloc(sizeof(*sb), GFP_KERNEL);
+
+	if (!sb)
+		return -ENOMEM;
+	if (percpu_counter_init(&sb->used, 0, GFP_KERNEL) ||
+	    percpu_counter_init(&sb->inodes, 0, GFP_KERNEL)) {
+		free_sb(sb);
+		return -ENOMEM;
+	}
+	sb->mode = 0755;
+	sb->order = PMD_ORDER;
+	sb->uid = current_fsuid();
+	sb->gid = current_fsgid();
+	if (fc->purpose == FS_CONTEXT_FOR_RECONFIGURE) {
+		const struct morsel_sb *old = morsel_sb_of(fc->root->d_sb);
+
+		sb->limit = old->limit;
+		sb->inode_limit = old->inode_limit;
+		sb->order = old->order;
+	}
+	fc->s_fs_info = sb;
+	fc->ops = &morsel_context_operations;
+	return 0;
+}
+
+static void morsel_kill_super(struct super_block *super)
+{
+	struct morsel_sb *sb = super->s_fs_info;
+
+	kill_litter_super(super);
+	free_sb(sb);
+}
+
+static struct file_system_type morselfs = {
+	.owner = THIS_MODULE,
+	.name = "morselfs",
+	.init_fs_context = morsel_init_fs_context,
+	.parameters = morsel_parameters,
+	.kill_sb = morsel_kill_super,
+};
+
+static void init_once(void *object)
+{
+	struct morsel *morsel = object;
+
+	inode_init_once(&morsel->inode);
+}
+
+static int __init morselfs_init(void)
+{
+	int err;
+
+	morsel_cache = kmem_cache_create("morsel", sizeof(struct morsel), 0,
+					 SLAB_RECLAIM_ACCOUNT | SLAB_ACCOUNT,
+					 init_once);
+	if (!morsel_cache)
+		return -ENOMEM;
+	err = percpu_counter_init(&morsel_all_pages, 0, GFP_KERNEL) ?:
+	      percpu_counter_init(&morsel_all_tables, 0, GFP_KERNEL);
+	return err ?: register_filesystem(&morselfs);
+}
+fs_initcall(morselfs_init);

@@ -1,0 +1,902 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A morsel's page tables: they are the object. What they map is its content, and
+ * whoever maps the morsel has them hung into his own.
+ *
+ * They are filled by whoever is first, on many CPUs at a time: each entry goes
+ * from nothing to a table or a leaf by one compare-and-exchange, and stays. Only
+ * who holds the inode's lock and has closed the morsel takes entries out or
+ * changes them, see linux/morsel.h.
+ */
+
+#include <linux/delay.h>
+#include <linux/gfp.h>
+#include <linux/highmem.h>
+#include <linux/memcontrol.h>
+#include <linux/mm.h>
+#include <linux/page_table_check.h>
+#include <linux/pagemap.h>
+#include <linux/rcupdate.h>
+#include <linux/sched/mm.h>
+#include <linux/wait_bit.h>
+#include <asm/pgalloc.h>
+
+#include "internal.h"
+
+#define CREATE_TRACE_POINTS
+#include <trace/events/morsel.h>
+
+DEFINE_PER_CPU(unsigned long[MORSEL_COUNTS], morsel_counts);
+
+/* Of all morsels: the pages that they have, and their tables. */
+struct percpu_counter morsel_all_pages, morsel_all_tables;
+
+#define REGION_PAGES	((pgoff_t)PTRS_PER_PUD << (PUD_SHIFT - PAGE_SHIFT))
+#define PUD_PAGES	((pgoff_t)1 << (PUD_SHIFT - PAGE_SHIFT))
+#define PMD_PAGES	((pgoff_t)1 << PMD_ORDER)
+
+/* Exclusion */
+
+/**
+ * morsel_enter - begin to look at the tables, or to fill them
+ * @morsel: the morsel
+ *
+ * Waits while somebody takes from them. Nothing may sleep until morsel_leave().
+ */
+void morsel_enter(struct morsel *morsel)
+{
+	for (;;) {
+		rcu_read_lock();
+		/* Pairs with synchronize_rcu() in morsel_close(). */
+		if (likely(!READ_ONCE(morsel->closed)))
+			return;
+		rcu_read_unlock();
+		wait_var_event(&morsel->closed, !READ_ONCE(morsel->closed));
+	}
+}
+
+/**
+ * morsel_leave - what morsel_enter() began ends
+ */
+void morsel_leave(void)
+{
+	rcu_read_unlock();
+}
+
+/**
+ * morsel_close - nobody looks at the tables or fills them until morsel_open()
+ * @morsel: the morsel; its inode's lock is held
+ */
+void morsel_close(struct morsel *morsel)
+{
+	lockdep_assert_held_write(&morsel->inode.i_rwsem);
+	WRITE_ONCE(morsel->closed, true);
+	synchronize_rcu();
+}
+
+/**
+ * morsel_open - the end of morsel_close()
+ * @morsel: the morsel
+ */
+void morsel_open(struct morsel *morsel)
+{
+	/* What was changed is seen by who enters. */
+	store_release_wake_up(&morsel->closed, false);
+}
+
+/* Entries */
+
+static unsigned long address_of(pgoff_t index)
+{
+	return index << PAGE_SHIFT;
+}
+
+/**
+ * morsel_pud - the entry of the morsel's own tables for a GiB
+ * @morsel: the morsel
+ * @index: of one of its pages
+ *
+ * Return: the entry, or NULL where there is no table. It stays.
+ */
+pud_t *morsel_pud(struct morsel *morsel, pgoff_t index)
+{
+	pud_t *region = xa_load(&morsel->regions, index / REGION_PAGES);
+
+	return region ? region + pud_index(address_of(index)) : NULL;
+}
+
+/**
+ * morsel_pmd - the entry of the morsel's own tables for 2 MiB
+ * @morsel: entered
+ * @index: of one of its pages
+ *
+ * Return: the entry, or NULL where there is no table, or a leaf of 1 GiB.
+ */
+pmd_t *morsel_pmd(struct morsel *morsel, pgoff_t index)
+{
+	pud_t *pud = morsel_pud(morsel, index);
+
+	if (!pud || pud_none(READ_ONCE(*pud)) || pud_leaf(READ_ONCE(*pud)))
+		return NULL;
+	return pmd_offset(pud, address_of(index));
+}
+
+/* How far the tables go for a page, and the page. */
+struct place {
+	pud_t *pud;
+	pmd_t *pmd;
+	pte_t *pte;
+	struct page *page;
+};
+
+static void look(struct morsel *morsel, pgoff_t index, struct place *place)
+{
+	pmd_t pmd;
+	pte_t pte;
+
+	*place = (struct place){ .pud = morsel_pud(morsel, index) };
+	if (!place->pud)
+		return;
+	if (pud_leaf(READ_ONCE(*place->pud))) {
+		place->page = pud_page(READ_ONCE(*place->pud)) +
+			      (index & (PUD_PAGES - 1));
+		return;
+	}
+	place->pmd = morsel_pmd(morsel, index);
+	if (!place->pmd)
+		return;
+	pmd = pmdp_get_lockless(place->pmd);
+	if (pmd_none(pmd))
+		return;
+	if (pmd_leaf(pmd)) {
+		place->page = pmd_page(pmd) + (index & (PMD_PAGES - 1));
+		return;
+	}
+	place->pte = pte_offset_kernel(place->pmd, address_of(index));
+	pte = ptep_get_lockless(place->pte);
+	if (!pte_none(pte))
+		place->page = pte_page(pte);
+}
+
+/**
+ * morsel_find - a page of a morsel
+ * @morsel: the morsel
+ * @index: of the page
+ *
+ * Return: the page, with a reference, or NULL if there is none yet.
+ */
+struct page *morsel_find(struct morsel *morsel, pgoff_t index)
+{
+	struct place place;
+
+	morsel_enter(morsel);
+	look(morsel, index, &place);
+	if (place.page)
+		get_page(place.page);
+	morsel_leave();
+	return place.page;
+}
+
+/* Filling */
+
+/* What may be hung in, allocated while nothing was held. */
+struct supply {
+	pmd_t *pmds;
+	struct page *ptes;
+	struct folio *giant;
+	struct folio *large;
+	struct folio *small;
+	bool has_no_giant;
+	bool has_no_large;
+};
+
+static bool install(unsigned long *entry, unsigned long value)
+{
+	unsigned long none = 0;
+
+	if (planted(PLANT_LAST_FILL_WINS)) {
+		/* Others are to come to it meanwhile. */
+		mdelay(1);
+		none = READ_ONCE(*entry);
+	}
+	/* What it leads to was written before: a full barrier. */
+	return try_cmpxchg(entry, &none, value);
+}
+
+static bool install_pmd_table(pud_t *pud, pmd_t *table)
+{
+	return install(&pud->pud, __pa(table) | _PAGE_TABLE);
+}
+
+static bool install_pte_table(pmd_t *pmd, struct page *table)
+{
+	return install(&pmd->pmd, PFN_PHYS(page_to_pfn(table)) | _PAGE_TABLE);
+}
+
+/* Leaves carry the rights, of all who map them, and are never aged. */
+static pgprot_t rights(const struct morsel *morsel)
+{
+	return vm_get_page_prot(VM_READ | VM_SHARED |
+				(morsel->seals & F_SEAL_WRITE ? 0 : VM_WRITE));
+}
+
+static bool install_giant(struct morsel *morsel, pud_t *pud,
+			  struct folio *folio)
+{
+	pud_t leaf = pud_mkyoung(pud_mkhuge(pfn_pud(folio_pfn(folio),
+						    rights(morsel))));
+
+	if (pud_write(leaf))
+		leaf = pud_mkdirty(leaf);
+	page_table_check_pud_set(NULL, pud, leaf);
+	if (install(&pud->pud, pud_val(leaf)))
+		return true;
+	page_table_check_pud_clear(NULL, leaf);
+	return false;
+}
+
+static bool install_large(struct morsel *morsel, pmd_t *pmd,
+			  struct folio *folio)
+{
+	pmd_t leaf = pmd_mkyoung(pmd_mkhuge(mk_pmd(&folio->page, rights(morsel))));
+
+	if (pmd_write(leaf))
+		leaf = pmd_mkdirty(leaf);
+	page_table_check_pmd_set(NULL, pmd, leaf);
+	if (install(&pmd->pmd, pmd_val(leaf)))
+		return true;
+	page_table_check_pmd_clear(NULL, leaf);
+	return false;
+}
+
+static bool install_small(struct morsel *morsel, pte_t *pte,
+			  struct folio *folio)
+{
+	pte_t leaf = pte_mkyoung(mk_pte(&folio->page, rights(morsel)));
+
+	if (pte_write(leaf))
+		leaf = pte_mkdirty(leaf);
+	page_table_check_ptes_set(NULL, pte, leaf, 1);
+	if (install(&pte->pte, pte_val(leaf)))
+		return true;
+	page_table_check_pte_clear(NULL, leaf);
+	return false;
+}
+
+static void count_pages(struct morsel *morsel, long pages)
+{
+	percpu_counter_add(&morsel->pages, pages);
+	percpu_counter_add(&morsel_all_pages, pages);
+}
+
+static void count_tables(long tables)
+{
+	percpu_counter_add(&morsel_all_tables, tables);
+}
+
+static bool charge(struct morsel *morsel, long pages)
+{
+	struct morsel_sb *sb = morsel_sb_of(morsel->inode.i_sb);
+
+	if (sb->limit)
+		return percpu_counter_limited_add(&sb->used, sb->limit, pages);
+	percpu_counter_add(&sb->used, pages);
+	return true;
+}
+
+static void uncharge(struct morsel *morsel, long pages)
+{
+	percpu_counter_sub(&morsel_sb_of(morsel->inode.i_sb)->used, pages);
+}
+
+static struct folio *owned(struct morsel *morsel, pgoff_t index,
+			   struct folio *folio)
+{
+	folio->mapping = morsel->inode.i_mapping;
+	folio->index = index & ~(folio_nr_pages(folio) - 1);
+	__folio_mark_uptodate(folio);
+	return folio;
+}
+
+static struct folio *allocate(struct morsel *morsel, pgoff_t index, gfp_t gfp,
+			      unsigned int order, struct vm_area_struct *vma,
+			      unsigned long address)
+{
+	struct folio *folio;
+
+	if (vma)
+		folio = vma_alloc_folio(gfp, order, vma, address, order > 0);
+	else
+		folio = folio_alloc(gfp, order);
+	if (!folio)
+		return NULL;
+	if (order)
+		folio_zero_user(folio, address);
+	return owned(morsel, index, folio);
+}
+
+static void drop(struct folio *folio)
+{
+	folio->mapping = NULL;
+	folio_put(folio);
+}
+
+/* A fault that had found it before may have mapped it since. */
+static void drop_mapped(struct folio *folio)
+{
+	struct address_space *mapping = folio->mapping;
+
+	folio_lock(folio);
+	if (folio_mapped(folio))
+		unmap_mapping_pages(mapping, folio->index, folio_nr_pages(folio),
+				    false);
+	/* From here on such a fault begins anew. */
+	folio->mapping = NULL;
+	folio_unlock(folio);
+	folio_put(folio);
+}
+
+/* Made of what others had, as the buddy allocator has none: it takes a while. */
+static struct folio *allocate_giant(struct morsel *morsel, pgoff_t index)
+{
+	gfp_t gfp = GFP_USER | __GFP_COMP | __GFP_NOWARN | __GFP_RETRY_MAYFAIL;
+	struct folio *folio;
+
+	if (!charge(morsel, PUD_PAGES))
+		return NULL;
+	folio = folio_alloc_gigantic(PUD_ORDER, gfp, numa_mem_id(), NULL);
+	if (folio && memcg_kmem_charge_page(&folio->page, gfp, PUD_ORDER)) {
+		folio_put(folio);
+		folio = NULL;
+	}
+	if (!folio) {
+		uncharge(morsel, PUD_PAGES);
+		return NULL;
+	}
+	folio_zero_user(folio, 0);
+	return owned(morsel, index, folio);
+}
+
+static struct folio *allocate_large(struct morsel *morsel, pgoff_t index,
+				    struct vm_area_struct *vma,
+				    unsigned long address)
+{
+	/* In a fault a block is taken where there is one, and not made. */
+	gfp_t gfp = vma ? GFP_TRANSHUGE_LIGHT | __GFP_KSWAPD_RECLAIM :
+			  GFP_TRANSHUGE | __GFP_NORETRY;
+	struct folio *folio;
+
+	if (!charge(morsel, PMD_PAGES))
+		return NULL;
+	gfp = (gfp & ~__GFP_MOVABLE) | __GFP_ACCOUNT;
+	folio = allocate(morsel, index, gfp, PMD_ORDER, vma, address);
+	if (!folio)
+		uncharge(morsel, PMD_PAGES);
+	return folio;
+}
+
+static int allocate_small(struct morsel *morsel, pgoff_t index,
+			  struct vm_area_struct *vma, unsigned long address,
+			  struct folio **folio)
+{
+	if (!charge(morsel, 1))
+		return -ENOSPC;
+	/* To kill anybody would give nothing back that morsels have. */
+	*folio = allocate(morsel, index,
+			  (GFP_HIGHUSER | __GFP_ZERO | __GFP_ACCOUNT |
+			   __GFP_RETRY_MAYFAIL | __GFP_NOWARN), 0, vma,
+			  address);
+	if (*folio)
+		return 0;
+	uncharge(morsel, 1);
+	return -ENOMEM;
+}
+
+static int add_region(struct morsel *morsel, pgoff_t index)
+{
+	pud_t *region = pud_alloc_one(current->mm, 0);
+	void *other;
+
+	if (!region)
+		return -ENOMEM;
+	other = xa_cmpxchg(&morsel->regions, index / REGION_PAGES, NULL, region,
+			   GFP_KERNEL_ACCOUNT);
+	if (other) {
+		pud_free(current->mm, region);
+		return xa_err(other);
+	}
+	count_tables(1);
+	return 0;
+}
+
+static bool may_be(const struct morsel *morsel, unsigned int order,
+		   pgoff_t index, pgoff_t end)
+{
+	return morsel_sb_of(morsel->inode.i_sb)->order >= order &&
+	       round_up(index + 1, 1UL << order) <= end;
+}
+
+/* Hangs in what is there to be; whether the page is there now. */
+static bool hang_in(struct morsel *morsel, pgoff_t index, struct supply *supply,
+		    struct place *place)
+{
+	look(morsel, index, place);
+	if (place->page || !place->pud)
+		return place->page;
+	if (!place->pmd) {
+		if (supply->giant &&
+		    install_giant(morsel, place->pud, supply->giant)) {
+			supply->giant = NULL;
+			count_pages(morsel, PUD_PAGES);
+			morsel_count(MORSEL_FILLED_GIANT);
+			return true;
+		}
+		if (supply->pmds && install_pmd_table(place->pud, supply->pmds)) {
+			supply->pmds = NULL;
+			count_tables(1);
+		}
+		look(morsel, index, place);
+	}
+	if (place->pmd && !place->pte && !place->page) {
+		if (supply->large &&
+		    install_large(morsel, place->pmd, supply->large)) {
+			supply->large = NULL;
+			count_pages(morsel, PMD_PAGES);
+			morsel_count(MORSEL_FILLED_LARGE);
+			return true;
+		}
+		if (supply->ptes &&
+		    install_pte_table(place->pmd, supply->ptes)) {
+			supply->ptes = NULL;
+			count_tables(1);
+		}
+		look(morsel, index, place);
+	}
+	if (place->pte && !place->page && supply->small &&
+	    install_small(morsel, place->pte, supply->small)) {
+		supply->small = NULL;
+		count_pages(morsel, 1);
+		morsel_count(MORSEL_FILLED_SMALL);
+		return true;
+	}
+	look(morsel, index, place);
+	return place->page;
+}
+
+/* What the place lacks next. */
+static int provide(struct morsel *morsel, pgoff_t index, pgoff_t end,
+		   struct vm_area_struct *vma, unsigned long address,
+		   const struct place *place, struct supply *supply)
+{
+	if (!place->pud)
+		return add_region(morsel, index);
+	if (!place->pmd && !supply->has_no_giant &&
+	    may_be(morsel, PUD_ORDER, index, end)) {
+		supply->giant = allocate_giant(morsel, index);
+		if (supply->giant)
+			return 0;
+		supply->has_no_giant = true;
+		morsel_count(MORSEL_NO_GIANT);
+	}
+	if (!place->pmd) {
+		supply->pmds = pmd_alloc_one(current->mm, 0);
+		return supply->pmds ? 0 : -ENOMEM;
+	}
+	if (!place->pte && !supply->has_no_large &&
+	    may_be(morsel, PMD_ORDER, index, end)) {
+		supply->large = allocate_large(morsel, index, vma, address);
+		if (supply->large)
+			return 0;
+		supply->has_no_large = true;
+		morsel_count(MORSEL_NO_LARGE);
+	}
+	if (!place->pte && !supply->ptes) {
+		supply->ptes = __pte_alloc_one(current->mm, GFP_PGTABLE_USER |
+						__GFP_RETRY_MAYFAIL);
+		if (!supply->ptes)
+			return -ENOMEM;
+	}
+	return supply->small ? 0 : allocate_small(morsel, index, vma, address,
+						  &supply->small);
+}
+
+static void put_back(struct morsel *morsel, struct supply *supply)
+{
+	if (supply->pmds)
+		pmd_free(current->mm, supply->pmds);
+	if (supply->ptes)
+		pte_free(current->mm, supply->ptes);
+	if (supply->giant) {
+		drop(supply->giant);
+		uncharge(morsel, PUD_PAGES);
+	}
+	if (supply->large) {
+		drop(supply->large);
+		uncharge(morsel, PMD_PAGES);
+	}
+	if (supply->small) {
+		drop(supply->small);
+		uncharge(morsel, 1);
+	}
+}
+
+/**
+ * morsel_fill - see to it that a page is there
+ * @morsel: the morsel
+ * @index: of the page
+ * @end: behind the last page that may be there, 0 for the file's size
+ * @vma: whose memory policy counts, NULL for the task's
+ * @address: where @vma maps the page
+ *
+ * Any number of tasks may do so at the same time. May sleep.
+ *
+ * Return: 0, -EFBIG behind the end, -ENOSPC or -ENOMEM.
+ */
+int morsel_fill(struct morsel *morsel, pgoff_t index, pgoff_t end,
+		struct vm_area_struct *vma, unsigned long address)
+{
+	struct supply supply = {};
+	struct place place;
+	int err = 0;
+
+	for (;;) {
+		pgoff_t limit;
+		bool there;
+
+		morsel_enter(morsel);
+		limit = end ?: DIV_ROUND_UP(i_size_read(&morsel->inode),
+					    PAGE_SIZE);
+		there = index < limit && hang_in(morsel, index, &supply, &place);
+		morsel_leave();
+		if (there)
+			break;
+		err = index < limit ? provide(morsel, index, limit, vma, address,
+					      &place, &supply) : -EFBIG;
+		if (err)
+			break;
+	}
+	put_back(morsel, &supply);
+	return err;
+}
+
+/* All entries of a range */
+
+/* A leaf: its entry, where it begins, and how many pages it has. */
+struct leaf {
+	unsigned long *entry;
+	enum morsel_level level;
+	pgoff_t index;
+	unsigned long pages;
+	struct folio *folio;
+};
+
+typedef bool (*leaf_fn)(struct morsel *morsel, const struct leaf *leaf,
+			void *arg);
+
+static void set_leaf(struct leaf *leaf, const struct place *place,
+		     pgoff_t index)
+{
+	if (place->pte) {
+		leaf->entry = &place->pte->pte;
+		leaf->level = MORSEL_PAGE;
+	} else if (place->pmd) {
+		leaf->entry = &place->pmd->pmd;
+		leaf->level = MORSEL_PMD;
+	} else {
+		leaf->entry = &place->pud->pud;
+		leaf->level = MORSEL_PUD;
+	}
+	leaf->pages = morsel_slot_size(leaf->level) >> PAGE_SHIFT;
+	leaf->index = index & ~(leaf->pages - 1);
+	leaf->folio = page_folio(place->page);
+}
+
+/*
+ * Calls for each leaf that has a page of the range, until one says that this is
+ * enough for now: @index is where to go on, or @end. Entered, or closed.
+ */
+static void walk_leaves(struct morsel *morsel, pgoff_t *index, pgoff_t end,
+			leaf_fn call, void *arg)
+{
+	while (*index < end) {
+		struct place place;
+		struct leaf leaf;
+
+		look(morsel, *index, &place);
+		if (!place.pud) {
+			unsigned long region = *index / REGION_PAGES;
+
+			if (!xa_find_after(&morsel->regions, &region, ULONG_MAX,
+					   XA_PRESENT))
+				break;
+			*index = region * REGION_PAGES;
+			continue;
+		}
+		if (!place.page) {
+			*index += place.pte ? 1 :
+				  place.pmd ? PMD_PAGES - *index % PMD_PAGES :
+					      PUD_PAGES - *index % PUD_PAGES;
+			continue;
+		}
+		set_leaf(&leaf, &place, *index);
+		*index = leaf.index + leaf.pages;
+		if (call(morsel, &leaf, arg))
+			return;
+	}
+	*index = end;
+}
+
+/* Closed: all of them, with pauses. */
+static void change_leaves(struct morsel *morsel, pgoff_t first, pgoff_t end,
+			  leaf_fn call, void *arg)
+{
+	while (first < end) {
+		walk_leaves(morsel, &first, end, call, arg);
+		cond_resched();
+	}
+}
+
+/* The same while others fill it: what comes meanwhile may be left out. */
+static void see_leaves(struct morsel *morsel, pgoff_t first, pgoff_t end,
+		       leaf_fn call, void *arg)
+{
+	while (first < end) {
+		morsel_enter(morsel);
+		walk_leaves(morsel, &first, end, call, arg);
+		morsel_leave();
+		cond_resched();
+	}
+}
+
+struct leaf_range {
+	pgoff_t first;
+	pgoff_t end;
+	unsigned long pages;
+};
+
+static void forget(const struct leaf *leaf)
+{
+	switch (leaf->level) {
+	case MORSEL_PAGE:
+		page_table_check_pte_clear(NULL, __pte(*leaf->entry));
+		break;
+	case MORSEL_PMD:
+		page_table_check_pmd_clear(NULL, __pmd(*leaf->entry));
+		break;
+	case MORSEL_PUD:
+		page_table_check_pud_clear(NULL, __pud(*leaf->entry));
+		break;
+	}
+	WRITE_ONCE(*leaf->entry, 0);
+}
+
+/* Of a block that does not go as a whole, the part is zeroed. */
+static bool remove_leaf(struct morsel *morsel, const struct leaf *leaf,
+			void *arg)
+{
+	const struct leaf_range *range = arg;
+	pgoff_t from = max(leaf->index, range->first);
+	pgoff_t to = min(leaf->index + leaf->pages, range->end);
+
+	if (to - from < leaf->pages) {
+		for (; from < to; from++) {
+			clear_highpage(folio_page(leaf->folio,
+						  from - leaf->index));
+			cond_resched();
+		}
+	} else {
+		forget(leaf);
+		drop_mapped(leaf->folio);
+		uncharge(morsel, leaf->pages);
+		count_pages(morsel, -(long)leaf->pages);
+	}
+	return need_resched();
+}
+
+/**
+ * morsel_remove - take pages out
+ * @morsel: closed, and nobody has the range hung in or mapped any more
+ * @first: the first page
+ * @end: behind the last
+ *
+ * Blocks that are in the range in part stay, and read as zeros there.
+ */
+void morsel_remove(struct morsel *morsel, pgoff_t first, pgoff_t end)
+{
+	struct leaf_range range = { .first = first, .end = end };
+
+	change_leaves(morsel, first, end, remove_leaf, &range);
+}
+
+static bool protect_leaf(struct morsel *morsel, const struct leaf *leaf,
+			 void *arg)
+{
+	switch (leaf->level) {
+	case MORSEL_PAGE:
+		WRITE_ONCE(*leaf->entry,
+			   pte_val(pte_wrprotect(__pte(*leaf->entry))));
+		break;
+	case MORSEL_PMD:
+		WRITE_ONCE(*leaf->entry,
+			   pmd_val(pmd_wrprotect(__pmd(*leaf->entry))));
+		break;
+	case MORSEL_PUD:
+		WRITE_ONCE(*leaf->entry,
+			   pud_val(pud_wrprotect(__pud(*leaf->entry))));
+		break;
+	}
+	return need_resched();
+}
+
+/**
+ * morsel_protect - nobody who maps it may write it any more
+ * @morsel: closed, and hung in nowhere
+ */
+void morsel_protect(struct morsel *morsel)
+{
+	change_leaves(morsel, 0, ULONG_MAX, protect_leaf, NULL);
+}
+
+/* The table has one reference, and each mapping page by page another. */
+static bool see_holder(struct morsel *morsel, const struct leaf *leaf, void *arg)
+{
+	bool *is_held = arg;
+
+	if (folio_ref_count(leaf->folio) != 1 + folio_mapcount(leaf->folio))
+		*is_held = true;
+	return need_resched();
+}
+
+/**
+ * morsel_is_pinned - whether anybody else holds one of its pages
+ * @morsel: the morsel
+ *
+ * Return: true if so.
+ */
+bool morsel_is_pinned(struct morsel *morsel)
+{
+	bool is_held = false;
+
+	see_leaves(morsel, 0, ULONG_MAX, see_holder, &is_held);
+	return is_held;
+}
+
+struct found {
+	pgoff_t first;
+	struct page *page;
+};
+
+static bool get_first(struct morsel *morsel, const struct leaf *leaf, void *arg)
+{
+	struct found *found = arg;
+
+	found->first = max(leaf->index, found->first);
+	found->page = folio_page(leaf->folio, found->first - leaf->index);
+	get_page(found->page);
+	return true;
+}
+
+/**
+ * morsel_find_next - the first page of a range that is there
+ * @morsel: the morsel
+ * @index: where the range begins, and then, which page it is
+ * @end: behind the last
+ *
+ * Return: the page, with a reference, or NULL if there is none.
+ */
+struct page *morsel_find_next(struct morsel *morsel, pgoff_t *index,
+			      pgoff_t end)
+{
+	struct found found = { .first = *index };
+
+	morsel_enter(morsel);
+	walk_leaves(morsel, index, end, get_first, &found);
+	morsel_leave();
+	*index = found.first;
+	return found.page;
+}
+
+static bool count_leaf(struct morsel *morsel, const struct leaf *leaf, void *arg)
+{
+	struct leaf_range *range = arg;
+
+	range->pages += min(leaf->index + leaf->pages, range->end) -
+			max(leaf->index, range->first);
+	return need_resched();
+}
+
+/**
+ * morsel_resident - how many pages are there
+ * @morsel: the morsel
+ * @first: the first page of a range
+ * @end: behind the last
+ *
+ * Return: the number of pages.
+ */
+unsigned long morsel_resident(struct morsel *morsel, pgoff_t first, pgoff_t end)
+{
+	struct leaf_range range = { .first = first, .end = end };
+
+	see_leaves(morsel, first, end, count_leaf, &range);
+	return range.pages;
+}
+
+/* The end */
+
+/* Tables that nobody can reach, until nobody can be walking them. */
+struct old_tables {
+	struct rcu_work work;
+	struct list_head puds, pmds, ptes;
+};
+
+static void free_old_tables(struct work_struct *work)
+{
+	struct old_tables *old =
+		container_of(to_rcu_work(work), struct old_tables, work);
+	struct ptdesc *table, *next;
+
+	list_for_each_entry_safe(table, next, &old->ptes, pt_list)
+		pte_free(NULL, ptdesc_page(table));
+	list_for_each_entry_safe(table, next, &old->pmds, pt_list) {
+		/* The same words as pt_list. */
+		table->pmd_huge_pte = NULL;
+		pmd_free(NULL, ptdesc_address(table));
+	}
+	list_for_each_entry_safe(table, next, &old->puds, pt_list)
+		pud_free(NULL, ptdesc_address(table));
+	kfree(old);
+}
+
+static unsigned long take_tables(pud_t *region, struct old_tables *old)
+{
+	unsigned long tables = 1;
+	int i, j;
+
+	list_add(&virt_to_ptdesc(region)->pt_list, &old->puds);
+	for (i = 0; i < PTRS_PER_PUD; i++) {
+		pmd_t *pmds;
+
+		if (pud_none(region[i]))
+			continue;
+		pmds = pud_pgtable(region[i]);
+		list_add(&virt_to_ptdesc(pmds)->pt_list, &old->pmds);
+		tables++;
+		for (j = 0; j < PTRS_PER_PMD; j++) {
+			struct ptdesc *ptes;
+
+			if (pmd_none(pmds[j]))
+				continue;
+			ptes = page_ptdesc(pmd_page(pmds[j]));
+			list_add(&ptes->pt_list, &old->ptes);
+			tables++;
+		}
+	}
+	return tables;
+}
+
+/**
+ * morsel_destroy - free all that a morsel has
+ * @morsel: nobody uses it any more
+ */
+void morsel_destroy(struct morsel *morsel)
+{
+	struct old_tables *old;
+	unsigned long at;
+	pud_t *region;
+
+	morsel_remove(morsel, 0, ULONG_MAX);
+	if (xa_empty(&morsel->regions))
+		return;
+	old = kmalloc(sizeof(*old), GFP_KERNEL | __GFP_NOFAIL);
+	INIT_LIST_HEAD(&old->puds);
+	INIT_LIST_HEAD(&old->pmds);
+	INIT_LIST_HEAD(&old->ptes);
+	xa_for_each(&morsel->regions, at, region)
+		count_tables(-(long)take_tables(region, old));
+	xa_destroy(&morsel->regions);
+	INIT_RCU_WORK(&old->work, free_old_tables);
+	if (planted(PLANT_TLB_TABLES_GO_AT_ONCE))
+		free_old_tables(&old->work.work);
+	else
+		queue_rcu_work(system_unbound_wq, &old->work);
+}

@@ -1,0 +1,1482 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Morsels: what a file of morselfs promises, and that nothing which one process
+ * does to its mapping is felt by another that has the same tables hung in.
+ *
+ * Each test makes its morsel anew in a mount of its own. What is checked last in
+ * most of them is the content, as somebody else sees it. Arguments name the tests
+ * that are run, all unless given.
+ */
+#define _GNU_SOURCE
+#include <linux/falloc.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+
+#include "morsel_test.h"
+
+#define GIB	0x40000000UL
+#define GROUP	"/tmp/morsel-test-cgroup"
+#define MOUNT	"/tmp/morsel"
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ	22
+#endif
+
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE		25
+#endif
+
+#ifndef MADV_SOFT_OFFLINE
+#define MADV_SOFT_OFFLINE	101
+#endif
+
+/* Whether the test that is running has failed, and why it could not run. */
+static bool failed;
+static const char *lacks;
+
+static bool check(bool is_true, const char *text, int line)
+{
+	if (!is_true) {
+		/* What comes of it is many lines, and little else. */
+		if (!failed)
+			ksft_print_msg("line %d: %s (%s)\n", line, text, strerror(errno));
+		failed = true;
+	}
+	return is_true;
+}
+
+#define CHECK(condition)	check(condition, #condition, __LINE__)
+
+/* What a page holds. */
+static uint64_t word_of(size_t at)
+{
+	return at * 2654435761UL + 1;
+}
+
+static void write_words(char *memory, size_t length, size_t step)
+{
+	for (size_t at = 0; at < length; at += step)
+		store(memory + at, word_of(at));
+}
+
+static bool has_words(const char *memory, size_t offset, size_t length,
+		      size_t step)
+{
+	for (size_t at = 0; at < length; at += step) {
+		uint64_t seen = load(memory + at);
+
+		if (seen != word_of(offset + at)) {
+			ksft_print_msg("at 0x%zx: 0x%lx\n", offset + at, seen);
+			return false;
+		}
+	}
+	return true;
+}
+
+static const char *mounted = MOUNT;
+
+static int make(size_t size)
+{
+	int fd = open(mounted, O_RDWR | O_TMPFILE, 0600);
+
+	if (fd < 0 || ftruncate(fd, size))
+		ksft_exit_fail_msg("a morsel: %s\n", strerror(errno));
+	return fd;
+}
+
+static char *map(int fd, size_t size, int protection)
+{
+	return mmap(NULL, size, protection, MAP_SHARED, fd, 0);
+}
+
+/* A morsel of so many bytes that holds the words, one a @step. */
+static int make_filled(size_t size, size_t step)
+{
+	int fd = make(size);
+	char *memory = map(fd, size, PROT_READ | PROT_WRITE);
+
+	if (memory == MAP_FAILED)
+		ksft_exit_fail_msg("mmap: %s\n", strerror(errno));
+	write_words(memory, size, step);
+	munmap(memory, size);
+	return fd;
+}
+
+static int make_sealed(size_t size, size_t step)
+{
+	int fd = make_filled(size, step);
+
+	if (fcntl(fd, F_ADD_SEALS, ALL))
+		ksft_exit_fail_msg("F_ADD_SEALS: %s\n", strerror(errno));
+	return fd;
+}
+
+/* Whether another process sees the words, by its own mapping and by read(). */
+static bool others_see(int fd, size_t size, size_t step)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		char *memory = map(fd, size, PROT_READ);
+		uint64_t word;
+		bool same = memory != MAP_FAILED && has_words(memory, 0, size, step);
+
+		for (size_t at = 0; same && at < size; at += step)
+			same = pread(fd, &word, 8, at) == 8 && word == word_of(at);
+		_exit(same ? 0 : 1);
+	}
+	return waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+/* How a child ends that calls this. */
+static int child_status(void (*call)(char *), char *argument)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		struct rlimit none = { 0, 0 };
+
+		setrlimit(RLIMIT_CORE, &none);
+		call(argument);
+		_exit(0);
+	}
+	waitpid(pid, &status, 0);
+	return status;
+}
+
+static void touch_for_reading(char *at)
+{
+	load(at);
+}
+
+/* What is hung in by then says whether it may, and not only the mapping. */
+static void touch_for_writing(char *at)
+{
+	load(at);
+	store(at, 1);
+}
+
+static bool dies_by(int status, int signal)
+{
+	return WIFSIGNALED(status) && WTERMSIG(status) == signal;
+}
+
+/* Tests */
+
+static void it_is_a_file(void)
+{
+	int fd = open(MOUNT "/a", O_RDWR | O_CREAT | O_EXCL, 0640);
+	char text[16] = "";
+	struct statfs fs;
+	struct stat stat;
+
+	CHECK(fd >= 0);
+	CHECK(write(fd, "hello", 5) == 5);
+	CHECK(pwrite(fd, "end", 3, 3 * MIB) == 3);
+	CHECK(pread(fd, text, 5, 0) == 5 && !strcmp(text, "hello"));
+	CHECK(!fstat(fd, &stat) && stat.st_size == 3 * MIB + 3);
+	CHECK((stat.st_mode & 07777) == 0640);
+	CHECK(pread(fd, text, 8, 3 * MIB - 4) == 7 && !memcmp(text, "\0\0\0\0end", 7));
+	CHECK(!statfs(MOUNT, &fs) && fs.f_type == 0x4d52534c);
+	CHECK(!mkdir(MOUNT "/d", 0700) && !rename(MOUNT "/a", MOUNT "/d/b"));
+	CHECK(!symlink("d/b", MOUNT "/l") && !access(MOUNT "/l", R_OK));
+	CHECK(rmdir(MOUNT "/d") && errno == ENOTEMPTY);
+	CHECK(!unlink(MOUNT "/d/b") && !rmdir(MOUNT "/d") && !unlink(MOUNT "/l"));
+	close(fd);
+}
+
+/* The line of /proc/self/maps that is of an address. */
+static bool maps_say(const void *memory, const struct stat *stat)
+{
+	FILE *file = fopen("/proc/self/maps", "r");
+	unsigned int major_number, minor_number;
+	unsigned long begin, end, inode;
+	bool found = false;
+	char text[512];
+
+	while (file && !found && fgets(text, sizeof(text), file))
+		found = sscanf(text, "%lx-%lx %*s %*x %x:%x %lu", &begin, &end, &major_number,
+			       &minor_number, &inode) == 5 &&
+			begin == (unsigned long)memory && inode == stat->st_ino &&
+			major_number == major(stat->st_dev) && minor_number == minor(stat->st_dev);
+	if (file)
+		fclose(file);
+	return found;
+}
+
+/* What programs that keep models in files of this kind use. */
+static void it_does_what_stores_need(void)
+{
+	struct timespec old[2] = { { .tv_sec = 1000 }, { .tv_nsec = UTIME_OMIT } };
+	int fd = make(3 * PAGE), again, folder = open(MOUNT, O_RDONLY | O_DIRECTORY);
+	char path[64], *memory;
+	struct stat stat;
+
+	CHECK(fcntl(fd, F_GET_SEALS) == 0);
+	CHECK(!fallocate(fd, 0, 0, 3 * PAGE) && !fcntl(fd, F_ADD_SEALS, ALL));
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	CHECK(!linkat(AT_FDCWD, path, AT_FDCWD, MOUNT "/named", AT_SYMLINK_FOLLOW));
+	close(fd);
+	again = open(MOUNT "/named", O_RDONLY);
+	CHECK(again >= 0 && fcntl(again, F_GET_SEALS) == ALL);
+	CHECK(fcntl(again, F_ADD_SEALS, F_SEAL_WRITE) && errno == EPERM);
+	CHECK(!futimens(again, old) && !fstat(again, &stat) && stat.st_atime == 1000);
+	CHECK(stat.st_blksize == 2 * MIB && stat.st_blocks == 3 * 8);
+	memory = map(again, 3 * PAGE, PROT_READ);
+	CHECK(memory != MAP_FAILED && maps_say(memory, &stat));
+	CHECK(!fstat(again, &stat) && stat.st_atime > 1000);
+	munmap(memory, 3 * PAGE);
+	CHECK(!fcntl(again, F_SETLEASE, F_RDLCK) && fcntl(again, F_GETLEASE) == F_RDLCK);
+	CHECK(!fcntl(again, F_SETLEASE, F_UNLCK));
+	CHECK(!flock(again, LOCK_EX) && !flock(folder, LOCK_EX | LOCK_NB));
+	CHECK(!unlink(MOUNT "/named"));
+	close(again);
+	close(folder);
+}
+
+static void mapping_and_file_are_one(void)
+{
+	size_t size = 5 * MIB + 3 * PAGE;
+	int fd = make(size);
+	char *memory = map(fd, size, PROT_READ | PROT_WRITE);
+	char text[8];
+
+	CHECK(memory != MAP_FAILED);
+	memory[0] = 'a';
+	memory[2 * MIB + 5] = 'b';
+	memory[size - 1] = 'c';
+	CHECK(pread(fd, text, 1, 0) == 1 && *text == 'a');
+	CHECK(pread(fd, text, 1, 2 * MIB + 5) == 1 && *text == 'b');
+	CHECK(pread(fd, text, 1, size - 1) == 1 && *text == 'c');
+	CHECK(pwrite(fd, "xyz", 3, 4 * MIB) == 3 && !memcmp(memory + 4 * MIB, "xyz", 3));
+	munmap(memory, size);
+	close(fd);
+}
+
+static void mapping_takes_one_store_a_gib(void)
+{
+	size_t size = 2 * GIB + 6 * MIB + 3 * PAGE;
+	int fd = make_sealed(size, 512 * MIB);
+	long puds = count("stats/attached_pud"), pmds = count("stats/attached_pmd");
+	long faults = count("stats/faults");
+	struct rusage before, after;
+	char *memory;
+
+	getrusage(RUSAGE_SELF, &before);
+	memory = mmap(NULL, size, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
+	CHECK(memory != MAP_FAILED);
+	CHECK(!((unsigned long)memory & (GIB - 1)));
+	CHECK(has_words(memory, 0, size, 512 * MIB));
+	getrusage(RUSAGE_SELF, &after);
+	CHECK(count("stats/attached_pud") - puds == 2);
+	CHECK(count("stats/attached_pmd") - pmds == 1);
+	CHECK(count("stats/faults") == faults);
+	CHECK(after.ru_minflt - before.ru_minflt < 4);
+	CHECK(!munmap(memory, size));
+	close(fd);
+}
+
+/* The first fault hangs in all that there is. */
+static void an_open_one_takes_one_fault(void)
+{
+	size_t size = 6 * MIB;
+	int fd = make(size);
+	long pmds = count("stats/attached_pmd"), faults = count("stats/faults");
+	char *memory;
+
+	CHECK(!fallocate(fd, 0, 0, size));
+	memory = map(fd, size, PROT_READ | PROT_WRITE);
+	CHECK(memory != MAP_FAILED && count("stats/attached_pmd") == pmds);
+	write_words(memory, size, PAGE);
+	CHECK(count("stats/faults") - faults == 1);
+	CHECK(count("stats/attached_pmd") - pmds == 3);
+	munmap(memory, size);
+	CHECK(others_see(fd, size, PAGE));
+	close(fd);
+}
+
+static void a_large_page_where_one_fits(void)
+{
+	long large = count("stats/filled_large"), small = count("stats/filled_small");
+	int fd = make(4 * MIB + PAGE);
+
+	CHECK(!fallocate(fd, 0, 0, 4 * MIB + PAGE));
+	CHECK(count("stats/filled_large") - large +
+	      (count("stats/filled_small") - small) / 512 == 2);
+	CHECK(count("stats/filled_small") - small >= 1);
+	close(fd);
+}
+
+static void behind_the_end_is_sigbus(void)
+{
+	int fd = make(PAGE);
+	char *memory = map(fd, 4 * MIB, PROT_READ);
+
+	CHECK(memory != MAP_FAILED);
+	CHECK(!child_status(touch_for_reading, memory));
+	CHECK(dies_by(child_status(touch_for_reading, memory + 2 * PAGE), SIGBUS));
+	CHECK(dies_by(child_status(touch_for_reading, memory + 2 * MIB), SIGBUS));
+	munmap(memory, 4 * MIB);
+	close(fd);
+}
+
+static void a_sealed_one_stays(void)
+{
+	int fd = make_sealed(4 * MIB, PAGE);
+	char *memory = map(fd, 4 * MIB, PROT_READ);
+
+	CHECK(memory != MAP_FAILED);
+	CHECK(fcntl(fd, F_GET_SEALS) == ALL);
+	CHECK(pwrite(fd, "x", 1, 0) < 0 && errno == EPERM);
+	CHECK(ftruncate(fd, PAGE) && errno == EPERM);
+	CHECK(ftruncate(fd, 8 * MIB) && errno == EPERM);
+	CHECK(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, PAGE) &&
+	      errno == EPERM);
+	CHECK(map(fd, 4 * MIB, PROT_READ | PROT_WRITE) == MAP_FAILED && errno == EPERM);
+	CHECK(mprotect(memory, 4 * MIB, PROT_READ | PROT_WRITE) && errno == EACCES);
+	CHECK(dies_by(child_status(touch_for_writing, memory), SIGSEGV));
+	CHECK(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE) && errno == EPERM);
+	CHECK(others_see(fd, 4 * MIB, PAGE));
+	munmap(memory, 4 * MIB);
+	close(fd);
+}
+
+static void no_seal_while_it_can_be_written(void)
+{
+	int fd = make_filled(4 * MIB, PAGE), pair[2];
+	char *memory = map(fd, 4 * MIB, PROT_READ | PROT_WRITE);
+	struct iovec piece = { memory, PAGE };
+
+	CHECK(memory != MAP_FAILED);
+	CHECK(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE) && errno == EBUSY);
+	CHECK(!pipe(pair) && vmsplice(pair[1], &piece, 1, 0) == PAGE);
+	CHECK(!munmap(memory, 4 * MIB));
+	/* The pipe holds a page. */
+	CHECK(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE) && errno == EBUSY);
+	close(pair[0]);
+	close(pair[1]);
+	CHECK(!fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE));
+	/* What it has and how large it is are one. */
+	CHECK(fcntl(fd, F_GET_SEALS) == (F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW));
+	CHECK(others_see(fd, 4 * MIB, PAGE));
+	close(fd);
+}
+
+static void one_address_space_writes(void)
+{
+	int fd = make(4 * MIB), status;
+	char *memory = map(fd, 4 * MIB, PROT_READ | PROT_WRITE);
+	char *again = map(fd, 4 * MIB, PROT_READ | PROT_WRITE);
+	pid_t pid;
+
+	CHECK(memory != MAP_FAILED && again != MAP_FAILED);
+	pid = fork();
+	if (!pid) {
+		char *mine = map(fd, 4 * MIB, PROT_READ | PROT_WRITE);
+
+		_exit(mine == MAP_FAILED && errno == EBUSY ? 0 : 1);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
+	/* And the child has none of it. */
+	CHECK(dies_by(child_status(touch_for_reading, memory), SIGSEGV));
+	/* Others may read meanwhile, and may not come to write. */
+	memory[0] = 1;
+	pid = fork();
+	if (!pid) {
+		char *mine = map(fd, 4 * MIB, PROT_READ);
+
+		_exit(mine != MAP_FAILED && *mine == 1 &&
+		      mprotect(mine, 4 * MIB, PROT_READ | PROT_WRITE) && errno == EBUSY ? 0 : 1);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
+	munmap(memory, 4 * MIB);
+	munmap(again, 4 * MIB);
+	pid = fork();
+	if (!pid) {
+		char *mine = map(fd, 4 * MIB, PROT_READ);
+
+		_exit(mprotect(mine, 4 * MIB, PROT_READ | PROT_WRITE) ||
+		      !dies_by(child_status(touch_for_reading, mine), SIGBUS) ||
+		      map(fd, 4 * MIB, PROT_READ | PROT_WRITE) == MAP_FAILED);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
+	close(fd);
+}
+
+/* A neighbour in the same page table, and the one that is behind. */
+static void neighbours_come_and_go(void)
+{
+	size_t size = 6 * MIB;
+	int fd = make_sealed(size, PAGE);
+	char *area = mmap(NULL, 16 * MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *middle = (char *)(((unsigned long)area + 6 * MIB) & ~(2 * MIB - 1));
+	char *memory;
+
+	CHECK(area != MAP_FAILED);
+	memory = mmap(middle, size, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0);
+	CHECK(memory == middle);
+	CHECK(has_words(memory, 0, size, PAGE));
+	for (int i = 0; i < 20; i++) {
+		char *below = mmap(middle - MIB, MIB, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		char *above = mmap(middle + size, MIB, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+
+		memset(below, i, MIB);
+		memset(above, i, MIB);
+		munmap(below, MIB);
+		munmap(above, MIB);
+		CHECK(has_words(memory, 0, size, PAGE));
+	}
+	munmap(area, 16 * MIB);
+	CHECK(others_see(fd, size, PAGE));
+	close(fd);
+}
+
+static void a_part_may_be_unmapped(void)
+{
+	size_t size = 8 * MIB;
+	int fd = make_sealed(size, PAGE);
+	char *memory = map(fd, size, PROT_READ);
+	long converted = count("stats/converted");
+
+	CHECK(memory != MAP_FAILED);
+	CHECK(!munmap(memory + 3 * MIB, MIB));
+	CHECK(count("stats/converted") > converted);
+	CHECK(has_words(memory, 0, 3 * MIB, PAGE));
+	CHECK(has_words(memory + 4 * MIB, 4 * MIB, 4 * MIB, PAGE));
+	CHECK(dies_by(child_status(touch_for_reading, memory + 3 * MIB), SIGSEGV));
+	munmap(memory, size);
+	CHECK(others_see(fd, size, PAGE));
+	close(fd);
+}
+
+static void rights_may_change(void)
+{
+	size_t size = 4 * MIB;
+	int fd = make_filled(size, PAGE);
+	char *memory = map(fd, size, PROT_READ | PROT_WRITE);
+
+	CHECK(memory != MAP_FAILED);
+	CHECK(has_words(memory, 0, size, PAGE));
+	CHECK(!mprotect(memory, size, PROT_READ));
+	CHECK(has_words(memory, 0, size, PAGE));
+	CHECK(dies_by(child_status(touch_for_writing, memory), SIGSEGV));
+	CHECK(!mprotect(memory, size, PROT_READ | PROT_WRITE));
+	write_words(memory, size, PAGE);
+	CHECK(!mprotect(memory + MIB, MIB, PROT_NONE));
+	CHECK(has_words(memory + 2 * MIB, 2 * MIB, 2 * MIB, PAGE));
+	munmap(memory, size);
+	CHECK(others_see(fd, size, PAGE));
+	close(fd);
+}
+
+static void it_may_move(void)
+{
+	size_t size = 4 * MIB;
+	int fd = make_sealed(size, PAGE);
+	char *memory = map(fd, size, PROT_READ), *moved;
+	char *room = mmap(NULL, 2 * size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(memory != MAP_FAILED && room != MAP_FAILED);
+	CHECK(has_words(memory, 0, size, PAGE));
+	moved = mremap(memory, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, room + PAGE);
+	CHECK(moved == room + PAGE);
+	CHECK(has_words(moved, 0, size, PAGE));
+	CHECK(mremap(moved, size, 2 * size, MREMAP_MAYMOVE) == MAP_FAILED && errno == EFAULT);
+	munmap(moved, size);
+	CHECK(others_see(fd, size, PAGE));
+	close(fd);
+}
+
+/* A number from the part of /proc/self/smaps that is of an address, in KiB. */
+static long smaps_of(const char *memory, const char *line)
+{
+	FILE *file = fopen("/proc/self/smaps", "r");
+	unsigned long begin, end, at = (unsigned long)memory;
+	bool here = false;
+	char text[512];
+	long found = -1;
+
+	while (file && fgets(text, sizeof(text), file)) {
+		if (sscanf(text, "%lx-%lx ", &begin, &end) == 2)
+			here = at >= begin && at < end;
+		else if (here && !strncmp(text, line, strlen(line)))
+			found = atol(text + strlen(line));
+	}
+	if (file)
+		fclose(file);
+	return found;
+}
+
+/* And by block, where there are blocks that fit. */
+static void odd_rights_are_mapped_by_block(void)
+{
+	long large = count("stats/filled_large");
+	size_t size = 6 * MIB;
+	int fd = make_sealed(size, PAGE);
+	char *memory = map(fd, size, PROT_READ | PROT_EXEC);
+
+	large = count("stats/filled_large") - large;
+	CHECK(memory != MAP_FAILED && has_words(memory, 0, size, PAGE));
+	CHECK(smaps_of(memory, "FilePmdMapped:") == large << 11);
+	CHECK(!munmap(memory + MIB, PAGE));
+	CHECK(has_words(memory, 0, MIB, PAGE));
+	munmap(memory, size);
+	CHECK(others_see(fd, size, PAGE));
+	close(fd);
+}
+
+static void odd_places_are_mapped_by_page(void)
+{
+	size_t size = 6 * MIB;
+	int fd = make_sealed(size, PAGE);
+	char *room = mmap(NULL, 2 * size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *memory;
+
+	memory = mmap(room + PAGE, size, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0);
+	CHECK(memory == room + PAGE && has_words(memory, 0, size, PAGE));
+	munmap(memory, size);
+	memory = mmap(NULL, size - PAGE, PROT_READ, MAP_SHARED, fd, PAGE);
+	CHECK(memory != MAP_FAILED && has_words(memory, PAGE, size - PAGE, PAGE));
+	munmap(memory, size - PAGE);
+	memory = mmap(NULL, size, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
+	CHECK(memory != MAP_FAILED && has_words(memory, 0, size, PAGE));
+	munmap(memory, size);
+	memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	CHECK(memory != MAP_FAILED && has_words(memory, 0, size, PAGE));
+	memset(memory, 0xff, size);
+	munmap(memory, size);
+	CHECK(others_see(fd, size, PAGE));
+	close(fd);
+}
+
+static void advice_takes_nothing(void)
+{
+	static const int advice[] = { MADV_DONTNEED, MADV_COLD, MADV_PAGEOUT, MADV_RANDOM,
+				      MADV_WILLNEED, MADV_POPULATE_READ, MADV_MERGEABLE,
+				      MADV_HUGEPAGE, MADV_COLLAPSE, MADV_SOFT_OFFLINE };
+	size_t size = 4 * MIB;
+	int fd = make_sealed(size, PAGE);
+
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(advice); i++) {
+		/* Hung in, and by page. */
+		char *memory = map(fd, size, i % 2 ? PROT_READ : PROT_READ | PROT_EXEC);
+
+		CHECK(memory != MAP_FAILED && has_words(memory, 0, size, PAGE));
+		madvise(memory, size, advice[i / 2]);
+		CHECK(has_words(memory, 0, size, PAGE));
+		madvise(memory + MIB, MIB, advice[i / 2]);
+		CHECK(has_words(memory, 0, size, PAGE));
+		munmap(memory, size);
+	}
+	CHECK(others_see(fd, size, PAGE));
+	close(fd);
+}
+
+static void children_share_a_sealed_one(void)
+{
+	size_t size = 6 * MIB;
+	int fd = make_sealed(size, PAGE), status;
+	char *memory = map(fd, size, PROT_READ);
+
+	CHECK(memory != MAP_FAILED);
+	for (int i = 0; i < 8; i++) {
+		pid_t pid = fork();
+
+		if (!pid)
+			_exit(has_words(memory, 0, size, PAGE) ? 0 : 1);
+		CHECK(waitpid(pid, &status, 0) == pid && !status);
+	}
+	CHECK(has_words(memory, 0, size, PAGE));
+	munmap(memory, size);
+	CHECK(others_see(fd, size, PAGE));
+	close(fd);
+}
+
+static void a_smaller_size_is_felt_everywhere(void)
+{
+	size_t size = 8 * MIB;
+	int fd = make_filled(size, PAGE);
+	char *memory = map(fd, size, PROT_READ | PROT_WRITE);
+
+	CHECK(memory != MAP_FAILED && has_words(memory, 0, size, PAGE));
+	CHECK(!ftruncate(fd, 2 * MIB));
+	CHECK(has_words(memory, 0, 2 * MIB, PAGE));
+	CHECK(!ftruncate(fd, size));
+	for (size_t at = 2 * MIB; at < size; at += PAGE)
+		CHECK(!load(memory + at));
+	memset(memory + 2 * MIB, 0xff, 6 * MIB);
+	CHECK(!ftruncate(fd, 5 * MIB + 100));
+	CHECK(!ftruncate(fd, size));
+	CHECK(memory[5 * MIB + 99] == (char)0xff);
+	for (size_t at = 5 * MIB + 100; at < size; at++)
+		CHECK(!memory[at]);
+	munmap(memory, size);
+	close(fd);
+}
+
+static void holes_are_zeros(void)
+{
+	size_t size = 8 * MIB;
+	int fd = make_filled(size, PAGE);
+	char *memory = map(fd, size, PROT_READ | PROT_WRITE);
+	long pages = count("pages");
+
+	CHECK(memory != MAP_FAILED && has_words(memory, 0, size, PAGE));
+	CHECK(!fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, MIB + 10, 4 * MIB));
+	CHECK(count("pages") < pages);
+	CHECK(*(uint64_t *)(memory + MIB) == word_of(MIB));
+	for (size_t at = MIB + PAGE; at < 5 * MIB; at += PAGE)
+		CHECK(!load(memory + at));
+	CHECK(has_words(memory + 5 * MIB + PAGE, 5 * MIB + PAGE, 3 * MIB - PAGE, PAGE));
+	munmap(memory, size);
+	close(fd);
+}
+
+static void it_is_sent_by_descriptor(void)
+{
+	size_t size = 4 * MIB;
+	int fd = make(size), pair[2], status;
+	char *memory = map(fd, size, PROT_READ | PROT_WRITE);
+	pid_t pid;
+
+	CHECK(memory != MAP_FAILED && !socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+	pid = fork();
+	if (!pid) {
+		char room[CMSG_SPACE(sizeof(int))], byte;
+		struct iovec piece = { &byte, 1 };
+		struct msghdr message = { .msg_iov = &piece, .msg_iovlen = 1,
+					  .msg_control = room, .msg_controllen = sizeof(room) };
+		int got;
+
+		close(fd);
+		if (recvmsg(pair[1], &message, 0) != 1)
+			_exit(1);
+		memcpy(&got, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(got));
+		memory = map(got, size, PROT_READ | PROT_WRITE);
+		_exit(memory != MAP_FAILED && has_words(memory, 0, size, PAGE) ? 0 : 2);
+	}
+	write_words(memory, size, PAGE);
+	munmap(memory, size);
+	{
+		char room[CMSG_SPACE(sizeof(int))] = "", byte = 0;
+		struct iovec piece = { &byte, 1 };
+		struct msghdr message = { .msg_iov = &piece, .msg_iovlen = 1,
+					  .msg_control = room, .msg_controllen = sizeof(room) };
+		struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+
+		header->cmsg_level = SOL_SOCKET;
+		header->cmsg_type = SCM_RIGHTS;
+		header->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+		CHECK(sendmsg(pair[0], &message, 0) == 1);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
+	close(pair[0]);
+	close(pair[1]);
+	close(fd);
+}
+
+static void ptrace_cannot_write_a_sealed_one(void)
+{
+	size_t size = 4 * MIB;
+	int fd = make_sealed(size, PAGE), self = open("/proc/self/mem", O_RDWR);
+	uint64_t word = 0;
+	char *memory;
+
+	for (int shared = 0; shared < 2; shared++) {
+		memory = mmap(NULL, size, PROT_READ, shared ? MAP_SHARED : MAP_PRIVATE, fd, 0);
+		CHECK(memory != MAP_FAILED && has_words(memory, 0, size, PAGE));
+		CHECK(pread(self, &word, 8, (off_t)(memory + PAGE)) == 8 && word == word_of(PAGE));
+		CHECK(pwrite(self, "x", 1, (off_t)memory) < 0 && errno == EIO);
+		CHECK(has_words(memory, 0, size, PAGE));
+		munmap(memory, size);
+	}
+	close(self);
+	CHECK(others_see(fd, size, PAGE));
+	close(fd);
+}
+
+static void it_is_in_no_rss(void)
+{
+	size_t size = 6 * MIB;
+	int fd = make_sealed(size, PAGE);
+	char *memory = map(fd, size, PROT_READ);
+	struct stat stat;
+
+	CHECK(memory != MAP_FAILED && has_words(memory, 0, size, PAGE));
+	CHECK(smaps_of(memory, "Rss:") == 0);
+	CHECK(smaps_of(memory, "Morsel:") == 6 << 10);
+	CHECK(!fstat(fd, &stat) && stat.st_blocks == 6 << 11);
+	CHECK(has_words(memory, 0, size, PAGE));
+	munmap(memory, size);
+	close(fd);
+}
+
+static void it_works_switched_off(void)
+{
+	size_t size = 4 * MIB;
+	int fd = make_sealed(size, PAGE), key = open(SYSFS "enabled", O_WRONLY);
+	long pmds = count("stats/attached_pmd");
+	char *memory;
+
+	if (getenv("TOLLFREE_CODE_IS_FIXED")) {
+		lacks = "no code may change";
+		close(key);
+		close(fd);
+		return;
+	}
+	CHECK(key >= 0 && write(key, "2", 1) < 0 && errno == EINVAL);
+	CHECK(write(key, "0", 1) == 1);
+	memory = map(fd, size, PROT_READ);
+	CHECK(memory != MAP_FAILED && has_words(memory, 0, size, PAGE));
+	CHECK(count("stats/attached_pmd") == pmds);
+	munmap(memory, size);
+	CHECK(write(key, "1", 1) == 1);
+	close(key);
+	close(fd);
+}
+
+static struct {
+	char *memory;
+	size_t size;
+	pthread_barrier_t begin;
+	int stage;
+	bool is_stale;
+} touched;
+
+static void stay_on(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+/* A CPU that sleeps meanwhile would forget all by itself. */
+static void wait_for_stage(int stage)
+{
+	while (__atomic_load_n(&touched.stage, __ATOMIC_ACQUIRE) != stage)
+		;
+}
+
+static void begin_stage(int stage)
+{
+	__atomic_store_n(&touched.stage, stage, __ATOMIC_RELEASE);
+}
+
+static void *read_before_and_after(void *argument)
+{
+	(void)argument;
+	stay_on(1);
+	for (size_t at = 0; at < touched.size; at += PAGE)
+		load(touched.memory + at);
+	begin_stage(1);
+	/* What the other one does now has to be known here afterwards. */
+	wait_for_stage(2);
+	for (size_t at = 0; at < touched.size; at += PAGE)
+		touched.is_stale |= load(touched.memory + at) != 5;
+	return NULL;
+}
+
+/* Other memory comes to the place: no CPU still reads the morsel there. */
+static void is_forgotten(int fd, size_t size, size_t part)
+{
+	char *memory = map(fd, size, PROT_READ), *other;
+	pthread_t thread;
+
+	CHECK(memory != MAP_FAILED);
+	touched.is_stale = false;
+	touched.size = 64 * PAGE;
+	touched.memory = memory + part;
+	begin_stage(0);
+	pthread_create(&thread, NULL, read_before_and_after, NULL);
+	wait_for_stage(1);
+	munmap(memory, size);
+	other = mmap(touched.memory, touched.size, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	CHECK(other == touched.memory);
+	for (size_t at = 0; at < touched.size; at += PAGE)
+		store(other + at, 5);
+	begin_stage(2);
+	pthread_join(thread, NULL);
+	CHECK(!touched.is_stale);
+	munmap(other, touched.size);
+}
+
+/* A CPU may forget all of a large page at once: small ones tell more. */
+static void what_is_unmapped_is_forgotten(void)
+{
+	size_t size = GIB + 4 * MIB;
+	int fd;
+
+	stay_on(0);
+	mkdir("/tmp/pages", 0700);
+	CHECK(!mount("none", "/tmp/pages", "morselfs", 0, "huge=never"));
+	for (int small = 0; small < 2; small++) {
+		mounted = small ? "/tmp/pages" : MOUNT;
+		fd = make(size);
+		CHECK(!fallocate(fd, 0, 0, MIB) && !fallocate(fd, 0, GIB, MIB));
+		CHECK(!fcntl(fd, F_ADD_SEALS, ALL));
+		is_forgotten(fd, size, MIB / 2);
+		is_forgotten(fd, size, GIB + MIB / 2);
+		close(fd);
+	}
+	mounted = MOUNT;
+	CHECK(!umount("/tmp/pages"));
+	rmdir("/tmp/pages");
+}
+
+static bool is_done;
+
+static void *give_up_again_and_again(void *argument)
+{
+	(void)argument;
+	while (!__atomic_load_n(&is_done, __ATOMIC_SEQ_CST))
+		madvise(touched.memory, touched.size, MADV_DONTNEED);
+	return NULL;
+}
+
+/*
+ * What some threads give up another one reads, all over the place, so that it
+ * faults at any time: none of it is the morsel's end.
+ */
+static void giving_up_races_with_reading(void)
+{
+	enum { THREADS = 2, STEP = 64 * MIB };
+	size_t size = GIB + 2 * MIB;
+	int fd = make_sealed(size, STEP);
+	pthread_t threads[THREADS];
+
+	touched.memory = map(fd, size, PROT_READ);
+	touched.size = size;
+	CHECK(touched.memory != MAP_FAILED);
+	is_done = false;
+	for (int i = 0; i < THREADS; i++)
+		pthread_create(&threads[i], NULL, give_up_again_and_again, NULL);
+	for (int i = 0; i < 100 && !failed; i++)
+		for (size_t at = 0; at < 2 * MIB && !failed; at += PAGE)
+			for (size_t block = 0; block < size; block += STEP)
+				CHECK(load(touched.memory + block + at) ==
+				      (at ? 0 : word_of(block)));
+	__atomic_store_n(&is_done, true, __ATOMIC_SEQ_CST);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	munmap(touched.memory, size);
+	CHECK(others_see(fd, size, STEP));
+	close(fd);
+}
+
+static void *fault_again_and_again(void *argument)
+{
+	uint64_t word;
+
+	(void)argument;
+	while (!__atomic_load_n(&is_done, __ATOMIC_SEQ_CST)) {
+		madvise(touched.memory, PAGE, MADV_DONTNEED);
+		try_to_load(touched.memory, &word);
+	}
+	return NULL;
+}
+
+/* A page that went is not mapped by a fault that had found it before. */
+static void a_page_that_went_is_mapped_by_nobody(void)
+{
+	struct sigaction action = { .sa_handler = jump }, before;
+	int fd = make(PAGE);
+	pthread_t thread;
+
+	touched.memory = map(fd, PAGE, PROT_READ);
+	CHECK(touched.memory != MAP_FAILED);
+	sigaction(SIGBUS, &action, &before);
+	is_done = false;
+	pthread_create(&thread, NULL, fault_again_and_again, NULL);
+	for (int i = 0; i < 100 && !failed; i++) {
+		CHECK(pwrite(fd, "x", 1, 0) == 1);
+		for (int spins = 0; spins < i * 100; spins++)
+			asm volatile("");
+		CHECK(!ftruncate(fd, 0) && !ftruncate(fd, PAGE));
+		CHECK(!load(touched.memory));
+	}
+	__atomic_store_n(&is_done, true, __ATOMIC_SEQ_CST);
+	pthread_join(thread, NULL);
+	sigaction(SIGBUS, &before, NULL);
+	munmap(touched.memory, PAGE);
+	close(fd);
+}
+
+/* Where a mapping ends the morsel ends, though its slot goes on. */
+static void touch_behind(char *memory)
+{
+	load(memory);
+	load(memory + 2 * MIB);
+	load(memory + 2 * MIB + PAGE);
+}
+
+static void nothing_is_mapped_behind_a_mapping(void)
+{
+	int fd = make_sealed(4 * MIB, PAGE);
+	char *room = mmap(NULL, 8 * MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *memory = (char *)(((unsigned long)room + 2 * MIB) & ~(2 * MIB - 1));
+
+	/* Nobody else has a table there. */
+	munmap(room, 8 * MIB);
+	memory = mmap(memory, 2 * MIB + PAGE, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0);
+	CHECK(memory != MAP_FAILED);
+	CHECK(dies_by(child_status(touch_behind, memory), SIGSEGV));
+	munmap(memory, 2 * MIB + PAGE);
+	CHECK(others_see(fd, 4 * MIB, PAGE));
+	close(fd);
+}
+
+/* What was asked for behind the end, and written there by mapping. */
+static void what_comes_to_a_file_is_zero(void)
+{
+	int fd = make(PAGE + 10);
+	char *memory = map(fd, 8 * MIB, PROT_READ | PROT_WRITE);
+
+	CHECK(memory != MAP_FAILED);
+	CHECK(!fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, 8 * MIB));
+	memset(memory, 0xff, 8 * MIB);
+	CHECK(!ftruncate(fd, 8 * MIB));
+	CHECK(memory[PAGE + 9] == (char)0xff);
+	for (size_t at = PAGE + 10; at < 8 * MIB; at += at < 3 * PAGE ? 1 : 64)
+		CHECK(!memory[at]);
+	munmap(memory, 8 * MIB);
+	close(fd);
+}
+
+static void *touch_all(void *argument)
+{
+	(void)argument;
+	pthread_barrier_wait(&touched.begin);
+	for (size_t at = 0; at < touched.size; at += PAGE)
+		__atomic_add_fetch((uint64_t *)(touched.memory + at), 1, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+/* All of them want the same page at the same time, and get the same. */
+static void many_threads_fill_it(void)
+{
+	enum { THREADS = 8 };
+	pthread_t threads[THREADS];
+
+	for (int round = 0; round < 5; round++) {
+		long pages = count("pages");
+		int fd;
+
+		touched.size = 8 * MIB + 7 * PAGE;
+		fd = make(touched.size);
+		touched.memory = map(fd, touched.size, PROT_READ | PROT_WRITE);
+		CHECK(touched.memory != MAP_FAILED);
+		pthread_barrier_init(&touched.begin, NULL, THREADS);
+		for (int i = 0; i < THREADS; i++)
+			pthread_create(&threads[i], NULL, touch_all, NULL);
+		for (int i = 0; i < THREADS; i++)
+			pthread_join(threads[i], NULL);
+		for (size_t at = 0; at < touched.size; at += PAGE)
+			CHECK(*(uint64_t *)(touched.memory + at) == THREADS);
+		CHECK(count("pages") - pages == (long)(touched.size / PAGE));
+		munmap(touched.memory, touched.size);
+		close(fd);
+	}
+}
+
+static void *shrink_and_grow(void *argument)
+{
+	int fd = *(int *)argument;
+
+	for (int i = 0; i < 100; i++) {
+		if (ftruncate(fd, (i % 4) * MIB + 5) || ftruncate(fd, 6 * MIB))
+			return "ftruncate";
+		if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, MIB, 4 * MIB))
+			return "fallocate";
+	}
+	return NULL;
+}
+
+/* What is taken from a mapping while others fault in it comes back as zeros. */
+static void faults_and_sizes_race(void)
+{
+	int fd = make(6 * MIB), status = 0;
+	void *problem;
+	pthread_t thread;
+	pid_t pid;
+
+	pid = fork();
+	if (!pid) {
+		char *memory = map(fd, 6 * MIB, PROT_READ | PROT_WRITE);
+
+		/* Behind the end for a moment now and then. */
+		signal(SIGBUS, SIG_DFL);
+		for (;;)
+			for (size_t at = 0; at < MIB; at += PAGE)
+				memory[at % 5 ? at : 0] = 1;
+	}
+	pthread_create(&thread, NULL, shrink_and_grow, &fd);
+	pthread_join(thread, &problem);
+	kill(pid, SIGKILL);
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK(!problem);
+	CHECK(dies_by(status, SIGKILL) || dies_by(status, SIGBUS));
+	close(fd);
+}
+
+static void it_is_read_past_the_page_cache(void)
+{
+	size_t size = 4 * MIB;
+	int fd = make(size), disk = open("/data/morsel-direct", O_RDWR | O_CREAT | O_DIRECT, 0600);
+	char *memory = map(fd, size, PROT_READ | PROT_WRITE);
+
+	if (disk < 0) {
+		munmap(memory, size);
+		close(fd);
+		lacks = "no file system on a disk at /data";
+		return;
+	}
+	CHECK(memory != MAP_FAILED);
+	write_words(memory, size, PAGE);
+	CHECK(pwrite(disk, memory, size, 0) == (ssize_t)size);
+	memset(memory, 0, size);
+	CHECK(pread(disk, memory, size, 0) == (ssize_t)size);
+	CHECK(has_words(memory, 0, size, PAGE));
+	munmap(memory, size);
+	CHECK(!fcntl(fd, F_ADD_SEALS, ALL));
+	memory = map(fd, size, PROT_READ);
+	CHECK(pwrite(disk, memory, size, 0) == (ssize_t)size);
+	/* The kernel does not write for anybody what he may not. */
+	CHECK(pread(disk, memory, PAGE, 0) < 0 && errno == EFAULT);
+	CHECK(has_words(memory, 0, size, PAGE));
+	munmap(memory, size);
+	close(disk);
+	unlink("/data/morsel-direct");
+	close(fd);
+}
+
+/* A futex is known by file and page, however that is mapped. */
+static void a_futex_is_shared(void)
+{
+	int fd = make(4 * MIB), status;
+	uint32_t *mine = (uint32_t *)map(fd, 4 * MIB, PROT_READ | PROT_WRITE) + 3 * PAGE / 4;
+	pid_t pid;
+
+	*mine = 1;
+	pid = fork();
+	if (!pid) {
+		uint32_t *word = (uint32_t *)map(fd, 4 * MIB, PROT_READ) + 3 * PAGE / 4;
+
+		while ((uint32_t)load(word) == 1)
+			syscall(SYS_futex, word, FUTEX_WAIT, 1, NULL, NULL, 0);
+		_exit(*word == 2 ? 0 : 1);
+	}
+	usleep(100000);
+	*mine = 2;
+	CHECK(syscall(SYS_futex, mine, FUTEX_WAKE, 1, NULL, NULL, 0) == 1);
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
+	munmap(mine - 3 * PAGE / 4, 4 * MIB);
+	close(fd);
+}
+
+static void others_come_and_go_by_all_ways(void)
+{
+	size_t size = 4 * MIB;
+	int fd = make_sealed(size, PAGE), status;
+	char *memory = map(fd, size, PROT_READ);
+
+	CHECK(memory != MAP_FAILED);
+	for (int i = 0; i < 40; i++) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			char *mine = map(fd, size, PROT_READ);
+
+			if (i % 4 == 0)
+				execl("/bin/true", "true", NULL);
+			if (i % 4 == 1)
+				raise(SIGKILL);
+			if (i % 4 == 2)
+				munmap(mine, size);
+			_exit(0);
+		}
+		if (i % 8 == 7)
+			kill(pid, SIGKILL);
+		CHECK(waitpid(pid, &status, 0) == pid);
+		CHECK(has_words(memory, 0, size, PAGE));
+	}
+	munmap(memory, size);
+	CHECK(others_see(fd, size, PAGE));
+	close(fd);
+}
+
+static void a_child_cannot_write_its_parents(void)
+{
+	int fd = make(4 * MIB);
+	char *memory = map(fd, 4 * MIB, PROT_READ | PROT_WRITE);
+
+	CHECK(memory != MAP_FAILED);
+	memory[0] = 7;
+	CHECK(!madvise(memory, 4 * MIB, MADV_DOFORK));
+	CHECK(dies_by(child_status(touch_for_writing, memory), SIGBUS));
+	CHECK(memory[0] == 7);
+	munmap(memory, 4 * MIB);
+	close(fd);
+}
+
+static void other_processes_memory_is_read(void)
+{
+	size_t size = 4 * MIB;
+	int fd = make_sealed(size, PAGE);
+	char *memory = map(fd, size, PROT_READ);
+	uint64_t word = 0;
+	struct iovec here = { &word, 8 }, there = { memory + 2 * MIB + PAGE, 8 };
+
+	CHECK(memory != MAP_FAILED);
+	CHECK(process_vm_readv(getpid(), &here, 1, &there, 1, 0) == 8);
+	CHECK(word == word_of(2 * MIB + PAGE));
+	CHECK(process_vm_writev(getpid(), &here, 1, &there, 1, 0) < 0 && errno == EFAULT);
+	munmap(memory, size);
+	close(fd);
+}
+
+static void nonsense_is_refused(void)
+{
+	static const char *const options[] = { "size=x", "size=101%", "huge=3M", "mode=9",
+					       "nr_inodes=-", "colour=red" };
+	int fd = make(PAGE);
+
+	mkdir("/tmp/nonsense", 0700);
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+		CHECK(mount("none", "/tmp/nonsense", "morselfs", 0, options[i]) && errno == EINVAL);
+	rmdir("/tmp/nonsense");
+	CHECK(fcntl(fd, F_ADD_SEALS, 0x4000) && errno == EINVAL);
+	CHECK(mmap(NULL, 0, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED && errno == EINVAL);
+	CHECK(mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 100) == MAP_FAILED && errno == EINVAL);
+	CHECK(fallocate(fd, FALLOC_FL_COLLAPSE_RANGE, 0, PAGE) && errno == EOPNOTSUPP);
+	CHECK(ftruncate(fd, -1) && errno == EINVAL);
+	close(fd);
+}
+
+static void a_full_mount_is_enospc(void)
+{
+	int fd;
+	char *memory;
+
+	mkdir("/tmp/small", 0700);
+	CHECK(!mount("none", "/tmp/small", "morselfs", 0, "size=3M,nr_inodes=4"));
+	fd = open("/tmp/small/a", O_RDWR | O_CREAT, 0600);
+	CHECK(fd >= 0 && !ftruncate(fd, 16 * MIB));
+	CHECK(fallocate(fd, 0, 0, 4 * MIB) && errno == ENOSPC);
+	memory = map(fd, 16 * MIB, PROT_READ | PROT_WRITE);
+	CHECK(memory != MAP_FAILED);
+	CHECK(umount("/tmp/small") && errno == EBUSY);
+	munmap(memory, 16 * MIB);
+	CHECK(!fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 16 * MIB));
+	CHECK(!fallocate(fd, 0, 0, 3 * MIB));
+	CHECK(mkdir("/tmp/small/b", 0700) == 0 && mkdir("/tmp/small/c", 0700) == 0);
+	CHECK(mkdir("/tmp/small/d", 0700) && errno == ENOSPC);
+	close(fd);
+	CHECK(!umount("/tmp/small"));
+	rmdir("/tmp/small");
+}
+
+#define INJECT	"/sys/kernel/debug/"
+
+/* All that allocates: whatever comes of it. */
+static void use_one(void)
+{
+	int fd = open(MOUNT, O_RDWR | O_TMPFILE, 0600);
+	size_t size = 2 * MIB + 2 * PAGE;
+	uint64_t word;
+	char *memory;
+
+	if (fd < 0 || ftruncate(fd, size))
+		return;
+	memory = map(fd, size, PROT_READ | PROT_WRITE);
+	if (memory != MAP_FAILED) {
+		for (size_t at = 0; at < size; at += MIB)
+			try_to_store(memory + at, word_of(at));
+		munmap(memory, size);
+	}
+	pwrite(fd, "x", 1, 3 * MIB);
+	if (!fcntl(fd, F_ADD_SEALS, ALL)) {
+		memory = map(fd, size, PROT_READ);
+		if (memory != MAP_FAILED)
+			try_to_load(memory, &word);
+	}
+	close(fd);
+}
+
+/* The first, the second, and so on, until there is none left. */
+static void each_allocation_may_fail(void)
+{
+	static const char *const lists[] = { "failslab", "fail_page_alloc" };
+	int status, nth = 0, pair[2];
+	char left[16] = "";
+
+	if (access("/proc/self/fail-nth", W_OK)) {
+		lacks = "no fault injection";
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+		char path[128];
+
+		snprintf(path, sizeof(path), INJECT "%s/ignore-gfp-wait", lists[i]);
+		CHECK(write_text(path, "N"));
+		snprintf(path, sizeof(path), INJECT "%s/verbose", lists[i]);
+		CHECK(write_text(path, "0"));
+	}
+	CHECK(write_text(INJECT "fail_page_alloc/min-order", "0"));
+	CHECK(write_text(INJECT "fail_page_alloc/ignore-gfp-highmem", "N"));
+	do {
+		pid_t pid;
+
+		nth++;
+		CHECK(!pipe(pair));
+		pid = fork();
+		if (!pid) {
+			int fd = open("/proc/self/fail-nth", O_RDWR);
+
+			signal(SIGBUS, jump);
+			dprintf(fd, "%d", nth);
+			use_one();
+			/* What is left of the number: nothing if something failed. */
+			pread(fd, left, sizeof(left) - 1, 0);
+			pwrite(fd, "0", 1, 0);
+			write(pair[1], left, sizeof(left));
+			_exit(0);
+		}
+		close(pair[1]);
+		CHECK(read(pair[0], left, sizeof(left)) == sizeof(left));
+		CHECK(waitpid(pid, &status, 0) == pid && !status);
+		close(pair[0]);
+	} while (!failed && nth < 1000 && !atoi(left));
+	ksft_print_msg("%d allocations failed\n", nth - 1);
+	CHECK(nth > 10 && nth < 1000);
+}
+
+/* What fills its group is told, and nobody is killed for it. */
+static void a_full_group_is_enomem(void)
+{
+	int fd = make(64 * MIB), status;
+	pid_t pid;
+
+	mkdir(GROUP, 0755);
+	CHECK(!mount("none", GROUP, "cgroup2", 0, NULL) || errno == EBUSY);
+	write_text(GROUP "/cgroup.subtree_control", "+memory");
+	mkdir(GROUP "/small", 0755);
+	CHECK(write_text(GROUP "/small/memory.max", "16M"));
+	pid = fork();
+	if (!pid) {
+		char *memory = map(fd, 64 * MIB, PROT_READ | PROT_WRITE);
+		size_t at = 0;
+
+		/* It needs no memory of its own any more. */
+		mlockall(MCL_CURRENT);
+		signal(SIGBUS, jump);
+		if (!write_text(GROUP "/small/cgroup.procs", "0"))
+			_exit(1);
+		if (!fallocate(fd, 0, 0, 64 * MIB) || errno != ENOMEM)
+			_exit(2);
+		if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 64 * MIB))
+			_exit(3);
+		while (at < 64 * MIB && try_to_store(memory + at, 1))
+			at += PAGE;
+		_exit(at > 8 * MIB && at < 64 * MIB ? 0 : 4);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
+	CHECK(!ftruncate(fd, 0));
+	CHECK(!rmdir(GROUP "/small"));
+	CHECK(!umount(GROUP));
+	rmdir(GROUP);
+	close(fd);
+}
+
+/* Where the guest has one to give: hung in as a leaf, mapped in part by page. */
+static void a_gib_is_one_page(void)
+{
+	size_t size = GIB + 2 * MIB, step = 8 * MIB;
+	long before = count("stats/filled_giant");
+	char *memory, *part;
+	struct iovec piece;
+	int fd, pair[2];
+	uint64_t word;
+
+	mkdir("/tmp/giant", 0700);
+	CHECK(!mount("none", "/tmp/giant", "morselfs", 0, "huge=1G"));
+	mounted = "/tmp/giant";
+	fd = make(size);
+	memory = map(fd, size, PROT_READ | PROT_WRITE);
+	CHECK(memory != MAP_FAILED);
+	store(memory, word_of(0));
+	if (count("stats/filled_giant") == before) {
+		lacks = "no block of 1 GiB";
+	} else {
+		write_words(memory, size, step);
+		part = mmap(NULL, 4 * MIB, PROT_READ, MAP_SHARED, fd, 8 * MIB);
+		CHECK(part != MAP_FAILED && has_words(part, 8 * MIB, 4 * MIB, step));
+		munmap(part, 4 * MIB);
+		CHECK(!fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, MIB, 6 * MIB));
+		CHECK(!load(memory + 6 * MIB) && has_words(memory, 0, size, step));
+		munmap(memory, size);
+		CHECK(!fcntl(fd, F_ADD_SEALS, ALL));
+		memory = map(fd, size, PROT_READ);
+		CHECK(memory != MAP_FAILED && has_words(memory, 0, size, step));
+		part = mmap(NULL, 4 * MIB, PROT_READ, MAP_SHARED, fd, 8 * MIB);
+		CHECK(part != MAP_FAILED && has_words(part, 8 * MIB, 4 * MIB, step));
+		munmap(part, 4 * MIB);
+		piece = (struct iovec){ memory + step, PAGE };
+		CHECK(!pipe(pair) && vmsplice(pair[1], &piece, 1, 0) == PAGE);
+		CHECK(read(pair[0], &word, 8) == 8 && word == word_of(step));
+		close(pair[0]);
+		close(pair[1]);
+		CHECK(dies_by(child_status(touch_for_writing, memory), SIGSEGV));
+		CHECK(!munmap(memory + step, PAGE));
+		CHECK(has_words(memory, 0, step, step));
+		CHECK(others_see(fd, size, step));
+	}
+	munmap(memory, size);
+	close(fd);
+	mounted = MOUNT;
+	CHECK(!umount("/tmp/giant"));
+	rmdir("/tmp/giant");
+}
+
+static void poison(char *at)
+{
+	madvise(at, PAGE, MADV_HWPOISON);
+}
+
+/* Only where the kernel can be told that memory is broken. */
+static void a_broken_page_is_no_other(void)
+{
+	size_t size = 4 * MIB, broken = 2 * MIB + PAGE;
+	int fd = make_sealed(size, PAGE);
+	char *memory = map(fd, size, PROT_READ), *by_page;
+	long before = count("pages");
+
+	CHECK(memory != MAP_FAILED);
+	if (!dies_by(child_status(poison, memory + broken), SIGBUS)) {
+		lacks = "no hwpoison";
+	} else {
+		CHECK(has_words(memory, 0, broken, PAGE));
+		CHECK(has_words(memory + broken + PAGE, broken + PAGE, MIB, PAGE));
+		by_page = mmap(NULL, size, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
+		CHECK(by_page != MAP_FAILED && has_words(by_page, 0, broken, PAGE));
+		CHECK(dies_by(child_status(touch_for_reading, by_page + broken), SIGBUS));
+		CHECK(count("pages") == before);
+		munmap(by_page, size);
+	}
+	munmap(memory, size);
+	close(fd);
+}
+
+static void nothing_is_left(void)
+{
+	/* Tables wait for a grace period. */
+	for (int i = 0; i < 100 && (count("pages") || count("tables")); i++)
+		usleep(20000);
+	CHECK(!count("pages"));
+	CHECK(!count("tables"));
+}
+
+#define TEST(name) { #name, name }
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} tests[] = {
+	TEST(it_is_a_file),
+	TEST(it_does_what_stores_need),
+	TEST(mapping_and_file_are_one),
+	TEST(mapping_takes_one_store_a_gib),
+	TEST(an_open_one_takes_one_fault),
+	TEST(a_large_page_where_one_fits),
+	TEST(behind_the_end_is_sigbus),
+	TEST(a_sealed_one_stays),
+	TEST(no_seal_while_it_can_be_written),
+	TEST(one_address_space_writes),
+	TEST(neighbours_come_and_go),
+	TEST(a_part_may_be_unmapped),
+	TEST(rights_may_change),
+	TEST(it_may_move),
+	TEST(odd_places_are_mapped_by_page),
+	TEST(odd_rights_are_mapped_by_block),
+	TEST(advice_takes_nothing),
+	TEST(children_share_a_sealed_one),
+	TEST(a_smaller_size_is_felt_everywhere),
+	TEST(holes_are_zeros),
+	TEST(it_is_sent_by_descriptor),
+	TEST(ptrace_cannot_write_a_sealed_one),
+	TEST(it_is_in_no_rss),
+	TEST(it_works_switched_off),
+	TEST(what_is_unmapped_is_forgotten),
+	TEST(nothing_is_mapped_behind_a_mapping),
+	TEST(what_comes_to_a_file_is_zero),
+	TEST(giving_up_races_with_reading),
+	TEST(a_page_that_went_is_mapped_by_nobody),
+	TEST(many_threads_fill_it),
+	TEST(faults_and_sizes_race),
+	TEST(it_is_read_past_the_page_cache),
+	TEST(a_futex_is_shared),
+	TEST(others_come_and_go_by_all_ways),
+	TEST(a_child_cannot_write_its_parents),
+	TEST(other_processes_memory_is_read),
+	TEST(nonsense_is_refused),
+	TEST(a_full_mount_is_enospc),
+	TEST(each_allocation_may_fail),
+	TEST(a_full_group_is_enomem),
+	TEST(a_gib_is_one_page),
+	TEST(a_broken_page_is_no_other),
+	TEST(nothing_is_left),
+};
+
+static bool is_asked_for(const char *name, int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (!strcmp(argv[i], name))
+			return true;
+	return argc < 2;
+}
+
+int main(int argc, char **argv)
+{
+	ksft_print_header();
+	mkdir("/tmp", 01777);
+	mkdir(MOUNT, 0700);
+	if (mount("none", MOUNT, "morselfs", 0, NULL))
+		ksft_exit_skip("no morselfs: %s\n", strerror(errno));
+	ksft_set_plan(ARRAY_SIZE(tests));
+	for (size_t i = 0; i < ARRAY_SIZE(tests); i++) {
+		if (!is_asked_for(tests[i].name, argc, argv)) {
+			ksft_test_result_skip("%s\n", tests[i].name);
+			continue;
+		}
+		failed = false;
+		lacks = NULL;
+		tests[i].run();
+		if (lacks && !failed)
+			ksft_test_result_skip("%s: %s\n", tests[i].name, lacks);
+		else
+			ksft_test_result(!failed, "%s\n", tests[i].name);
+		if (failed && getenv("TOLLFREE_STOP_AT_FAILURE"))
+			ksft_exit_fail();
+	}
+	umount2(MOUNT, MNT_DETACH);
+	ksft_finished();
+}
