@@ -101,6 +101,7 @@ pub fn run(house: &House, request: &Request<'_>) -> Result<Results> {
         environment: bench.environment()?,
         judged_by: request.scenario.judged_by.clone(),
         results: Vec::new(),
+        sizes: Vec::new(),
     };
     let mut made = 0;
     loop {
@@ -113,6 +114,9 @@ pub fn run(house: &House, request: &Request<'_>) -> Result<Results> {
     }
     sort(&mut results.results, &bench.kernels, &policies);
     unknown_judges(&results)?;
+    if let Some(sections) = &request.scenario.sizes {
+        results.sizes = results::sizes(&results.results, sections);
+    }
     let require = &request.scenario.require;
     let broken: Vec<String> = require.iter().flat_map(|it| it.broken(&results)).collect();
     match broken.is_empty() {
@@ -295,7 +299,7 @@ impl<'a> Bench<'a> {
     fn guest(&self, built: &Built, policy: &Policy) -> Result<Outcome> {
         let form = self.request.scenario.form(self.request.size);
         let mut jobs = vec![setting(policy)];
-        jobs.extend(form.jobs.iter().map(|job| Job::shell(&job.name, &job.run)));
+        jobs.extend(form.jobs.iter().map(|job| Job::shell(&job.name, &job.line())));
         let append: Vec<&str> = policy.kernel.iter().map(String::as_str).collect();
         let outcome = Guest {
             image: &built.image,

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Copies a file to morselfs, and seals the copy.
+ *
+ *     put FILE MORSEL
+ */
+#include "util.h"
+
+#include <fcntl.h>
+
+int main(int argc, char **argv)
+{
+	static char buffer[1 << 20];
+	ssize_t got;
+	int from, to;
+
+	if (argc != 3)
+		usage("put FILE MORSEL");
+	from = open(argv[1], O_RDONLY | O_CLOEXEC);
+	to = open(argv[2], O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0400);
+	if (from < 0 || to < 0)
+		fail(argv[from < 0 ? 1 : 2]);
+	while ((got = read(from, buffer, sizeof(buffer))) > 0)
+		if (write(to, buffer, got) != got)
+			fail(argv[2]);
+	if (got < 0)
+		fail(argv[1]);
+	if (fcntl(to, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE))
+		fail("seal");
+	return 0;
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * First touches of one object by many threads: each writes to every page of its own part once, in order, on a CPU of
+ * its own.
+ *
+ *     touch KIND THREADS BYTES SECTION
+ *
+ * Kinds: `anonymous` memory, `memfd` (page cache), `morsel` (an open one of what is mounted at /morsel). All threads
+ * touch through one mapping. Notes how many pages of 4 KiB that were, whatever maps them.
+ */
+#include "section.h"
+
+#include <sched.h>
+
+static size_t threads, length;
+static char *memory;
+static pthread_barrier_t begun;
+
+static void *touch(void *number)
+{
+	size_t part = length / threads;
+	char *from = memory + (size_t)number * part;
+	cpu_set_t own;
+
+	CPU_ZERO(&own);
+	CPU_SET((size_t)number, &own);
+	if (sched_setaffinity(0, sizeof(own), &own))
+		fail("sched_setaffinity");
+	pthread_barrier_wait(&begun);
+	for (size_t at = 0; at < part; at += PAGE)
+		from[at] = 1;
+	return NULL;
+}
+
+static int object(const char *kind)
+{
+	int fd;
+
+	if (!strcmp(kind, "anonymous"))
+		return -1;
+	fd = !strcmp(kind, "memfd") ? memfd_create("object", MFD_CLOEXEC) :
+				      open("/morsel", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (fd < 0 || ftruncate(fd, length))
+		fail(kind);
+	return fd;
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t ids[MAX_THREADS];
+	int fd;
+
+	if (argc != 5)
+		usage("touch anonymous|memfd|morsel THREADS BYTES SECTION");
+	threads = number(argv[2]);
+	length = number(argv[3]);
+	if (threads > MAX_THREADS || length % (threads * REGION)) {
+		fprintf(stderr, "touch: at most 64 threads, and 2 MiB for each\n");
+		return 2;
+	}
+	fd = object(argv[1]);
+	if (fd < 0)
+		memory = reserve(length);
+	else
+		memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (memory == MAP_FAILED || (errno = pthread_barrier_init(&begun, NULL, threads + 1)))
+		fail("object");
+	for (size_t i = 0; i < threads; i++)
+		if ((errno = pthread_create(&ids[i], NULL, touch, (void *)i)))
+			fail("pthread_create");
+	section_begin(argv[4]);
+	pthread_barrier_wait(&begun);
+	for (size_t i = 0; i < threads; i++)
+		pthread_join(ids[i], NULL);
+	section_note("touched_pages", length / PAGE);
+	section_note("threads", threads);
+	section_end();
+	return 0;
+}
