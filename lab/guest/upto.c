@@ -3,7 +3,7 @@
  * Runs a command as it is, in two sections: one until it first calls a function of its own, and one from there to its
  * end.
  *
- *     until FUNCTION SECTION COMMAND [ARGUMENT...]
+ *     upto FUNCTION SECTION COMMAND [ARGUMENT...]
  *
  * The sections are SECTION-start, which begins before the command is executed, and SECTION-rest. The function is found
  * in the symbols of the command's file, which is not relocated; a breakpoint there is all that the command sees.
@@ -92,7 +92,7 @@ int main(int argc, char **argv)
 	pid_t child;
 
 	if (argc < 4)
-		usage("until FUNCTION SECTION COMMAND [ARGUMENT...]");
+		usage("upto FUNCTION SECTION COMMAND [ARGUMENT...]");
 	address = address_of(argv[3], argv[1]);
 	snprintf(start, sizeof(start), "%s-start", argv[2]);
 	snprintf(rest, sizeof(rest), "%s-rest", argv[2]);

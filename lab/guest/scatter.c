@@ -3,7 +3,7 @@
  * First touches of one object by many threads: each writes to every page of its own part once, in order, on a CPU of
  * its own.
  *
- *     touch KIND THREADS BYTES SECTION
+ *     scatter KIND THREADS BYTES SECTION
  *
  * Kinds: `anonymous` memory, `memfd` (page cache), `morsel` (an open one of what is mounted at /morsel). All threads
  * touch through one mapping. Notes how many pages of 4 KiB that were, whatever maps them.
@@ -51,11 +51,11 @@ int main(int argc, char **argv)
 	int fd;
 
 	if (argc != 5)
-		usage("touch anonymous|memfd|morsel THREADS BYTES SECTION");
+		usage("scatter anonymous|memfd|morsel THREADS BYTES SECTION");
 	threads = number(argv[2]);
 	length = number(argv[3]);
 	if (threads > MAX_THREADS || length % (threads * REGION)) {
-		fprintf(stderr, "touch: at most 64 threads, and 2 MiB for each\n");
+		fprintf(stderr, "scatter: at most 64 threads, and 2 MiB for each\n");
 		return 2;
 	}
 	fd = object(argv[1]);
