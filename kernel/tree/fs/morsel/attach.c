@@ -111,26 +111,6 @@ static bool may_fault(const struct vm_area_struct *vma)
 
 /* Hanging in */
 
-static bool hang_pud(struct mm_struct *mm, pud_t *slot, pud_t entry)
-{
-	guard(spinlock)(&mm->page_table_lock);
-	if (!pud_none(*slot))
-		return false;
-	set_pud(slot, entry);
-	return true;
-}
-
-static bool hang_pmd(struct mm_struct *mm, pmd_t *slot, pmd_t entry)
-{
-	spinlock_t *lock = pmd_lock(mm, slot);
-	bool is_none = pmd_none(*slot);
-
-	if (is_none)
-		WRITE_ONCE(*slot, entry);
-	spin_unlock(lock);
-	return is_none;
-}
-
 /* Whether a slot of the process holds the morsel's own entry. */
 static bool is_same_pud(pud_t slot, const pud_t *own)
 {
@@ -146,17 +126,78 @@ static bool is_same_pmd(pmd_t slot, const pmd_t *own)
 	       pmd_leaf(slot) == pmd_leaf(READ_ONCE(*own));
 }
 
+/* Slots that lie in one table, and the morsel's own entries for them. */
+
+static void hang_puds(struct mm_struct *mm, pud_t *slots, const pud_t *own,
+		      unsigned long count)
+{
+	unsigned long i, hung = 0;
+
+	spin_lock(&mm->page_table_lock);
+	for (i = 0; i < count; i++) {
+		pud_t entry = READ_ONCE(own[i]);
+
+		if (pud_none(entry) || !pud_none(slots[i]))
+			continue;
+		set_pud(&slots[i], entry);
+		hung++;
+	}
+	spin_unlock(&mm->page_table_lock);
+	morsel_count_many(MORSEL_ATTACHED_PUD, hung);
+}
+
+static void hang_pmds(struct mm_struct *mm, pmd_t *slots, const pmd_t *own,
+		      unsigned long count)
+{
+	spinlock_t *lock = pmd_lock(mm, slots);
+	unsigned long i, hung = 0;
+
+	for (i = 0; i < count; i++) {
+		pmd_t entry = READ_ONCE(own[i]);
+
+		if (pmd_none(entry) || !pmd_none(slots[i]))
+			continue;
+		WRITE_ONCE(slots[i], entry);
+		hung++;
+	}
+	spin_unlock(lock);
+	morsel_count_many(MORSEL_ATTACHED_PMD, hung);
+}
+
 static pgoff_t index_at(const struct vm_area_struct *vma, unsigned long address)
 {
 	return vma->vm_pgoff + ((address - vma->vm_start) >> PAGE_SHIFT);
 }
 
 /*
- * Hangs what the morsel has into one slot. Nothing to hang is no error: the next
- * fault there does it. -EEXIST says that the process has a table of its own there.
+ * How many slots there are, from that of an address on, until an end, or that of
+ * a table: the process's, or the morsel's.
+ */
+static unsigned long slots_until(const struct vm_area_struct *vma,
+				 unsigned long address, unsigned long end,
+				 enum morsel_level level)
+{
+	unsigned long size = morsel_slot_size(level);
+	unsigned long table = size * PTRS_PER_PMD;
+	u64 offset = ((u64)vma->vm_pgoff << PAGE_SHIFT) +
+		     (address - vma->vm_start);
+	unsigned long left = end - address;
+
+	BUILD_BUG_ON(PTRS_PER_PUD != PTRS_PER_PMD);
+	if (address & (size - 1))
+		return 1;
+	left = min(left, table - (address & (table - 1)));
+	left = min(left, table - (unsigned long)(offset & (table - 1)));
+	return DIV_ROUND_UP(left, size);
+}
+
+/*
+ * Hangs what the morsel has into so many slots. Nothing to hang is no error: the
+ * next fault there does it. -EEXIST says that the process has a table of its own
+ * in the first one.
  */
 static int hang(struct vm_area_struct *vma, unsigned long address,
-		enum morsel_level level)
+		unsigned long count, enum morsel_level level)
 {
 	struct morsel *morsel = morsel_in(vma);
 	unsigned long begin = morsel_slot_begin(address, level);
@@ -171,31 +212,30 @@ static int hang(struct vm_area_struct *vma, unsigned long address,
 	if (!pud)
 		return -ENOMEM;
 	if (level == MORSEL_PUD) {
-		bool is_there = false;
+		bool is_there;
 
 		morsel_enter(morsel);
 		own_pud = morsel_pud(morsel, index);
-		if (own_pud && !pud_none(READ_ONCE(*own_pud))) {
-			if (hang_pud(mm, pud, READ_ONCE(*own_pud)))
-				morsel_count(MORSEL_ATTACHED_PUD);
-			is_there = is_same_pud(READ_ONCE(*pud), own_pud);
-		}
+		if (own_pud)
+			hang_puds(mm, pud, own_pud, count);
+		is_there = is_same_pud(READ_ONCE(*pud), own_pud);
 		morsel_leave();
 		/* Else a table of the process's own is there. */
 		if (is_there || pud_none(READ_ONCE(*pud)))
 			return 0;
 		begin = morsel_slot_begin(address, MORSEL_PMD);
 		index = index_at(vma, begin);
+		count = 1;
 	}
 	pmd = pmd_alloc(mm, pud, begin);
 	if (!pmd)
 		return -ENOMEM;
 	morsel_enter(morsel);
 	own_pmd = morsel_pmd(morsel, index);
-	if (own_pmd && !pmd_none(READ_ONCE(*own_pmd))) {
-		if (hang_pmd(mm, pmd, READ_ONCE(*own_pmd)))
-			morsel_count(MORSEL_ATTACHED_PMD);
-		else if (!is_same_pmd(READ_ONCE(*pmd), own_pmd))
+	if (own_pmd) {
+		hang_pmds(mm, pmd, own_pmd, count);
+		if (!pmd_none(READ_ONCE(*own_pmd)) &&
+		    !is_same_pmd(READ_ONCE(*pmd), own_pmd))
 			err = -EEXIST;
 	}
 	morsel_leave();
@@ -209,19 +249,23 @@ static int hang(struct vm_area_struct *vma, unsigned long address,
 static void hang_all(struct vm_area_struct *vma)
 {
 	struct morsel_span span = span_of(vma);
-	unsigned long address = vma->vm_start;
+	unsigned long address = ALIGN(vma->vm_start, PMD_SIZE);
 
 	if (test_and_set_bit(ilog2(HUNG_IN),
 			     (unsigned long *)&vma->vm_private_data))
 		return;
 	while (address < vma->vm_end) {
 		enum morsel_level level = morsel_slot_level(&span, address);
+		unsigned long count;
 
-		if (level != MORSEL_PAGE &&
-		    hang(vma, address, level) == -ENOMEM)
+		/* What is left is less than the smallest slot. */
+		if (level == MORSEL_PAGE)
 			return;
-		address = morsel_slot_begin(address, max(level, MORSEL_PMD)) +
-			  morsel_slot_size(max(level, MORSEL_PMD));
+		count = slots_until(vma, address,
+				    morsel_slot_begin(span.end, level), level);
+		if (hang(vma, address, count, level) == -ENOMEM)
+			return;
+		address += count * morsel_slot_size(level);
 	}
 }
 
@@ -242,7 +286,7 @@ vm_fault_t __morsel_fault(struct vm_area_struct *vma, unsigned long address,
 	if (morsel_fill(morsel, index_at(vma, address), 0, vma,
 			address & PAGE_MASK))
 		return VM_FAULT_SIGBUS;
-	err = hang(vma, address, level);
+	err = hang(vma, address, 1, level);
 	if (err)
 		return err == -ENOMEM ? VM_FAULT_OOM : VM_FAULT_FALLBACK;
 	hang_all(vma);
@@ -251,63 +295,80 @@ vm_fault_t __morsel_fault(struct vm_area_struct *vma, unsigned long address,
 
 /* Taking out */
 
-static bool take_pmd(struct vm_area_struct *vma, pmd_t *pmd,
-		     unsigned long address)
+/*
+ * Takes the morsel's own entries out of slots, until one is in use otherwise; how
+ * many that were. @left is what stays in that one.
+ */
+static unsigned long take_puds(struct mm_struct *mm, pud_t *slots,
+			       const pud_t *own, unsigned long count,
+			       pud_t *left, bool *taken)
 {
-	struct morsel *morsel = morsel_in(vma);
-	spinlock_t *lock = pmd_lock(vma->vm_mm, pmd);
-	bool same;
+	unsigned long i;
 
-	same = is_same_pmd(*pmd, morsel_pmd(morsel, index_at(vma, address)));
-	if (same)
-		WRITE_ONCE(*pmd, __pmd(0));
+	guard(spinlock)(&mm->page_table_lock);
+	for (i = 0; i < count; i++) {
+		*left = slots[i];
+		if (pud_none(*left))
+			continue;
+		if (!own || !is_same_pud(*left, &own[i]))
+			break;
+		set_pud(&slots[i], __pud(0));
+		*taken = true;
+	}
+	return i;
+}
+
+static void take_pmds(struct mm_struct *mm, pmd_t *slots, const pmd_t *own,
+		      unsigned long count, bool *taken)
+{
+	spinlock_t *lock;
+	unsigned long i;
+
+	if (!own)
+		return;
+	lock = pmd_lock(mm, slots);
+	for (i = 0; i < count; i++) {
+		if (!is_same_pmd(slots[i], &own[i]))
+			continue;
+		WRITE_ONCE(slots[i], __pmd(0));
+		*taken = true;
+	}
 	spin_unlock(lock);
-	return same;
 }
 
-/* @left is what stays there. */
-static bool take_pud(struct vm_area_struct *vma, pud_t *pud,
-		     unsigned long address, pud_t *left)
+/* Takes out what is hung in from an address on; up to where, or @end. */
+static unsigned long take(struct vm_area_struct *vma, unsigned long address,
+			  unsigned long end, bool *taken)
 {
 	struct morsel *morsel = morsel_in(vma);
-
-	guard(spinlock)(&vma->vm_mm->page_table_lock);
-	*left = *pud;
-	if (!is_same_pud(*pud, morsel_pud(morsel, index_at(vma, address))))
-		return false;
-	set_pud(pud, __pud(0));
-	return true;
-}
-
-/* Takes out what is hung in at an address; behind it, @next can be looked at. */
-static bool take(struct vm_area_struct *vma, unsigned long address,
-		 unsigned long *next)
-{
+	pgoff_t index = index_at(vma, address);
 	pgd_t *pgd = pgd_offset(vma->vm_mm, address);
-	pud_t left;
+	unsigned long count;
 	p4d_t *p4d;
+	pud_t left;
 
-	*next = (address & PGDIR_MASK) + PGDIR_SIZE;
 	if (pgd_none(*pgd))
-		return false;
+		return (address & PGDIR_MASK) + PGDIR_SIZE;
 	p4d = p4d_offset(pgd, address);
-	*next = (address & P4D_MASK) + P4D_SIZE;
 	if (p4d_none(*p4d))
-		return false;
-	*next = (address & PUD_MASK) + PUD_SIZE;
-	if (take_pud(vma, pud_offset(p4d, address), address, &left))
-		return true;
-	if (pud_none(left))
-		return false;
-	*next = (address & PMD_MASK) + PMD_SIZE;
-	return take_pmd(vma, pmd_offset(&left, address), address);
+		return (address & P4D_MASK) + P4D_SIZE;
+	count = take_puds(vma->vm_mm, pud_offset(p4d, address),
+			  morsel_pud(morsel, index),
+			  slots_until(vma, address, end, MORSEL_PUD), &left,
+			  taken);
+	if (count)
+		return (address & PUD_MASK) + count * PUD_SIZE;
+	count = slots_until(vma, address, end, MORSEL_PMD);
+	take_pmds(vma->vm_mm, pmd_offset(&left, address),
+		  morsel_pmd(morsel, index), count, taken);
+	return (address & PMD_MASK) + count * PMD_SIZE;
 }
 
 void __morsel_unmap(struct mmu_gather *tlb, struct vm_area_struct *vma,
 		    unsigned long begin, unsigned long end)
 {
 	struct morsel *morsel = morsel_in(vma);
-	unsigned long address, next;
+	unsigned long address = begin;
 	bool taken = false;
 
 	if (is(vma, BY_PAGE))
@@ -317,8 +378,8 @@ void __morsel_unmap(struct mmu_gather *tlb, struct vm_area_struct *vma,
 	smp_mb__after_atomic();
 	if (planted(PLANT_LAST_SLOT_STAYS))
 		end = ALIGN_DOWN(end - 1, PMD_SIZE);
-	for (address = begin; address < end; address = next)
-		taken |= take(vma, address, &next);
+	while (address < end)
+		address = take(vma, address, end, &taken);
 	if (taken && planted(PLANT_UPPER_ENTRIES_STAY)) {
 		flush_tlb_mm_range(vma->vm_mm, begin, end, PUD_SHIFT, false);
 	} else if (taken) {

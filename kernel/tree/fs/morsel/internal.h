@@ -85,9 +85,14 @@ enum morsel_count {
 
 DECLARE_PER_CPU(unsigned long[MORSEL_COUNTS], morsel_counts);
 
+static inline void morsel_count_many(enum morsel_count what, unsigned long count)
+{
+	this_cpu_add(morsel_counts[what], count);
+}
+
 static inline void morsel_count(enum morsel_count what)
 {
-	this_cpu_inc(morsel_counts[what]);
+	morsel_count_many(what, 1);
 }
 
 extern struct percpu_counter morsel_all_pages, morsel_all_tables;
