@@ -4,7 +4,7 @@
  *
  *     blocks FOLDER CYCLES LIVE-BYTES SECTION
  *
- * Each cycle creates a file in FOLDER, of 4 KiB to 4 MiB (all powers of two between are as likely), fills it by
+ * Each cycle creates a file in FOLDER, of 4 KiB to 2 MiB (all powers of two between are as likely), fills it by
  * write(), and removes others, by chance, until no more than LIVE-BYTES are left. At the end all are removed.
  *
  * Notes how many blocks of 2 MiB free memory had before and after, larger ones in parts of it.
@@ -13,7 +13,7 @@
 
 #include <limits.h>
 
-enum { ORDER = 9, LARGEST = 4 << 20, SMALLEST_SHIFT = 12, SIZES = 11, MAX_FILES = 1 << 16 };
+enum { ORDER = 9, LARGEST = 2 << 20, SMALLEST_SHIFT = 12, SIZES = 10, MAX_FILES = 1 << 16 };
 
 static struct {
 	size_t name, length;
