@@ -8,16 +8,16 @@
  * one of hugetlbfs (mounted at /hugetlb), `memfd`, and of morselfs (mounted at /morsel) `open`, mapped writable, and
  * `sealed`.
  *
- * Before the section every page is there (one in each GiB where it is `sparse`), and one mapping, which stays: with
- * hugetlbfs the others share its page tables. Then come ROUNDS mappings with MAP_POPULATE, and a read of the first byte
- * of each: section SECTION. They are unmapped in the section SECTION-unmap.
+ * Before the section every page is there (one in each GiB where it is `sparse`), and with hugetlbfs one mapping, whose
+ * page tables the others share. Then come ROUNDS mappings with MAP_POPULATE, and a read of the first byte of each:
+ * section SECTION. They are unmapped in the section SECTION-unmap.
  */
 #include "section.h"
 
 #define GIB (1ul << 30)
 #define SIZES "map file|huge|hugetlb|memfd|open|sealed BYTES ROUNDS SECTION [sparse]"
 
-enum { MAX_ROUNDS = 64 };
+enum { MAX_ROUNDS = 64, READ = 128 << 10 };
 
 static const struct kind {
 	const char *name, *path;
@@ -43,15 +43,9 @@ static const struct kind *find(const char *name)
 /* A file that is a hole has pages in the page cache once it was read, and none on the disk. */
 static void read_pages(int fd, size_t length)
 {
-	static char buffer[1 << 17];
-
-	for (size_t at = 0; at < length;) {
-		ssize_t got = read(fd, buffer, sizeof(buffer));
-
-		if (got <= 0)
-			fail("read");
-		at += got;
-	}
+	for (size_t at = 0; at < length; at += READ)
+		if (readahead(fd, at, READ))
+			fail("readahead");
 }
 
 static void write_pages(int fd, size_t length, size_t step)
@@ -100,7 +94,7 @@ static const char *map_it(const struct kind *kind, int fd, size_t length, size_t
 
 int main(int argc, char **argv)
 {
-	static const char *memories[MAX_ROUNDS + 1];
+	static const char *memories[MAX_ROUNDS];
 	size_t asked, length, rounds, step = PAGE;
 	const struct kind *kind;
 	char unmap[64];
@@ -118,7 +112,8 @@ int main(int argc, char **argv)
 	/* The smallest piece that there is. */
 	length = (asked + kind->unit - 1) / kind->unit * kind->unit;
 	fd = file_of(kind, length, step);
-	memories[rounds] = map_it(kind, fd, length, rounds);
+	if (kind->unit == REGION)
+		map_it(kind, fd, length, rounds);
 	section_begin(argv[4]);
 	for (size_t round = 0; round < rounds; round++) {
 		memories[round] = map_it(kind, fd, length, round);

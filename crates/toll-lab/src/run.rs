@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use toll_linux::{Root, cpu, sys};
 
 use crate::error::LabError;
-use crate::guest::{Done, Guest, Job, Outcome, Program, Qemu, Status};
+use crate::guest::{self, Done, Guest, Job, Outcome, Program, Qemu, Status};
 use crate::house::House;
 use crate::kernel::{Built, Variant, build};
 use crate::preset::Preset;
@@ -222,11 +222,11 @@ impl<'a> Bench<'a> {
         let lock = files::lock(&files::with_suffix(&folder, ".lock"))?;
         let mut hasher = DefaultHasher::new();
         (&scenario.text, request.size.name(), &request.preset.name).hash(&mut hasher);
-        let plugin = request.preset.library(house)?;
-        let contents = programs
-            .iter()
-            .map(|program| &program.host)
-            .chain([&plugin]);
+        let mut plugins = vec![request.preset.library(house)?];
+        if scenario.lines {
+            plugins.push(guest::lines_library(house)?);
+        }
+        let contents = programs.iter().map(|program| &program.host).chain(&plugins);
         for path in contents {
             files::read(path)?.hash(&mut hasher);
         }
@@ -299,7 +299,11 @@ impl<'a> Bench<'a> {
     fn guest(&self, built: &Built, policy: &Policy) -> Result<Outcome> {
         let form = self.request.scenario.form(self.request.size);
         let mut jobs = vec![setting(policy)];
-        jobs.extend(form.jobs.iter().map(|job| Job::shell(&job.name, &job.line())));
+        jobs.extend(
+            form.jobs
+                .iter()
+                .map(|job| Job::shell(&job.name, &job.line())),
+        );
         let append: Vec<&str> = policy.kernel.iter().map(String::as_str).collect();
         let outcome = Guest {
             image: &built.image,
@@ -310,6 +314,7 @@ impl<'a> Bench<'a> {
             jobs: &jobs,
             limit: Duration::from_secs(form.within),
             preset: Some(self.request.preset),
+            lines: self.request.scenario.lines,
             folder: &self
                 .folder
                 .join(format!("{}-{}", built.variant, policy.name)),

@@ -157,6 +157,7 @@ pub fn run(args: &Args) -> Result<()> {
         jobs: &jobs,
         limit: Duration::from_secs(args.within + stress),
         preset: None,
+        lines: false,
         folder: &house.cache.join("selftest").join(&variant.key),
     }
     .run(&house)?;

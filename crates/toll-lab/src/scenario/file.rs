@@ -44,6 +44,9 @@ pub struct Scenario {
     /// What `toll-lab run` runs it on where nothing else is asked for.
     #[serde(default = "stock")]
     pub variants: Vec<String>,
+    /// The cache lines of the kernel that several CPUs write are counted too.
+    #[serde(default)]
+    pub lines: bool,
     /// Which of its sections tell what a size costs, and by what.
     pub sizes: Option<SizeSections>,
     pub machine: Machine,
@@ -205,6 +208,10 @@ impl Scenario {
             .find_map(bad_name)
             .or_else(|| twice("job", jobs()))
             .or_else(|| self.machine(size).problem())
+            .or_else(|| {
+                let is_one_thread = self.lines && self.machine(size).icount;
+                is_one_thread.then(|| "lines: they need CPUs that run at the same time".to_owned())
+            })
             .or_else(|| self.disks(size).iter().find_map(DiskSpec::problem))
             .map(in_form)
     }
@@ -285,7 +292,11 @@ run = "stride main 512 4k read 1000"
 
     #[test]
     fn a_job_may_need_a_file_system() {
-        let needing = GOOD.replacen("name = \"main\"", "name = \"main\"\nneeds = \"morselfs\"", 1);
+        let needing = GOOD.replacen(
+            "name = \"main\"",
+            "name = \"main\"\nneeds = \"morselfs\"",
+            1,
+        );
         let scenario = Scenario::parse(&needing).unwrap();
         assert_eq!(
             scenario.short.jobs[0].line(),
@@ -311,6 +322,7 @@ run = "stride main 512 4k read 1000"
         assert!(problem("guest", "variants = []\nguest").contains("variants"));
         let twice = "variants = [\"a\", \"a\"]\nguest";
         assert!(problem("guest", twice).contains("variants a: is there twice"));
+        assert!(problem("guest", "lines = true\nguest").contains("full: lines"));
         let needs = "needs = \"; reboot\"\nrun = \"stride";
         assert!(problem("run = \"stride", needs).contains("; reboot"));
         assert!(problem("guest", "sizes = { base = \"a\" }\nguest").contains("hugetlb"));
