@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Runs the lab's scenarios of morsels on vanilla and tollfree and says how far morselfs keeps to its goals.
 
-    benches/morsel/lab.py [--short] [--markdown FILE] [SCENARIO[:short]...]
+    benches/morsel/lab.py [--short] [--from FOLDER] [--markdown FILE] [SCENARIO[:short]...]
 
 Each scenario is one call of `toll-lab run`, both kernels in turn; what was measured before of the same kernels is not
-measured again. --markdown puts the report into FILE, behind what is above its mark there. Figures are counts in an
+measured again; with --from nothing is measured, and FOLDER has SCENARIO.json as `toll-lab run --output` wrote it.
+--markdown puts the report into FILE, behind what is above its mark there. Figures are counts in an
 emulated machine, no times of real hardware.
 Status: 0 all goals met, 1 a goal not met, 2 nothing could be measured.
 """
@@ -149,7 +150,7 @@ def map_goals(results):
 
 def map_tables(results):
     sizes = [it for it in results.labels("ext4") if not it.endswith("unmap")]
-    yield "Instructions of mmap and the first read of one byte; of munmap. All ways have MAP_POPULATE, the file was mapped once before, and is mapped elsewhere."
+    yield "Instructions of mmap and the first read of one byte; of munmap. All ways have MAP_POPULATE. Every page is in memory; hugetlbfs's file is mapped once more, so that its tables are shared."
     yield ""
     yield "| | " + " | ".join(human(size) for size in sizes) + " |"
     yield "|---|" + "--:|" * len(sizes)
@@ -292,6 +293,45 @@ def firsttouch_tables(results):
         yield f"| {name} | " + " | ".join(figure(cost) for cost in costs) + f" | {percent(costs[-1] / costs[0] - 1)} |"
 
 
+LINE_KINDS = {
+    "anonymous": "anonymous memory",
+    "anonymous-apart": "anonymous memory, apart",
+    "memfd": "page cache (memfd)",
+    "memfd-apart": "page cache (memfd), apart",
+    "morsel": "open morsel",
+    "morsel-apart": "open morsel, apart",
+}
+
+
+def line_way(kind):
+    return OURS if kind.startswith("morsel") else STOCK
+
+
+def often(results, kind):
+    """Lines that moved once for eight pages, or more often: no CPU does without, and few of its stores meet another's."""
+    pages = results.get(line_way(kind), kind, "note_touched_pages")
+    return results.get(line_way(kind), kind, f"lines_moved_{pages // 8:.0f}")
+
+
+def lines_goals(results):
+    for kind in ("morsel", "morsel-apart"):
+        ours, stock = (often(results, kind.replace("morsel", name)) for name in ("morsel", "memfd"))
+        mapped = "each thread with its own mapping" if kind.endswith("apart") else "one mapping"
+        yield below(f"cache lines that CPUs take from each other for each page, {mapped} (stock: page cache)", 0, ours, stock, "no locking")
+
+
+def lines_tables(results):
+    yield "Lines of the kernel that CPUs wrote in turn, by what is touched. Often: those that went to another CPU once for eight pages or"
+    yield "more. One of them is the lock of the mapping, which every page fault of Linux 6.12 takes; `apart` each thread has its own."
+    yield ""
+    yield "| | pages | lines | stores to them | moves | moves of a page | often |"
+    yield "|---|--:|--:|--:|--:|--:|--:|"
+    for kind, name in LINE_KINDS.items():
+        way = line_way(kind)
+        pages, *cells = (results.get(way, kind, it) for it in ("note_touched_pages", "lines_shared", "lines_shared_stores", "lines_moved"))
+        yield f"| {name} | " + " | ".join(figure(it) for it in [pages, *cells, cells[-1] / pages, often(results, kind)]) + " |"
+
+
 def pgtables_goals(results):
     stock = results.get(STOCK, "memfd", "note_page_table_bytes_each")
 
@@ -353,13 +393,17 @@ SCENARIOS = {
     "morsel-pipeline": (pipeline_goals, pipeline_tables),
     "morsel-blocks": (blocks_goals, blocks_tables),
     "morsel-firsttouch": (firsttouch_goals, firsttouch_tables),
+    "morsel-lines": (lines_goals, lines_tables),
     "morsel-pgtables": (pgtables_goals, pgtables_tables),
 }
 
 # --- the report ---
 
 
-def call(scenario, short):
+def call(scenario, short, folder):
+    if folder:
+        path = folder / f"{scenario}.json"
+        return Results(json.loads(path.read_text())) if path.exists() else None
     command = [LAB, "run", scenario, "--json", "--resume", "--variant", STOCK, "--variant", OURS]
     if short:
         command.append("--short")
@@ -371,9 +415,10 @@ def conditions(results):
     environment = results.document["environment"]
     machine = environment["machine"]
     kernels = ", ".join(f"{it['variant']} {it['release']}" for it in environment["kernels"])
+    clock = ", all by one instruction count" if machine["icount"] else ", at the same time" if machine["cpus"] > 1 else ""
     return (
-        f"{results.document['form']} form, one run of each kernel, {environment['date']}: {kernels}; {machine['cpus']} CPUs, all by one "
-        f"instruction count, {machine['memory_mib']} MiB; QEMU {environment['qemu']}; preset {results.document['preset']}; first touch: "
+        f"{results.document['form']} form, one run of each kernel, {environment['date']}: {kernels}; {machine['cpus']} "
+        f"CPU{'s' * (machine['cpus'] > 1)}{clock}, {machine['memory_mib']} MiB; QEMU {environment['qemu']}; preset {results.document['preset']}; first touch: "
         f"{environment['first_touch']}."
     )
 
@@ -411,6 +456,7 @@ def put(path, lines):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--short", action="store_true", help="the short forms")
+    parser.add_argument("--from", metavar="FOLDER", type=Path, dest="folder", help="results that were measured before")
     parser.add_argument("--markdown", metavar="FILE", type=Path, help="put the report into this file as well")
     parser.add_argument("scenario", nargs="*", help="of these: " + ", ".join(SCENARIOS))
     args = parser.parse_args()
@@ -418,10 +464,10 @@ def main():
     for name in asked:
         if name not in SCENARIOS:
             parser.error(f"{name}: no scenario of this benchmark")
-    if not LAB.exists():
+    if not args.folder and not LAB.exists():
         print(f"{LAB}: is not built: cargo build --release -p toll-lab", file=sys.stderr)
         return 2
-    measured = {name: call(name, short) for name, short in asked.items()}
+    measured = {name: call(name, short, args.folder) for name, short in asked.items()}
     missing = [name for name, results in measured.items() if results is None]
     measured = {name: results for name, results in measured.items() if results}
     if not measured:

@@ -3,23 +3,34 @@
  * First touches of one object by many threads: each writes to every page of its own part once, in order, on a CPU of
  * its own.
  *
- *     scatter KIND THREADS BYTES SECTION
+ *     scatter KIND THREADS BYTES SECTION [apart]
  *
  * Kinds: `anonymous` memory, `memfd` (page cache), `morsel` (an open one of what is mounted at /morsel). All threads
- * touch through one mapping. Notes how many pages of 4 KiB that were, whatever maps them.
+ * touch through one mapping, or, `apart`, each through its own. Notes how many pages of 4 KiB that were, whatever maps
+ * them.
  */
 #include "section.h"
 
 #include <sched.h>
 
 static size_t threads, length;
+static int fd, is_apart;
 static char *memory;
 static pthread_barrier_t begun;
 
+static char *map_part(size_t begin, size_t part)
+{
+	char *mapped = fd < 0 ? reserve(part) : mmap(NULL, part, PROT_READ | PROT_WRITE, MAP_SHARED, fd, begin);
+
+	if (mapped == MAP_FAILED)
+		fail("mmap");
+	return mapped;
+}
+
 static void *touch(void *number)
 {
-	size_t part = length / threads;
-	char *from = memory + (size_t)number * part;
+	size_t part = length / threads, begin = (size_t)number * part;
+	char *from = is_apart ? map_part(begin, part) : memory + begin;
 	cpu_set_t own;
 
 	CPU_ZERO(&own);
@@ -48,10 +59,9 @@ static int object(const char *kind)
 int main(int argc, char **argv)
 {
 	pthread_t ids[MAX_THREADS];
-	int fd;
 
-	if (argc != 5)
-		usage("scatter anonymous|memfd|morsel THREADS BYTES SECTION");
+	if (argc != 5 && (argc != 6 || strcmp(argv[5], "apart")))
+		usage("scatter anonymous|memfd|morsel THREADS BYTES SECTION [apart]");
 	threads = number(argv[2]);
 	length = number(argv[3]);
 	if (threads > MAX_THREADS || length % (threads * REGION)) {
@@ -59,12 +69,11 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	fd = object(argv[1]);
-	if (fd < 0)
-		memory = reserve(length);
-	else
-		memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (memory == MAP_FAILED || (errno = pthread_barrier_init(&begun, NULL, threads + 1)))
-		fail("object");
+	is_apart = argc == 6;
+	if (!is_apart)
+		memory = map_part(0, length);
+	if ((errno = pthread_barrier_init(&begun, NULL, threads + 1)))
+		fail("barrier");
 	for (size_t i = 0; i < threads; i++)
 		if ((errno = pthread_create(&ids[i], NULL, touch, (void *)i)))
 			fail("pthread_create");

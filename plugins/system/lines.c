@@ -11,6 +11,7 @@
  *     lines_shared		lines that two CPUs or more wrote
  *     lines_shared_stores	stores to these
  *     lines_moved		stores to a line that another CPU wrote before
+ *     lines_moved_N		lines of which there were N of these, or more
  *
  * and then, behind a #, the lines that moved most: address, CPUs, stores, moves,
  * and the instruction that moved it last. Each CPU has to be a host thread, so
@@ -135,6 +136,13 @@ static void write_lines(FILE *file)
 	fprintf(file, "lines_shared %lu\nlines_shared_stores %lu\nlines_moved %lu\n", count, stores, moves);
 	if (shared)
 		qsort(shared, count, sizeof(*shared), by_moves);
+	for (uint64_t least = 64; least <= 1 << 20; least *= 2) {
+		uint64_t many = 0;
+
+		while (many < count && shared[many]->moves >= least)
+			many++;
+		fprintf(file, "lines_moved_%lu %lu\n", least, many);
+	}
 	for (unsigned int i = 0; i < SHOWN && i < count; i++)
 		fprintf(file, "# %#lx %#lx %lu %lu %#lx\n", shared[i]->address, shared[i]->cpus, shared[i]->stores,
 			shared[i]->moves, shared[i]->by);

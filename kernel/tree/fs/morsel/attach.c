@@ -126,15 +126,22 @@ static bool is_same_pmd(pmd_t slot, const pmd_t *own)
 	       pmd_leaf(slot) == pmd_leaf(READ_ONCE(*own));
 }
 
-/* Slots that lie in one table, and the morsel's own entries for them. */
+/*
+ * Slots that lie in one table, and the morsel's own entries for them. Where all
+ * are in use no lock is taken: that CPUs would take from each other at each fault.
+ */
 
 static void hang_puds(struct mm_struct *mm, pud_t *slots, const pud_t *own,
 		      unsigned long count)
 {
-	unsigned long i, hung = 0;
+	unsigned long i = 0, hung = 0;
 
+	while (i < count && !pud_none(READ_ONCE(slots[i])))
+		i++;
+	if (i == count)
+		return;
 	spin_lock(&mm->page_table_lock);
-	for (i = 0; i < count; i++) {
+	for (; i < count; i++) {
 		pud_t entry = READ_ONCE(own[i]);
 
 		if (pud_none(entry) || !pud_none(slots[i]))
@@ -149,10 +156,15 @@ static void hang_puds(struct mm_struct *mm, pud_t *slots, const pud_t *own,
 static void hang_pmds(struct mm_struct *mm, pmd_t *slots, const pmd_t *own,
 		      unsigned long count)
 {
-	spinlock_t *lock = pmd_lock(mm, slots);
-	unsigned long i, hung = 0;
+	unsigned long i = 0, hung = 0;
+	spinlock_t *lock;
 
-	for (i = 0; i < count; i++) {
+	while (i < count && !pmd_none(READ_ONCE(slots[i])))
+		i++;
+	if (i == count)
+		return;
+	lock = pmd_lock(mm, slots);
+	for (; i < count; i++) {
 		pmd_t entry = READ_ONCE(own[i]);
 
 		if (pmd_none(entry) || !pmd_none(slots[i]))
@@ -251,7 +263,8 @@ static void hang_all(struct vm_area_struct *vma)
 	struct morsel_span span = span_of(vma);
 	unsigned long address = ALIGN(vma->vm_start, PMD_SIZE);
 
-	if (test_and_set_bit(ilog2(HUNG_IN),
+	if (is(vma, HUNG_IN) ||
+	    test_and_set_bit(ilog2(HUNG_IN),
 			     (unsigned long *)&vma->vm_private_data))
 		return;
 	while (address < vma->vm_end) {
