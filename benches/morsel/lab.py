@@ -308,9 +308,9 @@ def line_way(kind):
 
 
 def often(results, kind):
-    """Lines that moved once for eight pages, or more often: no CPU does without, and few of its stores meet another's."""
+    """Lines that moved once for 16 pages, or more often: of two stores that CPUs make by turns, few meet in the lab."""
     pages = results.get(line_way(kind), kind, "note_touched_pages")
-    return results.get(line_way(kind), kind, f"lines_moved_{pages // 8:.0f}")
+    return results.get(line_way(kind), kind, f"lines_moved_{pages // 16:.0f}")
 
 
 def lines_goals(results):
@@ -321,7 +321,7 @@ def lines_goals(results):
 
 
 def lines_tables(results):
-    yield "Lines of the kernel that CPUs wrote in turn, by what is touched. Often: those that went to another CPU once for eight pages or"
+    yield "Lines of the kernel that CPUs wrote in turn, by what is touched. Often: those that went to another CPU once for 16 pages or"
     yield "more. One of them is the lock of the mapping, which every page fault of Linux 6.12 takes; `apart` each thread has its own."
     yield ""
     yield "| | pages | lines | stores to them | moves | moves of a page | often |"

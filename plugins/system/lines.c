@@ -35,6 +35,8 @@
 #define SLOTS (1u << 23)
 #define LOCKS 1024
 #define SHOWN 20
+/* The fixmap: each CPU has its own APIC there, behind the same address. */
+#define FIXMAP 0xffffffffff000000ull
 
 enum { BEGIN = 1, END = 2 };
 enum { RDX, RSI, RDI, REGISTERS };
@@ -94,7 +96,7 @@ static void on_store(unsigned int index, qemu_plugin_meminfo_t info, uint64_t ad
 	struct line *line;
 
 	(void)info;
-	if (!is_running || !(address >> 63))
+	if (!is_running || !(address >> 63) || address >= FIXMAP)
 		return;
 	pthread_mutex_lock(lock);
 	line = find(line_address, home);

@@ -82,6 +82,25 @@ fn a_morsel_costs_less_to_map_the_larger_it_is() {
 }
 
 #[test]
+#[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
+fn lines_that_cpus_take_from_each_other_are_counted() {
+    let (out, _) = run("morsel-lines", &["--json", "--variant", "vanilla"], 0);
+    let got: Value = serde_json::from_str(&out).unwrap();
+    schema::check("lab", &got);
+    let entries = got["results"].as_array().unwrap();
+    let memfd = entries.iter().find(|entry| entry["section"] == "memfd");
+    let get = |name: &str| {
+        let counter = &memfd.unwrap()["counters"][name]["median"];
+        counter.as_f64().unwrap_or_else(|| panic!("{name}"))
+    };
+    // Each page is counted in the file, and all CPUs insert into one tree.
+    assert!(get("lines_shared") > 5.0);
+    assert!(get("lines_shared_stores") > 5.0 * get("note_touched_pages"));
+    assert!(get("lines_moved") > 0.0 && get("lines_moved") < get("lines_shared_stores"));
+    assert!(get("lines_moved_64") <= get("lines_shared"));
+}
+
+#[test]
 #[ignore = "unpacks a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
 fn a_version_that_is_not_named_is_tried_with_a_warning() {
     const PATCH: &str =

@@ -189,6 +189,19 @@ mod tests {
     }
 
     #[test]
+    fn notes_are_those_of_one_suffix_without_comments() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text);
+        write("main.lines", "lines_shared 3\n# 0xffff 0x3 4 2 0xfff0\n").unwrap();
+        write("main.notes", "note_bytes 8\n").unwrap();
+        let got = read_notes(folder.path(), "lines").unwrap();
+        let lines: BTreeMap<_, _> = [("lines_shared".to_owned(), 3.0)].into();
+        assert_eq!(got, [("main".to_owned(), lines)].into());
+        write("main.lines", "lines_shared\n").unwrap();
+        assert!(read_notes(folder.path(), "lines").is_err());
+    }
+
+    #[test]
     fn a_section_is_read_as_the_plugin_writes_it() {
         let text = r#"{"section": "main", "cpus": [
   {"walk_steps": 5, "invlpgs": 1},
