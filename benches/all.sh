@@ -31,8 +31,9 @@ keep=
 output=$(mktemp)
 trap 'rm -f "$output"' EXIT
 
-# Writes what a benchmark printed into docs/results: keep_result NAME
+# Writes what a benchmark printed into docs/results, above what the lab has put there: keep_result NAME
 keep_result() {
+	of_lab=$(sed -n '/^<!-- From here on: /,$p' "docs/results/$1.md" 2>/dev/null)
 	{
 		say "<!-- SPDX-License-Identifier: MIT OR Apache-2.0 -->"
 		say "# benches/all.sh --keep $1"
@@ -44,6 +45,7 @@ keep_result() {
 		real) cat "$output" ;;
 		*) sed 's/^/    /' "$output" ;;
 		esac
+		[ -z "$of_lab" ] || printf '\n%s\n' "$of_lab"
 	} >"docs/results/$1.md"
 }
 

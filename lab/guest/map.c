@@ -2,81 +2,135 @@
 /*
  * What it costs to map memory that is there already, and to unmap it.
  *
- *     map KIND BYTES ROUNDS SECTION
+ *     map KIND BYTES ROUNDS SECTION [sparse]
  *
- * Kinds: `populate` a file of tmpfs with MAP_POPULATE, `file` the same of the disk that is mounted at /data, `huge` a
- * file of tmpfs with huge pages (mounted at /huge), `hugetlb` a file of hugetlbfs (mounted at /hugetlb), `memfd`.
- * Before the section the file is written once and mapped once; then each round maps all of it, reads one word of each
- * 2 MiB, and unmaps it.
+ * Kinds: `file` a file of what is mounted at /data, `huge` one of tmpfs with huge pages (mounted at /huge), `hugetlb`
+ * one of hugetlbfs (mounted at /hugetlb), `memfd`, and of morselfs (mounted at /morsel) `open`, mapped writable, and
+ * `sealed`.
+ *
+ * Before the section every page is there (one in each GiB where it is `sparse`), and with hugetlbfs one mapping, whose
+ * page tables the others share. Then come ROUNDS mappings with MAP_POPULATE, and a read of the first byte of each:
+ * section SECTION. They are unmapped in the section SECTION-unmap.
  */
 #include "section.h"
 
-static const struct {
+#define GIB (1ul << 30)
+#define SIZES "map file|huge|hugetlb|memfd|open|sealed BYTES ROUNDS SECTION [sparse]"
+
+enum { MAX_ROUNDS = 64, READ = 128 << 10 };
+
+static const struct kind {
 	const char *name, *path;
 	size_t unit;
+	int protection;
 } kinds[] = {
-	{ "populate", "/tmp/map", PAGE },
-	{ "file", "/data/map", PAGE },
-	{ "huge", "/huge/map", PAGE },
-	{ "hugetlb", "/hugetlb/map", REGION },
-	{ "memfd", NULL, PAGE },
+	{ "file", "/data/map", PAGE, PROT_READ },
+	{ "huge", "/huge/map", PAGE, PROT_READ },
+	{ "hugetlb", "/hugetlb/map", REGION, PROT_READ },
+	{ "memfd", NULL, PAGE, PROT_READ },
+	{ "open", "/morsel/map", PAGE, PROT_READ | PROT_WRITE },
+	{ "sealed", "/morsel/map", PAGE, PROT_READ },
 };
 
-static int file_of(const char *path, size_t length)
+static const struct kind *find(const char *name)
 {
-	int fd = path ? open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : memfd_create("map", MFD_CLOEXEC);
-	char *memory;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		if (!strcmp(kinds[i].name, name))
+			return &kinds[i];
+	usage(SIZES);
+}
 
-	if (fd < 0 || ftruncate(fd, length))
-		fail(path ? path : "memfd");
-	memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+/* A file that is a hole has pages in the page cache once it was read, and none on the disk. */
+static void read_pages(int fd, size_t length)
+{
+	for (size_t at = 0; at < length; at += READ)
+		if (readahead(fd, at, READ))
+			fail("readahead");
+}
+
+static void write_pages(int fd, size_t length, size_t step)
+{
+	char *memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
 	if (memory == MAP_FAILED)
 		fail("mmap");
-	for (size_t at = 0; at < length; at += PAGE)
+	for (size_t at = 0; at < length; at += step)
 		memory[at] = 1;
 	munmap(memory, length);
+}
+
+static int file_of(const struct kind *kind, size_t length, size_t step)
+{
+	int fd = kind->path ? open(kind->path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) :
+			      memfd_create("map", MFD_CLOEXEC);
+
+	if (fd < 0 || ftruncate(fd, length))
+		fail(kind->name);
+	if (!strcmp(kind->name, "file"))
+		read_pages(fd, length);
+	else
+		write_pages(fd, length, step);
+	if (!strcmp(kind->name, "sealed") && fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE))
+		fail("F_SEAL_WRITE");
 	return fd;
 }
 
-static uint64_t map_once(int fd, size_t length)
+/* Tables of hugetlbfs are shared by what is aligned alike to 1 GiB: it does so by itself only if told where. */
+static void *place(const struct kind *kind, size_t length, size_t number)
 {
-	volatile const char *memory = mmap(NULL, length, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
-	uint64_t sum = 0;
+	if (kind->unit != REGION)
+		return NULL;
+	return (void *)((1ul << 44) + number * ((length + GIB - 1) / GIB * GIB));
+}
+
+static const char *map_it(const struct kind *kind, int fd, size_t length, size_t number)
+{
+	const char *memory = mmap(place(kind, length, number), length, kind->protection, MAP_SHARED | MAP_POPULATE, fd, 0);
 
 	if (memory == MAP_FAILED)
 		fail("mmap");
-	for (size_t at = 0; at < length; at += REGION)
-		sum += memory[at];
-	if (munmap((void *)memory, length))
-		fail("munmap");
-	return sum;
+	return memory;
 }
 
 int main(int argc, char **argv)
 {
-	size_t length, rounds, kind = 0;
+	static const char *memories[MAX_ROUNDS];
+	size_t asked, length, rounds, step = PAGE;
+	const struct kind *kind;
+	char unmap[64];
 	int fd;
 
-	if (argc != 5)
-		usage("map populate|file|huge|hugetlb|memfd BYTES ROUNDS SECTION");
-	length = number(argv[2]);
+	if (argc != 5 && (argc != 6 || strcmp(argv[5], "sparse")))
+		usage(SIZES);
+	kind = find(argv[1]);
+	asked = number(argv[2]);
 	rounds = number(argv[3]);
-	while (kind < sizeof(kinds) / sizeof(*kinds) && strcmp(kinds[kind].name, argv[1]))
-		kind++;
-	if (kind == sizeof(kinds) / sizeof(*kinds))
-		usage("map populate|file|huge|hugetlb|memfd BYTES ROUNDS SECTION");
+	if (rounds > MAX_ROUNDS)
+		usage(SIZES);
+	if (argc == 6)
+		step = GIB;
 	/* The smallest piece that there is. */
-	length = (length + kinds[kind].unit - 1) / kinds[kind].unit * kinds[kind].unit;
-	fd = file_of(kinds[kind].path, length);
-	map_once(fd, length);
+	length = (asked + kind->unit - 1) / kind->unit * kind->unit;
+	fd = file_of(kind, length, step);
+	if (kind->unit == REGION)
+		map_it(kind, fd, length, rounds);
 	section_begin(argv[4]);
+	for (size_t round = 0; round < rounds; round++) {
+		memories[round] = map_it(kind, fd, length, round);
+		(void)*(volatile const char *)memories[round];
+	}
+	section_note("bytes", asked);
+	section_note("rounds", rounds);
+	section_end();
+	snprintf(unmap, sizeof(unmap), "%s-unmap", argv[4]);
+	section_begin(unmap);
 	for (size_t round = 0; round < rounds; round++)
-		map_once(fd, length);
-	section_note("bytes", length);
+		if (munmap((void *)memories[round], length))
+			fail("munmap");
 	section_note("rounds", rounds);
 	section_end();
 	close(fd);
-	if (kinds[kind].path)
-		unlink(kinds[kind].path);
+	if (kind->path)
+		unlink(kind->path);
 	return 0;
 }

@@ -1,19 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Processes that all map one buffer in shared memory and read each page of it.
+ * Processes that all map one buffer in shared memory and read all that is there of it.
  *
- *     pgtables BYTES PROCESSES
+ *     pgtables KIND BYTES PROCESSES SECTION
  *
- * Notes what page tables take when all are there (PageTables of /proc/meminfo).
+ * Kinds: `memfd`, `open` and `sealed`, files of morselfs (mounted at /morsel). The first page of each 2 MiB of the
+ * buffer is there, which takes as many page tables as if all were.
+ *
+ * Notes what page tables take when all processes are there (PageTables of /proc/meminfo), less what as many take that
+ * map nothing, and that for each of them.
  */
 #include "section.h"
 
+static const char *kind;
+static size_t length;
+
 static double page_table_bytes(void)
 {
-	FILE *file = fopen("/proc/meminfo", "re");
+	/* Each CPU keeps a part of the counter to itself; this gathers them. */
+	int fd = open("/proc/sys/vm/stat_refresh", O_WRONLY | O_CLOEXEC);
 	unsigned long kib = 0;
 	char line[128];
+	FILE *file;
 
+	if (fd < 0 || write(fd, "1", 1) != 1)
+		fail("/proc/sys/vm/stat_refresh");
+	close(fd);
+	file = fopen("/proc/meminfo", "re");
 	if (!file)
 		fail("/proc/meminfo");
 	while (fgets(line, sizeof(line), file) && sscanf(line, "PageTables: %lu", &kib) != 1)
@@ -22,51 +35,81 @@ static double page_table_bytes(void)
 	return kib * 1024.0;
 }
 
-static _Noreturn void read_all(const struct gate *gate, int fd, size_t length)
+static char *map_all(int fd, int protection)
 {
-	volatile const char *memory = mmap(NULL, length, PROT_READ, MAP_SHARED, fd, 0);
+	char *memory = mmap(NULL, length, protection, MAP_SHARED, fd, 0);
 
 	if (memory == MAP_FAILED)
 		fail("mmap");
-	for (size_t at = 0; at < length; at += PAGE)
+	return memory;
+}
+
+static int buffer(void)
+{
+	int is_memfd = !strcmp(kind, "memfd");
+	int fd = is_memfd ? memfd_create("buffer", MFD_CLOEXEC) : open("/morsel", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	char *memory;
+
+	if (fd < 0 || ftruncate(fd, length))
+		fail(kind);
+	memory = map_all(fd, PROT_READ | PROT_WRITE);
+	for (size_t at = 0; at < length; at += REGION)
+		memory[at] = 1;
+	munmap(memory, length);
+	if (!strcmp(kind, "sealed") && fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE))
+		fail("F_SEAL_WRITE");
+	return fd;
+}
+
+static _Noreturn void be_there(const struct gate *gate, int fd)
+{
+	volatile const char *memory = fd < 0 ? NULL : map_all(fd, PROT_READ);
+
+	for (size_t at = 0; memory && at < length; at += REGION)
 		(void)memory[at];
 	gate_wait(gate);
 	exit(0);
 }
 
-int main(int argc, char **argv)
+/* What the page tables of processes take that map it, or nothing. */
+static double with_processes(int fd, int processes)
 {
-	int processes, fd = memfd_create("buffer", MFD_CLOEXEC);
 	struct gate gate = gate_new();
-	size_t length;
-	double before;
-	char *memory;
+	double before = page_table_bytes(), taken;
 
-	if (argc != 3)
-		usage("pgtables BYTES PROCESSES");
-	length = number(argv[1]);
-	processes = number(argv[2]);
-	if (fd < 0 || ftruncate(fd, length))
-		fail("memfd");
-	memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (memory == MAP_FAILED)
-		fail("mmap");
-	memset(memory, 1, length);
-	munmap(memory, length);
-	before = page_table_bytes();
-	section_begin("main");
 	for (int i = 0; i < processes; i++) {
 		pid_t child = fork();
 
 		if (child < 0)
 			fail("fork");
 		if (child == 0)
-			read_all(&gate, fd, length);
+			be_there(&gate, fd);
 	}
 	gate_gather(&gate, processes);
-	section_note("page_table_bytes", page_table_bytes() - before);
+	taken = page_table_bytes() - before;
 	gate_open(&gate, processes);
 	wait_for_children(processes);
+	return taken;
+}
+
+int main(int argc, char **argv)
+{
+	double without, with;
+	int processes, fd;
+
+	if (argc != 5)
+		usage("pgtables memfd|open|sealed BYTES PROCESSES SECTION");
+	kind = argv[1];
+	length = number(argv[2]);
+	processes = number(argv[3]);
+	fd = buffer();
+	without = with_processes(-1, processes);
+	section_begin(argv[4]);
+	with = with_processes(fd, processes);
+	section_note("bytes", length);
+	section_note("processes", processes);
+	section_note("page_table_bytes", with - without);
+	section_note("page_table_bytes_each", (with - without) / processes);
 	section_end();
 	return 0;
 }

@@ -2,15 +2,20 @@
 /*
  * Packets that go through a pipeline of two processes in shared memory.
  *
- *     pipeline BYTES PACKETS keep|remap SECTION
+ *     pipeline BYTES PACKETS keep|remap|new memfd|morsel SECTION
  *
- * The first process writes each page of a packet into a memfd and passes it on by its descriptor (SCM_RIGHTS); the
- * second reads each page, and answers. `keep`: one memfd whose mappings both keep. `remap`: a packet is a new memfd,
- * mapped and unmapped by both.
+ * The first process writes each page of a packet and passes it on by its descriptor (SCM_RIGHTS); the second reads each
+ * page, and answers. `keep`: one buffer, whose mappings both keep. `remap`: one buffer, which each unmaps before the
+ * other one maps it. `new`: each packet is a new buffer, mapped and unmapped by both. Buffers are memfds, or files of
+ * morselfs (mounted at /morsel), which one process at a time has mapped writable: of a kept one the second reads
+ * through a mapping that only reads.
+ *
+ * The first packet, whose pages are new, is in the section.
  */
 #include "section.h"
 
 #include <sys/socket.h>
+#include <time.h>
 
 static void send_packet(int socket, int fd)
 {
@@ -55,17 +60,22 @@ static int receive_packet(int socket)
 	return fd;
 }
 
-static char *map_packet(int fd, size_t length)
+static size_t length;
+static int is_kept, is_recycled, is_morsel;
+
+static char *map_packet(int fd, int protection)
 {
-	char *packet = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	char *packet = mmap(NULL, length, protection, MAP_SHARED, fd, 0);
 
 	if (packet == MAP_FAILED)
 		fail("mmap");
 	return packet;
 }
 
-static _Noreturn void consume(int socket, size_t length)
+static _Noreturn void consume(int socket)
 {
+	/* A morsel is hung in as a whole for who may write it. */
+	int protection = is_kept && is_morsel ? PROT_READ : PROT_READ | PROT_WRITE;
 	char *packet = NULL;
 	volatile uint64_t sum = 0;
 
@@ -75,38 +85,71 @@ static _Noreturn void consume(int socket, size_t length)
 		if (fd == -2)
 			exit(0);
 		if (fd >= 0) {
-			if (packet)
-				munmap(packet, length);
-			packet = map_packet(fd, length);
+			packet = map_packet(fd, protection);
 			close(fd);
 		}
 		for (size_t at = 0; at < length; at += PAGE)
 			sum += packet[at];
+		if (!is_kept)
+			munmap(packet, length);
 		send_packet(socket, -1);
 	}
 }
 
-static int new_packet(size_t length)
+static int new_packet(void)
 {
-	int fd = memfd_create("packet", MFD_CLOEXEC);
+	int fd = is_morsel ? open("/morsel", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600) : memfd_create("packet", MFD_CLOEXEC);
 
 	if (fd < 0 || ftruncate(fd, length))
-		fail("memfd");
+		fail("packet");
 	return fd;
+}
+
+static void produce(int socket, size_t packets)
+{
+	char *packet = NULL;
+	int fd = -1;
+
+	for (size_t i = 0; i < packets; i++) {
+		if (!is_recycled || i == 0)
+			fd = new_packet();
+		if (!is_kept || i == 0)
+			packet = map_packet(fd, PROT_READ | PROT_WRITE);
+		for (size_t at = 0; at < length; at += PAGE)
+			packet[at] = i;
+		if (!is_kept)
+			munmap(packet, length);
+		send_packet(socket, is_kept && i > 0 ? -1 : fd);
+		if (!is_recycled)
+			close(fd);
+		if (receive_packet(socket) != -1)
+			fail("answer");
+	}
+}
+
+static double now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1e9 + now.tv_nsec;
 }
 
 int main(int argc, char **argv)
 {
-	size_t length, packets;
-	int sockets[2], fd = -1, is_kept;
-	char *packet = NULL;
+	size_t packets;
+	double began;
+	int sockets[2];
 	pid_t child;
 
-	if (argc != 5 || (strcmp(argv[3], "keep") && strcmp(argv[3], "remap")))
-		usage("pipeline BYTES PACKETS keep|remap SECTION");
+	if (argc != 6 || (strcmp(argv[3], "keep") && strcmp(argv[3], "remap") && strcmp(argv[3], "new")) ||
+	    (strcmp(argv[4], "memfd") && strcmp(argv[4], "morsel")))
+		usage("pipeline BYTES PACKETS keep|remap|new memfd|morsel SECTION");
 	length = number(argv[1]);
 	packets = number(argv[2]);
 	is_kept = !strcmp(argv[3], "keep");
+	is_recycled = strcmp(argv[3], "new");
+	is_morsel = !strcmp(argv[4], "morsel");
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets))
 		fail("socketpair");
 	child = fork();
@@ -114,27 +157,13 @@ int main(int argc, char **argv)
 		fail("fork");
 	if (child == 0) {
 		close(sockets[0]);
-		consume(sockets[1], length);
+		consume(sockets[1]);
 	}
 	close(sockets[1]);
-	section_begin(argv[4]);
-	for (size_t i = 0; i < packets; i++) {
-		int is_new = !is_kept || i == 0;
-
-		if (is_new) {
-			fd = new_packet(length);
-			packet = map_packet(fd, length);
-		}
-		for (size_t at = 0; at < length; at += PAGE)
-			packet[at] = i;
-		send_packet(sockets[0], is_new ? fd : -1);
-		if (receive_packet(sockets[0]) != -1)
-			fail("answer");
-		if (!is_kept) {
-			munmap(packet, length);
-			close(fd);
-		}
-	}
+	section_begin(argv[5]);
+	began = now_ns();
+	produce(sockets[0], packets);
+	section_note("elapsed_ns", now_ns() - began);
 	section_note("packets", packets);
 	section_note("bytes", length);
 	section_end();

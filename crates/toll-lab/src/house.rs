@@ -56,4 +56,20 @@ impl House {
             cache: cache.join("lab"),
         })
     }
+
+    /// A plugin for whole systems.
+    ///
+    /// # Errors
+    /// [`LabError::Missing`] if it is not built.
+    pub fn plugin(&self, name: &str) -> Result<PathBuf> {
+        let library = self.plugins.join("user/build").join(name);
+        match library.is_file() {
+            true => Ok(library),
+            false => Err(LabError::Missing(format!(
+                "{}: is not built: make -C plugins",
+                library.display()
+            ))
+            .into()),
+        }
+    }
 }

@@ -98,14 +98,6 @@ impl Preset {
     /// # Errors
     /// [`LabError::Missing`] if it is not built.
     pub fn library(&self, house: &House) -> Result<PathBuf> {
-        let library = house.plugins.join("user/build/libtoll_system.so");
-        match library.is_file() {
-            true => Ok(library),
-            false => Err(LabError::Missing(format!(
-                "{}: is not built: make -C plugins",
-                library.display()
-            ))
-            .into()),
-        }
+        house.plugin("libtoll_system.so")
     }
 }

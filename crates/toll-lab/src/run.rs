@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use toll_linux::{Root, cpu, sys};
 
 use crate::error::LabError;
-use crate::guest::{Done, Guest, Job, Outcome, Program, Qemu, Status};
+use crate::guest::{self, Done, Guest, Job, Outcome, Program, Qemu, Status};
 use crate::house::House;
 use crate::kernel::{Built, Variant, build};
 use crate::preset::Preset;
@@ -101,6 +101,7 @@ pub fn run(house: &House, request: &Request<'_>) -> Result<Results> {
         environment: bench.environment()?,
         judged_by: request.scenario.judged_by.clone(),
         results: Vec::new(),
+        sizes: Vec::new(),
     };
     let mut made = 0;
     loop {
@@ -113,6 +114,9 @@ pub fn run(house: &House, request: &Request<'_>) -> Result<Results> {
     }
     sort(&mut results.results, &bench.kernels, &policies);
     unknown_judges(&results)?;
+    if let Some(sections) = &request.scenario.sizes {
+        results.sizes = results::sizes(&results.results, sections);
+    }
     let require = &request.scenario.require;
     let broken: Vec<String> = require.iter().flat_map(|it| it.broken(&results)).collect();
     match broken.is_empty() {
@@ -218,11 +222,11 @@ impl<'a> Bench<'a> {
         let lock = files::lock(&files::with_suffix(&folder, ".lock"))?;
         let mut hasher = DefaultHasher::new();
         (&scenario.text, request.size.name(), &request.preset.name).hash(&mut hasher);
-        let plugin = request.preset.library(house)?;
-        let contents = programs
-            .iter()
-            .map(|program| &program.host)
-            .chain([&plugin]);
+        let mut plugins = vec![request.preset.library(house)?];
+        if scenario.lines {
+            plugins.push(guest::lines_library(house)?);
+        }
+        let contents = programs.iter().map(|program| &program.host).chain(&plugins);
         for path in contents {
             files::read(path)?.hash(&mut hasher);
         }
@@ -295,7 +299,11 @@ impl<'a> Bench<'a> {
     fn guest(&self, built: &Built, policy: &Policy) -> Result<Outcome> {
         let form = self.request.scenario.form(self.request.size);
         let mut jobs = vec![setting(policy)];
-        jobs.extend(form.jobs.iter().map(|job| Job::shell(&job.name, &job.run)));
+        jobs.extend(
+            form.jobs
+                .iter()
+                .map(|job| Job::shell(&job.name, &job.line())),
+        );
         let append: Vec<&str> = policy.kernel.iter().map(String::as_str).collect();
         let outcome = Guest {
             image: &built.image,
@@ -306,6 +314,7 @@ impl<'a> Bench<'a> {
             jobs: &jobs,
             limit: Duration::from_secs(form.within),
             preset: Some(self.request.preset),
+            lines: self.request.scenario.lines,
             folder: &self
                 .folder
                 .join(format!("{}-{}", built.variant, policy.name)),

@@ -48,6 +48,7 @@ fn every_scenario_is_listed_with_one_line() {
         "morsel-pipeline",
         "morsel-firsttouch",
         "morsel-pgtables",
+        "morsel-blocks",
     ] {
         assert!(listed.lines().any(|line| line.starts_with(name)), "{name}");
     }

@@ -39,6 +39,7 @@ fn shell_in(machine: Machine, name: &str, line: &str, seconds: u64) -> Result<Ou
         jobs: &[job],
         limit: Duration::from_secs(seconds),
         preset: None,
+        lines: false,
         folder: &folder(name),
     }
     .run(&house)

@@ -39,6 +39,7 @@ fn deferred(name: &str, machine: Machine, append: &[&str], before: &str) -> u64 
         jobs: &[Job::shell("work", &work), Job::shell("sum", &sum)],
         limit: Duration::from_secs(300),
         preset: None,
+        lines: false,
         folder: &house.cache.join("tests").join(name),
     }
     .run(&house)

@@ -26,7 +26,7 @@ fn run(scenario: &str, more: &[&str], status: i32) -> (String, String) {
 #[test]
 #[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
 fn json_keeps_to_its_schema_and_adds_up() {
-    let (out, _) = run("morsel-pgtables", &["--json"], 0);
+    let (out, _) = run("morsel-pgtables", &["--json", "--variant", "vanilla"], 0);
     let got: Value = serde_json::from_str(&out).unwrap();
     schema::check("lab", &got);
     assert_eq!(got["scenario"], "morsel-pgtables");
@@ -46,11 +46,58 @@ fn json_keeps_to_its_schema_and_adds_up() {
 #[test]
 #[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
 fn a_condition_that_holds_is_a_status() {
-    let more = ["--fail-if", "page_faults>1", "--fail-if", "page_faults<1"];
+    let more = [
+        "--variant",
+        "vanilla",
+        "--fail-if",
+        "page_faults>1",
+        "--fail-if",
+        "page_faults<1",
+    ];
     let (out, err) = run("morsel-pgtables", &more, 5);
     assert!(out.contains("page_faults"), "{out}");
     assert!(err.contains("page_faults>1"), "{err}");
     assert!(!err.contains("page_faults<1"), "{err}");
+}
+
+#[test]
+#[ignore = "boots two kernels: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
+fn a_morsel_costs_less_to_map_the_larger_it_is() {
+    let (out, _) = run("morsel-map", &["--json"], 0);
+    let got: Value = serde_json::from_str(&out).unwrap();
+    schema::check("lab", &got);
+    let kernels = got["environment"]["kernels"].as_array().unwrap();
+    assert_eq!(kernels.len(), 2);
+    let sizes = got["sizes"].as_array().unwrap();
+    let number = |at: usize, name: &str| sizes[at][name].as_f64().unwrap();
+    let bytes: Vec<f64> = (0..sizes.len())
+        .map(|at| number(at, "size_bytes"))
+        .collect();
+    assert_eq!(bytes, [4096.0, 2097152.0, 134217728.0]);
+    assert!(number(2, "morsel_instr") < number(2, "hugetlb_instr"));
+    assert!(number(2, "hugetlb_instr") < number(2, "base_instr"));
+    assert!(number(2, "reduction_factor") > 1000.0);
+    // In constant time: as much again for 64 times as much.
+    assert!(number(2, "morsel_instr") < 1.5 * number(1, "morsel_instr"));
+}
+
+#[test]
+#[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
+fn lines_that_cpus_take_from_each_other_are_counted() {
+    let (out, _) = run("morsel-lines", &["--json", "--variant", "vanilla"], 0);
+    let got: Value = serde_json::from_str(&out).unwrap();
+    schema::check("lab", &got);
+    let entries = got["results"].as_array().unwrap();
+    let memfd = entries.iter().find(|entry| entry["section"] == "memfd");
+    let get = |name: &str| {
+        let counter = &memfd.unwrap()["counters"][name]["median"];
+        counter.as_f64().unwrap_or_else(|| panic!("{name}"))
+    };
+    // Each page is counted in the file, and all CPUs insert into one tree.
+    assert!(get("lines_shared") > 5.0);
+    assert!(get("lines_shared_stores") > 5.0 * get("note_touched_pages"));
+    assert!(get("lines_moved") > 0.0 && get("lines_moved") < get("lines_shared_stores"));
+    assert!(get("lines_moved_64") <= get("lines_shared"));
 }
 
 #[test]

@@ -45,6 +45,7 @@ fn boot(folder: &str, machine: Machine, append: &[&str], commands: &[&str]) -> O
         jobs: &commands.iter().map(job).collect::<Vec<_>>(),
         limit: Duration::from_secs(300),
         preset: Some(&Preset::find("skylake").unwrap()),
+        lines: false,
         folder: &house.cache.join("tests").join(folder),
     }
     .run(&house)

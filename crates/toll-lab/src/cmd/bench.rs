@@ -109,6 +109,7 @@ fn guest(house: &House, built: &Built, preset: Option<&Preset>, line: &str) -> R
         jobs: &[Job::shell("job", line)],
         limit: Duration::from_secs(600),
         preset,
+        lines: false,
         folder: &house.cache.join("bench"),
     }
     .run(house)?;

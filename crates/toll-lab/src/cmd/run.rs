@@ -10,7 +10,7 @@ use crate::error::LabError;
 use crate::house::House;
 use crate::output;
 use crate::preset::Preset;
-use crate::results::{Condition, MAIN, Results, bars, compared, table, tails};
+use crate::results::{Condition, MAIN, Results, bars, compared, sizes_table, table, tails};
 use crate::run::{Request, Rounds, keep, run as run_all};
 use crate::scenario::{Scenario, Size};
 
@@ -120,18 +120,23 @@ struct What {
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let default = ["vanilla".to_owned()];
-    execute(&args.what, &default, table)
+    execute(&args.what, None, table)
 }
 
 pub fn compare(args: &CompareArgs) -> Result<()> {
-    let default = ["vanilla".to_owned(), "tollfree".to_owned()];
-    execute(&args.what, &default, compared)
+    let both = ["vanilla".to_owned(), "tollfree".to_owned()];
+    execute(&args.what, Some(&both), compared)
 }
 
-fn execute(what: &What, variants: &[String], show: fn(&Results, bool) -> String) -> Result<()> {
+/// On the variants that are asked for, else on these, else on those that the scenario says.
+fn execute(
+    what: &What,
+    variants: Option<&[String]>,
+    show: fn(&Results, bool) -> String,
+) -> Result<()> {
     let house = House::find()?;
     let scenario = Scenario::find(&house, &what.scenario)?;
+    let variants = variants.unwrap_or(&scenario.variants);
     let results = run_all(
         &house,
         &Request {
@@ -159,6 +164,9 @@ fn execute(what: &What, variants: &[String], show: fn(&Results, bool) -> String)
         output::json(&results)?;
     } else {
         print!("{}", show(&results, what.all));
+        if !results.sizes.is_empty() {
+            print!("\n{}", sizes_table(&results.sizes));
+        }
         println!("\n{}", provenance(&results));
         if let Some(line) = resolution(&results) {
             println!("{line}");

@@ -190,6 +190,7 @@ impl<'a> Bench<'a> {
             jobs: &all,
             limit: Duration::from_secs(seconds),
             preset: None,
+            lines: false,
             folder: &self.folder,
         }
         .run(&self.house)?;

@@ -165,6 +165,8 @@ pub struct Guest<'a> {
     pub limit: Duration,
     /// The CPU whose TLBs are counted; without one nothing is, and emulation is faster.
     pub preset: Option<&'a Preset>,
+    /// Count the cache lines of the kernel that several CPUs write, too.
+    pub lines: bool,
     /// Where its console and results go; made, and emptied before.
     pub folder: &'a Path,
 }
@@ -212,10 +214,12 @@ impl Guest<'_> {
             initramfs: &initramfs.path,
             out: &out,
             console: &console,
-            plugin: self
+            plugins: self
                 .preset
                 .map(|preset| preset.plugin(house, &self.machine, &counts))
-                .transpose()?,
+                .into_iter()
+                .chain(self.lines.then(|| lines_plugin(house, &counts)))
+                .collect::<Result<_>>()?,
         };
         let ending = Qemu::find(house)?.boot(self, &places)?;
         let seconds = began.elapsed().as_secs_f64();
@@ -253,14 +257,32 @@ impl Guest<'_> {
         }
         let done = self.jobs.iter().map(|job| result(&out, &job.name));
         let done = done.collect::<Result<_, String>>().map_err(failed)?;
+        let mut notes = section::read_notes(&out, "notes").map_err(failed)?;
+        for (name, lines) in section::read_notes(&counts, "lines").map_err(failed)? {
+            notes.entry(name).or_default().extend(lines);
+        }
         Ok(Outcome {
             done,
             sections: section::read_all(&counts)?,
-            notes: section::read_notes(&out).map_err(failed)?,
+            notes,
             console,
             seconds,
         })
     }
+}
+
+/// QEMU's `-plugin` argument that counts cache lines.
+fn lines_plugin(house: &House, out: &Path) -> Result<String> {
+    let library = lines_library(house)?;
+    Ok(format!("{},out={}", library.display(), out.display()))
+}
+
+/// The plugin that counts cache lines.
+///
+/// # Errors
+/// [`LabError::Missing`] if it is not built.
+pub fn lines_library(house: &House) -> Result<PathBuf> {
+    house.plugin("libtoll_lines.so")
 }
 
 /// QEMU 10.0's map of devices can be read while another CPU changes it, as one does that sets up

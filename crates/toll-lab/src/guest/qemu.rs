@@ -40,8 +40,8 @@ pub struct Places<'a> {
     /// What the guest has at /out.
     pub out: &'a Path,
     pub console: &'a Path,
-    /// QEMU's `-plugin` argument.
-    pub plugin: Option<String>,
+    /// QEMU's `-plugin` arguments.
+    pub plugins: Vec<String>,
 }
 
 /// An emulator that fits: version 10, for full x86-64 systems.
@@ -136,7 +136,7 @@ impl Qemu {
         for (number, disk) in guest.disks.iter().enumerate() {
             command.args(disk_words(number, disk));
         }
-        if let Some(plugin) = &places.plugin {
+        for plugin in &places.plugins {
             command.args(["-plugin", plugin]);
         }
         child::end_with_us(&mut command, libc::SIGKILL);

@@ -121,6 +121,9 @@ fn last_of_bucket(low: u64) -> u64 {
 pub(super) fn read_all(folder: &Path) -> Result<BTreeMap<String, Section>> {
     let mut found = BTreeMap::new();
     for file in files::below(folder)? {
+        if file.extension().is_none_or(|it| it != "json") {
+            continue;
+        }
         let path = folder.join(&file);
         let section = serde_json::from_str(&files::read_text(&path)?)
             .with_context(|| format!("{}: is no file of counts", path.display()))?;
@@ -129,17 +132,22 @@ pub(super) fn read_all(folder: &Path) -> Result<BTreeMap<String, Section>> {
     Ok(found)
 }
 
-/// The files NAME.notes that the guest's programs wrote: lines of a name and a number.
-pub(super) fn read_notes(out: &Path) -> Result<BTreeMap<String, BTreeMap<String, f64>>, String> {
+/// The files NAME.SUFFIX, `notes` that the guest's programs wrote, or `lines` of the plugin that
+/// counts these: lines of a name and a number, and comments.
+pub(super) fn read_notes(
+    out: &Path,
+    suffix: &str,
+) -> Result<BTreeMap<String, BTreeMap<String, f64>>, String> {
     let mut found = BTreeMap::new();
     for file in files::below(out).map_err(|error| format!("{error:#}"))? {
-        if file.extension().is_none_or(|it| it != "notes") {
+        if file.extension().is_none_or(|it| it != suffix) {
             continue;
         }
         let path = out.join(&file);
         let text = files::read_text(&path).map_err(|error| format!("{error:#}"))?;
         let notes = text
             .lines()
+            .filter(|line| !line.starts_with('#'))
             .map(|line| parse_note(line).ok_or(format!("{}: {line:?}: is no note", path.display())))
             .collect::<Result<_, _>>()?;
         found.insert(file.with_extension("").display().to_string(), notes);
@@ -178,6 +186,19 @@ mod tests {
     fn the_tail_is_what_needs_more() {
         let tail = latency(&[(10, 3), (1024, 1)], 1030).tail();
         assert_eq!(tail, [(10, 0.25), (1039, 0.0)]);
+    }
+
+    #[test]
+    fn notes_are_those_of_one_suffix_without_comments() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text);
+        write("main.lines", "lines_shared 3\n# 0xffff 0x3 4 2 0xfff0\n").unwrap();
+        write("main.notes", "note_bytes 8\n").unwrap();
+        let got = read_notes(folder.path(), "lines").unwrap();
+        let lines: BTreeMap<_, _> = [("lines_shared".to_owned(), 3.0)].into();
+        assert_eq!(got, [("main".to_owned(), lines)].into());
+        write("main.lines", "lines_shared\n").unwrap();
+        assert!(read_notes(folder.path(), "lines").is_err());
     }
 
     #[test]

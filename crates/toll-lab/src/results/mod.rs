@@ -4,6 +4,7 @@
 mod counters;
 mod fail_if;
 mod plot;
+mod sizes;
 mod table;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use crate::scenario::Size;
 pub use counters::{Counters, of_section};
 pub use fail_if::Condition;
 pub use plot::{bars, shares, tails};
+pub use sizes::{SizeCost, sizes, sizes_table};
 pub use table::{compared, table};
 
 pub const FORMAT: &str = "tollfree-lab-results";
@@ -38,6 +40,9 @@ pub struct Results {
     /// The counters that a change is judged by.
     pub judged_by: Vec<String>,
     pub results: Vec<Entry>,
+    /// What each size costs, where the scenario says which sections tell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sizes: Vec<SizeCost>,
 }
 
 /// What the figures depend on.
@@ -271,6 +276,7 @@ pub(crate) mod tests {
             },
             judged_by: vec!["shootdown_irqs".to_owned(), "walks".to_owned()],
             results: vec![entry("vanilla", vanilla), entry("tollfree", tollfree)],
+            sizes: Vec::new(),
         }
     }
 

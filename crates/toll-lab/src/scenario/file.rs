@@ -41,6 +41,14 @@ pub struct Scenario {
     /// Commands of the host that the guest has too.
     #[serde(default)]
     pub commands: Vec<String>,
+    /// What `toll-lab run` runs it on where nothing else is asked for.
+    #[serde(default = "stock")]
+    pub variants: Vec<String>,
+    /// The cache lines of the kernel that several CPUs write are counted too.
+    #[serde(default)]
+    pub lines: bool,
+    /// Which of its sections tell what a size costs, and by what.
+    pub sizes: Option<SizeSections>,
     pub machine: Machine,
     #[serde(default, rename = "disk")]
     pub disks: Vec<DiskSpec>,
@@ -49,6 +57,16 @@ pub struct Scenario {
     pub policies: Vec<Policy>,
     pub short: Form,
     pub full: Form,
+}
+
+/// Sections `NAME-SIZE` that cost what mapping so much does, each by what is mapped.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SizeSections {
+    /// What the others are compared with.
+    pub base: String,
+    pub hugetlb: String,
+    pub morsel: String,
 }
 
 /// A setting of the guest's kernel that is compared with others.
@@ -90,6 +108,10 @@ pub struct Form {
     pub jobs: Vec<JobText>,
 }
 
+fn stock() -> Vec<String> {
+    vec!["vanilla".to_owned()]
+}
+
 fn usual_judges() -> Vec<String> {
     let names = ["walks", "page_faults", "instructions_kernel"];
     names.map(str::to_owned).to_vec()
@@ -104,8 +126,20 @@ fn one() -> u32 {
 #[serde(deny_unknown_fields)]
 pub struct JobText {
     pub name: String,
+    /// A file system without which there is nothing to do: the job is left out on kernels that have none.
+    pub needs: Option<String>,
     /// A command line for the guest's shell.
     pub run: String,
+}
+
+impl JobText {
+    /// What the guest's shell gets.
+    pub fn line(&self) -> String {
+        match &self.needs {
+            Some(name) => format!("grep -qw {name} /proc/filesystems || exit 0; {}", self.run),
+            None => self.run.clone(),
+        }
+    }
 }
 
 impl Scenario {
@@ -148,8 +182,12 @@ impl Scenario {
         if self.judged_by.is_empty() {
             return Some("judged_by: there is none".to_owned());
         }
+        if self.variants.is_empty() {
+            return Some("variants: there is none".to_owned());
+        }
         names(policies)
             .or_else(|| twice("judged_by", self.judged_by.iter().map(String::as_str)))
+            .or_else(|| twice("variants", self.variants.iter().map(String::as_str)))
             .or_else(|| twice("policy", self.policies.iter().map(|it| it.name.as_str())))
             .or_else(|| self.problem_of(Size::Short))
             .or_else(|| self.problem_of(Size::Full))
@@ -166,9 +204,14 @@ impl Scenario {
         }
         let jobs = || form.jobs.iter().map(|job| job.name.as_str());
         jobs()
+            .chain(form.jobs.iter().filter_map(|job| job.needs.as_deref()))
             .find_map(bad_name)
             .or_else(|| twice("job", jobs()))
             .or_else(|| self.machine(size).problem())
+            .or_else(|| {
+                let is_one_thread = self.lines && self.machine(size).icount;
+                is_one_thread.then(|| "lines: they need CPUs that run at the same time".to_owned())
+            })
             .or_else(|| self.disks(size).iter().find_map(DiskSpec::problem))
             .map(in_form)
     }
@@ -248,12 +291,41 @@ run = "stride main 512 4k read 1000"
     }
 
     #[test]
+    fn a_job_may_need_a_file_system() {
+        let needing = GOOD.replacen(
+            "name = \"main\"",
+            "name = \"main\"\nneeds = \"morselfs\"",
+            1,
+        );
+        let scenario = Scenario::parse(&needing).unwrap();
+        assert_eq!(
+            scenario.short.jobs[0].line(),
+            "grep -qw morselfs /proc/filesystems || exit 0; stride main 512 4k read 10"
+        );
+        assert!(scenario.full.jobs[0].line().starts_with("stride"));
+    }
+
+    #[test]
+    fn without_variants_it_is_the_stock_kernels() {
+        assert_eq!(Scenario::parse(GOOD).unwrap().variants, ["vanilla"]);
+        let both = GOOD.replacen("guest", "variants = [\"vanilla\", \"tollfree\"]\nguest", 1);
+        assert_eq!(Scenario::parse(&both).unwrap().variants.len(), 2);
+    }
+
+    #[test]
     fn what_no_scenario_can_say_is_named() {
         assert!(problem("runs = 5", "rnus = 5").contains("rnus"));
         assert!(problem("cpus = 2", "cpus = 20").contains("20 CPUs"));
         assert!(problem("name = \"never\"", "name = \"Ne ver\"").contains("Ne ver"));
         assert!(problem("within = 20", "within = 0").contains("short"));
         assert!(problem("failure = \"f\"\n", "").contains("failure"));
+        assert!(problem("guest", "variants = []\nguest").contains("variants"));
+        let twice = "variants = [\"a\", \"a\"]\nguest";
+        assert!(problem("guest", twice).contains("variants a: is there twice"));
+        assert!(problem("guest", "lines = true\nguest").contains("full: lines"));
+        let needs = "needs = \"; reboot\"\nrun = \"stride";
+        assert!(problem("run = \"stride", needs).contains("; reboot"));
+        assert!(problem("guest", "sizes = { base = \"a\" }\nguest").contains("hugetlb"));
         let two = "[[short.job]]\nname = \"main\"\nrun = \"x\"\n[full]";
         assert!(problem("[full]", two).contains("job main: is there twice"));
     }

@@ -13,7 +13,7 @@ use crate::files;
 use crate::house::House;
 
 pub use disk::{DiskSpec, FileSpec};
-pub use file::{Form, JobText, Policy, Scenario};
+pub use file::{Form, JobText, Policy, Scenario, SizeSections};
 
 /// What is run of a scenario.
 #[derive(
