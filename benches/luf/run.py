@@ -206,7 +206,7 @@ def conditions(document):
     runs = min(result["samples"] for result in document["results"])
     return (
         f"{document['form']} form, {runs} run{'s' * (runs > 1)} of each kernel, {environment['date']}: {kernels}; "
-        f"{machine['cpus']} CPUs{clock}, {machine['memory_mib']} MiB, {nodes}{slow}; QEMU {environment['qemu']}; preset {document['preset']}; first touch: "
+        f"{machine['cpus']} CPU{'s' * (machine['cpus'] > 1)}{clock}, {machine['memory_mib']} MiB, {nodes}{slow}; QEMU {environment['qemu']}; preset {document['preset']}; first touch: "
         f"{environment['first_touch']}."
     )
 
@@ -269,8 +269,8 @@ def report(name, document):
     yield ""
     yield from allocations(document) if name == "alloc-latency" else ()
     shown = sections(document)
-    # Of many sections the first stands for all.
-    for section in shown if len(shown) <= 2 else shown[:1]:
+    # Of many sections the first stands for all; loops unmap nothing that could wait.
+    for section in [] if name.startswith("loops-") else shown if len(shown) <= 2 else shown[:1]:
         yield f"Interrupts by cause, pages unmapped, and what the kernel itself counted ({section}):"
         yield ""
         yield from causes(document, section)
