@@ -69,7 +69,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["stress", "json"])]
     plants: bool,
     /// How long the guest may take, booting included; of stress only what is not stress
-    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 1200)]
     within: u64,
     /// Print the results as JSON
     #[arg(long)]
