@@ -156,17 +156,6 @@ static void stop_reader(void)
 
 /* What is around */
 
-static long number(const char *path)
-{
-	char text[32] = "";
-	int fd = open(path, O_RDONLY);
-
-	if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
-		ksft_exit_fail_msg("%s: %s\n", path, strerror(errno));
-	close(fd);
-	return atol(text);
-}
-
 static long count(const char *name)
 {
 	char path[128];

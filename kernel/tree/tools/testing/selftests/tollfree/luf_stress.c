@@ -34,6 +34,7 @@
 #include <unistd.h>
 
 #include "luf_test.h"
+#include "stress.h"
 
 #define NAME	"luf-stress"
 
@@ -57,23 +58,6 @@ static struct {
 
 /* Which actor this is. */
 static int self;
-static uint64_t seed = 88172645463325252ULL;
-
-static uint32_t any(uint32_t below)
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return (seed >> 32) % below;
-}
-
-static void must(bool done, const char *what)
-{
-	if (done)
-		return;
-	fprintf(stderr, "%s: %s\n", what, strerror(errno));
-	exit(KSFT_FAIL);
-}
 
 /* On these CPUs, of those that there are. */
 static void pin(int first, int second)
@@ -493,14 +477,10 @@ static pid_t start(void (*actor)(void), int number)
 
 static long count(const char *name)
 {
-	char path[128], text[32] = "";
-	int fd;
+	char path[128];
 
 	snprintf(path, sizeof(path), LUF "%s", name);
-	fd = open(path, O_RDONLY);
-	must(fd >= 0 && read(fd, text, sizeof(text) - 1) > 0, path);
-	close(fd);
-	return atol(text);
+	return number(path);
 }
 
 static long deferred(void)

@@ -3,34 +3,13 @@
 #ifndef TOLLFREE_LUF_TEST_H
 #define TOLLFREE_LUF_TEST_H
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "../kselftest.h"
+#include "test.h"
 
-#define PAGE	4096UL
 #define LUF	"/sys/kernel/mm/luf/"
 #define GROUP	"/tmp/luf-cgroup"
-
-/* Others change what is read, and read what is written. */
-#define get(variable)		__atomic_load_n(&(variable), __ATOMIC_SEQ_CST)
-#define set(variable, to)	__atomic_store_n(&(variable), to, __ATOMIC_SEQ_CST)
-
-static bool write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY);
-	bool done = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-
-	if (fd >= 0)
-		close(fd);
-	return done;
-}
 
 /*
  * An emulator that runs CPUs at a time goes on with code that another CPU has

@@ -23,14 +23,13 @@
 #include <sys/wait.h>
 
 #include "morsel_test.h"
+#include "stress.h"
 
 #define MOUNT	"/tmp/morsel-stress"
 #define GROUP	"/tmp/morsel-cgroup"
 
 enum { NAMES = 4, MOST_PAGES = 1600 };
 
-#define get(variable)		__atomic_load_n(&(variable), __ATOMIC_SEQ_CST)
-#define set(variable, to)	__atomic_store_n(&(variable), to, __ATOMIC_SEQ_CST)
 #define add(variable)		__atomic_add_fetch(&(variable), 1, __ATOMIC_SEQ_CST)
 
 /* Shared by all processes. */
@@ -40,24 +39,6 @@ static struct {
 	uint64_t wrong;
 	bool stop;
 } *shared;
-
-static uint64_t seed = 88172645463325252ULL;
-
-static uint32_t any(uint32_t below)
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return (seed >> 32) % below;
-}
-
-static void must(bool done, const char *what)
-{
-	if (done)
-		return;
-	fprintf(stderr, "%s: %s\n", what, strerror(errno));
-	exit(KSFT_FAIL);
-}
 
 /* What a page holds: whose it is, and which one. */
 static uint64_t word_of(uint32_t id, size_t page)

@@ -3,45 +3,23 @@
 #ifndef TOLLFREE_MORSEL_TEST_H
 #define TOLLFREE_MORSEL_TEST_H
 
-#include <errno.h>
-#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "../kselftest.h"
+#include "test.h"
 
-#define PAGE	4096UL
 #define MIB	0x100000UL
 #define SYSFS	"/sys/kernel/mm/morsel/"
 #define ALL	(F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
-static inline bool write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY);
-	bool done = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-
-	if (fd >= 0)
-		close(fd);
-	return done;
-}
-
 static inline long count(const char *name)
 {
-	char path[128], text[32] = "";
-	int fd;
+	char path[128];
 
 	snprintf(path, sizeof(path), SYSFS "%s", name);
-	fd = open(path, O_RDONLY);
-	if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
-		ksft_exit_fail_msg("%s: %s\n", path, strerror(errno));
-	close(fd);
-	return atol(text);
+	return number(path);
 }
 
 /* Others change what is read, and read what is written. */

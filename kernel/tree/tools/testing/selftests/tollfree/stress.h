@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the tests under stress share. */
+#ifndef TOLLFREE_STRESS_H
+#define TOLLFREE_STRESS_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../kselftest.h"
+
+/* Of each process, which makes it another one. */
+static uint64_t seed = 88172645463325252ULL;
+
+static inline uint32_t any(uint32_t below)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return (seed >> 32) % below;
+}
+
+static inline void must(bool done, const char *what)
+{
+	if (done)
+		return;
+	fprintf(stderr, "%s: %s\n", what, strerror(errno));
+	exit(KSFT_FAIL);
+}
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What all tests of the queue share. */
+#ifndef TOLLFREE_TEST_H
+#define TOLLFREE_TEST_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../kselftest.h"
+
+#define PAGE	4096UL
+
+/* Others change what is read, and read what is written. */
+#define get(variable)		__atomic_load_n(&(variable), __ATOMIC_SEQ_CST)
+#define set(variable, to)	__atomic_store_n(&(variable), to, __ATOMIC_SEQ_CST)
+
+static inline bool write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY);
+	bool done = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+	if (fd >= 0)
+		close(fd);
+	return done;
+}
+
+/* What a file of sysfs says. */
+static inline long number(const char *path)
+{
+	char text[32] = "";
+	int fd = open(path, O_RDONLY);
+
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
+		ksft_exit_fail_msg("%s: %s\n", path, strerror(errno));
+	close(fd);
+	return atol(text);
+}
+
+#endif
