@@ -215,17 +215,22 @@ CAUSES = ("eligible", "mixed", "unmap", "compaction", "compaction_eligible", "dr
 
 
 def causes(document, section):
-    """A table of interrupts by cause, and of what was unmapped."""
-    yield "| | vanilla | tollfree |"
-    yield "|---|--:|--:|"
+    """A table of interrupts by cause, and of what was unmapped; nothing where there was none."""
     both = [counters_of(document, name, section) for name in ("vanilla", "tollfree")]
     names = [f"shootdown_irqs_{cause}" for cause in CAUSES] + ["unmapped_ro", "unmapped_rw"]
     names += ["pages_migrated", "vmstat_htlb_buddy_alloc_success", "vmstat_htlb_buddy_alloc_fail"]
     names += sorted({name for it in both for name in it if name.startswith("luf_")})
-    for name in names:
-        values = [it.get(name, {}).get("median", 0) for it in both]
-        if any(values):
-            yield "| " + " | ".join([name] + [f"{value:,.0f}" for value in values]) + " |"
+    counted = {name: [it.get(name, {}).get("median", 0) for it in both] for name in names}
+    counted = {name: values for name, values in counted.items() if any(values)}
+    if not counted:
+        return
+    yield f"Interrupts by cause, pages unmapped, and what the kernel itself counted ({section}):"
+    yield ""
+    yield "| | vanilla | tollfree |"
+    yield "|---|--:|--:|"
+    for name, values in counted.items():
+        yield "| " + " | ".join([name] + [f"{value:,.0f}" for value in values]) + " |"
+    yield ""
 
 
 def allocations(document):
@@ -269,12 +274,9 @@ def report(name, document):
     yield ""
     yield from allocations(document) if name == "alloc-latency" else ()
     shown = sections(document)
-    # Of many sections the first stands for all; loops unmap nothing that could wait.
-    for section in [] if name.startswith("loops-") else shown if len(shown) <= 2 else shown[:1]:
-        yield f"Interrupts by cause, pages unmapped, and what the kernel itself counted ({section}):"
-        yield ""
+    # Of many sections the first stands for all.
+    for section in shown if len(shown) <= 2 else shown[:1]:
         yield from causes(document, section)
-        yield ""
     return met
 
 
