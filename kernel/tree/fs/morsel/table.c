@@ -220,47 +220,53 @@ static pgprot_t rights(const struct morsel *morsel)
 				(morsel->seals & F_SEAL_WRITE ? 0 : VM_WRITE));
 }
 
+/*
+ * The check of page tables is told that an entry was set when it has been, and that
+ * there was none before: what it would find in the entry may be another filler's.
+ * Nobody takes it out again meanwhile, for we have entered.
+ */
+
 static bool install_giant(struct morsel *morsel, pud_t *pud,
 			  struct folio *folio)
 {
 	pud_t leaf = pud_mkyoung(pud_mkhuge(pfn_pud(folio_pfn(folio),
 						    rights(morsel))));
+	pud_t none = __pud(0);
 
 	if (pud_write(leaf))
 		leaf = pud_mkdirty(leaf);
-	page_table_check_pud_set(NULL, pud, leaf);
-	if (install(&pud->pud, pud_val(leaf)))
-		return true;
-	page_table_check_pud_clear(NULL, leaf);
-	return false;
+	if (!install(&pud->pud, pud_val(leaf)))
+		return false;
+	page_table_check_pud_set(NULL, &none, leaf);
+	return true;
 }
 
 static bool install_large(struct morsel *morsel, pmd_t *pmd,
 			  struct folio *folio)
 {
 	pmd_t leaf = pmd_mkyoung(pmd_mkhuge(mk_pmd(&folio->page, rights(morsel))));
+	pmd_t none = __pmd(0);
 
 	if (pmd_write(leaf))
 		leaf = pmd_mkdirty(leaf);
-	page_table_check_pmd_set(NULL, pmd, leaf);
-	if (install(&pmd->pmd, pmd_val(leaf)))
-		return true;
-	page_table_check_pmd_clear(NULL, leaf);
-	return false;
+	if (!install(&pmd->pmd, pmd_val(leaf)))
+		return false;
+	page_table_check_pmd_set(NULL, &none, leaf);
+	return true;
 }
 
 static bool install_small(struct morsel *morsel, pte_t *pte,
 			  struct folio *folio)
 {
 	pte_t leaf = pte_mkyoung(mk_pte(&folio->page, rights(morsel)));
+	pte_t none = __pte(0);
 
 	if (pte_write(leaf))
 		leaf = pte_mkdirty(leaf);
-	page_table_check_ptes_set(NULL, pte, leaf, 1);
-	if (install(&pte->pte, pte_val(leaf)))
-		return true;
-	page_table_check_pte_clear(NULL, leaf);
-	return false;
+	if (!install(&pte->pte, pte_val(leaf)))
+		return false;
+	page_table_check_ptes_set(NULL, &none, leaf, 1);
+	return true;
 }
 
 static void count_pages(struct morsel *morsel, long pages)
