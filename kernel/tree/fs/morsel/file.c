@@ -107,13 +107,24 @@ static void grow_to(struct morsel *morsel, loff_t size)
 	i_size_write(&morsel->inode, size);
 }
 
-/* For a write behind the end the file grows first; back if it fails. */
+/*
+ * Who writes a file from its beginning to its end asks for no more than what he
+ * writes just now. What is larger than a block is likely to grow on, and has the
+ * rest of its last one behind its end.
+ */
+static pgoff_t write_limit(const struct morsel *morsel, loff_t end)
+{
+	loff_t size = max(end, i_size_read(&morsel->inode));
+
+	return DIV_ROUND_UP_ULL(size > PMD_SIZE ? round_up(size, PMD_SIZE) : size,
+				PAGE_SIZE);
+}
+
 static ssize_t write_some(struct morsel *morsel, struct kiocb *iocb,
 			  struct iov_iter *from)
 {
 	struct inode *inode = &morsel->inode;
-	loff_t end = iocb->ki_pos + iov_iter_count(from);
-	pgoff_t limit = DIV_ROUND_UP(max(end, i_size_read(inode)), PAGE_SIZE);
+	pgoff_t limit = write_limit(morsel, iocb->ki_pos + iov_iter_count(from));
 	ssize_t done = 0;
 
 	if (iocb->ki_pos > i_size_read(inode))

@@ -321,6 +321,52 @@ static void a_large_page_where_one_fits(void)
 	close(fd);
 }
 
+static bool all_zero(const char *memory, size_t length)
+{
+	for (size_t at = 0; at < length; at++)
+		if (memory[at])
+			return false;
+	return true;
+}
+
+/* As cp does it, of which the file system never hears how much will come. */
+static void a_file_that_grows_has_large_pages(void)
+{
+	enum { PART = 128 * 1024 };
+	size_t size = 5 * MIB + MIB / 2, end = 6 * MIB;
+	long blocks = count("stats/filled_large") + count("stats/no_large");
+	long small = count("stats/filled_small"), large = count("stats/filled_large");
+	int fd = make(0);
+	char *content = malloc(size), *memory;
+	struct stat stat;
+
+	memset(content, 'x', size);
+	for (size_t at = 0; at < size; at += PART)
+		CHECK(write(fd, content + at, PART) == PART);
+	CHECK(!fstat(fd, &stat) && stat.st_size == (off_t)size);
+	/* The first 2 MiB might have been all. */
+	CHECK(count("stats/filled_large") + count("stats/no_large") - blocks == 2);
+	if (count("stats/filled_large") - large == 2)
+		CHECK(count("stats/filled_small") - small == 512);
+	CHECK(pread(fd, content, 2, size - 1) == 1);
+
+	/* What is behind the end is zero, and is so again when the file grows. */
+	memory = map(fd, end, PROT_READ | PROT_WRITE);
+	CHECK(memory != MAP_FAILED && memory[size - 1] == 'x');
+	if (count("stats/filled_large") - large == 2) {
+		CHECK(all_zero(memory + size, end - size));
+		memset(memory + size, 'y', end - size);
+	}
+	CHECK(pwrite(fd, "z", 1, end - 1000) == 1);
+	CHECK(all_zero(memory + size, end - 1000 - size) && memory[end - 1000] == 'z');
+	CHECK(!ftruncate(fd, end) && all_zero(memory + end - 999, 999));
+	CHECK(!ftruncate(fd, size - 10) && !ftruncate(fd, end));
+	CHECK(memory[size - 11] == 'x' && all_zero(memory + size - 10, end - size + 10));
+	munmap(memory, end);
+	free(content);
+	close(fd);
+}
+
 static void behind_the_end_is_sigbus(void)
 {
 	int fd = make(PAGE);
@@ -1407,6 +1453,7 @@ static const struct {
 	TEST(mapping_takes_one_store_a_gib),
 	TEST(an_open_one_takes_one_fault),
 	TEST(a_large_page_where_one_fits),
+	TEST(a_file_that_grows_has_large_pages),
 	TEST(behind_the_end_is_sigbus),
 	TEST(a_sealed_one_stays),
 	TEST(no_seal_while_it_can_be_written),
