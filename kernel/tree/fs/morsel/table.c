@@ -598,6 +598,19 @@ static void set_leaf(struct leaf *leaf, const struct place *place,
 }
 
 /*
+ * The first page of the next entry of a table that holds anything, or behind the
+ * table. Each entry is of so many pages, and @entry is that of @index.
+ */
+static pgoff_t next_used(const unsigned long *entry, pgoff_t index, pgoff_t pages)
+{
+	index &= ~(pages - 1);
+	do
+		index += pages;
+	while (index & (pages * PTRS_PER_PTE - 1) && !READ_ONCE(*++entry));
+	return index;
+}
+
+/*
  * Calls for each leaf that has a page of the range, until one says that this is
  * enough for now: @index is where to go on, or @end. Entered, or closed.
  */
@@ -619,9 +632,11 @@ static void walk_leaves(struct morsel *morsel, pgoff_t *index, pgoff_t end,
 			continue;
 		}
 		if (!place.page) {
-			*index += place.pte ? 1 :
-				  place.pmd ? PMD_PAGES - *index % PMD_PAGES :
-					      PUD_PAGES - *index % PUD_PAGES;
+			*index = place.pte ? next_used(&place.pte->pte, *index, 1) :
+				 place.pmd ? next_used(&place.pmd->pmd, *index,
+						       PMD_PAGES) :
+					     next_used(&place.pud->pud, *index,
+						       PUD_PAGES);
 			continue;
 		}
 		set_leaf(&leaf, &place, *index);
