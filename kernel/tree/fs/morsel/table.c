@@ -18,6 +18,7 @@
 #include <linux/pagemap.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
 #include <linux/wait_bit.h>
 #include <asm/pgalloc.h>
 
@@ -190,15 +191,25 @@ struct supply {
 	bool has_no_large;
 };
 
+/* Of a process with threads: until another one has filled it, or for so long. */
+static unsigned long wait_for_another(const unsigned long *entry)
+{
+	int ms;
+
+	for (ms = 0; ms < 20 && !READ_ONCE(*entry); ms++) {
+		if (thread_group_empty(current))
+			break;
+		mdelay(1);
+	}
+	return READ_ONCE(*entry);
+}
+
 static bool install(unsigned long *entry, unsigned long value)
 {
 	unsigned long none = 0;
 
-	if (planted(PLANT_LAST_FILL_WINS)) {
-		/* Others are to come to it meanwhile. */
-		mdelay(1);
-		none = READ_ONCE(*entry);
-	}
+	if (planted(PLANT_LAST_FILL_WINS))
+		none = wait_for_another(entry);
 	/* What it leads to was written before: a full barrier. */
 	return try_cmpxchg(entry, &none, value);
 }
