@@ -7,9 +7,13 @@
  * Each cycle creates a file in FOLDER, of 4 KiB to 2 MiB (all powers of two between are as likely), fills it by
  * write(), and removes others, by chance, until no more than LIVE-BYTES are left. At the end all are removed.
  *
- * Notes how many blocks of 2 MiB free memory had before and after, larger ones in parts of it.
+ * Notes how many blocks of 2 MiB free memory had before and after, larger ones in parts of it. The free pages that each
+ * CPU keeps for itself are given back before these are counted (toll_lab_drain in debugfs): they hold back the blocks
+ * that they are parts of, and how many there are is chance.
  */
 #include "section.h"
+
+#define DRAIN "/sys/kernel/debug/toll_lab_drain"
 
 #include <limits.h>
 
@@ -22,13 +26,24 @@ static size_t count, live;
 static const char *folder;
 static uint64_t state = 1;
 
+static void drain(void)
+{
+	int fd = open(DRAIN, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || write(fd, "1", 1) != 1)
+		fail(DRAIN);
+	close(fd);
+}
+
 /* Free blocks of this order, with what is free of larger ones. */
 static double free_blocks(void)
 {
-	FILE *file = fopen("/proc/buddyinfo", "re");
 	double blocks = 0;
 	char line[512];
+	FILE *file;
 
+	drain();
+	file = fopen("/proc/buddyinfo", "re");
 	if (!file)
 		fail("/proc/buddyinfo");
 	while (fgets(line, sizeof(line), file)) {

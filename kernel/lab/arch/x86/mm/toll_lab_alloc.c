@@ -14,6 +14,9 @@
  *
  * Reading the same open file says how many allocations were made through it,
  * and how many of them failed.
+ *
+ * What is written to toll_lab_drain gives the pages that each CPU keeps for itself
+ * back to the free blocks that they are parts of.
  */
 #include <linux/debugfs.h>
 #include <linux/delay.h>
@@ -27,6 +30,7 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include <linux/swap.h>
 #include <linux/uaccess.h>
 #include <asm/toll_lab.h>
 
@@ -201,8 +205,24 @@ static const struct file_operations alloc_file = {
 	.llseek = default_llseek,
 };
 
+static ssize_t drain_write(struct file *file, const char __user *from,
+			   size_t length, loff_t *at)
+{
+	lru_add_drain_all();
+	drain_all_pages(NULL);
+	return length;
+}
+
+static const struct file_operations drain_file = {
+	.owner = THIS_MODULE,
+	.open = simple_open,
+	.write = drain_write,
+	.llseek = noop_llseek,
+};
+
 static int __init toll_lab_alloc_init(void)
 {
+	debugfs_create_file("toll_lab_drain", 0200, NULL, NULL, &drain_file);
 	debugfs_create_file("toll_lab_alloc", 0600, NULL, NULL, &alloc_file);
 	return 0;
 }
