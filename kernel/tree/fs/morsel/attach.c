@@ -453,6 +453,88 @@ static int morsel_mprotect(struct vm_area_struct *vma, unsigned long begin,
 	return claim_mapping(morsel_in(vma), vma);
 }
 
+/* What a fault by page maps at once, of what is there: as Linux does by default. */
+#define PAGES_AROUND	16
+
+/* The table that __do_fault() has allocated for the page that it maps next. */
+static void give_table(struct vm_fault *vmf)
+{
+	struct mm_struct *mm = vmf->vma->vm_mm;
+
+	if (!pmd_none(*vmf->pmd) || !vmf->prealloc_pte)
+		return;
+	guard(spinlock)(pmd_lockptr(mm, vmf->pmd));
+	if (!pmd_none(*vmf->pmd))
+		return;
+	mm_inc_nr_ptes(mm);
+	/* It is empty to who walks it without a lock: see pmd_install(). */
+	smp_wmb();
+	pmd_populate(mm, vmf->pmd, vmf->prealloc_pte);
+	vmf->prealloc_pte = NULL;
+}
+
+/* Page @index, at vmf->pte. Entered, and the table is locked. */
+static void map_one(struct vm_fault *vmf, pgoff_t index)
+{
+	struct vm_area_struct *vma = vmf->vma;
+	struct page *page = morsel_peek(morsel_in(vma), index);
+	struct folio *folio;
+
+	if (!page || PageHWPoison(page) || !pte_none(ptep_get(vmf->pte)))
+		return;
+	folio = page_folio(page);
+	folio_get(folio);
+	set_pte_range(vmf, folio, page, 1,
+		      vma->vm_start + ((index - vma->vm_pgoff) << PAGE_SHIFT));
+	add_mm_counter(vma->vm_mm, mm_counter_file(folio), 1);
+}
+
+/*
+ * The pages around that of a fault, which is locked: so what is there of the
+ * process's tables is its own, and stays. They are mapped as a slot is hung in,
+ * while the morsel is entered and the table locked: who takes pages out either
+ * has closed it by then, and is not waited for, or finds them mapped.
+ */
+static void map_around(struct vm_fault *vmf)
+{
+	struct vm_area_struct *vma = vmf->vma;
+	struct morsel *morsel = morsel_in(vma);
+	pgoff_t in_table = pte_index(vmf->address), index, end;
+	pte_t *pte;
+
+	give_table(vmf);
+	pte = pte_offset_map_lock(vma->vm_mm, vmf->pmd, vmf->address, &vmf->ptl);
+	if (!pte)
+		return;
+	if (morsel_try_enter(morsel)) {
+		index = max3(round_down(vmf->pgoff, PAGES_AROUND), vma->vm_pgoff,
+			     vmf->pgoff - min(vmf->pgoff, in_table));
+		end = min3(round_down(vmf->pgoff, PAGES_AROUND) + PAGES_AROUND,
+			   vma->vm_pgoff + vma_pages(vma),
+			   vmf->pgoff - in_table + PTRS_PER_PTE);
+		end = min_t(pgoff_t, end,
+			    DIV_ROUND_UP(i_size_read(&morsel->inode), PAGE_SIZE));
+		for (; index < end; index++) {
+			vmf->pte = pte + (long)(index - vmf->pgoff);
+			if (index != vmf->pgoff)
+				map_one(vmf, index);
+		}
+		morsel_leave();
+	}
+	vmf->pte = NULL;
+	pte_unmap_unlock(pte, vmf->ptl);
+}
+
+/* A copy is made of one page, and a block is mapped as a whole where it can be. */
+static bool may_map_around(const struct vm_fault *vmf, struct page *page)
+{
+	const struct vm_area_struct *vma = vmf->vma;
+
+	return vma_pages(vma) > 1 &&
+	       (vma->vm_flags & VM_SHARED || !(vmf->flags & FAULT_FLAG_WRITE)) &&
+	       !(PageTransCompound(page) && pmd_none(*vmf->pmd));
+}
+
 static vm_fault_t morsel_page_fault(struct vm_fault *vmf)
 {
 	struct vm_area_struct *vma = vmf->vma;
@@ -471,6 +553,8 @@ static vm_fault_t morsel_page_fault(struct vm_fault *vmf)
 		put_page(page);
 		return VM_FAULT_NOPAGE;
 	}
+	if (may_map_around(vmf, page))
+		map_around(vmf);
 	vmf->page = page;
 	return VM_FAULT_LOCKED;
 }

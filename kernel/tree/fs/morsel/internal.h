@@ -145,12 +145,14 @@ static inline bool planted(enum morsel_plant plant)
 
 /* table.c */
 
+bool morsel_try_enter(struct morsel *morsel);
 void morsel_enter(struct morsel *morsel);
 void morsel_leave(void);
 void morsel_close(struct morsel *morsel);
 void morsel_open(struct morsel *morsel);
 pud_t *morsel_pud(struct morsel *morsel, pgoff_t index);
 pmd_t *morsel_pmd(struct morsel *morsel, pgoff_t index);
+struct page *morsel_peek(struct morsel *morsel, pgoff_t index);
 struct page *morsel_find(struct morsel *morsel, pgoff_t index);
 struct page *morsel_find_next(struct morsel *morsel, pgoff_t *index,
 			      pgoff_t end);

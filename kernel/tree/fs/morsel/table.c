@@ -39,6 +39,22 @@ struct percpu_counter morsel_all_pages, morsel_all_tables;
 /* Exclusion */
 
 /**
+ * morsel_try_enter - morsel_enter() for who may not wait
+ * @morsel: the morsel
+ *
+ * Return: false while somebody takes from the tables.
+ */
+bool morsel_try_enter(struct morsel *morsel)
+{
+	rcu_read_lock();
+	/* Pairs with synchronize_rcu() in morsel_close(). */
+	if (likely(!READ_ONCE(morsel->closed)))
+		return true;
+	rcu_read_unlock();
+	return false;
+}
+
+/**
  * morsel_enter - begin to look at the tables, or to fill them
  * @morsel: the morsel
  *
@@ -46,14 +62,8 @@ struct percpu_counter morsel_all_pages, morsel_all_tables;
  */
 void morsel_enter(struct morsel *morsel)
 {
-	for (;;) {
-		rcu_read_lock();
-		/* Pairs with synchronize_rcu() in morsel_close(). */
-		if (likely(!READ_ONCE(morsel->closed)))
-			return;
-		rcu_read_unlock();
+	while (!morsel_try_enter(morsel))
 		wait_var_event(&morsel->closed, !READ_ONCE(morsel->closed));
-	}
 }
 
 /**
@@ -160,6 +170,21 @@ static void look(struct morsel *morsel, pgoff_t index, struct place *place)
 }
 
 /**
+ * morsel_peek - a page of a morsel, for as long as it is entered
+ * @morsel: entered
+ * @index: of the page
+ *
+ * Return: the page, or NULL if there is none yet.
+ */
+struct page *morsel_peek(struct morsel *morsel, pgoff_t index)
+{
+	struct place place;
+
+	look(morsel, index, &place);
+	return place.page;
+}
+
+/**
  * morsel_find - a page of a morsel
  * @morsel: the morsel
  * @index: of the page
@@ -168,14 +193,14 @@ static void look(struct morsel *morsel, pgoff_t index, struct place *place)
  */
 struct page *morsel_find(struct morsel *morsel, pgoff_t index)
 {
-	struct place place;
+	struct page *page;
 
 	morsel_enter(morsel);
-	look(morsel, index, &place);
-	if (place.page)
-		get_page(place.page);
+	page = morsel_peek(morsel, index);
+	if (page)
+		get_page(page);
 	morsel_leave();
-	return place.page;
+	return page;
 }
 
 /* Filling */
