@@ -294,7 +294,7 @@ vm_fault_t __morsel_fault(struct vm_area_struct *vma, unsigned long address,
 	morsel_count(MORSEL_FAULTS);
 	/* Behind the end, the mount is full, or memory is. */
 	if (morsel_fill(morsel, index_at(vma, address), 0, vma,
-			address & PAGE_MASK))
+			address & PAGE_MASK, NULL))
 		return VM_FAULT_SIGBUS;
 	err = hang(vma, address, level);
 	if (err)
@@ -542,11 +542,8 @@ static vm_fault_t morsel_page_fault(struct vm_fault *vmf)
 	struct page *page;
 
 	if (!may_fault(vma) ||
-	    morsel_fill(morsel, vmf->pgoff, 0, vma, vmf->address))
+	    morsel_fill(morsel, vmf->pgoff, 0, vma, vmf->address, &page))
 		return VM_FAULT_SIGBUS;
-	page = morsel_find(morsel, vmf->pgoff);
-	if (!page)
-		return VM_FAULT_NOPAGE;
 	lock_page(page);
 	if (page_folio(page)->mapping != morsel->inode.i_mapping) {
 		unlock_page(page);

@@ -135,13 +135,10 @@ static ssize_t write_some(struct morsel *morsel, struct kiocb *iocb,
 		size_t length = part_of(iocb->ki_pos, iov_iter_count(from),
 					&offset);
 		struct page *page;
-		int err = morsel_fill(morsel, index, limit, NULL, 0);
+		int err = morsel_fill(morsel, index, limit, NULL, 0, &page);
 
 		if (err)
 			return done ?: err;
-		page = morsel_find(morsel, index);
-		if (!page)
-			continue;
 		copied = copy_page_from_iter(page, offset, length, from);
 		put_page(page);
 		iocb->ki_pos += copied;
@@ -282,7 +279,7 @@ static int allocate_range(struct morsel *morsel, int mode, loff_t begin,
 	if (!err && end > i_size_read(inode) && morsel->seals & F_SEAL_GROW)
 		err = -EPERM;
 	for (index = begin >> PAGE_SHIFT; !err && index < limit; index++) {
-		err = morsel_fill(morsel, index, limit, NULL, 0);
+		err = morsel_fill(morsel, index, limit, NULL, 0, NULL);
 		if (!err && fatal_signal_pending(current))
 			err = -EINTR;
 		cond_resched();

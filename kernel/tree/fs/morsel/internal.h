@@ -157,7 +157,8 @@ struct page *morsel_find(struct morsel *morsel, pgoff_t index);
 struct page *morsel_find_next(struct morsel *morsel, pgoff_t *index,
 			      pgoff_t end);
 int morsel_fill(struct morsel *morsel, pgoff_t index, pgoff_t end,
-		struct vm_area_struct *vma, unsigned long address);
+		struct vm_area_struct *vma, unsigned long address,
+		struct page **page);
 void morsel_remove(struct morsel *morsel, pgoff_t first, pgoff_t end);
 void morsel_protect(struct morsel *morsel);
 bool morsel_is_pinned(struct morsel *morsel);

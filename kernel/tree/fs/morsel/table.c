@@ -471,7 +471,7 @@ static bool hang_in(struct morsel *morsel, pgoff_t index, struct supply *supply,
 			supply->giant = NULL;
 			count_pages(morsel, PUD_PAGES);
 			morsel_count(MORSEL_FILLED_GIANT);
-			return true;
+			goto filled;
 		}
 		if (supply->pmds && install_pmd_table(place->pud, supply->pmds)) {
 			supply->pmds = NULL;
@@ -485,7 +485,7 @@ static bool hang_in(struct morsel *morsel, pgoff_t index, struct supply *supply,
 			supply->large = NULL;
 			count_pages(morsel, PMD_PAGES);
 			morsel_count(MORSEL_FILLED_LARGE);
-			return true;
+			goto filled;
 		}
 		if (supply->ptes &&
 		    install_pte_table(place->pmd, supply->ptes)) {
@@ -499,8 +499,8 @@ static bool hang_in(struct morsel *morsel, pgoff_t index, struct supply *supply,
 		supply->small = NULL;
 		count_pages(morsel, 1);
 		morsel_count(MORSEL_FILLED_SMALL);
-		return true;
 	}
+filled:
 	look(morsel, index, place);
 	return place->page;
 }
@@ -569,13 +569,15 @@ static void put_back(struct morsel *morsel, struct supply *supply)
  * @end: behind the last page that may be there, 0 for the file's size
  * @vma: whose memory policy counts, NULL for the task's
  * @address: where @vma maps the page
+ * @page: is set to it, with a reference, unless NULL
  *
  * Any number of tasks may do so at the same time. May sleep.
  *
  * Return: 0, -EFBIG behind the end, -ENOSPC or -ENOMEM.
  */
 int morsel_fill(struct morsel *morsel, pgoff_t index, pgoff_t end,
-		struct vm_area_struct *vma, unsigned long address)
+		struct vm_area_struct *vma, unsigned long address,
+		struct page **page)
 {
 	struct supply supply = {};
 	struct place place;
@@ -589,6 +591,10 @@ int morsel_fill(struct morsel *morsel, pgoff_t index, pgoff_t end,
 		limit = end ?: DIV_ROUND_UP(i_size_read(&morsel->inode),
 					    PAGE_SIZE);
 		there = index < limit && hang_in(morsel, index, &supply, &place);
+		if (there && page) {
+			get_page(place.page);
+			*page = place.page;
+		}
 		morsel_leave();
 		if (there)
 			break;
