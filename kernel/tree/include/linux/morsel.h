@@ -31,7 +31,8 @@
  *
  * Who hangs it into an address space (fs/morsel/attach.c) does so within such a
  * section too, under that address space's lock of the entry. So nothing is hung
- * in between the second and the fourth of these steps.
+ * in between the second and the fourth of these steps. So does who maps pages by
+ * page beside the one that faulted, which is locked: of these he holds none.
  *
  * Who holds a morsel closed takes i_mmap_rwsem and page-table locks, and never
  * the lock of an mm or a VMA: who waits for morsel_open() may hold those.
