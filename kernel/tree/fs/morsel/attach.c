@@ -556,6 +556,17 @@ static vm_fault_t morsel_page_fault(struct vm_fault *vmf)
 	return VM_FAULT_LOCKED;
 }
 
+/*
+ * ->fault() maps what is around, for writing too. But only who has this is called
+ * under the VMA's own lock, see vmf_can_call_fault(): the others are called anew
+ * under that of the mm.
+ */
+static vm_fault_t morsel_map_pages(struct vm_fault *vmf, pgoff_t first,
+				   pgoff_t last)
+{
+	return 0;
+}
+
 #ifdef CONFIG_NUMA
 /* The mapping's own, but none that asks for NUMA balancing: leaves are shared. */
 static struct mempolicy *morsel_get_policy(struct vm_area_struct *vma,
@@ -573,6 +584,7 @@ static const struct vm_operations_struct morsel_vm_ops = {
 	.may_split = morsel_may_split,
 	.mprotect = morsel_mprotect,
 	.fault = morsel_page_fault,
+	.map_pages = morsel_map_pages,
 #ifdef CONFIG_NUMA
 	.get_policy = morsel_get_policy,
 #endif
