@@ -528,7 +528,7 @@ static void map_around(struct vm_fault *vmf)
 /* A copy is made of one page, and a block is mapped as a whole where it can be. */
 static bool may_map_around(const struct vm_fault *vmf, struct page *page)
 {
-	const struct vm_area_struct *vma = vmf->vma;
+	struct vm_area_struct *vma = vmf->vma;
 
 	return vma_pages(vma) > 1 &&
 	       (vma->vm_flags & VM_SHARED || !(vmf->flags & FAULT_FLAG_WRITE)) &&
