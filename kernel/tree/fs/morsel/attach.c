@@ -477,10 +477,13 @@ static void give_table(struct vm_fault *vmf)
 static void map_one(struct vm_fault *vmf, pgoff_t index)
 {
 	struct vm_area_struct *vma = vmf->vma;
-	struct page *page = morsel_peek(morsel_in(vma), index);
 	struct folio *folio;
+	struct page *page;
 
-	if (!page || PageHWPoison(page) || !pte_none(ptep_get(vmf->pte)))
+	if (!pte_none(ptep_get(vmf->pte)))
+		return;
+	page = morsel_peek(morsel_in(vma), index);
+	if (!page || PageHWPoison(page))
 		return;
 	folio = page_folio(page);
 	folio_get(folio);
