@@ -39,7 +39,8 @@ const TESTS: &str = "tools/testing/selftests/tollfree";
 const EXAMPLE: &str = "\
 Example:
   toll-lab selftest tollfree-debug --cpus 4
-  toll-lab selftest tollfree-debug --cpus 4 --plants";
+  toll-lab selftest tollfree-debug --cpus 4 --plants
+  toll-lab selftest tollfree-debug --cpus 4 --plants=no_flush,two_writers";
 
 /// Run the patch queue's own tests in a guest
 #[derive(Debug, ClapArgs)]
@@ -50,6 +51,9 @@ pub struct Args {
     variant: String,
     #[command(flatten)]
     shape: Shape,
+    /// Memory nodes, which share the CPUs and the memory
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=2))]
+    nodes: u32,
     /// With page-table isolation
     #[arg(long)]
     pti: bool,
@@ -65,9 +69,10 @@ pub struct Args {
     /// Only the tests under stress, each for so long
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     stress: Option<u64>,
-    /// Plant each of morselfs's bugs, one in a guest, and see that its tests find it
-    #[arg(long, conflicts_with_all = ["stress", "json"])]
-    plants: bool,
+    /// Plant morselfs's bugs, one in a guest, and see that its tests find it: all of them, or these
+    #[arg(long, value_name = "BUG", num_args = 0.., require_equals = true,
+          value_delimiter = ',', conflicts_with_all = ["stress", "json"])]
+    plants: Option<Vec<String>>,
     /// How long the guest may take, booting included; of stress only what is not stress
     #[arg(long, value_name = "SECONDS", default_value_t = 1200)]
     within: u64,
@@ -179,6 +184,7 @@ impl<'a> Bench<'a> {
         let mut outcome = Guest {
             image: &self.built.image,
             machine: Machine {
+                nodes: self.args.nodes,
                 pti: self.args.pti,
                 la57: self.args.la57,
                 icount: self.args.icount,
@@ -205,8 +211,8 @@ impl<'a> Bench<'a> {
 
 pub fn run(args: &Args) -> Result<()> {
     let bench = Bench::ready(args)?;
-    if args.plants {
-        return plants::run(&bench);
+    if let Some(asked) = &args.plants {
+        return plants::run(&bench, asked);
     }
     let tests = bench.tests.iter();
     let tests = tests.filter(|test| args.stress.is_none() || test.guest.ends_with(STRESS));

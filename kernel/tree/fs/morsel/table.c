@@ -221,7 +221,7 @@ static unsigned long wait_for_another(const unsigned long *entry)
 {
 	int ms;
 
-	for (ms = 0; ms < 20 && !READ_ONCE(*entry); ms++) {
+	for (ms = 0; ms < 200 && !READ_ONCE(*entry); ms++) {
 		if (thread_group_empty(current))
 			break;
 		mdelay(1);

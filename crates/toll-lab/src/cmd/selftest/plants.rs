@@ -26,13 +26,24 @@ enum Verdict {
     Missed(String),
 }
 
-/// Boots one guest for each bug.
+/// Boots one guest for each bug that is asked for, or for each that there is.
 ///
 /// # Errors
-/// [`LabError::Test`] names those that are not found.
-pub fn run(bench: &Bench) -> Result<()> {
+/// [`LabError::Usage`] names one that there is not, [`LabError::Test`] those that are not found.
+pub fn run(bench: &Bench, asked: &[String]) -> Result<()> {
     let mut missed = Vec::new();
-    for name in names(bench)? {
+    let mut names = names(bench)?;
+    if let Some(unknown) = asked.iter().find(|name| !names.contains(name)) {
+        let why = format!(
+            "{unknown}: no bug to plant; there are: {}",
+            names.join(", ")
+        );
+        return Err(LabError::Usage(why).into());
+    }
+    if !asked.is_empty() {
+        names.retain(|name| asked.contains(name));
+    }
+    for name in names {
         if name.starts_with(HIDDEN) {
             println!("{name:24} not asked: needs a TLB that remembers all it may");
             continue;

@@ -10,9 +10,13 @@
 #define _GNU_SOURCE
 #include <linux/falloc.h>
 #include <linux/futex.h>
+#include <linux/io_uring.h>
+#include <linux/mempolicy.h>
+#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -1115,6 +1119,210 @@ static void it_is_read_past_the_page_cache(void)
 	close(fd);
 }
 
+static bool is_watched(char *memory, size_t size, uint64_t mode)
+{
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register range = {
+		.range = { .start = (unsigned long)memory, .len = size },
+		.mode = mode,
+	};
+	bool can = fd >= 0 && !ioctl(fd, UFFDIO_API, &api);
+	bool done = can && !ioctl(fd, UFFDIO_REGISTER, &range);
+
+	CHECK(can && (done || errno == EINVAL));
+	close(fd);
+	return done;
+}
+
+#define KSM	"/sys/kernel/mm/ksm/"
+
+/* Everything that would change entries behind a process's back. */
+static void nobody_merges_or_watches_it(void)
+{
+	static const uint64_t modes[] = { UFFDIO_REGISTER_MODE_MISSING, UFFDIO_REGISTER_MODE_WP };
+	size_t size = 4 * MIB;
+	int fd = make(size);
+	char *memory = map(fd, size, PROT_READ | PROT_WRITE), *other;
+	long scans, faults;
+
+	CHECK(memory != MAP_FAILED);
+	/* All pages are the same. */
+	memset(memory, 1, size);
+	faults = count("stats/faults");
+	CHECK(write_text("/proc/self/clear_refs", "4"));
+	memset(memory, 2, size);
+	CHECK(count("stats/faults") == faults);
+	for (size_t i = 0; i < ARRAY_SIZE(modes); i++)
+		CHECK(!is_watched(memory, size, modes[i]));
+	CHECK(!mlock(memory, size) && !munlock(memory, size));
+	madvise(memory, size, MADV_MERGEABLE);
+	/* It scans nobody who has nothing that it may merge. */
+	other = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(other != MAP_FAILED);
+	store(other, 1);
+	CHECK(!madvise(other, PAGE, MADV_MERGEABLE));
+	scans = number(KSM "full_scans");
+	CHECK(write_text(KSM "sleep_millisecs", "1") && write_text(KSM "run", "1"));
+	for (int i = 0; i < 500 && number(KSM "full_scans") < scans + 2; i++)
+		usleep(10000);
+	CHECK(number(KSM "full_scans") >= scans + 2);
+	CHECK(!number(KSM "pages_shared"));
+	CHECK(write_text(KSM "run", "2") && write_text(KSM "run", "0"));
+	CHECK(load(memory + PAGE) == 0x0202020202020202);
+	munmap(other, PAGE);
+	munmap(memory, size);
+	close(fd);
+}
+
+/* The node of a page that is there. */
+static int node_of(char *at)
+{
+	int node = -1;
+
+	CHECK(!syscall(SYS_get_mempolicy, &node, NULL, 0, at, MPOL_F_NODE | MPOL_F_ADDR));
+	return node;
+}
+
+static bool all_are_on(char *memory, size_t size, int node)
+{
+	for (size_t at = 0; at < size; at += PAGE) {
+		if (node_of(memory + at) != node)
+			return false;
+	}
+	return true;
+}
+
+/* Its mapping's policy says where a page is put, and there it stays. */
+static void policies_place_it(void)
+{
+	size_t size = 4 * MIB + 3 * PAGE;
+
+	if (access("/sys/devices/system/node/node1", F_OK)) {
+		lacks = "one node";
+		return;
+	}
+	for (int node = 0; node < 2; node++) {
+		unsigned long here = 1UL << node, there = 1UL << !node;
+		int fd = make(size), to = !node, status;
+		char *memory = map(fd, size, PROT_READ | PROT_WRITE);
+		void *page = memory;
+
+		CHECK(memory != MAP_FAILED);
+		CHECK(!syscall(SYS_mbind, memory, size, MPOL_BIND, &here, 64, 0));
+		write_words(memory, size, PAGE);
+		CHECK(all_are_on(memory, size, node));
+		syscall(SYS_mbind, memory, size, MPOL_BIND, &there, 64, MPOL_MF_MOVE);
+		status = to;
+		syscall(SYS_move_pages, 0, 1, &page, &to, &status, MPOL_MF_MOVE);
+		CHECK(status != to);
+		syscall(SYS_migrate_pages, 0, 64, &here, &there);
+		CHECK(all_are_on(memory, size, node));
+		CHECK(has_words(memory, 0, size, PAGE) && others_see(fd, size, PAGE));
+		munmap(memory, size);
+		close(fd);
+	}
+}
+
+/* One request at a time. */
+struct ring {
+	int fd;
+	unsigned int *tail, *seen;
+	struct io_uring_sqe *request;
+	struct io_uring_cqe *answers;
+	struct io_uring_params params;
+};
+
+static bool open_ring(struct ring *ring)
+{
+	struct io_uring_params *params = &ring->params;
+	unsigned int *array;
+	char *memory;
+	size_t size;
+
+	memset(ring, 0, sizeof(*ring));
+	ring->fd = syscall(SYS_io_uring_setup, 1, params);
+	if (ring->fd < 0)
+		return false;
+	CHECK(params->features & IORING_FEAT_SINGLE_MMAP);
+	size = params->cq_off.cqes + params->cq_entries * sizeof(*ring->answers);
+	memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd,
+		      IORING_OFF_SQ_RING);
+	ring->request = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd,
+			     IORING_OFF_SQES);
+	if (!CHECK(memory != MAP_FAILED && ring->request != MAP_FAILED))
+		return false;
+	ring->tail = (void *)(memory + params->sq_off.tail);
+	ring->seen = (void *)(memory + params->cq_off.head);
+	ring->answers = (void *)(memory + params->cq_off.cqes);
+	array = (void *)(memory + params->sq_off.array);
+	array[0] = 0;
+	return true;
+}
+
+/* What the kernel answers. */
+static int ask(struct ring *ring, int opcode, int fd, char *buffer, size_t length)
+{
+	unsigned int seen = get(*ring->seen);
+	int result;
+
+	*ring->request = (struct io_uring_sqe){
+		.opcode = opcode, .fd = fd, .addr = (unsigned long)buffer, .len = length,
+	};
+	set(*ring->tail, get(*ring->tail) + 1);
+	if (!CHECK(syscall(SYS_io_uring_enter, ring->fd, 1, 1, IORING_ENTER_GETEVENTS, NULL,
+			   0) == 1))
+		return -1;
+	result = ring->answers[seen & (ring->params.cq_entries - 1)].res;
+	set(*ring->seen, seen + 1);
+	return result;
+}
+
+static int fix_buffer(struct ring *ring, char *memory, size_t size)
+{
+	struct iovec piece = { memory, size };
+
+	return syscall(SYS_io_uring_register, ring->fd, IORING_REGISTER_BUFFERS, &piece, 1);
+}
+
+/* Linux pins a fixed buffer for writing, whatever it is for. */
+static void fixed_buffers_are_the_writers(void)
+{
+	size_t size = 4 * MIB, half = 2 * MIB;
+	int fd = make(size), disk = open("/data/morsel-ring", O_RDWR | O_CREAT | O_DIRECT, 0600);
+	char *memory = map(fd, size, PROT_READ | PROT_WRITE);
+	struct ring ring;
+
+	CHECK(memory != MAP_FAILED && disk >= 0);
+	if (!open_ring(&ring)) {
+		lacks = "no io_uring";
+		goto out;
+	}
+	write_words(memory, half, PAGE);
+	CHECK(!fix_buffer(&ring, memory, size));
+	CHECK(ask(&ring, IORING_OP_WRITE_FIXED, disk, memory, half) == (int)half);
+	CHECK(ask(&ring, IORING_OP_READ_FIXED, disk, memory + half, half) == (int)half);
+	CHECK(has_words(memory + half, 0, half, PAGE));
+	/* The device has it still, though nobody maps it. */
+	munmap(memory, size);
+	CHECK(fcntl(fd, F_ADD_SEALS, ALL) && errno == EBUSY);
+	CHECK(!syscall(SYS_io_uring_register, ring.fd, IORING_UNREGISTER_BUFFERS, NULL, 0));
+	for (int i = 0; i < 500 && fcntl(fd, F_ADD_SEALS, ALL) && errno == EBUSY; i++)
+		usleep(10000);
+	memory = map(fd, size, PROT_READ);
+	CHECK(memory != MAP_FAILED);
+	CHECK(fix_buffer(&ring, memory, size) && errno == EFAULT);
+	CHECK(ask(&ring, IORING_OP_WRITE, disk, memory, half) == (int)half);
+	CHECK(ask(&ring, IORING_OP_READ, disk, memory, half) == -EFAULT);
+	CHECK(has_words(memory, 0, half, PAGE));
+	close(ring.fd);
+out:
+	munmap(memory, size);
+	close(disk);
+	unlink("/data/morsel-ring");
+	close(fd);
+}
+
 /* A futex is known by file and page, however that is mapped. */
 static void a_futex_is_shared(void)
 {
@@ -1480,6 +1688,9 @@ static const struct {
 	TEST(many_threads_fill_it),
 	TEST(faults_and_sizes_race),
 	TEST(it_is_read_past_the_page_cache),
+	TEST(fixed_buffers_are_the_writers),
+	TEST(nobody_merges_or_watches_it),
+	TEST(policies_place_it),
 	TEST(a_futex_is_shared),
 	TEST(others_come_and_go_by_all_ways),
 	TEST(a_child_cannot_write_its_parents),
