@@ -4,7 +4,6 @@
  * contract is in linux/morsel.h.
  */
 
-#include <linux/mempolicy.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
 #include <linux/pagemap.h>
@@ -570,17 +569,6 @@ static vm_fault_t morsel_map_pages(struct vm_fault *vmf, pgoff_t first,
 	return 0;
 }
 
-#ifdef CONFIG_NUMA
-/* The mapping's own, but none that asks for NUMA balancing: leaves are shared. */
-static struct mempolicy *morsel_get_policy(struct vm_area_struct *vma,
-					   unsigned long address, pgoff_t *ilx)
-{
-	struct mempolicy *policy = vma->vm_policy;
-
-	return policy && !(policy->flags & MPOL_F_MOF) ? policy : NULL;
-}
-#endif
-
 static const struct vm_operations_struct morsel_vm_ops = {
 	.open = morsel_vm_open,
 	.close = morsel_vm_close,
@@ -588,9 +576,6 @@ static const struct vm_operations_struct morsel_vm_ops = {
 	.mprotect = morsel_mprotect,
 	.fault = morsel_page_fault,
 	.map_pages = morsel_map_pages,
-#ifdef CONFIG_NUMA
-	.get_policy = morsel_get_policy,
-#endif
 };
 
 /* Whether anything of it can be hung in. */

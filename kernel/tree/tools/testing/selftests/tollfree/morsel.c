@@ -27,6 +27,7 @@
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "morsel_test.h"
 
@@ -1224,6 +1225,47 @@ static void policies_place_it(void)
 	}
 }
 
+#define BALANCING	"/sys/kernel/debug/sched/numa_balancing/"
+
+static void write_for_a_while(char *memory)
+{
+	struct timespec used;
+
+	do {
+		for (size_t at = 0; at < 4 * MIB; at += PAGE)
+			store(memory + at, word_of(at));
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+	} while (used.tv_sec < 3);
+}
+
+/* NUMA balancing takes the rights from entries, to see who faults. */
+static void balancing_leaves_it(void)
+{
+	char delay[16];
+	int status = 0;
+	pid_t pid;
+
+	if (access("/sys/devices/system/node/node1", F_OK)) {
+		lacks = "one node";
+		return;
+	}
+	snprintf(delay, sizeof(delay), "%ld", number(BALANCING "scan_delay_ms"));
+	CHECK(write_text(BALANCING "scan_delay_ms", "10"));
+	pid = fork();
+	if (!pid) {
+		char *memory = map(make(4 * MIB), 4 * MIB, PROT_READ | PROT_WRITE);
+
+		if (memory == MAP_FAILED)
+			_exit(1);
+		write_for_a_while(memory);
+		_exit(has_words(memory, 0, 4 * MIB, PAGE) ? 0 : 1);
+	}
+	for (int i = 0; i < 3000 && !waitpid(pid, &status, WNOHANG); i++)
+		usleep(10000);
+	CHECK(kill(pid, SIGKILL) && errno == ESRCH && !status);
+	CHECK(write_text(BALANCING "scan_delay_ms", delay));
+}
+
 /* One request at a time. */
 struct ring {
 	int fd;
@@ -1691,6 +1733,7 @@ static const struct {
 	TEST(fixed_buffers_are_the_writers),
 	TEST(nobody_merges_or_watches_it),
 	TEST(policies_place_it),
+	TEST(balancing_leaves_it),
 	TEST(a_futex_is_shared),
 	TEST(others_come_and_go_by_all_ways),
 	TEST(a_child_cannot_write_its_parents),

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What a morsel's tables hold, far apart, without anybody who maps them. */
+
+#include <kunit/test.h>
+#include <linux/err.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/mm.h>
+#include <linux/mount.h>
+
+#include "internal.h"
+
+#define A_GIB	(1UL << PUD_ORDER)
+#define A_TABLE	(A_GIB * PTRS_PER_PUD)
+
+/* In all tables of one, in several tables of a kind, and in several regions. */
+static const pgoff_t places[] = {
+	0, 1, 510, 512 * 7 + 3, 512 * 7 + 500, A_GIB * 5 + 9, A_GIB * 5 + 512 * 511,
+	A_TABLE * 2 + A_GIB * 511 + 1,
+};
+
+struct one {
+	struct vfsmount *mount;
+	struct file *file;
+	struct morsel *morsel;
+};
+
+static int make_one(struct kunit *test)
+{
+	struct file_system_type *type = get_fs_type("morselfs");
+	struct one *one = kunit_kzalloc(test, sizeof(*one), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, type);
+	KUNIT_ASSERT_NOT_NULL(test, one);
+	one->mount = kern_mount(type);
+	put_filesystem(type);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, one->mount);
+	test->priv = one;
+	one->file = file_open_root_mnt(one->mount, "one", O_RDWR | O_CREAT, 0600);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, one->file);
+	one->morsel = morsel_of(file_inode(one->file));
+	return 0;
+}
+
+static void drop_one(struct kunit *test)
+{
+	struct one *one = test->priv;
+
+	if (!one)
+		return;
+	if (!IS_ERR_OR_NULL(one->file))
+		__fput_sync(one->file);
+	kern_unmount(one->mount);
+}
+
+/* A page of 4 KiB, for there is no room for more. */
+static void fill_places(struct kunit *test, struct morsel *morsel)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+		KUNIT_ASSERT_EQ(test, 0, morsel_fill(morsel, places[i], places[i] + 1,
+						     NULL, 0, NULL));
+}
+
+static void what_is_filled_is_found(struct kunit *test)
+{
+	struct one *one = test->priv;
+	struct page *page, *same;
+	pgoff_t at = 0;
+
+	fill_places(test, one->morsel);
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		page = morsel_find_next(one->morsel, &at, ULONG_MAX);
+		KUNIT_ASSERT_NOT_NULL(test, page);
+		KUNIT_EXPECT_EQ(test, at, places[i]);
+		KUNIT_EXPECT_EQ(test, page->index, places[i]);
+		KUNIT_EXPECT_PTR_EQ(test, page->mapping, one->file->f_mapping);
+		same = morsel_find(one->morsel, at);
+		KUNIT_EXPECT_PTR_EQ(test, same, page);
+		put_page(page);
+		if (same)
+			put_page(same);
+		KUNIT_EXPECT_NULL(test, morsel_find(one->morsel, ++at + 7));
+	}
+	KUNIT_EXPECT_NULL(test, morsel_find_next(one->morsel, &at, ULONG_MAX));
+}
+
+static void what_is_there_is_counted(struct kunit *test)
+{
+	struct one *one = test->priv;
+
+	fill_places(test, one->morsel);
+	/* Twice is once. */
+	fill_places(test, one->morsel);
+	KUNIT_EXPECT_EQ(test, morsel_resident(one->morsel, 0, ULONG_MAX),
+			ARRAY_SIZE(places));
+	KUNIT_EXPECT_EQ(test, morsel_resident(one->morsel, 1, 511), 2UL);
+	KUNIT_EXPECT_EQ(test, morsel_resident(one->morsel, 511, A_GIB * 5), 2UL);
+	KUNIT_EXPECT_EQ(test, morsel_resident(one->morsel, A_GIB * 5 + 10, A_TABLE * 3),
+			2UL);
+	KUNIT_EXPECT_EQ(test, percpu_counter_sum(&one->morsel->pages),
+			(s64)ARRAY_SIZE(places));
+}
+
+static void what_is_removed_is_gone(struct kunit *test)
+{
+	struct one *one = test->priv;
+	pgoff_t at = 0;
+	struct page *page;
+
+	fill_places(test, one->morsel);
+	morsel_close(one->morsel);
+	morsel_remove(one->morsel, 1, places[ARRAY_SIZE(places) - 1]);
+	morsel_open(one->morsel);
+	KUNIT_EXPECT_EQ(test, morsel_resident(one->morsel, 0, ULONG_MAX), 2UL);
+	at = 1;
+	page = morsel_find_next(one->morsel, &at, ULONG_MAX);
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	KUNIT_EXPECT_EQ(test, at, places[ARRAY_SIZE(places) - 1]);
+	put_page(page);
+}
+
+static void a_block_goes_as_a_whole(struct kunit *test)
+{
+	struct one *one = test->priv;
+	struct page *page;
+
+	KUNIT_ASSERT_EQ(test, 0, morsel_fill(one->morsel, 1000, 1024, NULL, 0, &page));
+	if (!PageCompound(page)) {
+		put_page(page);
+		kunit_skip(test, "no block of 2 MiB");
+	}
+	KUNIT_EXPECT_EQ(test, morsel_resident(one->morsel, 0, ULONG_MAX), 512UL);
+	memset(page_address(page), 0xff, PAGE_SIZE);
+	morsel_close(one->morsel);
+	/* In part it stays, and is zeroed there. */
+	morsel_remove(one->morsel, 900, 1024);
+	KUNIT_EXPECT_NULL(test, memchr_inv(page_address(page), 0, PAGE_SIZE));
+	KUNIT_EXPECT_EQ(test, morsel_resident(one->morsel, 0, ULONG_MAX), 512UL);
+	put_page(page);
+	morsel_remove(one->morsel, 512, 1024);
+	morsel_open(one->morsel);
+	KUNIT_EXPECT_EQ(test, morsel_resident(one->morsel, 0, ULONG_MAX), 0UL);
+}
+
+static void nothing_is_filled_behind_the_end(struct kunit *test)
+{
+	struct one *one = test->priv;
+
+	KUNIT_EXPECT_EQ(test, -EFBIG, morsel_fill(one->morsel, 0, 0, NULL, 0, NULL));
+	KUNIT_EXPECT_EQ(test, -EFBIG, morsel_fill(one->morsel, 7, 7, NULL, 0, NULL));
+	i_size_write(&one->morsel->inode, 1);
+	KUNIT_EXPECT_EQ(test, 0, morsel_fill(one->morsel, 0, 0, NULL, 0, NULL));
+	KUNIT_EXPECT_EQ(test, -EFBIG, morsel_fill(one->morsel, 1, 0, NULL, 0, NULL));
+}
+
+static void who_holds_a_page_is_seen(struct kunit *test)
+{
+	struct one *one = test->priv;
+	struct page *page;
+
+	fill_places(test, one->morsel);
+	KUNIT_EXPECT_FALSE(test, morsel_is_pinned(one->morsel));
+	page = morsel_find(one->morsel, places[ARRAY_SIZE(places) - 1]);
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	KUNIT_EXPECT_TRUE(test, morsel_is_pinned(one->morsel));
+	put_page(page);
+	KUNIT_EXPECT_FALSE(test, morsel_is_pinned(one->morsel));
+}
+
+static struct kunit_case morsel_cases[] = {
+	KUNIT_CASE(what_is_filled_is_found),
+	KUNIT_CASE(what_is_there_is_counted),
+	KUNIT_CASE(what_is_removed_is_gone),
+	KUNIT_CASE(a_block_goes_as_a_whole),
+	KUNIT_CASE(nothing_is_filled_behind_the_end),
+	KUNIT_CASE(who_holds_a_page_is_seen),
+	{}
+};
+
+static struct kunit_suite morsel_suite = {
+	.name = "tollfree-morsel",
+	.init = make_one,
+	.exit = drop_one,
+	.test_cases = morsel_cases,
+};
+
+kunit_test_suite(morsel_suite);
