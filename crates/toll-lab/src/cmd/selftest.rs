@@ -33,6 +33,8 @@ const STRESS: &str = "_stress";
 /// What a test is told where CPUs are emulated at a time: QEMU may go on with code that another
 /// CPU has changed, and patches of the kernel's own code are such changes.
 const CODE_IS_FIXED: &str = "TOLLFREE_CODE_IS_FIXED=1";
+/// Warnings are reports as well, and stand on the console.
+const LOUD: &str = "loglevel=5";
 /// Where the tests lie in a kernel's tree.
 const TESTS: &str = "tools/testing/selftests/tollfree";
 
@@ -181,6 +183,7 @@ impl<'a> Bench<'a> {
     fn boot(&self, jobs: Vec<Job>, seconds: u64, append: &[&str]) -> Result<Outcome> {
         let mut all = vec![Job::shell(READY, &self.args.fs.make_ready())];
         all.extend(jobs);
+        let append: Vec<&str> = [LOUD].iter().chain(append).copied().collect();
         let mut outcome = Guest {
             image: &self.built.image,
             machine: Machine {
@@ -190,7 +193,7 @@ impl<'a> Bench<'a> {
                 icount: self.args.icount,
                 ..Machine::plain(self.args.shape.cpus, self.args.shape.memory)
             },
-            append,
+            append: &append,
             programs: &self.programs,
             disks: &self.disks,
             jobs: &all,

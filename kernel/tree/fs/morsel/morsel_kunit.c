@@ -2,6 +2,7 @@
 /* What a morsel's tables hold, far apart, without anybody who maps them. */
 
 #include <kunit/test.h>
+#include <linux/bits.h>
 #include <linux/err.h>
 #include <linux/file.h>
 #include <linux/fs.h>
@@ -10,7 +11,7 @@
 
 #include "internal.h"
 
-#define A_GIB	(1UL << PUD_ORDER)
+#define A_GIB	BIT(PUD_ORDER)
 #define A_TABLE	(A_GIB * PTRS_PER_PUD)
 
 /* In all tables of one, in several tables of a kind, and in several regions. */
@@ -61,6 +62,15 @@ static void fill_places(struct kunit *test, struct morsel *morsel)
 						     NULL, 0, NULL));
 }
 
+static void take_out(struct morsel *morsel, pgoff_t first, pgoff_t end)
+{
+	inode_lock(&morsel->inode);
+	morsel_close(morsel);
+	morsel_remove(morsel, first, end);
+	morsel_open(morsel);
+	inode_unlock(&morsel->inode);
+}
+
 static void what_is_filled_is_found(struct kunit *test)
 {
 	struct one *one = test->priv;
@@ -104,15 +114,12 @@ static void what_is_there_is_counted(struct kunit *test)
 static void what_is_removed_is_gone(struct kunit *test)
 {
 	struct one *one = test->priv;
-	pgoff_t at = 0;
 	struct page *page;
+	pgoff_t at = 1;
 
 	fill_places(test, one->morsel);
-	morsel_close(one->morsel);
-	morsel_remove(one->morsel, 1, places[ARRAY_SIZE(places) - 1]);
-	morsel_open(one->morsel);
+	take_out(one->morsel, 1, places[ARRAY_SIZE(places) - 1]);
 	KUNIT_EXPECT_EQ(test, morsel_resident(one->morsel, 0, ULONG_MAX), 2UL);
-	at = 1;
 	page = morsel_find_next(one->morsel, &at, ULONG_MAX);
 	KUNIT_ASSERT_NOT_NULL(test, page);
 	KUNIT_EXPECT_EQ(test, at, places[ARRAY_SIZE(places) - 1]);
@@ -131,14 +138,12 @@ static void a_block_goes_as_a_whole(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, morsel_resident(one->morsel, 0, ULONG_MAX), 512UL);
 	memset(page_address(page), 0xff, PAGE_SIZE);
-	morsel_close(one->morsel);
 	/* In part it stays, and is zeroed there. */
-	morsel_remove(one->morsel, 900, 1024);
+	take_out(one->morsel, 900, 1024);
 	KUNIT_EXPECT_NULL(test, memchr_inv(page_address(page), 0, PAGE_SIZE));
 	KUNIT_EXPECT_EQ(test, morsel_resident(one->morsel, 0, ULONG_MAX), 512UL);
 	put_page(page);
-	morsel_remove(one->morsel, 512, 1024);
-	morsel_open(one->morsel);
+	take_out(one->morsel, 512, 1024);
 	KUNIT_EXPECT_EQ(test, morsel_resident(one->morsel, 0, ULONG_MAX), 0UL);
 }
 
