@@ -171,6 +171,10 @@ fn machine(machine: &Machine) -> Vec<String> {
         true => "tcg,thread=single",
         false => "tcg,thread=multi",
     };
+    // CPUs of one socket share a cache, which no two nodes do.
+    let has_sockets = machine.nodes > 1 && machine.cpus % machine.nodes == 0;
+    let sockets = option(has_sockets, &format!(",sockets={}", machine.nodes));
+    let cpus = format!("{}{sockets}", machine.cpus);
     let total = machine.memory_mib + machine.slow_mib;
     let memory = match machine.pmem_mib {
         0 => format!("{total}M"),
@@ -182,7 +186,7 @@ fn machine(machine: &Machine) -> Vec<String> {
         // String instructions go a step at a time here: without ERMS and FSRM the kernel clears and
         // copies pages by eight bytes a step, not by one.
         ["-cpu", &format!("max,la57={la57},erms=off,fsrm=off")],
-        ["-smp", &machine.cpus.to_string()],
+        ["-smp", &cpus],
         ["-m", &memory],
     ]
     .concat()

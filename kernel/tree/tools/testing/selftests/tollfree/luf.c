@@ -914,7 +914,8 @@ static void act_move(int *at)
 		.dst = (uintptr_t)there, .src = (uintptr_t)at, .len = PAGE,
 	};
 
-	watch(there, UFFDIO_REGISTER_MODE_MISSING);
+	/* Linux leaves the entry protected where it goes to. */
+	watch(there, UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_WP);
 	must(!ioctl(kept, UFFDIO_MOVE, &move), "UFFDIO_MOVE");
 	must(get(*there) == OLD, "what was moved is lost");
 }
