@@ -1757,7 +1757,10 @@ static bool is_asked_for(const char *name, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+	cpu_set_t cpus;
+
 	ksft_print_header();
+	sched_getaffinity(0, sizeof(cpus), &cpus);
 	mkdir("/tmp", 01777);
 	mkdir(MOUNT, 0700);
 	if (mount("none", MOUNT, "morselfs", 0, NULL))
@@ -1771,6 +1774,8 @@ int main(int argc, char **argv)
 		failed = false;
 		lacks = NULL;
 		tests[i].run();
+		/* The next one's threads are to run side by side again. */
+		sched_setaffinity(0, sizeof(cpus), &cpus);
 		if (lacks && !failed)
 			ksft_test_result_skip("%s: %s\n", tests[i].name, lacks);
 		else
