@@ -156,9 +156,13 @@ def call(scenario, variants, short, runs):
     return document
 
 
+def counters_by_policy(document, variant, section):
+    return [it["counters"] for it in document["results"] if (it["variant"], it["section"]) == (variant, section)]
+
+
 def counters_of(document, variant, section):
     """The counters of all policies: the median and the sum of their medians, and the highest of all runs."""
-    found = [it["counters"] for it in document["results"] if (it["variant"], it["section"]) == (variant, section)]
+    found = counters_by_policy(document, variant, section)
     merged = {}
     for name in set().union(*found):
         each = [it.get(name, {"median": 0}) for it in found]
@@ -187,7 +191,7 @@ def row_of_means(document, section, name, goal):
     """For what differs by chance from boot to boot: met, or not, where all of the change's 90 % interval is."""
     means, errors, freedom = [], [], 0
     for variant in ("vanilla", "tollfree"):
-        found = [it["counters"] for it in document["results"] if (it["variant"], it["section"]) == (variant, section)]
+        found = counters_by_policy(document, variant, section)
         values = [measure(counters, name.removeprefix("mean_")) for counters in found]
         means.append(statistics.mean(values))
         errors.append(statistics.variance(values) / len(values) / means[-1] ** 2)

@@ -13,9 +13,9 @@
  */
 #include "section.h"
 
-#define DRAIN "/sys/kernel/debug/toll_lab_drain"
-
 #include <limits.h>
+
+#define DRAIN "/sys/kernel/debug/toll_lab_drain"
 
 enum { ORDER = 9, LARGEST = 2 << 20, SMALLEST_SHIFT = 12, SIZES = 10, MAX_FILES = 1 << 16 };
 

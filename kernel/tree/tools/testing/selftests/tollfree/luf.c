@@ -16,7 +16,6 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <linux/perf_event.h>
-#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -90,15 +89,6 @@ static void on_no_access(int signal)
 	siglongjmp(no_access, signal);
 }
 
-static void pin(int cpu)
-{
-	cpu_set_t cpus;
-
-	CPU_ZERO(&cpus);
-	CPU_SET(cpu, &cpus);
-	sched_setaffinity(0, sizeof(cpus), &cpus);
-}
-
 static long memory_faults(void)
 {
 	struct rusage usage;
@@ -114,7 +104,7 @@ static int look(void)
 
 static void *read_on(void *unused)
 {
-	pin(1);
+	stay_on(1);
 	while (!get(reader.stop)) {
 		if (sigsetjmp(no_access, 1))
 			set(reader.value, FAULTED);
@@ -469,7 +459,7 @@ static struct {
 
 static void *write_as_one_of_many(void *cpu)
 {
-	pin((intptr_t)cpu < sysconf(_SC_NPROCESSORS_ONLN) ? (intptr_t)cpu : 0);
+	stay_on((intptr_t)cpu < sysconf(_SC_NPROCESSORS_ONLN) ? (intptr_t)cpu : 0);
 	__atomic_add_fetch(&writers.waiting, 1, __ATOMIC_SEQ_CST);
 	while (!get(writers.begin))
 		sched_yield();
@@ -820,16 +810,6 @@ static void act_trace(int *at)
 	close(to_tracer[1]);
 }
 
-static int userfaultfd(__u64 *features)
-{
-	struct uffdio_api api = { .api = UFFD_API };
-	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
-
-	if (fd >= 0 && !ioctl(fd, UFFDIO_API, &api))
-		*features = api.features;
-	return fd;
-}
-
 static bool userfaultfd_has(__u64 feature)
 {
 	__u64 features = 0;
@@ -1073,7 +1053,7 @@ static int look_again(void)
 	int other = open(names[1], O_RDONLY);
 	int *at = mmap(place, PAGE, PROT_READ, MAP_SHARED | MAP_FIXED_NOREPLACE, other, 0);
 
-	pin(1);
+	stay_on(1);
 	return at == place && *at == OTHER ? KSFT_PASS : KSFT_FAIL;
 }
 
@@ -1304,7 +1284,7 @@ static struct {
 
 static void *read_many(void *unused)
 {
-	pin(1);
+	stay_on(1);
 	for (size_t i = 0; !get(load->stop); i = (i + 1) % MANY) {
 		if (get(load->at[i * PAGE / sizeof(int)]) != (int)i)
 			load->wrong++;
@@ -1320,7 +1300,7 @@ static void read_and_reclaim(void)
 
 	load->at = mmap(NULL, MANY * PAGE, PROT_READ, MAP_SHARED, file, 0);
 	must(load->at != MAP_FAILED && !pthread_create(&thread, NULL, read_many, NULL), "load");
-	pin(sysconf(_SC_NPROCESSORS_ONLN) - 1);
+	stay_on(sysconf(_SC_NPROCESSORS_ONLN) - 1);
 	while (!get(load->stop)) {
 		write_text(GROUP "/test/memory.reclaim", "1M");
 		usleep(1000);
@@ -1470,7 +1450,7 @@ int main(int argc, char **argv)
 	lock_memory();
 	sigaction(SIGSEGV, &action, NULL);
 	sigaction(SIGBUS, &action, NULL);
-	pin(0);
+	stay_on(0);
 	must(write_text(LUF "enabled", "1"), LUF "enabled");
 	ksft_set_plan(ARRAY_SIZE(litmuses) + ARRAY_SIZE(refusals) + 6);
 

@@ -12,11 +12,9 @@
 #include <linux/futex.h>
 #include <linux/io_uring.h>
 #include <linux/mempolicy.h>
-#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/file.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -811,15 +809,6 @@ static struct {
 	bool is_stale;
 } touched;
 
-static void stay_on(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	sched_setaffinity(0, sizeof(set), &set);
-}
-
 /* A CPU that sleeps meanwhile would forget all by itself. */
 static void wait_for_stage(int stage)
 {
@@ -1122,16 +1111,15 @@ static void it_is_read_past_the_page_cache(void)
 
 static bool is_watched(char *memory, size_t size, uint64_t mode)
 {
-	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
-	struct uffdio_api api = { .api = UFFD_API };
+	__u64 features = 0;
+	int fd = userfaultfd(&features);
 	struct uffdio_register range = {
 		.range = { .start = (unsigned long)memory, .len = size },
 		.mode = mode,
 	};
-	bool can = fd >= 0 && !ioctl(fd, UFFDIO_API, &api);
-	bool done = can && !ioctl(fd, UFFDIO_REGISTER, &range);
+	bool done = features && !ioctl(fd, UFFDIO_REGISTER, &range);
 
-	CHECK(can && (done || errno == EINVAL));
+	CHECK(features && (done || errno == EINVAL));
 	close(fd);
 	return done;
 }
@@ -1176,6 +1164,14 @@ static void nobody_merges_or_watches_it(void)
 	close(fd);
 }
 
+static bool has_two_nodes(void)
+{
+	if (!access("/sys/devices/system/node/node1", F_OK))
+		return true;
+	lacks = "one node";
+	return false;
+}
+
 /* The node of a page that is there. */
 static int node_of(char *at)
 {
@@ -1199,10 +1195,8 @@ static void policies_place_it(void)
 {
 	size_t size = 4 * MIB + 3 * PAGE;
 
-	if (access("/sys/devices/system/node/node1", F_OK)) {
-		lacks = "one node";
+	if (!has_two_nodes())
 		return;
-	}
 	for (int node = 0; node < 2; node++) {
 		unsigned long here = 1UL << node, there = 1UL << !node;
 		int fd = make(size), to = !node, status;
@@ -1245,10 +1239,8 @@ static void balancing_leaves_it(void)
 	int status = 0;
 	pid_t pid;
 
-	if (access("/sys/devices/system/node/node1", F_OK)) {
-		lacks = "one node";
+	if (!has_two_nodes())
 		return;
-	}
 	snprintf(delay, sizeof(delay), "%ld", number(BALANCING "scan_delay_ms"));
 	CHECK(write_text(BALANCING "scan_delay_ms", "10"));
 	pid = fork();

@@ -3,14 +3,10 @@
 #ifndef TOLLFREE_STRESS_H
 #define TOLLFREE_STRESS_H
 
-#include <errno.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "../kselftest.h"
+#include "test.h"
 
 /* Of each process, which makes it another one. */
 static uint64_t seed = 88172645463325252ULL;

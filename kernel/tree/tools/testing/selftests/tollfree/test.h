@@ -5,9 +5,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "../kselftest.h"
@@ -38,6 +42,26 @@ static inline long number(const char *path)
 		ksft_exit_fail_msg("%s: %s\n", path, strerror(errno));
 	close(fd);
 	return atol(text);
+}
+
+static inline void stay_on(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+/* One, and what it can do, which stays as it was where it can do nothing. */
+static inline int userfaultfd(__u64 *features)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
+
+	if (fd >= 0 && !ioctl(fd, UFFDIO_API, &api))
+		*features = api.features;
+	return fd;
 }
 
 #endif
