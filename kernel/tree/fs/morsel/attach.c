@@ -304,18 +304,33 @@ vm_fault_t __morsel_fault(struct vm_area_struct *vma, unsigned long address,
 
 /* Taking out */
 
-static bool take_pmd(struct vm_area_struct *vma, pmd_t *pmd,
-		     unsigned long address)
+/*
+ * Of slots that are side by side, in the process's tables and in the morsel's, at
+ * most up to an end; behind them, @next can be looked at.
+ */
+static bool take_pmds(struct vm_area_struct *vma, pmd_t *slots,
+		      unsigned long address, unsigned long end,
+		      unsigned long *next)
 {
-	struct morsel *morsel = morsel_in(vma);
-	spinlock_t *lock = pmd_lock(vma->vm_mm, pmd);
-	bool same;
+	pgoff_t index = index_at(vma, address);
+	unsigned long first = address & PMD_MASK, i, nr;
+	const pmd_t *own = morsel_pmd(morsel_in(vma), index);
+	bool taken = false;
 
-	same = is_same_pmd(*pmd, morsel_pmd(morsel, index_at(vma, address)));
-	if (same)
-		WRITE_ONCE(*pmd, __pmd(0));
-	spin_unlock(lock);
-	return same;
+	nr = min3(DIV_ROUND_UP(end - first, PMD_SIZE),
+		  PTRS_PER_PMD - pmd_index(address),
+		  PTRS_PER_PMD - pmd_index(index << PAGE_SHIFT));
+	*next = first + nr * PMD_SIZE;
+	if (!own)
+		return false;
+	guard(spinlock)(pmd_lockptr(vma->vm_mm, slots));
+	for (i = 0; i < nr; i++) {
+		if (!is_same_pmd(slots[i], &own[i]))
+			continue;
+		WRITE_ONCE(slots[i], __pmd(0));
+		taken = true;
+	}
+	return taken;
 }
 
 /* @left is what stays there. */
@@ -332,9 +347,9 @@ static bool take_pud(struct vm_area_struct *vma, pud_t *pud,
 	return true;
 }
 
-/* Takes out what is hung in at an address; behind it, @next can be looked at. */
+/* Takes out what one table has from an address on; @next is as above. */
 static bool take(struct vm_area_struct *vma, unsigned long address,
-		 unsigned long *next)
+		 unsigned long end, unsigned long *next)
 {
 	pgd_t *pgd = pgd_offset(vma->vm_mm, address);
 	pud_t left;
@@ -352,8 +367,7 @@ static bool take(struct vm_area_struct *vma, unsigned long address,
 		return true;
 	if (pud_none(left))
 		return false;
-	*next = (address & PMD_MASK) + PMD_SIZE;
-	return take_pmd(vma, pmd_offset(&left, address), address);
+	return take_pmds(vma, pmd_offset(&left, address), address, end, next);
 }
 
 void __morsel_unmap(struct mmu_gather *tlb, struct vm_area_struct *vma,
@@ -371,7 +385,7 @@ void __morsel_unmap(struct mmu_gather *tlb, struct vm_area_struct *vma,
 	if (planted(PLANT_LAST_SLOT_STAYS))
 		end = ALIGN_DOWN(end - 1, PMD_SIZE);
 	for (address = begin; address < end; address = next)
-		taken |= take(vma, address, &next);
+		taken |= take(vma, address, end, &next);
 	if (taken && !planted(PLANT_NO_FLUSH)) {
 		/*
 		 * CPUs remember the upper entries on the way to the morsel's

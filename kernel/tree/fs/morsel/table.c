@@ -125,11 +125,14 @@ pud_t *morsel_pud(struct morsel *morsel, pgoff_t index)
  */
 pmd_t *morsel_pmd(struct morsel *morsel, pgoff_t index)
 {
-	pud_t *pud = morsel_pud(morsel, index);
+	pud_t *own = morsel_pud(morsel, index), pud;
 
-	if (!pud || pud_none(READ_ONCE(*pud)) || pud_leaf(READ_ONCE(*pud)))
+	if (!own)
 		return NULL;
-	return pmd_offset(pud, address_of(index));
+	pud = READ_ONCE(*own);
+	if (pud_none(pud) || pud_leaf(pud))
+		return NULL;
+	return pmd_offset(&pud, address_of(index));
 }
 
 /* How far the tables go for a page, and the page. */

@@ -396,6 +396,27 @@ static void poison(void)
 	waitpid(child, NULL, 0);
 }
 
+static void stop_trying(int signal)
+{
+	(void)signal;
+}
+
+/*
+ * Linux tries until a signal comes, also where what is locked in memory leaves no
+ * room for it.
+ */
+static bool take_offline(const char *path)
+{
+	struct sigaction action = { .sa_handler = stop_trying };
+	bool done;
+
+	sigaction(SIGALRM, &action, NULL);
+	alarm(5);
+	done = write_text(path, "offline");
+	alarm(0);
+	return done;
+}
+
 /* One block of memory that can be moved away, there and back. */
 static void move_block(void)
 {
@@ -409,7 +430,7 @@ static void move_block(void)
 		if (strncmp(entry->d_name, "memory", 6) || any(4))
 			continue;
 		snprintf(path, sizeof(path), "%s/%s/state", folder, entry->d_name);
-		if (write_text(path, "offline"))
+		if (take_offline(path))
 			while (!write_text(path, "online") && !get(shared->stop))
 				usleep(1000);
 		break;

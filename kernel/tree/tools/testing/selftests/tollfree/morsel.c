@@ -12,6 +12,7 @@
 #include <linux/futex.h>
 #include <linux/io_uring.h>
 #include <linux/mempolicy.h>
+#include <linux/perf_event.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/file.h>
@@ -21,6 +22,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/swap.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
@@ -1258,6 +1260,120 @@ static void balancing_leaves_it(void)
 	CHECK(write_text(BALANCING "scan_delay_ms", delay));
 }
 
+/* The first device that Linux swaps to. */
+static bool find_swap(char *device, size_t length)
+{
+	FILE *swaps = fopen("/proc/swaps", "r");
+	char line[256], name[128];
+	bool found;
+
+	found = swaps && fgets(line, sizeof(line), swaps) &&
+		fgets(line, sizeof(line), swaps) && sscanf(line, "%127s", name) == 1;
+	if (swaps)
+		fclose(swaps);
+	if (found)
+		snprintf(device, length, "%s", name);
+	return found;
+}
+
+static long swapped_to(const char *device)
+{
+	FILE *swaps = fopen("/proc/swaps", "r");
+	char line[256], name[128];
+	long used = 0, kib;
+
+	while (swaps && fgets(line, sizeof(line), swaps))
+		if (sscanf(line, "%127s %*s %*s %ld", name, &kib) == 2 &&
+		    !strcmp(name, device))
+			used = kib;
+	if (swaps)
+		fclose(swaps);
+	return used;
+}
+
+/* swapoff looks through all mappings of all who have swapped anything. */
+static void swapoff_leaves_it(void)
+{
+	size_t size = 4 * MIB + 3 * PAGE;
+	int fd = make_filled(size, PAGE);
+	char *memory, *copy, *other, device[128];
+
+	if (!find_swap(device, sizeof(device))) {
+		lacks = "no swap";
+		return;
+	}
+	memory = map(fd, size, PROT_READ | PROT_WRITE);
+	copy = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	other = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(memory != MAP_FAILED && copy != MAP_FAILED && other != MAP_FAILED);
+	write_words(memory, size, PAGE);
+	memset(copy, 1, size);
+	memset(other, 2, size);
+	for (int i = 0; i < 100 && swapped_to(device) < (long)(size >> 10); i++) {
+		madvise(copy, size, MADV_PAGEOUT);
+		madvise(other, size, MADV_PAGEOUT);
+	}
+	CHECK(swapped_to(device) >= (long)(size >> 10));
+	CHECK(!swapoff(device));
+	CHECK(!swapped_to(device) && !swapon(device, 0));
+	CHECK(has_words(memory, 0, size, PAGE) && others_see(fd, size, PAGE));
+	for (size_t at = 0; at < size; at += PAGE)
+		CHECK(copy[at] == 1 && other[at] == 2);
+	munmap(memory, size);
+	munmap(copy, size);
+	munmap(other, size);
+	close(fd);
+}
+
+#define DAMON	"/sys/kernel/mm/damon/admin/kdamonds/"
+#define CONTEXT	DAMON "0/contexts/0/"
+
+/* It looks at what is accessed, and pages out what is not. */
+static void damon_leaves_it(void)
+{
+	static const char *const begin[][2] = {
+		{ DAMON "nr_kdamonds", "1" },
+		{ DAMON "0/contexts/nr_contexts", "1" },
+		{ CONTEXT "operations", "vaddr" },
+		{ CONTEXT "monitoring_attrs/intervals/sample_us", "1000" },
+		{ CONTEXT "monitoring_attrs/intervals/aggr_us", "20000" },
+		{ CONTEXT "targets/nr_targets", "1" },
+		{ CONTEXT "schemes/nr_schemes", "1" },
+		{ CONTEXT "schemes/0/action", "pageout" },
+		{ CONTEXT "schemes/0/access_pattern/sz/max", "18446744073709551615" },
+		{ CONTEXT "schemes/0/access_pattern/nr_accesses/max", "4294967295" },
+		{ CONTEXT "schemes/0/access_pattern/age/max", "4294967295" },
+	};
+	size_t size = 8 * MIB;
+	int fd = make_filled(size, PAGE), tried = 0;
+	char *memory, self[16];
+
+	if (access(DAMON, F_OK)) {
+		lacks = "no DAMON";
+		return;
+	}
+	memory = map(fd, size, PROT_READ | PROT_WRITE);
+	CHECK(memory != MAP_FAILED);
+	write_words(memory, size, PAGE);
+	for (size_t i = 0; i < ARRAY_SIZE(begin); i++)
+		CHECK(write_text(begin[i][0], begin[i][1]));
+	snprintf(self, sizeof(self), "%d", getpid());
+	CHECK(write_text(CONTEXT "targets/0/pid_target", self));
+	CHECK(write_text(DAMON "0/state", "on"));
+	for (int i = 0; i < 500 && tried < 3; i++) {
+		CHECK(has_words(memory, 0, size, PAGE));
+		usleep(10000);
+		CHECK(write_text(DAMON "0/state", "update_schemes_stats"));
+		tried = number(CONTEXT "schemes/0/stats/nr_tried");
+	}
+	CHECK(tried >= 3);
+	CHECK(write_text(DAMON "0/state", "off"));
+	CHECK(write_text(DAMON "nr_kdamonds", "0"));
+	CHECK(has_words(memory, 0, size, PAGE) && others_see(fd, size, PAGE));
+	munmap(memory, size);
+	close(fd);
+}
+
 /* One request at a time. */
 struct ring {
 	int fd;
@@ -1483,6 +1599,15 @@ static void a_full_mount_is_enospc(void)
 	rmdir("/tmp/small");
 }
 
+static void nothing_is_left(void)
+{
+	/* Tables wait for a grace period. */
+	for (int i = 0; i < 100 && (count("pages") || count("tables")); i++)
+		usleep(20000);
+	CHECK(!count("pages"));
+	CHECK(!count("tables"));
+}
+
 #define INJECT	"/sys/kernel/debug/"
 
 /* All that allocates: whatever comes of it. */
@@ -1556,6 +1681,88 @@ static void each_allocation_may_fail(void)
 	} while (!failed && nth < 1000 && !atoi(left));
 	ksft_print_msg("%d allocations failed\n", nth - 1);
 	CHECK(nth > 10 && nth < 1000);
+}
+
+#define PROBES	"/sys/bus/event_source/devices/kprobe/type"
+
+/* At the nth call of a function of the kernel by a process, which is killed then. */
+static int kill_at(pid_t pid, const char *function, int nth)
+{
+	struct perf_event_attr attr = {
+		.type = number(PROBES),
+		.size = sizeof(attr),
+		.kprobe_func = (uintptr_t)function,
+		.sample_period = nth,
+	};
+	int fd = syscall(SYS_perf_event_open, &attr, pid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+
+	if (fd < 0)
+		return fd;
+	CHECK(!fcntl(fd, F_SETOWN, pid));
+	CHECK(!fcntl(fd, F_SETSIG, SIGKILL));
+	CHECK(!fcntl(fd, F_SETFL, O_ASYNC));
+	return fd;
+}
+
+/* Whether a process that does everything has lived through it. */
+static bool lives(const char *function, int nth, bool *is_there)
+{
+	int status = 0, pair[2], probe;
+	pid_t pid;
+	char go;
+
+	CHECK(!pipe(pair));
+	pid = fork();
+	if (!pid) {
+		close(pair[1]);
+		signal(SIGBUS, jump);
+		if (read(pair[0], &go, 1) == 1)
+			use_one();
+		_exit(0);
+	}
+	close(pair[0]);
+	probe = kill_at(pid, function, nth);
+	*is_there = probe >= 0;
+	CHECK(!*is_there || write(pair[1], "", 1) == 1);
+	close(pair[1]);
+	CHECK(waitpid(pid, &status, 0) == pid && (!status || dies_by(status, SIGKILL)));
+	close(probe);
+	return !status;
+}
+
+/* What attaching goes through, from mmap() to the end of its process. */
+static void each_step_may_be_the_last(void)
+{
+	/* Compilers may have inlined some of ours. */
+	static const char *const functions[] = {
+		"morsel_mmap", "morsel_get_unmapped_area", "hang_all", "hang_puds", "hang_pmds",
+		"set_puds", "set_pmds", "__morsel_fault", "morsel_page_fault", "map_around",
+		"give_table", "morsel_fill", "morsel_enter", "add_region", "provide",
+		"allocate_large", "allocate_small", "install_large", "install_small",
+		"install_pmd_table", "install_pte_table", "morsel_close", "morsel_open",
+		"morsel_protect", "__morsel_unmap", "morsel_vm_close", "morsel_remove",
+		"mmap_region", "handle_mm_fault", "__p4d_alloc", "__pud_alloc", "__pmd_alloc",
+		"pte_alloc_one", "folio_zero_user", "set_pte_range", "unmap_page_range",
+		"unmap_mapping_pages", "free_pgtables",
+	};
+	int there = 0, killed = 0;
+
+	if (access(PROBES, R_OK)) {
+		lacks = "no probes";
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(functions) && !failed; i++) {
+		bool is_there = true;
+		int nth = 1;
+
+		while (nth <= 8 && !failed && !lives(functions[i], nth, &is_there))
+			nth++;
+		there += is_there;
+		killed += nth - 1;
+	}
+	ksft_print_msg("killed at %d calls of %d functions\n", killed, there);
+	CHECK(there > 20 && killed > 60);
+	nothing_is_left();
 }
 
 /* What fills its group is told, and nobody is killed for it. */
@@ -1674,15 +1881,6 @@ static void a_broken_page_is_no_other(void)
 	close(fd);
 }
 
-static void nothing_is_left(void)
-{
-	/* Tables wait for a grace period. */
-	for (int i = 0; i < 100 && (count("pages") || count("tables")); i++)
-		usleep(20000);
-	CHECK(!count("pages"));
-	CHECK(!count("tables"));
-}
-
 #define TEST(name) { #name, name }
 
 static const struct {
@@ -1726,6 +1924,8 @@ static const struct {
 	TEST(nobody_merges_or_watches_it),
 	TEST(policies_place_it),
 	TEST(balancing_leaves_it),
+	TEST(swapoff_leaves_it),
+	TEST(damon_leaves_it),
 	TEST(a_futex_is_shared),
 	TEST(others_come_and_go_by_all_ways),
 	TEST(a_child_cannot_write_its_parents),
@@ -1733,6 +1933,7 @@ static const struct {
 	TEST(nonsense_is_refused),
 	TEST(a_full_mount_is_enospc),
 	TEST(each_allocation_may_fail),
+	TEST(each_step_may_be_the_last),
 	TEST(a_full_group_is_enomem),
 	TEST(a_gib_is_one_page),
 	TEST(a_broken_page_is_no_other),
