@@ -2,6 +2,7 @@
 #ifndef TOLLFREE_LINUX_LIMITS_H
 #define TOLLFREE_LINUX_LIMITS_H
 
+#define U32_MAX UINT32_MAX
 #define U64_MAX UINT64_MAX
 
 #endif

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Putting a block together in the background.
+ *
+ * It saves what is lost again for want of one: as much as was since the last.
+ * It costs moving what is in the way, and where a program has small pages
+ * already, copying them together.
+ */
+
+#include <linux/array_size.h>
+
+#include "model.h"
+
+static struct econ_estimate estimate(const struct econ_action *action,
+				     const struct econ_prices *prices)
+{
+	return (struct econ_estimate){
+		.benefit = action->refused_ns,
+		.cost = econ_sum(prices->ns[ECON_COMPACT_BLOCK],
+				 prices->ns[ECON_COLLAPSE]),
+	};
+}
+
+#define CASE(text, verdict, ...)					\
+	{ .what = (text), .go = (verdict),				\
+	  .action = { .kind = ECON_COMPACT, .order = 9, __VA_ARGS__ } }
+
+static const struct econ_case cases[] = {
+	CASE("nobody wanted a block", false, .refused_ns = 0),
+	CASE("a poor region wanted one", false, .refused_ns = 500000),
+	CASE("a rich region wanted one", true, .refused_ns = 10000000),
+};
+
+const struct econ_model econ_compact_model = {
+	.name = "compact",
+	.estimate = estimate,
+	.cases = cases,
+	.nr_cases = ARRAY_SIZE(cases),
+};

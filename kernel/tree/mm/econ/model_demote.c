@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Small pages for a region that has a huge one, under pressure: those that hold
+ * nothing but zeros are free then.
+ *
+ * It saves reclaiming as many pages elsewhere, and costs the split and the
+ * region's page walks for the time that is left.
+ */
+
+#include <linux/array_size.h>
+
+#include "model.h"
+
+static struct econ_estimate estimate(const struct econ_action *action,
+				     const struct econ_prices *prices)
+{
+	return (struct econ_estimate){
+		.benefit = econ_product(prices->ns[ECON_RECLAIM_PAGE],
+					action->empty),
+		.cost = econ_sum(prices->ns[ECON_SPLIT], action->walks_ns),
+	};
+}
+
+#define CASE(text, verdict, ...)					\
+	{ .what = (text), .go = (verdict),				\
+	  .action = { .kind = ECON_DEMOTE, .order = 9, __VA_ARGS__ } }
+
+static const struct econ_case cases[] = {
+	CASE("hardly anything of it is used", true, .empty = 500),
+	CASE("all of it is used", false, .empty = 0),
+	CASE("what is used of it is read at random", false,
+	     .empty = 500, .walks_ns = 5000000),
+	CASE("a few empty pages do not pay for the split", false, .empty = 10),
+};
+
+const struct econ_model econ_demote_model = {
+	.name = "demote",
+	.estimate = estimate,
+	.cases = cases,
+	.nr_cases = ARRAY_SIZE(cases),
+};

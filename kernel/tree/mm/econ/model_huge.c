@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A huge page when a region is touched for the first time.
+ *
+ * It saves the region's page walks, and the faults of all other pages that the
+ * program would have touched. It costs its own fault, its clearing unless that
+ * was done ahead, and what the block would have saved elsewhere. Where there is
+ * no block it costs what a fault never has the time for.
+ */
+
+#include <linux/array_size.h>
+
+#include "model.h"
+
+static struct econ_estimate estimate(const struct econ_action *action,
+				     const struct econ_prices *prices)
+{
+	struct econ_estimate it;
+
+	it.benefit = econ_sum(action->walks_ns,
+			      econ_product(prices->ns[ECON_FAULT],
+					   action->touched));
+	it.cost = econ_sum(prices->ns[ECON_HUGE_FAULT], action->block_ns);
+	if (action->supply == ECON_NO_BLOCK)
+		it.cost = econ_sum(it.cost, ECON_NEVER_NS);
+	if (action->supply != ECON_ZEROED_BLOCK)
+		it.cost = econ_sum(it.cost, prices->ns[ECON_CLEAR_HUGE]);
+	return it;
+}
+
+#define CASE(text, verdict, ...)					\
+	{ .what = (text), .go = (verdict),				\
+	  .action = { .kind = ECON_HUGE, .order = 9, __VA_ARGS__ } }
+
+static const struct econ_case cases[] = {
+	/* The talk's: 10 us of TLB misses, and clearing is more, or done. */
+	CASE("10 us of walks do not pay for clearing", false,
+	     .walks_ns = 10000, .touched = 1, .supply = ECON_FREE_BLOCK),
+	CASE("10 us of walks pay for a block that was zeroed ahead", true,
+	     .walks_ns = 10000, .touched = 1, .supply = ECON_ZEROED_BLOCK),
+	CASE("nothing pays for a block that is not there", false,
+	     .walks_ns = 10000000, .touched = 512, .supply = ECON_NO_BLOCK),
+	CASE("not even 0.9 s", false,
+	     .walks_ns = 900000000, .touched = 512, .supply = ECON_NO_BLOCK),
+	CASE("a region that is filled pays by its faults alone", true,
+	     .touched = 512, .supply = ECON_FREE_BLOCK),
+	CASE("a tenth of a region does not", false,
+	     .touched = 51, .supply = ECON_FREE_BLOCK),
+	CASE("a tenth of a region that is read at random does", true,
+	     .walks_ns = 1000000, .touched = 51, .supply = ECON_FREE_BLOCK),
+	CASE("a block that saves more elsewhere stays there", false,
+	     .walks_ns = 1000000, .touched = 512, .block_ns = 2000000,
+	     .supply = ECON_FREE_BLOCK),
+	CASE("nothing is known, and clearing is not done", false,
+	     .supply = ECON_FREE_BLOCK),
+};
+
+const struct econ_model econ_huge_model = {
+	.name = "huge",
+	.estimate = estimate,
+	.cases = cases,
+	.nr_cases = ARRAY_SIZE(cases),
+};

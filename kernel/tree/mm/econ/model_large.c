@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A block of several pages, smaller than a huge one, when one of them is touched
+ * for the first time: eager paging.
+ *
+ * It saves the faults of the others that the program would have touched, and
+ * costs the clearing of those that it would not. Page walks stay what they are:
+ * CPUs of x86 know pages of 4 KiB and 2 MiB.
+ */
+
+#include <linux/array_size.h>
+
+#include "model.h"
+
+static struct econ_estimate estimate(const struct econ_action *action,
+				     const struct econ_prices *prices)
+{
+	unsigned int pages = 1U << action->order;
+	/* Of the block, if they lie evenly in the region. */
+	unsigned int touched = pages * action->touched / ECON_REGION_PAGES;
+	u64 fault = prices->ns[ECON_FAULT], clear = prices->ns[ECON_CLEAR_PAGE];
+
+	/* Each page that is touched is cleared in any case. */
+	fault -= fault > clear ? clear : fault;
+	return (struct econ_estimate){
+		.benefit = econ_product(fault, touched ? touched - 1 : 0),
+		.cost = econ_sum(econ_product(clear, pages - touched),
+				 action->block_ns),
+	};
+}
+
+#define CASE(text, verdict, ...)					\
+	{ .what = (text), .go = (verdict),				\
+	  .action = { .kind = ECON_LARGE, __VA_ARGS__ } }
+
+static const struct econ_case cases[] = {
+	CASE("all of a region is touched: 64 KiB at once", true,
+	     .order = 4, .touched = 512, .supply = ECON_FREE_BLOCK),
+	CASE("and 1 MiB at once", true,
+	     .order = 8, .touched = 512, .supply = ECON_FREE_BLOCK),
+	CASE("a page here and there", false,
+	     .order = 4, .touched = 32, .supply = ECON_FREE_BLOCK),
+	CASE("a fifth of the region", false,
+	     .order = 4, .touched = 102, .supply = ECON_FREE_BLOCK),
+	CASE("walks do not count", false,
+	     .order = 4, .touched = 32, .walks_ns = 1000000,
+	     .supply = ECON_FREE_BLOCK),
+	CASE("a block that saves more elsewhere stays there", false,
+	     .order = 8, .touched = 512, .block_ns = 2000000,
+	     .supply = ECON_FREE_BLOCK),
+};
+
+const struct econ_model econ_large_model = {
+	.name = "large",
+	.estimate = estimate,
+	.cases = cases,
+	.nr_cases = ARRAY_SIZE(cases),
+};

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A huge page for a region that has small ones.
+ *
+ * It saves the walks of the time that is left; the faults are past. It costs the
+ * copying together, in which the program waits where it writes, and a block: one
+ * that must be put together first costs that as well.
+ */
+
+#include <linux/array_size.h>
+
+#include "model.h"
+
+static struct econ_estimate estimate(const struct econ_action *action,
+				     const struct econ_prices *prices)
+{
+	struct econ_estimate it = {
+		.benefit = action->walks_ns,
+		.cost = econ_sum(prices->ns[ECON_COLLAPSE], action->block_ns),
+	};
+
+	if (action->supply == ECON_NO_BLOCK)
+		it.cost = econ_sum(it.cost, prices->ns[ECON_COMPACT_BLOCK]);
+	return it;
+}
+
+#define CASE(text, verdict, ...)					\
+	{ .what = (text), .go = (verdict),				\
+	  .action = { .kind = ECON_PROMOTE, .order = 9, __VA_ARGS__ } }
+
+static const struct econ_case cases[] = {
+	CASE("a region that is read at random", true,
+	     .walks_ns = 5000000, .touched = 512, .supply = ECON_FREE_BLOCK),
+	CASE("a region that is read in order", false,
+	     .walks_ns = 20000, .touched = 512, .supply = ECON_FREE_BLOCK),
+	CASE("walks that pay for copying, and not for a block", false,
+	     .walks_ns = 1000000, .touched = 512, .supply = ECON_NO_BLOCK),
+	CASE("walks that pay for both", true,
+	     .walks_ns = 5000000, .touched = 512, .supply = ECON_NO_BLOCK),
+	CASE("past faults save nothing", false,
+	     .touched = 512, .supply = ECON_ZEROED_BLOCK),
+};
+
+const struct econ_model econ_promote_model = {
+	.name = "promote",
+	.estimate = estimate,
+	.cases = cases,
+	.nr_cases = ARRAY_SIZE(cases),
+};

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Zeroing a block ahead.
+ *
+ * It saves its clearing in a fault, if one comes: as likely as blocks were wanted
+ * of late and are not there yet. In idle time it costs nothing but the memory
+ * that waits, otherwise the clearing itself, which then saves nothing.
+ */
+
+#include <linux/array_size.h>
+
+#include "model.h"
+
+static struct econ_estimate estimate(const struct econ_action *action,
+				     const struct econ_prices *prices)
+{
+	struct econ_estimate it = { .cost = action->block_ns };
+
+	if (action->wanted > action->stock)
+		it.benefit = prices->ns[ECON_CLEAR_HUGE];
+	if (!action->is_idle)
+		it.cost = econ_sum(it.cost, prices->ns[ECON_CLEAR_HUGE]);
+	return it;
+}
+
+#define CASE(text, verdict, ...)					\
+	{ .what = (text), .go = (verdict),				\
+	  .action = { .kind = ECON_ZERO, .order = 9,			\
+		      .supply = ECON_FREE_BLOCK, __VA_ARGS__ } }
+
+static const struct econ_case cases[] = {
+	CASE("an idle CPU, and more were wanted than there are", true,
+	     .wanted = 10, .stock = 4, .is_idle = true),
+	CASE("as many as were wanted are there", false,
+	     .wanted = 10, .stock = 10, .is_idle = true),
+	CASE("nobody wanted one", false, .is_idle = true),
+	CASE("no CPU has the time", false, .wanted = 10),
+	CASE("the memory is worth more", false,
+	     .wanted = 10, .is_idle = true, .block_ns = 1000000),
+};
+
+const struct econ_model econ_zero_model = {
+	.name = "zero",
+	.estimate = estimate,
+	.cases = cases,
+	.nr_cases = ARRAY_SIZE(cases),
+};

@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Profiles: text that was made of an earlier run, and what it says of a region.
+ *
+ *	mm_profile 1
+ *	program redis-server
+ *	run 12000000000
+ *	heap 0x0 0x40000000 250000 480 90
+ *	mmap 2 30 3 0x200000 0x600000 1900000 512 75
+ *	end 2
+ *
+ * A row has its anchor (of a mapping also ordinal, length class and protection),
+ * begin, end, benefit in nanoseconds for 2 MiB, touched pages of 512, and
+ * confidence in percent. The last line says how many rows there are, so that half
+ * a profile is none. Anything that is not as described refuses all of it.
+ *
+ * tools/testing/tollfree builds and tests this file in user space, also with
+ * millions of random texts.
+ */
+
+#include <linux/bitops.h>
+#include <linux/kernel.h>
+#include <linux/limits.h>
+#include <linux/math64.h>
+#include <linux/sort.h>
+#include <linux/string.h>
+
+#include "model.h"
+#include "profile.h"
+
+#define PAGE_BYTES	4096
+#define REGION_BYTES	(2ULL << 20)
+/* Longer than any line of a profile. */
+#define LINE_BYTES	256
+
+/* Words of the text, one after the other. */
+struct reader {
+	const char *at;
+	const char *end;
+	unsigned int line;
+	const char *reason;
+};
+
+static bool fails(struct reader *reader, const char *reason)
+{
+	/* The first mistake is the one that counts. */
+	if (!reader->reason)
+		reader->reason = reason;
+	return false;
+}
+
+static bool is_space(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+static bool at_end_of_line(const struct reader *reader)
+{
+	return reader->at == reader->end || *reader->at == '\n';
+}
+
+static void skip_spaces(struct reader *reader)
+{
+	while (!at_end_of_line(reader) && is_space(*reader->at))
+		reader->at++;
+}
+
+/* The next word of the line; no bytes if there is none. */
+static size_t next_word(struct reader *reader, const char **word)
+{
+	skip_spaces(reader);
+	*word = reader->at;
+	while (!at_end_of_line(reader) && !is_space(*reader->at))
+		reader->at++;
+	return reader->at - *word;
+}
+
+static bool is_word(const char *word, size_t length, const char *expected)
+{
+	return length == strlen(expected) && !memcmp(word, expected, length);
+}
+
+static bool expect_end_of_line(struct reader *reader)
+{
+	skip_spaces(reader);
+	if (!at_end_of_line(reader))
+		return fails(reader, "more words than there should be");
+	return true;
+}
+
+/* To the first word of the next line that has any. */
+static bool next_line(struct reader *reader)
+{
+	while (reader->at < reader->end) {
+		if (*reader->at != '\n') {
+			const char *stop = memchr(reader->at, '\n',
+						  reader->end - reader->at);
+
+			if ((stop ?: reader->end) - reader->at > LINE_BYTES)
+				return fails(reader, "the line is too long");
+			skip_spaces(reader);
+			if (!at_end_of_line(reader) && *reader->at != '#')
+				return true;
+			if (!stop)
+				reader->at = reader->end;
+			else
+				reader->at = stop;
+			continue;
+		}
+		reader->at++;
+		reader->line++;
+	}
+	return false;
+}
+
+static int digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return 16;
+}
+
+static bool read_number(struct reader *reader, u64 limit, const char *what,
+			u64 *number)
+{
+	const char *word;
+	size_t length = next_word(reader, &word);
+	unsigned int base = 10;
+	u64 value = 0;
+
+	if (length > 2 && word[0] == '0' && word[1] == 'x') {
+		base = 16;
+		word += 2;
+		length -= 2;
+	}
+	if (!length)
+		return fails(reader, what);
+	for (; length; word++, length--) {
+		unsigned int d = digit(*word);
+
+		if (d >= base || value > (U64_MAX - d) / base)
+			return fails(reader, what);
+		value = value * base + d;
+	}
+	if (value > limit)
+		return fails(reader, what);
+	*number = value;
+	return true;
+}
+
+static bool read_program(struct reader *reader, struct econ_profile *profile)
+{
+	const char *name;
+	size_t length = next_word(reader, &name);
+
+	if (!length)
+		return fails(reader, "the program has no name");
+	/* Longer ones are compared as far as they are kept. */
+	length = min(length, (size_t)ECON_NAME_BYTES - 1);
+	memcpy(profile->name, name, length);
+	profile->name[length] = '\0';
+	return expect_end_of_line(reader);
+}
+
+static bool read_key(struct reader *reader, const char *word, size_t length,
+		     struct econ_anchor_key *key)
+{
+	u64 ordinal, class, protection;
+
+	*key = (struct econ_anchor_key){};
+	if (is_word(word, length, "heap")) {
+		key->anchor = ECON_HEAP;
+		return true;
+	}
+	if (is_word(word, length, "bss")) {
+		key->anchor = ECON_BSS;
+		return true;
+	}
+	if (!is_word(word, length, "mmap"))
+		return fails(reader, "neither heap, bss, mmap nor end");
+	key->anchor = ECON_MMAP;
+	if (!read_number(reader, U32_MAX, "no ordinal", &ordinal) ||
+	    !read_number(reader, 56, "no length class of 0 to 56", &class) ||
+	    !read_number(reader, 7, "no protection of 0 to 7", &protection))
+		return false;
+	key->ordinal = ordinal;
+	key->class = class;
+	key->protection = protection;
+	return true;
+}
+
+static bool read_row(struct reader *reader, struct econ_row *row)
+{
+	u64 touched, confidence;
+
+	if (!read_number(reader, ECON_LAST_BYTE, "no begin below 2^56",
+			 &row->begin) ||
+	    !read_number(reader, ECON_LAST_BYTE, "no end up to 2^56",
+			 &row->end))
+		return false;
+	if (row->begin % PAGE_BYTES || row->end % PAGE_BYTES)
+		return fails(reader, "begin or end is no multiple of 4096");
+	if (row->begin >= row->end)
+		return fails(reader, "the end is not behind the begin");
+	if (!read_number(reader, U64_MAX, "no benefit in nanoseconds",
+			 &row->benefit_ns) ||
+	    !read_number(reader, ECON_REGION_PAGES,
+			 "no number of touched pages from 0 to 512", &touched) ||
+	    !read_number(reader, 100, "no confidence from 0 to 100",
+			 &confidence))
+		return false;
+	row->line = reader->line;
+	row->touched = touched;
+	row->confidence = confidence;
+	return expect_end_of_line(reader);
+}
+
+static bool read_header(struct reader *reader, struct econ_profile *profile)
+{
+	const char *word;
+	size_t length;
+	u64 version;
+
+	if (!next_line(reader))
+		return fails(reader, "empty");
+	length = next_word(reader, &word);
+	if (!is_word(word, length, "mm_profile") ||
+	    !read_number(reader, 1, "not of version 1", &version) || !version ||
+	    !expect_end_of_line(reader))
+		return fails(reader, "the first line is not: mm_profile 1");
+	if (!next_line(reader))
+		return fails(reader, "it ends before the line: program");
+	length = next_word(reader, &word);
+	if (!is_word(word, length, "program"))
+		return fails(reader, "the second line is not: program");
+	if (!read_program(reader, profile))
+		return false;
+	if (!next_line(reader))
+		return fails(reader, "it ends before the line: run");
+	length = next_word(reader, &word);
+	if (!is_word(word, length, "run"))
+		return fails(reader, "the third line is not: run");
+	return read_number(reader, U64_MAX, "no length of a run in nanoseconds",
+			   &profile->run_ns) &&
+	       expect_end_of_line(reader);
+}
+
+static bool read_rows(struct reader *reader, struct econ_profile *profile,
+		      u32 room)
+{
+	while (next_line(reader)) {
+		const char *word;
+		size_t length = next_word(reader, &word);
+		struct econ_row *row;
+		u64 rows;
+
+		if (is_word(word, length, "end")) {
+			if (!read_number(reader, U32_MAX, "no number of rows",
+					 &rows) || !expect_end_of_line(reader))
+				return false;
+			if (rows != profile->nr_rows)
+				return fails(reader, "there were not so many rows");
+			if (next_line(reader))
+				return fails(reader, "something behind the end");
+			return !reader->reason;
+		}
+		if (profile->nr_rows == room)
+			return fails(reader, "too many rows");
+		row = &profile->rows[profile->nr_rows];
+		if (!read_key(reader, word, length, &row->key) ||
+		    !read_row(reader, row))
+			return false;
+		profile->nr_rows++;
+	}
+	return fails(reader, "it ends before the line: end");
+}
+
+/**
+ * econ_compare_keys - the order of anchors
+ * @one: an anchor's name
+ * @other: another's
+ *
+ * Return: below, above or equal to 0, as for sorting.
+ */
+int econ_compare_keys(const struct econ_anchor_key *one,
+		      const struct econ_anchor_key *other)
+{
+	if (one->anchor != other->anchor)
+		return one->anchor < other->anchor ? -1 : 1;
+	if (one->class != other->class)
+		return one->class < other->class ? -1 : 1;
+	if (one->protection != other->protection)
+		return one->protection < other->protection ? -1 : 1;
+	if (one->ordinal != other->ordinal)
+		return one->ordinal < other->ordinal ? -1 : 1;
+	return 0;
+}
+
+static int compare_rows(const void *one, const void *other)
+{
+	const struct econ_row *a = one, *b = other;
+	int order = econ_compare_keys(&a->key, &b->key);
+
+	if (order)
+		return order;
+	return a->begin < b->begin ? -1 : a->begin > b->begin;
+}
+
+/* The first row that begins within another, or NULL. */
+static const struct econ_row *overlapping(const struct econ_profile *profile)
+{
+	u32 i;
+
+	for (i = 1; i < profile->nr_rows; i++) {
+		const struct econ_row *row = &profile->rows[i];
+
+		if (!econ_compare_keys(&row[-1].key, &row->key) &&
+		    row[-1].end > row->begin)
+			return row;
+	}
+	return NULL;
+}
+
+/**
+ * econ_profile_parse - a profile out of text
+ * @text: need not end with a zero
+ * @length: its bytes
+ * @profile: is filled; its rows point to room for some
+ * @room: for so many
+ * @error: says what is wrong
+ *
+ * Return: false if anything is; @profile is of no use then.
+ */
+bool econ_profile_parse(const char *text, size_t length,
+			struct econ_profile *profile, u32 room,
+			struct econ_parse_error *error)
+{
+	struct reader reader = { .at = text, .end = text + length, .line = 1 };
+
+	profile->nr_rows = 0;
+	if (read_header(&reader, profile) && read_rows(&reader, profile, room)) {
+		const struct econ_row *row;
+
+		sort(profile->rows, profile->nr_rows, sizeof(*profile->rows),
+		     compare_rows, NULL);
+		row = overlapping(profile);
+		if (!row)
+			return true;
+		fails(&reader, "another row has a part of the same memory");
+		reader.line = row->line;
+	}
+	error->line = reader.line;
+	error->reason = reader.reason;
+	return false;
+}
+
+/**
+ * econ_rows_of - what is known of an anchor
+ * @profile: the profile
+ * @key: names the anchor
+ * @nr_rows: is set to how many rows it has
+ *
+ * Return: the first of them, which is anything if there is none.
+ */
+const struct econ_row *econ_rows_of(const struct econ_profile *profile,
+				    const struct econ_anchor_key *key,
+				    u32 *nr_rows)
+{
+	u32 low = 0, high = profile->nr_rows, end;
+
+	while (low < high) {
+		u32 middle = low + (high - low) / 2;
+
+		if (econ_compare_keys(&profile->rows[middle].key, key) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (end = low; end < profile->nr_rows; end++)
+		if (econ_compare_keys(&profile->rows[end].key, key))
+			break;
+	*nr_rows = end - low;
+	return profile->rows + low;
+}
+
+/*
+ * A run that lasts longer than the one that was observed goes on for as long as
+ * this share of it, at any time: nothing better is known of it.
+ */
+#define REST_SHARE	8
+
+/**
+ * econ_left_ns - what is left of a benefit
+ * @benefit_ns: over a whole run
+ * @run_ns: how long that run was
+ * @age_ns: how long this one has lasted
+ *
+ * Return: the share of @benefit_ns that the rest of the run has.
+ */
+u64 econ_left_ns(u64 benefit_ns, u64 run_ns, u64 age_ns)
+{
+	u64 left = run_ns > age_ns ? run_ns - age_ns : 0;
+
+	left = max(left, run_ns / REST_SHARE);
+	if (!run_ns)
+		return 0;
+	return mul_u64_u64_div_u64(benefit_ns, left, run_ns);
+}
+
+/**
+ * econ_region_add - a row tells something about a part of a region
+ * @region: the region
+ * @row: the row
+ * @bytes: of the region, no more than 2 MiB
+ */
+void econ_region_add(struct econ_region *region, const struct econ_row *row,
+		     u64 bytes)
+{
+	u64 sure = mul_u64_u64_div_u64(row->benefit_ns, row->confidence, 100);
+
+	region->walks_ns = econ_sum(region->walks_ns,
+				    mul_u64_u64_div_u64(sure, bytes,
+							REGION_BYTES));
+	region->touched += row->touched * bytes / REGION_BYTES;
+}
+
+/**
+ * econ_rank - how much a region is worth, to a power of two
+ * @benefit_ns: of the region
+ *
+ * Return: a number below %ECON_RANKS that does not fall as @benefit_ns grows.
+ */
+unsigned int econ_rank(u64 benefit_ns)
+{
+	return fls64(benefit_ns);
+}
+
+/**
+ * econ_count_ranks - how many regions a profile expects of each rank
+ * @profile: the profile
+ * @regions: %ECON_RANKS numbers, which are set
+ */
+void econ_count_ranks(const struct econ_profile *profile, u32 *regions)
+{
+	u32 i;
+
+	memset(regions, 0, ECON_RANKS * sizeof(*regions));
+	for (i = 0; i < profile->nr_rows; i++) {
+		const struct econ_row *row = &profile->rows[i];
+		struct econ_region whole = {};
+		u64 nr = (row->end - row->begin) / REGION_BYTES ?: 1;
+		u32 *rank;
+
+		econ_region_add(&whole, row, REGION_BYTES);
+		rank = &regions[econ_rank(whole.walks_ns)];
+		*rank = min((u64)*rank + nr, (u64)U32_MAX);
+	}
+}
+
+/**
+ * econ_block_price - what a block would save if it went to another region
+ * @waiting: for each rank, how many regions were not touched yet
+ * @rank: of the region that would take it
+ * @blocks: how many are free
+ *
+ * Those that are worth more are expected to come. As long as there is a block for
+ * each of them and one more, this one costs nothing.
+ *
+ * Return: the benefit of the region that would go without, rounded down.
+ */
+u64 econ_block_price(const u32 *waiting, unsigned int rank, unsigned long blocks)
+{
+	unsigned int other;
+
+	for (other = ECON_RANKS - 1; other > rank; other--) {
+		if (waiting[other] >= blocks)
+			return 1ULL << (other - 1);
+		blocks -= waiting[other];
+	}
+	return 0;
+}

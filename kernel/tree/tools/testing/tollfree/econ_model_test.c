@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Each model of mm/econ says what its cases want, and has some for both answers. */
+
+#include <string.h>
+
+#include <linux/array_size.h>
+
+#include "econ/model.h"
+
+#include "tap.h"
+
+static void each_case_is_decided_as_it_says(void)
+{
+	for (int kind = 0; kind < ECON_KINDS; kind++) {
+		const struct econ_model *model = econ_models[kind];
+
+		for (unsigned int i = 0; i < model->nr_cases; i++) {
+			const struct econ_case *it = &model->cases[i];
+			bool go = econ_pays(econ_estimate(&it->action, &econ_usual_prices));
+
+			EXPECT_EQ(it->action.kind, kind);
+			if (go != it->go)
+				printf("# %s: %s\n", model->name, it->what);
+			EXPECT_EQ(go, it->go);
+		}
+	}
+}
+
+static void each_model_can_say_both(void)
+{
+	for (int kind = 0; kind < ECON_KINDS; kind++) {
+		const struct econ_model *model = econ_models[kind];
+		int says[2] = {};
+
+		for (unsigned int i = 0; i < model->nr_cases; i++)
+			says[model->cases[i].go]++;
+		EXPECT_EQ(says[false] > 0, true);
+		EXPECT_EQ(says[true] > 0, true);
+	}
+}
+
+static void names_differ(void)
+{
+	for (int one = 0; one < ECON_KINDS; one++)
+		for (int other = 0; other < one; other++)
+			EXPECT_EQ(!strcmp(econ_models[one]->name, econ_models[other]->name), false);
+}
+
+/* Whatever has been written to the prices: nothing wraps around. */
+static void prices_may_be_anything(void)
+{
+	static const u64 values[] = { 0, 1, 1000, 1ULL << 32, 1ULL << 63, U64_MAX };
+	struct econ_prices prices;
+
+	for (int kind = 0; kind < ECON_KINDS; kind++) {
+		for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
+			struct econ_action poor = { .kind = kind, .order = 4, .supply = ECON_FREE_BLOCK };
+			struct econ_action rich = {
+				.kind = kind, .order = 4, .supply = ECON_NO_BLOCK, .walks_ns = U64_MAX,
+				.touched = 512, .empty = 512, .refused_ns = U64_MAX, .wanted = 1,
+			};
+
+			for (int price = 0; price < ECON_PRICES; price++)
+				prices.ns[price] = values[i];
+			/* Nothing is won, so nothing is done, and where all is free anything is. */
+			EXPECT_EQ(econ_pays(econ_estimate(&poor, &prices)), false);
+			if (!values[i] && kind != ECON_LARGE && kind != ECON_ZERO && kind != ECON_DEMOTE)
+				EXPECT_EQ(econ_pays(econ_estimate(&rich, &prices)), true);
+		}
+	}
+}
+
+/* More of what is saved never turns a yes into a no. */
+static void more_to_save_is_never_less_reason(void)
+{
+	for (int kind = 0; kind < ECON_KINDS; kind++) {
+		struct econ_action action = { .kind = kind, .order = 4, .supply = ECON_FREE_BLOCK };
+		struct econ_estimate last = {};
+
+		for (int i = 0; i < 64; i++) {
+			struct econ_estimate now;
+
+			if (kind != ECON_DEMOTE)
+				action.walks_ns = 1ULL << i;
+			action.refused_ns = 1ULL << i;
+			action.touched = i * 8;
+			action.empty = i * 8;
+			now = econ_estimate(&action, &econ_usual_prices);
+			EXPECT_EQ(now.benefit >= last.benefit, true);
+			if (i)
+				EXPECT_EQ(now.cost <= last.cost, true);
+			last = now;
+		}
+	}
+}
+
+int main(void)
+{
+	RUN(each_case_is_decided_as_it_says);
+	RUN(each_model_can_say_both);
+	RUN(names_differ);
+	RUN(prices_may_be_anything);
+	RUN(more_to_save_is_never_less_reason);
+	return tap_end();
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef TOLLFREE_LINUX_SORT_H
+#define TOLLFREE_LINUX_SORT_H
+
+#include <stdlib.h>
+
+/* Nothing that is sorted needs to be swapped in another way. */
+#define sort(base, number, size, compare, swap) qsort(base, number, size, compare)
+
+#endif
