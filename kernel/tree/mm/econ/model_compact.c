@@ -7,7 +7,7 @@
  * already, copying them together.
  */
 
-#include <linux/array_size.h>
+#include <linux/kernel.h>
 
 #include "model.h"
 

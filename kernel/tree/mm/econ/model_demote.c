@@ -7,7 +7,7 @@
  * region's page walks for the time that is left.
  */
 
-#include <linux/array_size.h>
+#include <linux/kernel.h>
 
 #include "model.h"
 

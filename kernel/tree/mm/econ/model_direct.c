@@ -8,7 +8,7 @@
  * background is paid.
  */
 
-#include <linux/array_size.h>
+#include <linux/kernel.h>
 
 #include "model.h"
 

@@ -8,7 +8,7 @@
  * no block it costs what a fault never has the time for.
  */
 
-#include <linux/array_size.h>
+#include <linux/kernel.h>
 
 #include "model.h"
 

@@ -8,7 +8,7 @@
  * CPUs of x86 know pages of 4 KiB and 2 MiB.
  */
 
-#include <linux/array_size.h>
+#include <linux/kernel.h>
 
 #include "model.h"
 

@@ -7,7 +7,7 @@
  * that must be put together first costs that as well.
  */
 
-#include <linux/array_size.h>
+#include <linux/kernel.h>
 
 #include "model.h"
 

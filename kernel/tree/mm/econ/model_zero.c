@@ -7,7 +7,7 @@
  * that waits, otherwise the clearing itself, which then saves nothing.
  */
 
-#include <linux/array_size.h>
+#include <linux/kernel.h>
 
 #include "model.h"
 

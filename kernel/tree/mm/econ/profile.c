@@ -49,7 +49,7 @@ static bool fails(struct reader *reader, const char *reason)
 	return false;
 }
 
-static bool is_space(char c)
+static bool is_blank(char c)
 {
 	return c == ' ' || c == '\t';
 }
@@ -59,18 +59,18 @@ static bool at_end_of_line(const struct reader *reader)
 	return reader->at == reader->end || *reader->at == '\n';
 }
 
-static void skip_spaces(struct reader *reader)
+static void skip_blanks(struct reader *reader)
 {
-	while (!at_end_of_line(reader) && is_space(*reader->at))
+	while (!at_end_of_line(reader) && is_blank(*reader->at))
 		reader->at++;
 }
 
 /* The next word of the line; no bytes if there is none. */
 static size_t next_word(struct reader *reader, const char **word)
 {
-	skip_spaces(reader);
+	skip_blanks(reader);
 	*word = reader->at;
-	while (!at_end_of_line(reader) && !is_space(*reader->at))
+	while (!at_end_of_line(reader) && !is_blank(*reader->at))
 		reader->at++;
 	return reader->at - *word;
 }
@@ -82,7 +82,7 @@ static bool is_word(const char *word, size_t length, const char *expected)
 
 static bool expect_end_of_line(struct reader *reader)
 {
-	skip_spaces(reader);
+	skip_blanks(reader);
 	if (!at_end_of_line(reader))
 		return fails(reader, "more words than there should be");
 	return true;
@@ -98,7 +98,7 @@ static bool next_line(struct reader *reader)
 
 			if ((stop ?: reader->end) - reader->at > LINE_BYTES)
 				return fails(reader, "the line is too long");
-			skip_spaces(reader);
+			skip_blanks(reader);
 			if (!at_end_of_line(reader) && *reader->at != '#')
 				return true;
 			if (!stop)
@@ -477,7 +477,7 @@ u64 econ_block_price(const u32 *waiting, unsigned int rank, unsigned long blocks
 	unsigned int other;
 
 	for (other = ECON_RANKS - 1; other > rank; other--) {
-		if (waiting[other] >= blocks)
+		if (waiting[other] && waiting[other] >= blocks)
 			return 1ULL << (other - 1);
 		blocks -= waiting[other];
 	}

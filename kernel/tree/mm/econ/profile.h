@@ -2,16 +2,17 @@
 #ifndef _MM_ECON_PROFILE_H
 #define _MM_ECON_PROFILE_H
 
+#include <linux/bits.h>
 #include <linux/types.h>
 
 /* A write of more is refused. */
-#define ECON_PROFILE_BYTES	(1UL << 20)
+#define ECON_PROFILE_BYTES	BIT(20)
 /* A row takes no fewer bytes. */
 #define ECON_SHORTEST_ROW	12
 /* Of a program's name, as far as it is compared. */
 #define ECON_NAME_BYTES		64
 /* No address of user space is beyond. */
-#define ECON_LAST_BYTE		(1ULL << 56)
+#define ECON_LAST_BYTE		BIT_ULL(56)
 
 /* What a row's memory is named by. */
 enum econ_anchor {

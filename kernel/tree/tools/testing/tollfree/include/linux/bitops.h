@@ -2,9 +2,8 @@
 #ifndef TOLLFREE_LINUX_BITOPS_H
 #define TOLLFREE_LINUX_BITOPS_H
 
+#include <linux/bits.h>
 #include <linux/types.h>
-
-#define BIT(n) (1UL << (n))
 
 /* The number of the highest bit that is set, from 1 on; 0: none is. */
 static inline int fls64(u64 value)

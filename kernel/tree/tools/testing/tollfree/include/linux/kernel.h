@@ -2,6 +2,7 @@
 #ifndef TOLLFREE_LINUX_KERNEL_H
 #define TOLLFREE_LINUX_KERNEL_H
 
+#include <linux/array_size.h>
 #include <linux/minmax.h>
 
 #endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#undef TRACE_SYSTEM
+#define TRACE_SYSTEM econ
+
+#if !defined(_TRACE_ECON_H) || defined(TRACE_HEADER_MULTI_READ)
+#define _TRACE_ECON_H
+
+#include <linux/tracepoint.h>
+
+TRACE_EVENT(econ_decision,
+
+	TP_PROTO(const char *site, unsigned int order, unsigned long address,
+		 u64 cost, u64 benefit, bool go, bool acts),
+
+	TP_ARGS(site, order, address, cost, benefit, go, acts),
+
+	TP_STRUCT__entry(
+		__string(site, site)
+		__field(unsigned int, order)
+		__field(unsigned long, address)
+		__field(u64, cost)
+		__field(u64, benefit)
+		__field(bool, go)
+		__field(bool, acts)
+	),
+
+	TP_fast_assign(
+		__assign_str(site);
+		__entry->order = order;
+		__entry->address = address;
+		__entry->cost = cost;
+		__entry->benefit = benefit;
+		__entry->go = go;
+		__entry->acts = acts;
+	),
+
+	TP_printk("site=%s order=%u address=0x%lx cost=%llu benefit=%llu verdict=%s%s",
+		  __get_str(site), __entry->order, __entry->address,
+		  __entry->cost, __entry->benefit, __entry->go ? "go" : "stay",
+		  __entry->acts ? "" : " (observed)")
+);
+
+#endif /* _TRACE_ECON_H */
+
+#include <trace/define_trace.h>

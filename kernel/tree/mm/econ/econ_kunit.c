@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The cases of all models, and what depends on the kernel's own sort and memory. */
+
+#include <kunit/test.h>
+
+#include "internal.h"
+
+static void each_case_is_decided_as_it_says(struct kunit *test)
+{
+	unsigned int kind, i;
+
+	for (kind = 0; kind < ECON_KINDS; kind++) {
+		const struct econ_model *model = econ_models[kind];
+
+		for (i = 0; i < model->nr_cases; i++) {
+			const struct econ_case *it = &model->cases[i];
+			struct econ_estimate estimate =
+				econ_estimate(&it->action, &econ_usual_prices);
+
+			KUNIT_EXPECT_EQ_MSG(test, econ_pays(estimate), it->go,
+					    "%s: %s", model->name, it->what);
+		}
+	}
+}
+
+static const char text[] =
+	"mm_profile 1\n"
+	"program redis-server\n"
+	"run 1000000000\n"
+	"mmap 2 30 3 0x200000 0x600000 1900000 512 75\n"
+	"mmap 2 30 3 0 0x200000 7 512 75\n"
+	"heap 0 0x400000 250000 480 90\n"
+	"end 3\n";
+
+static void a_profile_is_taken_whole(struct kunit *test)
+{
+	struct econ_anchor_key key = {
+		.anchor = ECON_MMAP, .class = 30, .protection = 3, .ordinal = 2,
+	};
+	struct econ_parse_error error = {};
+	struct econ_holder *holder;
+	const struct econ_row *row;
+	u32 nr;
+
+	holder = econ_parse(text, strlen(text), &error);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, holder);
+	KUNIT_EXPECT_STREQ(test, holder->profile.name, "redis-server");
+	row = econ_rows_of(&holder->profile, &key, &nr);
+	KUNIT_EXPECT_EQ(test, nr, 2U);
+	KUNIT_EXPECT_EQ(test, row[0].benefit_ns, 7ULL);
+	KUNIT_EXPECT_EQ(test, row[1].benefit_ns, 1900000ULL);
+	econ_put(holder);
+}
+
+static void half_a_profile_is_none(struct kunit *test)
+{
+	struct econ_parse_error error = {};
+	size_t length;
+
+	for (length = 0; length < strlen(text) - 1; length++) {
+		struct econ_holder *holder = econ_parse(text, length, &error);
+
+		KUNIT_EXPECT_EQ(test, PTR_ERR(holder), -EINVAL);
+		KUNIT_EXPECT_NOT_NULL(test, error.reason);
+	}
+}
+
+static struct kunit_case econ_cases[] = {
+	KUNIT_CASE(each_case_is_decided_as_it_says),
+	KUNIT_CASE(a_profile_is_taken_whole),
+	KUNIT_CASE(half_a_profile_is_none),
+	{}
+};
+
+static struct kunit_suite econ_suite = {
+	.name = "econ",
+	.test_cases = econ_cases,
+};
+kunit_test_suite(econ_suite);

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the files of mm/econ share. */
+#ifndef _MM_ECON_INTERNAL_H
+#define _MM_ECON_INTERNAL_H
+
+#include <linux/atomic.h>
+#include <linux/econ.h>
+#include <linux/maple_tree.h>
+#include <linux/mm_types.h>
+#include <linux/refcount.h>
+#include <linux/workqueue.h>
+
+#include "../tollfree/histogram.h"
+#include "hooks.h"
+#include "model.h"
+#include "profile.h"
+
+/* Length classes and protections of mappings whose order is counted. */
+#define ECON_CLASSES		57
+#define ECON_PROTECTIONS	8
+
+/* What is done about decisions. */
+enum econ_mode {
+	/* nothing is asked, and all is as without econ */
+	ECON_OFF,
+	/* it is asked and counted, and all is as without econ */
+	ECON_OBSERVE,
+	ECON_ON,
+	/* of a process: as the machine */
+	ECON_AS_MACHINE,
+	ECON_MODES,
+};
+
+/**
+ * struct econ_holder - a profile, and who uses it
+ * @users: processes and mms
+ * @profile: what it says
+ * @rows: of the profile
+ */
+struct econ_holder {
+	refcount_t users;
+	struct econ_profile profile;
+	struct econ_row rows[];
+};
+
+/**
+ * struct econ_account - what was decided of one kind
+ * @asked: how often
+ * @gone: how often it was to be done
+ * @cost: what that was expected to cost, in nanoseconds
+ * @benefit: and to save
+ * @refused: what the others would have saved
+ */
+struct econ_account {
+	atomic64_t asked;
+	atomic64_t gone;
+	atomic64_t cost;
+	atomic64_t benefit;
+	atomic64_t refused;
+};
+
+/**
+ * struct econ_mm - what is known of an address space
+ * @holder: the profile
+ * @ranges: the row of each address that has one, but for the heap and the bss
+ * @mappings: where mappings that have rows begin, and the first of those
+ * @is_counted: whether all of its mappings were
+ * @mode: what is done about its decisions
+ * @begin_ns: when the program began
+ * @ordinals: how many mappings there were of each class and protection
+ * @waiting: for each rank, how many regions were not touched yet
+ * @ledger: what was decided, by kind
+ * @free: until nobody looks at it
+ * @regions: for each row, how many were made huge, and how many were not
+ */
+struct econ_mm {
+	struct econ_holder *holder;
+	struct maple_tree ranges;
+	struct maple_tree mappings;
+	bool is_counted;
+	enum econ_mode mode;
+	u64 begin_ns;
+	u32 ordinals[ECON_CLASSES][ECON_PROTECTIONS];
+	u32 waiting[ECON_RANKS];
+	struct econ_account ledger[ECON_KINDS];
+	struct rcu_work free;
+	atomic_t regions[][2];
+};
+
+extern enum econ_mode econ_mode;
+extern struct econ_prices econ_prices;
+extern struct econ_account econ_ledger[ECON_KINDS];
+extern const char *const econ_mode_names[ECON_MODES];
+extern const char *const econ_price_names[ECON_PRICES];
+
+/* process.c */
+
+struct econ_holder *econ_parse(const char *text, size_t length,
+			       struct econ_parse_error *error);
+void econ_put(struct econ_holder *holder);
+struct econ_holder *econ_get_from(struct signal_struct *signal);
+int econ_give(struct task_struct *task, struct econ_holder *holder);
+
+/* decide.c */
+
+unsigned long econ_free_blocks(int nid);
+
+/* sysfs.c */
+
+int econ_parse_mode(const char *text, enum econ_mode modes);
+
+#endif /* _MM_ECON_INTERNAL_H */

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Profiles of processes, and where in an address space they apply. Whose is what
+ * stands in include/linux/econ.h.
+ */
+
+#include <linux/binfmts.h>
+#include <linux/econ.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/mman.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/timekeeping.h>
+
+#include "internal.h"
+
+/* From processes to their profiles. */
+static DEFINE_SPINLOCK(profiles_lock);
+
+/* Profiles */
+
+/**
+ * econ_parse - a profile out of text
+ * @text: the text
+ * @length: its bytes
+ * @error: says what is wrong, if -EINVAL is returned
+ *
+ * Return: the profile, whose only user is the caller, or an error.
+ */
+struct econ_holder *econ_parse(const char *text, size_t length,
+			       struct econ_parse_error *error)
+{
+	u32 room = length / ECON_SHORTEST_ROW + 1;
+	struct econ_profile profile = {};
+	struct econ_holder *holder;
+
+	profile.rows = kvmalloc_array(room, sizeof(*profile.rows), GFP_KERNEL);
+	if (!profile.rows)
+		return ERR_PTR(-ENOMEM);
+	if (!econ_profile_parse(text, length, &profile, room, error)) {
+		holder = ERR_PTR(-EINVAL);
+		goto out;
+	}
+	holder = kvmalloc(struct_size(holder, rows, profile.nr_rows),
+			  GFP_KERNEL_ACCOUNT);
+	if (!holder) {
+		holder = ERR_PTR(-ENOMEM);
+		goto out;
+	}
+	memcpy(holder->rows, profile.rows,
+	       profile.nr_rows * sizeof(*profile.rows));
+	refcount_set(&holder->users, 1);
+	holder->profile = profile;
+	holder->profile.rows = holder->rows;
+out:
+	kvfree(profile.rows);
+	return holder;
+}
+
+/**
+ * econ_put - a profile has one user fewer
+ * @holder: the profile
+ */
+void econ_put(struct econ_holder *holder)
+{
+	if (refcount_dec_and_test(&holder->users))
+		kvfree(holder);
+}
+
+static struct econ_holder *get(struct econ_holder *holder)
+{
+	refcount_inc(&holder->users);
+	return holder;
+}
+
+/* Processes */
+
+/**
+ * econ_get_from - the profile of a process
+ * @signal: of the process
+ *
+ * Return: the profile, with one user more, or NULL.
+ */
+struct econ_holder *econ_get_from(struct signal_struct *signal)
+{
+	struct econ_holder *holder;
+
+	guard(spinlock)(&profiles_lock);
+	holder = rcu_dereference_protected(signal->econ,
+					   lockdep_is_held(&profiles_lock));
+	return holder ? get(holder) : NULL;
+}
+
+/* @holder, which may be NULL, is the process's from here on. */
+static void set_profile(struct signal_struct *signal,
+			struct econ_holder *holder)
+{
+	struct econ_holder *old;
+
+	scoped_guard(spinlock, &profiles_lock)
+		old = rcu_replace_pointer(signal->econ, holder,
+					  lockdep_is_held(&profiles_lock));
+	if (old)
+		econ_put(old);
+}
+
+void __econ_copy_signal(struct signal_struct *signal)
+{
+	RCU_INIT_POINTER(signal->econ, econ_get_from(current->signal));
+}
+
+void __econ_free_signal(struct signal_struct *signal)
+{
+	econ_put(rcu_dereference_protected(signal->econ, true));
+}
+
+/* Address spaces */
+
+static struct econ_mm *make(struct econ_holder *holder, bool is_counted)
+{
+	struct econ_mm *econ;
+
+	econ = kvzalloc(struct_size(econ, regions, holder->profile.nr_rows),
+			GFP_KERNEL_ACCOUNT);
+	if (!econ)
+		return NULL;
+	mt_init_flags(&econ->ranges, MT_FLAGS_USE_RCU);
+	mt_init_flags(&econ->mappings, MT_FLAGS_USE_RCU);
+	econ->holder = get(holder);
+	econ->is_counted = is_counted;
+	econ->mode = ECON_AS_MACHINE;
+	econ->begin_ns = ktime_get_ns();
+	econ_count_ranks(&holder->profile, econ->waiting);
+	return econ;
+}
+
+static void destroy(struct econ_mm *econ)
+{
+	mtree_destroy(&econ->ranges);
+	mtree_destroy(&econ->mappings);
+	econ_put(econ->holder);
+	kvfree(econ);
+}
+
+static void destroy_later(struct work_struct *work)
+{
+	destroy(container_of(to_rcu_work(work), struct econ_mm, free));
+}
+
+/* Readers may still look at it. */
+static void replace(struct mm_struct *mm, struct econ_mm *econ)
+{
+	struct econ_mm *old = rcu_replace_pointer(mm->econ, econ, true);
+
+	if (!old)
+		return;
+	INIT_RCU_WORK(&old->free, destroy_later);
+	queue_rcu_work(system_unbound_wq, &old->free);
+}
+
+/* Memory may be too short: then the child has no profile. */
+void __econ_copy_mm(struct mm_struct *mm, struct mm_struct *old)
+{
+	struct econ_mm *econ, *from;
+
+	/* Who replaces it holds the mmap lock for writing. */
+	mmap_read_lock(old);
+	from = rcu_dereference_protected(old->econ, true);
+	econ = from ? make(from->holder, from->is_counted) : NULL;
+	if (!econ)
+		goto unlock;
+	econ->mode = READ_ONCE(from->mode);
+	econ->begin_ns = from->begin_ns;
+	memcpy(econ->ordinals, from->ordinals, sizeof(econ->ordinals));
+	if (mtree_dup(&from->ranges, &econ->ranges, GFP_KERNEL_ACCOUNT) ||
+	    mtree_dup(&from->mappings, &econ->mappings, GFP_KERNEL_ACCOUNT))
+		destroy(econ);
+	else
+		rcu_assign_pointer(mm->econ, econ);
+unlock:
+	mmap_read_unlock(old);
+}
+
+void __econ_free_mm(struct mm_struct *mm)
+{
+	/* Interrupts may be off here. */
+	replace(mm, NULL);
+}
+
+/* A profile is for the program of its name. */
+static bool is_for(const struct econ_holder *holder, const struct file *file)
+{
+	char name[ECON_NAME_BYTES];
+
+	rcu_read_lock();
+	/* Of a name that is whole: pairs with __d_alloc(). */
+	strscpy(name, smp_load_acquire(&file->f_path.dentry->d_name.name),
+		sizeof(name));
+	rcu_read_unlock();
+	return !strcmp(name, holder->profile.name);
+}
+
+void __econ_exec(struct linux_binprm *bprm)
+{
+	struct econ_holder *holder;
+	struct econ_mm *econ = NULL;
+
+	if (bprm->secureexec) {
+		set_profile(current->signal, NULL);
+		return;
+	}
+	holder = econ_get_from(current->signal);
+	if (!holder)
+		return;
+	if (is_for(holder, bprm->file))
+		econ = make(holder, true);
+	econ_put(holder);
+	mmap_write_lock(current->mm);
+	replace(current->mm, econ);
+	mmap_write_unlock(current->mm);
+}
+
+/**
+ * econ_give - a process gets a profile
+ * @task: of the process
+ * @holder: the profile, of which the caller gives up one use; NULL takes what the
+ *	process has
+ *
+ * What is mapped already has been counted by nobody: only rows of heap and bss
+ * apply to it.
+ *
+ * Return: 0, -ESRCH if it has exited, -ENOMEM.
+ */
+int econ_give(struct task_struct *task, struct econ_holder *holder)
+{
+	struct mm_struct *mm = get_task_mm(task);
+	struct econ_mm *econ = NULL;
+	struct file *file;
+	int err = 0;
+
+	if (!mm) {
+		err = -ESRCH;
+		goto out;
+	}
+	file = get_mm_exe_file(mm);
+	if (holder && file && is_for(holder, file)) {
+		econ = make(holder, false);
+		if (!econ)
+			err = -ENOMEM;
+	}
+	if (file)
+		fput(file);
+	if (!err) {
+		mmap_write_lock(mm);
+		replace(mm, econ);
+		mmap_write_unlock(mm);
+		set_profile(task->signal, holder);
+		holder = NULL;
+	}
+	mmput(mm);
+out:
+	if (holder)
+		econ_put(holder);
+	return err;
+}
+
+/* Mappings */
+
+/* While the mmap lock is held for writing. */
+static struct econ_mm *own(struct mm_struct *mm)
+{
+	return rcu_dereference_protected(mm->econ,
+					 lockdep_is_held(&mm->mmap_lock));
+}
+
+/* Only what is there is taken out: nothing else takes memory. */
+static void forget(struct maple_tree *tree, unsigned long begin,
+		   unsigned long end)
+{
+	unsigned long at = begin;
+
+	if (mt_find(tree, &at, end - 1))
+		mtree_store_range(tree, begin, end - 1, NULL, GFP_KERNEL);
+}
+
+static void forget_both(struct econ_mm *econ, unsigned long begin,
+			unsigned long end)
+{
+	forget(&econ->ranges, begin, end);
+	forget(&econ->mappings, begin, end);
+}
+
+/* A mapping has these rows. What memory is too short for is not known of it. */
+static void lay(struct econ_mm *econ, const struct econ_row *first, u32 nr,
+		unsigned long begin, unsigned long end)
+{
+	const struct econ_row *row;
+
+	mtree_store_range(&econ->mappings, begin, end - 1,
+			  xa_mk_value(first - econ->holder->rows), GFP_KERNEL);
+	for (row = first; row < first + nr && row->begin < end - begin; row++)
+		mtree_store_range(&econ->ranges, begin + row->begin,
+				  min(begin + row->end, end) - 1, (void *)row,
+				  GFP_KERNEL);
+}
+
+void __econ_mapped(struct mm_struct *mm, unsigned long begin,
+		   unsigned long length, unsigned long protection,
+		   unsigned long flags, struct file *file)
+{
+	struct econ_mm *econ = own(mm);
+	struct econ_anchor_key key = {
+		.anchor = ECON_MMAP,
+		.protection = protection & (ECON_PROTECTIONS - 1),
+	};
+	const struct econ_row *first;
+	u32 nr;
+
+	if (IS_ERR_VALUE(begin))
+		return;
+	forget_both(econ, begin, begin + length);
+	if (file || (flags & MAP_TYPE) != MAP_PRIVATE || flags & MAP_HUGETLB)
+		return;
+	key.class = ilog2(length);
+	key.ordinal = econ->ordinals[key.class][key.protection]++;
+	if (!econ->is_counted)
+		return;
+	first = econ_rows_of(&econ->holder->profile, &key, &nr);
+	if (nr)
+		lay(econ, first, nr, begin, begin + length);
+}
+
+void __econ_moved(struct mm_struct *mm, unsigned long old, unsigned long new,
+		  unsigned long length)
+{
+	struct econ_mm *econ = own(mm);
+	struct ma_state mas;
+	const struct econ_row *first;
+	unsigned long begin, end;
+	void *entry;
+	u32 nr;
+
+	if (IS_ERR_VALUE(new))
+		return;
+	mas_init(&mas, &econ->mappings, old);
+	rcu_read_lock();
+	entry = mas_walk(&mas);
+	begin = mas.index;
+	end = mas.last + 1;
+	rcu_read_unlock();
+	/* A part of one goes as if it were new. */
+	if (!entry || begin != old) {
+		forget_both(econ, new, new + length);
+		return;
+	}
+	forget_both(econ, begin, end);
+	forget_both(econ, new, new + length);
+	first = econ->holder->rows + xa_to_value(entry);
+	first = econ_rows_of(&econ->holder->profile, &first->key, &nr);
+	lay(econ, first, nr, new, new + length);
+}
