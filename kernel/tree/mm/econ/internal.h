@@ -31,6 +31,38 @@ enum econ_mode {
 	ECON_MODES,
 };
 
+/* What a fault was, for those who ask how long it took. */
+enum econ_fault_kind {
+	ECON_FAULT_BASE,
+	/* small, because there was no block */
+	ECON_FAULT_FELL_BACK,
+	ECON_FAULT_FELL_BACK_COMPACTED,
+	ECON_FAULT_FELL_BACK_RECLAIMED,
+	ECON_FAULT_LARGE,
+	ECON_FAULT_HUGE_CLEARED,
+	ECON_FAULT_HUGE_ZEROED,
+	ECON_FAULT_HUGE_COMPACTED,
+	ECON_FAULT_HUGE_RECLAIMED,
+	ECON_FAULT_ZERO_PAGE,
+	ECON_FAULT_PROTECTION,
+	ECON_FAULT_SWAP,
+	ECON_FAULT_FILE,
+	ECON_FAULT_OTHER,
+	ECON_FAULT_KINDS,
+};
+
+/**
+ * struct econ_samples - what an operation has cost
+ * @buckets: how often it cost how much
+ * @kept: how many samples are in @buckets
+ * @seen: how many there were
+ */
+struct econ_samples {
+	u64 buckets[TOLLFREE_HISTOGRAM_BUCKETS];
+	u64 kept;
+	u64 seen;
+};
+
 /**
  * struct econ_holder - a profile, and who uses it
  * @users: processes and mms
@@ -92,6 +124,17 @@ extern struct econ_prices econ_prices;
 extern struct econ_account econ_ledger[ECON_KINDS];
 extern const char *const econ_mode_names[ECON_MODES];
 extern const char *const econ_price_names[ECON_PRICES];
+
+/* measure.c */
+
+extern bool econ_costs_frozen;
+extern bool econ_faults_counted;
+extern struct econ_samples econ_samples[ECON_PRICES];
+extern atomic_long_t econ_fault_times[ECON_FAULT_KINDS]
+				     [TOLLFREE_HISTOGRAM_BUCKETS];
+
+void econ_sample(enum econ_price which, u64 ns);
+void econ_forget_samples(void);
 
 /* process.c */
 

@@ -12,7 +12,8 @@
  * A row has its anchor (of a mapping also ordinal, length class and protection),
  * begin, end, benefit in nanoseconds for 2 MiB, touched pages of 512, and
  * confidence in percent. The last line says how many rows there are, so that half
- * a profile is none. Anything that is not as described refuses all of it.
+ * a profile is none. What follows a # is for people. Anything that is not as
+ * described refuses all of it.
  *
  * tools/testing/tollfree builds and tests this file in user space, also with
  * millions of random texts.
@@ -83,8 +84,10 @@ static bool is_word(const char *word, size_t length, const char *expected)
 static bool expect_end_of_line(struct reader *reader)
 {
 	skip_blanks(reader);
-	if (!at_end_of_line(reader))
+	if (!at_end_of_line(reader) && *reader->at != '#')
 		return fails(reader, "more words than there should be");
+	while (!at_end_of_line(reader))
+		reader->at++;
 	return true;
 }
 

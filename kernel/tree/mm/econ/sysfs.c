@@ -52,13 +52,22 @@ static int __init econ_setup(char *text)
 }
 early_param("econ", econ_setup);
 
-static void set_mode(enum econ_mode mode)
+static void set_key(struct static_key_false *key, bool on)
 {
-	WRITE_ONCE(econ_mode, mode);
-	if (mode == ECON_OFF)
-		static_branch_disable(&econ_key);
+	if (on)
+		static_branch_enable(key);
 	else
-		static_branch_enable(&econ_key);
+		static_branch_disable(key);
+}
+
+/* As the mode and what is measured want it. */
+static void set_keys(void)
+{
+	bool on = econ_mode != ECON_OFF;
+
+	set_key(&econ_key, on);
+	set_key(&econ_watch_key,
+		econ_faults_counted || (on && !econ_costs_frozen));
 }
 
 static ssize_t mode_show(struct kobject *kobj, struct kobj_attribute *attr,
@@ -75,7 +84,8 @@ static ssize_t mode_store(struct kobject *kobj, struct kobj_attribute *attr,
 	if (mode < 0)
 		return mode;
 	guard(mutex)(&switching);
-	set_mode(mode);
+	WRITE_ONCE(econ_mode, mode);
+	set_keys();
 	return count;
 }
 
@@ -104,7 +114,7 @@ const char *const econ_price_names[ECON_PRICES] = {
 };
 
 static struct kobj_attribute price_attrs[ECON_PRICES];
-static struct attribute *costs_attrs[ECON_PRICES + 1];
+static struct attribute *costs_attrs[ECON_PRICES + 3];
 
 static ssize_t price_show(struct kobject *kobj, struct kobj_attribute *attr,
 			  char *buf)
@@ -125,9 +135,124 @@ static ssize_t price_store(struct kobject *kobj, struct kobj_attribute *attr,
 	return count;
 }
 
+/* Two switches of one kind. */
+static ssize_t switch_store(bool *what, const char *buf, size_t count)
+{
+	bool on;
+	int err = kstrtobool(buf, &on);
+
+	if (err)
+		return err;
+	guard(mutex)(&switching);
+	WRITE_ONCE(*what, on);
+	set_keys();
+	return count;
+}
+
+static ssize_t frozen_show(struct kobject *kobj, struct kobj_attribute *attr,
+			   char *buf)
+{
+	return sysfs_emit(buf, "%d\n", econ_costs_frozen);
+}
+
+static ssize_t frozen_store(struct kobject *kobj, struct kobj_attribute *attr,
+			    const char *buf, size_t count)
+{
+	return switch_store(&econ_costs_frozen, buf, count);
+}
+
+/* For each price: what half and nine tenths of its samples do not exceed. */
+static ssize_t samples_show(struct kobject *kobj, struct kobj_attribute *attr,
+			    char *buf)
+{
+	int length = 0, i;
+
+	for (i = 0; i < ECON_PRICES; i++) {
+		const u64 *buckets = econ_samples[i].buckets;
+
+		length += sysfs_emit_at(buf, length, "%s %llu %llu %llu\n",
+					econ_price_names[i],
+					tollfree_histogram_quantile(buckets, 5000),
+					tollfree_histogram_quantile(buckets, 9000),
+					econ_samples[i].seen);
+	}
+	return length;
+}
+
+/* They are forgotten. */
+static ssize_t samples_store(struct kobject *kobj, struct kobj_attribute *attr,
+			     const char *buf, size_t count)
+{
+	if (!sysfs_streq(buf, "0"))
+		return -EINVAL;
+	econ_forget_samples();
+	return count;
+}
+
+static struct kobj_attribute frozen_attr = __ATTR_RW(frozen);
+static struct kobj_attribute samples_attr = __ATTR_RW(samples);
+
 static const struct attribute_group costs_group = {
 	.name = "costs",
 	.attrs = costs_attrs,
+};
+
+/* How long faults took: for each kind a file with a line for each bucket. */
+
+static const char *const fault_names[ECON_FAULT_KINDS] = {
+	[ECON_FAULT_BASE] = "base",
+	[ECON_FAULT_FELL_BACK] = "fell_back",
+	[ECON_FAULT_FELL_BACK_COMPACTED] = "fell_back_compacted",
+	[ECON_FAULT_FELL_BACK_RECLAIMED] = "fell_back_reclaimed",
+	[ECON_FAULT_LARGE] = "large",
+	[ECON_FAULT_HUGE_CLEARED] = "huge_cleared",
+	[ECON_FAULT_HUGE_ZEROED] = "huge_zeroed",
+	[ECON_FAULT_HUGE_COMPACTED] = "huge_compacted",
+	[ECON_FAULT_HUGE_RECLAIMED] = "huge_reclaimed",
+	[ECON_FAULT_ZERO_PAGE] = "zero_page",
+	[ECON_FAULT_PROTECTION] = "protection",
+	[ECON_FAULT_SWAP] = "swap",
+	[ECON_FAULT_FILE] = "file",
+	[ECON_FAULT_OTHER] = "other",
+};
+
+static struct kobj_attribute fault_attrs[ECON_FAULT_KINDS];
+static struct attribute *latency_attrs[ECON_FAULT_KINDS + 2];
+
+static ssize_t fault_show(struct kobject *kobj, struct kobj_attribute *attr,
+			  char *buf)
+{
+	const atomic_long_t *times = econ_fault_times[attr - fault_attrs];
+	int length = 0, i;
+
+	for (i = 0; i < TOLLFREE_HISTOGRAM_BUCKETS; i++) {
+		long faults = atomic_long_read(&times[i]);
+
+		if (faults)
+			length += sysfs_emit_at(buf, length, "%llu %ld\n",
+						tollfree_histogram_low(i),
+						faults);
+	}
+	return length;
+}
+
+static ssize_t enabled_show(struct kobject *kobj, struct kobj_attribute *attr,
+			    char *buf)
+{
+	return sysfs_emit(buf, "%d\n", econ_faults_counted);
+}
+
+static ssize_t enabled_store(struct kobject *kobj, struct kobj_attribute *attr,
+			     const char *buf, size_t count)
+{
+	return switch_store(&econ_faults_counted, buf, count);
+}
+
+static struct kobj_attribute enabled_attr = __ATTR_RW(enabled);
+
+static const struct attribute_group latency_group = {
+	.name = "fault_latency",
+	.attrs = latency_attrs,
 };
 
 /* What was decided: for each model a file of five numbers. */
@@ -166,6 +291,16 @@ static void __init name_files(void)
 		price_attrs[i].store = price_store;
 		costs_attrs[i] = &price_attrs[i].attr;
 	}
+	costs_attrs[ECON_PRICES] = &frozen_attr.attr;
+	costs_attrs[ECON_PRICES + 1] = &samples_attr.attr;
+	for (i = 0; i < ECON_FAULT_KINDS; i++) {
+		sysfs_attr_init(&fault_attrs[i].attr);
+		fault_attrs[i].attr.name = fault_names[i];
+		fault_attrs[i].attr.mode = 0444;
+		fault_attrs[i].show = fault_show;
+		latency_attrs[i] = &fault_attrs[i].attr;
+	}
+	latency_attrs[ECON_FAULT_KINDS] = &enabled_attr.attr;
 	for (i = 0; i < ECON_KINDS; i++) {
 		sysfs_attr_init(&account_attrs[i].attr);
 		account_attrs[i].attr.name = econ_models[i]->name;
@@ -178,7 +313,8 @@ static void __init name_files(void)
 static int __init econ_sysfs_init(void)
 {
 	static const struct attribute_group *groups[] = {
-		&econ_group, &costs_group, &stats_group, NULL,
+		&econ_group, &costs_group, &stats_group, &latency_group,
+		NULL,
 	};
 	struct kobject *kobj;
 	int err;
@@ -195,7 +331,8 @@ static int __init econ_sysfs_init(void)
 		return err;
 	}
 	/* Only what can be switched off again is switched on. */
-	set_mode(wanted);
+	econ_mode = wanted;
+	set_keys();
 	return 0;
 }
 late_initcall(econ_sysfs_init);

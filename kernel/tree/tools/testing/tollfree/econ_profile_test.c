@@ -51,7 +51,7 @@ static void rows_are_read_and_sorted(void)
 
 	EXPECT_EQ(parse("# of yesterday\n\n" HEAD
 			"mmap 2 30 3 0x200000 0x600000 1900000 512 75\n"
-			"heap 0x400000 0x800000 7 480 90  \n"
+			"heap 0x400000 0x800000 7 480 90  # huge 2 small 0\n"
 			"  heap\t0 4194304 250000 480 90\n"
 			"mmap 1 30 3 0 0x1000 1 1 1\n"
 			"bss 0 0x200000 5 6 7\n"

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What operations cost on this machine, measured while they happen, and how long
+ * faults take, by what they had to do.
+ *
+ * A price is what half of its samples do not exceed: a mean would be poisoned by
+ * one block that the host had to find first. A sample during which the task was
+ * switched out, or its CPU interrupted or stolen, says nothing about the
+ * operation and is dropped. Of many samples each counts half after a while, so
+ * that a machine which has changed is believed.
+ */
+
+#include <linux/hardirq.h>
+#include <linux/kernel_stat.h>
+#include <linux/mm.h>
+#include <linux/percpu.h>
+#include <linux/sched.h>
+#include <linux/sched/clock.h>
+#include <linux/spinlock.h>
+
+#include "internal.h"
+
+/* Faults are many: one of so many is measured. */
+#define FAULTS_A_SAMPLE		64
+/* A price is computed anew after so many samples. */
+#define SAMPLES_A_PRICE		16
+/* And those before count half. */
+#define SAMPLES_KEPT		4096
+
+DEFINE_STATIC_KEY_FALSE(econ_watch_key);
+
+bool econ_costs_frozen;
+bool econ_faults_counted;
+struct econ_samples econ_samples[ECON_PRICES];
+atomic_long_t econ_fault_times[ECON_FAULT_KINDS][TOLLFREE_HISTOGRAM_BUCKETS];
+
+static DEFINE_SPINLOCK(samples_lock); /* of econ_samples */
+static DEFINE_PER_CPU(unsigned int, faults);
+
+/* What happens to a task that it does not do itself. */
+static u64 disturbances(void)
+{
+	int cpu = raw_smp_processor_id();
+
+	return current->nvcsw + current->nivcsw + kstat_cpu_irqs_sum(cpu) +
+	       arch_irq_stat_cpu(cpu) + ((u64)cpu << 48);
+}
+
+void __econ_watch_begin(struct econ_watch *watch)
+{
+	watch->disturbances = disturbances();
+	watch->begin = local_clock();
+}
+
+/* Halves what was, and takes the price from what is. */
+static void reprice(enum econ_price which)
+{
+	struct econ_samples *all = &econ_samples[which];
+	unsigned int i;
+
+	WRITE_ONCE(econ_prices.ns[which],
+		   tollfree_histogram_quantile(all->buckets, 5000));
+	if (all->kept < SAMPLES_KEPT)
+		return;
+	all->kept = 0;
+	for (i = 0; i < TOLLFREE_HISTOGRAM_BUCKETS; i++) {
+		all->buckets[i] /= 2;
+		all->kept += all->buckets[i];
+	}
+}
+
+/**
+ * econ_sample - an operation has cost something
+ * @which: the operation
+ * @ns: in nanoseconds
+ */
+void econ_sample(enum econ_price which, u64 ns)
+{
+	struct econ_samples *all = &econ_samples[which];
+	unsigned long flags;
+
+	if (READ_ONCE(econ_costs_frozen))
+		return;
+	/* Who finds it taken has one sample fewer to tell. */
+	if (!spin_trylock_irqsave(&samples_lock, flags))
+		return;
+	all->buckets[tollfree_histogram_bucket(ns)]++;
+	all->kept++;
+	if (!(++all->seen % SAMPLES_A_PRICE) || all->seen < SAMPLES_A_PRICE)
+		reprice(which);
+	spin_unlock_irqrestore(&samples_lock, flags);
+}
+
+/**
+ * econ_forget_samples - prices stay as they are until there are new samples
+ */
+void econ_forget_samples(void)
+{
+	guard(spinlock_irqsave)(&samples_lock);
+	memset(econ_samples, 0, sizeof(econ_samples));
+}
+
+bool __econ_watch_end(struct econ_watch *watch, u64 *ns)
+{
+	*ns = local_clock() - watch->begin;
+	return watch->disturbances == disturbances();
+}
+
+void __econ_watch_cost(struct econ_watch *watch, enum econ_price which)
+{
+	u64 ns;
+
+	if (__econ_watch_end(watch, &ns))
+		econ_sample(which, ns);
+}
+
+/* Faults */
+
+/* What a fault was, by what it has seen on its way: the last that applies. */
+static enum econ_fault_kind kind_of(unsigned int seen, vm_fault_t ret)
+{
+	bool is_huge = seen & ECON_SAW_HUGE;
+
+	if (ret & VM_FAULT_ERROR)
+		return ECON_FAULT_OTHER;
+	if (seen & ECON_SAW_RECLAIM && seen & ECON_SAW_TRY)
+		return is_huge ? ECON_FAULT_HUGE_RECLAIMED :
+				 ECON_FAULT_FELL_BACK_RECLAIMED;
+	if (seen & ECON_SAW_COMPACTION && seen & ECON_SAW_TRY)
+		return is_huge ? ECON_FAULT_HUGE_COMPACTED :
+				 ECON_FAULT_FELL_BACK_COMPACTED;
+	if (is_huge)
+		return seen & ECON_SAW_ZEROED ? ECON_FAULT_HUGE_ZEROED :
+						ECON_FAULT_HUGE_CLEARED;
+	if (seen & ECON_SAW_TRY)
+		return ECON_FAULT_FELL_BACK;
+	if (seen & ECON_SAW_SWAP)
+		return ECON_FAULT_SWAP;
+	if (seen & ECON_SAW_FILE)
+		return ECON_FAULT_FILE;
+	if (seen & ECON_SAW_PROTECTION)
+		return ECON_FAULT_PROTECTION;
+	if (seen & ECON_SAW_ZERO_PAGE)
+		return ECON_FAULT_ZERO_PAGE;
+	if (seen & ECON_SAW_LARGE)
+		return ECON_FAULT_LARGE;
+	return seen & ECON_SAW_ANON ? ECON_FAULT_BASE : ECON_FAULT_OTHER;
+}
+
+void __econ_see_entry(const struct vm_fault *vmf)
+{
+	if (vmf->pte && !pte_present(vmf->orig_pte))
+		econ_see(ECON_SAW_SWAP);
+	else if (vmf->pte)
+		econ_see(vmf->flags & FAULT_FLAG_WRITE ? ECON_SAW_PROTECTION : 0);
+	else if (!vma_is_anonymous(vmf->vma))
+		econ_see(ECON_SAW_FILE);
+	else
+		econ_see(vmf->flags & FAULT_FLAG_WRITE ? ECON_SAW_ANON :
+							 ECON_SAW_ZERO_PAGE);
+}
+
+void __econ_compacted(struct econ_watch *watch, unsigned int order)
+{
+	if (order == HPAGE_PMD_ORDER)
+		__econ_watch_cost(watch, ECON_COMPACT_BLOCK);
+}
+
+void __econ_fault_begin(struct econ_watch *watch)
+{
+	watch->is_on = READ_ONCE(econ_faults_counted) ||
+		       this_cpu_inc_return(faults) % FAULTS_A_SAMPLE == 0;
+	if (!watch->is_on)
+		return;
+	current->econ.seen = 0;
+	current->econ.cleared_ns = 0;
+	__econ_watch_begin(watch);
+}
+
+void __econ_fault_end(struct econ_watch *watch, vm_fault_t ret)
+{
+	enum econ_fault_kind kind;
+	bool is_clean;
+	u64 ns;
+
+	if (!watch->is_on)
+		return;
+	is_clean = __econ_watch_end(watch, &ns);
+	kind = kind_of(current->econ.seen, ret);
+	if (READ_ONCE(econ_faults_counted))
+		atomic_long_inc(&econ_fault_times[kind]
+						 [tollfree_histogram_bucket(ns)]);
+	if (!is_clean)
+		return;
+	if (kind == ECON_FAULT_BASE)
+		econ_sample(ECON_FAULT, ns);
+	else if (kind == ECON_FAULT_HUGE_ZEROED)
+		econ_sample(ECON_HUGE_FAULT, ns);
+	else if (kind == ECON_FAULT_HUGE_CLEARED &&
+		 ns > current->econ.cleared_ns && current->econ.cleared_ns)
+		econ_sample(ECON_HUGE_FAULT, ns - current->econ.cleared_ns);
+}
+
+void __econ_zero_huge(struct folio *folio, unsigned long address)
+{
+	struct econ_watch watch;
+	u64 ns;
+
+	__econ_watch_begin(&watch);
+	folio_zero_user(folio, address);
+	if (!__econ_watch_end(&watch, &ns))
+		return;
+	current->econ.cleared_ns = ns;
+	econ_sample(ECON_CLEAR_HUGE, ns);
+}
