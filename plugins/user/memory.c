@@ -41,6 +41,10 @@ static struct spans areas, events;
 /* Where an event has been since the memory was mapped: its pages are its own, not the area's. */
 static struct spans named;
 
+/* Private anonymous mappings, numbered as the kernel's profiles number them. */
+static struct spans mappings;
+static uint32_t ordinals[64][8];
+
 static enum thp_mode mode;
 static bool thp_disabled;
 
@@ -265,7 +269,34 @@ static void remove_range(uint64_t start, uint64_t end)
 	spans_remove(&events, start, end);
 	spans_remove(&areas, start, end);
 	spans_remove(&named, start, end);
+	spans_remove(&mappings, start, end);
 	changed(start, end, true);
+}
+
+/* --- what a mapping is called in other runs --- */
+
+static void count_mapping(uint64_t start, uint64_t end, uint64_t bits)
+{
+	unsigned int class = 63 - __builtin_clzll(end - start);
+	struct span span = {
+		.start = start,
+		.end = end,
+		.flags = class << 3 | (bits & 7),
+		.block = ordinals[class][bits & 7]++,
+		.base = start,
+	};
+
+	spans_put(&mappings, &span);
+}
+
+static void name_mapping(struct block_key *key)
+{
+	const struct span *span = spans_at(&mappings, key->address);
+
+	if (!span)
+		return;
+	key->mapping = MAPPING(span->flags >> 3, span->flags & 7, span->block);
+	key->mapping_at = key->address - span->base;
 }
 
 /* A new mapping, with a block of its own. */
@@ -280,14 +311,11 @@ static void add_area(uint64_t start, uint64_t end, uint32_t flags, enum block_ki
 		.offset = offset,
 		.path = path,
 	};
-	struct span span = {
-		.start = start,
-		.end = end,
-		.flags = flags,
-		.block = recording_block(&key),
-		.base = start,
-	};
+	struct span span = { .start = start, .end = end, .flags = flags, .base = start };
 
+	if (kind == BLOCK_ANONYMOUS)
+		name_mapping(&key);
+	span.block = recording_block(&key);
 	spans_put(&areas, &span);
 }
 
@@ -338,6 +366,12 @@ static void after_mmap(const struct memory_call *call, uint64_t start)
 	spans_remove(&events, start, end);
 	spans_remove(&areas, start, end);
 	spans_remove(&named, start, end);
+	spans_remove(&mappings, start, end);
+	/* Heap would be no mapping natively. */
+	if ((flags & (MAP_ANONYMOUS | MAP_PRIVATE | MAP_HUGETLB)) ==
+		    (MAP_ANONYMOUS | MAP_PRIVATE) &&
+	    !continues_heap(call))
+		count_mapping(start, end, call->a[2]);
 	if (!(flags & MAP_ANONYMOUS)) {
 		add_area(start, end, protection(call->a[2]), BLOCK_FILE, call->a[5],
 			 call->path);
@@ -453,6 +487,21 @@ static void grow_area(uint64_t start, uint64_t end)
 		 block.path);
 }
 
+/* It keeps its name, whatever its length is now. */
+static void grow_mapping(uint64_t start, uint64_t end)
+{
+	const struct span *before = spans_at(&mappings, start - 1);
+	struct span span;
+
+	spans_remove(&mappings, start, end);
+	if (!before)
+		return;
+	span = *before;
+	span.start = start;
+	span.end = end;
+	spans_put(&mappings, &span);
+}
+
 static void after_mremap(const struct memory_call *call, uint64_t to)
 {
 	uint64_t from = call->a[0], old = up(call->a[1], PAGE_BYTES);
@@ -463,20 +512,25 @@ static void after_mremap(const struct memory_call *call, uint64_t to)
 		spans_remove(&events, from + kept, from + old);
 		spans_remove(&areas, from + kept, from + old);
 		spans_remove(&named, from + kept, from + old);
+		spans_remove(&mappings, from + kept, from + old);
 	}
 	if (to != from) {
 		spans_remove(&events, to, to + length);
 		spans_remove(&areas, to, to + length);
 		spans_remove(&named, to, to + length);
+		spans_remove(&mappings, to, to + length);
 		move_spans(&events, from, kept, to);
 		move_spans(&areas, from, kept, to);
 		move_spans(&named, from, kept, to);
+		move_spans(&mappings, from, kept, to);
 		changed(from, from + old, true);
 	} else {
 		changed(from + kept, from + old, true);
 	}
-	if (length > old)
+	if (length > old) {
+		grow_mapping(to + old, to + length);
 		grow_area(to + old, to + length);
+	}
 	changed(down(from, REGION_BYTES), up(from + old, REGION_BYTES), false);
 	changed(down(to, REGION_BYTES), up(to + length, REGION_BYTES), false);
 }
@@ -572,13 +626,10 @@ static void begin_event(uint32_t event, uint64_t address, uint64_t length)
 		.address = start,
 		.length = end - start,
 	};
-	struct span span = {
-		.start = start,
-		.end = end,
-		.block = recording_block(&key),
-		.base = start,
-	};
+	struct span span = { .start = start, .end = end, .base = start };
 
+	name_mapping(&key);
+	span.block = recording_block(&key);
 	spans_put(&events, &span);
 	spans_put(&named, &span);
 	changed(start, end, false);

@@ -113,6 +113,8 @@ uint32_t recording_block(const struct block_key *key)
 	block->length = pages * PAGE_BYTES;
 	block->first = recording->pages;
 	block->offset = key->offset;
+	block->mapping = key->mapping;
+	block->mapping_at = key->mapping_at;
 	copy_path(block->path, key->path ? key->path : "");
 	recording->pages += pages;
 	/* A reader of a killed program's recording sees no block half-written. */

@@ -59,8 +59,18 @@ struct block {
 	uint64_t offset;
 	/* Of a file: path, cut at the front if too long. */
 	char path[RECORDING_PATH];
-	uint64_t reserved[2];
+	/* The mapping that it lay in when it came, 0: none that is counted, and where. */
+	uint64_t mapping;
+	uint64_t mapping_at;
 };
+
+/*
+ * A private anonymous mapping, by what names it in any run: its length class (the power of two
+ * that its length is not below), its protection, and how many of both there were before.
+ */
+#define MAPPING(class, protection, ordinal)                          \
+	(1ull << 63 | (uint64_t)(class) << 40 | (uint64_t)(protection) << 32 | \
+	 (uint32_t)(ordinal))
 
 /* Bits of page.flags. */
 enum {
@@ -148,6 +158,7 @@ struct block_key {
 	enum block_kind kind;
 	uint32_t event;
 	uint64_t address, length, offset;
+	uint64_t mapping, mapping_at;
 	const char *path;
 };
 

@@ -22,6 +22,7 @@
 
 pub mod calibrate;
 pub mod cpu;
+pub mod econ;
 pub mod events;
 pub mod hand;
 pub mod luf;

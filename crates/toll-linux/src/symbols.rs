@@ -11,8 +11,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use addr2line::{Loader, demangle_auto};
-use object::elf::{DT_NEEDED, Dyn64, FileHeader64};
-use object::read::elf::FileHeader;
+use object::elf::{DT_NEEDED, Dyn64, FileHeader64, PF_W, PT_LOAD};
+use object::read::elf::{FileHeader, ProgramHeader};
 use object::read::{ReadCache, ReadRef};
 use object::{Endianness, Object, ObjectSymbol, SymbolKind};
 
@@ -56,6 +56,21 @@ pub fn needed(path: &Path) -> Vec<String> {
         Some(needed.filter_map(name).collect())
     };
     read().unwrap_or_default()
+}
+
+/// Where a program's zeroed data begins, as if the file went on: the end of what it has of its
+/// last segment that is written, rounded up to a page. `None` if it has none or cannot be read.
+pub fn zeroed_data(path: &Path) -> Option<u64> {
+    let cache = ReadCache::new(File::open(path).ok()?);
+    let header = FileHeader64::<Endianness>::parse(&cache).ok()?;
+    let endian = header.endian().ok()?;
+    let segments = header.program_headers(endian, &cache).ok()?.iter();
+    let last = segments
+        .filter(|it| it.p_type(endian) == PT_LOAD && it.p_flags(endian) & PF_W != 0)
+        .max_by_key(|it| it.p_vaddr(endian))?;
+    let end = last.p_offset(endian).checked_add(last.p_filesz(endian))?;
+    let grows = last.p_memsz(endian) > last.p_filesz(endian);
+    grows.then(|| end.checked_next_multiple_of(4096)).flatten()
 }
 
 fn hex(bytes: &[u8]) -> String {

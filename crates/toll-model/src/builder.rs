@@ -12,7 +12,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use crate::anchor::{Anchor, AnchorKind, Frame, Level};
-use crate::profile::{AnchorRows, FORMAT, Profile, Program, Row, Source, VERSION};
+use crate::profile::{AnchorRows, FORMAT, Place, Profile, Program, Row, Source, VERSION};
 use crate::{PAGE, REGION};
 
 /// Anchors above this length start with cells of [`BIG_CELL`].
@@ -147,6 +147,7 @@ impl Cell {
 struct Growing {
     anchor: Anchor,
     freed: bool,
+    places: Vec<Place>,
     /// Power of two of pages per cell.
     cell: u8,
 }
@@ -205,6 +206,7 @@ impl ProfileBuilder {
                 level,
             },
             freed: false,
+            places: Vec::new(),
             cell: self.finest.max(big),
         });
         id
@@ -223,6 +225,19 @@ impl ProfileBuilder {
     /// Marks an anchor as freed before the end of the run.
     pub fn freed(&mut self, anchor: u32) {
         self.anchors[anchor as usize].freed = true;
+    }
+
+    /// Says which mapping a byte interval of an anchor lay in. The first to say so of a byte
+    /// is believed.
+    pub fn place(&mut self, anchor: u32, place: Place) {
+        let places = &mut self.anchors[anchor as usize].places;
+        let at = places.partition_point(|other| other.offset < place.offset);
+        let after = |other: &Place| other.offset + other.length > place.offset;
+        let before = |other: &Place| other.offset < place.offset + place.length;
+        let clear = !places[..at].last().is_some_and(after) && !places.get(at).is_some_and(before);
+        if clear && place.length > 0 {
+            places.insert(at, place);
+        }
     }
 
     /// Counts what was observed in the page at `offset` bytes from the anchor's start;
@@ -299,6 +314,7 @@ impl ProfileBuilder {
                 anchors.push(AnchorRows {
                     anchor: growing.anchor,
                     rows,
+                    places: growing.places,
                     freed: growing.freed,
                 });
             }

@@ -12,6 +12,7 @@
 //! | [`profile`] | what was observed: counts per byte interval of an anchor |
 //! | [`cost`] | the prices of one machine |
 //! | [`largepages`] | lists of fixed addresses |
+//! | [`kernel`] | profiles for the kernel's estimator |
 //! | [`plan`] | priced regions with a verdict, and the speed-up they predict |
 //! | [`price`] | from a profile and a cost table to a plan |
 //! | [`stats`] | intervals and verdicts from interleaved runs |
@@ -30,6 +31,8 @@ pub mod cost;
 pub mod error;
 #[cfg(feature = "formats")]
 mod format;
+#[cfg(feature = "formats")]
+pub mod kernel;
 #[cfg(feature = "formats")]
 pub mod largepages;
 #[cfg(feature = "formats")]

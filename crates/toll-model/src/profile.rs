@@ -72,6 +72,23 @@ pub struct Row {
     pub huge: bool,
 }
 
+/// Which mapping a byte interval of an anchor lay in, for a kernel, which knows no call sites: the
+/// nth private anonymous mapping of its length class and protection since the program began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// First byte, from the anchor's start.
+    pub offset: u64,
+    pub length: u64,
+    /// `floor(log2(length of the mapping))`.
+    pub class: u8,
+    /// PROT_READ, PROT_WRITE and PROT_EXEC, as it was mapped.
+    pub protection: u8,
+    /// How many mappings of this class and protection came before.
+    pub ordinal: u32,
+    /// Where the interval lay in the mapping, bytes from its start.
+    pub at: u64,
+}
+
 /// The rows of one anchor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AnchorRows {
@@ -79,6 +96,9 @@ pub struct AnchorRows {
     pub anchor: Anchor,
     /// Sorted by offset, without overlap.
     pub rows: Vec<Row>,
+    /// Sorted by offset, without overlap; empty where the source cannot tell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<Place>,
     /// Bytes of this anchor that no event names any more (freed before the end).
     #[serde(default)]
     pub freed: bool,
@@ -198,11 +218,36 @@ impl AnchorRows {
             }
             end = row.end();
         }
+        let mut last = 0;
+        for (number, place) in self.places.iter().enumerate() {
+            place
+                .check(last)
+                .map_err(|detail| format!("place {number}: {detail}"))?;
+            last = place.offset + place.length;
+        }
         let length = self.anchor.length;
         if end > length.saturating_add(PAGE - 1) {
             return Err(format!(
                 "its rows end at {end:#x}, behind its length {length:#x}"
             ));
+        }
+        Ok(())
+    }
+}
+
+impl Place {
+    fn check(&self, last: u64) -> Result<(), String> {
+        if self.offset < last {
+            return Err(format!(
+                "offset {:#x} lies before {last:#x}, the end of the place before it",
+                self.offset
+            ));
+        }
+        if self.length == 0 || self.offset.checked_add(self.length).is_none() {
+            return Err("it is empty, or offset + length overflows".to_owned());
+        }
+        if self.class > 63 || self.protection > 7 || self.at > crate::anchor::MAX_LENGTH {
+            return Err("it is in no mapping that there can be".to_owned());
         }
         Ok(())
     }

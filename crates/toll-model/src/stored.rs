@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::anchor::{AnchorKind, Frame, Level};
-use crate::profile::{AnchorRows, Profile, Program, Row, Source};
+use crate::profile::{AnchorRows, Place, Profile, Program, Row, Source};
 
 /// A profile as it is written.
 #[derive(Serialize)]
@@ -44,6 +44,8 @@ struct WrittenAnchor<'a> {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     freed: bool,
     rows: &'a [Row],
+    #[serde(skip_serializing_if = "<[Place]>::is_empty")]
+    places: &'a [Place],
 }
 
 #[derive(Serialize)]
@@ -104,6 +106,7 @@ impl<'a> Written<'a> {
             level: rows.anchor.level,
             freed: rows.freed,
             rows: &rows.rows,
+            places: &rows.places,
         };
         let anchors = profile.anchors.iter().map(&mut anchor).collect();
         Written {

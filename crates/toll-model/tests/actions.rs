@@ -24,6 +24,7 @@ fn block(id: u32, site: u64, regions: u64, ordinal: u32) -> AnchorRows {
         anchor: anchor(id, alloc(site, length, ordinal), length),
         rows,
         freed: false,
+        places: Vec::new(),
     }
 }
 

@@ -783,6 +783,7 @@ fn a_nameless_anchor_is_priced_too() {
         anchor,
         rows,
         freed: true,
+        places: Vec::new(),
     }]));
     assert_eq!(plan.huge().count(), 1);
 }

@@ -267,6 +267,7 @@ mod tests {
                 })
                 .collect(),
             freed: false,
+            places: Vec::new(),
         }
     }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const TOLLFREE: &str = env!("CARGO_BIN_EXE_tollfree");
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "tune",
     "doctor",
     "calibrate",
@@ -24,6 +24,7 @@ const COMMANDS: [&str; 14] = [
     "apply",
     "compare",
     "luf",
+    "explain",
     "morsel",
     "completions",
     "man",

@@ -69,6 +69,7 @@ pub fn regions(misses: &[f64]) -> Profile {
         anchor: anchor(0, alloc(0x1234, length, 0), length),
         rows,
         freed: false,
+        places: Vec::new(),
     }])
 }
 
@@ -157,6 +158,7 @@ fn any_anchor(
     AnchorRows {
         anchor,
         rows,
+        places: Vec::new(),
         freed,
     }
 }

@@ -6,6 +6,7 @@ pub mod calibrate;
 pub mod compare;
 pub mod completions;
 pub mod doctor;
+pub mod explain;
 pub mod import;
 pub mod luf;
 pub mod morsel;
@@ -77,6 +78,7 @@ pub enum Command {
     Compare(compare::Args),
     #[command(after_help = "Example:\n  tollfree luf")]
     Luf(luf::Args),
+    Explain(explain::Args),
     Morsel(morsel::Args),
     #[command(
         after_help = "Example:\n  tollfree completions bash > ~/.local/share/bash-completion/completions/tollfree"
@@ -108,6 +110,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Command::Apply(args) => apply::run(args, json),
         Command::Compare(args) => compare::run(args, json),
         Command::Luf(args) => luf::run(args, json),
+        Command::Explain(args) => explain::run(args, json),
         Command::Morsel(args) => morsel::run(args, json),
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => completions::man(args),

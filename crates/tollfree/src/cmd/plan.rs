@@ -7,10 +7,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use comfy_table::{CellAlignment, Table};
-use toll_linux::{Root, calibrate, sys};
+use serde::Serialize;
+use toll_linux::{Root, calibrate, symbols, sys};
 use toll_model::anchor::AnchorKind;
 use toll_model::cost::CostTable;
 use toll_model::error::FormatError;
+use toll_model::kernel::kernel_profile;
 use toll_model::plan::{Plan, Region, Verdict};
 use toll_model::price::{Options, price};
 use toll_model::profile::Profile;
@@ -28,7 +30,8 @@ const LINES: usize = 40;
 #[command(after_help = "\
 Example:
   tollfree plan profile.json -o plan.toml
-  tollfree plan profile.json --top 8 --format largepages -o largepages.txt")]
+  tollfree plan profile.json --top 8 --format largepages -o largepages.txt
+  tollfree plan profile.json --kernel --baseline 12s -o redis.mm_profile")]
 pub struct Args {
     /// The profile
     pub file: PathBuf,
@@ -44,6 +47,12 @@ pub struct Args {
     /// Format of the plan
     #[arg(long, value_enum, default_value = "toml")]
     pub format: Format,
+    /// Write a profile for the kernel's estimator (a kernel with econ), not a plan
+    ///
+    /// It has every region that the kernel can find again, whatever the verdict: the kernel
+    /// decides by its own prices. Needs to know how long a run is (--baseline).
+    #[arg(long, conflicts_with_all = ["format", "top", "budget"])]
+    pub kernel: bool,
     /// CPU time of one run without the plan, if it is known (1.5s, 300ms)
     #[arg(long, value_name = "TIME")]
     pub baseline: Option<String>,
@@ -70,6 +79,9 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     }
     let profile = read(&args.file, |bytes| Profile::from_json(bytes))?;
     let plan = price(&profile, &costs(args.costs.as_deref())?, options);
+    if args.kernel {
+        return kernel(&args, &profile, &plan, json);
+    }
     let text = match args.format {
         Format::Toml => plan.to_toml()?,
         Format::Largepages => largepages::format(&addresses(&plan)?),
@@ -81,6 +93,71 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         (true, ..) => output::json(&plan.view(&plan.names()))?,
         (false, Format::Largepages, None) => output::text(&text)?,
         (false, ..) => output::text(&shown(&plan))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What `--kernel --json` prints.
+#[derive(Serialize)]
+struct Carried<'a> {
+    rows: usize,
+    regions_carried: usize,
+    regions_lost: usize,
+    benefit_carried_ns: f64,
+    benefit_lost_ns: f64,
+    profile: &'a str,
+}
+
+/// Writes a profile for the kernel, and says what could not be carried over.
+fn kernel(args: &Args, profile: &Profile, plan: &Plan, json: bool) -> Result<ExitCode> {
+    let run_ns = plan
+        .baseline_ns
+        .or(profile.native_ns.map(|ns| ns as f64))
+        .ok_or_else(|| {
+            UserError::Usage(
+                "--kernel: how long a run is was not recorded; say so by --baseline TIME"
+                    .to_owned(),
+            )
+        })?;
+    let path = &profile.program.path;
+    let zeroed = symbols::zeroed_data(Path::new(path));
+    let made = kernel_profile(profile, plan, zeroed.map(|at| (path.as_str(), at)), run_ns);
+    if let Some(output) = &args.output {
+        output::write_file(output, made.text.as_bytes())?;
+    }
+    let all = made.carried_ns + made.lost_ns;
+    let share = if all > 0.0 {
+        made.carried_ns / all
+    } else {
+        1.0
+    };
+    let said = format!(
+        "{} rows for {} regions; {} regions could not be carried over, with {} of {} of benefit",
+        made.rows,
+        made.carried,
+        made.lost,
+        format_ns(made.lost_ns),
+        format_ns(all),
+    );
+    match (json, &args.output) {
+        (true, _) => output::json(&Carried {
+            rows: made.rows,
+            regions_carried: made.carried,
+            regions_lost: made.lost,
+            benefit_carried_ns: made.carried_ns,
+            benefit_lost_ns: made.lost_ns,
+            profile: &made.text,
+        })?,
+        (false, Some(_)) => output::text(&format!("{said}\n"))?,
+        (false, None) => {
+            output::text(&made.text)?;
+            output::note(&said);
+        }
+    }
+    if share < 0.5 && !json {
+        output::note(
+            "most of the benefit lies where the kernel cannot find it again: record with --source sim",
+        );
     }
     Ok(ExitCode::SUCCESS)
 }

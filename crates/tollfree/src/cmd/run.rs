@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree run`.
 
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use toll_linux::econ::{self, GiveError};
 
 use crate::actuate::{Actuator, Policy, Settings, Summary};
+use crate::error::UserError;
 use crate::output;
 use crate::serve::{self, Serving};
 use crate::target::{self, Launch, Outcome};
@@ -14,7 +18,7 @@ use crate::target::{self, Launch, Outcome};
 /// Run a program under a plan, or with its big files in memory
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The plan, or a list of decimal base addresses
+    /// The plan, a profile for the kernel (plan --kernel), or a list of decimal base addresses
     #[arg(long, value_name = "PLAN", required_unless_present = "morsel")]
     pub plan: Option<PathBuf>,
     /// Serve the program's read-only mappings of this file from a morsel (may be repeated)
@@ -57,6 +61,10 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         events: reports,
     };
     let policy = match &args.plan {
+        Some(plan) if is_for_kernel(plan) => {
+            give(plan, json)?;
+            Policy::None
+        }
         Some(plan) => Policy::read(plan)?,
         None => Policy::None,
     };
@@ -85,6 +93,31 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         output::note(format_args!("{error:#}"));
     }
     Ok(target::end_like(outcome.status))
+}
+
+/// Whether a file is a profile for the kernel. What cannot be read is said later.
+fn is_for_kernel(path: &Path) -> bool {
+    let mut head = [0; econ::MAGIC.len()];
+    File::open(path)
+        .and_then(|mut file| file.read_exact(&mut head))
+        .is_ok_and(|()| head == econ::MAGIC)
+}
+
+/// Gives the profile to this process: the program inherits it. A kernel that knows nothing of
+/// profiles is no error: the program runs as it would without.
+fn give(path: &Path, quiet: bool) -> Result<()> {
+    let profile = fs::read(path).with_context(|| format!("{}", path.display()))?;
+    match econ::give(&profile) {
+        Err(error @ GiveError::Missing) if !quiet => output::note(format_args!(
+            "{error}; the program runs without the profile"
+        )),
+        Ok(()) | Err(GiveError::Missing) => {}
+        Err(GiveError::Refused(why)) => {
+            return Err(UserError::UnfitFile(format!("{}: {why}", path.display())).into());
+        }
+        Err(GiveError::Failed(error)) => return Err(error.into()),
+    }
+    Ok(())
 }
 
 /// Runs the target to its end, acting meanwhile.

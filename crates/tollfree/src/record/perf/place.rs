@@ -380,6 +380,7 @@ fn spans(all: AnchorRows, first_id: u32) -> Vec<AnchorRows> {
                     },
                     rows: Vec::new(),
                     freed: false,
+                    places: Vec::new(),
                 });
                 start
             }

@@ -12,7 +12,7 @@ use toll_linux::symbols::{self, Symbolizer};
 use toll_model::REGION;
 use toll_model::anchor::{AnchorKind, Level};
 use toll_model::builder::{Counts, Meta, ProfileBuilder};
-use toll_model::profile::{Profile, Program, Source};
+use toll_model::profile::{Place, Profile, Program, Source};
 use toll_model::wire::{Event, EventKind};
 
 use super::recording::{Block, BlockKind, Page, Recording, flags, page};
@@ -44,7 +44,11 @@ pub fn profile(recording: &Recording, events: &EventFile, about: About) -> Resul
     for block in &recording.blocks {
         let mut name: Option<(u32, u64)> = None;
         recording.pages(block, |offset, page| {
-            let (anchor, start) = *name.get_or_insert_with(|| namer.anchor(block, &mut builder));
+            let (anchor, start) = *name.get_or_insert_with(|| {
+                let name = namer.anchor(block, &mut builder);
+                place(block, name, &mut builder);
+                name
+            });
             let offset = match block.kind {
                 // Counted from the top.
                 BlockKind::Stack => block.length - 4096 - offset,
@@ -72,6 +76,22 @@ pub fn profile(recording: &Recording, events: &EventFile, about: About) -> Resul
         footprint: None,
         warnings,
     }))
+}
+
+/// Says which mapping the block lay in.
+fn place(block: &Block, (anchor, offset): (u32, u64), builder: &mut ProfileBuilder) {
+    let Some(mapping) = block.mapping else { return };
+    builder.place(
+        anchor,
+        Place {
+            offset,
+            length: block.length,
+            class: mapping.class,
+            protection: mapping.protection,
+            ordinal: mapping.ordinal,
+            at: mapping.at,
+        },
+    );
 }
 
 /// A page's counts, scaled to the whole run.

@@ -78,6 +78,17 @@ pub struct Block {
     /// Bytes from the anchor's start to the block's.
     pub offset: u64,
     pub path: String,
+    pub mapping: Option<Mapping>,
+}
+
+/// The private anonymous mapping that a block lay in when it came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mapping {
+    pub class: u8,
+    pub protection: u8,
+    pub ordinal: u32,
+    /// Where in it the block lay, bytes.
+    pub at: u64,
 }
 
 /// Counts of a 4 KiB page.
@@ -241,6 +252,16 @@ fn block(bytes: &[u8]) -> Option<Block> {
         first: u64_at(bytes, 32),
         offset: u64_at(bytes, 40),
         path: text_at(bytes, 48),
+        mapping: mapping(u64_at(bytes, 240), u64_at(bytes, 248)),
+    })
+}
+
+fn mapping(packed: u64, at: u64) -> Option<Mapping> {
+    (packed >> 63 != 0).then_some(Mapping {
+        class: (packed >> 40) as u8,
+        protection: (packed >> 32) as u8,
+        ordinal: packed as u32,
+        at,
     })
 }
 
@@ -279,7 +300,7 @@ int main(int argc, char **argv)
     FILE *file = fopen(argv[argc - 1], "w");
     struct header h = { RECORDING_MAGIC, RECORDING_HEADER, sizeof(struct block), sizeof(struct page),
         RECORDING_EXECED, 2, 4, 2, 3, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, "/exec", "/program" };
-    struct block b[2] = { { BLOCK_FILE, BLOCK_FREED, 22, 0, 23 << 12, 2 << 12, 1, 26, "/file", { 0 } }, { 0 } };
+    struct block b[2] = { { BLOCK_FILE, BLOCK_FREED, 22, 0, 23 << 12, 2 << 12, 1, 26, "/file", MAPPING(27, 3, 28), 29 << 12 }, { 0 } };
     struct page p[4] = { [2] = { 30, 31, 32, 33, 34, 35, 36, 37, PAGE_HUGE, 39 } };
     memcpy(room, &h, sizeof(h));
     fwrite(room, sizeof(room), 1, file);
@@ -342,6 +363,12 @@ int main(int argc, char **argv)
             first: 1,
             offset: 26,
             path: "/file".to_owned(),
+            mapping: Some(Mapping {
+                class: 27,
+                protection: 3,
+                ordinal: 28,
+                at: 29 << 12,
+            }),
         };
         assert_eq!(recording.blocks, std::slice::from_ref(&block));
         let mut pages = Vec::new();

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `tollfree explain` on made-up kernels, and profiles for the kernel where there is no such kernel.
+
+mod schema;
+
+use std::fs;
+
+use assert_cmd::Command;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const LEDGER: &str = "mode default\nhuge 12 10 2200000 50000000 130\nlarge 0 0 0 0 0\n";
+const PROFILE: &str = "mm_profile 1\nprogram redis\nrun 1000000000\n\
+    heap 0x0 0x400000 250000 480 90 # at 0x555500000000 huge 0 small 2\n\
+    mmap 2 30 3 0x0 0x1400000 5000000 512 75 # at 0x7f0000200000 huge 10 small 0\nend 2\n";
+
+fn machine(files: &[(&str, &str)]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    folder
+}
+
+fn whole() -> TempDir {
+    machine(&[
+        ("sys/kernel/mm/econ/mode", "on\n"),
+        ("proc/42/mm_ledger", LEDGER),
+        ("proc/42/mm_profile", PROFILE),
+        ("proc/43/comm", "other\n"),
+    ])
+}
+
+fn explain(machine: &TempDir, arguments: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("tollfree").unwrap();
+    command.arg("explain").args(arguments).arg("--root");
+    command.arg(machine.path());
+    command
+}
+
+#[test]
+fn what_was_decided_and_what_is_known() {
+    let output = explain(&whole(), &["42"]).assert().success();
+    let text = String::from_utf8(output.get_output().stdout.clone()).unwrap();
+    assert!(
+        text.starts_with("decisions: on, as the machine\n"),
+        "{text}"
+    );
+    let line = |of: &str| {
+        text.lines()
+            .find(|line| line.contains(of))
+            .map(str::to_owned)
+    };
+    let huge = line("a huge page at the first touch").unwrap();
+    assert!(
+        huge.contains("12") && huge.contains("10") && huge.contains("50"),
+        "{huge}"
+    );
+    // Nobody asked about those.
+    assert_eq!(line("several pages"), None);
+    // The richest memory comes first.
+    let [rich, poor] = ["mmap 2 30 3", "heap"].map(|name| text.find(name).unwrap());
+    assert!(rich < poor, "{text}");
+}
+
+#[test]
+fn json_has_every_row() {
+    let output = explain(&whole(), &["42", "--json"]).assert().success();
+    let report: Value = serde_json::from_slice(&output.get_output().stdout).unwrap();
+    schema::check("explain", &report);
+    assert_eq!(report["decisions"].as_array().unwrap().len(), 2);
+    assert_eq!(report["decisions"][0]["gone"], 10);
+    assert_eq!(report["rows"][1]["regions_huge"], 10);
+    assert_eq!(report["rows"][1]["address"], 0x7f00_0020_0000_u64);
+}
+
+#[test]
+fn a_process_without_a_profile_and_a_kernel_without_econ_are_told_apart() {
+    for (pid, machine, why) in [
+        ("43", whole(), "process 43 (other) has no profile"),
+        ("44", whole(), "there is no process 44"),
+        ("42", machine(&[]), "this kernel has no econ"),
+    ] {
+        let output = explain(&machine, &[pid]).assert().code(4);
+        let said = String::from_utf8(output.get_output().stderr.clone()).unwrap();
+        assert!(said.contains(why), "{said}");
+    }
+    explain(&whole(), &["nonsense"]).assert().code(2);
+}
+
+/// On a stock kernel the program runs all the same.
+#[test]
+fn a_profile_for_the_kernel_is_no_obstacle() {
+    if fs::exists("/proc/self/mm_profile").unwrap() {
+        return eprintln!("skipped: this kernel takes profiles");
+    }
+    let folder = machine(&[("redis.mm_profile", PROFILE)]);
+    let mut command = Command::cargo_bin("tollfree").unwrap();
+    command
+        .args(["run", "--plan"])
+        .arg(folder.path().join("redis.mm_profile"));
+    let output = command
+        .args(["--", "sh", "-c", "echo it runs; exit 7"])
+        .assert()
+        .code(7);
+    let said = String::from_utf8(output.get_output().stderr.clone()).unwrap();
+    assert_eq!(output.get_output().stdout, b"it runs\n");
+    assert!(said.contains("this kernel has no econ"), "{said}");
+}
