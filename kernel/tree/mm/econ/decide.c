@@ -4,6 +4,7 @@
  * remembered of that.
  */
 
+#include <linux/khugepaged.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
 #include <linux/sched.h>
@@ -224,6 +225,16 @@ static bool answer(const struct econ_mm *econ, bool go)
 	return go;
 }
 
+/*
+ * A region that stays small is one for khugepaged, which else hears of an address
+ * space only when a huge page was tried.
+ */
+static void leave_to_khugepaged(struct mm_struct *mm)
+{
+	if (!test_bit(MMF_VM_HUGEPAGE, &mm->flags))
+		__khugepaged_enter(mm);
+}
+
 bool __econ_may_be_huge(struct vm_fault *vmf)
 {
 	struct vm_area_struct *vma = vmf->vma;
@@ -249,7 +260,10 @@ bool __econ_may_be_huge(struct vm_fault *vmf)
 	find_block(econ, rank, &action);
 	go = decide(econ, &action, region);
 	touched(econ, &place, rank, go);
-	return answer(econ, go);
+	go = answer(econ, go);
+	if (!go)
+		leave_to_khugepaged(vma->vm_mm);
+	return go;
 }
 
 unsigned long __econ_orders(struct vm_fault *vmf, unsigned long orders)

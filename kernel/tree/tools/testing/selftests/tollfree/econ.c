@@ -545,6 +545,80 @@ static void prices_may_be_anything(void)
 	}
 }
 
+/* How often a price was seen, and what half of its samples do not exceed. */
+static long samples_of(const char *price, long *half)
+{
+	char text[1024], *at, name[32];
+	long tenths, seen = -1;
+
+	read_from(SYSFS "costs/samples", text, sizeof(text));
+	snprintf(name, sizeof(name), "%s ", price);
+	at = strstr(text, name);
+	if (at)
+		sscanf(at + strlen(name), "%ld %ld %ld", half, &tenths, &seen);
+	return seen;
+}
+
+static void prices_are_measured(void)
+{
+	long half, before, huge, fault;
+	char price[32];
+
+	CHECK(write_text(SYSFS "costs/samples", "0"));
+	CHECK(!samples_of("clear_huge", &half) && !samples_of("fault", &half));
+	CHECK(run(FIRST "0 0x800000 " RICH, "touch_8") == 8);
+	CHECK(!samples_of("clear_huge", &half));
+	CHECK(write_text(SYSFS "costs/clear_huge", "1"));
+	CHECK(write_text(SYSFS "costs/frozen", "0"));
+	CHECK(run(FIRST "0 0x800000 " RICH, "touch_8") == 8);
+	CHECK(run(FIRST "0 0x800000 " POOR, "touch_8") == 0);
+	huge = samples_of("clear_huge", &half);
+	fault = samples_of("fault", &before);
+	CHECK(huge > 0 && half > 1000);
+	/* One of 64 faults of those that were not huge. */
+	CHECK(fault > 8 && fault < 2048 && before > 100 && before < half);
+	CHECK(write_text(SYSFS "costs/frozen", "1"));
+	read_from(SYSFS "costs/clear_huge", price, sizeof(price));
+	CHECK(atol(price) > 1000);
+	CHECK(!write_text(SYSFS "costs/samples", "1") && errno == EINVAL);
+	CHECK(!write_text(SYSFS "costs/frozen", "cold") && errno == EINVAL);
+	CHECK(write_text(SYSFS "costs/clear_huge", "200000"));
+	CHECK(write_text(SYSFS "costs/fault", "1300"));
+	CHECK(write_text(SYSFS "costs/huge_fault", "4000"));
+}
+
+/* All faults of a kind. */
+static long faults_of(const char *kind)
+{
+	char path[128], text[4096], *line, *rest;
+	long low, faults, sum = 0;
+
+	snprintf(path, sizeof(path), SYSFS "fault_latency/%s", kind);
+	read_from(path, text, sizeof(text));
+	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+		if (sscanf(line, "%ld %ld", &low, &faults) == 2)
+			sum += faults;
+	return sum;
+}
+
+static void faults_are_counted_by_kind(void)
+{
+	long huge = faults_of("huge_cleared"), base = faults_of("base"), file = faults_of("file");
+
+	CHECK(run(FIRST "0 0x800000 " RICH, "touch_8") == 8);
+	CHECK(faults_of("huge_cleared") == huge);
+	CHECK(write_text(SYSFS "fault_latency/enabled", "1"));
+	CHECK(run(FIRST "0 0x800000 " RICH, "touch_8") == 8);
+	CHECK(faults_of("huge_cleared") >= huge + 4);
+	CHECK(faults_of("file") > file);
+	CHECK(run(FIRST "0 0x800000 " POOR, "touch_8") == 0);
+	CHECK(faults_of("base") >= base + 2048);
+	CHECK(write_text(SYSFS "fault_latency/enabled", "0"));
+	base = faults_of("base");
+	CHECK(run(FIRST "0 0x800000 " POOR, "touch_8") == 0);
+	CHECK(faults_of("base") == base);
+}
+
 static void no_fault_waits_for_a_block(void)
 {
 	long asked = stat_of("direct", "asked"), gone = stat_of("direct", "gone");
@@ -668,6 +742,8 @@ static const struct {
 	TEST(a_large_profile_is_taken),
 	TEST(others_may_not),
 	TEST(prices_may_be_anything),
+	TEST(prices_are_measured),
+	TEST(faults_are_counted_by_kind),
 	TEST(no_fault_waits_for_a_block),
 	TEST(smaller_blocks_are_priced_too),
 	TEST(khugepaged_copies_what_pays),
@@ -701,7 +777,9 @@ int main(int argc, char **argv)
 	if (length < 0 || access(SYSFS "mode", W_OK))
 		ksft_exit_skip("no econ: %s\n", strerror(errno));
 	mkdir("/tmp", 01777);
-	if (!write_text(SYSFS "mode", "on") || !write_text(THP "enabled", "always"))
+	/* Prices are what the tests write. */
+	if (!write_text(SYSFS "costs/frozen", "1") || !write_text(SYSFS "mode", "on") ||
+	    !write_text(THP "enabled", "always"))
 		ksft_exit_fail_msg("it cannot be switched on: %s\n", strerror(errno));
 	ksft_set_plan(ARRAY_SIZE(tests));
 	for (size_t i = 0; i < ARRAY_SIZE(tests); i++) {
@@ -718,6 +796,7 @@ int main(int argc, char **argv)
 			ksft_test_result(!failed, "%s\n", tests[i].name);
 	}
 	write_text(SYSFS "mode", "off");
+	write_text(SYSFS "costs/frozen", "0");
 	write_text(THP "enabled", "madvise");
 	ksft_finished();
 }

@@ -1295,13 +1295,14 @@ static long swapped_to(const char *device)
 static void swapoff_leaves_it(void)
 {
 	size_t size = 4 * MIB + 3 * PAGE;
-	int fd = make_filled(size, PAGE);
 	char *memory, *copy, *other, device[128];
+	int fd;
 
 	if (!find_swap(device, sizeof(device))) {
 		lacks = "no swap";
 		return;
 	}
+	fd = make_filled(size, PAGE);
 	memory = map(fd, size, PROT_READ | PROT_WRITE);
 	copy = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
 	other = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -1345,13 +1346,14 @@ static void damon_leaves_it(void)
 		{ CONTEXT "schemes/0/access_pattern/age/max", "4294967295" },
 	};
 	size_t size = 8 * MIB;
-	int fd = make_filled(size, PAGE), tried = 0;
 	char *memory, self[16];
+	int fd, tried = 0;
 
 	if (access(DAMON, F_OK)) {
 		lacks = "no DAMON";
 		return;
 	}
+	fd = make_filled(size, PAGE);
 	memory = map(fd, size, PROT_READ | PROT_WRITE);
 	CHECK(memory != MAP_FAILED);
 	write_words(memory, size, PAGE);
@@ -1759,10 +1761,12 @@ static void each_step_may_be_the_last(void)
 			nth++;
 		there += is_there;
 		killed += nth - 1;
+		nothing_is_left();
+		if (failed)
+			ksft_print_msg("killed in %s\n", functions[i]);
 	}
 	ksft_print_msg("killed at %d calls of %d functions\n", killed, there);
-	CHECK(there > 20 && killed > 60);
-	nothing_is_left();
+	CHECK(there > 20 && killed > 30);
 }
 
 /* What fills its group is told, and nobody is killed for it. */
