@@ -28,14 +28,13 @@
 #ifndef _LINUX_ECON_H
 #define _LINUX_ECON_H
 
+#include <linux/fs.h>
 #include <linux/mm_types.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/signal.h>
 
 struct econ_holder;
 struct econ_mm;
-struct file;
-struct file_operations;
 struct linux_binprm;
 
 #ifdef CONFIG_ECON

@@ -76,4 +76,5 @@ static struct kunit_suite econ_suite = {
 	.name = "econ",
 	.test_cases = econ_cases,
 };
+
 kunit_test_suite(econ_suite);
