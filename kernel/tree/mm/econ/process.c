@@ -163,6 +163,33 @@ static void replace(struct mm_struct *mm, struct econ_mm *econ)
 	queue_rcu_work(system_unbound_wq, &old->free);
 }
 
+/*
+ * Nobody changes @from: the mmap lock is held. mtree_dup() would hold the tree's own
+ * lock while it allocates.
+ */
+static int copy_tree(struct maple_tree *to, struct maple_tree *from)
+{
+	unsigned long at = 0;
+
+	for (;;) {
+		struct ma_state mas;
+		void *entry;
+		int err;
+
+		mas_init(&mas, from, at);
+		rcu_read_lock();
+		entry = mas_find(&mas, ULONG_MAX);
+		rcu_read_unlock();
+		if (!entry)
+			return 0;
+		err = mtree_store_range(to, mas.index, mas.last, entry,
+					GFP_KERNEL);
+		if (err)
+			return err;
+		at = mas.last + 1;
+	}
+}
+
 /* Memory may be too short: then the child has no profile. */
 void __econ_copy_mm(struct mm_struct *mm, struct mm_struct *old)
 {
@@ -177,8 +204,8 @@ void __econ_copy_mm(struct mm_struct *mm, struct mm_struct *old)
 	econ->mode = READ_ONCE(from->mode);
 	econ->begin_ns = from->begin_ns;
 	memcpy(econ->ordinals, from->ordinals, sizeof(econ->ordinals));
-	if (mtree_dup(&from->ranges, &econ->ranges, GFP_KERNEL_ACCOUNT) ||
-	    mtree_dup(&from->mappings, &econ->mappings, GFP_KERNEL_ACCOUNT))
+	if (copy_tree(&econ->ranges, &from->ranges) ||
+	    copy_tree(&econ->mappings, &from->mappings))
 		destroy(econ);
 	else
 		rcu_assign_pointer(mm->econ, econ);
