@@ -46,6 +46,25 @@ static void names_differ(void)
 			EXPECT_EQ(!strcmp(econ_models[one]->name, econ_models[other]->name), false);
 }
 
+/* What neither costs nor saves anything, and what would save more than there is. */
+static const struct econ_action poor = { .order = 4, .supply = ECON_FREE_BLOCK };
+static const struct econ_action rich = {
+	.order = 4, .supply = ECON_NO_BLOCK, .walks_ns = U64_MAX, .touched = 512, .empty = 512,
+	.refused_ns = U64_MAX, .wanted = 1,
+};
+
+static bool pays(int kind, struct econ_action action, const struct econ_prices *prices)
+{
+	action.kind = kind;
+	return econ_pays(econ_estimate(&action, prices));
+}
+
+/* These save nothing where nothing costs anything. */
+static bool saves_by_prices_alone(int kind)
+{
+	return kind == ECON_LARGE || kind == ECON_ZERO || kind == ECON_DEMOTE;
+}
+
 /* Whatever has been written to the prices: nothing wraps around. */
 static void prices_may_be_anything(void)
 {
@@ -54,18 +73,11 @@ static void prices_may_be_anything(void)
 
 	for (int kind = 0; kind < ECON_KINDS; kind++) {
 		for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
-			struct econ_action poor = { .kind = kind, .order = 4, .supply = ECON_FREE_BLOCK };
-			struct econ_action rich = {
-				.kind = kind, .order = 4, .supply = ECON_NO_BLOCK, .walks_ns = U64_MAX,
-				.touched = 512, .empty = 512, .refused_ns = U64_MAX, .wanted = 1,
-			};
-
 			for (int price = 0; price < ECON_PRICES; price++)
 				prices.ns[price] = values[i];
-			/* Nothing is won, so nothing is done, and where all is free anything is. */
-			EXPECT_EQ(econ_pays(econ_estimate(&poor, &prices)), false);
-			if (!values[i] && kind != ECON_LARGE && kind != ECON_ZERO && kind != ECON_DEMOTE)
-				EXPECT_EQ(econ_pays(econ_estimate(&rich, &prices)), true);
+			EXPECT_EQ(pays(kind, poor, &prices), false);
+			if (!values[i] && !saves_by_prices_alone(kind))
+				EXPECT_EQ(pays(kind, rich, &prices), true);
 		}
 	}
 }
