@@ -128,7 +128,7 @@ static char *map(size_t size)
 static void touch(char *memory, size_t size)
 {
 	for (size_t at = 0; at < size; at += PAGE)
-		*(volatile char *)&memory[at] = 1;
+		__atomic_store_n(&memory[at], 1, __ATOMIC_RELAXED);
 }
 
 /*
