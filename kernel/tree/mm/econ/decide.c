@@ -30,6 +30,12 @@ static enum econ_mode mode_of(const struct econ_mm *econ)
 	return mode == ECON_AS_MACHINE ? READ_ONCE(econ_mode) : mode;
 }
 
+/* Blocks are kept, and the process may have them. */
+static bool acts(const struct econ_mm *econ)
+{
+	return mode_of(econ) == ECON_ON && READ_ONCE(econ_mode) == ECON_ON;
+}
+
 /* What is known */
 
 /* What is left of a range, in a region. */
@@ -59,8 +65,11 @@ static void add(struct place *place, const struct econ_row *row, u64 bytes)
 	}
 }
 
-/* The rows of something that began at an address and is not in the tree. */
-static void look_at_anchor(const struct econ_mm *econ, enum econ_anchor anchor,
+/*
+ * The rows of something that began at an address and is not in the tree.
+ * Return: false if it has none at all.
+ */
+static bool look_at_anchor(const struct econ_mm *econ, enum econ_anchor anchor,
 			   unsigned long base, unsigned long region,
 			   struct place *place)
 {
@@ -82,29 +91,50 @@ static void look_at_anchor(const struct econ_mm *econ, enum econ_anchor anchor,
 	     low++)
 		add(place, &row[low], bytes_in(region, base + row[low].begin,
 					       base + row[low].end));
+	return nr;
 }
 
-/* RCU is locked. */
-static void look(struct econ_mm *econ, const struct vm_area_struct *vma,
+/* The rows of mappings. Return: false if none in the region has any. */
+static bool look_at_mappings(struct econ_mm *econ, unsigned long region,
+			     struct place *place)
+{
+	unsigned long last = region + HPAGE_PMD_SIZE - 1;
+	const struct econ_row *row;
+	struct ma_state mas;
+
+	mas_init(&mas, &econ->ranges, region);
+	mas_for_each(&mas, row, last)
+		add(place, row, bytes_in(region, mas.index, mas.last + 1));
+	if (place->row)
+		return true;
+	mas_init(&mas, &econ->mappings, region);
+	return mas_find(&mas, last);
+}
+
+/*
+ * Fills in what is known of a region. RCU is locked.
+ *
+ * Return: false if the profile knows nothing of what is mapped there: it is of
+ * another version of the program or of another use, and so silence about a mapping
+ * does not mean that it is not worth anything.
+ */
+static bool look(struct econ_mm *econ, const struct vm_area_struct *vma,
 		 unsigned long region, struct place *place)
 {
 	const struct mm_struct *mm = vma->vm_mm;
 	unsigned long bss = PAGE_ALIGN(mm->end_data);
+	bool is_known;
 
 	*place = (struct place){};
-	if (region + HPAGE_PMD_SIZE > mm->start_brk && region < mm->brk) {
-		look_at_anchor(econ, ECON_HEAP, mm->start_brk, region, place);
-	} else if (vma->vm_start == bss) {
-		look_at_anchor(econ, ECON_BSS, bss, region, place);
-	} else {
-		const struct econ_row *row;
-		struct ma_state mas;
-
-		mas_init(&mas, &econ->ranges, region);
-		mas_for_each(&mas, row, region + HPAGE_PMD_SIZE - 1)
-			add(place, row,
-			    bytes_in(region, mas.index, mas.last + 1));
-	}
+	if (region + HPAGE_PMD_SIZE > mm->start_brk && region < mm->brk)
+		is_known = look_at_anchor(econ, ECON_HEAP, mm->start_brk, region,
+					  place);
+	else if (vma->vm_start == bss)
+		is_known = look_at_anchor(econ, ECON_BSS, bss, region, place);
+	else
+		is_known = look_at_mappings(econ, region, place);
+	econ_region_fill(&place->region);
+	return is_known;
 }
 
 /**
@@ -123,10 +153,11 @@ unsigned long econ_free_blocks(int nid)
 	for (zone = zones; zone < zones + MAX_NR_ZONES; zone++) {
 		unsigned long in_zone = 0;
 
+		/* Some of a low zone is kept back from programs. */
 		if (!populated_zone(zone) ||
 		    !zone_watermark_ok(zone, HPAGE_PMD_ORDER,
 				       low_wmark_pages(zone),
-				       zone_idx(zone), 0))
+				       gfp_zone(GFP_TRANSHUGE_LIGHT), 0))
 			continue;
 		for (order = HPAGE_PMD_ORDER; order < NR_PAGE_ORDERS; order++)
 			in_zone += READ_ONCE(zone->free_area[order].nr_free)
@@ -150,18 +181,34 @@ static void book(struct econ_account *account, struct econ_estimate it, bool go)
 	}
 }
 
-static bool decide(struct econ_mm *econ, const struct econ_action *action,
-		   unsigned long address)
+/**
+ * econ_decide - whether an action pays, which is counted
+ * @action: the action
+ * @address: what it is about, or 0
+ * @own: of the process, or NULL
+ * @acts: whether it is done as decided, or only observed
+ *
+ * Return: true if it pays.
+ */
+bool econ_decide(const struct econ_action *action, unsigned long address,
+		 struct econ_account *own, bool acts)
 {
 	struct econ_estimate it = econ_estimate(action, &econ_prices);
 	bool go = econ_pays(it);
 
-	book(&econ->ledger[action->kind], it, go);
+	if (own)
+		book(own, it, go);
 	book(&econ_ledger[action->kind], it, go);
 	trace_econ_decision(econ_models[action->kind]->name, action->order,
-			    address, it.cost, it.benefit, go,
-			    mode_of(econ) == ECON_ON);
+			    address, it.cost, it.benefit, go, acts);
 	return go;
+}
+
+static bool decide(struct econ_mm *econ, const struct econ_action *action,
+		   unsigned long address)
+{
+	return econ_decide(action, address, &econ->ledger[action->kind],
+			   mode_of(econ) == ECON_ON);
 }
 
 /* The region is waited for no longer. */
@@ -188,12 +235,21 @@ static void describe(const struct econ_mm *econ, const struct place *place,
 }
 
 static void find_block(const struct econ_mm *econ, unsigned int rank,
-		       struct econ_action *action)
+		       unsigned long zeroed, struct econ_action *action)
 {
-	unsigned long blocks = econ_free_blocks(numa_mem_id());
+	unsigned long blocks = econ_free_blocks(numa_mem_id()) + zeroed;
 
-	action->supply = blocks ? ECON_FREE_BLOCK : ECON_NO_BLOCK;
+	if (zeroed)
+		action->supply = ECON_ZEROED_BLOCK;
+	else
+		action->supply = blocks ? ECON_FREE_BLOCK : ECON_NO_BLOCK;
 	action->block_ns = econ_block_price(econ->waiting, rank, blocks);
+}
+
+static bool pays_with(struct econ_action action, enum econ_supply supply)
+{
+	action.supply = supply;
+	return econ_pays(econ_estimate(&action, &econ_prices));
 }
 
 /* The user has decided, or there is nothing to decide. */
@@ -204,14 +260,15 @@ static bool is_decided(struct vm_area_struct *vma)
 
 /* The sites */
 
-/* Locks RCU if there is somebody to ask. */
-static struct econ_mm *ask(const struct mm_struct *mm)
+/* Locks RCU if there is somebody to ask, who knows something of the region. */
+static struct econ_mm *ask(const struct vm_area_struct *vma,
+			   unsigned long region, struct place *place)
 {
 	struct econ_mm *econ;
 
 	rcu_read_lock();
-	econ = rcu_dereference(mm->econ);
-	if (econ && mode_of(econ) != ECON_OFF)
+	econ = rcu_dereference(vma->vm_mm->econ);
+	if (econ && mode_of(econ) != ECON_OFF && look(econ, vma, region, place))
 		return econ;
 	rcu_read_unlock();
 	return NULL;
@@ -235,6 +292,17 @@ static void leave_to_khugepaged(struct mm_struct *mm)
 		__khugepaged_enter(mm);
 }
 
+/*
+ * What is read first is mapped to zeros, which takes no block; not where
+ * use_zero_page is 0, as on machines below 512 MiB.
+ */
+static bool maps_zeros(const struct vm_fault *vmf)
+{
+	return !(vmf->flags & FAULT_FLAG_WRITE) &&
+	       !mm_forbids_zeropage(vmf->vma->vm_mm) &&
+	       transparent_hugepage_use_zero_page();
+}
+
 bool __econ_may_be_huge(struct vm_fault *vmf)
 {
 	struct vm_area_struct *vma = vmf->vma;
@@ -246,20 +314,27 @@ bool __econ_may_be_huge(struct vm_fault *vmf)
 	struct place place;
 	unsigned int rank;
 	bool go;
+	int nid;
 
-	/* What is read first is mapped to zeros, which takes no block. */
-	if (is_decided(vma) || !(vmf->flags & FAULT_FLAG_WRITE) ||
+	if (is_decided(vma) || maps_zeros(vmf) ||
 	    !thp_vma_suitable_order(vma, region, HPAGE_PMD_ORDER))
 		return true;
-	econ = ask(vma->vm_mm);
+	econ = ask(vma, region, &place);
 	if (!econ)
 		return true;
-	look(econ, vma, region, &place);
 	describe(econ, &place, &action);
 	rank = econ_rank(place.region.walks_ns);
-	find_block(econ, rank, &action);
+	nid = econ_zeroed_node(vma, region);
+	/* What does not pay with the best of blocks needs none to be looked for. */
+	action.supply = ECON_FREE_BLOCK;
+	if (pays_with(action, ECON_ZEROED_BLOCK))
+		find_block(econ, rank, econ_want_zeroed(nid), &action);
 	go = decide(econ, &action, region);
 	touched(econ, &place, rank, go);
+	if (!go && action.supply == ECON_NO_BLOCK)
+		econ_lack_block(&action, mode_of(econ) == ECON_ON);
+	if (go && action.supply == ECON_ZEROED_BLOCK && !acts(econ))
+		econ_suppose_taken(nid);
 	go = answer(econ, go);
 	if (!go)
 		leave_to_khugepaged(vma->vm_mm);
@@ -274,12 +349,11 @@ unsigned long __econ_orders(struct vm_fault *vmf, unsigned long orders)
 	struct econ_mm *econ;
 	struct place place;
 
-	if (is_decided(vma))
+	if (!orders || is_decided(vma))
 		return orders;
-	econ = ask(vma->vm_mm);
+	econ = ask(vma, vmf->address & HPAGE_PMD_MASK, &place);
 	if (!econ)
 		return orders;
-	look(econ, vma, vmf->address & HPAGE_PMD_MASK, &place);
 	describe(econ, &place, &action);
 	action.supply = ECON_FREE_BLOCK;
 	for_each_set_bit(action.order, &orders, HPAGE_PMD_ORDER) {
@@ -299,10 +373,9 @@ gfp_t __econ_gfp(struct vm_area_struct *vma, unsigned long address, gfp_t gfp)
 
 	if (is_decided(vma) || !(gfp & __GFP_RECLAIM))
 		return gfp;
-	econ = ask(vma->vm_mm);
+	econ = ask(vma, address & HPAGE_PMD_MASK, &place);
 	if (!econ)
 		return gfp;
-	look(econ, vma, address & HPAGE_PMD_MASK, &place);
 	describe(econ, &place, &action);
 	if (answer(econ, decide(econ, &action, address)))
 		return gfp;
@@ -320,11 +393,50 @@ bool __econ_may_promote(struct vm_area_struct *vma, unsigned long address)
 
 	if (is_decided(vma))
 		return true;
-	econ = ask(vma->vm_mm);
+	econ = ask(vma, address, &place);
 	if (!econ)
 		return true;
-	look(econ, vma, address, &place);
 	describe(econ, &place, &action);
-	find_block(econ, econ_rank(place.region.walks_ns), &action);
+	find_block(econ, econ_rank(place.region.walks_ns), 0, &action);
 	return answer(econ, decide(econ, &action, address));
+}
+
+/**
+ * econ_demotion_pays - whether to split what is mapped by one entry
+ * @vma: where; its anon_vma is locked
+ * @address: the region
+ * @empty: how many of its pages hold nothing but zeros
+ *
+ * Return: false if it does not pay.
+ */
+bool econ_demotion_pays(struct vm_area_struct *vma, unsigned long address,
+			unsigned int empty)
+{
+	struct econ_action action = {
+		.kind = ECON_DEMOTE, .order = HPAGE_PMD_ORDER, .empty = empty,
+	};
+	struct econ_mm *econ;
+	struct place place;
+
+	if (is_decided(vma))
+		return true;
+	econ = ask(vma, address, &place);
+	if (!econ)
+		return true;
+	describe(econ, &place, &action);
+	return answer(econ, decide(econ, &action, address));
+}
+
+struct folio *__econ_take_zeroed(struct vm_area_struct *vma,
+				 unsigned long address)
+{
+	struct econ_mm *econ;
+	struct place place;
+
+	if (is_decided(vma))
+		return NULL;
+	econ = ask(vma, address, &place);
+	if (!econ || answer(econ, false))
+		return NULL;
+	return econ_take_block(econ_zeroed_node(vma, address));
 }

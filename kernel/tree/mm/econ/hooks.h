@@ -8,7 +8,9 @@
 #define _MM_ECON_HOOKS_H
 
 #include <linux/jump_label.h>
+#include <linux/memcontrol.h>
 #include <linux/mm.h>
+#include <linux/mmzone.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 
@@ -46,6 +48,20 @@ struct econ_watch {
 	bool is_on;
 };
 
+/**
+ * struct econ_compaction - what kcompactd does about a node
+ * @watch: what it takes
+ * @nid: the node
+ * @order: of the block that is wanted
+ * @is_ours: whether it is paid from the node's ledger
+ */
+struct econ_compaction {
+	struct econ_watch watch;
+	int nid;
+	unsigned int order;
+	bool is_ours;
+};
+
 /* The machine observes or acts. */
 DECLARE_STATIC_KEY_FALSE(econ_key);
 
@@ -53,6 +69,27 @@ bool __econ_may_be_huge(struct vm_fault *vmf);
 unsigned long __econ_orders(struct vm_fault *vmf, unsigned long orders);
 gfp_t __econ_gfp(struct vm_area_struct *vma, unsigned long address, gfp_t gfp);
 bool __econ_may_promote(struct vm_area_struct *vma, unsigned long address);
+bool __econ_may_demote(struct folio *folio);
+struct folio *__econ_take_zeroed(struct vm_area_struct *vma,
+				 unsigned long address);
+
+/* ledger.c */
+void econ_compaction_begin(struct econ_compaction *it, int nid,
+			   unsigned int order);
+bool econ_may_compact(struct econ_compaction *it);
+void econ_compaction_end(struct econ_compaction *it, bool is_made);
+
+/* keeper.c */
+void __econ_was_zeroed(struct folio *folio);
+void __econ_put_block(struct folio *folio);
+bool __econ_refill(struct zone *zone, unsigned int order, unsigned long mark,
+		   int highest_zoneidx, unsigned int alloc_flags);
+void __econ_balance(pg_data_t *pgdat, unsigned int order, int highest_zoneidx);
+void __econ_drain_all(void);
+void __econ_drain_zone(struct zone *zone);
+void econ_block(struct zone *zone);
+void econ_unblock(struct zone *zone);
+unsigned long econ_zeroed_blocks(void);
 
 /* Faults or costs are measured. */
 DECLARE_STATIC_KEY_FALSE(econ_watch_key);
@@ -65,6 +102,10 @@ void __econ_fault_end(struct econ_watch *watch, vm_fault_t ret);
 void __econ_see_entry(const struct vm_fault *vmf);
 void __econ_zero_huge(struct folio *folio, unsigned long address);
 void __econ_compacted(struct econ_watch *watch, unsigned int order);
+void __econ_pool_flushed(struct econ_watch *watch, unsigned int cpus);
+void __econ_refaulted(int nid, unsigned long distance);
+void __econ_clear_begin(struct econ_watch *watch);
+void __econ_reclaimed(struct econ_watch *watch, unsigned int pages);
 
 static inline bool econ_is_asked(const struct vm_area_struct *vma)
 {
@@ -121,6 +162,17 @@ static inline bool econ_may_promote(struct vm_area_struct *vma,
 				    unsigned long address)
 {
 	return !econ_is_asked(vma) || __econ_may_promote(vma, address);
+}
+
+/**
+ * econ_may_demote - whether a huge page may be split that is mostly zeros
+ * @folio: the page, of which the caller has a reference
+ *
+ * Return: false if its walks would cost more than its empty pages are worth.
+ */
+static inline bool econ_may_demote(struct folio *folio)
+{
+	return !static_branch_unlikely(&econ_key) || __econ_may_demote(folio);
 }
 
 /**
@@ -194,21 +246,182 @@ static inline void econ_compacted(struct econ_watch *watch, unsigned int order)
 }
 
 /**
- * econ_zero_huge - clears a huge page for a fault
+ * econ_pool_flushed - a pool of pages that waited was flushed
+ * @watch: what econ_watch_begin() was given
+ * @cpus: how many CPUs that interrupted
+ */
+static inline void econ_pool_flushed(struct econ_watch *watch,
+				     unsigned int cpus)
+{
+	if (static_branch_unlikely(&econ_key) && cpus)
+		__econ_pool_flushed(watch, cpus);
+}
+
+/**
+ * econ_refaulted - a page is read again
+ * @nid: where it had been
+ * @memcg: whose limit it was reclaimed for
+ * @distance: how many others would have had to stay for it to stay as well
+ *
+ * What a group's own limit took is not the pools' doing.
+ */
+static inline void econ_refaulted(int nid, struct mem_cgroup *memcg,
+				  unsigned long distance)
+{
+	if (static_branch_unlikely(&econ_key) &&
+	    (!memcg || mem_cgroup_is_root(memcg)))
+		__econ_refaulted(nid, distance);
+}
+
+/**
+ * econ_clear_begin - a page is taken for a fault
+ * @watch: for econ_watch_end()
+ * @is_cleared: whether it is cleared as well
+ */
+static inline void econ_clear_begin(struct econ_watch *watch, bool is_cleared)
+{
+	watch->is_on = is_cleared && static_branch_unlikely(&econ_watch_key);
+	if (watch->is_on)
+		__econ_clear_begin(watch);
+}
+
+/**
+ * econ_split_begin - a page is split, of which only huge ones have a price
+ * @watch: for econ_watch_end()
  * @folio: the page
+ */
+static inline void econ_split_begin(struct econ_watch *watch,
+				    const struct folio *folio)
+{
+	watch->is_on = static_branch_unlikely(&econ_watch_key) &&
+		       folio_order(folio) == HPAGE_PMD_ORDER;
+	if (watch->is_on)
+		__econ_watch_begin(watch);
+}
+
+/**
+ * econ_reclaimed - a list of pages was looked through
+ * @watch: what econ_watch_begin() was given
+ * @pages: how many were reclaimed
+ */
+static inline void econ_reclaimed(struct econ_watch *watch, unsigned int pages)
+{
+	if (watch->is_on)
+		__econ_reclaimed(watch, pages);
+}
+
+/**
+ * econ_alloc_huge - a huge page for a fault
+ * @gfp: as for vma_alloc_folio()
+ * @vma: where
+ * @address: the region
+ *
+ * Return: one that may have been zeroed ahead, or NULL.
+ */
+static inline struct folio *econ_alloc_huge(gfp_t gfp,
+					    struct vm_area_struct *vma,
+					    unsigned long address)
+{
+	struct folio *folio = NULL;
+
+	if (econ_is_asked(vma))
+		folio = __econ_take_zeroed(vma, address);
+	return folio ?: vma_alloc_folio(gfp, HPAGE_PMD_ORDER, vma, address,
+					true);
+}
+
+/* The keeper has marked it, until somebody has seen that. */
+static inline bool econ_is_zeroed(const struct folio *folio)
+{
+	return unlikely(folio->private);
+}
+
+/**
+ * econ_put_huge - a fault may not have a huge page
+ * @folio: as econ_alloc_huge() gave it
+ */
+static inline void econ_put_huge(struct folio *folio)
+{
+	if (econ_is_zeroed(folio))
+		__econ_put_block(folio);
+	else
+		folio_put(folio);
+}
+
+/**
+ * econ_zero_huge - clears a huge page for a fault, unless that was done ahead
+ * @folio: as econ_alloc_huge() gave it
  * @address: what the fault was about
  */
 static inline void econ_zero_huge(struct folio *folio, unsigned long address)
 {
-	if (static_branch_unlikely(&econ_watch_key))
+	if (econ_is_zeroed(folio))
+		__econ_was_zeroed(folio);
+	else if (static_branch_unlikely(&econ_watch_key))
 		__econ_zero_huge(folio, address);
 	else
 		folio_zero_user(folio, address);
 }
 
+/**
+ * econ_refill - an allocation found too little in a zone
+ * @zone: the zone
+ * @order: of the allocation
+ * @mark: the watermark that it failed at
+ * @highest_zoneidx: of the allocation
+ * @alloc_flags: of the allocation
+ *
+ * Return: true if enough is there now, of what was kept.
+ */
+static inline bool econ_refill(struct zone *zone, unsigned int order,
+			       unsigned long mark, int highest_zoneidx,
+			       unsigned int alloc_flags)
+{
+	return static_branch_unlikely(&econ_key) &&
+	       __econ_refill(zone, order, mark, highest_zoneidx, alloc_flags);
+}
+
+/**
+ * econ_balance - kswapd looks at a node, and has what is kept before it reclaims
+ * @pgdat: the node
+ * @order: what somebody needs
+ * @highest_zoneidx: up to which zone
+ */
+static inline void econ_balance(pg_data_t *pgdat, unsigned int order,
+				int highest_zoneidx)
+{
+	if (static_branch_unlikely(&econ_key))
+		__econ_balance(pgdat, order, highest_zoneidx);
+}
+
+/* Gives back all that is kept, before memory is called short. May sleep. */
+static inline void econ_drain_all(void)
+{
+	if (static_branch_unlikely(&econ_key))
+		__econ_drain_all();
+}
+
+/* What is kept of a zone is in the allocator then. May sleep. */
+static inline void econ_drain_zone(struct zone *zone)
+{
+	if (static_branch_unlikely(&econ_key))
+		__econ_drain_zone(zone);
+}
+
+/* How many pages are kept. */
+static inline unsigned long econ_pages(void)
+{
+	if (static_branch_unlikely(&econ_key))
+		return econ_zeroed_blocks() * HPAGE_PMD_NR;
+	return 0;
+}
+
 #else /* !CONFIG_ECON */
 
 struct econ_watch {
+};
+
+struct econ_compaction {
 };
 
 static inline void econ_watch_begin(struct econ_watch *watch)
@@ -240,9 +453,71 @@ static inline void econ_compacted(struct econ_watch *watch, unsigned int order)
 {
 }
 
+static inline void econ_pool_flushed(struct econ_watch *watch,
+				     unsigned int cpus)
+{
+}
+
+static inline void econ_refaulted(int nid, struct mem_cgroup *memcg,
+				  unsigned long distance)
+{
+}
+
+static inline void econ_clear_begin(struct econ_watch *watch, bool is_cleared)
+{
+}
+
+static inline void econ_split_begin(struct econ_watch *watch,
+				    const struct folio *folio)
+{
+}
+
+static inline void econ_reclaimed(struct econ_watch *watch, unsigned int pages)
+{
+}
+
 static inline void econ_zero_huge(struct folio *folio, unsigned long address)
 {
 	folio_zero_user(folio, address);
+}
+
+/* Not even their arguments may leave a trace in the objects. */
+#define econ_alloc_huge(gfp, vma, address)	\
+	vma_alloc_folio(gfp, HPAGE_PMD_ORDER, vma, address, true)
+#define econ_drain_zone(...)	do { } while (0)
+
+static inline void econ_put_huge(struct folio *folio)
+{
+	folio_put(folio);
+}
+
+static inline bool econ_refill(struct zone *zone, unsigned int order,
+			       unsigned long mark, int highest_zoneidx,
+			       unsigned int alloc_flags)
+{
+	return false;
+}
+
+static inline void econ_balance(pg_data_t *pgdat, unsigned int order,
+				int highest_zoneidx)
+{
+}
+
+static inline void econ_drain_all(void)
+{
+}
+
+static inline void econ_block(struct zone *zone)
+{
+}
+
+static inline void econ_unblock(struct zone *zone)
+{
+}
+
+static inline unsigned long econ_pages(void)
+{
+	return 0;
 }
 
 static inline bool econ_may_be_huge(struct vm_fault *vmf)
@@ -266,6 +541,25 @@ static inline bool econ_may_promote(struct vm_area_struct *vma,
 				    unsigned long address)
 {
 	return true;
+}
+
+static inline bool econ_may_demote(struct folio *folio)
+{
+	return true;
+}
+
+static inline void econ_compaction_begin(struct econ_compaction *it, int nid,
+					 unsigned int order)
+{
+}
+
+static inline bool econ_may_compact(struct econ_compaction *it)
+{
+	return true;
+}
+
+static inline void econ_compaction_end(struct econ_compaction *it, bool is_made)
+{
 }
 
 #endif /* !CONFIG_ECON */

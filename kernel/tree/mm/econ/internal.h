@@ -51,6 +51,27 @@ enum econ_fault_kind {
 	ECON_FAULT_KINDS,
 };
 
+/* What happens to blocks that are zeroed ahead. */
+enum econ_zeroed_count {
+	/* zeroed, and kept */
+	ECON_ZEROED_MADE,
+	/* not wanted any more while they were zeroed */
+	ECON_ZEROED_ABANDONED,
+	/* by faults */
+	ECON_ZEROED_TAKEN,
+	/* by faults that were not allowed so much memory */
+	ECON_ZEROED_PUT_BACK,
+	/* to the allocator */
+	ECON_ZEROED_GIVEN_BACK,
+	/* faults that could use one, and there was none */
+	ECON_ZEROED_MISSED,
+	/* while econ only observes */
+	ECON_ZEROED_WOULD_MAKE,
+	ECON_ZEROED_WOULD_HIT,
+	ECON_ZEROED_WOULD_SAVE_NS,
+	ECON_ZEROED_COUNTS,
+};
+
 /**
  * struct econ_samples - what an operation has cost
  * @buckets: how often it cost how much
@@ -147,6 +168,34 @@ int econ_give(struct task_struct *task, struct econ_holder *holder);
 /* decide.c */
 
 unsigned long econ_free_blocks(int nid);
+bool econ_decide(const struct econ_action *action, unsigned long address,
+		 struct econ_account *own, bool acts);
+bool econ_demotion_pays(struct vm_area_struct *vma, unsigned long address,
+			unsigned int empty);
+
+/* ledger.c */
+
+void econ_lack_block(const struct econ_action *action, bool acts);
+int econ_show_ledgers(char *buf);
+
+/* pools.c */
+
+extern atomic_long_t econ_read_again_pages;
+
+void econ_leave_pools(void);
+
+/* keeper.c */
+
+/* Of each node. */
+extern unsigned long econ_zeroed_limit;
+extern atomic64_t econ_zeroed_counts[ECON_ZEROED_COUNTS];
+extern const char *const econ_zeroed_names[ECON_ZEROED_COUNTS];
+
+int econ_zeroed_node(struct vm_area_struct *vma, unsigned long address);
+unsigned long econ_want_zeroed(int nid);
+void econ_suppose_taken(int nid);
+struct folio *econ_take_block(int nid);
+void econ_adjust_keepers(void);
 
 /* sysfs.c */
 

@@ -12,16 +12,23 @@
 
 #include <linux/hardirq.h>
 #include <linux/kernel_stat.h>
+#include <linux/math64.h>
 #include <linux/mm.h>
 #include <linux/percpu.h>
 #include <linux/sched.h>
-#include <linux/sched/clock.h>
 #include <linux/spinlock.h>
+#include <linux/timekeeping.h>
 
 #include "internal.h"
 
-/* Faults are many: one of so many is measured. */
-#define FAULTS_A_SAMPLE		64
+/*
+ * Faults are many: one of so many is measured, and of the pages that they clear.
+ * A prime number, for faults come in patterns: one that reads a page is followed
+ * by its own retry.
+ */
+#define FAULTS_A_SAMPLE		61
+/* Reclaim that finds fewer pages says little of what one costs. */
+#define PAGES_A_SAMPLE		16
 /* A price is computed anew after so many samples. */
 #define SAMPLES_A_PRICE		16
 /* And those before count half. */
@@ -36,6 +43,7 @@ atomic_long_t econ_fault_times[ECON_FAULT_KINDS][TOLLFREE_HISTOGRAM_BUCKETS];
 
 static DEFINE_SPINLOCK(samples_lock); /* of econ_samples */
 static DEFINE_PER_CPU(unsigned int, faults);
+static DEFINE_PER_CPU(unsigned int, clears);
 
 /* What happens to a task that it does not do itself. */
 static u64 disturbances(void)
@@ -46,10 +54,11 @@ static u64 disturbances(void)
 	       arch_irq_stat_cpu(cpu) + ((u64)cpu << 48);
 }
 
+/* Not by the scheduler's clock, which may stand still where the TSC is unstable. */
 void __econ_watch_begin(struct econ_watch *watch)
 {
 	watch->disturbances = disturbances();
-	watch->begin = local_clock();
+	watch->begin = ktime_get_ns();
 }
 
 /* Halves what was, and takes the price from what is. */
@@ -102,7 +111,7 @@ void econ_forget_samples(void)
 
 bool __econ_watch_end(struct econ_watch *watch, u64 *ns)
 {
-	*ns = local_clock() - watch->begin;
+	*ns = ktime_get_ns() - watch->begin;
 	return watch->disturbances == disturbances();
 }
 
@@ -112,6 +121,21 @@ void __econ_watch_cost(struct econ_watch *watch, enum econ_price which)
 
 	if (__econ_watch_end(watch, &ns))
 		econ_sample(which, ns);
+}
+
+void __econ_clear_begin(struct econ_watch *watch)
+{
+	watch->is_on = this_cpu_inc_return(clears) % FAULTS_A_SAMPLE == 0;
+	if (watch->is_on)
+		__econ_watch_begin(watch);
+}
+
+void __econ_reclaimed(struct econ_watch *watch, unsigned int pages)
+{
+	u64 ns;
+
+	if (pages >= PAGES_A_SAMPLE && __econ_watch_end(watch, &ns))
+		econ_sample(ECON_RECLAIM_PAGE, div_u64(ns, pages));
 }
 
 /* Faults */
@@ -190,6 +214,9 @@ void __econ_fault_end(struct econ_watch *watch, vm_fault_t ret)
 	if (READ_ONCE(econ_faults_counted))
 		atomic_long_inc(&econ_fault_times[kind]
 						 [tollfree_histogram_bucket(ns)]);
+	/* To wait is what that costs. */
+	if (ret & VM_FAULT_MAJOR)
+		econ_sample(ECON_READ_AGAIN, ns);
 	if (!is_clean)
 		return;
 	if (kind == ECON_FAULT_BASE)

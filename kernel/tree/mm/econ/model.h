@@ -41,6 +41,8 @@ enum econ_kind {
 	ECON_COMPACT,
 	/* zeroing a block ahead */
 	ECON_ZERO,
+	/* pools of another size for pages that wait for a flush */
+	ECON_POOL,
 	ECON_KINDS,
 };
 
@@ -50,6 +52,7 @@ enum econ_price {
 	ECON_FAULT,
 	/* that of a huge page without its clearing */
 	ECON_HUGE_FAULT,
+	/* a page, taken and cleared */
 	ECON_CLEAR_PAGE,
 	ECON_CLEAR_HUGE,
 	/* moving what is in the way of a block */
@@ -57,7 +60,12 @@ enum econ_price {
 	/* copying a region's pages together, and mapping them anew */
 	ECON_COLLAPSE,
 	ECON_SPLIT,
+	/* a page of many that are reclaimed together */
 	ECON_RECLAIM_PAGE,
+	/* interrupting one CPU so that it flushes */
+	ECON_FLUSH,
+	/* waiting for a page that was reclaimed and is read again */
+	ECON_READ_AGAIN,
 	ECON_PRICES,
 };
 
@@ -82,11 +90,16 @@ struct econ_prices {
  * @empty: how many pages of the huge page hold nothing but zeros
  * @supply: where a huge page would come from
  * @block_ns: what another region would save by the block that this one takes
- * @refused_ns: what was lost since the last block was put together, because
- *	there was none
+ * @refused_ns: what was lost because there was no block, less what blocks have
+ *	cost that were put together for that
  * @wanted: zeroed blocks that faults asked for of late
  * @stock: zeroed blocks that there are
  * @is_idle: whether a CPU has nothing else to do
+ * @interrupted: CPUs that flushes of pools interrupted since pools were as large
+ *	as they are
+ * @read_again: pages that were read again since then, and would not have been
+ *	without pools
+ * @is_smaller: whether pools are to be half as large, else twice
  */
 struct econ_action {
 	enum econ_kind kind;
@@ -100,6 +113,9 @@ struct econ_action {
 	unsigned int wanted;
 	unsigned int stock;
 	bool is_idle;
+	unsigned int interrupted;
+	unsigned int read_again;
+	bool is_smaller;
 };
 
 struct econ_estimate {
@@ -141,6 +157,7 @@ extern const struct econ_model econ_promote_model;
 extern const struct econ_model econ_demote_model;
 extern const struct econ_model econ_compact_model;
 extern const struct econ_model econ_zero_model;
+extern const struct econ_model econ_pool_model;
 
 extern const struct econ_model *const econ_models[ECON_KINDS];
 extern const struct econ_prices econ_usual_prices;

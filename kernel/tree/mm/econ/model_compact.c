@@ -2,7 +2,8 @@
 /*
  * Putting a block together in the background.
  *
- * It saves what is lost again for want of one: as much as was since the last.
+ * It saves what is lost again for want of one: as much as was, less what was
+ * spent on blocks since.
  * It costs moving what is in the way, and where a program has small pages
  * already, copying them together.
  */

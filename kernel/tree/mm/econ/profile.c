@@ -429,6 +429,30 @@ void econ_region_add(struct econ_region *region, const struct econ_row *row,
 				    mul_u64_u64_div_u64(sure, bytes,
 							REGION_BYTES));
 	region->touched += row->touched * bytes / REGION_BYTES;
+	region->bytes += bytes;
+}
+
+/* What is known of so large a share of a region is taken for all of it. */
+#define KNOWN_SHARE		4
+
+/**
+ * econ_region_fill - what is not known of a region is like what is
+ * @region: the region, to which all rows were added
+ *
+ * In each run a mapping begins elsewhere in a region, so that of its first region
+ * and its last one the rows have a part. Of less than a quarter nothing is
+ * concluded.
+ */
+void econ_region_fill(struct econ_region *region)
+{
+	u64 bytes = region->bytes;
+
+	if (bytes < REGION_BYTES / KNOWN_SHARE || bytes >= REGION_BYTES)
+		return;
+	region->walks_ns = region->walks_ns > U64_MAX / KNOWN_SHARE ? U64_MAX :
+		mul_u64_u64_div_u64(region->walks_ns, REGION_BYTES, bytes);
+	region->touched = region->touched * REGION_BYTES / bytes;
+	region->bytes = REGION_BYTES;
 }
 
 /**

@@ -98,14 +98,17 @@ u64 econ_left_ns(u64 benefit_ns, u64 run_ns, u64 age_ns);
  * struct econ_region - what is known of 2 MiB
  * @walks_ns: what page walks cost in it over one run, with small pages
  * @touched: how many of its pages the program touches
+ * @bytes: of how much of it that is known
  */
 struct econ_region {
 	u64 walks_ns;
 	unsigned int touched;
+	u64 bytes;
 };
 
 void econ_region_add(struct econ_region *region, const struct econ_row *row,
 		     u64 bytes);
+void econ_region_fill(struct econ_region *region);
 
 /* Benefits are told apart by their powers of two. */
 #define ECON_RANKS		65

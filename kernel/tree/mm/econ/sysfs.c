@@ -65,6 +65,8 @@ static void set_keys(void)
 {
 	bool on = econ_mode != ECON_OFF;
 
+	if (econ_mode != ECON_ON)
+		econ_leave_pools();
 	set_key(&econ_key, on);
 	set_key(&econ_watch_key,
 		econ_faults_counted || (on && !econ_costs_frozen));
@@ -86,6 +88,7 @@ static ssize_t mode_store(struct kobject *kobj, struct kobj_attribute *attr,
 	guard(mutex)(&switching);
 	WRITE_ONCE(econ_mode, mode);
 	set_keys();
+	econ_adjust_keepers();
 	return count;
 }
 
@@ -108,6 +111,8 @@ const char *const econ_price_names[ECON_PRICES] = {
 	[ECON_CLEAR_PAGE] = "clear_page",
 	[ECON_CLEAR_HUGE] = "clear_huge",
 	[ECON_COMPACT_BLOCK] = "compact_block",
+	[ECON_FLUSH] = "flush",
+	[ECON_READ_AGAIN] = "read_again",
 	[ECON_COLLAPSE] = "collapse",
 	[ECON_SPLIT] = "split",
 	[ECON_RECLAIM_PAGE] = "reclaim_page",
@@ -255,10 +260,13 @@ static const struct attribute_group latency_group = {
 	.attrs = latency_attrs,
 };
 
-/* What was decided: for each model a file of five numbers. */
+/*
+ * What was decided: for each model a file of five numbers; and what was lost for
+ * want of a block.
+ */
 
 static struct kobj_attribute account_attrs[ECON_KINDS];
-static struct attribute *stats_attrs[ECON_KINDS + 1];
+static struct attribute *stats_attrs[ECON_KINDS + 3];
 
 static ssize_t account_show(struct kobject *kobj, struct kobj_attribute *attr,
 			    char *buf)
@@ -274,10 +282,103 @@ static ssize_t account_show(struct kobject *kobj, struct kobj_attribute *attr,
 			  atomic64_read(&account->refused));
 }
 
+static ssize_t read_again_show(struct kobject *kobj,
+			       struct kobj_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%ld\n",
+			  atomic_long_read(&econ_read_again_pages));
+}
+
+static struct kobj_attribute read_again_attr = __ATTR_RO(read_again);
+
+static ssize_t ledger_show(struct kobject *kobj, struct kobj_attribute *attr,
+			   char *buf)
+{
+	return econ_show_ledgers(buf);
+}
+
+static struct kobj_attribute ledger_attr = __ATTR_RO(ledger);
+
 static const struct attribute_group stats_group = {
 	.name = "stats",
 	.attrs = stats_attrs,
 };
+
+/* Blocks that are zeroed ahead: a limit, how many there are, and a file a count. */
+
+const char *const econ_zeroed_names[ECON_ZEROED_COUNTS] = {
+	[ECON_ZEROED_MADE] = "made",
+	[ECON_ZEROED_ABANDONED] = "abandoned",
+	[ECON_ZEROED_TAKEN] = "taken",
+	[ECON_ZEROED_PUT_BACK] = "put_back",
+	[ECON_ZEROED_GIVEN_BACK] = "given_back",
+	[ECON_ZEROED_MISSED] = "missed",
+	[ECON_ZEROED_WOULD_MAKE] = "would_make",
+	[ECON_ZEROED_WOULD_HIT] = "would_hit",
+	[ECON_ZEROED_WOULD_SAVE_NS] = "would_save_ns",
+};
+
+static struct kobj_attribute zeroed_attrs[ECON_ZEROED_COUNTS];
+static struct attribute *zeroed_group_attrs[ECON_ZEROED_COUNTS + 3];
+
+static ssize_t zeroed_show(struct kobject *kobj, struct kobj_attribute *attr,
+			   char *buf)
+{
+	atomic64_t *number = &econ_zeroed_counts[attr - zeroed_attrs];
+
+	return sysfs_emit(buf, "%lld\n", atomic64_read(number));
+}
+
+static ssize_t limit_show(struct kobject *kobj, struct kobj_attribute *attr,
+			  char *buf)
+{
+	return sysfs_emit(buf, "%lu\n", READ_ONCE(econ_zeroed_limit));
+}
+
+static ssize_t limit_store(struct kobject *kobj, struct kobj_attribute *attr,
+			   const char *buf, size_t count)
+{
+	unsigned long limit;
+	int err = kstrtoul(buf, 0, &limit);
+
+	if (err)
+		return err;
+	if (limit > totalram_pages() / HPAGE_PMD_NR)
+		return -EINVAL;
+	guard(mutex)(&switching);
+	WRITE_ONCE(econ_zeroed_limit, limit);
+	econ_adjust_keepers();
+	return count;
+}
+
+static ssize_t blocks_show(struct kobject *kobj, struct kobj_attribute *attr,
+			   char *buf)
+{
+	return sysfs_emit(buf, "%lu\n", econ_zeroed_blocks());
+}
+
+static struct kobj_attribute limit_attr = __ATTR_RW(limit);
+static struct kobj_attribute blocks_attr = __ATTR_RO(blocks);
+
+static const struct attribute_group zeroed_group = {
+	.name = "zeroed_blocks",
+	.attrs = zeroed_group_attrs,
+};
+
+static void __init name_zeroed_files(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < ECON_ZEROED_COUNTS; i++) {
+		sysfs_attr_init(&zeroed_attrs[i].attr);
+		zeroed_attrs[i].attr.name = econ_zeroed_names[i];
+		zeroed_attrs[i].attr.mode = 0444;
+		zeroed_attrs[i].show = zeroed_show;
+		zeroed_group_attrs[i] = &zeroed_attrs[i].attr;
+	}
+	zeroed_group_attrs[ECON_ZEROED_COUNTS] = &limit_attr.attr;
+	zeroed_group_attrs[ECON_ZEROED_COUNTS + 1] = &blocks_attr.attr;
+}
 
 static void __init name_files(void)
 {
@@ -308,19 +409,22 @@ static void __init name_files(void)
 		account_attrs[i].show = account_show;
 		stats_attrs[i] = &account_attrs[i].attr;
 	}
+	stats_attrs[ECON_KINDS] = &read_again_attr.attr;
+	stats_attrs[ECON_KINDS + 1] = &ledger_attr.attr;
 }
 
 static int __init econ_sysfs_init(void)
 {
 	static const struct attribute_group *groups[] = {
 		&econ_group, &costs_group, &stats_group, &latency_group,
-		NULL,
+		&zeroed_group, NULL,
 	};
 	struct kobject *kobj;
 	int err;
 
 	econ_prices = econ_usual_prices;
 	name_files();
+	name_zeroed_files();
 	kobj = kobject_create_and_add("econ", mm_kobj);
 	if (!kobj)
 		return -ENOMEM;
@@ -333,6 +437,7 @@ static int __init econ_sysfs_init(void)
 	/* Only what can be switched off again is switched on. */
 	econ_mode = wanted;
 	set_keys();
+	econ_adjust_keepers();
 	return 0;
 }
 late_initcall(econ_sysfs_init);

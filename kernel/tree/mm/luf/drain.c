@@ -20,6 +20,7 @@
 #include <linux/compaction.h>
 #include <asm/tlbflush.h>
 
+#include "../econ/hooks.h"
 #include "../internal.h"
 #include "internal.h"
 
@@ -192,13 +193,15 @@ static unsigned long release(struct zone *zone, unsigned long most)
 static void flush_pool(struct zone *zone, enum luf_reason reason)
 {
 	struct luf_pool *pool = pool_of(zone);
+	struct econ_watch watch;
 	struct luf_part part;
 
 	luf_pool_begin_flush(pool, &part);
 	if (!part.nr_pages)
 		return;
 	note_size(part.nr_pages);
-	luf_flush_part(&part, reason);
+	econ_watch_begin(&watch);
+	econ_pool_flushed(&watch, luf_flush_part(&part, reason));
 	luf_pool_end_flush(pool, &part);
 }
 
@@ -505,16 +508,18 @@ void __luf_balance(pg_data_t *pgdat, unsigned int order, int highest_zoneidx)
 
 /*
  * A small zone without a pool does not speak for the node: kswapd would sleep
- * because of it while programs live on what a larger zone's pool still has.
+ * because of it while programs live on what a larger zone's pool still has. Of
+ * zones that it does not reclaim from nothing is missing: it could not fill them,
+ * and would reclaim the small zone again and again.
  */
-unsigned long __luf_missing(const struct zone *zone)
+unsigned long __luf_missing(const struct zone *zone, int highest_zoneidx)
 {
 	const struct zone *other = zone->zone_pgdat->node_zones;
 	int i;
 
 	if (luf_zone_cap(zone))
 		return luf_pool_missing(pool_of(zone));
-	for (i = 0; i < MAX_NR_ZONES; i++)
+	for (i = 0; i <= highest_zoneidx; i++)
 		if (pool_of(&other[i]) && luf_pool_missing(pool_of(&other[i])))
 			return MORE_THAN_THERE_IS;
 	return 0;
@@ -632,6 +637,9 @@ void __luf_gate_place(struct mm_struct *mm, unsigned long address,
 
 /* Sizes */
 
+/* Twice or half as large as usual, so many times. */
+static int pool_scale;
+
 /**
  * luf_resize_pools - make pools as large as they should be
  *
@@ -644,7 +652,8 @@ void luf_resize_pools(void)
 	for_each_populated_zone(zone) {
 		struct luf_pool *pool = pool_of(zone);
 		unsigned long cap =
-			luf_pool_default_cap(zone_managed_pages(zone));
+			luf_pool_scaled_cap(zone_managed_pages(zone),
+					    READ_ONCE(pool_scale));
 
 		if (!pool)
 			continue;
@@ -654,6 +663,40 @@ void luf_resize_pools(void)
 		if (luf_pool_is_full(pool, false))
 			drain_zone(zone, LUF_FOR_CAP);
 	}
+}
+
+/**
+ * luf_scale_pools - pools of another size pay better
+ * @by: 1 for twice as large, -1 for half as large, 0 for as usual
+ *
+ * Pools whose size somebody has set stay as they are. May sleep.
+ */
+void luf_scale_pools(int by)
+{
+	int scale = by ? clamp(pool_scale + by, -LUF_LARGEST_SCALE,
+			       LUF_LARGEST_SCALE) : 0;
+
+	if (scale == pool_scale)
+		return;
+	WRITE_ONCE(pool_scale, scale);
+	luf_resize_pools();
+}
+
+/**
+ * luf_node_cap - how many pages of a node wait at the most
+ * @nid: the node
+ *
+ * Return: the number of pages.
+ */
+unsigned long luf_node_cap(int nid)
+{
+	const struct zone *zones = NODE_DATA(nid)->node_zones;
+	unsigned long pages = 0;
+	int i;
+
+	for (i = 0; i < MAX_NR_ZONES; i++)
+		pages += luf_zone_cap(&zones[i]);
+	return pages;
 }
 
 static void make_pools(void)

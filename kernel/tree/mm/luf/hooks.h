@@ -94,13 +94,15 @@ bool __luf_refill(struct zone *zone, unsigned int order, unsigned long mark,
 unsigned long __luf_try_to_free_pages(struct zonelist *zonelist, int order,
 				      gfp_t gfp_mask, nodemask_t *nodemask);
 void __luf_balance(pg_data_t *pgdat, unsigned int order, int highest_zoneidx);
-unsigned long __luf_missing(const struct zone *zone);
+unsigned long __luf_missing(const struct zone *zone, int highest_zoneidx);
 void __luf_prepare_compaction(struct zone *zone, int order);
 void __luf_begin_compaction(struct zone *zone, int order);
 void __luf_drain_all(void);
 void __luf_block(struct zone *zone);
 void __luf_unblock(struct zone *zone);
 unsigned long __luf_pages(void);
+void luf_scale_pools(int by);
+unsigned long luf_node_cap(int nid);
 
 /**
  * luf_run_begin - a call of reclaim or migration begins
@@ -375,14 +377,16 @@ static inline void luf_begin_compaction(struct zone *zone, int order)
 /**
  * luf_missing - what kswapd reclaims beyond the high watermark
  * @zone: of this zone
+ * @highest_zoneidx: the highest zone that it reclaims from
  *
  * Return: how many pages its pool could still hold; where it has none, more than
- * there are as long as another pool of the node is not full.
+ * there are as long as another pool up to that zone is not full.
  */
-static inline unsigned long luf_missing(const struct zone *zone)
+static inline unsigned long luf_missing(const struct zone *zone,
+					int highest_zoneidx)
 {
 	if (static_branch_unlikely(&luf_key))
-		return __luf_missing(zone);
+		return __luf_missing(zone, highest_zoneidx);
 	return 0;
 }
 
@@ -501,7 +505,17 @@ static inline void luf_balance(pg_data_t *pgdat, unsigned int order,
 {
 }
 
-static inline unsigned long luf_missing(const struct zone *zone)
+static inline unsigned long luf_missing(const struct zone *zone,
+					int highest_zoneidx)
+{
+	return 0;
+}
+
+static inline void luf_scale_pools(int by)
+{
+}
+
+static inline unsigned long luf_node_cap(int nid)
 {
 	return 0;
 }

@@ -6,6 +6,8 @@
 #include <linux/mm.h>
 
 #include "batch.h"
+#include "hooks.h"
+#include "internal.h"
 #include "pool.h"
 
 static void a_generation_is_drained_with_all_before_it(struct kunit *test)
@@ -85,10 +87,28 @@ static void a_folio_leaves_after_its_flush(struct kunit *test)
 	folio_put(folio);
 }
 
+/* kswapd that reclaims from a zone alone would never be done for others' pools. */
+static void a_zone_out_of_reach_is_not_missing_pages(struct kunit *test)
+{
+	struct zone *zones = NODE_DATA(first_online_node)->node_zones;
+	struct zone *small = &zones[0], *large = NULL;
+	int i;
+
+	for (i = 1; i < MAX_NR_ZONES; i++)
+		if (luf_zone_cap(&zones[i]))
+			large = &zones[i];
+	if (!large || luf_zone_cap(small))
+		kunit_skip(test, "no small zone without a pool beside a large one");
+	KUNIT_EXPECT_EQ(test, __luf_missing(small, 0), 0UL);
+	KUNIT_EXPECT_GT(test, __luf_missing(small, zone_idx(large)),
+			zone_managed_pages(large));
+}
+
 static struct kunit_case luf_cases[] = {
 	KUNIT_CASE(a_generation_is_drained_with_all_before_it),
 	KUNIT_CASE(the_cpus_of_pending_batches_are_added),
 	KUNIT_CASE(a_folio_leaves_after_its_flush),
+	KUNIT_CASE(a_zone_out_of_reach_is_not_missing_pages),
 	{}
 };
 

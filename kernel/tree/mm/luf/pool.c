@@ -80,6 +80,25 @@ unsigned long luf_pool_default_cap(unsigned long managed_pages)
 }
 
 /**
+ * luf_pool_scaled_cap - how many pages a zone's pool holds that is not as usual
+ * @managed_pages: the zone's size
+ * @scale: as many times twice as large, or half as large if it is below 0
+ *
+ * Return: the number of pages, never more than one page of 64, and never less than
+ * what one task releases; 0 where the usual pool holds none.
+ */
+unsigned long luf_pool_scaled_cap(unsigned long managed_pages, int scale)
+{
+	unsigned long cap = luf_pool_default_cap(managed_pages);
+
+	if (!cap)
+		return 0;
+	if (scale < 0)
+		return max(cap >> -scale, LUF_RELEASE_PAGES);
+	return min(cap << scale, managed_pages / LARGEST_SHARE);
+}
+
+/**
  * luf_pool_init - an empty pool that holds nothing yet
  * @pool: the pool
  */

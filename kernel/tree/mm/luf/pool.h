@@ -8,6 +8,8 @@
 
 /* What a task that allocates releases at most: nobody pays for everybody. */
 #define LUF_RELEASE_PAGES	64UL
+/* Pools are twice or half as large as usual at most so many times. */
+#define LUF_LARGEST_SCALE	6
 
 /**
  * struct luf_part - folios and the batches that cover their translations
@@ -48,6 +50,7 @@ void luf_part_cover(struct luf_part *part, u64 first, u64 last);
 void luf_part_join(struct luf_part *part, struct luf_part *other);
 
 unsigned long luf_pool_default_cap(unsigned long managed_pages);
+unsigned long luf_pool_scaled_cap(unsigned long managed_pages, int scale);
 void luf_pool_init(struct luf_pool *pool);
 void luf_pool_resize(struct luf_pool *pool, unsigned long cap,
 		     unsigned long batch);

@@ -152,6 +152,17 @@ static ssize_t pool_pages_show(struct kobject *kobj,
 	return sysfs_emit(buf, "%lu\n", __luf_pages());
 }
 
+static ssize_t pool_size_pages_show(struct kobject *kobj,
+				    struct kobj_attribute *attr, char *buf)
+{
+	unsigned long pages = 0;
+	int nid;
+
+	for_each_online_node(nid)
+		pages += luf_node_cap(nid);
+	return sysfs_emit(buf, "%lu\n", pages);
+}
+
 static struct kobj_attribute enabled_attr = __ATTR_RW(enabled);
 static struct kobj_attribute pool_max_pages_attr = __ATTR_RW(pool_max_pages);
 static struct kobj_attribute direct_batch_pages_attr =
@@ -159,6 +170,8 @@ static struct kobj_attribute direct_batch_pages_attr =
 static struct kobj_attribute max_age_ms_attr = __ATTR_RW(max_age_ms);
 static struct kobj_attribute drain_attr = __ATTR_WO(drain);
 static struct kobj_attribute pool_pages_attr = __ATTR_RO(pool_pages);
+static struct kobj_attribute pool_size_pages_attr =
+	__ATTR_RO(pool_size_pages);
 
 static struct attribute *luf_attrs[] = {
 	&enabled_attr.attr,
@@ -167,6 +180,7 @@ static struct attribute *luf_attrs[] = {
 	&max_age_ms_attr.attr,
 	&drain_attr.attr,
 	&pool_pages_attr.attr,
+	&pool_size_pages_attr.attr,
 	NULL,
 };
 

@@ -40,6 +40,32 @@ TRACE_EVENT(econ_decision,
 		  __entry->acts ? "" : " (observed)")
 );
 
+TRACE_EVENT(econ_zeroed,
+
+	TP_PROTO(int nid, const char *what, unsigned long kept,
+		 unsigned long supposed),
+
+	TP_ARGS(nid, what, kept, supposed),
+
+	TP_STRUCT__entry(
+		__field(int, nid)
+		__string(what, what)
+		__field(unsigned long, kept)
+		__field(unsigned long, supposed)
+	),
+
+	TP_fast_assign(
+		__entry->nid = nid;
+		__assign_str(what);
+		__entry->kept = kept;
+		__entry->supposed = supposed;
+	),
+
+	TP_printk("nid=%d what=%s kept=%lu supposed=%lu",
+		  __entry->nid, __get_str(what), __entry->kept,
+		  __entry->supposed)
+);
+
 #endif /* _TRACE_ECON_H */
 
 #include <trace/define_trace.h>

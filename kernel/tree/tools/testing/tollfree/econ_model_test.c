@@ -62,7 +62,8 @@ static bool pays(int kind, struct econ_action action, const struct econ_prices *
 /* These save nothing where nothing costs anything. */
 static bool saves_by_prices_alone(int kind)
 {
-	return kind == ECON_LARGE || kind == ECON_ZERO || kind == ECON_DEMOTE;
+	return kind == ECON_LARGE || kind == ECON_ZERO || kind == ECON_DEMOTE ||
+	       kind == ECON_POOL;
 }
 
 /* Whatever has been written to the prices: nothing wraps around. */

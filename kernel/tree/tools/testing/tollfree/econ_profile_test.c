@@ -156,6 +156,27 @@ static void a_region_has_what_its_parts_have(void)
 	EXPECT_EQ(region.touched, 768);
 }
 
+static void a_quarter_of_a_region_speaks_for_it(void)
+{
+	struct econ_row row = { .benefit_ns = 1000000, .touched = 512, .confidence = 100 };
+	struct econ_region quarter = {}, less = {}, all = {}, dear = {};
+
+	econ_region_add(&quarter, &row, 512 << 10);
+	econ_region_fill(&quarter);
+	EXPECT_EQ(quarter.walks_ns, 1000000);
+	EXPECT_EQ(quarter.touched, 512);
+	econ_region_add(&less, &row, 508 << 10);
+	econ_region_fill(&less);
+	EXPECT_EQ(less.touched, 127);
+	econ_region_add(&all, &row, 2 << 20);
+	econ_region_fill(&all);
+	EXPECT_EQ(all.walks_ns, 1000000);
+	row.benefit_ns = U64_MAX;
+	econ_region_add(&dear, &row, 1 << 20);
+	econ_region_fill(&dear);
+	EXPECT_EQ(dear.walks_ns, U64_MAX);
+}
+
 static void a_benefit_falls_with_the_run(void)
 {
 	EXPECT_EQ(econ_left_ns(8000, 1000, 0), 8000);
@@ -286,6 +307,7 @@ int main(int argc, char **argv)
 	RUN(many_rows_and_long_lines_are_refused);
 	RUN(half_a_profile_is_none);
 	RUN(a_region_has_what_its_parts_have);
+	RUN(a_quarter_of_a_region_speaks_for_it);
 	RUN(a_benefit_falls_with_the_run);
 	RUN(a_block_costs_what_it_would_save_elsewhere);
 	RUN(no_text_does_harm);

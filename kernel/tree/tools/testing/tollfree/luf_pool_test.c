@@ -64,6 +64,18 @@ static void a_cap_is_a_share_of_the_zone(void)
 	EXPECT_EQ(luf_pool_default_cap(16777216), 16777);
 }
 
+static void a_cap_of_another_scale_keeps_to_its_limits(void)
+{
+	EXPECT_EQ(luf_pool_scaled_cap(GIB_4, 0), 4096);
+	EXPECT_EQ(luf_pool_scaled_cap(GIB_4, 1), 8192);
+	EXPECT_EQ(luf_pool_scaled_cap(GIB_4, LUF_LARGEST_SCALE), GIB_4 / 64);
+	EXPECT_EQ(luf_pool_scaled_cap(GIB_4, -1), 2048);
+	EXPECT_EQ(luf_pool_scaled_cap(GIB_4, -LUF_LARGEST_SCALE), 64);
+	EXPECT_EQ(luf_pool_scaled_cap(MIB_512, 3), 2048);
+	EXPECT_EQ(luf_pool_scaled_cap(4095, 3), 0);
+	EXPECT_EQ(luf_pool_scaled_cap(4095, -3), 0);
+}
+
 static void nothing_leaves_before_its_flush(void)
 {
 	begin(GIB_4);
@@ -244,6 +256,7 @@ static void it_is_urgent_where_memory_is_nearly_gone(void)
 int main(void)
 {
 	RUN(a_cap_is_a_share_of_the_zone);
+	RUN(a_cap_of_another_scale_keeps_to_its_limits);
 	RUN(nothing_leaves_before_its_flush);
 	RUN(what_is_being_flushed_is_nobody_elses);
 	RUN(a_part_knows_its_oldest_and_newest_batch);

@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include <limits.h>
+#include <linux/mempolicy.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -17,7 +18,9 @@
 #include <sys/mount.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "test.h"
 
@@ -27,10 +30,19 @@
 #define THP		"/sys/kernel/mm/transparent_hugepage/"
 #define PROFILE		"/proc/self/mm_profile"
 #define LEDGER		"/proc/self/mm_ledger"
+#define ZEROED		SYSFS "zeroed_blocks/"
+#define BLOCKS		"/sys/devices/system/memory/"
+#define GROUP		"/tmp/econ-cgroup"
 /* Of a mapping of 8 MiB that may be read and written, the first one. */
 #define FIRST		"mmap 0 23 3 "
 #define RICH		"50000000 512 100\n"
 #define POOR		"0 8 100\n"
+/* All of it is touched, and walks cost nothing. */
+#define FILLED		"0 512 100\n"
+/* How long something is waited for that another thread does, in seconds. */
+#define PATIENCE	60
+/* Less than clearing costs, and more than the rest of a fault. */
+#define FAIR		"50000 0 100\n"
 
 static bool failed;
 static const char *lacks;
@@ -211,6 +223,18 @@ static int touch_bss(void)
 	return huge_in(zeros + REGION);
 }
 
+/* Read before it is written. */
+static int read_8(void)
+{
+	char *memory = map(8 * MIB);
+
+	if (!memory)
+		return 200;
+	for (size_t at = 0; at < 8 * MIB; at += REGION)
+		get(memory[at]);
+	return huge_in(memory);
+}
+
 /* What the user has asked for is not asked about. */
 static int touch_advised(void)
 {
@@ -258,12 +282,124 @@ static int wait_in_vain(void)
 	return huge_in(memory);
 }
 
+static bool shrink(void)
+{
+	return write_text("/proc/sys/vm/drop_caches", "2");
+}
+
+/* Most of each region stays zeros. */
+static char *touch_a_page_of_each(void)
+{
+	char *memory = map(8 * MIB);
+
+	for (size_t at = 0; memory && at < 8 * MIB; at += REGION)
+		touch(memory + at, PAGE);
+	return memory;
+}
+
+static int shrink_mostly_empty(void)
+{
+	char *memory = touch_a_page_of_each();
+
+	if (!memory || huge_in(memory) != 8)
+		return 200;
+	return shrink() ? huge_in(memory) : 201;
+}
+
+/* Whatever its profile says. */
+static int shrink_as_stock(void)
+{
+	write_text(LEDGER, "off");
+	return shrink_mostly_empty();
+}
+
+/* A child has it as well, and ends as soon as nobody can write to the pipe. */
+static int shrink_shared(void)
+{
+	char *memory = touch_a_page_of_each(), c;
+	int ends[2], status;
+	bool done;
+	pid_t pid;
+
+	if (!memory || huge_in(memory) != 8 || pipe(ends))
+		return 200;
+	pid = fork();
+	if (!pid) {
+		close(ends[1]);
+		_exit(read(ends[0], &c, 1) != 0);
+	}
+	done = pid > 0 && shrink();
+	close(ends[1]);
+	if (!done || waitpid(pid, &status, 0) != pid || status)
+		return 201;
+	return huge_in(memory);
+}
+
+static int touch_each(size_t size)
+{
+	char *memory;
+
+	memory = map(size);
+	if (!memory)
+		return 200;
+	for (size_t at = PAGE; at < size; at += REGION)
+		__atomic_store_n(&memory[at], 1, __ATOMIC_RELAXED);
+	for (size_t at = 0; at < size; at++)
+		if (memory[at] != (at % REGION == PAGE) && size == 8 * MIB)
+			return 201;
+	return huge_in(memory);
+}
+
+static int touch_each_of_8(void)
+{
+	return touch_each(8 * MIB);
+}
+
+static int touch_each_of_128(void)
+{
+	return touch_each(128 * MIB) < 200 ? 0 : 200;
+}
+
+static int touch_each_in_group(void)
+{
+	return write_text(GROUP "/small/cgroup.procs", "0") ? touch_each_of_8() : 202;
+}
+
+static int touch_each_by(int policy, int away)
+{
+	unsigned int cpu, node;
+	unsigned long nodes;
+
+	if (syscall(SYS_getcpu, &cpu, &node, NULL))
+		return 203;
+	nodes = policy == MPOL_INTERLEAVE ? 3 : 1UL << (node ^ away);
+	if (syscall(SYS_set_mempolicy, policy, &nodes, 8 * sizeof(nodes)))
+		return 204;
+	return touch_each_of_8();
+}
+
+static int touch_each_here(void)
+{
+	return touch_each_by(MPOL_BIND, 0);
+}
+
+static int touch_each_away(void)
+{
+	return touch_each_by(MPOL_BIND, 1);
+}
+
+static int touch_each_in_turn(void)
+{
+	return touch_each_by(MPOL_INTERLEAVE, 0);
+}
+
 static const struct {
 	const char *name;
 	int (*run)(void);
 } parts[] = {
 	{ "touch_8", touch_8 },
 	{ "touch_second", touch_second },
+	{ "read_8", read_8 },
 	{ "touch_anew", touch_anew },
 	{ "touch_moved", touch_moved },
 	{ "touch_as_child", touch_as_child },
@@ -272,6 +408,15 @@ static const struct {
 	{ "touch_advised", touch_advised },
 	{ "wait_for_promotion", wait_for_promotion },
 	{ "wait_in_vain", wait_in_vain },
+	{ "shrink_mostly_empty", shrink_mostly_empty },
+	{ "shrink_as_stock", shrink_as_stock },
+	{ "shrink_shared", shrink_shared },
+	{ "touch_each_of_8", touch_each_of_8 },
+	{ "touch_each_of_128", touch_each_of_128 },
+	{ "touch_each_in_group", touch_each_in_group },
+	{ "touch_each_here", touch_each_here },
+	{ "touch_each_away", touch_each_away },
+	{ "touch_each_in_turn", touch_each_in_turn },
 };
 
 static char self[PATH_MAX];
@@ -283,6 +428,8 @@ static int run_path(const char *path, const char *rows, const char *part, uid_t 
 	pid_t pid = fork();
 
 	if (!pid) {
+		/* Each node keeps blocks of its own. */
+		stay_on(0);
 		if (rows && !give(rows))
 			_exit(210);
 		if (uid && setuid(uid))
@@ -296,6 +443,26 @@ static int run_path(const char *path, const char *rows, const char *part, uid_t 
 static int run(const char *rows, const char *part)
 {
 	return run_path(self, rows, part, 0);
+}
+
+/* What a file said, until it says so again. */
+struct kept {
+	const char *path;
+	char text[32];
+};
+
+static void keep(struct kept *files, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		read_from(files[i].path, files[i].text, sizeof(files[i].text));
+		CHECK(*files[i].text);
+	}
+}
+
+static void put_back(struct kept *files, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		CHECK(write_text(files[i].path, files[i].text));
 }
 
 /* The tests */
@@ -317,10 +484,24 @@ static void what_pays_is_huge(void)
 	CHECK(stat_of("huge", "gone") == gone + 4);
 	CHECK(run(FIRST "0 0x800000 " POOR, "touch_8") == 0);
 	CHECK(run(FIRST "0x200000 0x400000 " RICH FIRST "0x400000 0x800000 " POOR, "touch_8") == 2);
-	/* Nothing is known of it. */
-	CHECK(run("mmap 7 23 3 0 0x800000 " RICH, "touch_8") == 0);
-	CHECK(run("mmap 0 23 1 0 0x800000 " RICH, "touch_8") == 0);
-	CHECK(run("mmap 0 22 3 0 0x400000 " RICH, "touch_8") == 0);
+}
+
+/* It is as without a profile. */
+static void of_other_mappings_nothing_is_known(void)
+{
+	long asked = stat_of("huge", "asked");
+
+	CHECK(run("mmap 7 23 3 0 0x800000 " POOR, "touch_8") == 8);
+	CHECK(run("mmap 0 23 1 0 0x800000 " POOR, "touch_8") == 8);
+	CHECK(run("mmap 0 22 3 0 0x400000 " POOR, "touch_8") == 8);
+	CHECK(stat_of("huge", "asked") == asked);
+}
+
+/* From a quarter on. */
+static void a_part_speaks_for_its_region(void)
+{
+	CHECK(run(FIRST "0 0x80000 400000 0 100\n", "touch_8") == 2);
+	CHECK(run(FIRST "0 0x40000 400000 0 100\n", "touch_8") == 0);
 }
 
 static void confidence_and_touched_pages_count(void)
@@ -331,11 +512,29 @@ static void confidence_and_touched_pages_count(void)
 	CHECK(run(FIRST "0 0x800000 0 51 100\n", "touch_8") == 0);
 }
 
+/* Where no page of zeros stands for it, a huge page is taken. */
+static void what_is_read_is_asked_about_too(void)
+{
+	struct kept kept[] = { { .path = THP "use_zero_page" } };
+	long asked;
+
+	keep(kept, ARRAY_SIZE(kept));
+	CHECK(write_text(kept[0].path, "0"));
+	CHECK(run(NULL, "read_8") == 8);
+	CHECK(run(FIRST "0 0x800000 " RICH, "read_8") == 8);
+	CHECK(run(FIRST "0 0x800000 " POOR, "read_8") == 0);
+	CHECK(write_text(kept[0].path, "1"));
+	asked = stat_of("huge", "asked");
+	run(FIRST "0 0x800000 " POOR, "read_8");
+	CHECK(stat_of("huge", "asked") == asked);
+	put_back(kept, ARRAY_SIZE(kept));
+}
+
 static void mappings_are_told_apart_by_their_order(void)
 {
 	CHECK(run(FIRST "0 0x800000 " POOR "mmap 1 23 3 0 0x800000 " RICH, "touch_second") == 8);
 	CHECK(run(FIRST "0 0x800000 " RICH "mmap 1 23 3 0 0x800000 " POOR, "touch_second") == 0);
-	CHECK(run(FIRST "0 0x800000 " RICH, "touch_anew") == 0);
+	CHECK(run(FIRST "0 0x800000 " POOR, "touch_anew") == 8);
 }
 
 static void rows_move_and_grow_with_a_mapping(void)
@@ -499,7 +698,7 @@ static void a_large_profile_is_taken(void)
 	length += sprintf(text + length, "end %d\n", nr);
 	CHECK(!write_to(PROFILE, text, length));
 	ksft_print_msg("%d rows\n", nr);
-	CHECK(run(NULL, "touch_8") == 0);
+	CHECK(run(NULL, "touch_8") == 8);
 	CHECK(give(""));
 }
 
@@ -538,18 +737,26 @@ static void others_may_not(void)
 	close(fd);
 }
 
+/* Each test finds them as they were. */
+static struct kept prices[] = {
+	{ .path = SYSFS "costs/fault" },
+	{ .path = SYSFS "costs/huge_fault" },
+	{ .path = SYSFS "costs/clear_page" },
+	{ .path = SYSFS "costs/clear_huge" },
+	{ .path = SYSFS "costs/compact_block" },
+	{ .path = SYSFS "costs/collapse" },
+	{ .path = SYSFS "costs/split" },
+	{ .path = SYSFS "costs/reclaim_page" },
+	{ .path = SYSFS "costs/flush" },
+	{ .path = SYSFS "costs/read_again" },
+};
+
 static void prices_may_be_anything(void)
 {
-	static const char *const prices[] = {
-		"fault", "huge_fault", "clear_page", "clear_huge", "compact_block", "collapse",
-		"split", "reclaim_page",
-	};
-	char before[ARRAY_SIZE(prices)][32], path[128];
-
 	for (size_t i = 0; i < ARRAY_SIZE(prices); i++) {
-		snprintf(path, sizeof(path), SYSFS "costs/%s", prices[i]);
-		read_from(path, before[i], sizeof(before[i]));
-		CHECK(atol(before[i]) > 0);
+		const char *path = prices[i].path;
+
+		CHECK(number(path) > 0);
 		CHECK(write_text(path, "0"));
 		CHECK(!write_text(path, "-1") && errno == EINVAL);
 		CHECK(!write_text(path, "18446744073709551616") && errno == ERANGE);
@@ -558,15 +765,9 @@ static void prices_may_be_anything(void)
 	/* Nothing costs anything, and saves nothing unless walks do. */
 	CHECK(run(FIRST "0 0x800000 " POOR, "touch_8") == 0);
 	CHECK(run(FIRST "0 0x800000 " RICH, "touch_8") == 8);
-	for (size_t i = 0; i < ARRAY_SIZE(prices); i++) {
-		snprintf(path, sizeof(path), SYSFS "costs/%s", prices[i]);
-		CHECK(write_text(path, "9223372036854775808"));
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(prices); i++)
+		CHECK(write_text(prices[i].path, "9223372036854775808"));
 	CHECK(run(FIRST "0 0x800000 50000000 0 100\n", "touch_8") == 0);
-	for (size_t i = 0; i < ARRAY_SIZE(prices); i++) {
-		snprintf(path, sizeof(path), SYSFS "costs/%s", prices[i]);
-		CHECK(write_text(path, before[i]));
-	}
 }
 
 /* How often a price was seen, and what half of its samples do not exceed. */
@@ -599,7 +800,7 @@ static void prices_are_measured(void)
 	CHECK(run(FIRST "0 0x800000 0 0 100\n", "touch_8") == 0);
 	huge = samples_of("clear_huge", &half);
 	fault = samples_of("fault", &before);
-	/* One of 64 faults of those that were not huge. */
+	/* One of 61 faults of those that were not huge. */
 	CHECK(fault > 8 && fault < 2048 && before > 100);
 	CHECK(write_text(SYSFS "costs/frozen", "1"));
 	read_from(SYSFS "costs/clear_huge", price, sizeof(price));
@@ -609,9 +810,44 @@ static void prices_are_measured(void)
 		lacks = "an interrupt came during each clearing";
 	CHECK(!write_text(SYSFS "costs/samples", "1") && errno == EINVAL);
 	CHECK(!write_text(SYSFS "costs/frozen", "cold") && errno == EINVAL);
-	CHECK(write_text(SYSFS "costs/clear_huge", "200000"));
-	CHECK(write_text(SYSFS "costs/fault", "1300"));
-	CHECK(write_text(SYSFS "costs/huge_fault", "4000"));
+}
+
+/* It is gone and read again before anything else is. */
+static void what_is_read_again_is_counted(void)
+{
+	const char *folder = getenv("TOLLFREE_TEST_DIR");
+	long again = number(SYSFS "stats/read_again"), half;
+	char name[PATH_MAX], *at;
+	int fd;
+
+	snprintf(name, sizeof(name), "%s/read-again", folder ? folder : "/data");
+	fd = open(name, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	if (fd < 0 || access("/sys/kernel/mm/luf/enabled", F_OK)) {
+		lacks = "no pools of pages that wait, or no folder for a file";
+		close(fd);
+		return;
+	}
+	CHECK(write_text(SYSFS "costs/samples", "0"));
+	CHECK(write_text(SYSFS "costs/frozen", "0"));
+	for (int i = 0; i < 256; i++)
+		CHECK(write(fd, name, PAGE) == PAGE);
+	CHECK(!fsync(fd));
+	at = mmap(NULL, MIB, PROT_READ, MAP_SHARED, fd, 0);
+	CHECK(at != MAP_FAILED && !madvise(at, MIB, MADV_RANDOM));
+	for (int i = 0; i < 1000 && !failed; i++) {
+		for (size_t page = 0; page < MIB; page += PAGE)
+			get(at[page]);
+		if (number(SYSFS "stats/read_again") > again &&
+		    samples_of("read_again", &half) > 0)
+			break;
+		CHECK(!madvise(at, MIB, MADV_PAGEOUT));
+	}
+	CHECK(number(SYSFS "stats/read_again") > again);
+	CHECK(samples_of("read_again", &half) > 0 && half > 0);
+	CHECK(write_text(SYSFS "costs/frozen", "1"));
+	munmap(at, MIB);
+	close(fd);
+	unlink(name);
 }
 
 /* All faults of a kind. */
@@ -699,6 +935,442 @@ static void khugepaged_copies_what_pays(void)
 	CHECK(write_text(THP "khugepaged/pages_to_scan", pages));
 }
 
+static time_t now(void)
+{
+	struct timespec it;
+
+	clock_gettime(CLOCK_MONOTONIC, &it);
+	return it.tv_sec;
+}
+
+/*
+ * Until none of it is huge, or what else @sought is. The shrinker looks at a page
+ * once, and passes over one that somebody else has locked.
+ */
+static bool comes_to(long sought, const char *rows, const char *part)
+{
+	time_t begin = now();
+	int found;
+
+	do {
+		found = run(rows, part);
+	} while (found != sought && now() < begin + PATIENCE);
+	return found == sought;
+}
+
+static void what_is_mostly_empty_is_split_if_that_pays(void)
+{
+	struct kept kept[] = {
+		{ .path = THP "shrink_underused" },
+		{ .path = THP "khugepaged/max_ptes_none" },
+		{ .path = SYSFS "costs/split" },
+		{ .path = SYSFS "costs/reclaim_page" },
+	};
+	long asked, gone;
+
+	keep(kept, ARRAY_SIZE(kept));
+	CHECK(write_text(kept[0].path, "1"));
+	CHECK(write_text(kept[1].path, "400"));
+	CHECK(write_text(kept[2].path, "60000"));
+	CHECK(write_text(kept[3].path, "3000"));
+	gone = stat_of("demote", "gone");
+	CHECK(comes_to(0, FIRST "0 0x800000 " FILLED, "shrink_mostly_empty"));
+	CHECK(stat_of("demote", "gone") >= gone + 4);
+	/* Its walks cost more than its empty pages are worth. */
+	gone = stat_of("demote", "gone");
+	asked = stat_of("demote", "asked");
+	CHECK(run(FIRST "0 0x800000 " RICH, "shrink_mostly_empty") == 8);
+	CHECK(stat_of("demote", "asked") >= asked + 4);
+	CHECK(stat_of("demote", "gone") == gone);
+	/* Unless reclaiming as many elsewhere is dear. */
+	CHECK(write_text(kept[3].path, "300000"));
+	CHECK(comes_to(0, FIRST "0 0x800000 " RICH, "shrink_mostly_empty"));
+	CHECK(write_text(kept[3].path, "3000"));
+	/* Of two processes, neither is asked. */
+	CHECK(comes_to(0, FIRST "0 0x800000 " RICH, "shrink_shared"));
+	CHECK(write_text(SYSFS "mode", "observe"));
+	asked = stat_of("demote", "asked");
+	CHECK(comes_to(0, FIRST "0 0x800000 " RICH, "shrink_mostly_empty"));
+	CHECK(stat_of("demote", "asked") >= asked + 4);
+	CHECK(write_text(SYSFS "mode", "on"));
+	put_back(kept, ARRAY_SIZE(kept));
+}
+
+/* A process that holds memory so that there is no free block, but much free memory. */
+static struct {
+	pid_t pid;
+	int ask;
+	int answer;
+} holder;
+
+/* Fills memory with small pages and gives back most of each 64 KiB. */
+static bool break_up(void)
+{
+	struct sysinfo about;
+	size_t size, leave, at;
+	char *memory;
+
+	if (sysinfo(&about))
+		return false;
+	size = about.totalram * about.mem_unit & ~(REGION - 1);
+	leave = size / 16 + 32 * MIB;
+	memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (memory == MAP_FAILED || madvise(memory, size, MADV_NOHUGEPAGE))
+		return false;
+	for (at = 0; at < size; at += MIB) {
+		if (sysinfo(&about) || about.freeram * about.mem_unit < leave)
+			break;
+		touch(memory + at, MIB);
+	}
+	for (size = at, at = 0; at < size; at += 16 * PAGE)
+		if (madvise(memory + at + PAGE, 15 * PAGE, MADV_DONTNEED))
+			return false;
+	return true;
+}
+
+/* Memory in which each region is touched once. */
+static struct {
+	char *memory;
+	size_t used;
+} soaked;
+
+#define MOST_SOAKED	(1024 * MIB)
+
+static bool begin_to_soak(void)
+{
+	char *at = mmap(NULL, MOST_SOAKED + REGION, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	soaked.memory = (char *)(((uintptr_t)at + REGION - 1) & ~(REGION - 1));
+	return at != MAP_FAILED;
+}
+
+/* One block that this CPU gets without waiting, if there is any. */
+static bool soak_up_block(void)
+{
+	char *at = soaked.memory + soaked.used;
+	long before = huge_in(soaked.memory);
+
+	touch(at, PAGE);
+	if (huge_in(soaked.memory) > before) {
+		soaked.used += REGION;
+		return true;
+	}
+	/* With its page table, or it would not be asked for again. */
+	mmap(at, REGION, PROT_READ | PROT_WRITE,
+	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	return false;
+}
+
+/* The blocks of all nodes. */
+static bool soak_up(void)
+{
+	for (int cpu = 0; cpu < get_nprocs(); cpu++) {
+		stay_on(cpu);
+		while (soaked.used < MOST_SOAKED && soak_up_block())
+			;
+	}
+	return soaked.used < MOST_SOAKED;
+}
+
+static void hold(int ask, int answer)
+{
+	char c = 0;
+
+	/* It has no use for a profile that it inherited. */
+	write_text(LEDGER, "off");
+	if (!break_up() || !begin_to_soak())
+		_exit(1);
+	do {
+		if (!soak_up() || write(answer, &c, 1) != 1)
+			_exit(1);
+	} while (read(ask, &c, 1) == 1);
+	_exit(0);
+}
+
+static bool is_answered(void)
+{
+	char c;
+
+	return read(holder.answer, &c, 1) == 1;
+}
+
+/* From here on there are no blocks. */
+static bool hold_memory(void)
+{
+	int to[2], from[2];
+
+	if (pipe2(to, O_CLOEXEC) || pipe2(from, O_CLOEXEC))
+		return false;
+	holder.pid = fork();
+	if (!holder.pid) {
+		close(to[1]);
+		close(from[0]);
+		hold(to[0], from[1]);
+	}
+	close(to[0]);
+	close(from[1]);
+	holder.ask = to[1];
+	holder.answer = from[0];
+	return holder.pid > 0 && is_answered();
+}
+
+/* Others may have freed some meanwhile. */
+static bool hold_more(void)
+{
+	bool done = write(holder.ask, "", 1) == 1 && is_answered();
+
+	return CHECK(done);
+}
+
+/* A program loses what a block would have saved, unless somebody has freed one. */
+static void lose(void)
+{
+	if (hold_more())
+		run(FIRST "0 0x800000 " RICH, "touch_8");
+}
+
+static bool let_go(void)
+{
+	int status;
+
+	close(holder.ask);
+	close(holder.answer);
+	return waitpid(holder.pid, &status, 0) == holder.pid && !status;
+}
+
+/* A number of the ledgers of all nodes. */
+static long ledgers(const char *number)
+{
+	char text[4096], *at = text;
+	long sum = 0;
+
+	read_from(SYSFS "stats/ledger", text, sizeof(text));
+	while ((at = strstr(at, number))) {
+		at += strlen(number);
+		sum += atol(at);
+	}
+	return sum;
+}
+
+/* What an attempt costs, and what a fault loses at the least and at the most. */
+#define ATTEMPT_NS	40000000L
+#define LEAST_NS	45000000L
+#define MOST_NS		52000000L
+
+struct ledger {
+	long faults;
+	long refused_ns;
+	long made;
+};
+
+/* kcompactd pays before it counts what it made: so that is read first. */
+static struct ledger ledger_now(void)
+{
+	struct ledger it;
+
+	it.made = ledgers("blocks_made ");
+	it.refused_ns = ledgers("refused_ns ");
+	it.faults = ledgers("faults ");
+	return it;
+}
+
+/* So many attempts were paid at the least. */
+static void check_that_it_is_paid(struct ledger before, long attempts)
+{
+	struct ledger after = ledger_now();
+
+	CHECK(attempts > 0);
+	CHECK(after.refused_ns <= before.refused_ns - attempts * ATTEMPT_NS +
+				  (after.faults - before.faults) * MOST_NS);
+}
+
+/* What a rich program lacks is counted; what a block costs is more. */
+static void check_that_losses_are_counted(void)
+{
+	struct ledger before = ledger_now(), after;
+	long asked = stat_of("compact", "asked");
+	time_t begin = now();
+
+	CHECK(write_text(SYSFS "costs/compact_block", "9000000000000"));
+	do {
+		lose();
+		after = ledger_now();
+	} while (after.faults < before.faults + 4 && now() < begin + PATIENCE);
+	CHECK(after.faults >= before.faults + 4);
+	CHECK(after.refused_ns >= before.refused_ns + (after.faults - before.faults) * LEAST_NS);
+	CHECK(after.refused_ns <= before.refused_ns + (after.faults - before.faults) * MOST_NS);
+	CHECK(stat_of("compact", "asked") == asked);
+	CHECK(write_text(SYSFS "costs/compact_block", "39300000"));
+}
+
+/* It is decided and counted, and nothing is done. */
+static void check_that_it_is_observed(void)
+{
+	struct ledger before = ledger_now();
+	long gone = stat_of("compact", "gone"), cost = stat_of("compact", "cost_ns");
+	time_t begin = now();
+
+	CHECK(write_text(SYSFS "mode", "observe"));
+	do {
+		lose();
+	} while (stat_of("compact", "gone") == gone && now() < begin + PATIENCE);
+	usleep(200000);
+	gone = stat_of("compact", "gone") - gone;
+	CHECK(stat_of("compact", "cost_ns") - cost == gone * ATTEMPT_NS);
+	check_that_it_is_paid(before, gone);
+	CHECK(ledger_now().made == before.made);
+	CHECK(write_text(SYSFS "mode", "on"));
+}
+
+/* Although there is enough in the ledger. */
+static void check_that_the_poor_wake_nobody(void)
+{
+	struct ledger before = ledger_now(), after;
+	long asked = stat_of("compact", "asked");
+
+	hold_more();
+	CHECK(run(FIRST "0 0x800000 " POOR, "touch_8") == 0);
+	usleep(200000);
+	after = ledger_now();
+	CHECK(before.refused_ns >= ATTEMPT_NS && after.refused_ns == before.refused_ns);
+	CHECK(after.faults == before.faults);
+	CHECK(stat_of("compact", "asked") == asked);
+}
+
+/*
+ * kcompactd passes over a zone up to 63 times after it failed there, and the
+ * block that it makes may be gone before a fault comes.
+ */
+static void check_that_the_rich_get_a_block(void)
+{
+	struct ledger before = ledger_now();
+	long gone = stat_of("compact", "gone");
+	time_t begin = now();
+
+	do {
+		lose();
+		usleep(10000);
+	} while (ledger_now().made == before.made && now() < begin + PATIENCE);
+	check_that_it_is_paid(before, ledger_now().made - before.made);
+	CHECK(stat_of("compact", "gone") > gone);
+	begin = now();
+	while (run(FIRST "0 0x800000 " RICH, "touch_8") < 2 && now() < begin + PATIENCE)
+		usleep(10000);
+	CHECK(now() < begin + PATIENCE);
+}
+
+static void what_is_refused_pays_for_compaction(void)
+{
+	struct kept kept[] = {
+		{ .path = "/proc/sys/vm/compaction_proactiveness" },
+		{ .path = "/proc/sys/vm/watermark_boost_factor" },
+		{ .path = SYSFS "costs/compact_block" },
+		{ .path = SYSFS "costs/collapse" },
+	};
+
+	keep(kept, ARRAY_SIZE(kept));
+	signal(SIGPIPE, SIG_IGN);
+	/* Nobody else asks kcompactd for blocks. */
+	CHECK(write_text(kept[0].path, "0"));
+	CHECK(write_text(kept[1].path, "0"));
+	CHECK(write_text(kept[2].path, "39300000"));
+	CHECK(write_text(kept[3].path, "700000"));
+	if (CHECK(hold_memory())) {
+		check_that_losses_are_counted();
+		check_that_it_is_observed();
+		check_that_the_poor_wake_nobody();
+		check_that_the_rich_get_a_block();
+	}
+	CHECK(let_go());
+	signal(SIGPIPE, SIG_DFL);
+	put_back(kept, ARRAY_SIZE(kept));
+}
+
+/* Few pages at a time, so that no interrupt comes meanwhile. */
+static bool reclaim_file(void)
+{
+	static char data[MIB];
+	int fd = open("/data/econ", O_RDWR | O_CREAT | O_TRUNC, 0600);
+	bool done = false;
+	char *memory;
+
+	if (fd < 0)
+		return false;
+	if (write(fd, data, MIB) == MIB && !fsync(fd)) {
+		memory = mmap(NULL, MIB, PROT_READ, MAP_SHARED, fd, 0);
+		done = memory != MAP_FAILED;
+		for (size_t at = 0; done && at < MIB; at += PAGE)
+			(void)get(memory[at]);
+		for (size_t at = 0; done && at < MIB; at += 32 * PAGE)
+			done = !madvise(memory + at, 32 * PAGE, MADV_PAGEOUT);
+		munmap(memory, MIB);
+	}
+	close(fd);
+	unlink("/data/econ");
+	return done;
+}
+
+static bool is_measured(const char *price)
+{
+	long half;
+
+	return samples_of(price, &half) > 0 && half > 100;
+}
+
+/* What no single test is about. */
+/*
+ * Where a host runs each CPU by a thread of its own, and has other work, an interrupt
+ * may come each time.
+ */
+static void price_is_measured(const char *price)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), SYSFS "costs/%s", price);
+	if (is_measured(price))
+		CHECK(number(path) > 1);
+	else if (getenv("TOLLFREE_CODE_IS_FIXED"))
+		lacks = "an interrupt came each time";
+	else
+		CHECK(is_measured(price));
+}
+
+static void all_prices_are_measured(void)
+{
+	struct kept kept[] = {
+		{ .path = THP "shrink_underused" },
+		{ .path = THP "khugepaged/max_ptes_none" },
+	};
+	bool has_files = true;
+	time_t begin = now();
+
+	keep(kept, ARRAY_SIZE(kept));
+	CHECK(write_text(THP "shrink_underused", "1"));
+	CHECK(write_text(THP "khugepaged/max_ptes_none", "400"));
+	CHECK(write_text(SYSFS "costs/clear_page", "1"));
+	CHECK(write_text(SYSFS "costs/split", "1"));
+	CHECK(write_text(SYSFS "costs/reclaim_page", "1"));
+	CHECK(write_text(SYSFS "costs/samples", "0"));
+	CHECK(write_text(SYSFS "costs/frozen", "0"));
+	while (!(is_measured("clear_page") && is_measured("split") &&
+		 is_measured("reclaim_page")) && now() < begin + PATIENCE) {
+		/* It saves nothing, whatever a fault is measured to cost. */
+		CHECK(run(FIRST "0 0x800000 0 0 100\n", "touch_8") == 0);
+		run(FIRST "0 0x800000 " POOR, "shrink_as_stock");
+		has_files &= reclaim_file();
+	}
+	CHECK(write_text(SYSFS "costs/frozen", "1"));
+	price_is_measured("clear_page");
+	price_is_measured("split");
+	if (has_files)
+		price_is_measured("reclaim_page");
+	else
+		lacks = "/data takes no file";
+	put_back(kept, ARRAY_SIZE(kept));
+}
+
 static bool is_done;
 
 static void *switch_modes(void *unused)
@@ -751,6 +1423,506 @@ static void profiles_are_replaced_under_load(void)
 	CHECK(!status);
 }
 
+/* Blocks that are zeroed ahead: what a process takes of them is zero in each byte. */
+
+static long zeroed(const char *what)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), ZEROED "%s", what);
+	return number(path);
+}
+
+static long wait_for_blocks(long blocks, int seconds)
+{
+	for (int i = 0; i < 100 * seconds && zeroed("blocks") < blocks; i++)
+		usleep(10000);
+	return zeroed("blocks");
+}
+
+static void want_many(void)
+{
+	CHECK(!run("mmap 0 27 3 0 0x8000000 " FAIR, "touch_each_of_128"));
+}
+
+/* Wants more than there may be, until these are there. */
+static bool stock_up(long blocks)
+{
+	for (int i = 0; i < 12; i++) {
+		if (wait_for_blocks(blocks, i ? 5 : 1) >= blocks)
+			return true;
+		want_many();
+	}
+	return CHECK(zeroed("blocks") >= blocks);
+}
+
+static bool limit_to(const char *blocks)
+{
+	return CHECK(write_text(ZEROED "limit", blocks));
+}
+
+/* Nothing that was made is lost. */
+static void all_are_accounted_for(void)
+{
+	CHECK(write_text(ZEROED "limit", "0"));
+	CHECK(!zeroed("blocks"));
+	CHECK(zeroed("made") + zeroed("put_back") == zeroed("taken") + zeroed("given_back"));
+}
+
+/* What will be free is not zero. */
+static void fill_and_free(size_t size)
+{
+	char *memory = map(size);
+
+	CHECK(memory);
+	madvise(memory, size, MADV_HUGEPAGE);
+	memset(memory, 0xa5, size);
+	munmap(memory, size);
+}
+
+/* All of a program's blocks come from there. Others may have taken some before. */
+static bool takes_all(const char *rows, const char *part)
+{
+	for (int i = 0; i < 12; i++) {
+		long taken;
+
+		if (!stock_up(4))
+			return false;
+		taken = zeroed("taken");
+		if (run(rows, part) == 8 && zeroed("taken") == taken + 4)
+			return true;
+	}
+	return false;
+}
+
+static void blocks_are_zeroed_ahead(void)
+{
+	long missed = zeroed("missed"), faults, taken;
+
+	/* Clearing it costs more than it saves. */
+	CHECK(run(FIRST "0 0x800000 " FAIR, "touch_each_of_8") == 0);
+	CHECK(zeroed("missed") == missed + 4);
+	fill_and_free(128 * MIB);
+	limit_to("8");
+	CHECK(write_text(SYSFS "fault_latency/enabled", "1"));
+	faults = faults_of("huge_zeroed");
+	CHECK(takes_all(FIRST "0 0x800000 " FAIR, "touch_each_of_8"));
+	CHECK(faults_of("huge_zeroed") >= faults + 4);
+	CHECK(write_text(SYSFS "fault_latency/enabled", "0"));
+	CHECK(takes_all(FIRST "0 0x800000 " RICH, "touch_each_of_8"));
+	/* Of others nobody has asked. */
+	CHECK(stock_up(4));
+	taken = zeroed("taken");
+	CHECK(run(NULL, "touch_each_of_8") == 8);
+	CHECK(run(FIRST "0 0x800000 " RICH, "touch_advised") == 8);
+	CHECK(zeroed("taken") == taken);
+	all_are_accounted_for();
+}
+
+static void a_limit_holds(void)
+{
+	limit_to("3");
+	CHECK(stock_up(3));
+	usleep(100000);
+	CHECK(zeroed("blocks") == 3);
+	limit_to("2");
+	CHECK(zeroed("blocks") == 2);
+	limit_to("0");
+	CHECK(!zeroed("blocks"));
+	CHECK(!write_text(ZEROED "limit", "-1") && errno == EINVAL);
+	CHECK(!write_text(ZEROED "limit", "many") && errno == EINVAL);
+	CHECK(!write_text(ZEROED "limit", "4000000000") && errno == EINVAL);
+	CHECK(!zeroed("limit"));
+	all_are_accounted_for();
+}
+
+static long memory_of(const char *name)
+{
+	char text[4096], *at;
+
+	read_from("/proc/meminfo", text, sizeof(text));
+	at = strstr(text, name);
+	return at ? atol(at + strlen(name)) >> 10 : -1;
+}
+
+/* Nor is what is given up while it is in work. */
+static void a_limit_of_0_leaves_nothing(void)
+{
+	long abandoned = zeroed("abandoned"), given_up, before;
+
+	want_many();
+	before = memory_of("MemFree:");
+	for (int i = 0; i < 2000 && zeroed("abandoned") < abandoned + 200; i++) {
+		limit_to("8");
+		usleep(i * 61 % 3000);
+		limit_to("0");
+		given_up = zeroed("abandoned");
+		if (!CHECK(!zeroed("blocks")))
+			return;
+		usleep(1000);
+		/* It was not given up only afterwards. */
+		CHECK(zeroed("abandoned") == given_up);
+		if (i % 100 == 99)
+			want_many();
+	}
+	all_are_accounted_for();
+	if (zeroed("abandoned") < abandoned + 200)
+		lacks = "too few were in work";
+	else
+		CHECK(memory_of("MemFree:") > before - 200);
+}
+
+static void what_is_kept_is_available(void)
+{
+	long before;
+
+	want_many();
+	before = memory_of("MemAvailable:");
+	limit_to("32");
+	/* Without a process that frees what it took, which CPUs keep for a while. */
+	CHECK(wait_for_blocks(32, 60) == 32);
+	CHECK(memory_of("MemAvailable:") > before - 32);
+	all_are_accounted_for();
+}
+
+/* Takes memory page by page until nothing is kept. */
+static int use_memory(void)
+{
+	/* There is some swap. */
+	size_t most = (memory_of("MemAvailable:") + 256) * MIB;
+
+	for (size_t used = 0; used < most && zeroed("blocks"); used += MIB) {
+		char *memory = map(MIB);
+
+		if (!memory)
+			return 1;
+		madvise(memory, MIB, MADV_NOHUGEPAGE);
+		touch(memory, MIB);
+	}
+	return zeroed("blocks") != 0;
+}
+
+static long count_of(const char *name)
+{
+	char text[16384], *at;
+
+	read_from("/proc/vmstat", text, sizeof(text));
+	at = strstr(text, name);
+	return at ? atol(at + strlen(name)) : -1;
+}
+
+static void who_needs_memory_has_it(void)
+{
+	long kills = count_of("\noom_kill ");
+	int status;
+	pid_t pid;
+
+	limit_to("32");
+	CHECK(stock_up(32));
+	pid = fork();
+	if (!pid)
+		_exit(use_memory());
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
+	CHECK(count_of("\noom_kill ") == kills);
+	all_are_accounted_for();
+}
+
+/* How many blocks there are, and how many are given back for one huge page. */
+static bool soak_up_kept(long *kept, long *most)
+{
+	long before;
+
+	write_text(LEDGER, "off");
+	stay_on(0);
+	if (!break_up() || !begin_to_soak())
+		return false;
+	before = *kept = zeroed("blocks");
+	while (before && soaked.used < MOST_SOAKED && soak_up_block()) {
+		long now = zeroed("blocks");
+
+		if (before - now > *most)
+			*most = before - now;
+		before = now;
+	}
+	return !before;
+}
+
+/* Return: false if it could not be tried. */
+static bool soak_up_in_child(long nr[2])
+{
+	bool done;
+	int fds[2];
+	pid_t pid;
+
+	nr[0] = 0;
+	nr[1] = 0;
+	if (!stock_up(16) || !CHECK(!pipe(fds)))
+		return false;
+	pid = fork();
+	if (!pid)
+		_exit(!soak_up_kept(&nr[0], &nr[1]) ||
+		      write(fds[1], nr, 2 * sizeof(*nr)) != 2 * sizeof(*nr));
+	close(fds[1]);
+	done = read(fds[0], nr, 2 * sizeof(*nr)) == 2 * sizeof(*nr);
+	close(fds[0]);
+	waitpid(pid, NULL, 0);
+	return done;
+}
+
+/* One at a time: the others stay. Somebody else may need some at the same time. */
+static void who_needs_a_block_has_it(void)
+{
+	bool is_tried = false, is_seen = false;
+	long nr[2];
+
+	limit_to("16");
+	for (int i = 0; i < 10 && !is_seen && !failed; i++) {
+		if (!soak_up_in_child(nr) || nr[0] < 8)
+			continue;
+		ksft_print_msg("%ld of %ld blocks at once\n", nr[1], nr[0]);
+		is_tried = true;
+		is_seen = nr[1] <= 2;
+	}
+	if (is_tried)
+		CHECK(is_seen);
+	else
+		lacks = "too few were left";
+	all_are_accounted_for();
+}
+
+static void drop_caches_drops_them(void)
+{
+	long given;
+
+	limit_to("8");
+	given = zeroed("given_back");
+	for (int i = 0; i < 10 && zeroed("given_back") < given + 4 && stock_up(8); i++) {
+		given = zeroed("given_back");
+		CHECK(write_text("/proc/sys/vm/drop_caches", "2"));
+	}
+	CHECK(zeroed("given_back") >= given + 4);
+	all_are_accounted_for();
+}
+
+static void what_a_group_may_not_have_is_put_back(void)
+{
+	long back = zeroed("put_back");
+
+	mkdir(GROUP, 0755);
+	CHECK(!mount("none", GROUP, "cgroup2", 0, NULL) || errno == EBUSY);
+	write_text(GROUP "/cgroup.subtree_control", "+memory");
+	mkdir(GROUP "/small", 0755);
+	if (write_text(GROUP "/small/memory.max", "1M")) {
+		limit_to("8");
+		CHECK(stock_up(4));
+		CHECK(run(FIRST "0 0x800000 " RICH, "touch_each_in_group") == 0);
+		CHECK(zeroed("put_back") >= back + 4);
+		all_are_accounted_for();
+	} else {
+		lacks = "no groups";
+	}
+	rmdir(GROUP "/small");
+	umount(GROUP);
+	rmdir(GROUP);
+}
+
+static void policies_are_obeyed(void)
+{
+	long taken;
+
+	if (access("/sys/devices/system/node/node1", F_OK)) {
+		lacks = "one node";
+		return;
+	}
+	limit_to("8");
+	CHECK(takes_all(FIRST "0 0x800000 " FAIR, "touch_each_here"));
+	CHECK(stock_up(4));
+	taken = zeroed("taken");
+	CHECK(run(FIRST "0 0x800000 " FAIR, "touch_each_in_turn") == 0);
+	CHECK(run(FIRST "0 0x800000 " RICH, "touch_each_in_turn") == 8);
+	CHECK(run(FIRST "0 0x800000 " FAIR, "touch_each_away") == 0);
+	CHECK(run(FIRST "0 0x800000 " RICH, "touch_each_away") == 8);
+	CHECK(zeroed("taken") == taken);
+	all_are_accounted_for();
+}
+
+static void modes_empty(void)
+{
+	limit_to("8");
+	CHECK(stock_up(4));
+	CHECK(write_text(SYSFS "mode", "off"));
+	CHECK(!zeroed("blocks"));
+	CHECK(write_text(SYSFS "mode", "on"));
+	CHECK(stock_up(4));
+	CHECK(write_text(SYSFS "mode", "observe"));
+	CHECK(!zeroed("blocks"));
+	CHECK(write_text(SYSFS "mode", "on"));
+	all_are_accounted_for();
+}
+
+static void nothing_is_kept_for_an_observer(void)
+{
+	long made = zeroed("made"), taken = zeroed("taken"), hits = zeroed("would_hit");
+	long asked = stat_of("zero", "asked");
+
+	CHECK(write_text(SYSFS "mode", "observe"));
+	limit_to("8");
+	for (int i = 0; i < 60 && zeroed("would_hit") < hits + 4; i++) {
+		run(FIRST "0 0x800000 " RICH, "touch_each_of_8");
+		sleep(1);
+	}
+	CHECK(zeroed("would_hit") >= hits + 4);
+	CHECK(zeroed("would_make") >= 4);
+	CHECK(zeroed("would_save_ns") >= 4 * number(SYSFS "costs/clear_huge"));
+	CHECK(stat_of("zero", "asked") > asked);
+	CHECK(zeroed("made") == made && zeroed("taken") == taken && !zeroed("blocks"));
+	CHECK(write_text(SYSFS "mode", "on"));
+	all_are_accounted_for();
+}
+
+/* A block that is kept, as /proc/kpageflags shows it: nobody's. */
+static bool is_kept(int flags, unsigned long frame)
+{
+	const uint64_t known = 1 << 5 | 1 << 7 | 1 << 12 | 1 << 17 | 1 << 26;
+	uint64_t head = 0, tail = 0;
+
+	if (pread(flags, &head, 8, 8 * frame) != 8 ||
+	    pread(flags, &tail, 8, 8 * (frame + 511)) != 8)
+		return false;
+	return head & 1 << 15 && tail & 1 << 16 && !(head & known);
+}
+
+/* A process of its own tries, for it may have to be killed. */
+static bool take_offline(const char *path)
+{
+	char state[16] = "";
+	pid_t pid = fork();
+
+	if (!pid) {
+		alarm(20);
+		_exit(!write_text(path, "offline"));
+	}
+	waitpid(pid, NULL, 0);
+	read_from(path, state, sizeof(state));
+	return !strcmp(state, "offline\n");
+}
+
+static void put_online(const char *path)
+{
+	for (int i = 0; i < 6000 && !write_text(path, "online"); i++)
+		usleep(10000);
+}
+
+/* The number of a block of memory that has a kept one in it, from one on. */
+static int with_kept(int flags, int block, unsigned long frames)
+{
+	char path[128];
+
+	for (;; block++) {
+		snprintf(path, sizeof(path), BLOCKS "memory%d/state", block);
+		if (access(path, W_OK))
+			return -1;
+		for (unsigned long frame = block * frames; frame < (block + 1) * frames;
+		     frame += 512)
+			if (is_kept(flags, frame))
+				return block;
+	}
+}
+
+static void memory_with_blocks_goes_offline(void)
+{
+	int flags = open("/proc/kpageflags", O_RDONLY), block = -1;
+	char text[32] = "", path[128];
+	unsigned long frames;
+
+	read_from(BLOCKS "block_size_bytes", text, sizeof(text));
+	frames = strtoul(text, NULL, 16) / PAGE;
+	lacks = "nothing can be taken offline";
+	limit_to("32");
+	while (frames && flags >= 0 && stock_up(32)) {
+		block = with_kept(flags, block + 1, frames);
+		if (block < 0)
+			break;
+		snprintf(path, sizeof(path), BLOCKS "memory%d/state", block);
+		if (take_offline(path)) {
+			lacks = NULL;
+			put_online(path);
+			break;
+		}
+		/* Others may be in the way, or it is what is kept. */
+		limit_to("0");
+		if (take_offline(path)) {
+			put_online(path);
+			ksft_print_msg("it goes offline only if nothing is kept\n");
+			failed = true;
+			break;
+		}
+		limit_to("32");
+	}
+	close(flags);
+	all_are_accounted_for();
+}
+
+/* One of its pages is taken away, and the rest of the block is as good as before. */
+static void a_page_of_a_block_may_go_bad(void)
+{
+	const char *file = "/sys/devices/system/memory/soft_offline_page";
+	int flags = open("/proc/kpageflags", O_RDONLY), block;
+	char text[32] = "";
+	unsigned long frames, frame;
+	bool done = false;
+
+	read_from(BLOCKS "block_size_bytes", text, sizeof(text));
+	frames = strtoul(text, NULL, 16) / PAGE;
+	if (access(file, W_OK) || flags < 0 || !frames) {
+		lacks = "no pages that may go bad";
+		return;
+	}
+	limit_to("8");
+	/* Somebody else may be faster to have the block. */
+	for (int i = 0; i < 10 && !done && stock_up(8); i++) {
+		block = with_kept(flags, 0, frames);
+		if (!CHECK(block >= 0))
+			break;
+		for (frame = block * frames; !is_kept(flags, frame); frame += 512)
+			;
+		snprintf(text, sizeof(text), "0x%lx", (frame + 77) * PAGE);
+		done = write_text(file, text);
+	}
+	CHECK(done);
+	close(flags);
+	all_are_accounted_for();
+}
+
+static void *switch_limits(void *unused)
+{
+	static const char *const limits[] = { "8", "0", "8", "1" };
+
+	for (int i = 0; !get(is_done); i++) {
+		write_text(ZEROED "limit", limits[i % 4]);
+		write_text(SYSFS "mode", i % 16 ? "on" : i % 32 ? "off" : "observe");
+		if (i % 8 == 0)
+			write_text("/proc/sys/vm/drop_caches", "2");
+		usleep(i * 61 % 5000);
+	}
+	return unused;
+}
+
+static void blocks_come_and_go_under_load(void)
+{
+	pthread_t thread;
+
+	fill_and_free(128 * MIB);
+	set(is_done, false);
+	CHECK(!pthread_create(&thread, NULL, switch_limits, NULL));
+	for (int i = 0; i < 50; i++)
+		CHECK(run(FIRST "0 0x800000 " FAIR, "touch_each_of_8") <= 8);
+	set(is_done, true);
+	pthread_join(thread, NULL);
+	CHECK(write_text(SYSFS "mode", "on"));
+	all_are_accounted_for();
+}
+
 #define TEST(name) { #name, name }
 
 static const struct {
@@ -759,7 +1931,10 @@ static const struct {
 } tests[] = {
 	TEST(without_a_profile_all_is_stock),
 	TEST(what_pays_is_huge),
+	TEST(of_other_mappings_nothing_is_known),
+	TEST(a_part_speaks_for_its_region),
 	TEST(confidence_and_touched_pages_count),
+	TEST(what_is_read_is_asked_about_too),
 	TEST(mappings_are_told_apart_by_their_order),
 	TEST(rows_move_and_grow_with_a_mapping),
 	TEST(heap_and_bss_have_rows),
@@ -775,12 +1950,30 @@ static const struct {
 	TEST(others_may_not),
 	TEST(prices_may_be_anything),
 	TEST(prices_are_measured),
+	TEST(what_is_read_again_is_counted),
 	TEST(faults_are_counted_by_kind),
 	TEST(no_fault_waits_for_a_block),
 	TEST(smaller_blocks_are_priced_too),
 	TEST(khugepaged_copies_what_pays),
+	TEST(what_is_mostly_empty_is_split_if_that_pays),
+	TEST(what_is_refused_pays_for_compaction),
+	TEST(all_prices_are_measured),
 	TEST(modes_are_switched_under_load),
 	TEST(profiles_are_replaced_under_load),
+	TEST(blocks_are_zeroed_ahead),
+	TEST(a_limit_holds),
+	TEST(a_limit_of_0_leaves_nothing),
+	TEST(what_is_kept_is_available),
+	TEST(who_needs_memory_has_it),
+	TEST(who_needs_a_block_has_it),
+	TEST(drop_caches_drops_them),
+	TEST(what_a_group_may_not_have_is_put_back),
+	TEST(policies_are_obeyed),
+	TEST(modes_empty),
+	TEST(nothing_is_kept_for_an_observer),
+	TEST(memory_with_blocks_goes_offline),
+	TEST(a_page_of_a_block_may_go_bad),
+	TEST(blocks_come_and_go_under_load),
 };
 
 static int run_part(const char *name)
@@ -809,10 +2002,11 @@ int main(int argc, char **argv)
 	if (length < 0 || access(SYSFS "mode", W_OK))
 		ksft_exit_skip("no econ: %s\n", strerror(errno));
 	mkdir("/tmp", 01777);
-	/* Prices are what the tests write. */
+	/* Prices are what the tests write, and no block is there by chance. */
 	if (!write_text(SYSFS "costs/frozen", "1") || !write_text(SYSFS "mode", "on") ||
-	    !write_text(THP "enabled", "always"))
+	    !write_text(THP "enabled", "always") || !write_text(ZEROED "limit", "0"))
 		ksft_exit_fail_msg("it cannot be switched on: %s\n", strerror(errno));
+	keep(prices, ARRAY_SIZE(prices));
 	ksft_set_plan(ARRAY_SIZE(tests));
 	for (size_t i = 0; i < ARRAY_SIZE(tests); i++) {
 		if (!is_asked_for(tests[i].name, argc, argv)) {
@@ -822,6 +2016,8 @@ int main(int argc, char **argv)
 		failed = false;
 		lacks = NULL;
 		tests[i].run();
+		CHECK(write_text(SYSFS "costs/frozen", "1"));
+		put_back(prices, ARRAY_SIZE(prices));
 		if (lacks && !failed)
 			ksft_test_result_skip("%s: %s\n", tests[i].name, lacks);
 		else

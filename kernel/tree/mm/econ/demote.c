@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Demotion: whether it pays to split a huge page of which most is zeros.
+ *
+ * The shrinker of deferred splits knows the page alone. Who maps it is found by
+ * its reverse mapping: a page that several address spaces map, or that is not
+ * mapped by one entry any more, is split as without econ.
+ */
+
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+#include <linux/rmap.h>
+
+#include "internal.h"
+
+static unsigned int empty_pages(struct folio *folio)
+{
+	unsigned int i, empty = 0;
+
+	for (i = 0; i < folio_nr_pages(folio); i++)
+		empty += pages_identical(folio_page(folio, i), ZERO_PAGE(0));
+	return empty;
+}
+
+/* Stops at the first mapping: there are no others. */
+static bool ask_mapping(struct folio *folio, struct vm_area_struct *vma,
+			unsigned long address, void *arg)
+{
+	DEFINE_FOLIO_VMA_WALK(walk, folio, vma, address, 0);
+	bool *go = arg, is_huge;
+
+	if (!page_vma_mapped_walk(&walk))
+		return true;
+	is_huge = !walk.pte;
+	page_vma_mapped_walk_done(&walk);
+	if (is_huge && econ_is_asked(vma))
+		*go = econ_demotion_pays(vma, address, empty_pages(folio));
+	return false;
+}
+
+bool __econ_may_demote(struct folio *folio)
+{
+	bool go = true;
+	struct rmap_walk_control walk = {
+		.arg = &go,
+		.rmap_one = ask_mapping,
+		.try_lock = true,
+	};
+
+	if (folio_order(folio) != HPAGE_PMD_ORDER || !folio_trylock(folio))
+		return true;
+	if (folio_test_anon(folio) && folio_mapcount(folio) == 1)
+		rmap_walk(folio, &walk);
+	folio_unlock(folio);
+	return go;
+}

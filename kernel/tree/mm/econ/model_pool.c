@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Pools of another size for pages that were unmapped lazily.
+ *
+ * Pools of twice the size need half of the flushes; then as many pages again as
+ * now are read anew because pools hold memory. Of half the size they need twice
+ * the flushes, and half of those pages stay. Which of both pays is asked one
+ * after the other.
+ */
+
+#include <linux/kernel.h>
+
+#include "model.h"
+
+static struct econ_estimate estimate(const struct econ_action *action,
+				     const struct econ_prices *prices)
+{
+	u64 flushes = econ_product(prices->ns[ECON_FLUSH], action->interrupted);
+	u64 reads = econ_product(prices->ns[ECON_READ_AGAIN],
+				 action->read_again);
+
+	if (action->is_smaller)
+		return (struct econ_estimate){
+			.benefit = reads / 2, .cost = flushes,
+		};
+	return (struct econ_estimate){ .benefit = flushes / 2, .cost = reads };
+}
+
+#define CASE(text, verdict, ...)					\
+	{ .what = (text), .go = (verdict),				\
+	  .action = { .kind = ECON_POOL, __VA_ARGS__ } }
+
+static const struct econ_case cases[] = {
+	CASE("flushes interrupt, and nothing is read again", true,
+	     .interrupted = 100),
+	CASE("what is read again costs more than half of the flushes", false,
+	     .interrupted = 100, .read_again = 1),
+	CASE("many flushes pay for a page that is read again", true,
+	     .interrupted = 1000, .read_again = 1),
+	CASE("what is read again pays for twice the flushes", true,
+	     .interrupted = 100, .read_again = 10, .is_smaller = true),
+	CASE("little is read again", false,
+	     .interrupted = 1000, .read_again = 10, .is_smaller = true),
+	CASE("nothing is read again", false,
+	     .interrupted = 100, .is_smaller = true),
+};
+
+const struct econ_model econ_pool_model = {
+	.name = "pool",
+	.estimate = estimate,
+	.cases = cases,
+	.nr_cases = ARRAY_SIZE(cases),
+};

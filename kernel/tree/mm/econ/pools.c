@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * How large the pools are in which pages wait for a flush (mm/luf): as large as
+ * they pay. Flushes tell how many CPUs they interrupt, refaults how many pages
+ * would still be there if pools held none. After some flushes pools are doubled
+ * or halved, if that pays, and both are counted anew.
+ */
+
+#include <linux/atomic.h>
+#include <linux/mm.h>
+#include <linux/mmzone.h>
+#include <linux/workqueue.h>
+
+#include "../luf/hooks.h"
+#include "internal.h"
+
+/* So many flushes tell how many there are. */
+#define FLUSHES_A_DECISION	16
+
+static atomic_t flushes;
+static atomic_t interrupted;
+static atomic_t read_again;
+
+atomic_long_t econ_read_again_pages;
+
+static void forget(void)
+{
+	atomic_set(&flushes, 0);
+	atomic_set(&interrupted, 0);
+	atomic_set(&read_again, 0);
+}
+
+static void resize(struct work_struct *work)
+{
+	struct econ_action action = {
+		.kind = ECON_POOL,
+		.interrupted = atomic_read(&interrupted),
+		.read_again = atomic_read(&read_again),
+	};
+	bool acts = READ_ONCE(econ_mode) == ECON_ON;
+	int by = 0;
+
+	forget();
+	if (econ_decide(&action, 0, NULL, acts)) {
+		by = 1;
+	} else {
+		action.is_smaller = true;
+		if (econ_decide(&action, 0, NULL, acts))
+			by = -1;
+	}
+	if (by && acts)
+		luf_scale_pools(by);
+}
+
+static DECLARE_WORK(resizing, resize);
+
+void __econ_pool_flushed(struct econ_watch *watch, unsigned int cpus)
+{
+	u64 ns;
+
+	if (watch->is_on && __econ_watch_end(watch, &ns))
+		econ_sample(ECON_FLUSH, ns / cpus);
+	atomic_add(cpus, &interrupted);
+	if (atomic_inc_return(&flushes) == FLUSHES_A_DECISION)
+		schedule_work(&resizing);
+}
+
+void __econ_refaulted(int nid, unsigned long distance)
+{
+	if (distance >= luf_node_cap(nid))
+		return;
+	atomic_inc(&read_again);
+	atomic_long_inc(&econ_read_again_pages);
+}
+
+/**
+ * econ_leave_pools - pools are as large as without econ
+ *
+ * Where econ is on no more, and @resizing knows it.
+ */
+void econ_leave_pools(void)
+{
+	cancel_work_sync(&resizing);
+	forget();
+	luf_scale_pools(0);
+}
