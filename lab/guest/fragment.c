@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Breaks free memory into small pieces and leaves it so: fills it with pipes of 64 KiB, then reads back all but one page
- * of each. What stays is unmovable, and in every block.
+ * of each. What stays is unmovable, and in every block; or, `movable`, memory of a process of which all but one page of
+ * each 64 KiB is given back, which compaction can put together.
  *
- *     fragment LEAVE-BYTES
+ *     fragment [movable] LEAVE-BYTES [WHOLE-BYTES]
  *
  * So much memory is not touched by the pipes; what the kernel itself keeps free (min_free_kbytes) is small meanwhile.
+ * WHOLE-BYTES more are kept out of it, and are free in whole blocks at the end.
  * Ends when memory is in pieces, with what is free in blocks above order 3 on stdout; processes in the background hold
  * the pipes, and as memory of their own what stayed whole. Fails if more than 2 % of free memory is still in such
- * blocks: then it is not fragmented.
+ * blocks, or any in one of 2 MiB: then it is not fragmented.
  */
 #include "util.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
 
@@ -52,6 +55,53 @@ static void thin_out(int (*pipes)[2], int count)
 			fail("read");
 }
 
+/* Memory that nothing is done to, in blocks as large as they are now; until it is let go. */
+static pid_t keep_whole(const struct gate *gate, size_t length)
+{
+	pid_t child = fork();
+	char *memory;
+
+	if (child < 0)
+		fail("fork");
+	if (child) {
+		gate_gather(gate, 1);
+		return child;
+	}
+	memory = reserve(length);
+	if (madvise(memory, length, MADV_HUGEPAGE) && errno != EINVAL)
+		fail("madvise");
+	for (size_t at = 0; at < length; at += PAGE)
+		memory[at] = 1;
+	gate_wait(gate);
+	for (;;)
+		pause();
+}
+
+static void let_go(pid_t child)
+{
+	if (kill(child, SIGKILL) || waitpid(child, NULL, 0) != child)
+		fail("kill");
+}
+
+/* All that is free but so much, as memory in small pages of which then one of each 16 is left. */
+static void hold_movable(const struct gate *gate, size_t leave)
+{
+	size_t length = free_memory() > leave ? (free_memory() - leave) & ~(REGION - 1) : 0;
+	char *memory = length ? reserve(length) : NULL;
+
+	if (length && madvise(memory, length, MADV_NOHUGEPAGE) && errno != EINVAL)
+		fail("madvise");
+	for (size_t at = 0; at < length; at += PAGE)
+		memory[at] = 1;
+	gate_wait(gate);
+	for (size_t at = 0; at < length; at += PIPE_SIZE)
+		if (madvise(memory + at, PIPE_SIZE - PAGE, MADV_DONTNEED))
+			fail("madvise");
+	gate_wait(gate);
+	for (;;)
+		pause();
+}
+
 /* One process has room for so many descriptors only. */
 static void hold(const struct gate *gate, size_t leave)
 {
@@ -65,14 +115,14 @@ static void hold(const struct gate *gate, size_t leave)
 		pause();
 }
 
-/* Free memory in blocks above order 3, and all of it, in pages; without the first 16 MiB (zone DMA), which are kept
- * back from programs. */
-static void survey(size_t *large, size_t *all)
+/* Free memory in blocks above order 3, and all of it, in pages, and blocks of 2 MiB and more; without the first 16 MiB
+ * (zone DMA), which are kept back from programs. */
+static void survey(size_t *large, size_t *all, size_t *huge)
 {
 	FILE *file = fopen("/proc/buddyinfo", "re");
 	char line[512];
 
-	*large = *all = 0;
+	*large = *all = *huge = 0;
 	if (!file)
 		fail("/proc/buddyinfo");
 	while (fgets(line, sizeof(line), file)) {
@@ -86,6 +136,7 @@ static void survey(size_t *large, size_t *all)
 		for (; (at = strtok(NULL, " \n")); order++) {
 			*all += strtoul(at, NULL, 10) << order;
 			*large += order > 3 ? strtoul(at, NULL, 10) << order : 0;
+			*huge += order > 8 ? strtoul(at, NULL, 10) : 0;
 		}
 	}
 	fclose(file);
@@ -122,20 +173,88 @@ static void show_blocks(void)
 		fputs(line, stderr);
 }
 
-#define MIDDLE_SIZE "/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled"
+#define THP "/sys/kernel/mm/transparent_hugepage/"
 
-static void set_middle_size(const char *mode)
+/* A kernel may be without a size; what is left is judged anyway. */
+static void set_thp(const char *what, const char *mode)
 {
-	FILE *file = fopen(MIDDLE_SIZE, "we");
+	char path[128];
+	FILE *file;
 
-	/* A kernel may be without; what is left is judged anyway. */
+	snprintf(path, sizeof(path), THP "%s", what);
+	file = fopen(path, "we");
 	if (file) {
 		fputs(mode, file);
 		fclose(file);
 	}
 }
 
-/* Takes what is still in blocks above order 3, as memory of a process in pieces of 64 KiB. */
+/* The word that is chosen of those that the file has. */
+static void get_thp(const char *what, char *mode, size_t size)
+{
+	char path[128], line[128] = "";
+	char *begin, *end;
+	FILE *file;
+
+	snprintf(path, sizeof(path), THP "%s", what);
+	file = fopen(path, "re");
+	if (!file || !fgets(line, sizeof(line), file))
+		fail(path);
+	fclose(file);
+	begin = strchr(line, '[');
+	end = begin ? strchr(begin, ']') : NULL;
+	if (!end)
+		fail(path);
+	snprintf(mode, size, "%.*s", (int)(end - begin - 1), begin + 1);
+}
+
+static unsigned long huge_faults(void)
+{
+	FILE *file = fopen("/proc/vmstat", "re");
+	unsigned long count = 0;
+	char line[128];
+
+	if (!file)
+		fail("/proc/vmstat");
+	while (fgets(line, sizeof(line), file))
+		if (sscanf(line, "thp_fault_alloc %lu", &count) == 1)
+			break;
+	fclose(file);
+	return count;
+}
+
+/*
+ * Takes blocks of 2 MiB for as long as there are any; those too that a CPU keeps for itself, which no survey sees.
+ * None is put together for that.
+ */
+static void take_huge(void)
+{
+	char defrag[32];
+
+	get_thp("defrag", defrag, sizeof(defrag));
+	set_thp("defrag", "never");
+	set_thp("hugepages-2048kB/enabled", "always");
+	for (;;) {
+		unsigned long before = huge_faults();
+		char *memory = reserve(REGION);
+
+		*memory = 1;
+		if (huge_faults() == before) {
+			if (munmap(memory, REGION))
+				fail("munmap");
+			break;
+		}
+		if (mlock(memory, REGION))
+			fail("mlock");
+	}
+	set_thp("hugepages-2048kB/enabled", "inherit");
+	set_thp("defrag", defrag);
+}
+
+/*
+ * Takes what is still in blocks above order 3, as memory of a process in pieces of 64 KiB. It is locked: where
+ * vm.compact_unevictable_allowed is 0, compaction leaves it where it is.
+ */
 static void soak_up(const struct gate *gate, size_t pages)
 {
 	pid_t child = fork();
@@ -147,11 +266,14 @@ static void soak_up(const struct gate *gate, size_t pages)
 		gate_gather(gate, 1);
 		return;
 	}
-	set_middle_size("always");
+	take_huge();
+	set_thp("hugepages-64kB/enabled", "always");
 	memory = reserve(pages * PAGE);
 	for (size_t at = 0; at < pages * PAGE; at += PAGE)
 		memory[at] = 1;
-	set_middle_size("never");
+	set_thp("hugepages-64kB/enabled", "never");
+	if (mlock(memory, pages * PAGE))
+		fail("mlock");
 	gate_wait(gate);
 	for (;;)
 		pause();
@@ -161,40 +283,47 @@ int main(int argc, char **argv)
 {
 	const unsigned long reserve_before = reserve_of_kernel();
 	struct rlimit files = { 2 * PIPES_PER_HOLDER + 64, 2 * PIPES_PER_HOLDER + 64 };
-	int holders = 0;
-	size_t leave, large, all;
-	struct gate gate = gate_new();
+	int holders = 0, is_movable = argc > 1 && !strcmp(argv[1], "movable");
+	size_t leave, large, all, huge;
+	struct gate gate = gate_new(), apart = gate_new();
+	pid_t whole = 0;
 
-	if (argc != 2)
-		usage("fragment LEAVE-BYTES");
+	argc -= is_movable;
+	argv += is_movable;
+	if (argc != 2 && argc != 3)
+		usage("fragment [movable] LEAVE-BYTES [WHOLE-BYTES]");
 	leave = number(argv[1]);
+	if (argc == 3)
+		whole = keep_whole(&apart, number(argv[2]));
 	if (setrlimit(RLIMIT_NOFILE, &files))
 		fail("setrlimit");
 	set_reserve_of_kernel(RESERVE_MEANWHILE);
-	while (free_memory() > leave) {
+	do {
 		pid_t child = fork();
 
 		if (child < 0)
 			fail("fork");
 		if (child == 0)
-			hold(&gate, leave);
+			(is_movable ? hold_movable : hold)(&gate, leave);
 		gate_gather(&gate, 1);
 		holders++;
-	}
+	} while (!is_movable && free_memory() > leave);
 	gate_open(&gate, holders);
 	gate_gather(&gate, holders);
-	survey(&large, &all);
+	survey(&large, &all, &huge);
 	/* More than once: what the kernel frees meanwhile may grow together again. */
 	for (int round = 0; round < MAX_ROUNDS; round++) {
 		set_reserve_of_kernel(RESERVE_MEANWHILE);
 		soak_up(&gate, large);
 		set_reserve_of_kernel(reserve_before);
-		survey(&large, &all);
-		if (large * 50 <= all)
+		survey(&large, &all, &huge);
+		if (large * 50 <= all && !huge)
 			break;
 	}
 	printf("%zu of %zu free pages are in blocks above order 3\n", large, all);
-	if (large * 50 > all) {
+	if (whole)
+		let_go(whole);
+	if (large * 50 > all || huge) {
 		show_blocks();
 		fprintf(stderr, "fragment: %zu of %zu free pages are still in blocks above order 3\n", large, all);
 		return 1;

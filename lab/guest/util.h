@@ -53,13 +53,21 @@ static inline size_t number(const char *text)
 	return value;
 }
 
+/* Anonymous memory where the kernel puts it, not touched. */
+static inline char *anonymous(size_t length)
+{
+	char *memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (memory == MAP_FAILED)
+		fail("mmap");
+	return memory;
+}
+
 /* Anonymous memory, aligned to 2 MiB, not touched. */
 static inline char *reserve(size_t length)
 {
-	char *raw = mmap(NULL, length + REGION, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *raw = anonymous(length + REGION);
 
-	if (raw == MAP_FAILED)
-		fail("mmap");
 	return (char *)(((uintptr_t)raw + REGION - 1) & ~(REGION - 1));
 }
 

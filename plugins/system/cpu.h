@@ -50,6 +50,7 @@ enum counter {
 	INSTRUCTIONS_USER,
 	INSTRUCTIONS_KERNEL,
 	PAGE_FAULTS,
+	FAULT_INSTRUCTIONS,
 	/* Allocations of pages that the lab made, those that failed, and what they took. */
 	ALLOCS,
 	ALLOC_FAILURES,

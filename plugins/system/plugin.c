@@ -63,6 +63,7 @@ static const char *const counter_names[COUNTERS] = {
 	[INSTRUCTIONS_USER] = "instructions_user",
 	[INSTRUCTIONS_KERNEL] = "instructions_kernel",
 	[PAGE_FAULTS] = "page_faults",
+	[FAULT_INSTRUCTIONS] = "fault_instructions",
 	[ALLOCS] = "allocs",
 	[ALLOC_FAILURES] = "alloc_failures",
 	[ALLOC_INSTRUCTIONS] = "alloc_instructions",

@@ -152,8 +152,10 @@ static void fault_ends(struct ledger *ledger)
 	/* One that began before anybody listened. */
 	if (!task->faults)
 		return;
-	if (!--task->faults)
-		histogram_add(&ledger->latencies[LATENCY_FAULT], task->fault_instructions);
+	if (--task->faults)
+		return;
+	ledger->cpu->counts[FAULT_INSTRUCTIONS] += task->fault_instructions;
+	histogram_add(&ledger->latencies[LATENCY_FAULT], task->fault_instructions);
 }
 
 static void alloc_begins(struct task *task)

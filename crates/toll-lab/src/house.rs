@@ -2,6 +2,7 @@
 //! Where things lie: the lab's own files in the checkout, and what it makes in the cache.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::Result;
 use toll_linux::calibrate::cache_folder;
@@ -54,6 +55,29 @@ impl House {
             disks: root.join("lab/disks"),
             plugins: root.join("plugins"),
             cache: cache.join("lab"),
+        })
+    }
+
+    /// The command line program beside this one; built, if cargo is there to do it.
+    ///
+    /// # Errors
+    /// [`LabError::Missing`] if it is not built and cannot be.
+    pub fn tollfree(&self) -> Result<PathBuf> {
+        let own = std::env::current_exe()?;
+        let beside = own.ancestors().skip(1).take(2);
+        let places: Vec<PathBuf> = beside.map(|folder| folder.join("tollfree")).collect();
+        let found = || places.iter().find(|path| path.is_file()).cloned();
+        if let Some(path) = found() {
+            return Ok(path);
+        }
+        let root = self.kernel.parent().unwrap_or(Path::new("."));
+        let _ = Command::new("cargo")
+            .args(["build", "--release", "--quiet", "-p", "tollfree"])
+            .current_dir(root)
+            .status();
+        found().ok_or_else(|| {
+            let why = "is not built: cargo build --release -p tollfree";
+            LabError::Missing(format!("{}: {why}", places[0].display())).into()
         })
     }
 

@@ -14,6 +14,7 @@ pub mod house;
 pub mod kernel;
 pub mod output;
 pub mod preset;
+mod profile;
 pub mod results;
 pub mod run;
 pub mod scenario;

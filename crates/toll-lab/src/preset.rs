@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use toll_model::cost::TlbGeometry;
+use toll_model::cost::{CostTable, Measured, TlbGeometry, WalkPrice};
 
 use crate::error::LabError;
 use crate::guest::Machine;
@@ -71,6 +71,28 @@ impl Preset {
         cycles / self.ghz
     }
 
+    /// What a miss costs by the same constants, for profiles that programs run under: nothing
+    /// where the second level has the page, a step where the upper tables are in the walker's caches
+    /// (32 regions), else two.
+    pub fn costs(&self) -> CostTable {
+        let step = self.cycles[1] / self.ghz;
+        let reach = self.data.reach_4k();
+        let points = [(reach / 2, 0.0), (64 << 20, step), (256 << 20, 2.0 * step)];
+        let price = |(footprint, ns): (u64, f64)| WalkPrice {
+            footprint,
+            chains: 1,
+            saved_ns: Measured {
+                median: ns,
+                low: ns,
+                high: ns,
+            },
+        };
+        CostTable {
+            walk: points.into_iter().map(price).collect(),
+            ..CostTable::default_for(&self.name, "lab", 0, self.data.clone())
+        }
+    }
+
     /// QEMU's `-plugin` argument for a machine; counts go to files in `out`.
     ///
     /// # Errors
@@ -99,5 +121,20 @@ impl Preset {
     /// [`LabError::Missing`] if it is not built.
     pub fn library(&self, house: &House) -> Result<PathBuf> {
         house.plugin("libtoll_system.so")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_miss_costs_what_the_model_says() {
+        let preset = Preset::find("skylake").unwrap();
+        let costs = preset.costs();
+        let step = preset.modelled_ns(0.0, 1.0, 0.0);
+        let prices: Vec<f64> = costs.walk.iter().map(|it| it.saved_ns.median).collect();
+        assert_eq!(prices, [0.0, step, 2.0 * step]);
+        assert!(costs.to_json().is_ok());
     }
 }

@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 use toll_linux::{Root, cpu, sys};
 
 use crate::error::LabError;
-use crate::guest::{self, Done, Guest, Job, Outcome, Program, Qemu, Status};
+use crate::guest::{self, Done, Guest, Job, Latency, Outcome, Program, Qemu, Status};
 use crate::house::House;
 use crate::kernel::{Built, Variant, build};
 use crate::preset::Preset;
 use crate::results::{self, Counters, Detail, Entry, Environment, Host, Kernel, Results};
 use crate::scenario::{Policy, Scenario, Size};
-use crate::{files, output};
+use crate::{files, output, profile};
 
 /// What is asked for.
 #[derive(Debug)]
@@ -71,6 +71,9 @@ impl Rounds {
     }
 }
 
+/// The form of runs that are kept; others are made anew.
+const KEPT: u32 = 2;
+
 /// What one guest gave back, by section.
 #[derive(Debug, Serialize, Deserialize)]
 struct Run {
@@ -81,6 +84,7 @@ struct Run {
 struct Measured {
     counters: Counters,
     detail: Detail,
+    faults: Latency,
 }
 
 /// Builds what is missing and runs all of it.
@@ -102,6 +106,7 @@ pub fn run(house: &House, request: &Request<'_>) -> Result<Results> {
         judged_by: request.scenario.judged_by.clone(),
         results: Vec::new(),
         sizes: Vec::new(),
+        workloads: Vec::new(),
     };
     let mut made = 0;
     loop {
@@ -113,7 +118,13 @@ pub fn run(house: &House, request: &Request<'_>) -> Result<Results> {
         made += 1;
     }
     sort(&mut results.results, &bench.kernels, &policies);
+    if let Some(policy) = &request.scenario.tail {
+        results::add_tails(&mut results.results, policy);
+    }
     unknown_judges(&results)?;
+    if let Some(which) = &request.scenario.workloads {
+        results.workloads = results::workloads(&results.results, which);
+    }
     if let Some(sections) = &request.scenario.sizes {
         results.sizes = results::sizes(&results.results, sections);
     }
@@ -144,7 +155,33 @@ fn unknown_judges(results: &Results) -> Result<()> {
     }
 }
 
+/// The policies that are asked for.
+///
+/// # Errors
+/// [`LabError::Usage`] for one that the scenario does not have, and for one that none of the
+/// variants is for.
 fn policies<'a>(request: &'a Request<'_>) -> Result<Vec<&'a Policy>> {
+    let found = named_policies(request)?;
+    let has_variant = |policy: &&Policy| {
+        request
+            .variants
+            .iter()
+            .any(|variant| policy.is_for(variant))
+    };
+    let usable: Vec<&Policy> = found.iter().copied().filter(has_variant).collect();
+    let unusable = found.iter().find(|policy| !has_variant(policy));
+    match unusable {
+        Some(policy) if usable.is_empty() || !request.policies.is_empty() => {
+            let (name, scenario) = (&policy.name, &request.scenario.name);
+            let variants = policy.variants.join(", ");
+            let why = format!("{name}: policy of {scenario} for variants {variants} only");
+            Err(LabError::Usage(why).into())
+        }
+        _ => Ok(usable),
+    }
+}
+
+fn named_policies<'a>(request: &'a Request<'_>) -> Result<Vec<&'a Policy>> {
     let all = &request.scenario.policies;
     if request.policies.is_empty() {
         return Ok(all.iter().collect());
@@ -196,6 +233,8 @@ struct Bench<'a> {
     request: &'a Request<'a>,
     kernels: Vec<Built>,
     programs: Vec<Program>,
+    /// What policies with profiles have in addition.
+    profiles: Vec<Program>,
     disks: Vec<PathBuf>,
     /// Where consoles and kept runs are.
     folder: PathBuf,
@@ -212,6 +251,7 @@ impl<'a> Bench<'a> {
             .map(|name| build(house, &Variant::find(house, name, request.config)?))
             .collect::<Result<Vec<_>>>()?;
         let programs = programs(house, scenario)?;
+        let profiles = profile::profiles(house, scenario, request.size, request.preset)?;
         let disks = scenario
             .disks(request.size)
             .iter()
@@ -221,12 +261,22 @@ impl<'a> Bench<'a> {
         let folder = house.cache.join("runs").join(name);
         let lock = files::lock(&files::with_suffix(&folder, ".lock"))?;
         let mut hasher = DefaultHasher::new();
-        (&scenario.text, request.size.name(), &request.preset.name).hash(&mut hasher);
+        (
+            KEPT,
+            &scenario.text,
+            request.size.name(),
+            &request.preset.name,
+        )
+            .hash(&mut hasher);
         let mut plugins = vec![request.preset.library(house)?];
         if scenario.lines {
             plugins.push(guest::lines_library(house)?);
         }
-        let contents = programs.iter().map(|program| &program.host).chain(&plugins);
+        let all = programs
+            .iter()
+            .chain(&profiles)
+            .map(|program| &program.host);
+        let contents = all.chain(&plugins);
         for path in contents {
             files::read(path)?.hash(&mut hasher);
         }
@@ -236,6 +286,7 @@ impl<'a> Bench<'a> {
             request,
             kernels,
             programs,
+            profiles,
             disks,
             folder,
             fingerprint: hasher.finish(),
@@ -251,16 +302,26 @@ impl<'a> Bench<'a> {
         policies: &[&Policy],
         entries: &mut Vec<Entry>,
     ) -> Result<()> {
-        let of_round = self.kernels.len() * policies.len();
+        let pairs = |policy: &&&Policy| {
+            let kernels = self.kernels.iter();
+            kernels
+                .filter(|built| policy.is_for(&built.variant))
+                .count()
+        };
+        let of_round: usize = policies.iter().map(|policy| pairs(&policy)).sum();
         let total = rounds as usize * of_round;
         let mut place = round as usize * of_round;
         for policy in policies {
             for number in 0..self.kernels.len() {
                 let built = &self.kernels[(number + round as usize) % self.kernels.len()];
+                if !policy.is_for(&built.variant) {
+                    continue;
+                }
                 place += 1;
                 let (run, is_cached) = self.one(built, policy, round, (place, total))?;
                 for (section, measured) in run.sections {
                     let entry = entry(entries, &built.variant, &policy.name, &section);
+                    entry.faults.push(measured.faults);
                     entry.add(measured.counters, measured.detail, is_cached);
                 }
             }
@@ -290,15 +351,15 @@ impl<'a> Bench<'a> {
             }
         }
         let _bar = output::progress(&format!("run {} of {}", place.0, place.1));
-        let outcome = self.guest(built, policy)?;
+        let outcome = self.guest(built, policy, round)?;
         let run = self.measured(&outcome)?;
         files::write(&kept, &serde_json::to_vec(&run)?)?;
         Ok((run, false))
     }
 
-    fn guest(&self, built: &Built, policy: &Policy) -> Result<Outcome> {
+    fn guest(&self, built: &Built, policy: &Policy, round: u32) -> Result<Outcome> {
         let form = self.request.scenario.form(self.request.size);
-        let mut jobs = vec![setting(policy)];
+        let mut jobs = vec![setting(policy, round)];
         jobs.extend(
             form.jobs
                 .iter()
@@ -309,7 +370,7 @@ impl<'a> Bench<'a> {
             image: &built.image,
             machine: self.request.scenario.machine(self.request.size),
             append: &append,
-            programs: &self.programs,
+            programs: &self.programs_of(policy),
             disks: &self.disks,
             jobs: &jobs,
             limit: Duration::from_secs(form.within),
@@ -335,6 +396,12 @@ impl<'a> Bench<'a> {
         Ok(outcome)
     }
 
+    /// Whether there are profiles is all that a guest knows of what the policy says of them.
+    fn programs_of(&self, policy: &Policy) -> Vec<Program> {
+        let profiles = self.profiles.iter().filter(|_| policy.profiles);
+        self.programs.iter().chain(profiles).cloned().collect()
+    }
+
     fn measured(&self, outcome: &Outcome) -> Result<Run> {
         let scenario = &self.request.scenario.name;
         if outcome.sections.is_empty() {
@@ -347,6 +414,7 @@ impl<'a> Bench<'a> {
             let measured = Measured {
                 counters: results::of_section(section, notes, self.request.preset),
                 detail: Detail::of_section(section),
+                faults: section.faults.clone(),
             };
             (name.clone(), measured)
         };
@@ -383,8 +451,10 @@ impl<'a> Bench<'a> {
 /// What a scenario's guests have: a shell, what it names, and each thing's libraries.
 fn programs(house: &House, scenario: &Scenario) -> Result<Vec<Program>> {
     let mut found = Program::installed("busybox")?;
+    let with = (!scenario.profiles.is_empty()).then_some("with");
     for name in ["init", "section"]
         .into_iter()
+        .chain(with)
         .chain(scenario.guest.iter().map(String::as_str))
     {
         found.push(Program::compiled(house, name)?);
@@ -395,15 +465,17 @@ fn programs(house: &House, scenario: &Scenario) -> Result<Vec<Program>> {
     Ok(found)
 }
 
-/// The job that makes the guest's kernel follow a policy.
-fn setting(policy: &Policy) -> Job {
+/// The job that makes the guest's kernel follow a policy, and says which round it is: jobs that
+/// look there can differ from round to round where the same run would give the same counts.
+fn setting(policy: &Policy, round: u32) -> Job {
     let write = |(path, value): (&String, &String)| format!("echo '{value}' > '{path}'");
-    let writes: Vec<String> = policy.set.iter().map(write).collect();
-    match writes.is_empty() {
-        true => Job::shell("policy", "true"),
-        false => Job::shell("policy", &writes.join(" && ")),
-    }
+    let mut writes: Vec<String> = policy.set.iter().map(write).collect();
+    writes.push(format!("echo {round} > {ROUND}"));
+    Job::shell("policy", &writes.join(" && "))
 }
+
+/// Where the guest has the number of its round, from 0 on.
+const ROUND: &str = "/tmp/round";
 
 /// The day, UTC.
 fn today() -> Result<String> {
@@ -424,15 +496,20 @@ mod tests {
     fn a_policy_is_written_before_anything_runs() {
         let policy = Policy {
             name: "never".to_owned(),
+            variants: Vec::new(),
+            profiles: true,
             kernel: Vec::new(),
             set: [("/sys/x".to_owned(), "never".to_owned())].into(),
         };
-        assert_eq!(setting(&policy).command[3], "echo 'never' > '/sys/x'");
+        assert_eq!(
+            setting(&policy, 0).command[3],
+            "echo 'never' > '/sys/x' && echo 0 > /tmp/round"
+        );
         let nothing = Policy {
             set: BTreeMap::new(),
             ..policy
         };
-        assert_eq!(setting(&nothing).command[3], "true");
+        assert_eq!(setting(&nothing, 2).command[3], "echo 2 > /tmp/round");
     }
 
     #[test]

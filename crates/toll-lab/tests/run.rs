@@ -100,6 +100,84 @@ fn lines_that_cpus_take_from_each_other_are_counted() {
     assert!(get("lines_moved_64") <= get("lines_shared"));
 }
 
+/// A counter of each policy of a section; what did not occur is not among the counters.
+fn by_policy(got: &Value, section: &str, counter: &str) -> Vec<(String, f64)> {
+    let entries = got["results"].as_array().unwrap().iter();
+    entries
+        .filter(|entry| entry["section"] == section)
+        .map(|entry| {
+            let name = entry["policy"].as_str().unwrap();
+            let value = &entry["counters"][counter]["median"];
+            (name.to_owned(), value.as_f64().unwrap_or(0.0))
+        })
+        .collect()
+}
+
+#[test]
+#[ignore = "boots two kernels: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
+fn tails_of_faults_are_compared_at_one_place() {
+    let (out, _) = run("fault-tail", &["--json"], 0);
+    let got: Value = serde_json::from_str(&out).unwrap();
+    schema::check("lab", &got);
+    let tails = by_policy(&got, "main", "fault_instr_tail");
+    let names: Vec<&str> = tails.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(
+        names,
+        ["never", "always", "always-defrag", "madvise", "econ"]
+    );
+    let most = by_policy(&got, "main", "fault_instr_max");
+    for ((name, tail), (_, most)) in tails.iter().zip(&most) {
+        assert!(0.0 < *tail && tail <= most, "{name}: {tail} of {most}");
+    }
+    // Whoever compacts in a fault has a longer tail than econ, which never does.
+    assert!(tails[4].1 < tails[2].1, "{tails:?}");
+}
+
+#[test]
+#[ignore = "boots two kernels: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
+fn workloads_are_compared_with_the_best_stock_policy() {
+    let (out, _) = run("econ-throughput", &["--json"], 0);
+    let got: Value = serde_json::from_str(&out).unwrap();
+    schema::check("lab", &got);
+    let workloads = got["workloads"].as_array().unwrap();
+    let find = |name: &str, fragmented: bool| {
+        let is = |it: &&Value| it["name"] == name && it["fragmented"] == fragmented;
+        workloads
+            .iter()
+            .find(is)
+            .unwrap_or_else(|| panic!("{name}"))
+    };
+    for name in [
+        "xz",
+        "sparse",
+        "anneal",
+        "simplex",
+        "redis",
+        "memcached",
+        "mix",
+    ] {
+        for fragmented in [false, true] {
+            let cost = &find(name, fragmented)["relative_cost"];
+            assert!(cost["median"].as_f64().unwrap() > 0.0, "{name}: {cost}");
+        }
+    }
+    assert_eq!(find("anneal", false)["best_stock"], "always");
+    // The profile is what tells these apart.
+    let huge = |section: &str| -> f64 {
+        let found = by_policy(&got, section, "vmstat_thp_fault_alloc");
+        found.iter().find(|(name, _)| name == "econ").unwrap().1
+    };
+    assert!(huge("whole-anneal") >= 5.0);
+}
+
+#[test]
+fn a_policy_that_is_for_no_kernel_of_a_run_is_named() {
+    let more = ["--variant", "vanilla", "--policy", "econ"];
+    let (_, err) = run("fault-tail", &more, 2);
+    assert!(err.contains("econ: policy of fault-tail"), "{err}");
+    assert!(err.contains("tollfree"), "{err}");
+}
+
 #[test]
 #[ignore = "unpacks a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
 fn a_version_that_is_not_named_is_tried_with_a_warning() {

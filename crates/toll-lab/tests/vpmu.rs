@@ -217,8 +217,10 @@ fn shootdowns_are_those_that_the_kernel_counts() {
             noted(&outcome, "flushes", "vmstat_nr_tlb_remote_flush_received")
         );
         assert_eq!(section.total("shootdowns_mm"), all);
-        // Twice each time, unless the other CPU was idle just then.
-        assert!((TIMES..=2 * TIMES).contains(&all), "{all}");
+        // Twice each time, unless the other CPU ran no program just then: where each CPU is a host
+        // thread of its own, that is as long as the host lets it wait.
+        let least = if icount { TIMES } else { 1 };
+        assert!((least..=2 * TIMES).contains(&all), "{all}");
     }
 }
 

@@ -102,6 +102,8 @@ static void faults(void)
 	EXPECT("without interrupts and others", faults_of(1, 13), 1);
 	EXPECT("the other one", faults_of(0, 4), 1);
 	EXPECT("faults", cpus[0].counts[PAGE_FAULTS], 2);
+	EXPECT("of the other one", cpus[0].counts[FAULT_INSTRUCTIONS], 4);
+	EXPECT("of the first", cpus[1].counts[FAULT_INSTRUCTIONS], 13);
 	EXPECT("interrupts", cpus[0].counts[INTERRUPTS], 1);
 	/* The end of one that began before we listened. */
 	say(1, TOLL_LAB_FAULT_END, 0, 0);

@@ -10,7 +10,9 @@ use crate::error::LabError;
 use crate::house::House;
 use crate::output;
 use crate::preset::Preset;
-use crate::results::{Condition, MAIN, Results, bars, compared, sizes_table, table, tails};
+use crate::results::{
+    Condition, MAIN, Results, bars, compared, sizes_table, table, tails, workloads_table,
+};
 use crate::run::{Request, Rounds, keep, run as run_all};
 use crate::scenario::{Scenario, Size};
 
@@ -166,6 +168,9 @@ fn execute(
         print!("{}", show(&results, what.all));
         if !results.sizes.is_empty() {
             print!("\n{}", sizes_table(&results.sizes));
+        }
+        if !results.workloads.is_empty() {
+            print!("\n{}", workloads_table(&results.workloads));
         }
         println!("\n{}", provenance(&results));
         if let Some(line) = resolution(&results) {

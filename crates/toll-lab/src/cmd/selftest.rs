@@ -28,6 +28,8 @@ const READY: &str = "ready";
 const DISK_MIB: u64 = 320;
 /// The job that prints what KUnit found while the kernel booted.
 const KUNIT: &str = "kunit";
+/// Lines of what a program said that are shown at the most, if it did not pass.
+const REMARKS: usize = 30;
 /// What the names of tests end with that take the seconds for which they go on.
 const STRESS: &str = "_stress";
 /// What a test is told where CPUs are emulated at a time: QEMU may go on with code that another
@@ -41,6 +43,7 @@ const TESTS: &str = "tools/testing/selftests/tollfree";
 const EXAMPLE: &str = "\
 Example:
   toll-lab selftest tollfree-debug --cpus 4
+  toll-lab selftest tollfree --cpus 4 --only econ -- a_profile_is_obeyed
   toll-lab selftest tollfree-debug --cpus 4 --plants
   toll-lab selftest tollfree-debug --cpus 4 --plants=no_flush,two_writers";
 
@@ -76,14 +79,28 @@ pub struct Args {
           value_delimiter = ',', conflicts_with_all = ["stress", "json"])]
     plants: Option<Vec<String>>,
     /// How long the guest may take, booting included; of stress only what is not stress
-    #[arg(long, value_name = "SECONDS", default_value_t = 1200)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 2400)]
     within: u64,
+    /// Only this program (econ, luf, morsel ...)
+    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["stress", "plants"])]
+    only: Option<String>,
+    /// And of it only these tests
+    #[arg(value_name = "TEST", last = true, requires = "only")]
+    named: Vec<String>,
     /// Print the results as JSON
     #[arg(long)]
     json: bool,
 }
 
 impl Args {
+    fn asks_for(&self, test: &Program) -> bool {
+        match (&self.only, self.stress) {
+            (Some(only), _) => name(test) == only,
+            (None, Some(_)) => name(test).ends_with(STRESS),
+            (None, None) => true,
+        }
+    }
+
     /// What tests are told of the guest.
     fn settings(&self) -> &'static [&'static str] {
         match self.icount {
@@ -140,6 +157,8 @@ struct Tested {
     tap: Tap,
     /// Why it did not pass.
     problem: Option<String>,
+    /// What it said beside its results, if it did not.
+    remarks: Vec<String>,
 }
 
 /// A kernel, the programs of its tests, and what they need.
@@ -217,13 +236,20 @@ pub fn run(args: &Args) -> Result<()> {
     if let Some(asked) = &args.plants {
         return plants::run(&bench, asked);
     }
+    let mut words = args.named.clone();
+    words.extend(args.stress.map(|seconds| seconds.to_string()));
     let tests = bench.tests.iter();
-    let tests = tests.filter(|test| args.stress.is_none() || test.guest.ends_with(STRESS));
     let mut jobs: Vec<Job> = tests
-        .map(|test| job(test, args.settings(), args.stress))
+        .filter(|test| args.asks_for(test))
+        .map(|test| job(test, args.settings(), &words))
         .collect();
+    if jobs.is_empty() {
+        let names: Vec<&str> = bench.tests.iter().map(name).collect();
+        let why = format!("--only: there are {}", names.join(", "));
+        return Err(LabError::Usage(why).into());
+    }
     let stress = args.stress.unwrap_or(0) * jobs.len() as u64;
-    if args.stress.is_none() && has_kunit(&bench.built)? {
+    if args.stress.is_none() && args.only.is_none() && has_kunit(&bench.built)? {
         jobs.push(Job::shell(KUNIT, "cat /sys/kernel/debug/kunit/*/results"));
     }
     let outcome = bench.boot(jobs, args.within + stress, &[])?;
@@ -298,17 +324,21 @@ fn make(folder: &Path, output: &Path, target: &str) -> Result<String> {
     .into())
 }
 
-fn job(program: &Program, settings: &[&str], stress: Option<u64>) -> Job {
-    let name = Path::new(&program.guest).file_name().unwrap_or_default();
+/// A test program's name, without its folder.
+fn name(program: &Program) -> &str {
+    program.guest.rsplit('/').next().unwrap_or_default()
+}
+
+fn job(program: &Program, settings: &[&str], words: &[String]) -> Job {
     let mut command: Vec<String> = Vec::new();
     if !settings.is_empty() {
         command.extend(["/bin/busybox", "env"].map(str::to_owned));
         command.extend(settings.iter().map(|&setting| setting.to_owned()));
     }
     command.push(program.guest.clone());
-    command.extend(stress.map(|seconds| seconds.to_string()));
+    command.extend_from_slice(words);
     Job {
-        name: name.to_string_lossy().into_owned(),
+        name: name(program).to_owned(),
         command,
     }
 }
@@ -332,11 +362,23 @@ fn tested(done: &Done) -> Tested {
             done.err.trim_end()
         )),
     };
+    let remarks = match problem {
+        Some(_) => remarks(done),
+        None => Vec::new(),
+    };
     Tested {
         program: done.name.clone(),
         tap,
         problem,
+        remarks,
     }
+}
+
+/// The last of what a program said beside its results.
+fn remarks(done: &Done) -> Vec<String> {
+    let said = done.out.lines().filter_map(|line| line.strip_prefix("# "));
+    let mut all: Vec<String> = said.chain(done.err.lines()).map(str::to_owned).collect();
+    all.split_off(all.len().saturating_sub(REMARKS))
 }
 
 fn show(test: &Tested) {
@@ -345,6 +387,9 @@ fn show(test: &Tested) {
         "{:20} {} passed, {} skipped: {how}",
         test.program, test.tap.passed, test.tap.skipped
     );
+    for line in &test.remarks {
+        println!("    {line}");
+    }
 }
 
 #[cfg(test)]
@@ -369,9 +414,10 @@ mod tests {
             host: PathBuf::new(),
             guest: "/test/luf".to_owned(),
         };
-        assert_eq!(job(&program, &[], None).command, ["/test/luf"]);
-        assert_eq!(job(&program, &[], Some(60)).command, ["/test/luf", "60"]);
-        let fixed = job(&program, &[CODE_IS_FIXED], None);
+        let minute = ["60".to_owned()];
+        assert_eq!(job(&program, &[], &[]).command, ["/test/luf"]);
+        assert_eq!(job(&program, &[], &minute).command, ["/test/luf", "60"]);
+        let fixed = job(&program, &[CODE_IS_FIXED], &[]);
         assert_eq!(fixed.name, "luf");
         assert!(
             fixed

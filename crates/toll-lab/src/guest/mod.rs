@@ -27,7 +27,7 @@ use initramfs::Initramfs;
 pub use program::Program;
 pub use qemu::Qemu;
 use qemu::{BOOT_LIMIT, Ending, Places};
-pub use section::{Counts, Section};
+pub use section::{Counts, Latency, Section};
 
 /// The emulated machine.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::files;
 
@@ -25,7 +25,7 @@ pub struct Section {
 }
 
 /// What happened many times, by the instructions that it took.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Latency {
     /// Of the longest.
     pub max: u64,
@@ -86,6 +86,19 @@ impl Latency {
         for &(low, count) in &self.buckets {
             seen += count;
             if seen >= wanted.max(1) {
+                return last_of_bucket(low).min(self.max);
+            }
+        }
+        0
+    }
+
+    /// As many instructions as the one at this place needs at most, the longest being the first; to
+    /// 1/64 of it, rounded up. 0 if there are not so many.
+    pub fn kth_longest(&self, place: u64) -> u64 {
+        let mut seen = 0;
+        for &(low, count) in self.buckets.iter().rev() {
+            seen += count;
+            if seen >= place.max(1) {
                 return last_of_bucket(low).min(self.max);
             }
         }
@@ -180,6 +193,18 @@ mod tests {
         assert_eq!(faults.quantile(0.9999), 66000);
         assert_eq!(faults.count(), 100);
         assert_eq!(latency(&[], 0).quantile(0.99), 0);
+    }
+
+    #[test]
+    fn the_longest_are_counted_from_the_end() {
+        let faults = latency(&[(10, 90), (1024, 9), (65536, 1)], 66000);
+        assert_eq!(faults.kth_longest(1), 66000);
+        assert_eq!(faults.kth_longest(2), 1039);
+        assert_eq!(faults.kth_longest(10), 1039);
+        assert_eq!(faults.kth_longest(11), 10);
+        assert_eq!(faults.kth_longest(101), 0);
+        // No fault has no place: the longest is meant.
+        assert_eq!(faults.kth_longest(0), 66000);
     }
 
     #[test]

@@ -80,6 +80,7 @@ pub fn of_section(
         );
         set(&format!("{what}_instr_max"), latency.max as f64);
     }
+    set("fault_instr_total", total("fault_instructions"));
     set("alloc_instr_total", total("alloc_instructions"));
     set(
         "modelled_ns",
@@ -116,6 +117,7 @@ mod tests {
                 "shadow_dtlb_load_misses",
                 "shadow_dtlb_store_misses",
                 "shadow_itlb_misses",
+                "fault_instructions",
                 "alloc_instructions",
             ])
             .chain([
@@ -177,6 +179,7 @@ mod tests {
         assert_eq!(got["alloc_instr_p99"], 12.0);
         assert_eq!(got["alloc_instr_p9999"], 13.0);
         assert_eq!(got["alloc_instr_max"], 130.0);
+        assert_eq!(got["fault_instr_total"], both("fault_instructions"));
         assert_eq!(got["alloc_instr_total"], both("alloc_instructions"));
         assert_eq!(got["alloc_failures"], both("alloc_failures"));
         let without = of_section(&section, None, &preset);

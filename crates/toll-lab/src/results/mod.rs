@@ -6,6 +6,8 @@ mod fail_if;
 mod plot;
 mod sizes;
 mod table;
+mod tail;
+mod workloads;
 
 use std::collections::BTreeMap;
 
@@ -13,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use toll_model::plan::Estimate;
 use toll_model::stats::{self, Interval};
 
-use crate::guest::{Counts, Machine, Section};
+use crate::guest::{Counts, Latency, Machine, Section};
 use crate::scenario::Size;
 
 pub use counters::{Counters, of_section};
@@ -21,6 +23,8 @@ pub use fail_if::Condition;
 pub use plot::{bars, shares, tails};
 pub use sizes::{SizeCost, sizes, sizes_table};
 pub use table::{compared, table};
+pub use tail::add_tails;
+pub use workloads::{Workload, workloads, workloads_table};
 
 pub const FORMAT: &str = "tollfree-lab-results";
 pub const VERSION: u32 = 1;
@@ -43,6 +47,9 @@ pub struct Results {
     /// What each size costs, where the scenario says which sections tell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sizes: Vec<SizeCost>,
+    /// What each workload costs beside the best stock policy, where the scenario says which are compared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workloads: Vec<Workload>,
 }
 
 /// What the figures depend on.
@@ -97,6 +104,9 @@ pub struct Entry {
     pub runs: Vec<Counters>,
     #[serde(flatten)]
     pub last: Detail,
+    /// The page faults of each run.
+    #[serde(skip)]
+    pub faults: Vec<Latency>,
 }
 
 /// What is told of the last run only.
@@ -131,6 +141,7 @@ impl Entry {
             counters: BTreeMap::new(),
             runs: Vec::new(),
             last: Detail::default(),
+            faults: Vec::new(),
         }
     }
 
@@ -140,6 +151,11 @@ impl Entry {
         self.samples = self.runs.len();
         self.cached &= is_cached;
         self.last = last;
+        self.summarize();
+    }
+
+    /// Makes the counters from the runs.
+    fn summarize(&mut self) {
         let names: Vec<String> = self
             .runs
             .iter()
@@ -277,6 +293,7 @@ pub(crate) mod tests {
             judged_by: vec!["shootdown_irqs".to_owned(), "walks".to_owned()],
             results: vec![entry("vanilla", vanilla), entry("tollfree", tollfree)],
             sizes: Vec::new(),
+            workloads: Vec::new(),
         }
     }
 

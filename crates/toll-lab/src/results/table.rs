@@ -6,7 +6,7 @@ use toll_model::plan::Estimate;
 use super::{Entry, Results};
 
 /// What a table shows first, and all that it shows unless everything is asked for.
-const SHOWN: [&str; 30] = [
+const SHOWN: [&str; 32] = [
     "shootdown_irqs",
     "shootdown_irqs_eligible",
     "shootdown_irqs_mixed",
@@ -28,7 +28,9 @@ const SHOWN: [&str; 30] = [
     "modelled_ns",
     "fault_instr_p99",
     "fault_instr_p9999",
+    "fault_instr_tail",
     "fault_instr_max",
+    "fault_instr_total",
     "allocs",
     "alloc_failures",
     "alloc_instr_total",

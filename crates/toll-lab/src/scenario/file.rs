@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::Size;
 use super::disk::DiskSpec;
+use super::profile::ProfileSpec;
 use crate::guest::Machine;
 use crate::results::Condition;
 
@@ -49,6 +50,13 @@ pub struct Scenario {
     pub lines: bool,
     /// Which of its sections tell what a size costs, and by what.
     pub sizes: Option<SizeSections>,
+    /// The policy by whose number of page faults it is decided which fault is a section's tail.
+    pub tail: Option<String>,
+    /// Which policies its workloads are compared under.
+    pub workloads: Option<Workloads>,
+    /// What is known of its programs beforehand.
+    #[serde(default, rename = "profile")]
+    pub profiles: Vec<ProfileSpec>,
     pub machine: Machine,
     #[serde(default, rename = "disk")]
     pub disks: Vec<DiskSpec>,
@@ -69,11 +77,26 @@ pub struct SizeSections {
     pub morsel: String,
 }
 
+/// Sections `STATE-NAME`, each a workload in memory of that state; `whole` is not fragmented.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workloads {
+    /// The policy that is compared with the best of the others.
+    pub ours: String,
+    pub stock: Vec<String>,
+}
+
 /// A setting of the guest's kernel that is compared with others.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Policy {
     pub name: String,
+    /// The variants that it is for; none: all.
+    #[serde(default)]
+    pub variants: Vec<String>,
+    /// Whether programs run under their profiles.
+    #[serde(default = "yes")]
+    pub profiles: bool,
     /// Words for the kernel's command line.
     #[serde(default)]
     pub kernel: Vec<String>,
@@ -82,9 +105,22 @@ pub struct Policy {
     pub set: BTreeMap<String, String>,
 }
 
+impl Policy {
+    /// Whether a kernel is run under it.
+    pub fn is_for(&self, variant: &str) -> bool {
+        self.variants.is_empty() || self.variants.iter().any(|it| it == variant)
+    }
+}
+
+fn yes() -> bool {
+    true
+}
+
 fn only_policy() -> Vec<Policy> {
     vec![Policy {
         name: "default".to_owned(),
+        variants: Vec::new(),
+        profiles: true,
         kernel: Vec::new(),
         set: BTreeMap::new(),
     }]
@@ -148,7 +184,8 @@ impl Scenario {
     /// # Errors
     /// What is wrong with it, in words, with the line where that is known.
     pub(super) fn parse(text: &str) -> Result<Scenario, String> {
-        let scenario: Scenario = toml::from_str(text).map_err(|error| error.to_string())?;
+        let mut scenario: Scenario = toml::from_str(text).map_err(|error| error.to_string())?;
+        text.clone_into(&mut scenario.text);
         match scenario.problem() {
             Some(problem) => Err(problem),
             None => Ok(scenario),
@@ -173,6 +210,26 @@ impl Scenario {
         }
     }
 
+    /// The profiles that the jobs of a form name, in the scenario's order.
+    pub fn profiles(&self, size: Size) -> Vec<&ProfileSpec> {
+        let named: Vec<&str> = self.named_profiles(size).collect();
+        let is_named = |profile: &&ProfileSpec| named.contains(&profile.name.as_str());
+        self.profiles.iter().filter(is_named).collect()
+    }
+
+    fn named_profiles(&self, size: Size) -> impl Iterator<Item = &str> {
+        self.form(size)
+            .jobs
+            .iter()
+            .flat_map(|job| super::profile::named(&job.run))
+    }
+
+    /// The line of the file that has these words first.
+    pub fn line_of(&self, words: &str) -> usize {
+        let line = self.text.lines().position(|line| line.contains(words));
+        line.map_or(0, |line| line + 1)
+    }
+
     fn problem(&self) -> Option<String> {
         let names = |names: Vec<&String>| names.into_iter().find_map(|name| bad_name(name));
         let policies = self.policies.iter().map(|it| &it.name).collect();
@@ -189,8 +246,37 @@ impl Scenario {
             .or_else(|| twice("judged_by", self.judged_by.iter().map(String::as_str)))
             .or_else(|| twice("variants", self.variants.iter().map(String::as_str)))
             .or_else(|| twice("policy", self.policies.iter().map(|it| it.name.as_str())))
+            .or_else(|| self.unknown_policy())
+            .or_else(|| self.profiles.iter().find_map(ProfileSpec::problem))
+            .or_else(|| twice("profile", self.profiles.iter().map(|it| it.name.as_str())))
             .or_else(|| self.problem_of(Size::Short))
             .or_else(|| self.problem_of(Size::Full))
+    }
+
+    /// What `tail` and `workloads` name is a policy.
+    fn unknown_policy(&self) -> Option<String> {
+        let tail = self.tail.iter().map(|name| ("tail", name));
+        let workloads = self.workloads.iter().flat_map(|it| {
+            let all = std::iter::once(&it.ours).chain(&it.stock);
+            all.map(|name| ("workloads", name))
+        });
+        let is_known = |name: &String| self.policies.iter().any(|it| it.name == *name);
+        let found = tail.chain(workloads).find(|(_, name)| !is_known(name));
+        let unknown = found.map(|(key, name)| format!("{key}: {name}: is no policy of it"));
+        let is_alone = self
+            .workloads
+            .as_ref()
+            .is_some_and(|it| it.stock.is_empty());
+        unknown.or_else(|| is_alone.then(|| "workloads: stock: there is none".to_owned()))
+    }
+
+    fn unknown_profile(&self, size: Size) -> Option<String> {
+        let is_known = |name: &&str| self.profiles.iter().any(|it| it.name == **name);
+        let name = self.named_profiles(size).find(|name| !is_known(name))?;
+        let line = self.line_of(&format!("with {name} "));
+        Some(format!(
+            "line {line}: with {name}: there is no such profile"
+        ))
     }
 
     fn problem_of(&self, size: Size) -> Option<String> {
@@ -207,6 +293,7 @@ impl Scenario {
             .chain(form.jobs.iter().filter_map(|job| job.needs.as_deref()))
             .find_map(bad_name)
             .or_else(|| twice("job", jobs()))
+            .or_else(|| self.unknown_profile(size))
             .or_else(|| self.machine(size).problem())
             .or_else(|| {
                 let is_one_thread = self.lines && self.machine(size).icount;
@@ -218,7 +305,7 @@ impl Scenario {
 }
 
 /// Names become files.
-fn bad_name(name: &str) -> Option<String> {
+pub(super) fn bad_name(name: &str) -> Option<String> {
     let is_fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let is_name = !name.is_empty() && name.len() < 64 && name.chars().all(is_fine);
     (!is_name).then(|| format!("{name:?}: a name is of lower case, digits and dashes"))
@@ -310,6 +397,67 @@ run = "stride main 512 4k read 1000"
         assert_eq!(Scenario::parse(GOOD).unwrap().variants, ["vanilla"]);
         let both = GOOD.replacen("guest", "variants = [\"vanilla\", \"tollfree\"]\nguest", 1);
         assert_eq!(Scenario::parse(&both).unwrap().variants.len(), 2);
+    }
+
+    #[test]
+    fn a_policy_may_be_for_some_variants() {
+        let bound = GOOD.replacen(
+            "name = \"never\"",
+            "name = \"never\"\nvariants = [\"vanilla\"]",
+            1,
+        );
+        let scenario = Scenario::parse(&bound).unwrap();
+        assert!(scenario.policies[0].is_for("vanilla"));
+        assert!(!scenario.policies[0].is_for("tollfree"));
+        let free = Scenario::parse(GOOD).unwrap();
+        assert!(free.policies[0].is_for("tollfree"));
+        assert!(free.policies[0].profiles);
+    }
+
+    const PROFILES: &str = r#"
+[[profile]]
+name = "small"
+run = "stride main 8 4k read 10"
+baseline = "1s"
+[[profile]]
+name = "large"
+input = "gen text 1M text"
+run = "stride main 64 4k read 10"
+baseline = "1s"
+load = "sleep 1"
+"#;
+
+    #[test]
+    fn profiles_are_those_that_a_form_names() {
+        let text = GOOD.replacen("\"stride main 512", "\"with small stride main 512", 1);
+        let scenario = Scenario::parse(&(text + PROFILES)).unwrap();
+        let names = |size| -> Vec<String> {
+            let of = scenario.profiles(size).into_iter();
+            of.map(|it| it.name.clone()).collect()
+        };
+        assert_eq!(names(Size::Short), ["small"]);
+        assert!(names(Size::Full).is_empty());
+        assert_eq!(scenario.line_of("with small "), 17);
+    }
+
+    #[test]
+    fn what_is_named_must_be_there() {
+        let of = |text: String| Scenario::parse(&text).unwrap_err();
+        let with = GOOD.replacen("\"stride main 512", "\"with none stride main 512", 1);
+        let why = of(with + PROFILES);
+        assert_eq!(why, "short: line 17: with none: there is no such profile");
+        let twice = of(GOOD.to_owned()
+            + PROFILES
+            + "[[profile]]\nname = \"small\"\nrun = \"x\"\nbaseline = \"1s\"\n");
+        assert!(twice.contains("profile small: is there twice"), "{twice}");
+        let empty =
+            of(GOOD.to_owned() + "[[profile]]\nname = \"none\"\nrun = \"\"\nbaseline = \"1s\"\n");
+        assert!(empty.contains("profile none: run"), "{empty}");
+        assert!(problem("guest", "tail = \"econ\"\nguest").contains("tail: econ"));
+        let workloads = "workloads = { ours = \"never\", stock = [\"x\"] }\nguest";
+        assert!(problem("guest", workloads).contains("workloads: x"));
+        let alone = "workloads = { ours = \"never\", stock = [] }\nguest";
+        assert!(problem("guest", alone).contains("stock: there is none"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 mod disk;
 mod file;
+mod profile;
 
 use std::path::Path;
 
@@ -13,7 +14,8 @@ use crate::files;
 use crate::house::House;
 
 pub use disk::{DiskSpec, FileSpec};
-pub use file::{Form, JobText, Policy, Scenario, SizeSections};
+pub use file::{Form, JobText, Policy, Scenario, SizeSections, Workloads};
+pub use profile::ProfileSpec;
 
 /// What is run of a scenario.
 #[derive(
@@ -73,7 +75,6 @@ impl Scenario {
                     .unwrap_or_default()
                     .to_string_lossy()
                     .into_owned(),
-                text,
                 ..scenario
             })
     }

@@ -89,7 +89,7 @@ fn jobs(bench: &Bench, name: &str) -> Vec<Job> {
     let plant = Job::shell("plant", &format!("echo {name} > {PLANT}"));
     let tests = bench.tests.iter();
     let tests = tests.filter(|test| TESTS.contains(&test.guest.as_str()));
-    let tests = tests.map(|test| job(test, &settings, None));
+    let tests = tests.map(|test| job(test, &settings, &[]));
     [plant].into_iter().chain(tests).collect()
 }
 
