@@ -5,7 +5,9 @@
 use std::fs::OpenOptions;
 use std::io::{self, Read, Seek, Write};
 
-use crate::Root;
+use toll_model::kernel_costs::NO_PRICES;
+
+use crate::{Root, proc};
 
 /// Where the kernel keeps it.
 pub const FOLDER: &str = "/sys/kernel/mm/econ";
@@ -58,7 +60,7 @@ pub fn give(profile: &[u8]) -> Result<(), GiveError> {
 /// What one model has decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
-    /// huge, large, direct, promote, demote, compact, zero.
+    /// huge, large, direct, promote, demote, compact, zero, pool.
     pub model: String,
     pub asked: u64,
     /// How often the answer was yes, what those were expected to cost and to save, and what
@@ -104,6 +106,201 @@ fn account(line: &str) -> Option<Account> {
         benefit_ns: number()?,
         refused_ns: number()?,
     })
+}
+
+/// What the estimator knows and has decided, of the machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Machine {
+    /// off, observe or on.
+    pub mode: String,
+    /// Whether prices stay as they are.
+    pub frozen: bool,
+    /// By the names of their files, ns.
+    pub prices: Vec<(String, u64)>,
+    pub accounts: Vec<Account>,
+    /// Numbers of the keeper of zeroed blocks, by the names of their files; empty if this kernel has none.
+    pub zeroed: Vec<(String, u64)>,
+}
+
+impl Machine {
+    /// What the kernel says; `None` if it has no econ.
+    pub fn read(root: &Root) -> Option<Machine> {
+        let mode = root.line(format!("{FOLDER}/mode"))?;
+        let stats = format!("{FOLDER}/stats");
+        let account_of =
+            |model: &String| account_file(model, &root.read(format!("{stats}/{model}")).ok()?);
+        let mut accounts: Vec<Account> = root.names(&stats).iter().filter_map(account_of).collect();
+        accounts.sort_by_key(|account| place(&account.model));
+        Some(Machine {
+            mode,
+            frozen: root.number(format!("{FOLDER}/costs/frozen")) == Some(1),
+            prices: prices(root),
+            accounts,
+            zeroed: numbers(root, &format!("{FOLDER}/zeroed_blocks")),
+        })
+    }
+}
+
+/// In the order of `mm_ledger`; what this build has never heard of stands behind.
+fn place(model: &str) -> usize {
+    const MODELS: [&str; 8] = [
+        "huge", "large", "direct", "promote", "demote", "compact", "zero", "pool",
+    ];
+    let known = MODELS.iter().position(|name| *name == model);
+    known.unwrap_or(MODELS.len())
+}
+
+/// The kernel's prices, ns; empty if it has no econ.
+pub fn prices(root: &Root) -> Vec<(String, u64)> {
+    let mut found = numbers(root, &format!("{FOLDER}/costs"));
+    found.retain(|(name, _)| !NO_PRICES.contains(&name.as_str()));
+    found
+}
+
+/// The files of a folder that hold a number.
+fn numbers(root: &Root, folder: &str) -> Vec<(String, u64)> {
+    let number = |name: String| Some((root.number(format!("{folder}/{name}"))?, name));
+    let names = root.names(folder).into_iter();
+    names
+        .filter_map(number)
+        .map(|(number, name)| (name, number))
+        .collect()
+}
+
+/// A file of `stats`: five lines, each a name and a number.
+fn account_file(model: &str, text: &str) -> Option<Account> {
+    let number = |name: &str| {
+        let mut lines = text.lines();
+        lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
+    };
+    Some(Account {
+        model: model.to_owned(),
+        asked: number("asked")?,
+        gone: number("gone")?,
+        cost_ns: number("cost_ns")?,
+        benefit_ns: number("benefit_ns")?,
+        refused_ns: number("refused_ns")?,
+    })
+}
+
+/// What the kernel has measured itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Samples {
+    /// The name of the price.
+    pub name: String,
+    /// What half and nine tenths of the samples do not exceed, ns.
+    pub median: u64,
+    pub high: u64,
+    pub number: u64,
+}
+
+/// The kernel's own samples of each price; empty if it has no econ.
+pub fn samples(root: &Root) -> Vec<Samples> {
+    let text = root.read(format!("{FOLDER}/costs/samples"));
+    let sample = |line: &str| {
+        let (name, rest) = line.split_once(' ')?;
+        let numbers: Vec<u64> = rest
+            .split(' ')
+            .filter_map(|word| word.parse().ok())
+            .collect();
+        let [median, high, number] = numbers[..] else {
+            return None;
+        };
+        let name = name.to_owned();
+        Some(Samples {
+            name,
+            median,
+            high,
+            number,
+        })
+    };
+    text.unwrap_or_default()
+        .lines()
+        .filter_map(sample)
+        .collect()
+}
+
+/// Why prices were not loaded.
+#[derive(Debug, thiserror::Error)]
+#[error("{path}: cannot be written: {error}{}", if *.is_restored { "" } else { ", nor could what was there before" })]
+pub struct LoadError {
+    path: String,
+    error: io::Error,
+    /// Whether all is as it was before.
+    is_restored: bool,
+}
+
+/// Writes prices, all of them or none, and has the kernel keep them if `freeze` says so.
+///
+/// # Errors
+/// [`LoadError`] names the file.
+pub fn load_prices(root: &Root, prices: &[(&str, u64)], freeze: bool) -> Result<(), LoadError> {
+    // What the kernel measures meanwhile must not come in between.
+    let frozen = freeze.then_some(("frozen", 1));
+    let mut written: Vec<(String, String)> = Vec::new();
+    for (name, number) in frozen.into_iter().chain(prices.iter().copied()) {
+        let path = format!("{FOLDER}/costs/{name}");
+        let before = root.read(&path);
+        let outcome = before.and_then(|before| {
+            written.push((path.clone(), before));
+            overwrite(root, &path, &number.to_string())
+        });
+        if let Err(error) = outcome {
+            let is_restored = restore(root, &written, &path);
+            return Err(LoadError {
+                path,
+                error,
+                is_restored,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Writes back what was there before, the last first. The file that could not be written is no loss.
+fn restore(root: &Root, written: &[(String, String)], failed: &str) -> bool {
+    let is_lost = |(path, before): &&(String, String)| {
+        overwrite(root, path, before.trim()).is_err() && path != failed
+    };
+    // Counted, so that one which fails does not keep the others.
+    written.iter().rev().filter(is_lost).count() == 0
+}
+
+/// Writes a file that is there already.
+fn overwrite(root: &Root, path: &str, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .truncate(true)
+        .open(root.path(path))?;
+    // One write is one number.
+    file.write_all(format!("{text}\n").as_bytes())
+}
+
+/// A process that has a profile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    pub pid: u32,
+    /// When it started: another process may get its id.
+    pub started: u64,
+    pub name: String,
+    pub ledger: Ledger,
+}
+
+/// All processes that have a profile and may be looked at. One that ends meanwhile is none.
+pub fn processes(root: &Root) -> Vec<Process> {
+    let process = |pid: u32| {
+        let ledger = Ledger::read(root, pid)?;
+        Some(Process {
+            pid,
+            started: proc::stat(root, pid).ok()?.start_ticks,
+            name: root.line(format!("/proc/{pid}/comm"))?,
+            ledger,
+        })
+    };
+    proc::processes(root)
+        .into_iter()
+        .filter_map(process)
+        .collect()
 }
 
 /// A row of a process's profile, and what came of it.
@@ -180,6 +377,23 @@ mod tests {
         assert_eq!(ledger.accounts[0].gone, 10);
         assert_eq!(ledger.accounts[0].refused_ns, 130);
         assert_eq!(Ledger::parse(""), None);
+    }
+
+    #[test]
+    fn an_account_has_all_of_its_lines() {
+        let text = "asked 12\ngone 10\ncost_ns 2200000\nbenefit_ns 50000000\nrefused_ns 130\n";
+        let account = account_file("huge", text).unwrap();
+        assert_eq!(
+            (account.asked, account.gone, account.refused_ns),
+            (12, 10, 130)
+        );
+        for other in [
+            "",
+            "asked 12\ngone 10\n",
+            "node 0 refused_ns 5 blocks_made 2\n",
+        ] {
+            assert_eq!(account_file("huge", other), None, "{other}");
+        }
     }
 
     #[test]

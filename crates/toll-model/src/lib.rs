@@ -13,6 +13,7 @@
 //! | [`cost`] | the prices of one machine |
 //! | [`largepages`] | lists of fixed addresses |
 //! | [`kernel`] | profiles for the kernel's estimator |
+//! | [`kernel_costs`] | prices for it |
 //! | [`plan`] | priced regions with a verdict, and the speed-up they predict |
 //! | [`price`] | from a profile and a cost table to a plan |
 //! | [`stats`] | intervals and verdicts from interleaved runs |
@@ -33,6 +34,8 @@ pub mod error;
 mod format;
 #[cfg(feature = "formats")]
 pub mod kernel;
+#[cfg(feature = "formats")]
+pub mod kernel_costs;
 #[cfg(feature = "formats")]
 pub mod largepages;
 #[cfg(feature = "formats")]

@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use comfy_table::{CellAlignment, Table};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
@@ -88,6 +89,17 @@ fn shown(new: impl FnOnce() -> ProgressBar, line: &str, message: &str) -> Progre
     bar.set_message(message.to_owned());
     bar.enable_steady_tick(std::time::Duration::from_millis(100));
     bar
+}
+
+/// A table without lines: names in the first column, numbers in the others.
+pub fn table<const N: usize>(header: [&str; N]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(comfy_table::presets::NOTHING);
+    table.set_header(header);
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
 }
 
 /// Writes a whole file or nothing: a temporary file beside it, synced, then renamed.

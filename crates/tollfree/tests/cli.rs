@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const TOLLFREE: &str = env!("CARGO_BIN_EXE_tollfree");
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 16] = [
     "tune",
     "doctor",
     "calibrate",
@@ -25,6 +25,7 @@ const COMMANDS: [&str; 15] = [
     "compare",
     "luf",
     "explain",
+    "top",
     "morsel",
     "completions",
     "man",

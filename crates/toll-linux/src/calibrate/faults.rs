@@ -17,7 +17,7 @@ const SPAN: u64 = 128 << 20;
 /// Samples of each price of a cold block and a collapse.
 const SAMPLES: u64 = 24;
 /// A first touch this many times dearer than a warm one was a block that the host had to provide.
-const COLD_FACTOR: f64 = 4.0;
+pub(super) const COLD_FACTOR: f64 = 4.0;
 /// Blocks idle for so long have gone back to the host, where there is free page reporting.
 const UNTIL_COLD: Duration = Duration::from_secs(10);
 
@@ -64,7 +64,7 @@ fn over_span(
 
 /// CPU time of the first touch of a region; `None` if its last page is still missing
 /// then (a second fault that costs as much as any, so it was not huge).
-fn huge_fault(memory: &Memory, region: u64) -> Option<f64> {
+pub(super) fn huge_fault(memory: &Memory, region: u64) -> Option<f64> {
     let began = cpu_ns();
     memory.touch(region);
     let fault = cpu_ns() - began;

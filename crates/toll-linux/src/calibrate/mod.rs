@@ -10,6 +10,8 @@ mod chase;
 mod defaults;
 mod faults;
 mod grid;
+mod kernel;
+mod reclaim;
 
 use std::time::{Duration, Instant};
 
@@ -17,6 +19,7 @@ use toll_model::cost::{CostTable, Measured};
 
 pub use cache::{Key, cache_folder, cache_path, key, load, store};
 pub use defaults::default_costs;
+pub use kernel::{Found, KernelPrice, kernel_prices};
 
 use crate::{Root, sys};
 

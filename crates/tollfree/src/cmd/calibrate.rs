@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree calibrate`.
 
+mod kernel;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -18,10 +20,16 @@ use crate::{output, signals};
 #[command(after_help = "\
 Example:
   tollfree calibrate --within 30s
+  tollfree calibrate --kernel -o here.costs
+  tollfree calibrate --kernel --preset here.costs --load --freeze
 
 Without -o the table goes to ${XDG_CACHE_HOME:-~/.cache}/tollfree, where the other
 commands find it. Interrupted or short of time, defaults stand in for what was not
-measured, and the table says so.")]
+measured, and the table says so.
+
+With --kernel it makes another file: prices for the estimator of a kernel with econ, in
+nanoseconds, each with where it comes from. Any kernel will do to measure them; --load
+needs one with econ (it ends with 4 on another), and root.")]
 pub struct Args {
     /// Time limit
     #[arg(long, default_value = "60s", value_name = "TIME", value_parser = parse_duration)]
@@ -29,9 +37,27 @@ pub struct Args {
     /// Write the table here (default: the cache)
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Measure prices for the kernel's estimator (a kernel with econ), and print them
+    #[arg(long)]
+    pub kernel: bool,
+    /// Take the prices of a shipped preset (epyc) or of a file; nothing is measured
+    #[arg(long, value_name = "NAME|FILE", requires = "kernel")]
+    pub preset: Option<String>,
+    /// Give the running kernel the prices: all of them, or none
+    #[arg(long, requires = "kernel")]
+    pub load: bool,
+    /// Have the kernel keep them, and measure no more
+    #[arg(long, requires = "load")]
+    pub freeze: bool,
+    /// A folder that stands for / (for tests)
+    #[arg(long, hide = true, value_name = "PATH", requires = "kernel")]
+    pub root: Option<PathBuf>,
 }
 
 pub fn run(args: Args, json: bool) -> Result<ExitCode> {
+    if args.kernel {
+        return kernel::run(&args, json);
+    }
     let path = match &args.output {
         Some(path) => Some(path.clone()),
         None => calibrate::cache_path(&calibrate::key(&Root::system())),

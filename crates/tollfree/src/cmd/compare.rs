@@ -70,6 +70,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     let rules = Rules {
         pairs: args.pairs,
         deadline: within,
+        each: false,
     };
     let name = args.command[0].to_string_lossy();
     let mut comparison = compare(&mut program, &name, &arms, &rules, None)?;
@@ -86,7 +87,8 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     finish(&comparison, args.any_output, within)
 }
 
-fn finish(comparison: &Comparison, any_output: bool, within: Duration) -> Result<ExitCode> {
+/// How a comparison ends.
+pub fn finish(comparison: &Comparison, any_output: bool, within: Duration) -> Result<ExitCode> {
     if comparison.stopped == Stopped::Interrupted {
         return Err(UserError::Interrupted.into());
     }

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 use toll_linux::Root;
 use toll_linux::econ::{self, Account, FOLDER, Ledger, Row};
@@ -45,18 +44,19 @@ struct Report<'a> {
     /// Of the machine; empty if it cannot be read.
     machine_mode: &'a str,
     mode: &'a str,
-    decisions: Vec<Decisions<'a>>,
+    decisions: Vec<Decisions>,
     rows: Vec<ReportRow<'a>>,
 }
 
-#[derive(Debug, Serialize)]
-struct Decisions<'a> {
-    model: &'a str,
-    asked: u64,
-    gone: u64,
-    cost_ns: u64,
-    benefit_ns: u64,
-    refused_ns: u64,
+/// What one model has decided.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Decisions {
+    pub model: String,
+    pub asked: u64,
+    pub gone: u64,
+    pub cost_ns: u64,
+    pub benefit_ns: u64,
+    pub refused_ns: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -99,7 +99,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
 
 fn why_not(root: &Root, pid: u32, has_econ: bool) -> String {
     if !has_econ {
-        return format!("{FOLDER}: is not there: this kernel has no econ (CONFIG_ECON)");
+        return no_econ();
     }
     match root.read(format!("/proc/{pid}/comm")) {
         Err(_) => format!("there is no process {pid}"),
@@ -110,9 +110,14 @@ fn why_not(root: &Root, pid: u32, has_econ: bool) -> String {
     }
 }
 
-fn decisions(account: &Account) -> Decisions<'_> {
+/// Why there is nothing to look at on another kernel.
+pub fn no_econ() -> String {
+    format!("{FOLDER}: is not there: this kernel has no econ (CONFIG_ECON)")
+}
+
+fn decisions(account: &Account) -> Decisions {
     Decisions {
-        model: &account.model,
+        model: account.model.clone(),
         asked: account.asked,
         gone: account.gone,
         cost_ns: account.cost_ns,
@@ -136,7 +141,7 @@ fn report_row(row: &Row) -> ReportRow<'_> {
 }
 
 /// What each model decides, in words.
-fn what(model: &str) -> &str {
+pub fn what(model: &str) -> &str {
     match model {
         "huge" => "a huge page at the first touch",
         "large" => "several pages at the first touch",
@@ -145,6 +150,7 @@ fn what(model: &str) -> &str {
         "demote" => "splitting a huge page",
         "compact" => "putting a block together",
         "zero" => "zeroing a block ahead",
+        "pool" => "a larger pool of lazy unmap flush",
         other => other,
     }
 }
@@ -155,7 +161,7 @@ fn text(machine: &str, ledger: &Ledger, rows: &[Row]) -> String {
         own => format!("{own}, its own"),
     };
     let mut text = format!("decisions: {mode}\n");
-    let mut table = plain([
+    let mut table = output::table([
         "",
         "asked",
         "done",
@@ -180,7 +186,7 @@ fn text(machine: &str, ledger: &Ledger, rows: &[Row]) -> String {
     shown.sort_by_key(|row| std::cmp::Reverse(row.benefit_ns));
     let more = shown.len().saturating_sub(LINES);
     shown.truncate(LINES);
-    let mut table = plain([
+    let mut table = output::table([
         "memory",
         "from",
         "size",
@@ -207,14 +213,4 @@ fn text(machine: &str, ledger: &Ledger, rows: &[Row]) -> String {
         text += &format!("and {more} more rows that save less (--json has every one)\n");
     }
     text
-}
-
-fn plain<const N: usize>(header: [&str; N]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(comfy_table::presets::NOTHING);
-    table.set_header(header);
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
 }

@@ -14,6 +14,7 @@ pub mod plan;
 pub mod record;
 pub mod report;
 pub mod run;
+pub mod top;
 pub mod tune;
 
 use std::process::ExitCode;
@@ -58,7 +59,6 @@ pub enum Command {
     Tune(tune::Args),
     #[command(after_help = "Example:\n  tollfree doctor")]
     Doctor(doctor::Args),
-    #[command(after_help = "Example:\n  tollfree calibrate --within 30s")]
     Calibrate(calibrate::Args),
     #[command(after_help = "Example:\n  tollfree record -o app.json -- ./app input")]
     Record(record::Args),
@@ -66,7 +66,6 @@ pub enum Command {
     Import(import::Args),
     #[command(after_help = "Example:\n  tollfree report app.json --html app.html")]
     Report(report::Args),
-    #[command(after_help = "Example:\n  tollfree plan app.json -o app.toml")]
     Plan(plan::Args),
     #[command(
         after_help = "Examples:\n  tollfree run --plan app.toml -- ./app input\n  tollfree run --plan largepages.txt --hugetlb -- ./app input\n  tollfree run --morsel model.gguf -- ./app model.gguf"
@@ -79,6 +78,7 @@ pub enum Command {
     #[command(after_help = "Example:\n  tollfree luf")]
     Luf(luf::Args),
     Explain(explain::Args),
+    Top(top::Args),
     Morsel(morsel::Args),
     #[command(
         after_help = "Example:\n  tollfree completions bash > ~/.local/share/bash-completion/completions/tollfree"
@@ -111,6 +111,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Command::Compare(args) => compare::run(args, json),
         Command::Luf(args) => luf::run(args, json),
         Command::Explain(args) => explain::run(args, json),
+        Command::Top(args) => top::run(args, json),
         Command::Morsel(args) => morsel::run(args, json),
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => completions::man(args),

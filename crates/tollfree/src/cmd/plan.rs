@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree plan`.
 
+mod verify;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use comfy_table::{CellAlignment, Table};
@@ -31,9 +34,10 @@ const LINES: usize = 40;
 Example:
   tollfree plan profile.json -o plan.toml
   tollfree plan profile.json --top 8 --format largepages -o largepages.txt
-  tollfree plan profile.json --kernel --baseline 12s -o redis.mm_profile")]
+  tollfree plan profile.json --kernel --baseline 12s -o redis.mm_profile
+  tollfree plan plan.toml --verify 3 -- ./app input")]
 pub struct Args {
-    /// The profile
+    /// The profile (--verify: the plan)
     pub file: PathBuf,
     /// The plan to write
     #[arg(short, long, value_name = "PLAN")]
@@ -62,6 +66,28 @@ pub struct Args {
     /// Overwrite the plan if it exists
     #[arg(long)]
     pub force: bool,
+    /// Measure what the N most valuable lines of a plan save
+    ///
+    /// The program runs under the whole plan, and under the plan without each of the lines, in
+    /// turn; a line saves what the program takes longer without it, in CPU time.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), requires = "command",
+        conflicts_with_all = ["output", "top", "budget", "format", "kernel", "baseline", "costs", "force"])]
+    pub verify: Option<u32>,
+    /// Rounds to run (--verify; default: until each line is told from nothing, or --within)
+    #[arg(short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..), requires = "verify")]
+    pub pairs: Option<u32>,
+    /// Time limit (--verify)
+    #[arg(long, default_value = "5m", value_name = "TIME", value_parser = parse_duration)]
+    pub within: Duration,
+    /// Go on if the output differs between the arms (--verify)
+    #[arg(long, requires = "verify")]
+    pub any_output: bool,
+    /// Do not touch about as much memory as the program uses before each run (--verify)
+    #[arg(long, requires = "verify")]
+    pub cold: bool,
+    /// The program and its arguments (--verify)
+    #[arg(last = true, requires = "verify")]
+    pub command: Vec<std::ffi::OsString>,
 }
 
 /// How a plan is written.
@@ -73,6 +99,9 @@ pub enum Format {
 }
 
 pub fn run(args: Args, json: bool) -> Result<ExitCode> {
+    if let Some(lines) = args.verify {
+        return verify::run(&args, lines as usize, json);
+    }
     let options = options(&args)?;
     if let Some(path) = &args.output {
         output::check_writable(path, args.force)?;
@@ -274,6 +303,8 @@ fn shown(plan: &Plan) -> String {
 /// Neighbouring regions of one anchor with the same fate.
 struct Line<'a> {
     first: &'a Region,
+    /// Which of the plan's regions.
+    regions: Vec<usize>,
     name: String,
     huge: bool,
     length: u64,
@@ -301,7 +332,7 @@ impl Line<'_> {
 
 fn lines(plan: &Plan) -> Vec<Line<'_>> {
     let mut lines: Vec<Line> = Vec::new();
-    for region in &plan.regions {
+    for (index, region) in plan.regions.iter().enumerate() {
         let joins = |line: &Line| {
             let first = line.first;
             first.anchor == region.anchor
@@ -311,6 +342,7 @@ fn lines(plan: &Plan) -> Vec<Line<'_>> {
         if !lines.last().is_some_and(joins) {
             lines.push(Line {
                 first: region,
+                regions: Vec::new(),
                 name: plan
                     .anchor(region.anchor)
                     .map(ToString::to_string)
@@ -323,6 +355,7 @@ fn lines(plan: &Plan) -> Vec<Line<'_>> {
             });
         }
         let line = lines.last_mut().expect("there is one");
+        line.regions.push(index);
         line.length += region.length.min(REGION);
         line.misses += region.misses;
         line.benefit += region.benefit_ns;

@@ -59,6 +59,11 @@ impl Arm {
         Arm::new("plan", Way::Plan(file.into()))
     }
 
+    /// A plan without its line of this number.
+    pub fn without(line: usize, file: impl Into<PathBuf>) -> Arm {
+        Arm::new(&format!("without {line}"), Way::Plan(file.into()))
+    }
+
     pub fn all() -> Arm {
         Arm::new("all", Way::All)
     }

@@ -206,7 +206,7 @@ mod tests {
                 .any(|l| l.starts_with("libc.so")),
             "{look:?}"
         );
-        assert!(memory[4096] > 0);
+        std::hint::black_box(&memory);
     }
 
     #[test]

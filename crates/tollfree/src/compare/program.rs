@@ -14,6 +14,7 @@ use super::input::Input;
 use super::observe::Observer;
 use super::outputs::Gallery;
 use super::runner::{Arms, Clock, Progress, Waited, sample, supervise};
+use super::sample::Resource;
 use super::schedule::{Executor, Ran};
 use super::warm::Warmer;
 use crate::error::UserError;
@@ -32,6 +33,8 @@ pub struct Program {
     pub progress: Progress,
     /// Watches the next runs, if there is one.
     pub observer: Option<Observer>,
+    /// What the arms are compared by.
+    pub resource: Resource,
 }
 
 impl Program {
@@ -51,6 +54,7 @@ impl Program {
             warmer,
             progress,
             observer: None,
+            resource: Resource::Elapsed,
         })
     }
 
@@ -136,6 +140,10 @@ impl Executor for Program {
 
     fn now(&self) -> Duration {
         self.clock.now()
+    }
+
+    fn resource(&self) -> Resource {
+        self.resource
     }
 
     fn warmed(&self) -> u64 {

@@ -66,6 +66,8 @@ pub struct Rules {
     pub pairs: Option<u32>,
     /// By the executor's clock.
     pub deadline: Duration,
+    /// Whether each arm must be resolved against the first, not the second alone.
+    pub each: bool,
 }
 
 /// Why the runs ended.
@@ -134,7 +136,8 @@ pub fn order(round: u32, arms: usize) -> Vec<usize> {
     order
 }
 
-/// Runs the arms in rounds until it is enough. The second arm is the one that must be resolved.
+/// Runs the arms in rounds until it is enough. The second arm is the one that must be resolved,
+/// unless the rules say that each must.
 pub fn run(executor: &mut dyn Executor, arms: &[Arm], rules: &Rules) -> Result<Runs> {
     let mut runs = Runs {
         arms: vec![Vec::new(); arms.len()],
@@ -200,7 +203,17 @@ fn enough(runs: &Runs, rules: &Rules, round: u32, look: &mut u32) -> Option<Stop
         return None;
     }
     *look = (round + round.div_ceil(4)).max(round + 1);
-    let interval = runs.speedup(1, runs.resource, STOP_CONFIDENCE)?;
+    let last = if rules.each { runs.arms.len() } else { 2 };
+    let settled: Option<Vec<Stopped>> = (1..last).map(|arm| settled(runs, arm)).collect();
+    match settled?.contains(&Stopped::Resolved) {
+        true => Some(Stopped::Resolved),
+        false => Some(Stopped::NoEffect),
+    }
+}
+
+/// Whether more runs would say no more about an arm, and why.
+fn settled(runs: &Runs, arm: usize) -> Option<Stopped> {
+    let interval = runs.speedup(arm, runs.resource, STOP_CONFIDENCE)?;
     if interval.inside(SMALLEST_EFFECT) {
         Some(Stopped::NoEffect)
     } else {
@@ -279,7 +292,11 @@ pub mod tests {
 
     pub fn rules(pairs: Option<u32>, seconds: f64) -> Rules {
         let deadline = Duration::from_secs_f64(seconds);
-        Rules { pairs, deadline }
+        Rules {
+            pairs,
+            deadline,
+            each: false,
+        }
     }
 
     fn two() -> Vec<Arm> {
@@ -306,6 +323,25 @@ pub mod tests {
     fn two_arms_take_turns_in_being_first() {
         let firsts: Vec<usize> = (0..8).map(|round| order(round, 2)[0]).collect();
         assert_eq!(firsts.iter().sum::<usize>(), 4, "{firsts:?}");
+    }
+
+    #[test]
+    fn each_arm_is_waited_for_where_each_counts() {
+        // The third one scatters too much for 8 rounds.
+        let wild = [1.7, 2.3];
+        let times: [(&str, &[f64]); 3] = [("none", &[2.0]), ("plan", &[1.0]), ("all", &wild)];
+        let arms = [Arm::none(), Arm::plan("p"), Arm::all()];
+        let second = run(&mut Mock::new(&times), &arms, &rules(None, 9999.0)).unwrap();
+        assert_eq!(
+            (second.stopped, second.rounds()),
+            (Stopped::Resolved, FEWEST + 1)
+        );
+        let rules = Rules {
+            each: true,
+            ..rules(None, 60.0)
+        };
+        let each = run(&mut Mock::new(&times), &arms, &rules).unwrap();
+        assert!(each.rounds() > FEWEST + 1, "{}", each.rounds());
     }
 
     #[test]

@@ -416,6 +416,7 @@ impl Run<'_> {
         let rules = Rules {
             pairs: None,
             deadline: until.min(self.within),
+            each: false,
         };
         let program = self.results.findings.program.clone();
         let begun = self.lab.executor().now();

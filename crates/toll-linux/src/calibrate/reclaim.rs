@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What reclaiming a page costs: clean pages of a file of our own, by MADV_PAGEOUT. It needs no
+//! swap. On a file system in memory nothing can be reclaimed, and there is no price.
+
+use std::env;
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::ptr::{self, NonNull};
+
+use rustix::fs::{Mode, OFlags};
+use toll_model::PAGE;
+
+use super::kernel::timed;
+
+/// Pages that are reclaimed at once.
+const BATCH: usize = 64;
+/// Batches of the file.
+const BATCHES: usize = 32;
+const PAGE_BYTES: usize = PAGE as usize;
+const LENGTH: usize = BATCHES * BATCH * PAGE_BYTES;
+
+/// A mapped file without a name.
+pub(super) struct Reclaim {
+    _file: File,
+    mapping: NonNull<u8>,
+    next: usize,
+}
+
+impl Reclaim {
+    /// `None` where no such file can be made.
+    pub fn new() -> Option<Reclaim> {
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        let file = rustix::fs::open(env::temp_dir(), flags, Mode::RUSR | Mode::WUSR).ok()?;
+        let mut file = File::from(file);
+        file.write_all(&vec![1; LENGTH]).ok()?;
+        // What is dirty would be written first.
+        file.sync_all().ok()?;
+        // SAFETY: a fresh mapping of our own file, at an address of the kernel's choice; the advice
+        // is about its pages alone. Pages are to be read one by one, not in larger blocks.
+        let mapping = unsafe {
+            let fd = file.as_raw_fd();
+            libc::posix_fadvise(fd, 0, 0, libc::POSIX_FADV_DONTNEED);
+            let flags = libc::MAP_SHARED;
+            let at = libc::mmap(ptr::null_mut(), LENGTH, libc::PROT_READ, flags, fd, 0);
+            if at == libc::MAP_FAILED {
+                return None;
+            }
+            libc::madvise(at, LENGTH, libc::MADV_RANDOM);
+            NonNull::new(at.cast())?
+        };
+        Some(Reclaim {
+            _file: file,
+            mapping,
+            next: 0,
+        })
+    }
+
+    /// CPU time for one page, of a batch; `None` if most of it stayed.
+    pub fn page(&mut self) -> Option<f64> {
+        let batch = self.next % BATCHES * BATCH;
+        self.next += 1;
+        for page in 0..BATCH {
+            // SAFETY: inside our mapping, which is as long as the file.
+            unsafe { self.page_at(batch + page).read_volatile() };
+        }
+        let start = self.page_at(batch).cast();
+        let length = BATCH * PAGE_BYTES;
+        // SAFETY: our own mapping; the pages come back from the file.
+        let ns = timed(|| unsafe {
+            libc::madvise(start, length, libc::MADV_PAGEOUT);
+        });
+        let mut present = [0u8; BATCH];
+        // SAFETY: `present` has a byte for each page of the range.
+        unsafe { libc::mincore(start, length, present.as_mut_ptr()) };
+        let gone = present.iter().filter(|byte| *byte & 1 == 0).count();
+        (gone > BATCH / 2).then(|| ns / gone as f64)
+    }
+
+    fn page_at(&self, page: usize) -> *mut u8 {
+        assert!(page * PAGE_BYTES < LENGTH);
+        // SAFETY: inside our mapping.
+        unsafe { self.mapping.as_ptr().add(page * PAGE_BYTES) }
+    }
+}
+
+impl Drop for Reclaim {
+    fn drop(&mut self) {
+        // SAFETY: our own mapping, as it was made; nothing refers to it any more.
+        unsafe { libc::munmap(self.mapping.as_ptr().cast(), LENGTH) };
+    }
+}

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `tollfree calibrate --kernel`: prices of this machine, and made-up kernels that are given some.
+
+mod schema;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use assert_cmd::assert::Assert;
+use serde_json::Value;
+use tempfile::TempDir;
+use toll_model::kernel_costs::{self, Price};
+
+const COSTS: &str = "sys/kernel/mm/econ/costs";
+const TWO: &str = "mm_costs 1\nfault 11\nsplit 22 # measured\nend 2\n";
+
+/// A kernel with three prices, one of them unknown to this build.
+struct Kernel(TempDir);
+
+impl Kernel {
+    fn new() -> Kernel {
+        let kernel = Kernel(tempfile::tempdir().unwrap());
+        fs::create_dir_all(kernel.costs()).unwrap();
+        fs::write(kernel.costs().join("../mode"), "on\n").unwrap();
+        for (name, text) in [
+            ("fault", "1300\n"),
+            ("split", "60000\n"),
+            ("teleport", "7\n"),
+            ("frozen", "0\n"),
+            (
+                "samples",
+                "fault 900 1500 64\ncompact_block 1234567 2000000 16\nsplit 5 5 1\n",
+            ),
+        ] {
+            fs::write(kernel.costs().join(name), text).unwrap();
+        }
+        kernel
+    }
+
+    fn costs(&self) -> PathBuf {
+        self.0.path().join(COSTS)
+    }
+
+    fn has(&self, name: &str) -> String {
+        fs::read_to_string(self.costs().join(name))
+            .unwrap()
+            .trim()
+            .to_owned()
+    }
+
+    /// A file beside the kernel.
+    fn file(&self, text: &str) -> PathBuf {
+        let path = self.0.path().join("some.costs");
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn load(&self, preset: &Path, more: &[&str]) -> Assert {
+        let mut command = calibrate(self.0.path());
+        command.arg("--preset").arg(preset).arg("--load").args(more);
+        command.assert()
+    }
+}
+
+fn calibrate(root: &Path) -> Command {
+    let mut command = Command::cargo_bin("tollfree").unwrap();
+    command.args(["calibrate", "--kernel", "--root"]).arg(root);
+    command
+}
+
+fn stderr(assert: &Assert) -> String {
+    String::from_utf8(assert.get_output().stderr.clone()).unwrap()
+}
+
+fn stdout(assert: &Assert) -> String {
+    String::from_utf8(assert.get_output().stdout.clone()).unwrap()
+}
+
+#[test]
+fn a_measured_file_is_read_again_and_says_where_each_price_comes_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("here.costs");
+    let mut command = calibrate(folder.path());
+    let done = command
+        .args(["--within", "1s", "-o"])
+        .arg(&path)
+        .assert()
+        .success();
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(stdout(&done).starts_with(&text), "{}", stdout(&done));
+    let prices = kernel_costs::parse(text.as_bytes()).unwrap();
+    let shipped = kernel_costs::shipped("epyc").unwrap();
+    let names = |prices: &[Price]| prices.iter().map(|it| it.name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&prices), names(&shipped));
+    for (price, known) in prices.iter().zip(&shipped) {
+        match price.source.starts_with("measured: ") {
+            true => assert!((1..1_000_000_000).contains(&price.ns), "{price:?}"),
+            false => assert_eq!(
+                (price.ns, price.source.contains(&known.source)),
+                (known.ns, true)
+            ),
+        }
+    }
+    // Nobody can have the kernel compact one block and nothing else.
+    let compact = prices
+        .iter()
+        .find(|price| price.name == "compact_block")
+        .unwrap();
+    assert!(compact.source.starts_with("not measured: "), "{compact:?}");
+}
+
+#[test]
+fn what_the_kernel_knows_better_is_taken_from_it() {
+    let kernel = Kernel::new();
+    let done = calibrate(kernel.0.path())
+        .args(["--within", "1ns", "--json"])
+        .assert()
+        .success();
+    let report: Value = serde_json::from_slice(&done.get_output().stdout).unwrap();
+    schema::check("kernel-costs", &report);
+    let from: BTreeMap<&str, (&str, u64)> = report["prices"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| {
+            (
+                it["name"].as_str().unwrap(),
+                (it["from"].as_str().unwrap(), it["ns"].as_u64().unwrap()),
+            )
+        })
+        .collect();
+    assert_eq!(from["fault"], ("kernel-measured", 900));
+    assert_eq!(from["compact_block"], ("kernel-measured", 1_234_567));
+    // One sample is no price.
+    assert_eq!(from["split"], ("preset", 60_000));
+    assert_eq!(from["teleport"], ("kernel", 7));
+    assert_eq!(
+        (&report["loaded"], &report["frozen"]),
+        (&Value::Bool(false), &Value::Bool(false))
+    );
+    assert_eq!(
+        kernel.has("split"),
+        "60000",
+        "nothing was asked to be written"
+    );
+}
+
+#[test]
+fn a_preset_is_loaded_and_what_it_leaves_out_is_said() {
+    let kernel = Kernel::new();
+    let done = kernel.load(&kernel.file(TWO), &[]).success();
+    assert_eq!(
+        (kernel.has("fault"), kernel.has("split")),
+        ("11".into(), "22".into())
+    );
+    assert_eq!(
+        (kernel.has("teleport"), kernel.has("frozen")),
+        ("7".into(), "0".into())
+    );
+    assert!(
+        stderr(&done).contains("teleport stays as the kernel has it"),
+        "{}",
+        stderr(&done)
+    );
+    assert!(
+        stderr(&done).contains("the kernel goes on measuring"),
+        "{}",
+        stderr(&done)
+    );
+    let done = kernel
+        .load(&kernel.file(TWO), &["--freeze", "--json"])
+        .success();
+    let report: Value = serde_json::from_slice(&done.get_output().stdout).unwrap();
+    schema::check("kernel-costs", &report);
+    assert_eq!(
+        (&report["loaded"], &report["frozen"]),
+        (&Value::Bool(true), &Value::Bool(true))
+    );
+    assert_eq!(kernel.has("frozen"), "1");
+}
+
+#[test]
+fn a_file_with_one_wrong_line_changes_nothing() {
+    let kernel = Kernel::new();
+    for (text, why) in [
+        (
+            "mm_costs 1\nfault 11\nsplit many\nend 2\n",
+            "line 3: \"many\" is no number",
+        ),
+        (
+            "mm_costs 1\nfault 11\nwarp 3\nend 2\n",
+            "line 3: this kernel has no price warp",
+        ),
+        ("mm_costs 1\nfault 11\nsplit 22\n", "the end, is missing"),
+        ("mm_profile 1\nend 0\n", "does not begin with `mm_costs 1`"),
+    ] {
+        let done = kernel.load(&kernel.file(text), &["--freeze"]).code(3);
+        let said = stderr(&done);
+        assert!(said.contains("some.costs") && said.contains(why), "{said}");
+        assert_eq!(
+            (kernel.has("fault"), kernel.has("frozen")),
+            ("1300".into(), "0".into())
+        );
+    }
+}
+
+/// A file that refuses to be written stands behind others in the order of the preset.
+#[test]
+fn a_price_that_is_refused_takes_back_those_before_it() {
+    let kernel = Kernel::new();
+    let refuses = kernel.costs().join("teleport");
+    fs::remove_file(&refuses).unwrap();
+    // Read-only for everybody, root too.
+    symlink("/proc/sys/kernel/ngroups_max", &refuses).unwrap();
+    let file = kernel.file("mm_costs 1\nfault 11\nsplit 22\nteleport 33\nend 3\n");
+    let done = kernel.load(&file, &["--freeze"]).code(1);
+    let said = stderr(&done);
+    assert!(said.contains("costs/teleport: cannot be written"), "{said}");
+    assert!(!said.contains("nor could"), "{said}");
+    assert_eq!(
+        (kernel.has("fault"), kernel.has("split")),
+        ("1300".into(), "60000".into())
+    );
+    assert_eq!(kernel.has("frozen"), "0");
+}
+
+#[test]
+fn another_kernel_is_4_and_no_preset_is_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let done = calibrate(folder.path())
+        .args(["--preset", "epyc", "--load"])
+        .assert()
+        .code(4);
+    let said =
+        "tollfree: /sys/kernel/mm/econ: is not there: this kernel has no econ (CONFIG_ECON)\n";
+    assert_eq!(stderr(&done), said);
+    let done = calibrate(folder.path())
+        .args(["--preset", "nothing"])
+        .assert()
+        .code(1);
+    let said = stderr(&done);
+    assert!(said.contains("nothing") && said.contains("epyc"), "{said}");
+    for usage in [["--freeze", "--kernel"], ["--load", "--json"]] {
+        let mut command = Command::cargo_bin("tollfree").unwrap();
+        command.arg("calibrate").args(usage).assert().code(2);
+    }
+}
+
+/// The preset has what the kernel begins with: mm/econ/model.c, by the names of mm/econ/sysfs.c.
+#[test]
+fn the_preset_is_what_the_kernel_has_before_it_has_measured() {
+    let econ = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernel/tree/mm/econ");
+    let read = |name: &str| fs::read_to_string(econ.join(name)).unwrap();
+    let entries = |text: &str, from: &str| -> BTreeMap<String, String> {
+        let table = text.split_once(from).unwrap().1;
+        let entry = |line: &str| {
+            let (symbol, value) = line.trim().strip_prefix("[ECON_")?.split_once("] = ")?;
+            let value = value.trim_end_matches(',').trim_matches('"');
+            Some((symbol.to_owned(), value.to_owned()))
+        };
+        table
+            .split_once("};")
+            .unwrap()
+            .0
+            .lines()
+            .filter_map(entry)
+            .collect()
+    };
+    let names = entries(&read("sysfs.c"), "econ_price_names[ECON_PRICES] = {");
+    let usual = entries(&read("model.c"), "econ_usual_prices = {");
+    let kernel: BTreeMap<&str, u64> = usual
+        .iter()
+        .map(|(symbol, ns)| (names[symbol].as_str(), ns.parse().unwrap()))
+        .collect();
+    let shipped = kernel_costs::shipped("epyc").unwrap();
+    let preset: BTreeMap<&str, u64> = shipped.iter().map(|it| (it.name.as_str(), it.ns)).collect();
+    assert!(kernel.len() >= 8, "{kernel:?}");
+    assert_eq!(preset, kernel);
+}
