@@ -188,7 +188,7 @@ release=$(debian_release)
 if [ -n "$release" ]; then
 	install_packages
 	case $purpose in
-	lab) unpack_qemu_system && install_virtme ;;
+	lab) unpack_qemu_user && unpack_qemu_system && install_virtme ;;
 	*) unpack_qemu_user ;;
 	esac
 else
