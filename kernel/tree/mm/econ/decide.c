@@ -349,7 +349,7 @@ unsigned long __econ_orders(struct vm_fault *vmf, unsigned long orders)
 	struct econ_mm *econ;
 	struct place place;
 
-	if (!orders || is_decided(vma))
+	if (is_decided(vma))
 		return orders;
 	econ = ask(vma, vmf->address & HPAGE_PMD_MASK, &place);
 	if (!econ)

@@ -7,10 +7,12 @@
 #ifndef _MM_ECON_HOOKS_H
 #define _MM_ECON_HOOKS_H
 
+#include <linux/econ_types.h>
 #include <linux/jump_label.h>
 #include <linux/memcontrol.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
+#include <linux/percpu.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 
@@ -32,31 +34,24 @@ enum econ_saw {
 	/* memory was compacted or reclaimed by the task itself */
 	ECON_SAW_COMPACTION = BIT(9),
 	ECON_SAW_RECLAIM = BIT(10),
+	/* somebody asks what it was, and what clearing costs it */
+	ECON_SEES_ENTRY = BIT(11),
+	ECON_SEES_CLEARING = BIT(12),
 };
 
 #ifdef CONFIG_ECON
 
 /**
- * struct econ_watch - something that is being measured
- * @begin: when it began
- * @disturbances: what had happened to the task by then
- * @is_on: whether it is measured at all
- */
-struct econ_watch {
-	u64 begin;
-	u64 disturbances;
-	bool is_on;
-};
-
-/**
  * struct econ_compaction - what kcompactd does about a node
  * @watch: what it takes
+ * @began_ns: what kcompactd had run before, if it is paid for
  * @nid: the node
  * @order: of the block that is wanted
  * @is_ours: whether it is paid from the node's ledger
  */
 struct econ_compaction {
 	struct econ_watch watch;
+	u64 began_ns;
 	int nid;
 	unsigned int order;
 	bool is_ours;
@@ -85,7 +80,7 @@ void __econ_put_block(struct folio *folio);
 bool __econ_refill(struct zone *zone, unsigned int order, unsigned long mark,
 		   int highest_zoneidx, unsigned int alloc_flags);
 void __econ_balance(pg_data_t *pgdat, unsigned int order, int highest_zoneidx);
-void __econ_drain_all(void);
+void econ_drain_all(void);
 void __econ_drain_zone(struct zone *zone);
 void econ_block(struct zone *zone);
 void econ_unblock(struct zone *zone);
@@ -93,18 +88,21 @@ unsigned long econ_zeroed_blocks(void);
 
 /* Faults or costs are measured. */
 DECLARE_STATIC_KEY_FALSE(econ_watch_key);
+/* How many faults go by until one is. */
+DECLARE_PER_CPU(int, econ_faults_left);
 
 void __econ_watch_begin(struct econ_watch *watch);
 bool __econ_watch_end(struct econ_watch *watch, u64 *ns);
 void __econ_watch_cost(struct econ_watch *watch, enum econ_price which);
-void __econ_fault_begin(struct econ_watch *watch);
-void __econ_fault_end(struct econ_watch *watch, vm_fault_t ret);
+void __econ_fault_begin(void);
+void __econ_fault_end(vm_fault_t ret);
+void __econ_clear_begin(void);
+void __econ_clear_end(void);
 void __econ_see_entry(const struct vm_fault *vmf);
 void __econ_zero_huge(struct folio *folio, unsigned long address);
 void __econ_compacted(struct econ_watch *watch, unsigned int order);
 void __econ_pool_flushed(struct econ_watch *watch, unsigned int cpus);
 void __econ_refaulted(int nid, unsigned long distance);
-void __econ_clear_begin(struct econ_watch *watch);
 void __econ_reclaimed(struct econ_watch *watch, unsigned int pages);
 
 static inline bool econ_is_asked(const struct vm_area_struct *vma)
@@ -134,7 +132,8 @@ static inline bool econ_may_be_huge(struct vm_fault *vmf)
 static inline unsigned long econ_orders(struct vm_fault *vmf,
 					unsigned long orders)
 {
-	return econ_is_asked(vmf->vma) ? __econ_orders(vmf, orders) : orders;
+	return orders && econ_is_asked(vmf->vma) ? __econ_orders(vmf, orders) :
+						   orders;
 }
 
 /**
@@ -198,23 +197,25 @@ static inline void econ_watch_end(struct econ_watch *watch,
 		__econ_watch_cost(watch, which);
 }
 
-/* A page fault begins. */
-static inline void econ_fault_begin(struct econ_watch *watch)
+/* A page fault begins. One of many is measured, and its task knows that. */
+static inline void econ_fault_begin(void)
 {
-	watch->is_on = false;
-	if (static_branch_unlikely(&econ_watch_key))
-		__econ_fault_begin(watch);
+	if (!static_branch_unlikely(&econ_watch_key))
+		return;
+	this_cpu_dec(econ_faults_left);
+	if (unlikely(this_cpu_read(econ_faults_left) <= 0))
+		__econ_fault_begin();
 }
 
 /**
  * econ_fault_end - it is handled
- * @watch: what econ_fault_begin() was given
  * @ret: what came of it
  */
-static inline void econ_fault_end(struct econ_watch *watch, vm_fault_t ret)
+static inline void econ_fault_end(vm_fault_t ret)
 {
-	if (watch->is_on)
-		__econ_fault_end(watch, ret);
+	if (static_branch_unlikely(&econ_watch_key) &&
+	    unlikely(current->econ.seen & ECON_SEES_ENTRY))
+		__econ_fault_end(ret);
 }
 
 /* Something of a fault, for what it will be counted as. */
@@ -230,7 +231,8 @@ static inline void econ_see(enum econ_saw what)
  */
 static inline void econ_see_entry(const struct vm_fault *vmf)
 {
-	if (static_branch_unlikely(&econ_watch_key))
+	if (static_branch_unlikely(&econ_watch_key) &&
+	    unlikely(current->econ.seen & ECON_SEES_ENTRY))
 		__econ_see_entry(vmf);
 }
 
@@ -275,14 +277,24 @@ static inline void econ_refaulted(int nid, struct mem_cgroup *memcg,
 
 /**
  * econ_clear_begin - a page is taken for a fault
- * @watch: for econ_watch_end()
  * @is_cleared: whether it is cleared as well
  */
-static inline void econ_clear_begin(struct econ_watch *watch, bool is_cleared)
+static inline void econ_clear_begin(bool is_cleared)
 {
-	watch->is_on = is_cleared && static_branch_unlikely(&econ_watch_key);
-	if (watch->is_on)
-		__econ_clear_begin(watch);
+	if (static_branch_unlikely(&econ_watch_key) && is_cleared &&
+	    unlikely(current->econ.seen & ECON_SEES_CLEARING))
+		__econ_clear_begin();
+}
+
+/**
+ * econ_clear_end - the page is there
+ * @is_cleared: as econ_clear_begin() was told
+ */
+static inline void econ_clear_end(bool is_cleared)
+{
+	if (static_branch_unlikely(&econ_watch_key) && is_cleared &&
+	    unlikely(current->econ.seen & ECON_SEES_CLEARING))
+		__econ_clear_end();
 }
 
 /**
@@ -394,13 +406,6 @@ static inline void econ_balance(pg_data_t *pgdat, unsigned int order,
 		__econ_balance(pgdat, order, highest_zoneidx);
 }
 
-/* Gives back all that is kept, before memory is called short. May sleep. */
-static inline void econ_drain_all(void)
-{
-	if (static_branch_unlikely(&econ_key))
-		__econ_drain_all();
-}
-
 /* What is kept of a zone is in the allocator then. May sleep. */
 static inline void econ_drain_zone(struct zone *zone)
 {
@@ -433,11 +438,11 @@ static inline void econ_watch_end(struct econ_watch *watch,
 {
 }
 
-static inline void econ_fault_begin(struct econ_watch *watch)
+static inline void econ_fault_begin(void)
 {
 }
 
-static inline void econ_fault_end(struct econ_watch *watch, vm_fault_t ret)
+static inline void econ_fault_end(vm_fault_t ret)
 {
 }
 
@@ -463,7 +468,11 @@ static inline void econ_refaulted(int nid, struct mem_cgroup *memcg,
 {
 }
 
-static inline void econ_clear_begin(struct econ_watch *watch, bool is_cleared)
+static inline void econ_clear_begin(bool is_cleared)
+{
+}
+
+static inline void econ_clear_end(bool is_cleared)
 {
 }
 

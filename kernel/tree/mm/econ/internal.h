@@ -156,6 +156,7 @@ extern atomic_long_t econ_fault_times[ECON_FAULT_KINDS]
 
 void econ_sample(enum econ_price which, u64 ns);
 void econ_forget_samples(void);
+void econ_count_faults(void);
 
 /* process.c */
 

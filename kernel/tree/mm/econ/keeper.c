@@ -618,7 +618,13 @@ void __econ_balance(pg_data_t *pgdat, unsigned int order, int highest_zoneidx)
 	}
 }
 
-void __econ_drain_all(void)
+/**
+ * econ_drain_all - gives back all that is kept, before memory is called short
+ *
+ * May sleep. No branch decides at the call whether there may be any: with it the
+ * compiler would lay out the allocator otherwise, and each page costs more.
+ */
+void econ_drain_all(void)
 {
 	bool found = false;
 	int nid;

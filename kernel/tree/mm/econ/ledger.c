@@ -5,8 +5,9 @@
  * A fault waits for no block. Where one would have paid and there was none, what
  * it would have saved goes to the node's ledger. As soon as that exceeds what a
  * block costs, kcompactd is asked for one. Each attempt is paid from the ledger,
- * whether there is a block then or not: nothing is spent that was not lost
- * before, and where compaction fails again and again it ends by itself.
+ * whether there is a block then or not, at its price or, if it took longer, at
+ * what it took: nothing is spent that was not lost before, and where compaction
+ * fails again and again it ends by itself.
  *
  * What stock code asks of kcompactd is done as ever and paid from nothing.
  */
@@ -15,6 +16,7 @@
 #include <linux/mmzone.h>
 #include <linux/nodemask.h>
 #include <linux/sched.h>
+#include <linux/sched/cputime.h>
 #include <linux/sysfs.h>
 #include <linux/topology.h>
 /* It knows what it needs from those before. */
@@ -135,6 +137,7 @@ bool econ_may_compact(struct econ_compaction *it)
 {
 	if (it->is_ours && !decide(&ledgers[it->nid], true))
 		return false;
+	it->began_ns = it->is_ours ? task_sched_runtime(current) : 0;
 	econ_watch_begin(&it->watch);
 	return true;
 }
@@ -142,12 +145,14 @@ bool econ_may_compact(struct econ_compaction *it)
 void econ_compaction_end(struct econ_compaction *it, bool is_made)
 {
 	struct node_ledger *ledger = &ledgers[it->nid];
+	u64 took_ns;
 
 	if (is_made)
 		econ_compacted(&it->watch, it->order);
 	if (!it->is_ours)
 		return;
-	withdraw(ledger, estimate(ledger).cost);
+	took_ns = task_sched_runtime(current) - it->began_ns;
+	withdraw(ledger, max(estimate(ledger).cost, took_ns));
 	atomic64_inc(is_made ? &ledger->made : &ledger->failed);
 }
 

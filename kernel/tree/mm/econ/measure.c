@@ -16,21 +16,23 @@
 #include <linux/mm.h>
 #include <linux/percpu.h>
 #include <linux/sched.h>
+#include <linux/smp.h>
 #include <linux/spinlock.h>
 #include <linux/timekeeping.h>
 
 #include "internal.h"
 
 /*
- * Faults are many: one of so many is measured, and of the pages that they clear.
- * A prime number, for faults come in patterns: one that reads a page is followed
- * by its own retry.
+ * Faults are many: one of so many is measured, in turn the whole of it and what
+ * it clears. A prime number, for faults come in patterns: one that reads a page is
+ * followed by its own retry.
  */
-#define FAULTS_A_SAMPLE		61
+#define FAULTS_A_SAMPLE		127
 /* Reclaim that finds fewer pages says little of what one costs. */
 #define PAGES_A_SAMPLE		16
-/* A price is computed anew after so many samples. */
-#define SAMPLES_A_PRICE		16
+/* The first samples make a price each, and then so many do. */
+#define SAMPLES_AT_FIRST	16
+#define SAMPLES_A_PRICE		256
 /* And those before count half. */
 #define SAMPLES_KEPT		4096
 
@@ -42,8 +44,8 @@ struct econ_samples econ_samples[ECON_PRICES];
 atomic_long_t econ_fault_times[ECON_FAULT_KINDS][TOLLFREE_HISTOGRAM_BUCKETS];
 
 static DEFINE_SPINLOCK(samples_lock); /* of econ_samples */
-static DEFINE_PER_CPU(unsigned int, faults);
-static DEFINE_PER_CPU(unsigned int, clears);
+DEFINE_PER_CPU(int, econ_faults_left);
+static DEFINE_PER_CPU(unsigned int, faults_seen);
 
 /* What happens to a task that it does not do itself. */
 static u64 disturbances(void)
@@ -95,7 +97,7 @@ void econ_sample(enum econ_price which, u64 ns)
 		return;
 	all->buckets[tollfree_histogram_bucket(ns)]++;
 	all->kept++;
-	if (!(++all->seen % SAMPLES_A_PRICE) || all->seen < SAMPLES_A_PRICE)
+	if (++all->seen <= SAMPLES_AT_FIRST || !(all->seen % SAMPLES_A_PRICE))
 		reprice(which);
 	spin_unlock_irqrestore(&samples_lock, flags);
 }
@@ -123,11 +125,14 @@ void __econ_watch_cost(struct econ_watch *watch, enum econ_price which)
 		econ_sample(which, ns);
 }
 
-void __econ_clear_begin(struct econ_watch *watch)
+void __econ_clear_begin(void)
 {
-	watch->is_on = this_cpu_inc_return(clears) % FAULTS_A_SAMPLE == 0;
-	if (watch->is_on)
-		__econ_watch_begin(watch);
+	__econ_watch_begin(&current->econ.clearing);
+}
+
+void __econ_clear_end(void)
+{
+	__econ_watch_cost(&current->econ.clearing, ECON_CLEAR_PAGE);
 }
 
 void __econ_reclaimed(struct econ_watch *watch, unsigned int pages)
@@ -139,6 +144,21 @@ void __econ_reclaimed(struct econ_watch *watch, unsigned int pages)
 }
 
 /* Faults */
+
+static void measure_next(void *unused)
+{
+	this_cpu_write(econ_faults_left, 0);
+}
+
+/**
+ * econ_count_faults - whether all faults are measured was changed
+ *
+ * If they are, the next one is on each CPU. May sleep.
+ */
+void econ_count_faults(void)
+{
+	on_each_cpu(measure_next, NULL, 1);
+}
 
 /* What a fault was, by what it has seen on its way: the last that applies. */
 static enum econ_fault_kind kind_of(unsigned int seen, vm_fault_t ret)
@@ -190,34 +210,40 @@ void __econ_compacted(struct econ_watch *watch, unsigned int order)
 		__econ_watch_cost(watch, ECON_COMPACT_BLOCK);
 }
 
-void __econ_fault_begin(struct econ_watch *watch)
+void __econ_fault_begin(void)
 {
-	watch->is_on = READ_ONCE(econ_faults_counted) ||
-		       this_cpu_inc_return(faults) % FAULTS_A_SAMPLE == 0;
-	if (!watch->is_on)
-		return;
-	current->econ.seen = 0;
+	current->econ.seen = ECON_SEES_ENTRY;
 	current->econ.cleared_ns = 0;
-	__econ_watch_begin(watch);
+	/* Who was moved to another CPU since leaves his own to the next fault. */
+	if (this_cpu_read(econ_faults_left) <= 0) {
+		this_cpu_write(econ_faults_left,
+			       READ_ONCE(econ_faults_counted) ? 1 :
+								FAULTS_A_SAMPLE);
+		if (this_cpu_inc_return(faults_seen) % 2 &&
+		    !READ_ONCE(econ_costs_frozen))
+			current->econ.seen |= ECON_SEES_CLEARING;
+	}
+	__econ_watch_begin(&current->econ.fault);
 }
 
-void __econ_fault_end(struct econ_watch *watch, vm_fault_t ret)
+void __econ_fault_end(vm_fault_t ret)
 {
+	unsigned int seen = current->econ.seen;
 	enum econ_fault_kind kind;
 	bool is_clean;
 	u64 ns;
 
-	if (!watch->is_on)
-		return;
-	is_clean = __econ_watch_end(watch, &ns);
-	kind = kind_of(current->econ.seen, ret);
+	is_clean = __econ_watch_end(&current->econ.fault, &ns);
+	current->econ.seen = 0;
+	kind = kind_of(seen, ret);
 	if (READ_ONCE(econ_faults_counted))
 		atomic_long_inc(&econ_fault_times[kind]
 						 [tollfree_histogram_bucket(ns)]);
 	/* To wait is what that costs. */
 	if (ret & VM_FAULT_MAJOR)
 		econ_sample(ECON_READ_AGAIN, ns);
-	if (!is_clean)
+	/* What it was asked has taken time as well. */
+	if (!is_clean || seen & ECON_SEES_CLEARING)
 		return;
 	if (kind == ECON_FAULT_BASE)
 		econ_sample(ECON_FAULT, ns);

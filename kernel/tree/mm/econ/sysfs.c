@@ -250,7 +250,11 @@ static ssize_t enabled_show(struct kobject *kobj, struct kobj_attribute *attr,
 static ssize_t enabled_store(struct kobject *kobj, struct kobj_attribute *attr,
 			     const char *buf, size_t count)
 {
-	return switch_store(&econ_faults_counted, buf, count);
+	ssize_t done = switch_store(&econ_faults_counted, buf, count);
+
+	if (done > 0)
+		econ_count_faults();
+	return done;
 }
 
 static struct kobj_attribute enabled_attr = __ATTR_RW(enabled);

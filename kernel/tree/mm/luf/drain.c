@@ -329,9 +329,16 @@ void luf_drain_everything(enum luf_reason reason)
 	luf_drain(&luf_batches, READ_ONCE(luf_batches.newest));
 }
 
-void __luf_drain_all(void)
+/**
+ * luf_drain_all - flush and release all that waits, before memory is called short
+ *
+ * No branch decides at the call whether there is any: with it the compiler would
+ * lay out the allocator otherwise, and each page costs more.
+ */
+void luf_drain_all(void)
 {
-	luf_drain_everything(LUF_FOR_DRAIN);
+	if (static_branch_unlikely(&luf_gate_key))
+		luf_drain_everything(LUF_FOR_DRAIN);
 }
 
 static unsigned long pages_of(const struct zone *zone)

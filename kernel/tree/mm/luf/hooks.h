@@ -97,7 +97,7 @@ void __luf_balance(pg_data_t *pgdat, unsigned int order, int highest_zoneidx);
 unsigned long __luf_missing(const struct zone *zone, int highest_zoneidx);
 void __luf_prepare_compaction(struct zone *zone, int order);
 void __luf_begin_compaction(struct zone *zone, int order);
-void __luf_drain_all(void);
+void luf_drain_all(void);
 void __luf_block(struct zone *zone);
 void __luf_unblock(struct zone *zone);
 unsigned long __luf_pages(void);
@@ -388,13 +388,6 @@ static inline unsigned long luf_missing(const struct zone *zone,
 	if (static_branch_unlikely(&luf_key))
 		return __luf_missing(zone, highest_zoneidx);
 	return 0;
-}
-
-/* Flushes and releases everything that waits, before memory is called short. */
-static inline void luf_drain_all(void)
-{
-	if (static_branch_unlikely(&luf_gate_key))
-		__luf_drain_all();
 }
 
 /**
