@@ -107,6 +107,7 @@ def below(measure, goal, ours, stock=None, seed="-", strictly=False):
 MAP_KINDS = {
     "ext4": "ext4, 4 KiB folios",
     "memfd": "memfd",
+    "folios": "xfs, folios of 2 MiB",
     "huge": "tmpfs, huge=always",
     "hugetlb": "hugetlbfs, 2 MiB, shared tables",
     "open": "open morsel",
@@ -152,6 +153,13 @@ def map_goals(results):
         yield not_above(f"mmap and first read, {name}, sealed, by {MAP_KINDS[kind]}", cost(kind), cost("sealed"))
 
 
+def map_rows(results, what, labels):
+    """A row for each kind that has one of these sections."""
+    for kind, name in MAP_KINDS.items():
+        if any(results.has(map_way(kind), f"{kind}-{label}") for label in labels):
+            yield f"| {what}: {name} | " + " | ".join(map_cost(results, kind, label) for label in labels) + " |"
+
+
 def map_tables(results):
     sizes = [it for it in results.labels("ext4") if not it.endswith("unmap")]
     yield "Instructions of mmap and the first read of one byte; of munmap. All ways have MAP_POPULATE. Every page is in memory; hugetlbfs's file is mapped once more, so that its tables are shared."
@@ -159,8 +167,7 @@ def map_tables(results):
     yield "| | " + " | ".join(human(size) for size in sizes) + " |"
     yield "|---|" + "--:|" * len(sizes)
     for what, suffix in (("map", ""), ("unmap", "-unmap")):
-        for kind, name in MAP_KINDS.items():
-            yield f"| {what}: {name} | " + " | ".join(map_cost(results, kind, f"{size}{suffix}") for size in sizes) + " |"
+        yield from map_rows(results, what, [f"{size}{suffix}" for size in sizes])
     sparse = [it for it in results.labels("sealed") if it.startswith("sparse-") and not it.endswith("unmap")]
     sparse.sort(key=lambda it: size_of(it.removeprefix("sparse-")))
     if results.has(OURS, "sealed-tail"):
@@ -173,6 +180,26 @@ def map_tables(results):
     for what, suffix in (("map", ""), ("unmap", "-unmap")):
         for kind in ("open", "sealed"):
             yield f"| {what}: {kind} | " + " | ".join(map_cost(results, kind, f"{it}{suffix}") for it in sparse) + " |"
+
+
+def folios_sizes(results):
+    return [it for it in results.labels("folios") if not it.endswith("unmap")]
+
+
+def folios_goals(results):
+    largest = folios_sizes(results)[-1]
+    stock, ours = (results.instructions(map_way(kind), f"{kind}-{largest}") for kind in ("folios", "sealed"))
+    yield not_above(f"mmap and first read, {human(largest)}, sealed, by {MAP_KINDS['folios']}", stock, ours)
+
+
+def folios_tables(results):
+    sizes = folios_sizes(results)
+    yield "The same, of kernels that have xfs as well:"
+    yield ""
+    yield "| | " + " | ".join(human(size) for size in sizes) + " |"
+    yield "|---|" + "--:|" * len(sizes)
+    for what, suffix in (("map", ""), ("unmap", "-unmap")):
+        yield from map_rows(results, what, [f"{size}{suffix}" for size in sizes])
 
 
 START_KINDS = {"page-cache": "page cache of ext4", "huge": "tmpfs, huge=always", "morsel": "sealed morsel"}
@@ -391,6 +418,7 @@ def blocks_tables(results):
 
 SCENARIOS = {
     "morsel-map": (map_goals, map_tables),
+    "map-folios": (folios_goals, folios_tables),
     "morsel-startup": (startup_goals, startup_tables),
     "morsel-pipeline": (pipeline_goals, pipeline_tables),
     "morsel-blocks": (blocks_goals, blocks_tables),
@@ -399,6 +427,9 @@ SCENARIOS = {
     "morsel-pgtables": (pgtables_goals, pgtables_tables),
 }
 
+# What those that are no scenarios of the lab are called by.
+OWN = {"map-folios": ["benches/morsel/map-folios.toml", "--config", "kernel/config/selftest.config"]}
+
 # --- the report ---
 
 
@@ -406,7 +437,7 @@ def call(scenario, short, folder):
     if folder:
         path = folder / f"{scenario}.json"
         return Results(json.loads(path.read_text())) if path.exists() else None
-    command = [LAB, "run", scenario, "--json", "--resume", "--variant", STOCK, "--variant", OURS]
+    command = [LAB, "run", *OWN.get(scenario, [scenario]), "--json", "--resume", "--variant", STOCK, "--variant", OURS]
     if short:
         command.append("--short")
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
@@ -429,7 +460,7 @@ INTRODUCTION = """# Morsels in the lab, beside the stock kernel
 
 Made by `benches/morsel/lab.py --markdown docs/results/morsel.md`. Counts in an emulated machine; \"modelled\" is what the preset's
 constants make of them, and no figure is a time of real hardware. Stock ways are measured on vanilla, morsels on tollfree, in the same
-call. ext4 has no large folios in Linux 6.12.
+call. ext4 has no large folios in Linux 6.12; xfs has.
 """
 
 

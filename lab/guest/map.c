@@ -4,9 +4,9 @@
  *
  *     map KIND BYTES ROUNDS SECTION [sparse]
  *
- * Kinds: `file` a file of what is mounted at /data, `huge` one of tmpfs with huge pages (mounted at /huge), `hugetlb`
- * one of hugetlbfs (mounted at /hugetlb), `memfd`, and of morselfs (mounted at /morsel) `open`, mapped writable, and
- * `sealed`.
+ * Kinds: `file` a file of what is mounted at /data, `folios` the same in folios as large as that file system has them,
+ * `huge` one of tmpfs with huge pages (mounted at /huge), `hugetlb` one of hugetlbfs (mounted at /hugetlb), `memfd`, and
+ * of morselfs (mounted at /morsel) `open`, mapped writable, and `sealed`.
  *
  * Before the section every page is there (one in each GiB where it is `sparse`), and with hugetlbfs one mapping, whose
  * page tables the others share. Then come ROUNDS mappings with MAP_POPULATE, and a read of the first byte of each:
@@ -15,7 +15,7 @@
 #include "section.h"
 
 #define GIB (1ul << 30)
-#define SIZES "map file|huge|hugetlb|memfd|open|sealed BYTES ROUNDS SECTION [sparse]"
+#define SIZES "map file|folios|huge|hugetlb|memfd|open|sealed BYTES ROUNDS SECTION [sparse]"
 
 enum { MAX_ROUNDS = 64, READ = 128 << 10 };
 
@@ -25,6 +25,7 @@ static const struct kind {
 	int protection;
 } kinds[] = {
 	{ "file", "/data/map", PAGE, PROT_READ },
+	{ "folios", "/data/map", PAGE, PROT_READ },
 	{ "huge", "/huge/map", PAGE, PROT_READ },
 	{ "hugetlb", "/hugetlb/map", REGION, PROT_READ },
 	{ "memfd", NULL, PAGE, PROT_READ },
@@ -48,6 +49,18 @@ static void read_pages(int fd, size_t length)
 			fail("readahead");
 }
 
+/* Who advises huge pages has the page cache read in folios of that size, where they fit. */
+static void read_folios(int fd, size_t length)
+{
+	const char *memory = mmap(NULL, length, PROT_READ, MAP_SHARED, fd, 0);
+
+	if (memory == MAP_FAILED || madvise((void *)memory, length, MADV_HUGEPAGE))
+		fail("MADV_HUGEPAGE of a file");
+	for (size_t at = 0; at < length; at += PAGE)
+		(void)*(volatile const char *)(memory + at);
+	munmap((void *)memory, length);
+}
+
 static void write_pages(int fd, size_t length, size_t step)
 {
 	char *memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -68,6 +81,8 @@ static int file_of(const struct kind *kind, size_t length, size_t step)
 		fail(kind->name);
 	if (!strcmp(kind->name, "file"))
 		read_pages(fd, length);
+	else if (!strcmp(kind->name, "folios"))
+		read_folios(fd, length);
 	else
 		write_pages(fd, length, step);
 	if (!strcmp(kind->name, "sealed") && fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE))
