@@ -149,6 +149,24 @@ def throughput_tables(results):
         cells = [f"{cost['median']:.3f}{interval}", f"{against_defrag(results, it):.3f}", figure(length / 1e6)]
         yield f"| {it['name']} | {it['state']} | {it['best_stock']} | " + " | ".join(cells + [figure(n) for n in huge]) + " |"
     yield ""
+    yield from fault_rows(results)
+
+
+def fault_rows(results):
+    """The same boots: tails of faults, and whether what econ cleared was worth it."""
+    yield "Page faults of the same runs, in instructions: the k-th longest, and the longest. Net saving: work under `never` less that"
+    yield "under econ, modelled ms, in which the clearing of its huge pages is counted."
+    yield ""
+    yield "| workload | memory | k-th: never | always-defrag | econ | longest: never | always-defrag | econ | cleared by econ | net saving |"
+    yield "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|"
+    policies = ("never", "always-defrag", OURS)
+    for it in results.document["workloads"]:
+        section = f"{it['state']}-{it['name']}"
+        cells = [results.get(name, policy, section) for name in ("fault_instr_tail", "fault_instr_max") for policy in policies]
+        cells.append(results.get("vmstat_thp_fault_alloc", OURS, section))
+        saved = (results.get("modelled_ns", "never", section) - results.get("modelled_ns", OURS, section)) / 1e6
+        yield f"| {it['name']} | {it['state']} | " + " | ".join(map(figure, cells)) + f" | {saved:,.1f} |"
+    yield ""
 
 
 OTHERS = {

@@ -125,7 +125,7 @@ def map_cost(results, kind, label):
 
 
 def map_goals(results):
-    largest = [it for it in results.labels("ext4") if not it.endswith("unmap")][-1]
+    largest = sizes_of(results, "ext4")[-1]
     name = human(largest)
 
     def cost(kind):
@@ -153,21 +153,25 @@ def map_goals(results):
         yield not_above(f"mmap and first read, {name}, sealed, by {MAP_KINDS[kind]}", cost(kind), cost("sealed"))
 
 
-def map_rows(results, what, labels):
-    """A row for each kind that has one of these sections."""
-    for kind, name in MAP_KINDS.items():
-        if any(results.has(map_way(kind), f"{kind}-{label}") for label in labels):
-            yield f"| {what}: {name} | " + " | ".join(map_cost(results, kind, label) for label in labels) + " |"
+def sizes_of(results, kind):
+    return [it for it in results.labels(kind) if not it.endswith("unmap")]
 
 
-def map_tables(results):
-    sizes = [it for it in results.labels("ext4") if not it.endswith("unmap")]
-    yield "Instructions of mmap and the first read of one byte; of munmap. All ways have MAP_POPULATE. Every page is in memory; hugetlbfs's file is mapped once more, so that its tables are shared."
-    yield ""
+def sizes_table(results, sizes):
+    """What mapping and unmapping cost, for each kind that has one of these sizes."""
     yield "| | " + " | ".join(human(size) for size in sizes) + " |"
     yield "|---|" + "--:|" * len(sizes)
     for what, suffix in (("map", ""), ("unmap", "-unmap")):
-        yield from map_rows(results, what, [f"{size}{suffix}" for size in sizes])
+        for kind, name in MAP_KINDS.items():
+            labels = [f"{size}{suffix}" for size in sizes]
+            if any(results.has(map_way(kind), f"{kind}-{label}") for label in labels):
+                yield f"| {what}: {name} | " + " | ".join(map_cost(results, kind, label) for label in labels) + " |"
+
+
+def map_tables(results):
+    yield "Instructions of mmap and the first read of one byte; of munmap. All ways have MAP_POPULATE. Every page is in memory; hugetlbfs's file is mapped once more, so that its tables are shared."
+    yield ""
+    yield from sizes_table(results, sizes_of(results, "ext4"))
     sparse = [it for it in results.labels("sealed") if it.startswith("sparse-") and not it.endswith("unmap")]
     sparse.sort(key=lambda it: size_of(it.removeprefix("sparse-")))
     if results.has(OURS, "sealed-tail"):
@@ -182,24 +186,16 @@ def map_tables(results):
             yield f"| {what}: {kind} | " + " | ".join(map_cost(results, kind, f"{it}{suffix}") for it in sparse) + " |"
 
 
-def folios_sizes(results):
-    return [it for it in results.labels("folios") if not it.endswith("unmap")]
-
-
 def folios_goals(results):
-    largest = folios_sizes(results)[-1]
+    largest = sizes_of(results, "folios")[-1]
     stock, ours = (results.instructions(map_way(kind), f"{kind}-{largest}") for kind in ("folios", "sealed"))
     yield not_above(f"mmap and first read, {human(largest)}, sealed, by {MAP_KINDS['folios']}", stock, ours)
 
 
 def folios_tables(results):
-    sizes = folios_sizes(results)
     yield "The same, of kernels that have xfs as well:"
     yield ""
-    yield "| | " + " | ".join(human(size) for size in sizes) + " |"
-    yield "|---|" + "--:|" * len(sizes)
-    for what, suffix in (("map", ""), ("unmap", "-unmap")):
-        yield from map_rows(results, what, [f"{size}{suffix}" for size in sizes])
+    yield from sizes_table(results, sizes_of(results, "folios"))
 
 
 START_KINDS = {"page-cache": "page cache of ext4", "huge": "tmpfs, huge=always", "morsel": "sealed morsel"}
