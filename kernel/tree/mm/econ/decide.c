@@ -303,6 +303,35 @@ static bool maps_zeros(const struct vm_fault *vmf)
 	       transparent_hugepage_use_zero_page();
 }
 
+static bool may_take_block(struct econ_mm *econ, struct vm_area_struct *vma,
+			   unsigned long region, const struct place *place,
+			   struct econ_action *action)
+{
+	unsigned int rank = econ_rank(place->region.walks_ns);
+	int nid = econ_zeroed_node(vma, region);
+	bool go;
+
+	/* What does not pay with the best of blocks needs none to be looked for. */
+	action->supply = ECON_FREE_BLOCK;
+	if (pays_with(*action, ECON_ZEROED_BLOCK))
+		find_block(econ, rank, econ_want_zeroed(nid), action);
+	go = decide(econ, action, region);
+	touched(econ, place, rank, go);
+	if (!go && action->supply == ECON_NO_BLOCK)
+		econ_lack_block(action, mode_of(econ) == ECON_ON);
+	if (go && action->supply == ECON_ZEROED_BLOCK && !acts(econ))
+		econ_suppose_taken(nid);
+	return go;
+}
+
+/* What it maps is cleared already, and there for everybody. */
+static bool may_map_zeros(struct econ_mm *econ, unsigned long region,
+			  struct econ_action *action)
+{
+	action->supply = ECON_ZEROED_BLOCK;
+	return decide(econ, action, region);
+}
+
 bool __econ_may_be_huge(struct vm_fault *vmf)
 {
 	struct vm_area_struct *vma = vmf->vma;
@@ -312,29 +341,19 @@ bool __econ_may_be_huge(struct vm_fault *vmf)
 	};
 	struct econ_mm *econ;
 	struct place place;
-	unsigned int rank;
 	bool go;
-	int nid;
 
-	if (is_decided(vma) || maps_zeros(vmf) ||
+	if (is_decided(vma) ||
 	    !thp_vma_suitable_order(vma, region, HPAGE_PMD_ORDER))
 		return true;
 	econ = ask(vma, region, &place);
 	if (!econ)
 		return true;
 	describe(econ, &place, &action);
-	rank = econ_rank(place.region.walks_ns);
-	nid = econ_zeroed_node(vma, region);
-	/* What does not pay with the best of blocks needs none to be looked for. */
-	action.supply = ECON_FREE_BLOCK;
-	if (pays_with(action, ECON_ZEROED_BLOCK))
-		find_block(econ, rank, econ_want_zeroed(nid), &action);
-	go = decide(econ, &action, region);
-	touched(econ, &place, rank, go);
-	if (!go && action.supply == ECON_NO_BLOCK)
-		econ_lack_block(&action, mode_of(econ) == ECON_ON);
-	if (go && action.supply == ECON_ZEROED_BLOCK && !acts(econ))
-		econ_suppose_taken(nid);
+	if (maps_zeros(vmf))
+		go = may_map_zeros(econ, region, &action);
+	else
+		go = may_take_block(econ, vma, region, &place, &action);
 	go = answer(econ, go);
 	if (!go)
 		leave_to_khugepaged(vma->vm_mm);

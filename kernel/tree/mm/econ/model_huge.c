@@ -5,7 +5,8 @@
  * It saves the region's page walks, and the faults of all other pages that the
  * program would have touched. It costs its own fault, its clearing unless that
  * was done ahead, and what the block would have saved elsewhere. Where there is
- * no block it costs what a fault never has the time for.
+ * no block it costs what a fault never has the time for. A region that is read
+ * first is mapped to zeros, which are cleared already and take no block.
  */
 
 #include <linux/kernel.h>
@@ -51,6 +52,10 @@ static const struct econ_case cases[] = {
 	CASE("a block that saves more elsewhere stays there", false,
 	     .walks_ns = 1000000, .touched = 512, .block_ns = 2000000,
 	     .supply = ECON_FREE_BLOCK),
+	CASE("a page of zeros for one page that is read does not", false,
+	     .touched = 1, .supply = ECON_ZEROED_BLOCK),
+	CASE("a page of zeros for all that is read does", true,
+	     .touched = 512, .supply = ECON_ZEROED_BLOCK),
 	CASE("nothing is known, and clearing is not done", false,
 	     .supply = ECON_FREE_BLOCK),
 };

@@ -512,11 +512,11 @@ static void confidence_and_touched_pages_count(void)
 	CHECK(run(FIRST "0 0x800000 0 51 100\n", "touch_8") == 0);
 }
 
-/* Where no page of zeros stands for it, a huge page is taken. */
+/* Where no page of zeros stands for it, a huge page is taken; else that page pays or not. */
 static void what_is_read_is_asked_about_too(void)
 {
 	struct kept kept[] = { { .path = THP "use_zero_page" } };
-	long asked;
+	long asked, gone;
 
 	keep(kept, ARRAY_SIZE(kept));
 	CHECK(write_text(kept[0].path, "0"));
@@ -525,8 +525,11 @@ static void what_is_read_is_asked_about_too(void)
 	CHECK(run(FIRST "0 0x800000 " POOR, "read_8") == 0);
 	CHECK(write_text(kept[0].path, "1"));
 	asked = stat_of("huge", "asked");
-	run(FIRST "0 0x800000 " POOR, "read_8");
-	CHECK(stat_of("huge", "asked") == asked);
+	gone = stat_of("huge", "gone");
+	CHECK(run(FIRST "0 0x800000 0 1 100\n", "read_8") == 0);
+	CHECK(stat_of("huge", "asked") >= asked + 4 && stat_of("huge", "gone") == gone);
+	CHECK(run(FIRST "0 0x800000 " RICH, "read_8") == 0);
+	CHECK(stat_of("huge", "gone") >= gone + 4);
 	put_back(kept, ARRAY_SIZE(kept));
 }
 
