@@ -486,19 +486,12 @@ static void give_table(struct vm_fault *vmf)
 	vmf->prealloc_pte = NULL;
 }
 
-/* Page @index, at vmf->pte. Entered, and the table is locked. */
-static void map_one(struct vm_fault *vmf, pgoff_t index)
+/* Maps a page at vmf->pte. Entered, and the table is locked. */
+static void map_one(struct vm_fault *vmf, pgoff_t index, struct page *page)
 {
 	struct vm_area_struct *vma = vmf->vma;
-	struct folio *folio;
-	struct page *page;
+	struct folio *folio = page_folio(page);
 
-	if (!pte_none(ptep_get(vmf->pte)))
-		return;
-	page = morsel_peek(morsel_in(vma), index);
-	if (!page || PageHWPoison(page))
-		return;
-	folio = page_folio(page);
 	folio_get(folio);
 	set_pte_range(vmf, folio, page, 1,
 		      vma->vm_start + ((index - vma->vm_pgoff) << PAGE_SHIFT));
@@ -506,49 +499,79 @@ static void map_one(struct vm_fault *vmf, pgoff_t index)
 }
 
 /*
- * The pages around that of a fault, which is locked: so what is there of the
- * process's tables is its own, and stays. They are mapped as a slot is hung in,
- * while the morsel is entered and the table locked: who takes pages out either
+ * Pages from @first up to @end, as far as they are there; of the page of the fault
+ * @own is that, or NULL if it is not to be mapped. They are mapped as a slot is hung
+ * in, while the morsel is entered and the table locked: who takes pages out either
  * has closed it by then, and is not waited for, or finds them mapped.
+ *
+ * Return: whether the page of the fault is mapped.
  */
-static void map_around(struct vm_fault *vmf)
+static bool map_there(struct vm_fault *vmf, pgoff_t first, pgoff_t end,
+		      struct page *own)
 {
 	struct vm_area_struct *vma = vmf->vma;
 	struct morsel *morsel = morsel_in(vma);
-	pgoff_t in_table = pte_index(vmf->address), index, end;
+	bool is_mapped;
+	pgoff_t index;
 	pte_t *pte;
 
 	give_table(vmf);
 	pte = pte_offset_map_lock(vma->vm_mm, vmf->pmd, vmf->address, &vmf->ptl);
 	if (!pte)
-		return;
+		return false;
 	if (morsel_try_enter(morsel)) {
-		index = max3(round_down(vmf->pgoff, PAGES_AROUND), vma->vm_pgoff,
-			     vmf->pgoff - min(vmf->pgoff, in_table));
-		end = min3(round_down(vmf->pgoff, PAGES_AROUND) + PAGES_AROUND,
-			   vma->vm_pgoff + vma_pages(vma),
-			   vmf->pgoff - in_table + PTRS_PER_PTE);
 		end = min_t(pgoff_t, end,
 			    DIV_ROUND_UP(i_size_read(&morsel->inode), PAGE_SIZE));
-		for (; index < end; index++) {
+		for (index = first; index < end; index++) {
+			struct page *page;
+
 			vmf->pte = pte + (long)(index - vmf->pgoff);
-			if (index != vmf->pgoff)
-				map_one(vmf, index);
+			if (!pte_none(ptep_get(vmf->pte)))
+				continue;
+			page = index == vmf->pgoff ? own :
+						     morsel_peek(morsel, index);
+			if (page && !PageHWPoison(page))
+				map_one(vmf, index, page);
 		}
 		morsel_leave();
 	}
+	is_mapped = !pte_none(ptep_get(pte));
 	vmf->pte = NULL;
 	pte_unmap_unlock(pte, vmf->ptl);
+	return is_mapped;
 }
 
-/* A copy is made of one page, and a block is mapped as a whole where it can be. */
+/*
+ * The pages around that of a fault, which is locked: so what is there of the
+ * process's tables is its own, and stays.
+ */
+static void map_around(struct vm_fault *vmf)
+{
+	struct vm_area_struct *vma = vmf->vma;
+	pgoff_t in_table = pte_index(vmf->address);
+	pgoff_t first = round_down(vmf->pgoff, PAGES_AROUND);
+	pgoff_t end = min3(first + PAGES_AROUND, vma->vm_pgoff + vma_pages(vma),
+			   vmf->pgoff - in_table + PTRS_PER_PTE);
+
+	first = max3(first, vma->vm_pgoff,
+		     vmf->pgoff - min(vmf->pgoff, in_table));
+	map_there(vmf, first, end, NULL);
+}
+
+/* It is mapped by one entry where no table is in the way. */
+static bool is_block(const struct vm_fault *vmf, struct page *page)
+{
+	return PageTransCompound(page) && pmd_none(*vmf->pmd);
+}
+
+/* A copy is made of one page. */
 static bool may_map_around(const struct vm_fault *vmf, struct page *page)
 {
 	struct vm_area_struct *vma = vmf->vma;
 
 	return vma_pages(vma) > 1 &&
 	       (vma->vm_flags & VM_SHARED || !(vmf->flags & FAULT_FLAG_WRITE)) &&
-	       !(PageTransCompound(page) && pmd_none(*vmf->pmd));
+	       !is_block(vmf, page);
 }
 
 static vm_fault_t morsel_page_fault(struct vm_fault *vmf)
@@ -573,14 +596,24 @@ static vm_fault_t morsel_page_fault(struct vm_fault *vmf)
 }
 
 /*
- * ->fault() maps what is around, for writing too. But only who has this is called
- * under the VMA's own lock, see vmf_can_call_fault(): the others are called anew
- * under that of the mm.
+ * What is read and is there is mapped without its folio's lock, and what is around
+ * it with it; what is written, or is not there yet, is left to ->fault(). Who has
+ * this is called under the VMA's own lock, see vmf_can_call_fault().
  */
 static vm_fault_t morsel_map_pages(struct vm_fault *vmf, pgoff_t first,
 				   pgoff_t last)
 {
-	return 0;
+	struct morsel *morsel = morsel_in(vmf->vma);
+	bool is_mapped = false;
+	struct page *page;
+
+	if (!may_fault(vmf->vma) || !morsel_try_enter(morsel))
+		return 0;
+	page = morsel_peek(morsel, vmf->pgoff);
+	if (page && !is_block(vmf, page))
+		is_mapped = map_there(vmf, first, last + 1, page);
+	morsel_leave();
+	return is_mapped ? VM_FAULT_NOPAGE : 0;
 }
 
 static const struct vm_operations_struct morsel_vm_ops = {
@@ -628,6 +661,8 @@ int morsel_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct morsel *morsel = morsel_of(file_inode(file));
 	bool sealed = is_sealed(morsel);
+	/* Not merged, for each has its own claim, nor seen by khugepaged. */
+	vm_flags_t flags = VM_DONTEXPAND;
 
 	if (sealed && vma->vm_flags & VM_SHARED) {
 		if (vma->vm_flags & VM_WRITE)
@@ -639,12 +674,11 @@ int morsel_mmap(struct file *file, struct vm_area_struct *vma)
 	if (would_write(vma->vm_flags)) {
 		if (claim_mapping(morsel, vma))
 			return -EBUSY;
-		vm_flags_set(vma, VM_DONTCOPY);
+		flags |= VM_DONTCOPY;
 	}
 	file_accessed(file);
 	vma->vm_ops = &morsel_vm_ops;
-	/* Nor is it merged, for each has its own claim, or seen by khugepaged. */
-	vm_flags_set(vma, VM_DONTEXPAND);
+	vm_flags_set(vma, flags);
 	if (!is_served(morsel, vma))
 		return 0;
 	vm_flags_set(vma, VM_MORSEL | VM_DONTDUMP);
@@ -676,11 +710,11 @@ unsigned long morsel_get_unmapped_area(struct file *file, unsigned long address,
 				       unsigned long flags)
 {
 	u64 offset = (u64)pgoff << PAGE_SHIFT;
-	unsigned long size = morsel_alignment(length, offset);
-	unsigned long found;
+	unsigned long size, found;
 
-	if (!address && !(flags & MAP_FIXED) && size > PAGE_SIZE &&
-	    length + size > length) {
+	/* No slot fits into less than that. */
+	if (!address && !(flags & MAP_FIXED) && length >= PMD_SIZE) {
+		size = morsel_alignment(length, offset);
 		found = mm_get_unmapped_area(current->mm, file, 0,
 					     length + size - PAGE_SIZE, pgoff,
 					     flags);

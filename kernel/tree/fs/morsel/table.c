@@ -145,20 +145,21 @@ struct place {
 
 static void look(struct morsel *morsel, pgoff_t index, struct place *place)
 {
+	pud_t pud;
 	pmd_t pmd;
 	pte_t pte;
 
 	*place = (struct place){ .pud = morsel_pud(morsel, index) };
 	if (!place->pud)
 		return;
-	if (pud_leaf(READ_ONCE(*place->pud))) {
-		place->page = pud_page(READ_ONCE(*place->pud)) +
-			      (index & (PUD_PAGES - 1));
+	pud = READ_ONCE(*place->pud);
+	if (pud_none(pud))
+		return;
+	if (pud_leaf(pud)) {
+		place->page = pud_page(pud) + (index & (PUD_PAGES - 1));
 		return;
 	}
-	place->pmd = morsel_pmd(morsel, index);
-	if (!place->pmd)
-		return;
+	place->pmd = pmd_offset(&pud, address_of(index));
 	pmd = pmdp_get_lockless(place->pmd);
 	if (pmd_none(pmd))
 		return;
@@ -565,6 +566,64 @@ static void put_back(struct morsel *morsel, struct supply *supply)
 	}
 }
 
+/* Behind the last page that may be there. */
+static pgoff_t limit_of(const struct morsel *morsel, pgoff_t end)
+{
+	return end ?: DIV_ROUND_UP(i_size_read(&morsel->inode), PAGE_SIZE);
+}
+
+static void give(struct page *found, struct page **page)
+{
+	if (!page)
+		return;
+	get_page(found);
+	*page = found;
+}
+
+static bool is_there(struct morsel *morsel, pgoff_t index, pgoff_t end,
+		     struct page **page)
+{
+	struct page *found = NULL;
+
+	morsel_enter(morsel);
+	if (index < limit_of(morsel, end))
+		found = morsel_peek(morsel, index);
+	if (found)
+		give(found, page);
+	morsel_leave();
+	return found;
+}
+
+/* Out of line: who finds a page there does not pay for its supply. */
+static noinline int fill(struct morsel *morsel, pgoff_t index, pgoff_t end,
+			 struct vm_area_struct *vma, unsigned long address,
+			 struct page **page)
+{
+	struct supply supply = {};
+	struct place place;
+	int err = 0;
+
+	for (;;) {
+		pgoff_t limit;
+		bool there;
+
+		morsel_enter(morsel);
+		limit = limit_of(morsel, end);
+		there = index < limit && hang_in(morsel, index, &supply, &place);
+		if (there)
+			give(place.page, page);
+		morsel_leave();
+		if (there)
+			break;
+		err = index < limit ? provide(morsel, index, limit, vma, address,
+					      &place, &supply) : -EFBIG;
+		if (err)
+			break;
+	}
+	put_back(morsel, &supply);
+	return err;
+}
+
 /**
  * morsel_fill - see to it that a page is there
  * @morsel: the morsel
@@ -582,32 +641,9 @@ int morsel_fill(struct morsel *morsel, pgoff_t index, pgoff_t end,
 		struct vm_area_struct *vma, unsigned long address,
 		struct page **page)
 {
-	struct supply supply = {};
-	struct place place;
-	int err = 0;
-
-	for (;;) {
-		pgoff_t limit;
-		bool there;
-
-		morsel_enter(morsel);
-		limit = end ?: DIV_ROUND_UP(i_size_read(&morsel->inode),
-					    PAGE_SIZE);
-		there = index < limit && hang_in(morsel, index, &supply, &place);
-		if (there && page) {
-			get_page(place.page);
-			*page = place.page;
-		}
-		morsel_leave();
-		if (there)
-			break;
-		err = index < limit ? provide(morsel, index, limit, vma, address,
-					      &place, &supply) : -EFBIG;
-		if (err)
-			break;
-	}
-	put_back(morsel, &supply);
-	return err;
+	if (is_there(morsel, index, end, page))
+		return 0;
+	return fill(morsel, index, end, vma, address, page);
 }
 
 /* All entries of a range */

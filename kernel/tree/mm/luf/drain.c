@@ -606,11 +606,11 @@ void __luf_gate_writer(struct address_space *mapping)
 	trace_luf_flush(LUF_FOR_WRITER, 0, generation, 0, cpus);
 }
 
-void __luf_gate_mm(struct mm_struct *mm)
-{
-	s64 unmaps = atomic64_read(&mm->luf_unmaps);
+/* Out of line, so that a gate where nothing waits needs no stack. */
 
-	if (!(unmaps & 1) || is_drained(atomic64_read(&mm->luf_generation)))
+static noinline void flush_mm(struct mm_struct *mm, s64 unmaps)
+{
+	if (is_drained(atomic64_read(&mm->luf_generation)))
 		return;
 	flush_tlb_mm(mm);
 	luf_count(LUF_FLUSHES_MM);
@@ -618,6 +618,29 @@ void __luf_gate_mm(struct mm_struct *mm)
 			cpumask_weight(mm_cpumask(mm)));
 	/* Fails if more was unmapped meanwhile: then the bit stays. */
 	atomic64_cmpxchg(&mm->luf_unmaps, unmaps, unmaps & ~1);
+}
+
+void __luf_gate_mm(struct mm_struct *mm)
+{
+	s64 unmaps = atomic64_read(&mm->luf_unmaps);
+
+	if (unmaps & 1)
+		flush_mm(mm, unmaps);
+}
+
+static noinline void flush_place(struct mm_struct *mm, unsigned long address,
+				 struct ptdesc *table)
+{
+	u64 generation = table->pt_index;
+
+	table->pt_index = 0;
+	if (is_drained(generation))
+		return;
+	address &= PMD_MASK;
+	flush_tlb_mm_range(mm, address, address + PMD_SIZE, PAGE_SHIFT, false);
+	luf_count(LUF_FLUSHES_PLACE);
+	trace_luf_flush(LUF_FOR_PLACE, 0, generation, 0,
+			cpumask_weight(mm_cpumask(mm)));
 }
 
 /*
@@ -628,18 +651,9 @@ void __luf_gate_place(struct mm_struct *mm, unsigned long address,
 		      const void *slot)
 {
 	struct ptdesc *table = virt_to_ptdesc(slot);
-	u64 generation = table->pt_index;
 
-	if (!generation)
-		return;
-	table->pt_index = 0;
-	if (is_drained(generation))
-		return;
-	address &= PMD_MASK;
-	flush_tlb_mm_range(mm, address, address + PMD_SIZE, PAGE_SHIFT, false);
-	luf_count(LUF_FLUSHES_PLACE);
-	trace_luf_flush(LUF_FOR_PLACE, 0, generation, 0,
-			cpumask_weight(mm_cpumask(mm)));
+	if (table->pt_index)
+		flush_place(mm, address, table);
 }
 
 /* Sizes */
