@@ -695,6 +695,27 @@ int morsel_mmap(struct file *file, struct vm_area_struct *vma)
 	return 0;
 }
 
+/*
+ * Where a mapping of a slot or more has its slots, or anywhere. Out of line, so that
+ * smaller ones need no stack.
+ */
+static noinline unsigned long area_of_slots(struct file *file,
+					    unsigned long length,
+					    unsigned long pgoff,
+					    unsigned long flags)
+{
+	struct mm_struct *mm = current->mm;
+	u64 offset = (u64)pgoff << PAGE_SHIFT;
+	unsigned long size = morsel_alignment(length, offset);
+	unsigned long found = mm_get_unmapped_area(mm, file, 0,
+						   length + size - PAGE_SIZE,
+						   pgoff, flags);
+
+	if (IS_ERR_VALUE(found))
+		return mm_get_unmapped_area(mm, file, 0, length, pgoff, flags);
+	return found + ((offset - found) & (size - 1));
+}
+
 /**
  * morsel_get_unmapped_area - where a morsel's slots fit
  * @file: the morsel
@@ -709,18 +730,9 @@ unsigned long morsel_get_unmapped_area(struct file *file, unsigned long address,
 				       unsigned long length, unsigned long pgoff,
 				       unsigned long flags)
 {
-	u64 offset = (u64)pgoff << PAGE_SHIFT;
-	unsigned long size, found;
-
-	/* No slot fits into less than that. */
-	if (!address && !(flags & MAP_FIXED) && length >= PMD_SIZE) {
-		size = morsel_alignment(length, offset);
-		found = mm_get_unmapped_area(current->mm, file, 0,
-					     length + size - PAGE_SIZE, pgoff,
-					     flags);
-		if (!IS_ERR_VALUE(found))
-			return found + ((offset - found) & (size - 1));
-	}
-	return mm_get_unmapped_area(current->mm, file, address, length, pgoff,
-				    flags);
+	/* No slot fits into less. */
+	if (length < PMD_SIZE || address || flags & MAP_FIXED)
+		return mm_get_unmapped_area(current->mm, file, address, length,
+					    pgoff, flags);
+	return area_of_slots(file, length, pgoff, flags);
 }

@@ -167,7 +167,7 @@ static void look(struct morsel *morsel, pgoff_t index, struct place *place)
 		place->page = pmd_page(pmd) + (index & (PMD_PAGES - 1));
 		return;
 	}
-	place->pte = pte_offset_kernel(place->pmd, address_of(index));
+	place->pte = pte_offset_kernel(&pmd, address_of(index));
 	pte = ptep_get_lockless(place->pte);
 	if (!pte_none(pte))
 		place->page = pte_page(pte);
