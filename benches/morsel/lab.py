@@ -456,7 +456,8 @@ INTRODUCTION = """# Morsels in the lab, beside the stock kernel
 
 Made by `benches/morsel/lab.py --markdown docs/results/morsel.md`. Counts in an emulated machine; \"modelled\" is what the preset's
 constants make of them, and no figure is a time of real hardware. Stock ways are measured on vanilla, morsels on tollfree, in the same
-call. ext4 has no large folios in Linux 6.12; xfs has.
+call. ext4 has no large folios in Linux 6.12; xfs has. ext4's file of 7 GiB was read ahead, and is mapped for the first time. What is not met is
+explained in [the guide](../guide/morsel.md#what-morselfs-does-not-reach).
 """
 
 
