@@ -57,18 +57,12 @@ fn best<'a>(entries: &'a [Entry], section: &str, stock: &[String]) -> Option<&'a
         .min_by(|one, other| cost(one).total_cmp(&cost(other)))
 }
 
-/// Over runs that were made side by side; of fewer than six, which have no interval, the range.
+/// Over runs that were made side by side; of one alone, which has no interval, itself.
 fn relative(ours: &Entry, best: &Entry) -> Option<Estimate> {
     let interval = ours.relative_to(best, COST)?;
-    let (ours, best) = (ours.values(COST), best.values(COST));
-    let ratios = || ours.iter().zip(&best).map(|(ours, best)| ours / best);
-    let is_bounded = interval.low > 0.0 && interval.high.is_finite();
-    let (low, high) = match is_bounded {
+    let (low, high) = match interval.high.is_finite() {
         true => (interval.low, interval.high),
-        false => (
-            ratios().fold(f64::INFINITY, f64::min),
-            ratios().fold(0.0, f64::max),
-        ),
+        false => (interval.median, interval.median),
     };
     Some(Estimate {
         median: interval.median,
