@@ -501,8 +501,9 @@ static void map_one(struct vm_fault *vmf, pgoff_t index, struct page *page)
 /*
  * Pages from @first up to @end, as far as they are there; of the page of the fault
  * @own is that, or NULL if it is not to be mapped. They are mapped as a slot is hung
- * in, while the morsel is entered and the table locked: who takes pages out either
- * has closed it by then, and is not waited for, or finds them mapped.
+ * in, while the morsel is entered, as it is here, and the table locked: who takes
+ * pages out either has closed it by then, and is not waited for, or finds them
+ * mapped.
  *
  * Return: whether the page of the fault is mapped.
  */
@@ -519,21 +520,17 @@ static bool map_there(struct vm_fault *vmf, pgoff_t first, pgoff_t end,
 	pte = pte_offset_map_lock(vma->vm_mm, vmf->pmd, vmf->address, &vmf->ptl);
 	if (!pte)
 		return false;
-	if (morsel_try_enter(morsel)) {
-		end = min_t(pgoff_t, end,
-			    DIV_ROUND_UP(i_size_read(&morsel->inode), PAGE_SIZE));
-		for (index = first; index < end; index++) {
-			struct page *page;
+	end = min_t(pgoff_t, end,
+		    DIV_ROUND_UP(i_size_read(&morsel->inode), PAGE_SIZE));
+	for (index = first; index < end; index++) {
+		struct page *page;
 
-			vmf->pte = pte + (long)(index - vmf->pgoff);
-			if (!pte_none(ptep_get(vmf->pte)))
-				continue;
-			page = index == vmf->pgoff ? own :
-						     morsel_peek(morsel, index);
-			if (page && !PageHWPoison(page))
-				map_one(vmf, index, page);
-		}
-		morsel_leave();
+		vmf->pte = pte + (long)(index - vmf->pgoff);
+		if (!pte_none(ptep_get(vmf->pte)))
+			continue;
+		page = index == vmf->pgoff ? own : morsel_peek(morsel, index);
+		if (page && !PageHWPoison(page))
+			map_one(vmf, index, page);
 	}
 	is_mapped = !pte_none(ptep_get(pte));
 	vmf->pte = NULL;
@@ -555,7 +552,10 @@ static void map_around(struct vm_fault *vmf)
 
 	first = max3(first, vma->vm_pgoff,
 		     vmf->pgoff - min(vmf->pgoff, in_table));
+	if (!morsel_try_enter(morsel_in(vma)))
+		return;
 	map_there(vmf, first, end, NULL);
+	morsel_leave();
 }
 
 /* It is mapped by one entry where no table is in the way. */

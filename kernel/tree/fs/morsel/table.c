@@ -188,6 +188,34 @@ struct page *morsel_peek(struct morsel *morsel, pgoff_t index)
 	return place.page;
 }
 
+/* Behind the last page that may be there. */
+static pgoff_t limit_of(const struct morsel *morsel, pgoff_t end)
+{
+	return end ?: DIV_ROUND_UP(i_size_read(&morsel->inode), PAGE_SIZE);
+}
+
+static void give(struct page *found, struct page **page)
+{
+	if (!page)
+		return;
+	get_page(found);
+	*page = found;
+}
+
+static bool is_there(struct morsel *morsel, pgoff_t index, pgoff_t end,
+		     struct page **page)
+{
+	struct page *found = NULL;
+
+	morsel_enter(morsel);
+	if (index < limit_of(morsel, end))
+		found = morsel_peek(morsel, index);
+	if (found)
+		give(found, page);
+	morsel_leave();
+	return found;
+}
+
 /**
  * morsel_find - a page of a morsel
  * @morsel: the morsel
@@ -197,13 +225,9 @@ struct page *morsel_peek(struct morsel *morsel, pgoff_t index)
  */
 struct page *morsel_find(struct morsel *morsel, pgoff_t index)
 {
-	struct page *page;
+	struct page *page = NULL;
 
-	morsel_enter(morsel);
-	page = morsel_peek(morsel, index);
-	if (page)
-		get_page(page);
-	morsel_leave();
+	is_there(morsel, index, ULONG_MAX, &page);
 	return page;
 }
 
@@ -564,34 +588,6 @@ static void put_back(struct morsel *morsel, struct supply *supply)
 		drop(supply->small);
 		uncharge(morsel, 1);
 	}
-}
-
-/* Behind the last page that may be there. */
-static pgoff_t limit_of(const struct morsel *morsel, pgoff_t end)
-{
-	return end ?: DIV_ROUND_UP(i_size_read(&morsel->inode), PAGE_SIZE);
-}
-
-static void give(struct page *found, struct page **page)
-{
-	if (!page)
-		return;
-	get_page(found);
-	*page = found;
-}
-
-static bool is_there(struct morsel *morsel, pgoff_t index, pgoff_t end,
-		     struct page **page)
-{
-	struct page *found = NULL;
-
-	morsel_enter(morsel);
-	if (index < limit_of(morsel, end))
-		found = morsel_peek(morsel, index);
-	if (found)
-		give(found, page);
-	morsel_leave();
-	return found;
 }
 
 /* Out of line: who finds a page there does not pay for its supply. */
