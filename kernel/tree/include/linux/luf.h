@@ -199,10 +199,23 @@ extern struct page_ext_operations luf_debug_ops;
  */
 void luf_debug_use(const struct page *page, unsigned int nr, const char *how);
 
+/**
+ * luf_debug_free - pages come to the allocator
+ * @page: the first of them
+ * @order: how many
+ *
+ * Says so loudly, and once, if a flush of one of them is missing. In any context.
+ */
+void luf_debug_free(struct page *page, unsigned int order);
+
 #else
 
 static inline void luf_debug_use(const struct page *page, unsigned int nr,
 				 const char *how)
+{
+}
+
+static inline void luf_debug_free(struct page *page, unsigned int order)
 {
 }
 

@@ -1,33 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * LUF_DEBUG: what waits for its flush may not be used. Each page has a record
- * from the moment when it is taken to the moment when it is released; whoever
- * uses it in between is reported with that record.
+ * from its lazy unmap until it is flushed. While the page is still somebody's it
+ * may be used but not freed; once it is taken for a pool it may not be used
+ * either. What breaks this is reported with that record.
  */
 
 #define pr_fmt(fmt) "luf: " fmt
 
+#include <linux/delay.h>
+#include <linux/list.h>
+#include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/page_ext.h>
 #include <linux/sched.h>
+#include <linux/spinlock.h>
 
 #include "internal.h"
 
 /**
- * struct luf_record - a page that waits
- * @since: when it was taken, in jiffies, never 0; 0: it does not wait
+ * struct luf_record - a page that was unmapped lazily
+ * @since: when it was unmapped first, in jiffies, never 0; 0: no flush is missing
  * @first: the oldest batch that it waits for
  * @last: the newest one
- * @path: who took it
+ * @node: in the list of the run that unmapped it, until it is taken
+ * @path: who unmapped it
  * @pid: the task
+ * @is_taken: it is frozen, for a pool
  */
 struct luf_record {
 	unsigned long since;
 	u64 first;
 	u64 last;
+	struct list_head node;
 	int path;
 	pid_t pid;
+	bool is_taken;
 };
+
+/* Of the runs' lists and of what changes in records; pages are freed anywhere. */
+static DEFINE_SPINLOCK(luf_debug_lock);
 
 static bool __init is_needed(void)
 {
@@ -51,7 +63,7 @@ static void report(const struct page *page, const struct luf_record *record,
 
 	if (xchg(&said, true))
 		return;
-	pr_err("page 0x%lx is %s, and waits for batches %llu to %llu (drained: %llu) since %u ms: taken by task %d, path %d\n",
+	pr_err("page 0x%lx is %s, and waits for batches %llu to %llu (drained: %llu) since %u ms: unmapped by task %d, path %d\n",
 	       page_to_pfn(page), how, record->first, record->last,
 	       READ_ONCE(luf_batches.drained),
 	       jiffies_to_msecs(jiffies - record->since), record->pid,
@@ -59,18 +71,126 @@ static void report(const struct page *page, const struct luf_record *record,
 	WARN(1, "luf: a page is used before its flush");
 }
 
+/* Pages are freed in interrupts too, where the lock of the batches is not taken. */
+static bool luf_debug_is_pending(u64 generation)
+{
+	const struct luf_batch *batch;
+
+	if (luf_is_drained(&luf_batches, generation))
+		return false;
+	for (batch = luf_batches.slots;
+	     batch < luf_batches.slots + LUF_BATCHES; batch++) {
+		enum luf_batch_state state;
+
+		if (READ_ONCE(batch->generation) != generation)
+			continue;
+		state = READ_ONCE(batch->state);
+		/* A slot that is used again has its new generation first. */
+		smp_rmb();
+		return READ_ONCE(batch->generation) == generation &&
+		       (state == LUF_BATCH_OPEN || state == LUF_BATCH_CLOSED);
+	}
+	return false;
+}
+
 static bool is_flushed(const struct luf_record *record)
 {
 	u64 generation;
 
 	for (generation = record->first; generation <= record->last; generation++)
-		if (!luf_is_flushed(&luf_batches, generation))
+		if (luf_debug_is_pending(generation))
 			return false;
 	return true;
 }
 
-/* The folio is frozen: nobody else may look at its records yet. */
-void luf_debug_defer(struct folio *folio, const struct luf_run *run)
+static void luf_record_begin(struct luf_record *record, struct luf_run *run,
+			     u64 first, u64 last)
+{
+	record->first = first;
+	record->last = last;
+	record->path = run->path;
+	record->pid = current->pid;
+	WRITE_ONCE(record->since, jiffies ?: 1);
+}
+
+static void luf_record_end(struct luf_record *record)
+{
+	lockdep_assert_held(&luf_debug_lock);
+	if (!record->since)
+		return;
+	if (!record->is_taken)
+		list_del(&record->node);
+	WRITE_ONCE(record->is_taken, false);
+	WRITE_ONCE(record->since, 0);
+}
+
+/**
+ * luf_debug_begin - a run has unmapped nothing yet
+ * @run: the run
+ */
+void luf_debug_begin(struct luf_run *run)
+{
+	INIT_LIST_HEAD(&run->unflushed);
+}
+
+/**
+ * luf_debug_unmap - an entry of a page was cleared, and not flushed
+ * @run: who did it
+ * @page: the page
+ * @generation: of the batch that covers it
+ *
+ * The page-table lock is held.
+ */
+void luf_debug_unmap(struct luf_run *run, struct page *page, u64 generation)
+{
+	struct page_ext *ext = page_ext_get(page);
+	struct luf_record *record;
+
+	if (!ext)
+		return;
+	record = record_of(ext);
+	scoped_guard(spinlock_irqsave, &luf_debug_lock) {
+		if (record->since) {
+			record->first = min(record->first, generation);
+			record->last = max(record->last, generation);
+			list_move_tail(&record->node, &run->unflushed);
+		} else {
+			luf_record_begin(record, run, generation, generation);
+			list_add_tail(&record->node, &run->unflushed);
+		}
+	}
+	page_ext_put(ext);
+}
+
+/**
+ * luf_debug_settle - all that a run has unmapped and not taken is flushed
+ * @run: the run
+ */
+void luf_debug_settle(struct luf_run *run)
+{
+	struct luf_record *record, *next;
+
+	guard(spinlock_irqsave)(&luf_debug_lock);
+	list_for_each_entry_safe(record, next, &run->unflushed, node)
+		luf_record_end(record);
+}
+
+/**
+ * luf_debug_end - a run has ended
+ * @run: the run
+ *
+ * Says so if something of it is neither taken nor flushed.
+ */
+void luf_debug_end(struct luf_run *run)
+{
+	WARN_ONCE(!list_empty(&run->unflushed),
+		  "luf: pages of path %d were unmapped and neither taken nor flushed\n",
+		  run->path);
+	luf_debug_settle(run);
+}
+
+/* Nobody else may look at the records of a frozen folio. */
+void luf_debug_defer(struct folio *folio, struct luf_run *run)
 {
 	long i;
 
@@ -81,32 +201,66 @@ void luf_debug_defer(struct folio *folio, const struct luf_run *run)
 		if (!ext)
 			continue;
 		record = record_of(ext);
-		record->first = run->first;
-		record->last = run->last;
-		record->path = run->path;
-		record->pid = current->pid;
-		/* Pairs with luf_debug_use(). */
-		smp_store_release(&record->since, jiffies ?: 1);
+		scoped_guard(spinlock_irqsave, &luf_debug_lock) {
+			luf_record_end(record);
+			luf_record_begin(record, run, run->first, run->last);
+			/* Pairs with luf_debug_use(). */
+			smp_store_release(&record->is_taken, true);
+		}
+		page_ext_put(ext);
+	}
+}
+
+/* For pages whose record may only end when they are flushed; or just ends. */
+static void luf_debug_drop(struct page *page, unsigned long nr, const char *how)
+{
+	unsigned long i;
+
+	for (i = 0; i < nr; i++) {
+		struct page_ext *ext = page_ext_get(page + i);
+		struct luf_record *record;
+
+		if (!ext)
+			continue;
+		record = record_of(ext);
+		if (READ_ONCE(record->since)) {
+			if (how && !is_flushed(record))
+				report(page + i, record, how);
+			scoped_guard(spinlock_irqsave, &luf_debug_lock)
+				luf_record_end(record);
+		}
 		page_ext_put(ext);
 	}
 }
 
 void luf_debug_release(struct folio *folio)
 {
-	long i;
+	luf_debug_drop(&folio->page, folio_nr_pages(folio), "released");
+}
 
-	for (i = 0; i < folio_nr_pages(folio); i++) {
-		struct page_ext *ext = page_ext_get(folio_page(folio, i));
-		struct luf_record *record;
+/**
+ * luf_debug_forget - a folio is flushed with the task's own batch
+ * @folio: unmapped lazily in some places, and eagerly in others
+ */
+void luf_debug_forget(const struct folio *folio)
+{
+	luf_debug_drop(folio_page(folio, 0), folio_nr_pages(folio), NULL);
+}
 
-		if (!ext)
-			continue;
-		record = record_of(ext);
-		if (record->since && !is_flushed(record))
-			report(folio_page(folio, i), record, "released");
-		WRITE_ONCE(record->since, 0);
+/* Whether no flush of a page has been seen yet; for tests. */
+bool luf_debug_waits(struct page *page)
+{
+	struct page_ext *ext = page_ext_get(page);
+	bool waits = ext && READ_ONCE(record_of(ext)->since);
+
+	if (ext)
 		page_ext_put(ext);
-	}
+	return waits;
+}
+
+void luf_debug_free(struct page *page, unsigned int order)
+{
+	luf_debug_drop(page, 1UL << order, "freed");
 }
 
 void luf_debug_use(const struct page *page, unsigned int nr, const char *how)
@@ -124,9 +278,30 @@ void luf_debug_use(const struct page *page, unsigned int nr, const char *how)
 			continue;
 		record = record_of(ext);
 		/* Pairs with luf_debug_defer(). */
-		if (smp_load_acquire(&record->since))
+		if (smp_load_acquire(&record->is_taken))
 			report(page + i, record, how);
 		page_ext_put(ext);
 	}
 }
 EXPORT_SYMBOL_GPL(luf_debug_use);
+
+/* Planted delays */
+
+/* Above 0: how long the next flush of a pool sleeps; below 0: one sleeps now. */
+int luf_debug_delay_ms;
+
+/**
+ * luf_debug_delay - be slow, if that is asked for, once
+ *
+ * Between the flush of a pool's pages and their return, so that tests find the
+ * flush under way. May sleep.
+ */
+void luf_debug_delay(void)
+{
+	int ms = READ_ONCE(luf_debug_delay_ms);
+
+	if (ms <= 0 || cmpxchg(&luf_debug_delay_ms, ms, -ms) != ms)
+		return;
+	msleep(ms);
+	cmpxchg(&luf_debug_delay_ms, -ms, 0);
+}

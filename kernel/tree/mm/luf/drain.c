@@ -202,6 +202,7 @@ static void flush_pool(struct zone *zone, enum luf_reason reason)
 	note_size(part.nr_pages);
 	econ_watch_begin(&watch);
 	econ_pool_flushed(&watch, luf_flush_part(&part, reason));
+	luf_debug_delay();
 	luf_pool_end_flush(pool, &part);
 }
 

@@ -48,11 +48,13 @@ enum luf_path {
  * @eager: entries of @folio that were not
  * @first: the oldest batch that @folio takes part in
  * @last: the newest one
- * @waiting: folios that were unmapped lazily and are not in @part yet
+ * @waiting: how often a folio was unmapped lazily of which it is not known yet
+ *	whether it is taken; never less than there are such folios
  * @oldest: the oldest batch that the run took part in since compaction's last
  *	block
  * @newest: the newest one; a stream's generations only grow
  * @part: folios that are done, for the pool
+ * @unflushed: records of what was unmapped and is not in @part, for LUF_DEBUG
  *
  * Found by current->luf_run; only the task itself looks at it.
  */
@@ -71,6 +73,9 @@ struct luf_run {
 	u64 oldest;
 	u64 newest;
 	struct luf_part part;
+#ifdef CONFIG_LUF_DEBUG
+	struct list_head unflushed;
+#endif
 };
 
 /* Unmaps may be lazy. */

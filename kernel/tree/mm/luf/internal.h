@@ -103,15 +103,53 @@ extern unsigned long luf_pool_max_pages;
 extern unsigned long luf_direct_batch_pages;
 
 #ifdef CONFIG_LUF_DEBUG
-void luf_debug_defer(struct folio *folio, const struct luf_run *run);
+extern int luf_debug_delay_ms;
+
+void luf_debug_begin(struct luf_run *run);
+void luf_debug_unmap(struct luf_run *run, struct page *page, u64 generation);
+void luf_debug_settle(struct luf_run *run);
+void luf_debug_end(struct luf_run *run);
+void luf_debug_defer(struct folio *folio, struct luf_run *run);
+void luf_debug_forget(const struct folio *folio);
 void luf_debug_release(struct folio *folio);
+bool luf_debug_waits(struct page *page);
+void luf_debug_delay(void);
 #else
-static inline void luf_debug_defer(struct folio *folio,
-				   const struct luf_run *run)
+static inline void luf_debug_begin(struct luf_run *run)
+{
+}
+
+static inline void luf_debug_unmap(struct luf_run *run, struct page *page,
+				   u64 generation)
+{
+}
+
+static inline void luf_debug_settle(struct luf_run *run)
+{
+}
+
+static inline void luf_debug_end(struct luf_run *run)
+{
+}
+
+static inline void luf_debug_defer(struct folio *folio, struct luf_run *run)
+{
+}
+
+static inline void luf_debug_forget(const struct folio *folio)
 {
 }
 
 static inline void luf_debug_release(struct folio *folio)
+{
+}
+
+static inline bool luf_debug_waits(struct page *page)
+{
+	return false;
+}
+
+static inline void luf_debug_delay(void)
 {
 }
 #endif

@@ -163,6 +163,32 @@ static ssize_t pool_size_pages_show(struct kobject *kobj,
 	return sysfs_emit(buf, "%lu\n", pages);
 }
 
+#ifdef CONFIG_LUF_DEBUG
+static ssize_t debug_flush_delay_ms_show(struct kobject *kobj,
+					 struct kobj_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%d\n", READ_ONCE(luf_debug_delay_ms));
+}
+
+static ssize_t debug_flush_delay_ms_store(struct kobject *kobj,
+					  struct kobj_attribute *attr,
+					  const char *buf, size_t count)
+{
+	unsigned int ms;
+	int err = kstrtouint(buf, 0, &ms);
+
+	if (err)
+		return err;
+	if (ms > 10 * MSEC_PER_SEC)
+		return -EINVAL;
+	WRITE_ONCE(luf_debug_delay_ms, ms);
+	return count;
+}
+
+static struct kobj_attribute debug_flush_delay_ms_attr =
+	__ATTR_RW(debug_flush_delay_ms);
+#endif
+
 static struct kobj_attribute enabled_attr = __ATTR_RW(enabled);
 static struct kobj_attribute pool_max_pages_attr = __ATTR_RW(pool_max_pages);
 static struct kobj_attribute direct_batch_pages_attr =
@@ -181,6 +207,9 @@ static struct attribute *luf_attrs[] = {
 	&drain_attr.attr,
 	&pool_pages_attr.attr,
 	&pool_size_pages_attr.attr,
+#ifdef CONFIG_LUF_DEBUG
+	&debug_flush_delay_ms_attr.attr,
+#endif
 	NULL,
 };
 

@@ -177,6 +177,8 @@ static bool unmap(struct luf_run *run, struct folio *folio,
 		run->first = generation;
 	run->last = generation;
 	done = publish(folio, vma, address, ptep, old, batch);
+	if (done)
+		luf_debug_unmap(run, pte_page(*old), generation);
 	luf_batch_put(batch);
 	return done;
 }
@@ -226,6 +228,7 @@ bool __luf_is_lazy(struct luf_run *run)
 		return true;
 	/* Half of it has to be flushed, so that all of it may be. */
 	flush_with_task(run->first, run->last);
+	luf_debug_forget(run->folio);
 	run->waiting--;
 	run->lazy = 0;
 	return false;
@@ -262,6 +265,7 @@ static void settle(struct luf_run *run)
 	flush_with_task(run->oldest, run->newest);
 	luf_count(LUF_FLUSHES_KEPT);
 	try_to_unmap_flush();
+	luf_debug_settle(run);
 }
 
 /*
@@ -286,7 +290,6 @@ bool __luf_take_source(struct luf_run *run, struct folio *folio)
 		take(run, folio);
 		return true;
 	}
-	/* Who holds it frees it, and knows of no batch. */
 	settle(run);
 	return false;
 }
@@ -297,6 +300,7 @@ void __luf_run_begin(struct luf_run *run, enum luf_path path)
 {
 	memset(run, 0, sizeof(*run));
 	luf_part_init(&run->part);
+	luf_debug_begin(run);
 	run->path = path;
 	run->srcu = srcu_read_lock(&luf_runs);
 	/* It may have been switched off before that. */
@@ -386,6 +390,7 @@ void __luf_run_end(struct luf_run *run)
 		uncharge(&run->part);
 		give_to_pools(&run->part);
 	}
+	luf_debug_end(run);
 	current->luf_run = run->outer;
 	srcu_read_unlock(&luf_runs, run->srcu);
 	run->stream = NULL;
