@@ -4,11 +4,17 @@
 #include <kunit/test.h>
 #include <linux/cpumask.h>
 #include <linux/mm.h>
+#include <linux/mmap_lock.h>
+#include <linux/sched/mm.h>
+#include <asm/tlb.h>
 
+#include "../internal.h"
 #include "batch.h"
 #include "hooks.h"
 #include "internal.h"
 #include "pool.h"
+
+#define LUF_TEST_ADDRESS	PMD_SIZE
 
 static void a_generation_is_drained_with_all_before_it(struct kunit *test)
 {
@@ -104,11 +110,173 @@ static void a_zone_out_of_reach_is_not_missing_pages(struct kunit *test)
 			zone_managed_pages(large));
 }
 
+enum { LUF_TEST_FOLIOS = 3 };
+
+/* A run of compaction, and what it unmaps: entries of an mm that nobody runs. */
+struct luf_replay {
+	struct mm_struct *mm;
+	struct vm_area_struct vma;
+	struct luf_run run;
+	struct folio *folios[LUF_TEST_FOLIOS];
+};
+
+static pte_t *luf_replay_lock(struct luf_replay *replay, int i, spinlock_t **lock)
+{
+	return get_locked_pte(replay->mm, LUF_TEST_ADDRESS + i * PAGE_SIZE, lock);
+}
+
+static void luf_replay_map(struct kunit *test, struct luf_replay *replay, int i)
+{
+	spinlock_t *lock; /* of the table */
+	pte_t *ptep = luf_replay_lock(replay, i, &lock);
+
+	KUNIT_ASSERT_NOT_NULL(test, ptep);
+	set_pte_at(replay->mm, LUF_TEST_ADDRESS + i * PAGE_SIZE, ptep,
+		   mk_pte(folio_page(replay->folios[i], 0), PAGE_READONLY));
+	pte_unmap_unlock(ptep, lock);
+}
+
+static void luf_replay_unmap(struct kunit *test, struct luf_replay *replay, int i)
+{
+	struct folio *folio = replay->folios[i];
+	spinlock_t *lock; /* of the table */
+	pte_t *ptep, old;
+	bool done;
+
+	KUNIT_ASSERT_EQ(test, __luf_flags(&replay->run, folio), TTU_LAZY);
+	ptep = luf_replay_lock(replay, i, &lock);
+	KUNIT_ASSERT_NOT_NULL(test, ptep);
+	done = __luf_unmap(folio, &replay->vma, LUF_TEST_ADDRESS + i * PAGE_SIZE,
+			   ptep, &old);
+	pte_unmap_unlock(ptep, lock);
+	KUNIT_EXPECT_TRUE(test, done);
+}
+
+/* The folio was moved; somebody else may still have a reference to the source. */
+static bool luf_replay_take(struct luf_replay *replay, int i, bool is_held)
+{
+	struct folio *folio = replay->folios[i];
+	bool taken;
+
+	if (is_held)
+		folio_get(folio);
+	__luf_migrated(&replay->run, folio);
+	taken = __luf_take_source(&replay->run, folio);
+	if (is_held)
+		folio_put(folio);
+	return taken;
+}
+
+static void luf_replay_begin(struct kunit *test, struct luf_replay *replay)
+{
+	unsigned int other = cpumask_any_but(cpu_online_mask, raw_smp_processor_id());
+	int i;
+
+	if (other >= nr_cpu_ids)
+		kunit_skip(test, "one CPU: nothing is unmapped lazily");
+	if (!static_key_enabled(&luf_key))
+		kunit_skip(test, "lazy unmap flush is switched off");
+	replay->mm = mm_alloc();
+	KUNIT_ASSERT_NOT_NULL(test, replay->mm);
+	replay->vma.vm_mm = replay->mm;
+	/* As if it ran there, and here. */
+	cpumask_set_cpu(other, mm_cpumask(replay->mm));
+	cpumask_set_cpu(raw_smp_processor_id(), mm_cpumask(replay->mm));
+	for (i = 0; i < LUF_TEST_FOLIOS; i++) {
+		struct folio *folio = folio_alloc(GFP_KERNEL, 0);
+
+		KUNIT_ASSERT_NOT_NULL(test, folio);
+		/* Anonymous memory, of which the test has the only reference. */
+		folio->mapping = (void *)PAGE_MAPPING_ANON;
+		__folio_set_swapbacked(folio);
+		replay->folios[i] = folio;
+		luf_replay_map(test, replay, i);
+	}
+	__luf_run_begin(&replay->run, LUF_COMPACTION);
+	for (i = 0; i < LUF_TEST_FOLIOS; i++)
+		luf_replay_unmap(test, replay, i);
+}
+
+static void luf_replay_end(struct luf_replay *replay)
+{
+	struct mmu_gather tlb;
+
+	__luf_run_end(&replay->run);
+	mmap_write_lock(replay->mm);
+	tlb_gather_mmu(&tlb, replay->mm);
+	free_pgd_range(&tlb, LUF_TEST_ADDRESS, LUF_TEST_ADDRESS + PMD_SIZE, 0, 0);
+	tlb_finish_mmu(&tlb);
+	mmap_write_unlock(replay->mm);
+	mmput(replay->mm);
+}
+
+static unsigned long luf_replay_flushes(void)
+{
+	unsigned long sum = 0;
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += per_cpu(luf_counts[LUF_FLUSHES_KEPT], cpu);
+	return sum;
+}
+
+/*
+ * Three sources are unmapped. The first one is held by somebody, the second one is
+ * taken, the third one cannot be moved yet, is mapped again and unmapped again;
+ * then it is held by somebody as well. Whoever holds it may free it at once.
+ */
+static void each_source_that_is_held_is_flushed(struct kunit *test)
+{
+	struct luf_replay *replay = kunit_kzalloc(test, sizeof(*replay), GFP_KERNEL);
+	unsigned long before;
+
+	KUNIT_ASSERT_NOT_NULL(test, replay);
+	luf_replay_begin(test, replay);
+	before = luf_replay_flushes();
+	KUNIT_EXPECT_FALSE(test, luf_replay_take(replay, 0, true));
+	KUNIT_EXPECT_EQ(test, luf_replay_flushes() - before, 1UL);
+	KUNIT_EXPECT_TRUE(test, luf_replay_take(replay, 1, false));
+	luf_replay_map(test, replay, 2);
+	luf_replay_unmap(test, replay, 2);
+	if (IS_ENABLED(CONFIG_LUF_DEBUG))
+		KUNIT_EXPECT_TRUE(test, luf_debug_waits(folio_page(replay->folios[2], 0)));
+	KUNIT_EXPECT_FALSE(test, luf_replay_take(replay, 2, true));
+	KUNIT_EXPECT_EQ(test, luf_replay_flushes() - before, 2UL);
+	KUNIT_EXPECT_FALSE(test, luf_debug_waits(folio_page(replay->folios[2], 0)));
+
+	/* LUF_DEBUG looks at them once more. */
+	folio_put(replay->folios[0]);
+	folio_put(replay->folios[2]);
+	luf_replay_end(replay);
+}
+
+/* What is taken needs no flush of its own, and what is kept gets one at the end. */
+static void a_source_that_is_kept_is_flushed_at_the_end(struct kunit *test)
+{
+	struct luf_replay *replay = kunit_kzalloc(test, sizeof(*replay), GFP_KERNEL);
+	unsigned long before;
+
+	KUNIT_ASSERT_NOT_NULL(test, replay);
+	luf_replay_begin(test, replay);
+	before = luf_replay_flushes();
+	KUNIT_EXPECT_TRUE(test, luf_replay_take(replay, 0, false));
+	KUNIT_EXPECT_TRUE(test, luf_replay_take(replay, 1, false));
+	KUNIT_EXPECT_EQ(test, luf_replay_flushes() - before, 0UL);
+	__luf_release_block(&replay->run);
+	KUNIT_EXPECT_EQ(test, luf_replay_flushes() - before, 1UL);
+	KUNIT_EXPECT_FALSE(test, luf_debug_waits(folio_page(replay->folios[2], 0)));
+
+	folio_put(replay->folios[2]);
+	luf_replay_end(replay);
+}
+
 static struct kunit_case luf_cases[] = {
 	KUNIT_CASE(a_generation_is_drained_with_all_before_it),
 	KUNIT_CASE(the_cpus_of_pending_batches_are_added),
 	KUNIT_CASE(a_folio_leaves_after_its_flush),
 	KUNIT_CASE(a_zone_out_of_reach_is_not_missing_pages),
+	KUNIT_CASE(each_source_that_is_held_is_flushed),
+	KUNIT_CASE(a_source_that_is_kept_is_flushed_at_the_end),
 	{}
 };
 

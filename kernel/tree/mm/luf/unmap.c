@@ -255,17 +255,26 @@ bool __luf_take(struct luf_run *run, struct folio *folio)
 	return true;
 }
 
-/* Flushes what was unmapped lazily and is kept. */
-static void settle(struct luf_run *run)
+/* Whatever the run has unmapped up to now, nobody has a translation of it. */
+static void luf_flush_kept(struct luf_run *run)
 {
-	if (!run->waiting)
-		return;
-	run->waiting = 0;
 	run->folio = NULL;
 	flush_with_task(run->oldest, run->newest);
 	luf_count(LUF_FLUSHES_KEPT);
 	try_to_unmap_flush();
 	luf_debug_settle(run);
+}
+
+/*
+ * Flushes what was unmapped lazily and is kept. No folio is on its way: each of
+ * those that were unmapped is taken, or is kept.
+ */
+static void settle(struct luf_run *run)
+{
+	if (!run->waiting)
+		return;
+	run->waiting = 0;
+	luf_flush_kept(run);
 }
 
 /*
@@ -290,7 +299,12 @@ bool __luf_take_source(struct luf_run *run, struct folio *folio)
 		take(run, folio);
 		return true;
 	}
-	settle(run);
+	/*
+	 * Somebody holds it, and frees it without knowing of any batch. Others are
+	 * still to be taken: they go on to count as waiting.
+	 */
+	run->waiting--;
+	luf_flush_kept(run);
 	return false;
 }
 
