@@ -178,32 +178,41 @@ void luf_free_folios(struct list_head *folios)
 	free_unref_folios(&batch);
 }
 
+/* The pages of a transit go to the allocator, and no longer are the pool's. */
+static void luf_free_transit(struct zone *zone, struct luf_transit *transit)
+{
+	unsigned long pages = transit->part.nr_pages;
+
+	luf_free_folios(&transit->part.folios);
+	luf_pool_end_transit(pool_of(zone), transit);
+	trace_luf_release(zone_to_nid(zone), zone_idx(zone), pages);
+}
+
 static unsigned long release(struct zone *zone, unsigned long most)
 {
-	LIST_HEAD(folios);
-	unsigned long pages = luf_pool_take(pool_of(zone), most, &folios);
+	struct luf_transit transit;
+	unsigned long pages = luf_pool_take(pool_of(zone), most, &transit);
 
-	if (pages) {
-		luf_free_folios(&folios);
-		trace_luf_release(zone_to_nid(zone), zone_idx(zone), pages);
-	}
+	if (pages)
+		luf_free_transit(zone, &transit);
 	return pages;
 }
 
 static void flush_pool(struct zone *zone, enum luf_reason reason)
 {
 	struct luf_pool *pool = pool_of(zone);
+	struct luf_transit transit;
 	struct econ_watch watch;
-	struct luf_part part;
 
-	luf_pool_begin_flush(pool, &part);
-	if (!part.nr_pages)
+	if (!luf_pool_begin_flush(pool, &transit))
 		return;
-	note_size(part.nr_pages);
+	note_size(transit.part.nr_pages);
 	econ_watch_begin(&watch);
-	econ_pool_flushed(&watch, luf_flush_part(&part, reason));
+	econ_pool_flushed(&watch, luf_flush_part(&transit.part, reason));
 	luf_debug_delay();
-	luf_pool_end_flush(pool, &part);
+	/* Where nothing may wait any more it goes on to the allocator at once. */
+	if (!luf_pool_end_flush(pool, &transit))
+		luf_free_transit(zone, &transit);
 }
 
 static unsigned long drain_zone(struct zone *zone, enum luf_reason reason)
@@ -212,6 +221,23 @@ static unsigned long drain_zone(struct zone *zone, enum luf_reason reason)
 		return 0;
 	flush_pool(zone, reason);
 	return release(zone, ULONG_MAX);
+}
+
+/*
+ * Everything that is in the pool now is in the allocator then, also what others
+ * are flushing or releasing.
+ */
+static void luf_drain_zone_wait(struct zone *zone, enum luf_reason reason)
+{
+	struct luf_pool *pool = pool_of(zone);
+
+	if (!pool)
+		return;
+	flush_pool(zone, reason);
+	luf_pool_wait(pool);
+	/* What others have flushed is there, or they are about to release it. */
+	release(zone, ULONG_MAX);
+	luf_pool_wait(pool);
 }
 
 static void age_pools(struct work_struct *work);
@@ -225,6 +251,16 @@ static unsigned long max_age(void)
 static void look_again(void)
 {
 	queue_delayed_work(system_unbound_wq, &ager, max_age());
+}
+
+/**
+ * luf_age_changed - max_age_ms has another value
+ *
+ * What waits already is looked at after that time, and not after the old one.
+ */
+void luf_age_changed(void)
+{
+	mod_delayed_work(system_unbound_wq, &ager, max_age());
 }
 
 static unsigned long free_pages_of(struct zone *zone)
@@ -263,39 +299,71 @@ static void balance(struct zone *zone)
 	}
 }
 
+/* What is flushed leaves first; then what waits is flushed and leaves. */
+static void luf_make_room(struct zone *zone, unsigned long pages)
+{
+	struct luf_pool *pool = pool_of(zone);
+
+	if (pages > READ_ONCE(pool->cap))
+		return;
+	release(zone, luf_pool_excess(pool, pages));
+	if (luf_pool_excess(pool, pages)) {
+		flush_pool(zone, LUF_FOR_CAP);
+		release(zone, luf_pool_excess(pool, pages));
+	}
+}
+
+/* The counter is never behind: others may release what was just added. */
+static bool luf_pool_gets(struct zone *zone, struct luf_part *part)
+{
+	unsigned long pages = part->nr_pages;
+
+	if (!luf_zone_takes(zone))
+		return false;
+	luf_make_room(zone, pages);
+	if (luf_pool_add(pool_of(zone), part, jiffies))
+		return true;
+	return false;
+}
+
 /**
  * luf_pool_put - folios wait in their zone's pool
  * @zone: the zone
  * @part: the folios; empty then
  *
- * Where they may not wait they are flushed and given to the allocator.
+ * Where they may not wait they are flushed and given to the allocator. What is
+ * flushed is kept for those who will lack memory soon: while kswapd sleeps and the
+ * zone lacks nothing, nobody will, and it goes to the allocator too.
  */
 void luf_pool_put(struct zone *zone, struct luf_part *part)
 {
 	struct luf_pool *pool = pool_of(zone);
 
-	if (!pool || !luf_pool_add(pool, part, jiffies)) {
+	if (!luf_pool_gets(zone, part)) {
 		luf_flush_part(part, LUF_FOR_CAP);
 		luf_free_folios(&part->folios);
 		luf_part_init(part);
 		return;
 	}
-	if (luf_pool_is_full(pool, current_is_kswapd())) {
-		flush_pool(zone, LUF_FOR_CAP);
-		release(zone, LUF_RELEASE_PAGES);
-	}
 	if (current_is_kswapd())
 		balance(zone);
+	if (luf_pool_is_full(pool)) {
+		flush_pool(zone, LUF_FOR_CAP);
+		release(zone, current_is_kswapd() ? owed_by(zone) :
+						    LUF_RELEASE_PAGES);
+	}
+	if (!current_is_kswapd() && free_pages_of(zone) > goal_of(zone))
+		release(zone, ULONG_MAX);
+	/* Pairs with the worker: the ager is not pending before it looks for pages. */
+	smp_mb();
 	if (!delayed_work_pending(&ager))
 		look_again();
 }
 
-static bool is_too_old(const struct luf_pool *pool)
-{
-	return time_after_eq(jiffies, READ_ONCE(pool->since) + max_age());
-}
-
-/* Nothing waits for longer than twice the age. */
+/*
+ * Nothing is in a pool for longer than twice the age: what is younger now is
+ * looked at again after the age. A flush under way keeps the pages' age.
+ */
 static void age_pools(struct work_struct *work)
 {
 	struct zone *zone;
@@ -303,12 +371,17 @@ static void age_pools(struct work_struct *work)
 
 	for_each_populated_zone(zone) {
 		struct luf_pool *pool = pool_of(zone);
+		unsigned long limit;
 
 		if (!pool || !luf_pool_pages(pool))
 			continue;
-		if (is_too_old(pool))
-			drain_zone(zone, LUF_FOR_AGE);
-		else
+		luf_pool_wait(pool);
+		limit = jiffies - max_age();
+		if (luf_part_is_old(&pool->pending, limit))
+			luf_drain_zone_wait(zone, LUF_FOR_AGE);
+		else if (luf_part_is_old(&pool->flushed, limit))
+			release(zone, ULONG_MAX);
+		if (luf_pool_pages(pool))
 			more = true;
 	}
 	if (more)
@@ -319,14 +392,15 @@ static void age_pools(struct work_struct *work)
  * luf_drain_everything - flush and release all that waits
  * @reason: why
  *
- * May sleep. Batches of which no page is in a pool yet are flushed too.
+ * May sleep, and waits for those who are flushing or releasing some of it. Batches
+ * of which no page is in a pool yet are flushed too.
  */
 void luf_drain_everything(enum luf_reason reason)
 {
 	struct zone *zone;
 
 	for_each_populated_zone(zone)
-		drain_zone(zone, reason);
+		luf_drain_zone_wait(zone, reason);
 	luf_drain(&luf_batches, READ_ONCE(luf_batches.newest));
 }
 
@@ -565,21 +639,16 @@ void __luf_block(struct zone *zone)
 
 	if (!pool)
 		return;
-	spin_lock(&pool->lock);
-	WRITE_ONCE(pool->blocked, pool->blocked + 1);
-	spin_unlock(&pool->lock);
-	drain_zone(zone, LUF_FOR_DRAIN);
+	luf_pool_block(pool);
+	luf_drain_zone_wait(zone, LUF_FOR_DRAIN);
 }
 
 void __luf_unblock(struct zone *zone)
 {
 	struct luf_pool *pool = pool_of(zone);
 
-	if (!pool)
-		return;
-	spin_lock(&pool->lock);
-	WRITE_ONCE(pool->blocked, pool->blocked - 1);
-	spin_unlock(&pool->lock);
+	if (pool)
+		luf_pool_unblock(pool);
 }
 
 /* Gates */
@@ -682,8 +751,8 @@ void luf_resize_pools(void)
 		if (luf_pool_max_pages)
 			cap = min(cap ? ULONG_MAX : 0, luf_pool_max_pages);
 		luf_pool_resize(pool, cap, luf_direct_batch_pages);
-		if (luf_pool_is_full(pool, false))
-			drain_zone(zone, LUF_FOR_CAP);
+		if (luf_pool_is_full(pool) || luf_pool_excess(pool, 0))
+			luf_drain_zone_wait(zone, LUF_FOR_CAP);
 	}
 }
 

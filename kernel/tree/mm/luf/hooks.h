@@ -399,7 +399,8 @@ static inline unsigned long luf_missing(const struct zone *zone,
  * luf_block - from here on nothing waits in a zone's pool
  * @zone: the zone
  *
- * May sleep. Nests; luf_unblock() ends it.
+ * Waits for those who are flushing or releasing some of it. May sleep. Nests;
+ * luf_unblock() ends it.
  */
 static inline void luf_block(struct zone *zone)
 {

@@ -161,5 +161,6 @@ bool luf_zone_takes(const struct zone *zone);
 unsigned long luf_zone_cap(const struct zone *zone);
 void luf_resize_pools(void);
 void luf_drain_everything(enum luf_reason reason);
+void luf_age_changed(void);
 
 #endif /* _MM_LUF_INTERNAL_H */

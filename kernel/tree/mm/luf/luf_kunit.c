@@ -70,8 +70,8 @@ static void a_folio_leaves_after_its_flush(struct kunit *test)
 {
 	struct folio *folio = folio_alloc(GFP_KERNEL, 0);
 	struct luf_pool pool;
+	struct luf_transit transit;
 	struct luf_part part;
-	LIST_HEAD(taken);
 
 	KUNIT_ASSERT_NOT_NULL(test, folio);
 	luf_pool_init(&pool);
@@ -81,15 +81,17 @@ static void a_folio_leaves_after_its_flush(struct kunit *test)
 	part.nr_pages = 1;
 	luf_part_cover(&part, 3, 5);
 	KUNIT_EXPECT_TRUE(test, luf_pool_add(&pool, &part, jiffies));
-	KUNIT_EXPECT_EQ(test, luf_pool_take(&pool, 9, &taken), 0UL);
-	luf_pool_begin_flush(&pool, &part);
-	KUNIT_EXPECT_EQ(test, part.first, 3ULL);
-	KUNIT_EXPECT_EQ(test, part.last, 5ULL);
-	luf_pool_end_flush(&pool, &part);
-	KUNIT_EXPECT_EQ(test, luf_pool_take(&pool, 9, &taken), 1UL);
-	KUNIT_EXPECT_EQ(test, luf_pool_pages(&pool), 0UL);
-	KUNIT_EXPECT_TRUE(test, list_is_singular(&taken));
+	KUNIT_EXPECT_EQ(test, luf_pool_take(&pool, 9, &transit), 0UL);
+	KUNIT_ASSERT_TRUE(test, luf_pool_begin_flush(&pool, &transit));
+	KUNIT_EXPECT_EQ(test, transit.part.first, 3ULL);
+	KUNIT_EXPECT_EQ(test, transit.part.last, 5ULL);
+	KUNIT_EXPECT_TRUE(test, luf_pool_end_flush(&pool, &transit));
+	KUNIT_ASSERT_EQ(test, luf_pool_take(&pool, 9, &transit), 1UL);
+	KUNIT_EXPECT_TRUE(test, list_is_singular(&transit.part.folios));
 	list_del(&folio->lru);
+	luf_pool_end_transit(&pool, &transit);
+	KUNIT_EXPECT_EQ(test, luf_pool_pages(&pool), 0UL);
+	luf_pool_wait(&pool);
 	folio_put(folio);
 }
 

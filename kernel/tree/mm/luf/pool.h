@@ -15,31 +15,51 @@
  * struct luf_part - folios and the batches that cover their translations
  * @folios: frozen and uncharged, by their lru
  * @nr_pages: of all of them
+ * @since: when the first of them came to the pool, in jiffies
  * @first: the oldest generation that covers one of them, 0 if there is none
  * @last: the newest one
  */
 struct luf_part {
 	struct list_head folios;
 	unsigned long nr_pages;
+	unsigned long since;
 	u64 first;
 	u64 last;
+};
+
+/**
+ * struct luf_transit - pages that one task flushes, or gives to the allocator
+ * @node: in the pool's list, the oldest first
+ * @ticket: its number, never given twice
+ * @part: the folios
+ *
+ * On the stack of the task. The pages still count as the pool's.
+ */
+struct luf_transit {
+	struct list_head node;
+	u64 ticket;
+	struct luf_part part;
 };
 
 /**
  * struct luf_pool - a zone's pages between reclaim and the allocator
  * @lock: a leaf; interrupts need not be off
  * @pending: what waits for its flush
- * @since: when the first of @pending came, in jiffies
  * @flushed: what waits for somebody to release it
- * @cap: as many pages as @pending should hold
+ * @transits: what some tasks are flushing or releasing
+ * @tickets: the ticket that was given last
+ * @pages: all pages of @pending, @flushed and @transits
+ * @cap: the most pages that it may hold
  * @batch: from so many pages on a flush pays
  * @blocked: while it is not 0 nothing may wait in here
  */
 struct luf_pool {
 	spinlock_t lock; /* of all below */
 	struct luf_part pending;
-	unsigned long since;
 	struct luf_part flushed;
+	struct list_head transits;
+	u64 tickets;
+	unsigned long pages;
 	unsigned long cap;
 	unsigned long batch;
 	unsigned int blocked;
@@ -56,13 +76,20 @@ void luf_pool_resize(struct luf_pool *pool, unsigned long cap,
 		     unsigned long batch);
 bool luf_pool_add(struct luf_pool *pool, struct luf_part *part,
 		  unsigned long now);
-void luf_pool_begin_flush(struct luf_pool *pool, struct luf_part *part);
-void luf_pool_end_flush(struct luf_pool *pool, struct luf_part *part);
+bool luf_pool_begin_flush(struct luf_pool *pool, struct luf_transit *transit);
+bool luf_pool_end_flush(struct luf_pool *pool, struct luf_transit *transit);
 unsigned long luf_pool_take(struct luf_pool *pool, unsigned long most,
-			    struct list_head *taken);
+			    struct luf_transit *transit);
+void luf_pool_end_transit(struct luf_pool *pool, struct luf_transit *transit);
+bool luf_pool_is_settled(struct luf_pool *pool, u64 ticket);
+void luf_pool_wait(struct luf_pool *pool);
+void luf_pool_block(struct luf_pool *pool);
+void luf_pool_unblock(struct luf_pool *pool);
 unsigned long luf_pool_pages(const struct luf_pool *pool);
 unsigned long luf_pool_missing(const struct luf_pool *pool);
-bool luf_pool_is_full(const struct luf_pool *pool, bool is_kswapd);
+unsigned long luf_pool_excess(const struct luf_pool *pool, unsigned long more);
+bool luf_pool_is_full(const struct luf_pool *pool);
+bool luf_part_is_old(const struct luf_part *part, unsigned long limit);
 bool luf_pool_pays(const struct luf_pool *pool, unsigned int order);
 bool luf_pool_is_urgent(const struct luf_pool *pool, unsigned long free_pages,
 			unsigned long min_mark);

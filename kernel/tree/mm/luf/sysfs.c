@@ -129,6 +129,7 @@ static ssize_t max_age_ms_store(struct kobject *kobj,
 	if (!ms || ms > INT_MAX)
 		return -EINVAL;
 	WRITE_ONCE(luf_max_age_ms, ms);
+	luf_age_changed();
 	return count;
 }
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Tests of mm/luf/pool.c. */
 
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
 #include "luf/pool.c"
 
 #include "tap.h"
@@ -35,21 +39,31 @@ static bool add(int from, int to, u64 generation)
 
 static void flush(void)
 {
-	struct luf_part part;
+	struct luf_transit transit;
 
-	luf_pool_begin_flush(&pool, &part);
-	luf_pool_end_flush(&pool, &part);
+	if (luf_pool_begin_flush(&pool, &transit))
+		EXPECT_EQ(luf_pool_end_flush(&pool, &transit), true);
+}
+
+static unsigned long pages_of(struct luf_transit *transit)
+{
+	struct folio *folio, *next;
+	unsigned long seen = 0;
+
+	list_for_each_entry_safe(folio, next, &transit->part.folios, lru)
+		seen += folio->nr_pages;
+	return seen;
 }
 
 static unsigned long take(unsigned long most)
 {
-	LIST_HEAD(taken);
-	unsigned long pages = luf_pool_take(&pool, most, &taken), seen = 0;
-	struct folio *folio, *next;
+	struct luf_transit transit;
+	unsigned long pages = luf_pool_take(&pool, most, &transit);
 
-	list_for_each_entry_safe(folio, next, &taken, lru)
-		seen += folio->nr_pages;
-	EXPECT_EQ(seen, pages);
+	if (!pages)
+		return 0;
+	EXPECT_EQ(pages_of(&transit), pages);
+	luf_pool_end_transit(&pool, &transit);
 	return pages;
 }
 
@@ -95,15 +109,16 @@ static void nothing_leaves_before_its_flush(void)
 
 static void what_is_being_flushed_is_nobody_elses(void)
 {
-	struct luf_part first, second;
+	struct luf_transit first, second, third;
 
 	begin(GIB_4);
 	add(0, 5, 7);
-	luf_pool_begin_flush(&pool, &first);
+	EXPECT_EQ(luf_pool_begin_flush(&pool, &first), true);
+	EXPECT_EQ(luf_pool_begin_flush(&pool, &third), false);
 	add(5, 6, 8);
-	luf_pool_begin_flush(&pool, &second);
-	EXPECT_EQ(first.nr_pages, 5);
-	EXPECT_EQ(second.nr_pages, 1);
+	EXPECT_EQ(luf_pool_begin_flush(&pool, &second), true);
+	EXPECT_EQ(first.part.nr_pages, 5);
+	EXPECT_EQ(second.part.nr_pages, 1);
 	EXPECT_EQ(take(100), 0);
 	luf_pool_end_flush(&pool, &second);
 	EXPECT_EQ(take(100), 1);
@@ -111,24 +126,113 @@ static void what_is_being_flushed_is_nobody_elses(void)
 	EXPECT_EQ(take(100), 5);
 }
 
+static void a_page_counts_until_the_allocator_has_it(void)
+{
+	struct luf_transit flushed, taken;
+
+	begin(GIB_4);
+	add(0, 10, 1);
+	luf_pool_begin_flush(&pool, &flushed);
+	EXPECT_EQ(luf_pool_pages(&pool), 10);
+	EXPECT_EQ(luf_pool_missing(&pool), 4086);
+	luf_pool_end_flush(&pool, &flushed);
+	EXPECT_EQ(luf_pool_pages(&pool), 10);
+	EXPECT_EQ(luf_pool_take(&pool, 4, &taken), 4);
+	EXPECT_EQ(luf_pool_pages(&pool), 10);
+	luf_pool_end_transit(&pool, &taken);
+	EXPECT_EQ(luf_pool_pages(&pool), 6);
+}
+
 static void a_part_knows_its_oldest_and_newest_batch(void)
 {
-	struct luf_part part;
+	struct luf_transit transit;
 
 	begin(GIB_4);
 	add(0, 1, 9);
 	add(1, 2, 4);
 	add(2, 3, 6);
-	luf_pool_begin_flush(&pool, &part);
-	EXPECT_EQ(part.first, 4);
-	EXPECT_EQ(part.last, 9);
-	luf_pool_end_flush(&pool, &part);
+	luf_pool_begin_flush(&pool, &transit);
+	EXPECT_EQ(transit.part.first, 4);
+	EXPECT_EQ(transit.part.last, 9);
+	luf_pool_end_flush(&pool, &transit);
 	/* What came before says nothing of what comes now. */
 	add(3, 4, 11);
-	luf_pool_begin_flush(&pool, &part);
-	EXPECT_EQ(part.first, 11);
-	EXPECT_EQ(part.last, 11);
-	luf_pool_end_flush(&pool, &part);
+	luf_pool_begin_flush(&pool, &transit);
+	EXPECT_EQ(transit.part.first, 11);
+	EXPECT_EQ(transit.part.last, 11);
+	luf_pool_end_flush(&pool, &transit);
+}
+
+static void who_waits_waits_for_what_has_begun(void)
+{
+	struct luf_transit first, second;
+
+	begin(GIB_4);
+	EXPECT_EQ(luf_pool_is_settled(&pool, pool.tickets), true);
+	add(0, 5, 1);
+	luf_pool_begin_flush(&pool, &first);
+	EXPECT_EQ(luf_pool_is_settled(&pool, first.ticket), false);
+	EXPECT_EQ(luf_pool_is_settled(&pool, first.ticket - 1), true);
+	add(5, 9, 2);
+	luf_pool_begin_flush(&pool, &second);
+	/* They end in any order; what begins later is not waited for. */
+	luf_pool_end_flush(&pool, &first);
+	EXPECT_EQ(luf_pool_is_settled(&pool, first.ticket), true);
+	EXPECT_EQ(luf_pool_is_settled(&pool, second.ticket), false);
+	luf_pool_end_flush(&pool, &second);
+	EXPECT_EQ(luf_pool_take(&pool, 9, &first), 9);
+	EXPECT_EQ(luf_pool_is_settled(&pool, first.ticket), false);
+	luf_pool_end_transit(&pool, &first);
+	EXPECT_EQ(luf_pool_is_settled(&pool, first.ticket), true);
+}
+
+static atomic_bool flush_may_end;
+
+static void *end_slowly(void *transit)
+{
+	while (!flush_may_end)
+		usleep(100);
+	usleep(1000);
+	luf_pool_end_flush(&pool, transit);
+	return NULL;
+}
+
+static void a_wait_ends_after_the_flush(void)
+{
+	struct luf_transit transit;
+	pthread_t thread;
+
+	begin(GIB_4);
+	add(0, 5, 1);
+	luf_pool_begin_flush(&pool, &transit);
+	flush_may_end = false;
+	pthread_create(&thread, NULL, end_slowly, &transit);
+	flush_may_end = true;
+	luf_pool_wait(&pool);
+	EXPECT_EQ(take(100), 5);
+	pthread_join(thread, NULL);
+}
+
+static void what_is_flushed_for_a_blocked_pool_does_not_wait(void)
+{
+	struct luf_transit transit;
+
+	begin(GIB_4);
+	add(0, 5, 1);
+	luf_pool_begin_flush(&pool, &transit);
+	luf_pool_block(&pool);
+	luf_pool_block(&pool);
+	EXPECT_EQ(luf_pool_end_flush(&pool, &transit), false);
+	EXPECT_EQ(luf_pool_is_settled(&pool, transit.ticket), false);
+	EXPECT_EQ(pages_of(&transit), 5);
+	EXPECT_EQ(take(100), 0);
+	luf_pool_end_transit(&pool, &transit);
+	EXPECT_EQ(luf_pool_is_settled(&pool, transit.ticket), true);
+	EXPECT_EQ(luf_pool_pages(&pool), 0);
+	luf_pool_unblock(&pool);
+	EXPECT_EQ(add(0, 5, 2), false);
+	luf_pool_unblock(&pool);
+	EXPECT_EQ(add(0, 5, 2), true);
 }
 
 static void large_folios_count_by_their_pages(void)
@@ -159,10 +263,72 @@ static void the_age_is_that_of_the_first(void)
 	begin(GIB_4);
 	add(0, 1, 3);
 	add(1, 2, 5);
-	EXPECT_EQ(pool.since, 30);
+	EXPECT_EQ(pool.pending.since, 30);
+	EXPECT_EQ(luf_part_is_old(&pool.pending, 29), false);
+	EXPECT_EQ(luf_part_is_old(&pool.pending, 30), true);
 	flush();
+	EXPECT_EQ(luf_part_is_old(&pool.pending, 1000), false);
 	add(2, 3, 7);
-	EXPECT_EQ(pool.since, 70);
+	EXPECT_EQ(pool.pending.since, 70);
+}
+
+static void what_is_flushed_is_as_old_as_before(void)
+{
+	begin(GIB_4);
+	add(0, 1, 3);
+	flush();
+	EXPECT_EQ(pool.flushed.since, 30);
+	/* What comes later, flushed as well, does not make it younger. */
+	add(1, 2, 50);
+	flush();
+	EXPECT_EQ(pool.flushed.since, 30);
+	EXPECT_EQ(luf_part_is_old(&pool.flushed, 30), true);
+	EXPECT_EQ(luf_part_is_old(&pool.pending, 10000), false);
+	take(2);
+	EXPECT_EQ(luf_part_is_old(&pool.flushed, 10000), false);
+	add(2, 3, 60);
+	flush();
+	EXPECT_EQ(pool.flushed.since, 600);
+}
+
+static void a_flush_that_ends_late_brings_its_age_along(void)
+{
+	struct luf_transit transit;
+
+	begin(GIB_4);
+	add(0, 1, 3);
+	luf_pool_begin_flush(&pool, &transit);
+	add(1, 2, 9);
+	flush();
+	EXPECT_EQ(pool.flushed.since, 90);
+	luf_pool_end_flush(&pool, &transit);
+	EXPECT_EQ(pool.flushed.since, 30);
+}
+
+/* Whatever the others do, flush and release included. */
+static void no_more_pages_are_added_than_the_cap(void)
+{
+	struct luf_transit transit;
+
+	begin(MIB_512);
+	folios[0].nr_pages = 2000;
+	EXPECT_EQ(add(0, 1, 1), true);
+	EXPECT_EQ(luf_pool_excess(&pool, 48), 0);
+	EXPECT_EQ(luf_pool_excess(&pool, 49), 1);
+	EXPECT_EQ(add(1, 50, 1), false);
+	EXPECT_EQ(add(1, 49, 1), true);
+	luf_pool_begin_flush(&pool, &transit);
+	EXPECT_EQ(add(50, 51, 2), false);
+	luf_pool_end_flush(&pool, &transit);
+	EXPECT_EQ(add(50, 51, 2), false);
+	EXPECT_EQ(luf_pool_take(&pool, luf_pool_excess(&pool, 1), &transit), 2000);
+	EXPECT_EQ(add(50, 51, 2), false);
+	luf_pool_end_transit(&pool, &transit);
+	EXPECT_EQ(add(50, 51, 2), true);
+	EXPECT_EQ(luf_pool_pages(&pool), 49);
+	/* Where it was made smaller something has to go. */
+	luf_pool_resize(&pool, 40, 0);
+	EXPECT_EQ(luf_pool_excess(&pool, 0), 9);
 }
 
 static void nothing_waits_where_nothing_may(void)
@@ -170,14 +336,14 @@ static void nothing_waits_where_nothing_may(void)
 	begin(256);
 	EXPECT_EQ(add(0, 1, 1), false);
 	begin(GIB_4);
-	pool.blocked = 1;
+	luf_pool_block(&pool);
 	EXPECT_EQ(add(0, 1, 1), false);
 	EXPECT_EQ(luf_pool_pages(&pool), 0);
-	pool.blocked = 0;
+	luf_pool_unblock(&pool);
 	EXPECT_EQ(add(0, 1, 1), true);
 	luf_pool_resize(&pool, 0, 0);
 	EXPECT_EQ(add(1, 2, 1), false);
-	EXPECT_EQ(luf_pool_is_full(&pool, false), true);
+	EXPECT_EQ(luf_pool_is_full(&pool), true);
 	EXPECT_EQ(luf_pool_missing(&pool), 0);
 }
 
@@ -191,18 +357,14 @@ static void a_flush_pays_from_the_batch_on(void)
 	EXPECT_EQ(luf_pool_pays(&pool, 0), false);
 	add(1, 2, 1);
 	EXPECT_EQ(luf_pool_pays(&pool, 0), true);
-	EXPECT_EQ(luf_pool_is_full(&pool, false), false);
+	EXPECT_EQ(luf_pool_is_full(&pool), true);
 	EXPECT_EQ(luf_pool_missing(&pool), 128);
 	folios[2].nr_pages = 128;
 	add(2, 3, 1);
-	EXPECT_EQ(luf_pool_is_full(&pool, false), true);
-	EXPECT_EQ(luf_pool_is_full(&pool, true), false);
-	folios[3].nr_pages = 2048;
-	add(3, 4, 1);
-	EXPECT_EQ(luf_pool_is_full(&pool, true), true);
 	flush();
 	/* What is flushed is there still. */
 	EXPECT_EQ(luf_pool_pays(&pool, 0), false);
+	EXPECT_EQ(luf_pool_is_full(&pool), false);
 	EXPECT_EQ(luf_pool_missing(&pool), 0);
 	take(4096);
 	EXPECT_EQ(luf_pool_missing(&pool), 2048);
@@ -259,10 +421,17 @@ int main(void)
 	RUN(a_cap_of_another_scale_keeps_to_its_limits);
 	RUN(nothing_leaves_before_its_flush);
 	RUN(what_is_being_flushed_is_nobody_elses);
+	RUN(a_page_counts_until_the_allocator_has_it);
 	RUN(a_part_knows_its_oldest_and_newest_batch);
+	RUN(who_waits_waits_for_what_has_begun);
+	RUN(a_wait_ends_after_the_flush);
+	RUN(what_is_flushed_for_a_blocked_pool_does_not_wait);
 	RUN(large_folios_count_by_their_pages);
 	RUN(a_task_takes_no_more_than_it_asks_for);
 	RUN(the_age_is_that_of_the_first);
+	RUN(what_is_flushed_is_as_old_as_before);
+	RUN(a_flush_that_ends_late_brings_its_age_along);
+	RUN(no_more_pages_are_added_than_the_cap);
 	RUN(nothing_waits_where_nothing_may);
 	RUN(a_flush_pays_from_the_batch_on);
 	RUN(for_a_large_block_as_many_pages_pay);

@@ -38,10 +38,15 @@ static inline void list_add_tail(struct list_head *node, struct list_head *head)
 	head->prev = node;
 }
 
-static inline void list_move_tail(struct list_head *node, struct list_head *head)
+static inline void list_del(struct list_head *node)
 {
 	node->prev->next = node->next;
 	node->next->prev = node->prev;
+}
+
+static inline void list_move_tail(struct list_head *node, struct list_head *head)
+{
+	list_del(node);
 	list_add_tail(node, head);
 }
 

@@ -1,0 +1,510 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Lazy unmap flush: tests of the pools. How much waits in them and for how long,
+ * that every drain waits for flushes under way, and what becomes of a page that
+ * is poisoned while it waits.
+ *
+ * Arguments: the tests to run, all of them if there are none. Needs what the
+ * litmus tests need (luf.c), but no swap.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "luf_test.h"
+
+#define NAME	"luf-pool"
+#define DELAY	LUF "debug_flush_delay_ms"
+#define MEMORY	"/sys/devices/system/memory"
+#define HARD_OFFLINE	MEMORY "/hard_offline_page"
+#define SOFT_OFFLINE	MEMORY "/soft_offline_page"
+
+enum { PAGES = 2048, CHUNK = 32, WORDS = PAGE / sizeof(uint32_t) };
+
+/* The file, mapped; its first words tell the pages apart. */
+static const uint32_t *at;
+static int file;
+
+/* A thread of the process runs on another CPU, so that unmaps may be lazy. */
+static bool stop;
+
+static void must(bool done, const char *what)
+{
+	if (!done)
+		ksft_exit_fail_msg("%s: %s\n", what, strerror(errno));
+}
+
+static double now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec + time.tv_nsec / 1e9;
+}
+
+static long count(const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), LUF "stats/%s", name);
+	return number(path);
+}
+
+static long deferred(void)
+{
+	return count("deferred_direct") + count("deferred_kswapd");
+}
+
+static long waiting(void)
+{
+	return number(LUF "pool_pages");
+}
+
+static void set_number(const char *path, long value)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%ld", value);
+	must(write_text(path, text), path);
+}
+
+static void reset(void)
+{
+	must(write_text(LUF "enabled", "1"), LUF "enabled");
+	set_number(LUF "pool_max_pages", 0);
+	set_number(LUF "max_age_ms", 30000);
+	must(write_text(LUF "drain", "1"), LUF "drain");
+}
+
+static void *be_around(void *unused)
+{
+	stay_on(1);
+	while (!get(stop))
+		usleep(500);
+	return unused;
+}
+
+/* Whether all pages from one to another one say what they should. */
+static bool touch(int from, int to)
+{
+	bool right = true;
+
+	for (int i = from; i < to; i++)
+		right &= get(at[i * WORDS]) == (uint32_t)i;
+	return right;
+}
+
+/* Reads pages and has them reclaimed, a few at a time; mostly they go to a pool. */
+static bool defer(int from, int to)
+{
+	bool right = true;
+
+	for (int i = from; i < to; i += CHUNK) {
+		right &= touch(i, i + CHUNK);
+		madvise((void *)(at + i * WORDS), CHUNK * PAGE, MADV_PAGEOUT);
+	}
+	return right;
+}
+
+/* Has as many pages go to a pool; false if that cannot be done. */
+static bool defer_some(long pages)
+{
+	long before = deferred();
+
+	for (int tries = 0; tries < 20; tries++) {
+		defer(0, PAGES);
+		if (deferred() - before >= pages)
+			return true;
+	}
+	ksft_print_msg("only %ld pages were unmapped lazily\n", deferred() - before);
+	return false;
+}
+
+/* Until nothing waits, but not for ever. */
+static bool becomes_empty(double seconds)
+{
+	double end = now() + seconds;
+
+	while (waiting()) {
+		if (now() > end)
+			return false;
+		usleep(10000);
+	}
+	return true;
+}
+
+/* How much waits, and for how long */
+
+static struct {
+	long most;
+	bool stop;
+} watch;
+
+static void *watch_pools(void *unused)
+{
+	while (!get(watch.stop)) {
+		long pages = waiting();
+
+		if (pages > get(watch.most))
+			set(watch.most, pages);
+		usleep(200);
+	}
+	return unused;
+}
+
+static void pools_keep_to_their_size(const char *name)
+{
+	long before = deferred(), size;
+	pthread_t watcher;
+
+	set_number(LUF "pool_max_pages", 128);
+	size = number(LUF "pool_size_pages");
+	set(watch.stop, false);
+	must(!pthread_create(&watcher, NULL, watch_pools, NULL), "thread");
+	for (int i = 0; i < 40 && deferred() - before < 6 * size; i++) {
+		touch(0, PAGES / 2);
+		write_text(GROUP "/test/memory.reclaim", "8M");
+		defer(0, PAGES / 4);
+	}
+	set(watch.stop, true);
+	pthread_join(watcher, NULL);
+	ksft_print_msg("%ld pages unmapped lazily, at most %ld waited, of %ld\n",
+		       deferred() - before, watch.most, size);
+	ksft_test_result(deferred() > before && watch.most <= size, "%s\n", name);
+}
+
+/*
+ * As many pages as were unmapped in a window of five times the age, or fewer,
+ * wait at any time: all others have been here for longer.
+ */
+static void pages_leave_in_time(const char *name)
+{
+	enum { AGE_MS = 150, SAMPLES = 400 };
+	static struct {
+		double time;
+		long deferred;
+	} samples[SAMPLES];
+	double begin = now(), window = 5 * AGE_MS / 1e3;
+	int first = 0, last = 0;
+	bool right = true;
+
+	set_number(LUF "pool_max_pages", 128);
+	set_number(LUF "max_age_ms", AGE_MS);
+	for (int i = 0; last < SAMPLES && now() < begin + 3 * window; i++) {
+		long pages;
+
+		samples[last].time = now();
+		samples[last++].deferred = deferred();
+		defer(i * CHUNK % PAGES, i * CHUNK % PAGES + CHUNK);
+		pages = waiting();
+		while (samples[first + 1].time && samples[first + 1].time < now() - window)
+			first++;
+		if (pages > deferred() - samples[first].deferred &&
+		    samples[first].time < now() - window) {
+			if (right)
+				ksft_print_msg("%ld pages wait, %ld came in %.1f s\n", pages,
+					       deferred() - samples[first].deferred, window);
+			right = false;
+		}
+		usleep(10000);
+	}
+	ksft_print_msg("%ld pages unmapped lazily\n", deferred() - samples[0].deferred);
+	right &= deferred() > samples[0].deferred;
+	ksft_test_result(right && becomes_empty(20), "%s\n", name);
+}
+
+static void a_new_age_holds_at_once(const char *name)
+{
+	bool right;
+
+	/* What is left of an older age comes to its end first. */
+	set_number(LUF "max_age_ms", 10);
+	defer(0, CHUNK);
+	becomes_empty(60);
+	set_number(LUF "max_age_ms", 2147483647);
+	right = defer_some(CHUNK) && waiting();
+	set_number(LUF "max_age_ms", 10);
+	ksft_test_result(right && becomes_empty(5), "%s\n", name);
+}
+
+/* Page frames */
+
+static uint64_t frame_of(const void *page)
+{
+	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	uint64_t entry = 0;
+
+	must(pread(fd, &entry, sizeof(entry), (uintptr_t)page / PAGE * sizeof(entry)) ==
+	     sizeof(entry), "pagemap");
+	close(fd);
+	return entry >> 63 ? entry & ((1ULL << 55) - 1) : 0;
+}
+
+/* Flushes under way */
+
+static pid_t start_slow_flush(int ms)
+{
+	pid_t child;
+
+	if (!defer_some(CHUNK) || !waiting())
+		return -1;
+	set_number(DELAY, ms);
+	child = fork();
+	must(child >= 0, "fork");
+	if (!child)
+		_exit(write_text(LUF "drain", "1") ? KSFT_PASS : KSFT_FAIL);
+	/* Whoever it is that flushes first. */
+	for (int i = 0; i < 1000 && number(DELAY) > 0; i++)
+		usleep(1000);
+	return child;
+}
+
+/* Whether an action ends after the flush under way, and not before. */
+static void waits_for_flush(const char *name, bool (*act)(void))
+{
+	bool done, over;
+	pid_t child;
+
+	if (access(DELAY, F_OK)) {
+		ksft_test_result_skip("%s: a kernel without CONFIG_LUF_DEBUG\n", name);
+		return;
+	}
+	for (int tries = 0; tries < 5; tries++) {
+		child = start_slow_flush(500);
+		if (child < 0)
+			break;
+		/* A slow machine may have come too late. */
+		if (number(DELAY) < 0) {
+			done = act();
+			over = number(DELAY) >= 0;
+			waitpid(child, NULL, 0);
+			ksft_test_result(done && over, "%s\n", name);
+			return;
+		}
+		waitpid(child, NULL, 0);
+	}
+	ksft_test_result_fail("%s: nothing was flushed slowly\n", name);
+}
+
+static bool act_drain(void)
+{
+	return write_text(LUF "drain", "1") && !waiting();
+}
+
+static bool act_disable(void)
+{
+	return write_text(LUF "enabled", "0") && !waiting();
+}
+
+/*
+ * The block after the one with the small zones. Whether it can be taken offline is
+ * not asked: its zone is blocked before anything else.
+ */
+#define BLOCK	MEMORY "/memory1/state"
+
+static bool act_offline(void)
+{
+	pid_t child = fork();
+
+	if (!child) {
+		alarm(5);
+		_exit(!write_text(BLOCK, "offline"));
+	}
+	waitpid(child, NULL, 0);
+	return true;
+}
+
+/*
+ * A page of the kernel that cannot be taken away is looked for in everything that
+ * holds pages back, in the way in which memory is looked for before the OOM killer.
+ */
+static bool act_soft_offline(void)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "0x%llx",
+		 (unsigned long long)frame_of((void *)getauxval(AT_SYSINFO_EHDR)) * PAGE);
+	return !write_text(SOFT_OFFLINE, text);
+}
+
+static void a_drain_waits_for_flushes(const char *name)
+{
+	waits_for_flush(name, act_drain);
+}
+
+static void switching_off_waits_for_flushes(const char *name)
+{
+	if (code_is_fixed())
+		ksft_test_result_skip("%s: an emulator that may run old code for ever\n", name);
+	else
+		waits_for_flush(name, act_disable);
+}
+
+static void offlining_waits_for_flushes(const char *name)
+{
+	if (access(BLOCK, F_OK)) {
+		ksft_test_result_skip("%s: no memory that can be taken away\n", name);
+		return;
+	}
+	waits_for_flush(name, act_offline);
+	/* It is online already if it stayed so. */
+	for (int i = 0; i < 1000 && !write_text(BLOCK, "online") && errno == EBUSY; i++)
+		usleep(1000);
+}
+
+static void what_drains_all_waits_for_flushes(const char *name)
+{
+	if (access(SOFT_OFFLINE, F_OK))
+		ksft_test_result_skip("%s: a kernel without CONFIG_MEMORY_FAILURE\n", name);
+	else
+		waits_for_flush(name, act_soft_offline);
+}
+
+/* Readers hold references for a moment */
+
+static struct {
+	bool stop;
+	long reads;
+	long wrong;
+} hammer;
+
+static void *read_often(void *cpu)
+{
+	uint32_t word;
+
+	stay_on((intptr_t)cpu);
+	for (uint32_t i = (intptr_t)cpu; !get(hammer.stop); i = (i * 5 + 1) % PAGES) {
+		if (pread(file, &word, sizeof(word), i * PAGE) != sizeof(word) || word != i)
+			__atomic_add_fetch(&hammer.wrong, 1, __ATOMIC_SEQ_CST);
+		__atomic_add_fetch(&hammer.reads, 1, __ATOMIC_SEQ_CST);
+	}
+	return NULL;
+}
+
+static long lost(void)
+{
+	return deferred() + count("deferred_demotion") + count("deferred_promotion") +
+	       count("deferred_compaction") - count("released_flushed") -
+	       count("released_elided");
+}
+
+static void nothing_is_lost_where_pages_are_held(const char *name)
+{
+	long before = count("deferred_compaction"), kept = count("flushes_kept");
+	int cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	pthread_t threads[2];
+	double end = now() + 1;
+	bool right = true;
+
+	if (access("/proc/sys/vm/compact_memory", F_OK)) {
+		ksft_test_result_skip("%s: a kernel without CONFIG_COMPACTION\n", name);
+		return;
+	}
+	for (intptr_t i = 0; i < 2; i++)
+		must(!pthread_create(&threads[i], NULL, read_often,
+				     (void *)((i + 2) % cpus)), "thread");
+	for (int i = 0; i < 2 || (i < 50 && now() < end); i++) {
+		right &= touch(0, PAGES);
+		right &= write_text("/proc/sys/vm/compact_memory", "1");
+	}
+	set(hammer.stop, true);
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	must(write_text(LUF "drain", "1"), LUF "drain");
+	ksft_print_msg("%ld reads, %ld wrong; %ld pages lost\n", hammer.reads, hammer.wrong,
+		       lost());
+	ksft_print_msg("%ld pages moved lazily, %ld flushes for what was kept\n",
+		       count("deferred_compaction") - before, count("flushes_kept") - kept);
+	ksft_test_result(right && hammer.reads && !hammer.wrong && !lost(), "%s\n", name);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(const char *name);
+} tests[] = {
+#define TEST(name) { #name, name }
+	TEST(pools_keep_to_their_size),
+	TEST(pages_leave_in_time),
+	TEST(a_new_age_holds_at_once),
+	TEST(a_drain_waits_for_flushes),
+	TEST(switching_off_waits_for_flushes),
+	TEST(offlining_waits_for_flushes),
+	TEST(what_drains_all_waits_for_flushes),
+	TEST(nothing_is_lost_where_pages_are_held),
+};
+
+static bool is_asked_for(const char *name, int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (!strcmp(argv[i], name))
+			return true;
+	return argc < 2;
+}
+
+static void make_file(void)
+{
+	uint32_t words[WORDS] = {};
+	int fd = open(NAME, O_RDWR | O_CREAT | O_TRUNC, 0644);
+
+	for (uint32_t i = 0; i < PAGES; i++) {
+		words[0] = i;
+		must(write(fd, words, PAGE) == (ssize_t)PAGE, NAME);
+	}
+	must(!fsync(fd), NAME);
+	close(fd);
+	file = open(NAME, O_RDONLY | O_CLOEXEC);
+	at = mmap(NULL, PAGES * PAGE, PROT_READ, MAP_SHARED, file, 0);
+	must(at != MAP_FAILED, "mmap");
+}
+
+int main(int argc, char **argv)
+{
+	const char *folder = getenv("TOLLFREE_TEST_DIR");
+	unsigned int asked = 0;
+	pthread_t thread;
+
+	ksft_print_header();
+	if (access(LUF, F_OK))
+		ksft_exit_skip("no " LUF ": a kernel without CONFIG_LUF\n");
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		ksft_exit_skip("one CPU: nothing is unmapped lazily\n");
+	if (chdir(folder ? folder : "/data"))
+		ksft_exit_skip("%s: %s\n", folder ? folder : "/data", strerror(errno));
+	enter_group();
+	for (size_t i = 0; i < ARRAY_SIZE(tests); i++)
+		asked += is_asked_for(tests[i].name, argc, argv);
+	ksft_set_plan(asked);
+	make_file();
+	stay_on(0);
+	must(!pthread_create(&thread, NULL, be_around, NULL), "thread");
+	for (size_t i = 0; i < ARRAY_SIZE(tests); i++) {
+		double begin = now();
+
+		if (!is_asked_for(tests[i].name, argc, argv))
+			continue;
+		reset();
+		tests[i].run(tests[i].name);
+		ksft_print_msg("%.1f s\n", now() - begin);
+	}
+	reset();
+	set(stop, true);
+	pthread_join(thread, NULL);
+	unlink(NAME);
+	ksft_finished();
+}
