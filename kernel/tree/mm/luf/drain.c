@@ -6,6 +6,7 @@
  */
 
 #include <linux/fs.h>
+#include <linux/gfp.h>
 #include <linux/ktime.h>
 #include <linux/memory.h>
 #include <linux/mm.h>
@@ -649,6 +650,19 @@ void __luf_unblock(struct zone *zone)
 
 	if (pool)
 		luf_pool_unblock(pool);
+}
+
+void __luf_begin_recovery(struct luf_recovery *recovery, const struct page *page)
+{
+	struct zone *zone = page_zone(page);
+
+	if (!pool_of(zone))
+		return;
+	recovery->zone = zone;
+	__luf_block(zone);
+	/* Only what has left the lists of the CPUs is known to be free. */
+	if (!page_count(page))
+		drain_all_pages(zone);
 }
 
 /* Gates */

@@ -37,6 +37,14 @@ enum luf_path {
 #ifdef CONFIG_LUF
 
 /**
+ * struct luf_recovery - a page that is broken is looked for
+ * @zone: what is blocked meanwhile, NULL if nothing is
+ */
+struct luf_recovery {
+	struct zone *zone;
+};
+
+/**
  * struct luf_run - one call of reclaim or migration
  * @outer: the run in which it happens
  * @stream: whose batches it takes part in, NULL if nothing is lazy in it
@@ -105,6 +113,8 @@ void __luf_begin_compaction(struct zone *zone, int order);
 void luf_drain_all(void);
 void __luf_block(struct zone *zone);
 void __luf_unblock(struct zone *zone);
+void __luf_begin_recovery(struct luf_recovery *recovery,
+			  const struct page *page);
 unsigned long __luf_pages(void);
 void luf_scale_pools(int by);
 unsigned long luf_node_cap(int nid);
@@ -416,6 +426,32 @@ static inline void luf_unblock(struct zone *zone)
 	__luf_unblock(zone);
 }
 
+/**
+ * luf_begin_recovery - a page is broken, and is not marked yet
+ * @recovery: what is to be known of it
+ * @page: the page
+ *
+ * If it waits in a pool it is free afterwards, and no CPU has a translation of it.
+ * Until luf_end_recovery() nothing waits in its zone. May sleep. For
+ * struct luf_recovery recovery __cleanup(luf_end_recovery) = {}.
+ */
+static inline void luf_begin_recovery(struct luf_recovery *recovery,
+				      const struct page *page)
+{
+	if (static_branch_unlikely(&luf_gate_key))
+		__luf_begin_recovery(recovery, page);
+}
+
+/**
+ * luf_end_recovery - the page is dealt with
+ * @recovery: as luf_begin_recovery() made it
+ */
+static inline void luf_end_recovery(struct luf_recovery *recovery)
+{
+	if (recovery->zone)
+		__luf_unblock(recovery->zone);
+}
+
 /* How many pages wait in all pools. */
 static inline unsigned long luf_pages(void)
 {
@@ -428,6 +464,18 @@ static inline unsigned long luf_pages(void)
 
 struct luf_run {
 };
+
+struct luf_recovery {
+};
+
+static inline void luf_begin_recovery(struct luf_recovery *recovery,
+				      const struct page *page)
+{
+}
+
+static inline void luf_end_recovery(struct luf_recovery *recovery)
+{
+}
 
 static inline void luf_run_begin(struct luf_run *run, enum luf_path path)
 {

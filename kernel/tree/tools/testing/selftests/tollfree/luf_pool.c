@@ -256,6 +256,17 @@ static uint64_t frame_of(const void *page)
 	return entry >> 63 ? entry & ((1ULL << 55) - 1) : 0;
 }
 
+static bool has_flag(uint64_t frame, int bit)
+{
+	int fd = open("/proc/kpageflags", O_RDONLY | O_CLOEXEC);
+	uint64_t flags = 0;
+
+	must(pread(fd, &flags, sizeof(flags), frame * sizeof(flags)) == sizeof(flags),
+	     "kpageflags");
+	close(fd);
+	return flags >> bit & 1;
+}
+
 /* Flushes under way */
 
 static pid_t start_slow_flush(int ms)
@@ -376,6 +387,84 @@ static void what_drains_all_waits_for_flushes(const char *name)
 		waits_for_flush(name, act_soft_offline);
 }
 
+/* Poison */
+
+/* The sum of what stands behind a name, in pages or KiB. */
+static long sum_of(const char *path, const char *name)
+{
+	FILE *text = fopen(path, "re");
+	char line[256], word[64];
+	long value, sum = -1;
+
+	while (text && fgets(line, sizeof(line), text))
+		if (sscanf(line, " %63[^ :]%*[ :]%ld", word, &value) == 2 &&
+		    !strcmp(word, name))
+			sum = (sum < 0 ? 0 : sum) + value;
+	if (text)
+		fclose(text);
+	return sum;
+}
+
+/* A page that waits in a pool; 0 if none does. */
+static uint64_t frame_in_pool(void)
+{
+	enum { KPF_LRU = 5, KPF_BUDDY = 10 };
+
+	for (int tries = 0; tries < 40; tries++) {
+		long before = deferred();
+		uint64_t frame;
+
+		must(write_text(LUF "drain", "1"), LUF "drain");
+		touch(0, CHUNK);
+		frame = frame_of(at);
+		madvise((void *)at, CHUNK * PAGE, MADV_PAGEOUT);
+		if (frame && deferred() - before == CHUNK && waiting() >= CHUNK &&
+		    !frame_of(at) && !has_flag(frame, KPF_LRU) && !has_flag(frame, KPF_BUDDY))
+			return frame;
+	}
+	return 0;
+}
+
+static bool poison(uint64_t frame)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "0x%llx", (unsigned long long)frame * PAGE);
+	return write_text(HARD_OFFLINE, text);
+}
+
+static void a_poisoned_page_of_a_pool_is_handled(const char *name)
+{
+	enum { KPF_HWPOISON = 19 };
+	long before, after, again;
+	uint64_t frame;
+	bool handled, right;
+
+	if (access(HARD_OFFLINE, F_OK)) {
+		ksft_test_result_skip("%s: a kernel without CONFIG_MEMORY_FAILURE\n", name);
+		return;
+	}
+	frame = frame_in_pool();
+	if (!frame) {
+		ksft_test_result_fail("%s: no page came to a pool\n", name);
+		return;
+	}
+	before = sum_of("/proc/meminfo", "HardwareCorrupted");
+	handled = poison(frame);
+	if (!handled)
+		ksft_print_msg("hard_offline_page: %s\n", strerror(errno));
+	after = sum_of("/proc/meminfo", "HardwareCorrupted");
+	poison(frame);
+	again = sum_of("/proc/meminfo", "HardwareCorrupted");
+	ksft_print_msg("%ld KiB are poisoned, %ld after the first time, %ld after the second\n",
+		       before, after, again);
+	/* What it had is there, elsewhere, and it is never given to anybody. */
+	right = touch(0, CHUNK) && frame_of(at) && frame_of(at) != frame;
+	must(write_text(LUF "drain", "1"), LUF "drain");
+	right &= defer(0, PAGES) && has_flag(frame, KPF_HWPOISON);
+	ksft_test_result(handled && right && after - before == 4 && again == after, "%s\n", name);
+}
+
 /* Readers hold references for a moment */
 
 static struct {
@@ -446,6 +535,7 @@ static const struct {
 	TEST(switching_off_waits_for_flushes),
 	TEST(offlining_waits_for_flushes),
 	TEST(what_drains_all_waits_for_flushes),
+	TEST(a_poisoned_page_of_a_pool_is_handled),
 	TEST(nothing_is_lost_where_pages_are_held),
 };
 
