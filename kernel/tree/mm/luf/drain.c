@@ -185,6 +185,7 @@ static void luf_free_transit(struct zone *zone, struct luf_transit *transit)
 	unsigned long pages = transit->part.nr_pages;
 
 	luf_free_folios(&transit->part.folios);
+	mod_zone_page_state(zone, NR_LUF_PAGES, -(long)pages);
 	luf_pool_end_transit(pool_of(zone), transit);
 	trace_luf_release(zone_to_nid(zone), zone_idx(zone), pages);
 }
@@ -322,8 +323,10 @@ static bool luf_pool_gets(struct zone *zone, struct luf_part *part)
 	if (!luf_zone_takes(zone))
 		return false;
 	luf_make_room(zone, pages);
+	mod_zone_page_state(zone, NR_LUF_PAGES, pages);
 	if (luf_pool_add(pool_of(zone), part, jiffies))
 		return true;
+	mod_zone_page_state(zone, NR_LUF_PAGES, -(long)pages);
 	return false;
 }
 

@@ -243,6 +243,52 @@ static void a_new_age_holds_at_once(const char *name)
 	ksft_test_result(right && becomes_empty(5), "%s\n", name);
 }
 
+/* The counters */
+
+/* The sum of what stands behind a name, in pages or KiB. */
+static long sum_of(const char *path, const char *name)
+{
+	FILE *text = fopen(path, "re");
+	char line[256], word[64];
+	long value, sum = -1;
+
+	while (text && fgets(line, sizeof(line), text))
+		if (sscanf(line, " %63[^ :]%*[ :]%ld", word, &value) == 2 &&
+		    !strcmp(word, name))
+			sum = (sum < 0 ? 0 : sum) + value;
+	if (text)
+		fclose(text);
+	return sum;
+}
+
+/* With what CPUs keep for themselves, which Linux does not count. */
+static long available_kib(void)
+{
+	return sum_of("/proc/meminfo", "MemAvailable") +
+	       sum_of("/proc/zoneinfo", "count") * (long)PAGE / 1024;
+}
+
+static void pages_are_counted(const char *name)
+{
+	long pages, vmstat, zones, available, after;
+	bool right = defer_some(1024);
+
+	pages = waiting();
+	must(write_text("/proc/sys/vm/stat_refresh", "1"), "stat_refresh");
+	vmstat = sum_of("/proc/vmstat", "nr_luf_pages");
+	zones = sum_of("/proc/zoneinfo", "nr_luf_pages");
+	available = available_kib();
+	right &= pages > 0 && waiting() == pages && vmstat == pages && zones == pages;
+	must(write_text(LUF "drain", "1"), LUF "drain");
+	must(write_text("/proc/sys/vm/stat_refresh", "1"), "stat_refresh");
+	after = available_kib();
+	ksft_print_msg("%ld pages wait, %ld in vmstat, %ld in zoneinfo\n", pages, vmstat, zones);
+	ksft_print_msg("%ld KiB available, %ld after a drain\n", available, after);
+	/* Whatever else the guest does is less than half of what waited. */
+	right &= !sum_of("/proc/vmstat", "nr_luf_pages") && labs(after - available) < pages * (long)PAGE / 1024 / 2;
+	ksft_test_result(right, "%s\n", name);
+}
+
 /* Page frames */
 
 static uint64_t frame_of(const void *page)
@@ -389,22 +435,6 @@ static void what_drains_all_waits_for_flushes(const char *name)
 
 /* Poison */
 
-/* The sum of what stands behind a name, in pages or KiB. */
-static long sum_of(const char *path, const char *name)
-{
-	FILE *text = fopen(path, "re");
-	char line[256], word[64];
-	long value, sum = -1;
-
-	while (text && fgets(line, sizeof(line), text))
-		if (sscanf(line, " %63[^ :]%*[ :]%ld", word, &value) == 2 &&
-		    !strcmp(word, name))
-			sum = (sum < 0 ? 0 : sum) + value;
-	if (text)
-		fclose(text);
-	return sum;
-}
-
 /* A page that waits in a pool; 0 if none does. */
 static uint64_t frame_in_pool(void)
 {
@@ -531,6 +561,7 @@ static const struct {
 	TEST(pools_keep_to_their_size),
 	TEST(pages_leave_in_time),
 	TEST(a_new_age_holds_at_once),
+	TEST(pages_are_counted),
 	TEST(a_drain_waits_for_flushes),
 	TEST(switching_off_waits_for_flushes),
 	TEST(offlining_waits_for_flushes),
