@@ -211,13 +211,14 @@ void luf_debug_defer(struct folio *folio, struct luf_run *run)
 	}
 }
 
-/* For pages whose record may only end when they are flushed; or just ends. */
-static void luf_debug_drop(struct page *page, unsigned long nr, const char *how)
+/* Ends records, and says so if that is before the flush and @how is given. */
+static void luf_debug_drop(const struct page *page, unsigned long nr,
+			   const char *how)
 {
 	unsigned long i;
 
 	for (i = 0; i < nr; i++) {
-		struct page_ext *ext = page_ext_get(page + i);
+		struct page_ext *ext = page_ext_get((struct page *)page + i);
 		struct luf_record *record;
 
 		if (!ext)

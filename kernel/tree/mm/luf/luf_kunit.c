@@ -122,34 +122,36 @@ struct luf_replay {
 	struct folio *folios[LUF_TEST_FOLIOS];
 };
 
-static pte_t *luf_replay_lock(struct luf_replay *replay, int i, spinlock_t **lock)
-{
-	return get_locked_pte(replay->mm, LUF_TEST_ADDRESS + i * PAGE_SIZE, lock);
-}
-
 static void luf_replay_map(struct kunit *test, struct luf_replay *replay, int i)
 {
+	unsigned long address = LUF_TEST_ADDRESS + i * PAGE_SIZE;
 	spinlock_t *lock; /* of the table */
-	pte_t *ptep = luf_replay_lock(replay, i, &lock);
+	pte_t *ptep = get_locked_pte(replay->mm, address, &lock);
 
-	KUNIT_ASSERT_NOT_NULL(test, ptep);
-	set_pte_at(replay->mm, LUF_TEST_ADDRESS + i * PAGE_SIZE, ptep,
+	if (!ptep) {
+		KUNIT_FAIL(test, "no memory for a page table");
+		return;
+	}
+	set_pte_at(replay->mm, address, ptep,
 		   mk_pte(folio_page(replay->folios[i], 0), PAGE_READONLY));
 	pte_unmap_unlock(ptep, lock);
 }
 
 static void luf_replay_unmap(struct kunit *test, struct luf_replay *replay, int i)
 {
+	unsigned long address = LUF_TEST_ADDRESS + i * PAGE_SIZE;
 	struct folio *folio = replay->folios[i];
 	spinlock_t *lock; /* of the table */
 	pte_t *ptep, old;
 	bool done;
 
-	KUNIT_ASSERT_EQ(test, __luf_flags(&replay->run, folio), TTU_LAZY);
-	ptep = luf_replay_lock(replay, i, &lock);
-	KUNIT_ASSERT_NOT_NULL(test, ptep);
-	done = __luf_unmap(folio, &replay->vma, LUF_TEST_ADDRESS + i * PAGE_SIZE,
-			   ptep, &old);
+	KUNIT_EXPECT_EQ(test, __luf_flags(&replay->run, folio), TTU_LAZY);
+	ptep = get_locked_pte(replay->mm, address, &lock);
+	if (!ptep) {
+		KUNIT_FAIL(test, "no memory for a page table");
+		return;
+	}
+	done = __luf_unmap(folio, &replay->vma, address, ptep, &old);
 	pte_unmap_unlock(ptep, lock);
 	KUNIT_EXPECT_TRUE(test, done);
 }
