@@ -5,6 +5,7 @@
  * include/linux/luf.h.
  */
 
+#include <linux/export.h>
 #include <linux/fs.h>
 #include <linux/ktime.h>
 #include <linux/memory.h>
@@ -28,6 +29,8 @@
 #include <trace/events/luf.h>
 
 DEFINE_STATIC_KEY_FALSE(luf_gate_key);
+/* get_write_access() is inline, and open to all modules. */
+EXPORT_SYMBOL(luf_gate_key);
 DEFINE_PER_CPU(u64, luf_flushed_since);
 DEFINE_PER_CPU(unsigned long[LUF_COUNTS], luf_counts);
 
@@ -605,6 +608,7 @@ void __luf_gate_writer(struct address_space *mapping)
 		luf_count(LUF_FLUSHES_WRITER);
 	trace_luf_flush(LUF_FOR_WRITER, 0, generation, 0, cpus);
 }
+EXPORT_SYMBOL(__luf_gate_writer);
 
 /* Out of line, so that a gate where nothing waits needs no stack. */
 
