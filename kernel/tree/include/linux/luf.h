@@ -17,6 +17,9 @@
  *
  *	look at the entry and at i_writecount; writable, dirty, written: eager
  *	take part in the open batch of the stream	(luf_batch_get)
+ *		count this unmap, on this CPU
+ *		smp_mb()
+ *		look whether the batch is still open; closed: begin again
  *	stamp the file, the page table, the mm		with its generation
  *	smp_mb()
  *	look at i_writecount again; a writer by now: eager
@@ -49,7 +52,8 @@
  * Who flushes (mm/luf/batch.c), with no page-table lock held:
  *
  *	close the batch, so that nobody takes part in it any more
- *	wait until nobody does
+ *	smp_mb()
+ *	wait until no CPU counts one that does
  *	give it the next sequence number
  *	interrupt its CPUs that have not flushed since
  *	call it flushed; only now may its pages go

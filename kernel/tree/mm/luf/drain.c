@@ -80,17 +80,6 @@ unsigned int luf_flush_cpus(const struct cpumask *cpus, u64 completed)
 	return interrupted;
 }
 
-/* The batches up to the newest that is concerned; the number of CPUs. */
-static unsigned int flush_range(u64 first, u64 last)
-{
-	unsigned int cpus = 0;
-	u64 generation;
-
-	for (generation = first; generation && generation <= last; generation++)
-		cpus += luf_flush_batch(&luf_batches, generation);
-	return cpus;
-}
-
 static void note_longest(u64 ns)
 {
 	u64 seen = READ_ONCE(luf_longest_drain_ns);
@@ -117,7 +106,8 @@ static void note_size(unsigned long pages)
 unsigned int luf_flush_part(struct luf_part *part, enum luf_reason reason)
 {
 	u64 begin = ktime_get_ns();
-	unsigned int cpus = flush_range(part->first, part->last);
+	unsigned int cpus = luf_flush_range(&luf_batches, part->first,
+					    part->last);
 
 	note_longest(ktime_get_ns() - begin);
 	if (cpus)
