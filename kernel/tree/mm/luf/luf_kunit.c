@@ -104,11 +104,33 @@ static void a_zone_out_of_reach_is_not_missing_pages(struct kunit *test)
 			zone_managed_pages(large));
 }
 
+/* A node that has nothing more to give must not be given up because of the pools. */
+static void a_node_that_yields_nothing_is_missing_nothing(struct kunit *test)
+{
+	pg_data_t *pgdat = NODE_DATA(first_online_node);
+	struct zone *zone = NULL;
+	int i, failures = READ_ONCE(pgdat->kswapd_failures);
+	unsigned long before, after;
+
+	for (i = 0; i < MAX_NR_ZONES; i++)
+		if (luf_zone_cap(&pgdat->node_zones[i]))
+			zone = &pgdat->node_zones[i];
+	if (!zone || failures)
+		kunit_skip(test, "no pool, or a node that yields nothing");
+	before = __luf_missing(zone, zone_idx(zone));
+	WRITE_ONCE(pgdat->kswapd_failures, 1);
+	after = __luf_missing(zone, zone_idx(zone));
+	WRITE_ONCE(pgdat->kswapd_failures, failures);
+	KUNIT_EXPECT_GT(test, before, 0UL);
+	KUNIT_EXPECT_EQ(test, after, 0UL);
+}
+
 static struct kunit_case luf_cases[] = {
 	KUNIT_CASE(a_generation_is_drained_with_all_before_it),
 	KUNIT_CASE(the_cpus_of_pending_batches_are_added),
 	KUNIT_CASE(a_folio_leaves_after_its_flush),
 	KUNIT_CASE(a_zone_out_of_reach_is_not_missing_pages),
+	KUNIT_CASE(a_node_that_yields_nothing_is_missing_nothing),
 	{}
 };
 
