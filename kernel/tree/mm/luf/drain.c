@@ -11,6 +11,7 @@
 #include <linux/memory.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
+#include <linux/pagemap.h>
 #include <linux/pagevec.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/sysctl.h>
@@ -610,6 +611,15 @@ void __luf_gate_writer(struct address_space *mapping)
 	trace_luf_flush(LUF_FOR_WRITER, 0, generation, 0, cpus);
 }
 EXPORT_SYMBOL(__luf_gate_writer);
+
+void __luf_gate_remote_writer(struct address_space *mapping)
+{
+	mapping_set_writers_remote(mapping);
+	/* Pairs with the barrier of who unmaps, as i_writecount's does. */
+	smp_mb__after_atomic();
+	luf_gate_writer(mapping);
+}
+EXPORT_SYMBOL_GPL(__luf_gate_remote_writer);
 
 /* Out of line, so that a gate where nothing waits needs no stack. */
 

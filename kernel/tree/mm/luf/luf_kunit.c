@@ -4,6 +4,7 @@
 #include <kunit/test.h>
 #include <linux/cpumask.h>
 #include <linux/mm.h>
+#include <linux/pagemap.h>
 
 #include "batch.h"
 #include "hooks.h"
@@ -125,11 +126,29 @@ static void a_node_that_yields_nothing_is_missing_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, after, 0UL);
 }
 
+/* Nobody says when a remote client has written for the last time. */
+static void a_remote_writer_is_not_forgotten(struct kunit *test)
+{
+	struct address_space *mapping = kunit_kzalloc(test, sizeof(*mapping),
+						      GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, mapping);
+	mapping_set_writers_counted(mapping);
+	luf_gate_remote_writer(mapping, false);
+	KUNIT_EXPECT_TRUE(test, mapping_writers_counted(mapping));
+	luf_gate_remote_writer(mapping, true);
+	KUNIT_EXPECT_FALSE(test, mapping_writers_counted(mapping));
+	/* As when it is mapped once more. */
+	mapping_set_writers_counted(mapping);
+	KUNIT_EXPECT_FALSE(test, mapping_writers_counted(mapping));
+}
+
 static struct kunit_case luf_cases[] = {
 	KUNIT_CASE(a_generation_is_drained_with_all_before_it),
 	KUNIT_CASE(the_cpus_of_pending_batches_are_added),
 	KUNIT_CASE(a_folio_leaves_after_its_flush),
 	KUNIT_CASE(a_zone_out_of_reach_is_not_missing_pages),
+	KUNIT_CASE(a_remote_writer_is_not_forgotten),
 	KUNIT_CASE(a_node_that_yields_nothing_is_missing_nothing),
 	{}
 };

@@ -44,6 +44,8 @@
 #define FIXED		"an emulator that may run old code for ever"
 #define KSM		"/sys/kernel/mm/ksm/"
 #define UPROBES		"/sys/bus/event_source/devices/uprobe/"
+/* The lab's kernels have it if a file system gives its blocks to remote clients. */
+#define LAYOUT		"/sys/kernel/debug/toll_lab_layout"
 
 #ifndef FICLONE
 #define FICLONE		_IOW(0x94, 9, int)
@@ -483,6 +485,29 @@ static void act_write_overlaid(int *at)
 static void act_truncate_overlaid(int *at)
 {
 	must(!truncate(OVERLAID, 0), "truncate");
+}
+
+/* A file whose blocks a remote client can write. */
+static int *remote_file(void)
+{
+	struct statfs about;
+
+	if (access(LAYOUT, F_OK))
+		return lacks("a kernel that gives blocks to no remote client");
+	must(!statfs(".", &about), "statfs");
+	if (about.f_type != XFS_SUPER_MAGIC)
+		return lacks("a file system that gives its blocks to no remote client");
+	/* One that ever shared blocks is not given away. */
+	unlink(names[0]);
+	return shared_file();
+}
+
+static void act_write_remotely(int *at)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "%d %s", NEW, names[0]);
+	must(write_text(LAYOUT, text), LAYOUT);
 }
 
 static void write_with(int flags)
@@ -1033,6 +1058,7 @@ static const struct litmus litmuses[] = {
 	{ "copy up in an overlay and write", lower_file, act_copy_up, NEW },
 	{ "write to a file of an overlay", upper_file, act_write_overlaid, NEW },
 	{ "truncate a file of an overlay", upper_file, act_truncate_overlaid, FAULTED },
+	{ "write by a remote client", remote_file, act_write_remotely, NEW },
 	{ "map anonymous memory over it", shared_file, act_map_fixed, 0 },
 	{ "map another file over it", shared_file, act_map_other_file, OTHER },
 	{ "munmap", shared_file, act_unmap, FAULTED },
@@ -1241,6 +1267,15 @@ static void *written_file(void)
 	return at;
 }
 
+static void *remotely_written_file(void)
+{
+	int *at = remote_file();
+
+	if (at)
+		act_write_remotely(at);
+	return at;
+}
+
 static void *written_memory(void)
 {
 	int *at = anonymous_page();
@@ -1279,6 +1314,7 @@ static const struct refusal {
 	{ "a memfd", memfd, "refused_mapping" },
 	{ "System V shared memory", sysv, "refused_mapping" },
 	{ "a file with a writer", written_file, "refused_writer" },
+	{ "a file that a remote client may write", remotely_written_file, "refused_mapping" },
 	{ "memory that was written", written_memory, "refused_writable" },
 	{ "lazily freed memory", lazily_freed, "refused_kind" },
 	{ "memory that KSM merged", merged, "refused_kind" },
