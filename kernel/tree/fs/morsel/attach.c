@@ -20,8 +20,7 @@
 
 /* Bits of vm_private_data, beside the morsel. */
 enum {
-	/* Nothing is hung in any more, pages are mapped one by one. */
-	BY_PAGE = BIT(0),
+	BY_PAGE = MORSEL_BY_PAGE,
 	/* It may be written through this mapping. */
 	CLAIMED = BIT(1),
 	/* All that there was has been hung in once. */
@@ -405,7 +404,7 @@ void __morsel_unmap(struct mmu_gather *tlb, struct vm_area_struct *vma,
 }
 
 /* From here on pages are mapped one by one. Mappings are locked for writing. */
-static void convert(struct vm_area_struct *vma)
+static void morsel_convert(struct vm_area_struct *vma)
 {
 	if (!vma_is_morsel(vma) || is(vma, BY_PAGE) ||
 	    planted(PLANT_SPLIT_STAYS_WHOLE))
@@ -413,7 +412,9 @@ static void convert(struct vm_area_struct *vma)
 	/* Or a fault under the VMA's own lock hangs it in again meanwhile. */
 	vma_start_write(vma);
 	zap_vma_pages(vma);
-	set(vma, BY_PAGE);
+	/* Walks of the reverse mapping must see the entries cleared first. */
+	smp_store_release(&vma->vm_private_data,
+			  (void *)((unsigned long)vma->vm_private_data | BY_PAGE));
 	morsel_count(MORSEL_CONVERTED);
 }
 
@@ -453,14 +454,14 @@ static void morsel_vm_close(struct vm_area_struct *vma)
 
 static int morsel_may_split(struct vm_area_struct *vma, unsigned long address)
 {
-	convert(vma);
+	morsel_convert(vma);
 	return 0;
 }
 
 static int morsel_mprotect(struct vm_area_struct *vma, unsigned long begin,
 			   unsigned long end, unsigned long flags)
 {
-	convert(vma);
+	morsel_convert(vma);
 	if (!would_write(flags) || is(vma, CLAIMED))
 		return 0;
 	return claim_mapping(morsel_in(vma), vma);

@@ -366,6 +366,20 @@ bool is_morsel_file(const struct file *file)
 	return file->f_op == &morsel_file_operations;
 }
 
+/**
+ * morsel_owns_mapping - whether a file's pages are a morsel's
+ * @mapping: of the file
+ *
+ * Such a folio is one leaf of the morsel's own tables, and is not split.
+ *
+ * Context: any, as long as the file stays.
+ * Return: true if so.
+ */
+bool morsel_owns_mapping(const struct address_space *mapping)
+{
+	return mapping->a_ops == &morsel_aops;
+}
+
 long __morsel_fcntl(struct file *file, unsigned int cmd, unsigned int arg)
 {
 	switch (cmd) {

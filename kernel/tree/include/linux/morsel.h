@@ -51,6 +51,11 @@
  *
  * What a mapping cannot have as a whole it has by page: a mapping that is split
  * or changes its rights is taken out and mapped by page from then on.
+ *
+ * A mapping to which tables are attached holds no reference and no mapcount of
+ * the folios that it maps there. So the walks of the reverse mapping, which undo
+ * what a mapping holds, skip it, and a folio of a morsel is never split: its
+ * leaf is in the morsel's own tables, which no such walk reaches.
  */
 #ifndef _LINUX_MORSEL_H
 #define _LINUX_MORSEL_H
@@ -71,6 +76,7 @@ unsigned long __morsel_move(struct vm_area_struct *vma, unsigned long begin,
 			    unsigned long length);
 void __morsel_show_smap(struct seq_file *m, struct vm_area_struct *vma);
 bool is_morsel_file(const struct file *file);
+bool morsel_owns_mapping(const struct address_space *mapping);
 long __morsel_fcntl(struct file *file, unsigned int cmd, unsigned int arg);
 
 /**
@@ -85,6 +91,28 @@ long __morsel_fcntl(struct file *file, unsigned int cmd, unsigned int arg);
 static inline bool vma_is_morsel(const struct vm_area_struct *vma)
 {
 	return vma->vm_flags & VM_MORSEL;
+}
+
+/* Bit of vm_private_data: nothing is attached any more, pages are mapped one by one. */
+#define MORSEL_BY_PAGE	BIT(0)
+
+/**
+ * morsel_is_attached - whether tables of the mapping may be a morsel's own
+ * @vma: the mapping
+ *
+ * Context: any. It becomes false once, with the mmap lock and the VMA lock held for
+ * writing, after all that was attached has been taken out.
+ * Return: true if so. Then no entry of the page tables there may be changed.
+ */
+static inline bool morsel_is_attached(const struct vm_area_struct *vma)
+{
+	unsigned long data;
+
+	if (!vma_is_morsel(vma))
+		return false;
+	/* Pairs with smp_store_release() in morsel_convert(). */
+	data = (unsigned long)smp_load_acquire(&vma->vm_private_data);
+	return !(data & MORSEL_BY_PAGE);
 }
 
 /**
@@ -154,6 +182,16 @@ static inline bool morsel_fcntl(struct file *file, unsigned int cmd,
 #else
 
 static inline bool vma_is_morsel(const struct vm_area_struct *vma)
+{
+	return false;
+}
+
+static inline bool morsel_is_attached(const struct vm_area_struct *vma)
+{
+	return false;
+}
+
+static inline bool morsel_owns_mapping(const struct address_space *mapping)
 {
 	return false;
 }

@@ -639,6 +639,149 @@ static void advice_takes_nothing(void)
 	close(fd);
 }
 
+#define SPLIT	"/sys/kernel/debug/split_huge_pages"
+
+/* A word of a file that has one for each page. */
+static uint64_t word_in(const char *path, uint64_t page)
+{
+	int fd = open(path, O_RDONLY);
+	uint64_t word = 0;
+
+	CHECK(fd >= 0 && pread(fd, &word, 8, page * 8) == 8);
+	close(fd);
+	return word;
+}
+
+/* The number of the page at an address that is mapped by page. */
+static uint64_t pfn_of(const char *at)
+{
+	uint64_t entry = word_in("/proc/self/pagemap", (unsigned long)at / PAGE);
+
+	CHECK(entry >> 63);
+	return entry & ((1ULL << 55) - 1);
+}
+
+/* How many entries of page tables map it. */
+static long mapped_by(const char *at)
+{
+	return word_in("/proc/kpagecount", pfn_of(at));
+}
+
+/* A pipe that holds so many pages, one reference each. */
+static bool hold_pages(int *pair, char *memory, size_t pages)
+{
+	struct iovec piece = { memory, pages * PAGE };
+
+	return !pipe(pair) && fcntl(pair[1], F_SETPIPE_SZ, MIB) == (int)MIB &&
+	       vmsplice(pair[1], &piece, 1, 0) == (ssize_t)(pages * PAGE);
+}
+
+static void drop_pages(const int *pair)
+{
+	close(pair[0]);
+	close(pair[1]);
+}
+
+static void split_by_debugfs(const char *memory, size_t size)
+{
+	char text[96];
+
+	snprintf(text, sizeof(text), "%d,0x%lx,0x%lx,0", getpid(), (unsigned long)memory,
+		 (unsigned long)memory + size);
+	write_text(SPLIT, text);
+	write_text(SPLIT, "1");
+}
+
+static void poison(char *at)
+{
+	madvise(at, PAGE, MADV_HWPOISON);
+}
+
+/*
+ * Linux splits a folio only if nobody but mappings and the page cache, with one
+ * reference for each page, holds it. A block of a morsel has one reference. 511
+ * others make it look like a folio of the page cache.
+ */
+static void try_to_split(int fd, size_t size, bool sealed)
+{
+	char *attached = map(fd, size, sealed ? PROT_READ : PROT_READ | PROT_WRITE);
+	char *by_page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	int first[2], second[2], status;
+	pid_t pid;
+
+	CHECK(attached != MAP_FAILED && by_page != MAP_FAILED);
+	CHECK(load(attached) == word_of(0) && load(by_page) == word_of(0));
+	CHECK(smaps_of(by_page, "FilePmdMapped:") == 2048 && mapped_by(by_page) == 1);
+	CHECK(hold_pages(first, attached, 256));
+	CHECK(hold_pages(second, attached + MIB, 255));
+
+	CHECK(!madvise(by_page, PAGE, MADV_COLD));
+	CHECK(has_words(attached, 0, size, PAGE) && has_words(by_page, 0, 2 * MIB, PAGE));
+	CHECK(!madvise(by_page + PAGE, PAGE, MADV_PAGEOUT));
+	CHECK(has_words(attached, 0, size, PAGE) && has_words(by_page, 0, 2 * MIB, PAGE));
+	split_by_debugfs(by_page, 2 * MIB);
+	split_by_debugfs(attached, 2 * MIB);
+	CHECK(has_words(attached, 0, size, PAGE) && has_words(by_page, 0, 2 * MIB, PAGE));
+	CHECK(smaps_of(by_page, "FilePmdMapped:") == 2048 && mapped_by(by_page) == 1);
+	CHECK(others_see(fd, size, PAGE));
+
+	/* And with one more of each kind of mapping in another process. */
+	pid = fork();
+	if (!pid) {
+		char *mine = map(fd, size, PROT_READ);
+		bool same = mine != MAP_FAILED && has_words(mine, 0, size, PAGE) &&
+			    load(by_page) == word_of(0);
+
+		split_by_debugfs(mine, 2 * MIB);
+		split_by_debugfs(by_page, 2 * MIB);
+		madvise(by_page, PAGE, MADV_COLD);
+		_exit(same && has_words(mine, 0, size, PAGE) &&
+		      has_words(by_page, 0, 2 * MIB, PAGE) ? 0 : 1);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
+	CHECK(has_words(attached, 0, size, PAGE) && mapped_by(by_page) == 1);
+	if (sealed && dies_by(child_status(poison, by_page + 5 * PAGE), SIGBUS)) {
+		CHECK(has_words(attached, 0, 5 * PAGE, PAGE));
+		CHECK(has_words(attached + 6 * PAGE, 6 * PAGE, size - 6 * PAGE, PAGE));
+	}
+	drop_pages(first);
+	drop_pages(second);
+	munmap(by_page, size);
+	munmap(attached, size);
+}
+
+static void a_block_is_never_split(void)
+{
+	size_t size = 4 * MIB;
+
+	for (int sealed = 0; sealed < 2; sealed++) {
+		long large = count("stats/filled_large");
+		int fd = make(size);
+
+		CHECK(!fallocate(fd, 0, 0, size));
+		if (count("stats/filled_large") - large < 2) {
+			lacks = "no blocks of 2 MiB";
+			close(fd);
+			return;
+		}
+		for (size_t at = 0; at < size; at += PAGE) {
+			uint64_t word = word_of(at);
+
+			CHECK(pwrite(fd, &word, 8, at) == 8);
+		}
+		if (sealed)
+			CHECK(!fcntl(fd, F_ADD_SEALS, ALL));
+		try_to_split(fd, size, sealed);
+		/* The seal counts references: none is lost, none is left. */
+		if (!sealed) {
+			CHECK(others_see(fd, size, PAGE));
+			CHECK(!fcntl(fd, F_ADD_SEALS, ALL));
+			CHECK(others_see(fd, size, PAGE));
+		}
+		close(fd);
+	}
+}
+
 static void children_share_a_sealed_one(void)
 {
 	size_t size = 6 * MIB;
@@ -1856,11 +1999,6 @@ static void a_gib_is_one_page(void)
 	rmdir("/tmp/giant");
 }
 
-static void poison(char *at)
-{
-	madvise(at, PAGE, MADV_HWPOISON);
-}
-
 /* Only where the kernel can be told that memory is broken. */
 static void a_broken_page_is_no_other(void)
 {
@@ -1909,6 +2047,7 @@ static const struct {
 	TEST(odd_places_are_mapped_by_page),
 	TEST(odd_rights_are_mapped_by_block),
 	TEST(advice_takes_nothing),
+	TEST(a_block_is_never_split),
 	TEST(children_share_a_sealed_one),
 	TEST(a_smaller_size_is_felt_everywhere),
 	TEST(holes_are_zeros),
