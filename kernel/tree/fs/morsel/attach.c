@@ -425,6 +425,50 @@ unsigned long __morsel_move(struct vm_area_struct *vma, unsigned long begin,
 	return length;
 }
 
+/* Looking */
+
+/**
+ * morsel_find_page - where a process has a page attached
+ * @mm: of the process; its mmap lock is held
+ * @pfn: of the page, which need not be a morsel's
+ * @address: is set to where it is
+ * @shift: is set to the size that is to be given up there
+ *
+ * What is attached is a hole to the walks of page tables.
+ *
+ * Context: may sleep.
+ * Return: 1 if it is attached anywhere, else 0.
+ */
+int morsel_find_page(struct mm_struct *mm, unsigned long pfn,
+		     unsigned long *address, short *shift)
+{
+	struct page *page = pfn_to_page(pfn);
+	struct folio *folio = page_folio(page);
+	pgoff_t index = folio->index + folio_page_idx(folio, page);
+	struct vm_area_struct *vma;
+	struct vma_iterator vmi;
+
+	vma_iter_init(&vmi, mm, 0);
+	for_each_vma(vmi, vma) {
+		struct morsel *morsel = morsel_in(vma);
+		bool is_here;
+
+		if (!morsel_is_attached(vma) || index < vma->vm_pgoff ||
+		    index - vma->vm_pgoff >= vma_pages(vma))
+			continue;
+		morsel_enter(morsel);
+		is_here = morsel_peek(morsel, index) == page;
+		morsel_leave();
+		if (!is_here)
+			continue;
+		*address = vma->vm_start +
+			   ((index - vma->vm_pgoff) << PAGE_SHIFT);
+		*shift = PAGE_SHIFT;
+		return 1;
+	}
+	return 0;
+}
+
 /* Mappings */
 
 void __morsel_show_smap(struct seq_file *m, struct vm_area_struct *vma)

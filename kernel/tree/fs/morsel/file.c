@@ -54,6 +54,10 @@ static ssize_t morsel_read_iter(struct kiocb *iocb, struct iov_iter *to)
 				       size - iocb->ki_pos), &offset);
 		page = morsel_find(morsel_of(inode),
 				   iocb->ki_pos >> PAGE_SHIFT);
+		if (page && PageHWPoison(page)) {
+			put_page(page);
+			return done ?: -EIO;
+		}
 		if (page) {
 			copied = copy_page_to_iter(page, offset, length, to);
 			put_page(page);
@@ -84,7 +88,8 @@ static void zero_range(struct morsel *morsel, loff_t from, loff_t to)
 			return;
 		from = max(from, (loff_t)index << PAGE_SHIFT);
 		length = part_of(from, to - from, &offset);
-		memzero_page(page, offset, length);
+		if (!PageHWPoison(page))
+			memzero_page(page, offset, length);
 		put_page(page);
 		from += length;
 		cond_resched();
@@ -137,6 +142,10 @@ static ssize_t write_some(struct morsel *morsel, struct kiocb *iocb,
 		struct page *page;
 		int err = morsel_fill(morsel, index, limit, NULL, 0, &page);
 
+		if (!err && PageHWPoison(page)) {
+			put_page(page);
+			err = -EIO;
+		}
 		if (err)
 			return done ?: err;
 		copied = copy_page_from_iter(page, offset, length, from);

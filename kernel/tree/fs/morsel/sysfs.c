@@ -141,6 +141,7 @@ static struct kobj_attribute counts[MORSEL_COUNTS] = {
 	[MORSEL_NO_LARGE] = COUNT(no_large),
 	[MORSEL_NO_GIANT] = COUNT(no_giant),
 	[MORSEL_SEALED] = COUNT(sealed),
+	[MORSEL_BROKEN] = COUNT(broken),
 };
 
 static ssize_t count_show(struct kobject *kobj, struct kobj_attribute *attr,

@@ -391,6 +391,40 @@ static void drop(struct folio *folio)
 	folio_put(folio);
 }
 
+/*
+ * Whether a page of a block is broken. A page of 4 KiB that is broken is kept from
+ * its next user by the allocator itself. A machine check marks the page alone, and
+ * not its folio.
+ */
+#ifdef CONFIG_MEMORY_FAILURE
+static bool morsel_is_broken(struct folio *folio)
+{
+	unsigned long i, pages = folio_nr_pages(folio);
+
+	if (pages == 1 || !atomic_long_read(&num_poisoned_pages))
+		return false;
+	for (i = 0; i < pages && !PageHWPoison(folio_page(folio, i)); i++)
+		;
+	return i < pages;
+}
+#else
+static bool morsel_is_broken(struct folio *folio)
+{
+	return false;
+}
+#endif
+
+/* Keeps a block with a broken page from the allocator, for ever. */
+static void morsel_put_folio(struct folio *folio)
+{
+	if (!morsel_is_broken(folio)) {
+		folio_put(folio);
+		return;
+	}
+	memcg_kmem_uncharge_page(&folio->page, folio_order(folio));
+	morsel_count_many(MORSEL_BROKEN, folio_nr_pages(folio));
+}
+
 /* A fault that had found it before may have mapped it since. */
 static void drop_mapped(struct folio *folio)
 {
@@ -403,7 +437,7 @@ static void drop_mapped(struct folio *folio)
 	/* From here on such a fault begins anew. */
 	folio->mapping = NULL;
 	folio_unlock(folio);
-	folio_put(folio);
+	morsel_put_folio(folio);
 }
 
 /* Made of what others had, as the buddy allocator has none: it takes a while. */
@@ -778,8 +812,11 @@ static bool remove_leaf(struct morsel *morsel, const struct leaf *leaf,
 
 	if (to - from < leaf->pages) {
 		for (; from < to; from++) {
-			clear_highpage(folio_page(leaf->folio,
-						  from - leaf->index));
+			struct page *page = folio_page(leaf->folio,
+						       from - leaf->index);
+
+			if (!PageHWPoison(page))
+				clear_highpage(page);
 			cond_resched();
 		}
 	} else {

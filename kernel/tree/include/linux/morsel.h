@@ -78,6 +78,8 @@ void __morsel_show_smap(struct seq_file *m, struct vm_area_struct *vma);
 bool is_morsel_file(const struct file *file);
 bool morsel_owns_mapping(const struct address_space *mapping);
 long __morsel_fcntl(struct file *file, unsigned int cmd, unsigned int arg);
+int morsel_find_page(struct mm_struct *mm, unsigned long pfn,
+		     unsigned long *address, short *shift);
 
 /**
  * vma_is_morsel - whether a morsel's tables may be hung in
@@ -194,6 +196,12 @@ static inline bool morsel_is_attached(const struct vm_area_struct *vma)
 static inline bool morsel_owns_mapping(const struct address_space *mapping)
 {
 	return false;
+}
+
+static inline int morsel_find_page(struct mm_struct *mm, unsigned long pfn,
+				   unsigned long *address, short *shift)
+{
+	return 0;
 }
 
 static inline vm_fault_t morsel_fault(struct vm_area_struct *vma,

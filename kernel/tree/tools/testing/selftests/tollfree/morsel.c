@@ -2023,6 +2023,136 @@ static void a_broken_page_is_no_other(void)
 	close(fd);
 }
 
+#define KPF_BUDDY		10
+#define KPF_COMPOUND_HEAD	15
+#define KPF_HWPOISON		19
+
+static bool page_is(uint64_t pfn, int flag)
+{
+	return word_in("/proc/kpageflags", pfn) >> flag & 1;
+}
+
+static char *told;
+
+/* Poisoning a page that is poisoned already is handled as an access to it. */
+static void be_told(int signal, siginfo_t *info, void *context)
+{
+	(void)signal;
+	(void)context;
+	_exit(info->si_code == BUS_MCEERR_AR && info->si_addr == told ? 3 : 4);
+}
+
+static void poison_and_be_told(char *at)
+{
+	struct sigaction action = { .sa_sigaction = be_told, .sa_flags = SA_SIGINFO };
+
+	told = at;
+	sigaction(SIGBUS, &action, NULL);
+	poison(at);
+}
+
+static bool is_told(char *at)
+{
+	int status = child_status(poison_and_be_told, at);
+
+	return WIFEXITED(status) && WEXITSTATUS(status) == 3;
+}
+
+/* By its own tables, by page, and by read(). */
+static void every_user_of_a_broken_page_is_told(void)
+{
+	size_t size = 4 * MIB, broken = 2 * MIB + 7 * PAGE;
+	long large = count("stats/filled_large");
+	int fd = make(size);
+	char *memory, *by_page, text[2 * PAGE];
+	uint64_t block = 0;
+
+	CHECK(!fallocate(fd, 0, 0, size));
+	large = count("stats/filled_large") - large;
+	memory = map(fd, size, PROT_READ | PROT_WRITE);
+	CHECK(memory != MAP_FAILED);
+	write_words(memory, size, PAGE);
+	munmap(memory, size);
+	by_page = mmap(NULL, size, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
+	CHECK(by_page != MAP_FAILED && has_words(by_page, 0, size, PAGE));
+	if (large < 2) {
+		lacks = "no blocks of 2 MiB";
+		goto out;
+	}
+	block = pfn_of(by_page);
+	child_status(poison, by_page);
+	if (!page_is(block, KPF_HWPOISON)) {
+		lacks = "no hwpoison";
+		block = 0;
+		goto out;
+	}
+	CHECK(pread(fd, text, 1, 0) < 0 && errno == EIO);
+	CHECK(pwrite(fd, "x", 1, 0) < 0 && errno == EIO);
+	CHECK(!fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 2 * MIB));
+	CHECK(page_is(block, KPF_COMPOUND_HEAD) && page_is(block, KPF_HWPOISON));
+	CHECK(pread(fd, text, 1, 0) == 1 && !*text && pwrite(fd, "x", 1, 0) == 1);
+
+	block = pfn_of(by_page + 2 * MIB);
+	/* With two mappings the signal may name the other address. */
+	munmap(by_page, size);
+	CHECK(!fcntl(fd, F_ADD_SEALS, ALL));
+	memory = map(fd, size, PROT_READ);
+	CHECK(memory != MAP_FAILED && has_words(memory + 2 * MIB, 2 * MIB, 7 * PAGE, PAGE));
+	for (int i = 0; i < 3; i++)
+		CHECK(is_told(memory + broken));
+	by_page = mmap(NULL, size, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
+	CHECK(by_page != MAP_FAILED && has_words(by_page + 2 * MIB, 2 * MIB, 7 * PAGE, PAGE));
+	CHECK(dies_by(child_status(touch_for_reading, by_page + broken), SIGBUS));
+	CHECK(pread(fd, text, PAGE, broken) < 0 && errno == EIO);
+	CHECK(pread(fd, text, 2 * PAGE, broken - PAGE) == PAGE);
+	CHECK(has_words(memory + broken + PAGE, broken + PAGE, MIB, PAGE));
+	munmap(memory, size);
+out:
+	munmap(by_page, size);
+	close(fd);
+	/* Nobody gets the block, of which a page is broken, from the allocator. */
+	if (block) {
+		CHECK(page_is(block + 7, KPF_HWPOISON));
+		CHECK(page_is(block, KPF_COMPOUND_HEAD) && !page_is(block, KPF_BUDDY));
+	}
+}
+
+/* A page of 4 KiB that is broken. */
+static void a_small_broken_page_stays_away(void)
+{
+	char *memory, *by_page;
+	uint64_t page, word;
+	int fd;
+
+	mkdir("/tmp/pages", 0700);
+	CHECK(!mount("none", "/tmp/pages", "morselfs", 0, "huge=never"));
+	mounted = "/tmp/pages";
+	fd = make_sealed(2 * MIB, PAGE);
+	mounted = MOUNT;
+	memory = map(fd, 2 * MIB, PROT_READ);
+	by_page = mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
+	CHECK(memory != MAP_FAILED && by_page != MAP_FAILED);
+	CHECK(load(memory) == word_of(0) && load(by_page) == word_of(0));
+	page = pfn_of(by_page);
+	child_status(poison, memory);
+	if (!page_is(page, KPF_HWPOISON)) {
+		lacks = "no hwpoison";
+		page = 0;
+	} else {
+		CHECK(is_told(memory) && is_told(memory));
+		CHECK(dies_by(child_status(touch_for_reading, by_page), SIGBUS));
+		CHECK(pread(fd, &word, 8, 0) < 0 && errno == EIO);
+		CHECK(has_words(memory + PAGE, PAGE, 2 * MIB - PAGE, PAGE));
+	}
+	munmap(memory, 2 * MIB);
+	munmap(by_page, PAGE);
+	close(fd);
+	CHECK(!umount("/tmp/pages"));
+	rmdir("/tmp/pages");
+	if (page)
+		CHECK(page_is(page, KPF_HWPOISON) && !page_is(page, KPF_BUDDY));
+}
+
 #define TEST(name) { #name, name }
 
 static const struct {
@@ -2080,6 +2210,8 @@ static const struct {
 	TEST(a_full_group_is_enomem),
 	TEST(a_gib_is_one_page),
 	TEST(a_broken_page_is_no_other),
+	TEST(every_user_of_a_broken_page_is_told),
+	TEST(a_small_broken_page_stays_away),
 	TEST(nothing_is_left),
 };
 
