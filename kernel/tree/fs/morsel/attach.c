@@ -7,6 +7,7 @@
 #include <linux/mm.h>
 #include <linux/mman.h>
 #include <linux/pagemap.h>
+#include <linux/pagewalk.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/mm.h>
 #include <linux/seq_file.h>
@@ -426,6 +427,62 @@ unsigned long __morsel_move(struct vm_area_struct *vma, unsigned long begin,
 }
 
 /* Looking */
+
+/*
+ * The process's PMD entry for an address, or @part, which is set to the entry for the
+ * same 2 MiB of a leaf of 1 GiB. The tables stay while the file is mapped.
+ */
+static pmd_t *morsel_entry_at(const struct vm_area_struct *vma,
+			      unsigned long address, pmd_t *part)
+{
+	pgd_t *pgd = pgd_offset(vma->vm_mm, address);
+	p4d_t *p4d;
+	pud_t pud;
+
+	if (!pgd_present(*pgd))
+		return NULL;
+	p4d = p4d_offset(pgd, address);
+	if (!p4d_present(*p4d))
+		return NULL;
+	pud = READ_ONCE(*pud_offset(p4d, address));
+	if (!pud_present(pud))
+		return NULL;
+	if (!pud_leaf(pud))
+		return pmd_offset(&pud, address);
+	*part = __pmd(pud_val(pud) + (address & ~PUD_MASK & PMD_MASK));
+	return part;
+}
+
+/**
+ * morsel_walk - the walk of page tables where a morsel is attached
+ * @begin: of a part of the mapping
+ * @end: behind it
+ * @walk: the walk; its mapping is attached
+ *
+ * Walkers without ->attached_entry() see a hole.
+ *
+ * Context: the mmap lock is held; may sleep if the callbacks do.
+ * Return: what a callback returned, 0 if none failed.
+ */
+int morsel_walk(unsigned long begin, unsigned long end, struct mm_walk *walk)
+{
+	const struct mm_walk_ops *ops = walk->ops;
+	unsigned long next;
+	int err = 0;
+
+	if (!ops->attached_entry)
+		return ops->pte_hole ? ops->pte_hole(begin, end, -1, walk) : 0;
+	for (; !err && begin < end; begin = next) {
+		pmd_t part, *pmd = morsel_entry_at(walk->vma, begin, &part);
+
+		next = pmd_addr_end(begin, end);
+		if (pmd && !pmd_none(pmdp_get_lockless(pmd)))
+			err = ops->attached_entry(pmd, begin, next, walk);
+		else if (ops->pte_hole)
+			err = ops->pte_hole(begin, next, -1, walk);
+	}
+	return err;
+}
 
 /**
  * morsel_find_page - where a process has a page attached

@@ -63,6 +63,7 @@
 #include <linux/fs.h>
 #include <linux/mm.h>
 
+struct mm_walk;
 struct mmu_gather;
 struct seq_file;
 
@@ -74,6 +75,7 @@ void __morsel_unmap(struct mmu_gather *tlb, struct vm_area_struct *vma,
 		    unsigned long begin, unsigned long end);
 unsigned long __morsel_move(struct vm_area_struct *vma, unsigned long begin,
 			    unsigned long length);
+int morsel_walk(unsigned long begin, unsigned long end, struct mm_walk *walk);
 void __morsel_show_smap(struct seq_file *m, struct vm_area_struct *vma);
 bool is_morsel_file(const struct file *file);
 bool morsel_owns_mapping(const struct address_space *mapping);
@@ -221,6 +223,12 @@ static inline unsigned long __morsel_move(struct vm_area_struct *vma,
 					  unsigned long length)
 {
 	return length;
+}
+
+static inline int morsel_walk(unsigned long begin, unsigned long end,
+			      struct mm_walk *walk)
+{
+	return 0;
 }
 
 static inline void morsel_show_smap(struct seq_file *m,

@@ -2153,6 +2153,95 @@ static void a_small_broken_page_stays_away(void)
 		CHECK(page_is(page, KPF_HWPOISON) && !page_is(page, KPF_BUDDY));
 }
 
+/* As Linux's test device of HMM has them: lib/test_hmm_uapi.h. */
+struct mirror {
+	uint64_t addr, ptr, npages, cpages, faults;
+};
+
+#define MIRROR_READ		_IOWR('H', 0x00, struct mirror)
+#define MIRROR_WRITE		_IOWR('H', 0x01, struct mirror)
+#define MIRROR_SNAPSHOT		_IOWR('H', 0x04, struct mirror)
+#define MIRROR_EXCLUSIVE	_IOWR('H', 0x05, struct mirror)
+
+static int ask_mirror(int device, unsigned long what, char *memory, char *buffer,
+		      size_t size)
+{
+	struct mirror mirror = { .addr = (unsigned long)memory, .ptr = (unsigned long)buffer,
+				 .npages = size / PAGE };
+
+	return ioctl(device, what, &mirror) ? -errno : (int)mirror.cpages;
+}
+
+static bool mirror_reads(int device, char *memory, char *buffer, size_t size)
+{
+	memset(buffer, 0xff, size);
+	return ask_mirror(device, MIRROR_READ, memory, buffer, size) == (int)(size / PAGE) &&
+	       !memcmp(buffer, memory, size);
+}
+
+/* A device that has no page tables of its own follows the process's: a GPU, RDMA. */
+static void use_a_mirror(char *unused)
+{
+	size_t size = 4 * MIB + 3 * PAGE;
+	int device = open("/dev/hmm_dmirror0", O_RDWR), fd = make_sealed(size, PAGE);
+	char *buffer = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			    -1, 0);
+	char *memory = map(fd, size, PROT_READ);
+
+	(void)unused;
+	CHECK(device >= 0 && buffer != MAP_FAILED && memory != MAP_FAILED);
+	CHECK(mirror_reads(device, memory, buffer, size) && has_words(buffer, 0, size, PAGE));
+	CHECK(ask_mirror(device, MIRROR_SNAPSHOT, memory, buffer, size) == (int)(size / PAGE));
+	CHECK((buffer[0] & 3) == 1 && (buffer[size / PAGE - 1] & 3) == 1);
+	CHECK(ask_mirror(device, MIRROR_WRITE, memory, buffer, PAGE) == -EPERM);
+	/* By page now. */
+	CHECK(!munmap(memory + MIB, PAGE));
+	CHECK(mirror_reads(device, memory + 2 * MIB, buffer, 2 * MIB));
+	munmap(memory, size);
+	close(fd);
+
+	/* Whole GiB, and what is not there yet. */
+	fd = make_sealed(GIB, GIB);
+	memory = map(fd, GIB, PROT_READ);
+	CHECK(memory != MAP_FAILED && mirror_reads(device, memory, buffer, 4 * PAGE));
+	CHECK(load(buffer) == word_of(0));
+	munmap(memory, GIB);
+	close(fd);
+
+	/* An open one: what the device has is taken from it with the pages. */
+	fd = make(size);
+	memory = map(fd, size, PROT_READ | PROT_WRITE);
+	CHECK(memory != MAP_FAILED);
+	write_words(buffer, size, PAGE);
+	CHECK(ask_mirror(device, MIRROR_WRITE, memory, buffer, size) == (int)(size / PAGE));
+	CHECK(has_words(memory, 0, size, PAGE));
+	CHECK(ask_mirror(device, MIRROR_EXCLUSIVE, memory, buffer, PAGE) < 0);
+	CHECK(has_words(memory, 0, size, PAGE));
+	CHECK(!fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 2 * MIB));
+	CHECK(mirror_reads(device, memory, buffer, size) && !load(buffer));
+	CHECK(has_words(buffer + 2 * MIB, 2 * MIB, size - 2 * MIB, PAGE));
+	munmap(memory, size);
+	close(fd);
+	_exit(failed);
+}
+
+static void devices_mirror_it(void)
+{
+	int status = -1;
+	pid_t pid;
+
+	if (access("/dev/hmm_dmirror0", R_OK | W_OK)) {
+		lacks = "no test device of HMM";
+		return;
+	}
+	pid = fork();
+	if (!pid)
+		use_a_mirror(NULL);
+	for (int i = 0; i < 2000 && !waitpid(pid, &status, WNOHANG); i++)
+		usleep(10000);
+	CHECK(kill(pid, SIGKILL) && errno == ESRCH && !status);
+}
+
 #define TEST(name) { #name, name }
 
 static const struct {
@@ -2212,6 +2301,7 @@ static const struct {
 	TEST(a_broken_page_is_no_other),
 	TEST(every_user_of_a_broken_page_is_told),
 	TEST(a_small_broken_page_stays_away),
+	TEST(devices_mirror_it),
 	TEST(nothing_is_left),
 };
 
