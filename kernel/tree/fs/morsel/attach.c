@@ -286,7 +286,17 @@ vm_fault_t __morsel_fault(struct vm_area_struct *vma, unsigned long address,
 	enum morsel_level level = morsel_slot_level(&span, address);
 	int err;
 
-	if (is(vma, BY_PAGE) || level == MORSEL_PAGE)
+	if (is(vma, BY_PAGE))
+		return VM_FAULT_FALLBACK;
+	/*
+	 * A private mapping gets copies when mprotect() has converted it, which
+	 * needs the mmap lock for writing. Before that only a debugger's write or
+	 * a long-term pin asks for a copy.
+	 */
+	if (flags & (FAULT_FLAG_WRITE | FAULT_FLAG_UNSHARE) &&
+	    !(vma->vm_flags & VM_SHARED))
+		return VM_FAULT_SIGBUS;
+	if (level == MORSEL_PAGE)
 		return VM_FAULT_FALLBACK;
 	if (!may_fault(vma))
 		return VM_FAULT_SIGBUS;
@@ -784,8 +794,6 @@ int morsel_mmap(struct file *file, struct vm_area_struct *vma)
 	if (!is_served(morsel, vma))
 		return 0;
 	vm_flags_set(vma, VM_MORSEL | VM_DONTDUMP);
-	if (sealed && !planted(PLANT_MAY_WRITE_SEALED))
-		vm_flags_clear(vma, VM_MAYWRITE);
 	/*
 	 * Of an open one its first fault does this: nobody who takes from it would
 	 * find the mapping yet.

@@ -536,6 +536,57 @@ static void rights_may_change(void)
 	close(fd);
 }
 
+/* Private mappings are attached as well, until they become writable. */
+static void private_ones_are_copied_when_written(void)
+{
+	size_t size = 4 * MIB + 3 * PAGE, last = size - PAGE;
+	int fd = make_sealed(size, PAGE), status;
+	long attached = count("stats/attached_pmd");
+	char *memory = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0), *moved;
+	pid_t pid;
+
+	CHECK(memory != MAP_FAILED && has_words(memory, 0, size, PAGE));
+	CHECK(count("stats/attached_pmd") - attached == 2);
+	if (!CHECK(!mprotect(memory, size, PROT_READ | PROT_WRITE)))
+		return;
+	CHECK(has_words(memory, 0, size, PAGE));
+	store(memory, 1);
+	store(memory + 2 * MIB + PAGE, 2);
+	store(memory + last, 3);
+	CHECK(load(memory) == 1 && load(memory + 2 * MIB + PAGE) == 2 && load(memory + last) == 3);
+	CHECK(has_words(memory + PAGE, PAGE, 2 * MIB, PAGE) && others_see(fd, size, PAGE));
+	/* A child has copies of its own. */
+	pid = fork();
+	if (!pid) {
+		bool same = load(memory) == 1;
+
+		store(memory, 9);
+		_exit(same && load(memory + last) == 3 ? 0 : 1);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && !status && load(memory) == 1);
+	moved = mremap(memory, size, size, MREMAP_MAYMOVE | MREMAP_FIXED,
+		       mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+	CHECK(moved != MAP_FAILED && load(moved) == 1 && load(moved + last) == 3);
+	CHECK(has_words(moved + PAGE, PAGE, 2 * MIB, PAGE));
+	/* Without the copies it is the file's content again. */
+	CHECK(!madvise(moved, 2 * MIB, MADV_DONTNEED) && load(moved) == word_of(0));
+	CHECK(load(moved + last) == 3);
+	CHECK(!mlock(moved, size) && !munlock(moved, size));
+	munmap(moved, size);
+
+	/* A part of it alone. */
+	memory = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+	CHECK(memory != MAP_FAILED && has_words(memory, 0, size, PAGE));
+	if (!CHECK(!mprotect(memory + MIB, PAGE, PROT_READ | PROT_WRITE)))
+		return;
+	store(memory + MIB, 4);
+	CHECK(load(memory + MIB) == 4 && has_words(memory, 0, MIB, PAGE));
+	CHECK(dies_by(child_status(touch_for_writing, memory), SIGSEGV));
+	munmap(memory, size);
+	CHECK(others_see(fd, size, PAGE));
+	close(fd);
+}
+
 static void it_may_move(void)
 {
 	size_t size = 4 * MIB;
@@ -2262,6 +2313,7 @@ static const struct {
 	TEST(neighbours_come_and_go),
 	TEST(a_part_may_be_unmapped),
 	TEST(rights_may_change),
+	TEST(private_ones_are_copied_when_written),
 	TEST(it_may_move),
 	TEST(odd_places_are_mapped_by_page),
 	TEST(odd_rights_are_mapped_by_block),
