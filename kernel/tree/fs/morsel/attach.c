@@ -394,8 +394,12 @@ void __morsel_unmap(struct mmu_gather *tlb, struct vm_area_struct *vma,
 	smp_mb__after_atomic();
 	if (planted(PLANT_LAST_SLOT_STAYS))
 		end = ALIGN_DOWN(end - 1, PMD_SIZE);
-	for (address = begin; address < end; address = next)
+	for (address = begin; address < end; address = next) {
+		/* Keeps tables that are being freed: see morsel_free_tables(). */
+		rcu_read_lock();
 		taken |= take(vma, address, end, &next);
+		rcu_read_unlock();
+	}
 	if (taken && !planted(PLANT_NO_FLUSH)) {
 		/*
 		 * CPUs remember the upper entries on the way to the morsel's

@@ -195,6 +195,17 @@ out:
 	return done;
 }
 
+static bool morsel_is_mapped(struct morsel *morsel)
+{
+	struct address_space *mapping = morsel->inode.i_mapping;
+	bool is_mapped;
+
+	i_mmap_lock_read(mapping);
+	is_mapped = mapping_mapped(mapping);
+	i_mmap_unlock_read(mapping);
+	return is_mapped;
+}
+
 /* Takes whole pages out, wherever they are mapped; with copies of them, or not. */
 static void take_out(struct morsel *morsel, pgoff_t first, pgoff_t end,
 		     bool with_copies)
@@ -206,6 +217,9 @@ static void take_out(struct morsel *morsel, pgoff_t first, pgoff_t end,
 	/* Others who took entries out before may not have flushed yet. */
 	wait_var_event(&morsel->taking, !atomic_read(&morsel->taking));
 	morsel_remove(morsel, first, end);
+	/* A mapping that comes now attaches nothing before morsel_open(). */
+	if (!morsel_is_mapped(morsel))
+		morsel_free_tables(morsel, first, end);
 	morsel_open(morsel);
 }
 

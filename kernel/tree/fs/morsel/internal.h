@@ -20,9 +20,9 @@
 
 /**
  * struct morsel_sb - a mount
- * @used: pages of all of its morsels
+ * @used: pages of all of its morsels, and their tables
  * @limit: as many as there may be, 0 for any number
- * @inodes: of all kinds, as many as there are
+ * @inodes: of all kinds, as many as there are, and their second names
  * @inode_limit: as many as there may be, 0 for any number
  * @order: the largest that a block of pages has which is not asked for
  * @mode: of the root folder
@@ -163,6 +163,7 @@ int morsel_fill(struct morsel *morsel, pgoff_t index, pgoff_t end,
 void morsel_remove(struct morsel *morsel, pgoff_t first, pgoff_t end);
 void morsel_protect(struct morsel *morsel);
 bool morsel_is_pinned(struct morsel *morsel);
+void morsel_free_tables(struct morsel *morsel, pgoff_t first, pgoff_t end);
 unsigned long morsel_resident(struct morsel *morsel, pgoff_t first, pgoff_t end);
 void morsel_destroy(struct morsel *morsel);
 

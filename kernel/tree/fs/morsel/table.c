@@ -6,7 +6,7 @@
  * They are filled by whoever is first, on many CPUs at a time: each entry goes
  * from nothing to a table or a leaf by one compare-and-exchange, and stays. Only
  * who holds the inode's lock and has closed the morsel takes entries out or
- * changes them, see linux/morsel.h.
+ * changes them, see linux/morsel.h. Tables go only while nobody maps the file.
  */
 
 #include <linux/delay.h>
@@ -498,15 +498,21 @@ static int allocate_small(struct morsel *morsel, pgoff_t index,
 
 static int add_region(struct morsel *morsel, pgoff_t index)
 {
-	pud_t *region = pud_alloc_one(current->mm, 0);
+	pud_t *region;
 	void *other;
 
-	if (!region)
+	if (!charge(morsel, 1))
+		return -ENOSPC;
+	region = pud_alloc_one(current->mm, 0);
+	if (!region) {
+		uncharge(morsel, 1);
 		return -ENOMEM;
+	}
 	other = xa_cmpxchg(&morsel->regions, index / REGION_PAGES, NULL, region,
 			   GFP_KERNEL_ACCOUNT);
 	if (other) {
 		pud_free(current->mm, region);
+		uncharge(morsel, 1);
 		return xa_err(other);
 	}
 	count_tables(1);
@@ -567,6 +573,29 @@ filled:
 	return place->page;
 }
 
+static int morsel_add_pmds(struct morsel *morsel, struct supply *supply)
+{
+	if (!charge(morsel, 1))
+		return -ENOSPC;
+	supply->pmds = pmd_alloc_one(current->mm, 0);
+	if (supply->pmds)
+		return 0;
+	uncharge(morsel, 1);
+	return -ENOMEM;
+}
+
+static int morsel_add_ptes(struct morsel *morsel, struct supply *supply)
+{
+	if (!charge(morsel, 1))
+		return -ENOSPC;
+	supply->ptes = __pte_alloc_one(current->mm, GFP_PGTABLE_USER |
+						    __GFP_RETRY_MAYFAIL);
+	if (supply->ptes)
+		return 0;
+	uncharge(morsel, 1);
+	return -ENOMEM;
+}
+
 /* What the place lacks next. */
 static int provide(struct morsel *morsel, pgoff_t index, pgoff_t end,
 		   struct vm_area_struct *vma, unsigned long address,
@@ -582,10 +611,8 @@ static int provide(struct morsel *morsel, pgoff_t index, pgoff_t end,
 		supply->has_no_giant = true;
 		morsel_count(MORSEL_NO_GIANT);
 	}
-	if (!place->pmd) {
-		supply->pmds = pmd_alloc_one(current->mm, 0);
-		return supply->pmds ? 0 : -ENOMEM;
-	}
+	if (!place->pmd)
+		return morsel_add_pmds(morsel, supply);
 	if (!place->pte && !supply->has_no_large &&
 	    may_be(morsel, PMD_ORDER, index, end)) {
 		supply->large = allocate_large(morsel, index, vma, address);
@@ -595,10 +622,10 @@ static int provide(struct morsel *morsel, pgoff_t index, pgoff_t end,
 		morsel_count(MORSEL_NO_LARGE);
 	}
 	if (!place->pte && !supply->ptes) {
-		supply->ptes = __pte_alloc_one(current->mm, GFP_PGTABLE_USER |
-						__GFP_RETRY_MAYFAIL);
-		if (!supply->ptes)
-			return -ENOMEM;
+		int err = morsel_add_ptes(morsel, supply);
+
+		if (err)
+			return err;
 	}
 	return supply->small ? 0 : allocate_small(morsel, index, vma, address,
 						  &supply->small);
@@ -606,10 +633,14 @@ static int provide(struct morsel *morsel, pgoff_t index, pgoff_t end,
 
 static void put_back(struct morsel *morsel, struct supply *supply)
 {
-	if (supply->pmds)
+	if (supply->pmds) {
 		pmd_free(current->mm, supply->pmds);
-	if (supply->ptes)
+		uncharge(morsel, 1);
+	}
+	if (supply->ptes) {
 		pte_free(current->mm, supply->ptes);
+		uncharge(morsel, 1);
+	}
 	if (supply->giant) {
 		drop(supply->giant);
 		uncharge(morsel, PUD_PAGES);
@@ -962,6 +993,7 @@ unsigned long morsel_resident(struct morsel *morsel, pgoff_t first, pgoff_t end)
 struct old_tables {
 	struct rcu_work work;
 	struct list_head puds, pmds, ptes;
+	long tables;
 };
 
 static void free_old_tables(struct work_struct *work)
@@ -982,31 +1014,99 @@ static void free_old_tables(struct work_struct *work)
 	kfree(old);
 }
 
-static unsigned long take_tables(pud_t *region, struct old_tables *old)
+static bool morsel_is_empty(const void *table)
 {
-	unsigned long tables = 1;
-	int i, j;
+	return !memchr_inv(table, 0, PAGE_SIZE);
+}
 
-	list_add(&virt_to_ptdesc(region)->pt_list, &old->puds);
-	for (i = 0; i < PTRS_PER_PUD; i++) {
+/* Of the tables of a GiB, those that have nothing; whether it has none any more. */
+static bool morsel_take_pmds(pmd_t *pmds, pgoff_t index, pgoff_t first,
+			     pgoff_t end, struct old_tables *old)
+{
+	int i;
+
+	for (i = 0; i < PTRS_PER_PMD; i++, index += PMD_PAGES) {
+		struct ptdesc *ptes;
+
+		if (index + PMD_PAGES <= first || index >= end ||
+		    pmd_none(pmds[i]) || pmd_leaf(pmds[i]) ||
+		    !morsel_is_empty((void *)pmd_page_vaddr(pmds[i])))
+			continue;
+		ptes = page_ptdesc(pmd_page(pmds[i]));
+		WRITE_ONCE(pmds[i], __pmd(0));
+		list_add(&ptes->pt_list, &old->ptes);
+		old->tables++;
+	}
+	return morsel_is_empty(pmds);
+}
+
+/* The same of a table of GiBs. */
+static bool morsel_take_puds(pud_t *puds, pgoff_t index, pgoff_t first,
+			     pgoff_t end, struct old_tables *old)
+{
+	int i;
+
+	for (i = 0; i < PTRS_PER_PUD; i++, index += PUD_PAGES) {
 		pmd_t *pmds;
 
-		if (pud_none(region[i]))
+		if (index + PUD_PAGES <= first || index >= end ||
+		    pud_none(puds[i]) || pud_leaf(puds[i]))
 			continue;
-		pmds = pud_pgtable(region[i]);
+		pmds = pud_pgtable(puds[i]);
+		if (!morsel_take_pmds(pmds, index, first, end, old))
+			continue;
+		WRITE_ONCE(puds[i], __pud(0));
 		list_add(&virt_to_ptdesc(pmds)->pt_list, &old->pmds);
-		tables++;
-		for (j = 0; j < PTRS_PER_PMD; j++) {
-			struct ptdesc *ptes;
-
-			if (pmd_none(pmds[j]))
-				continue;
-			ptes = page_ptdesc(pmd_page(pmds[j]));
-			list_add(&ptes->pt_list, &old->ptes);
-			tables++;
-		}
+		old->tables++;
 	}
-	return tables;
+	return morsel_is_empty(puds);
+}
+
+static void morsel_free_tables_by(struct morsel *morsel, pgoff_t first,
+				  pgoff_t end, gfp_t gfp)
+{
+	struct old_tables *old;
+	unsigned long at;
+	pud_t *puds;
+
+	if (xa_empty(&morsel->regions))
+		return;
+	old = kmalloc(sizeof(*old), gfp);
+	if (!old)
+		return;
+	INIT_LIST_HEAD(&old->puds);
+	INIT_LIST_HEAD(&old->pmds);
+	INIT_LIST_HEAD(&old->ptes);
+	old->tables = 0;
+	xa_for_each_range(&morsel->regions, at, puds, first / REGION_PAGES,
+			  (end - 1) / REGION_PAGES) {
+		if (!morsel_take_puds(puds, at * REGION_PAGES, first, end, old))
+			continue;
+		xa_erase(&morsel->regions, at);
+		list_add(&virt_to_ptdesc(puds)->pt_list, &old->puds);
+		old->tables++;
+	}
+	count_tables(-old->tables);
+	uncharge(morsel, old->tables);
+	INIT_RCU_WORK(&old->work, free_old_tables);
+	if (planted(PLANT_TLB_TABLES_GO_AT_ONCE))
+		free_old_tables(&old->work.work);
+	else
+		queue_rcu_work(system_unbound_wq, &old->work);
+}
+
+/**
+ * morsel_free_tables - free tables that have nothing any more
+ * @morsel: closed; nobody maps it
+ * @first: the first page of a range that pages were taken out of
+ * @end: behind the last
+ *
+ * A walk of a process's tables holds no lock that would keep them, so they stay
+ * while anybody maps the file. Without memory for the list they stay, too.
+ */
+void morsel_free_tables(struct morsel *morsel, pgoff_t first, pgoff_t end)
+{
+	morsel_free_tables_by(morsel, first, end, GFP_KERNEL | __GFP_NOWARN);
 }
 
 /**
@@ -1015,23 +1115,7 @@ static unsigned long take_tables(pud_t *region, struct old_tables *old)
  */
 void morsel_destroy(struct morsel *morsel)
 {
-	struct old_tables *old;
-	unsigned long at;
-	pud_t *region;
-
 	morsel_remove(morsel, 0, ULONG_MAX);
-	if (xa_empty(&morsel->regions))
-		return;
-	old = kmalloc(sizeof(*old), GFP_KERNEL | __GFP_NOFAIL);
-	INIT_LIST_HEAD(&old->puds);
-	INIT_LIST_HEAD(&old->pmds);
-	INIT_LIST_HEAD(&old->ptes);
-	xa_for_each(&morsel->regions, at, region)
-		count_tables(-(long)take_tables(region, old));
+	morsel_free_tables_by(morsel, 0, ULONG_MAX, GFP_KERNEL | __GFP_NOFAIL);
 	xa_destroy(&morsel->regions);
-	INIT_RCU_WORK(&old->work, free_old_tables);
-	if (planted(PLANT_TLB_TABLES_GO_AT_ONCE))
-		free_old_tables(&old->work.work);
-	else
-		queue_rcu_work(system_unbound_wq, &old->work);
 }

@@ -1778,7 +1778,8 @@ static void a_full_mount_is_enospc(void)
 	char *memory;
 
 	mkdir("/tmp/small", 0700);
-	CHECK(!mount("none", "/tmp/small", "morselfs", 0, "size=3M,nr_inodes=4"));
+	CHECK(!mount("none", "/tmp/small", "morselfs", 0, "size=3088K,nr_inodes=4"));
+	/* 3 MiB, and their tables. */
 	fd = open("/tmp/small/a", O_RDWR | O_CREAT, 0600);
 	CHECK(fd >= 0 && !ftruncate(fd, 16 * MIB));
 	CHECK(fallocate(fd, 0, 0, 4 * MIB) && errno == ENOSPC);
@@ -1791,6 +1792,102 @@ static void a_full_mount_is_enospc(void)
 	CHECK(mkdir("/tmp/small/b", 0700) == 0 && mkdir("/tmp/small/c", 0700) == 0);
 	CHECK(mkdir("/tmp/small/d", 0700) && errno == ENOSPC);
 	close(fd);
+	CHECK(!umount("/tmp/small"));
+	rmdir("/tmp/small");
+}
+
+/* As tmpfs: half of memory, unless it is told. */
+static void a_mount_takes_half_of_memory(void)
+{
+	unsigned long pages = sysconf(_SC_PHYS_PAGES);
+	struct statfs fs;
+
+	CHECK(!statfs(MOUNT, &fs) && fs.f_blocks - pages / 2 <= 1 && fs.f_files - pages / 2 <= 1);
+	mkdir("/tmp/small", 0700);
+	CHECK(!mount("none", "/tmp/small", "morselfs", 0, "size=0,nr_inodes=0"));
+	CHECK(!statfs("/tmp/small", &fs) && !fs.f_blocks && !fs.f_files);
+	/* What is mounted again without a word of it keeps what it had. */
+	CHECK(!mount("none", "/tmp/small", NULL, MS_REMOUNT, "huge=never"));
+	CHECK(!statfs("/tmp/small", &fs) && !fs.f_blocks && !fs.f_files);
+	CHECK(!umount("/tmp/small"));
+	CHECK(!mount("none", "/tmp/small", "morselfs", 0, "size=50%"));
+	CHECK(!statfs("/tmp/small", &fs) && fs.f_blocks - pages / 2 <= 1);
+	CHECK(!umount("/tmp/small") && !rmdir("/tmp/small"));
+}
+
+/* One page in each GiB has two tables of its own, which count as well. */
+static void tables_count_and_go(void)
+{
+	enum { PAGES = 256, MOST = PAGES / 3 };
+	long tables = count("tables");
+	struct statfs fs;
+	char *memory;
+	int fd;
+
+	mkdir("/tmp/small", 0700);
+	CHECK(!mount("none", "/tmp/small", "morselfs", 0, "size=1M,huge=never"));
+	fd = open("/tmp/small/a", O_RDWR | O_CREAT, 0600);
+	CHECK(fd >= 0 && !ftruncate(fd, PAGES * GIB));
+	for (int round = 0; round < 3; round++) {
+		unsigned long done = 0;
+
+		while (done < PAGES && pwrite(fd, "x", 1, done * GIB) == 1)
+			done++;
+		CHECK(done >= MOST - 2 && done <= MOST);
+		CHECK(errno == ENOSPC);
+		CHECK(!fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+				 PAGES * GIB));
+		/* Nobody maps it: with the pages their tables went. */
+		CHECK(count("tables") == tables);
+		CHECK(!statfs("/tmp/small", &fs) && fs.f_bfree == PAGES);
+	}
+	/* Those of somebody's mapping stay until the next time. */
+	memory = map(fd, 4 * GIB, PROT_READ | PROT_WRITE);
+	CHECK(memory != MAP_FAILED);
+	for (int i = 0; i < 4; i++)
+		store(memory + i * GIB, 1);
+	CHECK(!fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4 * GIB));
+	CHECK(!load(memory + GIB));
+	munmap(memory, 4 * GIB);
+	CHECK(count("tables") > tables);
+	CHECK(!ftruncate(fd, 0));
+	CHECK(count("tables") == tables);
+	CHECK(!statfs("/tmp/small", &fs) && fs.f_bfree == PAGES);
+	close(fd);
+	CHECK(!umount("/tmp/small"));
+	rmdir("/tmp/small");
+}
+
+/* A second name is memory that stays, too. */
+static void names_count(void)
+{
+	struct statfs fs;
+	int fd;
+
+	mkdir("/tmp/small", 0700);
+	CHECK(!mount("none", "/tmp/small", "morselfs", 0, "nr_inodes=4"));
+	fd = open("/tmp/small/a", O_RDWR | O_CREAT, 0600);
+	CHECK(fd >= 0 && !close(fd));
+	CHECK(!link("/tmp/small/a", "/tmp/small/b") && !link("/tmp/small/a", "/tmp/small/c"));
+	CHECK(link("/tmp/small/a", "/tmp/small/d") && errno == ENOSPC);
+	CHECK(open("/tmp/small/d", O_RDWR | O_CREAT, 0600) < 0 && errno == ENOSPC);
+	/* One is taken from it, and one is replaced by another file. */
+	CHECK(!unlink("/tmp/small/b"));
+	fd = open("/tmp/small/d", O_RDWR | O_CREAT, 0600);
+	CHECK(fd >= 0 && !close(fd));
+	CHECK(!statfs("/tmp/small", &fs) && !fs.f_ffree);
+	CHECK(!rename("/tmp/small/d", "/tmp/small/c"));
+	CHECK(!statfs("/tmp/small", &fs) && fs.f_ffree == 1);
+	CHECK(!unlink("/tmp/small/a") && !unlink("/tmp/small/c"));
+	CHECK(!statfs("/tmp/small", &fs) && fs.f_ffree == 3);
+	/* A nameless one has been counted before it gets its first name. */
+	fd = open("/tmp/small", O_RDWR | O_TMPFILE, 0600);
+	CHECK(fd >= 0 && !statfs("/tmp/small", &fs) && fs.f_ffree == 2);
+	CHECK(!linkat(fd, "", AT_FDCWD, "/tmp/small/e", AT_EMPTY_PATH));
+	CHECK(!statfs("/tmp/small", &fs) && fs.f_ffree == 2);
+	close(fd);
+	CHECK(!unlink("/tmp/small/e"));
+	CHECK(!statfs("/tmp/small", &fs) && fs.f_ffree == 3);
 	CHECK(!umount("/tmp/small"));
 	rmdir("/tmp/small");
 }
@@ -2011,7 +2108,7 @@ static void a_gib_is_one_page(void)
 	uint64_t word;
 
 	mkdir("/tmp/giant", 0700);
-	CHECK(!mount("none", "/tmp/giant", "morselfs", 0, "huge=1G"));
+	CHECK(!mount("none", "/tmp/giant", "morselfs", 0, "huge=1G,size=0"));
 	mounted = "/tmp/giant";
 	fd = make(size);
 	memory = map(fd, size, PROT_READ | PROT_WRITE);
@@ -2346,6 +2443,9 @@ static const struct {
 	TEST(other_processes_memory_is_read),
 	TEST(nonsense_is_refused),
 	TEST(a_full_mount_is_enospc),
+	TEST(a_mount_takes_half_of_memory),
+	TEST(tables_count_and_go),
+	TEST(names_count),
 	TEST(each_allocation_may_fail),
 	TEST(each_step_may_be_the_last),
 	TEST(a_full_group_is_enomem),
