@@ -331,6 +331,28 @@ static long morsel_fallocate(struct file *file, int mode, loff_t begin,
 	return err;
 }
 
+/*
+ * Closes the morsel if none of its pages is pinned. A pin can still be taken before
+ * the close: get_user_pages_fast() may have read entries of a mapping that is gone
+ * since. The flush does not wait for a virtual CPU that does not run, where the
+ * hypervisor flushes for it; the grace period of the close does.
+ */
+static bool morsel_close_unheld(struct morsel *morsel)
+{
+	bool is_planted = planted(PLANT_SEAL_UNDER_PIN);
+
+	if (morsel_is_pinned(morsel) && !is_planted)
+		return false;
+	morsel_stop_at(STOP_BEFORE_CLOSE);
+	morsel_close(morsel);
+	/* Without mappings by page every other reference is a pin. */
+	unmap_mapping_pages(morsel->inode.i_mapping, 0, 0, false);
+	if (is_planted || !morsel_is_held(morsel))
+		return true;
+	morsel_open(morsel);
+	return false;
+}
+
 /* Nobody may write it any more: neither a mapping nor who holds a page. */
 static int seal_writes(struct morsel *morsel)
 {
@@ -339,8 +361,7 @@ static int seal_writes(struct morsel *morsel)
 
 	if (err)
 		return err;
-	for (tries = 0; morsel_is_pinned(morsel) && !planted(PLANT_SEAL_UNDER_PIN);
-	     tries++) {
+	for (tries = 0; !morsel_close_unheld(morsel); tries++) {
 		/* What waits for a list holds pages too. */
 		lru_add_drain_all();
 		if (tries == PIN_TRIES ||
@@ -349,7 +370,6 @@ static int seal_writes(struct morsel *morsel)
 			return -EBUSY;
 		}
 	}
-	morsel_close(morsel);
 	/* Who has it hung in is not looked for when it changes: nor does its size. */
 	WRITE_ONCE(morsel->seals, morsel->seals | F_SEAL_WRITE | F_SEAL_SHRINK |
 				  F_SEAL_GROW);

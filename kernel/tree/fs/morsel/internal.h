@@ -144,6 +144,25 @@ static inline bool planted(enum morsel_plant plant)
 }
 #endif
 
+/*
+ * Where a test can stop a task, to do something else meanwhile, in the order of the
+ * names in sysfs.
+ */
+enum morsel_stop {
+	STOP_NOWHERE,
+	/* A seal, when it has found no pin and has not closed the morsel yet. */
+	STOP_BEFORE_CLOSE,
+	MORSEL_STOPS,
+};
+
+#ifdef CONFIG_MORSEL_PLANTS
+void morsel_stop_at(enum morsel_stop stop);
+#else
+static inline void morsel_stop_at(enum morsel_stop stop)
+{
+}
+#endif
+
 /* table.c */
 
 bool morsel_try_enter(struct morsel *morsel);
@@ -163,6 +182,7 @@ int morsel_fill(struct morsel *morsel, pgoff_t index, pgoff_t end,
 void morsel_remove(struct morsel *morsel, pgoff_t first, pgoff_t end);
 void morsel_protect(struct morsel *morsel);
 bool morsel_is_pinned(struct morsel *morsel);
+bool morsel_is_held(struct morsel *morsel);
 void morsel_free_tables(struct morsel *morsel, pgoff_t first, pgoff_t end);
 unsigned long morsel_resident(struct morsel *morsel, pgoff_t first, pgoff_t end);
 void morsel_destroy(struct morsel *morsel);

@@ -201,6 +201,18 @@ static void nothing_is_filled_behind_the_end(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EFBIG, morsel_fill(one->morsel, 1, 0, NULL, 0, NULL));
 }
 
+static bool is_held(struct morsel *morsel)
+{
+	bool held;
+
+	inode_lock(&morsel->inode);
+	morsel_close(morsel);
+	held = morsel_is_held(morsel);
+	morsel_open(morsel);
+	inode_unlock(&morsel->inode);
+	return held;
+}
+
 static void who_holds_a_page_is_seen(struct kunit *test)
 {
 	struct one *one = test->priv;
@@ -211,8 +223,10 @@ static void who_holds_a_page_is_seen(struct kunit *test)
 	page = morsel_find(one->morsel, places[ARRAY_SIZE(places) - 1]);
 	KUNIT_ASSERT_NOT_NULL(test, page);
 	KUNIT_EXPECT_TRUE(test, morsel_is_pinned(one->morsel));
+	KUNIT_EXPECT_TRUE(test, is_held(one->morsel));
 	put_page(page);
 	KUNIT_EXPECT_FALSE(test, morsel_is_pinned(one->morsel));
+	KUNIT_EXPECT_FALSE(test, is_held(one->morsel));
 }
 
 static struct kunit_case morsel_cases[] = {

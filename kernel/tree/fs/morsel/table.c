@@ -914,8 +914,11 @@ static bool see_holder(struct morsel *morsel, const struct leaf *leaf, void *arg
 }
 
 /**
- * morsel_is_pinned - whether anybody else holds one of its pages
+ * morsel_is_pinned - whether anybody else seems to hold one of its pages
  * @morsel: the morsel
+ *
+ * Its pages are mapped and unmapped by page meanwhile, so this is a guess. Unlike
+ * morsel_is_held() it needs no close.
  *
  * Return: true if so.
  */
@@ -924,6 +927,33 @@ bool morsel_is_pinned(struct morsel *morsel)
 	bool is_held = false;
 
 	see_leaves(morsel, 0, ULONG_MAX, see_holder, &is_held);
+	return is_held;
+}
+
+static bool see_reference(struct morsel *morsel, const struct leaf *leaf,
+			  void *arg)
+{
+	bool *is_held = arg;
+
+	if (folio_ref_count(leaf->folio) != 1)
+		*is_held = true;
+	return need_resched();
+}
+
+/**
+ * morsel_is_held - whether anybody holds one of its pages
+ * @morsel: closed, and mapped by page nowhere since then
+ *
+ * A page that is not held has one reference, the table's. A fault that found its page
+ * before the close has another one, which its mapping keeps.
+ *
+ * Return: true if so; false is certain.
+ */
+bool morsel_is_held(struct morsel *morsel)
+{
+	bool is_held = false;
+
+	change_leaves(morsel, 0, ULONG_MAX, see_reference, &is_held);
 	return is_held;
 }
 

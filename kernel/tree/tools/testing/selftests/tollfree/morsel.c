@@ -468,6 +468,62 @@ static void one_address_space_writes(void)
 	close(fd);
 }
 
+#define STOP_AT	SYSFS "stop_at"
+
+static bool can_stop(void)
+{
+	if (!access(STOP_AT, W_OK))
+		return true;
+	lacks = "no CONFIG_MORSEL_PLANTS";
+	return false;
+}
+
+/* Until somebody has been stopped. */
+static void wait_for_stopped(void)
+{
+	for (int i = 0; i < 5000 && !count("stopped"); i++)
+		usleep(1000);
+	CHECK(count("stopped") == 1);
+}
+
+static void *seal(void *argument)
+{
+	int fd = *(int *)argument;
+
+	return fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE) ? (void *)(long)errno : NULL;
+}
+
+/* A pin that comes when the seal has looked for pins. */
+static void a_late_pin_is_seen(void)
+{
+	int fd, pair[2];
+	pthread_t thread;
+	struct iovec piece;
+	char *memory;
+	void *err;
+
+	if (!can_stop())
+		return;
+	fd = make_filled(4 * MIB, PAGE);
+	memory = mmap(NULL, 4 * MIB, PROT_READ, MAP_PRIVATE, fd, 0);
+	piece = (struct iovec){ memory, PAGE };
+	CHECK(memory != MAP_FAILED && !pipe(pair) && write_text(STOP_AT, "before_close"));
+	pthread_create(&thread, NULL, seal, &fd);
+	wait_for_stopped();
+	CHECK(vmsplice(pair[1], &piece, 1, 0) == PAGE);
+	CHECK(write_text(STOP_AT, "nowhere"));
+	pthread_join(thread, &err);
+	CHECK((long)err == EBUSY && fcntl(fd, F_GET_SEALS) == 0);
+	close(pair[0]);
+	close(pair[1]);
+	CHECK(has_words(memory, 0, 4 * MIB, PAGE));
+	/* What is mapped by page is no pin. */
+	CHECK(!fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE));
+	CHECK(has_words(memory, 0, 4 * MIB, PAGE) && others_see(fd, 4 * MIB, PAGE));
+	munmap(memory, 4 * MIB);
+	close(fd);
+}
+
 /* A neighbour in the same page table, and the one that is behind. */
 static void neighbours_come_and_go(void)
 {
@@ -2406,6 +2462,7 @@ static const struct {
 	TEST(behind_the_end_is_sigbus),
 	TEST(a_sealed_one_stays),
 	TEST(no_seal_while_it_can_be_written),
+	TEST(a_late_pin_is_seen),
 	TEST(one_address_space_writes),
 	TEST(neighbours_come_and_go),
 	TEST(a_part_may_be_unmapped),
