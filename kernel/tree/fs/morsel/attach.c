@@ -223,6 +223,40 @@ static int hang_pmds(struct vm_area_struct *vma, unsigned long address,
 	return err;
 }
 
+/*
+ * Allocates a page table of the process for 2 MiB that cannot be attached. A fault
+ * then maps pages there one by one: a leaf could not be told from an attached one.
+ * And nothing can be attached there while the fault does so.
+ *
+ * Return: -EEXIST if the table is there, 0 if the slot can be attached after all,
+ * -ENOMEM.
+ */
+static int morsel_own_table(struct vm_area_struct *vma, unsigned long address)
+{
+	struct morsel *morsel = morsel_in(vma);
+	pud_t *pud = pud_of(vma->vm_mm, address);
+	pmd_t *slot = pud ? pmd_alloc(vma->vm_mm, pud, address) : NULL;
+
+	if (!slot)
+		return -ENOMEM;
+	for (;;) {
+		bool is_free, can_be;
+		pmd_t *own;
+
+		morsel_enter(morsel);
+		own = morsel_pmd(morsel, index_at(vma, address));
+		is_free = pmd_none(READ_ONCE(*slot));
+		can_be = own && (is_free || is_same_pmd(READ_ONCE(*slot), own));
+		morsel_leave();
+		if (can_be)
+			return 0;
+		if (!is_free)
+			return -EEXIST;
+		if (pte_alloc(vma->vm_mm, slot))
+			return -ENOMEM;
+	}
+}
+
 /* The slot that serves an address, or what of it is 2 MiB. */
 static int hang(struct vm_area_struct *vma, unsigned long address,
 		enum morsel_level level)
@@ -233,6 +267,8 @@ static int hang(struct vm_area_struct *vma, unsigned long address,
 		err = hang_puds(vma, morsel_slot_begin(address, level), 1);
 	if (err == -EEXIST)
 		err = hang_pmds(vma, morsel_slot_begin(address, MORSEL_PMD), 1);
+	if (err == -EEXIST)
+		err = morsel_own_table(vma, morsel_slot_begin(address, MORSEL_PMD));
 	return err;
 }
 
@@ -305,6 +341,7 @@ vm_fault_t __morsel_fault(struct vm_area_struct *vma, unsigned long address,
 	if (morsel_fill(morsel, index_at(vma, address), 0, vma,
 			address & PAGE_MASK, NULL))
 		return VM_FAULT_SIGBUS;
+	morsel_stop_at(STOP_BEFORE_ATTACH);
 	err = hang(vma, address, level);
 	if (err)
 		return err == -ENOMEM ? VM_FAULT_OOM : VM_FAULT_FALLBACK;
@@ -752,15 +789,14 @@ static bool has_slots(const struct vm_area_struct *vma)
 }
 
 /* Who gets the morsel's own entries has the rights of its leaves. */
-static bool is_served(const struct morsel *morsel,
-		      const struct vm_area_struct *vma)
+static bool is_served(const struct vm_area_struct *vma, bool sealed)
 {
 	vm_flags_t flags = vma->vm_flags;
 
 	if (!static_branch_likely(&morsel_key) || flags & VM_EXEC ||
 	    !has_slots(vma))
 		return false;
-	if (is_sealed(morsel))
+	if (sealed)
 		return !(flags & VM_WRITE);
 	return would_write(flags);
 }
@@ -795,7 +831,7 @@ int morsel_mmap(struct file *file, struct vm_area_struct *vma)
 	file_accessed(file);
 	vma->vm_ops = &morsel_vm_ops;
 	vm_flags_set(vma, flags);
-	if (!is_served(morsel, vma))
+	if (!is_served(vma, sealed))
 		return 0;
 	vm_flags_set(vma, VM_MORSEL | VM_DONTDUMP);
 	/*

@@ -30,6 +30,9 @@
 #define PIN_TRIES	10
 #define PIN_PAUSE	15
 
+/* For how long others may be kept out while pages are freed, in ms. */
+#define MOST_CLOSED	20
+
 /* How much of what is left is in the page, and where that begins. */
 static size_t part_of(loff_t at, size_t left, size_t *offset)
 {
@@ -206,21 +209,35 @@ static bool morsel_is_mapped(struct morsel *morsel)
 	return is_mapped;
 }
 
-/* Takes whole pages out, wherever they are mapped; with copies of them, or not. */
-static void take_out(struct morsel *morsel, pgoff_t first, pgoff_t end,
-		     bool with_copies)
+/* Takes pages out for at most MOST_CLOSED; returns where to continue. */
+static pgoff_t morsel_take_some(struct morsel *morsel, pgoff_t first,
+				pgoff_t end, bool with_copies)
 {
+	pgoff_t next;
+
 	morsel_close(morsel);
 	if (!planted(PLANT_HOLE_UNDER_MAPPINGS))
 		unmap_mapping_pages(morsel->inode.i_mapping, first, end - first,
 				    with_copies);
 	/* Others who took entries out before may not have flushed yet. */
 	wait_var_event(&morsel->taking, !atomic_read(&morsel->taking));
-	morsel_remove(morsel, first, end);
+	next = morsel_remove(morsel, first, end, MOST_CLOSED);
 	/* A mapping that comes now attaches nothing before morsel_open(). */
 	if (!morsel_is_mapped(morsel))
-		morsel_free_tables(morsel, first, end);
+		morsel_free_tables(morsel, first, next);
 	morsel_open(morsel);
+	return next;
+}
+
+/*
+ * Takes whole pages out, wherever they are mapped; with copies of them, or not. The
+ * morsel is opened in between, because faults wait with their mmap lock held.
+ */
+static void take_out(struct morsel *morsel, pgoff_t first, pgoff_t end,
+		     bool with_copies)
+{
+	while (first < end)
+		first = morsel_take_some(morsel, first, end, with_copies);
 }
 
 static int resize(struct morsel *morsel, loff_t size)

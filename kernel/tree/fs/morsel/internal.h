@@ -88,6 +88,7 @@ enum morsel_count {
 	MORSEL_NO_GIANT,
 	MORSEL_SEALED,
 	MORSEL_BROKEN,
+	MORSEL_CLOSED,
 	MORSEL_COUNTS,
 };
 
@@ -152,6 +153,10 @@ enum morsel_stop {
 	STOP_NOWHERE,
 	/* A seal, when it has found no pin and has not closed the morsel yet. */
 	STOP_BEFORE_CLOSE,
+	/* A fault, when the page is there and is not attached yet. */
+	STOP_BEFORE_ATTACH,
+	/* A removal, after a leaf, while the morsel is closed. */
+	STOP_IN_REMOVE,
 	MORSEL_STOPS,
 };
 
@@ -179,7 +184,8 @@ struct page *morsel_find_next(struct morsel *morsel, pgoff_t *index,
 int morsel_fill(struct morsel *morsel, pgoff_t index, pgoff_t end,
 		struct vm_area_struct *vma, unsigned long address,
 		struct page **page);
-void morsel_remove(struct morsel *morsel, pgoff_t first, pgoff_t end);
+pgoff_t morsel_remove(struct morsel *morsel, pgoff_t first, pgoff_t end,
+		      unsigned int ms);
 void morsel_protect(struct morsel *morsel);
 bool morsel_is_pinned(struct morsel *morsel);
 bool morsel_is_held(struct morsel *morsel);

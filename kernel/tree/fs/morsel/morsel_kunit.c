@@ -66,7 +66,8 @@ static void take_out(struct morsel *morsel, pgoff_t first, pgoff_t end)
 {
 	inode_lock(&morsel->inode);
 	morsel_close(morsel);
-	morsel_remove(morsel, first, end);
+	while (first < end)
+		first = morsel_remove(morsel, first, end, 1000);
 	morsel_open(morsel);
 	inode_unlock(&morsel->inode);
 }

@@ -117,6 +117,8 @@ static atomic_t morsel_stopped;
 static const char *const stop_names[MORSEL_STOPS] = {
 	[STOP_NOWHERE] = "nowhere",
 	[STOP_BEFORE_CLOSE] = "before_close",
+	[STOP_BEFORE_ATTACH] = "before_attach",
+	[STOP_IN_REMOVE] = "in_remove",
 };
 
 /**
@@ -204,6 +206,7 @@ static struct kobj_attribute counts[MORSEL_COUNTS] = {
 	[MORSEL_NO_GIANT] = COUNT(no_giant),
 	[MORSEL_SEALED] = COUNT(sealed),
 	[MORSEL_BROKEN] = COUNT(broken),
+	[MORSEL_CLOSED] = COUNT(closed),
 };
 
 static ssize_t count_show(struct kobject *kobj, struct kobj_attribute *attr,

@@ -12,6 +12,7 @@
 #include <linux/delay.h>
 #include <linux/gfp.h>
 #include <linux/highmem.h>
+#include <linux/jiffies.h>
 #include <linux/memcontrol.h>
 #include <linux/mm.h>
 #include <linux/page_table_check.h>
@@ -83,6 +84,7 @@ void morsel_close(struct morsel *morsel)
 	lockdep_assert_held_write(&morsel->inode.i_rwsem);
 	WRITE_ONCE(morsel->closed, true);
 	synchronize_rcu();
+	morsel_count(MORSEL_CLOSED);
 }
 
 /**
@@ -815,6 +817,7 @@ struct leaf_range {
 	pgoff_t first;
 	pgoff_t end;
 	unsigned long pages;
+	unsigned long until;
 };
 
 static void forget(const struct leaf *leaf)
@@ -856,7 +859,8 @@ static bool remove_leaf(struct morsel *morsel, const struct leaf *leaf,
 		uncharge(morsel, leaf->pages);
 		count_pages(morsel, -(long)leaf->pages);
 	}
-	return need_resched();
+	morsel_stop_at(STOP_IN_REMOVE);
+	return need_resched() || time_after_eq(jiffies, range->until);
 }
 
 /**
@@ -864,14 +868,28 @@ static bool remove_leaf(struct morsel *morsel, const struct leaf *leaf,
  * @morsel: closed, and nobody has the range hung in or mapped any more
  * @first: the first page
  * @end: behind the last
+ * @ms: stop after so long, and at least one leaf
  *
  * Blocks that are in the range in part stay, and read as zeros there.
+ *
+ * Return: where to go on, or @end.
  */
-void morsel_remove(struct morsel *morsel, pgoff_t first, pgoff_t end)
+pgoff_t morsel_remove(struct morsel *morsel, pgoff_t first, pgoff_t end,
+		      unsigned int ms)
 {
-	struct leaf_range range = { .first = first, .end = end };
+	struct leaf_range range = {
+		.first = first,
+		.end = end,
+		.until = jiffies + msecs_to_jiffies(ms),
+	};
 
-	change_leaves(morsel, first, end, remove_leaf, &range);
+	while (first < end) {
+		walk_leaves(morsel, &first, end, remove_leaf, &range);
+		if (time_after_eq(jiffies, range.until))
+			break;
+		cond_resched();
+	}
+	return first;
 }
 
 static bool protect_leaf(struct morsel *morsel, const struct leaf *leaf,
@@ -1145,7 +1163,10 @@ void morsel_free_tables(struct morsel *morsel, pgoff_t first, pgoff_t end)
  */
 void morsel_destroy(struct morsel *morsel)
 {
-	morsel_remove(morsel, 0, ULONG_MAX);
+	pgoff_t first = 0;
+
+	while (first < ULONG_MAX)
+		first = morsel_remove(morsel, first, ULONG_MAX, 1000);
 	morsel_free_tables_by(morsel, 0, ULONG_MAX, GFP_KERNEL | __GFP_NOFAIL);
 	xa_destroy(&morsel->regions);
 }

@@ -24,7 +24,8 @@
  * Who takes entries out or changes them (a hole, a smaller size, the seal):
  *
  *	the inode's lock
- *	morsel_close()			nobody is in such a section any more
+ *	morsel_close()			nobody is in such a section any more; while
+ *					pages are freed for 20 ms, then once more
  *	take it out of all address spaces, with their flushes
  *	change or clear entries, free pages
  *	morsel_open()
@@ -47,7 +48,8 @@
  * A slot of a process belongs to one mapping alone (fs/morsel/slot.c), so that
  * what a neighbour's munmap() does never reaches a morsel's tables. Whether a
  * slot holds the morsel's own entry is seen from the entry: it leads to the same
- * table.
+ * table, or is the same leaf. What an attached mapping has by page there (a part of
+ * 1 GiB) is in a table of the process's own, never a leaf.
  *
  * What a mapping cannot have as a whole it has by page: a mapping that is split
  * or changes its rights is taken out and mapped by page from then on.

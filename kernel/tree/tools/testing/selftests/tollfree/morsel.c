@@ -949,6 +949,40 @@ static void holes_are_zeros(void)
 	close(fd);
 }
 
+static void *punch_all(void *argument)
+{
+	int fd = *(int *)argument;
+
+	return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4 * MIB) ?
+	       (void *)(long)errno : NULL;
+}
+
+/* A fault waits for a part of a removal, not for all of it. */
+static void long_work_has_pauses(void)
+{
+	long closed = count("stats/closed");
+	pthread_t thread;
+	char *memory;
+	void *err;
+	int fd;
+
+	if (!can_stop())
+		return;
+	fd = make_filled(4 * MIB, PAGE);
+	memory = map(fd, 4 * MIB, PROT_READ | PROT_WRITE);
+	CHECK(memory != MAP_FAILED && has_words(memory, 0, 4 * MIB, PAGE));
+	CHECK(write_text(STOP_AT, "in_remove"));
+	pthread_create(&thread, NULL, punch_all, &fd);
+	wait_for_stopped();
+	usleep(50000);
+	CHECK(write_text(STOP_AT, "nowhere"));
+	pthread_join(thread, &err);
+	CHECK(!err && !load(memory) && !load(memory + 4 * MIB - PAGE));
+	CHECK(count("stats/closed") - closed >= 2);
+	munmap(memory, 4 * MIB);
+	close(fd);
+}
+
 static void it_is_sent_by_descriptor(void)
 {
 	size_t size = 4 * MIB;
@@ -2203,6 +2237,54 @@ static void a_gib_is_one_page(void)
 	rmdir("/tmp/giant");
 }
 
+static void *touch_first(void *argument)
+{
+	store(argument, 7);
+	return NULL;
+}
+
+/*
+ * 1 GiB of which a mapping has a part is mapped by page. It goes, and blocks of
+ * 2 MiB come, between the two steps of a fault: they are not mapped by a leaf that
+ * would be taken for the morsel's own.
+ */
+static void a_part_of_a_gib_has_no_leaf(void)
+{
+	long giant = count("stats/filled_giant");
+	pthread_t thread;
+	char *memory, *by_page;
+	int fd;
+
+	if (!can_stop())
+		return;
+	mkdir("/tmp/giant", 0700);
+	CHECK(!mount("none", "/tmp/giant", "morselfs", 0, "huge=1G,size=0"));
+	mounted = "/tmp/giant";
+	fd = make(GIB);
+	mounted = MOUNT;
+	memory = map(fd, 4 * MIB, PROT_READ | PROT_WRITE);
+	CHECK(memory != MAP_FAILED && write_text(STOP_AT, "before_attach"));
+	pthread_create(&thread, NULL, touch_first, memory);
+	wait_for_stopped();
+	if (count("stats/filled_giant") == giant)
+		lacks = "no block of 1 GiB";
+	CHECK(!fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, GIB));
+	CHECK(!mount("none", "/tmp/giant", NULL, MS_REMOUNT, "huge=2M"));
+	CHECK(write_text(STOP_AT, "nowhere"));
+	pthread_join(thread, NULL);
+	CHECK(load(memory) == 7);
+	if (!lacks)
+		CHECK(smaps_of(memory, "FilePmdMapped:") == 0);
+	munmap(memory, 4 * MIB);
+	by_page = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, fd, 0);
+	CHECK(by_page != MAP_FAILED && load(by_page) == 7 && mapped_by(by_page) == 1);
+	munmap(by_page, PAGE);
+	CHECK(!fcntl(fd, F_ADD_SEALS, ALL));
+	close(fd);
+	CHECK(!umount("/tmp/giant"));
+	rmdir("/tmp/giant");
+}
+
 /* Only where the kernel can be told that memory is broken. */
 static void a_broken_page_is_no_other(void)
 {
@@ -2476,6 +2558,7 @@ static const struct {
 	TEST(children_share_a_sealed_one),
 	TEST(a_smaller_size_is_felt_everywhere),
 	TEST(holes_are_zeros),
+	TEST(long_work_has_pauses),
 	TEST(it_is_sent_by_descriptor),
 	TEST(ptrace_cannot_write_a_sealed_one),
 	TEST(it_is_in_no_rss),
@@ -2507,6 +2590,7 @@ static const struct {
 	TEST(each_step_may_be_the_last),
 	TEST(a_full_group_is_enomem),
 	TEST(a_gib_is_one_page),
+	TEST(a_part_of_a_gib_has_no_leaf),
 	TEST(a_broken_page_is_no_other),
 	TEST(every_user_of_a_broken_page_is_told),
 	TEST(a_small_broken_page_stays_away),
