@@ -75,22 +75,13 @@ static bool look_at_anchor(const struct econ_mm *econ, enum econ_anchor anchor,
 {
 	struct econ_anchor_key key = { .anchor = anchor };
 	const struct econ_row *row;
-	u32 nr, low = 0, high;
+	u32 nr, at;
 
 	row = econ_rows_of(&econ->holder->profile, &key, &nr);
-	high = nr;
-	while (low < high) {
-		u32 middle = low + (high - low) / 2;
-
-		if (base + row[middle].end <= region)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; low < nr && base + row[low].begin < region + HPAGE_PMD_SIZE;
-	     low++)
-		add(place, &row[low], bytes_in(region, base + row[low].begin,
-					       base + row[low].end));
+	at = econ_row_from(row, nr, region > base ? region - base : 0);
+	for (; at < nr && base + row[at].begin < region + HPAGE_PMD_SIZE; at++)
+		add(place, &row[at], bytes_in(region, base + row[at].begin,
+					      base + row[at].end));
 	return nr;
 }
 
