@@ -92,6 +92,7 @@ struct econ_prices {
  * @block_ns: what another region would save by the block that this one takes
  * @refused_ns: what was lost because there was no block, less what blocks have
  *	cost that were put together for that
+ * @credit_ns: what may be spent in the background for those that wanted it
  * @wanted: zeroed blocks that faults asked for of late
  * @stock: zeroed blocks that there are
  * @is_idle: whether a CPU has nothing else to do
@@ -110,6 +111,7 @@ struct econ_action {
 	enum econ_supply supply;
 	u64 block_ns;
 	u64 refused_ns;
+	u64 credit_ns;
 	unsigned int wanted;
 	unsigned int stock;
 	bool is_idle;

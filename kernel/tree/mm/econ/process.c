@@ -11,6 +11,7 @@
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
+#include <linux/sched/cputime.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
@@ -120,6 +121,54 @@ void __econ_free_signal(struct signal_struct *signal)
 }
 
 /* Address spaces */
+
+static u64 econ_process_time(struct task_struct *task)
+{
+	struct task_cputime time;
+
+	thread_group_cputime(task, &time);
+	return time.sum_exec_runtime;
+}
+
+/* What the process has run so far was for another program, or is paid with. */
+static void econ_earns_from_now(struct econ_mm *econ, struct task_struct *task)
+{
+	unsigned int work;
+
+	for (work = 0; work < ECON_WORKS; work++)
+		econ->earned_ns[work] = econ_process_time(task);
+}
+
+/* All threads are asked how long they ran: not more often than that. */
+#define EARNED_EVERY_NS		NSEC_PER_MSEC
+
+/**
+ * econ_earned - the CPU time of the current process that is in no credit yet
+ * @econ: of the mm of a fault
+ * @mm: that mm
+ * @work: what may be done in the background for it
+ *
+ * The caller adds it to the credit of that work. A task that faults for another
+ * process earns nothing. Several processes may share an mm: then it earns what the one
+ * earns that ran longest.
+ *
+ * Context: a fault; takes locks of run queues.
+ * Return: nanoseconds.
+ */
+u64 econ_earned(struct econ_mm *econ, const struct mm_struct *mm,
+		enum econ_work work)
+{
+	u64 now = ktime_get_ns(), asked = READ_ONCE(econ->asked_ns[work]), ran, before;
+
+	if (current->mm != mm || now - asked < EARNED_EVERY_NS ||
+	    cmpxchg64(&econ->asked_ns[work], asked, now) != asked)
+		return 0;
+	ran = econ_process_time(current);
+	before = READ_ONCE(econ->earned_ns[work]);
+	if (ran <= before || cmpxchg64(&econ->earned_ns[work], before, ran) != before)
+		return 0;
+	return ran - before;
+}
 
 static struct econ_mm *make(struct econ_holder *holder, bool is_counted)
 {
@@ -247,6 +296,8 @@ void __econ_exec(struct linux_binprm *bprm)
 	if (is_for(holder, bprm->file))
 		econ = make(holder, true);
 	econ_put(holder);
+	if (econ)
+		econ_earns_from_now(econ, current);
 	mmap_write_lock(current->mm);
 	replace(current->mm, econ);
 	mmap_write_unlock(current->mm);
