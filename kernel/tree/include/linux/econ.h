@@ -13,7 +13,8 @@
  * never changes; processes share it by counted references. A process has it by
  * its signal_struct, so that a launcher can write it before it executes the
  * program; children inherit it, and it is dropped where executing a file raises
- * privileges.
+ * privileges. It is written under exec_update_lock, by a caller that may attach to the
+ * program which the process runs then.
  *
  * An *mm* has what the profile says of its own addresses: struct econ_mm, made
  * when a program begins whose name the profile has, copied by fork, freed with
@@ -32,6 +33,7 @@
 #include <linux/mm_types.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/signal.h>
+#include <uapi/linux/econ.h>
 
 struct econ_holder;
 struct econ_mm;
@@ -144,6 +146,18 @@ static inline void econ_moved(struct mm_struct *mm, unsigned long old,
 	if (unlikely(rcu_access_pointer(mm->econ)))
 		__econ_moved(mm, old, new, length);
 }
+
+/**
+ * econ_prctl - gets or sets the mode of the program that the caller runs
+ * @action: PR_ECON_SET_MODE or PR_ECON_GET_MODE
+ * @mode: for the former, one of PR_ECON_MODE_*, else 0
+ * @unused: 0
+ * @unused_too: 0
+ *
+ * Return: 0 or the mode, -EINVAL, or -ENODATA if the program has no profile.
+ */
+long econ_prctl(unsigned long action, unsigned long mode, unsigned long unused,
+		unsigned long unused_too);
 
 #else /* !CONFIG_ECON */
 

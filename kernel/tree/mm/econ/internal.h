@@ -176,7 +176,9 @@ struct econ_holder *econ_parse(const char *text, size_t length,
 			       struct econ_parse_error *error);
 void econ_put(struct econ_holder *holder);
 struct econ_holder *econ_get_from(struct signal_struct *signal);
-int econ_give(struct task_struct *task, struct econ_holder *holder);
+int econ_give(struct task_struct *task, struct mm_struct *mm,
+	      struct econ_holder *holder);
+int econ_set_mode(struct mm_struct *mm, enum econ_mode mode);
 u64 econ_earned(struct econ_mm *econ, const struct mm_struct *mm,
 		enum econ_work work);
 

@@ -122,6 +122,13 @@ void __econ_free_signal(struct signal_struct *signal)
 
 /* Address spaces */
 
+/* While the mmap lock is held for writing. */
+static struct econ_mm *own(struct mm_struct *mm)
+{
+	return rcu_dereference_protected(mm->econ,
+					 lockdep_is_held(&mm->mmap_lock));
+}
+
 static u64 econ_process_time(struct task_struct *task)
 {
 	struct task_cputime time;
@@ -304,57 +311,102 @@ void __econ_exec(struct linux_binprm *bprm)
 }
 
 /**
- * econ_give - a process gets a profile
+ * econ_give - gives a process a profile, or takes away the one that it has
  * @task: of the process
- * @holder: the profile, of which the caller gives up one use; NULL takes what the
- *	process has
+ * @mm: of the process; the caller has a reference
+ * @holder: the profile, with a use that the process gets if 0 is returned; NULL for
+ *	none
  *
- * What is mapped already has been counted by nobody: only rows of heap and bss
- * apply to it.
+ * Nobody has counted what is mapped already: only rows of heap and bss apply to it.
+ * The mode stays, where it had a profile before.
  *
- * Return: 0, -ESRCH if it has exited, -ENOMEM.
+ * Context: the caller has @task's exec_update_lock. Takes the mmap lock.
+ * Return: 0, -ENOMEM, -EINTR.
  */
-int econ_give(struct task_struct *task, struct econ_holder *holder)
+int econ_give(struct task_struct *task, struct mm_struct *mm,
+	      struct econ_holder *holder)
 {
-	struct mm_struct *mm = get_task_mm(task);
+	struct file *file = get_mm_exe_file(mm);
 	struct econ_mm *econ = NULL;
-	struct file *file;
-	int err = 0;
+	bool applies = holder && file && is_for(holder, file);
 
-	if (!mm) {
-		err = -ESRCH;
-		goto out;
-	}
-	file = get_mm_exe_file(mm);
-	if (holder && file && is_for(holder, file)) {
-		econ = make(holder, false);
-		if (!econ)
-			err = -ENOMEM;
-	}
 	if (file)
 		fput(file);
-	if (!err) {
-		mmap_write_lock(mm);
-		replace(mm, econ);
-		mmap_write_unlock(mm);
-		set_profile(task->signal, holder);
-		holder = NULL;
+	if (applies) {
+		econ = make(holder, false);
+		if (!econ)
+			return -ENOMEM;
+		econ_earns_from_now(econ, task);
 	}
-	mmput(mm);
-out:
-	if (holder)
-		econ_put(holder);
-	return err;
+	if (mmap_write_lock_killable(mm)) {
+		if (econ)
+			destroy(econ);
+		return -EINTR;
+	}
+	if (econ && own(mm))
+		econ->mode = READ_ONCE(own(mm)->mode);
+	replace(mm, econ);
+	mmap_write_unlock(mm);
+	set_profile(task->signal, holder);
+	return 0;
+}
+
+/**
+ * econ_set_mode - sets the mode of a program
+ * @mm: its mm
+ * @mode: the mode
+ *
+ * Return: 0, or -ENODATA if it has no profile: then nothing is decided for it.
+ */
+int econ_set_mode(struct mm_struct *mm, enum econ_mode mode)
+{
+	struct econ_mm *econ;
+
+	guard(rcu)();
+	econ = rcu_dereference(mm->econ);
+	if (!econ)
+		return -ENODATA;
+	WRITE_ONCE(econ->mode, mode);
+	return 0;
+}
+
+static int econ_get_mode(struct mm_struct *mm)
+{
+	struct econ_mm *econ;
+
+	guard(rcu)();
+	econ = rcu_dereference(mm->econ);
+	return econ ? READ_ONCE(econ->mode) : -ENODATA;
+}
+
+/* What prctl() calls a mode. */
+static const unsigned char econ_prctl_modes[ECON_MODES] = {
+	[ECON_AS_MACHINE] = PR_ECON_MODE_DEFAULT,
+	[ECON_OFF] = PR_ECON_MODE_OFF,
+	[ECON_OBSERVE] = PR_ECON_MODE_OBSERVE,
+	[ECON_ON] = PR_ECON_MODE_ON,
+};
+
+long econ_prctl(unsigned long action, unsigned long mode, unsigned long unused,
+		unsigned long unused_too)
+{
+	int now;
+
+	if (unused || unused_too)
+		return -EINVAL;
+	if (action == PR_ECON_GET_MODE && !mode) {
+		now = econ_get_mode(current->mm);
+		return now < 0 ? now : econ_prctl_modes[now];
+	}
+	if (action != PR_ECON_SET_MODE)
+		return -EINVAL;
+	for (now = 0; now < ECON_MODES; now++)
+		if (econ_prctl_modes[now] == mode)
+			return econ_set_mode(current->mm, now);
+	return -EINVAL;
 }
 
 /* Mappings */
-
-/* While the mmap lock is held for writing. */
-static struct econ_mm *own(struct mm_struct *mm)
-{
-	return rcu_dereference_protected(mm->econ,
-					 lockdep_is_held(&mm->mmap_lock));
-}
 
 /* Only what is there is taken out: nothing else takes memory. */
 static void forget(struct maple_tree *tree, unsigned long begin,
