@@ -53,7 +53,8 @@ void __econ_mapped(struct mm_struct *mm, unsigned long begin,
 		   unsigned long length, unsigned long protection,
 		   unsigned long flags, struct file *file);
 void __econ_moved(struct mm_struct *mm, unsigned long old,
-		  unsigned long new, unsigned long length);
+		  unsigned long old_length, unsigned long new,
+		  unsigned long new_length);
 
 /**
  * econ_init_mm - an mm begins with nothing that is known of it
@@ -134,17 +135,19 @@ static inline void econ_mapped(struct mm_struct *mm, unsigned long begin,
 }
 
 /**
- * econ_moved - a mapping was moved, or has grown
+ * econ_moved - a mapping or a part of one was moved, or has grown
  * @mm: where; its mmap lock is held for writing
  * @old: its address before
- * @new: and now, or an error
- * @length: its bytes now
+ * @old_length: its bytes before; what the mapping has beyond stays
+ * @new: its address now, or an error
+ * @new_length: its bytes now
  */
 static inline void econ_moved(struct mm_struct *mm, unsigned long old,
-			      unsigned long new, unsigned long length)
+			      unsigned long old_length, unsigned long new,
+			      unsigned long new_length)
 {
 	if (unlikely(rcu_access_pointer(mm->econ)))
-		__econ_moved(mm, old, new, length);
+		__econ_moved(mm, old, old_length, new, new_length);
 }
 
 /**
@@ -192,7 +195,8 @@ static inline void econ_mapped(struct mm_struct *mm, unsigned long begin,
 }
 
 static inline void econ_moved(struct mm_struct *mm, unsigned long old,
-			      unsigned long new, unsigned long length)
+			      unsigned long old_length, unsigned long new,
+			      unsigned long new_length)
 {
 }
 

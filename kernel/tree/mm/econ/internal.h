@@ -94,11 +94,13 @@ struct econ_samples {
 /**
  * struct econ_holder - a profile, and who uses it
  * @users: processes and mms
+ * @rcu: to free it from any context
  * @profile: what it says
  * @rows: of the profile
  */
 struct econ_holder {
 	refcount_t users;
+	struct rcu_head rcu;
 	struct econ_profile profile;
 	struct econ_row rows[];
 };

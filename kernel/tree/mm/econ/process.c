@@ -15,6 +15,7 @@
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <linux/rcupdate.h>
 #include <linux/spinlock.h>
 #include <linux/timekeeping.h>
 
@@ -66,11 +67,14 @@ out:
 /**
  * econ_put - a profile has one user fewer
  * @holder: the profile
+ *
+ * Context: any; the last task_struct of a process may be put under a spinlock.
  */
 void econ_put(struct econ_holder *holder)
 {
+	/* A large one is of vmalloc(), which may not be freed where nobody may sleep. */
 	if (refcount_dec_and_test(&holder->users))
-		kvfree(holder);
+		kvfree_rcu(holder, rcu);
 }
 
 static struct econ_holder *get(struct econ_holder *holder)
@@ -414,6 +418,8 @@ static void forget(struct maple_tree *tree, unsigned long begin,
 {
 	unsigned long at = begin;
 
+	if (begin >= end)
+		return;
 	if (mt_find(tree, &at, end - 1))
 		mtree_store_range(tree, begin, end - 1, NULL, GFP_KERNEL);
 }
@@ -465,32 +471,71 @@ void __econ_mapped(struct mm_struct *mm, unsigned long begin,
 		lay(econ, first, nr, begin, begin + length);
 }
 
-void __econ_moved(struct mm_struct *mm, unsigned long old, unsigned long new,
-		  unsigned long length)
+/* What a tree has in a range is stored once more, as far away as @to is. */
+static void econ_copy_range(struct maple_tree *tree, unsigned long from,
+			    unsigned long to, unsigned long length)
 {
-	struct econ_mm *econ = own(mm);
-	struct ma_state mas;
+	unsigned long at = from, end = from + length;
+
+	while (at < end) {
+		struct ma_state mas;
+		unsigned long last;
+		void *entry;
+
+		mas_init(&mas, tree, at);
+		rcu_read_lock();
+		entry = mas_find(&mas, end - 1);
+		rcu_read_unlock();
+		if (!entry)
+			return;
+		at = max(mas.index, at);
+		last = min(mas.last, end - 1);
+		mtree_store_range(tree, at - from + to, last - from + to, entry,
+				  GFP_KERNEL);
+		at = last + 1;
+	}
+}
+
+/* The rows of the mapping that begins at an address, or NULL. */
+static const struct econ_row *econ_rows_from(struct econ_mm *econ,
+					     unsigned long begin, u32 *nr)
+{
 	const struct econ_row *first;
-	unsigned long begin, end;
+	struct ma_state mas;
 	void *entry;
+
+	mas_init(&mas, &econ->mappings, begin);
+	rcu_read_lock();
+	entry = mas_walk(&mas);
+	rcu_read_unlock();
+	if (!entry || mas.index != begin)
+		return NULL;
+	first = econ->holder->rows + xa_to_value(entry);
+	return econ_rows_of(&econ->holder->profile, &first->key, nr);
+}
+
+void __econ_moved(struct mm_struct *mm, unsigned long old,
+		  unsigned long old_length, unsigned long new,
+		  unsigned long new_length)
+{
+	unsigned long kept = min(old_length, new_length);
+	struct econ_mm *econ = own(mm);
+	const struct econ_row *first;
 	u32 nr;
 
 	if (IS_ERR_VALUE(new))
 		return;
-	mas_init(&mas, &econ->mappings, old);
-	rcu_read_lock();
-	entry = mas_walk(&mas);
-	begin = mas.index;
-	end = mas.last + 1;
-	rcu_read_unlock();
-	/* A part of one goes as if it were new. */
-	if (!entry || begin != old) {
-		forget_both(econ, new, new + length);
-		return;
+	first = econ_rows_from(econ, old, &nr);
+	/* Whatever was known of addresses that are mapped anew. */
+	if (new == old) {
+		forget_both(econ, new + kept, new + new_length);
+	} else {
+		forget_both(econ, new, new + new_length);
+		econ_copy_range(&econ->ranges, old, new, kept);
+		econ_copy_range(&econ->mappings, old, new, kept);
+		forget_both(econ, old, old + old_length);
 	}
-	forget_both(econ, begin, end);
-	forget_both(econ, new, new + length);
-	first = econ->holder->rows + xa_to_value(entry);
-	first = econ_rows_of(&econ->holder->profile, &first->key, &nr);
-	lay(econ, first, nr, new, new + length);
+	/* Where one has grown, its rows go on. A part of one has no rows to go on. */
+	if (first && new_length > old_length)
+		lay(econ, first, nr, new, new + new_length);
 }
