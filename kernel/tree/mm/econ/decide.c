@@ -384,10 +384,11 @@ bool __econ_may_be_huge(struct vm_fault *vmf)
 	return go;
 }
 
-unsigned long __econ_orders(struct vm_fault *vmf, unsigned long orders)
+unsigned long __econ_orders(struct vm_fault *vmf, unsigned long orders,
+			    enum econ_kind kind)
 {
 	struct vm_area_struct *vma = vmf->vma;
-	struct econ_action action = { .kind = ECON_LARGE };
+	struct econ_action action = { .kind = kind };
 	unsigned long pays = 0;
 	struct econ_mm *econ;
 	struct place place;

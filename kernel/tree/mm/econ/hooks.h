@@ -71,7 +71,8 @@ struct econ_promotion {
 DECLARE_STATIC_KEY_FALSE(econ_key);
 
 bool __econ_may_be_huge(struct vm_fault *vmf);
-unsigned long __econ_orders(struct vm_fault *vmf, unsigned long orders);
+unsigned long __econ_orders(struct vm_fault *vmf, unsigned long orders,
+			    enum econ_kind kind);
 gfp_t __econ_gfp(struct vm_area_struct *vma, unsigned long address, gfp_t gfp);
 bool __econ_may_promote(struct econ_promotion *it, struct vm_area_struct *vma,
 			unsigned long address, int nid);
@@ -145,8 +146,22 @@ static inline bool econ_may_be_huge(struct vm_fault *vmf)
 static inline unsigned long econ_orders(struct vm_fault *vmf,
 					unsigned long orders)
 {
-	return orders && econ_is_asked(vmf->vma) ? __econ_orders(vmf, orders) :
-						   orders;
+	return orders && econ_is_asked(vmf->vma) ?
+	       __econ_orders(vmf, orders, ECON_LARGE) : orders;
+}
+
+/**
+ * econ_swap_orders - which blocks a fault may read from swap
+ * @vmf: the fault
+ * @orders: a bit for each order that fits, smaller than a huge page's
+ *
+ * Return: those of @orders that pay.
+ */
+static inline unsigned long econ_swap_orders(struct vm_fault *vmf,
+					     unsigned long orders)
+{
+	return orders && econ_is_asked(vmf->vma) ?
+	       __econ_orders(vmf, orders, ECON_SWAP_IN) : orders;
 }
 
 /**

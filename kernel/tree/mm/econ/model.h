@@ -43,6 +43,8 @@ enum econ_kind {
 	ECON_ZERO,
 	/* pools of another size for pages that wait for a flush */
 	ECON_POOL,
+	/* a block of 16 KiB to 1 MiB that is read from swap */
+	ECON_SWAP_IN,
 	ECON_KINDS,
 };
 
@@ -160,6 +162,7 @@ extern const struct econ_model econ_demote_model;
 extern const struct econ_model econ_compact_model;
 extern const struct econ_model econ_zero_model;
 extern const struct econ_model econ_pool_model;
+extern const struct econ_model econ_swap_model;
 
 extern const struct econ_model *const econ_models[ECON_KINDS];
 extern const struct econ_prices econ_usual_prices;
