@@ -240,6 +240,59 @@ def path_tables(results):
     yield ""
 
 
+ROWS_FEW, ROWS_MANY = "rows-1", "rows-31000"
+
+
+def fault_of(results, section):
+    """Instructions of one page fault."""
+    return results.get("fault_instr_total", OURS, section) / results.get("page_faults", OURS, section)
+
+
+def rows_goals(results):
+    few, many = fault_of(results, ROWS_FEW), fault_of(results, ROWS_MANY)
+    got = f"{many / few - 1:+.2%}"
+    yield Goal("a fault under a profile of 31,000 rows: instructions beside one row", "-", "<= +5 %", got, many <= 1.05 * few)
+
+
+def rows_tables(results):
+    yield "| profile | faults | instructions of all | of one |"
+    yield "|---|--:|--:|--:|"
+    for section in (ROWS_FEW, ROWS_MANY):
+        faults, total = (results.get(name, OURS, section) for name in ("page_faults", "fault_instr_total"))
+        yield f"| {section} | {figure(faults)} | {figure(total)} | {figure(total / faults)} |"
+    yield ""
+
+
+VICTIM = "sparse"
+STATES = ("whole", "pieces")
+VICTIM_COUNTS = ("instructions_user", "instructions_kernel", "page_faults")
+
+
+def victim_of(results, state, neighbour):
+    """What the virtual PMU counted of the program beside the neighbour, of the last run."""
+    return results.entry(OURS, f"{state}-{neighbour}")["processes"][VICTIM]
+
+
+def hostile_goals(results):
+    for state in STATES:
+        plain, hostile = (victim_of(results, state, it) for it in ("plain", "hostile"))
+        changes = {name: hostile[name] / plain[name] - 1 for name in VICTIM_COUNTS}
+        worst = max(changes, key=lambda name: abs(changes[name]))
+        got = f"{changes[worst]:+.2%} ({worst})"
+        is_met = all(abs(hostile[name] - plain[name]) <= 0.02 * plain[name] for name in VICTIM_COUNTS)
+        yield Goal(f"what a neighbour's claims change for a program, memory {state}", "-", "<= 2 %", got, is_met)
+
+
+def hostile_tables(results):
+    yield "| memory | neighbour | instructions, user | kernel | page faults |"
+    yield "|---|---|--:|--:|--:|"
+    for state in STATES:
+        for neighbour in ("plain", "hostile"):
+            counts = victim_of(results, state, neighbour)
+            yield f"| {state} | {neighbour} | " + " | ".join(figure(counts[name]) for name in VICTIM_COUNTS) + " |"
+    yield ""
+
+
 def kinds_of(results, policy):
     """Kinds with their buckets: nanoseconds of the guest's clock, and how many faults."""
     kinds = {}
@@ -333,6 +386,8 @@ SCENARIOS = {
     "other-profiles": (other_goals, other_tables),
     "hot-regions": (hot_goals, hot_tables),
     "fault-path": (path_goals, path_tables),
+    "many-rows": (rows_goals, rows_tables),
+    "hostile-profile": (hostile_goals, hostile_tables),
     "fault-kinds": (kind_goals, kind_tables),
 }
 

@@ -59,6 +59,28 @@ class Goals(unittest.TestCase):
         got = results([(run.OURS, name, {"modelled_ns": cost}) for name, cost in sections.items()])
         self.assertEqual(self.met(run.other_goals(got)), [True, True, False, True])
 
+    def test_a_long_profile_costs_a_fault_little(self):
+        def of(many):
+            sections = {run.ROWS_FEW: (10, 1000), run.ROWS_MANY: (20, many)}
+            return results([(run.OURS, name, {"page_faults": n, "fault_instr_total": total}) for name, (n, total) in sections.items()])
+
+        self.assertEqual(self.met(run.rows_goals(of(2100))), [True])
+        self.assertEqual(self.met(run.rows_goals(of(2101))), [False])
+
+    def test_a_neighbour_changes_nothing_in_either_direction(self):
+        def of(faults):
+            got = results([(run.OURS, f"{state}-{it}", {}) for state in run.STATES for it in ("plain", "hostile")])
+            for (_, _, section), entry in got.entries.items():
+                counts = dict.fromkeys(run.VICTIM_COUNTS, 100)
+                if section == "pieces-hostile":
+                    counts["page_faults"] = faults
+                entry["processes"] = {run.VICTIM: counts}
+            return got
+
+        self.assertEqual(self.met(run.hostile_goals(of(98))), [True, True])
+        self.assertEqual(self.met(run.hostile_goals(of(97))), [True, False])
+        self.assertEqual(self.met(run.hostile_goals(of(103))), [True, False])
+
     def test_an_interval_is_above_the_mean_of_runs_that_differ(self):
         self.assertEqual(run.upper([5]), 5)
         self.assertEqual(run.upper([5, 5, 5]), 5)

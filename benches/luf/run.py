@@ -59,6 +59,10 @@ SCENARIOS = {
         ("alloc_instr_total", 0.0, ("storm-kernel-", "storm-huge-", "storm-atomic-0")),
         ("alloc_failures", 0.0, "storm-atomic-"),
     ],
+    # Those that find nothing flushed and reclaim for themselves; those that may not sleep; CPUs that reclaim together.
+    "direct-reclaim": [("alloc_instr_total", 0.0)],
+    "nowait-storm": [("alloc_failures", 0.0)],
+    "reclaim-lines": [("lines_of_page", 0.0)],
 }
 MET, NOT_MET, NOT_SHOWN = "met", "**not met**", "not shown"
 # What -99 % of one flush for 31 pages needs.
@@ -92,6 +96,7 @@ WORDS = {
     "alloc_instr_p9999": "instructions of an allocation, p99.99 (vanilla: the largest of its runs; tollfree: the median)",
     "alloc_instr_total": "instructions of all allocations",
     "alloc_failures": "allocations that failed",
+    "lines_of_page": "cache lines that moved between CPUs for a thousand unmapped pages",
 }
 
 
@@ -125,6 +130,8 @@ def measure(results, name):
         return median_drain(results)
     if name.endswith("_averted"):
         return get(name.removesuffix("_averted") + "_flush_induced")
+    if name == "lines_of_page":
+        return get("lines_moved") / max(get("unmapped_ro") + get("unmapped_rw"), 1) * 1000
     if name == "compaction_of_page":
         return get("shootdown_irqs_compaction_eligible") / max(get("pages_migrated"), 1) * 1e6
     counter = {
@@ -337,7 +344,7 @@ def report(name, document):
         met = met and verdict == MET
         yield f"| {section} | {WORDS[measured]} | {old:,.0f} | {new:,.0f} | {change} | {goal} | {verdict} |"
     yield ""
-    yield from allocations(document) if name == "alloc-latency" else ()
+    yield from allocations(document) if name in ("alloc-latency", "direct-reclaim", "nowait-storm") else ()
     shown = sections(document)
     # Of many sections the first stands for all.
     for section in shown if len(shown) <= 2 else shown[:1]:

@@ -2,8 +2,8 @@
 /*
  * Asks the kernel for pages (toll_lab_alloc in debugfs), which counts the instructions of each allocation.
  *
- *     alloc SECTION paced ORDER kernel|huge|atomic COUNT KEEP MICROSECONDS
- *     alloc SECTION storm ORDER kernel|huge|atomic COUNT BURST
+ *     alloc SECTION paced ORDER kernel|huge|atomic|nowait COUNT KEEP MICROSECONDS
+ *     alloc SECTION storm ORDER kernel|huge|atomic|nowait COUNT BURST
  *     alloc wait
  *
  * Paced: so many allocations, the last KEEP of them held, with a pause after each; each CPU makes its share, so that it
@@ -147,7 +147,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (!is_storm && (argc != 8 || strcmp(argv[2], "paced")))
-		usage("alloc SECTION paced|storm ORDER kernel|huge|atomic COUNT KEEP|BURST [MICROSECONDS]");
+		usage("alloc SECTION paced|storm ORDER kernel|huge|atomic|nowait COUNT KEEP|BURST [MICROSECONDS]");
 	count = number(argv[5]);
 	held = number(argv[6]);
 	section_begin(argv[1]);

@@ -60,7 +60,7 @@ pub fn give(profile: &[u8]) -> Result<(), GiveError> {
 /// What one model has decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
-    /// huge, large, direct, promote, demote, compact, zero, pool.
+    /// huge, large, direct, promote, demote, compact, zero, pool, swap.
     pub model: String,
     pub asked: u64,
     /// How often the answer was yes, what those were expected to cost and to save, and what
@@ -143,8 +143,8 @@ impl Machine {
 
 /// In the order of `mm_ledger`; what this build has never heard of stands behind.
 fn place(model: &str) -> usize {
-    const MODELS: [&str; 8] = [
-        "huge", "large", "direct", "promote", "demote", "compact", "zero", "pool",
+    const MODELS: [&str; 9] = [
+        "huge", "large", "direct", "promote", "demote", "compact", "zero", "pool", "swap",
     ];
     let known = MODELS.iter().position(|name| *name == model);
     known.unwrap_or(MODELS.len())
@@ -394,6 +394,13 @@ mod tests {
         ] {
             assert_eq!(account_file("huge", other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn models_are_in_the_order_of_the_ledger() {
+        assert!(place("huge") < place("pool"));
+        assert!(place("pool") < place("swap"));
+        assert!(place("swap") < place("a later one"));
     }
 
     #[test]

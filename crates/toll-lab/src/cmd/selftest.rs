@@ -139,11 +139,13 @@ impl FileSystem {
         }
     }
 
-    /// What makes ready a folder on it, and swap.
-    fn make_ready(self) -> String {
+    /// What loads modules, and makes ready a folder on it, and swap.
+    fn make_ready(self, modules: &[Program]) -> String {
         let (mkfs, name) = (self.mkfs(), self.name());
+        let load = |module: &Program| format!("insmod {} && ", module.guest);
+        let load: String = modules.iter().map(load).collect();
         format!(
-            "mkdir -p /data /tmp && {mkfs} -q /dev/vda && mount -t {name} /dev/vda /data && \
+            "{load}mkdir -p /data /tmp && {mkfs} -q /dev/vda && mount -t {name} /dev/vda /data && \
              mkswap /dev/vdb && swapon /dev/vdb"
         )
     }
@@ -167,6 +169,7 @@ struct Bench<'a> {
     house: House,
     built: Built,
     tests: Vec<Program>,
+    modules: Vec<Program>,
     programs: Vec<Program>,
     disks: [PathBuf; 2],
     folder: PathBuf,
@@ -178,7 +181,8 @@ impl<'a> Bench<'a> {
         let variant = Variant::find(&house, &args.variant, &args.fs.fragments(&house))?;
         let built = build(&house, &variant)?;
         let tests = compile(&built)?;
-        let mut programs = tests.clone();
+        let modules: Vec<Program> = built.modules.iter().map(|file| module(file)).collect();
+        let mut programs = [tests.clone(), modules.clone()].concat();
         programs.extend(Program::installed("busybox")?);
         programs.extend(Program::installed(&args.fs.mkfs())?);
         let disk = DiskSpec {
@@ -192,6 +196,7 @@ impl<'a> Bench<'a> {
             house,
             built,
             tests,
+            modules,
             programs,
             // What a guest writes to one is forgotten.
             disks: [disk.clone(), disk],
@@ -200,7 +205,7 @@ impl<'a> Bench<'a> {
 
     /// Makes a guest ready and gives it jobs.
     fn boot(&self, jobs: Vec<Job>, seconds: u64, append: &[&str]) -> Result<Outcome> {
-        let mut all = vec![Job::shell(READY, &self.args.fs.make_ready())];
+        let mut all = vec![Job::shell(READY, &self.args.fs.make_ready(&self.modules))];
         all.extend(jobs);
         let append: Vec<&str> = [LOUD].iter().chain(append).copied().collect();
         let mut outcome = Guest {
@@ -324,6 +329,15 @@ fn make(folder: &Path, output: &Path, target: &str) -> Result<String> {
     .into())
 }
 
+/// A module as a file of the guest.
+fn module(file: &Path) -> Program {
+    let name = file.file_name().unwrap_or_default();
+    Program {
+        host: file.to_owned(),
+        guest: format!("/lib/modules/{}", name.to_string_lossy()),
+    }
+}
+
 /// A test program's name, without its folder.
 fn name(program: &Program) -> &str {
     program.guest.rsplit('/').next().unwrap_or_default()
@@ -400,11 +414,15 @@ mod tests {
     fn the_kernel_has_what_the_file_system_needs() {
         let house = House::find().unwrap();
         for fs in FileSystem::value_variants() {
-            let symbol = format!("CONFIG_{}_FS=y", fs.name().to_uppercase());
-            let mut fragments = fs.fragments(&house);
-            fragments.push(house.kernel.join("config/lab.config"));
-            let has = |path: &PathBuf| files::read_text(path).unwrap().contains(&symbol);
-            assert!(fragments.iter().any(has), "{symbol}");
+            // Built in, or a module, all of which are loaded.
+            let symbol = format!("CONFIG_{}_FS=", fs.name().to_uppercase());
+            let mut fragments = vec![house.kernel.join("config/lab.config")];
+            fragments.extend(fs.fragments(&house));
+            let texts = fragments.iter().map(|it| files::read_text(it).unwrap());
+            let text: String = texts.collect();
+            let values = text.lines().filter_map(|line| line.strip_prefix(&symbol));
+            let last = values.last().unwrap_or("n");
+            assert!(["y", "m"].contains(&last), "{symbol}{last}");
         }
     }
 
@@ -429,7 +447,16 @@ mod tests {
 
     #[test]
     fn the_folder_is_on_the_file_system_that_is_asked_for() {
-        let ready = FileSystem::Xfs.make_ready();
+        let ready = FileSystem::Xfs.make_ready(&[]);
+        assert!(ready.starts_with("mkdir"));
         assert!(ready.contains("mkfs.xfs -q /dev/vda && mount -t xfs /dev/vda /data"));
+    }
+
+    #[test]
+    fn modules_are_loaded_before_anything_is_mounted() {
+        let modules = ["fs/exportfs/exportfs.ko", "fs/xfs/xfs.ko"].map(|it| module(Path::new(it)));
+        let ready = FileSystem::Xfs.make_ready(&modules);
+        let load = "insmod /lib/modules/exportfs.ko && insmod /lib/modules/xfs.ko && mkdir";
+        assert!(ready.starts_with(load), "{ready}");
     }
 }

@@ -41,7 +41,7 @@ pub fn configure(make: &Make, variant: &Variant) -> Result<()> {
     )?;
     let text = files::read_text(&new)?;
     check(&text, &wanted)?;
-    let config = make.build.join(".config");
+    let config = make.config_path();
     if files::read(&config)?.as_deref() != Some(text.as_bytes()) {
         files::write(&config, text.as_bytes())?;
     }

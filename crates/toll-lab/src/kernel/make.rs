@@ -9,6 +9,7 @@ use std::thread::available_parallelism;
 
 use anyhow::{Context, Result};
 
+use super::modules;
 use super::tree::Tree;
 use super::variant::{Variant, hash};
 use crate::error::LabError;
@@ -62,10 +63,31 @@ impl Make {
         Ok(done.as_deref() == Some(stamp.as_bytes()) && self.image_path().is_file())
     }
 
-    /// Builds the bootable image.
+    /// Builds the bootable image, and modules where the configuration has them.
     pub fn image(&self, stamp: &str) -> Result<()> {
-        self.run(&["bzImage"], "building")?;
+        let targets: &[&str] = match self.has_modules()? {
+            true => &["bzImage", "modules"],
+            false => &["bzImage"],
+        };
+        self.run(targets, "building")?;
         files::write(&self.stamp_path(), stamp.as_bytes())
+    }
+
+    fn has_modules(&self) -> Result<bool> {
+        let config = files::read_text(&self.config_path())?;
+        Ok(config.lines().any(|line| line == "CONFIG_MODULES=y"))
+    }
+
+    /// The modules that were built, each after those that it needs.
+    ///
+    /// # Errors
+    /// If a file is missing that make writes beside each module.
+    pub fn modules(&self) -> Result<Vec<PathBuf>> {
+        if !self.has_modules()? {
+            return Ok(Vec::new());
+        }
+        let order = files::read_text(&self.build.join("modules.order"))?;
+        modules::loading_order(&self.build, &order)
     }
 
     /// What the compiler with W=1, and sparse where it is installed, say of some folders.
@@ -89,6 +111,10 @@ impl Make {
 
     fn stamp_path(&self) -> PathBuf {
         self.build.join("built.stamp")
+    }
+
+    pub fn config_path(&self) -> PathBuf {
+        self.build.join(".config")
     }
 
     pub fn image_path(&self) -> PathBuf {

@@ -11,6 +11,7 @@ mod checkpatch;
 mod config;
 mod equal;
 mod make;
+mod modules;
 mod series;
 mod source;
 mod tree;
@@ -46,6 +47,8 @@ pub struct Built {
     /// The source tree that it was built from.
     pub tree: PathBuf,
     pub image: PathBuf,
+    /// In an order in which they can be loaded.
+    pub modules: Vec<PathBuf>,
     pub config: PathBuf,
     /// How long it took; `None` if nothing had changed.
     pub seconds: Option<f64>,
@@ -177,7 +180,8 @@ pub fn build(house: &House, variant: &Variant) -> Result<Built> {
         patches: variant.patches.iter().map(|p| p.name()).collect(),
         tree: tree.folder.clone(),
         image: make.image_path(),
-        config: make.build.join(".config"),
+        modules: make.modules()?,
+        config: make.config_path(),
         seconds: is_new.then(|| began.elapsed().as_secs_f64()),
     })
 }

@@ -33,6 +33,11 @@ impl Store {
             1.. => stat.f_bavail.saturating_mul(stat.f_frsize),
             _ => u64::MAX,
         };
+        // morselfs counts its page tables too: one for 512 small pages, and those above them.
+        let of_mount = match self.backing.kind {
+            Kind::Morselfs => of_mount - of_mount.min(of_mount / 512 + 4 * stat.f_bsize),
+            Kind::Hugetlbfs | Kind::Tmpfs => of_mount,
+        };
         let of_machine = match self.backing.kind {
             Kind::Hugetlbfs => {
                 let pools = sys::hugetlb(&root);

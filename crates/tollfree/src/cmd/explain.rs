@@ -151,6 +151,7 @@ pub fn what(model: &str) -> &str {
         "compact" => "putting a block together",
         "zero" => "zeroing a block ahead",
         "pool" => "a larger pool of lazy unmap flush",
+        "swap" => "several pages from swap at once",
         other => other,
     }
 }

@@ -7,6 +7,7 @@
 #include <linux/mm.h>
 #include <linux/mman.h>
 #include <linux/pagemap.h>
+#include <linux/pagewalk.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/mm.h>
 #include <linux/seq_file.h>
@@ -20,8 +21,7 @@
 
 /* Bits of vm_private_data, beside the morsel. */
 enum {
-	/* Nothing is hung in any more, pages are mapped one by one. */
-	BY_PAGE = BIT(0),
+	BY_PAGE = MORSEL_BY_PAGE,
 	/* It may be written through this mapping. */
 	CLAIMED = BIT(1),
 	/* All that there was has been hung in once. */
@@ -223,6 +223,40 @@ static int hang_pmds(struct vm_area_struct *vma, unsigned long address,
 	return err;
 }
 
+/*
+ * Allocates a page table of the process for 2 MiB that cannot be attached. A fault
+ * then maps pages there one by one: a leaf could not be told from an attached one.
+ * And nothing can be attached there while the fault does so.
+ *
+ * Return: -EEXIST if the table is there, 0 if the slot can be attached after all,
+ * -ENOMEM.
+ */
+static int morsel_own_table(struct vm_area_struct *vma, unsigned long address)
+{
+	struct morsel *morsel = morsel_in(vma);
+	pud_t *pud = pud_of(vma->vm_mm, address);
+	pmd_t *slot = pud ? pmd_alloc(vma->vm_mm, pud, address) : NULL;
+
+	if (!slot)
+		return -ENOMEM;
+	for (;;) {
+		bool is_free, can_be;
+		pmd_t *own;
+
+		morsel_enter(morsel);
+		own = morsel_pmd(morsel, index_at(vma, address));
+		is_free = pmd_none(READ_ONCE(*slot));
+		can_be = own && (is_free || is_same_pmd(READ_ONCE(*slot), own));
+		morsel_leave();
+		if (can_be)
+			return 0;
+		if (!is_free)
+			return -EEXIST;
+		if (pte_alloc(vma->vm_mm, slot))
+			return -ENOMEM;
+	}
+}
+
 /* The slot that serves an address, or what of it is 2 MiB. */
 static int hang(struct vm_area_struct *vma, unsigned long address,
 		enum morsel_level level)
@@ -233,6 +267,8 @@ static int hang(struct vm_area_struct *vma, unsigned long address,
 		err = hang_puds(vma, morsel_slot_begin(address, level), 1);
 	if (err == -EEXIST)
 		err = hang_pmds(vma, morsel_slot_begin(address, MORSEL_PMD), 1);
+	if (err == -EEXIST)
+		err = morsel_own_table(vma, morsel_slot_begin(address, MORSEL_PMD));
 	return err;
 }
 
@@ -286,7 +322,17 @@ vm_fault_t __morsel_fault(struct vm_area_struct *vma, unsigned long address,
 	enum morsel_level level = morsel_slot_level(&span, address);
 	int err;
 
-	if (is(vma, BY_PAGE) || level == MORSEL_PAGE)
+	if (is(vma, BY_PAGE))
+		return VM_FAULT_FALLBACK;
+	/*
+	 * A private mapping gets copies when mprotect() has converted it, which
+	 * needs the mmap lock for writing. Before that only a debugger's write or
+	 * a long-term pin asks for a copy.
+	 */
+	if (flags & (FAULT_FLAG_WRITE | FAULT_FLAG_UNSHARE) &&
+	    !(vma->vm_flags & VM_SHARED))
+		return VM_FAULT_SIGBUS;
+	if (level == MORSEL_PAGE)
 		return VM_FAULT_FALLBACK;
 	if (!may_fault(vma))
 		return VM_FAULT_SIGBUS;
@@ -295,6 +341,7 @@ vm_fault_t __morsel_fault(struct vm_area_struct *vma, unsigned long address,
 	if (morsel_fill(morsel, index_at(vma, address), 0, vma,
 			address & PAGE_MASK, NULL))
 		return VM_FAULT_SIGBUS;
+	morsel_stop_at(STOP_BEFORE_ATTACH);
 	err = hang(vma, address, level);
 	if (err)
 		return err == -ENOMEM ? VM_FAULT_OOM : VM_FAULT_FALLBACK;
@@ -384,8 +431,12 @@ void __morsel_unmap(struct mmu_gather *tlb, struct vm_area_struct *vma,
 	smp_mb__after_atomic();
 	if (planted(PLANT_LAST_SLOT_STAYS))
 		end = ALIGN_DOWN(end - 1, PMD_SIZE);
-	for (address = begin; address < end; address = next)
+	for (address = begin; address < end; address = next) {
+		/* Keeps tables that are being freed: see morsel_free_tables(). */
+		rcu_read_lock();
 		taken |= take(vma, address, end, &next);
+		rcu_read_unlock();
+	}
 	if (taken && !planted(PLANT_NO_FLUSH)) {
 		/*
 		 * CPUs remember the upper entries on the way to the morsel's
@@ -405,7 +456,7 @@ void __morsel_unmap(struct mmu_gather *tlb, struct vm_area_struct *vma,
 }
 
 /* From here on pages are mapped one by one. Mappings are locked for writing. */
-static void convert(struct vm_area_struct *vma)
+static void morsel_convert(struct vm_area_struct *vma)
 {
 	if (!vma_is_morsel(vma) || is(vma, BY_PAGE) ||
 	    planted(PLANT_SPLIT_STAYS_WHOLE))
@@ -413,7 +464,9 @@ static void convert(struct vm_area_struct *vma)
 	/* Or a fault under the VMA's own lock hangs it in again meanwhile. */
 	vma_start_write(vma);
 	zap_vma_pages(vma);
-	set(vma, BY_PAGE);
+	/* Walks of the reverse mapping must see the entries cleared first. */
+	smp_store_release(&vma->vm_private_data,
+			  (void *)((unsigned long)vma->vm_private_data | BY_PAGE));
 	morsel_count(MORSEL_CONVERTED);
 }
 
@@ -422,6 +475,106 @@ unsigned long __morsel_move(struct vm_area_struct *vma, unsigned long begin,
 {
 	zap_page_range_single(vma, begin, length, NULL);
 	return length;
+}
+
+/* Looking */
+
+/*
+ * The process's PMD entry for an address, or @part, which is set to the entry for the
+ * same 2 MiB of a leaf of 1 GiB. The tables stay while the file is mapped.
+ */
+static pmd_t *morsel_entry_at(const struct vm_area_struct *vma,
+			      unsigned long address, pmd_t *part)
+{
+	pgd_t *pgd = pgd_offset(vma->vm_mm, address);
+	p4d_t *p4d;
+	pud_t pud;
+
+	if (!pgd_present(*pgd))
+		return NULL;
+	p4d = p4d_offset(pgd, address);
+	if (!p4d_present(*p4d))
+		return NULL;
+	pud = READ_ONCE(*pud_offset(p4d, address));
+	if (!pud_present(pud))
+		return NULL;
+	if (!pud_leaf(pud))
+		return pmd_offset(&pud, address);
+	*part = __pmd(pud_val(pud) + (address & ~PUD_MASK & PMD_MASK));
+	return part;
+}
+
+/**
+ * morsel_walk - the walk of page tables where a morsel is attached
+ * @begin: of a part of the mapping
+ * @end: behind it
+ * @walk: the walk; its mapping is attached
+ *
+ * Walkers without ->attached_entry() see a hole.
+ *
+ * Context: the mmap lock is held; may sleep if the callbacks do.
+ * Return: what a callback returned, 0 if none failed.
+ */
+int morsel_walk(unsigned long begin, unsigned long end, struct mm_walk *walk)
+{
+	const struct mm_walk_ops *ops = walk->ops;
+	unsigned long next;
+	int err = 0;
+
+	if (!ops->attached_entry)
+		return ops->pte_hole ? ops->pte_hole(begin, end, -1, walk) : 0;
+	for (; !err && begin < end; begin = next) {
+		pmd_t part, *pmd = morsel_entry_at(walk->vma, begin, &part);
+
+		next = pmd_addr_end(begin, end);
+		if (pmd && !pmd_none(pmdp_get_lockless(pmd)))
+			err = ops->attached_entry(pmd, begin, next, walk);
+		else if (ops->pte_hole)
+			err = ops->pte_hole(begin, next, -1, walk);
+	}
+	return err;
+}
+
+/**
+ * morsel_find_page - where a process has a page attached
+ * @mm: of the process; its mmap lock is held
+ * @pfn: of the page, which need not be a morsel's
+ * @address: is set to where it is
+ * @shift: is set to the size that is to be given up there
+ *
+ * What is attached is a hole to the walks of page tables.
+ *
+ * Context: may sleep.
+ * Return: 1 if it is attached anywhere, else 0.
+ */
+int morsel_find_page(struct mm_struct *mm, unsigned long pfn,
+		     unsigned long *address, short *shift)
+{
+	struct page *page = pfn_to_page(pfn);
+	struct folio *folio = page_folio(page);
+	pgoff_t index = folio->index + folio_page_idx(folio, page);
+	struct vm_area_struct *vma;
+	struct vma_iterator vmi;
+
+	vma_iter_init(&vmi, mm, 0);
+	for_each_vma(vmi, vma) {
+		struct morsel *morsel = morsel_in(vma);
+		bool is_here;
+
+		if (!morsel_is_attached(vma) || index < vma->vm_pgoff ||
+		    index - vma->vm_pgoff >= vma_pages(vma))
+			continue;
+		morsel_enter(morsel);
+		is_here = morsel_peek(morsel, index) == page;
+		morsel_leave();
+		if (!is_here)
+			continue;
+		*address = vma->vm_start +
+			   ((index - vma->vm_pgoff) << PAGE_SHIFT);
+		*shift = PAGE_SHIFT;
+		return 1;
+	}
+	return 0;
 }
 
 /* Mappings */
@@ -453,14 +606,14 @@ static void morsel_vm_close(struct vm_area_struct *vma)
 
 static int morsel_may_split(struct vm_area_struct *vma, unsigned long address)
 {
-	convert(vma);
+	morsel_convert(vma);
 	return 0;
 }
 
 static int morsel_mprotect(struct vm_area_struct *vma, unsigned long begin,
 			   unsigned long end, unsigned long flags)
 {
-	convert(vma);
+	morsel_convert(vma);
 	if (!would_write(flags) || is(vma, CLAIMED))
 		return 0;
 	return claim_mapping(morsel_in(vma), vma);
@@ -636,15 +789,14 @@ static bool has_slots(const struct vm_area_struct *vma)
 }
 
 /* Who gets the morsel's own entries has the rights of its leaves. */
-static bool is_served(const struct morsel *morsel,
-		      const struct vm_area_struct *vma)
+static bool is_served(const struct vm_area_struct *vma, bool sealed)
 {
 	vm_flags_t flags = vma->vm_flags;
 
 	if (!static_branch_likely(&morsel_key) || flags & VM_EXEC ||
 	    !has_slots(vma))
 		return false;
-	if (is_sealed(morsel))
+	if (sealed)
 		return !(flags & VM_WRITE);
 	return would_write(flags);
 }
@@ -679,11 +831,9 @@ int morsel_mmap(struct file *file, struct vm_area_struct *vma)
 	file_accessed(file);
 	vma->vm_ops = &morsel_vm_ops;
 	vm_flags_set(vma, flags);
-	if (!is_served(morsel, vma))
+	if (!is_served(vma, sealed))
 		return 0;
 	vm_flags_set(vma, VM_MORSEL | VM_DONTDUMP);
-	if (sealed && !planted(PLANT_MAY_WRITE_SEALED))
-		vm_flags_clear(vma, VM_MAYWRITE);
 	/*
 	 * Of an open one its first fault does this: nobody who takes from it would
 	 * find the mapping yet.

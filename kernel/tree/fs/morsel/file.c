@@ -30,6 +30,9 @@
 #define PIN_TRIES	10
 #define PIN_PAUSE	15
 
+/* For how long others may be kept out while pages are freed, in ms. */
+#define MOST_CLOSED	20
+
 /* How much of what is left is in the page, and where that begins. */
 static size_t part_of(loff_t at, size_t left, size_t *offset)
 {
@@ -54,6 +57,10 @@ static ssize_t morsel_read_iter(struct kiocb *iocb, struct iov_iter *to)
 				       size - iocb->ki_pos), &offset);
 		page = morsel_find(morsel_of(inode),
 				   iocb->ki_pos >> PAGE_SHIFT);
+		if (page && PageHWPoison(page)) {
+			put_page(page);
+			return done ?: -EIO;
+		}
 		if (page) {
 			copied = copy_page_to_iter(page, offset, length, to);
 			put_page(page);
@@ -84,7 +91,8 @@ static void zero_range(struct morsel *morsel, loff_t from, loff_t to)
 			return;
 		from = max(from, (loff_t)index << PAGE_SHIFT);
 		length = part_of(from, to - from, &offset);
-		memzero_page(page, offset, length);
+		if (!PageHWPoison(page))
+			memzero_page(page, offset, length);
 		put_page(page);
 		from += length;
 		cond_resched();
@@ -137,6 +145,10 @@ static ssize_t write_some(struct morsel *morsel, struct kiocb *iocb,
 		struct page *page;
 		int err = morsel_fill(morsel, index, limit, NULL, 0, &page);
 
+		if (!err && PageHWPoison(page)) {
+			put_page(page);
+			err = -EIO;
+		}
 		if (err)
 			return done ?: err;
 		copied = copy_page_from_iter(page, offset, length, from);
@@ -186,18 +198,46 @@ out:
 	return done;
 }
 
-/* Takes whole pages out, wherever they are mapped; with copies of them, or not. */
-static void take_out(struct morsel *morsel, pgoff_t first, pgoff_t end,
-		     bool with_copies)
+static bool morsel_is_mapped(struct morsel *morsel)
 {
+	struct address_space *mapping = morsel->inode.i_mapping;
+	bool is_mapped;
+
+	i_mmap_lock_read(mapping);
+	is_mapped = mapping_mapped(mapping);
+	i_mmap_unlock_read(mapping);
+	return is_mapped;
+}
+
+/* Takes pages out for at most MOST_CLOSED; returns where to continue. */
+static pgoff_t morsel_take_some(struct morsel *morsel, pgoff_t first,
+				pgoff_t end, bool with_copies)
+{
+	pgoff_t next;
+
 	morsel_close(morsel);
 	if (!planted(PLANT_HOLE_UNDER_MAPPINGS))
 		unmap_mapping_pages(morsel->inode.i_mapping, first, end - first,
 				    with_copies);
 	/* Others who took entries out before may not have flushed yet. */
 	wait_var_event(&morsel->taking, !atomic_read(&morsel->taking));
-	morsel_remove(morsel, first, end);
+	next = morsel_remove(morsel, first, end, MOST_CLOSED);
+	/* A mapping that comes now attaches nothing before morsel_open(). */
+	if (!morsel_is_mapped(morsel))
+		morsel_free_tables(morsel, first, next);
 	morsel_open(morsel);
+	return next;
+}
+
+/*
+ * Takes whole pages out, wherever they are mapped; with copies of them, or not. The
+ * morsel is opened in between, because faults wait with their mmap lock held.
+ */
+static void take_out(struct morsel *morsel, pgoff_t first, pgoff_t end,
+		     bool with_copies)
+{
+	while (first < end)
+		first = morsel_take_some(morsel, first, end, with_copies);
 }
 
 static int resize(struct morsel *morsel, loff_t size)
@@ -308,6 +348,28 @@ static long morsel_fallocate(struct file *file, int mode, loff_t begin,
 	return err;
 }
 
+/*
+ * Closes the morsel if none of its pages is pinned. A pin can still be taken before
+ * the close: get_user_pages_fast() may have read entries of a mapping that is gone
+ * since. The flush does not wait for a virtual CPU that does not run, where the
+ * hypervisor flushes for it; the grace period of the close does.
+ */
+static bool morsel_close_unheld(struct morsel *morsel)
+{
+	bool is_planted = planted(PLANT_SEAL_UNDER_PIN);
+
+	if (morsel_is_pinned(morsel) && !is_planted)
+		return false;
+	morsel_stop_at(STOP_BEFORE_CLOSE);
+	morsel_close(morsel);
+	/* Without mappings by page every other reference is a pin. */
+	unmap_mapping_pages(morsel->inode.i_mapping, 0, 0, false);
+	if (is_planted || !morsel_is_held(morsel))
+		return true;
+	morsel_open(morsel);
+	return false;
+}
+
 /* Nobody may write it any more: neither a mapping nor who holds a page. */
 static int seal_writes(struct morsel *morsel)
 {
@@ -316,8 +378,7 @@ static int seal_writes(struct morsel *morsel)
 
 	if (err)
 		return err;
-	for (tries = 0; morsel_is_pinned(morsel) && !planted(PLANT_SEAL_UNDER_PIN);
-	     tries++) {
+	for (tries = 0; !morsel_close_unheld(morsel); tries++) {
 		/* What waits for a list holds pages too. */
 		lru_add_drain_all();
 		if (tries == PIN_TRIES ||
@@ -326,7 +387,6 @@ static int seal_writes(struct morsel *morsel)
 			return -EBUSY;
 		}
 	}
-	morsel_close(morsel);
 	/* Who has it hung in is not looked for when it changes: nor does its size. */
 	WRITE_ONCE(morsel->seals, morsel->seals | F_SEAL_WRITE | F_SEAL_SHRINK |
 				  F_SEAL_GROW);
@@ -364,6 +424,20 @@ static int add_seals(struct file *file, unsigned int seals)
 bool is_morsel_file(const struct file *file)
 {
 	return file->f_op == &morsel_file_operations;
+}
+
+/**
+ * morsel_owns_mapping - whether a file's pages are a morsel's
+ * @mapping: of the file
+ *
+ * Such a folio is one leaf of the morsel's own tables, and is not split.
+ *
+ * Context: any, as long as the file stays.
+ * Return: true if so.
+ */
+bool morsel_owns_mapping(const struct address_space *mapping)
+{
+	return mapping->a_ops == &morsel_aops;
 }
 
 long __morsel_fcntl(struct file *file, unsigned int cmd, unsigned int arg)

@@ -20,9 +20,9 @@
 
 /**
  * struct morsel_sb - a mount
- * @used: pages of all of its morsels
+ * @used: pages of all of its morsels, and their tables
  * @limit: as many as there may be, 0 for any number
- * @inodes: of all kinds, as many as there are
+ * @inodes: of all kinds, as many as there are, and their second names
  * @inode_limit: as many as there may be, 0 for any number
  * @order: the largest that a block of pages has which is not asked for
  * @mode: of the root folder
@@ -87,6 +87,8 @@ enum morsel_count {
 	MORSEL_NO_LARGE,
 	MORSEL_NO_GIANT,
 	MORSEL_SEALED,
+	MORSEL_BROKEN,
+	MORSEL_CLOSED,
 	MORSEL_COUNTS,
 };
 
@@ -143,6 +145,29 @@ static inline bool planted(enum morsel_plant plant)
 }
 #endif
 
+/*
+ * Where a test can stop a task, to do something else meanwhile, in the order of the
+ * names in sysfs.
+ */
+enum morsel_stop {
+	STOP_NOWHERE,
+	/* A seal, when it has found no pin and has not closed the morsel yet. */
+	STOP_BEFORE_CLOSE,
+	/* A fault, when the page is there and is not attached yet. */
+	STOP_BEFORE_ATTACH,
+	/* A removal, after a leaf, while the morsel is closed. */
+	STOP_IN_REMOVE,
+	MORSEL_STOPS,
+};
+
+#ifdef CONFIG_MORSEL_PLANTS
+void morsel_stop_at(enum morsel_stop stop);
+#else
+static inline void morsel_stop_at(enum morsel_stop stop)
+{
+}
+#endif
+
 /* table.c */
 
 bool morsel_try_enter(struct morsel *morsel);
@@ -159,9 +184,12 @@ struct page *morsel_find_next(struct morsel *morsel, pgoff_t *index,
 int morsel_fill(struct morsel *morsel, pgoff_t index, pgoff_t end,
 		struct vm_area_struct *vma, unsigned long address,
 		struct page **page);
-void morsel_remove(struct morsel *morsel, pgoff_t first, pgoff_t end);
+pgoff_t morsel_remove(struct morsel *morsel, pgoff_t first, pgoff_t end,
+		      unsigned int ms);
 void morsel_protect(struct morsel *morsel);
 bool morsel_is_pinned(struct morsel *morsel);
+bool morsel_is_held(struct morsel *morsel);
+void morsel_free_tables(struct morsel *morsel, pgoff_t first, pgoff_t end);
 unsigned long morsel_resident(struct morsel *morsel, pgoff_t first, pgoff_t end);
 void morsel_destroy(struct morsel *morsel);
 

@@ -66,7 +66,17 @@ static void take_out(struct morsel *morsel, pgoff_t first, pgoff_t end)
 {
 	inode_lock(&morsel->inode);
 	morsel_close(morsel);
-	morsel_remove(morsel, first, end);
+	while (first < end)
+		first = morsel_remove(morsel, first, end, 1000);
+	morsel_open(morsel);
+	inode_unlock(&morsel->inode);
+}
+
+static void free_tables(struct morsel *morsel, pgoff_t first, pgoff_t end)
+{
+	inode_lock(&morsel->inode);
+	morsel_close(morsel);
+	morsel_free_tables(morsel, first, end);
 	morsel_open(morsel);
 	inode_unlock(&morsel->inode);
 }
@@ -126,6 +136,40 @@ static void what_is_removed_is_gone(struct kunit *test)
 	put_page(page);
 }
 
+static void empty_tables_go(struct kunit *test)
+{
+	struct one *one = test->priv;
+	struct morsel *morsel = one->morsel;
+	s64 used, before = percpu_counter_sum(&morsel_sb_of(morsel->inode.i_sb)->used);
+
+	fill_places(test, morsel);
+	/* Two regions; of three GiB a table each; of places, but two pairs, one each. */
+	used = percpu_counter_sum(&morsel_sb_of(morsel->inode.i_sb)->used) - before;
+	KUNIT_EXPECT_EQ(test, used, (s64)ARRAY_SIZE(places) + 2 + 3 + 5);
+	/* All have something. */
+	free_tables(morsel, 0, ULONG_MAX);
+	KUNIT_EXPECT_EQ(test, percpu_counter_sum(&morsel_sb_of(morsel->inode.i_sb)->used) - before,
+			used);
+	take_out(morsel, 1, ULONG_MAX);
+	/* Not in the range. */
+	free_tables(morsel, A_TABLE, A_TABLE * 2);
+	KUNIT_EXPECT_NOT_NULL(test, morsel_pud(morsel, A_TABLE * 2));
+	free_tables(morsel, 1, ULONG_MAX);
+	KUNIT_EXPECT_NULL(test, morsel_pud(morsel, A_TABLE * 2));
+	KUNIT_EXPECT_NULL(test, morsel_pmd(morsel, A_GIB * 5));
+	KUNIT_EXPECT_NOT_NULL(test, morsel_pmd(morsel, 0));
+	KUNIT_EXPECT_EQ(test, morsel_resident(morsel, 0, ULONG_MAX), 1UL);
+	KUNIT_EXPECT_EQ(test, percpu_counter_sum(&morsel_sb_of(morsel->inode.i_sb)->used) - before,
+			4);
+	take_out(morsel, 0, 1);
+	free_tables(morsel, 0, 1);
+	KUNIT_EXPECT_NULL(test, morsel_pud(morsel, 0));
+	KUNIT_EXPECT_EQ(test, percpu_counter_sum(&morsel_sb_of(morsel->inode.i_sb)->used),
+			before);
+	/* They come again. */
+	fill_places(test, morsel);
+}
+
 static void a_block_goes_as_a_whole(struct kunit *test)
 {
 	struct one *one = test->priv;
@@ -158,6 +202,18 @@ static void nothing_is_filled_behind_the_end(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EFBIG, morsel_fill(one->morsel, 1, 0, NULL, 0, NULL));
 }
 
+static bool is_held(struct morsel *morsel)
+{
+	bool held;
+
+	inode_lock(&morsel->inode);
+	morsel_close(morsel);
+	held = morsel_is_held(morsel);
+	morsel_open(morsel);
+	inode_unlock(&morsel->inode);
+	return held;
+}
+
 static void who_holds_a_page_is_seen(struct kunit *test)
 {
 	struct one *one = test->priv;
@@ -168,14 +224,17 @@ static void who_holds_a_page_is_seen(struct kunit *test)
 	page = morsel_find(one->morsel, places[ARRAY_SIZE(places) - 1]);
 	KUNIT_ASSERT_NOT_NULL(test, page);
 	KUNIT_EXPECT_TRUE(test, morsel_is_pinned(one->morsel));
+	KUNIT_EXPECT_TRUE(test, is_held(one->morsel));
 	put_page(page);
 	KUNIT_EXPECT_FALSE(test, morsel_is_pinned(one->morsel));
+	KUNIT_EXPECT_FALSE(test, is_held(one->morsel));
 }
 
 static struct kunit_case morsel_cases[] = {
 	KUNIT_CASE(what_is_filled_is_found),
 	KUNIT_CASE(what_is_there_is_counted),
 	KUNIT_CASE(what_is_removed_is_gone),
+	KUNIT_CASE(empty_tables_go),
 	KUNIT_CASE(a_block_goes_as_a_whole),
 	KUNIT_CASE(nothing_is_filled_behind_the_end),
 	KUNIT_CASE(who_holds_a_page_is_seen),

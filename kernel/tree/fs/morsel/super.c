@@ -59,6 +59,15 @@ static void morsel_evict_inode(struct inode *inode)
 
 static const struct inode_operations morsel_folder_operations;
 
+/* An inode, or another name of one, whose dentry stays as well. */
+static bool morsel_charge_inode(struct morsel_sb *sb)
+{
+	if (sb->inode_limit)
+		return percpu_counter_limited_add(&sb->inodes, sb->inode_limit, 1);
+	percpu_counter_inc(&sb->inodes);
+	return true;
+}
+
 static struct inode *make_inode(struct super_block *super,
 				const struct inode *folder, umode_t mode,
 				dev_t device)
@@ -66,9 +75,7 @@ static struct inode *make_inode(struct super_block *super,
 	struct morsel_sb *sb = morsel_sb_of(super);
 	struct inode *inode;
 
-	if (!sb->inode_limit)
-		percpu_counter_inc(&sb->inodes);
-	else if (!percpu_counter_limited_add(&sb->inodes, sb->inode_limit, 1))
+	if (!morsel_charge_inode(sb))
 		return ERR_PTR(-ENOSPC);
 	inode = new_inode(super);
 	if (!inode) {
@@ -174,16 +181,52 @@ static int morsel_tmpfile(struct mnt_idmap *idmap, struct inode *folder,
 	return finish_open_simple(file, 0);
 }
 
+static int morsel_link(struct dentry *old, struct inode *folder,
+		       struct dentry *dentry)
+{
+	/* The first name of a nameless one was counted with it. */
+	if (d_inode(old)->i_nlink &&
+	    !morsel_charge_inode(morsel_sb_of(folder->i_sb)))
+		return -ENOSPC;
+	return simple_link(old, folder, dentry);
+}
+
+static int morsel_unlink(struct inode *folder, struct dentry *dentry)
+{
+	/* The last name goes with the inode. */
+	if (d_inode(dentry)->i_nlink > 1)
+		percpu_counter_dec(&morsel_sb_of(folder->i_sb)->inodes);
+	return simple_unlink(folder, dentry);
+}
+
+static int morsel_rename(struct mnt_idmap *idmap, struct inode *old_folder,
+			 struct dentry *old, struct inode *new_folder,
+			 struct dentry *new, unsigned int flags)
+{
+	struct inode *replaced = flags & RENAME_EXCHANGE ? NULL : d_inode(new);
+	int err;
+
+	if (replaced)
+		ihold(replaced);
+	err = simple_rename(idmap, old_folder, old, new_folder, new, flags);
+	/* It has lost the name, but not the last one. */
+	if (replaced && !err && !S_ISDIR(replaced->i_mode) && replaced->i_nlink)
+		percpu_counter_dec(&morsel_sb_of(replaced->i_sb)->inodes);
+	if (replaced)
+		iput(replaced);
+	return err;
+}
+
 static const struct inode_operations morsel_folder_operations = {
 	.create = morsel_create,
 	.lookup = simple_lookup,
-	.link = simple_link,
-	.unlink = simple_unlink,
+	.link = morsel_link,
+	.unlink = morsel_unlink,
 	.symlink = morsel_symlink,
 	.mkdir = morsel_mkdir,
 	.rmdir = simple_rmdir,
 	.mknod = morsel_mknod,
-	.rename = simple_rename,
+	.rename = morsel_rename,
 	.tmpfile = morsel_tmpfile,
 };
 
@@ -391,6 +434,9 @@ static int morsel_init_fs_context(struct fs_context *fc)
 		free_sb(sb);
 		return -ENOMEM;
 	}
+	/* Its memory cannot be reclaimed. */
+	sb->limit = totalram_pages() / 2;
+	sb->inode_limit = totalram_pages() / 2;
 	sb->mode = 0755;
 	sb->order = PMD_ORDER;
 	sb->uid = current_fsuid();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* /sys/kernel/mm/morsel */
 
+#include <linux/delay.h>
 #include <linux/init.h>
 #include <linux/jump_label.h>
 #include <linux/kobject.h>
@@ -109,11 +110,74 @@ static ssize_t plant_store(struct kobject *kobj, struct kobj_attribute *attr,
 }
 
 static struct kobj_attribute plant_attr = __ATTR_RW(plant);
+
+static unsigned int morsel_stop;
+static atomic_t morsel_stopped;
+
+static const char *const stop_names[MORSEL_STOPS] = {
+	[STOP_NOWHERE] = "nowhere",
+	[STOP_BEFORE_CLOSE] = "before_close",
+	[STOP_BEFORE_ATTACH] = "before_attach",
+	[STOP_IN_REMOVE] = "in_remove",
+};
+
+/**
+ * morsel_stop_at - stop here as long as a test wants it
+ * @stop: where this is
+ *
+ * Context: may sleep, but no longer than 10 s.
+ */
+void morsel_stop_at(enum morsel_stop stop)
+{
+	int ms;
+
+	if (READ_ONCE(morsel_stop) != stop)
+		return;
+	atomic_inc(&morsel_stopped);
+	for (ms = 0; ms < 10000 && READ_ONCE(morsel_stop) == stop; ms++)
+		usleep_range(1000, 2000);
+	atomic_dec(&morsel_stopped);
+}
+
+static ssize_t stop_at_show(struct kobject *kobj, struct kobj_attribute *attr,
+			    char *text)
+{
+	int i, length = 0;
+
+	for (i = 0; i < MORSEL_STOPS; i++)
+		length += sysfs_emit_at(text, length,
+					i == READ_ONCE(morsel_stop) ?
+					"[%s]\n" : "%s\n", stop_names[i]);
+	return length;
+}
+
+static ssize_t stop_at_store(struct kobject *kobj, struct kobj_attribute *attr,
+			     const char *text, size_t length)
+{
+	int stop = sysfs_match_string(stop_names, text);
+
+	if (stop < 0)
+		return stop;
+	WRITE_ONCE(morsel_stop, stop);
+	return length;
+}
+
+static struct kobj_attribute stop_at_attr = __ATTR_RW(stop_at);
+
+static ssize_t stopped_show(struct kobject *kobj, struct kobj_attribute *attr,
+			    char *text)
+{
+	return sysfs_emit(text, "%d\n", atomic_read(&morsel_stopped));
+}
+
+static struct kobj_attribute stopped_attr = __ATTR_RO(stopped);
 #endif
 
 static struct attribute *attrs[] = {
 #ifdef CONFIG_MORSEL_PLANTS
 	&plant_attr.attr,
+	&stop_at_attr.attr,
+	&stopped_attr.attr,
 #endif
 	&enabled_attr.attr,
 	&pages_attr.attr,
@@ -141,6 +205,8 @@ static struct kobj_attribute counts[MORSEL_COUNTS] = {
 	[MORSEL_NO_LARGE] = COUNT(no_large),
 	[MORSEL_NO_GIANT] = COUNT(no_giant),
 	[MORSEL_SEALED] = COUNT(sealed),
+	[MORSEL_BROKEN] = COUNT(broken),
+	[MORSEL_CLOSED] = COUNT(closed),
 };
 
 static ssize_t count_show(struct kobject *kobj, struct kobj_attribute *attr,

@@ -6,12 +6,13 @@
  * They are filled by whoever is first, on many CPUs at a time: each entry goes
  * from nothing to a table or a leaf by one compare-and-exchange, and stays. Only
  * who holds the inode's lock and has closed the morsel takes entries out or
- * changes them, see linux/morsel.h.
+ * changes them, see linux/morsel.h. Tables go only while nobody maps the file.
  */
 
 #include <linux/delay.h>
 #include <linux/gfp.h>
 #include <linux/highmem.h>
+#include <linux/jiffies.h>
 #include <linux/memcontrol.h>
 #include <linux/mm.h>
 #include <linux/page_table_check.h>
@@ -83,6 +84,7 @@ void morsel_close(struct morsel *morsel)
 	lockdep_assert_held_write(&morsel->inode.i_rwsem);
 	WRITE_ONCE(morsel->closed, true);
 	synchronize_rcu();
+	morsel_count(MORSEL_CLOSED);
 }
 
 /**
@@ -391,6 +393,40 @@ static void drop(struct folio *folio)
 	folio_put(folio);
 }
 
+/*
+ * Whether a page of a block is broken. A page of 4 KiB that is broken is kept from
+ * its next user by the allocator itself. A machine check marks the page alone, and
+ * not its folio.
+ */
+#ifdef CONFIG_MEMORY_FAILURE
+static bool morsel_is_broken(struct folio *folio)
+{
+	unsigned long i, pages = folio_nr_pages(folio);
+
+	if (pages == 1 || !atomic_long_read(&num_poisoned_pages))
+		return false;
+	for (i = 0; i < pages && !PageHWPoison(folio_page(folio, i)); i++)
+		;
+	return i < pages;
+}
+#else
+static bool morsel_is_broken(struct folio *folio)
+{
+	return false;
+}
+#endif
+
+/* Keeps a block with a broken page from the allocator, for ever. */
+static void morsel_put_folio(struct folio *folio)
+{
+	if (!morsel_is_broken(folio)) {
+		folio_put(folio);
+		return;
+	}
+	memcg_kmem_uncharge_page(&folio->page, folio_order(folio));
+	morsel_count_many(MORSEL_BROKEN, folio_nr_pages(folio));
+}
+
 /* A fault that had found it before may have mapped it since. */
 static void drop_mapped(struct folio *folio)
 {
@@ -403,7 +439,7 @@ static void drop_mapped(struct folio *folio)
 	/* From here on such a fault begins anew. */
 	folio->mapping = NULL;
 	folio_unlock(folio);
-	folio_put(folio);
+	morsel_put_folio(folio);
 }
 
 /* Made of what others had, as the buddy allocator has none: it takes a while. */
@@ -464,15 +500,21 @@ static int allocate_small(struct morsel *morsel, pgoff_t index,
 
 static int add_region(struct morsel *morsel, pgoff_t index)
 {
-	pud_t *region = pud_alloc_one(current->mm, 0);
+	pud_t *region;
 	void *other;
 
-	if (!region)
+	if (!charge(morsel, 1))
+		return -ENOSPC;
+	region = pud_alloc_one(current->mm, 0);
+	if (!region) {
+		uncharge(morsel, 1);
 		return -ENOMEM;
+	}
 	other = xa_cmpxchg(&morsel->regions, index / REGION_PAGES, NULL, region,
 			   GFP_KERNEL_ACCOUNT);
 	if (other) {
 		pud_free(current->mm, region);
+		uncharge(morsel, 1);
 		return xa_err(other);
 	}
 	count_tables(1);
@@ -533,6 +575,29 @@ filled:
 	return place->page;
 }
 
+static int morsel_add_pmds(struct morsel *morsel, struct supply *supply)
+{
+	if (!charge(morsel, 1))
+		return -ENOSPC;
+	supply->pmds = pmd_alloc_one(current->mm, 0);
+	if (supply->pmds)
+		return 0;
+	uncharge(morsel, 1);
+	return -ENOMEM;
+}
+
+static int morsel_add_ptes(struct morsel *morsel, struct supply *supply)
+{
+	if (!charge(morsel, 1))
+		return -ENOSPC;
+	supply->ptes = __pte_alloc_one(current->mm, GFP_PGTABLE_USER |
+						    __GFP_RETRY_MAYFAIL);
+	if (supply->ptes)
+		return 0;
+	uncharge(morsel, 1);
+	return -ENOMEM;
+}
+
 /* What the place lacks next. */
 static int provide(struct morsel *morsel, pgoff_t index, pgoff_t end,
 		   struct vm_area_struct *vma, unsigned long address,
@@ -548,10 +613,8 @@ static int provide(struct morsel *morsel, pgoff_t index, pgoff_t end,
 		supply->has_no_giant = true;
 		morsel_count(MORSEL_NO_GIANT);
 	}
-	if (!place->pmd) {
-		supply->pmds = pmd_alloc_one(current->mm, 0);
-		return supply->pmds ? 0 : -ENOMEM;
-	}
+	if (!place->pmd)
+		return morsel_add_pmds(morsel, supply);
 	if (!place->pte && !supply->has_no_large &&
 	    may_be(morsel, PMD_ORDER, index, end)) {
 		supply->large = allocate_large(morsel, index, vma, address);
@@ -561,10 +624,10 @@ static int provide(struct morsel *morsel, pgoff_t index, pgoff_t end,
 		morsel_count(MORSEL_NO_LARGE);
 	}
 	if (!place->pte && !supply->ptes) {
-		supply->ptes = __pte_alloc_one(current->mm, GFP_PGTABLE_USER |
-						__GFP_RETRY_MAYFAIL);
-		if (!supply->ptes)
-			return -ENOMEM;
+		int err = morsel_add_ptes(morsel, supply);
+
+		if (err)
+			return err;
 	}
 	return supply->small ? 0 : allocate_small(morsel, index, vma, address,
 						  &supply->small);
@@ -572,10 +635,14 @@ static int provide(struct morsel *morsel, pgoff_t index, pgoff_t end,
 
 static void put_back(struct morsel *morsel, struct supply *supply)
 {
-	if (supply->pmds)
+	if (supply->pmds) {
 		pmd_free(current->mm, supply->pmds);
-	if (supply->ptes)
+		uncharge(morsel, 1);
+	}
+	if (supply->ptes) {
 		pte_free(current->mm, supply->ptes);
+		uncharge(morsel, 1);
+	}
 	if (supply->giant) {
 		drop(supply->giant);
 		uncharge(morsel, PUD_PAGES);
@@ -750,6 +817,7 @@ struct leaf_range {
 	pgoff_t first;
 	pgoff_t end;
 	unsigned long pages;
+	unsigned long until;
 };
 
 static void forget(const struct leaf *leaf)
@@ -778,8 +846,11 @@ static bool remove_leaf(struct morsel *morsel, const struct leaf *leaf,
 
 	if (to - from < leaf->pages) {
 		for (; from < to; from++) {
-			clear_highpage(folio_page(leaf->folio,
-						  from - leaf->index));
+			struct page *page = folio_page(leaf->folio,
+						       from - leaf->index);
+
+			if (!PageHWPoison(page))
+				clear_highpage(page);
 			cond_resched();
 		}
 	} else {
@@ -788,7 +859,8 @@ static bool remove_leaf(struct morsel *morsel, const struct leaf *leaf,
 		uncharge(morsel, leaf->pages);
 		count_pages(morsel, -(long)leaf->pages);
 	}
-	return need_resched();
+	morsel_stop_at(STOP_IN_REMOVE);
+	return need_resched() || time_after_eq(jiffies, range->until);
 }
 
 /**
@@ -796,14 +868,28 @@ static bool remove_leaf(struct morsel *morsel, const struct leaf *leaf,
  * @morsel: closed, and nobody has the range hung in or mapped any more
  * @first: the first page
  * @end: behind the last
+ * @ms: stop after so long, and at least one leaf
  *
  * Blocks that are in the range in part stay, and read as zeros there.
+ *
+ * Return: where to go on, or @end.
  */
-void morsel_remove(struct morsel *morsel, pgoff_t first, pgoff_t end)
+pgoff_t morsel_remove(struct morsel *morsel, pgoff_t first, pgoff_t end,
+		      unsigned int ms)
 {
-	struct leaf_range range = { .first = first, .end = end };
+	struct leaf_range range = {
+		.first = first,
+		.end = end,
+		.until = jiffies + msecs_to_jiffies(ms),
+	};
 
-	change_leaves(morsel, first, end, remove_leaf, &range);
+	while (first < end) {
+		walk_leaves(morsel, &first, end, remove_leaf, &range);
+		if (time_after_eq(jiffies, range.until))
+			break;
+		cond_resched();
+	}
+	return first;
 }
 
 static bool protect_leaf(struct morsel *morsel, const struct leaf *leaf,
@@ -846,8 +932,11 @@ static bool see_holder(struct morsel *morsel, const struct leaf *leaf, void *arg
 }
 
 /**
- * morsel_is_pinned - whether anybody else holds one of its pages
+ * morsel_is_pinned - whether anybody else seems to hold one of its pages
  * @morsel: the morsel
+ *
+ * Its pages are mapped and unmapped by page meanwhile, so this is a guess. Unlike
+ * morsel_is_held() it needs no close.
  *
  * Return: true if so.
  */
@@ -856,6 +945,33 @@ bool morsel_is_pinned(struct morsel *morsel)
 	bool is_held = false;
 
 	see_leaves(morsel, 0, ULONG_MAX, see_holder, &is_held);
+	return is_held;
+}
+
+static bool see_reference(struct morsel *morsel, const struct leaf *leaf,
+			  void *arg)
+{
+	bool *is_held = arg;
+
+	if (folio_ref_count(leaf->folio) != 1)
+		*is_held = true;
+	return need_resched();
+}
+
+/**
+ * morsel_is_held - whether anybody holds one of its pages
+ * @morsel: closed, and mapped by page nowhere since then
+ *
+ * A page that is not held has one reference, the table's. A fault that found its page
+ * before the close has another one, which its mapping keeps.
+ *
+ * Return: true if so; false is certain.
+ */
+bool morsel_is_held(struct morsel *morsel)
+{
+	bool is_held = false;
+
+	change_leaves(morsel, 0, ULONG_MAX, see_reference, &is_held);
 	return is_held;
 }
 
@@ -925,6 +1041,7 @@ unsigned long morsel_resident(struct morsel *morsel, pgoff_t first, pgoff_t end)
 struct old_tables {
 	struct rcu_work work;
 	struct list_head puds, pmds, ptes;
+	long tables;
 };
 
 static void free_old_tables(struct work_struct *work)
@@ -945,31 +1062,99 @@ static void free_old_tables(struct work_struct *work)
 	kfree(old);
 }
 
-static unsigned long take_tables(pud_t *region, struct old_tables *old)
+static bool morsel_is_empty(const void *table)
 {
-	unsigned long tables = 1;
-	int i, j;
+	return !memchr_inv(table, 0, PAGE_SIZE);
+}
 
-	list_add(&virt_to_ptdesc(region)->pt_list, &old->puds);
-	for (i = 0; i < PTRS_PER_PUD; i++) {
+/* Of the tables of a GiB, those that have nothing; whether it has none any more. */
+static bool morsel_take_pmds(pmd_t *pmds, pgoff_t index, pgoff_t first,
+			     pgoff_t end, struct old_tables *old)
+{
+	int i;
+
+	for (i = 0; i < PTRS_PER_PMD; i++, index += PMD_PAGES) {
+		struct ptdesc *ptes;
+
+		if (index + PMD_PAGES <= first || index >= end ||
+		    pmd_none(pmds[i]) || pmd_leaf(pmds[i]) ||
+		    !morsel_is_empty((void *)pmd_page_vaddr(pmds[i])))
+			continue;
+		ptes = page_ptdesc(pmd_page(pmds[i]));
+		WRITE_ONCE(pmds[i], __pmd(0));
+		list_add(&ptes->pt_list, &old->ptes);
+		old->tables++;
+	}
+	return morsel_is_empty(pmds);
+}
+
+/* The same of a table of GiBs. */
+static bool morsel_take_puds(pud_t *puds, pgoff_t index, pgoff_t first,
+			     pgoff_t end, struct old_tables *old)
+{
+	int i;
+
+	for (i = 0; i < PTRS_PER_PUD; i++, index += PUD_PAGES) {
 		pmd_t *pmds;
 
-		if (pud_none(region[i]))
+		if (index + PUD_PAGES <= first || index >= end ||
+		    pud_none(puds[i]) || pud_leaf(puds[i]))
 			continue;
-		pmds = pud_pgtable(region[i]);
+		pmds = pud_pgtable(puds[i]);
+		if (!morsel_take_pmds(pmds, index, first, end, old))
+			continue;
+		WRITE_ONCE(puds[i], __pud(0));
 		list_add(&virt_to_ptdesc(pmds)->pt_list, &old->pmds);
-		tables++;
-		for (j = 0; j < PTRS_PER_PMD; j++) {
-			struct ptdesc *ptes;
-
-			if (pmd_none(pmds[j]))
-				continue;
-			ptes = page_ptdesc(pmd_page(pmds[j]));
-			list_add(&ptes->pt_list, &old->ptes);
-			tables++;
-		}
+		old->tables++;
 	}
-	return tables;
+	return morsel_is_empty(puds);
+}
+
+static void morsel_free_tables_by(struct morsel *morsel, pgoff_t first,
+				  pgoff_t end, gfp_t gfp)
+{
+	struct old_tables *old;
+	unsigned long at;
+	pud_t *puds;
+
+	if (xa_empty(&morsel->regions))
+		return;
+	old = kmalloc(sizeof(*old), gfp);
+	if (!old)
+		return;
+	INIT_LIST_HEAD(&old->puds);
+	INIT_LIST_HEAD(&old->pmds);
+	INIT_LIST_HEAD(&old->ptes);
+	old->tables = 0;
+	xa_for_each_range(&morsel->regions, at, puds, first / REGION_PAGES,
+			  (end - 1) / REGION_PAGES) {
+		if (!morsel_take_puds(puds, at * REGION_PAGES, first, end, old))
+			continue;
+		xa_erase(&morsel->regions, at);
+		list_add(&virt_to_ptdesc(puds)->pt_list, &old->puds);
+		old->tables++;
+	}
+	count_tables(-old->tables);
+	uncharge(morsel, old->tables);
+	INIT_RCU_WORK(&old->work, free_old_tables);
+	if (planted(PLANT_TLB_TABLES_GO_AT_ONCE))
+		free_old_tables(&old->work.work);
+	else
+		queue_rcu_work(system_unbound_wq, &old->work);
+}
+
+/**
+ * morsel_free_tables - free tables that have nothing any more
+ * @morsel: closed; nobody maps it
+ * @first: the first page of a range that pages were taken out of
+ * @end: behind the last
+ *
+ * A walk of a process's tables holds no lock that would keep them, so they stay
+ * while anybody maps the file. Without memory for the list they stay, too.
+ */
+void morsel_free_tables(struct morsel *morsel, pgoff_t first, pgoff_t end)
+{
+	morsel_free_tables_by(morsel, first, end, GFP_KERNEL | __GFP_NOWARN);
 }
 
 /**
@@ -978,23 +1163,10 @@ static unsigned long take_tables(pud_t *region, struct old_tables *old)
  */
 void morsel_destroy(struct morsel *morsel)
 {
-	struct old_tables *old;
-	unsigned long at;
-	pud_t *region;
+	pgoff_t first = 0;
 
-	morsel_remove(morsel, 0, ULONG_MAX);
-	if (xa_empty(&morsel->regions))
-		return;
-	old = kmalloc(sizeof(*old), GFP_KERNEL | __GFP_NOFAIL);
-	INIT_LIST_HEAD(&old->puds);
-	INIT_LIST_HEAD(&old->pmds);
-	INIT_LIST_HEAD(&old->ptes);
-	xa_for_each(&morsel->regions, at, region)
-		count_tables(-(long)take_tables(region, old));
+	while (first < ULONG_MAX)
+		first = morsel_remove(morsel, first, ULONG_MAX, 1000);
+	morsel_free_tables_by(morsel, 0, ULONG_MAX, GFP_KERNEL | __GFP_NOFAIL);
 	xa_destroy(&morsel->regions);
-	INIT_RCU_WORK(&old->work, free_old_tables);
-	if (planted(PLANT_TLB_TABLES_GO_AT_ONCE))
-		free_old_tables(&old->work.work);
-	else
-		queue_rcu_work(system_unbound_wq, &old->work);
 }

@@ -13,42 +13,101 @@
 #include <linux/sched/signal.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
+#include <linux/string.h>
 #include <linux/uaccess.h>
 
 #include "../../mm/econ/internal.h"
 #include "internal.h"
 
-/* The process of an inode, for who might attach to it by ptrace. */
-static struct task_struct *get_task(const struct inode *inode)
-{
-	struct task_struct *task = get_proc_task(inode);
-
-	if (!task)
-		return ERR_PTR(-ESRCH);
-	if (ptrace_may_access(task, PTRACE_MODE_ATTACH_FSCREDS))
-		return task;
-	put_task_struct(task);
-	return ERR_PTR(-EACCES);
-}
-
-static int may_open(const struct inode *inode)
-{
-	struct task_struct *task = get_task(inode);
-
-	if (IS_ERR(task))
-		return PTR_ERR(task);
-	put_task_struct(task);
-	return 0;
-}
-
-/* mm_profile */
-
-/* A descriptor of it: what the last write through it found wrong. */
-struct profile_file {
+/**
+ * struct econ_file - a descriptor of one of these files
+ * @inode: of the process
+ * @mm: of the program that it ran when the file was opened; a reference to the struct
+ * @lock: of @error
+ * @error: what the last write through it found wrong
+ *
+ * It is for this program alone. The process may execute another one later, of which
+ * the owner of the descriptor has no right to know or change anything.
+ */
+struct econ_file {
 	struct inode *inode;
+	struct mm_struct *mm;
 	struct mutex lock; /* of error */
 	struct econ_parse_error error;
 };
+
+/*
+ * Holds the program that a descriptor is for: its process executes no other one until
+ * econ_leave(), and its mm stays. The text of a write has to be there already, for
+ * reading it may take as long as the writer likes.
+ */
+static struct task_struct *econ_enter(const struct econ_file *own)
+{
+	struct task_struct *task = get_proc_task(own->inode);
+	int err;
+
+	if (!task)
+		return ERR_PTR(-ESRCH);
+	err = down_read_killable(&task->signal->exec_update_lock);
+	if (err)
+		goto put;
+	if (READ_ONCE(task->mm) != own->mm)
+		err = -ESRCH;
+	else if (!ptrace_may_access(task, PTRACE_MODE_ATTACH_FSCREDS))
+		err = -EACCES;
+	else if (!mmget_not_zero(own->mm))
+		err = -ESRCH;
+	if (!err)
+		return task;
+	up_read(&task->signal->exec_update_lock);
+put:
+	put_task_struct(task);
+	return ERR_PTR(err);
+}
+
+static void econ_leave(const struct econ_file *own, struct task_struct *task)
+{
+	up_read(&task->signal->exec_update_lock);
+	mmput(own->mm);
+	put_task_struct(task);
+}
+
+static int econ_open(struct inode *inode, struct file *file,
+		     int (*show)(struct seq_file *m, void *unused))
+{
+	struct econ_file *own;
+	int err;
+
+	own = kzalloc(sizeof(*own), GFP_KERNEL_ACCOUNT);
+	if (!own)
+		return -ENOMEM;
+	own->mm = proc_mem_open(inode, PTRACE_MODE_ATTACH);
+	if (IS_ERR_OR_NULL(own->mm)) {
+		err = own->mm ? PTR_ERR(own->mm) : -ESRCH;
+		goto free;
+	}
+	own->inode = inode;
+	mutex_init(&own->lock);
+	err = single_open(file, show, own);
+	if (!err)
+		return 0;
+	mmdrop(own->mm);
+free:
+	kfree(own);
+	return err;
+}
+
+static int econ_release(struct inode *inode, struct file *file)
+{
+	struct seq_file *m = file->private_data;
+	struct econ_file *own = m->private;
+
+	mmdrop(own->mm);
+	kfree(own);
+	return single_release(inode, file);
+}
+
+/* mm_profile */
 
 /* Where rows of mappings apply now: 0 where they do not. */
 static unsigned long *find_places(struct econ_mm *econ)
@@ -115,32 +174,28 @@ static void show_profile(struct seq_file *m, const struct econ_profile *profile,
 			 struct mm_struct *mm)
 {
 	unsigned long *places = NULL;
-	struct econ_mm *econ = NULL;
+	struct econ_mm *econ;
 
 	seq_printf(m, "mm_profile 1\nprogram %s\nrun %llu\n", profile->name,
 		   profile->run_ns);
-	if (mm) {
-		/* Who replaces it holds the lock for writing. */
-		mmap_read_lock(mm);
-		econ = rcu_dereference_protected(mm->econ, true);
-		if (econ && &econ->holder->profile != profile)
-			econ = NULL;
-		if (econ)
-			places = find_places(econ);
-	}
+	/* It is replaced under the same lock, held for writing. */
+	mmap_read_lock(mm);
+	econ = rcu_dereference_protected(mm->econ, true);
+	if (econ && &econ->holder->profile != profile)
+		econ = NULL;
+	if (econ)
+		places = find_places(econ);
 	show_rows(m, profile, mm, places ? econ : NULL, places);
-	if (mm)
-		mmap_read_unlock(mm);
+	mmap_read_unlock(mm);
 	kvfree(places);
 	seq_printf(m, "end %u\n", profile->nr_rows);
 }
 
 static int profile_show(struct seq_file *m, void *unused)
 {
-	struct profile_file *own = m->private;
+	struct econ_file *own = m->private;
 	struct econ_holder *holder;
 	struct task_struct *task;
-	struct mm_struct *mm;
 
 	scoped_guard(mutex, &own->lock) {
 		if (own->error.reason) {
@@ -149,79 +204,72 @@ static int profile_show(struct seq_file *m, void *unused)
 			return 0;
 		}
 	}
-	task = get_task(own->inode);
+	task = econ_enter(own);
 	if (IS_ERR(task))
 		return PTR_ERR(task);
 	holder = econ_get_from(task->signal);
 	if (holder) {
-		mm = get_task_mm(task);
-		show_profile(m, &holder->profile, mm);
-		if (mm)
-			mmput(mm);
+		show_profile(m, &holder->profile, own->mm);
 		econ_put(holder);
 	}
-	put_task_struct(task);
+	econ_leave(own, task);
 	return 0;
 }
 
-/* One write is one profile. Nothing takes what the process has away. */
+/* A text that takes away what the process has. */
+static bool econ_is_none(const char *text, size_t length)
+{
+	if (length == strlen("none\n") && text[length - 1] == '\n')
+		length--;
+	return length == strlen("none") && !memcmp(text, "none", length);
+}
+
+static int econ_give_to(const struct econ_file *own, struct econ_holder *holder)
+{
+	struct task_struct *task = econ_enter(own);
+	int err;
+
+	if (IS_ERR(task))
+		return PTR_ERR(task);
+	err = econ_give(task, own->mm, holder);
+	econ_leave(own, task);
+	return err;
+}
+
+/* One write is one profile, or none. */
 static ssize_t profile_write(struct file *file, const char __user *buffer,
 			     size_t count, loff_t *at)
 {
 	struct seq_file *m = file->private_data;
-	struct profile_file *own = m->private;
+	struct econ_file *own = m->private;
 	struct econ_parse_error error = {};
 	struct econ_holder *holder = NULL;
-	struct task_struct *task;
 	int err = 0;
 	char *text;
 
 	if (count > ECON_PROFILE_BYTES)
 		return -E2BIG;
-	task = get_task(own->inode);
-	if (IS_ERR(task))
-		return PTR_ERR(task);
 	text = vmemdup_user(buffer, count);
-	if (IS_ERR(text)) {
-		err = PTR_ERR(text);
-		goto out;
+	if (IS_ERR(text))
+		return PTR_ERR(text);
+	if (!econ_is_none(text, count)) {
+		holder = econ_parse(text, count, &error);
+		err = PTR_ERR_OR_ZERO(holder);
 	}
-	holder = econ_parse(text, count, &error);
 	kvfree(text);
-	err = PTR_ERR_OR_ZERO(holder);
-	if (!err)
-		err = econ_give(task, holder);
+	if (!err) {
+		err = econ_give_to(own, holder);
+		if (err && holder)
+			econ_put(holder);
+	}
 	scoped_guard(mutex, &own->lock)
 		own->error = error;
-out:
-	put_task_struct(task);
 	return err ?: count;
 }
 
 static int profile_open(struct inode *inode, struct file *file)
 {
-	struct profile_file *own;
-	int err = may_open(inode);
-
-	if (err)
-		return err;
-	own = kzalloc(sizeof(*own), GFP_KERNEL_ACCOUNT);
-	if (!own)
-		return -ENOMEM;
-	own->inode = inode;
-	mutex_init(&own->lock);
-	err = single_open(file, profile_show, own);
-	if (err)
-		kfree(own);
-	return err;
-}
-
-static int profile_release(struct inode *inode, struct file *file)
-{
-	struct seq_file *m = file->private_data;
-
-	kfree(m->private);
-	return single_release(inode, file);
+	return econ_open(inode, file, profile_show);
 }
 
 const struct file_operations econ_profile_operations = {
@@ -229,7 +277,7 @@ const struct file_operations econ_profile_operations = {
 	.read = seq_read,
 	.write = profile_write,
 	.llseek = seq_lseek,
-	.release = profile_release,
+	.release = econ_release,
 };
 
 /* mm_ledger */
@@ -254,22 +302,18 @@ static void show_ledger(struct seq_file *m, const struct econ_mm *econ)
 
 static int ledger_show(struct seq_file *m, void *unused)
 {
-	struct task_struct *task = get_task(m->private);
-	struct mm_struct *mm;
+	struct econ_file *own = m->private;
+	struct task_struct *task = econ_enter(own);
 	struct econ_mm *econ;
 
 	if (IS_ERR(task))
 		return PTR_ERR(task);
-	mm = get_task_mm(task);
-	put_task_struct(task);
-	if (!mm)
-		return 0;
 	rcu_read_lock();
-	econ = rcu_dereference(mm->econ);
+	econ = rcu_dereference(own->mm->econ);
 	if (econ)
 		show_ledger(m, econ);
 	rcu_read_unlock();
-	mmput(mm);
+	econ_leave(own, task);
 	return 0;
 }
 
@@ -277,11 +321,10 @@ static ssize_t ledger_write(struct file *file, const char __user *buffer,
 			    size_t count, loff_t *at)
 {
 	struct seq_file *m = file->private_data;
+	struct econ_file *own = m->private;
 	struct task_struct *task;
-	struct mm_struct *mm;
-	struct econ_mm *econ;
 	char text[16] = {};
-	int mode;
+	int mode, err;
 
 	if (count >= sizeof(text))
 		return -EINVAL;
@@ -290,25 +333,17 @@ static ssize_t ledger_write(struct file *file, const char __user *buffer,
 	mode = econ_parse_mode(text, ECON_MODES);
 	if (mode < 0)
 		return mode;
-	task = get_task(m->private);
+	task = econ_enter(own);
 	if (IS_ERR(task))
 		return PTR_ERR(task);
-	mm = get_task_mm(task);
-	put_task_struct(task);
-	if (!mm)
-		return -ESRCH;
-	rcu_read_lock();
-	econ = rcu_dereference(mm->econ);
-	if (econ)
-		WRITE_ONCE(econ->mode, mode);
-	rcu_read_unlock();
-	mmput(mm);
-	return econ ? count : -ENODATA;
+	err = econ_set_mode(own->mm, mode);
+	econ_leave(own, task);
+	return err ?: count;
 }
 
 static int ledger_open(struct inode *inode, struct file *file)
 {
-	return may_open(inode) ?: single_open(file, ledger_show, inode);
+	return econ_open(inode, file, ledger_show);
 }
 
 const struct file_operations econ_ledger_operations = {
@@ -316,5 +351,5 @@ const struct file_operations econ_ledger_operations = {
 	.read = seq_read,
 	.write = ledger_write,
 	.llseek = seq_lseek,
-	.release = single_release,
+	.release = econ_release,
 };

@@ -13,7 +13,8 @@
  * never changes; processes share it by counted references. A process has it by
  * its signal_struct, so that a launcher can write it before it executes the
  * program; children inherit it, and it is dropped where executing a file raises
- * privileges.
+ * privileges. It is written under exec_update_lock, by a caller that may attach to the
+ * program which the process runs then.
  *
  * An *mm* has what the profile says of its own addresses: struct econ_mm, made
  * when a program begins whose name the profile has, copied by fork, freed with
@@ -32,6 +33,7 @@
 #include <linux/mm_types.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/signal.h>
+#include <uapi/linux/econ.h>
 
 struct econ_holder;
 struct econ_mm;
@@ -51,7 +53,8 @@ void __econ_mapped(struct mm_struct *mm, unsigned long begin,
 		   unsigned long length, unsigned long protection,
 		   unsigned long flags, struct file *file);
 void __econ_moved(struct mm_struct *mm, unsigned long old,
-		  unsigned long new, unsigned long length);
+		  unsigned long old_length, unsigned long new,
+		  unsigned long new_length);
 
 /**
  * econ_init_mm - an mm begins with nothing that is known of it
@@ -132,18 +135,32 @@ static inline void econ_mapped(struct mm_struct *mm, unsigned long begin,
 }
 
 /**
- * econ_moved - a mapping was moved, or has grown
+ * econ_moved - a mapping or a part of one was moved, or has grown
  * @mm: where; its mmap lock is held for writing
  * @old: its address before
- * @new: and now, or an error
- * @length: its bytes now
+ * @old_length: its bytes before; what the mapping has beyond stays
+ * @new: its address now, or an error
+ * @new_length: its bytes now
  */
 static inline void econ_moved(struct mm_struct *mm, unsigned long old,
-			      unsigned long new, unsigned long length)
+			      unsigned long old_length, unsigned long new,
+			      unsigned long new_length)
 {
 	if (unlikely(rcu_access_pointer(mm->econ)))
-		__econ_moved(mm, old, new, length);
+		__econ_moved(mm, old, old_length, new, new_length);
 }
+
+/**
+ * econ_prctl - gets or sets the mode of the program that the caller runs
+ * @action: PR_ECON_SET_MODE or PR_ECON_GET_MODE
+ * @mode: for the former, one of PR_ECON_MODE_*, else 0
+ * @unused: 0
+ * @unused_too: 0
+ *
+ * Return: 0 or the mode, -EINVAL, or -ENODATA if the program has no profile.
+ */
+long econ_prctl(unsigned long action, unsigned long mode, unsigned long unused,
+		unsigned long unused_too);
 
 #else /* !CONFIG_ECON */
 
@@ -178,7 +195,8 @@ static inline void econ_mapped(struct mm_struct *mm, unsigned long begin,
 }
 
 static inline void econ_moved(struct mm_struct *mm, unsigned long old,
-			      unsigned long new, unsigned long length)
+			      unsigned long old_length, unsigned long new,
+			      unsigned long new_length)
 {
 }
 

@@ -17,6 +17,9 @@
  *
  *	look at the entry and at i_writecount; writable, dirty, written: eager
  *	take part in the open batch of the stream	(luf_batch_get)
+ *		count this unmap, on this CPU
+ *		smp_mb()
+ *		look whether the batch is still open; closed: begin again
  *	stamp the file, the page table, the mm		with its generation
  *	smp_mb()
  *	look at i_writecount again; a writer by now: eager
@@ -33,7 +36,9 @@
  *
  * Either the unmapper's second look finds the writer or the writer finds the
  * stamp. Every writer looks, not only the first: the first may still be
- * draining. Stamps only grow.
+ * draining. Stamps only grow. Another machine that is about to write is a writer
+ * as well: a flag of the mapping, which is never taken back, stands for its count
+ * (luf_gate_remote_writer()).
  *
  * Who fills a slot with something writable, makes it writable, or writes
  * through it by force (luf_gate_place()), under the page-table lock:
@@ -49,7 +54,8 @@
  * Who flushes (mm/luf/batch.c), with no page-table lock held:
  *
  *	close the batch, so that nobody takes part in it any more
- *	wait until nobody does
+ *	smp_mb()
+ *	wait until no CPU counts one that does
  *	give it the next sequence number
  *	interrupt its CPUs that have not flushed since
  *	call it flushed; only now may its pages go
@@ -85,6 +91,7 @@ DECLARE_PER_CPU(u64, luf_flushed_since);
 
 u64 __luf_sequence(void);
 void __luf_gate_writer(struct address_space *mapping);
+void __luf_gate_remote_writer(struct address_space *mapping);
 void __luf_gate_mm(struct mm_struct *mm);
 void __luf_gate_place(struct mm_struct *mm, unsigned long address,
 		      const void *slot);
@@ -103,6 +110,24 @@ static inline int luf_gate_writer(struct address_space *mapping)
 	if (static_branch_unlikely(&luf_gate_key))
 		__luf_gate_writer(mapping);
 	return 0;
+}
+
+/**
+ * luf_gate_remote_writer - another machine may write a file from now on
+ * @mapping: the file's
+ * @writes: false if it may only read; then nothing happens
+ *
+ * For file systems that give their blocks to remote clients. i_writecount does
+ * not count these, and nobody says when the last one is done: until the inode
+ * leaves memory, nothing of the file is unmapped lazily any more. May sleep; no
+ * page-table lock is held. When this returns nobody reads old pages of the file
+ * through a stale translation.
+ */
+static inline void luf_gate_remote_writer(struct address_space *mapping,
+					  bool writes)
+{
+	if (writes)
+		__luf_gate_remote_writer(mapping);
 }
 
 /**
@@ -161,6 +186,11 @@ static inline void luf_flushed(u64 sequence)
 static inline int luf_gate_writer(struct address_space *mapping)
 {
 	return 0;
+}
+
+static inline void luf_gate_remote_writer(struct address_space *mapping,
+					  bool writes)
+{
 }
 
 static inline void luf_gate_mm(struct mm_struct *mm)

@@ -24,7 +24,8 @@
  * Who takes entries out or changes them (a hole, a smaller size, the seal):
  *
  *	the inode's lock
- *	morsel_close()			nobody is in such a section any more
+ *	morsel_close()			nobody is in such a section any more; while
+ *					pages are freed for 20 ms, then once more
  *	take it out of all address spaces, with their flushes
  *	change or clear entries, free pages
  *	morsel_open()
@@ -47,10 +48,16 @@
  * A slot of a process belongs to one mapping alone (fs/morsel/slot.c), so that
  * what a neighbour's munmap() does never reaches a morsel's tables. Whether a
  * slot holds the morsel's own entry is seen from the entry: it leads to the same
- * table.
+ * table, or is the same leaf. What an attached mapping has by page there (a part of
+ * 1 GiB) is in a table of the process's own, never a leaf.
  *
  * What a mapping cannot have as a whole it has by page: a mapping that is split
  * or changes its rights is taken out and mapped by page from then on.
+ *
+ * A mapping to which tables are attached holds no reference and no mapcount of
+ * the folios that it maps there. So the walks of the reverse mapping, which undo
+ * what a mapping holds, skip it, and a folio of a morsel is never split: its
+ * leaf is in the morsel's own tables, which no such walk reaches.
  */
 #ifndef _LINUX_MORSEL_H
 #define _LINUX_MORSEL_H
@@ -58,6 +65,7 @@
 #include <linux/fs.h>
 #include <linux/mm.h>
 
+struct mm_walk;
 struct mmu_gather;
 struct seq_file;
 
@@ -69,9 +77,13 @@ void __morsel_unmap(struct mmu_gather *tlb, struct vm_area_struct *vma,
 		    unsigned long begin, unsigned long end);
 unsigned long __morsel_move(struct vm_area_struct *vma, unsigned long begin,
 			    unsigned long length);
+int morsel_walk(unsigned long begin, unsigned long end, struct mm_walk *walk);
 void __morsel_show_smap(struct seq_file *m, struct vm_area_struct *vma);
 bool is_morsel_file(const struct file *file);
+bool morsel_owns_mapping(const struct address_space *mapping);
 long __morsel_fcntl(struct file *file, unsigned int cmd, unsigned int arg);
+int morsel_find_page(struct mm_struct *mm, unsigned long pfn,
+		     unsigned long *address, short *shift);
 
 /**
  * vma_is_morsel - whether a morsel's tables may be hung in
@@ -85,6 +97,28 @@ long __morsel_fcntl(struct file *file, unsigned int cmd, unsigned int arg);
 static inline bool vma_is_morsel(const struct vm_area_struct *vma)
 {
 	return vma->vm_flags & VM_MORSEL;
+}
+
+/* Bit of vm_private_data: nothing is attached any more, pages are mapped one by one. */
+#define MORSEL_BY_PAGE	BIT(0)
+
+/**
+ * morsel_is_attached - whether tables of the mapping may be a morsel's own
+ * @vma: the mapping
+ *
+ * Context: any. It becomes false once, with the mmap lock and the VMA lock held for
+ * writing, after all that was attached has been taken out.
+ * Return: true if so. Then no entry of the page tables there may be changed.
+ */
+static inline bool morsel_is_attached(const struct vm_area_struct *vma)
+{
+	unsigned long data;
+
+	if (!vma_is_morsel(vma))
+		return false;
+	/* Pairs with smp_store_release() in morsel_convert(). */
+	data = (unsigned long)smp_load_acquire(&vma->vm_private_data);
+	return !(data & MORSEL_BY_PAGE);
 }
 
 /**
@@ -158,6 +192,22 @@ static inline bool vma_is_morsel(const struct vm_area_struct *vma)
 	return false;
 }
 
+static inline bool morsel_is_attached(const struct vm_area_struct *vma)
+{
+	return false;
+}
+
+static inline bool morsel_owns_mapping(const struct address_space *mapping)
+{
+	return false;
+}
+
+static inline int morsel_find_page(struct mm_struct *mm, unsigned long pfn,
+				   unsigned long *address, short *shift)
+{
+	return 0;
+}
+
 static inline vm_fault_t morsel_fault(struct vm_area_struct *vma,
 				      unsigned long address, unsigned int flags)
 {
@@ -175,6 +225,12 @@ static inline unsigned long __morsel_move(struct vm_area_struct *vma,
 					  unsigned long length)
 {
 	return length;
+}
+
+static inline int morsel_walk(unsigned long begin, unsigned long end,
+			      struct mm_walk *walk)
+{
+	return 0;
 }
 
 static inline void morsel_show_smap(struct seq_file *m,

@@ -75,22 +75,13 @@ static bool look_at_anchor(const struct econ_mm *econ, enum econ_anchor anchor,
 {
 	struct econ_anchor_key key = { .anchor = anchor };
 	const struct econ_row *row;
-	u32 nr, low = 0, high;
+	u32 nr, at;
 
 	row = econ_rows_of(&econ->holder->profile, &key, &nr);
-	high = nr;
-	while (low < high) {
-		u32 middle = low + (high - low) / 2;
-
-		if (base + row[middle].end <= region)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; low < nr && base + row[low].begin < region + HPAGE_PMD_SIZE;
-	     low++)
-		add(place, &row[low], bytes_in(region, base + row[low].begin,
-					       base + row[low].end));
+	at = econ_row_from(row, nr, region > base ? region - base : 0);
+	for (; at < nr && base + row[at].begin < region + HPAGE_PMD_SIZE; at++)
+		add(place, &row[at], bytes_in(region, base + row[at].begin,
+					      base + row[at].end));
 	return nr;
 }
 
@@ -169,16 +160,43 @@ unsigned long econ_free_blocks(int nid)
 
 /* What is decided */
 
+/**
+ * econ_count_ns - adds to a number of nanoseconds that stays at the largest
+ * @sum: the number
+ * @ns: any number
+ */
+void econ_count_ns(atomic64_t *sum, u64 ns)
+{
+	s64 old = atomic64_read(sum), new;
+
+	do {
+		new = min_t(u64, econ_sum(old, ns), S64_MAX);
+	} while (!atomic64_try_cmpxchg(sum, &old, new));
+}
+
 static void book(struct econ_account *account, struct econ_estimate it, bool go)
 {
 	atomic64_inc(&account->asked);
 	if (go) {
 		atomic64_inc(&account->gone);
-		atomic64_add(it.cost, &account->cost);
-		atomic64_add(it.benefit, &account->benefit);
+		econ_count_ns(&account->cost, it.cost);
+		econ_count_ns(&account->benefit, it.benefit);
 	} else {
-		atomic64_add(it.benefit, &account->refused);
+		econ_count_ns(&account->refused, it.benefit);
 	}
+}
+
+static void econ_book(unsigned int kind, unsigned int order,
+		      unsigned long address, struct econ_account *own,
+		      struct econ_estimate it, bool acts)
+{
+	bool go = econ_pays(it);
+
+	if (own)
+		book(own, it, go);
+	book(&econ_ledger[kind], it, go);
+	trace_econ_decision(econ_models[kind]->name, order, address, it.cost,
+			    it.benefit, go, acts);
 }
 
 /**
@@ -194,14 +212,9 @@ bool econ_decide(const struct econ_action *action, unsigned long address,
 		 struct econ_account *own, bool acts)
 {
 	struct econ_estimate it = econ_estimate(action, &econ_prices);
-	bool go = econ_pays(it);
 
-	if (own)
-		book(own, it, go);
-	book(&econ_ledger[action->kind], it, go);
-	trace_econ_decision(econ_models[action->kind]->name, action->order,
-			    address, it.cost, it.benefit, go, acts);
-	return go;
+	econ_book(action->kind, action->order, address, own, it, acts);
+	return econ_pays(it);
 }
 
 static bool decide(struct econ_mm *econ, const struct econ_action *action,
@@ -234,11 +247,17 @@ static void describe(const struct econ_mm *econ, const struct place *place,
 	action->touched = min(place->region.touched, ECON_REGION_PAGES);
 }
 
-static void find_block(const struct econ_mm *econ, unsigned int rank,
+/* Where the node is not known the allocator is asked. */
+static void find_block(const struct econ_mm *econ, unsigned int rank, int nid,
 		       unsigned long zeroed, struct econ_action *action)
 {
-	unsigned long blocks = econ_free_blocks(numa_mem_id()) + zeroed;
+	unsigned long blocks;
 
+	if (nid == NUMA_NO_NODE) {
+		action->supply = ECON_FREE_BLOCK;
+		return;
+	}
+	blocks = econ_free_blocks(nid) + zeroed;
 	if (zeroed)
 		action->supply = ECON_ZEROED_BLOCK;
 	else
@@ -308,17 +327,22 @@ static bool may_take_block(struct econ_mm *econ, struct vm_area_struct *vma,
 			   struct econ_action *action)
 {
 	unsigned int rank = econ_rank(place->region.walks_ns);
-	int nid = econ_zeroed_node(vma, region);
+	int nid = econ_node_of(vma, region);
 	bool go;
 
 	/* What does not pay with the best of blocks needs none to be looked for. */
 	action->supply = ECON_FREE_BLOCK;
 	if (pays_with(*action, ECON_ZEROED_BLOCK))
-		find_block(econ, rank, econ_want_zeroed(nid), action);
+		find_block(econ, rank, nid,
+			   econ_want_zeroed(nid, econ_earned(econ, vma->vm_mm,
+							     ECON_WORK_ZERO)),
+			   action);
 	go = decide(econ, action, region);
 	touched(econ, place, rank, go);
 	if (!go && action->supply == ECON_NO_BLOCK)
-		econ_lack_block(action, mode_of(econ) == ECON_ON);
+		econ_lack_block(nid, econ_earned(econ, vma->vm_mm,
+						 ECON_WORK_COMPACT), action,
+				mode_of(econ) == ECON_ON);
 	if (go && action->supply == ECON_ZEROED_BLOCK && !acts(econ))
 		econ_suppose_taken(nid);
 	return go;
@@ -360,10 +384,11 @@ bool __econ_may_be_huge(struct vm_fault *vmf)
 	return go;
 }
 
-unsigned long __econ_orders(struct vm_fault *vmf, unsigned long orders)
+unsigned long __econ_orders(struct vm_fault *vmf, unsigned long orders,
+			    enum econ_kind kind)
 {
 	struct vm_area_struct *vma = vmf->vma;
-	struct econ_action action = { .kind = ECON_LARGE };
+	struct econ_action action = { .kind = kind };
 	unsigned long pays = 0;
 	struct econ_mm *econ;
 	struct place place;
@@ -402,7 +427,8 @@ gfp_t __econ_gfp(struct vm_area_struct *vma, unsigned long address, gfp_t gfp)
 	return gfp & ~__GFP_RECLAIM;
 }
 
-bool __econ_may_promote(struct vm_area_struct *vma, unsigned long address)
+bool __econ_may_promote(struct econ_promotion *it, struct vm_area_struct *vma,
+			unsigned long address, int nid)
 {
 	struct econ_action action = {
 		.kind = ECON_PROMOTE, .order = HPAGE_PMD_ORDER,
@@ -416,8 +442,29 @@ bool __econ_may_promote(struct vm_area_struct *vma, unsigned long address)
 	if (!econ)
 		return true;
 	describe(econ, &place, &action);
-	find_block(econ, econ_rank(place.region.walks_ns), 0, &action);
-	return answer(econ, decide(econ, &action, address));
+	find_block(econ, econ_rank(place.region.walks_ns), nid, 0, &action);
+	it->estimate = econ_estimate(&action, &econ_prices);
+	/* What is to be done is counted when it is. */
+	it->is_due = econ_pays(it->estimate);
+	if (!it->is_due)
+		econ_book(ECON_PROMOTE, HPAGE_PMD_ORDER, address,
+			  &econ->ledger[ECON_PROMOTE], it->estimate,
+			  mode_of(econ) == ECON_ON);
+	return answer(econ, it->is_due);
+}
+
+void __econ_promoted(const struct econ_promotion *it, struct mm_struct *mm,
+		     unsigned long address)
+{
+	struct econ_mm *econ;
+
+	guard(rcu)();
+	econ = rcu_dereference(mm->econ);
+	/* The profile may have been taken away meanwhile. */
+	if (econ)
+		econ_book(ECON_PROMOTE, HPAGE_PMD_ORDER, address,
+			  &econ->ledger[ECON_PROMOTE], it->estimate,
+			  mode_of(econ) == ECON_ON);
 }
 
 /**
@@ -457,5 +504,5 @@ struct folio *__econ_take_zeroed(struct vm_area_struct *vma,
 	econ = ask(vma, address, &place);
 	if (!econ || answer(econ, false))
 		return NULL;
-	return econ_take_block(econ_zeroed_node(vma, address));
+	return econ_take_block(econ_node_of(vma, address));
 }

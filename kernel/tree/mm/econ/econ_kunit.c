@@ -3,6 +3,9 @@
 
 #include <kunit/test.h>
 
+#include <linux/preempt.h>
+#include <linux/vmalloc.h>
+
 #include "internal.h"
 
 static void each_case_is_decided_as_it_says(struct kunit *test)
@@ -65,7 +68,35 @@ static void half_a_profile_is_none(struct kunit *test)
 	}
 }
 
+/* A large one, as __put_task_struct() may put it: nobody may sleep there. */
+static void a_profile_is_put_in_atomic_context(struct kunit *test)
+{
+	struct econ_holder *holder = vzalloc(struct_size(holder, rows, 31000));
+
+	KUNIT_ASSERT_NOT_NULL(test, holder);
+	refcount_set(&holder->users, 1);
+	preempt_disable();
+	econ_put(holder);
+	preempt_enable();
+}
+
+static void numbers_stay_at_the_largest(struct kunit *test)
+{
+	atomic64_t sum = ATOMIC64_INIT(5);
+
+	econ_count_ns(&sum, 7);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&sum), 12LL);
+	econ_count_ns(&sum, S64_MAX - 20);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&sum), S64_MAX - 8);
+	econ_count_ns(&sum, 9);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&sum), S64_MAX);
+	econ_count_ns(&sum, U64_MAX);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&sum), S64_MAX);
+}
+
 static struct kunit_case econ_cases[] = {
+	KUNIT_CASE(a_profile_is_put_in_atomic_context),
+	KUNIT_CASE(numbers_stay_at_the_largest),
 	KUNIT_CASE(each_case_is_decided_as_it_says),
 	KUNIT_CASE(a_profile_is_taken_whole),
 	KUNIT_CASE(half_a_profile_is_none),

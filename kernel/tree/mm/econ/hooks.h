@@ -57,13 +57,27 @@ struct econ_compaction {
 	bool is_ours;
 };
 
+/**
+ * struct econ_promotion - what khugepaged is about to do
+ * @estimate: what it costs and saves
+ * @is_due: it pays, and is to be counted when it is done
+ */
+struct econ_promotion {
+	struct econ_estimate estimate;
+	bool is_due;
+};
+
 /* The machine observes or acts. */
 DECLARE_STATIC_KEY_FALSE(econ_key);
 
 bool __econ_may_be_huge(struct vm_fault *vmf);
-unsigned long __econ_orders(struct vm_fault *vmf, unsigned long orders);
+unsigned long __econ_orders(struct vm_fault *vmf, unsigned long orders,
+			    enum econ_kind kind);
 gfp_t __econ_gfp(struct vm_area_struct *vma, unsigned long address, gfp_t gfp);
-bool __econ_may_promote(struct vm_area_struct *vma, unsigned long address);
+bool __econ_may_promote(struct econ_promotion *it, struct vm_area_struct *vma,
+			unsigned long address, int nid);
+void __econ_promoted(const struct econ_promotion *it, struct mm_struct *mm,
+		     unsigned long address);
 bool __econ_may_demote(struct folio *folio);
 struct folio *__econ_take_zeroed(struct vm_area_struct *vma,
 				 unsigned long address);
@@ -132,8 +146,22 @@ static inline bool econ_may_be_huge(struct vm_fault *vmf)
 static inline unsigned long econ_orders(struct vm_fault *vmf,
 					unsigned long orders)
 {
-	return orders && econ_is_asked(vmf->vma) ? __econ_orders(vmf, orders) :
-						   orders;
+	return orders && econ_is_asked(vmf->vma) ?
+	       __econ_orders(vmf, orders, ECON_LARGE) : orders;
+}
+
+/**
+ * econ_swap_orders - which blocks a fault may read from swap
+ * @vmf: the fault
+ * @orders: a bit for each order that fits, smaller than a huge page's
+ *
+ * Return: those of @orders that pay.
+ */
+static inline unsigned long econ_swap_orders(struct vm_fault *vmf,
+					     unsigned long orders)
+{
+	return orders && econ_is_asked(vmf->vma) ?
+	       __econ_orders(vmf, orders, ECON_SWAP_IN) : orders;
 }
 
 /**
@@ -151,16 +179,38 @@ static inline gfp_t econ_gfp(struct vm_area_struct *vma, unsigned long address,
 }
 
 /**
- * econ_may_promote - whether khugepaged may look at a region
- * @vma: where
- * @address: the region
+ * econ_may_promote - whether khugepaged may copy a region together
+ * @it: for econ_promoted()
+ * @vma: where; its mmap lock is held
+ * @address: the region, which has been looked at: it can be done
+ * @is_khugepaged: false for MADV_COLLAPSE, which is not asked about
+ * @nid: the node on which the huge page will be
  *
- * Return: false if copying it together does not pay.
+ * Return: false if that does not pay.
  */
-static inline bool econ_may_promote(struct vm_area_struct *vma,
-				    unsigned long address)
+static inline bool econ_may_promote(struct econ_promotion *it,
+				    struct vm_area_struct *vma,
+				    unsigned long address,
+				    bool is_khugepaged, int nid)
 {
-	return !econ_is_asked(vma) || __econ_may_promote(vma, address);
+	it->is_due = false;
+	return !is_khugepaged || !econ_is_asked(vma) ||
+	       __econ_may_promote(it, vma, address, nid);
+}
+
+/**
+ * econ_promoted - khugepaged has tried
+ * @it: what econ_may_promote() was given
+ * @mm: where; its locks are not held
+ * @address: the region
+ * @is_done: whether it is huge now
+ */
+static inline void econ_promoted(const struct econ_promotion *it,
+				 struct mm_struct *mm, unsigned long address,
+				 bool is_done)
+{
+	if (unlikely(it->is_due) && is_done)
+		__econ_promoted(it, mm, address);
 }
 
 /**
@@ -429,6 +479,9 @@ struct econ_watch {
 struct econ_compaction {
 };
 
+struct econ_promotion {
+};
+
 static inline void econ_watch_begin(struct econ_watch *watch)
 {
 }
@@ -494,6 +547,7 @@ static inline void econ_zero_huge(struct folio *folio, unsigned long address)
 #define econ_alloc_huge(gfp, vma, address)	\
 	vma_alloc_folio(gfp, HPAGE_PMD_ORDER, vma, address, true)
 #define econ_drain_zone(...)	do { } while (0)
+#define econ_may_promote(...)	true
 
 static inline void econ_put_huge(struct folio *folio)
 {
@@ -546,10 +600,16 @@ static inline gfp_t econ_gfp(struct vm_area_struct *vma, unsigned long address,
 	return gfp;
 }
 
-static inline bool econ_may_promote(struct vm_area_struct *vma,
-				    unsigned long address)
+static inline unsigned long econ_swap_orders(struct vm_fault *vmf,
+					     unsigned long orders)
 {
-	return true;
+	return orders;
+}
+
+static inline void econ_promoted(const struct econ_promotion *it,
+				 struct mm_struct *mm, unsigned long address,
+				 bool is_done)
+{
 }
 
 static inline bool econ_may_demote(struct folio *folio)

@@ -31,6 +31,13 @@ enum econ_mode {
 	ECON_MODES,
 };
 
+/* What is done in the background for a process, and paid with time that it has run. */
+enum econ_work {
+	ECON_WORK_COMPACT,
+	ECON_WORK_ZERO,
+	ECON_WORKS,
+};
+
 /* What a fault was, for those who ask how long it took. */
 enum econ_fault_kind {
 	ECON_FAULT_BASE,
@@ -87,11 +94,13 @@ struct econ_samples {
 /**
  * struct econ_holder - a profile, and who uses it
  * @users: processes and mms
+ * @rcu: to free it from any context
  * @profile: what it says
  * @rows: of the profile
  */
 struct econ_holder {
 	refcount_t users;
+	struct rcu_head rcu;
 	struct econ_profile profile;
 	struct econ_row rows[];
 };
@@ -120,6 +129,9 @@ struct econ_account {
  * @is_counted: whether all of its mappings were
  * @mode: what is done about its decisions
  * @begin_ns: when the program began
+ * @earned_ns: for each kind of work, up to where the CPU time of the process is in
+ *	the credit for it
+ * @asked_ns: when that was asked for last
  * @ordinals: how many mappings there were of each class and protection
  * @waiting: for each rank, how many regions were not touched yet
  * @ledger: what was decided, by kind
@@ -133,6 +145,8 @@ struct econ_mm {
 	bool is_counted;
 	enum econ_mode mode;
 	u64 begin_ns;
+	u64 earned_ns[ECON_WORKS];
+	u64 asked_ns[ECON_WORKS];
 	u32 ordinals[ECON_CLASSES][ECON_PROTECTIONS];
 	u32 waiting[ECON_RANKS];
 	struct econ_account ledger[ECON_KINDS];
@@ -164,11 +178,16 @@ struct econ_holder *econ_parse(const char *text, size_t length,
 			       struct econ_parse_error *error);
 void econ_put(struct econ_holder *holder);
 struct econ_holder *econ_get_from(struct signal_struct *signal);
-int econ_give(struct task_struct *task, struct econ_holder *holder);
+int econ_give(struct task_struct *task, struct mm_struct *mm,
+	      struct econ_holder *holder);
+int econ_set_mode(struct mm_struct *mm, enum econ_mode mode);
+u64 econ_earned(struct econ_mm *econ, const struct mm_struct *mm,
+		enum econ_work work);
 
 /* decide.c */
 
 unsigned long econ_free_blocks(int nid);
+void econ_count_ns(atomic64_t *sum, u64 ns);
 bool econ_decide(const struct econ_action *action, unsigned long address,
 		 struct econ_account *own, bool acts);
 bool econ_demotion_pays(struct vm_area_struct *vma, unsigned long address,
@@ -176,7 +195,9 @@ bool econ_demotion_pays(struct vm_area_struct *vma, unsigned long address,
 
 /* ledger.c */
 
-void econ_lack_block(const struct econ_action *action, bool acts);
+void econ_lack_block(int nid, u64 earned_ns, const struct econ_action *action,
+		     bool acts);
+void econ_forget_ledgers(void);
 int econ_show_ledgers(char *buf);
 
 /* pools.c */
@@ -192,11 +213,15 @@ extern unsigned long econ_zeroed_limit;
 extern atomic64_t econ_zeroed_counts[ECON_ZEROED_COUNTS];
 extern const char *const econ_zeroed_names[ECON_ZEROED_COUNTS];
 
-int econ_zeroed_node(struct vm_area_struct *vma, unsigned long address);
-unsigned long econ_want_zeroed(int nid);
+unsigned long econ_want_zeroed(int nid, u64 earned_ns);
+u64 econ_zeroed_credit(void);
 void econ_suppose_taken(int nid);
 struct folio *econ_take_block(int nid);
 void econ_adjust_keepers(void);
+
+/* node.c */
+
+int econ_node_of(struct vm_area_struct *vma, unsigned long address);
 
 /* sysfs.c */
 

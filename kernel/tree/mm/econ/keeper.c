@@ -12,6 +12,10 @@
  * and the thread takes blocks only above the high watermark. It has no timer unless
  * there is something to do that cannot be done yet: faults wake it.
  *
+ * What is zeroed for processes is paid with CPU time that they have used themselves,
+ * block by block: a process that may not run, as in a cgroup with a cpu.max, cannot
+ * have its clearing done in the time of others.
+ *
  * While econ only observes nothing is kept. A number stands for the blocks that
  * would have been there; it rises and falls as they would have, as if zeroing took
  * no time.
@@ -25,7 +29,6 @@
 
 #include <linux/cacheinfo.h>
 #include <linux/cpumask.h>
-#include <linux/cpuset.h>
 #include <linux/freezer.h>
 #include <linux/gfp.h>
 #include <linux/init.h>
@@ -33,7 +36,6 @@
 #include <linux/kthread.h>
 #include <linux/list.h>
 #include <linux/memory.h>
-#include <linux/mempolicy.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
 #include <linux/mutex.h>
@@ -45,6 +47,7 @@
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
+#include <linux/timekeeping.h>
 #include <linux/topology.h>
 #include <linux/vmstat.h>
 #include <linux/wait.h>
@@ -54,6 +57,7 @@
 
 #include "../internal.h"
 #include "internal.h"
+#include "pot.h"
 
 /* Movable, so that they come from where programs' memory is. */
 #define BLOCK_GFP	((GFP_USER | __GFP_MOVABLE | __GFP_COMP |	\
@@ -76,6 +80,8 @@
  * @supposed: how many would be, while econ only observes
  * @wanted: how many faults could have used of late
  * @faded: until when @wanted is halved, in jiffies
+ * @credit: what may still be spent on zeroing, by the time that processes have run
+ *	which wanted a block
  * @blocked: while it is not 0 nothing is kept
  * @is_at_work: a block is being zeroed, and in no list yet
  * @nid: the node
@@ -90,6 +96,7 @@ struct keeper {
 	unsigned long supposed;
 	unsigned long wanted;
 	unsigned long faded;
+	struct econ_pot credit;
 	unsigned int blocked;
 	bool is_at_work;
 	int nid;
@@ -250,66 +257,34 @@ static bool has_work(struct keeper *keeper)
 	guard(spinlock_irqsave)(&keeper->lock);
 	fade(keeper);
 	return mode != ECON_OFF && may_have(keeper, mode) &&
-	       keeper->wanted > stock_of(keeper);
+	       keeper->wanted > stock_of(keeper) &&
+	       econ_pot_read(&keeper->credit, ktime_get_ns()) >=
+	       READ_ONCE(econ_prices.ns[ECON_CLEAR_HUGE]);
 }
 
-#ifdef CONFIG_NUMA
-static int node_by_policy(struct vm_area_struct *vma, unsigned long address)
+/* A block was zeroed, or would have been. */
+static void pay(struct keeper *keeper)
 {
-	pgoff_t ilx;
-	struct mempolicy *policy = get_vma_policy(vma, address, HPAGE_PMD_ORDER,
-						  &ilx);
-	int nid = numa_node_id();
-
-	switch (policy->mode) {
-	case MPOL_LOCAL:
-		break;
-	case MPOL_PREFERRED:
-		nid = first_node(policy->nodes);
-		break;
-	case MPOL_BIND:
-	case MPOL_PREFERRED_MANY:
-		if (policy->home_node != NUMA_NO_NODE)
-			nid = policy->home_node;
-		if (!node_isset(nid, policy->nodes))
-			nid = NUMA_NO_NODE;
-		break;
-	default:
-		nid = NUMA_NO_NODE;
-	}
-	mpol_cond_put(policy);
-	return nid;
+	lockdep_assert_held(&keeper->lock);
+	econ_pot_take(&keeper->credit,
+		      READ_ONCE(econ_prices.ns[ECON_CLEAR_HUGE]),
+		      ktime_get_ns());
 }
-#else
-static int node_by_policy(struct vm_area_struct *vma, unsigned long address)
-{
-	return numa_node_id();
-}
-#endif
 
-/**
- * econ_zeroed_node - the node from which stock code takes a region's block
- * @vma: where
- * @address: the region
- *
- * Return: the node, or NUMA_NO_NODE if that is for the policy to say each time.
- */
-int econ_zeroed_node(struct vm_area_struct *vma, unsigned long address)
+static u64 credit_of(struct keeper *keeper)
 {
-	int nid = node_by_policy(vma, address);
-
-	if (nid == NUMA_NO_NODE || node_isset(nid, cpuset_current_mems_allowed))
-		return nid;
-	return NUMA_NO_NODE;
+	guard(spinlock_irqsave)(&keeper->lock);
+	return econ_pot_read(&keeper->credit, ktime_get_ns());
 }
 
 /**
  * econ_want_zeroed - a fault could use a block that was zeroed ahead
  * @nid: of which node
+ * @earned_ns: what its process may spend on zeroing in addition
  *
  * Return: how many there are, or would be.
  */
-unsigned long econ_want_zeroed(int nid)
+unsigned long econ_want_zeroed(int nid, u64 earned_ns)
 {
 	struct keeper *keeper = keeper_of(nid);
 	unsigned long stock;
@@ -318,6 +293,7 @@ unsigned long econ_want_zeroed(int nid)
 		return 0;
 	scoped_guard(spinlock_irqsave, &keeper->lock) {
 		fade(keeper);
+		econ_pot_add(&keeper->credit, earned_ns, ktime_get_ns());
 		keeper->wanted++;
 		stock = stock_of(keeper);
 	}
@@ -343,8 +319,8 @@ void econ_suppose_taken(int nid)
 			WRITE_ONCE(keeper->supposed, keeper->supposed - 1);
 	count(ECON_ZEROED_WOULD_HIT);
 	trace(keeper, ECON_ZEROED_WOULD_HIT);
-	atomic64_add(READ_ONCE(econ_prices.ns[ECON_CLEAR_HUGE]),
-		     &econ_zeroed_counts[ECON_ZEROED_WOULD_SAVE_NS]);
+	econ_count_ns(&econ_zeroed_counts[ECON_ZEROED_WOULD_SAVE_NS],
+		      READ_ONCE(econ_prices.ns[ECON_CLEAR_HUGE]));
 }
 
 /**
@@ -416,6 +392,7 @@ static bool pays(struct keeper *keeper)
 		.supply = ECON_FREE_BLOCK,
 		.wanted = READ_ONCE(keeper->wanted),
 		.stock = stock_of(keeper),
+		.credit_ns = credit_of(keeper),
 		.is_idle = single_task_running(),
 		/* The last one is left to who can do with one that is not zeroed. */
 		.block_ns = econ_free_blocks(keeper->nid) > 1 ? 0 :
@@ -480,10 +457,13 @@ static bool begin_work(struct keeper *keeper)
 	return keeper->is_at_work;
 }
 
-static void end_work(struct keeper *keeper)
+static void end_work(struct keeper *keeper, bool has_zeroed)
 {
-	scoped_guard(spinlock_irqsave, &keeper->lock)
+	scoped_guard(spinlock_irqsave, &keeper->lock) {
+		if (has_zeroed)
+			pay(keeper);
 		WRITE_ONCE(keeper->is_at_work, false);
+	}
 	wake_up_all(&keeper->rested);
 }
 
@@ -505,7 +485,7 @@ static bool make(struct keeper *keeper)
 	if (folio && !(zero(keeper, folio) && has_spare(folio_zone(folio), 0) &&
 		       keep(keeper, folio, ECON_ZEROED_MADE)))
 		abandon(keeper, folio);
-	end_work(keeper);
+	end_work(keeper, folio);
 	return folio;
 }
 
@@ -517,6 +497,7 @@ static bool suppose(struct keeper *keeper)
 		    !has_room(keeper, keeper->supposed + 1))
 			return false;
 		WRITE_ONCE(keeper->supposed, keeper->supposed + 1);
+		pay(keeper);
 	}
 	count(ECON_ZEROED_WOULD_MAKE);
 	trace(keeper, ECON_ZEROED_WOULD_MAKE);
@@ -656,6 +637,22 @@ unsigned long econ_zeroed_blocks(void)
 	return blocks;
 }
 
+/**
+ * econ_zeroed_credit - what may still be spent on zeroing, by all nodes
+ *
+ * Return: nanoseconds.
+ */
+u64 econ_zeroed_credit(void)
+{
+	u64 ns = 0;
+	int nid;
+
+	for_each_node_state(nid, N_MEMORY)
+		if (keeper_of(nid))
+			ns += credit_of(keeper_of(nid));
+	return ns;
+}
+
 static unsigned long count_pages(struct shrinker *shrinker,
 				 struct shrink_control *control)
 {
@@ -747,9 +744,12 @@ static void adjust(struct keeper *keeper)
 	unsigned long limit = READ_ONCE(econ_zeroed_limit);
 
 	/* Who keeps or begins a block after this knows both. */
-	scoped_guard(spinlock_irqsave, &keeper->lock)
+	scoped_guard(spinlock_irqsave, &keeper->lock) {
 		if (econ_mode != ECON_OBSERVE || keeper->supposed > limit)
 			WRITE_ONCE(keeper->supposed, 0);
+		if (econ_mode == ECON_OFF)
+			econ_pot_forget(&keeper->credit);
+	}
 	if (econ_mode != ECON_ON)
 		limit = 0;
 	give_back_beyond(keeper, limit);

@@ -9,6 +9,13 @@
  * what it took: nothing is spent that was not lost before, and where compaction
  * fails again and again it ends by itself.
  *
+ * What is lost is only what a profile says, and anybody may write one. So an attempt
+ * is paid a second time, from the CPU time of processes that lacked a block: for each
+ * 8 ns of theirs kcompactd may work for one. A process that may not run, as in a
+ * cgroup with a cpu.max, has no work done for it either. (Linux cannot charge the time
+ * of a kernel thread to the cgroup of another task: bandwidth is taken from the run
+ * queue of the task that runs.)
+ *
  * What stock code asks of kcompactd is done as ever and paid from nothing.
  */
 
@@ -17,68 +24,83 @@
 #include <linux/nodemask.h>
 #include <linux/sched.h>
 #include <linux/sched/cputime.h>
+#include <linux/spinlock.h>
 #include <linux/sysfs.h>
-#include <linux/topology.h>
+#include <linux/timekeeping.h>
 /* It knows what it needs from those before. */
 #include <linux/compaction.h>
 
 #include "internal.h"
+#include "pot.h"
+
+/* A process earns a part of its CPU time for compaction, and all of it for zeroing. */
+#define COMPACT_SHARE	8
 
 /**
  * struct node_ledger - what a node lost, and what was done about it
  * @faults: how many faults lacked a block that would have paid
- * @refused_ns: what that has lost, less what was spent
+ * @refused: what that has lost of late, less what was spent
+ * @credit: what may be spent, by the time that processes have run which lost something
  * @made: blocks that kcompactd put together for it
  * @failed: attempts of which there was none
  * @is_asked: kcompactd was asked for a block, and has not begun
  */
 struct node_ledger {
 	atomic64_t faults;
-	atomic64_t refused_ns;
+	struct econ_pot refused;
+	struct econ_pot credit;
 	atomic64_t made;
 	atomic64_t failed;
 	bool is_asked;
 };
 
 static struct node_ledger ledgers[MAX_NUMNODES];
+static DEFINE_SPINLOCK(pots_lock); /* of all their pots */
 
-static struct econ_action attempt(const struct node_ledger *ledger)
+static struct econ_action attempt(struct node_ledger *ledger)
 {
+	u64 now = ktime_get_ns();
+
+	guard(spinlock)(&pots_lock);
 	return (struct econ_action){
 		.kind = ECON_COMPACT,
 		.order = HPAGE_PMD_ORDER,
-		.refused_ns = atomic64_read(&ledger->refused_ns),
+		.refused_ns = econ_pot_read(&ledger->refused, now),
+		.credit_ns = econ_pot_read(&ledger->credit, now),
 	};
 }
 
-static struct econ_estimate estimate(const struct node_ledger *ledger)
+static bool pays(struct node_ledger *ledger)
 {
 	struct econ_action action = attempt(ledger);
 
-	return econ_estimate(&action, &econ_prices);
+	return econ_pays(econ_estimate(&action, &econ_prices));
 }
 
-/* More than it can hold stays at the largest. */
-static void deposit(struct node_ledger *ledger, u64 ns)
+static void deposit(struct node_ledger *ledger, u64 lost_ns, u64 earned_ns)
 {
-	s64 old = atomic64_read(&ledger->refused_ns);
+	u64 now = ktime_get_ns();
 
-	while (!atomic64_try_cmpxchg(&ledger->refused_ns, &old,
-				     econ_sum(old, ns)))
-		;
+	guard(spinlock)(&pots_lock);
+	econ_pot_add(&ledger->refused, lost_ns, now);
+	econ_pot_add(&ledger->credit, earned_ns, now);
 }
 
-static void withdraw(struct node_ledger *ledger, u64 ns)
+/* An attempt is paid: at its price, or what it took if that was more. */
+static void withdraw(struct node_ledger *ledger, u64 took_ns)
 {
-	s64 old = atomic64_read(&ledger->refused_ns);
+	u64 now = ktime_get_ns();
+	u64 price = econ_sum(READ_ONCE(econ_prices.ns[ECON_COMPACT_BLOCK]),
+			     READ_ONCE(econ_prices.ns[ECON_COLLAPSE]));
+	u64 ns = max(price, took_ns);
 
-	while (!atomic64_try_cmpxchg(&ledger->refused_ns, &old,
-				     (u64)old > ns ? (u64)old - ns : 0))
-		;
+	guard(spinlock)(&pots_lock);
+	econ_pot_take(&ledger->refused, ns, now);
+	econ_pot_take(&ledger->credit, ns, now);
 }
 
 /* Whether an attempt pays. This is a decision, and counted. */
-static bool decide(const struct node_ledger *ledger, bool acts)
+static bool decide(struct node_ledger *ledger, bool acts)
 {
 	struct econ_action action = attempt(ledger);
 
@@ -97,12 +119,14 @@ static void ask_kcompactd(int nid)
 
 /**
  * econ_lack_block - a fault stays small, and there is no block
+ * @nid: the node that has none
+ * @earned_ns: what its process may spend on compaction in addition
  * @action: what was decided about
  * @acts: whether anything is done, or only observed
  */
-void econ_lack_block(const struct econ_action *action, bool acts)
+void econ_lack_block(int nid, u64 earned_ns, const struct econ_action *action,
+		     bool acts)
 {
-	int nid = numa_mem_id();
 	struct node_ledger *ledger = &ledgers[nid];
 	struct econ_action with = *action;
 	struct econ_estimate it;
@@ -113,14 +137,13 @@ void econ_lack_block(const struct econ_action *action, bool acts)
 	if (!econ_pays(it))
 		return;
 	atomic64_inc(&ledger->faults);
-	deposit(ledger, it.benefit - it.cost);
-	it = estimate(ledger);
-	if (!econ_pays(it))
+	deposit(ledger, it.benefit - it.cost, earned_ns / COMPACT_SHARE);
+	if (!pays(ledger))
 		return;
 	if (acts)
 		ask_kcompactd(nid);
 	else if (decide(ledger, false))
-		withdraw(ledger, it.cost);
+		withdraw(ledger, 0);
 }
 
 void econ_compaction_begin(struct econ_compaction *it, int nid,
@@ -152,8 +175,22 @@ void econ_compaction_end(struct econ_compaction *it, bool is_made)
 	if (!it->is_ours)
 		return;
 	took_ns = task_sched_runtime(current) - it->began_ns;
-	withdraw(ledger, max(estimate(ledger).cost, took_ns));
+	withdraw(ledger, took_ns);
 	atomic64_inc(is_made ? &ledger->made : &ledger->failed);
+}
+
+/**
+ * econ_forget_ledgers - econ was switched off: nothing is owed to anybody
+ */
+void econ_forget_ledgers(void)
+{
+	int nid;
+
+	guard(spinlock)(&pots_lock);
+	for_each_node(nid) {
+		econ_pot_forget(&ledgers[nid].refused);
+		econ_pot_forget(&ledgers[nid].credit);
+	}
 }
 
 /**
@@ -168,13 +205,15 @@ int econ_show_ledgers(char *buf)
 
 	for_each_node_state(nid, N_MEMORY) {
 		struct node_ledger *it = &ledgers[nid];
+		struct econ_action action = attempt(it);
 
 		length += sysfs_emit_at(buf, length,
-					"node %d faults %lld refused_ns %llu blocks_made %lld blocks_failed %lld\n",
+					"node %d faults %lld refused_ns %llu blocks_made %lld blocks_failed %lld credit_ns %llu\n",
 					nid, atomic64_read(&it->faults),
-					(u64)atomic64_read(&it->refused_ns),
+					action.refused_ns,
 					atomic64_read(&it->made),
-					atomic64_read(&it->failed));
+					atomic64_read(&it->failed),
+					action.credit_ns);
 	}
 	return length;
 }

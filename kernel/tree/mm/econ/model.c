@@ -12,6 +12,7 @@ const struct econ_model *const econ_models[ECON_KINDS] = {
 	[ECON_COMPACT] = &econ_compact_model,
 	[ECON_ZERO] = &econ_zero_model,
 	[ECON_POOL] = &econ_pool_model,
+	[ECON_SWAP_IN] = &econ_swap_model,
 };
 
 /*

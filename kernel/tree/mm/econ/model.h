@@ -43,6 +43,8 @@ enum econ_kind {
 	ECON_ZERO,
 	/* pools of another size for pages that wait for a flush */
 	ECON_POOL,
+	/* a block of 16 KiB to 1 MiB that is read from swap */
+	ECON_SWAP_IN,
 	ECON_KINDS,
 };
 
@@ -92,6 +94,7 @@ struct econ_prices {
  * @block_ns: what another region would save by the block that this one takes
  * @refused_ns: what was lost because there was no block, less what blocks have
  *	cost that were put together for that
+ * @credit_ns: what may be spent in the background for those that wanted it
  * @wanted: zeroed blocks that faults asked for of late
  * @stock: zeroed blocks that there are
  * @is_idle: whether a CPU has nothing else to do
@@ -110,6 +113,7 @@ struct econ_action {
 	enum econ_supply supply;
 	u64 block_ns;
 	u64 refused_ns;
+	u64 credit_ns;
 	unsigned int wanted;
 	unsigned int stock;
 	bool is_idle;
@@ -158,6 +162,7 @@ extern const struct econ_model econ_demote_model;
 extern const struct econ_model econ_compact_model;
 extern const struct econ_model econ_zero_model;
 extern const struct econ_model econ_pool_model;
+extern const struct econ_model econ_swap_model;
 
 extern const struct econ_model *const econ_models[ECON_KINDS];
 extern const struct econ_prices econ_usual_prices;

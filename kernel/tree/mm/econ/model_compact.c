@@ -5,7 +5,8 @@
  * It saves what is lost again for want of one: as much as was, less what was
  * spent on blocks since.
  * It costs moving what is in the way, and where a program has small pages
- * already, copying them together.
+ * already, copying them together. Those that lost it must have used enough CPU time
+ * themselves to pay for that.
  */
 
 #include <linux/kernel.h>
@@ -15,11 +16,15 @@
 static struct econ_estimate estimate(const struct econ_action *action,
 				     const struct econ_prices *prices)
 {
-	return (struct econ_estimate){
+	struct econ_estimate it = {
 		.benefit = action->refused_ns,
 		.cost = econ_sum(prices->ns[ECON_COMPACT_BLOCK],
 				 prices->ns[ECON_COLLAPSE]),
 	};
+
+	if (action->credit_ns < it.cost)
+		it.cost = U64_MAX;
+	return it;
 }
 
 #define CASE(text, verdict, ...)					\
@@ -27,9 +32,14 @@ static struct econ_estimate estimate(const struct econ_action *action,
 	  .action = { .kind = ECON_COMPACT, .order = 9, __VA_ARGS__ } }
 
 static const struct econ_case cases[] = {
-	CASE("nobody wanted a block", false, .refused_ns = 0),
-	CASE("a poor region wanted one", false, .refused_ns = 500000),
-	CASE("a rich region wanted one", true, .refused_ns = 10000000),
+	CASE("nobody wanted a block", false,
+	     .refused_ns = 0, .credit_ns = 10000000),
+	CASE("a poor region wanted one", false,
+	     .refused_ns = 500000, .credit_ns = 10000000),
+	CASE("a rich region wanted one", true,
+	     .refused_ns = 10000000, .credit_ns = 10000000),
+	CASE("a rich region of a program that has hardly run", false,
+	     .refused_ns = 1000000000, .credit_ns = 1000000),
 };
 
 const struct econ_model econ_compact_model = {

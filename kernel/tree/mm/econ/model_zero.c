@@ -4,7 +4,8 @@
  *
  * It saves its clearing in a fault, if one comes: as likely as blocks were wanted
  * of late and are not there yet. In idle time it costs nothing but the memory
- * that waits, otherwise the clearing itself, which then saves nothing.
+ * that waits, otherwise the clearing itself, which then saves nothing. Those that
+ * want it must have used enough CPU time themselves to pay for that.
  */
 
 #include <linux/kernel.h>
@@ -20,6 +21,8 @@ static struct econ_estimate estimate(const struct econ_action *action,
 		it.benefit = prices->ns[ECON_CLEAR_HUGE];
 	if (!action->is_idle)
 		it.cost = econ_sum(it.cost, prices->ns[ECON_CLEAR_HUGE]);
+	if (action->credit_ns < prices->ns[ECON_CLEAR_HUGE])
+		it.cost = U64_MAX;
 	return it;
 }
 
@@ -28,15 +31,20 @@ static struct econ_estimate estimate(const struct econ_action *action,
 	  .action = { .kind = ECON_ZERO, .order = 9,			\
 		      .supply = ECON_FREE_BLOCK, __VA_ARGS__ } }
 
+#define ENOUGH	10000000
+
 static const struct econ_case cases[] = {
 	CASE("an idle CPU, and more were wanted than there are", true,
-	     .wanted = 10, .stock = 4, .is_idle = true),
+	     .wanted = 10, .stock = 4, .is_idle = true, .credit_ns = ENOUGH),
 	CASE("as many as were wanted are there", false,
-	     .wanted = 10, .stock = 10, .is_idle = true),
-	CASE("nobody wanted one", false, .is_idle = true),
-	CASE("no CPU has the time", false, .wanted = 10),
+	     .wanted = 10, .stock = 10, .is_idle = true, .credit_ns = ENOUGH),
+	CASE("nobody wanted one", false, .is_idle = true, .credit_ns = ENOUGH),
+	CASE("no CPU has the time", false, .wanted = 10, .credit_ns = ENOUGH),
 	CASE("the memory is worth more", false,
-	     .wanted = 10, .is_idle = true, .block_ns = 1000000),
+	     .wanted = 10, .is_idle = true, .block_ns = 1000000,
+	     .credit_ns = ENOUGH),
+	CASE("those that wanted one have hardly run", false,
+	     .wanted = 10, .is_idle = true, .credit_ns = 200000),
 };
 
 const struct econ_model econ_zero_model = {

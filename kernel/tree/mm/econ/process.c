@@ -11,9 +11,11 @@
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
+#include <linux/sched/cputime.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <linux/rcupdate.h>
 #include <linux/spinlock.h>
 #include <linux/timekeeping.h>
 
@@ -65,11 +67,14 @@ out:
 /**
  * econ_put - a profile has one user fewer
  * @holder: the profile
+ *
+ * Context: any; the last task_struct of a process may be put under a spinlock.
  */
 void econ_put(struct econ_holder *holder)
 {
+	/* A large one is of vmalloc(), which may not be freed where nobody may sleep. */
 	if (refcount_dec_and_test(&holder->users))
-		kvfree(holder);
+		kvfree_rcu(holder, rcu);
 }
 
 static struct econ_holder *get(struct econ_holder *holder)
@@ -120,6 +125,61 @@ void __econ_free_signal(struct signal_struct *signal)
 }
 
 /* Address spaces */
+
+/* While the mmap lock is held for writing. */
+static struct econ_mm *own(struct mm_struct *mm)
+{
+	return rcu_dereference_protected(mm->econ,
+					 lockdep_is_held(&mm->mmap_lock));
+}
+
+static u64 econ_process_time(struct task_struct *task)
+{
+	struct task_cputime time;
+
+	thread_group_cputime(task, &time);
+	return time.sum_exec_runtime;
+}
+
+/* What the process has run so far was for another program, or is paid with. */
+static void econ_earns_from_now(struct econ_mm *econ, struct task_struct *task)
+{
+	unsigned int work;
+
+	for (work = 0; work < ECON_WORKS; work++)
+		econ->earned_ns[work] = econ_process_time(task);
+}
+
+/* All threads are asked how long they ran: not more often than that. */
+#define EARNED_EVERY_NS		NSEC_PER_MSEC
+
+/**
+ * econ_earned - the CPU time of the current process that is in no credit yet
+ * @econ: of the mm of a fault
+ * @mm: that mm
+ * @work: what may be done in the background for it
+ *
+ * The caller adds it to the credit of that work. A task that faults for another
+ * process earns nothing. Several processes may share an mm: then it earns what the one
+ * earns that ran longest.
+ *
+ * Context: a fault; takes locks of run queues.
+ * Return: nanoseconds.
+ */
+u64 econ_earned(struct econ_mm *econ, const struct mm_struct *mm,
+		enum econ_work work)
+{
+	u64 now = ktime_get_ns(), asked = READ_ONCE(econ->asked_ns[work]), ran, before;
+
+	if (current->mm != mm || now - asked < EARNED_EVERY_NS ||
+	    cmpxchg64(&econ->asked_ns[work], asked, now) != asked)
+		return 0;
+	ran = econ_process_time(current);
+	before = READ_ONCE(econ->earned_ns[work]);
+	if (ran <= before || cmpxchg64(&econ->earned_ns[work], before, ran) != before)
+		return 0;
+	return ran - before;
+}
 
 static struct econ_mm *make(struct econ_holder *holder, bool is_counted)
 {
@@ -247,63 +307,110 @@ void __econ_exec(struct linux_binprm *bprm)
 	if (is_for(holder, bprm->file))
 		econ = make(holder, true);
 	econ_put(holder);
+	if (econ)
+		econ_earns_from_now(econ, current);
 	mmap_write_lock(current->mm);
 	replace(current->mm, econ);
 	mmap_write_unlock(current->mm);
 }
 
 /**
- * econ_give - a process gets a profile
+ * econ_give - gives a process a profile, or takes away the one that it has
  * @task: of the process
- * @holder: the profile, of which the caller gives up one use; NULL takes what the
- *	process has
+ * @mm: of the process; the caller has a reference
+ * @holder: the profile, with a use that the process gets if 0 is returned; NULL for
+ *	none
  *
- * What is mapped already has been counted by nobody: only rows of heap and bss
- * apply to it.
+ * Nobody has counted what is mapped already: only rows of heap and bss apply to it.
+ * The mode stays, where it had a profile before.
  *
- * Return: 0, -ESRCH if it has exited, -ENOMEM.
+ * Context: the caller has @task's exec_update_lock. Takes the mmap lock.
+ * Return: 0, -ENOMEM, -EINTR.
  */
-int econ_give(struct task_struct *task, struct econ_holder *holder)
+int econ_give(struct task_struct *task, struct mm_struct *mm,
+	      struct econ_holder *holder)
 {
-	struct mm_struct *mm = get_task_mm(task);
+	struct file *file = get_mm_exe_file(mm);
 	struct econ_mm *econ = NULL;
-	struct file *file;
-	int err = 0;
+	bool applies = holder && file && is_for(holder, file);
 
-	if (!mm) {
-		err = -ESRCH;
-		goto out;
-	}
-	file = get_mm_exe_file(mm);
-	if (holder && file && is_for(holder, file)) {
-		econ = make(holder, false);
-		if (!econ)
-			err = -ENOMEM;
-	}
 	if (file)
 		fput(file);
-	if (!err) {
-		mmap_write_lock(mm);
-		replace(mm, econ);
-		mmap_write_unlock(mm);
-		set_profile(task->signal, holder);
-		holder = NULL;
+	if (applies) {
+		econ = make(holder, false);
+		if (!econ)
+			return -ENOMEM;
+		econ_earns_from_now(econ, task);
 	}
-	mmput(mm);
-out:
-	if (holder)
-		econ_put(holder);
-	return err;
+	if (mmap_write_lock_killable(mm)) {
+		if (econ)
+			destroy(econ);
+		return -EINTR;
+	}
+	if (econ && own(mm))
+		econ->mode = READ_ONCE(own(mm)->mode);
+	replace(mm, econ);
+	mmap_write_unlock(mm);
+	set_profile(task->signal, holder);
+	return 0;
+}
+
+/**
+ * econ_set_mode - sets the mode of a program
+ * @mm: its mm
+ * @mode: the mode
+ *
+ * Return: 0, or -ENODATA if it has no profile: then nothing is decided for it.
+ */
+int econ_set_mode(struct mm_struct *mm, enum econ_mode mode)
+{
+	struct econ_mm *econ;
+
+	guard(rcu)();
+	econ = rcu_dereference(mm->econ);
+	if (!econ)
+		return -ENODATA;
+	WRITE_ONCE(econ->mode, mode);
+	return 0;
+}
+
+static int econ_get_mode(struct mm_struct *mm)
+{
+	struct econ_mm *econ;
+
+	guard(rcu)();
+	econ = rcu_dereference(mm->econ);
+	return econ ? READ_ONCE(econ->mode) : -ENODATA;
+}
+
+/* What prctl() calls a mode. */
+static const unsigned char econ_prctl_modes[ECON_MODES] = {
+	[ECON_AS_MACHINE] = PR_ECON_MODE_DEFAULT,
+	[ECON_OFF] = PR_ECON_MODE_OFF,
+	[ECON_OBSERVE] = PR_ECON_MODE_OBSERVE,
+	[ECON_ON] = PR_ECON_MODE_ON,
+};
+
+long econ_prctl(unsigned long action, unsigned long mode, unsigned long unused,
+		unsigned long unused_too)
+{
+	int now;
+
+	if (unused || unused_too)
+		return -EINVAL;
+	if (action == PR_ECON_GET_MODE && !mode) {
+		now = econ_get_mode(current->mm);
+		return now < 0 ? now : econ_prctl_modes[now];
+	}
+	if (action != PR_ECON_SET_MODE)
+		return -EINVAL;
+	for (now = 0; now < ECON_MODES; now++)
+		if (econ_prctl_modes[now] == mode)
+			return econ_set_mode(current->mm, now);
+	return -EINVAL;
 }
 
 /* Mappings */
-
-/* While the mmap lock is held for writing. */
-static struct econ_mm *own(struct mm_struct *mm)
-{
-	return rcu_dereference_protected(mm->econ,
-					 lockdep_is_held(&mm->mmap_lock));
-}
 
 /* Only what is there is taken out: nothing else takes memory. */
 static void forget(struct maple_tree *tree, unsigned long begin,
@@ -311,6 +418,8 @@ static void forget(struct maple_tree *tree, unsigned long begin,
 {
 	unsigned long at = begin;
 
+	if (begin >= end)
+		return;
 	if (mt_find(tree, &at, end - 1))
 		mtree_store_range(tree, begin, end - 1, NULL, GFP_KERNEL);
 }
@@ -362,32 +471,71 @@ void __econ_mapped(struct mm_struct *mm, unsigned long begin,
 		lay(econ, first, nr, begin, begin + length);
 }
 
-void __econ_moved(struct mm_struct *mm, unsigned long old, unsigned long new,
-		  unsigned long length)
+/* What a tree has in a range is stored once more, as far away as @to is. */
+static void econ_copy_range(struct maple_tree *tree, unsigned long from,
+			    unsigned long to, unsigned long length)
 {
-	struct econ_mm *econ = own(mm);
-	struct ma_state mas;
+	unsigned long at = from, end = from + length;
+
+	while (at < end) {
+		struct ma_state mas;
+		unsigned long last;
+		void *entry;
+
+		mas_init(&mas, tree, at);
+		rcu_read_lock();
+		entry = mas_find(&mas, end - 1);
+		rcu_read_unlock();
+		if (!entry)
+			return;
+		at = max(mas.index, at);
+		last = min(mas.last, end - 1);
+		mtree_store_range(tree, at - from + to, last - from + to, entry,
+				  GFP_KERNEL);
+		at = last + 1;
+	}
+}
+
+/* The rows of the mapping that begins at an address, or NULL. */
+static const struct econ_row *econ_rows_from(struct econ_mm *econ,
+					     unsigned long begin, u32 *nr)
+{
 	const struct econ_row *first;
-	unsigned long begin, end;
+	struct ma_state mas;
 	void *entry;
+
+	mas_init(&mas, &econ->mappings, begin);
+	rcu_read_lock();
+	entry = mas_walk(&mas);
+	rcu_read_unlock();
+	if (!entry || mas.index != begin)
+		return NULL;
+	first = econ->holder->rows + xa_to_value(entry);
+	return econ_rows_of(&econ->holder->profile, &first->key, nr);
+}
+
+void __econ_moved(struct mm_struct *mm, unsigned long old,
+		  unsigned long old_length, unsigned long new,
+		  unsigned long new_length)
+{
+	unsigned long kept = min(old_length, new_length);
+	struct econ_mm *econ = own(mm);
+	const struct econ_row *first;
 	u32 nr;
 
 	if (IS_ERR_VALUE(new))
 		return;
-	mas_init(&mas, &econ->mappings, old);
-	rcu_read_lock();
-	entry = mas_walk(&mas);
-	begin = mas.index;
-	end = mas.last + 1;
-	rcu_read_unlock();
-	/* A part of one goes as if it were new. */
-	if (!entry || begin != old) {
-		forget_both(econ, new, new + length);
-		return;
+	first = econ_rows_from(econ, old, &nr);
+	/* Whatever was known of addresses that are mapped anew. */
+	if (new == old) {
+		forget_both(econ, new + kept, new + new_length);
+	} else {
+		forget_both(econ, new, new + new_length);
+		econ_copy_range(&econ->ranges, old, new, kept);
+		econ_copy_range(&econ->mappings, old, new, kept);
+		forget_both(econ, old, old + old_length);
 	}
-	forget_both(econ, begin, end);
-	forget_both(econ, new, new + length);
-	first = econ->holder->rows + xa_to_value(entry);
-	first = econ_rows_of(&econ->holder->profile, &first->key, &nr);
-	lay(econ, first, nr, new, new + length);
+	/* Where one has grown, its rows go on. A part of one has no rows to go on. */
+	if (first && new_length > old_length)
+		lay(econ, first, nr, new, new + new_length);
 }

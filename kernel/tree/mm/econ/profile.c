@@ -216,6 +216,7 @@ static bool read_row(struct reader *reader, struct econ_row *row)
 	    !read_number(reader, 100, "no confidence from 0 to 100",
 			 &confidence))
 		return false;
+	row->benefit_ns = min(row->benefit_ns, ECON_MOST_ROW_NS);
 	row->line = reader->line;
 	row->touched = touched;
 	row->confidence = confidence;
@@ -328,6 +329,45 @@ static const struct econ_row *overlapping(const struct econ_profile *profile)
 	return NULL;
 }
 
+/* The first row, from @low on, that does not come before an anchor, or comes behind it. */
+static u32 econ_row_bound(const struct econ_profile *profile,
+			  const struct econ_anchor_key *key, u32 low,
+			  bool is_behind)
+{
+	u32 high = profile->nr_rows;
+
+	while (low < high) {
+		u32 middle = low + (high - low) / 2;
+		int order = econ_compare_keys(&profile->rows[middle].key, key);
+
+		if (order < 0 || (!order && is_behind))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static struct econ_span econ_find_rows(const struct econ_profile *profile,
+				       const struct econ_anchor_key *key)
+{
+	u32 first = econ_row_bound(profile, key, 0, false);
+
+	return (struct econ_span){
+		.first = first,
+		.nr = econ_row_bound(profile, key, first, true) - first,
+	};
+}
+
+/* Of the heap and the bss there is one each. */
+static void econ_index_rows(struct econ_profile *profile)
+{
+	struct econ_anchor_key key = {};
+
+	for (key.anchor = 0; key.anchor < ECON_MMAP; key.anchor++)
+		profile->spans[key.anchor] = econ_find_rows(profile, &key);
+}
+
 /**
  * econ_profile_parse - a profile out of text
  * @text: need not end with a zero
@@ -351,8 +391,10 @@ bool econ_profile_parse(const char *text, size_t length,
 		sort(profile->rows, profile->nr_rows, sizeof(*profile->rows),
 		     compare_rows, NULL);
 		row = overlapping(profile);
-		if (!row)
+		if (!row) {
+			econ_index_rows(profile);
 			return true;
+		}
 		fails(&reader, "another row has a part of the same memory");
 		reader.line = row->line;
 	}
@@ -362,32 +404,54 @@ bool econ_profile_parse(const char *text, size_t length,
 }
 
 /**
- * econ_rows_of - what is known of an anchor
+ * econ_rows_of - the rows of an anchor
  * @profile: the profile
  * @key: names the anchor
- * @nr_rows: is set to how many rows it has
+ * @nr_rows: is set to the number of its rows
  *
- * Return: the first of them, which is anything if there is none.
+ * Takes no time that grows with the number of rows for the heap and the bss, and a
+ * binary search for mappings.
+ *
+ * Return: the first of them; not to be read if there is none.
  */
 const struct econ_row *econ_rows_of(const struct econ_profile *profile,
 				    const struct econ_anchor_key *key,
 				    u32 *nr_rows)
 {
-	u32 low = 0, high = profile->nr_rows, end;
+	struct econ_span span = key->anchor < ECON_MMAP ?
+				profile->spans[key->anchor] :
+				econ_find_rows(profile, key);
+
+	*nr_rows = span.nr;
+	return profile->rows + span.first;
+}
+
+static bool econ_row_ends_by(const struct econ_row *row, u64 at)
+{
+	return row->end <= at;
+}
+
+/**
+ * econ_row_from - the first row of an anchor that reaches beyond a byte
+ * @rows: of the anchor, as econ_rows_of() found them
+ * @nr: the number of them
+ * @at: the byte, from where the anchor begins
+ *
+ * Return: its index, or @nr if there is none.
+ */
+u32 econ_row_from(const struct econ_row *rows, u32 nr, u64 at)
+{
+	u32 low = 0, high = nr;
 
 	while (low < high) {
 		u32 middle = low + (high - low) / 2;
 
-		if (econ_compare_keys(&profile->rows[middle].key, key) < 0)
+		if (econ_row_ends_by(&rows[middle], at))
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	for (end = low; end < profile->nr_rows; end++)
-		if (econ_compare_keys(&profile->rows[end].key, key))
-			break;
-	*nr_rows = end - low;
-	return profile->rows + low;
+	return low;
 }
 
 /*

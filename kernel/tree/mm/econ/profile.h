@@ -5,12 +5,21 @@
 #include <linux/bits.h>
 #include <linux/types.h>
 
+#include "model.h"
+
 /* A write of more is refused. */
 #define ECON_PROFILE_BYTES	BIT(20)
 /* A row takes no fewer bytes. */
 #define ECON_SHORTEST_ROW	12
 /* Of a program's name, as far as it is compared. */
 #define ECON_NAME_BYTES		64
+/*
+ * A row is worth no more, and a larger number is taken for this one. The largest price
+ * that a model has of its own is ECON_NEVER_NS, and econ_left_ns() leaves at the least
+ * an eighth of a benefit: up to ten times that price, a larger benefit can still
+ * decide something.
+ */
+#define ECON_MOST_ROW_NS	(10 * ECON_NEVER_NS)
 /* No address of user space is beyond. */
 #define ECON_LAST_BYTE		BIT_ULL(56)
 
@@ -60,18 +69,26 @@ struct econ_row {
 	u64 benefit_ns;
 };
 
+/* Some rows of a profile. */
+struct econ_span {
+	u32 first;
+	u32 nr;
+};
+
 /**
  * struct econ_profile - what was observed of a program before
  * @run_ns: how long it ran
  * @name: of the program's file, without its folder
  * @nr_rows: how many
  * @rows: sorted by key and begin, without overlap
+ * @spans: which of them the heap and the bss have: faults look for those
  */
 struct econ_profile {
 	u64 run_ns;
 	char name[ECON_NAME_BYTES];
 	u32 nr_rows;
 	struct econ_row *rows;
+	struct econ_span spans[ECON_MMAP];
 };
 
 /**
@@ -92,6 +109,7 @@ int econ_compare_keys(const struct econ_anchor_key *one,
 const struct econ_row *econ_rows_of(const struct econ_profile *profile,
 				    const struct econ_anchor_key *key,
 				    u32 *nr_rows);
+u32 econ_row_from(const struct econ_row *rows, u32 nr, u64 at);
 u64 econ_left_ns(u64 benefit_ns, u64 run_ns, u64 age_ns);
 
 /**

@@ -89,6 +89,8 @@ static ssize_t mode_store(struct kobject *kobj, struct kobj_attribute *attr,
 	WRITE_ONCE(econ_mode, mode);
 	set_keys();
 	econ_adjust_keepers();
+	if (mode == ECON_OFF)
+		econ_forget_ledgers();
 	return count;
 }
 
@@ -323,7 +325,7 @@ const char *const econ_zeroed_names[ECON_ZEROED_COUNTS] = {
 };
 
 static struct kobj_attribute zeroed_attrs[ECON_ZEROED_COUNTS];
-static struct attribute *zeroed_group_attrs[ECON_ZEROED_COUNTS + 3];
+static struct attribute *zeroed_group_attrs[ECON_ZEROED_COUNTS + 4];
 
 static ssize_t zeroed_show(struct kobject *kobj, struct kobj_attribute *attr,
 			   char *buf)
@@ -361,6 +363,13 @@ static ssize_t blocks_show(struct kobject *kobj, struct kobj_attribute *attr,
 	return sysfs_emit(buf, "%lu\n", econ_zeroed_blocks());
 }
 
+static ssize_t credit_ns_show(struct kobject *kobj,
+			      struct kobj_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%llu\n", econ_zeroed_credit());
+}
+
+static struct kobj_attribute credit_attr = __ATTR_RO(credit_ns);
 static struct kobj_attribute limit_attr = __ATTR_RW(limit);
 static struct kobj_attribute blocks_attr = __ATTR_RO(blocks);
 
@@ -382,6 +391,7 @@ static void __init name_zeroed_files(void)
 	}
 	zeroed_group_attrs[ECON_ZEROED_COUNTS] = &limit_attr.attr;
 	zeroed_group_attrs[ECON_ZEROED_COUNTS + 1] = &blocks_attr.attr;
+	zeroed_group_attrs[ECON_ZEROED_COUNTS + 2] = &credit_attr.attr;
 }
 
 static void __init name_files(void)

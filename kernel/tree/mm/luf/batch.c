@@ -2,10 +2,12 @@
 /*
  * The life of batches of lazy unmaps: open, closed, flushed, free again.
  *
- * Who unmaps takes a reference on the open batch of its stream, publishes what
- * it does (include/linux/luf.h says in which order) and drops the reference.
- * Who flushes closes the batch first, so that no reference is added, waits for
- * those that there are, and only then looks at the CPUs. Any number of tasks may
+ * Who unmaps counts itself as in flight in the open batch of its stream, looks
+ * whether the batch is still open, publishes what it does (include/linux/luf.h
+ * says in which order) and takes the count back. Each CPU has counters of its own,
+ * so that CPUs that unmap at the same time do not take a cache line from each
+ * other. Who flushes closes the batch first, so that nothing joins it, waits until
+ * all counters are zero, and only then looks at the CPUs. Any number of tasks may
  * flush one batch at the same time: none waits for another one's interrupts.
  *
  * There are neither page tables nor pages in here: tools/testing/tollfree builds
@@ -15,11 +17,25 @@
 #include <linux/atomic.h>
 #include <linux/cpumask.h>
 #include <linux/lockdep.h>
+#include <linux/percpu.h>
+#include <linux/processor.h>
 #include <linux/sched.h>
 #include <linux/spinlock.h>
-#include <linux/wait_bit.h>
 
 #include "batch.h"
+
+/* How often a flusher looks before it sleeps between two looks. */
+#define LUF_SPINS	1000
+
+/*
+ * Unmaps of one CPU that take part in a batch, by its slot. An unmap begins and
+ * ends on one CPU, because it holds a page-table lock.
+ */
+struct luf_in_flight {
+	atomic_t of[LUF_BATCHES];
+};
+
+static DEFINE_PER_CPU(struct luf_in_flight, luf_in_flight);
 
 static bool is_pending(const struct luf_batch *batch)
 {
@@ -86,8 +102,8 @@ static bool open_batch(struct luf_batches *all, struct luf_stream *stream)
 	batch->completed = 0;
 	batch->stream = stream;
 	batch->state = LUF_BATCH_OPEN;
+	batch->slot = batch - all->slots;
 	cpumask_clear(&batch->cpus);
-	atomic_set(&batch->in_flight, 1);
 	/* Pairs with luf_batch_get(): whoever finds it finds it complete. */
 	smp_store_release(&stream->open, batch);
 	return true;
@@ -116,10 +132,11 @@ struct luf_batch *luf_batch_get(struct luf_batches *all,
 				return NULL;
 			continue;
 		}
-		if (!atomic_inc_not_zero(&batch->in_flight))
-			continue;
-		/* It may have been closed, and be another stream's by now. */
-		if (READ_ONCE(stream->open) == batch)
+		atomic_inc(&this_cpu_ptr(&luf_in_flight)->of[batch->slot]);
+		/* Pairs with luf_wait_for_unmaps(). */
+		smp_mb__after_atomic();
+		/* It may have been closed, and opened again since. */
+		if (smp_load_acquire(&stream->open) == batch)
 			return batch;
 		luf_batch_put(batch);
 	}
@@ -131,9 +148,9 @@ struct luf_batch *luf_batch_get(struct luf_batches *all,
  */
 void luf_batch_put(struct luf_batch *batch)
 {
-	/* Only a closed batch gets there. */
-	if (atomic_dec_and_test(&batch->in_flight))
-		wake_up_var(&batch->in_flight);
+	/* Pairs with luf_wait_for_unmaps(): what is published can be seen. */
+	smp_mb__before_atomic();
+	atomic_dec(&this_cpu_ptr(&luf_in_flight)->of[batch->slot]);
 }
 
 static void close_batch(struct luf_batches *all, struct luf_batch *batch)
@@ -143,7 +160,6 @@ static void close_batch(struct luf_batches *all, struct luf_batch *batch)
 		return;
 	batch->state = LUF_BATCH_CLOSED;
 	WRITE_ONCE(batch->stream->open, NULL);
-	luf_batch_put(batch);
 }
 
 static struct luf_batch *close_and_pin(struct luf_batches *all,
@@ -166,14 +182,54 @@ static struct luf_batch *pin_oldest(struct luf_batches *all, u64 generation)
 	return close_and_pin(all, batch);
 }
 
-/* The pending batch of a generation, NULL if it is not pending. */
-static struct luf_batch *pin(struct luf_batches *all, u64 generation)
+static bool luf_is_in_range(const struct luf_batch *batch, u64 first, u64 last)
+{
+	return is_pending(batch) && batch->generation >= first &&
+	       batch->generation <= last;
+}
+
+/* All pending batches from one generation to another: a bit for each slot. */
+static u64 luf_pin_range(struct luf_batches *all, u64 first, u64 last)
 {
 	struct luf_batch *batch;
+	u64 pinned = 0;
 
+	static_assert(LUF_BATCHES <= 64);
 	guard(spinlock)(&all->lock);
-	batch = find_pending(all, generation);
-	return batch ? close_and_pin(all, batch) : NULL;
+	for (batch = all->slots; batch < all->slots + LUF_BATCHES; batch++)
+		if (luf_is_in_range(batch, first, last))
+			pinned |= 1ULL << close_and_pin(all, batch)->slot;
+	return pinned;
+}
+
+static bool luf_is_in_flight(const struct luf_batch *batch)
+{
+	unsigned int cpu;
+	int unmaps = 0;
+
+	for_each_possible_cpu(cpu)
+		unmaps += atomic_read(&per_cpu_ptr(&luf_in_flight, cpu)->of[batch->slot]);
+	return unmaps;
+}
+
+/*
+ * What is in flight in a closed batch is over soon: it holds a page-table lock,
+ * and cannot be preempted but by a hypervisor, or where such locks sleep.
+ */
+static void luf_wait_for_unmaps(const struct luf_batch *batch)
+{
+	unsigned int looks = 0;
+
+	/* Closed first, then looked at; pairs with luf_batch_get(). */
+	smp_mb();
+	while (luf_is_in_flight(batch)) {
+		if (!IS_ENABLED(CONFIG_PREEMPT_RT) && looks++ < LUF_SPINS)
+			cpu_relax();
+		else
+			schedule_timeout_uninterruptible(1);
+	}
+	/* Pairs with luf_batch_put(). */
+	smp_mb();
 }
 
 /* The sequence number of a batch of which nothing is in flight any more. */
@@ -199,7 +255,7 @@ static unsigned int flush(struct luf_batches *all, struct luf_batch *batch)
 {
 	unsigned int cpus;
 
-	wait_var_event(&batch->in_flight, !atomic_read(&batch->in_flight));
+	luf_wait_for_unmaps(batch);
 	cpus = luf_flush_cpus(&batch->cpus, complete(all, batch));
 	unpin_flushed(all, batch);
 	return cpus;
@@ -269,8 +325,7 @@ bool luf_add_cpus(struct luf_batches *all, u64 first, u64 last,
 
 	guard(spinlock)(&all->lock);
 	for (batch = all->slots; batch < all->slots + LUF_BATCHES; batch++) {
-		if (!is_pending(batch) || batch->generation < first ||
-		    batch->generation > last)
+		if (!luf_is_in_range(batch, first, last))
 			continue;
 		cpumask_or(cpus, cpus, &batch->cpus);
 		any = true;
@@ -279,18 +334,39 @@ bool luf_add_cpus(struct luf_batches *all, u64 first, u64 last,
 }
 
 /**
+ * luf_flush_range - flush some batches, and no older ones
+ * @all: the batches
+ * @first: the oldest generation that is concerned
+ * @last: the newest one
+ *
+ * May sleep; the caller holds no page-table lock. Takes the lock of the batches
+ * once to find them, however many generations there are between the two.
+ * Afterwards the pages of these batches may be given away, whoever else flushes
+ * them at the same time.
+ *
+ * Return: how many CPUs were made to flush.
+ */
+unsigned int luf_flush_range(struct luf_batches *all, u64 first, u64 last)
+{
+	u64 pinned = luf_pin_range(all, first, last);
+	unsigned int cpus = 0, slot;
+
+	for (slot = 0; slot < LUF_BATCHES; slot++)
+		if (pinned & 1ULL << slot)
+			cpus += flush(all, &all->slots[slot]);
+	return cpus;
+}
+
+/**
  * luf_flush_batch - flush one batch, and no older ones
  * @all: the batches
  * @generation: the batch's
  *
- * May sleep; the caller holds no page-table lock. Afterwards the pages of the
- * batch may be given away, whoever else flushes it at the same time.
+ * As luf_flush_range().
  *
  * Return: how many CPUs were made to flush.
  */
 unsigned int luf_flush_batch(struct luf_batches *all, u64 generation)
 {
-	struct luf_batch *batch = pin(all, generation);
-
-	return batch ? flush(all, batch) : 0;
+	return luf_flush_range(all, generation, generation);
 }

@@ -2,7 +2,6 @@
 #ifndef _MM_LUF_BATCH_H
 #define _MM_LUF_BATCH_H
 
-#include <linux/atomic.h>
 #include <linux/cpumask.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
@@ -20,24 +19,26 @@ enum luf_batch_state {
 /**
  * struct luf_batch - unmaps that one flush will cover
  * @generation: its number, never given twice
- * @in_flight: unmaps that are being published, and one more while it is open
  * @cpus: those that may hold a translation; bits are set while in flight
  * @completed: the sequence number from which on a CPU that is up to date has
  *	nothing of this batch, 0 while unmaps are in flight
  * @stream: whose it is, while it is open
  * @state: what may be done with it
  * @pins: flushers that look at it
+ * @slot: its place among all batches
  *
- * All but @in_flight and @cpus is guarded by the lock of struct luf_batches.
+ * All but @cpus is guarded by the lock of struct luf_batches. Unmaps that are
+ * being published are counted for each CPU: CPUs that unmap at the same time
+ * write nothing in here.
  */
 struct luf_batch {
 	u64 generation;
-	atomic_t in_flight;
 	struct cpumask cpus;
 	u64 completed;
 	struct luf_stream *stream;
 	enum luf_batch_state state;
 	unsigned int pins;
+	unsigned int slot;
 };
 
 /**
@@ -72,6 +73,7 @@ bool luf_is_flushed(struct luf_batches *all, u64 generation);
 bool luf_add_cpus(struct luf_batches *all, u64 first, u64 last,
 		  struct cpumask *cpus);
 unsigned int luf_drain(struct luf_batches *all, u64 generation);
+unsigned int luf_flush_range(struct luf_batches *all, u64 first, u64 last);
 unsigned int luf_flush_batch(struct luf_batches *all, u64 generation);
 
 /**

@@ -5,12 +5,14 @@
  * include/linux/luf.h.
  */
 
+#include <linux/export.h>
 #include <linux/fs.h>
 #include <linux/gfp.h>
 #include <linux/ktime.h>
 #include <linux/memory.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
+#include <linux/pagemap.h>
 #include <linux/pagevec.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/sysctl.h>
@@ -29,6 +31,8 @@
 #include <trace/events/luf.h>
 
 DEFINE_STATIC_KEY_FALSE(luf_gate_key);
+/* get_write_access() is inline, and open to all modules. */
+EXPORT_SYMBOL(luf_gate_key);
 DEFINE_PER_CPU(u64, luf_flushed_since);
 DEFINE_PER_CPU(unsigned long[LUF_COUNTS], luf_counts);
 
@@ -78,17 +82,6 @@ unsigned int luf_flush_cpus(const struct cpumask *cpus, u64 completed)
 	return interrupted;
 }
 
-/* The batches up to the newest that is concerned; the number of CPUs. */
-static unsigned int flush_range(u64 first, u64 last)
-{
-	unsigned int cpus = 0;
-	u64 generation;
-
-	for (generation = first; generation && generation <= last; generation++)
-		cpus += luf_flush_batch(&luf_batches, generation);
-	return cpus;
-}
-
 static void note_longest(u64 ns)
 {
 	u64 seen = READ_ONCE(luf_longest_drain_ns);
@@ -115,7 +108,8 @@ static void note_size(unsigned long pages)
 unsigned int luf_flush_part(struct luf_part *part, enum luf_reason reason)
 {
 	u64 begin = ktime_get_ns();
-	unsigned int cpus = flush_range(part->first, part->last);
+	unsigned int cpus = luf_flush_range(&luf_batches, part->first,
+					    part->last);
 
 	note_longest(ktime_get_ns() - begin);
 	if (cpus)
@@ -467,9 +461,10 @@ bool __luf_refill(struct zone *zone, unsigned int order, unsigned long mark,
 				 alloc_flags);
 }
 
+/* Takes up to @most pages of each zone; with @must flushes for less than pays. */
 static unsigned long release_from(struct zonelist *zonelist, unsigned int order,
 				  int highest_zoneidx, nodemask_t *nodemask,
-				  bool all)
+				  unsigned long most, bool must)
 {
 	unsigned long pages = 0;
 	struct zoneref *at;
@@ -478,13 +473,14 @@ static unsigned long release_from(struct zonelist *zonelist, unsigned int order,
 	for_each_zone_zonelist_nodemask(zone, at, zonelist, highest_zoneidx,
 					nodemask) {
 		struct luf_pool *pool = pool_of(zone);
-		unsigned long most = all ? ULONG_MAX : share(order), found;
+		unsigned long found;
 
 		if (!pool)
 			continue;
 		found = release(zone, most);
 		if (found < most &&
-		    (all || luf_pool_pays(pool, order) || is_urgent(zone))) {
+		    ((must && pages + found < most) ||
+		     luf_pool_pays(pool, order) || is_urgent(zone))) {
 			flush_pool(zone, LUF_FOR_RECLAIM);
 			found += release(zone, most - found);
 		}
@@ -497,7 +493,7 @@ static unsigned long release_from(struct zonelist *zonelist, unsigned int order,
 struct outlook {
 	bool has_free_pages; /* more than the min mark asks for, in one of them */
 	bool has_room; /* in one of the pools */
-	unsigned long batch; /* from so many pages on, one pool pays a flush */
+	unsigned long batch; /* after reclaiming this much a flush is due */
 };
 
 static struct outlook look_at(struct zonelist *zonelist, int highest_zoneidx,
@@ -520,13 +516,15 @@ static struct outlook look_at(struct zonelist *zonelist, int highest_zoneidx,
 			seen.has_room = true;
 		seen.batch = max(seen.batch, READ_ONCE(pool->batch));
 	}
+	seen.batch = min(seen.batch, LUF_DIRECT_PAGES);
 	return seen;
 }
 
 /*
  * Who finds flushed pages takes some and reclaims as many for the pool, as he
- * would for himself without it. Who finds none goes on until a flush pays;
- * where reclaim finds nothing any more, what waits is flushed as it is.
+ * would for himself without it. Who finds none goes on until a flush pays, but
+ * one task reclaims no more than LUF_DIRECT_PAGES for itself: then it flushes
+ * what waits. Where reclaim finds nothing any more, all that waits is released.
  */
 unsigned long __luf_try_to_free_pages(struct zonelist *zonelist, int order,
 				      gfp_t gfp_mask, nodemask_t *nodemask)
@@ -534,8 +532,10 @@ unsigned long __luf_try_to_free_pages(struct zonelist *zonelist, int order,
 	int highest = gfp_zone(gfp_mask);
 	struct outlook seen = look_at(zonelist, highest, nodemask);
 	unsigned long progress, pages;
+	bool is_due;
 
-	progress = release_from(zonelist, order, highest, nodemask, false);
+	progress = release_from(zonelist, order, highest, nodemask,
+				share(order), false);
 	if (progress && order == 0) {
 		/* The next batch is there when the last page of this is gone. */
 		if (seen.has_room)
@@ -545,15 +545,17 @@ unsigned long __luf_try_to_free_pages(struct zonelist *zonelist, int order,
 	do {
 		pages = try_to_free_pages(zonelist, order, gfp_mask, nodemask);
 		progress += pages;
-		if (release_from(zonelist, order, highest, nodemask, false) ||
+		is_due = progress >= seen.batch;
+		if (release_from(zonelist, order, highest, nodemask,
+				 share(order), is_due) ||
 		    fatal_signal_pending(current))
 			return progress;
 		seen = look_at(zonelist, highest, nodemask);
 		if (seen.has_free_pages)
 			return progress;
-	} while (pages && progress < seen.batch);
-	return progress +
-	       release_from(zonelist, order, highest, nodemask, true);
+	} while (pages && !is_due);
+	return progress + release_from(zonelist, order, highest, nodemask,
+				       ULONG_MAX, true);
 }
 
 static bool has_block(struct zone *zone, int order, int highest_zoneidx)
@@ -596,13 +598,16 @@ void __luf_balance(pg_data_t *pgdat, unsigned int order, int highest_zoneidx)
  * A small zone without a pool does not speak for the node: kswapd would sleep
  * because of it while programs live on what a larger zone's pool still has. Of
  * zones that it does not reclaim from nothing is missing: it could not fill them,
- * and would reclaim the small zone again and again.
+ * and would reclaim the small zone again and again. Nor of a node that yielded
+ * nothing the last time: after sixteen such times kswapd would give it up.
  */
 unsigned long __luf_missing(const struct zone *zone, int highest_zoneidx)
 {
 	const struct zone *other = zone->zone_pgdat->node_zones;
 	int i;
 
+	if (READ_ONCE(zone->zone_pgdat->kswapd_failures))
+		return 0;
 	if (luf_zone_cap(zone))
 		return luf_pool_missing(pool_of(zone));
 	for (i = 0; i <= highest_zoneidx; i++)
@@ -692,6 +697,16 @@ void __luf_gate_writer(struct address_space *mapping)
 		luf_count(LUF_FLUSHES_WRITER);
 	trace_luf_flush(LUF_FOR_WRITER, 0, generation, 0, cpus);
 }
+EXPORT_SYMBOL(__luf_gate_writer);
+
+void __luf_gate_remote_writer(struct address_space *mapping)
+{
+	mapping_set_writers_remote(mapping);
+	/* Pairs with the barrier of who unmaps, as i_writecount's does. */
+	smp_mb__after_atomic();
+	luf_gate_writer(mapping);
+}
+EXPORT_SYMBOL_GPL(__luf_gate_remote_writer);
 
 /* Out of line, so that a gate where nothing waits needs no stack. */
 

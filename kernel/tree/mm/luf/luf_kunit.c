@@ -5,6 +5,7 @@
 #include <linux/cpumask.h>
 #include <linux/mm.h>
 #include <linux/mmap_lock.h>
+#include <linux/pagemap.h>
 #include <linux/sched/mm.h>
 #include <asm/tlb.h>
 
@@ -274,6 +275,44 @@ static void a_source_that_is_kept_is_flushed_at_the_end(struct kunit *test)
 	luf_replay_end(replay);
 }
 
+/* A node that has nothing more to give must not be given up because of the pools. */
+static void a_node_that_yields_nothing_is_missing_nothing(struct kunit *test)
+{
+	pg_data_t *pgdat = NODE_DATA(first_online_node);
+	struct zone *zone = NULL;
+	int i, failures = READ_ONCE(pgdat->kswapd_failures);
+	unsigned long before, after;
+
+	for (i = 0; i < MAX_NR_ZONES; i++)
+		if (luf_zone_cap(&pgdat->node_zones[i]))
+			zone = &pgdat->node_zones[i];
+	if (!zone || failures)
+		kunit_skip(test, "no pool, or a node that yields nothing");
+	before = __luf_missing(zone, zone_idx(zone));
+	WRITE_ONCE(pgdat->kswapd_failures, 1);
+	after = __luf_missing(zone, zone_idx(zone));
+	WRITE_ONCE(pgdat->kswapd_failures, failures);
+	KUNIT_EXPECT_GT(test, before, 0UL);
+	KUNIT_EXPECT_EQ(test, after, 0UL);
+}
+
+/* Nobody says when a remote client has written for the last time. */
+static void a_remote_writer_is_not_forgotten(struct kunit *test)
+{
+	struct address_space *mapping = kunit_kzalloc(test, sizeof(*mapping),
+						      GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, mapping);
+	mapping_set_writers_counted(mapping);
+	luf_gate_remote_writer(mapping, false);
+	KUNIT_EXPECT_TRUE(test, mapping_writers_counted(mapping));
+	luf_gate_remote_writer(mapping, true);
+	KUNIT_EXPECT_FALSE(test, mapping_writers_counted(mapping));
+	/* As when it is mapped once more. */
+	mapping_set_writers_counted(mapping);
+	KUNIT_EXPECT_FALSE(test, mapping_writers_counted(mapping));
+}
+
 static struct kunit_case luf_cases[] = {
 	KUNIT_CASE(a_generation_is_drained_with_all_before_it),
 	KUNIT_CASE(the_cpus_of_pending_batches_are_added),
@@ -281,6 +320,8 @@ static struct kunit_case luf_cases[] = {
 	KUNIT_CASE(a_zone_out_of_reach_is_not_missing_pages),
 	KUNIT_CASE(each_source_that_is_held_is_flushed),
 	KUNIT_CASE(a_source_that_is_kept_is_flushed_at_the_end),
+	KUNIT_CASE(a_remote_writer_is_not_forgotten),
+	KUNIT_CASE(a_node_that_yields_nothing_is_missing_nothing),
 	{}
 };
 

@@ -8,6 +8,8 @@
 
 /* What a task that allocates releases at most: nobody pays for everybody. */
 #define LUF_RELEASE_PAGES	64UL
+/* What a task that finds nothing flushed reclaims at most before it flushes. */
+#define LUF_DIRECT_PAGES	512UL
 /* Pools are twice or half as large as usual at most so many times. */
 #define LUF_LARGEST_SCALE	6
 

@@ -35,11 +35,15 @@ static bool refuse(enum luf_count why)
 	return false;
 }
 
-/* Nobody writes the file; to be asked again once the stamp can be seen. */
+/*
+ * Somebody here or on another machine may write the file. To be asked again once
+ * the stamp can be seen.
+ */
 static bool has_writer(const struct folio *folio)
 {
 	return !folio_test_anon(folio) &&
-	       inode_is_open_for_write(folio->mapping->host);
+	       (inode_is_open_for_write(folio->mapping->host) ||
+		!mapping_writers_counted(folio->mapping));
 }
 
 /*

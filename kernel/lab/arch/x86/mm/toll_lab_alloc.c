@@ -11,6 +11,7 @@
  * huge		the same as a fault in memory that asked for huge pages: what
  *		sleeps for large blocks in practice
  * atomic	does not sleep, and may use reserves
+ * nowait	does not sleep, and may use none
  *
  * Reading the same open file says how many allocations were made through it,
  * and how many of them failed.
@@ -56,6 +57,7 @@ static const struct {
 	{ "kernel", GFP_KERNEL },
 	{ "huge", GFP_TRANSHUGE },
 	{ "atomic", GFP_ATOMIC },
+	{ "nowait", GFP_NOWAIT },
 };
 
 static bool parse_kind(const char *name, gfp_t *gfp)

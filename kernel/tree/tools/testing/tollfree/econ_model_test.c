@@ -63,7 +63,7 @@ static bool pays(int kind, struct econ_action action, const struct econ_prices *
 static bool saves_by_prices_alone(int kind)
 {
 	return kind == ECON_LARGE || kind == ECON_ZERO || kind == ECON_DEMOTE ||
-	       kind == ECON_POOL;
+	       kind == ECON_POOL || kind == ECON_SWAP_IN;
 }
 
 /* Whatever has been written to the prices: nothing wraps around. */

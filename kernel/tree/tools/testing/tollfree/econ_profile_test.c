@@ -20,6 +20,24 @@ static struct econ_row rows[ROOM];
 static struct econ_profile profile = { .rows = rows };
 static struct econ_parse_error error;
 
+/* How many functions were called, where that is counted. */
+static unsigned long calls;
+
+__attribute__((no_instrument_function))
+void __cyg_profile_func_enter(void *function, void *site)
+{
+	(void)function;
+	(void)site;
+	calls++;
+}
+
+__attribute__((no_instrument_function))
+void __cyg_profile_func_exit(void *function, void *site)
+{
+	(void)function;
+	(void)site;
+}
+
 static bool parse(const char *text)
 {
 	/* Of its own length, so that a sanitizer sees who reads behind it. */
@@ -139,6 +157,66 @@ static void half_a_profile_is_none(void)
 		free(part);
 	}
 	EXPECT_EQ(parse(whole), true);
+}
+
+/* The largest price that a model has of its own is a second, and an eighth is left at the end. */
+static void a_row_is_worth_no_more_than_can_matter(void)
+{
+	EXPECT_EQ(parse(HEAD "heap 0 0x1000 18446744073709551615 1 1\n"
+			"heap 0x1000 0x2000 10000000000 1 1\n"
+			"heap 0x2000 0x3000 9999999999 1 1\nend 3\n"), true);
+	EXPECT_EQ(rows[0].benefit_ns, 10000000000ULL);
+	EXPECT_EQ(rows[1].benefit_ns, 10000000000ULL);
+	EXPECT_EQ(rows[2].benefit_ns, 9999999999ULL);
+}
+
+#define MANY	31000
+
+/*
+ * As many rows as a profile of 1 MiB can have, of one anchor, and what it costs to find the one
+ * at an address. Nothing on the way may look at each.
+ */
+static void a_lookup_is_logarithmic(void)
+{
+	static const char *const anchors[] = { "heap", "bss", "mmap 2 30 3" };
+	static const struct econ_anchor_key keys[] = {
+		{ .anchor = ECON_HEAP },
+		{ .anchor = ECON_BSS },
+		{ .anchor = ECON_MMAP, .ordinal = 2, .class = 30, .protection = 3 },
+	};
+	struct econ_profile large = { .rows = calloc(MANY, sizeof(*large.rows)) };
+	char *text = malloc(2 << 20);
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		size_t length = sprintf(text, HEAD);
+		const struct econ_row *found;
+		u32 nr, at;
+
+		for (unsigned int row = 0; row < MANY; row++)
+			length += sprintf(text + length, "%s 0x%x 0x%x 1 1 1\n", anchors[i],
+					  row << 13, (row << 13) + 0x1000);
+		length += sprintf(text + length, "end %d\n", MANY);
+		EXPECT_EQ(econ_profile_parse(text, length, &large, MANY, &error), true);
+		calls = 0;
+		found = econ_rows_of(&large, &keys[i], &nr);
+		EXPECT_EQ(nr, MANY);
+		EXPECT_EQ(found == large.rows, true);
+		at = econ_row_from(found, nr, 29999 << 13);
+		EXPECT_EQ(at, 29999);
+		printf("# %s: %lu calls\n", anchors[i], calls);
+		/* Two searches for an anchor and one for an address, of 15 steps each. */
+		EXPECT_EQ(calls <= 3 * 16 + 4, true);
+		/* Between two, at the first byte behind one, and behind the last. */
+		EXPECT_EQ(econ_row_from(found, nr, (29999 << 13) + 0x1000), 30000);
+		EXPECT_EQ(econ_row_from(found, nr, (29999 << 13) + 0xfff), 29999);
+		EXPECT_EQ(econ_row_from(found, nr, (u64)MANY << 13), MANY);
+		EXPECT_EQ(econ_row_from(found, 0, 0), 0);
+		/* Of the others there is none. */
+		econ_rows_of(&large, &keys[(i + 1) % ARRAY_SIZE(keys)], &nr);
+		EXPECT_EQ(nr, 0);
+	}
+	free(text);
+	free(large.rows);
 }
 
 static void a_region_has_what_its_parts_have(void)
@@ -306,6 +384,8 @@ int main(int argc, char **argv)
 	RUN(what_is_wrong_is_said_with_its_line);
 	RUN(many_rows_and_long_lines_are_refused);
 	RUN(half_a_profile_is_none);
+	RUN(a_row_is_worth_no_more_than_can_matter);
+	RUN(a_lookup_is_logarithmic);
 	RUN(a_region_has_what_its_parts_have);
 	RUN(a_quarter_of_a_region_speaks_for_it);
 	RUN(a_benefit_falls_with_the_run);

@@ -7,7 +7,7 @@
 static void (*meanwhile)(void);
 static void let_happen(void);
 
-#define atomic_inc_not_zero(v) (let_happen(), atomic_inc_not_zero(v))
+#define atomic_inc(v) (let_happen(), atomic_inc(v))
 #include "luf/batch.c"
 
 #include "tap.h"
@@ -215,8 +215,10 @@ static void a_batch_that_became_another_streams_is_left_alone(void)
 	EXPECT_EQ(all.slots[0].cpus.bits, 1 << 6);
 }
 
+/* The counters of a CPU are its own, and a flush looks at all of them. */
 static void *drain_first(void *unused)
 {
+	test_cpu = 2;
 	luf_drain(&all, 1);
 	return unused;
 }
@@ -227,6 +229,7 @@ static void a_flush_waits_for_what_is_in_flight(void)
 	pthread_t thread;
 
 	begin();
+	test_cpu = 5;
 	batch = luf_batch_get(&all, &reclaim);
 	pthread_create(&thread, NULL, drain_first, NULL);
 	while (__atomic_load_n(&reclaim.open, __ATOMIC_SEQ_CST))
@@ -237,7 +240,47 @@ static void a_flush_waits_for_what_is_in_flight(void)
 	cpumask_set_cpu(3, &batch->cpus);
 	luf_batch_put(batch);
 	pthread_join(thread, NULL);
+	test_cpu = 0;
 	EXPECT_EQ(asked.bits, 1 << 3);
+}
+
+/* Compaction takes a generation for each of its blocks. */
+static void many_generations_cost_no_more_than_those_that_are_pending(void)
+{
+	struct luf_stream other = {};
+	u64 first, last, more;
+	unsigned long before;
+
+	begin();
+	first = unmap(&reclaim, 1);
+	for (more = 0; more < 10000; more++)
+		luf_flush_batch(&all, unmap(&compaction, 2));
+	unmap(&compaction, 3);
+	last = unmap(&other, 4);
+	flushes = 0;
+	before = locks_taken;
+	EXPECT_EQ(luf_flush_range(&all, first, last), 3);
+	EXPECT_EQ(flushes, 3);
+	/* Once for all, and for each batch to number it and to let it go. */
+	EXPECT_EQ(locks_taken - before <= 1 + 2 * 3, true);
+	EXPECT_EQ(luf_is_drained(&all, last), true);
+}
+
+static void a_range_ends_where_it_says(void)
+{
+	struct luf_stream third = {};
+
+	begin();
+	EXPECT_EQ(unmap(&reclaim, 1), 1);
+	EXPECT_EQ(unmap(&compaction, 2), 2);
+	EXPECT_EQ(unmap(&third, 3), 3);
+	EXPECT_EQ(luf_flush_range(&all, 0, 0), 0);
+	EXPECT_EQ(luf_flush_range(&all, 2, 2), 1);
+	EXPECT_EQ(luf_is_flushed(&all, 1), false);
+	EXPECT_EQ(luf_is_flushed(&all, 2), true);
+	EXPECT_EQ(luf_is_flushed(&all, 3), false);
+	EXPECT_EQ(luf_flush_range(&all, 1, 3), 2);
+	EXPECT_EQ(luf_is_drained(&all, 3), true);
 }
 
 static unsigned int wrong;
@@ -248,6 +291,7 @@ static void *unmap_much(void *number)
 	struct luf_stream *stream = number == (void *)1 ? &compaction : &reclaim;
 	u64 seed = 88172645463325252ULL + (size_t)number;
 
+	test_cpu = (size_t)number;
 	for (int i = 0; i < ROUNDS; i++) {
 		struct luf_batch *batch;
 		unsigned int cpu;
@@ -306,6 +350,8 @@ int main(void)
 	RUN(without_a_free_batch_unmaps_are_eager);
 	RUN(a_batch_that_became_another_streams_is_left_alone);
 	RUN(a_flush_waits_for_what_is_in_flight);
+	RUN(many_generations_cost_no_more_than_those_that_are_pending);
+	RUN(a_range_ends_where_it_says);
 	RUN(threads_never_see_an_early_flush);
 	return tap_end();
 }

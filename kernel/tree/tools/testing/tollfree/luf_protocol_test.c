@@ -40,7 +40,8 @@ enum op {
 	LOCK,		/* the page-table lock */
 	CHECK_WRITERS,	/* eager if there is a writer */
 	PICK,		/* the open batch's generation */
-	REF,		/* in flight in that batch */
+	REF,		/* in flight in that batch, by a counter of its CPU's own */
+	STILL_OPEN,	/* or else from PICK on once more */
 	STAMP_MAPPING,
 	STAMP_TABLE,
 	BARRIER,
@@ -65,7 +66,8 @@ enum op {
 	/* flushers, and writers */
 	PICK_OPEN,
 	CLOSE,
-	WAIT,		/* for those in flight */
+	WAIT,		/* for those in flight on one CPU */
+	WAIT_OTHER,	/* and on another one */
 	COMPLETE,	/* from here on, a CPU that is up to date needs no interrupt */
 	SEND,
 	DRAINED,
@@ -102,7 +104,7 @@ struct state {
 	u8 stored[PAGES];		/* an unmapper's stamps that nobody else sees yet */
 	u8 writers;
 	u8 open;
-	u8 in_flight[GENERATIONS];
+	u8 in_flight[PAGES][GENERATIONS]; /* each unmapper is on a CPU of its own */
 	u8 masks, flushed;		/* a bit a generation */
 	u8 sequence, completed[GENERATIONS];
 	u8 tlb_generation;
@@ -122,18 +124,20 @@ struct plan {
 };
 
 static const u8 unmapper[STEPS] = {
-	LOCK, CHECK_WRITERS, PICK, REF, STAMP_MAPPING, STAMP_TABLE, BARRIER,
+	LOCK, CHECK_WRITERS, PICK, REF, STILL_OPEN, STAMP_MAPPING, STAMP_TABLE, BARRIER,
 	RECHECK_WRITERS, CLEAR, BUMP, MASK, UNREF, FLUSH_EAGER, UNLOCK,
 	REMOVE, FLUSH_KEPT, FREE_NOW, POOL,
 };
 
 static const u8 writer[STEPS] = {
-	COUNT, LOOK_MAPPING, CLOSE, WAIT, COMPLETE, SEND, DRAINED, GET, WRITE, PUT,
+	COUNT, LOOK_MAPPING, CLOSE, WAIT, WAIT_OTHER, COMPLETE, SEND, DRAINED, GET, WRITE, PUT,
 };
 
 static const u8 reader[STEPS] = { GET, PUT };
 
-static const u8 flusher[STEPS] = { PICK_OPEN, CLOSE, WAIT, COMPLETE, SEND, DRAINED };
+static const u8 flusher[STEPS] = {
+	PICK_OPEN, CLOSE, WAIT, WAIT_OTHER, COMPLETE, SEND, DRAINED,
+};
 
 static const u8 fault[STEPS] = { LOCK, LOOK_TABLE, FLUSH_PLACE, SET, UNLOCK };
 
@@ -152,6 +156,15 @@ static bool is_drained(const struct state *s, u8 generation)
 static u8 page_of(enum thread t)
 {
 	return t == UNMAP_1;
+}
+
+static int place(enum thread t, enum op what)
+{
+	for (int i = 0; i < STEPS; i++)
+		if (plan.ops[t][i] == what)
+			return i;
+	assert(!"no such step");
+	return -1;
 }
 
 static void jump(struct state *s, enum thread t, enum op to)
@@ -198,10 +211,10 @@ static bool must_send(const struct state *s, u8 generation)
 	return needed && s->since < needed && !s->is_lazy;
 }
 
-static bool in_flight(const struct state *s, u8 generation)
+static bool in_flight(const struct state *s, u8 cpu, u8 generation)
 {
 	for (u8 g = 1; g <= generation; g++)
-		if (s->in_flight[g])
+		if (s->in_flight[cpu][g])
 			return true;
 	return false;
 }
@@ -239,10 +252,14 @@ static bool step(struct state *s, enum thread t)
 		assert(*g < GENERATIONS);
 		break;
 	case REF:
-		/* Fails on a closed batch: then the next one. */
-		*g = s->open;
-		assert(*g < GENERATIONS);
-		s->in_flight[*g]++;
+		s->in_flight[p][*g]++;
+		break;
+	case STILL_OPEN:
+		if (s->open != *g) {
+			s->in_flight[p][*g] = 0;
+			s->pc[t] = place(t, PICK);
+			return true;
+		}
 		break;
 	case STAMP_MAPPING:
 		s->stored[t] |= p == 0;
@@ -263,8 +280,7 @@ static bool step(struct state *s, enum thread t)
 			s->masks |= 1 << *g;
 		break;
 	case UNREF:
-		if (s->in_flight[*g])
-			s->in_flight[*g]--;
+		s->in_flight[p][*g] = 0;
 		break;
 	case FLUSH_EAGER:
 		if (!interrupt(s, t, is_eager && is_concerned(s)))
@@ -310,8 +326,8 @@ static bool step(struct state *s, enum thread t)
 		if (s->open <= *g)
 			s->open = *g + 1;
 		break;
-	case WAIT:
-		if (in_flight(s, *g))
+	case WAIT: case WAIT_OTHER:
+		if (in_flight(s, op == WAIT_OTHER, *g))
 			return false;
 		break;
 	case COMPLETE:
@@ -620,15 +636,6 @@ static void add(enum thread t, const u8 *ops)
 	memcpy(plan.ops[t], ops, STEPS);
 }
 
-static int place(enum thread t, enum op what)
-{
-	for (int i = 0; i < STEPS; i++)
-		if (plan.ops[t][i] == what)
-			return i;
-	assert(!"no such step");
-	return -1;
-}
-
 static void drop(enum thread t, enum op what)
 {
 	int at = place(t, what);
@@ -771,6 +778,10 @@ SOUND(with_fault)
 
 WRONG(pages_released_before_their_flush, with_drain, plan.releases_early = true, READS_FREE)
 WRONG(no_reference_on_the_batch, with_drain, drop(UNMAP_0, REF), READS_FREE)
+WRONG(no_second_look_at_the_batch, with_drain, drop(UNMAP_0, STILL_OPEN), READS_FREE)
+WRONG(second_look_before_the_reference, with_drain, move(UNMAP_0, STILL_OPEN, REF), READS_FREE)
+WRONG(flusher_waits_before_it_closes, with_drain, move(FLUSH, WAIT, CLOSE), READS_FREE)
+WRONG(flusher_waits_for_one_cpu, two_with_drain, drop(FLUSH, WAIT_OTHER), READS_FREE)
 WRONG(reference_dropped_before_the_mask, with_drain, move(UNMAP_0, UNREF, MASK), READS_FREE)
 WRONG(mask_read_before_the_pte_is_cleared, with_drain, move(UNMAP_0, MASK, CLEAR), READS_FREE)
 WRONG(tlb_generation_not_raised, with_drain, drop(UNMAP_0, BUMP), READS_FREE)
@@ -817,6 +828,10 @@ int main(void)
 	RUN(with_fault_is_sound);
 	RUN(pages_released_before_their_flush);
 	RUN(no_reference_on_the_batch);
+	RUN(no_second_look_at_the_batch);
+	RUN(second_look_before_the_reference);
+	RUN(flusher_waits_before_it_closes);
+	RUN(flusher_waits_for_one_cpu);
 	RUN(reference_dropped_before_the_mask);
 	RUN(mask_read_before_the_pte_is_cleared);
 	RUN(tlb_generation_not_raised);

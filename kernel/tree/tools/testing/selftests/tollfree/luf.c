@@ -44,6 +44,8 @@
 #define FIXED		"an emulator that may run old code for ever"
 #define KSM		"/sys/kernel/mm/ksm/"
 #define UPROBES		"/sys/bus/event_source/devices/uprobe/"
+/* The lab's kernels have it if a file system gives its blocks to remote clients. */
+#define LAYOUT		"/sys/kernel/debug/toll_lab_layout"
 
 #ifndef FICLONE
 #define FICLONE		_IOW(0x94, 9, int)
@@ -414,6 +416,98 @@ static int *text_to_probe(void)
 	if (access(UPROBES, F_OK))
 		return lacks("a kernel without CONFIG_UPROBE_EVENTS");
 	return text();
+}
+
+/* An overlay whose file is in the lower folder alone, and may be copied up. */
+#define LAYERS		"lowerdir=lower,upperdir=upper,workdir=work"
+#define OVERLAID	"merged/file"
+
+static bool has_overlay;
+
+static int *overlaid_file(bool is_copied_up)
+{
+	static const char *const folders[] = { "lower", "upper", "work", "merged" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
+		mkdir(folders[i], 0755);
+	unlink("upper/file");
+	fill("lower/file", OLD, PAGE);
+	if (mount("luf", "merged", "overlay", 0, LAYERS)) {
+		must(errno == ENODEV, "overlay");
+		return lacks("a kernel without overlayfs");
+	}
+	has_overlay = true;
+	if (is_copied_up)
+		close(open(OVERLAID, O_RDWR));
+	file = open(OVERLAID, O_RDONLY | O_CLOEXEC);
+	return reclaimable(mmap(NULL, PAGE, PROT_READ, MAP_SHARED, file, 0));
+}
+
+static int *lower_file(void)
+{
+	return overlaid_file(false);
+}
+
+static int *upper_file(void)
+{
+	return overlaid_file(true);
+}
+
+static void end_overlay(void)
+{
+	if (has_overlay)
+		must(!umount("merged"), "umount");
+	has_overlay = false;
+}
+
+/* A write() of one word copies the rest up. */
+static void act_copy_up(int *at)
+{
+	int fd = open(OVERLAID, O_RDWR), words[2] = { NEW, 0 };
+
+	must(fd >= 0 && pwrite(fd, words, sizeof(*words), 0) == sizeof(*words), "copy up");
+	must(pread(fd, words, sizeof(words), 0) == sizeof(words), "pread");
+	if (words[0] != NEW || words[1] != OLD)
+		ksft_print_msg("copied up: 0x%x, 0x%x\n", words[0], words[1]);
+	else
+		must(mmap(at, PAGE, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) == at, "mmap");
+	close(fd);
+}
+
+static void act_write_overlaid(int *at)
+{
+	int fd = open(OVERLAID, O_RDWR);
+
+	must(fd >= 0 && pwrite(fd, aligned_page(), PAGE, 0) == PAGE, "pwrite");
+	close(fd);
+}
+
+static void act_truncate_overlaid(int *at)
+{
+	must(!truncate(OVERLAID, 0), "truncate");
+}
+
+/* A file whose blocks a remote client can write. */
+static int *remote_file(void)
+{
+	struct statfs about;
+
+	if (access(LAYOUT, F_OK))
+		return lacks("a kernel that gives blocks to no remote client");
+	must(!statfs(".", &about), "statfs");
+	if (about.f_type != XFS_SUPER_MAGIC)
+		return lacks("a file system that gives its blocks to no remote client");
+	/* One that ever shared blocks is not given away. */
+	unlink(names[0]);
+	return shared_file();
+}
+
+static void act_write_remotely(int *at)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "%d %s", NEW, names[0]);
+	must(write_text(LAYOUT, text), LAYOUT);
 }
 
 static void write_with(int flags)
@@ -961,6 +1055,10 @@ static const struct litmus litmuses[] = {
 	{ "copy_file_range", shared_file, act_copy_file_range, OTHER },
 	{ "clone another file", clonable_file, act_clone, OTHER },
 	{ "sendfile", shared_file, act_sendfile, OTHER },
+	{ "copy up in an overlay and write", lower_file, act_copy_up, NEW },
+	{ "write to a file of an overlay", upper_file, act_write_overlaid, NEW },
+	{ "truncate a file of an overlay", upper_file, act_truncate_overlaid, FAULTED },
+	{ "write by a remote client", remote_file, act_write_remotely, NEW },
 	{ "map anonymous memory over it", shared_file, act_map_fixed, 0 },
 	{ "map another file over it", shared_file, act_map_other_file, OTHER },
 	{ "munmap", shared_file, act_unmap, FAULTED },
@@ -1012,6 +1110,7 @@ static void clean_up(int *at)
 	at = (int *)((uintptr_t)at & -PAGE);
 	munmap(at, PAGE);
 	munmap(away_from(at), PAGE);
+	end_overlay();
 }
 
 static void try_litmus(const struct litmus *test)
@@ -1168,6 +1267,15 @@ static void *written_file(void)
 	return at;
 }
 
+static void *remotely_written_file(void)
+{
+	int *at = remote_file();
+
+	if (at)
+		act_write_remotely(at);
+	return at;
+}
+
 static void *written_memory(void)
 {
 	int *at = anonymous_page();
@@ -1206,6 +1314,7 @@ static const struct refusal {
 	{ "a memfd", memfd, "refused_mapping" },
 	{ "System V shared memory", sysv, "refused_mapping" },
 	{ "a file with a writer", written_file, "refused_writer" },
+	{ "a file that a remote client may write", remotely_written_file, "refused_mapping" },
 	{ "memory that was written", written_memory, "refused_writable" },
 	{ "lazily freed memory", lazily_freed, "refused_kind" },
 	{ "memory that KSM merged", merged, "refused_kind" },

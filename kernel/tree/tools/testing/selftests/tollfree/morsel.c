@@ -468,6 +468,62 @@ static void one_address_space_writes(void)
 	close(fd);
 }
 
+#define STOP_AT	SYSFS "stop_at"
+
+static bool can_stop(void)
+{
+	if (!access(STOP_AT, W_OK))
+		return true;
+	lacks = "no CONFIG_MORSEL_PLANTS";
+	return false;
+}
+
+/* Until somebody has been stopped. */
+static void wait_for_stopped(void)
+{
+	for (int i = 0; i < 5000 && !count("stopped"); i++)
+		usleep(1000);
+	CHECK(count("stopped") == 1);
+}
+
+static void *seal(void *argument)
+{
+	int fd = *(int *)argument;
+
+	return fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE) ? (void *)(long)errno : NULL;
+}
+
+/* A pin that comes when the seal has looked for pins. */
+static void a_late_pin_is_seen(void)
+{
+	int fd, pair[2];
+	pthread_t thread;
+	struct iovec piece;
+	char *memory;
+	void *err;
+
+	if (!can_stop())
+		return;
+	fd = make_filled(4 * MIB, PAGE);
+	memory = mmap(NULL, 4 * MIB, PROT_READ, MAP_PRIVATE, fd, 0);
+	piece = (struct iovec){ memory, PAGE };
+	CHECK(memory != MAP_FAILED && !pipe(pair) && write_text(STOP_AT, "before_close"));
+	pthread_create(&thread, NULL, seal, &fd);
+	wait_for_stopped();
+	CHECK(vmsplice(pair[1], &piece, 1, 0) == PAGE);
+	CHECK(write_text(STOP_AT, "nowhere"));
+	pthread_join(thread, &err);
+	CHECK((long)err == EBUSY && fcntl(fd, F_GET_SEALS) == 0);
+	close(pair[0]);
+	close(pair[1]);
+	CHECK(has_words(memory, 0, 4 * MIB, PAGE));
+	/* What is mapped by page is no pin. */
+	CHECK(!fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE));
+	CHECK(has_words(memory, 0, 4 * MIB, PAGE) && others_see(fd, 4 * MIB, PAGE));
+	munmap(memory, 4 * MIB);
+	close(fd);
+}
+
 /* A neighbour in the same page table, and the one that is behind. */
 static void neighbours_come_and_go(void)
 {
@@ -531,6 +587,57 @@ static void rights_may_change(void)
 	write_words(memory, size, PAGE);
 	CHECK(!mprotect(memory + MIB, MIB, PROT_NONE));
 	CHECK(has_words(memory + 2 * MIB, 2 * MIB, 2 * MIB, PAGE));
+	munmap(memory, size);
+	CHECK(others_see(fd, size, PAGE));
+	close(fd);
+}
+
+/* Private mappings are attached as well, until they become writable. */
+static void private_ones_are_copied_when_written(void)
+{
+	size_t size = 4 * MIB + 3 * PAGE, last = size - PAGE;
+	int fd = make_sealed(size, PAGE), status;
+	long attached = count("stats/attached_pmd");
+	char *memory = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0), *moved;
+	pid_t pid;
+
+	CHECK(memory != MAP_FAILED && has_words(memory, 0, size, PAGE));
+	CHECK(count("stats/attached_pmd") - attached == 2);
+	if (!CHECK(!mprotect(memory, size, PROT_READ | PROT_WRITE)))
+		return;
+	CHECK(has_words(memory, 0, size, PAGE));
+	store(memory, 1);
+	store(memory + 2 * MIB + PAGE, 2);
+	store(memory + last, 3);
+	CHECK(load(memory) == 1 && load(memory + 2 * MIB + PAGE) == 2 && load(memory + last) == 3);
+	CHECK(has_words(memory + PAGE, PAGE, 2 * MIB, PAGE) && others_see(fd, size, PAGE));
+	/* A child has copies of its own. */
+	pid = fork();
+	if (!pid) {
+		bool same = load(memory) == 1;
+
+		store(memory, 9);
+		_exit(same && load(memory + last) == 3 ? 0 : 1);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && !status && load(memory) == 1);
+	moved = mremap(memory, size, size, MREMAP_MAYMOVE | MREMAP_FIXED,
+		       mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+	CHECK(moved != MAP_FAILED && load(moved) == 1 && load(moved + last) == 3);
+	CHECK(has_words(moved + PAGE, PAGE, 2 * MIB, PAGE));
+	/* Without the copies it is the file's content again. */
+	CHECK(!madvise(moved, 2 * MIB, MADV_DONTNEED) && load(moved) == word_of(0));
+	CHECK(load(moved + last) == 3);
+	CHECK(!mlock(moved, size) && !munlock(moved, size));
+	munmap(moved, size);
+
+	/* A part of it alone. */
+	memory = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+	CHECK(memory != MAP_FAILED && has_words(memory, 0, size, PAGE));
+	if (!CHECK(!mprotect(memory + MIB, PAGE, PROT_READ | PROT_WRITE)))
+		return;
+	store(memory + MIB, 4);
+	CHECK(load(memory + MIB) == 4 && has_words(memory, 0, MIB, PAGE));
+	CHECK(dies_by(child_status(touch_for_writing, memory), SIGSEGV));
 	munmap(memory, size);
 	CHECK(others_see(fd, size, PAGE));
 	close(fd);
@@ -639,6 +746,149 @@ static void advice_takes_nothing(void)
 	close(fd);
 }
 
+#define SPLIT	"/sys/kernel/debug/split_huge_pages"
+
+/* A word of a file that has one for each page. */
+static uint64_t word_in(const char *path, uint64_t page)
+{
+	int fd = open(path, O_RDONLY);
+	uint64_t word = 0;
+
+	CHECK(fd >= 0 && pread(fd, &word, 8, page * 8) == 8);
+	close(fd);
+	return word;
+}
+
+/* The number of the page at an address that is mapped by page. */
+static uint64_t pfn_of(const char *at)
+{
+	uint64_t entry = word_in("/proc/self/pagemap", (unsigned long)at / PAGE);
+
+	CHECK(entry >> 63);
+	return entry & ((1ULL << 55) - 1);
+}
+
+/* How many entries of page tables map it. */
+static long mapped_by(const char *at)
+{
+	return word_in("/proc/kpagecount", pfn_of(at));
+}
+
+/* A pipe that holds so many pages, one reference each. */
+static bool hold_pages(int *pair, char *memory, size_t pages)
+{
+	struct iovec piece = { memory, pages * PAGE };
+
+	return !pipe(pair) && fcntl(pair[1], F_SETPIPE_SZ, MIB) == (int)MIB &&
+	       vmsplice(pair[1], &piece, 1, 0) == (ssize_t)(pages * PAGE);
+}
+
+static void drop_pages(const int *pair)
+{
+	close(pair[0]);
+	close(pair[1]);
+}
+
+static void split_by_debugfs(const char *memory, size_t size)
+{
+	char text[96];
+
+	snprintf(text, sizeof(text), "%d,0x%lx,0x%lx,0", getpid(), (unsigned long)memory,
+		 (unsigned long)memory + size);
+	write_text(SPLIT, text);
+	write_text(SPLIT, "1");
+}
+
+static void poison(char *at)
+{
+	madvise(at, PAGE, MADV_HWPOISON);
+}
+
+/*
+ * Linux splits a folio only if nobody but mappings and the page cache, with one
+ * reference for each page, holds it. A block of a morsel has one reference. 511
+ * others make it look like a folio of the page cache.
+ */
+static void try_to_split(int fd, size_t size, bool sealed)
+{
+	char *attached = map(fd, size, sealed ? PROT_READ : PROT_READ | PROT_WRITE);
+	char *by_page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	int first[2], second[2], status;
+	pid_t pid;
+
+	CHECK(attached != MAP_FAILED && by_page != MAP_FAILED);
+	CHECK(load(attached) == word_of(0) && load(by_page) == word_of(0));
+	CHECK(smaps_of(by_page, "FilePmdMapped:") == 2048 && mapped_by(by_page) == 1);
+	CHECK(hold_pages(first, attached, 256));
+	CHECK(hold_pages(second, attached + MIB, 255));
+
+	CHECK(!madvise(by_page, PAGE, MADV_COLD));
+	CHECK(has_words(attached, 0, size, PAGE) && has_words(by_page, 0, 2 * MIB, PAGE));
+	CHECK(!madvise(by_page + PAGE, PAGE, MADV_PAGEOUT));
+	CHECK(has_words(attached, 0, size, PAGE) && has_words(by_page, 0, 2 * MIB, PAGE));
+	split_by_debugfs(by_page, 2 * MIB);
+	split_by_debugfs(attached, 2 * MIB);
+	CHECK(has_words(attached, 0, size, PAGE) && has_words(by_page, 0, 2 * MIB, PAGE));
+	CHECK(smaps_of(by_page, "FilePmdMapped:") == 2048 && mapped_by(by_page) == 1);
+	CHECK(others_see(fd, size, PAGE));
+
+	/* And with one more of each kind of mapping in another process. */
+	pid = fork();
+	if (!pid) {
+		char *mine = map(fd, size, PROT_READ);
+		bool same = mine != MAP_FAILED && has_words(mine, 0, size, PAGE) &&
+			    load(by_page) == word_of(0);
+
+		split_by_debugfs(mine, 2 * MIB);
+		split_by_debugfs(by_page, 2 * MIB);
+		madvise(by_page, PAGE, MADV_COLD);
+		_exit(same && has_words(mine, 0, size, PAGE) &&
+		      has_words(by_page, 0, 2 * MIB, PAGE) ? 0 : 1);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
+	CHECK(has_words(attached, 0, size, PAGE) && mapped_by(by_page) == 1);
+	if (sealed && dies_by(child_status(poison, by_page + 5 * PAGE), SIGBUS)) {
+		CHECK(has_words(attached, 0, 5 * PAGE, PAGE));
+		CHECK(has_words(attached + 6 * PAGE, 6 * PAGE, size - 6 * PAGE, PAGE));
+	}
+	drop_pages(first);
+	drop_pages(second);
+	munmap(by_page, size);
+	munmap(attached, size);
+}
+
+static void a_block_is_never_split(void)
+{
+	size_t size = 4 * MIB;
+
+	for (int sealed = 0; sealed < 2; sealed++) {
+		long large = count("stats/filled_large");
+		int fd = make(size);
+
+		CHECK(!fallocate(fd, 0, 0, size));
+		if (count("stats/filled_large") - large < 2) {
+			lacks = "no blocks of 2 MiB";
+			close(fd);
+			return;
+		}
+		for (size_t at = 0; at < size; at += PAGE) {
+			uint64_t word = word_of(at);
+
+			CHECK(pwrite(fd, &word, 8, at) == 8);
+		}
+		if (sealed)
+			CHECK(!fcntl(fd, F_ADD_SEALS, ALL));
+		try_to_split(fd, size, sealed);
+		/* The seal counts references: none is lost, none is left. */
+		if (!sealed) {
+			CHECK(others_see(fd, size, PAGE));
+			CHECK(!fcntl(fd, F_ADD_SEALS, ALL));
+			CHECK(others_see(fd, size, PAGE));
+		}
+		close(fd);
+	}
+}
+
 static void children_share_a_sealed_one(void)
 {
 	size_t size = 6 * MIB;
@@ -696,6 +946,40 @@ static void holes_are_zeros(void)
 		CHECK(!load(memory + at));
 	CHECK(has_words(memory + 5 * MIB + PAGE, 5 * MIB + PAGE, 3 * MIB - PAGE, PAGE));
 	munmap(memory, size);
+	close(fd);
+}
+
+static void *punch_all(void *argument)
+{
+	int fd = *(int *)argument;
+
+	return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4 * MIB) ?
+	       (void *)(long)errno : NULL;
+}
+
+/* A fault waits for a part of a removal, not for all of it. */
+static void long_work_has_pauses(void)
+{
+	long closed = count("stats/closed");
+	pthread_t thread;
+	char *memory;
+	void *err;
+	int fd;
+
+	if (!can_stop())
+		return;
+	fd = make_filled(4 * MIB, PAGE);
+	memory = map(fd, 4 * MIB, PROT_READ | PROT_WRITE);
+	CHECK(memory != MAP_FAILED && has_words(memory, 0, 4 * MIB, PAGE));
+	CHECK(write_text(STOP_AT, "in_remove"));
+	pthread_create(&thread, NULL, punch_all, &fd);
+	wait_for_stopped();
+	usleep(50000);
+	CHECK(write_text(STOP_AT, "nowhere"));
+	pthread_join(thread, &err);
+	CHECK(!err && !load(memory) && !load(memory + 4 * MIB - PAGE));
+	CHECK(count("stats/closed") - closed >= 2);
+	munmap(memory, 4 * MIB);
 	close(fd);
 }
 
@@ -1584,7 +1868,8 @@ static void a_full_mount_is_enospc(void)
 	char *memory;
 
 	mkdir("/tmp/small", 0700);
-	CHECK(!mount("none", "/tmp/small", "morselfs", 0, "size=3M,nr_inodes=4"));
+	CHECK(!mount("none", "/tmp/small", "morselfs", 0, "size=3088K,nr_inodes=4"));
+	/* 3 MiB, and their tables. */
 	fd = open("/tmp/small/a", O_RDWR | O_CREAT, 0600);
 	CHECK(fd >= 0 && !ftruncate(fd, 16 * MIB));
 	CHECK(fallocate(fd, 0, 0, 4 * MIB) && errno == ENOSPC);
@@ -1597,6 +1882,102 @@ static void a_full_mount_is_enospc(void)
 	CHECK(mkdir("/tmp/small/b", 0700) == 0 && mkdir("/tmp/small/c", 0700) == 0);
 	CHECK(mkdir("/tmp/small/d", 0700) && errno == ENOSPC);
 	close(fd);
+	CHECK(!umount("/tmp/small"));
+	rmdir("/tmp/small");
+}
+
+/* As tmpfs: half of memory, unless it is told. */
+static void a_mount_takes_half_of_memory(void)
+{
+	unsigned long pages = sysconf(_SC_PHYS_PAGES);
+	struct statfs fs;
+
+	CHECK(!statfs(MOUNT, &fs) && fs.f_blocks - pages / 2 <= 1 && fs.f_files - pages / 2 <= 1);
+	mkdir("/tmp/small", 0700);
+	CHECK(!mount("none", "/tmp/small", "morselfs", 0, "size=0,nr_inodes=0"));
+	CHECK(!statfs("/tmp/small", &fs) && !fs.f_blocks && !fs.f_files);
+	/* What is mounted again without a word of it keeps what it had. */
+	CHECK(!mount("none", "/tmp/small", NULL, MS_REMOUNT, "huge=never"));
+	CHECK(!statfs("/tmp/small", &fs) && !fs.f_blocks && !fs.f_files);
+	CHECK(!umount("/tmp/small"));
+	CHECK(!mount("none", "/tmp/small", "morselfs", 0, "size=50%"));
+	CHECK(!statfs("/tmp/small", &fs) && fs.f_blocks - pages / 2 <= 1);
+	CHECK(!umount("/tmp/small") && !rmdir("/tmp/small"));
+}
+
+/* One page in each GiB has two tables of its own, which count as well. */
+static void tables_count_and_go(void)
+{
+	enum { PAGES = 256, MOST = PAGES / 3 };
+	long tables = count("tables");
+	struct statfs fs;
+	char *memory;
+	int fd;
+
+	mkdir("/tmp/small", 0700);
+	CHECK(!mount("none", "/tmp/small", "morselfs", 0, "size=1M,huge=never"));
+	fd = open("/tmp/small/a", O_RDWR | O_CREAT, 0600);
+	CHECK(fd >= 0 && !ftruncate(fd, PAGES * GIB));
+	for (int round = 0; round < 3; round++) {
+		unsigned long done = 0;
+
+		while (done < PAGES && pwrite(fd, "x", 1, done * GIB) == 1)
+			done++;
+		CHECK(done >= MOST - 2 && done <= MOST);
+		CHECK(errno == ENOSPC);
+		CHECK(!fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+				 PAGES * GIB));
+		/* Nobody maps it: with the pages their tables went. */
+		CHECK(count("tables") == tables);
+		CHECK(!statfs("/tmp/small", &fs) && fs.f_bfree == PAGES);
+	}
+	/* Those of somebody's mapping stay until the next time. */
+	memory = map(fd, 4 * GIB, PROT_READ | PROT_WRITE);
+	CHECK(memory != MAP_FAILED);
+	for (int i = 0; i < 4; i++)
+		store(memory + i * GIB, 1);
+	CHECK(!fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4 * GIB));
+	CHECK(!load(memory + GIB));
+	munmap(memory, 4 * GIB);
+	CHECK(count("tables") > tables);
+	CHECK(!ftruncate(fd, 0));
+	CHECK(count("tables") == tables);
+	CHECK(!statfs("/tmp/small", &fs) && fs.f_bfree == PAGES);
+	close(fd);
+	CHECK(!umount("/tmp/small"));
+	rmdir("/tmp/small");
+}
+
+/* A second name is memory that stays, too. */
+static void names_count(void)
+{
+	struct statfs fs;
+	int fd;
+
+	mkdir("/tmp/small", 0700);
+	CHECK(!mount("none", "/tmp/small", "morselfs", 0, "nr_inodes=4"));
+	fd = open("/tmp/small/a", O_RDWR | O_CREAT, 0600);
+	CHECK(fd >= 0 && !close(fd));
+	CHECK(!link("/tmp/small/a", "/tmp/small/b") && !link("/tmp/small/a", "/tmp/small/c"));
+	CHECK(link("/tmp/small/a", "/tmp/small/d") && errno == ENOSPC);
+	CHECK(open("/tmp/small/d", O_RDWR | O_CREAT, 0600) < 0 && errno == ENOSPC);
+	/* One is taken from it, and one is replaced by another file. */
+	CHECK(!unlink("/tmp/small/b"));
+	fd = open("/tmp/small/d", O_RDWR | O_CREAT, 0600);
+	CHECK(fd >= 0 && !close(fd));
+	CHECK(!statfs("/tmp/small", &fs) && !fs.f_ffree);
+	CHECK(!rename("/tmp/small/d", "/tmp/small/c"));
+	CHECK(!statfs("/tmp/small", &fs) && fs.f_ffree == 1);
+	CHECK(!unlink("/tmp/small/a") && !unlink("/tmp/small/c"));
+	CHECK(!statfs("/tmp/small", &fs) && fs.f_ffree == 3);
+	/* A nameless one has been counted before it gets its first name. */
+	fd = open("/tmp/small", O_RDWR | O_TMPFILE, 0600);
+	CHECK(fd >= 0 && !statfs("/tmp/small", &fs) && fs.f_ffree == 2);
+	CHECK(!linkat(fd, "", AT_FDCWD, "/tmp/small/e", AT_EMPTY_PATH));
+	CHECK(!statfs("/tmp/small", &fs) && fs.f_ffree == 2);
+	close(fd);
+	CHECK(!unlink("/tmp/small/e"));
+	CHECK(!statfs("/tmp/small", &fs) && fs.f_ffree == 3);
 	CHECK(!umount("/tmp/small"));
 	rmdir("/tmp/small");
 }
@@ -1817,7 +2198,7 @@ static void a_gib_is_one_page(void)
 	uint64_t word;
 
 	mkdir("/tmp/giant", 0700);
-	CHECK(!mount("none", "/tmp/giant", "morselfs", 0, "huge=1G"));
+	CHECK(!mount("none", "/tmp/giant", "morselfs", 0, "huge=1G,size=0"));
 	mounted = "/tmp/giant";
 	fd = make(size);
 	memory = map(fd, size, PROT_READ | PROT_WRITE);
@@ -1856,9 +2237,52 @@ static void a_gib_is_one_page(void)
 	rmdir("/tmp/giant");
 }
 
-static void poison(char *at)
+static void *touch_first(void *argument)
 {
-	madvise(at, PAGE, MADV_HWPOISON);
+	store(argument, 7);
+	return NULL;
+}
+
+/*
+ * 1 GiB of which a mapping has a part is mapped by page. It goes, and blocks of
+ * 2 MiB come, between the two steps of a fault: they are not mapped by a leaf that
+ * would be taken for the morsel's own.
+ */
+static void a_part_of_a_gib_has_no_leaf(void)
+{
+	long giant = count("stats/filled_giant");
+	pthread_t thread;
+	char *memory, *by_page;
+	int fd;
+
+	if (!can_stop())
+		return;
+	mkdir("/tmp/giant", 0700);
+	CHECK(!mount("none", "/tmp/giant", "morselfs", 0, "huge=1G,size=0"));
+	mounted = "/tmp/giant";
+	fd = make(GIB);
+	mounted = MOUNT;
+	memory = map(fd, 4 * MIB, PROT_READ | PROT_WRITE);
+	CHECK(memory != MAP_FAILED && write_text(STOP_AT, "before_attach"));
+	pthread_create(&thread, NULL, touch_first, memory);
+	wait_for_stopped();
+	if (count("stats/filled_giant") == giant)
+		lacks = "no block of 1 GiB";
+	CHECK(!fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, GIB));
+	CHECK(!mount("none", "/tmp/giant", NULL, MS_REMOUNT, "huge=2M"));
+	CHECK(write_text(STOP_AT, "nowhere"));
+	pthread_join(thread, NULL);
+	CHECK(load(memory) == 7);
+	if (!lacks)
+		CHECK(smaps_of(memory, "FilePmdMapped:") == 0);
+	munmap(memory, 4 * MIB);
+	by_page = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, fd, 0);
+	CHECK(by_page != MAP_FAILED && load(by_page) == 7 && mapped_by(by_page) == 1);
+	munmap(by_page, PAGE);
+	CHECK(!fcntl(fd, F_ADD_SEALS, ALL));
+	close(fd);
+	CHECK(!umount("/tmp/giant"));
+	rmdir("/tmp/giant");
 }
 
 /* Only where the kernel can be told that memory is broken. */
@@ -1885,6 +2309,225 @@ static void a_broken_page_is_no_other(void)
 	close(fd);
 }
 
+#define KPF_BUDDY		10
+#define KPF_COMPOUND_HEAD	15
+#define KPF_HWPOISON		19
+
+static bool page_is(uint64_t pfn, int flag)
+{
+	return word_in("/proc/kpageflags", pfn) >> flag & 1;
+}
+
+static char *told;
+
+/* Poisoning a page that is poisoned already is handled as an access to it. */
+static void be_told(int signal, siginfo_t *info, void *context)
+{
+	(void)signal;
+	(void)context;
+	_exit(info->si_code == BUS_MCEERR_AR && info->si_addr == told ? 3 : 4);
+}
+
+static void poison_and_be_told(char *at)
+{
+	struct sigaction action = { .sa_sigaction = be_told, .sa_flags = SA_SIGINFO };
+
+	told = at;
+	sigaction(SIGBUS, &action, NULL);
+	poison(at);
+}
+
+static bool is_told(char *at)
+{
+	int status = child_status(poison_and_be_told, at);
+
+	return WIFEXITED(status) && WEXITSTATUS(status) == 3;
+}
+
+/* By its own tables, by page, and by read(). */
+static void every_user_of_a_broken_page_is_told(void)
+{
+	size_t size = 4 * MIB, broken = 2 * MIB + 7 * PAGE;
+	long large = count("stats/filled_large");
+	int fd = make(size);
+	char *memory, *by_page, text[2 * PAGE];
+	uint64_t block = 0;
+
+	CHECK(!fallocate(fd, 0, 0, size));
+	large = count("stats/filled_large") - large;
+	memory = map(fd, size, PROT_READ | PROT_WRITE);
+	CHECK(memory != MAP_FAILED);
+	write_words(memory, size, PAGE);
+	munmap(memory, size);
+	by_page = mmap(NULL, size, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
+	CHECK(by_page != MAP_FAILED && has_words(by_page, 0, size, PAGE));
+	if (large < 2) {
+		lacks = "no blocks of 2 MiB";
+		goto out;
+	}
+	block = pfn_of(by_page);
+	child_status(poison, by_page);
+	if (!page_is(block, KPF_HWPOISON)) {
+		lacks = "no hwpoison";
+		block = 0;
+		goto out;
+	}
+	CHECK(pread(fd, text, 1, 0) < 0 && errno == EIO);
+	CHECK(pwrite(fd, "x", 1, 0) < 0 && errno == EIO);
+	CHECK(!fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 2 * MIB));
+	CHECK(page_is(block, KPF_COMPOUND_HEAD) && page_is(block, KPF_HWPOISON));
+	CHECK(pread(fd, text, 1, 0) == 1 && !*text && pwrite(fd, "x", 1, 0) == 1);
+
+	block = pfn_of(by_page + 2 * MIB);
+	/* With two mappings the signal may name the other address. */
+	munmap(by_page, size);
+	CHECK(!fcntl(fd, F_ADD_SEALS, ALL));
+	memory = map(fd, size, PROT_READ);
+	CHECK(memory != MAP_FAILED && has_words(memory + 2 * MIB, 2 * MIB, 7 * PAGE, PAGE));
+	for (int i = 0; i < 3; i++)
+		CHECK(is_told(memory + broken));
+	by_page = mmap(NULL, size, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
+	CHECK(by_page != MAP_FAILED && has_words(by_page + 2 * MIB, 2 * MIB, 7 * PAGE, PAGE));
+	CHECK(dies_by(child_status(touch_for_reading, by_page + broken), SIGBUS));
+	CHECK(pread(fd, text, PAGE, broken) < 0 && errno == EIO);
+	CHECK(pread(fd, text, 2 * PAGE, broken - PAGE) == PAGE);
+	CHECK(has_words(memory + broken + PAGE, broken + PAGE, MIB, PAGE));
+	munmap(memory, size);
+out:
+	munmap(by_page, size);
+	close(fd);
+	/* Nobody gets the block, of which a page is broken, from the allocator. */
+	if (block) {
+		CHECK(page_is(block + 7, KPF_HWPOISON));
+		CHECK(page_is(block, KPF_COMPOUND_HEAD) && !page_is(block, KPF_BUDDY));
+	}
+}
+
+/* A page of 4 KiB that is broken. */
+static void a_small_broken_page_stays_away(void)
+{
+	char *memory, *by_page;
+	uint64_t page, word;
+	int fd;
+
+	mkdir("/tmp/pages", 0700);
+	CHECK(!mount("none", "/tmp/pages", "morselfs", 0, "huge=never"));
+	mounted = "/tmp/pages";
+	fd = make_sealed(2 * MIB, PAGE);
+	mounted = MOUNT;
+	memory = map(fd, 2 * MIB, PROT_READ);
+	by_page = mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
+	CHECK(memory != MAP_FAILED && by_page != MAP_FAILED);
+	CHECK(load(memory) == word_of(0) && load(by_page) == word_of(0));
+	page = pfn_of(by_page);
+	child_status(poison, memory);
+	if (!page_is(page, KPF_HWPOISON)) {
+		lacks = "no hwpoison";
+		page = 0;
+	} else {
+		CHECK(is_told(memory) && is_told(memory));
+		CHECK(dies_by(child_status(touch_for_reading, by_page), SIGBUS));
+		CHECK(pread(fd, &word, 8, 0) < 0 && errno == EIO);
+		CHECK(has_words(memory + PAGE, PAGE, 2 * MIB - PAGE, PAGE));
+	}
+	munmap(memory, 2 * MIB);
+	munmap(by_page, PAGE);
+	close(fd);
+	CHECK(!umount("/tmp/pages"));
+	rmdir("/tmp/pages");
+	if (page)
+		CHECK(page_is(page, KPF_HWPOISON) && !page_is(page, KPF_BUDDY));
+}
+
+/* As Linux's test device of HMM has them: lib/test_hmm_uapi.h. */
+struct mirror {
+	uint64_t addr, ptr, npages, cpages, faults;
+};
+
+#define MIRROR_READ		_IOWR('H', 0x00, struct mirror)
+#define MIRROR_WRITE		_IOWR('H', 0x01, struct mirror)
+#define MIRROR_SNAPSHOT		_IOWR('H', 0x04, struct mirror)
+#define MIRROR_EXCLUSIVE	_IOWR('H', 0x05, struct mirror)
+
+static int ask_mirror(int device, unsigned long what, char *memory, char *buffer,
+		      size_t size)
+{
+	struct mirror mirror = { .addr = (unsigned long)memory, .ptr = (unsigned long)buffer,
+				 .npages = size / PAGE };
+
+	return ioctl(device, what, &mirror) ? -errno : (int)mirror.cpages;
+}
+
+static bool mirror_reads(int device, char *memory, char *buffer, size_t size)
+{
+	memset(buffer, 0xff, size);
+	return ask_mirror(device, MIRROR_READ, memory, buffer, size) == (int)(size / PAGE) &&
+	       !memcmp(buffer, memory, size);
+}
+
+/* A device that has no page tables of its own follows the process's: a GPU, RDMA. */
+static void use_a_mirror(char *unused)
+{
+	size_t size = 4 * MIB + 3 * PAGE;
+	int device = open("/dev/hmm_dmirror0", O_RDWR), fd = make_sealed(size, PAGE);
+	char *buffer = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			    -1, 0);
+	char *memory = map(fd, size, PROT_READ);
+
+	(void)unused;
+	CHECK(device >= 0 && buffer != MAP_FAILED && memory != MAP_FAILED);
+	CHECK(mirror_reads(device, memory, buffer, size) && has_words(buffer, 0, size, PAGE));
+	CHECK(ask_mirror(device, MIRROR_SNAPSHOT, memory, buffer, size) == (int)(size / PAGE));
+	CHECK((buffer[0] & 3) == 1 && (buffer[size / PAGE - 1] & 3) == 1);
+	CHECK(ask_mirror(device, MIRROR_WRITE, memory, buffer, PAGE) == -EPERM);
+	/* By page now. */
+	CHECK(!munmap(memory + MIB, PAGE));
+	CHECK(mirror_reads(device, memory + 2 * MIB, buffer, 2 * MIB));
+	munmap(memory, size);
+	close(fd);
+
+	/* Whole GiB, and what is not there yet. */
+	fd = make_sealed(GIB, GIB);
+	memory = map(fd, GIB, PROT_READ);
+	CHECK(memory != MAP_FAILED && mirror_reads(device, memory, buffer, 4 * PAGE));
+	CHECK(load(buffer) == word_of(0));
+	munmap(memory, GIB);
+	close(fd);
+
+	/* An open one: what the device has is taken from it with the pages. */
+	fd = make(size);
+	memory = map(fd, size, PROT_READ | PROT_WRITE);
+	CHECK(memory != MAP_FAILED);
+	write_words(buffer, size, PAGE);
+	CHECK(ask_mirror(device, MIRROR_WRITE, memory, buffer, size) == (int)(size / PAGE));
+	CHECK(has_words(memory, 0, size, PAGE));
+	CHECK(ask_mirror(device, MIRROR_EXCLUSIVE, memory, buffer, PAGE) < 0);
+	CHECK(has_words(memory, 0, size, PAGE));
+	CHECK(!fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 2 * MIB));
+	CHECK(mirror_reads(device, memory, buffer, size) && !load(buffer));
+	CHECK(has_words(buffer + 2 * MIB, 2 * MIB, size - 2 * MIB, PAGE));
+	munmap(memory, size);
+	close(fd);
+	_exit(failed);
+}
+
+static void devices_mirror_it(void)
+{
+	int status = -1;
+	pid_t pid;
+
+	if (access("/dev/hmm_dmirror0", R_OK | W_OK)) {
+		lacks = "no test device of HMM";
+		return;
+	}
+	pid = fork();
+	if (!pid)
+		use_a_mirror(NULL);
+	for (int i = 0; i < 2000 && !waitpid(pid, &status, WNOHANG); i++)
+		usleep(10000);
+	CHECK(kill(pid, SIGKILL) && errno == ESRCH && !status);
+}
+
 #define TEST(name) { #name, name }
 
 static const struct {
@@ -1901,17 +2544,21 @@ static const struct {
 	TEST(behind_the_end_is_sigbus),
 	TEST(a_sealed_one_stays),
 	TEST(no_seal_while_it_can_be_written),
+	TEST(a_late_pin_is_seen),
 	TEST(one_address_space_writes),
 	TEST(neighbours_come_and_go),
 	TEST(a_part_may_be_unmapped),
 	TEST(rights_may_change),
+	TEST(private_ones_are_copied_when_written),
 	TEST(it_may_move),
 	TEST(odd_places_are_mapped_by_page),
 	TEST(odd_rights_are_mapped_by_block),
 	TEST(advice_takes_nothing),
+	TEST(a_block_is_never_split),
 	TEST(children_share_a_sealed_one),
 	TEST(a_smaller_size_is_felt_everywhere),
 	TEST(holes_are_zeros),
+	TEST(long_work_has_pauses),
 	TEST(it_is_sent_by_descriptor),
 	TEST(ptrace_cannot_write_a_sealed_one),
 	TEST(it_is_in_no_rss),
@@ -1936,11 +2583,18 @@ static const struct {
 	TEST(other_processes_memory_is_read),
 	TEST(nonsense_is_refused),
 	TEST(a_full_mount_is_enospc),
+	TEST(a_mount_takes_half_of_memory),
+	TEST(tables_count_and_go),
+	TEST(names_count),
 	TEST(each_allocation_may_fail),
 	TEST(each_step_may_be_the_last),
 	TEST(a_full_group_is_enomem),
 	TEST(a_gib_is_one_page),
+	TEST(a_part_of_a_gib_has_no_leaf),
 	TEST(a_broken_page_is_no_other),
+	TEST(every_user_of_a_broken_page_is_told),
+	TEST(a_small_broken_page_stays_away),
+	TEST(devices_mirror_it),
 	TEST(nothing_is_left),
 };
 

@@ -12,6 +12,9 @@ typedef struct {
 #define WRITE_ONCE(x, value) __atomic_store_n(&(x), value, __ATOMIC_RELAXED)
 #define smp_mb() __atomic_thread_fence(__ATOMIC_SEQ_CST)
 #define smp_load_acquire(p) __atomic_load_n(p, __ATOMIC_ACQUIRE)
+#define smp_mb() __atomic_thread_fence(__ATOMIC_SEQ_CST)
+#define smp_mb__before_atomic() smp_mb()
+#define smp_mb__after_atomic() smp_mb()
 #define smp_store_release(p, value) __atomic_store_n(p, value, __ATOMIC_RELEASE)
 
 static inline int atomic_read(const atomic_t *v)
@@ -24,20 +27,14 @@ static inline void atomic_set(atomic_t *v, int value)
 	__atomic_store_n(&v->counter, value, __ATOMIC_SEQ_CST);
 }
 
-static inline bool atomic_inc_not_zero(atomic_t *v)
+static inline void atomic_inc(atomic_t *v)
 {
-	int old = atomic_read(v);
-
-	while (old)
-		if (__atomic_compare_exchange_n(&v->counter, &old, old + 1, false,
-						__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
-			return true;
-	return false;
+	__atomic_add_fetch(&v->counter, 1, __ATOMIC_SEQ_CST);
 }
 
-static inline bool atomic_dec_and_test(atomic_t *v)
+static inline void atomic_dec(atomic_t *v)
 {
-	return __atomic_sub_fetch(&v->counter, 1, __ATOMIC_SEQ_CST) == 0;
+	__atomic_sub_fetch(&v->counter, 1, __ATOMIC_SEQ_CST);
 }
 
 #endif

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A block of several pages that is read from swap at once.
+ *
+ * It saves the faults of the other pages that the program will touch, all but the
+ * reading: each page is read in any case. It costs the reading of those that the
+ * program will not touch. Nothing is cleared.
+ */
+
+#include <linux/kernel.h>
+
+#include "model.h"
+
+static u64 less(u64 one, u64 other)
+{
+	return one > other ? one - other : 0;
+}
+
+static struct econ_estimate estimate(const struct econ_action *action,
+				     const struct econ_prices *prices)
+{
+	unsigned int pages = 1U << action->order;
+	/* Of the block, if they lie evenly in the region; one of them is touched now. */
+	unsigned int touched = max(pages * action->touched / ECON_REGION_PAGES, 1U);
+	u64 fault = less(prices->ns[ECON_FAULT], prices->ns[ECON_CLEAR_PAGE]);
+	u64 read = less(prices->ns[ECON_READ_AGAIN], fault);
+
+	return (struct econ_estimate){
+		.benefit = econ_product(fault, touched - 1),
+		.cost = econ_product(read, pages - touched),
+	};
+}
+
+#define CASE(text, verdict, ...)					\
+	{ .what = (text), .go = (verdict),				\
+	  .action = { .kind = ECON_SWAP_IN, __VA_ARGS__ } }
+
+static const struct econ_case cases[] = {
+	CASE("all of a region is touched again: 64 KiB at once", true,
+	     .order = 4, .touched = 512),
+	CASE("and 1 MiB at once", true, .order = 8, .touched = 512),
+	CASE("half of it: reading is dearer than a fault", false,
+	     .order = 4, .touched = 256),
+	CASE("a page here and there", false, .order = 4, .touched = 32),
+	CASE("nothing is known", false, .order = 4),
+	CASE("walks do not count", false,
+	     .order = 4, .touched = 32, .walks_ns = 1000000),
+};
+
+const struct econ_model econ_swap_model = {
+	.name = "swap",
+	.estimate = estimate,
+	.cases = cases,
+	.nr_cases = ARRAY_SIZE(cases),
+};
