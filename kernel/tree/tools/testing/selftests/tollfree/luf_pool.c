@@ -286,7 +286,8 @@ static void pages_are_counted(const char *name)
 	ksft_print_msg("%ld pages wait, %ld in vmstat, %ld in zoneinfo\n", pages, vmstat, zones);
 	ksft_print_msg("%ld KiB available, %ld after a drain\n", available, after);
 	/* Whatever else the guest does is less than half of what waited. */
-	right &= !sum_of("/proc/vmstat", "nr_luf_pages") && labs(after - available) < pages * (long)PAGE / 1024 / 2;
+	right &= !sum_of("/proc/vmstat", "nr_luf_pages");
+	right &= labs(after - available) < pages * (long)PAGE / 1024 / 2;
 	ksft_test_result(right, "%s\n", name);
 }
 
@@ -370,7 +371,7 @@ static bool act_disable(void)
 	return write_text(LUF "enabled", "0") && !waiting();
 }
 
-static char block[128];	/* of memory that the file was in */
+static char block[128];	/* of memory, in the zone that the file was in */
 
 static void find_block(void)
 {
@@ -379,9 +380,13 @@ static void find_block(void)
 
 	*block = 0;
 	touch(0, 1);
-	if (fd >= 0 && read(fd, text, sizeof(text) - 1) > 0)
+	if (fd >= 0 && read(fd, text, sizeof(text) - 1) > 0) {
+		unsigned long long number = frame_of(at) * PAGE / strtoull(text, NULL, 16);
+
+		/* The first one has holes, and is refused before anything else. */
 		snprintf(block, sizeof(block), MEMORY "/memory%llu/state",
-			 (unsigned long long)frame_of(at) * PAGE / strtoull(text, NULL, 16));
+			 number ? number : 1);
+	}
 	if (fd >= 0)
 		close(fd);
 }
@@ -551,7 +556,7 @@ static void nothing_is_lost_where_pages_are_held(const char *name)
 	for (intptr_t i = 0; i < 2; i++)
 		must(!pthread_create(&threads[i], NULL, read_often,
 				     (void *)((i + 2) % cpus)), "thread");
-	for (int i = 0; i < 2 || (i < 50 && now() < end); i++) {
+	for (int i = 0; !i || (i < 50 && now() < end); i++) {
 		right &= touch(0, PAGES);
 		right &= write_text("/proc/sys/vm/compact_memory", "1");
 	}
