@@ -736,6 +736,11 @@ static vm_fault_t morsel_page_fault(struct vm_fault *vmf)
 	if (!may_fault(vma) ||
 	    morsel_fill(morsel, vmf->pgoff, 0, vma, vmf->address, &page))
 		return VM_FAULT_SIGBUS;
+	/* Or Linux takes it from a page cache that does not have it, and frees it. */
+	if (PageHWPoison(page)) {
+		put_page(page);
+		return VM_FAULT_HWPOISON;
+	}
 	lock_page(page);
 	if (page_folio(page)->mapping != morsel->inode.i_mapping) {
 		unlock_page(page);

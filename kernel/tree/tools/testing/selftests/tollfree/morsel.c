@@ -2403,11 +2403,21 @@ out:
 	}
 }
 
-/* A page of 4 KiB that is broken. */
+/* As a machine check does, which takes no reference. */
+static bool break_page(uint64_t pfn)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "0x%lx", pfn * PAGE);
+	write_text("/sys/devices/system/memory/hard_offline_page", text);
+	return page_is(pfn, KPF_HWPOISON);
+}
+
+/* Pages of 4 KiB that are broken. */
 static void a_small_broken_page_stays_away(void)
 {
 	char *memory, *by_page;
-	uint64_t page, word;
+	uint64_t page, next, word;
 	int fd;
 
 	mkdir("/tmp/pages", 0700);
@@ -2416,10 +2426,11 @@ static void a_small_broken_page_stays_away(void)
 	fd = make_sealed(2 * MIB, PAGE);
 	mounted = MOUNT;
 	memory = map(fd, 2 * MIB, PROT_READ);
-	by_page = mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
+	by_page = mmap(NULL, 2 * PAGE, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
 	CHECK(memory != MAP_FAILED && by_page != MAP_FAILED);
-	CHECK(load(memory) == word_of(0) && load(by_page) == word_of(0));
+	CHECK(load(memory) == word_of(0) && has_words(by_page, 0, 2 * PAGE, PAGE));
 	page = pfn_of(by_page);
+	next = pfn_of(by_page + PAGE);
 	child_status(poison, memory);
 	if (!page_is(page, KPF_HWPOISON)) {
 		lacks = "no hwpoison";
@@ -2429,14 +2440,26 @@ static void a_small_broken_page_stays_away(void)
 		CHECK(dies_by(child_status(touch_for_reading, by_page), SIGBUS));
 		CHECK(pread(fd, &word, 8, 0) < 0 && errno == EIO);
 		CHECK(has_words(memory + PAGE, PAGE, 2 * MIB - PAGE, PAGE));
+		/* The morsel's is the only reference, and the morsel keeps it. */
+		munmap(by_page, 2 * PAGE);
+		CHECK(break_page(next));
+		by_page = mmap(NULL, 2 * PAGE, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
+		CHECK(by_page != MAP_FAILED);
+		for (int i = 0; i < 2; i++)
+			CHECK(dies_by(child_status(touch_for_reading, by_page + PAGE), SIGBUS));
+		CHECK(pread(fd, &word, 8, PAGE) < 0 && errno == EIO);
+		CHECK(is_told(memory + PAGE));
+		CHECK(has_words(memory + 2 * PAGE, 2 * PAGE, 2 * MIB - 2 * PAGE, PAGE));
 	}
 	munmap(memory, 2 * MIB);
-	munmap(by_page, PAGE);
+	munmap(by_page, 2 * PAGE);
 	close(fd);
 	CHECK(!umount("/tmp/pages"));
 	rmdir("/tmp/pages");
-	if (page)
+	if (page) {
 		CHECK(page_is(page, KPF_HWPOISON) && !page_is(page, KPF_BUDDY));
+		CHECK(page_is(next, KPF_HWPOISON) && !page_is(next, KPF_BUDDY));
+	}
 }
 
 /* As Linux's test device of HMM has them: lib/test_hmm_uapi.h. */
