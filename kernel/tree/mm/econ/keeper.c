@@ -263,7 +263,7 @@ static bool has_work(struct keeper *keeper)
 }
 
 /* A block was zeroed, or would have been. */
-static void pay(struct keeper *keeper)
+static void econ_pay_zeroing(struct keeper *keeper)
 {
 	lockdep_assert_held(&keeper->lock);
 	econ_pot_take(&keeper->credit,
@@ -271,7 +271,7 @@ static void pay(struct keeper *keeper)
 		      ktime_get_ns());
 }
 
-static u64 credit_of(struct keeper *keeper)
+static u64 econ_zeroing_credit(struct keeper *keeper)
 {
 	guard(spinlock_irqsave)(&keeper->lock);
 	return econ_pot_read(&keeper->credit, ktime_get_ns());
@@ -392,7 +392,7 @@ static bool pays(struct keeper *keeper)
 		.supply = ECON_FREE_BLOCK,
 		.wanted = READ_ONCE(keeper->wanted),
 		.stock = stock_of(keeper),
-		.credit_ns = credit_of(keeper),
+		.credit_ns = econ_zeroing_credit(keeper),
 		.is_idle = single_task_running(),
 		/* The last one is left to who can do with one that is not zeroed. */
 		.block_ns = econ_free_blocks(keeper->nid) > 1 ? 0 :
@@ -461,7 +461,7 @@ static void end_work(struct keeper *keeper, bool has_zeroed)
 {
 	scoped_guard(spinlock_irqsave, &keeper->lock) {
 		if (has_zeroed)
-			pay(keeper);
+			econ_pay_zeroing(keeper);
 		WRITE_ONCE(keeper->is_at_work, false);
 	}
 	wake_up_all(&keeper->rested);
@@ -497,7 +497,7 @@ static bool suppose(struct keeper *keeper)
 		    !has_room(keeper, keeper->supposed + 1))
 			return false;
 		WRITE_ONCE(keeper->supposed, keeper->supposed + 1);
-		pay(keeper);
+		econ_pay_zeroing(keeper);
 	}
 	count(ECON_ZEROED_WOULD_MAKE);
 	trace(keeper, ECON_ZEROED_WOULD_MAKE);
@@ -649,7 +649,7 @@ u64 econ_zeroed_credit(void)
 
 	for_each_node_state(nid, N_MEMORY)
 		if (keeper_of(nid))
-			ns += credit_of(keeper_of(nid));
+			ns += econ_zeroing_credit(keeper_of(nid));
 	return ns;
 }
 

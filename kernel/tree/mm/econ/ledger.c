@@ -70,7 +70,7 @@ static struct econ_action attempt(struct node_ledger *ledger)
 	};
 }
 
-static bool pays(struct node_ledger *ledger)
+static bool econ_attempt_pays(struct node_ledger *ledger)
 {
 	struct econ_action action = attempt(ledger);
 
@@ -138,7 +138,7 @@ void econ_lack_block(int nid, u64 earned_ns, const struct econ_action *action,
 		return;
 	atomic64_inc(&ledger->faults);
 	deposit(ledger, it.benefit - it.cost, earned_ns / COMPACT_SHARE);
-	if (!pays(ledger))
+	if (!econ_attempt_pays(ledger))
 		return;
 	if (acts)
 		ask_kcompactd(nid);
@@ -180,7 +180,9 @@ void econ_compaction_end(struct econ_compaction *it, bool is_made)
 }
 
 /**
- * econ_forget_ledgers - econ was switched off: nothing is owed to anybody
+ * econ_forget_ledgers - forgets what was lost and earned: econ was switched off
+ *
+ * Context: process; takes a spinlock.
  */
 void econ_forget_ledgers(void)
 {

@@ -11,7 +11,7 @@
 
 #include "model.h"
 
-static u64 less(u64 one, u64 other)
+static u64 econ_less(u64 one, u64 other)
 {
 	return one > other ? one - other : 0;
 }
@@ -22,8 +22,8 @@ static struct econ_estimate estimate(const struct econ_action *action,
 	unsigned int pages = 1U << action->order;
 	/* Of the block, if they lie evenly in the region; one of them is touched now. */
 	unsigned int touched = max(pages * action->touched / ECON_REGION_PAGES, 1U);
-	u64 fault = less(prices->ns[ECON_FAULT], prices->ns[ECON_CLEAR_PAGE]);
-	u64 read = less(prices->ns[ECON_READ_AGAIN], fault);
+	u64 fault = econ_less(prices->ns[ECON_FAULT], prices->ns[ECON_CLEAR_PAGE]);
+	u64 read = econ_less(prices->ns[ECON_READ_AGAIN], fault);
 
 	return (struct econ_estimate){
 		.benefit = econ_product(fault, touched - 1),

@@ -141,7 +141,7 @@ static u64 econ_process_time(struct task_struct *task)
 	return time.sum_exec_runtime;
 }
 
-/* What the process has run so far was for another program, or is paid with. */
+/* CPU time that was used by another program, or without a profile, earns nothing. */
 static void econ_earns_from_now(struct econ_mm *econ, struct task_struct *task)
 {
 	unsigned int work;
@@ -150,7 +150,7 @@ static void econ_earns_from_now(struct econ_mm *econ, struct task_struct *task)
 		econ->earned_ns[work] = econ_process_time(task);
 }
 
-/* All threads are asked how long they ran: not more often than that. */
+/* The CPU times of all threads are added up no more often than this. */
 #define EARNED_EVERY_NS		NSEC_PER_MSEC
 
 /**
@@ -526,7 +526,7 @@ void __econ_moved(struct mm_struct *mm, unsigned long old,
 	if (IS_ERR_VALUE(new))
 		return;
 	first = econ_rows_from(econ, old, &nr);
-	/* Whatever was known of addresses that are mapped anew. */
+	/* First what was known of the addresses that are mapped now. */
 	if (new == old) {
 		forget_both(econ, new + kept, new + new_length);
 	} else {
@@ -535,7 +535,7 @@ void __econ_moved(struct mm_struct *mm, unsigned long old,
 		econ_copy_range(&econ->mappings, old, new, kept);
 		forget_both(econ, old, old + old_length);
 	}
-	/* Where one has grown, its rows go on. A part of one has no rows to go on. */
+	/* A whole mapping that has grown gets the rows of its new part. */
 	if (first && new_length > old_length)
 		lay(econ, first, nr, new, new + new_length);
 }
