@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Random file operations by several processes, each compared with a model of what the files have to hold.
+ * Random file operations by several processes; every read is compared with a model of the file's content.
  *
- * A few files are shared by all processes. A file's lock is held during one operation on it, and the model is changed
- * with the file; so whatever one process wrote, another one reads a moment later, mostly through a mapping that it has
- * had from the beginning. Who writes opens the file for it and closes it soon after, so that files are now open for
- * writing and now not. Beside that each process has a folder of its own with small files that come, go, and change their
- * names. One more process can ask the kernel for reclaim all the time (FILE: a cgroup's memory.reclaim).
+ * All processes share a few files. A file's lock is held during one operation on it, and the operation updates the model
+ * together with the file. So one process reads what another one has just written, mostly through a read-only mapping that
+ * exists since the start. A file is opened for writing only when it is written, and closed soon after, so that files
+ * change between having writers and having none. Each process also has a folder of small files that it creates, links,
+ * renames and removes. One more process can trigger reclaim all the time (FILE is the memory.reclaim of a cgroup).
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -19,7 +19,7 @@
 
 enum { FILES = 4, NAMES = 48, MAX_PROCESSES = 16 };
 
-#define MOST (64ul << 10) /* bytes that one operation is about */
+#define MOST (64ul << 10) /* bytes of one operation at most */
 #define SMALL (12ul << 10) /* size of a small file at most */
 #define RECLAIM "4M"
 
@@ -44,7 +44,7 @@ enum operation {
 	OPERATIONS
 };
 
-/* How often each is done, of the sum of all. */
+/* How often each is done, relative to the sum of all weights. */
 static const struct {
 	const char *name;
 	unsigned int weight;
@@ -80,7 +80,7 @@ static struct shared {
 	unsigned long done[MAX_PROCESSES][OPERATIONS];
 } *shared;
 
-/* What a process has of a file. */
+/* A process's view of a file. */
 struct file {
 	struct model *model;
 	const unsigned char *mapping; /* of `most` bytes, read-only */
@@ -132,7 +132,7 @@ static _Noreturn void wrong(const char *how, unsigned int file, size_t offset, i
 	exit(1);
 }
 
-/* Compares what was read with the model. */
+/* Compares data that was read with the model. */
 static void compare(const char *how, unsigned int file, const unsigned char *is, size_t offset, size_t length)
 {
 	const unsigned char *should = files[file].model->bytes + offset;
@@ -142,7 +142,7 @@ static void compare(const char *how, unsigned int file, const unsigned char *is,
 	for (size_t i = 0; i < length; i++)
 		if (is[i] != should[i])
 			wrong(how, file, offset + i, is[i], should[i]);
-	/* It was wrong, and is not any more. */
+	/* The content has changed since the first comparison. */
 	wrong(how, file, offset, -1, -1);
 }
 
@@ -168,7 +168,7 @@ static int writer(struct file *file, unsigned int number)
 	return file->writer;
 }
 
-/* Nobody keeps a file open for writing for long. */
+/* Closes the file for writing most of the time. */
 static void maybe_close(struct file *file)
 {
 	if (file->writer < 0 || below(4) == 0)
@@ -187,7 +187,7 @@ static void map(struct file *file)
 	file->mapping = mapping;
 }
 
-/* A range of what a file holds; the length is 0 where it holds nothing. */
+/* Picks a random range of the file; the length is 0 if the file is empty. */
 static void pick(const struct model *model, size_t *offset, size_t *length)
 {
 	*offset = model->size ? below(model->size) : 0;
@@ -242,7 +242,7 @@ static void do_write_mapped(struct file *file, unsigned int number)
 		fail("munmap");
 }
 
-/* What is written to a private mapping is nobody else's. */
+/* Writes to a private mapping, which must not change the file. */
 static void do_write_private(struct file *file, unsigned int number)
 {
 	struct model *model = file->model;
@@ -354,7 +354,7 @@ static void do_read_direct(struct file *file, unsigned int number)
 	close(direct);
 }
 
-/* To the end of the last page: what lies behind a file's end is 0. */
+/* Compares up to the end of the last page: the bytes after the end of the file are 0. */
 static void do_read_mapped(struct file *file, unsigned int number, bool all)
 {
 	size_t offset, length, end;
@@ -426,7 +426,7 @@ static size_t small(uint64_t number, unsigned char *bytes)
 	return length;
 }
 
-static uint64_t names[NAMES]; /* what number the file of that name has; 0: there is none */
+static uint64_t names[NAMES]; /* the number of each file; 0: it does not exist */
 
 static char *name_of(unsigned int name, int which)
 {
@@ -456,7 +456,7 @@ static void check_name(unsigned int name)
 	int file = open(name_of(name, 0), O_RDONLY | O_CLOEXEC);
 
 	if (file < 0 || read(file, is, sizeof(is)) != (ssize_t)length || memcmp(is, should, length)) {
-		fprintf(stderr, "process %u: %s is not what it has to be: %s\n", self, name_of(name, 0), strerror(errno));
+		fprintf(stderr, "process %u: %s differs from the model: %s\n", self, name_of(name, 0), strerror(errno));
 		exit(1);
 	}
 	close(file);
@@ -465,7 +465,7 @@ static void check_name(unsigned int name)
 static void check_absence(unsigned int name)
 {
 	if (!access(name_of(name, 0), F_OK)) {
-		fprintf(stderr, "process %u: %s is still there\n", self, name_of(name, 0));
+		fprintf(stderr, "process %u: %s exists, but was removed\n", self, name_of(name, 0));
 		exit(1);
 	}
 }
@@ -487,7 +487,7 @@ static void do_name(void)
 		names[name] = 0;
 		break;
 	case 1:
-		/* Two names of one file: its name stays, and so does its content. */
+		/* Both names have the same content. */
 		if (name == other || names[other])
 			break;
 		if (link(name_of(name, 0), name_of(other, 1)))
@@ -495,7 +495,7 @@ static void do_name(void)
 		names[other] = names[name];
 		break;
 	case 2:
-		/* rename() of two names of one file does nothing. */
+		/* rename() does nothing if both are names of one file. */
 		if (name == other || names[name] == names[other])
 			break;
 		if (rename(name_of(name, 0), name_of(other, 1)))
@@ -651,7 +651,7 @@ static void reclaim(unsigned int number)
 	if (file < 0)
 		fail(reclaim_file);
 	while (!is_over()) {
-		/* There may be less. */
+		/* EAGAIN: less was reclaimed than asked for. */
 		if (write(file, RECLAIM, strlen(RECLAIM)) < 0 && errno != EAGAIN && errno != EINTR)
 			fail(reclaim_file);
 		nanosleep(&pause, NULL);
@@ -686,7 +686,7 @@ static bool result(int number, bool good, const char *name)
 	return good;
 }
 
-/* What lies on the disk, when nobody has it in memory. */
+/* Compares the content on disk, after the caches are dropped. */
 static bool is_kept(void)
 {
 	int status;
@@ -713,7 +713,7 @@ static bool is_kept(void)
 	return waitpid(pid, &status, 0) == pid && status == 0;
 }
 
-/* Prints what was done; whether all was that can be. */
+/* Prints how often each operation was done; false if one never was. */
 static bool report(unsigned int processes)
 {
 	bool all = true;
@@ -778,7 +778,7 @@ int main(int argc, char **argv)
 		if (!status)
 			continue;
 		fprintf(stderr, "a process ended with %#x\n", (unsigned int)status);
-		/* Others may wait for a lock that it took along. */
+		/* The other processes may wait for a lock that it held. */
 		if (!bad++)
 			kill(0, SIGTERM);
 	}

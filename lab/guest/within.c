@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Runs a command of somebody else for a limited time, and leaves none of its processes behind.
+ * Runs a command for a limited time and kills all processes that it leaves behind.
  *
- * Ends as the command does; with TIME_OVER where it had to be killed, with STUCK where that did not help. The guest's
- * first process and this one are the only ones that outlive it.
+ * The exit status is that of the command; TIME_OVER if it had to be killed, STUCK if a process could not be killed.
+ * It kills every process of the guest except the first one and itself.
  */
 #include <errno.h>
 #include <signal.h>
@@ -17,7 +17,7 @@
 
 enum { TIME_OVER = 124, STUCK = 125 };
 
-/* Seconds that processes have to die in. */
+/* Seconds to wait for killed processes. */
 #define DEATH 20
 
 static _Noreturn void fail(const char *what)
@@ -26,8 +26,8 @@ static _Noreturn void fail(const char *what)
 	exit(STUCK);
 }
 
-/* The OOM killer takes what is tested, not this; who is not root goes without. */
-static void offer(const char *score)
+/* Keeps the OOM killer away from this process. Without the privilege nothing changes. */
+static void set_oom_score(const char *score)
 {
 	FILE *file = fopen("/proc/self/oom_score_adj", "we");
 
@@ -39,7 +39,7 @@ static void offer(const char *score)
 
 static _Noreturn void become(char **words, const sigset_t *mask)
 {
-	offer("0");
+	set_oom_score("0");
 	setsid();
 	sigprocmask(SIG_SETMASK, mask, NULL);
 	execvp(words[0], words);
@@ -56,7 +56,7 @@ static double now(void)
 }
 
 /*
- * Reaps children until `child` has ended, or until none is left where it is 0. Returns 0 if the time was over before.
+ * Reaps children until `child` has ended, or, if it is 0, until none is left. Returns 0 if the time is over before that.
  */
 static int reap(pid_t child, int *status, double end)
 {
@@ -97,9 +97,9 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: within SECONDS COMMAND [ARGUMENT...]\n");
 		return 2;
 	}
-	/* What the command's processes leave behind are our children. */
+	/* Orphans of the command become children of this process. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	offer("-1000");
+	set_oom_score("-1000");
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &signals, &before);
@@ -109,7 +109,7 @@ int main(int argc, char **argv)
 	if (child == 0)
 		become(argv + 2, &before);
 	in_time = reap(child, &status, now() + seconds);
-	/* All but the first process and this one; again for what was forked meanwhile. */
+	/* Kills all but the first process and this one. Repeated, because they may fork meanwhile. */
 	for (int i = 0; i < DEATH; i++) {
 		kill(-1, SIGKILL);
 		if (reap(0, &status, now() + 1))

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `toll-lab outside`: tests that others wrote, on stock and patched kernels.
+//! `toll-lab outside`: test suites of other projects, on stock and patched kernels.
 
 mod mm;
 mod plan;
 mod sheet;
 mod verdict;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -18,27 +19,25 @@ use clap::Args as ClapArgs;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
-use crate::guest::{Guest, Job, Part, Program, Status};
+use crate::guest::{Guest, Job, Part, Program, Status, Survey};
 use crate::house::House;
 use crate::kernel::{Built, Variant, build};
 use crate::scenario::DiskSpec;
 use crate::{files, output};
 use mm::Tests;
-use plan::{Case, Group, LeftOut, Plan, SuiteName};
+use plan::{Case, Group, LeftOut, Plan, SET_UP, SuiteName};
 use sheet::{Difference, Kernel, Row, Sheet};
 use verdict::Verdict;
 
-/// The job that makes ready what the tests need.
+/// The job that prepares a guest for the tests.
 const READY: &str = "ready";
 /// Size of each of the two disks, MiB.
 const DISK_MIB: u64 = 512;
-/// What the lab's kernels lack for it.
-const FRAGMENT: &str = "config/outside.config";
-/// A debug kernel takes so much longer.
+/// The time limits of a debug kernel are multiplied by this.
 const SLOWER: u64 = 3;
-/// Warnings are reports as well, and stand on the console.
+/// Puts the kernel's warnings on the console too.
 const LOUD: &str = "loglevel=5";
-/// Seconds that a guest may take to boot, and that a test's processes may take to die.
+/// Seconds beyond the tests' limits: for booting, and for killing processes.
 const SLACK: u64 = 120;
 /// The classes of stress-ng's stressors.
 const CLASSES: [&str; 2] = ["memory", "vm"];
@@ -47,30 +46,34 @@ const EXAMPLE: &str = "\
 Examples:
   toll-lab outside --markdown docs/results/outside.md
   toll-lab outside --suite mm --variant vanilla --variant tollfree -- cow khugepaged
+  toll-lab outside --config kernel/config/outside.config
 
-What is run, what is left out and what explains a difference is in lab/outside.toml.
-Ends with status 5 where a kernel differs from the first one and nothing there says why.";
+lab/outside.toml lists the tests, those that are left out, and the explained differences.
+Status 5: a kernel differs from the first one, and the file has no explanation.";
 
-/// Run tests of others on stock and patched kernels: Linux's own of memory management, stress-ng, a load on files
+/// Run the kernel's mm selftests, stress-ng and a file-system load on stock and patched kernels
 #[derive(Debug, ClapArgs)]
 #[command(after_help = EXAMPLE)]
 pub struct Args {
-    /// The kernels; the first is what the others are compared with
+    /// The kernels; the others are compared with the first
     #[arg(long = "variant", value_name = "VARIANT", default_values = ["vanilla", "tollfree", "tollfree-debug"])]
     variants: Vec<String>,
     /// Only these suites
     #[arg(long = "suite", value_name = "SUITE")]
     suites: Vec<SuiteName>,
-    /// How often a test is run again on all kernels where one gave what the first did not
+    /// Set these symbols too (a fragment of a .config)
+    #[arg(long, value_name = "FRAGMENT")]
+    config: Vec<PathBuf>,
+    /// How often a test is repeated on all kernels if its result differs from the first kernel's
     #[arg(long, value_name = "TIMES", default_value_t = 2)]
     again: u32,
-    /// Take what an earlier call has run of the same kernels and tests
+    /// Take results from an earlier call with the same kernels and tests
     #[arg(long)]
     resume: bool,
     /// Print the results as JSON
     #[arg(long)]
     json: bool,
-    /// Write them as a document, too
+    /// Write the results as a document
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
     /// Only tests whose names begin with one of these
@@ -87,7 +90,7 @@ impl Args {
         self.suites.is_empty() || self.suites.contains(&suite)
     }
 
-    /// As it was called.
+    /// The command line without `--resume`.
     fn command(&self) -> String {
         let words = std::env::args().skip(1);
         let words: Vec<String> = words.filter(|word| word != "--resume").collect();
@@ -106,11 +109,14 @@ struct Report<'a> {
 pub fn run(args: &Args) -> Result<()> {
     let house = House::find()?;
     let plan = Plan::read(&house)?;
-    let fragment = [house.kernel.join(FRAGMENT)];
-    let built = args
+    let variants = args
         .variants
         .iter()
-        .map(|name| build(&house, &Variant::find(&house, name, &fragment)?))
+        .map(|name| Variant::find(&house, name, &args.config))
+        .collect::<Result<Vec<_>>>()?;
+    let built = variants
+        .iter()
+        .map(|variant| build(&house, variant))
         .collect::<Result<Vec<_>>>()?;
     let tests = match args.asks_for_suite(SuiteName::Mm) {
         true => Some(Tests::compile(&built[0])?),
@@ -124,32 +130,31 @@ pub fn run(args: &Args) -> Result<()> {
     let mut sheet = Sheet::new(benches.iter().map(Bench::kernel).collect());
     for (number, bench) in benches.iter().enumerate() {
         for group in &groups {
-            let mut found = bench.not_built(group);
-            let rest = |case: &&Case| found.iter().all(|(name, _)| *name != case.name);
-            let rest: Vec<&Case> = group.cases.iter().filter(rest).collect();
-            found.extend(bench.run(group, &rest)?);
-            // In the order of the plan.
-            for case in &group.cases {
-                let of_case = found.iter().filter(|(name, _)| *name == case.name);
-                for (name, verdict) in of_case {
-                    sheet.add(number, group.suite, name, verdict.clone());
-                }
+            for (name, verdict) in bench.run(group)? {
+                sheet.add(number, group.suite, &name, verdict);
             }
         }
     }
     for _ in 0..args.again {
         again(&benches, &groups, &mut sheet)?;
     }
-    tell(args, &plan, &sheet)
+    report(args, &plan, &sheet)
 }
 
-/// Runs those tests on all kernels once more of which one gave what the first did not.
+/// Repeats, on all kernels, the tests whose results differ from the first kernel's.
 fn again(benches: &[Bench], groups: &[Group], sheet: &mut Sheet) -> Result<()> {
     for group in groups {
-        let is_strange = |case: &&Case| sheet.is_strange(group.suite, &case.name);
-        let cases: Vec<&Case> = group.cases.iter().filter(is_strange).collect();
+        let differs = |case: &&Case| sheet.differs(group.suite, &case.name);
+        let cases: Vec<&Case> = group.cases.iter().filter(differs).collect();
         for (number, bench) in benches.iter().enumerate() {
+            let can = |case: &&&Case| bench.obstacle(group, case).is_none();
+            let cases: Vec<&Case> = cases.iter().filter(can).copied().collect();
             for (name, verdict) in bench.boot_until_done(group, &cases)? {
+                let name = if name == SET_UP {
+                    group.set_up_name()
+                } else {
+                    name
+                };
                 sheet.add(number, group.suite, &name, verdict);
             }
         }
@@ -157,7 +162,7 @@ fn again(benches: &[Bench], groups: &[Group], sheet: &mut Sheet) -> Result<()> {
     Ok(())
 }
 
-fn tell(args: &Args, plan: &Plan, sheet: &Sheet) -> Result<()> {
+fn report(args: &Args, plan: &Plan, sheet: &Sheet) -> Result<()> {
     let differences = sheet.differences(plan);
     if args.json {
         output::json(&Report {
@@ -181,7 +186,7 @@ fn tell(args: &Args, plan: &Plan, sheet: &Sheet) -> Result<()> {
         false => {
             let first = &sheet.kernels[0].variant;
             let why = format!(
-                "other than on {first}, and not explained: {}",
+                "differs from {first} without an explanation: {}",
                 names.join(", ")
             );
             Err(LabError::Test(why).into())
@@ -189,7 +194,7 @@ fn tell(args: &Args, plan: &Plan, sheet: &Sheet) -> Result<()> {
     }
 }
 
-/// The tests that are asked for, by guest.
+/// The selected tests, grouped by guest.
 fn groups(args: &Args, plan: &Plan, tests: Option<&Tests>) -> Result<Vec<Group>> {
     let mut all = Vec::new();
     if let Some(tests) = tests {
@@ -225,7 +230,7 @@ fn groups(args: &Args, plan: &Plan, tests: Option<&Tests>) -> Result<Vec<Group>>
     }
 }
 
-/// The stressors, as stress-ng itself names them.
+/// The stressors, as listed by stress-ng itself.
 fn stressors() -> Result<Vec<String>> {
     let mut all = Vec::new();
     for class in CLASSES {
@@ -243,13 +248,22 @@ fn stressors() -> Result<Vec<String>> {
     Ok(all)
 }
 
-/// What follows on `class 'x' stressors: `.
+/// The names after `class 'x' stressors: `.
 fn names(text: &str) -> Vec<String> {
     let list = text.split_once("stressors: ").map_or("", |(_, list)| list);
     list.split_whitespace().map(str::to_owned).collect()
 }
 
-/// A kernel that the tests are run on.
+/// The file systems that a .config has built in (`CONFIG_XFS_FS=y`).
+fn built_in(config: &str) -> Vec<String> {
+    let name = |line: &str| {
+        let name = line.strip_prefix("CONFIG_")?.strip_suffix("_FS=y")?;
+        Some(name.to_lowercase())
+    };
+    config.lines().filter_map(name).collect()
+}
+
+/// A kernel, and what its guests need.
 struct Bench<'a> {
     house: &'a House,
     plan: &'a Plan,
@@ -258,17 +272,22 @@ struct Bench<'a> {
     resume: bool,
     programs: Vec<Program>,
     disks: [PathBuf; 2],
-    /// How often the usual time.
+    /// The file systems that are built into the kernel.
+    file_systems: Vec<String>,
+    /// Multiplies the time limits.
     slower: u64,
+    /// Guests booted so far; each has its own folder.
+    guests: Cell<u32>,
 }
 
 type Found = Vec<(String, Verdict)>;
 
-/// What was run of a group before.
+/// Results that are kept for `--resume`.
 #[derive(Default, Serialize, Deserialize)]
 struct Kept {
-    /// Changes with the kernel and the tests.
+    /// Changes with the kernel and the test programs.
     stamp: u64,
+    /// By what the guest's shell ran.
     found: BTreeMap<String, Verdict>,
 }
 
@@ -281,7 +300,7 @@ impl<'a> Bench<'a> {
         args: &Args,
     ) -> Result<Bench<'a>> {
         let mut programs = Program::installed("busybox")?;
-        // What tests call by system().
+        // For tests that call system().
         let shell = Program {
             host: programs[0].host.clone(),
             guest: "/bin/sh".to_owned(),
@@ -304,6 +323,7 @@ impl<'a> Bench<'a> {
         let disk = disk.made(house)?;
         let config = files::read_text(&built.config)?;
         let is_slow = config.lines().any(|line| line == "CONFIG_KASAN=y");
+        let file_systems = built_in(&config);
         Ok(Bench {
             house,
             plan,
@@ -311,9 +331,11 @@ impl<'a> Bench<'a> {
             tests,
             resume: args.resume,
             programs,
-            // What a guest writes to one is forgotten.
+            // Each guest starts from the same image; its writes are discarded.
             disks: [disk.clone(), disk],
+            file_systems,
             slower: if is_slow { SLOWER } else { 1 },
+            guests: Cell::new(0),
         })
     }
 
@@ -328,31 +350,37 @@ impl<'a> Bench<'a> {
         self.built.variant.starts_with("tollfree") && self.built.variant != "tollfree-off"
     }
 
-    fn not_built(&self, group: &Group) -> Found {
-        let Some(tests) = self.tests.filter(|_| group.suite == SuiteName::Mm) else {
-            return Vec::new();
-        };
-        let problem = |case: &Case| {
-            let why = tests.problem(&case.name)?;
-            Some((case.name.clone(), Verdict::not_built(&why)))
-        };
-        group.cases.iter().filter_map(problem).collect()
+    /// The result of a test that this kernel cannot run.
+    fn obstacle(&self, group: &Group, case: &Case) -> Option<Verdict> {
+        if !self.file_systems.contains(&group.file_system) {
+            return Some(Verdict::skipped());
+        }
+        let tests = self.tests.filter(|_| group.suite == SuiteName::Mm)?;
+        Some(Verdict::not_built(&tests.problem(&case.name)?))
     }
 
-    /// Runs tests of a group that no earlier call has run, if that is asked for.
-    fn run(&self, group: &Group, cases: &[&Case]) -> Result<Found> {
-        let path = self.house.cache.join("outside").join(format!(
-            "{}-{}-{}.json",
-            self.built.variant,
-            group.suite.name(),
-            group.file_system
-        ));
+    /// Runs a group's tests, or takes their results from an earlier call if that is asked for.
+    fn run(&self, group: &Group) -> Result<Found> {
+        let path = self
+            .folder()
+            .join(format!("{}-{}.json", group.suite.name(), group.file_system));
         let mut kept = self.kept(&path)?;
-        let is_new = |case: &&&Case| !self.resume || !kept.found.contains_key(&case.name);
-        let new: Vec<&Case> = cases.iter().filter(is_new).copied().collect();
+        let key = |case: &Case| case.line(self.slower);
+        let is_new = |case: &&Case| {
+            let is_kept = self.resume && kept.found.contains_key(&key(case));
+            !is_kept && self.obstacle(group, case).is_none()
+        };
+        let new: Vec<&Case> = group.cases.iter().filter(is_new).collect();
         let began = Instant::now();
-        for (name, verdict) in self.boot_until_done(group, &new)? {
-            kept.found.insert(name, verdict);
+        let mut results: BTreeMap<String, Verdict> =
+            self.boot_until_done(group, &new)?.into_iter().collect();
+        if let Some(verdict) = results.remove(SET_UP) {
+            kept.found.insert(SET_UP.to_owned(), verdict);
+        }
+        for case in &new {
+            if let Some(verdict) = results.remove(&case.name) {
+                kept.found.insert(key(case), verdict);
+            }
         }
         if !new.is_empty() {
             output::note(format_args!(
@@ -365,14 +393,25 @@ impl<'a> Bench<'a> {
             ));
             files::write(&path, &serde_json::to_vec_pretty(&kept)?)?;
         }
-        let of_case = |case: &&Case| {
-            let verdict = kept.found.get(&case.name)?;
-            Some((case.name.clone(), verdict.clone()))
-        };
-        Ok(cases.iter().filter_map(of_case).collect())
+        let set_up = kept.found.get(SET_UP).cloned();
+        let mut found: Found = set_up
+            .map(|verdict| (group.set_up_name(), verdict))
+            .into_iter()
+            .collect();
+        for case in &group.cases {
+            let verdict = self.obstacle(group, case);
+            let verdict = verdict.or_else(|| kept.found.get(&key(case)).cloned());
+            found.extend(verdict.map(|verdict| (case.name.clone(), verdict)));
+        }
+        Ok(found)
     }
 
-    fn kept(&self, path: &std::path::Path) -> Result<Kept> {
+    /// Where the results and guests of this kernel are kept.
+    fn folder(&self) -> PathBuf {
+        self.house.cache.join("outside").join(&self.built.variant)
+    }
+
+    fn kept(&self, path: &Path) -> Result<Kept> {
         let mut hasher = DefaultHasher::new();
         files::read(&self.built.image)?.hash(&mut hasher);
         for program in &self.programs {
@@ -386,71 +425,82 @@ impl<'a> Bench<'a> {
         }))
     }
 
-    /// Boots guests until each of the tests has a result: one that a guest did not survive is
-    /// followed by the others in the next guest.
+    /// Boots guests until each test has a result: after a crash the remaining tests are run in
+    /// another guest. The first result is that of booting and preparing the guests.
     fn boot_until_done(&self, group: &Group, cases: &[&Case]) -> Result<Found> {
         let mut found = Vec::new();
+        let mut reports = Vec::new();
         let mut left = cases.to_vec();
         while !left.is_empty() {
-            let parts = self.boot(group, &left)?;
+            let survey = self.boot(group, &left)?;
+            reports.extend(survey.boot);
+            let mut parts = survey.parts.into_iter();
+            match parts.next() {
+                Some(Part::Ended(done, more)) if done.status == Status::Exit(0) => {
+                    reports.extend(more);
+                }
+                other => {
+                    let why = format!("{}: preparing a guest: {other:?}", self.built.variant);
+                    return Err(LabError::Test(why).into());
+                }
+            }
             let mut rest = Vec::new();
-            for (case, part) in left.iter().zip(&parts) {
-                match Verdict::of(part, self.plan.skipped(group.suite)) {
-                    Some(verdict) => found.push((case.name.clone(), verdict)),
+            for (case, part) in left.iter().zip(parts) {
+                let verdict = Verdict::of(&part, self.plan.skipped(group.suite));
+                match verdict {
+                    Some(verdict) => {
+                        let verdict = verdict.with_console(&survey.console);
+                        found.push((case.name.clone(), verdict));
+                    }
                     None => rest.push(*case),
                 }
             }
             if rest.len() == left.len() {
-                let why = format!("{}: a guest in which no test was begun", self.built.variant);
+                let why = format!("{}: a guest ran no test", self.built.variant);
                 return Err(LabError::Test(why).into());
             }
             left = rest;
         }
+        if !found.is_empty() {
+            found.insert(0, (SET_UP.to_owned(), Verdict::set_up(&reports)));
+        }
         Ok(found)
     }
 
-    /// One guest: what became of each test.
-    fn boot(&self, group: &Group, cases: &[&Case]) -> Result<Vec<Part>> {
+    /// Runs one guest.
+    fn boot(&self, group: &Group, cases: &[&Case]) -> Result<Survey> {
         let mkfs = format!("mkfs.{}", group.file_system);
         let mut programs = self.programs.clone();
         programs.extend(Program::installed(&mkfs)?);
         let mut jobs = vec![Job::shell(READY, &self.ready_line(group, &mkfs))];
         let lines = cases.iter();
         jobs.extend(lines.map(|case| Job::shell(&case.job, &case.line(self.slower))));
-        let seconds: u64 = cases.iter().map(|case| case.within * self.slower + 1).sum();
-        let longest = cases.iter().map(|case| case.within * self.slower).max();
-        let folder = self
-            .house
-            .cache
-            .join("outside")
-            .join(format!("{}-{}", self.built.variant, group.file_system));
-        let survey = Guest {
+        let within = |case: &&Case| case.within * self.slower;
+        let all: u64 = cases.iter().map(within).sum();
+        let longest = cases.iter().map(within).max().unwrap_or(0);
+        self.guests.set(self.guests.get() + 1);
+        let folder = self.folder().join(format!(
+            "{}-{}-{}",
+            self.guests.get(),
+            group.suite.name(),
+            group.file_system
+        ));
+        Guest {
             image: &self.built.image,
             machine: self.plan.machine,
             append: &[LOUD],
             programs: &programs,
             disks: &self.disks,
             jobs: &jobs,
-            limit: Duration::from_secs(SLACK + seconds),
+            limit: Duration::from_secs(SLACK + all + cases.len() as u64),
             preset: None,
             lines: false,
             folder: &folder,
         }
-        .survey(
-            self.house,
-            Duration::from_secs(longest.unwrap_or(0) + SLACK),
-        )?;
-        let mut parts = survey.parts;
-        match parts.remove(0) {
-            Part::Ended(done, _) if done.status == Status::Exit(0) => Ok(parts),
-            other => {
-                let why = format!("{}: what the tests need: {other:?}", self.built.variant);
-                Err(LabError::Test(why).into())
-            }
-        }
+        .survey(self.house, Duration::from_secs(SLACK + longest))
     }
 
-    /// Makes ready a folder on the file system, swap, and what the suite asks for.
+    /// Mounts the file system, enables swap, and does what the suite and a patched kernel need.
     fn ready_line(&self, group: &Group, mkfs: &str) -> String {
         let mut line = format!(
             "mkdir -p /data && {mkfs} -q /dev/vda && mount -t {} /dev/vda /data && \
@@ -467,6 +517,12 @@ impl<'a> Bench<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn file_systems_are_those_that_are_built_in() {
+        let config = "CONFIG_EXT4_FS=y\nCONFIG_XFS_FS=m\n# CONFIG_BTRFS_FS is not set\n";
+        assert_eq!(built_in(config), ["ext4"]);
+    }
 
     #[test]
     fn stressors_are_named_by_the_program() {

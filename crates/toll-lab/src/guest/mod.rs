@@ -229,7 +229,7 @@ impl Guest<'_> {
         })
     }
 
-    /// Boots it and waits until it does not run any more; it may be silent for so long.
+    /// Boots it and waits until it has ended, or its console was silent for this time.
     fn start(&self, house: &House, silence: Option<Duration>) -> Result<Stopped> {
         let (out, counts) = (self.folder.join("out"), self.folder.join("counts"));
         files::empty_folder(self.folder)?;
@@ -286,11 +286,11 @@ impl Guest<'_> {
     }
 }
 
-/// A guest that does not run any more.
+/// A guest that has ended.
 struct Stopped {
-    /// What was wrong, if it did not switch itself off when all was done.
+    /// The problem, if it did not switch itself off after all jobs.
     why: Option<String>,
-    /// What its console said.
+    /// Its console output.
     text: String,
     console: PathBuf,
     out: PathBuf,
@@ -298,10 +298,10 @@ struct Stopped {
     seconds: f64,
 }
 
-/// How often a guest is started before what can be a mistake of the emulator is believed.
+/// How often a guest is started if the emulator fails at boot.
 const TRIES: usize = 4;
 
-/// Whether it is one.
+/// Whether a problem is a known boot failure of the emulator that a retry passes.
 fn is_passing(why: &str) -> bool {
     // Silent was one in some hundred boots, with 8 CPUs: all of them slept for ever.
     [RACE, SILENT].iter().any(|it| why.contains(it))

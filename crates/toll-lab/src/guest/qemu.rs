@@ -26,7 +26,7 @@ pub enum Ending {
         says: String,
     },
     TooLong,
-    /// Its console did not get longer for this time.
+    /// Its console was silent for this time.
     Stalled(Duration),
     /// After [`BOOT_LIMIT`] not even its first process had said anything.
     Silent,
@@ -79,7 +79,7 @@ impl Qemu {
             })
     }
 
-    /// Boots a guest and waits until it ends, or its time does, or it was silent for so long.
+    /// Boots a guest and waits until it ends, its time is over, or its console is silent for too long.
     pub fn boot(
         &self,
         guest: &Guest<'_>,

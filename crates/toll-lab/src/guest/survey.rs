@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Guests that may end badly: what each job gave back, and what the kernel said while it ran.
+//! Guests that may crash or hang: the result of each job, and the kernel's reports while it ran.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,23 +13,25 @@ use crate::house::House;
 /// What the guest's first process prints before a job, with the job's name.
 const BEGINS: &str = "lab: ";
 
-/// The OOM killer at work, which tests of memory call.
+/// Reports of the OOM killer, which memory tests trigger.
 const EXPECTED: &str = "Out of memory: ";
 
 /// What became of a job.
 #[derive(Debug)]
 pub enum Part {
-    /// It ended; what the kernel reported meanwhile.
+    /// It ended; the kernel's reports while it ran.
     Ended(Done, Vec<String>),
-    /// The guest ended while it ran: why, and what the kernel had reported until then.
+    /// The guest ended while it ran: why, and the kernel's reports until then.
     Broken(String, Vec<String>),
-    /// The guest had ended before.
+    /// The guest ended before it began.
     NotBegun,
 }
 
-/// What is left of a guest, however it ended.
+/// The results of a guest that may have crashed or hung.
 #[derive(Debug)]
 pub struct Survey {
+    /// The kernel's reports before the first job.
+    pub boot: Vec<String>,
     /// Of each job, in their order.
     pub parts: Vec<Part>,
     pub console: PathBuf,
@@ -37,12 +39,11 @@ pub struct Survey {
 }
 
 impl Guest<'_> {
-    /// Boots it and waits for its end, which need not be a good one: a report of the kernel, a
-    /// panic and a job that never ends are part of what is found. It is ended where its console
-    /// does not get longer for this time.
+    /// Boots it and waits for its end. A kernel report, a panic and a job that never ends are
+    /// results here, not errors. The guest is ended if its console is silent for this time.
     ///
     /// # Errors
-    /// What prevents it from being started at all.
+    /// Whatever prevents the start.
     pub fn survey(&self, house: &House, silence: Duration) -> Result<Survey> {
         let mut stopped = self.start(house, Some(silence))?;
         for _ in 1..TRIES {
@@ -51,6 +52,9 @@ impl Guest<'_> {
             }
             stopped = self.start(house, Some(silence))?;
         }
+        let before = stopped.text.lines();
+        let before = before.take_while(|line| !line.starts_with(BEGINS));
+        let boot = before.filter_map(report).collect();
         let mut why = stopped.why;
         let mut parts = Vec::new();
         for job in self.jobs {
@@ -66,6 +70,7 @@ impl Guest<'_> {
             });
         }
         Ok(Survey {
+            boot,
             parts,
             console: stopped.console,
             seconds: stopped.seconds,
@@ -84,7 +89,7 @@ fn said_during<'a>(console: &'a str, job: &str) -> Vec<&'a str> {
         .collect()
 }
 
-/// What a line reports, without what differs from one boot to the next.
+/// The report in a line, without the numbers that differ from boot to boot.
 fn report(line: &str) -> Option<String> {
     let found = crash(line)?;
     if found.starts_with(EXPECTED) {
@@ -94,7 +99,7 @@ fn report(line: &str) -> Option<String> {
     Some(words.collect::<Vec<_>>().join(" "))
 }
 
-/// A word of a report: a number of a process or of a CPU, or an address, is as good as another.
+/// A word of a report; `N` replaces numbers (process, CPU) and addresses.
 fn plain(word: &str) -> String {
     let digits = word
         .trim_start_matches("0x")
@@ -106,7 +111,7 @@ fn plain(word: &str) -> String {
     }
 }
 
-/// What a job gave back, if it ended.
+/// A job's result, if it ended.
 fn ended(out: &Path, name: &str) -> Result<Option<Done>> {
     let read = |suffix: &str| -> Result<Option<String>> {
         let content = files::read(&out.join(format!("{name}.{suffix}")))?;
@@ -132,7 +137,7 @@ mod tests {
         lab: ab\n[ 2.0] Out of memory: Killed process 70 (x)\n[ 2.1] noise\n";
 
     #[test]
-    fn what_the_kernel_says_belongs_to_the_job_that_runs() {
+    fn reports_belong_to_the_job_that_runs() {
         assert_eq!(said_during(CONSOLE, "a"), ["[ 1.0] BUG: in a"]);
         assert_eq!(said_during(CONSOLE, "ab").len(), 2);
         assert!(said_during(CONSOLE, "b").is_empty());

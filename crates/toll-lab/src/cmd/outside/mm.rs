@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernel's own tests of memory management, compiled from a kernel's tree.
+//! The kernel's mm selftests, compiled from a kernel's tree.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,23 +16,24 @@ use crate::kernel::Built;
 /// Where they lie in a kernel's tree, and in a guest.
 const TESTS: &str = "tools/testing/selftests/mm";
 const FOLDER: &str = "/test";
-/// What their script that looks for libraries writes, for all later calls.
+/// Files in which their Makefile keeps which libraries it found.
 const FOUND: [&str; 2] = ["local_config.h", "local_config.mk"];
-/// Static, so that they are the same in each guest; khugepaged.c of 6.12 lacks the definition.
+/// Static, so that the guest needs no libraries; khugepaged.c of 6.12 lacks the definition.
 const FLAGS: &str = "EXTRA_CFLAGS=-static -s -DKSFT_SKIP=4";
 
-/// What could be compiled, and what make said.
+/// The compiled tests.
 #[derive(Debug)]
 pub struct Tests {
     pub programs: Vec<Program>,
+    /// The errors of make.
     said: String,
 }
 
 impl Tests {
-    /// Compiles them all, with the headers of their own kernel; those that cannot be are left out.
+    /// Compiles all of them, with the headers of their own kernel; some may fail.
     ///
     /// # Errors
-    /// [`LabError::Build`] if none could be.
+    /// [`LabError::Build`] if all fail.
     pub fn compile(built: &Built) -> Result<Tests> {
         let folder = built.tree.join(TESTS);
         let build = built.config.with_file_name("outside");
@@ -69,7 +70,7 @@ impl Tests {
         }
     }
 
-    /// Why a test cannot be run, if it was not compiled.
+    /// Why a test was not compiled, if it was not.
     pub fn problem(&self, name: &str) -> Option<String> {
         let program = program(name);
         let is_there = |it: &Program| it.guest.rsplit('/').next() == Some(program);
@@ -80,11 +81,11 @@ impl Tests {
         Some(
             said.get(program)
                 .cloned()
-                .unwrap_or_else(|| "its Makefile does not make it here".to_owned()),
+                .unwrap_or_else(|| "its Makefile does not build it here".to_owned()),
         )
     }
 
-    /// The programs of which no test in a list is one.
+    /// The programs that are not in a list.
     pub fn unknown<'a>(&'a self, is_known: impl Fn(&str) -> bool) -> Vec<&'a str> {
         let names = self.programs.iter();
         let names = names.filter_map(|it| it.guest.rsplit('/').next());
@@ -99,7 +100,7 @@ pub fn program(test: &str) -> &str {
 
 struct Made {
     is_good: bool,
-    /// What it wrote to stderr.
+    /// Its stderr.
     said: String,
 }
 

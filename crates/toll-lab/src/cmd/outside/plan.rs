@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is run: lab/outside.toml.
+//! The tests that are run: lab/outside.toml.
 
 use std::collections::BTreeMap;
 
@@ -11,24 +11,23 @@ use crate::files;
 use crate::guest::Machine;
 use crate::house::House;
 
-/// What tests are on, where their suite does not say otherwise.
+/// The name of the row for booting a guest and preparing it.
+pub const SET_UP: &str = "set-up";
+/// The file system of suites that name none.
 const FILE_SYSTEM: &str = "ext4";
 
-/// The file, as it is.
+/// The content of the file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     pub machine: Machine,
-    /// A line of shell that switches on what the patch queue adds.
+    /// A line of shell that enables the patch queue's mechanisms.
     pub patched: String,
     suite: BTreeMap<SuiteName, Suite>,
     #[serde(default)]
     pub left_out: Vec<LeftOut>,
     #[serde(default)]
     pub explained: Vec<Explained>,
-    /// The file's text.
-    #[serde(skip)]
-    pub text: String,
 }
 
 #[derive(
@@ -59,17 +58,17 @@ impl SuiteName {
 pub struct Suite {
     /// Seconds that a test may take.
     within: u64,
-    /// What a test ends with that cannot run here.
+    /// Exit statuses of a test that cannot run here.
     pub skipped: Vec<i32>,
-    /// Lines of shell: once in a guest, and before each test.
+    /// Lines of shell: run once in a guest, and before each test.
     ready: String,
     reset: String,
-    /// One guest for each.
+    /// One guest is booted for each.
     #[serde(default = "usual_file_system")]
     file_systems: Vec<String>,
     #[serde(default, rename = "test")]
     tests: Vec<Test>,
-    /// What runs a test of which only the name is known, `{}`.
+    /// The command for tests that are only known by name; `{}` stands for the name.
     each: Option<String>,
 }
 
@@ -82,19 +81,19 @@ fn usual_file_system() -> Vec<String> {
 struct Test {
     /// Its program and arguments.
     run: String,
-    /// Default: what is run.
+    /// Default: `run`.
     name: Option<String>,
-    /// What is called instead.
+    /// The command, if it is not just `run` in the suite's folder.
     #[serde(rename = "as")]
     instead: Option<String>,
-    /// Huge pages of hugetlb that it needs.
+    /// The number of hugetlb pages that it needs.
     #[serde(default)]
     huge: u32,
     before: Option<String>,
     within: Option<u64>,
 }
 
-/// Tests that are there and not run.
+/// Tests that exist but are not run.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LeftOut {
@@ -103,7 +102,7 @@ pub struct LeftOut {
     pub reason: String,
 }
 
-/// A result that may differ from the stock kernel's.
+/// An explained difference from the first kernel.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Explained {
@@ -111,7 +110,7 @@ pub struct Explained {
     /// `*` at its end stands for anything.
     pub test: String,
     pub variant: String,
-    /// Part of the result, as it is printed.
+    /// A part of the result as it is printed.
     pub says: String,
     pub reason: String,
 }
@@ -143,14 +142,14 @@ pub struct Case {
     pub name: String,
     /// Names its job.
     pub job: String,
-    /// A line of shell without the program that limits the time.
+    /// A line of shell that is run before the command.
     before: String,
     command: String,
     pub within: u64,
 }
 
 impl Case {
-    /// The line of shell for a machine that is this many times slower.
+    /// The line of shell, with its time limit multiplied.
     pub fn line(&self, slower: u64) -> String {
         format!(
             "{} exec /bin/within {} {}",
@@ -161,9 +160,16 @@ impl Case {
     }
 }
 
+impl Group {
+    /// The row for booting and preparing the guest.
+    pub fn set_up_name(&self) -> String {
+        format!("{SET_UP}, {}", self.file_system)
+    }
+}
+
 impl Plan {
     /// # Errors
-    /// [`LabError::Input`] if the file is not as it has to be.
+    /// [`LabError::Input`] if the file is invalid.
     pub fn read(house: &House) -> Result<Plan> {
         let path = house.outside();
         let text = files::read_text(&path)?;
@@ -172,12 +178,10 @@ impl Plan {
     }
 
     fn parse(text: &str) -> Result<Plan, String> {
-        let mut plan: Plan = toml::from_str(text).map_err(|error| error.to_string())?;
-        plan.text = text.to_owned();
-        Ok(plan)
+        toml::from_str(text).map_err(|error| error.to_string())
     }
 
-    /// A suite's tests by guest; `names` are those of which the plan has only a pattern.
+    /// A suite's tests, grouped by guest; `names` are the tests for the suite's `each`.
     pub fn groups(&self, name: SuiteName, names: &[String]) -> Vec<Group> {
         let Some(suite) = self.suite.get(&name) else {
             return Vec::new();
@@ -227,12 +231,10 @@ impl Suite {
         if let Some(line) = &test.before {
             before += &format!(" {line};");
         }
+        let name = format!("{prefix}{}", test.name.as_ref().unwrap_or(&test.run));
         Case {
-            name: format!("{prefix}{}", test.name.as_ref().unwrap_or(&test.run)),
-            job: job(
-                suite,
-                &format!("{prefix}{}", test.name.as_ref().unwrap_or(&test.run)),
-            ),
+            job: job(suite, &name),
+            name,
             before,
             command: test.instead.clone().unwrap_or(command),
             within: test.within.unwrap_or(self.within),
@@ -250,7 +252,7 @@ impl Suite {
         })
     }
 
-    /// What a test before it left behind does not matter.
+    /// Undoes what the previous test left behind; errors are ignored.
     fn before(&self) -> String {
         format!("{{ {}; }} > /dev/null 2>&1 || true;", self.reset)
     }

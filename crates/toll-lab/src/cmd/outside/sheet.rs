@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All results, and in which of them a kernel differs from the first one.
+//! All results, and the differences from the first kernel.
 
 use std::fmt::Write as _;
 
@@ -8,43 +8,44 @@ use serde::Serialize;
 use super::plan::{Plan, SuiteName};
 use super::verdict::{End, Verdict};
 
-/// A test with what it was seen to do.
+/// A test and its results.
 #[derive(Debug, Serialize)]
 pub struct Row {
     pub suite: SuiteName,
     pub test: String,
-    /// By kernel, as often as it was run.
+    /// By kernel: the results of all its runs.
     pub seen: Vec<Vec<Verdict>>,
 }
 
-/// A kernel that was tried.
+/// A kernel that was tested.
 #[derive(Debug, Serialize)]
 pub struct Kernel {
     pub variant: String,
     pub release: String,
 }
 
-/// The first kernel is what the others are compared with.
+/// All results; the first kernel is the reference.
 #[derive(Debug, Serialize)]
 pub struct Sheet {
     pub kernels: Vec<Kernel>,
     pub rows: Vec<Row>,
 }
 
-/// A result that the first kernel was not seen to give.
+/// A result that the first kernel never had.
 #[derive(Debug, Serialize)]
 pub struct Difference {
     pub suite: SuiteName,
     pub test: String,
     pub variant: String,
     pub is: String,
-    /// Why that is right.
+    /// The explanation.
     pub reason: Option<String>,
+    pub remarks: Vec<String>,
 }
 
 impl Row {
-    /// The results of a kernel that the first one did not give, each once.
-    fn strange(&self, kernel: usize) -> Vec<&Verdict> {
+    /// The results of a kernel that the first one never had, each once.
+    fn unmatched(&self, kernel: usize) -> Vec<&Verdict> {
         let mut found: Vec<&Verdict> = Vec::new();
         for verdict in &self.seen[kernel] {
             if !self.seen[0].contains(verdict) && !found.contains(&verdict) {
@@ -54,7 +55,7 @@ impl Row {
         found
     }
 
-    /// What a kernel was seen to do, with how often where that was not always the same.
+    /// A kernel's results, with their counts if they differ.
     fn cell(&self, kernel: usize) -> String {
         let mut counts: Vec<(String, usize)> = Vec::new();
         for verdict in &self.seen[kernel] {
@@ -102,18 +103,18 @@ impl Sheet {
         row.seen[kernel].push(verdict);
     }
 
-    /// Whether a test is to be run again: some kernel gave what the first one did not.
-    pub fn is_strange(&self, suite: SuiteName, test: &str) -> bool {
+    /// Whether some kernel had a result that the first one did not have.
+    pub fn differs(&self, suite: SuiteName, test: &str) -> bool {
         let mut rows = self.rows.iter();
         let row = rows.find(|row| row.suite == suite && row.test == test);
-        row.is_some_and(|row| (1..self.kernels.len()).any(|it| !row.strange(it).is_empty()))
+        row.is_some_and(|row| (1..self.kernels.len()).any(|it| !row.unmatched(it).is_empty()))
     }
 
     pub fn differences(&self, plan: &Plan) -> Vec<Difference> {
         let mut found = Vec::new();
         for row in &self.rows {
             for (number, kernel) in self.kernels.iter().enumerate().skip(1) {
-                for verdict in row.strange(number) {
+                for verdict in row.unmatched(number) {
                     let is = verdict.to_string();
                     let mut all = plan.explained.iter();
                     let why = all.find(|it| it.is_of(row.suite, &row.test, &kernel.variant, &is));
@@ -123,6 +124,7 @@ impl Sheet {
                         variant: kernel.variant.clone(),
                         is,
                         reason: why.map(|it| it.reason.clone()),
+                        remarks: verdict.remarks.clone(),
                     });
                 }
             }
@@ -130,7 +132,7 @@ impl Sheet {
         found
     }
 
-    /// Tests, and of them those that passed, for each kernel.
+    /// By kernel: the number of tests, and of those that passed.
     fn sums(&self, suite: SuiteName) -> Vec<(usize, usize)> {
         let of = |kernel: usize| {
             let rows = self.rows.iter().filter(|row| row.suite == suite);
@@ -147,7 +149,7 @@ impl Sheet {
         suites
     }
 
-    /// For a terminal: a line a test where all kernels agree, else one for each.
+    /// For a terminal: one line for a test if all kernels agree, else one for each kernel.
     pub fn table(&self, plan: &Plan) -> String {
         let mut text = String::new();
         for row in &self.rows {
@@ -177,6 +179,9 @@ impl Sheet {
             let reason = it.reason.as_deref().unwrap_or("NOT EXPLAINED");
             let (suite, test) = (it.suite.name(), it.test);
             let _ = writeln!(text, "{suite} {test}, {}: {}: {reason}", it.variant, it.is);
+            for line in it.remarks {
+                let _ = writeln!(text, "    {line}");
+            }
         }
         text
     }
@@ -185,11 +190,11 @@ impl Sheet {
     pub fn markdown(&self, plan: &Plan, command: &str) -> String {
         let first = &self.kernels[0].variant;
         let mut text = format!(
-            "<!-- SPDX-License-Identifier: MIT OR Apache-2.0 -->\n# Tests of others\n\n\
-             Made by `{command}`. What is run, and what each difference from {first} comes from, stands in \
-             `lab/outside.toml`; [the guide](../guide/lab.md#tests-of-others) says how. Patched kernels have LUF and \
-             econ on, and a morselfs mounted. Where a test did not always end in the same way, each way is there with \
-             how often it was seen: tests of which a kernel gave what {first} did not were run again on all.\n\n\
+            "<!-- SPDX-License-Identifier: MIT OR Apache-2.0 -->\n# Outside test suites\n\n\
+             Made by `{command}`. `lab/outside.toml` lists the tests and the explained differences from {first}; \
+             [the guide](../guide/lab.md#outside-test-suites) describes the method. Patched kernels have LUF and econ \
+             enabled and a morselfs mounted. Tests whose results differed from those of {first} were repeated on all \
+             kernels; if the results of one kernel vary, all are listed with their counts.\n\n\
              | kernel | release |\n|---|---|\n"
         );
         for kernel in &self.kernels {
@@ -279,15 +284,15 @@ mod tests {
     }
 
     #[test]
-    fn what_the_first_kernel_was_never_seen_to_give_is_a_difference() {
+    fn a_result_that_the_first_kernel_never_had_is_a_difference() {
         let mut sheet = sheet(&[
             (0, "a", "ok 1 x"),
             (1, "a", "not ok 1 x"),
             (0, "b", ""),
             (1, "b", ""),
         ]);
-        assert!(sheet.is_strange(SuiteName::Mm, "a"));
-        assert!(!sheet.is_strange(SuiteName::Mm, "b"));
+        assert!(sheet.differs(SuiteName::Mm, "a"));
+        assert!(!sheet.differs(SuiteName::Mm, "b"));
         assert_eq!(sheet.differences(&plan("")).len(), 1);
         sheet.add(1, SuiteName::Mm, "a", verdict("ok 1 x"));
         assert_eq!(sheet.differences(&plan("")).len(), 1);

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What became of one test on one kernel, in a form that can be compared.
+//! The result of one test on one kernel, in a form that can be compared.
 
 use std::fmt;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::guest::{Done, Part, Status};
 use crate::tap::Tap;
 
-/// What lab/guest/within.c ends with.
+/// Exit statuses of lab/guest/within.c.
 const TIME_OVER: i32 = 124;
 const STUCK: i32 = 125;
-/// Names of failed tests, and lines that speak of failure where there are no names, at the most.
+/// The maximum number of failed subtests that are kept.
 const NAMES: usize = 20;
-/// Lines of what a test said that are kept, if it did not pass.
+/// The number of output lines that are kept if a test does not pass.
 const REMARKS: usize = 20;
 
 /// How a test ended.
@@ -22,30 +23,30 @@ const REMARKS: usize = 20;
 pub enum End {
     Passed,
     Skipped,
-    /// With this status.
+    /// Its exit status.
     Failed(i32),
-    /// By this signal.
+    /// The signal.
     Killed(i32),
     TimeOver,
     /// Its processes could not be killed.
     Stuck,
-    /// The guest ended meanwhile: why.
+    /// The guest ended while the test ran; the reason.
     Crashed(String),
-    /// It could not be compiled: why.
+    /// It could not be compiled; the reason.
     NotBuilt(String),
 }
 
-/// Two of them that are equal are no difference.
+/// A result. Remarks are not compared.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Verdict {
     pub end: End,
-    /// Of its parts, as the Test Anything Protocol tells them.
+    /// The number of subtests that passed and were skipped, and the names of those that failed.
     pub passed: usize,
     pub skipped: usize,
     pub failed: Vec<String>,
-    /// What the kernel reported meanwhile.
+    /// The kernel's reports while it ran.
     pub reports: Vec<String>,
-    /// The last of what it said, if it did not pass; not compared.
+    /// The end of its output if it did not pass, and where the console is.
     pub remarks: Vec<String>,
 }
 
@@ -60,7 +61,7 @@ impl PartialEq for Verdict {
 }
 
 impl Verdict {
-    /// Of a job; `None` if it was not begun. `skipped` are the statuses of what cannot run here.
+    /// The result of a job; `None` if it was not begun. `skipped` are exit statuses that mean it.
     pub fn of(part: &Part, skipped: &[i32]) -> Option<Verdict> {
         match part {
             Part::Ended(done, reports) => Some(Verdict::of_done(done, reports, skipped)),
@@ -74,6 +75,26 @@ impl Verdict {
 
     pub fn not_built(why: &str) -> Verdict {
         Verdict::plain(End::NotBuilt(why.to_owned()))
+    }
+
+    /// Of booting and preparing a guest.
+    pub fn set_up(reports: &[String]) -> Verdict {
+        Verdict {
+            reports: unique(reports),
+            ..Verdict::plain(End::Passed)
+        }
+    }
+
+    /// Names the console where the kernel has something to say about the result.
+    pub fn with_console(mut self, console: &Path) -> Verdict {
+        if !self.reports.is_empty() || matches!(self.end, End::Crashed(_)) {
+            self.remarks.push(format!("console: {}", console.display()));
+        }
+        self
+    }
+
+    pub fn skipped() -> Verdict {
+        Verdict::plain(End::Skipped)
     }
 
     fn plain(end: End) -> Verdict {
@@ -100,6 +121,10 @@ impl Verdict {
             Status::Signal(signal) => End::Killed(signal),
         };
         let is_good = matches!(end, End::Passed | End::Skipped);
+        let (passed, omitted) = match tap.planned {
+            None if tap.passed == 0 => sums(&done.out).unwrap_or_default(),
+            _ => (tap.passed, tap.skipped),
+        };
         let said = || done.out.lines().chain(done.err.lines());
         let mut failed: Vec<String> = tap.failed.iter().map(|name| plain(name)).collect();
         if failed.is_empty() && matches!(end, End::Failed(_)) {
@@ -111,8 +136,8 @@ impl Verdict {
         let first = remarks.len().saturating_sub(REMARKS);
         Verdict {
             end,
-            passed: tap.passed,
-            skipped: tap.skipped,
+            passed,
+            skipped: omitted,
             failed,
             reports: unique(reports),
             remarks: if is_good {
@@ -124,14 +149,25 @@ impl Verdict {
     }
 }
 
-/// A line of a program without names for its parts that says that one failed.
+/// The sums of a program without TAP that ends with `pass=N, skip=N`.
+fn sums(out: &str) -> Option<(usize, usize)> {
+    let line = out.lines().rev().find(|line| line.contains("pass="))?;
+    let number = |name: &str| {
+        let (_, rest) = line.split_once(name)?;
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().ok()
+    };
+    Some((number("pass=")?, number("skip=").unwrap_or(0)))
+}
+
+/// Whether a line of a program without TAP reports a failure.
 fn is_failure(line: &str) -> bool {
     const SIGNS: [&str; 5] = ["fail", "error", "assert", "mismatch", "bail out"];
     let line = line.to_lowercase();
     SIGNS.iter().any(|sign| line.contains(sign)) && !line.contains("fail:0")
 }
 
-/// A text whose numbers are as good as others: addresses, times, identifiers.
+/// A text with `N` for each number: addresses, times and identifiers differ from run to run.
 fn plain(text: &str) -> String {
     let mut plain = String::new();
     let mut digits = false;
@@ -149,7 +185,7 @@ fn plain(text: &str) -> String {
     plain
 }
 
-/// The same twice says no more than once.
+/// Each text once.
 fn unique(all: &[String]) -> Vec<String> {
     let mut seen: Vec<String> = Vec::new();
     for text in all {
@@ -203,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_and_parts_are_told() {
+    fn statuses_and_subtests_make_the_result() {
         let end = |status, out| verdict(status, out, "").end;
         assert_eq!(end(Status::Exit(0), ""), End::Passed);
         assert_eq!(end(Status::Exit(4), ""), End::Skipped);
@@ -216,6 +252,14 @@ mod tests {
         assert_eq!(end(Status::Signal(11), ""), End::Killed(11));
         let both = verdict(Status::Exit(0), "1..2\nok 1 a\nok 2 # SKIP b\n", "");
         assert_eq!(both.to_string(), "ok, 1 passed, 1 skipped");
+    }
+
+    #[test]
+    fn sums_are_read_where_there_is_no_tap() {
+        let out = "Testing x... done\nUserfaults unit tests: pass=67, skip=2, fail=0 (total=69)\n";
+        let said = verdict(Status::Exit(0), out, "").to_string();
+        assert_eq!(said, "ok, 67 passed, 2 skipped");
+        assert_eq!(verdict(Status::Exit(0), "pass=\n", "").to_string(), "ok");
     }
 
     #[test]
@@ -238,10 +282,15 @@ mod tests {
     }
 
     #[test]
-    fn a_crash_and_a_report_are_told() {
+    fn crashes_and_reports_are_part_of_the_result() {
         let report = || vec!["BUG: x".to_owned(), "BUG: x".to_owned()];
         let crashed = Verdict::of(&Part::Broken("panic".to_owned(), report()), &[]).unwrap();
         assert_eq!(crashed.to_string(), "CRASHED: panic, REPORT: BUG: x");
+        let crashed = crashed.with_console(Path::new("/c"));
+        assert_eq!(crashed.remarks, ["console: /c"]);
         assert!(Verdict::of(&Part::NotBegun, &[]).is_none());
+        let set_up = Verdict::set_up(&report());
+        assert_eq!(set_up.to_string(), "ok, REPORT: BUG: x");
+        assert_ne!(set_up, Verdict::set_up(&[]));
     }
 }
