@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Installs what one purpose needs, and nothing that is there already:
-#     setup/setup.sh demo|test|bench|lab
+#     setup/setup.sh demo|test|bench|lab|outside
 # Packages alone need root (directly or through sudo). Everything else goes to ~/.cache/tollfree.
 # Debian 12 and 13; elsewhere it says what is missing. Status 3: it could not be set up.
 set -eu
@@ -10,7 +10,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/lib.sh"
 
 purpose=${1:-}
-[ -f "$here/$purpose.packages" ] || die "usage: setup/setup.sh demo|test|bench|lab"
+[ -f "$here/$purpose.packages" ] || die "usage: setup/setup.sh demo|test|bench|lab|outside"
 
 # The Debian release, "12" or "13"; empty elsewhere.
 debian_release() {

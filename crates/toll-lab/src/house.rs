@@ -58,6 +58,11 @@ impl House {
         })
     }
 
+    /// What `toll-lab outside` runs.
+    pub fn outside(&self) -> PathBuf {
+        self.scenarios.with_file_name("outside.toml")
+    }
+
     /// The command line program beside this one; built, if cargo is there to do it.
     ///
     /// # Errors

@@ -104,6 +104,14 @@ fn a_file_system_that_is_none_of_the_three_is_refused() {
 }
 
 #[test]
+fn an_unknown_outside_suite_or_kernel_is_refused() {
+    let said = fails(&["outside", "--suite", "ltp"], 2);
+    assert!(said.contains("mm, stress, files"), "{said}");
+    let said = fails(&["outside", "--variant", "nonsense"], 2);
+    assert!(said.contains("nonsense: no such variant"), "{said}");
+}
+
+#[test]
 fn a_scenario_that_says_nonsense_is_refused_by_name() {
     let folder = TempDir::new().unwrap();
     let bad = |from: &str, to: &str, expected: &str| {

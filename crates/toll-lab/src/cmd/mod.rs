@@ -7,6 +7,7 @@ mod equal;
 mod kernel;
 mod lint;
 mod list;
+mod outside;
 mod run;
 mod selftest;
 mod shell;
@@ -40,6 +41,7 @@ enum Command {
     Kernel(kernel::Args),
     Equal(equal::Args),
     Selftest(selftest::Args),
+    Outside(outside::Args),
     List(list::Args),
     Run(run::Args),
     Compare(run::CompareArgs),
@@ -54,6 +56,7 @@ pub fn dispatch(cli: Cli) -> Result<()> {
         Command::Kernel(args) => kernel::run(&args),
         Command::Equal(args) => equal::run(&args),
         Command::Selftest(args) => selftest::run(&args),
+        Command::Outside(args) => outside::run(&args),
         Command::List(args) => list::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Compare(args) => run::compare(&args),

@@ -8,6 +8,7 @@ mod initramfs;
 mod program;
 mod qemu;
 mod section;
+mod survey;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,6 +29,7 @@ pub use program::Program;
 pub use qemu::Qemu;
 use qemu::{BOOT_LIMIT, Ending, Places};
 pub use section::{Counts, Latency, Section};
+pub use survey::{Part, Survey};
 
 /// The emulated machine.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -189,12 +191,9 @@ impl Guest<'_> {
     /// # Errors
     /// [`LabError::Guest`] with the console's end: it panicked, hung, or gave back something else than results.
     pub fn run(&self, house: &House) -> Result<Outcome> {
-        /// Silent was one in some hundred boots, with 8 CPUs: all of them slept for ever.
-        const PASSING: [&str; 2] = [RACE, SILENT];
-        const TRIES: usize = 4;
         for _ in 1..TRIES {
             match self.boot(house) {
-                Err(error) if PASSING.iter().any(|it| error.to_string().contains(it)) => {}
+                Err(error) if is_passing(&error.to_string()) => {}
                 result => return result,
             }
         }
@@ -202,6 +201,36 @@ impl Guest<'_> {
     }
 
     fn boot(&self, house: &House) -> Result<Outcome> {
+        let stopped = self.start(house, None)?;
+        let failed = |why: String| LabError::Guest {
+            why,
+            console: stopped.console.clone(),
+            tail: files::last_lines(&stopped.text, 15),
+        };
+        if let Some(line) = stopped.text.lines().find_map(crash) {
+            return Err(failed(format!("the guest's kernel crashed: {line}")).into());
+        }
+        if let Some(why) = &stopped.why {
+            return Err(failed(why.clone()).into());
+        }
+        let (out, counts) = (&stopped.out, &stopped.counts);
+        let done = self.jobs.iter().map(|job| result(out, &job.name));
+        let done = done.collect::<Result<_, String>>().map_err(failed)?;
+        let mut notes = section::read_notes(out, "notes").map_err(failed)?;
+        for (name, lines) in section::read_notes(counts, "lines").map_err(failed)? {
+            notes.entry(name).or_default().extend(lines);
+        }
+        Ok(Outcome {
+            done,
+            sections: section::read_all(counts)?,
+            notes,
+            console: stopped.console,
+            seconds: stopped.seconds,
+        })
+    }
+
+    /// Boots it and waits until it has ended, or its console was silent for this time.
+    fn start(&self, house: &House, silence: Option<Duration>) -> Result<Stopped> {
         let (out, counts) = (self.folder.join("out"), self.folder.join("counts"));
         files::empty_folder(self.folder)?;
         for folder in [&out, &counts] {
@@ -221,54 +250,61 @@ impl Guest<'_> {
                 .chain(self.lines.then(|| lines_plugin(house, &counts)))
                 .collect::<Result<_>>()?,
         };
-        let ending = Qemu::find(house)?.boot(self, &places)?;
+        let ending = Qemu::find(house)?.boot(self, &places, silence)?;
         let seconds = began.elapsed().as_secs_f64();
-        let text =
-            String::from_utf8_lossy(&files::read(&console)?.unwrap_or_default()).into_owned();
-        let failed = |why: String| LabError::Guest {
-            why,
-            console: console.clone(),
-            tail: files::last_lines(&text, 15),
-        };
-        if let Some(line) = text.lines().find_map(crash) {
-            return Err(failed(format!("the guest's kernel crashed: {line}")).into());
-        }
-        match ending {
-            Ending::Off => {}
+        let text = files::read(&console)?.unwrap_or_default();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let why = match ending {
+            Ending::Off if out.join("done").is_file() => None,
+            Ending::Off => Some("the guest switched itself off before it was done".to_owned()),
             Ending::Failed { status, says } => {
                 let is_race = status.signal().is_some() && text.is_empty();
                 let what = if is_race { RACE } else { "QEMU failed" };
-                let why = format!("{what} ({status}): {}", says.trim_end());
-                return Err(failed(why).into());
+                Some(format!("{what} ({status}): {}", says.trim_end()))
             }
-            Ending::Silent => {
-                let seconds = BOOT_LIMIT.as_secs();
-                return Err(failed(format!("{SILENT} {seconds} s after its start")).into());
-            }
-            Ending::TooLong => {
-                let why = format!("the guest was not done after {} s", self.limit.as_secs());
-                return Err(failed(why).into());
-            }
-        }
-        if !out.join("done").is_file() {
-            return Err(
-                failed("the guest switched itself off before it was done".to_owned()).into(),
-            );
-        }
-        let done = self.jobs.iter().map(|job| result(&out, &job.name));
-        let done = done.collect::<Result<_, String>>().map_err(failed)?;
-        let mut notes = section::read_notes(&out, "notes").map_err(failed)?;
-        for (name, lines) in section::read_notes(&counts, "lines").map_err(failed)? {
-            notes.entry(name).or_default().extend(lines);
-        }
-        Ok(Outcome {
-            done,
-            sections: section::read_all(&counts)?,
-            notes,
+            Ending::Silent => Some(format!(
+                "{SILENT} {} s after its start",
+                BOOT_LIMIT.as_secs()
+            )),
+            Ending::Stalled(silence) => Some(format!(
+                "the guest had said nothing for {} s",
+                silence.as_secs()
+            )),
+            Ending::TooLong => Some(format!(
+                "the guest was not done after {} s",
+                self.limit.as_secs()
+            )),
+        };
+        Ok(Stopped {
+            why,
+            text,
             console,
+            out,
+            counts,
             seconds,
         })
     }
+}
+
+/// A guest that has ended.
+struct Stopped {
+    /// The problem, if it did not switch itself off after all jobs.
+    why: Option<String>,
+    /// Its console output.
+    text: String,
+    console: PathBuf,
+    out: PathBuf,
+    counts: PathBuf,
+    seconds: f64,
+}
+
+/// How often a guest is started if the emulator fails at boot.
+const TRIES: usize = 4;
+
+/// Whether a problem is a known boot failure of the emulator that a retry passes.
+fn is_passing(why: &str) -> bool {
+    // Silent was one in some hundred boots, with 8 CPUs: all of them slept for ever.
+    [RACE, SILENT].iter().any(|it| why.contains(it))
 }
 
 /// QEMU's `-plugin` argument that counts cache lines.

@@ -26,6 +26,8 @@ pub enum Ending {
         says: String,
     },
     TooLong,
+    /// Its console was silent for this time.
+    Stalled(Duration),
     /// After [`BOOT_LIMIT`] not even its first process had said anything.
     Silent,
 }
@@ -77,8 +79,13 @@ impl Qemu {
             })
     }
 
-    /// Boots a guest and waits until it ends, or its time does.
-    pub fn boot(&self, guest: &Guest<'_>, places: &Places<'_>) -> Result<Ending> {
+    /// Boots a guest and waits until it ends, its time is over, or its console is silent for too long.
+    pub fn boot(
+        &self,
+        guest: &Guest<'_>,
+        places: &Places<'_>,
+        silence: Option<Duration>,
+    ) -> Result<Ending> {
         let errors = guest.folder.join("qemu.err");
         let mut child = Running(
             self.command(guest, places)
@@ -95,6 +102,7 @@ impl Qemu {
             .to_string_lossy();
         let bar = output::progress(&format!("{name}: booting"));
         let began = Instant::now();
+        let (mut spoke, mut length) = (began, 0);
         while began.elapsed() < guest.limit {
             if let Some(status) = child.0.try_wait()? {
                 let says = files::read(&errors)?.unwrap_or_default();
@@ -107,9 +115,15 @@ impl Qemu {
             if !bar.is_hidden() {
                 show(&bar, &name, places.console);
             }
-            let is_silent = || fs::metadata(places.console).map_or(true, |it| it.len() == 0);
-            if began.elapsed() > BOOT_LIMIT && is_silent() {
+            let now = fs::metadata(places.console).map_or(0, |it| it.len());
+            if now != length {
+                (spoke, length) = (Instant::now(), now);
+            }
+            if began.elapsed() > BOOT_LIMIT && length == 0 {
                 return Ok(Ending::Silent);
+            }
+            if let Some(silence) = silence.filter(|it| spoke.elapsed() > *it) {
+                return Ok(Ending::Stalled(silence));
             }
             sleep(Duration::from_millis(50));
         }
