@@ -414,7 +414,7 @@ mod tests {
     fn the_kernel_has_what_the_file_system_needs() {
         let house = House::find().unwrap();
         for fs in FileSystem::value_variants() {
-            // Built in, or a module, all of which are loaded.
+            // Built in, or a module: every module is loaded.
             let symbol = format!("CONFIG_{}_FS=", fs.name().to_uppercase());
             let mut fragments = vec![house.kernel.join("config/lab.config")];
             fragments.extend(fs.fragments(&house));

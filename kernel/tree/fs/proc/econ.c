@@ -26,8 +26,8 @@
  * @lock: of @error
  * @error: what the last write through it found wrong
  *
- * It is for this program alone. The process may execute another one later, of which
- * the owner of the descriptor has no right to know or change anything.
+ * It is for this program alone. The process may execute another one later; the owner
+ * of the descriptor has no right to read or change the state of that one.
  */
 struct econ_file {
 	struct inode *inode;

@@ -329,9 +329,9 @@ static bool luf_pool_gets(struct zone *zone, struct luf_part *part)
  * @zone: the zone
  * @part: the folios; empty then
  *
- * Where they may not wait they are flushed and given to the allocator. What is
- * flushed is kept for those who will lack memory soon: while kswapd sleeps and the
- * zone lacks nothing, nobody will, and it goes to the allocator too.
+ * Where they may not wait they are flushed and given to the allocator. Flushed
+ * folios are kept for the allocations that will soon lack memory. While kswapd
+ * sleeps and the zone lacks nothing there are none: the folios go to the allocator.
  */
 void luf_pool_put(struct zone *zone, struct luf_part *part)
 {
@@ -391,7 +391,7 @@ static void age_pools(struct work_struct *work)
  * @reason: why
  *
  * May sleep, and waits for those who are flushing or releasing some of it. Batches
- * of which no page is in a pool yet are flushed too.
+ * without a page in a pool yet are flushed too.
  */
 void luf_drain_everything(enum luf_reason reason)
 {
@@ -521,10 +521,10 @@ static struct outlook look_at(struct zonelist *zonelist, int highest_zoneidx,
 }
 
 /*
- * Who finds flushed pages takes some and reclaims as many for the pool, as he
- * would for himself without it. Who finds none goes on until a flush pays, but
- * one task reclaims no more than LUF_DIRECT_PAGES for itself: then it flushes
- * what waits. Where reclaim finds nothing any more, all that waits is released.
+ * A task that finds flushed pages takes some and reclaims as many for the pool, as
+ * it would for itself without one. A task that finds none goes on until a flush
+ * pays, but reclaims no more than LUF_DIRECT_PAGES for itself: then it flushes what
+ * waits. Where reclaim finds nothing any more, all that waits is released.
  */
 unsigned long __luf_try_to_free_pages(struct zonelist *zonelist, int order,
 				      gfp_t gfp_mask, nodemask_t *nodemask)

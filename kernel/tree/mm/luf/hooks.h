@@ -56,8 +56,8 @@ struct luf_recovery {
  * @eager: entries of @folio that were not
  * @first: the oldest batch that @folio takes part in
  * @last: the newest one
- * @waiting: how often a folio was unmapped lazily of which it is not known yet
- *	whether it is taken; never less than there are such folios
+ * @waiting: lazy unmaps of folios that are neither taken nor kept yet; never
+ *	less than the number of such folios
  * @oldest: the oldest batch that the run took part in since compaction's last
  *	block
  * @newest: the newest one; a stream's generations only grow

@@ -191,7 +191,7 @@ static void luf_replay_begin(struct kunit *test, struct luf_replay *replay)
 		struct folio *folio = folio_alloc(GFP_KERNEL, 0);
 
 		KUNIT_ASSERT_NOT_NULL(test, folio);
-		/* Anonymous memory, of which the test has the only reference. */
+		/* Anonymous memory; the test has the only reference. */
 		folio->mapping = (void *)PAGE_MAPPING_ANON;
 		__folio_set_swapbacked(folio);
 		replay->folios[i] = folio;

@@ -29,8 +29,8 @@
 #define DEFAULT_SHARE		1000UL
 #define LARGEST_SHARE		64UL
 /*
- * Where somebody waits for memory, a flush for one part of the cap in so many;
- * and as much is left free when a full pool is flushed.
+ * This part of the cap is worth a flush where a task waits for memory, and is left
+ * free when a full pool is flushed.
  */
 #define SMALL_SHARE		16
 
@@ -196,7 +196,7 @@ bool luf_pool_begin_flush(struct luf_pool *pool, struct luf_transit *transit)
 	return true;
 }
 
-/* Who waits looks at the list under the lock once it is on the wait queue. */
+/* A waiter looks at the list under the lock once it is on the wait queue. */
 static void luf_pool_wake(struct luf_pool *pool)
 {
 	/* Pairs with the barrier of prepare_to_wait_event(). */

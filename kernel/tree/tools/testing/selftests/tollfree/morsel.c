@@ -774,7 +774,7 @@ static long mapped_by(const char *at)
 	return word_in("/proc/kpagecount", pfn_of(at));
 }
 
-/* A pipe that holds so many pages, one reference each. */
+/* A pipe that holds one reference to each of @pages pages. */
 static bool hold_pages(int *pair, char *memory, size_t pages)
 {
 	struct iovec piece = { memory, pages * PAGE };
@@ -2244,9 +2244,9 @@ static void *touch_first(void *argument)
 }
 
 /*
- * 1 GiB of which a mapping has a part is mapped by page. It goes, and blocks of
- * 2 MiB come, between the two steps of a fault: they are not mapped by a leaf that
- * would be taken for the morsel's own.
+ * A mapping of a part of a 1 GiB block is by page. Between the two steps of a fault
+ * the block is replaced by blocks of 2 MiB: they are not mapped by a leaf that would
+ * be taken for the morsel's own.
  */
 static void a_part_of_a_gib_has_no_leaf(void)
 {
@@ -2396,7 +2396,7 @@ static void every_user_of_a_broken_page_is_told(void)
 out:
 	munmap(by_page, size);
 	close(fd);
-	/* Nobody gets the block, of which a page is broken, from the allocator. */
+	/* The allocator gives the block with the broken page to nobody. */
 	if (block) {
 		CHECK(page_is(block + 7, KPF_HWPOISON));
 		CHECK(page_is(block, KPF_COMPOUND_HEAD) && !page_is(block, KPF_BUDDY));
