@@ -514,9 +514,8 @@ static struct outlook look_at(struct zonelist *zonelist, int highest_zoneidx,
 			continue;
 		if (luf_pool_missing(pool))
 			seen.has_room = true;
-		seen.batch = max(seen.batch, READ_ONCE(pool->batch));
+		seen.batch = max(seen.batch, luf_pool_direct_pages(pool));
 	}
-	seen.batch = min(seen.batch, LUF_DIRECT_PAGES);
 	return seen;
 }
 

@@ -415,6 +415,19 @@ bool luf_pool_pays(const struct luf_pool *pool, unsigned int order)
 }
 
 /**
+ * luf_pool_direct_pages - what one task reclaims before it flushes
+ * @pool: the pool that it fills
+ *
+ * Return: from how many pages on a task that reclaims for itself flushes what
+ * waits: where a flush pays, but never more than LUF_DIRECT_PAGES, because one
+ * allocation or page fault lasts that long.
+ */
+unsigned long luf_pool_direct_pages(const struct luf_pool *pool)
+{
+	return min(READ_ONCE(pool->batch), LUF_DIRECT_PAGES);
+}
+
+/**
  * luf_pool_is_urgent - whether to flush though it does not pay yet
  * @pool: the pool
  * @free_pages: of the zone

@@ -93,6 +93,7 @@ unsigned long luf_pool_excess(const struct luf_pool *pool, unsigned long more);
 bool luf_pool_is_full(const struct luf_pool *pool);
 bool luf_part_is_old(const struct luf_part *part, unsigned long limit);
 bool luf_pool_pays(const struct luf_pool *pool, unsigned int order);
+unsigned long luf_pool_direct_pages(const struct luf_pool *pool);
 bool luf_pool_is_urgent(const struct luf_pool *pool, unsigned long free_pages,
 			unsigned long min_mark);
 unsigned long luf_pool_owes(const struct luf_pool *pool,

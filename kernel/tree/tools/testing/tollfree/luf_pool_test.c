@@ -375,6 +375,21 @@ static void a_flush_pays_from_the_batch_on(void)
 	EXPECT_EQ(pool.batch, 2048);
 }
 
+/* One allocation lasts as long: 3,840 pages would be several milliseconds. */
+static void one_task_reclaims_no_more_than_its_share(void)
+{
+	begin(MIB_512);
+	luf_pool_resize(&pool, 4096, 0);
+	EXPECT_EQ(pool.batch, 3840);
+	EXPECT_EQ(luf_pool_direct_pages(&pool), 512);
+	luf_pool_resize(&pool, 4096, 128);
+	EXPECT_EQ(luf_pool_direct_pages(&pool), 128);
+	luf_pool_resize(&pool, 256, 0);
+	EXPECT_EQ(luf_pool_direct_pages(&pool), 240);
+	luf_pool_resize(&pool, 0, 0);
+	EXPECT_EQ(luf_pool_direct_pages(&pool), 0);
+}
+
 static void for_a_large_block_as_many_pages_pay(void)
 {
 	begin(MIB_512);
@@ -434,6 +449,7 @@ int main(void)
 	RUN(no_more_pages_are_added_than_the_cap);
 	RUN(nothing_waits_where_nothing_may);
 	RUN(a_flush_pays_from_the_batch_on);
+	RUN(one_task_reclaims_no_more_than_its_share);
 	RUN(for_a_large_block_as_many_pages_pay);
 	RUN(kswapd_releases_what_the_allocator_lacks);
 	RUN(it_is_urgent_where_memory_is_nearly_gone);
