@@ -86,7 +86,7 @@ impl Tests {
     }
 
     /// The programs that are not in a list.
-    pub fn unknown<'a>(&'a self, is_known: impl Fn(&str) -> bool) -> Vec<&'a str> {
+    pub fn unknown(&self, is_known: impl Fn(&str) -> bool) -> Vec<&str> {
         let names = self.programs.iter();
         let names = names.filter_map(|it| it.guest.rsplit('/').next());
         names.filter(|name| !is_known(name)).collect()
