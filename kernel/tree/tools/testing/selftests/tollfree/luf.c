@@ -508,6 +508,8 @@ static void act_write_remotely(int *at)
 
 	snprintf(text, sizeof(text), "%d %s", NEW, names[0]);
 	must(write_text(LAYOUT, text), LAYOUT);
+	/* The inode is never unmapped lazily again: later tests need another one. */
+	unlink(names[0]);
 }
 
 static void write_with(int flags)
