@@ -2497,6 +2497,15 @@ static long ledger_of(int node, const char *number)
 	return at ? atol(at + strlen(number)) : -1;
 }
 
+/* Whether a program gets fewer blocks than it could use; others may free some meanwhile. */
+static bool loses_blocks(const char *part)
+{
+	for (int i = 0; i < 20 && hold_more(); i++)
+		if (run(FIRST "0 0x800000 " RICH, part) < 8)
+			return true;
+	return false;
+}
+
 /* What is judged is the node that memory will come from, wherever the program runs. */
 static void bound_memory_is_judged_on_its_node(void)
 {
@@ -2528,15 +2537,14 @@ static void bound_memory_is_judged_on_its_node(void)
 		CHECK(run(FIRST "0 0x800000 " RICH, "touch_on_second_node") == 8);
 		hold_more();
 		CHECK(run(FIRST "0 0x800000 " RICH, "wait_on_second_node") == 8);
-		hold_more();
-		CHECK(run(FIRST "0 0x800000 " RICH, "touch_here") < 8);
+		CHECK(loses_blocks("touch_here"));
 	}
 	CHECK(let_go());
 	/* And the other way round: what is lost is lost there. */
 	if (CHECK(hold_node(1))) {
 		here = ledger_of(0, "faults ");
 		there = ledger_of(1, "faults ");
-		CHECK(run(FIRST "0 0x800000 " RICH, "touch_on_second_node") < 8);
+		CHECK(loses_blocks("touch_on_second_node"));
 		CHECK(ledger_of(0, "faults ") == here);
 		CHECK(ledger_of(1, "faults ") > there);
 		CHECK(run(FIRST "0 0x800000 " RICH, "touch_here") == 8);
