@@ -420,8 +420,8 @@ mod tests {
             fragments.extend(fs.fragments(&house));
             let texts = fragments.iter().map(|it| files::read_text(it).unwrap());
             let text: String = texts.collect();
-            let values = text.lines().filter_map(|line| line.strip_prefix(&symbol));
-            let last = values.last().unwrap_or("n");
+            let mut values = text.lines().filter_map(|line| line.strip_prefix(&symbol));
+            let last = values.next_back().unwrap_or("n");
             assert!(["y", "m"].contains(&last), "{symbol}{last}");
         }
     }
