@@ -137,8 +137,8 @@ static long stat_of(const char *model, const char *number)
 	return at ? atol(at + strlen(number)) : -1;
 }
 
-/* How much of a mapping is huge, in MiB. */
-static long huge_in(const void *memory)
+/* A number of KiB of a mapping in smaps, in MiB; -1 if it is not there. */
+static long smaps_mib(const void *memory, const char *format)
 {
 	FILE *smaps = fopen("/proc/self/smaps", "r");
 	unsigned long begin, end, kib;
@@ -149,12 +149,18 @@ static long huge_in(const void *memory)
 	while (smaps && fgets(line, sizeof(line), smaps)) {
 		if (sscanf(line, "%lx-%lx ", &begin, &end) == 2)
 			is_it = (unsigned long)memory >= begin && (unsigned long)memory < end;
-		else if (is_it && sscanf(line, "AnonHugePages: %lu", &kib) == 1)
+		else if (is_it && sscanf(line, format, &kib) == 1)
 			found = kib >> 10;
 	}
 	if (smaps)
 		fclose(smaps);
 	return found;
+}
+
+/* How much of a mapping is huge, in MiB. */
+static long huge_in(const void *memory)
+{
+	return smaps_mib(memory, "AnonHugePages: %lu");
 }
 
 static char *map(size_t size)
@@ -494,21 +500,7 @@ static int wait_with_holes(void)
 /* Return: MiB of a mapping that are in swap. */
 static long swapped_in(const void *memory)
 {
-	FILE *smaps = fopen("/proc/self/smaps", "r");
-	unsigned long begin, end, kib;
-	bool is_it = false;
-	long found = -1;
-	char line[256];
-
-	while (smaps && fgets(line, sizeof(line), smaps)) {
-		if (sscanf(line, "%lx-%lx ", &begin, &end) == 2)
-			is_it = (unsigned long)memory >= begin && (unsigned long)memory < end;
-		else if (is_it && sscanf(line, "Swap: %lu", &kib) == 1)
-			found = kib >> 10;
-	}
-	if (smaps)
-		fclose(smaps);
-	return found;
+	return smaps_mib(memory, "Swap: %lu");
 }
 
 /* Return: 0 if swap-in asks the model of swap-in, 1 if it asks that of clearing. */
