@@ -148,19 +148,6 @@ static void stop_reader(void)
 
 /* What is around */
 
-static long count(const char *name)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), LUF "stats/%s", name);
-	return number(path);
-}
-
-static long deferred(void)
-{
-	return count("deferred_direct") + count("deferred_kswapd");
-}
-
 static int pagemap = -1;
 
 static bool is_mapped(const void *at)
@@ -1544,25 +1531,19 @@ static bool has_swap(void)
 
 int main(int argc, char **argv)
 {
-	const char *folder = getenv("TOLLFREE_TEST_DIR");
 	struct sigaction action = { .sa_handler = on_no_access };
 	struct statfs about;
 
 	if (argc > 1 && !strcmp(argv[1], "look"))
 		return look_again();
 	ksft_print_header();
-	if (access(LUF, F_OK))
-		ksft_exit_skip("no " LUF ": a kernel without CONFIG_LUF\n");
-	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
-		ksft_exit_skip("one CPU: nothing is unmapped lazily\n");
-	if (chdir(folder ? folder : "/data") || statfs(".", &about))
-		ksft_exit_skip("%s: %s\n", folder ? folder : "/data", strerror(errno));
+	begin_luf_test();
+	must(!statfs(".", &about), "statfs");
 	if (about.f_type != EXT4_SUPER_MAGIC && about.f_type != XFS_SUPER_MAGIC &&
 	    about.f_type != BTRFS_SUPER_MAGIC)
-		ksft_exit_skip("%s is not on ext4, xfs or btrfs\n", folder ? folder : "/data");
+		ksft_exit_skip("the files are not on ext4, xfs or btrfs\n");
 	if (!has_swap())
 		ksft_exit_skip("no swap\n");
-	enter_group();
 	lock_memory();
 	sigaction(SIGSEGV, &action, NULL);
 	sigaction(SIGBUS, &action, NULL);

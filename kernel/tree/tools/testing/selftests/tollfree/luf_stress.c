@@ -501,26 +501,6 @@ static pid_t start(void (*actor)(void), int number)
 
 /* The result */
 
-static long count(const char *name)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), LUF "%s", name);
-	return number(path);
-}
-
-static long deferred(void)
-{
-	return count("stats/deferred_kswapd") + count("stats/deferred_direct") +
-	       count("stats/deferred_demotion") + count("stats/deferred_promotion") +
-	       count("stats/deferred_compaction");
-}
-
-static long released(void)
-{
-	return count("stats/released_flushed") + count("stats/released_elided");
-}
-
 /* What the kernel itself counted since it booted. */
 static void print_counts(void)
 {
@@ -528,13 +508,11 @@ static void print_counts(void)
 	struct dirent *entry;
 
 	while (stats && (entry = readdir(stats))) {
-		char name[300];
 		long n;
 
 		if (*entry->d_name == '.' || !strcmp(entry->d_name, "pages_per_drain"))
 			continue;
-		snprintf(name, sizeof(name), "stats/%s", entry->d_name);
-		n = count(name);
+		n = count(entry->d_name);
 		if (n)
 			ksft_print_msg("%s %ld\n", entry->d_name, n);
 	}
@@ -579,7 +557,6 @@ int main(int argc, char **argv)
 		change_luf, keep_victims, fill_memory,
 	};
 	const size_t fillers = 2;
-	const char *folder = getenv("TOLLFREE_TEST_DIR");
 	unsigned int seconds = argc > 1 ? atoi(argv[1]) : 10;
 	bool is_long = seconds >= 60;
 	size_t nr = ARRAY_SIZE(actors) - (is_long ? 0 : fillers);
@@ -588,13 +565,7 @@ int main(int argc, char **argv)
 	long before;
 
 	ksft_print_header();
-	if (access(LUF, F_OK))
-		ksft_exit_skip("no " LUF ": a kernel without CONFIG_LUF\n");
-	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
-		ksft_exit_skip("one CPU: nothing is unmapped lazily\n");
-	if (chdir(folder ? folder : "/data"))
-		ksft_exit_skip("%s: %s\n", folder ? folder : "/data", strerror(errno));
-	enter_group();
+	begin_luf_test();
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		      -1, 0);
 	must(shared != MAP_FAILED, "mmap");
@@ -605,13 +576,13 @@ int main(int argc, char **argv)
 	if (is_long)
 		take_ballast();
 	write_text(LUF "enabled", "1");
-	before = deferred();
+	before = all_deferred();
 
 	for (size_t i = 0; i < nr; i++)
 		children[i] = start(actors[i], i + 1);
 	sleep(seconds);
 	/* A slow machine may not have come to it yet. */
-	for (unsigned int i = 0; i < 10 * seconds && deferred() == before; i++)
+	for (unsigned int i = 0; i < 10 * seconds && all_deferred() == before; i++)
 		sleep(1);
 	set(shared->stop, true);
 	for (size_t i = 0; i < nr; i++) {
@@ -631,14 +602,14 @@ int main(int argc, char **argv)
 		       shared->forks);
 	ksft_print_msg("%lu times memory was filled, %lu of them killed, %lu pages poisoned\n",
 		       shared->hogs, shared->killed, shared->poisoned);
-	ksft_print_msg("%ld pages unmapped lazily\n", deferred() - before);
+	ksft_print_msg("%ld pages unmapped lazily\n", all_deferred() - before);
 	print_counts();
 	ksft_test_result(ended_well, "everybody ended well\n");
 	ksft_test_result(!shared->stale, "nobody read what was stale\n");
-	ksft_test_result(deferred() > before, "pages were unmapped lazily\n");
-	ksft_test_result(!count("pool_pages") && released() == deferred(),
-			 "no page was lost: %ld deferred, %ld released, %ld wait\n", deferred(),
-			 released(), count("pool_pages"));
+	ksft_test_result(all_deferred() > before, "pages were unmapped lazily\n");
+	ksft_test_result(!number(LUF "pool_pages") && released() == all_deferred(),
+			 "no page was lost: %ld deferred, %ld released, %ld wait\n", all_deferred(),
+			 released(), number(LUF "pool_pages"));
 
 	ksft_finished();
 }

@@ -3,8 +3,13 @@
 #ifndef TOLLFREE_LUF_TEST_H
 #define TOLLFREE_LUF_TEST_H
 
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "test.h"
 
@@ -32,6 +37,47 @@ static void enter_group(void)
 	mkdir(GROUP "/test", 0755);
 	if (!write_text(GROUP "/test/cgroup.procs", "0"))
 		ksft_exit_skip("no cgroup: %s\n", strerror(errno));
+}
+
+/* Skips all tests where nothing can be unmapped lazily; enters the tests' folder and group. */
+static inline void begin_luf_test(void)
+{
+	const char *folder = getenv("TOLLFREE_TEST_DIR");
+
+	if (access(LUF, F_OK))
+		ksft_exit_skip("no " LUF ": a kernel without CONFIG_LUF\n");
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		ksft_exit_skip("one CPU: nothing is unmapped lazily\n");
+	folder = folder ? folder : "/data";
+	if (chdir(folder))
+		ksft_exit_skip("%s: %s\n", folder, strerror(errno));
+	enter_group();
+}
+
+/* One of the kernel's statistics, in pages or events since it booted. */
+static inline long count(const char *name)
+{
+	char path[320];
+
+	snprintf(path, sizeof(path), LUF "stats/%s", name);
+	return number(path);
+}
+
+/* Pages that reclaim unmapped lazily. */
+static inline long deferred(void)
+{
+	return count("deferred_direct") + count("deferred_kswapd");
+}
+
+static inline long all_deferred(void)
+{
+	return deferred() + count("deferred_demotion") + count("deferred_promotion") +
+	       count("deferred_compaction");
+}
+
+static inline long released(void)
+{
+	return count("released_flushed") + count("released_elided");
 }
 
 #endif
