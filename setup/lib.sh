@@ -15,6 +15,19 @@ die() {
 	exit 3
 }
 
+# Asks on a terminal, where an empty answer is yes. Elsewhere, and where $yes is not empty, the answer is yes.
+agree() {
+	if [ -n "${yes:-}" ] || ! [ -t 0 ] || ! [ -t 1 ]; then
+		return 0
+	fi
+	printf '%s [Y/n] ' "$1"
+	read -r answer || return 1
+	case $answer in
+	'' | [Yy] | [Yy][Ee][Ss]) ;;
+	*) return 1 ;;
+	esac
+}
+
 have() {
 	command -v "$1" >/dev/null 2>&1
 }

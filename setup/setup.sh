@@ -1,16 +1,22 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Installs what one purpose needs, and nothing that is there already:
-#     setup/setup.sh demo|test|bench|lab|outside
-# Packages alone need root (directly or through sudo). Everything else goes to ~/.cache/tollfree.
+#     setup/setup.sh [--yes] demo|test|bench|lab|outside
+# Packages alone need root (directly or through sudo); on a terminal it asks before it installs any, unless --yes is
+# given. Everything else goes to ~/.cache/tollfree.
 # Debian 12 and 13; elsewhere it says what is missing. Status 3: it could not be set up.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=lib.sh
 . "$here/lib.sh"
 
+yes=
+[ "${1:-}" != --yes ] || {
+	yes=$1
+	shift
+}
 purpose=${1:-}
-[ -f "$here/$purpose.packages" ] || die "usage: setup/setup.sh demo|test|bench|lab|outside"
+[ -f "$here/$purpose.packages" ] || die "usage: setup/setup.sh [--yes] demo|test|bench|lab|outside"
 
 # The Debian release, "12" or "13"; empty elsewhere.
 debian_release() {
@@ -39,15 +45,20 @@ missing_packages() {
 	done
 }
 
-# Runs a command as root, or ends with the exact line to type.
+# Ends with the exact line to type.
+name_packages() {
+	die "these Debian packages are missing and $1. As root, once:
+    apt-get update && apt-get install --no-install-recommends$missing"
+}
+
+# Runs a command as root, or ends.
 as_root() {
 	if [ "$(id -u)" = 0 ]; then
 		"$@"
 	elif have sudo && { sudo -n true 2>/dev/null || [ -t 0 ]; }; then
 		sudo "$@"
 	else
-		die "these Debian packages are missing and only root can install them. As root, once:
-    apt-get update && apt-get install --no-install-recommends$missing"
+		name_packages "only root can install them"
 	fi
 }
 
@@ -55,6 +66,7 @@ install_packages() {
 	missing=$(missing_packages)
 	[ -n "$missing" ] || return 0
 	say "Debian packages to install (needs root):$missing"
+	agree "Install them?" || name_packages "were not installed"
 	as_root apt-get update -qq
 	# shellcheck disable=SC2086
 	apt-get install --assume-no --no-install-recommends $missing 2>/dev/null | grep -E '^(Need to get|After this)' || true

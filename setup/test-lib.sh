@@ -43,3 +43,36 @@ for list in *.packages; do
 	bad=$(grep -v -E '^(#.*|(1[23]: )?[a-z0-9][a-z0-9.+-]+)$' "$list" || true)
 	expect "$list: lines that are no package" "$bad" ""
 done
+
+# On a terminal the set-up asks; what apt-get would do is written to a file.
+cat >"$fake/apt-get" <<'STUB'
+#!/bin/sh
+echo "$*" >>"$(dirname "$0")/called"
+exit 1
+STUB
+printf '#!/bin/sh\nexit 1\n' >"$fake/dpkg-query"
+chmod +x "$fake/apt-get" "$fake/dpkg-query"
+
+# set_up_answering ANSWER [--yes]: what setup.sh says on a terminal
+set_up_answering() {
+	rm -f "$fake/called"
+	printf '%s\n' "$1" | XDG_CACHE_HOME=$fake PATH=$fake:$PATH script -qec "./setup.sh ${2:-} demo" /dev/null 2>&1 || true
+}
+
+says() {
+	printf '%s\n' "$said" | grep -q "$1"
+}
+
+if grep -q -E '^ID=debian$' /etc/os-release 2>/dev/null && [ "$(id -u)" = 0 ]; then
+	said=$(set_up_answering n)
+	expect "a no installs nothing" "$(yes_or_no test -e "$fake/called")" no
+	expect "a no names the packages" "$(yes_or_no says "were not installed. As root, once")" yes
+	said=$(set_up_answering '')
+	expect "an empty answer is yes" "$(head -n 1 "$fake/called")" "update -qq"
+	said=$(set_up_answering n --yes)
+	expect "--yes asks nothing" "$(head -n 1 "$fake/called")" "update -qq"
+	expect "--yes prints no question" "$(yes_or_no says "Install them")" no
+	rm -f "$fake/called"
+	XDG_CACHE_HOME=$fake PATH=$fake:$PATH ./setup.sh demo </dev/null >/dev/null 2>&1 || true
+	expect "there is no question without a terminal" "$(head -n 1 "$fake/called")" "update -qq"
+fi
