@@ -269,8 +269,10 @@ VICTIM_COUNTS = ("instructions_user", "instructions_kernel", "page_faults")
 
 
 def victim_of(results, state, neighbour):
-    """What the virtual PMU counted of the program beside the neighbour, of the last run."""
-    return results.entry(OURS, f"{state}-{neighbour}")["processes"][VICTIM]
+    """What the virtual PMU counted of the program beside the neighbour, of the last run: both sections together."""
+    sections = (f"{state}-{neighbour}", f"{state}-{neighbour}-again")
+    entries = [results.entry(OURS, section)["processes"][VICTIM] for section in sections]
+    return {name: sum(entry[name] for entry in entries) for name in VICTIM_COUNTS}
 
 
 def hostile_goals(results):

@@ -69,10 +69,11 @@ class Goals(unittest.TestCase):
 
     def test_a_neighbour_changes_nothing_in_either_direction(self):
         def of(faults):
-            got = results([(run.OURS, f"{state}-{it}", {}) for state in run.STATES for it in ("plain", "hostile")])
+            names = [f"{it}{again}" for it in ("plain", "hostile") for again in ("", "-again")]
+            got = results([(run.OURS, f"{state}-{name}", {}) for state in run.STATES for name in names])
             for (_, _, section), entry in got.entries.items():
                 counts = dict.fromkeys(run.VICTIM_COUNTS, 100)
-                if section == "pieces-hostile":
+                if section.startswith("pieces-hostile"):
                     counts["page_faults"] = faults
                 entry["processes"] = {run.VICTIM: counts}
             return got
