@@ -59,10 +59,12 @@ SCENARIOS = {
         ("alloc_instr_total", 0.0, ("storm-kernel-", "storm-huge-", "storm-atomic-0")),
         ("alloc_failures", 0.0, "storm-atomic-"),
     ],
-    # Those that find nothing flushed and reclaim for themselves; those that may not sleep; CPUs that reclaim together.
+    # Those that find nothing flushed and reclaim for themselves; those that may not sleep; CPUs that reclaim together;
+    # those that reclaim on their own node.
     "direct-reclaim": [("alloc_instr_total", 0.0)],
     "nowait-storm": [("alloc_failures", 0.0)],
     "reclaim-lines": [("lines_of_page", 0.0)],
+    "node-reclaim": [("numa_miss", 0.0), ("all_irqs", 0.0)],
 }
 MET, NOT_MET, NOT_SHOWN = "met", "**not met**", "not shown"
 # What -99 % of one flush for 31 pages needs.
@@ -96,6 +98,7 @@ WORDS = {
     "alloc_instr_p9999": "instructions of an allocation, p99.99 (vanilla: the largest of its runs; tollfree: the median)",
     "alloc_instr_total": "instructions of all allocations",
     "alloc_failures": "allocations that failed",
+    "numa_miss": "pages that another node gave",
     "lines_of_page": "cache lines that moved between CPUs for a thousand unmapped pages",
 }
 
@@ -140,6 +143,7 @@ def measure(results, name):
         "compaction_other": "shootdown_irqs_compaction",
         "refaults": "vmstat_workingset_refault_file",
         "major_faults": "vmstat_pgmajfault",
+        "numa_miss": "vmstat_numa_miss",
     }.get(name, name)
     return get(counter)
 
