@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Every benchmark, each with its goals: benches/all.sh [--keep] [skewed|sim|preload|lab|real|morsel]...
+# Every benchmark, each with its goals: benches/all.sh [--keep] [skewed|sim|preload|sampler|lab|real|morsel]...
 # With --keep, docs/results/NAME.md gets what it prints.
 # Sets up the real programs first. Results are kept in the cache, so that an interrupted run goes on where it was.
 # Status: 0 all goals met, 1 one not met, 3 it could not be set up.

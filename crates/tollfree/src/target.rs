@@ -12,6 +12,8 @@
 //!   the program itself would have. Its children, and daemons, are not meant by that.
 //! - [`end_like`] makes tollfree die of the signal that the target died of.
 
+mod huge;
+
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
@@ -25,6 +27,8 @@ use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, poll};
 use toll_model::wire;
 
+use self::huge::{HugeSampler, Processes};
+pub use self::huge::{Sampled, Sampling};
 use crate::error::UserError;
 use crate::executable::Executable;
 use crate::{inherited, install, signals};
@@ -42,7 +46,7 @@ pub struct Launch {
     capture: Option<PathBuf>,
     never_huge: bool,
     group: bool,
-    sample_huge: bool,
+    sampling: Sampling,
 }
 
 impl Launch {
@@ -113,10 +117,9 @@ impl Launch {
         self
     }
 
-    /// Samples how much huge memory the target and its children have, at
-    /// no more than about 1 % of a CPU, for [`Outcome::huge_peak`].
-    pub fn sample_huge(mut self) -> Launch {
-        self.sample_huge = true;
+    /// Samples how much huge memory the target and its children have, for [`Outcome::huge`].
+    pub fn sample_huge(mut self, sampling: Sampling) -> Launch {
+        self.sampling = sampling;
         self
     }
 
@@ -155,7 +158,7 @@ impl Launch {
             group: self.group,
             pidfd: pidfd(pid),
             begun,
-            huge: self.sample_huge.then(|| HugeSampler::new(pid)),
+            huge: HugeSampler::new(Processes::of(pid), self.sampling),
             reaped: false,
             _guard: guard,
         })
@@ -312,10 +315,8 @@ pub struct Outcome {
     pub major_faults: u64,
     /// Bytes; of the largest process.
     pub max_rss: u64,
-    /// Bytes of huge anonymous memory at the highest sample; 0 without [`Launch::sample_huge`].
-    pub huge_peak: u64,
-    /// Huge anonymous memory over time, byte seconds.
-    pub huge_seconds: f64,
+    /// Huge anonymous memory, if [`Launch::sample_huge`] asked for it.
+    pub huge: Sampled,
     /// The signal that asked tollfree to end meanwhile, if any.
     pub interrupted: Option<i32>,
 }
@@ -327,7 +328,7 @@ pub struct Child {
     group: bool,
     pidfd: Option<OwnedFd>,
     begun: Instant,
-    huge: Option<HugeSampler>,
+    huge: Option<HugeSampler<Processes>>,
     reaped: bool,
     _guard: signals::Guard,
 }
@@ -430,6 +431,7 @@ impl Child {
             Duration::from_secs(t.tv_sec as u64) + Duration::from_micros(t.tv_usec as u64)
         };
         let huge = self.huge.as_ref();
+        let huge = huge.map(HugeSampler::sampled).unwrap_or_default();
         Outcome {
             status,
             wall: self.begun.elapsed(),
@@ -438,8 +440,7 @@ impl Child {
             minor_faults: usage.ru_minflt as u64,
             major_faults: usage.ru_majflt as u64,
             max_rss: usage.ru_maxrss as u64 * 1024,
-            huge_peak: huge.map_or(0, |h| h.peak),
-            huge_seconds: huge.map_or(0.0, |h| h.byte_seconds),
+            huge,
             interrupted: signals::interrupted(),
         }
     }
@@ -578,59 +579,6 @@ fn pidfd(pid: u32) -> Option<OwnedFd> {
         let fd = libc::syscall(libc::SYS_pidfd_open, pid, 0);
         (fd >= 0).then(|| OwnedFd::from_raw_fd(fd as i32))
     }
-}
-
-/// Reads how much huge memory a process tree has, often enough and no oftener.
-#[derive(Debug)]
-struct HugeSampler {
-    pid: u32,
-    last: Instant,
-    last_bytes: u64,
-    next: Instant,
-    peak: u64,
-    byte_seconds: f64,
-}
-
-impl HugeSampler {
-    const SHORTEST: Duration = Duration::from_millis(20);
-    const LONGEST: Duration = Duration::from_secs(2);
-
-    fn new(pid: u32) -> HugeSampler {
-        let now = Instant::now();
-        HugeSampler {
-            pid,
-            last: now,
-            last_bytes: 0,
-            next: now + HugeSampler::SHORTEST,
-            peak: 0,
-            byte_seconds: 0.0,
-        }
-    }
-
-    /// Takes a sample if it is time; returns how long until the next.
-    fn tick(&mut self) -> Duration {
-        let now = Instant::now();
-        if now >= self.next {
-            let bytes = process_tree(self.pid).into_iter().map(huge_bytes).sum();
-            let cost = now.elapsed();
-            let share = now.duration_since(self.last).as_secs_f64();
-            self.byte_seconds += (bytes as f64 + self.last_bytes as f64) / 2.0 * share;
-            self.peak = self.peak.max(bytes);
-            (self.last, self.last_bytes) = (now, bytes);
-            self.next = now + (cost * 100).clamp(HugeSampler::SHORTEST, HugeSampler::LONGEST);
-        }
-        self.next.saturating_duration_since(Instant::now())
-    }
-}
-
-/// Huge memory of a process in bytes: THP and hugetlb.
-fn huge_bytes(pid: u32) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
-    text.lines()
-        .filter(|line| line.starts_with("AnonHugePages:") || line.starts_with("Private_Hugetlb:"))
-        .filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok())
-        .sum::<u64>()
-        * 1024
 }
 
 /// A process and its descendants.

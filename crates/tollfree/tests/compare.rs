@@ -116,6 +116,22 @@ fn pairs_arms_and_schema() {
     );
 }
 
+/// A sample takes longer the more of the memory is in small pages: runs that count have none.
+#[test]
+fn huge_memory_is_sampled_in_the_first_round_alone() {
+    let place = Place::new();
+    let output = place.compare(&["-n", "2"], Path::new("sleep"), &["0.2"]);
+    let got = json(&output);
+    schema::check("compare", &got);
+    for arm in got["arms"].as_array().unwrap() {
+        let runs = arm["runs"].as_array().unwrap();
+        let samples = |run: &Value| run["huge_samples"].as_u64().unwrap();
+        assert!(samples(&runs[0]) > 0, "{arm}");
+        assert!(runs[1..].iter().all(|run| samples(run) == 0), "{arm}");
+        assert_eq!(arm["median"]["huge_samples"], samples(&runs[0]));
+    }
+}
+
 /// Collapsing a heap while it grows holds the program up: glibc makes it huge by itself.
 #[test]
 fn everything_huge_has_glibc_advise_its_heap() {

@@ -34,6 +34,9 @@ pub struct Summary {
     pub huge_peak: u64,
     /// Huge memory over time, byte seconds.
     pub huge_byte_seconds: f64,
+    /// Samples of huge memory. A short run of a large program has none: one would cost more than
+    /// 1 % of its time. The two numbers above are 0 then, and say nothing.
+    pub huge_samples: u64,
     /// Who made the heap huge: `allocator` (glibc's own switch), `watcher` (collapsed
     /// as it grew), `left` (nobody).
     pub heap: Heap,
@@ -99,8 +102,9 @@ impl Summary {
             minor_faults: outcome.minor_faults,
             major_faults: outcome.major_faults,
             max_rss: outcome.max_rss,
-            huge_peak: outcome.huge_peak,
-            huge_byte_seconds: outcome.huge_seconds,
+            huge_peak: outcome.huge.peak,
+            huge_byte_seconds: outcome.huge.byte_seconds,
+            huge_samples: outcome.huge.samples,
             heap: actuator.heap,
             not_entered: obstacle.map(|obstacle| obstacle.to_string()),
             blocks: blocks(acting),

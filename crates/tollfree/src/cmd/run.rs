@@ -13,7 +13,7 @@ use crate::actuate::{Actuator, Policy, Settings, Summary};
 use crate::error::UserError;
 use crate::output;
 use crate::serve::{self, Serving};
-use crate::target::{self, Launch, Outcome};
+use crate::target::{self, Launch, Outcome, Sampling};
 
 /// Run a program under a plan, or with its big files in memory
 #[derive(Debug, clap::Args)]
@@ -76,7 +76,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     }
     let mut launch = serving.prepare(actuator.prepare(Launch::new(&args.command))?);
     if reports {
-        launch = launch.sample_huge();
+        launch = launch.sample_huge(Sampling::Sparing);
     }
     let (outcome, mut summary) = act(&actuator, &launch, json)?;
     summary.morsels = serving.summary();

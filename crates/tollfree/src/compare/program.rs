@@ -142,6 +142,10 @@ impl Executor for Program {
         self.clock.now()
     }
 
+    fn begin_round(&mut self, round: u32) {
+        self.arms.begin_round(round);
+    }
+
     fn resource(&self) -> Resource {
         self.resource
     }

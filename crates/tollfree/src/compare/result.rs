@@ -84,7 +84,11 @@ pub struct Medians {
     pub cpu: f64,
     pub minor_faults: f64,
     pub major_faults: f64,
+    /// Of the runs that were sampled, which are those of the first round; see `huge_samples`.
     pub huge_peak: f64,
+    /// Samples of huge memory; where there are none, `huge_peak` is 0 and says nothing.
+    #[serde(default)]
+    pub huge_samples: u64,
     pub max_rss: f64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<f64>,
@@ -197,9 +201,10 @@ fn arm_result(index: usize, arms: &[Arm], runs: &Runs) -> ArmResult {
             .then(|| runs.speedup(index, resource, CONFIDENCE))
             .flatten()
     };
-    let median = medians(runs.counted(index));
+    let medians = |arm: usize| medians(runs.counted(arm), &runs.arms[arm]);
+    let median = medians(index);
     let rss = |median: &Medians| median.max_rss as i64;
-    let first = medians(runs.counted(0));
+    let first = medians(0);
     ArmResult {
         name: arms[index].name.clone(),
         meaning: arms[index].meaning().to_owned(),
@@ -214,9 +219,12 @@ fn arm_result(index: usize, arms: &[Arm], runs: &Runs) -> ArmResult {
     }
 }
 
-fn medians(samples: &[Sample]) -> Option<Medians> {
+/// Medians of the runs that count; `all` has those whose huge memory was sampled.
+fn medians(samples: &[Sample], all: &[Sample]) -> Option<Medians> {
     let of =
         |value: fn(&Sample) -> f64| stats::median(&samples.iter().map(value).collect::<Vec<_>>());
+    let sampled = all.iter().filter(|run| run.huge_samples > 0);
+    let huge: Vec<f64> = sampled.map(|run| run.huge_peak as f64).collect();
     let metrics: Option<Vec<f64>> = samples.iter().map(|sample| sample.metric).collect();
     Some(Medians {
         elapsed: of(|s| s.elapsed)?,
@@ -225,7 +233,8 @@ fn medians(samples: &[Sample]) -> Option<Medians> {
         cpu: of(|s| s.user + s.sys)?,
         minor_faults: of(|s| s.minor_faults as f64)?,
         major_faults: of(|s| s.major_faults as f64)?,
-        huge_peak: of(|s| s.huge_peak as f64)?,
+        huge_peak: stats::median(&huge).unwrap_or(0.0),
+        huge_samples: all.iter().map(|run| run.huge_samples).sum(),
         max_rss: of(|s| s.max_rss as f64)?,
         metric: metrics.and_then(|values| stats::median(&values)),
     })
@@ -355,6 +364,26 @@ mod tests {
         let got = compare(&mut mock, "x", &three(), &rules(Some(2), 9999.0), None).unwrap();
         assert_eq!(got.arm("all").unwrap().bloat, Some(200));
         assert_eq!(got.arm("none").unwrap().bloat, Some(0));
+    }
+
+    #[test]
+    fn huge_memory_is_that_of_the_sampled_runs() {
+        let mut mock = Mock::new(&[("none", &[3.0]), ("plan", &[3.0]), ("all", &[3.0])]);
+        mock.fill = |arm, run, sample| {
+            if run == 0 && arm.name != "plan" {
+                (sample.huge_peak, sample.huge_samples) = (400, 3);
+            }
+        };
+        let got = compare(&mut mock, "x", &three(), &rules(Some(3), 9999.0), None).unwrap();
+        let median = |name| got.arm(name).unwrap().median.clone().unwrap();
+        assert_eq!(
+            (median("all").huge_peak, median("all").huge_samples),
+            (400.0, 3)
+        );
+        assert_eq!(
+            (median("plan").huge_peak, median("plan").huge_samples),
+            (0.0, 0)
+        );
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::arm::{Arm, Way};
 use super::sample::Sample;
 use crate::actuate::{Actuator, Policy, Settings};
 use crate::signals;
-use crate::target::{Child, Launch, Outcome};
+use crate::target::{Child, Launch, Outcome, Sampling};
 
 /// How long a target may take to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
@@ -53,6 +53,8 @@ pub struct Arms {
     notes: Vec<String>,
     /// Why the parent could not act in a run.
     failures: BTreeMap<String, String>,
+    /// Whether huge memory is sampled in the next runs.
+    sampling: Sampling,
 }
 
 impl Arms {
@@ -62,7 +64,16 @@ impl Arms {
             ready: BTreeMap::new(),
             notes: Vec::new(),
             failures: BTreeMap::new(),
+            sampling: Sampling::Off,
         }
+    }
+
+    /// Samples huge memory in the runs of the first round, which is not counted, and in no other.
+    pub fn begin_round(&mut self, round: u32) {
+        self.sampling = match round {
+            0 => Sampling::Ample,
+            _ => Sampling::Off,
+        };
     }
 
     /// Makes the arm ready if it is not yet. Slow the first time; not part of a run's time.
@@ -85,7 +96,9 @@ impl Arms {
     /// `shape` completes the launch.
     pub fn launch(&self, arm: &Arm, shape: impl Fn(Launch) -> Launch) -> Result<Child> {
         let ready = &self.ready[&arm.name];
-        let mut launch = shape(Launch::new(&ready.command)).own_group().sample_huge();
+        let mut launch = shape(Launch::new(&ready.command))
+            .own_group()
+            .sample_huge(self.sampling);
         for (name, value) in &ready.env {
             launch = launch.env(name, value);
         }
@@ -178,7 +191,8 @@ pub fn sample(outcome: &Outcome) -> Sample {
         minor_faults: outcome.minor_faults,
         major_faults: outcome.major_faults,
         max_rss: outcome.max_rss,
-        huge_peak: outcome.huge_peak,
+        huge_peak: outcome.huge.peak,
+        huge_samples: outcome.huge.samples,
         status: code(outcome.status),
         ..Sample::default()
     }

@@ -15,8 +15,12 @@ pub struct Sample {
     pub minor_faults: u64,
     pub major_faults: u64,
     pub max_rss: u64,
-    /// Most huge anonymous memory seen at once.
+    /// Most huge anonymous memory seen at once; 0 where the run was not sampled.
     pub huge_peak: u64,
+    /// Samples of huge memory that were taken. Only the first round is sampled: a sample costs a
+    /// program with small pages more time than one with huge pages.
+    #[serde(default)]
+    pub huge_samples: u64,
     /// The number that --metric captured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<f64>,

@@ -37,6 +37,8 @@ pub trait Executor {
     fn run(&mut self, arm: &Arm, until: Duration) -> Result<Ran>;
     /// Time since some fixed moment.
     fn now(&self) -> Duration;
+    /// Told before the runs of each round; the first, 0, only warms up.
+    fn begin_round(&mut self, _round: u32) {}
     /// What is compared; a server's metric tells its direction with the first run.
     fn resource(&self) -> Resource {
         Resource::Elapsed
@@ -150,6 +152,7 @@ pub fn run(executor: &mut dyn Executor, arms: &[Arm], rules: &Rules) -> Result<R
         if !fits(executor.now(), &longest, rules.deadline) {
             return Ok(runs);
         }
+        executor.begin_round(round);
         for arm in order(round, arms.len()) {
             executor.progress(&message(round, &arms[arm], rules));
             let begun = executor.now();

@@ -284,6 +284,10 @@ impl Executor for Server {
         self.clock.now()
     }
 
+    fn begin_round(&mut self, round: u32) {
+        self.arms.begin_round(round);
+    }
+
     fn resource(&self) -> Resource {
         self.resource
     }

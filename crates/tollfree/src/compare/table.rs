@@ -135,7 +135,10 @@ fn row(arm: &ArmResult, metric: bool) -> Vec<String> {
         seconds(median.sys),
     ]);
     row.push(units::count(median.minor_faults + median.major_faults));
-    row.push(units::bytes(median.huge_peak as u64));
+    row.push(match median.huge_samples {
+        0 => "-".to_owned(),
+        _ => units::bytes(median.huge_peak as u64),
+    });
     row.push(units::bytes(median.max_rss as u64));
     row.push(bloat(arm.bloat.unwrap_or(0)));
     row.push(arm.speedup.as_ref().map_or("-".to_owned(), speedup));

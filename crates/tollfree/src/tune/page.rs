@@ -115,11 +115,16 @@ fn counters(comparison: &Comparison) -> Vec<page::Counter> {
             .map(|arm| arm.median.as_ref().map(of))
             .collect(),
     };
+    let mut huge = counter("huge memory", Bytes, |m| m.huge_peak);
+    for (value, arm) in huge.values.iter_mut().zip(&comparison.arms) {
+        let sampled = arm.median.as_ref().is_some_and(|m| m.huge_samples > 0);
+        *value = value.filter(|_| sampled);
+    }
     vec![
         counter("page faults", Count, |m| m.minor_faults + m.major_faults),
         counter("user time", Seconds, |m| m.user),
         counter("system time", Seconds, |m| m.sys),
-        counter("huge memory", Bytes, |m| m.huge_peak),
+        huge,
         counter("resident memory", Bytes, |m| m.max_rss),
     ]
 }

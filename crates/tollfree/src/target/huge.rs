@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Sampling how much huge memory a process tree has.
+//!
+//! The only counter that needs no privilege is `smaps_rollup`. To read it, the kernel walks the
+//! page tables: about 20 ms per GiB of 4 KiB pages, next to nothing for huge pages, with the
+//! process's memory locked against changes meanwhile. A run with huge pages therefore pays less
+//! for being sampled than one without: runs that are timed must not be sampled
+//! ([`Sampling::Off`]), and others sparingly.
+
+use std::time::{Duration, Instant};
+
+use toll_linux::Root;
+use toll_model::PAGE;
+
+/// How much of the time sampling may take.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Sampling {
+    #[default]
+    Off,
+    /// At most 1 % of a CPU at any size of the process. A sample is taken once the time that has
+    /// passed affords what it is expected to cost, so a short run of a large program has none.
+    Sparing,
+    /// A tenth of a CPU, from the start on: for runs that are not timed.
+    Ample,
+}
+
+/// What the samples of a run gave.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Sampled {
+    /// Samples that were taken; without one the rest is 0 and says nothing.
+    pub samples: u64,
+    /// The most huge memory of a sample, bytes.
+    pub peak: u64,
+    /// Huge memory over time, byte seconds.
+    pub byte_seconds: f64,
+}
+
+/// No two looks are closer than this.
+const SHORTEST: Duration = Duration::from_millis(20);
+/// Seconds per byte in small pages before a sample has shown more. Measured: 20 ms per GiB on a
+/// virtual machine with nested paging.
+const PRICE: f64 = 0.025 / (1u64 << 30) as f64;
+/// Share of a CPU of [`Sampling::Sparing`].
+const SPARING: f64 = 0.01;
+/// Share of a CPU of [`Sampling::Ample`].
+const AMPLE: f64 = 0.1;
+
+/// A process tree and a clock; the real ones, or a test's.
+pub(super) trait Tree {
+    /// Time since some fixed moment.
+    fn now(&self) -> Duration;
+    /// Resident memory, bytes. Cheap at any size.
+    fn resident(&mut self) -> u64;
+    /// Huge memory, bytes. Takes time in proportion to what is not huge.
+    fn huge(&mut self) -> u64;
+}
+
+/// The processes that descend from one, itself included.
+#[derive(Debug)]
+pub(super) struct Processes {
+    pid: u32,
+    begun: Instant,
+    root: Root,
+}
+
+impl Processes {
+    pub(super) fn of(pid: u32) -> Processes {
+        Processes {
+            pid,
+            begun: Instant::now(),
+            root: Root::system(),
+        }
+    }
+}
+
+impl Tree for Processes {
+    fn now(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    fn resident(&mut self) -> u64 {
+        let tree = super::process_tree(self.pid).into_iter();
+        tree.map(|pid| resident(&self.root, pid)).sum()
+    }
+
+    fn huge(&mut self) -> u64 {
+        let tree = super::process_tree(self.pid).into_iter();
+        tree.map(|pid| huge(&self.root, pid)).sum()
+    }
+}
+
+/// Reads how much huge memory a process tree has, no oftener than it may.
+#[derive(Debug)]
+pub(super) struct HugeSampler<T> {
+    tree: T,
+    /// What may be spent: of the whole time, or of the time since the last sample.
+    share: f64,
+    /// Whether a sample waits until it can be afforded.
+    saves: bool,
+    begun: Duration,
+    /// Not before this.
+    next: Duration,
+    /// Time that looking has taken so far.
+    spent: Duration,
+    /// Seconds per byte in small pages.
+    price: f64,
+    last: Duration,
+    last_bytes: u64,
+    sampled: Sampled,
+}
+
+impl<T: Tree> HugeSampler<T> {
+    /// `None` for [`Sampling::Off`].
+    pub(super) fn new(tree: T, sampling: Sampling) -> Option<HugeSampler<T>> {
+        let (share, saves) = match sampling {
+            Sampling::Off => return None,
+            Sampling::Sparing => (SPARING, true),
+            Sampling::Ample => (AMPLE, false),
+        };
+        let now = tree.now();
+        Some(HugeSampler {
+            tree,
+            share,
+            saves,
+            begun: now,
+            next: now + SHORTEST,
+            spent: Duration::ZERO,
+            price: PRICE,
+            last: now,
+            last_bytes: 0,
+            sampled: Sampled::default(),
+        })
+    }
+
+    pub(super) fn sampled(&self) -> Sampled {
+        self.sampled
+    }
+
+    /// Takes a sample if it is time; returns how long until the next look.
+    pub(super) fn tick(&mut self) -> Duration {
+        let begun = self.tree.now();
+        if begun >= self.next {
+            let small = self.tree.resident().saturating_sub(self.last_bytes);
+            let expected = Duration::from_secs_f64(small as f64 * self.price);
+            let affordable = !self.saves || self.affordable_at(expected) <= begun;
+            if affordable {
+                self.sample(begun, small);
+            }
+            self.spent += self.tree.now().saturating_sub(begun);
+            let due = match affordable && !self.saves {
+                true => self.tree.now() + self.spent_since(begun).div_f64(self.share),
+                false => self.affordable_at(if affordable { Duration::ZERO } else { expected }),
+            };
+            self.next = due.max(self.tree.now() + SHORTEST);
+        }
+        self.next.saturating_sub(self.tree.now())
+    }
+
+    /// When `cost` more keeps what was spent within the share of the whole time.
+    fn affordable_at(&self, cost: Duration) -> Duration {
+        self.begun + (self.spent + cost).div_f64(self.share)
+    }
+
+    fn spent_since(&self, begun: Duration) -> Duration {
+        self.tree.now().saturating_sub(begun)
+    }
+
+    fn sample(&mut self, begun: Duration, small: u64) {
+        let bytes = self.tree.huge();
+        let cost = self.spent_since(begun);
+        // What is not huge costs; a little of it says nothing about a price.
+        if small >= 64 << 20 {
+            self.price = self.price.max(cost.as_secs_f64() / small as f64);
+        }
+        let since = begun.saturating_sub(self.last).as_secs_f64();
+        self.sampled.byte_seconds += (bytes as f64 + self.last_bytes as f64) / 2.0 * since;
+        self.sampled.peak = self.sampled.peak.max(bytes);
+        self.sampled.samples += 1;
+        (self.last, self.last_bytes) = (begun, bytes);
+    }
+}
+
+/// Huge memory of a process in bytes: THP and hugetlb. 0 if it is gone.
+fn huge(root: &Root, pid: u32) -> u64 {
+    let text = root.read(format!("/proc/{pid}/smaps_rollup"));
+    text.unwrap_or_default()
+        .lines()
+        .filter(|line| line.starts_with("AnonHugePages:") || line.starts_with("Private_Hugetlb:"))
+        .filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok())
+        .sum::<u64>()
+        * 1024
+}
+
+/// Resident memory of a process in bytes; 0 if it is gone.
+fn resident(root: &Root, pid: u32) -> u64 {
+    let statm = root.read(format!("/proc/{pid}/statm")).unwrap_or_default();
+    let pages = statm
+        .split(' ')
+        .nth(1)
+        .and_then(|it| it.parse::<u64>().ok());
+    pages.unwrap_or(0) * PAGE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    /// A process that grows at a steady rate up to its size, part of it huge, by a told clock.
+    struct Told {
+        clock: Duration,
+        spent: Duration,
+        size: u64,
+        /// Bytes a second.
+        growth: f64,
+        /// Share of the memory that is huge.
+        huge: f64,
+        /// Seconds that a GiB of small pages takes to walk.
+        walk: f64,
+    }
+
+    impl Told {
+        fn new(size: u64, huge: f64) -> Told {
+            Told {
+                clock: Duration::ZERO,
+                spent: Duration::ZERO,
+                size,
+                growth: GIB as f64,
+                huge,
+                walk: 0.02,
+            }
+        }
+
+        fn there(&self) -> f64 {
+            (self.clock.as_secs_f64() * self.growth).min(self.size as f64)
+        }
+
+        fn takes(&mut self, seconds: f64) {
+            let cost = Duration::from_secs_f64(seconds);
+            self.clock += cost;
+            self.spent += cost;
+        }
+    }
+
+    impl Tree for Told {
+        fn now(&self) -> Duration {
+            self.clock
+        }
+        fn resident(&mut self) -> u64 {
+            self.takes(5e-6);
+            self.there() as u64
+        }
+        fn huge(&mut self) -> u64 {
+            let small = self.there() * (1.0 - self.huge);
+            self.takes(1e-5 + small / GIB as f64 * self.walk);
+            (self.there() * self.huge) as u64
+        }
+    }
+
+    /// Lets a program run for some seconds; returns the sampler and the largest share of a
+    /// CPU that it had taken at the end of any second.
+    fn run(told: Told, sampling: Sampling, seconds: u64) -> (HugeSampler<Told>, f64) {
+        let mut sampler = HugeSampler::new(told, sampling).unwrap();
+        let mut largest = 0.0f64;
+        for second in 1..=seconds {
+            let end = Duration::from_secs(second);
+            while sampler.tree.clock < end {
+                let pause = sampler.tick();
+                sampler.tree.clock += pause.min(end.saturating_sub(sampler.tree.clock));
+            }
+            let share = sampler.tree.spent.as_secs_f64() / sampler.tree.clock.as_secs_f64();
+            largest = largest.max(share);
+        }
+        (sampler, largest)
+    }
+
+    #[test]
+    fn sparing_takes_no_more_than_a_hundredth_at_any_size() {
+        for size in [1 << 20, GIB / 4, GIB, 10 * GIB, 100 * GIB, 1000 * GIB] {
+            for huge in [0.0, 0.5, 1.0] {
+                let (_, share) = run(Told::new(size, huge), Sampling::Sparing, 600);
+                assert!(share <= 0.0101, "{size} bytes, {huge} huge: {share}");
+            }
+        }
+    }
+
+    #[test]
+    fn sparing_learns_that_a_machine_is_slower() {
+        let slow = Told {
+            walk: 0.1,
+            ..Told::new(10 * GIB, 0.0)
+        };
+        // The first sample cannot know.
+        let (sampler, share) = run(slow, Sampling::Sparing, 600);
+        let end = sampler.tree.spent.as_secs_f64() / sampler.tree.clock.as_secs_f64();
+        assert!(
+            end <= 0.0101 && share < 0.05,
+            "{end} at the end, {share} at most"
+        );
+        assert!(sampler.sampled().samples >= 4, "{:?}", sampler.sampled());
+    }
+
+    #[test]
+    fn both_kinds_see_what_is_there() {
+        for sampling in [Sampling::Sparing, Sampling::Ample] {
+            let (sampler, _) = run(Told::new(4 * GIB, 0.5), sampling, 600);
+            let got = sampler.sampled();
+            assert_eq!(got.peak, 2 * GIB, "{sampling:?}");
+            let expected = 600.0 * 2.0 * GIB as f64;
+            assert!(
+                (got.byte_seconds / expected - 1.0).abs() < 0.05,
+                "{sampling:?}: {got:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn ample_samples_a_short_run_of_a_large_program() {
+        let (sampler, share) = run(Told::new(8 * GIB, 0.9), Sampling::Ample, 8);
+        assert!(sampler.sampled().peak > 5 * GIB, "{:?}", sampler.sampled());
+        assert!(share < 0.15, "{share}");
+        let (sparing, _) = run(Told::new(8 * GIB, 0.0), Sampling::Sparing, 8);
+        assert_eq!(sparing.sampled(), Sampled::default());
+    }
+
+    #[test]
+    fn off_is_no_sampler() {
+        assert!(HugeSampler::new(Told::new(GIB, 0.0), Sampling::Off).is_none());
+    }
+}
