@@ -217,3 +217,46 @@ fn the_pagemap_tells_touched_pages_from_others() {
         [(page(3), page(5)), (page(9), page(10))]
     );
 }
+
+#[test]
+fn children_of_every_thread_are_found_once() {
+    let machine = Machine::with(&[
+        ("proc/7/task/7/children", ""),
+        ("proc/7/task/8/children", "20 21 "),
+        ("proc/7/task/9/children", "22 "),
+        ("proc/20/task/20/children", ""),
+        ("proc/21/task/21/children", "22 "),
+        ("proc/22/task/23/children", "24 "),
+    ]);
+    let mut children = proc::children(&machine.root(), 7);
+    children.sort_unstable();
+    assert_eq!(children, [20, 21, 22]);
+    let mut tree = proc::tree(&machine.root(), 7);
+    assert_eq!(tree[0], 7);
+    tree.sort_unstable();
+    assert_eq!(tree, [7, 20, 21, 22, 24]);
+    assert_eq!(proc::tree(&machine.root(), 99), [99]);
+}
+
+#[test]
+fn a_child_that_a_thread_forked_is_found() {
+    let (tell, told) = std::sync::mpsc::channel();
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let thread = std::thread::spawn(move || {
+        let mut child = std::process::Command::new("cat")
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        tell.send(child.id()).unwrap();
+        // It forked and lives on: the kernel hands the children of a thread that ended to another.
+        let _ = ended.recv();
+        drop(child.stdin.take());
+        child.wait().unwrap();
+    });
+    let child = told.recv().unwrap();
+    let own = std::process::id();
+    assert!(proc::children(&Root::system(), own).contains(&child));
+    assert!(proc::tree(&Root::system(), own).contains(&child));
+    end.send(()).unwrap();
+    thread.join().unwrap();
+}

@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, poll};
+use toll_linux::{Root, proc};
 use toll_model::wire;
 
 use self::huge::{HugeSampler, Processes};
@@ -581,19 +582,26 @@ fn pidfd(pid: u32) -> Option<OwnedFd> {
     }
 }
 
-/// A process and its descendants.
+/// A process and its descendants, whichever threads forked them.
 pub fn process_tree(pid: u32) -> Vec<u32> {
-    let mut tree = vec![pid];
-    let mut at = 0;
-    while let Some(pid) = tree.get(at) {
-        let path = format!("/proc/{pid}/task/{pid}/children");
-        let children = std::fs::read_to_string(path).unwrap_or_default();
-        tree.extend(
-            children
-                .split_whitespace()
-                .filter_map(|c| c.parse::<u32>().ok()),
+    proc::tree(&Root::system(), pid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In this test process the harness's threads fork; the main one does not.
+    #[test]
+    fn a_child_of_a_thread_belongs_to_the_tree() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let tree = process_tree(std::process::id());
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert!(
+            tree.contains(&child.id()),
+            "{} is not in {tree:?}",
+            child.id()
         );
-        at += 1;
     }
-    tree
 }

@@ -35,6 +35,30 @@ int main(void) {
 }
 ";
 
+/// A program whose second thread starts another program, and then works on.
+const FORKING: &str = "\
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+static void *work(void *block) {
+    pid_t child = fork();
+    if (!child) { execlp(\"sleep\", \"sleep\", \"1\", NULL); _exit(127); }
+    while (waitpid(child, NULL, WNOHANG) == 0) memset(block, 1, 8 << 20);
+    return NULL;
+}
+int main(void) {
+    pthread_t thread;
+    char *block = malloc(8 << 20);
+    if (pthread_create(&thread, NULL, work, block)) return 1;
+    pthread_join(thread, NULL);
+    return 0;
+}
+";
+
 fn tollfree(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tollfree"));
     command
@@ -99,6 +123,46 @@ fn hot_and_cold_blocks_are_told_apart_by_name() {
     assert!(
         !profile.anchors.iter().any(own),
         "tollfree's own memory is not the program's"
+    );
+}
+
+#[test]
+fn children_of_other_threads_are_said_to_be_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("forking.c");
+    fs::write(&source, FORKING).unwrap();
+    let program = folder.path().join("forking");
+    let compiler = Command::new("cc")
+        .args(["-O1", "-pthread", "-o"])
+        .arg(&program)
+        .arg(&source)
+        .status();
+    if compiler.is_err() {
+        eprintln!("skipped: no C compiler");
+        return;
+    }
+    let arguments = [
+        "record",
+        "--source",
+        "refs",
+        "-o",
+        "p.json",
+        "--",
+        "./forking",
+    ];
+    let output = tollfree(folder.path(), &arguments);
+    let said = String::from_utf8_lossy(&output.stderr);
+    if said.contains("libtoll_preload.so is missing") {
+        eprintln!("skipped: {said}");
+        return;
+    }
+    assert!(output.status.success(), "{said}");
+    let profile = Profile::from_json(fs::read(folder.path().join("p.json")).unwrap()).unwrap();
+    let missing = "processes that the program started were not looked at";
+    assert!(
+        profile.warnings.iter().any(|warning| warning == missing),
+        "{:?}",
+        profile.warnings
     );
 }
 

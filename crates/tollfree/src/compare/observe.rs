@@ -87,7 +87,7 @@ impl Observer {
     }
 
     fn begin(&mut self, pid: u32) {
-        let of = biggest(pid);
+        let of = biggest(&Root::system(), pid);
         match refs::clear(of) {
             Ok(()) => self.open = Some((of, Instant::now() + self.window)),
             Err(_) => self.next = Instant::now() + FIRST_WINDOW,
@@ -129,25 +129,14 @@ impl Observer {
 }
 
 /// The process with most resident memory among `pid` and its descendants.
-fn biggest(pid: u32) -> u32 {
+fn biggest(root: &Root, pid: u32) -> u32 {
     let rss = |pid: u32| {
-        proc::status(&Root::system(), pid)
+        proc::status(root, pid)
             .ok()
             .and_then(|s| s.rss)
             .unwrap_or(0)
     };
-    let mut tree = vec![pid];
-    let mut at = 0;
-    while let Some(parent) = tree.get(at) {
-        let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
-        let children = children.unwrap_or_default();
-        tree.extend(
-            children
-                .split_whitespace()
-                .filter_map(|c| c.parse::<u32>().ok()),
-        );
-        at += 1;
-    }
+    let tree = proc::tree(root, pid);
     tree.into_iter().max_by_key(|pid| rss(*pid)).unwrap_or(pid)
 }
 
@@ -207,6 +196,26 @@ mod tests {
             "{look:?}"
         );
         std::hint::black_box(&memory);
+    }
+
+    #[test]
+    fn the_biggest_may_be_the_child_of_any_thread() {
+        let machine = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = machine.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        for (pid, rss) in [(7, 1000), (9, 5000)] {
+            let status = format!(
+                "Name:\tx\nState:\tS\nTgid:\t{pid}\nPPid:\t1\nTracerPid:\t0\nUid:\t0\t0\t0\t0\n\
+                 Gid:\t0\t0\t0\t0\nVmRSS:\t{rss} kB\nThreads:\t1\nCapEff:\t0\nSeccomp:\t0\n"
+            );
+            write(&format!("proc/{pid}/status"), &status);
+        }
+        write("proc/7/task/7/children", "");
+        write("proc/7/task/8/children", "9 ");
+        assert_eq!(biggest(&Root::at(machine.path()), 7), 9);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use toll_linux::calibrate::available_memory;
 use toll_linux::memory::{Memory, Pages};
@@ -24,6 +24,8 @@ const AHEAD: u64 = 128 << 20;
 /// How often a program that grows is looked at, and one that does not.
 const FASTEST: Duration = Duration::from_millis(1);
 const SLOWEST: Duration = Duration::from_millis(8);
+/// A pause is at least this multiple of the look before it: looking takes 5 % of a CPU at most.
+const SHARE: u32 = 20;
 
 /// Touches memory before runs. Never fails one: what cannot be had is not warmed.
 #[derive(Debug)]
@@ -149,14 +151,16 @@ impl Drop for Feeder {
 fn feed(pool: &mut Pool, pid: u32, over: &AtomicBool) {
     let mut pause = FASTEST;
     while pool.freed < pool.bytes && !over.load(Relaxed) {
-        let before = pool.freed;
+        let (begun, before) = (Instant::now(), pool.freed);
         let resident: u64 = process_tree(pid).into_iter().map(resident).sum();
         pool.free_up_to(resident.saturating_add(AHEAD));
         pause = match pool.freed > before {
             true => FASTEST,
             false => (pause * 2).min(SLOWEST),
         };
-        std::thread::sleep(pause);
+        // The children of thousands of threads take time to list.
+        let looking = begun.elapsed();
+        std::thread::sleep(pause.max(looking * SHARE));
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use toll_linux::Root;
 use toll_linux::events::EventFile;
-use toll_linux::proc::{Kind, Pagemap};
+use toll_linux::proc::{Kind, Pagemap, children};
 use toll_linux::refs::{Touched, clear, referenced};
 use toll_model::PAGE;
 use toll_model::builder::{Counts, Meta, ProfileBuilder};
@@ -100,9 +100,7 @@ impl Looks {
         for touched in &touched {
             self.count(touched, &pagemap)?;
         }
-        let pid = self.pid;
-        let children = std::fs::read(format!("/proc/{pid}/task/{pid}/children"));
-        self.had_children |= children.is_ok_and(|list| !list.is_empty());
+        self.had_children = self.had_children || !children(&Root::system(), self.pid).is_empty();
         Ok(())
     }
 
