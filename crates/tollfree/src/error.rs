@@ -20,6 +20,8 @@ Exit codes:
   3    an input file that is foreign, damaged, unfit, or made for another program
   4    this machine lacks something that was asked for
   5    the program that was to be examined failed
+  6    compare: the plan is slower than --fail-if-slower allows
+  7    apply: none of the planned regions could be made huge
   126  the program cannot be executed
   127  the program does not exist
   130  interrupted; what was recorded so far is kept and marked
@@ -48,6 +50,12 @@ pub enum UserError {
     NotExecutable { program: String, detail: String },
     #[error("{program}: not found")]
     NotFound { program: String },
+    /// A measured slow-down beyond the threshold that was given.
+    #[error("{0}")]
+    Slower(String),
+    /// Every region that was to be made huge failed.
+    #[error("{0}")]
+    NotApplied(String),
     #[error("interrupted")]
     Interrupted,
 }
@@ -63,6 +71,8 @@ pub fn exit_code(error: &anyhow::Error, passes_through: bool) -> ExitCode {
         Some(UserError::Input { .. } | UserError::OtherProgram(_) | UserError::UnfitFile(_)) => 3,
         Some(UserError::Missing(_)) => 4,
         Some(UserError::Target(_)) => 5,
+        Some(UserError::Slower(_)) => 6,
+        Some(UserError::NotApplied(_)) => 7,
         None => 1,
     };
     ExitCode::from(code)

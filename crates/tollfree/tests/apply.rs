@@ -23,8 +23,8 @@ use toll_model::{PAGE, REGION};
 #[unsafe(link_section = ".init_array")]
 static BEFORE_MAIN: extern "C" fn() = {
     extern "C" fn target() {
-        if env::var_os("TOLL_TARGET").is_some() {
-            heap_target();
+        if let Some(kind) = env::var_os("TOLL_TARGET") {
+            heap_target(kind == "forbidden");
         }
     }
     target
@@ -33,8 +33,9 @@ static BEFORE_MAIN: extern "C" fn() = {
 /// Bytes of heap that the target grows and touches.
 const HEAP: u64 = 8 * REGION;
 
-/// Grows the brk heap in small pages, says so, and waits to be killed.
-fn heap_target() -> ! {
+/// Grows the brk heap in small pages, says so, and waits to be killed. Where huge pages are
+/// `forbidden`, nothing there can be collapsed.
+fn heap_target(forbidden: bool) -> ! {
     // SAFETY: nothing else in this process uses the break meanwhile, or minds that it moved.
     unsafe {
         let start = libc::sbrk(HEAP as isize).cast::<u8>();
@@ -45,6 +46,11 @@ fn heap_target() -> ! {
             start.add(page * PAGE as usize).write_volatile(1);
         }
         libc::prctl(libc::PR_SET_THP_DISABLE, 0, 0, 0, 0);
+        if forbidden {
+            let page = start.add(start.align_offset(PAGE as usize));
+            let length = (HEAP - PAGE) as usize;
+            assert_eq!(libc::madvise(page.cast(), length, libc::MADV_NOHUGEPAGE), 0);
+        }
     }
     println!("ready");
     loop {
@@ -56,8 +62,12 @@ struct Target(Child);
 
 impl Target {
     fn start() -> Target {
+        Target::start_as("heap")
+    }
+
+    fn start_as(kind: &str) -> Target {
         let mut child = Command::new(env::current_exe().unwrap())
-            .env("TOLL_TARGET", "heap")
+            .env("TOLL_TARGET", kind)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -186,6 +196,18 @@ fn a_plan_is_applied_and_undone() {
     let undone = plan.report(&target, &["--undo"]);
     assert_eq!(undone["split"], regions, "{undone}");
     assert_eq!(target.huge(), 0);
+}
+
+/// A script must be able to tell this from a plan that was applied.
+#[test]
+fn nothing_that_became_huge_is_an_error() {
+    let target = Target::start_as("forbidden");
+    let output = PlanFile::new(|_| {}).apply(target.0.id(), &["--json"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((report["collapsed"].as_u64(), target.huge()), (Some(0), 0));
+    assert_eq!(output.status.code(), Some(7), "{said}");
+    assert!(said.contains("none of the"), "{said}");
 }
 
 #[test]

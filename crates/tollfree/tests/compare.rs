@@ -223,6 +223,63 @@ fn a_status_that_differs_is_an_error() {
     );
 }
 
+/// Sleeps for half a second where the preload library is there, which is not in the arm "none".
+const SLOWER_UNDER_A_PLAN: &str = "sleep 0.05; test -z \"$LD_PRELOAD\" || sleep 0.5";
+
+#[test]
+fn a_slow_down_beyond_what_is_allowed_has_its_own_exit_code() {
+    let place = Place::new();
+    fs::write(place.path("none.txt"), "4194304\n").unwrap();
+    let compare = |percent: &str, script: &str| {
+        let options = ["-n", "3", "--fail-if-slower", percent];
+        place.compare(&options, Path::new("sh"), &["-c", script])
+    };
+    let slower = compare("5", SLOWER_UNDER_A_PLAN);
+    assert_eq!(slower.status.code(), Some(6), "{}", stderr(&slower));
+    assert!(stderr(&slower).contains("slower"), "{}", stderr(&slower));
+    let got = json(&slower);
+    schema::check("compare", &got);
+    assert_eq!(
+        (&got["verdict"], &got["too_slow"]),
+        (&"slower".into(), &true.into())
+    );
+    assert_eq!(got["allowed_slowdown_percent"], 5.0);
+
+    // Eleven times the time is not 20 times the time.
+    let allowed = compare("1900", SLOWER_UNDER_A_PLAN);
+    assert_eq!(allowed.status.code(), Some(0), "{}", stderr(&allowed));
+    assert_eq!(json(&allowed)["too_slow"], false);
+    let without = place.compare(&["-n", "1"], Path::new("sh"), &["-c", "true"]);
+    assert_eq!(json(&without)["too_slow"], Value::Null);
+}
+
+#[test]
+fn a_threshold_needs_a_number_and_an_interval() {
+    let place = Place::new();
+    for percent in ["-1", "nan", "inf", "five"] {
+        let option = format!("--fail-if-slower={percent}");
+        let output = place.compare(&["-n", "2", &option], Path::new("true"), &[]);
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{percent}: {}",
+            stderr(&output)
+        );
+        assert!(
+            stderr(&output).contains("--fail-if-slower"),
+            "{}",
+            stderr(&output)
+        );
+    }
+    let output = place.compare(
+        &["-n", "1", "--fail-if-slower", "5"],
+        Path::new("true"),
+        &[],
+    );
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("two pairs"), "{}", stderr(&output));
+}
+
 #[test]
 fn a_crash_is_an_error_that_names_the_signal() {
     let place = Place::new();

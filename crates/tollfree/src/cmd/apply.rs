@@ -33,8 +33,9 @@ Example:
   tollfree apply --plan server.plan --pid 4242 --dry-run
 
 Needs CAP_SYS_NICE, or the right to ptrace the process. Regions that the process has
-not touched yet are tried for ten seconds and then reported. --undo makes the pages
-small again; memory that only the huge pages brought stays with the process.")]
+not touched yet are tried for ten seconds and then reported; if none of them could be
+made huge, the exit code is 7. --undo makes the pages small again; memory that only the
+huge pages brought stays with the process.")]
 pub struct Args {
     /// The plan, or a list of decimal base addresses
     #[arg(long, value_name = "PLAN")]
@@ -95,7 +96,26 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     } else {
         output::text(&text(&report))?;
     }
+    check_applied(&report)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A plan of which nothing was applied is an error; one of which a part was is not.
+fn check_applied(report: &Report) -> Result<(), UserError> {
+    let (regions, done) = (report.regions.len(), &report.done);
+    let tried = !report.dry_run && !report.undo && regions > 0;
+    if !tried || done.collapsed > 0 {
+        return Ok(());
+    }
+    let why = match &done.failure {
+        Some(failure) => failure.clone(),
+        None => "the process has not touched them yet, forbids huge pages there, or none is free"
+            .to_owned(),
+    };
+    Err(UserError::NotApplied(format!(
+        "none of the {regions} planned regions of process {} could be made huge: {why}",
+        report.pid
+    )))
 }
 
 /// Acts, or only looks, and reports.

@@ -26,7 +26,10 @@ use crate::{output, signals};
 
 The first pair warms up and is not counted. The program's output is captured and
 must be the same in every run; --any-output accepts one that differs between the
-arms, as that of a program that prints how long it took.")]
+arms, as that of a program that prints how long it took.
+
+--fail-if-slower is for scripts: proved means that the whole 95 % interval lies beyond
+the threshold. What cannot be told is not slower.")]
 pub struct Args {
     /// The plan, or a list of decimal base addresses
     #[arg(long, value_name = "PLAN")]
@@ -40,6 +43,9 @@ pub struct Args {
     /// Go on if the output differs between the arms
     #[arg(long)]
     pub any_output: bool,
+    /// End with exit code 6 if the plan is proved to take more than PERCENT longer
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub fail_if_slower: Option<f64>,
     /// Do not touch about as much memory as the program uses before each run
     #[arg(long)]
     pub cold: bool,
@@ -51,6 +57,10 @@ pub struct Args {
 pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     let within =
         parse_duration(&args.within).map_err(|e| UserError::Usage(format!("--within: {e}")))?;
+    if args.fail_if_slower.is_some() && args.pairs == Some(1) {
+        let message = "--fail-if-slower needs at least two pairs: one gives no interval";
+        return Err(UserError::Usage(message.to_owned()).into());
+    }
     let policy = Policy::read(&args.plan)?;
     // A plan for another program is refused before anything runs.
     Actuator::new(&policy, &args.command, Settings::default())?;
@@ -78,13 +88,41 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     if let Policy::Plan(plan) = &policy {
         comparison.predicted_speedup = predicted(plan, &comparison);
     }
+    comparison.allow_slowdown(args.fail_if_slower);
     bar.finish_and_clear();
     if json {
         output::json(&comparison)?;
     } else {
         output::text(&table::render(&comparison))?;
     }
-    finish(&comparison, args.any_output, within)
+    let code = finish(&comparison, args.any_output, within)?;
+    check_threshold(&comparison)?;
+    Ok(code)
+}
+
+/// A threshold in percent, of 0 or more.
+fn percent(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(percent) if percent.is_finite() && percent >= 0.0 => Ok(percent),
+        _ => Err("is no number of percent, 0 or more".to_owned()),
+    }
+}
+
+/// Fails if the plan takes longer than was allowed, or if that could not be measured.
+fn check_threshold(comparison: &Comparison) -> Result<(), UserError> {
+    let Some(allowed) = comparison.allowed_slowdown_percent else {
+        return Ok(());
+    };
+    match (comparison.too_slow, comparison.main()) {
+        (Some(true), Some(interval)) => Err(UserError::Slower(format!(
+            "the plan is slower than --fail-if-slower {allowed} allows: {}",
+            table::speedup(&interval)
+        ))),
+        (None, _) => Err(UserError::Usage(
+            "too few pairs for --fail-if-slower; raise --within".to_owned(),
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// How a comparison ends.

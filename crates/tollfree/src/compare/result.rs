@@ -56,6 +56,12 @@ pub struct Comparison {
     pub arms: Vec<ArmResult>,
     /// Things that a reader must know.
     pub notes: Vec<String>,
+    /// How much longer than the first arm the second may take, percent; absent if nothing was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed_slowdown_percent: Option<f64>,
+    /// Whether it is proved to take longer than that; absent without a threshold or an interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub too_slow: Option<bool>,
 }
 
 /// One arm's numbers.
@@ -154,6 +160,8 @@ pub fn judge(program: &str, arms: &[Arm], runs: &Runs, predicted: Option<Estimat
         output: outputs::check(arms, runs),
         arms: (0..arms.len()).map(|i| arm_result(i, arms, runs)).collect(),
         notes: Vec::new(),
+        allowed_slowdown_percent: None,
+        too_slow: None,
     };
     result.notes = notes(&result, runs);
     result
@@ -163,6 +171,15 @@ impl Comparison {
     /// The interval that the verdict is about.
     pub fn main(&self) -> Option<Interval> {
         self.arms.get(1)?.speedup
+    }
+
+    /// Judges against a threshold: a slow-down is proved if the whole interval lies beyond it.
+    pub fn allow_slowdown(&mut self, percent: Option<f64>) {
+        let slowest = percent.map(|percent| 1.0 / (1.0 + percent / 100.0));
+        self.allowed_slowdown_percent = percent;
+        self.too_slow = slowest
+            .zip(self.main())
+            .map(|(slowest, interval)| interval.high < slowest);
     }
 
     /// What the CPU time of the main arm says.
