@@ -28,6 +28,9 @@ const REACH: usize = 16;
 /// Seed of every bootstrap (any number will do; it must only stay the same).
 const SEED: u64 = 0x746f_6c6c_6672_6565;
 
+/// An effect below this is not worth anybody's time. A chosen threshold, no measurement.
+pub const SMALLEST_EFFECT: f64 = 0.02;
+
 /// A measured ratio with its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "formats", derive(Serialize, Deserialize))]
@@ -53,20 +56,34 @@ impl Interval {
         self.low >= 1.0 - band && self.high <= 1.0 + band
     }
 
-    /// Whether the interval is narrower than the effect that it shows.
-    pub fn resolves_effect(&self) -> bool {
-        self.verdict() != Verdict::CannotTell && self.width() < (self.median - 1.0).abs()
+    /// Whether no difference at all lies within the interval.
+    pub fn holds_one(&self) -> bool {
+        self.low <= 1.0 && self.high >= 1.0
     }
 
-    /// What this interval of a speed-up says.
+    /// Whether the interval is narrower than the effect that it shows.
+    pub fn resolves_effect(&self) -> bool {
+        matches!(self.verdict(), Verdict::Faster | Verdict::Slower)
+            && self.width() < (self.median - 1.0).abs()
+    }
+
+    /// What this interval of a speed-up says. An effect below [`SMALLEST_EFFECT`] is neither
+    /// faster nor slower, however sure it is.
     pub fn verdict(&self) -> Verdict {
-        if self.low > 1.0 {
+        if self.inside(SMALLEST_EFFECT) {
+            Verdict::NoDifference
+        } else if self.low > 1.0 && self.median >= 1.0 + SMALLEST_EFFECT {
             Verdict::Faster
-        } else if self.high < 1.0 {
+        } else if self.high < 1.0 && self.median <= 1.0 - SMALLEST_EFFECT {
             Verdict::Slower
         } else {
             Verdict::CannotTell
         }
+    }
+
+    /// Whether it shows a gain that is worth something: [`Verdict::Faster`].
+    pub fn is_gain(&self) -> bool {
+        self.verdict() == Verdict::Faster
     }
 
     /// Pairs in all that would make an interval from `pairs` pairs exclude 1, if the
@@ -87,6 +104,8 @@ impl Interval {
 pub enum Verdict {
     Faster,
     Slower,
+    /// The whole interval lies within 1 +/- [`SMALLEST_EFFECT`].
+    NoDifference,
     CannotTell,
 }
 
@@ -435,6 +454,20 @@ mod tests {
         assert_eq!(interval(1.01, 1.1, 1.2).verdict(), Verdict::Faster);
         assert_eq!(interval(0.8, 0.9, 0.99).verdict(), Verdict::Slower);
         assert_eq!(interval(0.9, 1.05, 1.2).verdict(), Verdict::CannotTell);
+        // A difference below the floor is neither faster nor slower.
+        for (low, median, high) in [
+            (0.99, 1.0, 1.01),
+            (1.001, 1.007, 1.013),
+            (0.985, 0.993, 0.998),
+        ] {
+            let got = interval(low, median, high).verdict();
+            assert_eq!(got, Verdict::NoDifference, "{low} to {high}");
+        }
+        // Nor is one that is sure to be there, but may lie on either side of the floor.
+        assert_eq!(interval(1.005, 1.015, 1.026).verdict(), Verdict::CannotTell);
+        assert_eq!(interval(0.974, 0.985, 0.995).verdict(), Verdict::CannotTell);
+        assert_eq!(interval(1.001, 1.02, 1.04).verdict(), Verdict::Faster);
+        assert!(interval(1.001, 1.02, 1.04).is_gain() && !interval(1.005, 1.015, 1.026).is_gain());
         assert!(interval(0.985, 1.0, 1.015).inside(0.02));
         assert!(!interval(0.975, 1.0, 1.015).inside(0.02));
         assert!(interval(1.08, 1.1, 1.12).resolves_effect());

@@ -4,12 +4,12 @@
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use toll_model::plan::{Estimate, Plan};
-use toll_model::stats::{self, Interval, Verdict};
+use toll_model::stats::{self, Interval, SMALLEST_EFFECT, Verdict};
 
 use super::arm::{Arm, Way};
 use super::outputs::{self, OutputCheck};
 use super::sample::{Resource, Sample};
-use super::schedule::{self, CONFIDENCE, Executor, Rules, Runs, SMALLEST_EFFECT, Stopped};
+use super::schedule::{self, CONFIDENCE, Executor, Rules, Runs, Stopped};
 
 /// What stands in the `format` field of a comparison.
 pub const FORMAT: &str = "tollfree-comparison";
@@ -291,7 +291,8 @@ fn notes(result: &Comparison, runs: &Runs) -> Vec<String> {
     if let Some(status) = result.status.filter(|status| *status != 0) {
         notes.push(format!("the program ends with status {status} in each run"));
     }
-    if result.verdict == Verdict::CannotTell && result.cpu_verdict() == Verdict::Faster {
+    let unseen = matches!(result.verdict, Verdict::CannotTell | Verdict::NoDifference);
+    if unseen && result.cpu_verdict() == Verdict::Faster {
         if let Some(cpu) = result
             .cpu_speedup
             .filter(|_| result.resource == Resource::Elapsed)
@@ -353,7 +354,7 @@ mod tests {
             sample.user = if arm.name == "none" { 2.0 } else { 1.9 };
         };
         let got = compare(&mut mock, "x", &three(), &rules(None, 9999.0), None).unwrap();
-        assert_eq!(got.verdict, Verdict::CannotTell);
+        assert_eq!(got.verdict, Verdict::NoDifference);
         assert!(
             got.notes.iter().any(|note| note.contains("CPU time")),
             "{:?}",

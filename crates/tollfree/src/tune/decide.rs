@@ -9,7 +9,7 @@ use toll_model::cost::CostTable;
 use toll_model::plan::{Estimate, Plan, Verdict as Choice};
 use toll_model::price::{self, price};
 use toll_model::profile::Profile;
-use toll_model::stats::Interval;
+use toll_model::stats::{Interval, SMALLEST_EFFECT, Verdict};
 use toll_model::units::format_ns;
 
 use super::budget::Step;
@@ -17,7 +17,7 @@ use super::findings::{Advice, Findings, Results};
 use crate::compare::observe::Look;
 use crate::compare::outputs::OutputCheck;
 use crate::compare::result::ArmResult;
-use crate::compare::schedule::{Executor, FEWEST, Rules, SMALLEST_EFFECT, Stopped};
+use crate::compare::schedule::{Executor, FEWEST, Rules, Stopped};
 use crate::compare::{Arm, Comparison, compare};
 use crate::error::UserError;
 use crate::permanent::{Candidate, Permanent, in_source};
@@ -597,11 +597,13 @@ fn unresolved(comparison: &Comparison) -> String {
         return "the time limit did not suffice to measure the plan; raise --within".to_owned();
     };
     let arm = &comparison.arms[1].name;
-    if interval.high < 1.0 {
-        return format!(
-            "{arm} is slower: {} times as fast",
-            with_interval(&interval)
-        );
+    let measured = with_interval(&interval);
+    match interval.verdict() {
+        Verdict::Slower => return format!("{arm} is slower: {measured} times as fast"),
+        Verdict::NoDifference => {
+            return format!("{arm} makes no difference that matters: {measured} times as fast");
+        }
+        Verdict::Faster | Verdict::CannotTell => {}
     }
     let settle = match comparison.pairs_to_settle {
         Some(pairs) if pairs > comparison.pairs => {
@@ -665,7 +667,6 @@ mod tests {
     use toll_model::anchor::{AnchorKind, Level};
     use toll_model::builder::{Counts, Meta, ProfileBuilder};
     use toll_model::profile::{Program, Source};
-    use toll_model::stats::Verdict;
 
     use super::*;
     use crate::compare::schedule::tests::Mock;
