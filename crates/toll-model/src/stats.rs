@@ -31,6 +31,12 @@ const SEED: u64 = 0x746f_6c6c_6672_6565;
 /// An effect below this is not worth anybody's time. A chosen threshold, no measurement.
 pub const SMALLEST_EFFECT: f64 = 0.02;
 
+/// The probability with which an effect that is called visible is seen, and with which the
+/// pairs that are said to settle a comparison do. The usual choice.
+pub const POWER: f64 = 0.8;
+/// More pairs than this are not asked for.
+pub const MOST_PAIRS: u32 = 1_000_000;
+
 /// A measured ratio with its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "formats", derive(Serialize, Deserialize))]
@@ -46,8 +52,14 @@ impl Interval {
         self.high - self.low
     }
 
-    /// The smallest |speedup - 1| that a run with this noise could have told from nothing.
-    pub fn smallest_visible_effect(&self) -> f64 {
+    /// The |speedup - 1| that runs like these would have told from nothing with a probability of
+    /// [`POWER`]. `self` is the 95 % interval of `pairs` pairs; infinite below two.
+    pub fn smallest_visible_effect(&self, pairs: u32) -> f64 {
+        self.half() * (1.0 + power_quantile(pairs) / verdict_quantile(pairs))
+    }
+
+    /// The longer side.
+    fn half(&self) -> f64 {
         (self.median - self.low).max(self.high - self.median)
     }
 
@@ -86,14 +98,57 @@ impl Interval {
         self.verdict() == Verdict::Faster
     }
 
-    /// Pairs in all that would make an interval from `pairs` pairs exclude 1, if the
-    /// median stays where it is: the width falls with the square root of the pairs.
-    /// An effect below `floor` is not worth hunting: then it is the pairs that
-    /// would confine the interval to `1 +/- floor`.
-    pub fn pairs_to_settle(&self, pairs: u32, floor: f64) -> u32 {
-        let effect = (self.median - 1.0).abs().max(floor).max(1e-6);
-        let factor = (self.smallest_visible_effect() / effect).powi(2).max(1.0);
-        (f64::from(pairs.max(1)) * factor).ceil().min(1e6) as u32
+    /// Pairs in all of which the 95 % interval would give a verdict with a probability of
+    /// [`POWER`], if the true speed-up is this one's median and the noise stays as it is.
+    /// Less than [`SMALLEST_EFFECT`] from 1 that is [`Verdict::NoDifference`]. An effect near that
+    /// floor takes very many; at most [`MOST_PAIRS`] are named. `self` is the interval of `pairs` pairs.
+    pub fn pairs_to_settle(&self, pairs: u32) -> u32 {
+        let pairs = pairs.max(2);
+        // Standard deviation of a pair's ratio.
+        let noise = self.half() / verdict_quantile(pairs) * f64::from(pairs).sqrt();
+        let effect = (self.median - 1.0).abs();
+        let settled = |pairs: u32| {
+            let error = noise / f64::from(pairs).sqrt();
+            let verdict = verdict_quantile(pairs) * error;
+            if effect < SMALLEST_EFFECT {
+                // Either end may cross the floor.
+                verdict + student_t(0.5 - POWER / 2.0, pairs) * error <= SMALLEST_EFFECT - effect
+            } else {
+                let luck = power_quantile(pairs) * error;
+                verdict + luck <= effect && luck <= effect - SMALLEST_EFFECT
+            }
+        };
+        let (mut few, mut enough) = (pairs, MOST_PAIRS);
+        if settled(few) {
+            return few;
+        }
+        while enough - few > 1 {
+            let middle = few + (enough - few) / 2;
+            match settled(middle) {
+                true => enough = middle,
+                false => few = middle,
+            }
+        }
+        enough
+    }
+}
+
+/// Student's t that ends a two-sided 95 % interval of `pairs` pairs.
+fn verdict_quantile(pairs: u32) -> f64 {
+    student_t(0.025, pairs)
+}
+
+/// Student's t that an estimate stays above with a probability of [`POWER`], downwards.
+fn power_quantile(pairs: u32) -> f64 {
+    student_t(1.0 - POWER, pairs)
+}
+
+/// The t with probability `p` above it, of `pairs` pairs; infinite below two. Beyond 200 degrees of
+/// freedom it changes by less than 1 %.
+fn student_t(p: f64, pairs: u32) -> f64 {
+    match pairs {
+        0 | 1 => f64::INFINITY,
+        _ => student_t_upper(p, f64::from(pairs - 1).min(200.0)),
     }
 }
 
@@ -476,9 +531,72 @@ mod tests {
 
     #[test]
     fn four_times_the_pairs_halve_the_interval() {
-        let wide = interval(0.96, 1.02, 1.06);
-        assert_eq!(wide.pairs_to_settle(5, 0.02), 5 * 9);
-        assert_eq!(interval(1.05, 1.06, 1.07).pairs_to_settle(5, 0.02), 5);
+        // t and its quantile of 80 % are 1.972 and 0.843 for many pairs.
+        let wide = |half: f64| interval(1.1 - half, 1.1, 1.1 + half).pairs_to_settle(400);
+        let (few, many) = (wide(0.3), wide(0.6));
+        assert!(
+            (f64::from(few) / (400.0 * (0.3 * 1.4277_f64 / 0.1).powi(2)) - 1.0).abs() < 0.01,
+            "{few}"
+        );
+        assert!(
+            (f64::from(many) / f64::from(few) - 4.0).abs() < 0.02,
+            "{few}, {many}"
+        );
+        assert_eq!(interval(1.05, 1.06, 1.07).pairs_to_settle(8), 8);
+        // On the floor no number of pairs gives a verdict.
+        assert_eq!(interval(1.0, 1.02, 1.04).pairs_to_settle(8), MOST_PAIRS);
+        assert!(interval(0.98, 1.0, 1.02).pairs_to_settle(8) > 8);
+        assert!(interval(0.98, 1.0, 1.02).pairs_to_settle(8) < 40);
+        assert_eq!(
+            interval(0.0, 1.1, f64::INFINITY).pairs_to_settle(1),
+            MOST_PAIRS
+        );
+    }
+
+    /// Rounds with noise of a standard deviation of `noise` in the log ratio.
+    fn rounds(random: &mut Random, pairs: u32, noise: f64, ratio: f64) -> Interval {
+        let none: Vec<f64> = (0..pairs)
+            .map(|_| ratio * (noise * random.normals().0).exp())
+            .collect();
+        ratio_of_rounds(&none, &vec![1.0; none.len()], 0.95).unwrap()
+    }
+
+    #[test]
+    fn a_visible_effect_is_seen_four_times_in_five() {
+        let mut random = Random(3);
+        for pairs in [8, 14] {
+            let trials = 200;
+            let seen = (0..trials).filter(|_| {
+                let before = rounds(&mut random, pairs, 0.03, 1.0);
+                let effect = before.smallest_visible_effect(pairs);
+                rounds(&mut random, pairs, 0.03, 1.0 + effect).low > 1.0
+            });
+            let share = seen.count() as f64 / f64::from(trials);
+            assert!((0.72..0.9).contains(&share), "{pairs} pairs: {share}");
+        }
+    }
+
+    #[test]
+    fn the_pairs_that_settle_it_do_so_four_times_in_five() {
+        let mut random = Random(4);
+        for (ratio, noise, expected) in [
+            (1.06, 0.06, Verdict::Faster),
+            (0.95, 0.05, Verdict::Slower),
+            (1.0, 0.03, Verdict::NoDifference),
+        ] {
+            let half = verdict_quantile(8) * noise / 8.0_f64.sqrt();
+            let pilot = interval(ratio - half, ratio, ratio + half);
+            let pairs = pilot.pairs_to_settle(8);
+            assert!((9..40).contains(&pairs), "{ratio}: {pairs}");
+            let trials = 120;
+            let settled = (0..trials)
+                .filter(|_| rounds(&mut random, pairs, noise, ratio).verdict() == expected);
+            let share = settled.count() as f64 / f64::from(trials);
+            assert!(
+                (0.7..0.95).contains(&share),
+                "{ratio}, {pairs} pairs: {share}"
+            );
+        }
     }
 
     #[test]

@@ -89,7 +89,7 @@ pub struct Measured {
     pub pairs: usize,
     /// In the order in which they are shown; the first is what the others are compared with.
     pub arms: Vec<Arm>,
-    /// Smallest relative effect that these runs could have seen (0.01 is 1 %).
+    /// Relative effect that such runs show with a probability of 80 % (0.01 is 1 %).
     pub smallest_visible: Option<f64>,
     /// Counters per arm, for the chart of counters.
     pub counters: Vec<Counter>,
@@ -421,7 +421,7 @@ fn measured(data: &PageData) -> String {
         measured
             .smallest_visible
             .map_or_else(String::new, |effect| format!(
-                " The smallest effect that these runs could have seen is {}.",
+                " Such runs show an effect of {} four times in five.",
                 units::percent(effect)
             ))
     );

@@ -4,7 +4,7 @@
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use toll_model::plan::{Estimate, Plan};
-use toll_model::stats::{self, Interval, SMALLEST_EFFECT, Verdict};
+use toll_model::stats::{self, Interval, Verdict};
 
 use super::arm::{Arm, Way};
 use super::outputs::{self, OutputCheck};
@@ -39,9 +39,10 @@ pub struct Comparison {
     pub predicted_speedup: Option<Estimate>,
     /// The same ratio as `verdict` is about, of user and system time together.
     pub cpu_speedup: Option<Interval>,
-    /// The smallest |speedup - 1| that these runs could have told from nothing.
+    /// The |speedup - 1| that such runs tell from nothing with a probability of 80 %.
     pub smallest_visible_effect: Option<f64>,
-    /// Pairs in all that would settle a "cannot tell", if the noise stays as it is.
+    /// Pairs in all that would settle a "cannot tell" with a probability of 80 %, if the noise
+    /// and the median stay as they are.
     pub pairs_to_settle: Option<u32>,
     pub stopped: Stopped,
     /// The most memory that was touched before a run, bytes; 0 if none was.
@@ -146,8 +147,8 @@ pub fn judge(program: &str, arms: &[Arm], runs: &Runs, predicted: Option<Estimat
         cpu_speedup: (arms.len() > 1)
             .then(|| speedup(1, Resource::Cpu))
             .flatten(),
-        smallest_visible_effect: main.map(|interval| interval.smallest_visible_effect()),
-        pairs_to_settle: undecided.map(|i| i.pairs_to_settle(pairs, SMALLEST_EFFECT)),
+        smallest_visible_effect: main.map(|interval| interval.smallest_visible_effect(pairs)),
+        pairs_to_settle: undecided.map(|i| i.pairs_to_settle(pairs)),
         stopped: runs.stopped,
         warmed_bytes: 0,
         complete: runs.stopped != Stopped::Interrupted,

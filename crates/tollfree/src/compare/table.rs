@@ -3,7 +3,7 @@
 
 use comfy_table::{CellAlignment, Table};
 use toll_model::plan::Estimate;
-use toll_model::stats::{Interval, Verdict};
+use toll_model::stats::{Interval, MOST_PAIRS, Verdict};
 
 use super::result::{ArmResult, Comparison};
 use super::sample::Resource;
@@ -81,8 +81,8 @@ pub fn verdict(comparison: &Comparison) -> String {
             settle(comparison)
         ),
         Verdict::CannotTell => format!(
-            "cannot tell: {what} {measured}; an effect below {} cannot be seen in these runs{}",
-            units::percent(interval.smallest_visible_effect()),
+            "cannot tell: {what} {measured}; such runs show an effect of {} four times in five{}",
+            units::percent(interval.smallest_visible_effect(pairs)),
             settle(comparison)
         ),
     }
@@ -90,8 +90,9 @@ pub fn verdict(comparison: &Comparison) -> String {
 
 fn settle(comparison: &Comparison) -> String {
     match comparison.pairs_to_settle {
+        Some(MOST_PAIRS) => "; it lies too near 2 % to be settled by more pairs".to_owned(),
         Some(pairs) if pairs > comparison.pairs => {
-            format!("; about {pairs} pairs (-n {pairs}) would settle it")
+            format!("; about {pairs} pairs (-n {pairs}) would settle it with a chance of 80 %")
         }
         _ => String::new(),
     }

@@ -9,7 +9,7 @@ use toll_model::cost::CostTable;
 use toll_model::plan::{Estimate, Plan, Verdict as Choice};
 use toll_model::price::{self, price};
 use toll_model::profile::Profile;
-use toll_model::stats::{Interval, SMALLEST_EFFECT, Verdict};
+use toll_model::stats::{Interval, MOST_PAIRS, SMALLEST_EFFECT, Verdict};
 use toll_model::units::format_ns;
 
 use super::budget::Step;
@@ -606,19 +606,20 @@ fn unresolved(comparison: &Comparison) -> String {
         Verdict::Faster | Verdict::CannotTell => {}
     }
     let settle = match comparison.pairs_to_settle {
+        Some(MOST_PAIRS) => "; it lies too near 2 % to be settled by more pairs".to_owned(),
         Some(pairs) if pairs > comparison.pairs => {
             format!(
-                "; about {pairs} pairs instead of {} would settle it",
+                "; about {pairs} pairs instead of {} would settle it with a chance of 80 %",
                 comparison.pairs
             )
         }
         _ => String::new(),
     };
     format!(
-        "it cannot be told whether {arm} gains: {} times as fast; an effect below {} is lost in the \
-         noise of these runs{settle}",
+        "it cannot be told whether {arm} gains: {} times as fast; such runs show an effect \
+         of {} four times in five{settle}",
         with_interval(&interval),
-        units::percent(interval.smallest_visible_effect())
+        units::percent(interval.smallest_visible_effect(comparison.pairs))
     )
 }
 
