@@ -3,8 +3,8 @@
 //!
 //! Pure but for the [`Executor`]: the tests drive it with one that has a clock of its own.
 //!
-//! - A round runs each arm once. Six rounds of three arms take all six orders, two rounds of
-//!   two arms both, so that each arm comes equally often first and after each other arm:
+//! - A round runs each arm once, in the order of a Williams design: two rounds of two arms, six of
+//!   three and four of four have each arm equally often in each place and after each other arm:
 //!   whatever a run leaves behind (warm blocks, a host that must provide memory again) meets all alike.
 //! - The first round warms up and is not counted.
 //! - Looks at the interval are rare (each adds a quarter more rounds) and ask for more
@@ -126,14 +126,27 @@ impl Runs {
     }
 }
 
-/// The order of `arms` arms in a round.
+/// The order of `arms` arms in a round: a row of a Williams design (1949). In as many consecutive
+/// rounds as there are arms, twice as many for an odd number, each arm comes equally often
+/// in each place, and equally often directly after each other arm.
 pub fn order(round: u32, arms: usize) -> Vec<usize> {
-    let shift = (round / 2) as usize % arms.max(1);
-    let mut order: Vec<usize> = (0..arms).map(|i| (i + shift) % arms).collect();
-    if round % 2 == 1 {
+    let round = round as usize;
+    // An even number needs no mirror images: they are rows already.
+    let row = if arms % 2 == 0 { round } else { round / 2 };
+    let arm = |place: usize| (zigzag(place, arms) + row) % arms;
+    let mut order: Vec<usize> = (0..arms).map(arm).collect();
+    if arms % 2 == 1 && round % 2 == 1 {
         order.reverse();
     }
     order
+}
+
+/// 0, 1, n - 1, 2, n - 2 and so on: the steps between neighbours are all different.
+fn zigzag(place: usize, arms: usize) -> usize {
+    match place % 2 {
+        1 => place.div_ceil(2),
+        _ => (arms - place / 2) % arms,
+    }
 }
 
 /// Runs the arms in rounds until it is enough. The second arm is the one that must be resolved,
@@ -311,7 +324,29 @@ pub mod tests {
         three.dedup();
         assert_eq!(three.len(), 6);
         assert_eq!((order(0, 2), order(1, 2)), (vec![0, 1], vec![1, 0]));
-        for arms in 1..6 {
+        for arms in 2..7 {
+            // A block of the design, wherever it begins: the first round is not counted.
+            let block = if arms % 2 == 0 { arms } else { 2 * arms };
+            for first in [0, 1, 5] {
+                let orders: Vec<_> = (first..first + block)
+                    .map(|r| order(r as u32, arms))
+                    .collect();
+                let followed = |a, b| {
+                    let pairs = orders.iter().flat_map(|order| order.windows(2));
+                    pairs.filter(|pair| *pair == [a, b]).count()
+                };
+                for a in 0..arms {
+                    for place in 0..arms {
+                        let there = orders.iter().filter(|order| order[place] == a).count();
+                        assert_eq!(there, block / arms, "{arms} arms: {a} at {place}");
+                    }
+                    for b in (0..arms).filter(|b| *b != a) {
+                        assert_eq!(followed(a, b), block / arms, "{arms} arms: {b} after {a}");
+                    }
+                }
+            }
+        }
+        for arms in 1..7 {
             for round in 0..20 {
                 let mut seen = order(round, arms);
                 seen.sort_unstable();
