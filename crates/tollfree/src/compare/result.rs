@@ -74,6 +74,10 @@ pub struct ArmResult {
     pub speedup: Option<Interval>,
     /// The same of CPU time.
     pub cpu_speedup: Option<Interval>,
+    /// Whether the gain holds although several arms were judged (Holm, 1979): all gains that are
+    /// called proved are real with 95 %. Absent for an arm that nobody can apply as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proven: Option<bool>,
     /// Medians over the counted runs; absent without one.
     pub median: Option<Medians>,
     /// Resident memory above that of the first arm, bytes.
@@ -164,8 +168,39 @@ pub fn judge(program: &str, arms: &[Arm], runs: &Runs, predicted: Option<Estimat
         allowed_slowdown_percent: None,
         too_slow: None,
     };
+    for (result, proven) in result.arms.iter_mut().zip(proven(arms, runs)) {
+        result.proven = proven;
+    }
     result.notes = notes(&result, runs);
     result
+}
+
+/// Which arms gain, with a confidence of [`CONFIDENCE`] that none of them is called so by chance
+/// alone: Holm's procedure. While m arms are undecided, one is proved by the interval that misses
+/// the truth with a probability of 1/m of what may be missed in all.
+fn proven(arms: &[Arm], runs: &Runs) -> Vec<Option<bool>> {
+    let judged = |arm: &Arm| matches!(arm.way, Way::Plan(_) | Way::Change(_));
+    let mut proven: Vec<Option<bool>> = arms
+        .iter()
+        .map(|arm| judged(arm).then_some(false))
+        .collect();
+    loop {
+        let undecided: Vec<usize> = (1..arms.len())
+            .filter(|i| proven[*i] == Some(false))
+            .collect();
+        let confidence = 1.0 - (1.0 - CONFIDENCE) / undecided.len().max(1) as f64;
+        let gains = |arm: &usize| {
+            let interval = runs.speedup(*arm, runs.resource, confidence);
+            interval.is_some_and(|interval| interval.is_gain())
+        };
+        let found: Vec<usize> = undecided.into_iter().filter(gains).collect();
+        if found.is_empty() {
+            return proven;
+        }
+        for arm in found {
+            proven[arm] = Some(true);
+        }
+    }
 }
 
 impl Comparison {
@@ -228,6 +263,7 @@ fn arm_result(index: usize, arms: &[Arm], runs: &Runs) -> ArmResult {
         meaning: arms[index].meaning().to_owned(),
         speedup: speedup(runs.resource),
         cpu_speedup: speedup(Resource::Cpu),
+        proven: None,
         bloat: median
             .as_ref()
             .zip(first.as_ref())
@@ -383,6 +419,73 @@ mod tests {
         let got = compare(&mut mock, "x", &three(), &rules(Some(2), 9999.0), None).unwrap();
         assert_eq!(got.arm("all").unwrap().bloat, Some(200));
         assert_eq!(got.arm("none").unwrap().bloat, Some(0));
+    }
+
+    /// Times of an arm whose gain has an interval that just excludes 1.
+    fn barely(arm: usize) -> Vec<f64> {
+        let noise = [
+            0.04, -0.035, 0.02, -0.03, 0.035, -0.01, 0.0, -0.02, 0.03, -0.03,
+        ];
+        let shifted = noise.iter().cycle().skip(arm).take(10);
+        shifted.map(|noise| 3.0 / (1.0262 + noise)).collect()
+    }
+
+    fn change(name: &str) -> Arm {
+        Arm::change(name, super::super::Change::default())
+    }
+
+    #[test]
+    fn several_candidates_must_each_prove_more() {
+        let (plan, one, two) = (barely(0), barely(1), barely(2));
+        let times: [(&str, &[f64]); 4] = [
+            ("none", &[3.0]),
+            ("plan", &plan),
+            ("one", &one),
+            ("two", &two),
+        ];
+        let proven = |arms: &[Arm]| -> Vec<Option<bool>> {
+            // The first round is not counted.
+            let got = compare(
+                &mut Mock::new(&times),
+                "x",
+                arms,
+                &rules(Some(10), 9999.0),
+                None,
+            );
+            let got = got.unwrap();
+            assert!(
+                got.arms[1].speedup.unwrap().is_gain(),
+                "{:?}",
+                got.arms[1].speedup
+            );
+            got.arms.iter().map(|arm| arm.proven).collect()
+        };
+        let plan = || Arm::plan("p");
+        assert_eq!(proven(&[Arm::none(), plan()]), [None, Some(true)]);
+        let several = proven(&[Arm::none(), plan(), change("one"), change("two")]);
+        assert_eq!(several, [None, Some(false), Some(false), Some(false)]);
+    }
+
+    #[test]
+    fn what_is_proved_beyond_doubt_leaves_the_rest_for_the_others() {
+        let barely = barely(0);
+        let times: [(&str, &[f64]); 4] = [
+            ("none", &[3.0]),
+            ("plan", &[2.0]),
+            ("one", &barely),
+            ("all", &[2.0]),
+        ];
+        let arms = [Arm::none(), Arm::plan("p"), change("one"), Arm::all()];
+        let got = compare(
+            &mut Mock::new(&times),
+            "x",
+            &arms,
+            &rules(Some(10), 9999.0),
+            None,
+        );
+        let proven: Vec<_> = got.unwrap().arms.iter().map(|arm| arm.proven).collect();
+        // Everything huge is never applied: it is not judged.
+        assert_eq!(proven, [None, Some(true), Some(true), None]);
     }
 
     #[test]

@@ -331,11 +331,12 @@ impl Run<'_> {
     fn judge_changes(&mut self, comparison: &Comparison, look: &Look) -> Next {
         let mut permanent = self.permanent(comparison, look);
         let planned = comparison.speedup;
-        let best = permanent
-            .iter()
-            .filter_map(|p| p.measured)
-            .find(|i| i.low > 1.0);
-        match (planned.filter(|interval| interval.low > 1.0), best) {
+        let best = permanent.iter().find_map(|p| p.measured);
+        let proven = |arm: &ArmResult| arm.proven == Some(true);
+        match (
+            planned.filter(|_| comparison.arm("plan").is_some_and(proven)),
+            best,
+        ) {
             (Some(plan), _) => self.apply(format!(
                 "the plan's {} make it {} times as fast in {}",
                 units::bytes(self.results.findings.planned_bytes.unwrap_or(0)),
@@ -371,19 +372,22 @@ impl Run<'_> {
 
     /// What stays without tollfree: measured gains first, then what was not measured.
     fn permanent(&self, comparison: &Comparison, look: &Look) -> Vec<Permanent> {
-        let measured = |name: &str| comparison.arm(name).and_then(|arm| arm.speedup);
+        let arm = |name: &str| comparison.arm(name);
+        let measured = |name: &str| arm(name).and_then(|arm| arm.speedup);
+        let refuted = |c: &Candidate| arm(c.name).is_some_and(|arm| arm.proven == Some(false));
         let mut all: Vec<Permanent> = self
             .lab
             .candidates(look)
             .iter()
+            // A change that was measured and is not proved to gain is no change to make.
+            .filter(|c| !refuted(c))
             .map(|c| c.with(measured(c.name)))
             .collect();
-        // A change that was measured and does not gain is no change to make.
-        all.retain(|p| p.measured.is_none_or(|interval| interval.low > 1.0));
         if let Some(plan) = &self.results.plan {
             all.extend(in_source(plan).iter().map(|candidate| candidate.with(None)));
         }
-        let gain = |p: &Permanent| p.measured.map_or(0.0, |interval| interval.median);
+        // The highest of several medians is too high, mostly by luck; the low ends bear it better.
+        let gain = |p: &Permanent| p.measured.map_or(0.0, |interval| interval.low);
         all.sort_by(|a, b| gain(b).total_cmp(&gain(a)));
         all
     }
@@ -461,7 +465,7 @@ impl Run<'_> {
     /// is a plan or no gain.
     fn without_plan(&self) -> Option<String> {
         let gain = self.results.findings.speedup_all;
-        let gain = gain.filter(|all| all.low > 1.0 && self.acting_plan().is_none())?;
+        let gain = gain.filter(|all| all.is_gain() && self.acting_plan().is_none())?;
         let why = match &self.results.plan {
             Some(plan) => {
                 let reason = plan.reason.trim_start_matches("Do nothing: ");
@@ -603,7 +607,13 @@ fn unresolved(comparison: &Comparison) -> String {
         Verdict::NoDifference => {
             return format!("{arm} makes no difference that matters: {measured} times as fast");
         }
-        Verdict::Faster | Verdict::CannotTell => {}
+        Verdict::Faster => {
+            return format!(
+                "{arm} gains by itself, {measured} times as fast, but not beyond doubt: several \
+                 arms were judged, and one of them may look like that by chance; raise --within"
+            );
+        }
+        Verdict::CannotTell => {}
     }
     let settle = match comparison.pairs_to_settle {
         Some(MOST_PAIRS) => "; it lies too near 2 % to be settled by more pairs".to_owned(),
@@ -914,6 +924,28 @@ mod tests {
         assert_eq!(got.verdict, Some(Verdict::CannotTell));
         assert!(got.reason.contains("cannot be told"), "{}", got.reason);
         assert!(got.seconds <= 200.0);
+    }
+
+    #[test]
+    fn a_gain_below_the_floor_is_not_advised() {
+        let times: &[(&str, &[f64])] = &[
+            ("none", &[2.0, 2.001]),
+            ("plan", &[1.975, 1.976]),
+            ("all", &[1.5, 1.501]),
+            ("tunable", &[1.98, 1.981]),
+        ];
+        let mut lab = MockLab::new(times);
+        lab.candidates = vec![candidate("tunable")];
+        let got = lab.tune(600).findings;
+        let plan = got.speedup.unwrap();
+        assert!(plan.low > 1.0 && plan.median < 1.02, "{plan:?}");
+        assert_eq!(got.advice, Advice::DoNothing, "{}", got.reason);
+        assert!(
+            got.reason.contains("no difference that matters"),
+            "{}",
+            got.reason
+        );
+        assert!(got.permanent.is_empty(), "{:?}", got.permanent);
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub const VERSION: u32 = 1;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Advice {
-    /// A measured interval's low end is above 1.
+    /// A measured gain of at least 2 %, proved although several arms were judged.
     Apply,
     DoNothing,
 }

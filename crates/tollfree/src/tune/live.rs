@@ -185,7 +185,7 @@ impl Live {
         });
         match speedup {
             None => found.reason = "the time limit did not suffice; raise --within".to_owned(),
-            Some(interval) if interval.low > 1.0 => {
+            Some(interval) if interval.is_gain() => {
                 found.advice = Advice::Apply;
                 found.reason = format!(
                     "with all of its memory huge the workload ran {} times as fast as before",
@@ -197,7 +197,7 @@ impl Live {
             Some(interval) => {
                 found.reason = format!(
                     "with all of its memory huge the workload ran {} times as fast as before: no gain \
-                     that can be told from noise",
+                     of 2 % that can be told from noise",
                     with_interval(&interval)
                 );
             }

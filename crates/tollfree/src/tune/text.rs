@@ -24,7 +24,7 @@ pub fn render(found: &Findings) -> String {
             table::estimate(predicted)
         );
     }
-    let proven = found.speedup.is_some_and(|interval| interval.low > 1.0);
+    let proven = proven(found);
     if found.advice == Advice::Apply {
         if proven {
             text += &memory(found);
@@ -39,6 +39,15 @@ pub fn render(found: &Findings) -> String {
         text += &format!("  report     {}\n", report.display());
     }
     text
+}
+
+/// Whether the plan itself is proved to gain.
+fn proven(found: &Findings) -> bool {
+    let plan = found.comparison.as_ref().and_then(|c| c.arm("plan"));
+    match plan.and_then(|arm| arm.proven) {
+        Some(proven) => proven,
+        None => found.speedup.is_some_and(|interval| interval.is_gain()),
+    }
 }
 
 /// `Apply it`, `Do nothing`, or what else is the case.
