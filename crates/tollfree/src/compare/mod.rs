@@ -16,6 +16,7 @@
 //! | [`program`] | runs a program that ends by itself |
 //! | [`server`] | runs a server and drives a load against it |
 //! | [`table`] | the result for people |
+//! | `truth` | simulated comparisons whose truth is known (tests) |
 
 pub mod arm;
 pub mod input;
@@ -29,6 +30,8 @@ pub mod sample;
 pub mod schedule;
 pub mod server;
 pub mod table;
+#[cfg(test)]
+mod truth;
 pub mod warm;
 
 pub use arm::{Arm, Change};
