@@ -502,6 +502,60 @@ fn tune_goes_through_within_its_limit() {
 }
 
 #[test]
+fn an_earlier_tune_is_gone_on_with() {
+    let place = Place::new();
+    let chase = place.program("chase");
+    let tune = |options: &[&str], arguments: &[&str]| {
+        let mut command = place.tollfree(&["--json", "tune", "--within", "12s"]);
+        command.args(options).arg("--").arg(&chase).args(arguments);
+        let cache = place.path("cache");
+        command.env("XDG_CACHE_HOME", cache).output().unwrap()
+    };
+    let arguments = ["64", "300000"];
+    let first = tune(&["-o", "out"], &arguments);
+    assert!(first.status.success(), "{}", stderr(&first));
+    let first = json(&first);
+    schema::check("tune", &first);
+
+    // Another program's runs are not these.
+    let other = tune(&["--resume", "out"], &["64", "300001"]);
+    assert_eq!(other.status.code(), Some(3), "{}", stderr(&other));
+    assert!(
+        stderr(&other).contains("another command line"),
+        "{}",
+        stderr(&other)
+    );
+    let nothing = tune(&["--resume", "nowhere"], &arguments);
+    assert_eq!(nothing.status.code(), Some(2), "{}", stderr(&nothing));
+    assert!(
+        stderr(&nothing).contains("nowhere/tune.json"),
+        "{}",
+        stderr(&nothing)
+    );
+
+    let second = tune(&["--resume", "out"], &arguments);
+    if first["comparison"].is_null() {
+        assert_eq!(second.status.code(), Some(3), "{}", stderr(&second));
+        return;
+    }
+    assert!(second.status.success(), "{}", stderr(&second));
+    let second = json(&second);
+    schema::check("tune", &second);
+    let runs = |tune: &Value| {
+        tune["comparison"]["arms"][0]["runs"]
+            .as_array()
+            .unwrap()
+            .clone()
+    };
+    let kept = first["comparison"]["pairs"].as_u64().unwrap() as usize;
+    assert_eq!(runs(&second)[..=kept], runs(&first)[..=kept]);
+    assert!(second["seconds"].as_f64() > first["seconds"].as_f64());
+    let stored: Value =
+        serde_json::from_slice(&fs::read(place.path("out/tune.json")).unwrap()).unwrap();
+    assert_eq!(stored["comparison"]["pairs"], second["comparison"]["pairs"]);
+}
+
+#[test]
 fn a_server_is_measured_by_what_its_workload_prints() {
     let place = Place::new();
     let script = place.path("server");

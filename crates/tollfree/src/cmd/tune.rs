@@ -23,7 +23,7 @@ use crate::tune::budget::{announcement, words};
 use crate::tune::findings::Results;
 use crate::tune::folder::Folder;
 use crate::tune::live::{self, Live};
-use crate::tune::{decide, page, text};
+use crate::tune::{decide, page, resume, text};
 use crate::{output, signals};
 
 /// Say whether huge pages pay for a program, where, and what to do about it
@@ -38,6 +38,9 @@ The program runs many times, also under a simulator: it must not change what it
 works on. Its output is captured and must be the same in every run (--any-output
 accepts one that differs between the arms). The verdict comes from runs side by
 side, with a 95 % interval; results go to a new folder.
+
+An undecided answer names the command that goes on from the runs that are there:
+--resume DIR, with the same options and command line.
 
 --metric: the last match counts; more is better, unless the group is named
 (?<time>...) or a unit of time follows the number.")]
@@ -63,6 +66,9 @@ pub struct Args {
     /// Where to write the results (default: ./tollfree-PROGRAM-TIME)
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
+    /// Go on with the comparison that an earlier tune left undecided in this folder
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["output", "force", "pid"])]
+    pub resume: Option<PathBuf>,
     /// Overwrite the output folder
     #[arg(long)]
     pub force: bool,
@@ -89,7 +95,15 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     }
     find_program(&args.command[0])?;
     let program = args.command[0].to_string_lossy().into_owned();
-    let folder = Folder::create(args.output.as_deref(), &program, args.force)?;
+    let fingerprint = fingerprint(&args);
+    let stored = match &args.resume {
+        Some(folder) => Some(resume::read(folder, &fingerprint)?),
+        None => None,
+    };
+    let folder = match &args.resume {
+        Some(folder) => Folder::again(folder),
+        None => Folder::create(args.output.as_deref(), &program, args.force)?,
+    };
     let mut bench = Bench {
         subject: subject(&args, load.clone(), clock)?,
         command: args.command.clone(),
@@ -98,11 +112,28 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         any_output: args.any_output,
         warm: !args.cold,
         show_command: args.show_command,
+        subject_fingerprint: fingerprint,
     };
-    let mut results = decide::tune(&mut bench, &program, args.within)?;
+    let mut results = match stored {
+        Some(stored) => decide::resume(&mut bench, stored, args.within)?,
+        None => decide::tune(&mut bench, &program, args.within)?,
+    };
     bench.publish(&mut results)?;
     bench.finish();
     say(&results, json)
+}
+
+/// What `--resume` compares: the command line, and the options that make a run what it is.
+fn fingerprint(args: &Args) -> String {
+    let window = args.for_.map(|window| format!("{window:?}"));
+    let options = [
+        args.workload.as_deref(),
+        args.ready.as_deref(),
+        args.metric.as_deref(),
+        window.as_deref(),
+        args.cold.then_some("cold"),
+    ];
+    resume::fingerprint(&args.command, &options)
 }
 
 /// A program that ends by itself, or a server, with what shows its progress.

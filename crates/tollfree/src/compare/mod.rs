@@ -35,7 +35,7 @@ mod truth;
 pub mod warm;
 
 pub use arm::{Arm, Change};
-pub use result::{Comparison, compare, predicted};
+pub use result::{Comparison, compare, go_on, predicted};
 pub use sample::{Resource, Sample};
 
 /// Whether the machine makes all memory huge unasked, so that the arm "none" is huge already.

@@ -149,7 +149,8 @@ fn fingerprint(path: &Path) -> io::Result<u64> {
     }
 }
 
-struct Fnv(u64);
+/// The hash FNV-1a, which is the same in every build.
+pub struct Fnv(pub u64);
 
 impl Default for Fnv {
     fn default() -> Fnv {
@@ -158,7 +159,7 @@ impl Default for Fnv {
 }
 
 impl Fnv {
-    fn add(&mut self, bytes: &[u8]) {
+    pub fn add(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }

@@ -113,7 +113,20 @@ pub fn compare(
     rules: &Rules,
     predicted: Option<Estimate>,
 ) -> Result<Comparison> {
-    let runs = schedule::run(executor, arms, rules)?;
+    let none = vec![Vec::new(); arms.len()];
+    go_on(executor, program, arms, rules, predicted, none)
+}
+
+/// The same after runs that an earlier session has `stored`, a list for each arm.
+pub fn go_on(
+    executor: &mut dyn Executor,
+    program: &str,
+    arms: &[Arm],
+    rules: &Rules,
+    predicted: Option<Estimate>,
+    stored: Vec<Vec<Sample>>,
+) -> Result<Comparison> {
+    let runs = schedule::go_on(executor, arms, rules, stored)?;
     Ok(Comparison {
         warmed_bytes: executor.warmed(),
         ..judge(program, arms, &runs, predicted)

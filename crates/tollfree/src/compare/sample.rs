@@ -27,7 +27,7 @@ pub struct Sample {
     /// Exit code; for a program that a signal ended, 128 + the signal.
     pub status: i32,
     /// Fingerprints of stdout and stderr; absent where the output is not compared.
-    #[serde(skip)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<[u64; 2]>,
     /// Where the output first differs from that of the first run.
     #[serde(skip)]

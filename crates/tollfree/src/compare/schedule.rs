@@ -151,24 +151,39 @@ fn zigzag(place: usize, arms: usize) -> usize {
 
 /// Runs the arms in rounds until it is enough. The second arm is the one that must be resolved,
 /// unless the rules say that each must.
-pub fn run(executor: &mut dyn Executor, arms: &[Arm], rules: &Rules) -> Result<Runs> {
+///
+/// `stored` has the runs of an earlier session, a list for each arm, all empty where there was none.
+/// Only their complete rounds are taken. The machine is cold again: a round that is not kept comes first.
+pub fn go_on(
+    executor: &mut dyn Executor,
+    arms: &[Arm],
+    rules: &Rules,
+    stored: Vec<Vec<Sample>>,
+) -> Result<Runs> {
     let mut runs = Runs {
-        arms: vec![Vec::new(); arms.len()],
+        arms: stored,
         stopped: Stopped::Time,
         resource: executor.resource(),
     };
+    let done = runs.rounds();
+    for arm in &mut runs.arms {
+        arm.truncate(done as usize);
+    }
     let mut longest = vec![Duration::ZERO; arms.len()];
-    let mut look = FEWEST;
-    for round in 0.. {
+    let mut look = next_look(done).max(FEWEST);
+    let warm_up = (done > 0).then_some(WARM_UP);
+    for round in warm_up.into_iter().chain(done..) {
         if !fits(executor.now(), &longest, rules.deadline) {
             return Ok(runs);
         }
-        executor.begin_round(round);
+        let counts = Some(round) != warm_up;
+        executor.begin_round(if counts { round } else { WARM_UP });
         for arm in order(round, arms.len()) {
             executor.progress(&message(round, &arms[arm], rules));
             let begun = executor.now();
             match executor.run(&arms[arm], rules.deadline)? {
-                Ran::Done(sample) => runs.arms[arm].push(Sample { round, ..sample }),
+                Ran::Done(sample) if counts => runs.arms[arm].push(Sample { round, ..sample }),
+                Ran::Done(_) => {}
                 Ran::Interrupted => {
                     return Ok(Runs {
                         stopped: Stopped::Interrupted,
@@ -185,11 +200,22 @@ pub fn run(executor: &mut dyn Executor, arms: &[Arm], rules: &Rules) -> Result<R
             longest[arm] = longest[arm].max(executor.now().saturating_sub(begun));
         }
         runs.resource = executor.resource();
+        if !counts {
+            continue;
+        }
         if let Some(stopped) = enough(&runs, rules, round, &mut look) {
             return Ok(Runs { stopped, ..runs });
         }
     }
     Ok(runs)
+}
+
+/// The round that only warms up.
+const WARM_UP: u32 = 0;
+
+/// The round of the look after one in this round: a quarter more.
+fn next_look(round: u32) -> u32 {
+    (round + round.div_ceil(4)).max(round + 1)
 }
 
 /// Whether another round is expected to end in time. Before the first there is nothing to go by.
@@ -216,7 +242,7 @@ fn enough(runs: &Runs, rules: &Rules, round: u32, look: &mut u32) -> Option<Stop
     if round < *look {
         return None;
     }
-    *look = (round + round.div_ceil(4)).max(round + 1);
+    *look = next_look(round);
     let last = if rules.each { runs.arms.len() } else { 2 };
     let settled: Option<Vec<Stopped>> = (1..last).map(|arm| settled(runs, arm)).collect();
     match settled?.contains(&Stopped::Resolved) {
@@ -302,6 +328,10 @@ pub mod tests {
         fn now(&self) -> Duration {
             Duration::from_secs_f64(self.clock)
         }
+    }
+
+    fn run(executor: &mut dyn Executor, arms: &[Arm], rules: &Rules) -> Result<Runs> {
+        go_on(executor, arms, rules, vec![Vec::new(); arms.len()])
     }
 
     pub fn rules(pairs: Option<u32>, seconds: f64) -> Rules {
@@ -439,6 +469,29 @@ pub mod tests {
         let runs = run(&mut mock, &two(), &rules(None, 600.0)).unwrap();
         assert_eq!((runs.rounds(), runs.stopped), (3, Stopped::Interrupted));
         assert_eq!(runs.counted(0).len(), 2);
+    }
+
+    #[test]
+    fn stored_rounds_are_gone_on_from_after_another_warm_up() {
+        let early = |elapsed: &[f64]| -> Vec<Sample> {
+            let sample = |(round, elapsed): (usize, &f64)| Sample {
+                round: round as u32,
+                elapsed: *elapsed,
+                ..Sample::default()
+            };
+            elapsed.iter().enumerate().map(sample).collect()
+        };
+        // The third round is incomplete.
+        let stored = vec![early(&[9.0, 2.0, 2.1]), early(&[9.0, 1.0])];
+        let mut mock = Mock::new(&[("none", &[8.0, 2.2, 2.3]), ("all", &[8.0, 1.2, 1.3])]);
+        let runs = go_on(&mut mock, &two(), &rules(Some(3), 1000.0), stored).unwrap();
+        assert_eq!((runs.rounds(), runs.stopped), (4, Stopped::Pairs));
+        let elapsed =
+            |arm: usize| -> Vec<f64> { runs.arms[arm].iter().map(|s| s.elapsed).collect() };
+        assert_eq!(elapsed(0), [9.0, 2.0, 2.2, 2.3]);
+        assert_eq!(elapsed(1), [9.0, 1.0, 1.2, 1.3]);
+        let rounds: Vec<u32> = runs.arms[0].iter().map(|s| s.round).collect();
+        assert_eq!(rounds, [0, 1, 2, 3]);
     }
 
     #[test]

@@ -77,6 +77,8 @@ pub struct Bench {
     /// Whether memory is warmed up before each run.
     pub warm: bool,
     pub show_command: bool,
+    /// The fingerprint of what is run.
+    pub subject_fingerprint: String,
 }
 
 impl Lab for Bench {
@@ -222,6 +224,10 @@ impl Bench {
         results.findings.notes.dedup();
         results.findings.folder = Some(self.folder.path().to_owned());
         results.findings.report = Some(self.folder.file("report.html"));
+        results.findings.subject = Some(self.subject_fingerprint.clone());
+        if let Some(settle) = &mut results.findings.settle {
+            settle.command = self.resume_command(settle.seconds);
+        }
         self.keep(results)?;
         let command = self.show_command.then_some(self.command.as_slice());
         self.folder
@@ -229,6 +235,16 @@ impl Bench {
         self.folder
             .write("tune.json", &serde_json::to_vec_pretty(&results.findings)?)?;
         Ok(())
+    }
+
+    /// The command that goes on from this folder for as long as it is expected to take, and a
+    /// quarter more. The options of a server, and the program's command line, have to follow.
+    fn resume_command(&self, seconds: f64) -> String {
+        let minutes = (seconds * 1.25 / 60.0).ceil().max(1.0);
+        let folder = self.folder.path().display();
+        let cold = if self.warm { "" } else { " --cold" };
+        let load = if self.load.is_some() { " ..." } else { "" };
+        format!("tollfree tune --resume {folder} --within {minutes:.0}m{cold}{load}")
     }
 
     /// Takes the progress line away.

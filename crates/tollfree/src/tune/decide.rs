@@ -13,12 +13,12 @@ use toll_model::stats::{Interval, MOST_PAIRS, SMALLEST_EFFECT, Verdict};
 use toll_model::units::format_ns;
 
 use super::budget::Step;
-use super::findings::{Advice, Findings, Results};
+use super::findings::{Advice, Answer, Findings, Results, Settle};
 use crate::compare::observe::Look;
 use crate::compare::outputs::OutputCheck;
 use crate::compare::result::ArmResult;
 use crate::compare::schedule::{Executor, FEWEST, Rules, Stopped};
-use crate::compare::{Arm, Comparison, compare};
+use crate::compare::{Arm, Comparison, Sample, go_on};
 use crate::error::UserError;
 use crate::permanent::{Candidate, Permanent, in_source};
 use crate::units;
@@ -69,12 +69,28 @@ pub fn tune(lab: &mut dyn Lab, program: &str, within: Duration) -> Result<Result
         run_seconds: None,
     };
     run.steps()?;
-    run.note_status();
-    if run.lab.interrupted() {
-        mark_interrupted(&mut run.results.findings);
-    }
-    run.results.findings.seconds = run.lab.executor().now().as_secs_f64();
-    Ok(run.results)
+    Ok(run.finish())
+}
+
+/// Goes on with the last comparison of an earlier tune, whose `results` are complete but for what
+/// more runs of the same arms can tell.
+///
+/// # Errors
+/// [`UserError::UnfitFile`] if there is no such comparison, or if an arm of it cannot be run any more.
+pub fn resume(lab: &mut dyn Lab, results: Results, within: Duration) -> Result<Results> {
+    let earlier = results.findings.seconds;
+    let allowed = results.findings.within_seconds;
+    let mut run = Run {
+        lab,
+        within,
+        results,
+        run_seconds: None,
+    };
+    run.go_on()?;
+    let mut results = run.finish();
+    results.findings.seconds += earlier;
+    results.findings.within_seconds = allowed + within.as_secs_f64();
+    Ok(results)
 }
 
 /// An interrupted comparison decides nothing; after it, the verdict stands.
@@ -119,6 +135,87 @@ impl Run<'_> {
             return Ok(());
         }
         self.after()
+    }
+
+    /// What is said at the end, whichever step that was.
+    fn finish(mut self) -> Results {
+        self.note_status();
+        if self.lab.interrupted() {
+            mark_interrupted(&mut self.results.findings);
+        }
+        self.results.findings.seconds = self.lab.executor().now().as_secs_f64();
+        self.results.findings.conclude();
+        self.results.findings.settle = self.settle();
+        self.results
+    }
+
+    /// What would settle an undecided comparison; its command is known to the lab.
+    fn settle(&self) -> Option<Settle> {
+        let found = &self.results.findings;
+        let comparison = found.comparison.as_ref()?;
+        if found.answer != Answer::Undecided {
+            return None;
+        }
+        let pairs = match comparison.pairs_to_settle {
+            Some(MOST_PAIRS) => return None,
+            // A gain that is not proved against the others yet: the next look.
+            None => FEWEST.max(comparison.pairs + comparison.pairs.div_ceil(4)),
+            Some(pairs) => pairs,
+        };
+        // One more round warms up.
+        let runs =
+            f64::from(pairs.saturating_sub(comparison.pairs) + 1) * comparison.arms.len() as f64;
+        Some(Settle {
+            pairs,
+            seconds: runs * self.run_seconds?,
+            command: String::new(),
+        })
+    }
+
+    /// The last comparison again, after the runs that it has.
+    fn go_on(&mut self) -> Result<()> {
+        let unfit = |why: String| UserError::UnfitFile(format!("--resume: {why}"));
+        let Some(stored) = self.results.findings.comparison.clone() else {
+            return Err(unfit("there is no comparison to go on with".to_owned()).into());
+        };
+        let look = self.results.findings.look.clone().unwrap_or_default();
+        let mut arms = Vec::new();
+        for arm in &stored.arms {
+            let again = self.arm_again(&arm.name, &look)?;
+            arms.push(
+                again
+                    .ok_or_else(|| unfit(format!("the arm {} cannot be run any more", arm.name)))?,
+            );
+        }
+        let within = self.within;
+        let found = &mut self.results.findings;
+        (found.step, found.complete, found.advice) = (Step::Compare, true, Advice::DoNothing);
+        self.lab.announce(Step::Compare, within);
+        let runs = stored.arms.into_iter().map(|arm| arm.runs).collect();
+        let mut comparison =
+            self.run_arms_after(&arms, within, self.acting_plan().as_ref(), runs)?;
+        comparison.warmed_bytes = comparison.warmed_bytes.max(stored.warmed_bytes);
+        self.results.compared(comparison.clone());
+        self.judge_changes(&comparison, &look);
+        self.lab.keep(&self.results)
+    }
+
+    /// An arm of an earlier comparison by its name; `None` if there is none like it now.
+    fn arm_again(&mut self, name: &str, look: &Look) -> Result<Option<Arm>> {
+        Ok(match name {
+            "none" => Some(Arm::none()),
+            "all" => Some(Arm::all()),
+            "never" => Some(Arm::never()),
+            "plan" => match self.acting_plan() {
+                Some(plan) => Some(Arm::plan(self.lab.plan_file(&plan)?)),
+                None => None,
+            },
+            change => self
+                .measurable(look)
+                .into_iter()
+                .map(|(_, arm)| arm)
+                .find(|arm| arm.name == change),
+        })
     }
 
     fn begin(&mut self, step: Step) -> Duration {
@@ -417,6 +514,17 @@ impl Run<'_> {
         until: Duration,
         plan: Option<&Plan>,
     ) -> Result<Comparison> {
+        self.run_arms_after(arms, until, plan, vec![Vec::new(); arms.len()])
+    }
+
+    /// Runs arms of which some runs are `stored` already.
+    fn run_arms_after(
+        &mut self,
+        arms: &[Arm],
+        until: Duration,
+        plan: Option<&Plan>,
+        stored: Vec<Vec<Sample>>,
+    ) -> Result<Comparison> {
         let rules = Rules {
             pairs: None,
             deadline: until.min(self.within),
@@ -424,9 +532,12 @@ impl Run<'_> {
         };
         let program = self.results.findings.program.clone();
         let begun = self.lab.executor().now();
-        let mut comparison = compare(self.lab.executor(), &program, arms, &rules, None)?;
+        let before: usize = stored.iter().map(Vec::len).sum();
+        let executor = self.lab.executor();
+        let mut comparison = go_on(executor, &program, arms, &rules, None, stored)?;
         let spent = self.lab.executor().now().saturating_sub(begun);
-        let runs: usize = comparison.arms.iter().map(|arm| arm.runs.len()).sum();
+        let after: usize = comparison.arms.iter().map(|arm| arm.runs.len()).sum();
+        let runs = after.saturating_sub(before);
         self.run_seconds = Some(spent.as_secs_f64() / runs.max(1) as f64);
         comparison.predicted_speedup = plan.map(|plan| plan.predicted_speedup);
         self.check_output(&comparison)?;
@@ -910,6 +1021,67 @@ mod tests {
             [Look, Ceiling, Costs, Profile, Plan, Compare, After]
         );
         assert!(lab.mock.clock <= 600.0, "{}", lab.mock.clock);
+    }
+
+    #[test]
+    fn an_undecided_answer_says_what_settles_it_and_is_gone_on_with() {
+        let times: &[(&str, &[f64])] = &[
+            ("none", &[2.0, 2.2, 1.9, 2.1, 2.05]),
+            ("plan", &[1.95, 2.15, 1.75, 2.05, 1.85, 2.1, 1.95]),
+            ("all", &[1.8, 1.7, 1.9, 2.0, 1.6]),
+        ];
+        let mut lab = MockLab::new(times);
+        let first = lab.tune(200);
+        let got = &first.findings;
+        assert_eq!(
+            (got.advice, got.answer),
+            (Advice::DoNothing, Answer::Undecided),
+            "{}",
+            got.reason
+        );
+        assert!(
+            super::super::text::render(got).contains("Undecided: "),
+            "{got:?}"
+        );
+        let settle = got.settle.clone().unwrap();
+        let before = got.comparison.clone().unwrap();
+        assert!(settle.pairs > before.pairs, "{settle:?}");
+        // Each of the missing rounds, and one that warms up, takes about two seconds an arm.
+        let runs = f64::from(settle.pairs - before.pairs + 1) * before.arms.len() as f64;
+        assert!((1.7..2.2).contains(&(settle.seconds / runs)), "{settle:?}");
+
+        let mut lab = MockLab::new(times);
+        let within = Duration::from_secs_f64(settle.seconds * 3.0);
+        let second = resume(&mut lab, first.clone(), within).unwrap().findings;
+        let after = second.comparison.clone().unwrap();
+        assert!(
+            after.pairs > before.pairs,
+            "{} and {}",
+            after.pairs,
+            before.pairs
+        );
+        for (old, new) in before.arms.iter().zip(&after.arms) {
+            let kept = before.pairs as usize + 1;
+            assert_eq!(old.runs[..kept], new.runs[..kept]);
+        }
+        assert_eq!(
+            (second.advice, second.answer),
+            (Advice::Apply, Answer::Apply),
+            "{}",
+            second.reason
+        );
+        assert_eq!(second.settle, None);
+        assert_eq!(lab.steps, [Step::Compare]);
+    }
+
+    #[test]
+    fn there_must_be_something_to_go_on_with() {
+        let mut lab = MockLab::new(&[]);
+        lab.look.working_set = 4 * MIB;
+        let results = lab.tune(600);
+        assert_eq!(results.findings.answer, Answer::DoNothing);
+        let error = resume(&mut lab, results, Duration::from_secs(60)).unwrap_err();
+        assert!(error.to_string().contains("no comparison"), "{error}");
     }
 
     #[test]

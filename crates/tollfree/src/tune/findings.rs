@@ -10,6 +10,7 @@ use toll_model::stats::{Interval, Verdict};
 
 use super::budget::Step;
 use crate::compare::observe::Look;
+use crate::compare::result::ArmResult;
 use crate::compare::{Comparison, Resource};
 use crate::permanent::Permanent;
 
@@ -27,13 +28,46 @@ pub enum Advice {
     DoNothing,
 }
 
+/// What the measurements say. [`Advice`] has no word for the last one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    Apply,
+    /// It was measured that nothing is gained, or there is nothing to act on.
+    DoNothing,
+    /// What was measured proves neither. Nothing is advised until it is settled.
+    #[default]
+    Undecided,
+}
+
+/// What would decide an undecided answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Settle {
+    /// Pairs in all that settle it with a probability of 80 %.
+    pub pairs: u32,
+    /// Seconds that those take which are not there yet, at the speed of the others.
+    pub seconds: f64,
+    /// What goes on from the runs that are stored; the program's command line follows it.
+    pub command: String,
+}
+
 /// The answer. Fields of steps that were not reached are absent (null in JSON).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Findings {
     pub format: String,
     pub version: u32,
     pub program: String,
+    /// `do-nothing` where the answer is undecided, too.
     pub advice: Advice,
+    #[serde(default)]
+    pub answer: Answer,
+    /// For an undecided answer, if more pairs would settle it.
+    #[serde(default)]
+    pub settle: Option<Settle>,
+    /// A fingerprint of the command line and of the options that a run depends on: `--resume`
+    /// refuses others. Absent for `--pid`.
+    #[serde(default)]
+    pub subject: Option<String>,
     /// Why, in a sentence or two.
     pub reason: String,
     /// Time without / with the plan.
@@ -97,6 +131,9 @@ impl Results {
             version: VERSION,
             program: program.to_owned(),
             advice: Advice::DoNothing,
+            answer: Answer::Undecided,
+            settle: None,
+            subject: None,
             reason: "nothing was measured yet".to_owned(),
             speedup: None,
             speedup_all: None,
@@ -160,6 +197,37 @@ impl Results {
 }
 
 impl Findings {
+    /// Sets the answer from the advice and from what was compared.
+    pub fn conclude(&mut self) {
+        self.answer = match self.advice {
+            Advice::Apply => Answer::Apply,
+            Advice::DoNothing if !self.complete || self.is_open() => Answer::Undecided,
+            Advice::DoNothing => Answer::DoNothing,
+        };
+        if self.answer != Answer::Undecided {
+            self.settle = None;
+        }
+    }
+
+    /// The comparison that the advice rests on, if one was begun.
+    pub fn decisive(&self) -> Option<&Comparison> {
+        let ceiling = self.ceiling.as_ref().filter(|_| self.step == Step::Ceiling);
+        self.comparison.as_ref().or(ceiling)
+    }
+
+    /// Whether the decisive comparison proves neither a gain nor that there is none.
+    fn is_open(&self) -> bool {
+        let Some(comparison) = self.decisive() else {
+            return false;
+        };
+        let unproven = |arm: &ArmResult| {
+            arm.proven == Some(false) && arm.speedup.is_some_and(|speedup| speedup.is_gain())
+        };
+        comparison.main().is_none()
+            || comparison.verdict == Verdict::CannotTell
+            || comparison.arms.iter().any(unproven)
+    }
+
     /// What a comparison tells about its runs as such; the last one stands.
     fn ran(&mut self, comparison: &Comparison) {
         self.time_limit_reached = comparison.ran_out_of_time();

@@ -27,6 +27,11 @@ impl Folder {
         }
     }
 
+    /// One that an earlier tune has written, to go on with.
+    pub fn again(path: &Path) -> Folder {
+        Folder(path.to_owned())
+    }
+
     fn take(path: &Path, force: bool) -> Result<Folder> {
         let shown = path.display();
         match fs::read_dir(path) {

@@ -16,11 +16,11 @@ use anyhow::Result;
 use toll_linux::hand::Hand;
 use toll_linux::watch::{WatchPlan, Watcher, grown};
 use toll_linux::{Root, cpu, proc};
-use toll_model::stats::ratio_of_medians;
+use toll_model::stats::{Verdict, ratio_of_medians};
 
 use super::budget::Step;
 use super::decide::{is_huge, with_interval};
-use super::findings::{Advice, Results};
+use super::findings::{Advice, Answer, Results};
 use crate::compare::Resource;
 use crate::compare::observe::{Look, Observer};
 use crate::compare::runner::{Clock, Progress};
@@ -89,6 +89,7 @@ impl Live {
         if signals::interrupted().is_some() {
             results.findings.complete = false;
             results.findings.advice = Advice::DoNothing;
+            results.findings.answer = Answer::Undecided;
             results.findings.permanent.clear();
             results.findings.reason = "interrupted; what was made huge stays huge".to_owned();
         }
@@ -100,14 +101,26 @@ impl Live {
         let look = self.look()?;
         results.findings.look = Some(look.clone());
         match self.refusal(&look) {
-            Some(reason) => results.findings.reason = reason,
+            Some((answer, reason)) => {
+                (results.findings.answer, results.findings.reason) = (answer, reason);
+            }
             None => self.measure(results, &look)?,
         }
         Ok(())
     }
 
-    /// Why there is nothing to do, or nothing to measure.
-    fn refusal(&self, look: &Look) -> Option<String> {
+    /// Why nothing is measured, and what that says.
+    fn refusal(&self, look: &Look) -> Option<(Answer, String)> {
+        if let Some(reason) = self.nothing_to_do(look) {
+            return Some((Answer::DoNothing, reason));
+        }
+        let unmeasured = "nothing to measure by: --workload names a load whose time is compared";
+        let measured = self.load.workload.is_some();
+        (!measured).then(|| (Answer::Undecided, unmeasured.to_owned()))
+    }
+
+    /// Why there is nothing to do.
+    fn nothing_to_do(&self, look: &Look) -> Option<String> {
         let reach = cpu::tlb_geometry().reach_4k();
         if look.windows > 0 && look.working_set < reach {
             let (touched, reach) = (units::bytes(look.working_set), units::bytes(reach));
@@ -124,11 +137,6 @@ impl Live {
             return Some(format!(
                 "most of its memory is huge already ({huge} of {all})"
             ));
-        }
-        if self.load.workload.is_none() {
-            return Some(
-                "nothing to measure by: --workload names a load whose time is compared".to_owned(),
-            );
         }
         None
     }
@@ -186,7 +194,7 @@ impl Live {
         match speedup {
             None => found.reason = "the time limit did not suffice; raise --within".to_owned(),
             Some(interval) if interval.is_gain() => {
-                found.advice = Advice::Apply;
+                (found.advice, found.answer) = (Advice::Apply, Answer::Apply);
                 found.reason = format!(
                     "with all of its memory huge the workload ran {} times as fast as before",
                     with_interval(&interval)
@@ -195,6 +203,10 @@ impl Live {
                 found.permanent = known.iter().map(|c| c.with(None)).collect();
             }
             Some(interval) => {
+                found.answer = match interval.verdict() {
+                    Verdict::CannotTell => Answer::Undecided,
+                    _ => Answer::DoNothing,
+                };
                 found.reason = format!(
                     "with all of its memory huge the workload ran {} times as fast as before: no gain \
                      of 2 % that can be told from noise",

@@ -9,6 +9,7 @@
 //! | [`bench`] | the machine behind the trait |
 //! | [`live`] | `--pid`: a process that runs already |
 //! | [`folder`] | where results are written |
+//! | [`resume`] | what an earlier tune left, to go on from |
 //! | [`text`] | the answer for people |
 //! | [`page`] | the answer as report.html |
 
@@ -19,6 +20,7 @@ pub mod findings;
 pub mod folder;
 pub mod live;
 pub mod page;
+pub mod resume;
 pub mod text;
 
 use toll_model::plan::Estimate;

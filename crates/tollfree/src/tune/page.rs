@@ -7,7 +7,7 @@ use toll_linux::{Root, cpu, sys};
 use toll_model::plan::Estimate;
 use toll_model::stats::{Interval, ratio_of_medians};
 
-use super::findings::{Advice, Findings, Results};
+use super::findings::{Answer, Findings, Results};
 use super::text;
 use crate::compare::result::{ArmResult, Medians};
 use crate::compare::{Comparison, Resource, table};
@@ -36,10 +36,10 @@ pub fn render(results: &Results, command: Option<&[OsString]>) -> String {
 }
 
 fn verdict(found: &Findings) -> VerdictBox {
-    let tone = match (found.complete, found.advice) {
-        (false, _) => Tone::Unsure,
-        (true, Advice::Apply) => Tone::Apply,
-        (true, Advice::DoNothing) => Tone::DoNothing,
+    let tone = match (found.complete, found.answer) {
+        (false, _) | (true, Answer::Undecided) => Tone::Unsure,
+        (true, Answer::Apply) => Tone::Apply,
+        (true, Answer::DoNothing) => Tone::DoNothing,
     };
     VerdictBox {
         tone,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The answer for people, at the end of `tollfree tune`.
 
-use toll_model::stats::Verdict;
+use std::time::Duration;
 
+use super::budget::words;
 use super::decide::with_interval;
-use super::findings::{Advice, Findings};
+use super::findings::{Advice, Answer, Findings};
 use crate::compare::table;
 use crate::permanent::Permanent;
 
@@ -32,6 +33,7 @@ pub fn render(found: &Findings) -> String {
         }
         text += &changes(&found.permanent);
     }
+    text += &settle(found);
     for note in &found.notes {
         text += &format!("  note       {note}\n");
     }
@@ -52,21 +54,24 @@ fn proven(found: &Findings) -> bool {
 
 /// `Apply it`, `Do nothing`, or what else is the case.
 pub fn headline(found: &Findings) -> &'static str {
-    match (found.complete, found.advice) {
+    match (found.complete, found.answer) {
         (false, _) => "Interrupted",
-        (true, Advice::Apply) => "Apply it",
-        (true, Advice::DoNothing) if undecided(found) => "Cannot tell, so do nothing",
-        (true, Advice::DoNothing) => "Do nothing",
+        (true, Answer::Apply) => "Apply it",
+        (true, Answer::Undecided) => "Undecided",
+        (true, Answer::DoNothing) => "Do nothing",
     }
 }
 
-/// Whether the last step was reached and did not decide it.
-fn undecided(found: &Findings) -> bool {
-    let short = found
-        .comparison
-        .as_ref()
-        .is_some_and(|c| c.main().is_none());
-    short || found.verdict == Some(Verdict::CannotTell)
+/// How long it would take to settle it, and by what command.
+fn settle(found: &Findings) -> String {
+    let Some(settle) = &found.settle else {
+        return String::new();
+    };
+    let time = words(Duration::from_secs_f64(settle.seconds));
+    format!(
+        "  to settle  about {time} more: {} -- ...\n",
+        settle.command
+    )
 }
 
 fn memory(found: &Findings) -> String {
@@ -106,7 +111,7 @@ mod tests {
     #[test]
     fn the_text_says_what_to_do_and_where_the_report_lies() {
         let mut found = Results::new("x", 60.0).findings;
-        found.advice = Advice::Apply;
+        (found.advice, found.answer) = (Advice::Apply, Answer::Apply);
         found.reason = "it is faster".to_owned();
         found.planned_bytes = Some(2 << 20);
         found.speedup = Some(Interval {
@@ -146,6 +151,7 @@ mod tests {
     fn nothing_to_do_shows_nothing_to_paste() {
         let mut found = Results::new("x", 60.0).findings;
         found.reason = "no gain".to_owned();
+        found.answer = Answer::DoNothing;
         let text = render(&found);
         assert_eq!(text, "Do nothing: no gain.\n");
     }

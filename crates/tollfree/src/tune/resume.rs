@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `tune --resume`: what an earlier tune left in its folder, to go on from.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use anyhow::Result;
+use toll_model::plan::Plan;
+use toll_model::profile::Profile;
+
+use super::findings::{FORMAT, Findings, Results, VERSION};
+use crate::compare::outputs::Fnv;
+use crate::error::UserError;
+
+/// A fingerprint of all that a run depends on: the command line, and the `options` that change
+/// what a run is. Arguments themselves are not stored, as they may be private.
+pub fn fingerprint(command: &[OsString], options: &[Option<&str>]) -> String {
+    let mut hash = Fnv::default();
+    for word in command {
+        hash.add(word.as_bytes());
+        hash.add(&[0]);
+    }
+    for option in options {
+        hash.add(&[1]);
+        hash.add(option.map_or(&[][..], str::as_bytes));
+        hash.add(&[u8::from(option.is_some())]);
+    }
+    format!("{:016x}", hash.0)
+}
+
+/// Reads the results of an earlier tune of the same `subject`.
+///
+/// # Errors
+/// [`UserError::Usage`] where the folder holds none, [`UserError::UnfitFile`] and
+/// [`UserError::Input`] for damaged files, [`UserError::OtherProgram`] for another subject.
+pub fn read(folder: &Path, subject: &str) -> Result<Results> {
+    let findings = findings(&folder.join("tune.json"))?;
+    if findings.subject.as_deref() != Some(subject) {
+        let message = format!(
+            "--resume {}: it was measured with another command line, workload or --cold (of {})",
+            folder.display(),
+            findings.program
+        );
+        return Err(UserError::OtherProgram(message).into());
+    }
+    let part = |name: &str| folder.join(name);
+    Ok(Results {
+        findings,
+        plan: optional(&part("plan.toml"), Plan::from_toml)?,
+        profile: optional(&part("profile.json"), Profile::from_json)?,
+        after: optional(&part("profile-after.json"), Profile::from_json)?,
+    })
+}
+
+fn findings(path: &Path) -> Result<Findings, UserError> {
+    let shown = path.display();
+    let text =
+        fs::read(path).map_err(|error| UserError::Usage(format!("--resume: {shown}: {error}")))?;
+    let unfit = |why: String| UserError::UnfitFile(format!("{shown}: {why}"));
+    let findings: Findings =
+        serde_json::from_slice(&text).map_err(|error| unfit(error.to_string()))?;
+    if findings.format != FORMAT || findings.version != VERSION {
+        return Err(unfit(format!(
+            "is {} version {}, not {FORMAT} version {VERSION}",
+            findings.format, findings.version
+        )));
+    }
+    Ok(findings)
+}
+
+/// A file that is not there in every folder.
+fn optional<T>(
+    path: &Path,
+    parse: impl Fn(Vec<u8>) -> Result<T, toll_model::error::FormatError>,
+) -> Result<Option<T>> {
+    match fs::read(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(anyhow::Error::new(error).context(format!("{}", path.display()))),
+        Ok(bytes) => {
+            let input = |source| UserError::Input {
+                path: path.to_owned(),
+                source,
+            };
+            Ok(Some(parse(bytes).map_err(input)?))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fingerprint_tells_words_and_options_apart() {
+        let of = |words: &[&str], options: &[Option<&str>]| {
+            let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+            fingerprint(&words, options)
+        };
+        let all = [
+            of(&["a", "b"], &[None]),
+            of(&["ab"], &[None]),
+            of(&["a", "b", ""], &[None]),
+            of(&["a", "b"], &[Some("")]),
+            of(&["a", "b"], &[Some("x")]),
+            of(&["a", "b"], &[Some("x"), None]),
+            of(&["a", "b"], &[None, Some("x")]),
+        ];
+        let different: std::collections::BTreeSet<_> = all.iter().collect();
+        assert_eq!(different.len(), all.len(), "{all:?}");
+        assert_eq!(all[0], of(&["a", "b"], &[None]));
+    }
+}
