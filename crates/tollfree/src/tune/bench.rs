@@ -16,7 +16,7 @@ use super::budget::{Step, words};
 use super::decide::Lab;
 use super::findings::Results;
 use super::folder::Folder;
-use super::page;
+use super::{page, resume};
 use crate::actuate::{Actuator, Policy, Settings};
 use crate::compare::Arm;
 use crate::compare::observe::{Look, Observer};
@@ -221,10 +221,16 @@ impl Bench {
     /// Writes the answer and the page, and names them in the answer.
     pub fn publish(&mut self, results: &mut Results) -> Result<()> {
         results.findings.notes.extend(self.subject.notes());
-        results.findings.notes.dedup();
+        let mut seen = std::collections::HashSet::new();
+        let is_new = |note: &String| seen.insert(note.clone());
+        results.findings.notes.retain(is_new);
         results.findings.folder = Some(self.folder.path().to_owned());
         results.findings.report = Some(self.folder.file("report.html"));
         results.findings.subject = Some(self.subject_fingerprint.clone());
+        results.findings.plan_fingerprint = match &results.plan {
+            Some(plan) => Some(resume::text_fingerprint(plan.to_toml()?.as_bytes())),
+            None => None,
+        };
         if let Some(settle) = &mut results.findings.settle {
             settle.command = self.resume_command(settle.seconds);
         }

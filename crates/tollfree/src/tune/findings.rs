@@ -68,6 +68,9 @@ pub struct Findings {
     /// refuses others. Absent for `--pid`.
     #[serde(default)]
     pub subject: Option<String>,
+    /// A fingerprint of the plan's text: rounds of another plan are not added to these.
+    #[serde(default)]
+    pub plan_fingerprint: Option<String>,
     /// Why, in a sentence or two.
     pub reason: String,
     /// Time without / with the plan.
@@ -134,6 +137,7 @@ impl Results {
             answer: Answer::Undecided,
             settle: None,
             subject: None,
+            plan_fingerprint: None,
             reason: "nothing was measured yet".to_owned(),
             speedup: None,
             speedup_all: None,

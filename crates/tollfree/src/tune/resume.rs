@@ -30,6 +30,13 @@ pub fn fingerprint(command: &[OsString], options: &[Option<&str>]) -> String {
     format!("{:016x}", hash.0)
 }
 
+/// A fingerprint of a file's text.
+pub fn text_fingerprint(text: &[u8]) -> String {
+    let mut hash = Fnv::default();
+    hash.add(text);
+    format!("{:016x}", hash.0)
+}
+
 /// Reads the results of an earlier tune of the same `subject`.
 ///
 /// # Errors
@@ -46,6 +53,7 @@ pub fn read(folder: &Path, subject: &str) -> Result<Results> {
         return Err(UserError::OtherProgram(message).into());
     }
     let part = |name: &str| folder.join(name);
+    check_plan(&part("plan.toml"), findings.plan_fingerprint.as_deref())?;
     Ok(Results {
         findings,
         plan: optional(&part("plan.toml"), Plan::from_toml)?,
@@ -70,6 +78,18 @@ fn findings(path: &Path) -> Result<Findings, UserError> {
     Ok(findings)
 }
 
+/// Refuses a plan that was edited since.
+fn check_plan(path: &Path, fingerprint: Option<&str>) -> Result<(), UserError> {
+    let now = fs::read(path).ok().map(|text| text_fingerprint(&text));
+    match now.as_deref() == fingerprint {
+        true => Ok(()),
+        false => Err(UserError::UnfitFile(format!(
+            "{}: is not the plan that the stored rounds ran under",
+            path.display()
+        ))),
+    }
+}
+
 /// A file that is not there in every folder.
 fn optional<T>(
     path: &Path,
@@ -91,6 +111,21 @@ fn optional<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_plan_that_was_edited_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plan.toml");
+        let fingerprint = text_fingerprint(b"a plan");
+        assert!(check_plan(&path, None).is_ok());
+        assert!(check_plan(&path, Some(&fingerprint)).is_err());
+        fs::write(&path, "a plan").unwrap();
+        assert!(check_plan(&path, Some(&fingerprint)).is_ok());
+        assert!(check_plan(&path, None).is_err());
+        fs::write(&path, "a plan!").unwrap();
+        let error = check_plan(&path, Some(&fingerprint)).unwrap_err();
+        assert!(error.to_string().contains("plan.toml"), "{error}");
+    }
 
     #[test]
     fn a_fingerprint_tells_words_and_options_apart() {
