@@ -4,7 +4,7 @@
 
     benches/sampler/run.py [--size MIB] [--reads N] [--rounds N]
 
-Runs a chase over 8 GiB (needs 9 GiB free) in turn with the sampler (`tollfree run --summary`) and without it, under a plan that does nothing,
+Runs a chase over 8 GiB (needs 9 GiB free) in turn with the sampler (`tollfree run --summary`) and without it, under an empty plan,
 and prints the ratio of the times with its 90 % interval. Prints how many samples were taken too: without one in each run
 there is nothing to compare, and --reads has to be raised until the runs are long enough.
 Goal: the interval lies within +/- 2 %. Status: 0 met, 1 not met, 3 it could not be measured.
