@@ -4,19 +4,22 @@
 //! What makes it safe:
 //! - PTRACE_SEIZE with PTRACE_INTERRUPT: the target sees no signal, and is let go
 //!   whatever happens, at the latest when this process ends.
-//! - Only the first thread stops, for about a millisecond, and runs one system call
-//!   from the vdso; its stack is not touched, its registers come back whole.
+//! - Only one thread stops, for about a millisecond, and runs one system call from the
+//!   vdso; its stack is not touched, its registers come back whole. It is the first
+//!   thread that loses nothing by it.
 //! - All its signals are blocked meanwhile: what arrives waits, with all it carries.
 //! - Registers are restored in a stop where the kernel looks at the system call that was
-//!   interrupted, so that it restarts as if nothing had happened.
+//!   interrupted, so that it restarts as if nothing had happened. Calls that the kernel
+//!   would fail with EINTR are restarted too.
 //! - A thread inside a restartable sequence (rseq) is left alone and tried again later.
 //! - Processes with seccomp or syscall user dispatch are refused: the injected call
 //!   might be what they are killed for.
 
 use std::mem;
 
+use super::interrupted::Waits;
 use super::tracee::{Stop, Tracee};
-use super::{Advice, HandError, vdso};
+use super::{Advice, HandError, threads, vdso};
 use crate::Root;
 use crate::proc::{self, Status};
 
@@ -63,24 +66,36 @@ fn objection(target: &Status, own: &Status, own_child: bool, yama: u64) -> Optio
     }
 }
 
-/// Has the target's first thread call madvise.
+/// Has a thread of the target call madvise.
 pub(super) fn advise(
     pid: u32,
     own_child: bool,
-    start: u64,
-    length: u64,
+    waits: &Waits,
+    range: (u64, u64),
     advice: Advice,
 ) -> Result<(), HandError> {
-    let stat = proc::stat(&Root::system(), pid).map_err(|_| HandError::Gone)?;
-    match stat.state {
-        // Asleep beyond signals: it would not stop before it wakes up.
-        'D' => return Err(HandError::not_yet(libc::EAGAIN)),
-        'T' | 't' => return Err(HandError::not_yet(libc::EAGAIN)),
-        'Z' | 'X' => return Err(HandError::Gone),
-        _ => {}
+    let thread = threads::choose(pid)?;
+    let is_first = thread == pid;
+    match advise_in(pid, thread, own_child && is_first, waits, range, advice) {
+        // The others live on.
+        Err(HandError::Gone) if !is_first => Err(HandError::not_yet(libc::EAGAIN)),
+        result => result,
     }
-    let tracee = Tracee::seize(pid, own_child)?;
-    let registers = tracee.registers()?;
+}
+
+fn advise_in(
+    pid: u32,
+    thread: u32,
+    leave_status: bool,
+    waits: &Waits,
+    (start, length): (u64, u64),
+    advice: Advice,
+) -> Result<(), HandError> {
+    let tracee = Tracee::seize(thread, leave_status)?;
+    let mut registers = tracee.registers()?;
+    if waits.settle(thread, &tracee, &mut registers) {
+        tracee.set_registers(&registers)?;
+    }
     if tracee.in_restartable_sequence(registers.rip) {
         return Err(HandError::not_yet(libc::EAGAIN));
     }
@@ -91,7 +106,9 @@ pub(super) fn advise(
     let gate = vdso::syscall_instruction(pid)
         .ok_or_else(|| HandError::NotPermitted("it has no vdso to call from".to_owned()))?;
     let arguments = [start, length, advice.number() as u64];
-    match call(&tracee, &registers, gate, libc::SYS_madvise, arguments)? {
+    let result = call(&tracee, &registers, gate, libc::SYS_madvise, arguments);
+    waits.leave(thread);
+    match result? {
         0 => Ok(()),
         result => Err(HandError::from_errno(-result as i32, advice)),
     }

@@ -5,7 +5,9 @@
 //! else goes by one short ptrace stop with an injected madvise.
 
 mod inject;
+mod interrupted;
 mod process;
+mod threads;
 mod tracee;
 mod vdso;
 
@@ -98,6 +100,7 @@ pub struct Hand {
     direct: Option<process::Remote>,
     /// Why ptrace may not be used; `None`: it may.
     no_ptrace: Option<String>,
+    waits: interrupted::Waits,
 }
 
 impl Hand {
@@ -115,6 +118,7 @@ impl Hand {
             own_child,
             direct: direct.as_ref().ok().cloned(),
             no_ptrace,
+            waits: interrupted::Waits::default(),
         };
         match (&hand.direct, &hand.no_ptrace, direct.err()) {
             (None, _, Some(HandError::Gone)) => Err(HandError::Gone),
@@ -184,7 +188,10 @@ impl Hand {
             (Some(remote), Advice::Collapse | Advice::Cold) => remote.advise(start, length, advice),
             _ => match &self.no_ptrace {
                 Some(reason) => Err(HandError::NotPermitted(reason.clone())),
-                None => inject::advise(self.pid, self.own_child, start, length, advice),
+                None => {
+                    let range = (start, length);
+                    inject::advise(self.pid, self.own_child, &self.waits, range, advice)
+                }
             },
         }
     }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A process held by ptrace: what ptrace(2) and waitid(2) offer, with types.
+//! A thread held by ptrace: what ptrace(2) and waitid(2) offer, with types.
 
 use std::io;
 use std::mem;
 
 use libc::{c_uint, c_void};
 
-use super::HandError;
 use super::inject::Undisturbed;
+use super::{HandError, vdso};
 
 // Requests and events that libc does not name on every target.
 const GET_SIGMASK: c_uint = 0x420a;
@@ -28,19 +28,20 @@ pub(super) enum Stop {
     Signal(i32),
 }
 
-/// A seized and stopped process; it runs on when dropped.
+/// A seized and stopped thread; it runs on when dropped.
 pub(super) struct Tracee {
-    pid: i32,
-    own_child: bool,
+    thread: i32,
+    leave_status: bool,
     _undisturbed: Undisturbed,
 }
 
 impl Tracee {
-    /// Stops the first thread of a process. Waits for as long as that takes.
-    pub(super) fn seize(pid: u32, own_child: bool) -> Result<Tracee, HandError> {
+    /// Stops a thread. Waits for as long as that takes. `leave_status`: it is the first
+    /// of a child of ours, and its exit status is for whoever waits for the child.
+    pub(super) fn seize(thread: u32, leave_status: bool) -> Result<Tracee, HandError> {
         let tracee = Tracee {
-            pid: pid as i32,
-            own_child,
+            thread: thread as i32,
+            leave_status,
             _undisturbed: Undisturbed::new(),
         };
         let options = libc::PTRACE_O_TRACESYSGOOD as usize;
@@ -138,8 +139,14 @@ impl Tracee {
         asked.is_ok() && found[0] != 0
     }
 
+    /// Whether the instruction before `address` is `syscall` (and not one of 32-bit code).
+    pub(super) fn is_after_syscall(&self, address: u64) -> bool {
+        let code = self.peek(address.wrapping_sub(2));
+        code.is_some_and(|code| code.to_le_bytes().starts_with(&vdso::SYSCALL))
+    }
+
     /// A word of the target's memory.
-    fn peek(&self, address: u64) -> Option<u64> {
+    pub(super) fn peek(&self, address: u64) -> Option<u64> {
         // The raw system call stores the word where `data` points to.
         let mut word = 0u64;
         self.raw(
@@ -164,7 +171,7 @@ impl Tracee {
         // place of the right size that outlives the call.
         let result = unsafe {
             let (address, data) = (address as *mut c_void, data as *mut c_void);
-            libc::syscall(libc::SYS_ptrace, request, self.pid, address, data)
+            libc::syscall(libc::SYS_ptrace, request, self.thread, address, data)
         };
         if result < 0 {
             Err(io::Error::last_os_error())
@@ -173,12 +180,12 @@ impl Tracee {
         }
     }
 
-    /// Waits for the next stop. The exit status of an own child is left for whoever waits for it.
+    /// Waits for the next stop.
     fn wait(&self) -> Result<Stop, HandError> {
         let ended = self.wait_id(libc::WSTOPPED | libc::WEXITED | libc::WNOWAIT)?;
         if !matches!(ended.si_code, libc::CLD_TRAPPED | libc::CLD_STOPPED) {
-            if !self.own_child {
-                // A foreign process cannot be reaped by its parent before its tracer has looked.
+            if !self.leave_status {
+                // Nobody else can reap it before its tracer has looked.
                 self.wait_id(libc::WEXITED)?;
             }
             return Err(HandError::Gone);
@@ -198,9 +205,12 @@ impl Tracee {
             // SAFETY: `info` is a valid place for the answer.
             let (result, info) = unsafe {
                 let mut info: libc::siginfo_t = mem::zeroed();
-                let pid = self.pid as libc::id_t;
+                let thread = self.thread as libc::id_t;
                 let options = options | libc::__WALL;
-                (libc::waitid(libc::P_PID, pid, &raw mut info, options), info)
+                (
+                    libc::waitid(libc::P_PID, thread, &raw mut info, options),
+                    info,
+                )
             };
             if result == 0 {
                 return Ok(info);

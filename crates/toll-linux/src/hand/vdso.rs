@@ -6,7 +6,8 @@ use std::os::unix::fs::FileExt;
 
 /// `AT_SYSINFO_EHDR`: the entry of the auxiliary vector that gives the vdso's address.
 const VDSO_ENTRY: u64 = 33;
-const SYSCALL: [u8; 2] = [0x0f, 0x05];
+/// The machine code of `syscall`.
+pub(super) const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
 /// The address of a `syscall` instruction in a process's vdso.
 pub(super) fn syscall_instruction(pid: u32) -> Option<u64> {

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which thread of a process is stopped: one that loses nothing by it.
+
+use super::{HandError, interrupted};
+use crate::{Root, proc};
+
+/// Threads that are looked at: each costs two reads.
+const LOOKED_AT: usize = 64;
+
+/// What a stop does to a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Harm {
+    /// It goes on as if nothing had happened.
+    None,
+    /// A timeout begins anew.
+    Delay,
+    /// A call returns having done a part of what it should. Programs that catch no
+    /// signals may not expect that.
+    CutShort,
+}
+
+/// The thread of `pid` that is best stopped: the first that a stop does not harm, or one
+/// whose timeout begins anew.
+///
+/// # Errors
+/// [`HandError::Gone`], or [`HandError::NotYet`] while no thread can be stopped without harm.
+pub(super) fn choose(pid: u32) -> Result<u32, HandError> {
+    let root = Root::system();
+    let mut best = None;
+    let mut alive = false;
+    for thread in all(&root, pid).take(LOOKED_AT) {
+        let Ok(stat) = proc::stat(&root, thread) else {
+            continue;
+        };
+        alive |= !matches!(stat.state, 'Z' | 'X');
+        // Asleep beyond signals: it would not stop before it wakes up. Or stopped already.
+        if matches!(stat.state, 'D' | 'T' | 't' | 'Z' | 'X') {
+            continue;
+        }
+        let line = root.line(format!("/proc/{thread}/syscall"));
+        let harm = line.map_or(Harm::None, |line| harm(&line));
+        if harm == Harm::None {
+            return Ok(thread);
+        }
+        if best.is_none() && harm == Harm::Delay {
+            best = Some(thread);
+        }
+    }
+    match best {
+        Some(thread) => Ok(thread),
+        None if alive => Err(HandError::not_yet(libc::EAGAIN)),
+        None => Err(HandError::Gone),
+    }
+}
+
+/// The threads of a process, the first one first.
+fn all(root: &Root, pid: u32) -> impl Iterator<Item = u32> {
+    let names = root.names(format!("/proc/{pid}/task"));
+    let mut threads: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
+    threads.sort_by_key(|thread| (*thread != pid, *thread));
+    threads.into_iter()
+}
+
+/// What a stop does to a thread of which `/proc/PID/syscall` says this: `running`, or the
+/// number of the system call that it sleeps in (-1: none), its arguments and two addresses.
+fn harm(line: &str) -> Harm {
+    let mut words = line.split_ascii_whitespace();
+    let Some(number) = words.next().and_then(|word| word.parse::<u64>().ok()) else {
+        return Harm::None;
+    };
+    let mut arguments = [0; 6];
+    for (argument, word) in arguments.iter_mut().zip(words) {
+        let digits = word.trim_start_matches("0x");
+        *argument = u64::from_str_radix(digits, 16).unwrap_or(0);
+    }
+    if may_be_cut_short(number as i64, &arguments) {
+        Harm::CutShort
+    } else if interrupted::has_timeout(number, &arguments) {
+        Harm::Delay
+    } else {
+        Harm::None
+    }
+}
+
+/// Whether a call that sleeps returns, when it is interrupted, how much it has done so far.
+fn may_be_cut_short(number: i64, arguments: &[u64; 6]) -> bool {
+    let waits_for_all = |flags: u64| flags & libc::MSG_WAITALL as u64 != 0;
+    match number {
+        libc::SYS_write
+        | libc::SYS_writev
+        | libc::SYS_pwrite64
+        | libc::SYS_pwritev
+        | libc::SYS_pwritev2
+        | libc::SYS_sendto
+        | libc::SYS_sendmsg
+        | libc::SYS_sendmmsg
+        | libc::SYS_recvmmsg
+        | libc::SYS_sendfile
+        | libc::SYS_splice
+        | libc::SYS_tee
+        | libc::SYS_vmsplice
+        | libc::SYS_copy_file_range
+        | libc::SYS_getrandom => true,
+        libc::SYS_recvfrom => waits_for_all(arguments[3]),
+        libc::SYS_recvmsg => waits_for_all(arguments[2]),
+        // It says how many requests it took, and not that it has not waited.
+        libc::SYS_io_uring_enter => arguments[1] != 0,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stop_harms_some_calls() {
+        let in_call = |number: i64, arguments: [u64; 6]| {
+            let words = arguments.map(|argument| format!("{argument:#x}")).join(" ");
+            harm(&format!("{number} {words} 0x7ffcfa7fe518 0x7f7401d2b2ad"))
+        };
+        assert_eq!(harm("running"), Harm::None);
+        assert_eq!(harm("-1 0x7ffcfa7fe518 0x7f7401d2b2ad"), Harm::None);
+        assert_eq!(in_call(libc::SYS_read, [0, 1, 1, 0, 0, 0]), Harm::None);
+        let timed = [3, 1, 1, 100, 0, 0];
+        assert_eq!(in_call(libc::SYS_epoll_wait, timed), Harm::Delay);
+        let endless = [3, 1, 1, 0xffff_ffff, 0, 0];
+        assert_eq!(in_call(libc::SYS_epoll_wait, endless), Harm::None);
+        assert_eq!(in_call(libc::SYS_write, [1, 1, 1, 0, 0, 0]), Harm::CutShort);
+        let all = libc::MSG_WAITALL as u64;
+        let receive = |flags| in_call(libc::SYS_recvfrom, [3, 1, 1, flags, 0, 0]);
+        assert_eq!(receive(all), Harm::CutShort);
+        assert_eq!(receive(0), Harm::None);
+    }
+
+    #[test]
+    fn the_first_thread_comes_first() {
+        let folder = tempfile::tempdir().unwrap();
+        for thread in [9, 10, 100, 200] {
+            std::fs::create_dir_all(folder.path().join(format!("proc/100/task/{thread}"))).unwrap();
+        }
+        let threads: Vec<u32> = all(&Root::at(folder.path()), 100).collect();
+        assert_eq!(threads, [100, 9, 10, 200]);
+    }
+}
