@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering:
 
 use toll_model::wire::{self, ANY, EventKind};
 
-use crate::advise::{self, Advised, Target};
+use crate::advise::{self, Advised, Exchange, Hole, Target};
 use crate::budget::{self, Charge};
 use crate::live::{self, Block};
 use crate::log::{self, Entry};
@@ -127,7 +127,7 @@ struct Birth {
     length: usize,
     own_mapping: bool,
     /// Protection and flags of a mapping whose pages may be exchanged for others.
-    exchange: Option<(c_int, c_int)>,
+    exchange: Option<Exchange>,
 }
 
 /// A block of malloc or a relative was born.
@@ -138,7 +138,8 @@ pub fn block_born(address: usize, length: usize) {
     let Some(_work) = begin() else {
         return;
     };
-    born(&Birth {
+    // Only memory that may be exchanged can get a hole.
+    let _ = born(&Birth {
         kind: EventKind::Malloc,
         address,
         length,
@@ -148,9 +149,17 @@ pub fn block_born(address: usize, length: usize) {
 }
 
 /// An anonymous mapping was made.
-pub fn mapping_born(address: usize, length: usize, protection: c_int, flags: c_int) {
+///
+/// # Errors
+/// [`Hole`]: it is to be unmapped, and the program told that there is none.
+pub fn mapping_born(
+    address: usize,
+    length: usize,
+    protection: c_int,
+    flags: c_int,
+) -> Result<(), Hole> {
     let Some(_work) = begin() else {
-        return;
+        return Ok(());
     };
     let private = flags & libc::MAP_PRIVATE != 0;
     born(&Birth {
@@ -158,11 +167,11 @@ pub fn mapping_born(address: usize, length: usize, protection: c_int, flags: c_i
         address,
         length,
         own_mapping: true,
-        exchange: private.then_some((protection, flags)),
-    });
+        exchange: private.then_some(Exchange { protection, flags }),
+    })
 }
 
-fn born(birth: &Birth) {
+fn born(birth: &Birth) -> Result<(), Hole> {
     let plan = plan::get();
     let (stack, ordinal, rule) = identify(plan, birth.length);
     let target = Target {
@@ -171,7 +180,7 @@ fn born(birth: &Birth) {
         beyond: 0,
         paid: live::charge(birth.address),
     };
-    let advised = carry_out(plan, rule, &target, birth.exchange);
+    let advised = carry_out(plan, rule, &target, birth.exchange)?;
     if log::is_on() || rule != ANY || advised.charge != Charge::NOTHING {
         live::insert(Block {
             address: birth.address,
@@ -190,6 +199,7 @@ fn born(birth: &Birth) {
         rule,
         advised: advised.bytes,
     });
+    Ok(())
 }
 
 /// Names an event: its stack, its ordinal, and the rule that it matches.
@@ -220,16 +230,31 @@ fn identify(plan: &Plan, length: usize) -> (Stack, u32, u32) {
 }
 
 /// Gives the advice that the plan has for a block.
-fn carry_out(plan: &Plan, rule: u32, target: &Target, exchange: Option<(c_int, c_int)>) -> Advised {
-    if plan.advises_all() {
-        return advise::all(target);
-    }
+fn carry_out(
+    plan: &Plan,
+    rule: u32,
+    target: &Target,
+    exchange: Option<Exchange>,
+) -> Result<Advised, Hole> {
     match exchange {
-        _ if plan.addresses().is_empty() => advise::planned(plan, rule, target),
-        Some((protection, flags)) if plan.uses_hugetlb() => {
-            advise::hugetlb(plan, target, protection, flags)
-        }
-        _ => advise::addresses(plan, target),
+        Some(exchange) if exchanges(plan) => advise::hugetlb(plan, target, exchange),
+        _ => Ok(give(plan, rule, target)),
+    }
+}
+
+/// Whether memory is taken from the hugetlb pool.
+fn exchanges(plan: &Plan) -> bool {
+    plan.uses_hugetlb() && !plan.advises_all() && !plan.addresses().is_empty()
+}
+
+/// Gives advice only.
+fn give(plan: &Plan, rule: u32, target: &Target) -> Advised {
+    if plan.advises_all() {
+        advise::all(target)
+    } else if plan.addresses().is_empty() {
+        advise::planned(plan, rule, target)
+    } else {
+        advise::addresses(plan, target)
     }
 }
 
@@ -319,7 +344,7 @@ impl Lifted {
             },
         };
         let advised = if length > old.length {
-            carry_out(plan::get(), old.rule, &target, None)
+            give(plan::get(), old.rule, &target)
         } else {
             Advised {
                 bytes: 0,

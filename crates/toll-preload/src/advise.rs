@@ -156,10 +156,24 @@ impl Advisor<'_> {
     }
 }
 
+/// A part of a mapping is gone, and nothing could be put in its place.
+pub struct Hole;
+
+/// How to map memory in the place of other memory.
+#[derive(Clone, Copy)]
+pub struct Exchange {
+    pub protection: c_int,
+    /// What the program asked for.
+    pub flags: c_int,
+}
+
 /// Puts pages of the hugetlb pool under the fixed ranges of a fresh mapping; where
 /// the pool has none, plain memory with advice. Returns the bytes that are huge or
 /// advised.
-pub fn hugetlb(plan: &Plan, target: &Target, protection: c_int, flags: c_int) -> Advised {
+///
+/// # Errors
+/// [`Hole`]: the mapping cannot be used any more.
+pub fn hugetlb(plan: &Plan, target: &Target, exchange: Exchange) -> Result<Advised, Hole> {
     let mut advisor = Advisor::new(target);
     for range in overlaps(plan, target.range) {
         let whole = Range {
@@ -167,42 +181,48 @@ pub fn hugetlb(plan: &Plan, target: &Target, protection: c_int, flags: c_int) ->
             end: range.end & !(REGION - 1),
         };
         if whole.start < whole.end && advisor.pay(whole) {
-            if back(whole, protection, flags) {
+            if back(whole, exchange)? {
                 advisor.done.bytes += whole.end - whole.start;
             } else {
-                back_one_by_one(&mut advisor, whole, protection, flags);
+                back_one_by_one(&mut advisor, whole, exchange)?;
             }
         }
     }
-    advisor.done
+    Ok(advisor.done)
 }
 
-fn back_one_by_one(advisor: &mut Advisor, range: Range, protection: c_int, flags: c_int) {
+fn back_one_by_one(advisor: &mut Advisor, range: Range, exchange: Exchange) -> Result<(), Hole> {
     let mut start = range.start;
     while start < range.end {
         let region = Range {
             start,
             end: start + REGION,
         };
-        if advisor.pay(region) && back(region, protection, flags) {
+        if advisor.pay(region) && back(region, exchange)? {
             advisor.done.bytes += REGION;
         } else {
             advisor.advise(region, libc::MADV_HUGEPAGE);
         }
         start = region.end;
     }
+    Ok(())
 }
 
-/// Maps hugetlb pages over a range of untouched memory. The kernel may have taken
-/// the old mapping away before it fails: then it is put back.
-fn back(range: Range, protection: c_int, flags: c_int) -> bool {
+/// Maps hugetlb pages over a range of untouched memory; whether that worked. The kernel
+/// may have taken the old mapping away before it fails: then it is put back.
+fn back(range: Range, exchange: Exchange) -> Result<bool, Hole> {
+    /// What the program asked for beyond private anonymous memory.
+    const KEPT: c_int = libc::MAP_NORESERVE | libc::MAP_LOCKED | libc::MAP_POPULATE;
     let (start, length) = (range.start as usize, (range.end - range.start) as usize);
-    let plain =
-        (flags & libc::MAP_NORESERVE) | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
+    let fixed = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
+    let plain = (exchange.flags & KEPT) | fixed;
     let huge = plain & !libc::MAP_NORESERVE | libc::MAP_HUGETLB | libc::MAP_HUGE_2MB;
-    if os::map(start, length, protection, huge, -1).is_some() {
-        return true;
+    let map = |flags| os::map(start, length, exchange.protection, flags, -1).is_some();
+    if map(huge) {
+        Ok(true)
+    } else if map(plain) {
+        Ok(false)
+    } else {
+        Err(Hole)
     }
-    os::map(start, length, protection, plain, -1);
-    false
 }

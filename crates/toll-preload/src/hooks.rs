@@ -9,6 +9,7 @@
 use core::ffi::{c_int, c_void};
 
 use crate::act::{self, threshold};
+use crate::os::Errno;
 use crate::{hugetlb, live, morsels, real, remap, thread};
 
 /// A function that makes blocks: a size test, then the real function, both as jumps.
@@ -140,10 +141,22 @@ pub unsafe extern "C" fn mmap(
         }
     }
     let mapping = unsafe { real::mmap(address, length, protection, flags, fd, offset) };
-    if is_event(length, flags) && mapping != libc::MAP_FAILED {
-        act::mapping_born(mapping as usize, length, protection, flags);
+    let is_new = is_event(length, flags) && mapping != libc::MAP_FAILED;
+    if is_new && act::mapping_born(mapping as usize, length, protection, flags).is_err() {
+        return unsafe { unmap_damaged(mapping, length) };
     }
     mapping
+}
+
+/// Gives a mapping with a hole back: there is no memory for it.
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn unmap_damaged(mapping: *mut c_void, length: usize) -> *mut c_void {
+    unsafe {
+        real::munmap(mapping, length);
+        *libc::__errno_location() = libc::ENOMEM;
+    }
+    libc::MAP_FAILED
 }
 
 #[unsafe(no_mangle)]
@@ -204,9 +217,11 @@ unsafe extern "C" fn remap_known(
     flags: c_int,
     new: *mut c_void,
 ) -> *mut c_void {
+    let errno = Errno::save();
     let lifted = act::lift_mapping(old as usize, remap::rounded(old_length));
     let mut result = unsafe { real::mremap(old, old_length, length, flags, new) };
     let Some(lifted) = lifted else {
+        errno.forget();
         return result;
     };
     if result == libc::MAP_FAILED && lifted.is_split() {
@@ -222,6 +237,8 @@ unsafe extern "C" fn remap_known(
         }
     }
     if result == libc::MAP_FAILED {
+        // The reason stays.
+        errno.forget();
         lifted.put_back();
     } else {
         lifted.mapping_moved(result as usize, length);

@@ -63,7 +63,8 @@ static AT_LOAD: extern "C" fn(c_int, *const *const c_char, *const *const c_char)
 extern "C" fn at_load(_: c_int, _: *const *const c_char, _: *const *const c_char) {
     real::resolve();
     act::start();
-    if log::is_on() {
+    // Also where nothing is recorded: threads of a child have the numbers of the recording.
+    if !act::is_off() {
         // SAFETY: registers two functions of this library, which is never unloaded.
         unsafe { libc::pthread_atfork(None, None, Some(act::after_fork)) };
     }

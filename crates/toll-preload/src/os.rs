@@ -15,6 +15,11 @@ impl Errno {
         // SAFETY: the location is valid for the life of the thread.
         Errno(unsafe { *libc::__errno_location() })
     }
+
+    /// Leaves `errno` as it is by now.
+    pub fn forget(self) {
+        core::mem::forget(self);
+    }
 }
 
 impl Drop for Errno {

@@ -2,12 +2,21 @@
 //! mremap for a mapping that advice has split. The kernel resizes only what is one
 //! mapping; the program knows nothing of our splits, and its mremap must work as it
 //! would without us. So the pieces are moved one by one.
+//!
+//! Either all of them are moved or none is. While they move, what was there stays
+//! mapped, without content: nobody else can take a place to which a piece may have to
+//! go back. It goes when all is done.
 
 use core::ffi::c_int;
 
 use crate::act::Lifted;
-use crate::os::{self, PAGE};
+use crate::os::{self, Errno, PAGE};
 use crate::regions::Range;
+
+/// MREMAP_DONTUNMAP of linux/mman.h (Linux 5.7): pages move, the old mapping stays.
+const DONTUNMAP: c_int = 4;
+/// Takes a range of addresses, and nothing else.
+const RESERVATION: c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
 
 /// What the program asked for, with page-rounded lengths.
 pub struct Request {
@@ -19,52 +28,168 @@ pub struct Request {
     pub new: usize,
 }
 
+impl Request {
+    fn has(&self, flag: c_int) -> bool {
+        self.flags & flag != 0
+    }
+
+    /// Whether the kernel would move a mapping that is one piece to where this asks for.
+    fn is_possible(&self) -> bool {
+        let growth = self.length - self.old_length;
+        if !self.has(libc::MREMAP_MAYMOVE) || self.has(DONTUNMAP) && growth > 0 {
+            return false;
+        }
+        if !self.has(libc::MREMAP_FIXED) {
+            return true;
+        }
+        let ends = (
+            self.old.checked_add(self.old_length),
+            self.new.checked_add(self.length),
+        );
+        match ends {
+            (Some(old_end), Some(new_end)) => {
+                self.new % PAGE == 0 && (new_end <= self.old || old_end <= self.new)
+            }
+            _ => false,
+        }
+    }
+}
+
 /// Whole pages.
 pub fn rounded(length: usize) -> usize {
     length.saturating_add(PAGE - 1) & !(PAGE - 1)
 }
 
-/// Resizes a split mapping; its new address, or `None` if that cannot be done.
+/// Resizes a split mapping; its new address, or `None` if that cannot be done: then
+/// the mapping is as it was, and `errno` says why.
 pub fn resize(lifted: &Lifted, request: &Request) -> Option<usize> {
     let end = request.old.checked_add(request.old_length)?;
     let growth = request.length.checked_sub(request.old_length)?;
     let mut last = None;
     lifted.pieces(|piece| last = Some(piece));
     let last = last.filter(|last| last.end == end as u64)?;
-    let fixed = request.flags & (libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP) != 0;
-    if !fixed && grow_in_place(last, growth) {
+    let stays = !request.has(libc::MREMAP_FIXED | DONTUNMAP);
+    if stays && grow(last.start as usize, length_of(last), growth) {
         return Some(request.old);
     }
-    if request.flags & libc::MREMAP_MAYMOVE == 0 {
+    if !request.is_possible() {
         return None;
     }
-    let new = if request.flags & libc::MREMAP_FIXED != 0 {
-        request.new
-    } else {
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        os::map(0, request.length, libc::PROT_NONE, flags, -1)?
-    };
-    let mut moved = true;
-    lifted.pieces(|piece| {
-        let more = if piece == last { growth } else { 0 };
-        moved = moved
-            && place(
-                piece,
-                more,
-                new + (piece.start as usize - request.old),
-                request,
-            );
-    });
-    moved.then_some(new)
+    Move {
+        lifted,
+        request,
+        new: destination(request)?,
+        last,
+    }
+    .carry_out()
 }
 
-fn grow_in_place(last: Range, growth: usize) -> bool {
-    let length = (last.end - last.start) as usize;
-    os::remap(last.start as usize, length, length + growth, 0, 0) != -1
+fn length_of(piece: Range) -> usize {
+    (piece.end - piece.start) as usize
 }
 
-fn place(piece: Range, more: usize, to: usize, request: &Request) -> bool {
-    let length = (piece.end - piece.start) as usize;
-    let flags = request.flags | libc::MREMAP_FIXED;
-    os::remap(piece.start as usize, length, length + more, flags, to) != -1
+/// Makes a mapping longer where it is.
+fn grow(address: usize, length: usize, growth: usize) -> bool {
+    growth == 0 || os::remap(address, length, length.saturating_add(growth), 0, 0) != -1
+}
+
+/// Where the pieces go: where the program wants them, or a place that is reserved.
+fn destination(request: &Request) -> Option<usize> {
+    if request.has(libc::MREMAP_FIXED) {
+        return Some(request.new);
+    }
+    os::map(0, request.length, libc::PROT_NONE, RESERVATION, -1)
+}
+
+/// A mapping that moves.
+struct Move<'a> {
+    lifted: &'a Lifted,
+    request: &'a Request,
+    new: usize,
+    last: Range,
+}
+
+impl Move<'_> {
+    fn carry_out(&self) -> Option<usize> {
+        let mut moved = 0;
+        let mut failed = false;
+        self.lifted.pieces(|piece| {
+            failed = failed || !self.there(piece);
+            moved += usize::from(!failed);
+        });
+        if failed || !self.grow_there() {
+            self.undo(moved);
+            return None;
+        }
+        if !self.request.has(DONTUNMAP) {
+            os::unmap(self.request.old, self.request.old_length);
+        }
+        Some(self.new)
+    }
+
+    /// The new place of an address.
+    fn to(&self, address: u64) -> usize {
+        self.new
+            .wrapping_add((address as usize).wrapping_sub(self.request.old))
+    }
+
+    /// Moves a piece to its new place. Its old place stays taken.
+    fn there(&self, piece: Range) -> bool {
+        let (from, to, length) = (piece.start as usize, self.to(piece.start), length_of(piece));
+        if transfer(from, to, length, DONTUNMAP) {
+            return true;
+        }
+        // An old kernel, or a limit on what may be mapped: the old place goes, and is
+        // taken again at once.
+        if self.request.has(DONTUNMAP) || !transfer(from, to, length, 0) {
+            return false;
+        }
+        let fixed = RESERVATION | libc::MAP_FIXED_NOREPLACE;
+        os::map(from, length, libc::PROT_NONE, fixed, -1);
+        true
+    }
+
+    /// Makes the last piece as long as the program wants it, at its new place.
+    fn grow_there(&self) -> bool {
+        let growth = self.request.length - self.request.old_length;
+        if growth == 0 {
+            return true;
+        }
+        os::unmap(self.to(self.last.end), growth);
+        grow(self.to(self.last.start), length_of(self.last), growth)
+    }
+
+    /// Moves the first `moved` pieces back. What was reserved goes first: that leaves room
+    /// for the mappings that moving back needs in between.
+    fn undo(&self, moved: usize) {
+        // The reason of the failure is in there.
+        let errno = Errno::save();
+        let mut index = 0;
+        let mut end = self.request.old as u64;
+        self.lifted.pieces(|piece| {
+            if index < moved {
+                end = piece.end;
+            }
+            index += 1;
+        });
+        let rest = self.to(end);
+        let reserved = self.new.saturating_add(self.request.length);
+        if !self.request.has(libc::MREMAP_FIXED) && rest < reserved {
+            os::unmap(rest, reserved - rest);
+        }
+        let mut index = 0;
+        self.lifted.pieces(|piece| {
+            if index < moved {
+                let (from, to) = (self.to(piece.start), piece.start as usize);
+                transfer(from, to, length_of(piece), 0);
+            }
+            index += 1;
+        });
+        drop(errno);
+    }
+}
+
+fn transfer(from: usize, to: usize, length: usize, more: c_int) -> bool {
+    let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | more;
+    os::remap(from, length, length, flags, to) != -1
 }
