@@ -12,11 +12,12 @@
 //!   interrupted, so that it restarts as if nothing had happened. Calls that the kernel
 //!   would fail with EINTR are restarted too.
 //! - A thread inside a restartable sequence (rseq) is left alone and tried again later.
-//! - Processes with seccomp or syscall user dispatch are refused: the injected call
-//!   might be what they are killed for.
+//! - Processes with seccomp filters that are not our own, or with syscall user dispatch,
+//!   are refused: the injected call might be what they are killed for.
 
 use std::mem;
 
+use super::gate::{self, Call, Gate};
 use super::interrupted::Waits;
 use super::tracee::{Stop, Tracee};
 use super::{Advice, HandError, threads, vdso};
@@ -29,18 +30,61 @@ const CAP_SYS_PTRACE: u32 = 19;
 /// Why a process may not be stopped; `None`: it may.
 pub(super) fn forbidden(pid: u32, status: &Status, own_child: bool) -> Option<String> {
     let root = Root::system();
-    let own = proc::status(&root, std::process::id()).unwrap_or_default();
+    let own = gate::own_status();
     let yama = root
         .number("/proc/sys/kernel/yama/ptrace_scope")
         .unwrap_or(0);
     if proc::is_32_bit(&root, pid).unwrap_or(false) {
         return Some("it is a 32-bit program".to_owned());
     }
-    objection(status, &own, own_child, yama)
+    if gate::gate(Call::Ptrace) != Gate::Open {
+        return Some("a seccomp filter forbids it".to_owned());
+    }
+    let relation = if own_child {
+        Relation::Child
+    } else if shares_our_container(&root, pid) {
+        Relation::Neighbour
+    } else {
+        Relation::Stranger
+    };
+    objection(status, &own, relation, yama)
+}
+
+/// How a process is related to this one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Relation {
+    /// We started it.
+    Child,
+    /// It is in our container: whoever confined us confined it in the same way.
+    Neighbour,
+    Stranger,
+}
+
+/// Whether a process sees the same processes and files as we do.
+fn shares_our_container(root: &Root, pid: u32) -> bool {
+    ["pid", "mnt"].iter().all(|kind| {
+        let space = |of: &str| std::fs::read_link(root.path(format!("/proc/{of}/ns/{kind}")));
+        match (space("self"), space(&pid.to_string())) {
+            (Ok(ours), Ok(theirs)) => ours == theirs,
+            _ => false,
+        }
+    })
+}
+
+/// Whether a process has seccomp filters, and others than ours: those that we had when we
+/// started it, or those of the container that we share. Ours permit madvise: we call it.
+fn has_foreign_filter(target: &Status, own: &Status, relation: Relation) -> bool {
+    if target.seccomp == 0 {
+        return false;
+    }
+    let same_number = target.seccomp_filters.is_some_and(|filters| filters > 0)
+        && target.seccomp_filters == own.seccomp_filters;
+    let ours = target.seccomp == own.seccomp && same_number;
+    !ours || relation == Relation::Stranger
 }
 
 /// The decision alone.
-fn objection(target: &Status, own: &Status, own_child: bool, yama: u64) -> Option<String> {
+fn objection(target: &Status, own: &Status, relation: Relation, yama: u64) -> Option<String> {
     let privileged = own.can(CAP_SYS_PTRACE);
     if target.has_no_memory() {
         Some("it is a kernel thread or has ended".to_owned())
@@ -49,8 +93,11 @@ fn objection(target: &Status, own: &Status, own_child: bool, yama: u64) -> Optio
             "process {} traces it already (a debugger?)",
             target.tracer
         ))
-    } else if target.seccomp != 0 {
-        Some("it runs under seccomp, which might kill it for a foreign system call".to_owned())
+    } else if has_foreign_filter(target, own, relation) {
+        Some(
+            "it has a seccomp filter of its own, which might kill it for a foreign system call"
+                .to_owned(),
+        )
     } else if yama >= 3 {
         Some("kernel.yama.ptrace_scope forbids it to everybody".to_owned())
     } else if privileged {
@@ -59,7 +106,7 @@ fn objection(target: &Status, own: &Status, own_child: bool, yama: u64) -> Optio
         Some("it is a setuid or setgid program".to_owned())
     } else if target.uid[0] != own.uid[1] {
         Some(format!("it belongs to another user (id {})", target.uid[0]))
-    } else if yama == 2 || (yama == 1 && !own_child) {
+    } else if yama == 2 || (yama == 1 && relation != Relation::Child) {
         Some(format!("kernel.yama.ptrace_scope = {yama} forbids it"))
     } else {
         None
@@ -209,9 +256,36 @@ mod tests {
 
     #[test]
     fn own_programs_may_be_stopped() {
-        assert_eq!(objection(&user(1000), &user(1000), false, 0), None);
-        assert_eq!(objection(&user(1000), &user(1000), true, 1), None);
-        assert_eq!(objection(&user(1000), &root(), false, 2), None);
+        let none = |target: &Status, own: &Status, relation, yama| {
+            assert_eq!(objection(target, own, relation, yama), None);
+        };
+        none(&user(1000), &user(1000), Relation::Stranger, 0);
+        none(&user(1000), &user(1000), Relation::Child, 1);
+        none(&user(1000), &root(), Relation::Stranger, 2);
+    }
+
+    #[test]
+    fn only_foreign_filters_are_feared() {
+        let filtered = |filters| Status {
+            seccomp: 2,
+            seccomp_filters: filters,
+            ..user(1000)
+        };
+        let ours = filtered(Some(1));
+        let case = |target: &Status, relation| objection(target, &ours, relation, 0);
+        assert_eq!(case(&ours, Relation::Child), None);
+        assert_eq!(case(&ours, Relation::Neighbour), None);
+        assert!(case(&ours, Relation::Stranger).is_some());
+        // It has added one.
+        assert!(case(&filtered(Some(2)), Relation::Child).is_some());
+        // A kernel that does not say.
+        let unknown = filtered(None);
+        assert!(objection(&unknown, &unknown, Relation::Child, 0).is_some());
+        let strict = Status {
+            seccomp: 1,
+            ..ours.clone()
+        };
+        assert!(case(&strict, Relation::Child).is_some());
     }
 
     #[test]
@@ -240,7 +314,7 @@ mod tests {
             (user(1000), root(), 3, "ptrace_scope"),
         ];
         for (target, own, yama, word) in cases {
-            let said = objection(&target, &own, false, yama).expect(word);
+            let said = objection(&target, &own, Relation::Stranger, yama).expect(word);
             assert!(said.contains(word), "{said}");
         }
     }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The hand that reaches into another process and advises its memory.
 //!
-//! `process_madvise` needs CAP_SYS_NICE and takes MADV_COLLAPSE only. Everything
-//! else goes by one short ptrace stop with an injected madvise.
+//! `process_madvise` needs CAP_SYS_NICE, and CAP_SYS_PTRACE for processes of others and
+//! under Docker's seccomp filter. It takes MADV_COLLAPSE and MADV_COLD. Everything else
+//! goes by one short ptrace stop with an injected madvise.
 
+mod gate;
 mod inject;
 mod interrupted;
 mod process;
@@ -17,6 +19,8 @@ use thiserror::Error;
 use toll_model::PAGE;
 
 use crate::{Root, proc};
+
+pub use gate::{Call, Gate, gate};
 
 /// Advice that the hand can give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

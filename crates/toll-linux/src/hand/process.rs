@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use toll_model::REGION;
 
+use super::gate::{self, Call, Gate};
 use super::{Advice, HandError};
 
 /// A process that process_madvise works on.
@@ -16,6 +17,12 @@ pub(super) struct Remote(Arc<OwnedFd>);
 impl Remote {
     /// Opens the process and asks with an empty range whether advice is permitted.
     pub(super) fn open(pid: u32) -> Result<Remote, HandError> {
+        let not_permitted = |why: &str| Err(HandError::NotPermitted(why.to_owned()));
+        match gate::gate(Call::ProcessMadvise) {
+            Gate::Open => {}
+            Gate::Filtered => return not_permitted("a seccomp filter forbids it"),
+            Gate::Absent => return not_permitted("the kernel has none"),
+        }
         // SAFETY: no memory is passed.
         let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
         if fd < 0 {
@@ -74,11 +81,18 @@ pub(super) fn drain() {
     }
 }
 
+/// Number of CAP_SYS_NICE.
+const CAP_SYS_NICE: u32 = 23;
+
 fn last_error(advice: Advice) -> HandError {
     let errno = io::Error::last_os_error().raw_os_error().unwrap_or(0);
-    match errno {
-        libc::EPERM => HandError::NotPermitted("CAP_SYS_NICE is needed".to_owned()),
-        libc::ENOSYS => HandError::NotPermitted("the kernel has none".to_owned()),
-        _ => HandError::from_errno(errno, advice),
-    }
+    let reason = match errno {
+        // The kernel asks first whether the process may be read, then for the capability.
+        libc::EACCES => "CAP_SYS_PTRACE is needed for this process",
+        libc::EPERM if gate::own_status().can(CAP_SYS_NICE) => "the system forbids it",
+        libc::EPERM => "CAP_SYS_NICE is needed",
+        libc::ENOSYS => "the kernel has none",
+        _ => return HandError::from_errno(errno, advice),
+    };
+    HandError::NotPermitted(reason.to_owned())
 }

@@ -23,6 +23,8 @@ pub struct Status {
     pub threads: u32,
     /// 0: no seccomp; 1: strict; 2: a filter.
     pub seccomp: u32,
+    /// How many filters it has; kernels before 5.9 do not say.
+    pub seccomp_filters: Option<u32>,
     /// Resident bytes; `None` for a kernel thread or a zombie.
     pub rss: Option<u64>,
     /// Kernels since 5.0 say whether `PR_SET_THP_DISABLE` is in force (false).
@@ -61,6 +63,7 @@ impl Status {
                 "Gid" => status.gid = identities(value)?,
                 "Threads" => status.threads = value.parse().ok()?,
                 "Seccomp" => status.seccomp = value.parse().ok()?,
+                "Seccomp_filters" => status.seccomp_filters = value.parse().ok(),
                 "VmRSS" => {
                     status.rss = Some(value.trim_end_matches(" kB").parse::<u64>().ok()? << 10)
                 }

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! By which ways tollfree can act on memory here.
 
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
-use toll_linux::hand::{Advice, Hand, HandError, Reach};
-use toll_linux::{Root, proc, sys};
+use toll_linux::hand::{self, Advice, Call, Gate, Hand, HandError, Reach};
+use toll_linux::proc::{self, Status};
+use toll_linux::{Root, sys};
 
-use super::Check;
+use super::{Check, State};
 use crate::install;
-
-/// Number of CAP_SYS_NICE.
-const CAP_SYS_NICE: u32 = 23;
-const CAP_SYS_PTRACE: u32 = 19;
 
 pub(super) fn checks(root: &Root) -> Vec<Check> {
     vec![preload(root), collapse(root), remote(root), ptrace(root)]
@@ -51,78 +48,201 @@ fn collapse(root: &Root) -> Check {
 
 fn remote(root: &Root) -> Check {
     const NAME: &str = "process_madvise";
-    const FIX: &str = "run as root, or give CAP_SYS_NICE (docker run --cap-add SYS_NICE)";
-    let status = proc::status(root, own_pid(root)).unwrap_or_default();
+    let rights = Rights::of(root);
     if sys::kernel_version(root).is_none_or(|version| version < (5, 10)) {
         return Check::missing(NAME, "this kernel has none", "Linux 5.10 or later");
     }
-    if !status.can(CAP_SYS_NICE) {
-        return Check::missing(NAME, "needs CAP_SYS_NICE, which this process lacks", FIX);
-    }
-    let reach = root
-        .is_system()
-        .then(|| Hand::for_pid(own_pid(root), false));
-    match reach {
-        None => Check::ok(NAME, "other processes can be collapsed"),
-        Some(Ok(hand)) if hand.reach() == Reach::ProcessMadvise => {
-            Check::ok(NAME, "other processes can be collapsed")
+    match rights.gate(Call::ProcessMadvise) {
+        Gate::Absent => {
+            return Check::missing(NAME, "this kernel has none", "Linux 5.10 or later");
         }
-        Some(_) => Check::missing(NAME, "blocked (a container's seccomp profile?)", FIX),
+        Gate::Filtered => {
+            let fix = rights.through_filter("process_madvise", &[SYS_PTRACE, SYS_NICE]);
+            return Check::missing(NAME, "a seccomp filter forbids it", fix);
+        }
+        Gate::Open => {}
     }
+    if !rights.has(SYS_NICE) {
+        let detail = "needs CAP_SYS_NICE, which this process lacks";
+        return Check::missing(NAME, detail, rights.how_to_get(&[SYS_NICE]));
+    }
+    if root.is_system() {
+        if let Err(reason) = reach_a_child() {
+            return Check::new(NAME, State::Missing, reason, None);
+        }
+    }
+    let whose = match rights.has(SYS_PTRACE) {
+        true => "other processes",
+        false => "processes of the same user",
+    };
+    Check::ok(NAME, format!("{whose} can be collapsed"))
 }
 
 fn ptrace(root: &Root) -> Check {
     const NAME: &str = "ptrace";
-    const FIX: &str =
-        "sysctl kernel.yama.ptrace_scope=1 or less; in a container: --cap-add SYS_PTRACE";
     let yama = root
         .number("/proc/sys/kernel/yama/ptrace_scope")
         .unwrap_or(0);
-    let status = proc::status(root, own_pid(root)).unwrap_or_default();
-    let privileged = status.can(CAP_SYS_PTRACE);
-    if yama >= 3 || (yama == 2 && !privileged) {
-        return Check::missing(
-            NAME,
-            format!("forbidden (kernel.yama.ptrace_scope is {yama})"),
-            FIX,
-        );
+    let rights = Rights::of(root);
+    let privileged = rights.has(SYS_PTRACE);
+    let detail = format!("forbidden (kernel.yama.ptrace_scope is {yama})");
+    let lift = |scope: u64| {
+        let capability = rights.how_to_get(&[SYS_PTRACE]);
+        format!("as root on the host: sysctl kernel.yama.ptrace_scope={scope}; or {capability}")
+    };
+    if yama >= 3 {
+        let fix = "boot with a lower kernel.yama.ptrace_scope: the kernel does not take 3 back";
+        return Check::missing(NAME, detail, fix);
+    }
+    if rights.gate(Call::Ptrace) != Gate::Open {
+        let fix = rights.through_filter("ptrace", &[SYS_PTRACE]);
+        return Check::missing(NAME, "a seccomp filter forbids it", fix);
+    }
+    if yama == 2 && !privileged {
+        return Check::missing(NAME, detail, lift(1));
     }
     if root.is_system() {
         if let Err(reason) = stop_a_child() {
-            return Check::missing(NAME, reason, FIX);
+            return Check::new(NAME, State::Missing, reason, None);
         }
     }
     match yama == 1 && !privileged {
         true => Check::partial(
             NAME,
             "own children only (kernel.yama.ptrace_scope is 1)",
-            FIX,
+            lift(0),
         ),
         false if privileged => Check::ok(NAME, "any process"),
         false => Check::ok(NAME, "processes of the same user"),
     }
 }
 
+/// A capability: its number, and its name without CAP_.
+type Capability = (u32, &'static str);
+
+const SYS_PTRACE: Capability = (19, "SYS_PTRACE");
+const SYS_NICE: Capability = (23, "SYS_NICE");
+
+/// What this process may do, and how it would get more.
+struct Rights {
+    status: Status,
+    is_system: bool,
+}
+
+impl Rights {
+    fn of(root: &Root) -> Rights {
+        Rights {
+            status: proc::status(root, own_pid(root)).unwrap_or_default(),
+            is_system: root.is_system(),
+        }
+    }
+
+    fn has(&self, capability: Capability) -> bool {
+        self.status.can(capability.0)
+    }
+
+    /// What a filter makes of a call. Nothing can be tried on a machine of fixtures: a
+    /// filter there is Docker's.
+    fn gate(&self, call: Call) -> Gate {
+        let filtered = self.is_confined() && !self.has(SYS_PTRACE) && call != Call::Ptrace;
+        match (self.is_system, filtered) {
+            (true, _) => hand::gate(call),
+            (false, true) => Gate::Filtered,
+            (false, false) => Gate::Open,
+        }
+    }
+
+    fn is_confined(&self) -> bool {
+        self.status.seccomp != 0
+    }
+
+    /// How to get a call through the filter, with the capabilities that it then needs.
+    fn through_filter(&self, call: &str, capabilities: &[Capability]) -> String {
+        // The filters of Docker, Podman and Kubernetes open these calls together, with
+        // CAP_SYS_PTRACE. Of another filter only its author knows.
+        let opens = self.gate(Call::Kcmp) == Gate::Filtered && !self.has(SYS_PTRACE);
+        if opens {
+            return self.how_to_get(capabilities);
+        }
+        let allow = format!("have the container's seccomp profile allow {call}");
+        // CAP_SYS_PTRACE would open the filter only.
+        let lacks = call == "process_madvise" && !self.has(SYS_NICE);
+        match lacks {
+            true => format!("{allow}, and {}", self.how_to_get(&[SYS_NICE])),
+            false => allow,
+        }
+    }
+
+    /// How to get capabilities. What is there already must be named again where a
+    /// container is started anew.
+    fn how_to_get(&self, capabilities: &[Capability]) -> String {
+        let wanted = [SYS_PTRACE, SYS_NICE]
+            .into_iter()
+            .filter(|known| capabilities.contains(known) || self.is_confined() && self.has(*known));
+        let names = |prefix: &str, between: &str| {
+            let names: Vec<String> = wanted
+                .clone()
+                .map(|(_, name)| format!("{prefix}{name}"))
+                .collect();
+            names.join(between)
+        };
+        let capabilities = names("CAP_", " and ");
+        let switches = names("--cap-add ", " ");
+        if self.is_confined() || self.status.uid[1] == 0 {
+            format!(
+                "give the container {capabilities} (docker run {switches}; in Kubernetes, \
+                 securityContext.capabilities.add)"
+            )
+        } else {
+            format!("run as root, or give {capabilities}")
+        }
+    }
+}
+
+/// A child that sleeps until it is dropped.
+struct Sleeper(Child);
+
+impl Sleeper {
+    fn start() -> Result<Sleeper, String> {
+        Command::new("sleep")
+            .arg("100")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .map(Sleeper)
+            .map_err(|error| format!("not probed: sleep cannot be run ({error})"))
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Advises a child from outside; `Err` says why that does not work.
+fn reach_a_child() -> Result<(), String> {
+    let child = Sleeper::start()?;
+    match Hand::for_pid(child.0.id(), true) {
+        Ok(hand) if hand.reach() == Reach::ProcessMadvise => Ok(()),
+        Ok(_) => Err("the system forbids it".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 /// Stops a child for one injected call; `Err` says why that does not work.
 fn stop_a_child() -> Result<(), String> {
-    let mut child = Command::new("sleep")
-        .arg("5")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .spawn()
-        .map_err(|error| format!("not probed: sleep cannot be run ({error})"))?;
+    let child = Sleeper::start()?;
     let probe = || -> Result<(), HandError> {
         // Nothing is mapped at address 0: any answer but "not permitted" is a success.
-        let hand = Hand::for_pid(child.id(), true)?.by_ptrace()?;
+        let hand = Hand::for_pid(child.0.id(), true)?.by_ptrace()?;
         match hand.advise(0, toll_model::PAGE, Advice::Huge) {
             Err(error @ HandError::NotPermitted(_)) => Err(error),
             _ => Ok(()),
         }
     };
-    let result = probe().map_err(|error| error.to_string());
-    let _ = child.kill();
-    let _ = child.wait();
-    result
+    probe().map_err(|error| error.to_string())
 }
 
 /// Fixtures keep the process under the number 1.
