@@ -164,6 +164,28 @@ fn addresses_of_an_unknown_mapping_are_never_advised() {
 }
 
 /// The top 8 of a published table, by the same road: report text, range, top n.
+/// With the default of the kernel (28 bits) and with that of Ubuntu 24.04 (32 bits).
+#[test]
+fn random_addresses_of_both_layouts_are_never_advised() {
+    for name in ["aslr-28-bits.script.txt", "aslr-32-bits.script.txt"] {
+        let (_, profile) = import(&fixture(name), &[]);
+        let sum = |kind: &str| regions(&profile, kind).iter().map(|r| r.1).sum::<f64>();
+        assert_eq!(sum("heap"), 4000.0, "{name}");
+        assert_eq!(sum("anonymous"), 4000.0, "{name}");
+        let anchors = profile["anchors"].as_array().unwrap();
+        let addresses = anchors.iter().filter(|anchor| anchor["kind"] == "address");
+        let levels: Vec<(&Value, bool)> = addresses
+            .map(|anchor| (&anchor["level"], anchor["start"] == BASE))
+            .collect();
+        let (not_found, exact) = (Value::from("not-found"), Value::from("exact"));
+        assert_eq!(
+            levels,
+            [(&exact, true), (&not_found, false), (&not_found, false)],
+            "{name}"
+        );
+    }
+}
+
 #[test]
 fn the_founding_workflow_gives_its_largepages() {
     let folder = TempDir::new().unwrap();

@@ -5,6 +5,7 @@
 //! recording says it. Everything here reads text that perf prints, line by line; nothing but the
 //! counts is kept, so the size of a recording does not matter.
 
+mod layout;
 mod place;
 mod script;
 mod table;
@@ -22,6 +23,7 @@ use toll_model::builder::{Counts, Meta};
 use toll_model::error::FormatError;
 use toll_model::profile::{Profile, Program, Source};
 
+use layout::Layout;
 pub use place::Block;
 use place::Places;
 use tlb::Tlb;
@@ -41,6 +43,8 @@ pub struct Reading {
     pub only: Option<Range<u64>>,
     /// Blocks of the preload's allocation events.
     pub blocks: Vec<Block>,
+    /// `vm.mmap_rnd_bits` where it was recorded; `None`: unknown.
+    pub random_bits: Option<u32>,
     /// Said before the rest of the profile's `source_detail`.
     pub detail: String,
     pub command: Vec<String>,
@@ -146,7 +150,8 @@ impl Reader {
     fn new(mut reading: Reading) -> Reader {
         let blocks = std::mem::take(&mut reading.blocks);
         Reader {
-            places: Places::new(reading.only.clone()).with_blocks(blocks),
+            places: Places::new(reading.only.clone(), Layout::new(reading.random_bits))
+                .with_blocks(blocks),
             reading,
             tally: Tally::default(),
             periods: (0.0, 0),

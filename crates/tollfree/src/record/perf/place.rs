@@ -11,23 +11,13 @@ use toll_model::builder::{Counts, ProfileBuilder};
 use toll_model::profile::{AnchorRows, Profile};
 use toll_model::{PAGE, REGION};
 
+use super::layout::Layout;
 use super::script::Map;
 
-/// Where ASLR puts things on x86-64: position-independent programs with their heap, and
-/// what grows down from the stack. Nothing there has the same address in the next run.
-const RANDOM: [Range<u64>; 2] = [
-    0x5500_0000_0000..0x5700_0000_0000,
-    0x7e00_0000_0000..0x8000_0000_0000,
-];
 /// Addresses further apart than this belong to different spans.
 const SPAN_GAP: u64 = 1 << 30;
 /// First address that no user program has (with 57-bit addresses).
 const USER_END: u64 = 1 << 56;
-
-/// Whether an address of this run says nothing about the next.
-pub fn is_random(address: u64) -> bool {
-    RANDOM.iter().any(|range| range.contains(&address))
-}
 
 /// A block that an allocation event made.
 #[derive(Debug, Clone)]
@@ -69,9 +59,9 @@ enum Is {
 type Space = BTreeMap<u64, Vma>;
 
 /// Turns addresses into counts of anchors.
-#[derive(Default)]
 pub struct Places {
     builder: ProfileBuilder,
+    layout: Layout,
     only: Option<Range<u64>>,
     spaces: HashMap<u32, Space>,
     /// Sorted by start.
@@ -89,10 +79,18 @@ pub struct Places {
 
 impl Places {
     /// `only`: the addresses that count; they name the anchor themselves.
-    pub fn new(only: Option<Range<u64>>) -> Places {
+    pub fn new(only: Option<Range<u64>>, layout: Layout) -> Places {
         Places {
+            builder: ProfileBuilder::default(),
+            layout,
             only,
-            ..Places::default()
+            spaces: HashMap::new(),
+            blocks: Vec::new(),
+            longest_block: 0,
+            anonymous: 0,
+            build_ids: HashMap::new(),
+            bare: None,
+            programs: HashMap::new(),
         }
     }
 
@@ -136,6 +134,7 @@ impl Places {
         if map.length == 0 {
             return;
         }
+        self.layout.learn(map);
         let is_program = map.executable && map.name.starts_with('/') && !map.name.contains("/ld-");
         if is_program {
             let program = || map.name.to_owned();
@@ -162,7 +161,7 @@ impl Places {
     /// Offsets among anonymous memory keep the place in a region that the address had.
     /// What is mapped at a fixed address needs none.
     fn anonymous_base(&mut self, map: &Map) -> u64 {
-        if !is_random(map.start) {
+        if !self.layout.is_random(map.start) {
             return 0;
         }
         let base = self.anonymous.next_multiple_of(REGION) + map.start % REGION;
@@ -260,7 +259,7 @@ impl Places {
                 let kind = AnchorKind::Vma { name: name.clone() };
                 (kind, into, start % REGION, Level::Exact)
             }
-            Is::Anonymous { .. } if !is_random(address) => {
+            Is::Anonymous { .. } if !self.layout.is_random(address) => {
                 // It may well be mapped at this very place in every run.
                 let first = start / REGION * REGION;
                 let kind = AnchorKind::Address { start: first };
@@ -310,7 +309,7 @@ impl Places {
         {
             let rows = profile.anchors.remove(at);
             let first_id = profile.anchors.iter().map(|a| a.anchor.id + 1).max();
-            let spans = spans(rows, first_id.unwrap_or(0));
+            let spans = spans(rows, first_id.unwrap_or(0), &self.layout);
             random = spans.iter().any(|s| s.anchor.level == Level::NotFound);
             profile.anchors.extend(spans);
         }
@@ -353,7 +352,7 @@ fn moved(is: &Is, by: u64) -> Is {
 }
 
 /// Splits rows whose offsets are addresses into one anchor per contiguous span.
-fn spans(all: AnchorRows, first_id: u32) -> Vec<AnchorRows> {
+fn spans(all: AnchorRows, first_id: u32, layout: &Layout) -> Vec<AnchorRows> {
     let mut spans: Vec<AnchorRows> = Vec::new();
     let mut end = 0;
     for mut row in all.rows {
@@ -365,7 +364,7 @@ fn spans(all: AnchorRows, first_id: u32) -> Vec<AnchorRows> {
             },
             _ => {
                 let start = address / REGION * REGION;
-                let random = is_random(address);
+                let random = layout.is_random(address);
                 spans.push(AnchorRows {
                     anchor: Anchor {
                         id: first_id + spans.len() as u32,
@@ -428,6 +427,10 @@ mod tests {
         }
     }
 
+    fn places(only: Option<Range<u64>>) -> Places {
+        Places::new(only, Layout::new(Some(28)))
+    }
+
     fn one() -> Counts {
         Counts {
             misses: 1.0,
@@ -444,7 +447,7 @@ mod tests {
 
     #[test]
     fn mappings_name_what_they_hold() {
-        let mut places = Places::new(None);
+        let mut places = places(None);
         places.map(&map(0x5555_5555_0000, 0x10000, "[heap]"));
         places.map(&map(0x7ffc_0000_0000, 0x20000, "[stack]"));
         places.map(&map(0x7f00_0000_0000, 0x100000, "/opt/data"));
@@ -473,7 +476,7 @@ mod tests {
 
     #[test]
     fn a_new_mapping_replaces_the_part_that_it_covers() {
-        let mut places = Places::new(None);
+        let mut places = places(None);
         places.map(&map(0x7f00_0000_0000, 0x10000, "/a"));
         places.map(&map(0x7f00_0000_4000, 0x4000, "/b"));
         for address in [0x7f00_0000_3000u64, 0x7f00_0000_4000, 0x7f00_0000_8000] {
@@ -490,7 +493,7 @@ mod tests {
 
     #[test]
     fn bare_addresses_become_spans_and_random_ones_are_never_advised() {
-        let mut places = Places::new(None);
+        let mut places = places(None);
         for address in [0x1878_0020_0000u64, 0x1878_3000_0000, 0x7f12_3456_7000] {
             places.count(Some(1), None, address, &one());
         }
@@ -509,7 +512,7 @@ mod tests {
 
     #[test]
     fn a_range_names_its_own_anchor() {
-        let mut places = Places::new(Some(0x7f00_0000_0000..0x7f00_4000_0000));
+        let mut places = places(Some(0x7f00_0000_0000..0x7f00_4000_0000));
         places.map(&map(0x7f00_0000_0000, 1 << 30, "//anon"));
         assert!(!places.wants(0x7f00_4000_0000));
         places.count(Some(1), None, 0x7f00_0020_0000, &one());
@@ -521,7 +524,7 @@ mod tests {
 
     #[test]
     fn children_have_their_parents_mappings_until_they_exec() {
-        let mut places = Places::new(None);
+        let mut places = places(None);
         places.map(&map(0x5555_5555_0000, 0x10000, "[heap]"));
         places.fork(2, 1);
         places.count(Some(2), None, 0x5555_5555_0000, &one());
@@ -548,7 +551,7 @@ mod tests {
             born_ns,
             died_ns,
         };
-        let mut places = Places::new(None).with_blocks(vec![block(0, 10, 20), block(1, 30, 40)]);
+        let mut places = places(None).with_blocks(vec![block(0, 10, 20), block(1, 30, 40)]);
         places.count(Some(1), Some(35), 0x7f00_0000_0010 + 8192, &one());
         places.count(Some(1), Some(25), 0x7f00_0000_0010 + 8192, &one());
         places.count(Some(2), Some(35), 0x7f00_0000_0010 + 8192, &one());

@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use toll_linux::events::{EventFile, anchor_of, blocks};
-use toll_linux::perf;
 use toll_linux::symbols::Symbolizer;
+use toll_linux::{Root, perf};
 use toll_model::anchor::Level;
 use toll_model::error::FormatError;
 
+use super::layout::Layout;
 use super::{Block, Format, Imported, Reader, Reading, WHAT};
 use crate::error::UserError;
 use crate::executable::Executable;
@@ -96,6 +97,7 @@ pub fn record(options: &RecordOptions) -> Result<Recorded> {
     let reading = Reading {
         only: options.only.clone(),
         blocks: named(&events),
+        random_bits: Layout::bits(&Root::system()),
         detail: version(&perf),
         command: options.command.iter().map(text).collect(),
     };
@@ -228,6 +230,7 @@ fn print(
     let again = Reading {
         only: reading.only.clone(),
         blocks: reading.blocks.clone(),
+        random_bits: reading.random_bits,
         detail: reading.detail.clone(),
         command: reading.command.clone(),
     };

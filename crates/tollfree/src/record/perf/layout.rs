@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which addresses of a process are random (ASLR), and so say nothing about the next run.
+//!
+//! On x86-64 a program that is position-independent begins two thirds up the address space,
+//! and mappings go down from its top; each is moved by a random number of pages of
+//! `vm.mmap_rnd_bits` bits. That is 28 by default and 32 in some distributions
+//! (Ubuntu 24.04).
+
+use std::ops::Range;
+
+use toll_linux::Root;
+use toll_model::PAGE;
+
+use super::script::Map;
+
+/// End of the user's addresses (`DEFAULT_MAP_WINDOW`, with 4-level page tables).
+const TOP: u64 = 0x7fff_ffff_f000;
+/// Where position-independent programs begin (`ELF_ET_DYN_BASE`): the heap follows them.
+const PROGRAM: u64 = (TOP / 3 * 2) & !(PAGE - 1);
+/// Where mappings begin that go up: with an unlimited stack, or in the legacy layout.
+const BOTTOM_UP: u64 = (TOP / 3) & !(PAGE - 1);
+/// What programs map, and what the stack's limit takes, beyond the random part.
+const ROOM: u64 = 1 << 40;
+/// The most bits that x86-64 permits (`ARCH_MMAP_RND_BITS_MAX`). Recordings do not name theirs.
+const MOST_BITS: u32 = 32;
+/// Libraries below this were placed by hand.
+const LOWEST_RANDOM: u64 = 1 << 32;
+
+/// The random addresses of the processes of a recording.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    /// How far chance moves a mapping, bytes.
+    spread: u64,
+    random: Vec<Range<u64>>,
+}
+
+impl Layout {
+    /// `bits`: `vm.mmap_rnd_bits` of the machine; `None`: unknown, as many as there may be.
+    pub fn new(bits: Option<u32>) -> Layout {
+        let spread = PAGE << bits.unwrap_or(MOST_BITS).min(MOST_BITS);
+        Layout {
+            spread,
+            random: vec![
+                BOTTOM_UP..BOTTOM_UP + spread + ROOM,
+                PROGRAM..PROGRAM + spread + ROOM,
+                TOP - spread - ROOM..1 << 47,
+            ],
+        }
+    }
+
+    /// The bits of this machine.
+    pub fn bits(root: &Root) -> Option<u32> {
+        let bits = root.number("/proc/sys/vm/mmap_rnd_bits")?;
+        u32::try_from(bits).ok()
+    }
+
+    /// Whether an address of this run says nothing about the next.
+    pub fn is_random(&self, address: u64) -> bool {
+        self.random.iter().any(|range| range.contains(&address))
+    }
+
+    /// Learns where mappings are from a library: the loader lets the kernel choose. A large
+    /// limit of the stack, for example, moves them all down.
+    pub fn learn(&mut self, map: &Map) {
+        let library = map.executable && map.name.contains(".so");
+        if library && map.start >= LOWEST_RANDOM && !self.is_random(map.start) {
+            let reach = self.spread + ROOM;
+            let start = map.start.saturating_sub(reach).max(LOWEST_RANDOM);
+            self.random.push(start..map.start.saturating_add(reach));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_number_of_bits_has_its_ranges() {
+        let usual = Layout::new(Some(28));
+        let wide = Layout::new(Some(32));
+        for address in [0x5555_5555_4000, 0x5630_0000_0000, 0x7f3a_0000_0000] {
+            assert!(usual.is_random(address), "{address:#x}");
+            assert!(wide.is_random(address), "{address:#x}");
+        }
+        for address in [0x6412_8000_0000, 0x79c8_2000_0000, 0x6fff_ffff_f000] {
+            assert!(!usual.is_random(address), "{address:#x}");
+            assert!(wide.is_random(address), "{address:#x}");
+            assert!(Layout::new(None).is_random(address), "{address:#x}");
+        }
+        for address in [0x40_0000, 0x1878_0000_0000, 0x6800_0000_0000] {
+            assert!(!wide.is_random(address), "{address:#x}");
+        }
+    }
+
+    #[test]
+    fn libraries_show_where_mappings_are() {
+        let mut layout = Layout::new(Some(28));
+        let library = |start, executable| Map {
+            pid: 1,
+            start,
+            length: 0x20_0000,
+            offset: 0,
+            executable,
+            name: "/usr/lib/libc.so.6",
+        };
+        let anonymous = 0x4321_0000_0000;
+        layout.learn(&library(0x4321_5000_0000, false));
+        assert!(!layout.is_random(anonymous));
+        layout.learn(&library(0x4321_5000_0000, true));
+        assert!(layout.is_random(anonymous));
+        // A library that was linked to a fixed address tells nothing.
+        layout.learn(&library(0x4100_0000, true));
+        assert!(!layout.is_random(0x4100_0000));
+    }
+}
