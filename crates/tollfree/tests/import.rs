@@ -186,6 +186,24 @@ fn random_addresses_of_both_layouts_are_never_advised() {
     }
 }
 
+/// What perf says with --data-page-size: memory that is huge already has nothing to gain.
+#[test]
+fn pages_that_are_huge_already_are_no_gain() {
+    let samples = std::fs::read_to_string(fixture("intel-pebs.script.txt")).unwrap();
+    for (size, gains) in [("4K", true), ("2M", false)] {
+        let sized = |line: &str| match line.contains("PERF_RECORD") {
+            true => format!("{line}\n"),
+            false => format!("{line} {size}\n"),
+        };
+        let file = text(samples.lines().map(sized).collect::<String>().as_bytes());
+        let (_, profile) = import(file.path(), &["--only", RANGE]);
+        let rows = profile["anchors"][0]["rows"].as_array().unwrap();
+        let huge = |row: &Value| row["huge"] == true;
+        assert_eq!(rows.iter().all(huge), !gains, "{size}");
+        assert_eq!(rows.iter().any(huge), !gains, "{size}");
+    }
+}
+
 #[test]
 fn the_founding_workflow_gives_its_largepages() {
     let folder = TempDir::new().unwrap();

@@ -25,7 +25,7 @@ use crate::{install, output, signals};
 /// Which source to record with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum SourceChoice {
-    /// perf if this CPU gives data addresses, else the simulator if it is quick enough, else refs
+    /// The simulator if it is quick enough, else perf if this CPU gives data addresses, else refs
     Auto,
     /// Samples of memory accesses by the CPU (perf mem)
     Perf,
@@ -137,26 +137,29 @@ pub fn record(choice: SourceChoice, options: &RecordOptions) -> Result<Recorded>
 
 /// The best source that works here; says which, and why no better one.
 fn choose(executable: &Executable, options: &RecordOptions) -> SourceChoice {
-    let no_perf = match probe() {
-        PerfAbility::Full { event, .. } => {
-            output::note(format_args!("recording with perf ({event})"));
-            return SourceChoice::Perf;
-        }
-        other => other,
+    let (choice, why) = preferred(simulator_fits(executable, options), probe);
+    output::note(why);
+    choice
+}
+
+/// The order of the sources, and what is said of the choice. The simulator was compared
+/// with real gains; perf has not run on a CPU with such events yet.
+fn preferred(simulator: Result<()>, probe: impl FnOnce() -> PerfAbility) -> (SourceChoice, String) {
+    let Err(no_sim) = simulator else {
+        let why = "recording with the simulator, about ten times slower";
+        return (SourceChoice::Sim, why.to_owned());
     };
-    match simulator_fits(executable, options) {
-        Ok(()) => {
-            output::note(format_args!(
-                "recording with the simulator, about ten times slower (perf: {no_perf})"
-            ));
-            SourceChoice::Sim
-        }
-        Err(no_sim) => {
-            output::note(format_args!(
-                "recording with referenced bits (perf: {no_perf}; simulator: {no_sim:#})"
-            ));
-            SourceChoice::Refs
-        }
+    match probe() {
+        PerfAbility::Full { event, .. } => (
+            SourceChoice::Perf,
+            format!(
+                "recording with perf ({event}), which is not verified on hardware (simulator: {no_sim:#})"
+            ),
+        ),
+        no_perf => (
+            SourceChoice::Refs,
+            format!("recording with referenced bits (perf: {no_perf}; simulator: {no_sim:#})"),
+        ),
     }
 }
 
@@ -191,4 +194,39 @@ fn simulator_fits(executable: &Executable, options: &RecordOptions) -> Result<()
         recorded.status
     );
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn full() -> PerfAbility {
+        PerfAbility::Full {
+            event: "cpu/mem-loads/P".to_owned(),
+            samples: 9,
+        }
+    }
+
+    fn missing() -> PerfAbility {
+        PerfAbility::Missing {
+            reason: "no PMU".to_owned(),
+            fix: String::new(),
+        }
+    }
+
+    #[test]
+    fn auto_takes_the_simulator_before_the_unverified_source() {
+        let (choice, _) = preferred(Ok(()), full);
+        assert_eq!(choice, SourceChoice::Sim);
+        let no_sim = || Err(anyhow::anyhow!("no QEMU"));
+        let (choice, why) = preferred(no_sim(), full);
+        assert_eq!(choice, SourceChoice::Perf);
+        assert!(
+            why.contains("not verified") && why.contains("no QEMU"),
+            "{why}"
+        );
+        let (choice, why) = preferred(no_sim(), missing);
+        assert_eq!(choice, SourceChoice::Refs);
+        assert!(why.contains("no PMU") && why.contains("no QEMU"), "{why}");
+    }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use toll_linux::events::{EventFile, anchor_of, blocks};
 use toll_linux::symbols::Symbolizer;
-use toll_linux::{Root, perf};
+use toll_linux::{Root, perf, sys};
 use toll_model::anchor::Level;
 use toll_model::error::FormatError;
 
@@ -38,8 +38,10 @@ const FIELDS: [&str; 11] = [
 ];
 /// Room for events of one run; the file is sparse.
 const EVENTS_MAX: u32 = 1 << 18;
-/// How long a target may take to end once its time is up.
-const GRACE: Duration = Duration::from_secs(2);
+/// How long a target, and perf after it, may take to end once its time is up.
+const GRACE: Duration = Duration::from_secs(10);
+/// What a profile of this source says of itself.
+pub const UNVERIFIED: &str = "the perf source has not been verified on a CPU with such events: prove its plan by `tollfree compare`";
 
 /// Finds a perf that runs.
 ///
@@ -80,7 +82,9 @@ pub fn record(options: &RecordOptions) -> Result<Recorded> {
     let data = folder.path().join("perf.data");
     let events = EventFile::create(&folder.path().join("events"), EVENTS_MAX)?;
     let launch = options.launch()?.events(events.path());
-    let mut child = launch.wrapper(command_line(&perf, &data)).spawn()?;
+    let page_size = knows_page_size(&perf);
+    let line = command_line(&perf, &data, page_size);
+    let mut child = launch.wrapper(line).spawn()?;
     let limited = match options.limit {
         Some(limit) => child.wait_for(limit)?,
         None => Some(child.wait(|| Duration::from_secs(1))?),
@@ -109,6 +113,10 @@ pub fn record(options: &RecordOptions) -> Result<Recorded> {
         profile.native_ns = Some(outcome.wall.as_nanos() as u64);
     }
     let warnings = &mut profile.warnings;
+    warnings.push(UNVERIFIED.to_owned());
+    if !page_size {
+        warnings.push("this perf or kernel does not say page sizes: memory that is huge already counts as if it were not".to_owned());
+    }
     if let Some(why) = executable.obstacle {
         warnings.push(format!("allocations are not told apart: {why}"));
     }
@@ -125,11 +133,37 @@ pub fn record(options: &RecordOptions) -> Result<Recorded> {
 }
 
 /// perf, to be put before the target; its clock is that of allocation events.
-fn command_line(perf: &Path, data: &Path) -> Vec<OsString> {
+fn command_line(perf: &Path, data: &Path, page_size: bool) -> Vec<OsString> {
     let mut line = vec![perf.into()];
-    line.extend(["mem", "record", "-q", "-k", "mono", "-o"].map(OsString::from));
+    line.extend(["mem", "record"].map(OsString::from));
+    line.extend(switches(page_size).map(OsString::from));
     line.extend([data.into(), OsString::from("--")]);
     line
+}
+
+/// The switches of `perf record`, up to the name of its file.
+fn switches(page_size: bool) -> impl Iterator<Item = &'static str> {
+    // Reading all files for their build-ids takes long after the target has ended, and a
+    // perf that is killed meanwhile leaves a recording without its end.
+    let always = ["-q", "-B", "-k", "mono"];
+    // Without the page size, memory that is huge already would count as gain.
+    let sized = page_size.then_some("--data-page-size");
+    always.into_iter().chain(sized).chain(["-o"])
+}
+
+/// Whether samples can carry the size of the page that they hit: since Linux 5.11, if this perf knows.
+fn knows_page_size(perf: &Path) -> bool {
+    if sys::kernel_version(&Root::system()).is_none_or(|version| version < (5, 11)) {
+        return false;
+    }
+    let help = Command::new(perf)
+        .args(["record", "-h"])
+        .stdin(Stdio::null())
+        .output();
+    help.is_ok_and(|output| {
+        let text = [output.stdout, output.stderr].concat();
+        String::from_utf8_lossy(&text).contains("--data-page-size")
+    })
 }
 
 /// The blocks of a run with the anchors that name them.
@@ -283,6 +317,45 @@ fn last_line(complaint: &str, status: ExitStatus) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn words(page_size: bool) -> Vec<String> {
+        let line = command_line(Path::new("perf"), Path::new("/tmp/data"), page_size);
+        let text = |word: OsString| word.to_string_lossy().into_owned();
+        line.into_iter().map(text).collect()
+    }
+
+    #[test]
+    fn page_sizes_are_asked_for_and_build_ids_are_not() {
+        let with = words(true);
+        assert!(with.contains(&"--data-page-size".to_owned()), "{with:?}");
+        assert!(with.contains(&"-B".to_owned()), "{with:?}");
+        assert_eq!(with[with.len() - 3..], ["-o", "/tmp/data", "--"]);
+        let without = words(false);
+        assert!(!without.contains(&"--data-page-size".to_owned()));
+    }
+
+    /// There is no memory event without a PMU, but the clock takes the same switches.
+    #[test]
+    fn perf_knows_the_switches() {
+        let Ok(perf) = ensure_installed() else {
+            eprintln!("skipped: perf is not installed");
+            return;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("perf.data");
+        let output = Command::new(&perf)
+            .arg("record")
+            .args(["-e", "cpu-clock", "-d"])
+            .args(switches(knows_page_size(&perf)))
+            .arg(&data)
+            .args(["--", "true"])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!said.contains("unknown"), "{said}");
+        assert_ne!(output.status.code(), Some(129), "usage: {said}");
+        assert!(knows_page_size(&perf), "this perf and kernel are recent");
+    }
 
     #[test]
     fn fields_that_a_recording_lacks() {
