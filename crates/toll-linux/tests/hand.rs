@@ -332,3 +332,61 @@ fn a_stopped_target_stays_stopped_and_is_tried_again() {
     hand.collapse(target.base, REGION).unwrap();
     assert_eq!(target.finish().1.code(), Some(7));
 }
+
+/// A child with this process id, which sleeps until it is killed; `None` where the id cannot
+/// be chosen.
+fn child_with_id(pid: u32) -> Option<i32> {
+    /// The start of the kernel's struct clone_args, up to set_tid_size.
+    #[repr(C)]
+    #[derive(Default)]
+    struct Arguments {
+        flags: u64,
+        pidfd: u64,
+        child_tid: u64,
+        parent_tid: u64,
+        exit_signal: u64,
+        stack: u64,
+        stack_size: u64,
+        tls: u64,
+        set_tid: u64,
+        set_tid_size: u64,
+    }
+    let id = pid as libc::pid_t;
+    let arguments = Arguments {
+        exit_signal: libc::SIGCHLD as u64,
+        set_tid: (&raw const id) as u64,
+        set_tid_size: 1,
+        ..Arguments::default()
+    };
+    // SAFETY: as fork; the child makes system calls only, and never returns.
+    unsafe {
+        let size = size_of::<Arguments>();
+        match libc::syscall(libc::SYS_clone3, &raw const arguments, size) {
+            0 => loop {
+                libc::syscall(libc::SYS_pause);
+            },
+            child if child > 0 => Some(child as i32),
+            _ => None,
+        }
+    }
+}
+
+#[test]
+fn a_process_that_got_the_id_of_another_is_left_alone() {
+    let target = Target::start("quiet");
+    let hand = hand(&target).by_ptrace().unwrap();
+    let (pid, base) = (target.pid(), target.base);
+    target.finish();
+    let Some(child) = child_with_id(pid) else {
+        eprintln!("skipped: the id of a process cannot be chosen here");
+        return;
+    };
+    // Nothing is mapped there, which a process that was reached would say.
+    let advised = hand.advise(base & 0xfff, 4096, Advice::Huge);
+    // SAFETY: our own child.
+    unsafe {
+        libc::kill(child, libc::SIGKILL);
+        libc::waitpid(child, std::ptr::null_mut(), 0);
+    }
+    assert!(matches!(advised, Err(HandError::Gone)), "{advised:?}");
+}

@@ -18,9 +18,8 @@
 use std::mem;
 
 use super::gate::{self, Call, Gate};
-use super::interrupted::Waits;
 use super::tracee::{Stop, Tracee};
-use super::{Advice, HandError, threads, vdso};
+use super::{Advice, Hand, HandError, threads, vdso};
 use crate::Root;
 use crate::proc::{self, Status};
 
@@ -114,34 +113,35 @@ fn objection(target: &Status, own: &Status, relation: Relation, yama: u64) -> Op
 }
 
 /// Has a thread of the target call madvise.
-pub(super) fn advise(
-    pid: u32,
-    own_child: bool,
-    waits: &Waits,
-    range: (u64, u64),
-    advice: Advice,
-) -> Result<(), HandError> {
-    let thread = threads::choose(pid)?;
-    let is_first = thread == pid;
-    match advise_in(pid, thread, own_child && is_first, waits, range, advice) {
+pub(super) fn advise(hand: &Hand, range: (u64, u64), advice: Advice) -> Result<(), HandError> {
+    if hand.is_gone() {
+        return Err(HandError::Gone);
+    }
+    let thread = threads::choose(hand.pid)?;
+    match advise_in(thread, hand, range, advice) {
         // The others live on.
-        Err(HandError::Gone) if !is_first => Err(HandError::not_yet(libc::EAGAIN)),
+        Err(HandError::Gone) if thread != hand.pid && !hand.is_gone() => {
+            Err(HandError::not_yet(libc::EAGAIN))
+        }
         result => result,
     }
 }
 
 fn advise_in(
-    pid: u32,
     thread: u32,
-    leave_status: bool,
-    waits: &Waits,
+    hand: &Hand,
     (start, length): (u64, u64),
     advice: Advice,
 ) -> Result<(), HandError> {
-    let tracee = Tracee::seize(thread, leave_status)?;
+    let (pid, waits) = (hand.pid, &hand.waits);
+    let tracee = Tracee::seize(thread, hand.own_child && thread == pid)?;
     let mut registers = tracee.registers()?;
     if waits.settle(thread, &tracee, &mut registers) {
         tracee.set_registers(&registers)?;
+    }
+    // Ids are found by looking, and used later: is what was stopped what was meant?
+    if hand.is_gone() || !is_thread_of(thread, pid) {
+        return Err(HandError::Gone);
     }
     if tracee.in_restartable_sequence(registers.rip) {
         return Err(HandError::not_yet(libc::EAGAIN));
@@ -159,6 +159,10 @@ fn advise_in(
         0 => Ok(()),
         result => Err(HandError::from_errno(-result as i32, advice)),
     }
+}
+
+fn is_thread_of(thread: u32, pid: u32) -> bool {
+    proc::status(&Root::system(), thread).is_ok_and(|status| status.tgid == pid)
 }
 
 /// Runs one system call in the stopped target and puts everything back.

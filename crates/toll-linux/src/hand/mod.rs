@@ -100,6 +100,8 @@ pub enum Reach {
 pub struct Hand {
     pid: u32,
     own_child: bool,
+    /// `None` on kernels without pidfds (before 5.3).
+    identity: Option<process::Identity>,
     /// `None` where process_madvise does not work.
     direct: Option<process::Remote>,
     /// Why ptrace may not be used; `None`: it may.
@@ -115,11 +117,17 @@ impl Hand {
     /// [`HandError::Gone`], or [`HandError::NotPermitted`] where neither way is open.
     pub fn for_pid(pid: u32, own_child: bool) -> Result<Hand, HandError> {
         let status = proc::status(&Root::system(), pid).map_err(|_| HandError::Gone)?;
-        let direct = process::Remote::open(pid);
+        let identity = process::Identity::open(pid);
+        let direct = match &identity {
+            Ok(identity) => process::Remote::open(identity),
+            Err(HandError::Gone) => return Err(HandError::Gone),
+            Err(error) => Err(HandError::NotPermitted(error.to_string())),
+        };
         let no_ptrace = inject::forbidden(pid, &status, own_child);
         let hand = Hand {
             pid,
             own_child,
+            identity: identity.ok(),
             direct: direct.as_ref().ok().cloned(),
             no_ptrace,
             waits: interrupted::Waits::default(),
@@ -149,6 +157,11 @@ impl Hand {
 
     pub fn pid(&self) -> u32 {
         self.pid
+    }
+
+    /// Whether the process is known to have ended, so that its id may be another's.
+    fn is_gone(&self) -> bool {
+        self.identity.as_ref().is_some_and(|known| known.is_gone())
     }
 
     /// The way that [`Hand::collapse`] takes.
@@ -192,10 +205,7 @@ impl Hand {
             (Some(remote), Advice::Collapse | Advice::Cold) => remote.advise(start, length, advice),
             _ => match &self.no_ptrace {
                 Some(reason) => Err(HandError::NotPermitted(reason.clone())),
-                None => {
-                    let range = (start, length);
-                    inject::advise(self.pid, self.own_child, &self.waits, range, advice)
-                }
+                None => inject::advise(self, (start, length), advice),
             },
         }
     }

@@ -10,26 +10,54 @@ use toll_model::REGION;
 use super::gate::{self, Call, Gate};
 use super::{Advice, HandError};
 
-/// A process that process_madvise works on.
+/// A process for good: its id may come to be another's when it has ended.
 #[derive(Debug, Clone)]
-pub(super) struct Remote(Arc<OwnedFd>);
+pub(super) struct Identity(Arc<OwnedFd>);
 
-impl Remote {
-    /// Opens the process and asks with an empty range whether advice is permitted.
-    pub(super) fn open(pid: u32) -> Result<Remote, HandError> {
-        let not_permitted = |why: &str| Err(HandError::NotPermitted(why.to_owned()));
-        match gate::gate(Call::ProcessMadvise) {
-            Gate::Open => {}
-            Gate::Filtered => return not_permitted("a seccomp filter forbids it"),
-            Gate::Absent => return not_permitted("the kernel has none"),
-        }
+impl Identity {
+    pub(super) fn open(pid: u32) -> Result<Identity, HandError> {
         // SAFETY: no memory is passed.
         let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
         if fd < 0 {
             return Err(last_error(Advice::Collapse));
         }
         // SAFETY: the descriptor was just opened and belongs to nobody else.
-        let remote = Remote(Arc::new(unsafe { OwnedFd::from_raw_fd(fd as i32) }));
+        Ok(Identity(Arc::new(unsafe {
+            OwnedFd::from_raw_fd(fd as i32)
+        })))
+    }
+
+    /// Whether the process has been waited for: then its id may be another's.
+    pub(super) fn is_gone(&self) -> bool {
+        let nothing = std::ptr::null_mut::<libc::siginfo_t>();
+        // SAFETY: signal 0 is never sent; the kernel only looks for the process.
+        let found = unsafe {
+            libc::syscall(
+                libc::SYS_pidfd_send_signal,
+                self.0.as_raw_fd(),
+                0,
+                nothing,
+                0,
+            )
+        };
+        found < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
+    }
+}
+
+/// A process that process_madvise works on.
+#[derive(Debug, Clone)]
+pub(super) struct Remote(Identity);
+
+impl Remote {
+    /// Asks with an empty range whether advice is permitted.
+    pub(super) fn open(process: &Identity) -> Result<Remote, HandError> {
+        let not_permitted = |why: &str| Err(HandError::NotPermitted(why.to_owned()));
+        match gate::gate(Call::ProcessMadvise) {
+            Gate::Open => {}
+            Gate::Filtered => return not_permitted("a seccomp filter forbids it"),
+            Gate::Absent => return not_permitted("the kernel has none"),
+        }
+        let remote = Remote(process.clone());
         remote.advise(0, 0, Advice::Collapse)?;
         Ok(remote)
     }
@@ -44,7 +72,7 @@ impl Remote {
         let done = unsafe {
             libc::syscall(
                 libc::SYS_process_madvise,
-                self.0.as_raw_fd(),
+                self.0.0.as_raw_fd(),
                 &raw const range,
                 1,
                 advice.number(),
