@@ -253,10 +253,7 @@ impl Actuator {
             self.heap = Heap::Watcher;
         }
         if whole && !self.watch.all {
-            self.notes.push(format!(
-                "{}: its malloc has no switch that makes the heap huge here (glibc 2.35 has,                  where THP is `madvise`); the heap is collapsed as it grows",
-                self.executable.path.display()
-            ));
+            self.notes.push(no_switch(&self.executable.path));
         }
     }
 
@@ -397,6 +394,15 @@ impl Acting<'_> {
     }
 }
 
+/// Said where a heap that is wanted whole cannot be left to its allocator.
+fn no_switch(program: &Path) -> String {
+    format!(
+        "{}: its malloc has no switch that makes the heap huge here (glibc 2.35 has, \
+         where THP is `madvise`); the heap is collapsed as it grows",
+        program.display()
+    )
+}
+
 /// Whether there is something in the actions that only the preload library can do.
 fn concerns_preload(actions: &Actions) -> bool {
     let all = actions.flags & wire::flags::ALL != 0;
@@ -416,4 +422,16 @@ fn check_pool(regions: u64) -> Result<(), UserError> {
          as root, `sysctl vm.nr_hugepages={}`",
         pool.map_or(0, |pool| pool.total - pool.free) + regions
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_note_about_the_heap_is_one_sentence() {
+        let note = no_switch(Path::new("/opt/app"));
+        assert!(note.starts_with("/opt/app: its malloc"), "{note}");
+        assert!(!note.contains("  "), "{note}");
+    }
 }
