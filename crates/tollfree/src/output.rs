@@ -28,8 +28,19 @@ pub fn text(text: &str) -> Result<()> {
     written.context("stdout: cannot be written")
 }
 
-/// Prints one JSON document on stderr, where stdout is a target's. A stderr that nobody reads is no error.
-pub fn json_on_stderr<T: Serialize>(value: &T) -> Result<()> {
+/// Gives one JSON document to a file or a descriptor (`/dev/fd/3`); without one to stderr, where
+/// stdout is a target's.
+pub fn json_for<T: Serialize>(file: Option<&Path>, value: &T) -> Result<()> {
+    let Some(file) = file else {
+        return json_on_stderr(value);
+    };
+    let mut text = serde_json::to_vec_pretty(value)?;
+    text.push(b'\n');
+    write_file(file, &text)
+}
+
+/// Prints one JSON document on stderr. A stderr that nobody reads is no error.
+fn json_on_stderr<T: Serialize>(value: &T) -> Result<()> {
     let mut text = serde_json::to_vec_pretty(value)?;
     text.push(b'\n');
     let _ = io::stderr().write_all(&text);
@@ -120,8 +131,16 @@ pub fn write_file(path: &Path, content: &[u8]) -> Result<()> {
     attempt().with_context(|| format!("{}: cannot be written", path.display()))
 }
 
-/// A pipe or device (`/dev/stdout`), which is written to and never replaced.
+/// A pipe, a device (`/dev/stdout`) or an open descriptor (`/dev/fd/3`), which is written to
+/// and never replaced.
 fn is_special(path: &Path) -> bool {
+    let folders = ["/dev/fd", "/proc/self/fd"];
+    if path
+        .parent()
+        .is_some_and(|parent| folders.iter().any(|folder| parent == Path::new(folder)))
+    {
+        return true;
+    }
     std::fs::metadata(path).is_ok_and(|meta| !meta.is_file())
 }
 

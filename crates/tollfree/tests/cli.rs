@@ -418,6 +418,36 @@ fn record_says_on_stderr_what_json_asks_for() {
     assert_eq!(said["output"], "profile");
 }
 
+/// Where the program writes to stderr too, a file or a descriptor takes the JSON.
+#[test]
+fn json_does_not_mix_with_what_the_program_writes() {
+    let folder = folder();
+    fs::write(folder.path().join("list"), "").unwrap();
+    let program = r#"sh -c "echo out; echo noise >&2""#;
+    for (command, key) in [
+        ("run --plan list", "policy"),
+        ("record --source refs --force -o profile", "source"),
+    ] {
+        for (summary, line) in [
+            ("said", "$LINE"),
+            ("/dev/fd/3", "$LINE 3>said"),
+            ("/dev/fd/3", "{ $LINE 3>&1 >out | cat >said; }"),
+        ] {
+            let call = format!("$TOLLFREE --json {command} --summary {summary} -- {program}");
+            let output = std::process::Command::new("sh")
+                .args(["-c", &line.replace("$LINE", &call)])
+                .env("TOLLFREE", assert_cmd::cargo::cargo_bin("tollfree"))
+                .current_dir(&folder)
+                .output()
+                .unwrap();
+            assert_eq!(stderr(&output), "noise\n", "{call}");
+            let said = profile(&folder.path().join("said"));
+            assert!(!said[key].is_null(), "{call}: {said}");
+            fs::remove_file(folder.path().join("said")).unwrap();
+        }
+    }
+}
+
 #[test]
 fn what_record_cannot_start_is_told_apart() {
     let folder = folder();

@@ -39,6 +39,12 @@ pub struct Args {
     /// Overwrite the profile if it exists
     #[arg(long)]
     pub force: bool,
+    /// Write what was recorded here, as JSON
+    ///
+    /// A file, or an open descriptor: /dev/fd/3. Without it, --json writes to stderr, where it
+    /// mixes with what the program writes.
+    #[arg(long, value_name = "FILE")]
+    pub summary: Option<PathBuf>,
     /// The program and its arguments
     #[arg(last = true, required = true)]
     pub command: Vec<std::ffi::OsString>,
@@ -58,6 +64,9 @@ fn share(text: &str) -> Result<f64, String> {
 
 pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     output::check_writable(&args.output, args.force)?;
+    if let Some(file) = &args.summary {
+        output::check_writable(file, true)?;
+    }
     let actuator = args.plan.as_deref().map(|plan| actuator(plan, &args, json));
     let options = RecordOptions {
         only: args.only,
@@ -72,7 +81,12 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     let recorded = record(args.source, &options)?;
     drop(options);
     output::write_file(&args.output, recorded.profile.to_json()?.as_bytes())?;
-    say(&args.output, &recorded.profile, json)?;
+    say(
+        &args.output,
+        &recorded.profile,
+        json,
+        args.summary.as_deref(),
+    )?;
     match signals::interrupted() {
         Some(_) => Err(UserError::Interrupted.into()),
         None => Ok(target::end_like(recorded.status)),
@@ -100,9 +114,10 @@ struct Said<'a> {
     warnings: &'a [String],
 }
 
-/// Says on stderr what came of it; stdout is the target's.
-fn say(path: &Path, profile: &Profile, json: bool) -> Result<()> {
-    if json {
+/// Says what came of it: for machines in the file that they named, for both on stderr;
+/// stdout is the target's.
+fn say(path: &Path, profile: &Profile, json: bool, summary: Option<&Path>) -> Result<()> {
+    if json || summary.is_some() {
         let said = Said {
             output: path,
             source: profile.source,
@@ -112,7 +127,10 @@ fn say(path: &Path, profile: &Profile, json: bool) -> Result<()> {
             footprint: profile.footprint,
             warnings: &profile.warnings,
         };
-        return output::json_on_stderr(&said);
+        output::json_for(summary, &said)?;
+    }
+    if json {
+        return Ok(());
     }
     for warning in &profile.warnings {
         output::note(format_args!("warning: {warning}"));

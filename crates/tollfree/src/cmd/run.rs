@@ -43,6 +43,9 @@ pub struct Args {
     #[arg(long)]
     pub whole_heap: bool,
     /// Write what was done here, as JSON
+    ///
+    /// A file, or an open descriptor: /dev/fd/3. Without it, --json writes to stderr, where it
+    /// mixes with what the program writes.
     #[arg(long, value_name = "FILE")]
     pub summary: Option<PathBuf>,
     /// The program and its arguments
@@ -84,7 +87,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         serve::say_unused(&summary.morsels);
     }
     let written = match reports {
-        true => report(&args, &summary),
+        true => output::json_for(args.summary.as_deref(), &summary),
         false => Ok(()),
     };
     // Temporary files go before we end the way that the target did.
@@ -130,14 +133,4 @@ fn act(actuator: &Actuator, launch: &Launch, quiet: bool) -> Result<(Outcome, Su
     }
     let summary = acting.summary(&outcome);
     Ok((outcome, summary))
-}
-
-/// Writes the summary where it was asked for; stdout is the target's.
-fn report(args: &Args, summary: &Summary) -> Result<()> {
-    let Some(file) = &args.summary else {
-        return output::json_on_stderr(summary);
-    };
-    let mut text = serde_json::to_vec_pretty(summary)?;
-    text.push(b'\n');
-    output::write_file(file, &text)
 }
