@@ -4,12 +4,16 @@
 //! Searched in this order:
 //! 1. each folder of `$TOLLFREE_LIBDIR` (separated by colons),
 //! 2. beside the executable, and in `../lib/tollfree` from there,
-//! 3. in the source checkout that the executable (or cargo, in tests) sits in:
-//!    `target/*/` and `plugins/user/build`,
+//! 3. in the source checkout in whose `target` the executable lies (in debug builds also in
+//!    that of `$CARGO_MANIFEST_DIR`): `target/*/` and `plugins/user/build`,
 //! 4. `${XDG_CACHE_HOME:-~/.cache}/tollfree`, where the setup puts its own QEMU,
 //! 5. for programs, `$PATH`.
+//!
+//! Root takes nothing from there that others could have put there: see [`Trusted`].
 
 use std::env;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -27,28 +31,47 @@ pub const QEMU: &str = "qemu-x86_64";
 /// Finds a part by its file name.
 ///
 /// # Errors
-/// [`UserError::Missing`] says what to install and where it was looked for.
+/// [`UserError::Missing`] says what to install, or which file root does not run and why.
 pub fn component(name: &str) -> Result<PathBuf> {
-    let places = places(name);
-    match places.iter().map(|p| p.join(name)).find(|p| p.is_file()) {
-        Some(path) => Ok(std::path::absolute(path)?),
+    let trusted = Trusted::now();
+    let mut refused = None;
+    for path in places(name, BUILD).iter().map(|p| p.join(name)) {
+        match trusted.objection(&path) {
+            None if path.is_file() => return Ok(std::path::absolute(path)?),
+            Some(why) => refused = refused.or(Some(why)),
+            None => {}
+        }
+    }
+    match refused {
+        Some(why) => Err(UserError::Missing(why).into()),
         None => Err(missing(name).into()),
     }
 }
 
+/// How this executable was built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Build {
+    /// For developers, under cargo.
+    Debug,
+    /// For users: the environment of a build says nothing.
+    Release,
+}
+
+const BUILD: Build = match cfg!(debug_assertions) {
+    true => Build::Debug,
+    false => Build::Release,
+};
+
 /// The folders to search for `name`, best first.
-fn places(name: &str) -> Vec<PathBuf> {
+fn places(name: &str, build: Build) -> Vec<PathBuf> {
     let mut places = folders("TOLLFREE_LIBDIR");
     if let Some(beside) = executable_folder() {
         places.extend([beside.clone(), beside.join("../lib/tollfree")]);
-        places.extend(checkout(&beside).iter().flat_map(|root| built(root)));
+        places.extend(own_checkout(&beside).iter().flat_map(|root| built(root)));
     }
-    if let Some(manifest) = env::var_os("CARGO_MANIFEST_DIR") {
-        places.extend(
-            checkout(Path::new(&manifest))
-                .iter()
-                .flat_map(|root| built(root)),
-        );
+    if let (Build::Debug, Some(manifest)) = (build, env::var_os("CARGO_MANIFEST_DIR")) {
+        let root = Path::new(&manifest).ancestors().find(|p| is_checkout(p));
+        places.extend(root.into_iter().flat_map(built));
     }
     places.extend(
         cache_folder()
@@ -59,6 +82,49 @@ fn places(name: &str) -> Vec<PathBuf> {
         places.extend(folders("PATH"));
     }
     places
+}
+
+/// Whose files this process may run. Root has the right to run everybody's, and under
+/// `sudo -E` an environment that names a user's folders.
+#[derive(Debug)]
+enum Trusted {
+    /// Not root: the files of all can do no more than this user.
+    Everybody,
+    /// Root: its own files, those of who called, and of who owns this executable.
+    Only([u32; 3]),
+}
+
+impl Trusted {
+    fn now() -> Trusted {
+        // SAFETY: neither call takes an argument, or can fail.
+        let (effective, real) = unsafe { (libc::geteuid(), libc::getuid()) };
+        let executable = env::current_exe().and_then(fs::metadata);
+        match effective {
+            0 => Trusted::Only([0, real, executable.map_or(0, |ours| ours.uid())]),
+            _ => Trusted::Everybody,
+        }
+    }
+
+    /// Why a file that is there is not to be run; `None` also if there is none. A folder that
+    /// others can write to is as good as the file.
+    fn objection(&self, path: &Path) -> Option<String> {
+        let Trusted::Only(owners) = self else {
+            return None;
+        };
+        let path = path.canonicalize().ok()?;
+        let folder = path.parent()?;
+        [path.as_path(), folder].iter().find_map(|place| {
+            let meta = fs::metadata(place).ok()?;
+            let shown = place.display();
+            if !owners.contains(&meta.uid()) {
+                let owner = meta.uid();
+                let run = "root runs only its own files, and those of the owner of tollfree";
+                return Some(format!("{shown} belongs to user {owner}: {run}"));
+            }
+            let by_anybody = meta.mode() & 0o002 != 0;
+            by_anybody.then(|| format!("{shown} can be written by anybody: root does not run it"))
+        })
+    }
 }
 
 fn folders(variable: &str) -> Vec<PathBuf> {
@@ -78,12 +144,17 @@ fn executable_folder() -> Option<PathBuf> {
     }
 }
 
-/// The source checkout around `inside`, if there is one.
-fn checkout(inside: &Path) -> Option<PathBuf> {
-    inside
-        .ancestors()
-        .find(|p| p.join("crates/toll-preload/Cargo.toml").is_file())
+/// The source checkout whose `target` folder this executable is in.
+fn own_checkout(beside: &Path) -> Option<PathBuf> {
+    let target = beside.ancestors().find(|p| p.ends_with("target"))?;
+    target
+        .parent()
+        .filter(|p| is_checkout(p))
         .map(Path::to_owned)
+}
+
+fn is_checkout(folder: &Path) -> bool {
+    folder.join("crates/toll-preload/Cargo.toml").is_file()
 }
 
 /// Where a checkout keeps what it built.
@@ -101,4 +172,37 @@ fn missing(name: &str) -> UserError {
     UserError::Missing(format!(
         "{name} is missing: {how}; or name its folder in TOLLFREE_LIBDIR"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_of_a_build_means_nothing_to_users() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let plugins = root.canonicalize().unwrap().join("plugins/user/build");
+        // Cargo sets it for this test; the executable may lie in this checkout besides.
+        let count = |build| {
+            let places = places(PLUGIN, build);
+            places.iter().filter(|place| **place == plugins).count()
+        };
+        assert_eq!(count(Build::Debug), count(Build::Release) + 1);
+    }
+
+    #[test]
+    fn only_the_target_folder_of_a_checkout_belongs_to_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let manifest = folder.path().join("crates/toll-preload");
+        fs::create_dir_all(&manifest).unwrap();
+        fs::write(manifest.join("Cargo.toml"), "").unwrap();
+        let root = folder.path();
+        let own = |inside: &str| own_checkout(&root.join(inside));
+        assert_eq!(own("target/release"), Some(root.to_owned()));
+        assert_eq!(
+            own("target/x86_64-unknown-linux-gnu/release"),
+            Some(root.to_owned())
+        );
+        assert_eq!(own("usr/local/bin"), None);
+    }
 }

@@ -4,7 +4,8 @@
 use std::env;
 use std::fs;
 use std::hash::Hasher;
-use std::io;
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use toll_model::cost::CostTable;
@@ -85,13 +86,33 @@ pub fn load(key: &Key) -> Option<CostTable> {
 /// The table is impossible, or its folder cannot be made or written.
 pub fn store(path: &Path, table: &CostTable) -> io::Result<()> {
     let text = table.to_json().map_err(io::Error::other)?;
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let mut file = tempfile::Builder::new()
+        .permissions(fs::Permissions::from_mode(0o666))
+        .tempfile_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.persist(path)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A name that can be guessed may be a link to a file that is not to be overwritten.
+    #[test]
+    fn links_with_guessed_names_are_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let victim = folder.path().join("victim");
+        fs::write(&victim, "precious").unwrap();
+        let path = folder.path().join("costs.json");
+        let guessed = path.with_extension(format!("{}.tmp", std::process::id()));
+        std::os::unix::fs::symlink(&victim, &guessed).unwrap();
+        store(&path, &crate::calibrate::default_costs()).unwrap();
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+        assert!(!fs::symlink_metadata(&path).unwrap().is_symlink());
+        let left: Vec<_> = fs::read_dir(&folder).unwrap().flatten().collect();
+        assert_eq!(left.len(), 3, "{left:?}");
     }
-    let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
-    let written = fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&temporary);
-    }
-    written
 }
