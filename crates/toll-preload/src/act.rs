@@ -11,7 +11,7 @@ use crate::budget::{self, Charge};
 use crate::live::{self, Block};
 use crate::log::{self, Entry};
 use crate::modules::{self, Owner};
-use crate::os::{self, Errno, PAGE};
+use crate::os::{self, Errno, File, PAGE};
 use crate::plan::{self, Plan};
 use crate::regions::Range;
 use crate::stack::{self, Stack};
@@ -28,6 +28,9 @@ static STATE: AtomicU8 = AtomicU8::new(UNSTARTED);
 
 /// Blocks have glibc's headers.
 static GLIBC: AtomicBool = AtomicBool::new(false);
+
+/// A hint that stays makes memory huge that was not asked for: THP is `madvise`.
+static HINTS_MATTER: AtomicBool = AtomicBool::new(false);
 
 /// The process that was started last: tells a fork's parent.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
@@ -64,6 +67,7 @@ pub fn start() {
     modules::start();
     if !plan.is_empty() {
         budget::start();
+        HINTS_MATTER.store(is_madvise(), Relaxed);
     }
     let allocator = modules::find(real::malloc_address());
     GLIBC.store(
@@ -79,6 +83,16 @@ pub fn start() {
     if !log::is_on() {
         THRESHOLD.store(plan.shortest(), Relaxed);
     }
+}
+
+/// Whether only advised memory is made huge.
+fn is_madvise() -> bool {
+    let mut text = [0; 64];
+    let path = c"/sys/kernel/mm/transparent_hugepage/enabled";
+    let got = File::open(path, libc::O_RDONLY).map_or(0, |file| file.read(&mut text));
+    let chosen = b"[madvise]";
+    text.get(..got)
+        .is_some_and(|text| text.windows(chosen.len()).any(|word| word == chosen))
 }
 
 /// In the child of a fork.
@@ -332,6 +346,9 @@ impl Lifted {
         let Some(_work) = begin() else {
             return;
         };
+        if !self.own_mapping && address != old.address {
+            withdraw(&old);
+        }
         let target = Target {
             range: range(address, length),
             own_mapping: kept || is_own_mapping(address),
@@ -406,8 +423,24 @@ fn dies(block: &Block, unmapped: bool) {
     live::remove(block.address, unmapped);
     if unmapped {
         budget::give_back(block.charge);
+    } else {
+        withdraw(block);
     }
     log_death(block);
+}
+
+/// Takes back what a block was given whose memory stays mapped.
+fn withdraw(block: &Block) {
+    if block.charge == Charge::NOTHING || !HINTS_MATTER.load(Relaxed) {
+        return;
+    }
+    let target = Target {
+        range: range(block.address, block.length),
+        own_mapping: false,
+        beyond: 0,
+        paid: block.charge,
+    };
+    advise::withdraw(plan::get(), block.rule, &target);
 }
 
 fn log_death(block: &Block) {

@@ -46,6 +46,50 @@ pub fn planned(plan: &Plan, rule: u32, target: &Target) -> Advised {
     advisor.done
 }
 
+/// Takes the advice back that a block was given, because it is freed and its memory stays
+/// mapped, for other blocks. There is no advice that means none: MADV_NOHUGEPAGE is as good
+/// where memory without advice is not made huge.
+pub fn withdraw(plan: &Plan, rule: u32, target: &Target) {
+    if plan.advises_all() || !plan.addresses().is_empty() {
+        return;
+    }
+    let mut needed = Charge::NOTHING;
+    for code in [plan::HUGE, plan::NO_HUGE] {
+        regions::planned(target.range, plan.intervals(rule, code), |range| {
+            needed = needed.plus(cost(target, range));
+        });
+    }
+    // Ranges that the budget had no room for must not be split now.
+    if needed.beyond(target.paid) != Charge::NOTHING {
+        return;
+    }
+    regions::planned(
+        target.range,
+        plan.intervals(rule, plan::HUGE),
+        |range: Range| {
+            os::advise(
+                range.start as usize,
+                range.end as usize,
+                libc::MADV_NOHUGEPAGE,
+            );
+        },
+    );
+}
+
+/// What advice for a range of a block may cost in mappings.
+fn cost(target: &Target, range: Range) -> Charge {
+    let pages = target.range.pages();
+    let mut cost = Charge::NOTHING;
+    for at_end in [range.start == pages.start, range.end == pages.end] {
+        if at_end && target.own_mapping {
+            cost.ends += 1;
+        } else {
+            cost.splits += 1;
+        }
+    }
+    cost
+}
+
 /// Advises a whole block (the arm "all").
 pub fn all(target: &Target) -> Advised {
     let mut advisor = Advisor::new(target);
@@ -136,16 +180,7 @@ impl Advisor<'_> {
 
     /// Pays for the two ends of a range; false when the budget is used up.
     fn pay(&mut self, range: Range) -> bool {
-        let pages = self.target.range.pages();
-        let mut cost = Charge::NOTHING;
-        for at_end in [range.start == pages.start, range.end == pages.end] {
-            if at_end && self.target.own_mapping {
-                cost.ends += 1;
-            } else {
-                cost.splits += 1;
-            }
-        }
-        let needed = self.needed.plus(cost);
+        let needed = self.needed.plus(cost(self.target, range));
         let more = needed.beyond(self.done.charge);
         if !budget::take(more) {
             return false;
