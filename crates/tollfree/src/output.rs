@@ -5,10 +5,11 @@ use std::fs::Permissions;
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use comfy_table::{CellAlignment, Table};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle, WeakProgressBar};
 use serde::Serialize;
 
 use crate::error::UserError;
@@ -47,8 +48,11 @@ fn json_on_stderr<T: Serialize>(value: &T) -> Result<()> {
     Ok(())
 }
 
-/// Tells the user something on stderr, in one write and with our name before each line.
-/// Never fails: a target may have closed what reads it.
+/// The progress line that is shown.
+static SHOWN: Mutex<Option<WeakProgressBar>> = Mutex::new(None);
+
+/// Tells the user something on stderr, in one write and with our name before each line, above
+/// the progress line if there is one. Never fails: a target may have closed what reads it.
 pub fn note(message: impl std::fmt::Display) {
     let mut text = String::new();
     for line in message.to_string().lines() {
@@ -56,7 +60,14 @@ pub fn note(message: impl std::fmt::Display) {
         text.push_str(line);
         text.push('\n');
     }
-    let _ = io::stderr().write_all(text.as_bytes());
+    let write = || {
+        let _ = io::stderr().write_all(text.as_bytes());
+    };
+    let shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    match shown.as_ref().and_then(WeakProgressBar::upgrade) {
+        Some(bar) if !bar.is_finished() => bar.suspend(write),
+        _ => write(),
+    }
 }
 
 /// Makes sure that a result can be written to `path`, before the work for it is done.
@@ -99,6 +110,7 @@ fn shown(new: impl FnOnce() -> ProgressBar, line: &str, message: &str) -> Progre
     bar.set_style(ProgressStyle::with_template(line).expect("valid"));
     bar.set_message(message.to_owned());
     bar.enable_steady_tick(std::time::Duration::from_millis(100));
+    *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.downgrade());
     bar
 }
 

@@ -148,8 +148,7 @@ impl Lab for Bench {
             ..RecordOptions::default()
         };
         self.subject.progress().say("recording");
-        let bar = &self.subject.progress().bar;
-        let recorded = bar.suspend(|| record(SourceChoice::Auto, &options))?;
+        let recorded = record(SourceChoice::Auto, &options)?;
         drop(driver);
         let mut profile = recorded.profile;
         profile.native_ns = profile

@@ -13,3 +13,4 @@ mod machines;
 mod place;
 mod programs;
 mod simulated;
+mod terminal;

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What people see on a terminal meanwhile.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::FromRawFd;
+use std::process::Stdio;
+
+use crate::place::{Place, has_simulator};
+
+/// A terminal: our end, and what a program writes to.
+fn terminal() -> (File, File) {
+    let (mut ours, mut theirs) = (0, 0);
+    let none = std::ptr::null_mut();
+    let size = libc::winsize {
+        ws_row: 24,
+        ws_col: 120,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    // SAFETY: the descriptors are valid places, and new ones that nobody else owns.
+    unsafe {
+        let made = libc::openpty(&mut ours, &mut theirs, none, none.cast(), &size);
+        assert_eq!(made, 0);
+        (File::from_raw_fd(ours), File::from_raw_fd(theirs))
+    }
+}
+
+/// What is being done is shown all the time, the recording included.
+#[test]
+fn progress_is_shown_while_a_run_is_recorded() {
+    // The other sources are as fast as the program: then there is nothing to show.
+    if !has_simulator() {
+        return;
+    }
+    let place = Place::new();
+    let (ours, theirs) = terminal();
+    let line = "tune --within 20s --force -o out -- ./faulty gains runs 1000";
+    let words: Vec<&str> = line.split(' ').collect();
+    let mut command = place.tollfree(&words);
+    command.stdout(Stdio::null()).stderr(theirs);
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    let mut shown = Vec::new();
+    // Reading ends with an error when nobody has the terminal open any longer.
+    let _ = std::io::BufReader::new(ours).read_to_end(&mut shown);
+    assert!(child.wait().unwrap().success());
+    let shown = String::from_utf8_lossy(&shown);
+    // The note comes when the source is chosen, just before the recording begins.
+    let after = shown.split("tollfree: recording with").nth(1);
+    let after = after.unwrap_or_else(|| panic!("no recording: {shown}"));
+    let meanwhile = after.split("begins").next().unwrap_or_default();
+    let frames = meanwhile.matches(": recording").count();
+    assert!(frames > 2, "{frames} times: {meanwhile:?}");
+}
