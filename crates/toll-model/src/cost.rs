@@ -190,6 +190,9 @@ const DEFAULT_DEPENDENT_NS: [f64; 6] = [2.0, 3.0, 7.0, 22.0, 55.0, 140.0];
 const DEFAULT_INDEPENDENT_NS: [f64; 6] = [0.3, 0.6, 2.5, 6.0, 9.0, 13.0];
 /// More points than any calibration takes.
 const MAX_WALK: usize = 1024;
+/// A cold huge page is dear from this multiple of a warm one's price on: calibration takes blocks
+/// below it for warm ones.
+const COLD_IS_DEAR: f64 = 4.0;
 /// A default price may be wrong by this factor either way: other CPUs, other memory.
 const DEFAULT_FACTOR: f64 = 2.0;
 
@@ -218,6 +221,12 @@ impl CostTable {
             collapse: range(3_000_000.0, 400_000.0, 6_000_000.0),
             bloat_page: 1_300.0,
         }
+    }
+
+    /// Whether cold huge pages were measured here, and cost several times as much as warm ones.
+    /// Prices of a table that is not complete may be defaults, which say nothing about this machine.
+    pub fn cold_is_dear(&self) -> bool {
+        self.complete && self.fault_2m_cold.median > COLD_IS_DEAR * self.fault_2m_warm.median
     }
 
     /// The table as one JSON document, indented: people read it.

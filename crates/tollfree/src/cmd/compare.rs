@@ -14,7 +14,7 @@ use crate::compare::outputs::OutputCheck;
 use crate::compare::program::Program;
 use crate::compare::runner::{Clock, Progress};
 use crate::compare::schedule::{Rules, Stopped};
-use crate::compare::warm::Warmer;
+use crate::compare::warm::{Warmer, Warming};
 use crate::compare::{Arm, Comparison, compare, predicted, table, thp_is_always};
 use crate::error::UserError;
 use crate::{output, signals};
@@ -46,7 +46,7 @@ pub struct Args {
     /// End with exit code 6 if the plan is proved to take more than PERCENT longer
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub fail_if_slower: Option<f64>,
-    /// Do not touch about as much memory as the program uses before each run
+    /// Do not warm memory up before each run (done only where cold blocks are dear)
     #[arg(long)]
     pub cold: bool,
     /// The program and its arguments
@@ -71,7 +71,8 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         bar: bar.clone(),
         step: String::new(),
     };
-    let warmer = Warmer::new(!args.cold);
+    let warming = Warming::of_machine(args.cold);
+    let warmer = Warmer::new(warming.on);
     let mut program = Program::new(&args.command, Input::read()?, clock, progress, warmer)?;
     let mut arms = vec![Arm::none(), Arm::plan(&args.plan), Arm::all()];
     if thp_is_always() {
@@ -85,6 +86,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     let name = args.command[0].to_string_lossy();
     let mut comparison = compare(&mut program, &name, &arms, &rules, None)?;
     comparison.notes.extend(program.notes());
+    comparison.warming = Some(warming);
     if let Policy::Plan(plan) = &policy {
         comparison.predicted_speedup = predicted(plan, &comparison);
     }

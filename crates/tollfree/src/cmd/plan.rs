@@ -82,7 +82,7 @@ pub struct Args {
     /// Go on if the output differs between the arms (--verify)
     #[arg(long, requires = "verify")]
     pub any_output: bool,
-    /// Do not touch about as much memory as the program uses before each run (--verify)
+    /// Do not warm memory up before each run, where cold blocks are dear (--verify)
     #[arg(long, requires = "verify")]
     pub cold: bool,
     /// The program and its arguments (--verify)

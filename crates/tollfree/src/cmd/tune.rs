@@ -15,7 +15,7 @@ use crate::compare::metric::Metric;
 use crate::compare::program::Program;
 use crate::compare::runner::{Clock, Progress};
 use crate::compare::server::{Load, Server};
-use crate::compare::warm::Warmer;
+use crate::compare::warm::{Warmer, Warming};
 use crate::error::UserError;
 use crate::target::find_program;
 use crate::tune::bench::{Bench, Subject, costs_known};
@@ -75,7 +75,7 @@ pub struct Args {
     /// Go on if the output differs between the arms
     #[arg(long)]
     pub any_output: bool,
-    /// Do not touch about as much memory as the program uses before each run
+    /// Do not warm memory up before each run (done only where cold blocks are dear)
     #[arg(long)]
     pub cold: bool,
     /// Show the command line and environment in report.html
@@ -104,13 +104,16 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         Some(folder) => Folder::again(folder),
         None => Folder::create(args.output.as_deref(), &program, args.force)?,
     };
+    let stored_warming = stored.as_ref().and_then(|it| it.findings.warming.clone());
+    let warming = stored_warming.unwrap_or_else(|| Warming::of_machine(args.cold));
     let mut bench = Bench {
-        subject: subject(&args, load.clone(), clock)?,
+        subject: subject(&args, load.clone(), clock, &warming)?,
         command: args.command.clone(),
         folder,
         load,
         any_output: args.any_output,
-        warm: !args.cold,
+        warming,
+        cold: args.cold,
         show_command: args.show_command,
         subject_fingerprint: fingerprint,
     };
@@ -137,9 +140,14 @@ fn fingerprint(args: &Args) -> String {
 }
 
 /// A program that ends by itself, or a server, with what shows its progress.
-fn subject(args: &Args, load: Option<Load>, clock: Clock) -> Result<Subject> {
+fn subject(
+    args: &Args,
+    load: Option<Load>,
+    clock: Clock,
+    warming: &Warming,
+) -> Result<Subject> {
     let progress = progress(args);
-    let warmer = Warmer::new(!args.cold);
+    let warmer = Warmer::new(warming.on);
     let command = &args.command;
     Ok(match load {
         Some(load) => {

@@ -29,7 +29,7 @@ pub struct Program {
     /// Status of the first run, and its arm.
     first: Option<(ExitStatus, String)>,
     clock: Clock,
-    warmer: Warmer,
+    pub warmer: Warmer,
     pub progress: Progress,
     /// Watches the next runs, if there is one.
     pub observer: Option<Observer>,

@@ -9,6 +9,7 @@ use toll_model::stats::{self, Interval, Verdict};
 use super::arm::{Arm, Way};
 use super::outputs::{self, OutputCheck};
 use super::sample::{Resource, Sample};
+use super::warm::Warming;
 use super::schedule::{self, CONFIDENCE, Executor, Rules, Runs, Stopped};
 
 /// What stands in the `format` field of a comparison.
@@ -48,6 +49,9 @@ pub struct Comparison {
     /// The most memory that was touched before a run, bytes; 0 if none was.
     #[serde(default)]
     pub warmed_bytes: u64,
+    /// Whether memory was warmed before runs, and why; in a comparison of `tune` the answer says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warming: Option<Warming>,
     /// False if the runs were interrupted.
     pub complete: bool,
     /// The exit code that all runs had; absent without a complete run.
@@ -168,6 +172,7 @@ pub fn judge(program: &str, arms: &[Arm], runs: &Runs, predicted: Option<Estimat
         pairs_to_settle: undecided.map(|i| i.pairs_to_settle(pairs)),
         stopped: runs.stopped,
         warmed_bytes: 0,
+        warming: None,
         complete: runs.stopped != Stopped::Interrupted,
         status: runs
             .arms

@@ -55,7 +55,7 @@ pub struct Server {
     /// What is compared; the metric's direction shows with its first value.
     resource: Resource,
     clock: Clock,
-    warmer: Warmer,
+    pub warmer: Warmer,
     pub progress: Progress,
     /// Watches the next runs, if there is one.
     pub observer: Option<Observer>,

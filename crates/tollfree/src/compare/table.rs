@@ -38,6 +38,9 @@ pub fn render(comparison: &Comparison) -> String {
     if let Some(line) = warmed(comparison) {
         text += &format!("{line}\n");
     }
+    if let Some(warming) = &comparison.warming {
+        text += &format!("{}\n", warming.text());
+    }
     for note in &comparison.notes {
         text += &format!("note: {note}\n");
     }

@@ -6,6 +6,8 @@
 //! run pays depends on what ran before it: noise that drowns gains. So about as much
 //! memory as the program uses is touched just before it starts, and freed as the program
 //! grows, a little ahead of it: what was freed last is what the kernel hands out first.
+//!
+//! Elsewhere that only takes time and evicts page cache, so [`Warming`] decides first.
 
 use std::fs;
 use std::sync::Arc;
@@ -13,8 +15,13 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use toll_linux::calibrate::available_memory;
+use serde::{Deserialize, Serialize};
+use toll_linux::calibrate::{self, available_memory};
 use toll_linux::memory::{Memory, Pages};
+use toll_linux::sys::{self, FreePageReporting};
+use toll_linux::Root;
+use toll_model::cost::CostTable;
+use toll_model::units::format_ns;
 use toll_model::{PAGE, REGION};
 
 use crate::target::process_tree;
@@ -26,6 +33,71 @@ const FASTEST: Duration = Duration::from_millis(1);
 const SLOWEST: Duration = Duration::from_millis(8);
 /// A pause is at least this multiple of the look before it: looking takes 5 % of a CPU at most.
 const SHARE: u32 = 20;
+
+/// Whether memory is warmed up before runs, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warming {
+    pub on: bool,
+    /// Continues "memory is warmed before each run: " or "memory is not warmed before runs: ".
+    pub reason: String,
+}
+
+impl Warming {
+    /// For this machine, with what `calibrate` measured here, if it ran. `cold`: the user's wish.
+    pub fn of_machine(cold: bool) -> Warming {
+        let root = Root::system();
+        let costs = calibrate::load(&calibrate::key(&root));
+        Warming::decide(cold, &sys::free_page_reporting(&root), costs.as_ref())
+    }
+
+    /// Warms where idle blocks go back to a host, or where cold blocks were measured to be dear.
+    pub fn decide(
+        cold: bool,
+        reporting: &FreePageReporting,
+        costs: Option<&CostTable>,
+    ) -> Warming {
+        let (on, reason) = match (reporting, costs) {
+            _ if cold => (false, "--cold".to_owned()),
+            (FreePageReporting::On { .. }, _) => (
+                true,
+                "free-page reporting gives idle memory back to the host".to_owned(),
+            ),
+            (_, Some(costs)) if costs.cold_is_dear() => (true, dear(costs)),
+            (_, Some(costs)) if costs.complete => (
+                false,
+                "no free-page reporting, and cold blocks were measured to cost no more than \
+                 warm ones"
+                    .to_owned(),
+            ),
+            _ => (
+                false,
+                "no free-page reporting, and cold blocks were never measured to be dear here"
+                    .to_owned(),
+            ),
+        };
+        Warming { on, reason }
+    }
+
+    /// Takes in prices that were measured since. What is on stays on.
+    pub fn learn(&mut self, cold: bool, costs: &CostTable) {
+        if !self.on && !cold && costs.cold_is_dear() {
+            (self.on, self.reason) = (true, dear(costs));
+        }
+    }
+
+    /// One line for people.
+    pub fn text(&self) -> String {
+        match self.on {
+            true => format!("memory is warmed before each run: {}", self.reason),
+            false => format!("memory is not warmed before runs: {}", self.reason),
+        }
+    }
+}
+
+fn dear(costs: &CostTable) -> String {
+    let [cold, warm] = [&costs.fault_2m_cold, &costs.fault_2m_warm].map(|it| format_ns(it.median));
+    format!("a cold huge page was measured to cost {cold} instead of {warm}")
+}
 
 /// Touches memory before runs. Never fails one: what cannot be had is not warmed.
 #[derive(Debug)]
@@ -48,6 +120,11 @@ impl Warmer {
             warmed: 0,
             pool: None,
         }
+    }
+
+    /// Warms from the next run on, if it did not before.
+    pub fn switch_on(&mut self) {
+        self.on = true;
     }
 
     /// Takes note of the memory of a run, in bytes: the next ones get as much and some more.
@@ -203,6 +280,44 @@ mod tests {
             warmer.warm(|| false);
         }
         assert_eq!(warmer.warmed(), 10 * MIB);
+    }
+
+    fn costs(complete: bool, cold: f64) -> CostTable {
+        let mut costs = calibrate::default_costs();
+        costs.complete = complete;
+        costs.fault_2m_warm.median = 40_000.0;
+        costs.fault_2m_cold.median = cold;
+        costs
+    }
+
+    #[test]
+    fn memory_is_warmed_only_where_cold_blocks_are_known_to_be_dear() {
+        let on = FreePageReporting::On { order: None };
+        let (dear, same, unknown) = (
+            costs(true, 4e6),
+            costs(true, 40_000.0),
+            costs(false, 4e6),
+        );
+        for (cold, reporting, costs, expected) in [
+            (false, &FreePageReporting::NoBalloon, None, false),
+            (false, &FreePageReporting::Off, None, false),
+            (false, &FreePageReporting::Off, Some(&same), false),
+            (false, &FreePageReporting::NoBalloon, Some(&unknown), false),
+            (false, &FreePageReporting::NoBalloon, Some(&dear), true),
+            (false, &on, None, true),
+            (false, &on, Some(&same), true),
+            (true, &on, Some(&dear), false),
+        ] {
+            let warming = Warming::decide(cold, reporting, costs);
+            assert_eq!(warming.on, expected, "{warming:?}");
+        }
+        let mut warming = Warming::decide(false, &FreePageReporting::Off, None);
+        warming.learn(false, &unknown);
+        assert!(!warming.on, "a default price is no measurement");
+        warming.learn(true, &dear);
+        assert!(!warming.on, "--cold");
+        warming.learn(false, &dear);
+        assert!(warming.on && warming.reason.contains("4 ms instead of 40 us"), "{warming:?}");
     }
 
     #[test]

@@ -24,6 +24,7 @@ use crate::compare::program::Program;
 use crate::compare::runner::Progress;
 use crate::compare::schedule::{Executor, Ran};
 use crate::compare::server::{Driver, Load, Server};
+use crate::compare::warm::{Warmer, Warming};
 use crate::permanent::{Candidate, candidates};
 use crate::record::{RecordOptions, SourceChoice, record};
 use crate::signals;
@@ -57,6 +58,13 @@ impl Subject {
         }
     }
 
+    fn warmer(&mut self) -> &mut Warmer {
+        match self {
+            Subject::Program(program) => &mut program.warmer,
+            Subject::Server(server) => &mut server.warmer,
+        }
+    }
+
     fn notes(&self) -> Vec<String> {
         match self {
             Subject::Program(program) => program.notes(),
@@ -75,7 +83,9 @@ pub struct Bench {
     pub load: Option<Load>,
     pub any_output: bool,
     /// Whether memory is warmed up before each run.
-    pub warm: bool,
+    pub warming: Warming,
+    /// Whether the user wants it not to be.
+    pub cold: bool,
     pub show_command: bool,
     /// The fingerprint of what is run.
     pub subject_fingerprint: String,
@@ -109,7 +119,12 @@ impl Lab for Bench {
 
     fn costs(&mut self, within: Duration) -> Result<CostTable> {
         let progress = self.subject.progress();
-        crate::cmd::calibrate::costs(None, within, &mut |step| progress.say(step))
+        let costs = crate::cmd::calibrate::costs(None, within, &mut |step| progress.say(step))?;
+        self.warming.learn(self.cold, &costs);
+        if self.warming.on {
+            self.subject.warmer().switch_on();
+        }
+        Ok(costs)
     }
 
     fn record(
@@ -165,7 +180,7 @@ impl Lab for Bench {
         price::Options {
             free_regions: sys::buddyinfo_free_regions(&Root::system()),
             thp_always: crate::compare::thp_is_always(),
-            warm: self.warm,
+            warm: self.warming.on,
             ..price::Options::default()
         }
     }
@@ -225,6 +240,7 @@ impl Bench {
         results.findings.notes.retain(is_new);
         results.findings.folder = Some(self.folder.path().to_owned());
         results.findings.report = Some(self.folder.file("report.html"));
+        results.findings.warming = Some(self.warming.clone());
         results.findings.subject = Some(self.subject_fingerprint.clone());
         results.findings.plan_fingerprint = match &results.plan {
             Some(plan) => Some(resume::text_fingerprint(plan.to_toml()?.as_bytes())),
@@ -247,7 +263,7 @@ impl Bench {
     fn resume_command(&self, seconds: f64) -> String {
         let minutes = (seconds * 1.25 / 60.0).ceil().max(1.0);
         let folder = self.folder.path().display();
-        let cold = if self.warm { "" } else { " --cold" };
+        let cold = if self.cold { " --cold" } else { "" };
         let load = if self.load.is_some() { " ..." } else { "" };
         format!("tollfree tune --resume {folder} --within {minutes:.0}m{cold}{load}")
     }

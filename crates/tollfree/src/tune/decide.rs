@@ -688,14 +688,11 @@ fn changes_measured(comparison: &Comparison) -> String {
     comparison.arms.iter().filter_map(measured).collect()
 }
 
-/// A huge page of a block that the host must provide is dear from this multiple of a warm one's price on.
-const COLD_IS_DEAR: f64 = 4.0;
-
 /// What the plan's huge pages cost more where memory is not warm, if that is known and much.
 fn dearer_when_cold(plan: &Plan, costs: &CostTable) -> Option<String> {
     let (warm, cold) = (costs.fault_2m_warm.median, costs.fault_2m_cold.median);
     let regions = plan.huge().count() as f64;
-    (costs.complete && regions > 0.0 && cold > COLD_IS_DEAR * warm).then(|| {
+    (regions > 0.0 && costs.cold_is_dear()).then(|| {
         format!(
             "the measured gain is of warm memory: after a pause, when the host has taken free memory \
              back, the plan's {regions} huge pages may cost up to {} more ({} each instead of {})",

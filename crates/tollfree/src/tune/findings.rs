@@ -11,6 +11,7 @@ use toll_model::stats::{Interval, Verdict};
 use super::budget::Step;
 use crate::compare::observe::Look;
 use crate::compare::result::ArmResult;
+use crate::compare::warm::Warming;
 use crate::compare::{Comparison, Resource};
 use crate::permanent::Permanent;
 
@@ -86,6 +87,9 @@ pub struct Findings {
     pub status: Option<i32>,
     /// The most memory that was touched before a run, bytes; 0 if none was.
     pub warmed_bytes: u64,
+    /// Whether memory was warmed before runs, and why; absent with --pid.
+    #[serde(default)]
+    pub warming: Option<Warming>,
     /// Counted rounds of the comparison.
     pub pairs: Option<u32>,
     /// What all of these are ratios of.
@@ -146,6 +150,7 @@ impl Results {
             time_limit_reached: false,
             status: None,
             warmed_bytes: 0,
+            warming: None,
             pairs: None,
             resource: None,
             confidence: None,

@@ -185,6 +185,9 @@ fn method(found: &Findings) -> Vec<String> {
     if let Some(warmed) = compared.and_then(table::warmed) {
         method.push(format!("Memory was warm: {warmed}."));
     }
+    if let Some(warming) = found.warming.as_ref().filter(|it| !it.on) {
+        method.push(format!("Memory was not warmed: {}.", warming.reason));
+    }
     method
 }
 

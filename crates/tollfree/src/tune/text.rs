@@ -34,6 +34,9 @@ pub fn render(found: &Findings) -> String {
         text += &changes(&found.permanent);
     }
     text += &settle(found);
+    if let Some(warming) = &found.warming {
+        text += &format!("  warming    {}\n", warming.text());
+    }
     for note in &found.notes {
         text += &format!("  note       {note}\n");
     }

@@ -20,6 +20,51 @@ fn words(line: &str) -> Vec<&str> {
     line.split(' ').collect()
 }
 
+/// A machine with these virtio devices: for each, its id and its feature bits.
+fn with_devices(place: &Place, devices: &[(&str, &str)], line: &str) -> Option<Output> {
+    for (number, (id, features)) in devices.iter().enumerate() {
+        let folder = format!("devices/virtio{number}");
+        fs::create_dir_all(place.path(&folder)).unwrap();
+        place.write(&format!("{folder}/device"), format!("{id}\n"));
+        place.write(&format!("{folder}/features"), format!("{features}\n"));
+    }
+    fs::create_dir_all(place.path("devices")).unwrap();
+    let mount = format!("mount --bind devices /sys/bus/virtio/devices || exit {UNABLE}");
+    place.in_own_mounts(&format!("{mount}\nexport XDG_CACHE_HOME=$PWD/cache\n{line}"))
+}
+
+/// Without free-page reporting, and without a measurement that cold blocks are dear, warming
+/// would only evict what others have in the page cache.
+#[test]
+fn memory_is_warmed_only_where_the_host_takes_idle_memory_back() {
+    for (devices, warms) in [
+        (&[][..], false),
+        (&[("0x0005", "011000000")], false),
+        (&[("0x0005", "011001000")], true),
+    ] {
+        let place = Place::new();
+        let lines = format!(
+            "$TOLLFREE compare --plan none.txt -n 2 -- ./faulty gains runs 1000 >text || exit 1
+             $TOLLFREE {TUNE}"
+        );
+        let Some(output) = with_devices(&place, devices, &lines) else {
+            return;
+        };
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let answer = json(&output);
+        schema::check("tune", &answer);
+        assert_eq!(answer["warming"]["on"], warms, "{}", answer["warming"]);
+        assert_eq!(answer["warmed_bytes"].as_u64().unwrap() > 0, warms);
+        let reason = answer["warming"]["reason"].as_str().unwrap();
+        assert!(reason.contains("free-page reporting"), "{reason}");
+        let said = match warms {
+            true => "memory is warmed before each run: free-page reporting",
+            false => "memory is not warmed before runs: no free-page reporting",
+        };
+        assert!(place.read("text").contains(said), "{}", place.read("text"));
+    }
+}
+
 /// The files of the kernel say that huge pages are off; what was asked for still runs.
 #[test]
 fn a_host_with_thp_never() {

@@ -22,7 +22,7 @@ use crate::compare::outputs::OutputCheck;
 use crate::compare::program::Program;
 use crate::compare::runner::{Clock, Progress};
 use crate::compare::schedule::{Rules, Stopped};
-use crate::compare::warm::Warmer;
+use crate::compare::warm::{Warmer, Warming};
 use crate::compare::{Arm, Comparison, Resource, compare, table, thp_is_always};
 use crate::error::UserError;
 use crate::{output, signals};
@@ -198,7 +198,8 @@ fn measure(args: &Args, arms: &[Arm]) -> Result<Comparison> {
         bar: bar.clone(),
         step: String::new(),
     };
-    let warmer = Warmer::new(!args.cold);
+    let warming = Warming::of_machine(args.cold);
+    let warmer = Warmer::new(warming.on);
     let mut program = Program::new(
         &args.command,
         Input::read()?,
@@ -215,6 +216,7 @@ fn measure(args: &Args, arms: &[Arm]) -> Result<Comparison> {
     let name = args.command[0].to_string_lossy();
     let mut comparison = compare(&mut program, &name, arms, &rules, None)?;
     comparison.notes.extend(program.notes());
+    comparison.warming = Some(warming);
     bar.finish_and_clear();
     Ok(comparison)
 }
