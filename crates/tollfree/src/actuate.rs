@@ -31,6 +31,7 @@ use toll_model::{largepages, wire};
 use crate::error::UserError;
 use crate::executable::Executable;
 use crate::output;
+use crate::thp::{self, Switch};
 use crate::target::{Child, Launch, Outcome};
 
 use heap::Heap;
@@ -99,6 +100,8 @@ pub struct Settings {
     pub whole_heap: bool,
     /// Keep a record of allocation events, for [`Summary::blocks`].
     pub events: bool,
+    /// Deny huge pages to all memory that is not advised, as a machine at `madvise` does.
+    pub only_advised: bool,
 }
 
 /// Room for events of one run.
@@ -263,6 +266,13 @@ impl Actuator {
         if !wanted || self.settings.hugetlb {
             return;
         }
+        if crate::thp::is_off() {
+            self.notes.push(
+                "tollfree was started with huge pages switched off (PR_SET_THP_DISABLE); the \
+                 program gets them back"
+                    .into(),
+            );
+        }
         match thp.map(Thp::region_mode) {
             None => self
                 .notes
@@ -314,9 +324,7 @@ impl Actuator {
     /// # Errors
     /// The event file cannot be made.
     pub fn prepare(&self, mut launch: Launch) -> Result<Launch> {
-        if self.policy == Policy::Never.name() {
-            launch = launch.never_huge();
-        }
+        launch = launch.thp(self.switch());
         if self.actions.is_some() {
             launch = launch.actions(&self.actions_file());
         }
@@ -350,6 +358,18 @@ impl Actuator {
             }
         }
         acting
+    }
+
+    /// What the target may have. Whoever asks for huge pages gets the right to them back that
+    /// tollfree may have been started without.
+    fn switch(&self) -> Switch {
+        match self.policy {
+            _ if self.settings.only_advised => Switch::Advised,
+            name if name == Policy::None.name() => Switch::Inherited,
+            name if name == Policy::Never.name() => Switch::Off,
+            _ if thp::is_off() => Switch::On,
+            _ => Switch::Inherited,
+        }
     }
 
     fn actions_file(&self) -> PathBuf {

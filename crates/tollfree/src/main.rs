@@ -19,6 +19,7 @@ mod record;
 mod serve;
 mod signals;
 mod target;
+mod thp;
 mod tune;
 mod units;
 

@@ -31,6 +31,7 @@ use toll_model::wire;
 use self::huge::{HugeSampler, Processes};
 pub use self::huge::{Sampled, Sampling};
 use crate::error::UserError;
+use crate::thp::Switch;
 use crate::executable::Executable;
 use crate::{inherited, install, signals};
 
@@ -45,7 +46,7 @@ pub struct Launch {
     preload_env: Vec<(OsString, OsString)>,
     stdin: Option<PathBuf>,
     capture: Option<PathBuf>,
-    never_huge: bool,
+    thp: Switch,
     group: bool,
     sampling: Sampling,
 }
@@ -93,9 +94,9 @@ impl Launch {
         self
     }
 
-    /// Denies the target and its children huge pages (PR_SET_THP_DISABLE).
-    pub fn never_huge(mut self) -> Launch {
-        self.never_huge = true;
+    /// Which huge pages the target and its children may have.
+    pub fn thp(mut self, switch: Switch) -> Launch {
+        self.thp = switch;
         self
     }
 
@@ -138,7 +139,7 @@ impl Launch {
         let before_exec = BeforeExec {
             mask: blocked.before(),
             dispositions: signals::inherited(),
-            never_huge: self.never_huge,
+            thp: self.thp,
             group: self.group,
             replaced: [
                 self.stdin.is_some(),
@@ -272,7 +273,7 @@ fn behind_wrapper(wrapper: &OsStr, name: &OsStr, env: Vec<(OsString, OsString)>)
 struct BeforeExec {
     mask: libc::sigset_t,
     dispositions: Vec<(i32, libc::sigaction)>,
-    never_huge: bool,
+    thp: Switch,
     group: bool,
     replaced: [bool; 3],
     parent: u32,
@@ -287,13 +288,11 @@ impl BeforeExec {
             if libc::getppid() as u32 != self.parent {
                 libc::_exit(125);
             }
-            if self.never_huge && libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0 {
-                return Err(io::Error::last_os_error());
-            }
             if self.group {
                 libc::setpgid(0, 0);
             }
         }
+        self.thp.set()?;
         inherited::restore_closed(self.replaced);
         inherited::restore_sigpipe();
         for (signal, action) in &self.dispositions {

@@ -17,6 +17,7 @@ use crate::compare::schedule::{Rules, Stopped};
 use crate::compare::warm::{Warmer, Warming};
 use crate::compare::{Arm, Comparison, compare, predicted, table, thp_is_always};
 use crate::error::UserError;
+use crate::thp;
 use crate::{output, signals};
 
 /// Run a program without the plan, with it, and all huge, in turn, and compare
@@ -77,6 +78,9 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     let mut arms = vec![Arm::none(), Arm::plan(&args.plan), Arm::all()];
     if thp_is_always() {
         arms.push(Arm::never());
+        if thp::can_be_advised_only() {
+            arms.push(Arm::plan_only(&args.plan));
+        }
     }
     let rules = Rules {
         pairs: args.pairs,

@@ -62,6 +62,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         hugetlb: args.hugetlb,
         whole_heap: args.whole_heap,
         events: reports,
+        ..Settings::default()
     };
     let policy = match &args.plan {
         Some(plan) if is_for_kernel(plan) => {

@@ -21,6 +21,8 @@ pub enum Way {
     Never,
     /// Under a plan.
     Plan(PathBuf),
+    /// Under a plan, and no huge page but those that are advised, as on a machine at `madvise`.
+    PlanOnly(PathBuf),
     /// Everything huge.
     All,
     /// As today, with one permanent change.
@@ -59,6 +61,10 @@ impl Arm {
         Arm::new("plan", Way::Plan(file.into()))
     }
 
+    pub fn plan_only(file: impl Into<PathBuf>) -> Arm {
+        Arm::new("plan-only", Way::PlanOnly(file.into()))
+    }
+
     /// A plan without its line of this number.
     pub fn without(line: usize, file: impl Into<PathBuf>) -> Arm {
         Arm::new(&format!("without {line}"), Way::Plan(file.into()))
@@ -85,6 +91,7 @@ impl Arm {
             Way::None => "as it is run today",
             Way::Never => "without any huge page",
             Way::Plan(_) => "the plan's regions huge",
+            Way::PlanOnly(_) => "the plan's regions huge, and nothing that is not advised",
             Way::All => "everything huge",
             Way::Change(_) => "with this change, without tollfree",
         }

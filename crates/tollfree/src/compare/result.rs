@@ -227,6 +227,20 @@ impl Comparison {
         self.arms.get(1)?.speedup
     }
 
+    /// Time of the arm `before` / time of the arm `after`, of the rounds that count.
+    pub fn between(&self, before: &str, after: &str) -> Option<Interval> {
+        let times = |name: &str| -> Option<Vec<f64>> {
+            let runs = self.arm(name)?.runs.iter();
+            let counted = runs.filter(|run| run.round > 0).take(self.pairs as usize);
+            Some(counted.map(|run| self.resource.time_of(run)).collect())
+        };
+        let (before, after) = (times(before)?, times(after)?);
+        if before.len() < 2 {
+            return None;
+        }
+        stats::ratio_of_rounds(&before, &after, self.confidence)
+    }
+
     /// Judges against a threshold: a slow-down is proved if the whole interval lies beyond it.
     pub fn allow_slowdown(&mut self, percent: Option<f64>) {
         let slowest = percent.map(|percent| 1.0 / (1.0 + percent / 100.0));

@@ -131,15 +131,19 @@ impl Arms {
 }
 
 fn make_ready(command: &[OsString], arm: &Arm) -> Result<Ready> {
+    let settings = Settings {
+        only_advised: matches!(arm.way, Way::PlanOnly(_)),
+        ..Settings::default()
+    };
     let (policy, change) = match &arm.way {
         Way::None => (Policy::None, None),
         Way::Never => (Policy::Never, None),
         Way::All => (Policy::All, None),
-        Way::Plan(file) => (Policy::read(file)?, None),
+        Way::Plan(file) | Way::PlanOnly(file) => (Policy::read(file)?, None),
         Way::Change(change) => (Policy::None, Some(change)),
     };
     Ok(Ready {
-        actuator: Actuator::new(&policy, command, Settings::default())?,
+        actuator: Actuator::new(&policy, command, settings)?,
         command: change.map_or_else(|| command.to_vec(), |change| change.command(command)),
         env: change.map(|change| change.env.clone()).unwrap_or_default(),
     })

@@ -13,8 +13,9 @@ use toll_model::price;
 use toll_model::profile::Profile;
 
 use super::budget::{Step, words};
-use super::decide::Lab;
+use super::decide::{Lab, Under};
 use super::findings::Results;
+use super::today::Host;
 use super::folder::Folder;
 use super::{page, resume};
 use crate::actuate::{Actuator, Policy, Settings};
@@ -131,15 +132,17 @@ impl Lab for Bench {
         &mut self,
         limit: Duration,
         native: Option<f64>,
-        under: Option<&Plan>,
+        under: Under<'_>,
     ) -> Result<Profile> {
         let folder = tempfile::tempdir().context("no temporary folder")?;
-        let actuator = match under {
+        let policy = match under {
+            Under::Nothing => None,
+            Under::Never => Some(Policy::Never),
+            Under::Plan(plan) => Some(Policy::Plan(Box::new(plan.clone()))),
+        };
+        let actuator = match policy {
             None => None,
-            Some(plan) => {
-                let policy = Policy::Plan(Box::new(plan.clone()));
-                Some(Actuator::new(&policy, &self.command, Settings::default())?)
-            }
+            Some(policy) => Some(Actuator::new(&policy, &self.command, Settings::default())?),
         };
         let window = self
             .load
@@ -183,6 +186,10 @@ impl Lab for Bench {
             warm: self.warming.on,
             ..price::Options::default()
         }
+    }
+
+    fn host(&self) -> Host {
+        Host::here()
     }
 
     fn announce(&mut self, step: Step, allowance: Duration) {

@@ -14,6 +14,7 @@ use toll_model::units::format_ns;
 
 use super::budget::Step;
 use super::findings::{Advice, Answer, Findings, Results, Settle};
+use super::today::{Host, SwitchedOff, Today};
 use crate::compare::observe::Look;
 use crate::compare::outputs::OutputCheck;
 use crate::compare::result::ArmResult;
@@ -45,8 +46,10 @@ pub trait Lab {
         &mut self,
         limit: Duration,
         native: Option<f64>,
-        under: Option<&Plan>,
+        under: Under<'_>,
     ) -> Result<Profile>;
+    /// What the machine allows a program.
+    fn host(&self) -> Host;
     /// Writes the plan where arms find it.
     fn plan_file(&mut self, plan: &Plan) -> Result<std::path::PathBuf>;
     /// What the machine is like, for the prices.
@@ -58,6 +61,16 @@ pub trait Lab {
     fn interrupted(&self) -> bool;
     /// Whether an output that differs between the arms is accepted.
     fn any_output(&self) -> bool;
+}
+
+/// How a program is recorded.
+#[derive(Debug, Clone, Copy)]
+pub enum Under<'a> {
+    /// As it is.
+    Nothing,
+    /// Without any huge page.
+    Never,
+    Plan(&'a Plan),
 }
 
 /// Runs the steps until one of them ends it. The results are complete in any case but an error.
@@ -196,6 +209,7 @@ impl Run<'_> {
             self.run_arms_after(&arms, within, self.acting_plan().as_ref(), runs)?;
         comparison.warmed_bytes = comparison.warmed_bytes.max(stored.warmed_bytes);
         self.results.compared(comparison.clone());
+        self.learn(&comparison);
         self.judge_changes(&comparison, &look);
         self.lab.keep(&self.results)
     }
@@ -206,6 +220,10 @@ impl Run<'_> {
             "none" => Some(Arm::none()),
             "all" => Some(Arm::all()),
             "never" => Some(Arm::never()),
+            "plan-only" => match self.acting_plan() {
+                Some(plan) => Some(Arm::plan_only(self.lab.plan_file(&plan)?)),
+                None => None,
+            },
             "plan" => match self.acting_plan() {
                 Some(plan) => Some(Arm::plan(self.lab.plan_file(&plan)?)),
                 None => None,
@@ -252,6 +270,7 @@ impl Run<'_> {
         let until = self.until(allowance);
         let (look, status) = self.lab.look(until)?;
         self.results.findings.look = Some(look.clone());
+        self.results.findings.today = Some(Today::new(&look, &self.lab.host()));
         self.results.findings.status = status;
         if let Next::End = self.kept()? {
             return Ok(Next::End);
@@ -271,43 +290,97 @@ impl Run<'_> {
     /// 2. Ceiling: what is there to gain at all?
     fn ceiling(&mut self) -> Result<Next> {
         let look = self.results.findings.look.clone().unwrap_or_default();
-        let mut arms = vec![Arm::none(), Arm::all()];
-        if look.switched_off {
-            // Nobody can make it huge from outside; only its own switch can.
-            match self.measurable(&look).into_iter().next() {
-                Some((_, arm)) => arms[1] = arm,
-                None => {
-                    return Ok(self.end(
-                        "the program switches huge pages off for itself (PR_SET_THP_DISABLE), or \
-                         inherits that; it has to be changed there first"
-                            .to_owned(),
-                    ));
-                }
-            }
-        }
-        if is_huge(&look) || self.lab.price_options().thp_always {
-            arms.push(Arm::never());
-        }
+        let Some(arms) = self.ceiling_arms(&look) else {
+            let today = self.today().map_or(String::new(), Today::text);
+            return Ok(self.end(format!("{today}; that has to be changed there first")));
+        };
         let allowance = self.begin(Step::Ceiling);
         let until = self.until(allowance);
         let ceiling = self.run_arms(&arms, until, None)?;
         self.results.ceiling(ceiling.clone());
+        self.learn(&ceiling);
         if let Next::End = self.kept()? {
             return Ok(Next::End);
         }
         self.judge_ceiling(&ceiling, &look)
     }
 
+    /// The arms of the ceiling; `None` where nobody can make the program huge from outside.
+    fn ceiling_arms(&self, look: &Look) -> Option<Vec<Arm>> {
+        if self.is_switched_off() {
+            // Only its own switch can.
+            let (_, own) = self.measurable(look).into_iter().next()?;
+            return Some(vec![Arm::none(), own]);
+        }
+        Some(match self.is_backed(look) {
+            true => vec![Arm::none(), Arm::never(), Arm::all()],
+            false => vec![Arm::none(), Arm::all()],
+        })
+    }
+
+    fn today(&self) -> Option<&Today> {
+        self.results.findings.today.as_ref()
+    }
+
+    /// Whether the program itself denies itself huge pages.
+    fn is_switched_off(&self) -> bool {
+        let by = self.today().and_then(|today| today.switched_off);
+        by == Some(SwitchedOff::Program)
+    }
+
+    /// Whether the program has huge pages as it is.
+    fn is_backed(&self, look: &Look) -> bool {
+        is_huge(look) || self.lab.host().is_always() && !look.switched_off
+    }
+
+    /// Whether the question is what a machine at `madvise` would do, and can be answered.
+    fn is_plan_only(&self, look: &Look) -> bool {
+        let host = self.lab.host();
+        self.is_backed(look) && host.is_always() && host.can_limit
+    }
+
+    fn learn(&mut self, comparison: &Comparison) {
+        if let Some(today) = &mut self.results.findings.today {
+            today.learn(comparison);
+        }
+    }
+
+    /// What the program has as it is, what that brings, and what would be elsewhere.
+    fn as_it_is(&self) -> String {
+        let planned = self.acting_plan().and(self.results.findings.planned_bytes);
+        self.today()
+            .map_or(String::new(), |today| today.answer(planned, &self.lab.host()))
+    }
+
+    /// Goes on where the rest of the memory may gain, or where a plan alone can be measured.
+    fn judge_backed(&mut self, ceiling: &Comparison, look: &Look) -> Next {
+        let gain = self.today().and_then(|today| today.gain);
+        let matters = |interval: Option<Interval>| interval.is_none_or(|it| !it.inside(SMALLEST_EFFECT));
+        let rest = ceiling.arm("all").and_then(|arm| arm.speedup);
+        if gain.is_none() {
+            self.note("the program takes too long for this time limit to measure what is to gain; raise --within");
+        }
+        let elsewhere = self.is_plan_only(look) && matters(gain);
+        if elsewhere || (matters(rest) && !self.lab.host().is_always()) {
+            return Next::On;
+        }
+        let reason = self.as_it_is();
+        self.end(reason)
+    }
+
     fn judge_ceiling(&mut self, ceiling: &Comparison, look: &Look) -> Result<Next> {
+        if self.is_backed(look) && !self.is_switched_off() {
+            return Ok(self.judge_backed(ceiling, look));
+        }
         let Some(interval) = ceiling.main() else {
             self.note("the program takes too long for this time limit to measure what is to gain; raise --within");
             return Ok(Next::On);
         };
         if interval.inside(SMALLEST_EFFECT) {
-            let reason = no_gain(ceiling, look, &interval);
+            let reason = no_gain(ceiling, &interval);
             return Ok(self.end(reason));
         }
-        if look.switched_off {
+        if self.is_switched_off() {
             return Ok(self.judge_changes(ceiling, look));
         }
         Ok(Next::On)
@@ -321,7 +394,13 @@ impl Run<'_> {
             costs => costs?,
         };
         let allowance = self.begin(Step::Profile);
-        match self.lab.record(allowance, self.native(), None) {
+        let look = self.results.findings.look.clone().unwrap_or_default();
+        let plan_only = self.is_plan_only(&look);
+        let under = match plan_only {
+            true => Under::Never,
+            false => Under::Nothing,
+        };
+        match self.lab.record(allowance, self.native(), under) {
             Ok(profile) => self.results.profile = Some(profile),
             Err(error) if is_interrupt(&error) => return Ok(Next::End),
             Err(error) => self.note(&format!("no profile, and so no plan: {error:#}")),
@@ -338,6 +417,7 @@ impl Run<'_> {
                 ceiling,
                 repeats,
                 is_proved_next: true,
+                thp_always: self.lab.host().is_always() && !plan_only,
                 ..self.lab.price_options()
             };
             let plan = price(profile, &costs, options);
@@ -381,15 +461,19 @@ impl Run<'_> {
         let arms = self.arms(&look, allowance)?;
         let until = self.until(allowance);
         let plan = self.acting_plan();
-        let comparison = self.run_arms(&arms, until, plan.as_ref())?;
+        // The prediction is of a program without huge pages.
+        let plan_only = self.is_plan_only(&look);
+        let predicting = plan.as_ref().filter(|_| !plan_only);
+        let comparison = self.run_arms(&arms, until, predicting)?;
         self.results.compared(comparison.clone());
+        self.learn(&comparison);
         let next = self.judge_changes(&comparison, &look);
         if let Next::End = self.kept()? {
             return Ok(Next::End);
         }
         Ok(match plan {
-            Some(_) => Next::On,
-            None => next,
+            Some(_) if !plan_only => Next::On,
+            _ => next,
         })
     }
 
@@ -402,15 +486,21 @@ impl Run<'_> {
             .map(|(_, arm)| arm)
             .collect();
         match self.acting_plan() {
+            Some(plan) if self.is_plan_only(look) => {
+                // The plan is judged against no huge page at all: three arms at least.
+                arms.push(Arm::plan_only(self.lab.plan_file(&plan)?));
+                arms.push(Arm::never());
+            }
             Some(plan) => {
                 arms.push(Arm::plan(self.lab.plan_file(&plan)?));
                 others.insert(0, Arm::all());
             }
             // The ceiling has told about everything huge; a change is what can be advised.
+            None if self.is_plan_only(look) => arms.push(Arm::never()),
             None if self.results.findings.speedup_all.is_some() => others.push(Arm::all()),
             None => others.insert(0, Arm::all()),
         }
-        if is_huge(look) || self.lab.price_options().thp_always {
+        if self.is_backed(look) && !arms.contains(&Arm::never()) {
             others.push(Arm::never());
         }
         // Two arms at least; more while enough rounds of them fit.
@@ -455,7 +545,11 @@ impl Run<'_> {
             }
             (None, None) => {
                 permanent.clear();
-                self.end(self.not_proven(comparison));
+                let reason = match self.is_plan_only(look) {
+                    true => self.as_it_is() + &changes_measured(comparison),
+                    false => self.not_proven(comparison),
+                };
+                self.end(reason);
             }
         }
         self.results.findings.permanent = permanent;
@@ -499,7 +593,7 @@ impl Run<'_> {
         else {
             return Ok(());
         };
-        match self.lab.record(allowance, self.native(), Some(&plan)) {
+        match self.lab.record(allowance, self.native(), Under::Plan(&plan)) {
             Ok(profile) => self.results.after = Some(profile),
             Err(error) if is_interrupt(&error) => {}
             Err(error) => self.note(&format!("no second profile: {error:#}")),
@@ -613,15 +707,23 @@ impl Run<'_> {
         }
     }
 
-    /// Seconds of one run as it is.
-    fn native(&self) -> Option<f64> {
+    /// The arm of the ceiling that a plan is to improve.
+    fn base(&self) -> Option<&ArmResult> {
         let ceiling = self.results.findings.ceiling.as_ref()?;
-        ceiling.arms[0].median.as_ref().map(|median| median.elapsed)
+        let look = self.results.findings.look.as_ref()?;
+        match self.is_plan_only(look) {
+            true => ceiling.arm("never"),
+            false => ceiling.arms.first(),
+        }
+    }
+
+    /// Seconds of one run without a plan.
+    fn native(&self) -> Option<f64> {
+        self.base()?.median.as_ref().map(|median| median.elapsed)
     }
 
     fn cpu_ns(&self) -> Option<f64> {
-        let ceiling = self.results.findings.ceiling.as_ref()?;
-        ceiling.arms[0]
+        self.base()?
             .median
             .as_ref()
             .map(|median| median.cpu * 1e9)
@@ -631,9 +733,13 @@ impl Run<'_> {
     /// The ceiling as a second opinion for the model, which works with 80 % intervals.
     fn ceiling_estimate(&self) -> Option<Estimate> {
         let ceiling = self.results.findings.ceiling.as_ref()?;
-        let all = ceiling
-            .speedup_all
-            .filter(|_| ceiling.stopped != Stopped::Interrupted)?;
+        let look = self.results.findings.look.as_ref()?;
+        let all = match self.is_plan_only(look) {
+            // As it is, everything is huge.
+            true => ceiling.between("never", "none"),
+            false => ceiling.speedup_all,
+        };
+        let all = all.filter(|_| ceiling.stopped != Stopped::Interrupted)?;
         super::narrowed(&all, ceiling.pairs)
     }
 
@@ -650,22 +756,11 @@ pub fn is_huge(look: &Look) -> bool {
     look.anonymous > 0 && look.huge as f64 >= ALREADY_HUGE * look.anonymous as f64
 }
 
-fn no_gain(ceiling: &Comparison, look: &Look, interval: &Interval) -> String {
-    let never = ceiling.arm("never").and_then(|arm| arm.speedup);
-    let mut reason = match (is_huge(look), never) {
-        (true, Some(never)) => format!(
-            "most of its memory is huge already ({} of {}; without, it would run {} times as fast), and \
-             making the rest huge changes nothing: {}",
-            units::bytes(look.huge),
-            units::bytes(look.anonymous),
-            with_interval(&never),
-            with_interval(interval)
-        ),
-        _ => format!(
-            "even with everything huge it runs {} times as fast: within +/- 2 %",
-            with_interval(interval)
-        ),
-    };
+fn no_gain(ceiling: &Comparison, interval: &Interval) -> String {
+    let mut reason = format!(
+        "even with everything huge it runs {} times as fast: within +/- 2 %",
+        with_interval(interval)
+    );
     if let Some(cpu) = ceiling
         .cpu_speedup
         .filter(|cpu| cpu.low > 1.0 + SMALLEST_EFFECT)
@@ -680,7 +775,7 @@ fn no_gain(ceiling: &Comparison, look: &Look, interval: &Interval) -> String {
 
 /// What the permanent changes did that do not gain.
 fn changes_measured(comparison: &Comparison) -> String {
-    let own = ["none", "plan", "all", "never"];
+    let own = ["none", "plan", "plan-only", "all", "never"];
     let measured = |arm: &ArmResult| {
         let interval = arm.speedup.filter(|_| !own.contains(&arm.name.as_str()))?;
         Some(format!("; {}: {}", arm.name, with_interval(&interval)))
@@ -785,6 +880,7 @@ mod tests {
 
     use toll_model::anchor::{AnchorKind, Level};
     use toll_model::builder::{Counts, Meta, ProfileBuilder};
+    use toll_linux::sys::Mode;
     use toll_model::profile::{Program, Source};
 
     use super::*;
@@ -810,6 +906,8 @@ mod tests {
         /// The step in which the user presses Ctrl-C.
         interrupt: Option<Step>,
         under_plan: usize,
+        under_never: usize,
+        host: Host,
     }
 
     impl MockLab {
@@ -832,6 +930,12 @@ mod tests {
                 costs: toll_linux::calibrate::default_costs(),
                 interrupt: None,
                 under_plan: 0,
+                under_never: 0,
+                host: Host {
+                    mode: Some(Mode::Madvise),
+                    inherits_off: false,
+                    can_limit: true,
+                },
             }
         }
 
@@ -862,10 +966,11 @@ mod tests {
             &mut self,
             limit: Duration,
             _: Option<f64>,
-            under: Option<&Plan>,
+            under: Under<'_>,
         ) -> Result<Profile> {
             self.mock.clock += limit.as_secs_f64().min(self.slow[1]);
-            self.under_plan += usize::from(under.is_some());
+            self.under_plan += usize::from(matches!(under, Under::Plan(_)));
+            self.under_never += usize::from(matches!(under, Under::Never));
             self.profile
                 .clone()
                 .ok_or_else(|| anyhow::anyhow!("no recorder"))
@@ -892,6 +997,9 @@ mod tests {
         fn interrupted(&self) -> bool {
             self.interrupt
                 .is_some_and(|step| self.steps.contains(&step))
+        }
+        fn host(&self) -> Host {
+            self.host
         }
         fn any_output(&self) -> bool {
             false
@@ -981,9 +1089,83 @@ mod tests {
         let mut lab = MockLab::new(times);
         lab.look.huge = 200 * MIB;
         let got = lab.tune(600).findings;
-        assert!(got.reason.contains("huge already"), "{}", got.reason);
+        for part in [
+            "already huge-page-backed: 78 %",
+            "Huge pages make it 1.5",
+            "times as fast now as without any",
+        ] {
+            assert!(got.reason.contains(part), "{part}: {}", got.reason);
+        }
+        assert_eq!((got.advice, got.answer), (Advice::DoNothing, Answer::DoNothing));
         let never = got.ceiling.unwrap().arm("never").unwrap().speedup.unwrap();
         assert!((never.median - 0.666).abs() < 0.01);
+        let gain = got.today.unwrap().gain.unwrap();
+        assert!((gain.median - 1.5).abs() < 0.02, "{gain:?}");
+    }
+
+    /// A machine at `always`, on which the plan alone would do as well, in less memory.
+    fn always() -> MockLab {
+        let mut lab = MockLab::new(&[
+            ("none", &[2.0, 2.01]),
+            ("never", &[3.0, 3.01]),
+            ("all", &[2.0, 2.01]),
+            ("plan-only", &[2.0, 2.02]),
+        ]);
+        lab.host.mode = Some(Mode::Always);
+        lab.look.huge = 255 * MIB;
+        lab.mock.fill = |arm, _, sample| {
+            sample.max_rss = match arm.name.as_str() {
+                "never" => 256 * MIB,
+                "plan-only" => 258 * MIB,
+                _ => 300 * MIB,
+            };
+        };
+        lab
+    }
+
+    #[test]
+    fn on_a_machine_at_always_never_and_the_plan_alone_are_measured() {
+        let mut lab = always();
+        let got = lab.tune(600).findings;
+        let arms = |comparison: &Option<Comparison>| -> Vec<String> {
+            let arms = &comparison.as_ref().unwrap().arms;
+            arms.iter().map(|arm| arm.name.clone()).collect()
+        };
+        assert_eq!(arms(&got.ceiling), ["none", "never", "all"]);
+        assert_eq!(arms(&got.comparison), ["none", "plan-only", "never"]);
+        assert_eq!((lab.under_never, lab.under_plan), (1, 0));
+        for part in [
+            "already huge-page-backed: 99 % (255 MiB of 256 MiB; THP always)",
+            "times as fast now as without any, for 44 MiB more memory",
+            "On a machine at madvise, the plan's",
+            "alone would make it 1.4",
+            "for 2 MiB more memory",
+        ] {
+            assert!(got.reason.contains(part), "{part}: {}", got.reason);
+        }
+        assert_eq!((got.advice, got.answer), (Advice::DoNothing, Answer::DoNothing));
+        let today = got.today.unwrap();
+        assert!((today.gain.unwrap().median - 1.5).abs() < 0.02);
+        assert!((today.plan_only.unwrap().median - 1.5).abs() < 0.02);
+    }
+
+    #[test]
+    fn a_kernel_that_cannot_limit_to_what_is_advised_is_named() {
+        let mut lab = always();
+        lab.host.can_limit = false;
+        let got = lab.tune(600).findings;
+        assert!(got.reason.contains("Linux 6.18"), "{}", got.reason);
+        assert_eq!((got.step, lab.under_never), (Step::Ceiling, 0));
+    }
+
+    #[test]
+    fn what_only_the_parent_switched_off_is_given_back_and_measured() {
+        let mut lab = MockLab::new(&[("none", &[2.0, 2.01]), ("plan", &[1.5, 1.51]), ("all", &[1.5, 1.51])]);
+        lab.look.switched_off = true;
+        lab.host.inherits_off = true;
+        let got = lab.tune(600).findings;
+        assert_eq!(got.advice, Advice::Apply, "{}", got.reason);
+        assert_eq!(got.today.unwrap().switched_off, Some(SwitchedOff::Parent));
     }
 
     #[test]
@@ -1333,7 +1515,7 @@ mod tests {
         lab.look.switched_off = true;
         let got = lab.tune(600).findings;
         assert!(
-            got.reason.contains("switches huge pages off"),
+            got.reason.contains("the program switches them off for itself"),
             "{}",
             got.reason
         );

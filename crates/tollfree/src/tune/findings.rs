@@ -9,6 +9,7 @@ use toll_model::profile::Profile;
 use toll_model::stats::{Interval, Verdict};
 
 use super::budget::Step;
+use super::today::Today;
 use crate::compare::observe::Look;
 use crate::compare::result::ArmResult;
 use crate::compare::warm::Warming;
@@ -107,6 +108,9 @@ pub struct Findings {
     pub seconds: f64,
     pub within_seconds: f64,
     pub look: Option<Look>,
+    /// Which huge pages the program has as it is run today, and what they bring.
+    #[serde(default)]
+    pub today: Option<Today>,
     /// Bytes that the plan makes huge.
     pub planned_bytes: Option<u64>,
     /// The plan's memory by name, the most useful first.
@@ -162,6 +166,7 @@ impl Results {
             seconds: 0.0,
             within_seconds,
             look: None,
+            today: None,
             planned_bytes: None,
             memory: Vec::new(),
             folder: None,
@@ -232,8 +237,12 @@ impl Findings {
         let unproven = |arm: &ArmResult| {
             arm.proven == Some(false) && arm.speedup.is_some_and(|speedup| speedup.is_gain())
         };
-        comparison.main().is_none()
-            || comparison.verdict == Verdict::CannotTell
+        let verdict = match self.today.as_ref().and_then(|today| today.gain) {
+            // Where the program has huge pages already, the question is what they bring.
+            Some(gain) if comparison.arm("plan").is_none() => Some(gain.verdict()),
+            _ => comparison.main().map(|_| comparison.verdict),
+        };
+        verdict.is_none_or(|verdict| verdict == Verdict::CannotTell)
             || comparison.arms.iter().any(unproven)
     }
 

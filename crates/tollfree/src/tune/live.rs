@@ -21,6 +21,7 @@ use toll_model::stats::{Verdict, ratio_of_medians};
 use super::budget::Step;
 use super::decide::{is_huge, with_interval};
 use super::findings::{Advice, Answer, Results};
+use super::today::{Host, Today};
 use crate::compare::Resource;
 use crate::compare::observe::{Look, Observer};
 use crate::compare::runner::{Clock, Progress};
@@ -100,7 +101,9 @@ impl Live {
     fn steps(&mut self, results: &mut Results) -> Result<()> {
         let look = self.look()?;
         results.findings.look = Some(look.clone());
-        match self.refusal(&look) {
+        let today = Today::new(&look, &Host::here());
+        results.findings.today = Some(today.clone());
+        match self.refusal(&look, &today) {
             Some((answer, reason)) => {
                 (results.findings.answer, results.findings.reason) = (answer, reason);
             }
@@ -110,8 +113,8 @@ impl Live {
     }
 
     /// Why nothing is measured, and what that says.
-    fn refusal(&self, look: &Look) -> Option<(Answer, String)> {
-        if let Some(reason) = self.nothing_to_do(look) {
+    fn refusal(&self, look: &Look, today: &Today) -> Option<(Answer, String)> {
+        if let Some(reason) = self.nothing_to_do(look, today) {
             return Some((Answer::DoNothing, reason));
         }
         let unmeasured = "nothing to measure by: --workload names a load whose time is compared";
@@ -120,7 +123,7 @@ impl Live {
     }
 
     /// Why there is nothing to do.
-    fn nothing_to_do(&self, look: &Look) -> Option<String> {
+    fn nothing_to_do(&self, look: &Look, today: &Today) -> Option<String> {
         let reach = cpu::tlb_geometry().reach_4k();
         if look.windows > 0 && look.working_set < reach {
             let (touched, reach) = (units::bytes(look.working_set), units::bytes(reach));
@@ -130,12 +133,12 @@ impl Live {
             ));
         }
         if look.switched_off {
-            return Some("it switched huge pages off for itself (PR_SET_THP_DISABLE)".to_owned());
+            return Some(today.text());
         }
         if is_huge(look) {
-            let (huge, all) = (units::bytes(look.huge), units::bytes(look.anonymous));
             return Some(format!(
-                "most of its memory is huge already ({huge} of {all})"
+                "{}; what that brings can be measured only from the program's start: tollfree tune -- CMD",
+                today.text()
             ));
         }
         None

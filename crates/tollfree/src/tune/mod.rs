@@ -22,6 +22,7 @@ pub mod live;
 pub mod page;
 pub mod resume;
 pub mod text;
+pub mod today;
 
 use toll_model::plan::Estimate;
 use toll_model::stats::Interval;

@@ -18,6 +18,9 @@ pub fn render(found: &Findings) -> String {
     if let Some(comparison) = found.comparison.as_ref().or(found.ceiling.as_ref()) {
         text += &format!("{}\n", table::render(comparison));
     }
+    if let Some(today) = &found.today {
+        text += &format!("As it is: {}.\n", today.text());
+    }
     text += &format!("{}: {}.\n", headline(found), found.reason);
     if let Some(predicted) = &found.predicted_speedup {
         text += &format!(

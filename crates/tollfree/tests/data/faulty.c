@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +17,16 @@ enum { HOT = 32 << 20, COLD = 16 << 20 };
 __attribute__((noinline)) static char *hot_block(void)
 {
 	return memset(malloc(HOT), 1, HOT);
+}
+
+/* The same, with huge pages that the program itself asks for. */
+static char *advised_block(void)
+{
+	char *block = malloc(HOT);
+	size_t huge = 2 << 20, head = -(size_t)block % huge;
+
+	madvise(block + head, (HOT - head) / huge * huge, MADV_HUGEPAGE);
+	return memset(block, 1, HOT);
 }
 
 __attribute__((noinline)) static char *cold_block(void)
@@ -76,6 +88,16 @@ static void log_run(const char *file)
 	close(fd);
 }
 
+/* A line with what PR_SET_THP_DISABLE is set to. */
+static void log_switch(const char *file)
+{
+	FILE *log = fopen(file, "a");
+
+	if (!log || fprintf(log, "%d\n", prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0)) < 0)
+		_exit(98);
+	fclose(log);
+}
+
 static void sleep_ms(long ms)
 {
 	usleep(ms * 1000);
@@ -92,7 +114,7 @@ int main(int argc, char **argv)
 
 	if (!strcmp(how, "slow-when-simulated") && getenv("TOLLFREE_SIM"))
 		sleep(600);
-	hot = hot_block();
+	hot = strcmp(how, "advises") ? hot_block() : advised_block();
 	cold = cold_block();
 	if (!strcmp(how, "close"))
 		for (int fd = 0; fd < 1024; fd++)
@@ -122,6 +144,11 @@ int main(int argc, char **argv)
 		log_run(file);
 		for (;;)
 			sum += gather(hot, 20000) + cold[sum % COLD];
+	} else if (!strcmp(how, "switch")) {
+		log_switch(file);
+	} else if (!strcmp(how, "advises")) {
+		/* Huge without anybody's help, and slower without. */
+		sleep_ms(huge_kib() < HOT / 2048 ? 500 : 400);
 	} else if (!strcmp(how, "gains") || !strcmp(how, "slow-when-simulated")) {
 		/* Sleeps less where it is huge: a gain that no noise hides. */
 		log_run(file);

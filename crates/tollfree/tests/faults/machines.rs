@@ -20,6 +20,127 @@ fn words(line: &str) -> Vec<&str> {
     line.split(' ').collect()
 }
 
+/// Lines of `file` with what PR_SET_THP_DISABLE was set to in each run of `./faulty switch`.
+fn switches(place: &Place, file: &str) -> Vec<i32> {
+    let mut lines: Vec<i32> = place.read(file).lines().map(|l| l.parse().unwrap()).collect();
+    lines.sort_unstable();
+    lines
+}
+
+/// The setting of transparent huge pages as tollfree reads it; the kernel keeps its own.
+fn with_thp(place: &Place, setting: &str, line: &str) -> Option<Output> {
+    place.write("setting", format!("{setting}\n"));
+    let enabled = "/sys/kernel/mm/transparent_hugepage/enabled";
+    place.in_own_mounts(&format!("mount --bind setting {enabled} || exit {UNABLE}\n{line}"))
+}
+
+/// Whether a process may be denied only what is not advised: Linux 6.18.
+fn can_limit_to_advised() -> bool {
+    let mut command = Command::new("true");
+    // SAFETY: the closure makes one system call, in a process of its own.
+    let limited = unsafe {
+        command.pre_exec(|| match libc::prctl(libc::PR_SET_THP_DISABLE, 1, 2, 0, 0) {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        })
+    };
+    limited.status().is_ok()
+}
+
+#[test]
+fn on_a_host_at_always_the_arms_are_never_as_it_is_and_the_plan_alone() {
+    let place = Place::new();
+    let line = "$TOLLFREE --json compare -n 1 --plan none.txt -- ./faulty switch file 1000";
+    let Some(output) = with_thp(&place, "[always] madvise never", line) else {
+        return;
+    };
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let compared = json(&output);
+    schema::check("compare", &compared);
+    let arms = compared["arms"].as_array().unwrap().iter();
+    let names: Vec<&str> = arms.map(|arm| arm["name"].as_str().unwrap()).collect();
+    // Two runs of each arm; the kernel's flag for "not advised" is 2.
+    if can_limit_to_advised() {
+        assert_eq!(names, ["none", "plan", "all", "never", "plan-only"]);
+        assert_eq!(switches(&place, "file"), [0, 0, 0, 0, 0, 0, 1, 1, 3, 3]);
+    } else {
+        assert_eq!(names, ["none", "plan", "all", "never"]);
+        assert_eq!(switches(&place, "file"), [0, 0, 0, 0, 0, 0, 1, 1]);
+    }
+}
+
+/// What started tollfree may have denied it huge pages, which the program inherits.
+#[test]
+fn arms_with_huge_pages_get_back_what_the_parent_switched_off() {
+    let place = Place::new();
+    let line = "--json compare -n 1 --plan none.txt -- ./faulty switch file 1000";
+    let mut command = place.tollfree(&words(line));
+    // SAFETY: the closure makes one system call.
+    unsafe {
+        command.pre_exec(|| match libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        })
+    };
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    // "none" is the program as it would be run.
+    assert_eq!(switches(&place, "file"), [0, 0, 0, 0, 1, 1]);
+    assert!(json(&output)["notes"].to_string().contains("PR_SET_THP_DISABLE"));
+}
+
+/// A program that is huge as it is: what that brings is measured against no huge page.
+#[test]
+fn a_program_that_is_huge_already_is_told_what_that_brings() {
+    if !thp_is_madvise() {
+        return;
+    }
+    let place = Place::new();
+    let line = "tune --within 40s -o out -- ./faulty advises - 3000000";
+    let output = place.run(&words(line));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let answer = place.json("out/tune.json");
+    schema::check("tune", &answer);
+    let today = &answer["today"];
+    assert_eq!(today["thp"], "madvise");
+    assert!(today["huge_bytes"].as_u64().unwrap() >= 30 << 20, "{today}");
+    assert!(today["gain"]["median"].as_f64().unwrap() > 1.02, "{today}");
+    let arms = answer["ceiling"]["arms"].as_array().unwrap();
+    assert_eq!(arms[1]["name"], "never");
+    let text = stdout(&output);
+    assert!(text.contains("As it is: already huge-page-backed: "), "{text}");
+    assert!(text.contains("% (30 MiB of 48"), "{text}");
+    if answer["step"] == "ceiling" {
+        assert!(text.contains("times as fast now as without any"), "{text}");
+    }
+}
+
+#[test]
+fn hosts_without_huge_pages_are_named() {
+    let place = Place::new();
+    let never = with_thp(&place, "always madvise [never]", &format!("$TOLLFREE {TUNE}"));
+    if let Some(output) = never {
+        let today = json(&output)["today"].clone();
+        assert_eq!((&today["thp"], &today["huge_bytes"]), (&"never".into(), &0.into()));
+    }
+    let mut command = place.tollfree(&words(TUNE));
+    // SAFETY: the closure makes one system call.
+    unsafe {
+        command.pre_exec(|| match libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        })
+    };
+    let output = command.output().unwrap();
+    let answer = json(&output);
+    schema::check("tune", &answer);
+    assert_eq!(answer["today"]["switched_off"], "parent", "{answer}");
+    if thp_is_madvise() {
+        // The arm with everything huge is.
+        assert!(answer["speedup_all"]["median"].as_f64().unwrap() > 1.05, "{answer}");
+    }
+}
+
 /// A machine with these virtio devices: for each, its id and its feature bits.
 fn with_devices(place: &Place, devices: &[(&str, &str)], line: &str) -> Option<Output> {
     for (number, (id, features)) in devices.iter().enumerate() {

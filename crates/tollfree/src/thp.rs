@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `PR_SET_THP_DISABLE`: a process denies itself huge pages; its children inherit that, also
+//! across exec.
+
+use std::io;
+
+/// Denies only memory that nobody advised: since Linux 6.18 (include/uapi/linux/prctl.h).
+const PR_THP_DISABLE_EXCEPT_ADVISED: libc::c_ulong = 1 << 1;
+
+/// What a target may have when it starts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Switch {
+    /// What this process may have.
+    #[default]
+    Inherited,
+    /// What the machine's settings allow.
+    On,
+    /// Only memory that is advised: as on a machine whose setting is `madvise`.
+    Advised,
+    /// No huge page.
+    Off,
+}
+
+impl Switch {
+    /// Sets it for the calling process. Async-signal-safe.
+    ///
+    /// # Errors
+    /// The kernel does not know this state; see [`can_be_advised_only`].
+    pub fn set(self) -> io::Result<()> {
+        match self {
+            Switch::Inherited => Ok(()),
+            Switch::On => disable(0, 0),
+            Switch::Advised => disable(1, PR_THP_DISABLE_EXCEPT_ADVISED),
+            Switch::Off => disable(1, 0),
+        }
+    }
+}
+
+fn disable(disabled: libc::c_ulong, flags: libc::c_ulong) -> io::Result<()> {
+    // SAFETY: PR_SET_THP_DISABLE takes no pointer.
+    match unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, disabled, flags, 0, 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The state of this process: bit 0 says disabled, the others are flags.
+fn state() -> libc::c_ulong {
+    // SAFETY: PR_GET_THP_DISABLE takes no pointer.
+    let state = unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) };
+    // A kernel that does not know it disables nothing.
+    state.max(0) as libc::c_ulong
+}
+
+/// Whether this process was started without the right to any huge page.
+pub fn is_off() -> bool {
+    state() == 1
+}
+
+/// Whether the kernel knows [`Switch::Advised`].
+pub fn can_be_advised_only() -> bool {
+    let before = state();
+    let can = Switch::Advised.set().is_ok();
+    if can {
+        let _ = disable(before & 1, before & !1);
+    }
+    can
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn asking_what_the_kernel_can_changes_nothing() {
+        let before = state();
+        can_be_advised_only();
+        assert_eq!(state(), before);
+    }
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What huge pages a program has without tollfree, and what they bring it.
+
+use serde::{Deserialize, Serialize};
+use toll_linux::sys::Mode;
+use toll_model::stats::{Interval, Verdict};
+
+use super::decide::{is_huge, with_interval};
+use crate::compare::Comparison;
+use crate::compare::observe::Look;
+use crate::units;
+
+/// What the machine and this process allow a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Host {
+    /// The setting for 2 MiB pages; `None` if the kernel has no transparent huge pages.
+    pub mode: Option<Mode>,
+    /// Whether what tollfree starts has no right to huge pages (PR_SET_THP_DISABLE).
+    pub inherits_off: bool,
+    /// Whether a program can be run as on a machine whose setting is `madvise`.
+    pub can_limit: bool,
+}
+
+impl Host {
+    /// This machine, and this process.
+    pub fn here() -> Host {
+        let thp = toll_linux::sys::Thp::read(&toll_linux::Root::system());
+        Host {
+            mode: thp.map(|thp| thp.region_mode()),
+            inherits_off: crate::thp::is_off(),
+            can_limit: crate::thp::can_be_advised_only(),
+        }
+    }
+
+    /// Whether all memory is huge here unasked.
+    pub fn is_always(&self) -> bool {
+        self.mode == Some(Mode::Always)
+    }
+}
+
+/// Who switched huge pages off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SwitchedOff {
+    /// The program itself, or a wrapper that it is started by.
+    Program,
+    /// What tollfree was started by: the arms but the first get them back.
+    Parent,
+}
+
+/// What the program has as it is run today.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Today {
+    /// The machine's setting: `always`, `madvise`, `never`; absent if the kernel has none.
+    pub thp: Option<String>,
+    pub switched_off: Option<SwitchedOff>,
+    /// Bytes of anonymous memory, and of that in huge pages, when most was seen.
+    pub anonymous_bytes: u64,
+    pub huge_bytes: u64,
+    /// Time without any huge page / time as it is.
+    pub gain: Option<Interval>,
+    /// Resident memory as it is, above that without any huge page; bytes.
+    pub memory_cost: Option<i64>,
+    /// Time without any huge page / time on a machine at `madvise`, under the plan.
+    pub plan_only: Option<Interval>,
+    /// The memory of that, as `memory_cost`.
+    pub plan_only_memory_cost: Option<i64>,
+}
+
+impl Today {
+    /// From the first look.
+    pub fn new(look: &Look, host: &Host) -> Today {
+        let switched_off = look.switched_off.then_some(match host.inherits_off {
+            true => SwitchedOff::Parent,
+            false => SwitchedOff::Program,
+        });
+        Today {
+            thp: host.mode.map(|mode| mode.to_string()),
+            switched_off,
+            anonymous_bytes: look.anonymous,
+            huge_bytes: look.huge,
+            gain: None,
+            memory_cost: None,
+            plan_only: None,
+            plan_only_memory_cost: None,
+        }
+    }
+
+    /// Takes in what a comparison with the arm `never` tells.
+    pub fn learn(&mut self, comparison: &Comparison) {
+        let bloat = |arm: &str| comparison.arm(arm).and_then(|arm| arm.bloat);
+        let never = bloat("never");
+        self.gain = comparison.between("never", "none").or(self.gain);
+        self.memory_cost = never.map(|never| -never).or(self.memory_cost);
+        let planned = comparison.between("never", "plan-only");
+        self.plan_only = planned.or(self.plan_only);
+        let cost = bloat("plan-only").zip(never).map(|(plan, none)| plan - none);
+        self.plan_only_memory_cost = cost.or(self.plan_only_memory_cost);
+    }
+
+    /// The state in one line.
+    pub fn text(&self) -> String {
+        match (self.switched_off, self.thp.as_deref()) {
+            (Some(SwitchedOff::Parent), _) => {
+                return "no huge pages: tollfree was started with them switched off \
+                        (PR_SET_THP_DISABLE), and the program inherits that"
+                    .to_owned();
+            }
+            (Some(SwitchedOff::Program), _) => {
+                return "no huge pages: the program switches them off for itself \
+                        (PR_SET_THP_DISABLE), or what starts it does"
+                    .to_owned();
+            }
+            (None, Some("never")) if self.huge_bytes == 0 => {
+                return "no huge pages: this machine has them off (THP never)".to_owned();
+            }
+            _ => {}
+        }
+        let share = 100.0 * self.huge_bytes as f64 / self.anonymous_bytes.max(1) as f64;
+        let already = if self.is_huge() { "already " } else { "" };
+        let setting = self.thp.as_deref().unwrap_or("not in this kernel");
+        format!(
+            "{already}huge-page-backed: {:.0} % ({} of {}; THP {setting})",
+            share.floor(),
+            units::bytes(self.huge_bytes),
+            units::bytes(self.anonymous_bytes)
+        )
+    }
+
+    fn is_huge(&self) -> bool {
+        is_huge(&Look {
+            anonymous: self.anonymous_bytes,
+            huge: self.huge_bytes,
+            ..Look::default()
+        })
+    }
+
+    /// The state with what it brings, what it costs, and what a machine at `madvise` would do.
+    pub fn answer(&self, planned: Option<u64>, host: &Host) -> String {
+        let mut text = self.text();
+        if let Some(gain) = &self.gain {
+            let interval = with_interval(gain);
+            text += &match gain.verdict() {
+                Verdict::Faster => format!(
+                    ". Huge pages make it {interval} times as fast now as without any"
+                ),
+                Verdict::Slower => format!(
+                    ". Huge pages make it SLOWER now: {interval} times as fast as without any"
+                ),
+                Verdict::NoDifference => format!(
+                    ". Huge pages bring nothing that matters now: {interval} times as fast as without any"
+                ),
+                Verdict::CannotTell => format!(
+                    ". What huge pages bring now cannot be told yet: {interval} times as fast as without any"
+                ),
+            };
+            text += &memory(self.memory_cost);
+        }
+        text + &self.elsewhere(planned, host)
+    }
+
+    /// What a machine at `madvise` would do with the plan.
+    fn elsewhere(&self, planned: Option<u64>, host: &Host) -> String {
+        match (&self.plan_only, planned) {
+            _ if !host.is_always() => String::new(),
+            (Some(interval), Some(planned)) => format!(
+                ". On a machine at madvise, the plan's {} alone would make it {} times as fast \
+                 as without any{}",
+                units::bytes(planned),
+                with_interval(interval),
+                memory(self.plan_only_memory_cost)
+            ),
+            _ if !host.can_limit => ". What a machine at madvise would do with a plan cannot be \
+                                     measured here: that needs Linux 6.18"
+                .to_owned(),
+            (_, Some(1..)) => String::new(),
+            _ => ". There is no plan that a machine at madvise could use".to_owned(),
+        }
+    }
+}
+
+/// What huge pages cost in memory.
+fn memory(cost: Option<i64>) -> String {
+    match cost {
+        Some(cost @ 1..) => format!(", for {} more memory", units::bytes(cost as u64)),
+        Some(_) => ", for no more memory".to_owned(),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+    const HOST: Host = Host {
+        mode: Some(Mode::Always),
+        inherits_off: false,
+        can_limit: true,
+    };
+
+    fn look(huge: u64, anonymous: u64) -> Look {
+        Look {
+            huge: huge * MIB,
+            anonymous: anonymous * MIB,
+            ..Look::default()
+        }
+    }
+
+    fn interval(median: f64) -> Option<Interval> {
+        Some(Interval {
+            median,
+            low: median - 0.01,
+            high: median + 0.01,
+        })
+    }
+
+    #[test]
+    fn the_state_is_one_line() {
+        let text = |look: &Look, host: &Host| Today::new(look, host).text();
+        assert_eq!(
+            text(&look(510, 513), &HOST),
+            "already huge-page-backed: 99 % (510 MiB of 513 MiB; THP always)"
+        );
+        let madvise = Host {
+            mode: Some(Mode::Madvise),
+            ..HOST
+        };
+        assert_eq!(
+            text(&look(0, 460), &madvise),
+            "huge-page-backed: 0 % (0 B of 460 MiB; THP madvise)"
+        );
+        let never = Host {
+            mode: Some(Mode::Never),
+            ..HOST
+        };
+        assert!(text(&look(0, 460), &never).contains("this machine has them off"));
+        let off = Look {
+            switched_off: true,
+            ..look(0, 460)
+        };
+        assert!(text(&off, &madvise).contains("the program switches them off"));
+        let inherits = Host {
+            inherits_off: true,
+            ..madvise
+        };
+        assert!(text(&off, &inherits).contains("tollfree was started with them"));
+    }
+
+    #[test]
+    fn the_answer_names_gain_memory_and_what_the_plan_alone_would_do() {
+        let mut today = Today::new(&look(510, 513), &HOST);
+        (today.gain, today.memory_cost) = (interval(1.48), Some(12 << 20));
+        (today.plan_only, today.plan_only_memory_cost) = (interval(1.45), Some(0));
+        let text = today.answer(Some(400 << 20), &HOST);
+        for part in [
+            "99 %",
+            "1.480 (1.470 to 1.490) times as fast now as without any, for 12 MiB more memory",
+            "at madvise, the plan's 400 MiB alone would make it 1.450",
+            "for no more memory",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        today.gain = interval(0.9);
+        assert!(today.answer(None, &HOST).contains("SLOWER now"));
+        let old = Host {
+            can_limit: false,
+            ..HOST
+        };
+        today.plan_only = None;
+        assert!(today.answer(None, &old).contains("Linux 6.18"));
+    }
+}
