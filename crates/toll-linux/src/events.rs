@@ -249,6 +249,7 @@ fn frame(module: &ModuleInfo, offset: u64, symbolizer: &mut Symbolizer) -> Frame
         symbol: symbol.name,
         source: symbol.source,
         function: symbol.function,
+        nearest: symbol.nearest,
     }
 }
 

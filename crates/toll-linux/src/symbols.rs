@@ -25,7 +25,13 @@ pub struct Symbol {
     pub source: Option<String>,
     /// Start and end offset of the function.
     pub function: Option<(u64, u64)>,
+    /// Where no symbol covers the place: the last one before it with the distance from its start, as
+    /// `NAME+0xDISTANCE`. A stripped file names only what it exports.
+    pub nearest: Option<String>,
 }
+
+/// A symbol farther away than this says nothing about a place, bytes.
+const NEAR: u64 = 64 << 10;
 
 /// The GNU build-id of a file in lower-case hex; empty if it has none or cannot be read.
 pub fn build_id(path: &Path) -> String {
@@ -111,6 +117,10 @@ impl Symbolizer {
             name: function.map(|f| demangle_auto(f.name.as_str().into(), None).into_owned()),
             source: module.source(call),
             function: function.map(|f| (f.start, f.end)),
+            nearest: match function {
+                Some(_) => None,
+                None => module.nearest(call),
+            },
         }
     }
 }
@@ -160,6 +170,16 @@ impl Module {
         functions[..after]
             .last()
             .filter(|function| offset < function.end)
+    }
+
+    /// The last function that begins before `offset`, with the distance of the next instruction.
+    fn nearest(&self, offset: u64) -> Option<String> {
+        let functions = self.functions();
+        let after = functions.partition_point(|function| function.start <= offset);
+        let before = functions[..after].last()?;
+        let distance = offset - before.start + 1;
+        let name = demangle_auto(before.name.as_str().into(), None);
+        (distance <= NEAR).then(|| format!("{name}+{distance:#x}"))
     }
 
     /// `file:line` of the instruction at `offset`.

@@ -89,6 +89,34 @@ fn a_stripped_program_has_an_id_and_no_lines() {
     assert_eq!(function_range(&program, "main"), None);
 }
 
+/// A stripped library keeps the names that it exports: a static function is named by the one before.
+#[test]
+fn a_place_without_a_symbol_is_named_by_the_one_before_it() {
+    const LIBRARY: &str = "\
+int hidden(int) __attribute__((noinline, visibility(\"hidden\")));
+__attribute__((noinline)) extern \"C\" int shown(int a) { return hidden(a) * 7; }
+int hidden(int a) { for (int i = 0; i < a; i++) a ^= i * a; return a; }
+";
+    let folder = tempfile::tempdir().unwrap();
+    let (source, library) = (folder.path().join("x.cc"), folder.path().join("libx.so"));
+    fs::write(&source, LIBRARY).unwrap();
+    let options = ["-shared", "-fPIC", "-O1", "-s", "-fno-toplevel-reorder"];
+    let mut compiler = Command::new("c++");
+    let status = compiler.args(options).arg("-o").arg(&library).arg(&source).status();
+    if status.is_err() {
+        return;
+    }
+    let (start, end) = function_range(&library, "shown").unwrap();
+    let mut symbolizer = Symbolizer::new();
+    let inside = symbolizer.symbolize(&library, end);
+    assert_eq!(inside.name.as_deref(), Some("shown"));
+    assert_eq!(inside.nearest, None);
+    let behind = symbolizer.symbolize(&library, end + 16);
+    assert_eq!((behind.name, behind.function), (None, None));
+    assert_eq!(behind.nearest, Some(format!("shown+{:#x}", end + 16 - start)));
+    assert_eq!(symbolizer.symbolize(&library, 1 << 40).nearest, None, "too far");
+}
+
 mod shelf {
     /// Something to find: not inlined, with a name in a module, and its code all from here.
     #[inline(never)]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 /// One code address, as module and offset, so that ASLR does not matter.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "crate::stored::StoredFrame")]
 pub struct Frame {
     /// GNU build-id in lower-case hex; `"path:BASENAME"` for a module without one.
@@ -27,9 +27,36 @@ pub struct Frame {
     /// finds the same function again in a rebuilt binary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function: Option<(u64, u64)>,
+    /// Where no symbol covers `offset`: the last one before it, and the distance from its start, as
+    /// `NAME+0xDISTANCE` (for people; a function without a symbol may lie between).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nearest: Option<String>,
 }
 
+/// What the name of an allocation says, for the top of a list of such names.
+pub const LEGEND: &str = "FUNCTION+OFFSET 2^N #K: a block of 2^N bytes or more (less than 2^(N+1)), \
+     allocated by the call there; K such blocks came before it";
+
 impl Frame {
+    /// The call for people: `main (skew.c:40)`; without source lines `main+0x1f3`; without a symbol
+    /// for the function `python3.13 after PyObject_Free+0x3d1d`, else `python3.13+0x52853d`.
+    fn name(&self) -> String {
+        let module = self.path.rsplit('/').next().unwrap_or(&self.module);
+        let mut name = match (&self.symbol, &self.nearest) {
+            (Some(symbol), _) => symbol.clone(),
+            (None, Some(nearest)) => format!("{module} after {nearest}"),
+            (None, None) => format!("{module}+{:#x}", self.offset),
+        };
+        match (&self.source, &self.symbol, self.function) {
+            (Some(source), _, _) => name += &format!(" ({source})"),
+            (None, Some(_), Some((start, _))) if start <= self.offset => {
+                name += &format!("+{:#x}", self.offset - start);
+            }
+            _ => {}
+        }
+        name
+    }
+
     /// The place in a profile's table of frames that this one stands for, while it is read.
     pub(crate) fn place(&self) -> Option<u64> {
         self.module.is_empty().then_some(self.offset)
@@ -141,7 +168,7 @@ impl Anchor {
 }
 
 impl fmt::Display for Anchor {
-    /// The name that reports, plans and JSON use: `main+0x1f3 (skew.c:40) #0`.
+    /// The name that reports, plans and JSON use: `main (skew.c:40) 2^27 #0`; see [`LEGEND`].
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
             AnchorKind::Alloc {
@@ -152,16 +179,7 @@ impl fmt::Display for Anchor {
             } => {
                 match frames.first() {
                     None => write!(f, "unknown site")?,
-                    Some(frame) => {
-                        let name = frame.path.rsplit('/').next().unwrap_or(&frame.module);
-                        match &frame.symbol {
-                            Some(symbol) => write!(f, "{symbol}")?,
-                            None => write!(f, "{name}+{:#x}", frame.offset)?,
-                        }
-                        if let Some(source) = &frame.source {
-                            write!(f, " ({source})")?;
-                        }
-                    }
+                    Some(frame) => write!(f, "{}", frame.name())?,
                 }
                 write!(f, " 2^{class} #{ordinal}")?;
                 if *thread != 0 {

@@ -204,6 +204,7 @@ pub(crate) enum StoredFrame {
         symbol: Option<String>,
         source: Option<String>,
         function: Option<(u64, u64)>,
+        nearest: Option<String>,
     },
 }
 
@@ -212,12 +213,8 @@ impl From<StoredFrame> for Frame {
     fn from(stored: StoredFrame) -> Frame {
         match stored {
             StoredFrame::Place(place) => Frame {
-                module: String::new(),
-                path: String::new(),
                 offset: place,
-                symbol: None,
-                source: None,
-                function: None,
+                ..Frame::default()
             },
             StoredFrame::Whole {
                 module,
@@ -226,6 +223,7 @@ impl From<StoredFrame> for Frame {
                 symbol,
                 source,
                 function,
+                nearest,
             } => Frame {
                 module,
                 path,
@@ -233,6 +231,7 @@ impl From<StoredFrame> for Frame {
                 symbol,
                 source,
                 function,
+                nearest,
             },
         }
     }

@@ -175,7 +175,7 @@ fn what_is_not_found_is_named_and_never_acted_on() {
     // The outer frame of the first block is gone.
     let some = |f: &Frame| (f.offset != 0x1040).then(|| FrameRange::recorded(f));
     let actions = compile(&plan, &some);
-    assert_eq!(actions.lost, ["function_40 2^22 #0"]);
+    assert_eq!(actions.lost, ["function_40+0x40 2^22 #0"]);
     assert!(
         actions
             .rules
@@ -349,7 +349,33 @@ proptest! {
 fn the_display_name_is_what_lost_anchors_are_called() {
     assert_eq!(
         anchor(0, alloc(0x40, REGION, 3), REGION).to_string(),
-        "function_40 2^21 #3"
+        "function_40+0x40 2^21 #3"
     );
     assert_eq!(frame(1).module, "00ff");
+}
+
+/// An allocation is named by what is known of the call: a line, a function, a function before it.
+#[test]
+fn a_call_is_named_by_function_and_offset() {
+    let named = |change: fn(&mut Frame)| {
+        let mut frame = frame(0x1234);
+        change(&mut frame);
+        let kind = AnchorKind::Alloc {
+            frames: vec![std::sync::Arc::new(frame)],
+            class: 20,
+            ordinal: 19,
+            thread: 0,
+        };
+        anchor(0, kind, REGION).to_string()
+    };
+    assert_eq!(named(|_| {}), "function_1234+0x34 2^20 #19");
+    let with_line = named(|frame| frame.source = Some("x.c:4".to_owned()));
+    assert_eq!(with_line, "function_1234 (x.c:4) 2^20 #19");
+    let after = named(|frame| {
+        (frame.symbol, frame.function) = (None, None);
+        frame.nearest = Some("PyObject_Free+0x3d1d".to_owned());
+    });
+    assert_eq!(after, "program after PyObject_Free+0x3d1d 2^20 #19");
+    let nothing = named(|frame| (frame.symbol, frame.function) = (None, None));
+    assert_eq!(nothing, "program+0x1234 2^20 #19");
 }

@@ -21,7 +21,8 @@ Exit codes:
   4    this machine lacks something that was asked for
   5    the program that was to be examined failed
   6    compare: the plan is slower than --fail-if-slower allows
-  7    apply: none of the planned regions could be made huge
+  7    apply: none of the planned regions could be made huge, or nothing of the plan
+       can be found in the process
   126  the program cannot be executed
   127  the program does not exist
   130  interrupted; what was recorded so far is kept and marked

@@ -198,6 +198,27 @@ fn a_plan_is_applied_and_undone() {
     assert_eq!(target.huge(), 0);
 }
 
+/// Where blocks lie is unknown in a process that nobody watched from its start.
+#[test]
+fn a_plan_of_which_nothing_is_found_is_an_error() {
+    let target = Target::start();
+    let plan = PlanFile::new(|plan| plan.regions.retain(|region| region.anchor == 1));
+    for options in [&["--json"][..], &["--json", "--dry-run"]] {
+        let output = plan.apply(target.0.id(), options);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(7), "{said}");
+        for part in ["nothing of the plan", "tollfree run --plan", "tune --pid"] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(report["lost"].as_array().unwrap().len(), 1, "{report}");
+        assert!(report["unfit"].is_string(), "{report}");
+    }
+    let output = plan.apply(target.0.id(), &[]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("FUNCTION+OFFSET 2^N #K: a block of"), "{text}");
+}
+
 /// A script must be able to tell this from a plan that was applied.
 #[test]
 fn nothing_that_became_huge_is_an_error() {

@@ -61,6 +61,7 @@ fn block() -> AnchorKind {
         symbol: Some("main".to_owned()),
         source: Some("skewed.c:40".to_owned()),
         function: None,
+ nearest: None,
     };
     AnchorKind::Alloc {
         frames: vec![Arc::new(frame)],

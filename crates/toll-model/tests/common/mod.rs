@@ -20,6 +20,7 @@ pub fn frame(offset: u64) -> Frame {
         symbol: Some(format!("function_{offset:x}")),
         source: None,
         function: Some((offset & !0xff, offset | 0xff)),
+        nearest: None,
     }
 }
 

@@ -15,7 +15,7 @@ use toll_linux::hand::{Hand, HandError, Reach};
 use toll_linux::proc::{self, Mapping};
 use toll_linux::{Root, symbols, sys};
 use toll_model::REGION;
-use toll_model::anchor::Level;
+use toll_model::anchor::{LEGEND, Level};
 use toll_model::plan::Plan;
 use toll_model::profile::Program;
 use toll_model::units::format_size;
@@ -34,7 +34,8 @@ Example:
 
 Needs CAP_SYS_NICE, or the right to ptrace the process. Regions that the process has
 not touched yet are tried for ten seconds and then reported; if none of them could be
-made huge, the exit code is 7. --undo makes the pages small again; memory that only the
+made huge, the exit code is 7; as well if nothing of the plan can be found in the process:
+call sites are known only of a process that tollfree started. --undo makes the pages small again; memory that only the
 huge pages brought stays with the process.")]
 pub struct Args {
     /// The plan, or a list of decimal base addresses
@@ -71,6 +72,9 @@ struct Report {
     found: BTreeMap<String, Level>,
     /// Planned anchors that were not found.
     lost: Vec<String>,
+    /// Why the plan does not fit this process, where nothing of it was found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unfit: Option<String>,
     notes: Vec<String>,
 }
 
@@ -90,14 +94,37 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         // A file holds no other policy.
         _ => Resolved::default(),
     };
-    let report = act_on(&args, &program, resolved, notes)?;
+    let unfit = match &policy {
+        Policy::Plan(_) => unfit(&args, &resolved),
+        _ => None,
+    };
+    let mut report = act_on(&args, &program, resolved, notes)?;
+    report.unfit = unfit;
     if json {
         output::json(&report)?;
     } else {
         output::text(&text(&report))?;
     }
+    if let Some(unfit) = report.unfit {
+        return Err(UserError::NotApplied(unfit).into());
+    }
     check_applied(&report)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Why a plan does not fit the process, where nothing of it was found there.
+fn unfit(args: &Args, resolved: &Resolved) -> Option<String> {
+    let nothing = resolved.regions.is_empty() && !resolved.lost.is_empty();
+    nothing.then(|| {
+        format!(
+            "nothing of the plan can be found in process {pid}: which call allocated which memory is \
+             known only of a process that tollfree started. Start the program under the plan \
+             (tollfree run --plan {plan} -- CMD), or have all memory of the process made huge and \
+             measured (tollfree tune --pid {pid} --workload CMD)",
+            pid = args.pid,
+            plan = args.plan.display()
+        )
+    })
 }
 
 /// A plan of which nothing was applied is an error; one of which a part was is not.
@@ -155,6 +182,7 @@ fn act_on(
         huge_after: huge_bytes(args.pid),
         found: resolved.found.into_iter().collect(),
         lost: resolved.lost,
+        unfit: None,
         notes,
     })
 }
@@ -269,6 +297,9 @@ fn text(report: &Report) -> String {
         "planned here: {} regions ({planned})\n",
         report.regions.len()
     ));
+    if !report.found.is_empty() || !report.lost.is_empty() {
+        text.push_str(&format!("memory of the plan, allocations as {LEGEND}:\n"));
+    }
     for (name, level) in &report.found {
         let level = match level {
             Level::Exact => "exactly",

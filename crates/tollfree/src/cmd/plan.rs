@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 use toll_linux::{Root, calibrate, symbols, sys};
-use toll_model::anchor::AnchorKind;
+use toll_model::anchor::{AnchorKind, LEGEND};
 use toll_model::cost::CostTable;
 use toll_model::error::FormatError;
 use toll_model::kernel::kernel_profile;
@@ -263,6 +263,15 @@ fn addresses(plan: &Plan) -> Result<Vec<u64>> {
     Ok(addresses)
 }
 
+/// What the columns mean.
+const COLUMNS: &str = "\
+from     offset in that memory; neighbours with the same verdict are one line
+misses   TLB misses with small pages, of one run
+benefit  CPU time that huge pages save in one run
+cost     CPU time that they take in one run (page faults, memory)
+level    how surely another run has the same memory there: exact, class, kind
+";
+
 /// The plan for people.
 fn shown(plan: &Plan) -> String {
     let mut text = format!("{}\n", plan.reason);
@@ -293,7 +302,7 @@ fn shown(plan: &Plan) -> String {
     for column in table.column_iter_mut().skip(1).take(5) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    text += &format!("\n{table}\n");
+    text += &format!("\n{COLUMNS}memory   {LEGEND}\n\n{table}\n");
     if more > 0 {
         text += &format!("and {more} more lines with fewer misses (--json has every region)\n");
     }

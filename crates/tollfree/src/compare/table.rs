@@ -25,9 +25,15 @@ pub fn estimate(estimate: &Estimate) -> String {
     )
 }
 
+/// What the columns of [`arms`] mean.
+const COLUMNS: &str = "\
+Medians of the counted runs. faults: page faults; huge: most memory in huge pages; memory: most that
+was resident; bloat: resident above the first arm; speed-up: time of the first arm / time of this one.
+";
+
 /// The whole text: a table, the verdict, the notes.
 pub fn render(comparison: &Comparison) -> String {
-    let mut text = format!("{}\n\n{}\n", arms(comparison), verdict(comparison));
+    let mut text = format!("{COLUMNS}\n{}\n\n{}\n", arms(comparison), verdict(comparison));
     if let Some(predicted) = &comparison.predicted_speedup {
         let measured = comparison.speedup.as_ref().map_or("-".to_owned(), speedup);
         text += &format!(
