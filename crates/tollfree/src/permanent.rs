@@ -141,6 +141,9 @@ fn madvise_at(anchor: &Anchor) -> Option<Candidate> {
     })
 }
 
+/// The arm of the switch of glibc's malloc.
+pub const GLIBC: &str = "glibc-tunable";
+
 fn glibc(traits: &Traits, env: &dyn Fn(&str) -> Option<String>) -> Option<Candidate> {
     let others = ["libjemalloc", "libtcmalloc", "libmimalloc", "libjvm"];
     let other = others.iter().any(|name| traits.uses(name)) || traits.jemalloc_variable.is_some();
@@ -150,7 +153,7 @@ fn glibc(traits: &Traits, env: &dyn Fn(&str) -> Option<String>) -> Option<Candid
     let variable = "GLIBC_TUNABLES";
     let value = joined(env(variable), ':', "glibc.malloc.hugetlb=1");
     Some(by_variable(
-        "glibc-tunable",
+        GLIBC,
         "glibc's malloc advises its memory (glibc 2.35 or newer)",
         variable,
         value,
@@ -209,7 +212,7 @@ fn jvm(traits: &Traits, command: &[OsString]) -> Option<Candidate> {
 fn postgres(traits: &Traits) -> Option<Candidate> {
     (traits.is("postgres") || traits.is("postmaster")).then(|| Candidate {
         name: "postgres-huge-pages",
-        change: "PostgreSQL's shared memory in reserved huge pages".to_owned(),
+        change: "PostgreSQL's shared memory in reserved huge pages (huge_pages = on)".to_owned(),
         how: "# postgresql.conf\nhuge_pages = on\n\n\
               # how many 2 MiB pages (PostgreSQL 15 or newer, server stopped):\n\
               #   postgres -D $PGDATA -C shared_memory_size_in_huge_pages\n\

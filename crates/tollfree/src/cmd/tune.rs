@@ -28,7 +28,9 @@ use crate::{output, signals};
 
 /// Say whether huge pages pay for a program, where, and what to do about it
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
+#[command(
+    override_usage = "tollfree tune [OPTIONS] -- PROGRAM [ARGUMENTS]...\n       tollfree tune [OPTIONS] --pid <PID>",
+    after_help = "Examples:
   tollfree tune -- xz -9 -k -c linux.tar
   tollfree tune --within 5m --ready 'redis-cli ping' \\
       --workload 'redis-benchmark -q -n 200000 -r 1000000 -t get' \\
@@ -43,7 +45,8 @@ An undecided answer names the command that goes on from the runs that are there:
 --resume DIR, with the same options and command line.
 
 --metric: the last match counts; more is better, unless the group is named
-(?<time>...) or a unit of time follows the number.")]
+(?<time>...) or a unit of time follows the number."
+)]
 pub struct Args {
     /// Time limit for everything together
     #[arg(long, default_value = "10m", value_name = "TIME", value_parser = parse_duration)]
@@ -140,12 +143,7 @@ fn fingerprint(args: &Args) -> String {
 }
 
 /// A program that ends by itself, or a server, with what shows its progress.
-fn subject(
-    args: &Args,
-    load: Option<Load>,
-    clock: Clock,
-    warming: &Warming,
-) -> Result<Subject> {
+fn subject(args: &Args, load: Option<Load>, clock: Clock, warming: &Warming) -> Result<Subject> {
     let progress = progress(args);
     let warmer = Warmer::new(warming.on);
     let command = &args.command;
@@ -202,6 +200,10 @@ fn tune_live(args: &Args, pid: u32, load: Load, clock: Clock, json: bool) -> Res
     results.findings.report = Some(folder.file("report.html"));
     if !live.regions.is_empty() {
         folder.write(live::REGIONS, largepages::format(&live.regions).as_bytes())?;
+        results.findings.notes.push(format!(
+            "what was made huge stays huge; this splits it: tollfree apply --undo --plan {} --pid {pid}",
+            folder.file(live::REGIONS).display()
+        ));
     }
     folder.write("report.html", page::render(&results, None).as_bytes())?;
     folder.write("tune.json", &serde_json::to_vec_pretty(&results.findings)?)?;

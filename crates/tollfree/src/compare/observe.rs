@@ -35,6 +35,9 @@ pub struct Look {
     /// Most anonymous memory seen, and the huge part of it at that time.
     pub anonymous: u64,
     pub huge: u64,
+    /// Anonymous memory of the brk heap at that time.
+    #[serde(default)]
+    pub heap: u64,
     /// Whether the program (or its parent) switched huge pages off for it.
     pub switched_off: bool,
     pub traits: Traits,
@@ -118,6 +121,10 @@ impl Observer {
         if anonymous >= look.anonymous {
             look.anonymous = anonymous;
             look.huge = sum(|smap| smap.anon_huge);
+            look.heap = sum(|smap| match smap.mapping.kind() {
+                Kind::Heap => smap.anonymous,
+                _ => 0,
+            });
             self.program = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
             look.traits.libraries = libraries(&smaps);
         }

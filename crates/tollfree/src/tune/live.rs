@@ -26,9 +26,9 @@ use crate::compare::Resource;
 use crate::compare::observe::{Look, Observer};
 use crate::compare::runner::{Clock, Progress};
 use crate::compare::schedule::CONFIDENCE;
-use crate::compare::server::{Load, Timed, run_workload};
+use crate::compare::server::{Driver, Load, Timed, run_workload};
 use crate::error::UserError;
-use crate::permanent::candidates;
+use crate::permanent::{Candidate, GLIBC, candidates};
 use crate::signals;
 use crate::units;
 
@@ -37,6 +37,8 @@ const ROUNDS: u32 = 10;
 
 /// How long the process is looked at without --for.
 const LOOK: Duration = Duration::from_secs(10);
+/// A process that keeps fewer CPUs busy is idle: what it touches says nothing of its work.
+const IDLE: f64 = 0.05;
 /// Making everything huge ends when nothing more became huge for so long.
 const QUIET: Duration = Duration::from_secs(1);
 
@@ -55,6 +57,8 @@ pub struct Live {
     pub regions: Vec<u64>,
     /// When the process started, in ticks: another one may get its id.
     started: u64,
+    /// CPUs that the process and its children kept busy during the look.
+    busy: f64,
 }
 
 impl Live {
@@ -68,6 +72,7 @@ impl Live {
             progress,
             regions: Vec::new(),
             started: 0,
+            busy: 0.0,
         }
     }
 
@@ -99,6 +104,7 @@ impl Live {
     }
 
     fn steps(&mut self, results: &mut Results) -> Result<()> {
+        self.check_workload()?;
         let look = self.look()?;
         results.findings.look = Some(look.clone());
         let today = Today::new(&look, &Host::here());
@@ -114,11 +120,16 @@ impl Live {
 
     /// Why nothing is measured, and what that says.
     fn refusal(&self, look: &Look, today: &Today) -> Option<(Answer, String)> {
+        let measured = self.load.workload.is_some();
+        if !measured && self.busy < IDLE {
+            let idle = "it was idle while it was looked at; --workload names a load to look at it \
+                        under, whose time is compared";
+            return Some((Answer::Undecided, idle.to_owned()));
+        }
         if let Some(reason) = self.nothing_to_do(look, today) {
             return Some((Answer::DoNothing, reason));
         }
         let unmeasured = "nothing to measure by: --workload names a load whose time is compared";
-        let measured = self.load.workload.is_some();
         (!measured).then(|| (Answer::Undecided, unmeasured.to_owned()))
     }
 
@@ -144,19 +155,37 @@ impl Live {
         None
     }
 
+    /// Runs the workload once: of one that fails, no time says anything.
+    fn check_workload(&mut self) -> Result<()> {
+        if self.load.workload.is_some() {
+            self.progress.say("workload, first run");
+            let limit = self.within.mul_f64(0.2);
+            run_workload(&self.load, limit)?;
+            self.check_alive()?;
+        }
+        Ok(())
+    }
+
+    /// Watches the process and its children, under the load if there is one: an idle server
+    /// touches nothing.
     fn look(&mut self) -> Result<Look> {
         self.progress.say("quick look");
+        let loaded = self.load.workload.is_some();
+        let _driver = loaded.then(|| Driver::start(self.load.clone()));
         let time = self
             .load
             .window
             .unwrap_or(LOOK)
             .min(self.within.mul_f64(0.2));
-        let end = Instant::now() + time;
+        let (begun, before) = (Instant::now(), cpu_seconds(self.pid));
+        let end = begun + time;
         let mut observer = Observer::default();
         while Instant::now() < end && signals::interrupted().is_none() {
             let pause = observer.tick(self.pid).min(Duration::from_millis(100));
             std::thread::sleep(pause);
         }
+        let used = cpu_seconds(self.pid) - before;
+        self.busy = used / begun.elapsed().as_secs_f64();
         let look = observer.look();
         if look.windows == 0 && signals::interrupted().is_none() {
             let message = format!(
@@ -178,10 +207,6 @@ impl Live {
             return Ok(());
         }
         self.make_huge(hand)?;
-        results.findings.notes.push(format!(
-            "what was made huge stays huge; `tollfree apply --undo --plan FOLDER/{REGIONS} --pid {}` splits it",
-            self.pid
-        ));
         let after = self.windows("after", self.within)?;
         let speedup = match before.len().min(after.len()) {
             0 | 1 => None,
@@ -203,7 +228,8 @@ impl Live {
                     with_interval(&interval)
                 );
                 let known = candidates(&look.traits, &[], &|name| env_of(self.pid, name));
-                found.permanent = known.iter().map(|c| c.with(None)).collect();
+                let fitting = known.iter().filter(|change| fits(change, look));
+                found.permanent = fitting.map(|c| c.with(None)).collect();
             }
             Some(interval) => {
                 found.answer = match interval.verdict() {
@@ -285,6 +311,21 @@ impl Live {
             _ => Ok(()),
         }
     }
+}
+
+/// CPU time of a process and its children so far, seconds.
+fn cpu_seconds(pid: u32) -> f64 {
+    let root = Root::system();
+    let stats = proc::tree(&root, pid).into_iter();
+    let stats = stats.filter_map(|pid| proc::stat(&root, pid).ok());
+    let ticks: u64 = stats.map(|stat| stat.user_ticks + stat.system_ticks).sum();
+    ticks as f64 / rustix::param::clock_ticks_per_second() as f64
+}
+
+/// Whether a change that nobody measured may reach the memory at all. Memory that a program maps
+/// itself (arenas of Python) is not malloc's, and no look tells it from malloc's large blocks.
+fn fits(change: &Candidate, look: &Look) -> bool {
+    change.name != GLIBC || 2 * look.heap >= look.anonymous
 }
 
 /// A variable of another process.

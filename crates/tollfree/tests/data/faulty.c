@@ -144,11 +144,19 @@ int main(int argc, char **argv)
 		log_run(file);
 		for (;;)
 			sum += gather(hot, 20000) + cold[sum % COLD];
+	} else if (!strcmp(how, "demand")) {
+		/* Idle while there is no file "go". */
+		log_run(file);
+		for (;;)
+			if (!access("go", F_OK))
+				sum += gather(hot, 200000);
+			else
+				sleep_ms(1);
 	} else if (!strcmp(how, "switch")) {
 		log_switch(file);
 	} else if (!strcmp(how, "advises")) {
 		/* Huge without anybody's help, and slower without. */
-		sleep_ms(huge_kib() < HOT / 2048 ? 500 : 400);
+		sleep_ms(huge_kib() < HOT / 2048 ? 700 : 400);
 	} else if (!strcmp(how, "gains") || !strcmp(how, "slow-when-simulated")) {
 		/* Sleeps less where it is huge: a gain that no noise hides. */
 		log_run(file);

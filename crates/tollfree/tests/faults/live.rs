@@ -17,9 +17,13 @@ struct Server {
 
 impl Server {
     fn start() -> Server {
+        Server::start_as("serve")
+    }
+
+    fn start_as(how: &str) -> Server {
         let place = Place::new();
         let mut command = Command::new(place.path("faulty"));
-        command.args(["serve", "ready"]).current_dir(place.folder());
+        command.args([how, "ready"]).current_dir(place.folder());
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let child = child.unwrap();
         wait_until("the server", || !place.read("ready").is_empty());
@@ -80,6 +84,10 @@ fn a_gain_is_measured_and_can_be_undone() {
         "{answer}"
     );
     assert!(answer["speedup"].is_null(), "there is no plan");
+    // Its memory is mapped, not of the heap: nothing is advised that was not measured and may not fit.
+    assert_eq!(answer["permanent"].as_array().unwrap().len(), 0, "{answer}");
+    let notes = answer["notes"].to_string();
+    assert!(notes.contains("--plan out/largepages.txt --pid"), "{notes}");
     assert!(server.huge() >= 32 << 20);
     let undo = ["apply", "--undo", "--plan", "out/largepages.txt", "--pid"];
     let pid = server.pid();
@@ -97,10 +105,59 @@ fn without_a_load_nothing_is_touched() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let answer = json(&output);
     assert_eq!(answer["advice"], "do-nothing");
+    assert_eq!(answer["today"]["huge_bytes"], 0, "{answer}");
+    assert!(answer["today"]["anonymous_bytes"].as_u64().unwrap() >= 48 << 20);
     if answer["reason"].as_str().unwrap().contains("--workload") {
         assert_eq!(server.huge(), 0);
     }
     assert!(!server.place.path("out/largepages.txt").exists());
+}
+
+/// Of an idle process nothing is known, least of all that it has no toll to save.
+#[test]
+fn an_idle_process_without_a_load_is_undecided() {
+    let server = Server::start_as("demand");
+    let pid = server.pid();
+    let tune = ["--json", "tune", "--pid", &pid, "--for", "1s", "-o", "out"];
+    let answer = json(&server.place.run(&tune));
+    assert_eq!(answer["answer"], "undecided", "{answer}");
+    let reason = answer["reason"].as_str().unwrap();
+    assert!(
+        reason.contains("idle") && reason.contains("--workload"),
+        "{reason}"
+    );
+}
+
+/// What a server touches shows only under its load.
+#[test]
+fn an_idle_server_is_looked_at_under_its_load() {
+    let server = Server::start_as("demand");
+    let pid = server.pid();
+    let tune = ["--json", "tune", "--pid", &pid, "--for", "3s", "-o", "out"];
+    let load = [
+        "--within",
+        "30s",
+        "--workload",
+        "touch go; sleep 0.5; rm go",
+    ];
+    let output = server.place.run(&[&tune[..], &load].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let answer = json(&output);
+    assert!(
+        answer["look"]["working_set"].as_u64().unwrap() >= 24 << 20,
+        "{answer}"
+    );
+}
+
+#[test]
+fn a_workload_that_fails_is_said_before_anything_is_judged() {
+    let server = Server::start_as("demand");
+    let pid = server.pid();
+    let tune = ["tune", "--pid", &pid, "--for", "1s", "-o", "out"];
+    let load = ["--workload", "echo no such user >&2; false"];
+    let output = server.place.run(&[&tune[..], &load].concat());
+    assert_fails(&output, 5, &["the workload", "no such user"]);
+    assert!(!server.place.path("out").exists());
 }
 
 #[test]
