@@ -30,7 +30,7 @@ use clap::Parser;
 use crate::cmd::Cli;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| cmd::refuse(&error));
     let passes_through = cli.command.passes_through();
     if !passes_through {
         // `tollfree report FILE | head` ends quietly; beside a target, tollfree must outlive its readers.

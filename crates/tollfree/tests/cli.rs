@@ -94,6 +94,58 @@ fn wrong_usage_is_2() {
     }
 }
 
+/// The program's own arguments would be taken for tollfree's.
+#[test]
+fn a_program_without_dashes_before_it_is_told_of_them() {
+    let folder = folder();
+    for (wrong, right) in [
+        (
+            &["tune", "python3", "big.py"][..],
+            "tollfree tune -- python3 big.py",
+        ),
+        (
+            &["tune", "--within", "5m", "./app", "-v"],
+            "tollfree tune --within 5m -- ./app -v",
+        ),
+        (
+            &["run", "--plan", "p", "app"],
+            "tollfree run --plan p -- app",
+        ),
+    ] {
+        let output = tollfree(&folder, wrong).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains(right), "{}", stderr(&output));
+    }
+    let output = tollfree(&folder, &["doctor", "x"]).output().unwrap();
+    assert!(
+        !stderr(&output).contains("the program follows"),
+        "{}",
+        stderr(&output)
+    );
+    let output = tollfree(&folder, &["tune"]).output().unwrap();
+    assert!(
+        stderr(&output).contains("tollfree tune [OPTIONS] --pid <PID>"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+/// What `explain` is asked on a stock kernel is answered by `tune`.
+#[test]
+fn explain_names_what_answers_on_a_stock_kernel() {
+    if Path::new("/sys/kernel/mm/econ").exists() {
+        return;
+    }
+    let folder = folder();
+    let output = tollfree(&folder, &["explain", "1"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(4));
+    assert!(
+        stderr(&output).contains("tollfree tune --pid 1"),
+        "{}",
+        stderr(&output)
+    );
+}
+
 #[test]
 fn completions_know_the_commands() {
     let folder = folder();

@@ -99,7 +99,10 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
 
 fn why_not(root: &Root, pid: u32, has_econ: bool) -> String {
     if !has_econ {
-        return no_econ();
+        return format!(
+            "{}; on any kernel, `tollfree tune --pid {pid}` says how much of its memory is huge",
+            no_econ()
+        );
     }
     match root.read(format!("/proc/{pid}/comm")) {
         Err(_) => format!("there is no process {pid}"),

@@ -20,6 +20,7 @@ pub mod tune;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 
 use crate::error::EXIT_CODES;
@@ -93,6 +94,33 @@ impl Command {
     pub fn passes_through(&self) -> bool {
         matches!(self, Command::Record(_) | Command::Run(_))
     }
+}
+
+/// Prints what is wrong with the command line (or the help that it asks for), and ends.
+pub fn refuse(error: &clap::Error) -> ! {
+    // Nobody can be told where that fails.
+    let _ = error.print();
+    let words: Vec<String> = std::env::args_os()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    if let Some(right) = with_dashes(error, &words) {
+        crate::output::note(format_args!("the program follows `--`: {right}"));
+    }
+    std::process::exit(error.exit_code())
+}
+
+/// The command line with the `--` that was forgotten before a program, if that is what is wrong.
+fn with_dashes(error: &clap::Error, words: &[String]) -> Option<String> {
+    const PROGRAMS: [&str; 4] = ["tune", "run", "record", "compare"];
+    let Some(ContextValue::String(wrong)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let at = words.iter().position(|word| word == wrong)?;
+    let (before, program) = words.split_at(at);
+    let takes_one = before.iter().any(|word| PROGRAMS.contains(&word.as_str()));
+    let fits = error.kind() == ErrorKind::UnknownArgument && !wrong.starts_with('-');
+    let before = before.get(1..)?.join(" ");
+    (fits && takes_one).then(|| format!("tollfree {before} -- {}", program.join(" ")))
 }
 
 /// Runs the command that was asked for.
