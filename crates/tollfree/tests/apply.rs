@@ -216,7 +216,10 @@ fn a_plan_of_which_nothing_is_found_is_an_error() {
     }
     let output = plan.apply(target.0.id(), &[]);
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("FUNCTION+OFFSET 2^N #K: a block of"), "{text}");
+    assert!(
+        text.contains("FUNCTION+OFFSET 2^N #K: a block of"),
+        "{text}"
+    );
 }
 
 /// A script must be able to tell this from a plan that was applied.
@@ -257,7 +260,9 @@ fn another_program_is_refused_and_another_build_is_said() {
     });
     let output = other.apply(target.0.id(), &[]);
     assert_eq!(output.status.code(), Some(3));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("/usr/bin/other"));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("/usr/bin/other"), "{said}");
+    assert!(said.contains("started as "), "{said}");
     assert_eq!(target.huge(), 0);
     let rebuilt = PlanFile::new(|plan| plan.program.build_id = "00".to_owned());
     let report = rebuilt.report(&target, &["--dry-run"]);

@@ -61,7 +61,7 @@ fn block() -> AnchorKind {
         symbol: Some("main".to_owned()),
         source: Some("skewed.c:40".to_owned()),
         function: None,
- nearest: None,
+        nearest: None,
     };
     AnchorKind::Alloc {
         frames: vec![Arc::new(frame)],
@@ -124,6 +124,13 @@ fn the_table_says_what_where_and_why() {
         "{text}"
     );
     assert!(text.contains("main (skewed.c:40) 2^27 #0"), "{text}");
+    for column in [
+        "FUNCTION+OFFSET 2^N #K",
+        "misses   TLB misses",
+        "benefit  CPU time",
+    ] {
+        assert!(text.contains(column), "{column}: {text}");
+    }
     assert!(
         text.contains("huge: pays") && text.contains("leave: "),
         "{text}"
@@ -131,6 +138,17 @@ fn the_table_says_what_where_and_why() {
     let plan = Plan::from_toml(fs::read(folder.path("plan.toml")).unwrap()).unwrap();
     let huge: Vec<u64> = plan.huge().map(|region| region.offset / REGION).collect();
     assert_eq!(huge, [3, 17, 40]);
+}
+
+#[test]
+fn report_tells_a_plan_from_a_damaged_profile() {
+    let folder = Folder::new(block());
+    stdout(&folder.plan(&["-o", "plan.toml"]));
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_tollfree"))
+        .args(["report", &folder.path("plan.toml").to_string_lossy()])
+        .output()
+        .unwrap();
+    fails(&output, 3, "plan.toml: is a plan");
 }
 
 #[test]

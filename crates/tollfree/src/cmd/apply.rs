@@ -87,7 +87,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     let maps = read_maps(&root, args.pid)?;
     let resolved = match &policy {
         Policy::Plan(plan) => {
-            notes.extend(check_program(plan, &program)?);
+            notes.extend(check_program(plan, &program, &called(&root, args.pid))?);
             resolve::resolve(plan, &maps)
         }
         Policy::Regions(list) => resolve::fixed(list, &maps),
@@ -246,8 +246,19 @@ fn program_of(root: &Root, pid: u32) -> Result<Program, UserError> {
     })
 }
 
+/// The name that a process was started by, where that differs from the file's: a symbolic link.
+fn called(root: &Root, pid: u32) -> String {
+    let line = root
+        .read(format!("/proc/{pid}/cmdline"))
+        .unwrap_or_default();
+    match line.split('\0').next() {
+        Some(name) if !name.is_empty() => format!(" (started as {name})"),
+        _ => String::new(),
+    }
+}
+
 /// Refuses a plan for another program; notes one for another build of it.
-fn check_program(plan: &Plan, program: &Program) -> Result<Option<String>> {
+fn check_program(plan: &Plan, program: &Program, called: &str) -> Result<Option<String>> {
     let planned = &plan.program;
     if planned.path.is_empty()
         || (planned.build_id == program.build_id && !planned.build_id.is_empty())
@@ -259,7 +270,10 @@ fn check_program(plan: &Plan, program: &Program) -> Result<Option<String>> {
         Path::new(path).file_name().map(OsStr::to_owned)
     };
     if name(&planned.path) != name(&program.path) {
-        let message = format!("the plan is for {}, not for {}", planned.path, program.path);
+        let message = format!(
+            "the plan is for {}, not for {}{called}",
+            planned.path, program.path
+        );
         return Err(UserError::OtherProgram(message).into());
     }
     Ok(Some(format!(

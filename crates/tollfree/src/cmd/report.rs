@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use serde::Serialize;
 use toll_model::anchor::{Anchor, AnchorKind};
+use toll_model::plan::Plan;
 use toll_model::profile::{Profile, Source};
 
 use crate::error::UserError;
@@ -71,6 +72,13 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
 fn read(path: &Path) -> Result<Profile> {
     let bytes =
         std::fs::read(path).with_context(|| format!("{}: cannot be read", path.display()))?;
+    if Plan::from_toml(&bytes).is_ok() {
+        return Err(UserError::UnfitFile(format!(
+            "{}: is a plan; report takes the profile that it was made from",
+            path.display()
+        ))
+        .into());
+    }
     Profile::from_json(bytes).map_err(|source| {
         let path = path.to_owned();
         UserError::Input { path, source }.into()
