@@ -101,6 +101,20 @@ fn find(report: &Value, name: &str) -> (String, String) {
     (text("state"), text("detail"))
 }
 
+/// PostgreSQL's buffers and tmpfs follow a setting of their own.
+#[test]
+fn the_setting_of_shared_memory_is_said() {
+    let machine = Machine::new();
+    let (_, detail) = machine.check("transparent huge pages");
+    assert!(!detail.contains("shared memory"), "{detail}");
+    machine.write(
+        "sys/kernel/mm/transparent_hugepage/shmem_enabled",
+        "always within_size advise [never] deny force\n",
+    );
+    let (_, detail) = machine.check("transparent huge pages");
+    assert!(detail.contains("shared memory: never"), "{detail}");
+}
+
 #[test]
 fn a_good_machine_is_told_so() {
     let report = Machine::new().report();

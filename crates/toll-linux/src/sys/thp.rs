@@ -58,6 +58,8 @@ pub struct Thp {
     pub huge_page: u64,
     /// mTHP sizes in bytes with their settings, smallest first; empty before Linux 6.8.
     pub sizes: Vec<(u64, Mode)>,
+    /// Where shared memory gets huge pages (`always`, `within_size`, `advise`, ... `never`).
+    pub shmem: Option<String>,
     /// khugepaged collapses a region with up to so many pages missing.
     pub max_ptes_none: Option<u64>,
     /// Linux 6.12 and later split huge pages that are mostly unused when memory is short.
@@ -78,6 +80,7 @@ impl Thp {
                 .and_then(|text| text.parse().ok())
                 .unwrap_or(toll_model::REGION),
             sizes: sizes(root),
+            shmem: file("shmem_enabled").and_then(|text| selected(&text).map(str::to_owned)),
             max_ptes_none: root.number(format!("{FOLDER}/khugepaged/max_ptes_none")),
             shrink_underused: root
                 .number(format!("{FOLDER}/shrink_underused"))

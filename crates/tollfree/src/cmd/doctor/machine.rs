@@ -100,7 +100,15 @@ fn thp(root: &Root) -> Check {
         );
     };
     let mode = thp.region_mode();
-    let detail = format!("{mode}, defrag {}{}", thp.defrag, smaller_sizes(&thp));
+    let shared = thp.shmem.as_ref();
+    let shared = shared.map_or(String::new(), |setting| {
+        format!("; shared memory: {setting}")
+    });
+    let detail = format!(
+        "{mode}, defrag {}{}{shared}",
+        thp.defrag,
+        smaller_sizes(&thp)
+    );
     match mode {
         Mode::Never => Check::partial(
             NAME,
