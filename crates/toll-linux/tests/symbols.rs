@@ -102,7 +102,12 @@ int hidden(int a) { for (int i = 0; i < a; i++) a ^= i * a; return a; }
     fs::write(&source, LIBRARY).unwrap();
     let options = ["-shared", "-fPIC", "-O1", "-s", "-fno-toplevel-reorder"];
     let mut compiler = Command::new("c++");
-    let status = compiler.args(options).arg("-o").arg(&library).arg(&source).status();
+    let status = compiler
+        .args(options)
+        .arg("-o")
+        .arg(&library)
+        .arg(&source)
+        .status();
     if status.is_err() {
         return;
     }
@@ -113,8 +118,15 @@ int hidden(int a) { for (int i = 0; i < a; i++) a ^= i * a; return a; }
     assert_eq!(inside.nearest, None);
     let behind = symbolizer.symbolize(&library, end + 16);
     assert_eq!((behind.name, behind.function), (None, None));
-    assert_eq!(behind.nearest, Some(format!("shown+{:#x}", end + 16 - start)));
-    assert_eq!(symbolizer.symbolize(&library, 1 << 40).nearest, None, "too far");
+    assert_eq!(
+        behind.nearest,
+        Some(format!("shown+{:#x}", end + 16 - start))
+    );
+    assert_eq!(
+        symbolizer.symbolize(&library, 1 << 40).nearest,
+        None,
+        "too far"
+    );
 }
 
 mod shelf {

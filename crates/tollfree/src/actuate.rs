@@ -31,8 +31,8 @@ use toll_model::{largepages, wire};
 use crate::error::UserError;
 use crate::executable::Executable;
 use crate::output;
-use crate::thp::{self, Switch};
 use crate::target::{Child, Launch, Outcome};
+use crate::thp::{self, Switch};
 
 use heap::Heap;
 pub use summary::Summary;

@@ -31,8 +31,8 @@ use toll_model::wire;
 use self::huge::{HugeSampler, Processes};
 pub use self::huge::{Sampled, Sampling};
 use crate::error::UserError;
-use crate::thp::Switch;
 use crate::executable::Executable;
+use crate::thp::Switch;
 use crate::{inherited, install, signals};
 
 /// A program about to be run.

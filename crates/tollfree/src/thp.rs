@@ -7,6 +7,9 @@ use std::io;
 /// Denies only memory that nobody advised: since Linux 6.18 (include/uapi/linux/prctl.h).
 const PR_THP_DISABLE_EXCEPT_ADVISED: libc::c_ulong = 1 << 1;
 
+/// prctl reads whole registers.
+const NONE: libc::c_ulong = 0;
+
 /// What a target may have when it starts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Switch {
@@ -38,7 +41,7 @@ impl Switch {
 
 fn disable(disabled: libc::c_ulong, flags: libc::c_ulong) -> io::Result<()> {
     // SAFETY: PR_SET_THP_DISABLE takes no pointer.
-    match unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, disabled, flags, 0, 0) } {
+    match unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, disabled, flags, NONE, NONE) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
@@ -47,7 +50,7 @@ fn disable(disabled: libc::c_ulong, flags: libc::c_ulong) -> io::Result<()> {
 /// The state of this process: bit 0 says disabled, the others are flags.
 fn state() -> libc::c_ulong {
     // SAFETY: PR_GET_THP_DISABLE takes no pointer.
-    let state = unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) };
+    let state = unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, NONE, NONE, NONE, NONE) };
     // A kernel that does not know it disables nothing.
     state.max(0) as libc::c_ulong
 }

@@ -203,7 +203,7 @@ fn allocation(bench: &Bench) -> AnchorKind {
             symbol: None,
             source: None,
             function: None,
- nearest: None,
+            nearest: None,
         })],
         class: 25,
         ordinal: 0,

@@ -99,7 +99,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     if json {
         output::json(&comparison)?;
     } else {
-        output::text(&table::render(&comparison))?;
+        output::text(&table::render(&comparison, table::More::Pairs))?;
     }
     let code = finish(&comparison, args.any_output, within)?;
     check_threshold(&comparison)?;

@@ -9,8 +9,8 @@ use toll_model::stats::{self, Interval, Verdict};
 use super::arm::{Arm, Way};
 use super::outputs::{self, OutputCheck};
 use super::sample::{Resource, Sample};
-use super::warm::Warming;
 use super::schedule::{self, CONFIDENCE, Executor, Rules, Runs, Stopped};
+use super::warm::Warming;
 
 /// What stands in the `format` field of a comparison.
 pub const FORMAT: &str = "tollfree-comparison";

@@ -31,9 +31,22 @@ Medians of the counted runs. faults: page faults; huge: most memory in huge page
 was resident; bloat: resident above the first arm; speed-up: time of the first arm / time of this one.
 ";
 
+/// How a user asks for more pairs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum More {
+    /// By their number: `-n`.
+    Pairs,
+    /// By a longer time limit only.
+    Within,
+}
+
 /// The whole text: a table, the verdict, the notes.
-pub fn render(comparison: &Comparison) -> String {
-    let mut text = format!("{COLUMNS}\n{}\n\n{}\n", arms(comparison), verdict(comparison));
+pub fn render(comparison: &Comparison, more: More) -> String {
+    let mut text = format!(
+        "{COLUMNS}\n{}\n\n{}\n",
+        arms(comparison),
+        verdict(comparison, more)
+    );
     if let Some(predicted) = &comparison.predicted_speedup {
         let measured = comparison.speedup.as_ref().map_or("-".to_owned(), speedup);
         text += &format!(
@@ -66,7 +79,7 @@ pub fn warmed(comparison: &Comparison) -> Option<String> {
 }
 
 /// One sentence: faster, slower, or what would settle it.
-pub fn verdict(comparison: &Comparison) -> String {
+pub fn verdict(comparison: &Comparison, more: More) -> String {
     let what = comparison.arms.get(1).map_or("", |arm| arm.name.as_str());
     let resource = comparison.resource.name();
     let confidence = comparison.confidence * 100.0;
@@ -87,21 +100,25 @@ pub fn verdict(comparison: &Comparison) -> String {
         Verdict::NoDifference => format!("no difference that matters (2 %): {what} {measured}"),
         Verdict::CannotTell if !interval.holds_one() => format!(
             "cannot tell whether the difference reaches 2 %: {what} {measured}{}",
-            settle(comparison)
+            settle(comparison, more)
         ),
         Verdict::CannotTell => format!(
             "cannot tell: {what} {measured}; such runs show an effect of {} four times in five{}",
             units::percent(interval.smallest_visible_effect(pairs)),
-            settle(comparison)
+            settle(comparison, more)
         ),
     }
 }
 
-fn settle(comparison: &Comparison) -> String {
+fn settle(comparison: &Comparison, more: More) -> String {
     match comparison.pairs_to_settle {
         Some(MOST_PAIRS) => "; it lies too near 2 % to be settled by more pairs".to_owned(),
         Some(pairs) if pairs > comparison.pairs => {
-            format!("; about {pairs} pairs (-n {pairs}) would settle it with a chance of 80 %")
+            let option = match more {
+                More::Pairs => format!(" (-n {pairs})"),
+                More::Within => String::new(),
+            };
+            format!("; about {pairs} pairs{option} would settle it with a chance of 80 %")
         }
         _ => String::new(),
     }
@@ -188,7 +205,7 @@ mod tests {
             Some(predicted),
         )
         .unwrap();
-        let text = render(&got);
+        let text = render(&got, More::Pairs);
         for part in [
             "plan is faster: 1.499x",
             "elapsed time",
@@ -205,9 +222,9 @@ mod tests {
         let mut mock = Mock::new(&[("none", &[3.0]), ("all", &[2.0])]);
         let arms = [Arm::none(), Arm::all()];
         let mut got = compare(&mut mock, "x", &arms, &rules(Some(2), 999.0), None).unwrap();
-        assert!(!render(&got).contains("--cold"));
+        assert!(!render(&got, More::Pairs).contains("--cold"));
         got.warmed_bytes = 640 << 20;
-        let text = render(&got);
+        let text = render(&got, More::Pairs);
         assert!(
             text.contains("before each run 640 MiB were touched"),
             "{text}"
@@ -221,7 +238,7 @@ mod tests {
         let arms = [Arm::none(), Arm::plan("p")];
         let got = compare(&mut mock, "x", &arms, &rules(Some(8), 999.0), None).unwrap();
         assert!(got.main().unwrap().high < 1.0, "{:?}", got.main());
-        let text = render(&got);
+        let text = render(&got, More::Pairs);
         assert!(
             text.contains("no difference that matters (2 %): plan"),
             "{text}"
@@ -234,7 +251,7 @@ mod tests {
         let mut mock = Mock::new(&[("none", &[3.0, 3.4, 2.6, 3.1]), ("all", &[3.1, 2.5, 3.3])]);
         let arms = [Arm::none(), Arm::all()];
         let got = compare(&mut mock, "x", &arms, &rules(Some(6), 999.0), None).unwrap();
-        let text = render(&got);
+        let text = render(&got, More::Pairs);
         assert!(
             text.contains("cannot tell") && text.contains("would settle it"),
             "{text}"

@@ -16,10 +16,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use toll_linux::Root;
 use toll_linux::calibrate::{self, available_memory};
 use toll_linux::memory::{Memory, Pages};
 use toll_linux::sys::{self, FreePageReporting};
-use toll_linux::Root;
 use toll_model::cost::CostTable;
 use toll_model::units::format_ns;
 use toll_model::{PAGE, REGION};
@@ -51,11 +51,7 @@ impl Warming {
     }
 
     /// Warms where idle blocks go back to a host, or where cold blocks were measured to be dear.
-    pub fn decide(
-        cold: bool,
-        reporting: &FreePageReporting,
-        costs: Option<&CostTable>,
-    ) -> Warming {
+    pub fn decide(cold: bool, reporting: &FreePageReporting, costs: Option<&CostTable>) -> Warming {
         let (on, reason) = match (reporting, costs) {
             _ if cold => (false, "--cold".to_owned()),
             (FreePageReporting::On { .. }, _) => (
@@ -293,11 +289,7 @@ mod tests {
     #[test]
     fn memory_is_warmed_only_where_cold_blocks_are_known_to_be_dear() {
         let on = FreePageReporting::On { order: None };
-        let (dear, same, unknown) = (
-            costs(true, 4e6),
-            costs(true, 40_000.0),
-            costs(false, 4e6),
-        );
+        let (dear, same, unknown) = (costs(true, 4e6), costs(true, 40_000.0), costs(false, 4e6));
         for (cold, reporting, costs, expected) in [
             (false, &FreePageReporting::NoBalloon, None, false),
             (false, &FreePageReporting::Off, None, false),
@@ -317,7 +309,10 @@ mod tests {
         warming.learn(true, &dear);
         assert!(!warming.on, "--cold");
         warming.learn(false, &dear);
-        assert!(warming.on && warming.reason.contains("4 ms instead of 40 us"), "{warming:?}");
+        assert!(
+            warming.on && warming.reason.contains("4 ms instead of 40 us"),
+            "{warming:?}"
+        );
     }
 
     #[test]

@@ -39,7 +39,7 @@ fn site(symbol: &str, source: &str, ordinal: u32) -> AnchorKind {
             symbol: Some(symbol.to_owned()),
             source: Some(source.to_owned()),
             function: None,
- nearest: None,
+            nearest: None,
         })
     };
     AnchorKind::Alloc {

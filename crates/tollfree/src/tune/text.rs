@@ -15,13 +15,24 @@ const MEMORY_SHOWN: usize = 5;
 /// The closing text.
 pub fn render(found: &Findings) -> String {
     let mut text = String::new();
-    if let Some(comparison) = found.comparison.as_ref().or(found.ceiling.as_ref()) {
-        text += &format!("{}\n", table::render(comparison));
+    let compared = found.comparison.as_ref().or(found.ceiling.as_ref());
+    if let Some(comparison) = compared.filter(|it| it.pairs > 0) {
+        text += &format!("{}\n", table::render(comparison, table::More::Within));
     }
-    if let Some(today) = &found.today {
-        text += &format!("As it is: {}.\n", today.text());
+    // Some reasons say it themselves.
+    let today = found.today.as_ref();
+    if let Some(today) = today.filter(|today| !found.reason.contains(&today.text())) {
+        text += &format!("As it is: {}.\n", today.now());
     }
-    text += &format!("{}: {}.\n", headline(found), found.reason);
+    // The headline says "Interrupted" already.
+    let reason = match found.complete {
+        true => found.reason.as_str(),
+        false => found
+            .reason
+            .trim_start_matches("interrupted")
+            .trim_start_matches([' ', ';']),
+    };
+    text += &format!("{}: {reason}.\n", headline(found));
     if let Some(predicted) = &found.predicted_speedup {
         text += &format!(
             "  predicted  {} (80 % interval)\n",
@@ -151,6 +162,19 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part} is not in:\n{text}");
         }
+    }
+
+    #[test]
+    fn an_interrupted_answer_says_so_once() {
+        let mut found = Results::new("x", 60.0).findings;
+        found.complete = false;
+        found.reason =
+            "interrupted in the step \"profile\"; what was measured so far is kept".to_owned();
+        let text = render(&found);
+        assert!(
+            text.starts_with("Interrupted: in the step \"profile\"; what was"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -94,7 +94,9 @@ impl Today {
         self.memory_cost = never.map(|never| -never).or(self.memory_cost);
         let planned = comparison.between("never", "plan-only");
         self.plan_only = planned.or(self.plan_only);
-        let cost = bloat("plan-only").zip(never).map(|(plan, none)| plan - none);
+        let cost = bloat("plan-only")
+            .zip(never)
+            .map(|(plan, none)| plan - none);
         self.plan_only_memory_cost = cost.or(self.plan_only_memory_cost);
     }
 
@@ -135,28 +137,29 @@ impl Today {
         })
     }
 
-    /// The state with what it brings, what it costs, and what a machine at `madvise` would do.
+    /// The state with what huge pages bring and cost now.
+    pub fn now(&self) -> String {
+        let Some(gain) = &self.gain else {
+            return self.text();
+        };
+        let effect = match gain.verdict() {
+            Verdict::Faster => "Huge pages make it faster now",
+            Verdict::Slower => "Huge pages make it SLOWER now",
+            Verdict::NoDifference => "Huge pages bring nothing that matters now",
+            Verdict::CannotTell => "What huge pages bring now cannot be told yet",
+        };
+        format!(
+            "{}. {effect}: {} times as fast as without any{}",
+            self.text(),
+            with_interval(gain),
+            memory(self.memory_cost)
+        )
+    }
+
+    /// The same, and what a machine at `madvise` would do. `planned`: bytes of the plan, if one
+    /// was made.
     pub fn answer(&self, planned: Option<u64>, host: &Host) -> String {
-        let mut text = self.text();
-        if let Some(gain) = &self.gain {
-            let interval = with_interval(gain);
-            text += &match gain.verdict() {
-                Verdict::Faster => format!(
-                    ". Huge pages make it {interval} times as fast now as without any"
-                ),
-                Verdict::Slower => format!(
-                    ". Huge pages make it SLOWER now: {interval} times as fast as without any"
-                ),
-                Verdict::NoDifference => format!(
-                    ". Huge pages bring nothing that matters now: {interval} times as fast as without any"
-                ),
-                Verdict::CannotTell => format!(
-                    ". What huge pages bring now cannot be told yet: {interval} times as fast as without any"
-                ),
-            };
-            text += &memory(self.memory_cost);
-        }
-        text + &self.elsewhere(planned, host)
+        self.now() + &self.elsewhere(planned, host)
     }
 
     /// What a machine at `madvise` would do with the plan.
@@ -173,8 +176,8 @@ impl Today {
             _ if !host.can_limit => ". What a machine at madvise would do with a plan cannot be \
                                      measured here: that needs Linux 6.18"
                 .to_owned(),
-            (_, Some(1..)) => String::new(),
-            _ => ". There is no plan that a machine at madvise could use".to_owned(),
+            (_, Some(0)) => ". There is no plan that a machine at madvise could use".to_owned(),
+            _ => String::new(),
         }
     }
 }
@@ -255,7 +258,7 @@ mod tests {
         let text = today.answer(Some(400 << 20), &HOST);
         for part in [
             "99 %",
-            "1.480 (1.470 to 1.490) times as fast now as without any, for 12 MiB more memory",
+            "faster now: 1.480 (1.470 to 1.490) times as fast as without any, for 12 MiB more memory",
             "at madvise, the plan's 400 MiB alone would make it 1.450",
             "for no more memory",
         ] {
