@@ -136,7 +136,8 @@ impl Live {
     /// Why there is nothing to do.
     fn nothing_to_do(&self, look: &Look, today: &Today) -> Option<String> {
         let reach = cpu::tlb_geometry().reach_4k();
-        if look.windows > 0 && look.working_set < reach {
+        // What an idle process touches says nothing: then its workload is measured.
+        if look.windows > 0 && self.busy >= IDLE && look.working_set < reach {
             let (touched, reach) = (units::bytes(look.working_set), units::bytes(reach));
             return Some(format!(
                 "it touches at most {touched} within a second, which this CPU's TLB reaches ({reach}) \
