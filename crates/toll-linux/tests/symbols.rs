@@ -94,7 +94,7 @@ fn a_stripped_program_has_an_id_and_no_lines() {
 fn a_place_without_a_symbol_is_named_by_the_one_before_it() {
     const LIBRARY: &str = "\
 int hidden(int) __attribute__((noinline, visibility(\"hidden\")));
-__attribute__((noinline)) extern \"C\" int shown(int a) { return hidden(a) * 7; }
+extern \"C\" __attribute__((noinline)) int shown(int a) { return hidden(a) * 7; }
 int hidden(int a) { for (int i = 0; i < a; i++) a ^= i * a; return a; }
 ";
     let folder = tempfile::tempdir().unwrap();
