@@ -167,18 +167,20 @@ fn is_failure(line: &str) -> bool {
     SIGNS.iter().any(|sign| line.contains(sign)) && !line.contains("fail:0")
 }
 
-/// A text with `N` for each number: addresses, times and identifiers differ from run to run.
+/// A text with `N` for each number, without colours, and with three dots for more than that:
+/// addresses, times, identifiers and dots that show progress differ from run to run.
 fn plain(text: &str) -> String {
     let mut plain = String::new();
-    let mut digits = false;
-    for c in text.trim().chars() {
-        if c.is_ascii_digit() {
-            if !digits {
-                plain.push('N');
-            }
-            digits = true;
-        } else {
-            digits = false;
+    let mut chars = text.trim().chars().peekable();
+    while let Some(c) = chars.next() {
+        if c == '\u{1b}' {
+            // A sequence of terminal control ends with a letter.
+            while chars.next_if(|c| !c.is_ascii_alphabetic()).is_some() {}
+            chars.next();
+        } else if c.is_ascii_digit() {
+            while chars.next_if(char::is_ascii_digit).is_some() {}
+            plain.push('N');
+        } else if c != '.' || !plain.ends_with("...") {
             plain.push(c);
         }
     }
@@ -252,6 +254,13 @@ mod tests {
         assert_eq!(end(Status::Signal(11), ""), End::Killed(11));
         let both = verdict(Status::Exit(0), "1..2\nok 1 a\nok 2 # SKIP b\n", "");
         assert_eq!(both.to_string(), "ok, 1 passed, 1 skipped");
+    }
+
+    #[test]
+    fn colours_and_progress_make_no_difference() {
+        let text = "Collapse 17 tables....... \u{1b}[31mFail\u{1b}[0m";
+        assert_eq!(plain(text), "Collapse N tables... Fail");
+        assert_eq!(plain("a.b.. c..."), "a.b.. c...");
     }
 
     #[test]
