@@ -98,8 +98,8 @@ impl Interval {
         self.verdict() == Verdict::Faster
     }
 
-    /// Pairs in all of which the 95 % interval would give a verdict with a probability of
-    /// [`POWER`], if the true speed-up is this one's median and the noise stays as it is.
+    /// The number of pairs, those that were run included, with which the 95 % interval gives a
+    /// verdict with a probability of [`POWER`], if the true speed-up is this one's median and the noise stays as it is.
     /// Less than [`SMALLEST_EFFECT`] from 1 that is [`Verdict::NoDifference`]. An effect near that
     /// floor takes very many; at most [`MOST_PAIRS`] are named. `self` is the interval of `pairs` pairs.
     pub fn pairs_to_settle(&self, pairs: u32) -> u32 {

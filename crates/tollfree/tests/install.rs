@@ -79,7 +79,7 @@ fn root_does_not_run_the_files_of_a_user() {
     place.assert_refused("belongs to user 12345");
     own(&place.library(), 0);
     place.assert_runs();
-    // Who can exchange the file need not own it.
+    // The owner of the folder can exchange the file without owning it.
     let folder = place.library().parent().unwrap().to_owned();
     own(&folder, USER);
     place.assert_refused("belongs to user 12345");
@@ -88,7 +88,7 @@ fn root_does_not_run_the_files_of_a_user() {
     place.assert_refused("written by anybody");
 }
 
-/// Who runs a user's executable as root trusts that user already: a checkout works.
+/// Root that runs a user's executable trusts that user already: a checkout works.
 #[test]
 fn the_owner_of_the_executable_is_trusted() {
     let Some(place) = Place::new() else {

@@ -68,6 +68,31 @@ fn tollfree(folder: &Path, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
+/// Compiles a program into a folder; without a compiler it says so, and returns false.
+fn compile(folder: &Path, name: &str, program: &str, options: &[&str]) -> bool {
+    let source = folder.join(format!("{name}.c"));
+    fs::write(&source, program).unwrap();
+    let compiler = Command::new("cc")
+        .args(options)
+        .arg("-o")
+        .args([folder.join(name), source])
+        .status();
+    if compiler.is_err() {
+        eprintln!("skipped: no C compiler");
+    }
+    compiler.is_ok()
+}
+
+/// The text that tollfree printed; `None` where the preload library was not built.
+fn said(output: &Output) -> Option<String> {
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if said.contains("libtoll_preload.so is missing") {
+        eprintln!("skipped: {said}");
+        return None;
+    }
+    Some(said)
+}
+
 /// Counts per byte.
 fn rate(anchor: &AnchorRows) -> f64 {
     let misses: f64 = anchor.rows.iter().map(|row| row.misses).sum();
@@ -77,27 +102,16 @@ fn rate(anchor: &AnchorRows) -> f64 {
 #[test]
 fn hot_and_cold_blocks_are_told_apart_by_name() {
     let folder = tempfile::tempdir().unwrap();
-    let source = folder.path().join("blocks.c");
-    fs::write(&source, PROGRAM).unwrap();
-    let program = folder.path().join("blocks");
-    let compiler = Command::new("cc")
-        .args(["-g", "-O0", "-o"])
-        .arg(&program)
-        .arg(&source)
-        .status();
-    if compiler.is_err() {
-        eprintln!("skipped: no C compiler");
+    if !compile(folder.path(), "blocks", PROGRAM, &["-g", "-O0"]) {
         return;
     }
     let arguments = [
         "record", "--source", "refs", "-o", "p.json", "--", "./blocks",
     ];
     let output = tollfree(folder.path(), &arguments);
-    let said = String::from_utf8_lossy(&output.stderr);
-    if said.contains("libtoll_preload.so is missing") {
-        eprintln!("skipped: {said}");
+    let Some(said) = said(&output) else {
         return;
-    }
+    };
     assert_eq!(output.status.code(), Some(5), "{said}");
     assert_eq!(output.stdout, b"1\n");
     let profile = Profile::from_json(fs::read(folder.path().join("p.json")).unwrap()).unwrap();
@@ -129,16 +143,7 @@ fn hot_and_cold_blocks_are_told_apart_by_name() {
 #[test]
 fn children_of_other_threads_are_said_to_be_missing() {
     let folder = tempfile::tempdir().unwrap();
-    let source = folder.path().join("forking.c");
-    fs::write(&source, FORKING).unwrap();
-    let program = folder.path().join("forking");
-    let compiler = Command::new("cc")
-        .args(["-O1", "-pthread", "-o"])
-        .arg(&program)
-        .arg(&source)
-        .status();
-    if compiler.is_err() {
-        eprintln!("skipped: no C compiler");
+    if !compile(folder.path(), "forking", FORKING, &["-O1", "-pthread"]) {
         return;
     }
     let arguments = [
@@ -151,11 +156,9 @@ fn children_of_other_threads_are_said_to_be_missing() {
         "./forking",
     ];
     let output = tollfree(folder.path(), &arguments);
-    let said = String::from_utf8_lossy(&output.stderr);
-    if said.contains("libtoll_preload.so is missing") {
-        eprintln!("skipped: {said}");
+    let Some(said) = said(&output) else {
         return;
-    }
+    };
     assert!(output.status.success(), "{said}");
     let profile = Profile::from_json(fs::read(folder.path().join("p.json")).unwrap()).unwrap();
     let missing = "processes that the program started were not looked at";
@@ -171,11 +174,9 @@ fn a_program_that_ends_at_once_has_an_empty_profile() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["record", "--source", "refs", "-o", "p.json", "--", "true"];
     let output = tollfree(folder.path(), &arguments);
-    let said = String::from_utf8_lossy(&output.stderr);
-    if said.contains("libtoll_preload.so is missing") {
-        eprintln!("skipped: {said}");
+    let Some(said) = said(&output) else {
         return;
-    }
+    };
     assert!(output.status.success(), "{said}");
     let profile = Profile::from_json(fs::read(folder.path().join("p.json")).unwrap()).unwrap();
     assert!(profile.misses() < 1000.0);

@@ -61,7 +61,7 @@ fn all(root: &Root, pid: u32) -> impl Iterator<Item = u32> {
     threads.into_iter()
 }
 
-/// What a stop does to a thread of which `/proc/PID/syscall` says this: `running`, or the
+/// What a stop does to a thread. `line` is its `/proc/PID/syscall`: `running`, or the
 /// number of the system call that it sleeps in (-1: none), its arguments and two addresses.
 fn harm(line: &str) -> Harm {
     let mut words = line.split_ascii_whitespace();

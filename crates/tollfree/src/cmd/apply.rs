@@ -127,7 +127,7 @@ fn unfit(args: &Args, resolved: &Resolved) -> Option<String> {
     })
 }
 
-/// A plan of which nothing was applied is an error; one of which a part was is not.
+/// Fails if nothing of a plan was applied. A plan that was applied in part is no error.
 fn check_applied(report: &Report) -> Result<(), UserError> {
     let (regions, done) = (report.regions.len(), &report.done);
     let tried = !report.dry_run && !report.undo && regions > 0;

@@ -613,7 +613,7 @@ impl Run<'_> {
         self.run_arms_after(arms, until, plan, vec![Vec::new(); arms.len()])
     }
 
-    /// Runs arms of which some runs are `stored` already.
+    /// Runs arms; `stored` has the runs that an earlier tune made of them.
     fn run_arms_after(
         &mut self,
         arms: &[Arm],
