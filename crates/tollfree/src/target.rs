@@ -29,7 +29,7 @@ use toll_linux::{Root, proc};
 use toll_model::wire;
 
 use self::huge::{HugeSampler, Processes};
-pub use self::huge::{Sampled, Sampling};
+pub use self::huge::{Sampled, Sampling, tree_resident};
 use crate::error::UserError;
 use crate::executable::Executable;
 use crate::thp::Switch;

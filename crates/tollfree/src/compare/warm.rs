@@ -9,7 +9,6 @@
 //!
 //! Elsewhere that only takes time and evicts page cache, so [`Warming`] decides first.
 
-use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
@@ -20,11 +19,11 @@ use toll_linux::Root;
 use toll_linux::calibrate::{self, available_memory};
 use toll_linux::memory::{Memory, Pages};
 use toll_linux::sys::{self, FreePageReporting};
+use toll_model::REGION;
 use toll_model::cost::CostTable;
 use toll_model::units::format_ns;
-use toll_model::{PAGE, REGION};
 
-use crate::target::process_tree;
+use crate::target::tree_resident;
 
 /// So much is free before the program needs it: what it touches within [`SLOWEST`].
 const AHEAD: u64 = 128 << 20;
@@ -222,10 +221,11 @@ impl Drop for Feeder {
 }
 
 fn feed(pool: &mut Pool, pid: u32, over: &AtomicBool) {
+    let root = Root::system();
     let mut pause = FASTEST;
     while pool.freed < pool.bytes && !over.load(Relaxed) {
         let (begun, before) = (Instant::now(), pool.freed);
-        let resident: u64 = process_tree(pid).into_iter().map(resident).sum();
+        let resident = tree_resident(&root, pid);
         pool.free_up_to(resident.saturating_add(AHEAD));
         pause = match pool.freed > before {
             true => FASTEST,
@@ -237,18 +237,10 @@ fn feed(pool: &mut Pool, pid: u32, over: &AtomicBool) {
     }
 }
 
-/// Resident memory of a process in bytes; 0 if it is gone.
-fn resident(pid: u32) -> u64 {
-    let statm = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
-    let pages = statm
-        .split(' ')
-        .nth(1)
-        .and_then(|pages| pages.parse::<u64>().ok());
-    pages.unwrap_or(0) * PAGE
-}
-
 #[cfg(test)]
 mod tests {
+    use toll_model::PAGE;
+
     use super::*;
 
     const MIB: u64 = 1 << 20;

@@ -79,8 +79,7 @@ impl Tree for Processes {
     }
 
     fn resident(&mut self) -> u64 {
-        let tree = super::process_tree(self.pid).into_iter();
-        tree.map(|pid| resident(&self.root, pid)).sum()
+        tree_resident(&self.root, self.pid)
     }
 
     fn huge(&mut self) -> u64 {
@@ -189,6 +188,12 @@ fn huge(root: &Root, pid: u32) -> u64 {
         .filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok())
         .sum::<u64>()
         * 1024
+}
+
+/// Resident memory of a process and its descendants in bytes.
+pub fn tree_resident(root: &Root, pid: u32) -> u64 {
+    let tree = super::process_tree(pid).into_iter();
+    tree.map(|pid| resident(root, pid)).sum()
 }
 
 /// Resident memory of a process in bytes; 0 if it is gone.
