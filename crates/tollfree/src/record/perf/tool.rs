@@ -36,7 +36,7 @@ const FIELDS: [&str; 11] = [
     "ip",
     "data_page_size",
 ];
-/// Room for events of one run; the file is sparse.
+/// Room for events of one run. The space is taken at once, in a temporary folder.
 const EVENTS_MAX: u32 = 1 << 18;
 /// How long a target, and perf after it, may take to end once its time is up.
 const GRACE: Duration = Duration::from_secs(10);
