@@ -39,6 +39,24 @@ expect "another QEMU does not fit" "$(yes_or_no qemu_fits "$fake/qemu")" no
 printf '#!/bin/sh\necho "qemu-x86_64 version 7.2.0 (static)"\n' >"$fake/qemu"
 expect "a QEMU 7.2 without plugins does not fit" "$(yes_or_no qemu_fits "$fake/qemu")" no
 
+expect "the set-up and Cargo.toml ask for the same Rust" \
+	"$(sed -n 's/^rust-version = "\(.*\)"/\1/p' ../Cargo.toml)" "$rust_needed"
+
+# dependency_needing RUST_VERSION: what the check says of a workspace of 1.85 with one such dependency
+dependency_needing() {
+	cat >"$fake/metadata" <<-METADATA
+		{"workspace_members": ["ours"], "packages": [
+			{"id": "ours", "name": "ours", "version": "0.1.0", "rust_version": "1.85"},
+			{"id": "theirs", "name": "theirs", "version": "2.3.4", "rust_version": $1}]}
+	METADATA
+	python3 -B check_rust_version.py "$fake/metadata" || true
+}
+expect "a dependency may need the same Rust" "$(dependency_needing '"1.85.0"')" ""
+expect "a dependency may need an older Rust" "$(dependency_needing '"1.9"')" ""
+expect "a dependency may say nothing" "$(dependency_needing null)" ""
+expect "a dependency may not need a newer Rust" "$(dependency_needing '"1.85.1"')" \
+	"theirs 2.3.4 needs Rust 1.85.1, the workspace promises 1.85"
+
 for list in *.packages; do
 	bad=$(grep -v -E '^(#.*|(1[23]: )?[a-z0-9][a-z0-9.+-]+)$' "$list" || true)
 	expect "$list: lines that are no package" "$bad" ""

@@ -7,14 +7,16 @@
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use addr2line::{Loader, demangle_auto};
-use object::elf::{DT_NEEDED, Dyn64, FileHeader64, PF_W, PT_LOAD};
+use object::elf::{DT_NEEDED, Dyn64, EM_X86_64, FileHeader64, PF_W, PT_LOAD};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::read::{ReadCache, ReadRef};
-use object::{Endianness, Object, ObjectSymbol, SymbolKind};
+use object::{Endianness, FileKind, Object, ObjectSymbol, SymbolKind};
 
 /// What is known about the place that a return address points to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -62,6 +64,31 @@ pub fn needed(path: &Path) -> Vec<String> {
         Some(needed.filter_map(name).collect())
     };
     read().unwrap_or_default()
+}
+
+/// Whether an ELF file is a 64-bit one for x86-64; `None` if it is no ELF file, or cannot be read.
+pub fn is_x86_64(path: &Path) -> Option<bool> {
+    let cache = ReadCache::new(File::open(path).ok()?);
+    match FileKind::parse(&cache).ok()? {
+        FileKind::Elf64 => {
+            let header = FileHeader64::<Endianness>::parse(&cache).ok()?;
+            let endian = header.endian().ok()?;
+            Some(header.e_machine(endian) == EM_X86_64)
+        }
+        FileKind::Elf32 => Some(false),
+        _ => None,
+    }
+}
+
+/// The loader that a 64-bit program names (PT_INTERP); `None` if it is linked statically, or
+/// cannot be read.
+pub fn loader(path: &Path) -> Option<PathBuf> {
+    let cache = ReadCache::new(File::open(path).ok()?);
+    let header = FileHeader64::<Endianness>::parse(&cache).ok()?;
+    let endian = header.endian().ok()?;
+    let mut segments = header.program_headers(endian, &cache).ok()?.iter();
+    let name = segments.find_map(|it| it.interpreter(endian, &cache).ok()?)?;
+    Some(OsStr::from_bytes(name).into())
 }
 
 /// Where a program's zeroed data begins, as if the file went on: the end of what it has of its

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tempfile::TempDir;
-use toll_linux::symbols::{Symbolizer, build_id, function_range, needed};
+use toll_linux::symbols::{Symbolizer, build_id, function_range, is_x86_64, loader, needed};
 
 const SOURCE: &str = "\
 #include <cstdlib>
@@ -157,6 +157,23 @@ fn a_program_names_its_libraries() {
 }
 
 #[test]
+fn a_program_names_its_loader() {
+    let own = std::env::current_exe().unwrap();
+    assert_eq!(is_x86_64(&own), Some(true));
+    let found = loader(&own).expect("tests are linked dynamically");
+    assert!(found.is_absolute() && found.exists(), "{found:?}");
+    // The loader itself has none.
+    assert_eq!((is_x86_64(&found), loader(&found)), (Some(true), None));
+    assert_eq!(
+        (
+            is_x86_64(Path::new("/nowhere")),
+            loader(Path::new("/nowhere"))
+        ),
+        (None, None)
+    );
+}
+
+#[test]
 fn damaged_and_foreign_files_have_no_names() {
     let folder = tempfile::tempdir().unwrap();
     let own = fs::read(std::env::current_exe().unwrap()).unwrap();
@@ -177,11 +194,13 @@ fn damaged_and_foreign_files_have_no_names() {
         fs::write(&path, &bytes).unwrap();
         let _ = build_id(&path);
         let _ = needed(&path);
+        let _ = (is_x86_64(&path), loader(&path));
         let _ = function_range(&path, "main");
         let _ = Symbolizer::new().symbolize(&path, 0x1000);
     }
     fs::write(&path, b"#!/bin/sh\n").unwrap();
     assert_eq!(build_id(&path), "");
+    assert_eq!((is_x86_64(&path), loader(&path)), (None, None));
     assert_eq!(Symbolizer::new().symbolize(&path, 7), Default::default());
     assert_eq!(build_id(Path::new("/nonexistent")), "");
 }

@@ -44,6 +44,7 @@ pub mod plan;
 pub mod price;
 #[cfg(feature = "formats")]
 pub mod profile;
+#[cfg(feature = "formats")]
 pub mod stats;
 #[cfg(feature = "formats")]
 mod stored;

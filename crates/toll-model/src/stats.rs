@@ -18,8 +18,8 @@
 //!
 //! **Same input, same answer.** The generator has a fixed seed.
 
-#[cfg(feature = "formats")]
 use serde::{Deserialize, Serialize};
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 /// Resamples of one bootstrap.
 const RESAMPLES: usize = 4000;
@@ -38,8 +38,7 @@ pub const POWER: f64 = 0.8;
 pub const MOST_PAIRS: u32 = 1_000_000;
 
 /// A measured ratio with its confidence interval.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[cfg_attr(feature = "formats", derive(Serialize, Deserialize))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     pub median: f64,
     pub low: f64,
@@ -153,9 +152,8 @@ fn student_t(p: f64, pairs: u32) -> f64 {
 }
 
 /// What a comparison says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "formats", derive(Serialize, Deserialize))]
-#[cfg_attr(feature = "formats", serde(rename_all = "kebab-case"))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     Faster,
     Slower,
@@ -347,51 +345,13 @@ fn deviation(values: &[f64]) -> f64 {
 /// Student's t with n - 1 degrees of freedom would have it: Phi(-t * sqrt(n / (n - 1))).
 fn expanded_tail(miss: f64, n: usize) -> f64 {
     let n = n as f64;
-    normal_cdf(-student_t_upper(miss / 2.0, n - 1.0) * (n / (n - 1.0)).sqrt())
+    Normal::standard().cdf(-student_t_upper(miss / 2.0, n - 1.0) * (n / (n - 1.0)).sqrt())
 }
 
-/// The t with probability `p` above it, by bisection on the distribution.
+/// The t with probability `p` above it, of at least one degree of freedom.
 fn student_t_upper(p: f64, freedom: f64) -> f64 {
-    let (mut low, mut high) = (0.0, 1e4);
-    for _ in 0..100 {
-        let middle = (low + high) / 2.0;
-        if student_upper_tail(middle, freedom) > p {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    (low + high) / 2.0
-}
-
-/// Probability above `t`: Simpson's rule over the density after t = tan(x) sqrt(freedom),
-/// which turns it into a power of a cosine on a bounded interval.
-fn student_upper_tail(t: f64, freedom: f64) -> f64 {
-    let power = freedom - 1.0;
-    let density = |x: f64| x.cos().max(0.0).powf(power);
-    let half = std::f64::consts::FRAC_PI_2;
-    simpson((t / freedom.sqrt()).atan(), half, density) / (2.0 * simpson(0.0, half, density))
-}
-
-fn simpson(from: f64, to: f64, f: impl Fn(f64) -> f64) -> f64 {
-    const STEPS: usize = 200;
-    let step = (to - from) / STEPS as f64;
-    let inner: f64 = (1..STEPS)
-        .map(|i| f(from + step * i as f64) * if i % 2 == 1 { 4.0 } else { 2.0 })
-        .sum();
-    (f(from) + inner + f(to)) * step / 3.0
-}
-
-/// The normal distribution function, by Simpson's rule over the density.
-fn normal_cdf(x: f64) -> f64 {
-    if x < -8.0 {
-        return 0.0;
-    }
-    if x > 8.0 {
-        return 1.0;
-    }
-    let density = |x: f64| (-x * x / 2.0).exp() / std::f64::consts::TAU.sqrt();
-    simpson(-8.0, x, density)
+    let student = StudentsT::new(0.0, 1.0, freedom).expect("degrees of freedom are positive");
+    -student.inverse_cdf(p)
 }
 
 fn ranks(values: &[f64]) -> Vec<f64> {
@@ -474,9 +434,33 @@ mod tests {
     fn students_t_is_the_tables() {
         for (freedom, expected) in [(1.0, 12.706), (4.0, 2.776), (9.0, 2.262), (30.0, 2.042)] {
             let t = student_t_upper(0.025, freedom);
-            assert!((t - expected).abs() < 0.002, "{freedom}: {t}");
+            assert!((t - expected).abs() < 0.0005, "{freedom}: {t}");
         }
-        assert!((normal_cdf(-1.959964) - 0.025).abs() < 1e-6);
+    }
+
+    /// One and two degrees of freedom have closed forms.
+    #[test]
+    fn students_t_is_exact_where_it_can_be_computed() {
+        for p in [0.4, 0.1, 0.025, 0.005, 1e-3, 1e-4, 1e-5] {
+            let one = 1.0 / (std::f64::consts::PI * p).tan();
+            let two = (1.0 - 2.0 * p) / (2.0 * p * (1.0 - p)).sqrt();
+            for (freedom, exact) in [(1.0, one), (2.0, two)] {
+                let t = student_t_upper(p, freedom);
+                assert!(
+                    (t / exact - 1.0).abs() < 1e-9,
+                    "{freedom}, {p}: {t} for {exact}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_cut_off_share_is_that_of_a_t_interval() {
+        // Phi(-2.7764451 * sqrt(5 / 4)) = erfc(2.7764451 * sqrt(5 / 8)) / 2.
+        let share = expanded_tail(0.05, 5);
+        assert!((share / 9.541_005_7e-4 - 1.0).abs() < 1e-6, "{share}");
+        // Of two runs it is farther out than anything that is drawn.
+        assert!(expanded_tail(0.05, 2) < 1e-60);
     }
 
     #[test]

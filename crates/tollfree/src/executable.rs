@@ -5,8 +5,8 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use toll_linux::symbols;
@@ -80,10 +80,7 @@ impl Executable {
 
     /// The loader that its ELF file names; `None` for a static program.
     pub fn loader(&self) -> Option<PathBuf> {
-        let file = File::open(&self.path).ok()?;
-        let mut header = [0; 64];
-        file.read_exact_at(&mut header, 0).ok()?;
-        loader(&file, &header)
+        symbols::loader(&self.path)
     }
 
     /// The name and build-id under which profiles and plans keep it.
@@ -132,18 +129,10 @@ fn obstacle(path: &Path) -> Option<Obstacle> {
     if is_privileged(path) {
         return Some(Obstacle::Privileged);
     }
-    let file = File::open(path).ok()?;
-    let mut header = [0; 64];
-    file.read_exact_at(&mut header, 0).ok()?;
-    if !header.starts_with(b"\x7fELF") {
-        return None;
-    }
-    const CLASS_64: u8 = 2;
-    const X86_64: [u8; 2] = 62u16.to_le_bytes();
-    if header[4] != CLASS_64 || header[18..20] != X86_64 {
+    if !symbols::is_x86_64(path)? {
         return Some(Obstacle::ThirtyTwoBit);
     }
-    match loader(&file, &header) {
+    match symbols::loader(path) {
         None => Some(Obstacle::Static),
         Some(loader) if !is_glibc(&loader) => Some(Obstacle::OtherLoader),
         Some(_) if is_sanitized(path) => Some(Obstacle::Sanitizer),
@@ -160,30 +149,6 @@ fn is_glibc(loader: &Path) -> bool {
     loader
         .file_name()
         .is_some_and(|name| name.as_bytes().starts_with(b"ld-linux"))
-}
-
-/// The path in PT_INTERP of a 64-bit ELF file.
-fn loader(file: &File, header: &[u8; 64]) -> Option<PathBuf> {
-    const PT_INTERP: u64 = 3;
-    let number = |bytes: &[u8]| -> u64 {
-        let mut all = [0; 8];
-        all[..bytes.len()].copy_from_slice(bytes);
-        u64::from_le_bytes(all)
-    };
-    let table = number(&header[32..40]);
-    let (size, count) = (number(&header[54..56]), number(&header[56..58]));
-    for at in 0..count {
-        let mut entry = [0; 56];
-        file.read_exact_at(&mut entry, table.checked_add(at * size)?)
-            .ok()?;
-        if number(&entry[..4]) == PT_INTERP {
-            let mut name = vec![0; number(&entry[32..40]).min(4096) as usize];
-            file.read_exact_at(&mut name, number(&entry[8..16])).ok()?;
-            name.retain(|byte| *byte != 0);
-            return Some(OsString::from_vec(name).into());
-        }
-    }
-    None
 }
 
 /// Whether executing the file changes who we are, as the kernel tells the loader (AT_SECURE).
@@ -269,7 +234,8 @@ mod tests {
         header[18] = 3;
         let path = file(folder.path(), "i386", &header);
         assert_eq!(obstacle(&path), Some(Obstacle::ThirtyTwoBit));
-        header[4] = 2;
+        // 64 bits, little-endian, version 1.
+        header[4..7].copy_from_slice(&[2, 1, 1]);
         header[18] = 62;
         let path = file(folder.path(), "static", &header);
         assert_eq!(obstacle(&path), Some(Obstacle::Static));
@@ -294,7 +260,7 @@ mod tests {
             assert_eq!(obstacle(&file(folder.path(), "x", content)), None);
         }
         let mut header = [0xff; 64];
-        header[..5].copy_from_slice(b"\x7fELF\x02");
+        header[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
         header[18..20].copy_from_slice(&62u16.to_le_bytes());
         assert_eq!(
             obstacle(&file(folder.path(), "x", &header)),

@@ -4,6 +4,7 @@
 //!
 //! The plan is made from the allocation events of a run, without a simulator.
 
+mod common;
 mod preload;
 
 use std::fs;
@@ -56,27 +57,23 @@ impl Bench {
     /// `None` without a C compiler, or where THP is off.
     fn new() -> Option<Bench> {
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("program.c"), PROGRAM).unwrap();
         let thp = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
         if !thp.is_ok_and(|modes| !modes.contains("[never]")) {
             eprintln!("skipped: no THP");
             return None;
         }
         let bench = Bench { folder };
-        bench.build(&["-DNAME=wanted"]);
-        Some(bench)
+        bench.build(&["-DNAME=wanted"]).then_some(bench)
     }
 
     fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// Builds `./program`.
-    fn build(&self, flags: &[&str]) {
-        let mut cc = Command::new("cc");
-        cc.args(["-O1", "-Wl,--build-id", "-o", "program", "program.c"]);
-        let status = cc.args(flags).current_dir(&self.folder).status().unwrap();
-        assert!(status.success());
+    /// Builds `./program`; false where there is no C compiler.
+    fn build(&self, flags: &[&str]) -> bool {
+        let options = [&["-O1", "-Wl,--build-id"], flags].concat();
+        common::compile_text(PROGRAM, &self.path("program"), &options)
     }
 
     /// Writes `plan.toml`, which wants the block of `wanted` huge.
@@ -217,7 +214,7 @@ fn a_rebuilt_program_matches_by_function() {
     let Some(bench) = Bench::new() else { return };
     bench.plan();
     let before = build_id(&bench.path("program"));
-    bench.build(&["-DNAME=wanted", "-DPAD"]);
+    assert!(bench.build(&["-DNAME=wanted", "-DPAD"]));
     assert_ne!(build_id(&bench.path("program")), before);
     let (output, summary) = bench.run(&[]);
     assert_eq!(output.status.code(), Some(0));
@@ -238,7 +235,7 @@ fn a_rebuilt_program_matches_by_function() {
 fn a_site_that_is_gone_is_named_and_nothing_is_advised() {
     let Some(bench) = Bench::new() else { return };
     bench.plan();
-    bench.build(&["-DNAME=renamed"]);
+    assert!(bench.build(&["-DNAME=renamed"]));
     let (output, summary) = bench.run(&[]);
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(output.stdout, b"3\n");

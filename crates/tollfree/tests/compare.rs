@@ -3,6 +3,7 @@
 //! depends on timing is tested with a told clock in the crate's own tests; here only
 //! what holds at any speed.
 
+mod common;
 mod schema;
 
 use std::fs;
@@ -31,14 +32,7 @@ impl Place {
     fn program(&self, name: &str) -> PathBuf {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/{name}.c"));
         let program = self.path(name);
-        let status = Command::new("cc")
-            .arg("-O2")
-            .arg("-g")
-            .arg("-o")
-            .arg(&program)
-            .arg(source)
-            .status();
-        assert!(status.expect("a C compiler").success());
+        assert!(common::compile(&source, &program, &["-O2", "-g"]));
         program
     }
 

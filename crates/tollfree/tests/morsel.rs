@@ -2,6 +2,7 @@
 //! `tollfree morsel` and `tollfree run --morsel`, on the tmpfs that every Linux has, and on mounts of
 //! our own where they are allowed.
 
+mod common;
 mod preload;
 mod schema;
 
@@ -95,17 +96,9 @@ impl Bench {
         path.into_os_string().into_string().unwrap()
     }
 
-    /// The program; false without a C compiler.
-    fn has_program(&self, flags: &[&str]) -> bool {
-        fs::write(self.path("maps.c"), PROGRAM).unwrap();
-        let mut cc = Command::new("cc");
-        cc.args(["-O1", "-o", "maps", "maps.c"]).args(flags);
-        let built = cc.current_dir(&self.files).status();
-        let built = built.is_ok_and(|status| status.success());
-        if !built {
-            eprintln!("skipped: cc {flags:?} does not work here");
-        }
-        built
+    /// Builds `./maps`; false where there is no C compiler.
+    fn has_program(&self) -> bool {
+        common::compile_text(PROGRAM, &self.path("maps"), &["-O1"])
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
@@ -467,7 +460,7 @@ fn huge_pages_of_tmpfs_are_counted() {
 #[test]
 fn mappings_are_served_and_the_program_is_left_alone() {
     let bench = Bench::new();
-    if !bench.has_program(&[]) {
+    if !bench.has_program() {
         return;
     }
     let model = bench.file("model", &content(5_000_001));
@@ -521,7 +514,7 @@ fn mappings_are_served_and_the_program_is_left_alone() {
 #[test]
 fn a_file_that_changes_meanwhile_is_served_by_itself() {
     let bench = Bench::new();
-    if !bench.has_program(&[]) {
+    if !bench.has_program() {
         return;
     }
     let model = bench.file("model", &content(10_000));
@@ -542,7 +535,7 @@ fn a_file_that_changes_meanwhile_is_served_by_itself() {
 #[test]
 fn a_morsel_that_is_exchanged_is_not_mapped() {
     let bench = Bench::new();
-    if !bench.has_program(&[]) {
+    if !bench.has_program() {
         return;
     }
     let model = bench.file("model", &content(10_000));
@@ -554,7 +547,7 @@ fn a_morsel_that_is_exchanged_is_not_mapped() {
 #[test]
 fn several_files_and_none_that_is_mapped() {
     let bench = Bench::new();
-    if !bench.has_program(&[]) {
+    if !bench.has_program() {
         return;
     }
     let (one, other) = (
@@ -595,7 +588,9 @@ fn what_keeps_a_file_from_its_morsel_is_said_and_the_program_runs() {
     );
     let output = bench.run(&["run", "--morsel", "./nowhere", "--", "true"]);
     assert_eq!(output.status.code(), Some(125), "{output:?}");
-    if bench.has_program(&["-static"]) {
+    let source = bench.file("maps.c", PROGRAM.as_bytes());
+    let options = ["-O1", "-static"];
+    if common::compile_where_possible(Path::new(&source), &bench.path("maps"), &options) {
         let output = bench.run(&["run", "--morsel", &model, "--", "./maps", "r", "model"]);
         assert!(stdout(&output).starts_with("file "), "{output:?}");
         assert!(stderr(&output).contains("linked statically"), "{output:?}");
@@ -683,14 +678,9 @@ fn pipelines_hand_over_packets() {
         let text = stdout(output);
         assert_eq!(text.matches("5 packets of ").count(), 3, "{text}");
     };
-    let mut cc = Command::new("cc");
-    cc.args(["-O2", "-Wall", "-Wextra", "-Werror", "-o"])
-        .arg(bench.path("pipeline"));
-    if cc
-        .arg(examples.join("pipeline.c"))
-        .status()
-        .is_ok_and(|status| status.success())
-    {
+    let strict = ["-O2", "-Wall", "-Wextra", "-Werror"];
+    let source = examples.join("pipeline.c");
+    if common::compile(&source, &bench.path("pipeline"), &strict) {
         let mut pipeline = Command::new(bench.path("pipeline"));
         pipeline.args(["5", "1", "4097", "3000000"]);
         check(
@@ -699,12 +689,6 @@ fn pipelines_hand_over_packets() {
                 .output()
                 .unwrap(),
         );
-    } else {
-        assert!(
-            Command::new("cc").arg("--version").output().is_err(),
-            "pipeline.c does not compile"
-        );
-        eprintln!("skipped: no C compiler");
     }
     let mut pipeline = Command::new("python3");
     pipeline

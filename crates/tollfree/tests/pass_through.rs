@@ -5,6 +5,7 @@
 //! Each test runs the program twice: with a plan that wants nothing (the preload
 //! library stays out) and with one that wants an address nobody maps (it is inside).
 
+mod common;
 mod preload;
 
 use std::collections::BTreeSet;
@@ -643,17 +644,9 @@ fn is_root() -> bool {
 
 /// Builds a program that ends with 11; false where the compiler has not what that takes.
 fn builds_exit(bench: &Bench, option: &str, name: &str) -> bool {
-    fs::write(bench.path("exit.c"), "int main(void) { return 11; }\n").unwrap();
-    let built = Command::new("cc")
-        .args([option, "-o", name, "exit.c"])
-        .current_dir(&bench.folder)
-        .stderr(Stdio::null())
-        .status();
-    let built = built.is_ok_and(|status| status.success());
-    if !built {
-        eprintln!("skipped: cc {option} does not work here");
-    }
-    built
+    let source = bench.path("exit.c");
+    fs::write(&source, "int main(void) { return 11; }\n").unwrap();
+    common::compile_where_possible(&source, &bench.path(name), &[option])
 }
 
 /// AddressSanitizer ends a program that has another library loaded before its own.

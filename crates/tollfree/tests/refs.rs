@@ -3,6 +3,8 @@
 //! is C, built here; without a compiler, or without the preload library (`cargo build
 //! --workspace` makes it), there is nothing to test.
 
+mod common;
+
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -68,21 +70,6 @@ fn tollfree(folder: &Path, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// Compiles a program into a folder; without a compiler it says so, and returns false.
-fn compile(folder: &Path, name: &str, program: &str, options: &[&str]) -> bool {
-    let source = folder.join(format!("{name}.c"));
-    fs::write(&source, program).unwrap();
-    let compiler = Command::new("cc")
-        .args(options)
-        .arg("-o")
-        .args([folder.join(name), source])
-        .status();
-    if compiler.is_err() {
-        eprintln!("skipped: no C compiler");
-    }
-    compiler.is_ok()
-}
-
 /// The text that tollfree printed; `None` where the preload library was not built.
 fn said(output: &Output) -> Option<String> {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -102,7 +89,7 @@ fn rate(anchor: &AnchorRows) -> f64 {
 #[test]
 fn hot_and_cold_blocks_are_told_apart_by_name() {
     let folder = tempfile::tempdir().unwrap();
-    if !compile(folder.path(), "blocks", PROGRAM, &["-g", "-O0"]) {
+    if !common::compile_text(PROGRAM, &folder.path().join("blocks"), &["-g", "-O0"]) {
         return;
     }
     let arguments = [
@@ -143,7 +130,11 @@ fn hot_and_cold_blocks_are_told_apart_by_name() {
 #[test]
 fn children_of_other_threads_are_said_to_be_missing() {
     let folder = tempfile::tempdir().unwrap();
-    if !compile(folder.path(), "forking", FORKING, &["-O1", "-pthread"]) {
+    if !common::compile_text(
+        FORKING,
+        &folder.path().join("forking"),
+        &["-O1", "-pthread"],
+    ) {
         return;
     }
     let arguments = [

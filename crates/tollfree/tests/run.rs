@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree run`: who makes the heap huge, when the program is left as it is, and the summary.
 
+mod common;
 mod preload;
 mod schema;
 
@@ -78,16 +79,15 @@ impl Bench {
             return None;
         }
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("grow.c"), PROGRAM).unwrap();
-        let mut cc = Command::new("cc");
-        cc.args(["-O1", "-Wl,--build-id", "-o", "grow", "grow.c"])
-            .args(flags);
-        let built = cc.current_dir(&folder).status();
-        if !built.is_ok_and(|status| status.success()) {
-            eprintln!("skipped: cc {flags:?} does not work here");
-            return None;
-        }
-        Some(Bench { folder })
+        let bench = Bench { folder };
+        let source = bench.path("grow.c");
+        fs::write(&source, PROGRAM).unwrap();
+        let options = [&["-O1", "-Wl,--build-id"], flags].concat();
+        let compile = match flags {
+            [] => common::compile,
+            _ => common::compile_where_possible,
+        };
+        compile(&source, &bench.path("grow"), &options).then_some(bench)
     }
 
     fn path(&self, name: &str) -> PathBuf {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The simulator: counts that can be worked out by hand, and equality with a second model.
 
+mod common;
 #[path = "sim/reader.rs"]
 mod reader;
 #[path = "sim/reference.rs"]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree plan --verify`: each arm leaves out its line and no other, and what is said of it.
 
+mod common;
 mod preload;
 mod schema;
 
@@ -70,12 +71,7 @@ impl Bench {
             return None;
         }
         let bench = Bench(tempfile::tempdir().unwrap());
-        fs::write(bench.path("two.c"), PROGRAM).unwrap();
-        let mut cc = Command::new("cc");
-        cc.args(["-O1", "-Wl,--build-id", "-o", "two", "two.c"]);
-        let built = cc.current_dir(&bench.0).status();
-        if !built.is_ok_and(|status| status.success()) {
-            eprintln!("skipped: no C compiler");
+        if !common::compile_text(PROGRAM, &bench.path("two"), &["-O1", "-Wl,--build-id"]) {
             return None;
         }
         bench.plan(Verdict::Huge);

@@ -100,7 +100,7 @@ fn read(path: &Path, only: Option<Range<u64>>) -> Result<Imported> {
         ..Reading::default()
     };
     if perf::is_perf_data(&head) {
-        return perf::from_perf_data(path, reading);
+        return perf::from_perf_data(path, &reading);
     }
     if let Some(found) = foreign(&head) {
         let expected = "perf.data file, perf script text or perf mem report text";
@@ -109,8 +109,8 @@ fn read(path: &Path, only: Option<Range<u64>>) -> Result<Imported> {
     }
     // A pipe cannot go back: what was read of it comes first again.
     let result = match file.rewind() {
-        Ok(()) => perf::from_text(BufReader::with_capacity(1 << 16, file), reading),
-        Err(_) => perf::from_text(BufReader::new(head.chain(file)), reading),
+        Ok(()) => perf::from_text(BufReader::with_capacity(1 << 16, file), &reading),
+        Err(_) => perf::from_text(BufReader::new(head.chain(file)), &reading),
     };
     result.map_err(|source| wrong(path, source))
 }

@@ -136,7 +136,7 @@ pub fn check(arms: &[Arm], runs: &Runs) -> OutputCheck {
     }
 }
 
-/// FNV-1a over a file's bytes, eight at a time, and its length.
+/// FNV-1a over the bytes of a file.
 fn fingerprint(path: &Path) -> io::Result<u64> {
     let mut file = File::open(path)?;
     let mut buffer = vec![0; 1 << 16];

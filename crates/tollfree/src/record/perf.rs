@@ -103,7 +103,7 @@ pub struct Tally {
 ///
 /// # Errors
 /// What is wrong, with the number of the line.
-pub fn from_text(reader: impl BufRead, reading: Reading) -> Result<Imported, FormatError> {
+pub fn from_text(reader: impl BufRead, reading: &Reading) -> Result<Imported, FormatError> {
     Reader::new(reading).read(reader, None)
 }
 
@@ -111,7 +111,7 @@ pub fn from_text(reader: impl BufRead, reading: Reading) -> Result<Imported, For
 ///
 /// # Errors
 /// A UserError if perf is not installed or cannot read the file; else as [`from_text`].
-pub fn from_perf_data(path: &Path, reading: Reading) -> Result<Imported> {
+pub fn from_perf_data(path: &Path, reading: &Reading) -> Result<Imported> {
     tool::script(path, reading)
 }
 
@@ -130,9 +130,9 @@ enum Format {
 }
 
 /// The state of reading one text.
-struct Reader {
+struct Reader<'a> {
     places: Places,
-    reading: Reading,
+    reading: &'a Reading,
     tally: Tally,
     /// Sum of the periods of counted samples, and how many had one.
     periods: (f64, u64),
@@ -142,16 +142,15 @@ struct Reader {
     processes: HashMap<u32, u64>,
     has_samples_column: bool,
     cmdline: Option<String>,
-    /// Threads of which a record has told the process.
     warnings: BTreeSet<String>,
 }
 
-impl Reader {
-    fn new(mut reading: Reading) -> Reader {
-        let blocks = std::mem::take(&mut reading.blocks);
+impl<'a> Reader<'a> {
+    fn new(reading: &'a Reading) -> Reader<'a> {
+        let layout = Layout::new(reading.random_bits);
+        let places = Places::new(reading.only.clone(), layout);
         Reader {
-            places: Places::new(reading.only.clone(), Layout::new(reading.random_bits))
-                .with_blocks(blocks),
+            places: places.with_blocks(reading.blocks.clone()),
             reading,
             tally: Tally::default(),
             periods: (0.0, 0),

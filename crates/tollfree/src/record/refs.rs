@@ -21,7 +21,7 @@ use super::{RecordOptions, Recorded};
 use crate::executable::Executable;
 use looks::Looks;
 
-/// Room for events of one run; the file is sparse.
+/// Room for events of one run. The space is taken at once, in a temporary folder.
 const EVENTS_MAX: u32 = 1 << 18;
 /// How long a target may take to end once it was asked to.
 const GRACE: Duration = Duration::from_secs(2);

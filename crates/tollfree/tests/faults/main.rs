@@ -3,6 +3,10 @@
 //! Each must end in a clear error or in the right answer, with nothing lost, half-written
 //! or left running.
 
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../preload/mod.rs"]
+mod preload;
 #[path = "../schema/mod.rs"]
 mod schema;
 

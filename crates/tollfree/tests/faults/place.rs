@@ -6,13 +6,14 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::Once;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
 use toll_linux::calibrate::cache_folder;
+
+use crate::{common, preload};
 
 pub const TOLLFREE: &str = env!("CARGO_BIN_EXE_tollfree");
 /// What a test waits at most for something that should come at once.
@@ -24,9 +25,9 @@ pub struct Place(TempDir);
 impl Place {
     /// With `./faulty` (tests/data/faulty.c), and a list that makes nothing huge.
     pub fn new() -> Place {
-        build_preload();
+        preload::library();
         let place = Place(tempfile::tempdir().unwrap());
-        place.compile("faulty", &["-g"]);
+        assert!(place.compile("faulty", &["-g"]));
         place.write("none.txt", "");
         place
     }
@@ -58,10 +59,8 @@ impl Place {
     /// Compiles tests/data/faulty.c as `name`; false where the compiler cannot.
     pub fn compile(&self, name: &str, options: &[&str]) -> bool {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/faulty.c");
-        let mut cc = Command::new("cc");
-        cc.arg("-O1").args(options).arg("-o").arg(self.path(name));
-        let status = cc.arg(source).stderr(Stdio::null()).status();
-        status.expect("a C compiler").success()
+        let options = [&["-O1"], options].concat();
+        common::compile_where_possible(&source, &self.path(name), &options)
     }
 
     /// `tollfree ARGUMENTS` in this folder, with its pipes taken.
@@ -123,23 +122,6 @@ impl Place {
 
 /// What a line of [`Place::in_own_mounts`] exits with where it may not mount.
 pub const UNABLE: i32 = 99;
-
-/// `cargo test -p tollfree` does not build the library by itself.
-fn build_preload() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let beside = Path::new(TOLLFREE).parent().unwrap();
-        let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--package", "toll-preload"]);
-        build.arg("--target-dir").arg(beside.parent().unwrap());
-        if beside.ends_with("release") {
-            build.arg("--release");
-        }
-        let built = build.status().is_ok_and(|status| status.success());
-        // Another user than the one who built may have no cargo.
-        assert!(built || beside.join("libtoll_preload.so").exists());
-    });
-}
 
 /// Whether programs can be simulated here; says so if not.
 pub fn has_simulator() -> bool {

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 
+use crate::common::compile;
+
 /// Adds up what a guest's page was counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Page {
@@ -154,12 +156,7 @@ fn qemu() -> PathBuf {
 pub fn guest(folder: &Path, name: &str) -> PathBuf {
     let source = checkout().join(format!("crates/tollfree/tests/data/sim/{name}.c"));
     let program = folder.join(name);
-    let built = Command::new("cc")
-        .args(["-O2", "-g", "-o"])
-        .args([&program, &source])
-        .arg("-lpthread")
-        .status();
-    assert!(built.expect("cc").success(), "{name}.c");
+    assert!(compile(&source, &program, &["-O2", "-g", "-pthread"]));
     program
 }
 

@@ -4,7 +4,7 @@
 use super::*;
 
 fn read(text: &str) -> Result<Imported, FormatError> {
-    from_text(text.as_bytes(), Reading::default())
+    from_text(text.as_bytes(), &Reading::default())
 }
 
 fn line(address: u64, tlb: &str, period: u64) -> String {
@@ -34,7 +34,7 @@ fn kernel_addresses_and_those_out_of_range_do_not_count() {
         + &line(0, "L2 miss", 1)
         + &line(0x1000_0000, "L2 miss", 1)
         + &line(0x2000_0000, "L2 miss", 1);
-    let tally = from_text(text.as_bytes(), reading).unwrap().tally;
+    let tally = from_text(text.as_bytes(), &reading).unwrap().tally;
     assert_eq!((tally.misses, tally.outside, tally.elsewhere), (1, 1, 2));
 }
 
@@ -113,7 +113,7 @@ fn damaged_texts_never_panic() {
                     bytes.push(b'\n');
                 }
             }
-            if let Ok(imported) = from_text(bytes.as_slice(), Reading::default()) {
+            if let Ok(imported) = from_text(bytes.as_slice(), &Reading::default()) {
                 imported.profile.to_json().expect("a possible profile");
             }
         }

@@ -36,7 +36,7 @@ const FIELDS: [&str; 11] = [
     "ip",
     "data_page_size",
 ];
-/// Room for events of one run; the file is sparse.
+/// Room for events of one run. The space is taken at once, in a temporary folder.
 const EVENTS_MAX: u32 = 1 << 18;
 /// How long a target, and perf after it, may take to end once its time is up.
 const GRACE: Duration = Duration::from_secs(10);
@@ -105,7 +105,7 @@ pub fn record(options: &RecordOptions) -> Result<Recorded> {
         detail: version(&perf),
         command: options.command.iter().map(text).collect(),
     };
-    let mut profile = script(&data, reading)?.profile;
+    let mut profile = script(&data, &reading)?.profile;
     drop_own_memory(&mut profile, events.path());
     profile.program = executable.program();
     profile.complete = in_time && outcome.interrupted.is_none();
@@ -198,12 +198,12 @@ fn version(perf: &Path) -> String {
 }
 
 /// Reads a perf.data file through `perf script`.
-pub fn script(path: &Path, reading: Reading) -> Result<Imported> {
+pub fn script(path: &Path, reading: &Reading) -> Result<Imported> {
     let perf = ensure_installed()?;
     let mut fields = Some(FIELDS.to_vec());
     // Each round leaves out one field that the recording does not have.
     loop {
-        let (result, status, complaint) = print(&perf, path, fields.as_deref(), &reading)?;
+        let (result, status, complaint) = print(&perf, path, fields.as_deref(), reading)?;
         if status.success() {
             return result.map_err(|source| input(path, source));
         }
@@ -261,14 +261,7 @@ fn print(
         .spawn()
         .with_context(|| format!("{} script", perf.display()))?;
     let text = BufReader::with_capacity(1 << 16, child.stdout.take().expect("piped"));
-    let again = Reading {
-        only: reading.only.clone(),
-        blocks: reading.blocks.clone(),
-        random_bits: reading.random_bits,
-        detail: reading.detail.clone(),
-        command: reading.command.clone(),
-    };
-    let result = Reader::new(again).read(text, Some(Format::Script));
+    let result = Reader::new(reading).read(text, Some(Format::Script));
     if result.is_err() {
         // It may have more to print, which nobody reads any longer.
         let _ = child.kill();
