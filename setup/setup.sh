@@ -86,7 +86,7 @@ check_foreign_system() {
 	for tool in gcc make; do
 		have "$tool" || die "$tool is missing; install it with your system's package manager"
 	done
-	choose_rust || die "cargo $rust_needed or later is missing; install Rust with your system's package manager, or by rustup (https://rustup.rs)"
+	choose_rust || die "cargo $rust_needed or later is missing; install Rust with your system's package manager, or with rustup"
 	qemu_fits qemu-x86_64 || say "No qemu-x86_64 7.2 with plugins: tollfree's simulator will not be there, the rest works."
 }
 
