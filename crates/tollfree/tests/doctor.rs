@@ -268,6 +268,8 @@ fn this_machine_is_probed_and_shown_to_people() {
         .stdout
         .clone();
     let text = String::from_utf8(output).unwrap();
+    let header: Vec<&str> = text.lines().next().unwrap().split_whitespace().collect();
+    assert_eq!(header, ["what", "state", "found"]);
     for check in report["checks"].as_array().unwrap() {
         assert!(text.contains(check["name"].as_str().unwrap()), "{text}");
     }
