@@ -149,6 +149,24 @@ fn an_idle_server_is_looked_at_under_its_load() {
     );
 }
 
+/// The shares of the time are those of a process that runs already, and what was spent is said.
+#[test]
+fn the_shares_of_the_time_are_announced_and_accounted_for() {
+    let server = Server::start();
+    let pid = server.pid();
+    let tune = ["--json", "tune", "--pid", &pid, "--for", "1s", "-o", "out"];
+    let output = server
+        .place
+        .run(&[&tune[..], &["--within", "20s"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let said = stderr(&output);
+    let first = said.lines().next().unwrap_or_default();
+    assert_eq!(first, "tollfree: at most 20 s: quick look 1.0 s");
+    let spent = json(&output)["spent"].clone();
+    assert_eq!(spent[0]["step"], "look", "{spent}");
+    assert!(spent[0]["seconds"].as_f64().unwrap() >= 1.0, "{spent}");
+}
+
 #[test]
 fn a_workload_that_fails_is_said_before_anything_is_judged() {
     let server = Server::start_as("demand");
