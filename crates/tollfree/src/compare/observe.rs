@@ -15,6 +15,7 @@ use toll_linux::proc::{self, Kind, Smap};
 use toll_linux::refs;
 
 use crate::permanent::Traits;
+use crate::units;
 
 /// The first window; each is longer than the one before, so that short programs are seen too.
 const FIRST_WINDOW: Duration = Duration::from_millis(20);
@@ -38,9 +39,70 @@ pub struct Look {
     /// Anonymous memory of the brk heap at that time.
     #[serde(default)]
     pub heap: u64,
+    /// Hints on its anonymous memory at that time, given by itself or a library.
+    #[serde(default)]
+    pub hints: Hints,
     /// Whether the program (or its parent) switched huge pages off for it.
     pub switched_off: bool,
     pub traits: Traits,
+}
+
+/// What madvise said of private anonymous mappings. A hint stays with its addresses: a freed
+/// range that is used again, for other memory, has it still.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hints {
+    /// Mappings with MADV_HUGEPAGE, and their bytes.
+    pub huge_mappings: u64,
+    pub huge_bytes: u64,
+    /// Mappings with MADV_NOHUGEPAGE, and their bytes.
+    pub never_mappings: u64,
+    pub never_bytes: u64,
+}
+
+impl Hints {
+    fn of(smaps: &[Smap]) -> Hints {
+        let mut hints = Hints::default();
+        let memory = smaps.iter().filter(|it| it.mapping.is_private_anonymous());
+        for smap in memory {
+            let bytes = smap.mapping.len();
+            if smap.advised_huge {
+                hints.huge_mappings += 1;
+                hints.huge_bytes += bytes;
+            }
+            if smap.advised_never {
+                hints.never_mappings += 1;
+                hints.never_bytes += bytes;
+            }
+        }
+        hints
+    }
+
+    /// What a reader should know of them; `None` if there are none. `planned`: the process may
+    /// have some from a plan.
+    pub fn text(&self, planned: bool) -> Option<String> {
+        let some = |mappings: u64, bytes: u64, advice: &str| {
+            let number = units::of(mappings as usize, "mapping");
+            (mappings > 0).then(|| format!("{number} ({}) with {advice}", units::bytes(bytes)))
+        };
+        let said: Vec<String> = [
+            some(self.huge_mappings, self.huge_bytes, "MADV_HUGEPAGE"),
+            some(self.never_mappings, self.never_bytes, "MADV_NOHUGEPAGE"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        let by = match planned {
+            true => "its plan, the program itself or a library",
+            false => "the program itself or a library, no plan",
+        };
+        (!said.is_empty()).then(|| {
+            format!(
+                "hints by {by}: {}; a hint stays with its addresses when memory there is freed and \
+                 used again",
+                said.join(", ")
+            )
+        })
+    }
 }
 
 /// Takes the look, a little at each tick.
@@ -121,6 +183,7 @@ impl Observer {
         if anonymous >= look.anonymous {
             look.anonymous = anonymous;
             look.huge = sum(|smap| smap.anon_huge);
+            look.hints = Hints::of(&smaps);
             look.heap = sum(|smap| match smap.mapping.kind() {
                 Kind::Heap => smap.anonymous,
                 _ => 0,

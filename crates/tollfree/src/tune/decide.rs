@@ -277,6 +277,7 @@ impl Run<'_> {
         self.results.findings.look = Some(look.clone());
         self.results.findings.today = Some(Today::new(&look, &self.lab.host()));
         self.results.findings.status = status;
+        self.results.findings.notes.extend(look.hints.text(false));
         if let Next::End = self.kept()? {
             return Ok(Next::End);
         }

@@ -17,6 +17,7 @@ use toll_linux::hand::Hand;
 use toll_linux::watch::{WatchPlan, Watcher, grown};
 use toll_linux::{Root, cpu, proc};
 use toll_model::stats::{Verdict, ratio_of_medians};
+use toll_model::wire;
 
 use super::budget::{Course, Spending, Step, announcement, before, once};
 use super::decide::{is_huge, with_interval};
@@ -123,6 +124,9 @@ impl Live {
         self.check_workload()?;
         let look = self.look()?;
         results.findings.look = Some(look.clone());
+        // Who starts a program under a plan leaves it in its environment.
+        let planned = env_of(self.pid, wire::ENV_ACTIONS).is_some();
+        results.findings.notes.extend(look.hints.text(planned));
         let today = Today::new(&look, &Host::here());
         results.findings.today = Some(today.clone());
         match self.refusal(&look, &today) {

@@ -167,6 +167,31 @@ fn the_shares_of_the_time_are_announced_and_accounted_for() {
     assert!(spent[0]["seconds"].as_f64().unwrap() >= 1.0, "{spent}");
 }
 
+/// A hint that the program gave stays on a range that it frees and uses for something else.
+#[test]
+fn hints_of_others_are_said_with_their_size() {
+    let server = Server::start_as("reuses");
+    let pid = server.pid();
+    let tune = ["--json", "tune", "--pid", &pid, "--for", "1s", "-o", "out"];
+    let answer = json(&server.place.run(&tune));
+    schema::check("tune", &answer);
+    let hints = &answer["look"]["hints"];
+    for which in ["huge", "never"] {
+        assert_eq!(hints[format!("{which}_mappings")], 1, "{answer}");
+        assert_eq!(hints[format!("{which}_bytes")], 8 << 20, "{answer}");
+    }
+    let notes = answer["notes"].to_string();
+    let part = "hints by the program itself or a library, no plan: 1 mapping (8 MiB) with \
+                MADV_HUGEPAGE, 1 mapping (8 MiB) with MADV_NOHUGEPAGE";
+    assert!(notes.contains(part), "{notes}");
+
+    let plain = Server::start_as("demand");
+    let pid = plain.pid();
+    let tune = ["--json", "tune", "--pid", &pid, "--for", "1s", "-o", "out"];
+    let notes = json(&plain.place.run(&tune))["notes"].to_string();
+    assert!(!notes.contains("hints"), "{notes}");
+}
+
 #[test]
 fn a_workload_that_fails_is_said_before_anything_is_judged() {
     let server = Server::start_as("demand");
