@@ -120,6 +120,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         cold: args.cold,
         show_command: args.show_command,
         subject_fingerprint: fingerprint,
+        notes: Vec::new(),
     };
     let mut results = match stored {
         Some(stored) => decide::resume(&mut bench, stored, args.within)?,

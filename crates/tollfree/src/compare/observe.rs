@@ -4,6 +4,7 @@
 //!
 //! It needs no privilege: `clear_refs` clears the Referenced bits, `smaps` counts them.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -24,7 +25,8 @@ const LAST_WINDOW: Duration = Duration::from_secs(1);
 /// Reading smaps takes at most this share of the time.
 const SHARE: u32 = 20;
 
-/// What was seen. Sizes are bytes, of the process that has most memory.
+/// What was seen. Sizes are bytes, of the process that has most memory, and in every other window
+/// of the one that works most: a server's children may do the work on less memory than it has.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Look {
     /// Windows in which touches were counted.
@@ -116,6 +118,8 @@ pub struct Observer {
     next: Instant,
     /// What the process executes.
     program: PathBuf,
+    /// CPU time of each process when the last window began, ticks.
+    used: HashMap<u32, u64>,
 }
 
 impl Default for Observer {
@@ -126,6 +130,7 @@ impl Default for Observer {
             open: None,
             next: Instant::now(),
             program: PathBuf::new(),
+            used: HashMap::new(),
         }
     }
 }
@@ -152,11 +157,33 @@ impl Observer {
     }
 
     fn begin(&mut self, pid: u32) {
-        let of = biggest(&Root::system(), pid);
+        let root = Root::system();
+        let tree = proc::tree(&root, pid);
+        let busiest = self.busiest(&root, &tree);
+        let of = match self.look.windows % 2 {
+            1 => busiest.unwrap_or_else(|| biggest(&root, pid)),
+            _ => biggest(&root, pid),
+        };
         match refs::clear(of) {
             Ok(()) => self.open = Some((of, Instant::now() + self.window)),
             Err(_) => self.next = Instant::now() + FIRST_WINDOW,
         }
+    }
+
+    /// The process that used most CPU time since the last window began, if any used some.
+    fn busiest(&mut self, root: &Root, tree: &[u32]) -> Option<u32> {
+        let ticks = |pid: &u32| {
+            let stat = proc::stat(root, *pid).ok()?;
+            Some((*pid, stat.user_ticks + stat.system_ticks))
+        };
+        let now: HashMap<u32, u64> = tree.iter().filter_map(ticks).collect();
+        let before = std::mem::replace(&mut self.used, now);
+        let since = |(pid, now): (&u32, &u64)| {
+            let spent = now.saturating_sub(before.get(pid).copied().unwrap_or(*now));
+            (spent > 0).then_some((spent, *pid))
+        };
+        let busiest = self.used.iter().filter_map(since).max();
+        busiest.map(|(_, pid)| pid)
     }
 
     /// Counts what was touched since the window began.
