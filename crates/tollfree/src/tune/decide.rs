@@ -305,6 +305,7 @@ impl Run<'_> {
         let ceiling = self.run_arms(&arms, until, None)?;
         self.results.ceiling(ceiling.clone());
         self.learn(&ceiling);
+        self.explain_changes(&ceiling, &look);
         if let Next::End = self.kept()? {
             return Ok(Next::End);
         }
@@ -475,6 +476,7 @@ impl Run<'_> {
         let comparison = self.run_arms(&arms, until, predicting)?;
         self.results.compared(comparison.clone());
         self.learn(&comparison);
+        self.explain_changes(&comparison, &look);
         let next = self.judge_changes(&comparison, &look);
         if let Next::End = self.kept()? {
             return Ok(Next::End);
@@ -562,6 +564,15 @@ impl Run<'_> {
         }
         self.results.findings.permanent = permanent;
         Next::End
+    }
+
+    /// Says what the variants change that have only a short name in the table.
+    fn explain_changes(&mut self, comparison: &Comparison, look: &Look) {
+        for (change, arm) in self.measurable(look) {
+            if comparison.arm(&arm.name).is_some() {
+                self.note(&format!("variant {}: {}", arm.name, change.change));
+            }
+        }
     }
 
     fn apply(&mut self, reason: String) {
@@ -1575,9 +1586,13 @@ mod tests {
         ];
         let mut lab = MockLab::new(times);
         lab.candidates = vec![candidate("useless")];
+        let change = lab.candidates[0].change.clone();
         let got = lab.tune(600).findings;
         assert_eq!(got.advice, Advice::Apply);
         assert!(got.permanent.is_empty(), "{:?}", got.permanent);
+        // The table has its name all the same.
+        let note = format!("variant useless: {change}");
+        assert!(got.notes.contains(&note), "{:?}", got.notes);
     }
 
     #[test]
