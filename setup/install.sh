@@ -17,6 +17,44 @@ put() {
 	say "  $3"
 }
 
+# The QEMU that the set-up unpacked for who built tollfree; empty where there is none. Under sudo, $HOME is root's, and the
+# set-up ran as the owner of what was built. Nobody else's is run or installed.
+unpacked_qemu() {
+	builder=$(stat -c %u target/release/tollfree)
+	for folder in "$cache" "$(getent passwd "$builder" | cut -d : -f 6)/.cache/tollfree"; do
+		folder=$folder/qemu-user-7.2
+		[ -x "$folder/bin/qemu-x86_64" ] || continue
+		case $(stat -c %u "$folder") in
+		"$(id -u)" | "$builder") ;;
+		*) continue ;;
+		esac
+		if qemu_fits "$folder/bin/qemu-x86_64"; then
+			printf '%s' "$folder"
+			return 0
+		fi
+	done
+}
+
+# Puts the simulator's QEMU there for every user, where the system's own is not the one that it needs.
+put_qemu() {
+	if qemu_fits qemu-x86_64; then
+		return 0
+	fi
+	unpacked=$(unpacked_qemu)
+	if [ -z "$unpacked" ]; then
+		say "No QEMU 7.2 with plugins is there to install: tollfree's simulator will be missing, the rest works."
+		say "Run setup/setup.sh demo as who built tollfree, and install again."
+		return 0
+	fi
+	mkdir -p "$library"
+	rm -rf "$library/qemu-user-7.2"
+	# Files of the installing user, whoever unpacked them, which everybody can read.
+	cp -R --no-preserve=ownership "$unpacked" "$library/qemu-user-7.2"
+	chmod -R u=rwX,go=rX "$library/qemu-user-7.2"
+	ln -sf qemu-user-7.2/bin/qemu-x86_64 "$library/qemu-x86_64"
+	say "  $library/qemu-x86_64"
+}
+
 install_all() {
 	tollfree=target/release/tollfree
 	for file in $tollfree target/release/libtoll_preload.so plugins/user/build/libtoll_user.so; do
@@ -32,6 +70,7 @@ install_all() {
 	put 755 $tollfree "$prefix/bin/tollfree"
 	put 644 target/release/libtoll_preload.so "$library/libtoll_preload.so"
 	put 644 plugins/user/build/libtoll_user.so "$library/libtoll_user.so"
+	put_qemu
 	put 644 "$made/bash" "$prefix/share/bash-completion/completions/tollfree"
 	put 644 "$made/fish" "$prefix/share/fish/vendor_completions.d/tollfree.fish"
 	put 644 "$made/zsh" "$prefix/share/zsh/site-functions/_tollfree"
@@ -41,7 +80,8 @@ install_all() {
 }
 
 uninstall_all() {
-	rm -f "$prefix/bin/tollfree" "$library/libtoll_preload.so" "$library/libtoll_user.so" \
+	rm -rf "$library/qemu-user-7.2"
+	rm -f "$prefix/bin/tollfree" "$library/libtoll_preload.so" "$library/libtoll_user.so" "$library/qemu-x86_64" \
 		"$prefix/share/bash-completion/completions/tollfree" \
 		"$prefix/share/fish/vendor_completions.d/tollfree.fish" \
 		"$prefix/share/zsh/site-functions/_tollfree" \

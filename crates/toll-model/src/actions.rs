@@ -10,6 +10,10 @@
 //! - else the parts that at least 75 % of the site's blocks of one class agree
 //!   on, in blocks of that class.
 //!
+//! Small blocks that fill regions together with their neighbours are planned so that a region of
+//! the plan is shorter than 2 MiB. Other blocks are neighbours in another run: a rule for such a
+//! site takes whole blocks, and no block of it is an exception.
+//!
 //! An event that was examined and left gets an exact rule without intervals, so
 //! that no class rule reaches it. Intervals are bytes, not regions: the preload
 //! library derives regions for the alignment that a block really has, and acts
@@ -25,6 +29,7 @@ use crate::wire::{
 /// Advice codes of [`Interval::advice`].
 const HUGE: u32 = 1;
 const NO_HUGE: u32 = 2;
+const TOGETHER: u32 = 3;
 /// More blocks of one site than this get class rules only.
 const MAX_EXACT: usize = 64;
 
@@ -168,7 +173,8 @@ impl Actions {
         Some(index as u32)
     }
 
-    fn rule(&mut self, rule: Rule, huge: &[(u64, u64)], losers: &[(u64, u64)]) {
+    /// `code`: the advice for what is huge.
+    fn rule(&mut self, rule: Rule, code: u32, huge: &[(u64, u64)], losers: &[(u64, u64)]) {
         let first = self.intervals.len() as u32;
         let advised = |advice| {
             move |&(start, end): &(u64, u64)| Interval {
@@ -178,7 +184,7 @@ impl Actions {
                 _pad: 0,
             }
         };
-        self.intervals.extend(huge.iter().map(advised(HUGE)));
+        self.intervals.extend(huge.iter().map(advised(code)));
         self.intervals.extend(losers.iter().map(advised(NO_HUGE)));
         self.intervals[first as usize..].sort_by_key(|interval| interval.start);
         let count = self.intervals.len() as u32 - first;
@@ -239,6 +245,8 @@ struct Planned<'a> {
     anchor: &'a Anchor,
     huge: Vec<(u64, u64)>,
     losers: Vec<(u64, u64)>,
+    /// It fills regions with its neighbours.
+    together: bool,
     benefit: f64,
 }
 
@@ -254,6 +262,7 @@ fn planned_anchors(plan: &Plan) -> Vec<Planned<'_>> {
         anchor,
         huge: Vec::new(),
         losers: Vec::new(),
+        together: false,
         benefit: 0.0,
     };
     let mut planned: Vec<Planned> = plan.anchors.iter().map(empty).collect();
@@ -271,6 +280,7 @@ fn planned_anchors(plan: &Plan) -> Vec<Planned<'_>> {
         let interval = (region.offset, region.end());
         if region.verdict == Verdict::Huge {
             planned.huge.push(interval);
+            planned.together |= region.length < REGION;
             planned.benefit += region.benefit_ns;
         } else if plan.thp_always && region.why == Why::CostsMore {
             planned.losers.push(interval);
@@ -310,6 +320,8 @@ struct Block {
     full: u64,
     huge: Vec<(u64, u64)>,
     losers: Vec<(u64, u64)>,
+    /// It fills regions with its neighbours.
+    together: bool,
 }
 
 impl Block {
@@ -317,9 +329,17 @@ impl Block {
         self.huge.iter().map(|(start, end)| end - start).sum()
     }
 
+    /// The advice for what is huge of it.
+    fn code(&self) -> u32 {
+        match self.together {
+            true => TOGETHER,
+            false => HUGE,
+        }
+    }
+
     /// The intervals of its exact rule: all of it where all that can be huge is planned.
     fn intervals(&self) -> &[(u64, u64)] {
-        match self.full > 0 && self.huge_bytes() >= self.full {
+        match self.together || self.full > 0 && self.huge_bytes() >= self.full {
             true => &[(0, u64::MAX)],
             false => &self.huge,
         }
@@ -373,6 +393,7 @@ fn block(
         thread: *thread,
         length: anchor.length,
         full: full_bytes(anchor),
+        together: planned.together,
         huge: planned.huge.clone(),
         losers: planned.losers.clone(),
     })
@@ -398,18 +419,20 @@ fn add_rules(actions: &mut Actions, mut blocks: Vec<Block>) {
     let classes: Vec<Vec<ClassRule>> = sites.iter().map(|site| class_rules(site)).collect();
     for (site, classes) in sites.iter().zip(&classes) {
         let exact: Vec<&Block> = site.iter().filter(|block| block.exact).collect();
+        let has_neighbours = classes.iter().any(|class| class.code == TOGETHER);
         for block in exact.iter().take_while(|_| exact.len() <= MAX_EXACT) {
             let acts = !block.huge.is_empty() || !block.losers.is_empty();
-            if acts || !classes.is_empty() {
+            let is_kept_off = !classes.is_empty() && !has_neighbours;
+            if acts || is_kept_off {
                 let rule = rule(block, block.class, None, block.ordinal, block.thread);
-                actions.rule(rule, block.intervals(), &block.losers);
+                actions.rule(rule, block.code(), block.intervals(), &block.losers);
             }
         }
     }
     for (site, classes) in sites.iter().zip(&classes) {
         for class in classes {
             let rule = rule(&site[0], class.class, class.longest, ANY, ANY);
-            actions.rule(rule, &class.huge, &[]);
+            actions.rule(rule, class.code, &class.huge, &[]);
         }
     }
 }
@@ -419,6 +442,8 @@ struct ClassRule {
     class: u8,
     /// Longest block, if it is not the longest of the class.
     longest: Option<u64>,
+    /// The advice for what is huge.
+    code: u32,
     huge: Vec<(u64, u64)>,
 }
 
@@ -429,12 +454,21 @@ fn class_rules(site: &[Block]) -> Vec<ClassRule> {
     };
     let compared = || site.iter().filter(|block| block.class >= smallest);
     let huge = compared().map(Block::huge_bytes).sum();
-    if is_most(huge, compared().map(|block| block.full).sum()) {
+    let together = planned().any(|block| block.together);
+    let full = |block: &Block| match together {
+        true => block.length,
+        false => block.full,
+    };
+    if is_most(huge, compared().map(full).sum()) {
         return vec![ClassRule {
             class: smallest,
             longest: Some(u64::MAX),
+            code: if together { TOGETHER } else { HUGE },
             huge: vec![(0, u64::MAX)],
         }];
+    }
+    if together {
+        return Vec::new();
     }
     let mut classes: Vec<u8> = planned().map(|block| block.class).collect();
     classes.sort_unstable();
@@ -442,6 +476,7 @@ fn class_rules(site: &[Block]) -> Vec<ClassRule> {
     let rule = |class: u8| ClassRule {
         class,
         longest: None,
+        code: HUGE,
         huge: agreed(site.iter().filter(|block| block.class == class)),
     };
     classes

@@ -132,6 +132,19 @@ pub struct Anchor {
 pub const MAX_LENGTH: u64 = 1 << 56;
 
 impl Anchor {
+    /// The name of all allocations of this one's call site and length class: `new_arena+0x2c 2^20`;
+    /// `None` for what is no allocation.
+    pub fn site(&self) -> Option<String> {
+        let AnchorKind::Alloc { frames, class, .. } = &self.kind else {
+            return None;
+        };
+        let call = match frames.first() {
+            None => "unknown site".to_owned(),
+            Some(frame) => frame.name(),
+        };
+        Some(format!("{call} 2^{class}"))
+    }
+
     /// Says what is impossible about this anchor, if anything is.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.length > MAX_LENGTH {
@@ -172,16 +185,9 @@ impl fmt::Display for Anchor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
             AnchorKind::Alloc {
-                frames,
-                class,
-                ordinal,
-                thread,
+                ordinal, thread, ..
             } => {
-                match frames.first() {
-                    None => write!(f, "unknown site")?,
-                    Some(frame) => write!(f, "{}", frame.name())?,
-                }
-                write!(f, " 2^{class} #{ordinal}")?;
+                write!(f, "{} #{ordinal}", self.site().unwrap_or_default())?;
                 if *thread != 0 {
                     write!(f, " thread {thread}")?;
                 }

@@ -143,10 +143,20 @@ impl Cell {
     }
 }
 
+/// Where an anchor began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Address {
+    Unknown,
+    At(u64),
+    /// At one address and then at another.
+    Moved,
+}
+
 /// One anchor and the size of its cells.
 struct Growing {
     anchor: Anchor,
     freed: bool,
+    address: Address,
     places: Vec<Place>,
     /// Power of two of pages per cell.
     cell: u8,
@@ -206,6 +216,7 @@ impl ProfileBuilder {
                 level,
             },
             freed: false,
+            address: Address::Unknown,
             places: Vec::new(),
             cell: self.finest.max(big),
         });
@@ -225,6 +236,16 @@ impl ProfileBuilder {
     /// Marks an anchor as freed before the end of the run.
     pub fn freed(&mut self, anchor: u32) {
         self.anchors[anchor as usize].freed = true;
+    }
+
+    /// Says at which address an anchor's first byte lay.
+    pub fn address(&mut self, anchor: u32, address: u64) {
+        let known = &mut self.anchors[anchor as usize].address;
+        *known = match *known {
+            Address::Unknown => Address::At(address),
+            Address::At(before) if before == address => Address::At(address),
+            Address::At(_) | Address::Moved => Address::Moved,
+        };
     }
 
     /// Says which mapping a byte interval of an anchor lay in. The first to say so of a byte
@@ -315,6 +336,10 @@ impl ProfileBuilder {
                     anchor: growing.anchor,
                     rows,
                     places: growing.places,
+                    address: match growing.address {
+                        Address::At(address) => Some(address),
+                        Address::Unknown | Address::Moved => None,
+                    },
                     freed: growing.freed,
                 });
             }

@@ -99,6 +99,10 @@ pub struct AnchorRows {
     /// Sorted by offset, without overlap; empty where the source cannot tell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<Place>,
+    /// Address of its first byte in the recorded run; absent where the source cannot tell, and where
+    /// it moved. It says which anchors were neighbours, and nothing about another run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<u64>,
     /// Bytes of this anchor that no event names any more (freed before the end).
     #[serde(default)]
     pub freed: bool,
@@ -206,6 +210,9 @@ impl Profile {
 
 impl AnchorRows {
     fn check(&self) -> Result<(), String> {
+        if let Some(address) = self.address.filter(|at| *at > crate::anchor::MAX_LENGTH) {
+            return Err(format!("address {address:#x} is no user address"));
+        }
         let mut end = 0;
         for (number, row) in self.rows.iter().enumerate() {
             let wrong = |detail| format!("row {number}: {detail}");

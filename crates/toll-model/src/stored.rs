@@ -43,6 +43,8 @@ struct WrittenAnchor<'a> {
     level: Level,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     freed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<u64>,
     rows: &'a [Row],
     #[serde(skip_serializing_if = "<[Place]>::is_empty")]
     places: &'a [Place],
@@ -105,6 +107,7 @@ impl<'a> Written<'a> {
             misalignment: rows.anchor.misalignment,
             level: rows.anchor.level,
             freed: rows.freed,
+            address: rows.address,
             rows: &rows.rows,
             places: &rows.places,
         };

@@ -140,6 +140,42 @@ fn parse_address(text: &str) -> Option<u64> {
     }
 }
 
+/// A count: `4,257`, `1.23 M`, `45.6 G`.
+pub fn format_count(value: f64) -> String {
+    match value.abs() {
+        v if !v.is_finite() => "-".to_owned(),
+        v if v >= 1e9 => format!("{} G", significant(value / 1e9)),
+        v if v >= 1e6 => format!("{} M", significant(value / 1e6)),
+        v if v >= 100.0 || v.fract() == 0.0 => thousands(value.round()),
+        _ => significant(value),
+    }
+}
+
+/// Three significant digits, no exponent.
+fn significant(value: f64) -> String {
+    match value.abs() {
+        v if v >= 100.0 => format!("{value:.0}"),
+        v if v >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// A whole number with a comma between thousands.
+fn thousands(value: f64) -> String {
+    let digits = format!("{:.0}", value.abs());
+    let mut out = String::new();
+    if value < 0.0 {
+        out.push('-');
+    }
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -116,7 +116,8 @@ pub struct Interval {
     pub start: u64,
     /// Exclusive; `u64::MAX` means to the end of the block.
     pub end: u64,
-    /// 1: MADV_HUGEPAGE; 2: MADV_NOHUGEPAGE (only with [`flags::NOHUGE`]).
+    /// 1: MADV_HUGEPAGE; 2: MADV_NOHUGEPAGE (only with [`flags::NOHUGE`]); 3: as 1, and a block
+    /// without a region of its own fills regions together with its neighbours of the same rules.
     pub advice: u32,
     pub _pad: u32,
 }

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{alloc, anchor, costs, frame, profile, regions, row};
+use common::{alloc, anchor, arenas, costs, frame, profile, regions, row};
 use proptest::prelude::*;
 use toll_model::REGION;
 use toll_model::actions::{Actions, FrameRange, compile};
@@ -24,6 +24,7 @@ fn block(id: u32, site: u64, regions: u64, ordinal: u32) -> AnchorRows {
         anchor: anchor(id, alloc(site, length, ordinal), length),
         rows,
         freed: false,
+        address: None,
         places: Vec::new(),
     }
 }
@@ -378,4 +379,22 @@ fn a_call_is_named_by_function_and_offset() {
     assert_eq!(after, "program after PyObject_Free+0x3d1d 2^20 #19");
     let nothing = named(|frame| (frame.symbol, frame.function) = (None, None));
     assert_eq!(nothing, "program+0x1234 2^20 #19");
+}
+
+/// Python's arenas: in another run they lie elsewhere, and other pairs share a region.
+#[test]
+fn small_neighbours_are_taken_whole_and_none_is_left_out() {
+    // An odd number: the last one fills no region.
+    let profile = arenas(0x7fff_0010_0000, &[1e6; 33]);
+    let plan = price(&profile, &costs(), Options::default());
+    assert_eq!(plan.huge().count(), 32, "{}", plan.reason);
+    let actions = compile(&plan, &same);
+    // Each arena but the last by its event, then any of the site.
+    assert_eq!(actions.rules.len(), 33);
+    for rule in 0..33 {
+        assert_eq!(intervals(&actions, rule), [(0, END, 3)], "{rule}");
+    }
+    let last = &actions.rules[32];
+    assert_eq!((last.ordinal, last.length_low), (ANY, 1 << 20));
+    assert_eq!(actions.matched.exact, 1.0);
 }

@@ -24,6 +24,7 @@ fn rows(kind: AnchorKind, id: u32, misses: &[f64], places: Vec<Place>) -> Anchor
             .collect(),
         places,
         freed: false,
+        address: None,
     }
 }
 

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{PAGES, any_profile, costs, profile, regions, row};
+use common::{PAGES, any_profile, arenas, costs, profile, regions, row};
 use proptest::prelude::*;
 use toll_model::REGION;
 use toll_model::anchor::{AnchorKind, Level};
@@ -783,7 +783,113 @@ fn a_nameless_anchor_is_priced_too() {
         anchor,
         rows,
         freed: true,
+        address: None,
         places: Vec::new(),
     }]));
     assert_eq!(plan.huge().count(), 1);
+}
+
+const ARENAS: u64 = 0x7fff_0010_0000;
+
+#[test]
+fn neighbours_that_share_a_region_are_planned_together() {
+    // The address is the upper half of a region, that of the last one the lower half.
+    let plan = plan(&arenas(ARENAS, &[1e6; 64]));
+    assert_eq!(plan.huge().count(), 64, "{}", plan.reason);
+    assert!(
+        plan.reason.starts_with(
+            "Make 32 of 32 regions huge (64 MiB): they hold 100 % of the 64.0 M misses recorded"
+        ),
+        "{}",
+        plan.reason
+    );
+    for region in plan.huge() {
+        assert_eq!((region.length, region.why), (REGION / 2, Why::Pays));
+        // Each takes half of one collapse.
+        assert!((region.cost_ns - 200_000.0).abs() < 1.0, "{region:?}");
+    }
+}
+
+#[test]
+fn what_fills_no_region_with_its_neighbours_is_left() {
+    // Shifted by a quarter: both ends of the run stick out of whole regions.
+    let first = ARENAS - REGION / 4;
+    let plan = plan(&arenas(first, &[1e6; 64]));
+    let partial: f64 = plan
+        .regions
+        .iter()
+        .filter(|region| region.why == Why::Partial)
+        .map(|region| region.length as f64)
+        .sum();
+    assert_eq!(partial, REGION as f64, "{}", plan.reason);
+    assert!(plan.reason.starts_with("Make 31 of 31"), "{}", plan.reason);
+    assert!(
+        plan.reason.contains("97 % of the 64.0 M misses"),
+        "{}",
+        plan.reason
+    );
+
+    let mut apart = arenas(ARENAS, &[1e6; 64]);
+    // Every other one lies elsewhere.
+    for rows in apart.anchors.iter_mut().step_by(2) {
+        rows.address = Some(rows.address.unwrap() + (1 << 40));
+    }
+    assert!(is_left_as_partial(&apart));
+    // Nothing is known of where they lay.
+    let mut unknown = arenas(ARENAS, &[1e6; 64]);
+    unknown
+        .anchors
+        .iter_mut()
+        .for_each(|rows| rows.address = None);
+    assert!(is_left_as_partial(&unknown));
+}
+
+fn is_left_as_partial(profile: &Profile) -> bool {
+    let plan = plan(profile);
+    plan.does_nothing() && plan.reason.contains("less than 2 MiB")
+}
+
+#[test]
+fn cold_neighbours_are_left_together() {
+    let mut profile = arenas(ARENAS, &[10.0; 64]);
+    // One hot block of its own pays.
+    let mut hot = regions(&[5e6; 32]).anchors.remove(0);
+    hot.anchor.id = 64;
+    hot.anchor.kind = common::alloc(0x4567, 32 * REGION, 0);
+    profile.anchors.push(hot);
+    let plan = plan(&profile);
+    assert!(
+        plan.huge().all(|region| region.anchor == 64),
+        "{}",
+        plan.reason
+    );
+    assert_eq!(plan.huge().count(), 32);
+}
+
+#[test]
+fn the_share_is_that_of_all_misses() {
+    let mut profile = regions(&[5e6; 32]);
+    // A file is never acted on; its misses are misses all the same.
+    let file = AnchorKind::File {
+        build_id: String::new(),
+        path: "/data".to_owned(),
+    };
+    profile.anchors.push(AnchorRows {
+        anchor: common::anchor(1, file, 32 * REGION),
+        rows: vec![row(0, 32 * REGION, 480e6)],
+        freed: false,
+        address: None,
+        places: Vec::new(),
+    });
+    let text = plan(&profile).reason;
+    assert!(
+        text.contains("they hold 25 % of the 640 M misses recorded"),
+        "{text}"
+    );
+    profile.source = Source::Refs;
+    let text = plan(&profile).reason;
+    assert!(
+        text.contains("25 % of the 640 M page touches recorded"),
+        "{text}"
+    );
 }

@@ -15,7 +15,7 @@ use crate::os::{self, Errno, File, PAGE};
 use crate::plan::{self, Plan};
 use crate::regions::Range;
 use crate::stack::{self, Stack};
-use crate::{morsels, ordinals, real, thread};
+use crate::{morsels, neighbours, ordinals, real, thread};
 
 /// Length from which on the hooks do more than pass on: first what is an event at
 /// all, then what plan and log need, or never.
@@ -67,7 +67,7 @@ pub fn start() {
     modules::start();
     if !plan.is_empty() {
         budget::start();
-        HINTS_MATTER.store(is_madvise(), Relaxed);
+        start_hints();
     }
     let allocator = modules::find(real::malloc_address());
     GLIBC.store(
@@ -85,14 +85,15 @@ pub fn start() {
     }
 }
 
-/// Whether only advised memory is made huge.
-fn is_madvise() -> bool {
+/// Reads which memory the system makes huge.
+fn start_hints() {
     let mut text = [0; 64];
     let path = c"/sys/kernel/mm/transparent_hugepage/enabled";
     let got = File::open(path, libc::O_RDONLY).map_or(0, |file| file.read(&mut text));
-    let chosen = b"[madvise]";
-    text.get(..got)
-        .is_some_and(|text| text.windows(chosen.len()).any(|word| word == chosen))
+    let text = text.get(..got).unwrap_or_default();
+    let is = |mode: &[u8]| text.windows(mode.len()).any(|word| word == mode);
+    HINTS_MATTER.store(is(b"[madvise]"), Relaxed);
+    neighbours::start(is(b"[madvise]") || is(b"[always]"));
 }
 
 /// In the child of a fork.

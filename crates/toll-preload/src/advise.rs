@@ -4,6 +4,7 @@
 use core::ffi::c_int;
 
 use crate::budget::{self, Charge};
+use crate::neighbours;
 use crate::os;
 use crate::plan::{self, Plan};
 use crate::regions::{self, Range};
@@ -35,6 +36,7 @@ pub fn planned(plan: &Plan, rule: u32, target: &Target) -> Advised {
     let mut advisor = Advisor::new(target);
     let advices = [
         (plan::HUGE, libc::MADV_HUGEPAGE),
+        (plan::TOGETHER, libc::MADV_HUGEPAGE),
         (plan::NO_HUGE, libc::MADV_NOHUGEPAGE),
     ];
     for (code, advice) in advices {
@@ -42,6 +44,14 @@ pub fn planned(plan: &Plan, rule: u32, target: &Target) -> Advised {
         regions::planned(target.range, intervals, |range| {
             advisor.advise(range, advice)
         });
+    }
+    let pages = target.range.pages();
+    if target.own_mapping && neighbours::is_wanted(plan, rule) && neighbours::is_small(pages) {
+        let before = advisor.done.bytes;
+        advisor.advise(pages, libc::MADV_HUGEPAGE);
+        if advisor.done.bytes > before {
+            neighbours::collapse(plan, target.range);
+        }
     }
     advisor.done
 }
@@ -54,7 +64,7 @@ pub fn withdraw(plan: &Plan, rule: u32, target: &Target) {
         return;
     }
     let mut needed = Charge::NOTHING;
-    for code in [plan::HUGE, plan::NO_HUGE] {
+    for code in [plan::HUGE, plan::TOGETHER, plan::NO_HUGE] {
         regions::planned(target.range, plan.intervals(rule, code), |range| {
             needed = needed.plus(cost(target, range));
         });
@@ -63,17 +73,15 @@ pub fn withdraw(plan: &Plan, rule: u32, target: &Target) {
     if needed.beyond(target.paid) != Charge::NOTHING {
         return;
     }
-    regions::planned(
-        target.range,
-        plan.intervals(rule, plan::HUGE),
-        |range: Range| {
+    for code in [plan::HUGE, plan::TOGETHER] {
+        regions::planned(target.range, plan.intervals(rule, code), |range: Range| {
             os::advise(
                 range.start as usize,
                 range.end as usize,
                 libc::MADV_NOHUGEPAGE,
             );
-        },
-    );
+        });
+    }
 }
 
 /// What advice for a range of a block may cost in mappings.
@@ -142,7 +150,9 @@ pub fn pieces<F: FnMut(Range)>(plan: &Plan, rule: u32, block: Range, mut piece: 
     };
     if plan.addresses().is_empty() {
         // Without losers: with them, the kernel's refusal to move stays as it is.
-        regions::planned(block, plan.intervals(rule, plan::HUGE), &mut ends);
+        for code in [plan::HUGE, plan::TOGETHER] {
+            regions::planned(block, plan.intervals(rule, code), &mut ends);
+        }
     } else {
         overlaps(plan, pages).for_each(&mut ends);
     }

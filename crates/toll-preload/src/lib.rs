@@ -44,6 +44,7 @@ mod live;
 mod log;
 mod modules;
 mod morsels;
+mod neighbours;
 mod ordinals;
 mod os;
 mod plan;

@@ -14,6 +14,8 @@ use crate::stack::{Frame, Stack, mix};
 /// The advice codes of [`Interval::advice`].
 pub const HUGE: u32 = 1;
 pub const NO_HUGE: u32 = 2;
+/// As [`HUGE`]; a block without a region of its own fills regions with its neighbours.
+pub const TOGETHER: u32 = 3;
 
 const BLOOM_BITS: usize = 1 << 15;
 
@@ -189,7 +191,7 @@ impl Plan {
     /// Intervals of a rule that have `advice`, as offsets from the block's start.
     pub fn intervals(&self, rule: u32, advice: u32) -> impl Iterator<Item = (u64, u64)> + use<> {
         let rule = self.rules.get(rule as usize);
-        let wanted = advice == HUGE || self.flags & wire::flags::NOHUGE != 0;
+        let wanted = advice != NO_HUGE || self.flags & wire::flags::NOHUGE != 0;
         let range = rule.map(|rule| rule.first as usize..(rule.first + rule.count) as usize);
         let intervals = range.and_then(|range| self.intervals.get(range));
         intervals

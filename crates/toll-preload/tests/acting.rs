@@ -83,6 +83,25 @@ fn a_part_of_a_block_is_huge() {
 }
 
 #[test]
+fn small_neighbours_are_huge_where_they_fill_a_region() {
+    if !has_huge_pages() {
+        eprintln!("transparent huge pages are off: not tested");
+        return;
+    }
+    let bench = Bench::new();
+    let program = bench.program("arenas.c");
+    let mut actions = Actions::default();
+    actions.any(MIB, &[(0, u64::MAX)]);
+    let [alone, _, apart, _] = huge(&bench, &program, Some(&actions));
+    assert_eq!(alone, 0);
+    actions.intervals[0].advice = 3;
+    let [before, after, together, _] = huge(&bench, &program, Some(&actions));
+    // 16 regions; the last mapping has no neighbour that would fill its own.
+    assert_eq!((before, after), (32 << 10, 32 << 10));
+    assert!(together <= apart, "{together} mappings, not {apart}");
+}
+
+#[test]
 fn rules_match_site_length_ordinal_and_thread() {
     let bench = Bench::new();
     let program = bench.program("sites.c");

@@ -268,6 +268,7 @@ mod tests {
                 .collect(),
             freed: false,
             places: Vec::new(),
+            address: None,
         }
     }
 

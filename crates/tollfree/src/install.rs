@@ -17,6 +17,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use toll_linux::Root;
 use toll_linux::calibrate::cache_folder;
 
 use crate::error::UserError;
@@ -164,19 +165,87 @@ fn built(root: &Path) -> [PathBuf; 3] {
 
 fn missing(name: &str) -> UserError {
     let how = match name {
-        PRELOAD => "build it with `cargo build --release -p toll-preload`",
-        PLUGIN => "build it with `make -C plugins`",
-        QEMU => "install QEMU's user emulation with plugins (Debian 12: `apt install qemu-user`)",
-        _ => "install it",
+        PRELOAD => "build it with `cargo build --release -p toll-preload`".to_owned(),
+        PLUGIN => "build it with `make -C plugins`".to_owned(),
+        QEMU => qemu_advice(&Root::system()),
+        _ => "install it".to_owned(),
     };
     UserError::Missing(format!(
         "{name} is missing: {how}; or name its folder in TOLLFREE_LIBDIR"
     ))
 }
 
+/// How to get a QEMU that the simulator can use, on the distribution that /etc/os-release names.
+pub fn qemu_advice(root: &Root) -> String {
+    let release = root.read("/etc/os-release").unwrap_or_default();
+    let value = |key: &str| {
+        let line = release.lines().find_map(|line| line.strip_prefix(key));
+        line.unwrap_or_default()
+            .trim_matches(['"', '\''])
+            .to_owned()
+    };
+    let id = value("ID=");
+    let version = value("VERSION_ID=");
+    let name = format!("{} {version}", value("NAME="));
+    let is_or_like = |family: &str| {
+        let like = value("ID_LIKE=");
+        id == family || like.split(' ').any(|word| word == family)
+    };
+    let package = match id.as_str() {
+        "debian" if version == "12" => "`apt install qemu-user`",
+        "debian" => {
+            return format!(
+                "the qemu-user of {name} takes no plugins; in tollfree's sources `setup/setup.sh demo` \
+                 fetches Debian 12's, and `make install` gives it to every user"
+            );
+        }
+        _ if is_or_like("debian") || is_or_like("ubuntu") => "`apt install qemu-user`",
+        _ if is_or_like("fedora") || is_or_like("rhel") => "`dnf install qemu-user`",
+        _ if is_or_like("suse") || is_or_like("opensuse") => "`zypper install qemu-linux-user`",
+        _ if is_or_like("arch") => "`pacman -S qemu-user`",
+        _ if is_or_like("alpine") => "`apk add qemu-x86_64`",
+        _ => return format!("install QEMU's user emulation, {VERSIONS} with plugins"),
+    };
+    let version = match (id.as_str(), version.as_str()) {
+        ("debian", "12") => String::new(),
+        _ => format!(", if it is {VERSIONS} and has plugins"),
+    };
+    format!("on {}: {package}{version}", name.trim())
+}
+
+/// Versions of QEMU with the plugin interface that the simulator's plugin uses.
+const VERSIONS: &str = "6.0 to 8.x";
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_package_is_that_of_the_distribution_at_hand() {
+        let folder = tempfile::tempdir().unwrap();
+        let release = folder.path().join("etc/os-release");
+        fs::create_dir_all(release.parent().unwrap()).unwrap();
+        let root = Root::at(folder.path());
+        assert!(qemu_advice(&root).starts_with("install QEMU's user emulation, 6.0 to 8.x"));
+        for (text, advice) in [
+            (
+                "ID=debian\nVERSION_ID=\"12\"\nNAME=\"Debian GNU/Linux\"\n",
+                "on Debian GNU/Linux 12: `apt install qemu-user`",
+            ),
+            (
+                "NAME='Debian GNU/Linux'\nVERSION_ID='13'\nID=debian\n",
+                "the qemu-user of Debian GNU/Linux 13 takes no plugins; in tollfree's sources \
+                 `setup/setup.sh demo` fetches Debian 12's, and `make install` gives it to every user",
+            ),
+            (
+                "ID=almalinux\nID_LIKE=\"rhel centos fedora\"\nVERSION_ID=\"9.4\"\nNAME=AlmaLinux\n",
+                "on AlmaLinux 9.4: `dnf install qemu-user`, if it is 6.0 to 8.x and has plugins",
+            ),
+        ] {
+            fs::write(&release, text).unwrap();
+            assert_eq!(qemu_advice(&root), advice);
+        }
+    }
 
     #[test]
     fn the_environment_of_a_build_means_nothing_to_users() {

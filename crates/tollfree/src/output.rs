@@ -70,6 +70,17 @@ pub fn note(message: impl std::fmt::Display) {
     }
 }
 
+/// As [`note`], and nothing for what this process has told before.
+pub fn note_once(message: impl std::fmt::Display) {
+    static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    let message = message.to_string();
+    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    if !told.contains(&message) {
+        note(&message);
+        told.push(message);
+    }
+}
+
 /// Makes sure that a result can be written to `path`, before the work for it is done.
 ///
 /// # Errors

@@ -1,18 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Numbers as people read them. JSON never uses these.
 
-pub use toll_model::units::{format_ns as duration, format_size as bytes};
-
-/// A count: `4,257`, `1.23 M`, `45.6 G`.
-pub fn count(value: f64) -> String {
-    match value.abs() {
-        v if !v.is_finite() => "-".to_owned(),
-        v if v >= 1e9 => format!("{} G", significant(value / 1e9)),
-        v if v >= 1e6 => format!("{} M", significant(value / 1e6)),
-        v if v >= 100.0 || v.fract() == 0.0 => thousands(value.round()),
-        _ => significant(value),
-    }
-}
+pub use toll_model::units::{format_count as count, format_ns as duration, format_size as bytes};
 
 /// A count with its noun: `1 region`, `2 regions`, `1,024 regions`.
 pub fn of(number: usize, noun: &str) -> String {
@@ -30,31 +19,6 @@ pub fn percent(share: f64) -> String {
         s if s == 0.0 || s.abs() >= 1.0 => format!("{:.0} %", s * 100.0),
         s => format!("{:.1} %", s * 100.0),
     }
-}
-
-/// Three significant digits, no exponent.
-fn significant(value: f64) -> String {
-    match value.abs() {
-        v if v >= 100.0 => format!("{value:.0}"),
-        v if v >= 10.0 => format!("{value:.1}"),
-        _ => format!("{value:.2}"),
-    }
-}
-
-/// A whole number with a comma between thousands.
-fn thousands(value: f64) -> String {
-    let digits = format!("{:.0}", value.abs());
-    let mut out = String::new();
-    if value < 0.0 {
-        out.push('-');
-    }
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 #[cfg(test)]

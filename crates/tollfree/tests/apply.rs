@@ -24,7 +24,10 @@ use toll_model::{PAGE, REGION};
 static BEFORE_MAIN: extern "C" fn() = {
     extern "C" fn target() {
         if let Some(kind) = env::var_os("TOLL_TARGET") {
-            heap_target(kind == "forbidden");
+            match kind == "busy" {
+                true => busy_target(),
+                false => heap_target(kind == "forbidden"),
+            }
         }
     }
     target
@@ -55,6 +58,48 @@ fn heap_target(forbidden: bool) -> ! {
     println!("ready");
     loop {
         std::thread::sleep(std::time::Duration::from_secs(100));
+    }
+}
+
+/// Maps two blocks of 16 MiB in small pages, says so, and touches one of them again and again.
+fn busy_target() -> ! {
+    let private = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    let map = |length: u64, protection| {
+        // SAFETY: a new mapping, wherever the kernel likes.
+        let block = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                length as usize,
+                protection,
+                private,
+                -1,
+                0,
+            )
+        };
+        assert_ne!(block, libc::MAP_FAILED);
+        block.cast::<u8>()
+    };
+    let touch = |block: *mut u8| {
+        for page in 0..(HEAP / PAGE) as usize {
+            // SAFETY: inside the block.
+            unsafe { block.add(page * PAGE as usize).write_volatile(1) };
+        }
+    };
+    // SAFETY: no pointer.
+    unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
+    // A wall between them: neighbours would be one mapping.
+    let cold = map(HEAP, libc::PROT_READ | libc::PROT_WRITE);
+    map(HEAP, libc::PROT_NONE);
+    let hot = map(HEAP, libc::PROT_READ | libc::PROT_WRITE);
+    map(HEAP, libc::PROT_NONE);
+    touch(cold);
+    touch(hot);
+    // SAFETY: no pointer.
+    unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 0, 0, 0, 0) };
+    println!("ready");
+    loop {
+        touch(hot);
+        std::thread::sleep(std::time::Duration::from_millis(1));
     }
 }
 
@@ -207,7 +252,12 @@ fn a_plan_of_which_nothing_is_found_is_an_error() {
         let output = plan.apply(target.0.id(), options);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(7), "{said}");
-        for part in ["nothing of the plan", "tollfree run --plan", "tune --pid"] {
+        for part in [
+            "nothing of the plan",
+            "it touched no large anonymous memory for 1 s",
+            "tollfree run --plan",
+            "tune --pid",
+        ] {
             assert!(said.contains(part), "{part}: {said}");
         }
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -220,6 +270,58 @@ fn a_plan_of_which_nothing_is_found_is_an_error() {
         text.contains("FUNCTION+OFFSET 2^N #K: a block of"),
         "{text}"
     );
+}
+
+/// What the process touches stands in for blocks that cannot be found, and that is said.
+#[test]
+fn touched_memory_stands_in_for_blocks_of_unknown_sites() {
+    let target = Target::start_as("busy");
+    let plan = PlanFile::new(|plan| plan.regions.retain(|region| region.anchor == 1));
+    let list = plan.0.path().join("list");
+    let keep = ["--regions", list.to_str().unwrap()];
+    let report = plan.report(&target, &keep);
+    let mappings = report["stand_in"]["mappings"].as_array().unwrap();
+    assert_eq!(mappings.len(), 1, "{report}");
+    let touched = mappings[0]["touched_bytes"].as_u64().unwrap();
+    assert!(touched >= HEAP, "{report}");
+    // One block of the two, all of its whole regions.
+    let huge = target.huge();
+    assert!((HEAP - 2 * REGION..=HEAP).contains(&huge), "{report}");
+    assert_eq!(
+        report["collapsed"].as_u64(),
+        Some(huge / REGION),
+        "{report}"
+    );
+    assert_eq!(report["lost"].as_array().unwrap().len(), 1, "{report}");
+    assert!(report["unfit"].is_null(), "{report}");
+
+    let undo = plan.apply(target.0.id(), &["--undo"]);
+    let said = String::from_utf8_lossy(&undo.stderr).into_owned();
+    assert_eq!(undo.status.code(), Some(7), "{said}");
+    assert!(said.contains("apply --regions FILE"), "{said}");
+    let undo = Command::new(env!("CARGO_BIN_EXE_tollfree"))
+        .args([
+            "apply",
+            "--undo",
+            "--pid",
+            &target.0.id().to_string(),
+            "--plan",
+        ])
+        .arg(&list)
+        .output()
+        .unwrap();
+    assert!(undo.status.success(), "{undo:?}");
+    assert_eq!(target.huge(), 0);
+
+    let text = plan.apply(target.0.id(), &["--dry-run"]);
+    let text = String::from_utf8(text.stdout).unwrap();
+    for part in [
+        "not found by its call site",
+        "stands in what the process touched most within 1 s",
+        "in memory  touched",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
 }
 
 /// A script must be able to tell this from a plan that was applied.

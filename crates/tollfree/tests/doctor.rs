@@ -217,6 +217,16 @@ fn an_old_kernel_and_no_simulator() {
     assert_eq!(machine.check("MADV_COLLAPSE").0, "missing");
     assert_eq!(machine.check("process_madvise").0, "missing");
     assert_eq!(machine.check("simulator").0, "missing");
+    // How to get it is that of the distribution.
+    machine.write("etc/os-release", "ID=arch\nNAME=\"Arch Linux\"\n");
+    let report = machine.report();
+    let checks = report["checks"].as_array().unwrap();
+    let simulator = checks.iter().find(|it| it["name"] == "simulator").unwrap();
+    let fix = simulator["fix"].as_str().unwrap();
+    assert!(
+        fix.starts_with("on Arch Linux: `pacman -S qemu-user`"),
+        "{fix}"
+    );
 }
 
 #[test]
@@ -258,6 +268,8 @@ fn this_machine_is_probed_and_shown_to_people() {
         .stdout
         .clone();
     let text = String::from_utf8(output).unwrap();
+    let header: Vec<&str> = text.lines().next().unwrap().split_whitespace().collect();
+    assert_eq!(header, ["what", "state", "found"]);
     for check in report["checks"].as_array().unwrap() {
         assert!(text.contains(check["name"].as_str().unwrap()), "{text}");
     }

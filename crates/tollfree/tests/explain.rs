@@ -53,6 +53,8 @@ fn what_was_decided_and_what_is_known() {
             .find(|line| line.contains(of))
             .map(str::to_owned)
     };
+    let header = line("asked").unwrap();
+    assert!(header.trim_start().starts_with("decision"), "{header}");
     let huge = line("a huge page at the first touch").unwrap();
     assert!(
         huge.contains("12") && huge.contains("10") && huge.contains("50"),

@@ -6,6 +6,7 @@ mod preload;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -96,4 +97,88 @@ fn the_owner_of_the_executable_is_trusted() {
     };
     own(&place.path("tollfree"), USER);
     place.assert_runs();
+}
+
+/// A QEMU that says only what it is.
+const QEMU: &str = "#!/bin/sh\n\
+    case $1 in --version) echo 'qemu-x86_64 version 7.2.22';; -h) echo '  -plugin file';; esac\n";
+/// Debian 13's, which takes no plugins.
+const UNFIT: &str = "#!/bin/sh\ncase $1 in --version) echo 'qemu-x86_64 version 10.0.2';; esac\n";
+
+/// The sources as far as setup/install.sh looks at them, with what was built; the set-up has
+/// unpacked a QEMU in the home of who built it.
+fn checkout(place: &Path) {
+    let write = |path: &str, text: &str, mode: u32| {
+        let path = place.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    };
+    let setup = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../setup");
+    for script in ["install.sh", "lib.sh"] {
+        let text = fs::read_to_string(setup.join(script)).unwrap();
+        write(&format!("sources/setup/{script}"), &text, 0o755);
+    }
+    write("sources/plugins/user/build/libtoll_user.so", "", 0o644);
+    let built = place.join("sources/target/release");
+    fs::create_dir_all(&built).unwrap();
+    fs::copy(env!("CARGO_BIN_EXE_tollfree"), built.join("tollfree")).unwrap();
+    fs::copy(preload::library(), built.join("libtoll_preload.so")).unwrap();
+    let unpacked = "home/.cache/tollfree/qemu-user-7.2";
+    write(&format!("{unpacked}/bin/qemu-x86_64"), QEMU, 0o700);
+    write(&format!("{unpacked}/lib/qemu-x86_64"), "", 0o700);
+    write("path/qemu-x86_64", UNFIT, 0o755);
+}
+
+/// `setup/install.sh ACTION PREFIX`, with the QEMU of this machine hidden by an unfit one.
+fn setup(place: &Path, action: &str) -> Output {
+    let path = std::env::var("PATH").unwrap();
+    Command::new(checkout_script(place))
+        .args([action, place.join("prefix").to_str().unwrap()])
+        .env("HOME", place.join("home"))
+        .env("PATH", format!("{}:{path}", place.join("path").display()))
+        .env_remove("XDG_CACHE_HOME")
+        .output()
+        .unwrap()
+}
+
+fn checkout_script(place: &Path) -> PathBuf {
+    place.join("sources/setup/install.sh")
+}
+
+/// What the set-up unpacked in one user's home is there for all of them.
+#[test]
+fn an_installed_tollfree_has_the_simulator_for_every_user() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path();
+    fs::set_permissions(place, Permissions::from_mode(0o755)).unwrap();
+    checkout(place);
+    let output = setup(place, "install");
+    assert!(output.status.success(), "{output:?}");
+    // Nobody else can look into that home.
+    fs::set_permissions(place.join("home"), Permissions::from_mode(0o700)).unwrap();
+    let mut doctor = Command::new(place.join("prefix/bin/tollfree"));
+    doctor
+        .args(["doctor", "--json"])
+        .env("HOME", "/nonexistent")
+        .env("PATH", "/nonexistent")
+        .env_remove("XDG_CACHE_HOME")
+        .env_remove("TOLLFREE_LIBDIR")
+        .env_remove("CARGO_MANIFEST_DIR")
+        .current_dir("/");
+    // SAFETY: no argument.
+    if unsafe { libc::geteuid() } == 0 {
+        doctor.uid(USER).gid(USER);
+    }
+    let report = doctor.output().unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
+    let checks = report["checks"].as_array().unwrap();
+    let simulator = checks.iter().find(|it| it["name"] == "simulator").unwrap();
+    assert_eq!(simulator["state"], "ok", "{simulator}");
+    let detail = simulator["detail"].as_str().unwrap();
+    assert!(detail.ends_with("lib/tollfree/qemu-x86_64"), "{detail}");
+
+    let output = setup(place, "uninstall");
+    assert!(output.status.success(), "{output:?}");
+    assert!(!place.join("prefix/lib/tollfree").exists());
 }

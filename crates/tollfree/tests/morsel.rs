@@ -428,6 +428,59 @@ fn mount_says_what_it_mounted() {
     );
 }
 
+/// Who may not mount is told what to do instead.
+#[test]
+fn users_are_told_what_they_can_do_without_root() {
+    let bench = Bench::new();
+    let nobody = ["setpriv", "--reuid", "65534", "--clear-groups"];
+    let is_there = Command::new(nobody[0])
+        .args(&nobody[1..])
+        .arg("true")
+        .output();
+    if !rustix::process::geteuid().is_root() || !is_there.is_ok_and(|it| it.status.success()) {
+        eprintln!("skipped: not root");
+        return;
+    }
+    fs::copy(TOLLFREE, bench.path("tollfree")).unwrap();
+    fs::set_permissions(bench.files.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let own = tempfile::tempdir_in(bench.files.path()).unwrap();
+    std::os::unix::fs::chown(own.path(), Some(65534), None).unwrap();
+    // Where it may not even make the folder, and where it may.
+    for folder in [bench.path("m"), own.path().join("m")] {
+        let mut command = Command::new(nobody[0]);
+        command.args(&nobody[1..]).arg(bench.path("tollfree"));
+        let output = command
+            .args(["morsel", "mount"])
+            .arg(&folder)
+            .output()
+            .unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(4), "{said}");
+        let hint = format!("`sudo tollfree morsel mount {}`", folder.display());
+        assert!(
+            said.contains(&hint) && said.contains("mkdir /dev/shm/morsels"),
+            "{said}"
+        );
+    }
+}
+
+/// A folder in memory needs no mount.
+#[test]
+fn a_missing_folder_in_memory_needs_only_to_be_made() {
+    let bench = Bench::new();
+    bench.file("file", b"x");
+    let script = "mount -t tmpfs none m; $T morsel put file --to m/a/b || exit $?";
+    let Some(output) = with_mounts(&bench, script) else {
+        return;
+    };
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(
+        said.contains("m/a/b: there is no such folder; `mkdir -p m/a/b` makes one"),
+        "{said}"
+    );
+}
+
 #[test]
 fn huge_pages_of_tmpfs_are_counted() {
     let bench = Bench::new();

@@ -38,7 +38,11 @@ fn profile(kind: AnchorKind) -> Profile {
         };
         builder.count_span(id, region * REGION, 200 * PAGE, &counts);
     }
-    builder.finish(Meta {
+    builder.finish(meta())
+}
+
+fn meta() -> Meta {
+    Meta {
         source: Source::Sim,
         source_detail: "test".to_owned(),
         program: Program::default(),
@@ -50,7 +54,7 @@ fn profile(kind: AnchorKind) -> Profile {
         native_ns: Some(40_000_000_000),
         footprint: Some(1 << 30),
         warnings: Vec::new(),
-    })
+    }
 }
 
 fn block() -> AnchorKind {
@@ -71,21 +75,50 @@ fn block() -> AnchorKind {
     }
 }
 
+/// Arenas of 1 MiB, each below the one before, as Python maps them: 64 that are used much.
+fn arenas() -> Profile {
+    const ARENA: u64 = 1 << 20;
+    let mut builder = ProfileBuilder::new();
+    for number in 0..64 {
+        let AnchorKind::Alloc { frames, .. } = block() else {
+            unreachable!()
+        };
+        let kind = AnchorKind::Alloc {
+            frames,
+            class: 20,
+            ordinal: number,
+            thread: 0,
+        };
+        let address = 0x7fff_0010_0000 - u64::from(number) * ARENA;
+        let id = builder.anchor(kind, ARENA, address % REGION, Level::Exact);
+        builder.address(id, address);
+        let counts = Counts {
+            misses: 2e6,
+            misses_huge: Some(0.0),
+            reuse_log2: Some(30.0),
+            dependent: Some(1.0),
+            ..Counts::default()
+        };
+        builder.count_span(id, 0, ARENA, &counts);
+    }
+    builder.finish(meta())
+}
+
 /// A folder with a profile and the cost table of a calibrated machine.
 struct Folder(tempfile::TempDir);
 
 impl Folder {
     fn new(kind: AnchorKind) -> Folder {
+        Folder::with(&profile(kind))
+    }
+
+    fn with(profile: &Profile) -> Folder {
         let folder = Folder(tempfile::tempdir().unwrap());
         let tlb = TlbGeometry::preset("zen4").unwrap();
         let mut costs = CostTable::default_for("cpu", "6.12", 1 << 34, tlb);
         costs.complete = true;
         fs::write(folder.path("costs.json"), costs.to_json().unwrap()).unwrap();
-        fs::write(
-            folder.path("profile.json"),
-            profile(kind).to_json().unwrap(),
-        )
-        .unwrap();
+        fs::write(folder.path("profile.json"), profile.to_json().unwrap()).unwrap();
         folder
     }
 
@@ -113,6 +146,31 @@ fn fails(output: &Output, code: i32, says: &str) {
     assert_eq!(output.status.code(), Some(code), "{error}");
     assert!(error.contains(says), "{error}");
     assert!(output.stdout.is_empty());
+}
+
+/// Neighbouring small blocks share regions: they are planned, and shown, as one.
+#[test]
+fn small_arenas_are_planned_together_and_shown_in_one_line() {
+    let folder = Folder::with(&arenas());
+    let text = stdout(&folder.plan(&["-o", "plan.toml"]));
+    assert!(
+        text.starts_with(
+            "Make 32 of 32 regions huge (64 MiB): they hold 100 % of the 128 M misses recorded"
+        ),
+        "{text}"
+    );
+    let huge: Vec<&str> = text.lines().filter(|line| line.contains("huge:")).collect();
+    assert_eq!(huge.len(), 1, "{text}");
+    let line = "main (skewed.c:40) 2^20, 64 neighbours";
+    assert!(huge[0].trim_start().starts_with(line), "{text}");
+    assert!(
+        huge[0].contains("64 MiB") && huge[0].contains("128 M"),
+        "{text}"
+    );
+    let plan = Plan::from_toml(fs::read(folder.path("plan.toml")).unwrap()).unwrap();
+    assert_eq!(plan.huge().count(), 64);
+    let json: Value = serde_json::from_str(&stdout(&folder.plan(&["--json"]))).unwrap();
+    schema::check("plan", &json);
 }
 
 #[test]

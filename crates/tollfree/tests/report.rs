@@ -49,6 +49,8 @@ fn the_terminal_shows_every_anchor_with_its_strip() {
     main: 162,000 misses, 988 KiB touched
     source: perf script; 253 samples, 162 with a page walk; mean period 1000; mean latency 23 cycles without a page walk, 208 with one
 
+    memory, most misses first; each strip goes from its start to its end
+
     address 0x18780000000
       145,000 misses (89.5 %), 920 KiB touched in 92 regions; each mark is 14 MiB
       █▆············▂··▄▄····························▆······▄·······▄··········▂
@@ -70,6 +72,29 @@ fn the_terminal_shows_every_anchor_with_its_strip() {
       █
     note: touched pages are those that a sample hit: a lower bound
     ");
+}
+
+/// Names of allocations are nothing that a reader knows.
+#[test]
+fn the_names_of_allocations_are_explained_above_them() {
+    let folder = TempDir::new().unwrap();
+    let file = profile(folder.path(), "seed.report.txt", true);
+    let mut json: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let frame =
+        serde_json::json!({"module": "00ff", "path": "/bin/x", "offset": 64, "symbol": "grow"});
+    let anchor = &mut json["anchors"][0];
+    anchor.as_object_mut().unwrap().remove("start");
+    anchor["kind"] = "alloc".into();
+    anchor["frames"] = serde_json::json!([frame]);
+    for (name, value) in [("class", 30), ("ordinal", 0), ("thread", 0)] {
+        anchor[name] = value.into();
+    }
+    std::fs::write(&file, json.to_string()).unwrap();
+    let text = stdout(tollfree().arg("report").arg(&file));
+    let legend = text
+        .find("FUNCTION+OFFSET 2^N #K: a block of")
+        .unwrap_or_else(|| panic!("{text}"));
+    assert!(legend < text.find("grow 2^30 #0").unwrap(), "{text}");
 }
 
 #[test]

@@ -152,6 +152,14 @@ impl Drop for Lines {
 fn a_single_look_has_what_was_decided_since_boot() {
     let text = text(&Kernel::new().top(&["--once"]).output().unwrap());
     assert!(text.starts_with("econ is on; since boot\n"), "{text}");
+    assert_eq!(
+        line(&text, "decision"),
+        ["asked", "done", "cost", "saves", "left"]
+    );
+    assert!(
+        text.contains("\ncost, saves: estimates for what was done;"),
+        "{text}"
+    );
     let huge = line(&text, "a huge page at the first touch");
     assert_eq!(huge, ["12", "6", "2.2", "ms", "50", "ms", "130", "ns"]);
     assert!(

@@ -31,14 +31,17 @@ pub(super) fn together(alone: f64, share: f64) -> f64 {
     alone + (1.0 - alone) * share.clamp(0.0, 1.0)
 }
 
-/// What is chosen or left as one: a region, or a whole anchor that has no offsets.
+/// What is chosen or left as one: a region, a whole anchor that has no offsets, or small blocks
+/// that fill regions together.
 #[derive(Debug, Clone)]
 pub(super) struct Unit {
-    /// Range of chunks.
-    pub chunks: std::ops::Range<usize>,
-    /// Index of the anchor, and the bytes of it that the unit covers.
+    /// Indices of chunks.
+    pub chunks: Vec<usize>,
+    /// Index of the anchor, and the bytes of it that the unit covers; of several, the first.
     pub anchor: u32,
     pub bytes: std::ops::Range<u64>,
+    /// Whether it has more than one anchor.
+    pub is_joint: bool,
     /// Whether each of the chunks can be huge; the others are left.
     pub regions: u64,
     pub benefit: f64,
@@ -163,7 +166,7 @@ fn enough(units: &mut [Unit], order: &[usize], everything: f64) {
 fn fill_holes(units: &mut [Unit]) {
     let mut last: Option<usize> = None;
     for index in 0..units.len() {
-        if units[index].verdict != Some(Why::Pays) {
+        if units[index].verdict != Some(Why::Pays) || units[index].is_joint {
             continue;
         }
         let hole = last.filter(|&before| {

@@ -6,11 +6,13 @@
 //! |---|---|
 //! | `walk` | what does one miss cost? |
 //! | `region` | what does each region save and cost? |
+//! | `neighbours` | which small blocks fill regions together? |
 //! | `sampling` | what does a noisy count of one region say? |
 //! | `choose` | which of them, and what does the set gain? |
 //! | `range` | how sure is that? |
 
 mod choose;
+mod neighbours;
 mod range;
 mod region;
 mod sampling;
@@ -20,6 +22,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use self::choose::{ALONE, Goal, Unit, choose, together};
+use self::neighbours::{Group, join};
 use self::range::{Doubt, Z80, combined, doubted, minus, negative, plus, sum, times};
 use self::region::{Chunk, chunks, net};
 use self::sampling::Sampling;
@@ -29,7 +32,7 @@ use crate::anchor::{AnchorKind, Frame};
 use crate::cost::CostTable;
 use crate::plan::{Estimate, FORMAT, Plan, Region, VERSION, Verdict, Why};
 use crate::profile::{Profile, Source};
-use crate::units::{format_ns, format_size};
+use crate::units::{format_count, format_ns, format_size};
 
 /// Regions with verdict `leave` that a plan lists, at most: those with the most misses.
 pub const MAX_LEAVES: usize = 4096;
@@ -92,6 +95,10 @@ pub fn price(profile: &Profile, costs: &CostTable, options: Options) -> Plan {
         sampling.as_ref(),
         options.warm,
     );
+    let groups = match options.thp_always {
+        true => Vec::new(),
+        false => join(&profile.anchors, &mut chunks, costs),
+    };
     let whole_heap =
         options.chooses() && heap_is_better_whole(profile, &mut chunks, costs, options.warm);
     let toll = sum(profile
@@ -108,6 +115,7 @@ pub fn price(profile: &Profile, costs: &CostTable, options: Options) -> Plan {
         measured: None,
         whole_heap,
         units: Vec::new(),
+        groups,
         chunks,
     };
     pricing.units = pricing.units();
@@ -254,6 +262,8 @@ struct Pricing<'a> {
     options: Options,
     chunks: Vec<Chunk>,
     units: Vec<Unit>,
+    /// Small blocks that fill regions together.
+    groups: Vec<Group>,
     /// Benefit of everything huge that can be, ns.
     everything: f64,
     /// All misses of the profile.
@@ -354,25 +364,36 @@ impl Pricing<'_> {
 
     /// The chunks that can be huge, as regions or whole anchors.
     fn units(&self) -> Vec<Unit> {
-        let mut ranges: Vec<std::ops::Range<usize>> = Vec::new();
+        let in_groups = self.groups.iter().flat_map(|group| &group.chunks);
+        let joint: HashSet<usize> = in_groups.copied().collect();
+        let mut sets: Vec<Vec<usize>> = Vec::new();
         for (index, chunk) in self.chunks.iter().enumerate() {
-            let same =
-                |range: &std::ops::Range<usize>| self.chunks[range.start].anchor == chunk.anchor;
-            match ranges.last_mut() {
-                Some(last) if self.is_whole(chunk.anchor) && same(last) => last.end = index + 1,
-                _ => ranges.push(index..index + 1),
+            let same = |set: &Vec<usize>| self.chunks[set[0]].anchor == chunk.anchor;
+            match sets.last_mut() {
+                _ if joint.contains(&index) => {}
+                Some(last) if self.is_whole(chunk.anchor) && same(last) => last.push(index),
+                _ => sets.push(vec![index]),
             }
         }
-        let units = ranges.into_iter().map(|range| self.unit(range));
+        let alone = sets.into_iter().map(|set| self.unit(set));
+        let together = self.groups.iter().map(|group| Unit {
+            is_joint: true,
+            regions: group.regions,
+            ..self.unit(group.chunks.clone())
+        });
+        let units = alone.chain(together);
         units.filter(|unit| unit.regions > 0).collect()
     }
 
-    fn unit(&self, chunks: std::ops::Range<usize>) -> Unit {
-        let (first, last) = (&self.chunks[chunks.start], &self.chunks[chunks.end - 1]);
+    /// What some chunks are as one; not empty.
+    fn unit(&self, chunks: Vec<usize>) -> Unit {
+        let first = &self.chunks[chunks[0]];
+        let last = &self.chunks[chunks[chunks.len() - 1]];
         let mut unit = Unit {
-            chunks: chunks.clone(),
             anchor: first.anchor,
             bytes: first.offset..last.offset + last.length,
+            is_joint: false,
+            chunks: Vec::new(),
             regions: 0,
             benefit: 0.0,
             refund: 0.0,
@@ -381,7 +402,7 @@ impl Pricing<'_> {
             misses: 0.0,
             verdict: None,
         };
-        for chunk in eligible(&self.chunks[chunks]) {
+        for chunk in self.eligible(&chunks) {
             unit.regions += 1;
             unit.benefit += chunk.benefit.median;
             unit.refund += (-chunk.cost()).max(0.0);
@@ -389,7 +410,13 @@ impl Pricing<'_> {
             unit.most += net(chunk, &self.shared(chunk.benefit)).high;
             unit.misses += chunk.misses;
         }
-        unit
+        Unit { chunks, ..unit }
+    }
+
+    /// Those of some chunks that can be huge.
+    fn eligible<'c>(&'c self, chunks: &'c [usize]) -> impl Iterator<Item = &'c Chunk> {
+        let chunks = chunks.iter().map(|&index| &self.chunks[index]);
+        chunks.filter(|chunk| chunk.barred.is_none())
     }
 
     /// Whether an anchor is advised as a whole because offsets in it mean nothing in another run.
@@ -544,7 +571,7 @@ impl Pricing<'_> {
     fn saved(&self, pick: impl Fn(&Unit) -> bool) -> (Estimate, f64) {
         let picked = self.units.iter().filter(|unit| pick(unit));
         let chunks: Vec<&Chunk> = picked
-            .flat_map(|unit| eligible(&self.chunks[unit.chunks.clone()]))
+            .flat_map(|unit| self.eligible(&unit.chunks))
             .collect();
         let benefit: f64 = chunks.iter().map(|chunk| chunk.benefit.median).sum();
         let time = sum(chunks.iter().map(|chunk| chunk.time));
@@ -650,7 +677,7 @@ impl Pricing<'_> {
         let (regions, left_out) = self.regions(share);
         let reason = match &decision {
             Decision::Nothing(reason) => format!("Do nothing: {reason}."),
-            _ => self.reason(&decision, [saved, saved_all], share, predicted_speedup),
+            _ => self.reason(&decision, [saved, saved_all], predicted_speedup),
         };
         Plan {
             format: FORMAT.to_owned(),
@@ -675,7 +702,7 @@ impl Pricing<'_> {
     fn regions(&self, share: f64) -> (Vec<Region>, usize) {
         let mut verdicts: Vec<Option<Why>> = self.chunks.iter().map(|chunk| chunk.barred).collect();
         for unit in &self.units {
-            for index in unit.chunks.clone() {
+            for &index in &unit.chunks {
                 verdicts[index] = verdicts[index].or(unit.verdict);
             }
         }
@@ -748,7 +775,6 @@ impl Pricing<'_> {
         &self,
         decision: &Decision,
         [saved, all_saved]: [Estimate; 2],
-        share: f64,
         speedup: Estimate,
     ) -> String {
         let picked = |unit: &&Unit| match decision {
@@ -760,6 +786,12 @@ impl Pricing<'_> {
             .iter()
             .filter(picked)
             .map(|unit| unit.regions)
+            .sum();
+        let misses: f64 = self
+            .units
+            .iter()
+            .filter(picked)
+            .map(|unit| unit.misses)
             .sum();
         let all: u64 = self.units.iter().map(|unit| unit.regions).sum();
         let size = format_size(regions * REGION);
@@ -779,8 +811,13 @@ impl Pricing<'_> {
                 "Keep huge pages away from {regions} of {all} regions ({size}), where they cost {saved} more than they save: {expect}."
             ),
             _ => format!(
-                "Make {regions} of {all} regions huge ({size}): they hold {:.0} % of what huge pages save, about {saved} a run; {expect}.{others}",
-                share * 100.0
+                "Make {regions} of {all} regions huge ({size}): they hold {:.0} % of the {} {} recorded, and save about {saved} a run; {expect}.{others}",
+                100.0 * ratio(misses, self.misses),
+                format_count(self.misses),
+                match self.profile.source {
+                    Source::Refs => "page touches",
+                    Source::Perf | Source::Sim => "misses",
+                },
             ),
         }
     }

@@ -70,6 +70,11 @@ impl Chunk {
         self.misses > 0.0 || self.hits.median > 0.0 || self.time.median < 0.0
     }
 
+    /// Whether most of it is huge without a plan.
+    pub fn is_huge_already(&self) -> bool {
+        self.huge * 2.0 > self.length as f64
+    }
+
     /// Adds the hits to the benefit. They are so many that only the walks' part of the
     /// sampling error stays.
     fn add_hits(&mut self) {
@@ -199,7 +204,7 @@ fn finish(chunk: &mut Chunk, anchor: &Anchor, costs: &CostTable, cold: [f64; 3])
         Made::Later => measured(costs.collapse),
     };
     chunk.bloat = (PAGES - chunk.touched).max(0.0) * costs.bloat_page;
-    if chunk.huge * 2.0 > chunk.length as f64 {
+    if chunk.is_huge_already() {
         chunk.barred = Some(Why::AlreadyHuge);
     }
     if chunk.length < REGION {

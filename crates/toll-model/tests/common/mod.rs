@@ -58,6 +58,25 @@ pub fn row(offset: u64, length: u64, misses: f64) -> Row {
     }
 }
 
+/// Blocks of 1 MiB of one site below one another, as Python's arenas lie, each with as many misses.
+/// The first begins at this address.
+pub fn arenas(first: u64, misses: &[f64]) -> Profile {
+    const LENGTH: u64 = REGION / 2;
+    let arena = |(number, &misses): (usize, &f64)| {
+        let address = first - number as u64 * LENGTH;
+        let mut anchor = anchor(number as u32, alloc(0x1234, LENGTH, number as u32), LENGTH);
+        anchor.misalignment = address % REGION;
+        AnchorRows {
+            anchor,
+            rows: vec![row(0, LENGTH, misses)],
+            freed: false,
+            address: Some(address),
+            places: Vec::new(),
+        }
+    };
+    profile(misses.iter().enumerate().map(arena).collect())
+}
+
 /// One block of the heap's own kind of memory with a row per region.
 pub fn regions(misses: &[f64]) -> Profile {
     let rows = misses
@@ -70,6 +89,7 @@ pub fn regions(misses: &[f64]) -> Profile {
         anchor: anchor(0, alloc(0x1234, length, 0), length),
         rows,
         freed: false,
+        address: None,
         places: Vec::new(),
     }])
 }
@@ -161,6 +181,7 @@ fn any_anchor(
         rows,
         places: Vec::new(),
         freed,
+        address: None,
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod act;
 mod resolve;
+mod touched;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -16,6 +17,7 @@ use toll_linux::proc::{self, Mapping};
 use toll_linux::{Root, symbols, sys};
 use toll_model::REGION;
 use toll_model::anchor::{LEGEND, Level};
+use toll_model::largepages;
 use toll_model::plan::Plan;
 use toll_model::profile::Program;
 use toll_model::units::format_size;
@@ -25,6 +27,7 @@ use crate::error::UserError;
 use crate::output;
 use act::Done;
 use resolve::Resolved;
+use touched::StandIn;
 
 /// Apply a plan to a process that runs already
 #[derive(Debug, clap::Args)]
@@ -34,9 +37,12 @@ Example:
 
 Needs CAP_SYS_NICE, or the right to ptrace the process. Regions that the process has
 not touched yet are tried for ten seconds and then reported; if none of them could be
-made huge, the exit code is 7; as well if nothing of the plan can be found in the process:
-call sites are known only of a process that tollfree started. --undo makes the pages small again; memory that only the
-huge pages brought stays with the process.")]
+made huge, the exit code is 7.
+
+Call sites are known only of a process that tollfree started. For planned blocks of another
+process, the mappings stand in that it touches most within a second, and that is said; if it
+touches none, the exit code is 7. --regions keeps the addresses for --undo, which makes the
+pages small again; memory that only the huge pages brought stays with the process.")]
 pub struct Args {
     /// The plan, or a list of decimal base addresses
     #[arg(long, value_name = "PLAN")]
@@ -47,6 +53,12 @@ pub struct Args {
     /// Say what would be done, and do nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// Write the addresses of the regions, as a list that --undo --plan takes
+    #[arg(long, value_name = "FILE")]
+    pub regions: Option<PathBuf>,
+    /// Overwrite that list if it exists
+    #[arg(long, requires = "regions")]
+    pub force: bool,
     /// Split the plan's regions into small pages again
     #[arg(long)]
     pub undo: bool,
@@ -72,6 +84,9 @@ struct Report {
     found: BTreeMap<String, Level>,
     /// Planned anchors that were not found.
     lost: Vec<String>,
+    /// The memory that stands in for planned blocks that were not found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stand_in: Option<StandIn>,
     /// Why the plan does not fit this process, where nothing of it was found.
     #[serde(skip_serializing_if = "Option::is_none")]
     unfit: Option<String>,
@@ -80,6 +95,9 @@ struct Report {
 
 pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     let policy = Policy::read(&args.plan)?;
+    if let Some(list) = &args.regions {
+        output::check_writable(list, args.force)?;
+    }
     let root = Root::system();
     check_target(&root, args.pid)?;
     let program = program_of(&root, args.pid)?;
@@ -94,12 +112,19 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         // A file holds no other policy.
         _ => Resolved::default(),
     };
+    let (resolved, stand_in, unseen) = with_stand_in(&args, resolved);
     let unfit = match &policy {
-        Policy::Plan(_) => unfit(&args, &resolved),
+        Policy::Plan(_) => unfit(&args, &resolved, unseen.as_deref()),
         _ => None,
     };
+    notes.extend(
+        unseen.map(|why| format!("nothing stands in for blocks of unknown call sites: {why}")),
+    );
+    if let Some(list) = &args.regions {
+        output::write_file(list, largepages::format(&resolved.regions).as_bytes())?;
+    }
     let mut report = act_on(&args, &program, resolved, notes)?;
-    report.unfit = unfit;
+    (report.stand_in, report.unfit) = (stand_in, unfit);
     if json {
         output::json(&report)?;
     } else {
@@ -112,17 +137,44 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Why a plan does not fit the process, where nothing of it was found there.
-fn unfit(args: &Args, resolved: &Resolved) -> Option<String> {
+/// Takes memory that the process touches for planned blocks that were not found. The last value
+/// says why there is none.
+fn with_stand_in(
+    args: &Args,
+    mut resolved: Resolved,
+) -> (Resolved, Option<StandIn>, Option<String>) {
+    if resolved.lost_bytes == 0 || args.undo {
+        return (resolved, None, None);
+    }
+    match touched::stand_in(args.pid, resolved.lost_bytes, &resolved.places) {
+        Ok(stand_in) => {
+            resolved.regions.extend(&stand_in.regions);
+            resolved.regions.sort_unstable();
+            resolved.regions.dedup();
+            (resolved, Some(stand_in), None)
+        }
+        Err(why) => (resolved, None, Some(why)),
+    }
+}
+
+/// Why a plan does not fit the process, where nothing of it was found there. `unseen`: why nothing
+/// stands in for it.
+fn unfit(args: &Args, resolved: &Resolved, unseen: Option<&str>) -> Option<String> {
     let nothing = resolved.regions.is_empty() && !resolved.lost.is_empty();
     nothing.then(|| {
+        let (pid, plan) = (args.pid, args.plan.display());
+        if args.undo {
+            return format!(
+                "nothing of the plan can be found in process {pid}: --undo needs the list of addresses \
+                 that `apply --regions FILE` wrote, or DIR/largepages.txt of `tune --pid`"
+            );
+        }
+        let unseen = unseen.map_or(String::new(), |why| format!("; {why}"));
         format!(
             "nothing of the plan can be found in process {pid}: which call allocated which memory is \
-             known only of a process that tollfree started. Start the program under the plan \
+             known only of a process that tollfree started{unseen}. Start the program under the plan \
              (tollfree run --plan {plan} -- CMD), or have all memory of the process made huge and \
              measured (tollfree tune --pid {pid} --workload CMD)",
-            pid = args.pid,
-            plan = args.plan.display()
         )
     })
 }
@@ -182,6 +234,7 @@ fn act_on(
         huge_after: huge_bytes(args.pid),
         found: resolved.found.into_iter().collect(),
         lost: resolved.lost,
+        stand_in: None,
         unfit: None,
         notes,
     })
@@ -303,6 +356,27 @@ fn huge_bytes(pid: u32) -> u64 {
     huge
 }
 
+/// What was taken for blocks that were not found, and how far to trust that.
+fn stand_in_text(stand_in: &StandIn) -> String {
+    let mut text = format!(
+        "call sites are known only of a process that tollfree started: for {} of planned blocks stands \
+         in what the process touched most within {} s, whole mappings:\n",
+        format_size(stand_in.wanted_bytes),
+        stand_in.window_seconds
+    );
+    let mut table = output::table(["mapping", "size", "in memory", "touched"]);
+    for taken in &stand_in.mappings {
+        table.add_row([
+            format!("{:#x}", taken.start),
+            format_size(taken.end - taken.start),
+            format_size(taken.resident_bytes),
+            format_size(taken.touched_bytes),
+        ]);
+    }
+    text.push_str(&format!("{table}\n"));
+    text
+}
+
 /// The report for people.
 fn text(report: &Report) -> String {
     let mut text = format!("{} (process {})\n", report.program, report.pid);
@@ -322,8 +396,15 @@ fn text(report: &Report) -> String {
         };
         text.push_str(&format!("  found {level}: {name}\n"));
     }
+    let left = match report.stand_in {
+        Some(_) => "not found by its call site",
+        None => "not found, left alone",
+    };
     for name in &report.lost {
-        text.push_str(&format!("  not found, left alone: {name}\n"));
+        text.push_str(&format!("  {left}: {name}\n"));
+    }
+    if let Some(stand_in) = &report.stand_in {
+        text.push_str(&stand_in_text(stand_in));
     }
     if report.dry_run {
         text.push_str("nothing was done (--dry-run)\n");

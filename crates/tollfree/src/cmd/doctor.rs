@@ -117,7 +117,8 @@ fn text(report: &Report) -> String {
     let mut table = Table::new();
     table
         .load_preset(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Dynamic);
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_header(["what", "state", "found"]);
     for check in &report.checks {
         let state = match check.state {
             State::Ok => "ok",

@@ -166,7 +166,7 @@ fn text(machine: &str, ledger: &Ledger, rows: &[Row]) -> String {
     };
     let mut text = format!("decisions: {mode}\n");
     let mut table = output::table([
-        "",
+        "decision",
         "asked",
         "done",
         "at a cost of",

@@ -116,14 +116,21 @@ pub fn open(folder: Option<&Path>) -> Result<Store> {
         ))
         .into(),
         MorselError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
-            UserError::Missing(format!(
-                "{}: there is no such folder; as root, `tollfree morsel mount {0}` makes one",
-                folder.display()
-            ))
-            .into()
+            let (shown, how) = (folder.display(), how_to_make(&folder));
+            UserError::Missing(format!("{shown}: there is no such folder; {how}")).into()
         }
         error => wrong(error),
     })
+}
+
+/// How to get a folder of morsels that is not there: one in memory is a mere folder.
+fn how_to_make(folder: &Path) -> String {
+    let shown = folder.display();
+    let above = folder.ancestors().skip(1).find(|above| above.exists());
+    match above.is_some_and(|above| Store::open(above).is_ok()) {
+        true => format!("`mkdir -p {shown}` makes one"),
+        false => format!("as root, `tollfree morsel mount {shown}` makes one"),
+    }
 }
 
 /// The kind of mistake that an error is.

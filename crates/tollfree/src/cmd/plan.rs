@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 use toll_linux::{Root, calibrate, symbols, sys};
-use toll_model::anchor::{AnchorKind, LEGEND};
+use toll_model::anchor::{Anchor, AnchorKind, LEGEND};
 use toll_model::cost::CostTable;
 use toll_model::error::FormatError;
 use toll_model::kernel::kernel_profile;
@@ -272,6 +272,11 @@ cost     CPU time that they take in one run (page faults, memory)
 level    how surely another run has the same memory there: exact, class, kind
 ";
 
+/// What a line of neighbours means.
+const NEIGHBOURS: &str = "\
+neighbours: blocks too small for a 2 MiB region each, which fill regions together: made huge all or none
+";
+
 /// The plan for people.
 fn shown(plan: &Plan) -> String {
     let mut text = format!("{}\n", plan.reason);
@@ -302,16 +307,23 @@ fn shown(plan: &Plan) -> String {
     for column in table.column_iter_mut().skip(1).take(5) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    text += &format!("\n{COLUMNS}memory   {LEGEND}\n\n{table}\n");
+    let neighbours = match lines.iter().any(|line| line.neighbours > 0) {
+        true => NEIGHBOURS,
+        false => "",
+    };
+    text += &format!("\n{COLUMNS}memory   {LEGEND}\n{neighbours}\n{table}\n");
     if more > 0 {
         text += &format!("and {more} more lines with fewer misses (--json has every region)\n");
     }
     text
 }
 
-/// Neighbouring regions of one anchor with the same fate.
+/// Neighbouring regions of one anchor with the same fate, or all blocks of one call site that fill
+/// regions with their neighbours.
 struct Line<'a> {
     first: &'a Region,
+    /// Blocks, where they are such neighbours.
+    neighbours: u32,
     /// Which of the plan's regions.
     regions: Vec<usize>,
     name: String,
@@ -326,8 +338,12 @@ impl Line<'_> {
     fn cells(&self) -> [String; 8] {
         let verdict = if self.huge { "huge" } else { "leave" };
         let level = serde_json::to_value(self.first.level).unwrap_or_default();
+        let name = match self.neighbours {
+            0 => self.name.clone(),
+            blocks => format!("{}, {blocks} neighbours", self.name),
+        };
         [
-            self.name.clone(),
+            name,
             format!("{:#x}", self.first.offset),
             format_size(self.length),
             units::count(self.misses),
@@ -342,28 +358,42 @@ impl Line<'_> {
 fn lines(plan: &Plan) -> Vec<Line<'_>> {
     let mut lines: Vec<Line> = Vec::new();
     for (index, region) in plan.regions.iter().enumerate() {
-        let joins = |line: &Line| {
-            let first = line.first;
-            first.anchor == region.anchor
-                && first.why == region.why
-                && first.offset + line.length == region.offset
+        let anchor = plan.anchor(region.anchor);
+        let site = anchor
+            .filter(|_| region.verdict == Verdict::Huge && region.length < REGION)
+            .and_then(Anchor::site);
+        let joins = |line: &Line| match &site {
+            Some(site) => line.neighbours > 0 && line.name == *site,
+            None => line.neighbours == 0 && follows(line, region),
         };
-        if !lines.last().is_some_and(joins) {
+        // Neighbours of one site may have other memory between them in the list.
+        let known = match &site {
+            Some(_) => lines.iter().position(joins),
+            None => lines
+                .len()
+                .checked_sub(1)
+                .filter(|&last| joins(&lines[last])),
+        };
+        let at = known.unwrap_or_else(|| {
+            let name = || anchor.map(ToString::to_string).unwrap_or_default();
             lines.push(Line {
                 first: region,
+                neighbours: 0,
                 regions: Vec::new(),
-                name: plan
-                    .anchor(region.anchor)
-                    .map(ToString::to_string)
-                    .unwrap_or_default(),
+                name: site.clone().unwrap_or_else(name),
                 huge: region.verdict == Verdict::Huge,
                 length: 0,
                 misses: 0.0,
                 benefit: 0.0,
                 cost: 0.0,
             });
+            lines.len() - 1
+        });
+        let line = &mut lines[at];
+        let is_next = |&last: &usize| plan.regions[last].anchor != region.anchor;
+        if site.is_some() && line.regions.last().is_none_or(is_next) {
+            line.neighbours += 1;
         }
-        let line = lines.last_mut().expect("there is one");
         line.regions.push(index);
         line.length += region.length.min(REGION);
         line.misses += region.misses;
@@ -371,4 +401,12 @@ fn lines(plan: &Plan) -> Vec<Line<'_>> {
         line.cost += region.cost_ns;
     }
     lines
+}
+
+/// Whether a region goes on where a line of one anchor ends.
+fn follows(line: &Line, region: &Region) -> bool {
+    let first = line.first;
+    first.anchor == region.anchor
+        && first.why == region.why
+        && first.offset + line.length == region.offset
 }

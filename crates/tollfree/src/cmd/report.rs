@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
-use toll_model::anchor::{Anchor, AnchorKind};
+use toll_model::anchor::{Anchor, AnchorKind, LEGEND};
 use toll_model::plan::Plan;
 use toll_model::profile::{Profile, Source};
 
@@ -143,6 +143,9 @@ fn terminal(before: &Profile, after: Option<&Profile>, style: Style) -> String {
         .filter(|t| t.misses > 0.0)
         .take(SHOWN)
         .collect();
+    if !shown.is_empty() {
+        out.push_str(&header(&shown));
+    }
     for total in &shown {
         out.push('\n');
         out.push_str(&anchor(total, all, after, style));
@@ -162,6 +165,17 @@ fn terminal(before: &Profile, after: Option<&Profile>, style: Style) -> String {
         let _ = writeln!(out, "note: {warning}");
     }
     out
+}
+
+/// What stands above the list of memory.
+fn header(shown: &[&Total]) -> String {
+    let mut text =
+        "\nmemory, most misses first; each strip goes from its start to its end\n".to_owned();
+    let is_allocation = |total: &&Total| matches!(total.anchor().kind, AnchorKind::Alloc { .. });
+    if shown.iter().any(is_allocation) {
+        let _ = writeln!(text, "{LEGEND}");
+    }
+    text
 }
 
 /// The warnings of both recordings, each once.

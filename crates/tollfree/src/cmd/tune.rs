@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree tune`.
 
-use std::io::IsTerminal;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::compare::warm::{Warmer, Warming};
 use crate::error::UserError;
 use crate::target::find_program;
 use crate::tune::bench::{Bench, Subject, costs_known};
-use crate::tune::budget::{announcement, words};
+use crate::tune::budget::{Course, announcement};
 use crate::tune::findings::Results;
 use crate::tune::folder::Folder;
 use crate::tune::live::{self, Live};
@@ -86,7 +86,7 @@ pub struct Args {
     pub show_command: bool,
     /// The program and its arguments
     #[arg(last = true, required_unless_present = "pid")]
-    pub command: Vec<std::ffi::OsString>,
+    pub command: Vec<OsString>,
 }
 
 pub fn run(args: Args, json: bool) -> Result<ExitCode> {
@@ -107,10 +107,11 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         Some(folder) => Folder::again(folder),
         None => Folder::create(args.output.as_deref(), &program, args.force)?,
     };
+    output::note(announcement(args.within, course(&stored)));
     let stored_warming = stored.as_ref().and_then(|it| it.findings.warming.clone());
     let warming = stored_warming.unwrap_or_else(|| Warming::of_machine(args.cold));
     let mut bench = Bench {
-        subject: subject(&args, load.clone(), clock, &warming)?,
+        subject: subject(&args.command, load.clone(), clock, &warming)?,
         command: args.command.clone(),
         folder,
         load,
@@ -119,6 +120,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         cold: args.cold,
         show_command: args.show_command,
         subject_fingerprint: fingerprint,
+        notes: Vec::new(),
     };
     let mut results = match stored {
         Some(stored) => decide::resume(&mut bench, stored, args.within)?,
@@ -143,10 +145,14 @@ fn fingerprint(args: &Args) -> String {
 }
 
 /// A program that ends by itself, or a server, with what shows its progress.
-fn subject(args: &Args, load: Option<Load>, clock: Clock, warming: &Warming) -> Result<Subject> {
-    let progress = progress(args);
+fn subject(
+    command: &[OsString],
+    load: Option<Load>,
+    clock: Clock,
+    warming: &Warming,
+) -> Result<Subject> {
+    let progress = progress();
     let warmer = Warmer::new(warming.on);
-    let command = &args.command;
     Ok(match load {
         Some(load) => {
             let server = Server::new(command, load, clock, progress, warmer)?;
@@ -159,15 +165,20 @@ fn subject(args: &Args, load: Option<Load>, clock: Clock, warming: &Warming) -> 
     })
 }
 
-fn progress(args: &Args) -> Progress {
-    let bar = output::progress("begins");
-    if std::io::stderr().is_terminal() {
-        let shares = announcement(args.within, costs_known());
-        bar.println(format!("at most {}: {shares}", words(args.within)));
-    }
+fn progress() -> Progress {
     Progress {
-        bar,
+        bar: output::progress("begins"),
         step: String::new(),
+    }
+}
+
+/// What will be done, as far as that is known before anything runs.
+fn course(stored: &Option<Results>) -> Course {
+    match stored {
+        Some(_) => Course::Resumed,
+        None => Course::Whole {
+            costs_known: costs_known(),
+        },
     }
 }
 
@@ -188,7 +199,7 @@ fn load(args: &Args) -> Result<Option<Load>> {
 }
 
 fn tune_live(args: &Args, pid: u32, load: Load, clock: Clock, json: bool) -> Result<ExitCode> {
-    let mut live = Live::new(pid, load, args.within, clock, progress(args));
+    let mut live = Live::new(pid, load, args.within, clock, progress());
     let mut results = live.tune()?;
     live.progress.bar.finish_and_clear();
     let folder = Folder::create(

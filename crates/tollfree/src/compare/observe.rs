@@ -4,6 +4,7 @@
 //!
 //! It needs no privilege: `clear_refs` clears the Referenced bits, `smaps` counts them.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -15,6 +16,7 @@ use toll_linux::proc::{self, Kind, Smap};
 use toll_linux::refs;
 
 use crate::permanent::Traits;
+use crate::units;
 
 /// The first window; each is longer than the one before, so that short programs are seen too.
 const FIRST_WINDOW: Duration = Duration::from_millis(20);
@@ -23,7 +25,8 @@ const LAST_WINDOW: Duration = Duration::from_secs(1);
 /// Reading smaps takes at most this share of the time.
 const SHARE: u32 = 20;
 
-/// What was seen. Sizes are bytes, of the process that has most memory.
+/// What was seen. Sizes are bytes, of the process that has most memory, and in every other window
+/// of the one that works most: a server's children may do the work on less memory than it has.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Look {
     /// Windows in which touches were counted.
@@ -38,9 +41,70 @@ pub struct Look {
     /// Anonymous memory of the brk heap at that time.
     #[serde(default)]
     pub heap: u64,
+    /// Hints on its anonymous memory at that time, given by itself or a library.
+    #[serde(default)]
+    pub hints: Hints,
     /// Whether the program (or its parent) switched huge pages off for it.
     pub switched_off: bool,
     pub traits: Traits,
+}
+
+/// What madvise said of private anonymous mappings. A hint stays with its addresses: a freed
+/// range that is used again, for other memory, has it still.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hints {
+    /// Mappings with MADV_HUGEPAGE, and their bytes.
+    pub huge_mappings: u64,
+    pub huge_bytes: u64,
+    /// Mappings with MADV_NOHUGEPAGE, and their bytes.
+    pub never_mappings: u64,
+    pub never_bytes: u64,
+}
+
+impl Hints {
+    fn of(smaps: &[Smap]) -> Hints {
+        let mut hints = Hints::default();
+        let memory = smaps.iter().filter(|it| it.mapping.is_private_anonymous());
+        for smap in memory {
+            let bytes = smap.mapping.len();
+            if smap.advised_huge {
+                hints.huge_mappings += 1;
+                hints.huge_bytes += bytes;
+            }
+            if smap.advised_never {
+                hints.never_mappings += 1;
+                hints.never_bytes += bytes;
+            }
+        }
+        hints
+    }
+
+    /// What a reader should know of them; `None` if there are none. `planned`: the process may
+    /// have some from a plan.
+    pub fn text(&self, planned: bool) -> Option<String> {
+        let some = |mappings: u64, bytes: u64, advice: &str| {
+            let number = units::of(mappings as usize, "mapping");
+            (mappings > 0).then(|| format!("{number} ({}) with {advice}", units::bytes(bytes)))
+        };
+        let said: Vec<String> = [
+            some(self.huge_mappings, self.huge_bytes, "MADV_HUGEPAGE"),
+            some(self.never_mappings, self.never_bytes, "MADV_NOHUGEPAGE"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        let by = match planned {
+            true => "its plan, the program itself or a library",
+            false => "the program itself or a library, no plan",
+        };
+        (!said.is_empty()).then(|| {
+            format!(
+                "hints by {by}: {}; a hint stays with its addresses when memory there is freed and \
+                 used again",
+                said.join(", ")
+            )
+        })
+    }
 }
 
 /// Takes the look, a little at each tick.
@@ -54,6 +118,8 @@ pub struct Observer {
     next: Instant,
     /// What the process executes.
     program: PathBuf,
+    /// CPU time of each process when the last window began, ticks.
+    used: HashMap<u32, u64>,
 }
 
 impl Default for Observer {
@@ -64,6 +130,7 @@ impl Default for Observer {
             open: None,
             next: Instant::now(),
             program: PathBuf::new(),
+            used: HashMap::new(),
         }
     }
 }
@@ -90,11 +157,33 @@ impl Observer {
     }
 
     fn begin(&mut self, pid: u32) {
-        let of = biggest(&Root::system(), pid);
+        let root = Root::system();
+        let tree = proc::tree(&root, pid);
+        let busiest = self.busiest(&root, &tree);
+        let of = match self.look.windows % 2 {
+            1 => busiest.unwrap_or_else(|| biggest(&root, pid)),
+            _ => biggest(&root, pid),
+        };
         match refs::clear(of) {
             Ok(()) => self.open = Some((of, Instant::now() + self.window)),
             Err(_) => self.next = Instant::now() + FIRST_WINDOW,
         }
+    }
+
+    /// The process that used most CPU time since the last window began, if any used some.
+    fn busiest(&mut self, root: &Root, tree: &[u32]) -> Option<u32> {
+        let ticks = |pid: &u32| {
+            let stat = proc::stat(root, *pid).ok()?;
+            Some((*pid, stat.user_ticks + stat.system_ticks))
+        };
+        let now: HashMap<u32, u64> = tree.iter().filter_map(ticks).collect();
+        let before = std::mem::replace(&mut self.used, now);
+        let since = |(pid, now): (&u32, &u64)| {
+            let spent = now.saturating_sub(before.get(pid).copied().unwrap_or(*now));
+            (spent > 0).then_some((spent, *pid))
+        };
+        let busiest = self.used.iter().filter_map(since).max();
+        busiest.map(|(_, pid)| pid)
     }
 
     /// Counts what was touched since the window began.
@@ -121,6 +210,7 @@ impl Observer {
         if anonymous >= look.anonymous {
             look.anonymous = anonymous;
             look.huge = sum(|smap| smap.anon_huge);
+            look.hints = Hints::of(&smaps);
             look.heap = sum(|smap| match smap.mapping.kind() {
                 Kind::Heap => smap.anonymous,
                 _ => 0,

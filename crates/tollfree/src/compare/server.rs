@@ -350,7 +350,16 @@ fn check_workload(workload: &str, outcome: &Outcome, folder: &Path) -> Result<()
 #[derive(Debug)]
 pub struct Driver {
     over: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<Driven>>,
+}
+
+/// How the runs of a driven workload ended, but for the one that was under way at the end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Driven {
+    /// Whether the server was ready for any.
+    pub ready: bool,
+    pub succeeded: u32,
+    pub failed: u32,
 }
 
 impl Driver {
@@ -363,26 +372,47 @@ impl Driver {
             thread: Some(thread),
         }
     }
+
+    /// Ends the load.
+    pub fn finish(mut self) -> Driven {
+        self.end()
+    }
+
+    fn end(&mut self) -> Driven {
+        self.over.store(true, Relaxed);
+        let driven = self.thread.take().and_then(|thread| thread.join().ok());
+        driven.unwrap_or_default()
+    }
 }
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        self.over.store(true, Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        self.end();
     }
 }
 
-fn drive_until(load: &Load, over: &AtomicBool) {
+fn drive_until(load: &Load, over: &AtomicBool) -> Driven {
+    let mut driven = Driven::default();
     match &load.ready {
-        None => std::thread::sleep(SETTLE),
-        Some(ready) => while !over.load(Relaxed) && !shell_until(ready, over) {},
+        None => {
+            std::thread::sleep(SETTLE);
+            driven.ready = true;
+        }
+        Some(ready) => {
+            while !over.load(Relaxed) && !driven.ready {
+                driven.ready = shell_until(ready, over);
+            }
+        }
     }
     while let Some(workload) = load.workload.as_ref().filter(|_| !over.load(Relaxed)) {
-        shell_until(workload, over);
+        match shell_until(workload, over) {
+            true => driven.succeeded += 1,
+            false if over.load(Relaxed) => {}
+            false => driven.failed += 1,
+        }
         std::thread::sleep(RETRY);
     }
+    driven
 }
 
 /// Runs a shell command, or ends it with its whole group when it is over. True if it succeeded.

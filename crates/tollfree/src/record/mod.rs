@@ -138,7 +138,7 @@ pub fn record(choice: SourceChoice, options: &RecordOptions) -> Result<Recorded>
 /// The best source that works here; says which, and why no better one.
 fn choose(executable: &Executable, options: &RecordOptions) -> SourceChoice {
     let (choice, why) = preferred(simulator_fits(executable, options), probe);
-    output::note(why);
+    output::note_once(why);
     choice
 }
 

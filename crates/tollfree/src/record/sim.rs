@@ -206,10 +206,11 @@ fn version(qemu: &Path) -> Result<String> {
     match numbers(&version) {
         Some(found) if found >= QEMU_FIRST && found.0 <= QEMU_LAST => Ok(version),
         _ => Err(UserError::Missing(format!(
-            "{} is {version:?}; the simulator needs QEMU {}.{} to {QEMU_LAST}.x with plugins (Debian 12: `apt install qemu-user`)",
+            "{} is {version:?}; the simulator needs QEMU {}.{} to {QEMU_LAST}.x with plugins: {}",
             qemu.display(),
             QEMU_FIRST.0,
             QEMU_FIRST.1,
+            install::qemu_advice(&Root::system()),
         ))
         .into()),
     }

@@ -24,7 +24,7 @@ use crate::compare::observe::{Look, Observer};
 use crate::compare::program::Program;
 use crate::compare::runner::Progress;
 use crate::compare::schedule::{Executor, Ran};
-use crate::compare::server::{Driver, Load, Server};
+use crate::compare::server::{Driven, Driver, Load, Server};
 use crate::compare::warm::{Warmer, Warming};
 use crate::permanent::{Candidate, candidates};
 use crate::record::{RecordOptions, SourceChoice, record};
@@ -90,6 +90,8 @@ pub struct Bench {
     pub show_command: bool,
     /// The fingerprint of what is run.
     pub subject_fingerprint: String,
+    /// What a reader must know of the recordings.
+    pub notes: Vec<String>,
 }
 
 impl Lab for Bench {
@@ -167,7 +169,8 @@ impl Lab for Bench {
         };
         self.subject.progress().say("recording");
         let recorded = record(SourceChoice::Auto, &options)?;
-        drop(driver);
+        let driven = driver.map(Driver::finish);
+        self.notes.extend(driven.and_then(without_load));
         let mut profile = recorded.profile;
         profile.native_ns = profile
             .native_ns
@@ -235,12 +238,29 @@ impl Lab for Bench {
     }
 }
 
+/// Why a recording is of a server without its load, if it is.
+fn without_load(driven: Driven) -> Option<String> {
+    let why = match driven {
+        Driven { ready: false, .. } => "the server was not ready".to_owned(),
+        Driven {
+            succeeded: 0,
+            failed: failed @ 1..,
+            ..
+        } => format!("the workload failed in each of {failed} runs"),
+        _ => return None,
+    };
+    Some(format!(
+        "{why} while the server was recorded: the profile, and the plan, are of a server without its load"
+    ))
+}
+
 /// A server is recorded for so long if --for does not say.
 const DEFAULT_WINDOW: Duration = Duration::from_secs(30);
 
 impl Bench {
     /// Writes the answer and the page, and names them in the answer.
     pub fn publish(&mut self, results: &mut Results) -> Result<()> {
+        results.findings.notes.append(&mut self.notes);
         results.findings.notes.extend(self.subject.notes());
         let mut seen = std::collections::HashSet::new();
         let is_new = |note: &String| seen.insert(note.clone());

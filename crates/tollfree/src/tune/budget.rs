@@ -45,8 +45,8 @@ impl Step {
             Step::Costs => LONGEST_COSTS.min(within / 4).min(left.mul_f64(0.4)),
             Step::Profile => left.mul_f64(0.4),
             Step::Plan => left,
-            // The rest is for the second profile and the report.
-            Step::Compare => left.mul_f64(0.75),
+            // The rest is for the report. A second profile gets what pairs do not need.
+            Step::Compare => left.mul_f64(0.95),
             Step::After => left.mul_f64(0.95),
         }
     }
@@ -55,25 +55,114 @@ impl Step {
 const LONGEST_LOOK: Duration = Duration::from_secs(30);
 const LONGEST_COSTS: Duration = Duration::from_secs(60);
 
-/// The shares as they are announced before anything runs: `quick look 30 s, ceiling 2 min 51 s, ...`.
-pub fn announcement(within: Duration, costs_known: bool) -> String {
+/// What a step took.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Spent {
+    pub step: Step,
+    pub seconds: f64,
+    /// What it was allowed to take when it began.
+    pub allowed_seconds: f64,
+}
+
+/// Where the time goes: one step after another.
+#[derive(Debug, Default)]
+pub struct Spending {
+    done: Vec<Spent>,
+    /// The step that is under way, when it began, and what it may take.
+    open: Option<(Step, Duration, Duration)>,
+}
+
+impl Spending {
+    /// Goes on after what an earlier tune spent.
+    pub fn after(done: Vec<Spent>) -> Spending {
+        Spending { done, open: None }
+    }
+
+    /// A step begins, and ends the one before it. `now` is by the clock of the whole.
+    pub fn begin(&mut self, step: Step, allowance: Duration, now: Duration) {
+        self.close(now);
+        self.open = Some((step, now, allowance));
+    }
+
+    /// What all steps took; the last one ends now.
+    pub fn end(mut self, now: Duration) -> Vec<Spent> {
+        self.close(now);
+        self.done
+    }
+
+    fn close(&mut self, now: Duration) {
+        if let Some((step, begun, allowance)) = self.open.take() {
+            self.done.push(Spent {
+                step,
+                seconds: now.saturating_sub(begun).as_secs_f64(),
+                allowed_seconds: allowance.as_secs_f64(),
+            });
+        }
+    }
+}
+
+/// `quick look 10 s, ceiling 1 min`; steps of less than a tenth of a second are left out.
+pub fn spent_words(spent: &[Spent]) -> String {
+    let long = spent.iter().filter(|it| it.seconds >= 0.1);
+    let part = |it: &Spent| {
+        let time = words(Duration::from_secs_f64(it.seconds));
+        format!("{} {time}", it.step.name())
+    };
+    long.map(part).collect::<Vec<_>>().join(", ")
+}
+
+/// What will be done.
+#[derive(Debug, Clone, Copy)]
+pub enum Course {
+    /// All steps; whether this machine's prices are known already.
+    Whole { costs_known: bool },
+    /// The comparison of an earlier tune.
+    Resumed,
+    /// A process that runs already, looked at for so long; whether there is a load to measure by.
+    Live { look: Duration, measured: bool },
+}
+
+/// The shares as they are announced before anything runs: `at most 10 min: quick look 30 s,
+/// ceiling 2 min 51 s, ...`.
+pub fn announcement(within: Duration, course: Course) -> String {
     let mut left = within;
     let mut parts = Vec::new();
-    for step in [
-        Step::Look,
-        Step::Ceiling,
-        Step::Costs,
-        Step::Profile,
-        Step::Compare,
-    ] {
-        if step == Step::Costs && costs_known {
-            continue;
+    let mut add = |name: &str, share: Duration| parts.push(format!("{name} {}", words(share)));
+    match course {
+        Course::Whole { costs_known } => {
+            let costs = [Step::Costs].into_iter().filter(|_| !costs_known);
+            let steps = [Step::Look, Step::Ceiling].into_iter().chain(costs);
+            for step in steps.chain([Step::Profile, Step::Compare]) {
+                let share = step.allowance(left, within);
+                left -= share;
+                add(step.name(), share);
+            }
         }
-        let share = step.allowance(left, within);
-        left -= share;
-        parts.push(format!("{} {}", step.name(), words(share)));
+        Course::Resumed => add(Step::Compare.name(), within),
+        Course::Live { look, measured } => {
+            if measured {
+                left -= once(within);
+                add("workload once", once(within));
+            }
+            left = left.saturating_sub(look);
+            add(Step::Look.name(), look);
+            if measured {
+                add("workload before", before(left));
+                add("workload after", left - before(left));
+            }
+        }
     }
-    parts.join(", ")
+    format!("at most {}: {}", words(within), parts.join(", "))
+}
+
+/// What the first run of the workload on a live process may take.
+pub fn once(within: Duration) -> Duration {
+    within.mul_f64(0.2)
+}
+
+/// What the runs of the workload before a change to a live process may take of the time left.
+pub fn before(left: Duration) -> Duration {
+    left.mul_f64(0.45)
 }
 
 /// `45 s`, `2 min`, `2 min 30 s`.
@@ -125,13 +214,43 @@ mod tests {
 
     #[test]
     fn the_limit_is_announced_step_by_step() {
-        let text = announcement(Duration::from_secs(600), false);
+        let said = |course| announcement(Duration::from_secs(600), course);
+        let text = said(Course::Whole { costs_known: false });
         assert!(
-            text.starts_with("quick look 30 s, ceiling 2 min 51 s, prices"),
+            text.starts_with("at most 10 min: quick look 30 s, ceiling 2 min 51 s, prices"),
             "{text}"
         );
-        let known = announcement(Duration::from_secs(600), true);
+        let known = said(Course::Whole { costs_known: true });
         assert!(!known.contains("prices"), "{known}");
+        assert_eq!(said(Course::Resumed), "at most 10 min: comparison 10 min");
+        let live = |measured| {
+            said(Course::Live {
+                look: Duration::from_secs(10),
+                measured,
+            })
+        };
+        assert_eq!(
+            live(true),
+            "at most 10 min: workload once 2 min, quick look 10 s, workload before 3 min 32 s, \
+             workload after 4 min 19 s"
+        );
+        assert_eq!(live(false), "at most 10 min: quick look 10 s");
+    }
+
+    #[test]
+    fn what_was_spent_adds_up() {
+        let at = Duration::from_secs;
+        let mut spending = Spending::default();
+        spending.begin(Step::Look, at(30), at(1));
+        spending.begin(Step::Ceiling, at(100), at(11));
+        let spent = spending.end(at(71));
+        let seconds: Vec<f64> = spent.iter().map(|it| it.seconds).collect();
+        assert_eq!(seconds, [10.0, 60.0]);
+        assert_eq!(spent[1].allowed_seconds, 100.0);
+        assert_eq!(spent_words(&spent), "quick look 10 s, ceiling 1 min");
+        let mut more = Spending::after(spent);
+        more.begin(Step::Compare, at(5), at(0));
+        assert_eq!(more.end(at(0)).len(), 3);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use toll_model::profile::Profile;
 use toll_model::stats::{Interval, MOST_PAIRS, SMALLEST_EFFECT, Verdict};
 use toll_model::units::format_ns;
 
-use super::budget::Step;
+use super::budget::{Spending, Step};
 use super::findings::{Advice, Answer, Findings, Results, Settle};
 use super::today::{Host, SwitchedOff, Today};
 use crate::compare::observe::Look;
@@ -75,6 +75,7 @@ pub fn tune(lab: &mut dyn Lab, program: &str, within: Duration) -> Result<Result
         lab,
         within,
         results: Results::new(program, within.as_secs_f64()),
+        spending: Spending::default(),
         run_seconds: None,
     };
     run.steps()?;
@@ -92,6 +93,7 @@ pub fn resume(lab: &mut dyn Lab, results: Results, within: Duration) -> Result<R
     let mut run = Run {
         lab,
         within,
+        spending: Spending::after(results.findings.spent.clone()),
         results,
         run_seconds: None,
     };
@@ -119,6 +121,7 @@ struct Run<'a> {
     lab: &'a mut dyn Lab,
     within: Duration,
     results: Results,
+    spending: Spending,
     /// Seconds of one run in the last comparison, with all that goes before and after it.
     run_seconds: Option<f64>,
 }
@@ -153,7 +156,9 @@ impl Run<'_> {
         if self.lab.interrupted() {
             mark_interrupted(&mut self.results.findings);
         }
-        self.results.findings.seconds = self.lab.executor().now().as_secs_f64();
+        let now = self.lab.executor().now();
+        self.results.findings.seconds = now.as_secs_f64();
+        self.results.findings.spent = std::mem::take(&mut self.spending).end(now);
         self.results.findings.conclude();
         self.results.findings.settle = self.settle();
         self.results
@@ -200,6 +205,8 @@ impl Run<'_> {
         let within = self.within;
         let found = &mut self.results.findings;
         (found.step, found.complete, found.advice) = (Step::Compare, true, Advice::DoNothing);
+        self.spending
+            .begin(Step::Compare, within, self.lab.executor().now());
         self.lab.announce(Step::Compare, within);
         let runs = stored.arms.into_iter().map(|arm| arm.runs).collect();
         let mut comparison =
@@ -234,8 +241,9 @@ impl Run<'_> {
     }
 
     fn begin(&mut self, step: Step) -> Duration {
-        let left = self.within.saturating_sub(self.lab.executor().now());
-        let allowance = step.allowance(left, self.within);
+        let now = self.lab.executor().now();
+        let allowance = step.allowance(self.within.saturating_sub(now), self.within);
+        self.spending.begin(step, allowance, now);
         self.results.findings.step = step;
         self.lab.announce(step, allowance);
         allowance
@@ -269,6 +277,7 @@ impl Run<'_> {
         self.results.findings.look = Some(look.clone());
         self.results.findings.today = Some(Today::new(&look, &self.lab.host()));
         self.results.findings.status = status;
+        self.results.findings.notes.extend(look.hints.text(false));
         if let Next::End = self.kept()? {
             return Ok(Next::End);
         }
@@ -296,6 +305,7 @@ impl Run<'_> {
         let ceiling = self.run_arms(&arms, until, None)?;
         self.results.ceiling(ceiling.clone());
         self.learn(&ceiling);
+        self.explain_changes(&ceiling, &look);
         if let Next::End = self.kept()? {
             return Ok(Next::End);
         }
@@ -466,6 +476,7 @@ impl Run<'_> {
         let comparison = self.run_arms(&arms, until, predicting)?;
         self.results.compared(comparison.clone());
         self.learn(&comparison);
+        self.explain_changes(&comparison, &look);
         let next = self.judge_changes(&comparison, &look);
         if let Next::End = self.kept()? {
             return Ok(Next::End);
@@ -555,6 +566,15 @@ impl Run<'_> {
         Next::End
     }
 
+    /// Says what the variants change that have only a short name in the table.
+    fn explain_changes(&mut self, comparison: &Comparison, look: &Look) {
+        for (change, arm) in self.measurable(look) {
+            if comparison.arm(&arm.name).is_some() {
+                self.note(&format!("variant {}: {}", arm.name, change.change));
+            }
+        }
+    }
+
     fn apply(&mut self, reason: String) {
         self.results.findings.advice = Advice::Apply;
         self.results.findings.reason = reason;
@@ -582,16 +602,17 @@ impl Run<'_> {
         all
     }
 
-    /// The picture afterwards, if there is time for it.
+    /// The picture afterwards, if pairs have left time for it. While more pairs could change the
+    /// answer they are worth more.
     fn after(&mut self) -> Result<()> {
         let reason = self.results.findings.reason.clone();
-        let allowance = self.begin(Step::After);
-        let Some(plan) = self
-            .acting_plan()
-            .filter(|_| allowance >= SHORTEST_RECORDING)
-        else {
+        let now = self.lab.executor().now();
+        let left = Step::After.allowance(self.within.saturating_sub(now), self.within);
+        let fits = !self.results.findings.time_limit_reached && left >= SHORTEST_RECORDING;
+        let Some(plan) = self.acting_plan().filter(|_| fits) else {
             return Ok(());
         };
+        let allowance = self.begin(Step::After);
         match self
             .lab
             .record(allowance, self.native(), Under::Plan(&plan))
@@ -1463,6 +1484,40 @@ mod tests {
     }
 
     #[test]
+    fn pairs_come_before_a_second_profile() {
+        let noise: &[(&str, &[f64])] = &[
+            ("none", &[2.0, 2.6, 1.8, 2.2]),
+            ("plan", &[1.9, 2.5, 1.7, 2.4, 2.0]),
+            ("all", &[1.9, 1.5, 2.6, 2.0, 2.1]),
+        ];
+        let mut lab = MockLab::new(noise);
+        lab.slow = [0.0, 20.0];
+        let got = lab.tune(200).findings;
+        assert!(got.time_limit_reached);
+        assert_eq!(lab.under_plan, 0, "{:?}", got.spent);
+        let of = |step: Step| got.spent.iter().find(|it| it.step == step);
+        assert_eq!(of(Step::After), None);
+        // Only a twentieth of what is left when it begins is kept back.
+        let left = 200.0 - of(Step::Compare).map_or(0.0, |it| it.allowed_seconds);
+        let before: f64 = got.spent.iter().map(|it| it.seconds).sum::<f64>()
+            - of(Step::Compare).map_or(0.0, |it| it.seconds);
+        assert!(left - before < 10.0, "{:?}", got.spent);
+        let all: f64 = got.spent.iter().map(|it| it.seconds).sum();
+        assert!((all - got.seconds).abs() < 1.0, "{:?}", got.spent);
+
+        let clear: &[(&str, &[f64])] = &[
+            ("none", &[2.0, 2.01]),
+            ("plan", &[1.5, 1.51]),
+            ("all", &[1.5, 1.51]),
+        ];
+        let mut lab = MockLab::new(clear);
+        lab.slow = [0.0, 20.0];
+        let got = lab.tune(600).findings;
+        assert_eq!(lab.under_plan, 1);
+        assert_eq!(got.spent.last().map(|it| it.step), Some(Step::After));
+    }
+
+    #[test]
     fn a_program_that_fails_in_each_run_is_noted_once() {
         let failing = |lab: &mut MockLab| {
             lab.ended = Some(2);
@@ -1513,7 +1568,7 @@ mod tests {
             ([0.0, 15.0], 0.2, [12, 10, 3]),
             ([0.0, ALL], 0.2, [12, 7, 4]),
             ([ALL, 15.0], 0.2, [12, 8, 3]),
-            ([ALL, ALL], 0.2, [12, 8, 2]),
+            ([ALL, ALL], 0.2, [12, 7, 3]),
         ] {
             let got = rounds_of_seconds(slow, scatter);
             let enough = got.iter().zip(expected).all(|(got, least)| *got >= least);
@@ -1531,9 +1586,13 @@ mod tests {
         ];
         let mut lab = MockLab::new(times);
         lab.candidates = vec![candidate("useless")];
+        let change = lab.candidates[0].change.clone();
         let got = lab.tune(600).findings;
         assert_eq!(got.advice, Advice::Apply);
         assert!(got.permanent.is_empty(), "{:?}", got.permanent);
+        // The table has its name all the same.
+        let note = format!("variant useless: {change}");
+        assert!(got.notes.contains(&note), "{:?}", got.notes);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use toll_model::plan::{Estimate, Plan};
 use toll_model::profile::Profile;
 use toll_model::stats::{Interval, Verdict};
 
-use super::budget::Step;
+use super::budget::{Spent, Step};
 use super::today::Today;
 use crate::compare::observe::Look;
 use crate::compare::result::ArmResult;
@@ -107,6 +107,9 @@ pub struct Findings {
     /// Seconds that were used, and allowed.
     pub seconds: f64,
     pub within_seconds: f64,
+    /// What each step took, in their order.
+    #[serde(default)]
+    pub spent: Vec<Spent>,
     pub look: Option<Look>,
     /// Which huge pages the program has as it is run today, and what they bring.
     #[serde(default)]
@@ -165,6 +168,7 @@ impl Results {
             complete: true,
             seconds: 0.0,
             within_seconds,
+            spent: Vec::new(),
             look: None,
             today: None,
             planned_bytes: None,

@@ -17,8 +17,9 @@ use toll_linux::hand::Hand;
 use toll_linux::watch::{WatchPlan, Watcher, grown};
 use toll_linux::{Root, cpu, proc};
 use toll_model::stats::{Verdict, ratio_of_medians};
+use toll_model::wire;
 
-use super::budget::Step;
+use super::budget::{Course, Spending, Step, announcement, before, once};
 use super::decide::{is_huge, with_interval};
 use super::findings::{Advice, Answer, Results};
 use super::today::{Host, Today};
@@ -29,8 +30,7 @@ use crate::compare::schedule::CONFIDENCE;
 use crate::compare::server::{Driver, Load, Timed, run_workload};
 use crate::error::UserError;
 use crate::permanent::{Candidate, GLIBC, candidates};
-use crate::signals;
-use crate::units;
+use crate::{output, signals, units};
 
 /// Timed runs of the workload before a change, and after it, at most.
 const ROUNDS: u32 = 10;
@@ -59,6 +59,7 @@ pub struct Live {
     started: u64,
     /// CPUs that the process and its children kept busy during the look.
     busy: f64,
+    spending: Spending,
 }
 
 impl Live {
@@ -73,6 +74,7 @@ impl Live {
             regions: Vec::new(),
             started: 0,
             busy: 0.0,
+            spending: Spending::default(),
         }
     }
 
@@ -85,6 +87,11 @@ impl Live {
         let usage = |error| UserError::Usage(format!("--pid {}: {error}", self.pid));
         let status = proc::status(&Root::system(), self.pid).map_err(usage)?;
         self.started = self.start().ok_or_else(|| self.ended())?;
+        let course = Course::Live {
+            look: looked_at(&self.load, self.within),
+            measured: self.load.workload.is_some(),
+        };
+        output::note(announcement(self.within, course));
         let mut results = Results::new(&status.name, self.within.as_secs_f64());
         results.findings.notes.push(
             "a live process cannot be started anew for each arm: before and after are not \
@@ -99,14 +106,27 @@ impl Live {
             results.findings.permanent.clear();
             results.findings.reason = "interrupted; what was made huge stays huge".to_owned();
         }
-        results.findings.seconds = self.clock.now().as_secs_f64();
+        let now = self.clock.now();
+        results.findings.seconds = now.as_secs_f64();
+        results.findings.spent = std::mem::take(&mut self.spending).end(now);
         Ok(results)
     }
 
     fn steps(&mut self, results: &mut Results) -> Result<()> {
+        let measured = self.load.workload.is_some();
+        let first = if measured {
+            once(self.within)
+        } else {
+            Duration::ZERO
+        };
+        let allowance = first + looked_at(&self.load, self.within);
+        self.spending.begin(Step::Look, allowance, self.clock.now());
         self.check_workload()?;
         let look = self.look()?;
         results.findings.look = Some(look.clone());
+        // Who starts a program under a plan leaves it in its environment.
+        let planned = env_of(self.pid, wire::ENV_ACTIONS).is_some();
+        results.findings.notes.extend(look.hints.text(planned));
         let today = Today::new(&look, &Host::here());
         results.findings.today = Some(today.clone());
         match self.refusal(&look, &today) {
@@ -160,8 +180,7 @@ impl Live {
     fn check_workload(&mut self) -> Result<()> {
         if self.load.workload.is_some() {
             self.progress.say("workload, first run");
-            let limit = self.within.mul_f64(0.2);
-            run_workload(&self.load, limit)?;
+            run_workload(&self.load, once(self.within))?;
             self.check_alive()?;
         }
         Ok(())
@@ -173,11 +192,7 @@ impl Live {
         self.progress.say("quick look");
         let loaded = self.load.workload.is_some();
         let _driver = loaded.then(|| Driver::start(self.load.clone()));
-        let time = self
-            .load
-            .window
-            .unwrap_or(LOOK)
-            .min(self.within.mul_f64(0.2));
+        let time = looked_at(&self.load, self.within);
         let (begun, before) = (Instant::now(), cpu_seconds(self.pid));
         let end = begun + time;
         let mut observer = Observer::default();
@@ -202,8 +217,10 @@ impl Live {
         results.findings.step = Step::Compare;
         let hand = Hand::for_pid(self.pid, false)
             .map_err(|error| UserError::Missing(format!("--pid {}: {error}", self.pid)))?;
-        let left = self.within.saturating_sub(self.clock.now());
-        let before = self.windows("before", self.clock.now() + left.mul_f64(0.45))?;
+        let now = self.clock.now();
+        let left = self.within.saturating_sub(now);
+        self.spending.begin(Step::Compare, left, now);
+        let before = self.windows("before", self.clock.now() + before(left))?;
         if signals::interrupted().is_some() {
             return Ok(());
         }
@@ -312,6 +329,11 @@ impl Live {
             _ => Ok(()),
         }
     }
+}
+
+/// How long a process that runs already is looked at within a time limit.
+fn looked_at(load: &Load, within: Duration) -> Duration {
+    load.window.unwrap_or(LOOK).min(within.mul_f64(0.2))
 }
 
 /// CPU time of a process and its children so far, seconds.

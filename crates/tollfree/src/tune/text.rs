@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::budget::words;
+use super::budget::{spent_words, words};
 use super::decide::with_interval;
 use super::findings::{Advice, Answer, Findings};
 use crate::compare::table;
@@ -50,6 +50,10 @@ pub fn render(found: &Findings) -> String {
     text += &settle(found);
     if let Some(warming) = &found.warming {
         text += &format!("  warming    {}\n", warming.text());
+    }
+    let spent = spent_words(&found.spent);
+    if !spent.is_empty() {
+        text += &format!("  time       {spent}\n");
     }
     for note in &found.notes {
         text += &format!("  note       {note}\n");

@@ -34,6 +34,19 @@ __attribute__((noinline)) static char *cold_block(void)
 	return memset(malloc(COLD), 1, COLD);
 }
 
+/* Two arenas of a mapping: the program advises one huge and one small. What was in the
+ * first is freed, and other memory takes its place: that has the hint as well. */
+static char *reused_block(void)
+{
+	char *block = mmap(NULL, COLD, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	madvise(block, COLD / 2, MADV_HUGEPAGE);
+	madvise(block + COLD / 2, COLD / 2, MADV_NOHUGEPAGE);
+	memset(block, 1, COLD / 2);
+	madvise(block, COLD / 2, MADV_DONTNEED);
+	return memset(block, 2, COLD / 4);
+}
+
 /* Loads from all over the block, each independent of the one before. */
 static long gather(const volatile char *block, long rounds)
 {
@@ -98,6 +111,25 @@ static void log_switch(const char *file)
 	fclose(log);
 }
 
+/* A child that works on a block of its own while there is a file "go", beside a parent that only
+ * has memory. */
+static void start_worker(char *hot)
+{
+	enum { OWN = 24 << 20 };
+	char *own;
+
+	if (fork())
+		return;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	free(hot);
+	own = memset(malloc(OWN), 1, OWN);
+	for (;;) {
+		for (long i = 0; i < OWN && !access("go", F_OK); i += 4096)
+			own[i]++;
+		usleep(1000);
+	}
+}
+
 static void sleep_ms(long ms)
 {
 	usleep(ms * 1000);
@@ -115,7 +147,7 @@ int main(int argc, char **argv)
 	if (!strcmp(how, "slow-when-simulated") && getenv("TOLLFREE_SIM"))
 		sleep(600);
 	hot = strcmp(how, "advises") ? hot_block() : advised_block();
-	cold = cold_block();
+	cold = strcmp(how, "reuses") ? cold_block() : reused_block();
 	if (!strcmp(how, "close"))
 		for (int fd = 0; fd < 1024; fd++)
 			close(fd);
@@ -144,7 +176,7 @@ int main(int argc, char **argv)
 		log_run(file);
 		for (;;)
 			sum += gather(hot, 20000) + cold[sum % COLD];
-	} else if (!strcmp(how, "demand")) {
+	} else if (!strcmp(how, "demand") || !strcmp(how, "reuses")) {
 		/* Idle while there is no file "go". */
 		log_run(file);
 		for (;;)
@@ -152,6 +184,11 @@ int main(int argc, char **argv)
 				sum += gather(hot, 200000);
 			else
 				sleep_ms(1);
+	} else if (!strcmp(how, "employs")) {
+		start_worker((char *)hot);
+		log_run(file);
+		for (;;)
+			sleep_ms(100);
 	} else if (!strcmp(how, "switch")) {
 		log_switch(file);
 	} else if (!strcmp(how, "advises")) {

@@ -149,6 +149,108 @@ fn an_idle_server_is_looked_at_under_its_load() {
     );
 }
 
+/// The shares of the time are those of a process that runs already, and what was spent is said.
+#[test]
+fn the_shares_of_the_time_are_announced_and_accounted_for() {
+    let server = Server::start();
+    let pid = server.pid();
+    let tune = ["--json", "tune", "--pid", &pid, "--for", "1s", "-o", "out"];
+    let output = server
+        .place
+        .run(&[&tune[..], &["--within", "20s"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let said = stderr(&output);
+    let first = said.lines().next().unwrap_or_default();
+    assert_eq!(first, "tollfree: at most 20 s: quick look 1.0 s");
+    let spent = json(&output)["spent"].clone();
+    assert_eq!(spent[0]["step"], "look", "{spent}");
+    assert!(spent[0]["seconds"].as_f64().unwrap() >= 1.0, "{spent}");
+}
+
+/// A hint that the program gave stays on a range that it frees and uses for something else.
+#[test]
+fn hints_of_others_are_said_with_their_size() {
+    let server = Server::start_as("reuses");
+    let pid = server.pid();
+    let tune = ["--json", "tune", "--pid", &pid, "--for", "1s", "-o", "out"];
+    let answer = json(&server.place.run(&tune));
+    schema::check("tune", &answer);
+    let hints = &answer["look"]["hints"];
+    for which in ["huge", "never"] {
+        assert_eq!(hints[format!("{which}_mappings")], 1, "{answer}");
+        assert_eq!(hints[format!("{which}_bytes")], 8 << 20, "{answer}");
+    }
+    let notes = answer["notes"].to_string();
+    let part = "hints by the program itself or a library, no plan: 1 mapping (8 MiB) with \
+                MADV_HUGEPAGE, 1 mapping (8 MiB) with MADV_NOHUGEPAGE";
+    assert!(notes.contains(part), "{notes}");
+
+    let plain = Server::start_as("demand");
+    let pid = plain.pid();
+    let tune = ["--json", "tune", "--pid", &pid, "--for", "1s", "-o", "out"];
+    let notes = json(&plain.place.run(&tune))["notes"].to_string();
+    assert!(!notes.contains("hints"), "{notes}");
+}
+
+/// The process with most memory may be the one that does nothing.
+#[test]
+fn the_children_that_do_the_work_are_looked_at() {
+    let server = Server::start_as("employs");
+    let pid = server.pid();
+    let tune = ["--json", "tune", "--pid", &pid, "--for", "3s", "-o", "out"];
+    let load = ["--within", "30s", "--workload", "touch go; sleep 0.5"];
+    let output = server.place.run(&[&tune[..], &load].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let answer = json(&output);
+    assert!(
+        answer["look"]["working_set"].as_u64().unwrap() >= 20 << 20,
+        "{answer}"
+    );
+}
+
+/// A load that works while nothing is recorded tells nothing of the recording.
+#[test]
+fn a_load_that_fails_while_the_server_is_recorded_is_said() {
+    if !thp_is_madvise() {
+        return;
+    }
+    let place = Place::new();
+    // Fails where the server runs under a recorder and no plan. Quicker where it is huge, so that
+    // the ceiling does not end it.
+    let load = "set -- $(tail -n 1 runs); \
+                case $1 in \
+                simulated) exit 1;; \
+                recorded) grep -qz ^TOLLFREE_ACTIONS= /proc/$2/environ || exit 1;; \
+                esac; \
+                if grep -q 'AnonHugePages: *0 kB' /proc/$2/smaps_rollup; then sleep 0.4; else sleep 0.1; fi";
+    let tune = [
+        "--json",
+        "tune",
+        "--within",
+        "60s",
+        "--for",
+        "3s",
+        "-o",
+        "out",
+        "--ready",
+        "kill -0 $(tail -n 1 runs | cut -d ' ' -f 2)",
+        "--workload",
+        load,
+        "--",
+        "./faulty",
+        "serve",
+        "runs",
+        "1000",
+    ];
+    let output = place.run(&tune);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let notes = json(&output)["notes"].to_string();
+    assert!(
+        notes.contains("while the server was recorded: the profile, and the plan, are of a server"),
+        "{notes}"
+    );
+}
+
 #[test]
 fn a_workload_that_fails_is_said_before_anything_is_judged() {
     let server = Server::start_as("demand");

@@ -26,16 +26,12 @@ fn terminal() -> (File, File) {
     }
 }
 
-/// What is being done is shown all the time, the recording included.
-#[test]
-fn progress_is_shown_while_a_run_is_recorded() {
-    // The other sources are as fast as the program: then there is nothing to show.
-    if !has_simulator() {
-        return;
-    }
-    let place = Place::new();
+/// Of a program that touches enough to be recorded.
+const TUNE: &str = "tune --within 60s --force -o out -- ./faulty gains runs 2000000";
+
+/// What a command shows on a terminal until it ends.
+fn shown(place: &Place, line: &str) -> String {
     let (ours, theirs) = terminal();
-    let line = "tune --within 20s --force -o out -- ./faulty gains runs 1000";
     let words: Vec<&str> = line.split(' ').collect();
     let mut command = place.tollfree(&words);
     command.stdout(Stdio::null()).stderr(theirs);
@@ -45,7 +41,43 @@ fn progress_is_shown_while_a_run_is_recorded() {
     // Reading ends with an error when nobody has the terminal open any longer.
     let _ = std::io::BufReader::new(ours).read_to_end(&mut shown);
     assert!(child.wait().unwrap().success());
-    let shown = String::from_utf8_lossy(&shown);
+    String::from_utf8_lossy(&shown).into_owned()
+}
+
+/// The shares come before anything runs, then each step by its name.
+#[test]
+fn each_step_is_shown_after_the_shares() {
+    let place = Place::new();
+    let shown = shown(&place, TUNE);
+    let (before, after) = shown
+        .split_once("at most 1 min: ")
+        .unwrap_or_else(|| panic!("{shown}"));
+    assert!(!before.contains("quick look"), "{shown}");
+    let (shares, after) = after.split_once('\n').unwrap();
+    assert!(shares.contains("quick look 6.0 s, ceiling"), "{shares}");
+    let mut rest = after;
+    for step in [
+        "quick look, at most",
+        "ceiling, at most",
+        "profile, at most",
+        "comparison, at most",
+    ] {
+        let at = rest
+            .find(step)
+            .unwrap_or_else(|| panic!("no {step}: {shown}"));
+        rest = &rest[at..];
+    }
+}
+
+/// What is being done is shown all the time, the recording included.
+#[test]
+fn progress_is_shown_while_a_run_is_recorded() {
+    // The other sources are as fast as the program: then there is nothing to show.
+    if !has_simulator() {
+        return;
+    }
+    let place = Place::new();
+    let shown = shown(&place, TUNE);
     // The note comes when the source is chosen, just before the recording begins.
     let after = shown.split("tollfree: recording with").nth(1);
     let after = after.unwrap_or_else(|| panic!("no recording: {shown}"));

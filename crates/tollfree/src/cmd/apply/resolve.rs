@@ -6,7 +6,7 @@
 //! - a block from malloc or mmap: by the one mapping of its size, if there is just one;
 //! - a runtime's reservation: by what Go names its memory; else not found.
 //!
-//! What is not found is named, and never guessed.
+//! What is not found is named, and never guessed; what may stand in for it is said (`touched`).
 
 use std::collections::BTreeMap;
 
@@ -30,6 +30,10 @@ pub struct Resolved {
     pub found: Vec<(String, Level)>,
     /// Planned anchors that were not found.
     pub lost: Vec<String>,
+    /// Planned bytes of allocations among them.
+    pub lost_bytes: u64,
+    /// Where the planned memory was found.
+    pub places: Ranges,
 }
 
 /// Finds the planned memory of `plan` among the mappings of a process.
@@ -46,11 +50,18 @@ pub fn resolve(plan: &Plan, maps: &[Mapping]) -> Resolved {
                 resolved.found.push((anchor.to_string(), level));
                 wanted.extend(places.iter().flat_map(|place| place.intervals(&intervals)));
             }
-            None => resolved.lost.push(anchor.to_string()),
+            None => {
+                resolved.lost.push(anchor.to_string());
+                if let AnchorKind::Alloc { .. } = anchor.kind {
+                    let bytes = intervals.iter().map(|(start, end)| end - start);
+                    resolved.lost_bytes += bytes.sum::<u64>();
+                }
+            }
         }
     }
     let wanted = Ranges::new(wanted);
     resolved.regions = regions(&wanted, maps);
+    resolved.places = wanted;
     resolved
 }
 
@@ -67,6 +78,8 @@ pub fn fixed(list: &[u64], maps: &[Mapping]) -> Resolved {
     Resolved {
         lost: lost.map(|region| format!("address {region:#x}")).collect(),
         found: Vec::new(),
+        lost_bytes: 0,
+        places: wanted,
         regions,
     }
 }

@@ -34,21 +34,27 @@ fn pmu(root: &Root) -> Check {
 
 fn simulator(root: &Root) -> Check {
     const NAME: &str = "simulator";
-    const FIX: &str = "setup/setup.sh tries to install a QEMU with plugins (Debian 12: apt-get install qemu-user)";
+    let fix = install::qemu_advice(root);
     if !root.is_system() {
         let path = root.path("/usr/bin/qemu-x86_64");
         return match path.exists() {
             true => Check::ok(NAME, "qemu-x86_64"),
-            false => Check::missing(NAME, "qemu-x86_64: not found", FIX),
+            false => Check::missing(NAME, "qemu-x86_64: not found", fix),
         };
     }
     let qemu = match install::component(install::QEMU) {
         Ok(qemu) => qemu,
-        Err(error) => return Check::missing(NAME, format!("{error:#}"), FIX),
+        Err(error) => {
+            // The remedy stands below, once.
+            let error = format!("{error:#}");
+            let what = error.split(": ").next().unwrap_or_default();
+            let refused = !error.contains("is missing");
+            return Check::missing(NAME, if refused { error.as_str() } else { what }, fix);
+        }
     };
     if !takes_plugins(&qemu) {
         let detail = format!("{}: built without plugins", qemu.display());
-        return Check::missing(NAME, detail, FIX);
+        return Check::missing(NAME, detail, fix);
     }
     match install::component(install::PLUGIN) {
         Ok(_) => Check::ok(NAME, qemu.display().to_string()),

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree morsel mount`.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use toll_linux::morsel::mount::{Mounted, mount_best};
-use toll_linux::morsel::{Kind, Store, mount};
+use toll_linux::morsel::{Kind, MorselError, Store, mount};
 use toll_model::units::parse_size;
 
 use super::{More, Refused, default_folder, report, wrong};
@@ -49,7 +50,13 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     let kinds = args
         .kind
         .map_or(Kind::ALL.to_vec(), |kind| vec![kind.into()]);
-    let (backing, refused, is_new) = match mount_best(&folder, &kinds, args.size).map_err(wrong)? {
+    let mounted = match mount_best(&folder, &kinds, args.size) {
+        Err(MorselError::Io { source, .. }) if source.kind() == ErrorKind::PermissionDenied => {
+            Mounted::Forbidden
+        }
+        mounted => mounted.map_err(wrong)?,
+    };
+    let (backing, refused, is_new) = match mounted {
         Mounted::Now(backing, refused) => (backing, refused, true),
         Mounted::Before(backing) if kinds.contains(&backing.kind) => (backing, Vec::new(), false),
         Mounted::Before(backing) => {
@@ -66,7 +73,12 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
             return Err(UserError::Missing(message).into());
         }
         Mounted::Forbidden => {
-            let message = format!("{}: only root may mount", folder.display());
+            let message = format!(
+                "{folder}: only root may mount: `sudo tollfree morsel mount {folder}`; a folder of your \
+                 own in /dev/shm holds morsels as well: mkdir /dev/shm/morsels, and name it by --to or \
+                 TOLLFREE_MORSELS",
+                folder = folder.display()
+            );
             return Err(UserError::Missing(message).into());
         }
     };

@@ -14,7 +14,10 @@ const PROCESSES: usize = 20;
 /// Columns of a line of numbers at most.
 const WIDTH: usize = 79;
 
-const HEADER: [&str; 6] = ["", "asked", "done", "cost", "saves", "left"];
+const HEADER: [&str; 6] = ["decision", "asked", "done", "cost", "saves", "left"];
+
+/// What the columns mean.
+const COLUMNS: &str = "cost, saves: estimates for what was done; left: for what was not";
 
 /// One block.
 pub fn whole(change: &Change) -> String {
@@ -22,7 +25,7 @@ pub fn whole(change: &Change) -> String {
         None => "since boot".to_owned(),
         Some(ns) => format!("in {}", format_ns(ns as f64)),
     };
-    let mut text = format!("econ is {}; {since}\n\n", change.mode);
+    let mut text = format!("econ is {}; {since}\n{COLUMNS}\n\n", change.mode);
     let mut table = output::table(HEADER);
     for one in &change.decisions {
         table.add_row(cells(what(&one.model).to_owned(), one));

@@ -213,6 +213,7 @@ impl Places {
             start % REGION,
             block.level,
         );
+        self.builder.address(anchor, start);
         Some((anchor, address - start))
     }
 
@@ -380,6 +381,7 @@ fn spans(all: AnchorRows, first_id: u32, layout: &Layout) -> Vec<AnchorRows> {
                     rows: Vec::new(),
                     freed: false,
                     places: Vec::new(),
+                    address: None,
                 });
                 start
             }

@@ -134,7 +134,9 @@ impl Anchors {
                 0 => Level::Exact,
                 _ => Level::Class,
             };
-            builder.anchor(kind, block.length, start % REGION, level)
+            let anchor = builder.anchor(kind, block.length, start % REGION, level);
+            builder.address(anchor, start);
+            anchor
         });
         self.named.insert(block.event_index, anchor);
         (anchor, at.saturating_sub(start))

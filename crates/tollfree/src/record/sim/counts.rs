@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From a recording and its allocation events to a profile.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
@@ -122,8 +122,8 @@ struct Namer<'a> {
     jvm: Option<u64>,
     /// The fixed addresses that were asked for.
     only: Option<Range<u64>>,
-    /// End of what other anonymous memory has been laid out so far.
-    anonymous: u64,
+    /// Where other anonymous memory lies in the anchor for all of it.
+    anonymous: Anonymous,
 }
 
 impl<'a> Namer<'a> {
@@ -144,7 +144,7 @@ impl<'a> Namer<'a> {
             recording,
             jvm,
             only,
-            anonymous: 0,
+            anonymous: Anonymous::new(&recording.blocks),
         }
     }
 
@@ -198,11 +198,11 @@ impl<'a> Namer<'a> {
         };
         let misalignment = block.address % REGION;
         let id = builder.anchor(kind, block.offset + block.length, misalignment, level);
+        builder.address(id, block.address.wrapping_sub(block.offset));
         (id, block.offset)
     }
 
-    /// Memory without a name of its own: a runtime's heap, or one anchor for all, in
-    /// which mappings follow each other, as far from a region's border as they were.
+    /// Memory without a name of its own: a runtime's heap, or one anchor for all.
     fn anonymous(&mut self, block: &Block, builder: &mut ProfileBuilder) -> (u32, u64) {
         let runtime = |name: &str| AnchorKind::Reservation {
             runtime: name.to_owned(),
@@ -218,9 +218,8 @@ impl<'a> Namer<'a> {
             let id = builder.anchor(runtime("go"), offset + block.length, 0, Level::Class);
             return (id, offset);
         }
-        let start = self.anonymous.next_multiple_of(REGION) + block.address % REGION;
-        self.anonymous = start + block.length;
-        let id = builder.anchor(AnchorKind::Anonymous, self.anonymous, 0, Level::Kind);
+        let start = self.anonymous.offset(block.address, block.length);
+        let id = builder.anchor(AnchorKind::Anonymous, start + block.length, 0, Level::Kind);
         (id, start)
     }
 
@@ -250,6 +249,76 @@ impl<'a> Namer<'a> {
             id
         })
     }
+}
+
+/// Lays out mappings without a name in one anchor: they follow each other, as far from a region's
+/// border as they were, and those that shared a region share one again. The arenas of an allocator,
+/// too small for a region each, fill regions together.
+#[derive(Debug, Default)]
+struct Anonymous {
+    /// Runs of regions that mappings touch, by their first region.
+    runs: BTreeMap<u64, Run>,
+    /// Bytes of the anchor so far.
+    length: u64,
+}
+
+/// Neighbouring regions.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    /// The region behind the last.
+    end: u64,
+    /// Where the first begins in the anchor, bytes; unknown until something of it was used.
+    base: Option<u64>,
+}
+
+impl Anonymous {
+    fn new(blocks: &[Block]) -> Anonymous {
+        let anonymous = blocks.iter().filter(|b| b.kind == BlockKind::Anonymous);
+        Anonymous::of(anonymous.map(|b| (b.address, b.length)))
+    }
+
+    /// The layout of mappings, each with its address and length.
+    fn of(mappings: impl Iterator<Item = (u64, u64)>) -> Anonymous {
+        let mut spans: Vec<(u64, u64)> = mappings.map(|(at, len)| regions_of(at, len)).collect();
+        spans.sort_unstable();
+        let mut runs: BTreeMap<u64, Run> = BTreeMap::new();
+        for (first, end) in spans {
+            match runs.last_entry() {
+                Some(mut run) if first <= run.get().end => {
+                    let run = run.get_mut();
+                    run.end = run.end.max(end);
+                }
+                _ => {
+                    runs.insert(first, Run { end, base: None });
+                }
+            }
+        }
+        Anonymous { runs, length: 0 }
+    }
+
+    /// Where the mapping at `address` begins in the anchor.
+    fn offset(&mut self, address: u64, length: u64) -> u64 {
+        let (first, end) = regions_of(address, length);
+        let known = self.runs.range(..=first).next_back();
+        let first = match known {
+            Some((&run, Run { end: run_end, .. })) if end <= *run_end => run,
+            // An event that was lost: nothing is known of its neighbours.
+            _ => first,
+        };
+        let run = self.runs.entry(first).or_insert(Run { end, base: None });
+        let base = *run.base.get_or_insert_with(|| {
+            let base = self.length;
+            self.length += (run.end - first) * REGION;
+            base
+        });
+        base + (address - first * REGION)
+    }
+}
+
+/// Numbers of the regions that a range touches: the first, and the one behind the last.
+fn regions_of(address: u64, length: u64) -> (u64, u64) {
+    let end = address.saturating_add(length.max(1)).div_ceil(REGION);
+    (address / REGION, end)
 }
 
 /// For each move, the event that made the block which it moved.
@@ -298,4 +367,27 @@ fn warnings_of(recording: &Recording, events_lost: u32) -> Vec<String> {
         warnings.push("nothing was counted: the program made too few accesses".to_owned());
     }
     warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KIB: u64 = 1 << 10;
+
+    #[test]
+    fn arenas_that_share_a_region_share_one_in_the_anchor() {
+        let at = 0x7fff_0000_0000;
+        // Sixteen arenas of 256 KiB in two regions, and a mapping far from them.
+        let arenas = (0..16).map(|number| (at + number * 256 * KIB, 256 * KIB));
+        let far = at + 64 * REGION + 4096;
+        let mut layout = Anonymous::of(arenas.chain([(far, 3 * REGION)]));
+        for number in (0..16).rev() {
+            let arena = at + number * 256 * KIB;
+            assert_eq!(layout.offset(arena, 256 * KIB), number * 256 * KIB);
+        }
+        assert_eq!(layout.offset(far, 3 * REGION), 2 * REGION + 4096);
+        // One that was not known before; the one before it reaches into four regions.
+        assert_eq!(layout.offset(5 * REGION + 8192, KIB), 6 * REGION + 8192);
+    }
 }
