@@ -109,7 +109,7 @@ pub struct Medians {
     pub metric: Option<f64>,
 }
 
-/// Runs the arms interleaved and judges them. `arms[1]` is the one that must be resolved.
+/// Runs the arms interleaved and judges them. `arms[1]`, and each arm that is judged, must be resolved.
 pub fn compare(
     executor: &mut dyn Executor,
     program: &str,
@@ -197,10 +197,9 @@ pub fn judge(program: &str, arms: &[Arm], runs: &Runs, predicted: Option<Estimat
 /// alone: Holm's procedure. While m arms are undecided, one is proved by the interval that misses
 /// the truth with a probability of 1/m of what may be missed in all.
 fn proven(arms: &[Arm], runs: &Runs) -> Vec<Option<bool>> {
-    let judged = |arm: &Arm| matches!(arm.way, Way::Plan(_) | Way::Change(_));
     let mut proven: Vec<Option<bool>> = arms
         .iter()
-        .map(|arm| judged(arm).then_some(false))
+        .map(|arm| arm.is_judged().then_some(false))
         .collect();
     loop {
         let undecided: Vec<usize> = (1..arms.len())
