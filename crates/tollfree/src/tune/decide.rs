@@ -57,6 +57,8 @@ pub trait Lab {
     fn interrupted(&self) -> bool;
     /// Whether an output that differs between the arms is accepted.
     fn any_output(&self) -> bool;
+    /// How much resident memory a gain may cost, percent of the program's as it is.
+    fn allowed_growth(&self) -> f64;
 }
 
 /// How a program is recorded.
@@ -517,17 +519,18 @@ impl Run<'_> {
     fn judge_changes(&mut self, comparison: &Comparison, look: &Look) -> Next {
         let mut permanent = self.permanent(comparison, look);
         let planned = comparison.speedup;
-        let best = permanent.iter().find_map(|p| p.measured);
-        let proven = |arm: &ArmResult| arm.proven == Some(true);
+        let best = permanent.iter().find(|p| p.measured.is_some());
+        let plan_gains = comparison.arm("plan").is_some_and(ArmResult::gains);
         match (
-            planned.filter(|_| comparison.arm("plan").is_some_and(proven)),
-            best,
+            planned.filter(|_| plan_gains),
+            best.and_then(|p| p.measured),
         ) {
             (Some(plan), _) => self.apply(format!(
-                "the plan's {} make it {} times as fast in {}",
+                "the plan's {} make it {} times as fast in {}{}",
                 units::bytes(self.results.findings.planned_bytes.unwrap_or(0)),
                 with_interval(&plan),
-                comparison.resource.name()
+                comparison.resource.name(),
+                growth(comparison, comparison.arm("plan"))
             )),
             (None, Some(change)) => {
                 let plan = match planned {
@@ -536,17 +539,21 @@ impl Run<'_> {
                         .without_plan()
                         .map_or(String::new(), |why| format!("; {why}")),
                 };
+                // The arm is known by its number: permanent changes have no arm's name.
+                let arm = comparison.arms.iter().find(|a| a.speedup == Some(change));
                 self.apply(format!(
-                    "the change below makes it {} times as fast in {}{plan}",
+                    "the change below makes it {} times as fast in {}{}{plan}",
                     with_interval(&change),
-                    comparison.resource.name()
+                    comparison.resource.name(),
+                    growth(comparison, arm)
                 ))
             }
             (None, None) => {
                 permanent.clear();
+                let dear = too_much_memory(comparison, self.lab.allowed_growth());
                 let reason = match self.is_plan_only(look) {
                     true => self.as_it_is() + &changes_measured(comparison),
-                    false => self.not_proven(comparison),
+                    false => dear.unwrap_or_else(|| self.not_proven(comparison)),
                 };
                 self.end(reason);
             }
@@ -564,12 +571,13 @@ impl Run<'_> {
     fn permanent(&self, comparison: &Comparison, look: &Look) -> Vec<Permanent> {
         let arm = |name: &str| comparison.arm(name);
         let measured = |name: &str| arm(name).and_then(|arm| arm.speedup);
-        let refuted = |c: &Candidate| arm(c.name).is_some_and(|arm| arm.proven == Some(false));
+        let refuted = |c: &Candidate| arm(c.name).is_some_and(|arm| !arm.gains());
         let mut all: Vec<Permanent> = self
             .lab
             .candidates(look)
             .iter()
-            // A change that was measured and is not proved to gain is no change to make.
+            // A change that was measured, and is not proved to gain or takes too much memory, is no
+            // change to make.
             .filter(|c| !refuted(c))
             .map(|c| c.with(measured(c.name)))
             .collect();
@@ -636,6 +644,9 @@ impl Run<'_> {
         let runs = after.saturating_sub(before);
         self.run_seconds = Some(spent.as_secs_f64() / runs.max(1) as f64);
         comparison.predicted_speedup = plan.map(|plan| plan.predicted_speedup);
+        let allowed = self.lab.allowed_growth();
+        comparison.allow_growth(allowed);
+        self.results.findings.allowed_growth_percent = Some(allowed);
         self.check_output(&comparison)?;
         Ok(comparison)
     }
@@ -820,6 +831,35 @@ fn dearer_when_cold(plan: &Plan, costs: &CostTable) -> Option<String> {
     })
 }
 
+/// What an arm takes in memory, beside a gain of it.
+fn growth(comparison: &Comparison, arm: Option<&ArmResult>) -> String {
+    let known = arm.and_then(|arm| Some((arm.bloat?, comparison.growth_percent(arm)?)));
+    match known {
+        Some((bytes @ 1.., percent)) => format!(
+            ", for {} ({percent:.0} %) more memory",
+            units::bytes(bytes as u64)
+        ),
+        Some(_) => ", for no more memory".to_owned(),
+        None => String::new(),
+    }
+}
+
+/// The clearest gain that takes more memory than `allowed` percent, if there is one.
+fn too_much_memory(comparison: &Comparison, allowed: f64) -> Option<String> {
+    let dear = |arm: &&ArmResult| arm.proven == Some(true) && arm.affordable == Some(false);
+    let low = |arm: &ArmResult| arm.speedup.map_or(0.0, |interval| interval.low);
+    let arms = comparison.arms.iter().filter(dear);
+    let arm = arms.max_by(|a, b| low(a).total_cmp(&low(b)))?;
+    Some(format!(
+        "{} makes it {} times as fast in {}{}: above {allowed} % that is called no gain, unless \
+         --allow-growth says so",
+        arm.name,
+        with_interval(&arm.speedup?),
+        comparison.resource.name(),
+        growth(comparison, Some(arm))
+    ))
+}
+
 /// Why a comparison proves no gain.
 fn unresolved(comparison: &Comparison) -> String {
     let Some(interval) = comparison.main() else {
@@ -930,6 +970,7 @@ mod tests {
         under_plan: usize,
         under_never: usize,
         host: Host,
+        allowed_growth: f64,
     }
 
     impl MockLab {
@@ -958,6 +999,7 @@ mod tests {
                     inherits_off: false,
                     can_limit: true,
                 },
+                allowed_growth: 25.0,
             }
         }
 
@@ -1020,6 +1062,9 @@ mod tests {
         }
         fn any_output(&self) -> bool {
             false
+        }
+        fn allowed_growth(&self) -> f64 {
+            self.allowed_growth
         }
     }
 
@@ -1302,6 +1347,61 @@ mod tests {
         assert_eq!(got.verdict, Some(Verdict::CannotTell));
         assert!(got.reason.contains("cannot be told"), "{}", got.reason);
         assert!(got.seconds <= 200.0);
+    }
+
+    #[test]
+    fn a_gain_that_takes_much_more_memory_is_advised_only_if_that_was_allowed() {
+        let times: &[(&str, &[f64])] = &[
+            ("none", &[2.0, 2.01]),
+            ("plan", &[1.5, 1.51]),
+            ("all", &[1.5, 1.51]),
+            ("tunable", &[1.5, 1.51]),
+        ];
+        type Fill = fn(&Arm, usize, &mut Sample);
+        let tuned = |allowed: f64, fill: Fill| {
+            let mut lab = MockLab::new(times);
+            lab.candidates = vec![candidate("tunable")];
+            lab.allowed_growth = allowed;
+            lab.mock.fill = fill;
+            lab.tune(600).findings
+        };
+        let both: Fill = |arm, _, sample| {
+            let dear = ["plan", "tunable"].contains(&arm.name.as_str());
+            sample.max_rss = if dear { 400 * MIB } else { 300 * MIB };
+        };
+        let change: Fill = |arm, _, sample| {
+            sample.max_rss = if arm.name == "tunable" {
+                400 * MIB
+            } else {
+                300 * MIB
+            };
+        };
+        let got = tuned(25.0, both);
+        assert_eq!(
+            (got.advice, got.answer),
+            (Advice::DoNothing, Answer::DoNothing),
+            "{}",
+            got.reason
+        );
+        for part in ["1.3", "100 MiB (33 %) more memory", "--allow-growth"] {
+            assert!(got.reason.contains(part), "{part}: {}", got.reason);
+        }
+        assert!(got.permanent.is_empty(), "{:?}", got.permanent);
+        assert_eq!(got.allowed_growth_percent, Some(25.0));
+
+        let got = tuned(50.0, both);
+        assert_eq!(got.advice, Advice::Apply);
+        assert!(
+            got.reason.contains("100 MiB (33 %) more memory"),
+            "{}",
+            got.reason
+        );
+        assert_eq!(got.permanent.len(), 1);
+
+        let got = tuned(25.0, change);
+        assert_eq!(got.advice, Advice::Apply);
+        assert!(got.reason.contains("for no more memory"), "{}", got.reason);
+        assert!(got.permanent.is_empty(), "{:?}", got.permanent);
     }
 
     #[test]
