@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-
-use toll_linux::{Root, calibrate, cpu, sys};
+use toll_linux::calibrate::{self, Tails};
+use toll_linux::{Root, cpu, sys};
 use toll_model::cost::CostTable;
 use toll_model::plan::Plan;
 use toll_model::price;
@@ -239,6 +239,11 @@ impl Lab for Bench {
 
     fn allowed_growth(&self) -> f64 {
         self.allowed_growth
+    }
+
+    fn fault_tails(&mut self, within: Duration) -> Tails {
+        self.subject.progress().say("page faults");
+        calibrate::fault_tails(within, calibrate::available_memory() / 2)
     }
 }
 
