@@ -67,6 +67,8 @@ pub fn start() {
     modules::start();
     if !plan.is_empty() {
         budget::start();
+    }
+    if plan.has_rules() {
         start_hints();
     }
     let allocator = modules::find(real::malloc_address());
@@ -74,10 +76,14 @@ pub fn start() {
         allocator.is_some_and(|module| module.owner == Owner::CLibrary),
         Relaxed,
     );
-    PROCESS.store(os::process_id(), Relaxed);
     // What asks the system the first time does so now: later it may be forbidden.
     thread::ordinal();
-    stack::walk(|_| true);
+    if log::is_on() {
+        PROCESS.store(os::process_id(), Relaxed);
+    }
+    if log::is_on() || plan.has_rules() {
+        stack::walk(|_| true);
+    }
     STATE.store(STARTED, Release);
     log::process(0);
     if !log::is_on() {
@@ -99,9 +105,10 @@ fn start_hints() {
 /// In the child of a fork.
 pub extern "C" fn after_fork() {
     let _errno = Errno::save();
-    let parent = PROCESS.swap(os::process_id(), Relaxed);
     thread::after_fork();
-    log::process(parent);
+    if log::is_on() {
+        log::process(PROCESS.swap(os::process_id(), Relaxed));
+    }
 }
 
 /// Held while an event is worked on; `errno` stays as it was.

@@ -63,6 +63,8 @@ static AT_LOAD: extern "C" fn(c_int, *const *const c_char, *const *const c_char)
 
 extern "C" fn at_load(_: c_int, _: *const *const c_char, _: *const *const c_char) {
     real::resolve();
+    // The dynamic linker runs constructors in the program's first thread.
+    thread::is_first();
     act::start();
     // Also where nothing is recorded: threads of a child have the numbers of the recording.
     if !act::is_off() {

@@ -181,6 +181,9 @@ fn announce(index: u32, entry: &Entry, process: u32) {
 /// The process image began (`parent` 0), or a fork of `parent` did. Its only frame
 /// is the program itself.
 pub fn process(parent: u32) {
+    if !is_on() {
+        return;
+    }
     let stack = modules::program().map_or(Stack::unknown(), Stack::only);
     append(&Entry {
         kind: EventKind::Process,

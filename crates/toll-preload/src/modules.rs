@@ -199,9 +199,13 @@ static PROGRAM: Program = Program(UnsafeCell::new([0; PATH]));
 
 static FIND_OBJECT: AtomicPtr<c_void> = AtomicPtr::new(NOTHING);
 
-/// Called once, before the first look-up.
+/// Called once, before the first look-up. The program's path is asked for only where
+/// somebody wants to know it.
 pub fn start() {
     FIND_OBJECT.store(real::optional(c"_dl_find_object"), Relaxed);
+    if !log::is_on() && !plan::knows_paths() {
+        return;
+    }
     let mut buffer = [0; 4096];
     os::read_link(c"/proc/self/exe", &mut buffer);
     // SAFETY: nobody looks up modules yet.

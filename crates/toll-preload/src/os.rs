@@ -52,9 +52,9 @@ pub fn map(
     (result != -1).then_some(result as usize)
 }
 
-/// Fresh zeroed memory of this library's own.
-pub fn map_anonymous(length: usize) -> Option<usize> {
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+/// Fresh zeroed memory of this library's own, present from the start.
+fn map_anonymous(length: usize) -> Option<usize> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
     map(0, length, libc::PROT_READ | libc::PROT_WRITE, flags, -1)
 }
 
@@ -168,13 +168,27 @@ impl Drop for File {
 }
 
 /// A private copy of a regular file, read-only and there for good, so that nobody
-/// who changes the file later can harm the program.
-pub fn read_file(path: &CStr) -> Option<&'static [u8]> {
+/// who changes the file later can harm the program; and zeroed words behind it, as
+/// many as `words` wants for a file of that many bytes. All of it is present: page
+/// faults one by one would take longer than the rest.
+pub fn read_file(
+    path: &CStr,
+    words: fn(usize) -> usize,
+) -> Option<(&'static [u8], &'static mut [u32])> {
     let file = File::open(path, libc::O_RDONLY)?;
     let size = file.size()?;
-    let address = map_anonymous(size)?;
-    // SAFETY: `size` bytes were just mapped, and nothing else knows of them.
-    let bytes = unsafe { core::slice::from_raw_parts_mut(address as *mut u8, size) };
+    let front = size.checked_next_multiple_of(PAGE)?;
+    let words = words(size);
+    let length = front.checked_add(words.checked_mul(size_of::<u32>())?)?;
+    let address = map_anonymous(length)?;
+    // SAFETY: `length` bytes were just mapped, page-aligned, and nothing else knows
+    // of them; the two parts do not overlap.
+    let (bytes, words) = unsafe {
+        (
+            core::slice::from_raw_parts_mut(address as *mut u8, size),
+            core::slice::from_raw_parts_mut((address + front) as *mut u32, words),
+        )
+    };
     let mut done = 0;
     while let Some(rest) = bytes.get_mut(done..).filter(|rest| !rest.is_empty()) {
         match file.read(rest) {
@@ -183,12 +197,12 @@ pub fn read_file(path: &CStr) -> Option<&'static [u8]> {
         }
     }
     if done != size {
-        unmap(address, size);
+        unmap(address, length);
         return None;
     }
     // SAFETY: takes away a right that nobody uses any more.
-    unsafe { libc::mprotect(address as *mut c_void, size, libc::PROT_READ) };
-    Some(bytes)
+    unsafe { libc::mprotect(address as *mut c_void, front, libc::PROT_READ) };
+    Some((bytes, words))
 }
 
 /// Maps a regular file, shared and writable: its address and size.

@@ -17,7 +17,8 @@ pub const NO_HUGE: u32 = 2;
 /// As [`HUGE`]; a block without a region of its own fills regions with its neighbours.
 pub const TOGETHER: u32 = 3;
 
-const BLOOM_BITS: usize = 1 << 15;
+/// Words of the filter of first frames, 32 bits each.
+const BLOOM: usize = 1 << 10;
 
 /// What to do, as the action file says it.
 pub struct Plan {
@@ -32,7 +33,7 @@ pub struct Plan {
     /// Rules that the buckets cannot hold, in order.
     wide: &'static [u32],
     /// Which first frames the exact rules have.
-    bloom: [u64; BLOOM_BITS / 64],
+    bloom: &'static [u32],
     /// A rule exists that needs no frame.
     frameless: bool,
 }
@@ -50,7 +51,7 @@ static PLAN: Cell = Cell(UnsafeCell::new(Plan {
     buckets: &[],
     next: &[],
     wide: &[],
-    bloom: [0; BLOOM_BITS / 64],
+    bloom: &[],
     frameless: false,
 }));
 
@@ -63,8 +64,8 @@ pub fn get() -> &'static Plan {
 /// Reads the action file that the environment names. Anything odd: no plan.
 pub fn load() {
     let Some(plan) = os::variable(c"TOLLFREE_ACTIONS")
-        .and_then(os::read_file)
-        .and_then(parse)
+        .and_then(|path| os::read_file(path, room))
+        .and_then(|(file, room)| parse(file, Room(room)))
     else {
         return;
     };
@@ -82,6 +83,33 @@ pub fn module(record: &wire::Module, name_hash: u64) -> u32 {
     };
     let found = get().modules.iter().position(same);
     found.map_or(ANY, |index| index as u32)
+}
+
+/// Whether a module may be known by its path only.
+pub fn knows_paths() -> bool {
+    const BUILD_ID: u32 = 16;
+    let modules = get().modules;
+    modules.iter().any(|module| module.id_len < BUILD_ID)
+}
+
+/// Words that the tables need at most for a file of this length in bytes: up to two
+/// buckets, a link and a place in the list of the others for each rule.
+fn room(length: usize) -> usize {
+    BLOOM + length / size_of::<Rule>() * 4
+}
+
+/// Memory for the tables, given out in parts.
+struct Room(&'static mut [u32]);
+
+impl Room {
+    fn take(&mut self, length: usize, word: u32) -> Option<&'static mut [u32]> {
+        let (part, rest) = core::mem::take(&mut self.0).split_at_mut_checked(length)?;
+        self.0 = rest;
+        if word != 0 {
+            part.fill(word);
+        }
+        Some(part)
+    }
 }
 
 /// Cuts typed sections off the front of the file.
@@ -102,7 +130,7 @@ impl Sections {
     }
 }
 
-fn parse(file: &'static [u8]) -> Option<Plan> {
+fn parse(file: &'static [u8], room: Room) -> Option<Plan> {
     let mut sections = Sections(file);
     // SAFETY: all sections are made of plain integers.
     let (header, modules, rules, intervals, addresses) = unsafe {
@@ -134,10 +162,10 @@ fn parse(file: &'static [u8]) -> Option<Plan> {
         buckets: &[],
         next: &[],
         wide: &[],
-        bloom: [0; BLOOM_BITS / 64],
+        bloom: &[],
         frameless: rules.iter().any(|rule| rule.frames_used == 0),
     };
-    plan.index()?;
+    plan.index(room)?;
     Some(plan)
 }
 
@@ -202,14 +230,15 @@ impl Plan {
     }
 
     /// Builds the buckets, the list of the others, and the filter of first frames.
-    fn index(&mut self) -> Option<()> {
+    fn index(&mut self, mut room: Room) -> Option<()> {
         if self.rules.is_empty() {
             return Some(());
         }
         let count = self.rules.len();
-        let buckets = table(count.checked_next_power_of_two()?)?;
-        let next = table(count)?;
-        let wide = table(count)?;
+        let bloom = room.take(BLOOM, 0)?;
+        let buckets = room.take(count.checked_next_power_of_two()?, ANY)?;
+        let next = room.take(count, ANY)?;
+        let wide = room.take(count, ANY)?;
         let mut wide_used = 0;
         // Backwards, so that each chain has its rules in the order of the file.
         for (index, rule) in self.rules.iter().enumerate().rev() {
@@ -220,12 +249,13 @@ impl Plan {
             }
             let first = rule.frames.first()?;
             let frame = frame_key(first.module, first.low);
-            *self.bloom.get_mut(bloom_word(frame))? |= 1 << (frame % 64);
+            *bloom.get_mut(bloom_word(frame))? |= bloom_bit(frame);
             let bucket = event_key(frame, rule.ordinal, rule.thread) & (buckets.len() - 1);
             let bucket = buckets.get_mut(bucket)?;
             *next.get_mut(index)? = *bucket;
             *bucket = index as u32;
         }
+        self.bloom = bloom;
         self.wide = wide.get(count - wide_used..)?;
         self.buckets = buckets;
         self.next = next;
@@ -244,7 +274,7 @@ impl Plan {
         }
         let key = frame_key(module, frame.offset);
         let exact = self.bloom.get(bloom_word(key));
-        exact.is_some_and(|word| word & 1 << (key % 64) != 0)
+        exact.is_some_and(|word| word & bloom_bit(key) != 0)
             || self.wide().any(|(_, rule)| frame_matches(rule, 0, frame))
     }
 
@@ -275,7 +305,11 @@ impl Plan {
 }
 
 fn bloom_word(key: u64) -> usize {
-    (key >> 6) as usize % (BLOOM_BITS / 64)
+    (key >> 5) as usize % BLOOM
+}
+
+fn bloom_bit(key: u64) -> u32 {
+    1 << (key % 32)
 }
 
 fn frame_matches(rule: &Rule, index: usize, frame: &Frame) -> bool {
@@ -304,13 +338,4 @@ impl Event<'_> {
                 .enumerate()
                 .all(|(index, frame)| frame_matches(rule, index, frame))
     }
-}
-
-/// `length` numbers of this library's own, all `ANY`.
-fn table(length: usize) -> Option<&'static mut [u32]> {
-    let address = os::map_anonymous(length.checked_mul(size_of::<u32>())?)?;
-    // SAFETY: freshly mapped, page-aligned, and given to one caller only.
-    let table = unsafe { core::slice::from_raw_parts_mut(address as *mut u32, length) };
-    table.fill(ANY);
-    Some(table)
 }

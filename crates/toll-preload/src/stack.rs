@@ -32,6 +32,9 @@ pub struct Stack {
     rejected: bool,
 }
 
+// The unwinder is linked in: a program in C would load libgcc_s for it, which takes as
+// long as this library itself.
+#[link(name = "gcc_eh", kind = "static", modifiers = "-bundle")]
 unsafe extern "C" {
     fn _Unwind_Backtrace(
         step: extern "C" fn(*mut c_void, *mut c_void) -> c_int,

@@ -86,9 +86,14 @@ pub fn ordinal() -> u32 {
     }
 }
 
+/// The calling thread is the first one of the program.
+pub fn is_first() {
+    current().ordinal.store(1, Relaxed);
+}
+
 /// In the child of a fork: its only thread is the first one.
 pub fn after_fork() {
-    current().ordinal.store(1, Relaxed);
+    is_first();
     NEXT.store(1, Relaxed);
 }
 

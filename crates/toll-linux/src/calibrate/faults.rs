@@ -68,13 +68,18 @@ pub(super) fn huge_fault(memory: &Memory, region: u64) -> Option<f64> {
     let began = cpu_ns();
     memory.touch(region);
     let fault = cpu_ns() - began;
+    is_present(memory, region + REGION - PAGE).then_some(fault)
+}
+
+/// Whether the page at `offset` is there.
+pub(super) fn is_present(memory: &Memory, offset: u64) -> bool {
     let mut present = 0u8;
     // SAFETY: asks about one page of our own mapping; `present` takes the answer.
     let asked = unsafe {
-        let last = memory.base().add((region + REGION - PAGE) as usize);
-        libc::mincore(last as *mut libc::c_void, PAGE as usize, &raw mut present)
+        let page = memory.base().add(offset as usize);
+        libc::mincore(page as *mut libc::c_void, PAGE as usize, &raw mut present)
     };
-    (asked == 0 && present & 1 == 1).then_some(fault)
+    asked == 0 && present & 1 == 1
 }
 
 /// The cold ones among first touches of huge pages, if there are enough to speak of.

@@ -12,6 +12,7 @@ mod faults;
 mod grid;
 mod kernel;
 mod reclaim;
+mod tail;
 
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,7 @@ use toll_model::cost::{CostTable, Measured};
 pub use cache::{Key, cache_folder, cache_path, key, load, store};
 pub use defaults::default_costs;
 pub use kernel::{Found, KernelPrice, kernel_prices};
+pub use tail::{Tail, Tails, fault_tails};
 
 use crate::{Root, sys};
 

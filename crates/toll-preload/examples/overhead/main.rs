@@ -5,6 +5,9 @@
 //!
 //! `cargo run --release -p toll-preload --example overhead [PAIRS]`
 //!
+//! 0. Milliseconds added to the start of an empty program: median of the differences of
+//!    interleaved runs with a 95 % interval; and how many system calls and page faults the
+//!    library adds. Goal: below 0.3.
 //! 1. User CPU time of programs that live from small allocations, over the same without the
 //!    library: a ratio with a 95 % interval, from short interleaved runs. Goal: below 1.01.
 //! 2. Nanoseconds added to one malloc + free that is not advised. Goal: below 1,000.
@@ -17,13 +20,18 @@ mod support;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
 
-use support::{Actions, library};
+use support::{Actions, library, system_calls};
 use toll_model::stats::{median, ratio_of_rounds};
 use toll_model::wire::{ANY, FrameMatch, Interval, MAX_FRAMES, Module, Rule};
 
 /// Highest ratio of user times.
 const GOAL: f64 = 1.01;
+/// Most milliseconds that a start may take longer.
+const START_GOAL: f64 = 0.3;
+/// Pairs of starts for each pair of part 1: a start takes a millisecond.
+const STARTS: usize = 50;
 /// Runs of each table entry of part 2.
 const RUNS: usize = 15;
 
@@ -32,9 +40,79 @@ fn main() -> ExitCode {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let plan = folder.path().join("plan");
     rules_for_others(100).write(&plan);
-    let times = print_ratios(folder.path(), pairs.unwrap_or(60), &plan);
+    let pairs = pairs.unwrap_or(60);
+    let start = print_start(folder.path(), pairs * STARTS, &plan);
+    let times = print_ratios(folder.path(), pairs, &plan);
     let each = print_table(folder.path(), &plan);
-    ExitCode::from(u8::from(!(times && each)))
+    ExitCode::from(u8::from(!(start && times && each)))
+}
+
+/// Part 0; false if the goal is missed.
+fn print_start(folder: &Path, pairs: usize, plan: &Path) -> bool {
+    let program = compile(folder, "../../tests/data/empty.c");
+    let run = |plan| command(&program, &[], plan);
+    let mut added = Vec::new();
+    for pair in 0..=pairs {
+        let mut times = [0.0; 2];
+        for arm in order(pair) {
+            times[arm] = milliseconds(run((arm == 1).then_some(plan)));
+        }
+        if pair > 0 {
+            added.push(times[1] - times[0]);
+        }
+    }
+    let (low, middle, high) = median_interval(&mut added);
+    println!("ms added to the start of an empty program, by a plan of 100 rules that never match");
+    println!(
+        "{:>23}: {middle:.3} [{low:.3}, {high:.3}], {pairs} pairs: {}",
+        "start and end",
+        met(low, high, START_GOAL)
+    );
+    let [(without, faults_without), (with, faults_with)] =
+        [None, Some(plan)].map(|plan| system_calls(run(plan)));
+    println!(
+        "{:>23}: {} more system calls, {} more page faults\n",
+        "exactly",
+        with.len() as i64 - without.len() as i64,
+        faults_with - faults_without
+    );
+    low < START_GOAL
+}
+
+/// Alternating, so that a drift meets both arms alike.
+fn order(pair: usize) -> [usize; 2] {
+    if pair % 2 == 0 { [0, 1] } else { [1, 0] }
+}
+
+/// Elapsed milliseconds from the start of a program to its end.
+fn milliseconds(mut command: Command) -> f64 {
+    let begun = Instant::now();
+    let status = command.status().expect("the program starts");
+    assert!(status.success());
+    begun.elapsed().as_secs_f64() * 1e3
+}
+
+/// The median and its 95 % interval, from the ranks that the binomial distribution gives
+/// (in its normal approximation, good from about 30 values on).
+fn median_interval(values: &mut [f64]) -> (f64, f64, f64) {
+    values.sort_by(f64::total_cmp);
+    let count = values.len() as f64;
+    let half = 1.96 * count.sqrt() / 2.0;
+    let at = |rank: f64| values[rank.clamp(0.0, count - 1.0) as usize];
+    (
+        at((count / 2.0 - half).floor()),
+        at(count / 2.0),
+        at((count / 2.0 + half).ceil()),
+    )
+}
+
+/// What an interval says about a goal to stay below.
+fn met(low: f64, high: f64, goal: f64) -> &'static str {
+    match (low < goal, high < goal) {
+        (_, true) => "met",
+        (true, false) => "cannot tell",
+        (false, false) => "missed",
+    }
 }
 
 /// Part 1; false if a goal is missed.
@@ -129,7 +207,7 @@ fn compile(folder: &Path, source: &str) -> PathBuf {
     let from = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("examples/overhead")
         .join(source);
-    let to = folder.join(source.replace('.', "-"));
+    let to = folder.join(source.replace(['.', '/'], "-"));
     let compiler = if source.ends_with(".cc") { "c++" } else { "cc" };
     let status = Command::new(compiler)
         .args(["-O2", "-fno-builtin", "-o"])
@@ -218,8 +296,8 @@ fn print_ratio(program: &Program, pairs: usize, plan: &Path) -> bool {
     let (mut without, mut with) = (Vec::new(), Vec::new());
     for pair in 0..=pairs {
         let mut times = [0.0; 2];
-        // Alternating order; the first pair only warms up.
-        for arm in if pair % 2 == 0 { [0, 1] } else { [1, 0] } {
+        // The first pair only warms up.
+        for arm in order(pair) {
             times[arm] = run((arm == 1).then_some(plan));
         }
         if pair > 0 {
@@ -235,11 +313,7 @@ fn print_ratio(program: &Program, pairs: usize, plan: &Path) -> bool {
         ratio.low,
         ratio.high,
         median(&without).unwrap_or_default(),
-        match (ratio.low < GOAL, ratio.high < GOAL) {
-            (_, true) => "met",
-            (true, false) => "cannot tell",
-            (false, false) => "missed",
-        }
+        met(ratio.low, ratio.high, GOAL)
     );
     ratio.low < GOAL
 }

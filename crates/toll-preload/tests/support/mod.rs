@@ -387,6 +387,62 @@ fn raw<T>(items: &[T]) -> Vec<u8> {
     unsafe { std::slice::from_raw_parts(items.as_ptr().cast(), size_of_val(items)) }.to_vec()
 }
 
+/// The system calls of a program from its first instruction to its end, by number, and the
+/// page faults that it had. Only the thread that runs first is followed.
+#[allow(clippy::zombie_processes)] // wait4 waits
+pub fn system_calls(mut command: Command) -> (Vec<i64>, i64) {
+    use std::os::unix::process::CommandExt;
+    // SAFETY: the child only asks to be traced before it runs the program.
+    let command = unsafe {
+        command.pre_exec(|| match libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        })
+    };
+    let pid = command.spawn().expect("a traced program").id() as libc::pid_t;
+    let mut calls = Vec::new();
+    let mut enters = false;
+    loop {
+        // SAFETY: the child is ours; the places for the answers are valid.
+        let (status, usage) = unsafe {
+            let (mut status, mut usage) = (0, std::mem::zeroed::<libc::rusage>());
+            assert_eq!(libc::wait4(pid, &mut status, 0, &mut usage), pid);
+            (status, usage)
+        };
+        if !libc::WIFSTOPPED(status) {
+            assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0);
+            return (calls, usage.ru_minflt);
+        }
+        let mut signal = libc::WSTOPSIG(status);
+        if signal == libc::SIGTRAP | 0x80 {
+            enters = !enters;
+            if enters {
+                calls.push(call_number(pid));
+            }
+            signal = 0;
+        } else if signal == libc::SIGTRAP {
+            // The stop after exec.
+            let options = libc::PTRACE_O_TRACESYSGOOD;
+            // SAFETY: the child is stopped.
+            unsafe { libc::ptrace(libc::PTRACE_SETOPTIONS, pid, 0, options) };
+            signal = 0;
+        }
+        // SAFETY: the child is stopped.
+        unsafe { libc::ptrace(libc::PTRACE_SYSCALL, pid, 0, signal) };
+    }
+}
+
+/// The number of the system call that a stopped process is in.
+fn call_number(pid: libc::pid_t) -> i64 {
+    // SAFETY: zeroes are a valid answer to overwrite; the child is stopped.
+    let registers = unsafe {
+        let mut registers: libc::user_regs_struct = std::mem::zeroed();
+        libc::ptrace(libc::PTRACE_GETREGS, pid, 0, &raw mut registers);
+        registers
+    };
+    registers.orig_rax as i64
+}
+
 /// Whether this machine gives huge pages to who asks.
 pub fn has_huge_pages() -> bool {
     let enabled = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");

@@ -107,7 +107,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
 }
 
 /// A threshold in percent, of 0 or more.
-fn percent(text: &str) -> Result<f64, String> {
+pub fn percent(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(percent) if percent.is_finite() && percent >= 0.0 => Ok(percent),
         _ => Err("is no number of percent, 0 or more".to_owned()),

@@ -78,6 +78,15 @@ pub struct Args {
     /// Go on if the output differs between the arms
     #[arg(long)]
     pub any_output: bool,
+    /// Call nothing a gain that takes more resident memory than this, in percent of the program's as it is
+    #[arg(
+        long,
+        default_value = "25",
+        value_name = "PERCENT",
+        value_parser = super::compare::percent,
+        conflicts_with = "pid"
+    )]
+    pub allow_growth: f64,
     /// Do not warm memory up before each run (done only where cold blocks are dear)
     #[arg(long)]
     pub cold: bool,
@@ -116,6 +125,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         folder,
         load,
         any_output: args.any_output,
+        allowed_growth: args.allow_growth,
         warming,
         cold: args.cold,
         show_command: args.show_command,

@@ -85,6 +85,11 @@ impl Arm {
         }
     }
 
+    /// Whether the arm can be applied as it is, so that its gain is judged.
+    pub fn is_judged(&self) -> bool {
+        matches!(self.way, Way::Plan(_) | Way::Change(_))
+    }
+
     /// What the arm is, for people.
     pub fn meaning(&self) -> &'static str {
         match self.way {

@@ -86,6 +86,10 @@ pub struct ArmResult {
     pub median: Option<Medians>,
     /// Resident memory above that of the first arm, bytes.
     pub bloat: Option<i64>,
+    /// Whether that is as little as was allowed for a gain. Absent where nothing was said, or
+    /// where the arm is not judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub affordable: Option<bool>,
     /// Every run, the first round's too.
     pub runs: Vec<Sample>,
 }
@@ -109,7 +113,7 @@ pub struct Medians {
     pub metric: Option<f64>,
 }
 
-/// Runs the arms interleaved and judges them. `arms[1]` is the one that must be resolved.
+/// Runs the arms interleaved and judges them. `arms[1]`, and each arm that is judged, must be resolved.
 pub fn compare(
     executor: &mut dyn Executor,
     program: &str,
@@ -197,10 +201,9 @@ pub fn judge(program: &str, arms: &[Arm], runs: &Runs, predicted: Option<Estimat
 /// alone: Holm's procedure. While m arms are undecided, one is proved by the interval that misses
 /// the truth with a probability of 1/m of what may be missed in all.
 fn proven(arms: &[Arm], runs: &Runs) -> Vec<Option<bool>> {
-    let judged = |arm: &Arm| matches!(arm.way, Way::Plan(_) | Way::Change(_));
     let mut proven: Vec<Option<bool>> = arms
         .iter()
-        .map(|arm| judged(arm).then_some(false))
+        .map(|arm| arm.is_judged().then_some(false))
         .collect();
     loop {
         let undecided: Vec<usize> = (1..arms.len())
@@ -218,6 +221,13 @@ fn proven(arms: &[Arm], runs: &Runs) -> Vec<Option<bool>> {
         for arm in found {
             proven[arm] = Some(true);
         }
+    }
+}
+
+impl ArmResult {
+    /// Whether it can be advised: its gain is proved, and does not cost too much memory.
+    pub fn gains(&self) -> bool {
+        self.proven == Some(true) && self.affordable != Some(false)
     }
 }
 
@@ -248,6 +258,26 @@ impl Comparison {
         self.too_slow = slowest
             .zip(self.main())
             .map(|(slowest, interval)| interval.high < slowest);
+    }
+
+    /// Resident memory of an arm above that of the first one, percent of the latter's; absent where
+    /// the first one's is not known.
+    pub fn growth_percent(&self, arm: &ArmResult) -> Option<f64> {
+        let first = self.arms.first()?.median.as_ref()?.max_rss;
+        let bloat = arm.bloat?;
+        (first > 0.0).then(|| bloat as f64 / first * 100.0)
+    }
+
+    /// Marks which of the judged arms take no more memory than is allowed, in percent.
+    pub fn allow_growth(&mut self, percent: f64) {
+        let affordable = |arm: &ArmResult| {
+            arm.proven?;
+            Some(self.growth_percent(arm)? <= percent)
+        };
+        let marks: Vec<_> = self.arms.iter().map(affordable).collect();
+        for (arm, mark) in self.arms.iter_mut().zip(marks) {
+            arm.affordable = mark;
+        }
     }
 
     /// What the CPU time of the main arm says.
@@ -300,6 +330,7 @@ fn arm_result(index: usize, arms: &[Arm], runs: &Runs) -> ArmResult {
             .as_ref()
             .zip(first.as_ref())
             .map(|(own, none)| rss(own) - rss(none)),
+        affordable: None,
         median,
         runs: runs.arms[index].clone(),
     }
@@ -451,6 +482,25 @@ mod tests {
         let got = compare(&mut mock, "x", &three(), &rules(Some(2), 9999.0), None).unwrap();
         assert_eq!(got.arm("all").unwrap().bloat, Some(200));
         assert_eq!(got.arm("none").unwrap().bloat, Some(0));
+    }
+
+    #[test]
+    fn memory_above_the_limit_makes_a_gain_unaffordable() {
+        let mut mock = Mock::new(&[("none", &[3.0]), ("plan", &[2.0]), ("all", &[2.0])]);
+        mock.fill = |arm, _, sample| {
+            sample.max_rss = if arm.name == "none" { 400 } else { 500 };
+        };
+        let mut got = compare(&mut mock, "x", &three(), &rules(Some(8), 9999.0), None).unwrap();
+        let affordable = |got: &Comparison| -> Vec<Option<bool>> {
+            got.arms.iter().map(|arm| arm.affordable).collect()
+        };
+        assert_eq!(affordable(&got), [None; 3]);
+        got.allow_growth(25.0);
+        assert_eq!(affordable(&got), [None, Some(true), None]);
+        assert!(got.arm("plan").unwrap().gains());
+        got.allow_growth(24.9);
+        assert_eq!(affordable(&got), [None, Some(false), None]);
+        assert!(!got.arm("plan").unwrap().gains());
     }
 
     /// Times of an arm whose gain has an interval that just excludes 1.

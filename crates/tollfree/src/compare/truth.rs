@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::schedule::{Executor, Ran, Rules};
+use toll_model::stats::{self, Interval, SMALLEST_EFFECT};
+
+use super::schedule::{Executor, Ran, Rules, STOP_CONFIDENCE};
 use super::{Arm, Change, Comparison, Sample, compare};
 
 /// Noise of a run: standard deviation of its logarithm, and the scale of a long tail upwards.
@@ -14,9 +16,10 @@ const NOISE: f64 = 0.015;
 const TAIL: f64 = 0.01;
 /// Standard deviation of the step that the machine's speed takes from run to run.
 const DRIFT: f64 = 0.004;
-/// Seconds of a run of the first arm, and of all of them.
+/// Seconds of a run of the first arm, and of all of them: 30 rounds of four arms, with six looks
+/// that may end them early.
 const RUN: f64 = 1.0;
-const LIMIT: f64 = 60.0;
+const LIMIT: f64 = 120.0;
 
 /// A machine that drifts, and arms whose true speed-ups are known.
 struct Simulated {
@@ -78,6 +81,12 @@ struct Tally {
     applied: u32,
     /// Comparisons in which some interval lies above 1: what a rule without correction would apply.
     above: u32,
+    /// Comparisons that a look ended, and those of them in which some judged arm was not settled.
+    ended: u32,
+    unsettled: u32,
+    /// Arms with a true gain of 2 % or more, and those of them that are called proved.
+    gains: u32,
+    found: u32,
     /// Printed intervals, and those that hold the truth: of elapsed and of CPU time.
     intervals: [u32; 2],
     held: [u32; 2],
@@ -90,6 +99,15 @@ impl Tally {
         self.applied += u32::from(truth.iter().any(|(name, _)| proven(name)));
         let above = |name: &str| comparison.arm(name).unwrap().speedup.unwrap().low > 1.0;
         self.above += u32::from(truth.iter().any(|(name, _)| above(name)));
+        if !comparison.ran_out_of_time() {
+            self.ended += 1;
+            let open = |name: &str| !is_settled(comparison, name);
+            self.unsettled += u32::from(truth.iter().any(|(name, _)| open(name)));
+        }
+        for (name, _) in truth.iter().filter(|gain| gain.1 >= 1.0 + SMALLEST_EFFECT) {
+            self.gains += 1;
+            self.found += u32::from(proven(name));
+        }
         for (name, ratio) in truth {
             let arm = comparison.arm(name).unwrap();
             for (i, interval) in [arm.speedup, arm.cpu_speedup].into_iter().enumerate() {
@@ -107,6 +125,18 @@ impl Tally {
     fn coverage(&self) -> [f64; 2] {
         [0, 1].map(|i| f64::from(self.held[i]) / f64::from(self.intervals[i]))
     }
+}
+
+/// Whether more rounds would say no more about an arm, by the confidence that ends them early.
+fn is_settled(comparison: &Comparison, name: &str) -> bool {
+    let times = |name: &str| -> Vec<f64> {
+        let runs = comparison.arm(name).unwrap().runs.iter();
+        let counted = runs.filter(|run| run.round > 0);
+        counted.map(|run| run.elapsed).collect()
+    };
+    let interval: Interval =
+        stats::ratio_of_rounds(&times("none"), &times(name), STOP_CONFIDENCE).unwrap();
+    interval.inside(SMALLEST_EFFECT) || interval.resolves_effect()
 }
 
 /// Runs comparisons of the program as it is, a plan and two changes, and prints what they said.
@@ -133,8 +163,11 @@ fn simulate(what: &str, trials: u64, truth: [f64; 3]) -> Tally {
     }
     let [elapsed, cpu] = tally.coverage();
     println!(
-        "{what}: {} comparisons, {:.1} % apply ({:.1} % without correction); 95 % intervals hold the truth in {:.1} % (elapsed) and {:.1} % (CPU)",
+        "{what}: {} comparisons, {} ended by a look, {} of {} gains found, {:.1} % apply ({:.1} % without correction); 95 % intervals hold the truth in {:.1} % (elapsed) and {:.1} % (CPU)",
         tally.comparisons,
+        tally.ended,
+        tally.found,
+        tally.gains,
         tally.share() * 100.0,
         f64::from(tally.above) / f64::from(tally.comparisons) * 100.0,
         elapsed * 100.0,
@@ -155,6 +188,17 @@ fn assert_held(tally: &Tally) {
 fn nothing_is_seldom_applied_however_much_the_machine_drifts() {
     let tally = simulate("no effect, drift", 100, [1.0; 3]);
     assert!(tally.share() <= 0.05, "{tally:?}");
+    // The looks took part.
+    assert!(tally.ended >= 10, "{tally:?}");
+    assert_held(&tally);
+}
+
+#[test]
+fn what_is_judged_is_settled_before_a_look_ends_the_runs() {
+    let tally = simulate("10 % by the plan, 5 % by a change", 40, [1.1, 1.05, 1.0]);
+    assert!(tally.ended >= 10, "{tally:?}");
+    assert_eq!(tally.unsettled, 0, "{tally:?}");
+    assert!(tally.found * 10 >= tally.gains * 9, "{tally:?}");
     assert_held(&tally);
 }
 

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use toll_linux::{Root, calibrate, cpu, sys};
+use toll_linux::calibrate::{self, Tails};
+use toll_linux::{Root, cpu, sys};
 use toll_model::cost::CostTable;
 use toll_model::plan::Plan;
 use toll_model::price;
@@ -83,6 +84,8 @@ pub struct Bench {
     /// How a server is loaded; `None` for a program that ends by itself.
     pub load: Option<Load>,
     pub any_output: bool,
+    /// How much resident memory a gain may cost, percent.
+    pub allowed_growth: f64,
     /// Whether memory is warmed up before each run.
     pub warming: Warming,
     /// Whether the user wants it not to be.
@@ -235,6 +238,15 @@ impl Lab for Bench {
 
     fn any_output(&self) -> bool {
         self.any_output
+    }
+
+    fn allowed_growth(&self) -> f64 {
+        self.allowed_growth
+    }
+
+    fn fault_tails(&mut self, within: Duration) -> Tails {
+        self.subject.progress().say("page faults");
+        calibrate::fault_tails(within, calibrate::available_memory() / 2)
     }
 }
 

@@ -98,6 +98,9 @@ pub struct Findings {
     pub confidence: Option<f64>,
     pub cpu_speedup: Option<Interval>,
     pub smallest_visible_effect: Option<f64>,
+    /// How much resident memory a gain may cost, percent of the program's as it is; absent with --pid.
+    #[serde(default)]
+    pub allowed_growth_percent: Option<f64>,
     /// What stays without tollfree, the best first.
     pub permanent: Vec<Permanent>,
     /// The last step that was begun.
@@ -163,6 +166,7 @@ impl Results {
             confidence: None,
             cpu_speedup: None,
             smallest_visible_effect: None,
+            allowed_growth_percent: None,
             permanent: Vec::new(),
             step: Step::Look,
             complete: true,

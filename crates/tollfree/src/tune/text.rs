@@ -64,11 +64,11 @@ pub fn render(found: &Findings) -> String {
     text
 }
 
-/// Whether the plan itself is proved to gain.
+/// Whether the plan itself is proved to gain, for no more memory than was allowed.
 fn proven(found: &Findings) -> bool {
     let plan = found.comparison.as_ref().and_then(|c| c.arm("plan"));
-    match plan.and_then(|arm| arm.proven) {
-        Some(proven) => proven,
+    match plan.filter(|arm| arm.proven.is_some()) {
+        Some(arm) => arm.gains(),
         None => found.speedup.is_some_and(|interval| interval.is_gain()),
     }
 }

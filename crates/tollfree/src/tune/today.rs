@@ -2,8 +2,10 @@
 //! What huge pages a program has without tollfree, and what they bring it.
 
 use serde::{Deserialize, Serialize};
+use toll_linux::calibrate::{Tail, Tails};
 use toll_linux::sys::Mode;
 use toll_model::stats::{Interval, Verdict};
+use toll_model::units::format_ns;
 
 use super::decide::{is_huge, with_interval};
 use crate::compare::Comparison;
@@ -48,6 +50,37 @@ pub enum SwitchedOff {
     Parent,
 }
 
+/// The slow end of the times of page faults: first touches of tollfree's own memory on this
+/// machine, in wall time. Times are ns.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FaultTail {
+    pub faults: u64,
+    /// 99 of 100 took no longer.
+    pub p99_ns: f64,
+    pub longest_ns: f64,
+}
+
+impl From<Tail> for FaultTail {
+    fn from(tail: Tail) -> FaultTail {
+        FaultTail {
+            faults: tail.faults as u64,
+            p99_ns: tail.p99,
+            longest_ns: tail.longest,
+        }
+    }
+}
+
+impl FaultTail {
+    fn text(&self) -> String {
+        format!(
+            "{} for 99 of 100 and {} for the longest of {}",
+            format_ns(self.p99_ns),
+            format_ns(self.longest_ns),
+            self.faults
+        )
+    }
+}
+
 /// What the program has as it is run today.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Today {
@@ -65,6 +98,11 @@ pub struct Today {
     pub plan_only: Option<Interval>,
     /// The memory of that, as `memory_cost`.
     pub plan_only_memory_cost: Option<i64>,
+    /// The tail of faults of huge pages, and of small ones; only where the program has huge pages.
+    #[serde(default)]
+    pub huge_fault_tail: Option<FaultTail>,
+    #[serde(default)]
+    pub small_fault_tail: Option<FaultTail>,
 }
 
 impl Today {
@@ -83,7 +121,15 @@ impl Today {
             memory_cost: None,
             plan_only: None,
             plan_only_memory_cost: None,
+            huge_fault_tail: None,
+            small_fault_tail: None,
         }
+    }
+
+    /// Takes in how long faults may take on this machine.
+    pub fn take_tails(&mut self, tails: Tails) {
+        self.huge_fault_tail = tails.huge.map(FaultTail::from);
+        self.small_fault_tail = tails.small.map(FaultTail::from);
     }
 
     /// Takes in what a comparison with the arm `never` tells.
@@ -149,10 +195,26 @@ impl Today {
             Verdict::CannotTell => "What huge pages bring now cannot be told yet",
         };
         format!(
-            "{}. {effect}: {} times as fast as without any{}",
+            "{}. {effect}: {} times as fast as without any{}{}",
             self.text(),
             with_interval(gain),
-            memory(self.memory_cost)
+            memory(self.memory_cost),
+            self.tails()
+        )
+    }
+
+    /// What a first touch of a huge page may take, and one of a small page.
+    fn tails(&self) -> String {
+        let Some(huge) = &self.huge_fault_tail else {
+            return String::new();
+        };
+        let small = self.small_fault_tail.as_ref();
+        let small = small.map_or(String::new(), |small| {
+            format!("; of a small one {}", small.text())
+        });
+        format!(
+            ". The first touch of a huge page takes {} on this machine{small}",
+            huge.text()
         )
     }
 
@@ -264,6 +326,20 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
+        let tail = |p99: f64, longest| Tail {
+            faults: 512,
+            p99,
+            longest,
+        };
+        today.take_tails(Tails {
+            small: Some(tail(900.0, 40_000.0)),
+            huge: Some(tail(180_000.0, 4_000_000.0)),
+        });
+        let text = today.answer(Some(400 << 20), &HOST);
+        let expected = "12 MiB more memory. The first touch of a huge page takes 180 us for 99 of 100 and \
+             4 ms for the longest of 512 on this machine; of a small one 900 ns for 99 of 100 and 40 us \
+             for the longest of 512. On a machine at madvise";
+        assert!(text.contains(expected), "{text}");
         today.gain = interval(0.9);
         assert!(today.answer(None, &HOST).contains("SLOWER now"));
         let old = Host {
