@@ -9,7 +9,7 @@
 use core::ffi::{c_int, c_void};
 
 use crate::act::{self, threshold};
-use crate::os::Errno;
+use crate::os::{Errno, PAGE};
 use crate::{hugetlb, live, morsels, real, remap, thread};
 
 /// A function that makes blocks: a size test, then the real function, both as jumps.
@@ -185,12 +185,19 @@ pub unsafe extern "C" fn munmap(address: *mut c_void, length: usize) -> c_int {
 #[cold]
 #[inline(never)]
 unsafe extern "C" fn unmap_hugetlb(address: *mut c_void, length: usize) -> c_int {
-    let (start, end) = hugetlb::to_unmap(address as usize, length);
-    // Less than a page stays.
-    if start >= end {
-        return 0;
+    let start = address as usize;
+    let end = length
+        .checked_next_multiple_of(PAGE)
+        .and_then(|length| start.checked_add(length));
+    match end {
+        Some(end) if start % PAGE == 0 && length != 0 => {
+            hugetlb::unmap(start, end, |from, to| unsafe {
+                real::munmap(from as *mut c_void, to - from)
+            })
+        }
+        // The system says what is wrong.
+        _ => unsafe { real::munmap(address, length) },
     }
-    unsafe { real::munmap(start as *mut c_void, end - start) }
 }
 
 /// In C, `new` is there only with some flags; its register is passed on as it is.

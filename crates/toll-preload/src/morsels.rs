@@ -154,8 +154,13 @@ fn map(served: &Served, request: &Request, flags: c_int) -> Option<usize> {
         return None;
     }
     let start = mapping as usize;
-    if served.page != PAGE as u64 {
-        hugetlb::note(start, start + request.length, served.page as usize);
+    let page = served.page as usize;
+    if page != PAGE && !hugetlb::note(start, start + request.length, page) {
+        // Nobody would know how to unmap it in parts.
+        let length = request.length.next_multiple_of(page);
+        // SAFETY: the mapping is new, and nobody knows of it.
+        unsafe { real::munmap(mapping, length) };
+        return None;
     }
     Some(start)
 }

@@ -97,9 +97,15 @@ impl Bench {
 
     /// The program; false without a C compiler.
     fn has_program(&self, flags: &[&str]) -> bool {
-        fs::write(self.path("maps.c"), PROGRAM).unwrap();
+        self.compile("maps", PROGRAM, flags)
+    }
+
+    /// Compiles a program; false without a C compiler.
+    fn compile(&self, name: &str, source: &str, flags: &[&str]) -> bool {
+        let file = format!("{name}.c");
+        fs::write(self.path(&file), source).unwrap();
         let mut cc = Command::new("cc");
-        cc.args(["-O1", "-o", "maps", "maps.c"]).args(flags);
+        cc.args(["-O1", "-o", name, &file]).args(flags);
         let built = cc.current_dir(&self.files).status();
         let built = built.is_ok_and(|status| status.success());
         if !built {
@@ -621,6 +627,158 @@ fn by_hand_sealed_morsels_keep_writers_out() {
     let sealed = bench.json(&["seal", "made"]);
     assert_eq!(sealed["morsels"][0]["sealed"], true);
     assert_eq!(sealed["morsels"][0]["source"], Value::Null);
+}
+
+/// Runs shell commands as root in a mount namespace of its own; `None` where that cannot be.
+fn with_root_mounts(bench: &Bench, try_it: &str, script: &str) -> Option<Output> {
+    const ALLOWED: &str = "it can be had\n";
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--mount", "sh", "-euc"]);
+    unshare.arg(format!("mkdir m; {try_it}; echo it can be had\n{script}"));
+    unshare
+        .env("T", TOLLFREE)
+        .env("TOLLFREE_MORSELS", bench.morsels.path());
+    let mut output = unshare.current_dir(&bench.files).output().ok()?;
+    let Some(rest) = output.stdout.strip_prefix(ALLOWED.as_bytes()) else {
+        eprintln!("skipped: {try_it}: {output:?}");
+        return None;
+    };
+    output.stdout = rest.to_vec();
+    Some(output)
+}
+
+/// Maps a file with memory of its own right before and behind it, and unmaps them in calls that span
+/// two of them; what was unmapped must be gone, and the rest be there. Exit status 0, and the sum of the bytes.
+const NEIGHBOURS: &str = r#"
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#define PAGE 4096ul
+#define HUGE (2ul << 20)
+static int fd;
+static long size;
+static char *around(char **before, char **behind) {
+    /* Where there is room for all of them. */
+    char *room = mmap(NULL, 16 * HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *wish = (char *)(((unsigned long)room + 2 * HUGE) & -HUGE);
+    munmap(room, 16 * HUGE);
+    char *p = mmap(wish, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+    char *end = (char *)(((unsigned long)p + size + HUGE - 1) & -HUGE);
+    *before = p - 8 * PAGE;
+    *behind = end;
+    if (mmap(*before, 8 * PAGE, PROT_READ, flags, -1, 0) != *before ||
+        mmap(*behind, 8 * PAGE, PROT_READ, flags, -1, 0) != *behind)
+        exit(7);
+    return p;
+}
+static void expect(char *address, int there) {
+    unsigned char in;
+    if ((mincore(address, PAGE, &in) == 0) != there)
+        exit(there ? 6 : 5);
+}
+int main(int argc, char **argv) {
+    struct stat is;
+    char *before, *behind, *p;
+    unsigned long sum = 0;
+    fd = open(argv[1], O_RDONLY);
+    if (fd < 0 || fstat(fd, &is) < 0)
+        return 9;
+    size = is.st_size;
+    p = around(&before, &behind);
+    for (long at = 0; at < size; at++)
+        sum = sum * 31 + (unsigned char)p[at];
+    printf("%lu\n", sum);
+    /* The file and what is before it. */
+    if (munmap(before + 4 * PAGE, p + size - before - 4 * PAGE))
+        return 1;
+    expect(before, 1);
+    expect(before + 4 * PAGE, 0);
+    expect(p, 0);
+    expect(p + size - PAGE, 0);
+    expect(behind, 1);
+    munmap(before, 4 * PAGE);
+    munmap(behind, 8 * PAGE);
+    /* Its second half and what is behind it, then the rest of all. */
+    p = around(&before, &behind);
+    if (munmap(p + HUGE, behind + 4 * PAGE - (p + HUGE)))
+        return 2;
+    expect(p, 1);
+    expect(p + HUGE, 0);
+    expect(behind, 0);
+    expect(behind + 4 * PAGE, 1);
+    if (munmap(before, behind + 8 * PAGE - before))
+        return 3;
+    expect(before, 0);
+    expect(p, 0);
+    expect(behind + 4 * PAGE, 0);
+    return 0;
+}
+"#;
+
+/// Pages of the hugetlb pool, which are given back.
+struct Pool(u64);
+
+impl Pool {
+    const COUNT: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
+    const FREE: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
+
+    fn number(path: &str) -> Option<u64> {
+        fs::read_to_string(path).ok()?.trim().parse().ok()
+    }
+
+    /// Makes sure that `pages` are free.
+    fn reserve(pages: u64) -> Option<Pool> {
+        let (count, free) = (Pool::number(Pool::COUNT)?, Pool::number(Pool::FREE)?);
+        let pool = Pool(count);
+        if free < pages {
+            fs::write(Pool::COUNT, (count + pages - free).to_string()).ok()?;
+        }
+        (Pool::number(Pool::FREE)? >= pages).then_some(pool)
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        if Pool::number(Pool::COUNT) != Some(self.0) {
+            let _ = fs::write(Pool::COUNT, self.0.to_string());
+        }
+    }
+}
+
+#[test]
+fn huge_pages_of_a_pool_are_unmapped_with_their_neighbours() {
+    let bench = Bench::new();
+    let Some(_pool) = Pool::reserve(4) else {
+        eprintln!("skipped: no pool of huge pages here");
+        return;
+    };
+    if !bench.compile("neighbours", NEIGHBOURS, &[]) {
+        return;
+    }
+    let model = bench.file("model", &content(3 << 20));
+    let plain = Command::new(bench.path("neighbours")).arg(&model).output();
+    let plain = plain.unwrap();
+    assert_eq!(plain.status.code(), Some(0), "{plain:?}");
+    let try_it = "mount -t hugetlbfs -o pagesize=2M none m";
+    let script = "$T run --morsel model --morsels m --summary s.json -- ./neighbours model";
+    let Some(output) = with_root_mounts(&bench, try_it, script) else {
+        return;
+    };
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(output.stdout, plain.stdout);
+    let summary = fs::read(bench.path("s.json")).unwrap();
+    let summary: Value = serde_json::from_slice(&summary).unwrap();
+    let morsel = &summary["morsels"][0];
+    assert_eq!(
+        (&morsel["kind"], &morsel["mappings"]),
+        (&"hugetlbfs".into(), &2.into()),
+        "{output:?}"
+    );
 }
 
 /// Users rely on their own copies and on root's. Only root can try: as it is in the tests.
