@@ -647,6 +647,98 @@ fn with_root_mounts(bench: &Bench, try_it: &str, script: &str) -> Option<Output>
     Some(output)
 }
 
+/// Confines itself by a filter that kills, then maps a file that it opened before, and says what its bytes
+/// add up to. `p` installs it by prctl, `s` by syscall; `a` kills for whatever only tells of files, too.
+const CONFINED: &str = r#"
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#define KILL(number)     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1),     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
+int main(int argc, char **argv) {
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        KILL(SYS_open), KILL(SYS_openat), KILL(SYS_openat2),
+        KILL(strchr(argv[1], 'a') ? SYS_fstat : SYS_open),
+        KILL(strchr(argv[1], 'a') ? SYS_newfstatat : SYS_open),
+        KILL(strchr(argv[1], 'a') ? SYS_fcntl : SYS_open),
+        KILL(strchr(argv[1], 'a') ? SYS_close : SYS_open),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = { sizeof filter / sizeof *filter, filter };
+    struct stat is;
+    int fd = open(argv[2], O_RDONLY);
+    if (fd < 0 || fstat(fd, &is) < 0)
+        return 9;
+    printf("confined\n");
+    fflush(stdout);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+        (strchr(argv[1], 'p') ? prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)
+                              : syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program)))
+        return 8;
+    unsigned char *p = mmap(NULL, is.st_size, PROT_READ, MAP_SHARED, fd, 0);
+    if (p == MAP_FAILED)
+        return 7;
+    unsigned long sum = 0;
+    for (long at = 0; at < is.st_size; at++)
+        sum = sum * 31 + p[at];
+    printf("%lu\n", sum);
+    fflush(stdout);
+    _exit(munmap(p, is.st_size) ? 6 : 3);
+}
+"#;
+
+#[test]
+fn a_program_that_confines_itself_lives() {
+    let bench = Bench::new();
+    if !bench.compile("confined", CONFINED, &[]) {
+        return;
+    }
+    let model = bench.file("model", &content(1_000_000));
+    for how in ["p", "s", "pa", "sa"] {
+        let plain = Command::new(bench.path("confined"))
+            .args([how, &model])
+            .output();
+        let plain = plain.unwrap();
+        if plain.status.code() == Some(8) {
+            eprintln!("skipped: no filters here");
+            return;
+        }
+        assert_eq!(plain.status.code(), Some(3), "{plain:?}");
+        let output = bench.run(&[
+            "run",
+            "--morsel",
+            &model,
+            "--summary",
+            "s.json",
+            "--",
+            "./confined",
+            how,
+            &model,
+        ]);
+        assert_eq!(output.status.code(), Some(3), "{how}: {output:?}");
+        assert_eq!(output.stdout, plain.stdout, "{how}");
+        let said = stderr(&output);
+        assert!(said.contains("confined itself (seccomp)"), "{how}: {said}");
+        let summary = fs::read(bench.path("s.json")).unwrap();
+        let summary: Value = serde_json::from_slice(&summary).unwrap();
+        schema::check("run", &summary);
+        let morsel = &summary["morsels"][0];
+        assert_eq!(
+            (&morsel["mappings"], &morsel["confined"]),
+            (&0.into(), &1.into())
+        );
+    }
+}
+
 /// Maps a file with memory of its own right before and behind it, and unmaps them in calls that span
 /// two of them; what was unmapped must be gone, and the rest be there. Exit status 0, and the sum of the bytes.
 const NEIGHBOURS: &str = r#"
