@@ -629,6 +629,27 @@ fn by_hand_sealed_morsels_keep_writers_out() {
     assert_eq!(sealed["morsels"][0]["source"], Value::Null);
 }
 
+#[test]
+fn memory_is_left_to_other_programs() {
+    let bench = Bench::new();
+    let reserved = bench.json(&["ls"])["reserved"].as_u64().unwrap();
+    assert!(reserved >= 64 << 20);
+    let meminfo = fs::read_to_string("/proc/meminfo").unwrap();
+    let total = meminfo.lines().find_map(|line| {
+        let kilobytes = line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB")?;
+        Some(kilobytes.parse::<u64>().unwrap() << 10)
+    });
+    // More than there can be, whatever others do meanwhile; less than the memory.
+    let large = bench.path("large");
+    let size = total.unwrap() - reserved / 2;
+    File::create(&large).unwrap().set_len(size).unwrap();
+    let output = bench.run(&["morsel", "put", large.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(4), "{output:?}");
+    let said = stderr(&output);
+    assert!(said.contains("are left to other programs"), "{said}");
+    assert_eq!(bench.names(), [""; 0]);
+}
+
 /// Runs shell commands as root in a mount namespace of its own; `None` where that cannot be.
 fn with_root_mounts(bench: &Bench, try_it: &str, script: &str) -> Option<Output> {
     const ALLOWED: &str = "it can be had\n";

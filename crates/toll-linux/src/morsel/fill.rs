@@ -31,6 +31,8 @@ pub struct Copy<'a> {
     pub size: u64,
     /// What the morsel is on.
     pub backing: &'a Backing,
+    /// Whether so many more bytes may be taken.
+    pub has_room: &'a dyn Fn(u64) -> bool,
 }
 
 impl Copy<'_> {
@@ -88,6 +90,9 @@ impl Copy<'_> {
         length: u64,
         progress: &mut dyn FnMut(u64) -> bool,
     ) -> Result<(), MorselError> {
+        if !(self.has_room)(length) {
+            return Err(self.full("other programs need what memory is left"));
+        }
         loop {
             if !progress(start) {
                 return Err(MorselError::Interrupted);
@@ -166,12 +171,18 @@ impl Copy<'_> {
     /// What an error of the morsel means.
     fn failed(&self, error: Errno) -> MorselError {
         match error {
-            Errno::NOSPC | Errno::NOMEM | Errno::DQUOT => MorselError::Full {
-                path: self.folder.to_owned(),
-                needed: self.size,
-                why: "its file system, or memory, is full".to_owned(),
-            },
+            Errno::NOSPC | Errno::NOMEM | Errno::DQUOT => {
+                self.full("its file system, or memory, is full")
+            }
             error => at(self.folder)(error),
+        }
+    }
+
+    fn full(&self, why: &str) -> MorselError {
+        MorselError::Full {
+            path: self.folder.to_owned(),
+            needed: self.size,
+            why: why.to_owned(),
         }
     }
 }
@@ -283,6 +294,7 @@ mod tests {
             folder: folder.path(),
             size: size as u64,
             backing,
+            has_room: &|_| true,
         };
         copy.run(&mut |done| {
             assert!(done >= last);
@@ -301,6 +313,7 @@ mod tests {
     fn copy_ten_mib_of(
         length: u64,
         progress: &mut dyn FnMut(u64) -> bool,
+        has_room: &dyn Fn(u64) -> bool,
     ) -> Result<bool, MorselError> {
         let source = tempfile::NamedTempFile::new().unwrap();
         source.as_file().set_len(length).unwrap();
@@ -313,6 +326,7 @@ mod tests {
             folder: Path::new("/dev/shm"),
             size: 10 << 20,
             backing: &backing(Kind::Tmpfs, PAGE),
+            has_room,
         };
         copy.run(progress)
     }
@@ -336,17 +350,31 @@ mod tests {
     #[test]
     fn whoever_watches_can_end_it() {
         let mut seen = 0;
-        let ended = copy_ten_mib_of(10 << 20, &mut |done| {
+        let mut watch = |done| {
             seen = done;
             done < 5 << 20
-        });
+        };
+        let ended = copy_ten_mib_of(10 << 20, &mut watch, &|_| true);
         assert!(matches!(ended, Err(MorselError::Interrupted)));
         assert!((5 << 20..10 << 20).contains(&seen));
     }
 
     #[test]
     fn a_file_that_shrinks_is_no_copy() {
-        let ended = copy_ten_mib_of(5000, &mut |_| true);
+        let ended = copy_ten_mib_of(5000, &mut |_| true, &|_| true).map(drop);
         assert!(matches!(ended, Err(MorselError::Changing(_))), "{ended:?}");
+    }
+
+    /// Other programs may take memory while it is copied.
+    #[test]
+    fn memory_that_runs_short_ends_it() {
+        let mut begun = false;
+        let mut watch = |_| {
+            begun = true;
+            true
+        };
+        let ended = copy_ten_mib_of(10 << 20, &mut watch, &|bytes| bytes < 10 << 20).map(drop);
+        assert!(matches!(ended, Err(MorselError::Full { .. })), "{ended:?}");
+        assert!(!begun);
     }
 }

@@ -283,6 +283,7 @@ impl Store {
             folder: &self.folder,
             size,
             backing: &self.backing,
+            has_room: &|bytes| self.has_room(bytes),
         };
         let direct = copy.run(&mut |done| progress(Some(done)))?;
         let is = Identity::of(&source.file).map_err(at(&source.path))?;

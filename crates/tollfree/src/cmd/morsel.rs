@@ -166,6 +166,8 @@ struct Report<'a> {
     /// Bytes in all morsels, and how many more fit.
     used: u64,
     available: u64,
+    /// Free memory that is left to other programs.
+    reserved: u64,
     /// Those that the command is about.
     morsels: Vec<Entry>,
     #[serde(flatten)]
@@ -285,6 +287,7 @@ fn report(command: &'static str, store: &Store, morsels: &[Morsel], more: More) 
         page: store.backing.page,
         used: room.used,
         available: room.available,
+        reserved: room.reserved,
         morsels: morsels
             .iter()
             .map(|morsel| Entry::new(store, morsel, &mapped))
