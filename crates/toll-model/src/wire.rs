@@ -208,6 +208,9 @@ pub struct Served {
     /// Time of the last modification: seconds and nanoseconds.
     pub seconds: i64,
     pub nanoseconds: u64,
+    /// Time of the last change: seconds and nanoseconds.
+    pub changed_seconds: i64,
+    pub changed_nanoseconds: u64,
     /// The morsel's own device and inode: another file under its path is not mapped.
     pub morsel_device: u64,
     pub morsel_inode: u64,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Read-only mappings of files that are served from a morsel: a copy in memory, in huge pages.
 //!
-//! A file is known by device and inode, and served as long as size and time of modification are
-//! those of the copy. To know that takes system calls, which a program that has
+//! A file is known by device and inode, and served as long as its size and the times of its last
+//! modification and change are those of the copy. To know that takes system calls, which a program that has
 //! confined itself by a filter (seccomp) may be killed for: from then on it gets the files themselves. What asks for more than to read the file (to write, to execute, flags that this module does
 //! not know), the file itself serves; so it does whenever something is not as expected.
 
@@ -117,8 +117,11 @@ fn add(counter: &AtomicU64, number: u64) {
 
 /// Whether the file is what the morsel is a copy of.
 fn is_unchanged(served: &Served, file: &libc::stat) -> bool {
-    let time = (file.st_mtime, file.st_mtime_nsec as u64);
-    file.st_size as u64 == served.size && time == (served.seconds, served.nanoseconds)
+    let modified = (file.st_mtime, file.st_mtime_nsec as u64);
+    let changed = (file.st_ctime, file.st_ctime_nsec as u64);
+    file.st_size as u64 == served.size
+        && modified == (served.seconds, served.nanoseconds)
+        && changed == (served.changed_seconds, served.changed_nanoseconds)
 }
 
 /// The flags to map the morsel with; `None` if the mapping asks for what a morsel does not give.

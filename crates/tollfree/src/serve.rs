@@ -167,6 +167,8 @@ impl Serving {
                 identity.size,
                 identity.seconds as u64,
                 identity.nanoseconds.into(),
+                identity.changed_seconds as u64,
+                identity.changed_nanoseconds.into(),
                 from.morsel.device,
                 from.morsel.inode,
                 match from.store.backing.kind {

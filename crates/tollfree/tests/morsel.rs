@@ -545,6 +545,25 @@ fn a_file_that_changes_meanwhile_is_served_by_itself() {
     assert_eq!(bench.names(), ["model"]);
 }
 
+/// Whoever may write to a file may set its time of modification.
+#[test]
+fn a_change_that_sets_its_time_back_is_seen_by_the_program() {
+    let bench = Bench::new();
+    if !bench.has_program(&[]) {
+        return;
+    }
+    let model = bench.file("model", &content(1 << 20));
+    let script = "./maps r model; touch -r model time; \
+        printf x | dd of=model bs=1 seek=110000 conv=notrunc 2>/dev/null; touch -r time model; \
+        ./maps r model";
+    let output = bench.run(&["run", "--morsel", &model, "--", "sh", "-c", script]);
+    let text = stdout(&output);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 2, "{output:?}");
+    assert!(lines[0].starts_with("morsel "), "{text}");
+    assert!(lines[1].starts_with("file "), "{text}");
+}
+
 #[test]
 fn a_morsel_that_is_exchanged_is_not_mapped() {
     let bench = Bench::new();
@@ -666,6 +685,20 @@ fn with_root_mounts(bench: &Bench, try_it: &str, script: &str) -> Option<Output>
     };
     output.stdout = rest.to_vec();
     Some(output)
+}
+
+/// Two states within one second, of the same size, that differ between the blocks that are sampled.
+#[test]
+fn file_systems_that_count_seconds_are_waited_for() {
+    let bench = Bench::new();
+    let try_it = "truncate -s 8M disk; mkfs.ext4 -q -I 128 disk 2>/dev/null; mount -o loop disk m";
+    let script = "head -c 1M /dev/zero >m/model; $T morsel put m/model >&2\n\
+        printf 1 | dd of=m/model bs=1 seek=110000 conv=notrunc 2>/dev/null\n\
+        $T morsel put m/model >&2; cmp m/model $TOLLFREE_MORSELS/model; umount m";
+    let Some(output) = with_root_mounts(&bench, try_it, script) else {
+        return;
+    };
+    assert!(output.status.success(), "{output:?}");
 }
 
 /// Confines itself by a filter that kills, then maps a file that it opened before, and says what its bytes

@@ -7,6 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::ptr;
 
+use blake3::{Hash, Hasher};
 use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
 use rustix::io::{Errno, pread};
 use rustix::mm::{self, MapFlags, ProtFlags, madvise, mmap, munmap};
@@ -35,11 +36,21 @@ pub struct Copy<'a> {
     pub has_room: &'a dyn Fn(u64) -> bool,
 }
 
+/// What a copy is.
+pub struct Copied {
+    /// Whether it went past the page cache all the way.
+    pub direct: bool,
+    /// Of all bytes that were read.
+    pub digest: Hash,
+}
+
 impl Copy<'_> {
-    /// Makes the copy; returns whether it went past the page cache all the way. `progress`
-    /// is told how much is done, and ends the copy by answering false.
-    pub fn run(&self, progress: &mut dyn FnMut(u64) -> bool) -> Result<bool, MorselError> {
-        let mut direct = open_direct(self.source);
+    /// Makes the copy. `progress` is told how much is done, and ends the copy by answering false.
+    pub fn run(&self, progress: &mut dyn FnMut(u64) -> bool) -> Result<Copied, MorselError> {
+        let mut from_disk = Reading {
+            direct: open_direct(self.source),
+            hasher: Hasher::new(),
+        };
         let mut start = 0;
         while start < self.size {
             let length = self.stretch().min(self.size - start);
@@ -53,7 +64,7 @@ impl Copy<'_> {
                 let part = WINDOW.min(length - from);
                 let bytes = &mut window.bytes()[from as usize..];
                 self.reserve(bytes, start + from, part, progress)?;
-                self.read(bytes, start + from, part as usize, &mut direct, progress)?;
+                self.read(bytes, start + from, part as usize, &mut from_disk, progress)?;
                 if self.asks_for_huge() {
                     collapse(&mut bytes[..part.next_multiple_of(PAGE) as usize]);
                 }
@@ -61,7 +72,26 @@ impl Copy<'_> {
             start += length;
         }
         progress(self.size);
-        Ok(direct.is_some())
+        Ok(Copied {
+            direct: from_disk.direct.is_some(),
+            digest: from_disk.hasher.finalize(),
+        })
+    }
+
+    /// Reads the source once more, and returns the digest of what it holds now.
+    pub fn digest_again(&self, progress: &mut dyn FnMut(u64) -> bool) -> Result<Hash, MorselError> {
+        let mut from_disk = Reading {
+            direct: open_direct(self.source),
+            hasher: Hasher::new(),
+        };
+        let mut buffer = Window::anonymous(CHUNK).map_err(at(self.source_path))?;
+        for start in (0..self.size).step_by(CHUNK) {
+            let length = (CHUNK as u64).min(self.size - start) as usize;
+            // All is copied.
+            let mut progress = |_| progress(self.size);
+            self.read(buffer.bytes(), start, length, &mut from_disk, &mut progress)?;
+        }
+        Ok(from_disk.hasher.finalize())
     }
 
     fn page(&self) -> u64 {
@@ -132,11 +162,12 @@ impl Copy<'_> {
         window: &mut [u8],
         start: u64,
         length: usize,
-        direct: &mut Option<File>,
+        from_disk: &mut Reading,
         progress: &mut dyn FnMut(u64) -> bool,
     ) -> Result<(), MorselError> {
         // Disks write whole blocks: the last one reaches beyond the file's end, never beyond its page.
         let room = length.next_multiple_of(PAGE as usize);
+        let Reading { direct, hasher } = from_disk;
         let mut done = 0;
         while done < length {
             let offset = start + done as u64;
@@ -144,9 +175,13 @@ impl Copy<'_> {
                 return Err(MorselError::Interrupted);
             }
             let chunk = &mut window[done..room.min(done + CHUNK)];
-            match pread(direct.as_ref().unwrap_or(self.source), chunk, offset) {
+            match pread(direct.as_ref().unwrap_or(self.source), &mut *chunk, offset) {
                 Ok(0) => return Err(MorselError::Changing(self.source_path.to_owned())),
-                Ok(got) => done += got,
+                Ok(got) => {
+                    // Not what was added behind the end meanwhile.
+                    hasher.update(&chunk[..got.min(length - done)]);
+                    done += got;
+                }
                 Err(Errno::INTR) => {}
                 // This file system opens files with O_DIRECT, but cannot read so (here).
                 Err(Errno::INVAL | Errno::OPNOTSUPP) if direct.is_some() => *direct = None,
@@ -185,6 +220,14 @@ impl Copy<'_> {
             why: why.to_owned(),
         }
     }
+}
+
+/// A source that is read from its start to its end.
+struct Reading {
+    /// The same file, past the page cache, as long as that works.
+    direct: Option<File>,
+    /// What was read so far.
+    hasher: Hasher,
 }
 
 /// The same file again, read past the page cache; `None` where its file system cannot.
@@ -240,6 +283,18 @@ impl Window {
         })
     }
 
+    /// Memory that no file has.
+    fn anonymous(length: usize) -> Result<Window, Errno> {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a fresh mapping at an address of the kernel's choice.
+        let start =
+            unsafe { mm::mmap_anonymous(ptr::null_mut(), length, protection, MapFlags::PRIVATE) }?;
+        Ok(Window {
+            start: start.cast(),
+            length,
+        })
+    }
+
     /// A fault may make room for a huge page then. It may be refused.
     fn advise_huge(&mut self) {
         let advice = mm::Advice::LinuxHugepage;
@@ -248,7 +303,7 @@ impl Window {
     }
 
     fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: the mapping lives as long as this value; the file has no name yet, so
+        // SAFETY: the mapping lives as long as this value; a file has no name yet, so
         // nobody else maps it.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.length) }
     }
@@ -296,12 +351,16 @@ mod tests {
             backing,
             has_room: &|_| true,
         };
-        copy.run(&mut |done| {
+        let copied = copy.run(&mut |done| {
             assert!(done >= last);
             last = done;
             true
-        })
-        .unwrap();
+        });
+        assert_eq!(copied.unwrap().digest, blake3::hash(&content));
+        assert_eq!(
+            copy.digest_again(&mut |_| true).unwrap(),
+            blake3::hash(&content)
+        );
         assert_eq!(last, size as u64);
         let mut copied = Vec::new();
         morsel.read_to_end(&mut copied).unwrap();
@@ -314,7 +373,7 @@ mod tests {
         length: u64,
         progress: &mut dyn FnMut(u64) -> bool,
         has_room: &dyn Fn(u64) -> bool,
-    ) -> Result<bool, MorselError> {
+    ) -> Result<Copied, MorselError> {
         let source = tempfile::NamedTempFile::new().unwrap();
         source.as_file().set_len(length).unwrap();
         let morsel = tempfile::tempfile_in("/dev/shm").unwrap();

@@ -15,6 +15,7 @@
 //! | [`mount`] | mounts the best file system that the kernel has |
 //! | [`pages`] | the sizes of a morsel's pages, and who maps it |
 //! | [`room`] | how much fits, and what has to go first |
+//! | [`source`] | a file that is to be served |
 //! | [`store`] | the morsels of a folder |
 
 pub mod backing;
@@ -23,6 +24,7 @@ pub mod identity;
 pub mod mount;
 pub mod pages;
 pub mod room;
+pub mod source;
 pub mod store;
 
 use std::io;
@@ -33,7 +35,8 @@ use toll_model::units::format_size;
 
 pub use backing::{Backing, Kind};
 pub use identity::Identity;
-pub use store::{Morsel, Put, Request, Source, Store};
+pub use source::Source;
+pub use store::{Morsel, Put, Request, Store};
 
 /// What cannot be done with a morsel, and why.
 #[derive(Debug, Error)]

@@ -249,6 +249,8 @@ mod tests {
                 size: allocated,
                 seconds: 0,
                 nanoseconds: 0,
+                changed_seconds: 0,
+                changed_nanoseconds: 0,
                 sum: 0,
             }),
             source: None,
