@@ -248,7 +248,7 @@ pub fn say_unused(served: &[ServedFile]) {
 impl Held {
     fn new(source: &Source, mount: Option<&Path>) -> Result<Held> {
         let store = open(mount)?;
-        let put = put::fill(&store, source, None, None).map_err(wrong)?;
+        let put = put::fill(&store, source, None, None, put::WAIT).map_err(wrong)?;
         let path = &put.morsel.path;
         anyhow::ensure!(
             path.as_os_str().len() < SERVED_PATH,

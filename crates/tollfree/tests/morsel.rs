@@ -134,6 +134,15 @@ impl Bench {
         document
     }
 
+    /// The folder of our own records, which is made if it does not exist.
+    fn records(&self) -> PathBuf {
+        let user = rustix::process::geteuid().as_raw().to_string();
+        let records = self.morsels.path().join(".tollfree").join(user);
+        fs::create_dir_all(&records).unwrap();
+        fs::set_permissions(&records, fs::Permissions::from_mode(0o700)).unwrap();
+        records
+    }
+
     /// The names of the morsels.
     fn names(&self) -> Vec<String> {
         let list = self.json(&["ls"]);
@@ -308,8 +317,7 @@ fn mistakes_are_named_with_their_exit_code() {
 
 /// A put that waits for the lock that another one holds.
 fn waiting(bench: &Bench) -> (File, Child) {
-    let records = bench.morsels.path().join(".tollfree");
-    fs::create_dir_all(&records).unwrap();
+    let records = bench.records();
     let lock = File::open(&records).unwrap();
     flock(&lock, FlockOperation::LockExclusive).unwrap();
     let file = bench.file("file", b"x");
@@ -367,8 +375,7 @@ fn a_killed_copy_leaves_nothing() {
     }
     assert_eq!(status.signal(), Some(9));
     assert_eq!(bench.names(), [""; 0]);
-    let records = fs::read_dir(bench.morsels.path().join(".tollfree")).unwrap();
-    assert_eq!(records.count(), 0);
+    assert_eq!(fs::read_dir(bench.records()).unwrap().count(), 0);
 }
 
 /// Runs shell commands where mounts are our own, in a folder with an empty folder `m`; `None` where that is
@@ -397,7 +404,7 @@ fn a_full_file_system_is_4_and_nothing_is_left() {
     let script = "mount -t tmpfs -o size=4M none m\n\
         $T morsel put small >/dev/null; exec 3<m/small\n\
         s=0; $T morsel put large || s=$?\n\
-        ls -A m m/.tollfree | wc -l; df --output=used m | tail -n 1; exit $s";
+        ls -A m m/.tollfree/0 | wc -l; df --output=used m | tail -n 1; exit $s";
     let Some(output) = with_mounts(&bench, script) else {
         return;
     };
@@ -407,7 +414,7 @@ fn a_full_file_system_is_4_and_nothing_is_left() {
         .split_whitespace()
         .map(str::to_owned)
         .collect();
-    // Two headings, an empty line, one name, one record, and the folder of records.
+    // Two headings, an empty line, one name, one record, and the hidden folder.
     assert_eq!(left, ["6", "1024"]);
 }
 
@@ -646,6 +653,87 @@ fn by_hand_sealed_morsels_keep_writers_out() {
     let sealed = bench.json(&["seal", "made"]);
     assert_eq!(sealed["morsels"][0]["sealed"], true);
     assert_eq!(sealed["morsels"][0]["source"], Value::Null);
+}
+
+/// Another user, as whom only root can run commands.
+const NOBODY: [&str; 4] = ["setpriv", "--reuid", "65534", "--clear-groups"];
+
+/// Whether commands can be run as [`NOBODY`].
+fn has_nobody() -> bool {
+    let mut command = Command::new(NOBODY[0]);
+    let output = command.args(&NOBODY[1..]).arg("true").output();
+    let has = rustix::process::geteuid().is_root() && output.is_ok_and(|it| it.status.success());
+    if !has {
+        eprintln!("skipped: not root, or no setpriv");
+    }
+    has
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// A file of mode 0644 in a folder that only its owner can enter.
+#[test]
+fn a_file_that_others_cannot_reach_is_not_copied_for_them() {
+    let bench = Bench::new();
+    if !has_nobody() {
+        return;
+    }
+    set_mode(bench.morsels.path(), 0o1777);
+    set_mode(bench.files.path(), 0o700);
+    let model = bench.file("model", b"weights");
+    set_mode(Path::new(&model), 0o644);
+    let put = bench.json(&["put", &model]);
+    let copy = put["morsels"][0]["path"].as_str().unwrap();
+    let read_by_nobody = |path: &str| {
+        let mut command = Command::new(NOBODY[0]);
+        command.args(&NOBODY[1..]).args(["cat", path]);
+        command.output().unwrap()
+    };
+    assert!(!read_by_nobody(&model).status.success());
+    let output = read_by_nobody(copy);
+    assert!(!output.status.success(), "{output:?}");
+    assert_eq!(put["morsels"][0]["mode"], "0400");
+    let why = put["private"].as_str().unwrap();
+    assert!(!why.is_empty());
+    let text = stdout(&bench.run(&["morsel", "put", &model]));
+    assert!(text.contains("you alone can read it: "), "{text}");
+}
+
+#[test]
+fn the_lock_of_a_user_is_the_users_own() {
+    let bench = Bench::new();
+    bench.json(&["put", &bench.file("first", b"1")]);
+    // What everybody can open, everybody can lock.
+    let hidden = File::open(bench.morsels.path().join(".tollfree")).unwrap();
+    flock(&hidden, FlockOperation::LockExclusive).unwrap();
+    let second = bench.file("second", b"2");
+    assert_eq!(bench.json(&["put", &second, "--wait", "0"])["filled"], true);
+    let own = File::open(bench.records()).unwrap();
+    flock(&own, FlockOperation::LockExclusive).unwrap();
+    let third = bench.file("third", b"3");
+    let output = bench.run(&["morsel", "put", &third, "--wait", "50ms"]);
+    assert_eq!(output.status.code(), Some(4), "{output:?}");
+    let said = stderr(&output);
+    let holder = format!("process {} (", std::process::id());
+    assert!(said.contains(bench.records().to_str().unwrap()), "{said}");
+    assert!(said.contains(&holder), "{said}");
+}
+
+#[test]
+fn a_hidden_folder_that_is_a_link_is_4() {
+    let bench = Bench::new();
+    let hidden = bench.morsels.path().join(".tollfree");
+    std::os::unix::fs::symlink(bench.files.path(), &hidden).unwrap();
+    let output = bench.run(&["morsel", "put", &bench.file("model", b"weights")]);
+    assert_eq!(output.status.code(), Some(4), "{output:?}");
+    assert!(
+        stderr(&output).contains(hidden.to_str().unwrap()),
+        "{output:?}"
+    );
+    assert_eq!(bench.names(), [""; 0]);
+    assert_eq!(fs::read_dir(&bench.files).unwrap().count(), 1);
 }
 
 #[test]
@@ -931,33 +1019,30 @@ fn huge_pages_of_a_pool_are_unmapped_with_their_neighbours() {
 #[test]
 fn what_another_user_put_there_is_not_served() {
     let bench = Bench::new();
-    let (nobody, any) = (["setpriv", "--reuid", "65534", "--clear-groups"], 0o1777);
-    let is_there = Command::new(nobody[0])
-        .args(&nobody[1..])
-        .arg("true")
-        .output();
-    if !rustix::process::geteuid().is_root() || !is_there.is_ok_and(|it| it.status.success()) {
-        eprintln!("skipped: not root");
+    if !has_nobody() {
         return;
     }
     // Where everybody can reach it, unlike the folder of the build.
     fs::copy(TOLLFREE, bench.path("tollfree")).unwrap();
-    for (folder, mode) in [(bench.morsels.path(), any), (bench.files.path(), 0o755)] {
-        fs::set_permissions(folder, fs::Permissions::from_mode(mode)).unwrap();
+    for (folder, mode) in [(bench.morsels.path(), 0o1777), (bench.files.path(), 0o755)] {
+        set_mode(folder, mode);
     }
     let model = bench.file("model", b"weights");
     let as_nobody = |arguments: &[&str]| {
-        let mut command = Command::new(nobody[0]);
+        let mut command = Command::new(NOBODY[0]);
         command
-            .args(&nobody[1..])
+            .args(&NOBODY[1..])
             .arg(bench.path("tollfree"))
             .args(arguments);
         command.env("TOLLFREE_MORSELS", bench.morsels.path());
         command.output().unwrap()
     };
     let put = ["morsel", "put", &model];
-    // As `morsel mount` does, root makes the folder of records: its owner may remove what is in it.
-    bench.json(&["put", &bench.file("other", b"other")]);
+    // As `morsel mount` does, root makes the hidden folder: its owner may remove what is in it.
+    if bench.json(&["put", &bench.file("other", b"other")])["private"].is_string() {
+        eprintln!("skipped: others see other file systems here");
+        return;
+    }
     bench.json(&["rm", "other"]);
     assert!(as_nobody(&put).status.success());
     // Root makes a copy of its own, which is good for everybody; it keeps others from removing it.
@@ -974,6 +1059,11 @@ fn what_another_user_put_there_is_not_served() {
     assert!(removed.status.success(), "{removed:?}");
     let output = as_nobody(&put);
     assert!(stdout(&output).contains("is there already"), "{output:?}");
+    // Of which file it is, only root knows.
+    let output = as_nobody(&["morsel", "ls"]);
+    assert!(output.status.success(), "{output:?}");
+    let text = stdout(&output);
+    assert!(text.contains(&names[1]) && !text.contains(&model), "{text}");
     assert_eq!(bench.names(), names[1..]);
 }
 

@@ -243,6 +243,8 @@ mod tests {
             allocated,
             sealed: true,
             owner: 0,
+            mode: 0o400,
+            digest: None,
             identity: Some(Identity {
                 device: 1,
                 inode: 1,

@@ -1,13 +1,42 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use std::io::Write;
+use std::os::unix::fs::{chown, symlink};
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread;
+
+use rustix::fs::{FlockOperation, XattrFlags, flock, fsetxattr};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use tempfile::TempDir;
 use toll_model::PAGE;
 
 use super::*;
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+/// Whether copies may be opened to others here at all.
+fn may_share() -> bool {
+    let may = readers::sees_what_all_see();
+    if let Err(why) = &may {
+        eprintln!("skipped: {why}");
+    }
+    may.is_ok()
+}
+
+/// Whether the tests run as root, and may give files to others.
+fn is_root() -> bool {
+    let is_root = user() == 0;
+    if !is_root {
+        eprintln!("skipped: not root");
+    }
+    is_root
+}
+
+/// Longer than any copy of these tests takes.
+const WAIT: Duration = Duration::from_secs(600);
 
 /// A store on tmpfs, and a folder with files on the disk.
 struct Bench {
@@ -19,9 +48,11 @@ struct Bench {
 impl Bench {
     fn new() -> Bench {
         let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+        let files = tempfile::tempdir().unwrap();
+        set_mode(files.path(), 0o755);
         Bench {
             store: Store::open(folder.path()).unwrap(),
-            files: tempfile::tempdir().unwrap(),
+            files,
             _folder: folder,
         }
     }
@@ -48,8 +79,15 @@ impl Bench {
             source: &source,
             name: name.map(OsStr::new),
             limit,
+            wait: WAIT,
             progress: &mut |_| true,
         })
+    }
+
+    /// Our own folder of records.
+    fn own(&self) -> records::Place {
+        let hidden = Hidden::make(&self.store.folder).unwrap();
+        hidden.make_own().unwrap()
     }
 
     fn names(&self) -> Vec<String> {
@@ -137,6 +175,7 @@ fn nothing_is_left_of_an_interrupted_copy() {
         source: &source,
         name: None,
         limit: None,
+        wait: WAIT,
         progress: &mut |done| done.unwrap_or(0) < 5 << 20,
     });
     assert!(matches!(ended, Err(MorselError::Interrupted)), "{ended:?}");
@@ -154,6 +193,7 @@ fn a_file_that_changes_meanwhile_is_not_kept() {
         source: &source,
         name: None,
         limit: None,
+        wait: WAIT,
         progress: &mut |_| writer.write_all(b"2").is_ok(),
     });
     assert!(matches!(ended, Err(MorselError::Changing(_))), "{ended:?}");
@@ -217,7 +257,9 @@ fn what_only_looks_like_a_copy_is_not_served() {
     let (one, other) = (bench.file("one", b"one"), bench.file("other", b"two"));
     let foreign = bench.put(&one).unwrap().morsel;
     let source = Source::open(&other).unwrap();
-    fs::hard_link(&foreign.path, bench.store.record_path(&source)).unwrap();
+    let own = bench.own();
+    let record = records::record_name(&source.identity, &"0".repeat(64), &source.path);
+    fs::hard_link(&foreign.path, own.path.join(record)).unwrap();
     assert!(bench.store.find(&source.identity).is_none());
     // One that its owner may write to again.
     let writable = Permissions::from_mode(0o644);
@@ -244,42 +286,191 @@ fn sealing_waits_for_no_writer() {
 }
 
 #[test]
-fn a_copy_is_as_readable_as_its_source() {
+fn a_copy_is_as_readable_as_its_source_can_be_reached() {
     let bench = Bench::new();
-    let path = bench.file("secret", b"s");
-    fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
-    let morsel = bench.put(&path).unwrap().morsel;
-    assert_eq!(fs::metadata(&morsel.path).unwrap().mode() & 0o777, 0o440);
+    if !may_share() {
+        return;
+    }
+    let path = bench.file("folder/model", b"weights");
+    let folder = path.parent().unwrap();
+    for (of_folder, of_file, copy) in [
+        (0o755, 0o644, 0o444),
+        (0o755, 0o600, 0o400),
+        (0o700, 0o644, 0o400),
+        (0o711, 0o644, 0o444),
+        (0o755, 0o640, 0o440),
+        (0o755, 0o604, 0o400),
+    ] {
+        set_mode(folder, of_folder);
+        set_mode(&path, of_file);
+        let put = bench.put(&path).unwrap();
+        // The mode is a part of the file's state.
+        assert!(put.filled);
+        assert_eq!(put.morsel.mode, copy, "{of_folder:o} {of_file:o}");
+        let is_less = copy & 0o044 != of_file & 0o044;
+        assert_eq!(put.private.is_some(), is_less, "{:?}", put.private);
+    }
 }
 
 #[test]
-fn records_keep_the_end_of_long_paths() {
-    let identity = Identity {
-        device: 1,
-        inode: 2,
-        size: 3,
-        seconds: 4,
-        nanoseconds: 5,
-        changed_seconds: 6,
-        changed_nanoseconds: 7,
-        sum: 8,
+fn a_copy_is_for_the_group_of_its_source_and_no_other() {
+    let bench = Bench::new();
+    if !may_share() || !is_root() {
+        return;
+    }
+    let path = bench.file("model", b"weights");
+    set_mode(&path, 0o640);
+    chown(&path, None, Some(7)).unwrap();
+    let put = bench.put(&path).unwrap();
+    let meta = fs::metadata(&put.morsel.path).unwrap();
+    assert_eq!((meta.mode() & 0o777, meta.gid()), (0o440, 7));
+}
+
+/// `user:65534:r--` on a file whose own group has no rights: its mode shows the mask, 0640.
+#[test]
+fn a_list_keeps_a_copy_private() {
+    let bench = Bench::new();
+    let path = bench.file("model", b"weights");
+    let mut list = 2u32.to_le_bytes().to_vec();
+    for (tag, rights, id) in [
+        (1u16, 6u16, u32::MAX),
+        (2, 4, 65534),
+        (4, 0, u32::MAX),
+        (0x10, 4, u32::MAX),
+        (0x20, 0, u32::MAX),
+    ] {
+        list.extend(tag.to_le_bytes());
+        list.extend(rights.to_le_bytes());
+        list.extend(id.to_le_bytes());
+    }
+    let file = File::open(&path).unwrap();
+    let set = fsetxattr(&file, "system.posix_acl_access", &list, XattrFlags::empty());
+    if set == Err(Errno::OPNOTSUPP) {
+        eprintln!("skipped: no lists on this file system");
+        return;
+    }
+    set.unwrap();
+    assert_eq!(file.metadata().unwrap().mode() & 0o777, 0o640);
+    let put = bench.put(&path).unwrap();
+    assert_eq!(put.morsel.mode, 0o400);
+    if may_share() {
+        let why = put.private.unwrap();
+        assert!(why.contains("has an access control list"), "{why}");
+    }
+}
+
+#[test]
+fn a_copy_follows_when_the_way_to_its_source_is_closed() {
+    let bench = Bench::new();
+    let path = bench.file("folder/model", b"weights");
+    bench.put(&path).unwrap();
+    set_mode(path.parent().unwrap(), 0o700);
+    let put = bench.put(&path).unwrap();
+    assert!(!put.filled);
+    let mode = fs::metadata(&put.morsel.path).unwrap().mode();
+    assert_eq!(mode & 0o777, 0o400);
+}
+
+#[test]
+fn only_its_owner_learns_of_which_file_a_copy_is() {
+    let bench = Bench::new();
+    set_mode(&bench.store.folder, 0o1777);
+    bench.put(&bench.file("secret/model", b"weights")).unwrap();
+    let mut open = vec![bench.store.folder.clone()];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(folder).unwrap().flatten() {
+            let name = entry.file_name().into_string().unwrap();
+            assert!(!name.contains("secret"), "{name}");
+            let meta = entry.metadata().unwrap();
+            if meta.is_dir() && meta.mode() & 0o004 != 0 {
+                open.push(entry.path());
+            }
+        }
+    }
+    assert_eq!(fs::metadata(bench.own().path).unwrap().mode() & 0o077, 0);
+}
+
+#[test]
+fn a_hidden_folder_of_somebody_else_is_refused_by_name() {
+    let bench = Bench::new();
+    let path = bench.file("model", b"weights");
+    let hidden = bench.store.folder.join(HIDDEN);
+    let refused = |says: &str| {
+        let error = bench.put(&path).unwrap_err();
+        assert!(matches!(error, MorselError::Foreign { .. }), "{error}");
+        let error = error.to_string();
+        let name = hidden.display().to_string();
+        assert!(error.starts_with(&name) && error.contains(says), "{error}");
+        assert_eq!(bench.names(), [""; 0]);
     };
-    let back = |path: &str| {
-        let name = record_name(&identity, u32::MAX, Path::new(path));
-        assert!(name.len() <= NAME_MAX, "{name:?}");
-        let cut = name
-            .as_bytes()
-            .iter()
-            .position(|byte| *byte == b'=')
-            .unwrap();
-        unescape(&name.as_bytes()[cut + 1..]).into_string().unwrap()
-    };
-    assert_eq!(back("/models/50%=x"), "/models/50%=x");
-    let long = back(&format!("/{}/model", "%/".repeat(200)));
+    symlink(bench.files.path(), &hidden).unwrap();
+    refused("is a symbolic link");
+    fs::remove_file(&hidden).unwrap();
+    fs::write(&hidden, b"").unwrap();
+    refused("is a file");
+    fs::remove_file(&hidden).unwrap();
+    fs::create_dir(&hidden).unwrap();
+    set_mode(&hidden, 0o777);
+    refused("without the sticky bit");
+    if is_root() {
+        set_mode(&hidden, 0o755);
+        chown(&hidden, Some(65534), None).unwrap();
+        refused("belongs to user 65534");
+    }
+}
+
+#[test]
+fn a_name_that_somebody_else_took_blocks_nobody() {
+    let bench = Bench::new();
+    if !is_root() {
+        return;
+    }
+    let hidden = bench.store.folder.join(HIDDEN);
+    fs::create_dir(&hidden).unwrap();
+    set_mode(&hidden, 0o1777);
+    let taken = hidden.join("0");
+    fs::create_dir(&taken).unwrap();
+    chown(&taken, Some(65534), None).unwrap();
+    let path = bench.file("model", b"weights");
+    assert!(bench.put(&path).unwrap().filled);
+    assert!(!bench.put(&path).unwrap().filled);
+    assert_eq!(fs::read_dir(&taken).unwrap().count(), 0);
+    let source = bench.store.list().unwrap().remove(0).source;
+    assert_eq!(source.as_deref(), Some(path.as_os_str()));
+}
+
+#[test]
+fn a_lock_is_waited_for_and_then_named() {
+    let bench = Bench::new();
+    let own = bench.own();
+    let lock = own.open().unwrap();
+    flock(&lock, FlockOperation::LockExclusive).unwrap();
+    let path = bench.file("model", b"weights");
+    let source = Source::open(&path).unwrap();
+    let mut tries = 0;
+    let put = bench.store.put(Request {
+        source: &source,
+        name: None,
+        limit: None,
+        wait: Duration::from_millis(50),
+        progress: &mut |done| {
+            assert_eq!(done, None);
+            tries += 1;
+            true
+        },
+    });
+    let error = put.unwrap_err();
+    assert!(matches!(error, MorselError::Locked { .. }), "{error}");
+    let error = error.to_string();
     assert!(
-        long.starts_with("...") && long.ends_with("%//model"),
-        "{long}"
+        error.starts_with(&own.path.display().to_string()),
+        "{error}"
     );
+    let holder = format!("process {} (", std::process::id());
+    assert!(error.contains(&holder) && error.contains("50ms"), "{error}");
+    assert!(tries > 0);
+    drop(lock);
+    assert!(bench.put(&path).unwrap().filled);
 }
 
 /// What is written to a mapping that was written to before changes no time of the file.
@@ -315,6 +506,7 @@ fn a_mapping_that_is_written_to_meanwhile_is_seen() {
         source: &source,
         name: None,
         limit: None,
+        wait: WAIT,
         progress: &mut |done| {
             // Behind the copy.
             if done.is_some_and(|done| done > (PLACE + (4 << 20)) as u64) {
@@ -331,6 +523,8 @@ fn a_mapping_that_is_written_to_meanwhile_is_seen() {
     drop(file);
     let copy = bench.put(&path).unwrap().morsel;
     let content = fs::read(&path).unwrap();
+    let digest = blake3::hash(&content).to_hex();
+    assert_eq!(copy.digest.as_deref(), Some(digest.as_str()));
     assert_eq!(fs::read(copy.path).unwrap(), content);
 }
 
