@@ -33,7 +33,7 @@ pub const ACTIONS_MAGIC: [u8; 8] = *b"TOLLACT1";
 pub const EVENTS_MAGIC: [u8; 8] = *b"TOLLEVT1";
 
 /// First bytes of a morsel file.
-pub const SERVED_MAGIC: [u8; 8] = *b"TOLLMSL1";
+pub const SERVED_MAGIC: [u8; 8] = *b"TOLLMSL2";
 
 /// "Any" in [`Rule::ordinal`], [`Rule::thread`] and frame counts.
 pub const ANY: u32 = u32::MAX;
@@ -190,11 +190,12 @@ pub struct Event {
 
 /// Morsel file header. [`ServedHeader::count`] records of [`Served`] follow.
 #[repr(C)]
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct ServedHeader {
     pub magic: [u8; 8],
     pub count: u32,
-    pub _pad: u32,
+    /// Mappings of files, whichever, that were not looked at: the program had confined itself.
+    pub confined: core::sync::atomic::AtomicU32,
 }
 
 /// A file whose read-only mappings are served from a morsel, as long as it is in the state that
@@ -208,6 +209,9 @@ pub struct Served {
     /// Time of the last modification: seconds and nanoseconds.
     pub seconds: i64,
     pub nanoseconds: u64,
+    /// Time of the last change: seconds and nanoseconds.
+    pub changed_seconds: i64,
+    pub changed_nanoseconds: u64,
     /// The morsel's own device and inode: another file under its path is not mapped.
     pub morsel_device: u64,
     pub morsel_inode: u64,

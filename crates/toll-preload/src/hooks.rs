@@ -6,10 +6,10 @@
 //! Each function has the contract of the C function of its name.
 #![allow(clippy::missing_safety_doc)]
 
-use core::ffi::{c_int, c_void};
+use core::ffi::{c_int, c_long, c_void};
 
 use crate::act::{self, threshold};
-use crate::os::Errno;
+use crate::os::{Errno, PAGE};
 use crate::{hugetlb, live, morsels, real, remap, thread};
 
 /// A function that makes blocks: a size test, then the real function, both as jumps.
@@ -185,12 +185,19 @@ pub unsafe extern "C" fn munmap(address: *mut c_void, length: usize) -> c_int {
 #[cold]
 #[inline(never)]
 unsafe extern "C" fn unmap_hugetlb(address: *mut c_void, length: usize) -> c_int {
-    let (start, end) = hugetlb::to_unmap(address as usize, length);
-    // Less than a page stays.
-    if start >= end {
-        return 0;
+    let start = address as usize;
+    let end = length
+        .checked_next_multiple_of(PAGE)
+        .and_then(|length| start.checked_add(length));
+    match end {
+        Some(end) if start % PAGE == 0 && length != 0 => {
+            hugetlb::unmap(start, end, |from, to| unsafe {
+                real::munmap(from as *mut c_void, to - from)
+            })
+        }
+        // The system says what is wrong.
+        _ => unsafe { real::munmap(address, length) },
     }
-    unsafe { real::munmap(start as *mut c_void, end - start) }
 }
 
 /// In C, `new` is there only with some flags; its register is passed on as it is.
@@ -260,5 +267,50 @@ pub unsafe extern "C" fn pthread_create(
         } else {
             thread::create(thread, attributes, routine, argument)
         }
+    }
+}
+
+/// From a filter on, only the system calls of the program itself are made.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prctl(
+    option: c_int,
+    second: usize,
+    third: usize,
+    fourth: usize,
+    fifth: usize,
+) -> c_int {
+    if option == libc::PR_SET_SECCOMP {
+        morsels::confine();
+    }
+    unsafe { real::prctl(option, second, third, fourth, fifth) }
+}
+
+/// In C, what a call has fewer arguments is not there; their registers are passed on as they are. As
+/// for [`prctl`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn syscall(
+    number: c_long,
+    first: usize,
+    second: usize,
+    third: usize,
+    fourth: usize,
+    fifth: usize,
+    sixth: usize,
+) -> c_long {
+    if is_filter(number, first) {
+        morsels::confine();
+    }
+    unsafe { real::syscall(number, first, second, third, fourth, fifth, sixth) }
+}
+
+/// Whether a system call installs a filter.
+#[inline(always)]
+fn is_filter(number: c_long, first: usize) -> bool {
+    const SET_MODE_STRICT: usize = libc::SECCOMP_SET_MODE_STRICT as usize;
+    const SET_MODE_FILTER: usize = libc::SECCOMP_SET_MODE_FILTER as usize;
+    match number {
+        libc::SYS_seccomp => matches!(first, SET_MODE_STRICT | SET_MODE_FILTER),
+        libc::SYS_prctl => first == libc::PR_SET_SECCOMP as usize,
+        _ => false,
     }
 }

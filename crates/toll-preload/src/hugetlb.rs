@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Mappings of morsels in pages of the hugetlb pool, which the kernel unmaps in whole pages only. The
-//! program knows nothing of that: it unmaps what it mapped, in parts perhaps.
+//! program knows nothing of that: it unmaps what it mapped, in parts perhaps, or together with its
+//! neighbours.
 //!
 //! Lock-free: an address belongs to whoever mapped it, so two threads never unmap the same one at once.
 
+use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
-/// More mappings than this stay until the program ends.
+/// More mappings than this are not served.
 const PLACES: usize = 256;
 
 /// A mapping, or what is left of it. All 0: a free place.
@@ -36,12 +38,12 @@ pub fn any() -> bool {
     ANY.load(Relaxed)
 }
 
-/// A mapping was made.
-pub fn note(start: usize, end: usize, page: usize) {
-    insert(start, start, end, page);
+/// A mapping was made; false where there is no place for it.
+pub fn note(start: usize, end: usize, page: usize) -> bool {
+    insert(start, start, end, page)
 }
 
-fn insert(start: usize, from: usize, end: usize, page: usize) {
+fn insert(start: usize, from: usize, end: usize, page: usize) -> bool {
     ANY.store(true, Relaxed);
     for mapping in &MAPPINGS {
         let taken = mapping.start.compare_exchange(0, start, Acquire, Relaxed);
@@ -49,24 +51,63 @@ fn insert(start: usize, from: usize, end: usize, page: usize) {
             mapping.page.store(page, Relaxed);
             mapping.from.store(from, Relaxed);
             mapping.end.store(end, Release);
-            return;
+            return true;
         }
     }
+    false
 }
 
-/// Which range (start, end) to unmap where the program unmaps `length` bytes at `start`: in such a
-/// mapping the pages that go as a whole, elsewhere just that.
-pub fn to_unmap(start: usize, length: usize) -> (usize, usize) {
-    let end = start.saturating_add(length);
-    let inside = |it: &&Mapping| (it.from.load(Relaxed)..it.end.load(Acquire)).contains(&start);
-    match MAPPINGS.iter().find(inside) {
-        Some(mapping) => mapping.cut(start, end),
-        None => (start, end),
+/// Unmaps, by calls of `unmap` (start, end), what goes when the program unmaps `start..end`: in such mappings
+/// the pages that nobody wants any more, elsewhere just that. Ends with the first result that is not 0.
+pub fn unmap<F: FnMut(usize, usize) -> c_int>(start: usize, end: usize, mut unmap: F) -> c_int {
+    let mut at = start;
+    while at < end {
+        let Some((mapping, pages)) = first_within(at, end) else {
+            return unmap(at, end);
+        };
+        let (from, to) = mapping.part(at, end);
+        let cut = if from < to {
+            mapping.cut(from, to)
+        } else {
+            (0, 0)
+        };
+        for (from, to) in [(at, pages.0), cut] {
+            let result = if from < to { unmap(from, to) } else { 0 };
+            if result != 0 {
+                return result;
+            }
+        }
+        at = pages.1;
     }
+    0
+}
+
+/// The first mapping with a page in a range, and where its pages begin and end.
+fn first_within(start: usize, end: usize) -> Option<(&'static Mapping, (usize, usize))> {
+    MAPPINGS
+        .iter()
+        .filter_map(|mapping| Some((mapping, mapping.pages()?)))
+        .filter(|(_, (from, to))| *from < end && start < *to)
+        .min_by_key(|(_, (from, _))| *from)
 }
 
 impl Mapping {
-    /// Takes a range out that begins inside, and says what to unmap for it: the pages that nobody
+    /// Where its pages begin and end; `None` for a free place.
+    fn pages(&self) -> Option<(usize, usize)> {
+        let end = self.end.load(Acquire);
+        let page = self.page.load(Relaxed);
+        let start = self.start.load(Relaxed);
+        let end = end.div_ceil(page.max(1)).checked_mul(page)?;
+        (start != 0 && start < end).then_some((start, end))
+    }
+
+    /// What of a range the program still has of it.
+    fn part(&self, start: usize, end: usize) -> (usize, usize) {
+        let to = end.min(self.end.load(Acquire));
+        (start.max(self.from.load(Relaxed)), to)
+    }
+
+    /// Takes a range out that lies inside, and says what to unmap for it: the pages that nobody
     /// wants any more.
     fn cut(&self, from: usize, to: usize) -> (usize, usize) {
         let (start, end) = (self.start.load(Relaxed), self.end.load(Relaxed));
@@ -93,7 +134,7 @@ impl Mapping {
             (false, false) => {}
         }
         match to >= end {
-            true => (first, whole(end).max(to)),
+            true => (first, whole(end)),
             false => (first, last),
         }
     }

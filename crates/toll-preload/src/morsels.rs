@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Read-only mappings of files that are served from a morsel: a copy in memory, in huge pages.
 //!
-//! A file is known by device and inode, and served as long as size and time of modification are
-//! those of the copy. What asks for more than to read the file (to write, to execute, flags that this module does
+//! A file is known by device and inode, and served as long as its size and the times of its last
+//! modification and change are those of the copy. To know that takes system calls, which a program that has
+//! confined itself by a filter (seccomp) may be killed for: from then on it gets the files themselves. What asks for more than to read the file (to write, to execute, flags that this module does
 //! not know), the file itself serves; so it does whenever something is not as expected.
 
 use core::ffi::{CStr, c_int};
 use core::mem::size_of;
-use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering::*};
 
 use toll_model::wire::{self, Served, ServedHeader};
 
@@ -17,6 +18,12 @@ use crate::{hugetlb, real};
 /// The records of the morsel file.
 static RECORDS: AtomicPtr<Served> = AtomicPtr::new(core::ptr::null_mut());
 static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// The header of the morsel file.
+static HEADER: AtomicPtr<ServedHeader> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Whether the program has installed a filter for its system calls.
+static CONFINED: AtomicBool = AtomicBool::new(false);
 
 /// A mapping that was asked for.
 pub struct Request {
@@ -42,14 +49,16 @@ pub fn load() {
     let Some(room) = size.checked_sub(size_of::<ServedHeader>()) else {
         return;
     };
-    // SAFETY: the mapping is page-aligned, long enough for the header, and made of plain integers.
-    let header = unsafe { start.cast::<ServedHeader>().read() };
+    // SAFETY: the mapping is page-aligned, long enough for the header, made of plain integers, and there
+    // for good.
+    let header = unsafe { &*start.cast::<ServedHeader>() };
     if header.magic != wire::SERVED_MAGIC {
         return;
     }
     // SAFETY: inside the mapping.
     let records = unsafe { start.add(size_of::<ServedHeader>()) };
     RECORDS.store(records.cast(), Relaxed);
+    HEADER.store(start.cast(), Relaxed);
     COUNT.store(
         (header.count as usize).min(room / size_of::<Served>()),
         Release,
@@ -64,10 +73,26 @@ fn records() -> &'static [Served] {
     }
 }
 
+/// The program is about to install a filter, for all of its threads perhaps. That counts even if it fails:
+/// who tries that tries again.
+#[cold]
+#[inline(never)]
+pub fn confine() {
+    CONFINED.store(true, SeqCst);
+}
+
 /// Serves a mapping from a morsel: its address, or `None` where the file itself has to.
 #[cold]
 #[inline(never)]
 pub fn serve(request: &Request) -> Option<usize> {
+    if CONFINED.load(SeqCst) {
+        // SAFETY: `load` mapped it, for good, before it counted a record.
+        let header = unsafe { HEADER.load(Relaxed).as_ref() };
+        header.inspect(|header| {
+            header.confined.fetch_add(1, Relaxed);
+        });
+        return None;
+    }
     let _errno = Errno::save();
     let file = os::state(request.fd)?;
     let is = |served: &&Served| (served.device, served.inode) == (file.st_dev, file.st_ino);
@@ -92,8 +117,11 @@ fn add(counter: &AtomicU64, number: u64) {
 
 /// Whether the file is what the morsel is a copy of.
 fn is_unchanged(served: &Served, file: &libc::stat) -> bool {
-    let time = (file.st_mtime, file.st_mtime_nsec as u64);
-    file.st_size as u64 == served.size && time == (served.seconds, served.nanoseconds)
+    let modified = (file.st_mtime, file.st_mtime_nsec as u64);
+    let changed = (file.st_ctime, file.st_ctime_nsec as u64);
+    file.st_size as u64 == served.size
+        && modified == (served.seconds, served.nanoseconds)
+        && changed == (served.changed_seconds, served.changed_nanoseconds)
 }
 
 /// The flags to map the morsel with; `None` if the mapping asks for what a morsel does not give.
@@ -154,8 +182,13 @@ fn map(served: &Served, request: &Request, flags: c_int) -> Option<usize> {
         return None;
     }
     let start = mapping as usize;
-    if served.page != PAGE as u64 {
-        hugetlb::note(start, start + request.length, served.page as usize);
+    let page = served.page as usize;
+    if page != PAGE && !hugetlb::note(start, start + request.length, page) {
+        // Nobody would know how to unmap it in parts.
+        let length = request.length.next_multiple_of(page);
+        // SAFETY: the mapping is new, and nobody knows of it.
+        unsafe { real::munmap(mapping, length) };
+        return None;
     }
     Some(start)
 }

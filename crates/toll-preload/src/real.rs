@@ -6,7 +6,7 @@
 //! that the hooks never test for null. While a thread looks them up (dlsym may
 //! allocate), it is served from a small buffer.
 
-use core::ffi::{CStr, c_int, c_void};
+use core::ffi::{CStr, c_int, c_long, c_void};
 use core::mem::transmute;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
 
@@ -65,6 +65,8 @@ real! {
     mmap: MMAP, c"mmap", first_mmap, early::mmap, (address: *mut c_void, length: usize, protection: c_int, flags: c_int, fd: c_int, offset: i64) -> *mut c_void;
     munmap: MUNMAP, c"munmap", first_munmap, early::munmap, (address: *mut c_void, length: usize) -> c_int;
     mremap: MREMAP, c"mremap", first_mremap, early::mremap, (old: *mut c_void, old_length: usize, length: usize, flags: c_int, new: *mut c_void) -> *mut c_void;
+    prctl: PRCTL, c"prctl", first_prctl, early::prctl, (option: c_int, second: usize, third: usize, fourth: usize, fifth: usize) -> c_int;
+    syscall: SYSCALL, c"syscall", first_syscall, early::syscall, (number: c_long, first: usize, second: usize, third: usize, fourth: usize, fifth: usize, sixth: usize) -> c_long;
     pthread_create: PTHREAD_CREATE, c"pthread_create", first_pthread_create, early::pthread_create, (thread: *mut c_void, attributes: *const c_void, routine: usize, argument: *mut c_void) -> c_int;
 }
 
@@ -250,6 +252,53 @@ mod early {
         new: *mut c_void,
     ) -> *mut c_void {
         os::remap(old as usize, old_length, length, flags, new as usize) as *mut c_void
+    }
+
+    pub unsafe extern "C" fn prctl(
+        option: c_int,
+        second: usize,
+        third: usize,
+        fourth: usize,
+        fifth: usize,
+    ) -> c_int {
+        let option = option as usize;
+        unsafe { syscall(libc::SYS_prctl, option, second, third, fourth, fifth, 0) as c_int }
+    }
+
+    /// What the C library's function of this name does.
+    pub unsafe extern "C" fn syscall(
+        number: c_long,
+        first: usize,
+        second: usize,
+        third: usize,
+        fourth: usize,
+        fifth: usize,
+        sixth: usize,
+    ) -> c_long {
+        let result: c_long;
+        // SAFETY: the kernel's calling convention; what the call does is the caller's business.
+        unsafe {
+            core::arch::asm!(
+                "syscall",
+                inlateout("rax") number => result,
+                in("rdi") first,
+                in("rsi") second,
+                in("rdx") third,
+                in("r10") fourth,
+                in("r8") fifth,
+                in("r9") sixth,
+                lateout("rcx") _,
+                lateout("r11") _,
+                options(nostack),
+            );
+        }
+        // The kernel's errors are the last page of numbers.
+        if !(-4095..0).contains(&result) {
+            return result;
+        }
+        // SAFETY: the location is valid for the life of the thread.
+        unsafe { *libc::__errno_location() = -result as c_int };
+        -1
     }
 
     pub unsafe extern "C" fn pthread_create(

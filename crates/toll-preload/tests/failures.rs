@@ -46,7 +46,7 @@ fn a_mapping_is_moved_as_a_whole_or_not_at_all() {
         for nth in 1..=ENOUGH {
             let run = Run::new(&program)
                 .args(arguments)
-                .before(&faults)
+                .after(&faults)
                 .env(kind, "1")
                 .env("FAIL_MREMAP", nth.to_string());
             match moved(&run, &plan).trim() {
@@ -105,7 +105,7 @@ fn a_mapping_that_cannot_be_put_back_is_refused() {
     let plan = bench.path("actions");
     actions.write(&plan);
     let run = Run::new(&program)
-        .before(&faults(&bench))
+        .after(&faults(&bench))
         .env("FAIL_HUGETLB", "1");
     assert_eq!(moved(&run, &plan), "whole\n");
     let run = run.env("FAIL_FIXED", "1");

@@ -4,7 +4,7 @@
 #[path = "../src/hugetlb.rs"]
 mod hugetlb;
 
-use hugetlb::{any, note, to_unmap};
+use hugetlb::{any, note, unmap};
 use proptest::prelude::*;
 
 const SMALL: usize = 4096;
@@ -12,19 +12,37 @@ const SMALL: usize = 4096;
 const PAGE: usize = 4 * SMALL;
 const LENGTH: usize = 30;
 
+/// What goes when `start..end` is unmapped.
+fn ranges(start: usize, end: usize) -> Vec<(usize, usize)> {
+    let mut ranges = Vec::new();
+    let result = unmap(start, end, |from, to| {
+        ranges.push((from, to));
+        0
+    });
+    assert_eq!(result, 0);
+    ranges
+}
+
 /// Unmaps parts (in small pages) of a mapping at `start`, then all that the program still has; no page
 /// may go that the program still has, and none twice.
 fn check(start: usize, cuts: &[(usize, usize)]) -> Result<(), TestCaseError> {
     let pages = (LENGTH * SMALL).div_ceil(PAGE);
     let mut mapped = vec![true; pages];
     let mut wanted = vec![true; LENGTH];
-    note(start, start + LENGTH * SMALL, PAGE);
+    prop_assert!(note(start, start + LENGTH * SMALL, PAGE));
     prop_assert!(any());
     let mut unmap = |wanted: &mut Vec<bool>, from: usize, to: usize| {
         wanted[from..to].fill(false);
-        let (first, last) = to_unmap(start + from * SMALL, (to - from) * SMALL);
-        prop_assert_eq!((first % PAGE, last % PAGE), (0, 0));
-        for at in (first..last).step_by(PAGE) {
+        let ranges = ranges(start + from * SMALL, start + to * SMALL);
+        prop_assert!(
+            ranges
+                .iter()
+                .all(|(first, last)| first % PAGE == 0 && last % PAGE == 0)
+        );
+        for at in ranges
+            .iter()
+            .flat_map(|(first, last)| (*first..*last).step_by(PAGE))
+        {
             let page = (at - start) / PAGE;
             prop_assert!(mapped[page], "page {} twice", page);
             mapped[page] = false;
@@ -63,13 +81,59 @@ fn a_whole_mapping_goes_to_its_last_page() {
 
 #[test]
 fn other_mappings_are_left_as_they_are() {
-    assert_eq!(to_unmap(SMALL, 5000), (SMALL, SMALL + 5000));
+    assert_eq!(ranges(SMALL, 3 * SMALL), [(SMALL, 3 * SMALL)]);
     let start = fresh();
-    note(start, start + LENGTH * SMALL, PAGE);
-    assert_eq!(to_unmap(start - SMALL, SMALL), (start - SMALL, start));
-    let behind = start + LENGTH * SMALL;
-    assert_eq!(to_unmap(behind, SMALL), (behind, behind + SMALL));
-    to_unmap(start, LENGTH * SMALL);
+    assert!(note(start, start + LENGTH * SMALL, PAGE));
+    assert_eq!(ranges(start - SMALL, start), [(start - SMALL, start)]);
+    let behind = start + 8 * PAGE;
+    assert_eq!(ranges(behind, behind + SMALL), [(behind, behind + SMALL)]);
+    // The rest of the last page is nobody's.
+    assert_eq!(ranges(start + LENGTH * SMALL, behind), []);
+    ranges(start, behind);
+}
+
+#[test]
+fn a_call_that_spans_neighbours_is_split_at_the_pages() {
+    let start = fresh();
+    let (end, pages) = (start + LENGTH * SMALL, start + 8 * PAGE);
+    let before = (start - 2 * SMALL, start);
+    let behind = (pages, pages + 3 * SMALL);
+    // All of it, with both neighbours.
+    assert!(note(start, end, PAGE));
+    assert_eq!(ranges(before.0, behind.1), [before, (start, pages), behind]);
+    assert_eq!(ranges(start, end), [(start, end)], "nothing is left of it");
+    // Its end, with the neighbour behind: the page that it has begun stays.
+    assert!(note(start, end, PAGE));
+    let within = start + PAGE + SMALL;
+    assert_eq!(
+        ranges(within, behind.1),
+        [(start + 2 * PAGE, pages), behind]
+    );
+    // The rest, with the neighbour before.
+    assert_eq!(
+        ranges(before.0, within),
+        [before, (start, start + 2 * PAGE)]
+    );
+    // Two of them, side by side, with what is between.
+    let other = pages + PAGE;
+    assert!(note(other, other + PAGE, PAGE) && note(start, end, PAGE));
+    assert_eq!(
+        ranges(start, other + PAGE),
+        [(start, pages), (pages, other), (other, other + PAGE)]
+    );
+}
+
+#[test]
+fn the_first_error_ends_it() {
+    let start = fresh();
+    assert!(note(start, start + PAGE, PAGE));
+    let mut calls = 0;
+    let result = unmap(start - SMALL, start + PAGE, |_, _| {
+        calls += 1;
+        -1
+    });
+    assert_eq!((result, calls), (-1, 1));
+    ranges(start, start + PAGE);
 }
 
 proptest! {

@@ -47,10 +47,12 @@ fn only_the_hooks_are_exported() {
             "mremap",
             "munmap",
             "posix_memalign",
+            "prctl",
             "pthread_create",
             "pvalloc",
             "realloc",
             "reallocarray",
+            "syscall",
             "valloc",
         ]
     );

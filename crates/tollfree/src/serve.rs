@@ -60,6 +60,9 @@ pub struct ServedFile {
     pub bytes: u64,
     /// Mappings that were left to the file: writable ones, say.
     pub left: u64,
+    /// Mappings of files, this one or others, that were not looked at, because the program had confined
+    /// itself (seccomp) before.
+    pub confined: u64,
     /// Why there is no morsel.
     pub why_not: Option<String>,
 }
@@ -164,6 +167,8 @@ impl Serving {
                 identity.size,
                 identity.seconds as u64,
                 identity.nanoseconds.into(),
+                identity.changed_seconds as u64,
+                identity.changed_nanoseconds.into(),
                 from.morsel.device,
                 from.morsel.inode,
                 match from.store.backing.kind {
@@ -186,6 +191,12 @@ impl Serving {
     pub fn summary(&self) -> Vec<ServedFile> {
         let file = self.path().and_then(|path| File::open(path).ok());
         let text = |text: &OsStr| text.to_string_lossy().into_owned();
+        let confined = file.as_ref().and_then(|file| {
+            let mut word = [0; 4];
+            let at = offset_of!(ServedHeader, confined) as u64;
+            file.read_exact_at(&mut word, at).ok()?;
+            Some(u32::from_le_bytes(word).into())
+        });
         let mut number = 0;
         let mut summary = Vec::new();
         for serve in &self.files {
@@ -206,6 +217,7 @@ impl Serving {
                 mappings: counter(offset_of!(Served, mappings)),
                 bytes: counter(offset_of!(Served, bytes)),
                 left: counter(offset_of!(Served, left)),
+                confined: from.and(confined).unwrap_or(0),
                 why_not: serve.from.as_ref().err().cloned(),
             });
             number += usize::from(from.is_some());
@@ -222,6 +234,9 @@ pub fn say_unused(served: &[ServedFile]) {
     {
         let file = &it.file;
         match it.left {
+            0 if it.confined > 0 => output::note(format_args!(
+                "{file}: the program confined itself (seccomp) before it mapped its files: they themselves were mapped"
+            )),
             0 => output::note(format_args!("{file}: the program did not map it")),
             _ => output::note(format_args!(
                 "{file}: the program mapped it, but not only to read it: the file itself was mapped"
@@ -233,7 +248,7 @@ pub fn say_unused(served: &[ServedFile]) {
 impl Held {
     fn new(source: &Source, mount: Option<&Path>) -> Result<Held> {
         let store = open(mount)?;
-        let put = put::fill(&store, source, None, None).map_err(wrong)?;
+        let put = put::fill(&store, source, None, None, put::WAIT).map_err(wrong)?;
         let path = &put.morsel.path;
         anyhow::ensure!(
             path.as_os_str().len() < SERVED_PATH,

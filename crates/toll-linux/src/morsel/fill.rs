@@ -7,6 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::ptr;
 
+use blake3::{Hash, Hasher};
 use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
 use rustix::io::{Errno, pread};
 use rustix::mm::{self, MapFlags, ProtFlags, madvise, mmap, munmap};
@@ -31,13 +32,25 @@ pub struct Copy<'a> {
     pub size: u64,
     /// What the morsel is on.
     pub backing: &'a Backing,
+    /// Whether so many more bytes may be taken.
+    pub has_room: &'a dyn Fn(u64) -> bool,
+}
+
+/// What a copy is.
+pub struct Copied {
+    /// Whether it went past the page cache all the way.
+    pub direct: bool,
+    /// Of all bytes that were read.
+    pub digest: Hash,
 }
 
 impl Copy<'_> {
-    /// Makes the copy; returns whether it went past the page cache all the way. `progress`
-    /// is told how much is done, and ends the copy by answering false.
-    pub fn run(&self, progress: &mut dyn FnMut(u64) -> bool) -> Result<bool, MorselError> {
-        let mut direct = open_direct(self.source);
+    /// Makes the copy. `progress` is told how much is done, and ends the copy by answering false.
+    pub fn run(&self, progress: &mut dyn FnMut(u64) -> bool) -> Result<Copied, MorselError> {
+        let mut from_disk = Reading {
+            direct: open_direct(self.source),
+            hasher: Hasher::new(),
+        };
         let mut start = 0;
         while start < self.size {
             let length = self.stretch().min(self.size - start);
@@ -51,7 +64,7 @@ impl Copy<'_> {
                 let part = WINDOW.min(length - from);
                 let bytes = &mut window.bytes()[from as usize..];
                 self.reserve(bytes, start + from, part, progress)?;
-                self.read(bytes, start + from, part as usize, &mut direct, progress)?;
+                self.read(bytes, start + from, part as usize, &mut from_disk, progress)?;
                 if self.asks_for_huge() {
                     collapse(&mut bytes[..part.next_multiple_of(PAGE) as usize]);
                 }
@@ -59,7 +72,26 @@ impl Copy<'_> {
             start += length;
         }
         progress(self.size);
-        Ok(direct.is_some())
+        Ok(Copied {
+            direct: from_disk.direct.is_some(),
+            digest: from_disk.hasher.finalize(),
+        })
+    }
+
+    /// Reads the source once more, and returns the digest of what it holds now.
+    pub fn digest_again(&self, progress: &mut dyn FnMut(u64) -> bool) -> Result<Hash, MorselError> {
+        let mut from_disk = Reading {
+            direct: open_direct(self.source),
+            hasher: Hasher::new(),
+        };
+        let mut buffer = Window::anonymous(CHUNK).map_err(at(self.source_path))?;
+        for start in (0..self.size).step_by(CHUNK) {
+            let length = (CHUNK as u64).min(self.size - start) as usize;
+            // All is copied.
+            let mut progress = |_| progress(self.size);
+            self.read(buffer.bytes(), start, length, &mut from_disk, &mut progress)?;
+        }
+        Ok(from_disk.hasher.finalize())
     }
 
     fn page(&self) -> u64 {
@@ -88,6 +120,9 @@ impl Copy<'_> {
         length: u64,
         progress: &mut dyn FnMut(u64) -> bool,
     ) -> Result<(), MorselError> {
+        if !(self.has_room)(length) {
+            return Err(self.full("other programs need what memory is left"));
+        }
         loop {
             if !progress(start) {
                 return Err(MorselError::Interrupted);
@@ -127,11 +162,12 @@ impl Copy<'_> {
         window: &mut [u8],
         start: u64,
         length: usize,
-        direct: &mut Option<File>,
+        from_disk: &mut Reading,
         progress: &mut dyn FnMut(u64) -> bool,
     ) -> Result<(), MorselError> {
         // Disks write whole blocks: the last one reaches beyond the file's end, never beyond its page.
         let room = length.next_multiple_of(PAGE as usize);
+        let Reading { direct, hasher } = from_disk;
         let mut done = 0;
         while done < length {
             let offset = start + done as u64;
@@ -139,9 +175,13 @@ impl Copy<'_> {
                 return Err(MorselError::Interrupted);
             }
             let chunk = &mut window[done..room.min(done + CHUNK)];
-            match pread(direct.as_ref().unwrap_or(self.source), chunk, offset) {
+            match pread(direct.as_ref().unwrap_or(self.source), &mut *chunk, offset) {
                 Ok(0) => return Err(MorselError::Changing(self.source_path.to_owned())),
-                Ok(got) => done += got,
+                Ok(got) => {
+                    // Not what was added behind the end meanwhile.
+                    hasher.update(&chunk[..got.min(length - done)]);
+                    done += got;
+                }
                 Err(Errno::INTR) => {}
                 // This file system opens files with O_DIRECT, but cannot read so (here).
                 Err(Errno::INVAL | Errno::OPNOTSUPP) if direct.is_some() => *direct = None,
@@ -166,14 +206,28 @@ impl Copy<'_> {
     /// What an error of the morsel means.
     fn failed(&self, error: Errno) -> MorselError {
         match error {
-            Errno::NOSPC | Errno::NOMEM | Errno::DQUOT => MorselError::Full {
-                path: self.folder.to_owned(),
-                needed: self.size,
-                why: "its file system, or memory, is full".to_owned(),
-            },
+            Errno::NOSPC | Errno::NOMEM | Errno::DQUOT => {
+                self.full("its file system, or memory, is full")
+            }
             error => at(self.folder)(error),
         }
     }
+
+    fn full(&self, why: &str) -> MorselError {
+        MorselError::Full {
+            path: self.folder.to_owned(),
+            needed: self.size,
+            why: why.to_owned(),
+        }
+    }
+}
+
+/// A source that is read from its start to its end.
+struct Reading {
+    /// The same file, past the page cache, as long as that works.
+    direct: Option<File>,
+    /// What was read so far.
+    hasher: Hasher,
 }
 
 /// The same file again, read past the page cache; `None` where its file system cannot.
@@ -229,6 +283,18 @@ impl Window {
         })
     }
 
+    /// Memory that no file has.
+    fn anonymous(length: usize) -> Result<Window, Errno> {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a fresh mapping at an address of the kernel's choice.
+        let start =
+            unsafe { mm::mmap_anonymous(ptr::null_mut(), length, protection, MapFlags::PRIVATE) }?;
+        Ok(Window {
+            start: start.cast(),
+            length,
+        })
+    }
+
     /// A fault may make room for a huge page then. It may be refused.
     fn advise_huge(&mut self) {
         let advice = mm::Advice::LinuxHugepage;
@@ -237,7 +303,7 @@ impl Window {
     }
 
     fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: the mapping lives as long as this value; the file has no name yet, so
+        // SAFETY: the mapping lives as long as this value; a file has no name yet, so
         // nobody else maps it.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.length) }
     }
@@ -283,13 +349,18 @@ mod tests {
             folder: folder.path(),
             size: size as u64,
             backing,
+            has_room: &|_| true,
         };
-        copy.run(&mut |done| {
+        let copied = copy.run(&mut |done| {
             assert!(done >= last);
             last = done;
             true
-        })
-        .unwrap();
+        });
+        assert_eq!(copied.unwrap().digest, blake3::hash(&content));
+        assert_eq!(
+            copy.digest_again(&mut |_| true).unwrap(),
+            blake3::hash(&content)
+        );
         assert_eq!(last, size as u64);
         let mut copied = Vec::new();
         morsel.read_to_end(&mut copied).unwrap();
@@ -301,7 +372,8 @@ mod tests {
     fn copy_ten_mib_of(
         length: u64,
         progress: &mut dyn FnMut(u64) -> bool,
-    ) -> Result<bool, MorselError> {
+        has_room: &dyn Fn(u64) -> bool,
+    ) -> Result<Copied, MorselError> {
         let source = tempfile::NamedTempFile::new().unwrap();
         source.as_file().set_len(length).unwrap();
         let morsel = tempfile::tempfile_in("/dev/shm").unwrap();
@@ -313,6 +385,7 @@ mod tests {
             folder: Path::new("/dev/shm"),
             size: 10 << 20,
             backing: &backing(Kind::Tmpfs, PAGE),
+            has_room,
         };
         copy.run(progress)
     }
@@ -336,17 +409,31 @@ mod tests {
     #[test]
     fn whoever_watches_can_end_it() {
         let mut seen = 0;
-        let ended = copy_ten_mib_of(10 << 20, &mut |done| {
+        let mut watch = |done| {
             seen = done;
             done < 5 << 20
-        });
+        };
+        let ended = copy_ten_mib_of(10 << 20, &mut watch, &|_| true);
         assert!(matches!(ended, Err(MorselError::Interrupted)));
         assert!((5 << 20..10 << 20).contains(&seen));
     }
 
     #[test]
     fn a_file_that_shrinks_is_no_copy() {
-        let ended = copy_ten_mib_of(5000, &mut |_| true);
+        let ended = copy_ten_mib_of(5000, &mut |_| true, &|_| true).map(drop);
         assert!(matches!(ended, Err(MorselError::Changing(_))), "{ended:?}");
+    }
+
+    /// Other programs may take memory while it is copied.
+    #[test]
+    fn memory_that_runs_short_ends_it() {
+        let mut begun = false;
+        let mut watch = |_| {
+            begun = true;
+            true
+        };
+        let ended = copy_ten_mib_of(10 << 20, &mut watch, &|bytes| bytes < 10 << 20).map(drop);
+        assert!(matches!(ended, Err(MorselError::Full { .. })), "{ended:?}");
+        assert!(!begun);
     }
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What tells one state of a file from all others: device, inode, size, time of the last
-//! modification, and a checksum of a sample of the content.
+//! What tells one state of a file from all others: device, inode, size, the times of the last
+//! modification and of the last change, and a checksum of a sample of the content.
+//!
+//! Anybody who may write to a file can set its time of modification (`cp -p`, `touch -r`), nobody its
+//! time of change.
 
 use std::fmt;
 use std::fs::{File, Metadata};
@@ -24,6 +27,9 @@ pub struct Identity {
     /// Time of the last modification: seconds and nanoseconds.
     pub seconds: i64,
     pub nanoseconds: u32,
+    /// Time of the last change of content, name, owner or mode: seconds and nanoseconds.
+    pub changed_seconds: i64,
+    pub changed_nanoseconds: u32,
     /// FNV-1a 64 of the sampled blocks.
     pub sum: u64,
 }
@@ -41,15 +47,19 @@ impl Identity {
             size: meta.len(),
             seconds: meta.mtime(),
             nanoseconds: meta.mtime_nsec() as u32,
+            changed_seconds: meta.ctime(),
+            changed_nanoseconds: meta.ctime_nsec() as u32,
             sum: sample(file, meta.len())?,
         })
     }
 
     /// Whether the file may still be in this state; its content is not looked at.
     pub fn may_be(&self, meta: &Metadata) -> bool {
-        let time = (meta.mtime(), meta.mtime_nsec() as u32);
+        let modified = (meta.mtime(), meta.mtime_nsec() as u32);
+        let changed = (meta.ctime(), meta.ctime_nsec() as u32);
         (meta.dev(), meta.ino(), meta.len()) == (self.device, self.inode, self.size)
-            && time == (self.seconds, self.nanoseconds)
+            && modified == (self.seconds, self.nanoseconds)
+            && changed == (self.changed_seconds, self.changed_nanoseconds)
     }
 }
 
@@ -103,11 +113,14 @@ impl fmt::Display for Identity {
             size,
             seconds,
             nanoseconds,
+            changed_seconds,
+            changed_nanoseconds,
             sum,
         } = self;
         write!(
             f,
-            "{device:x}-{inode:x}-{size:x}-{seconds:x}.{nanoseconds:x}-{sum:016x}"
+            "{device:x}-{inode:x}-{size:x}-{seconds:x}.{nanoseconds:x}-\
+             {changed_seconds:x}.{changed_nanoseconds:x}-{sum:016x}"
         )
     }
 }
@@ -125,6 +138,8 @@ impl FromStr for Identity {
             // Before 1970, as the two's complement that `{:x}` prints.
             seconds: hex(fields.next())? as i64,
             nanoseconds: hex(fields.next())?.try_into().map_err(drop)?,
+            changed_seconds: hex(fields.next())? as i64,
+            changed_nanoseconds: hex(fields.next())?.try_into().map_err(drop)?,
             sum: hex(fields.next())?,
         };
         match fields.next() {
@@ -149,15 +164,19 @@ mod tests {
             size: 7 << 30,
             seconds: -5,
             nanoseconds: 999_999_999,
+            changed_seconds: 7,
+            changed_nanoseconds: 8,
             sum: 1,
         };
         assert_eq!(identity.to_string().parse(), Ok(identity));
         for wrong in [
             "",
             "1-2-3-4.5",
-            "1-2-3-4.5-6-7",
-            "1-2-3-4.x-6",
-            "1-2-3-4.1ffffffff-6",
+            "1-2-3-4.5-6",
+            "1-2-3-4.5-6.7-8-9",
+            "1-2-3-4.x-6.7-8",
+            "1-2-3-4.1ffffffff-6.7-8",
+            "1-2-3-4.5-6.1ffffffff-8",
         ] {
             assert_eq!(wrong.parse::<Identity>(), Err(()), "{wrong}");
         }
@@ -190,18 +209,39 @@ mod tests {
         let first = Identity::of(&open()).unwrap();
         assert_eq!(Identity::of(&open()).unwrap(), first);
         assert!(first.may_be(&open().metadata().unwrap()));
-        // The same size and time, another content.
+        // The kernel's clock ticks every few milliseconds.
+        std::thread::sleep(Duration::from_millis(20));
+        // The same size and time of modification, another content.
         fs::write(&path, vec![8; 1 << 20]).unwrap();
-        assert!(!first.may_be(&open().metadata().unwrap()));
         set_time(then);
         let second = Identity::of(&open()).unwrap();
         assert_eq!(
             Identity {
                 sum: first.sum,
+                changed_seconds: first.changed_seconds,
+                changed_nanoseconds: first.changed_nanoseconds,
                 ..second
             },
             first
         );
         assert_ne!(second.sum, first.sum);
+        assert!(!first.may_be(&open().metadata().unwrap()));
+    }
+
+    /// What is between the sampled blocks may change too, and its writer may set the time back.
+    #[test]
+    fn a_change_between_the_samples_is_seen() {
+        let mut file = tempfile::tempfile().unwrap();
+        std::io::Write::write_all(&mut file, &vec![7; 4 << 20]).unwrap();
+        let first = Identity::of(&file).unwrap();
+        let modified = file.metadata().unwrap().modified().unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+        let between = offsets(4 << 20)[1] + BLOCK;
+        file.write_all_at(b"8", between).unwrap();
+        file.set_modified(modified).unwrap();
+        let second = Identity::of(&file).unwrap();
+        assert_eq!(second.sum, first.sum);
+        assert_ne!(second, first);
+        assert!(!first.may_be(&file.metadata().unwrap()));
     }
 }

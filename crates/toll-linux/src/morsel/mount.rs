@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
 use toll_model::REGION;
 
+use super::records::Hidden;
 use super::{Backing, Kind, MorselError, Store, at};
 use crate::{Root, sys};
 
@@ -55,7 +56,7 @@ pub fn mount_best(point: &Path, kinds: &[Kind], size: Option<u64>) -> Result<Mou
                 Ok(()) => {
                     let store = Store::open(&point)?;
                     // Root's: whoever owns it may remove what others put there.
-                    store.prepare()?;
+                    Hidden::make(&store.folder)?;
                     return Ok(Mounted::Now(store.backing, refused));
                 }
                 Err(Errno::PERM | Errno::ACCESS) => return Ok(Mounted::Forbidden),

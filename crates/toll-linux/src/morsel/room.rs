@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::io;
 use std::os::fd::AsRawFd;
 
 use rustix::fs::statvfs;
@@ -13,6 +14,11 @@ use super::pages::Mapped;
 use super::{Kind, Morsel, MorselError, Store, at};
 use crate::{Root, sys};
 
+/// What is left to other programs: this part of the memory, and at least [`LEAST_RESERVE`].
+const RESERVED_PART: u64 = 16;
+/// Bytes.
+const LEAST_RESERVE: u64 = 64 << 20;
+
 /// What a store holds, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
@@ -20,13 +26,19 @@ pub struct Room {
     pub used: u64,
     /// What can be put on top of that.
     pub available: u64,
+    /// Memory that is free, but left to other programs; 0 where the store has memory of its own.
+    pub reserved: u64,
 }
 
 impl Store {
     /// # Errors
     /// The folder or `/proc/meminfo` cannot be read.
     pub fn room(&self, morsels: &[Morsel]) -> Result<Room, MorselError> {
-        let root = Root::system();
+        self.room_in(&Root::system(), morsels)
+    }
+
+    /// The room on the machine that `root` describes.
+    fn room_in(&self, root: &Root, morsels: &[Morsel]) -> Result<Room, MorselError> {
         let stat = statvfs(&self.folder).map_err(at(&self.folder))?;
         // hugetlbfs without a size says 0 or all ones.
         let of_mount = match stat.f_blocks as i64 {
@@ -38,22 +50,24 @@ impl Store {
             Kind::Morselfs => of_mount - of_mount.min(of_mount / 512 + 4 * stat.f_bsize),
             Kind::Hugetlbfs | Kind::Tmpfs => of_mount,
         };
-        let of_machine = match self.backing.kind {
-            Kind::Hugetlbfs => {
-                let pools = sys::hugetlb(&root);
-                let pool = pools.iter().find(|pool| pool.page == self.backing.page);
-                pool.map_or(0, |pool| (pool.free + pool.overcommit) * pool.page)
-            }
-            Kind::Morselfs | Kind::Tmpfs => {
-                let meminfo = sys::meminfo(&root).map_err(at("/proc/meminfo".as_ref()))?;
-                let limit = sys::memory_limit(&root).unwrap_or(u64::MAX);
-                meminfo.available.min(limit)
-            }
+        let free = free(root).map_err(at("/proc/meminfo".as_ref()))?;
+        let (of_machine, reserved) = match self.backing.kind {
+            Kind::Hugetlbfs => (of_pool(root, self.backing.page, free.available), 0),
+            Kind::Morselfs | Kind::Tmpfs => (free.available, free.reserved),
         };
         Ok(Room {
             used: distinct(morsels).map(|morsel| morsel.allocated).sum(),
             available: of_mount.min(of_machine),
+            reserved,
         })
+    }
+
+    /// Whether so many more bytes of memory may be taken: other programs may have taken some since
+    /// the copy began.
+    pub(super) fn has_room(&self, bytes: u64) -> bool {
+        // A pool says by itself when it is empty.
+        self.backing.kind == Kind::Hugetlbfs
+            || free(&Root::system()).is_ok_and(|free| free.available >= bytes)
     }
 
     /// Removes what was used least recently and is in nobody's use, until `needed` more bytes
@@ -89,6 +103,36 @@ impl Store {
         }
         Ok(chosen)
     }
+}
+
+/// Memory of a machine, bytes.
+struct Free {
+    /// That morsels may take.
+    available: u64,
+    /// Left to other programs.
+    reserved: u64,
+}
+
+/// What morsels may take of the memory that is free, here and in the control group.
+fn free(root: &Root) -> io::Result<Free> {
+    let meminfo = sys::meminfo(root)?;
+    let headroom = sys::memory_headroom(root).unwrap_or(u64::MAX);
+    let total = sys::memory_limit(root).map_or(meminfo.total, |limit| limit.min(meminfo.total));
+    let reserved = (total / RESERVED_PART).max(LEAST_RESERVE);
+    let free = meminfo.available.min(headroom);
+    Ok(Free {
+        available: free.saturating_sub(reserved),
+        reserved,
+    })
+}
+
+/// What a pool of huge pages has: pages that are free, and those that it may take from other memory.
+fn of_pool(root: &Root, page: u64, available: u64) -> u64 {
+    let pools = sys::hugetlb(root);
+    let Some(pool) = pools.iter().find(|pool| pool.page == page) else {
+        return 0;
+    };
+    pool.free * page + (pool.overcommit * page).min(available / page * page)
 }
 
 /// Each morsel once, however many names it has.
@@ -127,8 +171,19 @@ fn choose(
 }
 
 fn why_full(room: Room, limit: Option<u64>) -> String {
-    let Room { used, available } = room;
-    let mut why = format!("{} are free", format_size(available));
+    let Room {
+        used,
+        available,
+        reserved,
+    } = room;
+    let mut why = match reserved {
+        0 => format!("{} are free", format_size(available)),
+        _ => format!(
+            "{} may be taken, and {} of memory are left to other programs",
+            format_size(available),
+            format_size(reserved)
+        ),
+    };
     if let Some(limit) = limit {
         why += &format!(
             ", {} of the limit of {} are used",
@@ -188,12 +243,16 @@ mod tests {
             allocated,
             sealed: true,
             owner: 0,
+            mode: 0o400,
+            digest: None,
             identity: Some(Identity {
                 device: 1,
                 inode: 1,
                 size: allocated,
                 seconds: 0,
                 nanoseconds: 0,
+                changed_seconds: 0,
+                changed_nanoseconds: 0,
                 sum: 0,
             }),
             source: None,
@@ -215,6 +274,7 @@ mod tests {
         let room = Room {
             used: 100,
             available: 5,
+            reserved: 0,
         };
         let mut can_go = |morsel: &Morsel| !busy.iter().any(|name| morsel.name == **name);
         let gone = choose(&morsels, room, needed, limit, &mut can_go)?;
@@ -246,5 +306,71 @@ mod tests {
         );
         assert_eq!(chosen(5, Some(44), &[]), None);
         assert_eq!(chosen(5, Some(4), &[]), None);
+    }
+
+    /// A machine with 4 GiB of memory, 1 GiB of it available, and a control group with a limit perhaps.
+    fn machine(group: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let meminfo = "MemTotal: 4194304 kB\nMemFree: 10 kB\nMemAvailable: 1048576 kB\n";
+        write("proc/meminfo", meminfo);
+        write("proc/self/cgroup", "0::/g\n");
+        for (file, text) in group {
+            write(&format!("sys/fs/cgroup/g/{file}"), text);
+        }
+        let root = Root::at(folder.path());
+        (folder, root)
+    }
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn some_memory_is_left_to_other_programs() {
+        let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let (_machine, root) = machine(&[]);
+        let room = store.room_in(&root, &[]).unwrap();
+        assert_eq!(room.reserved, 256 * MIB);
+        assert!(room.available <= 768 * MIB, "{room:?}");
+        assert!(why_full(room, None).contains("256 MiB of memory are left"));
+    }
+
+    #[test]
+    fn a_group_has_less_than_its_limit() {
+        let (_machine, root) = machine(&[
+            ("memory.max", "536870912"),
+            ("memory.current", "402653184"),
+            // 128 MiB of what is in use can be given back.
+            (
+                "memory.stat",
+                "anon 1\ninactive_file 67108864\nactive_file 67108864\n",
+            ),
+        ]);
+        let free = free(&root).unwrap();
+        assert_eq!(free.reserved, 64 * MIB);
+        assert_eq!(free.available, (512 - 384 + 128 - 64) * MIB);
+    }
+
+    #[test]
+    fn what_a_pool_takes_from_other_memory_is_reserved_too() {
+        let (machine, root) = machine(&[]);
+        let pool = machine
+            .path()
+            .join("sys/kernel/mm/hugepages/hugepages-2048kB");
+        std::fs::create_dir_all(&pool).unwrap();
+        for (file, pages) in [
+            ("nr_hugepages", "3"),
+            ("free_hugepages", "2"),
+            ("nr_overcommit_hugepages", "1000"),
+        ] {
+            std::fs::write(pool.join(file), pages).unwrap();
+        }
+        let available = free(&root).unwrap().available;
+        assert_eq!(of_pool(&root, 2 * MIB, available), (4 + 768) * MIB);
+        assert_eq!(of_pool(&root, 1 << 30, available), 0);
     }
 }

@@ -1,38 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The morsels of a folder.
 //!
-//! What is in the folder are the morsels by their names. `.tollfree` in it holds a second name
-//! (a hard link) for each copy of a file: `IDENTITY@OWNER=SOURCE`, the source's path with its
-//! slashes escaped. So one link publishes content and origin at once, on every
-//! file system, and a copy is found again whatever people call it. Users rely on their own copies
-//! and on root's.
+//! What is in the folder are the morsels by their names; [`super::records`] says of which file each is a
+//! copy. Users rely on their own copies and on root's.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{
-    AtFlags, CWD, FlockOperation, SealFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT,
-    fcntl_add_seals, fcntl_get_seals, flock, futimens, linkat,
+    SealFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, fcntl_add_seals, fcntl_get_seals,
+    futimens,
 };
 use rustix::io::Errno;
 
-use super::fill::Copy;
+use super::fill::{Copied, Copy};
 use super::identity::sample;
+use super::readers::{self, Readers};
+use super::records::{self, HIDDEN, Hidden, NAME_MAX, Record, is_source, is_there, key, user};
 use super::room::lease;
-use super::{Backing, Identity, Kind, MorselError, at};
+use super::{Backing, Identity, Kind, MorselError, Source, at, lock};
 use crate::Root;
-
-/// The hidden folder of records.
-const RECORDS: &str = ".tollfree";
-/// The longest file name.
-const NAME_MAX: usize = 255;
 
 /// A folder of morsels.
 #[derive(Debug, Clone)]
@@ -56,8 +48,13 @@ pub struct Morsel {
     pub sealed: bool,
     /// The user whose it is.
     pub owner: u32,
-    /// Of which state of which file it is a copy; `None` for what somebody made by hand.
+    /// Who may read it: the permission bits.
+    pub mode: u32,
+    /// Of which state of which file it is a copy; `None` for what somebody made by hand, and
+    /// for other users' copies: only root and the user who made a copy know that.
     pub identity: Option<Identity>,
+    /// BLAKE3 of the content when it was copied, hexadecimal.
+    pub digest: Option<String>,
     /// The path of that file, cut at the front (`...`) if it is long.
     pub source: Option<OsString>,
     /// When it was last mapped or read.
@@ -67,56 +64,7 @@ pub struct Morsel {
 impl Morsel {
     /// Whether the content can be relied on: root or we ourselves put it there.
     fn is_trusted(&self) -> bool {
-        [0, rustix::process::geteuid().as_raw()].contains(&self.owner)
-    }
-}
-
-/// A file that is to be served from memory.
-#[derive(Debug)]
-pub struct Source {
-    pub file: File,
-    /// Absolute, without symbolic links.
-    pub path: PathBuf,
-    pub identity: Identity,
-}
-
-impl Source {
-    /// Looks at a file.
-    ///
-    /// # Errors
-    /// It cannot be read, or is no regular file, or has nothing in it.
-    pub fn open(path: &Path) -> Result<Source, MorselError> {
-        let unfit = |why| MorselError::Unfit {
-            path: path.to_owned(),
-            why,
-        };
-        let mut options = OpenOptions::new();
-        // A pipe without a writer would block.
-        options.read(true).custom_flags(libc::O_NONBLOCK);
-        let file = options.open(path).map_err(at(path))?;
-        let meta = file.metadata().map_err(at(path))?;
-        if !meta.is_file() {
-            return Err(unfit("is not a regular file"));
-        }
-        if meta.len() == 0 {
-            return Err(unfit("is empty"));
-        }
-        settle(&meta);
-        Ok(Source {
-            identity: Identity::of(&file).map_err(at(path))?,
-            path: fs::canonicalize(path).map_err(at(path))?,
-            file,
-        })
-    }
-}
-
-/// Waits until the file's time of modification is past, so that whoever changes the file from
-/// now on changes that time too: the kernel's clock ticks every few milliseconds.
-fn settle(meta: &Metadata) {
-    const TICK: Duration = Duration::from_millis(20);
-    if let Ok(modified) = meta.modified() {
-        let age = modified.elapsed().unwrap_or(TICK);
-        thread::sleep(TICK.saturating_sub(age));
+        [0, user()].contains(&self.owner)
     }
 }
 
@@ -127,6 +75,8 @@ pub struct Request<'a> {
     pub name: Option<&'a OsStr>,
     /// What all morsels together may hold, bytes.
     pub limit: Option<u64>,
+    /// How long another copy of the same user is waited for.
+    pub wait: Duration,
     /// Told how many bytes are copied, and `None` while another copy is waited for; ends it by
     /// answering false.
     pub progress: &'a mut dyn FnMut(Option<u64>) -> bool,
@@ -142,6 +92,16 @@ pub struct Put {
     pub direct: bool,
     /// What had to go for it, or was out of date.
     pub removed: Vec<Morsel>,
+    /// Why fewer people may read the copy than the source's mode says; `None` where as many may.
+    pub private: Option<String>,
+}
+
+/// A copy that has no name yet.
+struct Filled {
+    file: File,
+    direct: bool,
+    digest: String,
+    readers: Readers,
 }
 
 impl Store {
@@ -192,46 +152,62 @@ impl Store {
 
     /// A morsel that holds a file in this state, if there is one that can be relied on.
     pub fn find(&self, identity: &Identity) -> Option<Morsel> {
-        let records = self.records();
-        let mut found = records
-            .iter()
-            .filter(|record| record.identity == *identity)
-            .filter_map(|record| self.look(record.path.clone(), &records))
-            .filter(|morsel| morsel.sealed && morsel.is_trusted());
-        found.find(|morsel| {
-            let Ok(file) = File::open(&morsel.path) else {
-                return false;
-            };
-            mark_used(&file);
-            sample(&file, identity.size).is_ok_and(|sum| sum == identity.sum)
-        })
+        self.find_open(identity).map(|(_, morsel)| morsel)
+    }
+
+    /// A morsel that holds a file in this state, open.
+    fn find_open(&self, identity: &Identity) -> Option<(File, Morsel)> {
+        let hidden = Hidden::open(&self.folder).ok()??;
+        let own = hidden.own().into_iter().flat_map(|own| {
+            let records = own.records().into_iter();
+            let of_this = records.filter(|record| record.identity == *identity);
+            let open = |record: Record| Some((own.open_file(&record.name)?, record));
+            of_this.filter_map(open).collect::<Vec<_>>()
+        });
+        let mut found = own.filter_map(|(file, record)| {
+            let morsel = self.open_morsel(&file, record.path.clone(), Some(&record))?;
+            Some((file, morsel))
+        });
+        let shared = || {
+            let (shared, key) = (hidden.shared()?, key(identity));
+            let file = shared.open_file(&key)?;
+            let mut morsel = self.open_morsel(&file, shared.path.join(key), None)?;
+            morsel.identity = Some(*identity);
+            morsel.size = identity.size;
+            Some((file, morsel))
+        };
+        let holds = |(file, morsel): &(File, Morsel)| {
+            mark_used(file);
+            morsel.sealed
+                && morsel.is_trusted()
+                && sample(file, identity.size).is_ok_and(|sum| sum == identity.sum)
+        };
+        found.find(holds).or_else(|| shared().filter(holds))
     }
 
     /// Copies a file into the store, unless it is there.
     ///
     /// # Errors
-    /// No room, a name that is taken, an interruption, or the system's. Then nothing is left behind.
+    /// No room, a name that is taken, a hidden folder that cannot be relied on, another copy that takes
+    /// too long, an interruption, or the system's. Then nothing is left behind.
     pub fn put(&self, request: Request) -> Result<Put, MorselError> {
         let Request {
             source,
             name,
             limit,
+            wait,
             progress,
         } = request;
         name.map_or(Ok(()), check_name)?;
-        let there = |morsel| Put {
-            morsel,
-            filled: false,
-            direct: false,
-            removed: Vec::new(),
-        };
-        if let Some(morsel) = self.find(&source.identity) {
-            return self.name(morsel, source, name).map(there);
+        if let Some(put) = self.there(source, name)? {
+            return Ok(put);
         }
-        // One copy at a time: its room is its own, and whoever wants the same file finds it then.
-        let _lock = self.lock(progress)?;
-        if let Some(morsel) = self.find(&source.identity) {
-            return self.name(morsel, source, name).map(there);
+        let hidden = Hidden::make(&self.folder)?;
+        let own = hidden.make_own()?;
+        // One copy at a time for each user: who wants the same file finds it then.
+        let _lock = lock::take(&own, wait, progress)?;
+        if let Some(put) = self.there(source, name)? {
+            return Ok(put);
         }
         let mut removed = self.remove_stale(source)?;
         if let Some(name) = name.filter(|name| self.folder.join(name).exists()) {
@@ -242,18 +218,66 @@ impl Store {
             .size
             .next_multiple_of(self.backing.smallest_page());
         removed.extend(self.make_room(size, limit)?);
-        let (file, direct) = self.fill(source, progress)?;
-        let record = self.record_path(source);
-        link(&file, &record).map_err(at(&record))?;
+        let filled = self.fill(source, progress)?;
+        let record = records::record_name(&source.identity, &filled.digest, &source.path);
+        own.link(&filled.file, &record)?;
+        let mut readers = filled.readers;
+        self.share(&hidden, &filled.file, source, &mut readers);
+        let path = own.path.join(record);
         let morsel = self
-            .look(record.clone(), &self.records())
-            .ok_or(MorselError::NoSuch(record))?;
+            .look(path.clone(), &self.records())
+            .ok_or(MorselError::NoSuch(path))?;
         Ok(Put {
-            morsel: self.name(morsel, source, name)?,
+            morsel: self.name(&filled.file, morsel, source, name)?,
             filled: true,
-            direct,
+            direct: filled.direct,
             removed,
+            private: readers.why_not,
         })
+    }
+
+    /// The copy that is there already.
+    fn there(&self, source: &Source, name: Option<&OsStr>) -> Result<Option<Put>, MorselError> {
+        let Some((file, morsel)) = self.find_open(&source.identity) else {
+            return Ok(None);
+        };
+        let mut private = None;
+        if morsel.owner == user() {
+            // The way to the file may have been closed to others meanwhile.
+            let readers = readers::of(source);
+            let mode = morsel.mode & readers.mode();
+            if mode != morsel.mode {
+                file.set_permissions(Permissions::from_mode(mode))
+                    .map_err(at(&morsel.path))?;
+            }
+            private = readers.why_not;
+        }
+        Ok(Some(Put {
+            morsel: self.name(&file, morsel, source, name)?,
+            filled: false,
+            direct: false,
+            removed: Vec::new(),
+            private,
+        }))
+    }
+
+    /// Lets other users find root's copy, if they may read it.
+    fn share(&self, hidden: &Hidden, file: &File, source: &Source, readers: &mut Readers) {
+        if user() != 0 || !(readers.group || readers.others) {
+            return;
+        }
+        let key = key(&source.identity);
+        let shared = hidden.shared().map(|shared| match shared.link(file, &key) {
+            // Of a copy that was damaged, or sealed no more.
+            Err(error) if is_there(&error) => shared.replace(file, &key),
+            result => result,
+        });
+        let failed = match shared {
+            Some(Ok(())) => return,
+            Some(Err(error)) => error.to_string(),
+            None => "there is no folder of root's for it".to_owned(),
+        };
+        readers.why_not = Some(format!("others do not find it: {failed}"));
     }
 
     /// Makes a nameless copy, sealed.
@@ -261,8 +285,9 @@ impl Store {
         &self,
         source: &Source,
         progress: &mut dyn FnMut(Option<u64>) -> bool,
-    ) -> Result<(File, bool), MorselError> {
-        let mode = source.file.metadata().map_err(at(&source.path))?.mode();
+    ) -> Result<Filled, MorselError> {
+        // Who writes to a mapping that was written to before leaves no time of change behind.
+        let is_unwritten = is_unwritten(&source.file);
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -283,11 +308,16 @@ impl Store {
             folder: &self.folder,
             size,
             backing: &self.backing,
+            has_room: &|bytes| self.has_room(bytes),
         };
-        let direct = copy.run(&mut |done| progress(Some(done)))?;
+        let Copied { direct, digest } = copy.run(&mut |done| progress(Some(done)))?;
+        let changing = || MorselError::Changing(source.path.clone());
+        if !is_unwritten && copy.digest_again(&mut |done| progress(Some(done)))? != digest {
+            return Err(changing());
+        }
         let is = Identity::of(&source.file).map_err(at(&source.path))?;
         if is != source.identity {
-            return Err(MorselError::Changing(source.path.clone()));
+            return Err(changing());
         }
         let times = Timestamps {
             last_access: now(),
@@ -297,59 +327,85 @@ impl Store {
             },
         };
         futimens(&file, &times).map_err(at(&self.folder))?;
-        // As readable as its source, and writable for nobody.
-        self.seal_file(&file, &self.folder, mode & 0o444 | 0o400)?;
-        Ok((file, direct))
+        let mut readers = readers::of(source);
+        readers::give_group(&file, source, &mut readers);
+        self.seal_file(&file, &self.folder, readers.mode())?;
+        Ok(Filled {
+            file,
+            direct,
+            digest: digest.to_hex().to_string(),
+            readers,
+        })
     }
 
     /// Gives a copy its name in the folder: the one that is asked for, or the source's; with a
     /// part of its checksum where another morsel has that.
     fn name(
         &self,
+        file: &File,
         morsel: Morsel,
         source: &Source,
         asked: Option<&OsStr>,
     ) -> Result<Morsel, MorselError> {
-        let records = self.records();
-        let same = |path: &PathBuf| fs::metadata(path).is_ok_and(|it| it.ino() == morsel.inode);
+        let known = |path: PathBuf| self.look_as(path, &morsel);
+        let same = |path: &PathBuf| {
+            fs::symlink_metadata(path)
+                .is_ok_and(|it| (it.dev(), it.ino()) == (morsel.device, morsel.inode))
+        };
         let names = match asked {
             Some(name) => vec![name.to_owned()],
             None => {
                 let named = files(&self.folder)?.into_iter().find(same);
                 if let Some(path) = named {
-                    return self
-                        .look(path.clone(), &records)
-                        .ok_or(MorselError::NoSuch(path));
+                    return known(path);
                 }
                 default_names(source)
             }
         };
         for name in &names {
             let path = self.folder.join(name);
-            match fs::hard_link(&morsel.path, &path) {
+            match records::link(file, &path) {
                 Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Err(Errno::EXIST) => {
                     if !same(&path) {
                         continue;
                     }
                 }
+                // Root's, by its name for everybody: only root may give it others.
+                Err(Errno::PERM) if asked.is_none() => return known(morsel.path.clone()),
                 Err(error) => return Err(at(&path)(error)),
             }
-            return self
-                .look(path.clone(), &records)
-                .ok_or(MorselError::NoSuch(path));
+            return known(path);
         }
         Err(self.taken(&names[0]))
+    }
+
+    /// A morsel by another of its names.
+    fn look_as(&self, path: PathBuf, known: &Morsel) -> Result<Morsel, MorselError> {
+        let is = self
+            .look(path.clone(), &[])
+            .ok_or(MorselError::NoSuch(path))?;
+        Ok(Morsel {
+            size: known.size,
+            identity: known.identity,
+            digest: known.digest.clone(),
+            source: known.source.clone(),
+            ..is
+        })
     }
 
     fn taken(&self, name: &OsStr) -> MorselError {
         let path = self.folder.join(name);
         let other = self.look(path.clone(), &self.records());
-        let of = other.and_then(|morsel| morsel.source);
-        MorselError::Taken {
-            path,
-            of: of.map_or("no file".to_owned(), |of| of.to_string_lossy().into_owned()),
-        }
+        let of = match other {
+            Some(Morsel {
+                source: Some(source),
+                ..
+            }) => source.to_string_lossy().into_owned(),
+            Some(other) if other.owner != user() => format!("user {}", other.owner),
+            _ => "no file".to_owned(),
+        };
+        MorselError::Taken { path, of }
     }
 
     /// Removes a morsel: who maps it keeps it, and its memory is free when nobody does.
@@ -365,11 +421,10 @@ impl Store {
     /// Removes all names of a morsel, its records last: where the first may not go, nothing does.
     pub(super) fn unlink(&self, morsel: &Morsel) -> Result<(), MorselError> {
         let is = |path: &PathBuf| {
-            fs::symlink_metadata(path).is_ok_and(|meta| meta.ino() == morsel.inode)
+            fs::symlink_metadata(path)
+                .is_ok_and(|it| (it.dev(), it.ino()) == (morsel.device, morsel.inode))
         };
-        let records = self.records().into_iter().map(|record| record.path);
-        let names = files(&self.folder)?.into_iter().chain(records);
-        for path in names.filter(is) {
+        for path in files(&self.folder)?.into_iter().filter(is) {
             match fs::remove_file(&path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(at(&morsel.path)(error));
@@ -377,7 +432,12 @@ impl Store {
                 _ => {}
             }
         }
-        Ok(())
+        match Hidden::open(&self.folder) {
+            Ok(Some(hidden)) => hidden.unlink(morsel.device, morsel.inode),
+            // Nothing in it is ours.
+            Ok(None) | Err(MorselError::Foreign { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Makes a morsel immutable. On morselfs for ever; elsewhere by its mode bits.
@@ -424,7 +484,10 @@ impl Store {
             let same_file = |was: &Identity| (was.device, was.inode) == (is.device, is.inode);
             was.is_some_and(|was| was != is && same_file(was))
                 || was.is_some_and(|was| was != is)
-                    && morsel.source.as_deref() == Some(source.path.as_os_str())
+                    && morsel
+                        .source
+                        .as_deref()
+                        .is_some_and(|recorded| is_source(recorded, &source.path))
         };
         let mut removed = Vec::new();
         for morsel in self.list()?.into_iter().filter(is_stale) {
@@ -439,10 +502,28 @@ impl Store {
     /// What is at a path, if it is a file.
     fn look(&self, path: PathBuf, records: &[Record]) -> Option<Morsel> {
         let meta = fs::symlink_metadata(&path).ok()?;
+        let is = |record: &&Record| (record.device, record.inode) == (meta.dev(), meta.ino());
+        let record = records.iter().find(is);
+        let seals = || File::open(&path).ok();
+        self.describe(&meta, seals, path.clone(), record)
+    }
+
+    /// What an open file is.
+    fn open_morsel(&self, file: &File, path: PathBuf, record: Option<&Record>) -> Option<Morsel> {
+        let meta = file.metadata().ok()?;
+        self.describe(&meta, || file.try_clone().ok(), path, record)
+    }
+
+    fn describe(
+        &self,
+        meta: &Metadata,
+        open: impl FnOnce() -> Option<File>,
+        path: PathBuf,
+        record: Option<&Record>,
+    ) -> Option<Morsel> {
         if !meta.is_file() {
             return None;
         }
-        let record = records.iter().find(|record| record.inode == meta.ino());
         let identity = record.map(|record| record.identity);
         Some(Morsel {
             name: path.strip_prefix(&self.folder).ok()?.into(),
@@ -450,134 +531,40 @@ impl Store {
             inode: meta.ino(),
             size: identity.map_or(meta.len(), |identity| identity.size),
             allocated: meta.blocks() * 512,
-            sealed: self.is_sealed(&path, &meta),
+            sealed: self.is_sealed(meta, open),
             owner: meta.uid(),
+            mode: meta.mode() & 0o777,
             identity,
+            digest: record.map(|record| record.digest.clone()),
             source: record.map(|record| record.source.clone()),
             used: meta.accessed().unwrap_or(SystemTime::UNIX_EPOCH),
             path,
         })
     }
 
-    fn is_sealed(&self, path: &Path, meta: &Metadata) -> bool {
+    fn is_sealed(&self, meta: &Metadata, open: impl FnOnce() -> Option<File>) -> bool {
         let by_mode = meta.mode() & 0o222 == 0;
         match self.backing.kind {
-            Kind::Morselfs => File::open(path)
-                .ok()
+            Kind::Morselfs => open()
                 .and_then(|file| fcntl_get_seals(&file).ok())
                 .map_or(by_mode, |seals| seals.contains(SealFlags::WRITE)),
             Kind::Tmpfs | Kind::Hugetlbfs => by_mode,
         }
     }
 
+    /// The records that we may read.
     fn records(&self) -> Vec<Record> {
-        let paths = files(&self.folder.join(RECORDS)).unwrap_or_default();
-        paths.into_iter().filter_map(Record::read).collect()
-    }
-
-    fn record_path(&self, source: &Source) -> PathBuf {
-        let folder = self.folder.join(RECORDS);
-        let owner = rustix::process::geteuid().as_raw();
-        folder.join(record_name(&source.identity, owner, &source.path))
-    }
-
-    /// Makes the folder of records, as open to others as the store itself.
-    ///
-    /// # Errors
-    /// It cannot be made.
-    pub(super) fn prepare(&self) -> Result<(), MorselError> {
-        let path = self.folder.join(RECORDS);
-        let mode = fs::metadata(&self.folder).map_err(at(&path))?.mode();
-        match fs::create_dir(&path) {
-            // Whatever the umask is.
-            Ok(()) => {
-                fs::set_permissions(&path, Permissions::from_mode(mode & 0o7777)).map_err(at(&path))
-            }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-            Err(error) => Err(at(&path)(error)),
-        }
-    }
-
-    /// Waits until nobody else copies into this store.
-    fn lock(&self, progress: &mut dyn FnMut(Option<u64>) -> bool) -> Result<File, MorselError> {
-        self.prepare()?;
-        let path = self.folder.join(RECORDS);
-        let folder = File::open(&path).map_err(at(&path))?;
-        loop {
-            match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(folder),
-                Err(Errno::WOULDBLOCK) => {}
-                Err(error) => return Err(at(&path)(error)),
-            }
-            if !progress(None) {
-                return Err(MorselError::Interrupted);
-            }
-            thread::sleep(Duration::from_millis(20));
-        }
+        let hidden = Hidden::open(&self.folder).ok().flatten();
+        let places = hidden.map(|hidden| hidden.all()).unwrap_or_default();
+        places.iter().flat_map(|place| place.records()).collect()
     }
 }
 
-/// A second name of a copy.
-struct Record {
-    path: PathBuf,
-    inode: u64,
-    identity: Identity,
-    source: OsString,
-}
-
-impl Record {
-    fn read(path: PathBuf) -> Option<Record> {
-        let name = path.file_name()?.as_bytes();
-        let cut = name.iter().position(|byte| *byte == b'=')?;
-        let (identity, _) = std::str::from_utf8(&name[..cut]).ok()?.split_once('@')?;
-        let meta = fs::symlink_metadata(&path).ok()?;
-        Some(Record {
-            inode: meta.ino(),
-            identity: identity.parse().ok()?,
-            source: unescape(&name[cut + 1..]),
-            path,
-        })
-    }
-}
-
-/// `IDENTITY@OWNER=SOURCE`, the source cut at the front where it is too long.
-fn record_name(identity: &Identity, owner: u32, source: &Path) -> OsString {
-    let mut name = format!("{identity}@{owner}=").into_bytes();
-    let room = NAME_MAX - name.len();
-    let mut escaped: Vec<Vec<u8>> = source.as_os_str().as_bytes().iter().map(escape).collect();
-    let length = |escaped: &[Vec<u8>]| escaped.iter().map(Vec::len).sum::<usize>();
-    if length(&escaped) > room {
-        const CUT: &[u8] = b"...";
-        let mut from = 0;
-        while length(&escaped[from..]) + CUT.len() > room {
-            from += 1;
-        }
-        escaped.splice(..from, [CUT.to_vec()]);
-    }
-    name.extend(escaped.concat());
-    OsString::from_vec(name)
-}
-
-fn escape(byte: &u8) -> Vec<u8> {
-    match byte {
-        b'/' => b"%2f".to_vec(),
-        b'%' => b"%25".to_vec(),
-        other => vec![*other],
-    }
-}
-
-fn unescape(mut text: &[u8]) -> OsString {
-    let mut plain = Vec::new();
-    while let [first, rest @ ..] = text {
-        let (byte, rest) = match (first, rest) {
-            (b'%', [b'2', b'f', rest @ ..]) => (b'/', rest),
-            (b'%', [b'2', b'5', rest @ ..]) => (b'%', rest),
-            _ => (*first, rest),
-        };
-        plain.push(byte);
-        text = rest;
-    }
-    OsString::from_vec(plain)
+/// Whether nobody has a file open, or mapped, for writing; false where that cannot be known. Whoever
+/// opens it later leaves a time of change behind.
+fn is_unwritten(file: &File) -> bool {
+    let leased = lease(file, libc::F_RDLCK).is_ok();
+    leased && lease(file, libc::F_UNLCK).is_ok()
 }
 
 /// The source's own name, and one that nothing else has.
@@ -602,11 +589,11 @@ fn check_name(name: &OsStr) -> Result<(), MorselError> {
     }
 }
 
-/// The paths of what is in a folder, except the folder of records.
+/// The paths of what is in a folder, except the hidden folder.
 fn files(folder: &Path) -> Result<Vec<PathBuf>, MorselError> {
     let entries = fs::read_dir(folder).map_err(at(folder))?;
     let paths = entries.flatten().map(|entry| entry.path());
-    Ok(paths.filter(|path| !path.ends_with(RECORDS)).collect())
+    Ok(paths.filter(|path| !path.ends_with(HIDDEN)).collect())
 }
 
 /// Notes a use, also where the mount notes one a day; nobody can for somebody else's morsel.
@@ -628,310 +615,6 @@ fn now() -> Timespec {
     }
 }
 
-/// Gives a nameless file its name.
-fn link(file: &File, path: &Path) -> io::Result<()> {
-    let nameless = format!("/proc/self/fd/{}", file.as_raw_fd());
-    Ok(linkat(CWD, nameless, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
-}
-
 #[cfg(test)]
-mod tests {
-    use std::io::Write;
-    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-
-    use tempfile::TempDir;
-    use toll_model::PAGE;
-
-    use super::*;
-
-    /// A store on tmpfs, and a folder with files on the disk.
-    struct Bench {
-        store: Store,
-        files: TempDir,
-        _folder: TempDir,
-    }
-
-    impl Bench {
-        fn new() -> Bench {
-            let folder = tempfile::tempdir_in("/dev/shm").unwrap();
-            Bench {
-                store: Store::open(folder.path()).unwrap(),
-                files: tempfile::tempdir().unwrap(),
-                _folder: folder,
-            }
-        }
-
-        fn file(&self, name: &str, content: &[u8]) -> PathBuf {
-            let path = self.files.path().join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(&path, content).unwrap();
-            path
-        }
-
-        fn put(&self, path: &Path) -> Result<Put, MorselError> {
-            self.put_within(path, None, None)
-        }
-
-        fn put_within(
-            &self,
-            path: &Path,
-            name: Option<&str>,
-            limit: Option<u64>,
-        ) -> Result<Put, MorselError> {
-            let source = Source::open(path)?;
-            self.store.put(Request {
-                source: &source,
-                name: name.map(OsStr::new),
-                limit,
-                progress: &mut |_| true,
-            })
-        }
-
-        fn names(&self) -> Vec<String> {
-            let name = |morsel: Morsel| morsel.name.into_string().unwrap();
-            self.store.list().unwrap().into_iter().map(name).collect()
-        }
-    }
-
-    #[test]
-    fn a_copy_is_made_once() {
-        let bench = Bench::new();
-        let path = bench.file("model", b"weights");
-        let first = bench.put(&path).unwrap();
-        assert!(first.filled && first.removed.is_empty());
-        let morsel = &first.morsel;
-        assert_eq!(fs::read(&morsel.path).unwrap(), b"weights");
-        assert_eq!(morsel.source.as_deref(), Some(path.as_os_str()));
-        assert_eq!((morsel.size, morsel.sealed), (7, true));
-        assert_eq!(
-            fs::metadata(&morsel.path).unwrap().modified().unwrap(),
-            fs::metadata(&path).unwrap().modified().unwrap()
-        );
-        let second = bench.put(&path).unwrap();
-        assert!(!second.filled);
-        assert_eq!(second.morsel.inode, morsel.inode);
-        assert_eq!(bench.names(), ["model"]);
-    }
-
-    #[test]
-    fn a_file_that_changed_is_copied_again() {
-        let bench = Bench::new();
-        let path = bench.file("model", b"weights");
-        let old = bench.put(&path).unwrap().morsel;
-        bench.file("model", b"Weights");
-        assert!(
-            bench
-                .store
-                .find(&Source::open(&path).unwrap().identity)
-                .is_none()
-        );
-        let new = bench.put(&path).unwrap();
-        assert!(new.filled);
-        assert_eq!(new.removed[0].inode, old.inode);
-        assert_eq!(fs::read(&new.morsel.path).unwrap(), b"Weights");
-        assert_eq!(bench.names(), ["model"]);
-        // Another file under the old path.
-        fs::remove_file(&path).unwrap();
-        bench.file("model", b"Weights");
-        assert!(bench.put(&path).unwrap().filled);
-        assert_eq!(bench.names(), ["model"]);
-    }
-
-    #[test]
-    fn two_files_of_one_name() {
-        let bench = Bench::new();
-        let (one, other) = (bench.file("a/model", b"1"), bench.file("b/model", b"2"));
-        bench.put(&one).unwrap();
-        let morsel = bench.put(&other).unwrap().morsel;
-        assert!(morsel.name.to_string_lossy().starts_with("model~"));
-        assert_eq!(fs::read(&morsel.path).unwrap(), b"2");
-        let taken = bench.put_within(&bench.file("c", b"3"), Some("model"), None);
-        assert!(
-            matches!(&taken, Err(MorselError::Taken { of, .. }) if one == Path::new(of)),
-            "{taken:?}"
-        );
-        // Nothing was copied for that.
-        assert_eq!(bench.names().len(), 2);
-        let named = bench.put_within(&one, Some("first"), None).unwrap();
-        assert_eq!(
-            (named.filled, &*named.morsel.name),
-            (false, OsStr::new("first"))
-        );
-        // Two names are one morsel.
-        let morsels = bench.store.list().unwrap();
-        assert_eq!(morsels.len(), 3);
-        assert_eq!(bench.store.room(&morsels).unwrap().used, 2 * PAGE);
-    }
-
-    #[test]
-    fn nothing_is_left_of_an_interrupted_copy() {
-        let bench = Bench::new();
-        let path = bench.file("model", &vec![1; 16 << 20]);
-        let source = Source::open(&path).unwrap();
-        let ended = bench.store.put(Request {
-            source: &source,
-            name: None,
-            limit: None,
-            progress: &mut |done| done.unwrap_or(0) < 5 << 20,
-        });
-        assert!(matches!(ended, Err(MorselError::Interrupted)), "{ended:?}");
-        assert_eq!(bench.names(), [""; 0]);
-        assert_eq!(bench.store.records().len(), 0);
-    }
-
-    #[test]
-    fn a_file_that_changes_meanwhile_is_not_kept() {
-        let bench = Bench::new();
-        let path = bench.file("model", &vec![1; 16 << 20]);
-        let source = Source::open(&path).unwrap();
-        let mut writer = OpenOptions::new().write(true).open(&path).unwrap();
-        let ended = bench.store.put(Request {
-            source: &source,
-            name: None,
-            limit: None,
-            progress: &mut |_| writer.write_all(b"2").is_ok(),
-        });
-        assert!(matches!(ended, Err(MorselError::Changing(_))), "{ended:?}");
-        assert_eq!(bench.names(), [""; 0]);
-    }
-
-    #[test]
-    fn copies_of_one_file_at_once_are_one() {
-        let bench = Bench::new();
-        let path = bench.file("model", &vec![1; 32 << 20]);
-        let filled = AtomicUsize::new(0);
-        thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    filled.fetch_add(bench.put(&path).unwrap().filled.into(), Relaxed);
-                });
-            }
-        });
-        assert_eq!(filled.into_inner(), 1);
-        assert_eq!(bench.names(), ["model"]);
-    }
-
-    #[test]
-    fn what_was_not_used_for_longest_makes_room() {
-        let bench = Bench::new();
-        let put =
-            |name: &str, limit| bench.put_within(&bench.files.path().join(name), None, Some(limit));
-        for name in ["first", "second", "third", "fourth", "fifth"] {
-            bench.file(name, name.as_bytes());
-        }
-        for name in ["first", "second", "third"] {
-            put(name, 3 * PAGE).unwrap();
-        }
-        let set_used = |name: &str, seconds| {
-            let times = fs::FileTimes::new()
-                .set_accessed(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
-            let file = File::open(bench.store.folder.join(name)).unwrap();
-            file.set_times(times).unwrap();
-            file
-        };
-        set_used("first", 1);
-        set_used("third", 2);
-        let in_use = set_used("second", 0);
-        // Asked for again.
-        put("first", 3 * PAGE).unwrap();
-        let removed = put("fourth", 3 * PAGE).unwrap().removed;
-        assert_eq!(removed.len(), 1);
-        assert_eq!(removed[0].name, "third");
-        assert_eq!(bench.names(), ["first", "fourth", "second"]);
-        let full = put("fifth", PAGE);
-        assert!(matches!(full, Err(MorselError::Full { .. })), "{full:?}");
-        assert_eq!(bench.names(), ["first", "fourth", "second"]);
-        drop(in_use);
-        assert_eq!(put("fifth", PAGE).unwrap().removed.len(), 3);
-        assert_eq!(bench.names(), ["fifth"]);
-    }
-
-    #[test]
-    fn what_only_looks_like_a_copy_is_not_served() {
-        let bench = Bench::new();
-        let (one, other) = (bench.file("one", b"one"), bench.file("other", b"two"));
-        let foreign = bench.put(&one).unwrap().morsel;
-        let source = Source::open(&other).unwrap();
-        fs::hard_link(&foreign.path, bench.store.record_path(&source)).unwrap();
-        assert!(bench.store.find(&source.identity).is_none());
-        // One that its owner may write to again.
-        let writable = Permissions::from_mode(0o644);
-        fs::set_permissions(&foreign.path, writable).unwrap();
-        let identity = Source::open(&one).unwrap().identity;
-        assert!(bench.store.find(&identity).is_none());
-    }
-
-    #[test]
-    fn sealing_waits_for_no_writer() {
-        let bench = Bench::new();
-        let path = bench.store.folder.join("made");
-        let writer = File::create(&path).unwrap();
-        let name = OsStr::new("made");
-        assert!(!bench.store.get(name).unwrap().sealed);
-        let busy = bench.store.seal(name);
-        assert!(matches!(busy, Err(MorselError::Busy(_))), "{busy:?}");
-        drop(writer);
-        assert!(bench.store.seal(name).unwrap().sealed);
-        assert!(bench.store.seal(name).unwrap().sealed);
-        bench.store.remove(name).unwrap();
-        let gone = bench.store.get(name);
-        assert!(matches!(gone, Err(MorselError::NoSuch(_))), "{gone:?}");
-    }
-
-    #[test]
-    fn a_copy_is_as_readable_as_its_source() {
-        let bench = Bench::new();
-        let path = bench.file("secret", b"s");
-        fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
-        let morsel = bench.put(&path).unwrap().morsel;
-        assert_eq!(fs::metadata(&morsel.path).unwrap().mode() & 0o777, 0o440);
-    }
-
-    #[test]
-    fn records_keep_the_end_of_long_paths() {
-        let identity = Identity {
-            device: 1,
-            inode: 2,
-            size: 3,
-            seconds: 4,
-            nanoseconds: 5,
-            sum: 6,
-        };
-        let back = |path: &str| {
-            let name = record_name(&identity, u32::MAX, Path::new(path));
-            assert!(name.len() <= NAME_MAX, "{name:?}");
-            let cut = name
-                .as_bytes()
-                .iter()
-                .position(|byte| *byte == b'=')
-                .unwrap();
-            unescape(&name.as_bytes()[cut + 1..]).into_string().unwrap()
-        };
-        assert_eq!(back("/models/50%=x"), "/models/50%=x");
-        let long = back(&format!("/{}/model", "%/".repeat(200)));
-        assert!(
-            long.starts_with("...") && long.ends_with("%//model"),
-            "{long}"
-        );
-    }
-
-    #[test]
-    fn folders_on_disks_hold_no_morsels() {
-        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
-        let error = Store::open(folder.path()).unwrap_err();
-        assert!(matches!(error, MorselError::NotMemory { .. }), "{error}");
-    }
-
-    #[test]
-    fn odd_sources_are_refused() {
-        let bench = Bench::new();
-        for path in [
-            Path::new("/dev/null"),
-            bench.files.path(),
-            &bench.file("empty", b""),
-        ] {
-            let error = Source::open(path).unwrap_err();
-            assert!(matches!(error, MorselError::Unfit { .. }), "{error}");
-        }
-    }
-}
+#[path = "store_tests.rs"]
+mod tests;

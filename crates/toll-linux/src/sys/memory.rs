@@ -69,6 +69,22 @@ pub fn memory_in_use(root: &Root) -> Option<u64> {
     root.number(file.with_file_name(usage))
 }
 
+/// Bytes that this process's control group may still take below [`memory_limit`]: what it has of files can
+/// be given back. `None` without a limit.
+pub fn memory_headroom(root: &Root) -> Option<u64> {
+    let (limit, file) = smallest_limit(root)?;
+    let stat = root.read(file.with_file_name("memory.stat"));
+    let stat = stat.unwrap_or_default();
+    let of_files: u64 = stat
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .filter(|(name, _)| matches!(*name, "inactive_file" | "active_file"))
+        .filter_map(|(_, bytes)| bytes.trim().parse::<u64>().ok())
+        .sum();
+    let in_use = memory_in_use(root).unwrap_or(0);
+    Some(limit.saturating_sub(in_use.saturating_sub(of_files)))
+}
+
 /// The smallest limit below the machine's memory, and the file that says so.
 fn smallest_limit(root: &Root) -> Option<(u64, PathBuf)> {
     let total = meminfo(root).ok()?.total;

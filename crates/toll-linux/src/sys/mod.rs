@@ -7,7 +7,7 @@ mod thp;
 
 pub use memory::{
     Hugetlb, Meminfo, buddyinfo_free_regions, effective_memory, hugetlb, max_map_count, meminfo,
-    memory_in_use, memory_limit,
+    memory_headroom, memory_in_use, memory_limit,
 };
 pub use reporting::{FreePageReporting, free_page_reporting};
 pub use thp::{Mode, Thp};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Preloaded before the library under test, whose system calls pass through syscall():
+/* Preloaded behind the library under test, whose system calls pass through syscall():
  * fails some of them, as a kernel without memory for page tables or mappings does.
  *
  * FAIL_MREMAP=N	the Nth mremap fails with ENOMEM

@@ -47,7 +47,9 @@ Examples:
 
 Reads past the page cache where the file system can. A file that is there already, in
 this state, is not copied again; a copy of an earlier state is removed. What was not
-used for longest, and is in nobody's use, makes room. Interrupted, it leaves nothing.")]
+used for longest, and is in nobody's use, makes room; a part of memory is left to other
+programs. Others may read the copy only if they can reach and read the file. Interrupted,
+it leaves nothing.")]
     Put(put::Args),
     #[command(after_help = "Example:\n  tollfree morsel ls")]
     Ls(view::LsArgs),
@@ -136,9 +138,10 @@ fn how_to_make(folder: &Path) -> String {
 /// The kind of mistake that an error is.
 pub fn wrong(error: MorselError) -> anyhow::Error {
     match &error {
-        MorselError::NotMemory { .. } | MorselError::Full { .. } => {
-            UserError::Missing(error.to_string()).into()
-        }
+        MorselError::NotMemory { .. }
+        | MorselError::Full { .. }
+        | MorselError::Foreign { .. }
+        | MorselError::Locked { .. } => UserError::Missing(error.to_string()).into(),
         MorselError::Name { .. } | MorselError::Taken { .. } => {
             UserError::Usage(error.to_string()).into()
         }
@@ -173,6 +176,8 @@ struct Report<'a> {
     /// Bytes in all morsels, and how many more fit.
     used: u64,
     available: u64,
+    /// Free memory that is left to other programs.
+    reserved: u64,
     /// Those that the command is about.
     morsels: Vec<Entry>,
     #[serde(flatten)]
@@ -189,6 +194,9 @@ struct More<'a> {
     /// put: whether the copy went past the page cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     direct: Option<bool>,
+    /// put: why the copy is less readable than the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    private: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     elapsed_ns: Option<u64>,
     /// put: what made room, or was out of date.
@@ -223,8 +231,11 @@ struct Entry {
     huge: Option<u64>,
     small: Option<u64>,
     sealed: bool,
-    /// The file that it is a copy of; null if it was made by hand.
+    /// The file that it is a copy of; null if it was made by hand, or is another user's.
     source: Option<String>,
+    digest: Option<String>,
+    /// Who may read it: the permission bits, octal.
+    mode: String,
     source_is: Option<SourceIs>,
     /// Processes that map it; at least, unless all could be looked at.
     mapped_by: u64,
@@ -256,6 +267,8 @@ impl Entry {
             small: pages.map(|pages| pages.small),
             sealed: morsel.sealed,
             source: morsel.source.as_ref().map(text),
+            digest: morsel.digest.clone(),
+            mode: format!("{:04o}", morsel.mode),
             source_is: source_is(morsel),
             mapped_by: mapped.count(morsel.device, morsel.inode),
             mapped_by_is_exact: mapped.complete,
@@ -292,6 +305,7 @@ fn report(command: &'static str, store: &Store, morsels: &[Morsel], more: More) 
         page: store.backing.page,
         used: room.used,
         available: room.available,
+        reserved: room.reserved,
         morsels: morsels
             .iter()
             .map(|morsel| Entry::new(store, morsel, &mapped))

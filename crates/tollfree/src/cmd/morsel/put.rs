@@ -4,11 +4,11 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use toll_linux::morsel::{self, MorselError, Request, Source, Store};
-use toll_model::units::parse_size;
+use toll_model::units::{parse_duration, parse_size};
 
 use super::{More, caveat, open, report, wrong};
 use crate::units::{bytes, duration};
@@ -28,13 +28,19 @@ pub struct Args {
     /// What all morsels of the folder together may take
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub limit: Option<u64>,
+    /// How long to wait for another copy that you are making
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = parse_duration)]
+    pub wait: Duration,
 }
+
+/// How long `run --morsel` waits for another copy of the same user.
+pub const WAIT: Duration = Duration::from_secs(600);
 
 pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     let store = open(args.to.as_deref())?;
     let source = Source::open(&args.file).map_err(wrong)?;
     let begun = Instant::now();
-    let put = fill(&store, &source, args.name.as_deref(), args.limit).map_err(wrong)?;
+    let put = fill(&store, &source, args.name.as_deref(), args.limit, args.wait).map_err(wrong)?;
     let elapsed = begun.elapsed();
     let caveat = caveat(store.backing.kind);
     if json {
@@ -47,6 +53,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
             direct: put.filled.then_some(put.direct),
             elapsed_ns: Some(elapsed.as_nanos() as u64),
             removed: Some(names.collect()),
+            private: put.private.clone(),
             caveat,
             ..More::default()
         };
@@ -76,6 +83,13 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         let (name, size) = (morsel.name.to_string_lossy(), bytes(morsel.allocated));
         text += &format!("  removed    {name} ({size})\n");
     }
+    if let Some(why) = &put.private {
+        let readers = match put.morsel.mode & 0o044 {
+            0 => "you alone can read it",
+            _ => "fewer can read it than the file's mode says",
+        };
+        text += &format!("  private    {readers}: {why}\n");
+    }
     if let Some(caveat) = caveat.filter(|_| put.filled) {
         text += &format!("  note       {caveat}\n");
     }
@@ -89,6 +103,7 @@ pub fn fill(
     source: &Source,
     name: Option<&OsStr>,
     limit: Option<u64>,
+    wait: Duration,
 ) -> Result<morsel::Put, MorselError> {
     let _guard = signals::watch().map_err(|error| MorselError::Io {
         path: source.path.clone(),
@@ -101,6 +116,7 @@ pub fn fill(
         source,
         name,
         limit,
+        wait,
         progress: &mut |done| {
             match done {
                 Some(0) => bar.set_message(file_name.clone()),

@@ -122,6 +122,8 @@ fn about(store: &Store, entry: &Entry) -> String {
         ("path", entry.path.clone()),
         ("on", store.backing.describe()),
         ("source", source(entry)),
+        ("digest", entry.digest.clone().unwrap_or("-".to_owned())),
+        ("readable", readable(&entry.mode, entry.owner)),
         ("size", bytes(entry.size)),
         ("memory", pages),
         ("sealed", sealed),
@@ -201,6 +203,17 @@ fn each(
         .iter()
         .map(|name| act(name).map_err(wrong))
         .collect()
+}
+
+/// Who may read a morsel: `0440: user 0 and the group`.
+fn readable(mode: &str, owner: u32) -> String {
+    let bits = u32::from_str_radix(mode, 8).unwrap_or(0);
+    let whom = match (bits & 0o040 != 0, bits & 0o004 != 0) {
+        (_, true) => "all".to_owned(),
+        (true, false) => format!("user {owner} and the group"),
+        (false, false) => format!("user {owner} alone"),
+    };
+    format!("{mode}: {whom}")
 }
 
 fn source(entry: &Entry) -> String {

@@ -522,7 +522,7 @@ fn a_slower_plan_is_called_slower() {
         ("plan", &[2.4, 2.41]),
         ("all", &[2.4, 2.41]),
     ];
-    let got = MockLab::new(&times).tune(600).findings;
+    let got = MockLab::new(times).tune(600).findings;
     assert_eq!(
         (got.advice, got.verdict),
         (Advice::DoNothing, Some(Verdict::Slower))

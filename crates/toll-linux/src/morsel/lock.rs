@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One copy at a time for each user: a lock on the user's own folder of records, which nobody
+//! else can open.
+
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use super::records::Place;
+use super::{MorselError, at};
+use crate::Root;
+
+/// How often a lock that is held is tried again.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Waits until no other copy of this user is made, at most for `wait`. The lock is held until the file
+/// is closed. `progress` is told of each try, and ends the waiting by answering false.
+///
+/// # Errors
+/// [`MorselError::Locked`] after `wait`, an interruption, or the system's.
+pub(super) fn take(
+    place: &Place,
+    wait: Duration,
+    progress: &mut dyn FnMut(Option<u64>) -> bool,
+) -> Result<File, MorselError> {
+    let folder = place.open()?;
+    let begun = Instant::now();
+    loop {
+        match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(folder),
+            Err(Errno::WOULDBLOCK) => {}
+            Err(error) => return Err(at(&place.path)(error)),
+        }
+        if !progress(None) {
+            return Err(MorselError::Interrupted);
+        }
+        let rest = wait.saturating_sub(begun.elapsed());
+        if rest.is_zero() {
+            return Err(MorselError::Locked {
+                holder: holder(&folder, &Root::system()),
+                path: place.path.clone(),
+                wait,
+            });
+        }
+        thread::sleep(rest.min(PAUSE));
+    }
+}
+
+/// For people: which process holds the lock on a file, where that can be known.
+fn holder(file: &File, root: &Root) -> String {
+    let unknown = || "a process that is not known".to_owned();
+    let Ok(meta) = file.metadata() else {
+        return unknown();
+    };
+    let locks = root.read("/proc/locks").unwrap_or_default();
+    let device = (libc::major(meta.dev()), libc::minor(meta.dev()));
+    let Some(process) = locks
+        .lines()
+        .find_map(|line| flock_holder(line, device, meta.ino()))
+    else {
+        return unknown();
+    };
+    let name = root.read(Path::new("/proc").join(process.to_string()).join("comm"));
+    match name {
+        Ok(name) => format!("process {process} ({})", name.trim_end()),
+        Err(_) => format!("process {process}"),
+    }
+}
+
+/// The process that a line of `/proc/locks` says holds a lock of flock(2) on a file; waiting ones have
+/// `->` in the second field, and processes of other namespaces the number 0.
+fn flock_holder(line: &str, device: (u32, u32), inode: u64) -> Option<u32> {
+    let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+    let [_, "FLOCK", _, _, process, file, ..] = fields[..] else {
+        return None;
+    };
+    let mut parts = file.split(':');
+    let mut hex = || u32::from_str_radix(parts.next()?, 16).ok();
+    let is = (hex()?, hex()?) == device && parts.next()?.parse() == Ok(inode);
+    process.parse().ok().filter(|process| is && *process != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_holder_is_the_one_of_this_file() {
+        let line = "1: FLOCK  ADVISORY  WRITE 707 00:1a:42 0 EOF";
+        assert_eq!(flock_holder(line, (0, 0x1a), 42), Some(707));
+        assert_eq!(flock_holder(line, (0, 0x1b), 42), None);
+        assert_eq!(flock_holder(line, (0, 0x1a), 43), None);
+        for other in [
+            "",
+            "1: POSIX  ADVISORY  WRITE 707 00:1a:42 0 EOF",
+            "1: -> FLOCK  ADVISORY  WRITE 707 00:1a:42 0 EOF",
+            "1: FLOCK  ADVISORY  WRITE 0 00:1a:42 0 EOF",
+            "1: FLOCK  ADVISORY  WRITE 707 <none>:42 0 EOF",
+        ] {
+            assert_eq!(flock_holder(other, (0, 0x1a), 42), None, "{other}");
+        }
+    }
+}

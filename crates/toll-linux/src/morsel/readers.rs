@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who may read a copy: never more people than can reach and read its source.
+//!
+//! A copy is its owner's alone. It is opened to the source's group, or to everybody, only where the
+//! source's mode and that of every folder on its path let all of them through. What mode bits do not
+//! show keeps a copy private: access control lists, file systems that decide otherwise (on a server, or in a
+//! program), and a mount namespace that others do not see.
+
+use std::fs::{self, File};
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::Path;
+
+use rustix::fs::{CWD, Gid, Mode, OFlags, Stat, fchown, fstat, fstatfs, getxattr, openat};
+use rustix::io::Errno;
+
+use super::Source;
+
+/// The mode of a copy that is its owner's alone.
+pub const PRIVATE: u32 = 0o400;
+/// File systems whose mode bits and POSIX lists are all that decides on access (`statfs(2)`; the last two
+/// from the kernel's `linux/magic.h`).
+const LOCAL: [i64; 10] = [
+    0xef53,      // ext2, ext3, ext4
+    0x5846_5342, // xfs
+    0x9123_683e, // btrfs
+    0xf2f5_2010, // f2fs
+    0x0102_1994, // tmpfs
+    0x8584_58f6, // ramfs
+    0x794c_7630, // overlayfs
+    0x7371_7368, // squashfs
+    0x9660,      // iso9660
+    0xe0f5_e1e2, // erofs
+];
+
+/// Who may read a copy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Readers {
+    pub group: bool,
+    pub others: bool,
+    /// Why somebody may not who could read the source by its own mode.
+    pub why_not: Option<String>,
+}
+
+impl Readers {
+    /// The owner alone.
+    fn nobody_else(why: String) -> Readers {
+        Readers {
+            group: false,
+            others: false,
+            why_not: Some(why),
+        }
+    }
+
+    /// The mode bits of the copy.
+    pub fn mode(&self) -> u32 {
+        PRIVATE | if self.group { 0o040 } else { 0 } | if self.others { 0o004 } else { 0 }
+    }
+}
+
+/// Who may read a copy of a file, as its path is by now.
+pub fn of(source: &Source) -> Readers {
+    if let Err(why) = sees_what_all_see() {
+        return Readers::nobody_else(why);
+    }
+    match walk(source) {
+        Ok(steps) => judge(&steps),
+        Err(why) => Readers::nobody_else(why),
+    }
+}
+
+/// Gives a nameless copy the source's group, if that may read it and everybody may not.
+pub fn give_group(copy: &File, source: &Source, readers: &mut Readers) {
+    if !readers.group || readers.others {
+        return;
+    }
+    let given =
+        fstat(&source.file).and_then(|stat| fchown(copy, None, Some(Gid::from_raw(stat.st_gid))));
+    if let Err(error) = given {
+        readers.group = false;
+        readers.why_not = Some(format!("it cannot be given to the file's group: {error}"));
+    }
+}
+
+/// A folder on the way to a file, or the file.
+struct Step {
+    path: String,
+    /// Type and permissions.
+    mode: u32,
+    group: u32,
+    /// What mode bits do not show.
+    obstacle: Option<String>,
+}
+
+/// Who gets through all folders (by search) and into the file (by read).
+fn judge(steps: &[Step]) -> Readers {
+    if let Some(why) = steps.iter().find_map(|step| step.obstacle.clone()) {
+        return Readers::nobody_else(why);
+    }
+    let Some((file, folders)) = steps.split_last() else {
+        return Readers::nobody_else("its path is not known".to_owned());
+    };
+    // All three: who is the owner, or in the group, may be shut out where others are not.
+    let lets_all = |step: &&Step, bits| step.mode & bits == bits;
+    let lets_group = |step: &&Step| {
+        lets_all(step, 0o111) || step.group == file.group && step.mode & 0o110 == 0o110
+    };
+    let closed = folders.iter().find(|step| !lets_all(step, 0o111));
+    let others = closed.is_none() && lets_all(&file, 0o444);
+    let closed_to_group = folders.iter().find(|step| !lets_group(step));
+    let group = others || closed_to_group.is_none() && file.mode & 0o440 == 0o440;
+    let wanted = file.mode & 0o044;
+    let got = if others { 0o044 } else { 0 } | if group { 0o040 } else { 0 };
+    let why_not = (wanted & !got != 0).then(|| match closed {
+        Some(folder) => format!("{} is not open to all", folder.path),
+        None => format!("mode {:03o} shuts some out", file.mode & 0o777),
+    });
+    Readers {
+        group,
+        others,
+        why_not,
+    }
+}
+
+/// Looks at every folder of a path, from the root on, and at the file.
+fn walk(source: &Source) -> Result<Vec<Step>, String> {
+    let mut steps = Vec::new();
+    let mut here: Option<File> = None;
+    let mut path = std::path::PathBuf::new();
+    for component in source.path.components() {
+        path.push(component);
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let folder = here.as_ref().map_or(CWD, AsFd::as_fd);
+        let file: File = openat(folder, component.as_os_str(), flags, Mode::empty())
+            .map_err(|error| format!("{}: {error}", path.display()))?
+            .into();
+        steps.push(look(&file, &path)?);
+        here = Some(file);
+    }
+    let same = |one: &Stat, other: &Stat| (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino);
+    let last = here.and_then(|file| fstat(&file).ok());
+    match (last, fstat(&source.file)) {
+        (Some(last), Ok(open)) if same(&last, &open) => Ok(steps),
+        _ => Err(format!("{} is another file by now", path.display())),
+    }
+}
+
+fn look(file: &File, path: &Path) -> Result<Step, String> {
+    let name = path.display().to_string();
+    let said = |error: Errno| format!("{name}: {error}");
+    let stat = fstat(file).map_err(said)?;
+    let kind = fstatfs(file).map_err(said)?.f_type as i64;
+    let obstacle = match (LOCAL.contains(&kind), has_list(file)) {
+        (false, _) => Some(format!(
+            "{name} is on a file system whose mode bits may not be all that decides"
+        )),
+        (true, true) => Some(format!("{name} has an access control list")),
+        (true, false) => None,
+    };
+    Ok(Step {
+        path: name,
+        mode: stat.st_mode,
+        group: stat.st_gid,
+        obstacle,
+    })
+}
+
+/// Whether a file has an access control list; in doubt, it has.
+fn has_list(file: &File) -> bool {
+    let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let mut none: [u8; 0] = [];
+    match getxattr(link, "system.posix_acl_access", &mut none) {
+        Err(Errno::NODATA | Errno::OPNOTSUPP) => false,
+        Ok(_) | Err(_) => true,
+    }
+}
+
+/// Whether this process sees the file systems as the machine's other processes do, or may not.
+pub(super) fn sees_what_all_see() -> Result<(), String> {
+    /// The first mount namespace's, from Linux 6.17 on (`PROC_MNT_INIT_INO` of `linux/nsfs.h`).
+    const FIRST: &str = "mnt:[4026531832]";
+    let namespace = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
+    let own = namespace("self");
+    if own.is_some() && (own == namespace("1") || own.as_deref() == Some(Path::new(FIRST))) {
+        return Ok(());
+    }
+    Err("others may see other file systems than you (a mount namespace)".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OTHER_GROUP: u32 = 8;
+
+    /// What a file of group 7 lets in, below folders of (mode, group).
+    fn readers(folders: &[(u32, u32)], file: u32) -> u32 {
+        let step = |(mode, group): (u32, u32)| Step {
+            path: "/x".to_owned(),
+            mode,
+            group,
+            obstacle: None,
+        };
+        let mut steps: Vec<Step> = folders.iter().copied().map(step).collect();
+        steps.push(step((file, 7)));
+        let readers = judge(&steps);
+        let is_less = readers.mode() != file & 0o444;
+        assert!(readers.why_not.is_none() || is_less, "{readers:?}");
+        readers.mode()
+    }
+
+    #[test]
+    fn only_those_that_every_folder_lets_through() {
+        let root = (0o755, 0);
+        assert_eq!(readers(&[root], 0o644), 0o444);
+        assert_eq!(readers(&[root, (0o700, 7)], 0o644), 0o400);
+        assert_eq!(readers(&[root, (0o750, 7)], 0o644), 0o440);
+        assert_eq!(readers(&[root, (0o750, OTHER_GROUP)], 0o644), 0o400);
+        assert_eq!(readers(&[root, (0o711, OTHER_GROUP)], 0o644), 0o444);
+        assert_eq!(readers(&[(0o700, 0), root], 0o644), 0o400);
+        // A folder's group may be shut out of what others are let in.
+        assert_eq!(readers(&[root, (0o705, OTHER_GROUP)], 0o644), 0o400);
+    }
+
+    #[test]
+    fn only_those_that_the_file_lets_in() {
+        let root = (0o755, 0);
+        for (mode, copy) in [
+            (0o600, 0o400),
+            (0o640, 0o440),
+            (0o440, 0o440),
+            (0o444, 0o444),
+            (0o604, 0o400),
+            (0o004, 0o400),
+            (0o666, 0o444),
+        ] {
+            assert_eq!(readers(&[root], mode), copy, "{mode:o}");
+        }
+    }
+
+    #[test]
+    fn what_modes_do_not_show_keeps_it_private() {
+        let step = |obstacle: Option<&str>| Step {
+            path: "/x".to_owned(),
+            mode: 0o755,
+            group: 0,
+            obstacle: obstacle.map(str::to_owned),
+        };
+        let steps = [step(None), step(Some("a list")), step(None)];
+        let readers = judge(&steps);
+        assert_eq!(readers.mode(), PRIVATE);
+        assert_eq!(readers.why_not.as_deref(), Some("a list"));
+    }
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A file that is to be served from memory.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::{Identity, MorselError, at};
+
+/// How often a file may change while [`settle`] waits for its clock.
+const TRIES: u32 = 5;
+
+/// A file that is to be served from memory.
+#[derive(Debug)]
+pub struct Source {
+    pub file: File,
+    /// Absolute, without symbolic links.
+    pub path: PathBuf,
+    pub identity: Identity,
+}
+
+impl Source {
+    /// Looks at a file. Waits for up to [`granularity`] where it was changed just now.
+    ///
+    /// # Errors
+    /// It cannot be read, is no regular file, has nothing in it, or does not stop changing.
+    pub fn open(path: &Path) -> Result<Source, MorselError> {
+        let unfit = |why| MorselError::Unfit {
+            path: path.to_owned(),
+            why,
+        };
+        let mut options = OpenOptions::new();
+        // A pipe without a writer would block.
+        options.read(true).custom_flags(libc::O_NONBLOCK);
+        let file = options.open(path).map_err(at(path))?;
+        let meta = file.metadata().map_err(at(path))?;
+        if !meta.is_file() {
+            return Err(unfit("is not a regular file"));
+        }
+        if meta.len() == 0 {
+            return Err(unfit("is empty"));
+        }
+        settle(&file, path)?;
+        Ok(Source {
+            identity: Identity::of(&file).map_err(at(path))?,
+            path: fs::canonicalize(path).map_err(at(path))?,
+            file,
+        })
+    }
+}
+
+/// Waits until the file's time of change is past, so that whoever changes the file from now on
+/// changes that time too.
+fn settle(file: &File, path: &Path) -> Result<(), MorselError> {
+    for _ in 0..TRIES {
+        let meta = file.metadata().map_err(at(path))?;
+        let wait = time_to_settle(changed(&meta), SystemTime::now());
+        if wait.is_zero() {
+            return Ok(());
+        }
+        thread::sleep(wait);
+    }
+    Err(MorselError::Changing(path.to_owned()))
+}
+
+/// The time of the last change; the epoch for one before it.
+fn changed(meta: &Metadata) -> SystemTime {
+    let seconds = u64::try_from(meta.ctime()).unwrap_or(0);
+    let nanoseconds = meta.ctime_nsec().clamp(0, 999_999_999) as u32;
+    UNIX_EPOCH + Duration::new(seconds, nanoseconds)
+}
+
+/// How long a file that was changed at `changed` may still be changed again without another time of change.
+fn time_to_settle(changed: SystemTime, now: SystemTime) -> Duration {
+    let tick = granularity(changed);
+    match now.duration_since(changed) {
+        Ok(age) => tick.saturating_sub(age),
+        // The clock that set it is ahead of ours: it is a server's, or ours was set back.
+        Err(_) if is_far_ahead(changed, now) => Duration::ZERO,
+        Err(_) => tick,
+    }
+}
+
+/// Whether a time is so far ahead that no change of now gets it again for some time.
+fn is_far_ahead(changed: SystemTime, now: SystemTime) -> bool {
+    const FAR: Duration = Duration::from_secs(60);
+    changed.duration_since(now).is_ok_and(|ahead| ahead > FAR)
+}
+
+/// How far apart two changes must be to get different times: 20 ms where the file system keeps
+/// nanoseconds (the kernel's clock ticks every 1 to 10 ms), 2 s where the time is a whole second (FAT
+/// counts in steps of 2 s, ext2, ext3 and ext4 with inodes of 128 bytes in seconds).
+fn granularity(changed: SystemTime) -> Duration {
+    let since = changed.duration_since(UNIX_EPOCH).unwrap_or_default();
+    match since.subsec_nanos() {
+        0 => Duration::from_secs(2),
+        _ => Duration::from_millis(20),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+    const MILLISECOND: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn clocks_of_whole_seconds_take_longer() {
+        let whole = UNIX_EPOCH + 1_000_000 * SECOND;
+        let fine = whole + 5 * MILLISECOND;
+        assert_eq!(time_to_settle(whole, whole), 2 * SECOND);
+        assert_eq!(
+            time_to_settle(whole, whole + 30 * MILLISECOND),
+            2 * SECOND - 30 * MILLISECOND
+        );
+        assert_eq!(time_to_settle(whole, whole + 2 * SECOND), Duration::ZERO);
+        assert_eq!(
+            time_to_settle(fine, fine + 5 * MILLISECOND),
+            15 * MILLISECOND
+        );
+        assert_eq!(
+            time_to_settle(fine, fine + 20 * MILLISECOND),
+            Duration::ZERO
+        );
+    }
+
+    #[test]
+    fn clocks_that_are_ahead_are_waited_for() {
+        let now = UNIX_EPOCH + 1_000_000 * SECOND;
+        let fine = now + 5 * MILLISECOND;
+        assert_eq!(time_to_settle(fine, now), 20 * MILLISECOND);
+        assert_eq!(time_to_settle(now + SECOND, now), 2 * SECOND);
+        assert_eq!(time_to_settle(now + 3600 * SECOND, now), Duration::ZERO);
+    }
+}
