@@ -3,6 +3,7 @@
 
 mod plants;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -101,6 +102,27 @@ impl Args {
         }
     }
 
+    /// The name of the guest's directory: guests that differ may run side by side.
+    fn directory(&self, variant: &str) -> String {
+        let options = [
+            (self.pti, "pti"),
+            (self.la57, "la57"),
+            (self.icount, "icount"),
+        ];
+        let set = options.iter().filter(|(is_set, _)| *is_set);
+        let mut name = format!(
+            "{variant}-{}-{}x{}-{}",
+            self.fs.name(),
+            self.shape.cpus,
+            self.nodes,
+            self.shape.memory
+        );
+        for (_, option) in set {
+            name = format!("{name}-{option}");
+        }
+        name
+    }
+
     /// What tests are told of the guest.
     fn settings(&self) -> &'static [&'static str] {
         match self.icount {
@@ -173,6 +195,7 @@ struct Bench<'a> {
     programs: Vec<Program>,
     disks: [PathBuf; 2],
     folder: PathBuf,
+    _lock: File,
 }
 
 impl<'a> Bench<'a> {
@@ -190,9 +213,14 @@ impl<'a> Bench<'a> {
             ..DiskSpec::default()
         };
         let disk = disk.made(&house)?;
+        let folder = house
+            .cache
+            .join("selftest")
+            .join(args.directory(&variant.key));
         Ok(Bench {
             args,
-            folder: house.cache.join("selftest").join(&variant.key),
+            _lock: files::lock(&files::with_suffix(&folder, ".lock"))?,
+            folder,
             house,
             built,
             tests,
@@ -408,6 +436,10 @@ fn show(test: &Tested) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
+    use clap::FromArgMatches;
+
     use super::*;
 
     #[test]
@@ -424,6 +456,30 @@ mod tests {
             let last = values.next_back().unwrap_or("n");
             assert!(["y", "m"].contains(&last), "{symbol}{last}");
         }
+    }
+
+    #[test]
+    fn guests_that_differ_have_directories_of_their_own() {
+        let shapes = [
+            "",
+            "--icount",
+            "--pti",
+            "--la57",
+            "--nodes=2",
+            "--cpus=4",
+            "--memory=2048",
+            "--fs=xfs",
+        ];
+        let directory = |option: &str| {
+            let words = ["selftest", option].into_iter().filter(|it| !it.is_empty());
+            let matches =
+                Args::augment_args(clap::Command::new("selftest")).get_matches_from(words);
+            Args::from_arg_matches(&matches)
+                .unwrap()
+                .directory("tollfree")
+        };
+        let names: HashSet<String> = shapes.into_iter().map(directory).collect();
+        assert_eq!(names.len(), shapes.len(), "{names:?}");
     }
 
     #[test]
