@@ -86,16 +86,24 @@ static const char *const plant_names[PLANTS] = {
 	[PLANT_TLB_TABLES_GO_AT_ONCE] = "tlb_tables_go_at_once",
 };
 
-static ssize_t plant_show(struct kobject *kobj, struct kobj_attribute *attr,
-			  char *text)
+/* A name a line, the chosen one in brackets. */
+static ssize_t morsel_show_names(char *text, const char *const *names,
+				 int count, int chosen)
 {
 	int i, length = 0;
 
-	for (i = 0; i < PLANTS; i++)
+	for (i = 0; i < count; i++)
 		length += sysfs_emit_at(text, length,
-					i == READ_ONCE(morsel_planted) ?
-					"[%s]\n" : "%s\n", plant_names[i]);
+					i == chosen ? "[%s]\n" : "%s\n",
+					names[i]);
 	return length;
+}
+
+static ssize_t plant_show(struct kobject *kobj, struct kobj_attribute *attr,
+			  char *text)
+{
+	return morsel_show_names(text, plant_names, PLANTS,
+				 READ_ONCE(morsel_planted));
 }
 
 static ssize_t plant_store(struct kobject *kobj, struct kobj_attribute *attr,
@@ -142,13 +150,8 @@ void morsel_stop_at(enum morsel_stop stop)
 static ssize_t stop_at_show(struct kobject *kobj, struct kobj_attribute *attr,
 			    char *text)
 {
-	int i, length = 0;
-
-	for (i = 0; i < MORSEL_STOPS; i++)
-		length += sysfs_emit_at(text, length,
-					i == READ_ONCE(morsel_stop) ?
-					"[%s]\n" : "%s\n", stop_names[i]);
-	return length;
+	return morsel_show_names(text, stop_names, MORSEL_STOPS,
+				 READ_ONCE(morsel_stop));
 }
 
 static ssize_t stop_at_store(struct kobject *kobj, struct kobj_attribute *attr,

@@ -299,12 +299,6 @@ static void fill(const char *name, int value, size_t size)
 	make_file(name, words, size);
 }
 
-static void must(bool done, const char *what)
-{
-	if (!done)
-		ksft_exit_fail_msg("%s: %s\n", what, strerror(errno));
-}
-
 static void *reclaimable(void *at)
 {
 	must(at != MAP_FAILED && !munlock(at, PAGE), "mmap");

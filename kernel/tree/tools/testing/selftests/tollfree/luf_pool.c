@@ -45,12 +45,6 @@ static int file;
 /* A thread of the process runs on another CPU, so that unmaps may be lazy. */
 static bool stop;
 
-static void must(bool done, const char *what)
-{
-	if (!done)
-		ksft_exit_fail_msg("%s: %s\n", what, strerror(errno));
-}
-
 static double now(void)
 {
 	struct timespec time;

@@ -19,12 +19,4 @@ static inline uint32_t any(uint32_t below)
 	return (seed >> 32) % below;
 }
 
-static inline void must(bool done, const char *what)
-{
-	if (done)
-		return;
-	fprintf(stderr, "%s: %s\n", what, strerror(errno));
-	exit(KSFT_FAIL);
-}
-
 #endif

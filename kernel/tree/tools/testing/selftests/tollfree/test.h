@@ -22,6 +22,13 @@
 #define get(variable)		__atomic_load_n(&(variable), __ATOMIC_SEQ_CST)
 #define set(variable, to)	__atomic_store_n(&(variable), to, __ATOMIC_SEQ_CST)
 
+/* Ends the program where a test cannot go on. */
+static inline void must(bool done, const char *what)
+{
+	if (!done)
+		ksft_exit_fail_msg("%s: %s\n", what, strerror(errno));
+}
+
 static inline bool write_text(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY);
