@@ -302,6 +302,11 @@ impl Actuator {
     }
 
     /// What a user should know, a line each; empty if all is well.
+    /// Whether the program runs without any huge page.
+    pub fn switches_off(&self) -> bool {
+        self.policy == Policy::Never.name()
+    }
+
     pub fn notes(&self) -> &[String] {
         &self.notes
     }

@@ -174,7 +174,7 @@ fn arguments(options: &RecordOptions, tlb: &TlbGeometry, memory: &File) -> Vec<S
         // Our descriptor, by a name that any process of this user can open.
         format!("out=/proc/{}/fd/{}", std::process::id(), memory.as_raw_fd()),
         format!("sample={}", share(options)),
-        format!("thp={}", thp_mode()),
+        format!("thp={}", thp_mode(options)),
     ];
     arguments.extend(tlb.plugin_words());
     if let Some(only) = &options.only {
@@ -187,7 +187,15 @@ fn share(options: &RecordOptions) -> f64 {
     options.sample.unwrap_or(SAMPLE)
 }
 
-fn thp_mode() -> &'static str {
+/// The setting that the program meets: the machine's, unless it has no right to huge pages.
+fn thp_mode(options: &RecordOptions) -> &'static str {
+    let switched_off = match &options.actuator {
+        Some(actuator) => actuator.switches_off(),
+        None => crate::thp::is_off(),
+    };
+    if switched_off {
+        return "never";
+    }
     match Thp::read(&Root::system()).map(|thp| thp.region_mode()) {
         Some(Mode::Always) => "always",
         Some(Mode::Never) | None => "never",
@@ -314,6 +322,7 @@ fn warnings(executable: &Executable, simulated: &command::Simulated, ran: &Ran) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::actuate::{Actuator, Policy, Settings};
 
     #[test]
     fn versions_are_read() {
@@ -321,6 +330,23 @@ mod tests {
         assert_eq!(numbers(debian), Some((7, 2)));
         assert_eq!(numbers("qemu-x86_64 version 10.0.2"), Some((10, 0)));
         assert_eq!(numbers("nonsense"), None);
+    }
+
+    #[test]
+    fn a_program_without_a_right_to_huge_pages_is_simulated_without_them() {
+        let actuator = |policy: &Policy| {
+            let command = ["/bin/true".into()];
+            Actuator::new(policy, &command, Settings::default()).unwrap()
+        };
+        let mode = |actuator: Option<Actuator>| {
+            thp_mode(&RecordOptions {
+                actuator,
+                ..RecordOptions::default()
+            })
+        };
+        assert_eq!(mode(Some(actuator(&Policy::Never))), "never");
+        // Else it is the machine's.
+        assert_eq!(mode(Some(actuator(&Policy::All))), mode(None));
     }
 
     #[test]

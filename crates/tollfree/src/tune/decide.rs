@@ -27,7 +27,7 @@ use toll_model::stats::MOST_PAIRS;
 
 use super::budget::{Spending, Step};
 use super::findings::{Advice, Answer, Findings, Results, Settle};
-use super::today::{Host, Today};
+use super::today::{AtMadvise, Host, Today};
 use crate::compare::observe::Look;
 use crate::compare::outputs::OutputCheck;
 use crate::compare::schedule::{Executor, FEWEST, Rules};
@@ -358,7 +358,29 @@ impl Run<'_> {
             self.results.findings.memory = memory(&plan);
             self.results.plan = Some(plan);
         }
+        self.estimate_at_madvise(&costs);
         self.kept()
+    }
+
+    /// At `never`: what a plan would gain on a machine at `madvise`. The ceiling does not count
+    /// for that: it is of memory that was collapsed.
+    fn estimate_at_madvise(&mut self, costs: &CostTable) {
+        let (Some(profile), true) = (&self.results.profile, self.lab.host().is_never()) else {
+            return;
+        };
+        let options = price::Options {
+            baseline_ns: self.cpu_ns(),
+            is_proved_next: true,
+            ..self.lab.price_options()
+        };
+        let plan = price(profile, costs, options);
+        let at_madvise = (!plan.does_nothing()).then(|| AtMadvise {
+            planned_bytes: plan.huge().map(|r| r.length).sum(),
+            speedup: plan.predicted_speedup,
+        });
+        if let Some(today) = &mut self.results.findings.today {
+            today.at_madvise = at_madvise;
+        }
     }
 
     /// Half of the 80 % interval that the comparison will have, on the scale of logarithms: that
@@ -386,6 +408,9 @@ impl Run<'_> {
 
     /// 5. The verdict comes from here.
     fn compare(&mut self) -> Result<Next> {
+        if self.lab.host().is_never() && self.acting_plan().is_none() {
+            return Ok(self.end_at_never());
+        }
         let look = self.results.findings.look.clone().unwrap_or_default();
         let allowance = self.begin(Step::Compare);
         let arms = self.arms(&look, allowance)?;

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use toll_linux::calibrate::{Tail, Tails};
 use toll_linux::sys::Mode;
+use toll_model::plan::Estimate;
 use toll_model::stats::{Interval, Verdict};
 use toll_model::units::format_ns;
 
@@ -32,6 +33,11 @@ impl Host {
             inherits_off: crate::thp::is_off(),
             can_limit: crate::thp::can_be_advised_only(),
         }
+    }
+
+    /// Whether no advice makes memory huge here.
+    pub fn is_never(&self) -> bool {
+        self.mode == Some(Mode::Never)
     }
 
     /// Whether all memory is huge here unasked.
@@ -81,6 +87,26 @@ impl FaultTail {
     }
 }
 
+/// What a plan would gain on a machine at `madvise`. An estimate: nothing was measured there.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct AtMadvise {
+    pub planned_bytes: u64,
+    /// Time as it is / time there, 80 % interval.
+    pub speedup: Estimate,
+}
+
+impl AtMadvise {
+    fn text(&self) -> String {
+        let Estimate { median, low, high } = self.speedup;
+        format!(
+            ". With THP madvise (as root: `echo madvise > /sys/kernel/mm/transparent_hugepage/enabled`) \
+             a plan of {} is estimated to make it {median:.3} ({low:.3} to {high:.3}) times as fast \
+             (80 % interval, not measured)",
+            units::bytes(self.planned_bytes)
+        )
+    }
+}
+
 /// What the program has as it is run today.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Today {
@@ -98,6 +124,9 @@ pub struct Today {
     pub plan_only: Option<Interval>,
     /// The memory of that, as `memory_cost`.
     pub plan_only_memory_cost: Option<i64>,
+    /// Under a plan on a machine at `madvise`, as estimated; only at `never`.
+    #[serde(default)]
+    pub at_madvise: Option<AtMadvise>,
     /// The tail of faults of huge pages, and of small ones; only where the program has huge pages.
     #[serde(default)]
     pub huge_fault_tail: Option<FaultTail>,
@@ -121,6 +150,7 @@ impl Today {
             memory_cost: None,
             plan_only: None,
             plan_only_memory_cost: None,
+            at_madvise: None,
             huge_fault_tail: None,
             small_fault_tail: None,
         }
@@ -226,6 +256,9 @@ impl Today {
 
     /// What a machine at `madvise` would do with the plan.
     fn elsewhere(&self, planned: Option<u64>, host: &Host) -> String {
+        if let Some(estimate) = &self.at_madvise {
+            return estimate.text();
+        }
         match (&self.plan_only, planned) {
             _ if !host.is_always() => String::new(),
             (Some(interval), Some(planned)) => format!(

@@ -11,6 +11,7 @@ use crate::compare::observe::Look;
 use crate::compare::result::ArmResult;
 use crate::permanent::{Candidate, Permanent, in_source};
 use crate::tune::findings::Advice;
+use crate::tune::today::Today;
 use crate::units;
 
 impl Run<'_> {
@@ -64,7 +65,8 @@ impl Run<'_> {
             self.note("the program takes too long for this time limit to measure what is to gain; raise --within");
             return Ok(Next::On);
         };
-        if interval.inside(SMALLEST_EFFECT) {
+        // At `never` huge pages come by collapses alone, which says little about other settings.
+        if interval.inside(SMALLEST_EFFECT) && !self.lab.host().is_never() {
             let reason = no_gain(ceiling, &interval);
             return Ok(self.end(reason));
         }
@@ -72,6 +74,20 @@ impl Run<'_> {
             return Ok(self.judge_changes(ceiling, look));
         }
         Ok(Next::On)
+    }
+
+    /// Ends at `never` without a plan: nothing is left to compare.
+    pub(super) fn end_at_never(&mut self) -> Next {
+        let collapsed = self.results.findings.speedup_all.map_or(String::new(), |all| {
+            format!(
+                "; memory that is collapsed into huge pages, which works all the same, makes it {} \
+                 times as fast",
+                with_interval(&all)
+            )
+        });
+        let today = self.today().map_or(String::new(), Today::text);
+        let elsewhere = self.as_it_is().replacen(&today, "", 1);
+        self.end(format!("{today}{collapsed}{elsewhere}"))
     }
 
     /// Says what to do from the comparison's plan and changes.

@@ -318,6 +318,41 @@ fn on_a_machine_at_always_never_and_the_plan_alone_are_measured() {
 }
 
 #[test]
+fn on_a_machine_at_never_another_setting_is_estimated() {
+    // Collapsing costs more than it gains.
+    let mut lab = MockLab::with_change(
+        &[
+            ("none", &[2.0, 2.01]),
+            ("all", &[2.3, 2.31]),
+            ("tunable", &[1.0, 1.01]),
+        ],
+        "tunable",
+    );
+    lab.host = Host {
+        mode: Some(Mode::Never),
+        ..lab.host
+    };
+    let got = lab.tune(600).findings;
+    assert_eq!(
+        (got.advice, got.answer),
+        (Advice::DoNothing, Answer::DoNothing)
+    );
+    // The change would ask for huge pages that nobody gets here.
+    assert_eq!(got.comparison, None);
+    let estimate = got.today.unwrap().at_madvise.unwrap();
+    assert!(estimate.planned_bytes > 0 && estimate.speedup.median > 1.0);
+    for part in [
+        "this machine has them off (THP never); memory that is collapsed into huge pages, which \
+         works all the same, makes it 0.870",
+        "With THP madvise (as root: `echo madvise >",
+        "is estimated to make it",
+        "not measured",
+    ] {
+        assert!(got.reason.contains(part), "{part}: {}", got.reason);
+    }
+}
+
+#[test]
 fn a_kernel_that_cannot_limit_to_what_is_advised_is_named() {
     let mut lab = always();
     lab.host.can_limit = false;
