@@ -35,6 +35,7 @@
 #define MEMORY	"/sys/devices/system/memory"
 #define HARD_OFFLINE	MEMORY "/hard_offline_page"
 #define SOFT_OFFLINE	MEMORY "/soft_offline_page"
+#define CMA	"/sys/kernel/debug/cma/reserved/"
 
 enum { PAGES = 2048, CHUNK = 32, WORDS = PAGE / sizeof(uint32_t) };
 
@@ -469,6 +470,21 @@ static void offlining_waits_for_flushes(const char *name)
 		usleep(1000);
 }
 
+static bool act_allocate_contiguous(void)
+{
+	return write_text(CMA "alloc", "1");
+}
+
+static void contiguous_allocations_wait_for_flushes(const char *name)
+{
+	if (access(CMA "alloc", W_OK)) {
+		ksft_test_result_skip("%s: a kernel without CONFIG_CMA_DEBUGFS\n", name);
+		return;
+	}
+	waits_for_flush(name, act_allocate_contiguous);
+	write_text(CMA "free", "1");
+}
+
 static void what_drains_all_waits_for_flushes(const char *name)
 {
 	if (access(SOFT_OFFLINE, F_OK))
@@ -607,6 +623,7 @@ static const struct {
 	TEST(a_drain_waits_for_flushes),
 	TEST(switching_off_waits_for_flushes),
 	TEST(offlining_waits_for_flushes),
+	TEST(contiguous_allocations_wait_for_flushes),
 	TEST(what_drains_all_waits_for_flushes),
 	TEST(a_poisoned_page_of_a_pool_is_handled),
 	TEST(nothing_is_lost_where_pages_are_held),
