@@ -5,7 +5,7 @@
 use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
@@ -202,12 +202,7 @@ impl PlanFile {
     }
 
     fn apply(&self, pid: u32, options: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_tollfree"))
-            .args(["apply", "--pid", &pid.to_string(), "--plan"])
-            .arg(self.path())
-            .args(options)
-            .output()
-            .unwrap()
+        apply(pid, &self.path(), options)
     }
 
     fn report(&self, target: &Target, options: &[&str]) -> Value {
@@ -219,6 +214,16 @@ impl PlanFile {
         );
         serde_json::from_slice(&output.stdout).unwrap()
     }
+}
+
+/// Runs `tollfree apply` with a plan or a list of regions.
+fn apply(pid: u32, plan: &Path, options: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tollfree"))
+        .args(["apply", "--pid", &pid.to_string(), "--plan"])
+        .arg(plan)
+        .args(options)
+        .output()
+        .unwrap()
 }
 
 #[test]
@@ -299,17 +304,7 @@ fn touched_memory_stands_in_for_blocks_of_unknown_sites() {
     let said = String::from_utf8_lossy(&undo.stderr).into_owned();
     assert_eq!(undo.status.code(), Some(7), "{said}");
     assert!(said.contains("apply --regions FILE"), "{said}");
-    let undo = Command::new(env!("CARGO_BIN_EXE_tollfree"))
-        .args([
-            "apply",
-            "--undo",
-            "--pid",
-            &target.0.id().to_string(),
-            "--plan",
-        ])
-        .arg(&list)
-        .output()
-        .unwrap();
+    let undo = apply(target.0.id(), &list, &["--undo"]);
     assert!(undo.status.success(), "{undo:?}");
     assert_eq!(target.huge(), 0);
 
@@ -407,17 +402,7 @@ fn a_list_of_addresses_is_a_plan_as_well() {
     let folder = tempfile::tempdir().unwrap();
     let list = folder.path().join("largepages.txt");
     fs::write(&list, format!("{region}\n{}\n", 5 * REGION)).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_tollfree"))
-        .args([
-            "apply",
-            "--json",
-            "--pid",
-            &target.0.id().to_string(),
-            "--plan",
-        ])
-        .arg(&list)
-        .output()
-        .unwrap();
+    let output = apply(target.0.id(), &list, &["--json"]);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["collapsed"], 1);
     assert_eq!(report["lost"], serde_json::json!(["address 0xa00000"]));

@@ -376,15 +376,31 @@ fn a_killed_copy_leaves_nothing() {
 /// Runs shell commands where mounts are our own, in a folder with an empty folder `m`; `None` where that is
 /// not allowed.
 fn with_mounts(bench: &Bench, script: &str) -> Option<Output> {
-    const ALLOWED: &str = "mounts are allowed\n";
-    let try_it = "mkdir m; mount -t tmpfs none m; umount m; echo mounts are allowed";
+    let try_it = "mount -t tmpfs none m; umount m";
+    in_mount_namespace(bench, &["--map-root-user"], Path::new("m"), try_it, script)
+}
+
+/// Runs shell commands as root in a mount namespace of its own; `None` where that cannot be.
+fn with_root_mounts(bench: &Bench, try_it: &str, script: &str) -> Option<Output> {
+    in_mount_namespace(bench, &[], bench.morsels.path(), try_it, script)
+}
+
+/// `try_it` says whether what the script needs can be had: mounts, a file system.
+fn in_mount_namespace(
+    bench: &Bench,
+    options: &[&str],
+    morsels: &Path,
+    try_it: &str,
+    script: &str,
+) -> Option<Output> {
+    const ALLOWED: &str = "it can be had\n";
     let mut unshare = Command::new("unshare");
-    unshare.args(["--map-root-user", "--mount", "sh", "-euc"]);
-    unshare.arg(format!("{try_it}\n{script}"));
-    unshare.env("T", TOLLFREE).env("TOLLFREE_MORSELS", "m");
+    unshare.args(options).args(["--mount", "sh", "-euc"]);
+    unshare.arg(format!("mkdir m; {try_it}; echo it can be had\n{script}"));
+    unshare.env("T", TOLLFREE).env("TOLLFREE_MORSELS", morsels);
     let mut output = unshare.current_dir(&bench.files).output().ok()?;
     let Some(rest) = output.stdout.strip_prefix(ALLOWED.as_bytes()) else {
-        eprintln!("skipped: no mounts of our own here: {output:?}");
+        eprintln!("skipped: {try_it}: {output:?}");
         return None;
     };
     output.stdout = rest.to_vec();
@@ -805,24 +821,6 @@ fn memory_is_left_to_other_programs() {
     let said = stderr(&output);
     assert!(said.contains("are left to other programs"), "{said}");
     assert_eq!(bench.names(), [""; 0]);
-}
-
-/// Runs shell commands as root in a mount namespace of its own; `None` where that cannot be.
-fn with_root_mounts(bench: &Bench, try_it: &str, script: &str) -> Option<Output> {
-    const ALLOWED: &str = "it can be had\n";
-    let mut unshare = Command::new("unshare");
-    unshare.args(["--mount", "sh", "-euc"]);
-    unshare.arg(format!("mkdir m; {try_it}; echo it can be had\n{script}"));
-    unshare
-        .env("T", TOLLFREE)
-        .env("TOLLFREE_MORSELS", bench.morsels.path());
-    let mut output = unshare.current_dir(&bench.files).output().ok()?;
-    let Some(rest) = output.stdout.strip_prefix(ALLOWED.as_bytes()) else {
-        eprintln!("skipped: {try_it}: {output:?}");
-        return None;
-    };
-    output.stdout = rest.to_vec();
-    Some(output)
 }
 
 /// Two states within one second, of the same size, that differ between the blocks that are sampled.

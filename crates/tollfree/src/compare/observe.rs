@@ -160,10 +160,10 @@ impl Observer {
         let root = Root::system();
         let tree = proc::tree(&root, pid);
         let busiest = self.busiest(&root, &tree);
-        let of = match self.look.windows % 2 {
-            1 => busiest.unwrap_or_else(|| biggest(&root, pid)),
-            _ => biggest(&root, pid),
-        };
+        let of = busiest
+            .filter(|_| self.look.windows % 2 == 1)
+            .or_else(|| biggest(&root, &tree))
+            .unwrap_or(pid);
         match refs::clear(of) {
             Ok(()) => self.open = Some((of, Instant::now() + self.window)),
             Err(_) => self.next = Instant::now() + FIRST_WINDOW,
@@ -225,16 +225,15 @@ impl Observer {
     }
 }
 
-/// The process with most resident memory among `pid` and its descendants.
-fn biggest(root: &Root, pid: u32) -> u32 {
+/// The process of a tree with most resident memory.
+fn biggest(root: &Root, tree: &[u32]) -> Option<u32> {
     let rss = |pid: u32| {
         proc::status(root, pid)
             .ok()
             .and_then(|s| s.rss)
             .unwrap_or(0)
     };
-    let tree = proc::tree(root, pid);
-    tree.into_iter().max_by_key(|pid| rss(*pid)).unwrap_or(pid)
+    tree.iter().copied().max_by_key(|pid| rss(*pid))
 }
 
 /// Base names of the files that a process maps.
@@ -312,7 +311,8 @@ mod tests {
         }
         write("proc/7/task/7/children", "");
         write("proc/7/task/8/children", "9 ");
-        assert_eq!(biggest(&Root::at(machine.path()), 7), 9);
+        let root = Root::at(machine.path());
+        assert_eq!(biggest(&root, &proc::tree(&root, 7)), Some(9));
     }
 
     #[test]

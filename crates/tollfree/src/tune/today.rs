@@ -254,8 +254,8 @@ impl Today {
         self.now() + &self.elsewhere(planned, host)
     }
 
-    /// What a machine at `madvise` would do with the plan.
-    fn elsewhere(&self, planned: Option<u64>, host: &Host) -> String {
+    /// What a machine at `madvise` would do with the plan; empty where that is not the question.
+    pub fn elsewhere(&self, planned: Option<u64>, host: &Host) -> String {
         if let Some(estimate) = &self.at_madvise {
             return estimate.text();
         }

@@ -214,14 +214,14 @@ fn regions(wanted: &Ranges, maps: &[Mapping]) -> Vec<u64> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use toll_model::plan::{Estimate, FORMAT, Region, VERSION, Verdict, Why};
     use toll_model::profile::{Program, Source};
 
     const BASE: u64 = 0x7f00_0000_0000;
 
-    fn mapping(start: u64, length: u64, name: &str) -> Mapping {
+    pub fn mapping(start: u64, length: u64, name: &str) -> Mapping {
         Mapping {
             start,
             end: start + length,

@@ -117,8 +117,7 @@ fn regions(pid: u32, taken: &[Taken]) -> std::io::Result<Vec<u64>> {
 
 #[cfg(test)]
 mod tests {
-    use toll_linux::proc::Mapping;
-
+    use super::super::resolve::tests::mapping;
     use super::*;
 
     const BASE: u64 = 0x7f00_0000_0000;
@@ -126,17 +125,7 @@ mod tests {
     fn touched(number: u64, name: &str, referenced: u64, huge: u64) -> Touched {
         let start = BASE + number * (1 << 30);
         Touched {
-            mapping: Mapping {
-                start,
-                end: start + 16 * REGION,
-                read: true,
-                write: true,
-                execute: false,
-                shared: false,
-                offset: 0,
-                inode: 0,
-                name: name.into(),
-            },
+            mapping: mapping(start, 16 * REGION, name),
             referenced,
             resident: 16 * REGION,
             huge,

@@ -11,7 +11,6 @@ use crate::compare::observe::Look;
 use crate::compare::result::ArmResult;
 use crate::permanent::{Candidate, Permanent, in_source};
 use crate::tune::findings::Advice;
-use crate::tune::today::Today;
 use crate::units;
 
 impl Run<'_> {
@@ -85,8 +84,9 @@ impl Run<'_> {
                 with_interval(&all)
             )
         });
-        let today = self.today().map_or(String::new(), Today::text);
-        let elsewhere = self.as_it_is().replacen(&today, "", 1);
+        let (today, elsewhere) = self.today().map_or(Default::default(), |today| {
+            (today.text(), today.elsewhere(None, &self.lab.host()))
+        });
         self.end(format!("{today}{collapsed}{elsewhere}"))
     }
 
