@@ -3,9 +3,9 @@
 //!
 //! A virtual machine may give memory that is free back to its host, some within a second. The
 //! first touch of such a block then costs over ten times what one of a warm block does, and which
-//! run pays depends on what ran before it: noise that drowns gains. So about as much
-//! memory as the program uses is touched just before it starts, and freed as the program
-//! grows, a little ahead of it: what was freed last is what the kernel hands out first.
+//! run pays depends on what ran before it: noise that hides gains. So more memory than the
+//! program uses is touched just before it starts, and freed as the program grows, ahead of it
+//! by [`ahead`]: what was freed last is what the kernel allocates first.
 //!
 //! Elsewhere that only takes time and evicts page cache, so [`Warming`] decides first.
 
@@ -25,8 +25,10 @@ use toll_model::units::format_ns;
 
 use crate::target::tree_resident;
 
-/// So much is free before the program needs it: what it touches within [`SLOWEST`].
-const AHEAD: u64 = 128 << 20;
+/// Least that is free before the program needs it: what it touches within [`SLOWEST`].
+const LEAST_AHEAD: u64 = 128 << 20;
+/// Most that is free for what stays in the free lists of single CPUs.
+const MOST_IN_LISTS: u64 = 512 << 20;
 /// How often a program that grows is looked at, and one that does not.
 const FASTEST: Duration = Duration::from_millis(1);
 const SLOWEST: Duration = Duration::from_millis(8);
@@ -73,11 +75,15 @@ impl Warming {
         Warming { on, reason }
     }
 
-    /// Takes in prices that were measured since. What is on stays on.
-    pub fn learn(&mut self, cold: bool, costs: &CostTable) {
-        if !self.on && !cold && costs.cold_is_dear() {
-            (self.on, self.reason) = (true, dear(costs));
-        }
+    /// What to say if costs that were measured since would decide otherwise. The comparisons of
+    /// one tune are made alike, so that one can predict the other: nothing is changed in between.
+    pub fn note_of(&self, cold: bool, costs: &CostTable) -> Option<String> {
+        (!self.on && !cold && costs.cold_is_dear()).then(|| {
+            format!(
+                "{}: from now on memory is warmed before each run; the runs of this one were not",
+                dear(costs)
+            )
+        })
     }
 
     /// One line for people.
@@ -117,11 +123,6 @@ impl Warmer {
         }
     }
 
-    /// Warms from the next run on, if it did not before.
-    pub fn switch_on(&mut self) {
-        self.on = true;
-    }
-
     /// Takes note of the memory of a run, in bytes: the next ones get as much and some more.
     pub fn saw(&mut self, max_rss: u64) {
         self.largest = self.largest.max(max_rss);
@@ -132,11 +133,11 @@ impl Warmer {
         self.pool = None;
         if self.on && self.largest > 0 {
             let bytes = wanted(self.largest, available_memory());
-            self.pool = Pool::touched(bytes, stop);
+            self.pool = Pool::touched(bytes, ahead(self.largest), stop);
         }
         if let Some(pool) = &mut self.pool {
             self.warmed = self.warmed.max(pool.bytes);
-            pool.free_up_to(AHEAD);
+            pool.free_up_to(pool.ahead);
         }
     }
 
@@ -151,9 +152,21 @@ impl Warmer {
     }
 }
 
-/// A quarter more than the largest run had, in whole regions, and at most half of what is there.
+/// How far the freed memory is ahead of the program, for runs of up to `largest` bytes.
+///
+/// Not all of what is freed reaches the program: the kernel keeps some in a free list of the CPU
+/// that freed it, about 40 MiB, which grow by what a run of 4 KiB pages takes and frees. A program
+/// on another CPU then gets blocks that nobody warmed. With 128 MiB for every size, runs with huge
+/// pages paid for 20 to 100 cold blocks when they came after a run of 512 MiB of 4 KiB pages.
+fn ahead(largest: u64) -> u64 {
+    LEAST_AHEAD + largest.min(MOST_IN_LISTS)
+}
+
+/// A quarter more than the largest run had, and what is freed [`ahead`] of it, in whole regions;
+/// at most half of what is there.
 fn wanted(largest: u64, available: u64) -> u64 {
-    let ample = largest.saturating_add(largest / 4).div_ceil(REGION);
+    let ample = largest.saturating_add(largest / 4);
+    let ample = ample.saturating_add(ahead(largest)).div_ceil(REGION);
     ample.min(available / 2 / REGION) * REGION
 }
 
@@ -165,12 +178,14 @@ struct Pool {
     bytes: u64,
     /// What of that is free again, bytes.
     freed: u64,
+    /// How far that is ahead of the program, bytes.
+    ahead: u64,
 }
 
 impl Pool {
     /// Maps `bytes`, asks for huge pages (and is content with small ones), and touches every
     /// small page until `stop` says so. `None` where there is no room.
-    fn touched(bytes: u64, stop: impl Fn() -> bool) -> Option<Pool> {
+    fn touched(bytes: u64, ahead: u64, stop: impl Fn() -> bool) -> Option<Pool> {
         let memory = Memory::new(bytes).ok()?;
         let _ = memory.choose(Pages::Huge);
         let mut touched = 0;
@@ -182,6 +197,7 @@ impl Pool {
             memory,
             bytes: touched,
             freed: 0,
+            ahead,
         })
     }
 
@@ -226,7 +242,7 @@ fn feed(pool: &mut Pool, pid: u32, over: &AtomicBool) {
     while pool.freed < pool.bytes && !over.load(Relaxed) {
         let (begun, before) = (Instant::now(), pool.freed);
         let resident = tree_resident(&root, pid);
-        pool.free_up_to(resident.saturating_add(AHEAD));
+        pool.free_up_to(resident.saturating_add(pool.ahead));
         pause = match pool.freed > before {
             true => FASTEST,
             false => (pause * 2).min(SLOWEST),
@@ -246,9 +262,10 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     #[test]
-    fn as_much_as_the_largest_run_and_a_quarter_in_whole_regions() {
-        assert_eq!(wanted(80 * MIB, 1 << 40), 100 * MIB);
-        assert_eq!(wanted(MIB, 1 << 40), REGION);
+    fn as_much_as_the_largest_run_a_quarter_and_what_is_ahead_in_whole_regions() {
+        assert_eq!(wanted(80 * MIB, 1 << 40), (80 + 20 + 128 + 80) * MIB);
+        assert_eq!(wanted(MIB, 1 << 40), 132 * MIB);
+        assert_eq!(wanted(2 << 30, 1 << 40), (2048 + 512 + 128 + 512) * MIB);
         assert_eq!(wanted(u64::MAX, u64::MAX), u64::MAX / 2 / REGION * REGION);
     }
 
@@ -267,7 +284,7 @@ mod tests {
             warmer.saw(rss);
             warmer.warm(|| false);
         }
-        assert_eq!(warmer.warmed(), 10 * MIB);
+        assert_eq!(warmer.warmed(), wanted(8 * MIB, u64::MAX));
     }
 
     fn costs(complete: bool, cold: f64) -> CostTable {
@@ -295,16 +312,18 @@ mod tests {
             let warming = Warming::decide(cold, reporting, costs);
             assert_eq!(warming.on, expected, "{warming:?}");
         }
-        let mut warming = Warming::decide(false, &FreePageReporting::Off, None);
-        warming.learn(false, &unknown);
-        assert!(!warming.on, "a default price is no measurement");
-        warming.learn(true, &dear);
-        assert!(!warming.on, "--cold");
-        warming.learn(false, &dear);
-        assert!(
-            warming.on && warming.reason.contains("4 ms instead of 40 us"),
-            "{warming:?}"
-        );
+    }
+
+    #[test]
+    fn costs_that_are_measured_in_between_change_nothing_and_are_said() {
+        let (dear, unknown) = (costs(true, 4e6), costs(false, 4e6));
+        let off = Warming::decide(false, &FreePageReporting::Off, None);
+        assert_eq!(off.note_of(false, &unknown), None, "a default is no measurement");
+        assert_eq!(off.note_of(true, &dear), None, "--cold");
+        let note = off.note_of(false, &dear).unwrap();
+        assert!(note.contains("4 ms instead of 40 us"), "{note}");
+        let on = Warming::decide(false, &FreePageReporting::Off, Some(&dear));
+        assert_eq!(on.note_of(false, &dear), None);
     }
 
     #[test]
@@ -324,16 +343,16 @@ mod tests {
             usage.ru_minflt
         };
         let before = faults();
-        assert_eq!(Pool::touched(16 * MIB, || false).unwrap().bytes, 16 * MIB);
+        assert_eq!(Pool::touched(16 * MIB, 0, || false).unwrap().bytes, 16 * MIB);
         // One for each region where they are huge.
         assert!(faults() - before >= 8);
-        assert_eq!(Pool::touched(16 * MIB, || true).unwrap().bytes, 0);
+        assert_eq!(Pool::touched(16 * MIB, 0, || true).unwrap().bytes, 0);
     }
 
     #[test]
     fn an_impossible_size_is_skipped() {
-        assert!(Pool::touched(u64::MAX / REGION * REGION, || false).is_none());
-        assert!(Pool::touched(1 << 60, || false).is_none());
+        assert!(Pool::touched(u64::MAX / REGION * REGION, 0, || false).is_none());
+        assert!(Pool::touched(1 << 60, 0, || false).is_none());
     }
 
     /// Regions of the pool that are in memory.
@@ -356,7 +375,7 @@ mod tests {
 
     #[test]
     fn whole_regions_are_freed_from_the_front_on() {
-        let mut pool = Pool::touched(16 * MIB, || false).unwrap();
+        let mut pool = Pool::touched(16 * MIB, 0, || false).unwrap();
         for (bytes, left) in [
             (0, 8),
             (REGION - 1, 8),
@@ -371,11 +390,11 @@ mod tests {
 
     #[test]
     fn a_program_gets_what_it_has_and_some_more() {
-        let mut pool = Pool::touched(AHEAD + 64 * MIB, || false).unwrap();
+        let mut pool = Pool::touched(LEAST_AHEAD + 64 * MIB, LEAST_AHEAD, || false).unwrap();
         // The pool is our own memory, too: we have more than it.
         feed(&mut pool, std::process::id(), &AtomicBool::new(false));
         assert_eq!(pool.freed, pool.bytes);
-        let mut pool = Pool::touched(AHEAD + 64 * MIB, || false).unwrap();
+        let mut pool = Pool::touched(LEAST_AHEAD + 64 * MIB, LEAST_AHEAD, || false).unwrap();
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             // Nobody has this id.
@@ -383,6 +402,6 @@ mod tests {
             std::thread::sleep(10 * SLOWEST);
             over.store(true, Relaxed);
         });
-        assert_eq!(pool.freed, AHEAD);
+        assert_eq!(pool.freed, LEAST_AHEAD);
     }
 }

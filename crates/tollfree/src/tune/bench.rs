@@ -26,7 +26,7 @@ use crate::compare::program::Program;
 use crate::compare::runner::Progress;
 use crate::compare::schedule::{Executor, Ran};
 use crate::compare::server::{Driven, Driver, Load, Server};
-use crate::compare::warm::{Warmer, Warming};
+use crate::compare::warm::Warming;
 use crate::permanent::{Candidate, candidates};
 use crate::record::{RecordOptions, SourceChoice, record};
 use crate::signals;
@@ -57,13 +57,6 @@ impl Subject {
         match self {
             Subject::Program(program) => &mut program.progress,
             Subject::Server(server) => &mut server.progress,
-        }
-    }
-
-    fn warmer(&mut self) -> &mut Warmer {
-        match self {
-            Subject::Program(program) => &mut program.warmer,
-            Subject::Server(server) => &mut server.warmer,
         }
     }
 
@@ -126,10 +119,7 @@ impl Lab for Bench {
     fn costs(&mut self, within: Duration) -> Result<CostTable> {
         let progress = self.subject.progress();
         let costs = crate::cmd::calibrate::costs(None, within, &mut |step| progress.say(step))?;
-        self.warming.learn(self.cold, &costs);
-        if self.warming.on {
-            self.subject.warmer().switch_on();
-        }
+        self.notes.extend(self.warming.note_of(self.cold, &costs));
         Ok(costs)
     }
 
