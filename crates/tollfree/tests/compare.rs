@@ -193,7 +193,7 @@ fn memory_is_warmed_before_runs_unless_it_shall_be_cold() {
     let first = got["arms"][0]["runs"][0]["max_rss"].as_u64().unwrap();
     assert!(warmed > 64 << 20, "{warmed}");
     assert!(
-        warmed < first + first / 4 + (16 << 20),
+        warmed < 2 * first + first / 4 + (144 << 20),
         "{warmed} of {first}"
     );
 
@@ -601,7 +601,8 @@ fn the_memory_of_a_server_is_warmed_before_it_starts() {
     schema::check("tune", &got);
     assert_eq!(got["step"], "ceiling", "{}", got["reason"]);
     let warmed = got["warmed_bytes"].as_u64().unwrap();
-    assert!((16 << 20..160 << 20).contains(&warmed), "{warmed}");
+    // A quarter more than the server has, and what is freed ahead of it.
+    assert!((128 << 20..320 << 20).contains(&warmed), "{warmed}");
 }
 
 #[test]
