@@ -41,7 +41,7 @@
  * (luf_gate_remote_writer()).
  *
  * Who fills a slot with something writable, makes it writable, or writes
- * through it by force (luf_gate_place()), under the page-table lock:
+ * through it by force (luf_gate_pte()), under the page-table lock:
  *
  *	look at the table's stamp; not drained: flush what the table maps, and
  *	take the stamp away
@@ -93,8 +93,8 @@ u64 __luf_sequence(void);
 void __luf_gate_writer(struct address_space *mapping);
 void __luf_gate_remote_writer(struct address_space *mapping);
 void __luf_gate_mm(struct mm_struct *mm);
-void __luf_gate_place(struct mm_struct *mm, unsigned long address,
-		      const void *slot);
+void __luf_gate_pte(struct mm_struct *mm, unsigned long address,
+		    const void *slot);
 
 /**
  * luf_gate_writer - somebody has become a writer of a file
@@ -141,16 +141,16 @@ static inline void luf_gate_mm(struct mm_struct *mm)
 }
 
 /**
- * luf_gate_place - a slot is about to hold something writable
+ * luf_gate_pte - a slot is about to hold something writable
  * @mm: whose
  * @address: what the slot stands for
  * @slot: the slot; the page-table lock is held
  */
-static inline void luf_gate_place(struct mm_struct *mm, unsigned long address,
-				  const void *slot)
+static inline void luf_gate_pte(struct mm_struct *mm, unsigned long address,
+				const void *slot)
 {
 	if (static_branch_unlikely(&luf_gate_key))
-		__luf_gate_place(mm, address, slot);
+		__luf_gate_pte(mm, address, slot);
 }
 
 /**
@@ -197,8 +197,8 @@ static inline void luf_gate_mm(struct mm_struct *mm)
 {
 }
 
-static inline void luf_gate_place(struct mm_struct *mm, unsigned long address,
-				  const void *slot)
+static inline void luf_gate_pte(struct mm_struct *mm, unsigned long address,
+				const void *slot)
 {
 }
 

@@ -37,46 +37,46 @@ struct luf_in_flight {
 
 static DEFINE_PER_CPU(struct luf_in_flight, luf_in_flight);
 
-static bool is_pending(const struct luf_batch *batch)
+static bool luf_batch_is_pending(const struct luf_batch *batch)
 {
 	return batch->state == LUF_BATCH_OPEN ||
 	       batch->state == LUF_BATCH_CLOSED;
 }
 
 /* The pending batch of the lowest generation, NULL if there is none. */
-static struct luf_batch *oldest(struct luf_batches *all)
+static struct luf_batch *luf_oldest_pending(struct luf_batches *all)
 {
 	struct luf_batch *found = NULL, *batch;
 
 	lockdep_assert_held(&all->lock);
 	for (batch = all->slots; batch < all->slots + LUF_BATCHES; batch++)
-		if (is_pending(batch) &&
+		if (luf_batch_is_pending(batch) &&
 		    (!found || batch->generation < found->generation))
 			found = batch;
 	return found;
 }
 
-static struct luf_batch *find_pending(struct luf_batches *all, u64 generation)
+static struct luf_batch *luf_find_pending(struct luf_batches *all, u64 generation)
 {
 	struct luf_batch *batch;
 
 	lockdep_assert_held(&all->lock);
 	for (batch = all->slots; batch < all->slots + LUF_BATCHES; batch++)
-		if (batch->generation == generation && is_pending(batch))
+		if (batch->generation == generation && luf_batch_is_pending(batch))
 			return batch;
 	return NULL;
 }
 
-static void advance_drained(struct luf_batches *all)
+static void luf_advance_drained(struct luf_batches *all)
 {
-	struct luf_batch *first = oldest(all);
+	struct luf_batch *first = luf_oldest_pending(all);
 
 	/* Pairs with luf_is_drained(): what is drained was flushed before. */
 	smp_store_release(&all->drained,
 			  first ? first->generation - 1 : all->newest);
 }
 
-static struct luf_batch *free_slot(struct luf_batches *all)
+static struct luf_batch *luf_find_free_slot(struct luf_batches *all)
 {
 	struct luf_batch *batch;
 
@@ -88,14 +88,14 @@ static struct luf_batch *free_slot(struct luf_batches *all)
 }
 
 /* Opens a batch unless the stream has one; false if no slot is free. */
-static bool open_batch(struct luf_batches *all, struct luf_stream *stream)
+static bool luf_open_batch(struct luf_batches *all, struct luf_stream *stream)
 {
 	struct luf_batch *batch;
 
 	guard(spinlock)(&all->lock);
 	if (stream->open)
 		return true;
-	batch = free_slot(all);
+	batch = luf_find_free_slot(all);
 	if (!batch)
 		return false;
 	batch->generation = ++all->newest;
@@ -125,10 +125,10 @@ struct luf_batch *luf_batch_get(struct luf_batches *all,
 	struct luf_batch *batch;
 
 	for (;;) {
-		/* Pairs with open_batch(). */
+		/* Pairs with luf_open_batch(). */
 		batch = smp_load_acquire(&stream->open);
 		if (!batch) {
-			if (!open_batch(all, stream))
+			if (!luf_open_batch(all, stream))
 				return NULL;
 			continue;
 		}
@@ -153,7 +153,7 @@ void luf_batch_put(struct luf_batch *batch)
 	atomic_dec(&this_cpu_ptr(&luf_in_flight)->of[batch->slot]);
 }
 
-static void close_batch(struct luf_batches *all, struct luf_batch *batch)
+static void luf_close_batch(struct luf_batches *all, struct luf_batch *batch)
 {
 	lockdep_assert_held(&all->lock);
 	if (batch->state != LUF_BATCH_OPEN)
@@ -162,29 +162,29 @@ static void close_batch(struct luf_batches *all, struct luf_batch *batch)
 	WRITE_ONCE(batch->stream->open, NULL);
 }
 
-static struct luf_batch *close_and_pin(struct luf_batches *all,
-				       struct luf_batch *batch)
+static struct luf_batch *luf_close_and_pin(struct luf_batches *all,
+					   struct luf_batch *batch)
 {
-	close_batch(all, batch);
+	luf_close_batch(all, batch);
 	batch->pins++;
 	return batch;
 }
 
 /* The oldest pending batch up to a generation, NULL if there is none. */
-static struct luf_batch *pin_oldest(struct luf_batches *all, u64 generation)
+static struct luf_batch *luf_pin_oldest(struct luf_batches *all, u64 generation)
 {
 	struct luf_batch *batch;
 
 	guard(spinlock)(&all->lock);
-	batch = oldest(all);
+	batch = luf_oldest_pending(all);
 	if (!batch || batch->generation > generation)
 		return NULL;
-	return close_and_pin(all, batch);
+	return luf_close_and_pin(all, batch);
 }
 
 static bool luf_is_in_range(const struct luf_batch *batch, u64 first, u64 last)
 {
-	return is_pending(batch) && batch->generation >= first &&
+	return luf_batch_is_pending(batch) && batch->generation >= first &&
 	       batch->generation <= last;
 }
 
@@ -198,7 +198,7 @@ static u64 luf_pin_range(struct luf_batches *all, u64 first, u64 last)
 	guard(spinlock)(&all->lock);
 	for (batch = all->slots; batch < all->slots + LUF_BATCHES; batch++)
 		if (luf_is_in_range(batch, first, last))
-			pinned |= 1ULL << close_and_pin(all, batch)->slot;
+			pinned |= 1ULL << luf_close_and_pin(all, batch)->slot;
 	return pinned;
 }
 
@@ -233,7 +233,7 @@ static void luf_wait_for_unmaps(const struct luf_batch *batch)
 }
 
 /* The sequence number of a batch of which nothing is in flight any more. */
-static u64 complete(struct luf_batches *all, struct luf_batch *batch)
+static u64 luf_complete_batch(struct luf_batches *all, struct luf_batch *batch)
 {
 	guard(spinlock)(&all->lock);
 	if (!batch->completed) {
@@ -243,21 +243,21 @@ static u64 complete(struct luf_batches *all, struct luf_batch *batch)
 	return batch->completed;
 }
 
-static void unpin_flushed(struct luf_batches *all, struct luf_batch *batch)
+static void luf_unpin_flushed(struct luf_batches *all, struct luf_batch *batch)
 {
 	guard(spinlock)(&all->lock);
 	batch->state = --batch->pins ? LUF_BATCH_FLUSHED : LUF_BATCH_FREE;
-	advance_drained(all);
+	luf_advance_drained(all);
 }
 
 /* Flushes a batch that was closed and pinned, and unpins it. */
-static unsigned int flush(struct luf_batches *all, struct luf_batch *batch)
+static unsigned int luf_flush_pinned(struct luf_batches *all, struct luf_batch *batch)
 {
 	unsigned int cpus;
 
 	luf_wait_for_unmaps(batch);
-	cpus = luf_flush_cpus(&batch->cpus, complete(all, batch));
-	unpin_flushed(all, batch);
+	cpus = luf_flush_cpus(&batch->cpus, luf_complete_batch(all, batch));
+	luf_unpin_flushed(all, batch);
 	return cpus;
 }
 
@@ -270,7 +270,7 @@ static unsigned int flush(struct luf_batches *all, struct luf_batch *batch)
  */
 bool luf_is_drained(const struct luf_batches *all, u64 generation)
 {
-	/* Pairs with advance_drained(). */
+	/* Pairs with luf_advance_drained(). */
 	return generation <= smp_load_acquire(&all->drained);
 }
 
@@ -286,7 +286,7 @@ bool luf_is_flushed(struct luf_batches *all, u64 generation)
 	if (luf_is_drained(all, generation))
 		return true;
 	guard(spinlock)(&all->lock);
-	return !find_pending(all, generation);
+	return !luf_find_pending(all, generation);
 }
 
 /**
@@ -303,8 +303,8 @@ unsigned int luf_drain(struct luf_batches *all, u64 generation)
 	struct luf_batch *batch;
 	unsigned int cpus = 0;
 
-	while ((batch = pin_oldest(all, generation)))
-		cpus += flush(all, batch);
+	while ((batch = luf_pin_oldest(all, generation)))
+		cpus += luf_flush_pinned(all, batch);
 	return cpus;
 }
 
@@ -353,7 +353,7 @@ unsigned int luf_flush_range(struct luf_batches *all, u64 first, u64 last)
 
 	for (slot = 0; slot < LUF_BATCHES; slot++)
 		if (pinned & 1ULL << slot)
-			cpus += flush(all, &all->slots[slot]);
+			cpus += luf_flush_pinned(all, &all->slots[slot]);
 	return cpus;
 }
 

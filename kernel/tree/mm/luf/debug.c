@@ -41,23 +41,23 @@ struct luf_record {
 /* Of the runs' lists and of what changes in records; pages are freed anywhere. */
 static DEFINE_SPINLOCK(luf_debug_lock);
 
-static bool __init is_needed(void)
+static bool __init luf_debug_is_needed(void)
 {
 	return true;
 }
 
 struct page_ext_operations luf_debug_ops = {
 	.size = sizeof(struct luf_record),
-	.need = is_needed,
+	.need = luf_debug_is_needed,
 };
 
-static struct luf_record *record_of(struct page_ext *ext)
+static struct luf_record *luf_debug_record(struct page_ext *ext)
 {
 	return page_ext_data(ext, &luf_debug_ops);
 }
 
-static void report(const struct page *page, const struct luf_record *record,
-		   const char *how)
+static void luf_debug_report(const struct page *page, const struct luf_record *record,
+			     const char *how)
 {
 	static bool said;
 
@@ -93,7 +93,7 @@ static bool luf_debug_is_pending(u64 generation)
 	return false;
 }
 
-static bool is_flushed(const struct luf_record *record)
+static bool luf_record_is_flushed(const struct luf_record *record)
 {
 	u64 generation;
 
@@ -148,7 +148,7 @@ void luf_debug_unmap(struct luf_run *run, struct page *page, u64 generation)
 
 	if (!ext)
 		return;
-	record = record_of(ext);
+	record = luf_debug_record(ext);
 	scoped_guard(spinlock_irqsave, &luf_debug_lock) {
 		if (record->since) {
 			record->first = min(record->first, generation);
@@ -200,7 +200,7 @@ void luf_debug_defer(struct folio *folio, struct luf_run *run)
 
 		if (!ext)
 			continue;
-		record = record_of(ext);
+		record = luf_debug_record(ext);
 		scoped_guard(spinlock_irqsave, &luf_debug_lock) {
 			luf_record_end(record);
 			luf_record_begin(record, run, run->first, run->last);
@@ -223,10 +223,10 @@ static void luf_debug_drop(const struct page *page, unsigned long nr,
 
 		if (!ext)
 			continue;
-		record = record_of(ext);
+		record = luf_debug_record(ext);
 		if (READ_ONCE(record->since)) {
-			if (how && !is_flushed(record))
-				report(page + i, record, how);
+			if (how && !luf_record_is_flushed(record))
+				luf_debug_report(page + i, record, how);
 			scoped_guard(spinlock_irqsave, &luf_debug_lock)
 				luf_record_end(record);
 		}
@@ -252,7 +252,7 @@ void luf_debug_forget(const struct folio *folio)
 bool luf_debug_waits(struct page *page)
 {
 	struct page_ext *ext = page_ext_get(page);
-	bool waits = ext && READ_ONCE(record_of(ext)->since);
+	bool waits = ext && READ_ONCE(luf_debug_record(ext)->since);
 
 	if (ext)
 		page_ext_put(ext);
@@ -277,10 +277,10 @@ void luf_debug_use(const struct page *page, unsigned int nr, const char *how)
 
 		if (!ext)
 			continue;
-		record = record_of(ext);
+		record = luf_debug_record(ext);
 		/* Pairs with luf_debug_defer(). */
 		if (smp_load_acquire(&record->is_taken))
-			report(page + i, record, how);
+			luf_debug_report(page + i, record, how);
 		page_ext_put(ext);
 	}
 }

@@ -55,7 +55,7 @@ u64 __luf_sequence(void)
 	return smp_load_acquire(&luf_batches.sequence);
 }
 
-static bool has_flushed_since(unsigned int cpu, u64 completed)
+static bool luf_cpu_has_flushed(unsigned int cpu, u64 completed)
 {
 	return READ_ONCE(per_cpu(luf_flushed_since, cpu)) >= completed;
 }
@@ -67,7 +67,7 @@ unsigned int luf_flush_cpus(const struct cpumask *cpus, u64 completed)
 
 	cpumask_clear(&own->cpumask);
 	for_each_cpu(cpu, cpus) {
-		if (has_flushed_since(cpu, completed)) {
+		if (luf_cpu_has_flushed(cpu, completed)) {
 			spared++;
 		} else {
 			cpumask_set_cpu(cpu, &own->cpumask);
@@ -82,7 +82,7 @@ unsigned int luf_flush_cpus(const struct cpumask *cpus, u64 completed)
 	return interrupted;
 }
 
-static void note_longest(u64 ns)
+static void luf_note_longest_drain(u64 ns)
 {
 	u64 seen = READ_ONCE(luf_longest_drain_ns);
 
@@ -91,7 +91,7 @@ static void note_longest(u64 ns)
 			break;
 }
 
-static void note_size(unsigned long pages)
+static void luf_note_drain_size(unsigned long pages)
 {
 	atomic_long_inc(&luf_drain_sizes[tollfree_histogram_bucket(pages)]);
 }
@@ -111,7 +111,7 @@ unsigned int luf_flush_part(struct luf_part *part, enum luf_reason reason)
 	unsigned int cpus = luf_flush_range(&luf_batches, part->first,
 					    part->last);
 
-	note_longest(ktime_get_ns() - begin);
+	luf_note_longest_drain(ktime_get_ns() - begin);
 	if (cpus)
 		luf_count(LUF_FLUSHES + reason);
 	luf_count_many(cpus ? LUF_RELEASED_FLUSHED : LUF_RELEASED_ELIDED,
@@ -122,7 +122,7 @@ unsigned int luf_flush_part(struct luf_part *part, enum luf_reason reason)
 
 /* Pools */
 
-static struct luf_pool *pool_of(const struct zone *zone)
+static struct luf_pool *luf_zone_pool(const struct zone *zone)
 {
 	return READ_ONCE(zone->luf_pool);
 }
@@ -135,7 +135,7 @@ static struct luf_pool *pool_of(const struct zone *zone)
  */
 bool luf_zone_takes(const struct zone *zone)
 {
-	const struct luf_pool *pool = pool_of(zone);
+	const struct luf_pool *pool = luf_zone_pool(zone);
 
 	return pool && READ_ONCE(pool->cap) && !READ_ONCE(pool->blocked);
 }
@@ -148,7 +148,7 @@ bool luf_zone_takes(const struct zone *zone)
  */
 unsigned long luf_zone_cap(const struct zone *zone)
 {
-	const struct luf_pool *pool = pool_of(zone);
+	const struct luf_pool *pool = luf_zone_pool(zone);
 
 	return pool ? READ_ONCE(pool->cap) : 0;
 }
@@ -180,29 +180,29 @@ static void luf_free_transit(struct zone *zone, struct luf_transit *transit)
 
 	luf_free_folios(&transit->part.folios);
 	mod_zone_page_state(zone, NR_LUF_PAGES, -(long)pages);
-	luf_pool_end_transit(pool_of(zone), transit);
+	luf_pool_end_transit(luf_zone_pool(zone), transit);
 	trace_luf_release(zone_to_nid(zone), zone_idx(zone), pages);
 }
 
-static unsigned long release(struct zone *zone, unsigned long most)
+static unsigned long luf_release_flushed(struct zone *zone, unsigned long most)
 {
 	struct luf_transit transit;
-	unsigned long pages = luf_pool_take(pool_of(zone), most, &transit);
+	unsigned long pages = luf_pool_take(luf_zone_pool(zone), most, &transit);
 
 	if (pages)
 		luf_free_transit(zone, &transit);
 	return pages;
 }
 
-static void flush_pool(struct zone *zone, enum luf_reason reason)
+static void luf_flush_zone_pool(struct zone *zone, enum luf_reason reason)
 {
-	struct luf_pool *pool = pool_of(zone);
+	struct luf_pool *pool = luf_zone_pool(zone);
 	struct luf_transit transit;
 	struct econ_watch watch;
 
 	if (!luf_pool_begin_flush(pool, &transit))
 		return;
-	note_size(transit.part.nr_pages);
+	luf_note_drain_size(transit.part.nr_pages);
 	econ_watch_begin(&watch);
 	econ_pool_flushed(&watch, luf_flush_part(&transit.part, reason));
 	luf_debug_delay();
@@ -211,12 +211,12 @@ static void flush_pool(struct zone *zone, enum luf_reason reason)
 		luf_free_transit(zone, &transit);
 }
 
-static unsigned long drain_zone(struct zone *zone, enum luf_reason reason)
+static unsigned long luf_drain_zone(struct zone *zone, enum luf_reason reason)
 {
-	if (!pool_of(zone))
+	if (!luf_zone_pool(zone))
 		return 0;
-	flush_pool(zone, reason);
-	return release(zone, ULONG_MAX);
+	luf_flush_zone_pool(zone, reason);
+	return luf_release_flushed(zone, ULONG_MAX);
 }
 
 /*
@@ -225,28 +225,28 @@ static unsigned long drain_zone(struct zone *zone, enum luf_reason reason)
  */
 static void luf_drain_zone_wait(struct zone *zone, enum luf_reason reason)
 {
-	struct luf_pool *pool = pool_of(zone);
+	struct luf_pool *pool = luf_zone_pool(zone);
 
 	if (!pool)
 		return;
-	flush_pool(zone, reason);
+	luf_flush_zone_pool(zone, reason);
 	luf_pool_wait(pool);
 	/* What others have flushed is there, or they are about to release it. */
-	release(zone, ULONG_MAX);
+	luf_release_flushed(zone, ULONG_MAX);
 	luf_pool_wait(pool);
 }
 
-static void age_pools(struct work_struct *work);
-static DECLARE_DELAYED_WORK(ager, age_pools);
+static void luf_age_pools(struct work_struct *work);
+static DECLARE_DELAYED_WORK(luf_ager, luf_age_pools);
 
-static unsigned long max_age(void)
+static unsigned long luf_max_age(void)
 {
 	return msecs_to_jiffies(READ_ONCE(luf_max_age_ms));
 }
 
-static void look_again(void)
+static void luf_rearm_ager(void)
 {
-	queue_delayed_work(system_unbound_wq, &ager, max_age());
+	queue_delayed_work(system_unbound_wq, &luf_ager, luf_max_age());
 }
 
 /**
@@ -256,56 +256,56 @@ static void look_again(void)
  */
 void luf_age_changed(void)
 {
-	mod_delayed_work(system_unbound_wq, &ager, max_age());
+	mod_delayed_work(system_unbound_wq, &luf_ager, luf_max_age());
 }
 
-static unsigned long free_pages_of(struct zone *zone)
+static unsigned long luf_zone_free_pages(struct zone *zone)
 {
 	return zone_page_state(zone, NR_FREE_PAGES);
 }
 
-static bool is_urgent(struct zone *zone)
+static bool luf_zone_is_urgent(struct zone *zone)
 {
-	return luf_pool_is_urgent(pool_of(zone), free_pages_of(zone),
+	return luf_pool_is_urgent(luf_zone_pool(zone), luf_zone_free_pages(zone),
 				  min_wmark_pages(zone));
 }
 
 /* What kswapd goes on to: with memory tiers, room for promotions as well. */
-static unsigned long goal_of(const struct zone *zone)
+static unsigned long luf_kswapd_goal(const struct zone *zone)
 {
 	if (sysctl_numa_balancing_mode & NUMA_BALANCING_MEMORY_TIERING)
 		return promo_wmark_pages(zone);
 	return high_wmark_pages(zone);
 }
 
-static unsigned long owed_by(struct zone *zone)
+static unsigned long luf_zone_owes(struct zone *zone)
 {
-	return luf_pool_owes(pool_of(zone), free_pages_of(zone),
-			     low_wmark_pages(zone), goal_of(zone));
+	return luf_pool_owes(luf_zone_pool(zone), luf_zone_free_pages(zone),
+			     low_wmark_pages(zone), luf_kswapd_goal(zone));
 }
 
 /* kswapd flushes before anybody has to wait, when nothing flushed is left. */
-static void balance(struct zone *zone)
+static void luf_balance_zone(struct zone *zone)
 {
-	release(zone, owed_by(zone));
-	if (is_urgent(zone) ||
-	    (owed_by(zone) && luf_pool_pays(pool_of(zone), 0))) {
-		flush_pool(zone, LUF_FOR_KSWAPD);
-		release(zone, owed_by(zone));
+	luf_release_flushed(zone, luf_zone_owes(zone));
+	if (luf_zone_is_urgent(zone) ||
+	    (luf_zone_owes(zone) && luf_pool_pays(luf_zone_pool(zone), 0))) {
+		luf_flush_zone_pool(zone, LUF_FOR_KSWAPD);
+		luf_release_flushed(zone, luf_zone_owes(zone));
 	}
 }
 
 /* What is flushed leaves first; then what waits is flushed and leaves. */
 static void luf_make_room(struct zone *zone, unsigned long pages)
 {
-	struct luf_pool *pool = pool_of(zone);
+	struct luf_pool *pool = luf_zone_pool(zone);
 
 	if (pages > READ_ONCE(pool->cap))
 		return;
-	release(zone, luf_pool_excess(pool, pages));
+	luf_release_flushed(zone, luf_pool_excess(pool, pages));
 	if (luf_pool_excess(pool, pages)) {
-		flush_pool(zone, LUF_FOR_CAP);
-		release(zone, luf_pool_excess(pool, pages));
+		luf_flush_zone_pool(zone, LUF_FOR_CAP);
+		luf_release_flushed(zone, luf_pool_excess(pool, pages));
 	}
 }
 
@@ -318,7 +318,7 @@ static bool luf_pool_gets(struct zone *zone, struct luf_part *part)
 		return false;
 	luf_make_room(zone, pages);
 	mod_zone_page_state(zone, NR_LUF_PAGES, pages);
-	if (luf_pool_add(pool_of(zone), part, jiffies))
+	if (luf_pool_add(luf_zone_pool(zone), part, jiffies))
 		return true;
 	mod_zone_page_state(zone, NR_LUF_PAGES, -(long)pages);
 	return false;
@@ -335,7 +335,7 @@ static bool luf_pool_gets(struct zone *zone, struct luf_part *part)
  */
 void luf_pool_put(struct zone *zone, struct luf_part *part)
 {
-	struct luf_pool *pool = pool_of(zone);
+	struct luf_pool *pool = luf_zone_pool(zone);
 
 	if (!luf_pool_gets(zone, part)) {
 		luf_flush_part(part, LUF_FOR_CAP);
@@ -344,46 +344,46 @@ void luf_pool_put(struct zone *zone, struct luf_part *part)
 		return;
 	}
 	if (current_is_kswapd())
-		balance(zone);
+		luf_balance_zone(zone);
 	if (luf_pool_is_full(pool)) {
-		flush_pool(zone, LUF_FOR_CAP);
-		release(zone, current_is_kswapd() ? owed_by(zone) :
-						    LUF_RELEASE_PAGES);
+		luf_flush_zone_pool(zone, LUF_FOR_CAP);
+		luf_release_flushed(zone, current_is_kswapd() ? luf_zone_owes(zone) :
+								LUF_RELEASE_PAGES);
 	}
-	if (!current_is_kswapd() && free_pages_of(zone) > goal_of(zone))
-		release(zone, ULONG_MAX);
-	/* Pairs with the worker: the ager is not pending before it looks for pages. */
+	if (!current_is_kswapd() && luf_zone_free_pages(zone) > luf_kswapd_goal(zone))
+		luf_release_flushed(zone, ULONG_MAX);
+	/* Pairs with the worker: luf_ager is not pending before it looks for pages. */
 	smp_mb();
-	if (!delayed_work_pending(&ager))
-		look_again();
+	if (!delayed_work_pending(&luf_ager))
+		luf_rearm_ager();
 }
 
 /*
  * Nothing is in a pool for longer than twice the age: what is younger now is
  * looked at again after the age. A flush under way keeps the pages' age.
  */
-static void age_pools(struct work_struct *work)
+static void luf_age_pools(struct work_struct *work)
 {
 	struct zone *zone;
 	bool more = false;
 
 	for_each_populated_zone(zone) {
-		struct luf_pool *pool = pool_of(zone);
+		struct luf_pool *pool = luf_zone_pool(zone);
 		unsigned long limit;
 
 		if (!pool || !luf_pool_pages(pool))
 			continue;
 		luf_pool_wait(pool);
-		limit = jiffies - max_age();
+		limit = jiffies - luf_max_age();
 		if (luf_part_is_old(&pool->pending, limit))
 			luf_drain_zone_wait(zone, LUF_FOR_AGE);
 		else if (luf_part_is_old(&pool->flushed, limit))
-			release(zone, ULONG_MAX);
+			luf_release_flushed(zone, ULONG_MAX);
 		if (luf_pool_pages(pool))
 			more = true;
 	}
 	if (more)
-		look_again();
+		luf_rearm_ager();
 }
 
 /**
@@ -414,9 +414,9 @@ void luf_drain_all(void)
 		luf_drain_everything(LUF_FOR_DRAIN);
 }
 
-static unsigned long pages_of(const struct zone *zone)
+static unsigned long luf_zone_pages(const struct zone *zone)
 {
-	return pool_of(zone) ? luf_pool_pages(pool_of(zone)) : 0;
+	return luf_zone_pool(zone) ? luf_pool_pages(luf_zone_pool(zone)) : 0;
 }
 
 unsigned long __luf_pages(void)
@@ -425,14 +425,14 @@ unsigned long __luf_pages(void)
 	struct zone *zone;
 
 	for_each_populated_zone(zone)
-		pages += pages_of(zone);
+		pages += luf_zone_pages(zone);
 	return pages;
 }
 
 /* Allocation and reclaim */
 
 /* A large block merges from all that is free. */
-static unsigned long share(unsigned int order)
+static unsigned long luf_release_share(unsigned int order)
 {
 	return order > PAGE_ALLOC_COSTLY_ORDER ? ULONG_MAX : LUF_RELEASE_PAGES;
 }
@@ -441,7 +441,7 @@ bool __luf_refill(struct zone *zone, unsigned int order, unsigned long mark,
 		  int highest_zoneidx, unsigned int alloc_flags,
 		  gfp_t gfp_mask)
 {
-	struct luf_pool *pool = pool_of(zone);
+	struct luf_pool *pool = luf_zone_pool(zone);
 
 	/* Between the low mark and the min mark kswapd does it, as ever. */
 	if (!pool || !gfpflags_allow_blocking(gfp_mask) ||
@@ -450,21 +450,21 @@ bool __luf_refill(struct zone *zone, unsigned int order, unsigned long mark,
 		return false;
 	/* It has to fill what is emptied here before the last page is gone. */
 	wakeup_kswapd(zone, gfp_mask, order, highest_zoneidx);
-	if (release(zone, share(order)) &&
+	if (luf_release_flushed(zone, luf_release_share(order)) &&
 	    zone_watermark_ok(zone, order, mark, highest_zoneidx, alloc_flags))
 		return true;
 	if (!luf_pool_pays(pool, order))
 		return false;
-	flush_pool(zone, LUF_FOR_ALLOCATION);
-	release(zone, share(order));
+	luf_flush_zone_pool(zone, LUF_FOR_ALLOCATION);
+	luf_release_flushed(zone, luf_release_share(order));
 	return zone_watermark_ok(zone, order, mark, highest_zoneidx,
 				 alloc_flags);
 }
 
 /* Takes up to @most pages of each zone; with @must flushes for less than pays. */
-static unsigned long release_from(struct zonelist *zonelist, unsigned int order,
-				  int highest_zoneidx, nodemask_t *nodemask,
-				  unsigned long most, bool must)
+static unsigned long luf_release_from_zones(struct zonelist *zonelist, unsigned int order,
+					    int highest_zoneidx, nodemask_t *nodemask,
+					    unsigned long most, bool must)
 {
 	unsigned long pages = 0;
 	struct zoneref *at;
@@ -472,17 +472,17 @@ static unsigned long release_from(struct zonelist *zonelist, unsigned int order,
 
 	for_each_zone_zonelist_nodemask(zone, at, zonelist, highest_zoneidx,
 					nodemask) {
-		struct luf_pool *pool = pool_of(zone);
+		struct luf_pool *pool = luf_zone_pool(zone);
 		unsigned long found;
 
 		if (!pool)
 			continue;
-		found = release(zone, most);
+		found = luf_release_flushed(zone, most);
 		if (found < most &&
 		    ((must && pages + found < most) ||
-		     luf_pool_pays(pool, order) || is_urgent(zone))) {
-			flush_pool(zone, LUF_FOR_RECLAIM);
-			found += release(zone, most - found);
+		     luf_pool_pays(pool, order) || luf_zone_is_urgent(zone))) {
+			luf_flush_zone_pool(zone, LUF_FOR_RECLAIM);
+			found += luf_release_flushed(zone, most - found);
 		}
 		pages += found;
 	}
@@ -490,22 +490,23 @@ static unsigned long release_from(struct zonelist *zonelist, unsigned int order,
 }
 
 /* What who reclaims has to know of the zones that he may use. */
-struct outlook {
+struct luf_zonelist_state {
 	bool has_free_pages; /* more than the min mark asks for, in one of them */
 	bool has_room; /* in one of the pools */
 	unsigned long batch; /* after reclaiming this much a flush is due */
 };
 
-static struct outlook look_at(struct zonelist *zonelist, int highest_zoneidx,
-			      nodemask_t *nodemask)
+static struct luf_zonelist_state luf_read_zonelist_state(struct zonelist *zonelist,
+							 int highest_zoneidx,
+							 nodemask_t *nodemask)
 {
-	struct outlook seen = {};
+	struct luf_zonelist_state seen = {};
 	struct zoneref *at;
 	struct zone *zone;
 
 	for_each_zone_zonelist_nodemask(zone, at, zonelist, highest_zoneidx,
 					nodemask) {
-		const struct luf_pool *pool = pool_of(zone);
+		const struct luf_pool *pool = luf_zone_pool(zone);
 
 		if (zone_watermark_ok(zone, 0, min_wmark_pages(zone),
 				      highest_zoneidx, 0))
@@ -529,12 +530,12 @@ unsigned long __luf_try_to_free_pages(struct zonelist *zonelist, int order,
 				      gfp_t gfp_mask, nodemask_t *nodemask)
 {
 	int highest = gfp_zone(gfp_mask);
-	struct outlook seen = look_at(zonelist, highest, nodemask);
+	struct luf_zonelist_state seen = luf_read_zonelist_state(zonelist, highest, nodemask);
 	unsigned long progress, pages;
 	bool is_due;
 
-	progress = release_from(zonelist, order, highest, nodemask,
-				share(order), false);
+	progress = luf_release_from_zones(zonelist, order, highest, nodemask,
+					  luf_release_share(order), false);
 	if (progress && order == 0) {
 		/* The next batch is there when the last page of this is gone. */
 		if (seen.has_room)
@@ -545,31 +546,31 @@ unsigned long __luf_try_to_free_pages(struct zonelist *zonelist, int order,
 		pages = try_to_free_pages(zonelist, order, gfp_mask, nodemask);
 		progress += pages;
 		is_due = progress >= seen.batch;
-		if (release_from(zonelist, order, highest, nodemask,
-				 share(order), is_due) ||
+		if (luf_release_from_zones(zonelist, order, highest, nodemask,
+					   luf_release_share(order), is_due) ||
 		    fatal_signal_pending(current))
 			return progress;
-		seen = look_at(zonelist, highest, nodemask);
+		seen = luf_read_zonelist_state(zonelist, highest, nodemask);
 		if (seen.has_free_pages)
 			return progress;
 	} while (pages && !is_due);
-	return progress + release_from(zonelist, order, highest, nodemask,
-				       ULONG_MAX, true);
+	return progress + luf_release_from_zones(zonelist, order, highest, nodemask,
+						 ULONG_MAX, true);
 }
 
-static bool has_block(struct zone *zone, int order, int highest_zoneidx)
+static bool luf_zone_has_block(struct zone *zone, int order, int highest_zoneidx)
 {
 	return zone_watermark_ok(zone, order, high_wmark_pages(zone),
 				 highest_zoneidx, 0);
 }
 
 /* kswapd reclaims for a large block, and nobody else may be able to. */
-static bool lacks_block(struct zone *zone, unsigned int order,
-			int highest_zoneidx)
+static bool luf_kswapd_lacks_block(struct zone *zone, unsigned int order,
+				   int highest_zoneidx)
 {
 	return order > PAGE_ALLOC_COSTLY_ORDER &&
-	       luf_pool_pays(pool_of(zone), order) &&
-	       !has_block(zone, order, highest_zoneidx);
+	       luf_pool_pays(luf_zone_pool(zone), order) &&
+	       !luf_zone_has_block(zone, order, highest_zoneidx);
 }
 
 void __luf_balance(pg_data_t *pgdat, unsigned int order, int highest_zoneidx)
@@ -579,14 +580,14 @@ void __luf_balance(pg_data_t *pgdat, unsigned int order, int highest_zoneidx)
 	for (i = 0; i <= highest_zoneidx; i++) {
 		struct zone *zone = pgdat->node_zones + i;
 
-		if (!managed_zone(zone) || !pool_of(zone))
+		if (!managed_zone(zone) || !luf_zone_pool(zone))
 			continue;
 		/* A round of reclaim may have found next to nothing. */
-		if (free_pages_of(zone) < min_wmark_pages(zone) / 2 ||
-		    lacks_block(zone, order, highest_zoneidx))
-			drain_zone(zone, LUF_FOR_KSWAPD);
+		if (luf_zone_free_pages(zone) < min_wmark_pages(zone) / 2 ||
+		    luf_kswapd_lacks_block(zone, order, highest_zoneidx))
+			luf_drain_zone(zone, LUF_FOR_KSWAPD);
 		else
-			balance(zone);
+			luf_balance_zone(zone);
 	}
 }
 
@@ -600,7 +601,7 @@ void __luf_balance(pg_data_t *pgdat, unsigned int order, int highest_zoneidx)
  * and would reclaim the small zone again and again. Nor of a node that yielded
  * nothing the last time: after sixteen such times kswapd would give it up.
  */
-unsigned long __luf_missing(const struct zone *zone, int highest_zoneidx)
+unsigned long __luf_missing_pages(const struct zone *zone, int highest_zoneidx)
 {
 	const struct zone *other = zone->zone_pgdat->node_zones;
 	int i;
@@ -608,9 +609,9 @@ unsigned long __luf_missing(const struct zone *zone, int highest_zoneidx)
 	if (READ_ONCE(zone->zone_pgdat->kswapd_failures))
 		return 0;
 	if (luf_zone_cap(zone))
-		return luf_pool_missing(pool_of(zone));
+		return luf_pool_missing(luf_zone_pool(zone));
 	for (i = 0; i <= highest_zoneidx; i++)
-		if (pool_of(&other[i]) && luf_pool_missing(pool_of(&other[i])))
+		if (luf_zone_pool(&other[i]) && luf_pool_missing(luf_zone_pool(&other[i])))
 			return MORE_THAN_THERE_IS;
 	return 0;
 }
@@ -618,32 +619,32 @@ unsigned long __luf_missing(const struct zone *zone, int highest_zoneidx)
 /* Compaction */
 
 /* What compaction_suitable() wants to be free. */
-static unsigned long compaction_needs(const struct zone *zone, int order)
+static unsigned long luf_compaction_needs(const struct zone *zone, int order)
 {
 	return low_wmark_pages(zone) + compact_gap(order);
 }
 
 void __luf_begin_compaction(struct zone *zone, int order)
 {
-	unsigned long pages = free_pages_of(zone) + pages_of(zone);
+	unsigned long pages = luf_zone_free_pages(zone) + luf_zone_pages(zone);
 
 	/* Where there is a block, or cannot be one, it will not begin. */
-	if (order < 0 || (pages >= compaction_needs(zone, order) &&
-			  !has_block(zone, order, zone_idx(zone))))
-		drain_zone(zone, LUF_FOR_COMPACTION);
+	if (order < 0 || (pages >= luf_compaction_needs(zone, order) &&
+			  !luf_zone_has_block(zone, order, zone_idx(zone))))
+		luf_drain_zone(zone, LUF_FOR_COMPACTION);
 }
 
 void __luf_prepare_compaction(struct zone *zone, int order)
 {
-	if (free_pages_of(zone) < compaction_needs(zone, order))
+	if (luf_zone_free_pages(zone) < luf_compaction_needs(zone, order))
 		__luf_begin_compaction(zone, order);
 }
 
 /* Isolation */
 
-void __luf_block(struct zone *zone)
+void __luf_block_zone(struct zone *zone)
 {
-	struct luf_pool *pool = pool_of(zone);
+	struct luf_pool *pool = luf_zone_pool(zone);
 
 	if (!pool)
 		return;
@@ -651,9 +652,9 @@ void __luf_block(struct zone *zone)
 	luf_drain_zone_wait(zone, LUF_FOR_DRAIN);
 }
 
-void __luf_unblock(struct zone *zone)
+void __luf_unblock_zone(struct zone *zone)
 {
-	struct luf_pool *pool = pool_of(zone);
+	struct luf_pool *pool = luf_zone_pool(zone);
 
 	if (pool)
 		luf_pool_unblock(pool);
@@ -663,10 +664,10 @@ void __luf_begin_recovery(struct luf_recovery *recovery, const struct page *page
 {
 	struct zone *zone = page_zone(page);
 
-	if (!pool_of(zone))
+	if (!luf_zone_pool(zone))
 		return;
 	recovery->zone = zone;
-	__luf_block(zone);
+	__luf_block_zone(zone);
 	/* Only what has left the lists of the CPUs is known to be free. */
 	if (!page_count(page))
 		drain_all_pages(zone);
@@ -674,7 +675,7 @@ void __luf_begin_recovery(struct luf_recovery *recovery, const struct page *page
 
 /* Gates */
 
-static bool is_drained(u64 generation)
+static bool luf_generation_is_drained(u64 generation)
 {
 	return luf_is_drained(&luf_batches, generation);
 }
@@ -685,7 +686,7 @@ void __luf_gate_writer(struct address_space *mapping)
 	u64 begin;
 	unsigned int cpus;
 
-	if (is_drained(generation))
+	if (luf_generation_is_drained(generation))
 		return;
 	might_sleep();
 	begin = ktime_get_ns();
@@ -709,9 +710,9 @@ EXPORT_SYMBOL_GPL(__luf_gate_remote_writer);
 
 /* Out of line, so that a gate where nothing waits needs no stack. */
 
-static noinline void flush_mm(struct mm_struct *mm, s64 unmaps)
+static noinline void luf_flush_mm(struct mm_struct *mm, s64 unmaps)
 {
-	if (is_drained(atomic64_read(&mm->luf_generation)))
+	if (luf_generation_is_drained(atomic64_read(&mm->luf_generation)))
 		return;
 	flush_tlb_mm(mm);
 	luf_count(LUF_FLUSHES_MM);
@@ -726,21 +727,21 @@ void __luf_gate_mm(struct mm_struct *mm)
 	s64 unmaps = atomic64_read(&mm->luf_unmaps);
 
 	if (unmaps & 1)
-		flush_mm(mm, unmaps);
+		luf_flush_mm(mm, unmaps);
 }
 
-static noinline void flush_place(struct mm_struct *mm, unsigned long address,
-				 struct ptdesc *table)
+static noinline void luf_flush_pte_table(struct mm_struct *mm, unsigned long address,
+					 struct ptdesc *table)
 {
 	u64 generation = table->pt_index;
 
 	table->pt_index = 0;
-	if (is_drained(generation))
+	if (luf_generation_is_drained(generation))
 		return;
 	address &= PMD_MASK;
 	flush_tlb_mm_range(mm, address, address + PMD_SIZE, PAGE_SHIFT, false);
-	luf_count(LUF_FLUSHES_PLACE);
-	trace_luf_flush(LUF_FOR_PLACE, 0, generation, 0,
+	luf_count(LUF_FLUSHES_PTE);
+	trace_luf_flush(LUF_FOR_PTE, 0, generation, 0,
 			cpumask_weight(mm_cpumask(mm)));
 }
 
@@ -748,19 +749,19 @@ static noinline void flush_place(struct mm_struct *mm, unsigned long address,
  * All that the table maps at once, so that the next place in it costs nothing.
  * The table's lock is held: nobody stamps it meanwhile.
  */
-void __luf_gate_place(struct mm_struct *mm, unsigned long address,
-		      const void *slot)
+void __luf_gate_pte(struct mm_struct *mm, unsigned long address,
+		    const void *slot)
 {
 	struct ptdesc *table = virt_to_ptdesc(slot);
 
 	if (table->pt_index)
-		flush_place(mm, address, table);
+		luf_flush_pte_table(mm, address, table);
 }
 
 /* Sizes */
 
 /* Twice or half as large as usual, so many times. */
-static int pool_scale;
+static int luf_pool_scale;
 
 /**
  * luf_resize_pools - make pools as large as they should be
@@ -772,10 +773,10 @@ void luf_resize_pools(void)
 	struct zone *zone;
 
 	for_each_populated_zone(zone) {
-		struct luf_pool *pool = pool_of(zone);
+		struct luf_pool *pool = luf_zone_pool(zone);
 		unsigned long cap =
 			luf_pool_scaled_cap(zone_managed_pages(zone),
-					    READ_ONCE(pool_scale));
+					    READ_ONCE(luf_pool_scale));
 
 		if (!pool)
 			continue;
@@ -795,12 +796,12 @@ void luf_resize_pools(void)
  */
 void luf_scale_pools(int by)
 {
-	int scale = by ? clamp(pool_scale + by, -LUF_LARGEST_SCALE,
+	int scale = by ? clamp(luf_pool_scale + by, -LUF_LARGEST_SCALE,
 			       LUF_LARGEST_SCALE) : 0;
 
-	if (scale == pool_scale)
+	if (scale == luf_pool_scale)
 		return;
-	WRITE_ONCE(pool_scale, scale);
+	WRITE_ONCE(luf_pool_scale, scale);
 	luf_resize_pools();
 }
 
@@ -821,14 +822,14 @@ unsigned long luf_node_cap(int nid)
 	return pages;
 }
 
-static void make_pools(void)
+static void luf_alloc_pools(void)
 {
 	struct zone *zone;
 
 	for_each_populated_zone(zone) {
 		struct luf_pool *pool;
 
-		if (pool_of(zone))
+		if (luf_zone_pool(zone))
 			continue;
 		/* Without one nothing of the zone is unmapped lazily. */
 		pool = kmalloc_node(sizeof(*pool), GFP_KERNEL,
@@ -842,18 +843,18 @@ static void make_pools(void)
 	luf_resize_pools();
 }
 
-static int memory_changed(struct notifier_block *block, unsigned long action,
-			  void *arg)
+static int luf_memory_notify(struct notifier_block *block, unsigned long action,
+			     void *arg)
 {
 	if (action == MEM_ONLINE || action == MEM_OFFLINE)
-		make_pools();
+		luf_alloc_pools();
 	return NOTIFY_OK;
 }
 
 static int __init luf_pools_init(void)
 {
-	make_pools();
-	hotplug_memory_notifier(memory_changed, DEFAULT_CALLBACK_PRI);
+	luf_alloc_pools();
+	hotplug_memory_notifier(luf_memory_notify, DEFAULT_CALLBACK_PRI);
 	return 0;
 }
 subsys_initcall(luf_pools_init);

@@ -94,7 +94,7 @@ void __luf_run_end(struct luf_run *run);
 enum ttu_flags __luf_flags(struct luf_run *run, struct folio *folio);
 bool __luf_unmap(struct folio *folio, struct vm_area_struct *vma,
 		 unsigned long address, pte_t *ptep, pte_t *old);
-bool __luf_take(struct luf_run *run, struct folio *folio);
+bool __luf_take_folio(struct luf_run *run, struct folio *folio);
 bool __luf_is_lazy(struct luf_run *run);
 void __luf_migrated(struct luf_run *run, const struct folio *folio);
 bool __luf_take_source(struct luf_run *run, struct folio *folio);
@@ -107,12 +107,12 @@ bool __luf_refill(struct zone *zone, unsigned int order, unsigned long mark,
 unsigned long __luf_try_to_free_pages(struct zonelist *zonelist, int order,
 				      gfp_t gfp_mask, nodemask_t *nodemask);
 void __luf_balance(pg_data_t *pgdat, unsigned int order, int highest_zoneidx);
-unsigned long __luf_missing(const struct zone *zone, int highest_zoneidx);
+unsigned long __luf_missing_pages(const struct zone *zone, int highest_zoneidx);
 void __luf_prepare_compaction(struct zone *zone, int order);
 void __luf_begin_compaction(struct zone *zone, int order);
 void luf_drain_all(void);
-void __luf_block(struct zone *zone);
-void __luf_unblock(struct zone *zone);
+void __luf_block_zone(struct zone *zone);
+void __luf_unblock_zone(struct zone *zone);
 void __luf_begin_recovery(struct luf_recovery *recovery,
 			  const struct page *page);
 unsigned long __luf_pages(void);
@@ -158,15 +158,15 @@ static inline enum ttu_flags luf_flags(struct luf_run *run,
 }
 
 /**
- * luf_take - a folio is reclaimed: frozen, in no cache, unlocked
+ * luf_take_folio - a folio is reclaimed: frozen, in no cache, unlocked
  * @run: reclaim's
  * @folio: the folio
  *
  * Return: true if it goes to the pool, false if the caller frees it.
  */
-static inline bool luf_take(struct luf_run *run, struct folio *folio)
+static inline bool luf_take_folio(struct luf_run *run, struct folio *folio)
 {
-	return run->stream && run->folio == folio && __luf_take(run, folio);
+	return run->stream && run->folio == folio && __luf_take_folio(run, folio);
 }
 
 /**
@@ -301,7 +301,7 @@ static inline void luf_gate_writable(bool writable, struct mm_struct *mm,
 				     unsigned long address, const void *slot)
 {
 	if (writable)
-		luf_gate_place(mm, address, slot);
+		luf_gate_pte(mm, address, slot);
 }
 
 /**
@@ -390,40 +390,40 @@ static inline void luf_begin_compaction(struct zone *zone, int order)
 }
 
 /**
- * luf_missing - what kswapd reclaims beyond the high watermark
+ * luf_missing_pages - what kswapd reclaims beyond the high watermark
  * @zone: of this zone
  * @highest_zoneidx: the highest zone that it reclaims from
  *
  * Return: how many pages its pool could still hold; where it has none, more than
  * there are as long as another pool up to that zone is not full.
  */
-static inline unsigned long luf_missing(const struct zone *zone,
-					int highest_zoneidx)
+static inline unsigned long luf_missing_pages(const struct zone *zone,
+					      int highest_zoneidx)
 {
 	if (static_branch_unlikely(&luf_key))
-		return __luf_missing(zone, highest_zoneidx);
+		return __luf_missing_pages(zone, highest_zoneidx);
 	return 0;
 }
 
 /**
- * luf_block - from here on nothing waits in a zone's pool
+ * luf_block_zone - from here on nothing waits in a zone's pool
  * @zone: the zone
  *
  * Waits for those who are flushing or releasing some of it. May sleep. Nests;
- * luf_unblock() ends it.
+ * luf_unblock_zone() ends it.
  */
-static inline void luf_block(struct zone *zone)
+static inline void luf_block_zone(struct zone *zone)
 {
-	__luf_block(zone);
+	__luf_block_zone(zone);
 }
 
 /**
- * luf_unblock - pages may wait again
+ * luf_unblock_zone - pages may wait again
  * @zone: the zone
  */
-static inline void luf_unblock(struct zone *zone)
+static inline void luf_unblock_zone(struct zone *zone)
 {
-	__luf_unblock(zone);
+	__luf_unblock_zone(zone);
 }
 
 /**
@@ -449,7 +449,7 @@ static inline void luf_begin_recovery(struct luf_recovery *recovery,
 static inline void luf_end_recovery(struct luf_recovery *recovery)
 {
 	if (recovery->zone)
-		__luf_unblock(recovery->zone);
+		__luf_unblock_zone(recovery->zone);
 }
 
 /* How many pages wait in all pools. */
@@ -491,7 +491,7 @@ static inline enum ttu_flags luf_flags(struct luf_run *run,
 	return 0;
 }
 
-static inline bool luf_take(struct luf_run *run, struct folio *folio)
+static inline bool luf_take_folio(struct luf_run *run, struct folio *folio)
 {
 	return false;
 }
@@ -552,8 +552,8 @@ static inline void luf_balance(pg_data_t *pgdat, unsigned int order,
 {
 }
 
-static inline unsigned long luf_missing(const struct zone *zone,
-					int highest_zoneidx)
+static inline unsigned long luf_missing_pages(const struct zone *zone,
+					      int highest_zoneidx)
 {
 	return 0;
 }
@@ -571,11 +571,11 @@ static inline void luf_drain_all(void)
 {
 }
 
-static inline void luf_block(struct zone *zone)
+static inline void luf_block_zone(struct zone *zone)
 {
 }
 
-static inline void luf_unblock(struct zone *zone)
+static inline void luf_unblock_zone(struct zone *zone)
 {
 }
 

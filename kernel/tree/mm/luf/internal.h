@@ -48,7 +48,7 @@ enum luf_count {
 	LUF_FLUSHES_COMPACTION,
 	LUF_FLUSHES_KEPT,
 	LUF_FLUSHES_MM,
-	LUF_FLUSHES_PLACE,
+	LUF_FLUSHES_PTE,
 	/* CPUs that a flush of batches concerned */
 	LUF_CPUS_INTERRUPTED,
 	LUF_CPUS_SPARED,
@@ -73,14 +73,14 @@ enum luf_reason {
 	LUF_FOR_COMPACTION,
 	LUF_FOR_KEPT,
 	LUF_FOR_MM,
-	LUF_FOR_PLACE,
+	LUF_FOR_PTE,
 	LUF_REASONS,
 };
 
 DECLARE_PER_CPU(unsigned long[LUF_COUNTS], luf_counts);
 
 static_assert(LUF_DEFERRED + LUF_COMPACTION == LUF_DEFERRED_COMPACTION);
-static_assert(LUF_FLUSHES + LUF_FOR_PLACE == LUF_FLUSHES_PLACE);
+static_assert(LUF_FLUSHES + LUF_FOR_PTE == LUF_FLUSHES_PTE);
 
 static inline void luf_count_many(enum luf_count what, unsigned long n)
 {

@@ -17,7 +17,7 @@
 
 #define LUF_TEST_ADDRESS	PMD_SIZE
 
-static void a_generation_is_drained_with_all_before_it(struct kunit *test)
+static void luf_test_drain_includes_older_batches(struct kunit *test)
 {
 	struct luf_batches *all = kunit_kzalloc(test, sizeof(*all), GFP_KERNEL);
 	struct luf_stream first = {}, second = {};
@@ -44,7 +44,7 @@ static void a_generation_is_drained_with_all_before_it(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, second.open, NULL);
 }
 
-static void the_cpus_of_pending_batches_are_added(struct kunit *test)
+static void luf_test_add_cpus_of_pending_batches(struct kunit *test)
 {
 	struct luf_batches *all = kunit_kzalloc(test, sizeof(*all), GFP_KERNEL);
 	struct cpumask *cpus = kunit_kzalloc(test, sizeof(*cpus), GFP_KERNEL);
@@ -67,7 +67,7 @@ static void the_cpus_of_pending_batches_are_added(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, luf_add_cpus(all, 1, 1, cpus));
 }
 
-static void a_folio_leaves_after_its_flush(struct kunit *test)
+static void luf_test_folio_leaves_after_flush(struct kunit *test)
 {
 	struct folio *folio = folio_alloc(GFP_KERNEL, 0);
 	struct luf_pool pool;
@@ -97,7 +97,7 @@ static void a_folio_leaves_after_its_flush(struct kunit *test)
 }
 
 /* kswapd that reclaims from a zone alone would never be done for others' pools. */
-static void a_zone_out_of_reach_is_not_missing_pages(struct kunit *test)
+static void luf_test_unreachable_zone_misses_nothing(struct kunit *test)
 {
 	struct zone *zones = NODE_DATA(first_online_node)->node_zones;
 	struct zone *small = &zones[0], *large = NULL;
@@ -108,8 +108,8 @@ static void a_zone_out_of_reach_is_not_missing_pages(struct kunit *test)
 			large = &zones[i];
 	if (!large || luf_zone_cap(small))
 		kunit_skip(test, "no small zone without a pool beside a large one");
-	KUNIT_EXPECT_EQ(test, __luf_missing(small, 0), 0UL);
-	KUNIT_EXPECT_GT(test, __luf_missing(small, zone_idx(large)),
+	KUNIT_EXPECT_EQ(test, __luf_missing_pages(small, 0), 0UL);
+	KUNIT_EXPECT_GT(test, __luf_missing_pages(small, zone_idx(large)),
 			zone_managed_pages(large));
 }
 
@@ -230,7 +230,7 @@ static unsigned long luf_replay_flushes(void)
  * taken, the third one cannot be moved yet, is mapped again and unmapped again;
  * then it is held by somebody as well. Whoever holds it may free it at once.
  */
-static void each_source_that_is_held_is_flushed(struct kunit *test)
+static void luf_test_held_source_is_flushed(struct kunit *test)
 {
 	struct luf_replay *replay = kunit_kzalloc(test, sizeof(*replay), GFP_KERNEL);
 	unsigned long before;
@@ -256,7 +256,7 @@ static void each_source_that_is_held_is_flushed(struct kunit *test)
 }
 
 /* What is taken needs no flush of its own, and what is kept gets one at the end. */
-static void a_source_that_is_kept_is_flushed_at_the_end(struct kunit *test)
+static void luf_test_kept_source_is_flushed_at_end(struct kunit *test)
 {
 	struct luf_replay *replay = kunit_kzalloc(test, sizeof(*replay), GFP_KERNEL);
 	unsigned long before;
@@ -276,7 +276,7 @@ static void a_source_that_is_kept_is_flushed_at_the_end(struct kunit *test)
 }
 
 /* A node that has nothing more to give must not be given up because of the pools. */
-static void a_node_that_yields_nothing_is_missing_nothing(struct kunit *test)
+static void luf_test_failing_node_misses_nothing(struct kunit *test)
 {
 	pg_data_t *pgdat = NODE_DATA(first_online_node);
 	struct zone *zone = NULL;
@@ -288,16 +288,16 @@ static void a_node_that_yields_nothing_is_missing_nothing(struct kunit *test)
 			zone = &pgdat->node_zones[i];
 	if (!zone || failures)
 		kunit_skip(test, "no pool, or a node that yields nothing");
-	before = __luf_missing(zone, zone_idx(zone));
+	before = __luf_missing_pages(zone, zone_idx(zone));
 	WRITE_ONCE(pgdat->kswapd_failures, 1);
-	after = __luf_missing(zone, zone_idx(zone));
+	after = __luf_missing_pages(zone, zone_idx(zone));
 	WRITE_ONCE(pgdat->kswapd_failures, failures);
 	KUNIT_EXPECT_GT(test, before, 0UL);
 	KUNIT_EXPECT_EQ(test, after, 0UL);
 }
 
 /* Nobody says when a remote client has written for the last time. */
-static void a_remote_writer_is_not_forgotten(struct kunit *test)
+static void luf_test_remote_writer_persists(struct kunit *test)
 {
 	struct address_space *mapping = kunit_kzalloc(test, sizeof(*mapping),
 						      GFP_KERNEL);
@@ -314,14 +314,14 @@ static void a_remote_writer_is_not_forgotten(struct kunit *test)
 }
 
 static struct kunit_case luf_cases[] = {
-	KUNIT_CASE(a_generation_is_drained_with_all_before_it),
-	KUNIT_CASE(the_cpus_of_pending_batches_are_added),
-	KUNIT_CASE(a_folio_leaves_after_its_flush),
-	KUNIT_CASE(a_zone_out_of_reach_is_not_missing_pages),
-	KUNIT_CASE(each_source_that_is_held_is_flushed),
-	KUNIT_CASE(a_source_that_is_kept_is_flushed_at_the_end),
-	KUNIT_CASE(a_remote_writer_is_not_forgotten),
-	KUNIT_CASE(a_node_that_yields_nothing_is_missing_nothing),
+	KUNIT_CASE(luf_test_drain_includes_older_batches),
+	KUNIT_CASE(luf_test_add_cpus_of_pending_batches),
+	KUNIT_CASE(luf_test_folio_leaves_after_flush),
+	KUNIT_CASE(luf_test_unreachable_zone_misses_nothing),
+	KUNIT_CASE(luf_test_held_source_is_flushed),
+	KUNIT_CASE(luf_test_kept_source_is_flushed_at_end),
+	KUNIT_CASE(luf_test_remote_writer_persists),
+	KUNIT_CASE(luf_test_failing_node_misses_nothing),
 	{}
 };
 
