@@ -50,7 +50,7 @@ u64 tollfree_histogram_low(unsigned int bucket)
 	return (u64)(SUB_BUCKETS + bucket % SUB_BUCKETS) << shift;
 }
 
-static u64 high(unsigned int bucket)
+static u64 tollfree_histogram_high(unsigned int bucket)
 {
 	if (bucket == TOLLFREE_HISTOGRAM_BUCKETS - 1)
 		return U64_MAX;
@@ -77,5 +77,5 @@ u64 tollfree_histogram_quantile(const u64 *counts, unsigned int permyriad)
 		return 0;
 	for (bucket = 0; seen + counts[bucket] < wanted; bucket++)
 		seen += counts[bucket];
-	return high(bucket);
+	return tollfree_histogram_high(bucket);
 }

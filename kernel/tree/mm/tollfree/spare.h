@@ -8,12 +8,12 @@
 #include "../econ/hooks.h"
 #include "../luf/hooks.h"
 
-static inline unsigned long spare_pages(void)
+static inline unsigned long tollfree_spare_pages(void)
 {
 	return luf_pages() + econ_pages();
 }
 
-static inline void show_spare_pages(void)
+static inline void tollfree_show_spare_pages(void)
 {
 	if (IS_ENABLED(CONFIG_LUF))
 		pr_notice("%lu pages that wait for a flush\n", luf_pages());

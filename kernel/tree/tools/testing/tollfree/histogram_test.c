@@ -27,9 +27,9 @@ static void every_value_is_in_its_bucket(void)
 
 			EXPECT_EQ(bucket < TOLLFREE_HISTOGRAM_BUCKETS, true);
 			EXPECT_EQ(tollfree_histogram_low(bucket) <= value, true);
-			EXPECT_EQ(value <= high(bucket), true);
+			EXPECT_EQ(value <= tollfree_histogram_high(bucket), true);
 			/* Known to an eighth. */
-			EXPECT_EQ(high(bucket) - tollfree_histogram_low(bucket) <= value / 8, true);
+			EXPECT_EQ(tollfree_histogram_high(bucket) - tollfree_histogram_low(bucket) <= value / 8, true);
 		}
 	}
 }
