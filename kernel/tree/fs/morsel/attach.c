@@ -25,37 +25,37 @@ enum {
 	/* It may be written through this mapping. */
 	CLAIMED = BIT(1),
 	/* All that there was has been hung in once. */
-	HUNG_IN = BIT(2),
+	ATTACHED = BIT(2),
 };
 
 static struct morsel *morsel_in(const struct vm_area_struct *vma)
 {
 	return (void *)((unsigned long)vma->vm_private_data &
-			~(unsigned long)(BY_PAGE | CLAIMED | HUNG_IN));
+			~(unsigned long)(BY_PAGE | CLAIMED | ATTACHED));
 }
 
-static bool is(const struct vm_area_struct *vma, unsigned long bit)
+static bool morsel_vma_test(const struct vm_area_struct *vma, unsigned long bit)
 {
 	return (unsigned long)vma->vm_private_data & bit;
 }
 
-static void set(struct vm_area_struct *vma, unsigned long bit)
+static void morsel_vma_set(struct vm_area_struct *vma, unsigned long bit)
 {
 	vma->vm_private_data =
 		(void *)((unsigned long)vma->vm_private_data | bit);
 }
 
-static void clear(struct vm_area_struct *vma, unsigned long bit)
+static void morsel_vma_clear(struct vm_area_struct *vma, unsigned long bit)
 {
 	vma->vm_private_data =
 		(void *)((unsigned long)vma->vm_private_data & ~bit);
 }
 
-static struct morsel_span span_of(const struct vm_area_struct *vma)
+static struct morsel_span morsel_vma_span(const struct vm_area_struct *vma)
 {
 	unsigned long end = vma->vm_end;
 
-	if (planted(PLANT_SLOT_PAST_END))
+	if (morsel_is_planted(PLANT_SLOT_PAST_END))
 		end = ALIGN(end, PMD_SIZE);
 	return (struct morsel_span){
 		.begin = vma->vm_start,
@@ -64,73 +64,73 @@ static struct morsel_span span_of(const struct vm_area_struct *vma)
 	};
 }
 
-static bool is_sealed(const struct morsel *morsel)
+static bool morsel_is_sealed(const struct morsel *morsel)
 {
 	return READ_ONCE(morsel->seals) & F_SEAL_WRITE;
 }
 
 /* Who may write an open one: one address space at a time. */
 
-static bool claim(struct morsel *morsel, struct mm_struct *mm)
+static bool morsel_claim_writer(struct morsel *morsel, struct mm_struct *mm)
 {
 	guard(spinlock)(&morsel->lock);
 	if (morsel->writes && morsel->writer != mm &&
-	    !planted(PLANT_TWO_WRITERS))
+	    !morsel_is_planted(PLANT_TWO_WRITERS))
 		return false;
 	morsel->writer = mm;
 	morsel->writes++;
 	return true;
 }
 
-static void disclaim(struct morsel *morsel)
+static void morsel_release_writer(struct morsel *morsel)
 {
 	guard(spinlock)(&morsel->lock);
-	if (!planted(PLANT_CLAIM_STAYS) && !--morsel->writes)
+	if (!morsel_is_planted(PLANT_CLAIM_STAYS) && !--morsel->writes)
 		morsel->writer = NULL;
 }
 
-static bool would_write(vm_flags_t flags)
+static bool morsel_would_write(vm_flags_t flags)
 {
 	return (flags & (VM_SHARED | VM_WRITE)) == (VM_SHARED | VM_WRITE);
 }
 
-static int claim_mapping(struct morsel *morsel, struct vm_area_struct *vma)
+static int morsel_claim_mapping(struct morsel *morsel, struct vm_area_struct *vma)
 {
-	if (!claim(morsel, vma->vm_mm))
+	if (!morsel_claim_writer(morsel, vma->vm_mm))
 		return -EBUSY;
-	set(vma, CLAIMED);
+	morsel_vma_set(vma, CLAIMED);
 	return 0;
 }
 
 /* The child of a writer that has undone VM_DONTCOPY may not. */
-static bool may_fault(const struct vm_area_struct *vma)
+static bool morsel_may_fault(const struct vm_area_struct *vma)
 {
-	return is(vma, CLAIMED) || !would_write(vma->vm_flags);
+	return morsel_vma_test(vma, CLAIMED) || !morsel_would_write(vma->vm_flags);
 }
 
 /* Hanging in */
 
 /* Whether a slot of the process holds the morsel's own entry. */
-static bool is_same_pud(pud_t slot, const pud_t *own)
+static bool morsel_is_same_pud(pud_t slot, const pud_t *own)
 {
 	return own && !pud_none(slot) &&
 	       pud_pfn(slot) == pud_pfn(READ_ONCE(*own)) &&
 	       pud_leaf(slot) == pud_leaf(READ_ONCE(*own));
 }
 
-static bool is_same_pmd(pmd_t slot, const pmd_t *own)
+static bool morsel_is_same_pmd(pmd_t slot, const pmd_t *own)
 {
 	return own && !pmd_none(slot) &&
 	       pmd_pfn(slot) == pmd_pfn(READ_ONCE(*own)) &&
 	       pmd_leaf(slot) == pmd_leaf(READ_ONCE(*own));
 }
 
-static pgoff_t index_at(const struct vm_area_struct *vma, unsigned long address)
+static pgoff_t morsel_index_at(const struct vm_area_struct *vma, unsigned long address)
 {
 	return vma->vm_pgoff + ((address - vma->vm_start) >> PAGE_SHIFT);
 }
 
-static pud_t *pud_of(struct mm_struct *mm, unsigned long address)
+static pud_t *morsel_alloc_pud(struct mm_struct *mm, unsigned long address)
 {
 	p4d_t *p4d = p4d_alloc(mm, pgd_offset(mm, address), address);
 
@@ -142,10 +142,10 @@ static pud_t *pud_of(struct mm_struct *mm, unsigned long address)
  * the process's. Nothing to hang is no error: the next fault there does it. -EEXIST
  * says that there is one which has a table of the process's own.
  */
-static int set_puds(struct mm_struct *mm, pud_t *slots, const pud_t *own,
-		    unsigned long nr)
+static int morsel_set_puds(struct mm_struct *mm, pud_t *slots, const pud_t *own,
+			   unsigned long nr)
 {
-	unsigned long i, hung = 0;
+	unsigned long i, attached = 0;
 	int err = 0;
 
 	guard(spinlock)(&mm->page_table_lock);
@@ -154,19 +154,19 @@ static int set_puds(struct mm_struct *mm, pud_t *slots, const pud_t *own,
 			continue;
 		if (pud_none(slots[i])) {
 			set_pud(&slots[i], READ_ONCE(own[i]));
-			hung++;
-		} else if (!is_same_pud(slots[i], &own[i])) {
+			attached++;
+		} else if (!morsel_is_same_pud(slots[i], &own[i])) {
 			err = -EEXIST;
 		}
 	}
-	morsel_count_many(MORSEL_ATTACHED_PUD, hung);
+	morsel_count_many(MORSEL_ATTACHED_PUD, attached);
 	return err;
 }
 
-static int set_pmds(struct mm_struct *mm, pmd_t *slots, const pmd_t *own,
-		    unsigned long nr)
+static int morsel_set_pmds(struct mm_struct *mm, pmd_t *slots, const pmd_t *own,
+			   unsigned long nr)
 {
-	unsigned long i, hung = 0;
+	unsigned long i, attached = 0;
 	int err = 0;
 
 	guard(spinlock)(pmd_lockptr(mm, slots));
@@ -175,50 +175,50 @@ static int set_pmds(struct mm_struct *mm, pmd_t *slots, const pmd_t *own,
 			continue;
 		if (pmd_none(slots[i])) {
 			WRITE_ONCE(slots[i], READ_ONCE(own[i]));
-			hung++;
-		} else if (!is_same_pmd(slots[i], &own[i])) {
+			attached++;
+		} else if (!morsel_is_same_pmd(slots[i], &own[i])) {
 			err = -EEXIST;
 		}
 	}
-	morsel_count_many(MORSEL_ATTACHED_PMD, hung);
+	morsel_count_many(MORSEL_ATTACHED_PMD, attached);
 	return err;
 }
 
-static int hang_puds(struct vm_area_struct *vma, unsigned long address,
-		     unsigned long nr)
+static int morsel_attach_puds(struct vm_area_struct *vma, unsigned long address,
+			      unsigned long nr)
 {
 	struct morsel *morsel = morsel_in(vma);
-	pud_t *slots = pud_of(vma->vm_mm, address), *own;
+	pud_t *slots = morsel_alloc_pud(vma->vm_mm, address), *own;
 	int err = 0;
 
 	if (!slots)
 		return -ENOMEM;
 	morsel_enter(morsel);
-	own = morsel_pud(morsel, index_at(vma, address));
+	own = morsel_pud(morsel, morsel_index_at(vma, address));
 	/* Faults on many CPUs find it there already: no lock for them. */
-	if (own && (nr > 1 || !is_same_pud(READ_ONCE(*slots), own)))
-		err = set_puds(vma->vm_mm, slots, own, nr);
+	if (own && (nr > 1 || !morsel_is_same_pud(READ_ONCE(*slots), own)))
+		err = morsel_set_puds(vma->vm_mm, slots, own, nr);
 	morsel_leave();
 	return err;
 }
 
 /* -EEXIST also where it is 1 GiB, of which the process has a part. */
-static int hang_pmds(struct vm_area_struct *vma, unsigned long address,
-		     unsigned long nr)
+static int morsel_attach_pmds(struct vm_area_struct *vma, unsigned long address,
+			      unsigned long nr)
 {
 	struct morsel *morsel = morsel_in(vma);
-	pud_t *pud = pud_of(vma->vm_mm, address);
+	pud_t *pud = morsel_alloc_pud(vma->vm_mm, address);
 	pmd_t *slots = pud ? pmd_alloc(vma->vm_mm, pud, address) : NULL, *own;
 	int err = 0;
 
 	if (!slots)
 		return -ENOMEM;
 	morsel_enter(morsel);
-	own = morsel_pmd(morsel, index_at(vma, address));
+	own = morsel_pmd(morsel, morsel_index_at(vma, address));
 	if (!own)
 		err = -EEXIST;
-	else if (nr > 1 || !is_same_pmd(READ_ONCE(*slots), own))
-		err = set_pmds(vma->vm_mm, slots, own, nr);
+	else if (nr > 1 || !morsel_is_same_pmd(READ_ONCE(*slots), own))
+		err = morsel_set_pmds(vma->vm_mm, slots, own, nr);
 	morsel_leave();
 	return err;
 }
@@ -234,7 +234,7 @@ static int hang_pmds(struct vm_area_struct *vma, unsigned long address,
 static int morsel_own_table(struct vm_area_struct *vma, unsigned long address)
 {
 	struct morsel *morsel = morsel_in(vma);
-	pud_t *pud = pud_of(vma->vm_mm, address);
+	pud_t *pud = morsel_alloc_pud(vma->vm_mm, address);
 	pmd_t *slot = pud ? pmd_alloc(vma->vm_mm, pud, address) : NULL;
 
 	if (!slot)
@@ -244,9 +244,9 @@ static int morsel_own_table(struct vm_area_struct *vma, unsigned long address)
 		pmd_t *own;
 
 		morsel_enter(morsel);
-		own = morsel_pmd(morsel, index_at(vma, address));
+		own = morsel_pmd(morsel, morsel_index_at(vma, address));
 		is_free = pmd_none(READ_ONCE(*slot));
-		can_be = own && (is_free || is_same_pmd(READ_ONCE(*slot), own));
+		can_be = own && (is_free || morsel_is_same_pmd(READ_ONCE(*slot), own));
 		morsel_leave();
 		if (can_be)
 			return 0;
@@ -258,23 +258,23 @@ static int morsel_own_table(struct vm_area_struct *vma, unsigned long address)
 }
 
 /* The slot that serves an address, or what of it is 2 MiB. */
-static int hang(struct vm_area_struct *vma, unsigned long address,
-		enum morsel_level level)
+static int morsel_attach_slot(struct vm_area_struct *vma, unsigned long address,
+			      enum morsel_level level)
 {
 	int err = -EEXIST;
 
 	if (level == MORSEL_PUD)
-		err = hang_puds(vma, morsel_slot_begin(address, level), 1);
+		err = morsel_attach_puds(vma, morsel_slot_begin(address, level), 1);
 	if (err == -EEXIST)
-		err = hang_pmds(vma, morsel_slot_begin(address, MORSEL_PMD), 1);
+		err = morsel_attach_pmds(vma, morsel_slot_begin(address, MORSEL_PMD), 1);
 	if (err == -EEXIST)
 		err = morsel_own_table(vma, morsel_slot_begin(address, MORSEL_PMD));
 	return err;
 }
 
 /* How many slots from an address on are side by side. */
-static unsigned long together(const struct morsel_span *span,
-			      unsigned long address, enum morsel_level level)
+static unsigned long morsel_adjacent_slots(const struct morsel_span *span,
+					   unsigned long address, enum morsel_level level)
 {
 	unsigned long size = morsel_slot_size(level);
 	unsigned long there = span->offset + (address - span->begin);
@@ -288,25 +288,25 @@ static unsigned long together(const struct morsel_span *span,
  * All slots at once, so that nothing else faults where the morsel has pages. What
  * there is no memory for now is hung in by its own fault.
  */
-static void hang_all(struct vm_area_struct *vma)
+static void morsel_attach_all(struct vm_area_struct *vma)
 {
-	struct morsel_span span = span_of(vma);
+	struct morsel_span span = morsel_vma_span(vma);
 	unsigned long nr, address = ALIGN(vma->vm_start, PMD_SIZE);
 
-	if (is(vma, HUNG_IN) ||
-	    test_and_set_bit(ilog2(HUNG_IN),
+	if (morsel_vma_test(vma, ATTACHED) ||
+	    test_and_set_bit(ilog2(ATTACHED),
 			     (unsigned long *)&vma->vm_private_data))
 		return;
 	for (; address < vma->vm_end; address += nr * PMD_SIZE) {
 		switch (morsel_slot_level(&span, address)) {
 		case MORSEL_PUD:
-			nr = together(&span, address, MORSEL_PUD);
-			hang_puds(vma, address, nr);
+			nr = morsel_adjacent_slots(&span, address, MORSEL_PUD);
+			morsel_attach_puds(vma, address, nr);
 			nr *= PTRS_PER_PMD;
 			break;
 		case MORSEL_PMD:
-			nr = together(&span, address, MORSEL_PMD);
-			hang_pmds(vma, address, nr);
+			nr = morsel_adjacent_slots(&span, address, MORSEL_PMD);
+			morsel_attach_pmds(vma, address, nr);
 			break;
 		default:
 			return;
@@ -317,12 +317,12 @@ static void hang_all(struct vm_area_struct *vma)
 vm_fault_t __morsel_fault(struct vm_area_struct *vma, unsigned long address,
 			  unsigned int flags)
 {
-	struct morsel_span span = span_of(vma);
+	struct morsel_span span = morsel_vma_span(vma);
 	struct morsel *morsel = morsel_in(vma);
 	enum morsel_level level = morsel_slot_level(&span, address);
 	int err;
 
-	if (is(vma, BY_PAGE))
+	if (morsel_vma_test(vma, BY_PAGE))
 		return VM_FAULT_FALLBACK;
 	/*
 	 * A private mapping gets copies when mprotect() has converted it, which
@@ -334,18 +334,18 @@ vm_fault_t __morsel_fault(struct vm_area_struct *vma, unsigned long address,
 		return VM_FAULT_SIGBUS;
 	if (level == MORSEL_PAGE)
 		return VM_FAULT_FALLBACK;
-	if (!may_fault(vma))
+	if (!morsel_may_fault(vma))
 		return VM_FAULT_SIGBUS;
 	morsel_count(MORSEL_FAULTS);
 	/* Behind the end, the mount is full, or memory is. */
-	if (morsel_fill(morsel, index_at(vma, address), 0, vma,
+	if (morsel_fill(morsel, morsel_index_at(vma, address), 0, vma,
 			address & PAGE_MASK, NULL))
 		return VM_FAULT_SIGBUS;
 	morsel_stop_at(STOP_BEFORE_ATTACH);
-	err = hang(vma, address, level);
+	err = morsel_attach_slot(vma, address, level);
 	if (err)
 		return err == -ENOMEM ? VM_FAULT_OOM : VM_FAULT_FALLBACK;
-	hang_all(vma);
+	morsel_attach_all(vma);
 	return 0;
 }
 
@@ -355,14 +355,14 @@ vm_fault_t __morsel_fault(struct vm_area_struct *vma, unsigned long address,
  * Of slots that are side by side, in the process's tables and in the morsel's, at
  * most up to an end; behind them, @next can be looked at.
  */
-static bool take_pmds(struct vm_area_struct *vma, pmd_t *slots,
-		      unsigned long address, unsigned long end,
-		      unsigned long *next)
+static bool morsel_detach_pmds(struct vm_area_struct *vma, pmd_t *slots,
+			       unsigned long address, unsigned long end,
+			       unsigned long *next)
 {
-	pgoff_t index = index_at(vma, address);
+	pgoff_t index = morsel_index_at(vma, address);
 	unsigned long first = address & PMD_MASK, i, nr;
 	const pmd_t *own = morsel_pmd(morsel_in(vma), index);
-	bool taken = false;
+	bool detached = false;
 
 	nr = min3(DIV_ROUND_UP(end - first, PMD_SIZE),
 		  PTRS_PER_PMD - pmd_index(address),
@@ -372,31 +372,31 @@ static bool take_pmds(struct vm_area_struct *vma, pmd_t *slots,
 		return false;
 	guard(spinlock)(pmd_lockptr(vma->vm_mm, slots));
 	for (i = 0; i < nr; i++) {
-		if (!is_same_pmd(slots[i], &own[i]))
+		if (!morsel_is_same_pmd(slots[i], &own[i]))
 			continue;
 		WRITE_ONCE(slots[i], __pmd(0));
-		taken = true;
+		detached = true;
 	}
-	return taken;
+	return detached;
 }
 
 /* @left is what stays there. */
-static bool take_pud(struct vm_area_struct *vma, pud_t *pud,
-		     unsigned long address, pud_t *left)
+static bool morsel_detach_pud(struct vm_area_struct *vma, pud_t *pud,
+			      unsigned long address, pud_t *left)
 {
 	struct morsel *morsel = morsel_in(vma);
 
 	guard(spinlock)(&vma->vm_mm->page_table_lock);
 	*left = *pud;
-	if (!is_same_pud(*pud, morsel_pud(morsel, index_at(vma, address))))
+	if (!morsel_is_same_pud(*pud, morsel_pud(morsel, morsel_index_at(vma, address))))
 		return false;
 	set_pud(pud, __pud(0));
 	return true;
 }
 
 /* Takes out what one table has from an address on; @next is as above. */
-static bool take(struct vm_area_struct *vma, unsigned long address,
-		 unsigned long end, unsigned long *next)
+static bool morsel_detach_slots(struct vm_area_struct *vma, unsigned long address,
+				unsigned long end, unsigned long *next)
 {
 	pgd_t *pgd = pgd_offset(vma->vm_mm, address);
 	pud_t left;
@@ -410,11 +410,11 @@ static bool take(struct vm_area_struct *vma, unsigned long address,
 	if (p4d_none(*p4d))
 		return false;
 	*next = (address & PUD_MASK) + PUD_SIZE;
-	if (take_pud(vma, pud_offset(p4d, address), address, &left))
+	if (morsel_detach_pud(vma, pud_offset(p4d, address), address, &left))
 		return true;
 	if (pud_none(left))
 		return false;
-	return take_pmds(vma, pmd_offset(&left, address), address, end, next);
+	return morsel_detach_pmds(vma, pmd_offset(&left, address), address, end, next);
 }
 
 void __morsel_unmap(struct mmu_gather *tlb, struct vm_area_struct *vma,
@@ -422,30 +422,30 @@ void __morsel_unmap(struct mmu_gather *tlb, struct vm_area_struct *vma,
 {
 	struct morsel *morsel = morsel_in(vma);
 	unsigned long address, next;
-	bool taken = false;
+	bool detached = false;
 
-	if (is(vma, BY_PAGE))
+	if (morsel_vma_test(vma, BY_PAGE))
 		return;
 	atomic_inc(&morsel->taking);
 	/* Whoever finds an entry gone waits for the flush as well. */
 	smp_mb__after_atomic();
-	if (planted(PLANT_LAST_SLOT_STAYS))
+	if (morsel_is_planted(PLANT_LAST_SLOT_STAYS))
 		end = ALIGN_DOWN(end - 1, PMD_SIZE);
 	for (address = begin; address < end; address = next) {
 		/* Keeps tables that are being freed: see morsel_free_tables(). */
 		rcu_read_lock();
-		taken |= take(vma, address, end, &next);
+		detached |= morsel_detach_slots(vma, address, end, &next);
 		rcu_read_unlock();
 	}
-	if (taken && !planted(PLANT_NO_FLUSH)) {
+	if (detached && !morsel_is_planted(PLANT_NO_FLUSH)) {
 		/*
 		 * CPUs remember the upper entries on the way to the morsel's
 		 * tables: one INVLPG for each GiB, or none where the mm is not
 		 * loaded, leaves those. At once: nothing of the morsel is in the
 		 * gather, which would keep it until then.
 		 */
-		tlb->need_flush_all = !planted(PLANT_ONE_FLUSH_A_GIB);
-		tlb->freed_tables = !planted(PLANT_TLB_LAZY_CPUS_KEEP);
+		tlb->need_flush_all = !morsel_is_planted(PLANT_ONE_FLUSH_A_GIB);
+		tlb->freed_tables = !morsel_is_planted(PLANT_TLB_LAZY_CPUS_KEEP);
 		tlb_flush_pud_range(tlb, begin, end - begin);
 		tlb_flush_mmu_tlbonly(tlb);
 		morsel_count(MORSEL_DETACHED);
@@ -458,8 +458,8 @@ void __morsel_unmap(struct mmu_gather *tlb, struct vm_area_struct *vma,
 /* From here on pages are mapped one by one. Mappings are locked for writing. */
 static void morsel_convert(struct vm_area_struct *vma)
 {
-	if (!vma_is_morsel(vma) || is(vma, BY_PAGE) ||
-	    planted(PLANT_SPLIT_STAYS_WHOLE))
+	if (!morsel_is_vma(vma) || morsel_vma_test(vma, BY_PAGE) ||
+	    morsel_is_planted(PLANT_SPLIT_STAYS_WHOLE))
 		return;
 	/* Or a fault under the VMA's own lock hangs it in again meanwhile. */
 	vma_start_write(vma);
@@ -583,7 +583,7 @@ void __morsel_show_smap(struct seq_file *m, struct vm_area_struct *vma)
 {
 	unsigned long pages = 0;
 
-	if (!is(vma, BY_PAGE))
+	if (!morsel_vma_test(vma, BY_PAGE))
 		pages = morsel_resident(morsel_in(vma), vma->vm_pgoff,
 					vma->vm_pgoff + vma_pages(vma));
 	seq_printf(m, "Morsel:         %8lu kB\n", pages << (PAGE_SHIFT - 10));
@@ -593,15 +593,15 @@ static void morsel_vm_open(struct vm_area_struct *vma)
 {
 	struct morsel *morsel = morsel_in(vma);
 
-	clear(vma, HUNG_IN);
-	if (is(vma, CLAIMED) && !claim(morsel, vma->vm_mm))
-		clear(vma, CLAIMED);
+	morsel_vma_clear(vma, ATTACHED);
+	if (morsel_vma_test(vma, CLAIMED) && !morsel_claim_writer(morsel, vma->vm_mm))
+		morsel_vma_clear(vma, CLAIMED);
 }
 
 static void morsel_vm_close(struct vm_area_struct *vma)
 {
-	if (is(vma, CLAIMED))
-		disclaim(morsel_in(vma));
+	if (morsel_vma_test(vma, CLAIMED))
+		morsel_release_writer(morsel_in(vma));
 }
 
 static int morsel_may_split(struct vm_area_struct *vma, unsigned long address)
@@ -614,16 +614,16 @@ static int morsel_mprotect(struct vm_area_struct *vma, unsigned long begin,
 			   unsigned long end, unsigned long flags)
 {
 	morsel_convert(vma);
-	if (!would_write(flags) || is(vma, CLAIMED))
+	if (!morsel_would_write(flags) || morsel_vma_test(vma, CLAIMED))
 		return 0;
-	return claim_mapping(morsel_in(vma), vma);
+	return morsel_claim_mapping(morsel_in(vma), vma);
 }
 
 /* What a fault by page maps at once, of what is there: as Linux does by default. */
 #define PAGES_AROUND	16
 
 /* The table that __do_fault() has allocated for the page that it maps next. */
-static void give_table(struct vm_fault *vmf)
+static void morsel_install_prealloc(struct vm_fault *vmf)
 {
 	struct mm_struct *mm = vmf->vma->vm_mm;
 
@@ -640,7 +640,7 @@ static void give_table(struct vm_fault *vmf)
 }
 
 /* Maps a page at vmf->pte. Entered, and the table is locked. */
-static void map_one(struct vm_fault *vmf, pgoff_t index, struct page *page)
+static void morsel_map_page(struct vm_fault *vmf, pgoff_t index, struct page *page)
 {
 	struct vm_area_struct *vma = vmf->vma;
 	struct folio *folio = page_folio(page);
@@ -660,8 +660,8 @@ static void map_one(struct vm_fault *vmf, pgoff_t index, struct page *page)
  *
  * Return: whether the page of the fault is mapped.
  */
-static bool map_there(struct vm_fault *vmf, pgoff_t first, pgoff_t end,
-		      struct page *own)
+static bool morsel_map_present(struct vm_fault *vmf, pgoff_t first, pgoff_t end,
+			       struct page *own)
 {
 	struct vm_area_struct *vma = vmf->vma;
 	struct morsel *morsel = morsel_in(vma);
@@ -669,7 +669,7 @@ static bool map_there(struct vm_fault *vmf, pgoff_t first, pgoff_t end,
 	pgoff_t index;
 	pte_t *pte;
 
-	give_table(vmf);
+	morsel_install_prealloc(vmf);
 	pte = pte_offset_map_lock(vma->vm_mm, vmf->pmd, vmf->address, &vmf->ptl);
 	if (!pte)
 		return false;
@@ -683,7 +683,7 @@ static bool map_there(struct vm_fault *vmf, pgoff_t first, pgoff_t end,
 			continue;
 		page = index == vmf->pgoff ? own : morsel_peek(morsel, index);
 		if (page && !PageHWPoison(page))
-			map_one(vmf, index, page);
+			morsel_map_page(vmf, index, page);
 	}
 	is_mapped = !pte_none(ptep_get(pte));
 	vmf->pte = NULL;
@@ -695,7 +695,7 @@ static bool map_there(struct vm_fault *vmf, pgoff_t first, pgoff_t end,
  * The pages around that of a fault, which is locked: so what is there of the
  * process's tables is its own, and stays.
  */
-static void map_around(struct vm_fault *vmf)
+static void morsel_map_around(struct vm_fault *vmf)
 {
 	struct vm_area_struct *vma = vmf->vma;
 	pgoff_t in_table = pte_index(vmf->address);
@@ -707,24 +707,24 @@ static void map_around(struct vm_fault *vmf)
 		     vmf->pgoff - min(vmf->pgoff, in_table));
 	if (!morsel_try_enter(morsel_in(vma)))
 		return;
-	map_there(vmf, first, end, NULL);
+	morsel_map_present(vmf, first, end, NULL);
 	morsel_leave();
 }
 
 /* It is mapped by one entry where no table is in the way. */
-static bool is_block(const struct vm_fault *vmf, struct page *page)
+static bool morsel_is_block(const struct vm_fault *vmf, struct page *page)
 {
 	return PageTransCompound(page) && pmd_none(*vmf->pmd);
 }
 
 /* A copy is made of one page. */
-static bool may_map_around(const struct vm_fault *vmf, struct page *page)
+static bool morsel_may_map_around(const struct vm_fault *vmf, struct page *page)
 {
 	struct vm_area_struct *vma = vmf->vma;
 
 	return vma_pages(vma) > 1 &&
 	       (vma->vm_flags & VM_SHARED || !(vmf->flags & FAULT_FLAG_WRITE)) &&
-	       !is_block(vmf, page);
+	       !morsel_is_block(vmf, page);
 }
 
 static vm_fault_t morsel_page_fault(struct vm_fault *vmf)
@@ -733,7 +733,7 @@ static vm_fault_t morsel_page_fault(struct vm_fault *vmf)
 	struct morsel *morsel = morsel_in(vma);
 	struct page *page;
 
-	if (!may_fault(vma) ||
+	if (!morsel_may_fault(vma) ||
 	    morsel_fill(morsel, vmf->pgoff, 0, vma, vmf->address, &page))
 		return VM_FAULT_SIGBUS;
 	/* Or Linux takes it from a page cache that does not have it, and frees it. */
@@ -747,8 +747,8 @@ static vm_fault_t morsel_page_fault(struct vm_fault *vmf)
 		put_page(page);
 		return VM_FAULT_NOPAGE;
 	}
-	if (may_map_around(vmf, page))
-		map_around(vmf);
+	if (morsel_may_map_around(vmf, page))
+		morsel_map_around(vmf);
 	vmf->page = page;
 	return VM_FAULT_LOCKED;
 }
@@ -765,11 +765,11 @@ static vm_fault_t morsel_map_pages(struct vm_fault *vmf, pgoff_t first,
 	bool is_mapped = false;
 	struct page *page;
 
-	if (!may_fault(vmf->vma) || !morsel_try_enter(morsel))
+	if (!morsel_may_fault(vmf->vma) || !morsel_try_enter(morsel))
 		return 0;
 	page = morsel_peek(morsel, vmf->pgoff);
-	if (page && !is_block(vmf, page))
-		is_mapped = map_there(vmf, first, last + 1, page);
+	if (page && !morsel_is_block(vmf, page))
+		is_mapped = morsel_map_present(vmf, first, last + 1, page);
 	morsel_leave();
 	return is_mapped ? VM_FAULT_NOPAGE : 0;
 }
@@ -784,9 +784,9 @@ static const struct vm_operations_struct morsel_vm_ops = {
 };
 
 /* Whether anything of it can be hung in. */
-static bool has_slots(const struct vm_area_struct *vma)
+static bool morsel_has_slots(const struct vm_area_struct *vma)
 {
-	struct morsel_span span = span_of(vma);
+	struct morsel_span span = morsel_vma_span(vma);
 	unsigned long first = ALIGN(span.begin, PMD_SIZE);
 
 	return first < span.end &&
@@ -794,16 +794,16 @@ static bool has_slots(const struct vm_area_struct *vma)
 }
 
 /* Who gets the morsel's own entries has the rights of its leaves. */
-static bool is_served(const struct vm_area_struct *vma, bool sealed)
+static bool morsel_can_attach(const struct vm_area_struct *vma, bool sealed)
 {
 	vm_flags_t flags = vma->vm_flags;
 
 	if (!static_branch_likely(&morsel_key) || flags & VM_EXEC ||
-	    !has_slots(vma))
+	    !morsel_has_slots(vma))
 		return false;
 	if (sealed)
 		return !(flags & VM_WRITE);
-	return would_write(flags);
+	return morsel_would_write(flags);
 }
 
 /**
@@ -817,26 +817,26 @@ static bool is_served(const struct vm_area_struct *vma, bool sealed)
 int morsel_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct morsel *morsel = morsel_of(file_inode(file));
-	bool sealed = is_sealed(morsel);
+	bool sealed = morsel_is_sealed(morsel);
 	/* Not merged, for each has its own claim, nor seen by khugepaged. */
 	vm_flags_t flags = VM_DONTEXPAND;
 
 	if (sealed && vma->vm_flags & VM_SHARED) {
 		if (vma->vm_flags & VM_WRITE)
 			return -EPERM;
-		if (!planted(PLANT_MAY_WRITE_SEALED))
+		if (!morsel_is_planted(PLANT_MAY_WRITE_SEALED))
 			vm_flags_clear(vma, VM_MAYWRITE);
 	}
 	vma->vm_private_data = morsel;
-	if (would_write(vma->vm_flags)) {
-		if (claim_mapping(morsel, vma))
+	if (morsel_would_write(vma->vm_flags)) {
+		if (morsel_claim_mapping(morsel, vma))
 			return -EBUSY;
 		flags |= VM_DONTCOPY;
 	}
 	file_accessed(file);
 	vma->vm_ops = &morsel_vm_ops;
 	vm_flags_set(vma, flags);
-	if (!is_served(vma, sealed))
+	if (!morsel_can_attach(vma, sealed))
 		return 0;
 	vm_flags_set(vma, VM_MORSEL | VM_DONTDUMP);
 	/*
@@ -844,7 +844,7 @@ int morsel_mmap(struct file *file, struct vm_area_struct *vma)
 	 * find the mapping yet.
 	 */
 	if (sealed)
-		hang_all(vma);
+		morsel_attach_all(vma);
 	trace_morsel_attach(vma->vm_mm, vma->vm_start, vma->vm_end,
 			    vma->vm_pgoff);
 	return 0;
@@ -854,10 +854,10 @@ int morsel_mmap(struct file *file, struct vm_area_struct *vma)
  * Where a mapping of a slot or more has its slots, or anywhere. Out of line, so that
  * smaller ones need no stack.
  */
-static noinline unsigned long area_of_slots(struct file *file,
-					    unsigned long length,
-					    unsigned long pgoff,
-					    unsigned long flags)
+static noinline unsigned long morsel_find_slot_area(struct file *file,
+						    unsigned long length,
+						    unsigned long pgoff,
+						    unsigned long flags)
 {
 	struct mm_struct *mm = current->mm;
 	u64 offset = (u64)pgoff << PAGE_SHIFT;
@@ -889,5 +889,5 @@ unsigned long morsel_get_unmapped_area(struct file *file, unsigned long address,
 	if (length < PMD_SIZE || address || flags & MAP_FIXED)
 		return mm_get_unmapped_area(current->mm, file, address, length,
 					    pgoff, flags);
-	return area_of_slots(file, length, pgoff, flags);
+	return morsel_find_slot_area(file, length, pgoff, flags);
 }

@@ -25,7 +25,7 @@
  * @inodes: of all kinds, as many as there are, and their second names
  * @inode_limit: as many as there may be, 0 for any number
  * @order: the largest that a block of pages has which is not asked for
- * @mode: of the root folder
+ * @mode: of the root directory
  * @uid: its owner
  * @gid: its group
  */
@@ -134,12 +134,12 @@ enum morsel_plant {
 #ifdef CONFIG_MORSEL_PLANTS
 extern unsigned int morsel_planted;
 
-static inline bool planted(enum morsel_plant plant)
+static inline bool morsel_is_planted(enum morsel_plant plant)
 {
 	return READ_ONCE(morsel_planted) == plant;
 }
 #else
-static inline bool planted(enum morsel_plant plant)
+static inline bool morsel_is_planted(enum morsel_plant plant)
 {
 	return false;
 }

@@ -46,8 +46,8 @@ unsigned long morsel_slot_begin(unsigned long address, enum morsel_level level)
 	return address & ~(morsel_slot_size(level) - 1);
 }
 
-static bool fits(const struct morsel_span *span, unsigned long address,
-		 enum morsel_level level)
+static bool morsel_slot_fits(const struct morsel_span *span, unsigned long address,
+			     enum morsel_level level)
 {
 	unsigned long size = morsel_slot_size(level);
 	unsigned long begin = morsel_slot_begin(address, level);
@@ -69,7 +69,7 @@ enum morsel_level morsel_slot_level(const struct morsel_span *span,
 	enum morsel_level level;
 
 	for (level = MORSEL_PUD; level > MORSEL_PAGE; level--)
-		if (fits(span, address, level))
+		if (morsel_slot_fits(span, address, level))
 			break;
 	return level;
 }

@@ -99,7 +99,7 @@ void morsel_open(struct morsel *morsel)
 
 /* Entries */
 
-static unsigned long address_of(pgoff_t index)
+static unsigned long morsel_index_address(pgoff_t index)
 {
 	return index << PAGE_SHIFT;
 }
@@ -115,7 +115,7 @@ pud_t *morsel_pud(struct morsel *morsel, pgoff_t index)
 {
 	pud_t *region = xa_load(&morsel->regions, index / REGION_PAGES);
 
-	return region ? region + pud_index(address_of(index)) : NULL;
+	return region ? region + pud_index(morsel_index_address(index)) : NULL;
 }
 
 /**
@@ -134,24 +134,24 @@ pmd_t *morsel_pmd(struct morsel *morsel, pgoff_t index)
 	pud = READ_ONCE(*own);
 	if (pud_none(pud) || pud_leaf(pud))
 		return NULL;
-	return pmd_offset(&pud, address_of(index));
+	return pmd_offset(&pud, morsel_index_address(index));
 }
 
 /* How far the tables go for a page, and the page. */
-struct place {
+struct morsel_place {
 	pud_t *pud;
 	pmd_t *pmd;
 	pte_t *pte;
 	struct page *page;
 };
 
-static void look(struct morsel *morsel, pgoff_t index, struct place *place)
+static void morsel_lookup(struct morsel *morsel, pgoff_t index, struct morsel_place *place)
 {
 	pud_t pud;
 	pmd_t pmd;
 	pte_t pte;
 
-	*place = (struct place){ .pud = morsel_pud(morsel, index) };
+	*place = (struct morsel_place){ .pud = morsel_pud(morsel, index) };
 	if (!place->pud)
 		return;
 	pud = READ_ONCE(*place->pud);
@@ -161,7 +161,7 @@ static void look(struct morsel *morsel, pgoff_t index, struct place *place)
 		place->page = pud_page(pud) + (index & (PUD_PAGES - 1));
 		return;
 	}
-	place->pmd = pmd_offset(&pud, address_of(index));
+	place->pmd = pmd_offset(&pud, morsel_index_address(index));
 	pmd = pmdp_get_lockless(place->pmd);
 	if (pmd_none(pmd))
 		return;
@@ -169,7 +169,7 @@ static void look(struct morsel *morsel, pgoff_t index, struct place *place)
 		place->page = pmd_page(pmd) + (index & (PMD_PAGES - 1));
 		return;
 	}
-	place->pte = pte_offset_kernel(&pmd, address_of(index));
+	place->pte = pte_offset_kernel(&pmd, morsel_index_address(index));
 	pte = ptep_get_lockless(place->pte);
 	if (!pte_none(pte))
 		place->page = pte_page(pte);
@@ -184,19 +184,19 @@ static void look(struct morsel *morsel, pgoff_t index, struct place *place)
  */
 struct page *morsel_peek(struct morsel *morsel, pgoff_t index)
 {
-	struct place place;
+	struct morsel_place place;
 
-	look(morsel, index, &place);
+	morsel_lookup(morsel, index, &place);
 	return place.page;
 }
 
 /* Behind the last page that may be there. */
-static pgoff_t limit_of(const struct morsel *morsel, pgoff_t end)
+static pgoff_t morsel_limit(const struct morsel *morsel, pgoff_t end)
 {
 	return end ?: DIV_ROUND_UP(i_size_read(&morsel->inode), PAGE_SIZE);
 }
 
-static void give(struct page *found, struct page **page)
+static void morsel_return_page(struct page *found, struct page **page)
 {
 	if (!page)
 		return;
@@ -204,16 +204,16 @@ static void give(struct page *found, struct page **page)
 	*page = found;
 }
 
-static bool is_there(struct morsel *morsel, pgoff_t index, pgoff_t end,
-		     struct page **page)
+static bool morsel_is_present(struct morsel *morsel, pgoff_t index, pgoff_t end,
+			      struct page **page)
 {
 	struct page *found = NULL;
 
 	morsel_enter(morsel);
-	if (index < limit_of(morsel, end))
+	if (index < morsel_limit(morsel, end))
 		found = morsel_peek(morsel, index);
 	if (found)
-		give(found, page);
+		morsel_return_page(found, page);
 	morsel_leave();
 	return found;
 }
@@ -229,14 +229,14 @@ struct page *morsel_find(struct morsel *morsel, pgoff_t index)
 {
 	struct page *page = NULL;
 
-	is_there(morsel, index, ULONG_MAX, &page);
+	morsel_is_present(morsel, index, ULONG_MAX, &page);
 	return page;
 }
 
 /* Filling */
 
 /* What may be hung in, allocated while nothing was held. */
-struct supply {
+struct morsel_supply {
 	pmd_t *pmds;
 	struct page *ptes;
 	struct folio *giant;
@@ -247,7 +247,7 @@ struct supply {
 };
 
 /* Of a process with threads: until another one has filled it, or for so long. */
-static unsigned long wait_for_another(const unsigned long *entry)
+static unsigned long morsel_wait_for_other(const unsigned long *entry)
 {
 	int ms;
 
@@ -259,28 +259,28 @@ static unsigned long wait_for_another(const unsigned long *entry)
 	return READ_ONCE(*entry);
 }
 
-static bool install(unsigned long *entry, unsigned long value)
+static bool morsel_install_entry(unsigned long *entry, unsigned long value)
 {
 	unsigned long none = 0;
 
-	if (planted(PLANT_LAST_FILL_WINS))
-		none = wait_for_another(entry);
+	if (morsel_is_planted(PLANT_LAST_FILL_WINS))
+		none = morsel_wait_for_other(entry);
 	/* What it leads to was written before: a full barrier. */
 	return try_cmpxchg(entry, &none, value);
 }
 
-static bool install_pmd_table(pud_t *pud, pmd_t *table)
+static bool morsel_install_pmd_table(pud_t *pud, pmd_t *table)
 {
-	return install(&pud->pud, __pa(table) | _PAGE_TABLE);
+	return morsel_install_entry(&pud->pud, __pa(table) | _PAGE_TABLE);
 }
 
-static bool install_pte_table(pmd_t *pmd, struct page *table)
+static bool morsel_install_pte_table(pmd_t *pmd, struct page *table)
 {
-	return install(&pmd->pmd, PFN_PHYS(page_to_pfn(table)) | _PAGE_TABLE);
+	return morsel_install_entry(&pmd->pmd, PFN_PHYS(page_to_pfn(table)) | _PAGE_TABLE);
 }
 
 /* Leaves carry the rights, of all who map them, and are never aged. */
-static pgprot_t rights(const struct morsel *morsel)
+static pgprot_t morsel_leaf_prot(const struct morsel *morsel)
 {
 	return vm_get_page_prot(VM_READ | VM_SHARED |
 				(morsel->seals & F_SEAL_WRITE ? 0 : VM_WRITE));
@@ -292,61 +292,61 @@ static pgprot_t rights(const struct morsel *morsel)
  * Nobody takes it out again meanwhile, for we have entered.
  */
 
-static bool install_giant(struct morsel *morsel, pud_t *pud,
-			  struct folio *folio)
+static bool morsel_install_giant(struct morsel *morsel, pud_t *pud,
+				 struct folio *folio)
 {
 	pud_t leaf = pud_mkyoung(pud_mkhuge(pfn_pud(folio_pfn(folio),
-						    rights(morsel))));
+						    morsel_leaf_prot(morsel))));
 	pud_t none = __pud(0);
 
 	if (pud_write(leaf))
 		leaf = pud_mkdirty(leaf);
-	if (!install(&pud->pud, pud_val(leaf)))
+	if (!morsel_install_entry(&pud->pud, pud_val(leaf)))
 		return false;
 	page_table_check_pud_set(NULL, &none, leaf);
 	return true;
 }
 
-static bool install_large(struct morsel *morsel, pmd_t *pmd,
-			  struct folio *folio)
+static bool morsel_install_large(struct morsel *morsel, pmd_t *pmd,
+				 struct folio *folio)
 {
-	pmd_t leaf = pmd_mkyoung(pmd_mkhuge(mk_pmd(&folio->page, rights(morsel))));
+	pmd_t leaf = pmd_mkyoung(pmd_mkhuge(mk_pmd(&folio->page, morsel_leaf_prot(morsel))));
 	pmd_t none = __pmd(0);
 
 	if (pmd_write(leaf))
 		leaf = pmd_mkdirty(leaf);
-	if (!install(&pmd->pmd, pmd_val(leaf)))
+	if (!morsel_install_entry(&pmd->pmd, pmd_val(leaf)))
 		return false;
 	page_table_check_pmd_set(NULL, &none, leaf);
 	return true;
 }
 
-static bool install_small(struct morsel *morsel, pte_t *pte,
-			  struct folio *folio)
+static bool morsel_install_small(struct morsel *morsel, pte_t *pte,
+				 struct folio *folio)
 {
-	pte_t leaf = pte_mkyoung(mk_pte(&folio->page, rights(morsel)));
+	pte_t leaf = pte_mkyoung(mk_pte(&folio->page, morsel_leaf_prot(morsel)));
 	pte_t none = __pte(0);
 
 	if (pte_write(leaf))
 		leaf = pte_mkdirty(leaf);
-	if (!install(&pte->pte, pte_val(leaf)))
+	if (!morsel_install_entry(&pte->pte, pte_val(leaf)))
 		return false;
 	page_table_check_ptes_set(NULL, &none, leaf, 1);
 	return true;
 }
 
-static void count_pages(struct morsel *morsel, long pages)
+static void morsel_count_pages(struct morsel *morsel, long pages)
 {
 	percpu_counter_add(&morsel->pages, pages);
 	percpu_counter_add(&morsel_all_pages, pages);
 }
 
-static void count_tables(long tables)
+static void morsel_count_tables(long tables)
 {
 	percpu_counter_add(&morsel_all_tables, tables);
 }
 
-static bool charge(struct morsel *morsel, long pages)
+static bool morsel_charge(struct morsel *morsel, long pages)
 {
 	struct morsel_sb *sb = morsel_sb_of(morsel->inode.i_sb);
 
@@ -356,13 +356,13 @@ static bool charge(struct morsel *morsel, long pages)
 	return true;
 }
 
-static void uncharge(struct morsel *morsel, long pages)
+static void morsel_uncharge(struct morsel *morsel, long pages)
 {
 	percpu_counter_sub(&morsel_sb_of(morsel->inode.i_sb)->used, pages);
 }
 
-static struct folio *owned(struct morsel *morsel, pgoff_t index,
-			   struct folio *folio)
+static struct folio *morsel_init_folio(struct morsel *morsel, pgoff_t index,
+				       struct folio *folio)
 {
 	folio->mapping = morsel->inode.i_mapping;
 	folio->index = index & ~(folio_nr_pages(folio) - 1);
@@ -370,9 +370,9 @@ static struct folio *owned(struct morsel *morsel, pgoff_t index,
 	return folio;
 }
 
-static struct folio *allocate(struct morsel *morsel, pgoff_t index, gfp_t gfp,
-			      unsigned int order, struct vm_area_struct *vma,
-			      unsigned long address)
+static struct folio *morsel_alloc_folio(struct morsel *morsel, pgoff_t index, gfp_t gfp,
+					unsigned int order, struct vm_area_struct *vma,
+					unsigned long address)
 {
 	struct folio *folio;
 
@@ -384,10 +384,10 @@ static struct folio *allocate(struct morsel *morsel, pgoff_t index, gfp_t gfp,
 		return NULL;
 	if (order)
 		folio_zero_user(folio, address);
-	return owned(morsel, index, folio);
+	return morsel_init_folio(morsel, index, folio);
 }
 
-static void drop(struct folio *folio)
+static void morsel_free_unused(struct folio *folio)
 {
 	folio->mapping = NULL;
 	folio_put(folio);
@@ -428,7 +428,7 @@ static void morsel_put_folio(struct folio *folio)
 }
 
 /* A fault that had found it before may have mapped it since. */
-static void drop_mapped(struct folio *folio)
+static void morsel_free_mapped(struct folio *folio)
 {
 	struct address_space *mapping = folio->mapping;
 
@@ -443,12 +443,12 @@ static void drop_mapped(struct folio *folio)
 }
 
 /* Made of what others had, as the buddy allocator has none: it takes a while. */
-static struct folio *allocate_giant(struct morsel *morsel, pgoff_t index)
+static struct folio *morsel_alloc_giant(struct morsel *morsel, pgoff_t index)
 {
 	gfp_t gfp = GFP_USER | __GFP_COMP | __GFP_NOWARN | __GFP_RETRY_MAYFAIL;
 	struct folio *folio;
 
-	if (!charge(morsel, PUD_PAGES))
+	if (!morsel_charge(morsel, PUD_PAGES))
 		return NULL;
 	folio = folio_alloc_gigantic(PUD_ORDER, gfp, numa_mem_id(), NULL);
 	if (folio && memcg_kmem_charge_page(&folio->page, gfp, PUD_ORDER)) {
@@ -456,158 +456,159 @@ static struct folio *allocate_giant(struct morsel *morsel, pgoff_t index)
 		folio = NULL;
 	}
 	if (!folio) {
-		uncharge(morsel, PUD_PAGES);
+		morsel_uncharge(morsel, PUD_PAGES);
 		return NULL;
 	}
 	folio_zero_user(folio, 0);
-	return owned(morsel, index, folio);
+	return morsel_init_folio(morsel, index, folio);
 }
 
-static struct folio *allocate_large(struct morsel *morsel, pgoff_t index,
-				    struct vm_area_struct *vma,
-				    unsigned long address)
+static struct folio *morsel_alloc_large(struct morsel *morsel, pgoff_t index,
+					struct vm_area_struct *vma,
+					unsigned long address)
 {
 	/* In a fault a block is taken where there is one, and not made. */
 	gfp_t gfp = vma ? GFP_TRANSHUGE_LIGHT | __GFP_KSWAPD_RECLAIM :
 			  GFP_TRANSHUGE | __GFP_NORETRY;
 	struct folio *folio;
 
-	if (!charge(morsel, PMD_PAGES))
+	if (!morsel_charge(morsel, PMD_PAGES))
 		return NULL;
 	gfp = (gfp & ~__GFP_MOVABLE) | __GFP_ACCOUNT;
-	folio = allocate(morsel, index, gfp, PMD_ORDER, vma, address);
+	folio = morsel_alloc_folio(morsel, index, gfp, PMD_ORDER, vma, address);
 	if (!folio)
-		uncharge(morsel, PMD_PAGES);
+		morsel_uncharge(morsel, PMD_PAGES);
 	return folio;
 }
 
-static int allocate_small(struct morsel *morsel, pgoff_t index,
-			  struct vm_area_struct *vma, unsigned long address,
-			  struct folio **folio)
+static int morsel_alloc_small(struct morsel *morsel, pgoff_t index,
+			      struct vm_area_struct *vma, unsigned long address,
+			      struct folio **folio)
 {
-	if (!charge(morsel, 1))
+	if (!morsel_charge(morsel, 1))
 		return -ENOSPC;
 	/* To kill anybody would give nothing back that morsels have. */
-	*folio = allocate(morsel, index,
-			  (GFP_HIGHUSER | __GFP_ZERO | __GFP_ACCOUNT |
-			   __GFP_RETRY_MAYFAIL | __GFP_NOWARN), 0, vma,
-			  address);
+	*folio = morsel_alloc_folio(morsel, index,
+				    (GFP_HIGHUSER | __GFP_ZERO | __GFP_ACCOUNT |
+				     __GFP_RETRY_MAYFAIL | __GFP_NOWARN), 0, vma,
+				    address);
 	if (*folio)
 		return 0;
-	uncharge(morsel, 1);
+	morsel_uncharge(morsel, 1);
 	return -ENOMEM;
 }
 
-static int add_region(struct morsel *morsel, pgoff_t index)
+static int morsel_add_region(struct morsel *morsel, pgoff_t index)
 {
 	pud_t *region;
 	void *other;
 
-	if (!charge(morsel, 1))
+	if (!morsel_charge(morsel, 1))
 		return -ENOSPC;
 	region = pud_alloc_one(current->mm, 0);
 	if (!region) {
-		uncharge(morsel, 1);
+		morsel_uncharge(morsel, 1);
 		return -ENOMEM;
 	}
 	other = xa_cmpxchg(&morsel->regions, index / REGION_PAGES, NULL, region,
 			   GFP_KERNEL_ACCOUNT);
 	if (other) {
 		pud_free(current->mm, region);
-		uncharge(morsel, 1);
+		morsel_uncharge(morsel, 1);
 		return xa_err(other);
 	}
-	count_tables(1);
+	morsel_count_tables(1);
 	return 0;
 }
 
-static bool may_be(const struct morsel *morsel, unsigned int order,
-		   pgoff_t index, pgoff_t end)
+static bool morsel_may_use_order(const struct morsel *morsel, unsigned int order,
+				 pgoff_t index, pgoff_t end)
 {
 	return morsel_sb_of(morsel->inode.i_sb)->order >= order &&
 	       round_up(index + 1, 1UL << order) <= end;
 }
 
 /* Hangs in what is there to be; whether the page is there now. */
-static bool hang_in(struct morsel *morsel, pgoff_t index, struct supply *supply,
-		    struct place *place)
+static bool morsel_install_supply(struct morsel *morsel, pgoff_t index,
+				  struct morsel_supply *supply,
+				  struct morsel_place *place)
 {
-	look(morsel, index, place);
+	morsel_lookup(morsel, index, place);
 	if (place->page || !place->pud)
 		return place->page;
 	if (!place->pmd) {
 		if (supply->giant &&
-		    install_giant(morsel, place->pud, supply->giant)) {
+		    morsel_install_giant(morsel, place->pud, supply->giant)) {
 			supply->giant = NULL;
-			count_pages(morsel, PUD_PAGES);
+			morsel_count_pages(morsel, PUD_PAGES);
 			morsel_count(MORSEL_FILLED_GIANT);
 			goto filled;
 		}
-		if (supply->pmds && install_pmd_table(place->pud, supply->pmds)) {
+		if (supply->pmds && morsel_install_pmd_table(place->pud, supply->pmds)) {
 			supply->pmds = NULL;
-			count_tables(1);
+			morsel_count_tables(1);
 		}
-		look(morsel, index, place);
+		morsel_lookup(morsel, index, place);
 	}
 	if (place->pmd && !place->pte && !place->page) {
 		if (supply->large &&
-		    install_large(morsel, place->pmd, supply->large)) {
+		    morsel_install_large(morsel, place->pmd, supply->large)) {
 			supply->large = NULL;
-			count_pages(morsel, PMD_PAGES);
+			morsel_count_pages(morsel, PMD_PAGES);
 			morsel_count(MORSEL_FILLED_LARGE);
 			goto filled;
 		}
 		if (supply->ptes &&
-		    install_pte_table(place->pmd, supply->ptes)) {
+		    morsel_install_pte_table(place->pmd, supply->ptes)) {
 			supply->ptes = NULL;
-			count_tables(1);
+			morsel_count_tables(1);
 		}
-		look(morsel, index, place);
+		morsel_lookup(morsel, index, place);
 	}
 	if (place->pte && !place->page && supply->small &&
-	    install_small(morsel, place->pte, supply->small)) {
+	    morsel_install_small(morsel, place->pte, supply->small)) {
 		supply->small = NULL;
-		count_pages(morsel, 1);
+		morsel_count_pages(morsel, 1);
 		morsel_count(MORSEL_FILLED_SMALL);
 	}
 filled:
-	look(morsel, index, place);
+	morsel_lookup(morsel, index, place);
 	return place->page;
 }
 
-static int morsel_add_pmds(struct morsel *morsel, struct supply *supply)
+static int morsel_add_pmds(struct morsel *morsel, struct morsel_supply *supply)
 {
-	if (!charge(morsel, 1))
+	if (!morsel_charge(morsel, 1))
 		return -ENOSPC;
 	supply->pmds = pmd_alloc_one(current->mm, 0);
 	if (supply->pmds)
 		return 0;
-	uncharge(morsel, 1);
+	morsel_uncharge(morsel, 1);
 	return -ENOMEM;
 }
 
-static int morsel_add_ptes(struct morsel *morsel, struct supply *supply)
+static int morsel_add_ptes(struct morsel *morsel, struct morsel_supply *supply)
 {
-	if (!charge(morsel, 1))
+	if (!morsel_charge(morsel, 1))
 		return -ENOSPC;
 	supply->ptes = __pte_alloc_one(current->mm, GFP_PGTABLE_USER |
 						    __GFP_RETRY_MAYFAIL);
 	if (supply->ptes)
 		return 0;
-	uncharge(morsel, 1);
+	morsel_uncharge(morsel, 1);
 	return -ENOMEM;
 }
 
 /* What the place lacks next. */
-static int provide(struct morsel *morsel, pgoff_t index, pgoff_t end,
-		   struct vm_area_struct *vma, unsigned long address,
-		   const struct place *place, struct supply *supply)
+static int morsel_provide(struct morsel *morsel, pgoff_t index, pgoff_t end,
+			  struct vm_area_struct *vma, unsigned long address,
+			  const struct morsel_place *place, struct morsel_supply *supply)
 {
 	if (!place->pud)
-		return add_region(morsel, index);
+		return morsel_add_region(morsel, index);
 	if (!place->pmd && !supply->has_no_giant &&
-	    may_be(morsel, PUD_ORDER, index, end)) {
-		supply->giant = allocate_giant(morsel, index);
+	    morsel_may_use_order(morsel, PUD_ORDER, index, end)) {
+		supply->giant = morsel_alloc_giant(morsel, index);
 		if (supply->giant)
 			return 0;
 		supply->has_no_giant = true;
@@ -616,8 +617,8 @@ static int provide(struct morsel *morsel, pgoff_t index, pgoff_t end,
 	if (!place->pmd)
 		return morsel_add_pmds(morsel, supply);
 	if (!place->pte && !supply->has_no_large &&
-	    may_be(morsel, PMD_ORDER, index, end)) {
-		supply->large = allocate_large(morsel, index, vma, address);
+	    morsel_may_use_order(morsel, PMD_ORDER, index, end)) {
+		supply->large = morsel_alloc_large(morsel, index, vma, address);
 		if (supply->large)
 			return 0;
 		supply->has_no_large = true;
@@ -629,41 +630,41 @@ static int provide(struct morsel *morsel, pgoff_t index, pgoff_t end,
 		if (err)
 			return err;
 	}
-	return supply->small ? 0 : allocate_small(morsel, index, vma, address,
-						  &supply->small);
+	return supply->small ? 0 : morsel_alloc_small(morsel, index, vma, address,
+						      &supply->small);
 }
 
-static void put_back(struct morsel *morsel, struct supply *supply)
+static void morsel_free_supply(struct morsel *morsel, struct morsel_supply *supply)
 {
 	if (supply->pmds) {
 		pmd_free(current->mm, supply->pmds);
-		uncharge(morsel, 1);
+		morsel_uncharge(morsel, 1);
 	}
 	if (supply->ptes) {
 		pte_free(current->mm, supply->ptes);
-		uncharge(morsel, 1);
+		morsel_uncharge(morsel, 1);
 	}
 	if (supply->giant) {
-		drop(supply->giant);
-		uncharge(morsel, PUD_PAGES);
+		morsel_free_unused(supply->giant);
+		morsel_uncharge(morsel, PUD_PAGES);
 	}
 	if (supply->large) {
-		drop(supply->large);
-		uncharge(morsel, PMD_PAGES);
+		morsel_free_unused(supply->large);
+		morsel_uncharge(morsel, PMD_PAGES);
 	}
 	if (supply->small) {
-		drop(supply->small);
-		uncharge(morsel, 1);
+		morsel_free_unused(supply->small);
+		morsel_uncharge(morsel, 1);
 	}
 }
 
 /* Out of line: who finds a page there does not pay for its supply. */
-static noinline int fill(struct morsel *morsel, pgoff_t index, pgoff_t end,
-			 struct vm_area_struct *vma, unsigned long address,
-			 struct page **page)
+static noinline int morsel_fill_slow(struct morsel *morsel, pgoff_t index, pgoff_t end,
+				     struct vm_area_struct *vma, unsigned long address,
+				     struct page **page)
 {
-	struct supply supply = {};
-	struct place place;
+	struct morsel_supply supply = {};
+	struct morsel_place place;
 	int err = 0;
 
 	for (;;) {
@@ -671,19 +672,19 @@ static noinline int fill(struct morsel *morsel, pgoff_t index, pgoff_t end,
 		bool there;
 
 		morsel_enter(morsel);
-		limit = limit_of(morsel, end);
-		there = index < limit && hang_in(morsel, index, &supply, &place);
+		limit = morsel_limit(morsel, end);
+		there = index < limit && morsel_install_supply(morsel, index, &supply, &place);
 		if (there)
-			give(place.page, page);
+			morsel_return_page(place.page, page);
 		morsel_leave();
 		if (there)
 			break;
-		err = index < limit ? provide(morsel, index, limit, vma, address,
-					      &place, &supply) : -EFBIG;
+		err = index < limit ? morsel_provide(morsel, index, limit, vma, address,
+						     &place, &supply) : -EFBIG;
 		if (err)
 			break;
 	}
-	put_back(morsel, &supply);
+	morsel_free_supply(morsel, &supply);
 	return err;
 }
 
@@ -704,15 +705,15 @@ int morsel_fill(struct morsel *morsel, pgoff_t index, pgoff_t end,
 		struct vm_area_struct *vma, unsigned long address,
 		struct page **page)
 {
-	if (is_there(morsel, index, end, page))
+	if (morsel_is_present(morsel, index, end, page))
 		return 0;
-	return fill(morsel, index, end, vma, address, page);
+	return morsel_fill_slow(morsel, index, end, vma, address, page);
 }
 
 /* All entries of a range */
 
 /* A leaf: its entry, where it begins, and how many pages it has. */
-struct leaf {
+struct morsel_leaf {
 	unsigned long *entry;
 	enum morsel_level level;
 	pgoff_t index;
@@ -720,11 +721,11 @@ struct leaf {
 	struct folio *folio;
 };
 
-typedef bool (*leaf_fn)(struct morsel *morsel, const struct leaf *leaf,
-			void *arg);
+typedef bool (*morsel_leaf_fn)(struct morsel *morsel, const struct morsel_leaf *leaf,
+			       void *arg);
 
-static void set_leaf(struct leaf *leaf, const struct place *place,
-		     pgoff_t index)
+static void morsel_set_leaf(struct morsel_leaf *leaf, const struct morsel_place *place,
+			    pgoff_t index)
 {
 	if (place->pte) {
 		leaf->entry = &place->pte->pte;
@@ -745,7 +746,7 @@ static void set_leaf(struct leaf *leaf, const struct place *place,
  * The first page of the next entry of a table that holds anything, or behind the
  * table. Each entry is of so many pages, and @entry is that of @index.
  */
-static pgoff_t next_used(const unsigned long *entry, pgoff_t index, pgoff_t pages)
+static pgoff_t morsel_next_used(const unsigned long *entry, pgoff_t index, pgoff_t pages)
 {
 	index &= ~(pages - 1);
 	do
@@ -758,14 +759,14 @@ static pgoff_t next_used(const unsigned long *entry, pgoff_t index, pgoff_t page
  * Calls for each leaf that has a page of the range, until one says that this is
  * enough for now: @index is where to go on, or @end. Entered, or closed.
  */
-static void walk_leaves(struct morsel *morsel, pgoff_t *index, pgoff_t end,
-			leaf_fn call, void *arg)
+static void morsel_walk_leaves(struct morsel *morsel, pgoff_t *index, pgoff_t end,
+			       morsel_leaf_fn call, void *arg)
 {
 	while (*index < end) {
-		struct place place;
-		struct leaf leaf;
+		struct morsel_place place;
+		struct morsel_leaf leaf;
 
-		look(morsel, *index, &place);
+		morsel_lookup(morsel, *index, &place);
 		if (!place.pud) {
 			unsigned long region = *index / REGION_PAGES;
 
@@ -776,14 +777,14 @@ static void walk_leaves(struct morsel *morsel, pgoff_t *index, pgoff_t end,
 			continue;
 		}
 		if (!place.page) {
-			*index = place.pte ? next_used(&place.pte->pte, *index, 1) :
-				 place.pmd ? next_used(&place.pmd->pmd, *index,
-						       PMD_PAGES) :
-					     next_used(&place.pud->pud, *index,
-						       PUD_PAGES);
+			*index = place.pte ? morsel_next_used(&place.pte->pte, *index, 1) :
+				 place.pmd ? morsel_next_used(&place.pmd->pmd, *index,
+							      PMD_PAGES) :
+					     morsel_next_used(&place.pud->pud, *index,
+							      PUD_PAGES);
 			continue;
 		}
-		set_leaf(&leaf, &place, *index);
+		morsel_set_leaf(&leaf, &place, *index);
 		*index = leaf.index + leaf.pages;
 		if (call(morsel, &leaf, arg))
 			return;
@@ -792,35 +793,35 @@ static void walk_leaves(struct morsel *morsel, pgoff_t *index, pgoff_t end,
 }
 
 /* Closed: all of them, with pauses. */
-static void change_leaves(struct morsel *morsel, pgoff_t first, pgoff_t end,
-			  leaf_fn call, void *arg)
+static void morsel_change_leaves(struct morsel *morsel, pgoff_t first, pgoff_t end,
+				 morsel_leaf_fn call, void *arg)
 {
 	while (first < end) {
-		walk_leaves(morsel, &first, end, call, arg);
+		morsel_walk_leaves(morsel, &first, end, call, arg);
 		cond_resched();
 	}
 }
 
 /* The same while others fill it: what comes meanwhile may be left out. */
-static void see_leaves(struct morsel *morsel, pgoff_t first, pgoff_t end,
-		       leaf_fn call, void *arg)
+static void morsel_visit_leaves(struct morsel *morsel, pgoff_t first, pgoff_t end,
+				morsel_leaf_fn call, void *arg)
 {
 	while (first < end) {
 		morsel_enter(morsel);
-		walk_leaves(morsel, &first, end, call, arg);
+		morsel_walk_leaves(morsel, &first, end, call, arg);
 		morsel_leave();
 		cond_resched();
 	}
 }
 
-struct leaf_range {
+struct morsel_leaf_range {
 	pgoff_t first;
 	pgoff_t end;
 	unsigned long pages;
 	unsigned long until;
 };
 
-static void forget(const struct leaf *leaf)
+static void morsel_clear_leaf(const struct morsel_leaf *leaf)
 {
 	switch (leaf->level) {
 	case MORSEL_PAGE:
@@ -837,10 +838,10 @@ static void forget(const struct leaf *leaf)
 }
 
 /* Of a block that does not go as a whole, the part is zeroed. */
-static bool remove_leaf(struct morsel *morsel, const struct leaf *leaf,
-			void *arg)
+static bool morsel_remove_leaf(struct morsel *morsel, const struct morsel_leaf *leaf,
+			       void *arg)
 {
-	const struct leaf_range *range = arg;
+	const struct morsel_leaf_range *range = arg;
 	pgoff_t from = max(leaf->index, range->first);
 	pgoff_t to = min(leaf->index + leaf->pages, range->end);
 
@@ -854,10 +855,10 @@ static bool remove_leaf(struct morsel *morsel, const struct leaf *leaf,
 			cond_resched();
 		}
 	} else {
-		forget(leaf);
-		drop_mapped(leaf->folio);
-		uncharge(morsel, leaf->pages);
-		count_pages(morsel, -(long)leaf->pages);
+		morsel_clear_leaf(leaf);
+		morsel_free_mapped(leaf->folio);
+		morsel_uncharge(morsel, leaf->pages);
+		morsel_count_pages(morsel, -(long)leaf->pages);
 	}
 	morsel_stop_at(STOP_IN_REMOVE);
 	return need_resched() || time_after_eq(jiffies, range->until);
@@ -877,14 +878,14 @@ static bool remove_leaf(struct morsel *morsel, const struct leaf *leaf,
 pgoff_t morsel_remove(struct morsel *morsel, pgoff_t first, pgoff_t end,
 		      unsigned int ms)
 {
-	struct leaf_range range = {
+	struct morsel_leaf_range range = {
 		.first = first,
 		.end = end,
 		.until = jiffies + msecs_to_jiffies(ms),
 	};
 
 	while (first < end) {
-		walk_leaves(morsel, &first, end, remove_leaf, &range);
+		morsel_walk_leaves(morsel, &first, end, morsel_remove_leaf, &range);
 		if (time_after_eq(jiffies, range.until))
 			break;
 		cond_resched();
@@ -892,8 +893,8 @@ pgoff_t morsel_remove(struct morsel *morsel, pgoff_t first, pgoff_t end,
 	return first;
 }
 
-static bool protect_leaf(struct morsel *morsel, const struct leaf *leaf,
-			 void *arg)
+static bool morsel_protect_leaf(struct morsel *morsel, const struct morsel_leaf *leaf,
+				void *arg)
 {
 	switch (leaf->level) {
 	case MORSEL_PAGE:
@@ -918,11 +919,11 @@ static bool protect_leaf(struct morsel *morsel, const struct leaf *leaf,
  */
 void morsel_protect(struct morsel *morsel)
 {
-	change_leaves(morsel, 0, ULONG_MAX, protect_leaf, NULL);
+	morsel_change_leaves(morsel, 0, ULONG_MAX, morsel_protect_leaf, NULL);
 }
 
 /* The table has one reference, and each mapping page by page another. */
-static bool see_holder(struct morsel *morsel, const struct leaf *leaf, void *arg)
+static bool morsel_check_holder(struct morsel *morsel, const struct morsel_leaf *leaf, void *arg)
 {
 	bool *is_held = arg;
 
@@ -944,12 +945,12 @@ bool morsel_is_pinned(struct morsel *morsel)
 {
 	bool is_held = false;
 
-	see_leaves(morsel, 0, ULONG_MAX, see_holder, &is_held);
+	morsel_visit_leaves(morsel, 0, ULONG_MAX, morsel_check_holder, &is_held);
 	return is_held;
 }
 
-static bool see_reference(struct morsel *morsel, const struct leaf *leaf,
-			  void *arg)
+static bool morsel_check_reference(struct morsel *morsel, const struct morsel_leaf *leaf,
+				   void *arg)
 {
 	bool *is_held = arg;
 
@@ -971,18 +972,18 @@ bool morsel_is_held(struct morsel *morsel)
 {
 	bool is_held = false;
 
-	change_leaves(morsel, 0, ULONG_MAX, see_reference, &is_held);
+	morsel_change_leaves(morsel, 0, ULONG_MAX, morsel_check_reference, &is_held);
 	return is_held;
 }
 
-struct found {
+struct morsel_found {
 	pgoff_t first;
 	struct page *page;
 };
 
-static bool get_first(struct morsel *morsel, const struct leaf *leaf, void *arg)
+static bool morsel_get_first(struct morsel *morsel, const struct morsel_leaf *leaf, void *arg)
 {
-	struct found *found = arg;
+	struct morsel_found *found = arg;
 
 	found->first = max(leaf->index, found->first);
 	found->page = folio_page(leaf->folio, found->first - leaf->index);
@@ -1001,18 +1002,18 @@ static bool get_first(struct morsel *morsel, const struct leaf *leaf, void *arg)
 struct page *morsel_find_next(struct morsel *morsel, pgoff_t *index,
 			      pgoff_t end)
 {
-	struct found found = { .first = *index };
+	struct morsel_found found = { .first = *index };
 
 	morsel_enter(morsel);
-	walk_leaves(morsel, index, end, get_first, &found);
+	morsel_walk_leaves(morsel, index, end, morsel_get_first, &found);
 	morsel_leave();
 	*index = found.first;
 	return found.page;
 }
 
-static bool count_leaf(struct morsel *morsel, const struct leaf *leaf, void *arg)
+static bool morsel_count_leaf(struct morsel *morsel, const struct morsel_leaf *leaf, void *arg)
 {
-	struct leaf_range *range = arg;
+	struct morsel_leaf_range *range = arg;
 
 	range->pages += min(leaf->index + leaf->pages, range->end) -
 			max(leaf->index, range->first);
@@ -1029,25 +1030,25 @@ static bool count_leaf(struct morsel *morsel, const struct leaf *leaf, void *arg
  */
 unsigned long morsel_resident(struct morsel *morsel, pgoff_t first, pgoff_t end)
 {
-	struct leaf_range range = { .first = first, .end = end };
+	struct morsel_leaf_range range = { .first = first, .end = end };
 
-	see_leaves(morsel, first, end, count_leaf, &range);
+	morsel_visit_leaves(morsel, first, end, morsel_count_leaf, &range);
 	return range.pages;
 }
 
 /* The end */
 
 /* Tables that nobody can reach, until nobody can be walking them. */
-struct old_tables {
+struct morsel_old_tables {
 	struct rcu_work work;
 	struct list_head puds, pmds, ptes;
 	long tables;
 };
 
-static void free_old_tables(struct work_struct *work)
+static void morsel_free_old_tables(struct work_struct *work)
 {
-	struct old_tables *old =
-		container_of(to_rcu_work(work), struct old_tables, work);
+	struct morsel_old_tables *old =
+		container_of(to_rcu_work(work), struct morsel_old_tables, work);
 	struct ptdesc *table, *next;
 
 	list_for_each_entry_safe(table, next, &old->ptes, pt_list)
@@ -1068,8 +1069,8 @@ static bool morsel_is_empty(const void *table)
 }
 
 /* Of the tables of a GiB, those that have nothing; whether it has none any more. */
-static bool morsel_take_pmds(pmd_t *pmds, pgoff_t index, pgoff_t first,
-			     pgoff_t end, struct old_tables *old)
+static bool morsel_collect_pmds(pmd_t *pmds, pgoff_t index, pgoff_t first,
+				pgoff_t end, struct morsel_old_tables *old)
 {
 	int i;
 
@@ -1089,8 +1090,8 @@ static bool morsel_take_pmds(pmd_t *pmds, pgoff_t index, pgoff_t first,
 }
 
 /* The same of a table of GiBs. */
-static bool morsel_take_puds(pud_t *puds, pgoff_t index, pgoff_t first,
-			     pgoff_t end, struct old_tables *old)
+static bool morsel_collect_puds(pud_t *puds, pgoff_t index, pgoff_t first,
+				pgoff_t end, struct morsel_old_tables *old)
 {
 	int i;
 
@@ -1101,7 +1102,7 @@ static bool morsel_take_puds(pud_t *puds, pgoff_t index, pgoff_t first,
 		    pud_none(puds[i]) || pud_leaf(puds[i]))
 			continue;
 		pmds = pud_pgtable(puds[i]);
-		if (!morsel_take_pmds(pmds, index, first, end, old))
+		if (!morsel_collect_pmds(pmds, index, first, end, old))
 			continue;
 		WRITE_ONCE(puds[i], __pud(0));
 		list_add(&virt_to_ptdesc(pmds)->pt_list, &old->pmds);
@@ -1113,7 +1114,7 @@ static bool morsel_take_puds(pud_t *puds, pgoff_t index, pgoff_t first,
 static void morsel_free_tables_by(struct morsel *morsel, pgoff_t first,
 				  pgoff_t end, gfp_t gfp)
 {
-	struct old_tables *old;
+	struct morsel_old_tables *old;
 	unsigned long at;
 	pud_t *puds;
 
@@ -1128,17 +1129,17 @@ static void morsel_free_tables_by(struct morsel *morsel, pgoff_t first,
 	old->tables = 0;
 	xa_for_each_range(&morsel->regions, at, puds, first / REGION_PAGES,
 			  (end - 1) / REGION_PAGES) {
-		if (!morsel_take_puds(puds, at * REGION_PAGES, first, end, old))
+		if (!morsel_collect_puds(puds, at * REGION_PAGES, first, end, old))
 			continue;
 		xa_erase(&morsel->regions, at);
 		list_add(&virt_to_ptdesc(puds)->pt_list, &old->puds);
 		old->tables++;
 	}
-	count_tables(-old->tables);
-	uncharge(morsel, old->tables);
-	INIT_RCU_WORK(&old->work, free_old_tables);
-	if (planted(PLANT_TLB_TABLES_GO_AT_ONCE))
-		free_old_tables(&old->work.work);
+	morsel_count_tables(-old->tables);
+	morsel_uncharge(morsel, old->tables);
+	INIT_RCU_WORK(&old->work, morsel_free_old_tables);
+	if (morsel_is_planted(PLANT_TLB_TABLES_GO_AT_ONCE))
+		morsel_free_old_tables(&old->work.work);
 	else
 		queue_rcu_work(system_unbound_wq, &old->work);
 }

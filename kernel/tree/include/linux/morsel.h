@@ -79,14 +79,14 @@ unsigned long __morsel_move(struct vm_area_struct *vma, unsigned long begin,
 			    unsigned long length);
 int morsel_walk(unsigned long begin, unsigned long end, struct mm_walk *walk);
 void __morsel_show_smap(struct seq_file *m, struct vm_area_struct *vma);
-bool is_morsel_file(const struct file *file);
+bool morsel_is_file(const struct file *file);
 bool morsel_owns_mapping(const struct address_space *mapping);
 long __morsel_fcntl(struct file *file, unsigned int cmd, unsigned int arg);
 int morsel_find_page(struct mm_struct *mm, unsigned long pfn,
 		     unsigned long *address, short *shift);
 
 /**
- * vma_is_morsel - whether a morsel's tables may be hung in
+ * morsel_is_vma - whether a morsel's tables may be hung in
  * @vma: the mapping
  *
  * A flag, and nothing that vma points to: operations and file are replaced on
@@ -94,7 +94,7 @@ int morsel_find_page(struct mm_struct *mm, unsigned long pfn,
  *
  * Return: true if so.
  */
-static inline bool vma_is_morsel(const struct vm_area_struct *vma)
+static inline bool morsel_is_vma(const struct vm_area_struct *vma)
 {
 	return vma->vm_flags & VM_MORSEL;
 }
@@ -114,7 +114,7 @@ static inline bool morsel_is_attached(const struct vm_area_struct *vma)
 {
 	unsigned long data;
 
-	if (!vma_is_morsel(vma))
+	if (!morsel_is_vma(vma))
 		return false;
 	/* Pairs with smp_store_release() in morsel_convert(). */
 	data = (unsigned long)smp_load_acquire(&vma->vm_private_data);
@@ -132,7 +132,7 @@ static inline bool morsel_is_attached(const struct vm_area_struct *vma)
 static inline vm_fault_t morsel_fault(struct vm_area_struct *vma,
 				      unsigned long address, unsigned int flags)
 {
-	if (!vma_is_morsel(vma))
+	if (!morsel_is_vma(vma))
 		return VM_FAULT_FALLBACK;
 	return __morsel_fault(vma, address, flags);
 }
@@ -151,7 +151,7 @@ static inline void morsel_unmap(struct mmu_gather *tlb,
 				struct vm_area_struct *vma, unsigned long begin,
 				unsigned long end)
 {
-	if (vma_is_morsel(vma))
+	if (morsel_is_vma(vma))
 		__morsel_unmap(tlb, vma, begin, end);
 }
 
@@ -163,7 +163,7 @@ static inline void morsel_unmap(struct mmu_gather *tlb,
 static inline void morsel_show_smap(struct seq_file *m,
 				    struct vm_area_struct *vma)
 {
-	if (vma_is_morsel(vma))
+	if (morsel_is_vma(vma))
 		__morsel_show_smap(m, vma);
 }
 
@@ -179,7 +179,7 @@ static inline void morsel_show_smap(struct seq_file *m,
 static inline bool morsel_fcntl(struct file *file, unsigned int cmd,
 				unsigned int arg, long *ret)
 {
-	if (!is_morsel_file(file))
+	if (!morsel_is_file(file))
 		return false;
 	*ret = __morsel_fcntl(file, cmd, arg);
 	return true;
@@ -187,7 +187,7 @@ static inline bool morsel_fcntl(struct file *file, unsigned int cmd,
 
 #else
 
-static inline bool vma_is_morsel(const struct vm_area_struct *vma)
+static inline bool morsel_is_vma(const struct vm_area_struct *vma)
 {
 	return false;
 }
