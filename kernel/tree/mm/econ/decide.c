@@ -19,11 +19,11 @@
 DEFINE_STATIC_KEY_FALSE(econ_key);
 
 enum econ_mode econ_mode;
-struct econ_prices econ_prices;
+struct econ_costs econ_costs;
 /* Of the whole machine. */
 struct econ_account econ_ledger[ECON_KINDS];
 
-static enum econ_mode mode_of(const struct econ_mm *econ)
+static enum econ_mode econ_effective_mode(const struct econ_mm *econ)
 {
 	enum econ_mode mode = READ_ONCE(econ->mode);
 
@@ -31,16 +31,16 @@ static enum econ_mode mode_of(const struct econ_mm *econ)
 }
 
 /* Blocks are kept, and the process may have them. */
-static bool acts(const struct econ_mm *econ)
+static bool econ_acts(const struct econ_mm *econ)
 {
-	return mode_of(econ) == ECON_ON && READ_ONCE(econ_mode) == ECON_ON;
+	return econ_effective_mode(econ) == ECON_ON && READ_ONCE(econ_mode) == ECON_ON;
 }
 
 /* What is known */
 
 /* What is left of a range, in a region. */
-static u64 bytes_in(unsigned long region, unsigned long begin,
-		    unsigned long end)
+static u64 econ_bytes_in_region(unsigned long region, unsigned long begin,
+				unsigned long end)
 {
 	begin = max(begin, region);
 	end = min(end, region + HPAGE_PMD_SIZE);
@@ -48,13 +48,13 @@ static u64 bytes_in(unsigned long region, unsigned long begin,
 }
 
 /* What an action is about: an address, and what is known of it. */
-struct place {
+struct econ_place {
 	struct econ_region region;
 	const struct econ_row *row;
 	u64 most;
 };
 
-static void add(struct place *place, const struct econ_row *row, u64 bytes)
+static void econ_place_add_row(struct econ_place *place, const struct econ_row *row, u64 bytes)
 {
 	if (!bytes)
 		return;
@@ -69,25 +69,26 @@ static void add(struct place *place, const struct econ_row *row, u64 bytes)
  * The rows of something that began at an address and is not in the tree.
  * Return: false if it has none at all.
  */
-static bool look_at_anchor(const struct econ_mm *econ, enum econ_anchor anchor,
-			   unsigned long base, unsigned long region,
-			   struct place *place)
+static bool econ_place_add_site(const struct econ_mm *econ, enum econ_site site,
+				unsigned long base, unsigned long region,
+				struct econ_place *place)
 {
-	struct econ_anchor_key key = { .anchor = anchor };
+	struct econ_site_key key = { .site = site };
 	const struct econ_row *row;
 	u32 nr, at;
 
 	row = econ_rows_of(&econ->holder->profile, &key, &nr);
 	at = econ_row_from(row, nr, region > base ? region - base : 0);
 	for (; at < nr && base + row[at].begin < region + HPAGE_PMD_SIZE; at++)
-		add(place, &row[at], bytes_in(region, base + row[at].begin,
-					      base + row[at].end));
+		econ_place_add_row(place, &row[at],
+				   econ_bytes_in_region(region, base + row[at].begin,
+							base + row[at].end));
 	return nr;
 }
 
 /* The rows of mappings. Return: false if none in the region has any. */
-static bool look_at_mappings(struct econ_mm *econ, unsigned long region,
-			     struct place *place)
+static bool econ_place_add_mappings(struct econ_mm *econ, unsigned long region,
+				    struct econ_place *place)
 {
 	unsigned long last = region + HPAGE_PMD_SIZE - 1;
 	const struct econ_row *row;
@@ -95,7 +96,8 @@ static bool look_at_mappings(struct econ_mm *econ, unsigned long region,
 
 	mas_init(&mas, &econ->ranges, region);
 	mas_for_each(&mas, row, last)
-		add(place, row, bytes_in(region, mas.index, mas.last + 1));
+		econ_place_add_row(place, row,
+				   econ_bytes_in_region(region, mas.index, mas.last + 1));
 	if (place->row)
 		return true;
 	mas_init(&mas, &econ->mappings, region);
@@ -109,21 +111,21 @@ static bool look_at_mappings(struct econ_mm *econ, unsigned long region,
  * another version of the program or of another use, and so silence about a mapping
  * does not mean that it is not worth anything.
  */
-static bool look(struct econ_mm *econ, const struct vm_area_struct *vma,
-		 unsigned long region, struct place *place)
+static bool econ_read_place(struct econ_mm *econ, const struct vm_area_struct *vma,
+			    unsigned long region, struct econ_place *place)
 {
 	const struct mm_struct *mm = vma->vm_mm;
 	unsigned long bss = PAGE_ALIGN(mm->end_data);
 	bool is_known;
 
-	*place = (struct place){};
+	*place = (struct econ_place){};
 	if (region + HPAGE_PMD_SIZE > mm->start_brk && region < mm->brk)
-		is_known = look_at_anchor(econ, ECON_HEAP, mm->start_brk, region,
-					  place);
+		is_known = econ_place_add_site(econ, ECON_HEAP, mm->start_brk, region,
+					       place);
 	else if (vma->vm_start == bss)
-		is_known = look_at_anchor(econ, ECON_BSS, bss, region, place);
+		is_known = econ_place_add_site(econ, ECON_BSS, bss, region, place);
 	else
-		is_known = look_at_mappings(econ, region, place);
+		is_known = econ_place_add_mappings(econ, region, place);
 	econ_region_fill(&place->region);
 	return is_known;
 }
@@ -174,11 +176,11 @@ void econ_count_ns(atomic64_t *sum, u64 ns)
 	} while (!atomic64_try_cmpxchg(sum, &old, new));
 }
 
-static void book(struct econ_account *account, struct econ_estimate it, bool go)
+static void econ_account_add(struct econ_account *account, struct econ_estimate it, bool go)
 {
 	atomic64_inc(&account->asked);
 	if (go) {
-		atomic64_inc(&account->gone);
+		atomic64_inc(&account->approved);
 		econ_count_ns(&account->cost, it.cost);
 		econ_count_ns(&account->benefit, it.benefit);
 	} else {
@@ -193,8 +195,8 @@ static void econ_book(unsigned int kind, unsigned int order,
 	bool go = econ_pays(it);
 
 	if (own)
-		book(own, it, go);
-	book(&econ_ledger[kind], it, go);
+		econ_account_add(own, it, go);
+	econ_account_add(&econ_ledger[kind], it, go);
 	trace_econ_decision(econ_models[kind]->name, order, address, it.cost,
 			    it.benefit, go, acts);
 }
@@ -211,22 +213,22 @@ static void econ_book(unsigned int kind, unsigned int order,
 bool econ_decide(const struct econ_action *action, unsigned long address,
 		 struct econ_account *own, bool acts)
 {
-	struct econ_estimate it = econ_estimate(action, &econ_prices);
+	struct econ_estimate it = econ_estimate(action, &econ_costs);
 
 	econ_book(action->kind, action->order, address, own, it, acts);
 	return econ_pays(it);
 }
 
-static bool decide(struct econ_mm *econ, const struct econ_action *action,
-		   unsigned long address)
+static bool econ_decide_for_mm(struct econ_mm *econ, const struct econ_action *action,
+			       unsigned long address)
 {
 	return econ_decide(action, address, &econ->ledger[action->kind],
-			   mode_of(econ) == ECON_ON);
+			   econ_effective_mode(econ) == ECON_ON);
 }
 
 /* The region is waited for no longer. */
-static void touched(struct econ_mm *econ, const struct place *place,
-		    unsigned int rank, bool is_huge)
+static void econ_count_touched(struct econ_mm *econ, const struct econ_place *place,
+			       unsigned int rank, bool is_huge)
 {
 	u32 waiting = READ_ONCE(econ->waiting[rank]);
 
@@ -238,8 +240,8 @@ static void touched(struct econ_mm *econ, const struct place *place,
 }
 
 /* Fills in what is known, for the time that is left. */
-static void describe(const struct econ_mm *econ, const struct place *place,
-		     struct econ_action *action)
+static void econ_describe_place(const struct econ_mm *econ, const struct econ_place *place,
+				struct econ_action *action)
 {
 	action->walks_ns = econ_left_ns(place->region.walks_ns,
 					econ->holder->profile.run_ns,
@@ -248,8 +250,8 @@ static void describe(const struct econ_mm *econ, const struct place *place,
 }
 
 /* Where the node is not known the allocator is asked. */
-static void find_block(const struct econ_mm *econ, unsigned int rank, int nid,
-		       unsigned long zeroed, struct econ_action *action)
+static void econ_find_supply(const struct econ_mm *econ, unsigned int rank, int nid,
+			     unsigned long zeroed, struct econ_action *action)
 {
 	unsigned long blocks;
 
@@ -262,17 +264,17 @@ static void find_block(const struct econ_mm *econ, unsigned int rank, int nid,
 		action->supply = ECON_ZEROED_BLOCK;
 	else
 		action->supply = blocks ? ECON_FREE_BLOCK : ECON_NO_BLOCK;
-	action->block_ns = econ_block_price(econ->waiting, rank, blocks);
+	action->block_ns = econ_block_cost(econ->waiting, rank, blocks);
 }
 
-static bool pays_with(struct econ_action action, enum econ_supply supply)
+static bool econ_pays_with(struct econ_action action, enum econ_supply supply)
 {
 	action.supply = supply;
-	return econ_pays(econ_estimate(&action, &econ_prices));
+	return econ_pays(econ_estimate(&action, &econ_costs));
 }
 
 /* The user has decided, or there is nothing to decide. */
-static bool is_decided(struct vm_area_struct *vma)
+static bool econ_user_decided(struct vm_area_struct *vma)
 {
 	return vma->vm_flags & VM_HUGEPAGE || !vma_is_anonymous(vma);
 }
@@ -280,23 +282,24 @@ static bool is_decided(struct vm_area_struct *vma)
 /* The sites */
 
 /* Locks RCU if there is somebody to ask, who knows something of the region. */
-static struct econ_mm *ask(const struct vm_area_struct *vma,
-			   unsigned long region, struct place *place)
+static struct econ_mm *econ_begin_decision(const struct vm_area_struct *vma,
+					   unsigned long region, struct econ_place *place)
 {
 	struct econ_mm *econ;
 
 	rcu_read_lock();
 	econ = rcu_dereference(vma->vm_mm->econ);
-	if (econ && mode_of(econ) != ECON_OFF && look(econ, vma, region, place))
+	if (econ && econ_effective_mode(econ) != ECON_OFF &&
+	    econ_read_place(econ, vma, region, place))
 		return econ;
 	rcu_read_unlock();
 	return NULL;
 }
 
 /* What is observed only happens as it would without econ. */
-static bool answer(const struct econ_mm *econ, bool go)
+static bool econ_end_decision(const struct econ_mm *econ, bool go)
 {
-	go |= mode_of(econ) != ECON_ON;
+	go |= econ_effective_mode(econ) != ECON_ON;
 	rcu_read_unlock();
 	return go;
 }
@@ -305,7 +308,7 @@ static bool answer(const struct econ_mm *econ, bool go)
  * A region that stays small is one for khugepaged, which else hears of an address
  * space only when a huge page was tried.
  */
-static void leave_to_khugepaged(struct mm_struct *mm)
+static void econ_leave_to_khugepaged(struct mm_struct *mm)
 {
 	if (!test_bit(MMF_VM_HUGEPAGE, &mm->flags))
 		__khugepaged_enter(mm);
@@ -315,16 +318,16 @@ static void leave_to_khugepaged(struct mm_struct *mm)
  * What is read first is mapped to zeros, which takes no block; not where
  * use_zero_page is 0, as on machines below 512 MiB.
  */
-static bool maps_zeros(const struct vm_fault *vmf)
+static bool econ_maps_zero_page(const struct vm_fault *vmf)
 {
 	return !(vmf->flags & FAULT_FLAG_WRITE) &&
 	       !mm_forbids_zeropage(vmf->vma->vm_mm) &&
 	       transparent_hugepage_use_zero_page();
 }
 
-static bool may_take_block(struct econ_mm *econ, struct vm_area_struct *vma,
-			   unsigned long region, const struct place *place,
-			   struct econ_action *action)
+static bool econ_may_take_block(struct econ_mm *econ, struct vm_area_struct *vma,
+				unsigned long region, const struct econ_place *place,
+				struct econ_action *action)
 {
 	unsigned int rank = econ_rank(place->region.walks_ns);
 	int nid = econ_node_of(vma, region);
@@ -332,28 +335,28 @@ static bool may_take_block(struct econ_mm *econ, struct vm_area_struct *vma,
 
 	/* What does not pay with the best of blocks needs none to be looked for. */
 	action->supply = ECON_FREE_BLOCK;
-	if (pays_with(*action, ECON_ZEROED_BLOCK))
-		find_block(econ, rank, nid,
-			   econ_want_zeroed(nid, econ_earned(econ, vma->vm_mm,
-							     ECON_WORK_ZERO)),
-			   action);
-	go = decide(econ, action, region);
-	touched(econ, place, rank, go);
+	if (econ_pays_with(*action, ECON_ZEROED_BLOCK))
+		econ_find_supply(econ, rank, nid,
+				 econ_prezero_want(nid, econ_earned(econ, vma->vm_mm,
+								    ECON_WORK_ZERO)),
+				 action);
+	go = econ_decide_for_mm(econ, action, region);
+	econ_count_touched(econ, place, rank, go);
 	if (!go && action->supply == ECON_NO_BLOCK)
 		econ_lack_block(nid, econ_earned(econ, vma->vm_mm,
 						 ECON_WORK_COMPACT), action,
-				mode_of(econ) == ECON_ON);
-	if (go && action->supply == ECON_ZEROED_BLOCK && !acts(econ))
-		econ_suppose_taken(nid);
+				econ_effective_mode(econ) == ECON_ON);
+	if (go && action->supply == ECON_ZEROED_BLOCK && !econ_acts(econ))
+		econ_prezero_suppose_taken(nid);
 	return go;
 }
 
 /* What it maps is cleared already, and there for everybody. */
-static bool may_map_zeros(struct econ_mm *econ, unsigned long region,
-			  struct econ_action *action)
+static bool econ_may_map_zero_page(struct econ_mm *econ, unsigned long region,
+				   struct econ_action *action)
 {
 	action->supply = ECON_ZEROED_BLOCK;
-	return decide(econ, action, region);
+	return econ_decide_for_mm(econ, action, region);
 }
 
 bool __econ_may_be_huge(struct vm_fault *vmf)
@@ -364,23 +367,23 @@ bool __econ_may_be_huge(struct vm_fault *vmf)
 		.kind = ECON_HUGE, .order = HPAGE_PMD_ORDER,
 	};
 	struct econ_mm *econ;
-	struct place place;
+	struct econ_place place;
 	bool go;
 
-	if (is_decided(vma) ||
+	if (econ_user_decided(vma) ||
 	    !thp_vma_suitable_order(vma, region, HPAGE_PMD_ORDER))
 		return true;
-	econ = ask(vma, region, &place);
+	econ = econ_begin_decision(vma, region, &place);
 	if (!econ)
 		return true;
-	describe(econ, &place, &action);
-	if (maps_zeros(vmf))
-		go = may_map_zeros(econ, region, &action);
+	econ_describe_place(econ, &place, &action);
+	if (econ_maps_zero_page(vmf))
+		go = econ_may_map_zero_page(econ, region, &action);
 	else
-		go = may_take_block(econ, vma, region, &place, &action);
-	go = answer(econ, go);
+		go = econ_may_take_block(econ, vma, region, &place, &action);
+	go = econ_end_decision(econ, go);
 	if (!go)
-		leave_to_khugepaged(vma->vm_mm);
+		econ_leave_to_khugepaged(vma->vm_mm);
 	return go;
 }
 
@@ -391,20 +394,20 @@ unsigned long __econ_orders(struct vm_fault *vmf, unsigned long orders,
 	struct econ_action action = { .kind = kind };
 	unsigned long pays = 0;
 	struct econ_mm *econ;
-	struct place place;
+	struct econ_place place;
 
-	if (is_decided(vma))
+	if (econ_user_decided(vma))
 		return orders;
-	econ = ask(vma, vmf->address & HPAGE_PMD_MASK, &place);
+	econ = econ_begin_decision(vma, vmf->address & HPAGE_PMD_MASK, &place);
 	if (!econ)
 		return orders;
-	describe(econ, &place, &action);
+	econ_describe_place(econ, &place, &action);
 	action.supply = ECON_FREE_BLOCK;
 	for_each_set_bit(action.order, &orders, HPAGE_PMD_ORDER) {
-		if (decide(econ, &action, vmf->address))
+		if (econ_decide_for_mm(econ, &action, vmf->address))
 			pays |= BIT(action.order);
 	}
-	return answer(econ, false) ? orders : pays;
+	return econ_end_decision(econ, false) ? orders : pays;
 }
 
 gfp_t __econ_gfp(struct vm_area_struct *vma, unsigned long address, gfp_t gfp)
@@ -413,15 +416,15 @@ gfp_t __econ_gfp(struct vm_area_struct *vma, unsigned long address, gfp_t gfp)
 		.kind = ECON_DIRECT, .order = HPAGE_PMD_ORDER,
 	};
 	struct econ_mm *econ;
-	struct place place;
+	struct econ_place place;
 
-	if (is_decided(vma) || !(gfp & __GFP_RECLAIM))
+	if (econ_user_decided(vma) || !(gfp & __GFP_RECLAIM))
 		return gfp;
-	econ = ask(vma, address & HPAGE_PMD_MASK, &place);
+	econ = econ_begin_decision(vma, address & HPAGE_PMD_MASK, &place);
 	if (!econ)
 		return gfp;
-	describe(econ, &place, &action);
-	if (answer(econ, decide(econ, &action, address)))
+	econ_describe_place(econ, &place, &action);
+	if (econ_end_decision(econ, econ_decide_for_mm(econ, &action, address)))
 		return gfp;
 	/* The background is paid from the ledger, not asked for by each fault. */
 	return gfp & ~__GFP_RECLAIM;
@@ -434,23 +437,23 @@ bool __econ_may_promote(struct econ_promotion *it, struct vm_area_struct *vma,
 		.kind = ECON_PROMOTE, .order = HPAGE_PMD_ORDER,
 	};
 	struct econ_mm *econ;
-	struct place place;
+	struct econ_place place;
 
-	if (is_decided(vma))
+	if (econ_user_decided(vma))
 		return true;
-	econ = ask(vma, address, &place);
+	econ = econ_begin_decision(vma, address, &place);
 	if (!econ)
 		return true;
-	describe(econ, &place, &action);
-	find_block(econ, econ_rank(place.region.walks_ns), nid, 0, &action);
-	it->estimate = econ_estimate(&action, &econ_prices);
+	econ_describe_place(econ, &place, &action);
+	econ_find_supply(econ, econ_rank(place.region.walks_ns), nid, 0, &action);
+	it->estimate = econ_estimate(&action, &econ_costs);
 	/* What is to be done is counted when it is. */
 	it->is_due = econ_pays(it->estimate);
 	if (!it->is_due)
 		econ_book(ECON_PROMOTE, HPAGE_PMD_ORDER, address,
 			  &econ->ledger[ECON_PROMOTE], it->estimate,
-			  mode_of(econ) == ECON_ON);
-	return answer(econ, it->is_due);
+			  econ_effective_mode(econ) == ECON_ON);
+	return econ_end_decision(econ, it->is_due);
 }
 
 void __econ_promoted(const struct econ_promotion *it, struct mm_struct *mm,
@@ -464,7 +467,7 @@ void __econ_promoted(const struct econ_promotion *it, struct mm_struct *mm,
 	if (econ)
 		econ_book(ECON_PROMOTE, HPAGE_PMD_ORDER, address,
 			  &econ->ledger[ECON_PROMOTE], it->estimate,
-			  mode_of(econ) == ECON_ON);
+			  econ_effective_mode(econ) == ECON_ON);
 }
 
 /**
@@ -482,27 +485,27 @@ bool econ_demotion_pays(struct vm_area_struct *vma, unsigned long address,
 		.kind = ECON_DEMOTE, .order = HPAGE_PMD_ORDER, .empty = empty,
 	};
 	struct econ_mm *econ;
-	struct place place;
+	struct econ_place place;
 
-	if (is_decided(vma))
+	if (econ_user_decided(vma))
 		return true;
-	econ = ask(vma, address, &place);
+	econ = econ_begin_decision(vma, address, &place);
 	if (!econ)
 		return true;
-	describe(econ, &place, &action);
-	return answer(econ, decide(econ, &action, address));
+	econ_describe_place(econ, &place, &action);
+	return econ_end_decision(econ, econ_decide_for_mm(econ, &action, address));
 }
 
 struct folio *__econ_take_zeroed(struct vm_area_struct *vma,
 				 unsigned long address)
 {
 	struct econ_mm *econ;
-	struct place place;
+	struct econ_place place;
 
-	if (is_decided(vma))
+	if (econ_user_decided(vma))
 		return NULL;
-	econ = ask(vma, address, &place);
-	if (!econ || answer(econ, false))
+	econ = econ_begin_decision(vma, address, &place);
+	if (!econ || econ_end_decision(econ, false))
 		return NULL;
-	return econ_take_block(econ_node_of(vma, address));
+	return econ_prezero_take_block(econ_node_of(vma, address));
 }

@@ -88,7 +88,7 @@ void econ_compaction_begin(struct econ_compaction *it, int nid,
 bool econ_may_compact(struct econ_compaction *it);
 void econ_compaction_end(struct econ_compaction *it, bool is_made);
 
-/* keeper.c */
+/* prezero.c */
 void __econ_was_zeroed(struct folio *folio);
 void __econ_put_block(struct folio *folio);
 bool __econ_refill(struct zone *zone, unsigned int order, unsigned long mark,
@@ -96,8 +96,8 @@ bool __econ_refill(struct zone *zone, unsigned int order, unsigned long mark,
 void __econ_balance(pg_data_t *pgdat, unsigned int order, int highest_zoneidx);
 void econ_drain_all(void);
 void __econ_drain_zone(struct zone *zone);
-void econ_block(struct zone *zone);
-void econ_unblock(struct zone *zone);
+void econ_block_zone(struct zone *zone);
+void econ_unblock_zone(struct zone *zone);
 unsigned long econ_zeroed_blocks(void);
 
 /* Faults or costs are measured. */
@@ -107,12 +107,12 @@ DECLARE_PER_CPU(int, econ_faults_left);
 
 void __econ_watch_begin(struct econ_watch *watch);
 bool __econ_watch_end(struct econ_watch *watch, u64 *ns);
-void __econ_watch_cost(struct econ_watch *watch, enum econ_price which);
+void __econ_watch_cost(struct econ_watch *watch, enum econ_cost which);
 void __econ_fault_begin(void);
 void __econ_fault_end(vm_fault_t ret);
 void __econ_clear_begin(void);
 void __econ_clear_end(void);
-void __econ_see_entry(const struct vm_fault *vmf);
+void __econ_fault_saw_entry(const struct vm_fault *vmf);
 void __econ_zero_huge(struct folio *folio, unsigned long address);
 void __econ_compacted(struct econ_watch *watch, unsigned int order);
 void __econ_pool_flushed(struct econ_watch *watch, unsigned int cpus);
@@ -225,7 +225,7 @@ static inline bool econ_may_demote(struct folio *folio)
 }
 
 /**
- * econ_watch_begin - an operation begins that has a price
+ * econ_watch_begin - an operation begins that has a cost
  * @watch: for econ_watch_end()
  */
 static inline void econ_watch_begin(struct econ_watch *watch)
@@ -238,10 +238,10 @@ static inline void econ_watch_begin(struct econ_watch *watch)
 /**
  * econ_watch_end - it is done
  * @watch: what econ_watch_begin() was given
- * @which: whose price it tells
+ * @which: whose cost it tells
  */
 static inline void econ_watch_end(struct econ_watch *watch,
-				  enum econ_price which)
+				  enum econ_cost which)
 {
 	if (watch->is_on)
 		__econ_watch_cost(watch, which);
@@ -269,21 +269,21 @@ static inline void econ_fault_end(vm_fault_t ret)
 }
 
 /* Something of a fault, for what it will be counted as. */
-static inline void econ_see(enum econ_saw what)
+static inline void econ_fault_saw(enum econ_saw what)
 {
 	if (static_branch_unlikely(&econ_watch_key))
 		current->econ.seen |= what;
 }
 
 /**
- * econ_see_entry - what a fault is, by the entry that it finds
+ * econ_fault_saw_entry - what a fault is, by the entry that it finds
  * @vmf: the fault; its entry is known
  */
-static inline void econ_see_entry(const struct vm_fault *vmf)
+static inline void econ_fault_saw_entry(const struct vm_fault *vmf)
 {
 	if (static_branch_unlikely(&econ_watch_key) &&
 	    unlikely(current->econ.seen & ECON_SEES_ENTRY))
-		__econ_see_entry(vmf);
+		__econ_fault_saw_entry(vmf);
 }
 
 /**
@@ -348,7 +348,7 @@ static inline void econ_clear_end(bool is_cleared)
 }
 
 /**
- * econ_split_begin - a page is split, of which only huge ones have a price
+ * econ_split_begin - a page is split, of which only huge ones have a cost
  * @watch: for econ_watch_end()
  * @folio: the page
  */
@@ -487,7 +487,7 @@ static inline void econ_watch_begin(struct econ_watch *watch)
 }
 
 static inline void econ_watch_end(struct econ_watch *watch,
-				  enum econ_price which)
+				  enum econ_cost which)
 {
 }
 
@@ -499,11 +499,11 @@ static inline void econ_fault_end(vm_fault_t ret)
 {
 }
 
-static inline void econ_see(enum econ_saw what)
+static inline void econ_fault_saw(enum econ_saw what)
 {
 }
 
-static inline void econ_see_entry(const struct vm_fault *vmf)
+static inline void econ_fault_saw_entry(const struct vm_fault *vmf)
 {
 }
 
@@ -570,11 +570,11 @@ static inline void econ_drain_all(void)
 {
 }
 
-static inline void econ_block(struct zone *zone)
+static inline void econ_block_zone(struct zone *zone)
 {
 }
 
-static inline void econ_unblock(struct zone *zone)
+static inline void econ_unblock_zone(struct zone *zone)
 {
 }
 

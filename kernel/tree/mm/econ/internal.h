@@ -108,14 +108,14 @@ struct econ_holder {
 /**
  * struct econ_account - what was decided of one kind
  * @asked: how often
- * @gone: how often it was to be done
+ * @approved: how often it was to be done
  * @cost: what that was expected to cost, in nanoseconds
  * @benefit: and to save
  * @refused: what the others would have saved
  */
 struct econ_account {
 	atomic64_t asked;
-	atomic64_t gone;
+	atomic64_t approved;
 	atomic64_t cost;
 	atomic64_t benefit;
 	atomic64_t refused;
@@ -155,31 +155,31 @@ struct econ_mm {
 };
 
 extern enum econ_mode econ_mode;
-extern struct econ_prices econ_prices;
+extern struct econ_costs econ_costs;
 extern struct econ_account econ_ledger[ECON_KINDS];
 extern const char *const econ_mode_names[ECON_MODES];
-extern const char *const econ_price_names[ECON_PRICES];
+extern const char *const econ_cost_names[ECON_COSTS];
 
 /* measure.c */
 
 extern bool econ_costs_frozen;
 extern bool econ_faults_counted;
-extern struct econ_samples econ_samples[ECON_PRICES];
+extern struct econ_samples econ_samples[ECON_COSTS];
 extern atomic_long_t econ_fault_times[ECON_FAULT_KINDS]
 				     [TOLLFREE_HISTOGRAM_BUCKETS];
 
-void econ_sample(enum econ_price which, u64 ns);
+void econ_sample(enum econ_cost which, u64 ns);
 void econ_forget_samples(void);
 void econ_count_faults(void);
 
 /* process.c */
 
-struct econ_holder *econ_parse(const char *text, size_t length,
-			       struct econ_parse_error *error);
-void econ_put(struct econ_holder *holder);
-struct econ_holder *econ_get_from(struct signal_struct *signal);
-int econ_give(struct task_struct *task, struct mm_struct *mm,
-	      struct econ_holder *holder);
+struct econ_holder *econ_new_profile(const char *text, size_t length,
+				     struct econ_parse_error *error);
+void econ_put_profile(struct econ_holder *holder);
+struct econ_holder *econ_get_profile(struct signal_struct *signal);
+int econ_set_profile(struct task_struct *task, struct mm_struct *mm,
+		     struct econ_holder *holder);
 int econ_set_mode(struct mm_struct *mm, enum econ_mode mode);
 u64 econ_earned(struct econ_mm *econ, const struct mm_struct *mm,
 		enum econ_work work);
@@ -202,22 +202,22 @@ int econ_show_ledgers(char *buf);
 
 /* pools.c */
 
-extern atomic_long_t econ_read_again_pages;
+extern atomic_long_t econ_refault_pages;
 
 void econ_leave_pools(void);
 
-/* keeper.c */
+/* prezero.c */
 
 /* Of each node. */
 extern unsigned long econ_zeroed_limit;
 extern atomic64_t econ_zeroed_counts[ECON_ZEROED_COUNTS];
 extern const char *const econ_zeroed_names[ECON_ZEROED_COUNTS];
 
-unsigned long econ_want_zeroed(int nid, u64 earned_ns);
-u64 econ_zeroed_credit(void);
-void econ_suppose_taken(int nid);
-struct folio *econ_take_block(int nid);
-void econ_adjust_keepers(void);
+unsigned long econ_prezero_want(int nid, u64 earned_ns);
+u64 econ_prezero_credit(void);
+void econ_prezero_suppose_taken(int nid);
+struct folio *econ_prezero_take_block(int nid);
+void econ_prezero_adjust_all(void);
 
 /* node.c */
 

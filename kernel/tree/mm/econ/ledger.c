@@ -5,7 +5,7 @@
  * A fault waits for no block. Where one would have paid and there was none, what
  * it would have saved goes to the node's ledger. As soon as that exceeds what a
  * block costs, kcompactd is asked for one. Each attempt is paid from the ledger,
- * whether there is a block then or not, at its price or, if it took longer, at
+ * whether there is a block then or not, at its cost or, if it took longer, at
  * what it took: nothing is spent that was not lost before, and where compaction
  * fails again and again it ends by itself.
  *
@@ -37,7 +37,7 @@
 #define COMPACT_SHARE	8
 
 /**
- * struct node_ledger - what a node lost, and what was done about it
+ * struct econ_node_ledger - what a node lost, and what was done about it
  * @faults: how many faults lacked a block that would have paid
  * @refused: what that has lost of late, less what was spent
  * @credit: what may be spent, by the time that processes have run which lost something
@@ -45,7 +45,7 @@
  * @failed: attempts of which there was none
  * @is_asked: kcompactd was asked for a block, and has not begun
  */
-struct node_ledger {
+struct econ_node_ledger {
 	atomic64_t faults;
 	struct econ_pot refused;
 	struct econ_pot credit;
@@ -54,10 +54,10 @@ struct node_ledger {
 	bool is_asked;
 };
 
-static struct node_ledger ledgers[MAX_NUMNODES];
+static struct econ_node_ledger ledgers[MAX_NUMNODES];
 static DEFINE_SPINLOCK(pots_lock); /* of all their pots */
 
-static struct econ_action attempt(struct node_ledger *ledger)
+static struct econ_action econ_attempt_action(struct econ_node_ledger *ledger)
 {
 	u64 now = ktime_get_ns();
 
@@ -70,14 +70,14 @@ static struct econ_action attempt(struct node_ledger *ledger)
 	};
 }
 
-static bool econ_attempt_pays(struct node_ledger *ledger)
+static bool econ_attempt_pays(struct econ_node_ledger *ledger)
 {
-	struct econ_action action = attempt(ledger);
+	struct econ_action action = econ_attempt_action(ledger);
 
-	return econ_pays(econ_estimate(&action, &econ_prices));
+	return econ_pays(econ_estimate(&action, &econ_costs));
 }
 
-static void deposit(struct node_ledger *ledger, u64 lost_ns, u64 earned_ns)
+static void econ_ledger_deposit(struct econ_node_ledger *ledger, u64 lost_ns, u64 earned_ns)
 {
 	u64 now = ktime_get_ns();
 
@@ -86,13 +86,13 @@ static void deposit(struct node_ledger *ledger, u64 lost_ns, u64 earned_ns)
 	econ_pot_add(&ledger->credit, earned_ns, now);
 }
 
-/* An attempt is paid: at its price, or what it took if that was more. */
-static void withdraw(struct node_ledger *ledger, u64 took_ns)
+/* An attempt is paid: at its cost, or what it took if that was more. */
+static void econ_ledger_withdraw(struct econ_node_ledger *ledger, u64 took_ns)
 {
 	u64 now = ktime_get_ns();
-	u64 price = econ_sum(READ_ONCE(econ_prices.ns[ECON_COMPACT_BLOCK]),
-			     READ_ONCE(econ_prices.ns[ECON_COLLAPSE]));
-	u64 ns = max(price, took_ns);
+	u64 cost = econ_sum(READ_ONCE(econ_costs.ns[ECON_COMPACT_BLOCK]),
+			    READ_ONCE(econ_costs.ns[ECON_COLLAPSE]));
+	u64 ns = max(cost, took_ns);
 
 	guard(spinlock)(&pots_lock);
 	econ_pot_take(&ledger->refused, ns, now);
@@ -100,14 +100,14 @@ static void withdraw(struct node_ledger *ledger, u64 took_ns)
 }
 
 /* Whether an attempt pays. This is a decision, and counted. */
-static bool decide(struct node_ledger *ledger, bool acts)
+static bool econ_decide_attempt(struct econ_node_ledger *ledger, bool acts)
 {
-	struct econ_action action = attempt(ledger);
+	struct econ_action action = econ_attempt_action(ledger);
 
 	return econ_decide(&action, 0, NULL, acts);
 }
 
-static void ask_kcompactd(int nid)
+static void econ_ask_kcompactd(int nid)
 {
 	pg_data_t *pgdat = NODE_DATA(nid);
 
@@ -127,23 +127,23 @@ static void ask_kcompactd(int nid)
 void econ_lack_block(int nid, u64 earned_ns, const struct econ_action *action,
 		     bool acts)
 {
-	struct node_ledger *ledger = &ledgers[nid];
+	struct econ_node_ledger *ledger = &ledgers[nid];
 	struct econ_action with = *action;
 	struct econ_estimate it;
 
 	with.supply = ECON_FREE_BLOCK;
 	with.block_ns = 0;
-	it = econ_estimate(&with, &econ_prices);
+	it = econ_estimate(&with, &econ_costs);
 	if (!econ_pays(it))
 		return;
 	atomic64_inc(&ledger->faults);
-	deposit(ledger, it.benefit - it.cost, earned_ns / COMPACT_SHARE);
+	econ_ledger_deposit(ledger, it.benefit - it.cost, earned_ns / COMPACT_SHARE);
 	if (!econ_attempt_pays(ledger))
 		return;
 	if (acts)
-		ask_kcompactd(nid);
-	else if (decide(ledger, false))
-		withdraw(ledger, 0);
+		econ_ask_kcompactd(nid);
+	else if (econ_decide_attempt(ledger, false))
+		econ_ledger_withdraw(ledger, 0);
 }
 
 void econ_compaction_begin(struct econ_compaction *it, int nid,
@@ -158,7 +158,7 @@ void econ_compaction_begin(struct econ_compaction *it, int nid,
 
 bool econ_may_compact(struct econ_compaction *it)
 {
-	if (it->is_ours && !decide(&ledgers[it->nid], true))
+	if (it->is_ours && !econ_decide_attempt(&ledgers[it->nid], true))
 		return false;
 	it->began_ns = it->is_ours ? task_sched_runtime(current) : 0;
 	econ_watch_begin(&it->watch);
@@ -167,7 +167,7 @@ bool econ_may_compact(struct econ_compaction *it)
 
 void econ_compaction_end(struct econ_compaction *it, bool is_made)
 {
-	struct node_ledger *ledger = &ledgers[it->nid];
+	struct econ_node_ledger *ledger = &ledgers[it->nid];
 	u64 took_ns;
 
 	if (is_made)
@@ -175,7 +175,7 @@ void econ_compaction_end(struct econ_compaction *it, bool is_made)
 	if (!it->is_ours)
 		return;
 	took_ns = task_sched_runtime(current) - it->began_ns;
-	withdraw(ledger, took_ns);
+	econ_ledger_withdraw(ledger, took_ns);
 	atomic64_inc(is_made ? &ledger->made : &ledger->failed);
 }
 
@@ -206,8 +206,8 @@ int econ_show_ledgers(char *buf)
 	int length = 0, nid;
 
 	for_each_node_state(nid, N_MEMORY) {
-		struct node_ledger *it = &ledgers[nid];
-		struct econ_action action = attempt(it);
+		struct econ_node_ledger *it = &ledgers[nid];
+		struct econ_action action = econ_attempt_action(it);
 
 		length += sysfs_emit_at(buf, length,
 					"node %d faults %lld refused_ns %llu blocks_made %lld blocks_failed %lld credit_ns %llu\n",

@@ -3,7 +3,7 @@
  * What operations cost on this machine, measured while they happen, and how long
  * faults take, by what they had to do.
  *
- * A price is what half of its samples do not exceed: a mean would be poisoned by
+ * A cost is what half of its samples do not exceed: a mean would be poisoned by
  * one block that the host had to find first. A sample during which the task was
  * switched out, or its CPU interrupted or stolen, says nothing about the
  * operation and is dropped. Of many samples each counts half after a while, so
@@ -30,7 +30,7 @@
 #define FAULTS_A_SAMPLE		127
 /* Reclaim that finds fewer pages says little of what one costs. */
 #define PAGES_A_SAMPLE		16
-/* The first samples make a price each, and then so many do. */
+/* The first samples make a cost each, and then so many do. */
 #define SAMPLES_AT_FIRST	16
 #define SAMPLES_A_PRICE		256
 /* And those before count half. */
@@ -40,7 +40,7 @@ DEFINE_STATIC_KEY_FALSE(econ_watch_key);
 
 bool econ_costs_frozen;
 bool econ_faults_counted;
-struct econ_samples econ_samples[ECON_PRICES];
+struct econ_samples econ_samples[ECON_COSTS];
 atomic_long_t econ_fault_times[ECON_FAULT_KINDS][TOLLFREE_HISTOGRAM_BUCKETS];
 
 static DEFINE_SPINLOCK(samples_lock); /* of econ_samples */
@@ -48,7 +48,7 @@ DEFINE_PER_CPU(int, econ_faults_left);
 static DEFINE_PER_CPU(unsigned int, faults_seen);
 
 /* What happens to a task that it does not do itself. */
-static u64 disturbances(void)
+static u64 econ_disturbances(void)
 {
 	int cpu = raw_smp_processor_id();
 
@@ -59,17 +59,17 @@ static u64 disturbances(void)
 /* Not by the scheduler's clock, which may stand still where the TSC is unstable. */
 void __econ_watch_begin(struct econ_watch *watch)
 {
-	watch->disturbances = disturbances();
+	watch->disturbances = econ_disturbances();
 	watch->begin = ktime_get_ns();
 }
 
-/* Halves what was, and takes the price from what is. */
-static void reprice(enum econ_price which)
+/* Halves what was, and takes the cost from what is. */
+static void econ_update_cost(enum econ_cost which)
 {
 	struct econ_samples *all = &econ_samples[which];
 	unsigned int i;
 
-	WRITE_ONCE(econ_prices.ns[which],
+	WRITE_ONCE(econ_costs.ns[which],
 		   tollfree_histogram_quantile(all->buckets, 5000));
 	if (all->kept < SAMPLES_KEPT)
 		return;
@@ -85,7 +85,7 @@ static void reprice(enum econ_price which)
  * @which: the operation
  * @ns: in nanoseconds
  */
-void econ_sample(enum econ_price which, u64 ns)
+void econ_sample(enum econ_cost which, u64 ns)
 {
 	struct econ_samples *all = &econ_samples[which];
 	unsigned long flags;
@@ -98,12 +98,12 @@ void econ_sample(enum econ_price which, u64 ns)
 	all->buckets[tollfree_histogram_bucket(ns)]++;
 	all->kept++;
 	if (++all->seen <= SAMPLES_AT_FIRST || !(all->seen % SAMPLES_A_PRICE))
-		reprice(which);
+		econ_update_cost(which);
 	spin_unlock_irqrestore(&samples_lock, flags);
 }
 
 /**
- * econ_forget_samples - prices stay as they are until there are new samples
+ * econ_forget_samples - costs stay as they are until there are new samples
  */
 void econ_forget_samples(void)
 {
@@ -114,10 +114,10 @@ void econ_forget_samples(void)
 bool __econ_watch_end(struct econ_watch *watch, u64 *ns)
 {
 	*ns = ktime_get_ns() - watch->begin;
-	return watch->disturbances == disturbances();
+	return watch->disturbances == econ_disturbances();
 }
 
-void __econ_watch_cost(struct econ_watch *watch, enum econ_price which)
+void __econ_watch_cost(struct econ_watch *watch, enum econ_cost which)
 {
 	u64 ns;
 
@@ -145,7 +145,7 @@ void __econ_reclaimed(struct econ_watch *watch, unsigned int pages)
 
 /* Faults */
 
-static void measure_next(void *unused)
+static void econ_measure_next(void *unused)
 {
 	this_cpu_write(econ_faults_left, 0);
 }
@@ -157,11 +157,11 @@ static void measure_next(void *unused)
  */
 void econ_count_faults(void)
 {
-	on_each_cpu(measure_next, NULL, 1);
+	on_each_cpu(econ_measure_next, NULL, 1);
 }
 
 /* What a fault was, by what it has seen on its way: the last that applies. */
-static enum econ_fault_kind kind_of(unsigned int seen, vm_fault_t ret)
+static enum econ_fault_kind econ_fault_kind_of(unsigned int seen, vm_fault_t ret)
 {
 	bool is_huge = seen & ECON_SAW_HUGE;
 
@@ -191,17 +191,17 @@ static enum econ_fault_kind kind_of(unsigned int seen, vm_fault_t ret)
 	return seen & ECON_SAW_ANON ? ECON_FAULT_BASE : ECON_FAULT_OTHER;
 }
 
-void __econ_see_entry(const struct vm_fault *vmf)
+void __econ_fault_saw_entry(const struct vm_fault *vmf)
 {
 	if (vmf->pte && !pte_present(vmf->orig_pte))
-		econ_see(ECON_SAW_SWAP);
+		econ_fault_saw(ECON_SAW_SWAP);
 	else if (vmf->pte)
-		econ_see(vmf->flags & FAULT_FLAG_WRITE ? ECON_SAW_PROTECTION : 0);
+		econ_fault_saw(vmf->flags & FAULT_FLAG_WRITE ? ECON_SAW_PROTECTION : 0);
 	else if (!vma_is_anonymous(vmf->vma))
-		econ_see(ECON_SAW_FILE);
+		econ_fault_saw(ECON_SAW_FILE);
 	else
-		econ_see(vmf->flags & FAULT_FLAG_WRITE ? ECON_SAW_ANON :
-							 ECON_SAW_ZERO_PAGE);
+		econ_fault_saw(vmf->flags & FAULT_FLAG_WRITE ? ECON_SAW_ANON :
+							       ECON_SAW_ZERO_PAGE);
 }
 
 void __econ_compacted(struct econ_watch *watch, unsigned int order)
@@ -235,7 +235,7 @@ void __econ_fault_end(vm_fault_t ret)
 
 	is_clean = __econ_watch_end(&current->econ.fault, &ns);
 	current->econ.seen = 0;
-	kind = kind_of(seen, ret);
+	kind = econ_fault_kind_of(seen, ret);
 	if (READ_ONCE(econ_faults_counted))
 		atomic_long_inc(&econ_fault_times[kind]
 						 [tollfree_histogram_bucket(ns)]);

@@ -3,7 +3,7 @@
  * What the estimator knows when it is asked, and what it answers.
  *
  * Both sides of a decision are nanoseconds of user-space time. A model is one
- * file: a function from an action and the machine's prices to what the action
+ * file: a function from an action and the machine's costs to what the action
  * costs and what it saves, with the cases in which it has to say yes and those in
  * which it has to say no. Documentation/mm/econ.rst walks through adding one.
  *
@@ -20,7 +20,7 @@
 #define ECON_REGION_PAGES	512
 
 /*
- * What is never worth waiting for in a fault: a second, the talk's own price of a
+ * What is never worth waiting for in a fault: a second, the talk's own cost of a
  * huge page where none is free.
  */
 #define ECON_NEVER_NS		1000000000ULL
@@ -49,7 +49,7 @@ enum econ_kind {
 };
 
 /* What this machine pays for, in nanoseconds; costs.c has their names. */
-enum econ_price {
+enum econ_cost {
 	/* the first touch of a page, its allocation and clearing included */
 	ECON_FAULT,
 	/* that of a huge page without its clearing */
@@ -68,7 +68,7 @@ enum econ_price {
 	ECON_FLUSH,
 	/* waiting for a page that was reclaimed and is read again */
 	ECON_READ_AGAIN,
-	ECON_PRICES,
+	ECON_COSTS,
 };
 
 /* Where a huge page would come from. */
@@ -78,8 +78,8 @@ enum econ_supply {
 	ECON_ZEROED_BLOCK,
 };
 
-struct econ_prices {
-	u64 ns[ECON_PRICES];
+struct econ_costs {
+	u64 ns[ECON_COSTS];
 };
 
 /**
@@ -100,7 +100,7 @@ struct econ_prices {
  * @is_idle: whether a CPU has nothing else to do
  * @interrupted: CPUs that flushes of pools interrupted since pools were as large
  *	as they are
- * @read_again: pages that were read again since then, and would not have been
+ * @refaults: pages that were read again since then, and would not have been
  *	without pools
  * @is_smaller: whether pools are to be half as large, else twice
  */
@@ -118,7 +118,7 @@ struct econ_action {
 	unsigned int stock;
 	bool is_idle;
 	unsigned int interrupted;
-	unsigned int read_again;
+	unsigned int refaults;
 	bool is_smaller;
 };
 
@@ -143,13 +143,13 @@ struct econ_case {
  * struct econ_model - one estimator
  * @name: in counters, traces and files
  * @estimate: what an action costs and saves
- * @cases: tests of it, by econ_usual_prices
+ * @cases: tests of it, by econ_default_costs
  * @nr_cases: how many
  */
 struct econ_model {
 	const char *name;
 	struct econ_estimate (*estimate)(const struct econ_action *action,
-					 const struct econ_prices *prices);
+					 const struct econ_costs *costs);
 	const struct econ_case *cases;
 	unsigned int nr_cases;
 };
@@ -165,7 +165,7 @@ extern const struct econ_model econ_pool_model;
 extern const struct econ_model econ_swap_model;
 
 extern const struct econ_model *const econ_models[ECON_KINDS];
-extern const struct econ_prices econ_usual_prices;
+extern const struct econ_costs econ_default_costs;
 
 /* Prices may be anything that somebody has written: sums stay at the largest. */
 
@@ -174,9 +174,9 @@ static inline u64 econ_sum(u64 one, u64 other)
 	return one > U64_MAX - other ? U64_MAX : one + other;
 }
 
-static inline u64 econ_product(u64 price, u64 number)
+static inline u64 econ_product(u64 cost, u64 number)
 {
-	return number && price > U64_MAX / number ? U64_MAX : price * number;
+	return number && cost > U64_MAX / number ? U64_MAX : cost * number;
 }
 
 /* An action is worth while if it saves more than it costs. */
@@ -186,6 +186,6 @@ static inline bool econ_pays(struct econ_estimate estimate)
 }
 
 struct econ_estimate econ_estimate(const struct econ_action *action,
-				   const struct econ_prices *prices);
+				   const struct econ_costs *costs);
 
 #endif /* _MM_ECON_MODEL_H */

@@ -13,13 +13,13 @@
 
 #include "model.h"
 
-static struct econ_estimate estimate(const struct econ_action *action,
-				     const struct econ_prices *prices)
+static struct econ_estimate econ_compact_estimate(const struct econ_action *action,
+						  const struct econ_costs *costs)
 {
 	struct econ_estimate it = {
 		.benefit = action->refused_ns,
-		.cost = econ_sum(prices->ns[ECON_COMPACT_BLOCK],
-				 prices->ns[ECON_COLLAPSE]),
+		.cost = econ_sum(costs->ns[ECON_COMPACT_BLOCK],
+				 costs->ns[ECON_COLLAPSE]),
 	};
 
 	if (action->credit_ns < it.cost)
@@ -44,7 +44,7 @@ static const struct econ_case cases[] = {
 
 const struct econ_model econ_compact_model = {
 	.name = "compact",
-	.estimate = estimate,
+	.estimate = econ_compact_estimate,
 	.cases = cases,
 	.nr_cases = ARRAY_SIZE(cases),
 };

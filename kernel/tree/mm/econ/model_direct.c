@@ -12,15 +12,15 @@
 
 #include "model.h"
 
-static struct econ_estimate estimate(const struct econ_action *action,
-				     const struct econ_prices *prices)
+static struct econ_estimate econ_direct_estimate(const struct econ_action *action,
+						 const struct econ_costs *costs)
 {
 	return (struct econ_estimate){
 		.benefit = econ_sum(action->walks_ns,
-				    econ_product(prices->ns[ECON_FAULT],
+				    econ_product(costs->ns[ECON_FAULT],
 						 action->touched)),
 		.cost = econ_sum(ECON_NEVER_NS,
-				 prices->ns[ECON_COMPACT_BLOCK]),
+				 costs->ns[ECON_COMPACT_BLOCK]),
 	};
 }
 
@@ -38,7 +38,7 @@ static const struct econ_case cases[] = {
 
 const struct econ_model econ_direct_model = {
 	.name = "direct",
-	.estimate = estimate,
+	.estimate = econ_direct_estimate,
 	.cases = cases,
 	.nr_cases = ARRAY_SIZE(cases),
 };

@@ -13,19 +13,19 @@
 
 #include "model.h"
 
-static struct econ_estimate estimate(const struct econ_action *action,
-				     const struct econ_prices *prices)
+static struct econ_estimate econ_huge_estimate(const struct econ_action *action,
+					       const struct econ_costs *costs)
 {
 	struct econ_estimate it;
 
 	it.benefit = econ_sum(action->walks_ns,
-			      econ_product(prices->ns[ECON_FAULT],
+			      econ_product(costs->ns[ECON_FAULT],
 					   action->touched));
-	it.cost = econ_sum(prices->ns[ECON_HUGE_FAULT], action->block_ns);
+	it.cost = econ_sum(costs->ns[ECON_HUGE_FAULT], action->block_ns);
 	if (action->supply == ECON_NO_BLOCK)
 		it.cost = econ_sum(it.cost, ECON_NEVER_NS);
 	if (action->supply != ECON_ZEROED_BLOCK)
-		it.cost = econ_sum(it.cost, prices->ns[ECON_CLEAR_HUGE]);
+		it.cost = econ_sum(it.cost, costs->ns[ECON_CLEAR_HUGE]);
 	return it;
 }
 
@@ -62,7 +62,7 @@ static const struct econ_case cases[] = {
 
 const struct econ_model econ_huge_model = {
 	.name = "huge",
-	.estimate = estimate,
+	.estimate = econ_huge_estimate,
 	.cases = cases,
 	.nr_cases = ARRAY_SIZE(cases),
 };

@@ -12,13 +12,13 @@
 
 #include "model.h"
 
-static struct econ_estimate estimate(const struct econ_action *action,
-				     const struct econ_prices *prices)
+static struct econ_estimate econ_large_estimate(const struct econ_action *action,
+						const struct econ_costs *costs)
 {
 	unsigned int pages = 1U << action->order;
 	/* Of the block, if they lie evenly in the region. */
 	unsigned int touched = pages * action->touched / ECON_REGION_PAGES;
-	u64 fault = prices->ns[ECON_FAULT], clear = prices->ns[ECON_CLEAR_PAGE];
+	u64 fault = costs->ns[ECON_FAULT], clear = costs->ns[ECON_CLEAR_PAGE];
 
 	/* Each page that is touched is cleared in any case. */
 	fault -= fault > clear ? clear : fault;
@@ -52,7 +52,7 @@ static const struct econ_case cases[] = {
 
 const struct econ_model econ_large_model = {
 	.name = "large",
-	.estimate = estimate,
+	.estimate = econ_large_estimate,
 	.cases = cases,
 	.nr_cases = ARRAY_SIZE(cases),
 };

@@ -11,16 +11,16 @@
 
 #include "model.h"
 
-static struct econ_estimate estimate(const struct econ_action *action,
-				     const struct econ_prices *prices)
+static struct econ_estimate econ_promote_estimate(const struct econ_action *action,
+						  const struct econ_costs *costs)
 {
 	struct econ_estimate it = {
 		.benefit = action->walks_ns,
-		.cost = econ_sum(prices->ns[ECON_COLLAPSE], action->block_ns),
+		.cost = econ_sum(costs->ns[ECON_COLLAPSE], action->block_ns),
 	};
 
 	if (action->supply == ECON_NO_BLOCK)
-		it.cost = econ_sum(it.cost, prices->ns[ECON_COMPACT_BLOCK]);
+		it.cost = econ_sum(it.cost, costs->ns[ECON_COMPACT_BLOCK]);
 	return it;
 }
 
@@ -43,7 +43,7 @@ static const struct econ_case cases[] = {
 
 const struct econ_model econ_promote_model = {
 	.name = "promote",
-	.estimate = estimate,
+	.estimate = econ_promote_estimate,
 	.cases = cases,
 	.nr_cases = ARRAY_SIZE(cases),
 };

@@ -19,28 +19,28 @@
 
 static atomic_t flushes;
 static atomic_t interrupted;
-static atomic_t read_again;
+static atomic_t refaults;
 
-atomic_long_t econ_read_again_pages;
+atomic_long_t econ_refault_pages;
 
-static void forget(void)
+static void econ_pools_forget(void)
 {
 	atomic_set(&flushes, 0);
 	atomic_set(&interrupted, 0);
-	atomic_set(&read_again, 0);
+	atomic_set(&refaults, 0);
 }
 
-static void resize(struct work_struct *work)
+static void econ_resize_pools(struct work_struct *work)
 {
 	struct econ_action action = {
 		.kind = ECON_POOL,
 		.interrupted = atomic_read(&interrupted),
-		.read_again = atomic_read(&read_again),
+		.refaults = atomic_read(&refaults),
 	};
 	bool acts = READ_ONCE(econ_mode) == ECON_ON;
 	int by = 0;
 
-	forget();
+	econ_pools_forget();
 	if (econ_decide(&action, 0, NULL, acts)) {
 		by = 1;
 	} else {
@@ -52,7 +52,7 @@ static void resize(struct work_struct *work)
 		luf_scale_pools(by);
 }
 
-static DECLARE_WORK(resizing, resize);
+static DECLARE_WORK(resizing, econ_resize_pools);
 
 void __econ_pool_flushed(struct econ_watch *watch, unsigned int cpus)
 {
@@ -69,8 +69,8 @@ void __econ_refaulted(int nid, unsigned long distance)
 {
 	if (distance >= luf_node_cap(nid))
 		return;
-	atomic_inc(&read_again);
-	atomic_long_inc(&econ_read_again_pages);
+	atomic_inc(&refaults);
+	atomic_long_inc(&econ_refault_pages);
 }
 
 /**
@@ -81,6 +81,6 @@ void __econ_refaulted(int nid, unsigned long distance)
 void econ_leave_pools(void)
 {
 	cancel_work_sync(&resizing);
-	forget();
+	econ_pools_forget();
 	luf_scale_pools(0);
 }

@@ -27,15 +27,15 @@ static DEFINE_SPINLOCK(profiles_lock);
 /* Profiles */
 
 /**
- * econ_parse - a profile out of text
+ * econ_new_profile - a profile out of text
  * @text: the text
  * @length: its bytes
  * @error: says what is wrong, if -EINVAL is returned
  *
  * Return: the profile, whose only user is the caller, or an error.
  */
-struct econ_holder *econ_parse(const char *text, size_t length,
-			       struct econ_parse_error *error)
+struct econ_holder *econ_new_profile(const char *text, size_t length,
+				     struct econ_parse_error *error)
 {
 	u32 room = length / ECON_SHORTEST_ROW + 1;
 	struct econ_profile profile = {};
@@ -65,19 +65,19 @@ out:
 }
 
 /**
- * econ_put - a profile has one user fewer
+ * econ_put_profile - a profile has one user fewer
  * @holder: the profile
  *
  * Context: any; the last task_struct of a process may be put under a spinlock.
  */
-void econ_put(struct econ_holder *holder)
+void econ_put_profile(struct econ_holder *holder)
 {
 	/* A large one is of vmalloc(), which may not be freed where nobody may sleep. */
 	if (refcount_dec_and_test(&holder->users))
 		kvfree_rcu(holder, rcu);
 }
 
-static struct econ_holder *get(struct econ_holder *holder)
+static struct econ_holder *econ_holder_get(struct econ_holder *holder)
 {
 	refcount_inc(&holder->users);
 	return holder;
@@ -86,24 +86,24 @@ static struct econ_holder *get(struct econ_holder *holder)
 /* Processes */
 
 /**
- * econ_get_from - the profile of a process
+ * econ_get_profile - the profile of a process
  * @signal: of the process
  *
  * Return: the profile, with one user more, or NULL.
  */
-struct econ_holder *econ_get_from(struct signal_struct *signal)
+struct econ_holder *econ_get_profile(struct signal_struct *signal)
 {
 	struct econ_holder *holder;
 
 	guard(spinlock)(&profiles_lock);
 	holder = rcu_dereference_protected(signal->econ,
 					   lockdep_is_held(&profiles_lock));
-	return holder ? get(holder) : NULL;
+	return holder ? econ_holder_get(holder) : NULL;
 }
 
 /* @holder, which may be NULL, is the process's from here on. */
-static void set_profile(struct signal_struct *signal,
-			struct econ_holder *holder)
+static void econ_set_signal_profile(struct signal_struct *signal,
+				    struct econ_holder *holder)
 {
 	struct econ_holder *old;
 
@@ -111,23 +111,23 @@ static void set_profile(struct signal_struct *signal,
 		old = rcu_replace_pointer(signal->econ, holder,
 					  lockdep_is_held(&profiles_lock));
 	if (old)
-		econ_put(old);
+		econ_put_profile(old);
 }
 
 void __econ_copy_signal(struct signal_struct *signal)
 {
-	RCU_INIT_POINTER(signal->econ, econ_get_from(current->signal));
+	RCU_INIT_POINTER(signal->econ, econ_get_profile(current->signal));
 }
 
 void __econ_free_signal(struct signal_struct *signal)
 {
-	econ_put(rcu_dereference_protected(signal->econ, true));
+	econ_put_profile(rcu_dereference_protected(signal->econ, true));
 }
 
 /* Address spaces */
 
 /* While the mmap lock is held for writing. */
-static struct econ_mm *own(struct mm_struct *mm)
+static struct econ_mm *econ_mm_locked(struct mm_struct *mm)
 {
 	return rcu_dereference_protected(mm->econ,
 					 lockdep_is_held(&mm->mmap_lock));
@@ -181,7 +181,7 @@ u64 econ_earned(struct econ_mm *econ, const struct mm_struct *mm,
 	return ran - before;
 }
 
-static struct econ_mm *make(struct econ_holder *holder, bool is_counted)
+static struct econ_mm *econ_mm_create(struct econ_holder *holder, bool is_counted)
 {
 	struct econ_mm *econ;
 
@@ -191,7 +191,7 @@ static struct econ_mm *make(struct econ_holder *holder, bool is_counted)
 		return NULL;
 	mt_init_flags(&econ->ranges, MT_FLAGS_USE_RCU);
 	mt_init_flags(&econ->mappings, MT_FLAGS_USE_RCU);
-	econ->holder = get(holder);
+	econ->holder = econ_holder_get(holder);
 	econ->is_counted = is_counted;
 	econ->mode = ECON_AS_MACHINE;
 	econ->begin_ns = ktime_get_ns();
@@ -199,27 +199,27 @@ static struct econ_mm *make(struct econ_holder *holder, bool is_counted)
 	return econ;
 }
 
-static void destroy(struct econ_mm *econ)
+static void econ_mm_destroy(struct econ_mm *econ)
 {
 	mtree_destroy(&econ->ranges);
 	mtree_destroy(&econ->mappings);
-	econ_put(econ->holder);
+	econ_put_profile(econ->holder);
 	kvfree(econ);
 }
 
-static void destroy_later(struct work_struct *work)
+static void econ_mm_destroy_work(struct work_struct *work)
 {
-	destroy(container_of(to_rcu_work(work), struct econ_mm, free));
+	econ_mm_destroy(container_of(to_rcu_work(work), struct econ_mm, free));
 }
 
 /* Readers may still look at it. */
-static void replace(struct mm_struct *mm, struct econ_mm *econ)
+static void econ_mm_replace(struct mm_struct *mm, struct econ_mm *econ)
 {
 	struct econ_mm *old = rcu_replace_pointer(mm->econ, econ, true);
 
 	if (!old)
 		return;
-	INIT_RCU_WORK(&old->free, destroy_later);
+	INIT_RCU_WORK(&old->free, econ_mm_destroy_work);
 	queue_rcu_work(system_unbound_wq, &old->free);
 }
 
@@ -227,7 +227,7 @@ static void replace(struct mm_struct *mm, struct econ_mm *econ)
  * Nobody changes @from: the mmap lock is held. mtree_dup() would hold the tree's own
  * lock while it allocates.
  */
-static int copy_tree(struct maple_tree *to, struct maple_tree *from)
+static int econ_copy_tree(struct maple_tree *to, struct maple_tree *from)
 {
 	unsigned long at = 0;
 
@@ -258,15 +258,15 @@ void __econ_copy_mm(struct mm_struct *mm, struct mm_struct *old)
 	/* Who replaces it holds the mmap lock for writing. */
 	mmap_read_lock(old);
 	from = rcu_dereference_protected(old->econ, true);
-	econ = from ? make(from->holder, from->is_counted) : NULL;
+	econ = from ? econ_mm_create(from->holder, from->is_counted) : NULL;
 	if (!econ)
 		goto unlock;
 	econ->mode = READ_ONCE(from->mode);
 	econ->begin_ns = from->begin_ns;
 	memcpy(econ->ordinals, from->ordinals, sizeof(econ->ordinals));
-	if (copy_tree(&econ->ranges, &from->ranges) ||
-	    copy_tree(&econ->mappings, &from->mappings))
-		destroy(econ);
+	if (econ_copy_tree(&econ->ranges, &from->ranges) ||
+	    econ_copy_tree(&econ->mappings, &from->mappings))
+		econ_mm_destroy(econ);
 	else
 		rcu_assign_pointer(mm->econ, econ);
 unlock:
@@ -276,11 +276,11 @@ unlock:
 void __econ_free_mm(struct mm_struct *mm)
 {
 	/* Interrupts may be off here. */
-	replace(mm, NULL);
+	econ_mm_replace(mm, NULL);
 }
 
 /* A profile is for the program of its name. */
-static bool is_for(const struct econ_holder *holder, const struct file *file)
+static bool econ_profile_matches(const struct econ_holder *holder, const struct file *file)
 {
 	char name[ECON_NAME_BYTES];
 
@@ -298,24 +298,24 @@ void __econ_exec(struct linux_binprm *bprm)
 	struct econ_mm *econ = NULL;
 
 	if (bprm->secureexec) {
-		set_profile(current->signal, NULL);
+		econ_set_signal_profile(current->signal, NULL);
 		return;
 	}
-	holder = econ_get_from(current->signal);
+	holder = econ_get_profile(current->signal);
 	if (!holder)
 		return;
-	if (is_for(holder, bprm->file))
-		econ = make(holder, true);
-	econ_put(holder);
+	if (econ_profile_matches(holder, bprm->file))
+		econ = econ_mm_create(holder, true);
+	econ_put_profile(holder);
 	if (econ)
 		econ_earns_from_now(econ, current);
 	mmap_write_lock(current->mm);
-	replace(current->mm, econ);
+	econ_mm_replace(current->mm, econ);
 	mmap_write_unlock(current->mm);
 }
 
 /**
- * econ_give - gives a process a profile, or takes away the one that it has
+ * econ_set_profile - gives a process a profile, or takes away the one that it has
  * @task: of the process
  * @mm: of the process; the caller has a reference
  * @holder: the profile, with a use that the process gets if 0 is returned; NULL for
@@ -327,31 +327,31 @@ void __econ_exec(struct linux_binprm *bprm)
  * Context: the caller has @task's exec_update_lock. Takes the mmap lock.
  * Return: 0, -ENOMEM, -EINTR.
  */
-int econ_give(struct task_struct *task, struct mm_struct *mm,
-	      struct econ_holder *holder)
+int econ_set_profile(struct task_struct *task, struct mm_struct *mm,
+		     struct econ_holder *holder)
 {
 	struct file *file = get_mm_exe_file(mm);
 	struct econ_mm *econ = NULL;
-	bool applies = holder && file && is_for(holder, file);
+	bool applies = holder && file && econ_profile_matches(holder, file);
 
 	if (file)
 		fput(file);
 	if (applies) {
-		econ = make(holder, false);
+		econ = econ_mm_create(holder, false);
 		if (!econ)
 			return -ENOMEM;
 		econ_earns_from_now(econ, task);
 	}
 	if (mmap_write_lock_killable(mm)) {
 		if (econ)
-			destroy(econ);
+			econ_mm_destroy(econ);
 		return -EINTR;
 	}
-	if (econ && own(mm))
-		econ->mode = READ_ONCE(own(mm)->mode);
-	replace(mm, econ);
+	if (econ && econ_mm_locked(mm))
+		econ->mode = READ_ONCE(econ_mm_locked(mm)->mode);
+	econ_mm_replace(mm, econ);
 	mmap_write_unlock(mm);
-	set_profile(task->signal, holder);
+	econ_set_signal_profile(task->signal, holder);
 	return 0;
 }
 
@@ -413,8 +413,8 @@ long econ_prctl(unsigned long action, unsigned long mode, unsigned long unused,
 /* Mappings */
 
 /* Only what is there is taken out: nothing else takes memory. */
-static void forget(struct maple_tree *tree, unsigned long begin,
-		   unsigned long end)
+static void econ_tree_erase(struct maple_tree *tree, unsigned long begin,
+			    unsigned long end)
 {
 	unsigned long at = begin;
 
@@ -424,16 +424,16 @@ static void forget(struct maple_tree *tree, unsigned long begin,
 		mtree_store_range(tree, begin, end - 1, NULL, GFP_KERNEL);
 }
 
-static void forget_both(struct econ_mm *econ, unsigned long begin,
-			unsigned long end)
+static void econ_forget_range(struct econ_mm *econ, unsigned long begin,
+			      unsigned long end)
 {
-	forget(&econ->ranges, begin, end);
-	forget(&econ->mappings, begin, end);
+	econ_tree_erase(&econ->ranges, begin, end);
+	econ_tree_erase(&econ->mappings, begin, end);
 }
 
 /* A mapping has these rows. What memory is too short for is not known of it. */
-static void lay(struct econ_mm *econ, const struct econ_row *first, u32 nr,
-		unsigned long begin, unsigned long end)
+static void econ_store_rows(struct econ_mm *econ, const struct econ_row *first, u32 nr,
+			    unsigned long begin, unsigned long end)
 {
 	const struct econ_row *row;
 
@@ -449,9 +449,9 @@ void __econ_mapped(struct mm_struct *mm, unsigned long begin,
 		   unsigned long length, unsigned long protection,
 		   unsigned long flags, struct file *file)
 {
-	struct econ_mm *econ = own(mm);
-	struct econ_anchor_key key = {
-		.anchor = ECON_MMAP,
+	struct econ_mm *econ = econ_mm_locked(mm);
+	struct econ_site_key key = {
+		.site = ECON_MMAP,
 		.protection = protection & (ECON_PROTECTIONS - 1),
 	};
 	const struct econ_row *first;
@@ -459,7 +459,7 @@ void __econ_mapped(struct mm_struct *mm, unsigned long begin,
 
 	if (IS_ERR_VALUE(begin))
 		return;
-	forget_both(econ, begin, begin + length);
+	econ_forget_range(econ, begin, begin + length);
 	if (file || (flags & MAP_TYPE) != MAP_PRIVATE || flags & MAP_HUGETLB)
 		return;
 	key.class = ilog2(length);
@@ -468,7 +468,7 @@ void __econ_mapped(struct mm_struct *mm, unsigned long begin,
 		return;
 	first = econ_rows_of(&econ->holder->profile, &key, &nr);
 	if (nr)
-		lay(econ, first, nr, begin, begin + length);
+		econ_store_rows(econ, first, nr, begin, begin + length);
 }
 
 /* What a tree has in a range is stored once more, as far away as @to is. */
@@ -519,7 +519,7 @@ void __econ_moved(struct mm_struct *mm, unsigned long old,
 		  unsigned long new_length)
 {
 	unsigned long kept = min(old_length, new_length);
-	struct econ_mm *econ = own(mm);
+	struct econ_mm *econ = econ_mm_locked(mm);
 	const struct econ_row *first;
 	u32 nr;
 
@@ -528,14 +528,14 @@ void __econ_moved(struct mm_struct *mm, unsigned long old,
 	first = econ_rows_from(econ, old, &nr);
 	/* First what was known of the addresses that are mapped now. */
 	if (new == old) {
-		forget_both(econ, new + kept, new + new_length);
+		econ_forget_range(econ, new + kept, new + new_length);
 	} else {
-		forget_both(econ, new, new + new_length);
+		econ_forget_range(econ, new, new + new_length);
 		econ_copy_range(&econ->ranges, old, new, kept);
 		econ_copy_range(&econ->mappings, old, new, kept);
-		forget_both(econ, old, old + old_length);
+		econ_forget_range(econ, old, old + old_length);
 	}
 	/* A whole mapping that has grown gets the rows of its new part. */
 	if (first && new_length > old_length)
-		lay(econ, first, nr, new, new + new_length);
+		econ_store_rows(econ, first, nr, new, new + new_length);
 }

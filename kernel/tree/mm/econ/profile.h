@@ -14,9 +14,9 @@
 /* Of a program's name, as far as it is compared. */
 #define ECON_NAME_BYTES		64
 /*
- * A row is worth no more, and a larger number is taken for this one. The largest price
+ * A row is worth no more, and a larger number is taken for this one. The largest cost
  * that a model has of its own is ECON_NEVER_NS, and econ_left_ns() leaves at the least
- * an eighth of a benefit: up to ten times that price, a larger benefit can still
+ * an eighth of a benefit: up to ten times that cost, a larger benefit can still
  * decide something.
  */
 #define ECON_MOST_ROW_NS	(10 * ECON_NEVER_NS)
@@ -24,7 +24,7 @@
 #define ECON_LAST_BYTE		BIT_ULL(56)
 
 /* What a row's memory is named by. */
-enum econ_anchor {
+enum econ_site {
 	/* from where brk began */
 	ECON_HEAP,
 	/* the program's own variables that begin as zeros, from their first page */
@@ -34,15 +34,15 @@ enum econ_anchor {
 };
 
 /**
- * struct econ_anchor_key - names memory across runs and address randomisation
- * @anchor: kind of memory
+ * struct econ_site_key - names memory across runs and address randomisation
+ * @site: kind of memory
  * @class: of a mapping: the power of two that its length is not below
  * @protection: of a mapping, as it was made: PROT_READ and others
  * @ordinal: of a mapping: how many of the same class and protection came before,
  *	since the program began
  */
-struct econ_anchor_key {
-	u8 anchor;
+struct econ_site_key {
+	u8 site;
 	u8 class;
 	u8 protection;
 	u32 ordinal;
@@ -60,7 +60,7 @@ struct econ_anchor_key {
  *	pages are small from the first touch on
  */
 struct econ_row {
-	struct econ_anchor_key key;
+	struct econ_site_key key;
 	u16 touched;
 	u8 confidence;
 	u32 line;
@@ -104,10 +104,10 @@ struct econ_parse_error {
 bool econ_profile_parse(const char *text, size_t length,
 			struct econ_profile *profile, u32 room,
 			struct econ_parse_error *error);
-int econ_compare_keys(const struct econ_anchor_key *one,
-		      const struct econ_anchor_key *other);
+int econ_compare_keys(const struct econ_site_key *one,
+		      const struct econ_site_key *other);
 const struct econ_row *econ_rows_of(const struct econ_profile *profile,
-				    const struct econ_anchor_key *key,
+				    const struct econ_site_key *key,
 				    u32 *nr_rows);
 u32 econ_row_from(const struct econ_row *rows, u32 nr, u64 at);
 u64 econ_left_ns(u64 benefit_ns, u64 run_ns, u64 age_ns);
@@ -133,6 +133,6 @@ void econ_region_fill(struct econ_region *region);
 
 unsigned int econ_rank(u64 benefit_ns);
 void econ_count_ranks(const struct econ_profile *profile, u32 *regions);
-u64 econ_block_price(const u32 *waiting, unsigned int rank, unsigned long blocks);
+u64 econ_block_cost(const u32 *waiting, unsigned int rank, unsigned long blocks);
 
 #endif /* _MM_ECON_PROFILE_H */

@@ -16,7 +16,7 @@ static void each_case_is_decided_as_it_says(void)
 
 		for (unsigned int i = 0; i < model->nr_cases; i++) {
 			const struct econ_case *it = &model->cases[i];
-			bool go = econ_pays(econ_estimate(&it->action, &econ_usual_prices));
+			bool go = econ_pays(econ_estimate(&it->action, &econ_default_costs));
 
 			EXPECT_EQ(it->action.kind, kind);
 			if (go != it->go)
@@ -53,10 +53,10 @@ static const struct econ_action rich = {
 	.refused_ns = U64_MAX, .wanted = 1,
 };
 
-static bool pays(int kind, struct econ_action action, const struct econ_prices *prices)
+static bool pays(int kind, struct econ_action action, const struct econ_costs *costs)
 {
 	action.kind = kind;
-	return econ_pays(econ_estimate(&action, prices));
+	return econ_pays(econ_estimate(&action, costs));
 }
 
 /* These save nothing where nothing costs anything. */
@@ -66,19 +66,19 @@ static bool saves_by_prices_alone(int kind)
 	       kind == ECON_POOL || kind == ECON_SWAP_IN;
 }
 
-/* Whatever has been written to the prices: nothing wraps around. */
+/* Whatever has been written to the costs: nothing wraps around. */
 static void prices_may_be_anything(void)
 {
 	static const u64 values[] = { 0, 1, 1000, 1ULL << 32, 1ULL << 63, U64_MAX };
-	struct econ_prices prices;
+	struct econ_costs costs;
 
 	for (int kind = 0; kind < ECON_KINDS; kind++) {
 		for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
-			for (int price = 0; price < ECON_PRICES; price++)
-				prices.ns[price] = values[i];
-			EXPECT_EQ(pays(kind, poor, &prices), false);
+			for (int cost = 0; cost < ECON_COSTS; cost++)
+				costs.ns[cost] = values[i];
+			EXPECT_EQ(pays(kind, poor, &costs), false);
 			if (!values[i] && !saves_by_prices_alone(kind))
-				EXPECT_EQ(pays(kind, rich, &prices), true);
+				EXPECT_EQ(pays(kind, rich, &costs), true);
 		}
 	}
 }
@@ -98,7 +98,7 @@ static void more_to_save_is_never_less_reason(void)
 			action.refused_ns = 1ULL << i;
 			action.touched = i * 8;
 			action.empty = i * 8;
-			now = econ_estimate(&action, &econ_usual_prices);
+			now = econ_estimate(&action, &econ_default_costs);
 			EXPECT_EQ(now.benefit >= last.benefit, true);
 			if (i)
 				EXPECT_EQ(now.cost <= last.cost, true);

@@ -77,7 +77,7 @@ static void rows_are_read_and_sorted(void)
 	EXPECT_EQ(profile.nr_rows, 5);
 	EXPECT_EQ(profile.run_ns, 1000);
 	EXPECT_EQ(strcmp(profile.name, "redis-server"), 0);
-	found = econ_rows_of(&profile, &(struct econ_anchor_key){ .anchor = ECON_HEAP }, &nr);
+	found = econ_rows_of(&profile, &(struct econ_site_key){ .site = ECON_HEAP }, &nr);
 	EXPECT_EQ(nr, 2);
 	EXPECT_EQ(found[0].begin, 0);
 	EXPECT_EQ(found[0].end, 0x400000);
@@ -85,12 +85,12 @@ static void rows_are_read_and_sorted(void)
 	EXPECT_EQ(found[1].begin, 0x400000);
 	EXPECT_EQ(found[1].touched, 480);
 	EXPECT_EQ(found[1].confidence, 90);
-	found = econ_rows_of(&profile, &(struct econ_anchor_key){ ECON_MMAP, 30, 3, 2 }, &nr);
+	found = econ_rows_of(&profile, &(struct econ_site_key){ ECON_MMAP, 30, 3, 2 }, &nr);
 	EXPECT_EQ(nr, 1);
 	EXPECT_EQ(found->benefit_ns, 1900000);
-	econ_rows_of(&profile, &(struct econ_anchor_key){ ECON_MMAP, 30, 3, 3 }, &nr);
+	econ_rows_of(&profile, &(struct econ_site_key){ ECON_MMAP, 30, 3, 3 }, &nr);
 	EXPECT_EQ(nr, 0);
-	econ_rows_of(&profile, &(struct econ_anchor_key){ ECON_MMAP, 30, 1, 2 }, &nr);
+	econ_rows_of(&profile, &(struct econ_site_key){ ECON_MMAP, 30, 1, 2 }, &nr);
 	EXPECT_EQ(nr, 0);
 }
 
@@ -159,7 +159,7 @@ static void half_a_profile_is_none(void)
 	EXPECT_EQ(parse(whole), true);
 }
 
-/* The largest price that a model has of its own is a second, and an eighth is left at the end. */
+/* The largest cost that a model has of its own is a second, and an eighth is left at the end. */
 static void a_row_is_worth_no_more_than_can_matter(void)
 {
 	EXPECT_EQ(parse(HEAD "heap 0 0x1000 18446744073709551615 1 1\n"
@@ -179,10 +179,10 @@ static void a_row_is_worth_no_more_than_can_matter(void)
 static void a_lookup_is_logarithmic(void)
 {
 	static const char *const anchors[] = { "heap", "bss", "mmap 2 30 3" };
-	static const struct econ_anchor_key keys[] = {
-		{ .anchor = ECON_HEAP },
-		{ .anchor = ECON_BSS },
-		{ .anchor = ECON_MMAP, .ordinal = 2, .class = 30, .protection = 3 },
+	static const struct econ_site_key keys[] = {
+		{ .site = ECON_HEAP },
+		{ .site = ECON_BSS },
+		{ .site = ECON_MMAP, .ordinal = 2, .class = 30, .protection = 3 },
 	};
 	struct econ_profile large = { .rows = calloc(MANY, sizeof(*large.rows)) };
 	char *text = malloc(2 << 20);
@@ -279,16 +279,16 @@ static void a_block_costs_what_it_would_save_elsewhere(void)
 	EXPECT_EQ(waiting[rich], 10);
 	EXPECT_EQ(waiting[poor], 91);
 	EXPECT_EQ(waiting[0], 0);
-	EXPECT_EQ(econ_block_price(waiting, poor, 100), 0);
-	EXPECT_EQ(econ_block_price(waiting, poor, 11), 0);
-	EXPECT_EQ(econ_block_price(waiting, poor, 10), 1 << 22);
-	EXPECT_EQ(econ_block_price(waiting, poor, 0), 1 << 22);
-	EXPECT_EQ(econ_block_price(waiting, rich, 1), 0);
+	EXPECT_EQ(econ_block_cost(waiting, poor, 100), 0);
+	EXPECT_EQ(econ_block_cost(waiting, poor, 11), 0);
+	EXPECT_EQ(econ_block_cost(waiting, poor, 10), 1 << 22);
+	EXPECT_EQ(econ_block_cost(waiting, poor, 0), 1 << 22);
+	EXPECT_EQ(econ_block_cost(waiting, rich, 1), 0);
 	waiting[rich] = 3;
-	EXPECT_EQ(econ_block_price(waiting, poor, 4), 0);
-	EXPECT_EQ(econ_block_price(waiting, poor, 3), 1 << 22);
-	EXPECT_EQ(econ_block_price(waiting, 0, 94), 1 << 9);
-	EXPECT_EQ(econ_block_price(waiting, 0, 95), 0);
+	EXPECT_EQ(econ_block_cost(waiting, poor, 4), 0);
+	EXPECT_EQ(econ_block_cost(waiting, poor, 3), 1 << 22);
+	EXPECT_EQ(econ_block_cost(waiting, 0, 94), 1 << 9);
+	EXPECT_EQ(econ_block_cost(waiting, 0, 95), 0);
 }
 
 static u64 seed = 88172645463325252ULL;
@@ -311,7 +311,7 @@ static bool is_sound(void)
 		    (row->begin | row->end) % PAGE_BYTES || row->touched > 512 ||
 		    row->confidence > 100)
 			return false;
-		if (i && compare_rows(row - 1, row) >= 0)
+		if (i && econ_compare_rows(row - 1, row) >= 0)
 			return false;
 	}
 	return profile.nr_rows <= ROOM && strlen(profile.name) < ECON_NAME_BYTES;

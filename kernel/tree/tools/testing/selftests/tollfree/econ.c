@@ -730,11 +730,11 @@ static void without_a_profile_all_is_stock(void)
 
 static void what_pays_is_huge(void)
 {
-	long asked = stat_of("huge", "asked"), gone = stat_of("huge", "gone");
+	long asked = stat_of("huge", "asked"), approved = stat_of("huge", "approved");
 
 	CHECK(run(FIRST "0 0x800000 " RICH, "touch_8") == 8);
 	CHECK(stat_of("huge", "asked") >= asked + 4);
-	CHECK(stat_of("huge", "gone") == gone + 4);
+	CHECK(stat_of("huge", "approved") == approved + 4);
 	CHECK(run(FIRST "0 0x800000 " POOR, "touch_8") == 0);
 	CHECK(run(FIRST "0x200000 0x400000 " RICH FIRST "0x400000 0x800000 " POOR, "touch_8") == 2);
 }
@@ -769,7 +769,7 @@ static void confidence_and_touched_pages_count(void)
 static void what_is_read_is_asked_about_too(void)
 {
 	struct kept kept[] = { { .path = THP "use_zero_page" } };
-	long asked, gone;
+	long asked, approved;
 
 	keep(kept, ARRAY_SIZE(kept));
 	CHECK(write_text(kept[0].path, "0"));
@@ -778,11 +778,11 @@ static void what_is_read_is_asked_about_too(void)
 	CHECK(run(FIRST "0 0x800000 " POOR, "read_8") == 0);
 	CHECK(write_text(kept[0].path, "1"));
 	asked = stat_of("huge", "asked");
-	gone = stat_of("huge", "gone");
+	approved = stat_of("huge", "approved");
 	CHECK(run(FIRST "0 0x800000 0 1 100\n", "read_8") == 0);
-	CHECK(stat_of("huge", "asked") >= asked + 4 && stat_of("huge", "gone") == gone);
+	CHECK(stat_of("huge", "asked") >= asked + 4 && stat_of("huge", "approved") == approved);
 	CHECK(run(FIRST "0 0x800000 " RICH, "read_8") == 0);
-	CHECK(stat_of("huge", "gone") >= gone + 4);
+	CHECK(stat_of("huge", "approved") >= approved + 4);
 	put_back(kept, ARRAY_SIZE(kept));
 }
 
@@ -1180,15 +1180,15 @@ static void a_large_profile_is_taken(void)
 /* What the kernel takes a row for, and what it adds to the numbers that all can read. */
 static void absurd_values_do_no_harm(void)
 {
-	long before = stat_of("huge", "benefit_ns"), gone = stat_of("huge", "gone"), after;
+	long before = stat_of("huge", "benefit_ns"), approved = stat_of("huge", "approved"), after;
 	char rows[4096], most[64];
 
 	CHECK(before >= 0);
 	CHECK(run(FIRST "0 0x800000 " ABSURD, "touch_8") == 8);
 	after = stat_of("huge", "benefit_ns");
-	gone = stat_of("huge", "gone") - gone;
+	approved = stat_of("huge", "approved") - approved;
 	CHECK(after > before);
-	CHECK(after - before <= gone * (MOST_OF_A_ROW + 512 * number(SYSFS "costs/fault")));
+	CHECK(after - before <= approved * (MOST_OF_A_ROW + 512 * number(SYSFS "costs/fault")));
 	CHECK(give(FIRST "0 0x800000 " ABSURD));
 	read_from(PROFILE, rows, sizeof(rows));
 	snprintf(most, sizeof(most), " %ld 512 100", MOST_OF_A_ROW);
@@ -1325,7 +1325,7 @@ static void prices_are_measured(void)
 static void what_is_read_again_is_counted(void)
 {
 	const char *folder = getenv("TOLLFREE_TEST_DIR");
-	long again = number(SYSFS "stats/read_again"), half;
+	long again = number(SYSFS "stats/refaults"), half;
 	char name[PATH_MAX], *at;
 	int fd;
 
@@ -1346,12 +1346,12 @@ static void what_is_read_again_is_counted(void)
 	for (int i = 0; i < 1000 && !failed; i++) {
 		for (size_t page = 0; page < MIB; page += PAGE)
 			get(at[page]);
-		if (number(SYSFS "stats/read_again") > again &&
+		if (number(SYSFS "stats/refaults") > again &&
 		    samples_of("read_again", &half) > 0)
 			break;
 		CHECK(!madvise(at, MIB, MADV_PAGEOUT));
 	}
-	CHECK(number(SYSFS "stats/read_again") > again);
+	CHECK(number(SYSFS "stats/refaults") > again);
 	CHECK(samples_of("read_again", &half) > 0 && half > 0);
 	CHECK(write_text(SYSFS "costs/frozen", "1"));
 	munmap(at, MIB);
@@ -1393,18 +1393,18 @@ static void faults_are_counted_by_kind(void)
 
 static void no_fault_waits_for_a_block(void)
 {
-	long asked = stat_of("direct", "asked"), gone = stat_of("direct", "gone");
+	long asked = stat_of("direct", "asked"), approved = stat_of("direct", "approved");
 
 	CHECK(write_text(THP "defrag", "always"));
 	CHECK(run(FIRST "0 0x800000 " RICH, "touch_8") == 8);
 	CHECK(stat_of("direct", "asked") >= asked + 4);
-	CHECK(stat_of("direct", "gone") == gone);
+	CHECK(stat_of("direct", "approved") == approved);
 	CHECK(write_text(THP "defrag", "madvise"));
 }
 
 static void smaller_blocks_are_priced_too(void)
 {
-	long asked = stat_of("large", "asked"), gone = stat_of("large", "gone");
+	long asked = stat_of("large", "asked"), approved = stat_of("large", "approved");
 
 	if (access(THP "hugepages-64kB/enabled", W_OK)) {
 		lacks = "no blocks between 4 KiB and 2 MiB";
@@ -1414,12 +1414,12 @@ static void smaller_blocks_are_priced_too(void)
 	CHECK(write_text(SYSFS "costs/clear_huge", "9000000000000"));
 	CHECK(run(FIRST "0 0x800000 0 512 100\n", "touch_8") == 0);
 	/* One for each 64 KiB, and the stack's. */
-	CHECK(stat_of("large", "gone") >= gone + 128);
-	gone = stat_of("large", "gone");
+	CHECK(stat_of("large", "approved") >= approved + 128);
+	approved = stat_of("large", "approved");
 	asked = stat_of("large", "asked");
 	CHECK(run(FIRST "0 0x800000 0 8 100\n", "touch_8") == 0);
 	CHECK(stat_of("large", "asked") >= asked + 128);
-	CHECK(stat_of("large", "gone") == gone);
+	CHECK(stat_of("large", "approved") == approved);
 	CHECK(write_text(SYSFS "costs/clear_huge", "200000"));
 	CHECK(write_text(THP "hugepages-64kB/enabled", "never"));
 }
@@ -1427,15 +1427,15 @@ static void smaller_blocks_are_priced_too(void)
 static void khugepaged_copies_what_pays(void)
 {
 	char sleep[32], pages[32];
-	long asked, gone;
+	long asked, approved;
 
 	read_from(THP "khugepaged/scan_sleep_millisecs", sleep, sizeof(sleep));
 	read_from(THP "khugepaged/pages_to_scan", pages, sizeof(pages));
 	CHECK(write_text(THP "khugepaged/scan_sleep_millisecs", "10"));
 	CHECK(write_text(THP "khugepaged/pages_to_scan", "100000"));
-	gone = stat_of("huge", "gone");
+	approved = stat_of("huge", "approved");
 	CHECK(run(FIRST "0 0x800000 " RICH, "wait_for_promotion") == 8);
-	CHECK(stat_of("huge", "gone") == gone);
+	CHECK(stat_of("huge", "approved") == approved);
 	/* Its faults are past: they save nothing. */
 	asked = stat_of("promote", "asked");
 	CHECK(run(FIRST "0 0x800000 0 512 100\n", "wait_in_vain") == 0);
@@ -1452,18 +1452,18 @@ static void promotion_is_booked_once(void)
 		{ .path = THP "khugepaged/pages_to_scan" },
 		{ .path = THP "khugepaged/max_ptes_none" },
 	};
-	long gone;
+	long approved;
 
 	keep(kept, ARRAY_SIZE(kept));
 	CHECK(write_text(kept[0].path, "10"));
 	CHECK(write_text(kept[1].path, "100000"));
-	gone = stat_of("promote", "gone");
+	approved = stat_of("promote", "approved");
 	CHECK(run(FIRST "0 0x800000 " RICH, "wait_after_promotion") == 8);
-	CHECK(stat_of("promote", "gone") == gone + 4);
+	CHECK(stat_of("promote", "approved") == approved + 4);
 	CHECK(write_text(kept[2].path, "0"));
-	gone = stat_of("promote", "gone");
+	approved = stat_of("promote", "approved");
 	CHECK(run(FIRST "0 0x800000 " RICH, "wait_with_holes") == 0);
-	CHECK(stat_of("promote", "gone") == gone);
+	CHECK(stat_of("promote", "approved") == approved);
 	put_back(kept, ARRAY_SIZE(kept));
 }
 
@@ -1541,22 +1541,22 @@ static void what_is_mostly_empty_is_split_if_that_pays(void)
 		{ .path = SYSFS "costs/split" },
 		{ .path = SYSFS "costs/reclaim_page" },
 	};
-	long asked, gone;
+	long asked, approved;
 
 	keep(kept, ARRAY_SIZE(kept));
 	CHECK(write_text(kept[0].path, "1"));
 	CHECK(write_text(kept[1].path, "400"));
 	CHECK(write_text(kept[2].path, "60000"));
 	CHECK(write_text(kept[3].path, "3000"));
-	gone = stat_of("demote", "gone");
+	approved = stat_of("demote", "approved");
 	CHECK(comes_to(0, FIRST "0 0x800000 " FILLED, "shrink_mostly_empty"));
-	CHECK(stat_of("demote", "gone") >= gone + 4);
+	CHECK(stat_of("demote", "approved") >= approved + 4);
 	/* Its walks cost more than its empty pages are worth. */
-	gone = stat_of("demote", "gone");
+	approved = stat_of("demote", "approved");
 	asked = stat_of("demote", "asked");
 	CHECK(run(FIRST "0 0x800000 " RICH, "shrink_mostly_empty") == 8);
 	CHECK(stat_of("demote", "asked") >= asked + 4);
-	CHECK(stat_of("demote", "gone") == gone);
+	CHECK(stat_of("demote", "approved") == approved);
 	/* Unless reclaiming as many elsewhere is dear. */
 	CHECK(write_text(kept[3].path, "300000"));
 	CHECK(comes_to(0, FIRST "0 0x800000 " RICH, "shrink_mostly_empty"));
@@ -1820,17 +1820,17 @@ static void check_that_losses_are_counted(void)
 static void check_that_it_is_observed(void)
 {
 	struct ledger before = ledger_now();
-	long gone = stat_of("compact", "gone"), cost = stat_of("compact", "cost_ns");
+	long approved = stat_of("compact", "approved"), cost = stat_of("compact", "cost_ns");
 	time_t begin = now();
 
 	CHECK(write_text(SYSFS "mode", "observe"));
 	do {
 		lose();
-	} while (stat_of("compact", "gone") == gone && now() < begin + PATIENCE);
+	} while (stat_of("compact", "approved") == approved && now() < begin + PATIENCE);
 	usleep(200000);
-	gone = stat_of("compact", "gone") - gone;
-	CHECK(stat_of("compact", "cost_ns") - cost == gone * ATTEMPT_NS);
-	check_that_it_is_paid(before, gone);
+	approved = stat_of("compact", "approved") - approved;
+	CHECK(stat_of("compact", "cost_ns") - cost == approved * ATTEMPT_NS);
+	check_that_it_is_paid(before, approved);
 	CHECK(ledger_now().made == before.made);
 	CHECK(write_text(SYSFS "mode", "on"));
 }
@@ -1859,7 +1859,7 @@ static void check_that_the_poor_wake_nobody(void)
 static void check_that_the_rich_get_a_block(void)
 {
 	struct ledger before = ledger_now();
-	long gone = stat_of("compact", "gone");
+	long approved = stat_of("compact", "approved");
 	time_t begin = now();
 
 	do {
@@ -1867,7 +1867,7 @@ static void check_that_the_rich_get_a_block(void)
 		usleep(10000);
 	} while (ledger_now().made == before.made && now() < begin + PATIENCE);
 	check_that_it_is_paid(before, ledger_now().made - before.made);
-	CHECK(stat_of("compact", "gone") > gone);
+	CHECK(stat_of("compact", "approved") > approved);
 	begin = now();
 	while (run(FIRST "0 0x800000 " RICH, "touch_8") < 2 && now() < begin + PATIENCE)
 		usleep(10000);
