@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Flushing what was unmapped lazily, and giving the pages back: who needs them,
- * when, and the gates where others wait. The order of steps is that of
- * include/linux/luf.h.
+ * Flush of lazy unmaps, release of the pages to the allocator, and the gates that
+ * wait for flushes. The order of the steps is given in include/linux/luf.h.
  */
 
 #include <linux/export.h>
@@ -19,7 +18,7 @@
 #include <linux/slab.h>
 #include <linux/swap.h>
 #include <linux/workqueue.h>
-/* It needs the others. */
+/* Needs the headers above. */
 #include <linux/compaction.h>
 #include <asm/tlbflush.h>
 
@@ -31,18 +30,18 @@
 #include <trace/events/luf.h>
 
 DEFINE_STATIC_KEY_FALSE(luf_gate_key);
-/* get_write_access() is inline, and open to all modules. */
+/* Used by get_write_access(), an inline function that all modules may call. */
 EXPORT_SYMBOL(luf_gate_key);
 DEFINE_PER_CPU(u64, luf_flushed_since);
 DEFINE_PER_CPU(unsigned long[LUF_COUNTS], luf_counts);
 
-/* A batch of its own: the task's may be half full. */
+/* Separate from the task's own batch, which may be in use. */
 static DEFINE_PER_CPU(struct arch_tlbflush_unmap_batch, luf_cpus);
 
 atomic_long_t luf_drain_sizes[TOLLFREE_HISTOGRAM_BUCKETS];
 u64 luf_longest_drain_ns;
 
-/* What may be tuned; 0 stands for the default, but for the age. */
+/* Tunables; 0 means the default, except for the age. */
 unsigned int luf_max_age_ms = 30 * MSEC_PER_SEC;
 unsigned long luf_pool_max_pages;
 unsigned long luf_direct_batch_pages;
@@ -51,7 +50,7 @@ unsigned long luf_direct_batch_pages;
 
 u64 __luf_sequence(void)
 {
-	/* Read before the tlb_gen that it is compared with. */
+	/* Read before the tlb_gen to compare with. */
 	return smp_load_acquire(&luf_batches.sequence);
 }
 
@@ -97,13 +96,12 @@ static void luf_note_drain_size(unsigned long pages)
 }
 
 /**
- * luf_flush_part - make all CPUs forget some folios
+ * luf_flush_part - flush the batches of some folios
  * @part: the folios and their batches
- * @reason: why
+ * @reason: reason of the flush
  *
- * May sleep; no page-table lock is held.
- *
- * Return: how many CPUs were interrupted.
+ * Context: may sleep; no page-table lock is held.
+ * Return: number of CPUs that were interrupted.
  */
 unsigned int luf_flush_part(struct luf_part *part, enum luf_reason reason)
 {
@@ -128,10 +126,11 @@ static struct luf_pool *luf_zone_pool(const struct zone *zone)
 }
 
 /**
- * luf_zone_takes - whether pages of a zone may wait
+ * luf_zone_takes - whether the pool of a zone accepts pages
  * @zone: the zone
  *
- * Return: false if it is too small, or blocked.
+ * Context: any.
+ * Return: false if the zone is too small, or blocked.
  */
 bool luf_zone_takes(const struct zone *zone)
 {
@@ -141,10 +140,11 @@ bool luf_zone_takes(const struct zone *zone)
 }
 
 /**
- * luf_zone_cap - how many pages of a zone wait at the most
+ * luf_zone_cap - upper bound of the pool of a zone
  * @zone: the zone
  *
- * Return: the number of pages, 0 where none may.
+ * Context: any.
+ * Return: number of pages, 0 if the zone has no pool.
  */
 unsigned long luf_zone_cap(const struct zone *zone)
 {
@@ -154,8 +154,10 @@ unsigned long luf_zone_cap(const struct zone *zone)
 }
 
 /**
- * luf_free_folios - give folios to the allocator
- * @folios: frozen, uncharged and flushed; empty then
+ * luf_free_folios - free folios to the allocator
+ * @folios: the folios: frozen, uncharged and flushed; empty on return
+ *
+ * Context: process.
  */
 void luf_free_folios(struct list_head *folios)
 {
@@ -173,7 +175,7 @@ void luf_free_folios(struct list_head *folios)
 	free_unref_folios(&batch);
 }
 
-/* The pages of a transit go to the allocator, and no longer are the pool's. */
+/* Free the pages of a transit, and remove them from the pool's count. */
 static void luf_free_transit(struct zone *zone, struct luf_transit *transit)
 {
 	unsigned long pages = transit->part.nr_pages;
@@ -206,7 +208,7 @@ static void luf_flush_zone_pool(struct zone *zone, enum luf_reason reason)
 	econ_watch_begin(&watch);
 	econ_pool_flushed(&watch, luf_flush_part(&transit.part, reason));
 	luf_debug_delay();
-	/* Where nothing may wait any more it goes on to the allocator at once. */
+	/* A blocked pool keeps no pages: free them at once. */
 	if (!luf_pool_end_flush(pool, &transit))
 		luf_free_transit(zone, &transit);
 }
@@ -220,8 +222,8 @@ static unsigned long luf_drain_zone(struct zone *zone, enum luf_reason reason)
 }
 
 /*
- * Everything that is in the pool now is in the allocator then, also what others
- * are flushing or releasing.
+ * Drain a pool. On return all pages that were in it are free, including those that
+ * other tasks were flushing or releasing.
  */
 static void luf_drain_zone_wait(struct zone *zone, enum luf_reason reason)
 {
@@ -231,7 +233,7 @@ static void luf_drain_zone_wait(struct zone *zone, enum luf_reason reason)
 		return;
 	luf_flush_zone_pool(zone, reason);
 	luf_pool_wait(pool);
-	/* What others have flushed is there, or they are about to release it. */
+	/* Pages that other tasks flushed are in the pool, or in their transits. */
 	luf_release_flushed(zone, ULONG_MAX);
 	luf_pool_wait(pool);
 }
@@ -250,9 +252,11 @@ static void luf_rearm_ager(void)
 }
 
 /**
- * luf_age_changed - max_age_ms has another value
+ * luf_age_changed - apply a new value of max_age_ms
  *
- * What waits already is looked at after that time, and not after the old one.
+ * Pages that already wait are checked after the new time.
+ *
+ * Context: process.
  */
 void luf_age_changed(void)
 {
@@ -270,7 +274,7 @@ static bool luf_zone_is_urgent(struct zone *zone)
 				  min_wmark_pages(zone));
 }
 
-/* What kswapd goes on to: with memory tiers, room for promotions as well. */
+/* Watermark that kswapd reclaims to: with memory tiers, includes room for promotions. */
 static unsigned long luf_kswapd_goal(const struct zone *zone)
 {
 	if (sysctl_numa_balancing_mode & NUMA_BALANCING_MEMORY_TIERING)
@@ -284,7 +288,7 @@ static unsigned long luf_zone_owes(struct zone *zone)
 			     low_wmark_pages(zone), luf_kswapd_goal(zone));
 }
 
-/* kswapd flushes before anybody has to wait, when nothing flushed is left. */
+/* kswapd flushes when no flushed page is left, before a task has to wait. */
 static void luf_balance_zone(struct zone *zone)
 {
 	luf_release_flushed(zone, luf_zone_owes(zone));
@@ -295,7 +299,7 @@ static void luf_balance_zone(struct zone *zone)
 	}
 }
 
-/* What is flushed leaves first; then what waits is flushed and leaves. */
+/* Release flushed pages first; then flush and release pending ones. */
 static void luf_make_room(struct zone *zone, unsigned long pages)
 {
 	struct luf_pool *pool = luf_zone_pool(zone);
@@ -309,7 +313,7 @@ static void luf_make_room(struct zone *zone, unsigned long pages)
 	}
 }
 
-/* The counter is never behind: others may release what was just added. */
+/* Count first: other tasks may release the pages as soon as they are added. */
 static bool luf_pool_gets(struct zone *zone, struct luf_part *part)
 {
 	unsigned long pages = part->nr_pages;
@@ -325,13 +329,15 @@ static bool luf_pool_gets(struct zone *zone, struct luf_part *part)
 }
 
 /**
- * luf_pool_put - folios wait in their zone's pool
+ * luf_pool_put - put folios into the pool of their zone
  * @zone: the zone
- * @part: the folios; empty then
+ * @part: the folios; empty on return
  *
- * Where they may not wait they are flushed and given to the allocator. Flushed
- * folios are kept for the allocations that will soon lack memory. While kswapd
- * sleeps and the zone lacks nothing there are none: the folios go to the allocator.
+ * Flushes and frees them if the pool does not accept them. Flushed folios are kept
+ * for allocations that will soon lack memory. While kswapd sleeps and the zone is
+ * above its high watermark they are freed instead.
+ *
+ * Context: may sleep; no page-table lock is held.
  */
 void luf_pool_put(struct zone *zone, struct luf_part *part)
 {
@@ -352,15 +358,15 @@ void luf_pool_put(struct zone *zone, struct luf_part *part)
 	}
 	if (!current_is_kswapd() && luf_zone_free_pages(zone) > luf_kswapd_goal(zone))
 		luf_release_flushed(zone, ULONG_MAX);
-	/* Pairs with the worker: luf_ager is not pending before it looks for pages. */
+	/* Pairs with the worker: luf_ager is not pending before it checks for pages. */
 	smp_mb();
 	if (!delayed_work_pending(&luf_ager))
 		luf_rearm_ager();
 }
 
 /*
- * Nothing is in a pool for longer than twice the age: what is younger now is
- * looked at again after the age. A flush under way keeps the pages' age.
+ * No page stays in a pool for longer than twice the age: younger pages are checked
+ * again after the age. A flush in progress keeps the age of its pages.
  */
 static void luf_age_pools(struct work_struct *work)
 {
@@ -387,11 +393,13 @@ static void luf_age_pools(struct work_struct *work)
 }
 
 /**
- * luf_drain_everything - flush and release all that waits
- * @reason: why
+ * luf_drain_everything - drain all pools and flush all batches
+ * @reason: reason of the flushes
  *
- * May sleep, and waits for those who are flushing or releasing some of it. Batches
- * without a page in a pool yet are flushed too.
+ * Waits for concurrent flushes and releases. Flushes batches that have no page in a
+ * pool yet, too.
+ *
+ * Context: may sleep; no page-table lock is held.
  */
 void luf_drain_everything(enum luf_reason reason)
 {
@@ -403,10 +411,12 @@ void luf_drain_everything(enum luf_reason reason)
 }
 
 /**
- * luf_drain_all - flush and release all that waits, before memory is called short
+ * luf_drain_all - drain all pools before an allocation fails
  *
- * No branch decides at the call whether there is any: with it the compiler would
- * lay out the allocator otherwise, and each page costs more.
+ * The static branch is in here and not at the call: there it would change the code
+ * layout of the allocator, and each allocation would cost more.
+ *
+ * Context: may sleep.
  */
 void luf_drain_all(void)
 {
@@ -431,7 +441,7 @@ unsigned long __luf_pages(void)
 
 /* Allocation and reclaim */
 
-/* A large block merges from all that is free. */
+/* A large block needs all free pages to merge. */
 static unsigned long luf_release_share(unsigned int order)
 {
 	return order > PAGE_ALLOC_COSTLY_ORDER ? ULONG_MAX : LUF_RELEASE_PAGES;
@@ -443,12 +453,12 @@ bool __luf_refill(struct zone *zone, unsigned int order, unsigned long mark,
 {
 	struct luf_pool *pool = luf_zone_pool(zone);
 
-	/* Between the low mark and the min mark kswapd does it, as ever. */
+	/* Between the low and the min watermark kswapd does it. */
 	if (!pool || !gfpflags_allow_blocking(gfp_mask) ||
 	    (alloc_flags & ALLOC_WMARK_MASK) != ALLOC_WMARK_MIN ||
 	    !luf_pool_pages(pool))
 		return false;
-	/* It has to fill what is emptied here before the last page is gone. */
+	/* kswapd refills the pool before its last page is released. */
 	wakeup_kswapd(zone, gfp_mask, order, highest_zoneidx);
 	if (luf_release_flushed(zone, luf_release_share(order)) &&
 	    zone_watermark_ok(zone, order, mark, highest_zoneidx, alloc_flags))
@@ -461,7 +471,7 @@ bool __luf_refill(struct zone *zone, unsigned int order, unsigned long mark,
 				 alloc_flags);
 }
 
-/* Takes up to @most pages of each zone; with @must flushes for less than pays. */
+/* Release up to @most pages of each zone. With @must, flush even if it does not pay. */
 static unsigned long luf_release_from_zones(struct zonelist *zonelist, unsigned int order,
 					    int highest_zoneidx, nodemask_t *nodemask,
 					    unsigned long most, bool must)
@@ -489,11 +499,11 @@ static unsigned long luf_release_from_zones(struct zonelist *zonelist, unsigned 
 	return pages;
 }
 
-/* What who reclaims has to know of the zones that he may use. */
+/* State of the zones that direct reclaim may use. */
 struct luf_zonelist_state {
-	bool has_free_pages; /* more than the min mark asks for, in one of them */
-	bool has_room; /* in one of the pools */
-	unsigned long batch; /* after reclaiming this much a flush is due */
+	bool has_free_pages; /* one of them meets its min watermark */
+	bool has_room; /* one of the pools is not full */
+	unsigned long batch; /* number of reclaimed pages after which a flush is due */
 };
 
 static struct luf_zonelist_state luf_read_zonelist_state(struct zonelist *zonelist,
@@ -521,10 +531,10 @@ static struct luf_zonelist_state luf_read_zonelist_state(struct zonelist *zoneli
 }
 
 /*
- * A task that finds flushed pages takes some and reclaims as many for the pool, as
- * it would for itself without one. A task that finds none goes on until a flush
- * pays, but reclaims no more than LUF_DIRECT_PAGES for itself: then it flushes what
- * waits. Where reclaim finds nothing any more, all that waits is released.
+ * If flushed pages exist, take some and refill the pool by as much reclaim as the
+ * task would do without one. Otherwise reclaim until a flush pays, but at most
+ * LUF_DIRECT_PAGES, then flush the pending pages. If reclaim makes no progress,
+ * release everything.
  */
 unsigned long __luf_try_to_free_pages(struct zonelist *zonelist, int order,
 				      gfp_t gfp_mask, nodemask_t *nodemask)
@@ -537,7 +547,7 @@ unsigned long __luf_try_to_free_pages(struct zonelist *zonelist, int order,
 	progress = luf_release_from_zones(zonelist, order, highest, nodemask,
 					  luf_release_share(order), false);
 	if (progress && order == 0) {
-		/* The next batch is there when the last page of this is gone. */
+		/* Have the next pages ready before the last one of these is used. */
 		if (seen.has_room)
 			try_to_free_pages(zonelist, order, gfp_mask, nodemask);
 		return progress;
@@ -564,7 +574,7 @@ static bool luf_zone_has_block(struct zone *zone, int order, int highest_zoneidx
 				 highest_zoneidx, 0);
 }
 
-/* kswapd reclaims for a large block, and nobody else may be able to. */
+/* Whether kswapd reclaims for a large block that only a drain can provide. */
 static bool luf_kswapd_lacks_block(struct zone *zone, unsigned int order,
 				   int highest_zoneidx)
 {
@@ -582,7 +592,7 @@ void __luf_balance(pg_data_t *pgdat, unsigned int order, int highest_zoneidx)
 
 		if (!managed_zone(zone) || !luf_zone_pool(zone))
 			continue;
-		/* A round of reclaim may have found next to nothing. */
+		/* The previous round of reclaim may have freed almost nothing. */
 		if (luf_zone_free_pages(zone) < min_wmark_pages(zone) / 2 ||
 		    luf_kswapd_lacks_block(zone, order, highest_zoneidx))
 			luf_drain_zone(zone, LUF_FOR_KSWAPD);
@@ -591,15 +601,15 @@ void __luf_balance(pg_data_t *pgdat, unsigned int order, int highest_zoneidx)
 	}
 }
 
-/* No zone has so many, and no sum with a watermark overflows. */
+/* More pages than a zone has. The sum with a watermark does not overflow. */
 #define MORE_THAN_THERE_IS	(LONG_MAX / 2)
 
 /*
- * A small zone without a pool does not speak for the node: kswapd would sleep
- * because of it while programs live on what a larger zone's pool still has. Of
- * zones that it does not reclaim from nothing is missing: it could not fill them,
- * and would reclaim the small zone again and again. Nor of a node that yielded
- * nothing the last time: after sixteen such times kswapd would give it up.
+ * A small zone without a pool must not put kswapd to sleep while programs allocate
+ * from the pool of a larger zone. Zones that kswapd does not reclaim from miss no
+ * pages: it cannot fill their pools, and would reclaim the small zone over and over.
+ * Neither does a node from which the last round reclaimed nothing: kswapd gives up
+ * after sixteen such rounds.
  */
 unsigned long __luf_missing_pages(const struct zone *zone, int highest_zoneidx)
 {
@@ -618,7 +628,7 @@ unsigned long __luf_missing_pages(const struct zone *zone, int highest_zoneidx)
 
 /* Compaction */
 
-/* What compaction_suitable() wants to be free. */
+/* Number of free pages that compaction_suitable() asks for. */
 static unsigned long luf_compaction_needs(const struct zone *zone, int order)
 {
 	return low_wmark_pages(zone) + compact_gap(order);
@@ -628,7 +638,7 @@ void __luf_begin_compaction(struct zone *zone, int order)
 {
 	unsigned long pages = luf_zone_free_pages(zone) + luf_zone_pages(zone);
 
-	/* Where there is a block, or cannot be one, it will not begin. */
+	/* Compaction does not begin if there is a block, or too little memory for one. */
 	if (order < 0 || (pages >= luf_compaction_needs(zone, order) &&
 			  !luf_zone_has_block(zone, order, zone_idx(zone))))
 		luf_drain_zone(zone, LUF_FOR_COMPACTION);
@@ -668,7 +678,7 @@ void __luf_begin_recovery(struct luf_recovery *recovery, const struct page *page
 		return;
 	recovery->zone = zone;
 	__luf_block_zone(zone);
-	/* Only what has left the lists of the CPUs is known to be free. */
+	/* Only pages that have left the per-CPU lists are known to be free. */
 	if (!page_count(page))
 		drain_all_pages(zone);
 }
@@ -702,13 +712,13 @@ EXPORT_SYMBOL(__luf_gate_writer);
 void __luf_gate_remote_writer(struct address_space *mapping)
 {
 	mapping_set_writers_remote(mapping);
-	/* Pairs with the barrier of who unmaps, as i_writecount's does. */
+	/* Pairs with the barrier in luf_publish_unmap(), as that of i_writecount. */
 	smp_mb__after_atomic();
 	luf_gate_writer(mapping);
 }
 EXPORT_SYMBOL_GPL(__luf_gate_remote_writer);
 
-/* Out of line, so that a gate where nothing waits needs no stack. */
+/* Out of line, so that a gate without pending unmaps needs no stack frame. */
 
 static noinline void luf_flush_mm(struct mm_struct *mm, s64 unmaps)
 {
@@ -718,7 +728,7 @@ static noinline void luf_flush_mm(struct mm_struct *mm, s64 unmaps)
 	luf_count(LUF_FLUSHES_MM);
 	trace_luf_flush(LUF_FOR_MM, 0, atomic64_read(&mm->luf_generation), 0,
 			cpumask_weight(mm_cpumask(mm)));
-	/* Fails if more was unmapped meanwhile: then the bit stays. */
+	/* Fails after a concurrent unmap: then the bit stays set. */
 	atomic64_cmpxchg(&mm->luf_unmaps, unmaps, unmaps & ~1);
 }
 
@@ -746,8 +756,8 @@ static noinline void luf_flush_pte_table(struct mm_struct *mm, unsigned long add
 }
 
 /*
- * All that the table maps at once, so that the next place in it costs nothing.
- * The table's lock is held: nobody stamps it meanwhile.
+ * Flush all that the table maps, so that its other entries need no flush. The lock
+ * of the table is held: it is not stamped concurrently.
  */
 void __luf_gate_pte(struct mm_struct *mm, unsigned long address,
 		    const void *slot)
@@ -760,13 +770,15 @@ void __luf_gate_pte(struct mm_struct *mm, unsigned long address,
 
 /* Sizes */
 
-/* Twice or half as large as usual, so many times. */
+/* Binary logarithm of the scale of pool sizes. */
 static int luf_pool_scale;
 
 /**
- * luf_resize_pools - make pools as large as they should be
+ * luf_resize_pools - update the sizes of all pools
  *
- * After memory came or went, or a limit was changed.
+ * Called after memory hotplug, or when a limit or the scale was changed.
+ *
+ * Context: may sleep; no page-table lock is held.
  */
 void luf_resize_pools(void)
 {
@@ -789,10 +801,12 @@ void luf_resize_pools(void)
 }
 
 /**
- * luf_scale_pools - pools of another size pay better
- * @by: 1 for twice as large, -1 for half as large, 0 for as usual
+ * luf_scale_pools - change the scale of all pools
+ * @by: 1 to double the sizes, -1 to halve them, 0 for the default
  *
- * Pools whose size somebody has set stay as they are. May sleep.
+ * Does not change sizes that were set by pool_max_pages.
+ *
+ * Context: may sleep; callers are serialised.
  */
 void luf_scale_pools(int by)
 {
@@ -806,10 +820,11 @@ void luf_scale_pools(int by)
 }
 
 /**
- * luf_node_cap - how many pages of a node wait at the most
+ * luf_node_cap - upper bound of the pools of a node
  * @nid: the node
  *
- * Return: the number of pages.
+ * Context: any.
+ * Return: number of pages.
  */
 unsigned long luf_node_cap(int nid)
 {
@@ -831,13 +846,13 @@ static void luf_alloc_pools(void)
 
 		if (luf_zone_pool(zone))
 			continue;
-		/* Without one nothing of the zone is unmapped lazily. */
+		/* Without a pool no page of the zone is unmapped lazily. */
 		pool = kmalloc_node(sizeof(*pool), GFP_KERNEL,
 				    zone_to_nid(zone));
 		if (!pool)
 			continue;
 		luf_pool_init(pool);
-		/* Who finds it finds it complete. */
+		/* Publish the initialised pool. */
 		smp_store_release(&zone->luf_pool, pool);
 	}
 	luf_resize_pools();

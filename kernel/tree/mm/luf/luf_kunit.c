@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What depends on the kernel's own atomics, masks and lists. */
+/* Tests of code that depends on the kernel's own atomics, masks and lists. */
 
 #include <kunit/test.h>
 #include <linux/cpumask.h>
@@ -34,7 +34,7 @@ static void luf_test_drain_includes_older_batches(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, batch->generation, 2ULL);
 	luf_batch_put(batch);
 
-	/* No CPU is in a batch, so that nobody is interrupted. */
+	/* No batch has a CPU, so none is interrupted. */
 	KUNIT_EXPECT_EQ(test, luf_flush_batch(all, 2), 0U);
 	KUNIT_EXPECT_TRUE(test, luf_is_flushed(all, 2));
 	KUNIT_EXPECT_FALSE(test, luf_is_drained(all, 2));
@@ -62,7 +62,7 @@ static void luf_test_add_cpus_of_pending_batches(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, cpumask_empty(cpus));
 	KUNIT_EXPECT_TRUE(test, luf_add_cpus(all, 1, 1, cpus));
 	KUNIT_EXPECT_TRUE(test, cpumask_test_cpu(0, cpus));
-	/* This CPU flushes more than it has to. */
+	/* Flushes this CPU, which holds no translation. */
 	luf_drain(all, 1);
 	KUNIT_EXPECT_FALSE(test, luf_add_cpus(all, 1, 1, cpus));
 }
@@ -96,7 +96,7 @@ static void luf_test_folio_leaves_after_flush(struct kunit *test)
 	folio_put(folio);
 }
 
-/* kswapd that reclaims from a zone alone would never be done for others' pools. */
+/* Reclaim from one zone cannot fill the pools of other zones, and would never end. */
 static void luf_test_unreachable_zone_misses_nothing(struct kunit *test)
 {
 	struct zone *zones = NODE_DATA(first_online_node)->node_zones;
@@ -115,7 +115,7 @@ static void luf_test_unreachable_zone_misses_nothing(struct kunit *test)
 
 enum { LUF_TEST_FOLIOS = 3 };
 
-/* A run of compaction, and what it unmaps: entries of an mm that nobody runs. */
+/* A compaction run that unmaps entries of an mm that no task runs. */
 struct luf_replay {
 	struct mm_struct *mm;
 	struct vm_area_struct vma;
@@ -157,7 +157,7 @@ static void luf_replay_unmap(struct kunit *test, struct luf_replay *replay, int 
 	KUNIT_EXPECT_TRUE(test, done);
 }
 
-/* The folio was moved; somebody else may still have a reference to the source. */
+/* The folio was moved. Another reference to the source may still exist. */
 static bool luf_replay_take(struct luf_replay *replay, int i, bool is_held)
 {
 	struct folio *folio = replay->folios[i];
@@ -184,7 +184,7 @@ static void luf_replay_begin(struct kunit *test, struct luf_replay *replay)
 	replay->mm = mm_alloc();
 	KUNIT_ASSERT_NOT_NULL(test, replay->mm);
 	replay->vma.vm_mm = replay->mm;
-	/* As if it ran there, and here. */
+	/* Pretend that the mm runs there, and here. */
 	cpumask_set_cpu(other, mm_cpumask(replay->mm));
 	cpumask_set_cpu(raw_smp_processor_id(), mm_cpumask(replay->mm));
 	for (i = 0; i < LUF_TEST_FOLIOS; i++) {
@@ -226,9 +226,10 @@ static unsigned long luf_replay_flushes(void)
 }
 
 /*
- * Three sources are unmapped. The first one is held by somebody, the second one is
- * taken, the third one cannot be moved yet, is mapped again and unmapped again;
- * then it is held by somebody as well. Whoever holds it may free it at once.
+ * Three sources are unmapped. The first one has another reference, the second one is
+ * taken, the third one cannot be moved yet, is mapped again and unmapped again; then
+ * it has another reference as well. A holder of a reference may free the folio at
+ * once.
  */
 static void luf_test_held_source_is_flushed(struct kunit *test)
 {
@@ -249,13 +250,13 @@ static void luf_test_held_source_is_flushed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, luf_replay_flushes() - before, 2UL);
 	KUNIT_EXPECT_FALSE(test, luf_debug_waits(folio_page(replay->folios[2], 0)));
 
-	/* LUF_DEBUG looks at them once more. */
+	/* LUF_DEBUG checks them once more. */
 	folio_put(replay->folios[0]);
 	folio_put(replay->folios[2]);
 	luf_replay_end(replay);
 }
 
-/* What is taken needs no flush of its own, and what is kept gets one at the end. */
+/* A taken source needs no flush of its own. A kept one is flushed at the end. */
 static void luf_test_kept_source_is_flushed_at_end(struct kunit *test)
 {
 	struct luf_replay *replay = kunit_kzalloc(test, sizeof(*replay), GFP_KERNEL);
@@ -275,7 +276,7 @@ static void luf_test_kept_source_is_flushed_at_end(struct kunit *test)
 	luf_replay_end(replay);
 }
 
-/* A node that has nothing more to give must not be given up because of the pools. */
+/* kswapd must not give up a node from which it reclaims nothing because of its pools. */
 static void luf_test_failing_node_misses_nothing(struct kunit *test)
 {
 	pg_data_t *pgdat = NODE_DATA(first_online_node);
@@ -296,7 +297,7 @@ static void luf_test_failing_node_misses_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, after, 0UL);
 }
 
-/* Nobody says when a remote client has written for the last time. */
+/* The last write of a remote client is not reported. */
 static void luf_test_remote_writer_persists(struct kunit *test)
 {
 	struct address_space *mapping = kunit_kzalloc(test, sizeof(*mapping),
@@ -308,7 +309,7 @@ static void luf_test_remote_writer_persists(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, mapping_writers_counted(mapping));
 	luf_gate_remote_writer(mapping, true);
 	KUNIT_EXPECT_FALSE(test, mapping_writers_counted(mapping));
-	/* As when it is mapped once more. */
+	/* As after another mapping of the file. */
 	mapping_set_writers_counted(mapping);
 	KUNIT_EXPECT_FALSE(test, mapping_writers_counted(mapping));
 }

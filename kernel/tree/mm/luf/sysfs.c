@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /sys/kernel/mm/luf: the switch, the limits and the counters. The files are
- * described in Documentation/ABI/testing/sysfs-kernel-mm-luf.
+ * /sys/kernel/mm/luf: switch, limits and counters. See
+ * Documentation/ABI/testing/sysfs-kernel-mm-luf.
  */
 
 #define pr_fmt(fmt) "luf: " fmt
@@ -34,12 +34,12 @@ early_param("luf", luf_setup);
 
 static void luf_enable(void)
 {
-	/* Who might find something pending looks before there is anything. */
+	/* Enable the gates before the first lazy unmap. */
 	static_branch_enable(&luf_gate_key);
 	static_branch_enable(&luf_key);
 }
 
-/* Leaves nothing behind: no page waits, and no stamp is undrained. */
+/* On return no page waits for a flush, and every stamp is drained. */
 static void luf_disable(void)
 {
 	static_branch_disable(&luf_key);
@@ -74,7 +74,7 @@ static ssize_t luf_enabled_store(struct kobject *kobj, struct kobj_attribute *at
 
 /* The limits */
 
-/* In pages, of which there are no more than so many. */
+/* Limits are numbers of pages, at most those of the machine. */
 static ssize_t luf_limit_store(unsigned long *limit, const char *buf, size_t count)
 {
 	unsigned long pages;
@@ -281,7 +281,7 @@ static ssize_t luf_longest_drain_ns_show(struct kobject *kobj,
 	return sysfs_emit(buf, "%llu\n", READ_ONCE(luf_longest_drain_ns));
 }
 
-/* A line for each size that occurred: the smallest of its bucket, how often. */
+/* A line for each bucket that is not empty: its smallest value and its count. */
 static ssize_t luf_pages_per_drain_show(struct kobject *kobj,
 					struct kobj_attribute *attr, char *buf)
 {
@@ -337,7 +337,7 @@ static int __init luf_sysfs_init(void)
 		kobject_put(kobj);
 		return err;
 	}
-	/* Only what can be switched off again is switched on. */
+	/* Switch on only if the files to switch off exist. */
 	if (wanted)
 		luf_enable();
 	return 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Unmapping lazily: what may be, how an entry is cleared, and what becomes of
- * the folios. The order of steps is that of include/linux/luf.h.
+ * Lazy unmaps: eligibility, clearing an entry, and handling of the folios. The
+ * order of the steps is given in include/linux/luf.h.
  */
 
 #include <linux/cpumask.h>
@@ -27,7 +27,7 @@ struct luf_batches luf_batches = {
 	.lock = __SPIN_LOCK_UNLOCKED(luf_batches.lock),
 };
 
-/* What may be unmapped lazily */
+/* Eligibility */
 
 static bool luf_refuse(enum luf_count why)
 {
@@ -36,8 +36,8 @@ static bool luf_refuse(enum luf_count why)
 }
 
 /*
- * Somebody here or on another machine may write the file. To be asked again once
- * the stamp can be seen.
+ * Whether a local task or a remote machine may write the file. Check again once the
+ * stamp is visible.
  */
 static bool luf_has_writer(const struct folio *folio)
 {
@@ -47,8 +47,8 @@ static bool luf_has_writer(const struct folio *folio)
 }
 
 /*
- * Anonymous memory that goes to swap, and page cache of a file whose content
- * changes only through those who are counted in i_writecount.
+ * Eligible are anonymous memory that goes to swap, and page cache of files that
+ * change only through writers counted in i_writecount.
  */
 static bool luf_is_eligible(struct folio *folio)
 {
@@ -95,7 +95,7 @@ static void luf_raise_stamp(atomic64_t *stamp, u64 generation)
 			break;
 }
 
-/* The table's own lock is held, so that nobody else stamps it. */
+/* The lock of the table is held, so that stamps do not race. */
 static void luf_stamp_table(pte_t *ptep, u64 generation)
 {
 	struct ptdesc *table = virt_to_ptdesc(ptep);
@@ -104,7 +104,7 @@ static void luf_stamp_table(pte_t *ptep, u64 generation)
 		table->pt_index = generation;
 }
 
-/* From here on this is not drained, wherever it is asked about. */
+/* From here on every gate sees that this unmap is not drained. */
 static void luf_stamp(struct folio *folio, struct mm_struct *mm, pte_t *ptep,
 		      u64 generation)
 {
@@ -114,7 +114,7 @@ static void luf_stamp(struct folio *folio, struct mm_struct *mm, pte_t *ptep,
 	luf_raise_stamp(&mm->luf_generation, generation);
 }
 
-/* Bits are set by many at a time. */
+/* CPUs set bits concurrently. */
 static void luf_add_mm_cpus(struct luf_batch *batch, struct mm_struct *mm)
 {
 	unsigned int cpu;
@@ -124,9 +124,9 @@ static void luf_add_mm_cpus(struct luf_batch *batch, struct mm_struct *mm)
 }
 
 /*
- * The lowest bit says that something was unmapped since the last flush of the
- * mm; the others make each value a new one, so that a flush that clears the bit
- * notices what came meanwhile.
+ * The lowest bit says that an entry was unmapped since the last flush of the mm.
+ * The other bits count, so that a flush that clears the bit detects concurrent
+ * unmaps.
  */
 static void luf_mark_mm_unmapped(struct mm_struct *mm)
 {
@@ -136,7 +136,7 @@ static void luf_mark_mm_unmapped(struct mm_struct *mm)
 		;
 }
 
-/* Steps three to nine of the protocol; false where a writer came between. */
+/* Steps three to nine of the protocol. Return: false if a writer intervened. */
 static bool luf_publish_unmap(struct folio *folio, struct vm_area_struct *vma,
 			      unsigned long address, pte_t *ptep, pte_t *old,
 			      struct luf_batch *batch)
@@ -153,10 +153,10 @@ static bool luf_publish_unmap(struct folio *folio, struct vm_area_struct *vma,
 		set_pte_at(mm, address, ptep, *old);
 		return luf_refuse(LUF_REFUSED_WRITABLE);
 	}
-	/* A full barrier too: whoever is not in the mask yet sees it. */
+	/* A full barrier too: a CPU that is not in the mask yet sees the new tlb_gen. */
 	inc_mm_tlb_gen(mm);
 	luf_add_mm_cpus(batch, mm);
-	/* Devices that translate for themselves are never lazy. */
+	/* Secondary TLBs of devices are never flushed lazily. */
 	mmu_notifier_arch_invalidate_secondary_tlbs(mm, 0, -1UL);
 	luf_mark_mm_unmapped(mm);
 	return true;
@@ -196,9 +196,9 @@ bool __luf_unmap(struct folio *folio, struct vm_area_struct *vma,
 
 	luf_count(writable ? LUF_UNMAPPED_WRITABLE : LUF_UNMAPPED_READ_ONLY);
 	/*
-	 * Nobody else runs it: to flush here costs less than to wait. Should
-	 * somebody begin to, the task's own batch is flushed before the folio
-	 * goes to a pool.
+	 * No other CPU runs this mm: flushing now costs less than deferring.
+	 * If another CPU starts to, the task's own batch is flushed before the
+	 * folio goes to a pool.
 	 */
 	if (!arch_tlbbatch_should_defer(vma->vm_mm))
 		return luf_refuse(LUF_REFUSED_LOCAL);
@@ -215,7 +215,7 @@ bool __luf_unmap(struct folio *folio, struct vm_area_struct *vma,
 
 /* The folio */
 
-/* What its CPUs still have is flushed with the task's own batch. */
+/* Add the CPUs of pending batches to the task's own flush. */
 static void luf_flush_with_task(u64 first, u64 last)
 {
 	struct tlbflush_unmap_batch *own = &current->tlb_ubc;
@@ -230,7 +230,7 @@ bool __luf_is_lazy(struct luf_run *run)
 		return false;
 	if (!run->eager)
 		return true;
-	/* Half of it has to be flushed, so that all of it may be. */
+	/* Some entries need a flush now, so flush all of them. */
 	luf_flush_with_task(run->first, run->last);
 	luf_debug_forget(run->folio);
 	run->waiting--;
@@ -259,7 +259,7 @@ bool __luf_take_folio(struct luf_run *run, struct folio *folio)
 	return true;
 }
 
-/* Whatever the run has unmapped up to now, nobody has a translation of it. */
+/* On return no CPU holds a translation of anything that the run unmapped. */
 static void luf_flush_kept(struct luf_run *run)
 {
 	run->folio = NULL;
@@ -270,8 +270,8 @@ static void luf_flush_kept(struct luf_run *run)
 }
 
 /*
- * Flushes what was unmapped lazily and is kept. No folio is on its way: each of
- * those that were unmapped is taken, or is kept.
+ * Flush folios that were unmapped lazily and are kept. No folio is in between: all
+ * unmapped folios are either taken or kept.
  */
 static void luf_flush_waiting(struct luf_run *run)
 {
@@ -282,8 +282,8 @@ static void luf_flush_waiting(struct luf_run *run)
 }
 
 /*
- * Which batches one of many sources takes part in is not known any more, but
- * those of all of them are.
+ * The batches of a single source are not known any more: use those of all sources
+ * of the run.
  */
 void __luf_migrated(struct luf_run *run, const struct folio *folio)
 {
@@ -304,8 +304,8 @@ bool __luf_take_source(struct luf_run *run, struct folio *folio)
 		return true;
 	}
 	/*
-	 * Somebody holds it, and frees it without knowing of any batch. Others are
-	 * still to be taken: they go on to count as waiting.
+	 * Another reference holds the folio and frees it without knowing of a
+	 * batch. Further sources still count as waiting.
 	 */
 	run->waiting--;
 	luf_flush_kept(run);
@@ -321,7 +321,7 @@ void __luf_run_begin(struct luf_run *run, enum luf_path path)
 	luf_debug_begin(run);
 	run->path = path;
 	run->srcu = srcu_read_lock(&luf_runs);
-	/* It may have been switched off before that. */
+	/* LUF may have been switched off before the SRCU section. */
 	if (!static_branch_unlikely(&luf_key)) {
 		srcu_read_unlock(&luf_runs, run->srcu);
 		return;
@@ -346,7 +346,7 @@ static void luf_uncharge_part(struct luf_part *part)
 	mem_cgroup_uncharge_folios(&batch);
 }
 
-/* Mostly all of them are of one zone. */
+/* Usually all folios belong to one zone. */
 static void luf_put_in_pools(struct luf_part *part)
 {
 	struct luf_part same;
@@ -368,7 +368,7 @@ static void luf_put_in_pools(struct luf_part *part)
 		luf_pool_put(zone, &same);
 }
 
-/* Compaction's pages must be free before it looks what it has won. */
+/* The pages must be free before compaction checks its result. */
 void __luf_release_block(struct luf_run *run)
 {
 	struct luf_part *part = &run->part;
@@ -386,8 +386,8 @@ void __luf_release_block(struct luf_run *run)
 }
 
 /*
- * Compaction of a whole zone asks for no block: it has as many pages waiting as
- * the zone's pool would.
+ * Compaction of a whole zone wants no block: it lets as many pages wait as the
+ * zone's pool would.
  */
 void __luf_end_cluster(struct luf_run *run)
 {
