@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /proc/PID/mm_profile and /proc/PID/mm_ledger: what is known of a process, and
- * what was decided for it. See Documentation/admin-guide/mm/econ.rst.
+ * /proc/PID/mm_profile and /proc/PID/mm_ledger: the profile of a process, and the
+ * decisions for it. See Documentation/admin-guide/mm/econ.rst.
  */
 
 #include <linux/econ.h>
@@ -20,26 +20,26 @@
 #include "internal.h"
 
 /**
- * struct econ_file - a descriptor of one of these files
- * @inode: of the process
- * @mm: of the program that it ran when the file was opened; a reference to the struct
- * @lock: of @error
- * @error: what the last write through it found wrong
+ * struct econ_file - an open file descriptor of one of these files
+ * @inode: inode of the process
+ * @mm: mm of the program that the process ran at open(); holds an mmgrab() reference
+ * @lock: protects @error
+ * @error: error of the last write
  *
- * It is for this program alone. The process may execute another one later; the owner
- * of the descriptor has no right to read or change the state of that one.
+ * The descriptor is valid for this program only. The process may execute another one
+ * later, which the owner of the descriptor has no right to read or change.
  */
 struct econ_file {
 	struct inode *inode;
 	struct mm_struct *mm;
-	struct mutex lock; /* of error */
+	struct mutex lock; /* protects error */
 	struct econ_parse_error error;
 };
 
 /*
- * Holds the program that a descriptor is for: its process executes no other one until
- * econ_leave(), and its mm stays. The text of a write has to be there already, for
- * reading it may take as long as the writer likes.
+ * Pin the program of a descriptor: until econ_leave() its process executes no other
+ * one, and its mm stays. Copy the text of a write before: the writer may delay that
+ * copy for as long as it wants.
  */
 static struct task_struct *econ_enter(const struct econ_file *own)
 {
@@ -109,7 +109,7 @@ static int econ_release(struct inode *inode, struct file *file)
 
 /* mm_profile */
 
-/* Where rows of mappings apply now: 0 where they do not. */
+/* Return: current address of each row of a mapping, 0 if it does not apply. */
 static unsigned long *econ_find_row_addresses(struct econ_mm *econ)
 {
 	const struct econ_row *rows = econ->holder->rows, *row;
@@ -143,7 +143,7 @@ static void econ_show_site(struct seq_file *m, const struct econ_site_key *key)
 	}
 }
 
-/* As it was written, and behind a # what came of it. */
+/* The rows as written, with their current state in a comment. */
 static void econ_show_rows(struct seq_file *m, const struct econ_profile *profile,
 			   const struct mm_struct *mm, const struct econ_mm *econ,
 			   const unsigned long *places)
@@ -178,7 +178,7 @@ static void econ_show_profile(struct seq_file *m, const struct econ_profile *pro
 
 	seq_printf(m, "mm_profile 1\nprogram %s\nrun %llu\n", profile->name,
 		   profile->run_ns);
-	/* It is replaced under the same lock, held for writing. */
+	/* It is replaced with the same lock held for writing. */
 	mmap_read_lock(mm);
 	econ = rcu_dereference_protected(mm->econ, true);
 	if (econ && &econ->holder->profile != profile)
@@ -216,7 +216,7 @@ static int econ_proc_profile_show(struct seq_file *m, void *unused)
 	return 0;
 }
 
-/* A text that takes away what the process has. */
+/* Whether a text removes the profile. */
 static bool econ_is_none(const char *text, size_t length)
 {
 	if (length == strlen("none\n") && text[length - 1] == '\n')
@@ -236,7 +236,7 @@ static int econ_set_task_profile(const struct econ_file *own, struct econ_holder
 	return err;
 }
 
-/* One write is one profile, or none. */
+/* Each write is a whole profile, or none. */
 static ssize_t econ_proc_profile_write(struct file *file, const char __user *buffer,
 				       size_t count, loff_t *at)
 {

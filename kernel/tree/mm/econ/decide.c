@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Decisions: what is known of an address, what the models make of it, and what is
- * remembered of that.
+ * Decisions: look up the profile of an address, ask the model, and count the result.
  */
 
 #include <linux/khugepaged.h>
@@ -20,7 +19,7 @@ DEFINE_STATIC_KEY_FALSE(econ_key);
 
 enum econ_mode econ_mode;
 struct econ_costs econ_costs;
-/* Of the whole machine. */
+/* Decisions of the whole machine. */
 struct econ_account econ_ledger[ECON_KINDS];
 
 static enum econ_mode econ_effective_mode(const struct econ_mm *econ)
@@ -30,15 +29,15 @@ static enum econ_mode econ_effective_mode(const struct econ_mm *econ)
 	return mode == ECON_AS_MACHINE ? READ_ONCE(econ_mode) : mode;
 }
 
-/* Blocks are kept, and the process may have them. */
+/* Whether blocks are kept, and the process may use them. */
 static bool econ_acts(const struct econ_mm *econ)
 {
 	return econ_effective_mode(econ) == ECON_ON && READ_ONCE(econ_mode) == ECON_ON;
 }
 
-/* What is known */
+/* Profile */
 
-/* What is left of a range, in a region. */
+/* Return: number of bytes of a range in a region. */
 static u64 econ_bytes_in_region(unsigned long region, unsigned long begin,
 				unsigned long end)
 {
@@ -47,7 +46,7 @@ static u64 econ_bytes_in_region(unsigned long region, unsigned long begin,
 	return begin < end ? end - begin : 0;
 }
 
-/* What an action is about: an address, and what is known of it. */
+/* Profile of the region that an action is about. */
 struct econ_place {
 	struct econ_region region;
 	const struct econ_row *row;
@@ -66,7 +65,8 @@ static void econ_place_add_row(struct econ_place *place, const struct econ_row *
 }
 
 /*
- * The rows of something that began at an address and is not in the tree.
+ * Add the rows of a site that is not in the tree and begins at @base.
+ *
  * Return: false if it has none at all.
  */
 static bool econ_place_add_site(const struct econ_mm *econ, enum econ_site site,
@@ -86,7 +86,7 @@ static bool econ_place_add_site(const struct econ_mm *econ, enum econ_site site,
 	return nr;
 }
 
-/* The rows of mappings. Return: false if none in the region has any. */
+/* Add the rows of mappings. Return: false if no mapping in the region has rows. */
 static bool econ_place_add_mappings(struct econ_mm *econ, unsigned long region,
 				    struct econ_place *place)
 {
@@ -105,11 +105,11 @@ static bool econ_place_add_mappings(struct econ_mm *econ, unsigned long region,
 }
 
 /*
- * Fills in what is known of a region. RCU is locked.
+ * Look up the profile of a region. RCU is locked.
  *
- * Return: false if the profile knows nothing of what is mapped there: it is of
- * another version of the program or of another use, and so silence about a mapping
- * does not mean that it is not worth anything.
+ * Return: false if the profile has no row for any site mapped there. Then it is of
+ * another version or use of the program, and does not say that the mapping is worth
+ * nothing.
  */
 static bool econ_read_place(struct econ_mm *econ, const struct vm_area_struct *vma,
 			    unsigned long region, struct econ_place *place)
@@ -131,11 +131,12 @@ static bool econ_read_place(struct econ_mm *econ, const struct vm_area_struct *v
 }
 
 /**
- * econ_free_blocks - how many huge pages a node has free
+ * econ_free_blocks - number of free huge pages of a node
  * @nid: the node
  *
- * Return: those above the low watermark, where an allocation that does not wait
- * stops.
+ * Context: any.
+ * Return: number of blocks in zones above the low watermark, at which allocations
+ * that do not wait stop.
  */
 unsigned long econ_free_blocks(int nid)
 {
@@ -146,7 +147,7 @@ unsigned long econ_free_blocks(int nid)
 	for (zone = zones; zone < zones + MAX_NR_ZONES; zone++) {
 		unsigned long in_zone = 0;
 
-		/* Some of a low zone is kept back from programs. */
+		/* Part of a low zone is reserved. */
 		if (!populated_zone(zone) ||
 		    !zone_watermark_ok(zone, HPAGE_PMD_ORDER,
 				       low_wmark_pages(zone),
@@ -160,12 +161,14 @@ unsigned long econ_free_blocks(int nid)
 	return blocks;
 }
 
-/* What is decided */
+/* Decisions */
 
 /**
- * econ_count_ns - adds to a number of nanoseconds that stays at the largest
- * @sum: the number
+ * econ_count_ns - add to a saturating sum of nanoseconds
+ * @sum: the sum
  * @ns: any number
+ *
+ * Context: any.
  */
 void econ_count_ns(atomic64_t *sum, u64 ns)
 {
@@ -202,12 +205,13 @@ static void econ_book(unsigned int kind, unsigned int order,
 }
 
 /**
- * econ_decide - whether an action pays, which is counted
+ * econ_decide - decide whether an action pays, and count the decision
  * @action: the action
- * @address: what it is about, or 0
- * @own: of the process, or NULL
- * @acts: whether it is done as decided, or only observed
+ * @address: address of the action, or 0
+ * @own: account of the process, or NULL
+ * @acts: whether the decision takes effect, or is only observed
  *
+ * Context: any.
  * Return: true if it pays.
  */
 bool econ_decide(const struct econ_action *action, unsigned long address,
@@ -226,7 +230,7 @@ static bool econ_decide_for_mm(struct econ_mm *econ, const struct econ_action *a
 			   econ_effective_mode(econ) == ECON_ON);
 }
 
-/* The region is waited for no longer. */
+/* Count the first touch of a region. */
 static void econ_count_touched(struct econ_mm *econ, const struct econ_place *place,
 			       unsigned int rank, bool is_huge)
 {
@@ -234,12 +238,12 @@ static void econ_count_touched(struct econ_mm *econ, const struct econ_place *pl
 
 	if (place->row)
 		atomic_inc(&econ->regions[place->row - econ->holder->rows][is_huge]);
-	/* Races make it wrong by one, and it is a guess. */
+	/* A race makes it wrong by one, but it is an estimate. */
 	if (waiting)
 		WRITE_ONCE(econ->waiting[rank], waiting - 1);
 }
 
-/* Fills in what is known, for the time that is left. */
+/* Fill in the profile, for the rest of the run. */
 static void econ_describe_place(const struct econ_mm *econ, const struct econ_place *place,
 				struct econ_action *action)
 {
@@ -249,7 +253,7 @@ static void econ_describe_place(const struct econ_mm *econ, const struct econ_pl
 	action->touched = min(place->region.touched, ECON_REGION_PAGES);
 }
 
-/* Where the node is not known the allocator is asked. */
+/* If the node is not known, assume that the allocator finds a block. */
 static void econ_find_supply(const struct econ_mm *econ, unsigned int rank, int nid,
 			     unsigned long zeroed, struct econ_action *action)
 {
@@ -273,15 +277,15 @@ static bool econ_pays_with(struct econ_action action, enum econ_supply supply)
 	return econ_pays(econ_estimate(&action, &econ_costs));
 }
 
-/* The user has decided, or there is nothing to decide. */
+/* Whether the user has decided, or there is nothing to decide. */
 static bool econ_user_decided(struct vm_area_struct *vma)
 {
 	return vma->vm_flags & VM_HUGEPAGE || !vma_is_anonymous(vma);
 }
 
-/* The sites */
+/* Decision points */
 
-/* Locks RCU if there is somebody to ask, who knows something of the region. */
+/* Return: the profile, with RCU locked, or NULL if there is none for the region. */
 static struct econ_mm *econ_begin_decision(const struct vm_area_struct *vma,
 					   unsigned long region, struct econ_place *place)
 {
@@ -296,7 +300,7 @@ static struct econ_mm *econ_begin_decision(const struct vm_area_struct *vma,
 	return NULL;
 }
 
-/* What is observed only happens as it would without econ. */
+/* In mode observe approve everything, as without econ. Unlocks RCU. */
 static bool econ_end_decision(const struct econ_mm *econ, bool go)
 {
 	go |= econ_effective_mode(econ) != ECON_ON;
@@ -305,7 +309,7 @@ static bool econ_end_decision(const struct econ_mm *econ, bool go)
 }
 
 /*
- * A region that stays small is one for khugepaged, which else hears of an address
+ * khugepaged may collapse the region later. Without this it learns of an address
  * space only when a huge page was tried.
  */
 static void econ_leave_to_khugepaged(struct mm_struct *mm)
@@ -315,8 +319,8 @@ static void econ_leave_to_khugepaged(struct mm_struct *mm)
 }
 
 /*
- * What is read first is mapped to zeros, which takes no block; not where
- * use_zero_page is 0, as on machines below 512 MiB.
+ * A read fault maps the huge zero page, which takes no block, unless use_zero_page is
+ * 0, as on machines below 512 MiB.
  */
 static bool econ_maps_zero_page(const struct vm_fault *vmf)
 {
@@ -333,7 +337,7 @@ static bool econ_may_take_block(struct econ_mm *econ, struct vm_area_struct *vma
 	int nid = econ_node_of(vma, region);
 	bool go;
 
-	/* What does not pay with the best of blocks needs none to be looked for. */
+	/* Look for a block only if the best one would pay. */
 	action->supply = ECON_FREE_BLOCK;
 	if (econ_pays_with(*action, ECON_ZEROED_BLOCK))
 		econ_find_supply(econ, rank, nid,
@@ -351,7 +355,7 @@ static bool econ_may_take_block(struct econ_mm *econ, struct vm_area_struct *vma
 	return go;
 }
 
-/* What it maps is cleared already, and there for everybody. */
+/* The huge zero page is cleared already, and shared. */
 static bool econ_may_map_zero_page(struct econ_mm *econ, unsigned long region,
 				   struct econ_action *action)
 {
@@ -426,7 +430,7 @@ gfp_t __econ_gfp(struct vm_area_struct *vma, unsigned long address, gfp_t gfp)
 	econ_describe_place(econ, &place, &action);
 	if (econ_end_decision(econ, econ_decide_for_mm(econ, &action, address)))
 		return gfp;
-	/* The background is paid from the ledger, not asked for by each fault. */
+	/* The ledger pays for background work; faults do not request it. */
 	return gfp & ~__GFP_RECLAIM;
 }
 
@@ -447,7 +451,7 @@ bool __econ_may_promote(struct econ_promotion *it, struct vm_area_struct *vma,
 	econ_describe_place(econ, &place, &action);
 	econ_find_supply(econ, econ_rank(place.region.walks_ns), nid, 0, &action);
 	it->estimate = econ_estimate(&action, &econ_costs);
-	/* What is to be done is counted when it is. */
+	/* An approved collapse is counted when it is done. */
 	it->is_due = econ_pays(it->estimate);
 	if (!it->is_due)
 		econ_book(ECON_PROMOTE, HPAGE_PMD_ORDER, address,
@@ -463,7 +467,7 @@ void __econ_promoted(const struct econ_promotion *it, struct mm_struct *mm,
 
 	guard(rcu)();
 	econ = rcu_dereference(mm->econ);
-	/* The profile may have been taken away meanwhile. */
+	/* The profile may have been removed meanwhile. */
 	if (econ)
 		econ_book(ECON_PROMOTE, HPAGE_PMD_ORDER, address,
 			  &econ->ledger[ECON_PROMOTE], it->estimate,
@@ -471,12 +475,13 @@ void __econ_promoted(const struct econ_promotion *it, struct mm_struct *mm,
 }
 
 /**
- * econ_demotion_pays - whether to split what is mapped by one entry
- * @vma: where; its anon_vma is locked
+ * econ_demotion_pays - whether to split a huge page
+ * @vma: the mapping
  * @address: the region
- * @empty: how many of its pages hold nothing but zeros
+ * @empty: number of its pages that contain only zeros
  *
- * Return: false if it does not pay.
+ * Context: the anon_vma of @vma is locked; does not sleep.
+ * Return: false if the split does not pay.
  */
 bool econ_demotion_pays(struct vm_area_struct *vma, unsigned long address,
 			unsigned int empty)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Demotion: whether it pays to split a huge page of which most is zeros.
+ * Demotion: whether it pays to split a huge page that is mostly zeros.
  *
- * The shrinker of deferred splits knows the page alone. Who maps it is found by
- * its reverse mapping: a page that several address spaces map, or that is not
- * mapped by one entry any more, is split as without econ.
+ * The shrinker of deferred splits knows only the page. Its mapping is found by the
+ * reverse mapping: a page that several address spaces map, or that is not mapped by
+ * one entry any more, is split as without econ.
  */
 
 #include <linux/mm.h>
@@ -22,7 +22,7 @@ static unsigned int econ_count_empty_pages(struct folio *folio)
 	return empty;
 }
 
-/* Stops at the first mapping: there are no others. */
+/* Stop at the first mapping: there are no others. */
 static bool econ_ask_mapping(struct folio *folio, struct vm_area_struct *vma,
 			     unsigned long address, void *arg)
 {

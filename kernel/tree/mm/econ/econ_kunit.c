@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The cases of all models, and what depends on the kernel's own sort and memory. */
+/* Test cases of all models, and tests that depend on the kernel's own sort and memory. */
 
 #include <kunit/test.h>
 
@@ -68,7 +68,7 @@ static void econ_test_refuse_truncated_profile(struct kunit *test)
 	}
 }
 
-/* A large one, as __put_task_struct() may put it: nobody may sleep there. */
+/* A large profile, put in atomic context as by __put_task_struct(). */
 static void econ_test_put_profile_in_atomic_context(struct kunit *test)
 {
 	struct econ_holder *holder = vzalloc(struct_size(holder, rows, 31000));

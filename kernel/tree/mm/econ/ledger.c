@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What is lost for want of a block, and compaction that is paid from it.
+ * Benefit that is lost for lack of a block, and compaction that it pays for.
  *
- * A fault waits for no block. Where one would have paid and there was none, what
- * it would have saved goes to the node's ledger. As soon as that exceeds what a
- * block costs, kcompactd is asked for one. Each attempt is paid from the ledger,
- * whether there is a block then or not, at its cost or, if it took longer, at
- * what it took: nothing is spent that was not lost before, and where compaction
- * fails again and again it ends by itself.
+ * A fault waits for no block. Where a block would have paid and there was none, its
+ * benefit is added to the ledger of the node. As soon as the ledger exceeds the cost
+ * of a block, kcompactd is asked for one. Each attempt is paid from the ledger,
+ * successful or not, with the larger of its cost and its duration: no more is spent
+ * than was lost before, and repeated failures of compaction end by themselves.
  *
- * What is lost is only what a profile says, and anybody may write one. So an attempt
- * is paid a second time, from the CPU time of processes that lacked a block: for each
- * 8 ns of theirs kcompactd may work for one. A process that may not run, as in a
- * cgroup with a cpu.max, has no work done for it either. (Linux cannot charge the time
- * of a kernel thread to the cgroup of another task: bandwidth is taken from the run
- * queue of the task that runs.)
+ * The loss is only what a profile claims, and any user may write one. So an attempt is
+ * also paid from the CPU time of processes that lacked a block: for each 8 ns of their
+ * time kcompactd may work 1 ns. No work is done for a process that may not run, as in a
+ * cgroup with a cpu.max. (Linux cannot charge the time of a kernel thread to the cgroup
+ * of another task: bandwidth is taken from the run queue of the running task.)
  *
- * What stock code asks of kcompactd is done as ever and paid from nothing.
+ * Requests of stock code to kcompactd are done as without econ, and paid by no ledger.
  */
 
 #include <linux/mm.h>
@@ -27,22 +25,22 @@
 #include <linux/spinlock.h>
 #include <linux/sysfs.h>
 #include <linux/timekeeping.h>
-/* It knows what it needs from those before. */
+/* Needs the headers above. */
 #include <linux/compaction.h>
 
 #include "internal.h"
 #include "pot.h"
 
-/* A process earns a part of its CPU time for compaction, and all of it for zeroing. */
+/* An eighth of the CPU time of a process is credit for compaction, all of it for zeroing. */
 #define COMPACT_SHARE	8
 
 /**
- * struct econ_node_ledger - what a node lost, and what was done about it
- * @faults: how many faults lacked a block that would have paid
- * @refused: what that has lost of late, less what was spent
- * @credit: what may be spent, by the time that processes have run which lost something
- * @made: blocks that kcompactd put together for it
- * @failed: attempts of which there was none
+ * struct econ_node_ledger - lost benefit of a node, and compaction for it
+ * @faults: number of faults that lacked a block that would have paid
+ * @refused: benefit that they lost recently, less what was spent
+ * @credit: time that compaction may use, from the CPU time of these processes
+ * @made: number of blocks that kcompactd made for it
+ * @failed: number of failed attempts
  * @is_asked: kcompactd was asked for a block, and has not begun
  */
 struct econ_node_ledger {
@@ -55,7 +53,7 @@ struct econ_node_ledger {
 };
 
 static struct econ_node_ledger ledgers[MAX_NUMNODES];
-static DEFINE_SPINLOCK(pots_lock); /* of all their pots */
+static DEFINE_SPINLOCK(pots_lock); /* the pots of all ledgers */
 
 static struct econ_action econ_attempt_action(struct econ_node_ledger *ledger)
 {
@@ -86,7 +84,7 @@ static void econ_ledger_deposit(struct econ_node_ledger *ledger, u64 lost_ns, u6
 	econ_pot_add(&ledger->credit, earned_ns, now);
 }
 
-/* An attempt is paid: at its cost, or what it took if that was more. */
+/* Pay for an attempt: the larger of its cost and its duration. */
 static void econ_ledger_withdraw(struct econ_node_ledger *ledger, u64 took_ns)
 {
 	u64 now = ktime_get_ns();
@@ -99,7 +97,7 @@ static void econ_ledger_withdraw(struct econ_node_ledger *ledger, u64 took_ns)
 	econ_pot_take(&ledger->credit, ns, now);
 }
 
-/* Whether an attempt pays. This is a decision, and counted. */
+/* Decide whether an attempt pays, and count the decision. */
 static bool econ_decide_attempt(struct econ_node_ledger *ledger, bool acts)
 {
 	struct econ_action action = econ_attempt_action(ledger);
@@ -111,18 +109,20 @@ static void econ_ask_kcompactd(int nid)
 {
 	pg_data_t *pgdat = NODE_DATA(nid);
 
-	/* What stock code has asked for already is done for nothing. */
+	/* A request of stock code is free. */
 	if (READ_ONCE(pgdat->kcompactd_max_order) < HPAGE_PMD_ORDER)
 		WRITE_ONCE(ledgers[nid].is_asked, true);
 	wakeup_kcompactd(pgdat, HPAGE_PMD_ORDER, gfp_zone(GFP_TRANSHUGE_LIGHT));
 }
 
 /**
- * econ_lack_block - a fault stays small, and there is no block
- * @nid: the node that has none
- * @earned_ns: what its process may spend on compaction in addition
- * @action: what was decided about
- * @acts: whether anything is done, or only observed
+ * econ_lack_block - account for a fault that lacks a block
+ * @nid: node without a free block
+ * @earned_ns: CPU time of the process since the last call
+ * @action: the refused action
+ * @acts: whether to ask kcompactd, or only observe
+ *
+ * Context: a page fault; takes a spinlock, may wake kcompactd.
  */
 void econ_lack_block(int nid, u64 earned_ns, const struct econ_action *action,
 		     bool acts)
@@ -146,6 +146,14 @@ void econ_lack_block(int nid, u64 earned_ns, const struct econ_action *action,
 		econ_ledger_withdraw(ledger, 0);
 }
 
+/**
+ * econ_compaction_begin - begin a run of kcompactd
+ * @it: state of the run
+ * @nid: the node
+ * @order: order of the wanted block
+ *
+ * Context: kcompactd.
+ */
 void econ_compaction_begin(struct econ_compaction *it, int nid,
 			   unsigned int order)
 {
@@ -156,6 +164,13 @@ void econ_compaction_begin(struct econ_compaction *it, int nid,
 		      READ_ONCE(econ_mode) != ECON_OFF;
 }
 
+/**
+ * econ_may_compact - whether kcompactd may compact a zone
+ * @it: state of the run
+ *
+ * Context: kcompactd; takes a spinlock.
+ * Return: false if the ledger would have to pay and the attempt does not pay.
+ */
 bool econ_may_compact(struct econ_compaction *it)
 {
 	if (it->is_ours && !econ_decide_attempt(&ledgers[it->nid], true))
@@ -165,6 +180,13 @@ bool econ_may_compact(struct econ_compaction *it)
 	return true;
 }
 
+/**
+ * econ_compaction_end - pay for a compaction and count its result
+ * @it: state of the run
+ * @is_made: whether a block was made
+ *
+ * Context: kcompactd; takes a spinlock.
+ */
 void econ_compaction_end(struct econ_compaction *it, bool is_made)
 {
 	struct econ_node_ledger *ledger = &ledgers[it->nid];
@@ -180,7 +202,7 @@ void econ_compaction_end(struct econ_compaction *it, bool is_made)
 }
 
 /**
- * econ_forget_ledgers - forgets what was lost and earned: econ was switched off
+ * econ_forget_ledgers - clear all ledgers when econ is switched off
  *
  * Context: process; takes a spinlock.
  */
@@ -196,10 +218,11 @@ void econ_forget_ledgers(void)
 }
 
 /**
- * econ_show_ledgers - a line for each node
+ * econ_show_ledgers - print a line for each node
  * @buf: a page
  *
- * Return: the bytes of it that are used.
+ * Context: process; takes a spinlock.
+ * Return: number of bytes written.
  */
 int econ_show_ledgers(char *buf)
 {

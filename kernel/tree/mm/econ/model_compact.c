@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Putting a block together in the background.
+ * Compaction of a block in the background.
  *
- * It saves what is lost again for want of one: as much as was, less what was
- * spent on blocks since.
- * It costs moving what is in the way, and where a program has small pages
- * already, copying them together. Those that lost it must have used enough CPU time
- * themselves to pay for that.
+ * Benefit: the expected loss for lack of a block: as much as was lost before, less the
+ * cost of blocks since.
+ * Cost: compaction, and the collapse where a program already has 4 KiB pages. The
+ * processes that lost the benefit must have used enough CPU time to pay for it.
  */
 
 #include <linux/kernel.h>

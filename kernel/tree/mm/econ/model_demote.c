@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Small pages for a region that has a huge one, under pressure: those that hold
- * nothing but zeros are free then.
+ * Split of a huge page under memory pressure: pages that contain only zeros become
+ * free.
  *
- * It saves reclaiming as many pages elsewhere, and costs the split and the
- * region's page walks for the time that is left.
+ * Benefit: reclaim of as many pages elsewhere. Cost: the split, and the page walks in
+ * the region for the rest of the run.
  */
 
 #include <linux/kernel.h>

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Compaction and reclaim by the task that faults, so that it gets a block.
+ * Direct compaction and direct reclaim for a block in a fault.
  *
- * How long that takes is not known before: from nothing to a second. Who waits
- * for it in a fault pays for the longest, so that hardly anything pays for it.
- * What it would have saved goes to the ledger, from which compaction in the
- * background is paid.
+ * Their duration is not known in advance: up to a second. The cost is that of the
+ * longest, so they hardly ever pay. The lost benefit goes to the ledger, which pays
+ * for compaction in the background.
  */
 
 #include <linux/kernel.h>

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Pools of another size for pages that were unmapped lazily.
+ * Another size for the pools of lazily unmapped pages.
  *
- * Pools of twice the size need half of the flushes; then as many pages again as
- * now are read anew because pools hold memory. Of half the size they need twice
- * the flushes, and half of those pages stay. Which of both pays is asked one
- * after the other.
+ * Doubling the pools halves the flushes and doubles the refaults due to the pools.
+ * Halving them doubles the flushes and halves these refaults. The two are separate
+ * decisions.
  */
 
 #include <linux/kernel.h>

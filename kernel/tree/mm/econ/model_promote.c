@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A huge page for a region that has small ones.
+ * A huge page for a region that has 4 KiB pages.
  *
- * It saves the walks of the time that is left; the faults are past. It costs the
- * copying together, in which the program waits where it writes, and a block: one
- * that must be put together first costs that as well.
+ * Benefit: the page walks for the rest of the run; the faults have happened already.
+ * Cost: the collapse, during which writes of the program wait, and a block, with its
+ * compaction if none is free.
  */
 
 #include <linux/kernel.h>

@@ -2,10 +2,10 @@
 /*
  * Zeroing a block ahead.
  *
- * It saves its clearing in a fault, if one comes: as likely as blocks were wanted
- * of late and are not there yet. In idle time it costs nothing but the memory
- * that waits, otherwise the clearing itself, which then saves nothing. Those that
- * want it must have used enough CPU time themselves to pay for that.
+ * Benefit: its clearing in a fault, if faults recently wanted more blocks than there
+ * are. Cost: in idle time only the memory that is kept, otherwise also the clearing,
+ * which then saves nothing. The processes that want blocks must have used enough CPU
+ * time to pay for them.
  */
 
 #include <linux/kernel.h>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * How large the pools are in which pages wait for a flush (mm/luf): as large as
- * they pay. Flushes tell how many CPUs they interrupt, refaults how many pages
- * would still be there if pools held none. After some flushes pools are doubled
- * or halved, if that pays, and both are counted anew.
+ * Size of the pools of LUF (mm/luf). Flushes count the CPUs that they interrupt, and
+ * refaults count pages that would still be resident without pools. After some flushes
+ * the pools are doubled or halved if that pays, and both counters are reset.
  */
 
 #include <linux/atomic.h>
@@ -14,7 +13,7 @@
 #include "../luf/hooks.h"
 #include "internal.h"
 
-/* So many flushes tell how many there are. */
+/* Number of flushes between two decisions. */
 #define FLUSHES_A_DECISION	16
 
 static atomic_t flushes;
@@ -74,9 +73,12 @@ void __econ_refaulted(int nid, unsigned long distance)
 }
 
 /**
- * econ_leave_pools - pools are as large as without econ
+ * econ_leave_pools - give the pools the size that they have without econ
  *
- * Where econ is on no more, and @resizing knows it.
+ * Called after econ_mode was set to a mode other than on, so that the work item does
+ * not resize them again.
+ *
+ * Context: may sleep.
  */
 void econ_leave_pools(void)
 {

@@ -1,28 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The prezero of blocks that are zeroed ahead.
+ * Prezero threads: blocks that are zeroed ahead.
  *
- * Each node has a thread that zeroes free blocks while a CPU of it has nothing else
- * to do, and keeps them for faults that econ lets be huge. What is kept is
- * allocated: a folio with one reference, of which only the node's list knows and
- * whose private word is the prezero's, until a fault has seen that it need not clear
- * it. Nothing of the allocator has to know what is in a free page.
+ * Each node has a thread that zeroes free blocks while a CPU of the node is idle, and
+ * keeps them for faults that econ allows to be huge. A kept block is allocated: a
+ * folio with one reference, on the list of the node only. Its private field points to
+ * the struct econ_prezero until a fault has seen that it need not clear the block. The
+ * allocator need not know the content of free pages.
  *
- * Whoever needs memory gets all that is kept before he has to reclaim anything,
- * and the thread takes blocks only above the high watermark. It has no timer unless
- * there is something to do that cannot be done yet: faults wake it.
+ * An allocation that lacks memory gets all kept blocks before it reclaims, and the
+ * thread takes blocks only above the high watermark. It has no timer unless there is
+ * work that cannot be done yet: faults wake it.
  *
- * What is zeroed for processes is paid with CPU time that they have used themselves,
- * block by block: a process that may not run, as in a cgroup with a cpu.max, cannot
- * have its clearing done in the time of others.
+ * Processes pay for zeroing with CPU time that they used, block by block: a process
+ * that may not run, as in a cgroup with a cpu.max, cannot have its clearing done in
+ * the time of others.
  *
- * While econ only observes nothing is kept. A number stands for the blocks that
- * would have been there; it rises and falls as they would have, as if zeroing took
- * no time.
+ * In mode observe no block is kept. A counter stands for the blocks that would have
+ * been kept; it rises and falls as they would, as if zeroing took no time.
  *
- * prezero->lock is taken with interrupts off, as memory may be given back in them,
- * and nothing else is locked under it. It is not held while a block is zeroed: who
- * must not find one in work waits for prezero->rested.
+ * prezero->lock is taken with interrupts disabled, because memory may be freed in
+ * interrupts, and no other lock is taken under it. It is not held while a block is
+ * zeroed: wait on prezero->rested until none is.
  */
 
 #define pr_fmt(fmt) "econ: " fmt
@@ -59,38 +58,38 @@
 #include "internal.h"
 #include "pot.h"
 
-/* Movable, so that they come from where programs' memory is. */
+/* Movable, so that blocks come from the pageblocks of user memory. */
 #define BLOCK_GFP	((GFP_USER | __GFP_MOVABLE | __GFP_COMP |	\
 			  __GFP_THISNODE | __GFP_NOWARN |		\
 			  __GFP_NOMEMALLOC) & ~__GFP_RECLAIM)
 
-/* After so long what was wanted counts half. */
+/* Half-life of the number of wanted blocks. */
 #define HALF_LIFE	(16 * HZ)
-/* How long until the thread looks again whether a CPU is idle, or memory free. */
+/* Intervals at which the thread checks for an idle CPU, and for free memory. */
 #define WAIT_FOR_CPU	(HZ / 10)
 #define WAIT_FOR_MEMORY	HZ
-/* A node keeps so much of the memory that an average node has. */
+/* A node keeps at most this fraction of the memory of an average node. */
 #define SHARE		64
 
 /**
- * struct econ_prezero - what a node keeps
- * @lock: of all that follows, but for the waits
- * @blocks: what is kept, by zone
- * @kept: how many that are
- * @supposed: how many would be, while econ only observes
- * @wanted: how many faults could have used of late
- * @faded: until when @wanted is halved, in jiffies
- * @credit: what may still be spent on zeroing, by the time that processes have run
- *	which wanted a block
- * @blocked: while it is not 0 nothing is kept
- * @is_at_work: a block is being zeroed, and in no list yet
+ * struct econ_prezero - blocks that are zeroed ahead, of a node
+ * @lock: protects all fields except the wait queues
+ * @blocks: kept blocks, by zone
+ * @kept: number of kept blocks
+ * @supposed: number of blocks that would be kept, in mode observe
+ * @wanted: number of blocks that faults could have used recently
+ * @faded: time up to which @wanted is decayed, in jiffies
+ * @credit: time that zeroing may use, from the CPU time of processes that wanted a
+ *	block
+ * @blocked: no block is kept while this is not 0
+ * @is_at_work: a block is being zeroed, and on no list yet
  * @nid: the node
- * @thread: who zeroes
- * @work: for there is something to do
- * @rested: for no block is being zeroed any more
+ * @thread: the prezero thread
+ * @work: wait queue of the thread
+ * @rested: wait queue for the end of zeroing a block
  */
 struct econ_prezero {
-	spinlock_t lock; /* of all that follows, but for the waits */
+	spinlock_t lock; /* all fields except the wait queues */
 	struct list_head blocks[MAX_NR_ZONES];
 	unsigned long kept;
 	unsigned long supposed;
@@ -108,7 +107,7 @@ struct econ_prezero {
 unsigned long econ_zeroed_limit;
 atomic64_t econ_zeroed_counts[ECON_ZEROED_COUNTS];
 
-/* For each node that there may be; NULL until they are made. */
+/* Per possible node; NULL until allocated. */
 static struct econ_prezero *econ_prezero_nodes[MAX_NUMNODES];
 
 static struct econ_prezero *econ_prezero_of_node(int nid)
@@ -132,14 +131,14 @@ static void econ_prezero_trace(const struct econ_prezero *prezero, enum econ_zer
 			  READ_ONCE(prezero->kept), READ_ONCE(prezero->supposed));
 }
 
-/* What there is */
+/* Kept blocks */
 
 static unsigned long econ_prezero_stock(const struct econ_prezero *prezero)
 {
 	return READ_ONCE(prezero->kept) + READ_ONCE(prezero->supposed);
 }
 
-/* One more may be kept, or supposed. */
+/* Whether one more block may be kept, or supposed. */
 static bool econ_prezero_may_add(const struct econ_prezero *prezero, enum econ_mode mode)
 {
 	lockdep_assert_held(&prezero->lock);
@@ -147,7 +146,7 @@ static bool econ_prezero_may_add(const struct econ_prezero *prezero, enum econ_m
 	       econ_prezero_stock(prezero) < READ_ONCE(econ_zeroed_limit);
 }
 
-/* Return: false if it may not be kept any more. */
+/* Keep a block. Return: false if it may not be kept any more. */
 static bool econ_prezero_add(struct econ_prezero *prezero, struct folio *folio,
 			     enum econ_zeroed_count what)
 {
@@ -185,7 +184,7 @@ static void econ_prezero_free_block(struct folio *folio)
 	folio_put(folio);
 }
 
-/* Gives a block of a zone back to the allocator. Return: false if none is kept. */
+/* Free a block of a zone. Return: false if none is kept. */
 static bool econ_prezero_give_back(struct econ_prezero *prezero, unsigned int zone)
 {
 	struct folio *folio;
@@ -201,7 +200,7 @@ static bool econ_prezero_give_back(struct econ_prezero *prezero, unsigned int zo
 	return true;
 }
 
-/* They would have been given back. */
+/* Supposed blocks would have been freed. */
 static void econ_prezero_suppose_none(struct econ_prezero *prezero)
 {
 	guard(spinlock_irqsave)(&prezero->lock);
@@ -225,8 +224,8 @@ static void econ_prezero_shrink_to(struct econ_prezero *prezero, unsigned long l
 }
 
 /*
- * Waits until no block is in work. The thread finds out from page to page that it
- * is not wanted any more, if only it runs.
+ * Wait until no block is being zeroed. The thread checks after each page whether to
+ * stop, provided that it runs: raise its priority.
  */
 static void econ_prezero_wait_idle(struct econ_prezero *prezero)
 {
@@ -237,7 +236,7 @@ static void econ_prezero_wait_idle(struct econ_prezero *prezero)
 	wait_event(prezero->rested, !READ_ONCE(prezero->is_at_work));
 }
 
-/* What was wanted of late */
+/* Demand */
 
 static void econ_prezero_fade(struct econ_prezero *prezero)
 {
@@ -262,7 +261,7 @@ static bool econ_prezero_has_work(struct econ_prezero *prezero)
 	       READ_ONCE(econ_costs.ns[ECON_CLEAR_HUGE]);
 }
 
-/* A block was zeroed, or would have been. */
+/* Spend the credit for a block that was zeroed, or would have been. */
 static void econ_prezero_pay(struct econ_prezero *prezero)
 {
 	lockdep_assert_held(&prezero->lock);
@@ -278,11 +277,12 @@ static u64 econ_prezero_node_credit(struct econ_prezero *prezero)
 }
 
 /**
- * econ_prezero_want - a fault could use a block that was zeroed ahead
- * @nid: of which node
- * @earned_ns: what its process may spend on zeroing in addition
+ * econ_prezero_want - count a fault that could use a zeroed block
+ * @nid: node of the block
+ * @earned_ns: CPU time of its process to add to the credit
  *
- * Return: how many there are, or would be.
+ * Context: a page fault; takes a spinlock.
+ * Return: number of zeroed blocks that there are, or would be.
  */
 unsigned long econ_prezero_want(int nid, u64 earned_ns)
 {
@@ -305,8 +305,10 @@ unsigned long econ_prezero_want(int nid, u64 earned_ns)
 }
 
 /**
- * econ_prezero_suppose_taken - a fault would have taken a block, but is only observed
- * @nid: of which node
+ * econ_prezero_suppose_taken - count a fault that would have taken a zeroed block
+ * @nid: node of the block
+ *
+ * Context: a page fault; takes a spinlock.
  */
 void econ_prezero_suppose_taken(int nid)
 {
@@ -324,10 +326,11 @@ void econ_prezero_suppose_taken(int nid)
 }
 
 /**
- * econ_prezero_take_block - a block for a fault
- * @nid: of which node
+ * econ_prezero_take_block - take a zeroed block for a fault
+ * @nid: node of the block
  *
- * Return: the block, as vma_alloc_folio() gives it but for its mark, or NULL.
+ * Context: a page fault; takes a spinlock.
+ * Return: the block, like that of vma_alloc_folio() except for its mark, or NULL.
  */
 struct folio *econ_prezero_take_block(int nid)
 {
@@ -351,7 +354,7 @@ void __econ_was_zeroed(struct folio *folio)
 	econ_fault_saw(ECON_SAW_ZEROED);
 }
 
-/* Nobody has written to it. */
+/* The block was not written to. */
 void __econ_put_block(struct folio *folio)
 {
 	struct econ_prezero *prezero = folio->private;
@@ -362,7 +365,7 @@ void __econ_put_block(struct folio *folio)
 
 /* Zeroing */
 
-/* So many blocks could go, and its zone would still be above the high watermark. */
+/* Whether a zone stays above its high watermark without @blocks blocks. */
 static bool econ_zone_has_spare(struct zone *zone, unsigned long blocks)
 {
 	return managed_zone(zone) &&
@@ -383,7 +386,7 @@ static bool econ_prezero_has_room(const struct econ_prezero *prezero, unsigned l
 	return false;
 }
 
-/* Whether it pays, which is a decision like any other. */
+/* Decide whether zeroing a block pays, and count the decision. */
 static bool econ_prezero_pays(struct econ_prezero *prezero)
 {
 	struct econ_action action = {
@@ -394,7 +397,7 @@ static bool econ_prezero_pays(struct econ_prezero *prezero)
 		.stock = econ_prezero_stock(prezero),
 		.credit_ns = econ_prezero_node_credit(prezero),
 		.is_idle = single_task_running(),
-		/* The last one is left to who can do with one that is not zeroed. */
+		/* Leave the last block to faults. */
 		.block_ns = econ_free_blocks(prezero->nid) > 1 ? 0 :
 							       ECON_NEVER_NS,
 	};
@@ -418,8 +421,8 @@ static struct folio *econ_prezero_alloc_block(struct econ_prezero *prezero)
 }
 
 /*
- * Past the caches where the processor can do that: what will be used later would
- * push out what is used now.
+ * Bypass the caches where the processor can: the zeros are used later, and would evict
+ * data in use.
  */
 static void econ_prezero_clear_page(struct page *page)
 {
@@ -432,7 +435,7 @@ static void econ_prezero_clear_page(struct page *page)
 	}
 }
 
-/* Return: false if it is not wanted any more. */
+/* Return: false if the block is not needed any more. */
 static bool econ_prezero_clear_block(struct econ_prezero *prezero, struct folio *folio)
 {
 	unsigned int i;
@@ -445,7 +448,7 @@ static bool econ_prezero_clear_block(struct econ_prezero *prezero, struct folio 
 		econ_prezero_clear_page(folio_page(folio, i));
 		cond_resched();
 	}
-	/* Such stores are not ordered by themselves. */
+	/* Non-temporal stores are weakly ordered. */
 	wmb();
 	return true;
 }
@@ -474,7 +477,7 @@ static void econ_prezero_abandon(struct econ_prezero *prezero, struct folio *fol
 	folio_put(folio);
 }
 
-/* Return: false if there was no block to make one of. */
+/* Zero and keep a block. Return: false if there was no free one. */
 static bool econ_prezero_make_block(struct econ_prezero *prezero)
 {
 	struct folio *folio;
@@ -505,7 +508,7 @@ static bool econ_prezero_suppose_block(struct econ_prezero *prezero)
 	return true;
 }
 
-/* Return: false if there is no memory for it. */
+/* Return: false if there is no memory for a block. */
 static bool econ_prezero_add_block(struct econ_prezero *prezero)
 {
 	if (READ_ONCE(econ_mode) == ECON_OBSERVE)
@@ -513,7 +516,7 @@ static bool econ_prezero_add_block(struct econ_prezero *prezero)
 	return econ_prezero_has_room(prezero, 1) && econ_prezero_make_block(prezero);
 }
 
-/* Where the node's memory is near, and only if nobody else wants to run there. */
+/* Run on CPUs of the node, and only when they are idle. */
 static void econ_prezero_set_affinity(struct econ_prezero *prezero)
 {
 	static const struct sched_param param;
@@ -543,16 +546,16 @@ static int econ_prezero_thread(void *data)
 	return 0;
 }
 
-/* Who needs memory */
+/* Memory shortage */
 
-/* What is given back may stay in the CPU's own lists, where no watermark sees it. */
+/* Freed blocks may be on the per-CPU lists, which no watermark counts. */
 static void econ_drain_local_pages(struct zone *zone)
 {
 	guard(preempt)();
 	drain_local_pages(zone);
 }
 
-/* Where memory is short they would have been given back. */
+/* Under memory pressure the supposed blocks would have been freed. */
 static void econ_prezero_check_supposed(struct econ_prezero *prezero)
 {
 	unsigned long supposed = READ_ONCE(prezero->supposed);
@@ -566,7 +569,7 @@ bool __econ_refill(struct zone *zone, unsigned int order, unsigned long mark,
 {
 	struct econ_prezero *prezero = econ_prezero_of_zone(zone);
 
-	/* Between the low mark and the min mark kswapd does it. */
+	/* Between the low and the min watermark kswapd does it. */
 	if (!prezero || current == READ_ONCE(prezero->thread) ||
 	    (alloc_flags & ALLOC_WMARK_MASK) != ALLOC_WMARK_MIN)
 		return false;
@@ -601,10 +604,12 @@ void __econ_balance(pg_data_t *pgdat, unsigned int order, int highest_zoneidx)
 }
 
 /**
- * econ_drain_all - gives back all that is kept, before memory is called short
+ * econ_drain_all - free all kept blocks before an allocation fails
  *
- * May sleep. No branch decides at the call whether there may be any: with it the
- * compiler would lay out the allocator otherwise, and each page costs more.
+ * The check for kept blocks is in here and not at the call: there it would change the
+ * code layout of the allocator, and each allocation would cost more.
+ *
+ * Context: may sleep.
  */
 void econ_drain_all(void)
 {
@@ -624,6 +629,12 @@ void econ_drain_all(void)
 		drain_all_pages(NULL);
 }
 
+/**
+ * econ_zeroed_blocks - number of kept blocks of all nodes
+ *
+ * Context: any.
+ * Return: the number.
+ */
 unsigned long econ_zeroed_blocks(void)
 {
 	unsigned long blocks = 0;
@@ -639,8 +650,9 @@ unsigned long econ_zeroed_blocks(void)
 }
 
 /**
- * econ_prezero_credit - what may still be spent on zeroing, by all nodes
+ * econ_prezero_credit - credit for zeroing, of all nodes
  *
+ * Context: any; takes spinlocks.
  * Return: nanoseconds.
  */
 u64 econ_prezero_credit(void)
@@ -677,6 +689,14 @@ static unsigned long econ_prezero_scan_pages(struct shrinker *shrinker,
 
 /* Isolation */
 
+/**
+ * econ_block_zone - free all kept blocks of the node of a zone, and keep none
+ * @zone: the zone
+ *
+ * Calls nest; econ_unblock_zone() ends each.
+ *
+ * Context: may sleep.
+ */
 void econ_block_zone(struct zone *zone)
 {
 	struct econ_prezero *prezero = econ_prezero_of_zone(zone);
@@ -691,6 +711,12 @@ void econ_block_zone(struct zone *zone)
 	econ_prezero_wait_idle(prezero);
 }
 
+/**
+ * econ_unblock_zone - end econ_block_zone()
+ * @zone: the zone
+ *
+ * Context: process; takes a spinlock.
+ */
 void econ_unblock_zone(struct zone *zone)
 {
 	struct econ_prezero *prezero = econ_prezero_of_zone(zone);
@@ -719,7 +745,7 @@ static void econ_prezero_start_thread(struct econ_prezero *prezero)
 	thread = kthread_create_on_node(econ_prezero_thread, prezero, prezero->nid, "prezero%d",
 					prezero->nid);
 	if (IS_ERR(thread)) {
-		pr_warn("nobody zeroes blocks of node %d: %pe\n", prezero->nid,
+		pr_warn("no prezero thread for node %d: %pe\n", prezero->nid,
 			thread);
 		return;
 	}
@@ -727,7 +753,7 @@ static void econ_prezero_start_thread(struct econ_prezero *prezero)
 	wake_up_process(thread);
 }
 
-/* For each node that has memory by now. */
+/* Start a thread for each node that has memory. */
 static void econ_prezero_start_threads(void)
 {
 	static DEFINE_MUTEX(starting);
@@ -739,12 +765,12 @@ static void econ_prezero_start_threads(void)
 			econ_prezero_start_thread(econ_prezero_of_node(nid));
 }
 
-/* As the mode and the limit want it. */
+/* Apply the mode and the limit. */
 static void econ_prezero_adjust(struct econ_prezero *prezero)
 {
 	unsigned long limit = READ_ONCE(econ_zeroed_limit);
 
-	/* Who keeps or begins a block after this knows both. */
+	/* Blocks that are kept or begun after this see both. */
 	scoped_guard(spinlock_irqsave, &prezero->lock) {
 		if (econ_mode != ECON_OBSERVE || prezero->supposed > limit)
 			WRITE_ONCE(prezero->supposed, 0);
@@ -760,9 +786,11 @@ static void econ_prezero_adjust(struct econ_prezero *prezero)
 }
 
 /**
- * econ_prezero_adjust_all - the mode or the limit was changed
+ * econ_prezero_adjust_all - apply a change of the mode or of the limit
  *
- * When it returns no more is kept than they allow, nor being zeroed.
+ * On return no more blocks are kept or being zeroed than they allow.
+ *
+ * Context: may sleep.
  */
 void econ_prezero_adjust_all(void)
 {
@@ -788,7 +816,7 @@ static void __init econ_prezero_alloc_node(int nid)
 	struct econ_prezero *prezero = kzalloc_node(sizeof(*prezero), GFP_KERNEL, nid);
 	int i;
 
-	/* Without one nothing of the node is kept. */
+	/* Without this no block of the node is kept. */
 	if (!prezero)
 		return;
 	spin_lock_init(&prezero->lock);
@@ -806,13 +834,13 @@ static int __init econ_prezero_init(void)
 	struct shrinker *shrinker;
 	int nid;
 
-	/* There a page has to be cleared by the address that it is used at. */
+	/* With aliasing caches pages must be cleared by their user address. */
 	if (cpu_dcache_is_aliasing())
 		return 0;
 	shrinker = shrinker_alloc(SHRINKER_NUMA_AWARE, "econ-zeroed-blocks");
 	if (!shrinker)
 		return -ENOMEM;
-	/* They cost no more than idle time. */
+	/* Kept blocks cost only idle time to make again. */
 	shrinker->seeks = 0;
 	shrinker->batch = HPAGE_PMD_NR;
 	shrinker->count_objects = econ_prezero_count_pages;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Profiles of processes, and where in an address space they apply. Whose is what
- * stands in include/linux/econ.h.
+ * Profiles of processes, and the address ranges that they apply to. Ownership is
+ * described in include/linux/econ.h.
  */
 
 #include <linux/binfmts.h>
@@ -21,18 +21,19 @@
 
 #include "internal.h"
 
-/* From processes to their profiles. */
+/* Protects signal_struct.econ of all processes. */
 static DEFINE_SPINLOCK(profiles_lock);
 
 /* Profiles */
 
 /**
- * econ_new_profile - a profile out of text
+ * econ_new_profile - create a profile from text
  * @text: the text
- * @length: its bytes
- * @error: says what is wrong, if -EINVAL is returned
+ * @length: length in bytes
+ * @error: set if -EINVAL is returned
  *
- * Return: the profile, whose only user is the caller, or an error.
+ * Context: may sleep.
+ * Return: the profile, with one reference, or an error pointer.
  */
 struct econ_holder *econ_new_profile(const char *text, size_t length,
 				     struct econ_parse_error *error)
@@ -65,14 +66,14 @@ out:
 }
 
 /**
- * econ_put_profile - a profile has one user fewer
+ * econ_put_profile - drop a reference to a profile
  * @holder: the profile
  *
  * Context: any; the last task_struct of a process may be put under a spinlock.
  */
 void econ_put_profile(struct econ_holder *holder)
 {
-	/* A large one is of vmalloc(), which may not be freed where nobody may sleep. */
+	/* Large profiles are from vmalloc(), and vfree() may not be called in atomic context. */
 	if (refcount_dec_and_test(&holder->users))
 		kvfree_rcu(holder, rcu);
 }
@@ -86,10 +87,11 @@ static struct econ_holder *econ_holder_get(struct econ_holder *holder)
 /* Processes */
 
 /**
- * econ_get_profile - the profile of a process
- * @signal: of the process
+ * econ_get_profile - get the profile of a process
+ * @signal: signal_struct of the process
  *
- * Return: the profile, with one user more, or NULL.
+ * Context: process; takes a spinlock.
+ * Return: the profile, with a reference for the caller, or NULL.
  */
 struct econ_holder *econ_get_profile(struct signal_struct *signal)
 {
@@ -101,7 +103,7 @@ struct econ_holder *econ_get_profile(struct signal_struct *signal)
 	return holder ? econ_holder_get(holder) : NULL;
 }
 
-/* @holder, which may be NULL, is the process's from here on. */
+/* Set the profile of a process. Takes over the reference to @holder, which may be NULL. */
 static void econ_set_signal_profile(struct signal_struct *signal,
 				    struct econ_holder *holder)
 {
@@ -126,7 +128,7 @@ void __econ_free_signal(struct signal_struct *signal)
 
 /* Address spaces */
 
-/* While the mmap lock is held for writing. */
+/* Return: the profile of an mm; the mmap lock is held for writing. */
 static struct econ_mm *econ_mm_locked(struct mm_struct *mm)
 {
 	return rcu_dereference_protected(mm->econ,
@@ -141,7 +143,7 @@ static u64 econ_process_time(struct task_struct *task)
 	return time.sum_exec_runtime;
 }
 
-/* CPU time that was used by another program, or without a profile, earns nothing. */
+/* CPU time of an earlier program, or without a profile, gives no credit. */
 static void econ_earns_from_now(struct econ_mm *econ, struct task_struct *task)
 {
 	unsigned int work;
@@ -150,20 +152,20 @@ static void econ_earns_from_now(struct econ_mm *econ, struct task_struct *task)
 		econ->earned_ns[work] = econ_process_time(task);
 }
 
-/* The CPU times of all threads are added up no more often than this. */
+/* Minimum interval between sums of the CPU times of all threads. */
 #define EARNED_EVERY_NS		NSEC_PER_MSEC
 
 /**
- * econ_earned - the CPU time of the current process that is in no credit yet
- * @econ: of the mm of a fault
- * @mm: that mm
- * @work: what may be done in the background for it
+ * econ_earned - CPU time of the current process that is not in a credit yet
+ * @econ: profile of the mm of a fault
+ * @mm: the mm
+ * @work: kind of background work that the time pays for
  *
- * The caller adds it to the credit of that work. A task that faults for another
- * process earns nothing. Several processes may share an mm: then it earns what the one
- * earns that ran longest.
+ * The caller adds the time to the credit of @work. A task that faults for another
+ * process earns nothing. If several processes share an mm, the one that ran longest
+ * counts.
  *
- * Context: a fault; takes locks of run queues.
+ * Context: a page fault; takes locks of run queues.
  * Return: nanoseconds.
  */
 u64 econ_earned(struct econ_mm *econ, const struct mm_struct *mm,
@@ -212,7 +214,7 @@ static void econ_mm_destroy_work(struct work_struct *work)
 	econ_mm_destroy(container_of(to_rcu_work(work), struct econ_mm, free));
 }
 
-/* Readers may still look at it. */
+/* Readers may still access the old one: free it after a grace period. */
 static void econ_mm_replace(struct mm_struct *mm, struct econ_mm *econ)
 {
 	struct econ_mm *old = rcu_replace_pointer(mm->econ, econ, true);
@@ -224,7 +226,7 @@ static void econ_mm_replace(struct mm_struct *mm, struct econ_mm *econ)
 }
 
 /*
- * Nobody changes @from: the mmap lock is held. mtree_dup() would hold the tree's own
+ * @from does not change: the mmap lock is held. mtree_dup() would hold the tree's own
  * lock while it allocates.
  */
 static int econ_copy_tree(struct maple_tree *to, struct maple_tree *from)
@@ -250,12 +252,12 @@ static int econ_copy_tree(struct maple_tree *to, struct maple_tree *from)
 	}
 }
 
-/* Memory may be too short: then the child has no profile. */
+/* If memory is short, the child has no profile. */
 void __econ_copy_mm(struct mm_struct *mm, struct mm_struct *old)
 {
 	struct econ_mm *econ, *from;
 
-	/* Who replaces it holds the mmap lock for writing. */
+	/* It is replaced with the mmap lock held for writing. */
 	mmap_read_lock(old);
 	from = rcu_dereference_protected(old->econ, true);
 	econ = from ? econ_mm_create(from->holder, from->is_counted) : NULL;
@@ -279,13 +281,13 @@ void __econ_free_mm(struct mm_struct *mm)
 	econ_mm_replace(mm, NULL);
 }
 
-/* A profile is for the program of its name. */
+/* Whether a profile is for the program of a file, by name. */
 static bool econ_profile_matches(const struct econ_holder *holder, const struct file *file)
 {
 	char name[ECON_NAME_BYTES];
 
 	rcu_read_lock();
-	/* Of a name that is whole: pairs with __d_alloc(). */
+	/* Read a complete name: pairs with __d_alloc(). */
 	strscpy(name, smp_load_acquire(&file->f_path.dentry->d_name.name),
 		sizeof(name));
 	rcu_read_unlock();
@@ -315,16 +317,15 @@ void __econ_exec(struct linux_binprm *bprm)
 }
 
 /**
- * econ_set_profile - gives a process a profile, or takes away the one that it has
- * @task: of the process
- * @mm: of the process; the caller has a reference
- * @holder: the profile, with a use that the process gets if 0 is returned; NULL for
- *	none
+ * econ_set_profile - set or remove the profile of a process
+ * @task: a task of the process
+ * @mm: mm of the process; the caller holds a reference
+ * @holder: the profile, NULL for none; its reference is taken over if 0 is returned
  *
- * Nobody has counted what is mapped already: only rows of heap and bss apply to it.
- * The mode stays, where it had a profile before.
+ * Existing mappings were not counted, so only rows of the heap and the bss apply. If
+ * the process had a profile before, the mode stays.
  *
- * Context: the caller has @task's exec_update_lock. Takes the mmap lock.
+ * Context: the caller holds the exec_update_lock of @task. Takes the mmap lock.
  * Return: 0, -ENOMEM, -EINTR.
  */
 int econ_set_profile(struct task_struct *task, struct mm_struct *mm,
@@ -356,11 +357,12 @@ int econ_set_profile(struct task_struct *task, struct mm_struct *mm,
 }
 
 /**
- * econ_set_mode - sets the mode of a program
- * @mm: its mm
+ * econ_set_mode - set the mode of a program
+ * @mm: mm of the program
  * @mode: the mode
  *
- * Return: 0, or -ENODATA if it has no profile: then nothing is decided for it.
+ * Context: any.
+ * Return: 0, or -ENODATA if the program has no profile.
  */
 int econ_set_mode(struct mm_struct *mm, enum econ_mode mode)
 {
@@ -383,7 +385,7 @@ static int econ_get_mode(struct mm_struct *mm)
 	return econ ? READ_ONCE(econ->mode) : -ENODATA;
 }
 
-/* What prctl() calls a mode. */
+/* Modes as numbered by prctl(). */
 static const unsigned char econ_prctl_modes[ECON_MODES] = {
 	[ECON_AS_MACHINE] = PR_ECON_MODE_DEFAULT,
 	[ECON_OFF] = PR_ECON_MODE_OFF,
@@ -412,7 +414,7 @@ long econ_prctl(unsigned long action, unsigned long mode, unsigned long unused,
 
 /* Mappings */
 
-/* Only what is there is taken out: nothing else takes memory. */
+/* Store only where there is an entry: a store may allocate memory. */
 static void econ_tree_erase(struct maple_tree *tree, unsigned long begin,
 			    unsigned long end)
 {
@@ -431,7 +433,7 @@ static void econ_forget_range(struct econ_mm *econ, unsigned long begin,
 	econ_tree_erase(&econ->mappings, begin, end);
 }
 
-/* A mapping has these rows. What memory is too short for is not known of it. */
+/* Store the rows of a mapping. Without memory some rows are missing. */
 static void econ_store_rows(struct econ_mm *econ, const struct econ_row *first, u32 nr,
 			    unsigned long begin, unsigned long end)
 {
@@ -471,7 +473,7 @@ void __econ_mapped(struct mm_struct *mm, unsigned long begin,
 		econ_store_rows(econ, first, nr, begin, begin + length);
 }
 
-/* What a tree has in a range is stored once more, as far away as @to is. */
+/* Copy the entries of a range of a tree to another address. */
 static void econ_copy_range(struct maple_tree *tree, unsigned long from,
 			    unsigned long to, unsigned long length)
 {
@@ -496,7 +498,7 @@ static void econ_copy_range(struct maple_tree *tree, unsigned long from,
 	}
 }
 
-/* The rows of the mapping that begins at an address, or NULL. */
+/* Return: the rows of the mapping that begins at an address, or NULL. */
 static const struct econ_row *econ_rows_from(struct econ_mm *econ,
 					     unsigned long begin, u32 *nr)
 {
@@ -526,7 +528,7 @@ void __econ_moved(struct mm_struct *mm, unsigned long old,
 	if (IS_ERR_VALUE(new))
 		return;
 	first = econ_rows_from(econ, old, &nr);
-	/* First what was known of the addresses that are mapped now. */
+	/* Remove stale entries of the new range first. */
 	if (new == old) {
 		econ_forget_range(econ, new + kept, new + new_length);
 	} else {
@@ -535,7 +537,7 @@ void __econ_moved(struct mm_struct *mm, unsigned long old,
 		econ_copy_range(&econ->mappings, old, new, kept);
 		econ_forget_range(econ, old, old + old_length);
 	}
-	/* A whole mapping that has grown gets the rows of its new part. */
+	/* A whole mapping that has grown gets the rows of its new part, too. */
 	if (first && new_length > old_length)
 		econ_store_rows(econ, first, nr, new, new + new_length);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Profiles: text that was made of an earlier run, and what it says of a region.
+ * Profiles: text made from an earlier run, and lookups of regions.
  *
  *	mm_profile 1
  *	program redis-server
@@ -9,11 +9,11 @@
  *	mmap 2 30 3 0x200000 0x600000 1900000 512 75
  *	end 2
  *
- * A row has its anchor (of a mapping also ordinal, length class and protection),
- * begin, end, benefit in nanoseconds for 2 MiB, touched pages of 512, and
- * confidence in percent. The last line says how many rows there are, so that half
- * a profile is none. What follows a # is for people. Anything that is not as
- * described refuses all of it.
+ * A row has its site (for a mapping with ordinal, length class and protection), begin,
+ * end, benefit in nanoseconds for 2 MiB, touched pages of 512, and confidence in
+ * percent. The last line has the number of rows, so that a truncated profile is
+ * refused. A # begins a comment. Any deviation from this format refuses the whole
+ * profile.
  *
  * tools/testing/tollfree builds and tests this file in user space, also with
  * millions of random texts.
@@ -31,10 +31,10 @@
 
 #define PAGE_BYTES	4096
 #define REGION_BYTES	(2ULL << 20)
-/* Longer than any line of a profile. */
+/* Longer than any valid line. */
 #define LINE_BYTES	256
 
-/* Words of the text, one after the other. */
+/* State of the parser. */
 struct econ_reader {
 	const char *at;
 	const char *end;
@@ -44,7 +44,7 @@ struct econ_reader {
 
 static bool econ_reader_fail(struct econ_reader *reader, const char *reason)
 {
-	/* The first mistake is the one that counts. */
+	/* Report the first error. */
 	if (!reader->reason)
 		reader->reason = reason;
 	return false;
@@ -66,7 +66,7 @@ static void econ_skip_blanks(struct econ_reader *reader)
 		reader->at++;
 }
 
-/* The next word of the line; no bytes if there is none. */
+/* Return: length of the next word of the line, 0 if there is none. */
 static size_t econ_next_word(struct econ_reader *reader, const char **word)
 {
 	econ_skip_blanks(reader);
@@ -85,13 +85,13 @@ static bool econ_expect_end_of_line(struct econ_reader *reader)
 {
 	econ_skip_blanks(reader);
 	if (!econ_at_end_of_line(reader) && *reader->at != '#')
-		return econ_reader_fail(reader, "more words than there should be");
+		return econ_reader_fail(reader, "too many words");
 	while (!econ_at_end_of_line(reader))
 		reader->at++;
 	return true;
 }
 
-/* To the first word of the next line that has any. */
+/* Skip to the first word of the next line that is not empty. */
 static bool econ_next_line(struct econ_reader *reader)
 {
 	while (reader->at < reader->end) {
@@ -162,7 +162,7 @@ static bool econ_read_program(struct econ_reader *reader, struct econ_profile *p
 
 	if (!length)
 		return econ_reader_fail(reader, "the program has no name");
-	/* Longer ones are compared as far as they are kept. */
+	/* Longer names are truncated, and compared up to there. */
 	length = min(length, (size_t)ECON_NAME_BYTES - 1);
 	memcpy(profile->name, name, length);
 	profile->name[length] = '\0';
@@ -206,7 +206,7 @@ static bool econ_read_row(struct econ_reader *reader, struct econ_row *row)
 			      &row->end))
 		return false;
 	if (row->begin % PAGE_BYTES || row->end % PAGE_BYTES)
-		return econ_reader_fail(reader, "begin or end is no multiple of 4096");
+		return econ_reader_fail(reader, "begin or end is not a multiple of 4096");
 	if (row->begin >= row->end)
 		return econ_reader_fail(reader, "the end is not behind the begin");
 	if (!econ_read_number(reader, U64_MAX, "no benefit in nanoseconds",
@@ -267,7 +267,7 @@ static bool econ_read_rows(struct econ_reader *reader, struct econ_profile *prof
 					      &rows) || !econ_expect_end_of_line(reader))
 				return false;
 			if (rows != profile->nr_rows)
-				return econ_reader_fail(reader, "there were not so many rows");
+				return econ_reader_fail(reader, "the number of rows differs from the one in the last line");
 			if (econ_next_line(reader))
 				return econ_reader_fail(reader, "something behind the end");
 			return !reader->reason;
@@ -284,11 +284,12 @@ static bool econ_read_rows(struct econ_reader *reader, struct econ_profile *prof
 }
 
 /**
- * econ_compare_keys - the order of anchors
- * @one: an anchor's name
- * @other: another's
+ * econ_compare_keys - compare the keys of two sites, for sorting
+ * @one: key of a site
+ * @other: key of another site
  *
- * Return: below, above or equal to 0, as for sorting.
+ * Context: any.
+ * Return: a number below, above or equal to 0.
  */
 int econ_compare_keys(const struct econ_site_key *one,
 		      const struct econ_site_key *other)
@@ -314,7 +315,7 @@ static int econ_compare_rows(const void *one, const void *other)
 	return a->begin < b->begin ? -1 : a->begin > b->begin;
 }
 
-/* The first row that begins within another, or NULL. */
+/* Return: the first row that begins within another, or NULL. */
 static const struct econ_row *econ_find_overlap(const struct econ_profile *profile)
 {
 	u32 i;
@@ -329,7 +330,7 @@ static const struct econ_row *econ_find_overlap(const struct econ_profile *profi
 	return NULL;
 }
 
-/* The first row, from @low on, that does not come before an anchor, or comes behind it. */
+/* Return: index of the first row from @low on that is not before, or is after, a site. */
 static u32 econ_row_bound(const struct econ_profile *profile,
 			  const struct econ_site_key *key, u32 low,
 			  bool is_behind)
@@ -359,7 +360,7 @@ static struct econ_span econ_find_rows(const struct econ_profile *profile,
 	};
 }
 
-/* Of the heap and the bss there is one each. */
+/* The heap and the bss exist once each. */
 static void econ_index_rows(struct econ_profile *profile)
 {
 	struct econ_site_key key = {};
@@ -369,14 +370,15 @@ static void econ_index_rows(struct econ_profile *profile)
 }
 
 /**
- * econ_profile_parse - a profile out of text
- * @text: need not end with a zero
- * @length: its bytes
- * @profile: is filled; its rows point to room for some
- * @room: for so many
- * @error: says what is wrong
+ * econ_profile_parse - parse a profile
+ * @text: the text, not necessarily null-terminated
+ * @length: length in bytes
+ * @profile: profile to fill in; its rows point to an array
+ * @room: size of the array
+ * @error: set on failure
  *
- * Return: false if anything is; @profile is of no use then.
+ * Context: any.
+ * Return: false if the text is not valid; then @profile is undefined.
  */
 bool econ_profile_parse(const char *text, size_t length,
 			struct econ_profile *profile, u32 room,
@@ -404,15 +406,15 @@ bool econ_profile_parse(const char *text, size_t length,
 }
 
 /**
- * econ_rows_of - the rows of an anchor
+ * econ_rows_of - look up the rows of a site
  * @profile: the profile
- * @key: names the anchor
- * @nr_rows: is set to the number of its rows
+ * @key: key of the site
+ * @nr_rows: set to the number of rows
  *
- * Takes no time that grows with the number of rows for the heap and the bss, and a
- * binary search for mappings.
+ * Takes constant time for the heap and the bss, and a binary search for mappings.
  *
- * Return: the first of them; not to be read if there is none.
+ * Context: any.
+ * Return: the first row, which is valid only if @nr_rows is not 0.
  */
 const struct econ_row *econ_rows_of(const struct econ_profile *profile,
 				    const struct econ_site_key *key,
@@ -432,12 +434,13 @@ static bool econ_row_ends_by(const struct econ_row *row, u64 at)
 }
 
 /**
- * econ_row_from - the first row of an anchor that reaches beyond a byte
- * @rows: of the anchor, as econ_rows_of() found them
- * @nr: the number of them
- * @at: the byte, from where the anchor begins
+ * econ_row_from - find the first row of a site that ends after a byte
+ * @rows: rows of the site, from econ_rows_of()
+ * @nr: number of rows
+ * @at: offset of the byte from the begin of the site
  *
- * Return: its index, or @nr if there is none.
+ * Context: any.
+ * Return: index of the row, or @nr if there is none.
  */
 u32 econ_row_from(const struct econ_row *rows, u32 nr, u64 at)
 {
@@ -455,18 +458,19 @@ u32 econ_row_from(const struct econ_row *rows, u32 nr, u64 at)
 }
 
 /*
- * A run that lasts longer than the one that was observed goes on for as long as
- * this share of it, at any time: nothing better is known of it.
+ * A run that lasts longer than the profiled one is expected to continue for this
+ * fraction of the profiled run, at any time: no better estimate exists.
  */
 #define REST_SHARE	8
 
 /**
- * econ_left_ns - what is left of a benefit
- * @benefit_ns: over a whole run
- * @run_ns: how long that run was
- * @age_ns: how long this one has lasted
+ * econ_left_ns - benefit for the rest of a run
+ * @benefit_ns: benefit over a whole run
+ * @run_ns: duration of the profiled run
+ * @age_ns: age of the current run
  *
- * Return: the share of @benefit_ns that the rest of the run has.
+ * Context: any.
+ * Return: share of @benefit_ns for the expected rest of the run.
  */
 u64 econ_left_ns(u64 benefit_ns, u64 run_ns, u64 age_ns)
 {
@@ -479,10 +483,12 @@ u64 econ_left_ns(u64 benefit_ns, u64 run_ns, u64 age_ns)
 }
 
 /**
- * econ_region_add - a row tells something about a part of a region
+ * econ_region_add - add a row to the profile of a region
  * @region: the region
  * @row: the row
- * @bytes: of the region, no more than 2 MiB
+ * @bytes: number of bytes of the region in the row, at most 2 MiB
+ *
+ * Context: any.
  */
 void econ_region_add(struct econ_region *region, const struct econ_row *row,
 		     u64 bytes)
@@ -496,16 +502,17 @@ void econ_region_add(struct econ_region *region, const struct econ_row *row,
 	region->bytes += bytes;
 }
 
-/* What is known of so large a share of a region is taken for all of it. */
+/* Extrapolate to the whole region from at least this fraction of it. */
 #define KNOWN_SHARE		4
 
 /**
- * econ_region_fill - what is not known of a region is like what is
- * @region: the region, to which all rows were added
+ * econ_region_fill - extrapolate the profile of a region to all of its bytes
+ * @region: the region, after all rows were added
  *
- * In each run a mapping begins elsewhere in a region, so that of its first region
- * and its last one the rows have a part. Of less than a quarter nothing is
- * concluded.
+ * A mapping begins at another offset in a region in each run, so that rows cover only
+ * parts of its first and last region. Less than a quarter is not extrapolated.
+ *
+ * Context: any.
  */
 void econ_region_fill(struct econ_region *region)
 {
@@ -520,9 +527,10 @@ void econ_region_fill(struct econ_region *region)
 }
 
 /**
- * econ_rank - how much a region is worth, to a power of two
- * @benefit_ns: of the region
+ * econ_rank - rank of a region by its benefit
+ * @benefit_ns: benefit of the region
  *
+ * Context: any.
  * Return: a number below %ECON_RANKS that does not fall as @benefit_ns grows.
  */
 unsigned int econ_rank(u64 benefit_ns)
@@ -531,9 +539,11 @@ unsigned int econ_rank(u64 benefit_ns)
 }
 
 /**
- * econ_count_ranks - how many regions a profile expects of each rank
+ * econ_count_ranks - count the regions of a profile by rank
  * @profile: the profile
- * @regions: %ECON_RANKS numbers, which are set
+ * @regions: array of %ECON_RANKS numbers to set
+ *
+ * Context: any.
  */
 void econ_count_ranks(const struct econ_profile *profile, u32 *regions)
 {
@@ -553,15 +563,16 @@ void econ_count_ranks(const struct econ_profile *profile, u32 *regions)
 }
 
 /**
- * econ_block_cost - what a block would save if it went to another region
- * @waiting: for each rank, how many regions were not touched yet
- * @rank: of the region that would take it
- * @blocks: how many are free
+ * econ_block_cost - benefit that a block would have in another region
+ * @waiting: for each rank, number of regions that were not touched yet
+ * @rank: rank of the region that would take the block
+ * @blocks: number of free blocks
  *
- * Those that are worth more are expected to come. As long as there is a block for
- * each of them and one more, this one costs nothing.
+ * Regions of higher ranks are expected to be touched. As long as there is a block for
+ * each of them and one more, a block costs nothing.
  *
- * Return: the benefit of the region that would go without, rounded down.
+ * Context: any.
+ * Return: benefit of the region that would get no block, rounded down to a power of two.
  */
 u64 econ_block_cost(const u32 *waiting, unsigned int rank, unsigned long blocks)
 {

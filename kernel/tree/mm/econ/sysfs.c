@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /sys/kernel/mm/econ: the mode, the costs and what was decided. The files are
- * described in Documentation/ABI/testing/sysfs-kernel-mm-econ.
+ * /sys/kernel/mm/econ: mode, costs and counters of decisions. See
+ * Documentation/ABI/testing/sysfs-kernel-mm-econ.
  */
 
 #define pr_fmt(fmt) "econ: " fmt
@@ -32,10 +32,11 @@ const char *const econ_mode_names[ECON_MODES] = {
 };
 
 /**
- * econ_parse_mode - a mode by its name
- * @text: the name, perhaps with a newline
- * @modes: how many there are to choose from
+ * econ_parse_mode - parse the name of a mode
+ * @text: the name, optionally with a newline
+ * @modes: number of modes to accept
  *
+ * Context: any.
  * Return: the mode, or -EINVAL.
  */
 int econ_parse_mode(const char *text, enum econ_mode modes)
@@ -64,7 +65,7 @@ static void econ_set_key(struct static_key_false *key, bool on)
 		static_branch_disable(key);
 }
 
-/* As the mode and what is measured want it. */
+/* Set the static keys to match the mode and the measurements. */
 static void econ_update_keys(void)
 {
 	bool on = econ_mode != ECON_OFF;
@@ -146,7 +147,7 @@ static ssize_t econ_cost_store(struct kobject *kobj, struct kobj_attribute *attr
 	return count;
 }
 
-/* Two switches of one kind. */
+/* Store function of boolean switches. */
 static ssize_t econ_switch_store(bool *what, const char *buf, size_t count)
 {
 	bool on;
@@ -172,7 +173,7 @@ static ssize_t econ_frozen_store(struct kobject *kobj, struct kobj_attribute *at
 	return econ_switch_store(&econ_costs_frozen, buf, count);
 }
 
-/* For each cost: what half and nine tenths of its samples do not exceed. */
+/* For each cost: median, 90th percentile and number of its samples. */
 static ssize_t econ_samples_show(struct kobject *kobj, struct kobj_attribute *attr,
 				 char *buf)
 {
@@ -190,7 +191,7 @@ static ssize_t econ_samples_show(struct kobject *kobj, struct kobj_attribute *at
 	return length;
 }
 
-/* They are forgotten. */
+/* Writing 0 resets the samples. */
 static ssize_t econ_samples_store(struct kobject *kobj, struct kobj_attribute *attr,
 				  const char *buf, size_t count)
 {
@@ -208,7 +209,7 @@ static const struct attribute_group costs_group = {
 	.attrs = costs_group_attrs,
 };
 
-/* How long faults took: for each kind a file with a line for each bucket. */
+/* Latencies of faults: a file for each kind, with a line for each bucket. */
 
 static const char *const fault_names[ECON_FAULT_KINDS] = {
 	[ECON_FAULT_BASE] = "base",
@@ -271,8 +272,8 @@ static const struct attribute_group latency_group = {
 };
 
 /*
- * What was decided: for each model a file of five numbers; and what was lost for
- * want of a block.
+ * Decisions: a file of five numbers for each model; and the benefit that was lost for
+ * lack of a block.
  */
 
 static struct kobj_attribute account_attrs[ECON_KINDS];
@@ -314,7 +315,7 @@ static const struct attribute_group stats_group = {
 	.attrs = stats_attrs,
 };
 
-/* Blocks that are zeroed ahead: a limit, how many there are, and a file a count. */
+/* Blocks that are zeroed ahead: limit, number, and a file for each counter. */
 
 const char *const econ_zeroed_names[ECON_ZEROED_COUNTS] = {
 	[ECON_ZEROED_MADE] = "made",
@@ -452,7 +453,7 @@ static int __init econ_sysfs_init(void)
 		kobject_put(kobj);
 		return err;
 	}
-	/* Only what can be switched off again is switched on. */
+	/* Switch on only if the files to switch off exist. */
 	econ_mode = wanted;
 	econ_update_keys();
 	econ_prezero_adjust_all();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The parts of histogram.c that depend on the kernel's own arithmetic. */
+/* Tests of histogram.c with the kernel's own arithmetic. */
 
 #include <kunit/test.h>
 #include <linux/limits.h>

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /sys/kernel/mm/tollfree: the common place of tollfree's mechanisms.
- *
- * Each mechanism adds a directory of its own below tollfree_kobj.
+ * /sys/kernel/mm/tollfree: the common directory of tollfree's mechanisms.
  */
 
 #define pr_fmt(fmt) "tollfree: " fmt

@@ -109,21 +109,21 @@ static void what_is_wrong_is_said_with_its_line(void)
 	is_refused("mm_profile 1\n", 2, "it ends before the line: program");
 	is_refused("mm_profile 1\nrun 5\n", 2, "the second line is not: program");
 	is_refused("mm_profile 1\nprogram\n", 2, "the program has no name");
-	is_refused("mm_profile 1\nprogram a b\n", 2, "more words than there should be");
+	is_refused("mm_profile 1\nprogram a b\n", 2, "too many words");
 	is_refused("mm_profile 1\nprogram a\nrun -5\n", 3, "no length of a run in nanoseconds");
 	is_refused(HEAD "heap 0 0x1000 1 1 1\n", 5, "it ends before the line: end");
-	is_refused(HEAD "heap 0 0x1000 1 1 1\nend 2\n", 5, "there were not so many rows");
+	is_refused(HEAD "heap 0 0x1000 1 1 1\nend 2\n", 5, "the number of rows differs from the one in the last line");
 	is_refused(HEAD "end 0\nheap 0 0x1000 1 1 1\n", 5, "something behind the end");
 	is_refused(HEAD "stack 0 0x1000 1 1 1\n", 4, "neither heap, bss, mmap nor end");
 	is_refused(HEAD "heap 0x2000 0x1000 1 1 1\n", 4, "the end is not behind the begin");
 	is_refused(HEAD "heap 0x1000 0x1000 1 1 1\n", 4, "the end is not behind the begin");
-	is_refused(HEAD "heap 0 100 1 1 1\n", 4, "begin or end is no multiple of 4096");
+	is_refused(HEAD "heap 0 100 1 1 1\n", 4, "begin or end is not a multiple of 4096");
 	is_refused(HEAD "heap 0 0xfffffffffffff000 1 1 1\n", 4, "no end up to 2^56");
 	is_refused(HEAD "heap 0 0x1000 99999999999999999999 1 1\n", 4, "no benefit in nanoseconds");
 	is_refused(HEAD "heap 0 0x1000 1 513 1\n", 4, "no number of touched pages from 0 to 512");
 	is_refused(HEAD "heap 0 0x1000 1 1 101\n", 4, "no confidence from 0 to 100");
 	is_refused(HEAD "heap 0 0x1000 1 1\n", 4, "no confidence from 0 to 100");
-	is_refused(HEAD "heap 0 0x1000 1 1 1 1\n", 4, "more words than there should be");
+	is_refused(HEAD "heap 0 0x1000 1 1 1 1\n", 4, "too many words");
 	is_refused(HEAD "mmap 1 57 3 0 0x1000 1 1 1\n", 4, "no length class of 0 to 56");
 	is_refused(HEAD "mmap 1 20 8 0 0x1000 1 1 1\n", 4, "no protection of 0 to 7");
 	is_refused(HEAD "heap 0x1000 0x3000 1 1 1\nheap 0 0x2000 1 1 1\nend 2\n", 4,
