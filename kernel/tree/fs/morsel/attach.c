@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Hanging a morsel's tables into a process's, and taking them out again. The
- * contract is in linux/morsel.h.
+ * Attach the tables of a morsel to those of a process, and detach them. The contract is
+ * in linux/morsel.h.
  */
 
 #include <linux/mm.h>
@@ -22,9 +22,9 @@
 /* Bits of vm_private_data, beside the morsel. */
 enum {
 	BY_PAGE = MORSEL_BY_PAGE,
-	/* It may be written through this mapping. */
+	/* The mapping may write the open morsel. */
 	CLAIMED = BIT(1),
-	/* All that there was has been hung in once. */
+	/* All existing slots were attached once. */
 	ATTACHED = BIT(2),
 };
 
@@ -69,7 +69,7 @@ static bool morsel_is_sealed(const struct morsel *morsel)
 	return READ_ONCE(morsel->seals) & F_SEAL_WRITE;
 }
 
-/* Who may write an open one: one address space at a time. */
+/* Writers of an open morsel: one address space at a time */
 
 static bool morsel_claim_writer(struct morsel *morsel, struct mm_struct *mm)
 {
@@ -102,13 +102,13 @@ static int morsel_claim_mapping(struct morsel *morsel, struct vm_area_struct *vm
 	return 0;
 }
 
-/* The child of a writer that has undone VM_DONTCOPY may not. */
+/* The child of a writer that cleared VM_DONTCOPY may not. */
 static bool morsel_may_fault(const struct vm_area_struct *vma)
 {
 	return morsel_vma_test(vma, CLAIMED) || !morsel_would_write(vma->vm_flags);
 }
 
-/* Hanging in */
+/* Attach */
 
 /* Whether a slot of the process holds the morsel's own entry. */
 static bool morsel_is_same_pud(pud_t slot, const pud_t *own)
@@ -138,9 +138,10 @@ static pud_t *morsel_alloc_pud(struct mm_struct *mm, unsigned long address)
 }
 
 /*
- * Hangs what the morsel has into slots that are side by side, in its tables and in
- * the process's. Nothing to hang is no error: the next fault there does it. -EEXIST
- * says that there is one which has a table of the process's own.
+ * Attach the existing tables of a morsel to adjacent slots. Slots without a table are
+ * left to the next fault.
+ *
+ * Return: 0, or -EEXIST if a slot has a table of the process.
  */
 static int morsel_set_puds(struct mm_struct *mm, pud_t *slots, const pud_t *own,
 			   unsigned long nr)
@@ -195,14 +196,14 @@ static int morsel_attach_puds(struct vm_area_struct *vma, unsigned long address,
 		return -ENOMEM;
 	morsel_enter(morsel);
 	own = morsel_pud(morsel, morsel_index_at(vma, address));
-	/* Faults on many CPUs find it there already: no lock for them. */
+	/* Other CPUs may have attached it already: no lock then. */
 	if (own && (nr > 1 || !morsel_is_same_pud(READ_ONCE(*slots), own)))
 		err = morsel_set_puds(vma->vm_mm, slots, own, nr);
 	morsel_leave();
 	return err;
 }
 
-/* -EEXIST also where it is 1 GiB, of which the process has a part. */
+/* Return: -EEXIST also for a leaf of 1 GiB that the process maps only in part. */
 static int morsel_attach_pmds(struct vm_area_struct *vma, unsigned long address,
 			      unsigned long nr)
 {
@@ -224,9 +225,9 @@ static int morsel_attach_pmds(struct vm_area_struct *vma, unsigned long address,
 }
 
 /*
- * Allocates a page table of the process for 2 MiB that cannot be attached. A fault
- * then maps pages there one by one: a leaf could not be told from an attached one.
- * And nothing can be attached there while the fault does so.
+ * Allocate a page table of the process for 2 MiB that cannot be attached. A fault then
+ * maps single pages there: a leaf would look like an attached one. Nothing can be
+ * attached there while the fault does so.
  *
  * Return: -EEXIST if the table is there, 0 if the slot can be attached after all,
  * -ENOMEM.
@@ -257,7 +258,7 @@ static int morsel_own_table(struct vm_area_struct *vma, unsigned long address)
 	}
 }
 
-/* The slot that serves an address, or what of it is 2 MiB. */
+/* Attach the slot of an address, or the 2 MiB of it. */
 static int morsel_attach_slot(struct vm_area_struct *vma, unsigned long address,
 			      enum morsel_level level)
 {
@@ -272,7 +273,7 @@ static int morsel_attach_slot(struct vm_area_struct *vma, unsigned long address,
 	return err;
 }
 
-/* How many slots from an address on are side by side. */
+/* Return: number of adjacent slots from an address on. */
 static unsigned long morsel_adjacent_slots(const struct morsel_span *span,
 					   unsigned long address, enum morsel_level level)
 {
@@ -285,8 +286,8 @@ static unsigned long morsel_adjacent_slots(const struct morsel_span *span,
 }
 
 /*
- * All slots at once, so that nothing else faults where the morsel has pages. What
- * there is no memory for now is hung in by its own fault.
+ * Attach all slots at once, so that existing pages cause no further faults. Slots for
+ * which there is no memory are attached by their own faults.
  */
 static void morsel_attach_all(struct vm_area_struct *vma)
 {
@@ -325,7 +326,7 @@ vm_fault_t __morsel_fault(struct vm_area_struct *vma, unsigned long address,
 	if (morsel_vma_test(vma, BY_PAGE))
 		return VM_FAULT_FALLBACK;
 	/*
-	 * A private mapping gets copies when mprotect() has converted it, which
+	 * A private mapping gets copies after mprotect() has converted it, which
 	 * needs the mmap lock for writing. Before that only a debugger's write or
 	 * a long-term pin asks for a copy.
 	 */
@@ -337,7 +338,7 @@ vm_fault_t __morsel_fault(struct vm_area_struct *vma, unsigned long address,
 	if (!morsel_may_fault(vma))
 		return VM_FAULT_SIGBUS;
 	morsel_count(MORSEL_FAULTS);
-	/* Behind the end, the mount is full, or memory is. */
+	/* Beyond the end of the file, or no space or memory is left. */
 	if (morsel_fill(morsel, morsel_index_at(vma, address), 0, vma,
 			address & PAGE_MASK, NULL))
 		return VM_FAULT_SIGBUS;
@@ -349,11 +350,10 @@ vm_fault_t __morsel_fault(struct vm_area_struct *vma, unsigned long address,
 	return 0;
 }
 
-/* Taking out */
+/* Detach */
 
 /*
- * Of slots that are side by side, in the process's tables and in the morsel's, at
- * most up to an end; behind them, @next can be looked at.
+ * Detach adjacent slots up to @end. Set @next to the address to continue at.
  */
 static bool morsel_detach_pmds(struct vm_area_struct *vma, pmd_t *slots,
 			       unsigned long address, unsigned long end,
@@ -380,7 +380,7 @@ static bool morsel_detach_pmds(struct vm_area_struct *vma, pmd_t *slots,
 	return detached;
 }
 
-/* @left is what stays there. */
+/* Set @left to the entry that remains. */
 static bool morsel_detach_pud(struct vm_area_struct *vma, pud_t *pud,
 			      unsigned long address, pud_t *left)
 {
@@ -394,7 +394,7 @@ static bool morsel_detach_pud(struct vm_area_struct *vma, pud_t *pud,
 	return true;
 }
 
-/* Takes out what one table has from an address on; @next is as above. */
+/* Detach the slots of one table from an address on. Sets @next as above. */
 static bool morsel_detach_slots(struct vm_area_struct *vma, unsigned long address,
 				unsigned long end, unsigned long *next)
 {
@@ -427,22 +427,22 @@ void __morsel_unmap(struct mmu_gather *tlb, struct vm_area_struct *vma,
 	if (morsel_vma_test(vma, BY_PAGE))
 		return;
 	atomic_inc(&morsel->taking);
-	/* Whoever finds an entry gone waits for the flush as well. */
+	/* Tasks that find an entry cleared wait for the flush as well. */
 	smp_mb__after_atomic();
 	if (morsel_is_planted(PLANT_LAST_SLOT_STAYS))
 		end = ALIGN_DOWN(end - 1, PMD_SIZE);
 	for (address = begin; address < end; address = next) {
-		/* Keeps tables that are being freed: see morsel_free_tables(). */
+		/* Keep tables that are being freed: see morsel_free_tables(). */
 		rcu_read_lock();
 		detached |= morsel_detach_slots(vma, address, end, &next);
 		rcu_read_unlock();
 	}
 	if (detached && !morsel_is_planted(PLANT_NO_FLUSH)) {
 		/*
-		 * CPUs remember the upper entries on the way to the morsel's
-		 * tables: one INVLPG for each GiB, or none where the mm is not
-		 * loaded, leaves those. At once: nothing of the morsel is in the
-		 * gather, which would keep it until then.
+		 * CPUs cache the upper entries that lead to the morsel's tables:
+		 * one INVLPG for each GiB, or none where the mm is not loaded,
+		 * does not drop those. Flush at once: the mmu_gather holds no
+		 * pages of the morsel until the end.
 		 */
 		tlb->need_flush_all = !morsel_is_planted(PLANT_ONE_FLUSH_A_GIB);
 		tlb->freed_tables = !morsel_is_planted(PLANT_TLB_LAZY_CPUS_KEEP);
@@ -455,16 +455,16 @@ void __morsel_unmap(struct mmu_gather *tlb, struct vm_area_struct *vma,
 		wake_up_var(&morsel->taking);
 }
 
-/* From here on pages are mapped one by one. Mappings are locked for writing. */
+/* Map single pages from here on. The mmap lock is held for writing. */
 static void morsel_convert(struct vm_area_struct *vma)
 {
 	if (!morsel_is_vma(vma) || morsel_vma_test(vma, BY_PAGE) ||
 	    morsel_is_planted(PLANT_SPLIT_STAYS_WHOLE))
 		return;
-	/* Or a fault under the VMA's own lock hangs it in again meanwhile. */
+	/* Exclude faults under the VMA lock, which would attach it again. */
 	vma_start_write(vma);
 	zap_vma_pages(vma);
-	/* Walks of the reverse mapping must see the entries cleared first. */
+	/* Walks of the reverse mapping must see cleared entries before this. */
 	smp_store_release(&vma->vm_private_data,
 			  (void *)((unsigned long)vma->vm_private_data | BY_PAGE));
 	morsel_count(MORSEL_CONVERTED);
@@ -477,11 +477,11 @@ unsigned long __morsel_move(struct vm_area_struct *vma, unsigned long begin,
 	return length;
 }
 
-/* Looking */
+/* Walks */
 
 /*
- * The process's PMD entry for an address, or @part, which is set to the entry for the
- * same 2 MiB of a leaf of 1 GiB. The tables stay while the file is mapped.
+ * Return: the PMD entry of the process for an address, or @part, which is set to the
+ * entry for the same 2 MiB of a leaf of 1 GiB. The tables stay while the file is mapped.
  */
 static pmd_t *morsel_entry_at(const struct vm_area_struct *vma,
 			      unsigned long address, pmd_t *part)
@@ -505,15 +505,15 @@ static pmd_t *morsel_entry_at(const struct vm_area_struct *vma,
 }
 
 /**
- * morsel_walk - the walk of page tables where a morsel is attached
- * @begin: of a part of the mapping
- * @end: behind it
- * @walk: the walk; its mapping is attached
+ * morsel_walk - walk the page tables of an attached mapping
+ * @begin: begin of the range
+ * @end: end of the range
+ * @walk: the walk, of an attached mapping
  *
  * Walkers without ->attached_entry() see a hole.
  *
  * Context: the mmap lock is held; may sleep if the callbacks do.
- * Return: what a callback returned, 0 if none failed.
+ * Return: result of the first failing callback, 0 if none failed.
  */
 int morsel_walk(unsigned long begin, unsigned long end, struct mm_walk *walk)
 {
@@ -536,16 +536,16 @@ int morsel_walk(unsigned long begin, unsigned long end, struct mm_walk *walk)
 }
 
 /**
- * morsel_find_page - where a process has a page attached
- * @mm: of the process; its mmap lock is held
- * @pfn: of the page, which need not be a morsel's
- * @address: is set to where it is
- * @shift: is set to the size that is to be given up there
+ * morsel_find_page - find the address of an attached page in a process
+ * @mm: mm of the process
+ * @pfn: PFN of the page, which need not be of a morsel
+ * @address: set to its address
+ * @shift: set to the size to give up there
  *
- * What is attached is a hole to the walks of page tables.
+ * To other walks of page tables attached ranges are holes.
  *
- * Context: may sleep.
- * Return: 1 if it is attached anywhere, else 0.
+ * Context: may sleep; the mmap lock is held.
+ * Return: 1 if it is attached, else 0.
  */
 int morsel_find_page(struct mm_struct *mm, unsigned long pfn,
 		     unsigned long *address, short *shift)
@@ -619,10 +619,10 @@ static int morsel_mprotect(struct vm_area_struct *vma, unsigned long begin,
 	return morsel_claim_mapping(morsel_in(vma), vma);
 }
 
-/* What a fault by page maps at once, of what is there: as Linux does by default. */
+/* Number of existing pages that one fault maps: the default of Linux. */
 #define PAGES_AROUND	16
 
-/* The table that __do_fault() has allocated for the page that it maps next. */
+/* Install the page table that __do_fault() preallocated. */
 static void morsel_install_prealloc(struct vm_fault *vmf)
 {
 	struct mm_struct *mm = vmf->vma->vm_mm;
@@ -633,13 +633,13 @@ static void morsel_install_prealloc(struct vm_fault *vmf)
 	if (!pmd_none(*vmf->pmd))
 		return;
 	mm_inc_nr_ptes(mm);
-	/* It is empty to who walks it without a lock: see pmd_install(). */
+	/* Lockless walks must see an empty table: see pmd_install(). */
 	smp_wmb();
 	pmd_populate(mm, vmf->pmd, vmf->prealloc_pte);
 	vmf->prealloc_pte = NULL;
 }
 
-/* Maps a page at vmf->pte. Entered, and the table is locked. */
+/* Map a page at vmf->pte. The morsel is entered, and the table is locked. */
 static void morsel_map_page(struct vm_fault *vmf, pgoff_t index, struct page *page)
 {
 	struct vm_area_struct *vma = vmf->vma;
@@ -652,11 +652,9 @@ static void morsel_map_page(struct vm_fault *vmf, pgoff_t index, struct page *pa
 }
 
 /*
- * Pages from @first up to @end, as far as they are there; of the page of the fault
- * @own is that, or NULL if it is not to be mapped. They are mapped as a slot is hung
- * in, while the morsel is entered, as it is here, and the table locked: who takes
- * pages out either has closed it by then, and is not waited for, or finds them
- * mapped.
+ * Map existing pages from @first up to @end. @own is the page of the fault, or NULL if
+ * it is not to be mapped. As for attaching a slot, the morsel is entered and the table
+ * locked: a removal of pages has either closed the morsel before, or finds them mapped.
  *
  * Return: whether the page of the fault is mapped.
  */
@@ -692,8 +690,8 @@ static bool morsel_map_present(struct vm_fault *vmf, pgoff_t first, pgoff_t end,
 }
 
 /*
- * The pages around that of a fault, which is locked: so what is there of the
- * process's tables is its own, and stays.
+ * Map the pages around that of a fault, which is locked: so the tables there are the
+ * process's own, and stay.
  */
 static void morsel_map_around(struct vm_fault *vmf)
 {
@@ -711,13 +709,13 @@ static void morsel_map_around(struct vm_fault *vmf)
 	morsel_leave();
 }
 
-/* It is mapped by one entry where no table is in the way. */
+/* Whether the page is mapped by one PMD entry, if there is no table. */
 static bool morsel_is_block(const struct vm_fault *vmf, struct page *page)
 {
 	return PageTransCompound(page) && pmd_none(*vmf->pmd);
 }
 
-/* A copy is made of one page. */
+/* A private write fault copies one page. */
 static bool morsel_may_map_around(const struct vm_fault *vmf, struct page *page)
 {
 	struct vm_area_struct *vma = vmf->vma;
@@ -736,7 +734,7 @@ static vm_fault_t morsel_page_fault(struct vm_fault *vmf)
 	if (!morsel_may_fault(vma) ||
 	    morsel_fill(morsel, vmf->pgoff, 0, vma, vmf->address, &page))
 		return VM_FAULT_SIGBUS;
-	/* Or Linux takes it from a page cache that does not have it, and frees it. */
+	/* Otherwise Linux would remove it from the page cache, where it is not, and free it. */
 	if (PageHWPoison(page)) {
 		put_page(page);
 		return VM_FAULT_HWPOISON;
@@ -754,9 +752,9 @@ static vm_fault_t morsel_page_fault(struct vm_fault *vmf)
 }
 
 /*
- * What is read and is there is mapped without its folio's lock, and what is around
- * it with it; what is written, or is not there yet, is left to ->fault(). Who has
- * this is called under the VMA's own lock, see vmf_can_call_fault().
+ * Map a page that exists for a read fault, and the pages around it, without the lock of
+ * the folio. Write faults and missing pages are left to ->fault(). With this callback
+ * faults are handled under the VMA lock, see vmf_can_call_fault().
  */
 static vm_fault_t morsel_map_pages(struct vm_fault *vmf, pgoff_t first,
 				   pgoff_t last)
@@ -783,7 +781,7 @@ static const struct vm_operations_struct morsel_vm_ops = {
 	.map_pages = morsel_map_pages,
 };
 
-/* Whether anything of it can be hung in. */
+/* Whether the mapping has a slot. */
 static bool morsel_has_slots(const struct vm_area_struct *vma)
 {
 	struct morsel_span span = morsel_vma_span(vma);
@@ -793,7 +791,7 @@ static bool morsel_has_slots(const struct vm_area_struct *vma)
 	       morsel_slot_level(&span, first) != MORSEL_PAGE;
 }
 
-/* Who gets the morsel's own entries has the rights of its leaves. */
+/* Whether the access rights of the mapping match those of the leaves. */
 static bool morsel_can_attach(const struct vm_area_struct *vma, bool sealed)
 {
 	vm_flags_t flags = vma->vm_flags;
@@ -808,17 +806,18 @@ static bool morsel_can_attach(const struct vm_area_struct *vma, bool sealed)
 
 /**
  * morsel_mmap - map a morsel
- * @file: the morsel
- * @vma: where
+ * @file: file of the morsel
+ * @vma: the new mapping
  *
- * Return: 0, -EPERM if it is sealed and @vma is to write it, -EBUSY if another
+ * Context: may sleep; the mmap lock is held for writing.
+ * Return: 0, -EPERM if it is sealed and @vma would write it, -EBUSY if another
  * address space may write it.
  */
 int morsel_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct morsel *morsel = morsel_of(file_inode(file));
 	bool sealed = morsel_is_sealed(morsel);
-	/* Not merged, for each has its own claim, nor seen by khugepaged. */
+	/* Not merged, because each has its own claim; not scanned by khugepaged. */
 	vm_flags_t flags = VM_DONTEXPAND;
 
 	if (sealed && vma->vm_flags & VM_SHARED) {
@@ -840,8 +839,8 @@ int morsel_mmap(struct file *file, struct vm_area_struct *vma)
 		return 0;
 	vm_flags_set(vma, VM_MORSEL | VM_DONTDUMP);
 	/*
-	 * Of an open one its first fault does this: nobody who takes from it would
-	 * find the mapping yet.
+	 * For an open morsel the first fault does this: a removal of pages would
+	 * not find the mapping yet.
 	 */
 	if (sealed)
 		morsel_attach_all(vma);
@@ -851,8 +850,8 @@ int morsel_mmap(struct file *file, struct vm_area_struct *vma)
 }
 
 /*
- * Where a mapping of a slot or more has its slots, or anywhere. Out of line, so that
- * smaller ones need no stack.
+ * Find an area that aligns a mapping of a slot or more for its slots, or any area. Out
+ * of line, so that smaller mappings need no stack frame.
  */
 static noinline unsigned long morsel_find_slot_area(struct file *file,
 						    unsigned long length,
@@ -872,13 +871,14 @@ static noinline unsigned long morsel_find_slot_area(struct file *file,
 }
 
 /**
- * morsel_get_unmapped_area - where a morsel's slots fit
- * @file: the morsel
- * @address: a hint
- * @length: bytes
- * @pgoff: what it begins with
- * @flags: of mmap
+ * morsel_get_unmapped_area - find an area with the alignment for slots
+ * @file: file of the morsel
+ * @address: hint
+ * @length: length in bytes
+ * @pgoff: first page of the file
+ * @flags: MAP_* flags
  *
+ * Context: the mmap lock is held for writing.
  * Return: an address, or an error.
  */
 unsigned long morsel_get_unmapped_area(struct file *file, unsigned long address,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A morsel as a file: reading, writing, its size, holes, seals.
+ * File operations of a morsel: reads, writes, size, holes, seals.
  *
- * Who takes pages out, or changes what leaves allow, holds the inode's lock and
- * closes the morsel; see linux/morsel.h.
+ * Removing pages, or changing the access rights of leaves, needs the lock of the inode
+ * and a closed morsel; see linux/morsel.h.
  */
 
 #include <linux/blk_types.h>
@@ -26,14 +26,14 @@
 #define ALL_SEALS \
 	(F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
-/* How often who seals looks again whether a pin is gone, and between, in ms. */
+/* Number of checks of a seal for the end of a pin, and the interval in ms. */
 #define PIN_TRIES	10
 #define PIN_PAUSE	15
 
-/* For how long others may be kept out while pages are freed, in ms. */
+/* Longest time that the morsel is closed to free pages, in ms. */
 #define MOST_CLOSED	20
 
-/* How much of what is left is in the page, and where that begins. */
+/* Return: number of the bytes left that are in the page; set @offset to their begin. */
 static size_t morsel_page_part(loff_t at, size_t left, size_t *offset)
 {
 	*offset = offset_in_page(at);
@@ -100,8 +100,8 @@ static void morsel_zero_range(struct morsel *morsel, loff_t from, loff_t to)
 }
 
 /*
- * What lies behind the end of the file may be there too, in a block, or asked for
- * by FALLOC_FL_KEEP_SIZE, and may have been written by mapping.
+ * Pages beyond the end of the file may exist, in a block, or allocated by
+ * FALLOC_FL_KEEP_SIZE, and may have been written through a mapping.
  */
 static void morsel_zero_tail(struct morsel *morsel, loff_t from, loff_t to)
 {
@@ -116,9 +116,9 @@ static void morsel_grow(struct morsel *morsel, loff_t size)
 }
 
 /*
- * Who writes a file from its beginning to its end asks for no more than what he
- * writes just now. What is larger than a block is likely to grow on, and has the
- * rest of its last one behind its end.
+ * A file that is written from its begin to its end announces only the current write.
+ * A file larger than a block is likely to grow, and may have the rest of its last block
+ * beyond its end.
  */
 static pgoff_t morsel_write_limit(const struct morsel *morsel, loff_t end)
 {
@@ -209,7 +209,7 @@ static bool morsel_is_mapped(struct morsel *morsel)
 	return is_mapped;
 }
 
-/* Takes pages out for at most MOST_CLOSED; returns where to continue. */
+/* Remove pages for at most MOST_CLOSED ms. Return: index to continue at. */
 static pgoff_t morsel_remove_some(struct morsel *morsel, pgoff_t first,
 				  pgoff_t end, bool with_copies)
 {
@@ -219,7 +219,7 @@ static pgoff_t morsel_remove_some(struct morsel *morsel, pgoff_t first,
 	if (!morsel_is_planted(PLANT_HOLE_UNDER_MAPPINGS))
 		unmap_mapping_pages(morsel->inode.i_mapping, first, end - first,
 				    with_copies);
-	/* Others who took entries out before may not have flushed yet. */
+	/* Concurrent detaches may not have flushed yet. */
 	wait_var_event(&morsel->taking, !atomic_read(&morsel->taking));
 	next = morsel_remove(morsel, first, end, MOST_CLOSED);
 	/* A mapping that comes now attaches nothing before morsel_open(). */
@@ -230,8 +230,8 @@ static pgoff_t morsel_remove_some(struct morsel *morsel, pgoff_t first,
 }
 
 /*
- * Takes whole pages out, wherever they are mapped; with copies of them, or not. The
- * morsel is opened in between, because faults wait with their mmap lock held.
+ * Remove whole pages from all mappings, optionally with private copies. The morsel is
+ * opened in between, because faults wait with the mmap lock held.
  */
 static void morsel_remove_range(struct morsel *morsel, pgoff_t first, pgoff_t end,
 				bool with_copies)
@@ -349,10 +349,10 @@ static long morsel_fallocate(struct file *file, int mode, loff_t begin,
 }
 
 /*
- * Closes the morsel if none of its pages is pinned. A pin can still be taken before
- * the close: get_user_pages_fast() may have read entries of a mapping that is gone
- * since. The flush does not wait for a virtual CPU that does not run, where the
- * hypervisor flushes for it; the grace period of the close does.
+ * Close the morsel if none of its pages is pinned. A pin can still be taken before the
+ * close: get_user_pages_fast() may have read entries of a mapping that was removed
+ * since. The flush does not wait for a virtual CPU that does not run, if the hypervisor
+ * flushes for it; the grace period of the close does.
  */
 static bool morsel_close_unheld(struct morsel *morsel)
 {
@@ -362,7 +362,7 @@ static bool morsel_close_unheld(struct morsel *morsel)
 		return false;
 	morsel_stop_at(STOP_BEFORE_CLOSE);
 	morsel_close(morsel);
-	/* Without mappings by page every other reference is a pin. */
+	/* Without mappings of single pages every other reference is a pin. */
 	unmap_mapping_pages(morsel->inode.i_mapping, 0, 0, false);
 	if (is_planted || !morsel_is_held(morsel))
 		return true;
@@ -370,7 +370,7 @@ static bool morsel_close_unheld(struct morsel *morsel)
 	return false;
 }
 
-/* Nobody may write it any more: neither a mapping nor who holds a page. */
+/* Exclude all writes, through mappings and by pins. */
 static int morsel_seal_writes(struct morsel *morsel)
 {
 	struct address_space *mapping = morsel->inode.i_mapping;
@@ -379,7 +379,7 @@ static int morsel_seal_writes(struct morsel *morsel)
 	if (err)
 		return err;
 	for (tries = 0; !morsel_close_unheld(morsel); tries++) {
-		/* What waits for a list holds pages too. */
+		/* Per-CPU batches of the LRU lists hold references too. */
 		lru_add_drain_all();
 		if (tries == PIN_TRIES ||
 		    schedule_timeout_killable(msecs_to_jiffies(PIN_PAUSE))) {
@@ -387,13 +387,13 @@ static int morsel_seal_writes(struct morsel *morsel)
 			return -EBUSY;
 		}
 	}
-	/* Who has it hung in is not looked for when it changes: nor does its size. */
+	/* A sealed morsel is not detached to change it, so its size must not change. */
 	WRITE_ONCE(morsel->seals, morsel->seals | F_SEAL_WRITE | F_SEAL_SHRINK |
 				  F_SEAL_GROW);
 	if (!morsel_is_planted(PLANT_SEAL_LEAVES_WRITABLE))
 		morsel_protect(morsel);
 	morsel_open(morsel);
-	/* From here on it is ->mmap() that refuses writers. */
+	/* From here on ->mmap() refuses writers. */
 	mapping_allow_writable(mapping);
 	morsel_count(MORSEL_SEALED);
 	trace_morsel_seal(&morsel->inode);
@@ -421,16 +421,23 @@ static int morsel_add_seals(struct file *file, unsigned int seals)
 	return err;
 }
 
+/**
+ * morsel_is_file - whether a file is a morsel
+ * @file: any file
+ *
+ * Context: any.
+ * Return: true if so.
+ */
 bool morsel_is_file(const struct file *file)
 {
 	return file->f_op == &morsel_file_operations;
 }
 
 /**
- * morsel_owns_mapping - whether a file's pages are a morsel's
- * @mapping: of the file
+ * morsel_owns_mapping - whether an address_space is that of a morsel
+ * @mapping: address_space of a file
  *
- * Such a folio is one leaf of the morsel's own tables, and is not split.
+ * A folio of it is one leaf of the morsel's own tables, and must not be split.
  *
  * Context: any, as long as the file stays.
  * Return: true if so.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What a morsel's tables hold, far apart, without anybody who maps them. */
+/* Tests of the tables of a morsel with distant pages, without mappings. */
 
 #include <kunit/test.h>
 #include <linux/bits.h>
@@ -14,7 +14,7 @@
 #define A_GIB	BIT(PUD_ORDER)
 #define A_TABLE	(A_GIB * PTRS_PER_PUD)
 
-/* In all tables of one, in several tables of a kind, and in several regions. */
+/* Pages in several tables of each level, and in several regions. */
 static const pgoff_t places[] = {
 	0, 1, 510, 512 * 7 + 3, 512 * 7 + 500, A_GIB * 5 + 9, A_GIB * 5 + 512 * 511,
 	A_TABLE * 2 + A_GIB * 511 + 1,
@@ -54,7 +54,7 @@ static void morsel_test_exit(struct kunit *test)
 	kern_unmount(one->mount);
 }
 
-/* A page of 4 KiB, for there is no room for more. */
+/* Only room for a page of 4 KiB. */
 static void morsel_test_fill(struct kunit *test, struct morsel *morsel)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
@@ -109,7 +109,7 @@ static void morsel_test_count_resident_pages(struct kunit *test)
 	struct morsel_test *one = test->priv;
 
 	morsel_test_fill(test, one->morsel);
-	/* Twice is once. */
+	/* Filling twice changes nothing. */
 	morsel_test_fill(test, one->morsel);
 	KUNIT_EXPECT_EQ(test, morsel_resident(one->morsel, 0, ULONG_MAX),
 			ARRAY_SIZE(places));
@@ -143,15 +143,15 @@ static void morsel_test_free_empty_tables(struct kunit *test)
 	s64 used, before = percpu_counter_sum(&morsel_sb_of(morsel->inode.i_sb)->used);
 
 	morsel_test_fill(test, morsel);
-	/* Two regions; of three GiB a table each; of places, but two pairs, one each. */
+	/* Two PUD tables, three PMD tables, and a PTE table for each place except two pairs. */
 	used = percpu_counter_sum(&morsel_sb_of(morsel->inode.i_sb)->used) - before;
 	KUNIT_EXPECT_EQ(test, used, (s64)ARRAY_SIZE(places) + 2 + 3 + 5);
-	/* All have something. */
+	/* No table is empty. */
 	morsel_test_free_tables(morsel, 0, ULONG_MAX);
 	KUNIT_EXPECT_EQ(test, percpu_counter_sum(&morsel_sb_of(morsel->inode.i_sb)->used) - before,
 			used);
 	morsel_test_remove(morsel, 1, ULONG_MAX);
-	/* Not in the range. */
+	/* The empty tables are not in the range. */
 	morsel_test_free_tables(morsel, A_TABLE, A_TABLE * 2);
 	KUNIT_EXPECT_NOT_NULL(test, morsel_pud(morsel, A_TABLE * 2));
 	morsel_test_free_tables(morsel, 1, ULONG_MAX);
@@ -166,7 +166,7 @@ static void morsel_test_free_empty_tables(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, morsel_pud(morsel, 0));
 	KUNIT_EXPECT_EQ(test, percpu_counter_sum(&morsel_sb_of(morsel->inode.i_sb)->used),
 			before);
-	/* They come again. */
+	/* Fill them again. */
 	morsel_test_fill(test, morsel);
 }
 
@@ -182,7 +182,7 @@ static void morsel_test_remove_whole_block(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, morsel_resident(one->morsel, 0, ULONG_MAX), 512UL);
 	memset(page_address(page), 0xff, PAGE_SIZE);
-	/* In part it stays, and is zeroed there. */
+	/* A block that is partly removed stays, and is zeroed there. */
 	morsel_test_remove(one->morsel, 900, 1024);
 	KUNIT_EXPECT_NULL(test, memchr_inv(page_address(page), 0, PAGE_SIZE));
 	KUNIT_EXPECT_EQ(test, morsel_resident(one->morsel, 0, ULONG_MAX), 512UL);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Mounts of morselfs, and what is in its folders. */
+/* Superblocks, inodes and directories of morselfs. */
 
 #include <linux/fs.h>
 #include <linux/fs_context.h>
@@ -59,7 +59,7 @@ static void morsel_evict_inode(struct inode *inode)
 
 static const struct inode_operations morsel_dir_operations;
 
-/* An inode, or another name of one, whose dentry stays as well. */
+/* Charge an inode, or an additional link, which pins a dentry as well. */
 static bool morsel_charge_inode(struct morsel_sb *sb)
 {
 	if (sb->inode_limit)
@@ -108,13 +108,13 @@ static struct inode *morsel_new_inode(struct super_block *super,
 	return inode;
 }
 
-/* Folders */
+/* Directories */
 
 static void morsel_add_name(struct inode *dir, struct dentry *dentry,
 			    struct inode *inode)
 {
 	d_instantiate(dentry, inode);
-	/* A name is in the dentry cache alone, so it stays. */
+	/* Names exist only in the dentry cache: pin the dentry. */
 	dget(dentry);
 	inode_set_mtime_to_ts(dir, inode_set_ctime_current(dir));
 }
@@ -184,7 +184,7 @@ static int morsel_tmpfile(struct mnt_idmap *idmap, struct inode *dir,
 static int morsel_link(struct dentry *old, struct inode *dir,
 		       struct dentry *dentry)
 {
-	/* The first name of a nameless one was counted with it. */
+	/* The first link of an O_TMPFILE inode was charged with the inode. */
 	if (d_inode(old)->i_nlink &&
 	    !morsel_charge_inode(morsel_sb_of(dir->i_sb)))
 		return -ENOSPC;
@@ -193,7 +193,7 @@ static int morsel_link(struct dentry *old, struct inode *dir,
 
 static int morsel_unlink(struct inode *dir, struct dentry *dentry)
 {
-	/* The last name goes with the inode. */
+	/* The last link is uncharged with the inode. */
 	if (d_inode(dentry)->i_nlink > 1)
 		percpu_counter_dec(&morsel_sb_of(dir->i_sb)->inodes);
 	return simple_unlink(dir, dentry);
@@ -209,7 +209,7 @@ static int morsel_rename(struct mnt_idmap *idmap, struct inode *old_dir,
 	if (replaced)
 		ihold(replaced);
 	err = simple_rename(idmap, old_dir, old, new_dir, new, flags);
-	/* It has lost the name, but not the last one. */
+	/* The replaced inode has lost a link, but not its last one. */
 	if (replaced && !err && !S_ISDIR(replaced->i_mode) && replaced->i_nlink)
 		percpu_counter_dec(&morsel_sb_of(replaced->i_sb)->inodes);
 	if (replaced)
@@ -304,7 +304,7 @@ static const struct fs_parameter_spec morsel_parameters[] = {
 	{}
 };
 
-/* A number with a suffix, or for a size a percentage of memory. */
+/* Parse a number with a suffix, or for a size a percentage of memory. */
 static int morsel_parse_amount(struct fs_context *fc, const struct fs_parameter *param,
 			       unsigned long long *amount, bool is_size)
 {
@@ -320,7 +320,7 @@ static int morsel_parse_amount(struct fs_context *fc, const struct fs_parameter 
 	if (!*rest && rest != param->string && *amount <= S64_MAX)
 		return 0;
 wrong:
-	return invalf(fc, "morselfs: %s=%s: is no %s", param->key,
+	return invalf(fc, "morselfs: %s=%s: not a %s", param->key,
 		      param->string, is_size ? "size" : "number");
 }
 
@@ -338,7 +338,7 @@ static int morsel_parse_param(struct fs_context *fc, struct fs_parameter *param)
 	case OPTION_HUGE:
 		sb->order = result.uint_32;
 		if (sb->order == PUD_ORDER && !boot_cpu_has(X86_FEATURE_GBPAGES))
-			return invalf(fc, "morselfs: huge=1G: not this CPU");
+			return invalf(fc, "morselfs: huge=1G: not supported by this CPU");
 		return 0;
 	case OPTION_INODES:
 		err = morsel_parse_amount(fc, param, &amount, false);
@@ -384,7 +384,7 @@ static int morsel_get_tree(struct fs_context *fc)
 	return get_tree_nodev(fc, morsel_fill_super);
 }
 
-/* Limits can be changed while it is mounted, but not below what is used. */
+/* Change the limits of a mount, but not to below the current use. */
 static int morsel_reconfigure(struct fs_context *fc)
 {
 	struct morsel_sb *sb = morsel_sb_of(fc->root->d_sb);
@@ -392,10 +392,10 @@ static int morsel_reconfigure(struct fs_context *fc)
 
 	if (wanted->limit &&
 	    percpu_counter_compare(&sb->used, wanted->limit) > 0)
-		return invalf(fc, "morselfs: size: more is used");
+		return invalf(fc, "morselfs: size: below the used size");
 	if (wanted->inode_limit &&
 	    percpu_counter_compare(&sb->inodes, wanted->inode_limit) > 0)
-		return invalf(fc, "morselfs: nr_inodes: there are more");
+		return invalf(fc, "morselfs: nr_inodes: below the used number");
 	sb->limit = wanted->limit;
 	sb->inode_limit = wanted->inode_limit;
 	sb->order = wanted->order;
@@ -434,7 +434,7 @@ static int morsel_init_fs_context(struct fs_context *fc)
 		morsel_free_sb(sb);
 		return -ENOMEM;
 	}
-	/* Its memory cannot be reclaimed. */
+	/* The memory of morsels cannot be reclaimed. */
 	sb->limit = totalram_pages() / 2;
 	sb->inode_limit = totalram_pages() / 2;
 	sb->mode = 0755;

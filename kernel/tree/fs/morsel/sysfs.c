@@ -90,7 +90,7 @@ static const char *const plant_names[PLANTS] = {
 	[PLANT_TLB_TABLES_GO_AT_ONCE] = "tlb_tables_go_at_once",
 };
 
-/* A name a line, the chosen one in brackets. */
+/* Print one name per line, the selected one in brackets. */
 static ssize_t morsel_show_names(char *text, const char *const *names,
 				 int count, int chosen)
 {
@@ -134,10 +134,10 @@ static const char *const stop_names[MORSEL_STOPS] = {
 };
 
 /**
- * morsel_stop_at - stop here as long as a test wants it
- * @stop: where this is
+ * morsel_stop_at - wait at a place as long as a test requests it
+ * @stop: the place
  *
- * Context: may sleep, but no longer than 10 s.
+ * Context: may sleep, for at most 10 s.
  */
 void morsel_stop_at(enum morsel_stop stop)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A morsel's page tables: they are the object. What they map is its content, and
- * whoever maps the morsel has them hung into his own.
+ * Page tables of a morsel. The pages that they map are its content, and they are
+ * attached to the tables of processes that map the morsel.
  *
- * They are filled by whoever is first, on many CPUs at a time: each entry goes
- * from nothing to a table or a leaf by one compare-and-exchange, and stays. Only
- * who holds the inode's lock and has closed the morsel takes entries out or
- * changes them, see linux/morsel.h. Tables go only while nobody maps the file.
+ * Many CPUs may fill them concurrently: one compare-and-exchange sets an empty entry to
+ * a table or a leaf, which stays. Entries are removed or changed only with the lock of
+ * the inode held and the morsel closed, see linux/morsel.h. Tables are freed only while
+ * the file is not mapped.
  */
 
 #include <linux/delay.h>
@@ -30,7 +30,7 @@
 
 DEFINE_PER_CPU(unsigned long[MORSEL_COUNTS], morsel_counts);
 
-/* Of all morsels: the pages that they have, and their tables. */
+/* Number of pages and of tables of all morsels. */
 struct percpu_counter morsel_all_pages, morsel_all_tables;
 
 #define REGION_PAGES	((pgoff_t)PTRS_PER_PUD << (PUD_SHIFT - PAGE_SHIFT))
@@ -40,10 +40,11 @@ struct percpu_counter morsel_all_pages, morsel_all_tables;
 /* Exclusion */
 
 /**
- * morsel_try_enter - morsel_enter() for who may not wait
+ * morsel_try_enter - morsel_enter() without waiting
  * @morsel: the morsel
  *
- * Return: false while somebody takes from the tables.
+ * Context: any; on success RCU is locked until morsel_leave().
+ * Return: false while the morsel is closed.
  */
 bool morsel_try_enter(struct morsel *morsel)
 {
@@ -56,10 +57,12 @@ bool morsel_try_enter(struct morsel *morsel)
 }
 
 /**
- * morsel_enter - begin to look at the tables, or to fill them
+ * morsel_enter - begin a section that reads or fills the tables
  * @morsel: the morsel
  *
- * Waits while somebody takes from them. Nothing may sleep until morsel_leave().
+ * Waits while the morsel is closed.
+ *
+ * Context: may sleep; then RCU is locked until morsel_leave().
  */
 void morsel_enter(struct morsel *morsel)
 {
@@ -68,7 +71,9 @@ void morsel_enter(struct morsel *morsel)
 }
 
 /**
- * morsel_leave - what morsel_enter() began ends
+ * morsel_leave - end the section of morsel_enter()
+ *
+ * Context: any; unlocks RCU.
  */
 void morsel_leave(void)
 {
@@ -76,8 +81,10 @@ void morsel_leave(void)
 }
 
 /**
- * morsel_close - nobody looks at the tables or fills them until morsel_open()
- * @morsel: the morsel; its inode's lock is held
+ * morsel_close - exclude reading and filling the tables until morsel_open()
+ * @morsel: the morsel
+ *
+ * Context: may sleep; the lock of the inode is held for writing.
  */
 void morsel_close(struct morsel *morsel)
 {
@@ -88,12 +95,14 @@ void morsel_close(struct morsel *morsel)
 }
 
 /**
- * morsel_open - the end of morsel_close()
+ * morsel_open - end morsel_close()
  * @morsel: the morsel
+ *
+ * Context: the lock of the inode is held for writing.
  */
 void morsel_open(struct morsel *morsel)
 {
-	/* What was changed is seen by who enters. */
+	/* Sections that begin after this see the changes. */
 	store_release_wake_up(&morsel->closed, false);
 }
 
@@ -105,11 +114,12 @@ static unsigned long morsel_index_address(pgoff_t index)
 }
 
 /**
- * morsel_pud - the entry of the morsel's own tables for a GiB
+ * morsel_pud - PUD entry of a morsel's own tables
  * @morsel: the morsel
- * @index: of one of its pages
+ * @index: index of a page of the GiB
  *
- * Return: the entry, or NULL where there is no table. It stays.
+ * Context: any; the entry stays while the morsel is entered, closed or mapped.
+ * Return: the entry, or NULL if there is no table.
  */
 pud_t *morsel_pud(struct morsel *morsel, pgoff_t index)
 {
@@ -119,11 +129,12 @@ pud_t *morsel_pud(struct morsel *morsel, pgoff_t index)
 }
 
 /**
- * morsel_pmd - the entry of the morsel's own tables for 2 MiB
- * @morsel: entered
- * @index: of one of its pages
+ * morsel_pmd - PMD entry of a morsel's own tables
+ * @morsel: the morsel
+ * @index: index of a page of the 2 MiB
  *
- * Return: the entry, or NULL where there is no table, or a leaf of 1 GiB.
+ * Context: the morsel is entered or closed.
+ * Return: the entry, or NULL if there is no table, or a leaf of 1 GiB.
  */
 pmd_t *morsel_pmd(struct morsel *morsel, pgoff_t index)
 {
@@ -137,7 +148,7 @@ pmd_t *morsel_pmd(struct morsel *morsel, pgoff_t index)
 	return pmd_offset(&pud, morsel_index_address(index));
 }
 
-/* How far the tables go for a page, and the page. */
+/* Entries of the tables for a page, as far as they exist, and the page. */
 struct morsel_place {
 	pud_t *pud;
 	pmd_t *pmd;
@@ -176,10 +187,11 @@ static void morsel_lookup(struct morsel *morsel, pgoff_t index, struct morsel_pl
 }
 
 /**
- * morsel_peek - a page of a morsel, for as long as it is entered
- * @morsel: entered
- * @index: of the page
+ * morsel_peek - page of a morsel, without a reference
+ * @morsel: the morsel
+ * @index: index of the page
  *
+ * Context: the morsel is entered or closed, and the page is valid until then.
  * Return: the page, or NULL if there is none yet.
  */
 struct page *morsel_peek(struct morsel *morsel, pgoff_t index)
@@ -190,7 +202,7 @@ struct page *morsel_peek(struct morsel *morsel, pgoff_t index)
 	return place.page;
 }
 
-/* Behind the last page that may be there. */
+/* Return: end of the pages that may exist. */
 static pgoff_t morsel_limit(const struct morsel *morsel, pgoff_t end)
 {
 	return end ?: DIV_ROUND_UP(i_size_read(&morsel->inode), PAGE_SIZE);
@@ -219,10 +231,11 @@ static bool morsel_is_present(struct morsel *morsel, pgoff_t index, pgoff_t end,
 }
 
 /**
- * morsel_find - a page of a morsel
+ * morsel_find - get a page of a morsel
  * @morsel: the morsel
- * @index: of the page
+ * @index: index of the page
  *
+ * Context: may sleep.
  * Return: the page, with a reference, or NULL if there is none yet.
  */
 struct page *morsel_find(struct morsel *morsel, pgoff_t index)
@@ -235,7 +248,7 @@ struct page *morsel_find(struct morsel *morsel, pgoff_t index)
 
 /* Filling */
 
-/* What may be hung in, allocated while nothing was held. */
+/* Tables and pages to install, allocated outside of the section. */
 struct morsel_supply {
 	pmd_t *pmds;
 	struct page *ptes;
@@ -246,7 +259,7 @@ struct morsel_supply {
 	bool has_no_large;
 };
 
-/* Of a process with threads: until another one has filled it, or for so long. */
+/* In a process with threads: wait until another one has filled the entry, or 200 ms. */
 static unsigned long morsel_wait_for_other(const unsigned long *entry)
 {
 	int ms;
@@ -265,7 +278,7 @@ static bool morsel_install_entry(unsigned long *entry, unsigned long value)
 
 	if (morsel_is_planted(PLANT_LAST_FILL_WINS))
 		none = morsel_wait_for_other(entry);
-	/* What it leads to was written before: a full barrier. */
+	/* A full barrier: the table or page is initialised before. */
 	return try_cmpxchg(entry, &none, value);
 }
 
@@ -279,7 +292,7 @@ static bool morsel_install_pte_table(pmd_t *pmd, struct page *table)
 	return morsel_install_entry(&pmd->pmd, PFN_PHYS(page_to_pfn(table)) | _PAGE_TABLE);
 }
 
-/* Leaves carry the rights, of all who map them, and are never aged. */
+/* Leaves have the access rights for all mappings, and are never aged. */
 static pgprot_t morsel_leaf_prot(const struct morsel *morsel)
 {
 	return vm_get_page_prot(VM_READ | VM_SHARED |
@@ -287,9 +300,9 @@ static pgprot_t morsel_leaf_prot(const struct morsel *morsel)
 }
 
 /*
- * The check of page tables is told that an entry was set when it has been, and that
- * there was none before: what it would find in the entry may be another filler's.
- * Nobody takes it out again meanwhile, for we have entered.
+ * Notify page_table_check after the entry was set, with an empty old entry: the entry
+ * that it would read may already be another one's. The entry is not removed meanwhile,
+ * because the morsel is entered.
  */
 
 static bool morsel_install_giant(struct morsel *morsel, pud_t *pud,
@@ -394,9 +407,8 @@ static void morsel_free_unused(struct folio *folio)
 }
 
 /*
- * Whether a page of a block is broken. A page of 4 KiB that is broken is kept from
- * its next user by the allocator itself. A machine check marks the page alone, and
- * not its folio.
+ * Whether a page of a block is broken. The allocator itself does not reuse a broken
+ * page of 4 KiB. A machine check marks only the page, and not its folio.
  */
 #ifdef CONFIG_MEMORY_FAILURE
 static bool morsel_is_broken(struct folio *folio)
@@ -416,7 +428,7 @@ static bool morsel_is_broken(struct folio *folio)
 }
 #endif
 
-/* Keeps a block with a broken page from the allocator, for ever. */
+/* Free a folio. A block with a broken page is leaked. */
 static void morsel_put_folio(struct folio *folio)
 {
 	if (!morsel_is_broken(folio)) {
@@ -427,7 +439,7 @@ static void morsel_put_folio(struct folio *folio)
 	morsel_count_many(MORSEL_BROKEN, folio_nr_pages(folio));
 }
 
-/* A fault that had found it before may have mapped it since. */
+/* Free a folio that a concurrent fault may have mapped. */
 static void morsel_free_mapped(struct folio *folio)
 {
 	struct address_space *mapping = folio->mapping;
@@ -436,13 +448,13 @@ static void morsel_free_mapped(struct folio *folio)
 	if (folio_mapped(folio))
 		unmap_mapping_pages(mapping, folio->index, folio_nr_pages(folio),
 				    false);
-	/* From here on such a fault begins anew. */
+	/* From here on such a fault is retried. */
 	folio->mapping = NULL;
 	folio_unlock(folio);
 	morsel_put_folio(folio);
 }
 
-/* Made of what others had, as the buddy allocator has none: it takes a while. */
+/* The buddy allocator has no blocks of 1 GiB: compaction makes one, which is slow. */
 static struct folio *morsel_alloc_giant(struct morsel *morsel, pgoff_t index)
 {
 	gfp_t gfp = GFP_USER | __GFP_COMP | __GFP_NOWARN | __GFP_RETRY_MAYFAIL;
@@ -467,7 +479,7 @@ static struct folio *morsel_alloc_large(struct morsel *morsel, pgoff_t index,
 					struct vm_area_struct *vma,
 					unsigned long address)
 {
-	/* In a fault a block is taken where there is one, and not made. */
+	/* A fault uses only free blocks, and does not compact. */
 	gfp_t gfp = vma ? GFP_TRANSHUGE_LIGHT | __GFP_KSWAPD_RECLAIM :
 			  GFP_TRANSHUGE | __GFP_NORETRY;
 	struct folio *folio;
@@ -487,7 +499,7 @@ static int morsel_alloc_small(struct morsel *morsel, pgoff_t index,
 {
 	if (!morsel_charge(morsel, 1))
 		return -ENOSPC;
-	/* To kill anybody would give nothing back that morsels have. */
+	/* The OOM killer would not free the memory of morsels. */
 	*folio = morsel_alloc_folio(morsel, index,
 				    (GFP_HIGHUSER | __GFP_ZERO | __GFP_ACCOUNT |
 				     __GFP_RETRY_MAYFAIL | __GFP_NOWARN), 0, vma,
@@ -528,7 +540,7 @@ static bool morsel_may_use_order(const struct morsel *morsel, unsigned int order
 	       round_up(index + 1, 1UL << order) <= end;
 }
 
-/* Hangs in what is there to be; whether the page is there now. */
+/* Install tables and pages. Return: whether the page exists now. */
 static bool morsel_install_supply(struct morsel *morsel, pgoff_t index,
 				  struct morsel_supply *supply,
 				  struct morsel_place *place)
@@ -599,7 +611,7 @@ static int morsel_add_ptes(struct morsel *morsel, struct morsel_supply *supply)
 	return -ENOMEM;
 }
 
-/* What the place lacks next. */
+/* Allocate the next missing table or page. */
 static int morsel_provide(struct morsel *morsel, pgoff_t index, pgoff_t end,
 			  struct vm_area_struct *vma, unsigned long address,
 			  const struct morsel_place *place, struct morsel_supply *supply)
@@ -658,7 +670,7 @@ static void morsel_free_supply(struct morsel *morsel, struct morsel_supply *supp
 	}
 }
 
-/* Out of line: who finds a page there does not pay for its supply. */
+/* Out of line, so that the common case needs no struct morsel_supply. */
 static noinline int morsel_fill_slow(struct morsel *morsel, pgoff_t index, pgoff_t end,
 				     struct vm_area_struct *vma, unsigned long address,
 				     struct page **page)
@@ -689,17 +701,18 @@ static noinline int morsel_fill_slow(struct morsel *morsel, pgoff_t index, pgoff
 }
 
 /**
- * morsel_fill - see to it that a page is there
+ * morsel_fill - allocate a page unless it exists
  * @morsel: the morsel
- * @index: of the page
- * @end: behind the last page that may be there, 0 for the file's size
- * @vma: whose memory policy counts, NULL for the task's
- * @address: where @vma maps the page
- * @page: is set to it, with a reference, unless NULL
+ * @index: index of the page
+ * @end: end of the pages that may exist, 0 for the size of the file
+ * @vma: mapping with the memory policy, NULL for that of the task
+ * @address: address of the page in @vma
+ * @page: set to the page, with a reference, unless NULL
  *
- * Any number of tasks may do so at the same time. May sleep.
+ * Any number of tasks may fill the same morsel concurrently.
  *
- * Return: 0, -EFBIG behind the end, -ENOSPC or -ENOMEM.
+ * Context: may sleep.
+ * Return: 0, -EFBIG beyond the end, -ENOSPC or -ENOMEM.
  */
 int morsel_fill(struct morsel *morsel, pgoff_t index, pgoff_t end,
 		struct vm_area_struct *vma, unsigned long address,
@@ -710,9 +723,9 @@ int morsel_fill(struct morsel *morsel, pgoff_t index, pgoff_t end,
 	return morsel_fill_slow(morsel, index, end, vma, address, page);
 }
 
-/* All entries of a range */
+/* Walks of a range */
 
-/* A leaf: its entry, where it begins, and how many pages it has. */
+/* A leaf: its entry, first page and number of pages. */
 struct morsel_leaf {
 	unsigned long *entry;
 	enum morsel_level level;
@@ -743,8 +756,8 @@ static void morsel_set_leaf(struct morsel_leaf *leaf, const struct morsel_place 
 }
 
 /*
- * The first page of the next entry of a table that holds anything, or behind the
- * table. Each entry is of so many pages, and @entry is that of @index.
+ * Return: the first page of the next entry of a table that is not empty, or the end of
+ * the table. An entry maps @pages pages, and @entry is that of @index.
  */
 static pgoff_t morsel_next_used(const unsigned long *entry, pgoff_t index, pgoff_t pages)
 {
@@ -756,8 +769,8 @@ static pgoff_t morsel_next_used(const unsigned long *entry, pgoff_t index, pgoff
 }
 
 /*
- * Calls for each leaf that has a page of the range, until one says that this is
- * enough for now: @index is where to go on, or @end. Entered, or closed.
+ * Call @call for each leaf that has a page of the range, until it returns true. Set
+ * @index to where to continue, or @end. The morsel is entered or closed.
  */
 static void morsel_walk_leaves(struct morsel *morsel, pgoff_t *index, pgoff_t end,
 			       morsel_leaf_fn call, void *arg)
@@ -792,7 +805,7 @@ static void morsel_walk_leaves(struct morsel *morsel, pgoff_t *index, pgoff_t en
 	*index = end;
 }
 
-/* Closed: all of them, with pauses. */
+/* Walk all leaves of a closed morsel, and reschedule in between. */
 static void morsel_change_leaves(struct morsel *morsel, pgoff_t first, pgoff_t end,
 				 morsel_leaf_fn call, void *arg)
 {
@@ -802,7 +815,7 @@ static void morsel_change_leaves(struct morsel *morsel, pgoff_t first, pgoff_t e
 	}
 }
 
-/* The same while others fill it: what comes meanwhile may be left out. */
+/* Walk all leaves of an open morsel: pages that are filled meanwhile may be missed. */
 static void morsel_visit_leaves(struct morsel *morsel, pgoff_t first, pgoff_t end,
 				morsel_leaf_fn call, void *arg)
 {
@@ -837,7 +850,7 @@ static void morsel_clear_leaf(const struct morsel_leaf *leaf)
 	WRITE_ONCE(*leaf->entry, 0);
 }
 
-/* Of a block that does not go as a whole, the part is zeroed. */
+/* Remove a leaf. Zero the part of a block that is only partly in the range. */
 static bool morsel_remove_leaf(struct morsel *morsel, const struct morsel_leaf *leaf,
 			       void *arg)
 {
@@ -865,15 +878,17 @@ static bool morsel_remove_leaf(struct morsel *morsel, const struct morsel_leaf *
 }
 
 /**
- * morsel_remove - take pages out
- * @morsel: closed, and nobody has the range hung in or mapped any more
- * @first: the first page
- * @end: behind the last
- * @ms: stop after so long, and at least one leaf
+ * morsel_remove - remove pages
+ * @morsel: the morsel
+ * @first: first page of the range
+ * @end: end of the range
+ * @ms: time in ms after which to stop, after at least one leaf
  *
- * Blocks that are in the range in part stay, and read as zeros there.
+ * Blocks that are partly in the range stay, and read as zeros there.
  *
- * Return: where to go on, or @end.
+ * Context: may sleep; the morsel is closed, and the range is neither attached nor
+ * mapped.
+ * Return: index of the page to continue with, or @end.
  */
 pgoff_t morsel_remove(struct morsel *morsel, pgoff_t first, pgoff_t end,
 		      unsigned int ms)
@@ -914,15 +929,17 @@ static bool morsel_protect_leaf(struct morsel *morsel, const struct morsel_leaf 
 }
 
 /**
- * morsel_protect - nobody who maps it may write it any more
- * @morsel: closed, and hung in nowhere
+ * morsel_protect - make all leaves read-only
+ * @morsel: the morsel
+ *
+ * Context: may sleep; the morsel is closed, and attached nowhere.
  */
 void morsel_protect(struct morsel *morsel)
 {
 	morsel_change_leaves(morsel, 0, ULONG_MAX, morsel_protect_leaf, NULL);
 }
 
-/* The table has one reference, and each mapping page by page another. */
+/* The table has one reference, and each mapping of a single page another. */
 static bool morsel_check_holder(struct morsel *morsel, const struct morsel_leaf *leaf, void *arg)
 {
 	bool *is_held = arg;
@@ -933,13 +950,14 @@ static bool morsel_check_holder(struct morsel *morsel, const struct morsel_leaf 
 }
 
 /**
- * morsel_is_pinned - whether anybody else seems to hold one of its pages
+ * morsel_is_pinned - whether a page of a morsel seems to be pinned
  * @morsel: the morsel
  *
- * Its pages are mapped and unmapped by page meanwhile, so this is a guess. Unlike
- * morsel_is_held() it needs no close.
+ * An estimate, because single pages are mapped and unmapped concurrently. Unlike
+ * morsel_is_held() it works on an open morsel.
  *
- * Return: true if so.
+ * Context: may sleep.
+ * Return: true if a page seems to have further references.
  */
 bool morsel_is_pinned(struct morsel *morsel)
 {
@@ -960,13 +978,14 @@ static bool morsel_check_reference(struct morsel *morsel, const struct morsel_le
 }
 
 /**
- * morsel_is_held - whether anybody holds one of its pages
- * @morsel: closed, and mapped by page nowhere since then
+ * morsel_is_held - whether a page of a morsel has further references
+ * @morsel: the morsel
  *
- * A page that is not held has one reference, the table's. A fault that found its page
- * before the close has another one, which its mapping keeps.
+ * Each page has one reference of the table. A fault that found its page before the
+ * close has another one, which its mapping keeps.
  *
- * Return: true if so; false is certain.
+ * Context: may sleep; the morsel is closed, and no single page is mapped since then.
+ * Return: true if a page may have further references; false is certain.
  */
 bool morsel_is_held(struct morsel *morsel)
 {
@@ -992,11 +1011,12 @@ static bool morsel_get_first(struct morsel *morsel, const struct morsel_leaf *le
 }
 
 /**
- * morsel_find_next - the first page of a range that is there
+ * morsel_find_next - get the first existing page of a range
  * @morsel: the morsel
- * @index: where the range begins, and then, which page it is
- * @end: behind the last
+ * @index: first page of the range; set to the index of the page
+ * @end: end of the range
  *
+ * Context: may sleep.
  * Return: the page, with a reference, or NULL if there is none.
  */
 struct page *morsel_find_next(struct morsel *morsel, pgoff_t *index,
@@ -1021,12 +1041,13 @@ static bool morsel_count_leaf(struct morsel *morsel, const struct morsel_leaf *l
 }
 
 /**
- * morsel_resident - how many pages are there
+ * morsel_resident - count the existing pages of a range
  * @morsel: the morsel
- * @first: the first page of a range
- * @end: behind the last
+ * @first: first page of the range
+ * @end: end of the range
  *
- * Return: the number of pages.
+ * Context: may sleep.
+ * Return: number of pages.
  */
 unsigned long morsel_resident(struct morsel *morsel, pgoff_t first, pgoff_t end)
 {
@@ -1036,9 +1057,9 @@ unsigned long morsel_resident(struct morsel *morsel, pgoff_t first, pgoff_t end)
 	return range.pages;
 }
 
-/* The end */
+/* Freeing tables */
 
-/* Tables that nobody can reach, until nobody can be walking them. */
+/* Unreachable tables that lockless walks may still read, until a grace period. */
 struct morsel_old_tables {
 	struct rcu_work work;
 	struct list_head puds, pmds, ptes;
@@ -1054,7 +1075,7 @@ static void morsel_free_old_tables(struct work_struct *work)
 	list_for_each_entry_safe(table, next, &old->ptes, pt_list)
 		pte_free(NULL, ptdesc_page(table));
 	list_for_each_entry_safe(table, next, &old->pmds, pt_list) {
-		/* The same words as pt_list. */
+		/* Shares memory with pt_list. */
 		table->pmd_huge_pte = NULL;
 		pmd_free(NULL, ptdesc_address(table));
 	}
@@ -1068,7 +1089,7 @@ static bool morsel_is_empty(const void *table)
 	return !memchr_inv(table, 0, PAGE_SIZE);
 }
 
-/* Of the tables of a GiB, those that have nothing; whether it has none any more. */
+/* Collect the empty tables of a GiB. Return: whether its PMD table is empty. */
 static bool morsel_collect_pmds(pmd_t *pmds, pgoff_t index, pgoff_t first,
 				pgoff_t end, struct morsel_old_tables *old)
 {
@@ -1089,7 +1110,7 @@ static bool morsel_collect_pmds(pmd_t *pmds, pgoff_t index, pgoff_t first,
 	return morsel_is_empty(pmds);
 }
 
-/* The same of a table of GiBs. */
+/* Collect the empty tables of a region. Return: whether its PUD table is empty. */
 static bool morsel_collect_puds(pud_t *puds, pgoff_t index, pgoff_t first,
 				pgoff_t end, struct morsel_old_tables *old)
 {
@@ -1145,13 +1166,15 @@ static void morsel_free_tables_by(struct morsel *morsel, pgoff_t first,
 }
 
 /**
- * morsel_free_tables - free tables that have nothing any more
- * @morsel: closed; nobody maps it
- * @first: the first page of a range that pages were taken out of
- * @end: behind the last
+ * morsel_free_tables - free empty tables
+ * @morsel: the morsel
+ * @first: first page of a range from which pages were removed
+ * @end: end of the range
  *
- * A walk of a process's tables holds no lock that would keep them, so they stay
- * while anybody maps the file. Without memory for the list they stay, too.
+ * Walks of the tables of processes hold no lock that would keep them, so they stay
+ * while the file is mapped. Without memory for the list they stay, too.
+ *
+ * Context: may sleep; the morsel is closed and not mapped.
  */
 void morsel_free_tables(struct morsel *morsel, pgoff_t first, pgoff_t end)
 {
@@ -1159,8 +1182,10 @@ void morsel_free_tables(struct morsel *morsel, pgoff_t first, pgoff_t end)
 }
 
 /**
- * morsel_destroy - free all that a morsel has
- * @morsel: nobody uses it any more
+ * morsel_destroy - free all pages and tables of a morsel
+ * @morsel: the morsel, which is not in use any more
+ *
+ * Context: may sleep.
  */
 void morsel_destroy(struct morsel *morsel)
 {

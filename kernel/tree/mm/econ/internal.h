@@ -15,7 +15,7 @@
 #include "model.h"
 #include "profile.h"
 
-/* Length classes and protections of mappings whose order is counted. */
+/* Length classes and protections of mappings, which have ordinals. */
 #define ECON_CLASSES		57
 #define ECON_PROTECTIONS	8
 
@@ -64,9 +64,9 @@ enum econ_zeroed_count {
 	ECON_ZEROED_MADE,
 	/* not needed any more while they were zeroed */
 	ECON_ZEROED_ABANDONED,
-	/* by a fault */
+	/* taken by a fault */
 	ECON_ZEROED_TAKEN,
-	/* by a fault whose memory cgroup was full */
+	/* put back by a fault, because its memory cgroup was full */
 	ECON_ZEROED_PUT_BACK,
 	/* freed to the allocator */
 	ECON_ZEROED_GIVEN_BACK,
