@@ -267,7 +267,7 @@ static bool econ_read_rows(struct econ_reader *reader, struct econ_profile *prof
 					      &rows) || !econ_expect_end_of_line(reader))
 				return false;
 			if (rows != profile->nr_rows)
-				return econ_reader_fail(reader, "the number of rows differs from the one in the last line");
+				return econ_reader_fail(reader, "the number of rows is wrong");
 			if (econ_next_line(reader))
 				return econ_reader_fail(reader, "something behind the end");
 			return !reader->reason;

@@ -112,7 +112,7 @@ static void what_is_wrong_is_said_with_its_line(void)
 	is_refused("mm_profile 1\nprogram a b\n", 2, "too many words");
 	is_refused("mm_profile 1\nprogram a\nrun -5\n", 3, "no length of a run in nanoseconds");
 	is_refused(HEAD "heap 0 0x1000 1 1 1\n", 5, "it ends before the line: end");
-	is_refused(HEAD "heap 0 0x1000 1 1 1\nend 2\n", 5, "the number of rows differs from the one in the last line");
+	is_refused(HEAD "heap 0 0x1000 1 1 1\nend 2\n", 5, "the number of rows is wrong");
 	is_refused(HEAD "end 0\nheap 0 0x1000 1 1 1\n", 5, "something behind the end");
 	is_refused(HEAD "stack 0 0x1000 1 1 1\n", 4, "neither heap, bss, mmap nor end");
 	is_refused(HEAD "heap 0x2000 0x1000 1 1 1\n", 4, "the end is not behind the begin");
