@@ -40,7 +40,7 @@ void __cyg_profile_func_exit(void *function, void *site)
 
 static bool parse(const char *text)
 {
-	/* Of its own length, so that a sanitizer sees who reads behind it. */
+	/* Exactly sized, so that a sanitizer detects reads beyond the end. */
 	size_t length = strlen(text);
 	char *copy = malloc(length ?: 1);
 	bool done;
@@ -145,7 +145,7 @@ static void many_rows_and_long_lines_are_refused(void)
 	free(text);
 }
 
-/* No text is taken of which a part is missing. */
+/* Truncated texts are refused. */
 static void half_a_profile_is_none(void)
 {
 	const char *whole = HEAD "heap 0 0x400000 250000 480 90\nbss 0 0x1000 1 1 1\nend 2\n";
@@ -173,12 +173,12 @@ static void a_row_is_worth_no_more_than_can_matter(void)
 #define MANY	31000
 
 /*
- * As many rows as a profile of 1 MiB can have, of one anchor, and what it costs to find the one
- * at an address. Nothing on the way may look at each.
+ * A lookup by address in the largest number of rows that a profile of 1 MiB can have, all of
+ * one site. It must not visit every row.
  */
 static void a_lookup_is_logarithmic(void)
 {
-	static const char *const anchors[] = { "heap", "bss", "mmap 2 30 3" };
+	static const char *const sites[] = { "heap", "bss", "mmap 2 30 3" };
 	static const struct econ_site_key keys[] = {
 		{ .site = ECON_HEAP },
 		{ .site = ECON_BSS },
@@ -193,7 +193,7 @@ static void a_lookup_is_logarithmic(void)
 		u32 nr, at;
 
 		for (unsigned int row = 0; row < MANY; row++)
-			length += sprintf(text + length, "%s 0x%x 0x%x 1 1 1\n", anchors[i],
+			length += sprintf(text + length, "%s 0x%x 0x%x 1 1 1\n", sites[i],
 					  row << 13, (row << 13) + 0x1000);
 		length += sprintf(text + length, "end %d\n", MANY);
 		EXPECT_EQ(econ_profile_parse(text, length, &large, MANY, &error), true);
@@ -203,8 +203,8 @@ static void a_lookup_is_logarithmic(void)
 		EXPECT_EQ(found == large.rows, true);
 		at = econ_row_from(found, nr, 29999 << 13);
 		EXPECT_EQ(at, 29999);
-		printf("# %s: %lu calls\n", anchors[i], calls);
-		/* Two searches for an anchor and one for an address, of 15 steps each. */
+		printf("# %s: %lu calls\n", sites[i], calls);
+		/* Two searches for a site and one for an address, of 15 steps each. */
 		EXPECT_EQ(calls <= 3 * 16 + 4, true);
 		/* Between two, at the first byte behind one, and behind the last. */
 		EXPECT_EQ(econ_row_from(found, nr, (29999 << 13) + 0x1000), 30000);

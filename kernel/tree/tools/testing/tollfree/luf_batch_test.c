@@ -166,7 +166,7 @@ static void drain_again(void)
 {
 	while_flushing = NULL;
 	luf_drain(&all, 1);
-	/* Not a moment earlier than who began it is it free. */
+	/* The slot is not free before the first flusher is done. */
 	for (u64 more = 0; more < LUF_BATCHES - 1; more++) {
 		unmap(&reclaim, 3);
 		assert(reclaim.open != &all.slots[0]);

@@ -14,7 +14,7 @@ enum { FOLIOS = 200, MIB_512 = 131072, GIB_4 = 1048576 };
 static struct luf_pool pool;
 static struct folio folios[FOLIOS];
 
-/* A pool of a zone with so many pages. */
+/* A pool of a zone with the given number of pages. */
 static void begin(unsigned long managed_pages)
 {
 	luf_pool_init(&pool);

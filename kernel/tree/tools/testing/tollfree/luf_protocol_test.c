@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The protocol of lazy unmap flush, searched through.
+ * Exhaustive check of the protocol of lazy unmap flush.
  *
- * Unmappers, writers, flushers and a fault are lists of steps; one more CPU
- * runs the program whose pages are unmapped: it fills its TLB whenever it may,
- * answers interrupts and switches to other programs and back. Every order in which
- * all these steps can happen is tried, plain stores waiting in store buffers as
- * x86 has them (TSO), and in every state that is reached:
+ * Unmappers, writers, flushers and a fault are lists of steps. One more CPU runs the
+ * program that maps the pages: it fills its TLB at any time, handles interrupts and
+ * switches to other programs and back. All interleavings of these steps are tried, with
+ * plain stores delayed in store buffers as on x86 (TSO). In every reachable state an old
+ * translation must not lead to
  *
- *   - no page that was given to the allocator,
- *   - no page of a file that has newer content in another frame, and
- *   - no page whose place in the address space is writable memory by now
+ *   - a page that was freed to the allocator,
+ *   - a page of a file that has newer content in another frame, or
+ *   - a page at an address that is writable memory by now.
  *
- * may still be read through an old translation. Nor may anybody wait for ever.
- * Then every barrier is taken away and every order reversed that the protocol
- * asks for (include/linux/luf.h), one at a time: each must be found.
+ * No thread may wait forever. Then each barrier that the protocol requires
+ * (include/linux/luf.h) is removed and each order reversed, one at a time: every such
+ * mistake must be detected.
  */
 #include "tap.h"
 
@@ -101,7 +101,7 @@ struct state {
 	u8 rewritten;			/* page 0, in another frame */
 	u8 lock;
 	u8 mapping, table;		/* stamps */
-	u8 stored[PAGES];		/* an unmapper's stamps that nobody else sees yet */
+	u8 stored[PAGES];		/* stamps in the store buffer of an unmapper */
 	u8 writers;
 	u8 open;
 	u8 in_flight[PAGES][GENERATIONS]; /* each unmapper is on a CPU of its own */
@@ -119,7 +119,7 @@ struct plan {
 	bool is_lazy;			/* kernel threads borrow the address space */
 	bool releases_early;		/* wrong: pool pages before their flush */
 	bool generation_first;		/* wrong: since is read after tlb_generation */
-	bool marks_target;		/* wrong: who asks says that the CPU has flushed */
+	bool marks_target;		/* wrong: the flusher records that the CPU has flushed */
 	bool joins_late;		/* wrong: back, for flushers, after the comparison */
 };
 
@@ -194,7 +194,7 @@ static bool interrupt(struct state *s, enum thread t, bool must)
 	return true;
 }
 
-/* Who runs a kernel thread looks for itself when it comes back. */
+/* A CPU that runs a kernel thread checks when it switches back. */
 static bool is_concerned(const struct state *s)
 {
 	return s->is_member && !s->is_lazy;
@@ -618,7 +618,7 @@ static const char *search(void)
 		s = seen[todo[--pending]];
 		why = violation(&s);
 		if (!why && !follow(&s) && !is_done(&s))
-			why = "somebody waits for ever";
+			why = "a thread waits forever";
 	}
 	return why;
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * econ: what a profile promises. A program that is run again as itself has
- * huge pages where its profile says that they pay, and nowhere else.
+ * econ: tests of profiles. A program with a profile of an earlier run has huge pages
+ * where its profile says that they pay, and nowhere else.
  *
- * Needs root, and a node with some free huge pages. Arguments name the tests that
- * are run, all unless given.
+ * Needs root, and a node with some free huge pages. Arguments name the tests to run, all
+ * if there are none.
  */
 #define _GNU_SOURCE
 #include <limits.h>
@@ -108,7 +108,7 @@ static int write_to(const char *path, const char *text, size_t length)
 	return err;
 }
 
-/* This process has a profile of so many rows from here on. */
+/* Give this process a profile with the given number of rows. */
 static bool give(const char *rows)
 {
 	char text[4096];
@@ -202,7 +202,7 @@ static int touch_second(void)
 	return map(8 * MIB) ? touch_8() : 200;
 }
 
-/* Its place is taken by another mapping, of which nothing is known. */
+/* Another mapping without a profile replaces it. */
 static int touch_anew(void)
 {
 	char *memory = map(8 * MIB);
@@ -352,7 +352,7 @@ static int shrink_as_stock(void)
 	return shrink_mostly_empty();
 }
 
-/* A child has it as well, and ends as soon as nobody can write to the pipe. */
+/* A child inherits it, and exits as soon as the pipe has no writer. */
 static int shrink_shared(void)
 {
 	char *memory = touch_a_page_of_each(), c;
@@ -740,7 +740,7 @@ static void what_pays_is_huge(void)
 }
 
 /* It is as without a profile. */
-static void of_other_mappings_nothing_is_known(void)
+static void unprofiled_mapping_uses_stock_policy(void)
 {
 	long asked = stat_of("huge", "asked");
 
@@ -1225,7 +1225,7 @@ static void others_may_not(void)
 	}
 	CHECK(waitpid(pid, &status, 0) == pid && !status);
 
-	/* It exits while somebody has the file open. */
+	/* It exits while the file is open elsewhere. */
 	CHECK(!pipe(pair));
 	pid = fork();
 	if (!pid) {
@@ -1278,14 +1278,14 @@ static void prices_may_be_anything(void)
 	CHECK(run(FIRST "0 0x800000 50000000 0 100\n", "touch_8") == 0);
 }
 
-/* How often a price was seen, and what half of its samples do not exceed. */
-static long samples_of(const char *price, long *half)
+/* Number of samples of a cost, and their median. */
+static long samples_of(const char *cost, long *half)
 {
 	char text[1024], *at, name[32];
 	long tenths, seen = -1;
 
 	read_from(SYSFS "costs/samples", text, sizeof(text));
-	snprintf(name, sizeof(name), "%s ", price);
+	snprintf(name, sizeof(name), "%s ", cost);
 	at = strstr(text, name);
 	if (at)
 		sscanf(at + strlen(name), "%ld %ld %ld", half, &tenths, &seen);
@@ -1295,7 +1295,7 @@ static long samples_of(const char *price, long *half)
 static void prices_are_measured(void)
 {
 	long half, before, huge, fault;
-	char price[32];
+	char cost[32];
 
 	CHECK(write_text(SYSFS "costs/samples", "0"));
 	CHECK(!samples_of("clear_huge", &half) && !samples_of("fault", &half));
@@ -1312,9 +1312,9 @@ static void prices_are_measured(void)
 	/* One of 254 faults of those that were not huge. */
 	CHECK(fault > 8 && fault < 2048 && before > 100);
 	CHECK(write_text(SYSFS "costs/frozen", "1"));
-	read_from(SYSFS "costs/clear_huge", price, sizeof(price));
+	read_from(SYSFS "costs/clear_huge", cost, sizeof(cost));
 	if (huge)
-		CHECK(half > 1000 && atol(price) > 1000);
+		CHECK(half > 1000 && atol(cost) > 1000);
 	else
 		lacks = "an interrupt came during each clearing";
 	CHECK(!write_text(SYSFS "costs/samples", "1") && errno == EINVAL);
@@ -1324,15 +1324,15 @@ static void prices_are_measured(void)
 /* It is gone and read again before anything else is. */
 static void what_is_read_again_is_counted(void)
 {
-	const char *folder = getenv("TOLLFREE_TEST_DIR");
+	const char *dir = getenv("TOLLFREE_TEST_DIR");
 	long again = number(SYSFS "stats/refaults"), half;
 	char name[PATH_MAX], *at;
 	int fd;
 
-	snprintf(name, sizeof(name), "%s/read-again", folder ? folder : "/data");
+	snprintf(name, sizeof(name), "%s/read-again", dir ? dir : "/data");
 	fd = open(name, O_RDWR | O_CREAT | O_TRUNC, 0600);
 	if (fd < 0 || access("/sys/kernel/mm/luf/enabled", F_OK)) {
-		lacks = "no pools of pages that wait, or no folder for a file";
+		lacks = "no pools of pages that wait, or no directory for a file";
 		close(fd);
 		return;
 	}
@@ -1519,8 +1519,8 @@ static time_t now(void)
 }
 
 /*
- * Until none of it is huge, or what else @sought is. The shrinker looks at a page
- * once, and passes over one that somebody else has locked.
+ * Wait until none of it is huge, or for @sought. The shrinker checks a page once, and
+ * skips one that is locked.
  */
 static bool comes_to(long sought, const char *rows, const char *part)
 {
@@ -1730,7 +1730,7 @@ static bool hold_more(void)
 	return CHECK(done);
 }
 
-/* A program loses what a block would have saved, unless somebody has freed one. */
+/* A program loses the benefit of a block, unless one was freed meanwhile. */
 static void lose(void)
 {
 	if (hold_more())
@@ -1885,7 +1885,7 @@ static void what_is_refused_pays_for_compaction(void)
 
 	keep(kept, ARRAY_SIZE(kept));
 	signal(SIGPIPE, SIG_IGN);
-	/* Nobody else asks kcompactd for blocks. */
+	/* There are no other requests to kcompactd. */
 	CHECK(write_text(kept[0].path, "0"));
 	CHECK(write_text(kept[1].path, "0"));
 	CHECK(write_text(kept[2].path, "3300000"));
@@ -1937,8 +1937,8 @@ static double zero_credit(void)
 }
 
 /*
- * A program of whoever says anything of itself: what it makes the machine lose by its
- * word is bounded, and what kcompactd does for that by the time that it ran itself.
+ * A program with a hostile profile: the loss that it can claim is bounded, and so is the
+ * work of kcompactd for it, by the CPU time of the program.
  */
 static void a_hostile_profile_buys_little_compaction(void)
 {
@@ -1982,7 +1982,7 @@ static void a_hostile_profile_buys_little_compaction(void)
 		attempts = ledgers("blocks_made ") + ledgers("blocks_failed ") - attempts;
 		ksft_print_msg("ran %.1f ms, credit %.1f ms, %ld attempts of 5 ms and more\n",
 			       ran, credit, attempts);
-		/* Each costs its price or more. What the last one of a node costs may be owed. */
+		/* Each costs its estimate or more. The cost of the last one of a node may be a debt. */
 		CHECK(5 * (attempts - nodes) <= credit + ran / COMPACT_SHARE);
 	}
 	CHECK(let_go());
@@ -2014,11 +2014,11 @@ static bool reclaim_file(void)
 	return done;
 }
 
-static bool is_measured(const char *price)
+static bool is_measured(const char *cost)
 {
 	long half;
 
-	return samples_of(price, &half) > 0 && half > 100;
+	return samples_of(cost, &half) > 0 && half > 100;
 }
 
 /* What no single test is about. */
@@ -2026,17 +2026,17 @@ static bool is_measured(const char *price)
  * Where a host runs each CPU by a thread of its own, and has other work, an interrupt
  * may come each time.
  */
-static void price_is_measured(const char *price)
+static void price_is_measured(const char *cost)
 {
 	char path[128];
 
-	snprintf(path, sizeof(path), SYSFS "costs/%s", price);
-	if (is_measured(price))
+	snprintf(path, sizeof(path), SYSFS "costs/%s", cost);
+	if (is_measured(cost))
 		CHECK(number(path) > 1);
 	else if (getenv("TOLLFREE_CODE_IS_FIXED"))
 		lacks = "an interrupt came each time";
 	else
-		CHECK(is_measured(price));
+		CHECK(is_measured(cost));
 }
 
 static void all_prices_are_measured(void)
@@ -2212,7 +2212,7 @@ static void blocks_are_zeroed_ahead(void)
 	CHECK(faults_of("huge_zeroed") >= faults + 4);
 	CHECK(write_text(SYSFS "fault_latency/enabled", "0"));
 	CHECK(takes_all(FIRST "0 0x800000 " RICH, "touch_each_of_8"));
-	/* Of others nobody has asked. */
+	/* There were no decisions about others. */
 	CHECK(stock_up(4));
 	taken = zeroed("taken");
 	CHECK(run(NULL, "touch_each_of_8") == 8);
@@ -2581,7 +2581,7 @@ static void nothing_is_kept_for_an_observer(void)
 	all_are_accounted_for();
 }
 
-/* A block that is kept, as /proc/kpageflags shows it: nobody's. */
+/* A kept block in /proc/kpageflags: without an owner. */
 static bool is_kept(int flags, unsigned long frame)
 {
 	const uint64_t known = 1 << 5 | 1 << 7 | 1 << 12 | 1 << 17 | 1 << 26;
@@ -2732,7 +2732,7 @@ static const struct {
 } tests[] = {
 	TEST(without_a_profile_all_is_stock),
 	TEST(what_pays_is_huge),
-	TEST(of_other_mappings_nothing_is_known),
+	TEST(unprofiled_mapping_uses_stock_policy),
 	TEST(a_part_speaks_for_its_region),
 	TEST(confidence_and_touched_pages_count),
 	TEST(what_is_read_is_asked_about_too),

@@ -2,13 +2,12 @@
 /*
  * Lazy unmap flush: litmus tests of coherence.
  *
- * A reader spins on one CPU and holds a translation. The page is reclaimed; that
- * the translation is stale is seen by the reader's still reading the old value
- * without a fault while the page table has no entry. Then somebody does what
- * must not leave the old value readable, and after that the reader may not see
- * it again.
+ * A reader spins on one CPU and holds a translation. The page is reclaimed. The
+ * translation is stale if the reader still reads the old value without a fault while
+ * the page table has no entry. Then a task does an operation that must not leave the
+ * old value readable, and after that the reader must not see it again.
  *
- * Needs root, cgroups, two CPUs, swap, and a folder on ext4, xfs or btrfs:
+ * Needs root, cgroups, two CPUs, swap, and a directory on ext4, xfs or btrfs:
  * $TOLLFREE_TEST_DIR, /data if that is not set.
  */
 #define _GNU_SOURCE
@@ -399,7 +398,7 @@ static int *text_to_probe(void)
 	return text();
 }
 
-/* An overlay whose file is in the lower folder alone, and may be copied up. */
+/* An overlay with a file only in the lower directory, which may be copied up. */
 #define LAYERS		"lowerdir=lower,upperdir=upper,workdir=work"
 #define OVERLAID	"merged/file"
 
@@ -407,10 +406,10 @@ static bool has_overlay;
 
 static int *overlaid_file(bool is_copied_up)
 {
-	static const char *const folders[] = { "lower", "upper", "work", "merged" };
+	static const char *const dirs[] = { "lower", "upper", "work", "merged" };
 
-	for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
-		mkdir(folders[i], 0755);
+	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++)
+		mkdir(dirs[i], 0755);
 	unlink("upper/file");
 	fill("lower/file", OLD, PAGE);
 	if (mount("luf", "merged", "overlay", 0, LAYERS)) {
@@ -468,7 +467,7 @@ static void act_truncate_overlaid(int *at)
 	must(!truncate(OVERLAID, 0), "truncate");
 }
 
-/* A file whose blocks a remote client can write. */
+/* A file with blocks that a remote client can write. */
 static int *remote_file(void)
 {
 	struct statfs about;
@@ -528,9 +527,8 @@ static void act_write_twice(int *at)
 }
 
 /*
- * Three who write at one time, each on a CPU of its own where there are four.
- * They are there before the page is unmapped: to make a thread changes mappings,
- * and that flushes.
+ * Three concurrent writers, each on its own CPU if there are four. They exist before
+ * the page is unmapped: creating a thread changes mappings, which flushes.
  */
 static struct {
 	pthread_t threads[3];
@@ -546,7 +544,7 @@ static void *write_as_one_of_many(void *cpu)
 	while (!get(writers.begin))
 		sched_yield();
 	write_with(0);
-	/* Whoever is done is done, whatever the others wait for. */
+	/* A writer that is done does not depend on the others. */
 	if (read_now() == OLD)
 		set(writers.wrong, true);
 	return NULL;
@@ -840,7 +838,7 @@ static void act_pageout_and_store(int *at)
 	new_page(at);
 }
 
-/* Who writes forces while the one who is written to stands still. */
+/* A debugger writes by force while its target is stopped. */
 static bool poke_parent(void *at)
 {
 	pid_t parent = getppid();
@@ -932,7 +930,7 @@ static int *protectable(void)
 	return anonymous();
 }
 
-/* Only what nobody ever shared can be moved; it is read-only because it is protected. */
+/* Only exclusive pages can be moved; they are read-only because they are protected. */
 static int *movable(void)
 {
 	int *at;
@@ -1203,7 +1201,7 @@ static void try_going(const char *name, void (*go)(void))
 
 /* What must not be unmapped lazily */
 
-/* Elsewhere somebody can write who has faulted nothing in: no entry tells of him. */
+/* Elsewhere a task can write that has faulted nothing in: no entry shows it. */
 static void *shmem(void)
 {
 	int *at = reclaimable(mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
@@ -1505,7 +1503,7 @@ static void test_drain(void)
 	} else {
 		flushes = count("flushes_drain");
 		must(write_text(LUF "drain", "1"), "drain");
-		/* Whoever has forgotten the page has to fault. */
+		/* A CPU without a translation has to fault. */
 		value = read_now();
 		ksft_test_result(count("flushes_drain") > flushes && value == OLD &&
 				 is_mapped(at), "drain\n");

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Lazy unmap flush: tests of the pools. How much waits in them and for how long,
- * that every drain waits for flushes under way, and what becomes of a page that
- * is poisoned while it waits.
+ * Lazy unmap flush: tests of the pools. Number and age of waiting pages, drains that
+ * wait for flushes in progress, and pages that are poisoned while they wait.
  *
- * Arguments: the tests to run, all of them if there are none. Needs what the
- * litmus tests need (luf.c), but no swap.
+ * Arguments: the tests to run, all if there are none. Has the requirements of the litmus
+ * tests (luf.c), except swap.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -173,9 +172,8 @@ static void pools_keep_to_their_size(const char *name)
 }
 
 /*
- * No more pages wait at any time than were unmapped in the last ten times the age:
- * the others would have been here for longer. Twice the age would do on a machine
- * whose workers are never late.
+ * At any time at most the pages that were unmapped in the last ten times the age wait:
+ * others would be too old. Twice the age would suffice if workers were never late.
  */
 static void pages_leave_in_time(const char *name)
 {
@@ -311,7 +309,7 @@ static pid_t start_slow_flush(int ms)
 	must(child >= 0, "fork");
 	if (!child)
 		_exit(write_text(LUF "drain", "1") ? KSFT_PASS : KSFT_FAIL);
-	/* Whoever it is that flushes first. */
+	/* Independent of which task flushes first. */
 	for (int i = 0; i < 1000 && number(DELAY) > 0; i++)
 		usleep(1000);
 	return child;
@@ -548,7 +546,7 @@ static void a_poisoned_page_of_a_pool_is_handled(const char *name)
 	again = sum_of("/proc/meminfo", "HardwareCorrupted");
 	ksft_print_msg("%ld KiB are poisoned, %ld after the first time, %ld after the second\n",
 		       before, after, again);
-	/* What it had is there, elsewhere, and it is never given to anybody. */
+	/* Its content exists elsewhere, and the page is never reused. */
 	right = touch(0, CHUNK) && frame_of(at) && frame_of(at) != frame;
 	must(write_text(LUF "drain", "1"), LUF "drain");
 	right &= defer(0, PAGES) && has_flag(frame, KPF_HWPOISON);

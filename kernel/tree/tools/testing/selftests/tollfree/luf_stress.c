@@ -4,9 +4,9 @@
  * argument, 10 if there is none). Memory is filled, and pages are poisoned, only
  * in runs of a minute or more: others would see little else.
  *
- * Each page says which one it is and how often it was written. Who writes it
- * publishes that number afterwards; who has seen the number published may read
- * no older page, whatever translation it has. In between memory is reclaimed and
+ * Each page contains its index and the number of its writes. A writer publishes that
+ * number afterwards; a reader that has seen the number must not read an older page,
+ * through any translation. Meanwhile memory is reclaimed and
  * compacted, filled by processes until it is short or the OOM killer comes,
  * mappings change, pages are poisoned, blocks of memory go offline, and LUF
  * itself is drained, resized and switched. In the end each page that was put
@@ -316,8 +316,8 @@ static void offer_oneself(void)
 }
 
 /*
- * While a hog that was killed still gives its memory back, the OOM killer may
- * come again, and panics where it finds nobody.
+ * While a killed hog still frees its memory, the OOM killer may run again, and panics
+ * if it finds no victim.
  */
 static void keep_victims(void)
 {
@@ -425,8 +425,8 @@ static bool take_offline(const char *path)
 /* One block of memory that can be moved away, there and back. */
 static void move_block(void)
 {
-	const char *folder = "/sys/devices/system/memory";
-	DIR *blocks = opendir(folder);
+	const char *dir = "/sys/devices/system/memory";
+	DIR *blocks = opendir(dir);
 	struct dirent *entry;
 
 	while (blocks && (entry = readdir(blocks))) {
@@ -434,7 +434,7 @@ static void move_block(void)
 
 		if (strncmp(entry->d_name, "memory", 6) || any(4))
 			continue;
-		snprintf(path, sizeof(path), "%s/%s/state", folder, entry->d_name);
+		snprintf(path, sizeof(path), "%s/%s/state", dir, entry->d_name);
 		if (take_offline(path))
 			while (!write_text(path, "online") && !get(shared->stop))
 				usleep(1000);
@@ -605,7 +605,7 @@ int main(int argc, char **argv)
 	ksft_print_msg("%ld pages unmapped lazily\n", all_deferred() - before);
 	print_counts();
 	ksft_test_result(ended_well, "everybody ended well\n");
-	ksft_test_result(!shared->stale, "nobody read what was stale\n");
+	ksft_test_result(!shared->stale, "no stale read\n");
 	ksft_test_result(all_deferred() > before, "pages were unmapped lazily\n");
 	ksft_test_result(!number(LUF "pool_pages") && released() == all_deferred(),
 			 "no page was lost: %ld deferred, %ld released, %ld wait\n", all_deferred(),

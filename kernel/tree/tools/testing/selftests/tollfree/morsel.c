@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Morsels: what a file of morselfs promises, and that nothing which one process
- * does to its mapping is felt by another that has the same tables hung in.
+ * Morsels: tests of files of morselfs, and of the isolation of processes that have the
+ * same tables attached: operations on one mapping must not affect the others.
  *
- * Each test makes its morsel anew in a mount of its own. What is checked last in
- * most of them is the content, as somebody else sees it. Arguments name the tests
- * that are run, all unless given.
+ * Each test creates a new morsel in its own mount. Most of them check the content last,
+ * from another process. Arguments name the tests to run, all if there are none.
  */
 #define _GNU_SOURCE
 #include <linux/falloc.h>
@@ -106,7 +105,7 @@ static char *map(int fd, size_t size, int protection)
 	return mmap(NULL, size, protection, MAP_SHARED, fd, 0);
 }
 
-/* A morsel of so many bytes that holds the words, one a @step. */
+/* A morsel of the given size that contains the words, one per @step. */
 static int make_filled(size_t size, size_t step)
 {
 	int fd = make(size);
@@ -227,7 +226,7 @@ static bool maps_say(const void *memory, const struct stat *stat)
 static void it_does_what_stores_need(void)
 {
 	struct timespec old[2] = { { .tv_sec = 1000 }, { .tv_nsec = UTIME_OMIT } };
-	int fd = make(3 * PAGE), again, folder = open(MOUNT, O_RDONLY | O_DIRECTORY);
+	int fd = make(3 * PAGE), again, dir = open(MOUNT, O_RDONLY | O_DIRECTORY);
 	char path[64], *memory;
 	struct stat stat;
 
@@ -247,10 +246,10 @@ static void it_does_what_stores_need(void)
 	munmap(memory, 3 * PAGE);
 	CHECK(!fcntl(again, F_SETLEASE, F_RDLCK) && fcntl(again, F_GETLEASE) == F_RDLCK);
 	CHECK(!fcntl(again, F_SETLEASE, F_UNLCK));
-	CHECK(!flock(again, LOCK_EX) && !flock(folder, LOCK_EX | LOCK_NB));
+	CHECK(!flock(again, LOCK_EX) && !flock(dir, LOCK_EX | LOCK_NB));
 	CHECK(!unlink(MOUNT "/named"));
 	close(again);
-	close(folder);
+	close(dir);
 }
 
 static void mapping_and_file_are_one(void)
@@ -334,7 +333,7 @@ static bool all_zero(const char *memory, size_t length)
 	return true;
 }
 
-/* As cp does it, of which the file system never hears how much will come. */
+/* As cp does it, which does not tell the file system the size in advance. */
 static void a_file_that_grows_has_large_pages(void)
 {
 	enum { PART = 128 * 1024 };
@@ -478,7 +477,7 @@ static bool can_stop(void)
 	return false;
 }
 
-/* Until somebody has been stopped. */
+/* Wait until a task was stopped. */
 static void wait_for_stopped(void)
 {
 	for (int i = 0; i < 5000 && !count("stopped"); i++)
@@ -805,8 +804,8 @@ static void poison(char *at)
 }
 
 /*
- * Linux splits a folio only if nobody but mappings and the page cache, with one
- * reference for each page, holds it. A block of a morsel has one reference. 511
+ * Linux splits a folio only if mappings and the page cache, with one reference for each
+ * page, hold all its references. A block of a morsel has one reference. 511
  * others make it look like a folio of the page cache.
  */
 static void try_to_split(int fd, size_t size, bool sealed)
@@ -1261,7 +1260,7 @@ static void nothing_is_mapped_behind_a_mapping(void)
 	char *room = mmap(NULL, 8 * MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	char *memory = (char *)(((unsigned long)room + 2 * MIB) & ~(2 * MIB - 1));
 
-	/* Nobody else has a table there. */
+	/* No other process has a table there. */
 	munmap(room, 8 * MIB);
 	memory = mmap(memory, 2 * MIB + PAGE, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0);
 	CHECK(memory != MAP_FAILED);
@@ -1386,7 +1385,7 @@ static void it_is_read_past_the_page_cache(void)
 	CHECK(!fcntl(fd, F_ADD_SEALS, ALL));
 	memory = map(fd, size, PROT_READ);
 	CHECK(pwrite(disk, memory, size, 0) == (ssize_t)size);
-	/* The kernel does not write for anybody what he may not. */
+	/* The kernel does not write on behalf of a task what the task may not write. */
 	CHECK(pread(disk, memory, PAGE, 0) < 0 && errno == EFAULT);
 	CHECK(has_words(memory, 0, size, PAGE));
 	munmap(memory, size);
@@ -1432,7 +1431,7 @@ static void nobody_merges_or_watches_it(void)
 		CHECK(!is_watched(memory, size, modes[i]));
 	CHECK(!mlock(memory, size) && !munlock(memory, size));
 	madvise(memory, size, MADV_MERGEABLE);
-	/* It scans nobody who has nothing that it may merge. */
+	/* ksmd scans only processes with mergeable memory. */
 	other = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(other != MAP_FAILED);
 	store(other, 1);
@@ -1518,7 +1517,7 @@ static void write_for_a_while(char *memory)
 	} while (used.tv_sec < 3);
 }
 
-/* NUMA balancing takes the rights from entries, to see who faults. */
+/* NUMA balancing removes access rights from entries, to observe faults. */
 static void balancing_leaves_it(void)
 {
 	char delay[16];
@@ -1575,7 +1574,7 @@ static long swapped_to(const char *device)
 	return used;
 }
 
-/* swapoff looks through all mappings of all who have swapped anything. */
+/* swapoff walks all mappings of all processes that have swapped memory. */
 static void swapoff_leaves_it(void)
 {
 	size_t size = 4 * MIB + 3 * PAGE;
@@ -1739,7 +1738,7 @@ static void fixed_buffers_are_the_writers(void)
 	CHECK(ask(&ring, IORING_OP_WRITE_FIXED, disk, memory, half) == (int)half);
 	CHECK(ask(&ring, IORING_OP_READ_FIXED, disk, memory + half, half) == (int)half);
 	CHECK(has_words(memory + half, 0, half, PAGE));
-	/* The device has it still, though nobody maps it. */
+	/* The device still uses the page, although it is not mapped. */
 	munmap(memory, size);
 	CHECK(fcntl(fd, F_ADD_SEALS, ALL) && errno == EBUSY);
 	CHECK(!syscall(SYS_io_uring_register, ring.fd, IORING_UNREGISTER_BUFFERS, NULL, 0));
@@ -1927,11 +1926,11 @@ static void tables_count_and_go(void)
 		CHECK(errno == ENOSPC);
 		CHECK(!fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
 				 PAGES * GIB));
-		/* Nobody maps it: with the pages their tables went. */
+		/* Not mapped: tables were freed with the pages. */
 		CHECK(count("tables") == tables);
 		CHECK(!statfs("/tmp/small", &fs) && fs.f_bfree == PAGES);
 	}
-	/* Those of somebody's mapping stay until the next time. */
+	/* Tables of a mapped file stay until the next removal. */
 	memory = map(fd, 4 * GIB, PROT_READ | PROT_WRITE);
 	CHECK(memory != MAP_FAILED);
 	for (int i = 0; i < 4; i++)
@@ -2150,7 +2149,7 @@ static void each_step_may_be_the_last(void)
 	CHECK(there > 20 && killed > 30);
 }
 
-/* What fills its group is told, and nobody is killed for it. */
+/* A task that fills its cgroup gets an error, and no task is killed. */
 static void a_full_group_is_enomem(void)
 {
 	int fd = make(64 * MIB), status;
@@ -2396,7 +2395,7 @@ static void every_user_of_a_broken_page_is_told(void)
 out:
 	munmap(by_page, size);
 	close(fd);
-	/* The allocator gives the block with the broken page to nobody. */
+	/* The allocator does not reuse the block with the broken page. */
 	if (block) {
 		CHECK(page_is(block + 7, KPF_HWPOISON));
 		CHECK(page_is(block, KPF_COMPOUND_HEAD) && !page_is(block, KPF_BUDDY));
