@@ -470,6 +470,15 @@ static void morsel_convert(struct vm_area_struct *vma)
 	morsel_count(MORSEL_CONVERTED);
 }
 
+/**
+ * __morsel_move - detach a range that mremap() moves
+ * @vma: the old mapping
+ * @begin: begin of the range
+ * @length: length in bytes
+ *
+ * Context: may sleep; the mmap lock is held for writing.
+ * Return: @length: there are no page-table entries to move.
+ */
 unsigned long __morsel_move(struct vm_area_struct *vma, unsigned long begin,
 			    unsigned long length)
 {

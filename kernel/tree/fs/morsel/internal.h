@@ -108,11 +108,24 @@ enum morsel_count {
 
 DECLARE_PER_CPU(unsigned long[MORSEL_COUNTS], morsel_counts);
 
+/**
+ * morsel_count_many - add to an event counter
+ * @what: the counter
+ * @nr: number of events
+ *
+ * Context: any.
+ */
 static inline void morsel_count_many(enum morsel_count what, unsigned long nr)
 {
 	this_cpu_add(morsel_counts[what], nr);
 }
 
+/**
+ * morsel_count - count an event
+ * @what: the counter
+ *
+ * Context: any.
+ */
 static inline void morsel_count(enum morsel_count what)
 {
 	morsel_count_many(what, 1);
@@ -148,6 +161,13 @@ enum morsel_plant {
 #ifdef CONFIG_MORSEL_PLANTS
 extern unsigned int morsel_planted;
 
+/**
+ * morsel_is_planted - whether a test injects a bug
+ * @plant: the bug
+ *
+ * Context: any.
+ * Return: true if so.
+ */
 static inline bool morsel_is_planted(enum morsel_plant plant)
 {
 	return READ_ONCE(morsel_planted) == plant;

@@ -166,17 +166,39 @@ extern const struct econ_costs econ_default_costs;
 
 /* Users may set costs to any value: sums and products saturate. */
 
+/**
+ * econ_sum - saturating sum
+ * @one: a number
+ * @other: another number
+ *
+ * Context: any.
+ * Return: the sum, at most U64_MAX.
+ */
 static inline u64 econ_sum(u64 one, u64 other)
 {
 	return one > U64_MAX - other ? U64_MAX : one + other;
 }
 
+/**
+ * econ_product - saturating product
+ * @cost: a cost
+ * @number: number of times it is paid
+ *
+ * Context: any.
+ * Return: the product, at most U64_MAX.
+ */
 static inline u64 econ_product(u64 cost, u64 number)
 {
 	return number && cost > U64_MAX / number ? U64_MAX : cost * number;
 }
 
-/* An action pays if it saves more than it costs. */
+/**
+ * econ_pays - whether an action pays: it saves more than it costs
+ * @estimate: its cost and benefit
+ *
+ * Context: any.
+ * Return: true if so.
+ */
 static inline bool econ_pays(struct econ_estimate estimate)
 {
 	return estimate.benefit > estimate.cost;

@@ -196,7 +196,13 @@ static inline void luf_migrate_begin(struct luf_run *run, int reason)
 		__luf_run_begin(run, LUF_PROMOTION);
 }
 
-/* Return: the run of a migration, NULL if it unmaps nothing lazily. */
+/**
+ * luf_migration - run of a migration
+ * @reason: reason of the migration
+ *
+ * Context: process.
+ * Return: the run, NULL if the migration unmaps nothing lazily.
+ */
 static inline struct luf_run *luf_migration(int reason)
 {
 	struct luf_run *run = current->luf_run;

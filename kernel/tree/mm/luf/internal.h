@@ -81,11 +81,24 @@ DECLARE_PER_CPU(unsigned long[LUF_COUNTS], luf_counts);
 static_assert(LUF_DEFERRED + LUF_COMPACTION == LUF_DEFERRED_COMPACTION);
 static_assert(LUF_FLUSHES + LUF_FOR_PTE == LUF_FLUSHES_PTE);
 
+/**
+ * luf_count_many - add to an event counter
+ * @what: the counter
+ * @n: number of events
+ *
+ * Context: any.
+ */
 static inline void luf_count_many(enum luf_count what, unsigned long n)
 {
 	this_cpu_add(luf_counts[what], n);
 }
 
+/**
+ * luf_count - count an event
+ * @what: the counter
+ *
+ * Context: any.
+ */
 static inline void luf_count(enum luf_count what)
 {
 	luf_count_many(what, 1);

@@ -1982,7 +1982,7 @@ static void a_hostile_profile_buys_little_compaction(void)
 		attempts = ledgers("blocks_made ") + ledgers("blocks_failed ") - attempts;
 		ksft_print_msg("ran %.1f ms, credit %.1f ms, %ld attempts of 5 ms and more\n",
 			       ran, credit, attempts);
-		/* Each costs its estimate or more. The cost of the last one of a node may be a debt. */
+		/* Each costs its estimate or more. The last one of a node may be a debt. */
 		CHECK(5 * (attempts - nodes) <= credit + ran / COMPACT_SHARE);
 	}
 	CHECK(let_go());
