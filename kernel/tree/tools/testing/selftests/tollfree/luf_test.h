@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the tests of lazy unmap flush share. */
+/* Shared by the tests of lazy unmap flush. */
 #ifndef TOLLFREE_LUF_TEST_H
 #define TOLLFREE_LUF_TEST_H
 
@@ -53,7 +53,7 @@ static inline void begin_luf_test(void)
 	enter_group();
 }
 
-/* One of the kernel's statistics, in pages or events since it booted. */
+/* A statistic of the kernel, in pages or events since boot. */
 static inline long count(const char *name)
 {
 	char path[320];
