@@ -2067,7 +2067,7 @@ static void each_allocation_may_fail(void)
 
 #define PROBES	"/sys/bus/event_source/devices/kprobe/type"
 
-/* At the nth call of a function of the kernel by a process, which is killed then. */
+/* Kill a process at its nth call of a kernel function. */
 static int kill_at(pid_t pid, const char *function, int nth)
 {
 	struct perf_event_attr attr = {
@@ -2112,20 +2112,22 @@ static bool lives(const char *function, int nth, bool *is_there)
 	return !status;
 }
 
-/* What attaching goes through, from mmap() to the end of its process. */
+/* Functions on the path of attaching, from mmap() to the exit of the process. */
 static void each_step_may_be_the_last(void)
 {
-	/* Compilers may have inlined some of ours. */
+	/* Compilers may have inlined some of them. */
 	static const char *const functions[] = {
-		"morsel_mmap", "morsel_get_unmapped_area", "hang_all", "hang_puds", "hang_pmds",
-		"set_puds", "set_pmds", "__morsel_fault", "morsel_page_fault", "map_around",
-		"give_table", "morsel_fill", "morsel_enter", "add_region", "provide",
-		"allocate_large", "allocate_small", "install_large", "install_small",
-		"install_pmd_table", "install_pte_table", "morsel_close", "morsel_open",
-		"morsel_protect", "__morsel_unmap", "morsel_vm_close", "morsel_remove",
-		"mmap_region", "handle_mm_fault", "__p4d_alloc", "__pud_alloc", "__pmd_alloc",
-		"pte_alloc_one", "folio_zero_user", "set_pte_range", "unmap_page_range",
-		"unmap_mapping_pages", "free_pgtables",
+		"morsel_mmap", "morsel_get_unmapped_area", "morsel_attach_all",
+		"morsel_attach_puds", "morsel_attach_pmds", "morsel_set_puds",
+		"morsel_set_pmds", "__morsel_fault", "morsel_page_fault", "morsel_map_around",
+		"morsel_install_prealloc", "morsel_fill", "morsel_enter", "morsel_add_region",
+		"morsel_provide", "morsel_alloc_large", "morsel_alloc_small",
+		"morsel_install_large", "morsel_install_small", "morsel_install_pmd_table",
+		"morsel_install_pte_table", "morsel_close", "morsel_open", "morsel_protect",
+		"__morsel_unmap", "morsel_vm_close", "morsel_remove", "mmap_region",
+		"handle_mm_fault", "__p4d_alloc", "__pud_alloc", "__pmd_alloc", "pte_alloc_one",
+		"folio_zero_user", "set_pte_range", "unmap_page_range", "unmap_mapping_pages",
+		"free_pgtables",
 	};
 	int there = 0, killed = 0;
 
