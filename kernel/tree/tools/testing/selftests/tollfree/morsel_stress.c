@@ -77,7 +77,7 @@ static bool fill_file(int fd, uint32_t id, size_t pages)
 	return true;
 }
 
-/* Sealed ones, one after another, each in the place of an older one. */
+/* Create sealed morsels, each replacing an older one. */
 static void make_sealed_ones(void)
 {
 	while (!get(shared->stop)) {
@@ -98,7 +98,7 @@ static void make_sealed_ones(void)
 	}
 }
 
-/* One of them, its number and its size; -1 if there is none. */
+/* Open one of them, and get its number and size; -1 if there is none. */
 static int open_sealed(uint32_t *id, size_t *pages)
 {
 	char name[64];
@@ -116,7 +116,7 @@ static int open_sealed(uint32_t *id, size_t *pages)
 	return fd;
 }
 
-/* Somewhere, aligned as it likes, or by a page. */
+/* At any address, with the default alignment or page alignment. */
 static char *map_somewhere(int fd, size_t first, size_t pages)
 {
 	int flags = any(4) ? MAP_SHARED : MAP_PRIVATE;
@@ -177,7 +177,7 @@ static void call_another(char *memory, size_t first, size_t pages, uint32_t id)
 	must(waitpid(pid, NULL, 0) == pid, "waitpid");
 }
 
-/* Everything that can be done to a mapping and must not be felt elsewhere. */
+/* All operations on a mapping, which must not affect other mappings. */
 static void change_mapping(char **memory, size_t first, size_t pages, uint32_t id)
 {
 	static const int advice[] = { MADV_DONTNEED, MADV_COLD, MADV_PAGEOUT, MADV_RANDOM,
@@ -233,7 +233,7 @@ static void read_one(void)
 	first = any(2) ? 0 : any(pages);
 	pages -= first;
 	memory = map_somewhere(fd, first, pages);
-	/* Now and then the last that holds it is the mapping. */
+	/* Sometimes the mapping has the last reference. */
 	if (any(2))
 		close(fd);
 	else
@@ -270,7 +270,7 @@ static void kill_readers(void)
 	}
 }
 
-/* A file that one cuts and fills, and others read: what they see is his or zero. */
+/* One process truncates and fills a file, others read: its data or zeros. */
 static void cut_and_read(void)
 {
 	uint32_t id = add(shared->last_id);
@@ -408,7 +408,7 @@ static void send_open_ones(void)
 		send_one();
 }
 
-/* More than its group may have: SIGBUS or ENOMEM, and all comes back. */
+/* More than the limit of the cgroup: SIGBUS or ENOMEM, and all memory is freed. */
 static void fill_group(void)
 {
 	while (!get(shared->stop)) {
@@ -438,7 +438,7 @@ static void fill_group(void)
 	}
 }
 
-/* A mount that goes while it is in use. */
+/* Unmount a mount that is in use. */
 static void mount_and_unmount(void)
 {
 	char dir[64];
@@ -503,7 +503,7 @@ static void enter_group(void)
 	write_text(GROUP "/stress/memory.max", "8M");
 }
 
-/* Tables wait for a grace period, and what a killed process had for its end. */
+/* Tables wait for a grace period, and memory of a killed process for its exit. */
 static bool all_is_given_back(void)
 {
 	for (int i = 0; i < 500 && (count("pages") || count("tables")); i++)
