@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Each model of mm/econ says what its cases want, and has some for both answers. */
+/* Each model of mm/econ decides its cases as expected, and has cases of both kinds. */
 
 #include <string.h>
 
@@ -46,7 +46,7 @@ static void names_differ(void)
 			EXPECT_EQ(!strcmp(econ_models[one]->name, econ_models[other]->name), false);
 }
 
-/* What neither costs nor saves anything, and what would save more than there is. */
+/* No cost and no benefit, and the largest possible benefit. */
 static const struct econ_action poor = { .order = 4, .supply = ECON_FREE_BLOCK };
 static const struct econ_action rich = {
 	.order = 4, .supply = ECON_NO_BLOCK, .walks_ns = U64_MAX, .touched = 512, .empty = 512,
@@ -59,14 +59,14 @@ static bool pays(int kind, struct econ_action action, const struct econ_costs *c
 	return econ_pays(econ_estimate(&action, costs));
 }
 
-/* These save nothing where nothing costs anything. */
+/* Models with no benefit if all costs are 0. */
 static bool saves_by_prices_alone(int kind)
 {
 	return kind == ECON_LARGE || kind == ECON_ZERO || kind == ECON_DEMOTE ||
 	       kind == ECON_POOL || kind == ECON_SWAP_IN;
 }
 
-/* Whatever has been written to the costs: nothing wraps around. */
+/* No overflow for any values of the costs. */
 static void prices_may_be_anything(void)
 {
 	static const u64 values[] = { 0, 1, 1000, 1ULL << 32, 1ULL << 63, U64_MAX };
@@ -83,7 +83,7 @@ static void prices_may_be_anything(void)
 	}
 }
 
-/* More of what is saved never turns a yes into a no. */
+/* A larger benefit never turns an approval into a refusal. */
 static void more_to_save_is_never_less_reason(void)
 {
 	for (int kind = 0; kind < ECON_KINDS; kind++) {

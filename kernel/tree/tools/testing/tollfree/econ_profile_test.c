@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Tests of mm/econ/profile.c. An argument is how many random texts it has to live
- * through, 200,000 unless given.
+ * Tests of mm/econ/profile.c. The argument is the number of random texts to
+ * parse, default 200,000.
  */
 
 #include "../../../mm/econ/profile.c"
@@ -20,7 +20,7 @@ static struct econ_row rows[ROOM];
 static struct econ_profile profile = { .rows = rows };
 static struct econ_parse_error error;
 
-/* How many functions were called, where that is counted. */
+/* Number of function calls, where they are counted. */
 static unsigned long calls;
 
 __attribute__((no_instrument_function))
@@ -159,7 +159,7 @@ static void half_a_profile_is_none(void)
 	EXPECT_EQ(parse(whole), true);
 }
 
-/* The largest cost that a model has of its own is a second, and an eighth is left at the end. */
+/* The largest constant cost in a model is a second, and at least an eighth is left. */
 static void a_row_is_worth_no_more_than_can_matter(void)
 {
 	EXPECT_EQ(parse(HEAD "heap 0 0x1000 18446744073709551615 1 1\n"
@@ -206,12 +206,12 @@ static void a_lookup_is_logarithmic(void)
 		printf("# %s: %lu calls\n", sites[i], calls);
 		/* Two searches for a site and one for an address, of 15 steps each. */
 		EXPECT_EQ(calls <= 3 * 16 + 4, true);
-		/* Between two, at the first byte behind one, and behind the last. */
+		/* Between two, at the first byte after one, and after the last. */
 		EXPECT_EQ(econ_row_from(found, nr, (29999 << 13) + 0x1000), 30000);
 		EXPECT_EQ(econ_row_from(found, nr, (29999 << 13) + 0xfff), 29999);
 		EXPECT_EQ(econ_row_from(found, nr, (u64)MANY << 13), MANY);
 		EXPECT_EQ(econ_row_from(found, 0, 0), 0);
-		/* Of the others there is none. */
+		/* The other sites have no rows. */
 		econ_rows_of(&large, &keys[(i + 1) % ARRAY_SIZE(keys)], &nr);
 		EXPECT_EQ(nr, 0);
 	}
@@ -266,7 +266,7 @@ static void a_benefit_falls_with_the_run(void)
 	EXPECT_EQ(econ_left_ns(U64_MAX, 1, 0), U64_MAX);
 }
 
-/* The talk's: where blocks are few, they are for those that gain most. */
+/* Example of the talk: scarce blocks go to the regions with the largest benefit. */
 static void a_block_costs_what_it_would_save_elsewhere(void)
 {
 	u32 waiting[ECON_RANKS];
@@ -301,7 +301,7 @@ static u32 any(u32 below)
 	return (seed >> 32) % below;
 }
 
-/* What was taken is as it should be: in order, in bounds, without overlap. */
+/* Accepted profiles are sorted, in bounds, and without overlap. */
 static bool is_sound(void)
 {
 	for (u32 i = 0; i < profile.nr_rows; i++) {
@@ -317,7 +317,7 @@ static bool is_sound(void)
 	return profile.nr_rows <= ROOM && strlen(profile.name) < ECON_NAME_BYTES;
 }
 
-/* Whole profiles with a few bytes changed, cut, doubled or taken from elsewhere. */
+/* Whole profiles with bytes changed, removed, duplicated or copied from elsewhere. */
 static void no_text_does_harm(void)
 {
 	static const char *const words[] = {

@@ -29,7 +29,7 @@ typedef uint64_t u64;
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Page 0 is a file's, page 1 anonymous; one page table maps both. */
+/* Page 0 is of a file, page 1 anonymous; one page table maps both. */
 enum { PAGES = 2, GENERATIONS = 4, STEPS = 20 };
 
 enum thread { UNMAP_0, UNMAP_1, WRITE_0, WRITE_1, FLUSH, FAULT, THREADS };
@@ -71,7 +71,7 @@ enum op {
 	COMPLETE,	/* from here on, a CPU that is up to date needs no interrupt */
 	SEND,
 	DRAINED,
-	/* a fault that makes a place writable */
+	/* a fault that makes an entry writable */
 	LOOK_TABLE,
 	FLUSH_PLACE,
 	SET,
@@ -80,7 +80,7 @@ enum op {
 enum pte { NONE, READ_ONLY, WRITABLE };
 enum frame { CACHED, FROZEN, POOLED, FREE };
 
-/* What the reading CPU is doing. */
+/* State of the reading CPU. */
 enum cpu {
 	RUNS,
 	IRQ_SEQUENCE, IRQ_GENERATION, IRQ_COMPARE,
@@ -178,7 +178,7 @@ static bool has(u8 bits, enum thread t)
 	return bits & 1 << t;
 }
 
-/* Asks the reading CPU to flush, if it must, and waits. False: not yet. */
+/* Make the reading CPU flush if necessary, and wait. Return: false if not done yet. */
 static bool interrupt(struct state *s, enum thread t, bool must)
 {
 	if (!has(s->sent, t)) {
@@ -219,14 +219,14 @@ static bool in_flight(const struct state *s, u8 cpu, u8 generation)
 	return false;
 }
 
-/* Does one step of a thread. False: it has to wait, or is done. */
+/* Do one step of a thread. Return: false if it has to wait, or is done. */
 static bool step(struct state *s, enum thread t)
 {
 	u8 p = page_of(t), *g = &s->generation[t];
 	enum op op = plan.ops[t][s->pc[t]];
 	bool is_eager = has(s->eager, t), is_kept = has(s->kept, t);
 
-	/* Locked instructions, and the unlock behind them, come after all stores. */
+	/* Locked instructions, and the unlock after them, drain the store buffer. */
 	switch (op) {
 	case BARRIER: case CLEAR: case BUMP: case MASK: case UNREF: case UNLOCK:
 		if (t <= UNMAP_1 && s->stored[t])
@@ -360,7 +360,7 @@ static bool step(struct state *s, enum thread t)
 			s->used--;
 		break;
 	case LOOK_TABLE:
-		/* A page that is still there is mapped again, or waited for. */
+		/* A page that still exists is mapped again, or waited for. */
 		if (s->pte[0] != NONE || s->frame[0] == CACHED) {
 			jump(s, t, UNLOCK);
 			return true;
@@ -413,7 +413,7 @@ static u8 first_bit(u8 bits)
 	return bits & -bits;
 }
 
-/* What the reading CPU does next; several things may be possible. */
+/* Next steps of the reading CPU; several may be possible. */
 enum { CPU_FILL_0, CPU_FILL_1, CPU_GO_ON, CPU_SWITCH, CPU_CHOICES };
 
 static bool cpu_goes_on(struct state *s)
@@ -475,7 +475,7 @@ static bool cpu_goes_on(struct state *s)
 	return false;
 }
 
-/* Whether the address space's tables are in use, by speculation at least. */
+/* Whether the tables of the address space are in use, at least by speculation. */
 static bool is_loaded(const struct state *s)
 {
 	bool is_away = s->cpu >= AWAY ||
@@ -525,7 +525,7 @@ static bool release(struct state *s, u8 p)
 	return true;
 }
 
-/* ---- what must hold ---- */
+/* ---- invariants ---- */
 
 static const char *violation(const struct state *s)
 {
@@ -557,7 +557,7 @@ static struct state *seen;
 static u8 *is_used;
 static u32 *todo, found, pending;
 
-/* Notes a state that was not seen before. */
+/* Record a new state. */
 static void visit(const struct state *s)
 {
 	u64 hash = 0xcbf29ce484222325ULL;
@@ -575,7 +575,7 @@ static void visit(const struct state *s)
 	todo[pending++] = at;
 }
 
-/* Every state that follows from one; false if there is none. */
+/* Visit all successors of a state. Return: false if there is none. */
 static bool follow(const struct state *from)
 {
 	bool any = false;
@@ -602,7 +602,7 @@ static bool follow(const struct state *from)
 	return any;
 }
 
-/* What is wrong with the plan; NULL if nothing is. */
+/* Return: error of the plan; NULL if there is none. */
 static const char *search(void)
 {
 	struct state s = {
@@ -643,7 +643,7 @@ static void drop(enum thread t, enum op what)
 	memmove(&plan.ops[t][at], &plan.ops[t][at + 1], STEPS - at - 1);
 }
 
-/* Moves a step to just before another one. */
+/* Move a step to just before another one. */
 static void move(enum thread t, enum op what, enum op before)
 {
 	int at;
@@ -737,7 +737,7 @@ static void is_sound(void)
 	EXPECT_EQ(!why, true);
 }
 
-/* That the search finds just this. */
+/* Check that the search finds exactly this. */
 static void is_found(const char *expected)
 {
 	const char *why = search();
