@@ -416,7 +416,7 @@ def report(found, missing):
         "",
         "Made by `benches/econ/run.py --markdown docs/results/econ.md`. Counts in an emulated machine; work is instructions and",
         "modelled walks as the preset weighs them, and no figure is a time of real hardware. Prices are those of hardware",
-        "(`econ_usual_prices` in `mm/econ/model.c`), frozen, the same for all. The input that was profiled is never the one that",
+        "(`econ_default_costs` in `mm/econ/model.c`), frozen, the same for all. The input that was profiled is never the one that",
         "is measured. CBMM's figures are those that its authors published in 2022.",
         "",
         "| measure | CBMM 2022 | goal | here | |",

@@ -176,7 +176,8 @@ fn account_file(model: &str, text: &str) -> Option<Account> {
     Some(Account {
         model: model.to_owned(),
         asked: number("asked")?,
-        gone: number("gone")?,
+        // Kernels before the rename call it "gone".
+        gone: number("approved").or_else(|| number("gone"))?,
         cost_ns: number("cost_ns")?,
         benefit_ns: number("benefit_ns")?,
         refused_ns: number("refused_ns")?,
@@ -381,7 +382,7 @@ mod tests {
 
     #[test]
     fn an_account_has_all_of_its_lines() {
-        let text = "asked 12\ngone 10\ncost_ns 2200000\nbenefit_ns 50000000\nrefused_ns 130\n";
+        let text = "asked 12\napproved 10\ncost_ns 2200000\nbenefit_ns 50000000\nrefused_ns 130\n";
         let account = account_file("huge", text).unwrap();
         assert_eq!(
             (account.asked, account.gone, account.refused_ns),

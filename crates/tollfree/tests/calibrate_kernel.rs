@@ -269,8 +269,8 @@ fn the_preset_is_what_the_kernel_has_before_it_has_measured() {
             .filter_map(entry)
             .collect()
     };
-    let names = entries(&read("sysfs.c"), "econ_price_names[ECON_PRICES] = {");
-    let usual = entries(&read("model.c"), "econ_usual_prices = {");
+    let names = entries(&read("sysfs.c"), "econ_cost_names[ECON_COSTS] = {");
+    let usual = entries(&read("model.c"), "econ_default_costs = {");
     let kernel: BTreeMap<&str, u64> = usual
         .iter()
         .map(|(symbol, ns)| (names[symbol].as_str(), ns.parse().unwrap()))

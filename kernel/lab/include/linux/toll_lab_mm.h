@@ -13,7 +13,7 @@
 #include <linux/pagemap.h>
 #include <asm/toll_lab.h>
 
-/* Page cache of a regular file that nobody writes, on a file system where that shows. */
+/* Page cache of a regular file without writers, on a file system that counts them. */
 static inline bool toll_lab_is_quiet(struct address_space *mapping)
 {
 	const struct inode *inode = mapping ? mapping->host : NULL;

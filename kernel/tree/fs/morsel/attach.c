@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Hanging a morsel's tables into a process's, and taking them out again. The
- * contract is in linux/morsel.h.
+ * Attach the tables of a morsel to those of a process, and detach them. The contract is
+ * in linux/morsel.h.
  */
 
 #include <linux/mm.h>
@@ -22,40 +22,40 @@
 /* Bits of vm_private_data, beside the morsel. */
 enum {
 	BY_PAGE = MORSEL_BY_PAGE,
-	/* It may be written through this mapping. */
+	/* The mapping may write the open morsel. */
 	CLAIMED = BIT(1),
-	/* All that there was has been hung in once. */
-	HUNG_IN = BIT(2),
+	/* All existing slots were attached once. */
+	ATTACHED = BIT(2),
 };
 
 static struct morsel *morsel_in(const struct vm_area_struct *vma)
 {
 	return (void *)((unsigned long)vma->vm_private_data &
-			~(unsigned long)(BY_PAGE | CLAIMED | HUNG_IN));
+			~(unsigned long)(BY_PAGE | CLAIMED | ATTACHED));
 }
 
-static bool is(const struct vm_area_struct *vma, unsigned long bit)
+static bool morsel_vma_test(const struct vm_area_struct *vma, unsigned long bit)
 {
 	return (unsigned long)vma->vm_private_data & bit;
 }
 
-static void set(struct vm_area_struct *vma, unsigned long bit)
+static void morsel_vma_set(struct vm_area_struct *vma, unsigned long bit)
 {
 	vma->vm_private_data =
 		(void *)((unsigned long)vma->vm_private_data | bit);
 }
 
-static void clear(struct vm_area_struct *vma, unsigned long bit)
+static void morsel_vma_clear(struct vm_area_struct *vma, unsigned long bit)
 {
 	vma->vm_private_data =
 		(void *)((unsigned long)vma->vm_private_data & ~bit);
 }
 
-static struct morsel_span span_of(const struct vm_area_struct *vma)
+static struct morsel_span morsel_vma_span(const struct vm_area_struct *vma)
 {
 	unsigned long end = vma->vm_end;
 
-	if (planted(PLANT_SLOT_PAST_END))
+	if (morsel_is_planted(PLANT_SLOT_PAST_END))
 		end = ALIGN(end, PMD_SIZE);
 	return (struct morsel_span){
 		.begin = vma->vm_start,
@@ -64,73 +64,73 @@ static struct morsel_span span_of(const struct vm_area_struct *vma)
 	};
 }
 
-static bool is_sealed(const struct morsel *morsel)
+static bool morsel_is_sealed(const struct morsel *morsel)
 {
 	return READ_ONCE(morsel->seals) & F_SEAL_WRITE;
 }
 
-/* Who may write an open one: one address space at a time. */
+/* Writers of an open morsel: one address space at a time */
 
-static bool claim(struct morsel *morsel, struct mm_struct *mm)
+static bool morsel_claim_writer(struct morsel *morsel, struct mm_struct *mm)
 {
 	guard(spinlock)(&morsel->lock);
 	if (morsel->writes && morsel->writer != mm &&
-	    !planted(PLANT_TWO_WRITERS))
+	    !morsel_is_planted(PLANT_TWO_WRITERS))
 		return false;
 	morsel->writer = mm;
 	morsel->writes++;
 	return true;
 }
 
-static void disclaim(struct morsel *morsel)
+static void morsel_release_writer(struct morsel *morsel)
 {
 	guard(spinlock)(&morsel->lock);
-	if (!planted(PLANT_CLAIM_STAYS) && !--morsel->writes)
+	if (!morsel_is_planted(PLANT_CLAIM_STAYS) && !--morsel->writes)
 		morsel->writer = NULL;
 }
 
-static bool would_write(vm_flags_t flags)
+static bool morsel_would_write(vm_flags_t flags)
 {
 	return (flags & (VM_SHARED | VM_WRITE)) == (VM_SHARED | VM_WRITE);
 }
 
-static int claim_mapping(struct morsel *morsel, struct vm_area_struct *vma)
+static int morsel_claim_mapping(struct morsel *morsel, struct vm_area_struct *vma)
 {
-	if (!claim(morsel, vma->vm_mm))
+	if (!morsel_claim_writer(morsel, vma->vm_mm))
 		return -EBUSY;
-	set(vma, CLAIMED);
+	morsel_vma_set(vma, CLAIMED);
 	return 0;
 }
 
-/* The child of a writer that has undone VM_DONTCOPY may not. */
-static bool may_fault(const struct vm_area_struct *vma)
+/* The child of a writer that cleared VM_DONTCOPY may not. */
+static bool morsel_may_fault(const struct vm_area_struct *vma)
 {
-	return is(vma, CLAIMED) || !would_write(vma->vm_flags);
+	return morsel_vma_test(vma, CLAIMED) || !morsel_would_write(vma->vm_flags);
 }
 
-/* Hanging in */
+/* Attach */
 
 /* Whether a slot of the process holds the morsel's own entry. */
-static bool is_same_pud(pud_t slot, const pud_t *own)
+static bool morsel_is_same_pud(pud_t slot, const pud_t *own)
 {
 	return own && !pud_none(slot) &&
 	       pud_pfn(slot) == pud_pfn(READ_ONCE(*own)) &&
 	       pud_leaf(slot) == pud_leaf(READ_ONCE(*own));
 }
 
-static bool is_same_pmd(pmd_t slot, const pmd_t *own)
+static bool morsel_is_same_pmd(pmd_t slot, const pmd_t *own)
 {
 	return own && !pmd_none(slot) &&
 	       pmd_pfn(slot) == pmd_pfn(READ_ONCE(*own)) &&
 	       pmd_leaf(slot) == pmd_leaf(READ_ONCE(*own));
 }
 
-static pgoff_t index_at(const struct vm_area_struct *vma, unsigned long address)
+static pgoff_t morsel_index_at(const struct vm_area_struct *vma, unsigned long address)
 {
 	return vma->vm_pgoff + ((address - vma->vm_start) >> PAGE_SHIFT);
 }
 
-static pud_t *pud_of(struct mm_struct *mm, unsigned long address)
+static pud_t *morsel_alloc_pud(struct mm_struct *mm, unsigned long address)
 {
 	p4d_t *p4d = p4d_alloc(mm, pgd_offset(mm, address), address);
 
@@ -138,14 +138,15 @@ static pud_t *pud_of(struct mm_struct *mm, unsigned long address)
 }
 
 /*
- * Hangs what the morsel has into slots that are side by side, in its tables and in
- * the process's. Nothing to hang is no error: the next fault there does it. -EEXIST
- * says that there is one which has a table of the process's own.
+ * Attach the existing tables of a morsel to adjacent slots. Slots without a table are
+ * left to the next fault.
+ *
+ * Return: 0, or -EEXIST if a slot has a table of the process.
  */
-static int set_puds(struct mm_struct *mm, pud_t *slots, const pud_t *own,
-		    unsigned long nr)
+static int morsel_set_puds(struct mm_struct *mm, pud_t *slots, const pud_t *own,
+			   unsigned long nr)
 {
-	unsigned long i, hung = 0;
+	unsigned long i, attached = 0;
 	int err = 0;
 
 	guard(spinlock)(&mm->page_table_lock);
@@ -154,19 +155,19 @@ static int set_puds(struct mm_struct *mm, pud_t *slots, const pud_t *own,
 			continue;
 		if (pud_none(slots[i])) {
 			set_pud(&slots[i], READ_ONCE(own[i]));
-			hung++;
-		} else if (!is_same_pud(slots[i], &own[i])) {
+			attached++;
+		} else if (!morsel_is_same_pud(slots[i], &own[i])) {
 			err = -EEXIST;
 		}
 	}
-	morsel_count_many(MORSEL_ATTACHED_PUD, hung);
+	morsel_count_many(MORSEL_ATTACHED_PUD, attached);
 	return err;
 }
 
-static int set_pmds(struct mm_struct *mm, pmd_t *slots, const pmd_t *own,
-		    unsigned long nr)
+static int morsel_set_pmds(struct mm_struct *mm, pmd_t *slots, const pmd_t *own,
+			   unsigned long nr)
 {
-	unsigned long i, hung = 0;
+	unsigned long i, attached = 0;
 	int err = 0;
 
 	guard(spinlock)(pmd_lockptr(mm, slots));
@@ -175,58 +176,58 @@ static int set_pmds(struct mm_struct *mm, pmd_t *slots, const pmd_t *own,
 			continue;
 		if (pmd_none(slots[i])) {
 			WRITE_ONCE(slots[i], READ_ONCE(own[i]));
-			hung++;
-		} else if (!is_same_pmd(slots[i], &own[i])) {
+			attached++;
+		} else if (!morsel_is_same_pmd(slots[i], &own[i])) {
 			err = -EEXIST;
 		}
 	}
-	morsel_count_many(MORSEL_ATTACHED_PMD, hung);
+	morsel_count_many(MORSEL_ATTACHED_PMD, attached);
 	return err;
 }
 
-static int hang_puds(struct vm_area_struct *vma, unsigned long address,
-		     unsigned long nr)
+static int morsel_attach_puds(struct vm_area_struct *vma, unsigned long address,
+			      unsigned long nr)
 {
 	struct morsel *morsel = morsel_in(vma);
-	pud_t *slots = pud_of(vma->vm_mm, address), *own;
+	pud_t *slots = morsel_alloc_pud(vma->vm_mm, address), *own;
 	int err = 0;
 
 	if (!slots)
 		return -ENOMEM;
 	morsel_enter(morsel);
-	own = morsel_pud(morsel, index_at(vma, address));
-	/* Faults on many CPUs find it there already: no lock for them. */
-	if (own && (nr > 1 || !is_same_pud(READ_ONCE(*slots), own)))
-		err = set_puds(vma->vm_mm, slots, own, nr);
+	own = morsel_pud(morsel, morsel_index_at(vma, address));
+	/* Other CPUs may have attached it already: no lock then. */
+	if (own && (nr > 1 || !morsel_is_same_pud(READ_ONCE(*slots), own)))
+		err = morsel_set_puds(vma->vm_mm, slots, own, nr);
 	morsel_leave();
 	return err;
 }
 
-/* -EEXIST also where it is 1 GiB, of which the process has a part. */
-static int hang_pmds(struct vm_area_struct *vma, unsigned long address,
-		     unsigned long nr)
+/* Return: -EEXIST also for a leaf of 1 GiB that the process maps only in part. */
+static int morsel_attach_pmds(struct vm_area_struct *vma, unsigned long address,
+			      unsigned long nr)
 {
 	struct morsel *morsel = morsel_in(vma);
-	pud_t *pud = pud_of(vma->vm_mm, address);
+	pud_t *pud = morsel_alloc_pud(vma->vm_mm, address);
 	pmd_t *slots = pud ? pmd_alloc(vma->vm_mm, pud, address) : NULL, *own;
 	int err = 0;
 
 	if (!slots)
 		return -ENOMEM;
 	morsel_enter(morsel);
-	own = morsel_pmd(morsel, index_at(vma, address));
+	own = morsel_pmd(morsel, morsel_index_at(vma, address));
 	if (!own)
 		err = -EEXIST;
-	else if (nr > 1 || !is_same_pmd(READ_ONCE(*slots), own))
-		err = set_pmds(vma->vm_mm, slots, own, nr);
+	else if (nr > 1 || !morsel_is_same_pmd(READ_ONCE(*slots), own))
+		err = morsel_set_pmds(vma->vm_mm, slots, own, nr);
 	morsel_leave();
 	return err;
 }
 
 /*
- * Allocates a page table of the process for 2 MiB that cannot be attached. A fault
- * then maps pages there one by one: a leaf could not be told from an attached one.
- * And nothing can be attached there while the fault does so.
+ * Allocate a page table of the process for 2 MiB that cannot be attached. A fault then
+ * maps single pages there: a leaf would look like an attached one. Nothing can be
+ * attached there while the fault does so.
  *
  * Return: -EEXIST if the table is there, 0 if the slot can be attached after all,
  * -ENOMEM.
@@ -234,7 +235,7 @@ static int hang_pmds(struct vm_area_struct *vma, unsigned long address,
 static int morsel_own_table(struct vm_area_struct *vma, unsigned long address)
 {
 	struct morsel *morsel = morsel_in(vma);
-	pud_t *pud = pud_of(vma->vm_mm, address);
+	pud_t *pud = morsel_alloc_pud(vma->vm_mm, address);
 	pmd_t *slot = pud ? pmd_alloc(vma->vm_mm, pud, address) : NULL;
 
 	if (!slot)
@@ -244,9 +245,9 @@ static int morsel_own_table(struct vm_area_struct *vma, unsigned long address)
 		pmd_t *own;
 
 		morsel_enter(morsel);
-		own = morsel_pmd(morsel, index_at(vma, address));
+		own = morsel_pmd(morsel, morsel_index_at(vma, address));
 		is_free = pmd_none(READ_ONCE(*slot));
-		can_be = own && (is_free || is_same_pmd(READ_ONCE(*slot), own));
+		can_be = own && (is_free || morsel_is_same_pmd(READ_ONCE(*slot), own));
 		morsel_leave();
 		if (can_be)
 			return 0;
@@ -257,24 +258,24 @@ static int morsel_own_table(struct vm_area_struct *vma, unsigned long address)
 	}
 }
 
-/* The slot that serves an address, or what of it is 2 MiB. */
-static int hang(struct vm_area_struct *vma, unsigned long address,
-		enum morsel_level level)
+/* Attach the slot of an address, or the 2 MiB of it. */
+static int morsel_attach_slot(struct vm_area_struct *vma, unsigned long address,
+			      enum morsel_level level)
 {
 	int err = -EEXIST;
 
 	if (level == MORSEL_PUD)
-		err = hang_puds(vma, morsel_slot_begin(address, level), 1);
+		err = morsel_attach_puds(vma, morsel_slot_begin(address, level), 1);
 	if (err == -EEXIST)
-		err = hang_pmds(vma, morsel_slot_begin(address, MORSEL_PMD), 1);
+		err = morsel_attach_pmds(vma, morsel_slot_begin(address, MORSEL_PMD), 1);
 	if (err == -EEXIST)
 		err = morsel_own_table(vma, morsel_slot_begin(address, MORSEL_PMD));
 	return err;
 }
 
-/* How many slots from an address on are side by side. */
-static unsigned long together(const struct morsel_span *span,
-			      unsigned long address, enum morsel_level level)
+/* Return: number of adjacent slots from an address on. */
+static unsigned long morsel_adjacent_slots(const struct morsel_span *span,
+					   unsigned long address, enum morsel_level level)
 {
 	unsigned long size = morsel_slot_size(level);
 	unsigned long there = span->offset + (address - span->begin);
@@ -285,28 +286,28 @@ static unsigned long together(const struct morsel_span *span,
 }
 
 /*
- * All slots at once, so that nothing else faults where the morsel has pages. What
- * there is no memory for now is hung in by its own fault.
+ * Attach all slots at once, so that existing pages cause no further faults. Slots for
+ * which there is no memory are attached by their own faults.
  */
-static void hang_all(struct vm_area_struct *vma)
+static void morsel_attach_all(struct vm_area_struct *vma)
 {
-	struct morsel_span span = span_of(vma);
+	struct morsel_span span = morsel_vma_span(vma);
 	unsigned long nr, address = ALIGN(vma->vm_start, PMD_SIZE);
 
-	if (is(vma, HUNG_IN) ||
-	    test_and_set_bit(ilog2(HUNG_IN),
+	if (morsel_vma_test(vma, ATTACHED) ||
+	    test_and_set_bit(ilog2(ATTACHED),
 			     (unsigned long *)&vma->vm_private_data))
 		return;
 	for (; address < vma->vm_end; address += nr * PMD_SIZE) {
 		switch (morsel_slot_level(&span, address)) {
 		case MORSEL_PUD:
-			nr = together(&span, address, MORSEL_PUD);
-			hang_puds(vma, address, nr);
+			nr = morsel_adjacent_slots(&span, address, MORSEL_PUD);
+			morsel_attach_puds(vma, address, nr);
 			nr *= PTRS_PER_PMD;
 			break;
 		case MORSEL_PMD:
-			nr = together(&span, address, MORSEL_PMD);
-			hang_pmds(vma, address, nr);
+			nr = morsel_adjacent_slots(&span, address, MORSEL_PMD);
+			morsel_attach_pmds(vma, address, nr);
 			break;
 		default:
 			return;
@@ -317,15 +318,15 @@ static void hang_all(struct vm_area_struct *vma)
 vm_fault_t __morsel_fault(struct vm_area_struct *vma, unsigned long address,
 			  unsigned int flags)
 {
-	struct morsel_span span = span_of(vma);
+	struct morsel_span span = morsel_vma_span(vma);
 	struct morsel *morsel = morsel_in(vma);
 	enum morsel_level level = morsel_slot_level(&span, address);
 	int err;
 
-	if (is(vma, BY_PAGE))
+	if (morsel_vma_test(vma, BY_PAGE))
 		return VM_FAULT_FALLBACK;
 	/*
-	 * A private mapping gets copies when mprotect() has converted it, which
+	 * A private mapping gets copies after mprotect() has converted it, which
 	 * needs the mmap lock for writing. Before that only a debugger's write or
 	 * a long-term pin asks for a copy.
 	 */
@@ -334,35 +335,34 @@ vm_fault_t __morsel_fault(struct vm_area_struct *vma, unsigned long address,
 		return VM_FAULT_SIGBUS;
 	if (level == MORSEL_PAGE)
 		return VM_FAULT_FALLBACK;
-	if (!may_fault(vma))
+	if (!morsel_may_fault(vma))
 		return VM_FAULT_SIGBUS;
 	morsel_count(MORSEL_FAULTS);
-	/* Behind the end, the mount is full, or memory is. */
-	if (morsel_fill(morsel, index_at(vma, address), 0, vma,
+	/* Beyond the end of the file, or no space or memory is left. */
+	if (morsel_fill(morsel, morsel_index_at(vma, address), 0, vma,
 			address & PAGE_MASK, NULL))
 		return VM_FAULT_SIGBUS;
 	morsel_stop_at(STOP_BEFORE_ATTACH);
-	err = hang(vma, address, level);
+	err = morsel_attach_slot(vma, address, level);
 	if (err)
 		return err == -ENOMEM ? VM_FAULT_OOM : VM_FAULT_FALLBACK;
-	hang_all(vma);
+	morsel_attach_all(vma);
 	return 0;
 }
 
-/* Taking out */
+/* Detach */
 
 /*
- * Of slots that are side by side, in the process's tables and in the morsel's, at
- * most up to an end; behind them, @next can be looked at.
+ * Detach adjacent slots up to @end. Set @next to the address to continue at.
  */
-static bool take_pmds(struct vm_area_struct *vma, pmd_t *slots,
-		      unsigned long address, unsigned long end,
-		      unsigned long *next)
+static bool morsel_detach_pmds(struct vm_area_struct *vma, pmd_t *slots,
+			       unsigned long address, unsigned long end,
+			       unsigned long *next)
 {
-	pgoff_t index = index_at(vma, address);
+	pgoff_t index = morsel_index_at(vma, address);
 	unsigned long first = address & PMD_MASK, i, nr;
 	const pmd_t *own = morsel_pmd(morsel_in(vma), index);
-	bool taken = false;
+	bool detached = false;
 
 	nr = min3(DIV_ROUND_UP(end - first, PMD_SIZE),
 		  PTRS_PER_PMD - pmd_index(address),
@@ -372,31 +372,31 @@ static bool take_pmds(struct vm_area_struct *vma, pmd_t *slots,
 		return false;
 	guard(spinlock)(pmd_lockptr(vma->vm_mm, slots));
 	for (i = 0; i < nr; i++) {
-		if (!is_same_pmd(slots[i], &own[i]))
+		if (!morsel_is_same_pmd(slots[i], &own[i]))
 			continue;
 		WRITE_ONCE(slots[i], __pmd(0));
-		taken = true;
+		detached = true;
 	}
-	return taken;
+	return detached;
 }
 
-/* @left is what stays there. */
-static bool take_pud(struct vm_area_struct *vma, pud_t *pud,
-		     unsigned long address, pud_t *left)
+/* Set @left to the entry that remains. */
+static bool morsel_detach_pud(struct vm_area_struct *vma, pud_t *pud,
+			      unsigned long address, pud_t *left)
 {
 	struct morsel *morsel = morsel_in(vma);
 
 	guard(spinlock)(&vma->vm_mm->page_table_lock);
 	*left = *pud;
-	if (!is_same_pud(*pud, morsel_pud(morsel, index_at(vma, address))))
+	if (!morsel_is_same_pud(*pud, morsel_pud(morsel, morsel_index_at(vma, address))))
 		return false;
 	set_pud(pud, __pud(0));
 	return true;
 }
 
-/* Takes out what one table has from an address on; @next is as above. */
-static bool take(struct vm_area_struct *vma, unsigned long address,
-		 unsigned long end, unsigned long *next)
+/* Detach the slots of one table from an address on. Sets @next as above. */
+static bool morsel_detach_slots(struct vm_area_struct *vma, unsigned long address,
+				unsigned long end, unsigned long *next)
 {
 	pgd_t *pgd = pgd_offset(vma->vm_mm, address);
 	pud_t left;
@@ -410,11 +410,11 @@ static bool take(struct vm_area_struct *vma, unsigned long address,
 	if (p4d_none(*p4d))
 		return false;
 	*next = (address & PUD_MASK) + PUD_SIZE;
-	if (take_pud(vma, pud_offset(p4d, address), address, &left))
+	if (morsel_detach_pud(vma, pud_offset(p4d, address), address, &left))
 		return true;
 	if (pud_none(left))
 		return false;
-	return take_pmds(vma, pmd_offset(&left, address), address, end, next);
+	return morsel_detach_pmds(vma, pmd_offset(&left, address), address, end, next);
 }
 
 void __morsel_unmap(struct mmu_gather *tlb, struct vm_area_struct *vma,
@@ -422,30 +422,30 @@ void __morsel_unmap(struct mmu_gather *tlb, struct vm_area_struct *vma,
 {
 	struct morsel *morsel = morsel_in(vma);
 	unsigned long address, next;
-	bool taken = false;
+	bool detached = false;
 
-	if (is(vma, BY_PAGE))
+	if (morsel_vma_test(vma, BY_PAGE))
 		return;
 	atomic_inc(&morsel->taking);
-	/* Whoever finds an entry gone waits for the flush as well. */
+	/* Tasks that find an entry cleared wait for the flush as well. */
 	smp_mb__after_atomic();
-	if (planted(PLANT_LAST_SLOT_STAYS))
+	if (morsel_is_planted(PLANT_LAST_SLOT_STAYS))
 		end = ALIGN_DOWN(end - 1, PMD_SIZE);
 	for (address = begin; address < end; address = next) {
-		/* Keeps tables that are being freed: see morsel_free_tables(). */
+		/* Keep tables that are being freed: see morsel_free_tables(). */
 		rcu_read_lock();
-		taken |= take(vma, address, end, &next);
+		detached |= morsel_detach_slots(vma, address, end, &next);
 		rcu_read_unlock();
 	}
-	if (taken && !planted(PLANT_NO_FLUSH)) {
+	if (detached && !morsel_is_planted(PLANT_NO_FLUSH)) {
 		/*
-		 * CPUs remember the upper entries on the way to the morsel's
-		 * tables: one INVLPG for each GiB, or none where the mm is not
-		 * loaded, leaves those. At once: nothing of the morsel is in the
-		 * gather, which would keep it until then.
+		 * CPUs cache the upper entries that lead to the morsel's tables:
+		 * one INVLPG for each GiB, or none where the mm is not loaded,
+		 * does not drop those. Flush at once: the mmu_gather holds no
+		 * pages of the morsel until the end.
 		 */
-		tlb->need_flush_all = !planted(PLANT_ONE_FLUSH_A_GIB);
-		tlb->freed_tables = !planted(PLANT_TLB_LAZY_CPUS_KEEP);
+		tlb->need_flush_all = !morsel_is_planted(PLANT_ONE_FLUSH_A_GIB);
+		tlb->freed_tables = !morsel_is_planted(PLANT_TLB_LAZY_CPUS_KEEP);
 		tlb_flush_pud_range(tlb, begin, end - begin);
 		tlb_flush_mmu_tlbonly(tlb);
 		morsel_count(MORSEL_DETACHED);
@@ -455,21 +455,30 @@ void __morsel_unmap(struct mmu_gather *tlb, struct vm_area_struct *vma,
 		wake_up_var(&morsel->taking);
 }
 
-/* From here on pages are mapped one by one. Mappings are locked for writing. */
+/* Map single pages from here on. The mmap lock is held for writing. */
 static void morsel_convert(struct vm_area_struct *vma)
 {
-	if (!vma_is_morsel(vma) || is(vma, BY_PAGE) ||
-	    planted(PLANT_SPLIT_STAYS_WHOLE))
+	if (!morsel_is_vma(vma) || morsel_vma_test(vma, BY_PAGE) ||
+	    morsel_is_planted(PLANT_SPLIT_STAYS_WHOLE))
 		return;
-	/* Or a fault under the VMA's own lock hangs it in again meanwhile. */
+	/* Exclude faults under the VMA lock, which would attach it again. */
 	vma_start_write(vma);
 	zap_vma_pages(vma);
-	/* Walks of the reverse mapping must see the entries cleared first. */
+	/* Walks of the reverse mapping must see cleared entries before this. */
 	smp_store_release(&vma->vm_private_data,
 			  (void *)((unsigned long)vma->vm_private_data | BY_PAGE));
 	morsel_count(MORSEL_CONVERTED);
 }
 
+/**
+ * __morsel_move - detach a range that mremap() moves
+ * @vma: the old mapping
+ * @begin: begin of the range
+ * @length: length in bytes
+ *
+ * Context: may sleep; the mmap lock is held for writing.
+ * Return: @length: there are no page-table entries to move.
+ */
 unsigned long __morsel_move(struct vm_area_struct *vma, unsigned long begin,
 			    unsigned long length)
 {
@@ -477,11 +486,11 @@ unsigned long __morsel_move(struct vm_area_struct *vma, unsigned long begin,
 	return length;
 }
 
-/* Looking */
+/* Walks */
 
 /*
- * The process's PMD entry for an address, or @part, which is set to the entry for the
- * same 2 MiB of a leaf of 1 GiB. The tables stay while the file is mapped.
+ * Return: the PMD entry of the process for an address, or @part, which is set to the
+ * entry for the same 2 MiB of a leaf of 1 GiB. The tables stay while the file is mapped.
  */
 static pmd_t *morsel_entry_at(const struct vm_area_struct *vma,
 			      unsigned long address, pmd_t *part)
@@ -505,15 +514,15 @@ static pmd_t *morsel_entry_at(const struct vm_area_struct *vma,
 }
 
 /**
- * morsel_walk - the walk of page tables where a morsel is attached
- * @begin: of a part of the mapping
- * @end: behind it
- * @walk: the walk; its mapping is attached
+ * morsel_walk - walk the page tables of an attached mapping
+ * @begin: begin of the range
+ * @end: end of the range
+ * @walk: the walk, of an attached mapping
  *
  * Walkers without ->attached_entry() see a hole.
  *
  * Context: the mmap lock is held; may sleep if the callbacks do.
- * Return: what a callback returned, 0 if none failed.
+ * Return: result of the first failing callback, 0 if none failed.
  */
 int morsel_walk(unsigned long begin, unsigned long end, struct mm_walk *walk)
 {
@@ -536,16 +545,16 @@ int morsel_walk(unsigned long begin, unsigned long end, struct mm_walk *walk)
 }
 
 /**
- * morsel_find_page - where a process has a page attached
- * @mm: of the process; its mmap lock is held
- * @pfn: of the page, which need not be a morsel's
- * @address: is set to where it is
- * @shift: is set to the size that is to be given up there
+ * morsel_find_page - find the address of an attached page in a process
+ * @mm: mm of the process
+ * @pfn: PFN of the page, which need not be of a morsel
+ * @address: set to its address
+ * @shift: set to the size to give up there
  *
- * What is attached is a hole to the walks of page tables.
+ * To other walks of page tables attached ranges are holes.
  *
- * Context: may sleep.
- * Return: 1 if it is attached anywhere, else 0.
+ * Context: may sleep; the mmap lock is held.
+ * Return: 1 if it is attached, else 0.
  */
 int morsel_find_page(struct mm_struct *mm, unsigned long pfn,
 		     unsigned long *address, short *shift)
@@ -583,7 +592,7 @@ void __morsel_show_smap(struct seq_file *m, struct vm_area_struct *vma)
 {
 	unsigned long pages = 0;
 
-	if (!is(vma, BY_PAGE))
+	if (!morsel_vma_test(vma, BY_PAGE))
 		pages = morsel_resident(morsel_in(vma), vma->vm_pgoff,
 					vma->vm_pgoff + vma_pages(vma));
 	seq_printf(m, "Morsel:         %8lu kB\n", pages << (PAGE_SHIFT - 10));
@@ -593,15 +602,15 @@ static void morsel_vm_open(struct vm_area_struct *vma)
 {
 	struct morsel *morsel = morsel_in(vma);
 
-	clear(vma, HUNG_IN);
-	if (is(vma, CLAIMED) && !claim(morsel, vma->vm_mm))
-		clear(vma, CLAIMED);
+	morsel_vma_clear(vma, ATTACHED);
+	if (morsel_vma_test(vma, CLAIMED) && !morsel_claim_writer(morsel, vma->vm_mm))
+		morsel_vma_clear(vma, CLAIMED);
 }
 
 static void morsel_vm_close(struct vm_area_struct *vma)
 {
-	if (is(vma, CLAIMED))
-		disclaim(morsel_in(vma));
+	if (morsel_vma_test(vma, CLAIMED))
+		morsel_release_writer(morsel_in(vma));
 }
 
 static int morsel_may_split(struct vm_area_struct *vma, unsigned long address)
@@ -614,16 +623,16 @@ static int morsel_mprotect(struct vm_area_struct *vma, unsigned long begin,
 			   unsigned long end, unsigned long flags)
 {
 	morsel_convert(vma);
-	if (!would_write(flags) || is(vma, CLAIMED))
+	if (!morsel_would_write(flags) || morsel_vma_test(vma, CLAIMED))
 		return 0;
-	return claim_mapping(morsel_in(vma), vma);
+	return morsel_claim_mapping(morsel_in(vma), vma);
 }
 
-/* What a fault by page maps at once, of what is there: as Linux does by default. */
+/* Number of existing pages that one fault maps: the default of Linux. */
 #define PAGES_AROUND	16
 
-/* The table that __do_fault() has allocated for the page that it maps next. */
-static void give_table(struct vm_fault *vmf)
+/* Install the page table that __do_fault() preallocated. */
+static void morsel_install_prealloc(struct vm_fault *vmf)
 {
 	struct mm_struct *mm = vmf->vma->vm_mm;
 
@@ -633,14 +642,14 @@ static void give_table(struct vm_fault *vmf)
 	if (!pmd_none(*vmf->pmd))
 		return;
 	mm_inc_nr_ptes(mm);
-	/* It is empty to who walks it without a lock: see pmd_install(). */
+	/* Lockless walks must see an empty table: see pmd_install(). */
 	smp_wmb();
 	pmd_populate(mm, vmf->pmd, vmf->prealloc_pte);
 	vmf->prealloc_pte = NULL;
 }
 
-/* Maps a page at vmf->pte. Entered, and the table is locked. */
-static void map_one(struct vm_fault *vmf, pgoff_t index, struct page *page)
+/* Map a page at vmf->pte. The morsel is entered, and the table is locked. */
+static void morsel_map_page(struct vm_fault *vmf, pgoff_t index, struct page *page)
 {
 	struct vm_area_struct *vma = vmf->vma;
 	struct folio *folio = page_folio(page);
@@ -652,16 +661,14 @@ static void map_one(struct vm_fault *vmf, pgoff_t index, struct page *page)
 }
 
 /*
- * Pages from @first up to @end, as far as they are there; of the page of the fault
- * @own is that, or NULL if it is not to be mapped. They are mapped as a slot is hung
- * in, while the morsel is entered, as it is here, and the table locked: who takes
- * pages out either has closed it by then, and is not waited for, or finds them
- * mapped.
+ * Map existing pages from @first up to @end. @own is the page of the fault, or NULL if
+ * it is not to be mapped. As for attaching a slot, the morsel is entered and the table
+ * locked: a removal of pages has either closed the morsel before, or finds them mapped.
  *
  * Return: whether the page of the fault is mapped.
  */
-static bool map_there(struct vm_fault *vmf, pgoff_t first, pgoff_t end,
-		      struct page *own)
+static bool morsel_map_present(struct vm_fault *vmf, pgoff_t first, pgoff_t end,
+			       struct page *own)
 {
 	struct vm_area_struct *vma = vmf->vma;
 	struct morsel *morsel = morsel_in(vma);
@@ -669,7 +676,7 @@ static bool map_there(struct vm_fault *vmf, pgoff_t first, pgoff_t end,
 	pgoff_t index;
 	pte_t *pte;
 
-	give_table(vmf);
+	morsel_install_prealloc(vmf);
 	pte = pte_offset_map_lock(vma->vm_mm, vmf->pmd, vmf->address, &vmf->ptl);
 	if (!pte)
 		return false;
@@ -683,7 +690,7 @@ static bool map_there(struct vm_fault *vmf, pgoff_t first, pgoff_t end,
 			continue;
 		page = index == vmf->pgoff ? own : morsel_peek(morsel, index);
 		if (page && !PageHWPoison(page))
-			map_one(vmf, index, page);
+			morsel_map_page(vmf, index, page);
 	}
 	is_mapped = !pte_none(ptep_get(pte));
 	vmf->pte = NULL;
@@ -692,10 +699,10 @@ static bool map_there(struct vm_fault *vmf, pgoff_t first, pgoff_t end,
 }
 
 /*
- * The pages around that of a fault, which is locked: so what is there of the
- * process's tables is its own, and stays.
+ * Map the pages around that of a fault, which is locked: so the tables there are the
+ * process's own, and stay.
  */
-static void map_around(struct vm_fault *vmf)
+static void morsel_map_around(struct vm_fault *vmf)
 {
 	struct vm_area_struct *vma = vmf->vma;
 	pgoff_t in_table = pte_index(vmf->address);
@@ -707,24 +714,24 @@ static void map_around(struct vm_fault *vmf)
 		     vmf->pgoff - min(vmf->pgoff, in_table));
 	if (!morsel_try_enter(morsel_in(vma)))
 		return;
-	map_there(vmf, first, end, NULL);
+	morsel_map_present(vmf, first, end, NULL);
 	morsel_leave();
 }
 
-/* It is mapped by one entry where no table is in the way. */
-static bool is_block(const struct vm_fault *vmf, struct page *page)
+/* Whether the page is mapped by one PMD entry, if there is no table. */
+static bool morsel_is_block(const struct vm_fault *vmf, struct page *page)
 {
 	return PageTransCompound(page) && pmd_none(*vmf->pmd);
 }
 
-/* A copy is made of one page. */
-static bool may_map_around(const struct vm_fault *vmf, struct page *page)
+/* A private write fault copies one page. */
+static bool morsel_may_map_around(const struct vm_fault *vmf, struct page *page)
 {
 	struct vm_area_struct *vma = vmf->vma;
 
 	return vma_pages(vma) > 1 &&
 	       (vma->vm_flags & VM_SHARED || !(vmf->flags & FAULT_FLAG_WRITE)) &&
-	       !is_block(vmf, page);
+	       !morsel_is_block(vmf, page);
 }
 
 static vm_fault_t morsel_page_fault(struct vm_fault *vmf)
@@ -733,10 +740,10 @@ static vm_fault_t morsel_page_fault(struct vm_fault *vmf)
 	struct morsel *morsel = morsel_in(vma);
 	struct page *page;
 
-	if (!may_fault(vma) ||
+	if (!morsel_may_fault(vma) ||
 	    morsel_fill(morsel, vmf->pgoff, 0, vma, vmf->address, &page))
 		return VM_FAULT_SIGBUS;
-	/* Or Linux takes it from a page cache that does not have it, and frees it. */
+	/* Otherwise Linux would remove it from the page cache, where it is not, and free it. */
 	if (PageHWPoison(page)) {
 		put_page(page);
 		return VM_FAULT_HWPOISON;
@@ -747,16 +754,16 @@ static vm_fault_t morsel_page_fault(struct vm_fault *vmf)
 		put_page(page);
 		return VM_FAULT_NOPAGE;
 	}
-	if (may_map_around(vmf, page))
-		map_around(vmf);
+	if (morsel_may_map_around(vmf, page))
+		morsel_map_around(vmf);
 	vmf->page = page;
 	return VM_FAULT_LOCKED;
 }
 
 /*
- * What is read and is there is mapped without its folio's lock, and what is around
- * it with it; what is written, or is not there yet, is left to ->fault(). Who has
- * this is called under the VMA's own lock, see vmf_can_call_fault().
+ * Map a page that exists for a read fault, and the pages around it, without the lock of
+ * the folio. Write faults and missing pages are left to ->fault(). With this callback
+ * faults are handled under the VMA lock, see vmf_can_call_fault().
  */
 static vm_fault_t morsel_map_pages(struct vm_fault *vmf, pgoff_t first,
 				   pgoff_t last)
@@ -765,11 +772,11 @@ static vm_fault_t morsel_map_pages(struct vm_fault *vmf, pgoff_t first,
 	bool is_mapped = false;
 	struct page *page;
 
-	if (!may_fault(vmf->vma) || !morsel_try_enter(morsel))
+	if (!morsel_may_fault(vmf->vma) || !morsel_try_enter(morsel))
 		return 0;
 	page = morsel_peek(morsel, vmf->pgoff);
-	if (page && !is_block(vmf, page))
-		is_mapped = map_there(vmf, first, last + 1, page);
+	if (page && !morsel_is_block(vmf, page))
+		is_mapped = morsel_map_present(vmf, first, last + 1, page);
 	morsel_leave();
 	return is_mapped ? VM_FAULT_NOPAGE : 0;
 }
@@ -783,81 +790,82 @@ static const struct vm_operations_struct morsel_vm_ops = {
 	.map_pages = morsel_map_pages,
 };
 
-/* Whether anything of it can be hung in. */
-static bool has_slots(const struct vm_area_struct *vma)
+/* Whether the mapping has a slot. */
+static bool morsel_has_slots(const struct vm_area_struct *vma)
 {
-	struct morsel_span span = span_of(vma);
+	struct morsel_span span = morsel_vma_span(vma);
 	unsigned long first = ALIGN(span.begin, PMD_SIZE);
 
 	return first < span.end &&
 	       morsel_slot_level(&span, first) != MORSEL_PAGE;
 }
 
-/* Who gets the morsel's own entries has the rights of its leaves. */
-static bool is_served(const struct vm_area_struct *vma, bool sealed)
+/* Whether the access rights of the mapping match those of the leaves. */
+static bool morsel_can_attach(const struct vm_area_struct *vma, bool sealed)
 {
 	vm_flags_t flags = vma->vm_flags;
 
 	if (!static_branch_likely(&morsel_key) || flags & VM_EXEC ||
-	    !has_slots(vma))
+	    !morsel_has_slots(vma))
 		return false;
 	if (sealed)
 		return !(flags & VM_WRITE);
-	return would_write(flags);
+	return morsel_would_write(flags);
 }
 
 /**
  * morsel_mmap - map a morsel
- * @file: the morsel
- * @vma: where
+ * @file: file of the morsel
+ * @vma: the new mapping
  *
- * Return: 0, -EPERM if it is sealed and @vma is to write it, -EBUSY if another
+ * Context: may sleep; the mmap lock is held for writing.
+ * Return: 0, -EPERM if it is sealed and @vma would write it, -EBUSY if another
  * address space may write it.
  */
 int morsel_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct morsel *morsel = morsel_of(file_inode(file));
-	bool sealed = is_sealed(morsel);
-	/* Not merged, for each has its own claim, nor seen by khugepaged. */
+	bool sealed = morsel_is_sealed(morsel);
+	/* Not merged, because each has its own claim; not scanned by khugepaged. */
 	vm_flags_t flags = VM_DONTEXPAND;
 
 	if (sealed && vma->vm_flags & VM_SHARED) {
 		if (vma->vm_flags & VM_WRITE)
 			return -EPERM;
-		if (!planted(PLANT_MAY_WRITE_SEALED))
+		if (!morsel_is_planted(PLANT_MAY_WRITE_SEALED))
 			vm_flags_clear(vma, VM_MAYWRITE);
 	}
 	vma->vm_private_data = morsel;
-	if (would_write(vma->vm_flags)) {
-		if (claim_mapping(morsel, vma))
+	if (morsel_would_write(vma->vm_flags)) {
+		if (morsel_claim_mapping(morsel, vma))
 			return -EBUSY;
 		flags |= VM_DONTCOPY;
 	}
 	file_accessed(file);
 	vma->vm_ops = &morsel_vm_ops;
 	vm_flags_set(vma, flags);
-	if (!is_served(vma, sealed))
+	if (!morsel_can_attach(vma, sealed))
 		return 0;
 	vm_flags_set(vma, VM_MORSEL | VM_DONTDUMP);
 	/*
-	 * Of an open one its first fault does this: nobody who takes from it would
-	 * find the mapping yet.
+	 * For an open morsel the first fault does this: a removal of pages would
+	 * not find the mapping yet.
 	 */
 	if (sealed)
-		hang_all(vma);
+		morsel_attach_all(vma);
 	trace_morsel_attach(vma->vm_mm, vma->vm_start, vma->vm_end,
 			    vma->vm_pgoff);
 	return 0;
 }
 
 /*
- * Where a mapping of a slot or more has its slots, or anywhere. Out of line, so that
- * smaller ones need no stack.
+ * Find an area that aligns a mapping of a slot or more for its slots, or any area. Out
+ * of line, so that smaller mappings need no stack frame.
  */
-static noinline unsigned long area_of_slots(struct file *file,
-					    unsigned long length,
-					    unsigned long pgoff,
-					    unsigned long flags)
+static noinline unsigned long morsel_find_slot_area(struct file *file,
+						    unsigned long length,
+						    unsigned long pgoff,
+						    unsigned long flags)
 {
 	struct mm_struct *mm = current->mm;
 	u64 offset = (u64)pgoff << PAGE_SHIFT;
@@ -872,13 +880,14 @@ static noinline unsigned long area_of_slots(struct file *file,
 }
 
 /**
- * morsel_get_unmapped_area - where a morsel's slots fit
- * @file: the morsel
- * @address: a hint
- * @length: bytes
- * @pgoff: what it begins with
- * @flags: of mmap
+ * morsel_get_unmapped_area - find an area with the alignment for slots
+ * @file: file of the morsel
+ * @address: hint
+ * @length: length in bytes
+ * @pgoff: first page of the file
+ * @flags: MAP_* flags
  *
+ * Context: the mmap lock is held for writing.
  * Return: an address, or an error.
  */
 unsigned long morsel_get_unmapped_area(struct file *file, unsigned long address,
@@ -889,5 +898,5 @@ unsigned long morsel_get_unmapped_area(struct file *file, unsigned long address,
 	if (length < PMD_SIZE || address || flags & MAP_FIXED)
 		return mm_get_unmapped_area(current->mm, file, address, length,
 					    pgoff, flags);
-	return area_of_slots(file, length, pgoff, flags);
+	return morsel_find_slot_area(file, length, pgoff, flags);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A morsel as a file: reading, writing, its size, holes, seals.
+ * File operations of a morsel: reads, writes, size, holes, seals.
  *
- * Who takes pages out, or changes what leaves allow, holds the inode's lock and
- * closes the morsel; see linux/morsel.h.
+ * Removing pages, or changing the access rights of leaves, needs the lock of the inode
+ * and a closed morsel; see linux/morsel.h.
  */
 
 #include <linux/blk_types.h>
@@ -26,15 +26,15 @@
 #define ALL_SEALS \
 	(F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
-/* How often who seals looks again whether a pin is gone, and between, in ms. */
+/* Number of checks of a seal for the end of a pin, and the interval in ms. */
 #define PIN_TRIES	10
 #define PIN_PAUSE	15
 
-/* For how long others may be kept out while pages are freed, in ms. */
+/* Longest time that the morsel is closed to free pages, in ms. */
 #define MOST_CLOSED	20
 
-/* How much of what is left is in the page, and where that begins. */
-static size_t part_of(loff_t at, size_t left, size_t *offset)
+/* Return: number of the bytes left that are in the page; set @offset to their begin. */
+static size_t morsel_page_part(loff_t at, size_t left, size_t *offset)
 {
 	*offset = offset_in_page(at);
 	return min_t(size_t, left, PAGE_SIZE - *offset);
@@ -52,9 +52,9 @@ static ssize_t morsel_read_iter(struct kiocb *iocb, struct iov_iter *to)
 
 		if (iocb->ki_pos >= size)
 			break;
-		length = part_of(iocb->ki_pos,
-				 min_t(u64, iov_iter_count(to),
-				       size - iocb->ki_pos), &offset);
+		length = morsel_page_part(iocb->ki_pos,
+					  min_t(u64, iov_iter_count(to),
+						size - iocb->ki_pos), &offset);
 		page = morsel_find(morsel_of(inode),
 				   iocb->ki_pos >> PAGE_SHIFT);
 		if (page && PageHWPoison(page)) {
@@ -79,7 +79,7 @@ static ssize_t morsel_read_iter(struct kiocb *iocb, struct iov_iter *to)
 	return done;
 }
 
-static void zero_range(struct morsel *morsel, loff_t from, loff_t to)
+static void morsel_zero_range(struct morsel *morsel, loff_t from, loff_t to)
 {
 	while (from < to) {
 		pgoff_t index = from >> PAGE_SHIFT;
@@ -90,7 +90,7 @@ static void zero_range(struct morsel *morsel, loff_t from, loff_t to)
 		if (!page)
 			return;
 		from = max(from, (loff_t)index << PAGE_SHIFT);
-		length = part_of(from, to - from, &offset);
+		length = morsel_page_part(from, to - from, &offset);
 		if (!PageHWPoison(page))
 			memzero_page(page, offset, length);
 		put_page(page);
@@ -100,27 +100,27 @@ static void zero_range(struct morsel *morsel, loff_t from, loff_t to)
 }
 
 /*
- * What lies behind the end of the file may be there too, in a block, or asked for
- * by FALLOC_FL_KEEP_SIZE, and may have been written by mapping.
+ * Pages beyond the end of the file may exist, in a block, or allocated by
+ * FALLOC_FL_KEEP_SIZE, and may have been written through a mapping.
  */
-static void zero_behind(struct morsel *morsel, loff_t from, loff_t to)
+static void morsel_zero_tail(struct morsel *morsel, loff_t from, loff_t to)
 {
-	if (!planted(PLANT_OLD_CONTENT))
-		zero_range(morsel, from, to);
+	if (!morsel_is_planted(PLANT_OLD_CONTENT))
+		morsel_zero_range(morsel, from, to);
 }
 
-static void grow_to(struct morsel *morsel, loff_t size)
+static void morsel_grow(struct morsel *morsel, loff_t size)
 {
-	zero_behind(morsel, i_size_read(&morsel->inode), size);
+	morsel_zero_tail(morsel, i_size_read(&morsel->inode), size);
 	i_size_write(&morsel->inode, size);
 }
 
 /*
- * Who writes a file from its beginning to its end asks for no more than what he
- * writes just now. What is larger than a block is likely to grow on, and has the
- * rest of its last one behind its end.
+ * A file that is written from its begin to its end announces only the current write.
+ * A file larger than a block is likely to grow, and may have the rest of its last block
+ * beyond its end.
  */
-static pgoff_t write_limit(const struct morsel *morsel, loff_t end)
+static pgoff_t morsel_write_limit(const struct morsel *morsel, loff_t end)
 {
 	loff_t size = max(end, i_size_read(&morsel->inode));
 
@@ -128,20 +128,20 @@ static pgoff_t write_limit(const struct morsel *morsel, loff_t end)
 				PAGE_SIZE);
 }
 
-static ssize_t write_some(struct morsel *morsel, struct kiocb *iocb,
-			  struct iov_iter *from)
+static ssize_t morsel_write_pages(struct morsel *morsel, struct kiocb *iocb,
+				  struct iov_iter *from)
 {
 	struct inode *inode = &morsel->inode;
-	pgoff_t limit = write_limit(morsel, iocb->ki_pos + iov_iter_count(from));
+	pgoff_t limit = morsel_write_limit(morsel, iocb->ki_pos + iov_iter_count(from));
 	ssize_t done = 0;
 
 	if (iocb->ki_pos > i_size_read(inode))
-		zero_behind(morsel, i_size_read(inode), iocb->ki_pos);
+		morsel_zero_tail(morsel, i_size_read(inode), iocb->ki_pos);
 	while (iov_iter_count(from)) {
 		pgoff_t index = iocb->ki_pos >> PAGE_SHIFT;
 		size_t offset, copied;
-		size_t length = part_of(iocb->ki_pos, iov_iter_count(from),
-					&offset);
+		size_t length = morsel_page_part(iocb->ki_pos, iov_iter_count(from),
+						 &offset);
 		struct page *page;
 		int err = morsel_fill(morsel, index, limit, NULL, 0, &page);
 
@@ -192,7 +192,7 @@ static ssize_t morsel_write_iter(struct kiocb *iocb, struct iov_iter *from)
 	}
 	done = file_remove_privs(file) ?: file_update_time(file);
 	if (!done)
-		done = write_some(morsel, iocb, from);
+		done = morsel_write_pages(morsel, iocb, from);
 out:
 	inode_unlock(inode);
 	return done;
@@ -209,17 +209,17 @@ static bool morsel_is_mapped(struct morsel *morsel)
 	return is_mapped;
 }
 
-/* Takes pages out for at most MOST_CLOSED; returns where to continue. */
-static pgoff_t morsel_take_some(struct morsel *morsel, pgoff_t first,
-				pgoff_t end, bool with_copies)
+/* Remove pages for at most MOST_CLOSED ms. Return: index to continue at. */
+static pgoff_t morsel_remove_some(struct morsel *morsel, pgoff_t first,
+				  pgoff_t end, bool with_copies)
 {
 	pgoff_t next;
 
 	morsel_close(morsel);
-	if (!planted(PLANT_HOLE_UNDER_MAPPINGS))
+	if (!morsel_is_planted(PLANT_HOLE_UNDER_MAPPINGS))
 		unmap_mapping_pages(morsel->inode.i_mapping, first, end - first,
 				    with_copies);
-	/* Others who took entries out before may not have flushed yet. */
+	/* Concurrent detaches may not have flushed yet. */
 	wait_var_event(&morsel->taking, !atomic_read(&morsel->taking));
 	next = morsel_remove(morsel, first, end, MOST_CLOSED);
 	/* A mapping that comes now attaches nothing before morsel_open(). */
@@ -230,17 +230,17 @@ static pgoff_t morsel_take_some(struct morsel *morsel, pgoff_t first,
 }
 
 /*
- * Takes whole pages out, wherever they are mapped; with copies of them, or not. The
- * morsel is opened in between, because faults wait with their mmap lock held.
+ * Remove whole pages from all mappings, optionally with private copies. The morsel is
+ * opened in between, because faults wait with the mmap lock held.
  */
-static void take_out(struct morsel *morsel, pgoff_t first, pgoff_t end,
-		     bool with_copies)
+static void morsel_remove_range(struct morsel *morsel, pgoff_t first, pgoff_t end,
+				bool with_copies)
 {
 	while (first < end)
-		first = morsel_take_some(morsel, first, end, with_copies);
+		first = morsel_remove_some(morsel, first, end, with_copies);
 }
 
-static int resize(struct morsel *morsel, loff_t size)
+static int morsel_resize(struct morsel *morsel, loff_t size)
 {
 	struct inode *inode = &morsel->inode;
 	loff_t old = i_size_read(inode);
@@ -250,12 +250,12 @@ static int resize(struct morsel *morsel, loff_t size)
 	if (size > old && morsel->seals & F_SEAL_GROW)
 		return -EPERM;
 	if (size > old)
-		grow_to(morsel, size);
+		morsel_grow(morsel, size);
 	if (size >= old)
 		return 0;
 	i_size_write(inode, size);
-	take_out(morsel, DIV_ROUND_UP(size, PAGE_SIZE), ULONG_MAX, true);
-	zero_behind(morsel, size, round_up(size, PAGE_SIZE));
+	morsel_remove_range(morsel, DIV_ROUND_UP(size, PAGE_SIZE), ULONG_MAX, true);
+	morsel_zero_tail(morsel, size, round_up(size, PAGE_SIZE));
 	return 0;
 }
 
@@ -270,7 +270,7 @@ static int morsel_setattr(struct mnt_idmap *idmap, struct dentry *dentry,
 	if (attr->ia_valid & ATTR_SIZE) {
 		loff_t old = i_size_read(inode);
 
-		err = resize(morsel_of(inode), attr->ia_size);
+		err = morsel_resize(morsel_of(inode), attr->ia_size);
 		if (err)
 			return err;
 		if (attr->ia_size != old)
@@ -294,23 +294,23 @@ static int morsel_getattr(struct mnt_idmap *idmap, const struct path *path,
 	return 0;
 }
 
-static int punch(struct morsel *morsel, loff_t begin, loff_t end)
+static int morsel_punch_hole(struct morsel *morsel, loff_t begin, loff_t end)
 {
 	loff_t first = round_up(begin, PAGE_SIZE);
 	loff_t last = round_down(end, PAGE_SIZE);
 
 	if (morsel->seals & F_SEAL_WRITE)
 		return -EPERM;
-	zero_range(morsel, begin, min(first, end));
+	morsel_zero_range(morsel, begin, min(first, end));
 	if (last >= first)
-		zero_range(morsel, last, end);
+		morsel_zero_range(morsel, last, end);
 	if (last > first)
-		take_out(morsel, first >> PAGE_SHIFT, last >> PAGE_SHIFT, false);
+		morsel_remove_range(morsel, first >> PAGE_SHIFT, last >> PAGE_SHIFT, false);
 	return 0;
 }
 
-static int allocate_range(struct morsel *morsel, int mode, loff_t begin,
-			  loff_t end)
+static int morsel_allocate_range(struct morsel *morsel, int mode, loff_t begin,
+				 loff_t end)
 {
 	struct inode *inode = &morsel->inode;
 	pgoff_t index, limit = DIV_ROUND_UP(end, PAGE_SIZE);
@@ -325,7 +325,7 @@ static int allocate_range(struct morsel *morsel, int mode, loff_t begin,
 		cond_resched();
 	}
 	if (!err && !(mode & FALLOC_FL_KEEP_SIZE) && end > i_size_read(inode))
-		grow_to(morsel, end);
+		morsel_grow(morsel, end);
 	return err;
 }
 
@@ -341,28 +341,28 @@ static long morsel_fallocate(struct file *file, int mode, loff_t begin,
 	inode_lock(inode);
 	err = file_modified(file);
 	if (!err && mode & FALLOC_FL_PUNCH_HOLE)
-		err = punch(morsel, begin, begin + length);
+		err = morsel_punch_hole(morsel, begin, begin + length);
 	else if (!err)
-		err = allocate_range(morsel, mode, begin, begin + length);
+		err = morsel_allocate_range(morsel, mode, begin, begin + length);
 	inode_unlock(inode);
 	return err;
 }
 
 /*
- * Closes the morsel if none of its pages is pinned. A pin can still be taken before
- * the close: get_user_pages_fast() may have read entries of a mapping that is gone
- * since. The flush does not wait for a virtual CPU that does not run, where the
- * hypervisor flushes for it; the grace period of the close does.
+ * Close the morsel if none of its pages is pinned. A pin can still be taken before the
+ * close: get_user_pages_fast() may have read entries of a mapping that was removed
+ * since. The flush does not wait for a virtual CPU that does not run, if the hypervisor
+ * flushes for it; the grace period of the close does.
  */
 static bool morsel_close_unheld(struct morsel *morsel)
 {
-	bool is_planted = planted(PLANT_SEAL_UNDER_PIN);
+	bool is_planted = morsel_is_planted(PLANT_SEAL_UNDER_PIN);
 
 	if (morsel_is_pinned(morsel) && !is_planted)
 		return false;
 	morsel_stop_at(STOP_BEFORE_CLOSE);
 	morsel_close(morsel);
-	/* Without mappings by page every other reference is a pin. */
+	/* Without mappings of single pages every other reference is a pin. */
 	unmap_mapping_pages(morsel->inode.i_mapping, 0, 0, false);
 	if (is_planted || !morsel_is_held(morsel))
 		return true;
@@ -370,8 +370,8 @@ static bool morsel_close_unheld(struct morsel *morsel)
 	return false;
 }
 
-/* Nobody may write it any more: neither a mapping nor who holds a page. */
-static int seal_writes(struct morsel *morsel)
+/* Exclude all writes, through mappings and by pins. */
+static int morsel_seal_writes(struct morsel *morsel)
 {
 	struct address_space *mapping = morsel->inode.i_mapping;
 	int tries, err = mapping_deny_writable(mapping);
@@ -379,7 +379,7 @@ static int seal_writes(struct morsel *morsel)
 	if (err)
 		return err;
 	for (tries = 0; !morsel_close_unheld(morsel); tries++) {
-		/* What waits for a list holds pages too. */
+		/* Per-CPU batches of the LRU lists hold references too. */
 		lru_add_drain_all();
 		if (tries == PIN_TRIES ||
 		    schedule_timeout_killable(msecs_to_jiffies(PIN_PAUSE))) {
@@ -387,20 +387,20 @@ static int seal_writes(struct morsel *morsel)
 			return -EBUSY;
 		}
 	}
-	/* Who has it hung in is not looked for when it changes: nor does its size. */
+	/* A sealed morsel is not detached to change it, so its size must not change. */
 	WRITE_ONCE(morsel->seals, morsel->seals | F_SEAL_WRITE | F_SEAL_SHRINK |
 				  F_SEAL_GROW);
-	if (!planted(PLANT_SEAL_LEAVES_WRITABLE))
+	if (!morsel_is_planted(PLANT_SEAL_LEAVES_WRITABLE))
 		morsel_protect(morsel);
 	morsel_open(morsel);
-	/* From here on it is ->mmap() that refuses writers. */
+	/* From here on ->mmap() refuses writers. */
 	mapping_allow_writable(mapping);
 	morsel_count(MORSEL_SEALED);
 	trace_morsel_seal(&morsel->inode);
 	return 0;
 }
 
-static int add_seals(struct file *file, unsigned int seals)
+static int morsel_add_seals(struct file *file, unsigned int seals)
 {
 	struct inode *inode = file_inode(file);
 	struct morsel *morsel = morsel_of(inode);
@@ -414,23 +414,30 @@ static int add_seals(struct file *file, unsigned int seals)
 	if (morsel->seals & F_SEAL_SEAL)
 		err = -EPERM;
 	else if (seals & ~morsel->seals & F_SEAL_WRITE)
-		err = seal_writes(morsel);
+		err = morsel_seal_writes(morsel);
 	if (!err)
 		WRITE_ONCE(morsel->seals, morsel->seals | seals);
 	inode_unlock(inode);
 	return err;
 }
 
-bool is_morsel_file(const struct file *file)
+/**
+ * morsel_is_file - whether a file is a morsel
+ * @file: any file
+ *
+ * Context: any.
+ * Return: true if so.
+ */
+bool morsel_is_file(const struct file *file)
 {
 	return file->f_op == &morsel_file_operations;
 }
 
 /**
- * morsel_owns_mapping - whether a file's pages are a morsel's
- * @mapping: of the file
+ * morsel_owns_mapping - whether an address_space is that of a morsel
+ * @mapping: address_space of a file
  *
- * Such a folio is one leaf of the morsel's own tables, and is not split.
+ * A folio of it is one leaf of the morsel's own tables, and must not be split.
  *
  * Context: any, as long as the file stays.
  * Return: true if so.
@@ -444,7 +451,7 @@ long __morsel_fcntl(struct file *file, unsigned int cmd, unsigned int arg)
 {
 	switch (cmd) {
 	case F_ADD_SEALS:
-		return add_seals(file, arg);
+		return morsel_add_seals(file, arg);
 	case F_GET_SEALS:
 		return morsel_of(file_inode(file))->seals;
 	default:

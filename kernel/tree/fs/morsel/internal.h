@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the files of fs/morsel share. The contract is in linux/morsel.h. */
+/* Declarations shared by the files of fs/morsel. The contract is in linux/morsel.h. */
 #ifndef _FS_MORSEL_INTERNAL_H
 #define _FS_MORSEL_INTERNAL_H
 
@@ -13,21 +13,21 @@
 
 #include "slot.h"
 
-/* Linux names no blocks of 1 GiB otherwise. */
+/* Order of a block of 1 GiB, where Linux does not define it. */
 #ifndef PUD_ORDER
 #define PUD_ORDER	(PUD_SHIFT - PAGE_SHIFT)
 #endif
 
 /**
  * struct morsel_sb - a mount
- * @used: pages of all of its morsels, and their tables
- * @limit: as many as there may be, 0 for any number
- * @inodes: of all kinds, as many as there are, and their second names
- * @inode_limit: as many as there may be, 0 for any number
- * @order: the largest that a block of pages has which is not asked for
- * @mode: of the root folder
- * @uid: its owner
- * @gid: its group
+ * @used: number of pages of all its morsels and their tables
+ * @limit: upper bound of @used, 0 for none
+ * @inodes: number of inodes of all kinds, and of their additional links
+ * @inode_limit: upper bound of @inodes, 0 for none
+ * @order: largest order of a block of pages
+ * @mode: mode of the root directory
+ * @uid: owner of the root directory
+ * @gid: group of the root directory
  */
 struct morsel_sb {
 	struct percpu_counter used;
@@ -41,16 +41,16 @@ struct morsel_sb {
 };
 
 /**
- * struct morsel - a memory object, and the file that it is
- * @inode: the file
- * @regions: its PUD tables, by their first page
- * @pages: how many it has
- * @closed: nobody may look at its tables or fill them: somebody takes from them
- * @taking: how many are taking it out of an address space just now
- * @lock: of the two below
- * @writer: whose mappings may write it
- * @writes: how many mappings of @writer that are
- * @seals: as memfd's, under the inode's lock
+ * struct morsel - a memory object, a file of morselfs
+ * @inode: inode of the file
+ * @regions: PUD tables, indexed by the number of their region
+ * @pages: number of pages
+ * @closed: the tables may not be read or filled, because entries are being removed
+ * @taking: number of detaches in progress
+ * @lock: protects @writer and @writes
+ * @writer: address space that may write the open morsel
+ * @writes: number of mappings of @writer that may
+ * @seals: F_SEAL_* flags, protected by the lock of the inode
  */
 struct morsel {
 	struct inode inode;
@@ -58,23 +58,37 @@ struct morsel {
 	struct percpu_counter pages;
 	bool closed;
 	atomic_t taking;
-	spinlock_t lock; /* of writer and writes */
+	spinlock_t lock; /* protects writer and writes */
 	struct mm_struct *writer;
 	unsigned int writes;
 	unsigned int seals;
 };
 
+/**
+ * morsel_of - morsel of an inode
+ * @inode: inode of a file of morselfs
+ *
+ * Context: any.
+ * Return: the morsel.
+ */
 static inline struct morsel *morsel_of(const struct inode *inode)
 {
 	return container_of(inode, struct morsel, inode);
 }
 
+/**
+ * morsel_sb_of - morselfs part of a superblock
+ * @sb: superblock of morselfs
+ *
+ * Context: any.
+ * Return: the part.
+ */
 static inline struct morsel_sb *morsel_sb_of(const struct super_block *sb)
 {
 	return sb->s_fs_info;
 }
 
-/* What is counted since boot, in the order of the names in sysfs. */
+/* Event counters since boot, in the order of their names in sysfs. */
 enum morsel_count {
 	MORSEL_ATTACHED_PUD,
 	MORSEL_ATTACHED_PMD,
@@ -94,11 +108,24 @@ enum morsel_count {
 
 DECLARE_PER_CPU(unsigned long[MORSEL_COUNTS], morsel_counts);
 
+/**
+ * morsel_count_many - add to an event counter
+ * @what: the counter
+ * @nr: number of events
+ *
+ * Context: any.
+ */
 static inline void morsel_count_many(enum morsel_count what, unsigned long nr)
 {
 	this_cpu_add(morsel_counts[what], nr);
 }
 
+/**
+ * morsel_count - count an event
+ * @what: the counter
+ *
+ * Context: any.
+ */
 static inline void morsel_count(enum morsel_count what)
 {
 	morsel_count_many(what, 1);
@@ -107,9 +134,9 @@ static inline void morsel_count(enum morsel_count what)
 extern struct percpu_counter morsel_all_pages, morsel_all_tables;
 
 /*
- * Bugs that can be planted, to see that the tests find them, in the order of the
- * names in sysfs. Those of the TLB are found where a TLB remembers what it may:
- * an emulator's forgets too early.
+ * Bugs that tests can inject, to check that they detect them, in the order of the names
+ * in sysfs. TLB bugs show only on a TLB that keeps its entries; that of an emulator
+ * drops them too early.
  */
 enum morsel_plant {
 	PLANT_NOTHING,
@@ -134,26 +161,33 @@ enum morsel_plant {
 #ifdef CONFIG_MORSEL_PLANTS
 extern unsigned int morsel_planted;
 
-static inline bool planted(enum morsel_plant plant)
+/**
+ * morsel_is_planted - whether a test injects a bug
+ * @plant: the bug
+ *
+ * Context: any.
+ * Return: true if so.
+ */
+static inline bool morsel_is_planted(enum morsel_plant plant)
 {
 	return READ_ONCE(morsel_planted) == plant;
 }
 #else
-static inline bool planted(enum morsel_plant plant)
+static inline bool morsel_is_planted(enum morsel_plant plant)
 {
 	return false;
 }
 #endif
 
 /*
- * Where a test can stop a task, to do something else meanwhile, in the order of the
- * names in sysfs.
+ * Places where a test can stop a task to provoke a race, in the order of the names in
+ * sysfs.
  */
 enum morsel_stop {
 	STOP_NOWHERE,
-	/* A seal, when it has found no pin and has not closed the morsel yet. */
+	/* A seal that has found no pin and has not closed the morsel yet. */
 	STOP_BEFORE_CLOSE,
-	/* A fault, when the page is there and is not attached yet. */
+	/* A fault that has its page and has not attached it yet. */
 	STOP_BEFORE_ATTACH,
 	/* A removal, after a leaf, while the morsel is closed. */
 	STOP_IN_REMOVE,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What a morsel's tables hold, far apart, without anybody who maps them. */
+/* Tests of the tables of a morsel with distant pages, without mappings. */
 
 #include <kunit/test.h>
 #include <linux/bits.h>
@@ -14,22 +14,22 @@
 #define A_GIB	BIT(PUD_ORDER)
 #define A_TABLE	(A_GIB * PTRS_PER_PUD)
 
-/* In all tables of one, in several tables of a kind, and in several regions. */
+/* Pages in several tables of each level, and in several regions. */
 static const pgoff_t places[] = {
 	0, 1, 510, 512 * 7 + 3, 512 * 7 + 500, A_GIB * 5 + 9, A_GIB * 5 + 512 * 511,
 	A_TABLE * 2 + A_GIB * 511 + 1,
 };
 
-struct one {
+struct morsel_test {
 	struct vfsmount *mount;
 	struct file *file;
 	struct morsel *morsel;
 };
 
-static int make_one(struct kunit *test)
+static int morsel_test_init(struct kunit *test)
 {
 	struct file_system_type *type = get_fs_type("morselfs");
-	struct one *one = kunit_kzalloc(test, sizeof(*one), GFP_KERNEL);
+	struct morsel_test *one = kunit_kzalloc(test, sizeof(*one), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, type);
 	KUNIT_ASSERT_NOT_NULL(test, one);
@@ -43,9 +43,9 @@ static int make_one(struct kunit *test)
 	return 0;
 }
 
-static void drop_one(struct kunit *test)
+static void morsel_test_exit(struct kunit *test)
 {
-	struct one *one = test->priv;
+	struct morsel_test *one = test->priv;
 
 	if (!one)
 		return;
@@ -54,15 +54,15 @@ static void drop_one(struct kunit *test)
 	kern_unmount(one->mount);
 }
 
-/* A page of 4 KiB, for there is no room for more. */
-static void fill_places(struct kunit *test, struct morsel *morsel)
+/* Only room for a page of 4 KiB. */
+static void morsel_test_fill(struct kunit *test, struct morsel *morsel)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
 		KUNIT_ASSERT_EQ(test, 0, morsel_fill(morsel, places[i], places[i] + 1,
 						     NULL, 0, NULL));
 }
 
-static void take_out(struct morsel *morsel, pgoff_t first, pgoff_t end)
+static void morsel_test_remove(struct morsel *morsel, pgoff_t first, pgoff_t end)
 {
 	inode_lock(&morsel->inode);
 	morsel_close(morsel);
@@ -72,7 +72,7 @@ static void take_out(struct morsel *morsel, pgoff_t first, pgoff_t end)
 	inode_unlock(&morsel->inode);
 }
 
-static void free_tables(struct morsel *morsel, pgoff_t first, pgoff_t end)
+static void morsel_test_free_tables(struct morsel *morsel, pgoff_t first, pgoff_t end)
 {
 	inode_lock(&morsel->inode);
 	morsel_close(morsel);
@@ -81,13 +81,13 @@ static void free_tables(struct morsel *morsel, pgoff_t first, pgoff_t end)
 	inode_unlock(&morsel->inode);
 }
 
-static void what_is_filled_is_found(struct kunit *test)
+static void morsel_test_find_filled_pages(struct kunit *test)
 {
-	struct one *one = test->priv;
+	struct morsel_test *one = test->priv;
 	struct page *page, *same;
 	pgoff_t at = 0;
 
-	fill_places(test, one->morsel);
+	morsel_test_fill(test, one->morsel);
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
 		page = morsel_find_next(one->morsel, &at, ULONG_MAX);
 		KUNIT_ASSERT_NOT_NULL(test, page);
@@ -104,13 +104,13 @@ static void what_is_filled_is_found(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, morsel_find_next(one->morsel, &at, ULONG_MAX));
 }
 
-static void what_is_there_is_counted(struct kunit *test)
+static void morsel_test_count_resident_pages(struct kunit *test)
 {
-	struct one *one = test->priv;
+	struct morsel_test *one = test->priv;
 
-	fill_places(test, one->morsel);
-	/* Twice is once. */
-	fill_places(test, one->morsel);
+	morsel_test_fill(test, one->morsel);
+	/* Filling twice changes nothing. */
+	morsel_test_fill(test, one->morsel);
 	KUNIT_EXPECT_EQ(test, morsel_resident(one->morsel, 0, ULONG_MAX),
 			ARRAY_SIZE(places));
 	KUNIT_EXPECT_EQ(test, morsel_resident(one->morsel, 1, 511), 2UL);
@@ -121,14 +121,14 @@ static void what_is_there_is_counted(struct kunit *test)
 			(s64)ARRAY_SIZE(places));
 }
 
-static void what_is_removed_is_gone(struct kunit *test)
+static void morsel_test_remove_pages(struct kunit *test)
 {
-	struct one *one = test->priv;
+	struct morsel_test *one = test->priv;
 	struct page *page;
 	pgoff_t at = 1;
 
-	fill_places(test, one->morsel);
-	take_out(one->morsel, 1, places[ARRAY_SIZE(places) - 1]);
+	morsel_test_fill(test, one->morsel);
+	morsel_test_remove(one->morsel, 1, places[ARRAY_SIZE(places) - 1]);
 	KUNIT_EXPECT_EQ(test, morsel_resident(one->morsel, 0, ULONG_MAX), 2UL);
 	page = morsel_find_next(one->morsel, &at, ULONG_MAX);
 	KUNIT_ASSERT_NOT_NULL(test, page);
@@ -136,43 +136,43 @@ static void what_is_removed_is_gone(struct kunit *test)
 	put_page(page);
 }
 
-static void empty_tables_go(struct kunit *test)
+static void morsel_test_free_empty_tables(struct kunit *test)
 {
-	struct one *one = test->priv;
+	struct morsel_test *one = test->priv;
 	struct morsel *morsel = one->morsel;
 	s64 used, before = percpu_counter_sum(&morsel_sb_of(morsel->inode.i_sb)->used);
 
-	fill_places(test, morsel);
-	/* Two regions; of three GiB a table each; of places, but two pairs, one each. */
+	morsel_test_fill(test, morsel);
+	/* Two PUD tables, three PMD tables, and a PTE table for each place except two pairs. */
 	used = percpu_counter_sum(&morsel_sb_of(morsel->inode.i_sb)->used) - before;
 	KUNIT_EXPECT_EQ(test, used, (s64)ARRAY_SIZE(places) + 2 + 3 + 5);
-	/* All have something. */
-	free_tables(morsel, 0, ULONG_MAX);
+	/* No table is empty. */
+	morsel_test_free_tables(morsel, 0, ULONG_MAX);
 	KUNIT_EXPECT_EQ(test, percpu_counter_sum(&morsel_sb_of(morsel->inode.i_sb)->used) - before,
 			used);
-	take_out(morsel, 1, ULONG_MAX);
-	/* Not in the range. */
-	free_tables(morsel, A_TABLE, A_TABLE * 2);
+	morsel_test_remove(morsel, 1, ULONG_MAX);
+	/* The empty tables are not in the range. */
+	morsel_test_free_tables(morsel, A_TABLE, A_TABLE * 2);
 	KUNIT_EXPECT_NOT_NULL(test, morsel_pud(morsel, A_TABLE * 2));
-	free_tables(morsel, 1, ULONG_MAX);
+	morsel_test_free_tables(morsel, 1, ULONG_MAX);
 	KUNIT_EXPECT_NULL(test, morsel_pud(morsel, A_TABLE * 2));
 	KUNIT_EXPECT_NULL(test, morsel_pmd(morsel, A_GIB * 5));
 	KUNIT_EXPECT_NOT_NULL(test, morsel_pmd(morsel, 0));
 	KUNIT_EXPECT_EQ(test, morsel_resident(morsel, 0, ULONG_MAX), 1UL);
 	KUNIT_EXPECT_EQ(test, percpu_counter_sum(&morsel_sb_of(morsel->inode.i_sb)->used) - before,
 			4);
-	take_out(morsel, 0, 1);
-	free_tables(morsel, 0, 1);
+	morsel_test_remove(morsel, 0, 1);
+	morsel_test_free_tables(morsel, 0, 1);
 	KUNIT_EXPECT_NULL(test, morsel_pud(morsel, 0));
 	KUNIT_EXPECT_EQ(test, percpu_counter_sum(&morsel_sb_of(morsel->inode.i_sb)->used),
 			before);
-	/* They come again. */
-	fill_places(test, morsel);
+	/* Fill them again. */
+	morsel_test_fill(test, morsel);
 }
 
-static void a_block_goes_as_a_whole(struct kunit *test)
+static void morsel_test_remove_whole_block(struct kunit *test)
 {
-	struct one *one = test->priv;
+	struct morsel_test *one = test->priv;
 	struct page *page;
 
 	KUNIT_ASSERT_EQ(test, 0, morsel_fill(one->morsel, 1000, 1024, NULL, 0, &page));
@@ -182,18 +182,18 @@ static void a_block_goes_as_a_whole(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, morsel_resident(one->morsel, 0, ULONG_MAX), 512UL);
 	memset(page_address(page), 0xff, PAGE_SIZE);
-	/* In part it stays, and is zeroed there. */
-	take_out(one->morsel, 900, 1024);
+	/* A block that is partly removed stays, and is zeroed there. */
+	morsel_test_remove(one->morsel, 900, 1024);
 	KUNIT_EXPECT_NULL(test, memchr_inv(page_address(page), 0, PAGE_SIZE));
 	KUNIT_EXPECT_EQ(test, morsel_resident(one->morsel, 0, ULONG_MAX), 512UL);
 	put_page(page);
-	take_out(one->morsel, 512, 1024);
+	morsel_test_remove(one->morsel, 512, 1024);
 	KUNIT_EXPECT_EQ(test, morsel_resident(one->morsel, 0, ULONG_MAX), 0UL);
 }
 
-static void nothing_is_filled_behind_the_end(struct kunit *test)
+static void morsel_test_fill_stops_at_end(struct kunit *test)
 {
-	struct one *one = test->priv;
+	struct morsel_test *one = test->priv;
 
 	KUNIT_EXPECT_EQ(test, -EFBIG, morsel_fill(one->morsel, 0, 0, NULL, 0, NULL));
 	KUNIT_EXPECT_EQ(test, -EFBIG, morsel_fill(one->morsel, 7, 7, NULL, 0, NULL));
@@ -202,7 +202,7 @@ static void nothing_is_filled_behind_the_end(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EFBIG, morsel_fill(one->morsel, 1, 0, NULL, 0, NULL));
 }
 
-static bool is_held(struct morsel *morsel)
+static bool morsel_test_is_held(struct morsel *morsel)
 {
 	bool held;
 
@@ -214,37 +214,37 @@ static bool is_held(struct morsel *morsel)
 	return held;
 }
 
-static void who_holds_a_page_is_seen(struct kunit *test)
+static void morsel_test_held_page_is_seen(struct kunit *test)
 {
-	struct one *one = test->priv;
+	struct morsel_test *one = test->priv;
 	struct page *page;
 
-	fill_places(test, one->morsel);
+	morsel_test_fill(test, one->morsel);
 	KUNIT_EXPECT_FALSE(test, morsel_is_pinned(one->morsel));
 	page = morsel_find(one->morsel, places[ARRAY_SIZE(places) - 1]);
 	KUNIT_ASSERT_NOT_NULL(test, page);
 	KUNIT_EXPECT_TRUE(test, morsel_is_pinned(one->morsel));
-	KUNIT_EXPECT_TRUE(test, is_held(one->morsel));
+	KUNIT_EXPECT_TRUE(test, morsel_test_is_held(one->morsel));
 	put_page(page);
 	KUNIT_EXPECT_FALSE(test, morsel_is_pinned(one->morsel));
-	KUNIT_EXPECT_FALSE(test, is_held(one->morsel));
+	KUNIT_EXPECT_FALSE(test, morsel_test_is_held(one->morsel));
 }
 
 static struct kunit_case morsel_cases[] = {
-	KUNIT_CASE(what_is_filled_is_found),
-	KUNIT_CASE(what_is_there_is_counted),
-	KUNIT_CASE(what_is_removed_is_gone),
-	KUNIT_CASE(empty_tables_go),
-	KUNIT_CASE(a_block_goes_as_a_whole),
-	KUNIT_CASE(nothing_is_filled_behind_the_end),
-	KUNIT_CASE(who_holds_a_page_is_seen),
+	KUNIT_CASE(morsel_test_find_filled_pages),
+	KUNIT_CASE(morsel_test_count_resident_pages),
+	KUNIT_CASE(morsel_test_remove_pages),
+	KUNIT_CASE(morsel_test_free_empty_tables),
+	KUNIT_CASE(morsel_test_remove_whole_block),
+	KUNIT_CASE(morsel_test_fill_stops_at_end),
+	KUNIT_CASE(morsel_test_held_page_is_seen),
 	{}
 };
 
 static struct kunit_suite morsel_suite = {
 	.name = "tollfree-morsel",
-	.init = make_one,
-	.exit = drop_one,
+	.init = morsel_test_init,
+	.exit = morsel_test_exit,
 	.test_cases = morsel_cases,
 };
 

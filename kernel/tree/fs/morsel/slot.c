@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which part of a mapping is served by which slot: arithmetic alone.
+ * Slots of a mapping. This file contains arithmetic only.
  *
- * A slot is an entry of a page table of the process: 1 GiB of a PUD table, or
- * 2 MiB of a PMD table. It can hold what the morsel has there if the address and
- * the place in the morsel are aligned to it alike, and if the whole slot belongs
- * to the mapping: what is left of it would be somebody else's.
+ * A slot is an entry of a page table of the process: 1 GiB of a PUD table, or 2 MiB of
+ * a PMD table. A morsel can be attached to it if the address and the offset in the
+ * morsel have the same alignment, and if the whole slot belongs to the mapping: the
+ * rest may belong to another one.
  *
  * tools/testing/tollfree builds and tests this file in user space.
  */
@@ -17,10 +17,11 @@
 #include "slot.h"
 
 /**
- * morsel_slot_size - how much a slot maps
- * @level: its level
+ * morsel_slot_size - size of a slot
+ * @level: level of the slot
  *
- * Return: bytes, a power of two.
+ * Context: any.
+ * Return: size in bytes, a power of two.
  */
 unsigned long morsel_slot_size(enum morsel_level level)
 {
@@ -35,10 +36,11 @@ unsigned long morsel_slot_size(enum morsel_level level)
 }
 
 /**
- * morsel_slot_begin - the first address of the slot
- * @address: somewhere in it
- * @level: its level
+ * morsel_slot_begin - first address of a slot
+ * @address: address in the slot
+ * @level: level of the slot
  *
+ * Context: any.
  * Return: the address.
  */
 unsigned long morsel_slot_begin(unsigned long address, enum morsel_level level)
@@ -46,8 +48,8 @@ unsigned long morsel_slot_begin(unsigned long address, enum morsel_level level)
 	return address & ~(morsel_slot_size(level) - 1);
 }
 
-static bool fits(const struct morsel_span *span, unsigned long address,
-		 enum morsel_level level)
+static bool morsel_slot_fits(const struct morsel_span *span, unsigned long address,
+			     enum morsel_level level)
 {
 	unsigned long size = morsel_slot_size(level);
 	unsigned long begin = morsel_slot_begin(address, level);
@@ -57,11 +59,12 @@ static bool fits(const struct morsel_span *span, unsigned long address,
 }
 
 /**
- * morsel_slot_level - what serves an address
+ * morsel_slot_level - level of the slot that can map an address
  * @span: the mapping
- * @address: in it
+ * @address: address in it
  *
- * Return: the largest slot that belongs to the mapping as a whole.
+ * Context: any.
+ * Return: level of the largest slot that belongs to the mapping as a whole.
  */
 enum morsel_level morsel_slot_level(const struct morsel_span *span,
 				    unsigned long address)
@@ -69,18 +72,19 @@ enum morsel_level morsel_slot_level(const struct morsel_span *span,
 	enum morsel_level level;
 
 	for (level = MORSEL_PUD; level > MORSEL_PAGE; level--)
-		if (fits(span, address, level))
+		if (morsel_slot_fits(span, address, level))
 			break;
 	return level;
 }
 
 /**
- * morsel_alignment - how an address has to be aligned to be served by slots
- * @length: of the mapping, in bytes
- * @offset: what of the morsel it begins with, in bytes
+ * morsel_alignment - alignment of a mapping that allows slots
+ * @length: length of the mapping, in bytes
+ * @offset: offset in the morsel, in bytes
  *
- * Return: the size of the largest slot of which one fits into the mapping
- * wherever it begins in its slot as @offset does, or that of a page.
+ * Context: any.
+ * Return: size of the largest slot that fits into a mapping at an address
+ * congruent to @offset modulo that size, or the size of a page.
  */
 unsigned long morsel_alignment(unsigned long length, u64 offset)
 {

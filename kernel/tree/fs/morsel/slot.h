@@ -5,10 +5,10 @@
 #include <linux/types.h>
 
 /**
- * struct morsel_span - a mapping, as far as slots depend on it
- * @begin: its first address
- * @end: behind its last
- * @offset: what of the morsel lies at @begin, in bytes
+ * struct morsel_span - the properties of a mapping that its slots depend on
+ * @begin: first address
+ * @end: end address
+ * @offset: offset in the morsel of @begin, in bytes
  */
 struct morsel_span {
 	unsigned long begin;
@@ -17,8 +17,8 @@ struct morsel_span {
 };
 
 /**
- * enum morsel_level - what serves a place of a mapping
- * @MORSEL_PAGE: a page in the process's own tables
+ * enum morsel_level - level of the entry that maps an address
+ * @MORSEL_PAGE: a page in the tables of the process
  * @MORSEL_PMD: a slot of 2 MiB: a page table of the morsel, or a leaf
  * @MORSEL_PUD: a slot of 1 GiB
  */

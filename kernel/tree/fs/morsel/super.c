@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Mounts of morselfs, and what is in its folders. */
+/* Superblocks, inodes and directories of morselfs. */
 
 #include <linux/fs.h>
 #include <linux/fs_context.h>
@@ -57,9 +57,9 @@ static void morsel_evict_inode(struct inode *inode)
 	percpu_counter_dec(&morsel_sb_of(inode->i_sb)->inodes);
 }
 
-static const struct inode_operations morsel_folder_operations;
+static const struct inode_operations morsel_dir_operations;
 
-/* An inode, or another name of one, whose dentry stays as well. */
+/* Charge an inode, or an additional link, which pins a dentry as well. */
 static bool morsel_charge_inode(struct morsel_sb *sb)
 {
 	if (sb->inode_limit)
@@ -68,9 +68,9 @@ static bool morsel_charge_inode(struct morsel_sb *sb)
 	return true;
 }
 
-static struct inode *make_inode(struct super_block *super,
-				const struct inode *folder, umode_t mode,
-				dev_t device)
+static struct inode *morsel_new_inode(struct super_block *super,
+				      const struct inode *dir, umode_t mode,
+				      dev_t device)
 {
 	struct morsel_sb *sb = morsel_sb_of(super);
 	struct inode *inode;
@@ -83,7 +83,7 @@ static struct inode *make_inode(struct super_block *super,
 		return ERR_PTR(-ENOMEM);
 	}
 	inode->i_ino = get_next_ino();
-	inode_init_owner(&nop_mnt_idmap, inode, folder, mode);
+	inode_init_owner(&nop_mnt_idmap, inode, dir, mode);
 	inode->i_mapping->a_ops = &morsel_aops;
 	mapping_set_gfp_mask(inode->i_mapping, GFP_HIGHUSER);
 	mapping_set_unevictable(inode->i_mapping);
@@ -94,7 +94,7 @@ static struct inode *make_inode(struct super_block *super,
 		inode->i_fop = &morsel_file_operations;
 		break;
 	case S_IFDIR:
-		inode->i_op = &morsel_folder_operations;
+		inode->i_op = &morsel_dir_operations;
 		inode->i_fop = &simple_dir_operations;
 		/* "." */
 		inc_nlink(inode);
@@ -108,55 +108,55 @@ static struct inode *make_inode(struct super_block *super,
 	return inode;
 }
 
-/* Folders */
+/* Directories */
 
-static void enter_name(struct inode *folder, struct dentry *dentry,
-		       struct inode *inode)
+static void morsel_add_name(struct inode *dir, struct dentry *dentry,
+			    struct inode *inode)
 {
 	d_instantiate(dentry, inode);
-	/* A name is in the dentry cache alone, so it stays. */
+	/* Names exist only in the dentry cache: pin the dentry. */
 	dget(dentry);
-	inode_set_mtime_to_ts(folder, inode_set_ctime_current(folder));
+	inode_set_mtime_to_ts(dir, inode_set_ctime_current(dir));
 }
 
-static int morsel_mknod(struct mnt_idmap *idmap, struct inode *folder,
+static int morsel_mknod(struct mnt_idmap *idmap, struct inode *dir,
 			struct dentry *dentry, umode_t mode, dev_t device)
 {
-	struct inode *inode = make_inode(folder->i_sb, folder, mode, device);
+	struct inode *inode = morsel_new_inode(dir->i_sb, dir, mode, device);
 	int err;
 
 	if (IS_ERR(inode))
 		return PTR_ERR(inode);
-	err = security_inode_init_security(inode, folder, &dentry->d_name, NULL,
+	err = security_inode_init_security(inode, dir, &dentry->d_name, NULL,
 					   NULL);
 	if (err && err != -EOPNOTSUPP) {
 		iput(inode);
 		return err;
 	}
-	enter_name(folder, dentry, inode);
+	morsel_add_name(dir, dentry, inode);
 	return 0;
 }
 
-static int morsel_create(struct mnt_idmap *idmap, struct inode *folder,
+static int morsel_create(struct mnt_idmap *idmap, struct inode *dir,
 			 struct dentry *dentry, umode_t mode, bool exclusive)
 {
-	return morsel_mknod(idmap, folder, dentry, mode | S_IFREG, 0);
+	return morsel_mknod(idmap, dir, dentry, mode | S_IFREG, 0);
 }
 
-static int morsel_mkdir(struct mnt_idmap *idmap, struct inode *folder,
+static int morsel_mkdir(struct mnt_idmap *idmap, struct inode *dir,
 			struct dentry *dentry, umode_t mode)
 {
-	int err = morsel_mknod(idmap, folder, dentry, mode | S_IFDIR, 0);
+	int err = morsel_mknod(idmap, dir, dentry, mode | S_IFDIR, 0);
 
 	if (!err)
-		inc_nlink(folder);
+		inc_nlink(dir);
 	return err;
 }
 
-static int morsel_symlink(struct mnt_idmap *idmap, struct inode *folder,
+static int morsel_symlink(struct mnt_idmap *idmap, struct inode *dir,
 			  struct dentry *dentry, const char *target)
 {
-	struct inode *inode = make_inode(folder->i_sb, folder, S_IFLNK | 0777, 0);
+	struct inode *inode = morsel_new_inode(dir->i_sb, dir, S_IFLNK | 0777, 0);
 
 	if (IS_ERR(inode))
 		return PTR_ERR(inode);
@@ -166,14 +166,14 @@ static int morsel_symlink(struct mnt_idmap *idmap, struct inode *folder,
 		iput(inode);
 		return -ENOMEM;
 	}
-	enter_name(folder, dentry, inode);
+	morsel_add_name(dir, dentry, inode);
 	return 0;
 }
 
-static int morsel_tmpfile(struct mnt_idmap *idmap, struct inode *folder,
+static int morsel_tmpfile(struct mnt_idmap *idmap, struct inode *dir,
 			  struct file *file, umode_t mode)
 {
-	struct inode *inode = make_inode(folder->i_sb, folder, mode, 0);
+	struct inode *inode = morsel_new_inode(dir->i_sb, dir, mode, 0);
 
 	if (IS_ERR(inode))
 		return PTR_ERR(inode);
@@ -181,26 +181,26 @@ static int morsel_tmpfile(struct mnt_idmap *idmap, struct inode *folder,
 	return finish_open_simple(file, 0);
 }
 
-static int morsel_link(struct dentry *old, struct inode *folder,
+static int morsel_link(struct dentry *old, struct inode *dir,
 		       struct dentry *dentry)
 {
-	/* The first name of a nameless one was counted with it. */
+	/* The first link of an O_TMPFILE inode was charged with the inode. */
 	if (d_inode(old)->i_nlink &&
-	    !morsel_charge_inode(morsel_sb_of(folder->i_sb)))
+	    !morsel_charge_inode(morsel_sb_of(dir->i_sb)))
 		return -ENOSPC;
-	return simple_link(old, folder, dentry);
+	return simple_link(old, dir, dentry);
 }
 
-static int morsel_unlink(struct inode *folder, struct dentry *dentry)
+static int morsel_unlink(struct inode *dir, struct dentry *dentry)
 {
-	/* The last name goes with the inode. */
+	/* The last link is uncharged with the inode. */
 	if (d_inode(dentry)->i_nlink > 1)
-		percpu_counter_dec(&morsel_sb_of(folder->i_sb)->inodes);
-	return simple_unlink(folder, dentry);
+		percpu_counter_dec(&morsel_sb_of(dir->i_sb)->inodes);
+	return simple_unlink(dir, dentry);
 }
 
-static int morsel_rename(struct mnt_idmap *idmap, struct inode *old_folder,
-			 struct dentry *old, struct inode *new_folder,
+static int morsel_rename(struct mnt_idmap *idmap, struct inode *old_dir,
+			 struct dentry *old, struct inode *new_dir,
 			 struct dentry *new, unsigned int flags)
 {
 	struct inode *replaced = flags & RENAME_EXCHANGE ? NULL : d_inode(new);
@@ -208,8 +208,8 @@ static int morsel_rename(struct mnt_idmap *idmap, struct inode *old_folder,
 
 	if (replaced)
 		ihold(replaced);
-	err = simple_rename(idmap, old_folder, old, new_folder, new, flags);
-	/* It has lost the name, but not the last one. */
+	err = simple_rename(idmap, old_dir, old, new_dir, new, flags);
+	/* The replaced inode has lost a link, but not its last one. */
 	if (replaced && !err && !S_ISDIR(replaced->i_mode) && replaced->i_nlink)
 		percpu_counter_dec(&morsel_sb_of(replaced->i_sb)->inodes);
 	if (replaced)
@@ -217,7 +217,7 @@ static int morsel_rename(struct mnt_idmap *idmap, struct inode *old_folder,
 	return err;
 }
 
-static const struct inode_operations morsel_folder_operations = {
+static const struct inode_operations morsel_dir_operations = {
 	.create = morsel_create,
 	.lookup = simple_lookup,
 	.link = morsel_link,
@@ -304,9 +304,9 @@ static const struct fs_parameter_spec morsel_parameters[] = {
 	{}
 };
 
-/* A number with a suffix, or for a size a percentage of memory. */
-static int parse_amount(struct fs_context *fc, const struct fs_parameter *param,
-			unsigned long long *amount, bool is_size)
+/* Parse a number with a suffix, or for a size a percentage of memory. */
+static int morsel_parse_amount(struct fs_context *fc, const struct fs_parameter *param,
+			       unsigned long long *amount, bool is_size)
 {
 	char *rest;
 
@@ -320,7 +320,7 @@ static int parse_amount(struct fs_context *fc, const struct fs_parameter *param,
 	if (!*rest && rest != param->string && *amount <= S64_MAX)
 		return 0;
 wrong:
-	return invalf(fc, "morselfs: %s=%s: is no %s", param->key,
+	return invalf(fc, "morselfs: %s=%s: not a %s", param->key,
 		      param->string, is_size ? "size" : "number");
 }
 
@@ -338,17 +338,17 @@ static int morsel_parse_param(struct fs_context *fc, struct fs_parameter *param)
 	case OPTION_HUGE:
 		sb->order = result.uint_32;
 		if (sb->order == PUD_ORDER && !boot_cpu_has(X86_FEATURE_GBPAGES))
-			return invalf(fc, "morselfs: huge=1G: not this CPU");
+			return invalf(fc, "morselfs: huge=1G: not supported by this CPU");
 		return 0;
 	case OPTION_INODES:
-		err = parse_amount(fc, param, &amount, false);
+		err = morsel_parse_amount(fc, param, &amount, false);
 		sb->inode_limit = amount;
 		return err;
 	case OPTION_MODE:
 		sb->mode = result.uint_32 & 07777;
 		return 0;
 	case OPTION_SIZE:
-		err = parse_amount(fc, param, &amount, true);
+		err = morsel_parse_amount(fc, param, &amount, true);
 		sb->limit = DIV_ROUND_UP(amount, PAGE_SIZE);
 		return err;
 	case OPTION_UID:
@@ -370,7 +370,7 @@ static int morsel_fill_super(struct super_block *super, struct fs_context *fc)
 	super->s_magic = MORSELFS_MAGIC;
 	super->s_op = &morsel_super_operations;
 	super->s_time_gran = 1;
-	root = make_inode(super, NULL, S_IFDIR | sb->mode, 0);
+	root = morsel_new_inode(super, NULL, S_IFDIR | sb->mode, 0);
 	if (IS_ERR(root))
 		return PTR_ERR(root);
 	root->i_uid = sb->uid;
@@ -384,7 +384,7 @@ static int morsel_get_tree(struct fs_context *fc)
 	return get_tree_nodev(fc, morsel_fill_super);
 }
 
-/* Limits can be changed while it is mounted, but not below what is used. */
+/* Change the limits of a mount, but not to below the current use. */
 static int morsel_reconfigure(struct fs_context *fc)
 {
 	struct morsel_sb *sb = morsel_sb_of(fc->root->d_sb);
@@ -392,17 +392,17 @@ static int morsel_reconfigure(struct fs_context *fc)
 
 	if (wanted->limit &&
 	    percpu_counter_compare(&sb->used, wanted->limit) > 0)
-		return invalf(fc, "morselfs: size: more is used");
+		return invalf(fc, "morselfs: size: below the used size");
 	if (wanted->inode_limit &&
 	    percpu_counter_compare(&sb->inodes, wanted->inode_limit) > 0)
-		return invalf(fc, "morselfs: nr_inodes: there are more");
+		return invalf(fc, "morselfs: nr_inodes: below the used number");
 	sb->limit = wanted->limit;
 	sb->inode_limit = wanted->inode_limit;
 	sb->order = wanted->order;
 	return 0;
 }
 
-static void free_sb(struct morsel_sb *sb)
+static void morsel_free_sb(struct morsel_sb *sb)
 {
 	if (!sb)
 		return;
@@ -413,7 +413,7 @@ static void free_sb(struct morsel_sb *sb)
 
 static void morsel_free_fc(struct fs_context *fc)
 {
-	free_sb(fc->s_fs_info);
+	morsel_free_sb(fc->s_fs_info);
 }
 
 static const struct fs_context_operations morsel_context_operations = {
@@ -431,10 +431,10 @@ static int morsel_init_fs_context(struct fs_context *fc)
 		return -ENOMEM;
 	if (percpu_counter_init(&sb->used, 0, GFP_KERNEL) ||
 	    percpu_counter_init(&sb->inodes, 0, GFP_KERNEL)) {
-		free_sb(sb);
+		morsel_free_sb(sb);
 		return -ENOMEM;
 	}
-	/* Its memory cannot be reclaimed. */
+	/* The memory of morsels cannot be reclaimed. */
 	sb->limit = totalram_pages() / 2;
 	sb->inode_limit = totalram_pages() / 2;
 	sb->mode = 0755;
@@ -458,7 +458,7 @@ static void morsel_kill_super(struct super_block *super)
 	struct morsel_sb *sb = super->s_fs_info;
 
 	kill_litter_super(super);
-	free_sb(sb);
+	morsel_free_sb(sb);
 }
 
 static struct file_system_type morselfs = {
@@ -469,7 +469,7 @@ static struct file_system_type morselfs = {
 	.kill_sb = morsel_kill_super,
 };
 
-static void init_once(void *object)
+static void morsel_init_once(void *object)
 {
 	struct morsel *morsel = object;
 
@@ -482,7 +482,7 @@ static int __init morselfs_init(void)
 
 	morsel_cache = kmem_cache_create("morsel", sizeof(struct morsel), 0,
 					 SLAB_RECLAIM_ACCOUNT | SLAB_ACCOUNT,
-					 init_once);
+					 morsel_init_once);
 	if (!morsel_cache)
 		return -ENOMEM;
 	err = percpu_counter_init(&morsel_all_pages, 0, GFP_KERNEL) ?:

@@ -13,6 +13,10 @@
 
 #include "internal.h"
 
+#define MORSEL_ATTR_RO(_name)	__ATTR(_name, 0444, morsel_##_name##_show, NULL)
+#define MORSEL_ATTR_RW(_name)	\
+	__ATTR(_name, 0644, morsel_##_name##_show, morsel_##_name##_store)
+
 DEFINE_STATIC_KEY_TRUE(morsel_key);
 
 static bool wanted = true;
@@ -23,14 +27,14 @@ static int __init morsel_setup(char *text)
 }
 early_param("morsel", morsel_setup);
 
-static ssize_t enabled_show(struct kobject *kobj, struct kobj_attribute *attr,
-			    char *text)
+static ssize_t morsel_enabled_show(struct kobject *kobj, struct kobj_attribute *attr,
+				   char *text)
 {
 	return sysfs_emit(text, "%d\n", static_key_enabled(&morsel_key));
 }
 
-static ssize_t enabled_store(struct kobject *kobj, struct kobj_attribute *attr,
-			     const char *text, size_t length)
+static ssize_t morsel_enabled_store(struct kobject *kobj, struct kobj_attribute *attr,
+				    const char *text, size_t length)
 {
 	bool on;
 	int err = kstrtobool(text, &on);
@@ -44,25 +48,25 @@ static ssize_t enabled_store(struct kobject *kobj, struct kobj_attribute *attr,
 	return length;
 }
 
-static struct kobj_attribute enabled_attr = __ATTR_RW(enabled);
+static struct kobj_attribute enabled_attr = MORSEL_ATTR_RW(enabled);
 
-static ssize_t pages_show(struct kobject *kobj, struct kobj_attribute *attr,
-			  char *text)
+static ssize_t morsel_pages_show(struct kobject *kobj, struct kobj_attribute *attr,
+				 char *text)
 {
 	return sysfs_emit(text, "%lld\n",
 			  percpu_counter_sum_positive(&morsel_all_pages));
 }
 
-static struct kobj_attribute pages_attr = __ATTR_RO(pages);
+static struct kobj_attribute pages_attr = MORSEL_ATTR_RO(pages);
 
-static ssize_t tables_show(struct kobject *kobj, struct kobj_attribute *attr,
-			   char *text)
+static ssize_t morsel_tables_show(struct kobject *kobj, struct kobj_attribute *attr,
+				  char *text)
 {
 	return sysfs_emit(text, "%lld\n",
 			  percpu_counter_sum_positive(&morsel_all_tables));
 }
 
-static struct kobj_attribute tables_attr = __ATTR_RO(tables);
+static struct kobj_attribute tables_attr = MORSEL_ATTR_RO(tables);
 
 #ifdef CONFIG_MORSEL_PLANTS
 unsigned int morsel_planted;
@@ -86,7 +90,7 @@ static const char *const plant_names[PLANTS] = {
 	[PLANT_TLB_TABLES_GO_AT_ONCE] = "tlb_tables_go_at_once",
 };
 
-/* A name a line, the chosen one in brackets. */
+/* Print one name per line, the selected one in brackets. */
 static ssize_t morsel_show_names(char *text, const char *const *names,
 				 int count, int chosen)
 {
@@ -99,15 +103,15 @@ static ssize_t morsel_show_names(char *text, const char *const *names,
 	return length;
 }
 
-static ssize_t plant_show(struct kobject *kobj, struct kobj_attribute *attr,
-			  char *text)
+static ssize_t morsel_plant_show(struct kobject *kobj, struct kobj_attribute *attr,
+				 char *text)
 {
 	return morsel_show_names(text, plant_names, PLANTS,
 				 READ_ONCE(morsel_planted));
 }
 
-static ssize_t plant_store(struct kobject *kobj, struct kobj_attribute *attr,
-			   const char *text, size_t length)
+static ssize_t morsel_plant_store(struct kobject *kobj, struct kobj_attribute *attr,
+				  const char *text, size_t length)
 {
 	int plant = sysfs_match_string(plant_names, text);
 
@@ -117,7 +121,7 @@ static ssize_t plant_store(struct kobject *kobj, struct kobj_attribute *attr,
 	return length;
 }
 
-static struct kobj_attribute plant_attr = __ATTR_RW(plant);
+static struct kobj_attribute plant_attr = MORSEL_ATTR_RW(plant);
 
 static unsigned int morsel_stop;
 static atomic_t morsel_stopped;
@@ -130,10 +134,10 @@ static const char *const stop_names[MORSEL_STOPS] = {
 };
 
 /**
- * morsel_stop_at - stop here as long as a test wants it
- * @stop: where this is
+ * morsel_stop_at - wait at a place as long as a test requests it
+ * @stop: the place
  *
- * Context: may sleep, but no longer than 10 s.
+ * Context: may sleep, for at most 10 s.
  */
 void morsel_stop_at(enum morsel_stop stop)
 {
@@ -147,15 +151,15 @@ void morsel_stop_at(enum morsel_stop stop)
 	atomic_dec(&morsel_stopped);
 }
 
-static ssize_t stop_at_show(struct kobject *kobj, struct kobj_attribute *attr,
-			    char *text)
+static ssize_t morsel_stop_at_show(struct kobject *kobj, struct kobj_attribute *attr,
+				   char *text)
 {
 	return morsel_show_names(text, stop_names, MORSEL_STOPS,
 				 READ_ONCE(morsel_stop));
 }
 
-static ssize_t stop_at_store(struct kobject *kobj, struct kobj_attribute *attr,
-			     const char *text, size_t length)
+static ssize_t morsel_stop_at_store(struct kobject *kobj, struct kobj_attribute *attr,
+				    const char *text, size_t length)
 {
 	int stop = sysfs_match_string(stop_names, text);
 
@@ -165,15 +169,15 @@ static ssize_t stop_at_store(struct kobject *kobj, struct kobj_attribute *attr,
 	return length;
 }
 
-static struct kobj_attribute stop_at_attr = __ATTR_RW(stop_at);
+static struct kobj_attribute stop_at_attr = MORSEL_ATTR_RW(stop_at);
 
-static ssize_t stopped_show(struct kobject *kobj, struct kobj_attribute *attr,
-			    char *text)
+static ssize_t morsel_stopped_show(struct kobject *kobj, struct kobj_attribute *attr,
+				   char *text)
 {
 	return sysfs_emit(text, "%d\n", atomic_read(&morsel_stopped));
 }
 
-static struct kobj_attribute stopped_attr = __ATTR_RO(stopped);
+static struct kobj_attribute stopped_attr = MORSEL_ATTR_RO(stopped);
 #endif
 
 static struct attribute *attrs[] = {
@@ -190,11 +194,11 @@ static struct attribute *attrs[] = {
 
 static const struct attribute_group group = { .attrs = attrs };
 
-static ssize_t count_show(struct kobject *kobj, struct kobj_attribute *attr,
-			  char *text);
+static ssize_t morsel_count_show(struct kobject *kobj, struct kobj_attribute *attr,
+				 char *text);
 
 #define COUNT(_name) \
-	{ .attr = { .name = #_name, .mode = 0444 }, .show = count_show }
+	{ .attr = { .name = #_name, .mode = 0444 }, .show = morsel_count_show }
 
 static struct kobj_attribute counts[MORSEL_COUNTS] = {
 	[MORSEL_ATTACHED_PUD] = COUNT(attached_pud),
@@ -212,8 +216,8 @@ static struct kobj_attribute counts[MORSEL_COUNTS] = {
 	[MORSEL_CLOSED] = COUNT(closed),
 };
 
-static ssize_t count_show(struct kobject *kobj, struct kobj_attribute *attr,
-			  char *text)
+static ssize_t morsel_count_show(struct kobject *kobj, struct kobj_attribute *attr,
+				 char *text)
 {
 	unsigned long sum = 0;
 	int cpu;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A morsel's page tables: they are the object. What they map is its content, and
- * whoever maps the morsel has them hung into his own.
+ * Page tables of a morsel. The pages that they map are its content, and they are
+ * attached to the tables of processes that map the morsel.
  *
- * They are filled by whoever is first, on many CPUs at a time: each entry goes
- * from nothing to a table or a leaf by one compare-and-exchange, and stays. Only
- * who holds the inode's lock and has closed the morsel takes entries out or
- * changes them, see linux/morsel.h. Tables go only while nobody maps the file.
+ * Many CPUs may fill them concurrently: one compare-and-exchange sets an empty entry to
+ * a table or a leaf, which stays. Entries are removed or changed only with the lock of
+ * the inode held and the morsel closed, see linux/morsel.h. Tables are freed only while
+ * the file is not mapped.
  */
 
 #include <linux/delay.h>
@@ -30,7 +30,7 @@
 
 DEFINE_PER_CPU(unsigned long[MORSEL_COUNTS], morsel_counts);
 
-/* Of all morsels: the pages that they have, and their tables. */
+/* Number of pages and of tables of all morsels. */
 struct percpu_counter morsel_all_pages, morsel_all_tables;
 
 #define REGION_PAGES	((pgoff_t)PTRS_PER_PUD << (PUD_SHIFT - PAGE_SHIFT))
@@ -40,10 +40,11 @@ struct percpu_counter morsel_all_pages, morsel_all_tables;
 /* Exclusion */
 
 /**
- * morsel_try_enter - morsel_enter() for who may not wait
+ * morsel_try_enter - morsel_enter() without waiting
  * @morsel: the morsel
  *
- * Return: false while somebody takes from the tables.
+ * Context: any; on success RCU is locked until morsel_leave().
+ * Return: false while the morsel is closed.
  */
 bool morsel_try_enter(struct morsel *morsel)
 {
@@ -56,10 +57,12 @@ bool morsel_try_enter(struct morsel *morsel)
 }
 
 /**
- * morsel_enter - begin to look at the tables, or to fill them
+ * morsel_enter - begin a section that reads or fills the tables
  * @morsel: the morsel
  *
- * Waits while somebody takes from them. Nothing may sleep until morsel_leave().
+ * Waits while the morsel is closed.
+ *
+ * Context: may sleep; then RCU is locked until morsel_leave().
  */
 void morsel_enter(struct morsel *morsel)
 {
@@ -68,7 +71,9 @@ void morsel_enter(struct morsel *morsel)
 }
 
 /**
- * morsel_leave - what morsel_enter() began ends
+ * morsel_leave - end the section of morsel_enter()
+ *
+ * Context: any; unlocks RCU.
  */
 void morsel_leave(void)
 {
@@ -76,8 +81,10 @@ void morsel_leave(void)
 }
 
 /**
- * morsel_close - nobody looks at the tables or fills them until morsel_open()
- * @morsel: the morsel; its inode's lock is held
+ * morsel_close - exclude reading and filling the tables until morsel_open()
+ * @morsel: the morsel
+ *
+ * Context: may sleep; the lock of the inode is held for writing.
  */
 void morsel_close(struct morsel *morsel)
 {
@@ -88,42 +95,46 @@ void morsel_close(struct morsel *morsel)
 }
 
 /**
- * morsel_open - the end of morsel_close()
+ * morsel_open - end morsel_close()
  * @morsel: the morsel
+ *
+ * Context: the lock of the inode is held for writing.
  */
 void morsel_open(struct morsel *morsel)
 {
-	/* What was changed is seen by who enters. */
+	/* Sections that begin after this see the changes. */
 	store_release_wake_up(&morsel->closed, false);
 }
 
 /* Entries */
 
-static unsigned long address_of(pgoff_t index)
+static unsigned long morsel_index_address(pgoff_t index)
 {
 	return index << PAGE_SHIFT;
 }
 
 /**
- * morsel_pud - the entry of the morsel's own tables for a GiB
+ * morsel_pud - PUD entry of a morsel's own tables
  * @morsel: the morsel
- * @index: of one of its pages
+ * @index: index of a page of the GiB
  *
- * Return: the entry, or NULL where there is no table. It stays.
+ * Context: any; the entry stays while the morsel is entered, closed or mapped.
+ * Return: the entry, or NULL if there is no table.
  */
 pud_t *morsel_pud(struct morsel *morsel, pgoff_t index)
 {
 	pud_t *region = xa_load(&morsel->regions, index / REGION_PAGES);
 
-	return region ? region + pud_index(address_of(index)) : NULL;
+	return region ? region + pud_index(morsel_index_address(index)) : NULL;
 }
 
 /**
- * morsel_pmd - the entry of the morsel's own tables for 2 MiB
- * @morsel: entered
- * @index: of one of its pages
+ * morsel_pmd - PMD entry of a morsel's own tables
+ * @morsel: the morsel
+ * @index: index of a page of the 2 MiB
  *
- * Return: the entry, or NULL where there is no table, or a leaf of 1 GiB.
+ * Context: the morsel is entered or closed.
+ * Return: the entry, or NULL if there is no table, or a leaf of 1 GiB.
  */
 pmd_t *morsel_pmd(struct morsel *morsel, pgoff_t index)
 {
@@ -134,24 +145,24 @@ pmd_t *morsel_pmd(struct morsel *morsel, pgoff_t index)
 	pud = READ_ONCE(*own);
 	if (pud_none(pud) || pud_leaf(pud))
 		return NULL;
-	return pmd_offset(&pud, address_of(index));
+	return pmd_offset(&pud, morsel_index_address(index));
 }
 
-/* How far the tables go for a page, and the page. */
-struct place {
+/* Entries of the tables for a page, as far as they exist, and the page. */
+struct morsel_place {
 	pud_t *pud;
 	pmd_t *pmd;
 	pte_t *pte;
 	struct page *page;
 };
 
-static void look(struct morsel *morsel, pgoff_t index, struct place *place)
+static void morsel_lookup(struct morsel *morsel, pgoff_t index, struct morsel_place *place)
 {
 	pud_t pud;
 	pmd_t pmd;
 	pte_t pte;
 
-	*place = (struct place){ .pud = morsel_pud(morsel, index) };
+	*place = (struct morsel_place){ .pud = morsel_pud(morsel, index) };
 	if (!place->pud)
 		return;
 	pud = READ_ONCE(*place->pud);
@@ -161,7 +172,7 @@ static void look(struct morsel *morsel, pgoff_t index, struct place *place)
 		place->page = pud_page(pud) + (index & (PUD_PAGES - 1));
 		return;
 	}
-	place->pmd = pmd_offset(&pud, address_of(index));
+	place->pmd = pmd_offset(&pud, morsel_index_address(index));
 	pmd = pmdp_get_lockless(place->pmd);
 	if (pmd_none(pmd))
 		return;
@@ -169,34 +180,35 @@ static void look(struct morsel *morsel, pgoff_t index, struct place *place)
 		place->page = pmd_page(pmd) + (index & (PMD_PAGES - 1));
 		return;
 	}
-	place->pte = pte_offset_kernel(&pmd, address_of(index));
+	place->pte = pte_offset_kernel(&pmd, morsel_index_address(index));
 	pte = ptep_get_lockless(place->pte);
 	if (!pte_none(pte))
 		place->page = pte_page(pte);
 }
 
 /**
- * morsel_peek - a page of a morsel, for as long as it is entered
- * @morsel: entered
- * @index: of the page
+ * morsel_peek - page of a morsel, without a reference
+ * @morsel: the morsel
+ * @index: index of the page
  *
+ * Context: the morsel is entered or closed, and the page is valid until then.
  * Return: the page, or NULL if there is none yet.
  */
 struct page *morsel_peek(struct morsel *morsel, pgoff_t index)
 {
-	struct place place;
+	struct morsel_place place;
 
-	look(morsel, index, &place);
+	morsel_lookup(morsel, index, &place);
 	return place.page;
 }
 
-/* Behind the last page that may be there. */
-static pgoff_t limit_of(const struct morsel *morsel, pgoff_t end)
+/* Return: end of the pages that may exist. */
+static pgoff_t morsel_limit(const struct morsel *morsel, pgoff_t end)
 {
 	return end ?: DIV_ROUND_UP(i_size_read(&morsel->inode), PAGE_SIZE);
 }
 
-static void give(struct page *found, struct page **page)
+static void morsel_return_page(struct page *found, struct page **page)
 {
 	if (!page)
 		return;
@@ -204,39 +216,40 @@ static void give(struct page *found, struct page **page)
 	*page = found;
 }
 
-static bool is_there(struct morsel *morsel, pgoff_t index, pgoff_t end,
-		     struct page **page)
+static bool morsel_is_present(struct morsel *morsel, pgoff_t index, pgoff_t end,
+			      struct page **page)
 {
 	struct page *found = NULL;
 
 	morsel_enter(morsel);
-	if (index < limit_of(morsel, end))
+	if (index < morsel_limit(morsel, end))
 		found = morsel_peek(morsel, index);
 	if (found)
-		give(found, page);
+		morsel_return_page(found, page);
 	morsel_leave();
 	return found;
 }
 
 /**
- * morsel_find - a page of a morsel
+ * morsel_find - get a page of a morsel
  * @morsel: the morsel
- * @index: of the page
+ * @index: index of the page
  *
+ * Context: may sleep.
  * Return: the page, with a reference, or NULL if there is none yet.
  */
 struct page *morsel_find(struct morsel *morsel, pgoff_t index)
 {
 	struct page *page = NULL;
 
-	is_there(morsel, index, ULONG_MAX, &page);
+	morsel_is_present(morsel, index, ULONG_MAX, &page);
 	return page;
 }
 
 /* Filling */
 
-/* What may be hung in, allocated while nothing was held. */
-struct supply {
+/* Tables and pages to install, allocated outside of the section. */
+struct morsel_supply {
 	pmd_t *pmds;
 	struct page *ptes;
 	struct folio *giant;
@@ -246,8 +259,8 @@ struct supply {
 	bool has_no_large;
 };
 
-/* Of a process with threads: until another one has filled it, or for so long. */
-static unsigned long wait_for_another(const unsigned long *entry)
+/* In a process with threads: wait until another one has filled the entry, or 200 ms. */
+static unsigned long morsel_wait_for_other(const unsigned long *entry)
 {
 	int ms;
 
@@ -259,94 +272,94 @@ static unsigned long wait_for_another(const unsigned long *entry)
 	return READ_ONCE(*entry);
 }
 
-static bool install(unsigned long *entry, unsigned long value)
+static bool morsel_install_entry(unsigned long *entry, unsigned long value)
 {
 	unsigned long none = 0;
 
-	if (planted(PLANT_LAST_FILL_WINS))
-		none = wait_for_another(entry);
-	/* What it leads to was written before: a full barrier. */
+	if (morsel_is_planted(PLANT_LAST_FILL_WINS))
+		none = morsel_wait_for_other(entry);
+	/* A full barrier: the table or page is initialised before. */
 	return try_cmpxchg(entry, &none, value);
 }
 
-static bool install_pmd_table(pud_t *pud, pmd_t *table)
+static bool morsel_install_pmd_table(pud_t *pud, pmd_t *table)
 {
-	return install(&pud->pud, __pa(table) | _PAGE_TABLE);
+	return morsel_install_entry(&pud->pud, __pa(table) | _PAGE_TABLE);
 }
 
-static bool install_pte_table(pmd_t *pmd, struct page *table)
+static bool morsel_install_pte_table(pmd_t *pmd, struct page *table)
 {
-	return install(&pmd->pmd, PFN_PHYS(page_to_pfn(table)) | _PAGE_TABLE);
+	return morsel_install_entry(&pmd->pmd, PFN_PHYS(page_to_pfn(table)) | _PAGE_TABLE);
 }
 
-/* Leaves carry the rights, of all who map them, and are never aged. */
-static pgprot_t rights(const struct morsel *morsel)
+/* Leaves have the access rights for all mappings, and are never aged. */
+static pgprot_t morsel_leaf_prot(const struct morsel *morsel)
 {
 	return vm_get_page_prot(VM_READ | VM_SHARED |
 				(morsel->seals & F_SEAL_WRITE ? 0 : VM_WRITE));
 }
 
 /*
- * The check of page tables is told that an entry was set when it has been, and that
- * there was none before: what it would find in the entry may be another filler's.
- * Nobody takes it out again meanwhile, for we have entered.
+ * Notify page_table_check after the entry was set, with an empty old entry: the entry
+ * that it would read may already be another one's. The entry is not removed meanwhile,
+ * because the morsel is entered.
  */
 
-static bool install_giant(struct morsel *morsel, pud_t *pud,
-			  struct folio *folio)
+static bool morsel_install_giant(struct morsel *morsel, pud_t *pud,
+				 struct folio *folio)
 {
 	pud_t leaf = pud_mkyoung(pud_mkhuge(pfn_pud(folio_pfn(folio),
-						    rights(morsel))));
+						    morsel_leaf_prot(morsel))));
 	pud_t none = __pud(0);
 
 	if (pud_write(leaf))
 		leaf = pud_mkdirty(leaf);
-	if (!install(&pud->pud, pud_val(leaf)))
+	if (!morsel_install_entry(&pud->pud, pud_val(leaf)))
 		return false;
 	page_table_check_pud_set(NULL, &none, leaf);
 	return true;
 }
 
-static bool install_large(struct morsel *morsel, pmd_t *pmd,
-			  struct folio *folio)
+static bool morsel_install_large(struct morsel *morsel, pmd_t *pmd,
+				 struct folio *folio)
 {
-	pmd_t leaf = pmd_mkyoung(pmd_mkhuge(mk_pmd(&folio->page, rights(morsel))));
+	pmd_t leaf = pmd_mkyoung(pmd_mkhuge(mk_pmd(&folio->page, morsel_leaf_prot(morsel))));
 	pmd_t none = __pmd(0);
 
 	if (pmd_write(leaf))
 		leaf = pmd_mkdirty(leaf);
-	if (!install(&pmd->pmd, pmd_val(leaf)))
+	if (!morsel_install_entry(&pmd->pmd, pmd_val(leaf)))
 		return false;
 	page_table_check_pmd_set(NULL, &none, leaf);
 	return true;
 }
 
-static bool install_small(struct morsel *morsel, pte_t *pte,
-			  struct folio *folio)
+static bool morsel_install_small(struct morsel *morsel, pte_t *pte,
+				 struct folio *folio)
 {
-	pte_t leaf = pte_mkyoung(mk_pte(&folio->page, rights(morsel)));
+	pte_t leaf = pte_mkyoung(mk_pte(&folio->page, morsel_leaf_prot(morsel)));
 	pte_t none = __pte(0);
 
 	if (pte_write(leaf))
 		leaf = pte_mkdirty(leaf);
-	if (!install(&pte->pte, pte_val(leaf)))
+	if (!morsel_install_entry(&pte->pte, pte_val(leaf)))
 		return false;
 	page_table_check_ptes_set(NULL, &none, leaf, 1);
 	return true;
 }
 
-static void count_pages(struct morsel *morsel, long pages)
+static void morsel_count_pages(struct morsel *morsel, long pages)
 {
 	percpu_counter_add(&morsel->pages, pages);
 	percpu_counter_add(&morsel_all_pages, pages);
 }
 
-static void count_tables(long tables)
+static void morsel_count_tables(long tables)
 {
 	percpu_counter_add(&morsel_all_tables, tables);
 }
 
-static bool charge(struct morsel *morsel, long pages)
+static bool morsel_charge(struct morsel *morsel, long pages)
 {
 	struct morsel_sb *sb = morsel_sb_of(morsel->inode.i_sb);
 
@@ -356,13 +369,13 @@ static bool charge(struct morsel *morsel, long pages)
 	return true;
 }
 
-static void uncharge(struct morsel *morsel, long pages)
+static void morsel_uncharge(struct morsel *morsel, long pages)
 {
 	percpu_counter_sub(&morsel_sb_of(morsel->inode.i_sb)->used, pages);
 }
 
-static struct folio *owned(struct morsel *morsel, pgoff_t index,
-			   struct folio *folio)
+static struct folio *morsel_init_folio(struct morsel *morsel, pgoff_t index,
+				       struct folio *folio)
 {
 	folio->mapping = morsel->inode.i_mapping;
 	folio->index = index & ~(folio_nr_pages(folio) - 1);
@@ -370,9 +383,9 @@ static struct folio *owned(struct morsel *morsel, pgoff_t index,
 	return folio;
 }
 
-static struct folio *allocate(struct morsel *morsel, pgoff_t index, gfp_t gfp,
-			      unsigned int order, struct vm_area_struct *vma,
-			      unsigned long address)
+static struct folio *morsel_alloc_folio(struct morsel *morsel, pgoff_t index, gfp_t gfp,
+					unsigned int order, struct vm_area_struct *vma,
+					unsigned long address)
 {
 	struct folio *folio;
 
@@ -384,19 +397,18 @@ static struct folio *allocate(struct morsel *morsel, pgoff_t index, gfp_t gfp,
 		return NULL;
 	if (order)
 		folio_zero_user(folio, address);
-	return owned(morsel, index, folio);
+	return morsel_init_folio(morsel, index, folio);
 }
 
-static void drop(struct folio *folio)
+static void morsel_free_unused(struct folio *folio)
 {
 	folio->mapping = NULL;
 	folio_put(folio);
 }
 
 /*
- * Whether a page of a block is broken. A page of 4 KiB that is broken is kept from
- * its next user by the allocator itself. A machine check marks the page alone, and
- * not its folio.
+ * Whether a page of a block is broken. The allocator itself does not reuse a broken
+ * page of 4 KiB. A machine check marks only the page, and not its folio.
  */
 #ifdef CONFIG_MEMORY_FAILURE
 static bool morsel_is_broken(struct folio *folio)
@@ -416,7 +428,7 @@ static bool morsel_is_broken(struct folio *folio)
 }
 #endif
 
-/* Keeps a block with a broken page from the allocator, for ever. */
+/* Free a folio. A block with a broken page is leaked. */
 static void morsel_put_folio(struct folio *folio)
 {
 	if (!morsel_is_broken(folio)) {
@@ -427,8 +439,8 @@ static void morsel_put_folio(struct folio *folio)
 	morsel_count_many(MORSEL_BROKEN, folio_nr_pages(folio));
 }
 
-/* A fault that had found it before may have mapped it since. */
-static void drop_mapped(struct folio *folio)
+/* Free a folio that a concurrent fault may have mapped. */
+static void morsel_free_mapped(struct folio *folio)
 {
 	struct address_space *mapping = folio->mapping;
 
@@ -436,19 +448,19 @@ static void drop_mapped(struct folio *folio)
 	if (folio_mapped(folio))
 		unmap_mapping_pages(mapping, folio->index, folio_nr_pages(folio),
 				    false);
-	/* From here on such a fault begins anew. */
+	/* From here on such a fault is retried. */
 	folio->mapping = NULL;
 	folio_unlock(folio);
 	morsel_put_folio(folio);
 }
 
-/* Made of what others had, as the buddy allocator has none: it takes a while. */
-static struct folio *allocate_giant(struct morsel *morsel, pgoff_t index)
+/* The buddy allocator has no blocks of 1 GiB: compaction makes one, which is slow. */
+static struct folio *morsel_alloc_giant(struct morsel *morsel, pgoff_t index)
 {
 	gfp_t gfp = GFP_USER | __GFP_COMP | __GFP_NOWARN | __GFP_RETRY_MAYFAIL;
 	struct folio *folio;
 
-	if (!charge(morsel, PUD_PAGES))
+	if (!morsel_charge(morsel, PUD_PAGES))
 		return NULL;
 	folio = folio_alloc_gigantic(PUD_ORDER, gfp, numa_mem_id(), NULL);
 	if (folio && memcg_kmem_charge_page(&folio->page, gfp, PUD_ORDER)) {
@@ -456,158 +468,159 @@ static struct folio *allocate_giant(struct morsel *morsel, pgoff_t index)
 		folio = NULL;
 	}
 	if (!folio) {
-		uncharge(morsel, PUD_PAGES);
+		morsel_uncharge(morsel, PUD_PAGES);
 		return NULL;
 	}
 	folio_zero_user(folio, 0);
-	return owned(morsel, index, folio);
+	return morsel_init_folio(morsel, index, folio);
 }
 
-static struct folio *allocate_large(struct morsel *morsel, pgoff_t index,
-				    struct vm_area_struct *vma,
-				    unsigned long address)
+static struct folio *morsel_alloc_large(struct morsel *morsel, pgoff_t index,
+					struct vm_area_struct *vma,
+					unsigned long address)
 {
-	/* In a fault a block is taken where there is one, and not made. */
+	/* A fault uses only free blocks, and does not compact. */
 	gfp_t gfp = vma ? GFP_TRANSHUGE_LIGHT | __GFP_KSWAPD_RECLAIM :
 			  GFP_TRANSHUGE | __GFP_NORETRY;
 	struct folio *folio;
 
-	if (!charge(morsel, PMD_PAGES))
+	if (!morsel_charge(morsel, PMD_PAGES))
 		return NULL;
 	gfp = (gfp & ~__GFP_MOVABLE) | __GFP_ACCOUNT;
-	folio = allocate(morsel, index, gfp, PMD_ORDER, vma, address);
+	folio = morsel_alloc_folio(morsel, index, gfp, PMD_ORDER, vma, address);
 	if (!folio)
-		uncharge(morsel, PMD_PAGES);
+		morsel_uncharge(morsel, PMD_PAGES);
 	return folio;
 }
 
-static int allocate_small(struct morsel *morsel, pgoff_t index,
-			  struct vm_area_struct *vma, unsigned long address,
-			  struct folio **folio)
+static int morsel_alloc_small(struct morsel *morsel, pgoff_t index,
+			      struct vm_area_struct *vma, unsigned long address,
+			      struct folio **folio)
 {
-	if (!charge(morsel, 1))
+	if (!morsel_charge(morsel, 1))
 		return -ENOSPC;
-	/* To kill anybody would give nothing back that morsels have. */
-	*folio = allocate(morsel, index,
-			  (GFP_HIGHUSER | __GFP_ZERO | __GFP_ACCOUNT |
-			   __GFP_RETRY_MAYFAIL | __GFP_NOWARN), 0, vma,
-			  address);
+	/* The OOM killer would not free the memory of morsels. */
+	*folio = morsel_alloc_folio(morsel, index,
+				    (GFP_HIGHUSER | __GFP_ZERO | __GFP_ACCOUNT |
+				     __GFP_RETRY_MAYFAIL | __GFP_NOWARN), 0, vma,
+				    address);
 	if (*folio)
 		return 0;
-	uncharge(morsel, 1);
+	morsel_uncharge(morsel, 1);
 	return -ENOMEM;
 }
 
-static int add_region(struct morsel *morsel, pgoff_t index)
+static int morsel_add_region(struct morsel *morsel, pgoff_t index)
 {
 	pud_t *region;
 	void *other;
 
-	if (!charge(morsel, 1))
+	if (!morsel_charge(morsel, 1))
 		return -ENOSPC;
 	region = pud_alloc_one(current->mm, 0);
 	if (!region) {
-		uncharge(morsel, 1);
+		morsel_uncharge(morsel, 1);
 		return -ENOMEM;
 	}
 	other = xa_cmpxchg(&morsel->regions, index / REGION_PAGES, NULL, region,
 			   GFP_KERNEL_ACCOUNT);
 	if (other) {
 		pud_free(current->mm, region);
-		uncharge(morsel, 1);
+		morsel_uncharge(morsel, 1);
 		return xa_err(other);
 	}
-	count_tables(1);
+	morsel_count_tables(1);
 	return 0;
 }
 
-static bool may_be(const struct morsel *morsel, unsigned int order,
-		   pgoff_t index, pgoff_t end)
+static bool morsel_may_use_order(const struct morsel *morsel, unsigned int order,
+				 pgoff_t index, pgoff_t end)
 {
 	return morsel_sb_of(morsel->inode.i_sb)->order >= order &&
 	       round_up(index + 1, 1UL << order) <= end;
 }
 
-/* Hangs in what is there to be; whether the page is there now. */
-static bool hang_in(struct morsel *morsel, pgoff_t index, struct supply *supply,
-		    struct place *place)
+/* Install tables and pages. Return: whether the page exists now. */
+static bool morsel_install_supply(struct morsel *morsel, pgoff_t index,
+				  struct morsel_supply *supply,
+				  struct morsel_place *place)
 {
-	look(morsel, index, place);
+	morsel_lookup(morsel, index, place);
 	if (place->page || !place->pud)
 		return place->page;
 	if (!place->pmd) {
 		if (supply->giant &&
-		    install_giant(morsel, place->pud, supply->giant)) {
+		    morsel_install_giant(morsel, place->pud, supply->giant)) {
 			supply->giant = NULL;
-			count_pages(morsel, PUD_PAGES);
+			morsel_count_pages(morsel, PUD_PAGES);
 			morsel_count(MORSEL_FILLED_GIANT);
 			goto filled;
 		}
-		if (supply->pmds && install_pmd_table(place->pud, supply->pmds)) {
+		if (supply->pmds && morsel_install_pmd_table(place->pud, supply->pmds)) {
 			supply->pmds = NULL;
-			count_tables(1);
+			morsel_count_tables(1);
 		}
-		look(morsel, index, place);
+		morsel_lookup(morsel, index, place);
 	}
 	if (place->pmd && !place->pte && !place->page) {
 		if (supply->large &&
-		    install_large(morsel, place->pmd, supply->large)) {
+		    morsel_install_large(morsel, place->pmd, supply->large)) {
 			supply->large = NULL;
-			count_pages(morsel, PMD_PAGES);
+			morsel_count_pages(morsel, PMD_PAGES);
 			morsel_count(MORSEL_FILLED_LARGE);
 			goto filled;
 		}
 		if (supply->ptes &&
-		    install_pte_table(place->pmd, supply->ptes)) {
+		    morsel_install_pte_table(place->pmd, supply->ptes)) {
 			supply->ptes = NULL;
-			count_tables(1);
+			morsel_count_tables(1);
 		}
-		look(morsel, index, place);
+		morsel_lookup(morsel, index, place);
 	}
 	if (place->pte && !place->page && supply->small &&
-	    install_small(morsel, place->pte, supply->small)) {
+	    morsel_install_small(morsel, place->pte, supply->small)) {
 		supply->small = NULL;
-		count_pages(morsel, 1);
+		morsel_count_pages(morsel, 1);
 		morsel_count(MORSEL_FILLED_SMALL);
 	}
 filled:
-	look(morsel, index, place);
+	morsel_lookup(morsel, index, place);
 	return place->page;
 }
 
-static int morsel_add_pmds(struct morsel *morsel, struct supply *supply)
+static int morsel_add_pmds(struct morsel *morsel, struct morsel_supply *supply)
 {
-	if (!charge(morsel, 1))
+	if (!morsel_charge(morsel, 1))
 		return -ENOSPC;
 	supply->pmds = pmd_alloc_one(current->mm, 0);
 	if (supply->pmds)
 		return 0;
-	uncharge(morsel, 1);
+	morsel_uncharge(morsel, 1);
 	return -ENOMEM;
 }
 
-static int morsel_add_ptes(struct morsel *morsel, struct supply *supply)
+static int morsel_add_ptes(struct morsel *morsel, struct morsel_supply *supply)
 {
-	if (!charge(morsel, 1))
+	if (!morsel_charge(morsel, 1))
 		return -ENOSPC;
 	supply->ptes = __pte_alloc_one(current->mm, GFP_PGTABLE_USER |
 						    __GFP_RETRY_MAYFAIL);
 	if (supply->ptes)
 		return 0;
-	uncharge(morsel, 1);
+	morsel_uncharge(morsel, 1);
 	return -ENOMEM;
 }
 
-/* What the place lacks next. */
-static int provide(struct morsel *morsel, pgoff_t index, pgoff_t end,
-		   struct vm_area_struct *vma, unsigned long address,
-		   const struct place *place, struct supply *supply)
+/* Allocate the next missing table or page. */
+static int morsel_provide(struct morsel *morsel, pgoff_t index, pgoff_t end,
+			  struct vm_area_struct *vma, unsigned long address,
+			  const struct morsel_place *place, struct morsel_supply *supply)
 {
 	if (!place->pud)
-		return add_region(morsel, index);
+		return morsel_add_region(morsel, index);
 	if (!place->pmd && !supply->has_no_giant &&
-	    may_be(morsel, PUD_ORDER, index, end)) {
-		supply->giant = allocate_giant(morsel, index);
+	    morsel_may_use_order(morsel, PUD_ORDER, index, end)) {
+		supply->giant = morsel_alloc_giant(morsel, index);
 		if (supply->giant)
 			return 0;
 		supply->has_no_giant = true;
@@ -616,8 +629,8 @@ static int provide(struct morsel *morsel, pgoff_t index, pgoff_t end,
 	if (!place->pmd)
 		return morsel_add_pmds(morsel, supply);
 	if (!place->pte && !supply->has_no_large &&
-	    may_be(morsel, PMD_ORDER, index, end)) {
-		supply->large = allocate_large(morsel, index, vma, address);
+	    morsel_may_use_order(morsel, PMD_ORDER, index, end)) {
+		supply->large = morsel_alloc_large(morsel, index, vma, address);
 		if (supply->large)
 			return 0;
 		supply->has_no_large = true;
@@ -629,41 +642,41 @@ static int provide(struct morsel *morsel, pgoff_t index, pgoff_t end,
 		if (err)
 			return err;
 	}
-	return supply->small ? 0 : allocate_small(morsel, index, vma, address,
-						  &supply->small);
+	return supply->small ? 0 : morsel_alloc_small(morsel, index, vma, address,
+						      &supply->small);
 }
 
-static void put_back(struct morsel *morsel, struct supply *supply)
+static void morsel_free_supply(struct morsel *morsel, struct morsel_supply *supply)
 {
 	if (supply->pmds) {
 		pmd_free(current->mm, supply->pmds);
-		uncharge(morsel, 1);
+		morsel_uncharge(morsel, 1);
 	}
 	if (supply->ptes) {
 		pte_free(current->mm, supply->ptes);
-		uncharge(morsel, 1);
+		morsel_uncharge(morsel, 1);
 	}
 	if (supply->giant) {
-		drop(supply->giant);
-		uncharge(morsel, PUD_PAGES);
+		morsel_free_unused(supply->giant);
+		morsel_uncharge(morsel, PUD_PAGES);
 	}
 	if (supply->large) {
-		drop(supply->large);
-		uncharge(morsel, PMD_PAGES);
+		morsel_free_unused(supply->large);
+		morsel_uncharge(morsel, PMD_PAGES);
 	}
 	if (supply->small) {
-		drop(supply->small);
-		uncharge(morsel, 1);
+		morsel_free_unused(supply->small);
+		morsel_uncharge(morsel, 1);
 	}
 }
 
-/* Out of line: who finds a page there does not pay for its supply. */
-static noinline int fill(struct morsel *morsel, pgoff_t index, pgoff_t end,
-			 struct vm_area_struct *vma, unsigned long address,
-			 struct page **page)
+/* Out of line, so that the common case needs no struct morsel_supply. */
+static noinline int morsel_fill_slow(struct morsel *morsel, pgoff_t index, pgoff_t end,
+				     struct vm_area_struct *vma, unsigned long address,
+				     struct page **page)
 {
-	struct supply supply = {};
-	struct place place;
+	struct morsel_supply supply = {};
+	struct morsel_place place;
 	int err = 0;
 
 	for (;;) {
@@ -671,48 +684,49 @@ static noinline int fill(struct morsel *morsel, pgoff_t index, pgoff_t end,
 		bool there;
 
 		morsel_enter(morsel);
-		limit = limit_of(morsel, end);
-		there = index < limit && hang_in(morsel, index, &supply, &place);
+		limit = morsel_limit(morsel, end);
+		there = index < limit && morsel_install_supply(morsel, index, &supply, &place);
 		if (there)
-			give(place.page, page);
+			morsel_return_page(place.page, page);
 		morsel_leave();
 		if (there)
 			break;
-		err = index < limit ? provide(morsel, index, limit, vma, address,
-					      &place, &supply) : -EFBIG;
+		err = index < limit ? morsel_provide(morsel, index, limit, vma, address,
+						     &place, &supply) : -EFBIG;
 		if (err)
 			break;
 	}
-	put_back(morsel, &supply);
+	morsel_free_supply(morsel, &supply);
 	return err;
 }
 
 /**
- * morsel_fill - see to it that a page is there
+ * morsel_fill - allocate a page unless it exists
  * @morsel: the morsel
- * @index: of the page
- * @end: behind the last page that may be there, 0 for the file's size
- * @vma: whose memory policy counts, NULL for the task's
- * @address: where @vma maps the page
- * @page: is set to it, with a reference, unless NULL
+ * @index: index of the page
+ * @end: end of the pages that may exist, 0 for the size of the file
+ * @vma: mapping with the memory policy, NULL for that of the task
+ * @address: address of the page in @vma
+ * @page: set to the page, with a reference, unless NULL
  *
- * Any number of tasks may do so at the same time. May sleep.
+ * Any number of tasks may fill the same morsel concurrently.
  *
- * Return: 0, -EFBIG behind the end, -ENOSPC or -ENOMEM.
+ * Context: may sleep.
+ * Return: 0, -EFBIG beyond the end, -ENOSPC or -ENOMEM.
  */
 int morsel_fill(struct morsel *morsel, pgoff_t index, pgoff_t end,
 		struct vm_area_struct *vma, unsigned long address,
 		struct page **page)
 {
-	if (is_there(morsel, index, end, page))
+	if (morsel_is_present(morsel, index, end, page))
 		return 0;
-	return fill(morsel, index, end, vma, address, page);
+	return morsel_fill_slow(morsel, index, end, vma, address, page);
 }
 
-/* All entries of a range */
+/* Walks of a range */
 
-/* A leaf: its entry, where it begins, and how many pages it has. */
-struct leaf {
+/* A leaf: its entry, first page and number of pages. */
+struct morsel_leaf {
 	unsigned long *entry;
 	enum morsel_level level;
 	pgoff_t index;
@@ -720,11 +734,11 @@ struct leaf {
 	struct folio *folio;
 };
 
-typedef bool (*leaf_fn)(struct morsel *morsel, const struct leaf *leaf,
-			void *arg);
+typedef bool (*morsel_leaf_fn)(struct morsel *morsel, const struct morsel_leaf *leaf,
+			       void *arg);
 
-static void set_leaf(struct leaf *leaf, const struct place *place,
-		     pgoff_t index)
+static void morsel_set_leaf(struct morsel_leaf *leaf, const struct morsel_place *place,
+			    pgoff_t index)
 {
 	if (place->pte) {
 		leaf->entry = &place->pte->pte;
@@ -742,10 +756,10 @@ static void set_leaf(struct leaf *leaf, const struct place *place,
 }
 
 /*
- * The first page of the next entry of a table that holds anything, or behind the
- * table. Each entry is of so many pages, and @entry is that of @index.
+ * Return: the first page of the next entry of a table that is not empty, or the end of
+ * the table. An entry maps @pages pages, and @entry is that of @index.
  */
-static pgoff_t next_used(const unsigned long *entry, pgoff_t index, pgoff_t pages)
+static pgoff_t morsel_next_used(const unsigned long *entry, pgoff_t index, pgoff_t pages)
 {
 	index &= ~(pages - 1);
 	do
@@ -755,17 +769,17 @@ static pgoff_t next_used(const unsigned long *entry, pgoff_t index, pgoff_t page
 }
 
 /*
- * Calls for each leaf that has a page of the range, until one says that this is
- * enough for now: @index is where to go on, or @end. Entered, or closed.
+ * Call @call for each leaf that has a page of the range, until it returns true. Set
+ * @index to where to continue, or @end. The morsel is entered or closed.
  */
-static void walk_leaves(struct morsel *morsel, pgoff_t *index, pgoff_t end,
-			leaf_fn call, void *arg)
+static void morsel_walk_leaves(struct morsel *morsel, pgoff_t *index, pgoff_t end,
+			       morsel_leaf_fn call, void *arg)
 {
 	while (*index < end) {
-		struct place place;
-		struct leaf leaf;
+		struct morsel_place place;
+		struct morsel_leaf leaf;
 
-		look(morsel, *index, &place);
+		morsel_lookup(morsel, *index, &place);
 		if (!place.pud) {
 			unsigned long region = *index / REGION_PAGES;
 
@@ -776,14 +790,14 @@ static void walk_leaves(struct morsel *morsel, pgoff_t *index, pgoff_t end,
 			continue;
 		}
 		if (!place.page) {
-			*index = place.pte ? next_used(&place.pte->pte, *index, 1) :
-				 place.pmd ? next_used(&place.pmd->pmd, *index,
-						       PMD_PAGES) :
-					     next_used(&place.pud->pud, *index,
-						       PUD_PAGES);
+			*index = place.pte ? morsel_next_used(&place.pte->pte, *index, 1) :
+				 place.pmd ? morsel_next_used(&place.pmd->pmd, *index,
+							      PMD_PAGES) :
+					     morsel_next_used(&place.pud->pud, *index,
+							      PUD_PAGES);
 			continue;
 		}
-		set_leaf(&leaf, &place, *index);
+		morsel_set_leaf(&leaf, &place, *index);
 		*index = leaf.index + leaf.pages;
 		if (call(morsel, &leaf, arg))
 			return;
@@ -791,36 +805,36 @@ static void walk_leaves(struct morsel *morsel, pgoff_t *index, pgoff_t end,
 	*index = end;
 }
 
-/* Closed: all of them, with pauses. */
-static void change_leaves(struct morsel *morsel, pgoff_t first, pgoff_t end,
-			  leaf_fn call, void *arg)
+/* Walk all leaves of a closed morsel, and reschedule in between. */
+static void morsel_change_leaves(struct morsel *morsel, pgoff_t first, pgoff_t end,
+				 morsel_leaf_fn call, void *arg)
 {
 	while (first < end) {
-		walk_leaves(morsel, &first, end, call, arg);
+		morsel_walk_leaves(morsel, &first, end, call, arg);
 		cond_resched();
 	}
 }
 
-/* The same while others fill it: what comes meanwhile may be left out. */
-static void see_leaves(struct morsel *morsel, pgoff_t first, pgoff_t end,
-		       leaf_fn call, void *arg)
+/* Walk all leaves of an open morsel: pages that are filled meanwhile may be missed. */
+static void morsel_visit_leaves(struct morsel *morsel, pgoff_t first, pgoff_t end,
+				morsel_leaf_fn call, void *arg)
 {
 	while (first < end) {
 		morsel_enter(morsel);
-		walk_leaves(morsel, &first, end, call, arg);
+		morsel_walk_leaves(morsel, &first, end, call, arg);
 		morsel_leave();
 		cond_resched();
 	}
 }
 
-struct leaf_range {
+struct morsel_leaf_range {
 	pgoff_t first;
 	pgoff_t end;
 	unsigned long pages;
 	unsigned long until;
 };
 
-static void forget(const struct leaf *leaf)
+static void morsel_clear_leaf(const struct morsel_leaf *leaf)
 {
 	switch (leaf->level) {
 	case MORSEL_PAGE:
@@ -836,11 +850,11 @@ static void forget(const struct leaf *leaf)
 	WRITE_ONCE(*leaf->entry, 0);
 }
 
-/* Of a block that does not go as a whole, the part is zeroed. */
-static bool remove_leaf(struct morsel *morsel, const struct leaf *leaf,
-			void *arg)
+/* Remove a leaf. Zero the part of a block that is only partly in the range. */
+static bool morsel_remove_leaf(struct morsel *morsel, const struct morsel_leaf *leaf,
+			       void *arg)
 {
-	const struct leaf_range *range = arg;
+	const struct morsel_leaf_range *range = arg;
 	pgoff_t from = max(leaf->index, range->first);
 	pgoff_t to = min(leaf->index + leaf->pages, range->end);
 
@@ -854,37 +868,39 @@ static bool remove_leaf(struct morsel *morsel, const struct leaf *leaf,
 			cond_resched();
 		}
 	} else {
-		forget(leaf);
-		drop_mapped(leaf->folio);
-		uncharge(morsel, leaf->pages);
-		count_pages(morsel, -(long)leaf->pages);
+		morsel_clear_leaf(leaf);
+		morsel_free_mapped(leaf->folio);
+		morsel_uncharge(morsel, leaf->pages);
+		morsel_count_pages(morsel, -(long)leaf->pages);
 	}
 	morsel_stop_at(STOP_IN_REMOVE);
 	return need_resched() || time_after_eq(jiffies, range->until);
 }
 
 /**
- * morsel_remove - take pages out
- * @morsel: closed, and nobody has the range hung in or mapped any more
- * @first: the first page
- * @end: behind the last
- * @ms: stop after so long, and at least one leaf
+ * morsel_remove - remove pages
+ * @morsel: the morsel
+ * @first: first page of the range
+ * @end: end of the range
+ * @ms: time in ms after which to stop, after at least one leaf
  *
- * Blocks that are in the range in part stay, and read as zeros there.
+ * Blocks that are partly in the range stay, and read as zeros there.
  *
- * Return: where to go on, or @end.
+ * Context: may sleep; the morsel is closed, and the range is neither attached nor
+ * mapped.
+ * Return: index of the page to continue with, or @end.
  */
 pgoff_t morsel_remove(struct morsel *morsel, pgoff_t first, pgoff_t end,
 		      unsigned int ms)
 {
-	struct leaf_range range = {
+	struct morsel_leaf_range range = {
 		.first = first,
 		.end = end,
 		.until = jiffies + msecs_to_jiffies(ms),
 	};
 
 	while (first < end) {
-		walk_leaves(morsel, &first, end, remove_leaf, &range);
+		morsel_walk_leaves(morsel, &first, end, morsel_remove_leaf, &range);
 		if (time_after_eq(jiffies, range.until))
 			break;
 		cond_resched();
@@ -892,8 +908,8 @@ pgoff_t morsel_remove(struct morsel *morsel, pgoff_t first, pgoff_t end,
 	return first;
 }
 
-static bool protect_leaf(struct morsel *morsel, const struct leaf *leaf,
-			 void *arg)
+static bool morsel_protect_leaf(struct morsel *morsel, const struct morsel_leaf *leaf,
+				void *arg)
 {
 	switch (leaf->level) {
 	case MORSEL_PAGE:
@@ -913,16 +929,18 @@ static bool protect_leaf(struct morsel *morsel, const struct leaf *leaf,
 }
 
 /**
- * morsel_protect - nobody who maps it may write it any more
- * @morsel: closed, and hung in nowhere
+ * morsel_protect - make all leaves read-only
+ * @morsel: the morsel
+ *
+ * Context: may sleep; the morsel is closed, and attached nowhere.
  */
 void morsel_protect(struct morsel *morsel)
 {
-	change_leaves(morsel, 0, ULONG_MAX, protect_leaf, NULL);
+	morsel_change_leaves(morsel, 0, ULONG_MAX, morsel_protect_leaf, NULL);
 }
 
-/* The table has one reference, and each mapping page by page another. */
-static bool see_holder(struct morsel *morsel, const struct leaf *leaf, void *arg)
+/* The table has one reference, and each mapping of a single page another. */
+static bool morsel_check_holder(struct morsel *morsel, const struct morsel_leaf *leaf, void *arg)
 {
 	bool *is_held = arg;
 
@@ -932,24 +950,25 @@ static bool see_holder(struct morsel *morsel, const struct leaf *leaf, void *arg
 }
 
 /**
- * morsel_is_pinned - whether anybody else seems to hold one of its pages
+ * morsel_is_pinned - whether a page of a morsel seems to be pinned
  * @morsel: the morsel
  *
- * Its pages are mapped and unmapped by page meanwhile, so this is a guess. Unlike
- * morsel_is_held() it needs no close.
+ * An estimate, because single pages are mapped and unmapped concurrently. Unlike
+ * morsel_is_held() it works on an open morsel.
  *
- * Return: true if so.
+ * Context: may sleep.
+ * Return: true if a page seems to have further references.
  */
 bool morsel_is_pinned(struct morsel *morsel)
 {
 	bool is_held = false;
 
-	see_leaves(morsel, 0, ULONG_MAX, see_holder, &is_held);
+	morsel_visit_leaves(morsel, 0, ULONG_MAX, morsel_check_holder, &is_held);
 	return is_held;
 }
 
-static bool see_reference(struct morsel *morsel, const struct leaf *leaf,
-			  void *arg)
+static bool morsel_check_reference(struct morsel *morsel, const struct morsel_leaf *leaf,
+				   void *arg)
 {
 	bool *is_held = arg;
 
@@ -959,30 +978,31 @@ static bool see_reference(struct morsel *morsel, const struct leaf *leaf,
 }
 
 /**
- * morsel_is_held - whether anybody holds one of its pages
- * @morsel: closed, and mapped by page nowhere since then
+ * morsel_is_held - whether a page of a morsel has further references
+ * @morsel: the morsel
  *
- * A page that is not held has one reference, the table's. A fault that found its page
- * before the close has another one, which its mapping keeps.
+ * Each page has one reference of the table. A fault that found its page before the
+ * close has another one, which its mapping keeps.
  *
- * Return: true if so; false is certain.
+ * Context: may sleep; the morsel is closed, and no single page is mapped since then.
+ * Return: true if a page may have further references; false is certain.
  */
 bool morsel_is_held(struct morsel *morsel)
 {
 	bool is_held = false;
 
-	change_leaves(morsel, 0, ULONG_MAX, see_reference, &is_held);
+	morsel_change_leaves(morsel, 0, ULONG_MAX, morsel_check_reference, &is_held);
 	return is_held;
 }
 
-struct found {
+struct morsel_found {
 	pgoff_t first;
 	struct page *page;
 };
 
-static bool get_first(struct morsel *morsel, const struct leaf *leaf, void *arg)
+static bool morsel_get_first(struct morsel *morsel, const struct morsel_leaf *leaf, void *arg)
 {
-	struct found *found = arg;
+	struct morsel_found *found = arg;
 
 	found->first = max(leaf->index, found->first);
 	found->page = folio_page(leaf->folio, found->first - leaf->index);
@@ -991,28 +1011,29 @@ static bool get_first(struct morsel *morsel, const struct leaf *leaf, void *arg)
 }
 
 /**
- * morsel_find_next - the first page of a range that is there
+ * morsel_find_next - get the first existing page of a range
  * @morsel: the morsel
- * @index: where the range begins, and then, which page it is
- * @end: behind the last
+ * @index: first page of the range; set to the index of the page
+ * @end: end of the range
  *
+ * Context: may sleep.
  * Return: the page, with a reference, or NULL if there is none.
  */
 struct page *morsel_find_next(struct morsel *morsel, pgoff_t *index,
 			      pgoff_t end)
 {
-	struct found found = { .first = *index };
+	struct morsel_found found = { .first = *index };
 
 	morsel_enter(morsel);
-	walk_leaves(morsel, index, end, get_first, &found);
+	morsel_walk_leaves(morsel, index, end, morsel_get_first, &found);
 	morsel_leave();
 	*index = found.first;
 	return found.page;
 }
 
-static bool count_leaf(struct morsel *morsel, const struct leaf *leaf, void *arg)
+static bool morsel_count_leaf(struct morsel *morsel, const struct morsel_leaf *leaf, void *arg)
 {
-	struct leaf_range *range = arg;
+	struct morsel_leaf_range *range = arg;
 
 	range->pages += min(leaf->index + leaf->pages, range->end) -
 			max(leaf->index, range->first);
@@ -1020,40 +1041,41 @@ static bool count_leaf(struct morsel *morsel, const struct leaf *leaf, void *arg
 }
 
 /**
- * morsel_resident - how many pages are there
+ * morsel_resident - count the existing pages of a range
  * @morsel: the morsel
- * @first: the first page of a range
- * @end: behind the last
+ * @first: first page of the range
+ * @end: end of the range
  *
- * Return: the number of pages.
+ * Context: may sleep.
+ * Return: number of pages.
  */
 unsigned long morsel_resident(struct morsel *morsel, pgoff_t first, pgoff_t end)
 {
-	struct leaf_range range = { .first = first, .end = end };
+	struct morsel_leaf_range range = { .first = first, .end = end };
 
-	see_leaves(morsel, first, end, count_leaf, &range);
+	morsel_visit_leaves(morsel, first, end, morsel_count_leaf, &range);
 	return range.pages;
 }
 
-/* The end */
+/* Freeing tables */
 
-/* Tables that nobody can reach, until nobody can be walking them. */
-struct old_tables {
+/* Unreachable tables that lockless walks may still read, until a grace period. */
+struct morsel_old_tables {
 	struct rcu_work work;
 	struct list_head puds, pmds, ptes;
 	long tables;
 };
 
-static void free_old_tables(struct work_struct *work)
+static void morsel_free_old_tables(struct work_struct *work)
 {
-	struct old_tables *old =
-		container_of(to_rcu_work(work), struct old_tables, work);
+	struct morsel_old_tables *old =
+		container_of(to_rcu_work(work), struct morsel_old_tables, work);
 	struct ptdesc *table, *next;
 
 	list_for_each_entry_safe(table, next, &old->ptes, pt_list)
 		pte_free(NULL, ptdesc_page(table));
 	list_for_each_entry_safe(table, next, &old->pmds, pt_list) {
-		/* The same words as pt_list. */
+		/* Shares memory with pt_list. */
 		table->pmd_huge_pte = NULL;
 		pmd_free(NULL, ptdesc_address(table));
 	}
@@ -1067,9 +1089,9 @@ static bool morsel_is_empty(const void *table)
 	return !memchr_inv(table, 0, PAGE_SIZE);
 }
 
-/* Of the tables of a GiB, those that have nothing; whether it has none any more. */
-static bool morsel_take_pmds(pmd_t *pmds, pgoff_t index, pgoff_t first,
-			     pgoff_t end, struct old_tables *old)
+/* Collect the empty tables of a GiB. Return: whether its PMD table is empty. */
+static bool morsel_collect_pmds(pmd_t *pmds, pgoff_t index, pgoff_t first,
+				pgoff_t end, struct morsel_old_tables *old)
 {
 	int i;
 
@@ -1088,9 +1110,9 @@ static bool morsel_take_pmds(pmd_t *pmds, pgoff_t index, pgoff_t first,
 	return morsel_is_empty(pmds);
 }
 
-/* The same of a table of GiBs. */
-static bool morsel_take_puds(pud_t *puds, pgoff_t index, pgoff_t first,
-			     pgoff_t end, struct old_tables *old)
+/* Collect the empty tables of a region. Return: whether its PUD table is empty. */
+static bool morsel_collect_puds(pud_t *puds, pgoff_t index, pgoff_t first,
+				pgoff_t end, struct morsel_old_tables *old)
 {
 	int i;
 
@@ -1101,7 +1123,7 @@ static bool morsel_take_puds(pud_t *puds, pgoff_t index, pgoff_t first,
 		    pud_none(puds[i]) || pud_leaf(puds[i]))
 			continue;
 		pmds = pud_pgtable(puds[i]);
-		if (!morsel_take_pmds(pmds, index, first, end, old))
+		if (!morsel_collect_pmds(pmds, index, first, end, old))
 			continue;
 		WRITE_ONCE(puds[i], __pud(0));
 		list_add(&virt_to_ptdesc(pmds)->pt_list, &old->pmds);
@@ -1113,7 +1135,7 @@ static bool morsel_take_puds(pud_t *puds, pgoff_t index, pgoff_t first,
 static void morsel_free_tables_by(struct morsel *morsel, pgoff_t first,
 				  pgoff_t end, gfp_t gfp)
 {
-	struct old_tables *old;
+	struct morsel_old_tables *old;
 	unsigned long at;
 	pud_t *puds;
 
@@ -1128,29 +1150,31 @@ static void morsel_free_tables_by(struct morsel *morsel, pgoff_t first,
 	old->tables = 0;
 	xa_for_each_range(&morsel->regions, at, puds, first / REGION_PAGES,
 			  (end - 1) / REGION_PAGES) {
-		if (!morsel_take_puds(puds, at * REGION_PAGES, first, end, old))
+		if (!morsel_collect_puds(puds, at * REGION_PAGES, first, end, old))
 			continue;
 		xa_erase(&morsel->regions, at);
 		list_add(&virt_to_ptdesc(puds)->pt_list, &old->puds);
 		old->tables++;
 	}
-	count_tables(-old->tables);
-	uncharge(morsel, old->tables);
-	INIT_RCU_WORK(&old->work, free_old_tables);
-	if (planted(PLANT_TLB_TABLES_GO_AT_ONCE))
-		free_old_tables(&old->work.work);
+	morsel_count_tables(-old->tables);
+	morsel_uncharge(morsel, old->tables);
+	INIT_RCU_WORK(&old->work, morsel_free_old_tables);
+	if (morsel_is_planted(PLANT_TLB_TABLES_GO_AT_ONCE))
+		morsel_free_old_tables(&old->work.work);
 	else
 		queue_rcu_work(system_unbound_wq, &old->work);
 }
 
 /**
- * morsel_free_tables - free tables that have nothing any more
- * @morsel: closed; nobody maps it
- * @first: the first page of a range that pages were taken out of
- * @end: behind the last
+ * morsel_free_tables - free empty tables
+ * @morsel: the morsel
+ * @first: first page of a range from which pages were removed
+ * @end: end of the range
  *
- * A walk of a process's tables holds no lock that would keep them, so they stay
- * while anybody maps the file. Without memory for the list they stay, too.
+ * Walks of the tables of processes hold no lock that would keep them, so they stay
+ * while the file is mapped. Without memory for the list they stay, too.
+ *
+ * Context: may sleep; the morsel is closed and not mapped.
  */
 void morsel_free_tables(struct morsel *morsel, pgoff_t first, pgoff_t end)
 {
@@ -1158,8 +1182,10 @@ void morsel_free_tables(struct morsel *morsel, pgoff_t first, pgoff_t end)
 }
 
 /**
- * morsel_destroy - free all that a morsel has
- * @morsel: nobody uses it any more
+ * morsel_destroy - free all pages and tables of a morsel
+ * @morsel: the morsel, which is not in use any more
+ *
+ * Context: may sleep.
  */
 void morsel_destroy(struct morsel *morsel)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /proc/PID/mm_profile and /proc/PID/mm_ledger: what is known of a process, and
- * what was decided for it. See Documentation/admin-guide/mm/econ.rst.
+ * /proc/PID/mm_profile and /proc/PID/mm_ledger: the profile of a process, and the
+ * decisions for it. See Documentation/admin-guide/mm/econ.rst.
  */
 
 #include <linux/econ.h>
@@ -20,26 +20,26 @@
 #include "internal.h"
 
 /**
- * struct econ_file - a descriptor of one of these files
- * @inode: of the process
- * @mm: of the program that it ran when the file was opened; a reference to the struct
- * @lock: of @error
- * @error: what the last write through it found wrong
+ * struct econ_file - an open file descriptor of one of these files
+ * @inode: inode of the process
+ * @mm: mm of the program that the process ran at open(); holds an mmgrab() reference
+ * @lock: protects @error
+ * @error: error of the last write
  *
- * It is for this program alone. The process may execute another one later; the owner
- * of the descriptor has no right to read or change the state of that one.
+ * The descriptor is valid for this program only. The process may execute another one
+ * later, which the owner of the descriptor has no right to read or change.
  */
 struct econ_file {
 	struct inode *inode;
 	struct mm_struct *mm;
-	struct mutex lock; /* of error */
+	struct mutex lock; /* protects error */
 	struct econ_parse_error error;
 };
 
 /*
- * Holds the program that a descriptor is for: its process executes no other one until
- * econ_leave(), and its mm stays. The text of a write has to be there already, for
- * reading it may take as long as the writer likes.
+ * Pin the program of a descriptor: until econ_leave() its process executes no other
+ * one, and its mm stays. Copy the text of a write before: the writer may delay that
+ * copy for as long as it wants.
  */
 static struct task_struct *econ_enter(const struct econ_file *own)
 {
@@ -109,8 +109,8 @@ static int econ_release(struct inode *inode, struct file *file)
 
 /* mm_profile */
 
-/* Where rows of mappings apply now: 0 where they do not. */
-static unsigned long *find_places(struct econ_mm *econ)
+/* Return: current address of each row of a mapping, 0 if it does not apply. */
+static unsigned long *econ_find_row_addresses(struct econ_mm *econ)
 {
 	const struct econ_row *rows = econ->holder->rows, *row;
 	unsigned long *places;
@@ -128,9 +128,9 @@ static unsigned long *find_places(struct econ_mm *econ)
 	return places;
 }
 
-static void show_key(struct seq_file *m, const struct econ_anchor_key *key)
+static void econ_show_site(struct seq_file *m, const struct econ_site_key *key)
 {
-	switch (key->anchor) {
+	switch (key->site) {
 	case ECON_HEAP:
 		seq_puts(m, "heap");
 		break;
@@ -143,10 +143,10 @@ static void show_key(struct seq_file *m, const struct econ_anchor_key *key)
 	}
 }
 
-/* As it was written, and behind a # what came of it. */
-static void show_rows(struct seq_file *m, const struct econ_profile *profile,
-		      const struct mm_struct *mm, const struct econ_mm *econ,
-		      const unsigned long *places)
+/* The rows as written, with their current state in a comment. */
+static void econ_show_rows(struct seq_file *m, const struct econ_profile *profile,
+			   const struct mm_struct *mm, const struct econ_mm *econ,
+			   const unsigned long *places)
 {
 	u32 i;
 
@@ -154,15 +154,15 @@ static void show_rows(struct seq_file *m, const struct econ_profile *profile,
 		const struct econ_row *row = &profile->rows[i];
 		unsigned long place;
 
-		show_key(m, &row->key);
+		econ_show_site(m, &row->key);
 		seq_printf(m, " 0x%llx 0x%llx %llu %u %u", row->begin, row->end,
 			   row->benefit_ns, row->touched, row->confidence);
 		if (!econ) {
 			seq_putc(m, '\n');
 			continue;
 		}
-		place = row->key.anchor == ECON_HEAP ? mm->start_brk + row->begin :
-			row->key.anchor == ECON_BSS ?
+		place = row->key.site == ECON_HEAP ? mm->start_brk + row->begin :
+			row->key.site == ECON_BSS ?
 			PAGE_ALIGN(mm->end_data) + row->begin : places[i];
 		seq_printf(m, " # at 0x%lx huge %u small %u\n", place,
 			   atomic_read(&econ->regions[i][1]),
@@ -170,28 +170,28 @@ static void show_rows(struct seq_file *m, const struct econ_profile *profile,
 	}
 }
 
-static void show_profile(struct seq_file *m, const struct econ_profile *profile,
-			 struct mm_struct *mm)
+static void econ_show_profile(struct seq_file *m, const struct econ_profile *profile,
+			      struct mm_struct *mm)
 {
 	unsigned long *places = NULL;
 	struct econ_mm *econ;
 
 	seq_printf(m, "mm_profile 1\nprogram %s\nrun %llu\n", profile->name,
 		   profile->run_ns);
-	/* It is replaced under the same lock, held for writing. */
+	/* It is replaced with the same lock held for writing. */
 	mmap_read_lock(mm);
 	econ = rcu_dereference_protected(mm->econ, true);
 	if (econ && &econ->holder->profile != profile)
 		econ = NULL;
 	if (econ)
-		places = find_places(econ);
-	show_rows(m, profile, mm, places ? econ : NULL, places);
+		places = econ_find_row_addresses(econ);
+	econ_show_rows(m, profile, mm, places ? econ : NULL, places);
 	mmap_read_unlock(mm);
 	kvfree(places);
 	seq_printf(m, "end %u\n", profile->nr_rows);
 }
 
-static int profile_show(struct seq_file *m, void *unused)
+static int econ_proc_profile_show(struct seq_file *m, void *unused)
 {
 	struct econ_file *own = m->private;
 	struct econ_holder *holder;
@@ -207,16 +207,16 @@ static int profile_show(struct seq_file *m, void *unused)
 	task = econ_enter(own);
 	if (IS_ERR(task))
 		return PTR_ERR(task);
-	holder = econ_get_from(task->signal);
+	holder = econ_get_profile(task->signal);
 	if (holder) {
-		show_profile(m, &holder->profile, own->mm);
-		econ_put(holder);
+		econ_show_profile(m, &holder->profile, own->mm);
+		econ_put_profile(holder);
 	}
 	econ_leave(own, task);
 	return 0;
 }
 
-/* A text that takes away what the process has. */
+/* Whether a text removes the profile. */
 static bool econ_is_none(const char *text, size_t length)
 {
 	if (length == strlen("none\n") && text[length - 1] == '\n')
@@ -224,21 +224,21 @@ static bool econ_is_none(const char *text, size_t length)
 	return length == strlen("none") && !memcmp(text, "none", length);
 }
 
-static int econ_give_to(const struct econ_file *own, struct econ_holder *holder)
+static int econ_set_task_profile(const struct econ_file *own, struct econ_holder *holder)
 {
 	struct task_struct *task = econ_enter(own);
 	int err;
 
 	if (IS_ERR(task))
 		return PTR_ERR(task);
-	err = econ_give(task, own->mm, holder);
+	err = econ_set_profile(task, own->mm, holder);
 	econ_leave(own, task);
 	return err;
 }
 
-/* One write is one profile, or none. */
-static ssize_t profile_write(struct file *file, const char __user *buffer,
-			     size_t count, loff_t *at)
+/* Each write is a whole profile, or none. */
+static ssize_t econ_proc_profile_write(struct file *file, const char __user *buffer,
+				       size_t count, loff_t *at)
 {
 	struct seq_file *m = file->private_data;
 	struct econ_file *own = m->private;
@@ -253,36 +253,36 @@ static ssize_t profile_write(struct file *file, const char __user *buffer,
 	if (IS_ERR(text))
 		return PTR_ERR(text);
 	if (!econ_is_none(text, count)) {
-		holder = econ_parse(text, count, &error);
+		holder = econ_new_profile(text, count, &error);
 		err = PTR_ERR_OR_ZERO(holder);
 	}
 	kvfree(text);
 	if (!err) {
-		err = econ_give_to(own, holder);
+		err = econ_set_task_profile(own, holder);
 		if (err && holder)
-			econ_put(holder);
+			econ_put_profile(holder);
 	}
 	scoped_guard(mutex, &own->lock)
 		own->error = error;
 	return err ?: count;
 }
 
-static int profile_open(struct inode *inode, struct file *file)
+static int econ_proc_profile_open(struct inode *inode, struct file *file)
 {
-	return econ_open(inode, file, profile_show);
+	return econ_open(inode, file, econ_proc_profile_show);
 }
 
 const struct file_operations econ_profile_operations = {
-	.open = profile_open,
+	.open = econ_proc_profile_open,
 	.read = seq_read,
-	.write = profile_write,
+	.write = econ_proc_profile_write,
 	.llseek = seq_lseek,
 	.release = econ_release,
 };
 
 /* mm_ledger */
 
-static void show_ledger(struct seq_file *m, const struct econ_mm *econ)
+static void econ_show_accounts(struct seq_file *m, const struct econ_mm *econ)
 {
 	unsigned int kind;
 
@@ -293,14 +293,14 @@ static void show_ledger(struct seq_file *m, const struct econ_mm *econ)
 		seq_printf(m, "%s %lld %lld %lld %lld %lld\n",
 			   econ_models[kind]->name,
 			   atomic64_read(&account->asked),
-			   atomic64_read(&account->gone),
+			   atomic64_read(&account->approved),
 			   atomic64_read(&account->cost),
 			   atomic64_read(&account->benefit),
 			   atomic64_read(&account->refused));
 	}
 }
 
-static int ledger_show(struct seq_file *m, void *unused)
+static int econ_proc_ledger_show(struct seq_file *m, void *unused)
 {
 	struct econ_file *own = m->private;
 	struct task_struct *task = econ_enter(own);
@@ -311,14 +311,14 @@ static int ledger_show(struct seq_file *m, void *unused)
 	rcu_read_lock();
 	econ = rcu_dereference(own->mm->econ);
 	if (econ)
-		show_ledger(m, econ);
+		econ_show_accounts(m, econ);
 	rcu_read_unlock();
 	econ_leave(own, task);
 	return 0;
 }
 
-static ssize_t ledger_write(struct file *file, const char __user *buffer,
-			    size_t count, loff_t *at)
+static ssize_t econ_proc_ledger_write(struct file *file, const char __user *buffer,
+				      size_t count, loff_t *at)
 {
 	struct seq_file *m = file->private_data;
 	struct econ_file *own = m->private;
@@ -341,15 +341,15 @@ static ssize_t ledger_write(struct file *file, const char __user *buffer,
 	return err ?: count;
 }
 
-static int ledger_open(struct inode *inode, struct file *file)
+static int econ_proc_ledger_open(struct inode *inode, struct file *file)
 {
-	return econ_open(inode, file, ledger_show);
+	return econ_open(inode, file, econ_proc_ledger_show);
 }
 
 const struct file_operations econ_ledger_operations = {
-	.open = ledger_open,
+	.open = econ_proc_ledger_open,
 	.read = seq_read,
-	.write = ledger_write,
+	.write = econ_proc_ledger_write,
 	.llseek = seq_lseek,
 	.release = econ_release,
 };

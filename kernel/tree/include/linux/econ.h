@@ -3,26 +3,25 @@
  * econ: every operation of memory management has a cost and a benefit to user
  * space, and is done only if it pays. See Documentation/mm/econ.rst.
  *
- * What the rest of the kernel calls so that a process has a profile: the places
- * where operations are decided call mm/econ/hooks.h.
+ * This is the interface that maintains the profile of a process. The places that
+ * decide about operations use mm/econ/hooks.h.
  *
- * Whose is what
- * =============
+ * Ownership
+ * =========
  *
- * A *profile* is text that was made of an earlier run of a program. Parsed, it
- * never changes; processes share it by counted references. A process has it by
- * its signal_struct, so that a launcher can write it before it executes the
- * program; children inherit it, and it is dropped where executing a file raises
- * privileges. It is written under exec_update_lock, by a caller that may attach to the
- * program which the process runs then.
+ * A *profile* is text made from an earlier run of a program. Once parsed it never
+ * changes; processes share it by counted references. The signal_struct of a process
+ * refers to it, so that a launcher can write it before it executes the program.
+ * Children inherit it, and executing a file that raises privileges drops it. It is
+ * written under exec_update_lock, by a caller that may attach to the program that the
+ * process runs at that time.
  *
- * An *mm* has what the profile says of its own addresses: struct econ_mm, made
- * when a program begins whose name the profile has, copied by fork, freed with
- * the mm. Its address ranges are written under the mmap lock, held for writing,
- * and read by faults under RCU, with no lock of the mm at all or with that of one
- * mapping. Whoever replaces an mm's struct econ_mm waits for a grace period
- * before it frees the old one; rows of a profile live as long as what refers to
- * them.
+ * An *mm* has the part of the profile that applies to its addresses: struct econ_mm,
+ * created when a program with the name in the profile starts, copied by fork, freed
+ * with the mm. Its address ranges are written under the mmap lock, held for writing,
+ * and read by faults under RCU, with no lock of the mm or with the lock of one VMA.
+ * Replacing the struct econ_mm of an mm defers freeing the old one by a grace period.
+ * Rows of a profile live as long as the structures that refer to them.
  *
  * A fault of a process without a profile pays one branch.
  */
@@ -57,8 +56,10 @@ void __econ_moved(struct mm_struct *mm, unsigned long old,
 		  unsigned long new_length);
 
 /**
- * econ_init_mm - an mm begins with nothing that is known of it
- * @mm: the mm; nobody else sees it yet
+ * econ_init_mm - initialise a new mm without a profile
+ * @mm: the mm, not visible to other tasks yet
+ *
+ * Context: any.
  */
 static inline void econ_init_mm(struct mm_struct *mm)
 {
@@ -66,9 +67,11 @@ static inline void econ_init_mm(struct mm_struct *mm)
 }
 
 /**
- * econ_copy_mm - a child has the ranges of its parent
- * @mm: of the child; not used yet
- * @old: of the parent
+ * econ_copy_mm - copy the address ranges of a parent to its child
+ * @mm: mm of the child, not in use yet
+ * @old: mm of the parent
+ *
+ * Context: may sleep; takes the mmap lock of @old.
  */
 static inline void econ_copy_mm(struct mm_struct *mm, struct mm_struct *old)
 {
@@ -77,8 +80,10 @@ static inline void econ_copy_mm(struct mm_struct *mm, struct mm_struct *old)
 }
 
 /**
- * econ_free_mm - nobody uses an mm any more
+ * econ_free_mm - free the econ state of an mm that is not in use any more
  * @mm: the mm
+ *
+ * Context: any; interrupts may be disabled.
  */
 static inline void econ_free_mm(struct mm_struct *mm)
 {
@@ -87,8 +92,10 @@ static inline void econ_free_mm(struct mm_struct *mm)
 }
 
 /**
- * econ_copy_signal - a child inherits the profile of its parent
- * @signal: of the child; nobody else sees it yet
+ * econ_copy_signal - let a child inherit the profile of its parent
+ * @signal: signal_struct of the child, not visible to other tasks yet
+ *
+ * Context: process; takes a spinlock.
  */
 static inline void econ_copy_signal(struct signal_struct *signal)
 {
@@ -97,8 +104,10 @@ static inline void econ_copy_signal(struct signal_struct *signal)
 }
 
 /**
- * econ_free_signal - the last thread of a process is gone
- * @signal: of the process
+ * econ_free_signal - drop the profile of a process after its last thread exited
+ * @signal: signal_struct of the process
+ *
+ * Context: any, including atomic.
  */
 static inline void econ_free_signal(struct signal_struct *signal)
 {
@@ -107,9 +116,10 @@ static inline void econ_free_signal(struct signal_struct *signal)
 }
 
 /**
- * econ_exec - a program begins
- * @bprm: the program; the task has its mm, in which nothing is mapped but its
- *	stack
+ * econ_exec - apply the profile of a process to the program that it executes
+ * @bprm: the program; the task has its new mm, in which only the stack is mapped
+ *
+ * Context: may sleep; takes the mmap lock.
  */
 static inline void econ_exec(struct linux_binprm *bprm)
 {
@@ -118,13 +128,15 @@ static inline void econ_exec(struct linux_binprm *bprm)
 }
 
 /**
- * econ_mapped - a mapping was made
- * @mm: where; its mmap lock is held for writing
- * @begin: its address, or an error
- * @length: its bytes
- * @protection: PROT_READ and others
- * @flags: MAP_PRIVATE and others
- * @file: what is mapped, or NULL
+ * econ_mapped - apply the profile to a new mapping
+ * @mm: the mm
+ * @begin: address of the mapping, or an error
+ * @length: length in bytes
+ * @protection: PROT_* flags
+ * @flags: MAP_* flags
+ * @file: mapped file, or NULL
+ *
+ * Context: may sleep; the mmap lock is held for writing.
  */
 static inline void econ_mapped(struct mm_struct *mm, unsigned long begin,
 			       unsigned long length, unsigned long protection,
@@ -135,12 +147,14 @@ static inline void econ_mapped(struct mm_struct *mm, unsigned long begin,
 }
 
 /**
- * econ_moved - a mapping or a part of one was moved, or has grown
- * @mm: where; its mmap lock is held for writing
- * @old: its address before
- * @old_length: its bytes before; what the mapping has beyond stays
- * @new: its address now, or an error
- * @new_length: its bytes now
+ * econ_moved - update the ranges of a mapping that was moved or resized
+ * @mm: the mm
+ * @old: old address
+ * @old_length: old length in bytes; the rest of the mapping stays in place
+ * @new: new address, or an error
+ * @new_length: new length in bytes
+ *
+ * Context: may sleep; the mmap lock is held for writing.
  */
 static inline void econ_moved(struct mm_struct *mm, unsigned long old,
 			      unsigned long old_length, unsigned long new,
@@ -151,12 +165,13 @@ static inline void econ_moved(struct mm_struct *mm, unsigned long old,
 }
 
 /**
- * econ_prctl - gets or sets the mode of the program that the caller runs
+ * econ_prctl - get or set the mode of the calling program
  * @action: PR_ECON_SET_MODE or PR_ECON_GET_MODE
- * @mode: for the former, one of PR_ECON_MODE_*, else 0
+ * @mode: one of PR_ECON_MODE_* to set, 0 to get
  * @unused: 0
  * @unused_too: 0
  *
+ * Context: process.
  * Return: 0 or the mode, -EINVAL, or -ENODATA if the program has no profile.
  */
 long econ_prctl(unsigned long action, unsigned long mode, unsigned long unused,

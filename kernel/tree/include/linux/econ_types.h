@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What a task knows of the fault that it handles: see mm/econ/measure.c */
+/* State of the fault that a task handles: see mm/econ/measure.c */
 #ifndef _LINUX_ECON_TYPES_H
 #define _LINUX_ECON_TYPES_H
 
@@ -8,10 +8,10 @@
 #ifdef CONFIG_ECON
 
 /**
- * struct econ_watch - something that is being measured
- * @begin: when it began
- * @disturbances: what had happened to the task by then
- * @is_on: whether it is measured at all
+ * struct econ_watch - measurement in progress
+ * @begin: start time
+ * @disturbances: context switches and interrupts at the start
+ * @is_on: whether the operation is measured
  */
 struct econ_watch {
 	u64 begin;
@@ -20,13 +20,13 @@ struct econ_watch {
 };
 
 /**
- * struct econ_task - of a fault
- * @seen: what it had to do, as bits of enum econ_saw
- * @cleared_ns: what clearing a huge page took, if that is known
- * @fault: all of it
- * @clearing: the page that it clears
+ * struct econ_task - measurement of a fault
+ * @seen: events of the fault, bits of enum econ_saw
+ * @cleared_ns: time that clearing a huge page took, 0 if unknown
+ * @fault: measurement of the whole fault
+ * @clearing: measurement of clearing a page
  *
- * Not on the stack of who handles it, where even what is not used is cleared.
+ * Not on the stack of the fault handler, which would clear it even if it is unused.
  */
 struct econ_task {
 	unsigned int seen;

@@ -8,66 +8,66 @@
  * =====================
  *
  * A stale translation does no harm as long as (1) the page's content does not
- * change, (2) the page is given to nobody else, and (3) nobody may see newer
- * content at the same address. Four parties keep to an order so that this holds.
- * tools/testing/tollfree/luf_protocol_test.c searches through all of their
- * interleavings; who changes one changes the model first.
+ * change, (2) the page is not reused, and (3) no task may see newer content at
+ * the same address. Four parties follow an order that guarantees this.
+ * tools/testing/tollfree/luf_protocol_test.c checks all of their interleavings:
+ * change the model before the order.
  *
- * Who unmaps (mm/luf/unmap.c), under the page-table lock:
+ * Lazy unmap (mm/luf/unmap.c), under the page-table lock:
  *
- *	look at the entry and at i_writecount; writable, dirty, written: eager
- *	take part in the open batch of the stream	(luf_batch_get)
+ *	check the entry and i_writecount; writable, dirty, written: unmap eagerly
+ *	join the open batch of the stream		(luf_batch_get)
  *		count this unmap, on this CPU
  *		smp_mb()
- *		look whether the batch is still open; closed: begin again
+ *		check that the batch is still open; closed: start over
  *	stamp the file, the page table, the mm		with its generation
  *	smp_mb()
- *	look at i_writecount again; a writer by now: eager
+ *	check i_writecount again; a writer by now: unmap eagerly
  *	clear the entry
- *	raise the mm's tlb_gen
+ *	increment the mm's tlb_gen
  *	read mm_cpumask() into the batch
  *	mark the mm: something was unmapped
- *	drop the part in the batch			(luf_batch_put)
+ *	leave the batch					(luf_batch_put)
  *
- * Who will write a file, see luf_gate_writer():
+ * File writer, see luf_gate_writer():
  *
- *	raise i_writecount				(a locked instruction)
- *	look at the file's stamp; not drained: drain it, itself, before it returns
+ *	increment i_writecount				(a locked instruction)
+ *	check the file's stamp; not drained: drain it before returning
  *
- * Either the unmapper's second look finds the writer or the writer finds the
- * stamp. Every writer looks, not only the first: the first may still be
- * draining. Stamps only grow. Another machine that is about to write is a writer
- * as well: a flag of the mapping, which is never taken back, stands for its count
+ * Either the second check of the unmap finds the writer, or the writer finds the
+ * stamp. Every writer checks, not only the first one, which may still be
+ * draining. Stamps only grow. A remote machine that is about to write is a writer
+ * as well: a flag of the mapping, which is never cleared, replaces its count
  * (luf_gate_remote_writer()).
  *
- * Who fills a slot with something writable, makes it writable, or writes
- * through it by force (luf_gate_place()), under the page-table lock:
+ * Setting an entry writable, or a forced write through it (luf_gate_pte()), under
+ * the page-table lock:
  *
- *	look at the table's stamp; not drained: flush what the table maps, and
- *	take the stamp away
+ *	check the table's stamp; not drained: flush what the table maps, and
+ *	clear the stamp
  *	set the entry
  *
- * Who changes mappings calls flush_tlb_batched_pending() under the page-table
- * lock as ever; luf_gate_mm() there flushes the mm if something was unmapped
- * lazily since the last such flush, and is not drained.
+ * Code that changes mappings calls flush_tlb_batched_pending() under the
+ * page-table lock, as without LUF. luf_gate_mm() there flushes the mm if an entry
+ * was unmapped lazily since the last such flush and is not drained.
  *
- * Who flushes (mm/luf/batch.c), with no page-table lock held:
+ * Flush (mm/luf/batch.c), without a page-table lock:
  *
- *	close the batch, so that nobody takes part in it any more
+ *	close the batch, so that no unmap joins it any more
  *	smp_mb()
- *	wait until no CPU counts one that does
+ *	wait until no CPU counts an unmap in it
  *	give it the next sequence number
- *	interrupt its CPUs that have not flushed since
- *	call it flushed; only now may its pages go
+ *	interrupt those of its CPUs that have not flushed since
+ *	mark it flushed; only now may its pages be freed
  *
- * A CPU that goes over to another address space, or has answered a flush up to
- * the newest tlb_gen, has *flushed since* the sequence number that it read
- * before it read that tlb_gen. Only the CPU itself says so. What was unmapped
- * before was flushed by the comparison, and what is unmapped later finds the CPU
- * in mm_cpumask().
+ * A CPU that switches to another address space, or has handled a flush up to the
+ * newest tlb_gen, has *flushed since* the sequence number that it read before it
+ * read that tlb_gen. Only the CPU itself records this. Entries that were unmapped
+ * before were flushed by the comparison, and a later unmap finds the CPU in
+ * mm_cpumask().
  *
- * The bump of tlb_gen stays where the entry is cleared and never moves to the
- * flush: it is what makes CPUs safe that idle, run a kernel thread or another
+ * The increment of tlb_gen stays where the entry is cleared and never moves to
+ * the flush: it protects CPUs that are idle, run a kernel thread or another
  * address space.
  */
 #ifndef _LINUX_LUF_H
@@ -84,7 +84,7 @@ struct page_ext_operations;
 
 #ifdef CONFIG_LUF
 
-/* Something may be pending: stays on until what was unmapped lazily is flushed. */
+/* A flush may be pending. Stays enabled until all lazy unmaps are flushed. */
 DECLARE_STATIC_KEY_FALSE(luf_gate_key);
 
 DECLARE_PER_CPU(u64, luf_flushed_since);
@@ -93,17 +93,17 @@ u64 __luf_sequence(void);
 void __luf_gate_writer(struct address_space *mapping);
 void __luf_gate_remote_writer(struct address_space *mapping);
 void __luf_gate_mm(struct mm_struct *mm);
-void __luf_gate_place(struct mm_struct *mm, unsigned long address,
-		      const void *slot);
+void __luf_gate_pte(struct mm_struct *mm, unsigned long address,
+		    const void *slot);
 
 /**
- * luf_gate_writer - somebody has become a writer of a file
- * @mapping: the file's; its i_writecount was raised before
+ * luf_gate_writer - flush stale translations of a file before it is written
+ * @mapping: mapping of the file; its i_writecount has been incremented
  *
- * May sleep. When this returns nobody reads old pages of the file through a
- * stale translation.
+ * On return no task reads old pages of the file through a stale translation.
  *
- * Return: 0, to stand where get_write_access() returns.
+ * Context: may sleep.
+ * Return: 0, for use in the return statement of get_write_access().
  */
 static inline int luf_gate_writer(struct address_space *mapping)
 {
@@ -113,15 +113,16 @@ static inline int luf_gate_writer(struct address_space *mapping)
 }
 
 /**
- * luf_gate_remote_writer - another machine may write a file from now on
- * @mapping: the file's
- * @writes: false if it may only read; then nothing happens
+ * luf_gate_remote_writer - allow a remote machine to write a file
+ * @mapping: mapping of the file
+ * @writes: false if the machine may only read; then this does nothing
  *
- * For file systems that give their blocks to remote clients. i_writecount does
- * not count these, and nobody says when the last one is done: until the inode
- * leaves memory, nothing of the file is unmapped lazily any more. May sleep; no
- * page-table lock is held. When this returns nobody reads old pages of the file
- * through a stale translation.
+ * For file systems that lease blocks to remote clients. i_writecount does not
+ * count them, and their end is not reported: no page of the file is unmapped
+ * lazily any more until the inode is evicted. On return no task reads old pages
+ * of the file through a stale translation.
+ *
+ * Context: may sleep; no page-table lock is held.
  */
 static inline void luf_gate_remote_writer(struct address_space *mapping,
 					  bool writes)
@@ -131,8 +132,10 @@ static inline void luf_gate_remote_writer(struct address_space *mapping,
 }
 
 /**
- * luf_gate_mm - mappings of an mm are about to change
- * @mm: whose; a page-table lock of it is held
+ * luf_gate_mm - flush pending lazy unmaps of an mm before its mappings change
+ * @mm: the mm
+ *
+ * Context: a page-table lock of @mm is held; does not sleep.
  */
 static inline void luf_gate_mm(struct mm_struct *mm)
 {
@@ -141,24 +144,27 @@ static inline void luf_gate_mm(struct mm_struct *mm)
 }
 
 /**
- * luf_gate_place - a slot is about to hold something writable
- * @mm: whose
- * @address: what the slot stands for
- * @slot: the slot; the page-table lock is held
+ * luf_gate_pte - flush pending lazy unmaps before an entry becomes writable
+ * @mm: the mm
+ * @address: address that the entry maps
+ * @slot: the entry
+ *
+ * Context: the page-table lock of @slot is held; does not sleep.
  */
-static inline void luf_gate_place(struct mm_struct *mm, unsigned long address,
-				  const void *slot)
+static inline void luf_gate_pte(struct mm_struct *mm, unsigned long address,
+				const void *slot)
 {
 	if (static_branch_unlikely(&luf_gate_key))
-		__luf_gate_place(mm, address, slot);
+		__luf_gate_pte(mm, address, slot);
 }
 
 /**
- * luf_sequence - the completed batch that came last
+ * luf_sequence - sequence number of the batch that was completed last
  *
- * To be read before the tlb_gen that is compared with.
+ * Read it before the tlb_gen to compare with.
  *
- * Return: its number.
+ * Context: any.
+ * Return: the number, 0 if LUF is off.
  */
 static inline u64 luf_sequence(void)
 {
@@ -168,10 +174,10 @@ static inline u64 luf_sequence(void)
 }
 
 /**
- * luf_flushed - this CPU has nothing of any batch up to a number
- * @sequence: what luf_sequence() gave, 0 if it was not asked
+ * luf_flushed - record that this CPU holds no translation of completed batches
+ * @sequence: return value of luf_sequence(), 0 if it was not called
  *
- * Interrupts are off.
+ * Context: interrupts are disabled.
  */
 static inline void luf_flushed(u64 sequence)
 {
@@ -197,8 +203,8 @@ static inline void luf_gate_mm(struct mm_struct *mm)
 {
 }
 
-static inline void luf_gate_place(struct mm_struct *mm, unsigned long address,
-				  const void *slot)
+static inline void luf_gate_pte(struct mm_struct *mm, unsigned long address,
+				const void *slot)
 {
 }
 
@@ -220,21 +226,25 @@ static inline void luf_flushed(u64 sequence)
 extern struct page_ext_operations luf_debug_ops;
 
 /**
- * luf_debug_use - somebody is about to use a page
- * @page: the first of them
- * @nr: how many
- * @how: in words
+ * luf_debug_use - check that pages about to be used are flushed
+ * @page: the first page
+ * @nr: number of pages
+ * @how: kind of use, for the report
  *
- * Says so loudly, and once, if a page waits for its flush.
+ * Warns once if a page waits for its flush.
+ *
+ * Context: any.
  */
 void luf_debug_use(const struct page *page, unsigned int nr, const char *how);
 
 /**
- * luf_debug_free - pages come to the allocator
- * @page: the first of them
- * @order: how many
+ * luf_debug_free - check that pages about to be freed are flushed
+ * @page: the first page
+ * @order: order of the block
  *
- * Says so loudly, and once, if a flush of one of them is missing. In any context.
+ * Warns once if a page still waits for its flush.
+ *
+ * Context: any, including interrupts.
  */
 void luf_debug_free(struct page *page, unsigned int order);
 

@@ -1,63 +1,63 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Morsels: memory objects that are page-table subtrees. A morsel is a file of
- * morselfs; what its tables map is its content. Mapping it hangs its tables into
- * the process's: one entry for each GiB, one for each 2 MiB of the rest, and the
- * last pages one by one. See Documentation/filesystems/morselfs.rst.
+ * morselfs; the pages that its tables map are its content. Mapping it attaches its
+ * tables to those of the process: one entry for each GiB, one for each 2 MiB of the
+ * rest, and single pages at the ends. See Documentation/filesystems/morselfs.rst.
  *
  * The contract
  * ============
  *
- * A morsel is *open* or *sealed* (F_SEAL_WRITE). Of an open one the leaves may be
- * written, and one address space at a time has it hung in; others that map it
- * read-only get its pages one by one. The leaves of a sealed one may only be
- * read, and any number of address spaces have it hung in. No upper entry takes
- * rights away: get_user_pages_fast() looks at leaves alone.
+ * A morsel is *open* or *sealed* (F_SEAL_WRITE). The leaves of an open morsel are
+ * writable, and it is attached to at most one address space at a time; others that map
+ * it read-only map its pages one by one. The leaves of a sealed morsel are read-only,
+ * and it may be attached to any number of address spaces. Upper entries do not restrict
+ * access: get_user_pages_fast() checks only leaves.
  *
- * Its tables are filled by whoever comes first, with no lock (fs/morsel/table.c):
+ * Filling its tables needs no lock (fs/morsel/table.c):
  *
- *	allocate what lacks
+ *	allocate missing tables and pages
  *	morsel_enter()			an RCU section, once it is not closed
- *	an entry from nothing to a table or a leaf, by compare-and-exchange
+ *	set an empty entry to a table or a leaf, by compare-and-exchange
  *	morsel_leave()
  *
- * Who takes entries out or changes them (a hole, a smaller size, the seal):
+ * Removing or changing entries (a hole, a smaller size, the seal):
  *
- *	the inode's lock
- *	morsel_close()			nobody is in such a section any more; while
- *					pages are freed for 20 ms, then once more
- *	take it out of all address spaces, with their flushes
+ *	lock the inode
+ *	morsel_close()			waits for the sections above; to free pages, in
+ *					steps of 20 ms
+ *	detach it from all address spaces, with their flushes
  *	change or clear entries, free pages
  *	morsel_open()
  *
- * Who hangs it into an address space (fs/morsel/attach.c) does so within such a
- * section too, under that address space's lock of the entry. So nothing is hung
- * in between the second and the fourth of these steps. So does who maps pages by
- * page beside the one that faulted, which is locked: of these he holds none.
+ * Attaching it to an address space (fs/morsel/attach.c) happens within such a section
+ * too, under the page-table lock of the entry. So nothing is attached between the
+ * second and the fourth of these steps. The same holds for mapping single pages around
+ * a faulting page: only the faulting page is locked.
  *
- * Who holds a morsel closed takes i_mmap_rwsem and page-table locks, and never
- * the lock of an mm or a VMA: who waits for morsel_open() may hold those.
+ * While a morsel is closed, i_mmap_rwsem and page-table locks may be taken, but never
+ * the lock of an mm or a VMA: tasks that wait for morsel_open() may hold those.
  *
- * Taking out clears the entry under the same lock, and has the whole address
- * space flushed, upper levels included, before it returns; until then the morsel
- * counts it, and who changes entries waits for it (morsel->taking). So nothing is
- * freed, and nothing sealed, that a CPU still knows.
- * Tables are freed with the last reference to the file, after an RCU grace
- * period: a walker of get_user_pages_fast() has interrupts off.
+ * Detaching clears the entry under the same lock, and flushes the whole address space,
+ * upper levels included, before it returns. Until then morsel->taking counts it, and
+ * changing entries waits for it. So no page is freed or sealed while a CPU still has a
+ * translation of it.
+ * Tables are freed with the last reference to the file, after an RCU grace period:
+ * get_user_pages_fast() walks tables with interrupts disabled.
  *
- * A slot of a process belongs to one mapping alone (fs/morsel/slot.c), so that
- * what a neighbour's munmap() does never reaches a morsel's tables. Whether a
- * slot holds the morsel's own entry is seen from the entry: it leads to the same
- * table, or is the same leaf. What an attached mapping has by page there (a part of
- * 1 GiB) is in a table of the process's own, never a leaf.
+ * A slot of a process belongs to one mapping only (fs/morsel/slot.c), so that munmap()
+ * of a neighbour never reaches the tables of a morsel. The entry itself shows whether a
+ * slot holds the morsel's own entry: it leads to the same table, or is the same leaf.
+ * Single pages of an attached mapping (a part of 1 GiB) are in a table of the process,
+ * never a leaf.
  *
- * What a mapping cannot have as a whole it has by page: a mapping that is split
- * or changes its rights is taken out and mapped by page from then on.
+ * A mapping that cannot be attached maps single pages: a mapping that is split or
+ * changes its access rights is detached, and maps single pages from then on.
  *
  * A mapping to which tables are attached holds no reference and no mapcount of
- * the folios that it maps there. So the walks of the reverse mapping, which undo
- * what a mapping holds, skip it, and a folio of a morsel is never split: its
- * leaf is in the morsel's own tables, which no such walk reaches.
+ * the folios that it maps there. So walks of the reverse mapping, which drop the
+ * references of a mapping, skip it, and a folio of a morsel is never split: its leaf is
+ * in the morsel's own tables, which no such walk reaches.
  */
 #ifndef _LINUX_MORSEL_H
 #define _LINUX_MORSEL_H
@@ -79,42 +79,43 @@ unsigned long __morsel_move(struct vm_area_struct *vma, unsigned long begin,
 			    unsigned long length);
 int morsel_walk(unsigned long begin, unsigned long end, struct mm_walk *walk);
 void __morsel_show_smap(struct seq_file *m, struct vm_area_struct *vma);
-bool is_morsel_file(const struct file *file);
+bool morsel_is_file(const struct file *file);
 bool morsel_owns_mapping(const struct address_space *mapping);
 long __morsel_fcntl(struct file *file, unsigned int cmd, unsigned int arg);
 int morsel_find_page(struct mm_struct *mm, unsigned long pfn,
 		     unsigned long *address, short *shift);
 
 /**
- * vma_is_morsel - whether a morsel's tables may be hung in
+ * morsel_is_vma - whether a morsel may be attached to a mapping
  * @vma: the mapping
  *
- * A flag, and nothing that vma points to: operations and file are replaced on
- * the way out.
+ * Tests a flag, because the operations and the file of a VMA are replaced while it is
+ * torn down.
  *
+ * Context: any.
  * Return: true if so.
  */
-static inline bool vma_is_morsel(const struct vm_area_struct *vma)
+static inline bool morsel_is_vma(const struct vm_area_struct *vma)
 {
 	return vma->vm_flags & VM_MORSEL;
 }
 
-/* Bit of vm_private_data: nothing is attached any more, pages are mapped one by one. */
+/* Bit of vm_private_data: the mapping is detached and maps single pages. */
 #define MORSEL_BY_PAGE	BIT(0)
 
 /**
- * morsel_is_attached - whether tables of the mapping may be a morsel's own
+ * morsel_is_attached - whether a mapping may use a morsel's own tables
  * @vma: the mapping
  *
  * Context: any. It becomes false once, with the mmap lock and the VMA lock held for
- * writing, after all that was attached has been taken out.
+ * writing, after everything was detached.
  * Return: true if so. Then no entry of the page tables there may be changed.
  */
 static inline bool morsel_is_attached(const struct vm_area_struct *vma)
 {
 	unsigned long data;
 
-	if (!vma_is_morsel(vma))
+	if (!morsel_is_vma(vma))
 		return false;
 	/* Pairs with smp_store_release() in morsel_convert(). */
 	data = (unsigned long)smp_load_acquire(&vma->vm_private_data);
@@ -122,64 +123,70 @@ static inline bool morsel_is_attached(const struct vm_area_struct *vma)
 }
 
 /**
- * morsel_fault - hang in what a fault needs
- * @vma: the mapping, or its mm, is locked
- * @address: that faulted
- * @flags: of the fault
+ * morsel_fault - attach the tables that a fault needs
+ * @vma: the mapping
+ * @address: address of the fault
+ * @flags: FAULT_FLAG_* of the fault
  *
- * Return: VM_FAULT_FALLBACK where the fault is to be handled as any other.
+ * Context: may sleep; @vma or its mm is locked.
+ * Return: VM_FAULT_FALLBACK if the fault is to be handled as for any other file.
  */
 static inline vm_fault_t morsel_fault(struct vm_area_struct *vma,
 				      unsigned long address, unsigned int flags)
 {
-	if (!vma_is_morsel(vma))
+	if (!morsel_is_vma(vma))
 		return VM_FAULT_FALLBACK;
 	return __morsel_fault(vma, address, flags);
 }
 
 /**
- * morsel_unmap - take out what is hung in, before the rest is unmapped
- * @tlb: what is flushed then
+ * morsel_unmap - detach a range before it is unmapped
+ * @tlb: mmu_gather of the unmap
  * @vma: the mapping
- * @begin: of what is unmapped
- * @end: behind it
+ * @begin: begin of the range
+ * @end: end of the range
  *
- * Slots that are unmapped in part are taken out as a whole, and hung in again by
- * the next fault.
+ * Slots that are partly in the range are detached as a whole, and attached again by the
+ * next fault.
+ *
+ * Context: the mmap lock or i_mmap_rwsem is held; takes page-table locks.
  */
 static inline void morsel_unmap(struct mmu_gather *tlb,
 				struct vm_area_struct *vma, unsigned long begin,
 				unsigned long end)
 {
-	if (vma_is_morsel(vma))
+	if (morsel_is_vma(vma))
 		__morsel_unmap(tlb, vma, begin, end);
 }
 
 /**
- * morsel_show_smap - how much of what is mapped here is there
- * @m: of /proc/PID/smaps
+ * morsel_show_smap - print the resident size of an attached mapping
+ * @m: seq_file of /proc/PID/smaps
  * @vma: the mapping
+ *
+ * Context: may sleep; the mmap lock is held.
  */
 static inline void morsel_show_smap(struct seq_file *m,
 				    struct vm_area_struct *vma)
 {
-	if (vma_is_morsel(vma))
+	if (morsel_is_vma(vma))
 		__morsel_show_smap(m, vma);
 }
 
 /**
- * morsel_fcntl - seals
+ * morsel_fcntl - get or add the seals of a morsel
  * @file: any file
  * @cmd: F_ADD_SEALS or F_GET_SEALS
- * @arg: the seals
- * @ret: what fcntl() returns
+ * @arg: seals to add
+ * @ret: set to the result of fcntl()
  *
- * Return: false if @file is no morsel.
+ * Context: may sleep.
+ * Return: false if @file is not a morsel.
  */
 static inline bool morsel_fcntl(struct file *file, unsigned int cmd,
 				unsigned int arg, long *ret)
 {
-	if (!is_morsel_file(file))
+	if (!morsel_is_file(file))
 		return false;
 	*ret = __morsel_fcntl(file, cmd, arg);
 	return true;
@@ -187,12 +194,12 @@ static inline bool morsel_fcntl(struct file *file, unsigned int cmd,
 
 #else
 
-static inline bool vma_is_morsel(const struct vm_area_struct *vma)
+static inline bool morsel_is_vma(const struct vm_area_struct *vma)
 {
 	return false;
 }
 
-/* Folded before anything is inlined: a function leaves a trace in mremap.o. */
+/* A macro: an inline function would change the object code of mremap.o. */
 #define morsel_is_attached(...)	false
 
 static inline bool morsel_owns_mapping(const struct address_space *mapping)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Decisions: what is known of an address, what the models make of it, and what is
- * remembered of that.
+ * Decisions: look up the profile of an address, ask the model, and count the result.
  */
 
 #include <linux/khugepaged.h>
@@ -19,42 +18,42 @@
 DEFINE_STATIC_KEY_FALSE(econ_key);
 
 enum econ_mode econ_mode;
-struct econ_prices econ_prices;
-/* Of the whole machine. */
+struct econ_costs econ_costs;
+/* Decisions of the whole machine. */
 struct econ_account econ_ledger[ECON_KINDS];
 
-static enum econ_mode mode_of(const struct econ_mm *econ)
+static enum econ_mode econ_effective_mode(const struct econ_mm *econ)
 {
 	enum econ_mode mode = READ_ONCE(econ->mode);
 
 	return mode == ECON_AS_MACHINE ? READ_ONCE(econ_mode) : mode;
 }
 
-/* Blocks are kept, and the process may have them. */
-static bool acts(const struct econ_mm *econ)
+/* Whether blocks are kept, and the process may use them. */
+static bool econ_acts(const struct econ_mm *econ)
 {
-	return mode_of(econ) == ECON_ON && READ_ONCE(econ_mode) == ECON_ON;
+	return econ_effective_mode(econ) == ECON_ON && READ_ONCE(econ_mode) == ECON_ON;
 }
 
-/* What is known */
+/* Profile */
 
-/* What is left of a range, in a region. */
-static u64 bytes_in(unsigned long region, unsigned long begin,
-		    unsigned long end)
+/* Return: number of bytes of a range in a region. */
+static u64 econ_bytes_in_region(unsigned long region, unsigned long begin,
+				unsigned long end)
 {
 	begin = max(begin, region);
 	end = min(end, region + HPAGE_PMD_SIZE);
 	return begin < end ? end - begin : 0;
 }
 
-/* What an action is about: an address, and what is known of it. */
-struct place {
+/* Profile of the region that an action is about. */
+struct econ_place {
 	struct econ_region region;
 	const struct econ_row *row;
 	u64 most;
 };
 
-static void add(struct place *place, const struct econ_row *row, u64 bytes)
+static void econ_place_add_row(struct econ_place *place, const struct econ_row *row, u64 bytes)
 {
 	if (!bytes)
 		return;
@@ -66,28 +65,30 @@ static void add(struct place *place, const struct econ_row *row, u64 bytes)
 }
 
 /*
- * The rows of something that began at an address and is not in the tree.
+ * Add the rows of a site that is not in the tree and begins at @base.
+ *
  * Return: false if it has none at all.
  */
-static bool look_at_anchor(const struct econ_mm *econ, enum econ_anchor anchor,
-			   unsigned long base, unsigned long region,
-			   struct place *place)
+static bool econ_place_add_site(const struct econ_mm *econ, enum econ_site site,
+				unsigned long base, unsigned long region,
+				struct econ_place *place)
 {
-	struct econ_anchor_key key = { .anchor = anchor };
+	struct econ_site_key key = { .site = site };
 	const struct econ_row *row;
 	u32 nr, at;
 
 	row = econ_rows_of(&econ->holder->profile, &key, &nr);
 	at = econ_row_from(row, nr, region > base ? region - base : 0);
 	for (; at < nr && base + row[at].begin < region + HPAGE_PMD_SIZE; at++)
-		add(place, &row[at], bytes_in(region, base + row[at].begin,
-					      base + row[at].end));
+		econ_place_add_row(place, &row[at],
+				   econ_bytes_in_region(region, base + row[at].begin,
+							base + row[at].end));
 	return nr;
 }
 
-/* The rows of mappings. Return: false if none in the region has any. */
-static bool look_at_mappings(struct econ_mm *econ, unsigned long region,
-			     struct place *place)
+/* Add the rows of mappings. Return: false if no mapping in the region has rows. */
+static bool econ_place_add_mappings(struct econ_mm *econ, unsigned long region,
+				    struct econ_place *place)
 {
 	unsigned long last = region + HPAGE_PMD_SIZE - 1;
 	const struct econ_row *row;
@@ -95,7 +96,8 @@ static bool look_at_mappings(struct econ_mm *econ, unsigned long region,
 
 	mas_init(&mas, &econ->ranges, region);
 	mas_for_each(&mas, row, last)
-		add(place, row, bytes_in(region, mas.index, mas.last + 1));
+		econ_place_add_row(place, row,
+				   econ_bytes_in_region(region, mas.index, mas.last + 1));
 	if (place->row)
 		return true;
 	mas_init(&mas, &econ->mappings, region);
@@ -103,37 +105,38 @@ static bool look_at_mappings(struct econ_mm *econ, unsigned long region,
 }
 
 /*
- * Fills in what is known of a region. RCU is locked.
+ * Look up the profile of a region. RCU is locked.
  *
- * Return: false if the profile knows nothing of what is mapped there: it is of
- * another version of the program or of another use, and so silence about a mapping
- * does not mean that it is not worth anything.
+ * Return: false if the profile has no row for any site mapped there. Then it is of
+ * another version or use of the program, and does not say that the mapping is worth
+ * nothing.
  */
-static bool look(struct econ_mm *econ, const struct vm_area_struct *vma,
-		 unsigned long region, struct place *place)
+static bool econ_read_place(struct econ_mm *econ, const struct vm_area_struct *vma,
+			    unsigned long region, struct econ_place *place)
 {
 	const struct mm_struct *mm = vma->vm_mm;
 	unsigned long bss = PAGE_ALIGN(mm->end_data);
 	bool is_known;
 
-	*place = (struct place){};
+	*place = (struct econ_place){};
 	if (region + HPAGE_PMD_SIZE > mm->start_brk && region < mm->brk)
-		is_known = look_at_anchor(econ, ECON_HEAP, mm->start_brk, region,
-					  place);
+		is_known = econ_place_add_site(econ, ECON_HEAP, mm->start_brk, region,
+					       place);
 	else if (vma->vm_start == bss)
-		is_known = look_at_anchor(econ, ECON_BSS, bss, region, place);
+		is_known = econ_place_add_site(econ, ECON_BSS, bss, region, place);
 	else
-		is_known = look_at_mappings(econ, region, place);
+		is_known = econ_place_add_mappings(econ, region, place);
 	econ_region_fill(&place->region);
 	return is_known;
 }
 
 /**
- * econ_free_blocks - how many huge pages a node has free
+ * econ_free_blocks - number of free huge pages of a node
  * @nid: the node
  *
- * Return: those above the low watermark, where an allocation that does not wait
- * stops.
+ * Context: any.
+ * Return: number of blocks in zones above the low watermark, at which allocations
+ * that do not wait stop.
  */
 unsigned long econ_free_blocks(int nid)
 {
@@ -144,7 +147,7 @@ unsigned long econ_free_blocks(int nid)
 	for (zone = zones; zone < zones + MAX_NR_ZONES; zone++) {
 		unsigned long in_zone = 0;
 
-		/* Some of a low zone is kept back from programs. */
+		/* Part of a low zone is reserved. */
 		if (!populated_zone(zone) ||
 		    !zone_watermark_ok(zone, HPAGE_PMD_ORDER,
 				       low_wmark_pages(zone),
@@ -158,12 +161,14 @@ unsigned long econ_free_blocks(int nid)
 	return blocks;
 }
 
-/* What is decided */
+/* Decisions */
 
 /**
- * econ_count_ns - adds to a number of nanoseconds that stays at the largest
- * @sum: the number
+ * econ_count_ns - add to a saturating sum of nanoseconds
+ * @sum: the sum
  * @ns: any number
+ *
+ * Context: any.
  */
 void econ_count_ns(atomic64_t *sum, u64 ns)
 {
@@ -174,11 +179,11 @@ void econ_count_ns(atomic64_t *sum, u64 ns)
 	} while (!atomic64_try_cmpxchg(sum, &old, new));
 }
 
-static void book(struct econ_account *account, struct econ_estimate it, bool go)
+static void econ_account_add(struct econ_account *account, struct econ_estimate it, bool go)
 {
 	atomic64_inc(&account->asked);
 	if (go) {
-		atomic64_inc(&account->gone);
+		atomic64_inc(&account->approved);
 		econ_count_ns(&account->cost, it.cost);
 		econ_count_ns(&account->benefit, it.benefit);
 	} else {
@@ -193,53 +198,54 @@ static void econ_book(unsigned int kind, unsigned int order,
 	bool go = econ_pays(it);
 
 	if (own)
-		book(own, it, go);
-	book(&econ_ledger[kind], it, go);
+		econ_account_add(own, it, go);
+	econ_account_add(&econ_ledger[kind], it, go);
 	trace_econ_decision(econ_models[kind]->name, order, address, it.cost,
 			    it.benefit, go, acts);
 }
 
 /**
- * econ_decide - whether an action pays, which is counted
+ * econ_decide - decide whether an action pays, and count the decision
  * @action: the action
- * @address: what it is about, or 0
- * @own: of the process, or NULL
- * @acts: whether it is done as decided, or only observed
+ * @address: address of the action, or 0
+ * @own: account of the process, or NULL
+ * @acts: whether the decision takes effect, or is only observed
  *
+ * Context: any.
  * Return: true if it pays.
  */
 bool econ_decide(const struct econ_action *action, unsigned long address,
 		 struct econ_account *own, bool acts)
 {
-	struct econ_estimate it = econ_estimate(action, &econ_prices);
+	struct econ_estimate it = econ_estimate(action, &econ_costs);
 
 	econ_book(action->kind, action->order, address, own, it, acts);
 	return econ_pays(it);
 }
 
-static bool decide(struct econ_mm *econ, const struct econ_action *action,
-		   unsigned long address)
+static bool econ_decide_for_mm(struct econ_mm *econ, const struct econ_action *action,
+			       unsigned long address)
 {
 	return econ_decide(action, address, &econ->ledger[action->kind],
-			   mode_of(econ) == ECON_ON);
+			   econ_effective_mode(econ) == ECON_ON);
 }
 
-/* The region is waited for no longer. */
-static void touched(struct econ_mm *econ, const struct place *place,
-		    unsigned int rank, bool is_huge)
+/* Count the first touch of a region. */
+static void econ_count_touched(struct econ_mm *econ, const struct econ_place *place,
+			       unsigned int rank, bool is_huge)
 {
 	u32 waiting = READ_ONCE(econ->waiting[rank]);
 
 	if (place->row)
 		atomic_inc(&econ->regions[place->row - econ->holder->rows][is_huge]);
-	/* Races make it wrong by one, and it is a guess. */
+	/* A race makes it wrong by one, but it is an estimate. */
 	if (waiting)
 		WRITE_ONCE(econ->waiting[rank], waiting - 1);
 }
 
-/* Fills in what is known, for the time that is left. */
-static void describe(const struct econ_mm *econ, const struct place *place,
-		     struct econ_action *action)
+/* Fill in the profile, for the rest of the run. */
+static void econ_describe_place(const struct econ_mm *econ, const struct econ_place *place,
+				struct econ_action *action)
 {
 	action->walks_ns = econ_left_ns(place->region.walks_ns,
 					econ->holder->profile.run_ns,
@@ -247,9 +253,9 @@ static void describe(const struct econ_mm *econ, const struct place *place,
 	action->touched = min(place->region.touched, ECON_REGION_PAGES);
 }
 
-/* Where the node is not known the allocator is asked. */
-static void find_block(const struct econ_mm *econ, unsigned int rank, int nid,
-		       unsigned long zeroed, struct econ_action *action)
+/* If the node is not known, assume that the allocator finds a block. */
+static void econ_find_supply(const struct econ_mm *econ, unsigned int rank, int nid,
+			     unsigned long zeroed, struct econ_action *action)
 {
 	unsigned long blocks;
 
@@ -262,98 +268,99 @@ static void find_block(const struct econ_mm *econ, unsigned int rank, int nid,
 		action->supply = ECON_ZEROED_BLOCK;
 	else
 		action->supply = blocks ? ECON_FREE_BLOCK : ECON_NO_BLOCK;
-	action->block_ns = econ_block_price(econ->waiting, rank, blocks);
+	action->block_ns = econ_block_cost(econ->waiting, rank, blocks);
 }
 
-static bool pays_with(struct econ_action action, enum econ_supply supply)
+static bool econ_pays_with(struct econ_action action, enum econ_supply supply)
 {
 	action.supply = supply;
-	return econ_pays(econ_estimate(&action, &econ_prices));
+	return econ_pays(econ_estimate(&action, &econ_costs));
 }
 
-/* The user has decided, or there is nothing to decide. */
-static bool is_decided(struct vm_area_struct *vma)
+/* Whether the user has decided, or there is nothing to decide. */
+static bool econ_user_decided(struct vm_area_struct *vma)
 {
 	return vma->vm_flags & VM_HUGEPAGE || !vma_is_anonymous(vma);
 }
 
-/* The sites */
+/* Decision points */
 
-/* Locks RCU if there is somebody to ask, who knows something of the region. */
-static struct econ_mm *ask(const struct vm_area_struct *vma,
-			   unsigned long region, struct place *place)
+/* Return: the profile, with RCU locked, or NULL if there is none for the region. */
+static struct econ_mm *econ_begin_decision(const struct vm_area_struct *vma,
+					   unsigned long region, struct econ_place *place)
 {
 	struct econ_mm *econ;
 
 	rcu_read_lock();
 	econ = rcu_dereference(vma->vm_mm->econ);
-	if (econ && mode_of(econ) != ECON_OFF && look(econ, vma, region, place))
+	if (econ && econ_effective_mode(econ) != ECON_OFF &&
+	    econ_read_place(econ, vma, region, place))
 		return econ;
 	rcu_read_unlock();
 	return NULL;
 }
 
-/* What is observed only happens as it would without econ. */
-static bool answer(const struct econ_mm *econ, bool go)
+/* In mode observe approve everything, as without econ. Unlocks RCU. */
+static bool econ_end_decision(const struct econ_mm *econ, bool go)
 {
-	go |= mode_of(econ) != ECON_ON;
+	go |= econ_effective_mode(econ) != ECON_ON;
 	rcu_read_unlock();
 	return go;
 }
 
 /*
- * A region that stays small is one for khugepaged, which else hears of an address
+ * khugepaged may collapse the region later. Without this it learns of an address
  * space only when a huge page was tried.
  */
-static void leave_to_khugepaged(struct mm_struct *mm)
+static void econ_leave_to_khugepaged(struct mm_struct *mm)
 {
 	if (!test_bit(MMF_VM_HUGEPAGE, &mm->flags))
 		__khugepaged_enter(mm);
 }
 
 /*
- * What is read first is mapped to zeros, which takes no block; not where
- * use_zero_page is 0, as on machines below 512 MiB.
+ * A read fault maps the huge zero page, which takes no block, unless use_zero_page is
+ * 0, as on machines below 512 MiB.
  */
-static bool maps_zeros(const struct vm_fault *vmf)
+static bool econ_maps_zero_page(const struct vm_fault *vmf)
 {
 	return !(vmf->flags & FAULT_FLAG_WRITE) &&
 	       !mm_forbids_zeropage(vmf->vma->vm_mm) &&
 	       transparent_hugepage_use_zero_page();
 }
 
-static bool may_take_block(struct econ_mm *econ, struct vm_area_struct *vma,
-			   unsigned long region, const struct place *place,
-			   struct econ_action *action)
+static bool econ_may_take_block(struct econ_mm *econ, struct vm_area_struct *vma,
+				unsigned long region, const struct econ_place *place,
+				struct econ_action *action)
 {
 	unsigned int rank = econ_rank(place->region.walks_ns);
 	int nid = econ_node_of(vma, region);
 	bool go;
 
-	/* What does not pay with the best of blocks needs none to be looked for. */
+	/* Look for a block only if the best one would pay. */
 	action->supply = ECON_FREE_BLOCK;
-	if (pays_with(*action, ECON_ZEROED_BLOCK))
-		find_block(econ, rank, nid,
-			   econ_want_zeroed(nid, econ_earned(econ, vma->vm_mm,
-							     ECON_WORK_ZERO)),
-			   action);
-	go = decide(econ, action, region);
-	touched(econ, place, rank, go);
+	if (econ_pays_with(*action, ECON_ZEROED_BLOCK))
+		econ_find_supply(econ, rank, nid,
+				 econ_prezero_want(nid, econ_earned(econ, vma->vm_mm,
+								    ECON_WORK_ZERO)),
+				 action);
+	go = econ_decide_for_mm(econ, action, region);
+	econ_count_touched(econ, place, rank, go);
 	if (!go && action->supply == ECON_NO_BLOCK)
 		econ_lack_block(nid, econ_earned(econ, vma->vm_mm,
 						 ECON_WORK_COMPACT), action,
-				mode_of(econ) == ECON_ON);
-	if (go && action->supply == ECON_ZEROED_BLOCK && !acts(econ))
-		econ_suppose_taken(nid);
+				econ_effective_mode(econ) == ECON_ON);
+	if (go && action->supply == ECON_ZEROED_BLOCK && !econ_acts(econ))
+		econ_prezero_suppose_taken(nid);
 	return go;
 }
 
-/* What it maps is cleared already, and there for everybody. */
-static bool may_map_zeros(struct econ_mm *econ, unsigned long region,
-			  struct econ_action *action)
+/* The huge zero page is cleared already, and shared. */
+static bool econ_may_map_zero_page(struct econ_mm *econ, unsigned long region,
+				   struct econ_action *action)
 {
 	action->supply = ECON_ZEROED_BLOCK;
-	return decide(econ, action, region);
+	return econ_decide_for_mm(econ, action, region);
 }
 
 bool __econ_may_be_huge(struct vm_fault *vmf)
@@ -364,23 +371,23 @@ bool __econ_may_be_huge(struct vm_fault *vmf)
 		.kind = ECON_HUGE, .order = HPAGE_PMD_ORDER,
 	};
 	struct econ_mm *econ;
-	struct place place;
+	struct econ_place place;
 	bool go;
 
-	if (is_decided(vma) ||
+	if (econ_user_decided(vma) ||
 	    !thp_vma_suitable_order(vma, region, HPAGE_PMD_ORDER))
 		return true;
-	econ = ask(vma, region, &place);
+	econ = econ_begin_decision(vma, region, &place);
 	if (!econ)
 		return true;
-	describe(econ, &place, &action);
-	if (maps_zeros(vmf))
-		go = may_map_zeros(econ, region, &action);
+	econ_describe_place(econ, &place, &action);
+	if (econ_maps_zero_page(vmf))
+		go = econ_may_map_zero_page(econ, region, &action);
 	else
-		go = may_take_block(econ, vma, region, &place, &action);
-	go = answer(econ, go);
+		go = econ_may_take_block(econ, vma, region, &place, &action);
+	go = econ_end_decision(econ, go);
 	if (!go)
-		leave_to_khugepaged(vma->vm_mm);
+		econ_leave_to_khugepaged(vma->vm_mm);
 	return go;
 }
 
@@ -391,20 +398,20 @@ unsigned long __econ_orders(struct vm_fault *vmf, unsigned long orders,
 	struct econ_action action = { .kind = kind };
 	unsigned long pays = 0;
 	struct econ_mm *econ;
-	struct place place;
+	struct econ_place place;
 
-	if (is_decided(vma))
+	if (econ_user_decided(vma))
 		return orders;
-	econ = ask(vma, vmf->address & HPAGE_PMD_MASK, &place);
+	econ = econ_begin_decision(vma, vmf->address & HPAGE_PMD_MASK, &place);
 	if (!econ)
 		return orders;
-	describe(econ, &place, &action);
+	econ_describe_place(econ, &place, &action);
 	action.supply = ECON_FREE_BLOCK;
 	for_each_set_bit(action.order, &orders, HPAGE_PMD_ORDER) {
-		if (decide(econ, &action, vmf->address))
+		if (econ_decide_for_mm(econ, &action, vmf->address))
 			pays |= BIT(action.order);
 	}
-	return answer(econ, false) ? orders : pays;
+	return econ_end_decision(econ, false) ? orders : pays;
 }
 
 gfp_t __econ_gfp(struct vm_area_struct *vma, unsigned long address, gfp_t gfp)
@@ -413,17 +420,17 @@ gfp_t __econ_gfp(struct vm_area_struct *vma, unsigned long address, gfp_t gfp)
 		.kind = ECON_DIRECT, .order = HPAGE_PMD_ORDER,
 	};
 	struct econ_mm *econ;
-	struct place place;
+	struct econ_place place;
 
-	if (is_decided(vma) || !(gfp & __GFP_RECLAIM))
+	if (econ_user_decided(vma) || !(gfp & __GFP_RECLAIM))
 		return gfp;
-	econ = ask(vma, address & HPAGE_PMD_MASK, &place);
+	econ = econ_begin_decision(vma, address & HPAGE_PMD_MASK, &place);
 	if (!econ)
 		return gfp;
-	describe(econ, &place, &action);
-	if (answer(econ, decide(econ, &action, address)))
+	econ_describe_place(econ, &place, &action);
+	if (econ_end_decision(econ, econ_decide_for_mm(econ, &action, address)))
 		return gfp;
-	/* The background is paid from the ledger, not asked for by each fault. */
+	/* The ledger pays for background work; faults do not request it. */
 	return gfp & ~__GFP_RECLAIM;
 }
 
@@ -434,23 +441,23 @@ bool __econ_may_promote(struct econ_promotion *it, struct vm_area_struct *vma,
 		.kind = ECON_PROMOTE, .order = HPAGE_PMD_ORDER,
 	};
 	struct econ_mm *econ;
-	struct place place;
+	struct econ_place place;
 
-	if (is_decided(vma))
+	if (econ_user_decided(vma))
 		return true;
-	econ = ask(vma, address, &place);
+	econ = econ_begin_decision(vma, address, &place);
 	if (!econ)
 		return true;
-	describe(econ, &place, &action);
-	find_block(econ, econ_rank(place.region.walks_ns), nid, 0, &action);
-	it->estimate = econ_estimate(&action, &econ_prices);
-	/* What is to be done is counted when it is. */
+	econ_describe_place(econ, &place, &action);
+	econ_find_supply(econ, econ_rank(place.region.walks_ns), nid, 0, &action);
+	it->estimate = econ_estimate(&action, &econ_costs);
+	/* An approved collapse is counted when it is done. */
 	it->is_due = econ_pays(it->estimate);
 	if (!it->is_due)
 		econ_book(ECON_PROMOTE, HPAGE_PMD_ORDER, address,
 			  &econ->ledger[ECON_PROMOTE], it->estimate,
-			  mode_of(econ) == ECON_ON);
-	return answer(econ, it->is_due);
+			  econ_effective_mode(econ) == ECON_ON);
+	return econ_end_decision(econ, it->is_due);
 }
 
 void __econ_promoted(const struct econ_promotion *it, struct mm_struct *mm,
@@ -460,20 +467,21 @@ void __econ_promoted(const struct econ_promotion *it, struct mm_struct *mm,
 
 	guard(rcu)();
 	econ = rcu_dereference(mm->econ);
-	/* The profile may have been taken away meanwhile. */
+	/* The profile may have been removed meanwhile. */
 	if (econ)
 		econ_book(ECON_PROMOTE, HPAGE_PMD_ORDER, address,
 			  &econ->ledger[ECON_PROMOTE], it->estimate,
-			  mode_of(econ) == ECON_ON);
+			  econ_effective_mode(econ) == ECON_ON);
 }
 
 /**
- * econ_demotion_pays - whether to split what is mapped by one entry
- * @vma: where; its anon_vma is locked
+ * econ_demotion_pays - whether to split a huge page
+ * @vma: the mapping
  * @address: the region
- * @empty: how many of its pages hold nothing but zeros
+ * @empty: number of its pages that contain only zeros
  *
- * Return: false if it does not pay.
+ * Context: the anon_vma of @vma is locked; does not sleep.
+ * Return: false if the split does not pay.
  */
 bool econ_demotion_pays(struct vm_area_struct *vma, unsigned long address,
 			unsigned int empty)
@@ -482,27 +490,27 @@ bool econ_demotion_pays(struct vm_area_struct *vma, unsigned long address,
 		.kind = ECON_DEMOTE, .order = HPAGE_PMD_ORDER, .empty = empty,
 	};
 	struct econ_mm *econ;
-	struct place place;
+	struct econ_place place;
 
-	if (is_decided(vma))
+	if (econ_user_decided(vma))
 		return true;
-	econ = ask(vma, address, &place);
+	econ = econ_begin_decision(vma, address, &place);
 	if (!econ)
 		return true;
-	describe(econ, &place, &action);
-	return answer(econ, decide(econ, &action, address));
+	econ_describe_place(econ, &place, &action);
+	return econ_end_decision(econ, econ_decide_for_mm(econ, &action, address));
 }
 
 struct folio *__econ_take_zeroed(struct vm_area_struct *vma,
 				 unsigned long address)
 {
 	struct econ_mm *econ;
-	struct place place;
+	struct econ_place place;
 
-	if (is_decided(vma))
+	if (econ_user_decided(vma))
 		return NULL;
-	econ = ask(vma, address, &place);
-	if (!econ || answer(econ, false))
+	econ = econ_begin_decision(vma, address, &place);
+	if (!econ || econ_end_decision(econ, false))
 		return NULL;
-	return econ_take_block(econ_node_of(vma, address));
+	return econ_prezero_take_block(econ_node_of(vma, address));
 }

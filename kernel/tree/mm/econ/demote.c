@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Demotion: whether it pays to split a huge page of which most is zeros.
+ * Demotion: whether it pays to split a huge page that is mostly zeros.
  *
- * The shrinker of deferred splits knows the page alone. Who maps it is found by
- * its reverse mapping: a page that several address spaces map, or that is not
- * mapped by one entry any more, is split as without econ.
+ * The shrinker of deferred splits knows only the page. Its mapping is found by the
+ * reverse mapping: a page that several address spaces map, or that is not mapped by
+ * one entry any more, is split as without econ.
  */
 
 #include <linux/mm.h>
@@ -13,7 +13,7 @@
 
 #include "internal.h"
 
-static unsigned int empty_pages(struct folio *folio)
+static unsigned int econ_count_empty_pages(struct folio *folio)
 {
 	unsigned int i, empty = 0;
 
@@ -22,9 +22,9 @@ static unsigned int empty_pages(struct folio *folio)
 	return empty;
 }
 
-/* Stops at the first mapping: there are no others. */
-static bool ask_mapping(struct folio *folio, struct vm_area_struct *vma,
-			unsigned long address, void *arg)
+/* Stop at the first mapping: there are no others. */
+static bool econ_ask_mapping(struct folio *folio, struct vm_area_struct *vma,
+			     unsigned long address, void *arg)
 {
 	DEFINE_FOLIO_VMA_WALK(walk, folio, vma, address, 0);
 	bool *go = arg, is_huge;
@@ -34,7 +34,7 @@ static bool ask_mapping(struct folio *folio, struct vm_area_struct *vma,
 	is_huge = !walk.pte;
 	page_vma_mapped_walk_done(&walk);
 	if (is_huge && econ_is_asked(vma))
-		*go = econ_demotion_pays(vma, address, empty_pages(folio));
+		*go = econ_demotion_pays(vma, address, econ_count_empty_pages(folio));
 	return false;
 }
 
@@ -43,7 +43,7 @@ bool __econ_may_demote(struct folio *folio)
 	bool go = true;
 	struct rmap_walk_control walk = {
 		.arg = &go,
-		.rmap_one = ask_mapping,
+		.rmap_one = econ_ask_mapping,
 		.try_lock = true,
 	};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The cases of all models, and what depends on the kernel's own sort and memory. */
+/* Test cases of all models, and tests that depend on the kernel's own sort and memory. */
 
 #include <kunit/test.h>
 
@@ -8,7 +8,7 @@
 
 #include "internal.h"
 
-static void each_case_is_decided_as_it_says(struct kunit *test)
+static void econ_test_model_cases(struct kunit *test)
 {
 	unsigned int kind, i;
 
@@ -18,7 +18,7 @@ static void each_case_is_decided_as_it_says(struct kunit *test)
 		for (i = 0; i < model->nr_cases; i++) {
 			const struct econ_case *it = &model->cases[i];
 			struct econ_estimate estimate =
-				econ_estimate(&it->action, &econ_usual_prices);
+				econ_estimate(&it->action, &econ_default_costs);
 
 			KUNIT_EXPECT_EQ_MSG(test, econ_pays(estimate), it->go,
 					    "%s: %s", model->name, it->what);
@@ -35,52 +35,52 @@ static const char text[] =
 	"heap 0 0x400000 250000 480 90\n"
 	"end 3\n";
 
-static void a_profile_is_taken_whole(struct kunit *test)
+static void econ_test_parse_profile(struct kunit *test)
 {
-	struct econ_anchor_key key = {
-		.anchor = ECON_MMAP, .class = 30, .protection = 3, .ordinal = 2,
+	struct econ_site_key key = {
+		.site = ECON_MMAP, .class = 30, .protection = 3, .ordinal = 2,
 	};
 	struct econ_parse_error error = {};
 	struct econ_holder *holder;
 	const struct econ_row *row;
 	u32 nr;
 
-	holder = econ_parse(text, strlen(text), &error);
+	holder = econ_new_profile(text, strlen(text), &error);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, holder);
 	KUNIT_EXPECT_STREQ(test, holder->profile.name, "redis-server");
 	row = econ_rows_of(&holder->profile, &key, &nr);
 	KUNIT_EXPECT_EQ(test, nr, 2U);
 	KUNIT_EXPECT_EQ(test, row[0].benefit_ns, 7ULL);
 	KUNIT_EXPECT_EQ(test, row[1].benefit_ns, 1900000ULL);
-	econ_put(holder);
+	econ_put_profile(holder);
 }
 
-static void half_a_profile_is_none(struct kunit *test)
+static void econ_test_refuse_truncated_profile(struct kunit *test)
 {
 	struct econ_parse_error error = {};
 	size_t length;
 
 	for (length = 0; length < strlen(text) - 1; length++) {
-		struct econ_holder *holder = econ_parse(text, length, &error);
+		struct econ_holder *holder = econ_new_profile(text, length, &error);
 
 		KUNIT_EXPECT_EQ(test, PTR_ERR(holder), -EINVAL);
 		KUNIT_EXPECT_NOT_NULL(test, error.reason);
 	}
 }
 
-/* A large one, as __put_task_struct() may put it: nobody may sleep there. */
-static void a_profile_is_put_in_atomic_context(struct kunit *test)
+/* A large profile, put in atomic context as by __put_task_struct(). */
+static void econ_test_put_profile_in_atomic_context(struct kunit *test)
 {
 	struct econ_holder *holder = vzalloc(struct_size(holder, rows, 31000));
 
 	KUNIT_ASSERT_NOT_NULL(test, holder);
 	refcount_set(&holder->users, 1);
 	preempt_disable();
-	econ_put(holder);
+	econ_put_profile(holder);
 	preempt_enable();
 }
 
-static void numbers_stay_at_the_largest(struct kunit *test)
+static void econ_test_sums_saturate(struct kunit *test)
 {
 	atomic64_t sum = ATOMIC64_INIT(5);
 
@@ -95,11 +95,11 @@ static void numbers_stay_at_the_largest(struct kunit *test)
 }
 
 static struct kunit_case econ_cases[] = {
-	KUNIT_CASE(a_profile_is_put_in_atomic_context),
-	KUNIT_CASE(numbers_stay_at_the_largest),
-	KUNIT_CASE(each_case_is_decided_as_it_says),
-	KUNIT_CASE(a_profile_is_taken_whole),
-	KUNIT_CASE(half_a_profile_is_none),
+	KUNIT_CASE(econ_test_put_profile_in_atomic_context),
+	KUNIT_CASE(econ_test_sums_saturate),
+	KUNIT_CASE(econ_test_model_cases),
+	KUNIT_CASE(econ_test_parse_profile),
+	KUNIT_CASE(econ_test_refuse_truncated_profile),
 	{}
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the rest of mm/ asks the estimator. Each call stands where stock code has
- * decided to do something, and may only say no to it; what the user has decided
- * by MADV_HUGEPAGE or MADV_COLLAPSE is not asked about.
+ * Interface of the estimator to the rest of mm/. Each call is at a place where stock
+ * code has decided to do an operation, and can only refuse it. Operations that the
+ * user requested by MADV_HUGEPAGE or MADV_COLLAPSE are always done.
  */
 #ifndef _MM_ECON_HOOKS_H
 #define _MM_ECON_HOOKS_H
@@ -18,23 +18,23 @@
 
 #include "model.h"
 
-/* What a fault has seen on its way. */
+/* Events of a fault. */
 enum econ_saw {
 	ECON_SAW_ANON = BIT(0),
 	ECON_SAW_FILE = BIT(1),
 	ECON_SAW_SWAP = BIT(2),
 	ECON_SAW_PROTECTION = BIT(3),
 	ECON_SAW_ZERO_PAGE = BIT(4),
-	/* a block of more than a page, below a huge one */
+	/* a block of several pages, smaller than a huge page */
 	ECON_SAW_LARGE = BIT(5),
-	/* a huge page was asked for, and was there */
+	/* a huge page was requested; and was available */
 	ECON_SAW_TRY = BIT(6),
 	ECON_SAW_HUGE = BIT(7),
 	ECON_SAW_ZEROED = BIT(8),
-	/* memory was compacted or reclaimed by the task itself */
+	/* direct compaction, direct reclaim */
 	ECON_SAW_COMPACTION = BIT(9),
 	ECON_SAW_RECLAIM = BIT(10),
-	/* somebody asks what it was, and what clearing costs it */
+	/* the fault is measured; and its clearing is */
 	ECON_SEES_ENTRY = BIT(11),
 	ECON_SEES_CLEARING = BIT(12),
 };
@@ -42,12 +42,12 @@ enum econ_saw {
 #ifdef CONFIG_ECON
 
 /**
- * struct econ_compaction - what kcompactd does about a node
- * @watch: what it takes
- * @began_ns: what kcompactd had run before, if it is paid for
+ * struct econ_compaction - compaction of a node by kcompactd
+ * @watch: measurement of it
+ * @began_ns: CPU time of kcompactd at the start, if the ledger pays
  * @nid: the node
- * @order: of the block that is wanted
- * @is_ours: whether it is paid from the node's ledger
+ * @order: order of the wanted block
+ * @is_ours: whether the ledger of the node pays
  */
 struct econ_compaction {
 	struct econ_watch watch;
@@ -58,16 +58,16 @@ struct econ_compaction {
 };
 
 /**
- * struct econ_promotion - what khugepaged is about to do
- * @estimate: what it costs and saves
- * @is_due: it pays, and is to be counted when it is done
+ * struct econ_promotion - collapse that khugepaged is about to do
+ * @estimate: its cost and benefit
+ * @is_due: it pays, and is counted when it is done
  */
 struct econ_promotion {
 	struct econ_estimate estimate;
 	bool is_due;
 };
 
-/* The machine observes or acts. */
+/* The mode of the machine is observe or on. */
 DECLARE_STATIC_KEY_FALSE(econ_key);
 
 bool __econ_may_be_huge(struct vm_fault *vmf);
@@ -88,7 +88,7 @@ void econ_compaction_begin(struct econ_compaction *it, int nid,
 bool econ_may_compact(struct econ_compaction *it);
 void econ_compaction_end(struct econ_compaction *it, bool is_made);
 
-/* keeper.c */
+/* prezero.c */
 void __econ_was_zeroed(struct folio *folio);
 void __econ_put_block(struct folio *folio);
 bool __econ_refill(struct zone *zone, unsigned int order, unsigned long mark,
@@ -96,29 +96,36 @@ bool __econ_refill(struct zone *zone, unsigned int order, unsigned long mark,
 void __econ_balance(pg_data_t *pgdat, unsigned int order, int highest_zoneidx);
 void econ_drain_all(void);
 void __econ_drain_zone(struct zone *zone);
-void econ_block(struct zone *zone);
-void econ_unblock(struct zone *zone);
+void econ_block_zone(struct zone *zone);
+void econ_unblock_zone(struct zone *zone);
 unsigned long econ_zeroed_blocks(void);
 
 /* Faults or costs are measured. */
 DECLARE_STATIC_KEY_FALSE(econ_watch_key);
-/* How many faults go by until one is. */
+/* Number of faults until the next one is measured. */
 DECLARE_PER_CPU(int, econ_faults_left);
 
 void __econ_watch_begin(struct econ_watch *watch);
 bool __econ_watch_end(struct econ_watch *watch, u64 *ns);
-void __econ_watch_cost(struct econ_watch *watch, enum econ_price which);
+void __econ_watch_cost(struct econ_watch *watch, enum econ_cost which);
 void __econ_fault_begin(void);
 void __econ_fault_end(vm_fault_t ret);
 void __econ_clear_begin(void);
 void __econ_clear_end(void);
-void __econ_see_entry(const struct vm_fault *vmf);
+void __econ_fault_saw_entry(const struct vm_fault *vmf);
 void __econ_zero_huge(struct folio *folio, unsigned long address);
 void __econ_compacted(struct econ_watch *watch, unsigned int order);
 void __econ_pool_flushed(struct econ_watch *watch, unsigned int cpus);
 void __econ_refaulted(int nid, unsigned long distance);
 void __econ_reclaimed(struct econ_watch *watch, unsigned int pages);
 
+/**
+ * econ_is_asked - whether econ decides for a mapping
+ * @vma: the mapping
+ *
+ * Context: any.
+ * Return: true if econ is on or observes, and the mm has a profile.
+ */
 static inline bool econ_is_asked(const struct vm_area_struct *vma)
 {
 	return static_branch_unlikely(&econ_key) &&
@@ -126,10 +133,11 @@ static inline bool econ_is_asked(const struct vm_area_struct *vma)
 }
 
 /**
- * econ_may_be_huge - whether a fault may make a region huge
+ * econ_may_be_huge - whether a fault may map a huge page
  * @vmf: the fault; nothing of the region is mapped
  *
- * Return: false if that does not pay.
+ * Context: a page fault; does not sleep.
+ * Return: false if a huge page does not pay.
  */
 static inline bool econ_may_be_huge(struct vm_fault *vmf)
 {
@@ -137,11 +145,12 @@ static inline bool econ_may_be_huge(struct vm_fault *vmf)
 }
 
 /**
- * econ_orders - which blocks a fault may map
+ * econ_orders - orders of blocks that a fault may map
  * @vmf: the fault
- * @orders: a bit for each order that fits, smaller than a huge page's
+ * @orders: a bit for each order that fits, smaller than that of a huge page
  *
- * Return: those of @orders that pay.
+ * Context: a page fault; does not sleep.
+ * Return: the bits of @orders that pay.
  */
 static inline unsigned long econ_orders(struct vm_fault *vmf,
 					unsigned long orders)
@@ -151,11 +160,12 @@ static inline unsigned long econ_orders(struct vm_fault *vmf,
 }
 
 /**
- * econ_swap_orders - which blocks a fault may read from swap
+ * econ_swap_orders - orders of blocks that a fault may read from swap
  * @vmf: the fault
- * @orders: a bit for each order that fits, smaller than a huge page's
+ * @orders: a bit for each order that fits, smaller than that of a huge page
  *
- * Return: those of @orders that pay.
+ * Context: a page fault; does not sleep.
+ * Return: the bits of @orders that pay.
  */
 static inline unsigned long econ_swap_orders(struct vm_fault *vmf,
 					     unsigned long orders)
@@ -165,12 +175,13 @@ static inline unsigned long econ_swap_orders(struct vm_fault *vmf,
 }
 
 /**
- * econ_gfp - how hard a fault may try to get a block
- * @vma: where
- * @address: where in it
- * @gfp: as hard as stock code would
+ * econ_gfp - GFP mask of the allocation of a block in a fault
+ * @vma: the mapping
+ * @address: address of the fault
+ * @gfp: mask of stock code
  *
- * Return: @gfp, without what does not pay.
+ * Context: a page fault; does not sleep.
+ * Return: @gfp, without reclaim and compaction if they do not pay.
  */
 static inline gfp_t econ_gfp(struct vm_area_struct *vma, unsigned long address,
 			     gfp_t gfp)
@@ -179,14 +190,15 @@ static inline gfp_t econ_gfp(struct vm_area_struct *vma, unsigned long address,
 }
 
 /**
- * econ_may_promote - whether khugepaged may copy a region together
+ * econ_may_promote - whether khugepaged may collapse a region
  * @it: for econ_promoted()
- * @vma: where; its mmap lock is held
- * @address: the region, which has been looked at: it can be done
- * @is_khugepaged: false for MADV_COLLAPSE, which is not asked about
- * @nid: the node on which the huge page will be
+ * @vma: the mapping
+ * @address: the region, which was scanned: collapse is possible
+ * @is_khugepaged: false for MADV_COLLAPSE, which is always allowed
+ * @nid: node of the future huge page
  *
- * Return: false if that does not pay.
+ * Context: the mmap lock is held; does not sleep.
+ * Return: false if the collapse does not pay.
  */
 static inline bool econ_may_promote(struct econ_promotion *it,
 				    struct vm_area_struct *vma,
@@ -199,11 +211,13 @@ static inline bool econ_may_promote(struct econ_promotion *it,
 }
 
 /**
- * econ_promoted - khugepaged has tried
- * @it: what econ_may_promote() was given
- * @mm: where; its locks are not held
+ * econ_promoted - count a collapse by khugepaged
+ * @it: argument of econ_may_promote()
+ * @mm: the mm
  * @address: the region
- * @is_done: whether it is huge now
+ * @is_done: whether the collapse succeeded
+ *
+ * Context: any; the locks of @mm need not be held.
  */
 static inline void econ_promoted(const struct econ_promotion *it,
 				 struct mm_struct *mm, unsigned long address,
@@ -214,10 +228,11 @@ static inline void econ_promoted(const struct econ_promotion *it,
 }
 
 /**
- * econ_may_demote - whether a huge page may be split that is mostly zeros
- * @folio: the page, of which the caller has a reference
+ * econ_may_demote - whether a huge page that is mostly zeros may be split
+ * @folio: the page; the caller holds a reference
  *
- * Return: false if its walks would cost more than its empty pages are worth.
+ * Context: may sleep; trylocks @folio.
+ * Return: false if its page walks would cost more than its empty pages are worth.
  */
 static inline bool econ_may_demote(struct folio *folio)
 {
@@ -225,8 +240,10 @@ static inline bool econ_may_demote(struct folio *folio)
 }
 
 /**
- * econ_watch_begin - an operation begins that has a price
+ * econ_watch_begin - begin to measure an operation
  * @watch: for econ_watch_end()
+ *
+ * Context: any.
  */
 static inline void econ_watch_begin(struct econ_watch *watch)
 {
@@ -236,18 +253,24 @@ static inline void econ_watch_begin(struct econ_watch *watch)
 }
 
 /**
- * econ_watch_end - it is done
- * @watch: what econ_watch_begin() was given
- * @which: whose price it tells
+ * econ_watch_end - end a measurement and add a sample
+ * @watch: argument of econ_watch_begin()
+ * @which: cost that was measured
+ *
+ * Context: any; takes a spinlock.
  */
 static inline void econ_watch_end(struct econ_watch *watch,
-				  enum econ_price which)
+				  enum econ_cost which)
 {
 	if (watch->is_on)
 		__econ_watch_cost(watch, which);
 }
 
-/* A page fault begins. One of many is measured, and its task knows that. */
+/**
+ * econ_fault_begin - begin a page fault, and measure one of many
+ *
+ * Context: a page fault.
+ */
 static inline void econ_fault_begin(void)
 {
 	if (!static_branch_unlikely(&econ_watch_key))
@@ -258,8 +281,10 @@ static inline void econ_fault_begin(void)
 }
 
 /**
- * econ_fault_end - it is handled
- * @ret: what came of it
+ * econ_fault_end - end a page fault
+ * @ret: result of the fault
+ *
+ * Context: a page fault; takes a spinlock.
  */
 static inline void econ_fault_end(vm_fault_t ret)
 {
@@ -268,28 +293,37 @@ static inline void econ_fault_end(vm_fault_t ret)
 		__econ_fault_end(ret);
 }
 
-/* Something of a fault, for what it will be counted as. */
-static inline void econ_see(enum econ_saw what)
+/**
+ * econ_fault_saw - record an event of a fault, which decides its kind
+ * @what: the event
+ *
+ * Context: any.
+ */
+static inline void econ_fault_saw(enum econ_saw what)
 {
 	if (static_branch_unlikely(&econ_watch_key))
 		current->econ.seen |= what;
 }
 
 /**
- * econ_see_entry - what a fault is, by the entry that it finds
- * @vmf: the fault; its entry is known
+ * econ_fault_saw_entry - record the kind of a fault by its page-table entry
+ * @vmf: the fault; its entry was read
+ *
+ * Context: a page fault.
  */
-static inline void econ_see_entry(const struct vm_fault *vmf)
+static inline void econ_fault_saw_entry(const struct vm_fault *vmf)
 {
 	if (static_branch_unlikely(&econ_watch_key) &&
 	    unlikely(current->econ.seen & ECON_SEES_ENTRY))
-		__econ_see_entry(vmf);
+		__econ_fault_saw_entry(vmf);
 }
 
 /**
- * econ_compacted - direct compaction has made a block
- * @watch: what econ_watch_begin() was given
- * @order: of the block
+ * econ_compacted - add a sample of a compaction that made a block
+ * @watch: argument of econ_watch_begin()
+ * @order: order of the block
+ *
+ * Context: any; takes a spinlock.
  */
 static inline void econ_compacted(struct econ_watch *watch, unsigned int order)
 {
@@ -298,9 +332,11 @@ static inline void econ_compacted(struct econ_watch *watch, unsigned int order)
 }
 
 /**
- * econ_pool_flushed - a pool of pages that waited was flushed
- * @watch: what econ_watch_begin() was given
- * @cpus: how many CPUs that interrupted
+ * econ_pool_flushed - account for the flush of a pool
+ * @watch: argument of econ_watch_begin()
+ * @cpus: number of CPUs that were interrupted
+ *
+ * Context: any; takes a spinlock.
  */
 static inline void econ_pool_flushed(struct econ_watch *watch,
 				     unsigned int cpus)
@@ -310,12 +346,14 @@ static inline void econ_pool_flushed(struct econ_watch *watch,
 }
 
 /**
- * econ_refaulted - a page is read again
- * @nid: where it had been
- * @memcg: whose limit it was reclaimed for
- * @distance: how many others would have had to stay for it to stay as well
+ * econ_refaulted - account for a refault
+ * @nid: node that the page was reclaimed from
+ * @memcg: memory cgroup of the reclaim
+ * @distance: refault distance in pages
  *
- * What a group's own limit took is not the pools' doing.
+ * Reclaim by the limit of a memory cgroup is not caused by the pools.
+ *
+ * Context: any.
  */
 static inline void econ_refaulted(int nid, struct mem_cgroup *memcg,
 				  unsigned long distance)
@@ -326,8 +364,10 @@ static inline void econ_refaulted(int nid, struct mem_cgroup *memcg,
 }
 
 /**
- * econ_clear_begin - a page is taken for a fault
- * @is_cleared: whether it is cleared as well
+ * econ_clear_begin - begin to measure the allocation of a page in a fault
+ * @is_cleared: whether the page is cleared
+ *
+ * Context: a page fault.
  */
 static inline void econ_clear_begin(bool is_cleared)
 {
@@ -337,8 +377,10 @@ static inline void econ_clear_begin(bool is_cleared)
 }
 
 /**
- * econ_clear_end - the page is there
- * @is_cleared: as econ_clear_begin() was told
+ * econ_clear_end - end the measurement of econ_clear_begin()
+ * @is_cleared: argument of econ_clear_begin()
+ *
+ * Context: a page fault; takes a spinlock.
  */
 static inline void econ_clear_end(bool is_cleared)
 {
@@ -348,9 +390,11 @@ static inline void econ_clear_end(bool is_cleared)
 }
 
 /**
- * econ_split_begin - a page is split, of which only huge ones have a price
+ * econ_split_begin - begin to measure the split of a huge page
  * @watch: for econ_watch_end()
- * @folio: the page
+ * @folio: the page; other sizes are not measured
+ *
+ * Context: any.
  */
 static inline void econ_split_begin(struct econ_watch *watch,
 				    const struct folio *folio)
@@ -362,9 +406,11 @@ static inline void econ_split_begin(struct econ_watch *watch,
 }
 
 /**
- * econ_reclaimed - a list of pages was looked through
- * @watch: what econ_watch_begin() was given
- * @pages: how many were reclaimed
+ * econ_reclaimed - add a sample of the reclaim of a list of pages
+ * @watch: argument of econ_watch_begin()
+ * @pages: number of reclaimed pages
+ *
+ * Context: any; takes a spinlock.
  */
 static inline void econ_reclaimed(struct econ_watch *watch, unsigned int pages)
 {
@@ -373,12 +419,13 @@ static inline void econ_reclaimed(struct econ_watch *watch, unsigned int pages)
 }
 
 /**
- * econ_alloc_huge - a huge page for a fault
+ * econ_alloc_huge - allocate a huge page for a fault
  * @gfp: as for vma_alloc_folio()
- * @vma: where
+ * @vma: the mapping
  * @address: the region
  *
- * Return: one that may have been zeroed ahead, or NULL.
+ * Context: may sleep if @gfp allows it.
+ * Return: a huge page, possibly zeroed ahead, or NULL.
  */
 static inline struct folio *econ_alloc_huge(gfp_t gfp,
 					    struct vm_area_struct *vma,
@@ -392,15 +439,25 @@ static inline struct folio *econ_alloc_huge(gfp_t gfp,
 					true);
 }
 
-/* The keeper has marked it, until somebody has seen that. */
+/**
+ * econ_is_zeroed - whether a huge page was zeroed ahead
+ * @folio: return value of econ_alloc_huge()
+ *
+ * The mark of the prezero thread stays until econ_zero_huge() or econ_put_huge().
+ *
+ * Context: any.
+ * Return: true if so.
+ */
 static inline bool econ_is_zeroed(const struct folio *folio)
 {
 	return unlikely(folio->private);
 }
 
 /**
- * econ_put_huge - a fault may not have a huge page
- * @folio: as econ_alloc_huge() gave it
+ * econ_put_huge - free a huge page that a fault cannot use
+ * @folio: return value of econ_alloc_huge(), not written to
+ *
+ * Context: process; takes a spinlock.
  */
 static inline void econ_put_huge(struct folio *folio)
 {
@@ -411,9 +468,11 @@ static inline void econ_put_huge(struct folio *folio)
 }
 
 /**
- * econ_zero_huge - clears a huge page for a fault, unless that was done ahead
- * @folio: as econ_alloc_huge() gave it
- * @address: what the fault was about
+ * econ_zero_huge - clear a huge page for a fault, unless it was zeroed ahead
+ * @folio: return value of econ_alloc_huge()
+ * @address: address of the fault
+ *
+ * Context: may sleep.
  */
 static inline void econ_zero_huge(struct folio *folio, unsigned long address)
 {
@@ -426,14 +485,15 @@ static inline void econ_zero_huge(struct folio *folio, unsigned long address)
 }
 
 /**
- * econ_refill - an allocation found too little in a zone
+ * econ_refill - free kept blocks of a zone for an allocation
  * @zone: the zone
- * @order: of the allocation
- * @mark: the watermark that it failed at
- * @highest_zoneidx: of the allocation
- * @alloc_flags: of the allocation
+ * @order: order of the allocation
+ * @mark: watermark that the zone failed
+ * @highest_zoneidx: highest zone of the allocation
+ * @alloc_flags: flags of the allocation
  *
- * Return: true if enough is there now, of what was kept.
+ * Context: any; takes a spinlock.
+ * Return: true if the zone meets @mark now.
  */
 static inline bool econ_refill(struct zone *zone, unsigned int order,
 			       unsigned long mark, int highest_zoneidx,
@@ -444,10 +504,12 @@ static inline bool econ_refill(struct zone *zone, unsigned int order,
 }
 
 /**
- * econ_balance - kswapd looks at a node, and has what is kept before it reclaims
+ * econ_balance - free kept blocks of a node before kswapd reclaims
  * @pgdat: the node
- * @order: what somebody needs
- * @highest_zoneidx: up to which zone
+ * @order: order that kswapd reclaims for
+ * @highest_zoneidx: highest zone that kswapd balances
+ *
+ * Context: kswapd.
  */
 static inline void econ_balance(pg_data_t *pgdat, unsigned int order,
 				int highest_zoneidx)
@@ -456,14 +518,24 @@ static inline void econ_balance(pg_data_t *pgdat, unsigned int order,
 		__econ_balance(pgdat, order, highest_zoneidx);
 }
 
-/* What is kept of a zone is in the allocator then. May sleep. */
+/**
+ * econ_drain_zone - free all kept blocks of a zone
+ * @zone: the zone
+ *
+ * Context: may sleep.
+ */
 static inline void econ_drain_zone(struct zone *zone)
 {
 	if (static_branch_unlikely(&econ_key))
 		__econ_drain_zone(zone);
 }
 
-/* How many pages are kept. */
+/**
+ * econ_pages - number of pages that are zeroed ahead and kept
+ *
+ * Context: any.
+ * Return: the number.
+ */
 static inline unsigned long econ_pages(void)
 {
 	if (static_branch_unlikely(&econ_key))
@@ -487,7 +559,7 @@ static inline void econ_watch_begin(struct econ_watch *watch)
 }
 
 static inline void econ_watch_end(struct econ_watch *watch,
-				  enum econ_price which)
+				  enum econ_cost which)
 {
 }
 
@@ -499,11 +571,11 @@ static inline void econ_fault_end(vm_fault_t ret)
 {
 }
 
-static inline void econ_see(enum econ_saw what)
+static inline void econ_fault_saw(enum econ_saw what)
 {
 }
 
-static inline void econ_see_entry(const struct vm_fault *vmf)
+static inline void econ_fault_saw_entry(const struct vm_fault *vmf)
 {
 }
 
@@ -543,7 +615,7 @@ static inline void econ_zero_huge(struct folio *folio, unsigned long address)
 	folio_zero_user(folio, address);
 }
 
-/* Not even their arguments may leave a trace in the objects. */
+/* Macros, so that not even the arguments change the object code. */
 #define econ_alloc_huge(gfp, vma, address)	\
 	vma_alloc_folio(gfp, HPAGE_PMD_ORDER, vma, address, true)
 #define econ_drain_zone(...)	do { } while (0)
@@ -570,11 +642,11 @@ static inline void econ_drain_all(void)
 {
 }
 
-static inline void econ_block(struct zone *zone)
+static inline void econ_block_zone(struct zone *zone)
 {
 }
 
-static inline void econ_unblock(struct zone *zone)
+static inline void econ_unblock_zone(struct zone *zone)
 {
 }
 

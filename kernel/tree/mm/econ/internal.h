@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the files of mm/econ share. */
+/* Declarations shared by the files of mm/econ. */
 #ifndef _MM_ECON_INTERNAL_H
 #define _MM_ECON_INTERNAL_H
 
@@ -15,33 +15,33 @@
 #include "model.h"
 #include "profile.h"
 
-/* Length classes and protections of mappings whose order is counted. */
+/* Length classes and protections of mappings, which have ordinals. */
 #define ECON_CLASSES		57
 #define ECON_PROTECTIONS	8
 
-/* What is done about decisions. */
+/* Effect of decisions. */
 enum econ_mode {
-	/* nothing is asked, and all is as without econ */
+	/* no decision is made; everything is as without econ */
 	ECON_OFF,
-	/* it is asked and counted, and all is as without econ */
+	/* decisions are counted; everything is as without econ */
 	ECON_OBSERVE,
 	ECON_ON,
-	/* of a process: as the machine */
+	/* for a process: the mode of the machine */
 	ECON_AS_MACHINE,
 	ECON_MODES,
 };
 
-/* What is done in the background for a process, and paid with time that it has run. */
+/* Background work for a process, paid with CPU time that it used. */
 enum econ_work {
 	ECON_WORK_COMPACT,
 	ECON_WORK_ZERO,
 	ECON_WORKS,
 };
 
-/* What a fault was, for those who ask how long it took. */
+/* Kind of a fault, for latency histograms. */
 enum econ_fault_kind {
 	ECON_FAULT_BASE,
-	/* small, because there was no block */
+	/* a 4 KiB page, because there was no block */
 	ECON_FAULT_FELL_BACK,
 	ECON_FAULT_FELL_BACK_COMPACTED,
 	ECON_FAULT_FELL_BACK_RECLAIMED,
@@ -58,21 +58,21 @@ enum econ_fault_kind {
 	ECON_FAULT_KINDS,
 };
 
-/* What happens to blocks that are zeroed ahead. */
+/* Events of blocks that are zeroed ahead. */
 enum econ_zeroed_count {
-	/* zeroed, and kept */
+	/* zeroed and kept */
 	ECON_ZEROED_MADE,
-	/* not wanted any more while they were zeroed */
+	/* not needed any more while they were zeroed */
 	ECON_ZEROED_ABANDONED,
-	/* by faults */
+	/* taken by a fault */
 	ECON_ZEROED_TAKEN,
-	/* by faults that were not allowed so much memory */
+	/* put back by a fault, because its memory cgroup was full */
 	ECON_ZEROED_PUT_BACK,
-	/* to the allocator */
+	/* freed to the allocator */
 	ECON_ZEROED_GIVEN_BACK,
-	/* faults that could use one, and there was none */
+	/* faults that could use one when there was none */
 	ECON_ZEROED_MISSED,
-	/* while econ only observes */
+	/* in mode observe */
 	ECON_ZEROED_WOULD_MAKE,
 	ECON_ZEROED_WOULD_HIT,
 	ECON_ZEROED_WOULD_SAVE_NS,
@@ -80,10 +80,10 @@ enum econ_zeroed_count {
 };
 
 /**
- * struct econ_samples - what an operation has cost
- * @buckets: how often it cost how much
- * @kept: how many samples are in @buckets
- * @seen: how many there were
+ * struct econ_samples - measured costs of an operation
+ * @buckets: histogram of the costs
+ * @kept: number of samples in @buckets
+ * @seen: number of all samples
  */
 struct econ_samples {
 	u64 buckets[TOLLFREE_HISTOGRAM_BUCKETS];
@@ -92,11 +92,11 @@ struct econ_samples {
 };
 
 /**
- * struct econ_holder - a profile, and who uses it
- * @users: processes and mms
- * @rcu: to free it from any context
- * @profile: what it says
- * @rows: of the profile
+ * struct econ_holder - a profile with a reference count
+ * @users: number of processes and mms that refer to it
+ * @rcu: for freeing it from any context
+ * @profile: the profile
+ * @rows: rows of @profile
  */
 struct econ_holder {
 	refcount_t users;
@@ -106,37 +106,37 @@ struct econ_holder {
 };
 
 /**
- * struct econ_account - what was decided of one kind
- * @asked: how often
- * @gone: how often it was to be done
- * @cost: what that was expected to cost, in nanoseconds
- * @benefit: and to save
- * @refused: what the others would have saved
+ * struct econ_account - decisions of one kind
+ * @asked: number of decisions
+ * @approved: number of approved ones
+ * @cost: expected cost of approved ones, in nanoseconds
+ * @benefit: expected benefit of approved ones
+ * @refused: expected benefit of refused ones
  */
 struct econ_account {
 	atomic64_t asked;
-	atomic64_t gone;
+	atomic64_t approved;
 	atomic64_t cost;
 	atomic64_t benefit;
 	atomic64_t refused;
 };
 
 /**
- * struct econ_mm - what is known of an address space
+ * struct econ_mm - profile of an address space
  * @holder: the profile
- * @ranges: the row of each address that has one, but for the heap and the bss
- * @mappings: where mappings that have rows begin, and the first of those
- * @is_counted: whether all of its mappings were
- * @mode: what is done about its decisions
- * @begin_ns: when the program began
- * @earned_ns: for each kind of work, up to where the CPU time of the process is in
- *	the credit for it
- * @asked_ns: when that was asked for last
- * @ordinals: how many mappings there were of each class and protection
- * @waiting: for each rank, how many regions were not touched yet
- * @ledger: what was decided, by kind
- * @free: until nobody looks at it
- * @regions: for each row, how many were made huge, and how many were not
+ * @ranges: row of each address that has one, except in the heap and the bss
+ * @mappings: mappings that have rows: their range and index of their first row
+ * @is_counted: whether @ordinals counts all mappings since the start
+ * @mode: effect of its decisions
+ * @begin_ns: when the program started
+ * @earned_ns: for each kind of work, the CPU time of the process that was added to
+ *	its credit
+ * @asked_ns: when @earned_ns was updated last
+ * @ordinals: number of mappings of each class and protection
+ * @waiting: for each rank, number of regions that were not touched yet
+ * @ledger: decisions, by kind
+ * @free: for freeing it after a grace period
+ * @regions: for each row, number of regions not made huge, and made huge
  */
 struct econ_mm {
 	struct econ_holder *holder;
@@ -155,31 +155,31 @@ struct econ_mm {
 };
 
 extern enum econ_mode econ_mode;
-extern struct econ_prices econ_prices;
+extern struct econ_costs econ_costs;
 extern struct econ_account econ_ledger[ECON_KINDS];
 extern const char *const econ_mode_names[ECON_MODES];
-extern const char *const econ_price_names[ECON_PRICES];
+extern const char *const econ_cost_names[ECON_COSTS];
 
 /* measure.c */
 
 extern bool econ_costs_frozen;
 extern bool econ_faults_counted;
-extern struct econ_samples econ_samples[ECON_PRICES];
+extern struct econ_samples econ_samples[ECON_COSTS];
 extern atomic_long_t econ_fault_times[ECON_FAULT_KINDS]
 				     [TOLLFREE_HISTOGRAM_BUCKETS];
 
-void econ_sample(enum econ_price which, u64 ns);
+void econ_sample(enum econ_cost which, u64 ns);
 void econ_forget_samples(void);
 void econ_count_faults(void);
 
 /* process.c */
 
-struct econ_holder *econ_parse(const char *text, size_t length,
-			       struct econ_parse_error *error);
-void econ_put(struct econ_holder *holder);
-struct econ_holder *econ_get_from(struct signal_struct *signal);
-int econ_give(struct task_struct *task, struct mm_struct *mm,
-	      struct econ_holder *holder);
+struct econ_holder *econ_new_profile(const char *text, size_t length,
+				     struct econ_parse_error *error);
+void econ_put_profile(struct econ_holder *holder);
+struct econ_holder *econ_get_profile(struct signal_struct *signal);
+int econ_set_profile(struct task_struct *task, struct mm_struct *mm,
+		     struct econ_holder *holder);
 int econ_set_mode(struct mm_struct *mm, enum econ_mode mode);
 u64 econ_earned(struct econ_mm *econ, const struct mm_struct *mm,
 		enum econ_work work);
@@ -202,22 +202,22 @@ int econ_show_ledgers(char *buf);
 
 /* pools.c */
 
-extern atomic_long_t econ_read_again_pages;
+extern atomic_long_t econ_refault_pages;
 
 void econ_leave_pools(void);
 
-/* keeper.c */
+/* prezero.c */
 
-/* Of each node. */
+/* Per node. */
 extern unsigned long econ_zeroed_limit;
 extern atomic64_t econ_zeroed_counts[ECON_ZEROED_COUNTS];
 extern const char *const econ_zeroed_names[ECON_ZEROED_COUNTS];
 
-unsigned long econ_want_zeroed(int nid, u64 earned_ns);
-u64 econ_zeroed_credit(void);
-void econ_suppose_taken(int nid);
-struct folio *econ_take_block(int nid);
-void econ_adjust_keepers(void);
+unsigned long econ_prezero_want(int nid, u64 earned_ns);
+u64 econ_prezero_credit(void);
+void econ_prezero_suppose_taken(int nid);
+struct folio *econ_prezero_take_block(int nid);
+void econ_prezero_adjust_all(void);
 
 /* node.c */
 

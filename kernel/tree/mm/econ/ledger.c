@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What is lost for want of a block, and compaction that is paid from it.
+ * Benefit that is lost for lack of a block, and compaction that it pays for.
  *
- * A fault waits for no block. Where one would have paid and there was none, what
- * it would have saved goes to the node's ledger. As soon as that exceeds what a
- * block costs, kcompactd is asked for one. Each attempt is paid from the ledger,
- * whether there is a block then or not, at its price or, if it took longer, at
- * what it took: nothing is spent that was not lost before, and where compaction
- * fails again and again it ends by itself.
+ * A fault waits for no block. Where a block would have paid and there was none, its
+ * benefit is added to the ledger of the node. As soon as the ledger exceeds the cost
+ * of a block, kcompactd is asked for one. Each attempt is paid from the ledger,
+ * successful or not, with the larger of its cost and its duration: no more is spent
+ * than was lost before, and repeated failures of compaction end by themselves.
  *
- * What is lost is only what a profile says, and anybody may write one. So an attempt
- * is paid a second time, from the CPU time of processes that lacked a block: for each
- * 8 ns of theirs kcompactd may work for one. A process that may not run, as in a
- * cgroup with a cpu.max, has no work done for it either. (Linux cannot charge the time
- * of a kernel thread to the cgroup of another task: bandwidth is taken from the run
- * queue of the task that runs.)
+ * The loss is only what a profile claims, and any user may write one. So an attempt is
+ * also paid from the CPU time of processes that lacked a block: for each 8 ns of their
+ * time kcompactd may work 1 ns. No work is done for a process that may not run, as in a
+ * cgroup with a cpu.max. (Linux cannot charge the time of a kernel thread to the cgroup
+ * of another task: bandwidth is taken from the run queue of the running task.)
  *
- * What stock code asks of kcompactd is done as ever and paid from nothing.
+ * Requests of stock code to kcompactd are done as without econ, and paid by no ledger.
  */
 
 #include <linux/mm.h>
@@ -27,25 +25,25 @@
 #include <linux/spinlock.h>
 #include <linux/sysfs.h>
 #include <linux/timekeeping.h>
-/* It knows what it needs from those before. */
+/* Needs the headers above. */
 #include <linux/compaction.h>
 
 #include "internal.h"
 #include "pot.h"
 
-/* A process earns a part of its CPU time for compaction, and all of it for zeroing. */
+/* An eighth of the CPU time of a process is credit for compaction, all of it for zeroing. */
 #define COMPACT_SHARE	8
 
 /**
- * struct node_ledger - what a node lost, and what was done about it
- * @faults: how many faults lacked a block that would have paid
- * @refused: what that has lost of late, less what was spent
- * @credit: what may be spent, by the time that processes have run which lost something
- * @made: blocks that kcompactd put together for it
- * @failed: attempts of which there was none
+ * struct econ_node_ledger - lost benefit of a node, and compaction for it
+ * @faults: number of faults that lacked a block that would have paid
+ * @refused: benefit that they lost recently, less what was spent
+ * @credit: time that compaction may use, from the CPU time of these processes
+ * @made: number of blocks that kcompactd made for it
+ * @failed: number of failed attempts
  * @is_asked: kcompactd was asked for a block, and has not begun
  */
-struct node_ledger {
+struct econ_node_ledger {
 	atomic64_t faults;
 	struct econ_pot refused;
 	struct econ_pot credit;
@@ -54,10 +52,10 @@ struct node_ledger {
 	bool is_asked;
 };
 
-static struct node_ledger ledgers[MAX_NUMNODES];
-static DEFINE_SPINLOCK(pots_lock); /* of all their pots */
+static struct econ_node_ledger ledgers[MAX_NUMNODES];
+static DEFINE_SPINLOCK(pots_lock); /* the pots of all ledgers */
 
-static struct econ_action attempt(struct node_ledger *ledger)
+static struct econ_action econ_attempt_action(struct econ_node_ledger *ledger)
 {
 	u64 now = ktime_get_ns();
 
@@ -70,14 +68,14 @@ static struct econ_action attempt(struct node_ledger *ledger)
 	};
 }
 
-static bool econ_attempt_pays(struct node_ledger *ledger)
+static bool econ_attempt_pays(struct econ_node_ledger *ledger)
 {
-	struct econ_action action = attempt(ledger);
+	struct econ_action action = econ_attempt_action(ledger);
 
-	return econ_pays(econ_estimate(&action, &econ_prices));
+	return econ_pays(econ_estimate(&action, &econ_costs));
 }
 
-static void deposit(struct node_ledger *ledger, u64 lost_ns, u64 earned_ns)
+static void econ_ledger_deposit(struct econ_node_ledger *ledger, u64 lost_ns, u64 earned_ns)
 {
 	u64 now = ktime_get_ns();
 
@@ -86,66 +84,76 @@ static void deposit(struct node_ledger *ledger, u64 lost_ns, u64 earned_ns)
 	econ_pot_add(&ledger->credit, earned_ns, now);
 }
 
-/* An attempt is paid: at its price, or what it took if that was more. */
-static void withdraw(struct node_ledger *ledger, u64 took_ns)
+/* Pay for an attempt: the larger of its cost and its duration. */
+static void econ_ledger_withdraw(struct econ_node_ledger *ledger, u64 took_ns)
 {
 	u64 now = ktime_get_ns();
-	u64 price = econ_sum(READ_ONCE(econ_prices.ns[ECON_COMPACT_BLOCK]),
-			     READ_ONCE(econ_prices.ns[ECON_COLLAPSE]));
-	u64 ns = max(price, took_ns);
+	u64 cost = econ_sum(READ_ONCE(econ_costs.ns[ECON_COMPACT_BLOCK]),
+			    READ_ONCE(econ_costs.ns[ECON_COLLAPSE]));
+	u64 ns = max(cost, took_ns);
 
 	guard(spinlock)(&pots_lock);
 	econ_pot_take(&ledger->refused, ns, now);
 	econ_pot_take(&ledger->credit, ns, now);
 }
 
-/* Whether an attempt pays. This is a decision, and counted. */
-static bool decide(struct node_ledger *ledger, bool acts)
+/* Decide whether an attempt pays, and count the decision. */
+static bool econ_decide_attempt(struct econ_node_ledger *ledger, bool acts)
 {
-	struct econ_action action = attempt(ledger);
+	struct econ_action action = econ_attempt_action(ledger);
 
 	return econ_decide(&action, 0, NULL, acts);
 }
 
-static void ask_kcompactd(int nid)
+static void econ_ask_kcompactd(int nid)
 {
 	pg_data_t *pgdat = NODE_DATA(nid);
 
-	/* What stock code has asked for already is done for nothing. */
+	/* A request of stock code is free. */
 	if (READ_ONCE(pgdat->kcompactd_max_order) < HPAGE_PMD_ORDER)
 		WRITE_ONCE(ledgers[nid].is_asked, true);
 	wakeup_kcompactd(pgdat, HPAGE_PMD_ORDER, gfp_zone(GFP_TRANSHUGE_LIGHT));
 }
 
 /**
- * econ_lack_block - a fault stays small, and there is no block
- * @nid: the node that has none
- * @earned_ns: what its process may spend on compaction in addition
- * @action: what was decided about
- * @acts: whether anything is done, or only observed
+ * econ_lack_block - account for a fault that lacks a block
+ * @nid: node without a free block
+ * @earned_ns: CPU time of the process since the last call
+ * @action: the refused action
+ * @acts: whether to ask kcompactd, or only observe
+ *
+ * Context: a page fault; takes a spinlock, may wake kcompactd.
  */
 void econ_lack_block(int nid, u64 earned_ns, const struct econ_action *action,
 		     bool acts)
 {
-	struct node_ledger *ledger = &ledgers[nid];
+	struct econ_node_ledger *ledger = &ledgers[nid];
 	struct econ_action with = *action;
 	struct econ_estimate it;
 
 	with.supply = ECON_FREE_BLOCK;
 	with.block_ns = 0;
-	it = econ_estimate(&with, &econ_prices);
+	it = econ_estimate(&with, &econ_costs);
 	if (!econ_pays(it))
 		return;
 	atomic64_inc(&ledger->faults);
-	deposit(ledger, it.benefit - it.cost, earned_ns / COMPACT_SHARE);
+	econ_ledger_deposit(ledger, it.benefit - it.cost, earned_ns / COMPACT_SHARE);
 	if (!econ_attempt_pays(ledger))
 		return;
 	if (acts)
-		ask_kcompactd(nid);
-	else if (decide(ledger, false))
-		withdraw(ledger, 0);
+		econ_ask_kcompactd(nid);
+	else if (econ_decide_attempt(ledger, false))
+		econ_ledger_withdraw(ledger, 0);
 }
 
+/**
+ * econ_compaction_begin - begin a run of kcompactd
+ * @it: state of the run
+ * @nid: the node
+ * @order: order of the wanted block
+ *
+ * Context: kcompactd.
+ */
 void econ_compaction_begin(struct econ_compaction *it, int nid,
 			   unsigned int order)
 {
@@ -156,18 +164,32 @@ void econ_compaction_begin(struct econ_compaction *it, int nid,
 		      READ_ONCE(econ_mode) != ECON_OFF;
 }
 
+/**
+ * econ_may_compact - whether kcompactd may compact a zone
+ * @it: state of the run
+ *
+ * Context: kcompactd; takes a spinlock.
+ * Return: false if the ledger would have to pay and the attempt does not pay.
+ */
 bool econ_may_compact(struct econ_compaction *it)
 {
-	if (it->is_ours && !decide(&ledgers[it->nid], true))
+	if (it->is_ours && !econ_decide_attempt(&ledgers[it->nid], true))
 		return false;
 	it->began_ns = it->is_ours ? task_sched_runtime(current) : 0;
 	econ_watch_begin(&it->watch);
 	return true;
 }
 
+/**
+ * econ_compaction_end - pay for a compaction and count its result
+ * @it: state of the run
+ * @is_made: whether a block was made
+ *
+ * Context: kcompactd; takes a spinlock.
+ */
 void econ_compaction_end(struct econ_compaction *it, bool is_made)
 {
-	struct node_ledger *ledger = &ledgers[it->nid];
+	struct econ_node_ledger *ledger = &ledgers[it->nid];
 	u64 took_ns;
 
 	if (is_made)
@@ -175,12 +197,12 @@ void econ_compaction_end(struct econ_compaction *it, bool is_made)
 	if (!it->is_ours)
 		return;
 	took_ns = task_sched_runtime(current) - it->began_ns;
-	withdraw(ledger, took_ns);
+	econ_ledger_withdraw(ledger, took_ns);
 	atomic64_inc(is_made ? &ledger->made : &ledger->failed);
 }
 
 /**
- * econ_forget_ledgers - forgets what was lost and earned: econ was switched off
+ * econ_forget_ledgers - clear all ledgers when econ is switched off
  *
  * Context: process; takes a spinlock.
  */
@@ -196,18 +218,19 @@ void econ_forget_ledgers(void)
 }
 
 /**
- * econ_show_ledgers - a line for each node
+ * econ_show_ledgers - print a line for each node
  * @buf: a page
  *
- * Return: the bytes of it that are used.
+ * Context: process; takes a spinlock.
+ * Return: number of bytes written.
  */
 int econ_show_ledgers(char *buf)
 {
 	int length = 0, nid;
 
 	for_each_node_state(nid, N_MEMORY) {
-		struct node_ledger *it = &ledgers[nid];
-		struct econ_action action = attempt(it);
+		struct econ_node_ledger *it = &ledgers[nid];
+		struct econ_action action = econ_attempt_action(it);
 
 		length += sysfs_emit_at(buf, length,
 					"node %d faults %lld refused_ns %llu blocks_made %lld blocks_failed %lld credit_ns %llu\n",

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What operations cost on this machine, measured while they happen, and how long
- * faults take, by what they had to do.
+ * Costs of operations on this machine, measured while they happen, and latencies of
+ * faults by kind.
  *
- * A price is what half of its samples do not exceed: a mean would be poisoned by
- * one block that the host had to find first. A sample during which the task was
- * switched out, or its CPU interrupted or stolen, says nothing about the
- * operation and is dropped. Of many samples each counts half after a while, so
- * that a machine which has changed is believed.
+ * A cost is the median of its samples: one block that the host had to find first would
+ * spoil a mean. A sample during which the task was switched out, or its CPU was
+ * interrupted or stolen, is dropped, because it says nothing about the operation. Old
+ * samples decay, so that costs follow changes of the machine.
  */
 
 #include <linux/hardirq.h>
@@ -23,32 +22,32 @@
 #include "internal.h"
 
 /*
- * Faults are many: one of so many is measured, in turn the whole of it and what
- * it clears. A prime number, for faults come in patterns: one that reads a page is
- * followed by its own retry.
+ * One of this many faults is measured, alternately as a whole and its clearing. A prime
+ * number, because faults come in patterns: a fault that reads a page is followed by its
+ * own retry.
  */
 #define FAULTS_A_SAMPLE		127
-/* Reclaim that finds fewer pages says little of what one costs. */
+/* Reclaim of fewer pages gives no sample: it says little about the cost of one. */
 #define PAGES_A_SAMPLE		16
-/* The first samples make a price each, and then so many do. */
+/* The first samples update the cost each, then every SAMPLES_A_COST. */
 #define SAMPLES_AT_FIRST	16
-#define SAMPLES_A_PRICE		256
-/* And those before count half. */
+#define SAMPLES_A_COST		256
+/* After this many samples the counts are halved. */
 #define SAMPLES_KEPT		4096
 
 DEFINE_STATIC_KEY_FALSE(econ_watch_key);
 
 bool econ_costs_frozen;
 bool econ_faults_counted;
-struct econ_samples econ_samples[ECON_PRICES];
+struct econ_samples econ_samples[ECON_COSTS];
 atomic_long_t econ_fault_times[ECON_FAULT_KINDS][TOLLFREE_HISTOGRAM_BUCKETS];
 
-static DEFINE_SPINLOCK(samples_lock); /* of econ_samples */
+static DEFINE_SPINLOCK(samples_lock); /* protects econ_samples */
 DEFINE_PER_CPU(int, econ_faults_left);
 static DEFINE_PER_CPU(unsigned int, faults_seen);
 
-/* What happens to a task that it does not do itself. */
-static u64 disturbances(void)
+/* Number of context switches and interrupts, which disturb a measurement. */
+static u64 econ_disturbances(void)
 {
 	int cpu = raw_smp_processor_id();
 
@@ -56,20 +55,20 @@ static u64 disturbances(void)
 	       arch_irq_stat_cpu(cpu) + ((u64)cpu << 48);
 }
 
-/* Not by the scheduler's clock, which may stand still where the TSC is unstable. */
+/* Not the scheduler's clock, which may stop where the TSC is unstable. */
 void __econ_watch_begin(struct econ_watch *watch)
 {
-	watch->disturbances = disturbances();
+	watch->disturbances = econ_disturbances();
 	watch->begin = ktime_get_ns();
 }
 
-/* Halves what was, and takes the price from what is. */
-static void reprice(enum econ_price which)
+/* Update a cost from its samples, and decay them. */
+static void econ_update_cost(enum econ_cost which)
 {
 	struct econ_samples *all = &econ_samples[which];
 	unsigned int i;
 
-	WRITE_ONCE(econ_prices.ns[which],
+	WRITE_ONCE(econ_costs.ns[which],
 		   tollfree_histogram_quantile(all->buckets, 5000));
 	if (all->kept < SAMPLES_KEPT)
 		return;
@@ -81,29 +80,33 @@ static void reprice(enum econ_price which)
 }
 
 /**
- * econ_sample - an operation has cost something
- * @which: the operation
- * @ns: in nanoseconds
+ * econ_sample - add a sample to a cost
+ * @which: the cost
+ * @ns: sample in nanoseconds
+ *
+ * Context: any; the sample is dropped if the lock is taken.
  */
-void econ_sample(enum econ_price which, u64 ns)
+void econ_sample(enum econ_cost which, u64 ns)
 {
 	struct econ_samples *all = &econ_samples[which];
 	unsigned long flags;
 
 	if (READ_ONCE(econ_costs_frozen))
 		return;
-	/* Who finds it taken has one sample fewer to tell. */
+	/* Drop the sample if the lock is taken. */
 	if (!spin_trylock_irqsave(&samples_lock, flags))
 		return;
 	all->buckets[tollfree_histogram_bucket(ns)]++;
 	all->kept++;
-	if (++all->seen <= SAMPLES_AT_FIRST || !(all->seen % SAMPLES_A_PRICE))
-		reprice(which);
+	if (++all->seen <= SAMPLES_AT_FIRST || !(all->seen % SAMPLES_A_COST))
+		econ_update_cost(which);
 	spin_unlock_irqrestore(&samples_lock, flags);
 }
 
 /**
- * econ_forget_samples - prices stay as they are until there are new samples
+ * econ_forget_samples - drop all samples; costs stay until there are new ones
+ *
+ * Context: any; takes a spinlock.
  */
 void econ_forget_samples(void)
 {
@@ -114,10 +117,10 @@ void econ_forget_samples(void)
 bool __econ_watch_end(struct econ_watch *watch, u64 *ns)
 {
 	*ns = ktime_get_ns() - watch->begin;
-	return watch->disturbances == disturbances();
+	return watch->disturbances == econ_disturbances();
 }
 
-void __econ_watch_cost(struct econ_watch *watch, enum econ_price which)
+void __econ_watch_cost(struct econ_watch *watch, enum econ_cost which)
 {
 	u64 ns;
 
@@ -145,23 +148,25 @@ void __econ_reclaimed(struct econ_watch *watch, unsigned int pages)
 
 /* Faults */
 
-static void measure_next(void *unused)
+static void econ_measure_next(void *unused)
 {
 	this_cpu_write(econ_faults_left, 0);
 }
 
 /**
- * econ_count_faults - whether all faults are measured was changed
+ * econ_count_faults - apply a change of econ_faults_counted
  *
- * If they are, the next one is on each CPU. May sleep.
+ * Each CPU measures its next fault.
+ *
+ * Context: may sleep.
  */
 void econ_count_faults(void)
 {
-	on_each_cpu(measure_next, NULL, 1);
+	on_each_cpu(econ_measure_next, NULL, 1);
 }
 
-/* What a fault was, by what it has seen on its way: the last that applies. */
-static enum econ_fault_kind kind_of(unsigned int seen, vm_fault_t ret)
+/* Return: the kind of a fault, from its events. */
+static enum econ_fault_kind econ_fault_kind_of(unsigned int seen, vm_fault_t ret)
 {
 	bool is_huge = seen & ECON_SAW_HUGE;
 
@@ -191,17 +196,17 @@ static enum econ_fault_kind kind_of(unsigned int seen, vm_fault_t ret)
 	return seen & ECON_SAW_ANON ? ECON_FAULT_BASE : ECON_FAULT_OTHER;
 }
 
-void __econ_see_entry(const struct vm_fault *vmf)
+void __econ_fault_saw_entry(const struct vm_fault *vmf)
 {
 	if (vmf->pte && !pte_present(vmf->orig_pte))
-		econ_see(ECON_SAW_SWAP);
+		econ_fault_saw(ECON_SAW_SWAP);
 	else if (vmf->pte)
-		econ_see(vmf->flags & FAULT_FLAG_WRITE ? ECON_SAW_PROTECTION : 0);
+		econ_fault_saw(vmf->flags & FAULT_FLAG_WRITE ? ECON_SAW_PROTECTION : 0);
 	else if (!vma_is_anonymous(vmf->vma))
-		econ_see(ECON_SAW_FILE);
+		econ_fault_saw(ECON_SAW_FILE);
 	else
-		econ_see(vmf->flags & FAULT_FLAG_WRITE ? ECON_SAW_ANON :
-							 ECON_SAW_ZERO_PAGE);
+		econ_fault_saw(vmf->flags & FAULT_FLAG_WRITE ? ECON_SAW_ANON :
+							       ECON_SAW_ZERO_PAGE);
 }
 
 void __econ_compacted(struct econ_watch *watch, unsigned int order)
@@ -214,7 +219,7 @@ void __econ_fault_begin(void)
 {
 	current->econ.seen = ECON_SEES_ENTRY;
 	current->econ.cleared_ns = 0;
-	/* Who was moved to another CPU since leaves his own to the next fault. */
+	/* After a migration the next fault of the other CPU is measured. */
 	if (this_cpu_read(econ_faults_left) <= 0) {
 		this_cpu_write(econ_faults_left,
 			       READ_ONCE(econ_faults_counted) ? 1 :
@@ -235,14 +240,14 @@ void __econ_fault_end(vm_fault_t ret)
 
 	is_clean = __econ_watch_end(&current->econ.fault, &ns);
 	current->econ.seen = 0;
-	kind = kind_of(seen, ret);
+	kind = econ_fault_kind_of(seen, ret);
 	if (READ_ONCE(econ_faults_counted))
 		atomic_long_inc(&econ_fault_times[kind]
 						 [tollfree_histogram_bucket(ns)]);
-	/* To wait is what that costs. */
+	/* The wait is the cost, so disturbances do not matter. */
 	if (ret & VM_FAULT_MAJOR)
 		econ_sample(ECON_READ_AGAIN, ns);
-	/* What it was asked has taken time as well. */
+	/* Measuring the clearing took time as well. */
 	if (!is_clean || seen & ECON_SEES_CLEARING)
 		return;
 	if (kind == ECON_FAULT_BASE)

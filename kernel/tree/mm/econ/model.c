@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* All models, and the prices that they are tested with. */
+/* All models, and the costs of their test cases. */
 
 #include "model.h"
 
@@ -16,16 +16,15 @@ const struct econ_model *const econ_models[ECON_KINDS] = {
 };
 
 /*
- * What holds before this machine has measured its own. Measured on 2 CPUs of an
- * AMD EPYC in a virtual machine, Linux 6.18, memory that the host had backed
- * before: the first touch of a page, of a huge page, and MADV_COLLAPSE; what
- * these consist of is split by the share of their instructions. Compaction of a
- * block: 512 pages at the price of a copy and a flush each. A flush of another
- * CPU: 2,000 cycles with its entry and return, as the lab weighs it, at 2.5 GHz. A
- * page that is read again: 4 KiB from flash. All are wrong by a factor on other
- * machines, which is why each measures its own.
+ * Costs until this machine has measured its own. Measured on 2 CPUs of an AMD EPYC in
+ * a virtual machine, Linux 6.18, with memory that the host had backed before: the
+ * first touch of a page, of a huge page, and MADV_COLLAPSE. Their parts are split by
+ * the share of their instructions. Compaction of a block: 512 pages at the cost of a
+ * copy and a flush each. A flush of another CPU: 2,000 cycles with its entry and
+ * return, the weight that the lab uses, at 2.5 GHz. A refault: 4 KiB from flash. All
+ * are wrong by a factor on other machines, so each machine measures its own.
  */
-const struct econ_prices econ_usual_prices = {
+const struct econ_costs econ_default_costs = {
 	.ns = {
 		[ECON_FAULT] = 1300,
 		[ECON_HUGE_FAULT] = 4000,
@@ -41,14 +40,15 @@ const struct econ_prices econ_usual_prices = {
 };
 
 /**
- * econ_estimate - what an action costs, and what it saves
+ * econ_estimate - estimate the cost and benefit of an action
  * @action: the action
- * @prices: of this machine
+ * @costs: costs of this machine
  *
- * Return: both, in nanoseconds of user-space time.
+ * Context: any.
+ * Return: cost and benefit, in nanoseconds of user-space time.
  */
 struct econ_estimate econ_estimate(const struct econ_action *action,
-				   const struct econ_prices *prices)
+				   const struct econ_costs *costs)
 {
-	return econ_models[action->kind]->estimate(action, prices);
+	return econ_models[action->kind]->estimate(action, costs);
 }

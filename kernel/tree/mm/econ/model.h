@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the estimator knows when it is asked, and what it answers.
+ * Inputs and results of the estimator.
  *
- * Both sides of a decision are nanoseconds of user-space time. A model is one
- * file: a function from an action and the machine's prices to what the action
- * costs and what it saves, with the cases in which it has to say yes and those in
- * which it has to say no. Documentation/mm/econ.rst walks through adding one.
+ * Cost and benefit of a decision are nanoseconds of user-space time. A model is one
+ * file: a function from an action and the costs of the machine to the cost and
+ * benefit of the action, with test cases that it must approve and others that it must
+ * refuse. Documentation/mm/econ.rst explains how to add one.
  *
- * Models are arithmetic alone: tools/testing/tollfree builds and tests them in
+ * Models contain arithmetic only: tools/testing/tollfree builds and tests them in
  * user space, mm/econ/econ_kunit.c in the kernel.
  */
 #ifndef _MM_ECON_MODEL_H
@@ -16,93 +16,90 @@
 #include <linux/limits.h>
 #include <linux/types.h>
 
-/* Pages of a region, which is what one huge page maps. */
+/* Pages of a region, the range of one huge page. */
 #define ECON_REGION_PAGES	512
 
 /*
- * What is never worth waiting for in a fault: a second, the talk's own price of a
- * huge page where none is free.
+ * Cost of what is never worth waiting for in a fault: one second, the cost of a huge
+ * page where none is free in the talk that econ implements.
  */
 #define ECON_NEVER_NS		1000000000ULL
 
-/* What is decided. */
+/* Kind of a decision. */
 enum econ_kind {
-	/* a huge page when a region is touched for the first time */
+	/* a huge page on the first touch of a region */
 	ECON_HUGE,
-	/* a block of 16 KiB to 1 MiB then */
+	/* a block of 16 KiB to 1 MiB on the first touch of a page */
 	ECON_LARGE,
 	/* direct compaction and reclaim for either */
 	ECON_DIRECT,
-	/* a huge page for a region that has small ones */
+	/* a huge page for a region that has 4 KiB pages */
 	ECON_PROMOTE,
-	/* small pages for a region that has a huge one */
+	/* 4 KiB pages for a region that has a huge page */
 	ECON_DEMOTE,
-	/* putting a block together in the background */
+	/* compaction of a block in the background */
 	ECON_COMPACT,
 	/* zeroing a block ahead */
 	ECON_ZERO,
-	/* pools of another size for pages that wait for a flush */
+	/* another size for the pools of LUF */
 	ECON_POOL,
-	/* a block of 16 KiB to 1 MiB that is read from swap */
+	/* a block of 16 KiB to 1 MiB read from swap */
 	ECON_SWAP_IN,
 	ECON_KINDS,
 };
 
-/* What this machine pays for, in nanoseconds; costs.c has their names. */
-enum econ_price {
+/* Costs of this machine, in nanoseconds; their names are in sysfs.c. */
+enum econ_cost {
 	/* the first touch of a page, its allocation and clearing included */
 	ECON_FAULT,
-	/* that of a huge page without its clearing */
+	/* the first touch of a huge page, without its clearing */
 	ECON_HUGE_FAULT,
-	/* a page, taken and cleared */
+	/* allocating and clearing a page */
 	ECON_CLEAR_PAGE,
 	ECON_CLEAR_HUGE,
-	/* moving what is in the way of a block */
+	/* compacting a block */
 	ECON_COMPACT_BLOCK,
-	/* copying a region's pages together, and mapping them anew */
+	/* copying the pages of a region into a huge page and mapping it */
 	ECON_COLLAPSE,
 	ECON_SPLIT,
-	/* a page of many that are reclaimed together */
+	/* reclaiming one page of a batch */
 	ECON_RECLAIM_PAGE,
-	/* interrupting one CPU so that it flushes */
+	/* interrupting one CPU for a TLB flush */
 	ECON_FLUSH,
-	/* waiting for a page that was reclaimed and is read again */
+	/* waiting for a refault to read a page */
 	ECON_READ_AGAIN,
-	ECON_PRICES,
+	ECON_COSTS,
 };
 
-/* Where a huge page would come from. */
+/* Source of a huge page. */
 enum econ_supply {
 	ECON_NO_BLOCK,
 	ECON_FREE_BLOCK,
 	ECON_ZEROED_BLOCK,
 };
 
-struct econ_prices {
-	u64 ns[ECON_PRICES];
+struct econ_costs {
+	u64 ns[ECON_COSTS];
 };
 
 /**
- * struct econ_action - what might be done
- * @kind: what
- * @order: of the block of pages
- * @walks_ns: what page walks would cost in the region for as long as the program
- *	still runs, if its pages are small
- * @touched: how many pages of the region the program touches
- * @empty: how many pages of the huge page hold nothing but zeros
- * @supply: where a huge page would come from
- * @block_ns: what another region would save by the block that this one takes
- * @refused_ns: what was lost because there was no block, less what blocks have
- *	cost that were put together for that
- * @credit_ns: what may be spent in the background for those that wanted it
- * @wanted: zeroed blocks that faults asked for of late
- * @stock: zeroed blocks that there are
- * @is_idle: whether a CPU has nothing else to do
- * @interrupted: CPUs that flushes of pools interrupted since pools were as large
- *	as they are
- * @read_again: pages that were read again since then, and would not have been
- *	without pools
- * @is_smaller: whether pools are to be half as large, else twice
+ * struct econ_action - inputs of a decision
+ * @kind: kind of the decision
+ * @order: order of the block of pages
+ * @walks_ns: cost of page walks in the region with 4 KiB pages for the rest of the run
+ * @touched: number of pages of the region that the program touches
+ * @empty: number of pages of the huge page that contain only zeros
+ * @supply: source of a huge page
+ * @block_ns: benefit that the block would have in another region
+ * @refused_ns: benefit that was lost for lack of a block, less the cost of blocks
+ *	that were compacted for it
+ * @credit_ns: time that background work may use for processes that want it
+ * @wanted: number of zeroed blocks that faults wanted recently
+ * @stock: number of zeroed blocks
+ * @is_idle: whether a CPU is idle otherwise
+ * @interrupted: CPUs that flushes of pools interrupted since the pools were resized
+ * @refaults: refaults since then that are due to the pools
+ * @is_smaller: whether to halve the pools, else to double them
  */
 struct econ_action {
 	enum econ_kind kind;
@@ -118,7 +115,7 @@ struct econ_action {
 	unsigned int stock;
 	bool is_idle;
 	unsigned int interrupted;
-	unsigned int read_again;
+	unsigned int refaults;
 	bool is_smaller;
 };
 
@@ -128,10 +125,10 @@ struct econ_estimate {
 };
 
 /**
- * struct econ_case - what a model has to say
- * @what: in words
- * @action: when asked about this
- * @go: this
+ * struct econ_case - test case of a model
+ * @what: description
+ * @action: inputs
+ * @go: expected decision
  */
 struct econ_case {
 	const char *what;
@@ -140,16 +137,16 @@ struct econ_case {
 };
 
 /**
- * struct econ_model - one estimator
- * @name: in counters, traces and files
- * @estimate: what an action costs and saves
- * @cases: tests of it, by econ_usual_prices
- * @nr_cases: how many
+ * struct econ_model - model of one kind of decision
+ * @name: name in counters, traces and files
+ * @estimate: function from an action to its cost and benefit
+ * @cases: test cases, with econ_default_costs
+ * @nr_cases: number of cases
  */
 struct econ_model {
 	const char *name;
 	struct econ_estimate (*estimate)(const struct econ_action *action,
-					 const struct econ_prices *prices);
+					 const struct econ_costs *costs);
 	const struct econ_case *cases;
 	unsigned int nr_cases;
 };
@@ -165,27 +162,49 @@ extern const struct econ_model econ_pool_model;
 extern const struct econ_model econ_swap_model;
 
 extern const struct econ_model *const econ_models[ECON_KINDS];
-extern const struct econ_prices econ_usual_prices;
+extern const struct econ_costs econ_default_costs;
 
-/* Prices may be anything that somebody has written: sums stay at the largest. */
+/* Users may set costs to any value: sums and products saturate. */
 
+/**
+ * econ_sum - saturating sum
+ * @one: a number
+ * @other: another number
+ *
+ * Context: any.
+ * Return: the sum, at most U64_MAX.
+ */
 static inline u64 econ_sum(u64 one, u64 other)
 {
 	return one > U64_MAX - other ? U64_MAX : one + other;
 }
 
-static inline u64 econ_product(u64 price, u64 number)
+/**
+ * econ_product - saturating product
+ * @cost: a cost
+ * @number: number of times it is paid
+ *
+ * Context: any.
+ * Return: the product, at most U64_MAX.
+ */
+static inline u64 econ_product(u64 cost, u64 number)
 {
-	return number && price > U64_MAX / number ? U64_MAX : price * number;
+	return number && cost > U64_MAX / number ? U64_MAX : cost * number;
 }
 
-/* An action is worth while if it saves more than it costs. */
+/**
+ * econ_pays - whether an action pays: it saves more than it costs
+ * @estimate: its cost and benefit
+ *
+ * Context: any.
+ * Return: true if so.
+ */
 static inline bool econ_pays(struct econ_estimate estimate)
 {
 	return estimate.benefit > estimate.cost;
 }
 
 struct econ_estimate econ_estimate(const struct econ_action *action,
-				   const struct econ_prices *prices);
+				   const struct econ_costs *costs);
 
 #endif /* _MM_ECON_MODEL_H */

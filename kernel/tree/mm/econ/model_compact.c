@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Putting a block together in the background.
+ * Compaction of a block in the background.
  *
- * It saves what is lost again for want of one: as much as was, less what was
- * spent on blocks since.
- * It costs moving what is in the way, and where a program has small pages
- * already, copying them together. Those that lost it must have used enough CPU time
- * themselves to pay for that.
+ * Benefit: the expected loss for lack of a block: as much as was lost before, less the
+ * cost of blocks since.
+ * Cost: compaction, and the collapse where a program already has 4 KiB pages. The
+ * processes that lost the benefit must have used enough CPU time to pay for it.
  */
 
 #include <linux/kernel.h>
 
 #include "model.h"
 
-static struct econ_estimate estimate(const struct econ_action *action,
-				     const struct econ_prices *prices)
+static struct econ_estimate econ_compact_estimate(const struct econ_action *action,
+						  const struct econ_costs *costs)
 {
 	struct econ_estimate it = {
 		.benefit = action->refused_ns,
-		.cost = econ_sum(prices->ns[ECON_COMPACT_BLOCK],
-				 prices->ns[ECON_COLLAPSE]),
+		.cost = econ_sum(costs->ns[ECON_COMPACT_BLOCK],
+				 costs->ns[ECON_COLLAPSE]),
 	};
 
 	if (action->credit_ns < it.cost)
@@ -44,7 +43,7 @@ static const struct econ_case cases[] = {
 
 const struct econ_model econ_compact_model = {
 	.name = "compact",
-	.estimate = estimate,
+	.estimate = econ_compact_estimate,
 	.cases = cases,
 	.nr_cases = ARRAY_SIZE(cases),
 };

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Small pages for a region that has a huge one, under pressure: those that hold
- * nothing but zeros are free then.
+ * Split of a huge page under memory pressure: pages that contain only zeros become
+ * free.
  *
- * It saves reclaiming as many pages elsewhere, and costs the split and the
- * region's page walks for the time that is left.
+ * Benefit: reclaim of as many pages elsewhere. Cost: the split, and the page walks in
+ * the region for the rest of the run.
  */
 
 #include <linux/kernel.h>
 
 #include "model.h"
 
-static struct econ_estimate estimate(const struct econ_action *action,
-				     const struct econ_prices *prices)
+static struct econ_estimate econ_demote_estimate(const struct econ_action *action,
+						 const struct econ_costs *costs)
 {
 	return (struct econ_estimate){
-		.benefit = econ_product(prices->ns[ECON_RECLAIM_PAGE],
+		.benefit = econ_product(costs->ns[ECON_RECLAIM_PAGE],
 					action->empty),
-		.cost = econ_sum(prices->ns[ECON_SPLIT], action->walks_ns),
+		.cost = econ_sum(costs->ns[ECON_SPLIT], action->walks_ns),
 	};
 }
 
@@ -35,7 +35,7 @@ static const struct econ_case cases[] = {
 
 const struct econ_model econ_demote_model = {
 	.name = "demote",
-	.estimate = estimate,
+	.estimate = econ_demote_estimate,
 	.cases = cases,
 	.nr_cases = ARRAY_SIZE(cases),
 };

@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Compaction and reclaim by the task that faults, so that it gets a block.
+ * Direct compaction and direct reclaim for a block in a fault.
  *
- * How long that takes is not known before: from nothing to a second. Who waits
- * for it in a fault pays for the longest, so that hardly anything pays for it.
- * What it would have saved goes to the ledger, from which compaction in the
- * background is paid.
+ * Their duration is not known in advance: up to a second. The cost is that of the
+ * longest, so they hardly ever pay. The lost benefit goes to the ledger, which pays
+ * for compaction in the background.
  */
 
 #include <linux/kernel.h>
 
 #include "model.h"
 
-static struct econ_estimate estimate(const struct econ_action *action,
-				     const struct econ_prices *prices)
+static struct econ_estimate econ_direct_estimate(const struct econ_action *action,
+						 const struct econ_costs *costs)
 {
 	return (struct econ_estimate){
 		.benefit = econ_sum(action->walks_ns,
-				    econ_product(prices->ns[ECON_FAULT],
+				    econ_product(costs->ns[ECON_FAULT],
 						 action->touched)),
 		.cost = econ_sum(ECON_NEVER_NS,
-				 prices->ns[ECON_COMPACT_BLOCK]),
+				 costs->ns[ECON_COMPACT_BLOCK]),
 	};
 }
 
@@ -38,7 +37,7 @@ static const struct econ_case cases[] = {
 
 const struct econ_model econ_direct_model = {
 	.name = "direct",
-	.estimate = estimate,
+	.estimate = econ_direct_estimate,
 	.cases = cases,
 	.nr_cases = ARRAY_SIZE(cases),
 };

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A huge page when a region is touched for the first time.
+ * A huge page on the first touch of a region.
  *
- * It saves the region's page walks, and the faults of all other pages that the
- * program would have touched. It costs its own fault, its clearing unless that
- * was done ahead, and what the block would have saved elsewhere. Where there is
- * no block it costs what a fault never has the time for. A region that is read
- * first is mapped to zeros, which are cleared already and take no block.
+ * Benefit: the page walks in the region, and the faults of all other pages that the
+ * program would touch. Cost: its own fault, its clearing unless it was zeroed ahead,
+ * and the benefit of the block elsewhere. Without a free block it costs
+ * ECON_NEVER_NS. A region that is read first is mapped to the huge zero page, which
+ * needs no clearing and no block.
  */
 
 #include <linux/kernel.h>
 
 #include "model.h"
 
-static struct econ_estimate estimate(const struct econ_action *action,
-				     const struct econ_prices *prices)
+static struct econ_estimate econ_huge_estimate(const struct econ_action *action,
+					       const struct econ_costs *costs)
 {
 	struct econ_estimate it;
 
 	it.benefit = econ_sum(action->walks_ns,
-			      econ_product(prices->ns[ECON_FAULT],
+			      econ_product(costs->ns[ECON_FAULT],
 					   action->touched));
-	it.cost = econ_sum(prices->ns[ECON_HUGE_FAULT], action->block_ns);
+	it.cost = econ_sum(costs->ns[ECON_HUGE_FAULT], action->block_ns);
 	if (action->supply == ECON_NO_BLOCK)
 		it.cost = econ_sum(it.cost, ECON_NEVER_NS);
 	if (action->supply != ECON_ZEROED_BLOCK)
-		it.cost = econ_sum(it.cost, prices->ns[ECON_CLEAR_HUGE]);
+		it.cost = econ_sum(it.cost, costs->ns[ECON_CLEAR_HUGE]);
 	return it;
 }
 
@@ -34,7 +34,7 @@ static struct econ_estimate estimate(const struct econ_action *action,
 	  .action = { .kind = ECON_HUGE, .order = 9, __VA_ARGS__ } }
 
 static const struct econ_case cases[] = {
-	/* The talk's: 10 us of TLB misses, and clearing is more, or done. */
+	/* Example of the talk: 10 us of TLB misses; clearing costs more, or is done. */
 	CASE("10 us of walks do not pay for clearing", false,
 	     .walks_ns = 10000, .touched = 1, .supply = ECON_FREE_BLOCK),
 	CASE("10 us of walks pay for a block that was zeroed ahead", true,
@@ -62,7 +62,7 @@ static const struct econ_case cases[] = {
 
 const struct econ_model econ_huge_model = {
 	.name = "huge",
-	.estimate = estimate,
+	.estimate = econ_huge_estimate,
 	.cases = cases,
 	.nr_cases = ARRAY_SIZE(cases),
 };

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A block of several pages, smaller than a huge one, when one of them is touched
- * for the first time: eager paging.
+ * A block of several pages, smaller than a huge page, on the first touch of one of
+ * them: eager paging.
  *
- * It saves the faults of the others that the program would have touched, and
- * costs the clearing of those that it would not. Page walks stay what they are:
- * CPUs of x86 know pages of 4 KiB and 2 MiB.
+ * Benefit: the faults of the other pages that the program would touch. Cost: clearing
+ * the pages that it would not touch. Page walks do not change: x86 CPUs translate in
+ * pages of 4 KiB and 2 MiB.
  */
 
 #include <linux/kernel.h>
 
 #include "model.h"
 
-static struct econ_estimate estimate(const struct econ_action *action,
-				     const struct econ_prices *prices)
+static struct econ_estimate econ_large_estimate(const struct econ_action *action,
+						const struct econ_costs *costs)
 {
 	unsigned int pages = 1U << action->order;
-	/* Of the block, if they lie evenly in the region. */
+	/* In the block, if touched pages are spread evenly over the region. */
 	unsigned int touched = pages * action->touched / ECON_REGION_PAGES;
-	u64 fault = prices->ns[ECON_FAULT], clear = prices->ns[ECON_CLEAR_PAGE];
+	u64 fault = costs->ns[ECON_FAULT], clear = costs->ns[ECON_CLEAR_PAGE];
 
-	/* Each page that is touched is cleared in any case. */
+	/* Touched pages are cleared in any case. */
 	fault -= fault > clear ? clear : fault;
 	return (struct econ_estimate){
 		.benefit = econ_product(fault, touched ? touched - 1 : 0),
@@ -52,7 +52,7 @@ static const struct econ_case cases[] = {
 
 const struct econ_model econ_large_model = {
 	.name = "large",
-	.estimate = estimate,
+	.estimate = econ_large_estimate,
 	.cases = cases,
 	.nr_cases = ARRAY_SIZE(cases),
 };

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Pools of another size for pages that were unmapped lazily.
+ * Another size for the pools of lazily unmapped pages.
  *
- * Pools of twice the size need half of the flushes; then as many pages again as
- * now are read anew because pools hold memory. Of half the size they need twice
- * the flushes, and half of those pages stay. Which of both pays is asked one
- * after the other.
+ * Doubling the pools halves the flushes and doubles the refaults due to the pools.
+ * Halving them doubles the flushes and halves these refaults. The two are separate
+ * decisions.
  */
 
 #include <linux/kernel.h>
 
 #include "model.h"
 
-static struct econ_estimate estimate(const struct econ_action *action,
-				     const struct econ_prices *prices)
+static struct econ_estimate econ_pool_estimate(const struct econ_action *action,
+					       const struct econ_costs *costs)
 {
-	u64 flushes = econ_product(prices->ns[ECON_FLUSH], action->interrupted);
-	u64 reads = econ_product(prices->ns[ECON_READ_AGAIN],
-				 action->read_again);
+	u64 flushes = econ_product(costs->ns[ECON_FLUSH], action->interrupted);
+	u64 reads = econ_product(costs->ns[ECON_READ_AGAIN],
+				 action->refaults);
 
 	if (action->is_smaller)
 		return (struct econ_estimate){
@@ -34,20 +33,20 @@ static const struct econ_case cases[] = {
 	CASE("flushes interrupt, and nothing is read again", true,
 	     .interrupted = 100),
 	CASE("what is read again costs more than half of the flushes", false,
-	     .interrupted = 100, .read_again = 1),
+	     .interrupted = 100, .refaults = 1),
 	CASE("many flushes pay for a page that is read again", true,
-	     .interrupted = 1000, .read_again = 1),
+	     .interrupted = 1000, .refaults = 1),
 	CASE("what is read again pays for twice the flushes", true,
-	     .interrupted = 100, .read_again = 10, .is_smaller = true),
+	     .interrupted = 100, .refaults = 10, .is_smaller = true),
 	CASE("little is read again", false,
-	     .interrupted = 1000, .read_again = 10, .is_smaller = true),
+	     .interrupted = 1000, .refaults = 10, .is_smaller = true),
 	CASE("nothing is read again", false,
 	     .interrupted = 100, .is_smaller = true),
 };
 
 const struct econ_model econ_pool_model = {
 	.name = "pool",
-	.estimate = estimate,
+	.estimate = econ_pool_estimate,
 	.cases = cases,
 	.nr_cases = ARRAY_SIZE(cases),
 };

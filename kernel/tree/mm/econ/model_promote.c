@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A huge page for a region that has small ones.
+ * A huge page for a region that has 4 KiB pages.
  *
- * It saves the walks of the time that is left; the faults are past. It costs the
- * copying together, in which the program waits where it writes, and a block: one
- * that must be put together first costs that as well.
+ * Benefit: the page walks for the rest of the run; the faults have happened already.
+ * Cost: the collapse, during which writes of the program wait, and a block, with its
+ * compaction if none is free.
  */
 
 #include <linux/kernel.h>
 
 #include "model.h"
 
-static struct econ_estimate estimate(const struct econ_action *action,
-				     const struct econ_prices *prices)
+static struct econ_estimate econ_promote_estimate(const struct econ_action *action,
+						  const struct econ_costs *costs)
 {
 	struct econ_estimate it = {
 		.benefit = action->walks_ns,
-		.cost = econ_sum(prices->ns[ECON_COLLAPSE], action->block_ns),
+		.cost = econ_sum(costs->ns[ECON_COLLAPSE], action->block_ns),
 	};
 
 	if (action->supply == ECON_NO_BLOCK)
-		it.cost = econ_sum(it.cost, prices->ns[ECON_COMPACT_BLOCK]);
+		it.cost = econ_sum(it.cost, costs->ns[ECON_COMPACT_BLOCK]);
 	return it;
 }
 
@@ -43,7 +43,7 @@ static const struct econ_case cases[] = {
 
 const struct econ_model econ_promote_model = {
 	.name = "promote",
-	.estimate = estimate,
+	.estimate = econ_promote_estimate,
 	.cases = cases,
 	.nr_cases = ARRAY_SIZE(cases),
 };

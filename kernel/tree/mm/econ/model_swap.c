@@ -2,9 +2,9 @@
 /*
  * A block of several pages that is read from swap at once.
  *
- * It saves the faults of the other pages that the program will touch, all but the
- * reading: each page is read in any case. It costs the reading of those that the
- * program will not touch. Nothing is cleared.
+ * Benefit: the faults of the other pages that the program will touch, without the
+ * reads, which happen in any case. Cost: reading the pages that it will not touch.
+ * Nothing is cleared.
  */
 
 #include <linux/kernel.h>
@@ -16,14 +16,14 @@ static u64 econ_less(u64 one, u64 other)
 	return one > other ? one - other : 0;
 }
 
-static struct econ_estimate estimate(const struct econ_action *action,
-				     const struct econ_prices *prices)
+static struct econ_estimate econ_swap_estimate(const struct econ_action *action,
+					       const struct econ_costs *costs)
 {
 	unsigned int pages = 1U << action->order;
-	/* Of the block, if they lie evenly in the region; one of them is touched now. */
+	/* In the block, if touched pages are spread evenly; one is touched now. */
 	unsigned int touched = max(pages * action->touched / ECON_REGION_PAGES, 1U);
-	u64 fault = econ_less(prices->ns[ECON_FAULT], prices->ns[ECON_CLEAR_PAGE]);
-	u64 read = econ_less(prices->ns[ECON_READ_AGAIN], fault);
+	u64 fault = econ_less(costs->ns[ECON_FAULT], costs->ns[ECON_CLEAR_PAGE]);
+	u64 read = econ_less(costs->ns[ECON_READ_AGAIN], fault);
 
 	return (struct econ_estimate){
 		.benefit = econ_product(fault, touched - 1),
@@ -49,7 +49,7 @@ static const struct econ_case cases[] = {
 
 const struct econ_model econ_swap_model = {
 	.name = "swap",
-	.estimate = estimate,
+	.estimate = econ_swap_estimate,
 	.cases = cases,
 	.nr_cases = ARRAY_SIZE(cases),
 };

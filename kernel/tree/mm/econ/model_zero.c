@@ -2,26 +2,26 @@
 /*
  * Zeroing a block ahead.
  *
- * It saves its clearing in a fault, if one comes: as likely as blocks were wanted
- * of late and are not there yet. In idle time it costs nothing but the memory
- * that waits, otherwise the clearing itself, which then saves nothing. Those that
- * want it must have used enough CPU time themselves to pay for that.
+ * Benefit: its clearing in a fault, if faults recently wanted more blocks than there
+ * are. Cost: in idle time only the memory that is kept, otherwise also the clearing,
+ * which then saves nothing. The processes that want blocks must have used enough CPU
+ * time to pay for them.
  */
 
 #include <linux/kernel.h>
 
 #include "model.h"
 
-static struct econ_estimate estimate(const struct econ_action *action,
-				     const struct econ_prices *prices)
+static struct econ_estimate econ_zero_estimate(const struct econ_action *action,
+					       const struct econ_costs *costs)
 {
 	struct econ_estimate it = { .cost = action->block_ns };
 
 	if (action->wanted > action->stock)
-		it.benefit = prices->ns[ECON_CLEAR_HUGE];
+		it.benefit = costs->ns[ECON_CLEAR_HUGE];
 	if (!action->is_idle)
-		it.cost = econ_sum(it.cost, prices->ns[ECON_CLEAR_HUGE]);
-	if (action->credit_ns < prices->ns[ECON_CLEAR_HUGE])
+		it.cost = econ_sum(it.cost, costs->ns[ECON_CLEAR_HUGE]);
+	if (action->credit_ns < costs->ns[ECON_CLEAR_HUGE])
 		it.cost = U64_MAX;
 	return it;
 }
@@ -49,7 +49,7 @@ static const struct econ_case cases[] = {
 
 const struct econ_model econ_zero_model = {
 	.name = "zero",
-	.estimate = estimate,
+	.estimate = econ_zero_estimate,
 	.cases = cases,
 	.nr_cases = ARRAY_SIZE(cases),
 };

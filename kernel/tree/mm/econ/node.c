@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The memory node from which a fault will get a huge page. Supply, blocks that are
- * zeroed ahead and losses are all those of this node, wherever the task runs.
+ * zeroed ahead and losses are those of this node, wherever the task runs.
  *
- * It follows what alloc_pages_mpol() does for a huge page of an anonymous mapping: a
- * policy that allows the node it prefers gets the page from there or not at all, as
- * long as nobody reclaims; any other policy tries the nodes in order.
+ * This follows alloc_pages_mpol() for a huge page of an anonymous mapping: a policy
+ * that allows its preferred node gets the page from there or not at all, unless it
+ * reclaims; any other policy tries the nodes in order.
  */
 
 #include <linux/cpuset.h>
@@ -19,7 +19,7 @@
 #include "internal.h"
 
 #ifdef CONFIG_NUMA
-/* The nearest node of some that has a free block; without one, the nearest. */
+/* Return: the nearest of @nodes with a free block; without one, the nearest. */
 static int econ_nearest(int nid, nodemask_t *nodes)
 {
 	int nearest = NUMA_NO_NODE;
@@ -41,7 +41,7 @@ static int econ_nearest(int nid, nodemask_t *nodes)
 	return nearest;
 }
 
-/* In turn: the node of a block is given by its place in the mapping. */
+/* Interleaving: the offset in the mapping determines the node of a block. */
 static int econ_interleaved(nodemask_t *nodes, pgoff_t index)
 {
 	unsigned int skip;
@@ -58,7 +58,7 @@ static int econ_interleaved(nodemask_t *nodes, pgoff_t index)
 
 static int econ_node_by(struct mempolicy *policy, pgoff_t index)
 {
-	/* A cpuset may change it. */
+	/* A cpuset may change the nodes. */
 	nodemask_t nodes = policy->nodes;
 	int nid = numa_node_id();
 
@@ -66,7 +66,7 @@ static int econ_node_by(struct mempolicy *policy, pgoff_t index)
 	case MPOL_INTERLEAVE:
 		return econ_interleaved(&nodes, index);
 	case MPOL_WEIGHTED_INTERLEAVE:
-		/* Only mm/mempolicy.c knows the weights. */
+		/* The weights are private to mm/mempolicy.c. */
 		return NUMA_NO_NODE;
 	case MPOL_PREFERRED:
 		nid = first_node(nodes);
@@ -83,12 +83,12 @@ static int econ_node_by(struct mempolicy *policy, pgoff_t index)
 }
 
 /**
- * econ_node_of - the node from which a region will get its huge page
- * @vma: where
+ * econ_node_of - predict the node of the huge page of a region
+ * @vma: the mapping
  * @address: the region
  *
  * Context: as for get_vma_policy(): a lock of the mm or of @vma is held.
- * Return: the node, or NUMA_NO_NODE where the allocator alone knows it.
+ * Return: the node, or NUMA_NO_NODE if it is not predictable.
  */
 int econ_node_of(struct vm_area_struct *vma, unsigned long address)
 {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * How large the pools are in which pages wait for a flush (mm/luf): as large as
- * they pay. Flushes tell how many CPUs they interrupt, refaults how many pages
- * would still be there if pools held none. After some flushes pools are doubled
- * or halved, if that pays, and both are counted anew.
+ * Size of the pools of LUF (mm/luf). Flushes count the CPUs that they interrupt, and
+ * refaults count pages that would still be resident without pools. After some flushes
+ * the pools are doubled or halved if that pays, and both counters are reset.
  */
 
 #include <linux/atomic.h>
@@ -14,33 +13,33 @@
 #include "../luf/hooks.h"
 #include "internal.h"
 
-/* So many flushes tell how many there are. */
+/* Number of flushes between two decisions. */
 #define FLUSHES_A_DECISION	16
 
 static atomic_t flushes;
 static atomic_t interrupted;
-static atomic_t read_again;
+static atomic_t refaults;
 
-atomic_long_t econ_read_again_pages;
+atomic_long_t econ_refault_pages;
 
-static void forget(void)
+static void econ_pools_forget(void)
 {
 	atomic_set(&flushes, 0);
 	atomic_set(&interrupted, 0);
-	atomic_set(&read_again, 0);
+	atomic_set(&refaults, 0);
 }
 
-static void resize(struct work_struct *work)
+static void econ_resize_pools(struct work_struct *work)
 {
 	struct econ_action action = {
 		.kind = ECON_POOL,
 		.interrupted = atomic_read(&interrupted),
-		.read_again = atomic_read(&read_again),
+		.refaults = atomic_read(&refaults),
 	};
 	bool acts = READ_ONCE(econ_mode) == ECON_ON;
 	int by = 0;
 
-	forget();
+	econ_pools_forget();
 	if (econ_decide(&action, 0, NULL, acts)) {
 		by = 1;
 	} else {
@@ -52,7 +51,7 @@ static void resize(struct work_struct *work)
 		luf_scale_pools(by);
 }
 
-static DECLARE_WORK(resizing, resize);
+static DECLARE_WORK(resizing, econ_resize_pools);
 
 void __econ_pool_flushed(struct econ_watch *watch, unsigned int cpus)
 {
@@ -69,18 +68,21 @@ void __econ_refaulted(int nid, unsigned long distance)
 {
 	if (distance >= luf_node_cap(nid))
 		return;
-	atomic_inc(&read_again);
-	atomic_long_inc(&econ_read_again_pages);
+	atomic_inc(&refaults);
+	atomic_long_inc(&econ_refault_pages);
 }
 
 /**
- * econ_leave_pools - pools are as large as without econ
+ * econ_leave_pools - give the pools the size that they have without econ
  *
- * Where econ is on no more, and @resizing knows it.
+ * Called after econ_mode was set to a mode other than on, so that the work item does
+ * not resize them again.
+ *
+ * Context: may sleep.
  */
 void econ_leave_pools(void)
 {
 	cancel_work_sync(&resizing);
-	forget();
+	econ_pools_forget();
 	luf_scale_pools(0);
 }

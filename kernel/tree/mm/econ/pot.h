@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Time that is set aside: what was lost for want of a block, and what may be spent in
- * the background for those that lost it.
+ * Budgets of time: the benefit that was lost for lack of a block, and the time that
+ * background work may use for the processes that lost it.
  *
- * A pot holds no more than ECON_NEVER_NS, and what is not used loses half of itself
- * every 17 seconds: a profile is only a claim, and no claim of one process may keep
- * the machine at work for longer. How long work takes is known when it is done: what
- * it takes more than there was is owed, and is paid from what comes in next.
+ * A pot holds at most ECON_NEVER_NS, and its content halves every 17 seconds: a profile
+ * is only a claim, and must not keep the machine busy for longer. The duration of work
+ * is known at its end: an overdraft becomes a debt that later additions repay.
  * tools/testing/tollfree tests this in user space.
  */
 #ifndef _MM_ECON_POT_H
@@ -16,16 +15,16 @@
 
 #include "model.h"
 
-/* As a power of two, in nanoseconds. */
+/* Half-life: binary logarithm of nanoseconds. */
 #define ECON_POT_HALF_LIFE	34
 
 /**
- * struct econ_pot - time that is set aside
- * @ns: how much, as of @faded_ns
- * @owed_ns: how much more was spent, also as of then; one of both is 0
- * @faded_ns: until when it was halved
+ * struct econ_pot - budget of time
+ * @ns: content as of @faded_ns
+ * @owed_ns: debt as of @faded_ns; one of both is 0
+ * @faded_ns: time up to which decay was applied
  *
- * The owner has a lock for it.
+ * The user serialises accesses.
  */
 struct econ_pot {
 	u64 ns;
@@ -33,11 +32,18 @@ struct econ_pot {
 	u64 faded_ns;
 };
 
+/**
+ * econ_pot_fade - apply the decay of a pot
+ * @pot: the pot
+ * @now_ns: current time
+ *
+ * Context: any; the caller serialises.
+ */
 static inline void econ_pot_fade(struct econ_pot *pot, u64 now_ns)
 {
 	u64 lives = (now_ns - pot->faded_ns) >> ECON_POT_HALF_LIFE;
 
-	/* Two CPUs may read their clocks and come in another order. */
+	/* Two CPUs may read their clocks and get here in another order. */
 	if (now_ns < pot->faded_ns)
 		return;
 	lives = min(lives, 63ULL);
@@ -46,6 +52,14 @@ static inline void econ_pot_fade(struct econ_pot *pot, u64 now_ns)
 	pot->faded_ns += lives << ECON_POT_HALF_LIFE;
 }
 
+/**
+ * econ_pot_add - add time to a pot, and repay its debt first
+ * @pot: the pot
+ * @ns: time to add
+ * @now_ns: current time
+ *
+ * Context: any; the caller serialises.
+ */
 static inline void econ_pot_add(struct econ_pot *pot, u64 ns, u64 now_ns)
 {
 	u64 repaid;
@@ -56,6 +70,14 @@ static inline void econ_pot_add(struct econ_pot *pot, u64 ns, u64 now_ns)
 	pot->ns = min(econ_sum(pot->ns, ns - repaid), ECON_NEVER_NS);
 }
 
+/**
+ * econ_pot_take - spend time of a pot, or add to its debt
+ * @pot: the pot
+ * @ns: time to spend
+ * @now_ns: current time
+ *
+ * Context: any; the caller serialises.
+ */
 static inline void econ_pot_take(struct econ_pot *pot, u64 ns, u64 now_ns)
 {
 	u64 had;
@@ -66,12 +88,26 @@ static inline void econ_pot_take(struct econ_pot *pot, u64 ns, u64 now_ns)
 	pot->owed_ns = min(econ_sum(pot->owed_ns, ns - had), ECON_NEVER_NS);
 }
 
+/**
+ * econ_pot_forget - empty a pot and cancel its debt
+ * @pot: the pot
+ *
+ * Context: any; the caller serialises.
+ */
 static inline void econ_pot_forget(struct econ_pot *pot)
 {
 	pot->ns = 0;
 	pot->owed_ns = 0;
 }
 
+/**
+ * econ_pot_read - read the content of a pot
+ * @pot: the pot
+ * @now_ns: current time
+ *
+ * Context: any; the caller serialises.
+ * Return: nanoseconds, 0 if the pot has a debt.
+ */
 static inline u64 econ_pot_read(struct econ_pot *pot, u64 now_ns)
 {
 	econ_pot_fade(pot, now_ns);

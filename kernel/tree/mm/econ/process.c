@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Profiles of processes, and where in an address space they apply. Whose is what
- * stands in include/linux/econ.h.
+ * Profiles of processes, and the address ranges that they apply to. Ownership is
+ * described in include/linux/econ.h.
  */
 
 #include <linux/binfmts.h>
@@ -21,21 +21,22 @@
 
 #include "internal.h"
 
-/* From processes to their profiles. */
+/* Protects signal_struct.econ of all processes. */
 static DEFINE_SPINLOCK(profiles_lock);
 
 /* Profiles */
 
 /**
- * econ_parse - a profile out of text
+ * econ_new_profile - create a profile from text
  * @text: the text
- * @length: its bytes
- * @error: says what is wrong, if -EINVAL is returned
+ * @length: length in bytes
+ * @error: set if -EINVAL is returned
  *
- * Return: the profile, whose only user is the caller, or an error.
+ * Context: may sleep.
+ * Return: the profile, with one reference, or an error pointer.
  */
-struct econ_holder *econ_parse(const char *text, size_t length,
-			       struct econ_parse_error *error)
+struct econ_holder *econ_new_profile(const char *text, size_t length,
+				     struct econ_parse_error *error)
 {
 	u32 room = length / ECON_SHORTEST_ROW + 1;
 	struct econ_profile profile = {};
@@ -65,19 +66,19 @@ out:
 }
 
 /**
- * econ_put - a profile has one user fewer
+ * econ_put_profile - drop a reference to a profile
  * @holder: the profile
  *
  * Context: any; the last task_struct of a process may be put under a spinlock.
  */
-void econ_put(struct econ_holder *holder)
+void econ_put_profile(struct econ_holder *holder)
 {
-	/* A large one is of vmalloc(), which may not be freed where nobody may sleep. */
+	/* Large profiles are from vmalloc(), and vfree() may not be called in atomic context. */
 	if (refcount_dec_and_test(&holder->users))
 		kvfree_rcu(holder, rcu);
 }
 
-static struct econ_holder *get(struct econ_holder *holder)
+static struct econ_holder *econ_holder_get(struct econ_holder *holder)
 {
 	refcount_inc(&holder->users);
 	return holder;
@@ -86,24 +87,25 @@ static struct econ_holder *get(struct econ_holder *holder)
 /* Processes */
 
 /**
- * econ_get_from - the profile of a process
- * @signal: of the process
+ * econ_get_profile - get the profile of a process
+ * @signal: signal_struct of the process
  *
- * Return: the profile, with one user more, or NULL.
+ * Context: process; takes a spinlock.
+ * Return: the profile, with a reference for the caller, or NULL.
  */
-struct econ_holder *econ_get_from(struct signal_struct *signal)
+struct econ_holder *econ_get_profile(struct signal_struct *signal)
 {
 	struct econ_holder *holder;
 
 	guard(spinlock)(&profiles_lock);
 	holder = rcu_dereference_protected(signal->econ,
 					   lockdep_is_held(&profiles_lock));
-	return holder ? get(holder) : NULL;
+	return holder ? econ_holder_get(holder) : NULL;
 }
 
-/* @holder, which may be NULL, is the process's from here on. */
-static void set_profile(struct signal_struct *signal,
-			struct econ_holder *holder)
+/* Set the profile of a process. Takes over the reference to @holder, which may be NULL. */
+static void econ_set_signal_profile(struct signal_struct *signal,
+				    struct econ_holder *holder)
 {
 	struct econ_holder *old;
 
@@ -111,23 +113,23 @@ static void set_profile(struct signal_struct *signal,
 		old = rcu_replace_pointer(signal->econ, holder,
 					  lockdep_is_held(&profiles_lock));
 	if (old)
-		econ_put(old);
+		econ_put_profile(old);
 }
 
 void __econ_copy_signal(struct signal_struct *signal)
 {
-	RCU_INIT_POINTER(signal->econ, econ_get_from(current->signal));
+	RCU_INIT_POINTER(signal->econ, econ_get_profile(current->signal));
 }
 
 void __econ_free_signal(struct signal_struct *signal)
 {
-	econ_put(rcu_dereference_protected(signal->econ, true));
+	econ_put_profile(rcu_dereference_protected(signal->econ, true));
 }
 
 /* Address spaces */
 
-/* While the mmap lock is held for writing. */
-static struct econ_mm *own(struct mm_struct *mm)
+/* Return: the profile of an mm; the mmap lock is held for writing. */
+static struct econ_mm *econ_mm_locked(struct mm_struct *mm)
 {
 	return rcu_dereference_protected(mm->econ,
 					 lockdep_is_held(&mm->mmap_lock));
@@ -141,7 +143,7 @@ static u64 econ_process_time(struct task_struct *task)
 	return time.sum_exec_runtime;
 }
 
-/* CPU time that was used by another program, or without a profile, earns nothing. */
+/* CPU time of an earlier program, or without a profile, gives no credit. */
 static void econ_earns_from_now(struct econ_mm *econ, struct task_struct *task)
 {
 	unsigned int work;
@@ -150,20 +152,20 @@ static void econ_earns_from_now(struct econ_mm *econ, struct task_struct *task)
 		econ->earned_ns[work] = econ_process_time(task);
 }
 
-/* The CPU times of all threads are added up no more often than this. */
+/* Minimum interval between sums of the CPU times of all threads. */
 #define EARNED_EVERY_NS		NSEC_PER_MSEC
 
 /**
- * econ_earned - the CPU time of the current process that is in no credit yet
- * @econ: of the mm of a fault
- * @mm: that mm
- * @work: what may be done in the background for it
+ * econ_earned - CPU time of the current process that is not in a credit yet
+ * @econ: profile of the mm of a fault
+ * @mm: the mm
+ * @work: kind of background work that the time pays for
  *
- * The caller adds it to the credit of that work. A task that faults for another
- * process earns nothing. Several processes may share an mm: then it earns what the one
- * earns that ran longest.
+ * The caller adds the time to the credit of @work. A task that faults for another
+ * process earns nothing. If several processes share an mm, the one that ran longest
+ * counts.
  *
- * Context: a fault; takes locks of run queues.
+ * Context: a page fault; takes locks of run queues.
  * Return: nanoseconds.
  */
 u64 econ_earned(struct econ_mm *econ, const struct mm_struct *mm,
@@ -181,7 +183,7 @@ u64 econ_earned(struct econ_mm *econ, const struct mm_struct *mm,
 	return ran - before;
 }
 
-static struct econ_mm *make(struct econ_holder *holder, bool is_counted)
+static struct econ_mm *econ_mm_create(struct econ_holder *holder, bool is_counted)
 {
 	struct econ_mm *econ;
 
@@ -191,7 +193,7 @@ static struct econ_mm *make(struct econ_holder *holder, bool is_counted)
 		return NULL;
 	mt_init_flags(&econ->ranges, MT_FLAGS_USE_RCU);
 	mt_init_flags(&econ->mappings, MT_FLAGS_USE_RCU);
-	econ->holder = get(holder);
+	econ->holder = econ_holder_get(holder);
 	econ->is_counted = is_counted;
 	econ->mode = ECON_AS_MACHINE;
 	econ->begin_ns = ktime_get_ns();
@@ -199,35 +201,35 @@ static struct econ_mm *make(struct econ_holder *holder, bool is_counted)
 	return econ;
 }
 
-static void destroy(struct econ_mm *econ)
+static void econ_mm_destroy(struct econ_mm *econ)
 {
 	mtree_destroy(&econ->ranges);
 	mtree_destroy(&econ->mappings);
-	econ_put(econ->holder);
+	econ_put_profile(econ->holder);
 	kvfree(econ);
 }
 
-static void destroy_later(struct work_struct *work)
+static void econ_mm_destroy_work(struct work_struct *work)
 {
-	destroy(container_of(to_rcu_work(work), struct econ_mm, free));
+	econ_mm_destroy(container_of(to_rcu_work(work), struct econ_mm, free));
 }
 
-/* Readers may still look at it. */
-static void replace(struct mm_struct *mm, struct econ_mm *econ)
+/* Readers may still access the old one: free it after a grace period. */
+static void econ_mm_replace(struct mm_struct *mm, struct econ_mm *econ)
 {
 	struct econ_mm *old = rcu_replace_pointer(mm->econ, econ, true);
 
 	if (!old)
 		return;
-	INIT_RCU_WORK(&old->free, destroy_later);
+	INIT_RCU_WORK(&old->free, econ_mm_destroy_work);
 	queue_rcu_work(system_unbound_wq, &old->free);
 }
 
 /*
- * Nobody changes @from: the mmap lock is held. mtree_dup() would hold the tree's own
+ * @from does not change: the mmap lock is held. mtree_dup() would hold the tree's own
  * lock while it allocates.
  */
-static int copy_tree(struct maple_tree *to, struct maple_tree *from)
+static int econ_copy_tree(struct maple_tree *to, struct maple_tree *from)
 {
 	unsigned long at = 0;
 
@@ -250,23 +252,23 @@ static int copy_tree(struct maple_tree *to, struct maple_tree *from)
 	}
 }
 
-/* Memory may be too short: then the child has no profile. */
+/* If memory is short, the child has no profile. */
 void __econ_copy_mm(struct mm_struct *mm, struct mm_struct *old)
 {
 	struct econ_mm *econ, *from;
 
-	/* Who replaces it holds the mmap lock for writing. */
+	/* It is replaced with the mmap lock held for writing. */
 	mmap_read_lock(old);
 	from = rcu_dereference_protected(old->econ, true);
-	econ = from ? make(from->holder, from->is_counted) : NULL;
+	econ = from ? econ_mm_create(from->holder, from->is_counted) : NULL;
 	if (!econ)
 		goto unlock;
 	econ->mode = READ_ONCE(from->mode);
 	econ->begin_ns = from->begin_ns;
 	memcpy(econ->ordinals, from->ordinals, sizeof(econ->ordinals));
-	if (copy_tree(&econ->ranges, &from->ranges) ||
-	    copy_tree(&econ->mappings, &from->mappings))
-		destroy(econ);
+	if (econ_copy_tree(&econ->ranges, &from->ranges) ||
+	    econ_copy_tree(&econ->mappings, &from->mappings))
+		econ_mm_destroy(econ);
 	else
 		rcu_assign_pointer(mm->econ, econ);
 unlock:
@@ -276,16 +278,16 @@ unlock:
 void __econ_free_mm(struct mm_struct *mm)
 {
 	/* Interrupts may be off here. */
-	replace(mm, NULL);
+	econ_mm_replace(mm, NULL);
 }
 
-/* A profile is for the program of its name. */
-static bool is_for(const struct econ_holder *holder, const struct file *file)
+/* Whether a profile is for the program of a file, by name. */
+static bool econ_profile_matches(const struct econ_holder *holder, const struct file *file)
 {
 	char name[ECON_NAME_BYTES];
 
 	rcu_read_lock();
-	/* Of a name that is whole: pairs with __d_alloc(). */
+	/* Read a complete name: pairs with __d_alloc(). */
 	strscpy(name, smp_load_acquire(&file->f_path.dentry->d_name.name),
 		sizeof(name));
 	rcu_read_unlock();
@@ -298,69 +300,69 @@ void __econ_exec(struct linux_binprm *bprm)
 	struct econ_mm *econ = NULL;
 
 	if (bprm->secureexec) {
-		set_profile(current->signal, NULL);
+		econ_set_signal_profile(current->signal, NULL);
 		return;
 	}
-	holder = econ_get_from(current->signal);
+	holder = econ_get_profile(current->signal);
 	if (!holder)
 		return;
-	if (is_for(holder, bprm->file))
-		econ = make(holder, true);
-	econ_put(holder);
+	if (econ_profile_matches(holder, bprm->file))
+		econ = econ_mm_create(holder, true);
+	econ_put_profile(holder);
 	if (econ)
 		econ_earns_from_now(econ, current);
 	mmap_write_lock(current->mm);
-	replace(current->mm, econ);
+	econ_mm_replace(current->mm, econ);
 	mmap_write_unlock(current->mm);
 }
 
 /**
- * econ_give - gives a process a profile, or takes away the one that it has
- * @task: of the process
- * @mm: of the process; the caller has a reference
- * @holder: the profile, with a use that the process gets if 0 is returned; NULL for
- *	none
+ * econ_set_profile - set or remove the profile of a process
+ * @task: a task of the process
+ * @mm: mm of the process; the caller holds a reference
+ * @holder: the profile, NULL for none; its reference is taken over if 0 is returned
  *
- * Nobody has counted what is mapped already: only rows of heap and bss apply to it.
- * The mode stays, where it had a profile before.
+ * Existing mappings were not counted, so only rows of the heap and the bss apply. If
+ * the process had a profile before, the mode stays.
  *
- * Context: the caller has @task's exec_update_lock. Takes the mmap lock.
+ * Context: the caller holds the exec_update_lock of @task. Takes the mmap lock.
  * Return: 0, -ENOMEM, -EINTR.
  */
-int econ_give(struct task_struct *task, struct mm_struct *mm,
-	      struct econ_holder *holder)
+int econ_set_profile(struct task_struct *task, struct mm_struct *mm,
+		     struct econ_holder *holder)
 {
 	struct file *file = get_mm_exe_file(mm);
 	struct econ_mm *econ = NULL;
-	bool applies = holder && file && is_for(holder, file);
+	bool applies = holder && file && econ_profile_matches(holder, file);
 
 	if (file)
 		fput(file);
 	if (applies) {
-		econ = make(holder, false);
+		econ = econ_mm_create(holder, false);
 		if (!econ)
 			return -ENOMEM;
 		econ_earns_from_now(econ, task);
 	}
 	if (mmap_write_lock_killable(mm)) {
 		if (econ)
-			destroy(econ);
+			econ_mm_destroy(econ);
 		return -EINTR;
 	}
-	if (econ && own(mm))
-		econ->mode = READ_ONCE(own(mm)->mode);
-	replace(mm, econ);
+	if (econ && econ_mm_locked(mm))
+		econ->mode = READ_ONCE(econ_mm_locked(mm)->mode);
+	econ_mm_replace(mm, econ);
 	mmap_write_unlock(mm);
-	set_profile(task->signal, holder);
+	econ_set_signal_profile(task->signal, holder);
 	return 0;
 }
 
 /**
- * econ_set_mode - sets the mode of a program
- * @mm: its mm
+ * econ_set_mode - set the mode of a program
+ * @mm: mm of the program
  * @mode: the mode
  *
- * Return: 0, or -ENODATA if it has no profile: then nothing is decided for it.
+ * Context: any.
+ * Return: 0, or -ENODATA if the program has no profile.
  */
 int econ_set_mode(struct mm_struct *mm, enum econ_mode mode)
 {
@@ -383,7 +385,7 @@ static int econ_get_mode(struct mm_struct *mm)
 	return econ ? READ_ONCE(econ->mode) : -ENODATA;
 }
 
-/* What prctl() calls a mode. */
+/* Modes as numbered by prctl(). */
 static const unsigned char econ_prctl_modes[ECON_MODES] = {
 	[ECON_AS_MACHINE] = PR_ECON_MODE_DEFAULT,
 	[ECON_OFF] = PR_ECON_MODE_OFF,
@@ -412,9 +414,9 @@ long econ_prctl(unsigned long action, unsigned long mode, unsigned long unused,
 
 /* Mappings */
 
-/* Only what is there is taken out: nothing else takes memory. */
-static void forget(struct maple_tree *tree, unsigned long begin,
-		   unsigned long end)
+/* Store only where there is an entry: a store may allocate memory. */
+static void econ_tree_erase(struct maple_tree *tree, unsigned long begin,
+			    unsigned long end)
 {
 	unsigned long at = begin;
 
@@ -424,16 +426,16 @@ static void forget(struct maple_tree *tree, unsigned long begin,
 		mtree_store_range(tree, begin, end - 1, NULL, GFP_KERNEL);
 }
 
-static void forget_both(struct econ_mm *econ, unsigned long begin,
-			unsigned long end)
+static void econ_forget_range(struct econ_mm *econ, unsigned long begin,
+			      unsigned long end)
 {
-	forget(&econ->ranges, begin, end);
-	forget(&econ->mappings, begin, end);
+	econ_tree_erase(&econ->ranges, begin, end);
+	econ_tree_erase(&econ->mappings, begin, end);
 }
 
-/* A mapping has these rows. What memory is too short for is not known of it. */
-static void lay(struct econ_mm *econ, const struct econ_row *first, u32 nr,
-		unsigned long begin, unsigned long end)
+/* Store the rows of a mapping. Without memory some rows are missing. */
+static void econ_store_rows(struct econ_mm *econ, const struct econ_row *first, u32 nr,
+			    unsigned long begin, unsigned long end)
 {
 	const struct econ_row *row;
 
@@ -449,9 +451,9 @@ void __econ_mapped(struct mm_struct *mm, unsigned long begin,
 		   unsigned long length, unsigned long protection,
 		   unsigned long flags, struct file *file)
 {
-	struct econ_mm *econ = own(mm);
-	struct econ_anchor_key key = {
-		.anchor = ECON_MMAP,
+	struct econ_mm *econ = econ_mm_locked(mm);
+	struct econ_site_key key = {
+		.site = ECON_MMAP,
 		.protection = protection & (ECON_PROTECTIONS - 1),
 	};
 	const struct econ_row *first;
@@ -459,7 +461,7 @@ void __econ_mapped(struct mm_struct *mm, unsigned long begin,
 
 	if (IS_ERR_VALUE(begin))
 		return;
-	forget_both(econ, begin, begin + length);
+	econ_forget_range(econ, begin, begin + length);
 	if (file || (flags & MAP_TYPE) != MAP_PRIVATE || flags & MAP_HUGETLB)
 		return;
 	key.class = ilog2(length);
@@ -468,10 +470,10 @@ void __econ_mapped(struct mm_struct *mm, unsigned long begin,
 		return;
 	first = econ_rows_of(&econ->holder->profile, &key, &nr);
 	if (nr)
-		lay(econ, first, nr, begin, begin + length);
+		econ_store_rows(econ, first, nr, begin, begin + length);
 }
 
-/* What a tree has in a range is stored once more, as far away as @to is. */
+/* Copy the entries of a range of a tree to another address. */
 static void econ_copy_range(struct maple_tree *tree, unsigned long from,
 			    unsigned long to, unsigned long length)
 {
@@ -496,7 +498,7 @@ static void econ_copy_range(struct maple_tree *tree, unsigned long from,
 	}
 }
 
-/* The rows of the mapping that begins at an address, or NULL. */
+/* Return: the rows of the mapping that begins at an address, or NULL. */
 static const struct econ_row *econ_rows_from(struct econ_mm *econ,
 					     unsigned long begin, u32 *nr)
 {
@@ -519,23 +521,23 @@ void __econ_moved(struct mm_struct *mm, unsigned long old,
 		  unsigned long new_length)
 {
 	unsigned long kept = min(old_length, new_length);
-	struct econ_mm *econ = own(mm);
+	struct econ_mm *econ = econ_mm_locked(mm);
 	const struct econ_row *first;
 	u32 nr;
 
 	if (IS_ERR_VALUE(new))
 		return;
 	first = econ_rows_from(econ, old, &nr);
-	/* First what was known of the addresses that are mapped now. */
+	/* Remove stale entries of the new range first. */
 	if (new == old) {
-		forget_both(econ, new + kept, new + new_length);
+		econ_forget_range(econ, new + kept, new + new_length);
 	} else {
-		forget_both(econ, new, new + new_length);
+		econ_forget_range(econ, new, new + new_length);
 		econ_copy_range(&econ->ranges, old, new, kept);
 		econ_copy_range(&econ->mappings, old, new, kept);
-		forget_both(econ, old, old + old_length);
+		econ_forget_range(econ, old, old + old_length);
 	}
-	/* A whole mapping that has grown gets the rows of its new part. */
+	/* A whole mapping that has grown gets the rows of its new part, too. */
 	if (first && new_length > old_length)
-		lay(econ, first, nr, new, new + new_length);
+		econ_store_rows(econ, first, nr, new, new + new_length);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Profiles: text that was made of an earlier run, and what it says of a region.
+ * Profiles: text made from an earlier run, and lookups of regions.
  *
  *	mm_profile 1
  *	program redis-server
@@ -9,11 +9,11 @@
  *	mmap 2 30 3 0x200000 0x600000 1900000 512 75
  *	end 2
  *
- * A row has its anchor (of a mapping also ordinal, length class and protection),
- * begin, end, benefit in nanoseconds for 2 MiB, touched pages of 512, and
- * confidence in percent. The last line says how many rows there are, so that half
- * a profile is none. What follows a # is for people. Anything that is not as
- * described refuses all of it.
+ * A row has its site (for a mapping with ordinal, length class and protection), begin,
+ * end, benefit in nanoseconds for 2 MiB, touched pages of 512, and confidence in
+ * percent. The last line has the number of rows, so that a truncated profile is
+ * refused. A # begins a comment. Any deviation from this format refuses the whole
+ * profile.
  *
  * tools/testing/tollfree builds and tests this file in user space, also with
  * millions of random texts.
@@ -31,68 +31,68 @@
 
 #define PAGE_BYTES	4096
 #define REGION_BYTES	(2ULL << 20)
-/* Longer than any line of a profile. */
+/* Longer than any valid line. */
 #define LINE_BYTES	256
 
-/* Words of the text, one after the other. */
-struct reader {
+/* State of the parser. */
+struct econ_reader {
 	const char *at;
 	const char *end;
 	unsigned int line;
 	const char *reason;
 };
 
-static bool fails(struct reader *reader, const char *reason)
+static bool econ_reader_fail(struct econ_reader *reader, const char *reason)
 {
-	/* The first mistake is the one that counts. */
+	/* Report the first error. */
 	if (!reader->reason)
 		reader->reason = reason;
 	return false;
 }
 
-static bool is_blank(char c)
+static bool econ_is_blank(char c)
 {
 	return c == ' ' || c == '\t';
 }
 
-static bool at_end_of_line(const struct reader *reader)
+static bool econ_at_end_of_line(const struct econ_reader *reader)
 {
 	return reader->at == reader->end || *reader->at == '\n';
 }
 
-static void skip_blanks(struct reader *reader)
+static void econ_skip_blanks(struct econ_reader *reader)
 {
-	while (!at_end_of_line(reader) && is_blank(*reader->at))
+	while (!econ_at_end_of_line(reader) && econ_is_blank(*reader->at))
 		reader->at++;
 }
 
-/* The next word of the line; no bytes if there is none. */
-static size_t next_word(struct reader *reader, const char **word)
+/* Return: length of the next word of the line, 0 if there is none. */
+static size_t econ_next_word(struct econ_reader *reader, const char **word)
 {
-	skip_blanks(reader);
+	econ_skip_blanks(reader);
 	*word = reader->at;
-	while (!at_end_of_line(reader) && !is_blank(*reader->at))
+	while (!econ_at_end_of_line(reader) && !econ_is_blank(*reader->at))
 		reader->at++;
 	return reader->at - *word;
 }
 
-static bool is_word(const char *word, size_t length, const char *expected)
+static bool econ_is_word(const char *word, size_t length, const char *expected)
 {
 	return length == strlen(expected) && !memcmp(word, expected, length);
 }
 
-static bool expect_end_of_line(struct reader *reader)
+static bool econ_expect_end_of_line(struct econ_reader *reader)
 {
-	skip_blanks(reader);
-	if (!at_end_of_line(reader) && *reader->at != '#')
-		return fails(reader, "more words than there should be");
-	while (!at_end_of_line(reader))
+	econ_skip_blanks(reader);
+	if (!econ_at_end_of_line(reader) && *reader->at != '#')
+		return econ_reader_fail(reader, "too many words");
+	while (!econ_at_end_of_line(reader))
 		reader->at++;
 	return true;
 }
 
-/* To the first word of the next line that has any. */
-static bool next_line(struct reader *reader)
+/* Skip to the first word of the next line that is not empty. */
+static bool econ_next_line(struct econ_reader *reader)
 {
 	while (reader->at < reader->end) {
 		if (*reader->at != '\n') {
@@ -100,9 +100,9 @@ static bool next_line(struct reader *reader)
 						  reader->end - reader->at);
 
 			if ((stop ?: reader->end) - reader->at > LINE_BYTES)
-				return fails(reader, "the line is too long");
-			skip_blanks(reader);
-			if (!at_end_of_line(reader) && *reader->at != '#')
+				return econ_reader_fail(reader, "the line is too long");
+			econ_skip_blanks(reader);
+			if (!econ_at_end_of_line(reader) && *reader->at != '#')
 				return true;
 			if (!stop)
 				reader->at = reader->end;
@@ -116,7 +116,7 @@ static bool next_line(struct reader *reader)
 	return false;
 }
 
-static int digit(char c)
+static int econ_hex_digit(char c)
 {
 	if (c >= '0' && c <= '9')
 		return c - '0';
@@ -127,11 +127,11 @@ static int digit(char c)
 	return 16;
 }
 
-static bool read_number(struct reader *reader, u64 limit, const char *what,
-			u64 *number)
+static bool econ_read_number(struct econ_reader *reader, u64 limit, const char *what,
+			     u64 *number)
 {
 	const char *word;
-	size_t length = next_word(reader, &word);
+	size_t length = econ_next_word(reader, &word);
 	unsigned int base = 10;
 	u64 value = 0;
 
@@ -141,54 +141,54 @@ static bool read_number(struct reader *reader, u64 limit, const char *what,
 		length -= 2;
 	}
 	if (!length)
-		return fails(reader, what);
+		return econ_reader_fail(reader, what);
 	for (; length; word++, length--) {
-		unsigned int d = digit(*word);
+		unsigned int d = econ_hex_digit(*word);
 
 		if (d >= base || value > (U64_MAX - d) / base)
-			return fails(reader, what);
+			return econ_reader_fail(reader, what);
 		value = value * base + d;
 	}
 	if (value > limit)
-		return fails(reader, what);
+		return econ_reader_fail(reader, what);
 	*number = value;
 	return true;
 }
 
-static bool read_program(struct reader *reader, struct econ_profile *profile)
+static bool econ_read_program(struct econ_reader *reader, struct econ_profile *profile)
 {
 	const char *name;
-	size_t length = next_word(reader, &name);
+	size_t length = econ_next_word(reader, &name);
 
 	if (!length)
-		return fails(reader, "the program has no name");
-	/* Longer ones are compared as far as they are kept. */
+		return econ_reader_fail(reader, "the program has no name");
+	/* Longer names are truncated, and compared up to there. */
 	length = min(length, (size_t)ECON_NAME_BYTES - 1);
 	memcpy(profile->name, name, length);
 	profile->name[length] = '\0';
-	return expect_end_of_line(reader);
+	return econ_expect_end_of_line(reader);
 }
 
-static bool read_key(struct reader *reader, const char *word, size_t length,
-		     struct econ_anchor_key *key)
+static bool econ_read_key(struct econ_reader *reader, const char *word, size_t length,
+			  struct econ_site_key *key)
 {
 	u64 ordinal, class, protection;
 
-	*key = (struct econ_anchor_key){};
-	if (is_word(word, length, "heap")) {
-		key->anchor = ECON_HEAP;
+	*key = (struct econ_site_key){};
+	if (econ_is_word(word, length, "heap")) {
+		key->site = ECON_HEAP;
 		return true;
 	}
-	if (is_word(word, length, "bss")) {
-		key->anchor = ECON_BSS;
+	if (econ_is_word(word, length, "bss")) {
+		key->site = ECON_BSS;
 		return true;
 	}
-	if (!is_word(word, length, "mmap"))
-		return fails(reader, "neither heap, bss, mmap nor end");
-	key->anchor = ECON_MMAP;
-	if (!read_number(reader, U32_MAX, "no ordinal", &ordinal) ||
-	    !read_number(reader, 56, "no length class of 0 to 56", &class) ||
-	    !read_number(reader, 7, "no protection of 0 to 7", &protection))
+	if (!econ_is_word(word, length, "mmap"))
+		return econ_reader_fail(reader, "neither heap, bss, mmap nor end");
+	key->site = ECON_MMAP;
+	if (!econ_read_number(reader, U32_MAX, "no ordinal", &ordinal) ||
+	    !econ_read_number(reader, 56, "no length class of 0 to 56", &class) ||
+	    !econ_read_number(reader, 7, "no protection of 0 to 7", &protection))
 		return false;
 	key->ordinal = ordinal;
 	key->class = class;
@@ -196,105 +196,106 @@ static bool read_key(struct reader *reader, const char *word, size_t length,
 	return true;
 }
 
-static bool read_row(struct reader *reader, struct econ_row *row)
+static bool econ_read_row(struct econ_reader *reader, struct econ_row *row)
 {
 	u64 touched, confidence;
 
-	if (!read_number(reader, ECON_LAST_BYTE, "no begin below 2^56",
-			 &row->begin) ||
-	    !read_number(reader, ECON_LAST_BYTE, "no end up to 2^56",
-			 &row->end))
+	if (!econ_read_number(reader, ECON_LAST_BYTE, "no begin below 2^56",
+			      &row->begin) ||
+	    !econ_read_number(reader, ECON_LAST_BYTE, "no end up to 2^56",
+			      &row->end))
 		return false;
 	if (row->begin % PAGE_BYTES || row->end % PAGE_BYTES)
-		return fails(reader, "begin or end is no multiple of 4096");
+		return econ_reader_fail(reader, "begin or end is not a multiple of 4096");
 	if (row->begin >= row->end)
-		return fails(reader, "the end is not behind the begin");
-	if (!read_number(reader, U64_MAX, "no benefit in nanoseconds",
-			 &row->benefit_ns) ||
-	    !read_number(reader, ECON_REGION_PAGES,
-			 "no number of touched pages from 0 to 512", &touched) ||
-	    !read_number(reader, 100, "no confidence from 0 to 100",
-			 &confidence))
+		return econ_reader_fail(reader, "the end is not behind the begin");
+	if (!econ_read_number(reader, U64_MAX, "no benefit in nanoseconds",
+			      &row->benefit_ns) ||
+	    !econ_read_number(reader, ECON_REGION_PAGES,
+			      "no number of touched pages from 0 to 512", &touched) ||
+	    !econ_read_number(reader, 100, "no confidence from 0 to 100",
+			      &confidence))
 		return false;
 	row->benefit_ns = min(row->benefit_ns, ECON_MOST_ROW_NS);
 	row->line = reader->line;
 	row->touched = touched;
 	row->confidence = confidence;
-	return expect_end_of_line(reader);
+	return econ_expect_end_of_line(reader);
 }
 
-static bool read_header(struct reader *reader, struct econ_profile *profile)
+static bool econ_read_header(struct econ_reader *reader, struct econ_profile *profile)
 {
 	const char *word;
 	size_t length;
 	u64 version;
 
-	if (!next_line(reader))
-		return fails(reader, "empty");
-	length = next_word(reader, &word);
-	if (!is_word(word, length, "mm_profile") ||
-	    !read_number(reader, 1, "not of version 1", &version) || !version ||
-	    !expect_end_of_line(reader))
-		return fails(reader, "the first line is not: mm_profile 1");
-	if (!next_line(reader))
-		return fails(reader, "it ends before the line: program");
-	length = next_word(reader, &word);
-	if (!is_word(word, length, "program"))
-		return fails(reader, "the second line is not: program");
-	if (!read_program(reader, profile))
+	if (!econ_next_line(reader))
+		return econ_reader_fail(reader, "empty");
+	length = econ_next_word(reader, &word);
+	if (!econ_is_word(word, length, "mm_profile") ||
+	    !econ_read_number(reader, 1, "not of version 1", &version) || !version ||
+	    !econ_expect_end_of_line(reader))
+		return econ_reader_fail(reader, "the first line is not: mm_profile 1");
+	if (!econ_next_line(reader))
+		return econ_reader_fail(reader, "it ends before the line: program");
+	length = econ_next_word(reader, &word);
+	if (!econ_is_word(word, length, "program"))
+		return econ_reader_fail(reader, "the second line is not: program");
+	if (!econ_read_program(reader, profile))
 		return false;
-	if (!next_line(reader))
-		return fails(reader, "it ends before the line: run");
-	length = next_word(reader, &word);
-	if (!is_word(word, length, "run"))
-		return fails(reader, "the third line is not: run");
-	return read_number(reader, U64_MAX, "no length of a run in nanoseconds",
-			   &profile->run_ns) &&
-	       expect_end_of_line(reader);
+	if (!econ_next_line(reader))
+		return econ_reader_fail(reader, "it ends before the line: run");
+	length = econ_next_word(reader, &word);
+	if (!econ_is_word(word, length, "run"))
+		return econ_reader_fail(reader, "the third line is not: run");
+	return econ_read_number(reader, U64_MAX, "no length of a run in nanoseconds",
+				&profile->run_ns) &&
+	       econ_expect_end_of_line(reader);
 }
 
-static bool read_rows(struct reader *reader, struct econ_profile *profile,
-		      u32 room)
+static bool econ_read_rows(struct econ_reader *reader, struct econ_profile *profile,
+			   u32 room)
 {
-	while (next_line(reader)) {
+	while (econ_next_line(reader)) {
 		const char *word;
-		size_t length = next_word(reader, &word);
+		size_t length = econ_next_word(reader, &word);
 		struct econ_row *row;
 		u64 rows;
 
-		if (is_word(word, length, "end")) {
-			if (!read_number(reader, U32_MAX, "no number of rows",
-					 &rows) || !expect_end_of_line(reader))
+		if (econ_is_word(word, length, "end")) {
+			if (!econ_read_number(reader, U32_MAX, "no number of rows",
+					      &rows) || !econ_expect_end_of_line(reader))
 				return false;
 			if (rows != profile->nr_rows)
-				return fails(reader, "there were not so many rows");
-			if (next_line(reader))
-				return fails(reader, "something behind the end");
+				return econ_reader_fail(reader, "the number of rows is wrong");
+			if (econ_next_line(reader))
+				return econ_reader_fail(reader, "something behind the end");
 			return !reader->reason;
 		}
 		if (profile->nr_rows == room)
-			return fails(reader, "too many rows");
+			return econ_reader_fail(reader, "too many rows");
 		row = &profile->rows[profile->nr_rows];
-		if (!read_key(reader, word, length, &row->key) ||
-		    !read_row(reader, row))
+		if (!econ_read_key(reader, word, length, &row->key) ||
+		    !econ_read_row(reader, row))
 			return false;
 		profile->nr_rows++;
 	}
-	return fails(reader, "it ends before the line: end");
+	return econ_reader_fail(reader, "it ends before the line: end");
 }
 
 /**
- * econ_compare_keys - the order of anchors
- * @one: an anchor's name
- * @other: another's
+ * econ_compare_keys - compare the keys of two sites, for sorting
+ * @one: key of a site
+ * @other: key of another site
  *
- * Return: below, above or equal to 0, as for sorting.
+ * Context: any.
+ * Return: a number below, above or equal to 0.
  */
-int econ_compare_keys(const struct econ_anchor_key *one,
-		      const struct econ_anchor_key *other)
+int econ_compare_keys(const struct econ_site_key *one,
+		      const struct econ_site_key *other)
 {
-	if (one->anchor != other->anchor)
-		return one->anchor < other->anchor ? -1 : 1;
+	if (one->site != other->site)
+		return one->site < other->site ? -1 : 1;
 	if (one->class != other->class)
 		return one->class < other->class ? -1 : 1;
 	if (one->protection != other->protection)
@@ -304,7 +305,7 @@ int econ_compare_keys(const struct econ_anchor_key *one,
 	return 0;
 }
 
-static int compare_rows(const void *one, const void *other)
+static int econ_compare_rows(const void *one, const void *other)
 {
 	const struct econ_row *a = one, *b = other;
 	int order = econ_compare_keys(&a->key, &b->key);
@@ -314,8 +315,8 @@ static int compare_rows(const void *one, const void *other)
 	return a->begin < b->begin ? -1 : a->begin > b->begin;
 }
 
-/* The first row that begins within another, or NULL. */
-static const struct econ_row *overlapping(const struct econ_profile *profile)
+/* Return: the first row that begins within another, or NULL. */
+static const struct econ_row *econ_find_overlap(const struct econ_profile *profile)
 {
 	u32 i;
 
@@ -329,9 +330,9 @@ static const struct econ_row *overlapping(const struct econ_profile *profile)
 	return NULL;
 }
 
-/* The first row, from @low on, that does not come before an anchor, or comes behind it. */
+/* Return: index of the first row from @low on that is not before, or is after, a site. */
 static u32 econ_row_bound(const struct econ_profile *profile,
-			  const struct econ_anchor_key *key, u32 low,
+			  const struct econ_site_key *key, u32 low,
 			  bool is_behind)
 {
 	u32 high = profile->nr_rows;
@@ -349,7 +350,7 @@ static u32 econ_row_bound(const struct econ_profile *profile,
 }
 
 static struct econ_span econ_find_rows(const struct econ_profile *profile,
-				       const struct econ_anchor_key *key)
+				       const struct econ_site_key *key)
 {
 	u32 first = econ_row_bound(profile, key, 0, false);
 
@@ -359,43 +360,44 @@ static struct econ_span econ_find_rows(const struct econ_profile *profile,
 	};
 }
 
-/* Of the heap and the bss there is one each. */
+/* The heap and the bss exist once each. */
 static void econ_index_rows(struct econ_profile *profile)
 {
-	struct econ_anchor_key key = {};
+	struct econ_site_key key = {};
 
-	for (key.anchor = 0; key.anchor < ECON_MMAP; key.anchor++)
-		profile->spans[key.anchor] = econ_find_rows(profile, &key);
+	for (key.site = 0; key.site < ECON_MMAP; key.site++)
+		profile->spans[key.site] = econ_find_rows(profile, &key);
 }
 
 /**
- * econ_profile_parse - a profile out of text
- * @text: need not end with a zero
- * @length: its bytes
- * @profile: is filled; its rows point to room for some
- * @room: for so many
- * @error: says what is wrong
+ * econ_profile_parse - parse a profile
+ * @text: the text, not necessarily null-terminated
+ * @length: length in bytes
+ * @profile: profile to fill in; its rows point to an array
+ * @room: size of the array
+ * @error: set on failure
  *
- * Return: false if anything is; @profile is of no use then.
+ * Context: any.
+ * Return: false if the text is not valid; then @profile is undefined.
  */
 bool econ_profile_parse(const char *text, size_t length,
 			struct econ_profile *profile, u32 room,
 			struct econ_parse_error *error)
 {
-	struct reader reader = { .at = text, .end = text + length, .line = 1 };
+	struct econ_reader reader = { .at = text, .end = text + length, .line = 1 };
 
 	profile->nr_rows = 0;
-	if (read_header(&reader, profile) && read_rows(&reader, profile, room)) {
+	if (econ_read_header(&reader, profile) && econ_read_rows(&reader, profile, room)) {
 		const struct econ_row *row;
 
 		sort(profile->rows, profile->nr_rows, sizeof(*profile->rows),
-		     compare_rows, NULL);
-		row = overlapping(profile);
+		     econ_compare_rows, NULL);
+		row = econ_find_overlap(profile);
 		if (!row) {
 			econ_index_rows(profile);
 			return true;
 		}
-		fails(&reader, "another row has a part of the same memory");
+		econ_reader_fail(&reader, "another row has a part of the same memory");
 		reader.line = row->line;
 	}
 	error->line = reader.line;
@@ -404,22 +406,22 @@ bool econ_profile_parse(const char *text, size_t length,
 }
 
 /**
- * econ_rows_of - the rows of an anchor
+ * econ_rows_of - look up the rows of a site
  * @profile: the profile
- * @key: names the anchor
- * @nr_rows: is set to the number of its rows
+ * @key: key of the site
+ * @nr_rows: set to the number of rows
  *
- * Takes no time that grows with the number of rows for the heap and the bss, and a
- * binary search for mappings.
+ * Takes constant time for the heap and the bss, and a binary search for mappings.
  *
- * Return: the first of them; not to be read if there is none.
+ * Context: any.
+ * Return: the first row, which is valid only if @nr_rows is not 0.
  */
 const struct econ_row *econ_rows_of(const struct econ_profile *profile,
-				    const struct econ_anchor_key *key,
+				    const struct econ_site_key *key,
 				    u32 *nr_rows)
 {
-	struct econ_span span = key->anchor < ECON_MMAP ?
-				profile->spans[key->anchor] :
+	struct econ_span span = key->site < ECON_MMAP ?
+				profile->spans[key->site] :
 				econ_find_rows(profile, key);
 
 	*nr_rows = span.nr;
@@ -432,12 +434,13 @@ static bool econ_row_ends_by(const struct econ_row *row, u64 at)
 }
 
 /**
- * econ_row_from - the first row of an anchor that reaches beyond a byte
- * @rows: of the anchor, as econ_rows_of() found them
- * @nr: the number of them
- * @at: the byte, from where the anchor begins
+ * econ_row_from - find the first row of a site that ends after a byte
+ * @rows: rows of the site, from econ_rows_of()
+ * @nr: number of rows
+ * @at: offset of the byte from the begin of the site
  *
- * Return: its index, or @nr if there is none.
+ * Context: any.
+ * Return: index of the row, or @nr if there is none.
  */
 u32 econ_row_from(const struct econ_row *rows, u32 nr, u64 at)
 {
@@ -455,18 +458,19 @@ u32 econ_row_from(const struct econ_row *rows, u32 nr, u64 at)
 }
 
 /*
- * A run that lasts longer than the one that was observed goes on for as long as
- * this share of it, at any time: nothing better is known of it.
+ * A run that lasts longer than the profiled one is expected to continue for this
+ * fraction of the profiled run, at any time: no better estimate exists.
  */
 #define REST_SHARE	8
 
 /**
- * econ_left_ns - what is left of a benefit
- * @benefit_ns: over a whole run
- * @run_ns: how long that run was
- * @age_ns: how long this one has lasted
+ * econ_left_ns - benefit for the rest of a run
+ * @benefit_ns: benefit over a whole run
+ * @run_ns: duration of the profiled run
+ * @age_ns: age of the current run
  *
- * Return: the share of @benefit_ns that the rest of the run has.
+ * Context: any.
+ * Return: share of @benefit_ns for the expected rest of the run.
  */
 u64 econ_left_ns(u64 benefit_ns, u64 run_ns, u64 age_ns)
 {
@@ -479,10 +483,12 @@ u64 econ_left_ns(u64 benefit_ns, u64 run_ns, u64 age_ns)
 }
 
 /**
- * econ_region_add - a row tells something about a part of a region
+ * econ_region_add - add a row to the profile of a region
  * @region: the region
  * @row: the row
- * @bytes: of the region, no more than 2 MiB
+ * @bytes: number of bytes of the region in the row, at most 2 MiB
+ *
+ * Context: any.
  */
 void econ_region_add(struct econ_region *region, const struct econ_row *row,
 		     u64 bytes)
@@ -496,16 +502,17 @@ void econ_region_add(struct econ_region *region, const struct econ_row *row,
 	region->bytes += bytes;
 }
 
-/* What is known of so large a share of a region is taken for all of it. */
+/* Extrapolate to the whole region from at least this fraction of it. */
 #define KNOWN_SHARE		4
 
 /**
- * econ_region_fill - what is not known of a region is like what is
- * @region: the region, to which all rows were added
+ * econ_region_fill - extrapolate the profile of a region to all of its bytes
+ * @region: the region, after all rows were added
  *
- * In each run a mapping begins elsewhere in a region, so that of its first region
- * and its last one the rows have a part. Of less than a quarter nothing is
- * concluded.
+ * A mapping begins at another offset in a region in each run, so that rows cover only
+ * parts of its first and last region. Less than a quarter is not extrapolated.
+ *
+ * Context: any.
  */
 void econ_region_fill(struct econ_region *region)
 {
@@ -520,9 +527,10 @@ void econ_region_fill(struct econ_region *region)
 }
 
 /**
- * econ_rank - how much a region is worth, to a power of two
- * @benefit_ns: of the region
+ * econ_rank - rank of a region by its benefit
+ * @benefit_ns: benefit of the region
  *
+ * Context: any.
  * Return: a number below %ECON_RANKS that does not fall as @benefit_ns grows.
  */
 unsigned int econ_rank(u64 benefit_ns)
@@ -531,9 +539,11 @@ unsigned int econ_rank(u64 benefit_ns)
 }
 
 /**
- * econ_count_ranks - how many regions a profile expects of each rank
+ * econ_count_ranks - count the regions of a profile by rank
  * @profile: the profile
- * @regions: %ECON_RANKS numbers, which are set
+ * @regions: array of %ECON_RANKS numbers to set
+ *
+ * Context: any.
  */
 void econ_count_ranks(const struct econ_profile *profile, u32 *regions)
 {
@@ -553,17 +563,18 @@ void econ_count_ranks(const struct econ_profile *profile, u32 *regions)
 }
 
 /**
- * econ_block_price - what a block would save if it went to another region
- * @waiting: for each rank, how many regions were not touched yet
- * @rank: of the region that would take it
- * @blocks: how many are free
+ * econ_block_cost - benefit that a block would have in another region
+ * @waiting: for each rank, number of regions that were not touched yet
+ * @rank: rank of the region that would take the block
+ * @blocks: number of free blocks
  *
- * Those that are worth more are expected to come. As long as there is a block for
- * each of them and one more, this one costs nothing.
+ * Regions of higher ranks are expected to be touched. As long as there is a block for
+ * each of them and one more, a block costs nothing.
  *
- * Return: the benefit of the region that would go without, rounded down.
+ * Context: any.
+ * Return: benefit of the region that would get no block, rounded down to a power of two.
  */
-u64 econ_block_price(const u32 *waiting, unsigned int rank, unsigned long blocks)
+u64 econ_block_cost(const u32 *waiting, unsigned int rank, unsigned long blocks)
 {
 	unsigned int other;
 

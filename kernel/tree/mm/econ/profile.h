@@ -7,60 +7,60 @@
 
 #include "model.h"
 
-/* A write of more is refused. */
+/* Largest profile in bytes. */
 #define ECON_PROFILE_BYTES	BIT(20)
-/* A row takes no fewer bytes. */
+/* Bytes of the shortest row. */
 #define ECON_SHORTEST_ROW	12
-/* Of a program's name, as far as it is compared. */
+/* Length up to which names of programs are compared. */
 #define ECON_NAME_BYTES		64
 /*
- * A row is worth no more, and a larger number is taken for this one. The largest price
- * that a model has of its own is ECON_NEVER_NS, and econ_left_ns() leaves at the least
- * an eighth of a benefit: up to ten times that price, a larger benefit can still
- * decide something.
+ * Upper bound of the benefit of a row; larger numbers are clamped. The largest
+ * constant cost in a model is ECON_NEVER_NS, and econ_left_ns() leaves at least an
+ * eighth of a benefit: up to ten times that cost, a larger benefit can still change a
+ * decision.
  */
 #define ECON_MOST_ROW_NS	(10 * ECON_NEVER_NS)
-/* No address of user space is beyond. */
+/* Upper bound of user-space addresses. */
 #define ECON_LAST_BYTE		BIT_ULL(56)
 
-/* What a row's memory is named by. */
-enum econ_anchor {
-	/* from where brk began */
+/* Kind of site that the memory of a row belongs to. */
+enum econ_site {
+	/* heap, from its first byte on */
 	ECON_HEAP,
-	/* the program's own variables that begin as zeros, from their first page */
+	/* bss of the program, from its first page on */
 	ECON_BSS,
 	/* the nth private anonymous mapping of its length class and protection */
 	ECON_MMAP,
 };
 
 /**
- * struct econ_anchor_key - names memory across runs and address randomisation
- * @anchor: kind of memory
- * @class: of a mapping: the power of two that its length is not below
- * @protection: of a mapping, as it was made: PROT_READ and others
- * @ordinal: of a mapping: how many of the same class and protection came before,
- *	since the program began
+ * struct econ_site_key - identifies memory across runs and address randomisation
+ * @site: kind of site
+ * @class: for a mapping: binary logarithm of its length, rounded down
+ * @protection: for a mapping: PROT_* flags of mmap()
+ * @ordinal: for a mapping: number of earlier ones of the same class and protection
+ *	since the program started
  */
-struct econ_anchor_key {
-	u8 anchor;
+struct econ_site_key {
+	u8 site;
 	u8 class;
 	u8 protection;
 	u32 ordinal;
 };
 
 /**
- * struct econ_row - what is known of some memory
- * @key: names it
+ * struct econ_row - profile of a range of memory
+ * @key: site of the memory
  * @touched: pages of a region of 2 MiB that the program touches
- * @confidence: in percent: how sure it is that this run is like that one
- * @line: of the text
- * @begin: first byte, from where what @key names begins
- * @end: behind the last
- * @benefit_ns: what page walks cost in a region of 2 MiB over one run, if its
- *	pages are small from the first touch on
+ * @confidence: probability that runs are alike, in percent
+ * @line: line in the text
+ * @begin: first byte, relative to the site
+ * @end: byte after the last one
+ * @benefit_ns: cost of page walks in a region of 2 MiB over one run with 4 KiB pages
+ *	from the first touch on
  */
 struct econ_row {
-	struct econ_anchor_key key;
+	struct econ_site_key key;
 	u16 touched;
 	u8 confidence;
 	u32 line;
@@ -69,19 +69,19 @@ struct econ_row {
 	u64 benefit_ns;
 };
 
-/* Some rows of a profile. */
+/* Consecutive rows of a profile. */
 struct econ_span {
 	u32 first;
 	u32 nr;
 };
 
 /**
- * struct econ_profile - what was observed of a program before
- * @run_ns: how long it ran
- * @name: of the program's file, without its folder
- * @nr_rows: how many
- * @rows: sorted by key and begin, without overlap
- * @spans: which of them the heap and the bss have: faults look for those
+ * struct econ_profile - profile of an earlier run of a program
+ * @run_ns: duration of the run
+ * @name: file name of the program, without its directory
+ * @nr_rows: number of rows
+ * @rows: rows, sorted by key and begin, without overlap
+ * @spans: rows of the heap and of the bss, which faults look up
  */
 struct econ_profile {
 	u64 run_ns;
@@ -92,9 +92,9 @@ struct econ_profile {
 };
 
 /**
- * struct econ_parse_error - why a profile was refused
- * @line: from 1 on
- * @reason: in words
+ * struct econ_parse_error - reason why a profile was refused
+ * @line: number of the line, from 1 on
+ * @reason: description
  */
 struct econ_parse_error {
 	unsigned int line;
@@ -104,19 +104,19 @@ struct econ_parse_error {
 bool econ_profile_parse(const char *text, size_t length,
 			struct econ_profile *profile, u32 room,
 			struct econ_parse_error *error);
-int econ_compare_keys(const struct econ_anchor_key *one,
-		      const struct econ_anchor_key *other);
+int econ_compare_keys(const struct econ_site_key *one,
+		      const struct econ_site_key *other);
 const struct econ_row *econ_rows_of(const struct econ_profile *profile,
-				    const struct econ_anchor_key *key,
+				    const struct econ_site_key *key,
 				    u32 *nr_rows);
 u32 econ_row_from(const struct econ_row *rows, u32 nr, u64 at);
 u64 econ_left_ns(u64 benefit_ns, u64 run_ns, u64 age_ns);
 
 /**
- * struct econ_region - what is known of 2 MiB
- * @walks_ns: what page walks cost in it over one run, with small pages
- * @touched: how many of its pages the program touches
- * @bytes: of how much of it that is known
+ * struct econ_region - profile of a region of 2 MiB
+ * @walks_ns: cost of its page walks over one run with 4 KiB pages
+ * @touched: number of its pages that the program touches
+ * @bytes: number of its bytes that have rows
  */
 struct econ_region {
 	u64 walks_ns;
@@ -128,11 +128,11 @@ void econ_region_add(struct econ_region *region, const struct econ_row *row,
 		     u64 bytes);
 void econ_region_fill(struct econ_region *region);
 
-/* Benefits are told apart by their powers of two. */
+/* Ranks are binary logarithms of benefits. */
 #define ECON_RANKS		65
 
 unsigned int econ_rank(u64 benefit_ns);
 void econ_count_ranks(const struct econ_profile *profile, u32 *regions);
-u64 econ_block_price(const u32 *waiting, unsigned int rank, unsigned long blocks);
+u64 econ_block_cost(const u32 *waiting, unsigned int rank, unsigned long blocks);
 
 #endif /* _MM_ECON_PROFILE_H */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /sys/kernel/mm/econ: the mode, the prices and what was decided. The files are
- * described in Documentation/ABI/testing/sysfs-kernel-mm-econ.
+ * /sys/kernel/mm/econ: mode, costs and counters of decisions. See
+ * Documentation/ABI/testing/sysfs-kernel-mm-econ.
  */
 
 #define pr_fmt(fmt) "econ: " fmt
@@ -16,6 +16,10 @@
 
 #include "internal.h"
 
+#define ECON_ATTR_RO(_name)	__ATTR(_name, 0444, econ_##_name##_show, NULL)
+#define ECON_ATTR_RW(_name)	\
+	__ATTR(_name, 0644, econ_##_name##_show, econ_##_name##_store)
+
 static DEFINE_MUTEX(switching);
 
 /* The mode */
@@ -28,10 +32,11 @@ const char *const econ_mode_names[ECON_MODES] = {
 };
 
 /**
- * econ_parse_mode - a mode by its name
- * @text: the name, perhaps with a newline
- * @modes: how many there are to choose from
+ * econ_parse_mode - parse the name of a mode
+ * @text: the name, optionally with a newline
+ * @modes: number of modes to accept
  *
+ * Context: any.
  * Return: the mode, or -EINVAL.
  */
 int econ_parse_mode(const char *text, enum econ_mode modes)
@@ -52,7 +57,7 @@ static int __init econ_setup(char *text)
 }
 early_param("econ", econ_setup);
 
-static void set_key(struct static_key_false *key, bool on)
+static void econ_set_key(struct static_key_false *key, bool on)
 {
 	if (on)
 		static_branch_enable(key);
@@ -60,26 +65,26 @@ static void set_key(struct static_key_false *key, bool on)
 		static_branch_disable(key);
 }
 
-/* As the mode and what is measured want it. */
-static void set_keys(void)
+/* Set the static keys to match the mode and the measurements. */
+static void econ_update_keys(void)
 {
 	bool on = econ_mode != ECON_OFF;
 
 	if (econ_mode != ECON_ON)
 		econ_leave_pools();
-	set_key(&econ_key, on);
-	set_key(&econ_watch_key,
-		econ_faults_counted || (on && !econ_costs_frozen));
+	econ_set_key(&econ_key, on);
+	econ_set_key(&econ_watch_key,
+		     econ_faults_counted || (on && !econ_costs_frozen));
 }
 
-static ssize_t mode_show(struct kobject *kobj, struct kobj_attribute *attr,
-			 char *buf)
+static ssize_t econ_mode_show(struct kobject *kobj, struct kobj_attribute *attr,
+			      char *buf)
 {
 	return sysfs_emit(buf, "%s\n", econ_mode_names[READ_ONCE(econ_mode)]);
 }
 
-static ssize_t mode_store(struct kobject *kobj, struct kobj_attribute *attr,
-			  const char *buf, size_t count)
+static ssize_t econ_mode_store(struct kobject *kobj, struct kobj_attribute *attr,
+			       const char *buf, size_t count)
 {
 	int mode = econ_parse_mode(buf, ECON_AS_MACHINE);
 
@@ -87,14 +92,14 @@ static ssize_t mode_store(struct kobject *kobj, struct kobj_attribute *attr,
 		return mode;
 	guard(mutex)(&switching);
 	WRITE_ONCE(econ_mode, mode);
-	set_keys();
-	econ_adjust_keepers();
+	econ_update_keys();
+	econ_prezero_adjust_all();
 	if (mode == ECON_OFF)
 		econ_forget_ledgers();
 	return count;
 }
 
-static struct kobj_attribute mode_attr = __ATTR_RW(mode);
+static struct kobj_attribute mode_attr = ECON_ATTR_RW(mode);
 
 static struct attribute *econ_attrs[] = {
 	&mode_attr.attr,
@@ -105,9 +110,9 @@ static const struct attribute_group econ_group = {
 	.attrs = econ_attrs,
 };
 
-/* The prices, in nanoseconds */
+/* The costs, in nanoseconds */
 
-const char *const econ_price_names[ECON_PRICES] = {
+const char *const econ_cost_names[ECON_COSTS] = {
 	[ECON_FAULT] = "fault",
 	[ECON_HUGE_FAULT] = "huge_fault",
 	[ECON_CLEAR_PAGE] = "clear_page",
@@ -120,30 +125,30 @@ const char *const econ_price_names[ECON_PRICES] = {
 	[ECON_RECLAIM_PAGE] = "reclaim_page",
 };
 
-static struct kobj_attribute price_attrs[ECON_PRICES];
-static struct attribute *costs_attrs[ECON_PRICES + 3];
+static struct kobj_attribute cost_attrs[ECON_COSTS];
+static struct attribute *costs_group_attrs[ECON_COSTS + 3];
 
-static ssize_t price_show(struct kobject *kobj, struct kobj_attribute *attr,
-			  char *buf)
+static ssize_t econ_cost_show(struct kobject *kobj, struct kobj_attribute *attr,
+			      char *buf)
 {
 	return sysfs_emit(buf, "%llu\n",
-			  READ_ONCE(econ_prices.ns[attr - price_attrs]));
+			  READ_ONCE(econ_costs.ns[attr - cost_attrs]));
 }
 
-static ssize_t price_store(struct kobject *kobj, struct kobj_attribute *attr,
-			   const char *buf, size_t count)
+static ssize_t econ_cost_store(struct kobject *kobj, struct kobj_attribute *attr,
+			       const char *buf, size_t count)
 {
 	u64 ns;
 	int err = kstrtou64(buf, 0, &ns);
 
 	if (err)
 		return err;
-	WRITE_ONCE(econ_prices.ns[attr - price_attrs], ns);
+	WRITE_ONCE(econ_costs.ns[attr - cost_attrs], ns);
 	return count;
 }
 
-/* Two switches of one kind. */
-static ssize_t switch_store(bool *what, const char *buf, size_t count)
+/* Store function of boolean switches. */
+static ssize_t econ_switch_store(bool *what, const char *buf, size_t count)
 {
 	bool on;
 	int err = kstrtobool(buf, &on);
@@ -152,33 +157,33 @@ static ssize_t switch_store(bool *what, const char *buf, size_t count)
 		return err;
 	guard(mutex)(&switching);
 	WRITE_ONCE(*what, on);
-	set_keys();
+	econ_update_keys();
 	return count;
 }
 
-static ssize_t frozen_show(struct kobject *kobj, struct kobj_attribute *attr,
-			   char *buf)
+static ssize_t econ_frozen_show(struct kobject *kobj, struct kobj_attribute *attr,
+				char *buf)
 {
 	return sysfs_emit(buf, "%d\n", econ_costs_frozen);
 }
 
-static ssize_t frozen_store(struct kobject *kobj, struct kobj_attribute *attr,
-			    const char *buf, size_t count)
+static ssize_t econ_frozen_store(struct kobject *kobj, struct kobj_attribute *attr,
+				 const char *buf, size_t count)
 {
-	return switch_store(&econ_costs_frozen, buf, count);
+	return econ_switch_store(&econ_costs_frozen, buf, count);
 }
 
-/* For each price: what half and nine tenths of its samples do not exceed. */
-static ssize_t samples_show(struct kobject *kobj, struct kobj_attribute *attr,
-			    char *buf)
+/* For each cost: median, 90th percentile and number of its samples. */
+static ssize_t econ_samples_show(struct kobject *kobj, struct kobj_attribute *attr,
+				 char *buf)
 {
 	int length = 0, i;
 
-	for (i = 0; i < ECON_PRICES; i++) {
+	for (i = 0; i < ECON_COSTS; i++) {
 		const u64 *buckets = econ_samples[i].buckets;
 
 		length += sysfs_emit_at(buf, length, "%s %llu %llu %llu\n",
-					econ_price_names[i],
+					econ_cost_names[i],
 					tollfree_histogram_quantile(buckets, 5000),
 					tollfree_histogram_quantile(buckets, 9000),
 					econ_samples[i].seen);
@@ -186,9 +191,9 @@ static ssize_t samples_show(struct kobject *kobj, struct kobj_attribute *attr,
 	return length;
 }
 
-/* They are forgotten. */
-static ssize_t samples_store(struct kobject *kobj, struct kobj_attribute *attr,
-			     const char *buf, size_t count)
+/* Writing 0 resets the samples. */
+static ssize_t econ_samples_store(struct kobject *kobj, struct kobj_attribute *attr,
+				  const char *buf, size_t count)
 {
 	if (!sysfs_streq(buf, "0"))
 		return -EINVAL;
@@ -196,15 +201,15 @@ static ssize_t samples_store(struct kobject *kobj, struct kobj_attribute *attr,
 	return count;
 }
 
-static struct kobj_attribute frozen_attr = __ATTR_RW(frozen);
-static struct kobj_attribute samples_attr = __ATTR_RW(samples);
+static struct kobj_attribute frozen_attr = ECON_ATTR_RW(frozen);
+static struct kobj_attribute samples_attr = ECON_ATTR_RW(samples);
 
 static const struct attribute_group costs_group = {
 	.name = "costs",
-	.attrs = costs_attrs,
+	.attrs = costs_group_attrs,
 };
 
-/* How long faults took: for each kind a file with a line for each bucket. */
+/* Latencies of faults: a file for each kind, with a line for each bucket. */
 
 static const char *const fault_names[ECON_FAULT_KINDS] = {
 	[ECON_FAULT_BASE] = "base",
@@ -226,8 +231,8 @@ static const char *const fault_names[ECON_FAULT_KINDS] = {
 static struct kobj_attribute fault_attrs[ECON_FAULT_KINDS];
 static struct attribute *latency_attrs[ECON_FAULT_KINDS + 2];
 
-static ssize_t fault_show(struct kobject *kobj, struct kobj_attribute *attr,
-			  char *buf)
+static ssize_t econ_fault_show(struct kobject *kobj, struct kobj_attribute *attr,
+			       char *buf)
 {
 	const atomic_long_t *times = econ_fault_times[attr - fault_attrs];
 	int length = 0, i;
@@ -243,23 +248,23 @@ static ssize_t fault_show(struct kobject *kobj, struct kobj_attribute *attr,
 	return length;
 }
 
-static ssize_t enabled_show(struct kobject *kobj, struct kobj_attribute *attr,
-			    char *buf)
+static ssize_t econ_enabled_show(struct kobject *kobj, struct kobj_attribute *attr,
+				 char *buf)
 {
 	return sysfs_emit(buf, "%d\n", econ_faults_counted);
 }
 
-static ssize_t enabled_store(struct kobject *kobj, struct kobj_attribute *attr,
-			     const char *buf, size_t count)
+static ssize_t econ_enabled_store(struct kobject *kobj, struct kobj_attribute *attr,
+				  const char *buf, size_t count)
 {
-	ssize_t done = switch_store(&econ_faults_counted, buf, count);
+	ssize_t done = econ_switch_store(&econ_faults_counted, buf, count);
 
 	if (done > 0)
 		econ_count_faults();
 	return done;
 }
 
-static struct kobj_attribute enabled_attr = __ATTR_RW(enabled);
+static struct kobj_attribute enabled_attr = ECON_ATTR_RW(enabled);
 
 static const struct attribute_group latency_group = {
 	.name = "fault_latency",
@@ -267,50 +272,50 @@ static const struct attribute_group latency_group = {
 };
 
 /*
- * What was decided: for each model a file of five numbers; and what was lost for
- * want of a block.
+ * Decisions: a file of five numbers for each model; and the benefit that was lost for
+ * lack of a block.
  */
 
 static struct kobj_attribute account_attrs[ECON_KINDS];
 static struct attribute *stats_attrs[ECON_KINDS + 3];
 
-static ssize_t account_show(struct kobject *kobj, struct kobj_attribute *attr,
-			    char *buf)
+static ssize_t econ_account_show(struct kobject *kobj, struct kobj_attribute *attr,
+				 char *buf)
 {
 	struct econ_account *account = &econ_ledger[attr - account_attrs];
 
 	return sysfs_emit(buf,
-			  "asked %lld\ngone %lld\ncost_ns %lld\nbenefit_ns %lld\nrefused_ns %lld\n",
+			  "asked %lld\napproved %lld\ncost_ns %lld\nbenefit_ns %lld\nrefused_ns %lld\n",
 			  atomic64_read(&account->asked),
-			  atomic64_read(&account->gone),
+			  atomic64_read(&account->approved),
 			  atomic64_read(&account->cost),
 			  atomic64_read(&account->benefit),
 			  atomic64_read(&account->refused));
 }
 
-static ssize_t read_again_show(struct kobject *kobj,
-			       struct kobj_attribute *attr, char *buf)
+static ssize_t econ_refaults_show(struct kobject *kobj,
+				  struct kobj_attribute *attr, char *buf)
 {
 	return sysfs_emit(buf, "%ld\n",
-			  atomic_long_read(&econ_read_again_pages));
+			  atomic_long_read(&econ_refault_pages));
 }
 
-static struct kobj_attribute read_again_attr = __ATTR_RO(read_again);
+static struct kobj_attribute refaults_attr = ECON_ATTR_RO(refaults);
 
-static ssize_t ledger_show(struct kobject *kobj, struct kobj_attribute *attr,
-			   char *buf)
+static ssize_t econ_ledger_show(struct kobject *kobj, struct kobj_attribute *attr,
+				char *buf)
 {
 	return econ_show_ledgers(buf);
 }
 
-static struct kobj_attribute ledger_attr = __ATTR_RO(ledger);
+static struct kobj_attribute ledger_attr = ECON_ATTR_RO(ledger);
 
 static const struct attribute_group stats_group = {
 	.name = "stats",
 	.attrs = stats_attrs,
 };
 
-/* Blocks that are zeroed ahead: a limit, how many there are, and a file a count. */
+/* Blocks that are zeroed ahead: limit, number, and a file for each counter. */
 
 const char *const econ_zeroed_names[ECON_ZEROED_COUNTS] = {
 	[ECON_ZEROED_MADE] = "made",
@@ -327,22 +332,22 @@ const char *const econ_zeroed_names[ECON_ZEROED_COUNTS] = {
 static struct kobj_attribute zeroed_attrs[ECON_ZEROED_COUNTS];
 static struct attribute *zeroed_group_attrs[ECON_ZEROED_COUNTS + 4];
 
-static ssize_t zeroed_show(struct kobject *kobj, struct kobj_attribute *attr,
-			   char *buf)
+static ssize_t econ_zeroed_show(struct kobject *kobj, struct kobj_attribute *attr,
+				char *buf)
 {
 	atomic64_t *number = &econ_zeroed_counts[attr - zeroed_attrs];
 
 	return sysfs_emit(buf, "%lld\n", atomic64_read(number));
 }
 
-static ssize_t limit_show(struct kobject *kobj, struct kobj_attribute *attr,
-			  char *buf)
+static ssize_t econ_limit_show(struct kobject *kobj, struct kobj_attribute *attr,
+			       char *buf)
 {
 	return sysfs_emit(buf, "%lu\n", READ_ONCE(econ_zeroed_limit));
 }
 
-static ssize_t limit_store(struct kobject *kobj, struct kobj_attribute *attr,
-			   const char *buf, size_t count)
+static ssize_t econ_limit_store(struct kobject *kobj, struct kobj_attribute *attr,
+				const char *buf, size_t count)
 {
 	unsigned long limit;
 	int err = kstrtoul(buf, 0, &limit);
@@ -353,32 +358,32 @@ static ssize_t limit_store(struct kobject *kobj, struct kobj_attribute *attr,
 		return -EINVAL;
 	guard(mutex)(&switching);
 	WRITE_ONCE(econ_zeroed_limit, limit);
-	econ_adjust_keepers();
+	econ_prezero_adjust_all();
 	return count;
 }
 
-static ssize_t blocks_show(struct kobject *kobj, struct kobj_attribute *attr,
-			   char *buf)
+static ssize_t econ_blocks_show(struct kobject *kobj, struct kobj_attribute *attr,
+				char *buf)
 {
 	return sysfs_emit(buf, "%lu\n", econ_zeroed_blocks());
 }
 
-static ssize_t credit_ns_show(struct kobject *kobj,
-			      struct kobj_attribute *attr, char *buf)
+static ssize_t econ_credit_ns_show(struct kobject *kobj,
+				   struct kobj_attribute *attr, char *buf)
 {
-	return sysfs_emit(buf, "%llu\n", econ_zeroed_credit());
+	return sysfs_emit(buf, "%llu\n", econ_prezero_credit());
 }
 
-static struct kobj_attribute credit_attr = __ATTR_RO(credit_ns);
-static struct kobj_attribute limit_attr = __ATTR_RW(limit);
-static struct kobj_attribute blocks_attr = __ATTR_RO(blocks);
+static struct kobj_attribute credit_attr = ECON_ATTR_RO(credit_ns);
+static struct kobj_attribute limit_attr = ECON_ATTR_RW(limit);
+static struct kobj_attribute blocks_attr = ECON_ATTR_RO(blocks);
 
 static const struct attribute_group zeroed_group = {
 	.name = "zeroed_blocks",
 	.attrs = zeroed_group_attrs,
 };
 
-static void __init name_zeroed_files(void)
+static void __init econ_name_zeroed_files(void)
 {
 	unsigned int i;
 
@@ -386,7 +391,7 @@ static void __init name_zeroed_files(void)
 		sysfs_attr_init(&zeroed_attrs[i].attr);
 		zeroed_attrs[i].attr.name = econ_zeroed_names[i];
 		zeroed_attrs[i].attr.mode = 0444;
-		zeroed_attrs[i].show = zeroed_show;
+		zeroed_attrs[i].show = econ_zeroed_show;
 		zeroed_group_attrs[i] = &zeroed_attrs[i].attr;
 	}
 	zeroed_group_attrs[ECON_ZEROED_COUNTS] = &limit_attr.attr;
@@ -394,25 +399,25 @@ static void __init name_zeroed_files(void)
 	zeroed_group_attrs[ECON_ZEROED_COUNTS + 2] = &credit_attr.attr;
 }
 
-static void __init name_files(void)
+static void __init econ_name_files(void)
 {
 	unsigned int i;
 
-	for (i = 0; i < ECON_PRICES; i++) {
-		sysfs_attr_init(&price_attrs[i].attr);
-		price_attrs[i].attr.name = econ_price_names[i];
-		price_attrs[i].attr.mode = 0644;
-		price_attrs[i].show = price_show;
-		price_attrs[i].store = price_store;
-		costs_attrs[i] = &price_attrs[i].attr;
+	for (i = 0; i < ECON_COSTS; i++) {
+		sysfs_attr_init(&cost_attrs[i].attr);
+		cost_attrs[i].attr.name = econ_cost_names[i];
+		cost_attrs[i].attr.mode = 0644;
+		cost_attrs[i].show = econ_cost_show;
+		cost_attrs[i].store = econ_cost_store;
+		costs_group_attrs[i] = &cost_attrs[i].attr;
 	}
-	costs_attrs[ECON_PRICES] = &frozen_attr.attr;
-	costs_attrs[ECON_PRICES + 1] = &samples_attr.attr;
+	costs_group_attrs[ECON_COSTS] = &frozen_attr.attr;
+	costs_group_attrs[ECON_COSTS + 1] = &samples_attr.attr;
 	for (i = 0; i < ECON_FAULT_KINDS; i++) {
 		sysfs_attr_init(&fault_attrs[i].attr);
 		fault_attrs[i].attr.name = fault_names[i];
 		fault_attrs[i].attr.mode = 0444;
-		fault_attrs[i].show = fault_show;
+		fault_attrs[i].show = econ_fault_show;
 		latency_attrs[i] = &fault_attrs[i].attr;
 	}
 	latency_attrs[ECON_FAULT_KINDS] = &enabled_attr.attr;
@@ -420,10 +425,10 @@ static void __init name_files(void)
 		sysfs_attr_init(&account_attrs[i].attr);
 		account_attrs[i].attr.name = econ_models[i]->name;
 		account_attrs[i].attr.mode = 0444;
-		account_attrs[i].show = account_show;
+		account_attrs[i].show = econ_account_show;
 		stats_attrs[i] = &account_attrs[i].attr;
 	}
-	stats_attrs[ECON_KINDS] = &read_again_attr.attr;
+	stats_attrs[ECON_KINDS] = &refaults_attr.attr;
 	stats_attrs[ECON_KINDS + 1] = &ledger_attr.attr;
 }
 
@@ -436,9 +441,9 @@ static int __init econ_sysfs_init(void)
 	struct kobject *kobj;
 	int err;
 
-	econ_prices = econ_usual_prices;
-	name_files();
-	name_zeroed_files();
+	econ_costs = econ_default_costs;
+	econ_name_files();
+	econ_name_zeroed_files();
 	kobj = kobject_create_and_add("econ", mm_kobj);
 	if (!kobj)
 		return -ENOMEM;
@@ -448,10 +453,10 @@ static int __init econ_sysfs_init(void)
 		kobject_put(kobj);
 		return err;
 	}
-	/* Only what can be switched off again is switched on. */
+	/* Switch on only if the files to switch off exist. */
 	econ_mode = wanted;
-	set_keys();
-	econ_adjust_keepers();
+	econ_update_keys();
+	econ_prezero_adjust_all();
 	return 0;
 }
 late_initcall(econ_sysfs_init);

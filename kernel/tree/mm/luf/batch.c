@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The life of batches of lazy unmaps: open, closed, flushed, free again.
+ * Life cycle of batches of lazy unmaps: open, closed, flushed, free again.
  *
- * Who unmaps counts itself as in flight in the open batch of its stream, looks
- * whether the batch is still open, publishes what it does (include/linux/luf.h
- * says in which order) and takes the count back. Each CPU has counters of its own,
- * so that CPUs that unmap at the same time do not take a cache line from each
- * other. Who flushes closes the batch first, so that nothing joins it, waits until
- * all counters are zero, and only then looks at the CPUs. Any number of tasks may
- * flush one batch at the same time: none waits for another one's interrupts.
+ * An unmap increments its CPU's counter for the open batch of its stream, checks
+ * that the batch is still open, publishes its changes in the order given in
+ * include/linux/luf.h and decrements the counter. Counters are per CPU, so that
+ * concurrent unmaps do not share a cache line. A flush closes the batch first, so
+ * that no unmap joins it, waits until all counters are zero, and only then reads
+ * the CPU mask. Any number of tasks may flush one batch at the same time; they do
+ * not wait for each other's interrupts.
  *
- * There are neither page tables nor pages in here: tools/testing/tollfree builds
- * and tests this file in user space, with threads.
+ * This file touches neither page tables nor pages. tools/testing/tollfree builds
+ * and tests it in user space, with threads.
  */
 
 #include <linux/atomic.h>
@@ -24,12 +24,12 @@
 
 #include "batch.h"
 
-/* How often a flusher looks before it sleeps between two looks. */
+/* Number of checks for unmaps in flight before a flusher sleeps between them. */
 #define LUF_SPINS	1000
 
 /*
- * Unmaps of one CPU that take part in a batch, by its slot. An unmap begins and
- * ends on one CPU, because it holds a page-table lock.
+ * Unmaps in flight on one CPU, by the slot of their batch. An unmap begins and ends
+ * on the same CPU, because it holds a page-table lock.
  */
 struct luf_in_flight {
 	atomic_t of[LUF_BATCHES];
@@ -37,46 +37,46 @@ struct luf_in_flight {
 
 static DEFINE_PER_CPU(struct luf_in_flight, luf_in_flight);
 
-static bool is_pending(const struct luf_batch *batch)
+static bool luf_batch_is_pending(const struct luf_batch *batch)
 {
 	return batch->state == LUF_BATCH_OPEN ||
 	       batch->state == LUF_BATCH_CLOSED;
 }
 
-/* The pending batch of the lowest generation, NULL if there is none. */
-static struct luf_batch *oldest(struct luf_batches *all)
+/* Return: the pending batch with the lowest generation, NULL if none is pending. */
+static struct luf_batch *luf_oldest_pending(struct luf_batches *all)
 {
 	struct luf_batch *found = NULL, *batch;
 
 	lockdep_assert_held(&all->lock);
 	for (batch = all->slots; batch < all->slots + LUF_BATCHES; batch++)
-		if (is_pending(batch) &&
+		if (luf_batch_is_pending(batch) &&
 		    (!found || batch->generation < found->generation))
 			found = batch;
 	return found;
 }
 
-static struct luf_batch *find_pending(struct luf_batches *all, u64 generation)
+static struct luf_batch *luf_find_pending(struct luf_batches *all, u64 generation)
 {
 	struct luf_batch *batch;
 
 	lockdep_assert_held(&all->lock);
 	for (batch = all->slots; batch < all->slots + LUF_BATCHES; batch++)
-		if (batch->generation == generation && is_pending(batch))
+		if (batch->generation == generation && luf_batch_is_pending(batch))
 			return batch;
 	return NULL;
 }
 
-static void advance_drained(struct luf_batches *all)
+static void luf_advance_drained(struct luf_batches *all)
 {
-	struct luf_batch *first = oldest(all);
+	struct luf_batch *first = luf_oldest_pending(all);
 
-	/* Pairs with luf_is_drained(): what is drained was flushed before. */
+	/* Pairs with luf_is_drained(): drained batches were flushed before. */
 	smp_store_release(&all->drained,
 			  first ? first->generation - 1 : all->newest);
 }
 
-static struct luf_batch *free_slot(struct luf_batches *all)
+static struct luf_batch *luf_find_free_slot(struct luf_batches *all)
 {
 	struct luf_batch *batch;
 
@@ -87,15 +87,15 @@ static struct luf_batch *free_slot(struct luf_batches *all)
 	return NULL;
 }
 
-/* Opens a batch unless the stream has one; false if no slot is free. */
-static bool open_batch(struct luf_batches *all, struct luf_stream *stream)
+/* Open a batch unless the stream has one. Return: false if no slot is free. */
+static bool luf_open_batch(struct luf_batches *all, struct luf_stream *stream)
 {
 	struct luf_batch *batch;
 
 	guard(spinlock)(&all->lock);
 	if (stream->open)
 		return true;
-	batch = free_slot(all);
+	batch = luf_find_free_slot(all);
 	if (!batch)
 		return false;
 	batch->generation = ++all->newest;
@@ -104,20 +104,20 @@ static bool open_batch(struct luf_batches *all, struct luf_stream *stream)
 	batch->state = LUF_BATCH_OPEN;
 	batch->slot = batch - all->slots;
 	cpumask_clear(&batch->cpus);
-	/* Pairs with luf_batch_get(): whoever finds it finds it complete. */
+	/* Pairs with luf_batch_get(): the batch is initialised when it is found. */
 	smp_store_release(&stream->open, batch);
 	return true;
 }
 
 /**
- * luf_batch_get - take part in the batch that is open now
+ * luf_batch_get - join the open batch of a stream
  * @all: the batches
- * @stream: where the unmap comes from
+ * @stream: stream of the unmap
  *
- * Called under a page-table lock, and luf_batch_put() under the same one:
- * flushers wait for what is in between.
+ * Flushers of the batch wait until luf_batch_put().
  *
- * Return: the batch, NULL if all are taken: then the unmap is eager.
+ * Context: a page-table lock is held until after luf_batch_put().
+ * Return: the batch, NULL if no slot is free: then the unmap is eager.
  */
 struct luf_batch *luf_batch_get(struct luf_batches *all,
 				struct luf_stream *stream)
@@ -125,17 +125,17 @@ struct luf_batch *luf_batch_get(struct luf_batches *all,
 	struct luf_batch *batch;
 
 	for (;;) {
-		/* Pairs with open_batch(). */
+		/* Pairs with luf_open_batch(). */
 		batch = smp_load_acquire(&stream->open);
 		if (!batch) {
-			if (!open_batch(all, stream))
+			if (!luf_open_batch(all, stream))
 				return NULL;
 			continue;
 		}
 		atomic_inc(&this_cpu_ptr(&luf_in_flight)->of[batch->slot]);
 		/* Pairs with luf_wait_for_unmaps(). */
 		smp_mb__after_atomic();
-		/* It may have been closed, and opened again since. */
+		/* The batch may have been closed and reopened since. */
 		if (smp_load_acquire(&stream->open) == batch)
 			return batch;
 		luf_batch_put(batch);
@@ -143,17 +143,19 @@ struct luf_batch *luf_batch_get(struct luf_batches *all,
 }
 
 /**
- * luf_batch_put - everything of this unmap is published
- * @batch: what luf_batch_get() gave
+ * luf_batch_put - leave a batch after publishing an unmap
+ * @batch: return value of luf_batch_get()
+ *
+ * Context: under the page-table lock of luf_batch_get().
  */
 void luf_batch_put(struct luf_batch *batch)
 {
-	/* Pairs with luf_wait_for_unmaps(): what is published can be seen. */
+	/* Pairs with luf_wait_for_unmaps(): the published changes are visible. */
 	smp_mb__before_atomic();
 	atomic_dec(&this_cpu_ptr(&luf_in_flight)->of[batch->slot]);
 }
 
-static void close_batch(struct luf_batches *all, struct luf_batch *batch)
+static void luf_close_batch(struct luf_batches *all, struct luf_batch *batch)
 {
 	lockdep_assert_held(&all->lock);
 	if (batch->state != LUF_BATCH_OPEN)
@@ -162,33 +164,33 @@ static void close_batch(struct luf_batches *all, struct luf_batch *batch)
 	WRITE_ONCE(batch->stream->open, NULL);
 }
 
-static struct luf_batch *close_and_pin(struct luf_batches *all,
-				       struct luf_batch *batch)
+static struct luf_batch *luf_close_and_pin(struct luf_batches *all,
+					   struct luf_batch *batch)
 {
-	close_batch(all, batch);
+	luf_close_batch(all, batch);
 	batch->pins++;
 	return batch;
 }
 
-/* The oldest pending batch up to a generation, NULL if there is none. */
-static struct luf_batch *pin_oldest(struct luf_batches *all, u64 generation)
+/* Return: the oldest pending batch up to a generation, NULL if there is none. */
+static struct luf_batch *luf_pin_oldest(struct luf_batches *all, u64 generation)
 {
 	struct luf_batch *batch;
 
 	guard(spinlock)(&all->lock);
-	batch = oldest(all);
+	batch = luf_oldest_pending(all);
 	if (!batch || batch->generation > generation)
 		return NULL;
-	return close_and_pin(all, batch);
+	return luf_close_and_pin(all, batch);
 }
 
 static bool luf_is_in_range(const struct luf_batch *batch, u64 first, u64 last)
 {
-	return is_pending(batch) && batch->generation >= first &&
+	return luf_batch_is_pending(batch) && batch->generation >= first &&
 	       batch->generation <= last;
 }
 
-/* All pending batches from one generation to another: a bit for each slot. */
+/* Pin the pending batches in a range of generations. Return: a bit for each slot. */
 static u64 luf_pin_range(struct luf_batches *all, u64 first, u64 last)
 {
 	struct luf_batch *batch;
@@ -198,7 +200,7 @@ static u64 luf_pin_range(struct luf_batches *all, u64 first, u64 last)
 	guard(spinlock)(&all->lock);
 	for (batch = all->slots; batch < all->slots + LUF_BATCHES; batch++)
 		if (luf_is_in_range(batch, first, last))
-			pinned |= 1ULL << close_and_pin(all, batch)->slot;
+			pinned |= 1ULL << luf_close_and_pin(all, batch)->slot;
 	return pinned;
 }
 
@@ -213,14 +215,14 @@ static bool luf_is_in_flight(const struct luf_batch *batch)
 }
 
 /*
- * What is in flight in a closed batch is over soon: it holds a page-table lock,
- * and cannot be preempted but by a hypervisor, or where such locks sleep.
+ * Unmaps in flight in a closed batch end soon: they hold a page-table lock and are
+ * not preempted, except by a hypervisor or where page-table locks sleep.
  */
 static void luf_wait_for_unmaps(const struct luf_batch *batch)
 {
 	unsigned int looks = 0;
 
-	/* Closed first, then looked at; pairs with luf_batch_get(). */
+	/* Close before the check; pairs with luf_batch_get(). */
 	smp_mb();
 	while (luf_is_in_flight(batch)) {
 		if (!IS_ENABLED(CONFIG_PREEMPT_RT) && looks++ < LUF_SPINS)
@@ -232,8 +234,8 @@ static void luf_wait_for_unmaps(const struct luf_batch *batch)
 	smp_mb();
 }
 
-/* The sequence number of a batch of which nothing is in flight any more. */
-static u64 complete(struct luf_batches *all, struct luf_batch *batch)
+/* Assign the sequence number of a batch that has no unmaps in flight any more. */
+static u64 luf_complete_batch(struct luf_batches *all, struct luf_batch *batch)
 {
 	guard(spinlock)(&all->lock);
 	if (!batch->completed) {
@@ -243,79 +245,81 @@ static u64 complete(struct luf_batches *all, struct luf_batch *batch)
 	return batch->completed;
 }
 
-static void unpin_flushed(struct luf_batches *all, struct luf_batch *batch)
+static void luf_unpin_flushed(struct luf_batches *all, struct luf_batch *batch)
 {
 	guard(spinlock)(&all->lock);
 	batch->state = --batch->pins ? LUF_BATCH_FLUSHED : LUF_BATCH_FREE;
-	advance_drained(all);
+	luf_advance_drained(all);
 }
 
-/* Flushes a batch that was closed and pinned, and unpins it. */
-static unsigned int flush(struct luf_batches *all, struct luf_batch *batch)
+/* Flush a closed and pinned batch, and unpin it. */
+static unsigned int luf_flush_pinned(struct luf_batches *all, struct luf_batch *batch)
 {
 	unsigned int cpus;
 
 	luf_wait_for_unmaps(batch);
-	cpus = luf_flush_cpus(&batch->cpus, complete(all, batch));
-	unpin_flushed(all, batch);
+	cpus = luf_flush_cpus(&batch->cpus, luf_complete_batch(all, batch));
+	luf_unpin_flushed(all, batch);
 	return cpus;
 }
 
 /**
- * luf_is_drained - whether nothing that was stamped may be stale any more
+ * luf_is_drained - whether all batches up to a generation are flushed
  * @all: the batches
- * @generation: a stamp, 0 if there is none
+ * @generation: generation of a stamp, 0 if there is none
  *
+ * Context: any.
  * Return: true if this and every older batch is flushed.
  */
 bool luf_is_drained(const struct luf_batches *all, u64 generation)
 {
-	/* Pairs with advance_drained(). */
+	/* Pairs with luf_advance_drained(). */
 	return generation <= smp_load_acquire(&all->drained);
 }
 
 /**
- * luf_is_flushed - whether the pages of one batch may be given away
+ * luf_is_flushed - whether one batch is flushed
  * @all: the batches
- * @generation: the batch's
+ * @generation: generation of the batch
  *
- * Return: true if it is flushed; older ones may not be.
+ * Context: process; takes a spinlock.
+ * Return: true if the batch is flushed; older ones may not be.
  */
 bool luf_is_flushed(struct luf_batches *all, u64 generation)
 {
 	if (luf_is_drained(all, generation))
 		return true;
 	guard(spinlock)(&all->lock);
-	return !find_pending(all, generation);
+	return !luf_find_pending(all, generation);
 }
 
 /**
  * luf_drain - flush every batch up to a generation
  * @all: the batches
- * @generation: the newest one that is concerned
+ * @generation: generation of the newest batch to flush
  *
- * May sleep; the caller holds no page-table lock.
- *
- * Return: how many CPUs were made to flush.
+ * Context: may sleep; the caller holds no page-table lock.
+ * Return: number of CPUs that were interrupted.
  */
 unsigned int luf_drain(struct luf_batches *all, u64 generation)
 {
 	struct luf_batch *batch;
 	unsigned int cpus = 0;
 
-	while ((batch = pin_oldest(all, generation)))
-		cpus += flush(all, batch);
+	while ((batch = luf_pin_oldest(all, generation)))
+		cpus += luf_flush_pinned(all, batch);
 	return cpus;
 }
 
 /**
- * luf_add_cpus - the CPUs that may have what some pending batches unmapped
+ * luf_add_cpus - add the CPUs of pending batches to a mask
  * @all: the batches
- * @first: the oldest generation that is concerned
- * @last: the newest one
- * @cpus: what they are added to
+ * @first: oldest generation of the range
+ * @last: newest generation of the range
+ * @cpus: mask that the CPUs are added to
  *
- * Return: true if any of the batches was pending.
+ * Context: process; takes a spinlock.
+ * Return: true if a batch of the range was pending.
  */
 bool luf_add_cpus(struct luf_batches *all, u64 first, u64 last,
 		  struct cpumask *cpus)
@@ -334,17 +338,17 @@ bool luf_add_cpus(struct luf_batches *all, u64 first, u64 last,
 }
 
 /**
- * luf_flush_range - flush some batches, and no older ones
+ * luf_flush_range - flush a range of batches, and no older ones
  * @all: the batches
- * @first: the oldest generation that is concerned
- * @last: the newest one
+ * @first: oldest generation of the range
+ * @last: newest generation of the range
  *
- * May sleep; the caller holds no page-table lock. Takes the lock of the batches
- * once to find them, however many generations there are between the two.
- * Afterwards the pages of these batches may be given away, whoever else flushes
- * them at the same time.
+ * Takes the lock of the batches once to find them, for any length of the range. On
+ * return the pages of these batches may be freed, even if other tasks flush the
+ * same batches concurrently.
  *
- * Return: how many CPUs were made to flush.
+ * Context: may sleep; the caller holds no page-table lock.
+ * Return: number of CPUs that were interrupted.
  */
 unsigned int luf_flush_range(struct luf_batches *all, u64 first, u64 last)
 {
@@ -353,18 +357,17 @@ unsigned int luf_flush_range(struct luf_batches *all, u64 first, u64 last)
 
 	for (slot = 0; slot < LUF_BATCHES; slot++)
 		if (pinned & 1ULL << slot)
-			cpus += flush(all, &all->slots[slot]);
+			cpus += luf_flush_pinned(all, &all->slots[slot]);
 	return cpus;
 }
 
 /**
  * luf_flush_batch - flush one batch, and no older ones
  * @all: the batches
- * @generation: the batch's
+ * @generation: generation of the batch
  *
- * As luf_flush_range().
- *
- * Return: how many CPUs were made to flush.
+ * Context: as luf_flush_range().
+ * Return: number of CPUs that were interrupted.
  */
 unsigned int luf_flush_batch(struct luf_batches *all, u64 generation)
 {

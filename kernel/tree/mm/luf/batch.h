@@ -6,30 +6,29 @@
 #include <linux/spinlock.h>
 #include <linux/types.h>
 
-/* More than there are drains at one time; with none left unmaps are eager. */
+/* More than concurrent drains need. Without a free slot unmaps are eager. */
 #define LUF_BATCHES	64
 
 enum luf_batch_state {
 	LUF_BATCH_FREE,
 	LUF_BATCH_OPEN,
 	LUF_BATCH_CLOSED,
-	LUF_BATCH_FLUSHED,	/* but still looked at by somebody */
+	LUF_BATCH_FLUSHED,	/* but still pinned by a flusher */
 };
 
 /**
  * struct luf_batch - unmaps that one flush will cover
- * @generation: its number, never given twice
- * @cpus: those that may hold a translation; bits are set while in flight
- * @completed: the sequence number from which on a CPU that is up to date has
- *	nothing of this batch, 0 while unmaps are in flight
- * @stream: whose it is, while it is open
- * @state: what may be done with it
- * @pins: flushers that look at it
- * @slot: its place among all batches
+ * @generation: unique number
+ * @cpus: CPUs that may hold a translation; bits are set while in flight
+ * @completed: sequence number: a CPU that has flushed since holds no translation
+ *	of this batch; 0 while unmaps are in flight
+ * @stream: stream of the batch while it is open
+ * @state: state of the batch
+ * @pins: number of flushers that use it
+ * @slot: index in luf_batches.slots
  *
- * All but @cpus is guarded by the lock of struct luf_batches. Unmaps that are
- * being published are counted for each CPU: CPUs that unmap at the same time
- * write nothing in here.
+ * The lock of struct luf_batches protects all fields except @cpus. Unmaps in
+ * flight are counted per CPU, so that concurrent unmaps share no cache line.
  */
 struct luf_batch {
 	u64 generation;
@@ -42,19 +41,19 @@ struct luf_batch {
 };
 
 /**
- * struct luf_stream - a source of unmaps that has batches of its own
- * @open: the batch that unmaps go to, NULL until there is one
+ * struct luf_stream - a source of unmaps with its own batches
+ * @open: batch that unmaps join, NULL until one is opened
  */
 struct luf_stream {
 	struct luf_batch *open;
 };
 
 /**
- * struct luf_batches - all batches, for those who need to see every unmap
- * @lock: a leaf; taken under page-table locks
- * @newest: the generation that was given last
+ * struct luf_batches - all batches of the system
+ * @lock: protects all fields; a leaf lock, taken under page-table locks
+ * @newest: last generation that was given
  * @drained: every generation up to this one is flushed
- * @sequence: the completed batch that came last
+ * @sequence: sequence number of the batch that was completed last
  * @slots: the batches
  */
 struct luf_batches {
@@ -77,13 +76,14 @@ unsigned int luf_flush_range(struct luf_batches *all, u64 first, u64 last);
 unsigned int luf_flush_batch(struct luf_batches *all, u64 generation);
 
 /**
- * luf_flush_cpus - make CPUs forget what was unmapped
- * @cpus: those that may have a translation
- * @completed: one that was up to date at this sequence number has none
+ * luf_flush_cpus - flush the TLBs of some CPUs
+ * @cpus: CPUs that may hold a translation
+ * @completed: CPUs that have flushed since this sequence number are skipped
  *
- * For who uses this file to define. May sleep.
+ * Defined outside of batch.c, so that user-space tests can replace it.
  *
- * Return: how many CPUs were interrupted.
+ * Context: may sleep.
+ * Return: number of CPUs that were interrupted.
  */
 unsigned int luf_flush_cpus(const struct cpumask *cpus, u64 completed);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * LUF_DEBUG: what waits for its flush may not be used. Each page has a record
- * from its lazy unmap until it is flushed. While the page is still somebody's it
- * may be used but not freed; once it is taken for a pool it may not be used
- * either. What breaks this is reported with that record.
+ * LUF_DEBUG: report uses of pages that wait for their flush. Each page has a
+ * record from its lazy unmap until it is flushed. While the page still has an owner
+ * it may be used but not freed. Once it is taken for a pool it may not be used
+ * either. A violation is reported with the record.
  */
 
 #define pr_fmt(fmt) "luf: " fmt
@@ -20,13 +20,13 @@
 
 /**
  * struct luf_record - a page that was unmapped lazily
- * @since: when it was unmapped first, in jiffies, never 0; 0: no flush is missing
- * @first: the oldest batch that it waits for
- * @last: the newest one
- * @node: in the list of the run that unmapped it, until it is taken
- * @path: who unmapped it
- * @pid: the task
- * @is_taken: it is frozen, for a pool
+ * @since: when it was unmapped first, in jiffies; 0 if no flush is pending
+ * @first: generation of the oldest batch that it waits for
+ * @last: generation of the newest one
+ * @node: node in the list of the run that unmapped it, until it is taken
+ * @path: path that unmapped it
+ * @pid: task that unmapped it
+ * @is_taken: whether it is frozen, for a pool
  */
 struct luf_record {
 	unsigned long since;
@@ -38,26 +38,26 @@ struct luf_record {
 	bool is_taken;
 };
 
-/* Of the runs' lists and of what changes in records; pages are freed anywhere. */
+/* Protects the lists of runs and the records. Taken where pages are freed: anywhere. */
 static DEFINE_SPINLOCK(luf_debug_lock);
 
-static bool __init is_needed(void)
+static bool __init luf_debug_is_needed(void)
 {
 	return true;
 }
 
 struct page_ext_operations luf_debug_ops = {
 	.size = sizeof(struct luf_record),
-	.need = is_needed,
+	.need = luf_debug_is_needed,
 };
 
-static struct luf_record *record_of(struct page_ext *ext)
+static struct luf_record *luf_debug_record(struct page_ext *ext)
 {
 	return page_ext_data(ext, &luf_debug_ops);
 }
 
-static void report(const struct page *page, const struct luf_record *record,
-		   const char *how)
+static void luf_debug_report(const struct page *page, const struct luf_record *record,
+			     const char *how)
 {
 	static bool said;
 
@@ -71,7 +71,7 @@ static void report(const struct page *page, const struct luf_record *record,
 	WARN(1, "luf: a page is used before its flush");
 }
 
-/* Pages are freed in interrupts too, where the lock of the batches is not taken. */
+/* Pages are freed in interrupts too, so the lock of the batches is not taken. */
 static bool luf_debug_is_pending(u64 generation)
 {
 	const struct luf_batch *batch;
@@ -85,7 +85,7 @@ static bool luf_debug_is_pending(u64 generation)
 		if (READ_ONCE(batch->generation) != generation)
 			continue;
 		state = READ_ONCE(batch->state);
-		/* A slot that is used again has its new generation first. */
+		/* A reused slot gets its new generation first. */
 		smp_rmb();
 		return READ_ONCE(batch->generation) == generation &&
 		       (state == LUF_BATCH_OPEN || state == LUF_BATCH_CLOSED);
@@ -93,7 +93,7 @@ static bool luf_debug_is_pending(u64 generation)
 	return false;
 }
 
-static bool is_flushed(const struct luf_record *record)
+static bool luf_record_is_flushed(const struct luf_record *record)
 {
 	u64 generation;
 
@@ -125,8 +125,10 @@ static void luf_record_end(struct luf_record *record)
 }
 
 /**
- * luf_debug_begin - a run has unmapped nothing yet
+ * luf_debug_begin - initialise the records of a run
  * @run: the run
+ *
+ * Context: process.
  */
 void luf_debug_begin(struct luf_run *run)
 {
@@ -134,12 +136,12 @@ void luf_debug_begin(struct luf_run *run)
 }
 
 /**
- * luf_debug_unmap - an entry of a page was cleared, and not flushed
- * @run: who did it
- * @page: the page
- * @generation: of the batch that covers it
+ * luf_debug_unmap - record that an entry was cleared without a flush
+ * @run: run that cleared it
+ * @page: page that it mapped
+ * @generation: generation of the batch that covers it
  *
- * The page-table lock is held.
+ * Context: the page-table lock is held; takes a spinlock.
  */
 void luf_debug_unmap(struct luf_run *run, struct page *page, u64 generation)
 {
@@ -148,7 +150,7 @@ void luf_debug_unmap(struct luf_run *run, struct page *page, u64 generation)
 
 	if (!ext)
 		return;
-	record = record_of(ext);
+	record = luf_debug_record(ext);
 	scoped_guard(spinlock_irqsave, &luf_debug_lock) {
 		if (record->since) {
 			record->first = min(record->first, generation);
@@ -163,8 +165,10 @@ void luf_debug_unmap(struct luf_run *run, struct page *page, u64 generation)
 }
 
 /**
- * luf_debug_settle - all that a run has unmapped and not taken is flushed
+ * luf_debug_settle - end the records of a run after its kept folios are flushed
  * @run: the run
+ *
+ * Context: any; takes a spinlock.
  */
 void luf_debug_settle(struct luf_run *run)
 {
@@ -176,10 +180,12 @@ void luf_debug_settle(struct luf_run *run)
 }
 
 /**
- * luf_debug_end - a run has ended
+ * luf_debug_end - check a run at its end
  * @run: the run
  *
- * Says so if something of it is neither taken nor flushed.
+ * Warns if a page of it is neither taken nor flushed.
+ *
+ * Context: any; takes a spinlock.
  */
 void luf_debug_end(struct luf_run *run)
 {
@@ -189,7 +195,13 @@ void luf_debug_end(struct luf_run *run)
 	luf_debug_settle(run);
 }
 
-/* Nobody else may look at the records of a frozen folio. */
+/**
+ * luf_debug_defer - record that a folio is taken for a pool
+ * @folio: the folio, frozen: no other task accesses its records
+ * @run: run that takes it
+ *
+ * Context: any; takes a spinlock.
+ */
 void luf_debug_defer(struct folio *folio, struct luf_run *run)
 {
 	long i;
@@ -200,7 +212,7 @@ void luf_debug_defer(struct folio *folio, struct luf_run *run)
 
 		if (!ext)
 			continue;
-		record = record_of(ext);
+		record = luf_debug_record(ext);
 		scoped_guard(spinlock_irqsave, &luf_debug_lock) {
 			luf_record_end(record);
 			luf_record_begin(record, run, run->first, run->last);
@@ -211,7 +223,7 @@ void luf_debug_defer(struct folio *folio, struct luf_run *run)
 	}
 }
 
-/* Ends records, and says so if that is before the flush and @how is given. */
+/* End records. With @how, report those that end before the flush. */
 static void luf_debug_drop(const struct page *page, unsigned long nr,
 			   const char *how)
 {
@@ -223,10 +235,10 @@ static void luf_debug_drop(const struct page *page, unsigned long nr,
 
 		if (!ext)
 			continue;
-		record = record_of(ext);
+		record = luf_debug_record(ext);
 		if (READ_ONCE(record->since)) {
-			if (how && !is_flushed(record))
-				report(page + i, record, how);
+			if (how && !luf_record_is_flushed(record))
+				luf_debug_report(page + i, record, how);
 			scoped_guard(spinlock_irqsave, &luf_debug_lock)
 				luf_record_end(record);
 		}
@@ -234,25 +246,39 @@ static void luf_debug_drop(const struct page *page, unsigned long nr,
 	}
 }
 
+/**
+ * luf_debug_release - check that a folio of a pool is flushed before its release
+ * @folio: the folio
+ *
+ * Context: any; takes a spinlock.
+ */
 void luf_debug_release(struct folio *folio)
 {
 	luf_debug_drop(&folio->page, folio_nr_pages(folio), "released");
 }
 
 /**
- * luf_debug_forget - a folio is flushed with the task's own batch
- * @folio: unmapped lazily in some places, and eagerly in others
+ * luf_debug_forget - end the records of a folio that the task's own batch flushes
+ * @folio: the folio, unmapped lazily in some places and eagerly in others
+ *
+ * Context: any; takes a spinlock.
  */
 void luf_debug_forget(const struct folio *folio)
 {
 	luf_debug_drop(folio_page(folio, 0), folio_nr_pages(folio), NULL);
 }
 
-/* Whether no flush of a page has been seen yet; for tests. */
+/**
+ * luf_debug_waits - whether a page waits for its flush, for tests
+ * @page: the page
+ *
+ * Context: any.
+ * Return: true if no flush of the page was seen yet.
+ */
 bool luf_debug_waits(struct page *page)
 {
 	struct page_ext *ext = page_ext_get(page);
-	bool waits = ext && READ_ONCE(record_of(ext)->since);
+	bool waits = ext && READ_ONCE(luf_debug_record(ext)->since);
 
 	if (ext)
 		page_ext_put(ext);
@@ -268,7 +294,7 @@ void luf_debug_use(const struct page *page, unsigned int nr, const char *how)
 {
 	unsigned int i;
 
-	/* An entry may stand for what is no memory. */
+	/* An entry may map an address without a struct page. */
 	if (!pfn_valid(page_to_pfn(page)))
 		return;
 	for (i = 0; i < nr; i++) {
@@ -277,10 +303,10 @@ void luf_debug_use(const struct page *page, unsigned int nr, const char *how)
 
 		if (!ext)
 			continue;
-		record = record_of(ext);
+		record = luf_debug_record(ext);
 		/* Pairs with luf_debug_defer(). */
 		if (smp_load_acquire(&record->is_taken))
-			report(page + i, record, how);
+			luf_debug_report(page + i, record, how);
 		page_ext_put(ext);
 	}
 }
@@ -288,14 +314,16 @@ EXPORT_SYMBOL_GPL(luf_debug_use);
 
 /* Planted delays */
 
-/* Above 0: how long the next flush of a pool sleeps; below 0: one sleeps now. */
+/* Above 0: duration of the delay of the next flush of a pool; below 0: in progress. */
 int luf_debug_delay_ms;
 
 /**
- * luf_debug_delay - be slow, if that is asked for, once
+ * luf_debug_delay - delay one flush, if a test requested it
  *
- * Between the flush of a pool's pages and their return, so that tests find the
- * flush under way. May sleep.
+ * Called between the flush of a pool's pages and their return, so that tests find
+ * the flush in progress.
+ *
+ * Context: may sleep.
  */
 void luf_debug_delay(void)
 {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Flushing what was unmapped lazily, and giving the pages back: who needs them,
- * when, and the gates where others wait. The order of steps is that of
- * include/linux/luf.h.
+ * Flush of lazy unmaps, release of the pages to the allocator, and the gates that
+ * wait for flushes. The order of the steps is given in include/linux/luf.h.
  */
 
 #include <linux/export.h>
@@ -19,7 +18,7 @@
 #include <linux/slab.h>
 #include <linux/swap.h>
 #include <linux/workqueue.h>
-/* It needs the others. */
+/* Needs the headers above. */
 #include <linux/compaction.h>
 #include <asm/tlbflush.h>
 
@@ -31,18 +30,18 @@
 #include <trace/events/luf.h>
 
 DEFINE_STATIC_KEY_FALSE(luf_gate_key);
-/* get_write_access() is inline, and open to all modules. */
+/* Used by get_write_access(), an inline function that all modules may call. */
 EXPORT_SYMBOL(luf_gate_key);
 DEFINE_PER_CPU(u64, luf_flushed_since);
 DEFINE_PER_CPU(unsigned long[LUF_COUNTS], luf_counts);
 
-/* A batch of its own: the task's may be half full. */
+/* Separate from the task's own batch, which may be in use. */
 static DEFINE_PER_CPU(struct arch_tlbflush_unmap_batch, luf_cpus);
 
 atomic_long_t luf_drain_sizes[TOLLFREE_HISTOGRAM_BUCKETS];
 u64 luf_longest_drain_ns;
 
-/* What may be tuned; 0 stands for the default, but for the age. */
+/* Tunables; 0 means the default, except for the age. */
 unsigned int luf_max_age_ms = 30 * MSEC_PER_SEC;
 unsigned long luf_pool_max_pages;
 unsigned long luf_direct_batch_pages;
@@ -51,11 +50,11 @@ unsigned long luf_direct_batch_pages;
 
 u64 __luf_sequence(void)
 {
-	/* Read before the tlb_gen that it is compared with. */
+	/* Read before the tlb_gen to compare with. */
 	return smp_load_acquire(&luf_batches.sequence);
 }
 
-static bool has_flushed_since(unsigned int cpu, u64 completed)
+static bool luf_cpu_has_flushed(unsigned int cpu, u64 completed)
 {
 	return READ_ONCE(per_cpu(luf_flushed_since, cpu)) >= completed;
 }
@@ -67,7 +66,7 @@ unsigned int luf_flush_cpus(const struct cpumask *cpus, u64 completed)
 
 	cpumask_clear(&own->cpumask);
 	for_each_cpu(cpu, cpus) {
-		if (has_flushed_since(cpu, completed)) {
+		if (luf_cpu_has_flushed(cpu, completed)) {
 			spared++;
 		} else {
 			cpumask_set_cpu(cpu, &own->cpumask);
@@ -82,7 +81,7 @@ unsigned int luf_flush_cpus(const struct cpumask *cpus, u64 completed)
 	return interrupted;
 }
 
-static void note_longest(u64 ns)
+static void luf_note_longest_drain(u64 ns)
 {
 	u64 seen = READ_ONCE(luf_longest_drain_ns);
 
@@ -91,19 +90,18 @@ static void note_longest(u64 ns)
 			break;
 }
 
-static void note_size(unsigned long pages)
+static void luf_note_drain_size(unsigned long pages)
 {
 	atomic_long_inc(&luf_drain_sizes[tollfree_histogram_bucket(pages)]);
 }
 
 /**
- * luf_flush_part - make all CPUs forget some folios
+ * luf_flush_part - flush the batches of some folios
  * @part: the folios and their batches
- * @reason: why
+ * @reason: reason of the flush
  *
- * May sleep; no page-table lock is held.
- *
- * Return: how many CPUs were interrupted.
+ * Context: may sleep; no page-table lock is held.
+ * Return: number of CPUs that were interrupted.
  */
 unsigned int luf_flush_part(struct luf_part *part, enum luf_reason reason)
 {
@@ -111,7 +109,7 @@ unsigned int luf_flush_part(struct luf_part *part, enum luf_reason reason)
 	unsigned int cpus = luf_flush_range(&luf_batches, part->first,
 					    part->last);
 
-	note_longest(ktime_get_ns() - begin);
+	luf_note_longest_drain(ktime_get_ns() - begin);
 	if (cpus)
 		luf_count(LUF_FLUSHES + reason);
 	luf_count_many(cpus ? LUF_RELEASED_FLUSHED : LUF_RELEASED_ELIDED,
@@ -122,40 +120,44 @@ unsigned int luf_flush_part(struct luf_part *part, enum luf_reason reason)
 
 /* Pools */
 
-static struct luf_pool *pool_of(const struct zone *zone)
+static struct luf_pool *luf_zone_pool(const struct zone *zone)
 {
 	return READ_ONCE(zone->luf_pool);
 }
 
 /**
- * luf_zone_takes - whether pages of a zone may wait
+ * luf_zone_takes - whether the pool of a zone accepts pages
  * @zone: the zone
  *
- * Return: false if it is too small, or blocked.
+ * Context: any.
+ * Return: false if the zone is too small, or blocked.
  */
 bool luf_zone_takes(const struct zone *zone)
 {
-	const struct luf_pool *pool = pool_of(zone);
+	const struct luf_pool *pool = luf_zone_pool(zone);
 
 	return pool && READ_ONCE(pool->cap) && !READ_ONCE(pool->blocked);
 }
 
 /**
- * luf_zone_cap - how many pages of a zone wait at the most
+ * luf_zone_cap - upper bound of the pool of a zone
  * @zone: the zone
  *
- * Return: the number of pages, 0 where none may.
+ * Context: any.
+ * Return: number of pages, 0 if the zone has no pool.
  */
 unsigned long luf_zone_cap(const struct zone *zone)
 {
-	const struct luf_pool *pool = pool_of(zone);
+	const struct luf_pool *pool = luf_zone_pool(zone);
 
 	return pool ? READ_ONCE(pool->cap) : 0;
 }
 
 /**
- * luf_free_folios - give folios to the allocator
- * @folios: frozen, uncharged and flushed; empty then
+ * luf_free_folios - free folios to the allocator
+ * @folios: the folios: frozen, uncharged and flushed; empty on return
+ *
+ * Context: process.
  */
 void luf_free_folios(struct list_head *folios)
 {
@@ -173,143 +175,145 @@ void luf_free_folios(struct list_head *folios)
 	free_unref_folios(&batch);
 }
 
-/* The pages of a transit go to the allocator, and no longer are the pool's. */
+/* Free the pages of a transit, and remove them from the pool's count. */
 static void luf_free_transit(struct zone *zone, struct luf_transit *transit)
 {
 	unsigned long pages = transit->part.nr_pages;
 
 	luf_free_folios(&transit->part.folios);
 	mod_zone_page_state(zone, NR_LUF_PAGES, -(long)pages);
-	luf_pool_end_transit(pool_of(zone), transit);
+	luf_pool_end_transit(luf_zone_pool(zone), transit);
 	trace_luf_release(zone_to_nid(zone), zone_idx(zone), pages);
 }
 
-static unsigned long release(struct zone *zone, unsigned long most)
+static unsigned long luf_release_flushed(struct zone *zone, unsigned long most)
 {
 	struct luf_transit transit;
-	unsigned long pages = luf_pool_take(pool_of(zone), most, &transit);
+	unsigned long pages = luf_pool_take(luf_zone_pool(zone), most, &transit);
 
 	if (pages)
 		luf_free_transit(zone, &transit);
 	return pages;
 }
 
-static void flush_pool(struct zone *zone, enum luf_reason reason)
+static void luf_flush_zone_pool(struct zone *zone, enum luf_reason reason)
 {
-	struct luf_pool *pool = pool_of(zone);
+	struct luf_pool *pool = luf_zone_pool(zone);
 	struct luf_transit transit;
 	struct econ_watch watch;
 
 	if (!luf_pool_begin_flush(pool, &transit))
 		return;
-	note_size(transit.part.nr_pages);
+	luf_note_drain_size(transit.part.nr_pages);
 	econ_watch_begin(&watch);
 	econ_pool_flushed(&watch, luf_flush_part(&transit.part, reason));
 	luf_debug_delay();
-	/* Where nothing may wait any more it goes on to the allocator at once. */
+	/* A blocked pool keeps no pages: free them at once. */
 	if (!luf_pool_end_flush(pool, &transit))
 		luf_free_transit(zone, &transit);
 }
 
-static unsigned long drain_zone(struct zone *zone, enum luf_reason reason)
+static unsigned long luf_drain_zone(struct zone *zone, enum luf_reason reason)
 {
-	if (!pool_of(zone))
+	if (!luf_zone_pool(zone))
 		return 0;
-	flush_pool(zone, reason);
-	return release(zone, ULONG_MAX);
+	luf_flush_zone_pool(zone, reason);
+	return luf_release_flushed(zone, ULONG_MAX);
 }
 
 /*
- * Everything that is in the pool now is in the allocator then, also what others
- * are flushing or releasing.
+ * Drain a pool. On return all pages that were in it are free, including those that
+ * other tasks were flushing or releasing.
  */
 static void luf_drain_zone_wait(struct zone *zone, enum luf_reason reason)
 {
-	struct luf_pool *pool = pool_of(zone);
+	struct luf_pool *pool = luf_zone_pool(zone);
 
 	if (!pool)
 		return;
-	flush_pool(zone, reason);
+	luf_flush_zone_pool(zone, reason);
 	luf_pool_wait(pool);
-	/* What others have flushed is there, or they are about to release it. */
-	release(zone, ULONG_MAX);
+	/* Pages that other tasks flushed are in the pool, or in their transits. */
+	luf_release_flushed(zone, ULONG_MAX);
 	luf_pool_wait(pool);
 }
 
-static void age_pools(struct work_struct *work);
-static DECLARE_DELAYED_WORK(ager, age_pools);
+static void luf_age_pools(struct work_struct *work);
+static DECLARE_DELAYED_WORK(luf_ager, luf_age_pools);
 
-static unsigned long max_age(void)
+static unsigned long luf_max_age(void)
 {
 	return msecs_to_jiffies(READ_ONCE(luf_max_age_ms));
 }
 
-static void look_again(void)
+static void luf_rearm_ager(void)
 {
-	queue_delayed_work(system_unbound_wq, &ager, max_age());
+	queue_delayed_work(system_unbound_wq, &luf_ager, luf_max_age());
 }
 
 /**
- * luf_age_changed - max_age_ms has another value
+ * luf_age_changed - apply a new value of max_age_ms
  *
- * What waits already is looked at after that time, and not after the old one.
+ * Pages that already wait are checked after the new time.
+ *
+ * Context: process.
  */
 void luf_age_changed(void)
 {
-	mod_delayed_work(system_unbound_wq, &ager, max_age());
+	mod_delayed_work(system_unbound_wq, &luf_ager, luf_max_age());
 }
 
-static unsigned long free_pages_of(struct zone *zone)
+static unsigned long luf_zone_free_pages(struct zone *zone)
 {
 	return zone_page_state(zone, NR_FREE_PAGES);
 }
 
-static bool is_urgent(struct zone *zone)
+static bool luf_zone_is_urgent(struct zone *zone)
 {
-	return luf_pool_is_urgent(pool_of(zone), free_pages_of(zone),
+	return luf_pool_is_urgent(luf_zone_pool(zone), luf_zone_free_pages(zone),
 				  min_wmark_pages(zone));
 }
 
-/* What kswapd goes on to: with memory tiers, room for promotions as well. */
-static unsigned long goal_of(const struct zone *zone)
+/* Watermark that kswapd reclaims to: with memory tiers, includes room for promotions. */
+static unsigned long luf_kswapd_goal(const struct zone *zone)
 {
 	if (sysctl_numa_balancing_mode & NUMA_BALANCING_MEMORY_TIERING)
 		return promo_wmark_pages(zone);
 	return high_wmark_pages(zone);
 }
 
-static unsigned long owed_by(struct zone *zone)
+static unsigned long luf_zone_owes(struct zone *zone)
 {
-	return luf_pool_owes(pool_of(zone), free_pages_of(zone),
-			     low_wmark_pages(zone), goal_of(zone));
+	return luf_pool_owes(luf_zone_pool(zone), luf_zone_free_pages(zone),
+			     low_wmark_pages(zone), luf_kswapd_goal(zone));
 }
 
-/* kswapd flushes before anybody has to wait, when nothing flushed is left. */
-static void balance(struct zone *zone)
+/* kswapd flushes when no flushed page is left, before a task has to wait. */
+static void luf_balance_zone(struct zone *zone)
 {
-	release(zone, owed_by(zone));
-	if (is_urgent(zone) ||
-	    (owed_by(zone) && luf_pool_pays(pool_of(zone), 0))) {
-		flush_pool(zone, LUF_FOR_KSWAPD);
-		release(zone, owed_by(zone));
+	luf_release_flushed(zone, luf_zone_owes(zone));
+	if (luf_zone_is_urgent(zone) ||
+	    (luf_zone_owes(zone) && luf_pool_pays(luf_zone_pool(zone), 0))) {
+		luf_flush_zone_pool(zone, LUF_FOR_KSWAPD);
+		luf_release_flushed(zone, luf_zone_owes(zone));
 	}
 }
 
-/* What is flushed leaves first; then what waits is flushed and leaves. */
+/* Release flushed pages first; then flush and release pending ones. */
 static void luf_make_room(struct zone *zone, unsigned long pages)
 {
-	struct luf_pool *pool = pool_of(zone);
+	struct luf_pool *pool = luf_zone_pool(zone);
 
 	if (pages > READ_ONCE(pool->cap))
 		return;
-	release(zone, luf_pool_excess(pool, pages));
+	luf_release_flushed(zone, luf_pool_excess(pool, pages));
 	if (luf_pool_excess(pool, pages)) {
-		flush_pool(zone, LUF_FOR_CAP);
-		release(zone, luf_pool_excess(pool, pages));
+		luf_flush_zone_pool(zone, LUF_FOR_CAP);
+		luf_release_flushed(zone, luf_pool_excess(pool, pages));
 	}
 }
 
-/* The counter is never behind: others may release what was just added. */
+/* Count first: other tasks may release the pages as soon as they are added. */
 static bool luf_pool_gets(struct zone *zone, struct luf_part *part)
 {
 	unsigned long pages = part->nr_pages;
@@ -318,24 +322,26 @@ static bool luf_pool_gets(struct zone *zone, struct luf_part *part)
 		return false;
 	luf_make_room(zone, pages);
 	mod_zone_page_state(zone, NR_LUF_PAGES, pages);
-	if (luf_pool_add(pool_of(zone), part, jiffies))
+	if (luf_pool_add(luf_zone_pool(zone), part, jiffies))
 		return true;
 	mod_zone_page_state(zone, NR_LUF_PAGES, -(long)pages);
 	return false;
 }
 
 /**
- * luf_pool_put - folios wait in their zone's pool
+ * luf_pool_put - put folios into the pool of their zone
  * @zone: the zone
- * @part: the folios; empty then
+ * @part: the folios; empty on return
  *
- * Where they may not wait they are flushed and given to the allocator. Flushed
- * folios are kept for the allocations that will soon lack memory. While kswapd
- * sleeps and the zone lacks nothing there are none: the folios go to the allocator.
+ * Flushes and frees them if the pool does not accept them. Flushed folios are kept
+ * for allocations that will soon lack memory. While kswapd sleeps and the zone is
+ * above its high watermark they are freed instead.
+ *
+ * Context: may sleep; no page-table lock is held.
  */
 void luf_pool_put(struct zone *zone, struct luf_part *part)
 {
-	struct luf_pool *pool = pool_of(zone);
+	struct luf_pool *pool = luf_zone_pool(zone);
 
 	if (!luf_pool_gets(zone, part)) {
 		luf_flush_part(part, LUF_FOR_CAP);
@@ -344,54 +350,56 @@ void luf_pool_put(struct zone *zone, struct luf_part *part)
 		return;
 	}
 	if (current_is_kswapd())
-		balance(zone);
+		luf_balance_zone(zone);
 	if (luf_pool_is_full(pool)) {
-		flush_pool(zone, LUF_FOR_CAP);
-		release(zone, current_is_kswapd() ? owed_by(zone) :
-						    LUF_RELEASE_PAGES);
+		luf_flush_zone_pool(zone, LUF_FOR_CAP);
+		luf_release_flushed(zone, current_is_kswapd() ? luf_zone_owes(zone) :
+								LUF_RELEASE_PAGES);
 	}
-	if (!current_is_kswapd() && free_pages_of(zone) > goal_of(zone))
-		release(zone, ULONG_MAX);
-	/* Pairs with the worker: the ager is not pending before it looks for pages. */
+	if (!current_is_kswapd() && luf_zone_free_pages(zone) > luf_kswapd_goal(zone))
+		luf_release_flushed(zone, ULONG_MAX);
+	/* Pairs with the worker: luf_ager is not pending before it checks for pages. */
 	smp_mb();
-	if (!delayed_work_pending(&ager))
-		look_again();
+	if (!delayed_work_pending(&luf_ager))
+		luf_rearm_ager();
 }
 
 /*
- * Nothing is in a pool for longer than twice the age: what is younger now is
- * looked at again after the age. A flush under way keeps the pages' age.
+ * No page stays in a pool for longer than twice the age: younger pages are checked
+ * again after the age. A flush in progress keeps the age of its pages.
  */
-static void age_pools(struct work_struct *work)
+static void luf_age_pools(struct work_struct *work)
 {
 	struct zone *zone;
 	bool more = false;
 
 	for_each_populated_zone(zone) {
-		struct luf_pool *pool = pool_of(zone);
+		struct luf_pool *pool = luf_zone_pool(zone);
 		unsigned long limit;
 
 		if (!pool || !luf_pool_pages(pool))
 			continue;
 		luf_pool_wait(pool);
-		limit = jiffies - max_age();
+		limit = jiffies - luf_max_age();
 		if (luf_part_is_old(&pool->pending, limit))
 			luf_drain_zone_wait(zone, LUF_FOR_AGE);
 		else if (luf_part_is_old(&pool->flushed, limit))
-			release(zone, ULONG_MAX);
+			luf_release_flushed(zone, ULONG_MAX);
 		if (luf_pool_pages(pool))
 			more = true;
 	}
 	if (more)
-		look_again();
+		luf_rearm_ager();
 }
 
 /**
- * luf_drain_everything - flush and release all that waits
- * @reason: why
+ * luf_drain_everything - drain all pools and flush all batches
+ * @reason: reason of the flushes
  *
- * May sleep, and waits for those who are flushing or releasing some of it. Batches
- * without a page in a pool yet are flushed too.
+ * Waits for concurrent flushes and releases. Flushes batches that have no page in a
+ * pool yet, too.
+ *
+ * Context: may sleep; no page-table lock is held.
  */
 void luf_drain_everything(enum luf_reason reason)
 {
@@ -403,10 +411,12 @@ void luf_drain_everything(enum luf_reason reason)
 }
 
 /**
- * luf_drain_all - flush and release all that waits, before memory is called short
+ * luf_drain_all - drain all pools before an allocation fails
  *
- * No branch decides at the call whether there is any: with it the compiler would
- * lay out the allocator otherwise, and each page costs more.
+ * The static branch is in here and not at the call: there it would change the code
+ * layout of the allocator, and each allocation would cost more.
+ *
+ * Context: may sleep.
  */
 void luf_drain_all(void)
 {
@@ -414,9 +424,9 @@ void luf_drain_all(void)
 		luf_drain_everything(LUF_FOR_DRAIN);
 }
 
-static unsigned long pages_of(const struct zone *zone)
+static unsigned long luf_zone_pages(const struct zone *zone)
 {
-	return pool_of(zone) ? luf_pool_pages(pool_of(zone)) : 0;
+	return luf_zone_pool(zone) ? luf_pool_pages(luf_zone_pool(zone)) : 0;
 }
 
 unsigned long __luf_pages(void)
@@ -425,14 +435,14 @@ unsigned long __luf_pages(void)
 	struct zone *zone;
 
 	for_each_populated_zone(zone)
-		pages += pages_of(zone);
+		pages += luf_zone_pages(zone);
 	return pages;
 }
 
 /* Allocation and reclaim */
 
-/* A large block merges from all that is free. */
-static unsigned long share(unsigned int order)
+/* A large block needs all free pages to merge. */
+static unsigned long luf_release_share(unsigned int order)
 {
 	return order > PAGE_ALLOC_COSTLY_ORDER ? ULONG_MAX : LUF_RELEASE_PAGES;
 }
@@ -441,30 +451,30 @@ bool __luf_refill(struct zone *zone, unsigned int order, unsigned long mark,
 		  int highest_zoneidx, unsigned int alloc_flags,
 		  gfp_t gfp_mask)
 {
-	struct luf_pool *pool = pool_of(zone);
+	struct luf_pool *pool = luf_zone_pool(zone);
 
-	/* Between the low mark and the min mark kswapd does it, as ever. */
+	/* Between the low and the min watermark kswapd does it. */
 	if (!pool || !gfpflags_allow_blocking(gfp_mask) ||
 	    (alloc_flags & ALLOC_WMARK_MASK) != ALLOC_WMARK_MIN ||
 	    !luf_pool_pages(pool))
 		return false;
-	/* It has to fill what is emptied here before the last page is gone. */
+	/* kswapd refills the pool before its last page is released. */
 	wakeup_kswapd(zone, gfp_mask, order, highest_zoneidx);
-	if (release(zone, share(order)) &&
+	if (luf_release_flushed(zone, luf_release_share(order)) &&
 	    zone_watermark_ok(zone, order, mark, highest_zoneidx, alloc_flags))
 		return true;
 	if (!luf_pool_pays(pool, order))
 		return false;
-	flush_pool(zone, LUF_FOR_ALLOCATION);
-	release(zone, share(order));
+	luf_flush_zone_pool(zone, LUF_FOR_ALLOCATION);
+	luf_release_flushed(zone, luf_release_share(order));
 	return zone_watermark_ok(zone, order, mark, highest_zoneidx,
 				 alloc_flags);
 }
 
-/* Takes up to @most pages of each zone; with @must flushes for less than pays. */
-static unsigned long release_from(struct zonelist *zonelist, unsigned int order,
-				  int highest_zoneidx, nodemask_t *nodemask,
-				  unsigned long most, bool must)
+/* Release up to @most pages of each zone. With @must, flush even if it does not pay. */
+static unsigned long luf_release_from_zones(struct zonelist *zonelist, unsigned int order,
+					    int highest_zoneidx, nodemask_t *nodemask,
+					    unsigned long most, bool must)
 {
 	unsigned long pages = 0;
 	struct zoneref *at;
@@ -472,40 +482,41 @@ static unsigned long release_from(struct zonelist *zonelist, unsigned int order,
 
 	for_each_zone_zonelist_nodemask(zone, at, zonelist, highest_zoneidx,
 					nodemask) {
-		struct luf_pool *pool = pool_of(zone);
+		struct luf_pool *pool = luf_zone_pool(zone);
 		unsigned long found;
 
 		if (!pool)
 			continue;
-		found = release(zone, most);
+		found = luf_release_flushed(zone, most);
 		if (found < most &&
 		    ((must && pages + found < most) ||
-		     luf_pool_pays(pool, order) || is_urgent(zone))) {
-			flush_pool(zone, LUF_FOR_RECLAIM);
-			found += release(zone, most - found);
+		     luf_pool_pays(pool, order) || luf_zone_is_urgent(zone))) {
+			luf_flush_zone_pool(zone, LUF_FOR_RECLAIM);
+			found += luf_release_flushed(zone, most - found);
 		}
 		pages += found;
 	}
 	return pages;
 }
 
-/* What who reclaims has to know of the zones that he may use. */
-struct outlook {
-	bool has_free_pages; /* more than the min mark asks for, in one of them */
-	bool has_room; /* in one of the pools */
-	unsigned long batch; /* after reclaiming this much a flush is due */
+/* State of the zones that direct reclaim may use. */
+struct luf_zonelist_state {
+	bool has_free_pages; /* one of them meets its min watermark */
+	bool has_room; /* one of the pools is not full */
+	unsigned long batch; /* number of reclaimed pages after which a flush is due */
 };
 
-static struct outlook look_at(struct zonelist *zonelist, int highest_zoneidx,
-			      nodemask_t *nodemask)
+static struct luf_zonelist_state luf_read_zonelist_state(struct zonelist *zonelist,
+							 int highest_zoneidx,
+							 nodemask_t *nodemask)
 {
-	struct outlook seen = {};
+	struct luf_zonelist_state seen = {};
 	struct zoneref *at;
 	struct zone *zone;
 
 	for_each_zone_zonelist_nodemask(zone, at, zonelist, highest_zoneidx,
 					nodemask) {
-		const struct luf_pool *pool = pool_of(zone);
+		const struct luf_pool *pool = luf_zone_pool(zone);
 
 		if (zone_watermark_ok(zone, 0, min_wmark_pages(zone),
 				      highest_zoneidx, 0))
@@ -520,23 +531,23 @@ static struct outlook look_at(struct zonelist *zonelist, int highest_zoneidx,
 }
 
 /*
- * A task that finds flushed pages takes some and reclaims as many for the pool, as
- * it would for itself without one. A task that finds none goes on until a flush
- * pays, but reclaims no more than LUF_DIRECT_PAGES for itself: then it flushes what
- * waits. Where reclaim finds nothing any more, all that waits is released.
+ * If flushed pages exist, take some and refill the pool by as much reclaim as the
+ * task would do without one. Otherwise reclaim until a flush pays, but at most
+ * LUF_DIRECT_PAGES, then flush the pending pages. If reclaim makes no progress,
+ * release everything.
  */
 unsigned long __luf_try_to_free_pages(struct zonelist *zonelist, int order,
 				      gfp_t gfp_mask, nodemask_t *nodemask)
 {
 	int highest = gfp_zone(gfp_mask);
-	struct outlook seen = look_at(zonelist, highest, nodemask);
+	struct luf_zonelist_state seen = luf_read_zonelist_state(zonelist, highest, nodemask);
 	unsigned long progress, pages;
 	bool is_due;
 
-	progress = release_from(zonelist, order, highest, nodemask,
-				share(order), false);
+	progress = luf_release_from_zones(zonelist, order, highest, nodemask,
+					  luf_release_share(order), false);
 	if (progress && order == 0) {
-		/* The next batch is there when the last page of this is gone. */
+		/* Have the next pages ready before the last one of these is used. */
 		if (seen.has_room)
 			try_to_free_pages(zonelist, order, gfp_mask, nodemask);
 		return progress;
@@ -545,31 +556,31 @@ unsigned long __luf_try_to_free_pages(struct zonelist *zonelist, int order,
 		pages = try_to_free_pages(zonelist, order, gfp_mask, nodemask);
 		progress += pages;
 		is_due = progress >= seen.batch;
-		if (release_from(zonelist, order, highest, nodemask,
-				 share(order), is_due) ||
+		if (luf_release_from_zones(zonelist, order, highest, nodemask,
+					   luf_release_share(order), is_due) ||
 		    fatal_signal_pending(current))
 			return progress;
-		seen = look_at(zonelist, highest, nodemask);
+		seen = luf_read_zonelist_state(zonelist, highest, nodemask);
 		if (seen.has_free_pages)
 			return progress;
 	} while (pages && !is_due);
-	return progress + release_from(zonelist, order, highest, nodemask,
-				       ULONG_MAX, true);
+	return progress + luf_release_from_zones(zonelist, order, highest, nodemask,
+						 ULONG_MAX, true);
 }
 
-static bool has_block(struct zone *zone, int order, int highest_zoneidx)
+static bool luf_zone_has_block(struct zone *zone, int order, int highest_zoneidx)
 {
 	return zone_watermark_ok(zone, order, high_wmark_pages(zone),
 				 highest_zoneidx, 0);
 }
 
-/* kswapd reclaims for a large block, and nobody else may be able to. */
-static bool lacks_block(struct zone *zone, unsigned int order,
-			int highest_zoneidx)
+/* Whether kswapd reclaims for a large block that only a drain can provide. */
+static bool luf_kswapd_lacks_block(struct zone *zone, unsigned int order,
+				   int highest_zoneidx)
 {
 	return order > PAGE_ALLOC_COSTLY_ORDER &&
-	       luf_pool_pays(pool_of(zone), order) &&
-	       !has_block(zone, order, highest_zoneidx);
+	       luf_pool_pays(luf_zone_pool(zone), order) &&
+	       !luf_zone_has_block(zone, order, highest_zoneidx);
 }
 
 void __luf_balance(pg_data_t *pgdat, unsigned int order, int highest_zoneidx)
@@ -579,28 +590,28 @@ void __luf_balance(pg_data_t *pgdat, unsigned int order, int highest_zoneidx)
 	for (i = 0; i <= highest_zoneidx; i++) {
 		struct zone *zone = pgdat->node_zones + i;
 
-		if (!managed_zone(zone) || !pool_of(zone))
+		if (!managed_zone(zone) || !luf_zone_pool(zone))
 			continue;
-		/* A round of reclaim may have found next to nothing. */
-		if (free_pages_of(zone) < min_wmark_pages(zone) / 2 ||
-		    lacks_block(zone, order, highest_zoneidx))
-			drain_zone(zone, LUF_FOR_KSWAPD);
+		/* The previous round of reclaim may have freed almost nothing. */
+		if (luf_zone_free_pages(zone) < min_wmark_pages(zone) / 2 ||
+		    luf_kswapd_lacks_block(zone, order, highest_zoneidx))
+			luf_drain_zone(zone, LUF_FOR_KSWAPD);
 		else
-			balance(zone);
+			luf_balance_zone(zone);
 	}
 }
 
-/* No zone has so many, and no sum with a watermark overflows. */
+/* More pages than a zone has. The sum with a watermark does not overflow. */
 #define MORE_THAN_THERE_IS	(LONG_MAX / 2)
 
 /*
- * A small zone without a pool does not speak for the node: kswapd would sleep
- * because of it while programs live on what a larger zone's pool still has. Of
- * zones that it does not reclaim from nothing is missing: it could not fill them,
- * and would reclaim the small zone again and again. Nor of a node that yielded
- * nothing the last time: after sixteen such times kswapd would give it up.
+ * A small zone without a pool must not put kswapd to sleep while programs allocate
+ * from the pool of a larger zone. Zones that kswapd does not reclaim from miss no
+ * pages: it cannot fill their pools, and would reclaim the small zone over and over.
+ * Neither does a node from which the last round reclaimed nothing: kswapd gives up
+ * after sixteen such rounds.
  */
-unsigned long __luf_missing(const struct zone *zone, int highest_zoneidx)
+unsigned long __luf_missing_pages(const struct zone *zone, int highest_zoneidx)
 {
 	const struct zone *other = zone->zone_pgdat->node_zones;
 	int i;
@@ -608,42 +619,42 @@ unsigned long __luf_missing(const struct zone *zone, int highest_zoneidx)
 	if (READ_ONCE(zone->zone_pgdat->kswapd_failures))
 		return 0;
 	if (luf_zone_cap(zone))
-		return luf_pool_missing(pool_of(zone));
+		return luf_pool_missing(luf_zone_pool(zone));
 	for (i = 0; i <= highest_zoneidx; i++)
-		if (pool_of(&other[i]) && luf_pool_missing(pool_of(&other[i])))
+		if (luf_zone_pool(&other[i]) && luf_pool_missing(luf_zone_pool(&other[i])))
 			return MORE_THAN_THERE_IS;
 	return 0;
 }
 
 /* Compaction */
 
-/* What compaction_suitable() wants to be free. */
-static unsigned long compaction_needs(const struct zone *zone, int order)
+/* Number of free pages that compaction_suitable() asks for. */
+static unsigned long luf_compaction_needs(const struct zone *zone, int order)
 {
 	return low_wmark_pages(zone) + compact_gap(order);
 }
 
 void __luf_begin_compaction(struct zone *zone, int order)
 {
-	unsigned long pages = free_pages_of(zone) + pages_of(zone);
+	unsigned long pages = luf_zone_free_pages(zone) + luf_zone_pages(zone);
 
-	/* Where there is a block, or cannot be one, it will not begin. */
-	if (order < 0 || (pages >= compaction_needs(zone, order) &&
-			  !has_block(zone, order, zone_idx(zone))))
-		drain_zone(zone, LUF_FOR_COMPACTION);
+	/* Compaction does not begin if there is a block, or too little memory for one. */
+	if (order < 0 || (pages >= luf_compaction_needs(zone, order) &&
+			  !luf_zone_has_block(zone, order, zone_idx(zone))))
+		luf_drain_zone(zone, LUF_FOR_COMPACTION);
 }
 
 void __luf_prepare_compaction(struct zone *zone, int order)
 {
-	if (free_pages_of(zone) < compaction_needs(zone, order))
+	if (luf_zone_free_pages(zone) < luf_compaction_needs(zone, order))
 		__luf_begin_compaction(zone, order);
 }
 
 /* Isolation */
 
-void __luf_block(struct zone *zone)
+void __luf_block_zone(struct zone *zone)
 {
-	struct luf_pool *pool = pool_of(zone);
+	struct luf_pool *pool = luf_zone_pool(zone);
 
 	if (!pool)
 		return;
@@ -651,9 +662,9 @@ void __luf_block(struct zone *zone)
 	luf_drain_zone_wait(zone, LUF_FOR_DRAIN);
 }
 
-void __luf_unblock(struct zone *zone)
+void __luf_unblock_zone(struct zone *zone)
 {
-	struct luf_pool *pool = pool_of(zone);
+	struct luf_pool *pool = luf_zone_pool(zone);
 
 	if (pool)
 		luf_pool_unblock(pool);
@@ -663,18 +674,18 @@ void __luf_begin_recovery(struct luf_recovery *recovery, const struct page *page
 {
 	struct zone *zone = page_zone(page);
 
-	if (!pool_of(zone))
+	if (!luf_zone_pool(zone))
 		return;
 	recovery->zone = zone;
-	__luf_block(zone);
-	/* Only what has left the lists of the CPUs is known to be free. */
+	__luf_block_zone(zone);
+	/* Only pages that have left the per-CPU lists are known to be free. */
 	if (!page_count(page))
 		drain_all_pages(zone);
 }
 
 /* Gates */
 
-static bool is_drained(u64 generation)
+static bool luf_generation_is_drained(u64 generation)
 {
 	return luf_is_drained(&luf_batches, generation);
 }
@@ -685,7 +696,7 @@ void __luf_gate_writer(struct address_space *mapping)
 	u64 begin;
 	unsigned int cpus;
 
-	if (is_drained(generation))
+	if (luf_generation_is_drained(generation))
 		return;
 	might_sleep();
 	begin = ktime_get_ns();
@@ -701,23 +712,23 @@ EXPORT_SYMBOL(__luf_gate_writer);
 void __luf_gate_remote_writer(struct address_space *mapping)
 {
 	mapping_set_writers_remote(mapping);
-	/* Pairs with the barrier of who unmaps, as i_writecount's does. */
+	/* Pairs with the barrier in luf_publish_unmap(), as that of i_writecount. */
 	smp_mb__after_atomic();
 	luf_gate_writer(mapping);
 }
 EXPORT_SYMBOL_GPL(__luf_gate_remote_writer);
 
-/* Out of line, so that a gate where nothing waits needs no stack. */
+/* Out of line, so that a gate without pending unmaps needs no stack frame. */
 
-static noinline void flush_mm(struct mm_struct *mm, s64 unmaps)
+static noinline void luf_flush_mm(struct mm_struct *mm, s64 unmaps)
 {
-	if (is_drained(atomic64_read(&mm->luf_generation)))
+	if (luf_generation_is_drained(atomic64_read(&mm->luf_generation)))
 		return;
 	flush_tlb_mm(mm);
 	luf_count(LUF_FLUSHES_MM);
 	trace_luf_flush(LUF_FOR_MM, 0, atomic64_read(&mm->luf_generation), 0,
 			cpumask_weight(mm_cpumask(mm)));
-	/* Fails if more was unmapped meanwhile: then the bit stays. */
+	/* Fails after a concurrent unmap: then the bit stays set. */
 	atomic64_cmpxchg(&mm->luf_unmaps, unmaps, unmaps & ~1);
 }
 
@@ -726,56 +737,58 @@ void __luf_gate_mm(struct mm_struct *mm)
 	s64 unmaps = atomic64_read(&mm->luf_unmaps);
 
 	if (unmaps & 1)
-		flush_mm(mm, unmaps);
+		luf_flush_mm(mm, unmaps);
 }
 
-static noinline void flush_place(struct mm_struct *mm, unsigned long address,
-				 struct ptdesc *table)
+static noinline void luf_flush_pte_table(struct mm_struct *mm, unsigned long address,
+					 struct ptdesc *table)
 {
 	u64 generation = table->pt_index;
 
 	table->pt_index = 0;
-	if (is_drained(generation))
+	if (luf_generation_is_drained(generation))
 		return;
 	address &= PMD_MASK;
 	flush_tlb_mm_range(mm, address, address + PMD_SIZE, PAGE_SHIFT, false);
-	luf_count(LUF_FLUSHES_PLACE);
-	trace_luf_flush(LUF_FOR_PLACE, 0, generation, 0,
+	luf_count(LUF_FLUSHES_PTE);
+	trace_luf_flush(LUF_FOR_PTE, 0, generation, 0,
 			cpumask_weight(mm_cpumask(mm)));
 }
 
 /*
- * All that the table maps at once, so that the next place in it costs nothing.
- * The table's lock is held: nobody stamps it meanwhile.
+ * Flush all that the table maps, so that its other entries need no flush. The lock
+ * of the table is held: it is not stamped concurrently.
  */
-void __luf_gate_place(struct mm_struct *mm, unsigned long address,
-		      const void *slot)
+void __luf_gate_pte(struct mm_struct *mm, unsigned long address,
+		    const void *slot)
 {
 	struct ptdesc *table = virt_to_ptdesc(slot);
 
 	if (table->pt_index)
-		flush_place(mm, address, table);
+		luf_flush_pte_table(mm, address, table);
 }
 
 /* Sizes */
 
-/* Twice or half as large as usual, so many times. */
-static int pool_scale;
+/* Binary logarithm of the scale of pool sizes. */
+static int luf_pool_scale;
 
 /**
- * luf_resize_pools - make pools as large as they should be
+ * luf_resize_pools - update the sizes of all pools
  *
- * After memory came or went, or a limit was changed.
+ * Called after memory hotplug, or when a limit or the scale was changed.
+ *
+ * Context: may sleep; no page-table lock is held.
  */
 void luf_resize_pools(void)
 {
 	struct zone *zone;
 
 	for_each_populated_zone(zone) {
-		struct luf_pool *pool = pool_of(zone);
+		struct luf_pool *pool = luf_zone_pool(zone);
 		unsigned long cap =
 			luf_pool_scaled_cap(zone_managed_pages(zone),
-					    READ_ONCE(pool_scale));
+					    READ_ONCE(luf_pool_scale));
 
 		if (!pool)
 			continue;
@@ -788,27 +801,30 @@ void luf_resize_pools(void)
 }
 
 /**
- * luf_scale_pools - pools of another size pay better
- * @by: 1 for twice as large, -1 for half as large, 0 for as usual
+ * luf_scale_pools - change the scale of all pools
+ * @by: 1 to double the sizes, -1 to halve them, 0 for the default
  *
- * Pools whose size somebody has set stay as they are. May sleep.
+ * Does not change sizes that were set by pool_max_pages.
+ *
+ * Context: may sleep; callers are serialised.
  */
 void luf_scale_pools(int by)
 {
-	int scale = by ? clamp(pool_scale + by, -LUF_LARGEST_SCALE,
+	int scale = by ? clamp(luf_pool_scale + by, -LUF_LARGEST_SCALE,
 			       LUF_LARGEST_SCALE) : 0;
 
-	if (scale == pool_scale)
+	if (scale == luf_pool_scale)
 		return;
-	WRITE_ONCE(pool_scale, scale);
+	WRITE_ONCE(luf_pool_scale, scale);
 	luf_resize_pools();
 }
 
 /**
- * luf_node_cap - how many pages of a node wait at the most
+ * luf_node_cap - upper bound of the pools of a node
  * @nid: the node
  *
- * Return: the number of pages.
+ * Context: any.
+ * Return: number of pages.
  */
 unsigned long luf_node_cap(int nid)
 {
@@ -821,39 +837,39 @@ unsigned long luf_node_cap(int nid)
 	return pages;
 }
 
-static void make_pools(void)
+static void luf_alloc_pools(void)
 {
 	struct zone *zone;
 
 	for_each_populated_zone(zone) {
 		struct luf_pool *pool;
 
-		if (pool_of(zone))
+		if (luf_zone_pool(zone))
 			continue;
-		/* Without one nothing of the zone is unmapped lazily. */
+		/* Without a pool no page of the zone is unmapped lazily. */
 		pool = kmalloc_node(sizeof(*pool), GFP_KERNEL,
 				    zone_to_nid(zone));
 		if (!pool)
 			continue;
 		luf_pool_init(pool);
-		/* Who finds it finds it complete. */
+		/* Publish the initialised pool. */
 		smp_store_release(&zone->luf_pool, pool);
 	}
 	luf_resize_pools();
 }
 
-static int memory_changed(struct notifier_block *block, unsigned long action,
-			  void *arg)
+static int luf_memory_notify(struct notifier_block *block, unsigned long action,
+			     void *arg)
 {
 	if (action == MEM_ONLINE || action == MEM_OFFLINE)
-		make_pools();
+		luf_alloc_pools();
 	return NOTIFY_OK;
 }
 
 static int __init luf_pools_init(void)
 {
-	make_pools();
-	hotplug_memory_notifier(memory_changed, DEFAULT_CALLBACK_PRI);
+	luf_alloc_pools();
+	hotplug_memory_notifier(luf_memory_notify, DEFAULT_CALLBACK_PRI);
 	return 0;
 }
 subsys_initcall(luf_pools_init);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the rest of mm/ calls of lazy unmap flush: reclaim and migration to
- * unmap lazily, the allocator and kswapd to get the pages back. The contract is
+ * Interface of lazy unmap flush to the rest of mm/: reclaim and migration unmap
+ * lazily, the allocator and kswapd get the pages back. The ordering contract is
  * in include/linux/luf.h.
  */
 #ifndef _MM_LUF_HOOKS_H
@@ -18,9 +18,9 @@
 #include "pool.h"
 
 /**
- * enum luf_path - who unmaps
- * @LUF_KSWAPD: reclaim in the background
- * @LUF_DIRECT: reclaim by who needs the memory
+ * enum luf_path - cause of an unmap
+ * @LUF_KSWAPD: background reclaim
+ * @LUF_DIRECT: direct reclaim
  * @LUF_DEMOTION: migration to a slower node
  * @LUF_PROMOTION: migration by NUMA balancing
  * @LUF_COMPACTION: compaction
@@ -37,8 +37,8 @@ enum luf_path {
 #ifdef CONFIG_LUF
 
 /**
- * struct luf_recovery - a page that is broken is looked for
- * @zone: what is blocked meanwhile, NULL if nothing is
+ * struct luf_recovery - state of a memory failure handler
+ * @zone: zone that is blocked meanwhile, NULL if none is
  */
 struct luf_recovery {
 	struct zone *zone;
@@ -46,25 +46,25 @@ struct luf_recovery {
 
 /**
  * struct luf_run - one call of reclaim or migration
- * @outer: the run in which it happens
- * @stream: whose batches it takes part in, NULL if nothing is lazy in it
- * @own: compaction's stream
- * @path: who it is
- * @srcu: who switches off waits for it
- * @folio: the one that is being unmapped, or was unmapped last
- * @lazy: entries of @folio that were unmapped lazily
- * @eager: entries of @folio that were not
- * @first: the oldest batch that @folio takes part in
- * @last: the newest one
+ * @outer: enclosing run, NULL if there is none
+ * @stream: stream of its batches, NULL if it unmaps nothing lazily
+ * @own: stream of a compaction run
+ * @path: cause of its unmaps
+ * @srcu: read-side section that switching LUF off waits for
+ * @folio: folio that is being unmapped, or was unmapped last
+ * @lazy: number of entries of @folio that were unmapped lazily
+ * @eager: number of entries of @folio that were unmapped eagerly
+ * @first: generation of the oldest batch that covers @folio
+ * @last: generation of the newest one
  * @waiting: lazy unmaps of folios that are neither taken nor kept yet; never
  *	less than the number of such folios
- * @oldest: the oldest batch that the run took part in since compaction's last
- *	block
- * @newest: the newest one; a stream's generations only grow
- * @part: folios that are done, for the pool
- * @unflushed: records of what was unmapped and is not in @part, for LUF_DEBUG
+ * @oldest: generation of the oldest batch that the run joined since compaction's
+ *	last block
+ * @newest: generation of the newest one; the generations of a stream only grow
+ * @part: finished folios, for the pool
+ * @unflushed: records of unmapped pages that are not in @part, for LUF_DEBUG
  *
- * Found by current->luf_run; only the task itself looks at it.
+ * Reached by current->luf_run; only the task itself accesses it.
  */
 struct luf_run {
 	struct luf_run *outer;
@@ -86,7 +86,7 @@ struct luf_run {
 #endif
 };
 
-/* Unmaps may be lazy. */
+/* Lazy unmaps are allowed. */
 DECLARE_STATIC_KEY_FALSE(luf_key);
 
 void __luf_run_begin(struct luf_run *run, enum luf_path path);
@@ -94,7 +94,7 @@ void __luf_run_end(struct luf_run *run);
 enum ttu_flags __luf_flags(struct luf_run *run, struct folio *folio);
 bool __luf_unmap(struct folio *folio, struct vm_area_struct *vma,
 		 unsigned long address, pte_t *ptep, pte_t *old);
-bool __luf_take(struct luf_run *run, struct folio *folio);
+bool __luf_take_folio(struct luf_run *run, struct folio *folio);
 bool __luf_is_lazy(struct luf_run *run);
 void __luf_migrated(struct luf_run *run, const struct folio *folio);
 bool __luf_take_source(struct luf_run *run, struct folio *folio);
@@ -107,12 +107,12 @@ bool __luf_refill(struct zone *zone, unsigned int order, unsigned long mark,
 unsigned long __luf_try_to_free_pages(struct zonelist *zonelist, int order,
 				      gfp_t gfp_mask, nodemask_t *nodemask);
 void __luf_balance(pg_data_t *pgdat, unsigned int order, int highest_zoneidx);
-unsigned long __luf_missing(const struct zone *zone, int highest_zoneidx);
+unsigned long __luf_missing_pages(const struct zone *zone, int highest_zoneidx);
 void __luf_prepare_compaction(struct zone *zone, int order);
 void __luf_begin_compaction(struct zone *zone, int order);
 void luf_drain_all(void);
-void __luf_block(struct zone *zone);
-void __luf_unblock(struct zone *zone);
+void __luf_block_zone(struct zone *zone);
+void __luf_unblock_zone(struct zone *zone);
 void __luf_begin_recovery(struct luf_recovery *recovery,
 			  const struct page *page);
 unsigned long __luf_pages(void);
@@ -120,9 +120,11 @@ void luf_scale_pools(int by);
 unsigned long luf_node_cap(int nid);
 
 /**
- * luf_run_begin - a call of reclaim or migration begins
- * @run: what is to be known of it
- * @path: who it is
+ * luf_run_begin - begin a call of reclaim or migration
+ * @run: state of the call
+ * @path: cause of its unmaps
+ *
+ * Context: process.
  */
 static inline void luf_run_begin(struct luf_run *run, enum luf_path path)
 {
@@ -132,11 +134,13 @@ static inline void luf_run_begin(struct luf_run *run, enum luf_path path)
 }
 
 /**
- * luf_run_end - a call of reclaim or migration ends
- * @run: as luf_run_begin() made it
+ * luf_run_end - end a call of reclaim or migration
+ * @run: state from luf_run_begin()
  *
- * After the last try_to_unmap_flush(), and before folios that are kept are
- * given back. For struct luf_run run __cleanup(luf_run_end).
+ * Call it after the last try_to_unmap_flush() and before kept folios are put
+ * back. Usable as struct luf_run run __cleanup(luf_run_end).
+ *
+ * Context: may sleep.
  */
 static inline void luf_run_end(struct luf_run *run)
 {
@@ -145,11 +149,12 @@ static inline void luf_run_end(struct luf_run *run)
 }
 
 /**
- * luf_flags - how reclaim unmaps a folio
- * @run: reclaim's
- * @folio: which is locked
+ * luf_flags - flags for try_to_unmap() of a folio in reclaim
+ * @run: run of the reclaim
+ * @folio: the folio
  *
- * Return: TTU_LAZY if entries of it may be unmapped lazily, 0 if not.
+ * Context: @folio is locked.
+ * Return: TTU_LAZY if entries of @folio may be unmapped lazily, 0 if not.
  */
 static inline enum ttu_flags luf_flags(struct luf_run *run,
 				       struct folio *folio)
@@ -158,23 +163,27 @@ static inline enum ttu_flags luf_flags(struct luf_run *run,
 }
 
 /**
- * luf_take - a folio is reclaimed: frozen, in no cache, unlocked
- * @run: reclaim's
- * @folio: the folio
+ * luf_take_folio - take a reclaimed folio for the pool
+ * @run: run of the reclaim
+ * @folio: the folio: frozen, in no cache, unlocked
  *
- * Return: true if it goes to the pool, false if the caller frees it.
+ * Context: process.
+ * Return: true if @folio goes to the pool, false if the caller frees it.
  */
-static inline bool luf_take(struct luf_run *run, struct folio *folio)
+static inline bool luf_take_folio(struct luf_run *run, struct folio *folio)
 {
-	return run->stream && run->folio == folio && __luf_take(run, folio);
+	return run->stream && run->folio == folio && __luf_take_folio(run, folio);
 }
 
 /**
- * luf_migrate_begin - a call of migrate_pages() begins
- * @run: what is to be known of it
- * @reason: why
+ * luf_migrate_begin - begin a call of migrate_pages()
+ * @run: state of the call
+ * @reason: reason of the migration
  *
- * Compaction has a run of its own around it. For other reasons nothing is lazy.
+ * A compaction run encloses the call. For other reasons than demotion, NUMA
+ * balancing and compaction nothing is unmapped lazily.
+ *
+ * Context: process.
  */
 static inline void luf_migrate_begin(struct luf_run *run, int reason)
 {
@@ -187,7 +196,13 @@ static inline void luf_migrate_begin(struct luf_run *run, int reason)
 		__luf_run_begin(run, LUF_PROMOTION);
 }
 
-/* The run that migration for a reason belongs to, NULL if nothing is lazy. */
+/**
+ * luf_migration - run of a migration
+ * @reason: reason of the migration
+ *
+ * Context: process.
+ * Return: the run, NULL if the migration unmaps nothing lazily.
+ */
 static inline struct luf_run *luf_migration(int reason)
 {
 	struct luf_run *run = current->luf_run;
@@ -200,8 +215,10 @@ static inline struct luf_run *luf_migration(int reason)
 }
 
 /**
- * luf_migrate_end - a call of migrate_pages() ends
- * @run: as luf_migrate_begin() made it
+ * luf_migrate_end - end a call of migrate_pages()
+ * @run: state from luf_migrate_begin()
+ *
+ * Context: may sleep.
  */
 static inline void luf_migrate_end(struct luf_run *run)
 {
@@ -212,11 +229,12 @@ static inline void luf_migrate_end(struct luf_run *run)
 }
 
 /**
- * luf_migrate_flags - how migration unmaps a folio
- * @folio: which is locked
- * @reason: why it is migrated
+ * luf_migrate_flags - flags for try_to_migrate() of a folio
+ * @folio: the folio
+ * @reason: reason of the migration
  *
- * Return: TTU_LAZY if entries of it may be unmapped lazily, 0 if not.
+ * Context: @folio is locked.
+ * Return: TTU_LAZY if entries of @folio may be unmapped lazily, 0 if not.
  */
 static inline enum ttu_flags luf_migrate_flags(struct folio *folio, int reason)
 {
@@ -226,10 +244,12 @@ static inline enum ttu_flags luf_migrate_flags(struct folio *folio, int reason)
 }
 
 /**
- * luf_is_lazy - what try_to_migrate() has done
- * @folio: the one that it was called for last
+ * luf_is_lazy - whether try_to_migrate() unmapped a folio lazily
+ * @folio: folio of the last try_to_migrate()
  *
- * Return: true if all of it was unmapped lazily.
+ * Context: process.
+ * Return: true if all entries were unmapped lazily. If only some were, the others
+ * are added to the task's own flush.
  */
 static inline bool luf_is_lazy(const struct folio *folio)
 {
@@ -239,8 +259,10 @@ static inline bool luf_is_lazy(const struct folio *folio)
 }
 
 /**
- * luf_migrated - a folio that was unmapped lazily is about to be released
- * @folio: the source
+ * luf_migrated - prepare the release of a source that was unmapped lazily
+ * @folio: source of the migration
+ *
+ * Context: process.
  */
 static inline void luf_migrated(const struct folio *folio)
 {
@@ -249,10 +271,11 @@ static inline void luf_migrated(const struct folio *folio)
 }
 
 /**
- * luf_take_source - the source of a migration is no longer needed
- * @folio: the source
+ * luf_take_source - take the source of a migration for the pool
+ * @folio: source of the migration
  *
- * Return: true if it goes to the pool, false if the caller drops its reference.
+ * Context: may sleep.
+ * Return: true if @folio goes to the pool, false if the caller drops its reference.
  */
 static inline bool luf_take_source(struct folio *folio)
 {
@@ -262,8 +285,10 @@ static inline bool luf_take_source(struct folio *folio)
 }
 
 /**
- * luf_release_block - compaction is done with a block
- * @run: compaction's
+ * luf_release_block - flush and free the pages of a compacted block
+ * @run: run of the compaction
+ *
+ * Context: may sleep.
  */
 static inline void luf_release_block(struct luf_run *run)
 {
@@ -272,14 +297,15 @@ static inline void luf_release_block(struct luf_run *run)
 }
 
 /**
- * luf_unmap - clear an entry and leave its translations where they are
- * @folio: what is mapped there
- * @vma: where
- * @address: where
- * @ptep: the entry, present; its page-table lock is held
- * @flags: as the caller of try_to_unmap() or try_to_migrate() gave them
- * @old: the entry as it was, if true is returned
+ * luf_unmap - clear an entry without flushing its translations
+ * @folio: folio that is mapped
+ * @vma: the mapping
+ * @address: address that the entry maps
+ * @ptep: the entry, present
+ * @flags: flags of try_to_unmap() or try_to_migrate()
+ * @old: set to the old entry if true is returned
  *
+ * Context: the page-table lock of @ptep is held.
  * Return: false if nothing was done: the caller unmaps eagerly.
  */
 static inline bool luf_unmap(struct folio *folio, struct vm_area_struct *vma,
@@ -291,29 +317,32 @@ static inline bool luf_unmap(struct folio *folio, struct vm_area_struct *vma,
 }
 
 /**
- * luf_gate_writable - a slot is about to be filled, or to be written through
- * @writable: by something that can be written; otherwise nothing happens
- * @mm: whose
- * @address: what the slot stands for
- * @slot: the slot; the page-table lock is held
+ * luf_gate_writable - luf_gate_pte() if an entry becomes writable
+ * @writable: whether it does, or is written through by force
+ * @mm: the mm
+ * @address: address that the entry maps
+ * @slot: the entry
+ *
+ * Context: the page-table lock of @slot is held; does not sleep.
  */
 static inline void luf_gate_writable(bool writable, struct mm_struct *mm,
 				     unsigned long address, const void *slot)
 {
 	if (writable)
-		luf_gate_place(mm, address, slot);
+		luf_gate_pte(mm, address, slot);
 }
 
 /**
- * luf_refill - an allocation found too little in a zone
+ * luf_refill - refill a zone from its pool for an allocation
  * @zone: the zone
- * @order: of the allocation
- * @mark: the watermark that it failed at
- * @highest_zoneidx: of the allocation
- * @alloc_flags: of the allocation
- * @gfp_mask: of the allocation; who may not sleep gets nothing here
+ * @order: order of the allocation
+ * @mark: watermark that the zone failed
+ * @highest_zoneidx: highest zone of the allocation
+ * @alloc_flags: flags of the allocation
+ * @gfp_mask: GFP mask of the allocation; nothing is done unless it may block
  *
- * Return: true if enough is there now.
+ * Context: may sleep if @gfp_mask allows it.
+ * Return: true if the zone meets @mark now.
  */
 static inline bool luf_refill(struct zone *zone, unsigned int order,
 			      unsigned long mark, int highest_zoneidx,
@@ -325,16 +354,16 @@ static inline bool luf_refill(struct zone *zone, unsigned int order,
 }
 
 /**
- * luf_try_to_free_pages - try_to_free_pages(), or pages of the pool
- * @zonelist: as there
- * @order: as there
- * @gfp_mask: as there
- * @nodemask: as there
+ * luf_try_to_free_pages - try_to_free_pages(), after pages of the pools
+ * @zonelist: as for try_to_free_pages()
+ * @order: as for try_to_free_pages()
+ * @gfp_mask: as for try_to_free_pages()
+ * @nodemask: as for try_to_free_pages()
  *
- * A flush is cheaper than a reclaim, and reclaim fills the pool until a flush
- * pays.
+ * A flush is cheaper than reclaim, and reclaim fills the pool until a flush pays.
  *
- * Return: as there.
+ * Context: may sleep.
+ * Return: the number of pages, as try_to_free_pages().
  */
 static inline unsigned long luf_try_to_free_pages(struct zonelist *zonelist,
 						  int order, gfp_t gfp_mask,
@@ -347,10 +376,12 @@ static inline unsigned long luf_try_to_free_pages(struct zonelist *zonelist,
 }
 
 /**
- * luf_balance - kswapd looks at a node
+ * luf_balance - release and flush pool pages while kswapd balances a node
  * @pgdat: the node
- * @order: what somebody needs
- * @highest_zoneidx: up to which zone
+ * @order: order that kswapd reclaims for
+ * @highest_zoneidx: highest zone that kswapd balances
+ *
+ * Context: kswapd; may sleep.
  */
 static inline void luf_balance(pg_data_t *pgdat, unsigned int order,
 			       int highest_zoneidx)
@@ -360,12 +391,11 @@ static inline void luf_balance(pg_data_t *pgdat, unsigned int order,
 }
 
 /**
- * luf_prepare_compaction - reclaim looks whether compaction can begin
- * @zone: in this zone
- * @order: for a block of this order
+ * luf_prepare_compaction - drain a pool if compaction lacks nothing else
+ * @zone: zone to compact
+ * @order: order of the wanted block
  *
- * Flushes and releases what waits there if compaction lacks nothing else. May
- * sleep.
+ * Context: may sleep.
  */
 static inline void luf_prepare_compaction(struct zone *zone, int order)
 {
@@ -375,12 +405,14 @@ static inline void luf_prepare_compaction(struct zone *zone, int order)
 }
 
 /**
- * luf_begin_compaction - compaction begins if it has enough free pages
- * @zone: in this zone
- * @order: for a block of this order, or -1 for as many as possible
+ * luf_begin_compaction - drain a pool before compaction
+ * @zone: zone to compact
+ * @order: order of the wanted block, or -1 to compact the whole zone
  *
- * A page that waits can be neither moved nor merged: if it is to be worth while,
- * what waits is flushed and released. May sleep.
+ * A page in the pool can neither be moved nor merged. The pool is flushed and
+ * released if compaction can succeed.
+ *
+ * Context: may sleep.
  */
 static inline void luf_begin_compaction(struct zone *zone, int order)
 {
@@ -390,50 +422,57 @@ static inline void luf_begin_compaction(struct zone *zone, int order)
 }
 
 /**
- * luf_missing - what kswapd reclaims beyond the high watermark
- * @zone: of this zone
- * @highest_zoneidx: the highest zone that it reclaims from
+ * luf_missing_pages - number of pages to reclaim beyond the high watermark
+ * @zone: zone that kswapd balances
+ * @highest_zoneidx: highest zone that kswapd reclaims from
  *
- * Return: how many pages its pool could still hold; where it has none, more than
- * there are as long as another pool up to that zone is not full.
+ * Context: any.
+ * Return: number of pages that the pool can still hold. For a zone without a pool,
+ * more than any zone has while another pool up to @highest_zoneidx is not full.
  */
-static inline unsigned long luf_missing(const struct zone *zone,
-					int highest_zoneidx)
+static inline unsigned long luf_missing_pages(const struct zone *zone,
+					      int highest_zoneidx)
 {
 	if (static_branch_unlikely(&luf_key))
-		return __luf_missing(zone, highest_zoneidx);
+		return __luf_missing_pages(zone, highest_zoneidx);
 	return 0;
 }
 
 /**
- * luf_block - from here on nothing waits in a zone's pool
+ * luf_block_zone - drain the pool of a zone and keep it empty
  * @zone: the zone
  *
- * Waits for those who are flushing or releasing some of it. May sleep. Nests;
- * luf_unblock() ends it.
+ * Waits for concurrent flushes and releases of the pool. Calls nest;
+ * luf_unblock_zone() ends each.
+ *
+ * Context: may sleep.
  */
-static inline void luf_block(struct zone *zone)
+static inline void luf_block_zone(struct zone *zone)
 {
-	__luf_block(zone);
+	__luf_block_zone(zone);
 }
 
 /**
- * luf_unblock - pages may wait again
+ * luf_unblock_zone - end luf_block_zone()
  * @zone: the zone
+ *
+ * Context: process.
  */
-static inline void luf_unblock(struct zone *zone)
+static inline void luf_unblock_zone(struct zone *zone)
 {
-	__luf_unblock(zone);
+	__luf_unblock_zone(zone);
 }
 
 /**
- * luf_begin_recovery - a page is broken, and is not marked yet
- * @recovery: what is to be known of it
- * @page: the page
+ * luf_begin_recovery - release a broken page from its pool
+ * @recovery: state of the memory failure handler
+ * @page: the page, not marked yet
  *
- * If it waits in a pool it is free afterwards, and no CPU has a translation of it.
- * Until luf_end_recovery() nothing waits in its zone. May sleep. For
+ * If @page waits in a pool, it is free on return and no CPU has a translation of
+ * it. The pool of its zone stays empty until luf_end_recovery(). Usable as
  * struct luf_recovery recovery __cleanup(luf_end_recovery) = {}.
+ *
+ * Context: may sleep.
  */
 static inline void luf_begin_recovery(struct luf_recovery *recovery,
 				      const struct page *page)
@@ -443,16 +482,23 @@ static inline void luf_begin_recovery(struct luf_recovery *recovery,
 }
 
 /**
- * luf_end_recovery - the page is dealt with
- * @recovery: as luf_begin_recovery() made it
+ * luf_end_recovery - end luf_begin_recovery()
+ * @recovery: state from luf_begin_recovery()
+ *
+ * Context: process.
  */
 static inline void luf_end_recovery(struct luf_recovery *recovery)
 {
 	if (recovery->zone)
-		__luf_unblock(recovery->zone);
+		__luf_unblock_zone(recovery->zone);
 }
 
-/* How many pages wait in all pools. */
+/**
+ * luf_pages - number of pages in all pools
+ *
+ * Context: any.
+ * Return: the number, including pages that are being flushed or released.
+ */
 static inline unsigned long luf_pages(void)
 {
 	if (static_branch_unlikely(&luf_gate_key))
@@ -491,7 +537,7 @@ static inline enum ttu_flags luf_flags(struct luf_run *run,
 	return 0;
 }
 
-static inline bool luf_take(struct luf_run *run, struct folio *folio)
+static inline bool luf_take_folio(struct luf_run *run, struct folio *folio)
 {
 	return false;
 }
@@ -527,7 +573,7 @@ static inline void luf_release_block(struct luf_run *run)
 {
 }
 
-/* Not even their arguments may leave a trace in the objects. */
+/* Macros, so that not even the arguments change the object code. */
 #define luf_unmap(...)		false
 #define luf_gate_writable(...)	do { } while (0)
 #define luf_prepare_compaction(...)	do { } while (0)
@@ -552,8 +598,8 @@ static inline void luf_balance(pg_data_t *pgdat, unsigned int order,
 {
 }
 
-static inline unsigned long luf_missing(const struct zone *zone,
-					int highest_zoneidx)
+static inline unsigned long luf_missing_pages(const struct zone *zone,
+					      int highest_zoneidx)
 {
 	return 0;
 }
@@ -571,11 +617,11 @@ static inline void luf_drain_all(void)
 {
 }
 
-static inline void luf_block(struct zone *zone)
+static inline void luf_block_zone(struct zone *zone)
 {
 }
 
-static inline void luf_unblock(struct zone *zone)
+static inline void luf_unblock_zone(struct zone *zone)
 {
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the files of mm/luf share. */
+/* Declarations shared by the files of mm/luf. */
 #ifndef _MM_LUF_INTERNAL_H
 #define _MM_LUF_INTERNAL_H
 
@@ -13,31 +13,30 @@
 #include "pool.h"
 
 /*
- * One counter for each thing that is done. Those from LUF_DEFERRED on follow
- * enum luf_path, those from LUF_FLUSHES on enum luf_reason. Their names are in
- * sysfs.c.
+ * Event counters. Those from LUF_DEFERRED on follow enum luf_path, those from
+ * LUF_FLUSHES on follow enum luf_reason. Their names are in sysfs.c.
  */
 enum luf_count {
-	/* pages that went to a pool, by who unmapped them */
+	/* pages added to a pool, by the path that unmapped them */
 	LUF_DEFERRED,
 	LUF_DEFERRED_DIRECT,
 	LUF_DEFERRED_DEMOTION,
 	LUF_DEFERRED_PROMOTION,
 	LUF_DEFERRED_COMPACTION,
-	/* folios that may not be unmapped lazily, by the reason */
+	/* folios that may not be unmapped lazily, by reason */
 	LUF_REFUSED_KIND,
 	LUF_REFUSED_MAPPING,
 	LUF_REFUSED_WRITER,
 	LUF_REFUSED_ZONE,
-	/* and entries */
+	/* entries that may not be unmapped lazily, by reason */
 	LUF_REFUSED_WRITABLE,
 	LUF_REFUSED_LOCAL,
 	LUF_REFUSED_LATE_WRITER,
 	LUF_REFUSED_BATCH,
-	/* entries of folios that might be, lazily or not */
+	/* entries of eligible folios, unmapped lazily or not */
 	LUF_UNMAPPED_READ_ONLY,
 	LUF_UNMAPPED_WRITABLE,
-	/* flushes, by the reason */
+	/* flushes, by reason */
 	LUF_FLUSHES,
 	LUF_FLUSHES_KSWAPD,
 	LUF_FLUSHES_RECLAIM,
@@ -48,20 +47,20 @@ enum luf_count {
 	LUF_FLUSHES_COMPACTION,
 	LUF_FLUSHES_KEPT,
 	LUF_FLUSHES_MM,
-	LUF_FLUSHES_PLACE,
-	/* CPUs that a flush of batches concerned */
+	LUF_FLUSHES_PTE,
+	/* CPUs in the masks of flushed batches */
 	LUF_CPUS_INTERRUPTED,
 	LUF_CPUS_SPARED,
-	/* pages that left a pool, by whether an interrupt was needed */
+	/* flushed pages, by whether an interrupt was needed */
 	LUF_RELEASED_FLUSHED,
 	LUF_RELEASED_ELIDED,
-	/* writers that found something pending, and how long they took */
+	/* writers that waited for a flush, and for how long */
 	LUF_WRITERS_WAITED,
 	LUF_WRITERS_NS,
 	LUF_COUNTS,
 };
 
-/* Why something is flushed. */
+/* Reason of a flush. */
 enum luf_reason {
 	LUF_FOR_ALLOCATION,
 	LUF_FOR_KSWAPD,
@@ -73,20 +72,33 @@ enum luf_reason {
 	LUF_FOR_COMPACTION,
 	LUF_FOR_KEPT,
 	LUF_FOR_MM,
-	LUF_FOR_PLACE,
+	LUF_FOR_PTE,
 	LUF_REASONS,
 };
 
 DECLARE_PER_CPU(unsigned long[LUF_COUNTS], luf_counts);
 
 static_assert(LUF_DEFERRED + LUF_COMPACTION == LUF_DEFERRED_COMPACTION);
-static_assert(LUF_FLUSHES + LUF_FOR_PLACE == LUF_FLUSHES_PLACE);
+static_assert(LUF_FLUSHES + LUF_FOR_PTE == LUF_FLUSHES_PTE);
 
+/**
+ * luf_count_many - add to an event counter
+ * @what: the counter
+ * @n: number of events
+ *
+ * Context: any.
+ */
 static inline void luf_count_many(enum luf_count what, unsigned long n)
 {
 	this_cpu_add(luf_counts[what], n);
 }
 
+/**
+ * luf_count - count an event
+ * @what: the counter
+ *
+ * Context: any.
+ */
 static inline void luf_count(enum luf_count what)
 {
 	luf_count_many(what, 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What depends on the kernel's own atomics, masks and lists. */
+/* Tests of code that depends on the kernel's own atomics, masks and lists. */
 
 #include <kunit/test.h>
 #include <linux/cpumask.h>
@@ -17,7 +17,7 @@
 
 #define LUF_TEST_ADDRESS	PMD_SIZE
 
-static void a_generation_is_drained_with_all_before_it(struct kunit *test)
+static void luf_test_drain_includes_older_batches(struct kunit *test)
 {
 	struct luf_batches *all = kunit_kzalloc(test, sizeof(*all), GFP_KERNEL);
 	struct luf_stream first = {}, second = {};
@@ -34,7 +34,7 @@ static void a_generation_is_drained_with_all_before_it(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, batch->generation, 2ULL);
 	luf_batch_put(batch);
 
-	/* No CPU is in a batch, so that nobody is interrupted. */
+	/* No batch has a CPU, so none is interrupted. */
 	KUNIT_EXPECT_EQ(test, luf_flush_batch(all, 2), 0U);
 	KUNIT_EXPECT_TRUE(test, luf_is_flushed(all, 2));
 	KUNIT_EXPECT_FALSE(test, luf_is_drained(all, 2));
@@ -44,7 +44,7 @@ static void a_generation_is_drained_with_all_before_it(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, second.open, NULL);
 }
 
-static void the_cpus_of_pending_batches_are_added(struct kunit *test)
+static void luf_test_add_cpus_of_pending_batches(struct kunit *test)
 {
 	struct luf_batches *all = kunit_kzalloc(test, sizeof(*all), GFP_KERNEL);
 	struct cpumask *cpus = kunit_kzalloc(test, sizeof(*cpus), GFP_KERNEL);
@@ -62,12 +62,12 @@ static void the_cpus_of_pending_batches_are_added(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, cpumask_empty(cpus));
 	KUNIT_EXPECT_TRUE(test, luf_add_cpus(all, 1, 1, cpus));
 	KUNIT_EXPECT_TRUE(test, cpumask_test_cpu(0, cpus));
-	/* This CPU flushes more than it has to. */
+	/* Flushes this CPU, which holds no translation. */
 	luf_drain(all, 1);
 	KUNIT_EXPECT_FALSE(test, luf_add_cpus(all, 1, 1, cpus));
 }
 
-static void a_folio_leaves_after_its_flush(struct kunit *test)
+static void luf_test_folio_leaves_after_flush(struct kunit *test)
 {
 	struct folio *folio = folio_alloc(GFP_KERNEL, 0);
 	struct luf_pool pool;
@@ -96,8 +96,8 @@ static void a_folio_leaves_after_its_flush(struct kunit *test)
 	folio_put(folio);
 }
 
-/* kswapd that reclaims from a zone alone would never be done for others' pools. */
-static void a_zone_out_of_reach_is_not_missing_pages(struct kunit *test)
+/* Reclaim from one zone cannot fill the pools of other zones, and would never end. */
+static void luf_test_unreachable_zone_misses_nothing(struct kunit *test)
 {
 	struct zone *zones = NODE_DATA(first_online_node)->node_zones;
 	struct zone *small = &zones[0], *large = NULL;
@@ -108,14 +108,14 @@ static void a_zone_out_of_reach_is_not_missing_pages(struct kunit *test)
 			large = &zones[i];
 	if (!large || luf_zone_cap(small))
 		kunit_skip(test, "no small zone without a pool beside a large one");
-	KUNIT_EXPECT_EQ(test, __luf_missing(small, 0), 0UL);
-	KUNIT_EXPECT_GT(test, __luf_missing(small, zone_idx(large)),
+	KUNIT_EXPECT_EQ(test, __luf_missing_pages(small, 0), 0UL);
+	KUNIT_EXPECT_GT(test, __luf_missing_pages(small, zone_idx(large)),
 			zone_managed_pages(large));
 }
 
 enum { LUF_TEST_FOLIOS = 3 };
 
-/* A run of compaction, and what it unmaps: entries of an mm that nobody runs. */
+/* A compaction run that unmaps entries of an mm that no task runs. */
 struct luf_replay {
 	struct mm_struct *mm;
 	struct vm_area_struct vma;
@@ -157,7 +157,7 @@ static void luf_replay_unmap(struct kunit *test, struct luf_replay *replay, int 
 	KUNIT_EXPECT_TRUE(test, done);
 }
 
-/* The folio was moved; somebody else may still have a reference to the source. */
+/* The folio was moved. Another reference to the source may still exist. */
 static bool luf_replay_take(struct luf_replay *replay, int i, bool is_held)
 {
 	struct folio *folio = replay->folios[i];
@@ -184,7 +184,7 @@ static void luf_replay_begin(struct kunit *test, struct luf_replay *replay)
 	replay->mm = mm_alloc();
 	KUNIT_ASSERT_NOT_NULL(test, replay->mm);
 	replay->vma.vm_mm = replay->mm;
-	/* As if it ran there, and here. */
+	/* Pretend that the mm runs there, and here. */
 	cpumask_set_cpu(other, mm_cpumask(replay->mm));
 	cpumask_set_cpu(raw_smp_processor_id(), mm_cpumask(replay->mm));
 	for (i = 0; i < LUF_TEST_FOLIOS; i++) {
@@ -226,11 +226,12 @@ static unsigned long luf_replay_flushes(void)
 }
 
 /*
- * Three sources are unmapped. The first one is held by somebody, the second one is
- * taken, the third one cannot be moved yet, is mapped again and unmapped again;
- * then it is held by somebody as well. Whoever holds it may free it at once.
+ * Three sources are unmapped. The first one has another reference, the second one is
+ * taken, the third one cannot be moved yet, is mapped again and unmapped again; then
+ * it has another reference as well. A holder of a reference may free the folio at
+ * once.
  */
-static void each_source_that_is_held_is_flushed(struct kunit *test)
+static void luf_test_held_source_is_flushed(struct kunit *test)
 {
 	struct luf_replay *replay = kunit_kzalloc(test, sizeof(*replay), GFP_KERNEL);
 	unsigned long before;
@@ -249,14 +250,14 @@ static void each_source_that_is_held_is_flushed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, luf_replay_flushes() - before, 2UL);
 	KUNIT_EXPECT_FALSE(test, luf_debug_waits(folio_page(replay->folios[2], 0)));
 
-	/* LUF_DEBUG looks at them once more. */
+	/* LUF_DEBUG checks them once more. */
 	folio_put(replay->folios[0]);
 	folio_put(replay->folios[2]);
 	luf_replay_end(replay);
 }
 
-/* What is taken needs no flush of its own, and what is kept gets one at the end. */
-static void a_source_that_is_kept_is_flushed_at_the_end(struct kunit *test)
+/* A taken source needs no flush of its own. A kept one is flushed at the end. */
+static void luf_test_kept_source_is_flushed_at_end(struct kunit *test)
 {
 	struct luf_replay *replay = kunit_kzalloc(test, sizeof(*replay), GFP_KERNEL);
 	unsigned long before;
@@ -275,8 +276,8 @@ static void a_source_that_is_kept_is_flushed_at_the_end(struct kunit *test)
 	luf_replay_end(replay);
 }
 
-/* A node that has nothing more to give must not be given up because of the pools. */
-static void a_node_that_yields_nothing_is_missing_nothing(struct kunit *test)
+/* kswapd must not give up a node from which it reclaims nothing because of its pools. */
+static void luf_test_failing_node_misses_nothing(struct kunit *test)
 {
 	pg_data_t *pgdat = NODE_DATA(first_online_node);
 	struct zone *zone = NULL;
@@ -288,16 +289,16 @@ static void a_node_that_yields_nothing_is_missing_nothing(struct kunit *test)
 			zone = &pgdat->node_zones[i];
 	if (!zone || failures)
 		kunit_skip(test, "no pool, or a node that yields nothing");
-	before = __luf_missing(zone, zone_idx(zone));
+	before = __luf_missing_pages(zone, zone_idx(zone));
 	WRITE_ONCE(pgdat->kswapd_failures, 1);
-	after = __luf_missing(zone, zone_idx(zone));
+	after = __luf_missing_pages(zone, zone_idx(zone));
 	WRITE_ONCE(pgdat->kswapd_failures, failures);
 	KUNIT_EXPECT_GT(test, before, 0UL);
 	KUNIT_EXPECT_EQ(test, after, 0UL);
 }
 
-/* Nobody says when a remote client has written for the last time. */
-static void a_remote_writer_is_not_forgotten(struct kunit *test)
+/* The last write of a remote client is not reported. */
+static void luf_test_remote_writer_persists(struct kunit *test)
 {
 	struct address_space *mapping = kunit_kzalloc(test, sizeof(*mapping),
 						      GFP_KERNEL);
@@ -308,20 +309,20 @@ static void a_remote_writer_is_not_forgotten(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, mapping_writers_counted(mapping));
 	luf_gate_remote_writer(mapping, true);
 	KUNIT_EXPECT_FALSE(test, mapping_writers_counted(mapping));
-	/* As when it is mapped once more. */
+	/* As after another mapping of the file. */
 	mapping_set_writers_counted(mapping);
 	KUNIT_EXPECT_FALSE(test, mapping_writers_counted(mapping));
 }
 
 static struct kunit_case luf_cases[] = {
-	KUNIT_CASE(a_generation_is_drained_with_all_before_it),
-	KUNIT_CASE(the_cpus_of_pending_batches_are_added),
-	KUNIT_CASE(a_folio_leaves_after_its_flush),
-	KUNIT_CASE(a_zone_out_of_reach_is_not_missing_pages),
-	KUNIT_CASE(each_source_that_is_held_is_flushed),
-	KUNIT_CASE(a_source_that_is_kept_is_flushed_at_the_end),
-	KUNIT_CASE(a_remote_writer_is_not_forgotten),
-	KUNIT_CASE(a_node_that_yields_nothing_is_missing_nothing),
+	KUNIT_CASE(luf_test_drain_includes_older_batches),
+	KUNIT_CASE(luf_test_add_cpus_of_pending_batches),
+	KUNIT_CASE(luf_test_folio_leaves_after_flush),
+	KUNIT_CASE(luf_test_unreachable_zone_misses_nothing),
+	KUNIT_CASE(luf_test_held_source_is_flushed),
+	KUNIT_CASE(luf_test_kept_source_is_flushed_at_end),
+	KUNIT_CASE(luf_test_remote_writer_persists),
+	KUNIT_CASE(luf_test_failing_node_misses_nothing),
 	{}
 };
 

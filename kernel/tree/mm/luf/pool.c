@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A zone's pool of pages that were unmapped lazily: reclaim puts them in, a
- * flush makes them clean, and whoever needs memory releases them, a few at a
- * time. Flushed and released are two states.
+ * Pool of lazily unmapped pages of a zone: reclaim adds pages, a flush makes them
+ * reusable, and tasks that need memory release them, a few at a time. Flushed and
+ * released are two states.
  *
- * Pool pages are not free pages: no watermark counts them. What the pool costs
- * is its cap, once: no page is added beyond it, whatever state the others are in.
+ * Pool pages are not free pages: no watermark counts them. The memory cost of a pool
+ * is bounded by its cap: no page is added beyond it, in any state of the others.
  *
- * A page that is being flushed or released is in a transit, on no list that a
+ * A page that is being flushed or released is in a transit, and not on a list that a
  * drain can take it from. A drain waits for the transits that it finds.
  *
  * tools/testing/tollfree builds and tests this file in user space.
@@ -24,19 +24,21 @@
 
 #include "pool.h"
 
-/* 99 % fewer flushes than one for 31 pages need about 3,100 pages a drain. */
+/* 99 % fewer flushes than with one for 31 pages need about 3,100 pages per drain. */
 #define DEFAULT_PAGES		4096UL
 #define DEFAULT_SHARE		1000UL
 #define LARGEST_SHARE		64UL
 /*
- * This part of the cap is worth a flush where a task waits for memory, and is left
- * free when a full pool is flushed.
+ * Fraction of the cap that justifies a flush where a task waits for memory, and that
+ * stays free when a full pool is flushed.
  */
 #define SMALL_SHARE		16
 
 /**
- * luf_part_init - nothing
+ * luf_part_init - initialise an empty part
  * @part: the part
+ *
+ * Context: any.
  */
 void luf_part_init(struct luf_part *part)
 {
@@ -48,10 +50,12 @@ void luf_part_init(struct luf_part *part)
 }
 
 /**
- * luf_part_cover - more batches cover it
+ * luf_part_cover - extend the range of batches that cover a part
  * @part: the part
- * @first: the oldest of them, 0 if there is none
- * @last: the newest of them
+ * @first: oldest generation, 0 if there is none
+ * @last: newest generation
+ *
+ * Context: any; the caller serialises.
  */
 void luf_part_cover(struct luf_part *part, u64 first, u64 last)
 {
@@ -61,9 +65,11 @@ void luf_part_cover(struct luf_part *part, u64 first, u64 last)
 }
 
 /**
- * luf_part_join - one out of two
- * @part: what it goes to, behind what is there
- * @other: what is empty then
+ * luf_part_join - append a part to another
+ * @part: the part that grows at its tail
+ * @other: the part that is empty on return
+ *
+ * Context: any; the caller serialises.
  */
 void luf_part_join(struct luf_part *part, struct luf_part *other)
 {
@@ -77,11 +83,12 @@ void luf_part_join(struct luf_part *part, struct luf_part *other)
 }
 
 /**
- * luf_pool_default_cap - how many pages a zone's pool holds
- * @managed_pages: the zone's size
+ * luf_pool_default_cap - default upper bound of the pool of a zone
+ * @managed_pages: size of the zone
  *
- * Return: 4,096 pages or a thousandth of the zone, the larger of them, but never
- * more than one page of 64; 0 where that is less than what one task releases.
+ * Context: any.
+ * Return: the larger of 4,096 pages and a thousandth of the zone, but at most a 64th
+ * of the zone; 0 if that is less than LUF_RELEASE_PAGES.
  */
 unsigned long luf_pool_default_cap(unsigned long managed_pages)
 {
@@ -93,12 +100,13 @@ unsigned long luf_pool_default_cap(unsigned long managed_pages)
 }
 
 /**
- * luf_pool_scaled_cap - how many pages a zone's pool holds that is not as usual
- * @managed_pages: the zone's size
- * @scale: as many times twice as large, or half as large if it is below 0
+ * luf_pool_scaled_cap - scaled upper bound of the pool of a zone
+ * @managed_pages: size of the zone
+ * @scale: binary logarithm of the factor
  *
- * Return: the number of pages, never more than one page of 64, and never less than
- * what one task releases; 0 where the usual pool holds none.
+ * Context: any.
+ * Return: number of pages, at most a 64th of the zone and at least
+ * LUF_RELEASE_PAGES; 0 if the default is 0.
  */
 unsigned long luf_pool_scaled_cap(unsigned long managed_pages, int scale)
 {
@@ -112,8 +120,10 @@ unsigned long luf_pool_scaled_cap(unsigned long managed_pages, int scale)
 }
 
 /**
- * luf_pool_init - an empty pool that holds nothing yet
+ * luf_pool_init - initialise an empty pool with a cap of 0
  * @pool: the pool
+ *
+ * Context: any.
  */
 void luf_pool_init(struct luf_pool *pool)
 {
@@ -129,10 +139,13 @@ void luf_pool_init(struct luf_pool *pool)
 }
 
 /**
- * luf_pool_resize - how much it holds from now on
+ * luf_pool_resize - set the size of a pool
  * @pool: the pool
- * @cap: the most pages that it may hold, 0 for none
- * @batch: from how many on a flush pays, 0 for fifteen sixteenths of @cap
+ * @cap: upper bound of its pages, 0 for none
+ * @batch: number of pending pages from which on a flush pays, 0 for fifteen
+ *	sixteenths of @cap
+ *
+ * Context: process; takes the lock of the pool.
  */
 void luf_pool_resize(struct luf_pool *pool, unsigned long cap,
 		     unsigned long batch)
@@ -143,19 +156,20 @@ void luf_pool_resize(struct luf_pool *pool, unsigned long cap,
 					cap - cap / SMALL_SHARE);
 }
 
-/* What the pool holds changes only here. */
+/* The only place that changes the number of pages. */
 static void luf_pool_count(struct luf_pool *pool, unsigned long pages)
 {
 	WRITE_ONCE(pool->pages, pages);
 }
 
 /**
- * luf_pool_add - take what reclaim or migration is done with
- * @pool: of the folios' zone
- * @part: the folios; empty then if they were taken
- * @now: in jiffies
+ * luf_pool_add - add pending folios to a pool
+ * @pool: pool of the zone of the folios
+ * @part: the folios; empty on success
+ * @now: current time in jiffies
  *
- * Return: false if nothing may wait in here, or not as much.
+ * Context: process; takes the lock of the pool.
+ * Return: false if the pool is blocked or @part does not fit.
  */
 bool luf_pool_add(struct luf_pool *pool, struct luf_part *part,
 		  unsigned long now)
@@ -177,13 +191,14 @@ static void luf_transit_begin(struct luf_pool *pool,
 }
 
 /**
- * luf_pool_begin_flush - take out everything that waits for its flush
+ * luf_pool_begin_flush - move all pending folios to a transit
  * @pool: the pool
- * @transit: where it goes; the caller flushes its batches
+ * @transit: the transit; the caller flushes its batches
  *
- * Two that flush at the same time never take the same folio.
+ * Concurrent flushes never get the same folio.
  *
- * Return: false if nothing waits: then there is nothing to end.
+ * Context: process; takes the lock of the pool.
+ * Return: false if no folio is pending; then do not call luf_pool_end_flush().
  */
 bool luf_pool_begin_flush(struct luf_pool *pool, struct luf_transit *transit)
 {
@@ -196,7 +211,7 @@ bool luf_pool_begin_flush(struct luf_pool *pool, struct luf_transit *transit)
 	return true;
 }
 
-/* A waiter looks at the list under the lock once it is on the wait queue. */
+/* A waiter checks the list under the lock once it is on the wait queue. */
 static void luf_pool_wake(struct luf_pool *pool)
 {
 	/* Pairs with the barrier of prepare_to_wait_event(). */
@@ -205,12 +220,13 @@ static void luf_pool_wake(struct luf_pool *pool)
 }
 
 /**
- * luf_pool_end_flush - what was taken out is flushed
+ * luf_pool_end_flush - return flushed folios to their pool
  * @pool: the pool
- * @transit: what luf_pool_begin_flush() gave
+ * @transit: transit of luf_pool_begin_flush()
  *
- * Return: false if nothing may wait in here: then the caller gives the folios to
- * the allocator and calls luf_pool_end_transit().
+ * Context: process; takes the lock of the pool.
+ * Return: false if the pool is blocked: then the caller frees the folios and calls
+ * luf_pool_end_transit().
  */
 bool luf_pool_end_flush(struct luf_pool *pool, struct luf_transit *transit)
 {
@@ -229,13 +245,14 @@ bool luf_pool_end_flush(struct luf_pool *pool, struct luf_transit *transit)
 }
 
 /**
- * luf_pool_take - take out what is flushed, the oldest first
+ * luf_pool_take - move flushed folios to a transit, oldest first
  * @pool: the pool
- * @most: stop when so many pages are out
- * @transit: where the folios go; the caller gives them to the allocator and calls
+ * @most: number of pages after which to stop
+ * @transit: the transit; the caller frees the folios and calls
  *	luf_pool_end_transit()
  *
- * Return: the number of pages, 0 if there are none: then there is nothing to end.
+ * Context: process; takes the lock of the pool.
+ * Return: number of pages; if it is 0, do not call luf_pool_end_transit().
  */
 unsigned long luf_pool_take(struct luf_pool *pool, unsigned long most,
 			    struct luf_transit *transit)
@@ -260,9 +277,11 @@ unsigned long luf_pool_take(struct luf_pool *pool, unsigned long most,
 }
 
 /**
- * luf_pool_end_transit - the allocator has what was taken out
+ * luf_pool_end_transit - end a transit after its folios were freed
  * @pool: the pool
- * @transit: what was taken out; its part still says how many pages it had
+ * @transit: the transit; its part still has the number of pages
+ *
+ * Context: process; takes the lock of the pool.
  */
 void luf_pool_end_transit(struct luf_pool *pool, struct luf_transit *transit)
 {
@@ -276,9 +295,10 @@ void luf_pool_end_transit(struct luf_pool *pool, struct luf_transit *transit)
 /**
  * luf_pool_is_settled - whether old transits have ended
  * @pool: the pool
- * @ticket: of the newest transit that is concerned
+ * @ticket: ticket of the newest transit to check
  *
- * Return: true if none up to that one is left.
+ * Context: process; takes the lock of the pool.
+ * Return: true if no transit up to @ticket is left.
  */
 bool luf_pool_is_settled(struct luf_pool *pool, u64 ticket)
 {
@@ -289,11 +309,13 @@ bool luf_pool_is_settled(struct luf_pool *pool, u64 ticket)
 }
 
 /**
- * luf_pool_wait - wait until what is being flushed or released now no longer is
+ * luf_pool_wait - wait for the current transits of a pool
  * @pool: the pool
  *
- * Does not wait for what begins later. May sleep. The caller has no transit of
- * its own, and holds no lock that is taken by who flushes or frees.
+ * Does not wait for transits that begin later.
+ *
+ * Context: may sleep. The caller has no transit of its own, and holds no lock that
+ * flushing or freeing takes.
  */
 void luf_pool_wait(struct luf_pool *pool)
 {
@@ -306,11 +328,12 @@ void luf_pool_wait(struct luf_pool *pool)
 }
 
 /**
- * luf_pool_block - from here on nothing is added
+ * luf_pool_block - refuse further pages
  * @pool: the pool
  *
- * What is there stays until somebody takes it out. Nests; luf_pool_unblock() ends
- * it.
+ * Pages that are in the pool stay. Calls nest; luf_pool_unblock() ends each.
+ *
+ * Context: process; takes the lock of the pool.
  */
 void luf_pool_block(struct luf_pool *pool)
 {
@@ -319,8 +342,10 @@ void luf_pool_block(struct luf_pool *pool)
 }
 
 /**
- * luf_pool_unblock - pages may be added again
+ * luf_pool_unblock - end luf_pool_block()
  * @pool: the pool
+ *
+ * Context: process; takes the lock of the pool.
  */
 void luf_pool_unblock(struct luf_pool *pool)
 {
@@ -329,10 +354,11 @@ void luf_pool_unblock(struct luf_pool *pool)
 }
 
 /**
- * luf_pool_pages - what is neither used nor free
+ * luf_pool_pages - number of pages of a pool
  * @pool: the pool
  *
- * Return: the number of pages, those included that are being flushed or released.
+ * Context: any.
+ * Return: the number, including pages that are being flushed or released.
  */
 unsigned long luf_pool_pages(const struct luf_pool *pool)
 {
@@ -340,12 +366,13 @@ unsigned long luf_pool_pages(const struct luf_pool *pool)
 }
 
 /**
- * luf_pool_missing - how many pages the pool could still hold
+ * luf_pool_missing - number of pages that a pool can still hold
  * @pool: the pool
  *
- * Reclaim in the background goes on until they are there as well.
+ * Background reclaim continues until the pool is full as well.
  *
- * Return: the number of pages.
+ * Context: any.
+ * Return: number of pages.
  */
 unsigned long luf_pool_missing(const struct luf_pool *pool)
 {
@@ -355,11 +382,12 @@ unsigned long luf_pool_missing(const struct luf_pool *pool)
 }
 
 /**
- * luf_pool_excess - how many pages have to leave
+ * luf_pool_excess - number of pages to release before others are added
  * @pool: the pool
- * @more: as many pages are to be added
+ * @more: number of pages to add
  *
- * Return: the number of pages, 0 if there is room.
+ * Context: any.
+ * Return: number of pages, 0 if there is room.
  */
 unsigned long luf_pool_excess(const struct luf_pool *pool, unsigned long more)
 {
@@ -369,11 +397,12 @@ unsigned long luf_pool_excess(const struct luf_pool *pool, unsigned long more)
 }
 
 /**
- * luf_pool_is_full - whether as much waits for its flush as should
+ * luf_pool_is_full - whether a pool is full enough to flush it
  * @pool: the pool
  *
- * The rest of the cap is for what others add during the flush.
+ * The rest of the cap is left for pages that are added during the flush.
  *
+ * Context: any.
  * Return: true from fifteen sixteenths of the cap on.
  */
 bool luf_pool_is_full(const struct luf_pool *pool)
@@ -384,11 +413,12 @@ bool luf_pool_is_full(const struct luf_pool *pool)
 }
 
 /**
- * luf_part_is_old - whether something has been in the pool for too long
- * @part: pending or flushed
- * @limit: what came then, in jiffies, or before
+ * luf_part_is_old - whether a part may have folios that are too old
+ * @part: pending or flushed folios of a pool
+ * @limit: latest time of addition of an old folio, in jiffies
  *
- * Return: true if there is something, and it may have come that early.
+ * Context: any.
+ * Return: true if @part is not empty and has a folio that may be that old.
  */
 bool luf_part_is_old(const struct luf_part *part, unsigned long limit)
 {
@@ -397,12 +427,13 @@ bool luf_part_is_old(const struct luf_part *part, unsigned long limit)
 }
 
 /**
- * luf_pool_pays - whether so much waits that a flush costs little a page
+ * luf_pool_pays - whether enough pages are pending for a flush to pay
  * @pool: the pool
- * @order: of what is asked for
+ * @order: order of the allocation
  *
- * Return: true from the batch's size on; for a large block, which free pages have
- * to merge to, already from as many pages on as it has.
+ * Context: any.
+ * Return: true if at least a batch is pending. For a large block, which needs free
+ * pages to merge, true if as many pages are pending as the block has.
  */
 bool luf_pool_pays(const struct luf_pool *pool, unsigned int order)
 {
@@ -415,12 +446,12 @@ bool luf_pool_pays(const struct luf_pool *pool, unsigned int order)
 }
 
 /**
- * luf_pool_direct_pages - what one task reclaims before it flushes
- * @pool: the pool that it fills
+ * luf_pool_direct_pages - number of pages that direct reclaim frees before a flush
+ * @pool: pool that it fills
  *
- * Return: from how many pages on a task that reclaims for itself flushes what
- * waits: where a flush pays, but never more than LUF_DIRECT_PAGES, because one
- * allocation or page fault lasts that long.
+ * Context: any.
+ * Return: the number from which on a flush pays, at most LUF_DIRECT_PAGES, because
+ * one allocation or page fault waits for it.
  */
 unsigned long luf_pool_direct_pages(const struct luf_pool *pool)
 {
@@ -428,13 +459,14 @@ unsigned long luf_pool_direct_pages(const struct luf_pool *pool)
 }
 
 /**
- * luf_pool_is_urgent - whether to flush though it does not pay yet
+ * luf_pool_is_urgent - whether to flush although it does not pay yet
  * @pool: the pool
- * @free_pages: of the zone
- * @min_mark: of the zone
+ * @free_pages: number of free pages of the zone
+ * @min_mark: min watermark of the zone
  *
- * Return: true if so little memory is left that who reclaims is made to wait
- * and who may not sleep gets nothing, and the flush would bring some.
+ * Context: any.
+ * Return: true if less than half of @min_mark is free, where direct reclaim is
+ * throttled and atomic allocations fail, and the flush would release pages.
  */
 bool luf_pool_is_urgent(const struct luf_pool *pool, unsigned long free_pages,
 			unsigned long min_mark)
@@ -446,15 +478,16 @@ bool luf_pool_is_urgent(const struct luf_pool *pool, unsigned long free_pages,
 }
 
 /**
- * luf_pool_owes - how many pages the allocator lacks
+ * luf_pool_owes - number of pages that kswapd releases to the allocator
  * @pool: the pool
- * @free_pages: of the zone
- * @low_mark: of the zone
- * @high_mark: of the zone, that to which kswapd goes on
+ * @free_pages: number of free pages of the zone
+ * @low_mark: low watermark of the zone
+ * @high_mark: watermark of the zone that kswapd reclaims to
  *
- * kswapd releases no more: what is beyond is there at once when it wakes again.
+ * kswapd releases no more: the rest is available at once when it wakes again.
  *
- * Return: the number of pages, 0 where enough is free.
+ * Context: any.
+ * Return: number of pages, 0 if enough is free.
  */
 unsigned long luf_pool_owes(const struct luf_pool *pool,
 			    unsigned long free_pages, unsigned long low_mark,

@@ -6,20 +6,20 @@
 #include <linux/spinlock.h>
 #include <linux/types.h>
 
-/* What a task that allocates releases at most: nobody pays for everybody. */
+/* Most pages that one allocating task releases, to bound its latency. */
 #define LUF_RELEASE_PAGES	64UL
-/* What a task that finds nothing flushed reclaims at most before it flushes. */
+/* Most pages that one task reclaims before it flushes. */
 #define LUF_DIRECT_PAGES	512UL
-/* Pools are twice or half as large as usual at most so many times. */
+/* Limit of the exponent that scales pool sizes by powers of two. */
 #define LUF_LARGEST_SCALE	6
 
 /**
  * struct luf_part - folios and the batches that cover their translations
- * @folios: frozen and uncharged, by their lru
- * @nr_pages: of all of them
- * @since: when the first of them came to the pool, in jiffies
- * @first: the oldest generation that covers one of them, 0 if there is none
- * @last: the newest one
+ * @folios: the folios, frozen and uncharged, linked by lru
+ * @nr_pages: number of pages of all folios
+ * @since: when the first folio was added to the pool, in jiffies
+ * @first: the oldest generation that covers a folio, 0 if there is none
+ * @last: the newest generation that covers a folio
  */
 struct luf_part {
 	struct list_head folios;
@@ -30,12 +30,12 @@ struct luf_part {
 };
 
 /**
- * struct luf_transit - pages that one task flushes, or gives to the allocator
- * @node: in the pool's list, the oldest first
- * @ticket: its number, never given twice
+ * struct luf_transit - pages that one task flushes or frees
+ * @node: node in the list of the pool, oldest first
+ * @ticket: unique number
  * @part: the folios
  *
- * On the stack of the task. The pages still count as the pool's.
+ * Lives on the stack of the task. The pool still counts the pages.
  */
 struct luf_transit {
 	struct list_head node;
@@ -44,16 +44,16 @@ struct luf_transit {
 };
 
 /**
- * struct luf_pool - a zone's pages between reclaim and the allocator
- * @lock: a leaf; interrupts need not be off
- * @pending: what waits for its flush
- * @flushed: what waits for somebody to release it
- * @transits: what some tasks are flushing or releasing
- * @tickets: the ticket that was given last
- * @pages: all pages of @pending, @flushed and @transits
- * @cap: the most pages that it may hold
- * @batch: from so many pages on a flush pays
- * @blocked: while it is not 0 nothing may wait in here
+ * struct luf_pool - pages of a zone between reclaim and the allocator
+ * @lock: protects all fields; a leaf lock, taken with interrupts enabled
+ * @pending: folios that wait for their flush
+ * @flushed: folios that wait for their release
+ * @transits: folios that tasks are flushing or releasing
+ * @tickets: last ticket that was given
+ * @pages: number of pages in @pending, @flushed and @transits
+ * @cap: upper bound of @pages
+ * @batch: number of pending pages from which on a flush pays
+ * @blocked: the pool accepts no pages while this is not 0
  */
 struct luf_pool {
 	spinlock_t lock; /* of all below */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /sys/kernel/mm/luf: the switch, the limits and the counters. The files are
- * described in Documentation/ABI/testing/sysfs-kernel-mm-luf.
+ * /sys/kernel/mm/luf: switch, limits and counters. See
+ * Documentation/ABI/testing/sysfs-kernel-mm-luf.
  */
 
 #define pr_fmt(fmt) "luf: " fmt
@@ -16,6 +16,11 @@
 
 #include "internal.h"
 
+#define LUF_ATTR_RO(_name)	__ATTR(_name, 0444, luf_##_name##_show, NULL)
+#define LUF_ATTR_WO(_name)	__ATTR(_name, 0200, NULL, luf_##_name##_store)
+#define LUF_ATTR_RW(_name)	\
+	__ATTR(_name, 0644, luf_##_name##_show, luf_##_name##_store)
+
 static DEFINE_MUTEX(switching);
 static bool wanted = IS_ENABLED(CONFIG_LUF_DEFAULT_ON);
 
@@ -27,15 +32,15 @@ early_param("luf", luf_setup);
 
 /* The switch */
 
-static void switch_on(void)
+static void luf_enable(void)
 {
-	/* Who might find something pending looks before there is anything. */
+	/* Enable the gates before the first lazy unmap. */
 	static_branch_enable(&luf_gate_key);
 	static_branch_enable(&luf_key);
 }
 
-/* Leaves nothing behind: no page waits, and no stamp is undrained. */
-static void switch_off(void)
+/* On return no page waits for a flush, and every stamp is drained. */
+static void luf_disable(void)
 {
 	static_branch_disable(&luf_key);
 	synchronize_srcu(&luf_runs);
@@ -43,14 +48,14 @@ static void switch_off(void)
 	static_branch_disable(&luf_gate_key);
 }
 
-static ssize_t enabled_show(struct kobject *kobj, struct kobj_attribute *attr,
-			    char *buf)
+static ssize_t luf_enabled_show(struct kobject *kobj, struct kobj_attribute *attr,
+				char *buf)
 {
 	return sysfs_emit(buf, "%d\n", static_key_enabled(&luf_key));
 }
 
-static ssize_t enabled_store(struct kobject *kobj, struct kobj_attribute *attr,
-			     const char *buf, size_t count)
+static ssize_t luf_enabled_store(struct kobject *kobj, struct kobj_attribute *attr,
+				 const char *buf, size_t count)
 {
 	bool on;
 	int err = kstrtobool(buf, &on);
@@ -61,16 +66,16 @@ static ssize_t enabled_store(struct kobject *kobj, struct kobj_attribute *attr,
 	if (on == static_key_enabled(&luf_key))
 		return count;
 	if (on)
-		switch_on();
+		luf_enable();
 	else
-		switch_off();
+		luf_disable();
 	return count;
 }
 
 /* The limits */
 
-/* In pages, of which there are no more than so many. */
-static ssize_t limit_store(unsigned long *limit, const char *buf, size_t count)
+/* Limits are numbers of pages, at most those of the machine. */
+static ssize_t luf_limit_store(unsigned long *limit, const char *buf, size_t count)
 {
 	unsigned long pages;
 	int err = kstrtoul(buf, 0, &pages);
@@ -85,41 +90,41 @@ static ssize_t limit_store(unsigned long *limit, const char *buf, size_t count)
 	return count;
 }
 
-static ssize_t pool_max_pages_show(struct kobject *kobj,
-				   struct kobj_attribute *attr, char *buf)
+static ssize_t luf_pool_max_pages_show(struct kobject *kobj,
+				       struct kobj_attribute *attr, char *buf)
 {
 	return sysfs_emit(buf, "%lu\n", luf_pool_max_pages);
 }
 
-static ssize_t pool_max_pages_store(struct kobject *kobj,
-				    struct kobj_attribute *attr,
-				    const char *buf, size_t count)
+static ssize_t luf_pool_max_pages_store(struct kobject *kobj,
+					struct kobj_attribute *attr,
+					const char *buf, size_t count)
 {
-	return limit_store(&luf_pool_max_pages, buf, count);
+	return luf_limit_store(&luf_pool_max_pages, buf, count);
 }
 
-static ssize_t direct_batch_pages_show(struct kobject *kobj,
-				       struct kobj_attribute *attr, char *buf)
+static ssize_t luf_direct_batch_pages_show(struct kobject *kobj,
+					   struct kobj_attribute *attr, char *buf)
 {
 	return sysfs_emit(buf, "%lu\n", luf_direct_batch_pages);
 }
 
-static ssize_t direct_batch_pages_store(struct kobject *kobj,
-					struct kobj_attribute *attr,
-					const char *buf, size_t count)
+static ssize_t luf_direct_batch_pages_store(struct kobject *kobj,
+					    struct kobj_attribute *attr,
+					    const char *buf, size_t count)
 {
-	return limit_store(&luf_direct_batch_pages, buf, count);
+	return luf_limit_store(&luf_direct_batch_pages, buf, count);
 }
 
-static ssize_t max_age_ms_show(struct kobject *kobj,
-			       struct kobj_attribute *attr, char *buf)
+static ssize_t luf_max_age_ms_show(struct kobject *kobj,
+				   struct kobj_attribute *attr, char *buf)
 {
 	return sysfs_emit(buf, "%u\n", luf_max_age_ms);
 }
 
-static ssize_t max_age_ms_store(struct kobject *kobj,
-				struct kobj_attribute *attr, const char *buf,
-				size_t count)
+static ssize_t luf_max_age_ms_store(struct kobject *kobj,
+				    struct kobj_attribute *attr, const char *buf,
+				    size_t count)
 {
 	unsigned int ms;
 	int err = kstrtouint(buf, 0, &ms);
@@ -133,8 +138,8 @@ static ssize_t max_age_ms_store(struct kobject *kobj,
 	return count;
 }
 
-static ssize_t drain_store(struct kobject *kobj, struct kobj_attribute *attr,
-			   const char *buf, size_t count)
+static ssize_t luf_drain_store(struct kobject *kobj, struct kobj_attribute *attr,
+			       const char *buf, size_t count)
 {
 	bool now;
 	int err = kstrtobool(buf, &now);
@@ -147,14 +152,14 @@ static ssize_t drain_store(struct kobject *kobj, struct kobj_attribute *attr,
 	return count;
 }
 
-static ssize_t pool_pages_show(struct kobject *kobj,
-			       struct kobj_attribute *attr, char *buf)
+static ssize_t luf_pool_pages_show(struct kobject *kobj,
+				   struct kobj_attribute *attr, char *buf)
 {
 	return sysfs_emit(buf, "%lu\n", __luf_pages());
 }
 
-static ssize_t pool_size_pages_show(struct kobject *kobj,
-				    struct kobj_attribute *attr, char *buf)
+static ssize_t luf_pool_size_pages_show(struct kobject *kobj,
+					struct kobj_attribute *attr, char *buf)
 {
 	unsigned long pages = 0;
 	int nid;
@@ -165,15 +170,15 @@ static ssize_t pool_size_pages_show(struct kobject *kobj,
 }
 
 #ifdef CONFIG_LUF_DEBUG
-static ssize_t debug_flush_delay_ms_show(struct kobject *kobj,
-					 struct kobj_attribute *attr, char *buf)
+static ssize_t luf_debug_flush_delay_ms_show(struct kobject *kobj,
+					     struct kobj_attribute *attr, char *buf)
 {
 	return sysfs_emit(buf, "%d\n", READ_ONCE(luf_debug_delay_ms));
 }
 
-static ssize_t debug_flush_delay_ms_store(struct kobject *kobj,
-					  struct kobj_attribute *attr,
-					  const char *buf, size_t count)
+static ssize_t luf_debug_flush_delay_ms_store(struct kobject *kobj,
+					      struct kobj_attribute *attr,
+					      const char *buf, size_t count)
 {
 	unsigned int ms;
 	int err = kstrtouint(buf, 0, &ms);
@@ -187,18 +192,18 @@ static ssize_t debug_flush_delay_ms_store(struct kobject *kobj,
 }
 
 static struct kobj_attribute debug_flush_delay_ms_attr =
-	__ATTR_RW(debug_flush_delay_ms);
+	LUF_ATTR_RW(debug_flush_delay_ms);
 #endif
 
-static struct kobj_attribute enabled_attr = __ATTR_RW(enabled);
-static struct kobj_attribute pool_max_pages_attr = __ATTR_RW(pool_max_pages);
+static struct kobj_attribute enabled_attr = LUF_ATTR_RW(enabled);
+static struct kobj_attribute pool_max_pages_attr = LUF_ATTR_RW(pool_max_pages);
 static struct kobj_attribute direct_batch_pages_attr =
-	__ATTR_RW(direct_batch_pages);
-static struct kobj_attribute max_age_ms_attr = __ATTR_RW(max_age_ms);
-static struct kobj_attribute drain_attr = __ATTR_WO(drain);
-static struct kobj_attribute pool_pages_attr = __ATTR_RO(pool_pages);
+	LUF_ATTR_RW(direct_batch_pages);
+static struct kobj_attribute max_age_ms_attr = LUF_ATTR_RW(max_age_ms);
+static struct kobj_attribute drain_attr = LUF_ATTR_WO(drain);
+static struct kobj_attribute pool_pages_attr = LUF_ATTR_RO(pool_pages);
 static struct kobj_attribute pool_size_pages_attr =
-	__ATTR_RO(pool_size_pages);
+	LUF_ATTR_RO(pool_size_pages);
 
 static struct attribute *luf_attrs[] = {
 	&enabled_attr.attr,
@@ -246,7 +251,7 @@ static const char * const names[] = {
 	[LUF_FLUSHES_COMPACTION] = "flushes_compaction",
 	[LUF_FLUSHES_KEPT] = "flushes_kept",
 	[LUF_FLUSHES_MM] = "flushes_mm",
-	[LUF_FLUSHES_PLACE] = "flushes_place",
+	[LUF_FLUSHES_PTE] = "flushes_pte",
 	[LUF_CPUS_INTERRUPTED] = "cpus_interrupted",
 	[LUF_CPUS_SPARED] = "cpus_spared",
 	[LUF_RELEASED_FLUSHED] = "released_flushed",
@@ -259,8 +264,8 @@ static_assert(ARRAY_SIZE(names) == LUF_COUNTS);
 
 static struct kobj_attribute count_attrs[LUF_COUNTS];
 
-static ssize_t count_show(struct kobject *kobj, struct kobj_attribute *attr,
-			  char *buf)
+static ssize_t luf_count_show(struct kobject *kobj, struct kobj_attribute *attr,
+			      char *buf)
 {
 	unsigned long sum = 0;
 	unsigned int cpu;
@@ -270,15 +275,15 @@ static ssize_t count_show(struct kobject *kobj, struct kobj_attribute *attr,
 	return sysfs_emit(buf, "%lu\n", sum);
 }
 
-static ssize_t longest_drain_ns_show(struct kobject *kobj,
-				     struct kobj_attribute *attr, char *buf)
+static ssize_t luf_longest_drain_ns_show(struct kobject *kobj,
+					 struct kobj_attribute *attr, char *buf)
 {
 	return sysfs_emit(buf, "%llu\n", READ_ONCE(luf_longest_drain_ns));
 }
 
-/* A line for each size that occurred: the smallest of its bucket, how often. */
-static ssize_t pages_per_drain_show(struct kobject *kobj,
-				    struct kobj_attribute *attr, char *buf)
+/* A line for each bucket that is not empty: its smallest value and its count. */
+static ssize_t luf_pages_per_drain_show(struct kobject *kobj,
+					struct kobj_attribute *attr, char *buf)
 {
 	int length = 0, i;
 
@@ -294,9 +299,9 @@ static ssize_t pages_per_drain_show(struct kobject *kobj,
 }
 
 static struct kobj_attribute longest_drain_ns_attr =
-	__ATTR_RO(longest_drain_ns);
+	LUF_ATTR_RO(longest_drain_ns);
 static struct kobj_attribute pages_per_drain_attr =
-	__ATTR_RO(pages_per_drain);
+	LUF_ATTR_RO(pages_per_drain);
 
 static struct attribute *stats_attrs[LUF_COUNTS + 3];
 
@@ -315,7 +320,7 @@ static int __init luf_sysfs_init(void)
 		sysfs_attr_init(&count_attrs[i].attr);
 		count_attrs[i].attr.name = names[i];
 		count_attrs[i].attr.mode = 0444;
-		count_attrs[i].show = count_show;
+		count_attrs[i].show = luf_count_show;
 		stats_attrs[i] = &count_attrs[i].attr;
 	}
 	stats_attrs[LUF_COUNTS] = &longest_drain_ns_attr.attr;
@@ -332,9 +337,9 @@ static int __init luf_sysfs_init(void)
 		kobject_put(kobj);
 		return err;
 	}
-	/* Only what can be switched off again is switched on. */
+	/* Switch on only if the files to switch off exist. */
 	if (wanted)
-		switch_on();
+		luf_enable();
 	return 0;
 }
 late_initcall(luf_sysfs_init);

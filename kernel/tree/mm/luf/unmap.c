@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Unmapping lazily: what may be, how an entry is cleared, and what becomes of
- * the folios. The order of steps is that of include/linux/luf.h.
+ * Lazy unmaps: eligibility, clearing an entry, and handling of the folios. The
+ * order of the steps is given in include/linux/luf.h.
  */
 
 #include <linux/cpumask.h>
@@ -27,19 +27,19 @@ struct luf_batches luf_batches = {
 	.lock = __SPIN_LOCK_UNLOCKED(luf_batches.lock),
 };
 
-/* What may be unmapped lazily */
+/* Eligibility */
 
-static bool refuse(enum luf_count why)
+static bool luf_refuse(enum luf_count why)
 {
 	luf_count(why);
 	return false;
 }
 
 /*
- * Somebody here or on another machine may write the file. To be asked again once
- * the stamp can be seen.
+ * Whether a local task or a remote machine may write the file. Check again once the
+ * stamp is visible.
  */
-static bool has_writer(const struct folio *folio)
+static bool luf_has_writer(const struct folio *folio)
 {
 	return !folio_test_anon(folio) &&
 	       (inode_is_open_for_write(folio->mapping->host) ||
@@ -47,30 +47,30 @@ static bool has_writer(const struct folio *folio)
 }
 
 /*
- * Anonymous memory that goes to swap, and page cache of a file whose content
- * changes only through those who are counted in i_writecount.
+ * Eligible are anonymous memory that goes to swap, and page cache of files that
+ * change only through writers counted in i_writecount.
  */
-static bool is_eligible(struct folio *folio)
+static bool luf_is_eligible(struct folio *folio)
 {
 	if (folio_test_hugetlb(folio) || folio_is_zone_device(folio) ||
 	    folio_test_pmd_mappable(folio) || folio_test_ksm(folio) ||
 	    folio_test_mlocked(folio) || __folio_test_movable(folio) ||
 	    folio_contain_hwpoisoned_page(folio))
-		return refuse(LUF_REFUSED_KIND);
+		return luf_refuse(LUF_REFUSED_KIND);
 	if (!luf_zone_takes(folio_zone(folio)) ||
 	    is_migrate_isolate_page(&folio->page) ||
 	    is_migrate_cma_page(&folio->page))
-		return refuse(LUF_REFUSED_ZONE);
+		return luf_refuse(LUF_REFUSED_ZONE);
 	if (folio_test_anon(folio)) {
 		if (!folio_test_swapbacked(folio))
-			return refuse(LUF_REFUSED_KIND);
+			return luf_refuse(LUF_REFUSED_KIND);
 		return true;
 	}
 	if (folio_test_swapbacked(folio) || !folio->mapping ||
 	    !mapping_writers_counted(folio->mapping))
-		return refuse(LUF_REFUSED_MAPPING);
-	if (has_writer(folio))
-		return refuse(LUF_REFUSED_WRITER);
+		return luf_refuse(LUF_REFUSED_MAPPING);
+	if (luf_has_writer(folio))
+		return luf_refuse(LUF_REFUSED_WRITER);
 	return true;
 }
 
@@ -81,12 +81,12 @@ enum ttu_flags __luf_flags(struct luf_run *run, struct folio *folio)
 	run->eager = 0;
 	run->first = 0;
 	run->last = 0;
-	return is_eligible(folio) ? TTU_LAZY : 0;
+	return luf_is_eligible(folio) ? TTU_LAZY : 0;
 }
 
 /* One entry */
 
-static void raise_stamp(atomic64_t *stamp, u64 generation)
+static void luf_raise_stamp(atomic64_t *stamp, u64 generation)
 {
 	s64 seen = atomic64_read(stamp);
 
@@ -95,8 +95,8 @@ static void raise_stamp(atomic64_t *stamp, u64 generation)
 			break;
 }
 
-/* The table's own lock is held, so that nobody else stamps it. */
-static void stamp_table(pte_t *ptep, u64 generation)
+/* The lock of the table is held, so that stamps do not race. */
+static void luf_stamp_table(pte_t *ptep, u64 generation)
 {
 	struct ptdesc *table = virt_to_ptdesc(ptep);
 
@@ -104,18 +104,18 @@ static void stamp_table(pte_t *ptep, u64 generation)
 		table->pt_index = generation;
 }
 
-/* From here on this is not drained, wherever it is asked about. */
-static void stamp(struct folio *folio, struct mm_struct *mm, pte_t *ptep,
-		  u64 generation)
+/* From here on every gate sees that this unmap is not drained. */
+static void luf_stamp(struct folio *folio, struct mm_struct *mm, pte_t *ptep,
+		      u64 generation)
 {
 	if (!folio_test_anon(folio))
-		raise_stamp(&folio->mapping->luf_generation, generation);
-	stamp_table(ptep, generation);
-	raise_stamp(&mm->luf_generation, generation);
+		luf_raise_stamp(&folio->mapping->luf_generation, generation);
+	luf_stamp_table(ptep, generation);
+	luf_raise_stamp(&mm->luf_generation, generation);
 }
 
-/* Bits are set by many at a time. */
-static void add_cpus(struct luf_batch *batch, struct mm_struct *mm)
+/* CPUs set bits concurrently. */
+static void luf_add_mm_cpus(struct luf_batch *batch, struct mm_struct *mm)
 {
 	unsigned int cpu;
 
@@ -124,11 +124,11 @@ static void add_cpus(struct luf_batch *batch, struct mm_struct *mm)
 }
 
 /*
- * The lowest bit says that something was unmapped since the last flush of the
- * mm; the others make each value a new one, so that a flush that clears the bit
- * notices what came meanwhile.
+ * The lowest bit says that an entry was unmapped since the last flush of the mm.
+ * The other bits count, so that a flush that clears the bit detects concurrent
+ * unmaps.
  */
-static void mark_unmapped(struct mm_struct *mm)
+static void luf_mark_mm_unmapped(struct mm_struct *mm)
 {
 	s64 seen = atomic64_read(&mm->luf_unmaps);
 
@@ -136,35 +136,35 @@ static void mark_unmapped(struct mm_struct *mm)
 		;
 }
 
-/* Steps three to nine of the protocol; false where a writer came between. */
-static bool publish(struct folio *folio, struct vm_area_struct *vma,
-		    unsigned long address, pte_t *ptep, pte_t *old,
-		    struct luf_batch *batch)
+/* Steps three to nine of the protocol. Return: false if a writer intervened. */
+static bool luf_publish_unmap(struct folio *folio, struct vm_area_struct *vma,
+			      unsigned long address, pte_t *ptep, pte_t *old,
+			      struct luf_batch *batch)
 {
 	struct mm_struct *mm = vma->vm_mm;
 
-	stamp(folio, mm, ptep, batch->generation);
+	luf_stamp(folio, mm, ptep, batch->generation);
 	/* Pairs with the locked instruction of get_write_access(). */
 	smp_mb();
-	if (has_writer(folio))
-		return refuse(LUF_REFUSED_LATE_WRITER);
+	if (luf_has_writer(folio))
+		return luf_refuse(LUF_REFUSED_LATE_WRITER);
 	*old = ptep_get_and_clear(mm, address, ptep);
 	if (WARN_ON_ONCE(pte_write(*old) || pte_dirty(*old))) {
 		set_pte_at(mm, address, ptep, *old);
-		return refuse(LUF_REFUSED_WRITABLE);
+		return luf_refuse(LUF_REFUSED_WRITABLE);
 	}
-	/* A full barrier too: whoever is not in the mask yet sees it. */
+	/* A full barrier too: a CPU that is not in the mask yet sees the new tlb_gen. */
 	inc_mm_tlb_gen(mm);
-	add_cpus(batch, mm);
-	/* Devices that translate for themselves are never lazy. */
+	luf_add_mm_cpus(batch, mm);
+	/* Secondary TLBs of devices are never flushed lazily. */
 	mmu_notifier_arch_invalidate_secondary_tlbs(mm, 0, -1UL);
-	mark_unmapped(mm);
+	luf_mark_mm_unmapped(mm);
 	return true;
 }
 
-static bool unmap(struct luf_run *run, struct folio *folio,
-		  struct vm_area_struct *vma, unsigned long address,
-		  pte_t *ptep, pte_t *old)
+static bool luf_unmap_entry(struct luf_run *run, struct folio *folio,
+			    struct vm_area_struct *vma, unsigned long address,
+			    pte_t *ptep, pte_t *old)
 {
 	struct luf_batch *batch;
 	u64 generation;
@@ -172,7 +172,7 @@ static bool unmap(struct luf_run *run, struct folio *folio,
 
 	batch = luf_batch_get(&luf_batches, run->stream);
 	if (!batch)
-		return refuse(LUF_REFUSED_BATCH);
+		return luf_refuse(LUF_REFUSED_BATCH);
 	generation = batch->generation;
 	if (!run->oldest)
 		run->oldest = generation;
@@ -180,7 +180,7 @@ static bool unmap(struct luf_run *run, struct folio *folio,
 	if (!run->first)
 		run->first = generation;
 	run->last = generation;
-	done = publish(folio, vma, address, ptep, old, batch);
+	done = luf_publish_unmap(folio, vma, address, ptep, old, batch);
 	if (done)
 		luf_debug_unmap(run, pte_page(*old), generation);
 	luf_batch_put(batch);
@@ -196,15 +196,15 @@ bool __luf_unmap(struct folio *folio, struct vm_area_struct *vma,
 
 	luf_count(writable ? LUF_UNMAPPED_WRITABLE : LUF_UNMAPPED_READ_ONLY);
 	/*
-	 * Nobody else runs it: to flush here costs less than to wait. Should
-	 * somebody begin to, the task's own batch is flushed before the folio
-	 * goes to a pool.
+	 * No other CPU runs this mm: flushing now costs less than deferring.
+	 * If another CPU starts to, the task's own batch is flushed before the
+	 * folio goes to a pool.
 	 */
 	if (!arch_tlbbatch_should_defer(vma->vm_mm))
-		return refuse(LUF_REFUSED_LOCAL);
+		return luf_refuse(LUF_REFUSED_LOCAL);
 	if (writable || (vma->vm_flags & (VM_PFNMAP | VM_MIXEDMAP))) {
 		luf_count(LUF_REFUSED_WRITABLE);
-	} else if (unmap(run, folio, vma, address, ptep, old)) {
+	} else if (luf_unmap_entry(run, folio, vma, address, ptep, old)) {
 		if (!run->lazy++)
 			run->waiting++;
 		return true;
@@ -215,8 +215,8 @@ bool __luf_unmap(struct folio *folio, struct vm_area_struct *vma,
 
 /* The folio */
 
-/* What its CPUs still have is flushed with the task's own batch. */
-static void flush_with_task(u64 first, u64 last)
+/* Add the CPUs of pending batches to the task's own flush. */
+static void luf_flush_with_task(u64 first, u64 last)
 {
 	struct tlbflush_unmap_batch *own = &current->tlb_ubc;
 
@@ -230,15 +230,15 @@ bool __luf_is_lazy(struct luf_run *run)
 		return false;
 	if (!run->eager)
 		return true;
-	/* Half of it has to be flushed, so that all of it may be. */
-	flush_with_task(run->first, run->last);
+	/* Some entries need a flush now, so flush all of them. */
+	luf_flush_with_task(run->first, run->last);
 	luf_debug_forget(run->folio);
 	run->waiting--;
 	run->lazy = 0;
 	return false;
 }
 
-static void take(struct luf_run *run, struct folio *folio)
+static void luf_defer_folio(struct luf_run *run, struct folio *folio)
 {
 	trace_luf_defer(folio_pfn(folio), folio_nr_pages(folio), run->path,
 			run->first, run->last);
@@ -251,29 +251,29 @@ static void take(struct luf_run *run, struct folio *folio)
 	run->folio = NULL;
 }
 
-bool __luf_take(struct luf_run *run, struct folio *folio)
+bool __luf_take_folio(struct luf_run *run, struct folio *folio)
 {
 	if (!__luf_is_lazy(run))
 		return false;
-	take(run, folio);
+	luf_defer_folio(run, folio);
 	return true;
 }
 
-/* Whatever the run has unmapped up to now, nobody has a translation of it. */
+/* On return no CPU holds a translation of anything that the run unmapped. */
 static void luf_flush_kept(struct luf_run *run)
 {
 	run->folio = NULL;
-	flush_with_task(run->oldest, run->newest);
+	luf_flush_with_task(run->oldest, run->newest);
 	luf_count(LUF_FLUSHES_KEPT);
 	try_to_unmap_flush();
 	luf_debug_settle(run);
 }
 
 /*
- * Flushes what was unmapped lazily and is kept. No folio is on its way: each of
- * those that were unmapped is taken, or is kept.
+ * Flush folios that were unmapped lazily and are kept. No folio is in between: all
+ * unmapped folios are either taken or kept.
  */
-static void settle(struct luf_run *run)
+static void luf_flush_waiting(struct luf_run *run)
 {
 	if (!run->waiting)
 		return;
@@ -282,8 +282,8 @@ static void settle(struct luf_run *run)
 }
 
 /*
- * Which batches one of many sources takes part in is not known any more, but
- * those of all of them are.
+ * The batches of a single source are not known any more: use those of all sources
+ * of the run.
  */
 void __luf_migrated(struct luf_run *run, const struct folio *folio)
 {
@@ -300,12 +300,12 @@ bool __luf_take_source(struct luf_run *run, struct folio *folio)
 		return false;
 	if (folio_ref_freeze(folio, 1)) {
 		folio_unqueue_deferred_split(folio);
-		take(run, folio);
+		luf_defer_folio(run, folio);
 		return true;
 	}
 	/*
-	 * Somebody holds it, and frees it without knowing of any batch. Others are
-	 * still to be taken: they go on to count as waiting.
+	 * Another reference holds the folio and frees it without knowing of a
+	 * batch. Further sources still count as waiting.
 	 */
 	run->waiting--;
 	luf_flush_kept(run);
@@ -321,7 +321,7 @@ void __luf_run_begin(struct luf_run *run, enum luf_path path)
 	luf_debug_begin(run);
 	run->path = path;
 	run->srcu = srcu_read_lock(&luf_runs);
-	/* It may have been switched off before that. */
+	/* LUF may have been switched off before the SRCU section. */
 	if (!static_branch_unlikely(&luf_key)) {
 		srcu_read_unlock(&luf_runs, run->srcu);
 		return;
@@ -331,7 +331,7 @@ void __luf_run_begin(struct luf_run *run, enum luf_path path)
 	current->luf_run = run;
 }
 
-static void uncharge(struct luf_part *part)
+static void luf_uncharge_part(struct luf_part *part)
 {
 	struct folio_batch batch;
 	struct folio *folio;
@@ -346,8 +346,8 @@ static void uncharge(struct luf_part *part)
 	mem_cgroup_uncharge_folios(&batch);
 }
 
-/* Mostly all of them are of one zone. */
-static void give_to_pools(struct luf_part *part)
+/* Usually all folios belong to one zone. */
+static void luf_put_in_pools(struct luf_part *part)
 {
 	struct luf_part same;
 	struct folio *folio, *next;
@@ -368,16 +368,16 @@ static void give_to_pools(struct luf_part *part)
 		luf_pool_put(zone, &same);
 }
 
-/* Compaction's pages must be free before it looks what it has won. */
+/* The pages must be free before compaction checks its result. */
 void __luf_release_block(struct luf_run *run)
 {
 	struct luf_part *part = &run->part;
 
-	settle(run);
+	luf_flush_waiting(run);
 	if (!run->oldest)
 		return;
 	luf_part_cover(part, run->oldest, run->newest);
-	uncharge(part);
+	luf_uncharge_part(part);
 	luf_flush_part(part, LUF_FOR_COMPACTION);
 	luf_free_folios(&part->folios);
 	luf_part_init(part);
@@ -386,14 +386,14 @@ void __luf_release_block(struct luf_run *run)
 }
 
 /*
- * Compaction of a whole zone asks for no block: it has as many pages waiting as
- * the zone's pool would.
+ * Compaction of a whole zone wants no block: it lets as many pages wait as the
+ * zone's pool would.
  */
 void __luf_end_cluster(struct luf_run *run)
 {
 	const struct folio *one;
 
-	settle(run);
+	luf_flush_waiting(run);
 	one = list_first_entry_or_null(&run->part.folios, struct folio, lru);
 	if (one && run->part.nr_pages >= luf_zone_cap(folio_zone(one)))
 		__luf_release_block(run);
@@ -404,9 +404,9 @@ void __luf_run_end(struct luf_run *run)
 	if (run->path == LUF_COMPACTION) {
 		__luf_release_block(run);
 	} else {
-		settle(run);
-		uncharge(&run->part);
-		give_to_pools(&run->part);
+		luf_flush_waiting(run);
+		luf_uncharge_part(&run->part);
+		luf_put_in_pools(&run->part);
 	}
 	luf_debug_end(run);
 	current->luf_run = run->outer;

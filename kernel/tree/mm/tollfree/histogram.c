@@ -2,9 +2,8 @@
 /*
  * Histograms of 64-bit values: pages per drain, cycles per fault.
  *
- * A value is known to an eighth of itself, whatever its size, and small ones
- * exactly. Only arithmetic is in here: tools/testing/tollfree builds and tests
- * this file in user space.
+ * The resolution is an eighth of the value; small values are exact. This file contains
+ * arithmetic only: tools/testing/tollfree builds and tests it in user space.
  */
 
 #include <linux/bitops.h>
@@ -17,9 +16,10 @@
 #define PERMYRIAD	10000U
 
 /**
- * tollfree_histogram_bucket - which bucket counts a value
+ * tollfree_histogram_bucket - bucket of a value
  * @value: any value
  *
+ * Context: any.
  * Return: a number below %TOLLFREE_HISTOGRAM_BUCKETS that does not fall as
  * @value grows.
  */
@@ -35,10 +35,11 @@ unsigned int tollfree_histogram_bucket(u64 value)
 }
 
 /**
- * tollfree_histogram_low - the smallest value of a bucket
- * @bucket: below %TOLLFREE_HISTOGRAM_BUCKETS
+ * tollfree_histogram_low - smallest value of a bucket
+ * @bucket: number below %TOLLFREE_HISTOGRAM_BUCKETS
  *
- * Return: the smallest value that tollfree_histogram_bucket() gives @bucket.
+ * Context: any.
+ * Return: the smallest value for which tollfree_histogram_bucket() returns @bucket.
  */
 u64 tollfree_histogram_low(unsigned int bucket)
 {
@@ -50,7 +51,7 @@ u64 tollfree_histogram_low(unsigned int bucket)
 	return (u64)(SUB_BUCKETS + bucket % SUB_BUCKETS) << shift;
 }
 
-static u64 high(unsigned int bucket)
+static u64 tollfree_histogram_high(unsigned int bucket)
 {
 	if (bucket == TOLLFREE_HISTOGRAM_BUCKETS - 1)
 		return U64_MAX;
@@ -58,12 +59,13 @@ static u64 high(unsigned int bucket)
 }
 
 /**
- * tollfree_histogram_quantile - a value that most values do not exceed
- * @counts: a count for each bucket; together below 2^50
- * @permyriad: how many of 10,000 values do not exceed it: 9,999 for p99.99
+ * tollfree_histogram_quantile - quantile of a histogram
+ * @counts: count of each bucket; their sum is below 2^50
+ * @permyriad: number of values in 10,000 that do not exceed it: 9,999 for p99.99
  *
- * Return: the largest value of the bucket in which the wanted share is reached,
- * 0 if nothing was counted.
+ * Context: any.
+ * Return: largest value of the bucket that contains the quantile, 0 if the histogram is
+ * empty.
  */
 u64 tollfree_histogram_quantile(const u64 *counts, unsigned int permyriad)
 {
@@ -77,5 +79,5 @@ u64 tollfree_histogram_quantile(const u64 *counts, unsigned int permyriad)
 		return 0;
 	for (bucket = 0; seen + counts[bucket] < wanted; bucket++)
 		seen += counts[bucket];
-	return high(bucket);
+	return tollfree_histogram_high(bucket);
 }

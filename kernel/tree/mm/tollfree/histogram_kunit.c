@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The parts of histogram.c that depend on the kernel's own arithmetic. */
+/* Tests of histogram.c with the kernel's own arithmetic. */
 
 #include <kunit/test.h>
 #include <linux/limits.h>
 
 #include "histogram.h"
 
-static void bucket_is_inverse_of_low(struct kunit *test)
+static void tollfree_test_bucket_inverts_low(struct kunit *test)
 {
 	unsigned int bucket;
 
@@ -20,7 +20,7 @@ static void bucket_is_inverse_of_low(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tollfree_histogram_bucket(U64_MAX), TOLLFREE_HISTOGRAM_BUCKETS - 1);
 }
 
-static void quantile_of_one_value(struct kunit *test)
+static void tollfree_test_quantile_of_one_value(struct kunit *test)
 {
 	static u64 counts[TOLLFREE_HISTOGRAM_BUCKETS];
 
@@ -30,8 +30,8 @@ static void quantile_of_one_value(struct kunit *test)
 }
 
 static struct kunit_case histogram_cases[] = {
-	KUNIT_CASE(bucket_is_inverse_of_low),
-	KUNIT_CASE(quantile_of_one_value),
+	KUNIT_CASE(tollfree_test_bucket_inverts_low),
+	KUNIT_CASE(tollfree_test_quantile_of_one_value),
 	{}
 };
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /sys/kernel/mm/tollfree: the common place of tollfree's mechanisms.
- *
- * Each mechanism adds a directory of its own below tollfree_kobj.
+ * /sys/kernel/mm/tollfree: the common directory of tollfree's mechanisms.
  */
 
 #define pr_fmt(fmt) "tollfree: " fmt
@@ -15,13 +13,14 @@
 
 struct kobject *tollfree_kobj;
 
-static ssize_t version_show(struct kobject *kobj, struct kobj_attribute *attr,
-			    char *buf)
+static ssize_t tollfree_version_show(struct kobject *kobj, struct kobj_attribute *attr,
+				     char *buf)
 {
 	return sysfs_emit(buf, "%s\n", TOLLFREE_VERSION);
 }
 
-static struct kobj_attribute version_attr = __ATTR_RO(version);
+static struct kobj_attribute version_attr =
+	__ATTR(version, 0444, tollfree_version_show, NULL);
 
 static struct attribute *tollfree_attrs[] = {
 	&version_attr.attr,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What the lab-only seams call that is not inline. */
+/* Out-of-line functions of the lab-only seams. */
 #include <linux/init.h>
 #include <linux/pgtable.h>
 #include <linux/printk.h>
@@ -19,9 +19,9 @@ void __init toll_lab_share_direct_map(void)
 #endif
 
 /*
- * Bugs that the lab plants, by toll_lab_plant=NAME on the command line, to see
- * that it finds them. The emulated CPU flushes with every write of CR3, so that
- * only the virtual PMU sees what follows.
+ * Bugs that the lab injects, by toll_lab_plant=NAME on the command line, to check that
+ * it detects them. The emulated CPU flushes with every write of CR3, so that only the
+ * virtual PMU sees the effect.
  */
 DEFINE_STATIC_KEY_FALSE(toll_lab_plant_asid);
 DEFINE_STATIC_KEY_FALSE(toll_lab_plant_user_flush);
@@ -38,5 +38,5 @@ void __init toll_lab_plant(void)
 	else if (!strcmp(name, "user-flush"))
 		static_branch_enable(&toll_lab_plant_user_flush);
 	else
-		pr_warn("lab: %s: no such bug can be planted\n", name);
+		pr_warn("lab: %s: unknown bug\n", name);
 }

@@ -60,7 +60,7 @@ static const struct {
 	{ "nowait", GFP_NOWAIT },
 };
 
-static bool parse_kind(const char *name, gfp_t *gfp)
+static bool toll_lab_parse_kind(const char *name, gfp_t *gfp)
 {
 	int i;
 
@@ -73,7 +73,7 @@ static bool parse_kind(const char *name, gfp_t *gfp)
 	return false;
 }
 
-static bool parse(const char *line, struct alloc_request *request)
+static bool toll_lab_parse_request(const char *line, struct alloc_request *request)
 {
 	int count;
 	char **words = argv_split(GFP_KERNEL, line, &count);
@@ -84,7 +84,7 @@ static bool parse(const char *line, struct alloc_request *request)
 	is_right = count == 5 &&
 		   !kstrtouint(words[0], 10, &request->order) &&
 		   request->order <= MAX_PAGE_ORDER &&
-		   parse_kind(words[1], &request->gfp) &&
+		   toll_lab_parse_kind(words[1], &request->gfp) &&
 		   !kstrtoul(words[2], 10, &request->count) &&
 		   request->count &&
 		   !kstrtoul(words[3], 10, &request->keep) &&
@@ -94,7 +94,7 @@ static bool parse(const char *line, struct alloc_request *request)
 	return is_right;
 }
 
-static struct page *allocate(const struct alloc_request *request)
+static struct page *toll_lab_allocate(const struct alloc_request *request)
 {
 	struct page *page;
 
@@ -104,7 +104,7 @@ static struct page *allocate(const struct alloc_request *request)
 	return page;
 }
 
-static void free_oldest(struct list_head *blocks, unsigned int order)
+static void toll_lab_free_oldest(struct list_head *blocks, unsigned int order)
 {
 	struct page *page = list_first_entry(blocks, struct page, lru);
 
@@ -112,13 +112,13 @@ static void free_oldest(struct list_head *blocks, unsigned int order)
 	__free_pages(page, order);
 }
 
-static int make(struct alloc_totals *totals, const struct alloc_request *request)
+static int toll_lab_make_blocks(struct alloc_totals *totals, const struct alloc_request *request)
 {
 	LIST_HEAD(blocks);
 	unsigned long held = 0, i;
 
 	for (i = 0; i < request->count && !fatal_signal_pending(current); i++) {
-		struct page *page = allocate(request);
+		struct page *page = toll_lab_allocate(request);
 
 		totals->allocs++;
 		if (page) {
@@ -128,7 +128,7 @@ static int make(struct alloc_totals *totals, const struct alloc_request *request
 			totals->failures++;
 		}
 		if (held > request->keep) {
-			free_oldest(&blocks, request->order);
+			toll_lab_free_oldest(&blocks, request->order);
 			held--;
 		}
 		if (request->pause)
@@ -137,13 +137,13 @@ static int make(struct alloc_totals *totals, const struct alloc_request *request
 			cond_resched();
 	}
 	while (!list_empty(&blocks)) {
-		free_oldest(&blocks, request->order);
+		toll_lab_free_oldest(&blocks, request->order);
 		cond_resched();
 	}
 	return i == request->count ? 0 : -EINTR;
 }
 
-static int alloc_open(struct inode *inode, struct file *file)
+static int toll_lab_alloc_open(struct inode *inode, struct file *file)
 {
 	struct alloc_totals *totals = kzalloc(sizeof(*totals), GFP_KERNEL);
 
@@ -154,14 +154,14 @@ static int alloc_open(struct inode *inode, struct file *file)
 	return 0;
 }
 
-static int alloc_release(struct inode *inode, struct file *file)
+static int toll_lab_alloc_release(struct inode *inode, struct file *file)
 {
 	kfree(file->private_data);
 	return 0;
 }
 
-static ssize_t alloc_write(struct file *file, const char __user *from,
-			   size_t length, loff_t *at)
+static ssize_t toll_lab_alloc_write(struct file *file, const char __user *from,
+				    size_t length, loff_t *at)
 {
 	struct alloc_totals *totals = file->private_data;
 	struct alloc_request request;
@@ -174,20 +174,20 @@ static ssize_t alloc_write(struct file *file, const char __user *from,
 	line = memdup_user_nul(from, length);
 	if (IS_ERR(line))
 		return PTR_ERR(line);
-	is_right = parse(line, &request);
+	is_right = toll_lab_parse_request(line, &request);
 	kfree(line);
 	if (!is_right)
 		return -EINVAL;
 	err = mutex_lock_killable(&totals->lock);
 	if (err)
 		return err;
-	err = make(totals, &request);
+	err = toll_lab_make_blocks(totals, &request);
 	mutex_unlock(&totals->lock);
 	return err ?: length;
 }
 
-static ssize_t alloc_read(struct file *file, char __user *to, size_t length,
-			  loff_t *at)
+static ssize_t toll_lab_alloc_read(struct file *file, char __user *to, size_t length,
+				   loff_t *at)
 {
 	const struct alloc_totals *totals = file->private_data;
 	char text[64];
@@ -200,15 +200,15 @@ static ssize_t alloc_read(struct file *file, char __user *to, size_t length,
 
 static const struct file_operations alloc_file = {
 	.owner = THIS_MODULE,
-	.open = alloc_open,
-	.release = alloc_release,
-	.write = alloc_write,
-	.read = alloc_read,
+	.open = toll_lab_alloc_open,
+	.release = toll_lab_alloc_release,
+	.write = toll_lab_alloc_write,
+	.read = toll_lab_alloc_read,
 	.llseek = default_llseek,
 };
 
-static ssize_t drain_write(struct file *file, const char __user *from,
-			   size_t length, loff_t *at)
+static ssize_t toll_lab_drain_write(struct file *file, const char __user *from,
+				    size_t length, loff_t *at)
 {
 	lru_add_drain_all();
 	drain_all_pages(NULL);
@@ -218,7 +218,7 @@ static ssize_t drain_write(struct file *file, const char __user *from,
 static const struct file_operations drain_file = {
 	.owner = THIS_MODULE,
 	.open = simple_open,
-	.write = drain_write,
+	.write = toll_lab_drain_write,
 	.llseek = noop_llseek,
 };
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A remote client that writes a file's blocks itself, as pNFS block layouts let
- * it.
+ * A remote client that writes the blocks of a file itself, as with pNFS block layouts.
  *
- * "VALUE PATH", written to toll_lab_layout in debugfs, asks the file system for
- * the file's first page as the NFS server does, writes to the device in its place
- * a page of 32-bit words of that VALUE, and tells the file system that it did.
- * write() fails with EOPNOTSUPP where the file system gives its blocks to nobody.
+ * "VALUE PATH", written to toll_lab_layout in debugfs, requests the layout of the first
+ * page of the file from the file system as the NFS server does, writes a page of 32-bit
+ * words of that VALUE to the device, and commits the layout. write() fails with
+ * EOPNOTSUPP if the file system does not support layouts.
  */
 #include <linux/bio.h>
 #include <linux/blkdev.h>
@@ -21,7 +20,7 @@
 #include <linux/string.h>
 #include <linux/uaccess.h>
 
-static int write_block(struct super_block *sb, u64 addr, u32 value)
+static int toll_lab_write_block(struct super_block *sb, u64 addr, u32 value)
 {
 	struct page *page = alloc_page(GFP_KERNEL);
 	struct bio_vec vec;
@@ -40,7 +39,7 @@ static int write_block(struct super_block *sb, u64 addr, u32 value)
 	return err;
 }
 
-static int commit(struct inode *inode, struct iomap *map)
+static int toll_lab_commit_layout(struct inode *inode, struct iomap *map)
 {
 	struct iattr times = {
 		.ia_valid = ATTR_ATIME | ATTR_CTIME | ATTR_MTIME,
@@ -52,7 +51,7 @@ static int commit(struct inode *inode, struct iomap *map)
 	return inode->i_sb->s_export_op->commit_blocks(inode, map, 1, &times);
 }
 
-static int write_remotely(struct inode *inode, u32 value)
+static int toll_lab_write_remotely(struct inode *inode, u32 value)
 {
 	const struct export_operations *ops = inode->i_sb->s_export_op;
 	u32 device_generation;
@@ -68,12 +67,12 @@ static int write_remotely(struct inode *inode, u32 value)
 	if (map.type != IOMAP_MAPPED || map.offset || map.length < PAGE_SIZE)
 		return -ENXIO;
 	map.length = PAGE_SIZE;
-	return write_block(inode->i_sb, map.addr, value) ?:
-	       commit(inode, &map);
+	return toll_lab_write_block(inode->i_sb, map.addr, value) ?:
+	       toll_lab_commit_layout(inode, &map);
 }
 
-static ssize_t layout_write(struct file *file, const char __user *from,
-			    size_t length, loff_t *at)
+static ssize_t toll_lab_layout_write(struct file *file, const char __user *from,
+				     size_t length, loff_t *at)
 {
 	char *line, *name;
 	struct path path;
@@ -92,7 +91,7 @@ static ssize_t layout_write(struct file *file, const char __user *from,
 	kfree(line);
 	if (err)
 		return err;
-	err = write_remotely(d_inode(path.dentry), value);
+	err = toll_lab_write_remotely(d_inode(path.dentry), value);
 	path_put(&path);
 	return err ?: length;
 }
@@ -100,7 +99,7 @@ static ssize_t layout_write(struct file *file, const char __user *from,
 static const struct file_operations layout_file = {
 	.owner = THIS_MODULE,
 	.open = simple_open,
-	.write = layout_write,
+	.write = toll_lab_layout_write,
 	.llseek = noop_llseek,
 };
 

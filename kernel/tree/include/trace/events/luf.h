@@ -22,7 +22,7 @@ TRACE_DEFINE_ENUM(LUF_FOR_WRITER);
 TRACE_DEFINE_ENUM(LUF_FOR_COMPACTION);
 TRACE_DEFINE_ENUM(LUF_FOR_KEPT);
 TRACE_DEFINE_ENUM(LUF_FOR_MM);
-TRACE_DEFINE_ENUM(LUF_FOR_PLACE);
+TRACE_DEFINE_ENUM(LUF_FOR_PTE);
 
 TRACE_EVENT(luf_defer,
 
@@ -93,7 +93,7 @@ TRACE_EVENT(luf_flush,
 				   { LUF_FOR_COMPACTION, "compaction" },
 				   { LUF_FOR_KEPT, "kept" },
 				   { LUF_FOR_MM, "mm" },
-				   { LUF_FOR_PLACE, "place" }),
+				   { LUF_FOR_PTE, "pte" }),
 		  __entry->first, __entry->last, __entry->pages,
 		  __entry->cpus)
 );

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Each model of mm/econ says what its cases want, and has some for both answers. */
+/* Each model of mm/econ decides its cases as expected, and has cases of both kinds. */
 
 #include <string.h>
 
@@ -16,7 +16,7 @@ static void each_case_is_decided_as_it_says(void)
 
 		for (unsigned int i = 0; i < model->nr_cases; i++) {
 			const struct econ_case *it = &model->cases[i];
-			bool go = econ_pays(econ_estimate(&it->action, &econ_usual_prices));
+			bool go = econ_pays(econ_estimate(&it->action, &econ_default_costs));
 
 			EXPECT_EQ(it->action.kind, kind);
 			if (go != it->go)
@@ -46,44 +46,44 @@ static void names_differ(void)
 			EXPECT_EQ(!strcmp(econ_models[one]->name, econ_models[other]->name), false);
 }
 
-/* What neither costs nor saves anything, and what would save more than there is. */
+/* No cost and no benefit, and the largest possible benefit. */
 static const struct econ_action poor = { .order = 4, .supply = ECON_FREE_BLOCK };
 static const struct econ_action rich = {
 	.order = 4, .supply = ECON_NO_BLOCK, .walks_ns = U64_MAX, .touched = 512, .empty = 512,
 	.refused_ns = U64_MAX, .wanted = 1,
 };
 
-static bool pays(int kind, struct econ_action action, const struct econ_prices *prices)
+static bool pays(int kind, struct econ_action action, const struct econ_costs *costs)
 {
 	action.kind = kind;
-	return econ_pays(econ_estimate(&action, prices));
+	return econ_pays(econ_estimate(&action, costs));
 }
 
-/* These save nothing where nothing costs anything. */
+/* Models with no benefit if all costs are 0. */
 static bool saves_by_prices_alone(int kind)
 {
 	return kind == ECON_LARGE || kind == ECON_ZERO || kind == ECON_DEMOTE ||
 	       kind == ECON_POOL || kind == ECON_SWAP_IN;
 }
 
-/* Whatever has been written to the prices: nothing wraps around. */
+/* No overflow for any values of the costs. */
 static void prices_may_be_anything(void)
 {
 	static const u64 values[] = { 0, 1, 1000, 1ULL << 32, 1ULL << 63, U64_MAX };
-	struct econ_prices prices;
+	struct econ_costs costs;
 
 	for (int kind = 0; kind < ECON_KINDS; kind++) {
 		for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
-			for (int price = 0; price < ECON_PRICES; price++)
-				prices.ns[price] = values[i];
-			EXPECT_EQ(pays(kind, poor, &prices), false);
+			for (int cost = 0; cost < ECON_COSTS; cost++)
+				costs.ns[cost] = values[i];
+			EXPECT_EQ(pays(kind, poor, &costs), false);
 			if (!values[i] && !saves_by_prices_alone(kind))
-				EXPECT_EQ(pays(kind, rich, &prices), true);
+				EXPECT_EQ(pays(kind, rich, &costs), true);
 		}
 	}
 }
 
-/* More of what is saved never turns a yes into a no. */
+/* A larger benefit never turns an approval into a refusal. */
 static void more_to_save_is_never_less_reason(void)
 {
 	for (int kind = 0; kind < ECON_KINDS; kind++) {
@@ -98,7 +98,7 @@ static void more_to_save_is_never_less_reason(void)
 			action.refused_ns = 1ULL << i;
 			action.touched = i * 8;
 			action.empty = i * 8;
-			now = econ_estimate(&action, &econ_usual_prices);
+			now = econ_estimate(&action, &econ_default_costs);
 			EXPECT_EQ(now.benefit >= last.benefit, true);
 			if (i)
 				EXPECT_EQ(now.cost <= last.cost, true);

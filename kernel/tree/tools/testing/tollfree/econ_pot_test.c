@@ -35,7 +35,7 @@ static void what_is_spent_beyond_is_owed(void)
 	EXPECT_EQ(econ_pot_read(&pot, 0), 0);
 	econ_pot_add(&pot, 25, 0);
 	EXPECT_EQ(econ_pot_read(&pot, 0), 5);
-	/* No more than a second, and less with time. */
+	/* At most one second, decaying with time. */
 	econ_pot_take(&pot, U64_MAX, 0);
 	econ_pot_add(&pot, ECON_NEVER_NS + 7, 0);
 	EXPECT_EQ(econ_pot_read(&pot, 0), 7);
@@ -48,7 +48,7 @@ static void what_is_spent_beyond_is_owed(void)
 	EXPECT_EQ(econ_pot_read(&pot, LIFE), 1);
 }
 
-/* Not less for being looked at more often. */
+/* Frequent reads do not change the decay. */
 static void what_is_not_used_is_halved(void)
 {
 	struct econ_pot pot = {}, seen = {};
@@ -63,7 +63,7 @@ static void what_is_not_used_is_halved(void)
 	EXPECT_EQ(econ_pot_read(&pot, 500 * LIFE), 0);
 }
 
-/* Of two CPUs one may be a little behind. */
+/* The clock of one CPU may be slightly behind. */
 static void clocks_may_differ(void)
 {
 	struct econ_pot pot = {};

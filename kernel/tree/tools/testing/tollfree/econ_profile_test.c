@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Tests of mm/econ/profile.c. An argument is how many random texts it has to live
- * through, 200,000 unless given.
+ * Tests of mm/econ/profile.c. The argument is the number of random texts to
+ * parse, default 200,000.
  */
 
 #include "../../../mm/econ/profile.c"
@@ -20,7 +20,7 @@ static struct econ_row rows[ROOM];
 static struct econ_profile profile = { .rows = rows };
 static struct econ_parse_error error;
 
-/* How many functions were called, where that is counted. */
+/* Number of function calls, where they are counted. */
 static unsigned long calls;
 
 __attribute__((no_instrument_function))
@@ -40,7 +40,7 @@ void __cyg_profile_func_exit(void *function, void *site)
 
 static bool parse(const char *text)
 {
-	/* Of its own length, so that a sanitizer sees who reads behind it. */
+	/* Exactly sized, so that a sanitizer detects reads beyond the end. */
 	size_t length = strlen(text);
 	char *copy = malloc(length ?: 1);
 	bool done;
@@ -77,7 +77,7 @@ static void rows_are_read_and_sorted(void)
 	EXPECT_EQ(profile.nr_rows, 5);
 	EXPECT_EQ(profile.run_ns, 1000);
 	EXPECT_EQ(strcmp(profile.name, "redis-server"), 0);
-	found = econ_rows_of(&profile, &(struct econ_anchor_key){ .anchor = ECON_HEAP }, &nr);
+	found = econ_rows_of(&profile, &(struct econ_site_key){ .site = ECON_HEAP }, &nr);
 	EXPECT_EQ(nr, 2);
 	EXPECT_EQ(found[0].begin, 0);
 	EXPECT_EQ(found[0].end, 0x400000);
@@ -85,12 +85,12 @@ static void rows_are_read_and_sorted(void)
 	EXPECT_EQ(found[1].begin, 0x400000);
 	EXPECT_EQ(found[1].touched, 480);
 	EXPECT_EQ(found[1].confidence, 90);
-	found = econ_rows_of(&profile, &(struct econ_anchor_key){ ECON_MMAP, 30, 3, 2 }, &nr);
+	found = econ_rows_of(&profile, &(struct econ_site_key){ ECON_MMAP, 30, 3, 2 }, &nr);
 	EXPECT_EQ(nr, 1);
 	EXPECT_EQ(found->benefit_ns, 1900000);
-	econ_rows_of(&profile, &(struct econ_anchor_key){ ECON_MMAP, 30, 3, 3 }, &nr);
+	econ_rows_of(&profile, &(struct econ_site_key){ ECON_MMAP, 30, 3, 3 }, &nr);
 	EXPECT_EQ(nr, 0);
-	econ_rows_of(&profile, &(struct econ_anchor_key){ ECON_MMAP, 30, 1, 2 }, &nr);
+	econ_rows_of(&profile, &(struct econ_site_key){ ECON_MMAP, 30, 1, 2 }, &nr);
 	EXPECT_EQ(nr, 0);
 }
 
@@ -109,21 +109,21 @@ static void what_is_wrong_is_said_with_its_line(void)
 	is_refused("mm_profile 1\n", 2, "it ends before the line: program");
 	is_refused("mm_profile 1\nrun 5\n", 2, "the second line is not: program");
 	is_refused("mm_profile 1\nprogram\n", 2, "the program has no name");
-	is_refused("mm_profile 1\nprogram a b\n", 2, "more words than there should be");
+	is_refused("mm_profile 1\nprogram a b\n", 2, "too many words");
 	is_refused("mm_profile 1\nprogram a\nrun -5\n", 3, "no length of a run in nanoseconds");
 	is_refused(HEAD "heap 0 0x1000 1 1 1\n", 5, "it ends before the line: end");
-	is_refused(HEAD "heap 0 0x1000 1 1 1\nend 2\n", 5, "there were not so many rows");
+	is_refused(HEAD "heap 0 0x1000 1 1 1\nend 2\n", 5, "the number of rows is wrong");
 	is_refused(HEAD "end 0\nheap 0 0x1000 1 1 1\n", 5, "something behind the end");
 	is_refused(HEAD "stack 0 0x1000 1 1 1\n", 4, "neither heap, bss, mmap nor end");
 	is_refused(HEAD "heap 0x2000 0x1000 1 1 1\n", 4, "the end is not behind the begin");
 	is_refused(HEAD "heap 0x1000 0x1000 1 1 1\n", 4, "the end is not behind the begin");
-	is_refused(HEAD "heap 0 100 1 1 1\n", 4, "begin or end is no multiple of 4096");
+	is_refused(HEAD "heap 0 100 1 1 1\n", 4, "begin or end is not a multiple of 4096");
 	is_refused(HEAD "heap 0 0xfffffffffffff000 1 1 1\n", 4, "no end up to 2^56");
 	is_refused(HEAD "heap 0 0x1000 99999999999999999999 1 1\n", 4, "no benefit in nanoseconds");
 	is_refused(HEAD "heap 0 0x1000 1 513 1\n", 4, "no number of touched pages from 0 to 512");
 	is_refused(HEAD "heap 0 0x1000 1 1 101\n", 4, "no confidence from 0 to 100");
 	is_refused(HEAD "heap 0 0x1000 1 1\n", 4, "no confidence from 0 to 100");
-	is_refused(HEAD "heap 0 0x1000 1 1 1 1\n", 4, "more words than there should be");
+	is_refused(HEAD "heap 0 0x1000 1 1 1 1\n", 4, "too many words");
 	is_refused(HEAD "mmap 1 57 3 0 0x1000 1 1 1\n", 4, "no length class of 0 to 56");
 	is_refused(HEAD "mmap 1 20 8 0 0x1000 1 1 1\n", 4, "no protection of 0 to 7");
 	is_refused(HEAD "heap 0x1000 0x3000 1 1 1\nheap 0 0x2000 1 1 1\nend 2\n", 4,
@@ -145,7 +145,7 @@ static void many_rows_and_long_lines_are_refused(void)
 	free(text);
 }
 
-/* No text is taken of which a part is missing. */
+/* Truncated texts are refused. */
 static void half_a_profile_is_none(void)
 {
 	const char *whole = HEAD "heap 0 0x400000 250000 480 90\nbss 0 0x1000 1 1 1\nend 2\n";
@@ -159,7 +159,7 @@ static void half_a_profile_is_none(void)
 	EXPECT_EQ(parse(whole), true);
 }
 
-/* The largest price that a model has of its own is a second, and an eighth is left at the end. */
+/* The largest constant cost in a model is a second, and at least an eighth is left. */
 static void a_row_is_worth_no_more_than_can_matter(void)
 {
 	EXPECT_EQ(parse(HEAD "heap 0 0x1000 18446744073709551615 1 1\n"
@@ -173,16 +173,16 @@ static void a_row_is_worth_no_more_than_can_matter(void)
 #define MANY	31000
 
 /*
- * As many rows as a profile of 1 MiB can have, of one anchor, and what it costs to find the one
- * at an address. Nothing on the way may look at each.
+ * A lookup by address in the largest number of rows that a profile of 1 MiB can have, all of
+ * one site. It must not visit every row.
  */
 static void a_lookup_is_logarithmic(void)
 {
-	static const char *const anchors[] = { "heap", "bss", "mmap 2 30 3" };
-	static const struct econ_anchor_key keys[] = {
-		{ .anchor = ECON_HEAP },
-		{ .anchor = ECON_BSS },
-		{ .anchor = ECON_MMAP, .ordinal = 2, .class = 30, .protection = 3 },
+	static const char *const sites[] = { "heap", "bss", "mmap 2 30 3" };
+	static const struct econ_site_key keys[] = {
+		{ .site = ECON_HEAP },
+		{ .site = ECON_BSS },
+		{ .site = ECON_MMAP, .ordinal = 2, .class = 30, .protection = 3 },
 	};
 	struct econ_profile large = { .rows = calloc(MANY, sizeof(*large.rows)) };
 	char *text = malloc(2 << 20);
@@ -193,7 +193,7 @@ static void a_lookup_is_logarithmic(void)
 		u32 nr, at;
 
 		for (unsigned int row = 0; row < MANY; row++)
-			length += sprintf(text + length, "%s 0x%x 0x%x 1 1 1\n", anchors[i],
+			length += sprintf(text + length, "%s 0x%x 0x%x 1 1 1\n", sites[i],
 					  row << 13, (row << 13) + 0x1000);
 		length += sprintf(text + length, "end %d\n", MANY);
 		EXPECT_EQ(econ_profile_parse(text, length, &large, MANY, &error), true);
@@ -203,15 +203,15 @@ static void a_lookup_is_logarithmic(void)
 		EXPECT_EQ(found == large.rows, true);
 		at = econ_row_from(found, nr, 29999 << 13);
 		EXPECT_EQ(at, 29999);
-		printf("# %s: %lu calls\n", anchors[i], calls);
-		/* Two searches for an anchor and one for an address, of 15 steps each. */
+		printf("# %s: %lu calls\n", sites[i], calls);
+		/* Two searches for a site and one for an address, of 15 steps each. */
 		EXPECT_EQ(calls <= 3 * 16 + 4, true);
-		/* Between two, at the first byte behind one, and behind the last. */
+		/* Between two, at the first byte after one, and after the last. */
 		EXPECT_EQ(econ_row_from(found, nr, (29999 << 13) + 0x1000), 30000);
 		EXPECT_EQ(econ_row_from(found, nr, (29999 << 13) + 0xfff), 29999);
 		EXPECT_EQ(econ_row_from(found, nr, (u64)MANY << 13), MANY);
 		EXPECT_EQ(econ_row_from(found, 0, 0), 0);
-		/* Of the others there is none. */
+		/* The other sites have no rows. */
 		econ_rows_of(&large, &keys[(i + 1) % ARRAY_SIZE(keys)], &nr);
 		EXPECT_EQ(nr, 0);
 	}
@@ -266,7 +266,7 @@ static void a_benefit_falls_with_the_run(void)
 	EXPECT_EQ(econ_left_ns(U64_MAX, 1, 0), U64_MAX);
 }
 
-/* The talk's: where blocks are few, they are for those that gain most. */
+/* Example of the talk: scarce blocks go to the regions with the largest benefit. */
 static void a_block_costs_what_it_would_save_elsewhere(void)
 {
 	u32 waiting[ECON_RANKS];
@@ -279,16 +279,16 @@ static void a_block_costs_what_it_would_save_elsewhere(void)
 	EXPECT_EQ(waiting[rich], 10);
 	EXPECT_EQ(waiting[poor], 91);
 	EXPECT_EQ(waiting[0], 0);
-	EXPECT_EQ(econ_block_price(waiting, poor, 100), 0);
-	EXPECT_EQ(econ_block_price(waiting, poor, 11), 0);
-	EXPECT_EQ(econ_block_price(waiting, poor, 10), 1 << 22);
-	EXPECT_EQ(econ_block_price(waiting, poor, 0), 1 << 22);
-	EXPECT_EQ(econ_block_price(waiting, rich, 1), 0);
+	EXPECT_EQ(econ_block_cost(waiting, poor, 100), 0);
+	EXPECT_EQ(econ_block_cost(waiting, poor, 11), 0);
+	EXPECT_EQ(econ_block_cost(waiting, poor, 10), 1 << 22);
+	EXPECT_EQ(econ_block_cost(waiting, poor, 0), 1 << 22);
+	EXPECT_EQ(econ_block_cost(waiting, rich, 1), 0);
 	waiting[rich] = 3;
-	EXPECT_EQ(econ_block_price(waiting, poor, 4), 0);
-	EXPECT_EQ(econ_block_price(waiting, poor, 3), 1 << 22);
-	EXPECT_EQ(econ_block_price(waiting, 0, 94), 1 << 9);
-	EXPECT_EQ(econ_block_price(waiting, 0, 95), 0);
+	EXPECT_EQ(econ_block_cost(waiting, poor, 4), 0);
+	EXPECT_EQ(econ_block_cost(waiting, poor, 3), 1 << 22);
+	EXPECT_EQ(econ_block_cost(waiting, 0, 94), 1 << 9);
+	EXPECT_EQ(econ_block_cost(waiting, 0, 95), 0);
 }
 
 static u64 seed = 88172645463325252ULL;
@@ -301,7 +301,7 @@ static u32 any(u32 below)
 	return (seed >> 32) % below;
 }
 
-/* What was taken is as it should be: in order, in bounds, without overlap. */
+/* Accepted profiles are sorted, in bounds, and without overlap. */
 static bool is_sound(void)
 {
 	for (u32 i = 0; i < profile.nr_rows; i++) {
@@ -311,13 +311,13 @@ static bool is_sound(void)
 		    (row->begin | row->end) % PAGE_BYTES || row->touched > 512 ||
 		    row->confidence > 100)
 			return false;
-		if (i && compare_rows(row - 1, row) >= 0)
+		if (i && econ_compare_rows(row - 1, row) >= 0)
 			return false;
 	}
 	return profile.nr_rows <= ROOM && strlen(profile.name) < ECON_NAME_BYTES;
 }
 
-/* Whole profiles with a few bytes changed, cut, doubled or taken from elsewhere. */
+/* Whole profiles with bytes changed, removed, duplicated or copied from elsewhere. */
 static void no_text_does_harm(void)
 {
 	static const char *const words[] = {

@@ -3,7 +3,7 @@
 
 #include <linux/atomic.h>
 
-/* What happens between finding a batch and taking part in it. */
+/* Hook between finding a batch and joining it. */
 static void (*meanwhile)(void);
 static void let_happen(void);
 
@@ -21,11 +21,11 @@ enum { CPUS = 8, ROUNDS = 20000 };
 static struct luf_batches all;
 static struct luf_stream reclaim, compaction;
 
-/* What was asked for last, and how often. */
+/* Arguments of the last flush, and the number of flushes. */
 static struct cpumask asked;
 static u64 asked_completed;
 static unsigned int flushes;
-/* When the last flush of each CPU began, by a clock that only counts. */
+/* Start of the last flush of each CPU, by a logical clock. */
 static u64 clock_now, flush_began[CPUS];
 static void (*while_flushing)(void);
 
@@ -76,7 +76,7 @@ static void begin(void)
 	while_flushing = NULL;
 }
 
-/* An unmap of a page that a CPU may have; its generation. */
+/* Unmap a page of which a CPU may have a translation. Return: the generation. */
 static u64 unmap(struct luf_stream *stream, unsigned int cpu)
 {
 	struct luf_batch *batch = luf_batch_get(&all, stream);
@@ -137,7 +137,7 @@ static void a_batch_is_flushed_without_the_older_ones(void)
 	EXPECT_EQ(asked.bits, 1 << 2);
 	EXPECT_EQ(luf_is_flushed(&all, 2), true);
 	EXPECT_EQ(luf_is_flushed(&all, 1), false);
-	/* A stamp says nothing of the batches before it. */
+	/* A stamp does not cover earlier batches. */
 	EXPECT_EQ(luf_is_drained(&all, 2), false);
 	luf_drain(&all, 2);
 	EXPECT_EQ(luf_is_drained(&all, 2), true);
@@ -166,7 +166,7 @@ static void drain_again(void)
 {
 	while_flushing = NULL;
 	luf_drain(&all, 1);
-	/* Not a moment earlier than who began it is it free. */
+	/* The slot is not free before the first flusher is done. */
 	for (u64 more = 0; more < LUF_BATCHES - 1; more++) {
 		unmap(&reclaim, 3);
 		assert(reclaim.open != &all.slots[0]);
@@ -215,7 +215,7 @@ static void a_batch_that_became_another_streams_is_left_alone(void)
 	EXPECT_EQ(all.slots[0].cpus.bits, 1 << 6);
 }
 
-/* The counters of a CPU are its own, and a flush looks at all of them. */
+/* Counters are per CPU, and a flush reads all of them. */
 static void *drain_first(void *unused)
 {
 	test_cpu = 2;
@@ -234,7 +234,7 @@ static void a_flush_waits_for_what_is_in_flight(void)
 	pthread_create(&thread, NULL, drain_first, NULL);
 	while (__atomic_load_n(&reclaim.open, __ATOMIC_SEQ_CST))
 		sched_yield();
-	/* Longer than it would take if it did not wait. */
+	/* Longer than without waiting. */
 	usleep(20000);
 	EXPECT_EQ(__atomic_load_n(&flushes, __ATOMIC_SEQ_CST), 0);
 	cpumask_set_cpu(3, &batch->cpus);
@@ -244,7 +244,7 @@ static void a_flush_waits_for_what_is_in_flight(void)
 	EXPECT_EQ(asked.bits, 1 << 3);
 }
 
-/* Compaction takes a generation for each of its blocks. */
+/* Compaction uses a generation for each of its blocks. */
 static void many_generations_cost_no_more_than_those_that_are_pending(void)
 {
 	struct luf_stream other = {};
@@ -261,7 +261,7 @@ static void many_generations_cost_no_more_than_those_that_are_pending(void)
 	before = locks_taken;
 	EXPECT_EQ(luf_flush_range(&all, first, last), 3);
 	EXPECT_EQ(flushes, 3);
-	/* Once for all, and for each batch to number it and to let it go. */
+	/* Once to pin all, and for each batch to number and to unpin it. */
 	EXPECT_EQ(locks_taken - before <= 1 + 2 * 3, true);
 	EXPECT_EQ(luf_is_drained(&all, last), true);
 }
@@ -285,7 +285,7 @@ static void a_range_ends_where_it_says(void)
 
 static unsigned int wrong;
 
-/* Unmaps, and at times looks that what is said to be flushed was. */
+/* Unmap, and sometimes check that flushed batches were flushed. */
 static void *unmap_much(void *number)
 {
 	struct luf_stream *stream = number == (void *)1 ? &compaction : &reclaim;

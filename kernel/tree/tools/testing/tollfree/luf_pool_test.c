@@ -14,7 +14,7 @@ enum { FOLIOS = 200, MIB_512 = 131072, GIB_4 = 1048576 };
 static struct luf_pool pool;
 static struct folio folios[FOLIOS];
 
-/* A pool of a zone with so many pages. */
+/* A pool of a zone with the given number of pages. */
 static void begin(unsigned long managed_pages)
 {
 	luf_pool_init(&pool);
@@ -23,7 +23,7 @@ static void begin(unsigned long managed_pages)
 		folios[i].nr_pages = 1;
 }
 
-/* Some folios of one batch; whether the pool takes them. */
+/* Add folios of one batch. Return: whether the pool accepts them. */
 static bool add(int from, int to, u64 generation)
 {
 	struct luf_part part;
@@ -155,7 +155,7 @@ static void a_part_knows_its_oldest_and_newest_batch(void)
 	EXPECT_EQ(transit.part.first, 4);
 	EXPECT_EQ(transit.part.last, 9);
 	luf_pool_end_flush(&pool, &transit);
-	/* What came before says nothing of what comes now. */
+	/* Earlier folios do not affect later ones. */
 	add(3, 4, 11);
 	luf_pool_begin_flush(&pool, &transit);
 	EXPECT_EQ(transit.part.first, 11);
@@ -175,7 +175,7 @@ static void who_waits_waits_for_what_has_begun(void)
 	EXPECT_EQ(luf_pool_is_settled(&pool, first.ticket - 1), true);
 	add(5, 9, 2);
 	luf_pool_begin_flush(&pool, &second);
-	/* They end in any order; what begins later is not waited for. */
+	/* Transits end in any order; later ones are not waited for. */
 	luf_pool_end_flush(&pool, &first);
 	EXPECT_EQ(luf_pool_is_settled(&pool, first.ticket), true);
 	EXPECT_EQ(luf_pool_is_settled(&pool, second.ticket), false);
@@ -243,7 +243,7 @@ static void large_folios_count_by_their_pages(void)
 	add(0, 3, 1);
 	flush();
 	EXPECT_EQ(luf_pool_pages(&pool), 529);
-	/* Never a part of a folio, and never one more than is needed. */
+	/* Whole folios only, and no more than needed. */
 	EXPECT_EQ(take(1), 16);
 	EXPECT_EQ(take(1), 512);
 	EXPECT_EQ(take(1), 1);
@@ -278,7 +278,7 @@ static void what_is_flushed_is_as_old_as_before(void)
 	add(0, 1, 3);
 	flush();
 	EXPECT_EQ(pool.flushed.since, 30);
-	/* What comes later, flushed as well, does not make it younger. */
+	/* Later folios do not reset the age, flushed ones neither. */
 	add(1, 2, 50);
 	flush();
 	EXPECT_EQ(pool.flushed.since, 30);
@@ -305,7 +305,7 @@ static void a_flush_that_ends_late_brings_its_age_along(void)
 	EXPECT_EQ(pool.flushed.since, 30);
 }
 
-/* Whatever the others do, flush and release included. */
+/* In any state of the others, including flush and release. */
 static void no_more_pages_are_added_than_the_cap(void)
 {
 	struct luf_transit transit;
@@ -326,7 +326,7 @@ static void no_more_pages_are_added_than_the_cap(void)
 	luf_pool_end_transit(&pool, &transit);
 	EXPECT_EQ(add(50, 51, 2), true);
 	EXPECT_EQ(luf_pool_pages(&pool), 49);
-	/* Where it was made smaller something has to go. */
+	/* After the size was reduced, pages have to leave. */
 	luf_pool_resize(&pool, 40, 0);
 	EXPECT_EQ(luf_pool_excess(&pool, 0), 9);
 }
@@ -362,7 +362,7 @@ static void a_flush_pays_from_the_batch_on(void)
 	folios[2].nr_pages = 128;
 	add(2, 3, 1);
 	flush();
-	/* What is flushed is there still. */
+	/* Flushed pages stay. */
 	EXPECT_EQ(luf_pool_pays(&pool, 0), false);
 	EXPECT_EQ(luf_pool_is_full(&pool), false);
 	EXPECT_EQ(luf_pool_missing(&pool), 0);
@@ -375,7 +375,7 @@ static void a_flush_pays_from_the_batch_on(void)
 	EXPECT_EQ(pool.batch, 2048);
 }
 
-/* One allocation lasts as long: 3,840 pages would be several milliseconds. */
+/* One allocation waits for it: 3,840 pages would take several milliseconds. */
 static void one_task_reclaims_no_more_than_its_share(void)
 {
 	begin(MIB_512);

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The protocol of lazy unmap flush, searched through.
+ * Exhaustive check of the protocol of lazy unmap flush.
  *
- * Unmappers, writers, flushers and a fault are lists of steps; one more CPU
- * runs the program whose pages are unmapped: it fills its TLB whenever it may,
- * answers interrupts and switches to other programs and back. Every order in which
- * all these steps can happen is tried, plain stores waiting in store buffers as
- * x86 has them (TSO), and in every state that is reached:
+ * Unmappers, writers, flushers and a fault are lists of steps. One more CPU runs the
+ * program that maps the pages: it fills its TLB at any time, handles interrupts and
+ * switches to other programs and back. All interleavings of these steps are tried, with
+ * plain stores delayed in store buffers as on x86 (TSO). In every reachable state an old
+ * translation must not lead to
  *
- *   - no page that was given to the allocator,
- *   - no page of a file that has newer content in another frame, and
- *   - no page whose place in the address space is writable memory by now
+ *   - a page that was freed to the allocator,
+ *   - a page of a file that has newer content in another frame, or
+ *   - a page at an address that is writable memory by now.
  *
- * may still be read through an old translation. Nor may anybody wait for ever.
- * Then every barrier is taken away and every order reversed that the protocol
- * asks for (include/linux/luf.h), one at a time: each must be found.
+ * No thread may wait forever. Then each barrier that the protocol requires
+ * (include/linux/luf.h) is removed and each order reversed, one at a time: every such
+ * mistake must be detected.
  */
 #include "tap.h"
 
@@ -29,7 +29,7 @@ typedef uint64_t u64;
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Page 0 is a file's, page 1 anonymous; one page table maps both. */
+/* Page 0 is of a file, page 1 anonymous; one page table maps both. */
 enum { PAGES = 2, GENERATIONS = 4, STEPS = 20 };
 
 enum thread { UNMAP_0, UNMAP_1, WRITE_0, WRITE_1, FLUSH, FAULT, THREADS };
@@ -71,7 +71,7 @@ enum op {
 	COMPLETE,	/* from here on, a CPU that is up to date needs no interrupt */
 	SEND,
 	DRAINED,
-	/* a fault that makes a place writable */
+	/* a fault that makes an entry writable */
 	LOOK_TABLE,
 	FLUSH_PLACE,
 	SET,
@@ -80,7 +80,7 @@ enum op {
 enum pte { NONE, READ_ONLY, WRITABLE };
 enum frame { CACHED, FROZEN, POOLED, FREE };
 
-/* What the reading CPU is doing. */
+/* State of the reading CPU. */
 enum cpu {
 	RUNS,
 	IRQ_SEQUENCE, IRQ_GENERATION, IRQ_COMPARE,
@@ -101,7 +101,7 @@ struct state {
 	u8 rewritten;			/* page 0, in another frame */
 	u8 lock;
 	u8 mapping, table;		/* stamps */
-	u8 stored[PAGES];		/* an unmapper's stamps that nobody else sees yet */
+	u8 stored[PAGES];		/* stamps in the store buffer of an unmapper */
 	u8 writers;
 	u8 open;
 	u8 in_flight[PAGES][GENERATIONS]; /* each unmapper is on a CPU of its own */
@@ -119,7 +119,7 @@ struct plan {
 	bool is_lazy;			/* kernel threads borrow the address space */
 	bool releases_early;		/* wrong: pool pages before their flush */
 	bool generation_first;		/* wrong: since is read after tlb_generation */
-	bool marks_target;		/* wrong: who asks says that the CPU has flushed */
+	bool marks_target;		/* wrong: the flusher records that the CPU has flushed */
 	bool joins_late;		/* wrong: back, for flushers, after the comparison */
 };
 
@@ -178,7 +178,7 @@ static bool has(u8 bits, enum thread t)
 	return bits & 1 << t;
 }
 
-/* Asks the reading CPU to flush, if it must, and waits. False: not yet. */
+/* Make the reading CPU flush if necessary, and wait. Return: false if not done yet. */
 static bool interrupt(struct state *s, enum thread t, bool must)
 {
 	if (!has(s->sent, t)) {
@@ -194,7 +194,7 @@ static bool interrupt(struct state *s, enum thread t, bool must)
 	return true;
 }
 
-/* Who runs a kernel thread looks for itself when it comes back. */
+/* A CPU that runs a kernel thread checks when it switches back. */
 static bool is_concerned(const struct state *s)
 {
 	return s->is_member && !s->is_lazy;
@@ -219,14 +219,14 @@ static bool in_flight(const struct state *s, u8 cpu, u8 generation)
 	return false;
 }
 
-/* Does one step of a thread. False: it has to wait, or is done. */
+/* Do one step of a thread. Return: false if it has to wait, or is done. */
 static bool step(struct state *s, enum thread t)
 {
 	u8 p = page_of(t), *g = &s->generation[t];
 	enum op op = plan.ops[t][s->pc[t]];
 	bool is_eager = has(s->eager, t), is_kept = has(s->kept, t);
 
-	/* Locked instructions, and the unlock behind them, come after all stores. */
+	/* Locked instructions, and the unlock after them, drain the store buffer. */
 	switch (op) {
 	case BARRIER: case CLEAR: case BUMP: case MASK: case UNREF: case UNLOCK:
 		if (t <= UNMAP_1 && s->stored[t])
@@ -360,7 +360,7 @@ static bool step(struct state *s, enum thread t)
 			s->used--;
 		break;
 	case LOOK_TABLE:
-		/* A page that is still there is mapped again, or waited for. */
+		/* A page that still exists is mapped again, or waited for. */
 		if (s->pte[0] != NONE || s->frame[0] == CACHED) {
 			jump(s, t, UNLOCK);
 			return true;
@@ -413,7 +413,7 @@ static u8 first_bit(u8 bits)
 	return bits & -bits;
 }
 
-/* What the reading CPU does next; several things may be possible. */
+/* Next steps of the reading CPU; several may be possible. */
 enum { CPU_FILL_0, CPU_FILL_1, CPU_GO_ON, CPU_SWITCH, CPU_CHOICES };
 
 static bool cpu_goes_on(struct state *s)
@@ -475,7 +475,7 @@ static bool cpu_goes_on(struct state *s)
 	return false;
 }
 
-/* Whether the address space's tables are in use, by speculation at least. */
+/* Whether the tables of the address space are in use, at least by speculation. */
 static bool is_loaded(const struct state *s)
 {
 	bool is_away = s->cpu >= AWAY ||
@@ -525,7 +525,7 @@ static bool release(struct state *s, u8 p)
 	return true;
 }
 
-/* ---- what must hold ---- */
+/* ---- invariants ---- */
 
 static const char *violation(const struct state *s)
 {
@@ -557,7 +557,7 @@ static struct state *seen;
 static u8 *is_used;
 static u32 *todo, found, pending;
 
-/* Notes a state that was not seen before. */
+/* Record a new state. */
 static void visit(const struct state *s)
 {
 	u64 hash = 0xcbf29ce484222325ULL;
@@ -575,7 +575,7 @@ static void visit(const struct state *s)
 	todo[pending++] = at;
 }
 
-/* Every state that follows from one; false if there is none. */
+/* Visit all successors of a state. Return: false if there is none. */
 static bool follow(const struct state *from)
 {
 	bool any = false;
@@ -602,7 +602,7 @@ static bool follow(const struct state *from)
 	return any;
 }
 
-/* What is wrong with the plan; NULL if nothing is. */
+/* Return: error of the plan; NULL if there is none. */
 static const char *search(void)
 {
 	struct state s = {
@@ -618,7 +618,7 @@ static const char *search(void)
 		s = seen[todo[--pending]];
 		why = violation(&s);
 		if (!why && !follow(&s) && !is_done(&s))
-			why = "somebody waits for ever";
+			why = "a thread waits forever";
 	}
 	return why;
 }
@@ -643,7 +643,7 @@ static void drop(enum thread t, enum op what)
 	memmove(&plan.ops[t][at], &plan.ops[t][at + 1], STEPS - at - 1);
 }
 
-/* Moves a step to just before another one. */
+/* Move a step to just before another one. */
 static void move(enum thread t, enum op what, enum op before)
 {
 	int at;
@@ -737,7 +737,7 @@ static void is_sound(void)
 	EXPECT_EQ(!why, true);
 }
 
-/* That the search finds just this. */
+/* Check that the search finds exactly this. */
 static void is_found(const char *expected)
 {
 	const char *why = search();

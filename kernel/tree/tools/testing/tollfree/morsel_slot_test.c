@@ -63,7 +63,7 @@ static void address_and_offset_are_aligned_alike(void)
 	EXPECT_EQ(level_at(5 * GIB), MORSEL_PUD);
 }
 
-/* Each slot lies in the mapping, whatever that is, and both are aligned. */
+/* For any mapping, each slot lies in it, and both are aligned. */
 static void no_slot_is_somebody_elses(void)
 {
 	unsigned long seed = 1;

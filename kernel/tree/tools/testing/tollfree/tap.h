@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Tests in user space say what they found as kselftest programs do. */
+/* User-space tests report in the format of kselftest programs. */
 #ifndef TOLLFREE_TAP_H
 #define TOLLFREE_TAP_H
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * econ: what a profile promises. A program that is run again as itself has
- * huge pages where its profile says that they pay, and nowhere else.
+ * econ: tests of profiles. A program with a profile of an earlier run has huge pages
+ * where its profile says that they pay, and nowhere else.
  *
- * Needs root, and a node with some free huge pages. Arguments name the tests that
- * are run, all unless given.
+ * Needs root, and a node with some free huge pages. Arguments name the tests to run, all
+ * if there are none.
  */
 #define _GNU_SOURCE
 #include <limits.h>
@@ -37,26 +37,26 @@
 #define ZEROED		SYSFS "zeroed_blocks/"
 #define BLOCKS		"/sys/devices/system/memory/"
 #define GROUP		"/tmp/econ-cgroup"
-/* Of a mapping of 8 MiB that may be read and written, the first one. */
+/* The first readable and writable mapping of 8 MiB. */
 #define FIRST		"mmap 0 23 3 "
 #define RICH		"50000000 512 100\n"
 #define POOR		"0 8 100\n"
-/* All of it is touched, and walks cost nothing. */
+/* All pages are touched, and page walks cost nothing. */
 #define FILLED		"0 512 100\n"
-/* How long something is waited for that another thread does, in seconds. */
+/* Timeout for work of other threads, in seconds. */
 #define PATIENCE	60
 /* Less than clearing costs, and more than the rest of a fault. */
 #define FAIR		"50000 0 100\n"
-/* More than any program can lose, and what the kernel takes it for. */
+/* A benefit above the upper bound, and the value that the kernel uses. */
 #define ABSURD		"18446744073709551615 512 100\n"
 #define MOST_OF_A_ROW	10000000000L
-/* The most that a fault can lose: what is worth more than a second takes its chance. */
+/* Largest loss of one fault: a region that is worth more than a second tries anyway. */
 #define HOSTILE		"heap 0 0x8000000 990000000 512 100\n"
-/* The most that a node's ledger keeps of losses, and of credit. */
+/* Upper bound of the losses, and of the credit, in the ledger of a node. */
 #define MOST_OF_A_POT	1000000000L
-/* A process earns an eighth of its CPU time for compaction, and all of it for zeroing. */
+/* An eighth of the CPU time of a process is credit for compaction, all of it for zeroing. */
 #define COMPACT_SHARE	8
-/* Descriptors that a program finds when it is executed. */
+/* File descriptors that an executed program inherits. */
 #define READY_FD	100
 #define GO_FD		101
 #define PROFILE_FD	102
@@ -108,7 +108,7 @@ static int write_to(const char *path, const char *text, size_t length)
 	return err;
 }
 
-/* This process has a profile of so many rows from here on. */
+/* Give this process a profile with the given number of rows. */
 static bool give(const char *rows)
 {
 	char text[4096];
@@ -126,7 +126,7 @@ static void read_from(const char *path, char *text, size_t length)
 	close(fd);
 }
 
-/* One of the five numbers of a model, of the machine. */
+/* One of the five counters of a model, of the machine. */
 static long stat_of(const char *model, const char *number)
 {
 	char path[128], text[256], *at;
@@ -137,7 +137,7 @@ static long stat_of(const char *model, const char *number)
 	return at ? atol(at + strlen(number)) : -1;
 }
 
-/* A number of KiB of a mapping in smaps, in MiB; -1 if it is not there. */
+/* A field of a mapping in smaps, in MiB; -1 if it does not exist. */
 static long smaps_mib(const void *memory, const char *format)
 {
 	FILE *smaps = fopen("/proc/self/smaps", "r");
@@ -157,7 +157,7 @@ static long smaps_mib(const void *memory, const char *format)
 	return found;
 }
 
-/* How much of a mapping is huge, in MiB. */
+/* Size of the huge pages in a mapping, in MiB. */
 static long huge_in(const void *memory)
 {
 	return smaps_mib(memory, "AnonHugePages: %lu");
@@ -170,7 +170,7 @@ static char *map(size_t size)
 	return at == MAP_FAILED ? NULL : at;
 }
 
-/* By a plain store: emulators may read before they exchange. */
+/* A plain store: emulators may read before they exchange. */
 static void touch(char *memory, size_t size)
 {
 	for (size_t at = 0; at < size; at += PAGE)
@@ -178,8 +178,8 @@ static void touch(char *memory, size_t size)
 }
 
 /*
- * What the program does when it is run again. Its exit status is what it found:
- * MiB that are huge, or 200 and more where something else went wrong.
+ * Actions of this program when it executes itself. Its exit status is the result:
+ * MiB in huge pages, or 200 and more for other failures.
  */
 
 static int touch_8(void)
@@ -202,7 +202,7 @@ static int touch_second(void)
 	return map(8 * MIB) ? touch_8() : 200;
 }
 
-/* Its place is taken by another mapping, of which nothing is known. */
+/* Another mapping without a profile replaces it. */
 static int touch_anew(void)
 {
 	char *memory = map(8 * MIB);
@@ -262,7 +262,7 @@ static int touch_bss(void)
 	return huge_in(zeros + REGION);
 }
 
-/* Read before it is written. */
+/* Read before the first write. */
 static int read_8(void)
 {
 	char *memory = map(8 * MIB);
@@ -274,7 +274,7 @@ static int read_8(void)
 	return huge_in(memory);
 }
 
-/* What the user has asked for is not asked about. */
+/* A request of the user needs no decision. */
 static int touch_advised(void)
 {
 	char *memory = map(8 * MIB);
@@ -285,7 +285,7 @@ static int touch_advised(void)
 	return huge_in(memory);
 }
 
-/* Nothing is huge by its first touch. khugepaged may be there before the last one. */
+/* No first touch maps a huge page. khugepaged may collapse before the last one. */
 static char *map_small(void)
 {
 	char *memory = map(8 * MIB);
@@ -297,7 +297,7 @@ static char *map_small(void)
 	return memory;
 }
 
-/* Then khugepaged comes. */
+/* Wait for khugepaged. */
 static int wait_for_promotion(void)
 {
 	char *memory = map_small();
@@ -345,14 +345,14 @@ static int shrink_mostly_empty(void)
 	return shrink() ? huge_in(memory) : 201;
 }
 
-/* Whatever its profile says. */
+/* Independent of its profile. */
 static int shrink_as_stock(void)
 {
 	write_text(LEDGER, "off");
 	return shrink_mostly_empty();
 }
 
-/* A child has it as well, and ends as soon as nobody can write to the pipe. */
+/* A child inherits it, and exits as soon as the pipe has no writer. */
 static int shrink_shared(void)
 {
 	char *memory = touch_a_page_of_each(), c;
@@ -394,7 +394,7 @@ static int touch_each_of_8(void)
 	return touch_each(8 * MIB);
 }
 
-/* It has used some CPU time by then, from which zeroing is paid. */
+/* By then it has used CPU time that pays for zeroing. */
 static int touch_each_of_128(void)
 {
 	struct timespec it = {};
@@ -437,7 +437,7 @@ static int touch_each_in_turn(void)
 	return touch_each_by(MPOL_INTERLEAVE, 0);
 }
 
-/* It asks for the size that it has. */
+/* The requested size is the current one. */
 static int mremap_in_place(void)
 {
 	char *memory = map(8 * MIB);
@@ -448,12 +448,12 @@ static int mremap_in_place(void)
 	return huge_in(memory);
 }
 
-/* Its second region moves. Return: MiB that are huge there, times 10, and in the rest. */
+/* Move the second region. Return: MiB in huge pages there, times 10, plus in the rest. */
 static int mremap_a_part(void)
 {
 	char *memory = map(8 * MIB), *between, *to;
 
-	/* With a gap around each, or they would be one mapping. */
+	/* A gap around each, so that they do not merge. */
 	between = mmap(NULL, 64 * MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (!memory || between == MAP_FAILED)
 		return 200;
@@ -485,7 +485,7 @@ static int wait_after_promotion(void)
 	return wait_for_scans(3) ? huge_in(memory) : 201;
 }
 
-/* Half of each region is touched, which khugepaged may not fill up. */
+/* Touch half of each region, which khugepaged may not fill up. */
 static int wait_with_holes(void)
 {
 	char *memory = map(8 * MIB);
@@ -533,7 +533,7 @@ static int has_no_profile(void)
 	return *text != '\0';
 }
 
-/* It begins, waits, and has no profile. */
+/* Start, wait, and have no profile. */
 static int wait_without_profile(void)
 {
 	char c = 0;
@@ -543,7 +543,7 @@ static int wait_without_profile(void)
 	return has_no_profile();
 }
 
-/* A descriptor that was opened by the program before does not reach this one. */
+/* A descriptor opened for the previous program is not valid for this one. */
 static int write_to_inherited(void)
 {
 	char text[4096];
@@ -555,8 +555,8 @@ static int write_to_inherited(void)
 }
 
 /*
- * Touches a page of each region of the heap, and gives it back with its page tables, so
- * that it is asked about again; then the process does not run for a while.
+ * Touch a page of each region of the heap, and free it with its page tables, so that the
+ * next touch is another decision; then do not run for a while.
  */
 static bool touch_heap_again(useconds_t pause)
 {
@@ -572,7 +572,7 @@ static bool touch_heap_again(useconds_t pause)
 	return true;
 }
 
-/* Lacks as many huge pages as it can in so little time of its own. */
+/* Lack as many huge pages as possible with little CPU time. */
 static int lose_often(void)
 {
 	for (int i = 0; i < 60; i++)
@@ -581,7 +581,7 @@ static int lose_often(void)
 	return 0;
 }
 
-/* Uses up blocks that are zeroed ahead, and leaves time to make more. */
+/* Use up zeroed blocks, and leave time to make more. */
 static int use_up_zeroed(void)
 {
 	for (int i = 0; i < 80; i++)
@@ -597,7 +597,7 @@ static int touch_here(void)
 	return syscall(SYS_set_mempolicy, MPOL_BIND, &nodes, 8 * sizeof(nodes)) ? 203 : touch_8();
 }
 
-/* By a policy of the mapping, not of the task. */
+/* A policy of the mapping, not of the task. */
 static char *map_on(size_t size, int node)
 {
 	unsigned long nodes = 1UL << node;
@@ -618,7 +618,7 @@ static int touch_on_second_node(void)
 	return huge_in(memory);
 }
 
-/* khugepaged has small pages there to copy together. */
+/* 4 KiB pages for khugepaged to collapse. */
 static int wait_on_second_node(void)
 {
 	char *memory = map_on(8 * MIB, 1);
@@ -674,14 +674,14 @@ static const struct {
 
 static char self[PATH_MAX];
 
-/* Runs this program again by a path, with a profile if there are rows. */
+/* Execute this program by a path, with a profile if there are rows. */
 static int run_path(const char *path, const char *rows, const char *part, uid_t uid)
 {
 	int status;
 	pid_t pid = fork();
 
 	if (!pid) {
-		/* Each node keeps blocks of its own. */
+		/* Each node keeps its own blocks. */
 		stay_on(0);
 		if (rows && !give(rows))
 			_exit(210);
@@ -698,7 +698,7 @@ static int run(const char *rows, const char *part)
 	return run_path(self, rows, part, 0);
 }
 
-/* What a file said, until it says so again. */
+/* Saved content of a file, to be restored. */
 struct kept {
 	const char *path;
 	char text[32];
@@ -718,7 +718,7 @@ static void put_back(struct kept *files, size_t nr)
 		CHECK(write_text(files[i].path, files[i].text));
 }
 
-/* The tests */
+/* Tests */
 
 static void without_a_profile_all_is_stock(void)
 {
@@ -730,17 +730,17 @@ static void without_a_profile_all_is_stock(void)
 
 static void what_pays_is_huge(void)
 {
-	long asked = stat_of("huge", "asked"), gone = stat_of("huge", "gone");
+	long asked = stat_of("huge", "asked"), approved = stat_of("huge", "approved");
 
 	CHECK(run(FIRST "0 0x800000 " RICH, "touch_8") == 8);
 	CHECK(stat_of("huge", "asked") >= asked + 4);
-	CHECK(stat_of("huge", "gone") == gone + 4);
+	CHECK(stat_of("huge", "approved") == approved + 4);
 	CHECK(run(FIRST "0 0x800000 " POOR, "touch_8") == 0);
 	CHECK(run(FIRST "0x200000 0x400000 " RICH FIRST "0x400000 0x800000 " POOR, "touch_8") == 2);
 }
 
-/* It is as without a profile. */
-static void of_other_mappings_nothing_is_known(void)
+/* Such a mapping is treated as without a profile. */
+static void unprofiled_mapping_uses_stock_policy(void)
 {
 	long asked = stat_of("huge", "asked");
 
@@ -750,7 +750,7 @@ static void of_other_mappings_nothing_is_known(void)
 	CHECK(stat_of("huge", "asked") == asked);
 }
 
-/* From a quarter on. */
+/* Extrapolation starts at a quarter. */
 static void a_part_speaks_for_its_region(void)
 {
 	CHECK(run(FIRST "0 0x80000 400000 0 100\n", "touch_8") == 2);
@@ -765,11 +765,11 @@ static void confidence_and_touched_pages_count(void)
 	CHECK(run(FIRST "0 0x800000 0 51 100\n", "touch_8") == 0);
 }
 
-/* Where no page of zeros stands for it, a huge page is taken; else that page pays or not. */
+/* Without the huge zero page a read takes a block; with it the zero page pays or not. */
 static void what_is_read_is_asked_about_too(void)
 {
 	struct kept kept[] = { { .path = THP "use_zero_page" } };
-	long asked, gone;
+	long asked, approved;
 
 	keep(kept, ARRAY_SIZE(kept));
 	CHECK(write_text(kept[0].path, "0"));
@@ -778,11 +778,11 @@ static void what_is_read_is_asked_about_too(void)
 	CHECK(run(FIRST "0 0x800000 " POOR, "read_8") == 0);
 	CHECK(write_text(kept[0].path, "1"));
 	asked = stat_of("huge", "asked");
-	gone = stat_of("huge", "gone");
+	approved = stat_of("huge", "approved");
 	CHECK(run(FIRST "0 0x800000 0 1 100\n", "read_8") == 0);
-	CHECK(stat_of("huge", "asked") >= asked + 4 && stat_of("huge", "gone") == gone);
+	CHECK(stat_of("huge", "asked") >= asked + 4 && stat_of("huge", "approved") == approved);
 	CHECK(run(FIRST "0 0x800000 " RICH, "read_8") == 0);
-	CHECK(stat_of("huge", "gone") >= gone + 4);
+	CHECK(stat_of("huge", "approved") >= approved + 4);
 	put_back(kept, ARRAY_SIZE(kept));
 }
 
@@ -811,7 +811,7 @@ static void mremap_of_a_part_keeps_the_rest(void)
 
 static void heap_and_bss_have_rows(void)
 {
-	/* They need not begin on a boundary of 2 MiB. */
+	/* Mappings need not begin at a multiple of 2 MiB. */
 	CHECK(run("heap 0 0x4000000 " RICH, "touch_heap") >= 6);
 	CHECK(run("heap 0 0x4000000 " POOR, "touch_heap") == 0);
 	CHECK(run("bss 0 0x4000000 " RICH, "touch_bss") >= 10);
@@ -829,7 +829,7 @@ static void madvise_is_the_users_own_decision(void)
 	CHECK(run(FIRST "0 0x800000 " POOR, "touch_advised") == 8);
 }
 
-/* A copy of this program by another name, in a mount where it may be set-user-ID. */
+/* A copy of this program with another name, on a mount that allows set-user-ID. */
 static bool copy_to(const char *to, mode_t mode)
 {
 	int in = open(self, O_RDONLY), out = open(to, O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -867,7 +867,7 @@ static bool become_user(void)
 	return !setuid(1000) && !prctl(PR_SET_DUMPABLE, 1);
 }
 
-/* A set-user-ID program in a file system of its own. */
+/* A set-user-ID program on its own mount. */
 static bool make_suid(void)
 {
 	if (mkdir("/tmp/suid", 0755) && errno != EEXIST)
@@ -886,7 +886,7 @@ static void *write_page(void *page)
 {
 	int fd = *(int *)page;
 	char *text = (char *)page + PAGE;
-	/* What it is told about a profile is behind the descriptor, in the same page. */
+	/* The page contains the descriptor, followed by the profile text. */
 	size_t length = ((size_t *)page)[1];
 	ssize_t done = write(fd, text, length);
 
@@ -894,8 +894,8 @@ static void *write_page(void *page)
 }
 
 /*
- * Writes to the profile of a process, which executes a program with more rights while
- * the kernel still waits for the text. Return: 0 if the write fails.
+ * Write the profile of a process that executes a program with more privileges while the
+ * kernel still waits for the text. Return: 0 if the write fails.
  */
 static int write_stalled(pid_t pid, int begin, int ready)
 {
@@ -962,7 +962,7 @@ static void a_stalled_write_does_not_reach_more_rights(void)
 	}
 	writer = fork();
 	if (!writer) {
-		/* Until the other one is of the same user. */
+		/* Wait until the other process belongs to the same user. */
 		char path[64];
 		struct stat about = {};
 
@@ -1026,7 +1026,7 @@ static void modes(void)
 	CHECK(!write_text(SYSFS "mode", "") || errno == EINVAL);
 }
 
-/* Of this very process, which was never executed with a profile. */
+/* This process itself, which was never executed with a profile. */
 static void a_process_has_a_ledger_and_a_mode(void)
 {
 	char text[4096], rows[4096];
@@ -1045,7 +1045,7 @@ static void a_process_has_a_ledger_and_a_mode(void)
 	CHECK(strstr(rows, "\nend 1\n"));
 }
 
-/* What a process says of itself by prctl(), and the same by its file. */
+/* Set the mode by prctl(), and by the file. */
 static void prctl_sets_the_mode(void)
 {
 	static const char *const names[] = { "default", "off", "observe", "on" };
@@ -1069,11 +1069,11 @@ static void prctl_sets_the_mode(void)
 	CHECK(prctl(PR_ECON, PR_ECON_SET_MODE, PR_ECON_MODE_ON, 0, 1) == -1 && errno == EINVAL);
 	CHECK(prctl(PR_ECON, PR_ECON_GET_MODE, 1, 0, 0) == -1 && errno == EINVAL);
 	CHECK(prctl(PR_ECON, 2, 0, 0, 0) == -1 && errno == EINVAL);
-	/* It acts: the program's own profile says that nothing pays. */
+	/* Mode on: the profile of the program says that nothing pays. */
 	CHECK(run(FIRST "0 0x800000 " POOR, "touch_8_by_prctl") == 8);
 }
 
-/* What was read back can be written again. */
+/* The text that was read can be written again. */
 static void it_is_read_as_it_was_written(void)
 {
 	char text[4096], rows[4096];
@@ -1098,7 +1098,7 @@ static void is_refused(const char *text, size_t length, int err, const char *rea
 	if (reason && !CHECK(!strcmp(said, reason)))
 		ksft_print_msg("%s", said);
 	close(fd);
-	/* Nothing of it was taken, and nothing was lost. */
+	/* The refused profile changed nothing. */
 	read_from(PROFILE, now, sizeof(now));
 	CHECK(!strcmp(kept, now));
 }
@@ -1143,7 +1143,7 @@ static void a_profile_can_be_removed(void)
 	CHECK(!write_text(PROFILE, "nonesuch") && errno == EINVAL);
 }
 
-/* As many rows as fit: of mappings one each, of the heap and of one mapping all. */
+/* As many rows as fit: one per mapping, all of the heap, all of one mapping. */
 static void a_large_profile_is_taken(void)
 {
 	static char text[MIB];
@@ -1177,18 +1177,18 @@ static void a_large_profile_is_taken(void)
 	CHECK(give(""));
 }
 
-/* What the kernel takes a row for, and what it adds to the numbers that all can read. */
+/* The benefit of a row is clamped, also in the public counters. */
 static void absurd_values_do_no_harm(void)
 {
-	long before = stat_of("huge", "benefit_ns"), gone = stat_of("huge", "gone"), after;
+	long before = stat_of("huge", "benefit_ns"), approved = stat_of("huge", "approved"), after;
 	char rows[4096], most[64];
 
 	CHECK(before >= 0);
 	CHECK(run(FIRST "0 0x800000 " ABSURD, "touch_8") == 8);
 	after = stat_of("huge", "benefit_ns");
-	gone = stat_of("huge", "gone") - gone;
+	approved = stat_of("huge", "approved") - approved;
 	CHECK(after > before);
-	CHECK(after - before <= gone * (MOST_OF_A_ROW + 512 * number(SYSFS "costs/fault")));
+	CHECK(after - before <= approved * (MOST_OF_A_ROW + 512 * number(SYSFS "costs/fault")));
 	CHECK(give(FIRST "0 0x800000 " ABSURD));
 	read_from(PROFILE, rows, sizeof(rows));
 	snprintf(most, sizeof(most), " %ld 512 100", MOST_OF_A_ROW);
@@ -1196,7 +1196,7 @@ static void absurd_values_do_no_harm(void)
 	CHECK(give(""));
 }
 
-/* They stay at the largest number that they can hold. */
+/* The counters saturate. */
 static void statistics_saturate(void)
 {
 	struct kept kept[] = { { .path = SYSFS "costs/fault" } };
@@ -1225,7 +1225,7 @@ static void others_may_not(void)
 	}
 	CHECK(waitpid(pid, &status, 0) == pid && !status);
 
-	/* It exits while somebody has the file open. */
+	/* It exits while the file is open elsewhere. */
 	CHECK(!pipe(pair));
 	pid = fork();
 	if (!pid) {
@@ -1245,7 +1245,7 @@ static void others_may_not(void)
 	close(fd);
 }
 
-/* Each test finds them as they were. */
+/* Restored for each test. */
 static struct kept prices[] = {
 	{ .path = SYSFS "costs/fault" },
 	{ .path = SYSFS "costs/huge_fault" },
@@ -1270,7 +1270,7 @@ static void prices_may_be_anything(void)
 		CHECK(!write_text(path, "18446744073709551616") && errno == ERANGE);
 		CHECK(!write_text(path, "cheap") && errno == EINVAL);
 	}
-	/* Nothing costs anything, and saves nothing unless walks do. */
+	/* All costs are 0; only page walks have a benefit. */
 	CHECK(run(FIRST "0 0x800000 " POOR, "touch_8") == 0);
 	CHECK(run(FIRST "0 0x800000 " RICH, "touch_8") == 8);
 	for (size_t i = 0; i < ARRAY_SIZE(prices); i++)
@@ -1278,14 +1278,14 @@ static void prices_may_be_anything(void)
 	CHECK(run(FIRST "0 0x800000 50000000 0 100\n", "touch_8") == 0);
 }
 
-/* How often a price was seen, and what half of its samples do not exceed. */
-static long samples_of(const char *price, long *half)
+/* Number of samples of a cost, and their median. */
+static long samples_of(const char *cost, long *half)
 {
 	char text[1024], *at, name[32];
 	long tenths, seen = -1;
 
 	read_from(SYSFS "costs/samples", text, sizeof(text));
-	snprintf(name, sizeof(name), "%s ", price);
+	snprintf(name, sizeof(name), "%s ", cost);
 	at = strstr(text, name);
 	if (at)
 		sscanf(at + strlen(name), "%ld %ld %ld", half, &tenths, &seen);
@@ -1295,7 +1295,7 @@ static long samples_of(const char *price, long *half)
 static void prices_are_measured(void)
 {
 	long half, before, huge, fault;
-	char price[32];
+	char cost[32];
 
 	CHECK(write_text(SYSFS "costs/samples", "0"));
 	CHECK(!samples_of("clear_huge", &half) && !samples_of("fault", &half));
@@ -1309,30 +1309,30 @@ static void prices_are_measured(void)
 		CHECK(run(FIRST "0 0x800000 0 0 100\n", "touch_8") == 0);
 	huge = samples_of("clear_huge", &half);
 	fault = samples_of("fault", &before);
-	/* One of 254 faults of those that were not huge. */
+	/* One of 254 faults that were not huge. */
 	CHECK(fault > 8 && fault < 2048 && before > 100);
 	CHECK(write_text(SYSFS "costs/frozen", "1"));
-	read_from(SYSFS "costs/clear_huge", price, sizeof(price));
+	read_from(SYSFS "costs/clear_huge", cost, sizeof(cost));
 	if (huge)
-		CHECK(half > 1000 && atol(price) > 1000);
+		CHECK(half > 1000 && atol(cost) > 1000);
 	else
 		lacks = "an interrupt came during each clearing";
 	CHECK(!write_text(SYSFS "costs/samples", "1") && errno == EINVAL);
 	CHECK(!write_text(SYSFS "costs/frozen", "cold") && errno == EINVAL);
 }
 
-/* It is gone and read again before anything else is. */
+/* The page is evicted and refaults before any other. */
 static void what_is_read_again_is_counted(void)
 {
-	const char *folder = getenv("TOLLFREE_TEST_DIR");
-	long again = number(SYSFS "stats/read_again"), half;
+	const char *dir = getenv("TOLLFREE_TEST_DIR");
+	long again = number(SYSFS "stats/refaults"), half;
 	char name[PATH_MAX], *at;
 	int fd;
 
-	snprintf(name, sizeof(name), "%s/read-again", folder ? folder : "/data");
+	snprintf(name, sizeof(name), "%s/read-again", dir ? dir : "/data");
 	fd = open(name, O_RDWR | O_CREAT | O_TRUNC, 0600);
 	if (fd < 0 || access("/sys/kernel/mm/luf/enabled", F_OK)) {
-		lacks = "no pools of pages that wait, or no folder for a file";
+		lacks = "no pools of pages that wait, or no directory for a file";
 		close(fd);
 		return;
 	}
@@ -1346,12 +1346,12 @@ static void what_is_read_again_is_counted(void)
 	for (int i = 0; i < 1000 && !failed; i++) {
 		for (size_t page = 0; page < MIB; page += PAGE)
 			get(at[page]);
-		if (number(SYSFS "stats/read_again") > again &&
+		if (number(SYSFS "stats/refaults") > again &&
 		    samples_of("read_again", &half) > 0)
 			break;
 		CHECK(!madvise(at, MIB, MADV_PAGEOUT));
 	}
-	CHECK(number(SYSFS "stats/read_again") > again);
+	CHECK(number(SYSFS "stats/refaults") > again);
 	CHECK(samples_of("read_again", &half) > 0 && half > 0);
 	CHECK(write_text(SYSFS "costs/frozen", "1"));
 	munmap(at, MIB);
@@ -1359,7 +1359,7 @@ static void what_is_read_again_is_counted(void)
 	unlink(name);
 }
 
-/* All faults of a kind. */
+/* Number of all faults of a kind. */
 static long faults_of(const char *kind)
 {
 	char path[128], text[4096], *line, *rest;
@@ -1393,18 +1393,18 @@ static void faults_are_counted_by_kind(void)
 
 static void no_fault_waits_for_a_block(void)
 {
-	long asked = stat_of("direct", "asked"), gone = stat_of("direct", "gone");
+	long asked = stat_of("direct", "asked"), approved = stat_of("direct", "approved");
 
 	CHECK(write_text(THP "defrag", "always"));
 	CHECK(run(FIRST "0 0x800000 " RICH, "touch_8") == 8);
 	CHECK(stat_of("direct", "asked") >= asked + 4);
-	CHECK(stat_of("direct", "gone") == gone);
+	CHECK(stat_of("direct", "approved") == approved);
 	CHECK(write_text(THP "defrag", "madvise"));
 }
 
 static void smaller_blocks_are_priced_too(void)
 {
-	long asked = stat_of("large", "asked"), gone = stat_of("large", "gone");
+	long asked = stat_of("large", "asked"), approved = stat_of("large", "approved");
 
 	if (access(THP "hugepages-64kB/enabled", W_OK)) {
 		lacks = "no blocks between 4 KiB and 2 MiB";
@@ -1413,13 +1413,13 @@ static void smaller_blocks_are_priced_too(void)
 	CHECK(write_text(THP "hugepages-64kB/enabled", "always"));
 	CHECK(write_text(SYSFS "costs/clear_huge", "9000000000000"));
 	CHECK(run(FIRST "0 0x800000 0 512 100\n", "touch_8") == 0);
-	/* One for each 64 KiB, and the stack's. */
-	CHECK(stat_of("large", "gone") >= gone + 128);
-	gone = stat_of("large", "gone");
+	/* One for each 64 KiB, and those of the stack. */
+	CHECK(stat_of("large", "approved") >= approved + 128);
+	approved = stat_of("large", "approved");
 	asked = stat_of("large", "asked");
 	CHECK(run(FIRST "0 0x800000 0 8 100\n", "touch_8") == 0);
 	CHECK(stat_of("large", "asked") >= asked + 128);
-	CHECK(stat_of("large", "gone") == gone);
+	CHECK(stat_of("large", "approved") == approved);
 	CHECK(write_text(SYSFS "costs/clear_huge", "200000"));
 	CHECK(write_text(THP "hugepages-64kB/enabled", "never"));
 }
@@ -1427,16 +1427,16 @@ static void smaller_blocks_are_priced_too(void)
 static void khugepaged_copies_what_pays(void)
 {
 	char sleep[32], pages[32];
-	long asked, gone;
+	long asked, approved;
 
 	read_from(THP "khugepaged/scan_sleep_millisecs", sleep, sizeof(sleep));
 	read_from(THP "khugepaged/pages_to_scan", pages, sizeof(pages));
 	CHECK(write_text(THP "khugepaged/scan_sleep_millisecs", "10"));
 	CHECK(write_text(THP "khugepaged/pages_to_scan", "100000"));
-	gone = stat_of("huge", "gone");
+	approved = stat_of("huge", "approved");
 	CHECK(run(FIRST "0 0x800000 " RICH, "wait_for_promotion") == 8);
-	CHECK(stat_of("huge", "gone") == gone);
-	/* Its faults are past: they save nothing. */
+	CHECK(stat_of("huge", "approved") == approved);
+	/* The faults have happened already: they have no benefit. */
 	asked = stat_of("promote", "asked");
 	CHECK(run(FIRST "0 0x800000 0 512 100\n", "wait_in_vain") == 0);
 	CHECK(stat_of("promote", "asked") > asked);
@@ -1444,7 +1444,7 @@ static void khugepaged_copies_what_pays(void)
 	CHECK(write_text(THP "khugepaged/pages_to_scan", pages));
 }
 
-/* What was decided is counted where it is done: not at each look, and not in vain. */
+/* Approvals are counted when the collapse is done: not per scan, and not on failure. */
 static void promotion_is_booked_once(void)
 {
 	struct kept kept[] = {
@@ -1452,22 +1452,22 @@ static void promotion_is_booked_once(void)
 		{ .path = THP "khugepaged/pages_to_scan" },
 		{ .path = THP "khugepaged/max_ptes_none" },
 	};
-	long gone;
+	long approved;
 
 	keep(kept, ARRAY_SIZE(kept));
 	CHECK(write_text(kept[0].path, "10"));
 	CHECK(write_text(kept[1].path, "100000"));
-	gone = stat_of("promote", "gone");
+	approved = stat_of("promote", "approved");
 	CHECK(run(FIRST "0 0x800000 " RICH, "wait_after_promotion") == 8);
-	CHECK(stat_of("promote", "gone") == gone + 4);
+	CHECK(stat_of("promote", "approved") == approved + 4);
 	CHECK(write_text(kept[2].path, "0"));
-	gone = stat_of("promote", "gone");
+	approved = stat_of("promote", "approved");
 	CHECK(run(FIRST "0 0x800000 " RICH, "wait_with_holes") == 0);
-	CHECK(stat_of("promote", "gone") == gone);
+	CHECK(stat_of("promote", "approved") == approved);
 	put_back(kept, ARRAY_SIZE(kept));
 }
 
-/* Swap in memory, from which blocks of several pages can be read. */
+/* Swap in memory, which allows reading blocks of several pages. */
 static bool swap_to_memory(void)
 {
 	static char page[PAGE];
@@ -1498,7 +1498,7 @@ static void swap_in_is_not_priced_as_a_clear(void)
 	CHECK(write_text(SYSFS "costs/clear_huge", "9000000000000"));
 	for (int i = 0; i < 10; i++) {
 		found = run(FIRST "0 0x800000 " FILLED, "swap_out_and_in");
-		/* Somebody else may have been in the way of swapping it out. */
+		/* Another task may have prevented the swap-out. */
 		if (found != 202)
 			break;
 	}
@@ -1519,8 +1519,8 @@ static time_t now(void)
 }
 
 /*
- * Until none of it is huge, or what else @sought is. The shrinker looks at a page
- * once, and passes over one that somebody else has locked.
+ * Wait until none of it is huge, or for @sought. The shrinker checks a page once, and
+ * skips one that is locked.
  */
 static bool comes_to(long sought, const char *rows, const char *part)
 {
@@ -1541,27 +1541,27 @@ static void what_is_mostly_empty_is_split_if_that_pays(void)
 		{ .path = SYSFS "costs/split" },
 		{ .path = SYSFS "costs/reclaim_page" },
 	};
-	long asked, gone;
+	long asked, approved;
 
 	keep(kept, ARRAY_SIZE(kept));
 	CHECK(write_text(kept[0].path, "1"));
 	CHECK(write_text(kept[1].path, "400"));
 	CHECK(write_text(kept[2].path, "60000"));
 	CHECK(write_text(kept[3].path, "3000"));
-	gone = stat_of("demote", "gone");
+	approved = stat_of("demote", "approved");
 	CHECK(comes_to(0, FIRST "0 0x800000 " FILLED, "shrink_mostly_empty"));
-	CHECK(stat_of("demote", "gone") >= gone + 4);
-	/* Its walks cost more than its empty pages are worth. */
-	gone = stat_of("demote", "gone");
+	CHECK(stat_of("demote", "approved") >= approved + 4);
+	/* The page walks cost more than the empty pages are worth. */
+	approved = stat_of("demote", "approved");
 	asked = stat_of("demote", "asked");
 	CHECK(run(FIRST "0 0x800000 " RICH, "shrink_mostly_empty") == 8);
 	CHECK(stat_of("demote", "asked") >= asked + 4);
-	CHECK(stat_of("demote", "gone") == gone);
-	/* Unless reclaiming as many elsewhere is dear. */
+	CHECK(stat_of("demote", "approved") == approved);
+	/* It pays if reclaim is expensive. */
 	CHECK(write_text(kept[3].path, "300000"));
 	CHECK(comes_to(0, FIRST "0 0x800000 " RICH, "shrink_mostly_empty"));
 	CHECK(write_text(kept[3].path, "3000"));
-	/* Of two processes, neither is asked. */
+	/* A page of two processes needs no decision. */
 	CHECK(comes_to(0, FIRST "0 0x800000 " RICH, "shrink_shared"));
 	CHECK(write_text(SYSFS "mode", "observe"));
 	asked = stat_of("demote", "asked");
@@ -1571,14 +1571,14 @@ static void what_is_mostly_empty_is_split_if_that_pays(void)
 	put_back(kept, ARRAY_SIZE(kept));
 }
 
-/* A process that holds memory so that there is no free block, but much free memory. */
+/* A process that holds memory so that much memory is free, but no block. */
 static struct {
 	pid_t pid;
 	int ask;
 	int answer;
 } holder;
 
-/* Fills memory with small pages and gives back most of each 64 KiB. */
+/* Fill memory with 4 KiB pages, and free most of each 64 KiB. */
 static bool break_up(void)
 {
 	struct sysinfo about;
@@ -1604,7 +1604,7 @@ static bool break_up(void)
 	return true;
 }
 
-/* Memory in which each region is touched once. */
+/* Memory of which each region is touched once. */
 static struct {
 	char *memory;
 	size_t used;
@@ -1621,7 +1621,7 @@ static bool begin_to_soak(void)
 	return at != MAP_FAILED;
 }
 
-/* One block that this CPU gets without waiting, if there is any. */
+/* A block that this CPU gets without waiting, if there is one. */
 static bool soak_up_block(void)
 {
 	char *at = soaked.memory + soaked.used;
@@ -1632,7 +1632,7 @@ static bool soak_up_block(void)
 		soaked.used += REGION;
 		return true;
 	}
-	/* With its page table, or it would not be asked for again. */
+	/* With its page table, so that the next touch is another decision. */
 	mmap(at, REGION, PROT_READ | PROT_WRITE,
 	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 	return false;
@@ -1653,7 +1653,7 @@ static void hold(int ask, int answer)
 {
 	char c = 0;
 
-	/* It has no use for a profile that it inherited. */
+	/* Drop an inherited profile. */
 	write_text(LEDGER, "off");
 	if (!break_up() || !begin_to_soak())
 		_exit(1);
@@ -1664,7 +1664,7 @@ static void hold(int ask, int answer)
 	_exit(0);
 }
 
-/* Takes all blocks of a node, and more when it is asked: others free some. */
+/* Take all blocks of a node, and more on request: other tasks free some. */
 static void take_node(int node, int ask, int answer)
 {
 	unsigned long nodes = 1UL << node;
@@ -1676,7 +1676,7 @@ static void take_node(int node, int ask, int answer)
 	    !begin_to_soak())
 		_exit(1);
 	do {
-		/* Each CPU keeps some that were freed there. */
+		/* Per-CPU lists keep some freed blocks. */
 		for (int i = 0; i < 2 * cpus; i++) {
 			stay_on(i % cpus);
 			for (int misses = 0; soaked.used < MOST_SOAKED && misses < 2;)
@@ -1695,7 +1695,7 @@ static bool is_answered(void)
 	return read(holder.answer, &c, 1) == 1;
 }
 
-/* From here on there are no blocks, of all nodes or of one. */
+/* Take all blocks, of all nodes or of one. */
 static bool hold_node(int node)
 {
 	int to[2], from[2];
@@ -1722,7 +1722,7 @@ static bool hold_memory(void)
 	return hold_node(-1);
 }
 
-/* Others may have freed some meanwhile. */
+/* Other tasks may have freed some meanwhile. */
 static bool hold_more(void)
 {
 	bool done = write(holder.ask, "", 1) == 1 && is_answered();
@@ -1730,7 +1730,7 @@ static bool hold_more(void)
 	return CHECK(done);
 }
 
-/* A program loses what a block would have saved, unless somebody has freed one. */
+/* A program loses the benefit of a block, unless one was freed meanwhile. */
 static void lose(void)
 {
 	if (hold_more())
@@ -1746,7 +1746,7 @@ static bool let_go(void)
 	return waitpid(holder.pid, &status, 0) == holder.pid && !status;
 }
 
-/* A number of the ledgers of all nodes. */
+/* Sum of a field of the ledgers of all nodes. */
 static long ledgers(const char *number)
 {
 	char text[4096], *at = text;
@@ -1760,11 +1760,11 @@ static long ledgers(const char *number)
 	return sum;
 }
 
-/* What an attempt costs, and what a fault loses at the least and at the most. */
+/* Cost of an attempt, and smallest and largest loss of a fault. */
 #define ATTEMPT_NS	4000000L
 #define LEAST_NS	45000000L
 #define MOST_NS		52000000L
-/* What is lost and not made good is halved so often, in seconds. */
+/* Half-life of losses, in seconds. */
 #define HALF_LIFE	17
 
 struct ledger {
@@ -1773,7 +1773,7 @@ struct ledger {
 	long made;
 };
 
-/* kcompactd pays before it counts what it made: so that is read first. */
+/* kcompactd pays before it counts its result: read the result first. */
 static struct ledger ledger_now(void)
 {
 	struct ledger it;
@@ -1784,7 +1784,7 @@ static struct ledger ledger_now(void)
 	return it;
 }
 
-/* So many attempts were paid at the least. */
+/* At least this number of attempts was paid. */
 static void check_that_it_is_paid(struct ledger before, long attempts)
 {
 	struct ledger after = ledger_now();
@@ -1794,7 +1794,7 @@ static void check_that_it_is_paid(struct ledger before, long attempts)
 				  (after.faults - before.faults) * MOST_NS);
 }
 
-/* What a rich program lacks is counted; what a block costs is more. */
+/* The loss of a rich program is counted, but is less than the cost of a block. */
 static void check_that_losses_are_counted(void)
 {
 	struct ledger before = ledger_now(), after;
@@ -1816,26 +1816,26 @@ static void check_that_losses_are_counted(void)
 	CHECK(write_text(SYSFS "costs/compact_block", "3300000"));
 }
 
-/* It is decided and counted, and nothing is done. */
+/* Decisions are counted, and have no effect. */
 static void check_that_it_is_observed(void)
 {
 	struct ledger before = ledger_now();
-	long gone = stat_of("compact", "gone"), cost = stat_of("compact", "cost_ns");
+	long approved = stat_of("compact", "approved"), cost = stat_of("compact", "cost_ns");
 	time_t begin = now();
 
 	CHECK(write_text(SYSFS "mode", "observe"));
 	do {
 		lose();
-	} while (stat_of("compact", "gone") == gone && now() < begin + PATIENCE);
+	} while (stat_of("compact", "approved") == approved && now() < begin + PATIENCE);
 	usleep(200000);
-	gone = stat_of("compact", "gone") - gone;
-	CHECK(stat_of("compact", "cost_ns") - cost == gone * ATTEMPT_NS);
-	check_that_it_is_paid(before, gone);
+	approved = stat_of("compact", "approved") - approved;
+	CHECK(stat_of("compact", "cost_ns") - cost == approved * ATTEMPT_NS);
+	check_that_it_is_paid(before, approved);
 	CHECK(ledger_now().made == before.made);
 	CHECK(write_text(SYSFS "mode", "on"));
 }
 
-/* Although there is enough in the ledger. */
+/* Although the ledger has enough. */
 static void check_that_the_poor_wake_nobody(void)
 {
 	struct ledger before = ledger_now(), after;
@@ -1853,13 +1853,13 @@ static void check_that_the_poor_wake_nobody(void)
 }
 
 /*
- * kcompactd passes over a zone up to 63 times after it failed there, and the
+ * kcompactd skips a zone up to 63 times after a failure, and the
  * block that it makes may be gone before a fault comes.
  */
 static void check_that_the_rich_get_a_block(void)
 {
 	struct ledger before = ledger_now();
-	long gone = stat_of("compact", "gone");
+	long approved = stat_of("compact", "approved");
 	time_t begin = now();
 
 	do {
@@ -1867,7 +1867,7 @@ static void check_that_the_rich_get_a_block(void)
 		usleep(10000);
 	} while (ledger_now().made == before.made && now() < begin + PATIENCE);
 	check_that_it_is_paid(before, ledger_now().made - before.made);
-	CHECK(stat_of("compact", "gone") > gone);
+	CHECK(stat_of("compact", "approved") > approved);
 	begin = now();
 	while (run(FIRST "0 0x800000 " RICH, "touch_8") < 2 && now() < begin + PATIENCE)
 		usleep(10000);
@@ -1885,7 +1885,7 @@ static void what_is_refused_pays_for_compaction(void)
 
 	keep(kept, ARRAY_SIZE(kept));
 	signal(SIGPIPE, SIG_IGN);
-	/* Nobody else asks kcompactd for blocks. */
+	/* There are no other requests to kcompactd. */
 	CHECK(write_text(kept[0].path, "0"));
 	CHECK(write_text(kept[1].path, "0"));
 	CHECK(write_text(kept[2].path, "3300000"));
@@ -1916,7 +1916,7 @@ static pid_t thread_of(const char *name)
 	return 0;
 }
 
-/* What the children that this process has waited for have run, in milliseconds. */
+/* CPU time of reaped children, in milliseconds. */
 static double children_ran(void)
 {
 	struct rusage all;
@@ -1927,7 +1927,7 @@ static double children_ran(void)
 	       (all.ru_utime.tv_usec + all.ru_stime.tv_usec) / 1e3;
 }
 
-/* What may still be spent in the background, in milliseconds. */
+/* Credit for background work, in milliseconds. */
 static double zero_credit(void)
 {
 	char text[32];
@@ -1937,8 +1937,8 @@ static double zero_credit(void)
 }
 
 /*
- * A program of whoever says anything of itself: what it makes the machine lose by its
- * word is bounded, and what kcompactd does for that by the time that it ran itself.
+ * A program with a hostile profile: the loss that it can claim is bounded, and so is the
+ * work of kcompactd for it, by the CPU time of the program.
  */
 static void a_hostile_profile_buys_little_compaction(void)
 {
@@ -1967,7 +1967,7 @@ static void a_hostile_profile_buys_little_compaction(void)
 		CHECK(ledgers("faults ") >= faults + 40);
 		if (!CHECK(ledgers("refused_ns ") <= nodes * MOST_OF_A_POT))
 			ksft_print_msg("%ld ns were refused\n", ledgers("refused_ns "));
-		/* What others have earned is forgotten. */
+		/* Clear the credit of other programs. */
 		CHECK(write_text(SYSFS "mode", "off"));
 		CHECK(!ledgers("refused_ns ") && !ledgers("credit_ns "));
 		CHECK(write_text(SYSFS "mode", "on"));
@@ -1982,7 +1982,7 @@ static void a_hostile_profile_buys_little_compaction(void)
 		attempts = ledgers("blocks_made ") + ledgers("blocks_failed ") - attempts;
 		ksft_print_msg("ran %.1f ms, credit %.1f ms, %ld attempts of 5 ms and more\n",
 			       ran, credit, attempts);
-		/* Each costs its price or more. What the last one of a node costs may be owed. */
+		/* Each costs its estimate or more. The last one of a node may be a debt. */
 		CHECK(5 * (attempts - nodes) <= credit + ran / COMPACT_SHARE);
 	}
 	CHECK(let_go());
@@ -2014,29 +2014,30 @@ static bool reclaim_file(void)
 	return done;
 }
 
-static bool is_measured(const char *price)
+static bool is_measured(const char *cost)
 {
 	long half;
 
-	return samples_of(price, &half) > 0 && half > 100;
+	return samples_of(cost, &half) > 0 && half > 100;
 }
 
-/* What no single test is about. */
+/* Measured costs */
+
 /*
  * Where a host runs each CPU by a thread of its own, and has other work, an interrupt
  * may come each time.
  */
-static void price_is_measured(const char *price)
+static void price_is_measured(const char *cost)
 {
 	char path[128];
 
-	snprintf(path, sizeof(path), SYSFS "costs/%s", price);
-	if (is_measured(price))
+	snprintf(path, sizeof(path), SYSFS "costs/%s", cost);
+	if (is_measured(cost))
 		CHECK(number(path) > 1);
 	else if (getenv("TOLLFREE_CODE_IS_FIXED"))
 		lacks = "an interrupt came each time";
 	else
-		CHECK(is_measured(price));
+		CHECK(is_measured(cost));
 }
 
 static void all_prices_are_measured(void)
@@ -2058,7 +2059,7 @@ static void all_prices_are_measured(void)
 	CHECK(write_text(SYSFS "costs/frozen", "0"));
 	while (!(is_measured("clear_page") && is_measured("split") &&
 		 is_measured("reclaim_page")) && now() < begin + PATIENCE) {
-		/* It saves nothing, whatever a fault is measured to cost. */
+		/* No benefit, for any measured cost of a fault. */
 		CHECK(run(FIRST "0 0x800000 0 0 100\n", "touch_8") == 0);
 		run(FIRST "0 0x800000 " POOR, "shrink_as_stock");
 		has_files &= reclaim_file();
@@ -2099,7 +2100,7 @@ static void modes_are_switched_under_load(void)
 	CHECK(write_text(SYSFS "mode", "on"));
 }
 
-/* While it maps and faults, another one gives it profile after profile. */
+/* Another process replaces its profile repeatedly while it maps and faults. */
 static void profiles_are_replaced_under_load(void)
 {
 	char path[64], rich[256], poor[256];
@@ -2125,7 +2126,7 @@ static void profiles_are_replaced_under_load(void)
 	CHECK(!status);
 }
 
-/* Blocks that are zeroed ahead: what a process takes of them is zero in each byte. */
+/* Blocks that are zeroed ahead contain only zeros when a process takes them. */
 
 static long zeroed(const char *what)
 {
@@ -2147,7 +2148,7 @@ static void want_many(void)
 	CHECK(!run("mmap 0 27 3 0 0x8000000 " FAIR, "touch_each_of_128"));
 }
 
-/* Wants more than there may be, until these are there. */
+/* Want more than the limit, until the limit is reached. */
 static bool stock_up(long blocks)
 {
 	for (int i = 0; i < 12; i++) {
@@ -2163,7 +2164,7 @@ static bool limit_to(const char *blocks)
 	return CHECK(write_text(ZEROED "limit", blocks));
 }
 
-/* Nothing that was made is lost. */
+/* No block is lost. */
 static void all_are_accounted_for(void)
 {
 	CHECK(write_text(ZEROED "limit", "0"));
@@ -2171,7 +2172,7 @@ static void all_are_accounted_for(void)
 	CHECK(zeroed("made") + zeroed("put_back") == zeroed("taken") + zeroed("given_back"));
 }
 
-/* What will be free is not zero. */
+/* Make free memory non-zero. */
 static void fill_and_free(size_t size)
 {
 	char *memory = map(size);
@@ -2182,7 +2183,7 @@ static void fill_and_free(size_t size)
 	munmap(memory, size);
 }
 
-/* All of a program's blocks come from there. Others may have taken some before. */
+/* All blocks of the program are kept ones. Other tasks may have taken some before. */
 static bool takes_all(const char *rows, const char *part)
 {
 	for (int i = 0; i < 12; i++) {
@@ -2201,7 +2202,7 @@ static void blocks_are_zeroed_ahead(void)
 {
 	long missed = zeroed("missed"), faults, taken;
 
-	/* Clearing it costs more than it saves. */
+	/* Clearing costs more than the benefit. */
 	CHECK(run(FIRST "0 0x800000 " FAIR, "touch_each_of_8") == 0);
 	CHECK(zeroed("missed") == missed + 4);
 	fill_and_free(128 * MIB);
@@ -2212,7 +2213,7 @@ static void blocks_are_zeroed_ahead(void)
 	CHECK(faults_of("huge_zeroed") >= faults + 4);
 	CHECK(write_text(SYSFS "fault_latency/enabled", "0"));
 	CHECK(takes_all(FIRST "0 0x800000 " RICH, "touch_each_of_8"));
-	/* Of others nobody has asked. */
+	/* There were no decisions about others. */
 	CHECK(stock_up(4));
 	taken = zeroed("taken");
 	CHECK(run(NULL, "touch_each_of_8") == 8);
@@ -2222,8 +2223,8 @@ static void blocks_are_zeroed_ahead(void)
 }
 
 /*
- * A process that hardly runs uses up blocks faster than it could clear them. What is
- * cleared for it takes no more time than it has run.
+ * A process that hardly runs uses up blocks faster than it could clear them. Zeroing for
+ * it takes no more time than it has run.
  */
 static void zeroing_is_paid_with_the_callers_time(void)
 {
@@ -2231,7 +2232,7 @@ static void zeroing_is_paid_with_the_callers_time(void)
 	long blocks;
 
 	CHECK(write_text(SYSFS "costs/clear_huge", "20000000"));
-	/* Nothing is left of what others have earned. */
+	/* The credit of other programs is used up. */
 	CHECK(write_text(SYSFS "mode", "off") && write_text(SYSFS "mode", "on"));
 	limit_to("8");
 	credit = zero_credit();
@@ -2242,7 +2243,7 @@ static void zeroing_is_paid_with_the_callers_time(void)
 	blocks = zeroed("made") + zeroed("abandoned") - blocks;
 	ksft_print_msg("ran %.1f ms, credit %.1f ms, %ld blocks of 20 ms each\n", ran, credit,
 		       blocks);
-	/* The one that is in work is not paid yet. */
+	/* A block in work is not paid yet. */
 	CHECK(20 * (blocks - 1) <= credit + ran);
 	all_are_accounted_for();
 }
@@ -2273,7 +2274,7 @@ static long memory_of(const char *name)
 	return at ? atol(at + strlen(name)) >> 10 : -1;
 }
 
-/* Nor is what is given up while it is in work. */
+/* An abandoned block is not paid either. */
 static void a_limit_of_0_leaves_nothing(void)
 {
 	long abandoned = zeroed("abandoned"), given_up, before;
@@ -2288,7 +2289,7 @@ static void a_limit_of_0_leaves_nothing(void)
 		if (!CHECK(!zeroed("blocks")))
 			return;
 		usleep(1000);
-		/* It was not given up only afterwards. */
+		/* It was not abandoned only afterwards. */
 		CHECK(zeroed("abandoned") == given_up);
 		if (i % 100 == 99)
 			want_many();
@@ -2307,13 +2308,13 @@ static void what_is_kept_is_available(void)
 	want_many();
 	before = memory_of("MemAvailable:");
 	limit_to("32");
-	/* Without a process that frees what it took, which CPUs keep for a while. */
+	/* Without a process that frees blocks, which per-CPU lists keep for a while. */
 	CHECK(wait_for_blocks(32, 60) == 32);
 	CHECK(memory_of("MemAvailable:") > before - 32);
 	all_are_accounted_for();
 }
 
-/* Takes memory page by page until nothing is kept. */
+/* Allocate single pages until no block is kept. */
 static int use_memory(void)
 {
 	/* There is some swap. */
@@ -2355,7 +2356,7 @@ static void who_needs_memory_has_it(void)
 	all_are_accounted_for();
 }
 
-/* How many blocks there are, and how many are given back for one huge page. */
+/* Number of blocks, and number of blocks freed for one huge page. */
 static bool soak_up_kept(long *kept, long *most)
 {
 	long before;
@@ -2375,7 +2376,7 @@ static bool soak_up_kept(long *kept, long *most)
 	return !before;
 }
 
-/* Return: false if it could not be tried. */
+/* Return: false if the attempt was not possible. */
 static bool soak_up_in_child(long nr[2])
 {
 	bool done;
@@ -2397,7 +2398,7 @@ static bool soak_up_in_child(long nr[2])
 	return done;
 }
 
-/* One at a time: the others stay. Somebody else may need some at the same time. */
+/* One at a time: the others stay. Another task may need some concurrently. */
 static void who_needs_a_block_has_it(void)
 {
 	bool is_tried = false, is_seen = false;
@@ -2466,10 +2467,10 @@ static void policies_are_obeyed(void)
 	CHECK(takes_all(FIRST "0 0x800000 " FAIR, "touch_each_here"));
 	CHECK(stock_up(4));
 	taken = zeroed("taken");
-	/* Of those here, only half of it may be. */
+	/* Only half of the local ones. */
 	CHECK(run(FIRST "0 0x800000 " RICH, "touch_each_in_turn") == 8);
 	CHECK(zeroed("taken") <= taken + 4);
-	/* What is wanted there is zeroed there. */
+	/* Blocks wanted on a node are zeroed on that node. */
 	limit_to("0");
 	limit_to("8");
 	CHECK(run(FIRST "0 0x800000 " FAIR, "touch_each_away") == 0);
@@ -2477,7 +2478,7 @@ static void policies_are_obeyed(void)
 	all_are_accounted_for();
 }
 
-/* A number of one node's ledger. */
+/* A field of the ledger of one node. */
 static long ledger_of(int node, const char *number)
 {
 	char text[4096], name[32], *at;
@@ -2489,7 +2490,7 @@ static long ledger_of(int node, const char *number)
 	return at ? atol(at + strlen(number)) : -1;
 }
 
-/* Whether a program gets fewer blocks than it could use; others may free some meanwhile. */
+/* Whether a program gets fewer blocks than it could use; other tasks may free some. */
 static bool loses_blocks(const char *part)
 {
 	for (int i = 0; i < 20 && hold_more(); i++)
@@ -2498,7 +2499,7 @@ static bool loses_blocks(const char *part)
 	return false;
 }
 
-/* What is judged is the node that memory will come from, wherever the program runs. */
+/* The node that memory will come from decides, wherever the program runs. */
 static void bound_memory_is_judged_on_its_node(void)
 {
 	struct kept kept[] = {
@@ -2524,7 +2525,7 @@ static void bound_memory_is_judged_on_its_node(void)
 	CHECK(khugepaged && !sched_getaffinity(khugepaged, sizeof(all), &all) &&
 	      !sched_setaffinity(khugepaged, sizeof(first), &first));
 
-	/* The first node has no block: the second one has. */
+	/* The first node has no block, the second one has. */
 	if (CHECK(hold_node(0))) {
 		CHECK(run(FIRST "0 0x800000 " RICH, "touch_on_second_node") == 8);
 		hold_more();
@@ -2532,7 +2533,7 @@ static void bound_memory_is_judged_on_its_node(void)
 		CHECK(loses_blocks("touch_here"));
 	}
 	CHECK(let_go());
-	/* And the other way round: what is lost is lost there. */
+	/* The reverse: losses count on that node. */
 	if (CHECK(hold_node(1))) {
 		here = ledger_of(0, "faults ");
 		there = ledger_of(1, "faults ");
@@ -2581,7 +2582,7 @@ static void nothing_is_kept_for_an_observer(void)
 	all_are_accounted_for();
 }
 
-/* A block that is kept, as /proc/kpageflags shows it: nobody's. */
+/* A kept block in /proc/kpageflags: without an owner. */
 static bool is_kept(int flags, unsigned long frame)
 {
 	const uint64_t known = 1 << 5 | 1 << 7 | 1 << 12 | 1 << 17 | 1 << 26;
@@ -2593,7 +2594,7 @@ static bool is_kept(int flags, unsigned long frame)
 	return head & 1 << 15 && tail & 1 << 16 && !(head & known);
 }
 
-/* A process of its own tries, for it may have to be killed. */
+/* A child tries, because it may have to be killed. */
 static bool take_offline(const char *path)
 {
 	char state[16] = "";
@@ -2614,7 +2615,7 @@ static void put_online(const char *path)
 		usleep(10000);
 }
 
-/* The number of a block of memory that has a kept one in it, from one on. */
+/* Return: number of the first memory block, from @block on, that contains a kept block. */
 static int with_kept(int flags, int block, unsigned long frames)
 {
 	char path[128];
@@ -2650,7 +2651,7 @@ static void memory_with_blocks_goes_offline(void)
 			put_online(path);
 			break;
 		}
-		/* Others may be in the way, or it is what is kept. */
+		/* Other tasks may interfere, or it is the kept block. */
 		limit_to("0");
 		if (take_offline(path)) {
 			put_online(path);
@@ -2664,7 +2665,7 @@ static void memory_with_blocks_goes_offline(void)
 	all_are_accounted_for();
 }
 
-/* One of its pages is taken away, and the rest of the block is as good as before. */
+/* One page is offlined, and the rest of the block is usable. */
 static void a_page_of_a_block_may_go_bad(void)
 {
 	const char *file = "/sys/devices/system/memory/soft_offline_page";
@@ -2680,7 +2681,7 @@ static void a_page_of_a_block_may_go_bad(void)
 		return;
 	}
 	limit_to("8");
-	/* Somebody else may be faster to have the block. */
+	/* Another task may get the block first. */
 	for (int i = 0; i < 10 && !done && stock_up(8); i++) {
 		block = with_kept(flags, 0, frames);
 		if (!CHECK(block >= 0))
@@ -2732,7 +2733,7 @@ static const struct {
 } tests[] = {
 	TEST(without_a_profile_all_is_stock),
 	TEST(what_pays_is_huge),
-	TEST(of_other_mappings_nothing_is_known),
+	TEST(unprofiled_mapping_uses_stock_policy),
 	TEST(a_part_speaks_for_its_region),
 	TEST(confidence_and_touched_pages_count),
 	TEST(what_is_read_is_asked_about_too),
@@ -2815,7 +2816,7 @@ int main(int argc, char **argv)
 	if (length < 0 || access(SYSFS "mode", W_OK))
 		ksft_exit_skip("no econ: %s\n", strerror(errno));
 	mkdir("/tmp", 01777);
-	/* Prices are what the tests write, and no block is there by chance. */
+	/* Costs are those that the tests write, and no block is free by chance. */
 	if (!write_text(SYSFS "costs/frozen", "1") || !write_text(SYSFS "mode", "on") ||
 	    !write_text(THP "enabled", "always") || !write_text(ZEROED "limit", "0"))
 		ksft_exit_fail_msg("it cannot be switched on: %s\n", strerror(errno));

@@ -2,13 +2,12 @@
 /*
  * Lazy unmap flush: litmus tests of coherence.
  *
- * A reader spins on one CPU and holds a translation. The page is reclaimed; that
- * the translation is stale is seen by the reader's still reading the old value
- * without a fault while the page table has no entry. Then somebody does what
- * must not leave the old value readable, and after that the reader may not see
- * it again.
+ * A reader spins on one CPU and holds a translation. The page is reclaimed. The
+ * translation is stale if the reader still reads the old value without a fault while
+ * the page table has no entry. Then a task does an operation that must not leave the
+ * old value readable, and after that the reader must not see it again.
  *
- * Needs root, cgroups, two CPUs, swap, and a folder on ext4, xfs or btrfs:
+ * Needs root, cgroups, two CPUs, swap, and a directory on ext4, xfs or btrfs:
  * $TOLLFREE_TEST_DIR, /data if that is not set.
  */
 #define _GNU_SOURCE
@@ -44,7 +43,7 @@
 #define FIXED		"an emulator that may run old code for ever"
 #define KSM		"/sys/kernel/mm/ksm/"
 #define UPROBES		"/sys/bus/event_source/devices/uprobe/"
-/* The lab's kernels have it if a file system gives its blocks to remote clients. */
+/* Exists in the lab's kernels with a file system that leases blocks to remote clients. */
 #define LAYOUT		"/sys/kernel/debug/toll_lab_layout"
 
 #ifndef FICLONE
@@ -52,7 +51,7 @@
 #endif
 
 #ifndef UFFDIO_MOVE
-/* Younger than the headers of many systems. */
+/* Newer than the headers of many systems. */
 struct uffdio_move {
 	__u64 dst;
 	__u64 src;
@@ -67,7 +66,7 @@ struct uffdio_move {
 
 enum { OLD = 0x01d01d01, NEW = 0x0eee0eee, OTHER = 0x07e47e47, FAULTED = -1 };
 
-/* The first word of code that gives back a value; then one with a breakpoint. */
+/* First word of code that returns a value; the same with a breakpoint. */
 #define CODE_OF(value)	((int)((unsigned int)(value) << 8 | 0xb8))
 #define PROBED		((int)((unsigned int)OLD << 8 | 0xcc))
 
@@ -119,7 +118,7 @@ static void *read_on(void *unused)
 	return unused;
 }
 
-/* What the reader reads from now on. */
+/* Set the address that the reader reads from now on. */
 static int read_now(void)
 {
 	long rounds = get(reader.rounds);
@@ -146,7 +145,7 @@ static void stop_reader(void)
 	reader.runs = false;
 }
 
-/* What is around */
+/* Environment */
 
 static int pagemap = -1;
 
@@ -164,13 +163,13 @@ static bool is_mapped(const void *at)
 
 static void reclaim_all(void)
 {
-	/* It fails where it cannot reclaim that much. */
+	/* Fails if less can be reclaimed. */
 	write_text(GROUP "/test/memory.reclaim", "64M");
 }
 
 /*
- * With page-table isolation each interrupt changes over to the kernel's tables.
- * A CPU that emulates no PCIDs forgets everything there, and nothing is ever
+ * With page-table isolation each interrupt switches to the kernel's tables.
+ * A CPU without PCIDs drops all translations there, and none is ever
  * stale; any other one keeps its translations.
  */
 static bool isolates_tables(void)
@@ -188,13 +187,13 @@ static int tries(void)
 	return isolates_tables() ? TRIES / 10 : TRIES;
 }
 
-/* A group that is that small is judged by counters that are made up every 2 s. */
+/* For such a small cgroup the kernel uses counters that are updated every 2 s. */
 static void wait_a_bit(void)
 {
 	usleep(100000);
 }
 
-/* What stands in the file in place of OLD. */
+/* Content of the file instead of OLD. */
 static void new_page(int *words)
 {
 	for (size_t i = 0; i < PAGE / sizeof(int); i++)
@@ -211,9 +210,9 @@ static int *aligned_page(void)
 }
 
 /*
- * What flushes for a reason of its own does so now, and not when a test has its
- * stale translation: to store to a page for the first time after fork, and to
- * change a mapping after something was unmapped eagerly, even long ago.
+ * Trigger unrelated flushes now, and not while a test has its
+ * stale translation: the first store to a page after fork, and a
+ * change of a mapping after an eager unmap, even long ago.
  */
 static void settle(void)
 {
@@ -228,7 +227,7 @@ static void settle(void)
 	mprotect(page, PAGE, PROT_READ | PROT_WRITE);
 }
 
-/* Reclaims the page; true once the reader reads it though nothing maps it. */
+/* Reclaim the page. Return: true once the reader reads it although nothing maps it. */
 static bool make_stale(const void *at)
 {
 	long before = deferred(), faults = 0;
@@ -267,11 +266,11 @@ static void not_stale(const char *name)
 
 struct litmus {
 	const char *name;
-	/* Where the reader reads, mostly OLD; NULL, with what is lacking, if that cannot be. */
+	/* Return: address with OLD for the reader; NULL, and the reason, if not possible. */
 	int *(*set_up)(void);
-	/* After which that is not to be read any more. */
+	/* Operation after which OLD must not be read any more. */
 	void (*act)(int *at);
-	/* What is read instead: a value, or FAULTED. */
+	/* Result of later reads: a value, or FAULTED. */
 	int expected;
 };
 
@@ -334,14 +333,14 @@ static void *lacks(const char *what)
 	return NULL;
 }
 
-/* The reader looks behind the file's end, where nothing is. */
+/* The reader reads beyond the end of the file. */
 static int *short_file(void)
 {
 	int *at = map(PROT_READ, MAP_SHARED);
 
 	int fd = open(names[0], O_RDWR);
 
-	/* What is left of its last page is dirty, and such a page does not wait. */
+	/* The rest of the last page is dirty, and dirty pages are not unmapped lazily. */
 	must(fd >= 0 && !ftruncate(fd, PAGE - sizeof(int)) && !fsync(fd),
 	     "truncate");
 	close(fd);
@@ -358,7 +357,7 @@ static int clone_other_file(void)
 	return error;
 }
 
-/* Where one file can take over what another one has. */
+/* On file systems where a file can share the blocks of another one. */
 static int *clonable_file(void)
 {
 	int *at = shared_file();
@@ -372,7 +371,7 @@ static int *clonable_file(void)
 	return at;
 }
 
-/* A function that gives it back. */
+/* A function that returns the value. */
 static void write_code(void *to, int value)
 {
 	unsigned char *code = to;
@@ -399,7 +398,7 @@ static int *text_to_probe(void)
 	return text();
 }
 
-/* An overlay whose file is in the lower folder alone, and may be copied up. */
+/* An overlay with a file only in the lower directory, which may be copied up. */
 #define LAYERS		"lowerdir=lower,upperdir=upper,workdir=work"
 #define OVERLAID	"merged/file"
 
@@ -407,10 +406,10 @@ static bool has_overlay;
 
 static int *overlaid_file(bool is_copied_up)
 {
-	static const char *const folders[] = { "lower", "upper", "work", "merged" };
+	static const char *const dirs[] = { "lower", "upper", "work", "merged" };
 
-	for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
-		mkdir(folders[i], 0755);
+	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++)
+		mkdir(dirs[i], 0755);
 	unlink("upper/file");
 	fill("lower/file", OLD, PAGE);
 	if (mount("luf", "merged", "overlay", 0, LAYERS)) {
@@ -441,7 +440,7 @@ static void end_overlay(void)
 	has_overlay = false;
 }
 
-/* A write() of one word copies the rest up. */
+/* A write() of one word copies up the rest. */
 static void act_copy_up(int *at)
 {
 	int fd = open(OVERLAID, O_RDWR), words[2] = { NEW, 0 };
@@ -468,7 +467,7 @@ static void act_truncate_overlaid(int *at)
 	must(!truncate(OVERLAID, 0), "truncate");
 }
 
-/* A file whose blocks a remote client can write. */
+/* A file with blocks that a remote client can write. */
 static int *remote_file(void)
 {
 	struct statfs about;
@@ -478,7 +477,7 @@ static int *remote_file(void)
 	must(!statfs(".", &about), "statfs");
 	if (about.f_type != XFS_SUPER_MAGIC)
 		return lacks("a file system that gives its blocks to no remote client");
-	/* One that ever shared blocks is not given away. */
+	/* A file that ever shared blocks is not leased. */
 	unlink(names[0]);
 	return shared_file();
 }
@@ -489,7 +488,7 @@ static void act_write_remotely(int *at)
 
 	snprintf(text, sizeof(text), "%d %s", NEW, names[0]);
 	must(write_text(LAYOUT, text), LAYOUT);
-	/* The inode is never unmapped lazily again: later tests need another one. */
+	/* Its pages are never unmapped lazily again: later tests need another inode. */
 	unlink(names[0]);
 }
 
@@ -528,9 +527,8 @@ static void act_write_twice(int *at)
 }
 
 /*
- * Three who write at one time, each on a CPU of its own where there are four.
- * They are there before the page is unmapped: to make a thread changes mappings,
- * and that flushes.
+ * Three concurrent writers, each on its own CPU if there are four. They exist before
+ * the page is unmapped: creating a thread changes mappings, which flushes.
  */
 static struct {
 	pthread_t threads[3];
@@ -546,7 +544,7 @@ static void *write_as_one_of_many(void *cpu)
 	while (!get(writers.begin))
 		sched_yield();
 	write_with(0);
-	/* Whoever is done is done, whatever the others wait for. */
+	/* A writer that is done does not depend on the others. */
 	if (read_now() == OLD)
 		set(writers.wrong, true);
 	return NULL;
@@ -674,7 +672,7 @@ static void act_unmap_and_map(int *at)
 	act_map_other_file(at);
 }
 
-/* To where nothing is: what is unmapped there flushes, too. */
+/* To an unmapped address: unmapping there flushes, too. */
 static void *away_from(void *at)
 {
 	return (char *)at + (1UL << 30);
@@ -720,7 +718,7 @@ static void act_poke(int *at)
 	close(memory);
 }
 
-/* With no process id: any, and the breakpoint is set in all that map the file. */
+/* Without a process ID the breakpoint is set in all processes that map the file. */
 static void act_probe(int *at)
 {
 	struct perf_event_attr attr = {
@@ -746,7 +744,7 @@ static void act_fork_and_store(int *at)
 	waitpid(child, NULL, 0);
 }
 
-/* Anonymous memory: clean and read-only after a swap-in that is shared by fork. */
+/* Anonymous memory: clean and read-only after swap-in and fork. */
 
 static pid_t sharer;
 
@@ -761,7 +759,7 @@ static void swap_out(void *at)
 		must(!madvise(at, PAGE, MADV_PAGEOUT), "MADV_PAGEOUT");
 		if (is_swapped(at))
 			break;
-		/* The reader's CPU may have just got it, and not told the lists yet. */
+		/* The page may still be in a per-CPU batch of the LRU lists. */
 		reclaim_all();
 		wait_a_bit();
 	}
@@ -785,10 +783,10 @@ static int *anonymous(void)
 	int *at = anonymous_page();
 
 	old_page(at);
-	/* Written to swap, read again: clean. */
+	/* Swapped out and in: clean. */
 	swap_out(at);
 	get(*at);
-	/* And shared: read-only. */
+	/* Shared: read-only. */
 	sharer = fork();
 	if (!sharer) {
 		pause();
@@ -806,14 +804,14 @@ static void end_sharer(void)
 	sharer = 0;
 }
 
-/* The place is filled by a fault that writes. */
+/* A write fault sets the entry. */
 static void act_swap_in_to_store(int *at)
 {
 	end_sharer();
 	new_page(at);
 }
 
-/* The place is filled by a fault that reads, and is writable all the same. */
+/* A read fault sets the entry, which is writable. */
 static void act_swap_in_and_store(int *at)
 {
 	end_sharer();
@@ -831,7 +829,7 @@ static void act_free(int *at)
 	must(!madvise(at, PAGE, MADV_FREE), "MADV_FREE");
 }
 
-/* Read again it is read-only, as it is shared; so it goes lazily once more. */
+/* After another swap-in it is read-only, because it is shared: unmap lazily again. */
 static void act_pageout_and_store(int *at)
 {
 	get(*at);
@@ -840,7 +838,7 @@ static void act_pageout_and_store(int *at)
 	new_page(at);
 }
 
-/* Who writes forces while the one who is written to stands still. */
+/* A debugger writes by force while its target is stopped. */
 static bool poke_parent(void *at)
 {
 	pid_t parent = getppid();
@@ -855,7 +853,7 @@ static bool poke_parent(void *at)
 
 static int to_tracer[2];
 
-/* The tracer is there before the page is unmapped: fork flushes. */
+/* The tracer starts before the page is unmapped: fork flushes. */
 static int *traced_text(void)
 {
 	int *at = text();
@@ -932,7 +930,7 @@ static int *protectable(void)
 	return anonymous();
 }
 
-/* Only what nobody ever shared can be moved; it is read-only because it is protected. */
+/* Only exclusive pages can be moved; they are read-only because they are protected. */
 static int *movable(void)
 {
 	int *at;
@@ -976,13 +974,13 @@ static void act_move(int *at)
 		.dst = (uintptr_t)there, .src = (uintptr_t)at, .len = PAGE,
 	};
 
-	/* Linux leaves the entry protected where it goes to. */
+	/* Linux leaves the moved entry protected. */
 	watch(there, UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_WP);
 	must(!ioctl(kept, UFFDIO_MOVE, &move), "UFFDIO_MOVE");
 	must(get(*there) == OLD, "what was moved is lost");
 }
 
-/* Of two pages of the same content one is left. */
+/* KSM merges two pages with the same content. */
 
 static void *twin;
 
@@ -1014,7 +1012,7 @@ static int *mergeable(void)
 	return access(KSM, F_OK) ? lacks("a kernel without CONFIG_KSM") : anonymous();
 }
 
-/* Read again it is read-only, as it is shared, and nothing is flushed before KSM comes. */
+/* After swap-in it is read-only, because it is shared, and no flush precedes KSM. */
 static void act_merge_and_store(int *at)
 {
 	get(*at);
@@ -1073,7 +1071,7 @@ static const struct litmus litmuses[] = {
 	{ "merge by KSM, then store", mergeable, act_merge_and_store, NEW },
 };
 
-/* After each test, whatever it has done. */
+/* Cleanup after each test. */
 static void clean_up(int *at)
 {
 	end_writers();
@@ -1122,7 +1120,7 @@ static void try_litmus(const struct litmus *test)
 }
 
 /*
- * The whole address space goes: where it was another file is mapped then, on the
+ * The whole address space is replaced: another file is mapped at the address then, on the
  * same CPU.
  */
 
@@ -1151,11 +1149,11 @@ static void leave(void)
 
 static void lock_memory(void)
 {
-	/* Only the page of a test is to be reclaimed. */
+	/* Reclaim only the page of the test. */
 	must(!mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT), "mlockall");
 }
 
-/* A process of its own holds the stale translation. */
+/* A child holds the stale translation. */
 static void hold(void (*go)(void))
 {
 	lock_memory();
@@ -1203,7 +1201,7 @@ static void try_going(const char *name, void (*go)(void))
 
 /* What must not be unmapped lazily */
 
-/* Elsewhere somebody can write who has faulted nothing in: no entry tells of him. */
+/* Elsewhere a task can write that has faulted nothing in: no entry shows it. */
 static void *shmem(void)
 {
 	int *at = reclaimable(mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
@@ -1283,7 +1281,7 @@ static void *merged(void)
 		return lacks("a kernel without CONFIG_KSM");
 	at = written_memory();
 	merge(at);
-	/* Mapped once it can be paged out. */
+	/* MADV_PAGEOUT works on a page that is mapped once. */
 	must(!madvise(twin, PAGE, MADV_DONTNEED), "MADV_DONTNEED");
 	return at;
 }
@@ -1304,8 +1302,8 @@ static const struct refusal {
 };
 
 /*
- * Once it is reclaimed the reader has a fault: mostly it is mapped again at once.
- * And it was reclaimed for the reason that is meant.
+ * After reclaim the reader faults, and usually maps it again at once.
+ * Check that it was refused for the expected reason.
  */
 static bool is_refused(const int *at, const char *reason)
 {
@@ -1316,7 +1314,7 @@ static bool is_refused(const int *at, const char *reason)
 		read_now();
 		faults = get(reader.faults);
 		reclaim_all();
-		/* That takes it though it is read all the time. */
+		/* Reclaims the page although it is read all the time. */
 		madvise((void *)at, PAGE, MADV_PAGEOUT);
 		read_now();
 		if (get(reader.faults) != faults)
@@ -1352,7 +1350,7 @@ static void try_refusal(const struct refusal *test)
 
 /* The switch */
 
-/* Of all pages that ever went to a pool, how many have not come out. */
+/* Number of pages that were added to a pool and not released. */
 static long lost(void)
 {
 	static const char *const paths[] = {
@@ -1371,7 +1369,7 @@ static long lost(void)
 
 enum { MANY = 512 };
 
-/* What is around while the switch goes on and off. */
+/* Load while LUF is switched on and off. */
 static struct {
 	const int *at;
 	long reads;
@@ -1390,7 +1388,7 @@ static void *read_many(void *unused)
 	return unused;
 }
 
-/* A task reads a file all the time, another one of the same memory reclaims it. */
+/* One task reads a file all the time, another one with the same mm reclaims it. */
 static void read_and_reclaim(void)
 {
 	pthread_t thread;
@@ -1419,7 +1417,7 @@ static void make_many(void)
 	must(load != MAP_FAILED, "mmap");
 }
 
-/* Where it is off nothing waits. */
+/* While LUF is off no page waits. */
 static bool switch_often(int times, bool reclaims)
 {
 	bool right = true;
@@ -1505,7 +1503,7 @@ static void test_drain(void)
 	} else {
 		flushes = count("flushes_drain");
 		must(write_text(LUF "drain", "1"), "drain");
-		/* Whoever has forgotten the page has to fault. */
+		/* A CPU without a translation has to fault. */
 		value = read_now();
 		ksft_test_result(count("flushes_drain") > flushes && value == OLD &&
 				 is_mapped(at), "drain\n");

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Lazy unmap flush: tests of the pools. How much waits in them and for how long,
- * that every drain waits for flushes under way, and what becomes of a page that
- * is poisoned while it waits.
+ * Lazy unmap flush: tests of the pools. Number and age of waiting pages, drains that
+ * wait for flushes in progress, and pages that are poisoned while they wait.
  *
- * Arguments: the tests to run, all of them if there are none. Needs what the
- * litmus tests need (luf.c), but no swap.
+ * Arguments: the tests to run, all if there are none. Has the requirements of the litmus
+ * tests (luf.c), except swap.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -39,7 +38,7 @@
 
 enum { PAGES = 2048, CHUNK = 32, WORDS = PAGE / sizeof(uint32_t) };
 
-/* The file, mapped; its first words tell the pages apart. */
+/* The mapped file; the first word of each page identifies it. */
 static const uint32_t *at;
 static int file;
 
@@ -83,7 +82,7 @@ static void *be_around(void *unused)
 	return unused;
 }
 
-/* Whether all pages from one to another one say what they should. */
+/* Whether all pages of a range have the expected content. */
 static bool touch(int from, int to)
 {
 	bool right = true;
@@ -93,7 +92,7 @@ static bool touch(int from, int to)
 	return right;
 }
 
-/* Reads pages and has them reclaimed, a few at a time; mostly they go to a pool. */
+/* Read and reclaim pages, a few at a time; most of them go to a pool. */
 static bool defer(int from, int to)
 {
 	bool right = true;
@@ -105,7 +104,7 @@ static bool defer(int from, int to)
 	return right;
 }
 
-/* Has as many pages go to a pool; false if that cannot be done. */
+/* Put the given number of pages into a pool. Return: false if not possible. */
 static bool defer_some(long pages)
 {
 	long before = deferred();
@@ -119,7 +118,7 @@ static bool defer_some(long pages)
 	return false;
 }
 
-/* Until nothing waits, but not for ever. */
+/* Wait until no page waits, with a timeout. */
 static bool becomes_empty(double seconds)
 {
 	double end = now() + seconds;
@@ -132,7 +131,7 @@ static bool becomes_empty(double seconds)
 	return true;
 }
 
-/* How much waits, and for how long */
+/* Number and age of waiting pages */
 
 static struct {
 	long most;
@@ -173,9 +172,8 @@ static void pools_keep_to_their_size(const char *name)
 }
 
 /*
- * No more pages wait at any time than were unmapped in the last ten times the age:
- * the others would have been here for longer. Twice the age would do on a machine
- * whose workers are never late.
+ * At any time at most the pages that were unmapped in the last ten times the age wait:
+ * others would be too old. Twice the age would suffice if workers were never late.
  */
 static void pages_leave_in_time(const char *name)
 {
@@ -217,7 +215,7 @@ static void a_new_age_holds_at_once(const char *name)
 {
 	bool right;
 
-	/* What is left of an older age comes to its end first. */
+	/* The timer of the older age expires first. */
 	set_number(LUF "max_age_ms", 10);
 	defer(0, CHUNK);
 	becomes_empty(60);
@@ -229,7 +227,7 @@ static void a_new_age_holds_at_once(const char *name)
 
 /* The counters */
 
-/* The sum of what stands behind a name, in pages or KiB. */
+/* Sum of the values of a name, in pages or KiB. */
 static long sum_of(const char *path, const char *name)
 {
 	FILE *text = fopen(path, "re");
@@ -245,7 +243,7 @@ static long sum_of(const char *path, const char *name)
 	return sum;
 }
 
-/* With what CPUs keep for themselves, which Linux does not count. */
+/* Includes per-CPU lists, which Linux does not count. */
 static long available_kib(void)
 {
 	return sum_of("/proc/meminfo", "MemAvailable") +
@@ -268,7 +266,7 @@ static void pages_are_counted(const char *name)
 	after = available_kib();
 	ksft_print_msg("%ld pages wait, %ld in vmstat, %ld in zoneinfo\n", pages, vmstat, zones);
 	ksft_print_msg("%ld KiB available, %ld after a drain\n", available, after);
-	/* Whatever else the guest does is less than half of what waited. */
+	/* Other activity of the guest is less than half of the waiting pages. */
 	right &= !sum_of("/proc/vmstat", "nr_luf_pages");
 	right &= labs(after - available) < pages * (long)PAGE / 1024 / 2;
 	ksft_test_result(right, "%s\n", name);
@@ -298,7 +296,7 @@ static bool has_flag(uint64_t frame, int bit)
 	return flags >> bit & 1;
 }
 
-/* Flushes under way */
+/* Flushes in progress */
 
 static pid_t start_slow_flush(int ms)
 {
@@ -311,13 +309,13 @@ static pid_t start_slow_flush(int ms)
 	must(child >= 0, "fork");
 	if (!child)
 		_exit(write_text(LUF "drain", "1") ? KSFT_PASS : KSFT_FAIL);
-	/* Whoever it is that flushes first. */
+	/* Independent of which task flushes first. */
 	for (int i = 0; i < 1000 && number(DELAY) > 0; i++)
 		usleep(1000);
 	return child;
 }
 
-/* Whether an action ends after the flush under way, and not before. */
+/* Whether an action ends after the flush in progress. */
 static void waits_for_flush(const char *name, bool (*act)(void))
 {
 	bool done, over;
@@ -331,7 +329,7 @@ static void waits_for_flush(const char *name, bool (*act)(void))
 		child = start_slow_flush(500);
 		if (child < 0)
 			break;
-		/* A slow machine may have come too late. */
+		/* A slow machine may be too late. */
 		if (number(DELAY) < 0) {
 			done = act();
 			over = number(DELAY) >= 0;
@@ -356,7 +354,7 @@ static bool act_disable(void)
 
 static char block[128];	/* of memory, in the zone that the file was in */
 
-/* Whether a part of memory has no hole. */
+/* Whether a memory block has no hole. */
 static bool is_all_memory(uint64_t begin, uint64_t end)
 {
 	unsigned long long first, last;
@@ -391,7 +389,7 @@ static void zone_of(long number, char *zone, size_t size)
 
 /*
  * The block nearest to the file's first page. One with a hole, or in two zones, is
- * refused before its zone is blocked: it shows nothing.
+ * refused before its zone is blocked, and tests nothing.
  */
 static void find_block(void)
 {
@@ -418,7 +416,7 @@ static void find_block(void)
 	}
 }
 
-/* Whether it succeeds is not asked: the zone is blocked before anything else. */
+/* Success does not matter: the zone is blocked first. */
 static bool act_offline(void)
 {
 	pid_t child = fork();
@@ -432,8 +430,8 @@ static bool act_offline(void)
 }
 
 /*
- * A page of the kernel that cannot be taken away is looked for in everything that
- * holds pages back, in the way in which memory is looked for before the OOM killer.
+ * For a kernel page that cannot be offlined, everything that holds back pages is drained,
+ * as before the OOM killer runs.
  */
 static bool act_soft_offline(void)
 {
@@ -465,7 +463,7 @@ static void offlining_waits_for_flushes(const char *name)
 		return;
 	}
 	waits_for_flush(name, act_offline);
-	/* It is online already if it stayed so. */
+	/* Ignore the error if it is still online. */
 	for (int i = 0; i < 1000 && !write_text(block, "online") && errno == EBUSY; i++)
 		usleep(1000);
 }
@@ -495,7 +493,7 @@ static void what_drains_all_waits_for_flushes(const char *name)
 
 /* Poison */
 
-/* A page that waits in a pool; 0 if none does. */
+/* Return: PFN of a page in a pool; 0 if there is none. */
 static uint64_t frame_in_pool(void)
 {
 	enum { KPF_LRU = 5, KPF_BUDDY = 10 };
@@ -548,14 +546,14 @@ static void a_poisoned_page_of_a_pool_is_handled(const char *name)
 	again = sum_of("/proc/meminfo", "HardwareCorrupted");
 	ksft_print_msg("%ld KiB are poisoned, %ld after the first time, %ld after the second\n",
 		       before, after, again);
-	/* What it had is there, elsewhere, and it is never given to anybody. */
+	/* Its content exists elsewhere, and the page is never reused. */
 	right = touch(0, CHUNK) && frame_of(at) && frame_of(at) != frame;
 	must(write_text(LUF "drain", "1"), LUF "drain");
 	right &= defer(0, PAGES) && has_flag(frame, KPF_HWPOISON);
 	ksft_test_result(handled && right && after - before == 4 && again == after, "%s\n", name);
 }
 
-/* Readers hold references for a moment */
+/* Short-lived references of readers */
 
 static struct {
 	bool stop;

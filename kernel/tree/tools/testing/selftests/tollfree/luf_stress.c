@@ -4,9 +4,9 @@
  * argument, 10 if there is none). Memory is filled, and pages are poisoned, only
  * in runs of a minute or more: others would see little else.
  *
- * Each page says which one it is and how often it was written. Who writes it
- * publishes that number afterwards; who has seen the number published may read
- * no older page, whatever translation it has. In between memory is reclaimed and
+ * Each page contains its index and the number of its writes. A writer publishes that
+ * number afterwards; a reader that has seen the number must not read an older page,
+ * through any translation. Meanwhile memory is reclaimed and
  * compacted, filled by processes until it is short or the OOM killer comes,
  * mappings change, pages are poisoned, blocks of memory go offline, and LUF
  * itself is drained, resized and switched. In the end each page that was put
@@ -38,7 +38,7 @@
 
 #define NAME	"luf-stress"
 
-/* Not every C library has it. */
+/* Missing in some C libraries. */
 #ifndef MADV_SOFT_OFFLINE
 #define MADV_SOFT_OFFLINE	101
 #endif
@@ -56,10 +56,10 @@ static struct {
 	bool is_long, stop;
 } *shared;
 
-/* Which actor this is. */
+/* Index of this actor. */
 static int self;
 
-/* On these CPUs, of those that there are. */
+/* Run on these CPUs, if they exist. */
 static void pin(int first, int second)
 {
 	int there = sysconf(_SC_NPROCESSORS_ONLN);
@@ -82,7 +82,7 @@ static void fill(uint64_t *words, uint32_t page, uint32_t version)
 		set(words[i], content(page, version));
 }
 
-/* A word of a page; how old it may be was published before it is read. */
+/* Check a word of a page against the version that was published before the read. */
 static void check(const uint64_t *words, uint32_t page, uint32_t oldest)
 {
 	uint64_t word = get(words[any(WORDS)]);
@@ -106,8 +106,8 @@ static uint64_t *map_file(int protection, int flags)
 }
 
 /*
- * The actors, a process each. Those that read are alone on CPUs where there are
- * four, so that they keep their translations for long; all others do little at a
+ * Actors, one process each. Readers have CPUs of their own if there are
+ * four, so that they keep their translations for long; the others do little at a
  * time.
  */
 
@@ -117,8 +117,8 @@ static void rest(void)
 }
 
 /*
- * An eighth of all pages for a while: the others are not referenced, and go. Then
- * a rest: an emulator has fewer CPUs than the machine that it shows.
+ * Read an eighth of all pages for a while: the others are reclaimed. Then
+ * rest: an emulator has fewer CPUs than the guest.
  */
 static uint32_t nearby(void)
 {
@@ -145,8 +145,8 @@ static void read_file(void)
 }
 
 /*
- * Opens, writes, closes: between times the file has no writer. Of the two
- * writers each has every other page, so that versions only grow.
+ * Open, write, close: in between the file has no writer. Each of the two
+ * writers has every other page, so that versions only grow.
  */
 static void write_file(void)
 {
@@ -167,7 +167,7 @@ static void write_file(void)
 			fill(at, page, version);
 			munmap(at, PAGE);
 		} else {
-			/* A hole in between would be read as page 0, version 0. */
+			/* A hole would read as page 0, version 0. */
 			must(pwrite(fd, words, PAGE, page * PAGE) == (ssize_t)PAGE, "pwrite");
 		}
 		set(shared->of_file[page], version);
@@ -177,7 +177,7 @@ static void write_file(void)
 	}
 }
 
-/* Maps pages of the file where others were, in every way. */
+/* Map pages of the file over others, in every way. */
 static void change_mappings(void)
 {
 	uint64_t *at = map_file(PROT_READ, MAP_SHARED);
@@ -226,7 +226,7 @@ static int read_memory(void *unused)
 	return 0;
 }
 
-/* Swapped out, in again, shared with children that see what was when they began. */
+/* Swap out and in, and share with children, which see the content at fork. */
 static void write_memory(void)
 {
 	char *stack = aligned_alloc(PAGE, 16 * PAGE);
@@ -266,7 +266,7 @@ static void write_memory(void)
 	waitpid(reader, NULL, 0);
 }
 
-/* Mostly it waits, so that there are several of them; some leave memory alone. */
+/* Mostly waits, so that several exist; some do not use memory. */
 static void reclaim_some(void)
 {
 	while (!get(shared->stop)) {
@@ -280,7 +280,7 @@ static void reclaim_some(void)
 	}
 }
 
-/* In KiB, by its name in /proc/meminfo. */
+/* A field of /proc/meminfo, in KiB. */
 static size_t kib_of(const char *name)
 {
 	FILE *file = fopen("/proc/meminfo", "re");
@@ -296,7 +296,7 @@ static size_t kib_of(const char *name)
 	return kib;
 }
 
-/* More memory than is free; it can be swapped out, or cannot. */
+/* Use more memory than is free, swappable or not. */
 static void hog(bool is_locked)
 {
 	size_t length = (kib_of("MemFree") + any(32 << 10)) << 10;
@@ -316,8 +316,8 @@ static void offer_oneself(void)
 }
 
 /*
- * While a hog that was killed still gives its memory back, the OOM killer may
- * come again, and panics where it finds nobody.
+ * While a killed hog still frees its memory, the OOM killer may run again, and panics
+ * if it finds no victim.
  */
 static void keep_victims(void)
 {
@@ -331,13 +331,13 @@ static void keep_victims(void)
 				usleep(100000);
 			_exit(0);
 		}
-		/* Until none is left. */
+		/* Wait until none is left. */
 		for (int i = 0; i < VICTIMS; i++)
 			wait(NULL);
 	}
 }
 
-/* The OOM killer takes the hogs. */
+/* Let the OOM killer choose the hogs. */
 static void fill_memory(void)
 {
 	while (!get(shared->stop)) {
@@ -347,7 +347,7 @@ static void fill_memory(void)
 
 		if (!child) {
 			offer_oneself();
-			/* It has the most to do, and is the least important. */
+			/* It has the most work, and is the least important. */
 			nice(10);
 			hog(is_locked);
 			_exit(0);
@@ -360,7 +360,7 @@ static void fill_memory(void)
 	}
 }
 
-/* A page of the file is moved away, or one of the process's own is lost. */
+/* Offline a page of the file, or poison an anonymous page. */
 static void poison_page(void)
 {
 	uint32_t page = any(PAGES);
@@ -381,7 +381,7 @@ static void poison_page(void)
 		add(shared->poisoned);
 }
 
-/* By a process of its own: the kernel may end it. None of the pages comes back. */
+/* In a child, which the kernel may kill. The pages are lost. */
 static void poison(void)
 {
 	pid_t child;
@@ -397,8 +397,8 @@ static void poison(void)
 }
 
 /*
- * Linux tries until a signal comes, also where what is locked in memory leaves no
- * room for it, and in places only one that kills: a process of its own tries.
+ * Linux retries until a signal arrives, even if locked memory leaves no
+ * room, and in places only until a fatal one: use a child.
  */
 static bool take_offline(const char *path)
 {
@@ -412,7 +412,7 @@ static bool take_offline(const char *path)
 		_exit(!write_text(path, "offline"));
 	}
 	waitpid(child, NULL, 0);
-	/* It may have been killed with its work done. */
+	/* It may have been killed after its work was done. */
 	fd = open(path, O_RDONLY);
 	if (fd < 0)
 		return false;
@@ -422,11 +422,11 @@ static bool take_offline(const char *path)
 	return !strncmp(state, "offline", 7);
 }
 
-/* One block of memory that can be moved away, there and back. */
+/* Take a movable memory block offline and online again. */
 static void move_block(void)
 {
-	const char *folder = "/sys/devices/system/memory";
-	DIR *blocks = opendir(folder);
+	const char *dir = "/sys/devices/system/memory";
+	DIR *blocks = opendir(dir);
 	struct dirent *entry;
 
 	while (blocks && (entry = readdir(blocks))) {
@@ -434,7 +434,7 @@ static void move_block(void)
 
 		if (strncmp(entry->d_name, "memory", 6) || any(4))
 			continue;
-		snprintf(path, sizeof(path), "%s/%s/state", folder, entry->d_name);
+		snprintf(path, sizeof(path), "%s/%s/state", dir, entry->d_name);
 		if (take_offline(path))
 			while (!write_text(path, "online") && !get(shared->stop))
 				usleep(1000);
@@ -499,9 +499,9 @@ static pid_t start(void (*actor)(void), int number)
 	exit(0);
 }
 
-/* The result */
+/* Result */
 
-/* What the kernel itself counted since it booted. */
+/* Counters of the kernel since boot. */
 static void print_counts(void)
 {
 	DIR *stats = opendir(LUF "stats");
@@ -520,7 +520,7 @@ static void print_counts(void)
 		closedir(stats);
 }
 
-/* What is left a process can soon fill, and a block of memory has room in it. */
+/* A process can fill the rest soon, and a memory block fits into it. */
 static void take_ballast(void)
 {
 	size_t kib = kib_of("MemFree");
@@ -581,7 +581,7 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < nr; i++)
 		children[i] = start(actors[i], i + 1);
 	sleep(seconds);
-	/* A slow machine may not have come to it yet. */
+	/* A slow machine may not have got there yet. */
 	for (unsigned int i = 0; i < 10 * seconds && all_deferred() == before; i++)
 		sleep(1);
 	set(shared->stop, true);
@@ -605,7 +605,7 @@ int main(int argc, char **argv)
 	ksft_print_msg("%ld pages unmapped lazily\n", all_deferred() - before);
 	print_counts();
 	ksft_test_result(ended_well, "everybody ended well\n");
-	ksft_test_result(!shared->stale, "nobody read what was stale\n");
+	ksft_test_result(!shared->stale, "no stale read\n");
 	ksft_test_result(all_deferred() > before, "pages were unmapped lazily\n");
 	ksft_test_result(!number(LUF "pool_pages") && released() == all_deferred(),
 			 "no page was lost: %ld deferred, %ld released, %ld wait\n", all_deferred(),

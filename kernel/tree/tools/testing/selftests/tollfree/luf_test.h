@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the tests of lazy unmap flush share. */
+/* Shared by the tests of lazy unmap flush. */
 #ifndef TOLLFREE_LUF_TEST_H
 #define TOLLFREE_LUF_TEST_H
 
@@ -17,17 +17,16 @@
 #define GROUP	"/tmp/luf-cgroup"
 
 /*
- * An emulator that runs CPUs at a time goes on with code that another CPU has
- * changed, now and then and for ever, breakpoints of a patch that is done
- * included. Who runs the tests there says so, and no code is changed that another
- * CPU may run.
+ * An emulator that runs several CPUs concurrently may continue forever with code that
+ * another CPU has changed, including breakpoints of a finished patch. On such an
+ * emulator the runner says so, and no code is changed that another CPU may run.
  */
 static bool code_is_fixed(void)
 {
 	return getenv("TOLLFREE_CODE_IS_FIXED");
 }
 
-/* What the test maps can then be reclaimed by itself. */
+/* Makes the test's memory reclaimable on its own. */
 static void enter_group(void)
 {
 	mkdir(GROUP, 0755);
@@ -39,22 +38,22 @@ static void enter_group(void)
 		ksft_exit_skip("no cgroup: %s\n", strerror(errno));
 }
 
-/* Skips all tests where nothing can be unmapped lazily; enters the tests' folder and group. */
+/* Skip all tests if lazy unmaps are not possible; enter the tests' directory and cgroup. */
 static inline void begin_luf_test(void)
 {
-	const char *folder = getenv("TOLLFREE_TEST_DIR");
+	const char *dir = getenv("TOLLFREE_TEST_DIR");
 
 	if (access(LUF, F_OK))
 		ksft_exit_skip("no " LUF ": a kernel without CONFIG_LUF\n");
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
 		ksft_exit_skip("one CPU: nothing is unmapped lazily\n");
-	folder = folder ? folder : "/data";
-	if (chdir(folder))
-		ksft_exit_skip("%s: %s\n", folder, strerror(errno));
+	dir = dir ? dir : "/data";
+	if (chdir(dir))
+		ksft_exit_skip("%s: %s\n", dir, strerror(errno));
 	enter_group();
 }
 
-/* One of the kernel's statistics, in pages or events since it booted. */
+/* A statistic of the kernel, in pages or events since boot. */
 static inline long count(const char *name)
 {
 	char path[320];

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Morsels: what a file of morselfs promises, and that nothing which one process
- * does to its mapping is felt by another that has the same tables hung in.
+ * Morsels: tests of files of morselfs, and of the isolation of processes that have the
+ * same tables attached: operations on one mapping must not affect the others.
  *
- * Each test makes its morsel anew in a mount of its own. What is checked last in
- * most of them is the content, as somebody else sees it. Arguments name the tests
- * that are run, all unless given.
+ * Each test creates a new morsel in its own mount. Most of them check the content last,
+ * from another process. Arguments name the tests to run, all if there are none.
  */
 #define _GNU_SOURCE
 #include <linux/falloc.h>
@@ -47,14 +46,14 @@
 #define MADV_SOFT_OFFLINE	101
 #endif
 
-/* Whether the test that is running has failed, and why it could not run. */
+/* Whether the current test has failed, and why it could not run. */
 static bool failed;
 static const char *lacks;
 
 static bool check(bool is_true, const char *text, int line)
 {
 	if (!is_true) {
-		/* What comes of it is many lines, and little else. */
+		/* Report only the first failure: the others follow from it. */
 		if (!failed)
 			ksft_print_msg("line %d: %s (%s)\n", line, text, strerror(errno));
 		failed = true;
@@ -64,7 +63,7 @@ static bool check(bool is_true, const char *text, int line)
 
 #define CHECK(condition)	check(condition, #condition, __LINE__)
 
-/* What a page holds. */
+/* Content of a page. */
 static uint64_t word_of(size_t at)
 {
 	return at * 2654435761UL + 1;
@@ -106,7 +105,7 @@ static char *map(int fd, size_t size, int protection)
 	return mmap(NULL, size, protection, MAP_SHARED, fd, 0);
 }
 
-/* A morsel of so many bytes that holds the words, one a @step. */
+/* A morsel of the given size that contains the words, one per @step. */
 static int make_filled(size_t size, size_t step)
 {
 	int fd = make(size);
@@ -146,7 +145,7 @@ static bool others_see(int fd, size_t size, size_t step)
 	return waitpid(pid, &status, 0) == pid && status == 0;
 }
 
-/* How a child ends that calls this. */
+/* Exit of a child that calls this. */
 static int child_status(void (*call)(char *), char *argument)
 {
 	pid_t pid = fork();
@@ -168,7 +167,7 @@ static void touch_for_reading(char *at)
 	load(at);
 }
 
-/* What is hung in by then says whether it may, and not only the mapping. */
+/* The attached entries decide whether it may, and not only the mapping. */
 static void touch_for_writing(char *at)
 {
 	load(at);
@@ -204,7 +203,7 @@ static void it_is_a_file(void)
 	close(fd);
 }
 
-/* The line of /proc/self/maps that is of an address. */
+/* The line of /proc/self/maps for an address. */
 static bool maps_say(const void *memory, const struct stat *stat)
 {
 	FILE *file = fopen("/proc/self/maps", "r");
@@ -223,11 +222,11 @@ static bool maps_say(const void *memory, const struct stat *stat)
 	return found;
 }
 
-/* What programs that keep models in files of this kind use. */
+/* File operations of programs that keep models in such files. */
 static void it_does_what_stores_need(void)
 {
 	struct timespec old[2] = { { .tv_sec = 1000 }, { .tv_nsec = UTIME_OMIT } };
-	int fd = make(3 * PAGE), again, folder = open(MOUNT, O_RDONLY | O_DIRECTORY);
+	int fd = make(3 * PAGE), again, dir = open(MOUNT, O_RDONLY | O_DIRECTORY);
 	char path[64], *memory;
 	struct stat stat;
 
@@ -247,10 +246,10 @@ static void it_does_what_stores_need(void)
 	munmap(memory, 3 * PAGE);
 	CHECK(!fcntl(again, F_SETLEASE, F_RDLCK) && fcntl(again, F_GETLEASE) == F_RDLCK);
 	CHECK(!fcntl(again, F_SETLEASE, F_UNLCK));
-	CHECK(!flock(again, LOCK_EX) && !flock(folder, LOCK_EX | LOCK_NB));
+	CHECK(!flock(again, LOCK_EX) && !flock(dir, LOCK_EX | LOCK_NB));
 	CHECK(!unlink(MOUNT "/named"));
 	close(again);
-	close(folder);
+	close(dir);
 }
 
 static void mapping_and_file_are_one(void)
@@ -295,7 +294,7 @@ static void mapping_takes_one_store_a_gib(void)
 	close(fd);
 }
 
-/* The first fault hangs in all that there is. */
+/* The first fault attaches everything that exists. */
 static void an_open_one_takes_one_fault(void)
 {
 	size_t size = 6 * MIB;
@@ -334,7 +333,7 @@ static bool all_zero(const char *memory, size_t length)
 	return true;
 }
 
-/* As cp does it, of which the file system never hears how much will come. */
+/* As cp does it, which does not tell the file system the size in advance. */
 static void a_file_that_grows_has_large_pages(void)
 {
 	enum { PART = 128 * 1024 };
@@ -349,13 +348,13 @@ static void a_file_that_grows_has_large_pages(void)
 	for (size_t at = 0; at < size; at += PART)
 		CHECK(write(fd, content + at, PART) == PART);
 	CHECK(!fstat(fd, &stat) && stat.st_size == (off_t)size);
-	/* The first 2 MiB might have been all. */
+	/* The file might have ended after the first 2 MiB. */
 	CHECK(count("stats/filled_large") + count("stats/no_large") - blocks == 2);
 	if (count("stats/filled_large") - large == 2)
 		CHECK(count("stats/filled_small") - small == 512);
 	CHECK(pread(fd, content, 2, size - 1) == 1);
 
-	/* What is behind the end is zero, and is so again when the file grows. */
+	/* Memory beyond the end is zero, also after the file grows. */
 	memory = map(fd, end, PROT_READ | PROT_WRITE);
 	CHECK(memory != MAP_FAILED && memory[size - 1] == 'x');
 	if (count("stats/filled_large") - large == 2) {
@@ -421,7 +420,7 @@ static void no_seal_while_it_can_be_written(void)
 	close(pair[0]);
 	close(pair[1]);
 	CHECK(!fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE));
-	/* What it has and how large it is are one. */
+	/* Sealing the content seals the size, too. */
 	CHECK(fcntl(fd, F_GET_SEALS) == (F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW));
 	CHECK(others_see(fd, 4 * MIB, PAGE));
 	close(fd);
@@ -442,9 +441,9 @@ static void one_address_space_writes(void)
 		_exit(mine == MAP_FAILED && errno == EBUSY ? 0 : 1);
 	}
 	CHECK(waitpid(pid, &status, 0) == pid && !status);
-	/* And the child has none of it. */
+	/* The child does not inherit it. */
 	CHECK(dies_by(child_status(touch_for_reading, memory), SIGSEGV));
-	/* Others may read meanwhile, and may not come to write. */
+	/* Other processes may read meanwhile, but not write. */
 	memory[0] = 1;
 	pid = fork();
 	if (!pid) {
@@ -478,7 +477,7 @@ static bool can_stop(void)
 	return false;
 }
 
-/* Until somebody has been stopped. */
+/* Wait until a task was stopped. */
 static void wait_for_stopped(void)
 {
 	for (int i = 0; i < 5000 && !count("stopped"); i++)
@@ -493,7 +492,7 @@ static void *seal(void *argument)
 	return fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE) ? (void *)(long)errno : NULL;
 }
 
-/* A pin that comes when the seal has looked for pins. */
+/* A pin that is taken after the seal has checked for pins. */
 static void a_late_pin_is_seen(void)
 {
 	int fd, pair[2];
@@ -517,14 +516,14 @@ static void a_late_pin_is_seen(void)
 	close(pair[0]);
 	close(pair[1]);
 	CHECK(has_words(memory, 0, 4 * MIB, PAGE));
-	/* What is mapped by page is no pin. */
+	/* A mapping of single pages is not a pin. */
 	CHECK(!fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE));
 	CHECK(has_words(memory, 0, 4 * MIB, PAGE) && others_see(fd, 4 * MIB, PAGE));
 	munmap(memory, 4 * MIB);
 	close(fd);
 }
 
-/* A neighbour in the same page table, and the one that is behind. */
+/* A neighbour in the same page table, and the following mapping. */
 static void neighbours_come_and_go(void)
 {
 	size_t size = 6 * MIB;
@@ -611,7 +610,7 @@ static void private_ones_are_copied_when_written(void)
 	store(memory + last, 3);
 	CHECK(load(memory) == 1 && load(memory + 2 * MIB + PAGE) == 2 && load(memory + last) == 3);
 	CHECK(has_words(memory + PAGE, PAGE, 2 * MIB, PAGE) && others_see(fd, size, PAGE));
-	/* A child has copies of its own. */
+	/* A child has its own copies. */
 	pid = fork();
 	if (!pid) {
 		bool same = load(memory) == 1;
@@ -630,7 +629,7 @@ static void private_ones_are_copied_when_written(void)
 	CHECK(!mlock(moved, size) && !munlock(moved, size));
 	munmap(moved, size);
 
-	/* A part of it alone. */
+	/* Only a part of it. */
 	memory = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
 	CHECK(memory != MAP_FAILED && has_words(memory, 0, size, PAGE));
 	if (!CHECK(!mprotect(memory + MIB, PAGE, PROT_READ | PROT_WRITE)))
@@ -661,7 +660,7 @@ static void it_may_move(void)
 	close(fd);
 }
 
-/* A number from the part of /proc/self/smaps that is of an address, in KiB. */
+/* A field of /proc/self/smaps for the mapping of an address, in KiB. */
 static long smaps_of(const char *memory, const char *line)
 {
 	FILE *file = fopen("/proc/self/smaps", "r");
@@ -681,7 +680,7 @@ static long smaps_of(const char *memory, const char *line)
 	return found;
 }
 
-/* And by block, where there are blocks that fit. */
+/* Also by block, if blocks fit. */
 static void odd_rights_are_mapped_by_block(void)
 {
 	long large = count("stats/filled_large");
@@ -732,7 +731,7 @@ static void advice_takes_nothing(void)
 	int fd = make_sealed(size, PAGE);
 
 	for (size_t i = 0; i < 2 * ARRAY_SIZE(advice); i++) {
-		/* Hung in, and by page. */
+		/* Attached, and mapped as single pages. */
 		char *memory = map(fd, size, i % 2 ? PROT_READ : PROT_READ | PROT_EXEC);
 
 		CHECK(memory != MAP_FAILED && has_words(memory, 0, size, PAGE));
@@ -748,7 +747,7 @@ static void advice_takes_nothing(void)
 
 #define SPLIT	"/sys/kernel/debug/split_huge_pages"
 
-/* A word of a file that has one for each page. */
+/* The word of a page in a file with one word per page. */
 static uint64_t word_in(const char *path, uint64_t page)
 {
 	int fd = open(path, O_RDONLY);
@@ -759,7 +758,7 @@ static uint64_t word_in(const char *path, uint64_t page)
 	return word;
 }
 
-/* The number of the page at an address that is mapped by page. */
+/* Return: PFN of a page that is mapped as a single page. */
 static uint64_t pfn_of(const char *at)
 {
 	uint64_t entry = word_in("/proc/self/pagemap", (unsigned long)at / PAGE);
@@ -768,7 +767,7 @@ static uint64_t pfn_of(const char *at)
 	return entry & ((1ULL << 55) - 1);
 }
 
-/* How many entries of page tables map it. */
+/* Return: number of page-table entries that map it. */
 static long mapped_by(const char *at)
 {
 	return word_in("/proc/kpagecount", pfn_of(at));
@@ -805,8 +804,8 @@ static void poison(char *at)
 }
 
 /*
- * Linux splits a folio only if nobody but mappings and the page cache, with one
- * reference for each page, holds it. A block of a morsel has one reference. 511
+ * Linux splits a folio only if mappings and the page cache, with one reference for each
+ * page, hold all its references. A block of a morsel has one reference. 511
  * others make it look like a folio of the page cache.
  */
 static void try_to_split(int fd, size_t size, bool sealed)
@@ -832,7 +831,7 @@ static void try_to_split(int fd, size_t size, bool sealed)
 	CHECK(smaps_of(by_page, "FilePmdMapped:") == 2048 && mapped_by(by_page) == 1);
 	CHECK(others_see(fd, size, PAGE));
 
-	/* And with one more of each kind of mapping in another process. */
+	/* The same with one more mapping of each kind in another process. */
 	pid = fork();
 	if (!pid) {
 		char *mine = map(fd, size, PROT_READ);
@@ -879,7 +878,7 @@ static void a_block_is_never_split(void)
 		if (sealed)
 			CHECK(!fcntl(fd, F_ADD_SEALS, ALL));
 		try_to_split(fd, size, sealed);
-		/* The seal counts references: none is lost, none is left. */
+		/* The seal checks references: none is lost, none is leaked. */
 		if (!sealed) {
 			CHECK(others_see(fd, size, PAGE));
 			CHECK(!fcntl(fd, F_ADD_SEALS, ALL));
@@ -957,7 +956,7 @@ static void *punch_all(void *argument)
 	       (void *)(long)errno : NULL;
 }
 
-/* A fault waits for a part of a removal, not for all of it. */
+/* A fault waits for one step of a removal, not for all of it. */
 static void long_work_has_pauses(void)
 {
 	long closed = count("stats/closed");
@@ -1095,7 +1094,7 @@ static struct {
 	bool is_stale;
 } touched;
 
-/* A CPU that sleeps meanwhile would forget all by itself. */
+/* An idle CPU would drop its translations by itself. */
 static void wait_for_stage(int stage)
 {
 	while (__atomic_load_n(&touched.stage, __ATOMIC_ACQUIRE) != stage)
@@ -1114,14 +1113,14 @@ static void *read_before_and_after(void *argument)
 	for (size_t at = 0; at < touched.size; at += PAGE)
 		load(touched.memory + at);
 	begin_stage(1);
-	/* What the other one does now has to be known here afterwards. */
+	/* Changes by the other process must be visible here afterwards. */
 	wait_for_stage(2);
 	for (size_t at = 0; at < touched.size; at += PAGE)
 		touched.is_stale |= load(touched.memory + at) != 5;
 	return NULL;
 }
 
-/* Other memory comes to the place: no CPU still reads the morsel there. */
+/* Other memory is mapped at the address: no CPU still reads the morsel there. */
 static void is_forgotten(int fd, size_t size, size_t part)
 {
 	char *memory = map(fd, size, PROT_READ), *other;
@@ -1146,7 +1145,7 @@ static void is_forgotten(int fd, size_t size, size_t part)
 	munmap(other, touched.size);
 }
 
-/* A CPU may forget all of a large page at once: small ones tell more. */
+/* A CPU may drop a large page as a whole: single pages show more. */
 static void what_is_unmapped_is_forgotten(void)
 {
 	size_t size = GIB + 4 * MIB;
@@ -1180,8 +1179,8 @@ static void *give_up_again_and_again(void *argument)
 }
 
 /*
- * What some threads give up another one reads, all over the place, so that it
- * faults at any time: none of it is the morsel's end.
+ * One thread reads at random addresses what others unmap, so that it
+ * faults at any time, without errors.
  */
 static void giving_up_races_with_reading(void)
 {
@@ -1221,7 +1220,7 @@ static void *fault_again_and_again(void *argument)
 	return NULL;
 }
 
-/* A page that went is not mapped by a fault that had found it before. */
+/* A fault that has found a page does not map it after its removal. */
 static void a_page_that_went_is_mapped_by_nobody(void)
 {
 	struct sigaction action = { .sa_handler = jump }, before;
@@ -1247,7 +1246,7 @@ static void a_page_that_went_is_mapped_by_nobody(void)
 	close(fd);
 }
 
-/* Where a mapping ends the morsel ends, though its slot goes on. */
+/* A mapping ends at its end address, although its last slot is larger. */
 static void touch_behind(char *memory)
 {
 	load(memory);
@@ -1261,7 +1260,7 @@ static void nothing_is_mapped_behind_a_mapping(void)
 	char *room = mmap(NULL, 8 * MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	char *memory = (char *)(((unsigned long)room + 2 * MIB) & ~(2 * MIB - 1));
 
-	/* Nobody else has a table there. */
+	/* No other process has a table there. */
 	munmap(room, 8 * MIB);
 	memory = mmap(memory, 2 * MIB + PAGE, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0);
 	CHECK(memory != MAP_FAILED);
@@ -1271,7 +1270,7 @@ static void nothing_is_mapped_behind_a_mapping(void)
 	close(fd);
 }
 
-/* What was asked for behind the end, and written there by mapping. */
+/* Memory allocated beyond the end, and written through a mapping. */
 static void what_comes_to_a_file_is_zero(void)
 {
 	int fd = make(PAGE + 10);
@@ -1297,7 +1296,7 @@ static void *touch_all(void *argument)
 	return NULL;
 }
 
-/* All of them want the same page at the same time, and get the same. */
+/* Concurrent faults for one page get the same page. */
 static void many_threads_fill_it(void)
 {
 	enum { THREADS = 8 };
@@ -1337,7 +1336,7 @@ static void *shrink_and_grow(void *argument)
 	return NULL;
 }
 
-/* What is taken from a mapping while others fault in it comes back as zeros. */
+/* Pages that are removed while other threads fault read as zeros later. */
 static void faults_and_sizes_race(void)
 {
 	int fd = make(6 * MIB), status = 0;
@@ -1349,7 +1348,7 @@ static void faults_and_sizes_race(void)
 	if (!pid) {
 		char *memory = map(fd, 6 * MIB, PROT_READ | PROT_WRITE);
 
-		/* Behind the end for a moment now and then. */
+		/* Sometimes beyond the end for a moment. */
 		signal(SIGBUS, SIG_DFL);
 		for (;;)
 			for (size_t at = 0; at < MIB; at += PAGE)
@@ -1386,7 +1385,7 @@ static void it_is_read_past_the_page_cache(void)
 	CHECK(!fcntl(fd, F_ADD_SEALS, ALL));
 	memory = map(fd, size, PROT_READ);
 	CHECK(pwrite(disk, memory, size, 0) == (ssize_t)size);
-	/* The kernel does not write for anybody what he may not. */
+	/* The kernel does not write on behalf of a task what the task may not write. */
 	CHECK(pread(disk, memory, PAGE, 0) < 0 && errno == EFAULT);
 	CHECK(has_words(memory, 0, size, PAGE));
 	munmap(memory, size);
@@ -1412,7 +1411,7 @@ static bool is_watched(char *memory, size_t size, uint64_t mode)
 
 #define KSM	"/sys/kernel/mm/ksm/"
 
-/* Everything that would change entries behind a process's back. */
+/* Everything else that could change entries. */
 static void nobody_merges_or_watches_it(void)
 {
 	static const uint64_t modes[] = { UFFDIO_REGISTER_MODE_MISSING, UFFDIO_REGISTER_MODE_WP };
@@ -1422,7 +1421,7 @@ static void nobody_merges_or_watches_it(void)
 	long scans, faults;
 
 	CHECK(memory != MAP_FAILED);
-	/* All pages are the same. */
+	/* All pages have the same content. */
 	memset(memory, 1, size);
 	faults = count("stats/faults");
 	CHECK(write_text("/proc/self/clear_refs", "4"));
@@ -1432,7 +1431,7 @@ static void nobody_merges_or_watches_it(void)
 		CHECK(!is_watched(memory, size, modes[i]));
 	CHECK(!mlock(memory, size) && !munlock(memory, size));
 	madvise(memory, size, MADV_MERGEABLE);
-	/* It scans nobody who has nothing that it may merge. */
+	/* ksmd scans only processes with mergeable memory. */
 	other = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(other != MAP_FAILED);
 	store(other, 1);
@@ -1458,7 +1457,7 @@ static bool has_two_nodes(void)
 	return false;
 }
 
-/* The node of a page that is there. */
+/* Return: node of an existing page. */
 static int node_of(char *at)
 {
 	int node = -1;
@@ -1476,7 +1475,7 @@ static bool all_are_on(char *memory, size_t size, int node)
 	return true;
 }
 
-/* Its mapping's policy says where a page is put, and there it stays. */
+/* The policy of the mapping decides the node of a page, where it stays. */
 static void policies_place_it(void)
 {
 	size_t size = 4 * MIB + 3 * PAGE;
@@ -1518,7 +1517,7 @@ static void write_for_a_while(char *memory)
 	} while (used.tv_sec < 3);
 }
 
-/* NUMA balancing takes the rights from entries, to see who faults. */
+/* NUMA balancing removes access rights from entries, to observe faults. */
 static void balancing_leaves_it(void)
 {
 	char delay[16];
@@ -1544,7 +1543,7 @@ static void balancing_leaves_it(void)
 	CHECK(write_text(BALANCING "scan_delay_ms", delay));
 }
 
-/* The first device that Linux swaps to. */
+/* The first swap device. */
 static bool find_swap(char *device, size_t length)
 {
 	FILE *swaps = fopen("/proc/swaps", "r");
@@ -1575,7 +1574,7 @@ static long swapped_to(const char *device)
 	return used;
 }
 
-/* swapoff looks through all mappings of all who have swapped anything. */
+/* swapoff walks all mappings of all processes that have swapped memory. */
 static void swapoff_leaves_it(void)
 {
 	size_t size = 4 * MIB + 3 * PAGE;
@@ -1613,7 +1612,7 @@ static void swapoff_leaves_it(void)
 #define DAMON	"/sys/kernel/mm/damon/admin/kdamonds/"
 #define CONTEXT	DAMON "0/contexts/0/"
 
-/* It looks at what is accessed, and pages out what is not. */
+/* DAMON monitors accesses, and pages out idle memory. */
 static void damon_leaves_it(void)
 {
 	static const char *const begin[][2] = {
@@ -1696,7 +1695,7 @@ static bool open_ring(struct ring *ring)
 	return true;
 }
 
-/* What the kernel answers. */
+/* Result from the kernel. */
 static int ask(struct ring *ring, int opcode, int fd, char *buffer, size_t length)
 {
 	unsigned int seen = get(*ring->seen);
@@ -1721,7 +1720,7 @@ static int fix_buffer(struct ring *ring, char *memory, size_t size)
 	return syscall(SYS_io_uring_register, ring->fd, IORING_REGISTER_BUFFERS, &piece, 1);
 }
 
-/* Linux pins a fixed buffer for writing, whatever it is for. */
+/* Linux pins a fixed buffer for writing in any case. */
 static void fixed_buffers_are_the_writers(void)
 {
 	size_t size = 4 * MIB, half = 2 * MIB;
@@ -1739,7 +1738,7 @@ static void fixed_buffers_are_the_writers(void)
 	CHECK(ask(&ring, IORING_OP_WRITE_FIXED, disk, memory, half) == (int)half);
 	CHECK(ask(&ring, IORING_OP_READ_FIXED, disk, memory + half, half) == (int)half);
 	CHECK(has_words(memory + half, 0, half, PAGE));
-	/* The device has it still, though nobody maps it. */
+	/* The device still uses the page, although it is not mapped. */
 	munmap(memory, size);
 	CHECK(fcntl(fd, F_ADD_SEALS, ALL) && errno == EBUSY);
 	CHECK(!syscall(SYS_io_uring_register, ring.fd, IORING_UNREGISTER_BUFFERS, NULL, 0));
@@ -1759,7 +1758,7 @@ out:
 	close(fd);
 }
 
-/* A futex is known by file and page, however that is mapped. */
+/* A futex is identified by file and page, for any kind of mapping. */
 static void a_futex_is_shared(void)
 {
 	int fd = make(4 * MIB), status;
@@ -1886,7 +1885,7 @@ static void a_full_mount_is_enospc(void)
 	rmdir("/tmp/small");
 }
 
-/* As tmpfs: half of memory, unless it is told. */
+/* As tmpfs: half of memory by default. */
 static void a_mount_takes_half_of_memory(void)
 {
 	unsigned long pages = sysconf(_SC_PHYS_PAGES);
@@ -1896,7 +1895,7 @@ static void a_mount_takes_half_of_memory(void)
 	mkdir("/tmp/small", 0700);
 	CHECK(!mount("none", "/tmp/small", "morselfs", 0, "size=0,nr_inodes=0"));
 	CHECK(!statfs("/tmp/small", &fs) && !fs.f_blocks && !fs.f_files);
-	/* What is mounted again without a word of it keeps what it had. */
+	/* A remount keeps the options that it does not name. */
 	CHECK(!mount("none", "/tmp/small", NULL, MS_REMOUNT, "huge=never"));
 	CHECK(!statfs("/tmp/small", &fs) && !fs.f_blocks && !fs.f_files);
 	CHECK(!umount("/tmp/small"));
@@ -1905,7 +1904,7 @@ static void a_mount_takes_half_of_memory(void)
 	CHECK(!umount("/tmp/small") && !rmdir("/tmp/small"));
 }
 
-/* One page in each GiB has two tables of its own, which count as well. */
+/* One page in each GiB needs two tables, which count as well. */
 static void tables_count_and_go(void)
 {
 	enum { PAGES = 256, MOST = PAGES / 3 };
@@ -1927,11 +1926,11 @@ static void tables_count_and_go(void)
 		CHECK(errno == ENOSPC);
 		CHECK(!fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
 				 PAGES * GIB));
-		/* Nobody maps it: with the pages their tables went. */
+		/* Not mapped: tables were freed with the pages. */
 		CHECK(count("tables") == tables);
 		CHECK(!statfs("/tmp/small", &fs) && fs.f_bfree == PAGES);
 	}
-	/* Those of somebody's mapping stay until the next time. */
+	/* Tables of a mapped file stay until the next removal. */
 	memory = map(fd, 4 * GIB, PROT_READ | PROT_WRITE);
 	CHECK(memory != MAP_FAILED);
 	for (int i = 0; i < 4; i++)
@@ -1948,7 +1947,7 @@ static void tables_count_and_go(void)
 	rmdir("/tmp/small");
 }
 
-/* A second name is memory that stays, too. */
+/* An additional link pins memory, too. */
 static void names_count(void)
 {
 	struct statfs fs;
@@ -1961,7 +1960,7 @@ static void names_count(void)
 	CHECK(!link("/tmp/small/a", "/tmp/small/b") && !link("/tmp/small/a", "/tmp/small/c"));
 	CHECK(link("/tmp/small/a", "/tmp/small/d") && errno == ENOSPC);
 	CHECK(open("/tmp/small/d", O_RDWR | O_CREAT, 0600) < 0 && errno == ENOSPC);
-	/* One is taken from it, and one is replaced by another file. */
+	/* Remove one link, and replace one by another file. */
 	CHECK(!unlink("/tmp/small/b"));
 	fd = open("/tmp/small/d", O_RDWR | O_CREAT, 0600);
 	CHECK(fd >= 0 && !close(fd));
@@ -1970,7 +1969,7 @@ static void names_count(void)
 	CHECK(!statfs("/tmp/small", &fs) && fs.f_ffree == 1);
 	CHECK(!unlink("/tmp/small/a") && !unlink("/tmp/small/c"));
 	CHECK(!statfs("/tmp/small", &fs) && fs.f_ffree == 3);
-	/* A nameless one has been counted before it gets its first name. */
+	/* An O_TMPFILE inode is counted before it gets its first link. */
 	fd = open("/tmp/small", O_RDWR | O_TMPFILE, 0600);
 	CHECK(fd >= 0 && !statfs("/tmp/small", &fs) && fs.f_ffree == 2);
 	CHECK(!linkat(fd, "", AT_FDCWD, "/tmp/small/e", AT_EMPTY_PATH));
@@ -1993,7 +1992,7 @@ static void nothing_is_left(void)
 
 #define INJECT	"/sys/kernel/debug/"
 
-/* All that allocates: whatever comes of it. */
+/* All operations that allocate; errors are ignored. */
 static void use_one(void)
 {
 	int fd = open(MOUNT, O_RDWR | O_TMPFILE, 0600);
@@ -2018,7 +2017,7 @@ static void use_one(void)
 	close(fd);
 }
 
-/* The first, the second, and so on, until there is none left. */
+/* Fail the first, the second, and so on, until none is left. */
 static void each_allocation_may_fail(void)
 {
 	static const char *const lists[] = { "failslab", "fail_page_alloc" };
@@ -2051,7 +2050,7 @@ static void each_allocation_may_fail(void)
 			signal(SIGBUS, jump);
 			dprintf(fd, "%d", nth);
 			use_one();
-			/* What is left of the number: nothing if something failed. */
+			/* Remaining count: 0 if an allocation failed. */
 			pread(fd, left, sizeof(left) - 1, 0);
 			pwrite(fd, "0", 1, 0);
 			write(pair[1], left, sizeof(left));
@@ -2068,7 +2067,7 @@ static void each_allocation_may_fail(void)
 
 #define PROBES	"/sys/bus/event_source/devices/kprobe/type"
 
-/* At the nth call of a function of the kernel by a process, which is killed then. */
+/* Kill a process at its nth call of a kernel function. */
 static int kill_at(pid_t pid, const char *function, int nth)
 {
 	struct perf_event_attr attr = {
@@ -2087,7 +2086,7 @@ static int kill_at(pid_t pid, const char *function, int nth)
 	return fd;
 }
 
-/* Whether a process that does everything has lived through it. */
+/* Whether a process that uses everything survives. */
 static bool lives(const char *function, int nth, bool *is_there)
 {
 	int status = 0, pair[2], probe;
@@ -2113,20 +2112,22 @@ static bool lives(const char *function, int nth, bool *is_there)
 	return !status;
 }
 
-/* What attaching goes through, from mmap() to the end of its process. */
+/* Functions on the path of attaching, from mmap() to the exit of the process. */
 static void each_step_may_be_the_last(void)
 {
-	/* Compilers may have inlined some of ours. */
+	/* Compilers may have inlined some of them. */
 	static const char *const functions[] = {
-		"morsel_mmap", "morsel_get_unmapped_area", "hang_all", "hang_puds", "hang_pmds",
-		"set_puds", "set_pmds", "__morsel_fault", "morsel_page_fault", "map_around",
-		"give_table", "morsel_fill", "morsel_enter", "add_region", "provide",
-		"allocate_large", "allocate_small", "install_large", "install_small",
-		"install_pmd_table", "install_pte_table", "morsel_close", "morsel_open",
-		"morsel_protect", "__morsel_unmap", "morsel_vm_close", "morsel_remove",
-		"mmap_region", "handle_mm_fault", "__p4d_alloc", "__pud_alloc", "__pmd_alloc",
-		"pte_alloc_one", "folio_zero_user", "set_pte_range", "unmap_page_range",
-		"unmap_mapping_pages", "free_pgtables",
+		"morsel_mmap", "morsel_get_unmapped_area", "morsel_attach_all",
+		"morsel_attach_puds", "morsel_attach_pmds", "morsel_set_puds",
+		"morsel_set_pmds", "__morsel_fault", "morsel_page_fault", "morsel_map_around",
+		"morsel_install_prealloc", "morsel_fill", "morsel_enter", "morsel_add_region",
+		"morsel_provide", "morsel_alloc_large", "morsel_alloc_small",
+		"morsel_install_large", "morsel_install_small", "morsel_install_pmd_table",
+		"morsel_install_pte_table", "morsel_close", "morsel_open", "morsel_protect",
+		"__morsel_unmap", "morsel_vm_close", "morsel_remove", "mmap_region",
+		"handle_mm_fault", "__p4d_alloc", "__pud_alloc", "__pmd_alloc", "pte_alloc_one",
+		"folio_zero_user", "set_pte_range", "unmap_page_range", "unmap_mapping_pages",
+		"free_pgtables",
 	};
 	int there = 0, killed = 0;
 
@@ -2150,7 +2151,7 @@ static void each_step_may_be_the_last(void)
 	CHECK(there > 20 && killed > 30);
 }
 
-/* What fills its group is told, and nobody is killed for it. */
+/* A task that fills its cgroup gets an error, and no task is killed. */
 static void a_full_group_is_enomem(void)
 {
 	int fd = make(64 * MIB), status;
@@ -2166,7 +2167,7 @@ static void a_full_group_is_enomem(void)
 		char *memory = map(fd, 64 * MIB, PROT_READ | PROT_WRITE);
 		size_t at = 0;
 
-		/* It needs no memory of its own any more. */
+		/* It needs no further memory. */
 		mlockall(MCL_CURRENT);
 		signal(SIGBUS, jump);
 		if (!write_text(GROUP "/small/cgroup.procs", "0"))
@@ -2187,7 +2188,7 @@ static void a_full_group_is_enomem(void)
 	close(fd);
 }
 
-/* Where the guest has one to give: hung in as a leaf, mapped in part by page. */
+/* If the guest has a free one: attached as a leaf, partly mapped as single pages. */
 static void a_gib_is_one_page(void)
 {
 	size_t size = GIB + 2 * MIB, step = 8 * MIB;
@@ -2244,9 +2245,9 @@ static void *touch_first(void *argument)
 }
 
 /*
- * A mapping of a part of a 1 GiB block is by page. Between the two steps of a fault
- * the block is replaced by blocks of 2 MiB: they are not mapped by a leaf that would
- * be taken for the morsel's own.
+ * A mapping of a part of a 1 GiB block has single pages. Between the two steps of a fault
+ * the block is replaced by blocks of 2 MiB: they must not be mapped by a leaf that would
+ * look like the morsel's own.
  */
 static void a_part_of_a_gib_has_no_leaf(void)
 {
@@ -2285,7 +2286,7 @@ static void a_part_of_a_gib_has_no_leaf(void)
 	rmdir("/tmp/giant");
 }
 
-/* Only where the kernel can be told that memory is broken. */
+/* Only if the kernel allows to inject memory failures. */
 static void a_broken_page_is_no_other(void)
 {
 	size_t size = 4 * MIB, broken = 2 * MIB + PAGE;
@@ -2344,7 +2345,7 @@ static bool is_told(char *at)
 	return WIFEXITED(status) && WEXITSTATUS(status) == 3;
 }
 
-/* By its own tables, by page, and by read(). */
+/* Attached, as single pages, and by read(). */
 static void every_user_of_a_broken_page_is_told(void)
 {
 	size_t size = 4 * MIB, broken = 2 * MIB + 7 * PAGE;
@@ -2396,14 +2397,14 @@ static void every_user_of_a_broken_page_is_told(void)
 out:
 	munmap(by_page, size);
 	close(fd);
-	/* The allocator gives the block with the broken page to nobody. */
+	/* The allocator does not reuse the block with the broken page. */
 	if (block) {
 		CHECK(page_is(block + 7, KPF_HWPOISON));
 		CHECK(page_is(block, KPF_COMPOUND_HEAD) && !page_is(block, KPF_BUDDY));
 	}
 }
 
-/* As a machine check does, which takes no reference. */
+/* As for a machine check, without a reference. */
 static bool break_page(uint64_t pfn)
 {
 	char text[32];
@@ -2413,7 +2414,7 @@ static bool break_page(uint64_t pfn)
 	return page_is(pfn, KPF_HWPOISON);
 }
 
-/* Pages of 4 KiB that are broken. */
+/* Broken pages of 4 KiB. */
 static void a_small_broken_page_stays_away(void)
 {
 	char *memory, *by_page;
@@ -2440,7 +2441,7 @@ static void a_small_broken_page_stays_away(void)
 		CHECK(dies_by(child_status(touch_for_reading, by_page), SIGBUS));
 		CHECK(pread(fd, &word, 8, 0) < 0 && errno == EIO);
 		CHECK(has_words(memory + PAGE, PAGE, 2 * MIB - PAGE, PAGE));
-		/* The morsel's is the only reference, and the morsel keeps it. */
+		/* The only reference is that of the morsel, which keeps it. */
 		munmap(by_page, 2 * PAGE);
 		CHECK(break_page(next));
 		by_page = mmap(NULL, 2 * PAGE, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
@@ -2462,7 +2463,7 @@ static void a_small_broken_page_stays_away(void)
 	}
 }
 
-/* As Linux's test device of HMM has them: lib/test_hmm_uapi.h. */
+/* As in lib/test_hmm_uapi.h, the HMM test device of Linux. */
 struct mirror {
 	uint64_t addr, ptr, npages, cpages, faults;
 };
@@ -2488,7 +2489,7 @@ static bool mirror_reads(int device, char *memory, char *buffer, size_t size)
 	       !memcmp(buffer, memory, size);
 }
 
-/* A device that has no page tables of its own follows the process's: a GPU, RDMA. */
+/* A device that mirrors the page tables of a process: a GPU, RDMA. */
 static void use_a_mirror(char *unused)
 {
 	size_t size = 4 * MIB + 3 * PAGE;
@@ -2503,13 +2504,13 @@ static void use_a_mirror(char *unused)
 	CHECK(ask_mirror(device, MIRROR_SNAPSHOT, memory, buffer, size) == (int)(size / PAGE));
 	CHECK((buffer[0] & 3) == 1 && (buffer[size / PAGE - 1] & 3) == 1);
 	CHECK(ask_mirror(device, MIRROR_WRITE, memory, buffer, PAGE) == -EPERM);
-	/* By page now. */
+	/* Mapped as single pages now. */
 	CHECK(!munmap(memory + MIB, PAGE));
 	CHECK(mirror_reads(device, memory + 2 * MIB, buffer, 2 * MIB));
 	munmap(memory, size);
 	close(fd);
 
-	/* Whole GiB, and what is not there yet. */
+	/* Whole GiB, and missing pages. */
 	fd = make_sealed(GIB, GIB);
 	memory = map(fd, GIB, PROT_READ);
 	CHECK(memory != MAP_FAILED && mirror_reads(device, memory, buffer, 4 * PAGE));
@@ -2517,7 +2518,7 @@ static void use_a_mirror(char *unused)
 	munmap(memory, GIB);
 	close(fd);
 
-	/* An open one: what the device has is taken from it with the pages. */
+	/* An open one: the device loses removed pages. */
 	fd = make(size);
 	memory = map(fd, size, PROT_READ | PROT_WRITE);
 	CHECK(memory != MAP_FAILED);
@@ -2648,7 +2649,7 @@ int main(int argc, char **argv)
 		failed = false;
 		lacks = NULL;
 		tests[i].run();
-		/* The next one's threads are to run side by side again. */
+		/* The threads of the next test run concurrently again. */
 		sched_setaffinity(0, sizeof(cpus), &cpus);
 		if (lacks && !failed)
 			ksft_test_result_skip("%s: %s\n", tests[i].name, lacks);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A morsel against a plain file in memory: the same operations, chosen at random,
- * on both, and everything that is read from one is compared with the other. The
- * first argument is how many (20,000 unless given), the second one the seed.
+ * Compare a morsel with a plain file in memory: the same random operations
+ * on both, and all data read from one is compared with the other. The
+ * first argument is their number (default 20,000), the second one the seed.
  */
 #define _GNU_SOURCE
 #include <linux/falloc.h>
@@ -17,7 +17,7 @@
 
 enum { MORSEL, PLAIN, BOTH };
 
-/* The most that the files grow to: some blocks of 2 MiB, and a part of one. */
+/* Largest size of the files: several blocks of 2 MiB, and a part of one. */
 static const size_t most = 9 * MIB + 5 * PAGE + 77;
 
 static int files[BOTH];
@@ -133,7 +133,7 @@ static bool do_map(void)
 	return true;
 }
 
-/* A part of the mapping that is in the file. */
+/* A part of the mapping within the file. */
 static bool mapped_part(size_t *at, size_t *length)
 {
 	size_t size = size_of(PLAIN), end = mapped < size ? mapped : size;
@@ -198,7 +198,7 @@ static bool do_allocate(void)
 	return true;
 }
 
-/* What a mapping is turned into must not change what it shows. */
+/* Converting a mapping must not change its content. */
 static bool do_turn(void)
 {
 	size_t at;
@@ -225,7 +225,7 @@ static bool do_turn(void)
 	return true;
 }
 
-/* All of it, and by another process, which maps it anew. */
+/* Compare everything, also in another process with a new mapping. */
 static bool compare(void)
 {
 	size_t size = size_of(PLAIN);

@@ -3,12 +3,11 @@
  * Morsels under stress: everything at once, for some seconds (the first argument,
  * 10 if there is none).
  *
- * Each page of a morsel says which morsel it belongs to, and which page it is.
- * Morsels are made, sealed and replaced, mapped in every way, changed and taken
- * apart by many processes, which fork, call other programs, and are killed at any
- * time; others are cut, punched and sent on. Whoever reads a page finds in it what
- * was written there, or zeros where they may be, and never what somebody else
- * wrote. In the end everything is given back.
+ * Each page of a morsel contains the number of the morsel and its index. Many processes
+ * create, seal, replace, map and change morsels in every way; they fork, execute other
+ * programs, and are killed at any time. Other morsels are truncated, punched and passed
+ * on. A read of a page returns what was written there, or zeros where allowed, and
+ * never the data of another morsel. In the end all memory is freed.
  */
 #define _GNU_SOURCE
 #include <linux/falloc.h>
@@ -40,7 +39,7 @@ static struct {
 	bool stop;
 } *shared;
 
-/* What a page holds: whose it is, and which one. */
+/* Content of a page: number of the morsel, and index of the page. */
 static uint64_t word_of(uint32_t id, size_t page)
 {
 	return (uint64_t)id << 32 | page;
@@ -78,7 +77,7 @@ static bool fill_file(int fd, uint32_t id, size_t pages)
 	return true;
 }
 
-/* Sealed ones, one after another, each in the place of an older one. */
+/* Create sealed morsels, each replacing an older one. */
 static void make_sealed_ones(void)
 {
 	while (!get(shared->stop)) {
@@ -99,7 +98,7 @@ static void make_sealed_ones(void)
 	}
 }
 
-/* One of them, its number and its size; -1 if there is none. */
+/* Open one of them, and get its number and size; -1 if there is none. */
 static int open_sealed(uint32_t *id, size_t *pages)
 {
 	char name[64];
@@ -117,7 +116,7 @@ static int open_sealed(uint32_t *id, size_t *pages)
 	return fd;
 }
 
-/* Somewhere, aligned as it likes, or by a page. */
+/* At any address, with the default alignment or page alignment. */
 static char *map_somewhere(int fd, size_t first, size_t pages)
 {
 	int flags = any(4) ? MAP_SHARED : MAP_PRIVATE;
@@ -178,7 +177,7 @@ static void call_another(char *memory, size_t first, size_t pages, uint32_t id)
 	must(waitpid(pid, NULL, 0) == pid, "waitpid");
 }
 
-/* Everything that can be done to a mapping and must not be felt elsewhere. */
+/* All operations on a mapping, which must not affect other mappings. */
 static void change_mapping(char **memory, size_t first, size_t pages, uint32_t id)
 {
 	static const int advice[] = { MADV_DONTNEED, MADV_COLD, MADV_PAGEOUT, MADV_RANDOM,
@@ -234,7 +233,7 @@ static void read_one(void)
 	first = any(2) ? 0 : any(pages);
 	pages -= first;
 	memory = map_somewhere(fd, first, pages);
-	/* Now and then the last that holds it is the mapping. */
+	/* Sometimes the mapping has the last reference. */
 	if (any(2))
 		close(fd);
 	else
@@ -252,7 +251,7 @@ static void read_sealed_ones(void)
 		read_one();
 }
 
-/* Who is killed, wherever he is. */
+/* A process that is killed at any point. */
 static void kill_readers(void)
 {
 	while (!get(shared->stop)) {
@@ -271,7 +270,7 @@ static void kill_readers(void)
 	}
 }
 
-/* A file that one cuts and fills, and others read: what they see is his or zero. */
+/* One process truncates and fills a file, others read: its data or zeros. */
 static void cut_and_read(void)
 {
 	uint32_t id = add(shared->last_id);
@@ -356,7 +355,7 @@ static int receive_descriptor(int from)
 	return fd;
 }
 
-/* Written here, read there, by somebody who may be dead already. */
+/* Written here, read in another process, which may be dead already. */
 static void send_one(void)
 {
 	uint32_t id = add(shared->last_id);
@@ -409,7 +408,7 @@ static void send_open_ones(void)
 		send_one();
 }
 
-/* More than its group may have: SIGBUS or ENOMEM, and all comes back. */
+/* More than the limit of the cgroup: SIGBUS or ENOMEM, and all memory is freed. */
 static void fill_group(void)
 {
 	while (!get(shared->stop)) {
@@ -439,33 +438,33 @@ static void fill_group(void)
 	}
 }
 
-/* A mount that goes while it is in use. */
+/* Unmount a mount that is in use. */
 static void mount_and_unmount(void)
 {
-	char folder[64];
+	char dir[64];
 
-	snprintf(folder, sizeof(folder), "/tmp/morsel-mount%d", getpid());
-	must(!mkdir(folder, 0700), folder);
+	snprintf(dir, sizeof(dir), "/tmp/morsel-mount%d", getpid());
+	must(!mkdir(dir, 0700), dir);
 	while (!get(shared->stop)) {
 		uint32_t id = add(shared->last_id);
 		size_t pages = any(600) + 1;
 		char *memory;
 		int fd;
 
-		must(!mount("none", folder, "morselfs", 0, any(2) ? "huge=never" : NULL), folder);
-		fd = open(folder, O_RDWR | O_TMPFILE, 0600);
-		must(fd >= 0 && fill_file(fd, id, pages), folder);
+		must(!mount("none", dir, "morselfs", 0, any(2) ? "huge=never" : NULL), dir);
+		fd = open(dir, O_RDWR | O_TMPFILE, 0600);
+		must(fd >= 0 && fill_file(fd, id, pages), dir);
 		memory = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 		must(memory != MAP_FAILED, "mmap on a mount that goes");
-		must(umount(folder) && errno == EBUSY, "umount");
-		must(!umount2(folder, MNT_DETACH), "umount");
+		must(umount(dir) && errno == EBUSY, "umount");
+		must(!umount2(dir, MNT_DETACH), "umount");
 		look_at(memory, 0, pages, id);
 		close(fd);
 		look_at(memory, 0, pages, id);
 		munmap(memory, pages * PAGE);
 		add(shared->mounts);
 	}
-	rmdir(folder);
+	rmdir(dir);
 }
 
 static void disturb(void)
@@ -504,7 +503,7 @@ static void enter_group(void)
 	write_text(GROUP "/stress/memory.max", "8M");
 }
 
-/* Tables wait for a grace period, and what a killed process had for its end. */
+/* Tables wait for a grace period, and memory of a killed process for its exit. */
 static bool all_is_given_back(void)
 {
 	for (int i = 0; i < 500 && (count("pages") || count("tables")); i++)
@@ -555,7 +554,7 @@ int main(int argc, char **argv)
 	ksft_print_msg("%lu killed, %lu times full, %lu mounts\n", shared->killed, shared->full,
 		       shared->mounts);
 	ksft_test_result(ended_well, "everybody ended well\n");
-	ksft_test_result(!shared->wrong, "nobody read what is not his\n");
+	ksft_test_result(!shared->wrong, "no read of foreign data\n");
 	ksft_test_result(shared->sealed && shared->mapped && shared->sent && shared->cut &&
 			 shared->killed && shared->full && shared->mounts,
 			 "everything happened\n");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the tests of morsels share. */
+/* Shared by the tests of morsels. */
 #ifndef TOLLFREE_MORSEL_TEST_H
 #define TOLLFREE_MORSEL_TEST_H
 
@@ -22,7 +22,7 @@ static inline long count(const char *name)
 	return number(path);
 }
 
-/* Others change what is read, and read what is written. */
+/* Other threads access the same memory. */
 static inline uint64_t load(const void *at)
 {
 	return __atomic_load_n((const uint64_t *)at, __ATOMIC_SEQ_CST);
@@ -42,7 +42,7 @@ static inline void jump(int signal)
 }
 
 /*
- * Whether there is anything: not behind the end, nor in a full mount. SIGBUS has
+ * Whether an address is backed: not beyond the end, nor on a full mount. SIGBUS has
  * to call jump().
  */
 static inline bool try_to_load(const void *at, uint64_t *word)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the tests under stress share. */
+/* Shared by the stress tests. */
 #ifndef TOLLFREE_STRESS_H
 #define TOLLFREE_STRESS_H
 
@@ -8,7 +8,7 @@
 
 #include "test.h"
 
-/* Of each process, which makes it another one. */
+/* Different in each process. */
 static uint64_t seed = 88172645463325252ULL;
 
 static inline uint32_t any(uint32_t below)

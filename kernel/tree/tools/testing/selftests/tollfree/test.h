@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What all tests of the queue share. */
+/* Shared by all tests of the queue. */
 #ifndef TOLLFREE_TEST_H
 #define TOLLFREE_TEST_H
 
@@ -18,11 +18,11 @@
 
 #define PAGE	4096UL
 
-/* Others change what is read, and read what is written. */
+/* Other threads access the same memory. */
 #define get(variable)		__atomic_load_n(&(variable), __ATOMIC_SEQ_CST)
 #define set(variable, to)	__atomic_store_n(&(variable), to, __ATOMIC_SEQ_CST)
 
-/* Ends the program where a test cannot go on. */
+/* End the program if a test cannot continue. */
 static inline void must(bool done, const char *what)
 {
 	if (!done)
@@ -39,7 +39,7 @@ static inline bool write_text(const char *path, const char *text)
 	return done;
 }
 
-/* What a file of sysfs says. */
+/* Read a file of sysfs. */
 static inline long number(const char *path)
 {
 	char text[32] = "";
@@ -60,7 +60,7 @@ static inline void stay_on(int cpu)
 	sched_setaffinity(0, sizeof(set), &set);
 }
 
-/* One, and what it can do, which stays as it was where it can do nothing. */
+/* Open a userfaultfd and get its features, unchanged on failure. */
 static inline int userfaultfd(__u64 *features)
 {
 	struct uffdio_api api = { .api = UFFD_API };

@@ -49,7 +49,7 @@ static void test_read_only(void)
 	int fd = open(VERSION_FILE, O_WRONLY);
 	bool refused;
 
-	/* root may open what nobody may write */
+	/* root may open read-only files for writing */
 	refused = fd < 0 || write(fd, "9.9\n", 4) < 0;
 	if (fd >= 0)
 		close(fd);

@@ -5,7 +5,7 @@
 #include <linux/bits.h>
 #include <linux/types.h>
 
-/* The number of the highest bit that is set, from 1 on; 0: none is. */
+/* Number of the highest set bit, from 1 on; 0 if none is. */
 static inline int fls64(u64 value)
 {
 	return value ? 64 - __builtin_clzll(value) : 0;

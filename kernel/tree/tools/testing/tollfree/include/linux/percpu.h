@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A thread is on the CPU that it says it is on, 0 unless it says so. */
+/* Each thread sets its CPU; the default is 0. */
 #ifndef TOLLFREE_LINUX_PERCPU_H
 #define TOLLFREE_LINUX_PERCPU_H
 

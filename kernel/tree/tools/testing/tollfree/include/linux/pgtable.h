@@ -2,7 +2,7 @@
 #ifndef TOLLFREE_TEST_PGTABLE_H
 #define TOLLFREE_TEST_PGTABLE_H
 
-/* What an entry of each level maps on x86-64. */
+/* Sizes mapped by an entry of each level on x86-64. */
 #define PAGE_SIZE	(1UL << 12)
 #define PMD_SIZE	(1UL << 21)
 #define PUD_SIZE	(1UL << 30)

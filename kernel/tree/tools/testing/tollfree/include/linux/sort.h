@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* Nothing that is sorted needs to be swapped in another way. */
+/* No user needs another swap function. */
 #define sort(base, number, size, compare, swap) qsort(base, number, size, compare)
 
 #endif

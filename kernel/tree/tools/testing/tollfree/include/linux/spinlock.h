@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Of all locks, for tests of one thread. */
+/* Number of locks taken, for single-threaded tests. */
 static unsigned long locks_taken __attribute__((unused));
 
 typedef struct {
