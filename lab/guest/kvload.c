@@ -53,7 +53,7 @@ static void send_all(const char *data, size_t length)
 	}
 }
 
-/* Sends what there is, and reads the answers, whose sizes are known. */
+/* Sends the pending requests, and reads the answers, which have known sizes. */
 static void settle(void)
 {
 	static char answer[1 << 16];

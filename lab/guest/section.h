@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * A part of a run whose counts are wanted: the virtual PMU's between section_begin() and section_end(), and beside
- * them what the kernel itself counted (/proc/vmstat, and /sys/kernel/mm/luf/stats where that is) and what the program
- * notes. These go to /out/NAME.notes, a name and a number a line: vmstat_NAME, luf_NAME, note_NAME.
+ * A measured part of a run: the counts of the virtual PMU between section_begin() and section_end(), the kernel's own
+ * counters (/proc/vmstat, and /sys/kernel/mm/luf/stats if it exists), and the notes of the program. The latter two go to /out/NAME.notes, a name and a number a line: vmstat_NAME, luf_NAME, note_NAME.
  */
 #ifndef SECTION_H
 #define SECTION_H

@@ -80,7 +80,7 @@ static inline uint64_t next_random(uint64_t *state)
 	return *state * 0x2545f4914f6cdd1dull;
 }
 
-/* Waits for `count` children, all of which must end well. */
+/* Waits for `count` children; each must exit with 0. */
 static inline void wait_for_children(int count)
 {
 	while (count--) {
