@@ -5,7 +5,7 @@
  *
  *     cc -O2 -o pipeline pipeline.c && ./pipeline [PACKETS [SIZE...]]
  *
- * TOLLFREE_MORSELS names a folder on morselfs, where there is one.
+ * TOLLFREE_MORSELS names a directory on morselfs, if there is one.
  */
 #define _GNU_SOURCE
 #include "morsel.h"

@@ -4,7 +4,7 @@
 
     ./pipeline.py [PACKETS [SIZE...]]
 
-TOLLFREE_MORSELS names a folder on morselfs, where there is one.
+TOLLFREE_MORSELS names a directory on morselfs, if there is one.
 """
 
 import fcntl
