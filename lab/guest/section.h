@@ -42,12 +42,12 @@ static inline void section_read_stat(char *text)
 /* The same of each file of lazy unmap flush; a drain of N pages and more counts as drains_N. */
 static inline void section_read_luf(char *text)
 {
-	DIR *folder = opendir("/sys/kernel/mm/luf/stats");
+	DIR *directory = opendir("/sys/kernel/mm/luf/stats");
 	struct dirent *entry;
 	size_t length = 0;
 
 	*text = '\0';
-	while (folder && (entry = readdir(folder))) {
+	while (directory && (entry = readdir(directory))) {
 		char path[300], line[64];
 		FILE *file;
 
@@ -62,8 +62,8 @@ static inline void section_read_luf(char *text)
 		if (file)
 			fclose(file);
 	}
-	if (folder)
-		closedir(folder);
+	if (directory)
+		closedir(directory);
 }
 
 /* `name` must live until the end: lower case, digits, dashes. */
