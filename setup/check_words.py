@@ -36,7 +36,7 @@ HASH_TOKEN = re.compile(r"""(?P<prose>(?:(?<=\s)|^)\#[^\n]*|\"\"\".*?\"\"\"|"(?:
                         re.DOTALL | re.MULTILINE)
 MARKER = re.compile(r"^[ \t]*(?:/\*+|\*/?|//[/!]?|#)", re.MULTILINE)
 # Names, not words: code spans, link targets, variables, places in format strings.
-NAMES = re.compile(r"`+[^`\n]*`+|\]\([^)\s]*\)|\$\{[^}\n]*\}|\$\w+|\{\w+(?::[^}\n]*)?\}")
+NAMES = re.compile(r"(?<!`)`{1,2}(?!`)[^`\n]*(?:\n[^`\n]*)?`{1,2}(?!`)|\]\([^)\s]*\)|\$\{[^}\n]*\}|\$\w+|\{\w+(?::[^}\n]*)?\}")
 TAGGED_BLOCK = re.compile(r"^```\w+\n.*?^```", re.DOTALL | re.MULTILINE)
 
 
