@@ -262,7 +262,7 @@ def rows(document, goals):
                 if name == "alloc_failures":
                     yield section, name, old, new, "", f"<= {percent(goal)}", verdict(not new)
                 continue
-            # What is averted is to be much, all else little.
+            # Averted misses should increase, all other measures decrease.
             sign, relation = (-1, ">=") if name.endswith("_averted") else (1, "<=")
             change, half = new / old - 1, 0
             runs = [runs_of(document, variant, section, name) for variant in ("vanilla", "tollfree")]
@@ -349,7 +349,7 @@ def report(name, document):
     yield ""
     yield from allocations(document) if name in ("alloc-latency", "direct-reclaim", "nowait-storm") else ()
     shown = sections(document)
-    # Of many sections the first stands for all.
+    # Of many sections the first represents all.
     for section in shown if len(shown) <= 2 else shown[:1]:
         yield from causes(document, section)
     return met

@@ -651,7 +651,7 @@ static void reclaim(unsigned int number)
 	if (file < 0)
 		fail(reclaim_file);
 	while (!is_over()) {
-		/* EAGAIN: less was reclaimed than asked for. */
+		/* EAGAIN: less was reclaimed than requested. */
 		if (write(file, RECLAIM, strlen(RECLAIM)) < 0 && errno != EAGAIN && errno != EINTR)
 			fail(reclaim_file);
 		nanosleep(&pause, NULL);

@@ -5,8 +5,7 @@
  *
  *     kvload redis|memcached SOCKET REQUESTS KEYS VALUE-BYTES SEED
  *
- * Of the requests after the first KEYS each fourth sets, the others read. An answer of another length than it must
- * have is an error.
+ * Every fourth request after the first KEYS sets, the others read. An answer of an unexpected length is an error.
  */
 #include "util.h"
 

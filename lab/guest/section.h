@@ -85,7 +85,7 @@ static inline void section_note(const char *name, double value)
 	section.notes[section.noted++].value = value;
 }
 
-/* The number behind a name in what /proc/vmstat says. */
+/* The number behind a name in /proc/vmstat. */
 static inline long long section_stat(const char *text, const char *name, size_t length)
 {
 	for (; *text; text = strchr(text, '\n') + 1)

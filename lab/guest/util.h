@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* What the lab's programs share. */
+/* Helpers of the lab's programs. */
 #ifndef UTIL_H
 #define UTIL_H
 
@@ -53,7 +53,7 @@ static inline size_t number(const char *text)
 	return value;
 }
 
-/* Anonymous memory where the kernel puts it, not touched. */
+/* Anonymous memory at an address of the kernel's choice, not touched. */
 static inline char *anonymous(size_t length)
 {
 	char *memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
