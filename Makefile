@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Thin names for people; the work is in the scripts that they call.
+# Short names for the scripts that do the work.
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -20,7 +20,7 @@ demo:
 test:
 	./test
 
-# The tests, and what is too slow for every day: whole kernels compared, and every scenario's full form (hours).
+# All tests, including the slow ones (hours): whole kernels compared, and every scenario's full form.
 test-all: test
 	target/release/toll-lab equal
 	target/release/toll-lab baseline --output '$(cache)/lab/baseline.md'
@@ -28,7 +28,7 @@ test-all: test
 bench:
 	benches/all.sh
 
-# Kernels for the lab: stock and patched.
+# Build stock and patched kernels for the lab.
 kernel:
 	setup/setup.sh lab
 	cargo run --release --locked --quiet -p toll-lab -- kernel
@@ -39,7 +39,7 @@ install:
 uninstall:
 	setup/install.sh uninstall '$(DESTDIR)$(PREFIX)'
 
-# The lab's scenarios.
+# List the lab's scenarios.
 lab:
 	cargo run --release --locked --quiet -p toll-lab -- list
 
@@ -47,6 +47,6 @@ clean:
 	cargo clean
 	$(MAKE) -C plugins clean
 
-# What lies outside the working tree: unpacked QEMU, cost tables, inputs and results of the benchmarks.
+# Remove what is outside the working tree: unpacked QEMU, cost tables, inputs and results of the benchmarks.
 clean-cache:
 	rm -rf '$(cache)'

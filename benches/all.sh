@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Every benchmark, each with its goals: benches/all.sh [--keep] [skewed|sim|preload|sampler|lab|real|morsel]...
-# With --keep, docs/results/NAME.md gets what it prints.
-# Sets up the real programs first. Results are kept in the cache, so that an interrupted run goes on where it was.
-# Status: 0 all goals met, 1 one not met, 3 it could not be set up.
+# Runs the benchmarks and prints their goals: benches/all.sh [--keep] [skewed|sim|preload|sampler|lab|real|morsel]...
+# With --keep, the output is written to docs/results/NAME.md.
+# Installs the real programs first. Results are kept in the cache, so that an interrupted run continues.
+# Status: 0 all goals met, 1 one not met, 3 the set-up failed.
 set -u
 cd "$(dirname "$0")/.." || exit 3
 # shellcheck source=../setup/lib.sh
@@ -31,7 +31,7 @@ keep=
 output=$(mktemp)
 trap 'rm -f "$output"' EXIT
 
-# Writes what a benchmark printed into docs/results, above what the lab has put there: keep_result NAME
+# Writes the output of a benchmark to docs/results, above the part that the lab wrote: keep_result NAME
 keep_result() {
 	of_lab=$(sed -n '/^<!-- From here on: /,$p' "docs/results/$1.md" 2>/dev/null)
 	{

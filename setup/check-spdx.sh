@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Every file says its licence: in its first lines, or in REUSE.toml where a file cannot hold a comment.
+# Checks that every file has a licence: in its first lines, or in REUSE.toml if it cannot hold a comment.
 set -eu
 cd "$(dirname "$0")/.."
 
-# The patterns of REUSE.toml, one a line.
+# Prints the patterns of REUSE.toml, one a line.
 excused() {
 	sed -n '/^path = \[/,/^\]/s/^ *"\(.*\)",*$/\1/p' REUSE.toml
 }
@@ -18,7 +18,7 @@ tracked_files() {
 	fi
 }
 
-# The licence that a file must carry.
+# Prints the licence that a file must carry.
 licence_of() {
 	case $1 in
 	plugins/* | kernel/*) printf 'GPL-2.0-only' ;;

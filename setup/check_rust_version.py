@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Fails where a locked dependency needs a newer Rust than the workspace promises to build with.
+"""Fails if a locked dependency needs a newer Rust than the workspace declares.
 
-    check_rust_version.py [FILE]    FILE holds what `cargo metadata` prints; without it, cargo is asked
+    check_rust_version.py [FILE]    FILE holds the output of `cargo metadata`; without it, cargo is run
 
 Dependencies of other systems are not built and not checked. A dependency that states no
 rust-version cannot be checked, and passes. Status: 0 all fit, 1 one does not, 2 cargo failed.
@@ -23,7 +23,7 @@ def version(text):
 
 
 def too_new(metadata):
-    """One line for each dependency that needs more than every member of the workspace does."""
+    """One line for each dependency that needs a newer Rust than the workspace declares."""
     packages = metadata["packages"]
     members = set(metadata["workspace_members"])
     promised = min((p["rust_version"] for p in packages if p["id"] in members), key=version)

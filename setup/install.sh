@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# setup/install.sh install|uninstall PREFIX: puts what was built under PREFIX, or takes exactly that away again.
+# setup/install.sh install|uninstall PREFIX: installs the build under PREFIX, or removes exactly those files.
 set -eu
 cd "$(dirname "$0")/.."
 # shellcheck source=lib.sh
@@ -17,38 +17,38 @@ put() {
 	say "  $3"
 }
 
-# The QEMU that the set-up unpacked for who built tollfree; empty where there is none. Under sudo, $HOME is root's, and the
-# set-up ran as the owner of what was built. Nobody else's is run or installed.
+# Prints the QEMU that the set-up unpacked for the user that built tollfree; nothing if there is none. Under sudo, $HOME is
+# root's, and the set-up ran as the owner of the build. A QEMU of any other user is neither run nor installed.
 unpacked_qemu() {
 	builder=$(stat -c %u target/release/tollfree)
-	for folder in "$cache" "$(getent passwd "$builder" | cut -d : -f 6)/.cache/tollfree"; do
-		folder=$folder/qemu-user-7.2
-		[ -x "$folder/bin/qemu-x86_64" ] || continue
-		case $(stat -c %u "$folder") in
+	for directory in "$cache" "$(getent passwd "$builder" | cut -d : -f 6)/.cache/tollfree"; do
+		directory=$directory/qemu-user-7.2
+		[ -x "$directory/bin/qemu-x86_64" ] || continue
+		case $(stat -c %u "$directory") in
 		"$(id -u)" | "$builder") ;;
 		*) continue ;;
 		esac
-		if qemu_fits "$folder/bin/qemu-x86_64"; then
-			printf '%s' "$folder"
+		if qemu_fits "$directory/bin/qemu-x86_64"; then
+			printf '%s' "$directory"
 			return 0
 		fi
 	done
 }
 
-# Puts the simulator's QEMU there for every user, where the system's own is not the one that it needs.
+# Installs the simulator's QEMU for every user, if the system's own has another version.
 put_qemu() {
 	if qemu_fits qemu-x86_64; then
 		return 0
 	fi
 	unpacked=$(unpacked_qemu)
 	if [ -z "$unpacked" ]; then
-		say "No QEMU 7.2 with plugins is there to install: tollfree's simulator will be missing, the rest works."
-		say "Run setup/setup.sh demo as who built tollfree, and install again."
+		say "Found no QEMU 7.2 with plugins to install: tollfree's simulator will be missing, the rest works."
+		say "Run setup/setup.sh demo as the user that built tollfree, and install again."
 		return 0
 	fi
 	mkdir -p "$library"
 	rm -rf "$library/qemu-user-7.2"
-	# Files of the installing user, whoever unpacked them, which everybody can read.
+	# Owned by the installing user, and readable by all users.
 	cp -R --no-preserve=ownership "$unpacked" "$library/qemu-user-7.2"
 	chmod -R u=rwX,go=rX "$library/qemu-user-7.2"
 	ln -sf qemu-user-7.2/bin/qemu-x86_64 "$library/qemu-x86_64"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Shared by ./demo, ./test, setup/setup.sh and the benches: where things lie, and which Rust is used. POSIX sh, to be sourced.
+# Shared by ./demo, ./test, setup/setup.sh and the benches: the cache directory and the choice of Rust. POSIX sh, to be sourced.
 # shellcheck shell=sh disable=SC2034
 
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/tollfree
@@ -9,13 +9,13 @@ say() {
 	printf '%s\n' "$*"
 }
 
-# Ends the script, with a status of its own so that "could not set up" is told from "a test failed".
+# Ends the script with a status of its own, which tells a failed set-up from a failed test.
 die() {
 	printf 'tollfree: %s\n' "$*" >&2
 	exit 3
 }
 
-# Asks on a terminal, where an empty answer is yes. Elsewhere, and where $yes is not empty, the answer is yes.
+# Asks on a terminal; an empty answer is yes. Without a terminal, or if $yes is not empty, the answer is yes.
 agree() {
 	if [ -n "${yes:-}" ] || ! [ -t 0 ] || ! [ -t 1 ]; then
 		return 0
@@ -43,11 +43,11 @@ rust_fits() {
 	[ -n "$rust_version" ] && version_at_least "$rust_version" "$rust_needed"
 }
 
-# Puts a fitting cargo first in PATH; fails where there is none.
+# Puts a suitable cargo first in PATH; fails if there is none.
 choose_rust() {
-	for folder in "" /usr/bin "$HOME/.cargo/bin"; do
-		if rust_fits "${folder:+$folder/}cargo" && rust_fits "${folder:+$folder/}rustc"; then
-			[ -z "$folder" ] || PATH=$folder:$PATH
+	for directory in "" /usr/bin "$HOME/.cargo/bin"; do
+		if rust_fits "${directory:+$directory/}cargo" && rust_fits "${directory:+$directory/}rustc"; then
+			[ -z "$directory" ] || PATH=$directory:$PATH
 			export PATH
 			return 0
 		fi
@@ -55,7 +55,7 @@ choose_rust() {
 	return 1
 }
 
-# Whether $1 is a QEMU of a version (an expression of grep) that takes plugins.
+# Whether $1 is a QEMU of a version (a regular expression of grep) with support for plugins.
 qemu_is() {
 	have "$1" && "$1" --version 2>/dev/null | grep -q "version $2" && "$1" -h 2>/dev/null | grep -q -e -plugin
 }
@@ -70,7 +70,7 @@ system_qemu_fits() {
 	qemu_is "$1" '10\.'
 }
 
-# "4 min 12 s" from seconds.
+# Prints seconds as "4 min 12 s".
 duration() {
 	if [ "$1" -ge 60 ]; then
 		printf '%d min %d s' $(($1 / 60)) $(($1 % 60))

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Installs what one purpose needs, and nothing that is there already:
+# Installs what one purpose needs, except what is installed already:
 #     setup/setup.sh [--yes] demo|test|bench|lab|outside
-# Packages alone need root (directly or through sudo); on a terminal it asks before it installs any, unless --yes is
+# Only packages need root (directly or through sudo); on a terminal it asks before it installs any, unless --yes is
 # given. Everything else goes to ~/.cache/tollfree.
-# Debian 12 and 13; elsewhere it says what is missing. Status 3: it could not be set up.
+# Supports Debian 12 and 13; on other systems it lists what is missing. Status 3: the set-up failed.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=lib.sh
@@ -18,7 +18,7 @@ yes=
 purpose=${1:-}
 [ -f "$here/$purpose.packages" ] || die "usage: setup/setup.sh [--yes] demo|test|bench|lab|outside"
 
-# The Debian release, "12" or "13"; empty elsewhere.
+# Prints the Debian release, "12" or "13"; nothing on other systems.
 debian_release() {
 	[ -r /etc/os-release ] || return 0
 	# shellcheck disable=SC1091
@@ -27,7 +27,7 @@ debian_release() {
 	esac)
 }
 
-# The packages of list $1 for this release.
+# Prints the packages of list $1 for this release.
 packages_of() {
 	sed -e '/^#/d' -e "s/^$release: *//" -e '/^[0-9]*:/d' "$here/$1.packages"
 }
@@ -45,13 +45,13 @@ missing_packages() {
 	done
 }
 
-# Ends with the exact line to type.
+# Ends with the command to type.
 name_packages() {
 	die "these Debian packages are missing and $1. As root, once:
     apt-get update && apt-get install --no-install-recommends$missing"
 }
 
-# Runs a command as root, or ends.
+# Runs a command as root, or ends with the packages to install.
 as_root() {
 	if [ "$(id -u)" = 0 ]; then
 		"$@"
@@ -80,30 +80,30 @@ install_packages() {
 	[ -z "$missing" ] || die "still missing after the installation:$missing"
 }
 
-# On a system that is not Debian 12 or 13 nothing is installed: what is needed is named.
+# On other systems nothing is installed: lists what is needed.
 check_foreign_system() {
 	say "This is not Debian 12 or 13: nothing is installed here, only checked."
 	for tool in gcc make; do
 		have "$tool" || die "$tool is missing; install it with your system's package manager"
 	done
 	choose_rust || die "cargo $rust_needed or later is missing; install Rust with your system's package manager, or with rustup"
-	qemu_fits qemu-x86_64 || say "No qemu-x86_64 7.2 with plugins: tollfree's simulator will not be there, the rest works."
+	qemu_fits qemu-x86_64 || say "No qemu-x86_64 7.2 with plugins: tollfree's simulator will be missing, the rest works."
 }
 
-# The archive that this machine's own apt takes Debian from.
+# Prints the Debian archive in this machine's apt sources.
 debian_mirror() {
 	mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -E '/debian/?$' | head -n 1)
 	[ -n "$mirror" ] || die "apt's sources name no Debian archive to take QEMU from (it is in $1)"
 	printf '%s' "$mirror"
 }
 
-# apt-get with an apt root of its own: the machine's sources, lists and packages stay untouched.
+# Runs apt-get with a private apt root: the machine's sources, lists and packages stay unchanged.
 private_apt() {
 	apt-get -qq -o Dir="$root" -o Dir::State::status="$root/status" -o APT::Sandbox::User= \
 		-o APT::Install-Recommends=false -o Acquire::Languages=none "$@"
 }
 
-# unpack_package SUITE... PACKAGE: a package of another suite with its libraries, unpacked in $root/files.
+# unpack_package SUITE... PACKAGE: unpacks a package of another suite with its libraries in $root/files.
 unpack_package() {
 	root=$cache/apt.$$
 	trap 'rm -rf "$root"' EXIT
@@ -120,15 +120,15 @@ unpack_package() {
 	private_apt -t "$newest" install --download-only -y "$1" >/dev/null
 	for archive in "$root"/var/cache/apt/archives/*.deb; do
 		case ${archive##*/} in
-		# The C library stays the machine's own: plugins are linked with it.
+		# Keep the machine's own C library: plugins are linked with it.
 		libc6_* | libgcc-s1_* | gcc-*-base_* | libcrypt1_*) ;;
 		*) dpkg -x "$archive" "$root/files" ;;
 		esac
 	done
 }
 
-# Where the machine's own QEMU is not the one that the simulator needs (Debian 13's is static and takes no plugins):
-# Debian 12's package with its libraries, unpacked privately.
+# Unpacks Debian 12's qemu-user with its libraries, if the machine's own QEMU is not the version that the simulator needs
+# (Debian 13's is static and does not support plugins).
 unpack_qemu_user() {
 	target=$cache/qemu-user-7.2
 	! qemu_fits qemu-x86_64 || return 0
@@ -146,7 +146,7 @@ unpack_qemu_user() {
 	qemu_fits "$cache/bin/qemu-x86_64" || die "the unpacked $target does not run"
 }
 
-# The emulator of the lab's guests: Debian 13 has version 10, for Debian 12 its backport is unpacked privately.
+# Unpacks the emulator of the lab's guests: Debian 13 has version 10, Debian 12 has it in its backports.
 unpack_qemu_system() {
 	target=$cache/qemu-system-10
 	! system_qemu_fits qemu-system-x86_64 || return 0
@@ -162,7 +162,7 @@ unpack_qemu_system() {
 	system_qemu_fits "$cache/bin/qemu-system-x86_64" || die "the unpacked $target does not run"
 }
 
-# Its libraries are found by a variable, and not by calling the loader: it finds its modules beside its own file.
+# Sets LD_LIBRARY_PATH instead of calling the loader, because QEMU searches its modules beside its own file.
 system_qemu_wrapper() {
 	cat <<'WRAPPER'
 #!/bin/sh
@@ -173,7 +173,7 @@ LD_LIBRARY_PATH=$libraries exec "$root/usr/bin/qemu-system-x86_64" \
 WRAPPER
 }
 
-# Shells in the lab's kernels; the version is pinned.
+# Installs the tool for shells in the lab's kernels; the version is pinned.
 install_virtme() {
 	venv=$cache/lab/venv
 	! "$venv/bin/vng" --version 2>/dev/null | grep -q "$virtme_version" || return 0
@@ -184,7 +184,7 @@ install_virtme() {
 }
 virtme_version=1.42
 
-# The loader is called by hand, so that no LD_LIBRARY_PATH reaches the simulated program.
+# Calls the loader directly, so that the simulated program inherits no LD_LIBRARY_PATH.
 qemu_wrapper() {
 	cat <<'WRAPPER'
 #!/bin/sh

@@ -42,7 +42,7 @@ expect "a QEMU 7.2 without plugins does not fit" "$(yes_or_no qemu_fits "$fake/q
 expect "the set-up and Cargo.toml ask for the same Rust" \
 	"$(sed -n 's/^rust-version = "\(.*\)"/\1/p' ../Cargo.toml)" "$rust_needed"
 
-# dependency_needing RUST_VERSION: what the check says of a workspace of 1.85 with one such dependency
+# dependency_needing RUST_VERSION: the check's output for a workspace of 1.85 with one such dependency
 dependency_needing() {
 	cat >"$fake/metadata" <<-METADATA
 		{"workspace_members": ["ours"], "packages": [
@@ -62,7 +62,7 @@ for list in *.packages; do
 	expect "$list: lines that are no package" "$bad" ""
 done
 
-# On a terminal the set-up asks; what apt-get would do is written to a file.
+# On a terminal the set-up asks; a stub writes the arguments of apt-get to a file.
 cat >"$fake/apt-get" <<'STUB'
 #!/bin/sh
 echo "$*" >>"$(dirname "$0")/called"
@@ -71,7 +71,7 @@ STUB
 printf '#!/bin/sh\nexit 1\n' >"$fake/dpkg-query"
 chmod +x "$fake/apt-get" "$fake/dpkg-query"
 
-# set_up_answering ANSWER [--yes]: what setup.sh says on a terminal
+# set_up_answering ANSWER [--yes]: the output of setup.sh on a terminal
 set_up_answering() {
 	rm -f "$fake/called"
 	printf '%s\n' "$1" | XDG_CACHE_HOME=$fake PATH=$fake:$PATH script -qec "./setup.sh ${2:-} demo" /dev/null 2>&1 || true

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Runs the lab's scenarios of econ and says how far it keeps to its goals, beside what CBMM published.
+"""Runs the lab's scenarios of econ and compares the results with its goals and with CBMM's published figures.
 
-    benches/econ/run.py [--short] [--runs N] [--from FOLDER] [--markdown FILE] [SCENARIO...]
+    benches/econ/run.py [--short] [--runs N] [--from DIRECTORY] [--markdown FILE] [SCENARIO...]
 
-Each scenario is one call of `toll-lab run`; what was measured before of the same kernels is not measured again. With
---from nothing is measured: FOLDER has SCENARIO.json as `toll-lab run --output` wrote it, and what is not there is left
-out. --markdown writes the report to FILE, and the picture of the kinds of faults beside it. Figures are counts in an
-emulated machine, no times of real hardware.
+Each scenario is one call of `toll-lab run`; earlier measurements of the same kernels are reused. With --from nothing is
+measured: DIRECTORY has SCENARIO.json as written by `toll-lab run --output`, and missing scenarios are left out.
+--markdown writes the report to FILE, and the figure of the kinds of faults beside it. Figures are counts in an emulated
+machine, no times of real hardware.
 Status: 0 all goals met, 1 a goal not met, 2 nothing could be measured.
 """
 
@@ -27,14 +27,14 @@ STOCK = ("never", "always", "madvise")
 
 
 class Results:
-    """What one scenario gave."""
+    """The results of one scenario."""
 
     def __init__(self, document):
         self.document = document
         self.entries = {(it["variant"], it["policy"], it["section"]): it for it in document["results"]}
 
     def entry(self, policy, section="main", variant=None):
-        """Of a policy that is for one kernel only, or of the kernel that is named."""
+        """The entry of a policy, for the named kernel or for the only one that has it."""
         for (its_variant, its_policy, its_section), entry in self.entries.items():
             if (its_policy, its_section) == (policy, section) and variant in (None, its_variant):
                 return entry
@@ -216,8 +216,8 @@ def hot_tables(results):
 
 
 FAULT_PATHS = [
-    ("off", "off", "small pages, econ off"),
-    ("on", "off", "small pages, econ on"),
+    ("off", "off", "4 KiB pages, econ off"),
+    ("on", "off", "4 KiB pages, econ on"),
     ("huge-off", "huge-off", "huge pages, econ off"),
     ("huge-on", "huge-off", "huge pages, econ on"),
 ]
@@ -402,8 +402,8 @@ def call(scenario, short, runs):
     return json.loads(done.stdout) if done.returncode == 0 else None
 
 
-def kept(folder, scenario):
-    path = folder / f"{scenario}.json"
+def kept(directory, scenario):
+    path = directory / f"{scenario}.json"
     return json.loads(path.read_text()) if path.exists() else None
 
 
@@ -415,9 +415,9 @@ def report(found, missing):
         "# econ, beside the stock kernel and CBMM",
         "",
         "Made by `benches/econ/run.py --markdown docs/results/econ.md`. Counts in an emulated machine; work is instructions and",
-        "modelled walks as the preset weighs them, and no figure is a time of real hardware. Prices are those of hardware",
-        "(`econ_default_costs` in `mm/econ/model.c`), frozen, the same for all. The input that was profiled is never the one that",
-        "is measured. CBMM's figures are those that its authors published in 2022.",
+        "modelled walks as the preset weighs them, and no figure is a time of real hardware. Costs are those of hardware",
+        "(`econ_default_costs` in `mm/econ/model.c`), frozen, the same for all. The profiled input is never the measured",
+        "one. CBMM's figures are those that its authors published in 2022.",
         "",
         "| measure | CBMM 2022 | goal | here | |",
         "|---|---|---|--:|---|",
@@ -435,7 +435,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--short", action="store_true", help="the short forms")
     parser.add_argument("--runs", type=int, metavar="N", help="runs of each kernel and policy")
-    parser.add_argument("--from", type=Path, metavar="FOLDER", dest="folder", help="take SCENARIO.json from there")
+    parser.add_argument("--from", type=Path, metavar="DIRECTORY", dest="directory", help="take SCENARIO.json from there")
     parser.add_argument("--markdown", metavar="FILE", type=Path, help="write the report here as well")
     parser.add_argument("scenario", nargs="*", help="of these: " + ", ".join(SCENARIOS))
     args = parser.parse_args()
@@ -443,10 +443,10 @@ def main():
     unknown = [name for name in names if name not in SCENARIOS]
     if unknown:
         parser.error(f"{unknown[0]}: no scenario of this benchmark")
-    if args.folder is None and not LAB.exists():
+    if args.directory is None and not LAB.exists():
         print(f"{LAB}: is not built: cargo build --release -p toll-lab", file=sys.stderr)
         return 2
-    documents = {name: kept(args.folder, name) if args.folder else call(name, args.short, args.runs) for name in names}
+    documents = {name: kept(args.directory, name) if args.directory else call(name, args.short, args.runs) for name in names}
     found = {name: Results(document) for name, document in documents.items() if document}
     missing = [name for name in names if name not in found]
     if not found:

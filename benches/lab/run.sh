@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# What the lab itself costs: builds, boots, and the slow-down by counting.  benches/lab/run.sh [--cold]
-# Status: 0 all goals met, 1 one not met, 3 it could not be set up.
+# Measures the cost of the lab itself: builds, boots, and the slow-down by counting.  benches/lab/run.sh [--cold]
+# Status: 0 all goals met, 1 one not met, 3 the set-up failed.
 set -u
 cd "$(dirname "$0")/../.." || exit 3
 setup/setup.sh lab >&2 || exit 3

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Runs the lab's scenarios on vanilla and tollfree and says how far lazy unmap flush keeps to its goals.
+"""Runs the lab's scenarios on vanilla and tollfree and compares the results with the goals of lazy unmap flush.
 
     benches/luf/run.py [--short] [--runs N] [--markdown FILE] [SCENARIO[:short]...]
 
-Each scenario is one call of `toll-lab run`, both kernels in turn; what was measured before of the same kernels is not
-measured again. Figures are counts in an emulated machine, no times of real hardware: medians, or of three runs and more
-of CPUs that run side by side the mean, and a goal is met or not where all of the 90 % interval is.
+Each scenario is one call of `toll-lab run`, both kernels in turn; earlier measurements of the same kernels are reused.
+Figures are counts in an emulated machine, no times of real hardware: medians, or the mean of three and more runs where
+CPUs run side by side. A goal is met, or not met, if all of the 90 % interval lies on that side.
 Status: 0 all goals met, 1 a goal not met, 2 nothing could be measured.
 """
 
@@ -22,7 +22,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 LAB = ROOT / "target" / "release" / "toll-lab"
 
-# Models that exceed memory: a measure, and by how much it must fall (or may rise), as a share of vanilla's.
+# Models that exceed memory: a measure, and its required decrease (or allowed increase) as a share of vanilla's.
 INFERENCE = [
     ("eligible", -0.99),
     ("all_irqs", 0.0),
@@ -36,8 +36,7 @@ INFERENCE = [
     ("major_faults", 0.01),
     ("drain_pages", None),
 ]
-# Scenario and its goals, and what the names of the sections begin with for which one is a goal (all, where nothing is
-# said).
+# Scenario and its goals; a goal may have a prefix of the names of the sections to which it applies (default: all).
 SCENARIOS = {
     "inference-over-memory": INFERENCE,
     "inference-streams": INFERENCE,
@@ -109,7 +108,7 @@ def bound(results, name):
 
 
 def median_drain(results):
-    """Half of the drains released at least so many pages, known to an eighth; 0 where there was none."""
+    """The median number of pages that a drain released, within an eighth; 0 without a drain."""
     prefix = "luf_drains_"
     sizes = sorted((int(name.removeprefix(prefix)), it["median"]) for name, it in results.items() if name.startswith(prefix))
     left = sum(count for _, count in sizes) / 2
@@ -263,7 +262,7 @@ def rows(document, goals):
                 if name == "alloc_failures":
                     yield section, name, old, new, "", f"<= {percent(goal)}", verdict(not new)
                 continue
-            # What is averted is to be much, all else little.
+            # Averted misses should increase, all other measures decrease.
             sign, relation = (-1, ">=") if name.endswith("_averted") else (1, "<=")
             change, half = new / old - 1, 0
             runs = [runs_of(document, variant, section, name) for variant in ("vanilla", "tollfree")]
@@ -350,7 +349,7 @@ def report(name, document):
     yield ""
     yield from allocations(document) if name in ("alloc-latency", "direct-reclaim", "nowait-storm") else ()
     shown = sections(document)
-    # Of many sections the first stands for all.
+    # Of many sections the first represents all.
     for section in shown if len(shown) <= 2 else shown[:1]:
         yield from causes(document, section)
     return met

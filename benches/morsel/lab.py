@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Runs the lab's scenarios of morsels on vanilla and tollfree and says how far morselfs keeps to its goals.
+"""Runs the lab's scenarios of morsels on vanilla and tollfree and compares the results with the goals of morselfs.
 
-    benches/morsel/lab.py [--short] [--from FOLDER] [--markdown FILE] [SCENARIO[:short]...]
+    benches/morsel/lab.py [--short] [--from DIRECTORY] [--markdown FILE] [SCENARIO[:short]...]
 
-Each scenario is one call of `toll-lab run`, both kernels in turn; what was measured before of the same kernels is not
-measured again; with --from nothing is measured, and FOLDER has SCENARIO.json as `toll-lab run --output` wrote it.
---markdown puts the report into FILE, behind what is above its mark there. Figures are counts in an
+Each scenario is one call of `toll-lab run`, both kernels in turn; earlier measurements of the same kernels are reused.
+With --from nothing is measured: DIRECTORY has SCENARIO.json as written by `toll-lab run --output`.
+--markdown writes the report to FILE, below the text above its mark there. Figures are counts in an
 emulated machine, no times of real hardware.
 Status: 0 all goals met, 1 a goal not met, 2 nothing could be measured.
 """
@@ -24,7 +24,7 @@ STOCK, OURS = "vanilla", "tollfree"
 
 
 class Results:
-    """What one scenario gave."""
+    """The results of one scenario."""
 
     def __init__(self, document):
         self.document = document
@@ -177,7 +177,7 @@ def map_tables(results):
     if results.has(OURS, "sealed-tail"):
         sparse.append("tail")
     yield ""
-    yield "Morsels of which the first page of each GiB is there, and (tail) a whole one of 6.82 GiB, with a part of a GiB and of 2 MiB:"
+    yield "Morsels with only the first page of each GiB populated, and (tail) a whole one of 6.82 GiB, with a part of a GiB and of 2 MiB:"
     yield ""
     yield "| | " + " | ".join(it.removeprefix("sparse-").upper().replace("G", " GiB").replace("TAIL", "tail") for it in sparse) + " |"
     yield "|---|" + "--:|" * len(sparse)
@@ -429,9 +429,9 @@ OWN = {"map-folios": ["benches/morsel/map-folios.toml", "--config", "kernel/conf
 # --- the report ---
 
 
-def call(scenario, short, folder):
-    if folder:
-        path = folder / f"{scenario}.json"
+def call(scenario, short, directory):
+    if directory:
+        path = directory / f"{scenario}.json"
         return Results(json.loads(path.read_text())) if path.exists() else None
     command = [LAB, "run", *OWN.get(scenario, [scenario]), "--json", "--resume", "--variant", STOCK, "--variant", OURS]
     if short:
@@ -486,7 +486,7 @@ def put(path, lines):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--short", action="store_true", help="the short forms")
-    parser.add_argument("--from", metavar="FOLDER", type=Path, dest="folder", help="results that were measured before")
+    parser.add_argument("--from", metavar="DIRECTORY", type=Path, dest="directory", help="results that were measured before")
     parser.add_argument("--markdown", metavar="FILE", type=Path, help="put the report into this file as well")
     parser.add_argument("scenario", nargs="*", help="of these: " + ", ".join(SCENARIOS))
     args = parser.parse_args()
@@ -494,10 +494,10 @@ def main():
     for name in asked:
         if name not in SCENARIOS:
             parser.error(f"{name}: no scenario of this benchmark")
-    if not args.folder and not LAB.exists():
+    if not args.directory and not LAB.exists():
         print(f"{LAB}: is not built: cargo build --release -p toll-lab", file=sys.stderr)
         return 2
-    measured = {name: call(name, short, args.folder) for name, short in asked.items()}
+    measured = {name: call(name, short, args.directory) for name, short in asked.items()}
     missing = [name for name, results in measured.items() if results is None]
     measured = {name: results for name, results in measured.items() if results}
     if not measured:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What a resident file costs to map, by what holds it (a stock kernel is enough):
+"""Measures the cost of mapping a resident file, by the memory that holds it (a stock kernel is enough):
 
     sudo benches/morsel/run.py [--size 4G] [--rounds 9] [--pool] [first] [each] [sum]
 
@@ -8,10 +8,10 @@ first  map it and read one byte
 each   map it and read one byte of every page
 sum    map it and read all of it
 
-Held by the page cache, into which it was read in order, mapped with MAP_POPULATE (what the others are compared with) and
-without; by tmpfs with huge=always; by tmpfs with small pages, as the page cache of older kernels and other file systems;
-by hugetlbfs where the pool has the pages (--pool reserves them, and gives them back). The runs alternate in random order, after one round that warms up. Prints the faults, which are counts, and
-speed-ups over page cache with MAP_POPULATE: pseudo-medians with 90 % bootstrap intervals.
+The file is in the page cache, read in order, mapped with MAP_POPULATE (the base of the comparison) and without; in tmpfs
+with huge=always; in tmpfs with 4 KiB pages, as in the page cache of older kernels and other file systems; in hugetlbfs
+if the pool has the pages (--pool reserves them, and returns them). The runs alternate in random order, after one round
+that warms up. Prints the number of faults, and speed-ups over page cache with MAP_POPULATE: pseudo-medians with 90 % bootstrap intervals.
 It needs root for mounts of its own, memory of four times the size, and an idle machine.
 """
 
@@ -68,9 +68,9 @@ def warm(path):
             pass
 
 
-def hold(folder, name, options, model):
+def hold(directory, name, options, model):
     """A mount with the model in it; the path there, or None where it cannot be had."""
-    point = folder / name
+    point = directory / name
     point.mkdir()
     kind = "hugetlbfs" if name == "hugetlbfs" else "tmpfs"
     subprocess.run(["mount", "-t", kind, "-o", options, "none", point], check=True)
@@ -82,13 +82,13 @@ def hold(folder, name, options, model):
     return point / model.name
 
 
-def measure(touch, arms, what, rounds):
-    """(nanoseconds, faults, nanoseconds of munmap) of each round, by arm."""
-    taken = {name: [] for name in arms}
+def measure(touch, variants, what, rounds):
+    """(nanoseconds, faults, nanoseconds of munmap) of each round, by variant."""
+    taken = {name: [] for name in variants}
     rng = random.Random(1)
     for turn in range(rounds + 1):
-        for name in rng.sample(sorted(arms), len(arms)):
-            path, way = arms[name]
+        for name in rng.sample(sorted(variants), len(variants)):
+            path, way = variants[name]
             numbers = [int(number) for number in call(touch, path, way, what).split()]
             if turn:
                 taken[name].append(numbers)
@@ -128,38 +128,38 @@ def main():
     before = POOL.read_text() if POOL.exists() else None
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tollfree" / "bench"
     cache.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="morsel-", dir=cache))
+    directory = Path(tempfile.mkdtemp(prefix="morsel-", dir=cache))
     try:
-        run(folder, options)
+        run(directory, options)
     finally:
-        for point in folder.iterdir():
+        for point in directory.iterdir():
             if os.path.ismount(point):
                 subprocess.run(["umount", point])
-        shutil.rmtree(folder)
+        shutil.rmtree(directory)
         if options.pool and before:
             POOL.write_text(before)
 
 
-def run(folder, options):
-    touch, model = folder / "touch", folder / "model"
+def run(directory, options):
+    touch, model = directory / "touch", directory / "model"
     call("cc", "-O2", "-o", touch, HERE / "touch.c")
     make_model(model, options.size)
     if options.pool:
-        # Memory that is in pieces gives huge pages to whom asks first.
+        # Reserve huge pages first: fragmented memory has few of them.
         POOL.write_text(str(int(POOL.read_text()) + options.size // HUGE))
-    arms = {"page cache, populate": (model, "populate"), "page cache": (model, "plain")}
+    variants = {"page cache, populate": (model, "populate"), "page cache": (model, "plain")}
     for name, mount in (("hugetlbfs", "pagesize=2M"), ("tmpfs, huge", "huge=always,size=90%"), ("tmpfs, small", "huge=never,size=90%")):
-        path = hold(folder, name, mount, model)
+        path = hold(directory, name, mount, model)
         if path is None:
             print(f"{name}: left out")
         else:
-            arms[name] = (path, "plain")
-    if "tmpfs, huge" in arms:
-        arms["tmpfs, huge, populate"] = (arms["tmpfs, huge"][0], "populate")
+            variants[name] = (path, "plain")
+    if "tmpfs, huge" in variants:
+        variants["tmpfs, huge, populate"] = (variants["tmpfs, huge"][0], "populate")
     warm(model)
     print(f"{options.size >> 20} MiB, {options.rounds} rounds, Linux {os.uname().release.split('-')[0]}")
     for what in options.what or WHAT:
-        table(what, measure(touch, arms, what, options.rounds), "page cache, populate")
+        table(what, measure(touch, variants, what, options.rounds), "page cache, populate")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Makes the inputs of the real-program benchmark: the same bytes each time, kept in the cache.
 
-    python3 inputs.py FOLDER NAME...
+    python3 inputs.py DIRECTORY NAME...
 
-Every function named make_NAME writes one input to the path it is given; a file that is there already is kept.
+Every function named make_NAME writes one input to the given path; an existing file is kept.
 """
 
 import itertools
@@ -78,10 +78,10 @@ def make_source_tar(path):
         ["cargo", "metadata", "--format-version", "1", "--locked", "--manifest-path", HERE.parents[1] / "Cargo.toml"],
         check=True, stdout=subprocess.PIPE)
     packages = json.loads(metadata.stdout)["packages"]
-    folders = sorted(Path(p["manifest_path"]).parent for p in packages if p["source"])
+    directories = sorted(Path(p["manifest_path"]).parent for p in packages if p["source"])
     with open(path, "wb") as out:
-        for folder in folders:
-            for file in sorted(f for f in folder.rglob("*.rs") if f.is_file()):
+        for directory in directories:
+            for file in sorted(f for f in directory.rglob("*.rs") if f.is_file()):
                 out.write(file.read_bytes())
                 if out.tell() > 32 * MIB:
                     break
@@ -298,14 +298,14 @@ def make_chase_hash(path):
 
 
 def make_java_classes(path):
-    """HashMap look-ups in Java (a folder of classes)."""
+    """HashMap look-ups in Java (a directory of classes)."""
     path.mkdir(exist_ok=True)
     subprocess.run(["javac", "-d", path, HERE / "programs" / "MapChase.java"], check=True)
 
 
-def make(name, folder):
+def make(name, directory):
     """The path of input `name`, made now if it is not there; damage by an interruption is impossible (rename at the end)."""
-    path = Path(folder) / name
+    path = Path(directory) / name
     if not path.exists():
         print(f"making input {name}", file=sys.stderr, flush=True)
         part = path.with_name(name + ".part")

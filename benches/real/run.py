@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Runs `tollfree tune` over the real programs of cells.toml and prints what it said, and how far that holds.
+"""Runs `tollfree tune` over the real programs of cells.toml and prints and checks the results.
 
     benches/real/run.py [--within 4m] [--fresh] [--list] [--markdown FILE] [CELL...]
 
@@ -110,8 +110,8 @@ def measure(cell, within, tollfree):
     """What `tollfree tune --json` says of one cell, with what a reader needs to repeat it."""
     for name in cell.get("inputs", []):
         inputs.make(name, INPUTS)
-    folder = RESULTS / (cell["name"] + ".out")
-    command = [tollfree, "tune", "--json", "--within", within, "--force", "--output", str(folder),
+    directory = RESULTS / (cell["name"] + ".out")
+    command = [tollfree, "tune", "--json", "--within", within, "--force", "--output", str(directory),
                *map(fill, cell.get("options", [])), "--", *map(fill, cell["command"])]
     began = datetime.datetime.now()
     with open(stdin_file(cell)) as stdin:

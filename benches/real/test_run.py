@@ -114,9 +114,9 @@ class Provenance(unittest.TestCase):
 
 class Stdin(unittest.TestCase):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.kept, run.RESULTS = run.RESULTS, Path(self.folder.name)
+        self.directory = tempfile.TemporaryDirectory()
+        self.addCleanup(self.directory.cleanup)
+        self.kept, run.RESULTS = run.RESULTS, Path(self.directory.name)
 
     def tearDown(self):
         run.RESULTS = self.kept
@@ -159,11 +159,11 @@ class Inputs(unittest.TestCase):
             self.assertEqual(inputs.make("sat_hard", one).read_bytes(), inputs.make("sat_hard", two).read_bytes())
 
     def test_what_is_there_is_kept_and_nothing_half_made_stays(self):
-        with tempfile.TemporaryDirectory() as folder:
-            made = inputs.make("sat_hard", folder)
+        with tempfile.TemporaryDirectory() as directory:
+            made = inputs.make("sat_hard", directory)
             made.write_text("kept")
-            self.assertEqual(inputs.make("sat_hard", folder).read_text(), "kept")
-            self.assertEqual([path.name for path in Path(folder).iterdir()], ["sat_hard"])
+            self.assertEqual(inputs.make("sat_hard", directory).read_text(), "kept")
+            self.assertEqual([path.name for path in Path(directory).iterdir()], ["sat_hard"])
 
 
 class Limit(unittest.TestCase):

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What sampling huge memory costs a large program in small pages:
+"""Measures the cost of sampling huge-page-backed memory for a large program in 4 KiB pages:
 
     benches/sampler/run.py [--size MIB] [--reads N] [--rounds N]
 
 Runs a chase over 8 GiB (needs 9 GiB free) in turn with the sampler (`tollfree run --summary`) and without it, under an empty plan,
-and prints the ratio of the times with its 90 % interval. Prints how many samples were taken too: without one in each run
-there is nothing to compare, and --reads has to be raised until the runs are long enough.
+and prints the ratio of the times with its 90 % interval. Also prints the number of samples: each run needs
+one, and --reads has to be raised until the runs are long enough.
 Goal: the interval lies within +/- 2 %. Status: 0 met, 1 not met, 3 it could not be measured.
 """
 
@@ -35,9 +35,9 @@ def seconds(command):
     return time.monotonic() - begun
 
 
-def measure(rounds, folder, program):
+def measure(rounds, directory, program):
     """Seconds of the runs without and with the sampler, and the samples of each of the latter; the first round is dropped."""
-    summary, plan = Path(folder) / "summary.json", Path(folder) / "plan"
+    summary, plan = Path(directory) / "summary.json", Path(directory) / "plan"
     plan.write_text("")
     run = [TOLLFREE, "run", "--plan", str(plan)]
     commands = {"without": run + ["--"] + program, "with": run + ["--summary", str(summary), "--"] + program}
@@ -60,17 +60,17 @@ def main():
     parser.add_argument("--reads", type=int, default=100_000_000, help="reads of a run (default 100 million)")
     parser.add_argument("--rounds", type=int, default=5, help="counted rounds (default 5)")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        program = Path(folder) / "skewed"
+    with tempfile.TemporaryDirectory() as directory:
+        program = Path(directory) / "skewed"
         subprocess.run(["cc", "-O2", "-o", program, EXAMPLE / "skewed.c"], check=True)
         arguments = ["--size", str(options.size), "--hot-regions", "0", "--reads", str(options.reads)]
-        took, samples = measure(options.rounds, folder, [str(program)] + arguments)
+        took, samples = measure(options.rounds, directory, [str(program)] + arguments)
     if min(samples) == 0:
         print(f"samples of the runs: {samples}: raise --reads")
         return 3
     ratio = times.ratio(took["with"], took["without"], random.Random(1))
     met = ratio["low"] >= 1 - FLOOR and ratio["high"] <= 1 + FLOOR
-    print(f"{'met    ' if met else 'NOT MET'}  {options.size} MiB in small pages, with the sampler / without: "
+    print(f"{'met    ' if met else 'NOT MET'}  {options.size} MiB in 4 KiB pages, with the sampler / without: "
           f"{ratio['median']:.4f} [{ratio['low']:.4f}, {ratio['high']:.4f}], {samples} samples (goal: within 1 +/- {FLOOR})")
     return 0 if met else 1
 

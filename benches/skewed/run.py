@@ -7,7 +7,7 @@
 counts  with at least 90 % of the modelled misses in 8 of 512 regions, the top 8 avert >= 90 % of what all 512 avert (exact)
 time    with the same skew, but 1 GiB of 4 GiB hot, the plan (those 512 regions) keeps >= 80 % of the time that all save;
         and, without a goal, what it keeps where 5 % of the reads miss the hot set, and where the hot set is 128 MiB of
-        1 GiB: its page tables stay in the caches, so there is little to keep beside what the reads elsewhere cost
+        1 GiB: its page tables stay in the caches, so there is little to save beside the cost of the reads elsewhere
 chase   a uniform dependent chase over 4 GiB (needs 5 GiB free) gains >= 1.3x with all regions huge
 Status: 0 all goals met, 1 one not met.
 """
@@ -23,9 +23,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "skewed-region"
-FOLDER = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tollfree" / "bench" / "skewed"
+DIRECTORY = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tollfree" / "bench" / "skewed"
 TOLLFREE = os.environ.get("TOLLFREE") or str(ROOT / "target" / "release" / "tollfree")
-PROGRAM = str(FOLDER / "skewed")
+PROGRAM = str(DIRECTORY / "skewed")
 BASE, REGION = 0x18780000000, 2 << 20
 # Share of the reads that go to the hot regions: 90 % of the misses then lie in 8 of 512.
 SKEW = 0.995
@@ -40,24 +40,25 @@ def call(*command):
 
 def record(name, regions, options, plan=None):
     """Misses by region address of one fully counted run."""
-    path = FOLDER / (name + ".json")
+    path = DIRECTORY / (name + ".json")
     span = f"{BASE:#x}..{BASE + regions * REGION:#x}"
     call(TOLLFREE, "record", "--force", "--source", "sim", "--sample", "1", "--only", span, "-o", path,
          *(["--plan", plan] if plan else []), "--", PROGRAM, *options)
     report = json.loads(subprocess.run([TOLLFREE, "report", path, "--json"], check=True, stdout=subprocess.PIPE).stdout)
-    return {anchor["start"] + region["offset"]: region["misses"]
-            for anchor in report["anchors"] if anchor["kind"] == "address" for region in anchor["regions"]}
+    sites = report.get("sites") or report["anchors"]
+    return {site["start"] + region["offset"]: region["misses"]
+            for site in sites if site["kind"] == "address" for region in site["regions"]}
 
 
 def planned(name, top):
     """largepages.txt of the `top` regions of a recording."""
-    path = FOLDER / f"{name}-top{top}.txt"
-    call(TOLLFREE, "plan", FOLDER / (name + ".json"), "--force", "--top", top, "--format", "largepages", "-o", path)
+    path = DIRECTORY / f"{name}-top{top}.txt"
+    call(TOLLFREE, "plan", DIRECTORY / (name + ".json"), "--force", "--top", top, "--format", "largepages", "-o", path)
     return path
 
 
 def every_region(regions):
-    path = FOLDER / f"all{regions}.txt"
+    path = DIRECTORY / f"all{regions}.txt"
     path.write_text("".join(f"{BASE + i * REGION}\n" for i in range(regions)))
     return path
 
@@ -137,7 +138,7 @@ def main():
     unknown = set(options.parts) - set(PARTS)
     if unknown:
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
-    FOLDER.mkdir(parents=True, exist_ok=True)
+    DIRECTORY.mkdir(parents=True, exist_ok=True)
     call("gcc", "-O2", "-g", EXAMPLE / "skewed.c", "-o", PROGRAM)
     met = [PARTS[name](options.rounds) for name in options.parts or PARTS]
     return 0 if all(met) else 1

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Morsels for programs: memory of any size that one process fills, seals, and hands to others by
- * descriptor over a Unix socket. Nothing is copied, and who received it can rely on its content: after the seal
+ * descriptor over a Unix socket. Nothing is copied, and the receiver can rely on its content: after the seal
  * nobody can change it.
  *
  *     struct morsel m;
- *     morsel_create(&m, folder, size);   mapped writable at m.start
+ *     morsel_create(&m, directory, size);   mapped writable at m.start
  *     ... fill m.start[0..size] ...
  *     morsel_seal(&m);                   unmapped, immutable
  *     morsel_send(socket, &m);
  *     morsel_drop(&m);
  *
- *     morsel_receive(socket, &m);        refuses what is not sealed
+ *     morsel_receive(socket, &m);        refuses if not sealed
  *     morsel_map(&m);                    mapped read-only at m.start
  *     ... read ...
  *     morsel_drop(&m);
  *
  * Each returns 0, or -1 with errno. Where the memory comes from, best first: a file without a name in
- * `folder`, if that is on a file system whose files can be sealed (morselfs); huge pages of
- * the hugetlb pool, if there are enough; else small pages. m.from says which.
+ * `directory`, if that is on a file system with sealed files (morselfs); huge pages of
+ * the hugetlb pool, if there are enough; otherwise 4 KiB pages. m.from is the source.
  *
  * Include it after defining _GNU_SOURCE. Linux 4.16 or later.
  */
@@ -42,7 +42,7 @@ enum morsel_from {
 	MORSEL_UNKNOWN, /* received */
 	MORSEL_FILE,    /* morselfs */
 	MORSEL_HUGETLB, /* memfd in huge pages */
-	MORSEL_MEMFD,   /* memfd in small pages */
+	MORSEL_MEMFD,   /* memfd in 4 KiB pages */
 };
 
 struct morsel {
@@ -53,7 +53,7 @@ struct morsel {
 	char *start;   /* NULL while it is not mapped */
 };
 
-/* Maps the descriptor. A page that cannot be had is an error here, and not a signal later. */
+/* Maps the descriptor. A page that cannot be allocated is an error here, not a signal later. */
 static inline int morsel_map_as(struct morsel *m, int protection)
 {
 	void *start = mmap(NULL, m->length, protection, MAP_SHARED, m->fd, 0);
@@ -98,10 +98,10 @@ static inline int morsel_begin(struct morsel *m, int fd, enum morsel_from from, 
 	return -1;
 }
 
-/* A file without a name in a folder, if it can be sealed there: else it could be changed for ever. */
-static inline int morsel_open_file(const char *folder)
+/* A file without a name in a directory, if it can be sealed there: otherwise it would stay writable. */
+static inline int morsel_open_file(const char *directory)
 {
-	int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 
 	if (fd >= 0 && fcntl(fd, F_GET_SEALS) != 0) {
 		close(fd);
@@ -111,8 +111,8 @@ static inline int morsel_open_file(const char *folder)
 	return fd;
 }
 
-/* Makes a morsel of `size` bytes (not 0), mapped writable. `folder` may be NULL. */
-static inline int morsel_create(struct morsel *m, const char *folder, size_t size)
+/* Makes a morsel of `size` bytes (not 0), mapped writable. `directory` may be NULL. */
+static inline int morsel_create(struct morsel *m, const char *directory, size_t size)
 {
 	unsigned int flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
 
@@ -121,7 +121,7 @@ static inline int morsel_create(struct morsel *m, const char *folder, size_t siz
 		errno = EINVAL;
 		return -1;
 	}
-	if (folder && morsel_begin(m, morsel_open_file(folder), MORSEL_FILE, size) == 0)
+	if (directory && morsel_begin(m, morsel_open_file(directory), MORSEL_FILE, size) == 0)
 		return 0;
 	if (size >= MORSEL_HUGE &&
 	    morsel_begin(m, memfd_create("morsel", flags | MFD_HUGETLB), MORSEL_HUGETLB, size) == 0)
@@ -142,7 +142,7 @@ static inline int morsel_map(struct morsel *m)
 	return m->start ? 0 : morsel_map_as(m, PROT_READ);
 }
 
-/* Hands it to whoever reads the other end: eight bytes of size, and the descriptor. */
+/* Sends it to the reader of the other end: eight bytes of size, and the descriptor. */
 static inline int morsel_send(int socket, const struct morsel *m)
 {
 	uint64_t size = m->size;
@@ -175,7 +175,7 @@ static inline int morsel_send(int socket, const struct morsel *m)
 	return -1;
 }
 
-/* Whether what came is a sealed morsel of the size that was said; sets errno if not. */
+/* Whether the received descriptor is a sealed morsel of the announced size; sets errno if not. */
 static inline int morsel_check(struct morsel *m)
 {
 	struct stat is;

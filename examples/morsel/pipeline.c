@@ -5,7 +5,7 @@
  *
  *     cc -O2 -o pipeline pipeline.c && ./pipeline [PACKETS [SIZE...]]
  *
- * TOLLFREE_MORSELS names a folder on morselfs, where there is one.
+ * TOLLFREE_MORSELS names a directory on morselfs, if there is one.
  */
 #define _GNU_SOURCE
 #include "morsel.h"
@@ -81,7 +81,7 @@ static void consume(int socket)
 /* Sends packets of one size; prints what they took. */
 static void produce(int socket, size_t size, int packets)
 {
-	const char *folder = getenv("TOLLFREE_MORSELS");
+	const char *directory = getenv("TOLLFREE_MORSELS");
 	const char *from = "";
 	double waited = 0;
 
@@ -90,7 +90,7 @@ static void produce(int socket, size_t size, int packets)
 		struct morsel m;
 		double begun;
 
-		if (morsel_create(&m, folder && *folder ? folder : NULL, size) < 0)
+		if (morsel_create(&m, directory && *directory ? directory : NULL, size) < 0)
 			die("create");
 		sum = fill(m.start, size, number);
 		begun = now();

@@ -4,7 +4,7 @@
 
     ./pipeline.py [PACKETS [SIZE...]]
 
-TOLLFREE_MORSELS names a folder on morselfs, where there is one.
+TOLLFREE_MORSELS names a directory on morselfs, if there is one.
 """
 
 import fcntl
@@ -25,9 +25,9 @@ def round_up(size, page):
     return (size + page - 1) // page * page
 
 
-def open_file(folder):
+def open_file(directory):
     """A file without a name, where files can be sealed."""
-    fd = os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o600)
+    fd = os.open(directory, os.O_TMPFILE | os.O_RDWR, 0o600)
     try:
         if fcntl.fcntl(fd, fcntl.F_GET_SEALS) == 0:
             return fd
@@ -40,10 +40,10 @@ def open_file(folder):
 def create(size):
     """A morsel: its descriptor, its memory, and where that comes from."""
     flags = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
-    folder = os.environ.get("TOLLFREE_MORSELS")
+    directory = os.environ.get("TOLLFREE_MORSELS")
     ways = []
-    if folder:
-        ways.append(("morselfs", lambda: open_file(folder), mmap.PAGESIZE))
+    if directory:
+        ways.append(("morselfs", lambda: open_file(directory), mmap.PAGESIZE))
     if size >= HUGE:
         ways.append(("hugetlb memfd", lambda: os.memfd_create("morsel", flags | os.MFD_HUGETLB), HUGE))
     ways.append(("memfd", lambda: os.memfd_create("morsel", flags), mmap.PAGESIZE))

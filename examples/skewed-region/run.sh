@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The whole experiment: run.sh [N] makes the N regions (of 512; 8 if not said) with the most misses huge.
+# Runs the whole experiment: run.sh [N] makes the N regions (of 512; default 8) with the most misses huge.
 # Options for the program itself (see skewed.c) go behind N:  run.sh 8 --reads 5000000
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)

@@ -8,8 +8,9 @@ SHOWN = 8
 
 def regions(report):
     """(address, misses before, misses after) of every region inside a fixed address range."""
-    return [(anchor["start"] + region["offset"], region["misses"], region["misses_after"])
-            for anchor in report["anchors"] if anchor["kind"] == "address" for region in anchor["regions"]]
+    sites = report.get("sites") or report["anchors"]
+    return [(site["start"] + region["offset"], region["misses"], region["misses_after"])
+            for site in sites if site["kind"] == "address" for region in site["regions"]]
 
 
 def table(title, rows):

@@ -3,7 +3,7 @@
 
     times.py ROUNDS NAME=COMMAND NAME=COMMAND... [-- OPTIONS OF EACH COMMAND]
 
-The first variant is what the others are compared with. The first round warms up and is dropped; the order alternates.
+The first variant is the base of the comparison. The first round warms up and is dropped; the order alternates.
 Prints each ratio with a 90 % bootstrap interval (fixed seed), and on the last line all of it as JSON.
 """
 import itertools

@@ -1,18 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Fills a folder with a small system that can build a kernel, copied from the packages that are installed here, and with
-# the source to build at /linux, configured and prepared:  kernel-source.sh FOLDER
-# TOLL_LAB_CACHE is where the lab keeps its sources.
+# Fills a directory with a small system that can build a kernel, copied from installed packages, and with the source to
+# build at /linux, configured and prepared:  kernel-source.sh DIRECTORY
+# TOLL_LAB_CACHE is the directory of the lab's sources.
 set -eu
 root=$1
 tools='bash bc binutils bison coreutils dash diffutils findutils flex gcc grep gzip libc6-dev libelf-dev libssl-dev make mawk perl-base sed'
 
-# /bin and its like are links into /usr, as they are here; some packages' paths do not say so.
+# /bin, /sbin and /lib are links into /usr, as on this machine; some packages list paths without /usr.
 for name in bin sbin lib lib64; do
 	mkdir -p "$root/usr/$name"
 	ln -s "usr/$name" "$root/$name"
 done
-# Every file of the tools and of what they need; users' and packages' own data stay away.
+# Copy every file of the tools and of their dependencies; leave out documentation and locales.
 # shellcheck disable=SC2086
 apt-cache depends --recurse --installed --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces \
 	--no-enhances $tools | grep '^[a-z0-9]' | sort -u |

@@ -4,7 +4,7 @@
 
     random_model.py FILE MIB SEED
 
-What it says is noise; what it reads, in which order, and how often is what a real model of that size does.
+Its output is noise; it reads the same amount of weights in the same order as a real model of that size.
 """
 
 import sys

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Asks the kernel for pages (toll_lab_alloc in debugfs), which counts the instructions of each allocation.
+ * Allocates pages in the kernel (toll_lab_alloc in debugfs), which counts the instructions of each allocation.
  *
  *     alloc SECTION paced ORDER kernel|huge|atomic|nowait COUNT KEEP MICROSECONDS
  *     alloc SECTION storm ORDER kernel|huge|atomic|nowait COUNT BURST
  *     alloc wait
  *
- * Paced: so many allocations, the last KEEP of them held, with a pause after each; each CPU makes its share, so that it
- * does not depend on where the scheduler puts one task what its CPU's list of free pages holds. Storm: as many in bursts,
- * each of which is held as a whole and then freed; the next one begins when other programs have taken what was freed and
- * the kernel reclaims again. Something else has to use memory meanwhile. What could not be allocated is counted, and no
- * error; the end says how many that were. Wait: ends when the kernel reclaims.
+ * Paced: COUNT allocations, the last KEEP of them held, with a pause after each. Each CPU makes its share, so that the
+ * content of a CPU's list of free pages does not depend on where the scheduler puts one task. Storm: COUNT allocations in
+ * bursts. A burst is held as a whole and then freed; the next one begins when other programs have taken the freed pages
+ * and the kernel reclaims again. Another program has to use memory meanwhile. A failed allocation is counted and is no
+ * error; the number of failures is printed at the end. Wait: ends when the kernel reclaims.
  */
 #include "section.h"
 
@@ -19,7 +19,7 @@
 
 #define ASK "/sys/kernel/debug/toll_lab_alloc"
 
-/* Who has reclaimed so many pages more was not just finishing what it had begun. */
+/* With this many more pages reclaimed, reclaim has started again: a smaller number may be the end of an earlier one. */
 enum { RECLAIMS_AGAIN = 1000, POLL_US = 5000, MAX_POLLS = 20000 };
 
 static void ask(int fd, const char *order, const char *how, size_t count, size_t keep, size_t pause)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Simulated annealing of a netlist: elements on a grid, each with nets to others; two at random change their places
- * if that makes their nets shorter, or by chance.
+ * Simulated annealing of a netlist: elements on a grid, each with nets to others; two random elements are swapped if that
+ * makes their nets shorter, or by chance.
  *
  *     anneal BYTES SWAPS SEED [TABLE-BYTES]
  *
- * So many bytes of elements are written once, in order; then each swap reads two at random and all that they are
- * connected with. A later version of it has a table too, which it maps before the elements, and of which it uses a
- * page in each 2 MiB.
+ * BYTES of elements are written once, in order. Then each swap reads two at random and all their neighbours. With
+ * TABLE-BYTES it stands for a later version of the program: it maps a table before the elements, and uses a page in
+ * each 2 MiB of it.
  */
 #include "util.h"
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * What files in memory that come and go do to the blocks of free memory.
+ * Measures the effect of creating and removing files in memory on the blocks of free memory.
  *
- *     blocks FOLDER CYCLES LIVE-BYTES SECTION
+ *     blocks DIRECTORY CYCLES LIVE-BYTES SECTION
  *
- * Each cycle creates a file in FOLDER, of 4 KiB to 2 MiB (all powers of two between are as likely), fills it by
- * write(), and removes others, by chance, until no more than LIVE-BYTES are left. At the end all are removed.
+ * Each cycle creates a file in DIRECTORY, of 4 KiB to 2 MiB (powers of two, equally likely), fills it by
+ * write(), and removes random others until no more than LIVE-BYTES are left. At the end all are removed.
  *
- * Notes how many blocks of 2 MiB free memory had before and after, larger ones in parts of it. The free pages that each
- * CPU keeps for itself are given back before these are counted (toll_lab_drain in debugfs): they hold back the blocks
- * that they are parts of, and how many there are is chance.
+ * Notes the number of free blocks of 2 MiB before and after; larger blocks count as several. The per-CPU lists of free
+ * pages are drained before the count (toll_lab_drain in debugfs): they prevent the merging of the blocks that they are
+ * parts of, and their length is random.
  */
 #include "section.h"
 
@@ -23,7 +23,7 @@ static struct {
 	size_t name, length;
 } files[MAX_FILES];
 static size_t count, live;
-static const char *folder;
+static const char *directory;
 static uint64_t state = 1;
 
 static void drain(void)
@@ -77,7 +77,7 @@ static const char *path_of(size_t name)
 {
 	static char path[PATH_MAX];
 
-	snprintf(path, sizeof(path), "%s/%zu", folder, name);
+	snprintf(path, sizeof(path), "%s/%zu", directory, name);
 	return path;
 }
 
@@ -110,8 +110,8 @@ int main(int argc, char **argv)
 	double before, after;
 
 	if (argc != 5)
-		usage("blocks FOLDER CYCLES LIVE-BYTES SECTION");
-	folder = argv[1];
+		usage("blocks DIRECTORY CYCLES LIVE-BYTES SECTION");
+	directory = argv[1];
 	cycles = number(argv[2]);
 	most = number(argv[3]);
 	/* What the first file brings with it, and keeps, is there before. */

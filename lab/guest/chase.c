@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Follows pointers through nodes that lie in a random order, and changes some: what annealing and network simplex
- * codes do most of the time.
+ * Follows pointers through nodes in a random order, and changes some: the main loop of annealing and network simplex
+ * codes.
  *
  *     chase BYTES STEPS SWAP-EVERY
  *

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * First touches: threads that map memory, write to each of its pages once, and give it back, over and over.
+ * First touches: threads repeatedly map memory, write to each of its pages once, and unmap it.
  *
  *     fault THREADS BYTES ROUNDS [in-order|random]
  *

@@ -5,7 +5,7 @@
  * All processes share a few files. A file's lock is held during one operation on it, and the operation updates the model
  * together with the file. So one process reads what another one has just written, mostly through a read-only mapping that
  * exists since the start. A file is opened for writing only when it is written, and closed soon after, so that files
- * change between having writers and having none. Each process also has a folder of small files that it creates, links,
+ * change between having writers and having none. Each process also has a directory of small files that it creates, links,
  * renames and removes. One more process can trigger reclaim all the time (FILE is the memory.reclaim of a cgroup).
  */
 #include <fcntl.h>
@@ -88,7 +88,7 @@ struct file {
 };
 
 static struct file files[FILES];
-static const char *folder;
+static const char *directory;
 static size_t most; /* bytes of a file */
 static unsigned int self;
 static uint64_t seed;
@@ -121,7 +121,7 @@ static char *path_of(unsigned int number)
 {
 	static char path[256];
 
-	snprintf(path, sizeof(path), "%s/shared-%u", folder, number);
+	snprintf(path, sizeof(path), "%s/shared-%u", directory, number);
 	return path;
 }
 
@@ -432,7 +432,7 @@ static char *name_of(unsigned int name, int which)
 {
 	static char paths[2][256];
 
-	snprintf(paths[which], sizeof(paths[which]), "%s/own-%u/%u", folder, self, name);
+	snprintf(paths[which], sizeof(paths[which]), "%s/own-%u/%u", directory, self, name);
 	return paths[which];
 }
 
@@ -622,7 +622,7 @@ static void work(unsigned int number)
 
 	self = number;
 	seed = 0x9e3779b97f4a7c15ull * (number + 1);
-	snprintf(own, sizeof(own), "%s/own-%u", folder, self);
+	snprintf(own, sizeof(own), "%s/own-%u", directory, self);
 	if (mkdir(own, 0755))
 		fail(own);
 	open_all();
@@ -651,7 +651,7 @@ static void reclaim(unsigned int number)
 	if (file < 0)
 		fail(reclaim_file);
 	while (!is_over()) {
-		/* EAGAIN: less was reclaimed than asked for. */
+		/* EAGAIN: less was reclaimed than requested. */
 		if (write(file, RECLAIM, strlen(RECLAIM)) < 0 && errno != EAGAIN && errno != EINTR)
 			fail(reclaim_file);
 		nanosleep(&pause, NULL);
@@ -754,14 +754,14 @@ int main(int argc, char **argv)
 	bool passed;
 
 	if (argc != 5 && argc != 6)
-		usage("fileload FOLDER SECONDS PROCESSES BYTES [FILE]");
-	folder = argv[1];
+		usage("fileload DIRECTORY SECONDS PROCESSES BYTES [FILE]");
+	directory = argv[1];
 	seconds = number(argv[2]);
 	processes = number(argv[3]);
 	most = page_up(number(argv[4]));
 	reclaim_file = argv[5];
 	if (processes > MAX_PROCESSES || most < 2 * MOST)
-		usage("fileload FOLDER SECONDS PROCESSES BYTES [FILE]: at most 16 processes, at least 128K");
+		usage("fileload DIRECTORY SECONDS PROCESSES BYTES [FILE]: at most 16 processes, at least 128K");
 	clock_gettime(CLOCK_MONOTONIC, &last);
 	last.tv_sec += (time_t)seconds;
 	make_shared();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Fills a large heap while a file is read: the heap takes memory that the page cache would like to have.
+ * Fills a large heap while a file is read: the heap competes with the page cache for memory.
  *
  *     fill BYTES FILE [BEFORE]
  *
- * For each 16 pages of the heap, each of which is written once and in order, twice as much of the file is read, from
- * its begin again after its end. So many pieces of 128 KiB are read before the first page is written.
+ * For each 16 pages of the heap, which are written once and in order, twice as much of the file is read; after its end,
+ * reading restarts at its beginning. BEFORE pieces of 128 KiB are read before the first page is written.
  */
 #include "util.h"
 

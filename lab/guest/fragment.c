@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Breaks free memory into small pieces and leaves it so: fills it with pipes of 64 KiB, then reads back all but one page
- * of each. What stays is unmovable, and in every block; or, `movable`, memory of a process of which all but one page of
- * each 64 KiB is given back, which compaction can put together.
+ * Fragments free memory: fills it with pipes of 64 KiB, then reads back all but one page of each. The remaining pages are
+ * unmovable, and in every block. With `movable` they are memory of a process that returned all but one page of each
+ * 64 KiB, and compaction can move them.
  *
  *     fragment [movable] LEAVE-BYTES [WHOLE-BYTES]
  *
- * So much memory is not touched by the pipes; what the kernel itself keeps free (min_free_kbytes) is small meanwhile.
- * WHOLE-BYTES more are kept out of it, and are free in whole blocks at the end.
- * Ends when memory is in pieces, with what is free in blocks above order 3 on stdout; processes in the background hold
- * the pipes, and as memory of their own what stayed whole. Fails if more than 2 % of free memory is still in such
- * blocks, or any in one of 2 MiB: then it is not fragmented.
+ * The pipes leave LEAVE-BYTES of memory; the kernel's own reserve (min_free_kbytes) is small meanwhile.
+ * WHOLE-BYTES more are excluded, and are free in whole blocks at the end.
+ * Ends when memory is fragmented, and prints the free memory in blocks above order 3; processes in the background hold
+ * the pipes, and the blocks that stayed whole as memory of their own. Fails if more than 2 % of free memory is still in
+ * such blocks, or any in one of 2 MiB: then it is not fragmented.
  */
 #include "util.h"
 
@@ -83,7 +83,7 @@ static void let_go(pid_t child)
 		fail("kill");
 }
 
-/* All that is free but so much, as memory in small pages of which then one of each 16 is left. */
+/* Takes all free memory but @leave in 4 KiB pages, then returns all but one of each 16. */
 static void hold_movable(const struct gate *gate, size_t leave)
 {
 	size_t length = free_memory() > leave ? (free_memory() - leave) & ~(REGION - 1) : 0;
@@ -102,7 +102,7 @@ static void hold_movable(const struct gate *gate, size_t leave)
 		pause();
 }
 
-/* One process has room for so many descriptors only. */
+/* One process can hold PIPES_PER_HOLDER pipes: the number of descriptors is limited. */
 static void hold(const struct gate *gate, size_t leave)
 {
 	static int pipes[PIPES_PER_HOLDER][2];

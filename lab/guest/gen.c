@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Writes data that compressors and databases can work on, the same each time.
+ * Writes deterministic input data for compressors and databases.
  *
  *     gen text|random BYTES FILE
  *

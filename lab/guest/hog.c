@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Takes memory and writes all of it, a page after the other, over and over.
+ * Allocates memory and repeatedly writes all of it, page by page.
  *
  *     hog BYTES ROUNDS
  */

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * A neighbour that touches a page of each 2 MiB of its heap, gives it back, sleeps, and does so again for ever.
+ * A neighbour that touches a page of each 2 MiB of its heap, returns it, sleeps, and repeats that without end.
  *
  *     hostile [NANOSECONDS]
  *
- * With NANOSECONDS it says of itself that each 2 MiB of its heap save so much, whatever is true: as any user may.
+ * With NANOSECONDS its own profile claims this saving for each 2 MiB of its heap, as any user may write.
  */
 #include "util.h"
 

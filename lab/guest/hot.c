@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Random updates, of which nearly all go to a tenth of the memory: of 20 updates 19 to the hot regions, of which all
- * pages are used, and one to the others, of which a sixteenth is.
+ * Random updates, nearly all in a tenth of the memory: 19 of 20 updates go to the hot regions, which use all of their
+ * pages, and one to the others, which use a sixteenth of theirs.
  *
  *     hot BYTES UPDATES SEED
  *

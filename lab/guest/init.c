@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * The first process of the lab's guests: runs the commands that the host asks for, gives back what they wrote, and
- * switches the machine off.
+ * The first process of the lab's guests: runs the host's commands, returns their output, and powers off.
  *
  * /lab/commands holds one command a line: its name, then program and arguments, all separated by tabs. The host's
- * folder is mounted at /out. There, NAME.out and NAME.err get what the command writes, and NAME.status how it ended:
- * "exit N" or "signal N". The file "done" is written last; where it is missing, the guest did not get that far.
+ * directory is mounted at /out. There, NAME.out and NAME.err get the output of the command, and NAME.status its end:
+ * "exit N" or "signal N". The file "done" is written last; without it the guest did not complete.
  */
 #include <errno.h>
 #include <fcntl.h>

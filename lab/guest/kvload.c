@@ -5,8 +5,7 @@
  *
  *     kvload redis|memcached SOCKET REQUESTS KEYS VALUE-BYTES SEED
  *
- * Of the requests after the first KEYS each fourth sets, the others read. An answer of another length than it must
- * have is an error.
+ * Every fourth request after the first KEYS sets, the others read. An answer of an unexpected length is an error.
  */
 #include "util.h"
 
@@ -53,7 +52,7 @@ static void send_all(const char *data, size_t length)
 	}
 }
 
-/* Sends what there is, and reads the answers, whose sizes are known. */
+/* Sends the pending requests, and reads the answers, which have known sizes. */
 static void settle(void)
 {
 	static char answer[1 << 16];

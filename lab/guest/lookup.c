@@ -6,8 +6,8 @@
  *     lookup THREADS GRID-BYTES LOOKUPS|endless [FILE]
  *
  * The tables are private memory that is written once by the main thread before the section "main"; with a file, the
- * tables are that file, mapped to be read only, and as large as it is. With "endless" it is the load beside another
- * program, which has the section, and goes on until it is ended.
+ * tables are that file, mapped read-only, and have its size. With "endless" it is the load beside another program,
+ * which has the section, and runs until it is killed.
  */
 #include "section.h"
 

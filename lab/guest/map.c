@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * What it costs to map memory that is there already, and to unmap it.
+ * Measures mapping and unmapping of memory that is already populated.
  *
  *     map KIND BYTES ROUNDS SECTION [sparse]
  *
@@ -8,8 +8,8 @@
  * `huge` one of tmpfs with huge pages (mounted at /huge), `hugetlb` one of hugetlbfs (mounted at /hugetlb), `memfd`, and
  * of morselfs (mounted at /morsel) `open`, mapped writable, and `sealed`.
  *
- * Before the section every page is there (one in each GiB where it is `sparse`), and with hugetlbfs one mapping, whose
- * page tables the others share. Then come ROUNDS mappings with MAP_POPULATE, and a read of the first byte of each:
+ * Before the section every page exists (one in each GiB if `sparse`), and with hugetlbfs one mapping, with page tables
+ * that the others share. Then come ROUNDS mappings with MAP_POPULATE, and a read of the first byte of each:
  * section SECTION. They are unmapped in the section SECTION-unmap.
  */
 #include "section.h"
@@ -49,7 +49,7 @@ static void read_pages(int fd, size_t length)
 			fail("readahead");
 }
 
-/* Who advises huge pages has the page cache read in folios of that size, where they fit. */
+/* With MADV_HUGEPAGE the page cache reads in folios of that size, where they fit. */
 static void read_folios(int fd, size_t length)
 {
 	const char *memory = mmap(NULL, length, PROT_READ, MAP_SHARED, fd, 0);

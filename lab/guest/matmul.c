@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Multiplies two square matrices in the way that everybody writes first: one of them is read by columns.
+ * Multiplies two square matrices by the textbook loop: one of them is read by columns.
  *
  *     matmul SIDE ROWS
  *
- * So many rows of the product are computed.
+ * Computes ROWS rows of the product.
  */
 #include "util.h"
 

@@ -5,7 +5,7 @@
  *
  *     memload REQUESTS KEYS VALUE-BYTES SECTION
  *
- * Half of the requests are sets, half are gets. Any answer that is none is an error.
+ * Half of the requests are sets, half are gets. A malformed answer is an error.
  */
 #include "section.h"
 

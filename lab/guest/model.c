@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Inference as memory management sees it: processes that each map a file of weights and stream through all of it once
+ * The memory accesses of inference: processes that each map a file of weights and stream through all of it once
  * a token, by several threads, while private activations stay hot.
  *
  *     model THREADS TOKENS ACTIVATION-BYTES [load:]FILE...
@@ -11,8 +11,8 @@
  * "load:" are not mapped but read into private memory before the section. Activations are written by each thread
  * before.
  *
- * With "endless" it is the load beside another program, which has the section: it goes on until it is ended, and each
- * thread pauses for so many microseconds after every 128 KiB that it read. SIGUSR1 ends the pauses.
+ * With "endless" it is the load beside another program, which has the section: it runs until it is killed, and each
+ * thread pauses for PAUSE microseconds after every 128 KiB that it read. SIGUSR1 ends the pauses.
  */
 #include "section.h"
 

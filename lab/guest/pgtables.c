@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Processes that all map one buffer in shared memory and read all that is there of it.
+ * Processes that all map one buffer in shared memory and read all of its pages.
  *
  *     pgtables KIND BYTES PROCESSES SECTION
  *
- * Kinds: `memfd`, `open` and `sealed`, files of morselfs (mounted at /morsel). The first page of each 2 MiB of the
- * buffer is there, which takes as many page tables as if all were.
+ * Kinds: `memfd`, `open` and `sealed`, files of morselfs (mounted at /morsel). Only the first page of each 2 MiB of the
+ * buffer exists, which takes the same number of page tables as a full one.
  *
- * Notes what page tables take when all processes are there (PageTables of /proc/meminfo), less what as many take that
- * map nothing, and that for each of them.
+ * Notes the size of page tables while all processes exist (PageTables of /proc/meminfo), less that of the same number of
+ * processes without the mapping, and the difference for each process.
  */
 #include "section.h"
 

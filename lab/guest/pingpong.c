@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Two processes on one CPU take turns; each reads its pages in its turn. Where address spaces keep their translations
- * (PCIDs) nothing misses, else everything does, each time.
+ * Two processes on one CPU take turns; each reads its pages in its turn. With PCIDs the address spaces keep their
+ * translations and nothing misses; without them every access to a page misses in each turn.
  *
  *     pingpong SECTION PAGES TURNS
  */

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Packets that go through a pipeline of two processes in shared memory.
+ * Passes packets through a pipeline of two processes in shared memory.
  *
  *     pipeline BYTES PACKETS keep|remap|new memfd|morsel SECTION
  *
  * The first process writes each page of a packet and passes it on by its descriptor (SCM_RIGHTS); the second reads each
- * page, and answers. `keep`: one buffer, whose mappings both keep. `remap`: one buffer, which each unmaps before the
+ * page, and answers. `keep`: one buffer, mapped by both throughout. `remap`: one buffer, which each unmaps before the
  * other one maps it. `new`: each packet is a new buffer, mapped and unmapped by both. Buffers are memfds, or files of
  * morselfs (mounted at /morsel), which one process at a time has mapped writable: of a kept one the second reads
  * through a mapping that only reads.
  *
- * The first packet, whose pages are new, is in the section.
+ * The section includes the first packet, which has new pages.
  */
 #include "section.h"
 
@@ -74,7 +74,7 @@ static char *map_packet(int fd, int protection)
 
 static _Noreturn void consume(int socket)
 {
-	/* A morsel is hung in as a whole for who may write it. */
+	/* A writable mapping attaches a morsel as a whole. */
 	int protection = is_kept && is_morsel ? PROT_READ : PROT_READ | PROT_WRITE;
 	char *packet = NULL;
 	volatile uint64_t sum = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Copies a file to morselfs, and seals the copy. Memory is asked for first: in blocks of 2 MiB.
+ * Copies a file to morselfs, and seals the copy. It allocates the memory first, in blocks of 2 MiB.
  *
  *     put FILE MORSEL
  */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Updates of random words of one array, each of which depends on nothing but the generator (as in GUPS).
+ * Updates random words of one array; an update depends only on the generator (as in GUPS).
  *
  *     random-access BYTES UPDATES 4k|2m|default
  *

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * New pages at old addresses: maps, writes each page, unmaps, again and again at one place. Every write is a miss where
- * unmapping makes the CPU forget.
+ * New pages at old addresses: repeatedly maps, writes each page and unmaps at one address. Every write is a miss if
+ * unmapping invalidates the translations.
  *
  *     renew SECTION PAGES TURNS
  */

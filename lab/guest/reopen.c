@@ -5,8 +5,8 @@
  *
  *     reopen SECTION COUNT PAUSE-MICROSECONDS FILE...
  *
- * Nothing is written. Another program has to map the files and lack memory for them: pages that were unmapped shortly
- * before an open are what the open may have to wait for.
+ * Nothing is written. Another program has to map the files and lack memory for them: an open may have to wait for
+ * pages that were unmapped shortly before.
  */
 #include "section.h"
 

@@ -4,8 +4,8 @@
  *
  *     rows ROWS BYTES ROUNDS
  *
- * The first row is of the whole heap that is used, and says that no large page pays; the others are of memory behind it.
- * Section "rows-ROWS". Each page is written once a round, in order, and given back.
+ * The first row covers the used heap, and makes no large page pay; the others cover memory behind it. Section
+ * "rows-ROWS". Each page is written once a round, in order, and returned (MADV_DONTNEED).
  */
 #include "section.h"
 

@@ -4,8 +4,8 @@
  *
  *     scale mmap|fault|write|flush|fork|udp THREADS ITERATIONS SECTION
  *
- * `mmap` maps and unmaps 128 MiB untouched, `fault` touches 128 pages and gives them back (MADV_DONTNEED), `write` 4 KiB
- * to a file of tmpfs, `flush` takes the right to write from a page that is used, and gives it back (mprotect), `fork` a
+ * `mmap` maps and unmaps 128 MiB untouched, `fault` touches 128 pages and returns them (MADV_DONTNEED), `write` 4 KiB
+ * to a file of tmpfs, `flush` write-protects a page in use and makes it writable again (mprotect), `fork` a
  * child that ends at once, `udp` a datagram of 1 KiB over the loopback device (its buffers are atomic allocations).
  */
 #include "section.h"

@@ -6,8 +6,8 @@
  *     scatter KIND THREADS BYTES SECTION [apart]
  *
  * Kinds: `anonymous` memory, `memfd` (page cache), `morsel` (an open one of what is mounted at /morsel). All threads
- * touch through one mapping, or, `apart`, each through its own. Notes how many pages of 4 KiB that were, whatever maps
- * them.
+ * touch through one mapping, or, `apart`, each through its own. Notes the number of 4 KiB pages, whatever the size of
+ * the entries that map them.
  */
 #include "section.h"
 

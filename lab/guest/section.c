@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Runs a command as one section, and ends as it ends.
+ * Runs a command as one section, and exits with its status.
  *
  *     section NAME COMMAND [ARGUMENT...]
  */

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * A part of a run whose counts are wanted: the virtual PMU's between section_begin() and section_end(), and beside
- * them what the kernel itself counted (/proc/vmstat, and /sys/kernel/mm/luf/stats where that is) and what the program
- * notes. These go to /out/NAME.notes, a name and a number a line: vmstat_NAME, luf_NAME, note_NAME.
+ * A measured part of a run: the counts of the virtual PMU between section_begin() and section_end(), the kernel's own
+ * counters (/proc/vmstat, and /sys/kernel/mm/luf/stats if it exists), and the notes of the program. The latter two go to /out/NAME.notes, a name and a number a line: vmstat_NAME, luf_NAME, note_NAME.
  */
 #ifndef SECTION_H
 #define SECTION_H
@@ -43,12 +42,12 @@ static inline void section_read_stat(char *text)
 /* The same of each file of lazy unmap flush; a drain of N pages and more counts as drains_N. */
 static inline void section_read_luf(char *text)
 {
-	DIR *folder = opendir("/sys/kernel/mm/luf/stats");
+	DIR *directory = opendir("/sys/kernel/mm/luf/stats");
 	struct dirent *entry;
 	size_t length = 0;
 
 	*text = '\0';
-	while (folder && (entry = readdir(folder))) {
+	while (directory && (entry = readdir(directory))) {
 		char path[300], line[64];
 		FILE *file;
 
@@ -63,8 +62,8 @@ static inline void section_read_luf(char *text)
 		if (file)
 			fclose(file);
 	}
-	if (folder)
-		closedir(folder);
+	if (directory)
+		closedir(directory);
 }
 
 /* `name` must live until the end: lower case, digits, dashes. */
@@ -86,7 +85,7 @@ static inline void section_note(const char *name, double value)
 	section.notes[section.noted++].value = value;
 }
 
-/* The number behind a name in what /proc/vmstat says. */
+/* The number behind a name in /proc/vmstat. */
 static inline long long section_stat(const char *text, const char *name, size_t length)
 {
 	for (; *text; text = strchr(text, '\n') + 1)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Two threads on two CPUs: one takes the right to write from a page, and gives it back, the other one runs all the
- * while. Both flush, and interrupt the other CPU unless it is idle in that moment.
+ * Two threads on two CPUs: one write-protects a page and makes it writable again, while the other one runs. Both calls
+ * flush, and interrupt the other CPU unless it is idle at that moment.
  *
  *     shoot SECTION TIMES
  */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * What a network simplex code does most of the time: it prices blocks of arcs, which lie in order, by the potentials
- * of their nodes, which do not, and then changes the potentials along a path of the tree.
+ * The main loop of a network simplex code: it computes the reduced costs of blocks of arcs, which are in order, from the
+ * potentials of their nodes, which are not, and then changes the potentials along a path of the tree.
  *
  *     simplex BYTES ITERATIONS SEED
  *
- * Of so many bytes a third are nodes and the rest are arcs; all are written once, in order.
+ * A third of BYTES are nodes and the rest are arcs; all are written once, in order.
  */
 #include "util.h"
 

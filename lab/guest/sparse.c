@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Uses one page in each 2 MiB, as a table with room for much and little in it does.
+ * Uses one page in each 2 MiB, like a large table with few entries.
  *
  *     sparse BYTES ROUNDS [read]
  *

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * One access to each of N pages in turn, over and over: how often that misses can be worked out by hand.
+ * Accesses each of PAGES pages in turn, repeatedly: the number of misses can be computed by hand.
  *
  *     stride SECTION PAGES 4k|2m|1g read|write|execute ROUNDS
  *
- * The pages are touched before, and watched. The same section is repeated as SECTION-0 to SECTION-4: an interrupt in
- * the middle of one brings misses of its own.
+ * The pages are touched before, and watched. The same section is repeated as SECTION-0 to SECTION-4, because an
+ * interrupt in the middle of one adds misses of its own.
  */
 #include "section.h"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Runs a command as it is, in two sections: one until it first calls a function of its own, and one from there to its
- * end.
+ * Runs an unmodified command in two sections: one until it first calls a given function of its own, and one from there to
+ * its end.
  *
  *     upto FUNCTION SECTION COMMAND [ARGUMENT...]
  *
  * The sections are SECTION-start, which begins before the command is executed, and SECTION-rest. The function is found
- * in the symbols of the command's file, which is not relocated; a breakpoint there is all that the command sees.
+ * in the symbols of the command's file, which is not relocated; only a breakpoint is set there.
  */
 #include "section.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* What the lab's programs share. */
+/* Helpers of the lab's programs. */
 #ifndef UTIL_H
 #define UTIL_H
 
@@ -53,7 +53,7 @@ static inline size_t number(const char *text)
 	return value;
 }
 
-/* Anonymous memory where the kernel puts it, not touched. */
+/* Anonymous memory at an address of the kernel's choice, not touched. */
 static inline char *anonymous(size_t length)
 {
 	char *memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -80,7 +80,7 @@ static inline uint64_t next_random(uint64_t *state)
 	return *state * 0x2545f4914f6cdd1dull;
 }
 
-/* Waits for `count` children, all of which must end well. */
+/* Waits for `count` children; each must exit with 0. */
 static inline void wait_for_children(int count)
 {
 	while (count--) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Runs a command under a profile of it, where the policy has profiles and the kernel takes them.
+ * Runs a command under its profile, if the policy has profiles and the kernel accepts them.
  *
  *     with PROFILE COMMAND [ARGUMENT...]
  *
- * Profiles are in /lab/profiles. Under a policy without them that folder is not there, and on a kernel without econ
- * there is no /proc/self/mm_profile: then the command runs as it would without this.
+ * Profiles are in /lab/profiles. A policy without profiles lacks that directory, and a kernel without econ lacks
+ * /proc/self/mm_profile: then the command runs without a profile.
  */
 #include "util.h"
 
