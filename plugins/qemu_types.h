@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What is the same in all versions of QEMU's plugin interface that we use. */
+/* Types common to all supported versions of QEMU's plugin interface. */
 #ifndef TOLL_QEMU_TYPES_H
 #define TOLL_QEMU_TYPES_H
 
@@ -28,7 +28,7 @@ typedef struct {
 struct qemu_plugin_tb;
 struct qemu_plugin_insn;
 
-/* Which accesses a memory callback sees. */
+/* Accesses that a memory callback receives. */
 enum { QEMU_PLUGIN_MEM_R = 1, QEMU_PLUGIN_MEM_W, QEMU_PLUGIN_MEM_RW };
 
 #endif

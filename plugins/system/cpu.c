@@ -42,7 +42,7 @@ static struct recent *slot(struct view *view, enum tlb_side side, uint64_t addre
 	return &view->recent[side][(address >> PAGE_SHIFT) % RECENT];
 }
 
-/* Whether the page is where it was last, for this address space. */
+/* Whether the page is at its last position, for this address space. */
 static bool is_in_place(const struct cpu *cpu, struct view *view, enum tlb_side side,
 			uint64_t address)
 {
@@ -83,7 +83,7 @@ static bool lookup_in(struct view *view, enum tlb_side side, uint64_t address, u
 	return true;
 }
 
-/* Linux has global translations in the upper half only. */
+/* Linux has global translations only in the upper half. */
 static bool lookup(struct cpu *cpu, struct view *view, enum tlb_side side, uint64_t address)
 {
 	return (is_upper_half(address) && lookup_in(view, side, address, GLOBAL_SPACE)) ||
@@ -99,7 +99,7 @@ static void insert(struct cpu *cpu, struct view *view, enum tlb_side side, uint6
 	remember(view, side, address, encoded);
 }
 
-/* One access in one TLB; true if it missed there. */
+/* One access in one TLB; true on a miss. */
 static bool misses(struct cpu *cpu, struct view *view, enum access access, uint64_t address)
 {
 	enum tlb_side side = access == ACCESS_CODE ? TLB_CODE : TLB_DATA;
@@ -129,7 +129,7 @@ static struct known *known(struct cpu *cpu, uint64_t page, enum tlb_size size)
 	return &cpu->frames[(number ^ number >> 14 ^ page >> SPACE_SHIFT) % FRAMES];
 }
 
-/* Whether the shadow's translation leads to a frame where the page is no more. */
+/* Whether the shadow's translation points to a frame that the page has left. */
 static bool is_stale(struct cpu *cpu, uint64_t address, const struct leaf *leaf)
 {
 	uint64_t page = page_of(cpu, address, leaf);
@@ -154,7 +154,7 @@ void cpu_access(struct cpu *cpu, enum access access, uint64_t address)
 	if (in_real && in_shadow)
 		return;
 	if (!walk(&cpu->walker, cpu->cr3, address, &leaf)) {
-		cpu->counts[WALKS_UNMAPPED]++; /* no translation: nothing to keep */
+		cpu->counts[WALKS_UNMAPPED]++; /* no translation to insert */
 		return;
 	}
 	if (in_shadow && is_stale(cpu, address, &leaf)) {
@@ -174,7 +174,10 @@ void cpu_access(struct cpu *cpu, enum access access, uint64_t address)
 		cpu->counts[WATCHED_LOAD_MISSES + access]++;
 }
 
-/* Invalidates something in the real TLB, and in the shadow unless a batch of unmaps caused it. */
+/*
+ * Invalidates entries in the real TLB, and in the shadow unless a batch of unmaps caused
+ * it.
+ */
 static void in_both(struct cpu *cpu, bool is_batch, void (*act)(struct tlb *, uint64_t, uint64_t),
 		    uint64_t start, uint64_t end)
 {

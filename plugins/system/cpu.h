@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One virtual CPU's TLBs and what is counted of them. Nothing of QEMU here.
+ * One virtual CPU's TLBs and their counters. Independent of QEMU.
  *
- * The TLB is filled from the guest's own tables at the moment of a miss, and
- * from then on only loses a translation as hardware does: by eviction, or by
- * an instruction that invalidates it. So a translation that the guest forgot
- * to flush stays, with the size that it had.
+ * On a miss the TLB is filled from the guest's own tables. From then on it loses a
+ * translation only as hardware does: by eviction, or by an instruction that invalidates
+ * it. A translation that the guest forgot to flush thus stays, with its original size.
  *
- * Beside the real TLB a shadow TLB sees the same accesses and all flushes but
- * those that only a batch of unmaps caused. What the real one misses more are
- * the flush-induced misses: all that flushing lazily can avert. A page that came
- * back elsewhere misses in both: its translation had to go in any case.
+ * A shadow TLB sees the same accesses and all flushes except those that only a batch of
+ * unmaps caused. The additional misses of the real TLB are the flush-induced misses: the
+ * upper bound of what lazy flushing can avert. A page that returned in another frame
+ * misses in both: its translation had to be flushed in any case.
  *
- * Translations carry the address space that they belong to, the PCID; global
- * ones belong to a space of their own. A PCID is kept in the address's upper
- * 16 bits, which are the same in all canonical addresses.
+ * Translations are tagged with their address space, the PCID; global ones have a tag of
+ * their own. A PCID is stored in the address's upper 16 bits, which are equal in all
+ * canonical addresses.
  */
 #ifndef TOLL_CPU_H
 #define TOLL_CPU_H
@@ -35,11 +34,11 @@ enum counter {
 	SHADOW_DTLB_STORE_MISSES,
 	SHADOW_ITLB_MISSES,
 	SHADOW_WALK_STEPS,
-	/* Misses in the range that a program asked to watch. */
+	/* Misses in the range that a program selected for watching. */
 	WATCHED_LOAD_MISSES,
 	WATCHED_STORE_MISSES,
 	WATCHED_FETCH_MISSES,
-	/* Walks by the size of the page found, and those that found none. */
+	/* Walks by the size of the page found, and walks that found none. */
 	WALKS_4K,
 	WALKS_2M,
 	WALKS_1G,
@@ -51,16 +50,17 @@ enum counter {
 	INSTRUCTIONS_KERNEL,
 	PAGE_FAULTS,
 	FAULT_INSTRUCTIONS,
-	/* Allocations of pages that the lab made, those that failed, and what they took. */
+	/* Page allocations made by the lab: number, failures, and instructions. */
 	ALLOCS,
 	ALLOC_FAILURES,
 	ALLOC_INSTRUCTIONS,
 	INTERRUPTS,
 	/*
-	 * Interrupts that asked this CPU to flush, by cause: a batch of unmaps of which all
-	 * pages, some or none could have waited (toll_lab_mm.h), compaction, a batch of
-	 * compaction of which all could have, the drain of a pool, a change of an address space, the scan of NUMA balancing, a change of
-	 * the kernel's own mappings.
+	 * Flush interrupts received by this CPU, by cause: a batch of unmaps for which
+	 * all pages, some or none could have waited (toll_lab_mm.h), compaction, a batch
+	 * of compaction for which all pages could have waited, the drain of a pool, a
+	 * change of an address space, the scan of NUMA balancing, a change of the
+	 * kernel's own mappings.
 	 */
 	SHOOTDOWNS_ELIGIBLE,
 	SHOOTDOWNS_MIXED,
@@ -71,26 +71,26 @@ enum counter {
 	SHOOTDOWNS_MM,
 	SHOOTDOWNS_NUMA,
 	SHOOTDOWNS_KERNEL,
-	/* Pages that reclaim and migration unmapped, by whether they could be written. */
+	/* Pages that reclaim and migration unmapped, by whether they were writable. */
 	UNMAPPED_RO,
 	UNMAPPED_RW,
 	COUNTERS,
 };
 
-/* The counters of the shadow follow at this distance. */
+/* Offset of the shadow's counters. */
 enum { TO_SHADOW = SHADOW_DTLB_LOAD_MISSES - DTLB_LOAD_MISSES };
 
-/* Pages that were used not long ago, and where in the first level they were. */
+/* Recently used pages and their position in the first level. */
 enum { RECENT = 512 };
 
 struct recent {
 	uint64_t page;	  /* page number + 1; 0: nothing */
-	uint64_t encoded; /* the address's page with its space */
+	uint64_t encoded; /* page number of the address with its space */
 	uint32_t where;
 	enum tlb_size size;
 };
 
-/* Where a page was when it was last walked; see is_stale() in cpu.c. */
+/* Position of a page at its last walk; see is_stale() in cpu.c. */
 enum { FRAMES = 1 << 14 };
 
 struct known {
@@ -98,7 +98,7 @@ struct known {
 	uint64_t frame;
 };
 
-/* A TLB with its short cut. */
+/* A TLB with its cache of recent pages. */
 struct view {
 	struct tlb *tlb;
 	struct recent recent[TLB_SIDES][RECENT];
@@ -107,12 +107,12 @@ struct view {
 struct cpu {
 	struct view real, shadow;
 	struct known frames[FRAMES];
-	/* The tables of the current address space, and its PCID. */
+	/* Root table of the current address space, and its PCID. */
 	uint64_t cr3;
 	uint16_t pcid;
-	/* The next write of CR3 has bit 63. */
+	/* Whether the next write of CR3 has bit 63 set. */
 	bool is_keep_announced;
-	/* Addresses whose misses are also counted apart. */
+	/* Address range with additional miss counters. */
 	uint64_t watch_start, watch_end;
 	uint64_t counts[COUNTERS];
 	struct walker walker;
@@ -120,19 +120,20 @@ struct cpu {
 
 enum access { ACCESS_LOAD, ACCESS_STORE, ACCESS_CODE };
 
-/* false if memory is short or the shapes are impossible. */
+/* False if memory is short or the geometry is invalid. */
 bool cpu_init(struct cpu *cpu, const struct tlb_config *config, read_entry read, void *context);
 void cpu_destroy(struct cpu *cpu);
 
 void cpu_access(struct cpu *cpu, enum access access, uint64_t address);
 
-/*
- * What invalidates. `is_batch`: only a batch of unmaps caused it.
- */
+/* Invalidations. `is_batch`: caused only by a batch of unmaps. */
 void cpu_invlpg(struct cpu *cpu, uint64_t address, bool is_batch);
-/* With its PCID; keeps what is there of it if the value has bit 63 or that was announced. */
+/*
+ * New CR3, with its PCID; keeps its translations if the value has bit 63 set or
+ * DECODED_KEEP announced it.
+ */
 void cpu_write_cr3(struct cpu *cpu, uint64_t value, bool is_batch);
-/* A change of CR4.PGE: everything goes, global translations too. */
+/* A change of CR4.PGE: flushes everything including global translations. */
 void cpu_flush_global(struct cpu *cpu, bool is_batch);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Decodes the few instructions that matter to a virtual PMU: see decode.h. */
+/* Decodes the instructions that are relevant to a virtual PMU: see decode.h. */
 #include "decode.h"
 
 #include <string.h>
 
-/* What is left of an instruction. */
+/* The undecoded bytes of an instruction. */
 struct reader {
 	const uint8_t *at, *end;
 };
@@ -27,7 +27,7 @@ static bool displacement(struct reader *reader, unsigned int bytes, int32_t *val
 	return true;
 }
 
-/* The operand of a ModRM byte whose mode is not 3 (a register). */
+/* The operand of a ModRM byte with a mode other than 3 (register). */
 static bool memory(struct reader *reader, uint8_t rex, uint8_t modrm, struct operand *operand)
 {
 	unsigned int mode = modrm >> 6, rm = modrm & 7, bytes = mode == 1 ? 1 : mode == 2 ? 4 : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The instructions that a virtual PMU must see: those that invalidate
- * translations, and those by which the guest talks to it. Nothing of QEMU here.
+ * The instructions that a virtual PMU must observe: those that invalidate translations,
+ * and those for communication with the guest. Independent of QEMU.
  */
 #ifndef TOLL_DECODE_H
 #define TOLL_DECODE_H
@@ -16,11 +16,14 @@ enum decoded {
 	DECODED_WRITE_CR3, /* from register `source` */
 	DECODED_WRITE_CR4, /* from register `source` */
 	DECODED_INVPCID,   /* type in register `source`, descriptor at `memory` */
-	DECODED_SAY,	   /* the guest talks: see toll_lab_magic.h */
-	DECODED_KEEP,	   /* the next write of CR3 keeps what is there */
+	DECODED_SAY,	   /* message from the guest: see toll_lab_magic.h */
+	DECODED_KEEP,	   /* the next write of CR3 keeps translations */
 };
 
-/* Registers by their number in instructions: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8... */
+/*
+ * Register numbers as encoded in instructions: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi,
+ * r8...
+ */
 enum { NO_REGISTER = 0xff, RIP_REGISTER = 0xfe };
 
 /* base + index * scale + displacement */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A histogram of 64-bit values: each power of two has 64 buckets of equal
- * width, so that a value is known to 1/64 of itself; values below 64 are exact.
+ * A histogram of 64-bit values: each power of two has 64 buckets of equal width, so that
+ * the relative error of a value is at most 1/64; values below 64 are exact.
  */
 #ifndef TOLL_HISTOGRAM_H
 #define TOLL_HISTOGRAM_H
@@ -17,7 +17,7 @@ struct histogram {
 };
 
 unsigned int histogram_bucket(uint64_t value);
-/* The smallest value of a bucket. */
+/* Returns the smallest value of a bucket. */
 uint64_t histogram_low(unsigned int bucket);
 void histogram_add(struct histogram *histogram, uint64_t value);
 

@@ -3,22 +3,21 @@
  * Cache lines that more than one CPU writes, in the kernel of a whole emulated
  * system:
  *
- *     qemu-system-x86_64 -plugin libtoll_lines.so,out=FOLDER
+ *     qemu-system-x86_64 -plugin libtoll_lines.so,out=DIR
  *
- * Each section of the guest's (toll_lab_magic.h) gives FOLDER/NAME.lines, a name
- * and a number a line:
+ * Each section of the guest (toll_lab_magic.h) writes DIR/NAME.lines, a name
+ * and a number per line:
  *
- *     lines_shared		lines that two CPUs or more wrote
- *     lines_shared_stores	stores to these
- *     lines_moved		stores to a line that another CPU wrote before
- *     lines_moved_N		lines of which there were N of these, or more
+ *     lines_shared		lines written by two or more CPUs
+ *     lines_shared_stores	stores to these lines
+ *     lines_moved		stores to a line last written by another CPU
+ *     lines_moved_N		lines that were moved N times or more
  *
- * and then, behind a #, the lines that moved most: address, CPUs, stores, moves,
- * and the instruction that moved it last. Each CPU has to be a host thread, so
- * that they write as they come.
+ * followed, after a #, by the lines that moved most: address, CPUs, stores, moves, and
+ * the instruction that moved it last. Requires a host thread for each CPU, so that stores
+ * interleave as they occur.
  *
- * Lines are told apart by their addresses in the kernel; what programs write
- * themselves is left out.
+ * Lines are identified by their kernel addresses; stores by programs are excluded.
  */
 #define _GNU_SOURCE
 #include "decode.h"
@@ -35,7 +34,7 @@
 #define SLOTS (1u << 23)
 #define LOCKS 1024
 #define SHOWN 20
-/* The fixmap: each CPU has its own APIC there, behind the same address. */
+/* The fixmap: each CPU maps its own APIC at the same address. */
 #define FIXMAP 0xffffffffff000000ull
 
 enum { BEGIN = 1, END = 2 };
@@ -43,7 +42,7 @@ enum { RDX, RSI, RDI, REGISTERS };
 
 static const char *const register_names[REGISTERS] = { "rdx", "rsi", "rdi" };
 
-/* A line; 0 is none. */
+/* A line; address 0: an empty slot. */
 struct line {
 	uint64_t address, cpus, stores, moves, by;
 	unsigned int last;
@@ -73,7 +72,7 @@ static uint64_t hash(uint64_t address)
 	return (address >> 6) * 0x9e3779b97f4a7c15ull >> 20;
 }
 
-/* The line's slot: a neighbourhood of slots has one lock, which is held. */
+/* The line's slot. A group of slots shares a lock, which must be held. */
 static struct line *find(uint64_t address, uint64_t home)
 {
 	uint64_t first = home % SLOTS & ~(uint64_t)63;
@@ -159,7 +158,7 @@ static void end_section(void)
 	is_running = false;
 	if (asprintf(&path, "%s/%s.lines", out, section) < 0)
 		return;
-	/* Half a truth is none. */
+	/* Write no incomplete file. */
 	file = is_full ? NULL : fopen(path, "w");
 	if (file)
 		write_lines(file);
@@ -208,7 +207,7 @@ static void on_say(unsigned int index, void *data)
 	pthread_mutex_unlock(&section_lock);
 }
 
-/* --- what QEMU calls --- */
+/* --- QEMU callbacks --- */
 
 static void on_block(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
@@ -252,10 +251,10 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 					   int argc, char **argv)
 {
 	if (!info->system_emulation || argc != 1 || strncmp(argv[0], "out=", 4)) {
-		complain("arguments", "out=FOLDER, and a whole system");
+		complain("arguments", "expected out=DIR and system emulation");
 		return -1;
 	}
-	/* Lives as long as QEMU. */
+	/* Never freed. */
 	out = strdup(argv[0] + 4);
 	lines = calloc(SLOTS, sizeof(*lines));
 	if (!out || !lines) {

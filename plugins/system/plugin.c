@@ -2,18 +2,18 @@
 /*
  * The virtual PMU: counts in a whole emulated system what hardware would count.
  *
- *     qemu-system-x86_64 -plugin libtoll_system.so,out=FOLDER,l1_4k=64x4,...
+ *     qemu-system-x86_64 -plugin libtoll_system.so,out=DIR,l1_4k=64x4,...
  *
- * With one_thread=on if one host thread runs several CPUs (an instruction count).
+ * Use one_thread=on if one host thread runs several CPUs (icount).
  *
- * It needs a kernel without KASLR and without five-level tables: those of the
- * guest are read through the kernel's direct map. What the kernel does, it says
- * itself (toll_lab_magic.h, the lab-only seams). Nothing is modelled until the
- * guest begins its first section; the TLBs are empty then.
+ * Requires a kernel without KASLR and without five-level page tables: the guest's tables
+ * are read through the kernel's direct map. The kernel reports its actions itself
+ * (toll_lab_magic.h, the lab-only seams). Nothing is modelled until the guest starts its
+ * first section; the TLBs are empty then.
  *
- * Instructions are counted a block at a time, when the block begins. Where the
- * guest says something in the middle of one, the rest is taken off; where an
- * instruction faults, the rest of its block is counted though it runs later.
+ * Instructions are counted per block, when the block starts. If the guest sends a message
+ * in the middle of a block, the rest is subtracted; if an instruction faults, the rest of
+ * its block is counted although it runs later.
  */
 #define _GNU_SOURCE
 #include "cpu.h"
@@ -32,7 +32,7 @@
 #define NAME_MAX_LENGTH 63
 #define LONGEST_INSTRUCTION 15
 
-/* The first 16 by their number in instructions. */
+/* The first 16 are numbered as in instructions. */
 enum { RDX = 2, RSI = 6, RDI = 7, GS_BASE = 16, KERNEL_GS_BASE, CR3, REGISTERS };
 
 static const char *const register_names[REGISTERS] = {
@@ -86,25 +86,25 @@ static const char *const latency_names[LATENCIES] = {
 	[LATENCY_ALLOC] = "allocs",
 };
 
-/* What QEMU's command line says. */
+/* Options of QEMU's command line. */
 static struct {
 	const char *out;
 	struct tlb_config tlb;
-	/* Where the kernel maps all physical memory. */
+	/* Start of the kernel's direct map of physical memory. */
 	uint64_t direct_map;
-	/* One host thread runs all CPUs. */
+	/* Whether one host thread runs all CPUs. */
 	bool has_one_thread;
 } options = { .direct_map = 0xffff888000000000ull };
 
-/* A virtual CPU, used by its own thread only; sections read its counts. */
+/* A virtual CPU, used only by its own thread; sections read its counts. */
 struct vcpu {
 	struct cpu cpu;
 	struct ledger ledger;
 	struct qemu_plugin_register *registers[REGISTERS];
 	GByteArray *buffer;
-	/* Where its kernel keeps the CPU's own data; 0: it has not said yet. */
+	/* Address of the kernel's per-CPU data; 0: not reported yet. */
 	uint64_t own_data;
-	/* When the section began. */
+	/* Start time of the section. */
 	uint64_t at_begin[COUNTERS];
 	struct histogram latencies_at_begin[LATENCIES];
 };
@@ -112,9 +112,9 @@ struct vcpu {
 static struct vcpu vcpus[MAX_CPUS];
 static unsigned int vcpu_count;
 static struct machine *machine;
-/* Set by the first section, and then for good. */
+/* Set permanently by the first section. */
 static bool is_running;
-/* Its name; empty: there is none. */
+/* Name of the section; empty: none is open. */
 static char section[NAME_MAX_LENGTH + 1];
 static pthread_mutex_t section_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -123,7 +123,7 @@ static void complain(const char *what, const char *detail)
 	fprintf(stderr, "toll-system: %s: %s\n", what, detail);
 }
 
-/* --- the guest's registers and memory; only for the vCPU that is running --- */
+/* --- the guest's registers and memory; only for the running vCPU --- */
 
 static bool read_memory(struct vcpu *vcpu, uint64_t address, void *to, size_t length)
 {
@@ -150,12 +150,12 @@ static uint64_t register_value(struct vcpu *vcpu, uint8_t number)
 	return value;
 }
 
-/* --- which CPU runs --- */
+/* --- the running CPU --- */
 
 /*
- * Where one host thread runs all CPUs, QEMU 10 names to callbacks the CPU that translated
- * the code, though others run it too. There the one that runs is found before each block,
- * by what no two have in common.
+ * If one host thread runs all CPUs, QEMU 10 passes to callbacks the CPU that translated
+ * the code, although other CPUs run it too. In this case the running CPU is determined
+ * before each block by a value that is unique to each CPU.
  */
 static struct vcpu *running;
 
@@ -164,12 +164,12 @@ static struct vcpu *vcpu_of(unsigned int index)
 	return running ? running : &vcpus[index];
 }
 
-/* What `vcpu` is does not matter: QEMU reads the registers of the CPU that runs. */
+/* The value of `vcpu` does not matter: QEMU reads the registers of the running CPU. */
 static uint64_t own_data(struct vcpu *vcpu)
 {
 	uint64_t base = register_value(vcpu, GS_BASE);
 
-	/* In user mode it is the other one. */
+	/* In user mode it is in the other register. */
 	return base >> 63 ? base : register_value(vcpu, KERNEL_GS_BASE);
 }
 
@@ -183,7 +183,7 @@ static void find_running(unsigned int index)
 			running = &vcpus[i];
 }
 
-/* The kernel says which CPU it is on; what that did before may be another one's. */
+/* The kernel reports its CPU; earlier work may belong to another CPU. */
 static void learn_own_data(uint64_t index)
 {
 	if (index >= vcpu_count)
@@ -207,7 +207,7 @@ static void write_counts(FILE *file, const uint64_t *from, const uint64_t *to)
 	}
 }
 
-/* A task's name may hold any bytes. */
+/* A task's name may contain any bytes. */
 static void write_name(FILE *file, const char *name)
 {
 	for (int i = 0; i < TASK_NAME_LENGTH && name[i]; i++)
@@ -245,8 +245,8 @@ static void write_cpus(FILE *file)
 }
 
 /*
- * Page faults or allocations by their kernel instructions: the largest, and pairs of a
- * bucket's smallest value and its count.
+ * Page faults or allocations by their kernel instructions: the largest value, and pairs
+ * of a bucket's smallest value and its count.
  */
 static void write_latency(FILE *file, enum latency latency)
 {
@@ -273,7 +273,10 @@ static void write_latency(FILE *file, enum latency latency)
 	fputs("]}", file);
 }
 
-/* One file a section, NAME.json: the counts of each CPU and each task, page faults, allocations. */
+/*
+ * Writes one file per section, NAME.json: counts of each CPU and each task, page faults,
+ * allocations.
+ */
 static bool write_section(FILE *file)
 {
 	struct list list = { file, "\n  " };
@@ -291,7 +294,7 @@ static bool write_section(FILE *file)
 	return !ferror(file);
 }
 
-/* The program's own instructions that are counted already, though they come after this. */
+/* Instructions of the current block that are counted but come after this one. */
 static void take_off(struct vcpu *vcpu, uint64_t unfinished, bool is_back)
 {
 	uint64_t *count = &vcpu->cpu.counts[INSTRUCTIONS_USER];
@@ -318,7 +321,7 @@ static void end_section(void)
 	section[0] = '\0';
 }
 
-/* Names become files: letters, digits and dashes. */
+/* Names are used as file names: letters, digits and dashes. */
 static bool is_name(const char *text)
 {
 	return *text && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-") == strlen(text);
@@ -357,7 +360,7 @@ static void watch(struct said said)
 	}
 }
 
-/* What programs say; the kernel's words go to the ledger. */
+/* Handles messages of programs; the kernel's go to the ledger. */
 static void on_program(struct vcpu *vcpu, struct said said, uint64_t unfinished)
 {
 	pthread_mutex_lock(&section_lock);
@@ -372,7 +375,7 @@ static void on_program(struct vcpu *vcpu, struct said said, uint64_t unfinished)
 	pthread_mutex_unlock(&section_lock);
 }
 
-/* `data`: how many instructions of the same block come after this one. */
+/* `data`: number of instructions of the same block after this one. */
 static void on_say(unsigned int index, void *data)
 {
 	struct vcpu *vcpu = vcpu_of(index);
@@ -412,7 +415,7 @@ static bool is_batch(const struct vcpu *vcpu)
 	return vcpu->ledger.flush == FLUSH_BATCH;
 }
 
-/* An instruction that invalidates; `next` is the address of the one behind it. */
+/* An instruction that invalidates; `next` is the address of the following one. */
 struct flushing {
 	struct instruction instruction;
 	uint64_t next;
@@ -488,7 +491,7 @@ static void on_block_run(unsigned int index, void *data)
 		cpu_access(cpu, ACCESS_CODE, block->last);
 }
 
-/* What callbacks point to lives until QEMU throws its blocks away; translating is serialised by QEMU. */
+/* Callback data must live until QEMU flushes its blocks; QEMU serialises translation. */
 static struct kept {
 	struct kept *next;
 	uint64_t words[];
@@ -518,7 +521,7 @@ static void on_blocks_gone(qemu_plugin_id_t id)
 	}
 }
 
-/* `after`: how many instructions of the block come after this one. */
+/* `after`: number of instructions of the block after this one. */
 static void watch_instruction(struct qemu_plugin_insn *insn, size_t after)
 {
 	uint8_t code[LONGEST_INSTRUCTION];
@@ -564,7 +567,7 @@ static void on_block(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 					     keep(&block, sizeof(block)));
 }
 
-/* --- beginning --- */
+/* --- initialisation --- */
 
 static void find_registers(struct vcpu *vcpu)
 {
@@ -577,7 +580,7 @@ static void find_registers(struct vcpu *vcpu)
 				vcpu->registers[number] = found[i].handle;
 	for (int number = 0; number < REGISTERS; number++) {
 		if (!vcpu->registers[number]) {
-			complain(register_names[number], "QEMU does not show this register");
+			complain(register_names[number], "not available from QEMU");
 			exit(1);
 		}
 	}
@@ -590,7 +593,7 @@ static void on_cpu(qemu_plugin_id_t id, unsigned int index)
 	(void)id;
 	if (!ledger_init(&vcpu->ledger, machine, index, &vcpu->cpu) ||
 	    !cpu_init(&vcpu->cpu, &options.tlb, read_table, vcpu)) {
-		complain("CPU", "too many of them, an impossible TLB, or no memory");
+		complain("CPU", "too many CPUs, an invalid TLB, or out of memory");
 		exit(1);
 	}
 	vcpu->buffer = g_byte_array_new();
@@ -620,7 +623,7 @@ static bool set_option(const char *name, const char *value)
 
 static bool parse(const char *argument)
 {
-	/* Values point into the copy, which lives as long as QEMU. */
+	/* Values point into the copy, which is never freed. */
 	char *name = strdup(argument), *value = name ? strchr(name, '=') : NULL;
 
 	if (!value)
@@ -635,7 +638,7 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 					   int argc, char **argv)
 {
 	if (!info->system_emulation || strcmp(info->target_name, "x86_64")) {
-		complain(info->target_name, "not the emulation of x86-64 systems");
+		complain(info->target_name, "not an x86-64 system emulation");
 		return -1;
 	}
 	for (int i = 0; i < argc; i++) {

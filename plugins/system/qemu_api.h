@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The part of QEMU's plugin interface, version 4, that the virtual PMU uses,
- * declared from its documentation (Debian ships no header for it), and the part
- * of GLib that it speaks in. QEMU 9.2 and 10.0 have this version; the functions
- * are found when QEMU loads us.
+ * The part of QEMU's plugin interface, version 4, that the virtual PMU uses, declared
+ * from its documentation (Debian ships no header for it), and the required part of GLib.
+ * QEMU 9.2 and 10.0 have this version; the functions are resolved when QEMU loads the
+ * plugin.
  */
 #ifndef TOLL_QEMU_API_H
 #define TOLL_QEMU_API_H
@@ -36,7 +36,7 @@ typedef struct {
 	const char *feature;
 } qemu_plugin_reg_descriptor;
 
-/* What a callback does with the guest's registers. */
+/* Effect of a callback on the guest's registers. */
 enum { QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_CB_R_REGS, QEMU_PLUGIN_CB_RW_REGS };
 
 typedef void (*qemu_block_cb)(qemu_plugin_id_t id, struct qemu_plugin_tb *block);
@@ -54,7 +54,7 @@ void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, qemu_
 					    int flags, void *data);
 void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn, qemu_memory_cb cb,
 				      int flags, int rw, void *data);
-/* All translated blocks are thrown away. */
+/* All translated blocks are flushed. */
 void qemu_plugin_register_flush_cb(qemu_plugin_id_t id, qemu_simple_cb cb);
 
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *block);
@@ -65,7 +65,7 @@ size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *to, size
 size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
 bool qemu_plugin_mem_is_store(qemu_plugin_meminfo_t info);
-/* log2 of the access's bytes. */
+/* log2 of the access size in bytes. */
 unsigned int qemu_plugin_mem_size_shift(qemu_plugin_meminfo_t info);
 
 /* GArray of qemu_plugin_reg_descriptor; only while a CPU is initialised. */

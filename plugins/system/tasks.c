@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the guest's kernel says about itself: see tasks.h. */
+/* State of the guest's kernel, from its messages: see tasks.h. */
 #include "tasks.h"
 
 #include <pthread.h>
@@ -11,7 +11,7 @@
 
 struct machine {
 	struct ledger *ledgers[MAX_CPUS];
-	pthread_mutex_t lock; /* of the lists, not of the tasks in them */
+	pthread_mutex_t lock; /* protects the lists, not the tasks in them */
 	struct task *buckets[BUCKETS];
 };
 
@@ -93,7 +93,7 @@ bool ledger_init(struct ledger *ledger, struct machine *machine, unsigned int in
 	return ledger->task != NULL;
 }
 
-/* Gives the running task what its CPU counted since the last time. */
+/* Adds the counts of the CPU since the last call to the running task. */
 static void settle(struct ledger *ledger)
 {
 	const uint64_t *counts = ledger->cpu->counts;
@@ -123,8 +123,8 @@ void machine_snapshot(struct machine *machine, unsigned int which)
 }
 
 /*
- * Gives what is open its instructions up to now. Those of an interrupt are not the
- * page fault's, but whoever allocates waits for them too.
+ * Adds the instructions up to now to open faults and allocations. Interrupts do not count
+ * for a page fault, but they count for an allocation, which waits for them too.
  */
 static void settle_open(struct ledger *ledger, uint64_t unfinished)
 {
@@ -149,7 +149,7 @@ static void fault_ends(struct ledger *ledger)
 {
 	struct task *task = ledger->task;
 
-	/* One that began before anybody listened. */
+	/* It began before the first section. */
 	if (!task->faults)
 		return;
 	if (--task->faults)
@@ -180,7 +180,7 @@ static void alloc_ends(struct ledger *ledger, bool has_failed)
 
 static bool task_comes(struct ledger *ledger, uint64_t id)
 {
-	/* Every CPU has an idle task, and all of them are 0. */
+	/* Every CPU has an idle task, each with id 0. */
 	struct task *task = machine_task(ledger->machine, id ? id : ledger->index);
 
 	if (!task)
@@ -194,7 +194,7 @@ static void batch_is_flushed(struct ledger *ledger)
 {
 	struct task *task = ledger->task;
 
-	/* Nothing was put into it since its last flush: it is that of a pool. */
+	/* Nothing was added since its last flush: it is the batch of a pool. */
 	if (!task->batch)
 		ledger->asks = SHOOTDOWNS_DRAIN;
 	else if (!task->batch_eligible)
@@ -275,7 +275,7 @@ bool ledger_hear(struct ledger *ledger, struct said said, uint64_t unfinished)
 		ledger->flush = FLUSH_NONE;
 		break;
 	case TOLL_LAB_FLUSH_KERNEL:
-		/* The CPU that asks runs it too, but not in an interrupt. */
+		/* The requesting CPU runs it too, but not in an interrupt. */
 		ledger->cpu->counts[SHOOTDOWNS_KERNEL] += ledger->interrupts > 0;
 		break;
 	case TOLL_LAB_REASON_BEGIN:

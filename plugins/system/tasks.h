@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the guest's kernel says about itself (toll_lab_magic.h), and what follows
- * from it: which process a count belongs to, how many instructions a page fault
- * or an allocation takes, and why a CPU was interrupted to flush. Nothing of QEMU
- * here.
+ * State of the guest's kernel from its messages (toll_lab_magic.h), and values derived
+ * from it: the process that a count belongs to, the instructions of a page fault or an
+ * allocation, and the cause of a flush interrupt. Independent of QEMU.
  *
- * A ledger is used by its own virtual CPU alone, but for `asks`, which another
- * CPU reads while this one waits for it.
+ * A ledger is used only by its own virtual CPU, except for `asks`, which another CPU
+ * reads while this one waits for it.
  */
 #ifndef TOLL_TASKS_H
 #define TOLL_TASKS_H
@@ -20,18 +19,21 @@ enum { TASK_NAME_LENGTH = 16 };
 struct task {
 	uint64_t id; /* tgid << 32 | pid */
 	char name[TASK_NAME_LENGTH];
-	/* Page faults begun and not ended, and instructions since the first of them began. */
+	/*
+	 * Nesting depth of open page faults, and instructions since the first of them
+	 * began.
+	 */
 	unsigned int faults;
 	uint64_t fault_instructions;
-	/* Whether it is in an allocation, and instructions since that began. */
+	/* Whether it is in an allocation, and instructions since its start. */
 	bool is_allocating;
 	uint64_t alloc_instructions;
-	/* Pages in its batch of flushes that are put off, and those that could have waited. */
+	/* Pages in its batch of deferred flushes, and those that could have waited. */
 	uint64_t batch, batch_eligible;
-	/* How deep it is in each reason. */
+	/* Nesting depth of each cause. */
 	unsigned int reasons[TOLL_LAB_REASONS];
 	uint64_t counts[COUNTERS];
-	/* Its counts at the begin and at the end of the section. */
+	/* Its counts at the start and at the end of the section. */
 	uint64_t snapshots[2][COUNTERS];
 	struct task *next;
 };
@@ -39,47 +41,56 @@ struct task {
 enum { MAX_CPUS = 64 };
 
 /*
- * The guest: its CPUs, and all tasks that were ever seen. A pid that comes again
- * is another task only if its tgid differs.
+ * The guest: its CPUs, and all tasks seen so far. A reused pid is a new task only if its
+ * tgid differs.
  */
 struct machine;
 
 /* NULL if memory is short. */
 struct machine *machine_new(void);
 void machine_free(struct machine *machine);
-/* A task by its id, made if it is new; NULL if memory is short. May be called by any thread. */
+/*
+ * Finds a task by its id and creates it if necessary; NULL if memory is short. Safe to
+ * call from any thread.
+ */
 struct task *machine_task(struct machine *machine, uint64_t id);
 void machine_each_task(struct machine *machine, void (*act)(struct task *task, void *context),
 		       void *context);
 
-/* Of what the instructions are counted one by one. */
+/* Operations with separate instruction counts. */
 enum latency { LATENCY_FAULT, LATENCY_ALLOC, LATENCIES };
 
-/* Whose flush runs on a CPU. */
+/* Kind of the flush that runs on a CPU. */
 enum flush { FLUSH_NONE, FLUSH_BATCH, FLUSH_SPACE };
 
 struct ledger {
 	unsigned int index;
 	struct cpu *cpu;
 	struct machine *machine;
-	/* What runs here; never NULL. */
+	/* The running task; never NULL. */
 	struct task *task;
-	/* This CPU's counts up to which its tasks have got theirs. */
+	/* Counts of this CPU that were already added to its tasks. */
 	uint64_t settled[COUNTERS];
-	/* Kernel instructions up to which the open fault and allocation have got theirs. */
+	/*
+	 * Kernel instructions that were already added to the open fault and allocation.
+	 */
 	uint64_t mark;
 	unsigned int interrupts;
 	enum flush flush;
-	/* What an interrupt counts as that this CPU makes another one flush a batch by. */
+	/*
+	 * Cause counted for interrupts by which this CPU makes another one flush a batch.
+	 */
 	enum counter asks;
 	struct histogram latencies[LATENCIES];
 };
 
-/* The ledger of CPU `index`; false if memory is short or there are too many CPUs. */
+/*
+ * Returns the ledger of CPU `index`; false if memory is short or there are too many CPUs.
+ */
 bool ledger_init(struct ledger *ledger, struct machine *machine, unsigned int index,
 		 struct cpu *cpu);
 
-/* Takes the snapshot 0 or 1 of every task, running ones included. */
+/* Takes snapshot 0 or 1 of every task, including running ones. */
 void machine_snapshot(struct machine *machine, unsigned int which);
 
 /* An operation of toll_lab_magic.h with its arguments. */
@@ -88,8 +99,8 @@ struct said {
 };
 
 /*
- * The kernel said something. `unfinished`: instructions that this CPU has counted
- * already but not run yet. False if memory is short.
+ * Handles a message of the kernel. `unfinished`: instructions that this CPU has counted
+ * but not run yet. False if memory is short.
  */
 bool ledger_hear(struct ledger *ledger, struct said said, uint64_t unfinished);
 

@@ -11,7 +11,7 @@
 #define LARGE (1ull << 7)
 #define GLOBAL (1ull << 8)
 
-/* An entry of the second or third level from above may be a page itself. */
+/* An entry of the second or third level from the top may map a page itself. */
 static bool is_leaf(uint64_t entry, int level)
 {
 	return level == TLB_4K || (level <= TLB_1G && entry & LARGE);
@@ -25,13 +25,16 @@ void walker_init(struct walker *walker, read_entry read, void *context)
 	walker->age = 1;
 }
 
-/* What a table of a level maps, of which the address is a part: as much as a page of the next. */
+/*
+ * The range that a table of a level maps and that contains the address: the size of a
+ * page of the next level.
+ */
 static uint64_t region_of(uint64_t address, int level)
 {
 	return address >> tlb_shift(level + 1);
 }
 
-/* Where the table of a level that maps the address is remembered. */
+/* Slot for the table of a level that maps the address. */
 static struct table *place(struct walker *walker, uint64_t address, int level)
 {
 	return &walker->tables[level][region_of(address, level) % TABLES];
@@ -44,7 +47,7 @@ static bool is_known(const struct walker *walker, const struct table *table, uin
 	       table->region == region_of(address, level);
 }
 
-/* The lowest table of the address that is known, and its level. */
+/* Returns the lowest known table of the address, and its level. */
 static struct table lowest(struct walker *walker, uint64_t root, uint64_t address, int *level)
 {
 	for (*level = 0; *level < TABLE_LEVELS; ++*level) {

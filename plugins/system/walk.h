@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A walk of x86-64 page tables of four levels, as the processor does it: Intel
- * SDM volume 3, 4.5 "4-Level Paging". Nothing of QEMU here.
+ * A walk of four-level x86-64 page tables as the processor does it: Intel SDM volume 3,
+ * 4.5 "4-Level Paging". Independent of QEMU.
  *
- * To read a word of the guest costs more than all else of a walk, so a walker
- * remembers where the lower tables are, as paging-structure caches do and by
- * the same rule (4.10.3): only until an instruction invalidates anything. What
- * it saves is time; how many entries a walk would have read in hardware is
- * counted by the model of the TLB.
+ * Reading a word of the guest is the most expensive part of a walk, so a walker caches
+ * the location of the lower tables, like paging-structure caches and under the same rule
+ * (4.10.3): only until an instruction invalidates anything. This only saves time; the
+ * number of entries that a walk reads in hardware is counted by the TLB model.
  */
 #ifndef TOLL_WALK_H
 #define TOLL_WALK_H
@@ -20,7 +19,7 @@
 /* Reads a table entry at a physical address; false if it cannot be read. */
 typedef bool (*read_entry)(void *context, uint64_t physical, uint64_t *entry);
 
-/* What maps an address. */
+/* The mapping of an address. */
 struct leaf {
 	enum tlb_size size;
 	uint64_t frame; /* physical address of the page */
@@ -32,13 +31,13 @@ struct leaf {
 /* Tables that map 2 MiB, and those that map 1 GiB. */
 enum { TABLE_LEVELS = 2, TABLES = 1 << 11 };
 
-/* A table that a walk came by. */
+/* A table that a walk has used. */
 struct table {
 	uint64_t root;
-	uint64_t region; /* what it maps, by its size */
-	uint64_t age;	 /* of the walker, when it came by; 0: never */
+	uint64_t region; /* mapped range, in units of its size */
+	uint64_t age;	 /* of the walker at that time; 0: never */
 	uint64_t at;	 /* physical address */
-	uint64_t all;	 /* permissions that all entries above give */
+	uint64_t all;	 /* permissions common to all upper entries */
 };
 
 struct walker {
@@ -50,10 +49,10 @@ struct walker {
 
 void walker_init(struct walker *walker, read_entry read, void *context);
 
-/* Walks from the table that CR3 names; false if nothing is mapped there. */
+/* Walks from the table in CR3; false if nothing is mapped at the address. */
 bool walk(struct walker *walker, uint64_t cr3, uint64_t address, struct leaf *leaf);
 
-/* Something was invalidated: tables may be elsewhere now. */
+/* Called after an invalidation: tables may have moved. */
 static inline void walker_forget(struct walker *walker)
 {
 	walker->age++;

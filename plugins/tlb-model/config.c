@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The shapes of TLBs as words: see config.h. */
+/* Parses TLB geometry: see config.h. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static bool shape(const char *text, struct tlb_shape *shape)
 	return !*end;
 }
 
-/* The array that a name like l1_4k stands for; NULL if there is none. */
+/* Returns the array for a name like l1_4k; NULL if there is none. */
 static struct tlb_shape *array_named(struct tlb_config *config, const char *name)
 {
 	static const char *const sizes[TLB_SIZES] = { "4k", "2m", "1g" };

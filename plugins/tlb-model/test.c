@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Tests of the TLB model: every expected count can be worked out by hand. */
+/* Tests of the TLB model: every expected count can be derived by hand. */
 #include "tlb.h"
 
 #include "../user/tests/check.h"
@@ -12,7 +12,7 @@
 #define PAGE (4 * KIB)
 #define REGION (2 * MIB)
 
-/* 16 + 8 entries of first level, 64 of a shared second level, all 4-way. */
+/* 16 + 8 entries in the first level, 64 in a shared second level, all 4-way. */
 static const struct tlb_config SMALL = {
 	.l1 = { { 16, 4 }, { 8, 4 }, { 4, 4 } },
 	.l2 = { { 64, 4 }, { 64, 4 }, { 4, 4 } },
@@ -25,7 +25,7 @@ struct counts {
 	unsigned int level[3];
 };
 
-/* An access by somebody who keeps no hints. */
+/* An access without a hint. */
 static enum tlb_level touch(struct tlb *tlb, uint64_t address, enum tlb_size size)
 {
 	uint32_t hint = 0;
@@ -33,7 +33,7 @@ static enum tlb_level touch(struct tlb *tlb, uint64_t address, enum tlb_size siz
 	return tlb_access(tlb, address, size, &hint);
 }
 
-/* Touches `pages` pages `stride` bytes apart, `rounds` times over. */
+/* Touches `pages` pages `stride` bytes apart, `rounds` times. */
 static struct counts sweep(struct tlb *tlb, enum tlb_size size, uint64_t stride,
 			   unsigned int pages, unsigned int rounds)
 {
@@ -71,7 +71,7 @@ static void check_sweep(enum tlb_size size, uint64_t stride, unsigned int pages,
 
 static void strides(void)
 {
-	/* One access a page: each page walks once, the rest hit L1. */
+	/* One access per page: each page walks once, the rest hit L1. */
 	check_sweep(TLB_4K, PAGE, 16, 10, 144, 0, 16);
 	/* 17 pages in 4 sets: the set with five pages never hits, the others always. */
 	check_sweep(TLB_4K, PAGE, 17, 10, 9 * 12, 9 * 5, 17);
@@ -100,7 +100,7 @@ static void conflicts(void)
 	check_sweep(TLB_2M, 16 * REGION, 5, 10, 0, 0, 50);
 }
 
-/* True LRU: of 4 ways, the one used longest ago goes. */
+/* True LRU: of 4 ways, the least recently used one is evicted. */
 static void recency(void)
 {
 	struct tlb *tlb = make(&SMALL);
@@ -110,13 +110,19 @@ static void recency(void)
 	EXPECT("page 0", touch(tlb, GIB, TLB_4K), TLB_L1);
 	EXPECT("page 4", touch(tlb, GIB + 4 * way, TLB_4K), TLB_WALK);
 	EXPECT("page 0 again", touch(tlb, GIB, TLB_4K), TLB_L1);
-	/* L2 did not see page 0 hit in L1, so page 0 went from there, and page 1 did not. */
+	/*
+	 * L2 did not see page 0 hit in L1, so page 0 was evicted there, and page 1 was
+	 * not.
+	 */
 	EXPECT("page 1", touch(tlb, GIB + way, TLB_4K), TLB_L2);
 	EXPECT("page 3", touch(tlb, GIB + 3 * way, TLB_4K), TLB_L1);
 	tlb_free(tlb);
 }
 
-/* In the shared array both sizes compete; with a limit, 2 MiB pages get no more than it. */
+/*
+ * In the shared array both sizes compete; with a limit, 2 MiB pages get at most that many
+ * ways.
+ */
 static void sharing(void)
 {
 	struct tlb_config config = SMALL;
@@ -126,11 +132,11 @@ static void sharing(void)
 		touch(tlb, (uint64_t)page * 16 * PAGE, TLB_4K);
 	for (int page = 0; page < 4; page++)
 		touch(tlb, GIB + (uint64_t)page * 16 * REGION, TLB_2M);
-	/* All four ways went to 2 MiB pages; L1 still has the small ones. */
-	EXPECT("small in L1", touch(tlb, 0, TLB_4K), TLB_L1);
+	/* All four ways went to 2 MiB pages; L1 still has the 4 KiB pages. */
+	EXPECT("4 KiB in L1", touch(tlb, 0, TLB_4K), TLB_L1);
 	for (int page = 1; page < 5; page++)
 		touch(tlb, PAGE + (uint64_t)page * 4 * PAGE - PAGE, TLB_4K);
-	EXPECT("small in L2", touch(tlb, 0, TLB_4K), TLB_WALK);
+	EXPECT("4 KiB in L2", touch(tlb, 0, TLB_4K), TLB_WALK);
 	tlb_free(tlb);
 
 	config.l2[TLB_2M].ways = 2;
@@ -201,7 +207,7 @@ static void steps(void)
 	tlb_free(tlb);
 }
 
-/* Hints change nothing but the time it takes: the same counts with and without. */
+/* Hints affect only the time: the same counts with and without. */
 static void hints(void)
 {
 	struct tlb *with = make(&SMALL), *without = make(&SMALL);
@@ -221,7 +227,7 @@ static void hints(void)
 	tlb_free(without);
 }
 
-/* An access whose page size only the walk knows. */
+/* An access with a page size that only the walk determines. */
 static enum tlb_level find(struct tlb *tlb, enum tlb_side side, uint64_t address,
 			   enum tlb_size size)
 {
@@ -232,7 +238,7 @@ static enum tlb_level find(struct tlb *tlb, enum tlb_side side, uint64_t address
 	return level;
 }
 
-/* Both ways of asking give the same counts on one side. */
+/* Both kinds of lookup give the same counts on one side. */
 static void unknown_size(void)
 {
 	struct tlb *with = make(&SMALL), *without = make(&SMALL);

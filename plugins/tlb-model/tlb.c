@@ -18,7 +18,7 @@ static bool array_init(struct tlb_array *array, struct tlb_shape shape)
 		array->sets = shape.entries / shape.ways;
 		array->ways = shape.ways;
 	}
-	/* No entries: no ways, and one tag that stays empty. */
+	/* No entries: zero ways, and one tag that stays empty. */
 	tags = shape.entries ? shape.entries : 1;
 	array->tags = calloc(tags, sizeof(*array->tags));
 	array->used = calloc(tags, sizeof(*array->used));
@@ -31,7 +31,7 @@ static void array_free(struct tlb_array *array)
 	free(array->used);
 }
 
-/* The first tag of the set that a page number goes to. */
+/* Returns the first tag of the set for a page number. */
 static uint32_t first_of(const struct tlb_array *array, uint64_t number)
 {
 	uint32_t sets = array->sets;
@@ -40,7 +40,7 @@ static uint32_t first_of(const struct tlb_array *array, uint64_t number)
 	return set * array->ways;
 }
 
-/* Looks a tag up; if it is there it becomes the most recently used. */
+/* Looks a tag up; a hit becomes the most recently used. */
 static bool touch(struct tlb *tlb, struct tlb_array *array, uint64_t number, uint64_t tag,
 		  uint32_t *where)
 {
@@ -56,7 +56,7 @@ static bool touch(struct tlb *tlb, struct tlb_array *array, uint64_t number, uin
 	return false;
 }
 
-/* Puts a tag at a place. */
+/* Stores a tag at a position. */
 static uint32_t put(struct tlb *tlb, struct tlb_array *array, uint32_t at, uint64_t tag)
 {
 	if (array->ways) {
@@ -66,7 +66,10 @@ static uint32_t put(struct tlb *tlb, struct tlb_array *array, uint32_t at, uint6
 	return at;
 }
 
-/* Puts a tag into its set, in place of the least recently used one; empty ones were never used. */
+/*
+ * Inserts a tag into its set, replacing the least recently used one; empty ones count as
+ * oldest.
+ */
 static uint32_t fill(struct tlb *tlb, struct tlb_array *array, uint64_t number, uint64_t tag)
 {
 	uint32_t first = first_of(array, number), oldest = first;
@@ -81,7 +84,7 @@ static uint32_t fill(struct tlb *tlb, struct tlb_array *array, uint64_t number, 
 	return put(tlb, array, oldest, tag);
 }
 
-/* As fill(), but tags of the same page size hold at most `limit` ways of the set. */
+/* Like fill(), but tags of the same page size hold at most `limit` ways of the set. */
 static void fill_limited(struct tlb *tlb, struct tlb_array *array, uint64_t number,
 			 uint64_t tag, uint32_t limit)
 {
@@ -114,7 +117,7 @@ static void forget(struct tlb_array *array, uint64_t number, uint64_t tag)
 			forget_at(array, at);
 }
 
-/* Forgets every tag whose page overlaps start..end. */
+/* Removes every tag with a page that overlaps start..end. */
 static void forget_range(struct tlb_array *array, uint64_t start, uint64_t end)
 {
 	for (uint32_t at = 0; at < array->sets * array->ways; at++) {
@@ -164,7 +167,7 @@ void tlb_free(struct tlb *tlb)
 	free(tlb);
 }
 
-/* Whether a structure cache had the entry; it has now. */
+/* Whether a structure cache had the entry; inserts it otherwise. */
 static bool cached(struct tlb *tlb, struct tlb_array *array, uint64_t number)
 {
 	uint64_t tag = tlb_tag(number, TLB_4K);
@@ -176,7 +179,10 @@ static bool cached(struct tlb *tlb, struct tlb_array *array, uint64_t number)
 	return false;
 }
 
-/* The number of table entries that a walk reads: four levels less what the caches know. */
+/*
+ * Returns the number of table entries that a walk reads: four levels minus the cached
+ * ones.
+ */
 static unsigned int walk(struct tlb *tlb, uint64_t address, enum tlb_size size)
 {
 	unsigned int levels = 4 - size;
@@ -193,7 +199,7 @@ static struct tlb_array *second_level(struct tlb *tlb, enum tlb_size size)
 	return &tlb->l2[size == TLB_2M && tlb->l2_shared ? TLB_4K : size];
 }
 
-/* Puts what a walk found into the second level. */
+/* Inserts the result of a walk into the second level. */
 static void fill_second(struct tlb *tlb, uint64_t number, enum tlb_size size)
 {
 	struct tlb_array *l2 = second_level(tlb, size);
@@ -282,7 +288,7 @@ static void invalidate_pages(struct tlb *tlb, enum tlb_size size, uint64_t start
 	}
 }
 
-/* A structure cache holds numbers of 1 << shift bytes as if they were pages. */
+/* A structure cache treats ranges of 1 << shift bytes as pages. */
 static void invalidate_structure(struct tlb_array *array, unsigned int shift,
 				 uint64_t start, uint64_t end)
 {
@@ -295,7 +301,9 @@ void tlb_invalidate(struct tlb *tlb, uint64_t start, uint64_t end)
 		return;
 	for (int size = 0; size < TLB_SIZES; size++)
 		invalidate_pages(tlb, size, start, end);
-	/* With the shared array, a long 2 MiB range lies among 4 KiB tags. */
+	/*
+	 * In the shared array, the tags of a long 2 MiB range are mixed with 4 KiB tags.
+	 */
 	if (tlb->l2_shared)
 		forget_range(&tlb->l2[TLB_4K], start, end);
 	tlb_invalidate_structures(tlb, start, end);

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A model of the TLBs of one x86-64 core. Nothing of QEMU in here.
+ * A model of the TLBs of one x86-64 core. Independent of QEMU.
  *
- * Two levels. The first has an array per page size, for data and for code. The
- * second serves both sides; it has one array
- * that 4 KiB and 2 MiB pages share, or one for each; 1 GiB pages have their
- * own. A page goes to set (page number mod sets) of its array, and each set is
- * kept in true least-recently-used order (hardware has tree approximations of
- * it, which are not published).
+ * Two levels. The first has an array per page size, for data and for code. The second
+ * serves both sides; it has one array that 4 KiB and 2 MiB pages share, or one for each;
+ * 1 GiB pages have their own. A page maps to set (page number mod sets) of its array, and
+ * each set is kept in true least-recently-used order (hardware uses unpublished tree
+ * approximations of it).
  *
- * A walk fills both levels. The levels evict on their own: neither includes
- * the other. Two paging-structure caches, for page directory entries (2 MiB of
- * address space each) and page-directory-pointer entries (1 GiB each), decide
- * how many table entries a walk reads.
+ * A walk fills both levels. The levels evict independently: neither includes the other.
+ * Two paging-structure caches, for page directory entries (2 MiB of address space each)
+ * and page-directory-pointer entries (1 GiB each), determine the number of table entries
+ * that a walk reads.
  */
 #ifndef TOLL_TLB_H
 #define TOLL_TLB_H
@@ -22,12 +21,12 @@
 
 enum tlb_size { TLB_4K, TLB_2M, TLB_1G, TLB_SIZES };
 
-/* Where a translation was found. */
+/* The level that held a translation. */
 enum tlb_level { TLB_L1, TLB_L2, TLB_WALK };
 
 enum tlb_side { TLB_DATA, TLB_CODE, TLB_SIDES };
 
-/* One array; no entries: there is no such array. */
+/* One array; zero entries: the array does not exist. */
 struct tlb_shape {
 	uint32_t entries;
 	uint32_t ways;
@@ -38,15 +37,18 @@ struct tlb_config {
 	struct tlb_shape l1_code[TLB_SIZES];
 	struct tlb_shape l2[TLB_SIZES];
 	/*
-	 * 4 KiB and 2 MiB pages are both in l2[TLB_4K]; 2 MiB pages then hold
-	 * at most l2[TLB_2M].ways ways of each set.
+	 * 4 KiB and 2 MiB pages are both in l2[TLB_4K]; 2 MiB pages then hold at most
+	 * l2[TLB_2M].ways ways of each set.
 	 */
 	bool l2_shared;
 	struct tlb_shape pde;
 	struct tlb_shape pdpte;
 };
 
-/* Set s has tags s * ways and on; 0 is empty. `used` is the time of each tag's last use. */
+/*
+ * Set s has the tags from s * ways on; 0 is empty. `used` is the time of each tag's last
+ * use.
+ */
 struct tlb_array {
 	uint32_t sets;
 	uint32_t ways;
@@ -64,37 +66,39 @@ struct tlb {
 	bool l2_shared;
 	/* Counts accesses. */
 	uint64_t time;
-	/* Table entries that the last walk read. */
+	/* Number of table entries that the last walk read. */
 	unsigned int steps;
-	/* After tlb_lookup() or tlb_insert(): where in L1 the page is now, and its size. */
+	/* After tlb_lookup() or tlb_insert(): position in L1 and size of the page. */
 	uint32_t where;
 	enum tlb_size size;
 };
 
-/* NULL if memory is short or a shape is impossible (ways do not divide entries). */
+/*
+ * Returns NULL if memory is short or the geometry is invalid (ways must divide entries).
+ */
 struct tlb *tlb_new(const struct tlb_config *config);
 void tlb_free(struct tlb *tlb);
 
 /*
- * Translates the address on a page of this size; evicts and fills as needed.
- * `hint` is where in L1 the page was last, for whoever remembers it per page and
- * size; 0 does for all others.
+ * Translates the address on a page of this size; evicts and fills as needed. `hint` is
+ * the last position of the page in L1, for callers that store it per page and size;
+ * otherwise 0.
  */
 enum tlb_level tlb_access_slow(struct tlb *tlb, uint64_t address, enum tlb_size size,
 			       uint32_t *hint);
 
 /*
- * For whoever learns the page size only by walking, as hardware does: looks the
- * address up under every size. TLB_WALK: there is no translation, and
- * tlb_insert() takes the one that the walk found. Both count as one access.
+ * For callers that learn the page size only from the walk, like hardware: looks the
+ * address up under every size. On TLB_WALK there is no translation, and tlb_insert() must
+ * be called with the result of the walk. Both together count as one access.
  */
 enum tlb_level tlb_lookup(struct tlb *tlb, enum tlb_side side, uint64_t address);
 void tlb_insert(struct tlb *tlb, enum tlb_side side, uint64_t address, enum tlb_size size);
 
-/* Forgets every translation of a page that overlaps start..end. */
+/* Removes every translation of a page that overlaps start..end. */
 void tlb_invalidate(struct tlb *tlb, uint64_t start, uint64_t end);
 
-/* Forgets what the paging-structure caches know of start..end. */
+/* Removes the paging-structure cache entries of start..end. */
 void tlb_invalidate_structures(struct tlb *tlb, uint64_t start, uint64_t end);
 
 static inline unsigned int tlb_shift(enum tlb_size size)
@@ -107,7 +111,7 @@ static inline uint64_t tlb_tag(uint64_t number, enum tlb_size size)
 	return number << 2 | (size + 1);
 }
 
-/* The same as tlb_access_slow(), quick where the page is in L1 at its hint. */
+/* Equivalent to tlb_access_slow(), and fast if the page is in L1 at its hint. */
 static inline enum tlb_level tlb_access(struct tlb *tlb, uint64_t address,
 					enum tlb_size size, uint32_t *hint)
 {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Counting windows end at least this often, so that a killed program leaves totals. */
+/* Maximum length of a counting window, so that a killed program leaves totals. */
 #define PUBLISH_EVERY 65536
 
 struct countdown core_idle[CORES];
@@ -33,7 +33,7 @@ static uint64_t next_random(struct core *core)
 	return core->random = x;
 }
 
-/* A length between half and one and a half times the mean. */
+/* Returns a random length between 0.5 and 1.5 times the mean. */
 static int64_t jitter(struct core *core, uint64_t mean)
 {
 	uint64_t half = mean / 2;
@@ -111,7 +111,7 @@ static void add_small(uint32_t *to, uint32_t value)
 		*to += value;
 }
 
-/* Closes the phase so far. */
+/* Ends the current phase. */
 static void settle(struct core *core)
 {
 	int64_t done;
@@ -183,7 +183,7 @@ static void invalidate(struct core *core, uint64_t start, uint64_t end)
 		trace_write(&record);
 }
 
-/* Catches up with what other threads, or this one, did to the mappings. */
+/* Applies the mapping changes made by any thread. */
 static void catch_up(struct core *core, uint64_t version)
 {
 	struct change change;
@@ -234,7 +234,7 @@ static void count_walk(struct core *core, struct page *page, uint64_t address,
 	add_small(&page->reuse_count, 1);
 }
 
-/* Counts one access of one page, with what the models said of it. */
+/* Counts one access of one page, with the results of the models. */
 static void count(struct core *core, const struct core_page *known, uint64_t address,
 		  const struct flow_site *site, enum tlb_level native,
 		  enum tlb_level huge)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One simulated core per thread of the guest: two TLB models that see the same
- * accesses, one with the page sizes of a native run and one in which every
- * eligible region is huge; counts go to the recording.
+ * One simulated core per thread of the guest: two TLB models that see the same accesses,
+ * one with the page sizes of a native run and one with every eligible region huge; counts
+ * go to the recording.
  *
- * Sampling: each core passes through idle, warming and counting phases of
- * random length (half to one and a half times the mean). While idle nothing is
- * modelled; the TLBs keep what they held. Warming runs the models and counts
- * nothing. The ratio of all accesses to those while counting scales counts up.
+ * Sampling: each core cycles through idle, warming and counting phases of random length
+ * (0.5 to 1.5 times the mean). While idle nothing is modelled; the TLBs keep their
+ * content. Warming runs the models without counting. The ratio of all accesses to those
+ * while counting scales counts up.
  */
 #ifndef TOLL_CORE_H
 #define TOLL_CORE_H
@@ -24,8 +24,8 @@
 #define CORE_PAGES 1024u
 
 /*
- * Accesses that a core lets pass before it looks again: all that the callback touches
- * while idle. 0 unless idle.
+ * Number of accesses that an idle core skips until its next check: the only data that the
+ * callback touches while idle. 0 unless idle.
  */
 struct countdown {
 	int64_t left;
@@ -35,12 +35,12 @@ extern struct countdown core_idle[CORES];
 
 enum phase { PHASE_IDLE, PHASE_WARM, PHASE_COUNT };
 
-/* What the core knows of a page without asking. */
+/* Cached data about a page. */
 struct core_page {
 	/* Page number + 1; 0: empty. */
 	uint64_t key;
 	struct page *page;
-	/* Where the page was in the first level of the two models. */
+	/* Position of the page in the first level of the two models. */
 	uint32_t native_hint, huge_hint;
 	uint8_t native, eligible;
 };
@@ -50,11 +50,11 @@ struct core_totals {
 };
 
 struct core {
-	/* Accesses until the next phase, unless idle: then core_idle has them. */
+	/* Accesses until the next phase, unless idle: in that case core_idle has them. */
 	int64_t left;
 	enum phase phase;
 	uint32_t index;
-	/* Accesses that this phase began with. */
+	/* Number of accesses at the start of this phase. */
 	int64_t length;
 	uint64_t version;
 	uint64_t random;
@@ -65,25 +65,28 @@ struct core {
 	struct core_page pages[CORE_PAGES];
 };
 
-/* False: the TLB cannot be built. */
+/* False: the TLB cannot be created. */
 bool core_init(const struct options *options);
 
-/* NULL if memory is short. The index is below CORES. */
+/* Returns NULL if memory is short. The index is below CORES. */
 struct core *core_new(uint32_t index);
-/* Adds what was not added yet to the recording's totals. */
+/* Adds new counts to the recording's totals. */
 void core_publish(struct core *core);
 void core_free(struct core *core);
 
 void core_next_phase(struct core *core);
 
-/* From now on more than one thread counts. Call it before there is a second. */
+/* From now on more than one thread counts. Call before the second thread starts. */
 void core_share(void);
 
-/* Models an access of `size` bytes by the instruction `site`, and counts it if it is time. */
+/*
+ * Models an access of `size` bytes by the instruction `site`, and counts it in a counting
+ * phase.
+ */
 void core_access(struct core *core, uint64_t address, unsigned int size,
 		 const struct flow_site *site);
 
-/* Writes what is left of the trace. */
+/* Writes the rest of the trace. */
 void core_finish(void);
 
 #endif

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Data flow over the blocks seen so far: see flow.h. */
+/* Data flow analysis over the blocks seen so far: see flow.h. */
 #include "flow.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define REGISTERS 16
-/* Registers that a called function need not keep: rax rcx rdx rsi rdi r8-r11. */
+/* Caller-saved registers: rax rcx rdx rsi rdi r8-r11. */
 #define CLOBBERED 0x0fc7u
 
 struct block {
 	uint64_t address;
-	/* Depths of the registers on entry. */
+	/* Depths of the registers at entry. */
 	uint8_t entry[REGISTERS];
 	/* NULL: known only as a successor. */
 	struct flow_site *sites;
 	size_t count;
 	uint64_t code_hash;
-	/* Where it goes on; 0: nowhere known. */
+	/* Address of the successor; 0: unknown. */
 	uint64_t successor[2];
 	bool calls;
 	bool queued;
@@ -25,7 +25,7 @@ struct block {
 };
 
 struct flow {
-	/* Open addressing by address; `buckets` is a power of two. */
+	/* Open addressing, keyed by address; `buckets` is a power of two. */
 	struct block **table;
 	size_t buckets, used;
 	struct block *queue;
@@ -72,7 +72,7 @@ static bool grow(struct flow *flow)
 	return true;
 }
 
-/* The block at an address, which may be new. */
+/* Returns the block at an address and creates it if necessary. */
 static struct block *block_at(struct flow *flow, uint64_t address)
 {
 	size_t at = slot(flow, address);
@@ -104,8 +104,8 @@ static void enqueue(struct flow *flow, struct block *block)
 }
 
 /*
- * Whether an operand lies on the stack or beside the code: never what is chased.
- * Below rbp are local variables, if it is a frame pointer.
+ * Whether an operand is on the stack or relative to the code: such an operand is never a
+ * chased pointer. Operands below rbp are local variables, if it is a frame pointer.
  */
 static bool fixed(const struct flow_op *op)
 {
@@ -137,7 +137,7 @@ static uint8_t class_of(uint8_t depth)
 	return depth >= DEPTH_2 ? FLOW_DEPENDENT : FLOW_INDEPENDENT;
 }
 
-/* The depth of the value that an instruction makes. */
+/* Returns the depth of the value that an instruction computes. */
 static uint8_t value_depth(const struct flow_op *op, const uint8_t *regs)
 {
 	uint8_t depth = DEPTH_UNKNOWN;
@@ -169,7 +169,7 @@ static void step(struct flow_site *site, uint8_t *regs)
 			regs[reg] = depth;
 }
 
-/* Takes the depths at a block's end into one of its successors. */
+/* Merges the depths at a block's end into one of its successors. */
 static void join(struct flow *flow, uint64_t address, const uint8_t *regs, uint16_t without)
 {
 	struct block *block = block_at(flow, address);
@@ -189,7 +189,10 @@ static void join(struct flow *flow, uint64_t address, const uint8_t *regs, uint1
 		enqueue(flow, block);
 }
 
-/* Runs over blocks until no entry changes. Depths only grow, so it ends. */
+/*
+ * Iterates over blocks until no entry changes. Depths only grow, so the iteration
+ * terminates.
+ */
 static void settle(struct flow *flow)
 {
 	while (flow->queue) {
@@ -218,7 +221,7 @@ static uint64_t hash_code(const struct flow_code *code, size_t count)
 	return hash;
 }
 
-/* Where a block goes on after its last instruction, which ends at `after`. */
+/* Returns the successor of a block after its last instruction, which ends at `after`. */
 static void set_successors(struct block *block, struct flow_exit exit, uint64_t after)
 {
 	block->calls = exit.end == FLOW_CALL;
@@ -249,7 +252,7 @@ struct flow_site *flow_block(struct flow *flow, uint64_t address,
 		sites[i].weight = 1;
 		at += code[i].size;
 	}
-	/* Old code's sites are never freed: translations of it may run still. */
+	/* Sites of old code are never freed: its translations may still run. */
 	block->sites = sites;
 	block->count = count;
 	block->code_hash = hash;

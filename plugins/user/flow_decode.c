@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The part of the x86-64 instruction set that moves addresses about: see flow.h. */
+/* Decodes the part of the x86-64 instruction set that moves addresses: see flow.h. */
 #include "flow.h"
 
 #include <string.h>
@@ -30,7 +30,7 @@ static uint16_t bit(uint8_t reg)
 	return reg < 16 ? 1u << reg : 0;
 }
 
-/* A ModRM byte and what follows it. `rm` is REG_NONE for a memory operand. */
+/* A ModRM byte and the following bytes. `rm` is REG_NONE for a memory operand. */
 struct operands {
 	uint8_t reg, rm;
 };
@@ -70,7 +70,7 @@ static struct operands read_modrm(struct reader *r, struct flow_op *op)
 	return operands;
 }
 
-/* dest takes the value of the register or memory operand. */
+/* dest gets the value of the register or memory operand. */
 static void takes_rm(struct flow_op *op, uint8_t dest, struct operands operands)
 {
 	op->written |= bit(dest);
@@ -80,7 +80,7 @@ static void takes_rm(struct flow_op *op, uint8_t dest, struct operands operands)
 		op->sources |= bit(operands.rm);
 }
 
-/* dest takes a value that nobody knows. */
+/* dest gets an unknown value. */
 static void takes_unknown(struct flow_op *op, uint16_t dest)
 {
 	op->written |= dest;
@@ -110,7 +110,7 @@ static void arithmetic(struct reader *r, uint8_t opcode, struct flow_op *op)
 		op->written = bit(o.rm);
 		op->sources = bit(o.rm) | bit(o.reg);
 	}
-	/* xor r,r and sub r,r make zero of anything. */
+	/* xor r,r and sub r,r always give zero. */
 	if (clears && o.rm == o.reg) {
 		op->sources = 0;
 		op->loads = false;
@@ -229,7 +229,10 @@ static void two_bytes(struct reader *r, uint64_t after, struct flow_op *op,
 	}
 }
 
-/* VEX: BMI instructions write general registers; a gather's address is no ModRM address. */
+/*
+ * VEX: BMI instructions write general registers; a gather's address is not a ModRM
+ * address.
+ */
 static void vex(struct reader *r, uint8_t first, struct flow_op *op)
 {
 	uint8_t second = next(r), map = 1, opcode;
@@ -260,7 +263,7 @@ static void vex(struct reader *r, uint8_t first, struct flow_op *op)
 		takes_unknown(op, bit(o.rm));
 }
 
-/* String instructions: two implied addresses; the source is taken. */
+/* String instructions: two implied addresses; the source is used. */
 static void string(uint8_t opcode, struct flow_op *op)
 {
 	op->memory = true;

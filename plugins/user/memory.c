@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the guest's memory is: see memory.h. */
+/* State of the guest's memory: see memory.h. */
 #define _GNU_SOURCE
 #include "memory.h"
 
@@ -24,7 +24,7 @@
 #define THP_EXCEPT_ADVISED 2
 #define REMAP_DONTUNMAP 4
 
-/* Bits of span.flags. Spans with equal flags make one mapping. */
+/* Bits of span.flags. Adjacent spans with equal flags are one mapping. */
 enum {
 	AREA_PRIVATE = 1,
 	AREA_ADVISED = 2,
@@ -32,16 +32,19 @@ enum {
 	AREA_2M = 8,
 	AREA_1G = 16,
 	AREA_HEAP = 32,
-	AREA_PROTECTION = 64, /* and the two bits above */
+	AREA_PROTECTION = 64, /* and the next two bits */
 };
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
-/* What the kernel has mapped, and on top of it the allocation events. */
+/* The kernel's mappings, overlaid by the allocation events. */
 static struct spans areas, events;
-/* Where an event has been since the memory was mapped: its pages are its own, not the area's. */
+/*
+ * Ranges covered by an event since the memory was mapped: their pages belong to the
+ * event, not to the area.
+ */
 static struct spans named;
 
-/* Private anonymous mappings, numbered as the kernel's profiles number them. */
+/* Private anonymous mappings, numbered as in the kernel's profiles. */
 static struct spans mappings;
 static uint32_t ordinals[64][8];
 
@@ -49,7 +52,7 @@ static enum thp_mode mode;
 static bool thp_disabled;
 
 static uint64_t heap_start, heap_end;
-/* Bytes of heap that were mapped because brk had come to its end. */
+/* Bytes of heap that were mapped because brk had reached its end. */
 static uint64_t heap_mapped;
 /* Heap regions that grew in more than one step. */
 static uint64_t heap_small[HEAP_REGIONS / 64];
@@ -77,7 +80,7 @@ static uint32_t protection(uint64_t bits)
 	return (bits & 7) * AREA_PROTECTION;
 }
 
-/* Tells the threads. Call it with the lock held, after the change. */
+/* Notifies the threads. Call with the lock held, after the change. */
 static void changed(uint64_t start, uint64_t end, bool invalidates)
 {
 	log_ring[memory_changes % LOG] = (struct change){ start, end, invalidates };
@@ -117,7 +120,7 @@ static void set_heap_small(uint64_t region, bool small)
 		heap_small[index / 64] &= ~(1ull << index % 64);
 }
 
-/* Whether the region lies in one private anonymous mapping; `flags` are its. */
+/* Whether the region lies in one private anonymous mapping; `flags` are its flags. */
 static bool one_mapping(uint64_t region, uint32_t *flags)
 {
 	uint64_t at = region;
@@ -160,7 +163,7 @@ static void find_sizes(uint64_t address, const struct span *area, struct lookup 
 	}
 }
 
-/* The flags of a page that says of what size it is and could be. */
+/* Returns the flags for the current and the possible size of a page. */
 static uint32_t size_flags(const struct lookup *found)
 {
 	return (found->native == TLB_4K ? 0 : PAGE_HUGE) |
@@ -210,9 +213,9 @@ struct lookup memory_lookup(uint64_t address)
 	return found;
 }
 
-/* --- mappings come and go --- */
+/* --- map and unmap --- */
 
-/* The size of the pages of a region, as flags. */
+/* Returns the page size of a region, as flags. */
 static uint32_t region_flags(uint64_t address)
 {
 	struct lookup found = { .native = TLB_4K, .eligible = TLB_4K };
@@ -223,7 +226,7 @@ static uint32_t region_flags(uint64_t address)
 	return size_flags(&found);
 }
 
-/* Notes what was touched of start..end in a span of an area, where no event was. */
+/* Records the touched pages of start..end in a span of an area, outside events. */
 static void scan_area(const struct span *span, uint64_t start, uint64_t end)
 {
 	while (start < end) {
@@ -237,7 +240,7 @@ static void scan_area(const struct span *span, uint64_t start, uint64_t end)
 	}
 }
 
-/* Notes what was touched in start..end, and that the blocks there ended. */
+/* Records the touched pages in start..end, and the end of the blocks there. */
 static void retire(struct spans *spans, uint64_t start, uint64_t end, bool ended)
 {
 	for (struct span *span = spans_from(spans, start); span && span->start < end;
@@ -273,7 +276,7 @@ static void remove_range(uint64_t start, uint64_t end)
 	changed(start, end, true);
 }
 
-/* --- what a mapping is called in other runs --- */
+/* --- names of mappings in other runs --- */
 
 static void count_mapping(uint64_t start, uint64_t end, uint64_t bits)
 {
@@ -299,7 +302,7 @@ static void name_mapping(struct block_key *key)
 	key->mapping_at = key->address - span->base;
 }
 
-/* A new mapping, with a block of its own. */
+/* Adds a mapping, with a block of its own. */
 static void add_area(uint64_t start, uint64_t end, uint32_t flags, enum block_kind kind,
 		     uint64_t offset, const char *path)
 {
@@ -319,7 +322,10 @@ static void add_area(uint64_t start, uint64_t end, uint32_t flags, enum block_ki
 	spans_put(&areas, &span);
 }
 
-/* The file whose data ends where this memory begins: it is the program's zeroed data. */
+/*
+ * Returns the file with data that ends where this memory starts: the memory is the
+ * program's zeroed data.
+ */
 static const struct span *data_before(uint64_t start)
 {
 	const struct span *before = spans_at(&areas, start - 1);
@@ -351,7 +357,9 @@ static uint32_t anonymous_flags(uint64_t flags)
 	return AREA_PRIVATE;
 }
 
-/* Memory that natively would be heap: it goes on where the heap ends so far. */
+/*
+ * Memory that would be heap in a native run: it continues at the current end of the heap.
+ */
 static bool continues_heap(const struct memory_call *call)
 {
 	return call->short_of_heap && !call->a[0] &&
@@ -367,7 +375,7 @@ static void after_mmap(const struct memory_call *call, uint64_t start)
 	spans_remove(&areas, start, end);
 	spans_remove(&named, start, end);
 	spans_remove(&mappings, start, end);
-	/* Heap would be no mapping natively. */
+	/* Heap would not be a mapping in a native run. */
 	if ((flags & (MAP_ANONYMOUS | MAP_PRIVATE | MAP_HUGETLB)) ==
 		    (MAP_ANONYMOUS | MAP_PRIVATE) &&
 	    !continues_heap(call))
@@ -448,7 +456,7 @@ static void after_madvise(uint64_t start, uint64_t length, uint64_t advice)
 	changed(down(start, REGION_BYTES), up(end, REGION_BYTES), false);
 }
 
-/* Moves the spans of a range, with what is known of them. */
+/* Moves the spans of a range, with their state. */
 static void move_spans(struct spans *spans, uint64_t from, uint64_t length, uint64_t to)
 {
 	struct span moved[64];
@@ -468,7 +476,7 @@ static void move_spans(struct spans *spans, uint64_t from, uint64_t length, uint
 	}
 }
 
-/* What a mapping grew by is a block of its own with the same name. */
+/* The part by which a mapping grew is a block of its own with the same name. */
 static void grow_area(uint64_t start, uint64_t end)
 {
 	const struct span *before = spans_at(&areas, start - 1);
@@ -487,7 +495,7 @@ static void grow_area(uint64_t start, uint64_t end)
 		 block.path);
 }
 
-/* It keeps its name, whatever its length is now. */
+/* It keeps its name, independent of its current length. */
 static void grow_mapping(uint64_t start, uint64_t end)
 {
 	const struct span *before = spans_at(&mappings, start - 1);
@@ -537,7 +545,7 @@ static void after_mremap(const struct memory_call *call, uint64_t to)
 
 /* --- the heap --- */
 
-/* Heap regions that this step covers only in part keep small pages. */
+/* Heap regions that this step covers only in part keep 4 KiB pages. */
 static void note_heap_step(uint64_t start, uint64_t end)
 {
 	for (uint64_t region = down(start, REGION_BYTES); region < end;
@@ -655,7 +663,7 @@ static void announced(const struct memory_call *call)
 	}
 }
 
-/* --- memory that was there before the first system call --- */
+/* --- memory that existed before the first system call --- */
 
 struct host_mapping {
 	uint64_t start, end, offset;
@@ -689,7 +697,7 @@ static uint32_t protection_of(const struct host_mapping *mapping)
 	return protection(bits);
 }
 
-/* Takes in the part of a host mapping around `address` that no known mapping has. */
+/* Adds the part of a host mapping around `address` that is not in a known mapping. */
 static void take_in(const struct host_mapping *mapping, uint64_t address)
 {
 	uint64_t start = mapping->start, end = mapping->end;
@@ -715,8 +723,8 @@ static void take_in(const struct host_mapping *mapping, uint64_t address)
 }
 
 /*
- * Looks an unknown address up in the host's list of mappings: the program's
- * own file, its zeroed data and its stack were mapped by QEMU itself.
+ * Looks an unknown address up in the host's list of mappings: the program's own file, its
+ * zeroed data and its stack were mapped by QEMU itself.
  */
 static void discover(uint64_t address)
 {
@@ -728,7 +736,7 @@ static void discover(uint64_t address)
 		struct host_mapping *swap = last;
 
 		if (now->start <= address && address < now->end) {
-			/* Zeroed data is told by the file before it. */
+			/* Zeroed data is identified by the preceding file. */
 			if (last->end == now->start && last->path[0] == '/' &&
 			    !spans_at(&areas, last->start))
 				take_in(last, last->start);

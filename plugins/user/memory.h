@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the guest's memory is: which mapping and which allocation event an
- * address belongs to, and the page size that it has or could have.
+ * State of the guest's memory: the mapping and the allocation event of an address, and
+ * the page size that it has or could have.
  *
- * Fed by the guest's system calls. Threads read under a shared lock, and only
- * when their own small caches miss; each change is numbered, and a thread that
- * sees a new number takes the changed ranges out of its caches.
+ * Updated by the guest's system calls. Threads read under a shared lock, and only when
+ * their own small caches miss; each change is numbered, and a thread that sees a new
+ * number removes the changed ranges from its caches.
  *
- * A region is huge *as natively* if it lies in one private anonymous mapping
- * (neighbours with equal protection and advice are one) and the policy of the
- * machine lets it be: advised by MADV_HUGEPAGE or MADV_COLLAPSE with the mode
- * "madvise", not forbidden by MADV_NOHUGEPAGE with "always"; never after
- * PR_SET_THP_DISABLE. A heap region that grew in several steps of brk stays
- * small until it is advised or collapsed, since its first touch came too early.
- * QEMU's brk ends after some 32 MiB where a native one goes on, and malloc then maps
- * memory in the place of heap: what a thread maps right after such a brk is heap here too.
- * It is *eligible* if it lies in one private anonymous mapping that is no stack.
- * MAP_HUGETLB memory has its own page size in both readings.
+ * A region is huge *as natively* if it lies in one private anonymous mapping (adjacent
+ * ones with equal protection and advice are one) and the policy of the machine permits
+ * it: advised by MADV_HUGEPAGE or MADV_COLLAPSE with the mode "madvise", not excluded by
+ * MADV_NOHUGEPAGE with "always"; never after PR_SET_THP_DISABLE. A heap region that grew
+ * in several steps of brk keeps 4 KiB pages until it is advised or collapsed, since its
+ * first touch came too early. QEMU's brk ends after about 32 MiB where a native one
+ * continues, and malloc then maps memory instead of heap: a mapping that a thread makes
+ * right after such a brk is treated as heap. A region is *eligible* if it lies in one
+ * private anonymous mapping that is not a stack. MAP_HUGETLB memory has its own page size
+ * in both cases.
  */
 #ifndef TOLL_MEMORY_H
 #define TOLL_MEMORY_H
@@ -29,9 +29,9 @@
 
 enum thp_mode { THP_NEVER, THP_MADVISE, THP_ALWAYS };
 
-/* What is known of a page. */
+/* Properties of a page. */
 struct lookup {
-	/* Where it is counted; NULL: nowhere. */
+	/* Its counters; NULL: not counted. */
 	struct page *page;
 	enum tlb_size native;
 	enum tlb_size eligible;
@@ -45,20 +45,25 @@ struct lookup memory_lookup(uint64_t address);
 struct memory_call {
 	int64_t number;
 	uint64_t a[6];
-	/* Of an mmap: the file's path, read while the descriptor was surely open. */
+	/* For mmap: the file's path, read while the descriptor was certainly open. */
 	char path[RECORDING_PATH];
-	/* The thread's call before this one was a brk that did not get all it asked for. */
+	/*
+	 * Whether the thread's previous call was a brk that did not get all it requested.
+	 */
 	bool short_of_heap;
 };
 
-/* Before the call: what it frees must not be found by another thread's call any more. */
+/*
+ * Called before the system call: memory that it frees must no longer be found when
+ * another thread's call reuses it.
+ */
 void memory_before(struct memory_call *call);
 void memory_after(struct memory_call *call, int64_t result);
 
 /* A change of the mappings. */
 struct change {
 	uint64_t start, end;
-	/* Translations are gone too, not only our knowledge of the pages. */
+	/* Whether translations were dropped too, not only cached properties. */
 	bool invalidates;
 };
 
@@ -69,10 +74,10 @@ static inline uint64_t memory_version(void)
 	return __atomic_load_n(&memory_changes, __ATOMIC_ACQUIRE);
 }
 
-/* Gives change `number`; false if it is too long ago (then everything changed). */
+/* Returns change `number`; false if it is too old (then everything changed). */
 bool memory_change(uint64_t number, struct change *change);
 
-/* At the end: notes which pages of the living blocks are present. */
+/* At the end: records which pages of the live blocks are present. */
 void memory_scan_all(void);
 
 #endif

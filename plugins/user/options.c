@@ -80,7 +80,7 @@ bool options_parse(struct options *options, int count, char **arguments, const c
 		char *name = strdup(arguments[i]);
 		char *value = name ? strchr(name, '=') : NULL;
 
-		/* Values point into the copy, which lives as long as QEMU. */
+		/* Values point into the copy, which is never freed. */
 		*bad = arguments[i];
 		if (!value)
 			return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the simulator is told on QEMU's command line: name=value, separated by commas. */
+/* Options of the simulator on QEMU's command line: name=value, separated by commas. */
 #ifndef TOLL_OPTIONS_H
 #define TOLL_OPTIONS_H
 
@@ -7,24 +7,30 @@
 #include "memory.h"
 
 struct options {
-	/* out=FILE: the recording, which exists already. */
+	/* out=FILE: the recording, which must exist. */
 	const char *out;
 	/* trace=FILE, trace_max=N: every access while counting, at most N. */
 	const char *trace;
 	uint64_t trace_max;
-	/* sample=SHARE: of the accesses, warming included. 1: everything is counted. */
+	/*
+	 * sample=SHARE: share of the accesses, warming included. 1: everything is
+	 * counted.
+	 */
 	double sample;
-	/* window=N, warm=N: mean accesses of a counting window, and of the warming before it. */
+	/*
+	 * window=N, warm=N: mean number of accesses of a counting window, and of the
+	 * warming before it.
+	 */
 	uint64_t window, warm;
-	/* only=START-END: count these addresses alone, end exclusive. */
+	/* only=START-END: count only these addresses, end exclusive. */
 	uint64_t only_start, only_end;
 	/* thp=never|madvise|always. */
 	enum thp_mode thp;
-	/* Shapes: see ../tlb-model/config.h. */
+	/* Geometry: see ../tlb-model/config.h. */
 	struct tlb_config tlb;
 };
 
-/* False: an argument that is not understood; `*bad` is it. */
+/* False: an invalid argument; `*bad` is set to it. */
 bool options_parse(struct options *options, int count, char **arguments, const char **bad);
 
 #endif

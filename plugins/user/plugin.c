@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The simulator: QEMU's user emulation calls back for each access of the
- * guest's memory and for each system call.
+ * The simulator: gets callbacks from QEMU's user emulation for each memory access of the
+ * guest and for each system call.
  *
- * QEMU 7.2 cannot switch callbacks on and off without translating the whole
- * program anew, which costs more than it saves at the window lengths that
- * sampling wants, so the callback is always there and does nothing while idle.
- * To make it rare, one callback stands for the accesses of a block that go
- * through the same registers within 64 bytes of each other (`weight`); with
- * sample=1 every access has its own.
+ * QEMU 7.2 cannot switch callbacks on and off without translating the whole program
+ * again, which costs more than it saves at the window lengths needed for sampling, so the
+ * callback is always installed and does nothing while idle. To reduce the number of
+ * callbacks, one callback represents the accesses of a block that use the same registers
+ * within 64 bytes of each other (`weight`); with sample=1 every access has its own.
  */
 #define _GNU_SOURCE
 #include "core.h"
@@ -25,7 +24,9 @@
 #include <unistd.h>
 
 #define BLOCK_INSNS 512
-/* Accesses nearer than this to one another are one to the models; on the stack, where they hit. */
+/*
+ * Accesses closer than this are equivalent in the models; on the stack, where they hit.
+ */
 #define NEAR 64
 #define NEAR_ON_STACK 256
 
@@ -34,7 +35,7 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_version = 1;
 static struct options options;
 static struct flow *flow;
 static struct core *cores[CORES];
-/* A child of fork: it shares the recording, and must leave it alone. */
+/* A child of fork: it shares the recording, and must not write to it. */
 static bool stopped;
 static bool have_base;
 
@@ -95,7 +96,9 @@ static void on_exit_vcpu(qemu_plugin_id_t id, unsigned int vcpu)
 
 /* --- translation --- */
 
-/* Whether two operands are surely near each other, if their registers did not change between. */
+/*
+ * Whether two operands are certainly close, if their registers did not change in between.
+ */
 static bool are_near(const struct flow_op *a, const struct flow_op *b)
 {
 	int64_t apart = (int64_t)a->displacement - b->displacement;
@@ -111,7 +114,10 @@ static bool writes(const struct flow_op *op, uint8_t reg)
 	return reg < 16 && (op->written >> reg & 1);
 }
 
-/* The earlier instruction of the block whose callback stands for this one; `at` if none. */
+/*
+ * Returns the earlier instruction of the block with the callback that represents this
+ * one; `at` if none.
+ */
 static size_t leader(const struct flow_site *sites, size_t at)
 {
 	const struct flow_op *op = &sites[at].op;
@@ -128,7 +134,7 @@ static size_t leader(const struct flow_site *sites, size_t at)
 	return at;
 }
 
-/* Gives each access to the first that is near it. */
+/* Assigns each access to the first one close to it. */
 static void fold(struct flow_site *sites, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -215,13 +221,13 @@ static void on_syscall_return(qemu_plugin_id_t id, unsigned int vcpu, int64_t nu
 	(void)id;
 	if (!core || core->call.number != number)
 		return;
-	/* execve came back: it failed, and the program goes on. */
+	/* execve returned: it failed, and the program continues. */
 	if (number == SYS_execve)
 		recording->flags &= ~RECORDING_EXECED;
 	memory_after(&core->call, result);
 }
 
-/* --- beginning and end --- */
+/* --- start and end --- */
 
 static void in_child(void)
 {
@@ -260,7 +266,7 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 	const char *bad;
 
 	if (info->system_emulation || strcmp(info->target_name, "x86_64"))
-		return refuse(info->target_name, "not the user emulation of x86-64");
+		return refuse(info->target_name, "not an x86-64 user emulation");
 	if (!options_parse(&options, argc, argv, &bad))
 		return refuse(bad, "not understood");
 	flow = flow_new();
@@ -269,8 +275,8 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 	if (options.trace && !trace_open(options.trace, options.trace_max))
 		return refuse(options.trace, strerror(errno));
 	if (!flow || !core_init(&options))
-		return refuse("TLB", "impossible shape, or no memory");
-	/* The host's huge pages would make pages look touched that were not. */
+		return refuse("TLB", "invalid geometry, or out of memory");
+	/* The host's huge pages would make untouched pages look touched. */
 	if (options.thp == THP_ALWAYS)
 		prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 	memory_init(options.thp);

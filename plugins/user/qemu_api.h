@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The part of QEMU's plugin interface, version 1, that the simulator uses,
- * declared from its documentation (Debian 12 ships no header for it). QEMU
- * 4.2 to 8.x have this version; its functions are found when QEMU loads us.
+ * The part of QEMU's plugin interface, version 1, that the simulator uses, declared from
+ * its documentation (Debian 12 ships no header for it). QEMU 4.2 to 8.x have this
+ * version; its functions are resolved when QEMU loads the plugin.
  */
 #ifndef TOLL_QEMU_API_H
 #define TOLL_QEMU_API_H
 
 #include "../qemu_types.h"
 
-/* What a callback does with the guest's registers: nothing. */
+/* Effect of a callback on the guest's registers: none. */
 enum { QEMU_PLUGIN_CB_NO_REGS = 0 };
 
 typedef void (*qemu_block_cb)(qemu_plugin_id_t id, struct qemu_plugin_tb *block);

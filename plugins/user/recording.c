@@ -9,15 +9,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Room for 512 Ki blocks and for 1 TiB of mapped memory, counted once each time it is mapped. */
+/* Room for 512 Ki blocks and for 1 TiB of mapped memory, counted at each map. */
 #define BLOCKS_MAX (1ull << 19)
 #define PAGES_MAX (1ull << 28)
-/* Above this many records, events that repeat at the same place share theirs. */
+/* Above this many records, repeated events at the same address share theirs. */
 #define PAGES_SOFT (1ull << 24)
 #define BLOCKS_SOFT (1ull << 17)
-/* Longest block whose pages are looked up in the page map. */
+/* Longest block for which pages are looked up in the page map. */
 #define SCAN_MAX (64ull << 30)
-/* Last block of a place and size: slots of the table, a power of two. */
+/* Last block of an address and size: slots of the table, a power of two. */
 #define RECENT 65536
 
 _Static_assert(sizeof(struct header) <= RECORDING_HEADER, "header fits");
@@ -69,7 +69,7 @@ static uint32_t *recent_slot(const struct block_key *key)
 	return &recent[(hash * 0x9e3779b97f4a7c15ull) >> 48];
 }
 
-/* The end of a path that fits. */
+/* Returns the end of a path that fits. */
 static void copy_path(char *to, const char *path)
 {
 	size_t length = strlen(path);
@@ -79,7 +79,7 @@ static void copy_path(char *to, const char *path)
 	strcpy(to, path);
 }
 
-/* A block that ended and may stand for this one too. */
+/* Returns an ended block that may represent this one too. */
 static bool may_reuse(const struct block *block, const struct block_key *key)
 {
 	bool crowded = recording->pages > PAGES_SOFT || recording->blocks > BLOCKS_SOFT;
@@ -117,7 +117,10 @@ uint32_t recording_block(const struct block_key *key)
 	block->mapping_at = key->mapping_at;
 	copy_path(block->path, key->path ? key->path : "");
 	recording->pages += pages;
-	/* A reader of a killed program's recording sees no block half-written. */
+	/*
+	 * A reader of a killed program's recording must not see a partially written
+	 * block.
+	 */
 	__atomic_store_n(&block->kind, key->kind, __ATOMIC_RELEASE);
 	__atomic_store_n(&recording->blocks, *last + 1, __ATOMIC_RELEASE);
 	return *last;
@@ -132,7 +135,7 @@ struct page *recording_page(uint32_t block, uint64_t base, uint64_t address)
 	return &recording_pages[recording_blocks[block].first + page];
 }
 
-/* Flags the pages of which the page map says that they are in memory or in swap. */
+/* Flags the pages that the page map reports as in memory or in swap. */
 static bool scan_some(uint32_t block, uint64_t base, uint64_t start, uint64_t count,
 		      uint32_t flags)
 {

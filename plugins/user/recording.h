@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The recording: what the simulator leaves behind, in a file (or memfd) that
- * is mapped shared from the start, so that nothing is lost if the program
- * crashes, is killed, or closes its descriptors.
+ * The recording: the simulator's output, in a file (or memfd) that is mapped shared from
+ * the start, so that nothing is lost if the program crashes, is killed, or closes its
+ * descriptors.
  *
  *	header		RECORDING_HEADER bytes
  *	blocks		`blocks_max` of struct block
  *	pages		`pages_max` of struct page
  *
- * The file is sparse: only what was used takes room. A block is a named piece
- * of the guest's memory; page `first + i` has the counts of its i-th 4 KiB
- * page. Little-endian. crates/tollfree/src/record/sim/recording.rs has the
- * same layouts; a test compares the sizes and offsets.
+ * The file is sparse: only used parts take space. A block is a named piece of the guest's
+ * memory; page `first + i` has the counts of its i-th 4 KiB page. Little-endian.
+ * crates/tollfree/src/record/sim/recording.rs has the same layouts; a test compares the
+ * sizes and offsets.
  */
 #ifndef TOLL_RECORDING_H
 #define TOLL_RECORDING_H
@@ -23,7 +23,7 @@
 #define RECORDING_HEADER 4096
 #define RECORDING_PATH 192
 
-/* What a block is. */
+/* Kind of a block. */
 enum block_kind {
 	/* An allocation event of the preload library: `event` is its index. */
 	BLOCK_EVENT = 1,
@@ -39,9 +39,12 @@ enum block_kind {
 enum {
 	/* Unmapped or freed before the end. */
 	BLOCK_FREED = 1,
-	/* Stands for more than one block of the same place and size, one after the other. */
+	/*
+	 * Represents more than one block of the same address and size, one after the
+	 * other.
+	 */
 	BLOCK_REUSED = 2,
-	/* `page.flags` says for all pages which were present when the block ended. */
+	/* `page.flags` of all pages tell which were present when the block ended. */
 	BLOCK_SCANNED = 4,
 };
 
@@ -50,23 +53,30 @@ struct block {
 	uint32_t flags;
 	uint32_t event;
 	uint32_t pad;
-	/* Guest address of its first page, and bytes (whole pages). */
+	/* Guest address of its first page, and its length in bytes (whole pages). */
 	uint64_t address;
 	uint64_t length;
 	/* Index of its first page record. */
 	uint64_t first;
-	/* Bytes from its anchor's start (file offset, offset in the heap) to its first page. */
+	/*
+	 * Bytes from its site's start (file offset, offset in the heap) to its first
+	 * page.
+	 */
 	uint64_t offset;
-	/* Of a file: path, cut at the front if too long. */
+	/* For a file: path, cut at the front if too long. */
 	char path[RECORDING_PATH];
-	/* The mapping that it lay in when it came, 0: none that is counted, and where. */
+	/*
+	 * The mapping that contained it at its start (0: none that is counted), and its
+	 * offset there.
+	 */
 	uint64_t mapping;
 	uint64_t mapping_at;
 };
 
 /*
- * A private anonymous mapping, by what names it in any run: its length class (the power of two
- * that its length is not below), its protection, and how many of both there were before.
+ * A private anonymous mapping, by the properties that identify it in any run: its length
+ * class (the largest power of two not above its length), its protection, and the number
+ * of earlier mappings with both.
  */
 #define MAPPING(class, protection, ordinal)                          \
 	(1ull << 63 | (uint64_t)(class) << 40 | (uint64_t)(protection) << 32 | \
@@ -83,21 +93,24 @@ enum {
 };
 
 struct page {
-	/* Counted accesses, and of those the misses of each level. */
+	/* Counted accesses, and the misses of each level among them. */
 	uint64_t accesses;
-	/* Page sizes as natively: misses of L1 that hit L2; walks. */
+	/* Native page sizes: L1 misses that hit L2; walks. */
 	uint64_t l2_hits;
 	uint64_t walks;
 	/* Walks if every eligible region were huge. */
 	uint64_t walks_huge;
-	/* Sum over 4 KiB walks of 256 * log2(reuse distance of the entry's line, in bytes of data). */
+	/*
+	 * Sum over 4 KiB walks of 256 * log2(reuse distance of the entry's line, in bytes
+	 * of data).
+	 */
 	uint64_t reuse_sum;
 	uint32_t reuse_count;
-	/* Walks whose address is known to depend on loads, and known not to. */
+	/* Walks with an address known to depend on loads, and known not to. */
 	uint32_t dependent;
 	uint32_t independent;
 	uint32_t flags;
-	/* Of the L2 hits, those that would hit L1 if every eligible region were huge. */
+	/* L2 hits that would hit L1 if every eligible region were huge. */
 	uint64_t l2_spared;
 };
 
@@ -105,9 +118,9 @@ struct page {
 enum {
 	/* The program ended, and everything was counted. */
 	RECORDING_COMPLETE = 1,
-	/* The program replaced itself: what followed was not simulated. */
+	/* The program replaced itself by exec; the new program was not simulated. */
 	RECORDING_EXECED = 2,
-	/* Blocks or page records ran out; `lost` counts what came to no page. */
+	/* Blocks or page records ran out; `lost` counts accesses without a page. */
 	RECORDING_FULL = 4,
 };
 
@@ -119,34 +132,40 @@ struct header {
 	uint32_t flags;
 	uint64_t blocks_max;
 	uint64_t pages_max;
-	/* In use. */
+	/* Number in use. */
 	uint64_t blocks;
 	uint64_t pages;
-	/* Calls of the access callback: all, and while counting. Their ratio scales counts up. */
+	/*
+	 * Calls of the access callback: all, and while counting. Their ratio scales
+	 * counts up.
+	 */
 	uint64_t seen;
 	uint64_t counted;
-	/* Accesses, walks and walks with huge pages, while counting, pages or not. */
+	/*
+	 * Accesses, walks and walks with huge pages, while counting, with or without
+	 * pages.
+	 */
 	uint64_t accesses;
 	uint64_t walks;
 	uint64_t walks_huge;
 	/* Counting windows. */
 	uint64_t windows;
-	/* Accesses to addresses that belong to no known mapping. */
+	/* Accesses to addresses outside any known mapping. */
 	uint64_t lost;
-	/* Host address less guest address. */
+	/* Host address minus guest address. */
 	uint64_t guest_base;
 	uint32_t process;
 	uint32_t threads;
 	/* fork and execve calls of the program and its children; not simulated. */
 	uint32_t forks;
 	uint32_t execs;
-	/* The last program that execve was asked for. */
+	/* The program of the last execve. */
 	char exec_path[RECORDING_PATH];
 	/* The program itself. */
 	char program[RECORDING_PATH];
 };
 
-/* Opens the recording, of which the file exists already. False: cannot, reason in errno. */
+/* Opens the recording; the file must exist. Returns false on failure, with errno set. */
 bool recording_open(const char *path);
 
 /* The open recording. */
@@ -165,16 +184,20 @@ struct block_key {
 #define PAGE_BYTES 4096ull
 #define REGION_BYTES (2ull << 20)
 
-/* A block of this key, new or used before; its index, or NO_BLOCK when full. */
+/* Finds or creates a block of this key; returns its index, or NO_BLOCK when full. */
 #define NO_BLOCK UINT32_MAX
 uint32_t recording_block(const struct block_key *key);
 
-/* The record of the page at `address` of a block that starts at `base`; NULL if past its end. */
+/*
+ * Returns the record of the page at `address` of a block that starts at `base`; NULL if
+ * past its end.
+ */
 struct page *recording_page(uint32_t block, uint64_t base, uint64_t address);
 
 /*
- * Marks which pages of a block are present in memory, before it is unmapped or the program
- * ends; with the flags of the 2 MiB region around each address that `region_flags` gets.
+ * Marks the pages of a block that are present in memory, before it is unmapped or the
+ * program ends; together with the flags that `region_flags` returns for the 2 MiB region
+ * around an address.
  */
 void recording_scan(uint32_t block, uint64_t base, uint64_t start, uint64_t end,
 		    uint32_t (*region_flags)(uint64_t address));

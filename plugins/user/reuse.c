@@ -8,7 +8,7 @@
 
 /* Walks per epoch, as a power of two. */
 #define EPOCH_SHIFT 4
-/* Epochs told apart. */
+/* Number of distinct epochs. */
 #define EPOCHS (1u << 17)
 /* Bytes of data that a line maps, as a power of two. */
 #define LINE_SHIFT 15
@@ -19,11 +19,11 @@
 struct reuse {
 	/* Number of the next walk; 0 is never used. */
 	uint64_t now;
-	/* Epoch that tree index 0 stands for, with all before it. */
+	/* Epoch of tree index 0, combined with all earlier ones. */
 	uint64_t oldest;
 	uint64_t lines;
 	uint32_t tree[EPOCHS + 1];
-	/* While the tree is built anew. */
+	/* Used while the tree is rebuilt. */
 	uint32_t counts[EPOCHS / 2];
 	/* Number of the last walk, per line. */
 	uint64_t *leaf[LEAVES];
@@ -56,7 +56,7 @@ static void add(struct reuse *reuse, uint32_t epoch, int32_t count)
 		reuse->tree[i] += count;
 }
 
-/* Lines whose last walk lies in epochs 0..=epoch. */
+/* Returns the number of lines with their last walk in epochs 0..=epoch. */
 static uint32_t up_to(const struct reuse *reuse, uint32_t epoch)
 {
 	uint32_t sum = 0;
@@ -73,7 +73,7 @@ static uint32_t epoch_of(const struct reuse *reuse, uint64_t walk)
 	return epoch < reuse->oldest ? 0 : epoch - reuse->oldest;
 }
 
-/* Makes room at the young end: the older half becomes one epoch. */
+/* Makes room for new epochs: the older half is merged into one. */
 static void forget_half(struct reuse *reuse)
 {
 	uint32_t old = up_to(reuse, EPOCHS / 2 - 1), before = old;
@@ -92,7 +92,7 @@ static void forget_half(struct reuse *reuse)
 	reuse->oldest += EPOCHS / 2;
 }
 
-/* Where the number of a line's last walk is kept; NULL if memory is short. */
+/* Returns the address of a line's last walk number; NULL if memory is short. */
 static uint64_t *last_walk(struct reuse *reuse, uint64_t address)
 {
 	uint64_t line = address >> LINE_SHIFT;
@@ -110,7 +110,9 @@ static uint64_t *last_walk(struct reuse *reuse, uint64_t address)
 	return *leaf + (line & ((1u << LEAF_SHIFT) - 1));
 }
 
-/* Distinct other lines since walk `last`, which was of this line. */
+/*
+ * Returns the number of distinct other lines since walk `last`, which was of this line.
+ */
 static uint64_t distance(const struct reuse *reuse, uint64_t last)
 {
 	uint32_t epoch = epoch_of(reuse, last);

@@ -47,7 +47,7 @@ static uint64_t next_random(struct spans *spans)
 	return spans->random = x;
 }
 
-/* Inserts a span where there is none. */
+/* Inserts a span into a free range. */
 static bool insert(struct spans *spans, const struct span *span)
 {
 	struct span_node *node = calloc(1, sizeof(*node)), *low, *high;
@@ -61,7 +61,7 @@ static bool insert(struct spans *spans, const struct span *span)
 	return true;
 }
 
-/* Makes `address` a border between spans. */
+/* Splits the span at `address`, if necessary. */
 static void cut(struct spans *spans, uint64_t address)
 {
 	struct span *span = spans_at(spans, address);

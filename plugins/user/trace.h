@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A trace of what the models saw, for checking them against others: records
- * of 24 bytes, in the order in which they happened (per core).
+ * A trace of the models' input, for comparison with other models: records of 24 bytes, in
+ * order of occurrence (per core).
  */
 #ifndef TOLL_TRACE_H
 #define TOLL_TRACE_H
@@ -25,7 +25,7 @@ struct trace_record {
 	uint8_t native, huge;
 	/* enum flow_class of the access. */
 	uint8_t class;
-	/* Accesses that it stands for. */
+	/* Number of accesses that it represents. */
 	uint8_t weight;
 	uint8_t counted;
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How the preload library, inside the guest, tells the simulator of an
- * allocation event: by a system call that no kernel has. The same numbers
- * stand in crates/toll-model/src/wire.rs; a test compares.
+ * Protocol by which the preload library, inside the guest, reports an allocation event to
+ * the simulator: an unused system call number. The same numbers are defined in
+ * crates/toll-model/src/wire.rs; a test compares them.
  */
 #ifndef TOLL_WIRE_H
 #define TOLL_WIRE_H

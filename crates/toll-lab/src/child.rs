@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs that the lab starts.
+//! Child processes that the lab starts.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// The command gets this signal when we end, however that happens.
+/// Makes the kernel send this signal to the command when our process ends, however it ends.
 pub fn end_with_us(command: &mut Command, signal: i32) {
     // SAFETY: prctl is one system call; it takes no lock and no memory.
     unsafe {

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can go wrong in the lab, and the exit code of each.
+//! Errors of the lab and their exit codes.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use thiserror::Error;
 
-/// The exit codes, as the help prints them.
+/// Exit codes, as printed in the help.
 pub const EXIT_CODES: &str = "\
 Exit codes:
-  0    done
+  0    success
   1    an error of the system or of toll-lab itself
-  2    wrong usage of the command line
-  3    an input file that is damaged, or a patch that does not apply
-  4    this machine lacks something that was asked for: a package, a program, disk
-  5    a kernel could not be built, a guest failed, or a test in it did";
+  2    invalid command line
+  3    a damaged input file, or a patch that does not apply
+  4    a requirement is missing on this machine: a package, a program, disk space
+  5    a kernel failed to build, a guest failed, or a test in it failed";
 
-/// Errors that have an exit code of their own.
+/// Errors with an exit code of their own.
 #[derive(Debug, Error)]
 pub enum LabError {
     #[error("{0}")]
@@ -27,7 +27,7 @@ pub enum LabError {
     Missing(String),
     #[error("{0}")]
     Build(String),
-    /// The end of the console says why, its file says all.
+    /// The message includes the end of the console and the path of its file.
     #[error("{why}; the end of its console, {}:\n{tail}", console.display())]
     Guest {
         why: String,
@@ -38,7 +38,7 @@ pub enum LabError {
     Test(String),
 }
 
-/// The exit code for an error.
+/// Returns the exit code for an error.
 pub fn exit_code(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(match error.downcast_ref::<LabError>() {
         Some(LabError::Usage(_)) => 2,

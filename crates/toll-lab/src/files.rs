@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files, with the path in every error.
+//! File helpers that name the path in every error.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use rustix::fs::FlockOperation;
 
-/// The content of a file; `None` if there is none.
+/// Reads a file; `None` if it does not exist.
 pub fn read(path: &Path) -> Result<Option<Vec<u8>>> {
     match fs::read(path) {
         Ok(content) => Ok(Some(content)),
@@ -18,18 +18,18 @@ pub fn read(path: &Path) -> Result<Option<Vec<u8>>> {
     }
 }
 
-/// Text of a file that must be there.
+/// Reads a text file; it is an error if it does not exist.
 pub fn read_text(path: &Path) -> Result<String> {
     fs::read_to_string(path).with_context(|| path.display().to_string())
 }
 
-/// Writes a whole file or nothing, with the folders above it. An older file of that name may be a
-/// hard link of another: it is replaced, never written into.
+/// Writes a file atomically and creates its parent directories. An existing file may be a hard
+/// link, so it is replaced, never written in place.
 pub fn write(path: &Path, content: &[u8]) -> Result<()> {
     let attempt = || -> io::Result<()> {
-        let folder = path.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(folder)?;
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        let directory = path.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(directory)?;
+        let mut file = tempfile::NamedTempFile::new_in(directory)?;
         io::Write::write_all(&mut file, content)?;
         file.persist(path)?;
         Ok(())
@@ -37,14 +37,14 @@ pub fn write(path: &Path, content: &[u8]) -> Result<()> {
     attempt().with_context(|| format!("{}: cannot be written", path.display()))
 }
 
-/// The last lines of a text, for an error.
+/// Returns the last lines of a text, for an error message.
 pub fn last_lines(text: &str, count: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(count)..].join("\n")
 }
 
-/// Makes an empty folder, whatever was there.
-pub fn empty_folder(path: &Path) -> Result<()> {
+/// Creates an empty directory and removes previous content.
+pub fn empty_directory(path: &Path) -> Result<()> {
     let attempt = || -> io::Result<()> {
         if path.exists() {
             fs::remove_dir_all(path)?;
@@ -54,12 +54,12 @@ pub fn empty_folder(path: &Path) -> Result<()> {
     attempt().with_context(|| path.display().to_string())
 }
 
-/// Every file below a folder, by its path from there.
-pub fn below(folder: &Path) -> Result<BTreeSet<PathBuf>> {
+/// Lists every file below a directory, with paths relative to it.
+pub fn below(directory: &Path) -> Result<BTreeSet<PathBuf>> {
     let mut found = BTreeSet::new();
     let mut open = vec![PathBuf::new()];
     while let Some(relative) = open.pop() {
-        let here = folder.join(&relative);
+        let here = directory.join(&relative);
         let entries = fs::read_dir(&here).with_context(|| here.display().to_string())?;
         for entry in entries {
             let entry = entry?;
@@ -74,12 +74,12 @@ pub fn below(folder: &Path) -> Result<BTreeSet<PathBuf>> {
     Ok(found)
 }
 
-/// Makes `to` a copy of the folder `from` whose files are hard links.
+/// Copies directory `from` to `to` with hard links instead of file data.
 pub fn link_tree(from: &Path, to: &Path) -> Result<()> {
     let attempt = |relative: &Path| -> io::Result<()> {
         let target = to.join(relative);
-        if let Some(folder) = target.parent() {
-            fs::create_dir_all(folder)?;
+        if let Some(directory) = target.parent() {
+            fs::create_dir_all(directory)?;
         }
         fs::hard_link(from.join(relative), &target)
     };
@@ -89,18 +89,18 @@ pub fn link_tree(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A path with something added to its last name.
+/// Appends a suffix to the last component of a path.
 pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut text = path.as_os_str().to_owned();
     text.push(suffix);
     PathBuf::from(text)
 }
 
-/// Waits until nobody else works under this lock; it ends with the value.
+/// Acquires a file lock; it is released when the value is dropped.
 pub fn lock(path: &Path) -> Result<File> {
     let attempt = || -> io::Result<File> {
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
+        if let Some(directory) = path.parent() {
+            fs::create_dir_all(directory)?;
         }
         let file = File::create(path)?;
         rustix::fs::flock(&file, FlockOperation::LockExclusive)?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The lab: builds stock and patched kernels, boots them side by side in emulated machines, and
-//! counts there what hardware would count.
+//! counts what hardware would count.
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 compile_error!("the lab builds and boots kernels for x86-64 on Linux only");
@@ -10,7 +10,6 @@ pub mod cmd;
 pub mod error;
 mod files;
 pub mod guest;
-pub mod house;
 pub mod kernel;
 pub mod output;
 pub mod preset;
@@ -19,3 +18,4 @@ pub mod results;
 pub mod run;
 pub mod scenario;
 pub mod tap;
+pub mod workspace;

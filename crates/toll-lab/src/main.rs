@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `toll-lab`: stock and patched kernels, side by side.
+//! `toll-lab`: compares stock and patched kernels side by side.
 
 use std::process::ExitCode;
 

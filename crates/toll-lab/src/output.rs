@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What every command prints in the same way.
+//! Output that all commands share.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-/// Prints one JSON document on stdout.
+/// Prints a JSON document on stdout.
 pub fn json<T: Serialize>(value: &T) -> Result<()> {
     let mut out = io::stdout().lock();
     serde_json::to_writer_pretty(&mut out, value)?;
@@ -16,14 +16,14 @@ pub fn json<T: Serialize>(value: &T) -> Result<()> {
     Ok(())
 }
 
-/// Tells the user something on stderr, with our name before each line.
+/// Prints a message on stderr, with the program's name before each line.
 pub fn note(message: impl std::fmt::Display) {
     for line in message.to_string().lines() {
         eprintln!("toll-lab: {line}");
     }
 }
 
-/// A progress line on stderr: silent where that is no terminal.
+/// Starts a progress line on stderr; hidden if stderr is not a terminal.
 pub fn progress(message: &str) -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Profiles for the kernel, recorded on the host as a user would: `tollfree record --source sim`,
-//! then `tollfree plan --kernel`.
+//! then `tollfree kernel profile`.
 //!
-//! A recording is kept in the cache, by a digest of what is run, of the programs and of the
-//! simulator's plugin. Its input is another one than the guest's: what is measured is never what
-//! was recorded.
+//! Recordings are cached by a digest of the command, the programs and the simulator's plugin. The
+//! recorded input differs from the guest's input, so that a measurement never uses a profile of the
+//! same run.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -20,32 +20,32 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::error::LabError;
 use crate::files;
 use crate::guest::Program;
-use crate::house::House;
 use crate::output;
 use crate::preset::Preset;
 use crate::scenario::{ProfileSpec, Scenario, Size};
+use crate::workspace::Workspace;
 
-/// Where the guest finds them.
-const GUEST_FOLDER: &str = "/lab/profiles";
-/// All accesses: inputs are small, and the same run is to give the same profile.
+/// Directory of the profiles in the guest.
+const GUEST_DIRECTORY: &str = "/lab/profiles";
+/// Record all accesses: inputs are small, and equal runs must give equal profiles.
 const SAMPLE: &str = "1";
-/// How long a server may take to end after its load.
+/// Time limit for a server to end after its load.
 const GRACE: Duration = Duration::from_secs(60);
 
-/// Makes the profiles that a form's jobs name.
+/// Creates the profiles that a form's jobs name.
 ///
 /// # Errors
 /// [`LabError::Missing`] without the simulator or a program; [`LabError::Input`] with the
 /// scenario's line for a profile that cannot be recorded.
 pub fn profiles(
-    house: &House,
+    workspace: &Workspace,
     scenario: &Scenario,
     size: Size,
     preset: &Preset,
 ) -> Result<Vec<Program>> {
     let make = |spec: &ProfileSpec| {
         let _bar = output::progress(&format!("recording {}", spec.name));
-        let recorder = Recorder::new(house, scenario, spec, preset)?;
+        let recorder = Recorder::new(workspace, scenario, spec, preset)?;
         recorder.made().map_err(|error| {
             let line = scenario.line_of(&format!("name = \"{}\"", spec.name));
             let why = format!("{}: line {line}: profile {}", scenario.name, spec.name);
@@ -59,60 +59,60 @@ pub fn profiles(
     scenario.profiles(size).into_iter().map(make).collect()
 }
 
-/// Makes one of them.
+/// Creates one profile.
 struct Recorder<'a> {
-    house: &'a House,
+    workspace: &'a Workspace,
     spec: &'a ProfileSpec,
     preset: &'a Preset,
-    /// The commands of lab/guest that the scenario has.
+    /// Lists the scenario's commands from lab/guest.
     programs: Vec<Program>,
     tollfree: PathBuf,
 }
 
 impl<'a> Recorder<'a> {
     fn new(
-        house: &'a House,
+        workspace: &'a Workspace,
         scenario: &Scenario,
         spec: &'a ProfileSpec,
         preset: &'a Preset,
     ) -> Result<Recorder<'a>> {
-        let compiled = |name: &String| Program::compiled(house, name);
+        let compiled = |name: &String| Program::compiled(workspace, name);
         Ok(Recorder {
-            house,
+            workspace,
             spec,
             preset,
             programs: scenario.guest.iter().map(compiled).collect::<Result<_>>()?,
-            tollfree: house.tollfree()?,
+            tollfree: workspace.tollfree()?,
         })
     }
 
     fn made(&self) -> Result<Program> {
-        let folder = self.house.cache.join("profiles");
+        let directory = self.workspace.cache.join("profiles");
         let stem = format!("{}-{:016x}", self.spec.name, self.digest()?);
-        let recording = folder.join(&stem).with_extension("json");
-        let _lock = files::lock(&folder.join(&stem).with_extension("lock"))?;
+        let recording = directory.join(&stem).with_extension("json");
+        let _lock = files::lock(&directory.join(&stem).with_extension("lock"))?;
         if !recording.is_file() {
             self.record(&recording)?;
         }
-        let made = folder.join(&stem).with_extension("mm_profile");
+        let made = directory.join(&stem).with_extension("mm_profile");
         self.plan(&recording, &made)?;
         Ok(Program {
             host: made,
-            guest: format!("{GUEST_FOLDER}/{}", self.spec.name),
+            guest: format!("{GUEST_DIRECTORY}/{}", self.spec.name),
         })
     }
 
     fn digest(&self) -> Result<u64> {
         let mut hasher = DefaultHasher::new();
         (self.spec, &self.preset.name).hash(&mut hasher);
-        files::read(&self.house.plugin("libtoll_user.so")?)?.hash(&mut hasher);
+        files::read(&self.workspace.plugin("libtoll_user.so")?)?.hash(&mut hasher);
         for program in self.own_and_host()? {
             files::read(&program.host)?.hash(&mut hasher);
         }
         Ok(hasher.finish())
     }
 
-    /// The program with its libraries, and what else of ours the lines name.
+    /// Lists the program with its libraries, and our other programs that the lines name.
     fn own_and_host(&self) -> Result<Vec<Program>> {
         let lines = [
             Some(&self.spec.run),
@@ -136,7 +136,7 @@ impl<'a> Recorder<'a> {
         Ok(found)
     }
 
-    /// Runs the program in a folder of its own, where our commands have their names.
+    /// Runs the program in a temporary directory that contains our commands by name.
     fn record(&self, to: &Path) -> Result<()> {
         let place = tempfile::tempdir()?;
         let commands = place.path().join("bin");
@@ -146,7 +146,7 @@ impl<'a> Recorder<'a> {
             symlink(&program.host, commands.join(name))?;
         }
         let here = Here {
-            folder: place.path(),
+            directory: place.path(),
             commands: &commands,
         };
         if let Some(line) = &self.spec.input {
@@ -172,8 +172,8 @@ impl<'a> Recorder<'a> {
     fn recording(&self, here: &Here<'_>, to: &Path) -> Result<Child> {
         let mut words = self.spec.run.split_whitespace();
         let program = words.next().unwrap_or_default();
-        // The name of the program's file is part of a profile: not the cache's for it, and not what
-        // a link of the host points to. The input may have put another program there.
+        // The program's file name is part of a profile: use neither the cache's name nor the target
+        // of a host symlink. The input may have created another program of this name.
         let own = here.commands.join(program);
         if own.is_symlink() {
             let host = fs::read_link(&own)?;
@@ -194,20 +194,14 @@ impl<'a> Recorder<'a> {
             .with_context(|| self.tollfree.display().to_string())
     }
 
-    /// The profile for the kernel; always made anew, as that takes no time.
+    /// Converts the profile for the kernel; not cached, since that takes no time.
     fn plan(&self, recording: &Path, to: &Path) -> Result<()> {
         let costs = to.with_extension("costs");
         files::write(&costs, self.preset.costs().to_json()?.as_bytes())?;
         let output = Command::new(&self.tollfree)
-            .arg("plan")
+            .args(["kernel", "profile"])
             .arg(recording)
-            .args([
-                "--kernel",
-                "--force",
-                "--baseline",
-                &self.spec.baseline,
-                "--costs",
-            ])
+            .args(["--force", "--baseline", &self.spec.baseline, "--costs"])
             .arg(&costs)
             .arg("--output")
             .arg(to)
@@ -223,7 +217,7 @@ impl<'a> Recorder<'a> {
     }
 }
 
-/// A server that its load did not end is ended; what was recorded is kept.
+/// Ends a server that is still running after its load; the recording is kept.
 fn end(recording: &mut Child) -> Result<()> {
     let until = Instant::now() + GRACE;
     while recording.try_wait()?.is_none() {
@@ -236,9 +230,9 @@ fn end(recording: &mut Child) -> Result<()> {
     Ok(())
 }
 
-/// Where a program is recorded.
+/// Directory in which a program is recorded.
 struct Here<'a> {
-    folder: &'a Path,
+    directory: &'a Path,
     commands: &'a Path,
 }
 
@@ -247,7 +241,7 @@ impl Here<'_> {
         let path = std::env::var("PATH").unwrap_or_default();
         let mut command = Command::new(program);
         command
-            .current_dir(self.folder)
+            .current_dir(self.directory)
             .env("PATH", format!("{}:{path}", self.commands.display()))
             .stdin(Stdio::null())
             .stdout(Stdio::null());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs a scenario: every variant under every policy, in turn, as often as is asked for.
+//! Runs a scenario: every variant under every policy, interleaved, for the requested number of
+//! rounds.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,37 +16,37 @@ use toll_linux::{Root, cpu, sys};
 
 use crate::error::LabError;
 use crate::guest::{self, Done, Guest, Job, Latency, Outcome, Program, Qemu, Status};
-use crate::house::House;
 use crate::kernel::{Built, Variant, build};
 use crate::preset::Preset;
 use crate::results::{self, Counters, Detail, Entry, Environment, Host, Kernel, Results};
 use crate::scenario::{Policy, Scenario, Size};
+use crate::workspace::Workspace;
 use crate::{files, output, profile};
 
-/// What is asked for.
+/// A request to run a scenario.
 #[derive(Debug)]
 pub struct Request<'a> {
     pub scenario: &'a Scenario,
     pub size: Size,
-    /// Names or paths of variants; the first is what others are compared with.
+    /// Names or paths of variants; the first is the reference.
     pub variants: &'a [String],
-    /// Fragments for all of them.
+    /// Fragments for all variants.
     pub config: &'a [PathBuf],
-    /// Names; none: all that the scenario has.
+    /// Policy names; empty: all of the scenario.
     pub policies: &'a [String],
     pub rounds: Rounds,
     pub preset: &'a Preset,
-    /// Take runs that an earlier call made of the very same things.
+    /// Reuse runs of an earlier call with identical inputs.
     pub resumes: bool,
 }
 
-/// How often each variant and policy runs.
+/// Number of runs of each variant and policy.
 #[derive(Debug, Clone, Copy)]
 pub enum Rounds {
-    /// As often as the scenario says.
+    /// The scenario's default.
     Usual,
     Fixed(u32),
-    /// Until a change by this share would show in what the scenario is judged by.
+    /// Repeat until a change by this share is detectable in the judged counters.
     Showing {
         change: f64,
         most: u32,
@@ -53,13 +54,13 @@ pub enum Rounds {
 }
 
 impl Rounds {
-    /// How many it takes by what is known after `made` of them; never more than that at once.
+    /// Returns the rounds to reach, given the results of `made` rounds; at most `most`.
     fn wanted(self, usual: u32, made: u32, results: &Results) -> u32 {
         match self {
             Rounds::Usual => usual,
             Rounds::Fixed(runs) => runs,
             Rounds::Showing { change, most } => {
-                // Of fewer than three the spread is not known.
+                // With fewer than three runs the spread is unknown.
                 let needed = match results.rounds_for(change) {
                     Some((needed, _)) => needed,
                     None if made < 3 => 3,
@@ -71,10 +72,10 @@ impl Rounds {
     }
 }
 
-/// The form of runs that are kept; others are made anew.
-const KEPT: u32 = 2;
+/// Format version of cached runs; other versions are run again.
+const RUN_CACHE_VERSION: u32 = 2;
 
-/// What one guest gave back, by section.
+/// Output of one guest, by section.
 #[derive(Debug, Serialize, Deserialize)]
 struct Run {
     sections: BTreeMap<String, Measured>,
@@ -87,14 +88,14 @@ struct Measured {
     faults: Latency,
 }
 
-/// Builds what is missing and runs all of it.
+/// Builds missing kernels and runs all rounds.
 ///
 /// # Errors
-/// What building and booting can fail with; [`LabError::Test`] for a job that fails, and for a
-/// guest in which no section was counted.
-pub fn run(house: &House, request: &Request<'_>) -> Result<Results> {
+/// Build and boot errors; [`LabError::Test`] for a job that fails, and for a guest in which no
+/// section was counted.
+pub fn run(workspace: &Workspace, request: &Request<'_>) -> Result<Results> {
     let policies = policies(request)?;
-    let bench = Bench::new(house, request)?;
+    let session = Session::new(workspace, request)?;
     let usual = request.scenario.form(request.size).runs;
     let mut results = Results {
         format: results::FORMAT.to_owned(),
@@ -102,7 +103,7 @@ pub fn run(house: &House, request: &Request<'_>) -> Result<Results> {
         scenario: request.scenario.name.clone(),
         form: request.size,
         preset: request.preset.name.clone(),
-        environment: bench.environment()?,
+        environment: session.environment()?,
         judged_by: request.scenario.judged_by.clone(),
         results: Vec::new(),
         sizes: Vec::new(),
@@ -114,10 +115,10 @@ pub fn run(house: &House, request: &Request<'_>) -> Result<Results> {
         if made >= wanted {
             break;
         }
-        bench.round(made, wanted, &policies, &mut results.results)?;
+        session.round(made, wanted, &policies, &mut results.results)?;
         made += 1;
     }
-    sort(&mut results.results, &bench.kernels, &policies);
+    sort(&mut results.results, &session.kernels, &policies);
     if let Some(policy) = &request.scenario.tail {
         results::add_tails(&mut results.results, policy);
     }
@@ -140,7 +141,7 @@ pub fn run(house: &House, request: &Request<'_>) -> Result<Results> {
 }
 
 /// # Errors
-/// A scenario that is judged by a counter that none of its sections has.
+/// The scenario is judged by a counter that none of its sections has.
 fn unknown_judges(results: &Results) -> Result<()> {
     let is_known = |name: &String| {
         let mut entries = results.results.iter();
@@ -155,11 +156,11 @@ fn unknown_judges(results: &Results) -> Result<()> {
     }
 }
 
-/// The policies that are asked for.
+/// Returns the requested policies.
 ///
 /// # Errors
-/// [`LabError::Usage`] for one that the scenario does not have, and for one that none of the
-/// variants is for.
+/// [`LabError::Usage`] for a policy that the scenario does not have, or that applies to none of the
+/// variants.
 fn policies<'a>(request: &'a Request<'_>) -> Result<Vec<&'a Policy>> {
     let found = named_policies(request)?;
     let has_variant = |policy: &&Policy| {
@@ -174,7 +175,7 @@ fn policies<'a>(request: &'a Request<'_>) -> Result<Vec<&'a Policy>> {
         Some(policy) if usable.is_empty() || !request.policies.is_empty() => {
             let (name, scenario) = (&policy.name, &request.scenario.name);
             let variants = policy.variants.join(", ");
-            let why = format!("{name}: policy of {scenario} for variants {variants} only");
+            let why = format!("{name}: policy of {scenario}, only for variants {variants}");
             Err(LabError::Usage(why).into())
         }
         _ => Ok(usable),
@@ -193,7 +194,7 @@ fn named_policies<'a>(request: &'a Request<'_>) -> Result<Vec<&'a Policy>> {
                 let known: Vec<&str> = all.iter().map(|policy| policy.name.as_str()).collect();
                 let scenario = &request.scenario.name;
                 LabError::Usage(format!(
-                    "{name}: no policy of {scenario} (known are {})",
+                    "{name}: no such policy in {scenario} (expected {})",
                     known.join(", ")
                 ))
                 .into()
@@ -218,7 +219,7 @@ fn entry<'a>(
     &mut entries[place]
 }
 
-/// In the order in which variants and policies were asked for, whatever ran first.
+/// Sorts the entries by requested variants and policies, independent of the order of execution.
 fn sort(entries: &mut [Entry], kernels: &[Built], policies: &[&Policy]) {
     entries.sort_by_key(|entry| {
         let policy = policies.iter().position(|it| it.name == entry.policy);
@@ -227,50 +228,50 @@ fn sort(entries: &mut [Entry], kernels: &[Built], policies: &[&Policy]) {
     });
 }
 
-/// Everything that all runs share.
-struct Bench<'a> {
-    house: &'a House,
+/// State that all runs share.
+struct Session<'a> {
+    workspace: &'a Workspace,
     request: &'a Request<'a>,
     kernels: Vec<Built>,
     programs: Vec<Program>,
-    /// What policies with profiles have in addition.
+    /// Additional state of policies with profiles.
     profiles: Vec<Program>,
     disks: Vec<PathBuf>,
-    /// Where consoles and kept runs are.
-    folder: PathBuf,
+    /// Directory of consoles and cached runs.
+    directory: PathBuf,
     fingerprint: u64,
     _lock: fs::File,
 }
 
-impl<'a> Bench<'a> {
-    fn new(house: &'a House, request: &'a Request<'a>) -> Result<Bench<'a>> {
+impl<'a> Session<'a> {
+    fn new(workspace: &'a Workspace, request: &'a Request<'a>) -> Result<Session<'a>> {
         let scenario = request.scenario;
         let kernels = request
             .variants
             .iter()
-            .map(|name| build(house, &Variant::find(house, name, request.config)?))
+            .map(|name| build(workspace, &Variant::find(workspace, name, request.config)?))
             .collect::<Result<Vec<_>>>()?;
-        let programs = programs(house, scenario)?;
-        let profiles = profile::profiles(house, scenario, request.size, request.preset)?;
+        let programs = programs(workspace, scenario)?;
+        let profiles = profile::profiles(workspace, scenario, request.size, request.preset)?;
         let disks = scenario
             .disks(request.size)
             .iter()
-            .map(|disk| disk.made(house))
+            .map(|disk| disk.made(workspace))
             .collect::<Result<Vec<_>>>()?;
         let name = format!("{}-{}", scenario.name, request.size.name());
-        let folder = house.cache.join("runs").join(name);
-        let lock = files::lock(&files::with_suffix(&folder, ".lock"))?;
+        let directory = workspace.cache.join("runs").join(name);
+        let lock = files::lock(&files::with_suffix(&directory, ".lock"))?;
         let mut hasher = DefaultHasher::new();
         (
-            KEPT,
+            RUN_CACHE_VERSION,
             &scenario.text,
             request.size.name(),
             &request.preset.name,
         )
             .hash(&mut hasher);
-        let mut plugins = vec![request.preset.library(house)?];
+        let mut plugins = vec![request.preset.library(workspace)?];
         if scenario.lines {
-            plugins.push(guest::lines_library(house)?);
+            plugins.push(guest::lines_library(workspace)?);
         }
         let all = programs
             .iter()
@@ -281,20 +282,20 @@ impl<'a> Bench<'a> {
             files::read(path)?.hash(&mut hasher);
         }
         disks.hash(&mut hasher);
-        Ok(Bench {
-            house,
+        Ok(Session {
+            workspace,
             request,
             kernels,
             programs,
             profiles,
             disks,
-            folder,
+            directory,
             fingerprint: hasher.finish(),
             _lock: lock,
         })
     }
 
-    /// Every variant under every policy once; each round begins with another variant.
+    /// Runs every variant under every policy once; each round starts with another variant.
     fn round(
         &self,
         round: u32,
@@ -318,7 +319,7 @@ impl<'a> Bench<'a> {
                     continue;
                 }
                 place += 1;
-                let (run, is_cached) = self.one(built, policy, round, (place, total))?;
+                let (run, is_cached) = self.run_or_cached(built, policy, round, (place, total))?;
                 for (section, measured) in run.sections {
                     let entry = entry(entries, &built.variant, &policy.name, &section);
                     entry.faults.push(measured.faults);
@@ -329,8 +330,8 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// One guest, or what an earlier call kept of the same one; whether it is that.
-    fn one(
+    /// Runs one guest or loads a cached run; the flag tells which.
+    fn run_or_cached(
         &self,
         built: &Built,
         policy: &Policy,
@@ -341,12 +342,12 @@ impl<'a> Bench<'a> {
         (self.fingerprint, &policy.name, round).hash(&mut hasher);
         files::read(&built.image)?.hash(&mut hasher);
         let kept = self
-            .folder
+            .directory
             .join(format!("kept-{:016x}.json", hasher.finish()));
         if self.request.resumes {
             if let Some(text) = files::read(&kept)? {
                 let run = serde_json::from_slice(&text)
-                    .with_context(|| format!("{}: is no kept run", kept.display()))?;
+                    .with_context(|| format!("{}: is not a cached run", kept.display()))?;
                 return Ok((run, true));
             }
         }
@@ -376,11 +377,11 @@ impl<'a> Bench<'a> {
             limit: Duration::from_secs(form.within),
             preset: Some(self.request.preset),
             lines: self.request.scenario.lines,
-            folder: &self
-                .folder
+            directory: &self
+                .directory
                 .join(format!("{}-{}", built.variant, policy.name)),
         }
-        .run(self.house)?;
+        .run(self.workspace)?;
         let is_bad = |done: &&Done| done.status != Status::Exit(0);
         if let Some(bad) = outcome.done.iter().find(is_bad) {
             let (scenario, variant) = (&self.request.scenario.name, &built.variant);
@@ -396,7 +397,7 @@ impl<'a> Bench<'a> {
         Ok(outcome)
     }
 
-    /// Whether there are profiles is all that a guest knows of what the policy says of them.
+    /// The guest's inputs include only whether the policy has profiles.
     fn programs_of(&self, policy: &Policy) -> Vec<Program> {
         let profiles = self.profiles.iter().filter(|_| policy.profiles);
         self.programs.iter().chain(profiles).cloned().collect()
@@ -439,7 +440,7 @@ impl<'a> Bench<'a> {
                 memory_mib: sys::meminfo(&root).map_or(0, |memory| memory.total >> 20),
                 kernel: sys::kernel_release(&root),
             },
-            qemu: Qemu::find(self.house)?.version,
+            qemu: Qemu::find(self.workspace)?.version,
             machine: self.request.scenario.machine(self.request.size),
             first_touch: self.request.scenario.first_touch.clone(),
             fingerprint: format!("{:016x}", self.fingerprint),
@@ -448,8 +449,8 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// What a scenario's guests have: a shell, what it names, and each thing's libraries.
-fn programs(house: &House, scenario: &Scenario) -> Result<Vec<Program>> {
+/// Collects the files of a scenario's guests: a shell, the named programs, and their libraries.
+fn programs(workspace: &Workspace, scenario: &Scenario) -> Result<Vec<Program>> {
     let mut found = Program::installed("busybox")?;
     let with = (!scenario.profiles.is_empty()).then_some("with");
     for name in ["init", "section"]
@@ -457,7 +458,7 @@ fn programs(house: &House, scenario: &Scenario) -> Result<Vec<Program>> {
         .chain(with)
         .chain(scenario.guest.iter().map(String::as_str))
     {
-        found.push(Program::compiled(house, name)?);
+        found.push(Program::compiled(workspace, name)?);
     }
     for name in &scenario.commands {
         found.extend(Program::installed(name)?);
@@ -465,8 +466,8 @@ fn programs(house: &House, scenario: &Scenario) -> Result<Vec<Program>> {
     Ok(found)
 }
 
-/// The job that makes the guest's kernel follow a policy, and says which round it is: jobs that
-/// look there can differ from round to round where the same run would give the same counts.
+/// Creates the job that applies a policy to the guest's kernel and writes the round number. Jobs
+/// can read it to vary between rounds when equal runs would give equal counts.
 fn setting(policy: &Policy, round: u32) -> Job {
     let write = |(path, value): (&String, &String)| format!("echo '{value}' > '{path}'");
     let mut writes: Vec<String> = policy.set.iter().map(write).collect();
@@ -474,16 +475,16 @@ fn setting(policy: &Policy, round: u32) -> Job {
     Job::shell("policy", &writes.join(" && "))
 }
 
-/// Where the guest has the number of its round, from 0 on.
+/// File in the guest with the round number, from 0.
 const ROUND: &str = "/tmp/round";
 
-/// The day, UTC.
+/// Returns the date, UTC.
 fn today() -> Result<String> {
     let output = Command::new("date").args(["-u", "+%F"]).output()?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Writes a file of results, as a whole or not at all.
+/// Writes a results file atomically.
 pub fn keep(results: &Results, path: &Path) -> Result<()> {
     files::write(path, &serde_json::to_vec_pretty(results)?)
 }
@@ -519,7 +520,7 @@ mod tests {
             change: 0.03,
             most: 30,
         };
-        // The spread is known from three on; an interval needs six.
+        // The spread is known from three runs on; an interval needs six.
         assert_eq!(showing.wanted(1, 0, &example(&[], &[])), 3);
         assert_eq!(
             showing.wanted(1, 3, &example(&[100.0, 101.0, 99.0], &[])),
@@ -527,7 +528,7 @@ mod tests {
         );
         let spread = example(&[100.0, 110.0, 90.0], &[]);
         assert_eq!(showing.wanted(1, 3, &spread), 30);
-        // Where nothing is counted there is nothing to wait for.
+        // Without a counter there is nothing to wait for.
         let zeros = example(&[0.0; 3], &[]);
         assert_eq!(showing.wanted(1, 3, &zeros), 6);
         assert_eq!(Rounds::Usual.wanted(2, 0, &spread), 2);

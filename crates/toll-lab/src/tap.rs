@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The Test Anything Protocol, as the kernel's selftests speak it.
+//! Parser for the Test Anything Protocol, as the kernel's selftests print it.
 
 use serde::Serialize;
 
-/// What one program said of its tests.
+/// Test results of one program.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tap {
     pub passed: usize,
     pub skipped: usize,
     pub failed: Vec<String>,
-    /// How many there should have been.
+    /// Planned number of tests.
     pub planned: Option<usize>,
 }
 
 impl Tap {
-    /// Reads a program's output. Lines that are no TAP are nobody's business.
+    /// Parses a program's output. Lines that are not TAP are ignored.
     pub fn parse(text: &str) -> Tap {
         let mut tap = Tap::default();
         for line in text.lines() {
@@ -33,8 +33,8 @@ impl Tap {
         tap
     }
 
-    /// Reads the results that KUnit keeps of its suites, one after another
-    /// (/sys/kernel/debug/kunit/*/results): the cases are what a suite's line is indented by.
+    /// Parses the KUnit results of all suites, concatenated (/sys/kernel/debug/kunit/*/results):
+    /// test cases are the lines indented below a suite.
     pub fn parse_kunit(text: &str) -> Tap {
         let mut all = Tap {
             planned: Some(0),
@@ -54,12 +54,12 @@ impl Tap {
         all
     }
 
-    /// Why a program's tests did not pass, if they did not.
+    /// Returns why a program's tests did not pass, if they did not.
     pub fn problem(&self) -> Option<String> {
         let ran = self.passed + self.skipped + self.failed.len();
         match self.planned {
             _ if !self.failed.is_empty() => Some(format!("failed: {}", self.failed.join("; "))),
-            None => Some("said no plan (1..N)".to_owned()),
+            None => Some("no plan (1..N)".to_owned()),
             Some(planned) if planned != ran => {
                 Some(format!("planned {planned} tests and ran {ran}"))
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The command line: what it lists, and what it says to bad input.
+//! Command line: listings, and messages for invalid input.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ fn lab(arguments: &[&str]) -> Command {
     command
 }
 
-/// What it says on stderr, and that it ends with this status.
+/// Runs the program, expects this exit status, and returns its stderr.
 fn fails(arguments: &[&str], status: i32) -> String {
     let output = lab(arguments).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -25,8 +25,8 @@ fn fails(arguments: &[&str], status: i32) -> String {
     said
 }
 
-fn scenario_file(folder: &TempDir, text: &str) -> String {
-    let path = folder.path().join("mine.toml");
+fn scenario_file(directory: &TempDir, text: &str) -> String {
+    let path = directory.path().join("mine.toml");
     fs::write(&path, text).unwrap();
     path.display().to_string()
 }
@@ -89,7 +89,7 @@ fn what_is_not_there_is_named_with_what_is() {
     assert!(said.contains("nonsense: no such preset"), "{said}");
     let said = fails(&["run", "random-access", "--policy", "nonsense"], 2);
     assert!(
-        said.contains("nonsense: no policy of random-access"),
+        said.contains("nonsense: no such policy in random-access"),
         "{said}"
     );
 }
@@ -113,10 +113,10 @@ fn an_unknown_outside_suite_or_kernel_is_refused() {
 
 #[test]
 fn a_scenario_that_says_nonsense_is_refused_by_name() {
-    let folder = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     let bad = |from: &str, to: &str, expected: &str| {
         assert!(SCENARIO.contains(from), "{from}");
-        let path = scenario_file(&folder, &SCENARIO.replacen(from, to, 1));
+        let path = scenario_file(&directory, &SCENARIO.replacen(from, to, 1));
         let said = fails(&["run", &path, "--short"], 3);
         assert!(said.contains(&path) && said.contains(expected), "{said}");
     };
@@ -154,12 +154,12 @@ fn a_home_without_a_cache_is_an_error() {
 
 #[test]
 fn a_patch_that_is_none_is_refused_by_name() {
-    let folder = TempDir::new().unwrap();
-    let series = folder.path().join("series");
+    let directory = TempDir::new().unwrap();
+    let series = directory.path().join("series");
     fs::write(&series, "0001-mine.patch\n").unwrap();
     let said = fails(&["kernel", &series.display().to_string()], 1);
     assert!(said.contains("0001-mine.patch"), "{said}");
-    fs::write(folder.path().join("0001-mine.patch"), "not a patch\n").unwrap();
+    fs::write(directory.path().join("0001-mine.patch"), "not a patch\n").unwrap();
     let said = fails(&["kernel", &series.display().to_string()], 3);
     assert!(said.contains("0001-mine.patch"), "{said}");
 }

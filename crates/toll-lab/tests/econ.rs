@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! econ's files do not depend on configuration symbols that its Kconfig entry does not name.
 //!
-//! It builds the tollfree kernel: `setup/setup.sh lab` brings what that needs.
+//! The tests build the tollfree kernel: `setup/setup.sh lab` installs the dependencies.
 
 use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use toll_lab::house::House;
 use toll_lab::kernel::{Variant, build};
+use toll_lab::workspace::Workspace;
 
 /// The entries of /proc/PID as the preprocessor leaves them with these symbols and no others.
 fn entries(source: &str, symbols: &[&str]) -> String {
@@ -33,8 +33,12 @@ fn entries(source: &str, symbols: &[&str]) -> String {
 #[test]
 #[ignore = "builds a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
 fn a_profile_can_be_given_without_page_monitor() {
-    let house = House::find().unwrap();
-    let built = build(&house, &Variant::find(&house, "tollfree", &[]).unwrap()).unwrap();
+    let workspace = Workspace::find().unwrap();
+    let built = build(
+        &workspace,
+        &Variant::find(&workspace, "tollfree", &[]).unwrap(),
+    )
+    .unwrap();
     let source = fs::read_to_string(built.tree.join("fs/proc/base.c")).unwrap();
     let found = entries(&source, &["CONFIG_ECON"]);
     assert!(!found.contains("smaps"), "{found}");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Guests: machines of every shape, and those that go wrong, each of which is one clear error with
-//! the console's end and leaves nothing behind.
+//! Guests with every machine shape, and guests that fail: each failure is one clear error with the
+//! end of the console and leaves nothing behind.
 //!
-//! They build and boot the vanilla kernel: `setup/setup.sh lab` brings what that needs.
+//! The tests build and boot the vanilla kernel: `setup/setup.sh lab` installs the dependencies.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,21 +11,21 @@ use std::time::Duration;
 use anyhow::Result;
 use toll_lab::error::LabError;
 use toll_lab::guest::{Guest, Job, Machine, Outcome, Program};
-use toll_lab::house::House;
 use toll_lab::kernel::{Variant, build};
+use toll_lab::workspace::Workspace;
 
-fn folder(name: &str) -> PathBuf {
-    House::find().unwrap().cache.join("tests").join(name)
+fn directory(name: &str) -> PathBuf {
+    Workspace::find().unwrap().cache.join("tests").join(name)
 }
 
-/// Runs a line of shell in a guest with half a GiB.
+/// Runs a shell line in a guest with half a GiB.
 fn shell(name: &str, line: &str, seconds: u64) -> Result<Outcome> {
     shell_in(Machine::plain(2, 512), name, line, seconds)
 }
 
 fn shell_in(machine: Machine, name: &str, line: &str, seconds: u64) -> Result<Outcome> {
-    let house = House::find()?;
-    let built = build(&house, &Variant::find(&house, "vanilla", &[])?)?;
+    let workspace = Workspace::find()?;
+    let built = build(&workspace, &Variant::find(&workspace, "vanilla", &[])?)?;
     let job = Job {
         name: "job".to_owned(),
         command: ["/bin/busybox", "sh", "-c", line].map(str::to_owned).into(),
@@ -40,30 +40,30 @@ fn shell_in(machine: Machine, name: &str, line: &str, seconds: u64) -> Result<Ou
         limit: Duration::from_secs(seconds),
         preset: None,
         lines: false,
-        folder: &folder(name),
+        directory: &directory(name),
     }
-    .run(&house)
+    .run(&workspace)
 }
 
-/// The error of a guest that goes wrong: what it says, and the end of the console.
+/// Returns the error of a guest that fails: its message, and the end of the console.
 fn failure(name: &str, line: &str, seconds: u64) -> (String, String) {
     let error = shell(name, line, seconds).unwrap_err();
     let Some(LabError::Guest { why, console, tail }) = error.downcast_ref() else {
-        panic!("{name}: no error of a guest: {error:#}");
+        panic!("{name}: not a guest error: {error:#}");
     };
     assert!(console.is_file(), "{name}: the console is kept");
     assert!(!is_running(name), "{name}: QEMU is still there");
     (why.clone(), tail.clone())
 }
 
-/// Whether a process has a guest's folder in its command line.
+/// Whether a process has the guest's directory in its command line.
 fn is_running(name: &str) -> bool {
-    let folder = folder(name).display().to_string();
+    let directory = directory(name).display().to_string();
     let processes = fs::read_dir("/proc").unwrap().flatten();
     processes.into_iter().any(|process| {
         let line = fs::read(process.path().join("cmdline")).unwrap_or_default();
         let line = String::from_utf8_lossy(&line);
-        line.contains("qemu-system") && line.contains(&folder)
+        line.contains("qemu-system") && line.contains(&directory)
     })
 }
 
@@ -92,7 +92,7 @@ fn a_machine_has_the_nodes_and_the_memory_that_it_was_given() {
                 grep -c ' pti ' /proc/cpuinfo";
     let outcome = shell_in(machine, "shapes", line, 60).unwrap();
     let said: Vec<&str> = outcome.done[0].out.lines().collect();
-    // Two tiers; each CPU with page-table isolation.
+    // Two memory tiers; each CPU with page-table isolation.
     assert_eq!(
         said,
         ["0-2", "0-1", "2-3", "slow: ", "2", "4"],
@@ -140,7 +140,7 @@ fn a_panic_is_told_with_the_end_of_the_console() {
     let (why, tail) = failure("panics", "echo c > /proc/sysrq-trigger", 60);
     assert!(why.contains("Kernel panic - not syncing"), "{why}");
     assert!(tail.contains("Kernel Offset: disabled"), "{tail}");
-    let console = fs::read_to_string(folder("panics").join("console")).unwrap();
+    let console = fs::read_to_string(directory("panics").join("console")).unwrap();
     assert!(console.contains("sysrq: Trigger a crash"), "{console}");
 }
 
@@ -166,10 +166,10 @@ fn a_guest_that_ends_early_is_an_error() {
 #[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
 fn garbage_for_results_is_named() {
     let (why, _) = failure("garbage", "printf '\\377\\376' ", 60);
-    assert!(why.ends_with("job.out: is no text"), "{why}");
+    assert!(why.ends_with("job.out: is not text"), "{why}");
     let (why, _) = failure("notes", "echo no-number > /out/main.notes", 60);
     assert!(
-        why.contains("main.notes") && why.contains("is no note"),
+        why.contains("main.notes") && why.contains("not a note"),
         "{why}"
     );
 }

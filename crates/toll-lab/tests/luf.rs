@@ -1,22 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lazy unmap flush in machines of every shape: the stand-in for inference reclaims in each of them.
+//! Lazy unmap flush on machines of every shape: the model program, which stands in for inference,
+//! causes reclaim on each.
 //!
-//! They build and boot the tollfree kernel: `setup/setup.sh lab` brings what that needs.
+//! The tests build and boot the tollfree kernel: `setup/setup.sh lab` installs the dependencies.
 
 use std::time::Duration;
 
 use toll_lab::guest::{Guest, Job, Machine, Program};
-use toll_lab::house::House;
 use toll_lab::kernel::{Variant, build};
 use toll_lab::scenario::{DiskSpec, FileSpec};
+use toll_lab::workspace::Workspace;
 
 const STATS: &str = "/sys/kernel/mm/luf/stats";
 
-/// What a guest says by `asked` where twice as much is read through mappings as it has memory,
-/// after each line of `before`.
+/// Returns the guest's output of `asked` after each line of `before` and a workload that reads
+/// twice the size of memory through mappings.
 fn said(name: &str, machine: Machine, append: &[&str], before: &[&str], asked: &str) -> String {
-    let house = House::find().unwrap();
-    let built = build(&house, &Variant::find(&house, "tollfree", &[]).unwrap()).unwrap();
+    let workspace = Workspace::find().unwrap();
+    let built = build(
+        &workspace,
+        &Variant::find(&workspace, "tollfree", &[]).unwrap(),
+    )
+    .unwrap();
     let disk = DiskSpec {
         ext4_mib: 320,
         files: vec![FileSpec {
@@ -26,7 +31,7 @@ fn said(name: &str, machine: Machine, append: &[&str], before: &[&str], asked: &
         ..DiskSpec::default()
     };
     let mut programs = Program::installed("busybox").unwrap();
-    programs.push(Program::compiled(&house, "model").unwrap());
+    programs.push(Program::compiled(&workspace, "model").unwrap());
     let ready = Job::shell(
         "ready",
         "mkdir -p /data; mount -t ext4 -o ro /dev/vda /data",
@@ -42,14 +47,14 @@ fn said(name: &str, machine: Machine, append: &[&str], before: &[&str], asked: &
         machine,
         append,
         programs: &programs,
-        disks: &[disk.made(&house).unwrap()],
+        disks: &[disk.made(&workspace).unwrap()],
         jobs: &jobs,
         limit: Duration::from_secs(300),
         preset: None,
         lines: false,
-        folder: &house.cache.join("tests").join(name),
+        directory: &workspace.cache.join("tests").join(name),
     }
-    .run(&house)
+    .run(&workspace)
     .unwrap();
     for done in &outcome.done {
         assert_eq!(
@@ -67,7 +72,7 @@ fn said(name: &str, machine: Machine, append: &[&str], before: &[&str], asked: &
     asked.map(|done| done.out.as_str()).collect()
 }
 
-/// How many pages were unmapped lazily.
+/// Returns the number of pages that were unmapped lazily.
 fn deferred(name: &str, machine: Machine, append: &[&str], before: &str) -> u64 {
     let asked = format!("cat {STATS}/deferred_*; grep -c ext4 /proc/mounts");
     let out = said(name, machine, append, &[before], &asked);
@@ -109,7 +114,7 @@ fn a_pool_of_one_page_is_still_right() {
 #[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
 fn econ_makes_pools_as_large_as_they_pay() {
     let before = [
-        // A flush for every hundred pages, none of which is worth anything.
+        // One flush per hundred pages; no flush is worth its cost.
         "echo 100 > /sys/kernel/mm/luf/direct_batch_pages; \
          echo 1 > /sys/kernel/mm/econ/costs/frozen; \
          echo 1000000000000 > /sys/kernel/mm/econ/costs/flush",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `toll-lab run` and `toll-lab kernel` as a user calls them, on the stock kernel.
+//! `toll-lab run` and `toll-lab kernel` called as by a user, on the stock kernel.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 #[path = "../../tollfree/tests/schema/mod.rs"]
 mod schema;
 
-/// Runs the short form once, and gives back what was printed.
+/// Runs the short form once and returns its output.
 fn run(scenario: &str, more: &[&str], status: i32) -> (String, String) {
     let assert = Command::new(env!("CARGO_BIN_EXE_toll-lab"))
         .args(["run", scenario, "--short", "--runs", "1"])
@@ -77,7 +77,7 @@ fn a_morsel_costs_less_to_map_the_larger_it_is() {
     assert!(number(2, "morsel_instr") < number(2, "hugetlb_instr"));
     assert!(number(2, "hugetlb_instr") < number(2, "base_instr"));
     assert!(number(2, "reduction_factor") > 1000.0);
-    // In constant time: as much again for 64 times as much.
+    // Constant time: at most twice the cost for 64 times the size.
     assert!(number(2, "morsel_instr") < 1.5 * number(1, "morsel_instr"));
 }
 
@@ -100,7 +100,7 @@ fn lines_that_cpus_take_from_each_other_are_counted() {
     assert!(get("lines_moved_64") <= get("lines_shared"));
 }
 
-/// A counter of each policy of a section; what did not occur is not among the counters.
+/// Returns a counter of each policy of a section; events that did not occur have no counter.
 fn by_policy(got: &Value, section: &str, counter: &str) -> Vec<(String, f64)> {
     let entries = got["results"].as_array().unwrap().iter();
     entries
@@ -129,7 +129,7 @@ fn tails_of_faults_are_compared_at_one_place() {
     for ((name, tail), (_, most)) in tails.iter().zip(&most) {
         assert!(0.0 < *tail && tail <= most, "{name}: {tail} of {most}");
     }
-    // Whoever compacts in a fault has a longer tail than econ, which never does.
+    // A policy that compacts in a fault has a longer tail than econ, which never does.
     assert!(tails[4].1 < tails[2].1, "{tails:?}");
 }
 
@@ -162,7 +162,7 @@ fn workloads_are_compared_with_the_best_stock_policy() {
         }
     }
     assert_eq!(find("anneal", false)["best_stock"], "always");
-    // The profile is what tells these apart.
+    // Only the profile distinguishes these.
     let huge = |section: &str| -> f64 {
         let found = by_policy(&got, section, "vmstat_thp_fault_alloc");
         found.iter().find(|(name, _)| name == "econ").unwrap().1

@@ -1,28 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The virtual PMU against programs whose counts can be worked out by hand.
+//! The virtual PMU on programs with counts that can be derived by hand.
 //!
-//! They build and boot the vanilla kernel: `setup/setup.sh lab` brings what that needs.
+//! The tests build and boot the vanilla kernel: `setup/setup.sh lab` installs the dependencies.
 
 use std::time::Duration;
 
 use toll_lab::guest::{Guest, Job, Machine, Outcome, Program, Section, Status};
-use toll_lab::house::House;
 use toll_lab::kernel::{Variant, build};
 use toll_lab::preset::Preset;
+use toll_lab::workspace::Workspace;
 
 /// Skylake's second level has 1,536 entries, 12-way.
 const TWICE_THE_REACH: u64 = 3072;
-/// 13 pages for each of its 128 sets: each set loses the one that comes next.
+/// 13 pages for each of its 128 sets: each set evicts the page that is accessed next.
 const ONE_WAY_TOO_MANY: u64 = 13 * 128;
 
-/// Boots the vanilla kernel and runs commands of lab/guest there, each named by its second word; one
-/// that begins with "sh" is a line of shell.
-fn boot(folder: &str, machine: Machine, append: &[&str], commands: &[&str]) -> Outcome {
-    let house = House::find().unwrap();
-    let built = build(&house, &Variant::find(&house, "vanilla", &[]).unwrap()).unwrap();
+/// Boots the vanilla kernel and runs commands of lab/guest, each named by its second word; a
+/// command that begins with "sh" is a shell line.
+fn boot(directory: &str, machine: Machine, append: &[&str], commands: &[&str]) -> Outcome {
+    let workspace = Workspace::find().unwrap();
+    let built = build(
+        &workspace,
+        &Variant::find(&workspace, "vanilla", &[]).unwrap(),
+    )
+    .unwrap();
     let mut programs = Program::installed("busybox").unwrap();
     for name in ["stride", "pingpong", "renew", "shoot", "scale", "alloc"] {
-        programs.push(Program::compiled(&house, name).unwrap());
+        programs.push(Program::compiled(&workspace, name).unwrap());
     }
     let job = |text: &&str| {
         if let Some(line) = text.strip_prefix("sh ") {
@@ -46,9 +50,9 @@ fn boot(folder: &str, machine: Machine, append: &[&str], commands: &[&str]) -> O
         limit: Duration::from_secs(300),
         preset: Some(&Preset::find("skylake").unwrap()),
         lines: false,
-        folder: &house.cache.join("tests").join(folder),
+        directory: &workspace.cache.join("tests").join(directory),
     }
-    .run(&house)
+    .run(&workspace)
     .unwrap_or_else(|error| panic!("{error:#}"));
     for done in &outcome.done {
         assert_eq!(done.status, Status::Exit(0), "{}: {}", done.name, done.err);
@@ -56,12 +60,12 @@ fn boot(folder: &str, machine: Machine, append: &[&str], commands: &[&str]) -> O
     outcome
 }
 
-/// What a program noted in a section; 0 if nothing.
+/// Returns a program's note in a section; 0 if there is none.
 fn noted(outcome: &Outcome, section: &str, name: &str) -> u64 {
     outcome.notes[section].get(name).copied().unwrap_or(0.0) as u64
 }
 
-/// The repeats of a section (NAME-0, NAME-1...) that no interrupt came into.
+/// Returns the repeats of a section (NAME-0, NAME-1...) that no interrupt disturbed.
 fn undisturbed<'a>(outcome: &'a Outcome, name: &str) -> Vec<&'a Section> {
     let found: Vec<&Section> = outcome
         .sections
@@ -77,13 +81,13 @@ fn undisturbed<'a>(outcome: &'a Outcome, name: &str) -> Vec<&'a Section> {
         .collect();
     assert!(
         !found.is_empty(),
-        "{name}: an interrupt came into every repeat"
+        "{name}: an interrupt occurred in every repeat"
     );
     found
 }
 
-/// A sweep over twice as many pages as the second level holds finds none of them again; one over
-/// as many as the first level holds finds all.
+/// A sweep over twice as many pages as the second level holds misses on all of them; one over as
+/// many as the first level holds hits on all.
 #[test]
 #[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
 fn sweeps_miss_as_the_shapes_say() {
@@ -114,7 +118,7 @@ fn sweeps_miss_as_the_shapes_say() {
             let got = ["load", "store", "fetch"]
                 .map(|kind| section.total(&format!("watched_{kind}_misses")));
             assert_eq!(got, expected, "{name}: loads, stores, fetches");
-            // Nothing was flushed for a batch of unmaps: both TLBs see the same.
+            // No flush for a batch of unmaps: both TLBs see the same.
             let shadow = section.total("shadow_dtlb_load_misses");
             assert_eq!(section.total("dtlb_load_misses"), shadow, "{name}");
         }
@@ -129,14 +133,14 @@ fn sweeps_miss_as_the_shapes_say() {
     check("giant", [0; 3]);
 }
 
-/// Two processes on one CPU: with PCIDs each finds its pages again, without them none.
+/// Two processes on one CPU: with PCIDs each finds its translations again, without them none.
 #[test]
 #[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
 fn address_spaces_keep_their_translations_with_pcids() {
     const PAGES: u64 = 20;
     const TURNS: u64 = 40;
-    // With PTI, and without INVPCID, unmapping a single page costs user mode all its translations:
-    // one process frees a buffer between the sections.
+    // With PTI, and without INVPCID, unmapping a single page drops all user-mode translations: one
+    // process frees a buffer between the sections.
     for (pcid, pti, expected) in [
         (true, false, 0),
         (true, true, PAGES),
@@ -155,8 +159,8 @@ fn address_spaces_keep_their_translations_with_pcids() {
     }
 }
 
-/// Bugs in the kernel's use of PCIDs show as misses that are not there: a wrong identifier lets one
-/// process find the other's translations, a flush that user mode never sees leaves old ones.
+/// Kernel bugs in the use of PCIDs show as missing misses: a wrong identifier lets one process use
+/// the other's translations, and a flush that does not reach user mode leaves stale ones.
 #[test]
 #[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
 fn planted_bugs_show_in_the_counts() {
@@ -174,7 +178,7 @@ fn planted_bugs_show_in_the_counts() {
     let count = |append: &[&str]| {
         let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
         let outcome = boot("planted", machine, append, &commands);
-        // One process writes its pages before the section, the other one in it.
+        // One process writes its pages before the section, the other in it.
         let of = |section: &str| {
             let kinds = ["watched_load_misses", "watched_store_misses"];
             let total = |kind: &&str| outcome.sections[section].total(kind);
@@ -192,8 +196,8 @@ fn planted_bugs_show_in_the_counts() {
     assert!(dropped.1 < sound.1 / 2, "{dropped:?}");
 }
 
-/// Every interrupt for a flush that the kernel counts is one that the plugin counts, with its cause; also
-/// where one host thread runs both CPUs.
+/// Every flush interrupt that the kernel counts is counted by the plugin, with its cause; also with
+/// one host thread for both CPUs.
 #[test]
 #[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
 fn shootdowns_are_those_that_the_kernel_counts() {
@@ -217,15 +221,15 @@ fn shootdowns_are_those_that_the_kernel_counts() {
             noted(&outcome, "flushes", "vmstat_nr_tlb_remote_flush_received")
         );
         assert_eq!(section.total("shootdowns_mm"), all);
-        // Twice each time, unless the other CPU ran no program just then: where each CPU is a host
-        // thread of its own, that is as long as the host lets it wait.
+        // Twice each time, unless the other CPU was idle at that moment: with one host thread per
+        // CPU, idle time depends on the host's scheduling.
         let least = if icount { TIMES } else { 1 };
         assert!((least..=2 * TIMES).contains(&all), "{all}");
     }
 }
 
-/// Each allocation that is asked for is counted once, and so is each that gets nothing; the second
-/// machine has one host thread for both CPUs.
+/// Each requested allocation is counted once, and so is each failed one; the second machine has one
+/// host thread for both CPUs.
 #[test]
 #[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
 fn allocations_are_those_that_were_asked_for() {
@@ -234,7 +238,7 @@ fn allocations_are_those_that_were_asked_for() {
             icount,
             ..Machine::plain(2, 512)
         };
-        // 800 MiB at once is more than there is.
+        // 800 MiB at once exceed the free memory.
         let commands = [
             "alloc small paced 0 kernel 3000 10 1",
             "alloc large paced 9 atomic 400 400 1",
@@ -250,13 +254,13 @@ fn allocations_are_those_that_were_asked_for() {
             let (low, max) = (section.allocs.quantile(0.01), section.allocs.max);
             let sum = section.total("alloc_instructions");
             assert!((low * 9 / 10 * asked..=max * asked).contains(&sum), "{sum}");
-            // The shortest way through the allocator, and what its huge pages need.
+            // The shortest path through the allocator, and the minimum for its huge pages.
             assert!((200..10_000).contains(&low), "{}: {low}", done.name);
         }
     }
 }
 
-/// What cannot be asked for is refused, and allocates nothing.
+/// Invalid requests are refused and allocate nothing.
 #[test]
 #[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
 fn nonsense_is_no_allocation() {
@@ -294,7 +298,7 @@ fn nonsense_is_no_allocation() {
     assert_eq!(done.out, "allocs 5\nfailures 0\n");
 }
 
-/// On one CPU each page that the kernel says it flushed is one instruction.
+/// On one CPU, each page that the kernel reports as flushed is one instruction.
 #[test]
 #[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
 fn invalidations_are_those_that_the_kernel_counts() {
@@ -312,7 +316,7 @@ fn invalidations_are_those_that_the_kernel_counts() {
     assert!(invlpgs >= 600, "{invlpgs}");
 }
 
-/// By instruction count the same run gives the same counts.
+/// With an instruction-count clock, equal runs give equal counts.
 #[test]
 #[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
 fn a_run_by_instruction_count_repeats() {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The CPU: its name and the geometry of its data TLBs.
+//! CPU name and data TLB geometry.
 
 use toll_model::cost::{TlbGeometry, TlbLevel};
 
 use crate::Root;
 
-/// The `model name` of /proc/cpuinfo with family and model, which clouds do not
-/// hide behind a generic name; `unknown CPU` if there is none.
+/// Returns the `model name` of /proc/cpuinfo with family and model, since clouds often replace the
+/// name with a generic one; `unknown CPU` if it is missing.
 pub fn model(root: &Root) -> String {
     let text = root.read("/proc/cpuinfo").unwrap_or_default();
     let field = |name: &str| {
@@ -34,15 +34,15 @@ pub struct Registers {
 /// Answers CPUID for (leaf, subleaf): the instruction, or recorded values in tests.
 pub type Cpuid<'a> = &'a dyn Fn(u32, u32) -> Registers;
 
-/// The data TLBs of this CPU: from CPUID, or the preset that its family and model
-/// suggest where CPUID says nothing plausible.
+/// Returns the data TLBs of this CPU: from CPUID, or a preset by family and model if CPUID gives no
+/// plausible values.
 pub fn tlb_geometry() -> TlbGeometry {
     decode(&instruction)
 }
 
 #[cfg(target_arch = "x86_64")]
 fn instruction(leaf: u32, subleaf: u32) -> Registers {
-    // Every x86-64 CPU has the instruction; Rust 1.85 still calls it unsafe, later ones do not.
+    // Every x86-64 CPU has the instruction; Rust 1.85 still marks it unsafe, later versions do not.
     #[allow(unused_unsafe)]
     let found = unsafe { core::arch::x86_64::__cpuid_count(leaf, subleaf) };
     Registers {
@@ -56,7 +56,7 @@ fn instruction(leaf: u32, subleaf: u32) -> Registers {
 #[cfg(not(target_arch = "x86_64"))]
 compile_error!("tollfree reads page tables and TLBs of x86-64 only");
 
-/// The geometry that a CPU's CPUID answers describe.
+/// Returns the geometry that a CPU's CPUID answers describe.
 pub fn decode(cpuid: Cpuid) -> TlbGeometry {
     let decoded = match &vendor(cpuid) {
         b"GenuineIntel" => intel(cpuid),
@@ -89,7 +89,7 @@ fn family_model(cpuid: Cpuid) -> (u32, u32) {
     }
 }
 
-/// One subleaf of Intel's leaf 0x18.
+/// A subleaf of Intel's leaf 0x18.
 struct Translation {
     /// 1: data, 2: instruction, 3: unified, 4: load only, 5: store only.
     kind: u32,
@@ -121,7 +121,7 @@ fn intel(cpuid: Cpuid) -> Option<TlbGeometry> {
     if cpuid(0, 0).eax < 0x18 {
         return None;
     }
-    // Hypervisors have been seen to answer garbage for the number of subleaves.
+    // Some hypervisors return an invalid number of subleaves.
     let last = cpuid(0x18, 0).eax.min(31);
     let all: Vec<Translation> = (0..=last)
         .map(|subleaf| translation(cpuid, subleaf))
@@ -138,8 +138,8 @@ fn intel(cpuid: Cpuid) -> Option<TlbGeometry> {
     })
 }
 
-/// The wanted arrays of a level as one: Ice Lake describes its second level as two
-/// that stand side by side.
+/// Combines the arrays of a level: Ice Lake reports its second level as two arrays that are looked
+/// up in parallel.
 fn together(
     all: &[Translation],
     level: u32,
@@ -170,7 +170,7 @@ fn amd(cpuid: Cpuid) -> Option<TlbGeometry> {
         l1d_2m: amd_first(first.eax),
         l2_4k,
         l2_2m,
-        // Since Zen one array serves both sizes; both leaves then give its entries.
+        // Since Zen, one array serves both sizes; both leaves then report all of its entries.
         l2_shared: l2_2m.is_some_and(|level| level.entries == l2_4k.entries),
     })
 }
@@ -185,9 +185,10 @@ fn amd_first(word: u32) -> TlbLevel {
     }
 }
 
-/// In what leaf 0x80000006 counts entries: 32, since 4096 do not fit into its 12 bits (bit 14 of leaf
-/// 0x80000021, L2TlbSizeX32, AMD64 Architecture Programmer's Manual, volume 3). Hypervisors pass the
-/// sizes on without the bit, but no CPU since Zen 5 (family 0x1a) has less than 512.
+/// Unit of the entry counts in leaf 0x80000006: 32, since 4096 does not fit into 12 bits (bit 14 of
+/// leaf 0x80000021, L2TlbSizeX32, AMD64 Architecture Programmer's Manual, volume 3). Hypervisors
+/// pass the sizes on without the bit, but no CPU since Zen 5 (family 0x1a) has fewer than 512
+/// entries.
 fn amd_unit(cpuid: Cpuid) -> u32 {
     let leaf_21 = match cpuid(0x8000_0000, 0).eax {
         0x8000_0021.. => cpuid(0x8000_0021, 0).eax,
@@ -219,8 +220,8 @@ fn amd_second(word: u32, unit: u32) -> Option<TlbLevel> {
     Some(TlbLevel { entries, ways })
 }
 
-/// Whether a TLB of this geometry can have been built: hypervisors zero leaves, and
-/// several CPUs report ways that do not divide their entries into 2^n sets.
+/// Whether a TLB of this geometry can exist: hypervisors zero leaves, and several CPUs report ways
+/// that do not divide their entries into 2^n sets.
 fn is_plausible(geometry: &TlbGeometry) -> bool {
     let level_ok = |level: TlbLevel, most: u32| {
         let TlbLevel { entries, ways } = level;
@@ -234,7 +235,7 @@ fn is_plausible(geometry: &TlbGeometry) -> bool {
         && geometry.l2_4k.entries > geometry.l1d_4k.entries
 }
 
-/// The preset that vendor, family and model suggest; the commonest one otherwise.
+/// Returns the preset for vendor, family and model; the most common one otherwise.
 fn suggested_preset(cpuid: Cpuid) -> TlbGeometry {
     let name = match (&vendor(cpuid), family_model(cpuid)) {
         (b"GenuineIntel", (6, model)) => intel_preset(model),
@@ -262,7 +263,7 @@ fn intel_preset(model: u32) -> &'static str {
     }
 }
 
-/// A preset that toll-model knows.
+/// Returns a preset of toll-model.
 fn preset(name: &str) -> TlbGeometry {
     TlbGeometry::preset(name).unwrap_or_else(|| panic!("toll-model has no preset {name}"))
 }

@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernel's estimator (mm/econ of the patch queue): profiles of processes, and what was
-//! decided for them.
+//! The kernel's estimator (mm/econ of the patch queue): profiles of processes, and the decisions
+//! made for them.
 
 use std::fs::OpenOptions;
 use std::io::{self, Read, Seek, Write};
 
-use toll_model::kernel_costs::NO_PRICES;
+use toll_model::kernel_costs::NOT_COSTS;
 
 use crate::{Root, proc};
 
-/// Where the kernel keeps it.
-pub const FOLDER: &str = "/sys/kernel/mm/econ";
+/// Sysfs directory of the estimator.
+pub const DIRECTORY: &str = "/sys/kernel/mm/econ";
 
-/// The first bytes of a profile for the kernel.
+/// Magic of a profile for the kernel.
 pub const MAGIC: &[u8] = b"mm_profile ";
 
-/// Why a profile was not taken.
+/// Why the kernel did not accept a profile.
 #[derive(Debug, thiserror::Error)]
 pub enum GiveError {
     #[error("this kernel has no econ (/proc/self/mm_profile)")]
     Missing,
-    /// In the kernel's words: `line 4: the end is not behind the begin`.
+    /// The kernel's message: `line 4: the end is not behind the begin`.
     #[error("{0}")]
     Refused(String),
     #[error("/proc/self/mm_profile: {0}")]
     Failed(#[from] io::Error),
 }
 
-/// Gives this process a profile, which the programs that it executes inherit; it applies to the
-/// one of its name.
+/// Gives this process a profile. Programs that it executes inherit it; it applies to the program of
+/// its name.
 ///
 /// # Errors
-/// [`GiveError`] says why not; the process has what it had before.
+/// [`GiveError`] with the reason; the previous profile stays in place.
 pub fn give(profile: &[u8]) -> Result<(), GiveError> {
     let opened = OpenOptions::new()
         .read(true)
@@ -57,31 +57,31 @@ pub fn give(profile: &[u8]) -> Result<(), GiveError> {
     }
 }
 
-/// What one model has decided.
+/// Decisions of one model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
     /// huge, large, direct, promote, demote, compact, zero, pool, swap.
     pub model: String,
     pub asked: u64,
-    /// How often the answer was yes, what those were expected to cost and to save, and what
-    /// the others would have saved, ns.
-    pub gone: u64,
+    /// Number of approvals, their estimated cost and benefit, and the benefit of the rejected ones,
+    /// ns.
+    pub approved: u64,
     pub cost_ns: u64,
     pub benefit_ns: u64,
     pub refused_ns: u64,
 }
 
-/// What was decided for a process.
+/// Decisions for a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ledger {
-    /// off, observe, on, or default: as the machine.
+    /// off, observe, on, or default: the machine's mode.
     pub mode: String,
     pub accounts: Vec<Account>,
 }
 
 impl Ledger {
-    /// The ledger of a process; `None` if the kernel has no econ, there is no such process, it
-    /// is another user's, or it has no profile.
+    /// Returns the ledger of a process; `None` if the kernel has no econ, there is no such process,
+    /// it belongs to another user, or it has no profile.
     pub fn read(root: &Root, pid: u32) -> Option<Ledger> {
         Ledger::parse(&root.read(format!("/proc/{pid}/mm_ledger")).ok()?)
     }
@@ -101,47 +101,47 @@ fn account(line: &str) -> Option<Account> {
     Some(Account {
         model,
         asked: number()?,
-        gone: number()?,
+        approved: number()?,
         cost_ns: number()?,
         benefit_ns: number()?,
         refused_ns: number()?,
     })
 }
 
-/// What the estimator knows and has decided, of the machine.
+/// Machine-wide state of the estimator.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Machine {
     /// off, observe or on.
     pub mode: String,
-    /// Whether prices stay as they are.
+    /// Whether the costs are frozen.
     pub frozen: bool,
-    /// By the names of their files, ns.
-    pub prices: Vec<(String, u64)>,
+    /// Costs by file name, ns.
+    pub costs: Vec<(String, u64)>,
     pub accounts: Vec<Account>,
-    /// Numbers of the keeper of zeroed blocks, by the names of their files; empty if this kernel has none.
+    /// Counters of the prezero thread by file name; empty if this kernel has none.
     pub zeroed: Vec<(String, u64)>,
 }
 
 impl Machine {
-    /// What the kernel says; `None` if it has no econ.
+    /// Reads the state; `None` if the kernel has no econ.
     pub fn read(root: &Root) -> Option<Machine> {
-        let mode = root.line(format!("{FOLDER}/mode"))?;
-        let stats = format!("{FOLDER}/stats");
+        let mode = root.line(format!("{DIRECTORY}/mode"))?;
+        let stats = format!("{DIRECTORY}/stats");
         let account_of =
             |model: &String| account_file(model, &root.read(format!("{stats}/{model}")).ok()?);
         let mut accounts: Vec<Account> = root.names(&stats).iter().filter_map(account_of).collect();
         accounts.sort_by_key(|account| place(&account.model));
         Some(Machine {
             mode,
-            frozen: root.number(format!("{FOLDER}/costs/frozen")) == Some(1),
-            prices: prices(root),
+            frozen: root.number(format!("{DIRECTORY}/costs/frozen")) == Some(1),
+            costs: costs(root),
             accounts,
-            zeroed: numbers(root, &format!("{FOLDER}/zeroed_blocks")),
+            zeroed: numbers(root, &format!("{DIRECTORY}/zeroed_blocks")),
         })
     }
 }
 
-/// In the order of `mm_ledger`; what this build has never heard of stands behind.
+/// Sorts in the order of `mm_ledger`; unknown models come last.
 fn place(model: &str) -> usize {
     const MODELS: [&str; 9] = [
         "huge", "large", "direct", "promote", "demote", "compact", "zero", "pool", "swap",
@@ -150,24 +150,24 @@ fn place(model: &str) -> usize {
     known.unwrap_or(MODELS.len())
 }
 
-/// The kernel's prices, ns; empty if it has no econ.
-pub fn prices(root: &Root) -> Vec<(String, u64)> {
-    let mut found = numbers(root, &format!("{FOLDER}/costs"));
-    found.retain(|(name, _)| !NO_PRICES.contains(&name.as_str()));
+/// Returns the kernel's costs, ns; empty if it has no econ.
+pub fn costs(root: &Root) -> Vec<(String, u64)> {
+    let mut found = numbers(root, &format!("{DIRECTORY}/costs"));
+    found.retain(|(name, _)| !NOT_COSTS.contains(&name.as_str()));
     found
 }
 
-/// The files of a folder that hold a number.
-fn numbers(root: &Root, folder: &str) -> Vec<(String, u64)> {
-    let number = |name: String| Some((root.number(format!("{folder}/{name}"))?, name));
-    let names = root.names(folder).into_iter();
+/// Returns the files of a directory that hold a number.
+fn numbers(root: &Root, directory: &str) -> Vec<(String, u64)> {
+    let number = |name: String| Some((root.number(format!("{directory}/{name}"))?, name));
+    let names = root.names(directory).into_iter();
     names
         .filter_map(number)
         .map(|(number, name)| (name, number))
         .collect()
 }
 
-/// A file of `stats`: five lines, each a name and a number.
+/// Parses a file of `stats`: five lines, each a name and a number.
 fn account_file(model: &str, text: &str) -> Option<Account> {
     let number = |name: &str| {
         let mut lines = text.lines();
@@ -177,27 +177,27 @@ fn account_file(model: &str, text: &str) -> Option<Account> {
         model: model.to_owned(),
         asked: number("asked")?,
         // Kernels before the rename call it "gone".
-        gone: number("approved").or_else(|| number("gone"))?,
+        approved: number("approved").or_else(|| number("gone"))?,
         cost_ns: number("cost_ns")?,
         benefit_ns: number("benefit_ns")?,
         refused_ns: number("refused_ns")?,
     })
 }
 
-/// What the kernel has measured itself.
+/// A cost as sampled by the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Samples {
-    /// The name of the price.
+    /// Name of the cost.
     pub name: String,
-    /// What half and nine tenths of the samples do not exceed, ns.
+    /// Median and 90th percentile of the samples, ns.
     pub median: u64,
     pub high: u64,
     pub number: u64,
 }
 
-/// The kernel's own samples of each price; empty if it has no econ.
+/// Returns the kernel's own samples of each cost; empty if it has no econ.
 pub fn samples(root: &Root) -> Vec<Samples> {
-    let text = root.read(format!("{FOLDER}/costs/samples"));
+    let text = root.read(format!("{DIRECTORY}/costs/samples"));
     let sample = |line: &str| {
         let (name, rest) = line.split_once(' ')?;
         let numbers: Vec<u64> = rest
@@ -221,26 +221,26 @@ pub fn samples(root: &Root) -> Vec<Samples> {
         .collect()
 }
 
-/// Why prices were not loaded.
+/// Why costs were not loaded.
 #[derive(Debug, thiserror::Error)]
-#[error("{path}: cannot be written: {error}{}", if *.is_restored { "" } else { ", nor could what was there before" })]
+#[error("{path}: cannot be written: {error}{}", if *.is_restored { "" } else { ", nor could the previous costs be restored" })]
 pub struct LoadError {
     path: String,
     error: io::Error,
-    /// Whether all is as it was before.
+    /// Whether the previous costs were restored.
     is_restored: bool,
 }
 
-/// Writes prices, all of them or none, and has the kernel keep them if `freeze` says so.
+/// Writes all costs or none, and freezes them if `freeze` is set.
 ///
 /// # Errors
 /// [`LoadError`] names the file.
-pub fn load_prices(root: &Root, prices: &[(&str, u64)], freeze: bool) -> Result<(), LoadError> {
-    // What the kernel measures meanwhile must not come in between.
+pub fn load_costs(root: &Root, costs: &[(&str, u64)], freeze: bool) -> Result<(), LoadError> {
+    // The kernel must not update costs meanwhile.
     let frozen = freeze.then_some(("frozen", 1));
     let mut written: Vec<(String, String)> = Vec::new();
-    for (name, number) in frozen.into_iter().chain(prices.iter().copied()) {
-        let path = format!("{FOLDER}/costs/{name}");
+    for (name, number) in frozen.into_iter().chain(costs.iter().copied()) {
+        let path = format!("{DIRECTORY}/costs/{name}");
         let before = root.read(&path);
         let outcome = before.and_then(|before| {
             written.push((path.clone(), before));
@@ -258,16 +258,16 @@ pub fn load_prices(root: &Root, prices: &[(&str, u64)], freeze: bool) -> Result<
     Ok(())
 }
 
-/// Writes back what was there before, the last first. The file that could not be written is no loss.
+/// Restores the previous values in reverse order, ignoring the file that could not be written.
 fn restore(root: &Root, written: &[(String, String)], failed: &str) -> bool {
     let is_lost = |(path, before): &&(String, String)| {
         overwrite(root, path, before.trim()).is_err() && path != failed
     };
-    // Counted, so that one which fails does not keep the others.
+    // Count failures instead of stopping at the first, so that the other files are restored.
     written.iter().rev().filter(is_lost).count() == 0
 }
 
-/// Writes a file that is there already.
+/// Writes an existing file.
 fn overwrite(root: &Root, path: &str, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new()
         .write(true)
@@ -281,13 +281,13 @@ fn overwrite(root: &Root, path: &str, text: &str) -> io::Result<()> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
     pub pid: u32,
-    /// When it started: another process may get its id.
+    /// Start time: distinguishes the process from a later one with the same id.
     pub started: u64,
     pub name: String,
     pub ledger: Ledger,
 }
 
-/// All processes that have a profile and may be looked at. One that ends meanwhile is none.
+/// Returns all readable processes with a profile. Processes that end meanwhile are left out.
 pub fn processes(root: &Root) -> Vec<Process> {
     let process = |pid: u32| {
         let ledger = Ledger::read(root, pid)?;
@@ -304,24 +304,24 @@ pub fn processes(root: &Root) -> Vec<Process> {
         .collect()
 }
 
-/// A row of a process's profile, and what came of it.
+/// A row of a process's profile with its outcome.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     /// As in the profile: `heap`, or `mmap 2 30 3`.
-    pub anchor: String,
+    pub site: String,
     pub begin: u64,
     pub end: u64,
     pub benefit_ns: u64,
     pub touched: u64,
     pub confidence: u64,
-    /// Where it begins now; `None`: nowhere yet.
+    /// Current start address; `None` if the site is not mapped yet.
     pub address: Option<u64>,
-    /// Regions that were made huge, and that were not.
+    /// Numbers of regions that were made huge, and that were not.
     pub huge: u64,
     pub small: u64,
 }
 
-/// The rows of a process's profile; empty as for [`Ledger::read`].
+/// Returns the rows of a process's profile; empty in the cases of [`Ledger::read`].
 pub fn rows(root: &Root, pid: u32) -> Vec<Row> {
     let text = root
         .read(format!("/proc/{pid}/mm_profile"))
@@ -345,7 +345,7 @@ fn row(line: &str) -> Option<Row> {
         return None;
     };
     Some(Row {
-        anchor: words[..split].join(" "),
+        site: words[..split].join(" "),
         begin,
         end,
         benefit_ns,
@@ -375,7 +375,7 @@ mod tests {
         let ledger = ledger.unwrap();
         assert_eq!(ledger.mode, "default");
         assert_eq!(ledger.accounts.len(), 2);
-        assert_eq!(ledger.accounts[0].gone, 10);
+        assert_eq!(ledger.accounts[0].approved, 10);
         assert_eq!(ledger.accounts[0].refused_ns, 130);
         assert_eq!(Ledger::parse(""), None);
     }
@@ -385,7 +385,7 @@ mod tests {
         let text = "asked 12\napproved 10\ncost_ns 2200000\nbenefit_ns 50000000\nrefused_ns 130\n";
         let account = account_file("huge", text).unwrap();
         assert_eq!(
-            (account.asked, account.gone, account.refused_ns),
+            (account.asked, account.approved, account.refused_ns),
             (12, 10, 130)
         );
         for other in [
@@ -409,11 +409,11 @@ mod tests {
         let it =
             row("mmap 2 30 3 0x200000 0x600000 1900000 512 75 # at 0x7f0000200000 huge 2 small 1");
         let it = it.unwrap();
-        assert_eq!((it.anchor.as_str(), it.begin), ("mmap 2 30 3", 0x20_0000));
+        assert_eq!((it.site.as_str(), it.begin), ("mmap 2 30 3", 0x20_0000));
         assert_eq!(it.address, Some(0x7f00_0020_0000));
         assert_eq!((it.huge, it.small, it.confidence), (2, 1, 75));
         let heap = row("heap 0x0 0x1000 0 8 100 # at 0x0 huge 0 small 0").unwrap();
-        assert_eq!((heap.anchor.as_str(), heap.address), ("heap", None));
+        assert_eq!((heap.site.as_str(), heap.address), ("heap", None));
         for other in ["mm_profile 1", "end 3", "heap 0x0 0x1000 0 8 100", ""] {
             assert_eq!(row(other), None, "{other}");
         }

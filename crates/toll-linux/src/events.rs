@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The event file that the preload library writes: made here, read back here.
+//! The event file, written by the preload library: created and read here.
 //!
-//! A reader trusts nothing that it finds: a damaged file yields fewer events or an
-//! error, never a panic.
+//! A reader validates everything: a damaged file yields fewer events or an error, never a panic.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, OpenOptions};
@@ -14,15 +13,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use thiserror::Error;
-use toll_model::anchor::{AnchorKind, Frame};
+use toll_model::site::{Frame, SiteKind};
 use toll_model::wire::{self, EVENTS_MAGIC, Event, EventKind, EventsHeader, MAX_FRAMES, Module};
 
 use crate::symbols::Symbolizer;
 
-/// Modules that a file has room for.
+/// Maximum number of modules in a file.
 const MODULES_MAX: u32 = 4096;
 
-/// Why an event file could not be made or read.
+/// Why an event file could not be created or read.
 #[derive(Debug, Error)]
 pub enum EventsError {
     #[error("{}: {source}", path.display())]
@@ -41,7 +40,7 @@ pub struct ModuleInfo {
     pub path: String,
 }
 
-/// An event file, made by [`EventFile::create`] before the target starts.
+/// An event file, created by [`EventFile::create`] before the target starts.
 #[derive(Debug)]
 pub struct EventFile {
     file: File,
@@ -51,8 +50,8 @@ pub struct EventFile {
 }
 
 impl EventFile {
-    /// Makes an empty file with room for `events_max` events. Its disk space is
-    /// reserved now: a full disk is an error here, not a SIGBUS in the target.
+    /// Creates an empty file with room for `events_max` events. Reserves its disk space: a full
+    /// disk is an error here, not a SIGBUS in the target.
     pub fn create(path: &Path, events_max: u32) -> Result<EventFile, EventsError> {
         let failed = |source| EventsError::Io {
             path: path.to_owned(),
@@ -90,7 +89,7 @@ impl EventFile {
         }
     }
 
-    /// Opens a file that a target wrote or still writes.
+    /// Opens a file that a target wrote or is still writing.
     pub fn open(path: &Path) -> Result<EventFile, EventsError> {
         let failed = |source| EventsError::Io {
             path: path.to_owned(),
@@ -129,7 +128,7 @@ impl EventFile {
         &self.path
     }
 
-    /// Offset of an event in the file.
+    /// Returns the offset of an event in the file.
     fn event_at(&self, index: u32) -> u64 {
         size_of::<EventsHeader>() as u64
             + u64::from(self.modules_max) * size_of::<Module>() as u64
@@ -152,8 +151,8 @@ impl EventFile {
         }
     }
 
-    /// The events so far, in the order of the file, one for each number: an event
-    /// that is still being written has kind 0.
+    /// Returns the events so far in file order, one for each number: an event that is still being
+    /// written has kind 0.
     pub fn events(&self) -> Vec<Event> {
         let used = self.counter(offset_of!(EventsHeader, events));
         let used = used.min(self.events_max);
@@ -163,7 +162,7 @@ impl EventFile {
             .collect()
     }
 
-    /// The modules that the events' frames refer to by index.
+    /// Returns the modules that the events' frames refer to by index.
     pub fn modules(&self) -> Vec<ModuleInfo> {
         let used = self.counter(offset_of!(EventsHeader, modules));
         let used = u64::from(used.min(self.modules_max));
@@ -174,7 +173,7 @@ impl EventFile {
             .collect()
     }
 
-    /// How many events did not fit.
+    /// Returns the number of events that did not fit.
     pub fn lost(&self) -> u32 {
         let used = self.counter(offset_of!(EventsHeader, events));
         used.saturating_sub(self.events_max)
@@ -223,16 +222,16 @@ fn module(bytes: &[u8]) -> ModuleInfo {
     ModuleInfo { id, path }
 }
 
-/// The anchor that names the block of an event. Frames end at the first whose
-/// module is not known.
-pub fn anchor_of(event: &Event, modules: &[ModuleInfo], symbolizer: &mut Symbolizer) -> AnchorKind {
+/// Returns the site that names the block of an event. Frames end before the first with an unknown
+/// module.
+pub fn site_of(event: &Event, modules: &[ModuleInfo], symbolizer: &mut Symbolizer) -> SiteKind {
     let places = event.frame_module.iter().zip(&event.frame_offset);
     let frames = places
         .take(event.frames_used as usize)
         .map_while(|(&module, &offset)| Some((modules.get(module as usize)?, offset)))
         .map(|(module, offset)| Arc::new(frame(module, offset, symbolizer)))
         .collect();
-    AnchorKind::Alloc {
+    SiteKind::Alloc {
         frames,
         class: wire::class(event.length),
         ordinal: event.ordinal,
@@ -253,15 +252,15 @@ fn frame(module: &ModuleInfo, offset: u64, symbolizer: &mut Symbolizer) -> Frame
     }
 }
 
-/// A place where a block was for some time. A block that moves has several, all
-/// with the number of the event that made it.
+/// A location of a block over some time. A block that moves has several, all with the number of the
+/// event that created it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block {
     /// Index of the event that named the block.
     pub event_index: usize,
     pub process: u32,
     pub address: u64,
-    /// Bytes; the program's, not rounded.
+    /// Length in bytes as requested by the program, not rounded.
     pub length: u64,
     pub born_ns: u64,
     /// `u64::MAX`: alive when the file was read.
@@ -274,12 +273,12 @@ impl Block {
     }
 }
 
-/// Follows blocks through their lives. Ordered by birth.
+/// Tracks blocks over their lifetime, ordered by birth.
 ///
-/// A block of malloc may lie inside a mapping that an allocator made: where two
-/// contain an address at a time, the one born later names it. Otherwise blocks do
-/// not overlap: a new one ends what was there, even if that death went unnoticed
-/// (a mapping keeps what lies before the new one: its end was unmapped).
+/// A malloc block may lie inside a mapping that an allocator made: if two contain an address at a
+/// time, the one born later names it. Otherwise blocks do not overlap: a new one ends the old one,
+/// even if that death went unnoticed (a mapping keeps the part before the new one: its end was
+/// unmapped).
 pub fn blocks(events: &[Event]) -> Vec<Block> {
     let mut lives = Lives::default();
     for (index, event) in events.iter().enumerate() {
@@ -288,8 +287,8 @@ pub fn blocks(events: &[Event]) -> Vec<Block> {
     lives.finish()
 }
 
-/// Blocks that are alive in one process, by address; mappings and blocks of malloc
-/// apart, because they may nest.
+/// Live blocks of one process by address; mappings and malloc blocks are separate, because they may
+/// nest.
 #[derive(Debug, Default, Clone)]
 struct Alive {
     mappings: BTreeMap<u64, Block>,
@@ -324,7 +323,7 @@ impl Lives {
         }
     }
 
-    /// A block is there now; what it covers is gone.
+    /// Adds a block and ends the blocks that it covers.
     fn put(&mut self, block: Block, mapping: bool) {
         let alive = self.processes.entry(block.process).or_default();
         let map = if mapping {
@@ -356,7 +355,7 @@ impl Lives {
         map.insert(block.address, block);
     }
 
-    /// Ends the block at `address`; says which it was, and whether a mapping.
+    /// Ends the block at `address`; returns its index, and whether it is a mapping.
     fn take(&mut self, process: u32, address: u64, now: u64) -> Option<(usize, bool)> {
         let alive = self.processes.get_mut(&process)?;
         let block = alive.blocks.remove(&address).map(|block| (block, false));
@@ -367,8 +366,8 @@ impl Lives {
         Some((index, mapping))
     }
 
-    /// The block at `event.old` is elsewhere now. One that is not known was born
-    /// where nobody looked: it gets its name from the move.
+    /// Moves the block at `event.old`. A block that is not known was born unobserved: it is named
+    /// by the move.
     fn relocate(&mut self, event: &Event, mut born: Block) {
         let known = self.take(event.process, event.old, event.time_ns);
         let (index, mapping) = known.unwrap_or((born.event_index, false));
@@ -376,8 +375,8 @@ impl Lives {
         self.put(born, mapping);
     }
 
-    /// A process began. By exec: nothing of its past is left. By fork (`old` is the
-    /// parent): it has what its parent had.
+    /// Starts a process. After exec it has no blocks; after fork (`old` is the parent) it has its
+    /// parent's blocks.
     fn process(&mut self, event: &Event) {
         let past = self.processes.remove(&event.process).unwrap_or_default();
         for block in past.all() {
@@ -479,8 +478,8 @@ mod tests {
 
     #[test]
     fn reads_back_what_was_written() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("events");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("events");
         let created = EventFile::create(&path, 4).unwrap();
         let event = at(EventKind::Mmap, 5, 0x7f00_0000_0000, 3 * MIB, 0);
         assert_eq!(bytes(&event).len(), size_of::<Event>());
@@ -512,8 +511,8 @@ mod tests {
 
     #[test]
     fn refuses_damaged_files() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("events");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("events");
         assert!(matches!(
             EventFile::open(&path),
             Err(EventsError::Io { .. })
@@ -532,8 +531,8 @@ mod tests {
 
     #[test]
     fn any_bytes_are_read_without_panic() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("events");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("events");
         let created = EventFile::create(&path, 50).unwrap();
         let mut state = 0x1234_5678_9abc_def1_u64;
         for _ in 0..20 {
@@ -554,7 +553,7 @@ mod tests {
             let modules = opened.modules();
             let mut symbolizer = Symbolizer::new();
             for event in &events {
-                anchor_of(event, &modules, &mut symbolizer);
+                site_of(event, &modules, &mut symbolizer);
             }
             blocks(&events);
         }

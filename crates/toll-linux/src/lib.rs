@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The only crate that talks to Linux.
+//! Access to Linux: reads its state and advises memory.
 //!
-//! Readers take a [`Root`], a path that stands for `/`, so that a folder of
-//! fixtures can stand for a machine.
+//! Readers take a [`Root`], a path used in place of `/`, so that a directory of fixtures can
+//! represent a machine.
 //!
 //! | module | does |
 //! |---|---|
@@ -12,25 +12,25 @@
 //! | [`symbols`] | build-ids, symbols and source lines of ELF files |
 //! | [`calibrate`] | measures this machine's cost table |
 //! | [`luf`] | reads the state of the kernel's lazy unmap flush |
-//! | [`memory`] | maps, touches and frees memory of our own |
-//! | [`morsel`] | keeps files in memory, in huge pages where there are any |
+//! | [`memory`] | maps, touches and frees this process's own memory |
+//! | [`morsel`] | keeps files in memory, in huge pages where available |
 //! | [`events`] | the event file that the preload library writes |
-//! | [`hand`] | advises memory of another process |
+//! | [`remote`] | advises memory of another process |
 //! | [`watch`] | collapses regions of a process as they grow |
-//! | [`refs`] | counts touched pages by Referenced bits |
-//! | [`perf`] | finds out whether the CPU samples data addresses |
+//! | [`accessed`] | counts touched pages by accessed bits |
+//! | [`perf`] | probes whether the CPU samples data addresses |
 
+pub mod accessed;
 pub mod calibrate;
 pub mod cpu;
 pub mod econ;
 pub mod events;
-pub mod hand;
 pub mod luf;
 pub mod memory;
 pub mod morsel;
 pub mod perf;
 pub mod proc;
-pub mod refs;
+pub mod remote;
 mod root;
 pub mod symbols;
 pub mod sys;

@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads `/sys/kernel/mm/luf`: the kernel's lazy unmap flush, its switch, limits and counters.
+//! Reads `/sys/kernel/mm/luf`: the switch, limits and counters of the kernel's lazy unmap flush.
 
 use std::collections::BTreeMap;
 
 use crate::Root;
 
-/// Where the kernel keeps it.
-pub const FOLDER: &str = "/sys/kernel/mm/luf";
+/// Sysfs directory of lazy unmap flush.
+pub const DIRECTORY: &str = "/sys/kernel/mm/luf";
 
-/// The state of lazy unmap flush.
+/// State of lazy unmap flush.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Luf {
     pub enabled: bool,
-    /// Pages that wait for their flush, or to be released, in all zones.
+    /// Pages that wait for their flush or their release, in all zones.
     pub pool_pages: u64,
-    /// The largest size of a zone's pool, pages; 0: the default.
+    /// Maximum size of a zone's pool, pages; 0: the default.
     pub pool_max_pages: u64,
-    /// From how many pages on a flush pays; 0: the default.
+    /// Number of pages from which on a flush pays; 0: the default.
     pub direct_batch_pages: u64,
     pub max_age_ms: u64,
-    /// Counts since boot, by the name of their file.
+    /// Counts since boot, by file name.
     pub counts: BTreeMap<String, u64>,
-    /// Drains by size: smallest number of pages (known to an eighth), how many drains.
+    /// Drains by size: smallest number of pages (exact to 1/8), number of drains.
     pub pages_per_drain: Vec<(u64, u64)>,
 }
 
 impl Luf {
-    /// What the kernel says; `None` if it has no lazy unmap flush.
+    /// Reads the state; `None` if the kernel has no lazy unmap flush.
     pub fn read(root: &Root) -> Option<Luf> {
-        let number = |name: &str| root.number(format!("{FOLDER}/{name}"));
-        let stats = format!("{FOLDER}/stats");
+        let number = |name: &str| root.number(format!("{DIRECTORY}/{name}"));
+        let stats = format!("{DIRECTORY}/stats");
         let counts = root
             .names(&stats)
             .into_iter()
@@ -50,12 +50,12 @@ impl Luf {
         })
     }
 
-    /// A counter; 0 if this kernel has none of that name.
+    /// Returns a counter; 0 if this kernel does not have it.
     pub fn count(&self, name: &str) -> u64 {
         self.counts.get(name).copied().unwrap_or_default()
     }
 
-    /// All counters whose names begin so, the largest first, without that beginning.
+    /// Returns all counters with this name prefix, the largest first, with the prefix removed.
     pub fn of(&self, prefix: &str) -> Vec<(&str, u64)> {
         let mut found: Vec<(&str, u64)> = self
             .counts

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Own anonymous memory, to measure on and to warm up.
+//! Anonymous memory of this process, for measurements and for warming up.
 
 use std::io;
 use std::ptr::{self, NonNull};
 
 use toll_model::{PAGE, REGION};
 
-use crate::hand::Advice;
+use crate::remote::Advice;
 
-/// What the pages of a [`Memory`] shall be.
+/// Requested page size of a [`Memory`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pages {
     Small,
     Huge,
 }
 
-/// Private anonymous memory that begins on a region boundary; unmapped when dropped.
+/// Private anonymous memory, aligned to a region; unmapped when dropped.
 #[derive(Debug)]
 pub struct Memory {
     mapping: NonNull<u8>,
@@ -25,22 +25,22 @@ pub struct Memory {
     length: u64,
 }
 
-// SAFETY: the mapping belongs to this value alone.
+// SAFETY: the mapping is owned by this value alone.
 unsafe impl Send for Memory {}
 
 impl Memory {
-    /// Reserves `length` bytes (a multiple of a region), which children do not inherit;
-    /// nothing is touched yet.
+    /// Reserves `length` bytes (a multiple of a region), which children do not inherit. Nothing is
+    /// touched.
     ///
     /// # Errors
-    /// No room.
+    /// Out of address space.
     pub fn new(length: u64) -> io::Result<Memory> {
-        // One region more, so that the first one can begin on a boundary.
+        // One additional region, so that the start can be aligned.
         let mapped = length
             .checked_add(REGION)
             .ok_or(io::ErrorKind::OutOfMemory)?;
         let mapped = usize::try_from(mapped).map_err(io::Error::other)?;
-        // SAFETY: a fresh private mapping at an address of the kernel's choice.
+        // SAFETY: a new private mapping at an address that the kernel chooses.
         let mapping = unsafe {
             libc::mmap(
                 ptr::null_mut(),
@@ -54,7 +54,7 @@ impl Memory {
         if mapping == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: our own mapping; it may be refused.
+        // SAFETY: our own mapping; failure is ignored.
         unsafe { libc::madvise(mapping, mapped, libc::MADV_DONTFORK) };
         let mapping = NonNull::new(mapping.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
         let skip = mapping.as_ptr().align_offset(REGION as usize);
@@ -67,22 +67,22 @@ impl Memory {
         })
     }
 
-    /// As [`Memory::new`], with pages of this size.
+    /// Like [`Memory::new`], with pages of this size.
     ///
     /// # Errors
-    /// No room, or a kernel without huge pages.
+    /// Out of address space, or a kernel without huge pages.
     pub fn reserve(length: u64, pages: Pages) -> io::Result<Memory> {
         let memory = Memory::new(length)?;
         memory.choose(pages)?;
         Ok(memory)
     }
 
-    /// The first byte, on a region's boundary.
+    /// Returns the first byte, aligned to a region.
     pub fn base(&self) -> *const u8 {
         self.base.as_ptr()
     }
 
-    /// Chooses the size of the pages of later faults.
+    /// Sets the page size of later faults.
     ///
     /// # Errors
     /// A kernel without huge pages.
@@ -97,7 +97,7 @@ impl Memory {
         )
     }
 
-    /// Advises a part.
+    /// Advises a part of the memory.
     ///
     /// # Errors
     /// As madvise(2).
@@ -122,18 +122,18 @@ impl Memory {
         unsafe { self.base.add(offset as usize).as_ptr().write_volatile(0) };
     }
 
-    /// Touches every small page of `from..to`.
+    /// Touches every 4 KiB page of `from..to`.
     pub fn touch_pages(&self, from: u64, to: u64) {
         (from..to)
             .step_by(PAGE as usize)
             .for_each(|offset| self.touch(offset));
     }
 
-    /// Clears the pages of `from..to` as the kernel does, each by one instruction.
+    /// Clears the pages of `from..to` like the kernel, with one instruction per page.
     pub fn clear_pages(&self, from: u64, to: u64) {
         assert!(from <= to && to <= self.length && from % PAGE == 0 && to % PAGE == 0);
         for offset in (from..to).step_by(PAGE as usize) {
-            // SAFETY: the page is ours and writable, and no reference to its content lives.
+            // SAFETY: the page is ours and writable, and there is no reference to its content.
             unsafe {
                 std::arch::asm!(
                     "rep stosb",
@@ -146,10 +146,10 @@ impl Memory {
         }
     }
 
-    /// Gives what is in `from..to` back to the kernel; the next touch finds zeroes.
+    /// Returns the memory in `from..to` to the kernel; the next touch reads zeros.
     pub fn free(&mut self, from: u64, to: u64) {
         assert!(from <= to && to <= self.length);
-        // SAFETY: the range is ours, and nobody else refers to its content.
+        // SAFETY: the range is ours, and there is no reference to its content.
         unsafe {
             let start = self.base.add(from as usize).as_ptr().cast();
             libc::madvise(start, (to - from) as usize, libc::MADV_DONTNEED);
@@ -159,7 +159,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: our own mapping, as it was made; nothing refers to it any more.
+        // SAFETY: our own mapping with its original bounds; no reference to it remains.
         unsafe { libc::munmap(self.mapping.as_ptr().cast(), self.mapped) };
     }
 }

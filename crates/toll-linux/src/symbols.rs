@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Build-ids, symbols and source lines of ELF files. A damaged or missing file
-//! yields no names, never an error: names are for people.
+//! Build-ids, symbols and source lines of ELF files. A damaged or missing file yields no names,
+//! never an error: names are for display.
 //!
 //! An *offset* here is an address minus the load bias, that is, the ELF file's
 //! own virtual address.
@@ -18,24 +18,24 @@ use object::read::elf::{FileHeader, ProgramHeader};
 use object::read::{ReadCache, ReadRef};
 use object::{Endianness, FileKind, Object, ObjectSymbol, SymbolKind};
 
-/// What is known about the place that a return address points to.
+/// Information about the target of a return address.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Symbol {
     /// Demangled name of the function.
     pub name: Option<String>,
-    /// `file:line` of the call; of inlined calls the innermost outside system headers.
+    /// `file:line` of the call; for inlined calls the innermost outside system headers.
     pub source: Option<String>,
     /// Start and end offset of the function.
     pub function: Option<(u64, u64)>,
-    /// Where no symbol covers the place: the last one before it with the distance from its start, as
-    /// `NAME+0xDISTANCE`. A stripped file names only what it exports.
+    /// If no symbol covers the offset: the last one before it with the distance from its start, as
+    /// `NAME+0xDISTANCE`. A stripped file has only its exported names.
     pub nearest: Option<String>,
 }
 
-/// A symbol farther away than this says nothing about a place, bytes.
+/// Maximum useful distance from a symbol, bytes.
 const NEAR: u64 = 64 << 10;
 
-/// The GNU build-id of a file in lower-case hex; empty if it has none or cannot be read.
+/// Returns the GNU build-id of a file in lower-case hex; empty if it has none or cannot be read.
 pub fn build_id(path: &Path) -> String {
     let read = || -> Option<String> {
         let cache = ReadCache::new(File::open(path).ok()?);
@@ -45,7 +45,7 @@ pub fn build_id(path: &Path) -> String {
     read().unwrap_or_default()
 }
 
-/// The shared libraries that a program names (DT_NEEDED); none if it cannot be read.
+/// Returns the shared libraries that a program needs (DT_NEEDED); empty if it cannot be read.
 pub fn needed(path: &Path) -> Vec<String> {
     let read = || -> Option<Vec<String>> {
         let data = std::fs::read(path).ok()?;
@@ -66,7 +66,7 @@ pub fn needed(path: &Path) -> Vec<String> {
     read().unwrap_or_default()
 }
 
-/// Whether an ELF file is a 64-bit one for x86-64; `None` if it is no ELF file, or cannot be read.
+/// Whether an ELF file is a 64-bit x86-64 one; `None` if it is not an ELF file, or cannot be read.
 pub fn is_x86_64(path: &Path) -> Option<bool> {
     let cache = ReadCache::new(File::open(path).ok()?);
     match FileKind::parse(&cache).ok()? {
@@ -80,8 +80,8 @@ pub fn is_x86_64(path: &Path) -> Option<bool> {
     }
 }
 
-/// The loader that a 64-bit program names (PT_INTERP); `None` if it is linked statically, or
-/// cannot be read.
+/// Returns the loader of a 64-bit program (PT_INTERP); `None` if it is statically linked, or cannot
+/// be read.
 pub fn loader(path: &Path) -> Option<PathBuf> {
     let cache = ReadCache::new(File::open(path).ok()?);
     let header = FileHeader64::<Endianness>::parse(&cache).ok()?;
@@ -91,8 +91,8 @@ pub fn loader(path: &Path) -> Option<PathBuf> {
     Some(OsStr::from_bytes(name).into())
 }
 
-/// Where a program's zeroed data begins, as if the file went on: the end of what it has of its
-/// last segment that is written, rounded up to a page. `None` if it has none or cannot be read.
+/// Returns the start of a program's zeroed data as a file offset: the end of the file part of its
+/// last writable segment, rounded up to a page. `None` if it has none or cannot be read.
 pub fn zeroed_data(path: &Path) -> Option<u64> {
     let cache = ReadCache::new(File::open(path).ok()?);
     let header = FileHeader64::<Endianness>::parse(&cache).ok()?;
@@ -110,8 +110,8 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Start and end offset of the function called `name` (demangled or raw).
-/// Where several have that name, the first by address.
+/// Returns the start and end offset of the function called `name` (demangled or raw). If several
+/// have that name, the first by address.
 pub fn function_range(path: &Path, name: &str) -> Option<(u64, u64)> {
     let module = Module::open(path);
     let found = module.functions().iter().find(|function| {
@@ -120,7 +120,7 @@ pub fn function_range(path: &Path, name: &str) -> Option<(u64, u64)> {
     found.map(|function| (function.start, function.end))
 }
 
-/// Names places in ELF files; what was read of a file is kept for the next question.
+/// Symbolizes offsets in ELF files, with a cache of the files read.
 #[derive(Default)]
 pub struct Symbolizer {
     modules: HashMap<PathBuf, Module>,
@@ -131,13 +131,13 @@ impl Symbolizer {
         Symbolizer::default()
     }
 
-    /// Names the call whose *return address* is `offset`.
+    /// Symbolizes the call that returns to `offset`.
     pub fn symbolize(&mut self, path: &Path, offset: u64) -> Symbol {
         let module = self
             .modules
             .entry(path.to_owned())
             .or_insert_with(|| Module::open(path));
-        // The return address may already belong to the next line or function.
+        // The return address may belong to the next line or function.
         let call = offset.saturating_sub(1);
         let function = module.function(call);
         Symbol {
@@ -159,9 +159,9 @@ struct Function {
     name: String,
 }
 
-/// One ELF file and, if there is one, the file with its debug information.
+/// An ELF file with its separate debug file, if there is one.
 struct Module {
-    /// The file itself first.
+    /// The file itself comes first.
     files: Vec<PathBuf>,
     functions: OnceCell<Vec<Function>>,
     lines: OnceCell<Option<Loader>>,
@@ -178,11 +178,11 @@ impl Module {
         }
     }
 
-    /// The functions by address, without overlap at their starts.
+    /// The functions by address, without overlapping starts.
     fn functions(&self) -> &[Function] {
         self.functions.get_or_init(|| {
             let mut all: Vec<Function> = self.files.iter().flat_map(|f| functions_of(f)).collect();
-            // Of aliases the shortest name is the one that people know.
+            // Of several aliases, the shortest name is the best known.
             all.sort_by(|a, b| {
                 (a.start, a.name.len(), &a.name).cmp(&(b.start, b.name.len(), &b.name))
             });
@@ -199,7 +199,8 @@ impl Module {
             .filter(|function| offset < function.end)
     }
 
-    /// The last function that begins before `offset`, with the distance of the next instruction.
+    /// Returns the last function that starts before `offset`, with the distance of the next
+    /// instruction.
     fn nearest(&self, offset: u64) -> Option<String> {
         let functions = self.functions();
         let after = functions.partition_point(|function| function.start <= offset);
@@ -209,10 +210,10 @@ impl Module {
         (distance <= NEAR).then(|| format!("{name}+{distance:#x}"))
     }
 
-    /// `file:line` of the instruction at `offset`.
+    /// Returns `file:line` of the instruction at `offset`.
     fn source(&self, offset: u64) -> Option<String> {
         let loader = self.lines.get_or_init(|| {
-            // The file with debug information comes last, and only it has lines if it exists.
+            // The debug file comes last; if it exists, only it has lines.
             self.files
                 .iter()
                 .rev()
@@ -237,7 +238,7 @@ impl Module {
     }
 }
 
-/// Headers and sources of the language's own library: the caller is of more interest.
+/// Skip headers and sources of the standard library: the caller is of more interest.
 fn is_library_source(file: &str) -> bool {
     ["/usr/include/", "/usr/lib/", "/rustc/", "/rust/deps/"]
         .iter()
@@ -273,7 +274,7 @@ fn text_symbols<'data, R: ReadRef<'data>>(file: &object::File<'data, R>) -> Vec<
         .collect()
 }
 
-/// Where distributions install the debug information of a build-id, if they did.
+/// Returns the path where distributions install the debug file of a build-id, if it exists.
 fn debug_file(build_id: &str) -> Option<PathBuf> {
     let (head, tail) = build_id.split_at_checked(2)?;
     let path = PathBuf::from(format!("/usr/lib/debug/.build-id/{head}/{tail}.debug"));

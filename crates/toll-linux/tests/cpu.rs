@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! TLB geometry from raw CPUID registers, as CPUs and hypervisors answer them.
+//! TLB geometry from raw CPUID registers, as returned by CPUs and hypervisors.
 
 mod common;
 
@@ -7,7 +7,7 @@ use common::Machine;
 use toll_linux::cpu::{self, Registers};
 use toll_model::cost::{TlbGeometry, TlbLevel};
 
-/// Answers from a table of (leaf, subleaf, eax, ebx, ecx, edx); zero for the rest.
+/// Answers from a table of (leaf, subleaf, eax, ebx, ecx, edx); zero for all others.
 fn decode(table: &[(u32, u32, u32, u32, u32, u32)]) -> TlbGeometry {
     cpu::decode(&|leaf, subleaf| {
         let found = table.iter().find(|row| (row.0, row.1) == (leaf, subleaf));
@@ -20,7 +20,7 @@ fn decode(table: &[(u32, u32, u32, u32, u32, u32)]) -> TlbGeometry {
     })
 }
 
-/// Leaf 0 of Intel with a last leaf, and of AMD.
+/// Leaf 0 of Intel with the maximum leaf, and of AMD.
 const fn intel(last: u32) -> (u32, u32, u32, u32, u32, u32) {
     (0, 0, last, 0x756e_6547, 0x6c65_746e, 0x4965_6e69)
 }
@@ -64,7 +64,7 @@ fn intel_leaf_18() {
     ]);
     assert_eq!(found.name, "cpuid");
     assert_eq!((found.l1d_4k, found.l1d_2m), (size(64, 4), size(32, 4)));
-    // Two arrays side by side count as one.
+    // Two parallel arrays count as one.
     assert_eq!(found.l2_4k, size(2048, 16));
     assert_eq!(found.l2_2m, Some(size(1024, 8)));
     assert!(found.l2_shared);
@@ -112,7 +112,7 @@ fn amd_second_level_with_ways_that_divide_it() {
         (1, 0, 0x00a2_0f12, 0, 0, 0),
         (0x8000_0000, 0, 0x8000_0023, 0, 0, 0),
         (0x8000_0005, 0, 0xff40_ff40, 0xff40_ff40, 0, 0),
-        // 2 MiB: 2048 entries, 16 ways; 4 KiB alike.
+        // 2 MiB: 2048 entries, 16 ways; 4 KiB the same.
         (0x8000_0006, 0, 0x8800_4200, 0x8800_4200, 0, 0),
     ]);
     assert_eq!(found.name, "cpuid");
@@ -178,7 +178,7 @@ fn zen_5_counts_its_second_level_in_units_of_32() {
         ])
     };
     const ZEN_5: u32 = 0x00b0_0f21;
-    // As read in a guest, which does not see bit 14, and as bare metal has it.
+    // As read in a guest, which does not see bit 14, and on bare metal.
     for leaf_21 in [0x0204, 0x4204] {
         let found = decoded(ZEN_5, leaf_21);
         assert_eq!((found.l1d_4k, found.l2_4k), (size(96, 96), size(4096, 8)));

@@ -99,8 +99,8 @@ fn smaps_without_a_first_mapping_are_damaged() {
     assert_eq!(error.kind(), ErrorKind::InvalidData);
 }
 
-/// 60,000 mappings: the target is below 2 s for everything that a recording does with
-/// them; here it is one pass, in a build without optimisation.
+/// 60,000 mappings: the goal is below 2 s for everything that a recording does with them; here it
+/// is one pass in a build without optimisation.
 #[test]
 fn sixty_thousand_mappings_are_read_in_time() {
     let (header, fields) = SMAPS.split_once('\n').unwrap();
@@ -128,7 +128,7 @@ fn cpu_seconds() -> f64 {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: a valid place for the answer.
+    // SAFETY: valid for the result.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
@@ -167,7 +167,7 @@ fn status_decides_what_may_be_done() {
 #[test]
 fn a_name_with_parentheses_does_not_confuse_stat() {
     let mut text = "7 (a) b (c) S 1".to_owned();
-    // Fields 5 to 52, each its own number.
+    // Fields 5 to 52, each with its own number.
     (5..=52).for_each(|number| write!(text, " {number}").unwrap());
     let machine = Machine::with(&[("proc/7/stat", &text), ("proc/8/stat", "8 (x) R 1 2")]);
     let stat = proc::stat(&machine.root(), 7).unwrap();
@@ -197,7 +197,7 @@ fn this_process_reads_as_the_kernel_writes_it() {
 #[test]
 fn the_pagemap_tells_touched_pages_from_others() {
     const PAGE: usize = 4096;
-    // SAFETY: a fresh mapping, written within its length.
+    // SAFETY: a new mapping, written within its length.
     let base = unsafe {
         let (protection, flags) = (
             libc::PROT_READ | libc::PROT_WRITE,
@@ -248,7 +248,8 @@ fn a_child_that_a_thread_forked_is_found() {
             .spawn()
             .unwrap();
         tell.send(child.id()).unwrap();
-        // It forked and lives on: the kernel hands the children of a thread that ended to another.
+        // The thread forked and lives on: the kernel reparents the children of a thread that ended
+        // to another one.
         let _ = ended.recv();
         drop(child.stdin.take());
         child.wait().unwrap();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Symbols of programs that the machine's own compilers build. A machine without a
-//! compiler still runs the tests on this program and on damaged files.
+//! Symbols of programs built with the machine's own compilers. A machine without a compiler still
+//! runs the tests on this program and on damaged files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,8 +25,11 @@ int main(int argc, char **) { return shop::fill(argc << 20)->goods[5]; }
 ";
 
 /// Compiles the source with these options; `None` without a C++ compiler.
-fn compiled(folder: &TempDir, options: &[&str]) -> Option<PathBuf> {
-    let (source, program) = (folder.path().join("shop.cc"), folder.path().join("shop"));
+fn compiled(directory: &TempDir, options: &[&str]) -> Option<PathBuf> {
+    let (source, program) = (
+        directory.path().join("shop.cc"),
+        directory.path().join("shop"),
+    );
     fs::write(&source, SOURCE).unwrap();
     let compiler = Command::new("c++")
         .args(options)
@@ -45,8 +48,8 @@ fn compiled(folder: &TempDir, options: &[&str]) -> Option<PathBuf> {
 
 #[test]
 fn a_function_is_found_by_name_and_named_by_offset() {
-    let folder = tempfile::tempdir().unwrap();
-    let Some(program) = compiled(&folder, &["-g", "-O1", "-Wl,--build-id"]) else {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(program) = compiled(&directory, &["-g", "-O1", "-Wl,--build-id"]) else {
         return;
     };
     assert_eq!(build_id(&program).len(), 40);
@@ -57,7 +60,7 @@ fn a_function_is_found_by_name_and_named_by_offset() {
     );
     assert!(start < end);
     let mut symbolizer = Symbolizer::new();
-    // Every return address inside it, the one at its very end included.
+    // Every return address inside it, including the one at its end.
     for offset in [start + 1, (start + end) / 2, end] {
         let symbol = symbolizer.symbolize(&program, offset);
         assert_eq!(symbol.name.as_deref(), Some("shop::fill(unsigned long)"));
@@ -79,8 +82,8 @@ fn a_function_is_found_by_name_and_named_by_offset() {
 
 #[test]
 fn a_stripped_program_has_an_id_and_no_lines() {
-    let folder = tempfile::tempdir().unwrap();
-    let Some(program) = compiled(&folder, &["-s", "-O1", "-Wl,--build-id"]) else {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(program) = compiled(&directory, &["-s", "-O1", "-Wl,--build-id"]) else {
         return;
     };
     assert_eq!(build_id(&program).len(), 40);
@@ -89,7 +92,8 @@ fn a_stripped_program_has_an_id_and_no_lines() {
     assert_eq!(function_range(&program, "main"), None);
 }
 
-/// A stripped library keeps the names that it exports: a static function is named by the one before.
+/// A stripped library keeps its exported names: a static function is named relative to the one
+/// before.
 #[test]
 fn a_place_without_a_symbol_is_named_by_the_one_before_it() {
     const LIBRARY: &str = "\
@@ -97,8 +101,11 @@ int hidden(int) __attribute__((noinline, visibility(\"hidden\")));
 extern \"C\" __attribute__((noinline)) int shown(int a) { return hidden(a) * 7; }
 int hidden(int a) { for (int i = 0; i < a; i++) a ^= i * a; return a; }
 ";
-    let folder = tempfile::tempdir().unwrap();
-    let (source, library) = (folder.path().join("x.cc"), folder.path().join("libx.so"));
+    let directory = tempfile::tempdir().unwrap();
+    let (source, library) = (
+        directory.path().join("x.cc"),
+        directory.path().join("libx.so"),
+    );
     fs::write(&source, LIBRARY).unwrap();
     let options = ["-shared", "-fPIC", "-O1", "-s", "-fno-toplevel-reorder"];
     let mut compiler = Command::new("c++");
@@ -130,7 +137,7 @@ int hidden(int a) { for (int i = 0; i < a; i++) a ^= i * a; return a; }
 }
 
 mod shelf {
-    /// Something to find: not inlined, with a name in a module, and its code all from here.
+    /// A function to find: not inlined, named in a module, with all code from this file.
     #[inline(never)]
     pub fn fill(goods: &[u8; 3]) -> u8 {
         goods[0] ^ goods[2]
@@ -162,7 +169,7 @@ fn a_program_names_its_loader() {
     assert_eq!(is_x86_64(&own), Some(true));
     let found = loader(&own).expect("tests are linked dynamically");
     assert!(found.is_absolute() && found.exists(), "{found:?}");
-    // The loader itself has none.
+    // The loader itself has no loader.
     assert_eq!((is_x86_64(&found), loader(&found)), (Some(true), None));
     assert_eq!(
         (
@@ -175,16 +182,16 @@ fn a_program_names_its_loader() {
 
 #[test]
 fn damaged_and_foreign_files_have_no_names() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let own = fs::read(std::env::current_exe().unwrap()).unwrap();
-    let path = folder.path().join("file");
+    let path = directory.path().join("file");
     let mut cases = vec![
         Vec::new(),
         b"\x7fELF".to_vec(),
         vec![0xff; 4096],
         own[..own.len() / 2].to_vec(),
     ];
-    // Garbage over each part of the first KiB, where the headers are.
+    // Overwrite each part of the first KiB, which contains the headers.
     for place in (4..1024).step_by(60) {
         let mut garbled = own[..own.len().min(1 << 20)].to_vec();
         garbled[place..place + 8].fill(0xff);

@@ -45,7 +45,7 @@ fn thp_settings_with_smaller_sizes() {
         (found.max_ptes_none, found.shrink_underused),
         (Some(511), Some(true))
     );
-    // The size's own setting wins over the machine's.
+    // The setting of a size overrides the machine's.
     machine.write(
         &format!("{thp}/hugepages-2048kB/enabled"),
         "[always] inherit madvise never\n",
@@ -111,7 +111,7 @@ fn limits_of_the_old_control_groups_count_too() {
         ),
     ]);
     assert_eq!(sys::memory_limit(&machine.root()), Some(GIB));
-    // In a container the group's path is the host's, and only the mount's own file is there.
+    // In a container the group's path is the host's, and only the mount's own file exists.
     machine.write("proc/self/cgroup", "4:memory:/docker/1234\n");
     machine.write("sys/fs/cgroup/memory/memory.limit_in_bytes", "1073741824\n");
     assert_eq!(sys::memory_limit(&machine.root()), Some(GIB));
@@ -130,11 +130,17 @@ fn no_limit_below_the_memory_is_no_limit() {
 
 #[test]
 fn hugetlb_pools_smallest_first() {
-    let folder = "sys/kernel/mm/hugepages";
+    let directory = "sys/kernel/mm/hugepages";
     let machine = Machine::with(&[
-        (&format!("{folder}/hugepages-1048576kB/nr_hugepages"), "1\n"),
-        (&format!("{folder}/hugepages-2048kB/nr_hugepages"), "8\n"),
-        (&format!("{folder}/hugepages-2048kB/free_hugepages"), "3\n"),
+        (
+            &format!("{directory}/hugepages-1048576kB/nr_hugepages"),
+            "1\n",
+        ),
+        (&format!("{directory}/hugepages-2048kB/nr_hugepages"), "8\n"),
+        (
+            &format!("{directory}/hugepages-2048kB/free_hugepages"),
+            "3\n",
+        ),
     ]);
     let pools = sys::hugetlb(&machine.root());
     let seen: Vec<_> = pools

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A stop by the hand is invisible to the program: no system call that it sleeps in
-//! returns EINTR, none ends before its timeout, and none waits for ever.
+//! A ptrace stop is invisible to the program: no system call that it sleeps in returns EINTR, ends
+//! before its timeout, or waits forever.
 //!
-//! The target is this test program itself, started again with `TOLL_CALL` in its
-//! environment. It has one thread, so the hand has no other to choose.
+//! The target is this test program itself, started again with `TOLL_CALL` in its environment. It is
+//! single-threaded, so that this thread is stopped.
 
 use std::env;
 use std::io::{BufRead, BufReader, Write};
@@ -15,21 +15,21 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use toll_linux::hand::{Advice, Hand, HandError};
+use toll_linux::remote::{Advice, RemoteError, RemoteProcess};
 use toll_linux::{Root, proc};
 
-/// What a call that waits came to.
+/// Outcome of a waiting call.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
     Input,
     TimedOut,
-    /// The error of the call.
+    /// Error of the call.
     Failed(i32),
 }
 
-/// How long a timed call waits, in milliseconds.
+/// Duration of a timed call, in milliseconds.
 const TIMEOUT_MS: i32 = 40;
-/// By how much a timeout that the kernel counts in jiffies (of at most 10 ms) may be short.
+/// Tolerance for timeouts that the kernel counts in jiffies (of at most 10 ms).
 const JIFFY: Duration = Duration::from_millis(10);
 
 /// A call that waits for input on descriptor 0, or for its timeout.
@@ -39,7 +39,7 @@ fn errno() -> i32 {
     std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }
 
-/// The outcome of a call that returns how many descriptors are ready.
+/// Converts the result of a call that returns the number of ready descriptors.
 fn ready(result: i64) -> Outcome {
     match result {
         0 => Outcome::TimedOut,
@@ -48,7 +48,7 @@ fn ready(result: i64) -> Outcome {
     }
 }
 
-/// The outcome of a call that fails with `late` when its time is up.
+/// Converts the result of a call that fails with `late` on expiry.
 fn or_late(result: i64, late: i32) -> Outcome {
     match result {
         0.. => Outcome::Input,
@@ -57,7 +57,7 @@ fn or_late(result: i64, late: i32) -> Outcome {
     }
 }
 
-/// The outcome of a sleep.
+/// Converts the result of a sleep.
 fn slept(result: i64) -> Outcome {
     match result {
         0 => Outcome::TimedOut,
@@ -81,7 +81,7 @@ fn input() -> libc::pollfd {
 }
 
 fn epoll_on_input() -> i32 {
-    // SAFETY: plain calls; `event` outlives the one that it is passed to.
+    // SAFETY: plain calls; `event` outlives the call that takes it.
     unsafe {
         let epoll = libc::epoll_create1(0);
         let mut event = libc::epoll_event {
@@ -103,10 +103,10 @@ fn set_of_input() -> libc::fd_set {
     }
 }
 
-/// A socket that never has anything to receive, with a timeout for that.
+/// A socket that never receives anything, with a receive timeout.
 fn silent_socket(timeout: bool) -> i32 {
     let mut ends = [0; 2];
-    // SAFETY: the arrays and the option are valid and of the sizes that are passed.
+    // SAFETY: the arrays and the option are valid and have the sizes that are passed.
     unsafe {
         libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM, 0, ends.as_mut_ptr());
         if timeout {
@@ -121,7 +121,7 @@ fn set_receive_timeout(socket: i32) {
         tv_sec: 0,
         tv_usec: i64::from(TIMEOUT_MS) * 1000,
     };
-    // SAFETY: `value` is valid and of the size that is passed.
+    // SAFETY: `value` is valid and has the size that is passed.
     unsafe {
         libc::setsockopt(
             socket,
@@ -133,9 +133,9 @@ fn set_receive_timeout(socket: i32) {
     }
 }
 
-/// A listening socket to which nobody connects.
+/// A listening socket without connections.
 fn lonely_listener() -> i32 {
-    // SAFETY: the address is valid and of the size that is passed.
+    // SAFETY: the address is valid and has the size that is passed.
     unsafe {
         let socket = libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0);
         let mut address: libc::sockaddr_in = mem::zeroed();
@@ -149,7 +149,7 @@ fn lonely_listener() -> i32 {
     }
 }
 
-/// A timespec in memory that cannot be written, where the kernel cannot leave what remains.
+/// A timespec in read-only memory, so that the kernel cannot store the remaining time.
 fn read_only_timespec(milliseconds: i32) -> *const libc::timespec {
     // SAFETY: a new mapping, written before it is made read-only.
     unsafe {
@@ -177,7 +177,7 @@ const ENDLESS: [&str; 10] = [
     "readv",
 ];
 
-/// Calls with a timeout, and whether that is counted in jiffies.
+/// Calls with a timeout, and whether it is counted in jiffies.
 const TIMED: [(&str, bool); 16] = [
     ("poll timed", false),
     ("ppoll timed", false),
@@ -197,8 +197,8 @@ const TIMED: [(&str, bool); 16] = [
     ("accept timed", true),
 ];
 
-/// The call of this name.
-// SAFETY: all calls below are passed valid places of their own, and descriptors that are open.
+/// Returns the call with this name.
+// SAFETY: all calls below get valid objects of their own, and open descriptors.
 fn call(name: &str) -> Call {
     let mut byte = 0u8;
     let place = move || (&raw mut byte).cast::<libc::c_void>();
@@ -264,7 +264,7 @@ fn call(name: &str) -> Call {
             Box::new(move || {
                 let mut set = set_of_input();
                 let set = (&raw mut set) as usize;
-                // The function of the C library would pass a copy.
+                // The C library's function would pass a copy.
                 let arguments = [1, set, 0, 0, timeout as usize, 0];
                 ready(unsafe { raw(libc::SYS_pselect6, arguments) })
             })
@@ -430,7 +430,7 @@ fn call(name: &str) -> Call {
 }
 
 std::thread_local! {
-    /// Semaphores to be removed at the end: they would outlive the process.
+    /// Semaphores to remove at the end: they would outlive the process.
     static AT_END: std::cell::Cell<Option<i32>> = const { std::cell::Cell::new(None) };
 }
 
@@ -441,8 +441,7 @@ fn catch_signals() {
     unsafe { libc::signal(libc::SIGUSR2, nothing as *const () as usize) };
 }
 
-/// Becomes the target, if this process shall be one, before the test harness begins and
-/// with it its threads.
+/// Becomes the target, if requested, before the test harness starts its threads.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static BEFORE_MAIN: extern "C" fn() = {
@@ -454,8 +453,8 @@ static BEFORE_MAIN: extern "C" fn() = {
     target
 };
 
-/// Calls until there is input; prints a line for each timeout and each signal, and at
-/// the end what went wrong.
+/// Calls until there is input; prints a line for each timeout and each signal, and all errors at
+/// the end.
 fn waiting_target(name: &str) -> ! {
     let mut call = call(name);
     let in_jiffies = TIMED
@@ -535,12 +534,12 @@ impl Target {
         }
     }
 
-    fn hand(&self) -> Hand {
-        let hand = Hand::for_pid(self.child.id(), true).unwrap();
-        hand.by_ptrace().unwrap()
+    fn remote(&self) -> RemoteProcess {
+        let remote = RemoteProcess::for_pid(self.child.id(), true).unwrap();
+        remote.by_ptrace().unwrap()
     }
 
-    /// Ends it; what went wrong in it.
+    /// Ends the target; returns its errors.
     fn finish(mut self) -> String {
         self.input.write_all(b"e").unwrap();
         let report = loop {
@@ -555,21 +554,23 @@ impl Target {
 }
 
 /// One stop.
-fn stop(hand: &Hand) {
-    // Nothing is mapped there: the answer is an error of the injected call, not of ptrace.
-    let error = hand.advise(0x10_0000_0000, 4096, Advice::Huge).unwrap_err();
+fn stop(remote: &RemoteProcess) {
+    // Nothing is mapped there: the injected call fails, ptrace does not.
+    let error = remote
+        .advise(0x10_0000_0000, 4096, Advice::Huge)
+        .unwrap_err();
     assert!(
-        error.try_again() && !matches!(error, HandError::NotPermitted(_)),
+        error.try_again() && !matches!(error, RemoteError::NotPermitted(_)),
         "{error}"
     );
 }
 
 fn stop_thirty_times(call: &str) -> String {
     let target = Target::start(call);
-    let hand = target.hand();
+    let remote = target.remote();
     for _ in 0..30 {
         target.wait_until_asleep();
-        stop(&hand);
+        stop(&remote);
     }
     target.finish()
 }
@@ -587,9 +588,9 @@ fn no_call_is_seen_to_be_interrupted() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Stops the target whenever it sleeps. Each stop takes a few microseconds at least, so that
-/// these outlast any timeout here many times, however fast the machine.
-fn stop_while(pid: u32, hand: &Hand, stopping: &AtomicBool) {
+/// Stops the target whenever it sleeps. Each stop takes a few microseconds at least, so that the
+/// stops outlast any timeout here many times, independent of the machine's speed.
+fn stop_while(pid: u32, remote: &RemoteProcess, stopping: &AtomicBool) {
     for _ in 0..200_000 {
         while stopping.load(Relaxed) && !sleeps(pid) {
             std::thread::yield_now();
@@ -597,12 +598,12 @@ fn stop_while(pid: u32, hand: &Hand, stopping: &AtomicBool) {
         if !stopping.load(Relaxed) {
             return;
         }
-        stop(hand);
+        stop(remote);
     }
-    panic!("no timeout passes while stops go on");
+    panic!("timeouts do not expire during repeated stops");
 }
 
-/// A call that begins anew at each stop must not lose its timeout for that.
+/// A call that restarts at each stop must still reach its timeout.
 #[test]
 fn timeouts_pass_while_stops_go_on() {
     for (name, _) in TIMED {
@@ -611,11 +612,11 @@ fn timeouts_pass_while_stops_go_on() {
             continue;
         }
         let mut target = Target::start(name);
-        let hand = target.hand();
+        let remote = target.remote();
         let pid = target.child.id();
         let stopping = AtomicBool::new(true);
         std::thread::scope(|scope| {
-            scope.spawn(|| stop_while(pid, &hand, &stopping));
+            scope.spawn(|| stop_while(pid, &remote, &stopping));
             for _ in 0..3 {
                 assert_eq!(target.line(), "timeout", "{name}");
             }
@@ -625,25 +626,25 @@ fn timeouts_pass_while_stops_go_on() {
     }
 }
 
-/// A thread whose timeout would begin anew is spared while another can be stopped.
+/// A thread with a timeout that would restart is not stopped if another thread can be.
 #[test]
 fn a_thread_that_loses_nothing_is_stopped() {
     let mut target = Target::start("two threads");
     let helper: u32 = target.line().parse().unwrap();
-    let hand = target.hand();
+    let remote = target.remote();
     let before = sleeps_of(helper);
     for _ in 0..30 {
         target.wait_until_asleep();
         while !sleeps(helper) {
             std::thread::yield_now();
         }
-        stop(&hand);
+        stop(&remote);
     }
     assert!(sleeps_of(helper) >= before + 30);
     assert_eq!(target.finish(), "[]");
 }
 
-/// How often a thread has gone to sleep: at least once for each stop.
+/// Returns how often a thread has gone to sleep: at least once for each stop.
 fn sleeps_of(thread: u32) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap();
     let mut lines = text.lines();
@@ -651,17 +652,17 @@ fn sleeps_of(thread: u32) -> u64 {
     count.unwrap().trim().parse().unwrap()
 }
 
-/// A signal that the program catches does interrupt such a call, stopped or not.
+/// A signal that the program catches interrupts such a call, with or without stops.
 #[test]
 fn a_caught_signal_still_interrupts() {
     let mut target = Target::start("caught");
-    let hand = target.hand();
+    let remote = target.remote();
     for _ in 0..50 {
         target.wait_until_asleep();
-        stop(&hand);
+        stop(&remote);
         // SAFETY: our own child, which catches this signal.
         unsafe { libc::kill(target.child.id() as i32, libc::SIGUSR2) };
-        stop(&hand);
+        stop(&remote);
         assert_eq!(target.line(), "interrupted");
     }
     assert_eq!(target.finish(), "[]");

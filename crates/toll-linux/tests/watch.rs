@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The watcher: what it wants as a pure function of mappings, and what it does to a
-//! process whose heap grows.
+//! The watcher: its selection as a pure function of mappings, and its effect on a process with a
+//! growing heap.
 
 mod common;
 
@@ -10,10 +10,10 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::Machine;
-use toll_linux::hand::Hand;
 use toll_linux::proc::{Kind, Mapping, maps, smaps};
+use toll_linux::remote::RemoteProcess;
 use toll_linux::watch::{Counters, Ranges, WatchPlan, Watcher, grown, heap_start, map_budget};
-use toll_linux::{Root, refs, sys};
+use toll_linux::{Root, accessed, sys};
 use toll_model::{PAGE, REGION};
 
 const BASE: u64 = 0x5600_0000_0000;
@@ -123,7 +123,7 @@ fn the_map_budget_is_five_percent_of_what_is_left() {
     assert_eq!(map_budget(&machine.root(), 0), 1000);
 }
 
-/// Becomes a target before the test harness begins, if this process shall be one.
+/// Becomes a target, if requested, before the test harness starts.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static BEFORE_MAIN: extern "C" fn() = {
@@ -144,7 +144,7 @@ const STEPS: u64 = 12;
 /// Grows the brk heap by 2 MiB every 20 ms, touches all of it, then waits to be killed.
 fn growing_target() -> ! {
     for _ in 0..STEPS {
-        // SAFETY: nothing else in this process moves the break meanwhile, or minds it.
+        // SAFETY: no other code in this process moves the break meanwhile or depends on it.
         unsafe {
             let start = libc::sbrk(STEP as isize).cast::<u8>();
             assert_ne!(start as isize, -1);
@@ -158,10 +158,10 @@ fn growing_target() -> ! {
     wait_for_death()
 }
 
-/// Grows the brk heap as glibc's own switch does: by whole regions, advised before their
-/// first touch. Every other one stays untouched.
+/// Grows the brk heap as glibc's own switch does: by complete regions, advised before their first
+/// touch. Every other one stays untouched.
 fn advising_target() -> ! {
-    // SAFETY: nothing else in this process moves the break meanwhile, or minds it.
+    // SAFETY: no other code in this process moves the break meanwhile or depends on it.
     unsafe {
         let odd = REGION - libc::sbrk(0) as u64 % REGION;
         libc::sbrk(odd as isize);
@@ -177,7 +177,7 @@ fn advising_target() -> ! {
     wait_for_death()
 }
 
-/// Touches a half of its memory for ever.
+/// Touches half of its memory forever.
 fn touching_target() -> ! {
     let memory = vec![1u8; 32 << 20];
     println!("touched {}", memory.as_ptr() as u64);
@@ -237,12 +237,12 @@ impl Drop for Target {
 #[test]
 fn a_growing_heap_becomes_huge_where_it_is_planned() {
     let mut target = Target::start("grows");
-    let hand = Hand::for_pid(target.pid(), true).unwrap();
+    let remote = RemoteProcess::for_pid(target.pid(), true).unwrap();
     let plan = WatchPlan {
         heap: vec![(0, 6 * REGION)],
         ..WatchPlan::default()
     };
-    let mut watcher = Watcher::new(target.pid(), hand, plan.clone());
+    let mut watcher = Watcher::new(target.pid(), remote, plan.clone());
     let began = Instant::now();
     let mut wanted = Vec::new();
     while began.elapsed() < Duration::from_secs(20) {
@@ -262,7 +262,7 @@ fn a_growing_heap_becomes_huge_where_it_is_planned() {
         }
     }
     assert_eq!(target.line(), "grown");
-    // Depending on where the heap begins, 5 or 6 regions lie in it whole enough.
+    // Depending on the start of the heap, 5 or 6 regions are sufficiently covered by it.
     assert!((5..=6).contains(&wanted.len()), "{wanted:x?}");
     assert_eq!(target.heap_huge(), wanted.len() as u64 * REGION);
     assert_eq!(watcher.counters().collapsed, wanted.len() as u64);
@@ -272,19 +272,19 @@ fn a_growing_heap_becomes_huge_where_it_is_planned() {
 #[test]
 fn a_heap_that_its_allocator_makes_huge_is_not_disturbed() {
     if sys::kernel_version(&Root::system()).is_none_or(|version| version < (6, 7)) {
-        return eprintln!("skipped: before Linux 6.7 nobody can tell");
+        return eprintln!("skipped: Linux 6.7 is needed to tell");
     }
     let mut target = Target::start("advises");
     assert_eq!(target.line(), "advised");
     if target.heap_huge() < STEPS / 2 * REGION {
         return eprintln!("skipped: no huge pages here");
     }
-    let hand = Hand::for_pid(target.pid(), true).unwrap();
+    let remote = RemoteProcess::for_pid(target.pid(), true).unwrap();
     let plan = WatchPlan {
         heap: vec![(0, u64::MAX)],
         ..WatchPlan::default()
     };
-    let mut watcher = Watcher::new(target.pid(), hand, plan);
+    let mut watcher = Watcher::new(target.pid(), remote, plan);
     for _ in 0..3 {
         watcher.tick();
     }
@@ -301,12 +301,12 @@ fn a_heap_that_its_allocator_makes_huge_is_not_disturbed() {
 #[test]
 fn a_dead_process_is_not_watched_any_more() {
     let target = Target::start("grows");
-    let hand = Hand::for_pid(target.pid(), true).unwrap();
+    let remote = RemoteProcess::for_pid(target.pid(), true).unwrap();
     let plan = WatchPlan {
         all: true,
         ..WatchPlan::default()
     };
-    let mut watcher = Watcher::new(target.pid(), hand, plan);
+    let mut watcher = Watcher::new(target.pid(), remote, plan);
     drop(target);
     for _ in 0..3 {
         assert!(watcher.tick() >= Duration::from_millis(5));
@@ -317,8 +317,8 @@ fn a_dead_process_is_not_watched_any_more() {
 #[test]
 fn a_watcher_without_a_plan_rests() {
     let target = Target::start("grows");
-    let hand = Hand::for_pid(target.pid(), true).unwrap();
-    let mut watcher = Watcher::new(target.pid(), hand, WatchPlan::default());
+    let remote = RemoteProcess::for_pid(target.pid(), true).unwrap();
+    let mut watcher = Watcher::new(target.pid(), remote, WatchPlan::default());
     assert!(watcher.tick() >= Duration::from_millis(100));
     assert_eq!(watcher.counters().spent_ns, 0);
 }
@@ -332,11 +332,11 @@ fn the_working_set_is_what_is_touched() {
         .unwrap()
         .parse()
         .unwrap();
-    let set = refs::working_set(target.pid(), Duration::from_millis(300)).unwrap();
+    let set = accessed::working_set(target.pid(), Duration::from_millis(300)).unwrap();
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     assert!((15.0..22.0).contains(&mib(set.referenced)), "{set:?}");
     assert!(mib(set.resident) > 32.0, "{set:?}");
-    let touched = refs::referenced(target.pid()).unwrap();
+    let touched = accessed::referenced(target.pid()).unwrap();
     let block = touched
         .iter()
         .find(|t| (t.mapping.start..t.mapping.end).contains(&base))
@@ -347,6 +347,6 @@ fn the_working_set_is_what_is_touched() {
 #[test]
 fn nobody_has_no_working_set() {
     // Ids end at 2^22.
-    assert!(refs::working_set(1 << 23, Duration::ZERO).is_err());
-    assert!(refs::clear(1 << 23).is_err());
+    assert!(accessed::working_set(1 << 23, Duration::ZERO).is_err());
+    assert!(accessed::clear(1 << 23).is_err());
 }

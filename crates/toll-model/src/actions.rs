@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From a plan to what the actors do: rules for the preload library, ranges for
-//! the watching parent.
+//! Converts a plan to actions: rules for the preload library, ranges for the watching parent.
 //!
 //! Exact rules come first, one per planned event; then class rules, one per call
 //! site (or per site and length class), which also match in a rebuilt program,
@@ -10,18 +9,18 @@
 //! - else the parts that at least 75 % of the site's blocks of one class agree
 //!   on, in blocks of that class.
 //!
-//! Small blocks that fill regions together with their neighbours are planned so that a region of
-//! the plan is shorter than 2 MiB. Other blocks are neighbours in another run: a rule for such a
-//! site takes whole blocks, and no block of it is an exception.
+//! Small blocks that fill regions together with their neighbours have plan regions shorter than 2
+//! MiB. In another run other blocks are their neighbours: a rule for such a site applies to whole
+//! blocks, without exceptions for single blocks.
 //!
-//! An event that was examined and left gets an exact rule without intervals, so
-//! that no class rule reaches it. Intervals are bytes, not regions: the preload
-//! library derives regions for the alignment that a block really has, and acts
-//! where at least 75 % of a region lies in planned intervals.
+//! An event that was examined and rejected gets an exact rule without intervals, so that no class
+//! rule applies to it. Intervals are bytes, not regions: the preload library derives regions from
+//! the actual alignment of a block, and acts if at least 75 % of a region lies in planned
+//! intervals.
 
 use crate::REGION;
-use crate::anchor::{Anchor, AnchorKind, Frame, Level};
 use crate::plan::{Plan, Verdict, Why};
+use crate::site::{Frame, Level, Site, SiteKind};
 use crate::wire::{
     ACTIONS_MAGIC, ANY, ActionsHeader, FrameMatch, Interval, MAX_FRAMES, Module, Rule, flags,
 };
@@ -30,15 +29,15 @@ use crate::wire::{
 const HUGE: u32 = 1;
 const NO_HUGE: u32 = 2;
 const TOGETHER: u32 = 3;
-/// More blocks of one site than this get class rules only.
+/// Sites with more blocks than this get class rules only.
 const MAX_EXACT: usize = 64;
 
-/// Whether `part` is enough of `whole` to act on all of it: 75 %.
+/// Whether `part` is at least 75 % of `whole`, enough to act on all of it.
 fn is_most(part: u64, whole: u64) -> bool {
     part > 0 && u128::from(part) * 4 >= u128::from(whole) * 3
 }
 
-/// Where a frame of the plan lies in a module of today.
+/// Location of a plan's frame in a current module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrameRange {
     /// As [`Frame::module`].
@@ -46,12 +45,12 @@ pub struct FrameRange {
     /// Return addresses `low..=high`, as offsets in the module.
     pub low: u64,
     pub high: u64,
-    /// False where the program was rebuilt: then the site matches as a class only.
+    /// False if the program was rebuilt: the site then matches only as a class.
     pub exact: bool,
 }
 
 impl FrameRange {
-    /// The same return address of the same build.
+    /// The same return address in the same build.
     pub fn exact(module: String, offset: u64) -> FrameRange {
         FrameRange {
             module,
@@ -61,8 +60,8 @@ impl FrameRange {
         }
     }
 
-    /// A function of another build: a call returns behind its first byte, at the
-    /// latest to its end (`low..high` is the function).
+    /// A function in another build: the return address is after its first byte and at most at its
+    /// end (`low..high` is the function).
     pub fn function(module: String, low: u64, high: u64) -> FrameRange {
         FrameRange {
             module,
@@ -72,14 +71,14 @@ impl FrameRange {
         }
     }
 
-    /// The frame as it was recorded.
+    /// The recorded frame.
     pub fn recorded(frame: &Frame) -> FrameRange {
         FrameRange::exact(frame.module.clone(), frame.offset)
     }
 }
 
-/// Shares of the planned benefit by how well its anchors were found again; they sum to 1
-/// (all 0 for a plan without benefit).
+/// Shares of the planned benefit by how well its sites were found again; they sum to 1 (all 0 for a
+/// plan without benefit).
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Matched {
     pub exact: f64,
@@ -88,7 +87,7 @@ pub struct Matched {
     pub lost: f64,
 }
 
-/// What the actors are told.
+/// The actions of a plan.
 #[derive(Debug, Clone, Default)]
 pub struct Actions {
     /// Bits of [`flags`]; callers may add to them.
@@ -100,19 +99,19 @@ pub struct Actions {
     pub heap: Vec<(u64, u64)>,
     /// Fixed address ranges: sorted, disjoint, multiples of 2 MiB.
     pub addresses: Vec<(u64, u64)>,
-    /// All other large anonymous memory.
+    /// Whether to act on all other large anonymous memory.
     pub anonymous: bool,
-    /// Runtimes whose reservation is to be huge.
+    /// Runtimes with a reservation that is to be huge.
     pub reservations: Vec<String>,
     /// Named mappings and the byte intervals from their start.
     pub vmas: Vec<(String, Vec<(u64, u64)>)>,
-    /// Names of planned anchors that were not found again.
+    /// Names of planned sites that were not found.
     pub lost: Vec<String>,
     pub matched: Matched,
 }
 
 impl Actions {
-    /// The arm "all": everything huge.
+    /// Returns the actions of the variant "all": everything huge.
     pub fn all() -> Actions {
         Actions {
             flags: flags::ALL,
@@ -120,7 +119,7 @@ impl Actions {
         }
     }
 
-    /// Whether neither the preload library nor the parent has anything to do.
+    /// Whether there is nothing to do for the preload library and the parent.
     pub fn is_empty(&self) -> bool {
         let preload = self.flags & flags::ALL != 0 || !self.rules.is_empty();
         let parent =
@@ -128,7 +127,7 @@ impl Actions {
         !(preload || parent || self.anonymous || !self.addresses.is_empty())
     }
 
-    /// The action file, as [`crate::wire`] lays it out.
+    /// Encodes the action file in the layout of [`crate::wire`].
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.size());
         out.extend_from_slice(&ACTIONS_MAGIC);
@@ -162,7 +161,7 @@ impl Actions {
             + self.addresses.len() * 16
     }
 
-    /// Index of a module, which is added if it is new; `None` if its name cannot be one.
+    /// Returns the index of a module and adds it if it is new; `None` if its name is invalid.
     fn module(&mut self, name: &str) -> Option<u32> {
         let module = module(name)?;
         let same = |known: &Module| known.id == module.id && known.path == module.path;
@@ -173,7 +172,7 @@ impl Actions {
         Some(index as u32)
     }
 
-    /// `code`: the advice for what is huge.
+    /// Encodes an interval; `code` is the advice for the parts to make huge.
     fn rule(&mut self, rule: Rule, code: u32, huge: &[(u64, u64)], losers: &[(u64, u64)]) {
         let first = self.intervals.len() as u32;
         let advised = |advice| {
@@ -196,37 +195,37 @@ impl Actions {
     }
 }
 
-/// Works out what a plan means in the modules of today. `rebase` finds a frame again.
+/// Computes the actions of a plan for the current modules. `rebase` maps a frame to them.
 pub fn compile(plan: &Plan, rebase: &dyn Fn(&Frame) -> Option<FrameRange>) -> Actions {
     let mut actions = Actions::default();
     let mut blocks: Vec<Block> = Vec::new();
     let mut tally = Tally::default();
-    for planned in planned_anchors(plan) {
-        let anchor = planned.anchor;
+    for planned in planned_sites(plan) {
+        let site = planned.site;
         let acts = planned.acts();
-        match &anchor.kind {
-            AnchorKind::Alloc { .. } => match block(&mut actions, &planned, rebase) {
+        match &site.kind {
+            SiteKind::Alloc { .. } => match block(&mut actions, &planned, rebase) {
                 Some(block) => blocks.push(block),
-                None if acts => actions.lost.push(anchor.to_string()),
+                None if acts => actions.lost.push(site.to_string()),
                 None => continue,
             },
             _ if !acts => continue,
-            AnchorKind::Heap => actions.heap.extend(&planned.huge),
-            AnchorKind::Address { start } => {
+            SiteKind::Heap => actions.heap.extend(&planned.huge),
+            SiteKind::Address { start } => {
                 let moved = planned
                     .huge
                     .iter()
                     .map(|(from, to)| (start + from, start + to));
                 actions.addresses.extend(moved);
             }
-            AnchorKind::Anonymous => actions.anonymous = true,
-            AnchorKind::Reservation { runtime } => actions.reservations.push(runtime.clone()),
-            AnchorKind::Vma { name } => actions.vmas.push((name.clone(), planned.huge.clone())),
-            AnchorKind::File { .. } | AnchorKind::Stack => actions.lost.push(anchor.to_string()),
+            SiteKind::Anonymous => actions.anonymous = true,
+            SiteKind::Reservation { runtime } => actions.reservations.push(runtime.clone()),
+            SiteKind::Vma { name } => actions.vmas.push((name.clone(), planned.huge.clone())),
+            SiteKind::File { .. } | SiteKind::Stack => actions.lost.push(site.to_string()),
         }
         let exact = blocks
             .last()
-            .filter(|block| block.id == anchor.id)
+            .filter(|block| block.id == site.id)
             .map(|block| block.exact);
         tally.add(&planned, exact);
     }
@@ -240,12 +239,12 @@ pub fn compile(plan: &Plan, rebase: &dyn Fn(&Frame) -> Option<FrameRange>) -> Ac
     actions
 }
 
-/// An anchor of a plan with the byte intervals to act on.
+/// A site of a plan with the byte intervals to act on.
 struct Planned<'a> {
-    anchor: &'a Anchor,
+    site: &'a Site,
     huge: Vec<(u64, u64)>,
     losers: Vec<(u64, u64)>,
-    /// It fills regions with its neighbours.
+    /// Whether its blocks fill regions with their neighbours.
     together: bool,
     benefit: f64,
 }
@@ -256,24 +255,24 @@ impl Planned<'_> {
     }
 }
 
-/// Every anchor of a plan, in its order.
-fn planned_anchors(plan: &Plan) -> Vec<Planned<'_>> {
-    let empty = |anchor| Planned {
-        anchor,
+/// Returns every site of a plan, in order.
+fn planned_sites(plan: &Plan) -> Vec<Planned<'_>> {
+    let empty = |site| Planned {
+        site,
         huge: Vec::new(),
         losers: Vec::new(),
         together: false,
         benefit: 0.0,
     };
-    let mut planned: Vec<Planned> = plan.anchors.iter().map(empty).collect();
+    let mut planned: Vec<Planned> = plan.sites.iter().map(empty).collect();
     let index: std::collections::HashMap<u32, usize> = plan
-        .anchors
+        .sites
         .iter()
         .enumerate()
-        .map(|(index, anchor)| (anchor.id, index))
+        .map(|(index, site)| (site.id, index))
         .collect();
     for region in &plan.regions {
-        let Some(&index) = index.get(&region.anchor) else {
+        let Some(&index) = index.get(&region.site) else {
             continue;
         };
         let planned = &mut planned[index];
@@ -293,7 +292,7 @@ fn planned_anchors(plan: &Plan) -> Vec<Planned<'_>> {
     planned
 }
 
-/// Sorted intervals, neighbours and overlaps joined.
+/// Sorts intervals and merges adjacent and overlapping ones.
 fn merged(mut intervals: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     intervals.sort_unstable();
     let mut out: Vec<(u64, u64)> = Vec::with_capacity(intervals.len());
@@ -306,21 +305,21 @@ fn merged(mut intervals: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     out
 }
 
-/// An allocation event of the plan, found in the modules of today.
+/// An allocation event of the plan, mapped to the current modules.
 struct Block {
     id: u32,
     frames: Vec<FrameMatch>,
-    /// Found at the same event, not only at the same site.
+    /// Whether the same event was found, rather than only the same site.
     exact: bool,
     class: u8,
     ordinal: u32,
     thread: u32,
     length: u64,
-    /// Bytes of it that can be huge at its recorded alignment.
+    /// Bytes of the block that can be huge at its recorded alignment.
     full: u64,
     huge: Vec<(u64, u64)>,
     losers: Vec<(u64, u64)>,
-    /// It fills regions with its neighbours.
+    /// Whether it fills regions with its neighbours.
     together: bool,
 }
 
@@ -329,7 +328,7 @@ impl Block {
         self.huge.iter().map(|(start, end)| end - start).sum()
     }
 
-    /// The advice for what is huge of it.
+    /// Returns the advice for the parts to make huge.
     fn code(&self) -> u32 {
         match self.together {
             true => TOGETHER,
@@ -337,7 +336,8 @@ impl Block {
         }
     }
 
-    /// The intervals of its exact rule: all of it where all that can be huge is planned.
+    /// Returns the intervals of its exact rule: the whole block if everything that can be huge is
+    /// planned.
     fn intervals(&self) -> &[(u64, u64)] {
         match self.together || self.full > 0 && self.huge_bytes() >= self.full {
             true => &[(0, u64::MAX)],
@@ -345,25 +345,25 @@ impl Block {
         }
     }
 
-    fn site(&self) -> Vec<(u32, u64, u64)> {
+    fn call_site(&self) -> Vec<(u32, u64, u64)> {
         let key = |frame: &FrameMatch| (frame.module, frame.low, frame.high);
         self.frames.iter().map(key).collect()
     }
 }
 
-/// Finds an allocation event again: all of its frames, or it is lost.
+/// Maps an allocation event: all of its frames must be found.
 fn block(
     actions: &mut Actions,
     planned: &Planned<'_>,
     rebase: &dyn Fn(&Frame) -> Option<FrameRange>,
 ) -> Option<Block> {
-    let anchor = planned.anchor;
-    let AnchorKind::Alloc {
+    let site = planned.site;
+    let SiteKind::Alloc {
         frames,
         class,
         ordinal,
         thread,
-    } = &anchor.kind
+    } = &site.kind
     else {
         return None;
     };
@@ -372,10 +372,10 @@ fn block(
         .take(MAX_FRAMES)
         .map(|frame| rebase(frame))
         .collect::<Option<_>>()?;
-    if found.is_empty() || anchor.level == Level::NotFound {
+    if found.is_empty() || site.level == Level::NotFound {
         return None;
     }
-    let exact = anchor.level == Level::Exact && found.iter().all(|frame| frame.exact);
+    let exact = site.level == Level::Exact && found.iter().all(|frame| frame.exact);
     let place = |frame: FrameRange| {
         Some(FrameMatch {
             module: actions.module(&frame.module)?,
@@ -385,40 +385,44 @@ fn block(
         })
     };
     Some(Block {
-        id: anchor.id,
+        id: site.id,
         frames: found.into_iter().map(place).collect::<Option<_>>()?,
         exact,
         class: *class,
         ordinal: *ordinal,
         thread: *thread,
-        length: anchor.length,
-        full: full_bytes(anchor),
+        length: site.length,
+        full: full_bytes(site),
         together: planned.together,
         huge: planned.huge.clone(),
         losers: planned.losers.clone(),
     })
 }
 
-/// Bytes of an anchor in whole regions, at its recorded alignment.
-fn full_bytes(anchor: &Anchor) -> u64 {
-    let head = (REGION - anchor.misalignment % REGION) % REGION;
-    anchor.length.saturating_sub(head) / REGION * REGION
+/// Returns the bytes of a site in whole regions, at its recorded alignment.
+fn full_bytes(site: &Site) -> u64 {
+    let head = (REGION - site.misalignment % REGION) % REGION;
+    site.length.saturating_sub(head) / REGION * REGION
 }
 
-/// Adds the exact rules of all sites, then the class rules.
+/// Adds the exact rules of all sites, followed by the class rules.
 fn add_rules(actions: &mut Actions, mut blocks: Vec<Block>) {
-    blocks.sort_by_cached_key(Block::site);
-    let same = |a: &Block, b: &Block| a.site() == b.site();
-    let sites: Vec<&[Block]> = blocks
+    blocks.sort_by_cached_key(Block::call_site);
+    let same = |a: &Block, b: &Block| a.call_site() == b.call_site();
+    let call_sites: Vec<&[Block]> = blocks
         .chunk_by(same)
-        .filter(|site| {
-            site.iter()
+        .filter(|call_site| {
+            call_site
+                .iter()
                 .any(|block| !block.huge.is_empty() || !block.losers.is_empty())
         })
         .collect();
-    let classes: Vec<Vec<ClassRule>> = sites.iter().map(|site| class_rules(site)).collect();
-    for (site, classes) in sites.iter().zip(&classes) {
-        let exact: Vec<&Block> = site.iter().filter(|block| block.exact).collect();
+    let classes: Vec<Vec<ClassRule>> = call_sites
+        .iter()
+        .map(|call_site| class_rules(call_site))
+        .collect();
+    for (call_site, classes) in call_sites.iter().zip(&classes) {
+        let exact: Vec<&Block> = call_site.iter().filter(|block| block.exact).collect();
         let has_neighbours = classes.iter().any(|class| class.code == TOGETHER);
         for block in exact.iter().take_while(|_| exact.len() <= MAX_EXACT) {
             let acts = !block.huge.is_empty() || !block.losers.is_empty();
@@ -429,30 +433,30 @@ fn add_rules(actions: &mut Actions, mut blocks: Vec<Block>) {
             }
         }
     }
-    for (site, classes) in sites.iter().zip(&classes) {
+    for (call_site, classes) in call_sites.iter().zip(&classes) {
         for class in classes {
-            let rule = rule(&site[0], class.class, class.longest, ANY, ANY);
+            let rule = rule(&call_site[0], class.class, class.longest, ANY, ANY);
             actions.rule(rule, class.code, &class.huge, &[]);
         }
     }
 }
 
-/// What holds for any block of a site of a length class.
+/// The common part of the blocks of a site and length class.
 struct ClassRule {
     class: u8,
-    /// Longest block, if it is not the longest of the class.
+    /// Length of the longest block, if it is below the maximum of the class.
     longest: Option<u64>,
-    /// The advice for what is huge.
+    /// The advice for the parts to make huge.
     code: u32,
     huge: Vec<(u64, u64)>,
 }
 
-fn class_rules(site: &[Block]) -> Vec<ClassRule> {
-    let planned = || site.iter().filter(|block| !block.huge.is_empty());
+fn class_rules(call_site: &[Block]) -> Vec<ClassRule> {
+    let planned = || call_site.iter().filter(|block| !block.huge.is_empty());
     let Some(smallest) = planned().map(|block| block.class).min() else {
         return Vec::new();
     };
-    let compared = || site.iter().filter(|block| block.class >= smallest);
+    let compared = || call_site.iter().filter(|block| block.class >= smallest);
     let huge = compared().map(Block::huge_bytes).sum();
     let together = planned().any(|block| block.together);
     let full = |block: &Block| match together {
@@ -477,7 +481,7 @@ fn class_rules(site: &[Block]) -> Vec<ClassRule> {
         class,
         longest: None,
         code: HUGE,
-        huge: agreed(site.iter().filter(|block| block.class == class)),
+        huge: agreed(call_site.iter().filter(|block| block.class == class)),
     };
     classes
         .into_iter()
@@ -486,9 +490,9 @@ fn class_rules(site: &[Block]) -> Vec<ClassRule> {
         .collect()
 }
 
-/// The parts that are planned in at least 75 % of the blocks that reach that far.
+/// Returns the parts that are planned in at least 75 % of the blocks that are long enough.
 fn agreed<'a>(blocks: impl Iterator<Item = &'a Block>) -> Vec<(u64, u64)> {
-    // At each edge: blocks that begin or end there, and planned intervals that do.
+    // At each edge: the blocks and the planned intervals that start or end there.
     let mut edges: Vec<(u64, i64, i64)> = Vec::new();
     for block in blocks {
         edges.extend([(0, 1, 0), (block.length, -1, 0)]);
@@ -535,15 +539,15 @@ fn rule(block: &Block, class: u8, longest: Option<u64>, ordinal: u32, thread: u3
     }
 }
 
-/// Benefit by how well it was found.
+/// Benefit by match quality.
 #[derive(Default)]
 struct Tally(Matched);
 
 impl Tally {
-    /// `exact`: how an allocation event was found; `None` if it was not, or is none.
+    /// `exact`: whether the same event was found; `None` if it was not found, or is not an event.
     fn add(&mut self, planned: &Planned<'_>, exact: Option<bool>) {
-        let is_event = matches!(planned.anchor.kind, AnchorKind::Alloc { .. });
-        let share = match (is_event, exact, planned.anchor.level) {
+        let is_event = matches!(planned.site.kind, SiteKind::Alloc { .. });
+        let share = match (is_event, exact, planned.site.level) {
             (true, None, _) => &mut self.0.lost,
             (true, Some(true), _) => &mut self.0.exact,
             (true, Some(false), _) => &mut self.0.class,
@@ -575,7 +579,7 @@ impl Tally {
     }
 }
 
-/// A module by [`Frame::module`]: a build-id in hex, or `path:BASENAME`.
+/// Parses [`Frame::module`]: a build-id in hex, or `path:BASENAME`.
 fn module(name: &str) -> Option<Module> {
     let mut module = Module {
         id_len: 0,

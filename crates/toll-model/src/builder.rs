@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From single observations to a profile.
+//! Builds a profile from single observations.
 //!
-//! Counts are kept per cell: a page for most anchors, 64 KiB for those above
-//! 256 MiB. Where a process has more cells than [`MAX_CELLS`], all cells double
-//! until they fit, up to 256 KiB: a process of 64 GiB that touches everything
-//! needs 262,144 of them. A cell remembers each of its pages that was touched.
+//! Counts are kept per cell: a page for most sites, 64 KiB for those above 256 MiB. If a process
+//! has more cells than [`MAX_CELLS`], the cell size doubles until they fit, up to 256 KiB: a
+//! process of 64 GiB that touches everything needs 262,144 of them. A cell records each of its
+//! touched pages.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use crate::anchor::{Anchor, AnchorKind, Frame, Level};
-use crate::profile::{AnchorRows, FORMAT, Place, Profile, Program, Row, Source, VERSION};
+use crate::profile::{FORMAT, Place, Profile, Program, Row, SiteRows, Source, VERSION};
+use crate::site::{Frame, Level, Site, SiteKind};
 use crate::{PAGE, REGION};
 
-/// Anchors above this length start with cells of [`BIG_CELL`].
-const BIG_ANCHOR: u64 = 256 << 20;
-/// Cell of a big anchor, as a power of two of pages (64 KiB).
+/// Sites above this length start with cells of [`BIG_CELL`].
+const BIG_SITE: u64 = 256 << 20;
+/// Cell of a big site, as a power of two of pages (64 KiB).
 const BIG_CELL: u8 = 4;
 /// The coarsest cell, as a power of two of pages: one bit of a u64 per page (256 KiB).
 const MAX_CELL: u8 = 6;
-/// Cells that a profile may have before all of them double.
+/// Maximum number of cells of a profile before the cell size doubles.
 const MAX_CELLS: usize = 200_000;
-/// Neighbours merge if their counts differ by less than this share of the larger.
+/// Neighbours are merged if their counts differ by less than this share of the larger.
 const SAME: f64 = 0.02;
 
-/// What was observed at one place. Weights of means are the misses.
+/// Observations at one place. Means are weighted by misses.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Counts {
     pub accesses: f64,
@@ -42,7 +42,7 @@ pub struct Counts {
     pub huge: bool,
 }
 
-/// Everything in a profile that is not a count.
+/// Everything in a profile except counts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Meta {
     pub source: Source,
@@ -54,12 +54,12 @@ pub struct Meta {
     pub observations: u64,
     pub instructions: Option<u64>,
     pub native_ns: Option<u64>,
-    /// Data footprint in bytes if the source knows it; else the touched pages are counted.
+    /// Data footprint in bytes if the source knows it; otherwise the touched pages are counted.
     pub footprint: Option<u64>,
     pub warnings: Vec<String>,
 }
 
-/// A mean with a weight, for values that not every observation has.
+/// A weighted mean, for values that some observations lack.
 #[derive(Debug, Clone, Copy, Default)]
 struct Mean {
     sum: f64,
@@ -69,7 +69,7 @@ struct Mean {
 impl Mean {
     fn add(&mut self, value: Option<f32>, weight: f64) {
         if let Some(value) = value {
-            // An observation without a miss says little, but more than nothing.
+            // An observation without a miss has a small but non-zero weight.
             let weight = weight.max(1e-9);
             self.sum += f64::from(value) * weight;
             self.weight += weight;
@@ -114,7 +114,7 @@ impl Cell {
         self.touched |= touched;
     }
 
-    /// Adds a finer cell whose first page is page `page` of this one.
+    /// Adds a finer cell that starts at page `page` of this one.
     fn merge(&mut self, other: &Cell, page: u32) {
         self.accesses += other.accesses;
         self.misses += other.misses;
@@ -143,18 +143,18 @@ impl Cell {
     }
 }
 
-/// Where an anchor began.
+/// Start address of a site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Address {
     Unknown,
     At(u64),
-    /// At one address and then at another.
+    /// At several addresses over time.
     Moved,
 }
 
-/// One anchor and the size of its cells.
+/// A site with its cell size.
 struct Growing {
-    anchor: Anchor,
+    site: Site,
     freed: bool,
     address: Address,
     places: Vec<Place>,
@@ -165,14 +165,14 @@ struct Growing {
 /// Builds a [`Profile`] from observations in any order.
 #[derive(Default)]
 pub struct ProfileBuilder {
-    anchors: Vec<Growing>,
-    /// Ids by hash of the kind; a collision goes on at the next number.
+    sites: Vec<Growing>,
+    /// Ids by hash of the kind; on a collision the next number is used.
     ids: HashMap<u64, u32>,
-    /// The frames of all anchors, once each.
+    /// The frames of all sites, deduplicated.
     frames: HashSet<Arc<Frame>>,
-    /// Cells by anchor and number from its start: sorted, which is the order of rows.
+    /// Cells by site and index from its start, in the order of rows.
     cells: BTreeMap<(u32, u64), Cell>,
-    /// The finest cell that is still allowed, as a power of two of pages.
+    /// The minimum cell size, as a power of two of pages.
     finest: u8,
 }
 
@@ -181,34 +181,34 @@ impl ProfileBuilder {
         ProfileBuilder::default()
     }
 
-    /// The id of the anchor of this kind, which is new or known already. A known one
-    /// keeps its alignment, grows to the larger length, and falls to the weaker level.
-    pub fn anchor(
+    /// Returns the id of the site of this kind and adds it if it is new. An existing one keeps its
+    /// alignment, grows to the larger length, and takes the weaker level.
+    pub fn site(
         &mut self,
-        mut kind: AnchorKind,
+        mut kind: SiteKind,
         length: u64,
         misalignment: u64,
         level: Level,
     ) -> u32 {
-        let length = length.min(crate::anchor::MAX_LENGTH);
+        let length = length.min(crate::site::MAX_LENGTH);
         let mut hash = hash_of(&kind);
         while let Some(&id) = self.ids.get(&hash) {
-            let anchor = &mut self.anchors[id as usize].anchor;
-            if anchor.kind == kind {
-                anchor.length = anchor.length.max(length);
-                anchor.level = anchor.level.max(level);
+            let site = &mut self.sites[id as usize].site;
+            if site.kind == kind {
+                site.length = site.length.max(length);
+                site.level = site.level.max(level);
                 return id;
             }
             hash = hash.wrapping_add(1);
         }
-        let id = u32::try_from(self.anchors.len()).expect("fewer than 2^32 anchors");
+        let id = u32::try_from(self.sites.len()).expect("fewer than 2^32 sites");
         self.ids.insert(hash, id);
-        if let AnchorKind::Alloc { frames, .. } = &mut kind {
+        if let SiteKind::Alloc { frames, .. } = &mut kind {
             frames.iter_mut().for_each(|frame| self.share(frame));
         }
-        let big = if length > BIG_ANCHOR { BIG_CELL } else { 0 };
-        self.anchors.push(Growing {
-            anchor: Anchor {
+        let big = if length > BIG_SITE { BIG_CELL } else { 0 };
+        self.sites.push(Growing {
+            site: Site {
                 id,
                 kind,
                 length,
@@ -223,7 +223,7 @@ impl ProfileBuilder {
         id
     }
 
-    /// Replaces a frame by the equal one that is held already.
+    /// Replaces a frame by an equal stored one.
     fn share(&mut self, frame: &mut Arc<Frame>) {
         match self.frames.get(frame) {
             Some(held) => *frame = Arc::clone(held),
@@ -233,14 +233,14 @@ impl ProfileBuilder {
         }
     }
 
-    /// Marks an anchor as freed before the end of the run.
-    pub fn freed(&mut self, anchor: u32) {
-        self.anchors[anchor as usize].freed = true;
+    /// Marks a site as freed before the end of the run.
+    pub fn freed(&mut self, site: u32) {
+        self.sites[site as usize].freed = true;
     }
 
-    /// Says at which address an anchor's first byte lay.
-    pub fn address(&mut self, anchor: u32, address: u64) {
-        let known = &mut self.anchors[anchor as usize].address;
+    /// Records the address of a site's first byte.
+    pub fn address(&mut self, site: u32, address: u64) {
+        let known = &mut self.sites[site as usize].address;
         *known = match *known {
             Address::Unknown => Address::At(address),
             Address::At(before) if before == address => Address::At(address),
@@ -248,10 +248,9 @@ impl ProfileBuilder {
         };
     }
 
-    /// Says which mapping a byte interval of an anchor lay in. The first to say so of a byte
-    /// is believed.
-    pub fn place(&mut self, anchor: u32, place: Place) {
-        let places = &mut self.anchors[anchor as usize].places;
+    /// Records the mapping of a byte interval of a site. The first record of a byte wins.
+    pub fn place(&mut self, site: u32, place: Place) {
+        let places = &mut self.sites[site as usize].places;
         let at = places.partition_point(|other| other.offset < place.offset);
         let after = |other: &Place| other.offset + other.length > place.offset;
         let before = |other: &Place| other.offset < place.offset + place.length;
@@ -261,34 +260,35 @@ impl ProfileBuilder {
         }
     }
 
-    /// Counts what was observed in the page at `offset` bytes from the anchor's start;
-    /// the page was touched. An anchor grows to hold it.
+    /// Counts an observation in the page at `offset` bytes from the site's start and marks the page
+    /// as touched. A site grows to include it.
     ///
     /// # Panics
-    /// If `anchor` did not come from [`ProfileBuilder::anchor`] of this builder.
-    pub fn count(&mut self, anchor: u32, offset: u64, counts: &Counts) {
-        self.count_span(anchor, offset / PAGE * PAGE, PAGE, counts);
+    /// If `site` was not returned by [`ProfileBuilder::site`] of this builder.
+    pub fn count(&mut self, site: u32, offset: u64, counts: &Counts) {
+        self.count_span(site, offset / PAGE * PAGE, PAGE, counts);
     }
 
-    /// Counts what was observed evenly in `length` bytes from `offset`, every page of it touched.
+    /// Counts an observation spread evenly over `length` bytes from `offset`, with every page
+    /// touched.
     ///
     /// # Panics
-    /// If `anchor` did not come from [`ProfileBuilder::anchor`] of this builder.
-    pub fn count_span(&mut self, anchor: u32, offset: u64, length: u64, counts: &Counts) {
-        let end = offset.saturating_add(length).min(crate::anchor::MAX_LENGTH);
+    /// If `site` was not returned by [`ProfileBuilder::site`] of this builder.
+    pub fn count_span(&mut self, site: u32, offset: u64, length: u64, counts: &Counts) {
+        let end = offset.saturating_add(length).min(crate::site::MAX_LENGTH);
         let (first, last) = (offset / PAGE, end.div_ceil(PAGE));
         if first >= last || !is_sound(counts) {
             return;
         }
-        let growing = &mut self.anchors[anchor as usize];
-        growing.anchor.length = growing.anchor.length.max(end);
+        let growing = &mut self.sites[site as usize];
+        growing.site.length = growing.site.length.max(end);
         let mut page = first;
         while page < last {
             let number = page >> growing.cell;
             let stop = ((number + 1) << growing.cell).min(last);
             let touched = bits(page - (number << growing.cell), stop - page);
             let share = (stop - page) as f64 / (last - first) as f64;
-            let cell = self.cells.entry((anchor, number)).or_default();
+            let cell = self.cells.entry((site, number)).or_default();
             cell.add(counts, share, touched);
             page = stop;
         }
@@ -297,12 +297,12 @@ impl ProfileBuilder {
         }
     }
 
-    /// Doubles the finest cells.
+    /// Doubles the size of the smallest cells.
     fn coarsen(&mut self) {
         self.finest += 1;
         let mut coarse: BTreeMap<(u32, u64), Cell> = BTreeMap::new();
         for ((id, number), cell) in std::mem::take(&mut self.cells) {
-            let size = self.anchors[id as usize].cell;
+            let size = self.sites[id as usize].cell;
             let doubles = size < self.finest;
             let page = if doubles { (number & 1) << size } else { 0 };
             let number = if doubles { number >> 1 } else { number };
@@ -312,28 +312,28 @@ impl ProfileBuilder {
                 .merge(&cell, page as u32);
         }
         self.cells = coarse;
-        for growing in &mut self.anchors {
+        for growing in &mut self.sites {
             growing.cell = growing.cell.max(self.finest);
         }
     }
 
-    /// The profile: equal neighbours merged, anchors without a count left out.
+    /// Returns the profile with equal neighbours merged; sites without a count are left out.
     pub fn finish(self, meta: Meta) -> Profile {
         drop(self.ids);
         let mut cells = self.cells.into_iter().peekable();
-        let mut anchors = Vec::with_capacity(self.anchors.len());
-        for growing in self.anchors {
+        let mut sites = Vec::with_capacity(self.sites.len());
+        for growing in self.sites {
             let mut rows = Vec::new();
             while let Some(((_, number), cell)) =
-                cells.next_if(|((id, _), _)| *id == growing.anchor.id)
+                cells.next_if(|((id, _), _)| *id == growing.site.id)
             {
                 push(&mut rows, &growing, number, &cell);
             }
             rows.shrink_to_fit();
             rows.iter_mut().for_each(tidy);
             if !rows.is_empty() {
-                anchors.push(AnchorRows {
-                    anchor: growing.anchor,
+                sites.push(SiteRows {
+                    site: growing.site,
                     rows,
                     places: growing.places,
                     address: match growing.address {
@@ -344,7 +344,7 @@ impl ProfileBuilder {
                 });
             }
         }
-        let footprint = meta.footprint.unwrap_or_else(|| touched_bytes(&anchors));
+        let footprint = meta.footprint.unwrap_or_else(|| touched_bytes(&sites));
         Profile {
             format: FORMAT.to_owned(),
             version: VERSION,
@@ -359,16 +359,16 @@ impl ProfileBuilder {
             native_ns: meta.native_ns,
             footprint,
             warnings: meta.warnings,
-            anchors,
+            sites,
         }
     }
 }
 
-/// Appends a cell's row, or adds it to its left neighbour where both say the same.
+/// Appends a cell's row, or merges it with its left neighbour if both are equal.
 fn push(rows: &mut Vec<Row>, growing: &Growing, number: u64, cell: &Cell) {
     let size = PAGE << growing.cell;
     let offset = number * size;
-    let end = growing.anchor.length.next_multiple_of(PAGE);
+    let end = growing.site.length.next_multiple_of(PAGE);
     let row = cell.row(offset, size.min(end - offset));
     match rows.last_mut() {
         Some(last) if may_merge(last, &row) => join(last, &row),
@@ -376,12 +376,12 @@ fn push(rows: &mut Vec<Row>, growing: &Growing, number: u64, cell: &Cell) {
     }
 }
 
-fn touched_bytes(anchors: &[AnchorRows]) -> u64 {
-    let rows = anchors.iter().flat_map(|anchor| &anchor.rows);
+fn touched_bytes(sites: &[SiteRows]) -> u64 {
+    let rows = sites.iter().flat_map(|site| &site.rows);
     rows.map(|row| u64::from(row.touched_pages)).sum::<u64>() * PAGE
 }
 
-/// Keeps three digits behind the point of counts and two of means: more only makes files longer.
+/// Rounds counts to three decimals and means to two: more only makes files longer.
 fn tidy(row: &mut Row) {
     let thousandths = |count: f64| match count * 1000.0 {
         scaled if scaled.is_finite() => scaled.round() / 1000.0,
@@ -396,18 +396,18 @@ fn tidy(row: &mut Row) {
     row.dependent = row.dependent.map(|share| hundredths(share).clamp(0.0, 1.0));
 }
 
-fn hash_of(kind: &AnchorKind) -> u64 {
+fn hash_of(kind: &SiteKind) -> u64 {
     let mut hasher = DefaultHasher::new();
     kind.hash(&mut hasher);
     hasher.finish()
 }
 
-/// `count` bits from bit `first`, of at most 64.
+/// Returns `count` bits starting at bit `first`; at most 64.
 fn bits(first: u64, count: u64) -> u64 {
     (u64::MAX >> (64 - count)) << first
 }
 
-/// Whether all counts are finite and not negative: others are dropped, never averaged in.
+/// Whether all counts are finite and not negative: invalid ones are dropped, not averaged.
 fn is_sound(counts: &Counts) -> bool {
     let values = [
         counts.accesses,
@@ -422,8 +422,8 @@ fn is_sound(counts: &Counts) -> bool {
         .all(|value| value.is_finite() && *value >= 0.0)
 }
 
-/// Whether two neighbours say the same, page for page: then one row says it.
-/// Rows stop at 256 KiB, so that a region's share of a row that lies over its border is small.
+/// Whether two neighbours are equal per page, so that one row can represent both. Rows are limited
+/// to 256 KiB, which keeps the error small for a row that crosses a region's border.
 fn may_merge(left: &Row, right: &Row) -> bool {
     let pages = [left.pages() as f64, right.pages() as f64];
     let same = |a: f64, b: f64| {
@@ -451,7 +451,7 @@ fn may_merge(left: &Row, right: &Row) -> bool {
         && alike(left.dependent, right.dependent, 0.05)
 }
 
-/// Adds `right` to `left`, its left neighbour.
+/// Merges `right` into `left`, its left neighbour.
 fn join(left: &mut Row, right: &Row) {
     let part = match left.misses + right.misses {
         0.0 => 0.5,

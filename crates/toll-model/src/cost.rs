@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The prices of one machine, as `tollfree calibrate` measures them.
+//! The costs of one machine, as `tollfree calibrate` measures them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::FormatError;
 use crate::format::{Format, first_impossible};
 
-/// What stands in the `format` field of a cost table.
+/// Value of the `format` field of a cost table.
 pub const FORMAT: &str = "tollfree-costs";
 /// The version of the format that this build writes and reads.
 pub const VERSION: u32 = 1;
@@ -25,10 +25,10 @@ pub struct Measured {
     pub high: f64,
 }
 
-/// What one TLB-missing access costs more with 4 KiB than with 2 MiB pages.
+/// Additional cost of a TLB-missing access with 4 KiB pages over 2 MiB pages.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct WalkPrice {
-    /// Bytes of memory over which accesses were spread evenly.
+pub struct WalkCost {
+    /// Bytes of memory over which accesses are evenly distributed.
     pub footprint: u64,
     /// Independent chains of dependent loads (1 = pointer chasing).
     pub chains: u32,
@@ -43,7 +43,7 @@ pub struct TlbLevel {
     pub ways: u32,
 }
 
-/// The data side of a CPU's TLBs. `None`: that level holds no such pages.
+/// The data TLBs of a CPU. `None`: that level holds no such pages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TlbGeometry {
     /// Name of the preset, or `cpuid`.
@@ -58,10 +58,11 @@ pub struct TlbGeometry {
 }
 
 impl TlbGeometry {
-    /// Names that [`TlbGeometry::preset`] knows.
+    /// Names that [`TlbGeometry::preset`] accepts.
     pub const PRESETS: [&str; 4] = ["skylake", "icelake", "zen3", "zen4"];
 
-    /// The data TLBs of a well-known CPU; `None` for a name not in [`TlbGeometry::PRESETS`].
+    /// Returns the data TLBs of a well-known CPU; `None` for a name not in
+    /// [`TlbGeometry::PRESETS`].
     ///
     /// | preset | L1 4 KiB | L1 2 MiB | L2 4 KiB | L2 2 MiB |
     /// |---|---|---|---|---|
@@ -73,11 +74,11 @@ impl TlbGeometry {
     /// Sources: `skylake` and `icelake`: Intel 64 and IA-32 Architectures Optimization
     /// Reference Manual (248966), tables of TLB parameters of the two microarchitectures;
     /// Skylake client and server, Cascade Lake alike. Ice Lake reports its second level in
-    /// CPUID leaf 0x18 as two arrays of 1024 entries, 8-way, of which one takes 4 KiB and
+    /// CPUID leaf 0x18 as two arrays of 1024 entries, 8-way: one holds 4 KiB and
     /// 2 MiB pages, the other 4 KiB and 1 GiB pages. `zen3` and `zen4`: AMD Software
     /// Optimization Guide for the Zen 3 (56665) and Zen 4 (57647) microarchitectures, section
-    /// on translation lookaside buffers; both keep 4 KiB and 2 MiB pages in one L1 array,
-    /// here given to each size whole. Stores' own L1 TLBs (Ice Lake: 16) are left out.
+    /// on translation lookaside buffers; both hold 4 KiB and 2 MiB pages in one L1 array,
+    /// here listed in full for each size. Separate L1 TLBs for stores (Ice Lake: 16) are left out.
     pub fn preset(name: &str) -> Option<TlbGeometry> {
         let (l1d_4k, l1d_2m, l2_4k, l2_2m) = match name {
             "skylake" => ((64, 4), (32, 4), (1536, 12), (1536, 12)),
@@ -97,14 +98,14 @@ impl TlbGeometry {
         })
     }
 
-    /// The shapes as QEMU's plugins take them (plugins/tlb-model/config.h), with what is the
-    /// same for all presets: TLBs for 1 GiB pages, and paging-structure caches.
+    /// Returns the geometry for QEMU's plugins (plugins/tlb-model/config.h), with the parts that
+    /// all presets share: TLBs for 1 GiB pages, and paging-structure caches.
     pub fn plugin_words(&self) -> Vec<String> {
-        /// Skylake's and Ice Lake's; only MAP_HUGETLB makes such pages.
+        /// Skylake's and Ice Lake's; only MAP_HUGETLB creates such pages.
         const L1_1G: (u32, u32) = (4, 4);
         const L2_1G: (u32, u32) = (16, 4);
-        /// Fully associative. Vendors publish none; these are what measurements of Intel and
-        /// AMD cores since 2015 agree on as a lower bound. They change no miss count.
+        /// Fully associative. Vendors do not publish the sizes; these are a lower bound common to
+        /// measurements of Intel and AMD cores since 2015. They do not affect miss counts.
         const PDE_CACHE: (u32, u32) = (32, 32);
         const PDPTE_CACHE: (u32, u32) = (4, 4);
         let of = |level: TlbLevel| (level.entries, level.ways);
@@ -126,12 +127,12 @@ impl TlbGeometry {
             .collect()
     }
 
-    /// Bytes that the second level reaches with 4 KiB pages.
+    /// Returns the reach of the second level with 4 KiB pages, bytes.
     pub fn reach_4k(&self) -> u64 {
         u64::from(self.l2_4k.entries) * crate::PAGE
     }
 
-    /// Bytes that the TLB reaches with 2 MiB pages.
+    /// Returns the reach of the TLB with 2 MiB pages, bytes.
     pub fn reach_2m(&self) -> u64 {
         u64::from(self.l2_2m.unwrap_or(self.l1d_2m).entries) * crate::REGION
     }
@@ -152,58 +153,58 @@ impl TlbGeometry {
     }
 }
 
-/// The prices of one machine. All times are nanoseconds of CPU time.
+/// The costs of one machine. All times are nanoseconds of CPU time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CostTable {
     pub format: String,
     pub version: u32,
-    /// `model name` of /proc/cpuinfo, kernel release and memory: the table's key.
+    /// `model name` of /proc/cpuinfo, kernel release and memory: the key of the table.
     pub cpu: String,
     pub kernel: String,
     pub memory: u64,
-    /// False where calibration was cut short and defaults stand in.
+    /// False if calibration was cut short and defaults were filled in.
     pub complete: bool,
     pub tlb: TlbGeometry,
-    /// Grid of [`WalkPrice`] over footprint and chains. Points within the reach of the
-    /// second-level TLB price its hits, the others page walks.
-    pub walk: Vec<WalkPrice>,
-    /// A first touch of 4 KiB and giving the page back.
+    /// Grid of [`WalkCost`] over footprint and chains. Points within the reach of the
+    /// second-level TLB cost its hits, the others page walks.
+    pub walk: Vec<WalkCost>,
+    /// A first touch of 4 KiB and the release of the page.
     pub fault_4k: Measured,
-    /// A first touch of 2 MiB whose block was used recently, and giving it back.
+    /// A first touch of 2 MiB on a recently used block, and its release.
     pub fault_2m_warm: Measured,
-    /// A first touch of 2 MiB whose block the host must provide (equal to warm where there is no such thing).
+    /// A first touch of 2 MiB on a block that the host must provide (equal to warm if blocks do not
+    /// get cold).
     pub fault_2m_cold: Measured,
     /// MADV_COLLAPSE of one populated 2 MiB region.
     pub collapse: Measured,
-    /// Price of one 4 KiB page of memory that huge pages hold and the program never touches.
+    /// Cost of a 4 KiB page that a huge page adds and the program never touches.
     pub bloat_page: f64,
 }
 
-/// Bytes of memory of the default grid's columns.
+/// Footprints of the default grid's columns, bytes.
 const DEFAULT_FOOTPRINTS: [u64; 6] = [2 << 20, 16 << 20, 64 << 20, 256 << 20, 1 << 30, 4 << 30];
-/// ns saved per access of one dependent chain: a hit in the second-level TLB costs 7 cycles
-/// more than one in the first (the manuals named at [`TlbGeometry::preset`]; 3 GHz), hot
-/// page-table entries 2-4 ns a miss, cold ones 50-65 ns at 1 GiB and 125-190 ns at 4 GiB
+/// ns saved per access of one dependent chain: a hit in the second-level TLB costs 7 cycles more
+/// than one in the first (manuals named at [`TlbGeometry::preset`]; 3 GHz), page walks with cached
+/// page-table entries 2-4 ns a miss, with uncached ones 50-65 ns at 1 GiB and 125-190 ns at 4 GiB
 /// (measured on a Zen 4 guest).
 const DEFAULT_DEPENDENT_NS: [f64; 6] = [2.0, 3.0, 7.0, 22.0, 55.0, 140.0];
-/// ns saved per access of eight independent chains: 9-13 ns a miss where cold (same machine).
+/// ns saved per access of eight independent chains: 9-13 ns a miss if uncached (same machine).
 const DEFAULT_INDEPENDENT_NS: [f64; 6] = [0.3, 0.6, 2.5, 6.0, 9.0, 13.0];
-/// More points than any calibration takes.
+/// Maximum number of points; above that of any calibration.
 const MAX_WALK: usize = 1024;
-/// A cold huge page is dear from this multiple of a warm one's price on: calibration takes blocks
-/// below it for warm ones.
+/// A huge fault counts as cold from this multiple of the warm cost on: calibration treats blocks
+/// below it as warm.
 const COLD_IS_DEAR: f64 = 4.0;
-/// A default price may be wrong by this factor either way: other CPUs, other memory.
+/// A default cost may be wrong by this factor in either direction: other CPUs, other memory.
 const DEFAULT_FACTOR: f64 = 2.0;
 
 impl CostTable {
-    /// Prices for a machine that was not calibrated: of the right order, with wide
+    /// Returns default costs for a machine that was not calibrated: correct in magnitude, with wide
     /// ranges, marked `complete: false`. `tollfree calibrate` replaces them.
     ///
-    /// Sources: a two-CPU Zen 4 guest with Linux 6.18 whose host takes idle memory
-    /// back: 4 KiB fault 1.3 us (p99 3.2), 2 MiB fault of a warm block 220 us (270),
-    /// of a cold one 5.8 ms (10), MADV_COLLAPSE 5 to 6 ms (16). An untouched page costs
-    /// what providing it costs: one fault.
+    /// Sources: a two-CPU Zen 4 guest with Linux 6.18 on a host that reclaims idle memory: 4 KiB
+    /// fault 1.3 us (p99 3.2), 2 MiB fault of a warm block 220 us (270), of a cold one 5.8 ms (10),
+    /// MADV_COLLAPSE 5 to 6 ms (16). An untouched page costs the time to provide it: one fault.
     pub fn default_for(cpu: &str, kernel: &str, memory: u64, tlb: TlbGeometry) -> CostTable {
         let range = |median, low, high| Measured { median, low, high };
         CostTable {
@@ -223,45 +224,43 @@ impl CostTable {
         }
     }
 
-    /// Whether cold huge pages were measured here, and cost several times as much as warm ones.
-    /// Prices of a table that is not complete may be defaults, which say nothing about this machine.
+    /// Whether cold huge pages were measured here, at several times the cost of warm ones. Costs of
+    /// an incomplete table may be defaults, which do not describe this machine.
     pub fn cold_is_dear(&self) -> bool {
         self.complete && self.fault_2m_cold.median > COLD_IS_DEAR * self.fault_2m_warm.median
     }
 
-    /// The table as one JSON document, indented: people read it.
+    /// Formats the table as an indented JSON document.
     ///
     /// # Errors
-    /// [`FormatError::Invalid`] if it says something impossible: no reader would take it back.
+    /// [`FormatError::Invalid`] for invalid values that a reader would reject.
     pub fn to_json(&self) -> Result<String, FormatError> {
         self.check()?;
         serde_json::to_string_pretty(self).map_err(|error| COSTS.invalid(error.to_string()))
     }
 
     /// Reads a cost table.
-    ///
     /// # Errors
-    /// [`FormatError`] names what is wrong and where; no input panics.
+    /// [`FormatError`] names the problem and its location; no input panics.
     pub fn from_json(bytes: impl AsRef<[u8]>) -> Result<CostTable, FormatError> {
         let table: CostTable = COSTS.read_json(bytes.as_ref())?;
         table.check()?;
         Ok(table)
     }
 
-    /// Checks everything that the types do not.
+    /// Checks the invariants that the types do not enforce.
     fn check(&self) -> Result<(), FormatError> {
         COSTS.check(&self.format, self.version)?;
         let invalid = |detail| COSTS.invalid(detail);
         self.tlb.check().map_err(invalid)?;
-        let prices = [
+        let costs = [
             ("fault_4k", self.fault_4k),
             ("fault_2m_warm", self.fault_2m_warm),
             ("fault_2m_cold", self.fault_2m_cold),
             ("collapse", self.collapse),
         ];
-        for (name, price) in prices {
-            price
-                .check(0.0)
+        for (name, cost) in costs {
+            cost.check(0.0)
                 .map_err(|detail| invalid(format!("{name}: {detail}")))?;
         }
         if let Some(detail) = first_impossible(&[("bloat_page", self.bloat_page)], 0.0) {
@@ -280,14 +279,14 @@ impl CostTable {
         for (number, point) in self.walk.iter().enumerate() {
             let wrong = |detail| format!("walk point {number}: {detail}");
             if point.footprint == 0 || !(1..=1024).contains(&point.chains) {
-                let WalkPrice {
+                let WalkCost {
                     footprint, chains, ..
                 } = point;
                 return Err(wrong(format!("footprint {footprint}, chains {chains}")));
             }
-            // Noise may measure a small loss; a price below -1 us is damage.
+            // Noise may measure a small loss; a cost below -1 us is invalid.
             point.saved_ns.check(-1_000.0).map_err(wrong)?;
-            let same = |other: &WalkPrice| {
+            let same = |other: &WalkCost| {
                 (other.footprint, other.chains) == (point.footprint, point.chains)
             };
             if self.walk[..number].iter().any(same) {
@@ -314,15 +313,15 @@ impl Measured {
     }
 }
 
-/// The default grid: measured ends, geometric means between them for 2 and 4 chains.
-fn default_walk() -> Vec<WalkPrice> {
+/// Returns the default grid: measured end points, geometric means between them for 2 and 4 chains.
+fn default_walk() -> Vec<WalkCost> {
     let mut walk = Vec::new();
     for (column, &footprint) in DEFAULT_FOOTPRINTS.iter().enumerate() {
         let (one, eight) = (DEFAULT_DEPENDENT_NS[column], DEFAULT_INDEPENDENT_NS[column]);
         for chains in [1u32, 2, 4, 8] {
             let part = f64::from(chains).log2() / 3.0;
             let median = one.powf(1.0 - part) * eight.powf(part);
-            walk.push(WalkPrice {
+            walk.push(WalkCost {
                 footprint,
                 chains,
                 saved_ns: Measured {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reading and writing the files: what every format has in common.
+//! Common parts of reading and writing all file formats.
 //!
-//! A reader tries the document first and asks questions later: only a file that
-//! does not parse, or whose name or version is wrong, is looked at a second time
-//! to say what it is.
+//! A reader parses the document first: only if it does not parse, or if its format name or version
+//! is wrong, the file is inspected again to describe what it is.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -12,15 +11,15 @@ use crate::error::FormatError;
 
 /// A file format of this crate.
 pub(crate) struct Format {
-    /// What people call it: `profile`.
+    /// Name in messages: `profile`.
     pub what: &'static str,
-    /// What stands in its `format` field.
+    /// Value of its `format` field.
     pub name: &'static str,
     /// The version that this build writes and reads.
     pub version: u32,
 }
 
-/// The two fields that every file has, both optional so that anything parses.
+/// The two fields of every file, both optional so that any document parses.
 #[derive(Deserialize)]
 struct Header {
     format: Option<String>,
@@ -31,7 +30,7 @@ impl Format {
     /// Parses a JSON document of this format.
     pub fn read_json<T: DeserializeOwned>(&self, bytes: &[u8]) -> Result<T, FormatError> {
         serde_json::from_slice(bytes).map_err(|error| {
-            // A serde_json error names line and column.
+            // A serde_json error includes line and column.
             let header = serde_json::from_slice::<Header>(bytes).ok();
             self.explain(header, looks_like(bytes), error.to_string())
         })
@@ -47,7 +46,7 @@ impl Format {
         })
     }
 
-    /// The file as text.
+    /// Decodes the file as text.
     pub fn utf8<'a>(&self, bytes: &'a [u8]) -> Result<&'a str, FormatError> {
         std::str::from_utf8(bytes).map_err(|error| {
             let detail = format!("byte {} is not UTF-8", error.valid_up_to());
@@ -55,7 +54,7 @@ impl Format {
         })
     }
 
-    /// Checks name and version of a document that parsed.
+    /// Checks name and version of a parsed document.
     pub fn check(&self, format: &str, version: u32) -> Result<(), FormatError> {
         if format != self.name {
             return Err(self.foreign(format!("its format is {:?}", clip(format))));
@@ -70,7 +69,7 @@ impl Format {
         Ok(())
     }
 
-    /// The error for a field that parses and says something impossible.
+    /// Returns the error for a field that parses but is invalid.
     pub fn invalid(&self, detail: String) -> FormatError {
         FormatError::Invalid {
             what: self.what,
@@ -85,7 +84,7 @@ impl Format {
         }
     }
 
-    /// Says why a document does not parse: another format, another version, or damage.
+    /// Returns why a document does not parse: another format, another version, or damage.
     fn explain(&self, header: Option<Header>, looks: Looks, detail: String) -> FormatError {
         if let Some(Header { format, version }) = header {
             let Some(format) = format else {
@@ -110,9 +109,9 @@ impl Format {
     }
 }
 
-/// A first guess at a file that does not parse.
+/// Classification of a file that does not parse.
 enum Looks {
-    /// It names one of our formats near its beginning: damaged rather than foreign.
+    /// Contains one of our format names near its start: damaged rather than foreign.
     Ours,
     Like(&'static str),
 }
@@ -133,12 +132,12 @@ fn looks_like(bytes: &[u8]) -> Looks {
     }
 }
 
-/// The beginning of a text, for error messages.
+/// Returns the start of a text, for error messages.
 fn clip(text: &str) -> String {
     text.chars().take(40).collect()
 }
 
-/// The line, from 1, that holds byte `at`.
+/// Returns the line, from 1, that contains byte `at`.
 fn line_of(text: &str, at: usize) -> usize {
     let before = &text.as_bytes()[..at.min(text.len())];
     1 + before.iter().filter(|&&byte| byte == b'\n').count()

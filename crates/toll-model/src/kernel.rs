@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Profiles for the kernel's estimator (mm/econ): what page walks cost in each region, named by
-//! what the kernel itself can find again.
+//! Profiles for the kernel's estimator (mm/econ): the cost of page walks in each region, with names
+//! that the kernel can resolve.
 //!
-//! A row is the expected time that page walks take in 2 MiB of memory over one run if its pages
-//! are small from the first touch on, in ns, as [`crate::price`] has it: the benefit of a
-//! region. The kernel scales it by the life that remains, so a profile says how long a run is.
-//! Faults that a huge page saves are not in it: the kernel counts those by its own prices, from
-//! the pages that are touched.
+//! A row is the expected time in page walks in 2 MiB of memory over one run if it is mapped by 4
+//! KiB pages from the first touch on, in ns, by [`crate::cost`]: the benefit of a region. The
+//! kernel scales it by the remaining lifetime, so a profile includes the duration of a run. Faults
+//! that a huge page saves are not included: the kernel accounts for those by its own costs, from
+//! the touched pages.
 //!
-//! The text is described in the patch queue's Documentation/admin-guide/mm/econ.rst.
+//! The text format is described in the patch queue's Documentation/admin-guide/mm/econ.rst.
 
 use std::fmt::Write;
 
-use crate::anchor::{AnchorKind, Level};
 use crate::plan::{Plan, Region};
-use crate::profile::{AnchorRows, Place, Profile};
+use crate::profile::{Place, Profile, SiteRows};
+use crate::site::{Level, SiteKind};
 use crate::{PAGE, REGION};
 
-/// Longer texts are refused by the kernel.
+/// Maximum length that the kernel accepts.
 pub const MAX_BYTES: usize = 1 << 20;
-/// Neighbours become one row where their benefits differ by less than this share of the larger, and their
-/// touched pages by no more than [`SAME_PAGES`].
+/// Neighbours are merged if their benefits differ by less than this share of the larger, and their
+/// touched pages by at most [`SAME_PAGES`].
 const SAME: f64 = 0.1;
 const SAME_PAGES: u32 = 16;
 
-/// Percent by which a row's benefit is believed: of the same mapping or heap, of one of
-/// the same class, of the same kind of memory.
+/// Weights of a row's benefit in percent: for the same mapping or heap, for one of the same class,
+/// for the same kind of memory.
 const fn confidence(level: Level) -> u32 {
     match level {
         Level::Exact => 90,
@@ -35,25 +35,25 @@ const fn confidence(level: Level) -> u32 {
     }
 }
 
-/// Where in the program's file its zeroed data begins: the end of what the file has of the
-/// segment that is written, rounded up to a page.
+/// File offset of the program's zeroed data: the end of the file part of the writable segment,
+/// rounded up to a page.
 pub type ZeroedData<'a> = Option<(&'a str, u64)>;
 
 /// A profile for the kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KernelProfile {
-    /// What is to be written to /proc/PID/mm_profile.
+    /// Text to write to /proc/PID/mm_profile.
     pub text: String,
     pub rows: usize,
-    /// Regions that are in it, and those that the kernel could not find again.
+    /// Numbers of included regions, and of regions that the kernel could not resolve.
     pub carried: usize,
     pub lost: usize,
-    /// The benefit of each, ns.
+    /// Benefit of each, ns.
     pub carried_ns: f64,
     pub lost_ns: f64,
 }
 
-/// What a row is named by, in the order of the text.
+/// Name of a row, in the order of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Name {
     Heap,
@@ -70,16 +70,16 @@ struct Row {
     name: Name,
     begin: u64,
     end: u64,
-    /// For 2 MiB.
+    /// Benefit per 2 MiB.
     benefit_ns: f64,
     touched: u32,
     confidence: u32,
 }
 
-/// Makes a kernel's profile of a plan's regions, with what `profile` knows of where they lay.
+/// Builds the kernel's profile from a plan's regions and the addresses in `profile`.
 ///
-/// `run_ns` is how long one run takes. Of more rows than fit, those with the least benefit are
-/// left out, and counted as lost.
+/// `run_ns` is the duration of one run. If there are more rows than fit, those with the least
+/// benefit are left out and counted as lost.
 pub fn kernel_profile(
     profile: &Profile,
     plan: &Plan,
@@ -96,11 +96,11 @@ pub fn kernel_profile(
         lost_ns: 0.0,
     };
     for region in &plan.regions {
-        let anchor = profile
-            .anchors
+        let site = profile
+            .sites
             .iter()
-            .find(|rows| rows.anchor.id == region.anchor);
-        let found = anchor.map_or_else(Vec::new, |anchor| rows_of(anchor, region, zeroed));
+            .find(|rows| rows.site.id == region.site);
+        let found = site.map_or_else(Vec::new, |site| rows_of(site, region, zeroed));
         let part = found.iter().map(|row| row.end - row.begin).sum::<u64>() as f64
             / region.length.max(1) as f64;
         match part > 0.5 {
@@ -126,7 +126,7 @@ pub fn kernel_profile(
 
 fn head(profile: &Profile, run_ns: f64) -> String {
     let path = &profile.program.path;
-    // One word, as far as the kernel compares it.
+    // Must be a single word for the kernel's comparison.
     let name: String = path
         .rsplit('/')
         .next()
@@ -141,8 +141,8 @@ fn head(profile: &Profile, run_ns: f64) -> String {
     )
 }
 
-/// The rows of a region: one, or several where it lies in several mappings.
-fn rows_of(anchor: &AnchorRows, region: &Region, zeroed: ZeroedData<'_>) -> Vec<Row> {
+/// Returns the rows of a region: several if it lies in several mappings.
+fn rows_of(site: &SiteRows, region: &Region, zeroed: ZeroedData<'_>) -> Vec<Row> {
     let row = |name, begin: u64, length: u64| Row {
         name,
         begin: begin / PAGE * PAGE,
@@ -152,9 +152,9 @@ fn rows_of(anchor: &AnchorRows, region: &Region, zeroed: ZeroedData<'_>) -> Vec<
             as u32,
         confidence: confidence(region.level.min(Level::Kind)),
     };
-    match (&anchor.anchor.kind, zeroed) {
-        (AnchorKind::Heap, _) => vec![row(Name::Heap, region.offset, region.length)],
-        (AnchorKind::File { path, .. }, Some((program, begin))) if path == program => {
+    match (&site.site.kind, zeroed) {
+        (SiteKind::Heap, _) => vec![row(Name::Heap, region.offset, region.length)],
+        (SiteKind::File { path, .. }, Some((program, begin))) if path == program => {
             let from = region.offset.max(begin);
             let to = region.end().max(from);
             match to > from {
@@ -162,7 +162,7 @@ fn rows_of(anchor: &AnchorRows, region: &Region, zeroed: ZeroedData<'_>) -> Vec<
                 false => Vec::new(),
             }
         }
-        _ => anchor
+        _ => site
             .places
             .iter()
             .filter_map(|place| {
@@ -182,7 +182,8 @@ fn name(place: &Place) -> Name {
     }
 }
 
-/// Sorted rows, of which each begins where the one before it has ended, equal neighbours in one.
+/// Returns sorted rows, each starting at the end of the one before it, with equal neighbours
+/// merged.
 fn without_overlap(rows: Vec<Row>) -> Vec<Row> {
     let mut clear: Vec<Row> = Vec::with_capacity(rows.len());
     for mut row in rows {
@@ -208,7 +209,7 @@ fn are_alike(one: &Row, other: &Row) -> bool {
         && one.confidence == other.confidence
 }
 
-/// The rows that fit into so many bytes: those with the most benefit, in their order.
+/// Selects the rows that fit into `room` bytes: those with the most benefit, in order.
 fn fitting(rows: Vec<Row>, room: usize) -> Vec<Row> {
     let lengths: Vec<usize> = rows.iter().map(|row| row.to_string().len()).collect();
     if lengths.iter().sum::<usize>() <= room {
@@ -230,7 +231,7 @@ fn fitting(rows: Vec<Row>, room: usize) -> Vec<Row> {
 }
 
 impl Row {
-    /// Takes what follows it, by their lengths.
+    /// Merges the following row, weighted by length.
     fn join(&mut self, next: &Row) {
         let (own, other) = (
             (self.end - self.begin) as f64,

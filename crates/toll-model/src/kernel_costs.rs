@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Prices for the kernel's estimator (mm/econ), as a file: a line for each, in nanoseconds.
+//! Cost files for the kernel's estimator (mm/econ): one line per cost, in nanoseconds.
 //!
 //! ```text
 //! mm_costs 1
@@ -8,48 +8,47 @@
 //! end 2
 //! ```
 //!
-//! Prices are named as the files in /sys/kernel/mm/econ/costs; one that this build has never heard
-//! of is taken as it comes. What they mean is described in the patch queue's
-//! Documentation/ABI/testing/sysfs-kernel-mm-econ.
+//! Costs are named as the files in /sys/kernel/mm/econ/costs; unknown names are accepted. Their
+//! meaning is described in the patch queue's Documentation/ABI/testing/sysfs-kernel-mm-econ.
 
 use std::fmt::Write;
 
 use crate::error::FormatError;
 use crate::format::Format;
 
-/// The first word of a file.
+/// First word of a file.
 pub const MAGIC: &str = "mm_costs";
 /// The version of the format that this build writes and reads.
 pub const VERSION: u32 = 1;
 
 const COSTS: Format = Format {
-    what: "file of the kernel's prices",
+    what: "file of the kernel's costs",
     name: MAGIC,
     version: VERSION,
 };
 
-/// Files of the kernel's folder that are no prices.
-pub const NO_PRICES: [&str; 2] = ["frozen", "samples"];
+/// Files of the directory that are not costs.
+pub const NOT_COSTS: [&str; 2] = ["frozen", "samples"];
 
-/// The presets of this build, by name.
+/// Presets of this build, by name.
 pub const SHIPPED: [(&str, &str); 1] = [("epyc", include_str!("../../../lab/presets/epyc.costs"))];
 
-/// What one operation costs.
+/// Cost of one operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Price {
+pub struct Cost {
     pub name: String,
     pub ns: u64,
-    /// Where the number comes from, in words.
+    /// Description of the source of the number.
     pub source: String,
-    /// Its line in the file, from 1; 0: in none.
+    /// Line in the file, from 1; 0: not from a file.
     pub line: usize,
 }
 
-/// The prices of a file, in its order.
+/// Parses the costs of a file, in order.
 ///
 /// # Errors
-/// [`FormatError`] names the line of whatever is no price.
-pub fn parse(bytes: &[u8]) -> Result<Vec<Price>, FormatError> {
+/// [`FormatError`] names the invalid line.
+pub fn parse(bytes: &[u8]) -> Result<Vec<Cost>, FormatError> {
     let text = COSTS.utf8(bytes)?;
     let mut lines = text.lines().enumerate().filter_map(|(index, line)| {
         let (said, source) = line.split_once('#').unwrap_or((line, ""));
@@ -57,7 +56,7 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Price>, FormatError> {
         (!words.is_empty()).then_some((index + 1, words, source.trim()))
     });
     check_head(lines.next().map(|(_, words, _)| words).as_deref())?;
-    let mut prices: Vec<Price> = Vec::new();
+    let mut costs: Vec<Cost> = Vec::new();
     let mut end = None;
     for (line, words, source) in lines {
         let wrong = |detail: String| COSTS.invalid(format!("line {line}: {detail}"));
@@ -68,35 +67,35 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Price>, FormatError> {
             end = Some(number.to_owned());
             continue;
         }
-        let price = price(&words, source, line).map_err(wrong)?;
-        if prices.iter().any(|earlier| earlier.name == price.name) {
-            return Err(wrong(format!("{} has a price already", price.name)));
+        let cost = cost(&words, source, line).map_err(wrong)?;
+        if costs.iter().any(|earlier| earlier.name == cost.name) {
+            return Err(wrong(format!("{} has a cost already", cost.name)));
         }
-        prices.push(price);
+        costs.push(cost);
     }
     match end {
-        Some(number) if number == prices.len().to_string() => Ok(prices),
+        Some(number) if number == costs.len().to_string() => Ok(costs),
         Some(number) => Err(damaged(format!(
-            "it says {} prices and holds {}",
+            "it says {} costs and holds {}",
             clip(&number),
-            prices.len()
+            costs.len()
         ))),
         None => Err(damaged("its last line, the end, is missing".to_owned())),
     }
 }
 
-/// The prices as a file. `about` says what they are prices of.
-pub fn format(about: &str, prices: &[Price]) -> String {
+/// Formats the costs as a file. `about` describes their origin.
+pub fn format(about: &str, costs: &[Cost]) -> String {
     let mut text = format!("{MAGIC} {VERSION}\n# {about}\n");
-    for price in prices {
-        let _ = writeln!(text, "{} {} # {}", price.name, price.ns, price.source);
+    for cost in costs {
+        let _ = writeln!(text, "{} {} # {}", cost.name, cost.ns, cost.source);
     }
-    let _ = writeln!(text, "end {}", prices.len());
+    let _ = writeln!(text, "end {}", costs.len());
     text
 }
 
-/// A preset of this build; `None` if it has none of that name.
-pub fn shipped(name: &str) -> Option<Vec<Price>> {
+/// Returns a preset of this build; `None` for an unknown name.
+pub fn shipped(name: &str) -> Option<Vec<Cost>> {
     let (_, text) = SHIPPED.iter().find(|(known, _)| *known == name)?;
     Some(parse(text.as_bytes()).expect("the tests read every preset"))
 }
@@ -114,16 +113,16 @@ fn check_head(words: Option<&[&str]>) -> Result<(), FormatError> {
     }
 }
 
-fn price(words: &[&str], source: &str, line: usize) -> Result<Price, String> {
+fn cost(words: &[&str], source: &str, line: usize) -> Result<Cost, String> {
     let [name, ns] = words else {
         return Err("it is not a name and a number of nanoseconds".to_owned());
     };
     if !is_name(name) {
-        return Err(format!("{} is no name of a price", clip(name)));
+        return Err(format!("{} is no name of a cost", clip(name)));
     }
     let is_number = ns.bytes().all(|byte| byte.is_ascii_digit());
     match ns.parse() {
-        Ok(ns) if is_number => Ok(Price {
+        Ok(ns) if is_number => Ok(Cost {
             name: (*name).to_owned(),
             ns,
             source: source.to_owned(),
@@ -133,10 +132,10 @@ fn price(words: &[&str], source: &str, line: usize) -> Result<Price, String> {
     }
 }
 
-/// Whether a word can be the name of a price: it becomes the name of a file.
+/// Whether a word is a valid name of a cost: it becomes a file name.
 fn is_name(word: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-    !word.is_empty() && word.bytes().all(fits) && !NO_PRICES.contains(&word)
+    !word.is_empty() && word.bytes().all(fits) && !NOT_COSTS.contains(&word)
 }
 
 fn damaged(detail: String) -> FormatError {
@@ -146,7 +145,7 @@ fn damaged(detail: String) -> FormatError {
     }
 }
 
-/// A word of the file for an error message.
+/// Quotes a word of the file for an error message.
 fn clip(word: &str) -> String {
     let shown: String = word.chars().take(40).collect();
     format!("{shown:?}")
@@ -167,9 +166,9 @@ mod tests {
 
     #[test]
     fn a_file_has_names_numbers_and_where_they_come_from() {
-        let prices = parse(WHOLE.as_bytes()).unwrap();
-        let [fault, split] = &prices[..] else {
-            panic!("{prices:?}")
+        let costs = parse(WHOLE.as_bytes()).unwrap();
+        let [fault, split] = &costs[..] else {
+            panic!("{costs:?}")
         };
         assert_eq!(
             (fault.name.as_str(), fault.ns, fault.line),
@@ -219,7 +218,7 @@ mod tests {
             ),
             (
                 "mm_costs 1\nfault 1\nfault 2\nend 2\n",
-                "line 3: fault has a price already",
+                "line 3: fault has a cost already",
             ),
             (
                 "mm_costs 1\nfault 1\nend 1\nsplit 2\n",
@@ -227,7 +226,7 @@ mod tests {
             ),
             (
                 "mm_costs 1\nfault 1\nend 2\n",
-                "says \"2\" prices and holds 1",
+                "says \"2\" costs and holds 1",
             ),
             ("mm_costs 1\nfault 1\n", "the end, is missing"),
             (
@@ -246,12 +245,9 @@ mod tests {
     #[test]
     fn every_preset_is_one() {
         for (name, _) in SHIPPED {
-            let prices = shipped(name).unwrap();
-            assert!(prices.len() >= 8);
-            assert!(
-                prices.iter().all(|price| !price.source.is_empty()),
-                "{name}"
-            );
+            let costs = shipped(name).unwrap();
+            assert!(costs.len() >= 8);
+            assert!(costs.iter().all(|cost| !cost.source.is_empty()), "{name}");
         }
         assert_eq!(shipped("nothing"), None);
     }
@@ -259,17 +255,17 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read_again(numbers in prop::collection::vec(any::<u64>(), 0..20)) {
-            let prices: Vec<Price> = numbers
+            let costs: Vec<Cost> = numbers
                 .iter()
                 .enumerate()
-                .map(|(index, ns)| Price {
-                    name: format!("price_{index}"),
+                .map(|(index, ns)| Cost {
+                    name: format!("cost_{index}"),
                     ns: *ns,
                     source: format!("measured {index} times"),
                     line: index + 3,
                 })
                 .collect();
-            prop_assert_eq!(parse(format("a machine", &prices).as_bytes()).unwrap(), prices);
+            prop_assert_eq!(parse(format("a machine", &costs).as_bytes()).unwrap(), costs);
         }
 
         #[test]

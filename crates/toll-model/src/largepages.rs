@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `largepages.txt`: decimal base addresses of 2 MiB regions, one a line.
-//! Blank lines and `#` comments are allowed.
+//! `largepages.txt`: decimal base addresses of 2 MiB regions, one per line. Blank lines and `#`
+//! comments are allowed.
 
 use crate::REGION;
-use crate::anchor::MAX_LENGTH;
 use crate::error::FormatError;
+use crate::site::MAX_LENGTH;
 
 const WHAT: &str = "list of large pages";
 
-/// Reads a list: sorted, each address once.
+/// Parses a list and returns it sorted, without duplicates.
 ///
 /// # Errors
-/// [`FormatError`] names the line of anything that is not the decimal address of a region.
+/// [`FormatError`] names the first line that is not the decimal address of a region.
 pub fn parse(text: &str) -> Result<Vec<u64>, FormatError> {
     let mut addresses = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -48,7 +48,7 @@ fn parse_address(entry: &str) -> Result<u64, String> {
     }
 }
 
-/// Writes a list.
+/// Formats a list.
 pub fn format(addresses: &[u64]) -> String {
     addresses
         .iter()

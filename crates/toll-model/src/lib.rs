@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Regions, anchors, profiles, cost tables, plans and statistics.
+//! Regions, sites, profiles, cost tables, plans and statistics.
 //!
-//! This crate makes no call to the operating system: everything here is a
-//! function of its arguments, which is what makes it testable by property.
+//! This crate does not call the operating system: everything is a function of its arguments, so
+//! that it can be tested with property tests.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`actions`] | from a plan to what the preload library and the parent do |
-//! | [`anchor`] | what names a piece of memory across runs and ASLR |
-//! | [`builder`] | from single observations to a profile |
-//! | [`profile`] | what was observed: counts per byte interval of an anchor |
-//! | [`cost`] | the prices of one machine |
+//! | [`actions`] | converts a plan to actions of the preload library and the parent |
+//! | [`site`] | identifies memory across runs and ASLR |
+//! | [`builder`] | builds a profile from single observations |
+//! | [`profile`] | observed counts per byte interval of a site |
+//! | [`cost`] | the costs of one machine |
 //! | [`largepages`] | lists of fixed addresses |
 //! | [`kernel`] | profiles for the kernel's estimator |
-//! | [`kernel_costs`] | prices for it |
-//! | [`plan`] | priced regions with a verdict, and the speed-up they predict |
-//! | [`price`] | from a profile and a cost table to a plan |
+//! | [`kernel_costs`] | cost files for the kernel's estimator |
+//! | [`plan`] | estimated regions with a verdict, and the speed-up they predict |
+//! | [`estimate`] | computes a plan from a profile and a cost table |
 //! | [`stats`] | intervals and verdicts from interleaved runs |
-//! | [`units`] | sizes, times and ranges as people write them |
-//! | [`wire`] | the layouts that the preload library and the simulator share |
+//! | [`units`] | parses and formats sizes, times and ranges |
+//! | [`wire`] | binary layouts shared with the preload library and the simulator |
 
 #[cfg(feature = "formats")]
 pub mod actions;
-#[cfg(feature = "formats")]
-pub mod anchor;
 #[cfg(feature = "formats")]
 pub mod builder;
 #[cfg(feature = "formats")]
 pub mod cost;
 #[cfg(feature = "formats")]
 pub mod error;
+#[cfg(feature = "formats")]
+pub mod estimate;
 #[cfg(feature = "formats")]
 mod format;
 #[cfg(feature = "formats")]
@@ -41,9 +41,9 @@ pub mod largepages;
 #[cfg(feature = "formats")]
 pub mod plan;
 #[cfg(feature = "formats")]
-pub mod price;
-#[cfg(feature = "formats")]
 pub mod profile;
+#[cfg(feature = "formats")]
+pub mod site;
 #[cfg(feature = "formats")]
 pub mod stats;
 #[cfg(feature = "formats")]
@@ -54,5 +54,5 @@ pub mod wire;
 
 /// Size of a base page in bytes (x86-64).
 pub const PAGE: u64 = 4096;
-/// Size of a region in bytes: what one PMD entry maps (x86-64).
+/// Size of a region in bytes: the reach of one PMD entry (x86-64).
 pub const REGION: u64 = 2 << 20;

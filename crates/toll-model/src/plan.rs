@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Plans: regions with benefit, cost and verdict.
 //!
-//! On disk a plan is TOML (docs/guide/formats.md); `plan --json` prints the
-//! same content.
+//! A plan is stored as TOML (docs/guide/formats.md); `plan --json` prints the same content.
 
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::REGION;
-use crate::anchor::{Anchor, Level};
 use crate::error::FormatError;
 use crate::format::{Format, first_impossible};
 use crate::profile::{Program, Source};
+use crate::site::{Level, Site};
 
-/// What stands in the `format` field of a plan.
+/// Value of the `format` field of a plan.
 pub const FORMAT: &str = "tollfree-plan";
 /// The version of the format that this build writes and reads.
 pub const VERSION: u32 = 1;
@@ -25,17 +24,18 @@ const PLAN: Format = Format {
     version: VERSION,
 };
 
-/// The header of a plan's last table.
+/// Header of a plan's last table.
 const END: &str = "[end]\n";
 
-/// The last table of a plan: how much stands before it.
+/// The last table of a plan: the counts of the tables before it.
 #[derive(Deserialize)]
 struct End {
-    anchors: usize,
+    #[serde(alias = "anchors")]
+    sites: usize,
     regions: usize,
 }
 
-/// What to do with a region.
+/// Verdict for a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -43,37 +43,37 @@ pub enum Verdict {
     Leave,
 }
 
-/// Why a region has its verdict.
+/// Reason for a region's verdict.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Why {
     /// Among the fewest regions that keep most of the gain.
     Pays,
-    /// Among the regions with the most misses, as was asked for.
+    /// Among the regions with the most misses, as requested.
     Asked,
     /// It would pay, but the planned set keeps most of the gain without it.
     Spare,
-    /// It would pay, but the memory asked for is used up.
+    /// It would pay, but exceeds the requested memory limit.
     Budget,
     /// Its cost is not below its benefit.
     CostsMore,
-    /// Its benefit cannot be told from zero.
+    /// Its benefit is not distinguishable from zero.
     #[default]
     Unclear,
     /// The program as a whole has too little to gain.
     Nothing,
-    /// It is huge already.
+    /// It is already huge.
     AlreadyHuge,
-    /// Less than 2 MiB at an end of its anchor.
+    /// Less than 2 MiB at an end of its site.
     Partial,
-    /// Text, files and stacks are not acted on.
+    /// Text, files and stacks are not advised.
     NotActedOn,
-    /// Its anchor cannot be found again in another run.
+    /// Its site cannot be identified in another run.
     NotFound,
 }
 
 impl Why {
-    /// A few words for tables.
+    /// Returns a short text for tables.
     pub fn words(self) -> &'static str {
         match self {
             Why::Pays => "pays",
@@ -99,20 +99,21 @@ pub struct Estimate {
     pub high: f64,
 }
 
-/// One priced region of an anchor.
+/// An estimated region of a site.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Region {
-    /// Id of the anchor (JSON output also carries the anchor's name).
-    pub anchor: u32,
-    /// First byte, from the anchor's start.
+    /// Id of the site (JSON output also carries the site's name).
+    #[serde(alias = "anchor")]
+    pub site: u32,
+    /// First byte, from the site's start.
     pub offset: u64,
-    /// Bytes; 2 MiB, less at an anchor's ends.
+    /// Bytes; 2 MiB, less at a site's ends.
     pub length: u64,
     pub level: Level,
     pub misses: f64,
-    /// CPU time that huge pages save here over a run, given the whole set, ns.
+    /// CPU time that huge pages save here in one run, given the whole set, ns.
     pub benefit_ns: f64,
-    /// CPU time that making it huge costs, bloat and risk included, ns.
+    /// CPU time to make it huge, including bloat and risk, ns.
     pub cost_ns: f64,
     pub verdict: Verdict,
     #[serde(default)]
@@ -121,42 +122,43 @@ pub struct Region {
     pub touched_pages: u32,
 }
 
-/// Priced advice for one program.
+/// Advice for one program, with estimates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     pub format: String,
     pub version: u32,
     pub program: Program,
     pub source: Source,
-    /// Key of the cost table that priced it.
+    /// Key of the cost table used.
     pub cpu: String,
-    /// Time saved by the planned set over one run, ns.
+    /// Time that the planned set saves in one run, ns.
     pub saved_ns: Estimate,
-    /// The same for everything huge.
+    /// Time that making everything huge saves in one run, ns.
     pub saved_all_ns: Estimate,
-    /// Time of one run without the plan, ns, if one is known.
+    /// Time of one run without the plan, ns, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline_ns: Option<f64>,
     /// Time without / with the plan; above 1 is faster.
     pub predicted_speedup: Estimate,
-    /// Why the plan is what it is, in one sentence.
+    /// Reason for the plan, in one sentence.
     pub reason: String,
     #[serde(default)]
     pub warnings: Vec<String>,
-    /// True for a machine where THP is `always`: everything is huge without a
-    /// plan, and the plan takes huge pages away from regions that lose by them.
+    /// True if THP is `always`: everything is huge without a plan, and the plan removes huge pages
+    /// from regions that lose by them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub thp_always: bool,
-    /// True where the heap is better made huge whole, at its first touch and by the
-    /// allocator's own switch, than region by region once it has grown.
+    /// True if it is better to make the whole heap huge at its first touch, by the allocator's own
+    /// switch, than to collapse single regions after it has grown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub whole_heap: bool,
-    pub anchors: Vec<Anchor>,
+    #[serde(alias = "anchors")]
+    pub sites: Vec<Site>,
     pub regions: Vec<Region>,
 }
 
 impl Estimate {
-    /// An estimate without error.
+    /// Returns an estimate without error.
     pub const fn exact(value: f64) -> Estimate {
         Estimate {
             median: value,
@@ -180,7 +182,7 @@ impl Estimate {
 }
 
 impl Region {
-    /// First byte behind the region, from the anchor's start.
+    /// Returns the end of the region, from the site's start.
     pub fn end(&self) -> u64 {
         self.offset + self.length
     }
@@ -210,22 +212,23 @@ impl Region {
 }
 
 impl Plan {
-    /// The plan as TOML. Its last table, `[end]`, tells a whole file from a cut one.
+    /// Formats the plan as TOML. Its last table, `[end]`, distinguishes a complete file from a
+    /// truncated one.
     ///
     /// # Errors
-    /// [`FormatError::Invalid`] if it says something impossible: no reader would take it back.
+    /// [`FormatError::Invalid`] for invalid values that a reader would reject.
     pub fn to_toml(&self) -> Result<String, FormatError> {
         self.check()?;
         let mut text = toml::to_string(self).map_err(|error| PLAN.invalid(error.to_string()))?;
-        let (anchors, regions) = (self.anchors.len(), self.regions.len());
-        text += &format!("\n{END}anchors = {anchors}\nregions = {regions}\n");
+        let (sites, regions) = (self.sites.len(), self.regions.len());
+        text += &format!("\n{END}sites = {sites}\nregions = {regions}\n");
         Ok(text)
     }
 
-    /// Reads a plan.
+    /// Parses a plan.
     ///
     /// # Errors
-    /// [`FormatError`] names what is wrong and where; no input panics.
+    /// [`FormatError`] names the problem and its location; no input panics.
     pub fn from_toml(text: impl AsRef<[u8]>) -> Result<Plan, FormatError> {
         let text = PLAN.utf8(text.as_ref())?;
         let plan: Plan = PLAN.read_toml(text)?;
@@ -234,7 +237,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// TOML that was cut between two tables still parses: its end must be there.
+    /// TOML that was cut between two tables still parses: check for its last table.
     fn check_end(&self, text: &str) -> Result<(), FormatError> {
         let tail = text.rfind(END).map(|at| &text[at + END.len()..]);
         let end = tail.and_then(|tail| toml::from_str::<End>(tail).ok());
@@ -246,12 +249,12 @@ impl Plan {
         };
         match end {
             None => damaged("the table [end] at its end is missing".to_owned()),
-            Some(end) if (end.anchors, end.regions) != (self.anchors.len(), self.regions.len()) => {
+            Some(end) if (end.sites, end.regions) != (self.sites.len(), self.regions.len()) => {
                 damaged(format!(
-                    "it says {} anchors and {} regions and holds {} and {}",
-                    end.anchors,
+                    "it says {} sites and {} regions and holds {} and {}",
+                    end.sites,
                     end.regions,
-                    self.anchors.len(),
+                    self.sites.len(),
                     self.regions.len()
                 ))
             }
@@ -259,7 +262,7 @@ impl Plan {
         }
     }
 
-    /// Regions that the plan makes huge.
+    /// Returns the regions that the plan makes huge.
     pub fn huge(&self) -> impl Iterator<Item = &Region> {
         self.regions
             .iter()
@@ -277,12 +280,12 @@ impl Plan {
         }
     }
 
-    /// The anchor of a region.
-    pub fn anchor(&self, id: u32) -> Option<&Anchor> {
-        self.anchors.iter().find(|anchor| anchor.id == id)
+    /// Returns the site of a region.
+    pub fn site(&self, id: u32) -> Option<&Site> {
+        self.sites.iter().find(|site| site.id == id)
     }
 
-    /// Checks everything that the types do not.
+    /// Checks the invariants that the types do not enforce.
     fn check(&self) -> Result<(), FormatError> {
         PLAN.check(&self.format, self.version)?;
         let estimates = [
@@ -305,25 +308,25 @@ impl Plan {
     }
 
     fn check_regions(&self) -> Result<(), FormatError> {
-        let mut anchors = HashMap::with_capacity(self.anchors.len());
-        for anchor in &self.anchors {
-            let wrong = |detail| PLAN.invalid(format!("anchor {}: {detail}", anchor.id));
-            anchor.check().map_err(wrong)?;
-            if anchors.insert(anchor.id, (anchor.length, 0)).is_some() {
-                return Err(wrong("its id is taken by an earlier anchor".to_owned()));
+        let mut sites = HashMap::with_capacity(self.sites.len());
+        for site in &self.sites {
+            let wrong = |detail| PLAN.invalid(format!("site {}: {detail}", site.id));
+            site.check().map_err(wrong)?;
+            if sites.insert(site.id, (site.length, 0)).is_some() {
+                return Err(wrong("its id is taken by an earlier site".to_owned()));
             }
         }
         for (number, region) in self.regions.iter().enumerate() {
             let at = region.offset;
             let wrong = |detail| {
-                let anchor = region.anchor;
+                let site = region.site;
                 PLAN.invalid(format!(
-                    "region {number} (anchor {anchor}, offset {at:#x}): {detail}"
+                    "region {number} (site {site}, offset {at:#x}): {detail}"
                 ))
             };
             region.check().map_err(wrong)?;
-            let Some((length, end)) = anchors.get_mut(&region.anchor) else {
-                return Err(wrong("there is no such anchor".to_owned()));
+            let Some((length, end)) = sites.get_mut(&region.site) else {
+                return Err(wrong("there is no such site".to_owned()));
             };
             if at < *end {
                 return Err(wrong(format!(
@@ -333,7 +336,7 @@ impl Plan {
             *end = region.end();
             if *end > length.saturating_add(crate::PAGE - 1) {
                 return Err(wrong(format!(
-                    "it ends behind its anchor's length {length:#x}"
+                    "it ends behind its site's length {length:#x}"
                 )));
             }
         }
@@ -341,7 +344,7 @@ impl Plan {
     }
 }
 
-/// A plan as `plan --json` prints it: what is on disk, with each region's anchor by name.
+/// A plan as `plan --json` prints it: the stored content, with each region's site by name.
 #[derive(Debug, Serialize)]
 pub struct View<'a> {
     format: &'a str,
@@ -357,15 +360,15 @@ pub struct View<'a> {
     warnings: &'a [String],
     thp_always: bool,
     whole_heap: bool,
-    anchors: &'a [Anchor],
+    sites: &'a [Site],
     regions: Vec<RegionView<'a>>,
 }
 
 /// A region of a [`View`].
 #[derive(Debug, Serialize)]
 struct RegionView<'a> {
-    anchor: &'a str,
-    anchor_id: u32,
+    site: &'a str,
+    site_id: u32,
     offset: u64,
     length: u64,
     level: Level,
@@ -377,22 +380,22 @@ struct RegionView<'a> {
     touched_pages: u32,
 }
 
-/// Names of anchors by id, for [`Plan::view`].
+/// Names of sites by id, for [`Plan::view`].
 #[derive(Debug)]
 pub struct Names(HashMap<u32, String>);
 
 impl Plan {
-    /// The names of all anchors.
+    /// Returns the names of all sites.
     pub fn names(&self) -> Names {
-        let name = |anchor: &Anchor| (anchor.id, anchor.to_string());
-        Names(self.anchors.iter().map(name).collect())
+        let name = |site: &Site| (site.id, site.to_string());
+        Names(self.sites.iter().map(name).collect())
     }
 
-    /// The plan for `plan --json`.
+    /// Returns the plan for `plan --json`.
     pub fn view<'a>(&'a self, names: &'a Names) -> View<'a> {
         let region = |region: &Region| RegionView {
-            anchor: names.0.get(&region.anchor).map_or("", String::as_str),
-            anchor_id: region.anchor,
+            site: names.0.get(&region.site).map_or("", String::as_str),
+            site_id: region.site,
             offset: region.offset,
             length: region.length,
             level: region.level,
@@ -417,7 +420,7 @@ impl Plan {
             warnings: &self.warnings,
             thp_always: self.thp_always,
             whole_heap: self.whole_heap,
-            anchors: &self.anchors,
+            sites: &self.sites,
             regions: self.regions.iter().map(region).collect(),
         }
     }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Profiles: what was observed, as counts per byte interval of an anchor.
+//! Profiles: observations as counts per byte interval of a site.
 //!
-//! On disk a profile is one JSON document; `schemas/profile.schema.json`
-//! describes it and docs/guide/formats.md explains it.
+//! A profile is stored as one JSON document; `schemas/profile.schema.json` describes it and
+//! docs/guide/formats.md explains it.
 
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
 use crate::PAGE;
-use crate::anchor::Anchor;
 use crate::error::FormatError;
 use crate::format::{Format, first_impossible};
+use crate::site::Site;
 use crate::stored::{Stored, Written};
 
-/// What stands in the `format` field of a profile.
+/// Value of the `format` field of a profile.
 pub const FORMAT: &str = "tollfree-profile";
 /// The version of the format that this build writes and reads.
 pub const VERSION: u32 = 1;
@@ -25,7 +25,7 @@ const PROFILE: Format = Format {
     version: VERSION,
 };
 
-/// Where the counts come from.
+/// Source of the counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
@@ -33,93 +33,94 @@ pub enum Source {
     Perf,
     /// The simulator: counts are modelled TLB misses.
     Sim,
-    /// Referenced bits: counts are page touches, an upper bound for misses.
-    Refs,
+    /// Accessed bits: counts are page touches, an upper bound of misses.
+    #[serde(alias = "refs")]
+    Accessed,
 }
 
-/// Counts for one byte interval of an anchor, for the whole run
-/// (scaled up already where the source samples).
+/// Counts for one byte interval of a site, for the whole run (already scaled up if the source
+/// samples).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// First byte, from the anchor's start; a multiple of 4096.
+    /// First byte, from the site's start; a multiple of 4096.
     pub offset: u64,
     /// Bytes covered; a multiple of 4096.
     pub length: u64,
-    /// Accesses (0 where the source cannot tell).
+    /// Accesses (0 if the source does not know).
     #[serde(default, skip_serializing_if = "is_zero")]
     pub accesses: f64,
     /// Page walks (misses of every TLB level) with the page sizes of the recorded run.
     pub misses: f64,
-    /// Page walks that remain if every eligible region of the program is huge;
-    /// absent where the source cannot tell (then taken as 0).
+    /// Page walks that remain if every eligible region of the program is huge; absent if the source
+    /// does not know (then taken as 0).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub misses_huge: Option<f64>,
-    /// Accesses that miss the first-level TLB but not the second, and would hit the first if
-    /// every eligible region were huge (0 where the source cannot tell).
+    /// Accesses that miss the first-level TLB but not the second, and would hit the first if every
+    /// eligible region were huge (0 if the source does not know).
     #[serde(default, skip_serializing_if = "is_zero")]
     pub l2_spared: f64,
     /// Mean of log2(reuse distance of the PTE's cache line, expressed as the
     /// bytes of data that the distinct PTE lines in between map); absent: unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reuse_log2: Option<f32>,
-    /// Share of the misses whose address depends on an earlier load, 0..1; absent: unknown.
+    /// Share of the misses with an address that depends on an earlier load, 0..1; absent: unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dependent: Option<f32>,
-    /// 4 KiB pages of the interval that were touched at all (bloat is what is left).
+    /// 4 KiB pages of the interval that were touched (the rest is bloat).
     pub touched_pages: u32,
-    /// True where the interval was backed by huge pages in the recorded run already.
+    /// True if the interval was already backed by huge pages in the recorded run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub huge: bool,
 }
 
-/// Which mapping a byte interval of an anchor lay in, for a kernel, which knows no call sites: the
+/// The mapping of a byte interval of a site, in the kernel's terms, which exclude call sites: the
 /// nth private anonymous mapping of its length class and protection since the program began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// First byte, from the anchor's start.
+    /// First byte, from the site's start.
     pub offset: u64,
     pub length: u64,
     /// `floor(log2(length of the mapping))`.
     pub class: u8,
-    /// PROT_READ, PROT_WRITE and PROT_EXEC, as it was mapped.
+    /// PROT_READ, PROT_WRITE and PROT_EXEC at the time of the mapping.
     pub protection: u8,
-    /// How many mappings of this class and protection came before.
+    /// Number of earlier mappings with this class and protection.
     pub ordinal: u32,
-    /// Where the interval lay in the mapping, bytes from its start.
+    /// Start of the interval in the mapping, bytes.
     pub at: u64,
 }
 
-/// The rows of one anchor.
+/// The rows of one site.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct AnchorRows {
+pub struct SiteRows {
     #[serde(flatten)]
-    pub anchor: Anchor,
-    /// Sorted by offset, without overlap.
+    pub site: Site,
+    /// Sorted by offset, disjoint.
     pub rows: Vec<Row>,
-    /// Sorted by offset, without overlap; empty where the source cannot tell.
+    /// Sorted by offset, disjoint; empty if the source does not know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<Place>,
-    /// Address of its first byte in the recorded run; absent where the source cannot tell, and where
-    /// it moved. It says which anchors were neighbours, and nothing about another run.
+    /// Address of its first byte in the recorded run; absent if the source does not know, or if it
+    /// moved. It shows which sites were neighbours, and has no meaning in another run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<u64>,
-    /// Bytes of this anchor that no event names any more (freed before the end).
+    /// Bytes of this site that are no longer part of any event (freed before the end).
     #[serde(default)]
     pub freed: bool,
 }
 
-/// What was recorded, of which program, on which machine.
+/// Description of the recording, the program and the machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
     pub format: String,
     pub version: u32,
     pub source: Source,
-    /// What the source was exactly, for people: preset, sampling, tool versions.
+    /// Description of the source for the user: preset, sampling, tool versions.
     pub source_detail: String,
     /// Path and build-id of the main program.
     pub program: Program,
     pub command: Vec<String>,
-    /// False if recording was cut short; the counts are then a part of the run.
+    /// False if recording was cut short; the counts then cover a part of the run.
     pub complete: bool,
     /// Share of the run that was observed, 0..1 (counts are scaled up by its inverse).
     pub sampled: f64,
@@ -134,10 +135,10 @@ pub struct Profile {
     pub native_ns: Option<u64>,
     /// Data footprint in bytes (touched pages x 4096).
     pub footprint: u64,
-    /// Things a reader must know: children not profiled, events lost, AVX-512 hidden...
+    /// Notes for the user: children not profiled, events lost, AVX-512 hidden...
     #[serde(default)]
     pub warnings: Vec<String>,
-    pub anchors: Vec<AnchorRows>,
+    pub sites: Vec<SiteRows>,
 }
 
 /// A program file.
@@ -148,26 +149,26 @@ pub struct Program {
     pub build_id: String,
 }
 
-/// For serde: what is left out of a file because it is 0.
+/// Used by serde to omit a count of 0.
 fn is_zero(count: &f64) -> bool {
     *count == 0.0
 }
 
 impl Profile {
-    /// The profile as one JSON document.
+    /// Formats the profile as one JSON document.
     ///
     /// # Errors
-    /// [`FormatError::Invalid`] if it says something impossible: no reader would take it back.
+    /// [`FormatError::Invalid`] for invalid values that a reader would reject.
     pub fn to_json(&self) -> Result<String, FormatError> {
         self.check()?;
         serde_json::to_string(&Written::new(self))
             .map_err(|error| PROFILE.invalid(error.to_string()))
     }
 
-    /// Reads a profile.
+    /// Parses a profile.
     ///
     /// # Errors
-    /// [`FormatError`] names what is wrong and where; no input panics.
+    /// [`FormatError`] names the problem and its location; no input panics.
     pub fn from_json(bytes: impl AsRef<[u8]>) -> Result<Profile, FormatError> {
         let stored: Stored = PROFILE.read_json(bytes.as_ref())?;
         let profile = stored
@@ -177,30 +178,29 @@ impl Profile {
         Ok(profile)
     }
 
-    /// Page walks of all rows.
+    /// Returns the page walks of all rows.
     pub fn misses(&self) -> f64 {
         self.rows().map(|row| row.misses).sum()
     }
 
-    /// The rows of all anchors.
+    /// Returns the rows of all sites.
     pub fn rows(&self) -> impl Iterator<Item = &Row> {
-        self.anchors.iter().flat_map(|anchor| &anchor.rows)
+        self.sites.iter().flat_map(|site| &site.rows)
     }
 
-    /// Checks everything that the types do not.
+    /// Checks the invariants that the types do not enforce.
     fn check(&self) -> Result<(), FormatError> {
         PROFILE.check(&self.format, self.version)?;
         if !(self.sampled > 0.0 && self.sampled <= 1.0) {
             return Err(PROFILE.invalid(format!("sampled is {}, not in 0..1", self.sampled)));
         }
-        let mut ids = HashSet::with_capacity(self.anchors.len());
-        for rows in &self.anchors {
-            let anchor = &rows.anchor;
-            let wrong =
-                |detail| PROFILE.invalid(format!("anchor {} ({anchor}): {detail}", anchor.id));
-            anchor.check().map_err(wrong)?;
-            if !ids.insert(anchor.id) {
-                return Err(wrong("its id is taken by an earlier anchor".to_owned()));
+        let mut ids = HashSet::with_capacity(self.sites.len());
+        for rows in &self.sites {
+            let site = &rows.site;
+            let wrong = |detail| PROFILE.invalid(format!("site {} ({site}): {detail}", site.id));
+            site.check().map_err(wrong)?;
+            if !ids.insert(site.id) {
+                return Err(wrong("its id is taken by an earlier site".to_owned()));
             }
             rows.check().map_err(wrong)?;
         }
@@ -208,9 +208,9 @@ impl Profile {
     }
 }
 
-impl AnchorRows {
+impl SiteRows {
     fn check(&self) -> Result<(), String> {
-        if let Some(address) = self.address.filter(|at| *at > crate::anchor::MAX_LENGTH) {
+        if let Some(address) = self.address.filter(|at| *at > crate::site::MAX_LENGTH) {
             return Err(format!("address {address:#x} is no user address"));
         }
         let mut end = 0;
@@ -232,7 +232,7 @@ impl AnchorRows {
                 .map_err(|detail| format!("place {number}: {detail}"))?;
             last = place.offset + place.length;
         }
-        let length = self.anchor.length;
+        let length = self.site.length;
         if end > length.saturating_add(PAGE - 1) {
             return Err(format!(
                 "its rows end at {end:#x}, behind its length {length:#x}"
@@ -253,7 +253,7 @@ impl Place {
         if self.length == 0 || self.offset.checked_add(self.length).is_none() {
             return Err("it is empty, or offset + length overflows".to_owned());
         }
-        if self.class > 63 || self.protection > 7 || self.at > crate::anchor::MAX_LENGTH {
+        if self.class > 63 || self.protection > 7 || self.at > crate::site::MAX_LENGTH {
             return Err("it is in no mapping that there can be".to_owned());
         }
         Ok(())
@@ -261,12 +261,12 @@ impl Place {
 }
 
 impl Row {
-    /// First byte behind the row.
+    /// Returns the end of the row.
     pub fn end(&self) -> u64 {
         self.offset + self.length
     }
 
-    /// 4 KiB pages that the row covers.
+    /// Returns the number of 4 KiB pages that the row covers.
     pub fn pages(&self) -> u64 {
         self.length / PAGE
     }

@@ -1,40 +1,39 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Statistics of interleaved runs: how much faster, how sure, and what would settle it.
+//! Statistics of interleaved runs: speed-up, interval, and the number of runs for a verdict.
 //!
-//! **Rounds.** What ran side by side is compared round by round: the speed-up is the
-//! pseudo-median of the rounds' log ratios, the median of the means of all pairs of rounds
-//! (Hodges and Lehmann, 1963). A drift that a round's runs share is gone before anything
-//! else happens, a few wild runs do no harm, and of ordinary noise it makes nearly as much
-//! as a mean would: the ratio of the arms' medians needs a third to a half more rounds for the
-//! same precision (simulated: noise of 6 % a run, a drift of 3 % a round, 5 to 16 rounds).
+//! **Rounds.** Interleaved runs are compared round by round: the speed-up is the pseudo-median of
+//! the rounds' log ratios, the median of the means of all pairs of rounds (Hodges and Lehmann,
+//! 1963). A drift that a round's runs share cancels out first, and the estimate is robust against a
+//! few outliers and nearly as efficient as a mean under normal noise: the ratio of the variants'
+//! medians needs a third to a half more rounds for the same precision (simulated: noise of 6 % a
+//! run, a drift of 3 % a round, 5 to 16 rounds).
 //!
-//! **Interval.** A *percentile* bootstrap. Two corrections make it honest for the handful
-//! of runs that people can afford: each resample is smoothed (values are scaled by
-//! `exp(noise)`, noise of spread / sqrt(n), so that it is not confined to the few values
-//! seen), and the percentiles are moved outwards as Student's t asks for n - 1 degrees of
-//! freedom (the "expanded" percentile interval). Of two or three runs that would be further out
-//! than anything that was drawn: then the interval is at least Student's own, of the logarithms.
-//! The tests simulate the coverage.
+//! **Interval.** A *percentile* bootstrap. Two corrections give it the right coverage for small
+//! numbers of runs: each resample is smoothed (values are scaled by `exp(noise)`, noise of spread /
+//! sqrt(n), so that it is not confined to the few values seen), and the percentiles are moved
+//! outwards according to Student's t with n - 1 degrees of freedom (the "expanded" percentile
+//! interval). With two or three runs that would exceed the range of the resamples: the interval is
+//! then at least Student's own, of the logarithms. The tests simulate the coverage.
 //!
-//! **Same input, same answer.** The generator has a fixed seed.
+//! **Deterministic.** The generator has a fixed seed.
 
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 /// Resamples of one bootstrap.
 const RESAMPLES: usize = 4000;
-/// Rounds whose pairs are all taken have at most twice this number.
+/// All pairs are used up to twice this number of rounds.
 const REACH: usize = 16;
-/// Seed of every bootstrap (any number will do; it must only stay the same).
+/// Seed of every bootstrap (any fixed number).
 const SEED: u64 = 0x746f_6c6c_6672_6565;
 
-/// An effect below this is not worth anybody's time. A chosen threshold, no measurement.
+/// Smallest relevant effect. A chosen threshold, not a measurement.
 pub const SMALLEST_EFFECT: f64 = 0.02;
 
-/// The probability with which an effect that is called visible is seen, and with which the
-/// pairs that are said to settle a comparison do. The usual choice.
+/// Power: the probability of detecting an effect that is called visible, and of reaching a verdict
+/// with the suggested number of pairs. The usual choice.
 pub const POWER: f64 = 0.8;
-/// More pairs than this are not asked for.
+/// Upper bound of the suggested number of pairs.
 pub const MOST_PAIRS: u32 = 1_000_000;
 
 /// A measured ratio with its confidence interval.
@@ -46,18 +45,18 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Distance between the ends.
+    /// Returns the distance between the ends.
     pub fn width(&self) -> f64 {
         self.high - self.low
     }
 
-    /// The |speedup - 1| that runs like these would have told from nothing with a probability of
+    /// Returns the |speedup - 1| that such runs would have detected with a probability of
     /// [`POWER`]. `self` is the 95 % interval of `pairs` pairs; infinite below two.
     pub fn smallest_visible_effect(&self, pairs: u32) -> f64 {
         self.half() * (1.0 + power_quantile(pairs) / verdict_quantile(pairs))
     }
 
-    /// The longer side.
+    /// Returns the longer side.
     fn half(&self) -> f64 {
         (self.median - self.low).max(self.high - self.median)
     }
@@ -67,19 +66,19 @@ impl Interval {
         self.low >= 1.0 - band && self.high <= 1.0 + band
     }
 
-    /// Whether no difference at all lies within the interval.
+    /// Whether the interval includes no difference.
     pub fn holds_one(&self) -> bool {
         self.low <= 1.0 && self.high >= 1.0
     }
 
-    /// Whether the interval is narrower than the effect that it shows.
+    /// Whether the interval is narrower than the effect.
     pub fn resolves_effect(&self) -> bool {
         matches!(self.verdict(), Verdict::Faster | Verdict::Slower)
             && self.width() < (self.median - 1.0).abs()
     }
 
-    /// What this interval of a speed-up says. An effect below [`SMALLEST_EFFECT`] is neither
-    /// faster nor slower, however sure it is.
+    /// Returns the verdict for this interval of a speed-up. An effect below [`SMALLEST_EFFECT`] is
+    /// neither faster nor slower, even if it is significant.
     pub fn verdict(&self) -> Verdict {
         if self.inside(SMALLEST_EFFECT) {
             Verdict::NoDifference
@@ -92,15 +91,16 @@ impl Interval {
         }
     }
 
-    /// Whether it shows a gain that is worth something: [`Verdict::Faster`].
+    /// Whether it shows a relevant gain: [`Verdict::Faster`].
     pub fn is_gain(&self) -> bool {
         self.verdict() == Verdict::Faster
     }
 
-    /// The number of pairs, those that were run included, with which the 95 % interval gives a
-    /// verdict with a probability of [`POWER`], if the true speed-up is this one's median and the noise stays as it is.
-    /// Less than [`SMALLEST_EFFECT`] from 1 that is [`Verdict::NoDifference`]. An effect near that
-    /// floor takes very many; at most [`MOST_PAIRS`] are named. `self` is the interval of `pairs` pairs.
+    /// Returns the number of pairs, including those already run, with which the 95 % interval gives
+    /// a verdict with a probability of [`POWER`], if the true speed-up is this one's median and the
+    /// noise does not change. Less than [`SMALLEST_EFFECT`] from 1 the verdict is
+    /// [`Verdict::NoDifference`]. An effect near that threshold needs very many; the result is at
+    /// most [`MOST_PAIRS`]. `self` is the interval of `pairs` pairs.
     pub fn pairs_to_settle(&self, pairs: u32) -> u32 {
         let pairs = pairs.max(2);
         // Standard deviation of a pair's ratio.
@@ -110,7 +110,7 @@ impl Interval {
             let error = noise / f64::from(pairs).sqrt();
             let verdict = verdict_quantile(pairs) * error;
             if effect < SMALLEST_EFFECT {
-                // Either end may cross the floor.
+                // Either end may cross the threshold.
                 verdict + student_t(0.5 - POWER / 2.0, pairs) * error <= SMALLEST_EFFECT - effect
             } else {
                 let luck = power_quantile(pairs) * error;
@@ -132,18 +132,18 @@ impl Interval {
     }
 }
 
-/// Student's t that ends a two-sided 95 % interval of `pairs` pairs.
+/// Returns Student's t for a two-sided 95 % interval of `pairs` pairs.
 fn verdict_quantile(pairs: u32) -> f64 {
     student_t(0.025, pairs)
 }
 
-/// Student's t that an estimate stays above with a probability of [`POWER`], downwards.
+/// Returns Student's t for a one-sided probability of [`POWER`].
 fn power_quantile(pairs: u32) -> f64 {
     student_t(1.0 - POWER, pairs)
 }
 
-/// The t with probability `p` above it, of `pairs` pairs; infinite below two. Beyond 200 degrees of
-/// freedom it changes by less than 1 %.
+/// Returns the t with probability `p` above it, for `pairs` pairs; infinite below two. Beyond 200
+/// degrees of freedom it changes by less than 1 %.
 fn student_t(p: f64, pairs: u32) -> f64 {
     match pairs {
         0 | 1 => f64::INFINITY,
@@ -151,7 +151,7 @@ fn student_t(p: f64, pairs: u32) -> f64 {
     }
 }
 
-/// What a comparison says.
+/// Verdict of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -162,18 +162,18 @@ pub enum Verdict {
     CannotTell,
 }
 
-/// Median; `None` for an empty slice. Values must not be NaN.
+/// Returns the median; `None` for an empty slice. Values must not be NaN.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     median_in_place(&mut sorted)
 }
 
-/// How much faster `plan` was than `none` in rounds that ran side by side, with its bootstrap
-/// interval: above 1, the plan takes less time. Entry i of both is of round i.
+/// Returns the speed-up of `plan` over `none` in interleaved rounds, with its bootstrap interval:
+/// above 1, the plan takes less time. Entry i of both belongs to round i.
 ///
-/// `confidence` is the share of such intervals that hold the true ratio (0.95, say).
-/// `None` when there is no round, the lengths differ, or a value is not a positive finite
-/// number. A single round tells nothing about noise: its interval is `0 ..= infinity`.
+/// `confidence` is the probability that such an interval contains the true ratio (0.95, for
+/// example). `None` if there is no round, the lengths differ, or a value is not a positive finite
+/// number. A single round gives no information about noise: its interval is `0 ..= infinity`.
 pub fn ratio_of_rounds(none: &[f64], plan: &[f64], confidence: f64) -> Option<Interval> {
     if !are_times(none) || !are_times(plan) || none.len() != plan.len() {
         return None;
@@ -183,8 +183,8 @@ pub fn ratio_of_rounds(none: &[f64], plan: &[f64], confidence: f64) -> Option<In
     Some(interval(center, resample_rounds(&logs), confidence))
 }
 
-/// `median(none) / median(plan)` of runs that were not side by side, with its bootstrap
-/// interval; else as [`ratio_of_rounds`].
+/// Returns `median(none) / median(plan)` of runs that were not interleaved, with its bootstrap
+/// interval; otherwise as [`ratio_of_rounds`].
 pub fn ratio_of_medians(none: &[f64], plan: &[f64], confidence: f64) -> Option<Interval> {
     if !are_times(none) || !are_times(plan) {
         return None;
@@ -197,7 +197,7 @@ fn are_times(values: &[f64]) -> bool {
     values.iter().all(|v| v.is_finite() && *v > 0.0)
 }
 
-/// Ratios that were drawn, from how few runs, and the standard error of their logarithm's mean.
+/// Resampled ratios, the number of runs, and the standard error of their logarithm's mean.
 struct Drawn {
     ratios: Vec<f64>,
     runs: usize,
@@ -220,7 +220,7 @@ fn interval(center: f64, mut drawn: Drawn, confidence: f64) -> Interval {
         low: quantile(&drawn.ratios, tail).min(center),
         high: quantile(&drawn.ratios, 1.0 - tail).max(center),
     };
-    // So far out there is nothing that was drawn: Student's interval itself.
+    // Outside the range of the resamples: use Student's interval.
     if tail * (RESAMPLES as f64) < 1.0 {
         let reach = (student_t_upper(miss / 2.0, drawn.runs as f64 - 1.0) * drawn.error).exp();
         got.low = got.low.min(center / reach);
@@ -229,8 +229,8 @@ fn interval(center: f64, mut drawn: Drawn, confidence: f64) -> Interval {
     got
 }
 
-/// Spearman's rank correlation, ties sharing their mean rank.
-/// `None` when the lengths differ, fewer than two values are given, or one side is constant.
+/// Returns Spearman's rank correlation; ties share their mean rank. `None` if the lengths differ,
+/// fewer than two values are given, or one side is constant.
 pub fn spearman(a: &[f64], b: &[f64]) -> Option<f64> {
     if a.len() != b.len() || a.len() < 2 {
         return None;
@@ -238,7 +238,7 @@ pub fn spearman(a: &[f64], b: &[f64]) -> Option<f64> {
     pearson(&ranks(a), &ranks(b))
 }
 
-/// Rounds are drawn whole; the noise is that of the log ratio within a round.
+/// Rounds are resampled as a whole; the noise is that of the log ratio within a round.
 fn resample_rounds(logs: &[f64]) -> Drawn {
     let n = logs.len();
     let noise = spread(logs) / (n as f64).sqrt();
@@ -258,10 +258,10 @@ fn resample_rounds(logs: &[f64]) -> Drawn {
     }
 }
 
-/// Each arm is drawn for itself, with its own noise.
+/// Each variant is resampled separately, with its own noise.
 fn resample_apart(none: &[f64], plan: &[f64]) -> Drawn {
     let mut random = Random(SEED);
-    let mut arm = |values: &[f64]| -> Vec<f64> {
+    let mut variant = |values: &[f64]| -> Vec<f64> {
         let n = values.len();
         let logs: Vec<f64> = values.iter().map(|v| v.ln()).collect();
         let noise = spread(&logs) / (n as f64).sqrt();
@@ -274,8 +274,8 @@ fn resample_apart(none: &[f64], plan: &[f64]) -> Drawn {
         };
         (0..RESAMPLES).map(|_| one()).collect()
     };
-    let before = arm(none);
-    let after = arm(plan);
+    let before = variant(none);
+    let after = variant(plan);
     let error = |values: &[f64]| {
         let logs: Vec<f64> = values.iter().map(|v| v.ln()).collect();
         deviation(&logs) / (logs.len() as f64).sqrt()
@@ -287,14 +287,14 @@ fn resample_apart(none: &[f64], plan: &[f64]) -> Drawn {
     }
 }
 
-/// The median of the means of all pairs of values, each with itself included; of many
-/// values, of those at most [`REACH`] places apart, which is as good and not quadratic.
-/// `None` for an empty slice. `means` is scratch.
+/// Returns the median of the means of all pairs of values, including each with itself; for many
+/// values, of pairs at most [`REACH`] places apart, which is as precise and not quadratic. `None`
+/// for an empty slice. `means` is a scratch buffer.
 fn pseudo_median(values: &[f64], means: &mut Vec<f64>) -> Option<f64> {
     let n = values.len();
     means.clear();
     for apart in 0..=(n / 2).min(REACH) {
-        // Half the circle meets each pair twice.
+        // At a distance of half the circle, a full turn would meet each pair twice.
         let firsts = if 2 * apart == n { apart } else { n };
         means.extend((0..firsts).map(|i| (values[i] + values[(i + apart) % n]) / 2.0));
     }
@@ -313,15 +313,15 @@ fn median_in_place(values: &mut [f64]) -> Option<f64> {
     })
 }
 
-/// The value below which a share `p` of the sorted values lies (linear between neighbours).
+/// Returns the value below which a share `p` of the sorted values lies (linear interpolation).
 fn quantile(sorted: &[f64], p: f64) -> f64 {
     let place = p.clamp(0.0, 1.0) * (sorted.len() - 1) as f64;
     let (below, above) = (place.floor() as usize, place.ceil() as usize);
     sorted[below] + (sorted[above] - sorted[below]) * (place - below as f64)
 }
 
-/// Standard deviation that a single wild value cannot blow up: the smaller of
-/// the ordinary one and what the quartiles say (as in kernel density estimation).
+/// Returns a robust standard deviation: the smaller of the sample's and the one derived from the
+/// quartiles (as in kernel density estimation).
 fn spread(values: &[f64]) -> f64 {
     let deviation = deviation(values);
     let mut sorted = values.to_vec();
@@ -334,21 +334,21 @@ fn spread(values: &[f64]) -> f64 {
     }
 }
 
-/// Standard deviation of a sample; not finite for a single value.
+/// Returns the standard deviation of a sample; not finite for a single value.
 fn deviation(values: &[f64]) -> f64 {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
     (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt()
 }
 
-/// The share to cut off at each end for `n` runs so that the interval is as wide as
-/// Student's t with n - 1 degrees of freedom would have it: Phi(-t * sqrt(n / (n - 1))).
+/// Returns the share to cut off at each end for `n` runs so that the interval is as wide as with
+/// Student's t and n - 1 degrees of freedom: Phi(-t * sqrt(n / (n - 1))).
 fn expanded_tail(miss: f64, n: usize) -> f64 {
     let n = n as f64;
     Normal::standard().cdf(-student_t_upper(miss / 2.0, n - 1.0) * (n / (n - 1.0)).sqrt())
 }
 
-/// The t with probability `p` above it, of at least one degree of freedom.
+/// Returns the t with probability `p` above it, for at least one degree of freedom.
 fn student_t_upper(p: f64, freedom: f64) -> f64 {
     let student = StudentsT::new(0.0, 1.0, freedom).expect("degrees of freedom are positive");
     -student.inverse_cdf(p)
@@ -383,7 +383,7 @@ fn pearson(a: &[f64], b: &[f64]) -> Option<f64> {
     (aa > 0.0 && bb > 0.0).then(|| (ab / (aa * bb).sqrt()).clamp(-1.0, 1.0))
 }
 
-/// SplitMix64: small, fast, and good enough to draw rounds.
+/// SplitMix64: small, fast, and sufficient for resampling.
 struct Random(u64);
 
 impl Random {
@@ -395,17 +395,17 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number in `0..n`.
+    /// Returns a number in `0..n`.
     fn below(&mut self, n: usize) -> usize {
         ((u128::from(self.next()) * n as u128) >> 64) as usize
     }
 
-    /// A number in `0..1`, never 0.
+    /// Returns a number in `0..1`, never 0.
     fn unit(&mut self) -> f64 {
         ((self.next() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
     }
 
-    /// Two independent normal numbers (Box and Muller).
+    /// Returns two independent normal numbers (Box and Muller).
     fn normals(&mut self) -> (f64, f64) {
         let radius = (-2.0 * self.unit().ln()).sqrt();
         let (sine, cosine) = (std::f64::consts::TAU * self.unit()).sin_cos();
@@ -459,7 +459,7 @@ mod tests {
         // Phi(-2.7764451 * sqrt(5 / 4)) = erfc(2.7764451 * sqrt(5 / 8)) / 2.
         let share = expanded_tail(0.05, 5);
         assert!((share / 9.541_005_7e-4 - 1.0).abs() < 1e-6, "{share}");
-        // Of two runs it is farther out than anything that is drawn.
+        // With two runs it is outside the range of the resamples.
         assert!(expanded_tail(0.05, 2) < 1e-60);
     }
 
@@ -493,7 +493,7 @@ mod tests {
         assert_eq!(interval(1.01, 1.1, 1.2).verdict(), Verdict::Faster);
         assert_eq!(interval(0.8, 0.9, 0.99).verdict(), Verdict::Slower);
         assert_eq!(interval(0.9, 1.05, 1.2).verdict(), Verdict::CannotTell);
-        // A difference below the floor is neither faster nor slower.
+        // A difference below the threshold is neither faster nor slower.
         for (low, median, high) in [
             (0.99, 1.0, 1.01),
             (1.001, 1.007, 1.013),
@@ -502,7 +502,7 @@ mod tests {
             let got = interval(low, median, high).verdict();
             assert_eq!(got, Verdict::NoDifference, "{low} to {high}");
         }
-        // Nor is one that is sure to be there, but may lie on either side of the floor.
+        // Nor is one that is significant, but may lie on either side of the threshold.
         assert_eq!(interval(1.005, 1.015, 1.026).verdict(), Verdict::CannotTell);
         assert_eq!(interval(0.974, 0.985, 0.995).verdict(), Verdict::CannotTell);
         assert_eq!(interval(1.001, 1.02, 1.04).verdict(), Verdict::Faster);
@@ -527,7 +527,7 @@ mod tests {
             "{few}, {many}"
         );
         assert_eq!(interval(1.05, 1.06, 1.07).pairs_to_settle(8), 8);
-        // On the floor no number of pairs gives a verdict.
+        // At the threshold no number of pairs gives a verdict.
         assert_eq!(interval(1.0, 1.02, 1.04).pairs_to_settle(8), MOST_PAIRS);
         assert!(interval(0.98, 1.0, 1.02).pairs_to_settle(8) > 8);
         assert!(interval(0.98, 1.0, 1.02).pairs_to_settle(8) < 40);
@@ -633,7 +633,7 @@ mod tests {
         // 1, 1.5, 2, 5.5, 6, 10; and 0, 0.5, 1, 1, 1.5, 2, 50, 50.5, 51, 100.
         assert_eq!(of(&[1.0, 2.0, 10.0]), Some((2.0 + 5.5) / 2.0));
         assert_eq!(of(&[0.0, 1.0, 2.0, 100.0]), Some((1.5 + 2.0) / 2.0));
-        // One wild value of many moves it little.
+        // One outlier among many has little effect.
         let mut many = vec![1.0; 99];
         many.push(1e9);
         assert_eq!(of(&many), Some(1.0));

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a profile lies on disk: as [`Profile`] is, but each frame stands once, in a
-//! table, and allocation events name frames by their place in it. Thousands of events
-//! come from few call sites; without the table their names are most of the file.
+//! Stored form of a profile: as [`Profile`], but each frame is stored once, in a table, and
+//! allocation events refer to frames by index. Thousands of events come from few call sites;
+//! without the table their names would be most of the file.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::anchor::{AnchorKind, Frame, Level};
-use crate::profile::{AnchorRows, Place, Profile, Program, Row, Source};
+use crate::profile::{Place, Profile, Program, Row, SiteRows, Source};
+use crate::site::{Frame, Level, SiteKind};
 
-/// A profile as it is written.
+/// A profile for writing.
 #[derive(Serialize)]
 pub(crate) struct Written<'a> {
     format: &'a str,
@@ -30,11 +30,11 @@ pub(crate) struct Written<'a> {
     footprint: u64,
     warnings: &'a [String],
     frames: Vec<&'a Frame>,
-    anchors: Vec<WrittenAnchor<'a>>,
+    sites: Vec<WrittenSite<'a>>,
 }
 
 #[derive(Serialize)]
-struct WrittenAnchor<'a> {
+struct WrittenSite<'a> {
     id: u32,
     #[serde(flatten)]
     kind: WrittenKind<'a>,
@@ -60,10 +60,10 @@ enum WrittenKind<'a> {
         ordinal: u32,
         thread: u32,
     },
-    Other(&'a AnchorKind),
+    Other(&'a SiteKind),
 }
 
-/// The frames seen so far.
+/// The frames so far.
 #[derive(Default)]
 struct Table<'a> {
     places: HashMap<&'a Frame, u32>,
@@ -78,9 +78,9 @@ impl<'a> Table<'a> {
         })
     }
 
-    fn kind(&mut self, kind: &'a AnchorKind) -> WrittenKind<'a> {
+    fn kind(&mut self, kind: &'a SiteKind) -> WrittenKind<'a> {
         match kind {
-            AnchorKind::Alloc {
+            SiteKind::Alloc {
                 frames,
                 class,
                 ordinal,
@@ -100,18 +100,18 @@ impl<'a> Table<'a> {
 impl<'a> Written<'a> {
     pub fn new(profile: &'a Profile) -> Written<'a> {
         let mut table = Table::default();
-        let mut anchor = |rows: &'a AnchorRows| WrittenAnchor {
-            id: rows.anchor.id,
-            kind: table.kind(&rows.anchor.kind),
-            length: rows.anchor.length,
-            misalignment: rows.anchor.misalignment,
-            level: rows.anchor.level,
+        let mut site = |rows: &'a SiteRows| WrittenSite {
+            id: rows.site.id,
+            kind: table.kind(&rows.site.kind),
+            length: rows.site.length,
+            misalignment: rows.site.misalignment,
+            level: rows.site.level,
             freed: rows.freed,
             address: rows.address,
             rows: &rows.rows,
             places: &rows.places,
         };
-        let anchors = profile.anchors.iter().map(&mut anchor).collect();
+        let sites = profile.sites.iter().map(&mut site).collect();
         Written {
             format: &profile.format,
             version: profile.version,
@@ -127,12 +127,12 @@ impl<'a> Written<'a> {
             footprint: profile.footprint,
             warnings: &profile.warnings,
             frames: table.frames,
-            anchors,
+            sites,
         }
     }
 }
 
-/// A profile as it is read: frames of events may be places in the table.
+/// A profile for reading: frames of events may be indices into the table.
 #[derive(Deserialize)]
 pub(crate) struct Stored {
     format: String,
@@ -151,18 +151,19 @@ pub(crate) struct Stored {
     warnings: Vec<String>,
     #[serde(default)]
     frames: Vec<Arc<Frame>>,
-    anchors: Vec<AnchorRows>,
+    #[serde(alias = "anchors")]
+    sites: Vec<SiteRows>,
 }
 
 impl Stored {
-    /// The profile with every frame in its place.
+    /// Returns the profile with all frames resolved.
     ///
     /// # Errors
-    /// Names the event whose frame is not in the table.
+    /// Names the event with a frame that is not in the table.
     pub fn into_profile(mut self) -> Result<Profile, String> {
-        for rows in &mut self.anchors {
-            let id = rows.anchor.id;
-            let AnchorKind::Alloc { frames, .. } = &mut rows.anchor.kind else {
+        for rows in &mut self.sites {
+            let id = rows.site.id;
+            let SiteKind::Alloc { frames, .. } = &mut rows.site.kind else {
                 continue;
             };
             for frame in frames {
@@ -172,7 +173,7 @@ impl Stored {
                     .and_then(|place| self.frames.get(place));
                 *frame = found
                     .cloned()
-                    .ok_or_else(|| format!("anchor {id}: there is no frame {place}"))?;
+                    .ok_or_else(|| format!("site {id}: there is no frame {place}"))?;
             }
         }
         Ok(Profile {
@@ -189,12 +190,12 @@ impl Stored {
             native_ns: self.native_ns,
             footprint: self.footprint,
             warnings: self.warnings,
-            anchors: self.anchors,
+            sites: self.sites,
         })
     }
 }
 
-/// A frame, or its place in the table.
+/// A frame, or its index in the table.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(crate) enum StoredFrame {
@@ -212,7 +213,7 @@ pub(crate) enum StoredFrame {
 }
 
 impl From<StoredFrame> for Frame {
-    /// A place becomes a frame without a module until [`Stored::into_profile`] looks it up.
+    /// An index is stored in a frame without a module until [`Stored::into_profile`] resolves it.
     fn from(stored: StoredFrame) -> Frame {
         match stored {
             StoredFrame::Place(place) => Frame {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sizes, times and address ranges as people write and read them.
+//! Parses and formats sizes, times and address ranges.
 
 use std::ops::Range;
 use std::time::Duration;
 
 use thiserror::Error;
 
-/// Text that is not the size, time or range that was asked for.
+/// Text that is not a valid size, time or range.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{text:?} is not a {expected}")]
 pub struct UnitError {
@@ -27,7 +27,8 @@ const SIZE: &str = "size (bytes, or a number with K, M, G or T: 512M, 1.5G)";
 const DURATION: &str = "time (a number with ns, us, ms, s, m or h: 300ms, 1.5s, 4m)";
 const RANGE: &str = "range (START..END, each decimal or 0x hexadecimal, START below END)";
 
-/// Bytes from `4096`, `64K`, `512M`, `1.5G`, `2T`, each also as `KiB` or `KB`; all powers of 1024.
+/// Parses bytes from `4096`, `64K`, `512M`, `1.5G`, `2T`, each also as `KiB` or `KB`; all powers of
+/// 1024.
 pub fn parse_size(text: &str) -> Result<u64, UnitError> {
     let wrong = || UnitError::new(text, SIZE);
     let (number, unit) = split_unit(text.trim());
@@ -49,7 +50,8 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
     Ok(bytes.round() as u64)
 }
 
-/// A time from `300ms`, `1.5s`, `60s`, `4m`, `1h`, `20us` or `5ns`; a bare number is seconds.
+/// Parses a time from `300ms`, `1.5s`, `60s`, `4m`, `1h`, `20us` or `5ns`; a bare number is
+/// seconds.
 pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     let wrong = || UnitError::new(text, DURATION);
     let (number, unit) = split_unit(text.trim());
@@ -66,7 +68,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     Duration::try_from_secs_f64(value).map_err(|_| wrong())
 }
 
-/// Addresses from `START..END`, each decimal or `0x` hexadecimal; `START` lies below `END`.
+/// Parses addresses from `START..END`, each decimal or `0x` hexadecimal; `START` is below `END`.
 pub fn parse_range(text: &str) -> Result<Range<u64>, UnitError> {
     let wrong = || UnitError::new(text, RANGE);
     let (start, end) = text.trim().split_once("..").ok_or_else(wrong)?;
@@ -78,7 +80,7 @@ pub fn parse_range(text: &str) -> Result<Range<u64>, UnitError> {
     Ok(start..end)
 }
 
-/// `1.5 GiB`, `512 MiB`, `64 KiB`, `12 B`.
+/// Formats bytes as `1.5 GiB`, `512 MiB`, `64 KiB`, `12 B`.
 pub fn format_size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut value = bytes as f64;
@@ -90,7 +92,7 @@ pub fn format_size(bytes: u64) -> String {
     format!("{} {}", short(value), UNITS[unit])
 }
 
-/// Nanoseconds as `1.5 s`, `300 ms`, `20 us` or `5 ns`, with a sign if negative.
+/// Formats nanoseconds as `1.5 s`, `300 ms`, `20 us` or `5 ns`, with a sign if negative.
 pub fn format_ns(ns: f64) -> String {
     let size = ns.abs();
     let (divisor, unit) = match size {
@@ -102,7 +104,7 @@ pub fn format_ns(ns: f64) -> String {
     format!("{} {unit}", short(ns / divisor))
 }
 
-/// About three digits, without trailing zeros.
+/// Formats about three digits, without trailing zeros.
 fn short(value: f64) -> String {
     let digits = match value.abs() {
         size if size >= 100.0 => 0,
@@ -124,7 +126,7 @@ fn split_unit(text: &str) -> (&str, &str) {
     (&text[..end], text[end..].trim_start())
 }
 
-/// A finite number of digits and at most one point: no sign, no exponent.
+/// Parses a finite number of digits with at most one point: no sign, no exponent.
 fn parse_decimal(text: &str) -> Option<f64> {
     let plain = text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
     let value = text.parse::<f64>().ok().filter(|_| plain)?;
@@ -140,7 +142,7 @@ fn parse_address(text: &str) -> Option<u64> {
     }
 }
 
-/// A count: `4,257`, `1.23 M`, `45.6 G`.
+/// Formats a count: `4,257`, `1.23 M`, `45.6 G`.
 pub fn format_count(value: f64) -> String {
     match value.abs() {
         v if !v.is_finite() => "-".to_owned(),
@@ -151,7 +153,7 @@ pub fn format_count(value: f64) -> String {
     }
 }
 
-/// Three significant digits, no exponent.
+/// Formats three significant digits without exponent.
 fn significant(value: f64) -> String {
     match value.abs() {
         v if v >= 100.0 => format!("{value:.0}"),
@@ -160,7 +162,7 @@ fn significant(value: f64) -> String {
     }
 }
 
-/// A whole number with a comma between thousands.
+/// Formats a whole number with a comma between thousands.
 fn thousands(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
     let mut out = String::new();

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The binary layouts that `tollfree`, the preload library and the simulator
-//! plugin share. All little-endian, all fixed in size, no pointers.
-//! plugins/user/wire.h repeats the part that the plugin needs; a test compares.
+//! Binary layouts shared by `tollfree`, the preload library and the simulator plugin. All are
+//! little-endian and of fixed size, without pointers. plugins/user/wire.h repeats the part that the
+//! plugin needs; a test compares them.
 //!
 //! Three files exist:
-//! - the *action file* (`TOLLFREE_ACTIONS`): header, modules, rules, intervals, addresses; read-only to the target;
+//! - the *action file* (`TOLLFREE_ACTIONS`): header, modules, rules, intervals, addresses;
+//!   read-only for the target;
 //! - the *event file* (`TOLLFREE_EVENTS`): header, module table, event records; mapped shared by
 //!   the target and all its children, appended with atomic counters;
-//! - the *morsel file* (`TOLLFREE_SERVED`): which files are served from which morsels, and how often they were;
+//! - the *morsel file* (`TOLLFREE_SERVED`): the files served from morsels, and how often each was;
 //!   mapped shared by the target and all its children.
 
 /// Environment variable: path of the action file.
@@ -16,23 +17,23 @@ pub const ENV_ACTIONS: &str = "TOLLFREE_ACTIONS";
 pub const ENV_EVENTS: &str = "TOLLFREE_EVENTS";
 /// Environment variable: path of the morsel file.
 pub const ENV_SERVED: &str = "TOLLFREE_SERVED";
-/// Environment variable, set inside the simulator only: announce each event by [`MAGIC_SYSCALL`].
+/// Environment variable, set only inside the simulator: announce each event by [`MAGIC_SYSCALL`].
 pub const ENV_SIM: &str = "TOLLFREE_SIM";
 
-/// Smallest allocation that is an event, bytes. Below it the hooks do nothing but a size test.
+/// Smallest allocation that is an event, bytes. Below it the hooks only compare the size.
 pub const MIN_EVENT: usize = 1 << 20;
-/// Frames kept of an allocation's call stack.
+/// Maximum number of frames of an allocation's call stack.
 pub const MAX_FRAMES: usize = 4;
-/// A system call number that no kernel has: the simulator sees it, the kernel answers ENOSYS.
+/// An unused system call number: the simulator intercepts it, the kernel returns ENOSYS.
 /// Arguments: event index, address, length, [`EventKind`], process id.
 pub const MAGIC_SYSCALL: i64 = 0x746f_6c6c;
 
-/// First bytes of an action file.
+/// Magic of an action file.
 pub const ACTIONS_MAGIC: [u8; 8] = *b"TOLLACT1";
-/// First bytes of an event file.
+/// Magic of an event file.
 pub const EVENTS_MAGIC: [u8; 8] = *b"TOLLEVT1";
 
-/// First bytes of a morsel file.
+/// Magic of a morsel file.
 pub const SERVED_MAGIC: [u8; 8] = *b"TOLLMSL2";
 
 /// "Any" in [`Rule::ordinal`], [`Rule::thread`] and frame counts.
@@ -55,12 +56,13 @@ pub struct ActionsHeader {
 
 /// Bits of [`ActionsHeader::flags`].
 pub mod flags {
-    /// Advise every mapping and block of at least 2 MiB (the arm "all"); rules are ignored.
+    /// Advise every mapping and block of at least 2 MiB (the variant "all"); rules are ignored.
     pub const ALL: u32 = 1;
-    /// Give MADV_NOHUGEPAGE to planned losers (only where THP is "always").
+    /// Apply MADV_NOHUGEPAGE to planned losers (only if THP is "always").
     pub const NOHUGE: u32 = 2;
-    /// Back the ranges of the section `addresses` from the hugetlb pool: right after the program's own
-    /// private anonymous mapping returned (untouched memory), MAP_HUGETLB | MAP_FIXED goes over them.
+    /// Back the ranges of the section `addresses` from the hugetlb pool: immediately after the
+    /// program's own private anonymous mmap returns (untouched memory), map MAP_HUGETLB | MAP_FIXED
+    /// over them.
     pub const HUGETLB: u32 = 4;
 }
 
@@ -72,7 +74,7 @@ pub struct Module {
     pub id_len: u32,
     /// GNU build-id; for a module without one, the FNV-1a 64 hash of its basename.
     pub id: [u8; 32],
-    /// Path, cut at the front if too long, zero-terminated.
+    /// Path, cut at the front if it is too long, NUL-terminated.
     pub path: [u8; 220],
 }
 
@@ -88,12 +90,13 @@ pub struct FrameMatch {
     pub high: u64,
 }
 
-/// Which allocation events a set of intervals applies to. Rules are tried in order; the first
-/// that matches wins, so exact rules stand before class rules of the same site.
+/// The allocation events that a set of intervals applies to. Rules are tried in order; the first
+/// match wins, so exact rules precede class rules of the same site.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
-    /// Frames that must match, innermost first; `frames_used` of them. 0 matches every event.
+    /// Frames that must match, innermost first; `frames_used` of them are valid. 0 matches every
+    /// event.
     pub frames: [FrameMatch; MAX_FRAMES],
     pub frames_used: u32,
     /// Ordinal of the event at its site, class and thread, or [`ANY`].
@@ -109,12 +112,12 @@ pub struct Rule {
     pub count: u32,
 }
 
-/// A byte interval of a block and what to do with the regions in it.
+/// A byte interval of a block and the advice for its regions.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Interval {
     pub start: u64,
-    /// Exclusive; `u64::MAX` means to the end of the block.
+    /// Exclusive; `u64::MAX` is the end of the block.
     pub end: u64,
     /// 1: MADV_HUGEPAGE; 2: MADV_NOHUGEPAGE (only with [`flags::NOHUGE`]); 3: as 1, and a block
     /// without a region of its own fills regions together with its neighbours of the same rules.
@@ -122,8 +125,8 @@ pub struct Interval {
     pub _pad: u32,
 }
 
-/// A range of fixed addresses (the way of `largepages.txt`), advised huge as soon as the program
-/// maps anonymous memory there. Sorted, without overlap, both ends multiples of 2 MiB.
+/// A range of fixed addresses (as in `largepages.txt`), advised huge as soon as the program maps
+/// anonymous memory there. Sorted, disjoint, both ends multiples of 2 MiB.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct AddressRange {
@@ -132,7 +135,7 @@ pub struct AddressRange {
     pub end: u64,
 }
 
-/// What an event says.
+/// Kind of an event.
 #[repr(u32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
@@ -140,12 +143,13 @@ pub enum EventKind {
     Malloc = 1,
     /// An anonymous mapping.
     Mmap = 2,
-    /// realloc or mremap: `old` says where it was; the event keeps its identity and names the new place.
+    /// realloc or mremap: `old` is the previous address; the event keeps its identity and has the
+    /// new one.
     Move = 3,
     /// free or munmap.
     Free = 4,
-    /// The process image or a fork of it began: `address` is the process id, `old` the
-    /// parent's after a fork (0: a new image), the only frame the program itself.
+    /// The process image or a fork of it started: `address` is the process id, `old` the parent's
+    /// after a fork (0: a new image), the only frame is the program itself.
     Process = 5,
 }
 
@@ -156,7 +160,7 @@ pub struct EventsHeader {
     pub magic: [u8; 8],
     pub events_max: u32,
     pub modules_max: u32,
-    /// Next free event; may run past `events_max`: the rest was lost.
+    /// Index of the next free event; may exceed `events_max`: the excess was lost.
     pub events: core::sync::atomic::AtomicU32,
     pub modules: core::sync::atomic::AtomicU32,
 }
@@ -181,7 +185,7 @@ pub struct Event {
     pub frames_used: u32,
     /// Index of the rule that matched, or [`ANY`].
     pub rule: u32,
-    /// Bytes that were advised huge.
+    /// Number of bytes that were advised huge.
     pub advised: u64,
     /// Module index and offset of each frame, innermost first.
     pub frame_module: [u32; MAX_FRAMES],
@@ -194,12 +198,12 @@ pub struct Event {
 pub struct ServedHeader {
     pub magic: [u8; 8],
     pub count: u32,
-    /// Mappings of files, whichever, that were not looked at: the program had confined itself.
+    /// File mappings that were not inspected because the program had installed a filter.
     pub confined: core::sync::atomic::AtomicU32,
 }
 
-/// A file whose read-only mappings are served from a morsel, as long as it is in the state that
-/// the morsel is a copy of.
+/// A file with read-only mappings that are served from a morsel, while the file is
+/// unchanged since the copy.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Served {
@@ -212,21 +216,21 @@ pub struct Served {
     /// Time of the last change: seconds and nanoseconds.
     pub changed_seconds: i64,
     pub changed_nanoseconds: u64,
-    /// The morsel's own device and inode: another file under its path is not mapped.
+    /// The morsel's own device and inode: another file at its path is not mapped.
     pub morsel_device: u64,
     pub morsel_inode: u64,
-    /// Bytes that its mappings' offsets and ends are multiples of.
+    /// Alignment of the offsets and ends of its mappings, bytes.
     pub page: u64,
-    /// Mappings that were served, and their bytes.
+    /// Number of served mappings, and their bytes.
     pub mappings: core::sync::atomic::AtomicU64,
     pub bytes: core::sync::atomic::AtomicU64,
-    /// Mappings of the file that were left to the file.
+    /// Number of mappings that were left to the file.
     pub left: core::sync::atomic::AtomicU64,
-    /// Path of the morsel, zero-terminated.
+    /// Path of the morsel, NUL-terminated.
     pub path: [u8; SERVED_PATH],
 }
 
-/// Room for a path in [`Served`].
+/// Maximum length of a path in [`Served`].
 pub const SERVED_PATH: usize = 4096;
 
 /// `floor(log2(length))`, the length class of an event; 0 for an empty one.

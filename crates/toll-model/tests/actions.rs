@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a plan becomes: rules, ranges, bytes; and what is not found again.
+//! Actions of a plan: rules, ranges, bytes; and sites that are not found.
 
 mod common;
 
-use common::{alloc, anchor, arenas, costs, frame, profile, regions, row};
+use common::{alloc, arenas, costs, frame, profile, regions, row, site};
 use proptest::prelude::*;
 use toll_model::REGION;
 use toll_model::actions::{Actions, FrameRange, compile};
-use toll_model::anchor::{AnchorKind, Frame, Level};
+use toll_model::estimate::{Options, estimate};
 use toll_model::plan::{Plan, Verdict, Why};
-use toll_model::price::{Options, price};
-use toll_model::profile::AnchorRows;
+use toll_model::profile::SiteRows;
+use toll_model::site::{Frame, Level, SiteKind};
 use toll_model::wire::{ANY, ActionsHeader, Interval, Module, Rule, flags};
 
 fn same(frame: &Frame) -> Option<FrameRange> {
     Some(FrameRange::recorded(frame))
 }
 
-fn block(id: u32, site: u64, regions: u64, ordinal: u32) -> AnchorRows {
+fn block(id: u32, call_site: u64, regions: u64, ordinal: u32) -> SiteRows {
     let length = regions * REGION;
     let rows = (0..regions).map(|n| row(n * REGION, REGION, 5e6)).collect();
-    AnchorRows {
-        anchor: anchor(id, alloc(site, length, ordinal), length),
+    SiteRows {
+        site: site(id, alloc(call_site, length, ordinal), length),
         rows,
         freed: false,
         address: None,
@@ -29,10 +29,10 @@ fn block(id: u32, site: u64, regions: u64, ordinal: u32) -> AnchorRows {
     }
 }
 
-/// A plan whose huge regions are given as (anchor, index) and nothing else is.
-fn plan(anchors: Vec<AnchorRows>, huge: &[(u32, u64)]) -> Plan {
-    let mut plan = price(
-        &profile(anchors),
+/// Returns a plan with huge regions given as (site, index) and no others.
+fn plan(sites: Vec<SiteRows>, huge: &[(u32, u64)]) -> Plan {
+    let mut plan = estimate(
+        &profile(sites),
         &costs(),
         Options {
             top: Some(0),
@@ -40,7 +40,7 @@ fn plan(anchors: Vec<AnchorRows>, huge: &[(u32, u64)]) -> Plan {
         },
     );
     for region in &mut plan.regions {
-        let chosen = huge.contains(&(region.anchor, region.offset / REGION));
+        let chosen = huge.contains(&(region.site, region.offset / REGION));
         region.verdict = if chosen {
             Verdict::Huge
         } else {
@@ -100,11 +100,11 @@ fn a_block_that_is_mostly_planned_is_planned_at_any_length() {
         (whole.rules[1].length_low, whole.rules[1].length_high),
         (1 << 24, END)
     );
-    // Six of eight: the event itself as planned, others of its site whole.
+    // Six of eight: the event itself as planned, others of its site as a whole.
     let most = compile(&plan(vec![block(0, 0x40, 8, 0)], &all[..6]), &same);
     assert_eq!(intervals(&most, 0), [(0, 6 * REGION, 1)]);
     assert_eq!(intervals(&most, 1), [(0, END, 1)]);
-    // Five of eight are not most.
+    // Five of eight are less than 75 %.
     let some = compile(&plan(vec![block(0, 0x40, 8, 0)], &all[..5]), &same);
     assert_eq!(intervals(&some, 1), [(0, 5 * REGION, 1)]);
     assert_ne!(some.rules[1].length_high, END);
@@ -112,11 +112,11 @@ fn a_block_that_is_mostly_planned_is_planned_at_any_length() {
 
 #[test]
 fn an_event_that_was_left_is_shielded_from_its_class() {
-    let mut anchors: Vec<AnchorRows> = (0..5).map(|n| block(n, 0x40, 4, n)).collect();
-    anchors.push(block(5, 0x9000, 4, 0));
+    let mut sites: Vec<SiteRows> = (0..5).map(|n| block(n, 0x40, 4, n)).collect();
+    sites.push(block(5, 0x9000, 4, 0));
     let huge: Vec<(u32, u64)> = (0..4).flat_map(|a| (0..4).map(move |r| (a, r))).collect();
-    let actions = compile(&plan(anchors, &huge), &same);
-    // Five events of the site and its class; nothing of the other site.
+    let actions = compile(&plan(sites, &huge), &same);
+    // Five events of the site and its class; none of the other site.
     assert_eq!(actions.rules.len(), 6);
     assert_eq!(actions.rules[4].ordinal, 4);
     assert_eq!(intervals(&actions, 4), []);
@@ -125,7 +125,7 @@ fn an_event_that_was_left_is_shielded_from_its_class() {
 
 #[test]
 fn blocks_of_one_class_must_agree() {
-    let anchors: Vec<AnchorRows> = (0..4).map(|n| block(n, 0x40, 4, n)).collect();
+    let sites: Vec<SiteRows> = (0..4).map(|n| block(n, 0x40, 4, n)).collect();
     // Region 2 in all four, region 0 in three, region 1 in two.
     let huge = [
         (0, 2),
@@ -138,7 +138,7 @@ fn blocks_of_one_class_must_agree() {
         (0, 1),
         (1, 1),
     ];
-    let actions = compile(&plan(anchors, &huge), &same);
+    let actions = compile(&plan(sites, &huge), &same);
     let class = actions.rules.len() - 1;
     assert_eq!(actions.rules[class].ordinal, ANY);
     assert_eq!(
@@ -173,7 +173,7 @@ fn what_is_not_found_is_named_and_never_acted_on() {
         vec![block(0, 0x40, 2, 0), block(1, 0x2000, 2, 0)],
         &[(0, 0), (1, 0)],
     );
-    // The outer frame of the first block is gone.
+    // The outer frame of the first block does not exist any more.
     let some = |f: &Frame| (f.offset != 0x1040).then(|| FrameRange::recorded(f));
     let actions = compile(&plan, &some);
     assert_eq!(actions.lost, ["function_40+0x40 2^22 #0"]);
@@ -192,7 +192,7 @@ fn what_is_not_found_is_named_and_never_acted_on() {
 #[test]
 fn an_event_without_frames_is_lost_and_no_rule_matches_everything() {
     let mut rows = block(0, 0x40, 2, 0);
-    rows.anchor.kind = AnchorKind::Alloc {
+    rows.site.kind = SiteKind::Alloc {
         frames: Vec::new(),
         class: 22,
         ordinal: 0,
@@ -206,24 +206,24 @@ fn an_event_without_frames_is_lost_and_no_rule_matches_everything() {
 #[test]
 fn what_is_not_the_preloads_business_is_listed() {
     let kinds = [
-        AnchorKind::Heap,
-        AnchorKind::Address { start: 4 * REGION },
-        AnchorKind::Anonymous,
-        AnchorKind::Reservation {
+        SiteKind::Heap,
+        SiteKind::Address { start: 4 * REGION },
+        SiteKind::Anonymous,
+        SiteKind::Reservation {
             runtime: "go".to_owned(),
         },
-        AnchorKind::Vma {
+        SiteKind::Vma {
             name: "[anon:a]".to_owned(),
         },
     ];
-    let anchors = kinds.into_iter().zip(0..).map(|(kind, id)| {
+    let sites = kinds.into_iter().zip(0..).map(|(kind, id)| {
         let mut rows = block(id, 0x40, 3, 0);
-        rows.anchor.kind = kind;
-        rows.anchor.level = Level::Kind;
+        rows.site.kind = kind;
+        rows.site.level = Level::Kind;
         rows
     });
     let huge: Vec<(u32, u64)> = (0..5).flat_map(|id| [(id, 0), (id, 2)]).collect();
-    let actions = compile(&plan(anchors.collect(), &huge), &same);
+    let actions = compile(&plan(sites.collect(), &huge), &same);
     let parts = vec![(0, REGION), (2 * REGION, 3 * REGION)];
     assert_eq!(actions.heap, parts);
     assert_eq!(
@@ -257,7 +257,7 @@ fn a_module_without_a_build_id_goes_by_its_name() {
     assert_eq!(compile(&plan, &junk).lost.len(), 1);
 }
 
-/// The file, read as the preload library reads it.
+/// The action file, decoded as the preload library decodes it.
 #[test]
 fn the_file_is_what_wire_says() {
     let mut actions = compile(&plan(vec![block(0, 0x40, 8, 2)], &[(0, 1), (0, 5)]), &same);
@@ -285,14 +285,14 @@ fn the_file_is_what_wire_says() {
 }
 
 #[test]
-fn the_arm_all_needs_no_rule() {
+fn the_variant_all_needs_no_rule() {
     let all = Actions::all();
     assert!(!all.is_empty());
     assert_eq!(all.to_bytes().len(), size_of::<ActionsHeader>());
     assert!(Actions::default().is_empty());
 }
 
-/// Bytes of `start..end` that planned intervals cover.
+/// Returns the bytes of `start..end` that planned intervals cover.
 fn covered(intervals: &[(u64, u64, u32)], start: u64, end: u64) -> u64 {
     let part = |&(from, to, _): &(u64, u64, u32)| to.min(end).saturating_sub(from.max(start));
     intervals.iter().map(part).sum()
@@ -311,14 +311,14 @@ proptest! {
     ) {
         let mut profile = regions(&misses);
         let misalignment = page * 4096;
-        profile.anchors[0].anchor.misalignment = misalignment;
-        let plan = price(&profile, &costs(), Options { top: Some(top), ..Options::default() });
+        profile.sites[0].site.misalignment = misalignment;
+        let plan = estimate(&profile, &costs(), Options { top: Some(top), ..Options::default() });
         let actions = compile(&plan, &same);
         let acted = |start: u64| {
             !actions.rules.is_empty()
                 && covered(&intervals(&actions, 0), start, start + REGION) * 4 >= REGION * 3
         };
-        let length = profile.anchors[0].anchor.length;
+        let length = profile.sites[0].site.length;
         let first = (REGION - misalignment) % REGION;
         for start in (first..).step_by(REGION as usize).take_while(|start| start + REGION <= length) {
             let planned = plan.huge().any(|region| region.offset == start);
@@ -326,7 +326,7 @@ proptest! {
         }
     }
 
-    /// At any other alignment, no region is acted on of which more than a quarter was left.
+    /// At any other alignment, no region is acted on if more than a quarter of it was left.
     #[test]
     fn other_alignments_never_act_on_what_was_mostly_left(
         misses in prop::collection::vec(0.0f64..1e7, 2..30),
@@ -334,10 +334,10 @@ proptest! {
         top in 1u64..30,
     ) {
         let profile = regions(&misses);
-        let plan = price(&profile, &costs(), Options { top: Some(top), ..Options::default() });
+        let plan = estimate(&profile, &costs(), Options { top: Some(top), ..Options::default() });
         let actions = compile(&plan, &same);
         let planned: Vec<(u64, u64, u32)> = plan.huge().map(|r| (r.offset, r.end(), 1)).collect();
-        let length = profile.anchors[0].anchor.length;
+        let length = profile.sites[0].site.length;
         let exact = intervals(&actions, 0);
         for start in (shift * 4096..).step_by(REGION as usize).take_while(|start| start + REGION <= length) {
             let acted = covered(&exact, start, start + REGION) * 4 >= REGION * 3;
@@ -347,27 +347,28 @@ proptest! {
 }
 
 #[test]
-fn the_display_name_is_what_lost_anchors_are_called() {
+fn the_display_name_is_what_lost_sites_are_called() {
     assert_eq!(
-        anchor(0, alloc(0x40, REGION, 3), REGION).to_string(),
+        site(0, alloc(0x40, REGION, 3), REGION).to_string(),
         "function_40+0x40 2^21 #3"
     );
     assert_eq!(frame(1).module, "00ff");
 }
 
-/// An allocation is named by what is known of the call: a line, a function, a function before it.
+/// The name of an allocation uses what is known of the call: a line, a function, a function before
+/// it.
 #[test]
 fn a_call_is_named_by_function_and_offset() {
     let named = |change: fn(&mut Frame)| {
         let mut frame = frame(0x1234);
         change(&mut frame);
-        let kind = AnchorKind::Alloc {
+        let kind = SiteKind::Alloc {
             frames: vec![std::sync::Arc::new(frame)],
             class: 20,
             ordinal: 19,
             thread: 0,
         };
-        anchor(0, kind, REGION).to_string()
+        site(0, kind, REGION).to_string()
     };
     assert_eq!(named(|_| {}), "function_1234+0x34 2^20 #19");
     let with_line = named(|frame| frame.source = Some("x.c:4".to_owned()));
@@ -381,12 +382,12 @@ fn a_call_is_named_by_function_and_offset() {
     assert_eq!(nothing, "program+0x1234 2^20 #19");
 }
 
-/// Python's arenas: in another run they lie elsewhere, and other pairs share a region.
+/// Python's arenas: in another run they have other addresses, and other pairs share a region.
 #[test]
 fn small_neighbours_are_taken_whole_and_none_is_left_out() {
     // An odd number: the last one fills no region.
     let profile = arenas(0x7fff_0010_0000, &[1e6; 33]);
-    let plan = price(&profile, &costs(), Options::default());
+    let plan = estimate(&profile, &costs(), Options::default());
     assert_eq!(plan.huge().count(), 32, "{}", plan.reason);
     let actions = compile(&plan, &same);
     // Each arena but the last by its event, then any of the site.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Observations become rows: nothing is lost, nothing is invented, files stay small.
+//! Observations become rows: counts are neither lost nor added, and files stay small.
 
 mod common;
 
 use common::alloc;
 use proptest::prelude::*;
-use toll_model::anchor::{AnchorKind, Level};
 use toll_model::builder::{Counts, Meta, ProfileBuilder};
 use toll_model::profile::{Profile, Program, Source};
+use toll_model::site::{Level, SiteKind};
 use toll_model::{PAGE, REGION};
 
 fn meta() -> Meta {
@@ -34,31 +34,28 @@ fn misses(misses: f64) -> Counts {
 }
 
 #[test]
-fn the_same_kind_is_the_same_anchor() {
+fn the_same_kind_is_the_same_site() {
     let mut builder = ProfileBuilder::new();
-    let a = builder.anchor(AnchorKind::Heap, 100 * PAGE, 8192, Level::Exact);
-    let b = builder.anchor(alloc(1, REGION, 0), REGION, 0, Level::Exact);
+    let a = builder.site(SiteKind::Heap, 100 * PAGE, 8192, Level::Exact);
+    let b = builder.site(alloc(1, REGION, 0), REGION, 0, Level::Exact);
     assert_ne!(a, b);
-    assert_eq!(
-        builder.anchor(AnchorKind::Heap, 300 * PAGE, 0, Level::Class),
-        a
-    );
+    assert_eq!(builder.site(SiteKind::Heap, 300 * PAGE, 0, Level::Class), a);
     assert_ne!(
-        builder.anchor(alloc(1, REGION, 1), REGION, 0, Level::Exact),
+        builder.site(alloc(1, REGION, 1), REGION, 0, Level::Exact),
         b
     );
     builder.count(a, 5, &misses(1.0));
     builder.count(a, 299 * PAGE, &misses(2.0));
     builder.freed(a);
     let profile = builder.finish(meta());
-    // The anchors without a count are gone.
-    assert_eq!(profile.anchors.len(), 1);
-    let heap = &profile.anchors[0];
+    // The sites without a count are left out.
+    assert_eq!(profile.sites.len(), 1);
+    let heap = &profile.sites[0];
     assert_eq!(
-        (heap.anchor.length, heap.anchor.misalignment),
+        (heap.site.length, heap.site.misalignment),
         (300 * PAGE, 8192)
     );
-    assert!(heap.freed && heap.anchor.level == Level::Class);
+    assert!(heap.freed && heap.site.level == Level::Class);
     assert_eq!(heap.rows.len(), 2);
     assert_eq!((heap.rows[0].offset, heap.rows[1].offset), (0, 299 * PAGE));
     assert_eq!(profile.footprint, 2 * PAGE);
@@ -67,7 +64,7 @@ fn the_same_kind_is_the_same_anchor() {
 #[test]
 fn means_are_weighted_by_misses() {
     let mut builder = ProfileBuilder::new();
-    let heap = builder.anchor(AnchorKind::Heap, PAGE, 0, Level::Exact);
+    let heap = builder.site(SiteKind::Heap, PAGE, 0, Level::Exact);
     let counts = |misses, reuse: f32, dependent: f32| Counts {
         misses,
         misses_huge: Some(1.0),
@@ -78,20 +75,20 @@ fn means_are_weighted_by_misses() {
     };
     builder.count(heap, 0, &counts(3.0, 20.0, 1.0));
     builder.count(heap, 0, &counts(1.0, 28.0, 0.0));
-    let row = &builder.finish(meta()).anchors[0].rows[0];
+    let row = &builder.finish(meta()).sites[0].rows[0];
     assert_eq!((row.misses, row.misses_huge), (4.0, Some(2.0)));
     assert_eq!((row.reuse_log2, row.dependent), (Some(22.0), Some(0.75)));
     assert_eq!(row.touched_pages, 1);
 }
 
 #[test]
-fn big_anchors_have_coarse_rows() {
+fn big_sites_have_coarse_rows() {
     let mut builder = ProfileBuilder::new();
-    let big = builder.anchor(AnchorKind::Heap, 1 << 30, 0, Level::Exact);
+    let big = builder.site(SiteKind::Heap, 1 << 30, 0, Level::Exact);
     for page in 0..32 {
         builder.count(big, page * PAGE, &misses((page * page) as f64));
     }
-    let rows = &builder.finish(meta()).anchors[0].rows;
+    let rows = &builder.finish(meta()).sites[0].rows;
     assert_eq!(rows.len(), 2);
     assert_eq!((rows[0].length, rows[0].touched_pages), (64 << 10, 16));
 }
@@ -99,11 +96,11 @@ fn big_anchors_have_coarse_rows() {
 #[test]
 fn equal_neighbours_are_one_row_up_to_256_kib() {
     let mut builder = ProfileBuilder::new();
-    let heap = builder.anchor(AnchorKind::Heap, REGION, 0, Level::Exact);
+    let heap = builder.site(SiteKind::Heap, REGION, 0, Level::Exact);
     for page in 0..512 {
         builder.count(heap, page * PAGE, &misses(7.0));
     }
-    let rows = &builder.finish(meta()).anchors[0].rows;
+    let rows = &builder.finish(meta()).sites[0].rows;
     assert_eq!(rows.len(), 8);
     assert!(
         rows.iter()
@@ -116,14 +113,14 @@ fn a_huge_process_stays_small() {
     let mut builder = ProfileBuilder::new();
     let mut touched = 0;
     for block in 0..8 {
-        let id = builder.anchor(alloc(block, 8 << 30, 0), 8 << 30, 0, Level::Exact);
+        let id = builder.site(alloc(block, 8 << 30, 0), 8 << 30, 0, Level::Exact);
         for offset in (0..8u64 << 30).step_by(64 << 10) {
             builder.count(id, offset, &misses((offset >> 16) as f64));
             touched += 1;
         }
     }
     let profile = builder.finish(meta());
-    let rows: usize = profile.anchors.iter().map(|anchor| anchor.rows.len()).sum();
+    let rows: usize = profile.sites.iter().map(|site| site.rows.len()).sum();
     assert!(rows <= 270_000, "{rows}");
     assert_eq!(profile.footprint, touched * PAGE);
 }
@@ -131,12 +128,12 @@ fn a_huge_process_stays_small() {
 #[test]
 fn what_cannot_be_is_dropped() {
     let mut builder = ProfileBuilder::new();
-    let heap = builder.anchor(AnchorKind::Heap, PAGE, 0, Level::Exact);
+    let heap = builder.site(SiteKind::Heap, PAGE, 0, Level::Exact);
     builder.count(heap, 0, &misses(f64::NAN));
     builder.count(heap, 0, &misses(-1.0));
     builder.count(heap, u64::MAX, &misses(1.0));
     builder.count_span(heap, 0, 0, &misses(1.0));
-    assert!(builder.finish(meta()).anchors.is_empty());
+    assert!(builder.finish(meta()).sites.is_empty());
 }
 
 proptest! {
@@ -147,18 +144,18 @@ proptest! {
         spans in prop::collection::vec((0u64..4000, 1u64..300, 0u32..1000, 0usize..3), 1..60),
     ) {
         let mut builder = ProfileBuilder::new();
-        let kinds = [AnchorKind::Heap, AnchorKind::Anonymous, alloc(1, 1 << 30, 0)];
-        let ids = kinds.map(|kind| builder.anchor(kind, REGION, 0, Level::Exact));
+        let kinds = [SiteKind::Heap, SiteKind::Anonymous, alloc(1, 1 << 30, 0)];
+        let ids = kinds.map(|kind| builder.site(kind, REGION, 0, Level::Exact));
         let mut pages = std::collections::HashSet::new();
         let mut total = 0.0;
-        for &(page, count, misses, anchor) in &spans {
+        for &(page, count, misses, site) in &spans {
             let counts = Counts { accesses: 1.0, misses: misses.into(), ..Counts::default() };
-            builder.count_span(ids[anchor], page * PAGE, count * PAGE, &counts);
-            pages.extend((page..page + count).map(|page| (anchor, page)));
+            builder.count_span(ids[site], page * PAGE, count * PAGE, &counts);
+            pages.extend((page..page + count).map(|page| (site, page)));
             total += f64::from(misses);
         }
         let profile = builder.finish(meta());
-        // A thousandth per row is the rounding.
+        // Rounding to a thousandth per row.
         prop_assert!((profile.misses() - total).abs() < 0.01 * profile.rows().count() as f64);
         prop_assert_eq!(profile.footprint, pages.len() as u64 * PAGE);
         prop_assert!(profile.rows().all(|row| row.length <= 256 << 10));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files come back as they were written, and whatever else is in them is named, not trusted.
+//! Files are read as they were written, and invalid content is reported.
 
 mod common;
 
@@ -7,15 +7,15 @@ use common::{any_profile, costs, regions};
 use proptest::prelude::*;
 use toll_model::cost::CostTable;
 use toll_model::error::FormatError;
+use toll_model::estimate::{Options, estimate};
 use toll_model::plan::Plan;
-use toll_model::price::{Options, price};
 use toll_model::profile::Profile;
 
-/// What an error must say, and the change that brings it about.
+/// Expected error text, and the change that causes it.
 type Case<T> = (&'static str, fn(&mut T));
 
 fn plan() -> Plan {
-    price(&regions(&[5e6, 1.0, 7e6]), &costs(), Options::default())
+    estimate(&regions(&[5e6, 1.0, 7e6]), &costs(), Options::default())
 }
 
 fn profile_error(change: impl Fn(&mut Profile)) -> String {
@@ -25,7 +25,7 @@ fn profile_error(change: impl Fn(&mut Profile)) -> String {
         .to_json()
         .expect_err("must not be written")
         .to_string();
-    // The same file, written by somebody who does not check.
+    // The same file, written without checks.
     let text = serde_json::to_string(&profile).expect("JSON");
     match Profile::from_json(text) {
         Ok(_) => panic!("read: {written}"),
@@ -41,37 +41,31 @@ fn profile_error(change: impl Fn(&mut Profile)) -> String {
 fn impossible_profiles_are_named() {
     let cases: [Case<Profile>; 14] = [
         ("row 0: misses is NaN", |p| {
-            p.anchors[0].rows[0].misses = f64::NAN
+            p.sites[0].rows[0].misses = f64::NAN
         }),
-        ("row 1: misses is -1", |p| {
-            p.anchors[0].rows[1].misses = -1.0
-        }),
+        ("row 1: misses is -1", |p| p.sites[0].rows[1].misses = -1.0),
         ("row 1: accesses is inf", |p| {
-            p.anchors[0].rows[1].accesses = f64::INFINITY
+            p.sites[0].rows[1].accesses = f64::INFINITY
         }),
         ("dependent is above 1", |p| {
-            p.anchors[0].rows[0].dependent = Some(1.5)
+            p.sites[0].rows[0].dependent = Some(1.5)
         }),
         ("reuse_log2 is above 64", |p| {
-            p.anchors[0].rows[0].reuse_log2 = Some(65.0)
+            p.sites[0].rows[0].reuse_log2 = Some(65.0)
         }),
-        ("lies before 0x200000", |p| {
-            p.anchors[0].rows[1].offset = 4096
-        }),
-        ("lies before", |p| p.anchors[0].rows.swap(0, 1)),
-        ("overflows", |p| {
-            p.anchors[0].rows[1].length = u64::MAX - 4095
-        }),
-        ("behind its length", |p| p.anchors[0].anchor.length = 4096),
+        ("lies before 0x200000", |p| p.sites[0].rows[1].offset = 4096),
+        ("lies before", |p| p.sites[0].rows.swap(0, 1)),
+        ("overflows", |p| p.sites[0].rows[1].length = u64::MAX - 4095),
+        ("behind its length", |p| p.sites[0].site.length = 4096),
         ("not multiples of 4096", |p| {
-            p.anchors[0].rows[1].length = 5000
+            p.sites[0].rows[1].length = 5000
         }),
         ("touched_pages is 513, of 512", |p| {
-            p.anchors[0].rows[0].touched_pages = 513
+            p.sites[0].rows[0].touched_pages = 513
         }),
-        ("its id is taken", |p| p.anchors.push(p.anchors[0].clone())),
+        ("its id is taken", |p| p.sites.push(p.sites[0].clone())),
         ("misalignment 0x200000", |p| {
-            p.anchors[0].anchor.misalignment = 2 << 20
+            p.sites[0].site.misalignment = 2 << 20
         }),
         ("sampled is 0", |p| p.sampled = 0.0),
     ];
@@ -110,7 +104,7 @@ fn foreign_files_are_told_from_damaged_ones() {
             profile
                 .replace("\"frames\":[0,1]", "\"frames\":[0,7]")
                 .into_bytes(),
-            "anchor 0: there is no frame 7",
+            "site 0: there is no frame 7",
         ),
     ];
     for (bytes, expected) in cases {
@@ -126,7 +120,7 @@ fn foreign_files_are_told_from_damaged_ones() {
 #[test]
 fn a_plan_names_what_is_wrong_with_it() {
     let cases: [Case<Plan>; 7] = [
-        ("no such anchor", |p| p.regions[1].anchor = 7),
+        ("no such site", |p| p.regions[1].site = 7),
         ("begins before", |p| p.regions[1].offset = 4096),
         ("cost_ns is NaN", |p| p.regions[0].cost_ns = f64::NAN),
         ("benefit_ns is -1", |p| p.regions[0].benefit_ns = -1.0),
@@ -134,7 +128,7 @@ fn a_plan_names_what_is_wrong_with_it() {
         ("predicted_speedup is no estimate", |p| {
             p.predicted_speedup.low = 9.0
         }),
-        ("its id is taken", |p| p.anchors.push(p.anchors[0].clone())),
+        ("its id is taken", |p| p.sites.push(p.sites[0].clone())),
     ];
     for (expected, change) in cases {
         let mut plan = plan();
@@ -209,7 +203,7 @@ proptest! {
 
     #[test]
     fn plans_come_back(profile in any_profile(), top in prop::option::of(0u64..9)) {
-        let plan = price(&profile, &costs(), Options { top, ..Options::default() });
+        let plan = estimate(&profile, &costs(), Options { top, ..Options::default() });
         let text = plan.to_toml().unwrap();
         prop_assert_eq!(Plan::from_toml(text).unwrap(), plan);
     }
@@ -220,19 +214,19 @@ proptest! {
         changes in prop::collection::vec((any::<usize>(), any::<u8>()), 1..6),
         printable in prop::collection::vec((any::<usize>(), prop::sample::select(b"0123456789-.e\",:[]{}n".to_vec())), 1..6),
     ) {
-        let plan = price(&profile, &costs(), Options::default());
+        let plan = estimate(&profile, &costs(), Options::default());
         for changes in [changes, printable] {
             let files = [profile.to_json().unwrap(), plan.to_toml().unwrap(), costs().to_json().unwrap()];
             let [one, two, three] = files.map(|text| mutated(&text, &changes));
             if let Ok(profile) = Profile::from_json(one) {
-                // What is taken can be priced.
-                price(&profile, &costs(), Options::default()).to_toml().unwrap();
+                // What is taken can be estimated.
+                estimate(&profile, &costs(), Options::default()).to_toml().unwrap();
             }
             if let Ok(plan) = Plan::from_toml(two) {
                 toll_model::actions::compile(&plan, &|f| Some(toll_model::actions::FrameRange::recorded(f))).to_bytes();
             }
             if let Ok(costs) = CostTable::from_json(three) {
-                price(&profile, &costs, Options::default()).to_toml().unwrap();
+                estimate(&profile, &costs, Options::default()).to_toml().unwrap();
             }
         }
     }

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Profiles for the kernel: what is carried over, how it is named, and that it fits.
+//! Profiles for the kernel: content, names, and the length limit.
 
 mod common;
 
-use common::{alloc, anchor, any_profile, costs, profile, row};
+use common::{alloc, any_profile, costs, profile, row, site};
 use proptest::prelude::*;
 use toll_model::REGION;
-use toll_model::anchor::AnchorKind;
+use toll_model::estimate::{Options, estimate};
 use toll_model::kernel::{KernelProfile, MAX_BYTES, kernel_profile};
-use toll_model::price::{Options, price};
-use toll_model::profile::{AnchorRows, Place, Profile};
+use toll_model::profile::{Place, Profile, SiteRows};
+use toll_model::site::SiteKind;
 
 const RUN_NS: f64 = 12e9;
 
-fn rows(kind: AnchorKind, id: u32, misses: &[f64], places: Vec<Place>) -> AnchorRows {
+fn rows(kind: SiteKind, id: u32, misses: &[f64], places: Vec<Place>) -> SiteRows {
     let length = misses.len() as u64 * REGION;
-    AnchorRows {
-        anchor: anchor(id, kind, length),
+    SiteRows {
+        site: site(id, kind, length),
         rows: misses
             .iter()
             .enumerate()
@@ -40,12 +40,12 @@ fn place(offset: u64, length: u64, ordinal: u32, at: u64) -> Place {
 }
 
 fn made(profile: &Profile) -> KernelProfile {
-    let plan = price(profile, &costs(), Options::default());
+    let plan = estimate(profile, &costs(), Options::default());
     let zeroed = Some(("/usr/bin/program", 0x5000));
     kernel_profile(profile, &plan, zeroed, RUN_NS)
 }
 
-/// Anchor and bytes of each row.
+/// Returns site and bytes of each row.
 fn lines(made: &KernelProfile) -> Vec<String> {
     let text = made.text.lines().skip(3);
     let words = text.map(|line| line.split(' ').collect::<Vec<_>>());
@@ -88,7 +88,7 @@ fn what_lay_in_two_mappings_has_a_row_in_each() {
         place(0, REGION / 2, 0, REGION),
         place(REGION / 2, REGION, 1, 0),
     ];
-    let made = made(&profile(vec![rows(AnchorKind::Anonymous, 0, &[5e6], at)]));
+    let made = made(&profile(vec![rows(SiteKind::Anonymous, 0, &[5e6], at)]));
     assert_eq!(
         lines(&made),
         ["mmap 0 23 3 0x200000 0x300000", "mmap 1 23 3 0x0 0x100000"]
@@ -97,15 +97,15 @@ fn what_lay_in_two_mappings_has_a_row_in_each() {
 
 #[test]
 fn heap_and_zeroed_data_need_no_mapping() {
-    let file = |path: &str| AnchorKind::File {
+    let file = |path: &str| SiteKind::File {
         build_id: String::new(),
         path: path.to_owned(),
     };
     let made = made(&profile(vec![
-        rows(AnchorKind::Heap, 0, &[1e6], Vec::new()),
+        rows(SiteKind::Heap, 0, &[1e6], Vec::new()),
         rows(file("/usr/bin/program"), 1, &[1e6], Vec::new()),
         rows(file("/usr/lib/other.so"), 2, &[1e6], Vec::new()),
-        rows(AnchorKind::Stack, 3, &[1e6], Vec::new()),
+        rows(SiteKind::Stack, 3, &[1e6], Vec::new()),
     ]));
     assert_eq!(lines(&made), ["heap 0x0 0x200000", "bss 0x0 0x1fb000"]);
     assert_eq!((made.carried, made.lost), (2, 2));
@@ -119,14 +119,14 @@ fn of_too_many_rows_the_richest_are_kept() {
         .collect();
     let length = misses.len() as u64 * REGION;
     let at = vec![place(0, length, 0, 0)];
-    let made = made(&profile(vec![rows(AnchorKind::Anonymous, 0, &misses, at)]));
+    let made = made(&profile(vec![rows(SiteKind::Anonymous, 0, &misses, at)]));
     assert!(made.text.len() <= MAX_BYTES, "{}", made.text.len());
     assert!(made.rows > 10_000 && made.rows < 60_000, "{}", made.rows);
     assert!(made.text.ends_with(&format!("\nend {}\n", made.rows)));
 }
 
 proptest! {
-    /// Rows are in order, do not overlap, and lie in pages: the kernel takes nothing else.
+    /// Rows are sorted, disjoint, and page-aligned: the kernel rejects anything else.
     #[test]
     fn the_kernel_takes_it(profile in any_profile()) {
         let made = made(&profile);
@@ -137,8 +137,8 @@ proptest! {
             let [begin, end] = [hex(words[words.len() - 2]), hex(words[words.len() - 1])];
             words.truncate(words.len() - 2);
             prop_assert!(begin < end && begin % 4096 == 0 && end % 4096 == 0, "{line}");
-            if let Some((anchor, before)) = &last {
-                prop_assert!(*anchor != words.join(" ") || *before <= begin, "{line}");
+            if let Some((site, before)) = &last {
+                prop_assert!(*site != words.join(" ") || *before <= begin, "{line}");
             }
             last = Some((words.join(" "), end));
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What happens when a large block is born, moves or dies.
+//! Handles the birth, move and death of a large block.
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering::*};
@@ -17,8 +17,8 @@ use crate::regions::Range;
 use crate::stack::{self, Stack};
 use crate::{morsels, neighbours, ordinals, real, thread};
 
-/// Length from which on the hooks do more than pass on: first what is an event at
-/// all, then what plan and log need, or never.
+/// Minimum length for which the hooks do more than forward the call: first the minimum length of an
+/// event, then the minimum that plan and log need, or never.
 static THRESHOLD: AtomicUsize = AtomicUsize::new(wire::MIN_EVENT);
 
 const UNSTARTED: u8 = 0;
@@ -26,13 +26,13 @@ const STARTING: u8 = 1;
 const STARTED: u8 = 2;
 static STATE: AtomicU8 = AtomicU8::new(UNSTARTED);
 
-/// Blocks have glibc's headers.
+/// Whether blocks have glibc's headers.
 static GLIBC: AtomicBool = AtomicBool::new(false);
 
-/// A hint that stays makes memory huge that was not asked for: THP is `madvise`.
+/// Whether stale advice makes other memory huge: THP is `madvise`.
 static HINTS_MATTER: AtomicBool = AtomicBool::new(false);
 
-/// The process that was started last: tells a fork's parent.
+/// Process id of the process that was started last: identifies a fork's parent.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 #[inline(always)]
@@ -40,13 +40,13 @@ pub fn threshold() -> usize {
     THRESHOLD.load(Relaxed)
 }
 
-/// Whether threads are worth numbering.
+/// Whether plan and log need no event, so that threads need no numbers either.
 pub fn is_off() -> bool {
     threshold() == usize::MAX
 }
 
-/// Loads plan and log, once. Called when the library is loaded, or by the first
-/// large block if a constructor is earlier.
+/// Loads plan and log, once. Called when the library is loaded, or by the first large block if a
+/// constructor runs earlier.
 pub fn start() {
     if !os::has_environment() {
         return;
@@ -76,7 +76,7 @@ pub fn start() {
         allocator.is_some_and(|module| module.owner == Owner::CLibrary),
         Relaxed,
     );
-    // What asks the system the first time does so now: later it may be forbidden.
+    // First-use system calls are made now: they may be forbidden later.
     thread::ordinal();
     if log::is_on() {
         PROCESS.store(os::process_id(), Relaxed);
@@ -102,7 +102,7 @@ fn start_hints() {
     neighbours::start(is(b"[madvise]") || is(b"[always]"));
 }
 
-/// In the child of a fork.
+/// Runs in the child of a fork.
 pub extern "C" fn after_fork() {
     let _errno = Errno::save();
     thread::after_fork();
@@ -111,7 +111,7 @@ pub extern "C" fn after_fork() {
     }
 }
 
-/// Held while an event is worked on; `errno` stays as it was.
+/// Held while an event is processed; preserves `errno`.
 struct Work(
     #[allow(dead_code)] thread::Inside,
     #[allow(dead_code)] Errno,
@@ -135,24 +135,24 @@ fn range(address: usize, length: usize) -> Range {
     }
 }
 
-/// Whether a block of malloc is a mapping of its own, by glibc's chunk header.
+/// Whether a malloc block is a mapping of its own, by glibc's chunk header.
 fn is_own_mapping(address: usize) -> bool {
     const IS_MMAPPED: usize = 2;
-    // SAFETY: glibc keeps the size, with flags, in front of each block.
+    // SAFETY: glibc stores the size, with flags, in front of each block.
     GLIBC.load(Relaxed) && unsafe { *((address - 8) as *const usize) } & IS_MMAPPED != 0
 }
 
-/// A block that comes into being.
+/// A block that is being created.
 struct Birth {
     kind: EventKind,
     address: usize,
     length: usize,
     own_mapping: bool,
-    /// Protection and flags of a mapping whose pages may be exchanged for others.
+    /// Protection and flags of a mapping with replaceable pages.
     exchange: Option<Exchange>,
 }
 
-/// A block of malloc or a relative was born.
+/// Handles the birth of a block from malloc or a related function.
 pub fn block_born(address: usize, length: usize) {
     if address == 0 {
         return;
@@ -160,7 +160,7 @@ pub fn block_born(address: usize, length: usize) {
     let Some(_work) = begin() else {
         return;
     };
-    // Only memory that may be exchanged can get a hole.
+    // Only memory that may be replaced can get a hole.
     let _ = born(&Birth {
         kind: EventKind::Malloc,
         address,
@@ -170,10 +170,10 @@ pub fn block_born(address: usize, length: usize) {
     });
 }
 
-/// An anonymous mapping was made.
+/// Handles a new anonymous mapping.
 ///
 /// # Errors
-/// [`Hole`]: it is to be unmapped, and the program told that there is none.
+/// [`Hole`]: the mapping must be removed, and the program gets an error.
 pub fn mapping_born(
     address: usize,
     length: usize,
@@ -237,7 +237,7 @@ fn identify(plan: &Plan, length: usize) -> (Stack, u32, u32) {
         return (Stack::unknown(), ANY, ANY);
     };
     let thread = thread::ordinal();
-    let ordinal = ordinals::next(stack.site(), wire::class(length as u64), thread);
+    let ordinal = ordinals::next(stack.call_site(), wire::class(length as u64), thread);
     let rule = if plan.has_rules() {
         plan.rule(&plan::Event {
             stack: &stack,
@@ -251,7 +251,7 @@ fn identify(plan: &Plan, length: usize) -> (Stack, u32, u32) {
     (stack, ordinal, rule)
 }
 
-/// Gives the advice that the plan has for a block.
+/// Gives the planned advice for a block.
 fn carry_out(
     plan: &Plan,
     rule: u32,
@@ -264,7 +264,7 @@ fn carry_out(
     }
 }
 
-/// Whether memory is taken from the hugetlb pool.
+/// Whether to use memory of the hugetlb pool.
 fn exchanges(plan: &Plan) -> bool {
     plan.uses_hugetlb() && !plan.advises_all() && !plan.addresses().is_empty()
 }
@@ -280,14 +280,14 @@ fn give(plan: &Plan, rule: u32, target: &Target) -> Advised {
     }
 }
 
-/// A block that was taken out of the table because its owner is about to resize it.
+/// A block that was removed from the table because its owner is about to resize it.
 pub struct Lifted {
     block: Block,
-    /// It is a mapping of its own.
+    /// Whether it is a mapping of its own.
     own_mapping: bool,
 }
 
-/// Takes the block of malloc at `address` out of the table, if it is a large one.
+/// Removes the malloc block at `address` from the table, if it is a large one.
 pub fn lift_block(address: usize) -> Option<Lifted> {
     let block = live::get(address)?;
     let own_mapping = is_own_mapping(address);
@@ -295,7 +295,7 @@ pub fn lift_block(address: usize) -> Option<Lifted> {
     Some(Lifted { block, own_mapping })
 }
 
-/// Takes the mapping `address..address + length` out of the table.
+/// Removes the mapping `address..address + length` from the table.
 pub fn lift_mapping(address: usize, length: usize) -> Option<Lifted> {
     let block = live::get(address).filter(|block| block.length <= length)?;
     live::remove(address, true);
@@ -306,7 +306,7 @@ pub fn lift_mapping(address: usize, length: usize) -> Option<Lifted> {
 }
 
 impl Lifted {
-    /// The resizing failed: the block is as it was.
+    /// The resize failed: the block is unchanged.
     pub fn put_back(self) {
         live::insert(self.block);
     }
@@ -321,31 +321,30 @@ impl Lifted {
         }
     }
 
-    /// realloc put the block at `address`.
+    /// realloc moved the block to `address`.
     pub fn block_moved(self, address: usize, length: usize) {
-        // A mapping that is split cannot be moved as one: then glibc copies.
+        // A split mapping cannot be moved as a whole: glibc copies instead.
         let kept = self.own_mapping && is_own_mapping(address) && !self.is_split();
         self.moved(address, length, kept);
     }
 
-    /// mremap put the mapping at `address`.
+    /// mremap moved the mapping to `address`.
     pub fn mapping_moved(self, address: usize, length: usize) {
         self.moved(address, length, true);
     }
 
-    /// Whether advice has made several mappings of the block.
+    /// Whether advice has split the block into several mappings.
     pub fn is_split(&self) -> bool {
         self.block.charge.splits > 0
     }
 
-    /// The pieces that advice has made of the block.
+    /// Returns the pieces into which advice has split the block.
     pub fn pieces<F: FnMut(Range)>(&self, piece: F) {
         let block = range(self.block.address, self.block.length);
         advise::pieces(plan::get(), self.block.rule, block, piece);
     }
 
-    /// `kept`: the same mapping was moved or resized, so that what was there before
-    /// has its advice already.
+    /// `kept`: the same mapping was moved or resized, so that its old part has its advice already.
     fn moved(self, address: usize, length: usize, kept: bool) {
         let old = self.block;
         if self.own_mapping && !kept {
@@ -360,7 +359,7 @@ impl Lifted {
         let target = Target {
             range: range(address, length),
             own_mapping: kept || is_own_mapping(address),
-            // What was copied is touched already; what was moved was advised before.
+            // Copied memory is already touched; moved memory was advised before.
             beyond: address.saturating_add(old.length.min(length)) as u64,
             paid: if kept {
                 old.charge
@@ -395,7 +394,7 @@ impl Lifted {
     }
 }
 
-/// The block of malloc at `address` is about to be freed.
+/// The malloc block at `address` is about to be freed.
 #[cold]
 pub fn block_dies(address: usize) {
     if let Some(block) = live::get(address) {
@@ -403,8 +402,8 @@ pub fn block_dies(address: usize) {
     }
 }
 
-/// The range is about to be unmapped: the end of a mapping, or the loss of its
-/// front (a way to get an aligned mapping); then what is left starts elsewhere.
+/// The range is about to be unmapped: the end of a mapping, or its front (a way to get an aligned
+/// mapping); in that case the rest has a new start.
 #[cold]
 pub fn mapping_dies(address: usize, length: usize) {
     let Some(block) = live::get(address) else {
@@ -417,7 +416,7 @@ pub fn mapping_dies(address: usize, length: usize) {
     }
     live::remove(address, true);
     let rest = Lifted {
-        // Nothing of it was advised from its new start yet.
+        // Nothing of it was advised relative to its new start yet.
         block: Block { length: 0, ..block },
         own_mapping: true,
     };
@@ -437,7 +436,7 @@ fn dies(block: &Block, unmapped: bool) {
     log_death(block);
 }
 
-/// Takes back what a block was given whose memory stays mapped.
+/// Reverts the advice on a block with memory that stays mapped.
 fn withdraw(block: &Block) {
     if block.charge == Charge::NOTHING || !HINTS_MATTER.load(Relaxed) {
         return;

@@ -11,23 +11,23 @@ use crate::regions::{self, Range};
 
 const REGION: u64 = 2 << 20;
 
-/// A block that is to be advised.
+/// A block to advise.
 pub struct Target {
     pub range: Range,
-    /// It is a mapping of its own: advice that reaches its ends splits nothing there.
+    /// Whether it is a mapping of its own: advice that reaches its ends splits nothing there.
     pub own_mapping: bool,
-    /// Only ranges that reach beyond this address are of interest (what a block
-    /// grew by; the rest was advised before).
+    /// Only ranges beyond this address are relevant (the part that a block grew by; the rest was
+    /// advised before).
     pub beyond: u64,
-    /// What was paid for splits of this block before.
+    /// Splits of this block that were charged before.
     pub paid: Charge,
 }
 
-/// What was done.
+/// Result of the advice.
 #[derive(Clone, Copy)]
 pub struct Advised {
     pub bytes: u64,
-    /// All that was paid for the block, earlier payments included.
+    /// Total charge of the block, including earlier charges.
     pub charge: Charge,
 }
 
@@ -56,9 +56,9 @@ pub fn planned(plan: &Plan, rule: u32, target: &Target) -> Advised {
     advisor.done
 }
 
-/// Takes the advice back that a block was given, because it is freed and its memory stays
-/// mapped, for other blocks. There is no advice that means none: MADV_NOHUGEPAGE is as good
-/// where memory without advice is not made huge.
+/// Reverts the advice on a block that is freed and has memory that stays mapped for other blocks.
+/// No advice restores the default; MADV_NOHUGEPAGE is equivalent if memory without advice is not
+/// made huge.
 pub fn withdraw(plan: &Plan, rule: u32, target: &Target) {
     if plan.advises_all() || !plan.addresses().is_empty() {
         return;
@@ -69,7 +69,7 @@ pub fn withdraw(plan: &Plan, rule: u32, target: &Target) {
             needed = needed.plus(cost(target, range));
         });
     }
-    // Ranges that the budget had no room for must not be split now.
+    // Ranges that exceeded the budget must not be split now.
     if needed.beyond(target.paid) != Charge::NOTHING {
         return;
     }
@@ -84,7 +84,7 @@ pub fn withdraw(plan: &Plan, rule: u32, target: &Target) {
     }
 }
 
-/// What advice for a range of a block may cost in mappings.
+/// Returns the maximum charge of advice for a range of a block.
 fn cost(target: &Target, range: Range) -> Charge {
     let pages = target.range.pages();
     let mut cost = Charge::NOTHING;
@@ -98,7 +98,7 @@ fn cost(target: &Target, range: Range) -> Charge {
     cost
 }
 
-/// Advises a whole block (the arm "all").
+/// Advises a whole block (the variant "all").
 pub fn all(target: &Target) -> Advised {
     let mut advisor = Advisor::new(target);
     let whole = core::iter::once((0, u64::MAX));
@@ -117,7 +117,7 @@ pub fn addresses(plan: &Plan, target: &Target) -> Advised {
     advisor.done
 }
 
-/// The parts of `block` that the plan names by address.
+/// Returns the parts of `block` that the plan names by address.
 fn overlaps(plan: &Plan, block: Range) -> impl Iterator<Item = Range> {
     let ranges = plan.addresses();
     let first = ranges.partition_point(|range| range.end <= block.start);
@@ -130,8 +130,8 @@ fn overlaps(plan: &Plan, block: Range) -> impl Iterator<Item = Range> {
         .take_while(|range| range.start < range.end)
 }
 
-/// Calls `piece` with the parts that advice may have made of a block, in order and
-/// without gaps; some of them may still be one mapping.
+/// Calls `piece` with the parts that advice may have made of a block, in order and without gaps;
+/// adjacent parts may still be one mapping.
 pub fn pieces<F: FnMut(Range)>(plan: &Plan, rule: u32, block: Range, mut piece: F) {
     let pages = block.pages();
     let mut done = pages.start;
@@ -149,7 +149,7 @@ pub fn pieces<F: FnMut(Range)>(plan: &Plan, rule: u32, block: Range, mut piece: 
         cut(range.end);
     };
     if plan.addresses().is_empty() {
-        // Without losers: with them, the kernel's refusal to move stays as it is.
+        // Without losers: with them, the kernel's refusal to move stays in effect.
         for code in [plan::HUGE, plan::TOGETHER] {
             regions::planned(block, plan.intervals(rule, code), &mut ends);
         }
@@ -161,7 +161,7 @@ pub fn pieces<F: FnMut(Range)>(plan: &Plan, rule: u32, block: Range, mut piece: 
 
 struct Advisor<'a> {
     target: &'a Target,
-    /// What the ranges so far need.
+    /// The charge of the ranges so far.
     needed: Charge,
     done: Advised,
 }
@@ -188,7 +188,7 @@ impl Advisor<'_> {
         }
     }
 
-    /// Pays for the two ends of a range; false when the budget is used up.
+    /// Charges the two ends of a range; false if the budget is used up.
     fn pay(&mut self, range: Range) -> bool {
         let needed = self.needed.plus(cost(self.target, range));
         let more = needed.beyond(self.done.charge);
@@ -201,22 +201,22 @@ impl Advisor<'_> {
     }
 }
 
-/// A part of a mapping is gone, and nothing could be put in its place.
+/// A part of a mapping was removed, and could not be restored.
 pub struct Hole;
 
-/// How to map memory in the place of other memory.
+/// How to replace memory by another mapping.
 #[derive(Clone, Copy)]
 pub struct Exchange {
     pub protection: c_int,
-    /// What the program asked for.
+    /// What the program requested.
     pub flags: c_int,
 }
 
-/// Puts pages of the hugetlb pool under the fixed ranges of a fresh mapping; where
-/// the pool has none, plain memory with advice. Returns the bytes that are huge or
-/// advised.
+/// Maps pages of the hugetlb pool over the fixed ranges of a fresh mapping; if the pool is empty,
+/// plain memory with advice. Returns the bytes that are huge or advised.
 ///
 /// # Errors
+/// [`Hole`]: the mapping can no longer be used.
 /// [`Hole`]: the mapping cannot be used any more.
 pub fn hugetlb(plan: &Plan, target: &Target, exchange: Exchange) -> Result<Advised, Hole> {
     let mut advisor = Advisor::new(target);
@@ -253,10 +253,10 @@ fn back_one_by_one(advisor: &mut Advisor, range: Range, exchange: Exchange) -> R
     Ok(())
 }
 
-/// Maps hugetlb pages over a range of untouched memory; whether that worked. The kernel
-/// may have taken the old mapping away before it fails: then it is put back.
+/// Maps hugetlb pages over a range of untouched memory; returns whether it succeeded. The kernel
+/// may remove the old mapping before it fails: it is then restored.
 fn back(range: Range, exchange: Exchange) -> Result<bool, Hole> {
-    /// What the program asked for beyond private anonymous memory.
+    /// Flags that the program requested beyond private anonymous memory.
     const KEPT: c_int = libc::MAP_NORESERVE | libc::MAP_LOCKED | libc::MAP_POPULATE;
     let (start, length) = (range.start as usize, (range.end - range.start) as usize);
     let fixed = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How many mappings may still be split. A process may have `vm.max_map_count`
-//! mappings; one more and the *program's* next mmap fails. Two budgets:
+//! Limits the number of mapping splits. A process may have `vm.max_map_count` mappings; beyond that
+//! the *program's* next mmap fails. There are two budgets:
 //!
 //! - splits inside a mapping: at most 1,000 and at most 5 % of what was left at start;
-//! - ends of ranges that coincide with a fresh mapping's own ends: these split
-//!   nothing, but may keep neighbours from merging: at most 25 % of what was left.
+//! - ends of ranges that coincide with a fresh mapping's own ends: these split nothing, but may
+//!   keep neighbours from merging: at most 25 % of what was left.
 //!
-//! Both are charged before the advice and given back when the memory is unmapped.
+//! Both are charged before the advice and refunded when the memory is unmapped.
 
 use core::sync::atomic::{AtomicU32, Ordering::*};
 
@@ -15,7 +15,7 @@ use crate::os::File;
 static SPLITS_LEFT: AtomicU32 = AtomicU32::new(0);
 static ENDS_LEFT: AtomicU32 = AtomicU32::new(0);
 
-/// What one block's advice takes from the budgets.
+/// Charge of one block's advice on the budgets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Charge {
     pub splits: u16,
@@ -43,7 +43,7 @@ impl Charge {
         }
     }
 
-    /// What of `self` is not covered by `paid`.
+    /// Returns the part of `self` that `paid` does not cover.
     pub fn beyond(self, paid: Charge) -> Charge {
         Charge {
             splits: self.splits.saturating_sub(paid.splits),
@@ -52,9 +52,9 @@ impl Charge {
     }
 }
 
-/// Reads how many mappings there may be. How many there are is counted only where it
-/// matters: reading /proc/self/maps takes longer than the rest of the start. A program
-/// begins with about five a module; a thousand modules have fewer than `AT_START`.
+/// Reads the limit of mappings. The current number is counted only if it matters: reading
+/// /proc/self/maps takes longer than the rest of the start. A program starts with about five per
+/// module; a thousand modules have fewer than `AT_START`.
 pub fn start() {
     /// The kernel's `DEFAULT_MAX_MAP_COUNT`.
     const DEFAULT: u32 = 65_530;
@@ -99,7 +99,7 @@ fn lines(file: &File) -> u32 {
     }
 }
 
-/// Takes `charge` from the budgets; false, and nothing taken, if it is too much.
+/// Takes `charge` from the budgets; false, without a change, if it exceeds them.
 pub fn take(charge: Charge) -> bool {
     if !take_from(&SPLITS_LEFT, charge.splits) {
         return false;
@@ -119,7 +119,7 @@ fn take_from(left: &AtomicU32, amount: u16) -> bool {
     left.fetch_update(Relaxed, Relaxed, take).is_ok()
 }
 
-/// Gives back what unmapped memory had taken.
+/// Refunds the charge of unmapped memory.
 pub fn give_back(charge: Charge) {
     SPLITS_LEFT.fetch_add(u32::from(charge.splits), Relaxed);
     ENDS_LEFT.fetch_add(u32::from(charge.ends), Relaxed);

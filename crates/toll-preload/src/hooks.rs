@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The exported functions. Each tests a size or an address and passes on to the
-//! real function; the rest happens in functions marked cold.
+//! The exported functions. Each compares a size or an address and forwards to the real function;
+//! the rest is in functions marked cold.
 //!
 //! # Safety
-//! Each function has the contract of the C function of its name.
+//! Each function has the contract of the C function of the same name.
 #![allow(clippy::missing_safety_doc)]
 
 use core::ffi::{c_int, c_long, c_void};
@@ -12,7 +12,8 @@ use crate::act::{self, threshold};
 use crate::os::{Errno, PAGE};
 use crate::{hugetlb, live, morsels, real, remap, thread};
 
-/// A function that makes blocks: a size test, then the real function, both as jumps.
+/// Defines a function that creates blocks: a size comparison, then the real function, both as
+/// jumps.
 macro_rules! maker {
     ($name:ident, $large:ident, ($($arg:ident: $ty:ty),*), $bytes:expr) => {
         #[unsafe(no_mangle)]
@@ -39,7 +40,7 @@ maker!(aligned_alloc, large_aligned_alloc, (alignment: usize, size: usize), size
 maker!(valloc, large_valloc, (size: usize), size);
 maker!(pvalloc, large_pvalloc, (size: usize), size);
 
-/// Bytes of an array; 0 for one that cannot be, which the real function refuses.
+/// Returns the bytes of an array; 0 on overflow, which the real function rejects.
 #[inline(always)]
 fn bytes(count: usize, size: usize) -> usize {
     count.checked_mul(size).unwrap_or(0)
@@ -111,7 +112,7 @@ unsafe extern "C" fn free_known(block: *mut c_void) {
     unsafe { real::free(block) }
 }
 
-/// Whether a mapping is an event: large, anonymous, without pages of its own kind.
+/// Whether a mapping is an event: large, anonymous, with default page size.
 #[inline(always)]
 fn is_event(length: usize, flags: c_int) -> bool {
     const LEFT_ALONE: c_int = libc::MAP_HUGETLB | libc::MAP_GROWSDOWN;
@@ -148,7 +149,7 @@ pub unsafe extern "C" fn mmap(
     mapping
 }
 
-/// Gives a mapping with a hole back: there is no memory for it.
+/// Unmaps a mapping with a hole: there is no memory for it.
 #[cold]
 #[inline(never)]
 unsafe extern "C" fn unmap_damaged(mapping: *mut c_void, length: usize) -> *mut c_void {
@@ -195,12 +196,12 @@ unsafe extern "C" fn unmap_hugetlb(address: *mut c_void, length: usize) -> c_int
                 real::munmap(from as *mut c_void, to - from)
             })
         }
-        // The system says what is wrong.
+        // The system returns the error.
         _ => unsafe { real::munmap(address, length) },
     }
 }
 
-/// In C, `new` is there only with some flags; its register is passed on as it is.
+/// In C, the argument `new` depends on the flags; its register is forwarded unchanged.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mremap(
     old: *mut c_void,
@@ -244,7 +245,7 @@ unsafe extern "C" fn remap_known(
         }
     }
     if result == libc::MAP_FAILED {
-        // The reason stays.
+        // Preserve errno.
         errno.forget();
         lifted.put_back();
     } else {
@@ -253,7 +254,7 @@ unsafe extern "C" fn remap_known(
     result
 }
 
-/// Numbers the thread.
+/// Numbers the new thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_create(
     thread: *mut c_void,
@@ -270,7 +271,7 @@ pub unsafe extern "C" fn pthread_create(
     }
 }
 
-/// From a filter on, only the system calls of the program itself are made.
+/// After a filter is installed, this library makes no system calls of its own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prctl(
     option: c_int,
@@ -285,8 +286,8 @@ pub unsafe extern "C" fn prctl(
     unsafe { real::prctl(option, second, third, fourth, fifth) }
 }
 
-/// In C, what a call has fewer arguments is not there; their registers are passed on as they are. As
-/// for [`prctl`].
+/// In C, calls may have fewer arguments; the unused registers are forwarded unchanged, as in
+/// [`prctl`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn syscall(
     number: c_long,

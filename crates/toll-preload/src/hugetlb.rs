@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Mappings of morsels in pages of the hugetlb pool, which the kernel unmaps in whole pages only. The
-//! program knows nothing of that: it unmaps what it mapped, in parts perhaps, or together with its
-//! neighbours.
+//! Mappings of morsels in pages of the hugetlb pool, which the kernel unmaps only in whole pages.
+//! The program does not know the page size: it unmaps what it mapped, possibly in parts, or
+//! together with adjacent mappings.
 //!
-//! Lock-free: an address belongs to whoever mapped it, so two threads never unmap the same one at once.
+//! Lock-free: an address belongs to the thread that mapped it, so two threads never unmap the same
+//! one concurrently.
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
-/// More mappings than this are not served.
+/// Maximum number of such mappings; further ones are not served.
 const PLACES: usize = 256;
 
-/// A mapping, or what is left of it. All 0: a free place.
+/// A mapping, or the rest of it. All 0: a free slot.
 struct Mapping {
     /// The first page.
     start: AtomicUsize,
-    /// Where the program thinks that it begins and ends.
+    /// Start and end of the mapping as requested by the program.
     from: AtomicUsize,
     end: AtomicUsize,
     page: AtomicUsize,
@@ -32,13 +33,13 @@ static MAPPINGS: [Mapping; PLACES] = [const {
 
 static ANY: AtomicBool = AtomicBool::new(false);
 
-/// Whether there was ever such a mapping.
+/// Whether such a mapping has ever existed.
 #[inline(always)]
 pub fn any() -> bool {
     ANY.load(Relaxed)
 }
 
-/// A mapping was made; false where there is no place for it.
+/// Adds a mapping; false if the table is full.
 pub fn note(start: usize, end: usize, page: usize) -> bool {
     insert(start, start, end, page)
 }
@@ -57,8 +58,9 @@ fn insert(start: usize, from: usize, end: usize, page: usize) -> bool {
     false
 }
 
-/// Unmaps, by calls of `unmap` (start, end), what goes when the program unmaps `start..end`: in such mappings
-/// the pages that nobody wants any more, elsewhere just that. Ends with the first result that is not 0.
+/// Performs the program's unmap of `start..end` by calls of `unmap` (start, end): for such mappings
+/// the pages that are no longer used, elsewhere the range itself. Stops at the first result that is
+/// not 0.
 pub fn unmap<F: FnMut(usize, usize) -> c_int>(start: usize, end: usize, mut unmap: F) -> c_int {
     let mut at = start;
     while at < end {
@@ -82,7 +84,7 @@ pub fn unmap<F: FnMut(usize, usize) -> c_int>(start: usize, end: usize, mut unma
     0
 }
 
-/// The first mapping with a page in a range, and where its pages begin and end.
+/// Returns the first mapping with a page in a range, and the bounds of its pages.
 fn first_within(start: usize, end: usize) -> Option<(&'static Mapping, (usize, usize))> {
     MAPPINGS
         .iter()
@@ -92,7 +94,7 @@ fn first_within(start: usize, end: usize) -> Option<(&'static Mapping, (usize, u
 }
 
 impl Mapping {
-    /// Where its pages begin and end; `None` for a free place.
+    /// Returns the bounds of its pages; `None` for a free slot.
     fn pages(&self) -> Option<(usize, usize)> {
         let end = self.end.load(Acquire);
         let page = self.page.load(Relaxed);
@@ -101,14 +103,14 @@ impl Mapping {
         (start != 0 && start < end).then_some((start, end))
     }
 
-    /// What of a range the program still has of it.
+    /// Returns the part of a range that the program still uses.
     fn part(&self, start: usize, end: usize) -> (usize, usize) {
         let to = end.min(self.end.load(Acquire));
         (start.max(self.from.load(Relaxed)), to)
     }
 
-    /// Takes a range out that lies inside, and says what to unmap for it: the pages that nobody
-    /// wants any more.
+    /// Removes a range that lies inside, and returns what to unmap: the pages that are no longer
+    /// used.
     fn cut(&self, from: usize, to: usize) -> (usize, usize) {
         let (start, end) = (self.start.load(Relaxed), self.end.load(Relaxed));
         let page = self.page.load(Relaxed);
@@ -126,7 +128,7 @@ impl Mapping {
                 self.start.store(last, Relaxed);
             }
             (false, true) => self.end.store(from, Release),
-            // A hole within a page stays.
+            // A hole within a page stays mapped.
             (false, false) if last > first => {
                 self.end.store(from, Release);
                 insert(last, to, end, page);

@@ -1,38 +1,37 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The shared object that acts inside a target process (`LD_PRELOAD`).
 //!
-//! It wraps the calls that make large blocks of memory, names each block of at
-//! least 1 MiB by where it was asked for, advises the planned parts of it
-//! before their first touch, and logs the event if somebody records. It adds
-//! `madvise`, and maps copies in memory in the place of files if it is told of such:
-//! what the program computes stays as it was.
+//! It wraps the calls that create large blocks of memory, names each block of at least 1 MiB by its
+//! allocation site, advises the planned parts of it before their first touch, and logs the event if
+//! a recording is active. It adds `madvise` calls, and maps copies in memory in place of files if
+//! configured: the program's results do not change.
 //!
-//! The rules of the house in here: no allocation, no lock, no thread, no panic;
-//! every table has a fixed size and a full one only means that less is known;
-//! a broken or missing file means that nothing is done, silently; `errno` stays.
+//! Rules of this crate: no allocation, no lock, no thread, no panic; every table has a fixed size,
+//! and a full one only loses information; a damaged or missing file silently disables the feature;
+//! `errno` is preserved.
 //!
 //! | module | does |
 //! |---|---|
-//! | [`hooks`] | the exported functions: a size test, then on to the real one |
-//! | [`real`] | the functions that the hooks stand in front of |
-//! | [`act`] | what happens when a large block is born, moves or dies |
-//! | [`plan`] | the action file: which rule an event matches |
-//! | [`regions`] | which regions of a block the planned intervals reach (pure) |
-//! | [`advise`] | advice for the ranges of a block, within the map budget |
-//! | [`hugetlb`] | what to unmap of a morsel whose pages are larger than the program thinks |
-//! | [`budget`] | how many mappings may still be split |
-//! | [`live`] | the large blocks that are alive |
-//! | [`ordinals`] | how many events a site has had |
+//! | [`hooks`] | the exported functions: a size comparison, then the real function |
+//! | [`real`] | the real functions behind the hooks |
+//! | [`act`] | handles the birth, move and death of a large block |
+//! | [`plan`] | the action file: finds the rule for an event |
+//! | [`regions`] | selects the regions of a block covered by planned intervals (pure) |
+//! | [`advise`] | advises the ranges of a block, within the map budget |
+//! | [`hugetlb`] | unmaps morsels with pages larger than the program expects |
+//! | [`budget`] | limits the number of mapping splits |
+//! | [`live`] | table of live large blocks |
+//! | [`ordinals`] | counts the events of each site |
 //! | [`log`] | the event file |
 //! | [`morsels`] | read-only mappings of files that are served from a copy in memory |
 //! | [`remap`] | mremap of a mapping that advice has split |
-//! | [`stack`] | the call stack outside the allocator |
-//! | [`modules`] | which module a code address lies in |
-//! | [`thread`] | per-thread state and the thread's creation ordinal |
-//! | [`os`] | system calls that do not pass through the hooks |
+//! | [`stack`] | call stack outside the allocator |
+//! | [`modules`] | maps a code address to its module |
+//! | [`thread`] | per-thread state and creation ordinals |
+//! | [`os`] | system calls that bypass the hooks |
 #![no_std]
 
-// Only for the panic handler and the unwinder that the crate is linked with.
+// Required only by the panic handler and the linked unwinder.
 extern crate std as _;
 
 mod act;
@@ -63,10 +62,10 @@ static AT_LOAD: extern "C" fn(c_int, *const *const c_char, *const *const c_char)
 
 extern "C" fn at_load(_: c_int, _: *const *const c_char, _: *const *const c_char) {
     real::resolve();
-    // The dynamic linker runs constructors in the program's first thread.
+    // The dynamic linker runs constructors in the program's main thread.
     thread::is_first();
     act::start();
-    // Also where nothing is recorded: threads of a child have the numbers of the recording.
+    // Also without a recording: threads of a child must have the same numbers as in the recording.
     if !act::is_off() {
         // SAFETY: registers two functions of this library, which is never unloaded.
         unsafe { libc::pthread_atfork(None, None, Some(act::after_fork)) };

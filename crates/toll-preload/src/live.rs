@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The large blocks that are alive: what `free`, `realloc` and `munmap` need to
-//! know. A block whose memory was given back to the allocator but not to the
-//! system stays as a *dormant* entry while its mappings are split: the next block
-//! at that place pays nothing for splits that exist already.
+//! Table of live large blocks: the information that `free`, `realloc` and `munmap` need. A block
+//! with memory that returned to the allocator but not to the system stays as a *dormant* entry
+//! while its mappings are split: the next block at that address is not charged for existing splits.
 //!
-//! Lock-free: an address belongs to whoever allocated it, so two threads never
-//! insert or remove the same one at once.
+//! Lock-free: an address belongs to the thread that allocated it, so two threads never insert or
+//! remove the same one concurrently.
 
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering::*};
 
@@ -13,7 +12,7 @@ use crate::budget::Charge;
 use crate::stack::mix;
 
 const SLOTS: usize = 1 << 16;
-/// An entry lies within this many slots of its hash.
+/// Maximum distance of an entry from the slot of its hash.
 const WINDOW: usize = 32;
 const FILTER: usize = 4096;
 
@@ -24,7 +23,7 @@ pub struct Block {
     pub length: usize,
     /// The rule that it matched, or `ANY`.
     pub rule: u32,
-    /// What was paid for its splits.
+    /// Charge for its splits.
     pub charge: Charge,
 }
 
@@ -35,7 +34,7 @@ struct Slot {
     rule: AtomicU32,
     /// `Charge`, packed.
     charge: AtomicU32,
-    /// 1: its block was freed, its splits remain.
+    /// 1: its block was freed, but its splits remain.
     dormant: AtomicU32,
 }
 
@@ -51,14 +50,14 @@ static TABLE: [Slot; SLOTS] = [const {
 
 /// Entries of the table.
 static ENTRIES: AtomicUsize = AtomicUsize::new(0);
-/// How many entries have each hash; stays at 255 once it got there.
+/// Number of entries with each hash; saturates at 255.
 static PRESENT: [AtomicU8; FILTER] = [const { AtomicU8::new(0) }; FILTER];
 
 fn hash(address: usize) -> usize {
     mix(address as u64 >> 4) as usize
 }
 
-/// Whether `address` may be that of a large block: what each `free` asks.
+/// Whether `address` may be that of a large block: the check in each `free`.
 #[inline(always)]
 pub fn may_have(address: usize) -> bool {
     ENTRIES.load(Relaxed) != 0 && is_present(address)
@@ -94,7 +93,7 @@ fn window(address: usize) -> impl Iterator<Item = &'static Slot> {
 
 fn find(address: usize) -> Option<&'static Slot> {
     if address == 0 {
-        return None; // what free slots have
+        return None; // the value of free slots
     }
     window(address).find(|slot| slot.address.load(Acquire) == address)
 }
@@ -115,8 +114,8 @@ impl Slot {
     }
 }
 
-/// Takes in a block; what was paid already for splits at its address is in its
-/// charge. Nothing happens when the table is full there.
+/// Adds a block; existing charges for splits at its address are added to its charge. Does nothing
+/// if the table is full there.
 pub fn insert(block: Block) {
     let slot = find(block.address).or_else(|| claim(block.address));
     if let Some(slot) = slot {
@@ -137,19 +136,19 @@ fn claim(address: usize) -> Option<&'static Slot> {
     Some(slot)
 }
 
-/// The block that is alive at `address`.
+/// Returns the live block at `address`.
 pub fn get(address: usize) -> Option<Block> {
     let slot = find(address)?;
     (slot.dormant.load(Acquire) == 0).then(|| slot.block())
 }
 
-/// What was paid for splits at `address`, by a block alive or gone.
+/// Returns the charge for splits at `address`, of a live or dormant block.
 pub fn charge(address: usize) -> Charge {
     find(address).map_or(Charge::NOTHING, |slot| slot.block().charge)
 }
 
-/// The block at `address` died. Unless its memory went back to the system
-/// (`unmapped`), its splits remain.
+/// Removes the block at `address`. Unless its memory returned to the system (`unmapped`), its
+/// splits remain.
 pub fn remove(address: usize, unmapped: bool) {
     let Some(slot) = find(address) else {
         return;

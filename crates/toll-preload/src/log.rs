@@ -13,10 +13,10 @@ use crate::{modules, os, thread};
 static HEADER: AtomicPtr<EventsHeader> = AtomicPtr::new(core::ptr::null_mut());
 static MODULES: AtomicPtr<Module> = AtomicPtr::new(core::ptr::null_mut());
 static EVENTS: AtomicPtr<Event> = AtomicPtr::new(core::ptr::null_mut());
-/// Announce events to the simulator.
+/// Whether to announce events to the simulator.
 static ANNOUNCE: AtomicBool = AtomicBool::new(false);
 
-/// Maps the event file that the environment names. Anything odd: no log.
+/// Maps the event file that the environment names. On any problem there is no log.
 pub fn open() {
     let Some((file, size)) = os::variable(c"TOLLFREE_EVENTS").and_then(os::map_file) else {
         return;
@@ -28,7 +28,7 @@ pub fn open() {
     ANNOUNCE.store(os::variable(c"TOLLFREE_SIM").is_some(), Relaxed);
 }
 
-/// Finds the parts of the file, if it is large enough for what it claims to hold.
+/// Finds the parts of the file, if it is as large as its header requires.
 fn lay_out(file: *mut u8, size: usize) -> Option<()> {
     let header = file.cast::<EventsHeader>();
     if size < size_of::<EventsHeader>() {
@@ -64,8 +64,8 @@ pub fn is_on() -> bool {
     header().is_some()
 }
 
-/// Index in the event file of a module, which is added if it is not there yet.
-/// The first byte of an entry's path is written last: until then it is not there.
+/// Returns the index of a module in the event file and adds it if it is new. The first byte of an
+/// entry's path is written last: until then the entry is invalid.
 pub fn module(record: &Module) -> u32 {
     let Some(header) = header() else {
         return ANY;
@@ -83,7 +83,7 @@ pub fn module(record: &Module) -> u32 {
     let mut entry = *record;
     entry.path[0] = 0;
     let place = MODULES.load(Relaxed).wrapping_add(index as usize);
-    // SAFETY: the entry is inside the file, and its number is ours alone.
+    // SAFETY: the entry is inside the file, and its index is reserved for this thread.
     unsafe {
         place.write(entry);
         path_start(place).store(first, Release);
@@ -100,7 +100,7 @@ unsafe fn path_start<'a>(place: *mut Module) -> &'a AtomicU8 {
 
 fn holds(index: u32, record: &Module) -> bool {
     let place = MODULES.load(Relaxed).wrapping_add(index as usize);
-    // SAFETY: inside the file; complete once the path's first byte is there.
+    // SAFETY: inside the file; complete once the path's first byte is set.
     unsafe {
         path_start(place).load(Acquire) != 0
             && (*place).id_len == record.id_len
@@ -109,7 +109,7 @@ fn holds(index: u32, record: &Module) -> bool {
     }
 }
 
-/// An event as the caller knows it; process, time and module numbers are added here.
+/// An event from the caller; process, time and module numbers are added here.
 pub struct Entry<'a> {
     pub kind: EventKind,
     pub address: usize,
@@ -121,13 +121,13 @@ pub struct Entry<'a> {
     pub advised: u64,
 }
 
-/// Appends an event. A full file only counts it.
+/// Appends an event. If the file is full, only counts it.
 pub fn append(entry: &Entry) {
     let Some(header) = header() else {
         return;
     };
     let process = os::process_id();
-    // Stops counting far from an overflow.
+    // Stop counting long before an overflow.
     if header.events.load(Relaxed) > u32::MAX / 2 {
         return;
     }
@@ -152,7 +152,7 @@ pub fn append(entry: &Entry) {
         frame_offset,
     };
     let place = EVENTS.load(Relaxed).wrapping_add(index as usize);
-    // SAFETY: the event is inside the file, and its number is ours alone.
+    // SAFETY: the event is inside the file, and its index is reserved for this thread.
     unsafe {
         place.write(event);
         AtomicU32::from_ptr(&raw mut (*place).kind).store(entry.kind as u32, Release);
@@ -160,10 +160,10 @@ pub fn append(entry: &Entry) {
     announce(index, entry, process);
 }
 
-/// A system call that no kernel has, for the simulator to see.
+/// Makes an unused system call that the simulator intercepts.
 fn announce(index: u32, entry: &Entry, process: u32) {
     if ANNOUNCE.load(Relaxed) {
-        // SAFETY: an unknown number; a kernel answers ENOSYS.
+        // SAFETY: an unused number; a kernel returns ENOSYS.
         unsafe {
             libc::syscall(
                 wire::MAGIC_SYSCALL,
@@ -178,8 +178,8 @@ fn announce(index: u32, entry: &Entry, process: u32) {
     }
 }
 
-/// The process image began (`parent` 0), or a fork of `parent` did. Its only frame
-/// is the program itself.
+/// Logs the start of the process image (`parent` 0), or of a fork of `parent`. Its only frame is
+/// the program itself.
 pub fn process(parent: u32) {
     if !is_on() {
         return;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which loaded module a code address lies in, by build-id.
+//! Maps a code address to its loaded module, by build-id.
 //!
-//! Modules are looked up by `_dl_find_object`, which takes no lock and may be
-//! called in a signal handler (C libraries without it: `dl_iterate_phdr`). What a
-//! module is gets worked out once and kept; an entry whose module was unloaded is
-//! noticed because the build-id in memory is compared each time.
+//! Modules are looked up with `_dl_find_object`, which takes no lock and may be called in a signal
+//! handler (C libraries without it: `dl_iterate_phdr`). The properties of a module are computed
+//! once and cached; an entry of an unloaded module is detected by comparing the build-id in memory
+//! each time.
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -16,28 +16,28 @@ use toll_model::wire;
 use crate::os::{self, NOTHING, PAGE};
 use crate::{log, plan, real};
 
-/// Whose code a module is.
+/// Owner of a module's code.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
     /// This library.
     Ourselves,
     /// The C library and the dynamic linker.
     CLibrary,
-    /// A general allocator, or a runtime that hands out memory for others.
+    /// A general allocator, or a runtime that allocates memory for others.
     Allocator,
     Program,
 }
 
-/// What is known about a module.
+/// Properties of a module.
 pub struct Info {
     end: usize,
     bias: usize,
-    /// Where its build-id lies in memory.
+    /// Address of its build-id.
     note: usize,
     pub owner: Owner,
-    /// Build-id and path, as the event file has them.
+    /// Build-id and path, in the form of the event file.
     pub record: wire::Module,
-    /// Stands for the module in the hash of a call site.
+    /// Represents the module in the hash of a call site.
     pub hash: u64,
     /// Index in the action file, or `ANY`.
     pub in_plan: u32,
@@ -53,7 +53,7 @@ impl Info {
 }
 
 const MODULES_MAX: usize = 1024;
-/// Start address of a module that is gone.
+/// Start address of an unloaded module.
 const GONE: usize = usize::MAX;
 
 struct Table {
@@ -62,18 +62,18 @@ struct Table {
     infos: [UnsafeCell<Info>; MODULES_MAX],
     used: AtomicU32,
 }
-// SAFETY: an entry is written by the thread that took its number, and read only
-// after its start was published.
+// SAFETY: an entry is written by the thread that reserved its index, and read only after its start
+// was published.
 unsafe impl Sync for Table {}
 
 static TABLE: Table = Table {
     starts: [const { AtomicUsize::new(0) }; MODULES_MAX],
-    // SAFETY: zeroes are a valid `Info` (the first owner is discriminant 0).
+    // SAFETY: zeros are a valid `Info` (the first owner is discriminant 0).
     infos: [const { UnsafeCell::new(unsafe { zeroed() }) }; MODULES_MAX],
     used: AtomicU32::new(0),
 };
 
-/// A module as the dynamic linker sees it now.
+/// A module as the dynamic linker reports it now.
 struct Mapped {
     start: usize,
     end: usize,
@@ -81,7 +81,7 @@ struct Mapped {
     name: *const c_char,
 }
 
-/// The module that `code` lies in; `None` for code without one (JIT compilers).
+/// Returns the module that contains `code`; `None` for code without one (JIT compilers).
 pub fn find(code: usize) -> Option<&'static Info> {
     let mapped = locate(code)?;
     let used = (TABLE.used.load(Acquire) as usize).min(MODULES_MAX);
@@ -99,7 +99,7 @@ pub fn find(code: usize) -> Option<&'static Info> {
     register(&mapped)
 }
 
-/// Whether the memory at `mapped` is still the module that `info` describes.
+/// Whether the memory at `mapped` still holds the module that `info` describes.
 fn is_still(info: &Info, mapped: &Mapped) -> bool {
     if info.end != mapped.end || info.bias != mapped.bias {
         return false;
@@ -108,7 +108,7 @@ fn is_still(info: &Info, mapped: &Mapped) -> bool {
         return hash(base_name(&path_of(mapped))) == hash(base_name(&info.record.path));
     }
     let length = info.record.id_len as usize;
-    // SAFETY: the note lies in the module, which is mapped: code of it called us.
+    // SAFETY: the note lies in the module, which is mapped: its code called us.
     let id = unsafe { core::slice::from_raw_parts(info.note as *const u8, length) };
     info.record.id.get(..length) == Some(id)
 }
@@ -141,7 +141,7 @@ fn register(mapped: &Mapped) -> Option<&'static Info> {
         in_log: log::module(&record),
         record,
     };
-    // SAFETY: the number is ours alone, and the entry is not published yet.
+    // SAFETY: the index is reserved for this thread, and the entry is not published yet.
     unsafe { place.get().write(info) };
     start.store(mapped.start, Release);
     // SAFETY: complete from here on.
@@ -175,7 +175,7 @@ fn owner(mapped: &Mapped, path: &[u8]) -> Owner {
     }
 }
 
-/// The part of a zero-terminated path after its last slash.
+/// Returns the part of a NUL-terminated path after its last slash.
 pub fn base_name(path: &[u8]) -> &[u8] {
     let end = path.iter().position(|&byte| byte == 0);
     let path = path.get(..end.unwrap_or(path.len())).unwrap_or(path);
@@ -191,7 +191,7 @@ pub fn hash(bytes: &[u8]) -> u64 {
 
 const PATH: usize = 220;
 
-/// Path of the program itself, whose name the dynamic linker leaves empty.
+/// Path of the program itself; the dynamic linker has an empty name for it.
 struct Program(UnsafeCell<[u8; PATH]>);
 // SAFETY: written once, by `start`, before any module is looked up.
 unsafe impl Sync for Program {}
@@ -199,8 +199,7 @@ static PROGRAM: Program = Program(UnsafeCell::new([0; PATH]));
 
 static FIND_OBJECT: AtomicPtr<c_void> = AtomicPtr::new(NOTHING);
 
-/// Called once, before the first look-up. The program's path is asked for only where
-/// somebody wants to know it.
+/// Called once, before the first lookup. The program's path is read only if it is needed.
 pub fn start() {
     FIND_OBJECT.store(real::optional(c"_dl_find_object"), Relaxed);
     if !log::is_on() && !plan::knows_paths() {
@@ -208,11 +207,11 @@ pub fn start() {
     }
     let mut buffer = [0; 4096];
     os::read_link(c"/proc/self/exe", &mut buffer);
-    // SAFETY: nobody looks up modules yet.
+    // SAFETY: no modules are looked up yet.
     copy_path(unsafe { &mut *PROGRAM.0.get() }, &buffer);
 }
 
-/// The program itself, as the event file names it.
+/// Returns the program itself, in the form of the event file.
 pub fn program() -> Option<&'static Info> {
     unsafe extern "C" {
         fn getauxval(kind: libc::c_ulong) -> libc::c_ulong;
@@ -221,7 +220,7 @@ pub fn program() -> Option<&'static Info> {
     find(unsafe { getauxval(libc::AT_PHDR) } as usize)
 }
 
-/// Copies a zero-terminated path, cut at the front where it is too long.
+/// Copies a NUL-terminated path, cut at the front if it is too long.
 fn copy_path(to: &mut [u8; PATH], from: &[u8]) {
     let length = from
         .iter()
@@ -235,8 +234,8 @@ fn copy_path(to: &mut [u8; PATH], from: &[u8]) {
 }
 
 fn path_of(mapped: &Mapped) -> [u8; PATH] {
-    // SAFETY: the linker's name is terminated and lives as long as the module;
-    // the program's own path is not written any more.
+    // SAFETY: the linker's name is terminated and lives as long as the module; the program's own
+    // path is no longer written.
     let (name, program) = unsafe { (CStr::from_ptr(mapped.name), *PROGRAM.0.get()) };
     let mut path = program;
     if !name.is_empty() {
@@ -249,7 +248,7 @@ fn path_of(mapped: &Mapped) -> [u8; PATH] {
     path
 }
 
-/// What `_dl_find_object` fills in.
+/// Result of `_dl_find_object`.
 #[repr(C)]
 struct Found {
     flags: u64,
@@ -260,7 +259,7 @@ struct Found {
     reserved: [u64; 7],
 }
 
-/// The public start of the dynamic linker's `link_map`.
+/// The public first fields of the dynamic linker's `link_map`.
 #[repr(C)]
 struct LinkMap {
     bias: usize,
@@ -272,7 +271,7 @@ fn locate(code: usize) -> Option<Mapped> {
     if find_object.is_null() {
         return locate_by_walk(code);
     }
-    // SAFETY: the function's documented type; the answer is plain data.
+    // SAFETY: the function's documented type; the result is plain data.
     unsafe {
         let find_object: unsafe extern "C" fn(usize, *mut Found) -> c_int = transmute(find_object);
         let mut found: Found = zeroed();
@@ -295,7 +294,7 @@ struct Search {
 
 fn locate_by_walk(code: usize) -> Option<Mapped> {
     let mut search = Search { code, found: None };
-    // SAFETY: the callback gets the search back.
+    // SAFETY: the callback gets `search` back.
     unsafe { libc::dl_iterate_phdr(Some(compare), (&raw mut search).cast()) };
     search.found
 }
@@ -331,11 +330,11 @@ unsafe extern "C" fn compare(
     1
 }
 
-/// The build-id in a module's memory.
+/// Returns the build-id in a module's memory.
 fn build_id(mapped: &Mapped) -> Option<&'static [u8]> {
     let header = mapped.start as *const libc::Elf64_Ehdr;
-    // SAFETY: the first page of a module is mapped and readable, and all that is
-    // read of it is checked to lie inside the module.
+    // SAFETY: the first page of a module is mapped and readable, and all reads are checked to lie
+    // inside the module.
     unsafe {
         if (*header).e_ident.get(..4) != Some(b"\x7fELF") {
             return None;
@@ -362,7 +361,7 @@ fn build_id(mapped: &Mapped) -> Option<&'static [u8]> {
     }
 }
 
-/// The GNU build-id among the notes of one segment.
+/// Returns the GNU build-id among the notes of one segment.
 fn id_in_notes(mut notes: &'static [u8], align: usize) -> Option<&'static [u8]> {
     const BUILD_ID: u32 = 3;
     let align = if align == 8 { 8 } else { 4 };

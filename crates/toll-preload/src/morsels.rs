@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Read-only mappings of files that are served from a morsel: a copy in memory, in huge pages.
 //!
-//! A file is known by device and inode, and served as long as its size and the times of its last
-//! modification and change are those of the copy. To know that takes system calls, which a program that has
-//! confined itself by a filter (seccomp) may be killed for: from then on it gets the files themselves. What asks for more than to read the file (to write, to execute, flags that this module does
-//! not know), the file itself serves; so it does whenever something is not as expected.
+//! A file is identified by device and inode, and served while its size and its modification and
+//! change times equal those of the copy. This check takes system calls, for which a program with a
+//! seccomp filter may be killed: after it installs one it gets the files themselves. A mapping that
+//! requests more than reading (writing, execution, flags unknown to this module) is made from the
+//! file itself, and so is any mapping in an unexpected case.
 
 use core::ffi::{CStr, c_int};
 use core::mem::size_of;
@@ -22,10 +23,10 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 /// The header of the morsel file.
 static HEADER: AtomicPtr<ServedHeader> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Whether the program has installed a filter for its system calls.
+/// Whether the program has installed a system call filter.
 static CONFINED: AtomicBool = AtomicBool::new(false);
 
-/// A mapping that was asked for.
+/// A requested mapping.
 pub struct Request {
     pub address: usize,
     pub length: usize,
@@ -41,7 +42,7 @@ pub fn any() -> bool {
     COUNT.load(Relaxed) != 0
 }
 
-/// Maps the morsel file that the environment names. Anything odd: nothing is served.
+/// Maps the morsel file that the environment names. On any problem nothing is served.
 pub fn load() {
     let Some((start, size)) = os::variable(c"TOLLFREE_SERVED").and_then(os::map_file) else {
         return;
@@ -49,8 +50,8 @@ pub fn load() {
     let Some(room) = size.checked_sub(size_of::<ServedHeader>()) else {
         return;
     };
-    // SAFETY: the mapping is page-aligned, long enough for the header, made of plain integers, and there
-    // for good.
+    // SAFETY: the mapping is page-aligned, long enough for the header, made of plain integers, and
+    // permanent.
     let header = unsafe { &*start.cast::<ServedHeader>() };
     if header.magic != wire::SERVED_MAGIC {
         return;
@@ -68,25 +69,26 @@ pub fn load() {
 fn records() -> &'static [Served] {
     match COUNT.load(Acquire) {
         0 => &[],
-        // SAFETY: `load` mapped so many, for good; only their atomic fields change.
+        // SAFETY: `load` permanently mapped this many; only their atomic fields change.
         count => unsafe { core::slice::from_raw_parts(RECORDS.load(Relaxed), count) },
     }
 }
 
-/// The program is about to install a filter, for all of its threads perhaps. That counts even if it fails:
-/// who tries that tries again.
+/// Called before the program installs a filter, possibly for all of its threads. This also takes
+/// effect if the installation fails, since the program may retry.
 #[cold]
 #[inline(never)]
 pub fn confine() {
     CONFINED.store(true, SeqCst);
 }
 
-/// Serves a mapping from a morsel: its address, or `None` where the file itself has to.
+/// Serves a mapping from a morsel: returns its address, or `None` if the file itself must be
+/// mapped.
 #[cold]
 #[inline(never)]
 pub fn serve(request: &Request) -> Option<usize> {
     if CONFINED.load(SeqCst) {
-        // SAFETY: `load` mapped it, for good, before it counted a record.
+        // SAFETY: `load` mapped it permanently before it counted a record.
         let header = unsafe { HEADER.load(Relaxed).as_ref() };
         header.inspect(|header| {
             header.confined.fetch_add(1, Relaxed);
@@ -115,7 +117,7 @@ fn add(counter: &AtomicU64, number: u64) {
     counter.fetch_add(number, Relaxed);
 }
 
-/// Whether the file is what the morsel is a copy of.
+/// Whether the file is unchanged since the copy.
 fn is_unchanged(served: &Served, file: &libc::stat) -> bool {
     let modified = (file.st_mtime, file.st_mtime_nsec as u64);
     let changed = (file.st_ctime, file.st_ctime_nsec as u64);
@@ -124,7 +126,8 @@ fn is_unchanged(served: &Served, file: &libc::stat) -> bool {
         && changed == (served.changed_seconds, served.changed_nanoseconds)
 }
 
-/// The flags to map the morsel with; `None` if the mapping asks for what a morsel does not give.
+/// Returns the flags for mapping the morsel; `None` if the mapping requests something that a morsel
+/// does not support.
 fn flags(served: &Served, request: &Request) -> Option<c_int> {
     const TYPE: c_int = 0xf;
     const FIXED: c_int = libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE;
@@ -137,7 +140,7 @@ fn flags(served: &Served, request: &Request) -> Option<c_int> {
         | libc::MAP_EXECUTABLE;
     let mode = os::access_mode(request.fd)?;
     let may_write = match request.flags & TYPE {
-        // mprotect may make it writable later, and then the file is meant.
+        // mprotect may make it writable later, which must affect the file.
         libc::MAP_SHARED | libc::MAP_SHARED_VALIDATE => mode != libc::O_RDONLY,
         libc::MAP_PRIVATE => false,
         _ => return None,
@@ -154,12 +157,13 @@ fn flags(served: &Served, request: &Request) -> Option<c_int> {
     if served.page == PAGE as u64 {
         return Some(request.flags);
     }
-    // Pages of the hugetlb pool: they cannot go anywhere, and a copy of each would be reserved.
+    // Pages of the hugetlb pool cannot be mapped at any address or offset, and without
+    // MAP_NORESERVE a private copy of each would be reserved.
     let fits = request.flags & FIXED == 0 && offset.checked_rem(served.page)? == 0;
     fits.then_some(request.flags | libc::MAP_NORESERVE)
 }
 
-/// Maps the morsel, if it is still the one that is meant.
+/// Maps the morsel, if it is still the expected one.
 fn map(served: &Served, request: &Request, flags: c_int) -> Option<usize> {
     let path = CStr::from_bytes_until_nul(&served.path).ok()?;
     let morsel = File::open(path, libc::O_RDONLY | libc::O_NOFOLLOW)?;
@@ -167,7 +171,7 @@ fn map(served: &Served, request: &Request, flags: c_int) -> Option<usize> {
     if (is.st_dev, is.st_ino) != (served.morsel_device, served.morsel_inode) {
         return None;
     }
-    // SAFETY: what the program asked for, from another file of the same content.
+    // SAFETY: as the program requested, from another file with the same content.
     let mapping = unsafe {
         real::mmap(
             request.address as *mut _,
@@ -184,9 +188,9 @@ fn map(served: &Served, request: &Request, flags: c_int) -> Option<usize> {
     let start = mapping as usize;
     let page = served.page as usize;
     if page != PAGE && !hugetlb::note(start, start + request.length, page) {
-        // Nobody would know how to unmap it in parts.
+        // A partial unmap could not be handled.
         let length = request.length.next_multiple_of(page);
-        // SAFETY: the mapping is new, and nobody knows of it.
+        // SAFETY: the mapping is new, and no other code knows its address.
         unsafe { real::munmap(mapping, length) };
         return None;
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Small mappings that lie side by side and fill 2 MiB regions together: the arenas of an
-//! interpreter or an allocator. None of them is huge at its first touch, because its region is not
-//! all mapped then. Where the last mapping that a region lacks is born, the region is collapsed.
+//! Small adjacent mappings that fill 2 MiB regions together: the arenas of an interpreter or an
+//! allocator. None of them is huge at its first touch, because its region is not completely mapped
+//! then. When the last missing mapping of a region is made, the region is collapsed.
 //!
-//! A neighbour is looked for where a mapping of the same length would begin: arenas of one
-//! allocator have one length.
+//! A neighbour is searched where a mapping of the same length would start: arenas of one allocator
+//! have equal lengths.
 
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -16,10 +16,10 @@ use crate::regions::Range;
 
 const REGION: u64 = 2 << 20;
 
-/// MADV_COLLAPSE makes memory huge that the system's mode `never` forbids to be.
+/// MADV_COLLAPSE creates huge pages even if the system's mode is `never`.
 static MAY_COLLAPSE: AtomicBool = AtomicBool::new(false);
 
-/// `allowed`: whether the system makes memory huge at all.
+/// `allowed`: whether the system permits huge pages.
 pub fn start(allowed: bool) {
     MAY_COLLAPSE.store(allowed, Relaxed);
 }
@@ -34,8 +34,8 @@ pub fn is_small(pages: Range) -> bool {
     pages.start.next_multiple_of(REGION).saturating_add(REGION) > pages.end
 }
 
-/// Makes the regions huge that `block` fills with its neighbours. It is not among the live
-/// blocks yet.
+/// Collapses the regions that `block` fills with its neighbours. The block is not in the table of
+/// live blocks yet.
 pub fn collapse(plan: &Plan, block: Range) {
     if !MAY_COLLAPSE.load(Relaxed) {
         return;
@@ -81,7 +81,7 @@ fn reaches_up(plan: &Plan, block: Range, to: u64) -> bool {
     true
 }
 
-/// The pages of the advised block that begins at `address`.
+/// Returns the pages of the advised block that starts at `address`.
 fn neighbour(plan: &Plan, address: u64) -> Option<Range> {
     let advised = |block: &Block| is_wanted(plan, block.rule) && block.charge != Charge::NOTHING;
     let block = live::get(address as usize).filter(advised)?;

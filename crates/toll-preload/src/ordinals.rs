@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How many events each (call site, length class, thread) has had.
+//! Counts the events of each (call site, length class, thread).
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
@@ -8,7 +8,7 @@ use toll_model::wire::ANY;
 use crate::stack::mix;
 
 const SLOTS: usize = 1 << 14;
-/// Slots looked at before a new key is given up.
+/// Slots inspected before a new key is dropped.
 const WINDOW: usize = 32;
 
 struct Counter {
@@ -24,10 +24,10 @@ static COUNTERS: [Counter; SLOTS] = [const {
     }
 }; SLOTS];
 
-/// Earlier events with this key, counting this one from now on; `ANY` when the
-/// table is full.
-pub fn next(site: u64, class: u8, thread: u32) -> u32 {
-    let key = mix(mix(site ^ u64::from(class)) ^ u64::from(thread)).max(1);
+/// Returns the number of earlier events with this key and counts this one; `ANY` if the table is
+/// full.
+pub fn next(call_site: u64, class: u8, thread: u32) -> u32 {
+    let key = mix(mix(call_site ^ u64::from(class)) ^ u64::from(thread)).max(1);
     let start = key as usize;
     for slot in 0..WINDOW {
         let Some(counter) = COUNTERS.get(start.wrapping_add(slot) % SLOTS) else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! System calls that do not pass through the hooks, and small reads of files.
+//! System calls that bypass the hooks, and small file reads.
 
 use core::ffi::{CStr, c_int, c_long, c_void};
 use core::ptr::null_mut;
@@ -7,7 +7,7 @@ use core::ptr::null_mut;
 /// Size of a base page in bytes.
 pub const PAGE: usize = 4096;
 
-/// Keeps `errno` as the program left it.
+/// Preserves the program's `errno`.
 pub struct Errno(c_int);
 
 impl Errno {
@@ -16,7 +16,7 @@ impl Errno {
         Errno(unsafe { *libc::__errno_location() })
     }
 
-    /// Leaves `errno` as it is by now.
+    /// Keeps the current `errno`.
     pub fn forget(self) {
         core::mem::forget(self);
     }
@@ -29,7 +29,7 @@ impl Drop for Errno {
     }
 }
 
-/// `mmap` as a system call; `None` when it fails.
+/// Calls `mmap` as a system call; `None` on failure.
 pub fn map(
     address: usize,
     length: usize,
@@ -52,7 +52,7 @@ pub fn map(
     (result != -1).then_some(result as usize)
 }
 
-/// Fresh zeroed memory of this library's own, present from the start.
+/// Maps zeroed memory for this library, populated from the start.
 fn map_anonymous(length: usize) -> Option<usize> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
     map(0, length, libc::PROT_READ | libc::PROT_WRITE, flags, -1)
@@ -63,28 +63,28 @@ pub fn unmap(address: usize, length: usize) {
     unsafe { libc::syscall(libc::SYS_munmap, address, length) };
 }
 
-/// `mremap` as a system call, with its raw result (-1 and `errno`).
+/// Calls `mremap` as a system call and returns its raw result (-1 and `errno`).
 pub fn remap(old: usize, old_length: usize, length: usize, flags: c_int, new: usize) -> isize {
-    // SAFETY: the program asked for exactly this.
+    // SAFETY: the program requested exactly this.
     unsafe {
         let flags = c_long::from(flags);
         libc::syscall(libc::SYS_mremap, old, old_length, length, flags, new) as isize
     }
 }
 
-/// Gives `advice` for a page-aligned range; true when the kernel took it.
+/// Gives `advice` for a page-aligned range; true if the kernel accepted it.
 pub fn advise(start: usize, end: usize, advice: c_int) -> bool {
     // SAFETY: huge-page advice changes no content.
     unsafe { libc::madvise(start as *mut c_void, end - start, advice) == 0 }
 }
 
-/// CLOCK_MONOTONIC in ns.
+/// Returns CLOCK_MONOTONIC in ns.
 pub fn now_ns() -> u64 {
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: `time` is a valid place for the answer.
+    // SAFETY: `time` is valid for the result.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     (time.tv_sec as u64)
         .wrapping_mul(1_000_000_000)
@@ -96,7 +96,7 @@ pub fn process_id() -> u32 {
     unsafe { libc::getpid() as u32 }
 }
 
-/// The value of an environment variable.
+/// Returns the value of an environment variable.
 pub fn variable(name: &CStr) -> Option<&'static CStr> {
     // SAFETY: `name` is terminated; the value is used only while the library starts.
     unsafe {
@@ -114,7 +114,7 @@ pub fn has_environment() -> bool {
     unsafe { !environ.is_null() }
 }
 
-/// An open file that closes itself.
+/// An open file that is closed on drop.
 pub struct File(c_int);
 
 impl File {
@@ -125,7 +125,7 @@ impl File {
         (fd >= 0).then_some(File(fd))
     }
 
-    /// Size in bytes; `None` for anything but a regular file.
+    /// Returns the size in bytes; `None` for anything but a regular file.
     fn size(&self) -> Option<usize> {
         let stat = state(self.0)?;
         let regular = stat.st_mode & libc::S_IFMT == libc::S_IFREG;
@@ -136,7 +136,7 @@ impl File {
         self.0
     }
 
-    /// Reads into `buffer`; 0 at the end and on errors.
+    /// Reads into `buffer`; returns 0 at the end and on errors.
     pub fn read(&self, buffer: &mut [u8]) -> usize {
         // SAFETY: the buffer is writable for its length.
         let got = unsafe { libc::read(self.0, buffer.as_mut_ptr().cast(), buffer.len()) };
@@ -144,7 +144,7 @@ impl File {
     }
 }
 
-/// What the system says about an open file.
+/// Returns the status of an open file.
 pub fn state(fd: c_int) -> Option<libc::stat> {
     // SAFETY: all zeroes is a valid `stat`, which is only written to.
     unsafe {
@@ -153,7 +153,7 @@ pub fn state(fd: c_int) -> Option<libc::stat> {
     }
 }
 
-/// How an open file was opened: `O_RDONLY`, `O_WRONLY` or `O_RDWR`.
+/// Returns the access mode of an open file: `O_RDONLY`, `O_WRONLY` or `O_RDWR`.
 pub fn access_mode(fd: c_int) -> Option<c_int> {
     // SAFETY: F_GETFL takes no pointer.
     let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
@@ -167,10 +167,10 @@ impl Drop for File {
     }
 }
 
-/// A private copy of a regular file, read-only and there for good, so that nobody
-/// who changes the file later can harm the program; and zeroed words behind it, as
-/// many as `words` wants for a file of that many bytes. All of it is present: page
-/// faults one by one would take longer than the rest.
+/// Makes a private read-only copy of a regular file that stays mapped permanently, so that later
+/// changes to the file cannot affect the program; followed by zeroed words, in the number that
+/// `words` returns for a file of that many bytes. All of it is populated: single page faults would
+/// take longer than the rest.
 pub fn read_file(
     path: &CStr,
     words: fn(usize) -> usize,
@@ -181,8 +181,8 @@ pub fn read_file(
     let words = words(size);
     let length = front.checked_add(words.checked_mul(size_of::<u32>())?)?;
     let address = map_anonymous(length)?;
-    // SAFETY: `length` bytes were just mapped, page-aligned, and nothing else knows
-    // of them; the two parts do not overlap.
+    // SAFETY: `length` bytes were just mapped, page-aligned, and are not shared; the two parts do
+    // not overlap.
     let (bytes, words) = unsafe {
         (
             core::slice::from_raw_parts_mut(address as *mut u8, size),
@@ -200,12 +200,12 @@ pub fn read_file(
         unmap(address, length);
         return None;
     }
-    // SAFETY: takes away a right that nobody uses any more.
+    // SAFETY: removes a permission that is no longer used.
     unsafe { libc::mprotect(address as *mut c_void, front, libc::PROT_READ) };
     Some((bytes, words))
 }
 
-/// Maps a regular file, shared and writable: its address and size.
+/// Maps a regular file, shared and writable; returns its address and size.
 pub fn map_file(path: &CStr) -> Option<(*mut u8, usize)> {
     let file = File::open(path, libc::O_RDWR)?;
     let size = file.size()?;
@@ -214,7 +214,7 @@ pub fn map_file(path: &CStr) -> Option<(*mut u8, usize)> {
     Some((address as *mut u8, size))
 }
 
-/// The target of a symbolic link, zero-terminated in `buffer`; empty on errors.
+/// Returns the target of a symbolic link, NUL-terminated in `buffer`; empty on errors.
 pub fn read_link(path: &CStr, buffer: &mut [u8]) {
     let room = buffer.len().saturating_sub(1);
     // SAFETY: at most `room` bytes are written.
@@ -225,7 +225,7 @@ pub fn read_link(path: &CStr, buffer: &mut [u8]) {
     }
 }
 
-/// The function `name` behind this library in the search order.
+/// Returns the next function called `name` after this library in the search order.
 pub fn next_symbol(name: &CStr) -> *mut c_void {
     // SAFETY: `name` is terminated. The call must not become a tail call of an
     // exported function: RTLD_NEXT counts from the caller's module.
@@ -233,5 +233,5 @@ pub fn next_symbol(name: &CStr) -> *mut c_void {
     core::hint::black_box(found)
 }
 
-/// Nothing at all, as a pointer.
+/// A null function pointer.
 pub const NOTHING: *mut c_void = null_mut();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The action file: loaded once, checked, and indexed so that an event finds its
-//! rule without reading the others.
+//! The action file: loaded once, validated, and indexed so that the rule for an event is found
+//! without reading the others.
 
 use core::cell::UnsafeCell;
 use core::mem::size_of;
@@ -20,7 +20,7 @@ pub const TOGETHER: u32 = 3;
 /// Words of the filter of first frames, 32 bits each.
 const BLOOM: usize = 1 << 10;
 
-/// What to do, as the action file says it.
+/// Actions of the action file.
 pub struct Plan {
     modules: &'static [wire::Module],
     rules: &'static [Rule],
@@ -30,16 +30,16 @@ pub struct Plan {
     /// First exact rule of each bucket, and the next one in the same bucket.
     buckets: &'static [u32],
     next: &'static [u32],
-    /// Rules that the buckets cannot hold, in order.
+    /// Rules that do not fit the buckets, in order.
     wide: &'static [u32],
-    /// Which first frames the exact rules have.
+    /// Filter of the exact rules' first frames.
     bloom: &'static [u32],
-    /// A rule exists that needs no frame.
+    /// Whether a rule exists that needs no frame.
     frameless: bool,
 }
 
 struct Cell(UnsafeCell<Plan>);
-// SAFETY: written once, by `load`, before the hooks are told to look at it.
+// SAFETY: written once, by `load`, before the hooks are enabled.
 unsafe impl Sync for Cell {}
 
 static PLAN: Cell = Cell(UnsafeCell::new(Plan {
@@ -55,13 +55,13 @@ static PLAN: Cell = Cell(UnsafeCell::new(Plan {
     frameless: false,
 }));
 
-/// The plan of this process; one that says nothing if there is no action file.
+/// Returns the plan of this process; an empty one if there is no action file.
 pub fn get() -> &'static Plan {
-    // SAFETY: not written any more once the hooks are on.
+    // SAFETY: no longer written once the hooks are enabled.
     unsafe { &*PLAN.0.get() }
 }
 
-/// Reads the action file that the environment names. Anything odd: no plan.
+/// Reads the action file that the environment names. On any problem there is no plan.
 pub fn load() {
     let Some(plan) = os::variable(c"TOLLFREE_ACTIONS")
         .and_then(|path| os::read_file(path, room))
@@ -69,11 +69,11 @@ pub fn load() {
     else {
         return;
     };
-    // SAFETY: nobody reads the plan before `load` has returned.
+    // SAFETY: the plan is not read before `load` has returned.
     unsafe { PLAN.0.get().write(plan) };
 }
 
-/// Index in the action file of the module that `record` describes.
+/// Returns the index in the action file of the module that `record` describes.
 pub fn module(record: &wire::Module, name_hash: u64) -> u32 {
     let same = |ours: &wire::Module| match (ours.id_len, record.id_len) {
         (0, 0) => base_name(&ours.path) == base_name(&record.path),
@@ -85,20 +85,20 @@ pub fn module(record: &wire::Module, name_hash: u64) -> u32 {
     found.map_or(ANY, |index| index as u32)
 }
 
-/// Whether a module may be known by its path only.
+/// Whether a module may be identified by its path only.
 pub fn knows_paths() -> bool {
     const BUILD_ID: u32 = 16;
     let modules = get().modules;
     modules.iter().any(|module| module.id_len < BUILD_ID)
 }
 
-/// Words that the tables need at most for a file of this length in bytes: up to two
-/// buckets, a link and a place in the list of the others for each rule.
+/// Returns the maximum number of words for the tables for a file of this length in bytes: up to two
+/// buckets, a link and an entry in the list of other rules per rule.
 fn room(length: usize) -> usize {
     BLOOM + length / size_of::<Rule>() * 4
 }
 
-/// Memory for the tables, given out in parts.
+/// Memory for the tables, allocated in parts.
 struct Room(&'static mut [u32]);
 
 impl Room {
@@ -169,8 +169,8 @@ fn parse(file: &'static [u8], room: Room) -> Option<Plan> {
     Some(plan)
 }
 
-/// Whether the buckets can hold a rule: its first frame is one address, and its
-/// ordinal and thread are given.
+/// Whether the buckets can hold a rule: its first frame is one address, and its ordinal and thread
+/// are fixed.
 fn is_exact(rule: &Rule) -> bool {
     let first = rule.frames.first().is_some_and(|f| f.low == f.high);
     rule.frames_used > 0 && first && rule.ordinal != ANY && rule.thread != ANY
@@ -205,7 +205,7 @@ impl Plan {
         self.addresses
     }
 
-    /// Length of the shortest event that may matter.
+    /// Returns the length of the shortest relevant event.
     pub fn shortest(&self) -> usize {
         let lengths = self.rules.iter().map(|rule| rule.length_low as usize);
         let shortest = match () {
@@ -216,7 +216,7 @@ impl Plan {
         shortest.max(wire::MIN_EVENT)
     }
 
-    /// Intervals of a rule that have `advice`, as offsets from the block's start.
+    /// Returns the intervals of a rule with `advice`, as offsets from the block's start.
     pub fn intervals(&self, rule: u32, advice: u32) -> impl Iterator<Item = (u64, u64)> + use<> {
         let rule = self.rules.get(rule as usize);
         let wanted = advice != NO_HUGE || self.flags & wire::flags::NOHUGE != 0;
@@ -229,7 +229,7 @@ impl Plan {
             .map(|interval| (interval.start, interval.end))
     }
 
-    /// Builds the buckets, the list of the others, and the filter of first frames.
+    /// Builds the buckets, the list of other rules, and the filter of first frames.
     fn index(&mut self, mut room: Room) -> Option<()> {
         if self.rules.is_empty() {
             return Some(());
@@ -240,7 +240,7 @@ impl Plan {
         let next = room.take(count, ANY)?;
         let wide = room.take(count, ANY)?;
         let mut wide_used = 0;
-        // Backwards, so that each chain has its rules in the order of the file.
+        // Backwards, so that each chain has its rules in file order.
         for (index, rule) in self.rules.iter().enumerate().rev() {
             if !is_exact(rule) {
                 wide_used += 1;
@@ -262,8 +262,8 @@ impl Plan {
         Some(())
     }
 
-    /// Whether an event whose first frame is `frame` may match a rule: a cheap
-    /// test before the rest of the stack is unwound.
+    /// Whether an event with first frame `frame` may match a rule: a cheap test before the rest of
+    /// the stack is unwound.
     pub fn may_start(&self, frame: &Frame) -> bool {
         if self.frameless {
             return true;
@@ -283,7 +283,7 @@ impl Plan {
         self.wide.iter().filter_map(rule)
     }
 
-    /// Exact rules that may match, in order.
+    /// Returns exact rules that may match, in order.
     fn exact(&self, event: &Event) -> impl Iterator<Item = (u32, &'static Rule)> {
         let first = event.stack.first().map_or(ANY, |frame| {
             let frame = frame_key(frame.module.in_plan, frame.offset);
@@ -295,7 +295,7 @@ impl Plan {
             .map_while(|index| Some((index, self.rules.get(index as usize)?)))
     }
 
-    /// The first rule that matches, or `ANY`.
+    /// Returns the first rule that matches, or `ANY`.
     pub fn rule(&self, event: &Event) -> u32 {
         let matching = |(_, rule): &(u32, &Rule)| event.matches(rule);
         let exact = self.exact(event).find(matching).map(|found| found.0);
@@ -318,7 +318,7 @@ fn frame_matches(rule: &Rule, index: usize, frame: &Frame) -> bool {
     })
 }
 
-/// What a rule is compared with.
+/// The properties that rules are matched against.
 pub struct Event<'a> {
     pub stack: &'a Stack,
     pub length: u64,

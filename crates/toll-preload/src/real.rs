@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The functions that the hooks stand in front of: the next ones in the dynamic
-//! linker's search order, so that another allocator keeps working.
+//! The real functions behind the hooks: the next ones in the dynamic linker's search order, so that
+//! another allocator keeps working.
 //!
-//! Each pointer starts at a stub that looks all of them up at the first call, so
-//! that the hooks never test for null. While a thread looks them up (dlsym may
-//! allocate), it is served from a small buffer.
+//! Each pointer starts at a stub that looks all of them up at the first call, so that the hooks
+//! need no null check. While a thread looks them up (dlsym may allocate), its allocations are
+//! served from a small buffer.
 
 use core::ffi::{CStr, c_int, c_long, c_void};
 use core::mem::transmute;
@@ -25,7 +25,7 @@ macro_rules! real {
             /// As the function of that name.
             #[inline(always)]
             pub unsafe fn $name($($arg: $ty),*) -> $ret {
-                // SAFETY: the pointer is a function of this type from the start.
+                // SAFETY: the pointer always is a function of this type.
                 unsafe {
                     let function: unsafe extern "C" fn($($ty),*) -> $ret =
                         transmute($cell.load(Relaxed));
@@ -34,14 +34,14 @@ macro_rules! real {
             }
 
             unsafe extern "C" fn $stub($($arg: $ty),*) -> $ret {
-                // SAFETY: passes on what it got.
+                // SAFETY: forwards its arguments.
                 unsafe {
                     if resolve() { $name($($arg),*) } else { $fallback($($arg),*) }
                 }
             }
         )*
 
-        /// Looks up all functions; one that does not exist gets its fallback.
+        /// Looks up all functions; a missing one gets its fallback.
         fn look_up() {
             $(
                 let found = os::next_symbol($symbol);
@@ -73,8 +73,8 @@ real! {
 static FREE_BEHIND: AtomicPtr<c_void> = AtomicPtr::new(NOTHING);
 static REALLOC_BEHIND: AtomicPtr<c_void> = AtomicPtr::new(NOTHING);
 
-/// Looks up the real functions; false while this very thread is doing so.
-/// Two threads may do it at once: both find the same.
+/// Looks up the real functions; false while the same thread is doing so. Two threads may do it
+/// concurrently: both find the same.
 pub fn resolve() -> bool {
     let thread = thread::current();
     if thread.resolving.swap(1, Relaxed) != 0 {
@@ -82,7 +82,7 @@ pub fn resolve() -> bool {
     }
     look_up();
     if early::was_used() {
-        // Blocks of the early buffer are about: recognise them from now on.
+        // Blocks of the early buffer exist: check for them from now on.
         FREE_BEHIND.store(os::next_symbol(c"free"), Relaxed);
         REALLOC_BEHIND.store(os::next_symbol(c"realloc"), Relaxed);
         FREE.store(free_knowing as *mut c_void, Relaxed);
@@ -92,12 +92,12 @@ pub fn resolve() -> bool {
     true
 }
 
-/// Where the real malloc is: tells whose it is.
+/// Returns the address of the real malloc, which identifies its owner.
 pub fn malloc_address() -> usize {
     MALLOC.load(Relaxed) as usize
 }
 
-/// A function of the C library that this library uses itself, if it has it.
+/// Returns a C library function that this library itself uses, if it exists.
 pub fn optional(name: &CStr) -> *mut c_void {
     os::next_symbol(name)
 }
@@ -106,7 +106,7 @@ unsafe extern "C" fn free_knowing(block: *mut c_void) {
     if early::owns(block) {
         return;
     }
-    // SAFETY: the pointer was the real free.
+    // SAFETY: the stored pointer is the real free.
     unsafe {
         let behind: unsafe extern "C" fn(*mut c_void) = transmute(FREE_BEHIND.load(Relaxed));
         behind(block)
@@ -131,7 +131,7 @@ unsafe extern "C" fn realloc_knowing(old: *mut c_void, size: usize) -> *mut c_vo
     }
 }
 
-/// What serves calls while the real functions are being looked up.
+/// Allocations during the lookup of the real functions.
 mod early {
     use super::*;
 
@@ -139,7 +139,7 @@ mod early {
 
     #[repr(C, align(4096))]
     struct Buffer(core::cell::UnsafeCell<[u8; ROOM]>);
-    // SAFETY: handed out in parts that do not overlap.
+    // SAFETY: allocated in parts that do not overlap.
     unsafe impl Sync for Buffer {}
 
     static BUFFER: Buffer = Buffer(core::cell::UnsafeCell::new([0; ROOM]));
@@ -153,7 +153,7 @@ mod early {
         (block as usize).wrapping_sub(BUFFER.0.get() as usize) < ROOM
     }
 
-    /// Bytes from `block` to the end of the buffer.
+    /// Returns the bytes from `block` to the end of the buffer.
     pub fn readable(block: *mut c_void) -> usize {
         (BUFFER.0.get() as usize)
             .wrapping_add(ROOM)
@@ -165,7 +165,7 @@ mod early {
         if size > ROOM || alignment > os::PAGE {
             return NOTHING;
         }
-        // Room for the worst case, so that one addition is enough.
+        // Reserve the worst case, so that one addition is enough.
         let start = USED.fetch_add(size + alignment, Relaxed);
         let aligned = (start + alignment - 1) & !(alignment - 1);
         if aligned + size > ROOM {
@@ -265,7 +265,7 @@ mod early {
         unsafe { syscall(libc::SYS_prctl, option, second, third, fourth, fifth, 0) as c_int }
     }
 
-    /// What the C library's function of this name does.
+    /// Fallback for the C library's function of this name.
     pub unsafe extern "C" fn syscall(
         number: c_long,
         first: usize,
@@ -276,7 +276,7 @@ mod early {
         sixth: usize,
     ) -> c_long {
         let result: c_long;
-        // SAFETY: the kernel's calling convention; what the call does is the caller's business.
+        // SAFETY: the kernel's calling convention; the caller is responsible for the effects.
         unsafe {
             core::arch::asm!(
                 "syscall",
@@ -292,7 +292,7 @@ mod early {
                 options(nostack),
             );
         }
-        // The kernel's errors are the last page of numbers.
+        // The kernel returns errors as the last 4095 values.
         if !(-4095..0).contains(&result) {
             return result;
         }

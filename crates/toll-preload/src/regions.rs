@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which parts of a block to act on. Pure arithmetic: no call to the system,
-//! nothing that can panic.
+//! Selects the parts of a block to act on. Pure arithmetic: no system calls, no panics.
 //!
-//! A region (2 MiB-aligned) is acted on when at least 75 % of it lies in planned
-//! intervals of the block. What is handed out never leaves the block's own pages,
-//! and neighbouring regions come as one range. The piece of a region that sticks
-//! out at the block's start or end goes with its neighbour if all of it is
-//! planned: it cannot become huge by itself, and a range that ends where the
-//! mapping ends splits nothing.
+//! A region (2 MiB-aligned) is acted on if at least 75 % of it lies in planned intervals of the
+//! block. Returned ranges never leave the block's own pages, and adjacent regions are merged into
+//! one range. The partial region at the block's start or end is included with its neighbour if all
+//! of it is planned: it cannot become huge by itself, and a range that ends at the end of the
+//! mapping splits nothing.
 
 const REGION: u64 = 2 << 20;
 const PAGE: u64 = 4096;
@@ -20,7 +18,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// The pages that the range touches.
+    /// Returns the pages that the range touches.
     pub fn pages(self) -> Range {
         Range {
             start: self.start & !(PAGE - 1),
@@ -48,9 +46,9 @@ fn region_of(address: u64) -> Range {
     }
 }
 
-/// Calls `act` with each range of `block` to act on, in ascending order and apart
-/// from one another. `intervals` are byte offsets from the block's start, sorted
-/// by start; an end of `u64::MAX` means the block's end.
+/// Calls `act` with each range of `block` to act on, in ascending order and with gaps between them.
+/// `intervals` are byte offsets from the block's start, sorted by start; an end of `u64::MAX` means
+/// the block's end.
 pub fn planned<I, F>(block: Range, intervals: I, act: F)
 where
     I: Iterator<Item = (u64, u64)>,
@@ -81,18 +79,18 @@ where
 
 struct Walk<F> {
     block: Range,
-    /// The region that is being filled, and its planned bytes.
+    /// The current region, and its planned bytes.
     region: Range,
     covered: u64,
     /// A range that may still grow.
     pending: Option<Range>,
-    /// The planned piece of a region before the block's first whole region.
+    /// The planned partial region before the block's first whole region.
     head: Option<Range>,
     act: F,
 }
 
 impl<F: FnMut(Range)> Walk<F> {
-    /// Takes in a part of an interval that begins at or after all earlier ones.
+    /// Adds a part of an interval that starts at or after all earlier ones.
     fn add(&mut self, interval: Range) {
         let first = region_of(interval.start);
         self.fill(first, interval.clip(first).length());
@@ -118,7 +116,7 @@ impl<F: FnMut(Range)> Walk<F> {
         self.covered += bytes;
     }
 
-    /// Decides about the region that is being filled.
+    /// Decides on the current region.
     fn close_region(&mut self) {
         let covered = core::mem::take(&mut self.covered);
         let inside = self.region.clip(self.block);
@@ -130,7 +128,7 @@ impl<F: FnMut(Range)> Walk<F> {
         }
     }
 
-    /// A wholly planned piece at one of the block's ends.
+    /// Handles a completely planned partial region at one of the block's ends.
     fn keep_piece(&mut self, piece: Range) {
         match &mut self.pending {
             Some(pending) if pending.end == piece.start => pending.end = piece.end,

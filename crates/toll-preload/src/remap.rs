@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! mremap for a mapping that advice has split. The kernel resizes only what is one
-//! mapping; the program knows nothing of our splits, and its mremap must work as it
-//! would without us. So the pieces are moved one by one.
+//! mremap for a mapping that advice has split. The kernel resizes only a single mapping; the
+//! program does not know of the splits, and its mremap must work as it would without them. The
+//! pieces are therefore moved one by one.
 //!
-//! Either all of them are moved or none is. While they move, what was there stays
-//! mapped, without content: nobody else can take a place to which a piece may have to
-//! go back. It goes when all is done.
+//! Either all of them are moved or none is. During the move the old range stays mapped, without
+//! content, so that no other mapping can take an address to which a piece may have to return. It is
+//! unmapped at the end.
 
 use core::ffi::c_int;
 
@@ -15,16 +15,16 @@ use crate::regions::Range;
 
 /// MREMAP_DONTUNMAP of linux/mman.h (Linux 5.7): pages move, the old mapping stays.
 const DONTUNMAP: c_int = 4;
-/// Takes a range of addresses, and nothing else.
+/// Reserves an address range without access.
 const RESERVATION: c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
 
-/// What the program asked for, with page-rounded lengths.
+/// The program's request, with page-rounded lengths.
 pub struct Request {
     pub old: usize,
     pub old_length: usize,
     pub length: usize,
     pub flags: c_int,
-    /// With MREMAP_FIXED: where it shall be.
+    /// With MREMAP_FIXED: the requested address.
     pub new: usize,
 }
 
@@ -33,7 +33,7 @@ impl Request {
         self.flags & flag != 0
     }
 
-    /// Whether the kernel would move a mapping that is one piece to where this asks for.
+    /// Whether the kernel would move a single mapping as requested.
     fn is_possible(&self) -> bool {
         let growth = self.length - self.old_length;
         if !self.has(libc::MREMAP_MAYMOVE) || self.has(DONTUNMAP) && growth > 0 {
@@ -55,13 +55,13 @@ impl Request {
     }
 }
 
-/// Whole pages.
+/// Rounds to whole pages.
 pub fn rounded(length: usize) -> usize {
     length.saturating_add(PAGE - 1) & !(PAGE - 1)
 }
 
-/// Resizes a split mapping; its new address, or `None` if that cannot be done: then
-/// the mapping is as it was, and `errno` says why.
+/// Resizes a split mapping; returns its new address, or `None` on failure: the mapping is then
+/// unchanged, and `errno` is set.
 pub fn resize(lifted: &Lifted, request: &Request) -> Option<usize> {
     let end = request.old.checked_add(request.old_length)?;
     let growth = request.length.checked_sub(request.old_length)?;
@@ -88,12 +88,12 @@ fn length_of(piece: Range) -> usize {
     (piece.end - piece.start) as usize
 }
 
-/// Makes a mapping longer where it is.
+/// Extends a mapping in place.
 fn grow(address: usize, length: usize, growth: usize) -> bool {
     growth == 0 || os::remap(address, length, length.saturating_add(growth), 0, 0) != -1
 }
 
-/// Where the pieces go: where the program wants them, or a place that is reserved.
+/// Returns the target of the pieces: the requested address, or a reserved range.
 fn destination(request: &Request) -> Option<usize> {
     if request.has(libc::MREMAP_FIXED) {
         return Some(request.new);
@@ -127,20 +127,20 @@ impl Move<'_> {
         Some(self.new)
     }
 
-    /// The new place of an address.
+    /// Returns the new address of an address.
     fn to(&self, address: u64) -> usize {
         self.new
             .wrapping_add((address as usize).wrapping_sub(self.request.old))
     }
 
-    /// Moves a piece to its new place. Its old place stays taken.
+    /// Moves a piece to its new address. Its old range stays reserved.
     fn there(&self, piece: Range) -> bool {
         let (from, to, length) = (piece.start as usize, self.to(piece.start), length_of(piece));
         if transfer(from, to, length, DONTUNMAP) {
             return true;
         }
-        // An old kernel, or a limit on what may be mapped: the old place goes, and is
-        // taken again at once.
+        // An old kernel, or a limit on mappings: the old range is released and immediately reserved
+        // again.
         if self.request.has(DONTUNMAP) || !transfer(from, to, length, 0) {
             return false;
         }
@@ -149,7 +149,7 @@ impl Move<'_> {
         true
     }
 
-    /// Makes the last piece as long as the program wants it, at its new place.
+    /// Extends or shrinks the last piece at its new address.
     fn grow_there(&self) -> bool {
         let growth = self.request.length - self.request.old_length;
         if growth == 0 {
@@ -159,10 +159,10 @@ impl Move<'_> {
         grow(self.to(self.last.start), length_of(self.last), growth)
     }
 
-    /// Moves the first `moved` pieces back. What was reserved goes first: that leaves room
-    /// for the mappings that moving back needs in between.
+    /// Moves the first `moved` pieces back. The reserved range is unmapped first, which leaves room
+    /// for the additional mappings during the move.
     fn undo(&self, moved: usize) {
-        // The reason of the failure is in there.
+        // errno holds the reason of the failure.
         let errno = Errno::save();
         let mut index = 0;
         let mut end = self.request.old as u64;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The call stack of an allocation, without the allocator.
 //!
-//! The same unwinder (libgcc's) runs natively and inside the simulator, so that
-//! both name a call site alike. It begins at the first frame that is neither in
-//! this library nor in an allocator, and ends before the C library comes again
-//! (the caller of `main`, or of a thread's start routine).
+//! The same unwinder (libgcc's) runs natively and inside the simulator, so that both name a call
+//! site identically. The walk starts at the first frame that is neither in this library nor in an
+//! allocator, and ends at the next frame of the C library (the caller of `main`, or of a thread's
+//! start routine).
 
 use core::ffi::{c_int, c_void};
 
@@ -12,10 +12,10 @@ use toll_model::wire::{self, MAX_FRAMES};
 
 use crate::modules::{self, Info, Owner};
 
-/// Frames looked at, allocators' included.
+/// Maximum number of frames inspected, including allocators'.
 const VISITED_MAX: u32 = 40;
 
-/// One return address outside the allocator.
+/// A return address outside the allocator.
 #[derive(Clone, Copy)]
 pub struct Frame {
     pub module: &'static Info,
@@ -27,13 +27,13 @@ pub struct Stack {
     frames: [Option<Frame>; MAX_FRAMES],
     used: usize,
     visited: u32,
-    /// Asked about the first frame: false ends the walk.
+    /// Called for the first frame: false ends the walk.
     wanted: fn(&Frame) -> bool,
     rejected: bool,
 }
 
-// The unwinder is linked in: a program in C would load libgcc_s for it, which takes as
-// long as this library itself.
+// The unwinder is linked in: a C program would have to load libgcc_s for it, which takes as long as
+// this library itself.
 #[link(name = "gcc_eh", kind = "static", modifiers = "-bundle")]
 unsafe extern "C" {
     fn _Unwind_Backtrace(
@@ -43,7 +43,7 @@ unsafe extern "C" {
     fn _Unwind_GetIP(context: *mut c_void) -> usize;
 }
 
-/// Walks the caller's stack; `None` if the first frame is not wanted.
+/// Walks the caller's stack; `None` if the first frame is rejected.
 pub fn walk(wanted: fn(&Frame) -> bool) -> Option<Stack> {
     let mut stack = Stack {
         frames: [None; MAX_FRAMES],
@@ -52,13 +52,13 @@ pub fn walk(wanted: fn(&Frame) -> bool) -> Option<Stack> {
         wanted,
         rejected: false,
     };
-    // SAFETY: `step` gets the stack back, and nothing else refers to it meanwhile.
+    // SAFETY: `step` gets the stack back, and there is no other reference to it meanwhile.
     unsafe { _Unwind_Backtrace(step, (&raw mut stack).cast()) };
     (!stack.rejected).then_some(stack)
 }
 
 impl Stack {
-    /// A stack that nobody looked at.
+    /// A stack that was not walked.
     pub fn unknown() -> Stack {
         Stack {
             frames: [None; MAX_FRAMES],
@@ -69,7 +69,7 @@ impl Stack {
         }
     }
 
-    /// A stack of the module's start alone.
+    /// A stack with only the module's start.
     pub fn only(module: &'static Info) -> Stack {
         let mut stack = Stack::unknown();
         stack.frames[0] = Some(Frame { module, offset: 0 });
@@ -89,17 +89,17 @@ impl Stack {
         self.used as u32
     }
 
-    /// Stands for the call site: the same in each run of the same binaries.
-    pub fn site(&self) -> u64 {
-        self.frames().fold(0, |site, frame| {
-            mix(site ^ frame.module.hash.wrapping_add(frame.offset))
+    /// Hash of the call site: the same in each run of the same binaries.
+    pub fn call_site(&self) -> u64 {
+        self.frames().fold(0, |call_site, frame| {
+            mix(call_site ^ frame.module.hash.wrapping_add(frame.offset))
         })
     }
 
-    /// Takes in one more frame; false when there is no need for others.
+    /// Adds a frame; false if no further frames are needed.
     fn push(&mut self, code: usize) -> bool {
         self.visited += 1;
-        // A return address may already lie behind its module: look up the call.
+        // A return address may already lie behind its module: look up the call instruction.
         let Some(module) = modules::find(code.wrapping_sub(1)) else {
             return false;
         };
@@ -130,7 +130,7 @@ impl Stack {
 extern "C" fn step(context: *mut c_void, stack: *mut c_void) -> c_int {
     const GO_ON: c_int = 0;
     const END_OF_STACK: c_int = 5;
-    // SAFETY: the unwinder hands back what `walk` gave it, and a valid context.
+    // SAFETY: the unwinder passes on what `walk` gave it, and a valid context.
     let (stack, code) = unsafe { (&mut *stack.cast::<Stack>(), _Unwind_GetIP(context)) };
     if code != 0 && stack.push(code) {
         GO_ON
@@ -139,13 +139,13 @@ extern "C" fn step(context: *mut c_void, stack: *mut c_void) -> c_int {
     }
 }
 
-/// Spreads the bits of a number.
+/// Mixes the bits of a number.
 pub fn mix(value: u64) -> u64 {
     let value = (value ^ (value >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     value ^ (value >> 29)
 }
 
-/// Module and offset of each frame in the shape of the event file.
+/// Returns module and offset of each frame in the form of the event file.
 pub fn logged(stack: &Stack) -> ([u32; MAX_FRAMES], [u64; MAX_FRAMES]) {
     let mut modules = [wire::ANY; MAX_FRAMES];
     let mut offsets = [0; MAX_FRAMES];

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Per-thread state, and the ordinal that a thread gets when it is created.
 //!
-//! The state lives in the static TLS block (initial-exec), reached by two
-//! instructions: no call, no allocation, safe in a signal handler and before the
-//! C library is initialised. Threads are numbered by whoever creates them, not by
-//! when they first allocate: that is what makes the number stable between runs.
+//! The state is in the static TLS block (initial-exec), reached by two instructions: no call, no
+//! allocation, safe in a signal handler and before the C library is initialised. Threads are
+//! numbered by their creator, not by their first allocation: this makes the number stable between
+//! runs.
 
 use core::arch::{asm, global_asm};
 use core::ffi::{c_int, c_void};
@@ -12,10 +12,10 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
 use crate::{os, real};
 
-/// The state of one thread; all zeroes at its birth.
+/// The state of one thread; initially all zeros.
 #[repr(C)]
 pub struct Thread {
-    /// Creation ordinal plus one; 0: not known yet.
+    /// Creation ordinal plus one; 0: unknown.
     ordinal: AtomicU32,
     /// Non-zero while the thread is inside this library.
     busy: AtomicU32,
@@ -35,11 +35,11 @@ global_asm!(
     ".popsection",
 );
 
-/// The state of the calling thread.
+/// Returns the state of the calling thread.
 pub fn current() -> &'static Thread {
     let state: *const Thread;
-    // SAFETY: the System V ABI keeps the thread pointer at fs:0; the variable is
-    // 16 zeroed bytes of this thread, and all its fields are atomic.
+    // SAFETY: the System V ABI stores the thread pointer at fs:0; the variable is 16 zeroed bytes
+    // of this thread, and all its fields are atomic.
     unsafe {
         asm!(
             "mov {state}, qword ptr fs:[0]",
@@ -54,8 +54,8 @@ pub fn current() -> &'static Thread {
 /// Held while the thread is inside this library.
 pub struct Inside(());
 
-/// Enters the library, unless the thread is in it already (a signal handler, or
-/// an allocation of the unwinder).
+/// Enters the library, unless the thread is already in it (a signal handler, or an allocation of
+/// the unwinder).
 pub fn enter() -> Option<Inside> {
     let first = current().busy.swap(1, Relaxed) == 0;
     first.then_some(Inside(()))
@@ -67,15 +67,15 @@ impl Drop for Inside {
     }
 }
 
-/// The ordinal of the next thread; the first thread is 0.
+/// Ordinal of the next thread; the main thread is 0.
 static NEXT: AtomicU32 = AtomicU32::new(1);
 
-/// Creation ordinal of the calling thread.
+/// Returns the creation ordinal of the calling thread.
 pub fn ordinal() -> u32 {
     let thread = current();
     match thread.ordinal.load(Relaxed) {
         0 => {
-            // The first thread, or one that came by a bare clone().
+            // The main thread, or one created by a bare clone().
             // SAFETY: gettid cannot fail.
             let first = unsafe { libc::syscall(libc::SYS_gettid) } as u32 == os::process_id();
             let ordinal = if first { 0 } else { NEXT.fetch_add(1, Relaxed) };
@@ -86,18 +86,18 @@ pub fn ordinal() -> u32 {
     }
 }
 
-/// The calling thread is the first one of the program.
+/// Marks the calling thread as the main thread.
 pub fn is_first() {
     current().ordinal.store(1, Relaxed);
 }
 
-/// In the child of a fork: its only thread is the first one.
+/// Runs in the child of a fork: its only thread is the main thread.
 pub fn after_fork() {
     is_first();
     NEXT.store(1, Relaxed);
 }
 
-/// A thread that is being started: what it is to run, and its ordinal.
+/// A thread that is being started: its start routine and ordinal.
 struct Start {
     taken: AtomicU32,
     ordinal: AtomicU32,
@@ -115,7 +115,7 @@ static STARTS: [Start; 256] = [const {
     }
 }; 256];
 
-// The new thread's first function: takes its start from the table and becomes the
+// The new thread's first function: fetches its start record from the table and jumps to the
 // program's own start routine, so that no frame of ours stays on its stack.
 global_asm!(
     ".pushsection .text.toll_preload_thread_start,\"ax\",@progbits",
@@ -141,7 +141,7 @@ unsafe extern "C" {
     fn toll_preload_thread_start(start: *mut c_void) -> *mut c_void;
 }
 
-/// What the new thread runs; comes back in two registers.
+/// What the new thread runs; returned in two registers.
 #[repr(C)]
 struct Routine {
     routine: usize,
@@ -160,7 +160,7 @@ extern "C" fn begin(start: &'static Start) -> Routine {
     routine
 }
 
-/// Creates a thread that knows its ordinal.
+/// Creates a thread with a known ordinal.
 ///
 /// # Safety
 /// As `pthread_create`.
@@ -179,7 +179,7 @@ pub unsafe fn create(
     start.argument.store(argument as usize, Relaxed);
     let first = toll_preload_thread_start as *const () as usize;
     let handed = &raw const *start as *mut c_void;
-    // SAFETY: the entry stays taken until the new thread has read it.
+    // SAFETY: the entry stays reserved until the new thread has read it.
     let result = unsafe { real::pthread_create(thread, attributes, first, handed) };
     if result != 0 {
         start.taken.store(0, Release);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Planned blocks become huge, and nothing else does.
+//! Planned blocks become huge, and no others.
 
 mod support;
 
 use std::path::{Path, PathBuf};
 
-use support::{Actions, Bench, MIB, REGION, Recorded, Run, has_huge_pages, text};
+use support::{Actions, Fixture, MIB, REGION, Recorded, Run, has_huge_pages, text};
 use toll_linux::events::EventFile;
 use toll_model::wire::{ANY, Event, EventKind};
 
-/// Runs under a plan and records what was done.
-fn act(bench: &Bench, run: &Run, actions: &Actions) -> Recorded {
-    let (plan, events) = (bench.path("actions"), bench.path("events"));
+/// Runs under a plan and records the events.
+fn act(fixture: &Fixture, run: &Run, actions: &Actions) -> Recorded {
+    let (plan, events) = (fixture.path("actions"), fixture.path("events"));
     actions.write(&plan);
     EventFile::create(&events, 100_000).unwrap();
     run.same(Some(&plan), Some(&events));
@@ -19,8 +19,8 @@ fn act(bench: &Bench, run: &Run, actions: &Actions) -> Recorded {
 }
 
 /// KiB of huge pages in each of touch.c's three blocks, and its mappings.
-fn huge(bench: &Bench, program: &Path, actions: Option<&Actions>) -> [u64; 4] {
-    let (plan, huge) = (bench.path("actions"), bench.path("huge"));
+fn huge(fixture: &Fixture, program: &Path, actions: Option<&Actions>) -> [u64; 4] {
+    let (plan, huge) = (fixture.path("actions"), fixture.path("huge"));
     if let Some(actions) = actions {
         actions.write(&plan);
     }
@@ -41,15 +41,15 @@ fn planned_blocks_are_huge_and_others_are_not() {
         eprintln!("transparent huge pages are off: not tested");
         return;
     }
-    let bench = Bench::new();
-    let program = bench.program("touch.c");
+    let fixture = Fixture::new();
+    let program = fixture.program("touch.c");
     let run = Run::new(&program).record();
     let blocks: Vec<Event> = run.with_length(32 * MIB).into_iter().copied().collect();
     assert_eq!(blocks.len(), 3);
     for (planned, event) in blocks.iter().enumerate() {
         let mut actions = Actions::default();
         actions.exact(&run, event, &[(0, u64::MAX)]);
-        let found = huge(&bench, &program, Some(&actions));
+        let found = huge(&fixture, &program, Some(&actions));
         for (block, &kib) in found[..3].iter().enumerate() {
             // All whole regions of a block, at most one less than its length.
             let expected = if block == planned { 30 << 10 } else { 0 };
@@ -60,9 +60,9 @@ fn planned_blocks_are_huge_and_others_are_not() {
             );
         }
     }
-    let found = huge(&bench, &program, Some(&Actions::all()));
+    let found = huge(&fixture, &program, Some(&Actions::all()));
     assert!(found[..3].iter().all(|&kib| kib >= 30 << 10), "{found:?}");
-    assert_eq!(huge(&bench, &program, None)[..3], [0; 3]);
+    assert_eq!(huge(&fixture, &program, None)[..3], [0; 3]);
 }
 
 #[test]
@@ -70,14 +70,14 @@ fn a_part_of_a_block_is_huge() {
     if !has_huge_pages() {
         return;
     }
-    let bench = Bench::new();
-    let program = bench.program("touch.c");
+    let fixture = Fixture::new();
+    let program = fixture.program("touch.c");
     let run = Run::new(&program).record();
     let block = *run.with_length(32 * MIB)[1];
     let mut actions = Actions::default();
     actions.exact(&run, &block, &[(8 * MIB, 18 * MIB)]);
-    let found = huge(&bench, &program, Some(&actions));
-    // 10 MiB hold four whole regions or five, and reach 75 % of one more at most.
+    let found = huge(&fixture, &program, Some(&actions));
+    // 10 MiB contain four or five whole regions, and cover 75 % of at most one more.
     assert!((8 << 10..=12 << 10).contains(&found[1]), "{found:?}");
     assert_eq!((found[0], found[2]), (0, 0));
 }
@@ -88,23 +88,23 @@ fn small_neighbours_are_huge_where_they_fill_a_region() {
         eprintln!("transparent huge pages are off: not tested");
         return;
     }
-    let bench = Bench::new();
-    let program = bench.program("arenas.c");
+    let fixture = Fixture::new();
+    let program = fixture.program("arenas.c");
     let mut actions = Actions::default();
     actions.any(MIB, &[(0, u64::MAX)]);
-    let [alone, _, apart, _] = huge(&bench, &program, Some(&actions));
+    let [alone, _, apart, _] = huge(&fixture, &program, Some(&actions));
     assert_eq!(alone, 0);
     actions.intervals[0].advice = 3;
-    let [before, after, together, _] = huge(&bench, &program, Some(&actions));
-    // 16 regions; the last mapping has no neighbour that would fill its own.
+    let [before, after, together, _] = huge(&fixture, &program, Some(&actions));
+    // 16 regions; the last mapping has no neighbour to complete its own.
     assert_eq!((before, after), (32 << 10, 32 << 10));
     assert!(together <= apart, "{together} mappings, not {apart}");
 }
 
 #[test]
-fn rules_match_site_length_ordinal_and_thread() {
-    let bench = Bench::new();
-    let program = bench.program("sites.c");
+fn rules_match_call_site_length_ordinal_and_thread() {
+    let fixture = Fixture::new();
+    let program = fixture.program("sites.c");
     let run = Run::new(&program);
     let recorded = run.record();
     let loops: Vec<Event> = recorded
@@ -119,7 +119,7 @@ fn rules_match_site_length_ordinal_and_thread() {
     actions
         .exact(&recorded, &loops[0], &[(0, u64::MAX)])
         .length_high = 10 * MIB;
-    let acted = act(&bench, &run, &actions);
+    let acted = act(&fixture, &run, &actions);
     let rules: Vec<_> = acted.with_length(12 * MIB).iter().map(|e| e.rule).collect();
     assert_eq!(rules, [ANY, 0, ANY]);
     let others = acted
@@ -128,22 +128,22 @@ fn rules_match_site_length_ordinal_and_thread() {
         .filter(|e| e.rule != ANY || e.advised != 0);
     assert_eq!(others.count(), 1);
 
-    // Exact first, then the class; the first that matches wins.
+    // Exact rules first, then the class; the first match wins.
     let class = actions.exact(&recorded, &loops[0], &[(0, u64::MAX)]);
     (class.ordinal, class.thread, class.length_high) = (ANY, ANY, u64::MAX);
     (class.frames[0].low, class.frames_used) = (class.frames[0].low - 64, 1);
-    let acted = act(&bench, &run, &actions);
+    let acted = act(&fixture, &run, &actions);
     let rules: Vec<_> = acted.with_length(12 * MIB).iter().map(|e| e.rule).collect();
     assert_eq!(rules, [3, 0, 3]);
 }
 
 #[test]
 fn many_rules_find_theirs() {
-    let bench = Bench::new();
-    let program = bench.program("block.c");
+    let fixture = Fixture::new();
+    let program = fixture.program("block.c");
     let run = Run::new(&program).args(["mmap", "4096", "500", "keep"]);
     let run_without_maps = |actions: &Actions| {
-        let (plan, events) = (bench.path("actions"), bench.path("events"));
+        let (plan, events) = (fixture.path("actions"), fixture.path("events"));
         actions.write(&plan);
         EventFile::create(&events, 10_000).unwrap();
         assert!(run.with(Some(&plan), Some(&events)).status.success());
@@ -168,7 +168,7 @@ fn many_rules_find_theirs() {
     }
 }
 
-/// A range that the witness saw being advised huge.
+/// A range for which the witness recorded huge-page advice.
 fn witnessed(path: &Path) -> Vec<(u64, u64)> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let lines = text.lines().map(|line| {
@@ -178,8 +178,8 @@ fn witnessed(path: &Path) -> Vec<(u64, u64)> {
     lines.collect()
 }
 
-/// Whether every 2 MiB region that `range` reaches has 75 % of its bytes in the
-/// intervals of the block at `start`, or its whole piece of the range.
+/// Whether every 2 MiB region in `range` has 75 % of its bytes in the intervals of the block at
+/// `start`, or its whole piece of the range.
 fn is_right(range: (u64, u64), start: u64, length: u64, intervals: &[(u64, u64)]) -> bool {
     let planned = |from: u64, to: u64| -> u64 {
         let pieces = intervals.iter().map(|&(low, high)| {
@@ -203,9 +203,9 @@ fn is_right(range: (u64, u64), start: u64, length: u64, intervals: &[(u64, u64)]
 
 #[test]
 fn a_wrong_range_is_never_advised() {
-    let bench = Bench::new();
-    let program = bench.program("sites.c");
-    let witness = bench.compile("witness.c", "witness.so", &["-shared", "-fPIC"]);
+    let fixture = Fixture::new();
+    let program = fixture.program("sites.c");
+    let witness = fixture.compile("witness.c", "witness.so", &["-shared", "-fPIC"]);
     let recorded = Run::new(&program).record();
     let mut state = 42u64;
     let mut random = move |below: u64| {
@@ -229,8 +229,8 @@ fn a_wrong_range_is_never_advised() {
             actions.exact(&recorded, event, &intervals);
             plans.push(intervals);
         }
-        let (plan, events) = (bench.path("actions"), bench.path("events"));
-        let log = bench.path(&format!("witness{round}"));
+        let (plan, events) = (fixture.path("actions"), fixture.path("events"));
+        let log = fixture.path(&format!("witness{round}"));
         actions.write(&plan);
         EventFile::create(&events, 1000).unwrap();
         let run = Run::new(&program).before(&witness).env("WITNESS", &log);
@@ -253,8 +253,8 @@ fn a_wrong_range_is_never_advised() {
 
 #[test]
 fn the_map_budget_holds() {
-    let bench = Bench::new();
-    let program = bench.program("block.c");
+    let fixture = Fixture::new();
+    let program = fixture.program("block.c");
     // 64 GiB of address space, every second region planned: 16,384 ranges.
     let run = Run::new(&program).args(["mmap", "67108864", "1"]);
     let mut actions = Actions::default();
@@ -262,7 +262,7 @@ fn the_map_budget_holds() {
         .map(|i| (i * 2 * REGION, (i * 2 + 1) * REGION))
         .collect();
     actions.any(MIB, &intervals);
-    actions.write(&bench.path("actions"));
+    actions.write(&fixture.path("actions"));
     let most: u64 = std::fs::read_to_string("/proc/sys/vm/max_map_count")
         .unwrap()
         .trim()
@@ -271,14 +271,14 @@ fn the_map_budget_holds() {
     let mappings = |output: &std::process::Output| text(&output.stdout).trim().parse::<u64>();
     let kept = |times: &str| {
         let run = Run::new(&program).args(["mmap", "67108864", times, "keep"]);
-        let output = run.with(Some(&bench.path("actions")), None);
+        let output = run.with(Some(&fixture.path("actions")), None);
         assert!(output.status.success());
         mappings(&output).unwrap()
     };
     let plain = mappings(&run.plain()).unwrap();
     for times in ["1", "3"] {
         let split = kept(times) - plain;
-        // Besides, the library's own mappings.
+        // In addition, the library's own mappings.
         assert!(split <= 1000.min(most / 20) + 20, "{split} splits");
         assert!(split >= 1000.min(most / 20) - 100, "{split} splits");
     }
@@ -286,13 +286,13 @@ fn the_map_budget_holds() {
 
 #[test]
 fn unmapped_blocks_give_their_splits_back() {
-    let bench = Bench::new();
-    let program = bench.program("block.c");
+    let fixture = Fixture::new();
+    let program = fixture.program("block.c");
     for kind in ["mmap", "alloc"] {
         let run = Run::new(&program).args([kind, "40960", "2000"]);
         let mut actions = Actions::default();
         actions.any(MIB, &[(4 * MIB, 8 * MIB), (16 * MIB, 24 * MIB)]);
-        let (plan, events) = (bench.path("actions"), bench.path("events"));
+        let (plan, events) = (fixture.path("actions"), fixture.path("events"));
         actions.write(&plan);
         EventFile::create(&events, 10_000).unwrap();
         run.with(Some(&plan), Some(&events));
@@ -305,26 +305,26 @@ fn unmapped_blocks_give_their_splits_back() {
 
 #[test]
 fn split_mappings_still_grow_and_move() {
-    let bench = Bench::new();
-    let run = Run::new(&bench.program("grows.c"));
+    let fixture = Fixture::new();
+    let run = Run::new(&fixture.program("grows.c"));
     let holes: Vec<_> = (0..40)
         .map(|i| (i * 3 * REGION, (i * 3 + 1) * REGION))
         .collect();
     for intervals in [&holes[..], &[(0, u64::MAX)], &[(4 * MIB, 12 * MIB)]] {
         let mut actions = Actions::default();
         actions.any(MIB, intervals);
-        let acted = act(&bench, &run, &actions);
+        let acted = act(&fixture, &run, &actions);
         assert!(acted.of(EventKind::Move).count() >= 10);
     }
-    act(&bench, &run, &Actions::all());
+    act(&fixture, &run, &Actions::all());
 }
 
 #[test]
 fn what_a_block_grew_by_is_advised() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let mut actions = Actions::default();
     actions.any(MIB, &[(0, u64::MAX)]);
-    let acted = act(&bench, &Run::new(&bench.program("grows.c")), &actions);
+    let acted = act(&fixture, &Run::new(&fixture.program("grows.c")), &actions);
     for event in acted
         .of(EventKind::Move)
         .filter(|event| event.length > 20 * MIB)
@@ -335,8 +335,8 @@ fn what_a_block_grew_by_is_advised() {
 
 #[test]
 fn fixed_addresses_are_advised() {
-    let bench = Bench::new();
-    let source = bench.path("fixed.c");
+    let fixture = Fixture::new();
+    let source = fixture.path("fixed.c");
     std::fs::write(
         &source,
         "#include <stdio.h>\n#include <sys/mman.h>\nint main(void) {\n\
@@ -345,7 +345,7 @@ fn fixed_addresses_are_advised() {
          printf(\"%p %d\\n\", p, p[9 << 20] + p[0]);\nreturn 0;\n}\n",
     )
     .unwrap();
-    let program = bench.compile(source.to_str().unwrap(), "fixed", &["-D_GNU_SOURCE"]);
+    let program = fixture.compile(source.to_str().unwrap(), "fixed", &["-D_GNU_SOURCE"]);
     let base = 0x6000_0000_0000;
     let mut actions = Actions {
         addresses: vec![
@@ -356,30 +356,31 @@ fn fixed_addresses_are_advised() {
         ],
         ..Actions::default()
     };
-    let acted = act(&bench, &Run::new(&program), &actions);
+    let acted = act(&fixture, &Run::new(&program), &actions);
     assert_eq!(acted.with_length(16 * MIB)[0].advised, 4 * REGION);
     // Without a pool: the same, and no hole.
     actions.flags = toll_model::wire::flags::HUGETLB;
-    let acted = act(&bench, &Run::new(&program), &actions);
+    let acted = act(&fixture, &Run::new(&program), &actions);
     assert!(acted.with_length(16 * MIB)[0].advised >= 3 * REGION);
 }
 
 #[test]
 fn no_advice_without_a_match() {
-    let bench = Bench::new();
-    let program = bench.program("sites.c");
-    let witness = bench.compile("witness.c", "witness.so", &["-shared", "-fPIC"]);
-    let other = bench.compile("sites.c", "other", &["-O0"]);
-    // Twice the usual sizes: even the smallest block has a whole region, wherever it begins.
+    let fixture = Fixture::new();
+    let program = fixture.program("sites.c");
+    let witness = fixture.compile("witness.c", "witness.so", &["-shared", "-fPIC"]);
+    let other = fixture.compile("sites.c", "other", &["-O0"]);
+    // Twice the usual sizes: even the smallest block has a whole region, independent of its
+    // address.
     let twice = |program| Run::new(program).args(["2"]);
     let recorded = twice(&program).record();
     let mut actions = Actions::default();
     for event in recorded.made() {
         actions.exact(&recorded, event, &[(0, u64::MAX)]);
     }
-    let plan: PathBuf = bench.path("actions");
+    let plan: PathBuf = fixture.path("actions");
     actions.write(&plan);
-    let log = bench.path("log");
+    let log = fixture.path("log");
     twice(&other)
         .before(&witness)
         .env("WITNESS", &log)

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! System calls of the library that fail: the program's memory stays whole.
+//! Failing system calls of the library: the program's memory stays intact.
 
 mod support;
 
 use std::path::{Path, PathBuf};
 
-use support::{Actions, Bench, MIB, REGION, Run, text};
+use support::{Actions, Fixture, MIB, REGION, Run, text};
 
 /// More system calls than the library makes for one mremap here.
 const ENOUGH: usize = 30;
 
-fn faults(bench: &Bench) -> PathBuf {
-    bench.compile("faults.c", "faults.so", &["-shared", "-fPIC"])
+fn faults(fixture: &Fixture) -> PathBuf {
+    fixture.compile("faults.c", "faults.so", &["-shared", "-fPIC"])
 }
 
 /// A plan that splits each mapping into many.
-fn splitting(bench: &Bench) -> PathBuf {
+fn splitting(fixture: &Fixture) -> PathBuf {
     let mut actions = Actions::default();
     let holes: Vec<_> = (0..40)
         .map(|hole| (hole * 3 * REGION, (hole * 3 + 1) * REGION))
         .collect();
     actions.any(MIB, &holes);
-    let path = bench.path("actions");
+    let path = fixture.path("actions");
     actions.write(&path);
     path
 }
 
-/// What a program prints under the plan.
+/// Returns a program's output under the plan.
 fn moved(run: &Run, plan: &Path) -> String {
     let output = run.with(Some(plan), None);
     assert!(output.status.success(), "{output:?}");
@@ -35,8 +35,12 @@ fn moved(run: &Run, plan: &Path) -> String {
 
 #[test]
 fn a_mapping_is_moved_as_a_whole_or_not_at_all() {
-    let bench = Bench::new();
-    let (program, faults, plan) = (bench.program("moves.c"), faults(&bench), splitting(&bench));
+    let fixture = Fixture::new();
+    let (program, faults, plan) = (
+        fixture.program("moves.c"),
+        faults(&fixture),
+        splitting(&fixture),
+    );
     let kinds = ["FAIL_AGAIN", "FAIL_DONTUNMAP", "UNUSED"];
     for (arguments, kind) in [&[][..], &["fixed"]]
         .into_iter()
@@ -55,7 +59,7 @@ fn a_mapping_is_moved_as_a_whole_or_not_at_all() {
                 other => panic!("{arguments:?}, {kind}, failure {nth}: {other}"),
             }
         }
-        // The mapping has six pieces. One failure alone is made good, but for the last step.
+        // The mapping has six pieces. A single failure is recovered, except at the last step.
         let least = if kind == "UNUSED" { 1 } else { 6 };
         assert!(
             (least..ENOUGH / 2).contains(&refused),
@@ -66,18 +70,18 @@ fn a_mapping_is_moved_as_a_whole_or_not_at_all() {
 
 #[test]
 fn a_mapping_is_not_moved_over_itself() {
-    let bench = Bench::new();
-    let plan = splitting(&bench);
-    let run = Run::new(&bench.program("moves.c")).args(["overlap"]);
+    let fixture = Fixture::new();
+    let plan = splitting(&fixture);
+    let run = Run::new(&fixture.program("moves.c")).args(["overlap"]);
     assert_eq!(moved(&run, &plan).trim(), "refused 1 whole 1 more 0");
 }
 
-/// Without the mapping that was there, and without one in its place, the program is
-/// told so: its mmap fails. It does not get a mapping with a hole.
+/// If the old mapping was removed and cannot be replaced, the program's mmap fails. It does not get
+/// a mapping with a hole.
 #[test]
 fn a_mapping_that_cannot_be_put_back_is_refused() {
-    let bench = Bench::new();
-    let source = bench.path("fixed.c");
+    let fixture = Fixture::new();
+    let source = fixture.path("fixed.c");
     let code = r#"
         #include <errno.h>
         #include <stdio.h>
@@ -95,17 +99,17 @@ fn a_mapping_that_cannot_be_put_back_is_refused() {
             return 0;
         }"#;
     std::fs::write(&source, code).unwrap();
-    let program = bench.compile(source.to_str().unwrap(), "fixed", &["-D_GNU_SOURCE"]);
+    let program = fixture.compile(source.to_str().unwrap(), "fixed", &["-D_GNU_SOURCE"]);
     let base = 0x6000_0000_0000;
     let actions = Actions {
         addresses: vec![(base + REGION, base + 4 * REGION)],
         flags: toll_model::wire::flags::HUGETLB,
         ..Actions::default()
     };
-    let plan = bench.path("actions");
+    let plan = fixture.path("actions");
     actions.write(&plan);
     let run = Run::new(&program)
-        .after(&faults(&bench))
+        .after(&faults(&fixture))
         .env("FAIL_HUGETLB", "1");
     assert_eq!(moved(&run, &plan), "whole\n");
     let run = run.env("FAIL_FIXED", "1");
@@ -114,8 +118,8 @@ fn a_mapping_that_cannot_be_put_back_is_refused() {
 
 #[test]
 fn threads_of_a_forked_child_have_the_same_numbers_in_both_runs() {
-    let bench = Bench::new();
-    let run = Run::new(&bench.program("forks.c"));
+    let fixture = Fixture::new();
+    let run = Run::new(&fixture.program("forks.c"));
     let recorded = run.record();
     let [event] = recorded.with_length(24 * MIB)[..] else {
         panic!("one block of the child");
@@ -123,9 +127,9 @@ fn threads_of_a_forked_child_have_the_same_numbers_in_both_runs() {
     assert_eq!(event.thread, 1, "the first thread that the child starts");
     let mut actions = Actions::default();
     actions.exact(&recorded, event, &[(0, u64::MAX)]);
-    let (plan, log) = (bench.path("actions"), bench.path("witness"));
+    let (plan, log) = (fixture.path("actions"), fixture.path("witness"));
     actions.write(&plan);
-    let witness = bench.compile("witness.c", "witness.so", &["-shared", "-fPIC"]);
+    let witness = fixture.compile("witness.c", "witness.so", &["-shared", "-fPIC"]);
     let run = run.before(&witness).env("WITNESS", &log);
     assert!(run.with(Some(&plan), None).status.success());
     let advised = std::fs::read_to_string(&log).unwrap_or_default();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is unmapped of mappings in huge pages, against a model that knows of each small page who wants it.
+//! Unmapping of mappings in huge pages, compared with a model that tracks the users of each 4 KiB
+//! page.
 
 #[path = "../src/hugetlb.rs"]
 mod hugetlb;
@@ -8,11 +9,11 @@ use hugetlb::{any, note, unmap};
 use proptest::prelude::*;
 
 const SMALL: usize = 4096;
-/// Pages of 4 small ones keep the model small.
+/// Huge pages of four 4 KiB pages keep the model small.
 const PAGE: usize = 4 * SMALL;
 const LENGTH: usize = 30;
 
-/// What goes when `start..end` is unmapped.
+/// Returns what is unmapped for an unmap of `start..end`.
 fn ranges(start: usize, end: usize) -> Vec<(usize, usize)> {
     let mut ranges = Vec::new();
     let result = unmap(start, end, |from, to| {
@@ -23,8 +24,8 @@ fn ranges(start: usize, end: usize) -> Vec<(usize, usize)> {
     ranges
 }
 
-/// Unmaps parts (in small pages) of a mapping at `start`, then all that the program still has; no page
-/// may go that the program still has, and none twice.
+/// Unmaps parts (in 4 KiB pages) of a mapping at `start`, then the rest; a page in use must not be
+/// unmapped, and none twice.
 fn check(start: usize, cuts: &[(usize, usize)]) -> Result<(), TestCaseError> {
     let pages = (LENGTH * SMALL).div_ceil(PAGE);
     let mut mapped = vec![true; pages];
@@ -60,14 +61,14 @@ fn check(start: usize, cuts: &[(usize, usize)]) -> Result<(), TestCaseError> {
         let length = wanted[from..].iter().take_while(|wanted| **wanted).count();
         unmap(&mut wanted, from, from + length)?;
     }
-    // Only a hole may keep the page around it.
+    // Only a hole may keep the surrounding page.
     if cuts.iter().all(|(from, to)| *from == 0 || *to == LENGTH) {
         prop_assert!(!mapped.contains(&true), "{:?}", mapped);
     }
     Ok(())
 }
 
-/// Each test has addresses of its own: the table is shared.
+/// Each test uses its own addresses: the table is shared.
 fn fresh() -> usize {
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
     static NEXT: AtomicUsize = AtomicUsize::new(1);
@@ -87,7 +88,7 @@ fn other_mappings_are_left_as_they_are() {
     assert_eq!(ranges(start - SMALL, start), [(start - SMALL, start)]);
     let behind = start + 8 * PAGE;
     assert_eq!(ranges(behind, behind + SMALL), [(behind, behind + SMALL)]);
-    // The rest of the last page is nobody's.
+    // The rest of the last page is unused.
     assert_eq!(ranges(start + LENGTH * SMALL, behind), []);
     ranges(start, behind);
 }
@@ -102,19 +103,19 @@ fn a_call_that_spans_neighbours_is_split_at_the_pages() {
     assert!(note(start, end, PAGE));
     assert_eq!(ranges(before.0, behind.1), [before, (start, pages), behind]);
     assert_eq!(ranges(start, end), [(start, end)], "nothing is left of it");
-    // Its end, with the neighbour behind: the page that it has begun stays.
+    // Its end, with the neighbour behind: the page that it shares stays.
     assert!(note(start, end, PAGE));
     let within = start + PAGE + SMALL;
     assert_eq!(
         ranges(within, behind.1),
         [(start + 2 * PAGE, pages), behind]
     );
-    // The rest, with the neighbour before.
+    // The rest, with the neighbour before it.
     assert_eq!(
         ranges(before.0, within),
         [before, (start, start + 2 * PAGE)]
     );
-    // Two of them, side by side, with what is between.
+    // Two adjacent ones, with the gap between them.
     let other = pages + PAGE;
     assert!(note(other, other + PAGE, PAGE) && note(start, end, PAGE));
     assert_eq!(

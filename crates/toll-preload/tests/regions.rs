@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The 75 % rule against a model that looks at each page by itself.
+//! The 75 % rule compared with a model that inspects each page.
 
 #[allow(dead_code)]
 #[path = "../src/regions.rs"]
@@ -17,7 +17,7 @@ fn ranges(block: Range, intervals: &[(u64, u64)]) -> Vec<Range> {
     found
 }
 
-/// Bytes of `part` that lie in one of the intervals.
+/// Returns the bytes of `part` that lie in one of the intervals.
 fn covered(block: Range, intervals: &[(u64, u64)], part: Range) -> u64 {
     let mut bytes = 0;
     let mut done = part.start;
@@ -30,7 +30,7 @@ fn covered(block: Range, intervals: &[(u64, u64)], part: Range) -> u64 {
     bytes
 }
 
-/// A block with odd ends, and sorted intervals that may touch and overlap.
+/// A block with unaligned ends, and sorted intervals that may touch and overlap.
 fn cases() -> impl Strategy<Value = (Range, Vec<(u64, u64)>)> {
     let unit = prop_oneof![Just(1u64), Just(PAGE), Just(REGION / 8)];
     let step = (0u64..24, unit).prop_map(|(count, unit)| count * unit);
@@ -65,7 +65,7 @@ fn cases() -> impl Strategy<Value = (Range, Vec<(u64, u64)>)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
 
-    /// Whole regions are acted on exactly when 75 % of them is planned.
+    /// Whole regions are acted on if and only if 75 % of them is planned.
     #[test]
     fn a_region_is_in_exactly_when_three_quarters_are_planned((block, intervals) in cases()) {
         let found = ranges(block, &intervals);
@@ -82,8 +82,8 @@ proptest! {
         }
     }
 
-    /// Nothing is handed out that is outside the block's pages, or in a piece at one
-    /// of its ends of which less than 75 % of the region or of the piece is planned.
+    /// No range leaves the block's pages, or covers a piece at its ends if less than 75 % of the
+    /// region or of the piece is planned.
     #[test]
     fn nothing_else_is_handed_out((block, intervals) in cases()) {
         let pages = block.pages();

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A target never notices: whatever the files hold, whatever the target does.
+//! The target is not affected by the content of the files or by what it does itself.
 
 mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use support::{Actions, Bench, MIB, Recorded, Run, library, text};
+use support::{Actions, Fixture, MIB, Recorded, Run, library, text};
 use toll_linux::events::EventFile;
 
-/// A plan that says something about every block.
-fn plan(bench: &Bench) -> PathBuf {
-    let path = bench.path("actions");
+/// A plan with a rule for every block.
+fn plan(fixture: &Fixture) -> PathBuf {
+    let path = fixture.path("actions");
     let mut actions = Actions::default();
     actions.any(MIB, &[(0, 3 * MIB), (4 * MIB, u64::MAX)]);
     actions.write(&path);
     path
 }
 
-fn log(bench: &Bench) -> PathBuf {
-    let path = bench.path("events");
+fn log(fixture: &Fixture) -> PathBuf {
+    let path = fixture.path("events");
     EventFile::create(&path, 50_000).unwrap();
     path
 }
@@ -60,8 +60,8 @@ fn only_the_hooks_are_exported() {
 
 #[test]
 fn output_is_the_same_with_and_without() {
-    let bench = Bench::new();
-    let (plan, events) = (plan(&bench), log(&bench));
+    let fixture = Fixture::new();
+    let (plan, events) = (plan(&fixture), log(&fixture));
     for source in [
         "sites.c",
         "objects.cc",
@@ -70,12 +70,12 @@ fn output_is_the_same_with_and_without() {
         "signals.c",
         "grows.c",
     ] {
-        let run = Run::new(&bench.program(source));
+        let run = Run::new(&fixture.program(source));
         run.same(None, None);
         run.same(Some(&plan), None);
         run.same(None, Some(&events));
         run.same(Some(&plan), Some(&events));
-        let all = bench.path("all");
+        let all = fixture.path("all");
         Actions::all().write(&all);
         run.same(Some(&all), None);
     }
@@ -83,40 +83,40 @@ fn output_is_the_same_with_and_without() {
 
 #[test]
 fn confined_targets_live() {
-    let bench = Bench::new();
-    let run = Run::new(&bench.program("confined.c"));
+    let fixture = Fixture::new();
+    let run = Run::new(&fixture.program("confined.c"));
     assert!(run.plain().status.success(), "{:?}", run.plain());
-    run.same(Some(&plan(&bench)), Some(&log(&bench)));
-    assert!(Recorded::read(&bench.path("events")).events.len() >= 4);
+    run.same(Some(&plan(&fixture)), Some(&log(&fixture)));
+    assert!(Recorded::read(&fixture.path("events")).events.len() >= 4);
 }
 
 #[test]
 fn the_simulators_call_is_made_for_the_simulator_only() {
-    let bench = Bench::new();
-    let run = Run::new(&bench.program("confined.c"));
-    let events = log(&bench);
+    let fixture = Fixture::new();
+    let run = Run::new(&fixture.program("confined.c"));
+    let events = log(&fixture);
     run.same(None, Some(&events));
-    // The filter kills on the call that no kernel has.
+    // The filter kills on the unused system call number.
     let announced = run.env("TOLLFREE_SIM", "1").with(None, Some(&events));
     assert!(!announced.status.success());
 }
 
 #[test]
 fn ten_million_small_blocks() {
-    let bench = Bench::new();
-    let run = Run::new(&bench.program("small.c"));
-    run.same(Some(&plan(&bench)), Some(&log(&bench)));
+    let fixture = Fixture::new();
+    let run = Run::new(&fixture.program("small.c"));
+    run.same(Some(&plan(&fixture)), Some(&log(&fixture)));
 }
 
 #[test]
 fn damaged_action_files_are_no_plan() {
-    let bench = Bench::new();
-    let program = bench.program("sites.c");
-    let witness = bench.compile("witness.c", "witness.so", &["-shared", "-fPIC"]);
-    let seen = bench.path("seen");
+    let fixture = Fixture::new();
+    let program = fixture.program("sites.c");
+    let witness = fixture.compile("witness.c", "witness.so", &["-shared", "-fPIC"]);
+    let seen = fixture.path("seen");
     let run = Run::new(&program).before(&witness).env("WITNESS", &seen);
-    let good = std::fs::read(plan(&bench)).unwrap();
-    let bad = bench.path("bad");
+    let good = std::fs::read(plan(&fixture)).unwrap();
+    let bad = fixture.path("bad");
     let refused = |bytes: &[u8]| {
         std::fs::write(&bad, bytes).unwrap();
         run.same(Some(&bad), None);
@@ -135,7 +135,7 @@ fn damaged_action_files_are_no_plan() {
     huge_counts[8..20].fill(0xff);
     refused(&huge_counts);
     for odd in [
-        bench.folder.path(),
+        fixture.directory.path(),
         Path::new("/nonexistent"),
         Path::new("/dev/zero"),
         Path::new(""),
@@ -143,14 +143,14 @@ fn damaged_action_files_are_no_plan() {
         run.same(Some(odd), None);
         assert!(!seen.exists());
     }
-    run.same(Some(&bench.path("actions")), None);
+    run.same(Some(&fixture.path("actions")), None);
     assert!(seen.exists(), "the good file works");
 }
 
 #[test]
 fn noise_in_action_files_harms_nobody() {
-    let bench = Bench::new();
-    let run = Run::new(&bench.program("sites.c"));
+    let fixture = Fixture::new();
+    let run = Run::new(&fixture.program("sites.c"));
     let recorded = run.record();
     let mut actions = Actions::default();
     for event in recorded.made() {
@@ -165,7 +165,7 @@ fn noise_in_action_files_harms_nobody() {
             .wrapping_add(1);
         (state >> 33) as usize % below
     };
-    let bad = bench.path("bad");
+    let bad = fixture.path("bad");
     for _ in 0..30 {
         let mut bytes = good.clone();
         for _ in 0..1 + random(40) {
@@ -183,9 +183,9 @@ fn noise_in_action_files_harms_nobody() {
 
 #[test]
 fn damaged_event_files_are_no_log() {
-    let bench = Bench::new();
-    let run = Run::new(&bench.program("sites.c"));
-    let path = log(&bench);
+    let fixture = Fixture::new();
+    let run = Run::new(&fixture.program("sites.c"));
+    let path = log(&fixture);
     let good = std::fs::read(&path).unwrap();
     for length in [0, 1, 23, 24, 5000, good.len() - 1] {
         std::fs::write(&path, &good[..length]).unwrap();
@@ -197,35 +197,37 @@ fn damaged_event_files_are_no_log() {
     std::fs::write(&path, &foreign).unwrap();
     run.same(None, Some(&path));
     assert!(std::fs::read(&path).unwrap() == foreign);
-    run.same(None, Some(bench.folder.path()));
+    run.same(None, Some(fixture.directory.path()));
 }
 
 #[test]
 fn a_full_event_file_counts_what_it_lost() {
-    let bench = Bench::new();
-    let path = bench.path("events");
+    let fixture = Fixture::new();
+    let path = fixture.path("events");
     EventFile::create(&path, 5).unwrap();
-    Run::new(&bench.program("sites.c")).same(None, Some(&path));
+    Run::new(&fixture.program("sites.c")).same(None, Some(&path));
     let recorded = Recorded::read(&path);
     assert_eq!(recorded.events.len(), 5);
     assert_eq!(recorded.lost, 11, "1 process, 13 blocks and 2 deaths");
 }
 
-/// The path of a shared library by its file name, if it is installed.
+/// Returns the path of a shared library by its file name, if it is installed.
 fn installed(name: &str) -> Option<PathBuf> {
-    let folders = [
+    let directories = [
         "/usr/lib/x86_64-linux-gnu",
         "/lib/x86_64-linux-gnu",
         "/usr/lib64",
         "/usr/lib",
     ];
-    let paths = folders.iter().map(|folder| Path::new(folder).join(name));
+    let paths = directories
+        .iter()
+        .map(|directory| Path::new(directory).join(name));
     paths.into_iter().find(|path| path.exists())
 }
 
 #[test]
 fn other_allocators_keep_working() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     for allocator in [
         "libjemalloc.so.2",
         "libtcmalloc_minimal.so.4",
@@ -235,7 +237,7 @@ fn other_allocators_keep_working() {
             eprintln!("{allocator} is not installed: not tested");
             continue;
         };
-        let (plan, events) = (plan(&bench), log(&bench));
+        let (plan, events) = (plan(&fixture), log(&fixture));
         for source in [
             "sites.c",
             "objects.cc",
@@ -244,9 +246,9 @@ fn other_allocators_keep_working() {
             "grows.c",
         ] {
             let linked = [allocator.to_str().unwrap()];
-            let linked = bench.compile(source, "linked", &linked);
+            let linked = fixture.compile(source, "linked", &linked);
             Run::new(&linked).same(Some(&plan), Some(&events));
-            let program = bench.program(source);
+            let program = fixture.program(source);
             Run::new(&program)
                 .before(&allocator)
                 .same(Some(&plan), Some(&events));
@@ -263,12 +265,12 @@ fn jemalloc_blocks_are_named_outside_it() {
         eprintln!("jemalloc is not installed: not tested");
         return;
     };
-    let bench = Bench::new();
-    let program = bench.compile("sites.c", "linked", &[allocator.to_str().unwrap()]);
+    let fixture = Fixture::new();
+    let program = fixture.compile("sites.c", "linked", &[allocator.to_str().unwrap()]);
     let run = Run::new(&program).record();
     for mib in 2..=12 {
         let mut events = run.with_length(mib * MIB);
-        // Its own mappings at start come from no function of the program.
+        // Its own mappings at start are not made by a function of the program.
         events.retain(|event| event.frames_used > 0);
         assert!(!events.is_empty(), "{mib} MiB");
         assert_eq!(run.first_function(events[0]), "main", "{mib} MiB");
@@ -277,9 +279,9 @@ fn jemalloc_blocks_are_named_outside_it() {
 
 #[test]
 fn rust_and_go_like_programs_run() {
-    let bench = Bench::new();
-    let (plan, events) = (plan(&bench), log(&bench));
-    let source = bench.path("vectors.rs");
+    let fixture = Fixture::new();
+    let (plan, events) = (plan(&fixture), log(&fixture));
+    let source = fixture.path("vectors.rs");
     std::fs::write(
         &source,
         "fn main() {\n    let v: Vec<u64> = (0..2_000_000).collect();\n    let t: Vec<_> = (0..4)\n        \
@@ -287,7 +289,7 @@ fn rust_and_go_like_programs_run() {
          let s: u64 = t.into_iter().map(|t| t.join().unwrap()).sum();\n    println!(\"{} {}\", v.iter().sum::<u64>(), s);\n}\n",
     )
     .unwrap();
-    let program = bench.path("vectors");
+    let program = fixture.path("vectors");
     let rustc = std::env::var_os("RUSTC").unwrap_or("rustc".into());
     let status = Command::new(rustc)
         .args(["-O", "-o"])
@@ -300,6 +302,6 @@ fn rust_and_go_like_programs_run() {
     let recorded = run.record();
     assert_eq!(recorded.names(), run.record().names());
 
-    let fixed = bench.compile("touch.c", "static", &["-static"]);
+    let fixed = fixture.compile("touch.c", "static", &["-static"]);
     Run::new(&fixed).same(Some(&plan), Some(&events));
 }

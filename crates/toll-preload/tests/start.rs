@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the library does when a program starts, by its system calls.
+//! The library's system calls at the start of a program.
 
 mod support;
 
@@ -7,12 +7,12 @@ use std::path::Path;
 use std::process::Command;
 
 use libc::{SYS_close, SYS_fstat, SYS_mmap, SYS_mprotect, SYS_newfstatat, SYS_openat, SYS_read};
-use support::{Actions, Bench, MIB, library, system_calls};
+use support::{Actions, Fixture, MIB, library, system_calls};
 
-/// The calls that the library itself makes at its start under this plan: those beyond
-/// a start without one, in which it is loaded all the same.
-fn own_calls(bench: &Bench, program: &Path, actions: &Actions) -> Vec<i64> {
-    let plan = bench.path("actions");
+/// Returns the calls that the library makes at its start under this plan: those beyond a start
+/// without a plan, in which it is loaded as well.
+fn own_calls(fixture: &Fixture, program: &Path, actions: &Actions) -> Vec<i64> {
+    let plan = fixture.path("actions");
     actions.write(&plan);
     let command = |with_plan: bool| {
         let mut command = Command::new(program);
@@ -24,14 +24,14 @@ fn own_calls(bench: &Bench, program: &Path, actions: &Actions) -> Vec<i64> {
     };
     let (plain, _) = system_calls(command(false));
     let (mut with, _) = system_calls(command(true));
-    // The constructor comes after the loader, and before the end of the program.
+    // The constructor runs after the loader, and before the end of the program.
     let after = plain.len() - 1;
     assert_eq!(with[..after], plain[..after]);
     assert_eq!(with.pop(), plain.last().copied());
     with.drain(..after);
-    // The unwinder of some C libraries wakes whoever waits for its initialisation.
+    // The unwinder of some C libraries wakes threads that wait for its initialisation.
     with.retain(|call| *call != libc::SYS_futex);
-    // C libraries differ in how they ask for a file's state.
+    // C libraries use different calls to query a file's state.
     let state = |call| {
         if call == SYS_newfstatat {
             SYS_fstat
@@ -42,7 +42,7 @@ fn own_calls(bench: &Bench, program: &Path, actions: &Actions) -> Vec<i64> {
     with.into_iter().map(state).collect()
 }
 
-/// The private copy of the plan, and how many mappings there may be.
+/// The private copy of the plan, and the limit of mappings.
 const FOR_ANY_PLAN: [i64; 9] = [
     SYS_openat,
     SYS_fstat,
@@ -57,35 +57,35 @@ const FOR_ANY_PLAN: [i64; 9] = [
 
 #[test]
 fn a_start_under_rules_makes_twelve_system_calls() {
-    let bench = Bench::new();
-    let program = bench.program("empty.c");
+    let fixture = Fixture::new();
+    let program = fixture.program("empty.c");
     let mut actions = Actions::default();
     for _ in 0..100 {
         actions.any(MIB, &[(0, 3 * MIB)]);
     }
-    // Rules are for machines at THP=madvise or not: that is asked as well.
+    // Rules depend on whether THP is madvise: that is read as well.
     let thp = [SYS_openat, SYS_read, SYS_close];
     let expected = [&FOR_ANY_PLAN[..], &thp[..]].concat();
-    assert_eq!(own_calls(&bench, &program, &actions), expected);
+    assert_eq!(own_calls(&fixture, &program, &actions), expected);
 }
 
 #[test]
 fn a_start_under_all_or_addresses_makes_nine() {
-    let bench = Bench::new();
-    let program = bench.program("empty.c");
+    let fixture = Fixture::new();
+    let program = fixture.program("empty.c");
     let addresses = Actions {
         addresses: vec![(1 << 40, (1 << 40) + (2 << 20))],
         ..Actions::default()
     };
     for actions in [Actions::all(), addresses] {
-        assert_eq!(own_calls(&bench, &program, &actions), FOR_ANY_PLAN);
+        assert_eq!(own_calls(&fixture, &program, &actions), FOR_ANY_PLAN);
     }
 }
 
 #[test]
 fn an_empty_plan_is_read_and_no_more() {
-    let bench = Bench::new();
-    let program = bench.program("empty.c");
-    let calls = own_calls(&bench, &program, &Actions::default());
+    let fixture = Fixture::new();
+    let program = fixture.program("empty.c");
+    let calls = own_calls(&fixture, &program, &Actions::default());
     assert_eq!(calls, FOR_ANY_PLAN[..6]);
 }

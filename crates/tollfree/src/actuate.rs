@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Acting on a program that is about to be run: from a plan (or another
-//! [`Policy`]) to what the preload library is told and what the parent watches.
+//! Acts on a program that is about to run: turns a plan (or another [`Policy`]) into the actions of
+//! the preload library and of the watching parent.
 //!
-//! An [`Actuator`] serves any number of launches of one command:
-//! [`Actuator::prepare`] before each, [`Actuator::act`] once it runs.
+//! An [`Actuator`] serves any number of launches of one command: call [`Actuator::prepare`] before
+//! each launch, and [`Actuator::act`] once the target runs.
 
 mod heap;
 mod rebase;
@@ -17,7 +17,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use tempfile::TempDir;
 use toll_linux::events::EventFile;
-use toll_linux::hand::{Hand, HandError};
+use toll_linux::remote::{RemoteError, RemoteProcess};
 use toll_linux::sys::{Mode, Thp};
 use toll_linux::watch::{WatchPlan, Watcher};
 use toll_linux::{Root, sys};
@@ -40,15 +40,15 @@ pub use summary::Summary;
 /// Which memory of a program is to be huge.
 #[derive(Debug, Clone)]
 pub enum Policy {
-    /// As the program would have it without us.
+    /// As the program runs without tollfree.
     None,
     /// Nothing (PR_SET_THP_DISABLE).
     Never,
-    /// Everything that can be.
+    /// All memory that can be.
     All,
-    /// What a plan says.
+    /// The memory that a plan selects.
     Plan(Box<Plan>),
-    /// These regions, by their addresses (the way of `largepages.txt`).
+    /// These regions, by their addresses (as in `largepages.txt`).
     Regions(Vec<u64>),
 }
 
@@ -56,7 +56,7 @@ impl Policy {
     /// Reads a plan, or a list of decimal base addresses.
     ///
     /// # Errors
-    /// [`UserError::Input`] names the file and what is wrong with it.
+    /// [`UserError::Input`] with the file and the error in it.
     pub fn read(path: &Path) -> Result<Policy> {
         let bytes = fs::read(path).with_context(|| format!("{}", path.display()))?;
         let policy = match is_list(&bytes) {
@@ -81,8 +81,8 @@ impl Policy {
     }
 }
 
-/// Whether a file is a list of addresses: its first line that says anything begins with a digit.
-/// An empty file is a list as well, of nothing.
+/// Whether a file is a list of addresses: its first line with content begins with a digit. An empty
+/// file is an empty list.
 fn is_list(bytes: &[u8]) -> bool {
     bytes
         .split(|byte| *byte == b'\n')
@@ -91,20 +91,20 @@ fn is_list(bytes: &[u8]) -> bool {
         .is_none_or(|line| line[0].is_ascii_digit())
 }
 
-/// How to act.
+/// Options for acting.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Settings {
     /// Take the pages of fixed regions from the hugetlb pool.
     pub hugetlb: bool,
-    /// Make the whole heap huge, whatever the policy says of it.
+    /// Make the whole heap huge, regardless of the policy.
     pub whole_heap: bool,
     /// Keep a record of allocation events, for [`Summary::blocks`].
     pub events: bool,
-    /// Deny huge pages to all memory that is not advised, as a machine at `madvise` does.
+    /// Deny huge pages to memory that is not advised, as a machine with THP `madvise` does.
     pub only_advised: bool,
 }
 
-/// Room for events of one run.
+/// Maximum number of events per run.
 const EVENTS_MAX: u32 = 1 << 16;
 
 /// Acts on launches of one command.
@@ -113,28 +113,28 @@ pub struct Actuator {
     policy: &'static str,
     executable: Executable,
     settings: Settings,
-    /// What the preload library is told; `None`: it stays out.
+    /// Actions of the preload library; `None`: it is not used.
     actions: Option<Actions>,
     watch: WatchPlan,
     heap: Heap,
     lost: Vec<String>,
     notes: Vec<String>,
-    /// Private to us; holds the action file and the event file.
-    folder: TempDir,
+    /// A private temporary directory with the action file and the event file.
+    directory: TempDir,
 }
 
 impl Actuator {
-    /// Works out what `policy` means for `command` on this machine.
+    /// Determines what `policy` means for `command` on this machine.
     ///
     /// # Errors
     /// [`UserError::OtherProgram`] if the plan was made for another program, [`UserError::Missing`]
     /// if the hugetlb pool is too small, [`UserError::Usage`] for settings that do not fit the policy.
     pub fn new(policy: &Policy, command: &[OsString], settings: Settings) -> Result<Actuator> {
         let executable = Executable::of(command)?;
-        let folder = tempfile::Builder::new()
+        let directory = tempfile::Builder::new()
             .prefix("tollfree-")
             .tempdir()
-            .context("no temporary folder")?;
+            .context("no temporary directory")?;
         let mut actuator = Actuator {
             policy: policy.name(),
             executable,
@@ -144,7 +144,7 @@ impl Actuator {
             heap: Heap::Left,
             lost: Vec::new(),
             notes: Vec::new(),
-            folder,
+            directory,
         };
         if settings.hugetlb && !matches!(policy, Policy::Regions(_)) {
             let message =
@@ -182,7 +182,7 @@ impl Actuator {
         };
         self.lost = actions.lost.clone();
         if actions.reservations.iter().any(|runtime| runtime == "jvm") {
-            let switch = "Java's heap is left alone: -XX:+UseTransparentHugePages makes it huge";
+            let switch = "Java's heap is not changed: use -XX:+UseTransparentHugePages";
             self.notes.push(switch.to_owned());
         }
         self.actions = Some(actions).filter(concerns_preload);
@@ -194,7 +194,7 @@ impl Actuator {
         if self.settings.hugetlb {
             check_pool(ranges.len() as u64)?;
         } else {
-            // Pages of the pool cannot be collapsed into, and need not be.
+            // Pages of the pool need no collapse.
             self.watch.addresses = ranges.clone();
         }
         let mut actions = Actions {
@@ -208,7 +208,7 @@ impl Actuator {
         Ok(())
     }
 
-    /// Refuses a plan of another program; warns of another build of the same.
+    /// Refuses a plan for another program. Warns about another build of the same program.
     fn check_program(&mut self, planned: &Program) -> Result<()> {
         if planned.path.is_empty() {
             return Ok(());
@@ -235,8 +235,8 @@ impl Actuator {
         Ok(())
     }
 
-    /// Leaves a heap that is wanted whole to its allocator; to the watcher only where the
-    /// allocator cannot, and what is wanted in part.
+    /// Chooses the allocator for a heap that is planned whole, if it has a tunable. Otherwise, and
+    /// for a partly planned heap, chooses the watcher.
     fn decide_heap(&mut self, policy: &Policy, thp: Option<Mode>) {
         let planned = match policy {
             Policy::All => true,
@@ -260,7 +260,7 @@ impl Actuator {
         }
     }
 
-    /// Says so where the kernel gives no huge pages, whoever asks.
+    /// Adds a note if the kernel's settings allow no huge pages.
     fn check_thp(&mut self, thp: Option<&Thp>) {
         let wanted = self.actions.is_some() || !self.watch.is_empty() || self.heap != Heap::Left;
         if !wanted || self.settings.hugetlb {
@@ -268,8 +268,8 @@ impl Actuator {
         }
         if crate::thp::is_off() {
             self.notes.push(
-                "tollfree was started with huge pages switched off (PR_SET_THP_DISABLE); the \
-                 program gets them back"
+                "tollfree was started with huge pages disabled (PR_SET_THP_DISABLE); they are \
+                 enabled again for the program"
                     .into(),
             );
         }
@@ -286,14 +286,14 @@ impl Actuator {
         }
     }
 
-    /// Writes the action file and says once if nobody will read it.
+    /// Writes the action file. Adds a note if no preload library will read it.
     fn write_actions(&mut self) -> Result<()> {
         let Some(actions) = &self.actions else {
             return Ok(());
         };
         if let Some(obstacle) = self.executable.obstacle {
             self.notes.push(format!(
-                "{} cannot be entered: {obstacle}; only its parent acts",
+                "{} does not load the preload library: {obstacle}; only its parent acts",
                 self.executable.path.display()
             ));
         }
@@ -301,22 +301,22 @@ impl Actuator {
         fs::write(&path, actions.to_bytes()).with_context(|| format!("{}", path.display()))
     }
 
-    /// What a user should know, a line each; empty if all is well.
     /// Whether the program runs without any huge page.
     pub fn switches_off(&self) -> bool {
         self.policy == Policy::Never.name()
     }
 
+    /// Messages for the user, one per item; usually empty.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Anchors of the plan that this build of the program does not have.
+    /// Sites of the plan that were not found in this build of the program.
     pub fn lost(&self) -> &[String] {
         &self.lost
     }
 
-    /// Prints the notes and the lost anchors on stderr.
+    /// Prints the notes and the lost sites on stderr.
     pub fn say_notes(&self) {
         self.notes.iter().for_each(output::note);
         for lost in &self.lost {
@@ -324,10 +324,10 @@ impl Actuator {
         }
     }
 
-    /// Gives a launch what this policy needs.
+    /// Adds what this policy needs to a launch.
     ///
     /// # Errors
-    /// The event file cannot be made.
+    /// The event file cannot be created.
     pub fn prepare(&self, mut launch: Launch) -> Result<Launch> {
         launch = launch.thp(self.switch());
         if self.actions.is_some() {
@@ -345,7 +345,7 @@ impl Actuator {
         Ok(launch)
     }
 
-    /// Begins to act on a target that [`Actuator::prepare`]d and that runs now.
+    /// Starts to act on a running target that was launched with [`Actuator::prepare`].
     pub fn act(&self, child: &Child) -> Acting<'_> {
         let mut acting = Acting {
             actuator: self,
@@ -353,20 +353,20 @@ impl Actuator {
             failure: None,
         };
         if !self.watch.is_empty() {
-            match Hand::for_pid(child.pid(), true) {
-                Ok(hand) => {
-                    acting.watcher = Some(Watcher::new(child.pid(), hand, self.watch.clone()));
+            match RemoteProcess::for_pid(child.pid(), true) {
+                Ok(remote) => {
+                    acting.watcher = Some(Watcher::new(child.pid(), remote, self.watch.clone()));
                 }
-                // It ended before we looked; its status says the rest.
-                Err(HandError::Gone) => {}
+                // The target has ended already; its exit status is reported elsewhere.
+                Err(RemoteError::Gone) => {}
                 Err(error) => acting.failure = Some(error.to_string()),
             }
         }
         acting
     }
 
-    /// What the target may have. Whoever asks for huge pages gets the right to them back that
-    /// tollfree may have been started without.
+    /// The THP setting of the target. A policy that needs huge pages enables them even if tollfree
+    /// was started with them disabled.
     fn switch(&self) -> Switch {
         match self.policy {
             _ if self.settings.only_advised => Switch::Advised,
@@ -378,25 +378,25 @@ impl Actuator {
     }
 
     fn actions_file(&self) -> PathBuf {
-        self.folder.path().join("actions")
+        self.directory.path().join("actions")
     }
 
     fn events_file(&self) -> PathBuf {
-        self.folder.path().join("events")
+        self.directory.path().join("events")
     }
 }
 
-/// The parent's part while a target runs.
+/// The parent's work while a target runs.
 #[derive(Debug)]
 pub struct Acting<'a> {
     actuator: &'a Actuator,
     watcher: Option<Watcher>,
-    /// Why the parent cannot reach the target.
+    /// Why the parent cannot act on the target.
     failure: Option<String>,
 }
 
 impl Acting<'_> {
-    /// Does what is due; returns the time until the next call.
+    /// Does the work that is due. Returns the time until the next call.
     pub fn tick(&mut self) -> Duration {
         match &mut self.watcher {
             Some(watcher) => watcher.tick(),
@@ -404,7 +404,7 @@ impl Acting<'_> {
         }
     }
 
-    /// Why the parent could not act, if it could not.
+    /// Returns why the parent could not act, if so.
     pub fn failure(&self) -> Option<&str> {
         let of_watcher = self
             .watcher
@@ -413,28 +413,28 @@ impl Acting<'_> {
         self.failure.as_deref().or(of_watcher)
     }
 
-    /// What was done.
+    /// Returns a summary of what was done.
     pub fn summary(&self, outcome: &Outcome) -> Summary {
         Summary::new(self, outcome)
     }
 }
 
-/// Said where a heap that is wanted whole cannot be left to its allocator.
+/// The note for a heap that is planned whole if the allocator has no tunable.
 fn no_switch(program: &Path) -> String {
     format!(
-        "{}: its malloc has no switch that makes the heap huge here (glibc 2.35 has, \
+        "{}: its malloc has no tunable for a huge heap here (glibc 2.35 or later has, \
          where THP is `madvise`); the heap is collapsed as it grows",
         program.display()
     )
 }
 
-/// Whether there is something in the actions that only the preload library can do.
+/// Whether the actions include any that only the preload library can do.
 fn concerns_preload(actions: &Actions) -> bool {
     let all = actions.flags & wire::flags::ALL != 0;
     all || !actions.rules.is_empty() || !actions.addresses.is_empty()
 }
 
-/// Makes sure that the hugetlb pool can give `regions` pages of 2 MiB.
+/// Returns an error if the hugetlb pool has fewer than `regions` available pages of 2 MiB.
 fn check_pool(regions: u64) -> Result<(), UserError> {
     let pools = sys::hugetlb(&Root::system());
     let pool = pools.iter().find(|pool| pool.page == REGION);
@@ -443,7 +443,7 @@ fn check_pool(regions: u64) -> Result<(), UserError> {
         return Ok(());
     }
     Err(UserError::Missing(format!(
-        "the hugetlb pool has {available} of the {regions} pages of 2 MiB that are needed: \
+        "the hugetlb pool has {available} of the {regions} pages of 2 MiB needed: \
          as root, `sysctl vm.nr_hugepages={}`",
         pool.map_or(0, |pool| pool.total - pool.free) + regions
     )))

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a user can do wrong, and the exit code of each.
+//! User errors, and the exit code of each.
 //!
-//! [`EXIT_CODES`] is the list, as the help prints it. The program that `run` and
-//! `record` start may end with any status of its own, so what goes wrong in
-//! tollfree itself is 125 there (as with env(1) and timeout(1)).
+//! [`EXIT_CODES`] is the list that the help prints. The program that `run` and `record` start may
+//! exit with any status, so these commands report tollfree's own failures as 125, as env(1) and
+//! timeout(1) do.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,36 +11,36 @@ use std::process::ExitCode;
 use thiserror::Error;
 use toll_model::error::FormatError;
 
-/// The exit codes, for people.
+/// The exit codes, as printed in the help.
 pub const EXIT_CODES: &str = "\
 Exit codes:
-  0    done (tune: a verdict was reached, \"do nothing\" included)
-  1    an error of the system or of tollfree itself
-  2    wrong usage of the command line
-  3    an input file that is foreign, damaged, unfit, or made for another program
-  4    this machine lacks something that was asked for
-  5    the program that was to be examined failed
+  0    success (tune: a verdict was reached, including \"do nothing\")
+  1    a system error or an internal error of tollfree
+  2    command line usage error
+  3    an input file is of another kind, damaged, unsuitable, or for another program
+  4    this machine lacks something that the command needs
+  5    the target program failed
   6    compare: the plan is slower than --fail-if-slower allows
-  7    apply: none of the planned regions could be made huge, or nothing of the plan
-       can be found in the process
+  7    apply: no planned region could be made huge, or no memory of the plan was
+       found in the process
   126  the program cannot be executed
   127  the program does not exist
   130  interrupted; what was recorded so far is kept and marked
 
-run and record end as the program ended that they started: with its exit code,
-or by the signal that killed it. Instead of 1, 3, 4 and 5 they say 125.";
+run and record end as the program does: with its exit code, or by the same
+signal. They exit with 125 instead of 1, 3, 4 and 5.";
 
-/// Errors that have an exit code of their own.
+/// Errors that have their own exit code.
 #[derive(Debug, Error)]
 pub enum UserError {
     #[error("{0}")]
     Usage(String),
     #[error("{}", path.display())]
     Input { path: PathBuf, source: FormatError },
-    /// A file that is right in itself, for another program than the one given.
+    /// A valid file for a program other than the one given.
     #[error("{0}")]
     OtherProgram(String),
-    /// A file that cannot be what it was given as.
+    /// A valid file of a kind that the option does not accept.
     #[error("{0}")]
     UnfitFile(String),
     #[error("{0}")]
@@ -51,17 +51,17 @@ pub enum UserError {
     NotExecutable { program: String, detail: String },
     #[error("{program}: not found")]
     NotFound { program: String },
-    /// A measured slow-down beyond the threshold that was given.
+    /// A measured slow-down above the given threshold.
     #[error("{0}")]
     Slower(String),
-    /// Every region that was to be made huge failed.
+    /// No region could be made huge.
     #[error("{0}")]
     NotApplied(String),
     #[error("interrupted")]
     Interrupted,
 }
 
-/// The exit code for an error.
+/// Returns the exit code for an error.
 pub fn exit_code(error: &anyhow::Error, passes_through: bool) -> ExitCode {
     let code = match error.downcast_ref::<UserError>() {
         Some(UserError::Usage(_)) => 2,

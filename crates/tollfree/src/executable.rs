@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The file that a command really executes, and whether the preload library can enter it.
+//! The file that a command really executes, and whether it loads the preload library.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -18,32 +18,32 @@ use crate::target::find_program;
 /// What a command executes first.
 #[derive(Debug, Clone)]
 pub struct Executable {
-    /// The file that the command names, a script perhaps.
+    /// The file that the command names, possibly a script.
     pub named: PathBuf,
-    /// The ELF file, behind symbolic links and interpreter lines.
+    /// The ELF file, after symbolic links and interpreter lines.
     pub path: PathBuf,
-    /// Why the preload library cannot enter it.
+    /// Why it does not load the preload library.
     pub obstacle: Option<Obstacle>,
 }
 
-/// Why the preload library cannot enter a program.
+/// Why a program does not load the preload library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Obstacle {
-    /// Setuid, setgid, or with capabilities of its own: the loader ignores LD_PRELOAD.
+    /// Setuid, setgid, or with file capabilities: the loader ignores LD_PRELOAD.
     Privileged,
     /// There is no loader.
     Static,
     /// Not x86-64.
     ThirtyTwoBit,
-    /// A loader of another C library.
+    /// The loader of another C library.
     OtherLoader,
-    /// AddressSanitizer's library ends a program whose loader was given another one first.
+    /// AddressSanitizer's library aborts unless it is the first library loaded.
     Sanitizer,
 }
 
 impl Obstacle {
-    /// Whether the environment may carry LD_PRELOAD to the program's children
-    /// all the same; the other loaders would complain about it, or fail.
+    /// Whether LD_PRELOAD may still be set for the program's children. The other loaders would
+    /// print an error or fail.
     pub fn is_harmless(self) -> bool {
         matches!(self, Obstacle::Privileged | Obstacle::Static)
     }
@@ -52,7 +52,7 @@ impl Obstacle {
 impl fmt::Display for Obstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Obstacle::Privileged => "it runs with privileges of its own (setuid or alike)",
+            Obstacle::Privileged => "it runs with privileges of its own (setuid, for example)",
             Obstacle::Static => "it is linked statically",
             Obstacle::ThirtyTwoBit => "it is a 32-bit program",
             Obstacle::OtherLoader => "its C library is not glibc",
@@ -62,7 +62,7 @@ impl fmt::Display for Obstacle {
 }
 
 impl Executable {
-    /// Looks at what `command` (with its arguments) would execute.
+    /// Examines what `command` (with its arguments) would execute.
     ///
     /// # Errors
     /// As [`find_program`].
@@ -78,12 +78,12 @@ impl Executable {
         })
     }
 
-    /// The loader that its ELF file names; `None` for a static program.
+    /// Returns the loader named in the ELF file; `None` for a static program.
     pub fn loader(&self) -> Option<PathBuf> {
         symbols::loader(&self.path)
     }
 
-    /// The name and build-id under which profiles and plans keep it.
+    /// Returns the name and build-id that profiles and plans store.
     pub fn program(&self) -> Program {
         Program {
             path: self.path.to_string_lossy().into_owned(),
@@ -95,7 +95,7 @@ impl Executable {
 /// Follows interpreter lines as execve(2) does, and `env NAME` one step further.
 fn behind_scripts(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
-    // execve follows five.
+    // execve(2) follows five levels.
     for _ in 0..5 {
         match interpreter(&path) {
             Some(next) => path = next,
@@ -105,7 +105,7 @@ fn behind_scripts(path: &Path) -> PathBuf {
     path
 }
 
-/// The program in a script's first line.
+/// The interpreter in a script's first line.
 fn interpreter(script: &Path) -> Option<PathBuf> {
     let mut head = Vec::new();
     File::open(script)
@@ -151,7 +151,7 @@ fn is_glibc(loader: &Path) -> bool {
         .is_some_and(|name| name.as_bytes().starts_with(b"ld-linux"))
 }
 
-/// Whether executing the file changes who we are, as the kernel tells the loader (AT_SECURE).
+/// Whether executing the file changes credentials, so that the kernel sets AT_SECURE.
 fn is_privileged(path: &Path) -> bool {
     let Ok(meta) = path.metadata() else {
         return false;
@@ -179,8 +179,8 @@ mod tests {
     }
 
     /// An executable file with this content.
-    fn file(folder: &Path, name: &str, content: &[u8]) -> PathBuf {
-        let path = folder.join(name);
+    fn file(directory: &Path, name: &str, content: &[u8]) -> PathBuf {
+        let path = directory.join(name);
         std::fs::write(&path, content).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         path
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_script_is_its_interpreter() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let shell = find_program(OsStr::new("sh"))
             .unwrap()
             .canonicalize()
@@ -199,7 +199,11 @@ mod tests {
             "#!/usr/bin/env sh",
             "#!/usr/bin/env -S sh -e",
         ] {
-            let script = file(folder.path(), "script", format!("{line}\n:\n").as_bytes());
+            let script = file(
+                directory.path(),
+                "script",
+                format!("{line}\n:\n").as_bytes(),
+            );
             let executable = Executable::of(&[script.clone().into()]).unwrap();
             assert_eq!(executable.path, shell, "{line}");
             assert_eq!(executable.named, script);
@@ -208,10 +212,10 @@ mod tests {
 
     #[test]
     fn a_script_that_names_itself_ends() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("loop");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("loop");
         let script = file(
-            folder.path(),
+            directory.path(),
             "loop",
             format!("#!{}\n", path.display()).as_bytes(),
         );
@@ -228,25 +232,25 @@ mod tests {
 
     #[test]
     fn headers_tell_what_cannot_be_entered() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let mut header = [0u8; 64];
         header[..5].copy_from_slice(b"\x7fELF\x01");
         header[18] = 3;
-        let path = file(folder.path(), "i386", &header);
+        let path = file(directory.path(), "i386", &header);
         assert_eq!(obstacle(&path), Some(Obstacle::ThirtyTwoBit));
         // 64 bits, little-endian, version 1.
         header[4..7].copy_from_slice(&[2, 1, 1]);
         header[18] = 62;
-        let path = file(folder.path(), "static", &header);
+        let path = file(directory.path(), "static", &header);
         assert_eq!(obstacle(&path), Some(Obstacle::Static));
         let path = file(
-            folder.path(),
+            directory.path(),
             "musl",
             &with_loader(header, "/lib/ld-musl-x86_64.so.1"),
         );
         assert_eq!(obstacle(&path), Some(Obstacle::OtherLoader));
         let path = file(
-            folder.path(),
+            directory.path(),
             "glibc",
             &with_loader(header, "/lib64/ld-linux-x86-64.so.2"),
         );
@@ -255,15 +259,15 @@ mod tests {
 
     #[test]
     fn damaged_headers_are_no_obstacle_and_no_panic() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         for content in [&b""[..], b"\x7fELF", b"#!", b"#!\n", &[0xff; 64]] {
-            assert_eq!(obstacle(&file(folder.path(), "x", content)), None);
+            assert_eq!(obstacle(&file(directory.path(), "x", content)), None);
         }
         let mut header = [0xff; 64];
         header[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
         header[18..20].copy_from_slice(&62u16.to_le_bytes());
         assert_eq!(
-            obstacle(&file(folder.path(), "x", &header)),
+            obstacle(&file(directory.path(), "x", &header)),
             Some(Obstacle::Static)
         );
     }

@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Heat strips: a profile's counts per 2 MiB region, and how a terminal shows them.
+//! Heat strips: a profile's counts per 2 MiB region, and their display on a terminal.
 
 use std::io::IsTerminal;
 
-use toll_model::anchor::Anchor;
-use toll_model::profile::{AnchorRows, Profile};
+use toll_model::profile::{Profile, SiteRows};
+use toll_model::site::Site;
 use toll_model::{PAGE, REGION};
 
-/// What one cell of a strip holds.
+/// One cell of a strip.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Cell {
     pub misses: f64,
     /// 4 KiB pages touched.
     pub touched: f64,
-    /// Bytes that were backed by huge pages when they were recorded.
+    /// Bytes that were in huge pages when recorded.
     pub huge: f64,
 }
 
-/// The cells of one anchor, in the order of their offsets.
+/// The cells of one site, by offset.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Strip {
-    /// Bytes that a cell stands for: 2 MiB, or a multiple of it.
+    /// Bytes per cell: 2 MiB, or a multiple of it.
     pub unit: u64,
-    /// Bytes of the first cell that lie before the anchor's start.
+    /// Bytes of the first cell that precede the site's start.
     pub lead: u64,
     pub cells: Vec<Cell>,
 }
 
 impl Strip {
-    /// Counts of `rows` in at most `limit` cells (at least one).
-    pub fn new(rows: &AnchorRows, limit: usize) -> Strip {
-        Strip::aligned(rows, rows.anchor.misalignment, extent(rows), limit)
+    /// Distributes the counts of `rows` over at most `limit` cells (at least one).
+    pub fn new(rows: &SiteRows, limit: usize) -> Strip {
+        Strip::aligned(rows, rows.site.misalignment, extent(rows), limit)
     }
 
-    /// As [`Strip::new`], with cells that begin `lead` bytes before the anchor and
-    /// reach to `extent` bytes behind its start, so that two runs can be laid side by side.
-    pub fn aligned(rows: &AnchorRows, lead: u64, extent: u64, limit: usize) -> Strip {
+    /// Like [`Strip::new`], with cells that begin `lead` bytes before the site and extend to
+    /// `extent` bytes after its start, so that two runs can be shown side by side.
+    pub fn aligned(rows: &SiteRows, lead: u64, extent: u64, limit: usize) -> Strip {
         let lead = lead % REGION;
         let end = lead.saturating_add(extent);
         let regions = end.div_ceil(REGION).max(1);
@@ -56,7 +56,7 @@ impl Strip {
         Strip { unit, lead, cells }
     }
 
-    /// Offset of a cell's first byte from the anchor's start (0 for the first).
+    /// Offset of a cell's first byte from the site's start (0 for the first cell).
     pub fn offset(&self, index: usize) -> u64 {
         (index as u64)
             .saturating_mul(self.unit)
@@ -68,7 +68,7 @@ impl Strip {
         self.cells.iter().map(|c| c.misses).fold(0.0, f64::max)
     }
 
-    /// Cells in which anything was touched or missed.
+    /// Number of cells with touches or misses.
     pub fn used(&self) -> usize {
         self.cells
             .iter()
@@ -77,17 +77,17 @@ impl Strip {
     }
 }
 
-/// Bytes from an anchor's start to its end or its last row, whichever is later.
-pub fn extent(rows: &AnchorRows) -> u64 {
+/// Bytes from a site's start to its end or its last row, whichever is later.
+pub fn extent(rows: &SiteRows) -> u64 {
     let last = rows
         .rows
         .last()
         .map_or(0, |r| r.offset.saturating_add(r.length));
-    rows.anchor.length.max(last)
+    rows.site.length.max(last)
 }
 
-/// Which cells `begin..begin + length` lies in, with the share of it in each.
-/// What lies behind the last cell counts into the last.
+/// The cells that `begin..begin + length` overlaps, with the fraction of it in each. What lies
+/// beyond the last cell counts in the last.
 fn overlaps(
     begin: u64,
     length: u64,
@@ -112,8 +112,8 @@ fn overlaps(
     })
 }
 
-/// Level 0..=8 of a count beside the largest one: 0 only for no misses at all,
-/// square-root steps above, so that the small ones stay visible.
+/// Level 0..=8 of a count relative to the largest: 0 only for no misses; square-root steps above
+/// it, so that small counts stay visible.
 pub fn level(misses: f64, peak: f64) -> u8 {
     if misses <= 0.0 || peak <= 0.0 {
         return 0;
@@ -121,19 +121,19 @@ pub fn level(misses: f64, peak: f64) -> u8 {
     ((misses / peak).sqrt() * 8.0).ceil().clamp(1.0, 8.0) as u8
 }
 
-/// The sums of one anchor.
+/// The sums of one site.
 #[derive(Debug, Clone, Copy)]
 pub struct Total<'a> {
-    pub rows: &'a AnchorRows,
+    pub rows: &'a SiteRows,
     pub misses: f64,
     /// Bytes touched.
     pub touched: u64,
-    /// Bytes that were huge already.
+    /// Bytes that were in huge pages.
     pub huge: u64,
 }
 
 impl<'a> Total<'a> {
-    fn new(rows: &'a AnchorRows) -> Total<'a> {
+    fn new(rows: &'a SiteRows) -> Total<'a> {
         let sum = |f: &dyn Fn(&toll_model::profile::Row) -> u64| {
             rows.rows.iter().map(f).fold(0, u64::saturating_add)
         };
@@ -145,14 +145,14 @@ impl<'a> Total<'a> {
         }
     }
 
-    pub fn anchor(&self) -> &'a Anchor {
-        &self.rows.anchor
+    pub fn site(&self) -> &'a Site {
+        &self.rows.site
     }
 }
 
-/// The sums of every anchor, the one with the most misses first.
+/// The sums of every site, most misses first.
 pub fn totals(profile: &Profile) -> Vec<Total<'_>> {
-    let mut totals: Vec<_> = profile.anchors.iter().map(Total::new).collect();
+    let mut totals: Vec<_> = profile.sites.iter().map(Total::new).collect();
     totals.sort_by(|a, b| {
         b.misses
             .total_cmp(&a.misses)
@@ -161,27 +161,28 @@ pub fn totals(profile: &Profile) -> Vec<Total<'_>> {
     totals
 }
 
-/// The same anchor in another recording: equal in kind, else equal in name.
-pub fn find<'a>(profile: &'a Profile, anchor: &Anchor) -> Option<&'a AnchorRows> {
-    let name = anchor.to_string();
-    let all = || profile.anchors.iter();
+/// Finds the same site in another recording: equal in kind, else equal in name.
+pub fn find<'a>(profile: &'a Profile, site: &Site) -> Option<&'a SiteRows> {
+    let name = site.to_string();
+    let all = || profile.sites.iter();
     all()
-        .find(|rows| rows.anchor.kind == anchor.kind)
-        .or_else(|| all().find(|rows| rows.anchor.to_string() == name))
+        .find(|rows| rows.site.kind == site.kind)
+        .or_else(|| all().find(|rows| rows.site.to_string() == name))
 }
 
-/// How a terminal is drawn on.
+/// The drawing style of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
     /// Columns.
     pub width: usize,
-    /// Block characters; else plain ASCII.
+    /// Block characters; otherwise plain ASCII.
     pub unicode: bool,
     pub colour: bool,
 }
 
 impl Style {
-    /// What stdout can show: its width, the locale's characters, colour unless NO_COLOR is set.
+    /// Detects what stdout supports: width, characters of the locale, colour unless NO_COLOR is
+    /// set.
     pub fn of_stdout() -> Style {
         let terminal = std::io::stdout().is_terminal();
         let set = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
@@ -222,7 +223,7 @@ impl Style {
     }
 }
 
-/// Columns of the terminal; `$COLUMNS`, else 80, where there is none.
+/// Columns of the terminal; without one `$COLUMNS`, else 80.
 fn width(terminal: bool) -> usize {
     let from_terminal = || {
         let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
@@ -239,14 +240,14 @@ fn width(terminal: bool) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toll_model::anchor::{AnchorKind, Level};
     use toll_model::profile::Row;
+    use toll_model::site::{Level, SiteKind};
 
-    fn rows(misalignment: u64, length: u64, list: &[(u64, u64, f64)]) -> AnchorRows {
-        AnchorRows {
-            anchor: Anchor {
+    fn rows(misalignment: u64, length: u64, list: &[(u64, u64, f64)]) -> SiteRows {
+        SiteRows {
+            site: Site {
                 id: 0,
-                kind: AnchorKind::Heap,
+                kind: SiteKind::Heap,
                 length,
                 misalignment,
                 level: Level::Exact,

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What this process was started with, before Rust's runtime changed it.
+//! The state that this process inherited, before Rust's runtime changed it.
 //!
-//! The runtime ignores SIGPIPE and opens /dev/null in the place of standard
-//! descriptors that were closed. A target must get what tollfree got, so a
-//! constructor that runs before the runtime notes both.
+//! The runtime ignores SIGPIPE and opens /dev/null in place of closed standard descriptors. A
+//! target must inherit what tollfree inherited, so a constructor that runs before the runtime saves
+//! both.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 static PIPE_IGNORED: AtomicBool = AtomicBool::new(false);
 static CLOSED: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
 
-/// Notes the state; called by the dynamic loader, alone and before `main`.
+/// Saves the state. Called by the dynamic loader before `main`, single-threaded.
 extern "C" fn note() {
     for (fd, closed) in (0..).zip(&CLOSED) {
         // SAFETY: F_GETFD takes no pointer.
@@ -28,7 +28,7 @@ extern "C" fn note() {
 #[unsafe(link_section = ".init_array")]
 static NOTE: extern "C" fn() = note;
 
-/// Gives the calling process SIGPIPE back as it was inherited. Async-signal-safe.
+/// Restores the inherited SIGPIPE disposition. Async-signal-safe.
 pub fn restore_sigpipe() {
     let action = if PIPE_IGNORED.load(Relaxed) {
         libc::SIG_IGN
@@ -39,12 +39,12 @@ pub fn restore_sigpipe() {
     unsafe { libc::signal(libc::SIGPIPE, action) };
 }
 
-/// Closes the standard descriptors that were closed at the start, except those
-/// in `keep` (which were replaced since). Async-signal-safe.
+/// Closes the standard descriptors that were closed at the start, except those in `keep` (replaced
+/// since). Async-signal-safe.
 pub fn restore_closed(keep: [bool; 3]) {
     for ((fd, closed), keep) in (0..).zip(&CLOSED).zip(keep) {
         if closed.load(Relaxed) && !keep {
-            // SAFETY: the descriptor is the runtime's /dev/null, which nobody else uses.
+            // SAFETY: the descriptor is the runtime's /dev/null, unused by other code.
             unsafe { libc::close(fd) };
         }
     }

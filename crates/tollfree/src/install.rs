@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the parts that are not in this executable lie.
+//! Finds the components that are not part of this executable.
 //!
 //! Searched in this order:
-//! 1. each folder of `$TOLLFREE_LIBDIR` (separated by colons),
-//! 2. beside the executable, and in `../lib/tollfree` from there,
-//! 3. in the source checkout in whose `target` the executable lies (in debug builds also in
-//!    that of `$CARGO_MANIFEST_DIR`): `target/*/` and `plugins/user/build`,
-//! 4. `${XDG_CACHE_HOME:-~/.cache}/tollfree`, where the setup puts its own QEMU,
+//! 1. each directory of `$TOLLFREE_LIBDIR` (separated by colons),
+//! 2. the directory of the executable, and `../lib/tollfree` from there,
+//! 3. the source checkout that contains the executable in its `target` directory (in debug builds
+//!    also the one of `$CARGO_MANIFEST_DIR`): `target/*/` and `plugins/user/build`,
+//! 4. `${XDG_CACHE_HOME:-~/.cache}/tollfree`, where the setup installs its own QEMU,
 //! 5. for programs, `$PATH`.
 //!
-//! Root takes nothing from there that others could have put there: see [`Trusted`].
+//! Root runs no component that another user could have placed there: see [`Trusted`].
 
 use std::env;
 use std::fs;
@@ -18,21 +18,21 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use toll_linux::Root;
-use toll_linux::calibrate::cache_folder;
+use toll_linux::calibrate::cache_directory;
 
 use crate::error::UserError;
 
-/// The library that acts inside a target.
+/// The preload library, which acts inside a target.
 pub const PRELOAD: &str = "libtoll_preload.so";
 /// The simulator's plugin.
 pub const PLUGIN: &str = "libtoll_user.so";
 /// The simulator.
 pub const QEMU: &str = "qemu-x86_64";
 
-/// Finds a part by its file name.
+/// Finds a component by its file name.
 ///
 /// # Errors
-/// [`UserError::Missing`] says what to install, or which file root does not run and why.
+/// [`UserError::Missing`] with what to install, or with the file that root does not run and why.
 pub fn component(name: &str) -> Result<PathBuf> {
     let trusted = Trusted::now();
     let mut refused = None;
@@ -54,7 +54,7 @@ pub fn component(name: &str) -> Result<PathBuf> {
 enum Build {
     /// For developers, under cargo.
     Debug,
-    /// For users: the environment of a build says nothing.
+    /// For users: the build environment is ignored.
     Release,
 }
 
@@ -63,10 +63,10 @@ const BUILD: Build = match cfg!(debug_assertions) {
     false => Build::Release,
 };
 
-/// The folders to search for `name`, best first.
+/// The directories to search for `name`, best first.
 fn places(name: &str, build: Build) -> Vec<PathBuf> {
-    let mut places = folders("TOLLFREE_LIBDIR");
-    if let Some(beside) = executable_folder() {
+    let mut places = directories("TOLLFREE_LIBDIR");
+    if let Some(beside) = executable_directory() {
         places.extend([beside.clone(), beside.join("../lib/tollfree")]);
         places.extend(own_checkout(&beside).iter().flat_map(|root| built(root)));
     }
@@ -75,23 +75,23 @@ fn places(name: &str, build: Build) -> Vec<PathBuf> {
         places.extend(root.into_iter().flat_map(built));
     }
     places.extend(
-        cache_folder()
+        cache_directory()
             .into_iter()
             .flat_map(|c| [c.join("bin"), c.join("lib"), c]),
     );
     if !name.contains(".so") {
-        places.extend(folders("PATH"));
+        places.extend(directories("PATH"));
     }
     places
 }
 
-/// Whose files this process may run. Root has the right to run everybody's, and under
-/// `sudo -E` an environment that names a user's folders.
+/// The owners of files that this process may run. Root can run any file, and under `sudo -E` the
+/// environment names a user's directories.
 #[derive(Debug)]
 enum Trusted {
-    /// Not root: the files of all can do no more than this user.
+    /// Not root: a component runs with this user's rights only.
     Everybody,
-    /// Root: its own files, those of who called, and of who owns this executable.
+    /// Root: files of root, of the calling user, and of the owner of this executable.
     Only([u32; 3]),
 }
 
@@ -106,15 +106,15 @@ impl Trusted {
         }
     }
 
-    /// Why a file that is there is not to be run; `None` also if there is none. A folder that
-    /// others can write to is as good as the file.
+    /// Why an existing file must not be run; `None` also if there is none. A directory that others
+    /// can write to counts like a writable file.
     fn objection(&self, path: &Path) -> Option<String> {
         let Trusted::Only(owners) = self else {
             return None;
         };
         let path = path.canonicalize().ok()?;
-        let folder = path.parent()?;
-        [path.as_path(), folder].iter().find_map(|place| {
+        let directory = path.parent()?;
+        [path.as_path(), directory].iter().find_map(|place| {
             let meta = fs::metadata(place).ok()?;
             let shown = place.display();
             if !owners.contains(&meta.uid()) {
@@ -123,29 +123,29 @@ impl Trusted {
                 return Some(format!("{shown} belongs to user {owner}: {run}"));
             }
             let by_anybody = meta.mode() & 0o002 != 0;
-            by_anybody.then(|| format!("{shown} can be written by anybody: root does not run it"))
+            by_anybody.then(|| format!("{shown} is writable by other users: root does not run it"))
         })
     }
 }
 
-fn folders(variable: &str) -> Vec<PathBuf> {
+fn directories(variable: &str) -> Vec<PathBuf> {
     let value = env::var_os(variable).unwrap_or_default();
     env::split_paths(&value)
         .filter(|p| !p.as_os_str().is_empty())
         .collect()
 }
 
-/// The folder of this executable; of a test in `deps/`, the folder above.
-fn executable_folder() -> Option<PathBuf> {
+/// The directory of this executable; for a test in `deps/`, the parent directory.
+fn executable_directory() -> Option<PathBuf> {
     let executable = env::current_exe().ok()?;
-    let folder = executable.parent()?;
-    match folder.ends_with("deps") {
-        true => folder.parent().map(Path::to_owned),
-        false => Some(folder.to_owned()),
+    let directory = executable.parent()?;
+    match directory.ends_with("deps") {
+        true => directory.parent().map(Path::to_owned),
+        false => Some(directory.to_owned()),
     }
 }
 
-/// The source checkout whose `target` folder this executable is in.
+/// The source checkout with this executable in its `target` directory.
 fn own_checkout(beside: &Path) -> Option<PathBuf> {
     let target = beside.ancestors().find(|p| p.ends_with("target"))?;
     target
@@ -154,13 +154,13 @@ fn own_checkout(beside: &Path) -> Option<PathBuf> {
         .map(Path::to_owned)
 }
 
-fn is_checkout(folder: &Path) -> bool {
-    folder.join("crates/toll-preload/Cargo.toml").is_file()
+fn is_checkout(directory: &Path) -> bool {
+    directory.join("crates/toll-preload/Cargo.toml").is_file()
 }
 
-/// Where a checkout keeps what it built.
+/// The build directories of a checkout.
 fn built(root: &Path) -> [PathBuf; 3] {
-    ["target/release", "target/debug", "plugins/user/build"].map(|folder| root.join(folder))
+    ["target/release", "target/debug", "plugins/user/build"].map(|directory| root.join(directory))
 }
 
 fn missing(name: &str) -> UserError {
@@ -171,11 +171,11 @@ fn missing(name: &str) -> UserError {
         _ => "install it".to_owned(),
     };
     UserError::Missing(format!(
-        "{name} is missing: {how}; or name its folder in TOLLFREE_LIBDIR"
+        "{name} is missing: {how}; or name its directory in TOLLFREE_LIBDIR"
     ))
 }
 
-/// How to get a QEMU that the simulator can use, on the distribution that /etc/os-release names.
+/// How to get a QEMU that the simulator supports, on the distribution in /etc/os-release.
 pub fn qemu_advice(root: &Root) -> String {
     let release = root.read("/etc/os-release").unwrap_or_default();
     let value = |key: &str| {
@@ -195,8 +195,8 @@ pub fn qemu_advice(root: &Root) -> String {
         "debian" if version == "12" => "`apt install qemu-user`",
         "debian" => {
             return format!(
-                "the qemu-user of {name} takes no plugins; in tollfree's sources `setup/setup.sh demo` \
-                 fetches Debian 12's, and `make install` gives it to every user"
+                "the qemu-user of {name} has no plugins; in tollfree's sources \
+                 `setup/setup.sh demo` downloads Debian 12's, which `make install` installs for all"
             );
         }
         _ if is_or_like("debian") || is_or_like("ubuntu") => "`apt install qemu-user`",
@@ -222,10 +222,10 @@ mod tests {
 
     #[test]
     fn the_package_is_that_of_the_distribution_at_hand() {
-        let folder = tempfile::tempdir().unwrap();
-        let release = folder.path().join("etc/os-release");
+        let directory = tempfile::tempdir().unwrap();
+        let release = directory.path().join("etc/os-release");
         fs::create_dir_all(release.parent().unwrap()).unwrap();
-        let root = Root::at(folder.path());
+        let root = Root::at(directory.path());
         assert!(qemu_advice(&root).starts_with("install QEMU's user emulation, 6.0 to 8.x"));
         for (text, advice) in [
             (
@@ -234,8 +234,8 @@ mod tests {
             ),
             (
                 "NAME='Debian GNU/Linux'\nVERSION_ID='13'\nID=debian\n",
-                "the qemu-user of Debian GNU/Linux 13 takes no plugins; in tollfree's sources \
-                 `setup/setup.sh demo` fetches Debian 12's, and `make install` gives it to every user",
+                "the qemu-user of Debian GNU/Linux 13 has no plugins; in tollfree's sources \
+                 `setup/setup.sh demo` downloads Debian 12's, which `make install` installs for all",
             ),
             (
                 "ID=almalinux\nID_LIKE=\"rhel centos fedora\"\nVERSION_ID=\"9.4\"\nNAME=AlmaLinux\n",
@@ -251,7 +251,7 @@ mod tests {
     fn the_environment_of_a_build_means_nothing_to_users() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let plugins = root.canonicalize().unwrap().join("plugins/user/build");
-        // Cargo sets it for this test; the executable may lie in this checkout besides.
+        // Cargo sets the variable for this test; the executable may also lie in this checkout.
         let count = |build| {
             let places = places(PLUGIN, build);
             places.iter().filter(|place| **place == plugins).count()
@@ -260,12 +260,12 @@ mod tests {
     }
 
     #[test]
-    fn only_the_target_folder_of_a_checkout_belongs_to_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let manifest = folder.path().join("crates/toll-preload");
+    fn only_the_target_directory_of_a_checkout_belongs_to_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let manifest = directory.path().join("crates/toll-preload");
         fs::create_dir_all(&manifest).unwrap();
         fs::write(manifest.join("Cargo.toml"), "").unwrap();
-        let root = folder.path();
+        let root = directory.path();
         let own = |inside: &str| own_checkout(&root.join(inside));
         assert_eq!(own("target/release"), Some(root.to_owned()));
         assert_eq!(

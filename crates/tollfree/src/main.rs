@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tollfree`: finds, prices, applies and proves huge pages for any program.
+//! `tollfree`: find where huge pages help a program, estimate, apply and prove their effect.
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-compile_error!("tollfree knows the page tables of Linux on x86-64 only");
+compile_error!("tollfree supports only Linux on x86-64");
 
 mod actuate;
 mod cmd;
@@ -33,7 +33,9 @@ fn main() -> ExitCode {
     let cli = Cli::try_parse().unwrap_or_else(|error| cmd::refuse(&error));
     let passes_through = cli.command.passes_through();
     if !passes_through {
-        // `tollfree report FILE | head` ends quietly; beside a target, tollfree must outlive its readers.
+        // `tollfree report FILE | head` exits quietly on SIGPIPE. While a target runs, tollfree
+        // must
+        //  survive a closed stdout or stderr.
         inherited::restore_sigpipe();
     }
     match cmd::dispatch(cli) {

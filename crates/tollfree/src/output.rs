@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What every command prints in the same way: JSON, progress, whole files.
+//! Output that all commands share: JSON, progress lines, atomic file writes.
 
 use std::fs::Permissions;
 use std::io::{self, IsTerminal, Write};
@@ -22,15 +22,16 @@ pub fn json<T: Serialize>(value: &T) -> Result<()> {
     Ok(())
 }
 
-/// Prints text on stdout. Unlike `print!`, a full disk behind it is an error, not a panic.
+/// Prints text on stdout. Unlike `print!`, returns a write error (a full disk) instead of
+/// panicking.
 pub fn text(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     written.context("stdout: cannot be written")
 }
 
-/// Gives one JSON document to a file or a descriptor (`/dev/fd/3`); without one to stderr, where
-/// stdout is a target's.
+/// Writes one JSON document to a file or a descriptor (`/dev/fd/3`). Without one, writes to stderr,
+/// because stdout belongs to the target.
 pub fn json_for<T: Serialize>(file: Option<&Path>, value: &T) -> Result<()> {
     let Some(file) = file else {
         return json_on_stderr(value);
@@ -40,7 +41,7 @@ pub fn json_for<T: Serialize>(file: Option<&Path>, value: &T) -> Result<()> {
     write_file(file, &text)
 }
 
-/// Prints one JSON document on stderr. A stderr that nobody reads is no error.
+/// Prints one JSON document on stderr. A closed stderr is not an error.
 fn json_on_stderr<T: Serialize>(value: &T) -> Result<()> {
     let mut text = serde_json::to_vec_pretty(value)?;
     text.push(b'\n');
@@ -51,8 +52,8 @@ fn json_on_stderr<T: Serialize>(value: &T) -> Result<()> {
 /// The progress line that is shown.
 static SHOWN: Mutex<Option<WeakProgressBar>> = Mutex::new(None);
 
-/// Tells the user something on stderr, in one write and with our name before each line, above
-/// the progress line if there is one. Never fails: a target may have closed what reads it.
+/// Prints a message on stderr in one write, with `tollfree:` before each line, above the progress
+/// line if there is one. Ignores write errors: the target may have closed the reading end.
 pub fn note(message: impl std::fmt::Display) {
     let mut text = String::new();
     for line in message.to_string().lines() {
@@ -70,7 +71,7 @@ pub fn note(message: impl std::fmt::Display) {
     }
 }
 
-/// As [`note`], and nothing for what this process has told before.
+/// Like [`note`], but prints each message at most once per process.
 pub fn note_once(message: impl std::fmt::Display) {
     static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
     let message = message.to_string();
@@ -81,13 +82,14 @@ pub fn note_once(message: impl std::fmt::Display) {
     }
 }
 
-/// Makes sure that a result can be written to `path`, before the work for it is done.
+/// Checks that a result can be written to `path`, before the work for it is done.
 ///
 /// # Errors
-/// [`UserError::Usage`] if the file exists and `force` is not given; else why its folder cannot be written.
+/// [`UserError::Usage`] if the file exists and `force` is not set; otherwise the reason why its
+/// directory cannot be written.
 pub fn check_writable(path: &Path, force: bool) -> Result<()> {
     if path.is_dir() {
-        return Err(UserError::Usage(format!("{}: is a folder", path.display())).into());
+        return Err(UserError::Usage(format!("{}: is a directory", path.display())).into());
     }
     if path.is_file() && !force {
         let message = format!("{}: exists already (--force overwrites it)", path.display());
@@ -96,18 +98,18 @@ pub fn check_writable(path: &Path, force: bool) -> Result<()> {
     if is_special(path) {
         return Ok(());
     }
-    tempfile::NamedTempFile::new_in(folder(path))
+    tempfile::NamedTempFile::new_in(directory(path))
         .map(drop)
         .with_context(|| format!("{}: cannot be written", path.display()))
 }
 
-/// A progress line on stderr: shown from the first moment on a terminal, silent elsewhere.
+/// A progress line on stderr: shown at once on a terminal, hidden elsewhere.
 pub fn progress(message: &str) -> ProgressBar {
     const LINE: &str = "{spinner} {elapsed} {wide_msg}";
     shown(ProgressBar::new_spinner, LINE, message)
 }
 
-/// A progress line with a rate for something of a known size: shown on a terminal, silent elsewhere.
+/// A progress line with a rate, for work of a known size. Shown on a terminal only.
 pub fn progress_bytes(message: &str, total: u64) -> ProgressBar {
     const LINE: &str = "{msg} {bytes} of {total_bytes} {wide_bar} {bytes_per_sec} {eta}";
     shown(|| ProgressBar::new(total), LINE, message)
@@ -125,7 +127,7 @@ fn shown(new: impl FnOnce() -> ProgressBar, line: &str, message: &str) -> Progre
     bar
 }
 
-/// A table without lines: names in the first column, numbers in the others.
+/// A table without borders: names in the first column, numbers in the others.
 pub fn table<const N: usize>(header: [&str; N]) -> Table {
     let mut table = Table::new();
     table.load_preset(comfy_table::presets::NOTHING);
@@ -136,7 +138,7 @@ pub fn table<const N: usize>(header: [&str; N]) -> Table {
     table
 }
 
-/// Writes a whole file or nothing: a temporary file beside it, synced, then renamed.
+/// Writes a file atomically: to a temporary file in the same directory, synced, then renamed.
 pub fn write_file(path: &Path, content: &[u8]) -> Result<()> {
     let attempt = || -> io::Result<()> {
         if is_special(path) {
@@ -145,7 +147,7 @@ pub fn write_file(path: &Path, content: &[u8]) -> Result<()> {
         let mode = Permissions::from_mode(0o666);
         let mut file = tempfile::Builder::new()
             .permissions(mode)
-            .tempfile_in(folder(path))?;
+            .tempfile_in(directory(path))?;
         file.write_all(content)?;
         file.as_file().sync_all()?;
         file.persist(path)?;
@@ -154,20 +156,21 @@ pub fn write_file(path: &Path, content: &[u8]) -> Result<()> {
     attempt().with_context(|| format!("{}: cannot be written", path.display()))
 }
 
-/// A pipe, a device (`/dev/stdout`) or an open descriptor (`/dev/fd/3`), which is written to
-/// and never replaced.
+/// Whether the path is a pipe, a device (`/dev/stdout`) or an open descriptor (`/dev/fd/3`), which
+/// is written in place instead of replaced.
 fn is_special(path: &Path) -> bool {
-    let folders = ["/dev/fd", "/proc/self/fd"];
-    if path
-        .parent()
-        .is_some_and(|parent| folders.iter().any(|folder| parent == Path::new(folder)))
-    {
+    let directories = ["/dev/fd", "/proc/self/fd"];
+    if path.parent().is_some_and(|parent| {
+        directories
+            .iter()
+            .any(|directory| parent == Path::new(directory))
+    }) {
         return true;
     }
     std::fs::metadata(path).is_ok_and(|meta| !meta.is_file())
 }
 
-fn folder(path: &Path) -> &Path {
+fn directory(path: &Path) -> &Path {
     path.parent()
         .filter(|p| !p.as_os_str().is_empty())
         .unwrap_or(Path::new("."))

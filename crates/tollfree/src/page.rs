@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The report page: one HTML file that needs no network and no script.
 //!
-//! [`render`] is a function of [`PageData`] alone: equal data give an equal page.
+//! [`render`] depends on [`PageData`] only: equal data give an equal page.
 
 mod charts;
 
 use std::fmt::Write;
 
 use toll_model::REGION;
-use toll_model::anchor::{Anchor, AnchorKind, Level};
 use toll_model::plan::{Estimate, Plan, Region, Verdict};
 use toll_model::profile::{Profile, Source};
+use toll_model::site::{Level, Site, SiteKind};
 
 use crate::heat::{self, Strip, Total};
 use crate::units;
 
-/// Most anchors with a strip of their own.
+/// Maximum number of sites with a strip of their own.
 const STRIPS: usize = 12;
-/// Most rows of the table of anchors, and of the table of regions.
-const ANCHOR_ROWS: usize = 100;
+/// Maximum number of rows of the table of sites, and of the table of regions.
+const SITE_ROWS: usize = 100;
 const REGION_ROWS: usize = 100;
 
-/// Everything that a page can show. What is absent is left out of the page.
+/// Everything that a page can show. Absent parts are omitted.
 #[derive(Debug, Default)]
 pub struct PageData<'a> {
-    /// Name of the program, for people.
+    /// Display name of the program.
     pub program: String,
-    /// The box on top. `None`: it is made from the profiles alone.
+    /// The box at the top. `None`: derived from the profiles alone.
     pub verdict: Option<VerdictBox>,
-    /// The profile without the plan; absent where tuning ended before it recorded one.
+    /// The profile without the plan; absent if tuning ended before recording one.
     pub before: Option<&'a Profile>,
     /// A second recording, under the plan.
     pub after: Option<&'a Profile>,
@@ -37,23 +37,23 @@ pub struct PageData<'a> {
     pub permanent: Vec<Permanent>,
     /// Kernel, CPU, memory, THP mode...: name and value.
     pub environment: Vec<(String, String)>,
-    /// How it was measured, one sentence each.
+    /// How it was measured, one sentence per item.
     pub method: Vec<String>,
-    /// What a reader must know; the profiles' and the plan's own warnings are added by [`render`].
+    /// Warnings for the reader; [`render`] adds those of the profiles and the plan.
     pub warnings: Vec<String>,
-    /// Command line and environment variables; `None` unless the user asked to show them.
+    /// Command line and environment variables; `None` unless the user asked for them.
     pub command: Option<Command>,
 }
 
-/// The command as it was run.
+/// The command that was run.
 #[derive(Debug, Clone)]
 pub struct Command {
     pub arguments: Vec<String>,
-    /// `NAME=value` each.
+    /// One `NAME=value` per item.
     pub environment: Vec<String>,
 }
 
-/// What to do, in plain words.
+/// The recommendation in plain words.
 #[derive(Debug, Clone)]
 pub struct VerdictBox {
     pub tone: Tone,
@@ -63,18 +63,18 @@ pub struct VerdictBox {
     pub details: Vec<String>,
 }
 
-/// The mood of a verdict.
+/// The category of a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
     /// Worth doing.
     Apply,
     /// Nothing to gain.
     DoNothing,
-    /// It could not be told, or the run is incomplete.
+    /// Undecided, or the run is incomplete.
     Unsure,
 }
 
-/// The result of the A/B runs.
+/// The result of the interleaved runs.
 #[derive(Debug, Clone)]
 pub struct Measured {
     /// What was compared: "elapsed time", "CPU time", "requests per second".
@@ -83,48 +83,48 @@ pub struct Measured {
     pub unit: String,
     /// True where a larger number is better (a `--metric`).
     pub larger_is_better: bool,
-    /// Of every interval, 0..1.
+    /// Confidence of every interval, 0..1.
     pub confidence: f64,
-    /// Rounds in which each arm ran once.
+    /// Rounds in which each variant ran once.
     pub pairs: usize,
-    /// In the order in which they are shown; the first is what the others are compared with.
-    pub arms: Vec<Arm>,
-    /// Relative effect that such runs show with a probability of 80 % (0.01 is 1 %).
+    /// In display order; the others are compared with the first.
+    pub variants: Vec<Variant>,
+    /// Smallest relative effect that such runs detect with a probability of 80 % (0.01 is 1 %).
     pub smallest_visible: Option<f64>,
-    /// Counters per arm, for the chart of counters.
+    /// Counters per variant, for the chart of counters.
     pub counters: Vec<Counter>,
 }
 
 /// One way of running the program.
 #[derive(Debug, Clone)]
-pub struct Arm {
+pub struct Variant {
     /// "none", "plan", "all", "never", or the name of a permanent change.
     pub name: String,
-    /// For people: "as it is run today".
+    /// Display text: "as it is run today".
     pub meaning: String,
-    /// One number for each run, in [`Measured::unit`].
+    /// One value per run, in [`Measured::unit`].
     pub samples: Vec<f64>,
     pub median: f64,
     /// Interval of the median.
     pub low: f64,
     pub high: f64,
-    /// Time of the first arm / time of this one, with its interval; `None` for the first arm.
+    /// Time of the first variant / time of this one, with its interval; `None` for the first variant.
     pub speedup: Option<Estimate>,
-    /// What the plan predicted for this arm, with its 80 % interval.
+    /// The plan's prediction for this variant, with its 80 % interval.
     pub predicted: Option<Estimate>,
 }
 
-/// A number that each arm has one of, such as page faults.
+/// A counter with one value per variant, such as page faults.
 #[derive(Debug, Clone)]
 pub struct Counter {
     pub name: String,
-    /// How a value is written.
+    /// The unit of the values.
     pub unit: CounterUnit,
-    /// Median per arm, in the order of [`Measured::arms`]; `None` where it was not measured.
+    /// Median per variant, in the order of [`Measured::variants`]; `None` if not measured.
     pub values: Vec<Option<f64>>,
 }
 
-/// What the values of a [`Counter`] are.
+/// The unit of a [`Counter`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CounterUnit {
     Count,
@@ -137,15 +137,15 @@ pub enum CounterUnit {
 pub struct Permanent {
     /// "glibc: huge pages for malloc".
     pub title: String,
-    /// What to paste, as it is.
+    /// The text to paste.
     pub paste: String,
-    /// Where it goes and what else it does.
+    /// Where to apply it, and its other effects.
     pub note: String,
-    /// Measured speed-up of exactly this change; `None`: not measured, and the page says so.
+    /// Measured speed-up of exactly this change; `None`: not measured, as the page then shows.
     pub speedup: Option<Estimate>,
 }
 
-/// The whole page.
+/// Renders the whole page.
 pub fn render(data: &PageData) -> String {
     let mut out = String::with_capacity(64 << 10);
     let program = escape(&data.program);
@@ -161,7 +161,7 @@ pub fn render(data: &PageData) -> String {
         measured(data),
         strips(data),
         counters(data),
-        priced(data),
+        estimated(data),
         permanent(data),
         method(data),
         environment(data),
@@ -175,14 +175,14 @@ pub fn render(data: &PageData) -> String {
     }
     let _ = write!(
         out,
-        "<footer class=\"soft\"><p>Made by tollfree {}. This file is complete: it loads nothing from anywhere.</p></footer>\n</main>\n<script>\n{}</script>\n</body>\n</html>\n",
+        "<footer class=\"soft\"><p>Made by tollfree {}. This file is self-contained: it loads no other files.</p></footer>\n</main>\n<script>\n{}</script>\n</body>\n</html>\n",
         env!("CARGO_PKG_VERSION"),
         include_str!("page/hover.js")
     );
     out
 }
 
-/// Text for HTML, in content and in attributes alike; control characters become visible.
+/// Escapes text for HTML content and attributes; makes control characters visible.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -218,7 +218,7 @@ fn number(value: f64) -> String {
     }
 }
 
-/// A time saved or spent, of an estimate in ns.
+/// An estimated time saving in ns.
 fn saved(estimate: &Estimate) -> String {
     format!(
         "{} ({} to {})",
@@ -259,7 +259,7 @@ fn verdict(data: &PageData) -> String {
     out
 }
 
-/// The box of a page that has recordings and no decision.
+/// The verdict box of a page with recordings but no decision.
 fn observed(profile: &Profile, after: Option<&Profile>) -> VerdictBox {
     let (hot, used) = concentration(profile);
     let total = misses(profile);
@@ -281,7 +281,7 @@ fn observed(profile: &Profile, after: Option<&Profile>) -> VerdictBox {
             }
         ));
     }
-    details.push("This page shows recordings; whether huge pages pay is what “tollfree plan” and “tollfree compare” say.".to_owned());
+    details.push("This page shows recordings; “tollfree plan” and “tollfree compare” tell whether huge pages pay.".to_owned());
     VerdictBox {
         tone: Tone::DoNothing,
         headline: format!(
@@ -293,12 +293,12 @@ fn observed(profile: &Profile, after: Option<&Profile>) -> VerdictBox {
     }
 }
 
-/// What the counts of a source are called.
+/// The noun for the counts of a source.
 fn noun(source: Source) -> &'static str {
     match source {
         Source::Perf => "TLB misses (samples times period)",
         Source::Sim => "modelled TLB misses",
-        Source::Refs => "page touches (an upper bound for misses)",
+        Source::Accessed => "page touches (an upper bound for misses)",
     }
 }
 
@@ -306,11 +306,11 @@ fn misses(profile: &Profile) -> f64 {
     heat::totals(profile).iter().map(|t| t.misses).sum()
 }
 
-/// How many regions hold 90 % of the misses, and how many were used at all.
+/// Number of regions with 90 % of the misses, and number of used regions.
 fn concentration(profile: &Profile) -> (usize, usize) {
     let mut used = 0;
     let mut counts = Vec::new();
-    for rows in &profile.anchors {
+    for rows in &profile.sites {
         let strip = Strip::new(rows, 1 << 20);
         used += strip.used();
         counts.extend(strip.cells.iter().map(|c| c.misses).filter(|m| *m > 0.0));
@@ -344,7 +344,7 @@ fn tiles(data: &PageData) -> String {
         if let (Some(after), true) = (data.after, total > 0.0) {
             tiles.push((
                 units::percent(1.0 - misses(after) / total),
-                "of the misses averted (second recording)".to_owned(),
+                "of the misses avoided (second recording)".to_owned(),
             ));
         }
     }
@@ -389,7 +389,7 @@ fn warnings(data: &PageData) -> String {
         let Some(profile) = profile else { continue };
         if !profile.complete {
             add(&format!(
-                "The {which} recording was cut short: its counts are a part of the run."
+                "The {which} recording was cut short: its counts cover only part of the run."
             ));
         }
         profile.warnings.iter().for_each(|w| add(w));
@@ -405,7 +405,7 @@ fn warnings(data: &PageData) -> String {
         .map(|w| format!("<li>{}</li>", escape(w)))
         .collect();
     format!(
-        "<section class=\"note\"><h2>What to know before you trust this</h2><ul>{items}</ul></section>"
+        "<section class=\"note\"><h2>Limitations of these results</h2><ul>{items}</ul></section>"
     )
 }
 
@@ -414,43 +414,43 @@ fn measured(data: &PageData) -> String {
         return String::new();
     };
     let mut out = format!(
-        "<section><h2>Measured side by side</h2><p class=\"soft\">{}, {} interleaved runs of each arm; intervals are {:.0} %.{}</p>",
+        "<section><h2>Measured by interleaved runs</h2><p class=\"soft\">{}, {} interleaved runs of each variant; intervals are {:.0} %.{}</p>",
         escape(&capitalised(&measured.metric)),
         measured.pairs,
         measured.confidence * 100.0,
         measured
             .smallest_visible
             .map_or_else(String::new, |effect| format!(
-                " Such runs show an effect of {} four times in five.",
+                " Such runs detect an effect of {} with a probability of 80 %.",
                 units::percent(effect)
             ))
     );
     out.push_str(&charts::speedups(measured));
     out.push_str(&charts::samples(measured));
-    out.push_str(&arms_table(measured));
+    out.push_str(&variants_table(measured));
     out.push_str("</section>");
     out
 }
 
-fn arms_table(measured: &Measured) -> String {
+fn variants_table(measured: &Measured) -> String {
     let estimate = |e: &Option<Estimate>| e.as_ref().map_or("–".to_owned(), interval);
     let mut out = format!(
-        "<div class=\"scroll\"><table><caption>Measured beside predicted</caption><thead><tr><th scope=\"col\">Arm</th><th scope=\"col\" class=\"n\">Median {}</th><th scope=\"col\" class=\"n\">Interval</th><th scope=\"col\" class=\"n\">Speed-up, measured</th><th scope=\"col\" class=\"n\">Speed-up, predicted</th><th scope=\"col\" class=\"n\">Runs</th></tr></thead><tbody>",
+        "<div class=\"scroll\"><table><caption>Measured and predicted</caption><thead><tr><th scope=\"col\">Variant</th><th scope=\"col\" class=\"n\">Median {}</th><th scope=\"col\" class=\"n\">Interval</th><th scope=\"col\" class=\"n\">Speed-up, measured</th><th scope=\"col\" class=\"n\">Speed-up, predicted</th><th scope=\"col\" class=\"n\">Runs</th></tr></thead><tbody>",
         escape(&measured.metric)
     );
-    for arm in &measured.arms {
+    for variant in &measured.variants {
         let _ = write!(
             out,
             "<tr><th scope=\"row\">{}<small>{}</small></th><td class=\"n\">{} {}</td><td class=\"n\">{} to {}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
-            escape(&arm.name),
-            escape(&arm.meaning),
-            number(arm.median),
+            escape(&variant.name),
+            escape(&variant.meaning),
+            number(variant.median),
             escape(&measured.unit),
-            number(arm.low),
-            number(arm.high),
-            estimate(&arm.speedup),
-            estimate(&arm.predicted),
-            arm.samples.len()
+            number(variant.low),
+            number(variant.high),
+            estimate(&variant.speedup),
+            estimate(&variant.predicted),
+            variant.samples.len()
         );
     }
     out.push_str("</tbody></table></div>");
@@ -469,7 +469,7 @@ fn strips(data: &PageData) -> String {
         .take(STRIPS)
         .collect();
     let mut out = format!(
-        "<section><h2>Where the misses are{}</h2><p class=\"soft\">Source: {}. Counts are {}; each strip is one anchor, from its start to its end.</p>",
+        "<section><h2>Where the misses are{}</h2><p class=\"soft\">Source: {}. Counts are {}; each strip is one site, from its start to its end.</p>",
         if data.after.is_some() {
             ", before and after"
         } else {
@@ -493,7 +493,7 @@ fn strips(data: &PageData) -> String {
         let left = all - shown.iter().map(|t| t.misses).sum::<f64>();
         let _ = write!(
             out,
-            "<p class=\"soft\">Not drawn: {rest} more anchors with {} of the misses.</p>",
+            "<p class=\"soft\">Not drawn: {rest} more sites with {} of the misses.</p>",
             units::percent(if all > 0.0 { left / all } else { 0.0 })
         );
     }
@@ -512,9 +512,9 @@ fn counters(data: &PageData) -> String {
     format!("<section><h2>Counters before and after</h2>{chart}</section>")
 }
 
-/// What a plan says of one anchor.
-struct Priced<'a> {
-    anchor: &'a Anchor,
+/// The estimates for one site.
+struct Estimated<'a> {
+    site: &'a Site,
     regions: usize,
     huge: usize,
     misses: f64,
@@ -522,21 +522,21 @@ struct Priced<'a> {
     cost: f64,
 }
 
-/// The anchors of a plan, the largest benefit first.
-fn priced_anchors(plan: &Plan) -> Vec<Priced<'_>> {
-    let mut all: Vec<Priced> = plan
-        .anchors
+/// The sites of a plan, the largest benefit first.
+fn estimated_sites(plan: &Plan) -> Vec<Estimated<'_>> {
+    let mut all: Vec<Estimated> = plan
+        .sites
         .iter()
-        .map(|anchor| {
-            let mut sum = Priced {
-                anchor,
+        .map(|site| {
+            let mut sum = Estimated {
+                site,
                 regions: 0,
                 huge: 0,
                 misses: 0.0,
                 benefit: 0.0,
                 cost: 0.0,
             };
-            for region in plan.regions.iter().filter(|r| r.anchor == anchor.id) {
+            for region in plan.regions.iter().filter(|r| r.site == site.id) {
                 sum.regions += 1;
                 sum.huge += usize::from(region.verdict == Verdict::Huge);
                 sum.misses += region.misses;
@@ -550,25 +550,25 @@ fn priced_anchors(plan: &Plan) -> Vec<Priced<'_>> {
     all
 }
 
-fn priced(data: &PageData) -> String {
+fn estimated(data: &PageData) -> String {
     let Some(plan) = data.plan else {
         return String::new();
     };
     let mut out = format!(
-        "<section><h2>What each part is worth</h2><p>{}</p><p class=\"soft\">The planned set saves {} of CPU time a run; everything huge would save {}. Prices: {}.</p>",
+        "<section><h2>Benefit and cost by part</h2><p>{}</p><p class=\"soft\">The planned set saves {} of CPU time a run; everything huge would save {}. Costs: {}.</p>",
         escape(&plan.reason),
         saved(&plan.saved_ns),
         saved(&plan.saved_all_ns),
         escape(&plan.cpu)
     );
-    let anchors = priced_anchors(plan);
-    out.push_str("<div class=\"scroll\"><table><caption>By anchor: where the memory was allocated, what huge pages save there over a run, what they cost</caption><thead><tr><th scope=\"col\">Allocated at</th><th scope=\"col\" class=\"n\">Regions huge</th><th scope=\"col\" class=\"n\">Misses</th><th scope=\"col\" class=\"n\">Benefit</th><th scope=\"col\" class=\"n\">Cost</th><th scope=\"col\">Verdict</th></tr></thead><tbody>");
-    for row in anchors.iter().take(ANCHOR_ROWS) {
+    let sites = estimated_sites(plan);
+    out.push_str("<div class=\"scroll\"><table><caption>By site: where the memory was allocated, what huge pages save there over a run, what they cost</caption><thead><tr><th scope=\"col\">Allocated at</th><th scope=\"col\" class=\"n\">Regions huge</th><th scope=\"col\" class=\"n\">Misses</th><th scope=\"col\" class=\"n\">Benefit</th><th scope=\"col\" class=\"n\">Cost</th><th scope=\"col\">Verdict</th></tr></thead><tbody>");
+    for row in sites.iter().take(SITE_ROWS) {
         let _ = write!(
             out,
             "<tr><th scope=\"row\">{}<small>{}</small></th><td class=\"n\">{} of {}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td></tr>",
-            escape(&row.anchor.to_string()),
-            escape(&origin(row.anchor)),
+            escape(&row.site.to_string()),
+            escape(&origin(row.site)),
             units::count(row.huge as f64),
             units::count(row.regions as f64),
             units::count(row.misses),
@@ -582,11 +582,11 @@ fn priced(data: &PageData) -> String {
         );
     }
     out.push_str("</tbody></table></div>");
-    if anchors.len() > ANCHOR_ROWS {
+    if sites.len() > SITE_ROWS {
         let _ = write!(
             out,
-            "<p class=\"soft\">{} more anchors are in the plan.</p>",
-            anchors.len() - ANCHOR_ROWS
+            "<p class=\"soft\">{} more sites are in the plan.</p>",
+            sites.len() - SITE_ROWS
         );
     }
     out.push_str(&region_table(plan));
@@ -594,11 +594,11 @@ fn priced(data: &PageData) -> String {
     out
 }
 
-/// Where an anchor comes from: its further frames, the module, how well it is found again.
-fn origin(anchor: &Anchor) -> String {
+/// The origin of a site: its further frames, its module, and its match level.
+fn origin(site: &Site) -> String {
     let mut parts = Vec::new();
-    match &anchor.kind {
-        AnchorKind::Alloc { frames, .. } => {
+    match &site.kind {
+        SiteKind::Alloc { frames, .. } => {
             for frame in frames.iter().skip(1) {
                 let name = frame
                     .symbol
@@ -614,11 +614,11 @@ fn origin(anchor: &Anchor) -> String {
                 parts.push(format!("in {}", frame.path));
             }
         }
-        AnchorKind::File { .. } => parts.push("file mappings are shown, not acted on".to_owned()),
+        SiteKind::File { .. } => parts.push("file mappings are shown, not acted on".to_owned()),
         _ => {}
     }
-    parts.push(units::bytes(anchor.length));
-    parts.push(match anchor.level {
+    parts.push(units::bytes(site.length));
+    parts.push(match site.level {
         Level::Exact => "found again exactly".to_owned(),
         Level::Class => "found again by site and length class".to_owned(),
         Level::Kind => "found again as this kind of memory".to_owned(),
@@ -636,7 +636,7 @@ fn region_table(plan: &Plan) -> String {
     }
     regions.truncate(REGION_ROWS);
     let mut out = format!(
-        "<details><summary>{}</summary><div class=\"scroll\"><table><thead><tr><th scope=\"col\">Anchor</th><th scope=\"col\" class=\"n\">Offset</th><th scope=\"col\" class=\"n\">Length</th><th scope=\"col\" class=\"n\">Misses</th><th scope=\"col\" class=\"n\">Benefit</th><th scope=\"col\" class=\"n\">Cost</th><th scope=\"col\">Verdict</th></tr></thead><tbody>",
+        "<details><summary>{}</summary><div class=\"scroll\"><table><thead><tr><th scope=\"col\">Site</th><th scope=\"col\" class=\"n\">Offset</th><th scope=\"col\" class=\"n\">Length</th><th scope=\"col\" class=\"n\">Misses</th><th scope=\"col\" class=\"n\">Benefit</th><th scope=\"col\" class=\"n\">Cost</th><th scope=\"col\">Verdict</th></tr></thead><tbody>",
         if count > REGION_ROWS {
             format!(
                 "The {REGION_ROWS} regions with the largest benefit, of {} (all are in the plan)",
@@ -647,15 +647,15 @@ fn region_table(plan: &Plan) -> String {
         }
     );
     for region in regions {
-        let anchor = plan
-            .anchors
+        let site = plan
+            .sites
             .iter()
-            .find(|a| a.id == region.anchor)
-            .map_or_else(String::new, Anchor::to_string);
+            .find(|a| a.id == region.site)
+            .map_or_else(String::new, Site::to_string);
         let _ = write!(
             out,
             "<tr><th scope=\"row\">{}</th><td class=\"n\">{:#x}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}<small>{}</small></td></tr>",
-            escape(&anchor),
+            escape(&site),
             region.offset,
             units::bytes(region.length),
             units::count(region.misses),
@@ -736,15 +736,15 @@ fn capitalised(text: &str) -> String {
     })
 }
 
-const WORDS: &str = "<section><h2>Words</h2><dl>\
-<dt>Toll</dt><dd>What a program pays to have its addresses translated: the time of page walks.</dd>\
-<dt>TLB miss</dt><dd>An access whose translation no TLB level held, so that the CPU walked the page table.</dd>\
-<dt>Huge page</dt><dd>A page of 2 MiB instead of 4 KiB: one TLB entry reaches 512 times as far.</dd>\
+const WORDS: &str = "<section><h2>Glossary</h2><dl>\
+<dt>Translation overhead</dt><dd>The time that a program spends on address translation: page walks.</dd>\
+<dt>TLB miss</dt><dd>An access that finds no translation in any TLB level, so that the CPU walks the page table.</dd>\
+<dt>Huge page</dt><dd>A page of 2 MiB instead of 4 KiB: one TLB entry covers 512 times as much memory.</dd>\
 <dt>Region</dt><dd>A range of 2 MiB that one huge page can hold.</dd>\
-<dt>Anchor</dt><dd>What names a piece of memory in every run, whatever its address: the place in the program that allocated it.</dd>\
+<dt>Site</dt><dd>Identifies memory in every run, whatever its address: the place in the program that allocated or mapped it.</dd>\
 <dt>Plan</dt><dd>The regions with their benefit, cost and verdict.</dd>\
 <dt>Speed-up</dt><dd>Time before divided by time after: above 1 is faster.</dd>\
-<dt>Interval</dt><dd>Where the true value lies, with the stated confidence. An interval that holds 1 means that the runs cannot tell.</dd>\
+<dt>Interval</dt><dd>The range of the true value, with the stated confidence. If it contains 1, the runs do not show whether there is an effect.</dd>\
 </dl></section>";
 
 #[cfg(test)]

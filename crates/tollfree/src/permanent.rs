@@ -1,44 +1,43 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The change that a maintainer would deploy, so that the gain stays without tollfree.
+//! Permanent changes that a maintainer can deploy to keep the gain without tollfree.
 //!
-//! Candidates follow from what the program is made of: its allocator, its
-//! runtime, its name. Each can be an arm of its own and be measured; what was not
-//! measured says so.
+//! Candidates are derived from the program's allocator, runtime and name. Each can be measured as a
+//! variant of its own; the others are reported as not measured.
 
 use std::ffi::OsString;
 
 use serde::{Deserialize, Serialize};
-use toll_model::anchor::{Anchor, AnchorKind};
 use toll_model::plan::{Plan, Verdict};
+use toll_model::site::{Site, SiteKind};
 use toll_model::stats::Interval;
 
 use crate::compare::Change;
 
-/// What is known about a program, from a look at it while it ran.
+/// Properties of a program, found while it ran.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traits {
-    /// Base name of the program that holds most memory (`python3.11`, `redis-server`).
+    /// Base name of the process with the most memory (`python3.11`, `redis-server`).
     pub program: String,
-    /// Base names of the libraries that it maps.
+    /// Base names of its mapped libraries.
     pub libraries: Vec<String>,
-    /// The allocator's configuration variable, where jemalloc is linked statically.
+    /// The allocator's configuration variable, if jemalloc is linked statically.
     pub jemalloc_variable: Option<String>,
 }
 
-/// A change, before anybody has measured it.
+/// A change, before it is measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// Name of its arm.
+    /// Name of its variant.
     pub name: &'static str,
-    /// What it is, for people.
+    /// Description of the change.
     pub change: String,
     /// What to paste, and where.
     pub how: String,
-    /// How to measure it; `None` where that would change the machine (a reserved pool, a rebuild).
-    pub arm: Option<Change>,
+    /// How to measure it; `None` if that would change the machine (a reserved pool, a rebuild).
+    pub variant: Option<Change>,
 }
 
-/// A change with its number, as `tune --json` prints it.
+/// A change with its measured speed-up, as `tune --json` prints it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Permanent {
     pub change: String,
@@ -50,7 +49,7 @@ pub struct Permanent {
 }
 
 impl Candidate {
-    /// With the speed-up of its arm, if it ran.
+    /// Adds the speed-up of its variant, if it ran.
     pub fn with(&self, measured: Option<Interval>) -> Permanent {
         Permanent {
             change: self.change.clone(),
@@ -78,8 +77,8 @@ impl Traits {
     }
 }
 
-/// The changes that fit a program, the most specific first. `env` looks up the
-/// environment that the program gets; `command` is how it is started.
+/// Returns the changes that fit a program, the most specific first. `env` looks up the program's
+/// environment; `command` is its command line.
 pub fn candidates(
     traits: &Traits,
     command: &[OsString],
@@ -96,22 +95,21 @@ pub fn candidates(
     all.into_iter().flatten().collect()
 }
 
-/// For each allocation that the plan makes huge: the call to add in the source.
+/// For each allocation that the plan makes huge: the call to add to the source.
 pub fn in_source(plan: &Plan) -> Vec<Candidate> {
-    let planned = |anchor: &&Anchor| {
-        let huge =
-            |r: &toll_model::plan::Region| r.anchor == anchor.id && r.verdict == Verdict::Huge;
+    let planned = |site: &&Site| {
+        let huge = |r: &toll_model::plan::Region| r.site == site.id && r.verdict == Verdict::Huge;
         plan.regions.iter().any(huge)
     };
-    plan.anchors
+    plan.sites
         .iter()
         .filter(planned)
         .filter_map(madvise_at)
         .collect()
 }
 
-fn madvise_at(anchor: &Anchor) -> Option<Candidate> {
-    let AnchorKind::Alloc { frames, .. } = &anchor.kind else {
+fn madvise_at(site: &Site) -> Option<Candidate> {
+    let SiteKind::Alloc { frames, .. } = &site.kind else {
         return None;
     };
     let frame = frames
@@ -130,18 +128,18 @@ fn madvise_at(anchor: &Anchor) -> Option<Candidate> {
         name: "madvise",
         change: format!("madvise(MADV_HUGEPAGE) on the block allocated in {place}"),
         how: format!(
-            "/* in {place}, after the allocation and before its first use; block, length: what was allocated */\n\
+            "/* in {place}, after the allocation and before its first use; block, length: the allocation */\n\
              #include <sys/mman.h>\n\
              size_t huge = 2 << 20;\n\
              uintptr_t first = ((uintptr_t)block + huge - 1) & ~(huge - 1);\n\
              uintptr_t last = ((uintptr_t)block + length) & ~(huge - 1);\n\
              if (first < last)\n    madvise((void *)first, last - first, MADV_HUGEPAGE);"
         ),
-        arm: None,
+        variant: None,
     })
 }
 
-/// The arm of the switch of glibc's malloc.
+/// The variant with glibc's malloc tunable.
 pub const GLIBC: &str = "glibc-tunable";
 
 fn glibc(traits: &Traits, env: &dyn Fn(&str) -> Option<String>) -> Option<Candidate> {
@@ -174,7 +172,7 @@ fn jemalloc(traits: &Traits, env: &dyn Fn(&str) -> Option<String>) -> Option<Can
 
 fn numpy(traits: &Traits, env: &dyn Fn(&str) -> Option<String>) -> Option<Candidate> {
     let variable = "NUMPY_MADVISE_HUGEPAGE";
-    // numpy advises large arrays unless it is told not to.
+    // numpy advises large arrays unless this is disabled.
     let off = env(variable).is_some_and(|value| value == "0");
     (traits.uses("_multiarray_umath") && off).then(|| {
         by_variable(
@@ -201,8 +199,8 @@ fn jvm(traits: &Traits, command: &[OsString]) -> Option<Candidate> {
             "# on the command line, before the class or -jar:\njava {flag} ...\n\n{}",
             settings("JAVA_TOOL_OPTIONS", flag)
         ),
-        // By the variable the JVM would say so on stderr, and the output would differ.
-        arm: started_as_java.then(|| Change {
+        // With the variable, the JVM prints a message on stderr, and the output would differ.
+        variant: started_as_java.then(|| Change {
             first_arguments: vec![flag.into()],
             ..Change::default()
         }),
@@ -218,12 +216,12 @@ fn postgres(traits: &Traits) -> Option<Candidate> {
               #   postgres -D $PGDATA -C shared_memory_size_in_huge_pages\n\
               # /etc/sysctl.d/60-postgresql.conf\nvm.nr_hugepages = <that number>"
             .to_owned(),
-        // Needs memory that root has reserved for it.
-        arm: None,
+        // Needs memory that root has reserved.
+        variant: None,
     })
 }
 
-/// redis switches huge pages off for itself, and its jemalloc asks for none.
+/// Enables huge pages for redis: it disables them for itself, and its jemalloc requests none.
 fn redis(
     traits: &Traits,
     command: &[OsString],
@@ -240,11 +238,11 @@ fn redis(
         name: "redis-thp",
         change: "redis keeps huge pages on, and its allocator asks for them".to_owned(),
         how: format!(
-            "# redis.conf (snapshots then copy 2 MiB for each written page: mind their latency)\n\
+            "# redis.conf (snapshots then copy 2 MiB for each written page: check their latency)\n\
              disable-thp no\n\n{}",
             settings("MALLOC_CONF", &value)
         ),
-        arm: started.then(|| Change {
+        variant: started.then(|| Change {
             env: vec![("MALLOC_CONF".to_owned(), value.clone())],
             last_arguments: vec!["--disable-thp".into(), "no".into()],
             ..Change::default()
@@ -257,14 +255,14 @@ fn by_variable(name: &'static str, what: &str, variable: &str, value: String) ->
         name,
         change: format!("{what}: {variable}={value}"),
         how: settings(variable, &value),
-        arm: Some(Change {
+        variant: Some(Change {
             env: vec![(variable.to_owned(), value)],
             ..Change::default()
         }),
     }
 }
 
-/// A variable for a shell, a systemd service, and a container.
+/// A variable setting for a shell, a systemd service, and a container.
 fn settings(variable: &str, value: &str) -> String {
     format!(
         "# in a shell or start script:\nexport {variable}='{value}'\n\n\
@@ -274,7 +272,7 @@ fn settings(variable: &str, value: &str) -> String {
     )
 }
 
-/// A value added to those that a variable has already.
+/// Appends a value to those that a variable already has.
 fn joined(before: Option<String>, separator: char, value: &str) -> String {
     match before.filter(|text| !text.is_empty()) {
         Some(before) => format!("{before}{separator}{value}"),
@@ -317,7 +315,7 @@ mod tests {
             &[("GLIBC_TUNABLES", "a.b=c")],
         );
         assert_eq!(names(&got), ["glibc-tunable"]);
-        let change = got[0].arm.as_ref().unwrap();
+        let change = got[0].variant.as_ref().unwrap();
         let expected = (
             "GLIBC_TUNABLES".to_owned(),
             "a.b=c:glibc.malloc.hugetlb=1".to_owned(),
@@ -343,13 +341,13 @@ mod tests {
         let got = found("java", &["libc.so.6", "libjvm.so"], &[]);
         assert_eq!(names(&got), ["jvm-thp"]);
         let command = got[0]
-            .arm
+            .variant
             .as_ref()
             .unwrap()
             .command(&["java".into(), "Main".into()]);
         assert_eq!(command[1], "-XX:+UseTransparentHugePages");
         let wrapped = found("launcher", &["libc.so.6", "libjvm.so"], &[]);
-        assert_eq!(wrapped[0].arm, None);
+        assert_eq!(wrapped[0].variant, None);
     }
 
     #[test]
@@ -370,7 +368,7 @@ mod tests {
     fn redis_needs_both_its_own_switch_and_its_allocators() {
         let got = found("redis-server", &["libc.so.6", "libjemalloc.so.2"], &[]);
         assert_eq!(names(&got), ["redis-thp", "jemalloc-thp"]);
-        let change = got[0].arm.as_ref().unwrap();
+        let change = got[0].variant.as_ref().unwrap();
         assert_eq!(change.last_arguments, ["--disable-thp", "no"]);
         assert_eq!(change.env[0].1, "thp:always");
     }
@@ -379,7 +377,7 @@ mod tests {
     fn what_needs_root_is_never_measured_by_itself() {
         let got = found("postgres", &["libc.so.6"], &[]);
         assert_eq!(got[0].name, "postgres-huge-pages");
-        assert_eq!(got[0].arm, None);
+        assert_eq!(got[0].variant, None);
         assert_eq!(got[0].with(None).state, "not measured");
     }
 }

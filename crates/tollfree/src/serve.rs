@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Serving a program's mappings of big files from morsels: `tollfree run --morsel`.
+//! Serves a program's mappings of large files from morsels: `tollfree run --morsel`.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -21,19 +21,19 @@ use crate::executable::Executable;
 use crate::output;
 use crate::target::Launch;
 
-/// Files that a program is served from memory.
+/// The files that a program is served from memory.
 #[derive(Debug)]
 pub struct Serving {
     files: Vec<Serve>,
-    /// Private to us; holds the morsel file. `None`: there is nothing to serve.
-    folder: Option<TempDir>,
+    /// A private directory with the morsel file. `None`: there is nothing to serve.
+    directory: Option<TempDir>,
 }
 
-/// One of them.
+/// One served file.
 #[derive(Debug)]
 struct Serve {
     source: Source,
-    /// The morsel, held open so that nobody takes it for unused; or why there is none.
+    /// The morsel, held open so that it counts as used; or why there is none.
     from: Result<Held, String>,
 }
 
@@ -45,22 +45,22 @@ struct Held {
     _file: File,
 }
 
-/// What was served of a file, as `run --summary` writes it.
+/// How a file was served, as `run --summary` writes it.
 #[derive(Debug, Clone, Serialize)]
 pub struct ServedFile {
     pub file: String,
-    /// The path of its morsel; null where there is none.
+    /// The path of its morsel; null if there is none.
     pub morsel: Option<String>,
-    /// The file system that the morsel is on.
+    /// The file system of the morsel.
     pub kind: Option<&'static str>,
     /// Whether the morsel was filled for this run.
     pub filled: bool,
     /// Mappings that were served from the morsel, and their bytes.
     pub mappings: u64,
     pub bytes: u64,
-    /// Mappings that were left to the file: writable ones, say.
+    /// Mappings that still use the file: writable ones, for example.
     pub left: u64,
-    /// Mappings of files, this one or others, that were not looked at, because the program had confined
+    /// Mappings of this file or others that could not be checked, because the program had confined
     /// itself (seccomp) before.
     pub confined: u64,
     /// Why there is no morsel.
@@ -71,12 +71,12 @@ impl Serving {
     /// Finds or fills the morsels of `files` for a program.
     ///
     /// # Errors
-    /// A file that cannot be read or served at all, and an interruption. What only keeps a file
-    /// from its morsel is a note.
+    /// A file that cannot be read or served at all, and an interruption. A failure that only
+    /// prevents the use of a morsel is a note.
     pub fn new(files: &[PathBuf], mount: Option<&Path>, command: &[OsString]) -> Result<Serving> {
         let mut serving = Serving {
             files: Vec::new(),
-            folder: None,
+            directory: None,
         };
         if files.is_empty() {
             return Ok(serving);
@@ -88,10 +88,10 @@ impl Serving {
         let executable = Executable::of(command)?;
         let obstacle = executable.obstacle.map(|obstacle| {
             let path = executable.path.display();
-            format!("{path} cannot be entered: {obstacle}")
+            format!("{path} does not load the preload library: {obstacle}")
         });
         for source in sources {
-            // Named twice, or by two names.
+            // The file was named twice, or by two names.
             if serving
                 .files
                 .iter()
@@ -116,8 +116,8 @@ impl Serving {
 
     /// Writes the morsel file.
     fn write(&mut self) -> Result<()> {
-        let folder = tempfile::Builder::new().prefix("tollfree-").tempdir();
-        self.folder = Some(folder.context("no temporary folder")?);
+        let directory = tempfile::Builder::new().prefix("tollfree-").tempdir();
+        self.directory = Some(directory.context("no temporary directory")?);
         match self.path() {
             Some(path) => {
                 fs::write(&path, self.to_bytes()).with_context(|| format!("{}", path.display()))
@@ -127,10 +127,10 @@ impl Serving {
     }
 
     fn path(&self) -> Option<PathBuf> {
-        Some(self.folder.as_ref()?.path().join("served"))
+        Some(self.directory.as_ref()?.path().join("served"))
     }
 
-    /// Says which files are not served, and why.
+    /// Prints which files are not served, and why.
     pub fn say_notes(&self) {
         for serve in &self.files {
             if let Err(why) = &serve.from {
@@ -140,7 +140,7 @@ impl Serving {
         }
     }
 
-    /// Gives a launch what its program needs.
+    /// Adds what the program needs to a launch.
     pub fn prepare(&self, launch: Launch) -> Launch {
         match self.path() {
             Some(path) => launch.served(&path),
@@ -153,7 +153,7 @@ impl Serving {
         files.filter_map(|serve| Some((&serve.source, serve.from.as_ref().ok()?)))
     }
 
-    /// The morsel file.
+    /// Serializes the morsel file.
     fn to_bytes(&self) -> Vec<u8> {
         let mut out = SERVED_MAGIC.to_vec();
         out.extend((self.morsels().count() as u32).to_le_bytes());
@@ -187,7 +187,7 @@ impl Serving {
         out
     }
 
-    /// What was served so far.
+    /// Returns what was served so far.
     pub fn summary(&self) -> Vec<ServedFile> {
         let file = self.path().and_then(|path| File::open(path).ok());
         let text = |text: &OsStr| text.to_string_lossy().into_owned();
@@ -226,7 +226,7 @@ impl Serving {
     }
 }
 
-/// Says which files were ready in memory, and not mapped.
+/// Prints which files were ready in memory but not mapped from there.
 pub fn say_unused(served: &[ServedFile]) {
     for it in served
         .iter()
@@ -235,11 +235,11 @@ pub fn say_unused(served: &[ServedFile]) {
         let file = &it.file;
         match it.left {
             0 if it.confined > 0 => output::note(format_args!(
-                "{file}: the program confined itself (seccomp) before it mapped its files: they themselves were mapped"
+                "{file}: the program confined itself (seccomp) before it mapped its files: the files themselves were mapped"
             )),
             0 => output::note(format_args!("{file}: the program did not map it")),
             _ => output::note(format_args!(
-                "{file}: the program mapped it, but not only to read it: the file itself was mapped"
+                "{file}: the program mapped it, but not read-only: the file itself was mapped"
             )),
         }
     }

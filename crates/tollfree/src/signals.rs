@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Signals that tollfree receives while somebody's program runs.
+//! Signals that tollfree receives while a target runs.
 //!
-//! A handler notes them in a pipe; whoever waits for a child reads the pipe
-//! and forwards them ([`crate::target`]). Handlers, not blocked signals: a
-//! process-wide signal goes to any thread that does not block it, and progress
-//! lines have threads of their own.
+//! A handler writes them to a pipe; the code that waits for a child reads the pipe and forwards
+//! them ([`crate::target`]). Handlers are used instead of blocked signals: a process-wide signal
+//! goes to any thread that does not block it, and progress lines have threads of their own.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -14,11 +13,12 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use rustix::pipe::{PipeFlags, pipe_with};
 
-/// The pipe's writing end, for the handler.
+/// The write end of the pipe, for the handler.
 static WRITE: AtomicI32 = AtomicI32::new(-1);
-/// The last signal that asks tollfree itself to end.
+/// The last signal that asked tollfree itself to end.
 static INTERRUPT: AtomicI32 = AtomicI32::new(0);
-/// Bit n: signal n was ignored when tollfree was started (by nohup, say), so it asks nobody to end.
+/// Bit n: signal n was ignored when tollfree was started (by nohup, for example), so it is no
+/// request to end.
 static IGNORED: AtomicU64 = AtomicU64::new(0);
 static STATE: Mutex<State> = Mutex::new(State {
     guards: 0,
@@ -31,7 +31,7 @@ struct State {
     old: Vec<(i32, libc::sigaction)>,
 }
 
-/// A signal that arrived.
+/// A received signal.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Note {
@@ -40,9 +40,9 @@ pub struct Note {
 }
 
 impl Note {
-    /// Whether the target should get it from us: what a process sent to tollfree, and the
-    /// alarm that tollfree was started with (it does not survive a fork). What a terminal
-    /// sends, the whole process group has got already.
+    /// Whether tollfree forwards it to the target: signals that a process sent to tollfree, and the
+    /// alarm that tollfree was started with (it does not survive a fork). The terminal sends its
+    /// signals to the whole process group, including the target.
     pub fn is_for_target(&self) -> bool {
         let by_process = self.code <= 0;
         let alarm = [libc::SIGALRM, libc::SIGVTALRM, libc::SIGPROF].contains(&self.signal);
@@ -50,11 +50,11 @@ impl Note {
     }
 }
 
-/// Signals are noted while one of these lives.
+/// Signals are recorded while a guard exists.
 #[derive(Debug)]
 pub struct Guard(());
 
-/// Starts noting signals. Guards nest; the last one gives the dispositions back.
+/// Starts recording signals. Guards nest; the last one restores the dispositions.
 pub fn watch() -> io::Result<Guard> {
     let write = pipe()?.1.as_raw_fd();
     WRITE.store(write, Relaxed);
@@ -78,7 +78,7 @@ impl Drop for Guard {
     }
 }
 
-/// The last of SIGINT, SIGTERM, SIGHUP and SIGQUIT that arrived while signals were noted.
+/// The last of SIGINT, SIGTERM, SIGHUP and SIGQUIT that arrived while signals were recorded.
 pub fn interrupted() -> Option<i32> {
     match INTERRUPT.load(Relaxed) {
         0 => None,
@@ -86,12 +86,12 @@ pub fn interrupted() -> Option<i32> {
     }
 }
 
-/// Becomes readable when a signal has been noted.
+/// A descriptor that becomes readable when a signal was recorded.
 pub fn readable() -> io::Result<BorrowedFd<'static>> {
     Ok(pipe()?.0.as_fd())
 }
 
-/// The signals noted since the last call.
+/// The signals recorded since the last call.
 pub fn take() -> Vec<Note> {
     let mut notes = Vec::new();
     let Ok((read, _)) = pipe() else {
@@ -108,7 +108,7 @@ pub fn take() -> Vec<Note> {
     notes
 }
 
-/// The dispositions to give back to a child before it executes a program.
+/// The dispositions to restore in a child before it executes a program.
 pub fn inherited() -> Vec<(i32, libc::sigaction)> {
     let state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
     state.old.clone()
@@ -120,9 +120,10 @@ pub fn set(signal: i32, action: &libc::sigaction) {
     unsafe { libc::sigaction(signal, action, std::ptr::null_mut()) };
 }
 
-/// Takes the signal's default action (stop, or death) and, if there is life after it, notes it again.
+/// Takes the signal's default action (stop or termination). If the process continues, records the
+/// signal again.
 pub fn default_action(signal: i32) {
-    // SAFETY: SIG_DFL is always valid; the previous action goes back in unchanged.
+    // SAFETY: SIG_DFL is always valid; the previous action is restored unchanged.
     unsafe {
         let mut default: libc::sigaction = std::mem::zeroed();
         default.sa_sigaction = libc::SIG_DFL;
@@ -138,14 +139,14 @@ pub fn default_action(signal: i32) {
     }
 }
 
-/// Blocks every signal in this thread until dropped; for the moment of a fork.
+/// Blocks every signal in this thread until dropped; used around a fork.
 pub struct Blocked(libc::sigset_t);
 
 impl Blocked {
     pub fn all() -> Blocked {
         let mut full = MaybeUninit::zeroed();
         let mut old = MaybeUninit::zeroed();
-        // SAFETY: both sets are initialised by the calls that take them.
+        // SAFETY: both sets are initialised by the calls that receive them.
         unsafe {
             libc::sigfillset(full.as_mut_ptr());
             libc::pthread_sigmask(libc::SIG_SETMASK, full.as_ptr(), old.as_mut_ptr());
@@ -153,7 +154,7 @@ impl Blocked {
         }
     }
 
-    /// The mask from before.
+    /// The previous mask.
     pub fn before(&self) -> libc::sigset_t {
         self.0
     }
@@ -171,8 +172,8 @@ pub fn set_mask(mask: &libc::sigset_t) {
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, mask, std::ptr::null_mut()) };
 }
 
-/// Every signal that can be handled and means something to a target; not the faults,
-/// nor SIGPIPE, nor what stops a background process at the terminal.
+/// Every signal that can be handled and is meaningful to a target; not the faults, nor SIGPIPE, nor
+/// those that stop a background process at the terminal.
 fn noted() -> impl Iterator<Item = i32> {
     const OWN: [i32; 14] = [
         libc::SIGKILL,
@@ -187,14 +188,14 @@ fn noted() -> impl Iterator<Item = i32> {
         libc::SIGPIPE,
         libc::SIGTTIN,
         libc::SIGTTOU,
-        // glibc keeps two for itself.
+        // glibc reserves two for itself.
         32,
         33,
     ];
     (1..=libc::SIGRTMAX()).filter(|signal| !OWN.contains(signal))
 }
 
-/// Installs the handler and returns what was there before.
+/// Installs the handler and returns the previous action.
 fn install(signal: i32) -> libc::sigaction {
     // SAFETY: the handler is async-signal-safe, and its type is that of SA_SIGINFO.
     unsafe {
@@ -237,7 +238,7 @@ extern "C" fn note(signal: i32, info: *mut libc::siginfo_t, _context: *mut libc:
     }
 }
 
-/// The pipe, made at the first use: neither end blocks nor is inherited.
+/// The pipe, created at the first use: both ends are non-blocking and CLOEXEC.
 fn pipe() -> io::Result<&'static (OwnedFd, OwnedFd)> {
     static PIPE: OnceLock<(OwnedFd, OwnedFd)> = OnceLock::new();
     if let Some(pipe) = PIPE.get() {

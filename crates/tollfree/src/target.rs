@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Running somebody's program, so that neither it nor its caller can tell.
+//! Runs a program so that neither it nor its caller notices tollfree.
 //!
-//! - Standard streams and every other descriptor are inherited as they are; ours are CLOEXEC.
-//! - Signals sent to tollfree alone are forwarded. Those from the terminal have
-//!   reached the target by its process group already. A signal that a process
-//!   sends to the whole group cannot be told from one for tollfree alone, and
-//!   may arrive twice.
-//! - When the target stops at the terminal (Ctrl-Z), tollfree stops too, so
-//!   that the shell sees it; `fg` continues both.
-//! - A killed tollfree takes the target with it (PR_SET_PDEATHSIG), as killing
-//!   the program itself would have. Its children, and daemons, are not meant by that.
+//! - Standard streams and every other descriptor are inherited unchanged; our own are CLOEXEC.
+//! - Signals sent to tollfree alone are forwarded. Those from the terminal reach the target through
+//!   its process group. A signal that a process sends to the whole group cannot be distinguished
+//!   from one for tollfree alone, and may arrive twice.
+//! - When the target stops at the terminal (Ctrl-Z), tollfree stops too, so that the shell notices;
+//!   `fg` continues both.
+//! - If tollfree is killed, the target is killed too (PR_SET_PDEATHSIG), as if the program itself
+//!   had been killed. Its children and daemons are not.
 //! - [`end_like`] makes tollfree die of the signal that the target died of.
 
 mod huge;
@@ -35,14 +34,14 @@ use crate::executable::Executable;
 use crate::thp::Switch;
 use crate::{inherited, install, signals};
 
-/// A program about to be run.
+/// A program to run.
 #[derive(Debug, Clone, Default)]
 pub struct Launch {
     command: Vec<OsString>,
     wrapper: Vec<OsString>,
-    /// What the target's environment gets on top of ours.
+    /// Environment variables of the target, in addition to ours.
     env: Vec<(OsString, OsString)>,
-    /// The same for the preload library, which only the target itself may see.
+    /// Variables of the preload library, which only the target itself may see.
     preload_env: Vec<(OsString, OsString)>,
     stdin: Option<PathBuf>,
     capture: Option<PathBuf>,
@@ -82,7 +81,7 @@ impl Launch {
     }
 
     /// Puts another program's command line (QEMU's, perf's) before the target. The preload
-    /// library's variables then reach the target alone: by QEMU's `-E`, else by env(1).
+    /// library's variables then reach the target only: by QEMU's `-E`, else by env(1).
     pub fn wrapper(mut self, wrapper: Vec<OsString>) -> Launch {
         self.wrapper = wrapper;
         self
@@ -94,38 +93,38 @@ impl Launch {
         self
     }
 
-    /// Which huge pages the target and its children may have.
+    /// Sets which huge pages the target and its children may have.
     pub fn thp(mut self, switch: Switch) -> Launch {
         self.thp = switch;
         self
     }
 
-    /// Takes stdin from a file instead of our own.
+    /// Uses a file as stdin instead of the inherited one.
     pub fn stdin(mut self, file: &Path) -> Launch {
         self.stdin = Some(file.to_owned());
         self
     }
 
-    /// Writes stdout and stderr to files of these names in `folder`.
-    pub fn capture(mut self, folder: &Path) -> Launch {
-        self.capture = Some(folder.to_owned());
+    /// Writes stdout and stderr to files of these names in `directory`.
+    pub fn capture(mut self, directory: &Path) -> Launch {
+        self.capture = Some(directory.to_owned());
         self
     }
 
-    /// Puts the target into a process group of its own, which [`Child::stop`] and a
-    /// dropped [`Child`] end as a whole. Not for targets that use the terminal.
+    /// Puts the target into its own process group, which [`Child::stop`] and dropping the [`Child`]
+    /// end as a whole. Not for targets that use the terminal.
     pub fn own_group(mut self) -> Launch {
         self.group = true;
         self
     }
 
-    /// Samples how much huge memory the target and its children have, for [`Outcome::huge`].
+    /// Samples the huge-page-backed memory of the target and its children, for [`Outcome::huge`].
     pub fn sample_huge(mut self, sampling: Sampling) -> Launch {
         self.sampling = sampling;
         self
     }
 
-    /// Starts the target. Call it from a thread that lives as long as the target may.
+    /// Starts the target. Call it from a thread that outlives the target.
     ///
     /// # Errors
     /// [`UserError::NotFound`] and [`UserError::NotExecutable`] for the program,
@@ -191,7 +190,7 @@ impl Launch {
         Ok(command)
     }
 
-    /// The preload library's variables, with LD_PRELOAD first among what the user preloads.
+    /// The preload library's variables, with our library first in the user's LD_PRELOAD.
     fn target_env(&self) -> Result<Vec<(OsString, OsString)>> {
         let mut env = self.preload_env.clone();
         if let Some((_, file)) = env.first() {
@@ -211,9 +210,9 @@ impl Launch {
             let input = File::open(file).with_context(|| format!("{}", file.display()))?;
             command.stdin(input);
         }
-        if let Some(folder) = &self.capture {
+        if let Some(directory) = &self.capture {
             let create = |name: &str| -> Result<Stdio> {
-                let path = folder.join(name);
+                let path = directory.join(name);
                 let file = File::create(&path).with_context(|| format!("{}", path.display()))?;
                 Ok(file.into())
             };
@@ -223,8 +222,9 @@ impl Launch {
     }
 }
 
-/// A path of the library that LD_PRELOAD can hold: it is cut at colons and white space, so
-/// a library in such a folder gets a symbolic link beside the (temporary) file `beside`.
+/// A path of the library that LD_PRELOAD can contain: LD_PRELOAD is split at colons and white
+/// space, so a library in such a directory gets a symbolic link next to the (temporary) file
+/// `beside`.
 fn nameable(library: PathBuf, beside: &Path) -> Result<PathBuf> {
     let is_nameable = |path: &Path| {
         let bytes = path.as_os_str().as_encoded_bytes();
@@ -236,7 +236,7 @@ fn nameable(library: PathBuf, beside: &Path) -> Result<PathBuf> {
     let link = beside.with_file_name(install::PRELOAD);
     anyhow::ensure!(
         is_nameable(&link),
-        "{}: LD_PRELOAD cannot name a path with a colon or white space; set TMPDIR to one without",
+        "{}: LD_PRELOAD cannot contain a path with a colon or white space; set another TMPDIR",
         link.display()
     );
     match std::os::unix::fs::symlink(&library, &link) {
@@ -247,8 +247,8 @@ fn nameable(library: PathBuf, beside: &Path) -> Result<PathBuf> {
     }
 }
 
-/// The arguments that let a wrapper set variables for the target alone: QEMU has
-/// options for that (and for the target's own name), other wrappers run it through env(1).
+/// The arguments that make a wrapper set variables for the target only: QEMU has options for them
+/// (and for the target's own name), other wrappers run it through env(1).
 fn behind_wrapper(wrapper: &OsStr, name: &OsStr, env: Vec<(OsString, OsString)>) -> Vec<OsString> {
     let settings = env.into_iter().map(|(mut name, value)| {
         name.push("=");
@@ -269,7 +269,7 @@ fn behind_wrapper(wrapper: &OsStr, name: &OsStr, env: Vec<(OsString, OsString)>)
     }
 }
 
-/// What happens in the child between fork and exec.
+/// The actions in the child between fork and exec.
 struct BeforeExec {
     mask: libc::sigset_t,
     dispositions: Vec<(i32, libc::sigaction)>,
@@ -303,7 +303,7 @@ impl BeforeExec {
     }
 }
 
-/// How a target ended, and what it and the children that it waited for used.
+/// How a target ended, and the resources that it and its waited-for children used.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     pub status: ExitStatus,
@@ -313,15 +313,15 @@ pub struct Outcome {
     pub sys: Duration,
     pub minor_faults: u64,
     pub major_faults: u64,
-    /// Bytes; of the largest process.
+    /// Peak of the largest process, bytes.
     pub max_rss: u64,
-    /// Huge anonymous memory, if [`Launch::sample_huge`] asked for it.
+    /// Huge-page-backed anonymous memory, if [`Launch::sample_huge`] was set.
     pub huge: Sampled,
     /// The signal that asked tollfree to end meanwhile, if any.
     pub interrupted: Option<i32>,
 }
 
-/// A running target. Dropped before its end, it is killed.
+/// A running target. It is killed if dropped before its end.
 #[derive(Debug)]
 pub struct Child {
     pid: u32,
@@ -338,8 +338,8 @@ impl Child {
         self.pid
     }
 
-    /// Waits for the end. Calls `tick` at once and then each time that the
-    /// duration it returned has passed; forwards signals meanwhile.
+    /// Waits for the end. Calls `tick` at once, and again each time that the duration it returned
+    /// has passed. Forwards signals meanwhile.
     pub fn wait(&mut self, mut tick: impl FnMut() -> Duration) -> Result<Outcome> {
         let mut next = Instant::now();
         loop {
@@ -355,7 +355,7 @@ impl Child {
         }
     }
 
-    /// Waits for at most `limit`; `None` if the target runs still.
+    /// Waits for at most `limit`. Returns `None` if the target is still running.
     pub fn wait_for(&mut self, limit: Duration) -> Result<Option<Outcome>> {
         let end = Instant::now() + limit;
         loop {
@@ -370,7 +370,7 @@ impl Child {
         }
     }
 
-    /// Asks the target to end, and kills it if it has not after `grace`.
+    /// Asks the target to end, and kills it if it is still running after `grace`.
     pub fn stop(&mut self, grace: Duration) -> Result<Outcome> {
         self.signal(libc::SIGTERM);
         self.signal(libc::SIGCONT);
@@ -381,14 +381,14 @@ impl Child {
         self.wait(|| LONGEST_TICK)
     }
 
-    /// Sends a signal to the target, or its group if it has one of its own.
+    /// Sends a signal to the target, or to its group if it has its own.
     pub fn signal(&self, signal: i32) {
         if !self.reaped {
             send(self.pid, self.group, signal);
         }
     }
 
-    /// Looks whether the target has ended, follows it if it stopped, and forwards signals.
+    /// Checks whether the target has ended, stops with it if it stopped, and forwards signals.
     pub fn try_wait(&mut self) -> Result<Option<Outcome>> {
         loop {
             for note in signals::take() {
@@ -455,11 +455,11 @@ impl Drop for Child {
     }
 }
 
-/// Waiting longer than this at once gains nothing.
+/// Upper bound of one wait.
 const LONGEST_TICK: Duration = Duration::from_secs(3600);
 
-/// Ends tollfree the way that the target ended: with its exit code, or by its
-/// signal (without a second core file). Drop temporary files before.
+/// Ends tollfree as the target ended: with its exit code, or by its signal (without a second core
+/// file). Drop temporary files before.
 pub fn end_like(status: ExitStatus) -> ExitCode {
     let Some(signal) = status.signal() else {
         return ExitCode::from(status.code().unwrap_or(1) as u8);
@@ -467,22 +467,22 @@ pub fn end_like(status: ExitStatus) -> ExitCode {
     // SAFETY: PR_SET_DUMPABLE takes no pointer.
     unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) };
     signals::default_action(signal);
-    // Only if the signal does not end this process, which SIG_DFL leaves to init alone.
+    // Reached only if the signal does not end this process, which SIG_DFL does for all but init.
     ExitCode::from(128u8.wrapping_add(signal as u8))
 }
 
-/// Finds a program as execvp(3) does, and as shells do where that is of more help:
-/// folders of PATH that we may not read are passed over.
+/// Finds a program as execvp(3) does. Like a shell, skips directories of PATH that are not
+/// readable.
 ///
 /// # Errors
-/// [`UserError::NotFound`], or [`UserError::NotExecutable`] if all there is under that name is no executable file.
+/// [`UserError::NotFound`], or [`UserError::NotExecutable`] if no file of that name is executable.
 pub fn find_program(name: &OsStr) -> Result<PathBuf, UserError> {
     let program = || name.to_string_lossy().into_owned();
     let is_path = has_slash(name);
     let mut refused = None;
     for path in candidates(name) {
         match std::fs::metadata(&path) {
-            Ok(meta) if meta.is_dir() && is_path => refused = Some("is a folder"),
+            Ok(meta) if meta.is_dir() && is_path => refused = Some("is a directory"),
             Ok(meta) if meta.is_dir() => {}
             Ok(_) if executable(&path) => return Ok(path),
             Ok(_) => refused = Some("permission denied"),
@@ -505,7 +505,7 @@ fn has_slash(name: &OsStr) -> bool {
     name.as_encoded_bytes().contains(&b'/')
 }
 
-/// The paths that a command name may mean, in order.
+/// The paths that a command name can mean, in order.
 fn candidates(name: &OsStr) -> Vec<PathBuf> {
     if has_slash(name) {
         return vec![PathBuf::from(name)];
@@ -515,9 +515,9 @@ fn candidates(name: &OsStr) -> Vec<PathBuf> {
     }
     let path = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
     std::env::split_paths(&path)
-        .map(|folder| match folder.as_os_str().is_empty() {
+        .map(|directory| match directory.as_os_str().is_empty() {
             true => Path::new(".").join(name),
-            false => folder.join(name),
+            false => directory.join(name),
         })
         .collect()
 }
@@ -527,7 +527,8 @@ fn executable(path: &Path) -> bool {
     accessat(CWD, path, Access::EXEC_OK, AtFlags::EACCESS).is_ok()
 }
 
-/// What a failed start means: the program is not there, is not executable, or the system is at its limits.
+/// Classifies a failed start: the program does not exist, is not executable, or a system limit is
+/// reached.
 fn exec_error(program: &OsStr, error: io::Error) -> anyhow::Error {
     let program = program.to_string_lossy().into_owned();
     match error.raw_os_error() {
@@ -543,8 +544,8 @@ fn exec_error(program: &OsStr, error: io::Error) -> anyhow::Error {
     }
 }
 
-/// The target has stopped: at the terminal, stop too; a SIGSTOP is somebody's
-/// own business (a debugger, a throttle), who will continue the target alone.
+/// Handles a stopped target: a stop from the terminal also stops tollfree. The sender of a SIGSTOP
+/// (a debugger, a throttle) continues the target itself.
 fn stop_along(signal: i32) {
     if [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU].contains(&signal) {
         signals::default_action(signal);
@@ -566,13 +567,13 @@ fn wait4(pid: u32) -> Result<Option<(ExitStatus, libc::rusage)>> {
         let flags = libc::WNOHANG | libc::WUNTRACED;
         match libc::wait4(pid as libc::pid_t, &mut status, flags, &mut usage) {
             0 => Ok(None),
-            -1 => Err(io::Error::last_os_error()).context("the target cannot be waited for"),
+            -1 => Err(io::Error::last_os_error()).context("cannot wait for the target"),
             _ => Ok(Some((ExitStatus::from_raw(status), usage))),
         }
     }
 }
 
-/// A descriptor that becomes readable at the child's end; without one SIGCHLD does.
+/// A descriptor that becomes readable at the child's end; without it, SIGCHLD signals the end.
 fn pidfd(pid: u32) -> Option<OwnedFd> {
     // SAFETY: pidfd_open returns a new descriptor (CLOEXEC) or -1.
     unsafe {
@@ -590,7 +591,7 @@ pub fn process_tree(pid: u32) -> Vec<u32> {
 mod tests {
     use super::*;
 
-    /// In this test process the harness's threads fork; the main one does not.
+    /// In this test process, threads of the harness fork, not the main thread.
     #[test]
     fn a_child_of_a_thread_belongs_to_the_tree() {
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();

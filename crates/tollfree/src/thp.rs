@@ -1,34 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `PR_SET_THP_DISABLE`: a process denies itself huge pages; its children inherit that, also
+//! `PR_SET_THP_DISABLE`: a process disables huge pages for itself; its children inherit that, also
 //! across exec.
 
 use std::io;
 
-/// Denies only memory that nobody advised: since Linux 6.18 (include/uapi/linux/prctl.h).
+/// Disables them only for memory that is not advised: since Linux 6.18
+/// (include/uapi/linux/prctl.h).
 const PR_THP_DISABLE_EXCEPT_ADVISED: libc::c_ulong = 1 << 1;
 
 /// prctl reads whole registers.
 const NONE: libc::c_ulong = 0;
 
-/// What a target may have when it starts.
+/// The huge pages that a target may have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Switch {
-    /// What this process may have.
+    /// The setting of this process.
     #[default]
     Inherited,
     /// What the machine's settings allow.
     On,
-    /// Only memory that is advised: as on a machine whose setting is `madvise`.
+    /// Only in advised memory, as on a machine with the setting `madvise`.
     Advised,
     /// No huge page.
     Off,
 }
 
 impl Switch {
-    /// Sets it for the calling process. Async-signal-safe.
+    /// Applies the setting to the calling process. Async-signal-safe.
     ///
     /// # Errors
-    /// The kernel does not know this state; see [`can_be_advised_only`].
+    /// The kernel does not support this state; see [`can_be_advised_only`].
     pub fn set(self) -> io::Result<()> {
         match self {
             Switch::Inherited => Ok(()),
@@ -47,20 +48,20 @@ fn disable(disabled: libc::c_ulong, flags: libc::c_ulong) -> io::Result<()> {
     }
 }
 
-/// The state of this process: bit 0 says disabled, the others are flags.
+/// The state of this process: bit 0 means disabled, the others are flags.
 fn state() -> libc::c_ulong {
     // SAFETY: PR_GET_THP_DISABLE takes no pointer.
     let state = unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, NONE, NONE, NONE, NONE) };
-    // A kernel that does not know it disables nothing.
+    // A kernel without this call disables nothing.
     state.max(0) as libc::c_ulong
 }
 
-/// Whether this process was started without the right to any huge page.
+/// Whether this process was started with huge pages disabled.
 pub fn is_off() -> bool {
     state() == 1
 }
 
-/// Whether the kernel knows [`Switch::Advised`].
+/// Whether the kernel supports [`Switch::Advised`].
 pub fn can_be_advised_only() -> bool {
     let before = state();
     let can = Switch::Advised.set().is_ok();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers as people read them. JSON never uses these.
+//! Human-readable numbers. JSON never uses these.
 
 pub use toll_model::units::{format_count as count, format_ns as duration, format_size as bytes};
 
@@ -9,11 +9,11 @@ pub fn of(number: usize, noun: &str) -> String {
     format!("{} {noun}{plural}", count(number as f64))
 }
 
-/// A share of 1: `12.3 %`.
+/// A fraction as a percentage: `12.3 %`.
 pub fn percent(share: f64) -> String {
     match share {
         s if !s.is_finite() => "-".to_owned(),
-        // Neither all nor nothing where some is left.
+        // Do not round a partial share to 0 % or 100 %.
         s if (0.999..1.0).contains(&s) => ">99.9 %".to_owned(),
         s if s > 0.0 && s < 0.001 => "<0.1 %".to_owned(),
         s if s == 0.0 || s.abs() >= 1.0 => format!("{:.0} %", s * 100.0),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tollfree apply` on a live process: this test program, started again with
-//! `TOLL_TARGET` in its environment.
+//! `tollfree apply` on a live process: this test program, started again with `TOLL_TARGET` in its
+//! environment.
 
 use std::env;
 use std::fs;
@@ -13,12 +13,12 @@ use tempfile::TempDir;
 use toll_linux::Root;
 use toll_linux::proc::smaps;
 use toll_linux::symbols::build_id;
-use toll_model::anchor::{Anchor, AnchorKind, Level};
 use toll_model::plan::{Estimate, FORMAT, Plan, Region, VERSION, Verdict, Why};
 use toll_model::profile::{Program, Source};
+use toll_model::site::{Level, Site, SiteKind};
 use toll_model::{PAGE, REGION};
 
-/// Becomes the target before the test harness begins, if this process shall be one.
+/// Becomes the target before the test harness starts, if `TOLL_TARGET` is set.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static BEFORE_MAIN: extern "C" fn() = {
@@ -36,14 +36,14 @@ static BEFORE_MAIN: extern "C" fn() = {
 /// Bytes of heap that the target grows and touches.
 const HEAP: u64 = 8 * REGION;
 
-/// Grows the brk heap in small pages, says so, and waits to be killed. Where huge pages are
+/// Grows the brk heap in 4 KiB pages, prints a line, and waits to be killed. If huge pages are
 /// `forbidden`, nothing there can be collapsed.
 fn heap_target(forbidden: bool) -> ! {
-    // SAFETY: nothing else in this process uses the break meanwhile, or minds that it moved.
+    // SAFETY: no other code in this process uses the break meanwhile.
     unsafe {
         let start = libc::sbrk(HEAP as isize).cast::<u8>();
         assert_ne!(start as isize, -1);
-        // Small pages under any policy, and no mark by which khugepaged would find them.
+        // 4 KiB pages under any policy, and not visible to khugepaged.
         libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0);
         for page in 0..(HEAP / PAGE) as usize {
             start.add(page * PAGE as usize).write_volatile(1);
@@ -61,11 +61,11 @@ fn heap_target(forbidden: bool) -> ! {
     }
 }
 
-/// Maps two blocks of 16 MiB in small pages, says so, and touches one of them again and again.
+/// Maps two blocks of 16 MiB in 4 KiB pages, prints a line, and touches one of them repeatedly.
 fn busy_target() -> ! {
     let private = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     let map = |length: u64, protection| {
-        // SAFETY: a new mapping, wherever the kernel likes.
+        // SAFETY: a new mapping, at an address that the kernel chooses.
         let block = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -87,7 +87,7 @@ fn busy_target() -> ! {
     };
     // SAFETY: no pointer.
     unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
-    // A wall between them: neighbours would be one mapping.
+    // An unmapped gap: adjacent blocks would be one mapping.
     let cold = map(HEAP, libc::PROT_READ | libc::PROT_WRITE);
     map(HEAP, libc::PROT_NONE);
     let hot = map(HEAP, libc::PROT_READ | libc::PROT_WRITE);
@@ -137,15 +137,15 @@ impl Drop for Target {
     }
 }
 
-/// A plan file for this program that wants the first six regions' worth of the heap,
-/// and an allocation that is not there.
+/// A plan file for this program that selects the first six regions of the heap, and an allocation
+/// that does not exist.
 struct PlanFile(TempDir);
 
 impl PlanFile {
     fn new(change: impl FnOnce(&mut Plan)) -> PlanFile {
         let path = env::current_exe().unwrap();
-        let region = |anchor: u32, number: u64| Region {
-            anchor,
+        let region = |site: u32, number: u64| Region {
+            site,
             offset: number * REGION,
             length: REGION,
             level: Level::Exact,
@@ -156,14 +156,14 @@ impl PlanFile {
             why: Why::Pays,
             touched_pages: 512,
         };
-        let anchor = |id: u32, kind: AnchorKind, length: u64| Anchor {
+        let site = |id: u32, kind: SiteKind, length: u64| Site {
             id,
             kind,
             length,
             misalignment: 0,
             level: Level::Exact,
         };
-        let block = AnchorKind::Alloc {
+        let block = SiteKind::Alloc {
             frames: Vec::new(),
             class: 36,
             ordinal: 0,
@@ -188,13 +188,13 @@ impl PlanFile {
             warnings: Vec::new(),
             thp_always: false,
             whole_heap: false,
-            anchors: vec![anchor(0, AnchorKind::Heap, HEAP), anchor(1, block, 1 << 36)],
+            sites: vec![site(0, SiteKind::Heap, HEAP), site(1, block, 1 << 36)],
             regions,
         };
         change(&mut plan);
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("plan"), plan.to_toml().unwrap()).unwrap();
-        PlanFile(folder)
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("plan"), plan.to_toml().unwrap()).unwrap();
+        PlanFile(directory)
     }
 
     fn path(&self) -> PathBuf {
@@ -232,7 +232,7 @@ fn a_plan_is_applied_and_undone() {
     let plan = PlanFile::new(|_| {});
     let dry = plan.report(&target, &["--dry-run"]);
     let regions = dry["regions"].as_array().unwrap().len() as u64;
-    // Depending on where the heap begins, 5 or 6 regions lie in it whole enough.
+    // Depending on the start of the heap, 5 or 6 regions are covered sufficiently.
     assert!((5..=6).contains(&regions), "{dry}");
     assert_eq!((dry["collapsed"].as_u64(), target.huge()), (Some(0), 0));
     assert_eq!(dry["found"]["heap"], "exact");
@@ -248,17 +248,17 @@ fn a_plan_is_applied_and_undone() {
     assert_eq!(target.huge(), 0);
 }
 
-/// Where blocks lie is unknown in a process that nobody watched from its start.
+/// The locations of blocks are unknown in a process that was not observed from its start.
 #[test]
 fn a_plan_of_which_nothing_is_found_is_an_error() {
     let target = Target::start();
-    let plan = PlanFile::new(|plan| plan.regions.retain(|region| region.anchor == 1));
+    let plan = PlanFile::new(|plan| plan.regions.retain(|region| region.site == 1));
     for options in [&["--json"][..], &["--json", "--dry-run"]] {
         let output = plan.apply(target.0.id(), options);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(7), "{said}");
         for part in [
-            "nothing of the plan",
+            "no memory of the plan",
             "it touched no large anonymous memory for 1 s",
             "tollfree run --plan",
             "tune --pid",
@@ -277,11 +277,11 @@ fn a_plan_of_which_nothing_is_found_is_an_error() {
     );
 }
 
-/// What the process touches stands in for blocks that cannot be found, and that is said.
+/// Touched memory is selected in place of blocks that were not found, and reported.
 #[test]
-fn touched_memory_stands_in_for_blocks_of_unknown_sites() {
+fn touched_memory_stands_in_for_blocks_of_unknown_call_sites() {
     let target = Target::start_as("busy");
-    let plan = PlanFile::new(|plan| plan.regions.retain(|region| region.anchor == 1));
+    let plan = PlanFile::new(|plan| plan.regions.retain(|region| region.site == 1));
     let list = plan.0.path().join("list");
     let keep = ["--regions", list.to_str().unwrap()];
     let report = plan.report(&target, &keep);
@@ -289,7 +289,7 @@ fn touched_memory_stands_in_for_blocks_of_unknown_sites() {
     assert_eq!(mappings.len(), 1, "{report}");
     let touched = mappings[0]["touched_bytes"].as_u64().unwrap();
     assert!(touched >= HEAP, "{report}");
-    // One block of the two, all of its whole regions.
+    // One of the two blocks, with all of its whole regions.
     let huge = target.huge();
     assert!((HEAP - 2 * REGION..=HEAP).contains(&huge), "{report}");
     assert_eq!(
@@ -312,14 +312,14 @@ fn touched_memory_stands_in_for_blocks_of_unknown_sites() {
     let text = String::from_utf8(text.stdout).unwrap();
     for part in [
         "not found by its call site",
-        "stands in what the process touched most within 1 s",
+        "whole mappings that the process touched most within 1 s were selected",
         "in memory  touched",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
 }
 
-/// A script must be able to tell this from a plan that was applied.
+/// A script must be able to distinguish this from an applied plan.
 #[test]
 fn nothing_that_became_huge_is_an_error() {
     let target = Target::start_as("forbidden");
@@ -374,7 +374,7 @@ fn processes_that_no_plan_applies_to() {
     let plan = PlanFile::new(|_| {});
     // Ids end at 2^22.
     assert_eq!(plan.apply(1 << 23, &[]).status.code(), Some(2));
-    // A child that ended and that nobody has waited for.
+    // A zombie: a child that ended and was not waited for.
     let mut zombie = Command::new("true").spawn().unwrap();
     let ended = || {
         let stat = toll_linux::proc::stat(&Root::system(), zombie.id()).unwrap();
@@ -399,8 +399,8 @@ fn a_list_of_addresses_is_a_plan_as_well() {
     let heap = smaps.iter().filter(|smap| &*smap.mapping.name == "[heap]");
     let big = heap.max_by_key(|smap| smap.mapping.len()).unwrap();
     let region = big.mapping.start.next_multiple_of(REGION);
-    let folder = tempfile::tempdir().unwrap();
-    let list = folder.path().join("largepages.txt");
+    let directory = tempfile::tempdir().unwrap();
+    let list = directory.path().join("largepages.txt");
     fs::write(&list, format!("{region}\n{}\n", 5 * REGION)).unwrap();
     let output = apply(target.0.id(), &list, &["--json"]);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tollfree calibrate`: a sound table within the time, in the cache or a file.
+//! `tollfree calibrate`: a plausible table within the time limit, in the cache or a file.
 
 mod schema;
 
@@ -24,7 +24,7 @@ fn a_short_calibration_is_sound_and_cached() {
         .args(["--within", "2s", "--json"])
         .env("XDG_CACHE_HOME", cache.path());
     let output = command.assert().success().get_output().stdout.clone();
-    // The limit, and what is left of the last step on a busy machine.
+    // The limit, plus the rest of the last step on a busy machine.
     assert!(
         began.elapsed() < Duration::from_secs(12),
         "{:?}",
@@ -32,7 +32,7 @@ fn a_short_calibration_is_sound_and_cached() {
     );
     schema::check("costs", &serde_json::from_slice(&output).unwrap());
     let table = CostTable::from_json(&output).unwrap();
-    // Every footprint has a price for each number of chains, measured or not.
+    // Every footprint has a cost for each number of chains, measured or not.
     for cell in &table.walk {
         for chains in [1, 2, 4, 8] {
             let same = |other: &&_| is_cell(other, cell.footprint, chains);
@@ -56,19 +56,19 @@ fn a_short_calibration_is_sound_and_cached() {
     );
 }
 
-fn is_cell(cell: &toll_model::cost::WalkPrice, footprint: u64, chains: u32) -> bool {
+fn is_cell(cell: &toll_model::cost::WalkCost, footprint: u64, chains: u32) -> bool {
     (cell.footprint, cell.chains) == (footprint, chains)
 }
 
 #[test]
 fn a_table_goes_where_it_is_told_and_is_shown_to_people() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("costs.json");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("costs.json");
     let mut command = calibrate();
     command
         .args(["--within", "100ms", "-o"])
         .arg(&path)
-        .env("XDG_CACHE_HOME", folder.path());
+        .env("XDG_CACHE_HOME", directory.path());
     let output = command.assert().success().get_output().stdout.clone();
     let text = String::from_utf8(output).unwrap();
     assert!(
@@ -81,7 +81,7 @@ fn a_table_goes_where_it_is_told_and_is_shown_to_people() {
             .complete
     );
     assert!(
-        !folder.path().join("tollfree").exists(),
+        !directory.path().join("tollfree").exists(),
         "not in the cache as well"
     );
 }

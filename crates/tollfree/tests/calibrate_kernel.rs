@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tollfree calibrate --kernel`: prices of this machine, and made-up kernels that are given some.
+//! `tollfree kernel calibrate`: costs of this machine, and fixture kernels that load them.
 
 mod schema;
 
@@ -12,12 +12,12 @@ use assert_cmd::Command;
 use assert_cmd::assert::Assert;
 use serde_json::Value;
 use tempfile::TempDir;
-use toll_model::kernel_costs::{self, Price};
+use toll_model::kernel_costs::{self, Cost};
 
 const COSTS: &str = "sys/kernel/mm/econ/costs";
 const TWO: &str = "mm_costs 1\nfault 11\nsplit 22 # measured\nend 2\n";
 
-/// A kernel with three prices, one of them unknown to this build.
+/// A kernel with three costs, one of them unknown to this build.
 struct Kernel(TempDir);
 
 impl Kernel {
@@ -51,7 +51,7 @@ impl Kernel {
             .to_owned()
     }
 
-    /// A file beside the kernel.
+    /// A file next to the fixture kernel.
     fn file(&self, text: &str) -> PathBuf {
         let path = self.0.path().join("some.costs");
         fs::write(&path, text).unwrap();
@@ -67,7 +67,7 @@ impl Kernel {
 
 fn calibrate(root: &Path) -> Command {
     let mut command = Command::cargo_bin("tollfree").unwrap();
-    command.args(["calibrate", "--kernel", "--root"]).arg(root);
+    command.args(["kernel", "calibrate", "--root"]).arg(root);
     command
 }
 
@@ -80,10 +80,10 @@ fn stdout(assert: &Assert) -> String {
 }
 
 #[test]
-fn a_measured_file_is_read_again_and_says_where_each_price_comes_from() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("here.costs");
-    let mut command = calibrate(folder.path());
+fn a_measured_file_is_read_again_and_says_where_each_cost_comes_from() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("here.costs");
+    let mut command = calibrate(directory.path());
     let done = command
         .args(["--within", "1s", "-o"])
         .arg(&path)
@@ -91,23 +91,23 @@ fn a_measured_file_is_read_again_and_says_where_each_price_comes_from() {
         .success();
     let text = fs::read_to_string(&path).unwrap();
     assert!(stdout(&done).starts_with(&text), "{}", stdout(&done));
-    let prices = kernel_costs::parse(text.as_bytes()).unwrap();
+    let costs = kernel_costs::parse(text.as_bytes()).unwrap();
     let shipped = kernel_costs::shipped("epyc").unwrap();
-    let names = |prices: &[Price]| prices.iter().map(|it| it.name.clone()).collect::<Vec<_>>();
-    assert_eq!(names(&prices), names(&shipped));
-    for (price, known) in prices.iter().zip(&shipped) {
-        match price.source.starts_with("measured: ") {
-            true => assert!((1..1_000_000_000).contains(&price.ns), "{price:?}"),
+    let names = |costs: &[Cost]| costs.iter().map(|it| it.name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&costs), names(&shipped));
+    for (cost, known) in costs.iter().zip(&shipped) {
+        match cost.source.starts_with("measured: ") {
+            true => assert!((1..1_000_000_000).contains(&cost.ns), "{cost:?}"),
             false => assert_eq!(
-                (price.ns, price.source.contains(&known.source)),
+                (cost.ns, cost.source.contains(&known.source)),
                 (known.ns, true)
             ),
         }
     }
-    // Nobody can have the kernel compact one block and nothing else.
-    let compact = prices
+    // No interface makes the kernel compact a single block.
+    let compact = costs
         .iter()
-        .find(|price| price.name == "compact_block")
+        .find(|cost| cost.name == "compact_block")
         .unwrap();
     assert!(compact.source.starts_with("not measured: "), "{compact:?}");
 }
@@ -121,7 +121,7 @@ fn what_the_kernel_knows_better_is_taken_from_it() {
         .success();
     let report: Value = serde_json::from_slice(&done.get_output().stdout).unwrap();
     schema::check("kernel-costs", &report);
-    let from: BTreeMap<&str, (&str, u64)> = report["prices"]
+    let from: BTreeMap<&str, (&str, u64)> = report["costs"]
         .as_array()
         .unwrap()
         .iter()
@@ -134,7 +134,7 @@ fn what_the_kernel_knows_better_is_taken_from_it() {
         .collect();
     assert_eq!(from["fault"], ("kernel-measured", 900));
     assert_eq!(from["compact_block"], ("kernel-measured", 1_234_567));
-    // One sample is no price.
+    // One sample is not enough for a cost.
     assert_eq!(from["split"], ("preset", 60_000));
     assert_eq!(from["teleport"], ("kernel", 7));
     assert_eq!(
@@ -161,12 +161,12 @@ fn a_preset_is_loaded_and_what_it_leaves_out_is_said() {
         ("7".into(), "0".into())
     );
     assert!(
-        stderr(&done).contains("teleport stays as the kernel has it"),
+        stderr(&done).contains("teleport keeps the kernel's value"),
         "{}",
         stderr(&done)
     );
     assert!(
-        stderr(&done).contains("the kernel goes on measuring"),
+        stderr(&done).contains("the kernel keeps measuring"),
         "{}",
         stderr(&done)
     );
@@ -192,7 +192,7 @@ fn a_file_with_one_wrong_line_changes_nothing() {
         ),
         (
             "mm_costs 1\nfault 11\nwarp 3\nend 2\n",
-            "line 3: this kernel has no price warp",
+            "line 3: this kernel has no cost warp",
         ),
         ("mm_costs 1\nfault 11\nsplit 22\n", "the end, is missing"),
         ("mm_profile 1\nend 0\n", "does not begin with `mm_costs 1`"),
@@ -207,13 +207,13 @@ fn a_file_with_one_wrong_line_changes_nothing() {
     }
 }
 
-/// A file that refuses to be written stands behind others in the order of the preset.
+/// A read-only file, after others in the order of the preset.
 #[test]
-fn a_price_that_is_refused_takes_back_those_before_it() {
+fn a_cost_that_is_refused_takes_back_those_before_it() {
     let kernel = Kernel::new();
     let refuses = kernel.costs().join("teleport");
     fs::remove_file(&refuses).unwrap();
-    // Read-only for everybody, root too.
+    // Read-only even for root.
     symlink("/proc/sys/kernel/ngroups_max", &refuses).unwrap();
     let file = kernel.file("mm_costs 1\nfault 11\nsplit 22\nteleport 33\nend 3\n");
     let done = kernel.load(&file, &["--freeze"]).code(1);
@@ -229,27 +229,30 @@ fn a_price_that_is_refused_takes_back_those_before_it() {
 
 #[test]
 fn another_kernel_is_4_and_no_preset_is_1() {
-    let folder = tempfile::tempdir().unwrap();
-    let done = calibrate(folder.path())
+    let directory = tempfile::tempdir().unwrap();
+    let done = calibrate(directory.path())
         .args(["--preset", "epyc", "--load"])
         .assert()
         .code(4);
-    let said =
-        "tollfree: /sys/kernel/mm/econ: is not there: this kernel has no econ (CONFIG_ECON)\n";
+    let said = "tollfree: /sys/kernel/mm/econ: not found: this kernel has no econ (CONFIG_ECON)\n";
     assert_eq!(stderr(&done), said);
-    let done = calibrate(folder.path())
+    let done = calibrate(directory.path())
         .args(["--preset", "nothing"])
         .assert()
         .code(1);
     let said = stderr(&done);
     assert!(said.contains("nothing") && said.contains("epyc"), "{said}");
-    for usage in [["--freeze", "--kernel"], ["--load", "--json"]] {
+    for usage in [
+        &["kernel", "calibrate", "--freeze"][..],
+        &["calibrate", "--load"],
+    ] {
         let mut command = Command::cargo_bin("tollfree").unwrap();
-        command.arg("calibrate").args(usage).assert().code(2);
+        command.args(usage).assert().code(2);
     }
 }
 
-/// The preset has what the kernel begins with: mm/econ/model.c, by the names of mm/econ/sysfs.c.
+/// The preset contains the kernel's initial costs: mm/econ/model.c, by the names of
+/// mm/econ/sysfs.c.
 #[test]
 fn the_preset_is_what_the_kernel_has_before_it_has_measured() {
     let econ = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernel/tree/mm/econ");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The command line as a whole: help, exit codes, files that are in the way or cannot be written.
+//! The command line as a whole: help, exit codes, existing files, and files that cannot be written.
 
 use std::fs;
 use std::io::Read;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const TOLLFREE: &str = env!("CARGO_BIN_EXE_tollfree");
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 14] = [
     "tune",
     "doctor",
     "calibrate",
@@ -23,22 +23,22 @@ const COMMANDS: [&str; 16] = [
     "run",
     "apply",
     "compare",
-    "luf",
-    "explain",
-    "top",
+    "kernel",
     "morsel",
     "completions",
     "man",
 ];
 
-fn tollfree(folder: &TempDir, arguments: &[&str]) -> Command {
+const KERNEL_COMMANDS: [&str; 5] = ["luf", "explain", "top", "calibrate", "profile"];
+
+fn tollfree(directory: &TempDir, arguments: &[&str]) -> Command {
     let mut command = Command::new(TOLLFREE);
-    command.args(arguments).current_dir(folder);
-    command.env("TMPDIR", folder.path());
+    command.args(arguments).current_dir(directory);
+    command.env("TMPDIR", directory.path());
     command
 }
 
-fn folder() -> TempDir {
+fn directory() -> TempDir {
     tempfile::tempdir().unwrap()
 }
 
@@ -52,9 +52,9 @@ fn stderr(output: &Output) -> String {
 
 #[test]
 fn every_command_has_help_with_an_example() {
-    let folder = folder();
+    let directory = directory();
     for command in COMMANDS {
-        let output = tollfree(&folder, &[command, "--help"]).output().unwrap();
+        let output = tollfree(&directory, &[command, "--help"]).output().unwrap();
         assert!(output.status.success(), "{command}");
         let help = stdout(&output);
         assert!(help.contains("Example"), "{command}: {help}");
@@ -63,7 +63,23 @@ fn every_command_has_help_with_an_example() {
             "{command}: {help}"
         );
     }
-    let output = tollfree(&folder, &["help"]).output().unwrap();
+    for command in KERNEL_COMMANDS {
+        let arguments = ["kernel", command, "--help"];
+        let output = tollfree(&directory, &arguments).output().unwrap();
+        assert!(output.status.success(), "{command}");
+        let help = stdout(&output);
+        assert!(help.contains("Example"), "{command}: {help}");
+        let example = format!("\n  tollfree kernel {command}");
+        assert!(help.contains(&example), "{command}: {help}");
+    }
+    for (command, part) in [
+        ("tune", "The program runs many times"),
+        ("compare", "The first pair is a warm-up"),
+    ] {
+        let output = tollfree(&directory, &[command, "--help"]).output().unwrap();
+        assert!(stdout(&output).contains(part), "{command}");
+    }
+    let output = tollfree(&directory, &["help"]).output().unwrap();
     let help = stdout(&output);
     for command in COMMANDS {
         assert!(help.contains(command), "{help}");
@@ -75,7 +91,7 @@ fn every_command_has_help_with_an_example() {
 
 #[test]
 fn wrong_usage_is_2() {
-    let folder = folder();
+    let directory = directory();
     let cases: [&[&str]; 8] = [
         &[],
         &["nonsense"],
@@ -87,17 +103,17 @@ fn wrong_usage_is_2() {
         &["record", "-o", "p", "--source", "guess", "--", "true"],
     ];
     for case in cases {
-        let output = tollfree(&folder, case).output().unwrap();
+        let output = tollfree(&directory, case).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{case:?}");
         assert!(!output.stderr.is_empty(), "{case:?}");
         assert!(output.stdout.is_empty(), "{case:?}");
     }
 }
 
-/// The program's own arguments would be taken for tollfree's.
+/// The program's own arguments would be parsed as tollfree's.
 #[test]
 fn a_program_without_dashes_before_it_is_told_of_them() {
-    let folder = folder();
+    let directory = directory();
     for (wrong, right) in [
         (
             &["tune", "python3", "big.py"][..],
@@ -112,17 +128,17 @@ fn a_program_without_dashes_before_it_is_told_of_them() {
             "tollfree run --plan p -- app",
         ),
     ] {
-        let output = tollfree(&folder, wrong).output().unwrap();
+        let output = tollfree(&directory, wrong).output().unwrap();
         assert_eq!(output.status.code(), Some(2));
         assert!(stderr(&output).contains(right), "{}", stderr(&output));
     }
-    let output = tollfree(&folder, &["doctor", "x"]).output().unwrap();
+    let output = tollfree(&directory, &["doctor", "x"]).output().unwrap();
     assert!(
         !stderr(&output).contains("the program follows"),
         "{}",
         stderr(&output)
     );
-    let output = tollfree(&folder, &["tune"]).output().unwrap();
+    let output = tollfree(&directory, &["tune"]).output().unwrap();
     assert!(
         stderr(&output).contains("tollfree tune [OPTIONS] --pid <PID>"),
         "{}",
@@ -130,14 +146,16 @@ fn a_program_without_dashes_before_it_is_told_of_them() {
     );
 }
 
-/// What `explain` is asked on a stock kernel is answered by `tune`.
+/// On a stock kernel, the error of `explain` refers to `tune`.
 #[test]
 fn explain_names_what_answers_on_a_stock_kernel() {
     if Path::new("/sys/kernel/mm/econ").exists() {
         return;
     }
-    let folder = folder();
-    let output = tollfree(&folder, &["explain", "1"]).output().unwrap();
+    let directory = directory();
+    let output = tollfree(&directory, &["kernel", "explain", "1"])
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(4));
     assert!(
         stderr(&output).contains("tollfree tune --pid 1"),
@@ -147,10 +165,33 @@ fn explain_names_what_answers_on_a_stock_kernel() {
 }
 
 #[test]
+fn old_names_name_the_new_ones() {
+    let directory = directory();
+    for (old, new) in [
+        ("luf", "kernel luf"),
+        ("explain 1", "kernel explain"),
+        ("top --once", "kernel top"),
+        ("calibrate --kernel --load", "kernel calibrate"),
+        ("plan p.json --kernel -o q", "kernel profile"),
+    ] {
+        let words: Vec<&str> = old.split(' ').collect();
+        let output = tollfree(&directory, &words).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{old}");
+        let said = stderr(&output);
+        assert!(
+            said.ends_with(&format!("tollfree: it is `tollfree {new}` now\n")),
+            "{old}: {said}"
+        );
+    }
+}
+
+#[test]
 fn completions_know_the_commands() {
-    let folder = folder();
+    let directory = directory();
     for shell in ["bash", "zsh", "fish"] {
-        let output = tollfree(&folder, &["completions", shell]).output().unwrap();
+        let output = tollfree(&directory, &["completions", shell])
+            .output()
+            .unwrap();
         assert!(output.status.success());
         for command in COMMANDS {
             assert!(stdout(&output).contains(command), "{shell}: {command}");
@@ -160,24 +201,26 @@ fn completions_know_the_commands() {
 
 #[test]
 fn manual_pages_are_written() {
-    let folder = folder();
-    let output = tollfree(&folder, &["man", "."]).output().unwrap();
+    let directory = directory();
+    let output = tollfree(&directory, &["man", "."]).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
-    let main = fs::read_to_string(folder.path().join("tollfree.1")).unwrap();
+    let main = fs::read_to_string(directory.path().join("tollfree.1")).unwrap();
     assert!(main.contains("Exit codes"), "{main}");
     for command in COMMANDS {
-        let page = folder.path().join(format!("tollfree-{command}.1"));
+        let page = directory.path().join(format!("tollfree-{command}.1"));
         assert!(fs::read_to_string(page).unwrap().contains("Example"));
     }
-    let output = tollfree(&folder, &["man", "./nowhere"]).output().unwrap();
+    let output = tollfree(&directory, &["man", "./nowhere"])
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("./nowhere"));
 }
 
 #[test]
 fn a_reader_that_leaves_early_is_no_error() {
-    let folder = folder();
-    let mut child = tollfree(&folder, &["completions", "bash"])
+    let directory = directory();
+    let mut child = tollfree(&directory, &["completions", "bash"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -190,10 +233,10 @@ fn a_reader_that_leaves_early_is_no_error() {
     assert_eq!(said, "");
 }
 
-/// A file that is not there, and files that are no plans.
+/// A missing file, and files that are not plans.
 #[test]
 fn wrong_plans_are_named_and_nothing_runs() {
-    let folder = folder();
+    let directory = directory();
     let cases = [
         ("foreign", &b"\x7fELF and so on"[..]),
         ("toml", b"title = \"no plan\"\n"),
@@ -206,14 +249,14 @@ fn wrong_plans_are_named_and_nothing_runs() {
         ("json", b"{\"format\": \"tollfree-profile\"}"),
     ];
     for (name, content) in cases {
-        fs::write(folder.path().join(name), content).unwrap();
+        fs::write(directory.path().join(name), content).unwrap();
     }
     let names = cases.map(|(name, _)| name);
     for name in names.iter().chain(&["missing"]) {
         for command in [&["run"][..], &["record", "-o", "profile"]] {
             let mut arguments = command.to_vec();
             arguments.extend(["--plan", name, "--", "touch", "ran"]);
-            let output = tollfree(&folder, &arguments).output().unwrap();
+            let output = tollfree(&directory, &arguments).output().unwrap();
             assert_eq!(
                 output.status.code(),
                 Some(125),
@@ -222,67 +265,67 @@ fn wrong_plans_are_named_and_nothing_runs() {
             );
             assert!(stderr(&output).starts_with("tollfree: "));
             assert!(stderr(&output).contains(name), "{}", stderr(&output));
-            assert!(!folder.path().join("ran").exists(), "{arguments:?}");
-            assert!(!folder.path().join("profile").exists(), "{arguments:?}");
+            assert!(!directory.path().join("ran").exists(), "{arguments:?}");
+            assert!(!directory.path().join("profile").exists(), "{arguments:?}");
         }
     }
 }
 
 #[test]
 fn hugetlb_is_for_lists() {
-    let folder = folder();
-    fs::write(folder.path().join("list"), "17592186044416\n").unwrap();
+    let directory = directory();
+    fs::write(directory.path().join("list"), "17592186044416\n").unwrap();
     // No machine has a pool of that size.
     let many: String = (0..1u64 << 17)
         .map(|n| format!("{}\n", (1 << 44) + (n << 21)))
         .collect();
-    fs::write(folder.path().join("many"), many).unwrap();
+    fs::write(directory.path().join("many"), many).unwrap();
     let arguments = ["run", "--hugetlb", "--plan", "many", "--", "touch", "ran"];
-    let output = tollfree(&folder, &arguments).output().unwrap();
+    let output = tollfree(&directory, &arguments).output().unwrap();
     assert_eq!(output.status.code(), Some(125));
     assert!(
         stderr(&output).contains("vm.nr_hugepages="),
         "{}",
         stderr(&output)
     );
-    assert!(!folder.path().join("ran").exists());
+    assert!(!directory.path().join("ran").exists());
 }
 
 #[test]
 fn a_profile_is_not_overwritten_without_force() {
-    let folder = folder();
-    fs::write(folder.path().join("profile"), "mine").unwrap();
+    let directory = directory();
+    fs::write(directory.path().join("profile"), "mine").unwrap();
     let record = [
-        "record", "--source", "refs", "-o", "profile", "--", "touch", "ran",
+        "record", "--source", "accessed", "-o", "profile", "--", "touch", "ran",
     ];
-    let output = tollfree(&folder, &record).output().unwrap();
+    let output = tollfree(&directory, &record).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("--force"), "{}", stderr(&output));
     assert!(
-        !folder.path().join("ran").exists(),
+        !directory.path().join("ran").exists(),
         "refused before the program ran"
     );
     assert_eq!(
-        fs::read_to_string(folder.path().join("profile")).unwrap(),
+        fs::read_to_string(directory.path().join("profile")).unwrap(),
         "mine"
     );
 }
 
 #[test]
 fn an_output_that_cannot_be_written_is_refused_before_the_program_runs() {
-    let folder = folder();
-    fs::create_dir(folder.path().join("sub")).unwrap();
+    let directory = directory();
+    fs::create_dir(directory.path().join("sub")).unwrap();
     for path in ["nowhere/profile", "sub", "/proc/profile"] {
         let record = ["record", "-o", path, "--", "touch", "ran"];
-        let output = tollfree(&folder, &record).output().unwrap();
+        let output = tollfree(&directory, &record).output().unwrap();
         assert!(
             [2, 125].contains(&output.status.code().unwrap()),
             "{path}: {:?}",
             output.status
         );
         assert!(stderr(&output).contains(path), "{}", stderr(&output));
-        assert!(!folder.path().join("ran").exists(), "{path}");
-        fs::write(folder.path().join("empty"), "").unwrap();
+        assert!(!directory.path().join("ran").exists(), "{path}");
+        fs::write(directory.path().join("empty"), "").unwrap();
         let run = [
             "run",
             "--plan",
@@ -293,13 +336,13 @@ fn an_output_that_cannot_be_written_is_refused_before_the_program_runs() {
             "touch",
             "ran",
         ];
-        let output = tollfree(&folder, &run).output().unwrap();
+        let output = tollfree(&directory, &run).output().unwrap();
         assert!(
             [2, 125].contains(&output.status.code().unwrap()),
             "{path}: {:?}",
             output.status
         );
-        assert!(!folder.path().join("ran").exists(), "{path}");
+        assert!(!directory.path().join("ran").exists(), "{path}");
     }
 }
 
@@ -308,13 +351,13 @@ fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// Runs a shell line with a full file system at `./full`; `None` where nobody may mount one.
-fn with_full_disk(folder: &TempDir, line: &str) -> Option<Output> {
+/// Runs a shell line with a full file system at `./full`; `None` if mounting is not allowed.
+fn with_full_disk(directory: &TempDir, line: &str) -> Option<Output> {
     if !is_root() {
         eprintln!("skipped: not root");
         return None;
     }
-    fs::create_dir_all(folder.path().join("full")).unwrap();
+    fs::create_dir_all(directory.path().join("full")).unwrap();
     let script = format!(
         "mount -t tmpfs -o size=64k none full || exit 99
          cat /dev/zero > full/fill 2>/dev/null
@@ -322,7 +365,7 @@ fn with_full_disk(folder: &TempDir, line: &str) -> Option<Output> {
     );
     let output = Command::new("unshare")
         .args(["--mount", "sh", "-c", &script])
-        .current_dir(folder)
+        .current_dir(directory)
         .env("TOLLFREE", TOLLFREE)
         .output()
         .unwrap();
@@ -335,9 +378,9 @@ fn with_full_disk(folder: &TempDir, line: &str) -> Option<Output> {
 
 #[test]
 fn a_full_disk_leaves_no_half_profile() {
-    let folder = folder();
-    let line = "$TOLLFREE record --source refs -o full/profile -- true; echo $?; ls -A full";
-    let Some(output) = with_full_disk(&folder, line) else {
+    let directory = directory();
+    let line = "$TOLLFREE record --source accessed -o full/profile -- true; echo $?; ls -A full";
+    let Some(output) = with_full_disk(&directory, line) else {
         return;
     };
     assert_eq!(stdout(&output), "125\nfill\n", "{}", stderr(&output));
@@ -348,24 +391,24 @@ fn a_full_disk_leaves_no_half_profile() {
 }
 
 #[test]
-fn a_full_temporary_folder_is_said_before_the_program_runs() {
-    let folder = folder();
-    fs::write(folder.path().join("list"), "17592186044416\n").unwrap();
+fn a_full_temporary_directory_is_said_before_the_program_runs() {
+    let directory = directory();
+    fs::write(directory.path().join("list"), "17592186044416\n").unwrap();
     let line = "TMPDIR=full $TOLLFREE run --plan list -- touch ran; echo $?; ls -A full";
-    let Some(output) = with_full_disk(&folder, line) else {
+    let Some(output) = with_full_disk(&directory, line) else {
         return;
     };
     assert_eq!(stdout(&output), "125\nfill\n", "{}", stderr(&output));
     assert!(stderr(&output).contains("No space"), "{}", stderr(&output));
-    assert!(!folder.path().join("ran").exists());
+    assert!(!directory.path().join("ran").exists());
 }
 
 #[test]
 fn a_summary_that_does_not_fit_does_not_hide_the_status() {
-    let folder = folder();
-    fs::write(folder.path().join("list"), "").unwrap();
+    let directory = directory();
+    fs::write(directory.path().join("list"), "").unwrap();
     let line = "$TOLLFREE run --plan list --summary full/s -- sh -c 'exit 9'; echo $?; ls -A full";
-    let Some(output) = with_full_disk(&folder, line) else {
+    let Some(output) = with_full_disk(&directory, line) else {
         return;
     };
     assert_eq!(stdout(&output), "9\nfill\n", "{}", stderr(&output));
@@ -378,15 +421,15 @@ fn profile(path: &Path) -> serde_json::Value {
 
 #[test]
 fn a_recording_passes_the_status_and_keeps_the_profile() {
-    let folder = folder();
+    let directory = directory();
     for (script, code, signal) in [
         ("echo out; exit 7", Some(7), None),
         ("echo out; kill -SEGV $$", None, Some(libc::SIGSEGV)),
     ] {
         let record = [
-            "record", "--force", "--source", "refs", "-o", "profile", "--", "sh", "-c", script,
+            "record", "--force", "--source", "accessed", "-o", "profile", "--", "sh", "-c", script,
         ];
-        let output = tollfree(&folder, &record).output().unwrap();
+        let output = tollfree(&directory, &record).output().unwrap();
         assert_eq!(stdout(&output), "out\n");
         assert_eq!(output.status.code(), code);
         assert_eq!(
@@ -394,7 +437,7 @@ fn a_recording_passes_the_status_and_keeps_the_profile() {
             signal
         );
         assert_eq!(
-            profile(&folder.path().join("profile"))["format"],
+            profile(&directory.path().join("profile"))["format"],
             "tollfree-profile"
         );
     }
@@ -402,15 +445,15 @@ fn a_recording_passes_the_status_and_keeps_the_profile() {
 
 #[test]
 fn an_interrupted_recording_keeps_its_part() {
-    let folder = folder();
-    // The interrupt of a terminal goes to the group; `kill` alone to tollfree.
+    let directory = directory();
+    // Ctrl-C in a terminal goes to the group; `kill` only to tollfree.
     for to_group in [true, false] {
-        let _ = fs::remove_file(folder.path().join("ready"));
+        let _ = fs::remove_file(directory.path().join("ready"));
         let record = [
             "record",
             "--force",
             "--source",
-            "refs",
+            "accessed",
             "-o",
             "profile",
             "--",
@@ -418,10 +461,10 @@ fn an_interrupted_recording_keeps_its_part() {
             "-c",
             "echo $$ > ready; exec sleep 60",
         ];
-        let mut command = tollfree(&folder, &record);
+        let mut command = tollfree(&directory, &record);
         let mut child = command.process_group(0).spawn().unwrap();
         let end = Instant::now() + Duration::from_secs(20);
-        let ready = folder.path().join("ready");
+        let ready = directory.path().join("ready");
         while fs::read_to_string(&ready).unwrap_or_default().is_empty() {
             assert!(Instant::now() < end, "the program did not start");
             sleep(Duration::from_millis(5));
@@ -432,7 +475,7 @@ fn an_interrupted_recording_keeps_its_part() {
         unsafe { libc::kill(if to_group { -pid } else { pid }, libc::SIGINT) };
         assert_eq!(child.wait().unwrap().code(), Some(130));
         assert_eq!(
-            profile(&folder.path().join("profile"))["complete"],
+            profile(&directory.path().join("profile"))["complete"],
             false,
             "{to_group}"
         );
@@ -446,39 +489,39 @@ fn an_interrupted_recording_keeps_its_part() {
 
 #[test]
 fn an_ignored_interrupt_is_none() {
-    let folder = folder();
-    let line = "trap '' INT; $TOLLFREE record --source refs -o profile -- \
+    let directory = directory();
+    let line = "trap '' INT; $TOLLFREE record --source accessed -o profile -- \
                 sh -c 'kill -INT $PPID; sleep 0.2; exit 4'";
     let mut command = Command::new("sh");
     command.args(["-c", line]).env("TOLLFREE", TOLLFREE);
-    let status = command.current_dir(&folder).status().unwrap();
+    let status = command.current_dir(&directory).status().unwrap();
     assert_eq!(status.code(), Some(4));
-    let profile = profile(&folder.path().join("profile"));
+    let profile = profile(&directory.path().join("profile"));
     assert_eq!(profile["complete"], true);
 }
 
 #[test]
 fn record_says_on_stderr_what_json_asks_for() {
-    let folder = folder();
+    let directory = directory();
     let record = [
-        "--json", "record", "--source", "refs", "-o", "profile", "--", "echo", "out",
+        "--json", "record", "--source", "accessed", "-o", "profile", "--", "echo", "out",
     ];
-    let output = tollfree(&folder, &record).output().unwrap();
+    let output = tollfree(&directory, &record).output().unwrap();
     assert_eq!(stdout(&output), "out\n");
     let said: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
-    assert_eq!(said["source"], "refs");
+    assert_eq!(said["source"], "accessed");
     assert_eq!(said["output"], "profile");
 }
 
-/// Where the program writes to stderr too, a file or a descriptor takes the JSON.
+/// If the program writes to stderr too, a file or a descriptor takes the JSON.
 #[test]
 fn json_does_not_mix_with_what_the_program_writes() {
-    let folder = folder();
-    fs::write(folder.path().join("list"), "").unwrap();
+    let directory = directory();
+    fs::write(directory.path().join("list"), "").unwrap();
     let program = r#"sh -c "echo out; echo noise >&2""#;
     for (command, key) in [
         ("run --plan list", "policy"),
-        ("record --source refs --force -o profile", "source"),
+        ("record --source accessed --force -o profile", "source"),
     ] {
         for (summary, line) in [
             ("said", "$LINE"),
@@ -489,24 +532,24 @@ fn json_does_not_mix_with_what_the_program_writes() {
             let output = std::process::Command::new("sh")
                 .args(["-c", &line.replace("$LINE", &call)])
                 .env("TOLLFREE", assert_cmd::cargo::cargo_bin("tollfree"))
-                .current_dir(&folder)
+                .current_dir(&directory)
                 .output()
                 .unwrap();
             assert_eq!(stderr(&output), "noise\n", "{call}");
-            let said = profile(&folder.path().join("said"));
+            let said = profile(&directory.path().join("said"));
             assert!(!said[key].is_null(), "{call}: {said}");
-            fs::remove_file(folder.path().join("said")).unwrap();
+            fs::remove_file(directory.path().join("said")).unwrap();
         }
     }
 }
 
 #[test]
 fn what_record_cannot_start_is_told_apart() {
-    let folder = folder();
+    let directory = directory();
     for (program, code) in [("nonexistent-program", 127), ("/etc/passwd", 126)] {
         let record = ["record", "-o", "profile", "--", program];
-        let output = tollfree(&folder, &record).output().unwrap();
+        let output = tollfree(&directory, &record).output().unwrap();
         assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
-        assert!(!folder.path().join("profile").exists());
+        assert!(!directory.path().join("profile").exists());
     }
 }

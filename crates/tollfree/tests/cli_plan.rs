@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tollfree run --plan` finds a plan's allocations again: in the same build, in
-//! a rebuilt program, not at all; and refuses a plan of another program.
+//! `tollfree run --plan` finds a plan's allocations again: in the same build and in a rebuilt
+//! program; reports those that no longer exist; and refuses a plan for another program.
 //!
 //! The plan is made from the allocation events of a run, without a simulator.
 
@@ -13,18 +13,18 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 use tempfile::TempDir;
-use toll_linux::events::{EventFile, anchor_of};
+use toll_linux::events::{EventFile, site_of};
 use toll_linux::symbols::{Symbolizer, build_id};
-use toll_model::anchor::{Anchor, AnchorKind, Level};
 use toll_model::plan::{self, Estimate, Plan, Region, Verdict, Why};
 use toll_model::profile::{Program, Source};
+use toll_model::site::{Level, Site, SiteKind};
 use toll_model::{REGION, wire};
 
 const TOLLFREE: &str = env!("CARGO_BIN_EXE_tollfree");
 const BLOCK: u64 = 32 << 20;
 
-/// Two sites of one size: `wanted` is planned, `other` is not. PAD moves all code behind it,
-/// NAME is what the planned site is called.
+/// Two sites with blocks of one size: `wanted` is planned, `other` is not. PAD moves all code after
+/// it, NAME is the name of the planned function.
 const PROGRAM: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,34 +49,34 @@ int main(int argc, char **argv) {
 }
 "#;
 
-struct Bench {
-    folder: TempDir,
+struct Fixture {
+    directory: TempDir,
 }
 
-impl Bench {
-    /// `None` without a C compiler, or where THP is off.
-    fn new() -> Option<Bench> {
-        let folder = tempfile::tempdir().unwrap();
+impl Fixture {
+    /// `None` without a C compiler, or if THP is off.
+    fn new() -> Option<Fixture> {
+        let directory = tempfile::tempdir().unwrap();
         let thp = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
         if !thp.is_ok_and(|modes| !modes.contains("[never]")) {
             eprintln!("skipped: no THP");
             return None;
         }
-        let bench = Bench { folder };
-        bench.build(&["-DNAME=wanted"]).then_some(bench)
+        let fixture = Fixture { directory };
+        fixture.build(&["-DNAME=wanted"]).then_some(fixture)
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 
-    /// Builds `./program`; false where there is no C compiler.
+    /// Builds `./program`; false without a C compiler.
     fn build(&self, flags: &[&str]) -> bool {
         let options = [&["-O1", "-Wl,--build-id"], flags].concat();
         common::compile_text(PROGRAM, &self.path("program"), &options)
     }
 
-    /// Writes `plan.toml`, which wants the block of `wanted` huge.
+    /// Writes `plan.toml`, which makes the block of `wanted` huge.
     fn plan(&self) {
         let program = self.path("program");
         let plan = Plan {
@@ -96,14 +96,14 @@ impl Bench {
             warnings: Vec::new(),
             thp_always: false,
             whole_heap: false,
-            anchors: vec![self.anchor()],
+            sites: vec![self.site()],
             regions: regions(),
         };
         fs::write(self.path("plan.toml"), plan.to_toml().unwrap()).unwrap();
     }
 
-    /// The anchor of the block that `wanted` allocates.
-    fn anchor(&self) -> Anchor {
+    /// The site of the block that `wanted` allocates.
+    fn site(&self) -> Site {
         let events = EventFile::create(&self.path("events"), 1000).unwrap();
         let status = Command::new(self.path("program"))
             .env("LD_PRELOAD", preload::library())
@@ -116,12 +116,12 @@ impl Bench {
             .events()
             .into_iter()
             .filter(|event| event.kind == wire::EventKind::Malloc as u32)
-            .map(|event| anchor_of(&event, &modules, &mut symbolizer));
-        let is_wanted = |kind: &AnchorKind| match kind {
-            AnchorKind::Alloc { frames, .. } => frames[0].symbol.as_deref() == Some("wanted"),
+            .map(|event| site_of(&event, &modules, &mut symbolizer));
+        let is_wanted = |kind: &SiteKind| match kind {
+            SiteKind::Alloc { frames, .. } => frames[0].symbol.as_deref() == Some("wanted"),
             _ => false,
         };
-        Anchor {
+        Site {
             id: 0,
             kind: kinds.find(is_wanted).expect("the event of `wanted`"),
             length: BLOCK,
@@ -142,7 +142,7 @@ impl Bench {
             "--",
             "./program",
         ]);
-        command.args(arguments).current_dir(&self.folder);
+        command.args(arguments).current_dir(&self.directory);
         let output = command.output().unwrap();
         let summary = fs::read(self.path("summary")).unwrap_or_default();
         (output, serde_json::from_slice(&summary).unwrap_or_default())
@@ -151,7 +151,7 @@ impl Bench {
 
 fn regions() -> Vec<Region> {
     let region = |offset| Region {
-        anchor: 0,
+        site: 0,
         offset,
         length: REGION,
         level: Level::Exact,
@@ -171,8 +171,8 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// At least this much of one block, and not two, must be advised: its ends lie in
-/// regions that are not its own alone.
+/// At least this much of one block, but not of two, must be advised: its ends lie in regions shared
+/// with other memory.
 fn is_one_block(advised: &Value, block: u64) -> bool {
     let advised = advised.as_u64().unwrap();
     advised >= block - 2 * REGION && advised <= block + REGION
@@ -180,9 +180,11 @@ fn is_one_block(advised: &Value, block: u64) -> bool {
 
 #[test]
 fn the_same_build_matches_exactly() {
-    let Some(bench) = Bench::new() else { return };
-    bench.plan();
-    let (output, summary) = bench.run(&[]);
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    fixture.plan();
+    let (output, summary) = fixture.run(&[]);
     assert_eq!(stderr(&output), "");
     assert_eq!(output.stdout, b"3\n");
     assert_eq!(summary["blocks"]["exact"], 1, "{summary}");
@@ -197,9 +199,11 @@ fn the_same_build_matches_exactly() {
 
 #[test]
 fn another_size_matches_its_class() {
-    let Some(bench) = Bench::new() else { return };
-    bench.plan();
-    let (output, summary) = bench.run(&["100000000"]);
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    fixture.plan();
+    let (output, summary) = fixture.run(&["100000000"]);
     assert_eq!(stderr(&output), "");
     assert_eq!(summary["blocks"]["class"], 1, "{summary}");
     assert_eq!(summary["blocks"]["exact"], 0, "{summary}");
@@ -211,12 +215,14 @@ fn another_size_matches_its_class() {
 
 #[test]
 fn a_rebuilt_program_matches_by_function() {
-    let Some(bench) = Bench::new() else { return };
-    bench.plan();
-    let before = build_id(&bench.path("program"));
-    assert!(bench.build(&["-DNAME=wanted", "-DPAD"]));
-    assert_ne!(build_id(&bench.path("program")), before);
-    let (output, summary) = bench.run(&[]);
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    fixture.plan();
+    let before = build_id(&fixture.path("program"));
+    assert!(fixture.build(&["-DNAME=wanted", "-DPAD"]));
+    assert_ne!(build_id(&fixture.path("program")), before);
+    let (output, summary) = fixture.run(&[]);
     assert_eq!(output.status.code(), Some(0));
     assert!(
         stderr(&output).contains("another build"),
@@ -232,11 +238,13 @@ fn a_rebuilt_program_matches_by_function() {
 }
 
 #[test]
-fn a_site_that_is_gone_is_named_and_nothing_is_advised() {
-    let Some(bench) = Bench::new() else { return };
-    bench.plan();
-    assert!(bench.build(&["-DNAME=renamed"]));
-    let (output, summary) = bench.run(&[]);
+fn a_call_site_that_is_gone_is_named_and_nothing_is_advised() {
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    fixture.plan();
+    assert!(fixture.build(&["-DNAME=renamed"]));
+    let (output, summary) = fixture.run(&[]);
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(output.stdout, b"3\n");
     assert!(stderr(&output).contains("wanted"), "{}", stderr(&output));
@@ -247,13 +255,15 @@ fn a_site_that_is_gone_is_named_and_nothing_is_advised() {
 
 #[test]
 fn a_plan_for_another_program_is_refused() {
-    let Some(bench) = Bench::new() else { return };
-    bench.plan();
-    fs::copy(bench.path("program"), bench.path("same-program")).unwrap();
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    fixture.plan();
+    fs::copy(fixture.path("program"), fixture.path("same-program")).unwrap();
     let run = |program: &str| {
         let mut command = Command::new(TOLLFREE);
         command.args(["run", "--plan", "plan.toml", "--", program]);
-        command.current_dir(&bench.folder).output().unwrap()
+        command.current_dir(&fixture.directory).output().unwrap()
     };
     let output = run("/bin/true");
     assert_eq!(output.status.code(), Some(125));
@@ -263,16 +273,18 @@ fn a_plan_for_another_program_is_refused() {
         "{said}"
     );
     assert!(said.contains("program"), "{said}");
-    // A copy is the same program: the build-id says so.
+    // A copy is the same program, by its build-id.
     assert_eq!(run("./same-program").status.code(), Some(0));
 }
 
 #[test]
 fn hugetlb_is_not_for_plans() {
-    let Some(bench) = Bench::new() else { return };
-    bench.plan();
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    fixture.plan();
     let mut command = Command::new(TOLLFREE);
     command.args(["run", "--hugetlb", "--plan", "plan.toml", "--", "./program"]);
-    let output = command.current_dir(&bench.folder).output().unwrap();
+    let output = command.current_dir(&fixture.directory).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tollfree compare` and `tollfree tune`, end to end, with small programs in C. What
-//! depends on timing is tested with a told clock in the crate's own tests; here only
-//! what holds at any speed.
+//! `tollfree compare` and `tollfree tune`, end to end, with small programs in C. Timing is tested
+//! with a simulated clock in the crate's unit tests; these tests hold at any speed.
 
 mod common;
 mod schema;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -14,14 +14,14 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A folder with the compiled test programs and a plan that makes nothing huge.
+/// A directory with the compiled test programs and a plan that makes nothing huge.
 struct Place(TempDir);
 
 impl Place {
     fn new() -> Place {
-        let folder = TempDir::new().unwrap();
-        fs::write(folder.path().join("none.txt"), "").unwrap();
-        Place(folder)
+        let directory = TempDir::new().unwrap();
+        fs::write(directory.path().join("none.txt"), "").unwrap();
+        Place(directory)
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -36,7 +36,7 @@ impl Place {
         program
     }
 
-    /// `tollfree ARGUMENTS`, in this folder, with an empty cache of its own.
+    /// `tollfree ARGUMENTS`, in this directory, with an empty cache.
     fn tollfree(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tollfree"));
         command.args(arguments).current_dir(self.0.path());
@@ -80,7 +80,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Whether the machine lets anything become huge; where it does not, some tests have no subject.
+/// Whether the machine allows huge pages; otherwise some tests are skipped.
 fn thp_is_possible() -> bool {
     let mode =
         fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
@@ -88,7 +88,7 @@ fn thp_is_possible() -> bool {
 }
 
 #[test]
-fn pairs_arms_and_schema() {
+fn pairs_variants_and_schema() {
     let place = Place::new();
     let output = place.compare(&["-n", "2"], &place.program("small"), &["1000"]);
     assert!(output.status.success(), "{}", stderr(&output));
@@ -96,37 +96,37 @@ fn pairs_arms_and_schema() {
     schema::check("compare", &got);
     assert_eq!(got["pairs"], 2);
     assert_eq!(got["output"]["state"], "same");
-    let names: Vec<&str> = got["arms"]
+    let names: Vec<&str> = got["variants"]
         .as_array()
         .unwrap()
         .iter()
-        .map(|arm| arm["name"].as_str().unwrap())
+        .map(|variant| variant["name"].as_str().unwrap())
         .collect();
     assert_eq!(names[..3], ["none", "plan", "all"]);
     assert_eq!(
-        got["arms"][0]["runs"].as_array().unwrap().len(),
+        got["variants"][0]["runs"].as_array().unwrap().len(),
         3,
         "the first warms up"
     );
 }
 
-/// A sample takes longer the more of the memory is in small pages: runs that count have none.
+/// A sample takes longer with more memory in 4 KiB pages, so counted runs have none.
 #[test]
 fn huge_memory_is_sampled_in_the_first_round_alone() {
     let place = Place::new();
     let output = place.compare(&["-n", "2"], Path::new("sleep"), &["0.2"]);
     let got = json(&output);
     schema::check("compare", &got);
-    for arm in got["arms"].as_array().unwrap() {
-        let runs = arm["runs"].as_array().unwrap();
+    for variant in got["variants"].as_array().unwrap() {
+        let runs = variant["runs"].as_array().unwrap();
         let samples = |run: &Value| run["huge_samples"].as_u64().unwrap();
-        assert!(samples(&runs[0]) > 0, "{arm}");
-        assert!(runs[1..].iter().all(|run| samples(run) == 0), "{arm}");
-        assert_eq!(arm["median"]["huge_samples"], samples(&runs[0]));
+        assert!(samples(&runs[0]) > 0, "{variant}");
+        assert!(runs[1..].iter().all(|run| samples(run) == 0), "{variant}");
+        assert_eq!(variant["median"]["huge_samples"], samples(&runs[0]));
     }
 }
 
-/// Collapsing a heap while it grows holds the program up: glibc makes it huge by itself.
+/// Collapsing a growing heap delays the program; glibc's tunable makes it huge without delay.
 #[test]
 fn everything_huge_has_glibc_advise_its_heap() {
     let place = Place::new();
@@ -182,7 +182,7 @@ fn tune_names_a_status_that_no_run_was_without() {
     assert_eq!(kept["status"], 7);
 }
 
-/// What is warmed follows the program's memory, and does not count as the program's.
+/// The warmed memory follows the program's memory, and does not count as the program's.
 #[test]
 fn memory_is_warmed_before_runs_unless_it_shall_be_cold() {
     let place = Place::new();
@@ -190,7 +190,7 @@ fn memory_is_warmed_before_runs_unless_it_shall_be_cold() {
     let got = json(&place.compare(&["-n", "3"], &chase, &["64", "1000"]));
     schema::check("compare", &got);
     let warmed = got["warmed_bytes"].as_u64().unwrap();
-    let first = got["arms"][0]["runs"][0]["max_rss"].as_u64().unwrap();
+    let first = got["variants"][0]["runs"][0]["max_rss"].as_u64().unwrap();
     assert!(warmed > 64 << 20, "{warmed}");
     assert!(
         warmed < 2 * first + first / 4 + (144 << 20),
@@ -217,7 +217,8 @@ fn a_status_that_differs_is_an_error() {
     );
 }
 
-/// Sleeps for half a second where the preload library is there, which is not in the arm "none".
+/// Sleeps for half a second if the preload library is loaded, which it is not in the variant
+/// "none".
 const SLOWER_UNDER_A_PLAN: &str = "sleep 0.05; test -z \"$LD_PRELOAD\" || sleep 0.5";
 
 #[test]
@@ -307,11 +308,11 @@ fn output_that_huge_pages_change_is_a_loud_error() {
     let output = place.compare(&["-n", "2"], &odd, &["print-huge"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        stderr(&output).contains("PRINTS SOMETHING ELSE in arm all"),
+        stderr(&output).contains("OUTPUT DIFFERS in variant all"),
         "{}",
         stderr(&output)
     );
-    assert_eq!(json(&output)["output"]["state"], "differs-between-arms");
+    assert_eq!(json(&output)["output"]["state"], "differs-between-variants");
     let accepted = place.compare(&["-n", "2", "--any-output"], &odd, &["print-huge"]);
     assert!(accepted.status.success(), "{}", stderr(&accepted));
 }
@@ -362,8 +363,8 @@ fn a_program_that_is_not_there() {
         place.tune(&[], Path::new("/nowhere/x"), &[]).status.code(),
         Some(127)
     );
-    let folders = fs::read_dir(place.0.path()).unwrap().count();
-    assert_eq!(folders, 1, "nothing is left behind");
+    let directories = fs::read_dir(place.0.path()).unwrap().count();
+    assert_eq!(directories, 1, "nothing is left behind");
 }
 
 #[test]
@@ -375,14 +376,14 @@ fn a_plan_that_is_none() {
     assert!(stderr(&output).contains("none.txt"), "{}", stderr(&output));
 }
 
-/// Whether the process whose id the file holds runs still.
+/// Whether the process with the id in the file is still running.
 fn alive(mark: &Path) -> bool {
     let pid = fs::read_to_string(mark).unwrap();
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
     !stat.is_empty() && !stat.contains(") Z ")
 }
 
-/// Starts tollfree, waits for the target's mark, presses Ctrl-C, and returns what came of it.
+/// Starts tollfree, waits for the target's marker, sends Ctrl-C, and returns the result.
 fn interrupted(place: &Place, mut command: Command) -> Output {
     let child = command.spawn().unwrap();
     let mark = place.path("mark");
@@ -414,7 +415,7 @@ fn ctrl_c_ends_the_target_and_compare() {
 }
 
 #[test]
-fn ctrl_c_keeps_tunes_folder_and_marks_it() {
+fn ctrl_c_keeps_tunes_directory_and_marks_it() {
     let place = Place::new();
     let odd = place.program("odd");
     let mut command = place.tollfree(&["--json", "tune", "-o", "out", "--"]);
@@ -430,7 +431,7 @@ fn ctrl_c_keeps_tunes_folder_and_marks_it() {
 }
 
 #[test]
-fn a_small_program_is_told_to_do_nothing_and_its_folder_is_kept() {
+fn a_small_program_is_told_to_do_nothing_and_its_directory_is_kept() {
     let place = Place::new();
     let small = place.program("small");
     let output = place.tune(&["--within", "1m", "-o", "out"], &small, &["600000000"]);
@@ -439,7 +440,10 @@ fn a_small_program_is_told_to_do_nothing_and_its_folder_is_kept() {
     schema::check("tune", &got);
     assert_eq!(got["advice"], "do-nothing");
     assert!(
-        got["reason"].as_str().unwrap().contains("TLB reaches"),
+        got["reason"]
+            .as_str()
+            .unwrap()
+            .contains("reach of this CPU's TLB"),
         "{}",
         got["reason"]
     );
@@ -474,14 +478,14 @@ fn tune_goes_through_within_its_limit() {
     );
     let got = json(&output);
     schema::check("tune", &got);
-    let ceiling = &got["ceiling"];
-    schema::check("compare", ceiling);
+    let upper_bound = &got["upper_bound"];
+    schema::check("compare", upper_bound);
     if thp_is_possible() {
-        let all = ceiling["arms"]
+        let all = upper_bound["variants"]
             .as_array()
             .unwrap()
             .iter()
-            .find(|arm| arm["name"] == "all")
+            .find(|variant| variant["name"] == "all")
             .unwrap();
         let huge = all["median"]["huge_peak"].as_f64();
         assert!(huge.is_none_or(|bytes| bytes >= 32e6), "{all}");
@@ -511,7 +515,7 @@ fn an_earlier_tune_is_gone_on_with() {
     let first = json(&first);
     schema::check("tune", &first);
 
-    // Another program's runs are not these.
+    // Runs of another program are rejected.
     let other = tune(&["--resume", "out"], &["64", "300001"]);
     assert_eq!(other.status.code(), Some(3), "{}", stderr(&other));
     assert!(
@@ -535,11 +539,11 @@ fn an_earlier_tune_is_gone_on_with() {
     assert!(second.status.success(), "{}", stderr(&second));
     let second = json(&second);
     schema::check("tune", &second);
-    let runs = |tune: &Value, arm: usize| {
-        let runs = tune["comparison"]["arms"][arm]["runs"].as_array();
+    let runs = |tune: &Value, variant: usize| {
+        let runs = tune["comparison"]["variants"][variant]["runs"].as_array();
         runs.unwrap().clone()
     };
-    // Rounds that the time limit cut short are run anew.
+    // Rounds that the time limit interrupted are repeated.
     let kept = runs(&first, 0).len().min(runs(&first, 1).len());
     assert_eq!(runs(&second, 0)[..kept], runs(&first, 0)[..kept]);
     assert!(second["seconds"].as_f64() > first["seconds"].as_f64());
@@ -553,12 +557,7 @@ fn a_server_is_measured_by_what_its_workload_prints() {
     let place = Place::new();
     let script = place.path("server");
     fs::write(&script, "#!/bin/sh\ntouch ready\nexec sleep 600\n").unwrap();
-    let executable = Command::new("chmod")
-        .arg("+x")
-        .arg(&script)
-        .status()
-        .unwrap();
-    assert!(executable.success());
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
     let output = place.tune(
         &[
             "--within",
@@ -582,6 +581,33 @@ fn a_server_is_measured_by_what_its_workload_prints() {
 }
 
 #[test]
+fn a_plan_for_a_server_is_compared_by_its_workload() {
+    let place = Place::new();
+    let script = place.path("server");
+    fs::write(&script, "#!/bin/sh\ntouch ready\nexec sleep 600\n").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let compare = |load: &[&str]| {
+        let mut command = place.tollfree(&["--json", "compare", "--plan", "none.txt", "-n", "2"]);
+        command.args(load).arg("--").arg(&script).output().unwrap()
+    };
+    let output = compare(&[
+        "--ready",
+        "test -e ready",
+        "--workload",
+        "echo 1000 requests per second",
+        "--metric",
+        "([0-9]+) requests",
+    ]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let got = json(&output);
+    schema::check("compare", &got);
+    assert_eq!(got["speedup"]["median"], 1.0);
+    assert_eq!(got["variants"][1]["name"], "plan");
+    let alone = compare(&["--ready", "true"]);
+    assert_eq!(alone.status.code(), Some(2), "{}", stderr(&alone));
+}
+
+#[test]
 fn the_memory_of_a_server_is_warmed_before_it_starts() {
     let place = Place::new();
     let chase = place.program("chase");
@@ -599,7 +625,7 @@ fn the_memory_of_a_server_is_warmed_before_it_starts() {
     assert!(output.status.success(), "{}", stderr(&output));
     let got = json(&output);
     schema::check("tune", &got);
-    assert_eq!(got["step"], "ceiling", "{}", got["reason"]);
+    assert_eq!(got["step"], "upper-bound", "{}", got["reason"]);
     let warmed = got["warmed_bytes"].as_u64().unwrap();
     // A quarter more than the server has, and what is freed ahead of it.
     assert!((128 << 20..320 << 20).contains(&warmed), "{warmed}");
@@ -612,7 +638,7 @@ fn wrong_usage_is_said() {
     for (arguments, part) in [
         (&["--metric", "("][..], "--workload"),
         (&["--workload", "true", "--metric", "("], "--metric"),
-        (&["--workload", "true", "--metric", "none"], "parentheses"),
+        (&["--workload", "true", "--metric", "none"], "capture group"),
         (&["--ready", "true"], "--workload"),
         (&["--within", "soon"], "--within"),
     ] {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! In containers: real seccomp filters, built from tests/data/container-filters.toml, and real
-//! capability sets. What `doctor` says holds, and what it advises is followed to the letter
-//! and then works.
+//! Containers: real seccomp filters, built from tests/data/container-filters.toml, and real
+//! capability sets. The report of `doctor` is true, and its advice works when followed literally.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -11,9 +10,9 @@ use std::process::{Command, Stdio};
 
 use serde::Deserialize;
 use serde_json::Value;
-use toll_linux::hand::{Advice, Hand, HandError, Reach};
+use toll_linux::remote::{Advice, Reach, RemoteError, RemoteProcess};
 
-/// Capabilities by name, as far as they matter here.
+/// Capabilities by name, those used here.
 const CAPABILITIES: [(&str, u32); 4] = [
     ("SYS_PTRACE", 19),
     ("SYS_ADMIN", 21),
@@ -21,7 +20,7 @@ const CAPABILITIES: [(&str, u32); 4] = [
     ("PERFMON", 38),
 ];
 
-/// What Docker gives a container that asks for nothing: a set of bits.
+/// Docker's default capabilities of a container, as a bit set.
 const DOCKERS_DEFAULT: u64 = 0xa804_25fb;
 
 #[derive(Debug, Clone, Deserialize)]
@@ -94,7 +93,7 @@ impl Container {
         ours.fold(DOCKERS_DEFAULT, |bits, (_, number)| bits | 1 << number)
     }
 
-    /// The program of the filter; empty: no filter.
+    /// The BPF program of the filter; empty: no filter.
     fn program(&self) -> Vec<libc::sock_filter> {
         let closed = self.filter.rules.iter().filter(|rule| {
             let opens = |name: &String| self.capabilities.contains(name);
@@ -117,7 +116,7 @@ impl Container {
             false => libc::SECCOMP_RET_ERRNO | libc::EPERM as u32,
         };
         let answer = libc::BPF_RET | libc::BPF_K;
-        // The number of the system call is the first word of what a filter sees.
+        // The first word of a filter's input is the number of the system call.
         let mut program = vec![statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0)];
         for (index, call) in calls.iter().enumerate() {
             let equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
@@ -129,7 +128,7 @@ impl Container {
         program
     }
 
-    /// Has a command run in the container.
+    /// Runs a command in the container.
     fn confine<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         let bits = self.bits();
         let mut program = self.program();
@@ -152,12 +151,12 @@ impl Container {
                     len: program.len() as u16,
                     filter: program.as_mut_ptr(),
                 };
-                // The capability that permits this goes with the exec.
+                // The required capability is lost at the exec.
                 let mode = libc::SECCOMP_MODE_FILTER;
                 done(libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const filter))
             }
         };
-        // SAFETY: the closure makes system calls only and allocates nothing.
+        // SAFETY: the closure only makes system calls and allocates nothing.
         unsafe { command.pre_exec(enter) }
     }
 
@@ -185,7 +184,7 @@ impl Container {
         (has("process_madvise"), has("ptrace"))
     }
 
-    /// The container after the advice has been followed.
+    /// The container after following the advice.
     fn follow(&self, advice: &str) -> Container {
         let mut better = self.clone();
         let words: Vec<&str> = advice
@@ -196,7 +195,7 @@ impl Container {
                 better.capabilities.insert(name.to_owned());
             }
         }
-        // `docker run --cap-add NAME`: the same, and named both ways.
+        // `docker run --cap-add NAME`: the same; both names are in the advice.
         for pair in words
             .windows(2)
             .filter(|pair| pair[0] == "add" && !pair[1].is_empty())
@@ -212,7 +211,7 @@ impl Container {
     }
 }
 
-/// Becomes the probe before the test harness begins, if this process shall be one.
+/// Becomes the probe before the test harness starts, if the environment says so.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static BEFORE_MAIN: extern "C" fn() = {
@@ -224,18 +223,18 @@ static BEFORE_MAIN: extern "C" fn() = {
     probe
 };
 
-/// Says by which ways a child can be advised.
+/// Prints the ways in which a child can be advised.
 fn probe_a_child() -> ! {
     let mut child = Command::new("sleep").arg("100").spawn().unwrap();
-    if let Ok(hand) = Hand::for_pid(child.id(), true) {
-        if hand.reach() == Reach::ProcessMadvise {
+    if let Ok(remote) = RemoteProcess::for_pid(child.id(), true) {
+        if remote.reach() == Reach::ProcessMadvise {
             println!("process_madvise");
         }
-        // Nothing is mapped there: the kernel's answer is an error, but not one of permission.
-        let stopped = hand
+        // Nothing is mapped there: the kernel returns an error, but not a permission error.
+        let stopped = remote
             .by_ptrace()
-            .and_then(|hand| hand.advise(0x10_0000_0000, 4096, Advice::Huge));
-        if !matches!(stopped, Err(HandError::NotPermitted(_))) {
+            .and_then(|remote| remote.advise(0x10_0000_0000, 4096, Advice::Huge));
+        if !matches!(stopped, Err(RemoteError::NotPermitted(_))) {
             println!("ptrace");
         }
     }

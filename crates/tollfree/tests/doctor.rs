@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tollfree doctor` on made-up machines and on this one.
+//! `tollfree doctor` on fixture machines and on this one.
 
 mod schema;
 
@@ -10,7 +10,7 @@ use assert_cmd::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A well-equipped machine, which the tests then take things away from.
+/// A fully equipped machine; the tests remove parts of it.
 const MACHINE: &[(&str, &str)] = &[
     ("proc/sys/kernel/osrelease", "6.12.48-amd64\n"),
     (
@@ -101,7 +101,7 @@ fn find(report: &Value, name: &str) -> (String, String) {
     (text("state"), text("detail"))
 }
 
-/// PostgreSQL's buffers and tmpfs follow a setting of their own.
+/// PostgreSQL's buffers and tmpfs have a separate setting.
 #[test]
 fn the_setting_of_shared_memory_is_said() {
     let machine = Machine::new();
@@ -125,7 +125,7 @@ fn a_good_machine_is_told_so() {
         .filter(|check| check["state"] != "ok")
         .map(|check| check["name"].as_str().unwrap())
         .collect();
-    // No fixture has a PMU, and a stock kernel has neither DAMON nor patches switched on.
+    // No fixture has a PMU, and a stock kernel has neither DAMON nor the patches enabled.
     assert_eq!(
         not_ok,
         ["tollfree kernel", "PMU (perf mem)", "DAMON", "cost table"]
@@ -217,7 +217,7 @@ fn an_old_kernel_and_no_simulator() {
     assert_eq!(machine.check("MADV_COLLAPSE").0, "missing");
     assert_eq!(machine.check("process_madvise").0, "missing");
     assert_eq!(machine.check("simulator").0, "missing");
-    // How to get it is that of the distribution.
+    // The remedy is the distribution's.
     machine.write("etc/os-release", "ID=arch\nNAME=\"Arch Linux\"\n");
     let report = machine.report();
     let checks = report["checks"].as_array().unwrap();
@@ -248,7 +248,7 @@ fn an_event_that_samples_accesses_is_found_before_it_is_tried() {
 }
 
 #[test]
-fn an_empty_folder_is_a_machine_with_nothing() {
+fn an_empty_directory_is_a_machine_with_nothing() {
     let empty = tempfile::tempdir().unwrap();
     let report = doctor(Some(empty.path()));
     assert_eq!(find(&report, "kernel").0, "missing");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tollfree explain` on made-up kernels, and profiles for the kernel where there is no such kernel.
+//! `tollfree kernel explain` on fixture kernels, and profiles for the kernel on kernels without econ.
 
 mod schema;
 
@@ -15,13 +15,13 @@ const PROFILE: &str = "mm_profile 1\nprogram redis\nrun 1000000000\n\
     mmap 2 30 3 0x0 0x1400000 5000000 512 75 # at 0x7f0000200000 huge 10 small 0\nend 2\n";
 
 fn machine(files: &[(&str, &str)]) -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     for (name, text) in files {
-        let path = folder.path().join(name);
+        let path = directory.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
-    folder
+    directory
 }
 
 fn whole() -> TempDir {
@@ -35,7 +35,10 @@ fn whole() -> TempDir {
 
 fn explain(machine: &TempDir, arguments: &[&str]) -> Command {
     let mut command = Command::cargo_bin("tollfree").unwrap();
-    command.arg("explain").args(arguments).arg("--root");
+    command
+        .args(["kernel", "explain"])
+        .args(arguments)
+        .arg("--root");
     command.arg(machine.path());
     command
 }
@@ -60,9 +63,9 @@ fn what_was_decided_and_what_is_known() {
         huge.contains("12") && huge.contains("10") && huge.contains("50"),
         "{huge}"
     );
-    // Nobody asked about those.
+    // Models without requests.
     assert_eq!(line("several pages"), None);
-    // The richest memory comes first.
+    // The memory with the largest benefit comes first.
     let [rich, poor] = ["mmap 2 30 3", "heap"].map(|name| text.find(name).unwrap());
     assert!(rich < poor, "{text}");
 }
@@ -73,7 +76,7 @@ fn json_has_every_row() {
     let report: Value = serde_json::from_slice(&output.get_output().stdout).unwrap();
     schema::check("explain", &report);
     assert_eq!(report["decisions"].as_array().unwrap().len(), 2);
-    assert_eq!(report["decisions"][0]["gone"], 10);
+    assert_eq!(report["decisions"][0]["approved"], 10);
     assert_eq!(report["rows"][1]["regions_huge"], 10);
     assert_eq!(report["rows"][1]["address"], 0x7f00_0020_0000_u64);
 }
@@ -92,17 +95,17 @@ fn a_process_without_a_profile_and_a_kernel_without_econ_are_told_apart() {
     explain(&whole(), &["nonsense"]).assert().code(2);
 }
 
-/// On a stock kernel the program runs all the same.
+/// On a stock kernel, the program runs without the profile.
 #[test]
 fn a_profile_for_the_kernel_is_no_obstacle() {
     if fs::exists("/proc/self/mm_profile").unwrap() {
         return eprintln!("skipped: this kernel takes profiles");
     }
-    let folder = machine(&[("redis.mm_profile", PROFILE)]);
+    let directory = machine(&[("redis.mm_profile", PROFILE)]);
     let mut command = Command::cargo_bin("tollfree").unwrap();
     command
         .args(["run", "--plan"])
-        .arg(folder.path().join("redis.mm_profile"));
+        .arg(directory.path().join("redis.mm_profile"));
     let output = command
         .args(["--", "sh", "-c", "echo it runs; exit 7"])
         .assert()

@@ -37,10 +37,10 @@ fn tollfree() -> Command {
     Command::cargo_bin("tollfree").expect("built")
 }
 
-/// Imports a file; the summary and the profile.
+/// Imports a file. Returns the summary and the profile.
 fn import(file: &Path, more: &[&str]) -> (Value, Value) {
-    let folder = TempDir::new().unwrap();
-    let profile = folder.path().join("profile.json");
+    let directory = TempDir::new().unwrap();
+    let profile = directory.path().join("profile.json");
     let output = tollfree()
         .args(["--json", "import"])
         .arg(file)
@@ -58,10 +58,10 @@ fn import(file: &Path, more: &[&str]) -> (Value, Value) {
     )
 }
 
-/// An import that must fail: its exit code and message. No profile may be left.
+/// An import that must fail. Returns its exit code and message; no profile may exist.
 fn refused(file: &Path, more: &[&str]) -> (i32, String) {
-    let folder = TempDir::new().unwrap();
-    let profile = folder.path().join("profile.json");
+    let directory = TempDir::new().unwrap();
+    let profile = directory.path().join("profile.json");
     let output = tollfree()
         .arg("import")
         .arg(file)
@@ -70,7 +70,7 @@ fn refused(file: &Path, more: &[&str]) -> (i32, String) {
         .args(more)
         .output()
         .unwrap();
-    let left = std::fs::read_dir(folder.path()).unwrap().count();
+    let left = std::fs::read_dir(directory.path()).unwrap().count();
     assert_eq!(left, 0, "nothing half-written");
     assert!(output.stdout.is_empty());
     let message = String::from_utf8(output.stderr).unwrap();
@@ -84,12 +84,12 @@ fn text(content: &[u8]) -> tempfile::NamedTempFile {
     file
 }
 
-/// Misses per region of the anchor of that kind.
+/// Misses per region of the site of that kind.
 fn regions(profile: &Value, kind: &str) -> Vec<(u64, f64)> {
-    let anchors = profile["anchors"].as_array().unwrap();
+    let sites = profile["sites"].as_array().unwrap();
     let mut counts = std::collections::BTreeMap::new();
-    for anchor in anchors.iter().filter(|a| a["kind"] == kind) {
-        for row in anchor["rows"].as_array().unwrap() {
+    for site in sites.iter().filter(|a| a["kind"] == kind) {
+        for row in site["rows"].as_array().unwrap() {
             let region = row["offset"].as_u64().unwrap() / REGION;
             *counts.entry(region).or_insert(0.0) += row["misses"].as_f64().unwrap();
         }
@@ -120,15 +120,15 @@ fn every_text_of_every_cpu_gives_the_same_regions() {
         assert_eq!(summary["kind"], kind, "{name}");
         assert_eq!(summary["samples_counted"], 145, "{name}");
         assert_eq!(regions(&profile, "address"), expected(period), "{name}");
-        let anchors = profile["anchors"].as_array().unwrap();
-        assert_eq!(anchors.len(), 1, "{name}");
-        assert_eq!(anchors[0]["start"], BASE, "{name}");
+        let sites = profile["sites"].as_array().unwrap();
+        assert_eq!(sites.len(), 1, "{name}");
+        assert_eq!(sites[0]["start"], BASE, "{name}");
         assert_eq!(profile["source"], "perf", "{name}");
     }
 }
 
 #[test]
-fn mappings_name_the_anchors() {
+fn mappings_name_the_sites() {
     let (_, profile) = import(&fixture("intel-pebs.script.txt"), &[]);
     let sum = |kind: &str| regions(&profile, kind).iter().map(|r| r.1).sum::<f64>();
     assert_eq!(
@@ -141,7 +141,7 @@ fn mappings_name_the_anchors() {
     assert_eq!(sum("anonymous"), 9000.0);
     assert_eq!(sum("file"), 1000.0);
     assert_eq!(profile["program"]["path"], "/opt/demo/main");
-    let levels: Vec<&Value> = profile["anchors"]
+    let levels: Vec<&Value> = profile["sites"]
         .as_array()
         .unwrap()
         .iter()
@@ -153,9 +153,9 @@ fn mappings_name_the_anchors() {
 #[test]
 fn addresses_of_an_unknown_mapping_are_never_advised() {
     let (summary, profile) = import(&fixture("intel-pebs.default.script.txt"), &[]);
-    let anchors = profile["anchors"].as_array().unwrap();
+    let sites = profile["sites"].as_array().unwrap();
     let level = |start: u64| {
-        let found = anchors.iter().find(|a| a["start"] == start).unwrap();
+        let found = sites.iter().find(|a| a["start"] == start).unwrap();
         found["level"].as_str().unwrap().to_owned()
     };
     assert_eq!(level(BASE), "exact");
@@ -163,7 +163,7 @@ fn addresses_of_an_unknown_mapping_are_never_advised() {
     assert!(summary["warnings"].to_string().contains("ASLR"));
 }
 
-/// The top 8 of a published table, by the same road: report text, range, top n.
+/// Reproduces the top 8 of a published table: report text, range, top n.
 /// With the default of the kernel (28 bits) and with that of Ubuntu 24.04 (32 bits).
 #[test]
 fn random_addresses_of_both_layouts_are_never_advised() {
@@ -172,10 +172,10 @@ fn random_addresses_of_both_layouts_are_never_advised() {
         let sum = |kind: &str| regions(&profile, kind).iter().map(|r| r.1).sum::<f64>();
         assert_eq!(sum("heap"), 4000.0, "{name}");
         assert_eq!(sum("anonymous"), 4000.0, "{name}");
-        let anchors = profile["anchors"].as_array().unwrap();
-        let addresses = anchors.iter().filter(|anchor| anchor["kind"] == "address");
+        let sites = profile["sites"].as_array().unwrap();
+        let addresses = sites.iter().filter(|site| site["kind"] == "address");
         let levels: Vec<(&Value, bool)> = addresses
-            .map(|anchor| (&anchor["level"], anchor["start"] == BASE))
+            .map(|site| (&site["level"], site["start"] == BASE))
             .collect();
         let (not_found, exact) = (Value::from("not-found"), Value::from("exact"));
         assert_eq!(
@@ -186,7 +186,7 @@ fn random_addresses_of_both_layouts_are_never_advised() {
     }
 }
 
-/// What perf says with --data-page-size: memory that is huge already has nothing to gain.
+/// Output of perf with --data-page-size: memory that is already huge has no gain.
 #[test]
 fn pages_that_are_huge_already_are_no_gain() {
     let samples = std::fs::read_to_string(fixture("intel-pebs.script.txt")).unwrap();
@@ -197,7 +197,7 @@ fn pages_that_are_huge_already_are_no_gain() {
         };
         let file = text(samples.lines().map(sized).collect::<String>().as_bytes());
         let (_, profile) = import(file.path(), &["--only", RANGE]);
-        let rows = profile["anchors"][0]["rows"].as_array().unwrap();
+        let rows = profile["sites"][0]["rows"].as_array().unwrap();
         let huge = |row: &Value| row["huge"] == true;
         assert_eq!(rows.iter().all(huge), !gains, "{size}");
         assert_eq!(rows.iter().any(huge), !gains, "{size}");
@@ -206,10 +206,10 @@ fn pages_that_are_huge_already_are_no_gain() {
 
 #[test]
 fn the_founding_workflow_gives_its_largepages() {
-    let folder = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     let (profile, pages) = (
-        folder.path().join("p.json"),
-        folder.path().join("largepages.txt"),
+        directory.path().join("p.json"),
+        directory.path().join("largepages.txt"),
     );
     let (summary, _) = import(&fixture("seed.report.txt"), &["--only", RANGE]);
     assert_eq!(summary["samples_outside"], 17_000);
@@ -263,7 +263,7 @@ fn perf_data_is_read_through_perf() {
     let (summary, profile) = import(&file, &[]);
     let (_, from_text) = import(&fixture("intel-pebs.script.txt"), &[]);
     assert_eq!(summary["kind"], "perf script");
-    assert_eq!(profile["anchors"], from_text["anchors"]);
+    assert_eq!(profile["sites"], from_text["sites"]);
     assert_eq!(profile["program"], from_text["program"]);
 
     let whole = std::fs::read(&file).unwrap();
@@ -274,13 +274,13 @@ fn perf_data_is_read_through_perf() {
 
 #[test]
 fn perf_is_named_when_it_is_missing() {
-    let folder = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     let output = tollfree()
-        .env("PATH", folder.path())
+        .env("PATH", directory.path())
         .arg("import")
         .arg(fixture("intel-pebs.perf.data"))
         .arg("-o")
-        .arg(folder.path().join("p.json"))
+        .arg(directory.path().join("p.json"))
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(4));
@@ -297,7 +297,7 @@ fn foreign_files_are_named_with_line_and_reason() {
         (&b""[..], &["empty"][..]),
         (b"\x7fELF\x02\x01\x01\0\0\0", &["binary"]),
         (b"\x1f\x8b\x08\0", &["gzip"]),
-        (b"{\"format\":\"tollfree-profile\"}", &["profile already"]),
+        (b"{\"format\":\"tollfree-profile\"}", &["already a profile"]),
         (b"dear diary\n", &["line 1", "dear diary"]),
         (&script.as_bytes()[..cut], &["line 260", "TLB"]),
         (no_data.as_bytes(), &["no data source", "perf mem record"]),
@@ -336,8 +336,8 @@ fn usage_errors() {
 /// Text of any size is read line by line: 200,000 samples of 200 bytes in a small address space.
 #[test]
 fn large_texts_are_streamed() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("large.txt");
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("large.txt");
     let mut file = std::io::BufWriter::new(std::fs::File::create(&path).unwrap());
     for i in 0..200_000u64 {
         use std::io::Write;
@@ -355,7 +355,7 @@ fn large_texts_are_streamed() {
         .args(["--json", "import"])
         .arg(&path)
         .arg("-o")
-        .arg(folder.path().join("p.json"))
+        .arg(directory.path().join("p.json"))
         .output()
         .unwrap();
     assert!(

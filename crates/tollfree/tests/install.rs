@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whose files root runs: an executable of its own, in a folder without the parts, looks for
-//! them where the environment says.
+//! The owners of files that root runs: an executable in a directory without the components, which
+//! finds them through the environment.
 
 mod preload;
 
@@ -12,13 +12,13 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-/// An ordinary user; it need not exist.
+/// An ordinary user id; the user need not exist.
 const USER: u32 = 12_345;
 
 struct Place(TempDir);
 
 impl Place {
-    /// `None`, and said, where this process may not make files of other users.
+    /// `None`, with a message, if this process cannot create files of other users.
     fn new() -> Option<Place> {
         let place = Place(tempfile::tempdir().unwrap());
         fs::create_dir_all(place.path("home/.cache/tollfree/lib")).unwrap();
@@ -80,16 +80,16 @@ fn root_does_not_run_the_files_of_a_user() {
     place.assert_refused("belongs to user 12345");
     own(&place.library(), 0);
     place.assert_runs();
-    // The owner of the folder can exchange the file without owning it.
-    let folder = place.library().parent().unwrap().to_owned();
-    own(&folder, USER);
+    // The owner of the directory can replace the file without owning it.
+    let directory = place.library().parent().unwrap().to_owned();
+    own(&directory, USER);
     place.assert_refused("belongs to user 12345");
-    own(&folder, 0);
-    fs::set_permissions(&folder, Permissions::from_mode(0o777)).unwrap();
-    place.assert_refused("written by anybody");
+    own(&directory, 0);
+    fs::set_permissions(&directory, Permissions::from_mode(0o777)).unwrap();
+    place.assert_refused("writable by other users");
 }
 
-/// Root that runs a user's executable trusts that user already: a checkout works.
+/// Root that runs a user's executable already trusts that user: a checkout works.
 #[test]
 fn the_owner_of_the_executable_is_trusted() {
     let Some(place) = Place::new() else {
@@ -99,14 +99,14 @@ fn the_owner_of_the_executable_is_trusted() {
     place.assert_runs();
 }
 
-/// A QEMU that says only what it is.
+/// A QEMU that only prints its version.
 const QEMU: &str = "#!/bin/sh\n\
     case $1 in --version) echo 'qemu-x86_64 version 7.2.22';; -h) echo '  -plugin file';; esac\n";
-/// Debian 13's, which takes no plugins.
+/// Debian 13's, without plugin support.
 const UNFIT: &str = "#!/bin/sh\ncase $1 in --version) echo 'qemu-x86_64 version 10.0.2';; esac\n";
 
-/// The sources as far as setup/install.sh looks at them, with what was built; the set-up has
-/// unpacked a QEMU in the home of who built it.
+/// The source files that setup/install.sh reads, with build outputs; the setup has unpacked a QEMU
+/// in the home of the building user.
 fn checkout(place: &Path) {
     let write = |path: &str, text: &str, mode: u32| {
         let path = place.join(path);
@@ -130,7 +130,7 @@ fn checkout(place: &Path) {
     write("path/qemu-x86_64", UNFIT, 0o755);
 }
 
-/// `setup/install.sh ACTION PREFIX`, with the QEMU of this machine hidden by an unfit one.
+/// `setup/install.sh ACTION PREFIX`, with this machine's QEMU hidden by an unsuitable one.
 fn setup(place: &Path, action: &str) -> Output {
     let path = std::env::var("PATH").unwrap();
     Command::new(checkout_script(place))
@@ -146,16 +146,16 @@ fn checkout_script(place: &Path) -> PathBuf {
     place.join("sources/setup/install.sh")
 }
 
-/// What the set-up unpacked in one user's home is there for all of them.
+/// The QEMU unpacked in one user's home becomes available to all users.
 #[test]
 fn an_installed_tollfree_has_the_simulator_for_every_user() {
-    let folder = tempfile::tempdir().unwrap();
-    let place = folder.path();
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path();
     fs::set_permissions(place, Permissions::from_mode(0o755)).unwrap();
     checkout(place);
     let output = setup(place, "install");
     assert!(output.status.success(), "{output:?}");
-    // Nobody else can look into that home.
+    // Other users cannot access that home.
     fs::set_permissions(place.join("home"), Permissions::from_mode(0o700)).unwrap();
     let mut doctor = Command::new(place.join("prefix/bin/tollfree"));
     doctor

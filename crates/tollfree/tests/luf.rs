@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tollfree luf` on made-up kernels.
+//! `tollfree kernel luf` on fixture kernels.
 
 mod schema;
 
@@ -32,18 +32,21 @@ const KERNEL: &[(&str, &str)] = &[
 ];
 
 fn machine(files: &[(&str, &str)]) -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     for (name, text) in files {
-        let path = folder.path().join("sys/kernel/mm/luf").join(name);
+        let path = directory.path().join("sys/kernel/mm/luf").join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
-    folder
+    directory
 }
 
 fn luf(machine: &TempDir, arguments: &[&str]) -> Command {
     let mut command = Command::cargo_bin("tollfree").unwrap();
-    command.arg("luf").args(arguments).arg("--root");
+    command
+        .args(["kernel", "luf"])
+        .args(arguments)
+        .arg("--root");
     command.arg(machine.path());
     command
 }
@@ -91,6 +94,6 @@ fn another_kernel_is_4() {
     let said = String::from_utf8(output.get_output().stderr.clone()).unwrap();
     assert_eq!(
         said,
-        "tollfree: /sys/kernel/mm/luf: is not there: this kernel has no lazy unmap flush (CONFIG_LUF)\n"
+        "tollfree: /sys/kernel/mm/luf: not found: this kernel has no lazy unmap flush (CONFIG_LUF)\n"
     );
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tollfree morsel` and `tollfree run --morsel`, on the tmpfs that every Linux has, and on mounts of
-//! our own where they are allowed.
+//! `tollfree morsel` and `tollfree run --morsel`, on tmpfs, which every Linux has, and on mounts of
+//! our own where allowed.
 
 mod common;
 mod preload;
@@ -21,7 +21,7 @@ use tempfile::TempDir;
 
 const TOLLFREE: &str = env!("CARGO_BIN_EXE_tollfree");
 
-/// Maps files and says of each whether it is a morsel's, and what its bytes add up to.
+/// Maps files, and prints for each whether it is a morsel, and the sum of its bytes.
 /// Options before a file: w maps it writable, o opens it for writing; p unmaps a part first.
 const PROGRAM: &str = r#"
 #define _GNU_SOURCE
@@ -71,16 +71,16 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// A folder of morsels, and a folder with files and a program.
-struct Bench {
+/// A directory of morsels, and a directory with files and a program.
+struct Fixture {
     morsels: TempDir,
     files: TempDir,
 }
 
-impl Bench {
-    fn new() -> Bench {
+impl Fixture {
+    fn new() -> Fixture {
         preload::library();
-        Bench {
+        Fixture {
             morsels: tempfile::tempdir_in("/dev/shm").unwrap(),
             files: tempfile::tempdir().unwrap(),
         }
@@ -96,12 +96,12 @@ impl Bench {
         path.into_os_string().into_string().unwrap()
     }
 
-    /// The program; false where there is no C compiler.
+    /// The program; false without a C compiler.
     fn has_program(&self, flags: &[&str]) -> bool {
         self.compile("maps", PROGRAM, flags)
     }
 
-    /// Compiles a program; false where there is no C compiler.
+    /// Compiles a program; false without a C compiler.
     fn compile(&self, name: &str, source: &str, flags: &[&str]) -> bool {
         let program = self.path(name);
         let file = program.with_extension("c");
@@ -120,7 +120,7 @@ impl Bench {
         self.command(arguments).output().unwrap()
     }
 
-    /// The document of a command that succeeds.
+    /// The JSON document of a successful command.
     fn json(&self, arguments: &[&str]) -> Value {
         let output = self.run(&[&["morsel", "--json"], arguments].concat());
         assert!(output.status.success(), "{output:?}");
@@ -129,7 +129,7 @@ impl Bench {
         document
     }
 
-    /// The folder of our own records, which is made if it does not exist.
+    /// The directory of our own records, created if it does not exist.
     fn records(&self) -> PathBuf {
         let user = rustix::process::geteuid().as_raw().to_string();
         let records = self.morsels.path().join(".tollfree").join(user);
@@ -165,7 +165,7 @@ fn content(size: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Waits for an event for as long as a slow machine may take.
+/// Waits for an event, with a time limit for slow machines.
 fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !happened() {
@@ -176,21 +176,21 @@ fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
 
 #[test]
 fn a_file_comes_and_goes() {
-    let bench = Bench::new();
-    let model = bench.file("model", &content(5_000_000));
-    let put = bench.json(&["put", &model]);
+    let fixture = Fixture::new();
+    let model = fixture.file("model", &content(5_000_000));
+    let put = fixture.json(&["put", &model]);
     assert_eq!(
         (put["filled"].as_bool(), put["kind"].as_str()),
         (Some(true), Some("tmpfs"))
     );
     assert_eq!(
-        fs::read(bench.morsels.path().join("model")).unwrap(),
+        fs::read(fixture.morsels.path().join("model")).unwrap(),
         content(5_000_000)
     );
-    assert_eq!(bench.json(&["put", &model])["filled"], false);
-    let text = stdout(&bench.run(&["morsel", "ls"]));
+    assert_eq!(fixture.json(&["put", &model])["filled"], false);
+    let text = stdout(&fixture.run(&["morsel", "ls"]));
     assert!(text.contains("1 morsel") && text.contains(&model), "{text}");
-    let stat = &bench.json(&["stat", "model"])["morsels"][0];
+    let stat = &fixture.json(&["stat", "model"])["morsels"][0];
     assert_eq!(stat["source"], model);
     assert_eq!(
         (&stat["source_is"], &stat["sealed"]),
@@ -198,26 +198,26 @@ fn a_file_comes_and_goes() {
     );
     let pages = |name: &str| stat[name].as_u64().unwrap();
     assert_eq!(pages("huge") + pages("small"), pages("allocated"));
-    bench.file("model", b"other");
+    fixture.file("model", b"other");
     assert_eq!(
-        bench.json(&["stat", "model"])["morsels"][0]["source_is"],
+        fixture.json(&["stat", "model"])["morsels"][0]["source_is"],
         "changed"
     );
-    let text = stdout(&bench.run(&["morsel", "stat", "model"]));
+    let text = stdout(&fixture.run(&["morsel", "stat", "model"]));
     assert!(
-        text.contains("(has changed)") && text.contains("mode bits"),
+        text.contains("(changed)") && text.contains("mode bits"),
         "{text}"
     );
-    assert_eq!(bench.json(&["rm", "model"])["removed"][0], "model");
-    assert_eq!(bench.names(), [""; 0]);
+    assert_eq!(fixture.json(&["rm", "model"])["removed"][0], "model");
+    assert_eq!(fixture.names(), [""; 0]);
 }
 
 #[test]
-fn who_maps_it_is_counted() {
-    let bench = Bench::new();
-    let model = bench.file("model", &content(10_000));
-    bench.json(&["put", &model]);
-    let path = bench.morsels.path().join("model");
+fn mapping_processes_are_counted() {
+    let fixture = Fixture::new();
+    let model = fixture.file("model", &content(10_000));
+    fixture.json(&["put", &model]);
+    let path = fixture.morsels.path().join("model");
     let program = "import mmap, sys\n\
         file = open(sys.argv[1], 'rb')\n\
         m = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)\n\
@@ -232,51 +232,54 @@ fn who_maps_it_is_counted() {
     };
     let mut line = [0; 7];
     std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut line).unwrap();
-    assert_eq!(bench.json(&["stat", "model"])["morsels"][0]["mapped_by"], 1);
-    // What is in use does not make room.
-    let other = bench.file("other", &content(10_000));
-    let output = bench.run(&["morsel", "put", &other, "--limit", "12K"]);
+    assert_eq!(
+        fixture.json(&["stat", "model"])["morsels"][0]["mapped_by"],
+        1
+    );
+    // A morsel in use is not removed to make room.
+    let other = fixture.file("other", &content(10_000));
+    let output = fixture.run(&["morsel", "put", &other, "--limit", "12K"]);
     assert_eq!(output.status.code(), Some(4), "{output:?}");
     assert!(stderr(&output).contains("no room"), "{output:?}");
-    let output = bench.run(&["morsel", "rm", "model"]);
+    let output = fixture.run(&["morsel", "rm", "model"]);
     assert!(
-        stderr(&output).contains("a process maps it still"),
+        stderr(&output).contains("a process still maps it"),
         "{output:?}"
     );
     drop(child.stdin.take());
     assert!(child.wait().unwrap().success());
-    let put = bench.json(&["put", &other, "--limit", "12K"]);
+    let put = fixture.json(&["put", &other, "--limit", "12K"]);
     assert_eq!(put["filled"], true);
 }
 
 #[test]
 fn a_limit_removes_what_was_used_least_recently() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     for name in ["first", "second"] {
-        bench.json(&["put", &bench.file(name, &content(9000)), "--limit", "24K"]);
-        // Times of use are as fine as the kernel's clock.
+        fixture.json(&["put", &fixture.file(name, &content(9000)), "--limit", "24K"]);
+        // Times of use have the resolution of the kernel's clock.
         sleep(Duration::from_millis(20));
     }
-    fs::read(bench.morsels.path().join("first")).unwrap();
+    fs::read(fixture.morsels.path().join("first")).unwrap();
     let times = fs::FileTimes::new().set_accessed(std::time::SystemTime::now());
-    let first = File::open(bench.morsels.path().join("first")).unwrap();
+    let first = File::open(fixture.morsels.path().join("first")).unwrap();
     first.set_times(times).unwrap();
     drop(first);
-    let put = bench.json(&[
+    let put = fixture.json(&[
         "put",
-        &bench.file("third", &content(9000)),
+        &fixture.file("third", &content(9000)),
         "--limit",
         "24K",
     ]);
     assert_eq!(put["removed"], serde_json::json!(["second"]));
-    assert_eq!(bench.names(), ["first", "third"]);
+    assert_eq!(fixture.names(), ["first", "third"]);
 }
 
 #[test]
 fn mistakes_are_named_with_their_exit_code() {
-    let bench = Bench::new();
-    let file = bench.file("file", b"x");
-    let empty = bench.file("empty", b"");
+    let fixture = Fixture::new();
+    let file = fixture.file("file", b"x");
+    let empty = fixture.file("empty", b"");
     let cases: [(&[&str], i32, &str); 12] = [
         (&["put", "./nowhere"], 1, "./nowhere: No such file"),
         (&["put", "/dev/null"], 3, "/dev/null: is not a regular file"),
@@ -290,13 +293,13 @@ fn mistakes_are_named_with_their_exit_code() {
             "morsel mount /nowhere",
         ),
         (&["put", &file, "--to", "/proc"], 4, "is on proc"),
-        (&["ls", &file], 3, "is not a folder"),
+        (&["ls", &file], 3, "is not a directory"),
         (&["stat", "nothing"], 1, "no such morsel"),
         (&["rm", "nothing"], 1, "no such morsel"),
-        (&["seal", ".."], 2, "names a folder"),
+        (&["seal", ".."], 2, "names a directory"),
     ];
     for (arguments, code, says) in cases {
-        let output = bench.run(&[&["morsel"], arguments].concat());
+        let output = fixture.run(&[&["morsel"], arguments].concat());
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
         assert!(said.contains(says), "{arguments:?}: {said}");
@@ -307,16 +310,16 @@ fn mistakes_are_named_with_their_exit_code() {
         );
         assert!(output.stdout.is_empty(), "{arguments:?}");
     }
-    assert_eq!(bench.names(), [""; 0]);
+    assert_eq!(fixture.names(), [""; 0]);
 }
 
-/// A put that waits for the lock that another one holds.
-fn waiting(bench: &Bench) -> (File, Child) {
-    let records = bench.records();
+/// A put that waits for another one's lock.
+fn waiting(fixture: &Fixture) -> (File, Child) {
+    let records = fixture.records();
     let lock = File::open(&records).unwrap();
     flock(&lock, FlockOperation::LockExclusive).unwrap();
-    let file = bench.file("file", b"x");
-    let mut put = bench.command(&["morsel", "put", &file]);
+    let file = fixture.file("file", b"x");
+    let mut put = fixture.command(&["morsel", "put", &file]);
     put.stdout(Stdio::null()).stderr(Stdio::piped());
     let child = put.spawn().unwrap();
     let fds = format!("/proc/{}/fd", child.id());
@@ -329,38 +332,38 @@ fn waiting(bench: &Bench) -> (File, Child) {
 
 #[test]
 fn an_interrupted_copy_is_130() {
-    let bench = Bench::new();
-    let (lock, child) = waiting(&bench);
+    let fixture = Fixture::new();
+    let (lock, child) = waiting(&fixture);
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{output:?}");
     assert_eq!(stderr(&output), "tollfree: interrupted\n");
     drop(lock);
-    assert_eq!(bench.names(), [""; 0]);
+    assert_eq!(fixture.names(), [""; 0]);
 }
 
 #[test]
 fn a_copy_waits_for_its_turn() {
-    let bench = Bench::new();
-    let (lock, child) = waiting(&bench);
+    let fixture = Fixture::new();
+    let (lock, child) = waiting(&fixture);
     drop(lock);
     assert!(child.wait_with_output().unwrap().status.success());
-    assert_eq!(bench.names(), ["file"]);
+    assert_eq!(fixture.names(), ["file"]);
 }
 
 #[test]
 fn a_killed_copy_leaves_nothing() {
-    let bench = Bench::new();
-    let path = bench.path("large");
+    let fixture = Fixture::new();
+    let path = fixture.path("large");
     // Sparse: much to copy, nothing to store.
     File::create(&path).unwrap().set_len(1 << 30).unwrap();
-    let mut put = bench.command(&["morsel", "put", path.to_str().unwrap()]);
+    let mut put = fixture.command(&["morsel", "put", path.to_str().unwrap()]);
     let mut child = put.spawn().unwrap();
     let maps = format!("/proc/{}/maps", child.id());
-    let folder = bench.morsels.path().to_str().unwrap().to_owned();
+    let directory = fixture.morsels.path().to_str().unwrap().to_owned();
     wait_until("the copy does not begin", || {
-        fs::read_to_string(&maps).is_ok_and(|maps| maps.contains(&folder))
+        fs::read_to_string(&maps).is_ok_and(|maps| maps.contains(&directory))
     });
     child.kill().unwrap();
     let status = child.wait().unwrap();
@@ -369,25 +372,31 @@ fn a_killed_copy_leaves_nothing() {
         return;
     }
     assert_eq!(status.signal(), Some(9));
-    assert_eq!(bench.names(), [""; 0]);
-    assert_eq!(fs::read_dir(bench.records()).unwrap().count(), 0);
+    assert_eq!(fixture.names(), [""; 0]);
+    assert_eq!(fs::read_dir(fixture.records()).unwrap().count(), 0);
 }
 
-/// Runs shell commands where mounts are our own, in a folder with an empty folder `m`; `None` where that is
-/// not allowed.
-fn with_mounts(bench: &Bench, script: &str) -> Option<Output> {
+/// Runs shell commands in a private mount namespace, in a directory with an empty directory `m`;
+/// `None` if that is not allowed.
+fn with_mounts(fixture: &Fixture, script: &str) -> Option<Output> {
     let try_it = "mount -t tmpfs none m; umount m";
-    in_mount_namespace(bench, &["--map-root-user"], Path::new("m"), try_it, script)
+    in_mount_namespace(
+        fixture,
+        &["--map-root-user"],
+        Path::new("m"),
+        try_it,
+        script,
+    )
 }
 
-/// Runs shell commands as root in a mount namespace of its own; `None` where that cannot be.
-fn with_root_mounts(bench: &Bench, try_it: &str, script: &str) -> Option<Output> {
-    in_mount_namespace(bench, &[], bench.morsels.path(), try_it, script)
+/// Runs shell commands as root in a private mount namespace; `None` if that is not possible.
+fn with_root_mounts(fixture: &Fixture, try_it: &str, script: &str) -> Option<Output> {
+    in_mount_namespace(fixture, &[], fixture.morsels.path(), try_it, script)
 }
 
-/// `try_it` says whether what the script needs can be had: mounts, a file system.
+/// `try_it` tests whether the script's requirements are met: mounts, a file system.
 fn in_mount_namespace(
-    bench: &Bench,
+    fixture: &Fixture,
     options: &[&str],
     morsels: &Path,
     try_it: &str,
@@ -398,7 +407,7 @@ fn in_mount_namespace(
     unshare.args(options).args(["--mount", "sh", "-euc"]);
     unshare.arg(format!("mkdir m; {try_it}; echo it can be had\n{script}"));
     unshare.env("T", TOLLFREE).env("TOLLFREE_MORSELS", morsels);
-    let mut output = unshare.current_dir(&bench.files).output().ok()?;
+    let mut output = unshare.current_dir(&fixture.files).output().ok()?;
     let Some(rest) = output.stdout.strip_prefix(ALLOWED.as_bytes()) else {
         eprintln!("skipped: {try_it}: {output:?}");
         return None;
@@ -409,14 +418,14 @@ fn in_mount_namespace(
 
 #[test]
 fn a_full_file_system_is_4_and_nothing_is_left() {
-    let bench = Bench::new();
-    bench.file("small", &content(1 << 20));
-    bench.file("large", &content(8 << 20));
+    let fixture = Fixture::new();
+    fixture.file("small", &content(1 << 20));
+    fixture.file("large", &content(8 << 20));
     let script = "mount -t tmpfs -o size=4M none m\n\
         $T morsel put small >/dev/null; exec 3<m/small\n\
         s=0; $T morsel put large || s=$?\n\
         ls -A m m/.tollfree/0 | wc -l; df --output=used m | tail -n 1; exit $s";
-    let Some(output) = with_mounts(&bench, script) else {
+    let Some(output) = with_mounts(&fixture, script) else {
         return;
     };
     assert_eq!(output.status.code(), Some(4), "{output:?}");
@@ -425,17 +434,17 @@ fn a_full_file_system_is_4_and_nothing_is_left() {
         .split_whitespace()
         .map(str::to_owned)
         .collect();
-    // Two headings, an empty line, one name, one record, and the hidden folder.
+    // Two headings, an empty line, one name, one record, and the hidden directory.
     assert_eq!(left, ["6", "1024"]);
 }
 
 #[test]
 fn mount_says_what_it_mounted() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let script = "$T morsel mount --size 8M; $T morsel mount; $T --json morsel mount\n\
         $T morsel mount --kind hugetlbfs || test $? = 2\n\
         grep huge=always /proc/self/mounts | grep -c 'size=8192k'";
-    let Some(output) = with_mounts(&bench, script) else {
+    let Some(output) = with_mounts(&fixture, script) else {
         return;
     };
     if stdout(&output).contains("morselfs, ") {
@@ -448,7 +457,7 @@ fn mount_says_what_it_mounted() {
         text.contains("tmpfs, 2 MiB pages\n  not morselfs: "),
         "{text}"
     );
-    assert!(text.contains("is there already"), "{text}");
+    assert!(text.contains("already exists"), "{text}");
     assert!(text.ends_with("\n1\n"), "{text}");
     let json = &text[text.find('{').unwrap()..=text.rfind('}').unwrap()];
     let report: Value = serde_json::from_str(json).unwrap();
@@ -459,10 +468,10 @@ fn mount_says_what_it_mounted() {
     );
 }
 
-/// Who may not mount is told what to do instead.
+/// A user without the right to mount is told the alternative.
 #[test]
 fn users_are_told_what_they_can_do_without_root() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let nobody = ["setpriv", "--reuid", "65534", "--clear-groups"];
     let is_there = Command::new(nobody[0])
         .args(&nobody[1..])
@@ -472,22 +481,22 @@ fn users_are_told_what_they_can_do_without_root() {
         eprintln!("skipped: not root");
         return;
     }
-    fs::copy(TOLLFREE, bench.path("tollfree")).unwrap();
-    fs::set_permissions(bench.files.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let own = tempfile::tempdir_in(bench.files.path()).unwrap();
+    fs::copy(TOLLFREE, fixture.path("tollfree")).unwrap();
+    fs::set_permissions(fixture.files.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let own = tempfile::tempdir_in(fixture.files.path()).unwrap();
     std::os::unix::fs::chown(own.path(), Some(65534), None).unwrap();
-    // Where it may not even make the folder, and where it may.
-    for folder in [bench.path("m"), own.path().join("m")] {
+    // Without and with the right to create the directory.
+    for directory in [fixture.path("m"), own.path().join("m")] {
         let mut command = Command::new(nobody[0]);
-        command.args(&nobody[1..]).arg(bench.path("tollfree"));
+        command.args(&nobody[1..]).arg(fixture.path("tollfree"));
         let output = command
             .args(["morsel", "mount"])
-            .arg(&folder)
+            .arg(&directory)
             .output()
             .unwrap();
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(4), "{said}");
-        let hint = format!("`sudo tollfree morsel mount {}`", folder.display());
+        let hint = format!("`sudo tollfree morsel mount {}`", directory.display());
         assert!(
             said.contains(&hint) && said.contains("mkdir /dev/shm/morsels"),
             "{said}"
@@ -495,30 +504,30 @@ fn users_are_told_what_they_can_do_without_root() {
     }
 }
 
-/// A folder in memory needs no mount.
+/// A directory on tmpfs needs no mount.
 #[test]
-fn a_missing_folder_in_memory_needs_only_to_be_made() {
-    let bench = Bench::new();
-    bench.file("file", b"x");
+fn a_missing_directory_in_memory_needs_only_to_be_made() {
+    let fixture = Fixture::new();
+    fixture.file("file", b"x");
     let script = "mount -t tmpfs none m; $T morsel put file --to m/a/b || exit $?";
-    let Some(output) = with_mounts(&bench, script) else {
+    let Some(output) = with_mounts(&fixture, script) else {
         return;
     };
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(4), "{said}");
     assert!(
-        said.contains("m/a/b: there is no such folder; `mkdir -p m/a/b` makes one"),
+        said.contains("m/a/b: no such directory; `mkdir -p m/a/b` creates one"),
         "{said}"
     );
 }
 
 #[test]
 fn huge_pages_of_tmpfs_are_counted() {
-    let bench = Bench::new();
-    bench.file("model", &content(9 << 20));
+    let fixture = Fixture::new();
+    fixture.file("model", &content(9 << 20));
     let script = "$T morsel mount --kind tmpfs --size 20M >&2; $T morsel put model >&2\n\
         sed -n 's/^ShmemHugePages: *\\([0-9]*\\) kB/\\1/p' /proc/meminfo; $T --json morsel stat model";
-    let Some(output) = with_mounts(&bench, script) else {
+    let Some(output) = with_mounts(&fixture, script) else {
         return;
     };
     if !stderr(&output).contains("tmpfs, 2 MiB pages") {
@@ -536,19 +545,19 @@ fn huge_pages_of_tmpfs_are_counted() {
         "{morsel}"
     );
     assert_eq!(bytes("huge") % (2 << 20), 0, "{morsel}");
-    // A machine whose memory is in pieces may have none to give.
+    // A machine with fragmented memory may have none free.
     let of_machine: u64 = of_machine.parse().unwrap();
     assert!(bytes("huge") > 0 || of_machine < 2 << 10, "{text}");
 }
 
 #[test]
 fn mappings_are_served_and_the_program_is_left_alone() {
-    let bench = Bench::new();
-    if !bench.has_program(&[]) {
+    let fixture = Fixture::new();
+    if !fixture.has_program(&[]) {
         return;
     }
-    let model = bench.file("model", &content(5_000_001));
-    let plain = Command::new(bench.path("maps"))
+    let model = fixture.file("model", &content(5_000_001));
+    let plain = Command::new(fixture.path("maps"))
         .args(["r", &model])
         .output()
         .unwrap();
@@ -564,10 +573,10 @@ fn mappings_are_served_and_the_program_is_left_alone() {
             options,
             &model,
         ];
-        let output = bench.run(&arguments);
+        let output = fixture.run(&arguments);
         assert_eq!(output.status.code(), Some(3), "{output:?}");
         let summary: Value =
-            serde_json::from_slice(&fs::read(bench.path("s.json")).unwrap()).unwrap();
+            serde_json::from_slice(&fs::read(fixture.path("s.json")).unwrap()).unwrap();
         schema::check("run", &summary);
         let morsel = &summary["morsels"][0];
         let number = |name: &str| morsel[name].as_u64().unwrap();
@@ -587,47 +596,47 @@ fn mappings_are_served_and_the_program_is_left_alone() {
             "{served}"
         );
     }
-    // Writable now, or by a later mprotect.
+    // Writable now, or after a later mprotect.
     for left in ["w", "vw", "o"] {
         let (from, said) = run(left);
         assert_eq!(from, "file", "{left}");
-        assert!(said.contains("but not only to read it"), "{said}");
+        assert!(said.contains("but not read-only"), "{said}");
     }
 }
 
 #[test]
 fn a_file_that_changes_meanwhile_is_served_by_itself() {
-    let bench = Bench::new();
-    if !bench.has_program(&[]) {
+    let fixture = Fixture::new();
+    if !fixture.has_program(&[]) {
         return;
     }
-    let model = bench.file("model", &content(10_000));
+    let model = fixture.file("model", &content(10_000));
     let script = "./maps r model; ./maps r ./link; sleep 0.05; printf x >>model; ./maps r model";
-    std::os::unix::fs::symlink("model", bench.path("link")).unwrap();
-    let output = bench.run(&["run", "--morsel", &model, "--", "sh", "-c", script]);
+    std::os::unix::fs::symlink("model", fixture.path("link")).unwrap();
+    let output = fixture.run(&["run", "--morsel", &model, "--", "sh", "-c", script]);
     let from: Vec<String> = stdout(&output)
         .lines()
         .map(|line| line.split(' ').next().unwrap().to_owned())
         .collect();
     assert_eq!(from, ["morsel", "morsel", "file"], "{output:?}");
-    // The next run has it again.
-    let output = bench.run(&["run", "--morsel", &model, "--", "./maps", "r", "model"]);
+    // The next run uses the morsel again.
+    let output = fixture.run(&["run", "--morsel", &model, "--", "./maps", "r", "model"]);
     assert!(stdout(&output).starts_with("morsel "), "{output:?}");
-    assert_eq!(bench.names(), ["model"]);
+    assert_eq!(fixture.names(), ["model"]);
 }
 
-/// Whoever may write to a file may set its time of modification.
+/// A user with write access to a file can set its modification time.
 #[test]
 fn a_change_that_sets_its_time_back_is_seen_by_the_program() {
-    let bench = Bench::new();
-    if !bench.has_program(&[]) {
+    let fixture = Fixture::new();
+    if !fixture.has_program(&[]) {
         return;
     }
-    let model = bench.file("model", &content(1 << 20));
+    let model = fixture.file("model", &content(1 << 20));
     let script = "./maps r model; touch -r model time; \
         printf x | dd of=model bs=1 seek=110000 conv=notrunc 2>/dev/null; touch -r time model; \
         ./maps r model";
-    let output = bench.run(&["run", "--morsel", &model, "--", "sh", "-c", script]);
+    let output = fixture.run(&["run", "--morsel", &model, "--", "sh", "-c", script]);
     let text = stdout(&output);
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 2, "{output:?}");
@@ -637,40 +646,40 @@ fn a_change_that_sets_its_time_back_is_seen_by_the_program() {
 
 #[test]
 fn a_morsel_that_is_exchanged_is_not_mapped() {
-    let bench = Bench::new();
-    if !bench.has_program(&[]) {
+    let fixture = Fixture::new();
+    if !fixture.has_program(&[]) {
         return;
     }
-    let model = bench.file("model", &content(10_000));
+    let model = fixture.file("model", &content(10_000));
     let script = "cd $TOLLFREE_MORSELS && cp model other && mv -f other model; cd - >/dev/null; ./maps r model";
-    let output = bench.run(&["run", "--morsel", &model, "--", "sh", "-c", script]);
+    let output = fixture.run(&["run", "--morsel", &model, "--", "sh", "-c", script]);
     assert!(stdout(&output).starts_with("file "), "{output:?}");
 }
 
 #[test]
 fn several_files_and_none_that_is_mapped() {
-    let bench = Bench::new();
-    if !bench.has_program(&[]) {
+    let fixture = Fixture::new();
+    if !fixture.has_program(&[]) {
         return;
     }
     let (one, other) = (
-        bench.file("one", &content(5000)),
-        bench.file("other", &content(6000)),
+        fixture.file("one", &content(5000)),
+        fixture.file("other", &content(6000)),
     );
-    let output = bench.run(&[
+    let output = fixture.run(&[
         "run", "--morsel", &one, "--morsel", &other, "--", "./maps", "r", "one", "r", "other",
     ]);
     assert_eq!(stdout(&output).matches("morsel ").count(), 2, "{output:?}");
-    let output = bench.run(&["run", "--morsel", &one, "--", "cat", "one"]);
+    let output = fixture.run(&["run", "--morsel", &one, "--", "cat", "one"]);
     assert_eq!(output.stdout, content(5000));
     assert!(stderr(&output).contains("did not map it"), "{output:?}");
 }
 
 #[test]
 fn what_keeps_a_file_from_its_morsel_is_said_and_the_program_runs() {
-    let bench = Bench::new();
-    let model = bench.file("model", &content(5000));
-    let output = bench.run(&[
+    let fixture = Fixture::new();
+    let model = fixture.file("model", &content(5000));
+    let output = fixture.run(&[
         "run",
         "--morsel",
         &model,
@@ -689,22 +698,22 @@ fn what_keeps_a_file_from_its_morsel_is_said_and_the_program_runs() {
         stderr(&output).contains("model is not served from a morsel: /nowhere"),
         "{output:?}"
     );
-    let output = bench.run(&["run", "--morsel", "./nowhere", "--", "true"]);
+    let output = fixture.run(&["run", "--morsel", "./nowhere", "--", "true"]);
     assert_eq!(output.status.code(), Some(125), "{output:?}");
-    let source = bench.file("maps.c", PROGRAM.as_bytes());
+    let source = fixture.file("maps.c", PROGRAM.as_bytes());
     let options = ["-O1", "-static"];
-    if common::compile_where_possible(Path::new(&source), &bench.path("maps"), &options) {
-        let output = bench.run(&["run", "--morsel", &model, "--", "./maps", "r", "model"]);
+    if common::compile_where_possible(Path::new(&source), &fixture.path("maps"), &options) {
+        let output = fixture.run(&["run", "--morsel", &model, "--", "./maps", "r", "model"]);
         assert!(stdout(&output).starts_with("file "), "{output:?}");
         assert!(stderr(&output).contains("linked statically"), "{output:?}");
-        assert_eq!(bench.names(), [""; 0]);
+        assert_eq!(fixture.names(), [""; 0]);
     }
 }
 
 #[test]
 fn by_hand_sealed_morsels_keep_writers_out() {
-    let bench = Bench::new();
-    let path = bench.morsels.path().join("made");
+    let fixture = Fixture::new();
+    let path = fixture.morsels.path().join("made");
     let mut file = OpenOptions::new()
         .create(true)
         .truncate(true)
@@ -712,16 +721,16 @@ fn by_hand_sealed_morsels_keep_writers_out() {
         .open(path)
         .unwrap();
     file.write_all(b"content").unwrap();
-    let output = bench.run(&["morsel", "seal", "made"]);
+    let output = fixture.run(&["morsel", "seal", "made"]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(stderr(&output).contains("a writer"), "{output:?}");
     drop(file);
-    let sealed = bench.json(&["seal", "made"]);
+    let sealed = fixture.json(&["seal", "made"]);
     assert_eq!(sealed["morsels"][0]["sealed"], true);
     assert_eq!(sealed["morsels"][0]["source"], Value::Null);
 }
 
-/// Another user, as whom only root can run commands.
+/// An unprivileged user; only root can run commands as it.
 const NOBODY: [&str; 4] = ["setpriv", "--reuid", "65534", "--clear-groups"];
 
 /// Whether commands can be run as [`NOBODY`].
@@ -739,18 +748,18 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// A file of mode 0644 in a folder that only its owner can enter.
+/// A file of mode 0644 in a directory that only its owner can access.
 #[test]
 fn a_file_that_others_cannot_reach_is_not_copied_for_them() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     if !has_nobody() {
         return;
     }
-    set_mode(bench.morsels.path(), 0o1777);
-    set_mode(bench.files.path(), 0o700);
-    let model = bench.file("model", b"weights");
+    set_mode(fixture.morsels.path(), 0o1777);
+    set_mode(fixture.files.path(), 0o700);
+    let model = fixture.file("model", b"weights");
     set_mode(Path::new(&model), 0o644);
-    let put = bench.json(&["put", &model]);
+    let put = fixture.json(&["put", &model]);
     let copy = put["morsels"][0]["path"].as_str().unwrap();
     let read_by_nobody = |path: &str| {
         let mut command = Command::new(NOBODY[0]);
@@ -763,82 +772,86 @@ fn a_file_that_others_cannot_reach_is_not_copied_for_them() {
     assert_eq!(put["morsels"][0]["mode"], "0400");
     let why = put["private"].as_str().unwrap();
     assert!(!why.is_empty());
-    let text = stdout(&bench.run(&["morsel", "put", &model]));
-    assert!(text.contains("you alone can read it: "), "{text}");
+    let text = stdout(&fixture.run(&["morsel", "put", &model]));
+    assert!(text.contains("only you can read it: "), "{text}");
 }
 
 #[test]
 fn the_lock_of_a_user_is_the_users_own() {
-    let bench = Bench::new();
-    bench.json(&["put", &bench.file("first", b"1")]);
-    // What everybody can open, everybody can lock.
-    let hidden = File::open(bench.morsels.path().join(".tollfree")).unwrap();
+    let fixture = Fixture::new();
+    fixture.json(&["put", &fixture.file("first", b"1")]);
+    // A file that any user can open, any user can lock.
+    let hidden = File::open(fixture.morsels.path().join(".tollfree")).unwrap();
     flock(&hidden, FlockOperation::LockExclusive).unwrap();
-    let second = bench.file("second", b"2");
-    assert_eq!(bench.json(&["put", &second, "--wait", "0"])["filled"], true);
-    let own = File::open(bench.records()).unwrap();
+    let second = fixture.file("second", b"2");
+    assert_eq!(
+        fixture.json(&["put", &second, "--wait", "0"])["filled"],
+        true
+    );
+    let own = File::open(fixture.records()).unwrap();
     flock(&own, FlockOperation::LockExclusive).unwrap();
-    let third = bench.file("third", b"3");
-    let output = bench.run(&["morsel", "put", &third, "--wait", "50ms"]);
+    let third = fixture.file("third", b"3");
+    let output = fixture.run(&["morsel", "put", &third, "--wait", "50ms"]);
     assert_eq!(output.status.code(), Some(4), "{output:?}");
     let said = stderr(&output);
     let holder = format!("process {} (", std::process::id());
-    assert!(said.contains(bench.records().to_str().unwrap()), "{said}");
+    assert!(said.contains(fixture.records().to_str().unwrap()), "{said}");
     assert!(said.contains(&holder), "{said}");
 }
 
 #[test]
-fn a_hidden_folder_that_is_a_link_is_4() {
-    let bench = Bench::new();
-    let hidden = bench.morsels.path().join(".tollfree");
-    std::os::unix::fs::symlink(bench.files.path(), &hidden).unwrap();
-    let output = bench.run(&["morsel", "put", &bench.file("model", b"weights")]);
+fn a_hidden_directory_that_is_a_link_is_4() {
+    let fixture = Fixture::new();
+    let hidden = fixture.morsels.path().join(".tollfree");
+    std::os::unix::fs::symlink(fixture.files.path(), &hidden).unwrap();
+    let output = fixture.run(&["morsel", "put", &fixture.file("model", b"weights")]);
     assert_eq!(output.status.code(), Some(4), "{output:?}");
     assert!(
         stderr(&output).contains(hidden.to_str().unwrap()),
         "{output:?}"
     );
-    assert_eq!(bench.names(), [""; 0]);
-    assert_eq!(fs::read_dir(&bench.files).unwrap().count(), 1);
+    assert_eq!(fixture.names(), [""; 0]);
+    assert_eq!(fs::read_dir(&fixture.files).unwrap().count(), 1);
 }
 
 #[test]
 fn memory_is_left_to_other_programs() {
-    let bench = Bench::new();
-    let reserved = bench.json(&["ls"])["reserved"].as_u64().unwrap();
+    let fixture = Fixture::new();
+    let reserved = fixture.json(&["ls"])["reserved"].as_u64().unwrap();
     assert!(reserved >= 64 << 20);
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap();
     let total = meminfo.lines().find_map(|line| {
         let kilobytes = line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB")?;
         Some(kilobytes.parse::<u64>().unwrap() << 10)
     });
-    // More than there can be, whatever others do meanwhile; less than the memory.
-    let large = bench.path("large");
+    // More than available, even if other processes free memory meanwhile; less than the total.
+    let large = fixture.path("large");
     let size = total.unwrap() - reserved / 2;
     File::create(&large).unwrap().set_len(size).unwrap();
-    let output = bench.run(&["morsel", "put", large.to_str().unwrap()]);
+    let output = fixture.run(&["morsel", "put", large.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(4), "{output:?}");
     let said = stderr(&output);
     assert!(said.contains("are left to other programs"), "{said}");
-    assert_eq!(bench.names(), [""; 0]);
+    assert_eq!(fixture.names(), [""; 0]);
 }
 
-/// Two states within one second, of the same size, that differ between the blocks that are sampled.
+/// Two versions within one second, of the same size, that differ between the sampled blocks.
 #[test]
 fn file_systems_that_count_seconds_are_waited_for() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let try_it = "truncate -s 8M disk; mkfs.ext4 -q -I 128 disk 2>/dev/null; mount -o loop disk m";
     let script = "head -c 1M /dev/zero >m/model; $T morsel put m/model >&2\n\
         printf 1 | dd of=m/model bs=1 seek=110000 conv=notrunc 2>/dev/null\n\
         $T morsel put m/model >&2; cmp m/model $TOLLFREE_MORSELS/model; umount m";
-    let Some(output) = with_root_mounts(&bench, try_it, script) else {
+    let Some(output) = with_root_mounts(&fixture, try_it, script) else {
         return;
     };
     assert!(output.status.success(), "{output:?}");
 }
 
-/// Confines itself by a filter that kills, then maps a file that it opened before, and says what its bytes
-/// add up to. `p` installs it by prctl, `s` by syscall; `a` kills for whatever only tells of files, too.
+/// Installs a killing seccomp filter, then maps a file that it opened before, and prints the sum of
+/// its bytes. `p` installs the filter by prctl, `s` by syscall; `a` also kills for calls that only
+/// query files.
 const CONFINED: &str = r#"
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -888,13 +901,13 @@ int main(int argc, char **argv) {
 
 #[test]
 fn a_program_that_confines_itself_lives() {
-    let bench = Bench::new();
-    if !bench.compile("confined", CONFINED, &[]) {
+    let fixture = Fixture::new();
+    if !fixture.compile("confined", CONFINED, &[]) {
         return;
     }
-    let model = bench.file("model", &content(1_000_000));
+    let model = fixture.file("model", &content(1_000_000));
     for how in ["p", "s", "pa", "sa"] {
-        let plain = Command::new(bench.path("confined"))
+        let plain = Command::new(fixture.path("confined"))
             .args([how, &model])
             .output();
         let plain = plain.unwrap();
@@ -903,7 +916,7 @@ fn a_program_that_confines_itself_lives() {
             return;
         }
         assert_eq!(plain.status.code(), Some(3), "{plain:?}");
-        let output = bench.run(&[
+        let output = fixture.run(&[
             "run",
             "--morsel",
             &model,
@@ -918,7 +931,7 @@ fn a_program_that_confines_itself_lives() {
         assert_eq!(output.stdout, plain.stdout, "{how}");
         let said = stderr(&output);
         assert!(said.contains("confined itself (seccomp)"), "{how}: {said}");
-        let summary = fs::read(bench.path("s.json")).unwrap();
+        let summary = fs::read(fixture.path("s.json")).unwrap();
         let summary: Value = serde_json::from_slice(&summary).unwrap();
         schema::check("run", &summary);
         let morsel = &summary["morsels"][0];
@@ -929,8 +942,9 @@ fn a_program_that_confines_itself_lives() {
     }
 }
 
-/// Maps a file with memory of its own right before and behind it, and unmaps them in calls that span
-/// two of them; what was unmapped must be gone, and the rest be there. Exit status 0, and the sum of the bytes.
+/// Maps a file with its own memory directly before and after it, and unmaps them in calls that span
+/// two of them; the unmapped memory must be gone, and the rest intact. Exit status 0, and the sum
+/// of the bytes.
 const NEIGHBOURS: &str = r#"
 #define _GNU_SOURCE
 #include <errno.h>
@@ -944,7 +958,7 @@ const NEIGHBOURS: &str = r#"
 static int fd;
 static long size;
 static char *around(char **before, char **behind) {
-    /* Where there is room for all of them. */
+    /* An address with room for all of them. */
     char *room = mmap(NULL, 16 * HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     char *wish = (char *)(((unsigned long)room + 2 * HUGE) & -HUGE);
     munmap(room, 16 * HUGE);
@@ -975,7 +989,7 @@ int main(int argc, char **argv) {
     for (long at = 0; at < size; at++)
         sum = sum * 31 + (unsigned char)p[at];
     printf("%lu\n", sum);
-    /* The file and what is before it. */
+    /* The file and the memory before it. */
     if (munmap(before + 4 * PAGE, p + size - before - 4 * PAGE))
         return 1;
     expect(before, 1);
@@ -985,7 +999,7 @@ int main(int argc, char **argv) {
     expect(behind, 1);
     munmap(before, 4 * PAGE);
     munmap(behind, 8 * PAGE);
-    /* Its second half and what is behind it, then the rest of all. */
+    /* Its second half and the memory after it, then the rest of all. */
     p = around(&before, &behind);
     if (munmap(p + HUGE, behind + 4 * PAGE - (p + HUGE)))
         return 2;
@@ -1002,7 +1016,7 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// Pages of the hugetlb pool, which are given back.
+/// Pages of the hugetlb pool, returned on drop.
 struct Pool(u64);
 
 impl Pool {
@@ -1013,7 +1027,7 @@ impl Pool {
         fs::read_to_string(path).ok()?.trim().parse().ok()
     }
 
-    /// Makes sure that `pages` are free.
+    /// Ensures that `pages` are free.
     fn reserve(pages: u64) -> Option<Pool> {
         let (count, free) = (Pool::number(Pool::COUNT)?, Pool::number(Pool::FREE)?);
         let pool = Pool(count);
@@ -1034,26 +1048,28 @@ impl Drop for Pool {
 
 #[test]
 fn huge_pages_of_a_pool_are_unmapped_with_their_neighbours() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let Some(_pool) = Pool::reserve(4) else {
         eprintln!("skipped: no pool of huge pages here");
         return;
     };
-    if !bench.compile("neighbours", NEIGHBOURS, &[]) {
+    if !fixture.compile("neighbours", NEIGHBOURS, &[]) {
         return;
     }
-    let model = bench.file("model", &content(3 << 20));
-    let plain = Command::new(bench.path("neighbours")).arg(&model).output();
+    let model = fixture.file("model", &content(3 << 20));
+    let plain = Command::new(fixture.path("neighbours"))
+        .arg(&model)
+        .output();
     let plain = plain.unwrap();
     assert_eq!(plain.status.code(), Some(0), "{plain:?}");
     let try_it = "mount -t hugetlbfs -o pagesize=2M none m";
     let script = "$T run --morsel model --morsels m --summary s.json -- ./neighbours model";
-    let Some(output) = with_root_mounts(&bench, try_it, script) else {
+    let Some(output) = with_root_mounts(&fixture, try_it, script) else {
         return;
     };
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert_eq!(output.stdout, plain.stdout);
-    let summary = fs::read(bench.path("s.json")).unwrap();
+    let summary = fs::read(fixture.path("s.json")).unwrap();
     let summary: Value = serde_json::from_slice(&summary).unwrap();
     let morsel = &summary["morsels"][0];
     assert_eq!(
@@ -1063,39 +1079,42 @@ fn huge_pages_of_a_pool_are_unmapped_with_their_neighbours() {
     );
 }
 
-/// Users rely on their own copies and on root's. Only root can try: as it is in the tests.
+/// Users share their own copies and root's. Runs only as root.
 #[test]
 fn what_another_user_put_there_is_not_served() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     if !has_nobody() {
         return;
     }
-    // Where everybody can reach it, unlike the folder of the build.
-    fs::copy(TOLLFREE, bench.path("tollfree")).unwrap();
-    for (folder, mode) in [(bench.morsels.path(), 0o1777), (bench.files.path(), 0o755)] {
-        set_mode(folder, mode);
+    // In a directory that every user can access, unlike the build directory.
+    fs::copy(TOLLFREE, fixture.path("tollfree")).unwrap();
+    for (directory, mode) in [
+        (fixture.morsels.path(), 0o1777),
+        (fixture.files.path(), 0o755),
+    ] {
+        set_mode(directory, mode);
     }
-    let model = bench.file("model", b"weights");
+    let model = fixture.file("model", b"weights");
     let as_nobody = |arguments: &[&str]| {
         let mut command = Command::new(NOBODY[0]);
         command
             .args(&NOBODY[1..])
-            .arg(bench.path("tollfree"))
+            .arg(fixture.path("tollfree"))
             .args(arguments);
-        command.env("TOLLFREE_MORSELS", bench.morsels.path());
+        command.env("TOLLFREE_MORSELS", fixture.morsels.path());
         command.output().unwrap()
     };
     let put = ["morsel", "put", &model];
-    // As `morsel mount` does, root makes the hidden folder: its owner may remove what is in it.
-    if bench.json(&["put", &bench.file("other", b"other")])["private"].is_string() {
+    // Root creates the hidden directory, as `morsel mount` does: its owner may remove its contents.
+    if fixture.json(&["put", &fixture.file("other", b"other")])["private"].is_string() {
         eprintln!("skipped: others see other file systems here");
         return;
     }
-    bench.json(&["rm", "other"]);
+    fixture.json(&["rm", "other"]);
     assert!(as_nobody(&put).status.success());
-    // Root makes a copy of its own, which is good for everybody; it keeps others from removing it.
-    assert_eq!(bench.json(&put[1..])["filled"], true);
-    let names = bench.names();
+    // Root makes its own copy, which is shared with all users; they cannot remove it.
+    assert_eq!(fixture.json(&put[1..])["filled"], true);
+    let names = fixture.names();
     assert!(
         names.len() == 2 && names[1].starts_with("model~"),
         "{names:?}"
@@ -1106,19 +1125,19 @@ fn what_another_user_put_there_is_not_served() {
     let removed = as_nobody(&["morsel", "rm", "model"]);
     assert!(removed.status.success(), "{removed:?}");
     let output = as_nobody(&put);
-    assert!(stdout(&output).contains("is there already"), "{output:?}");
-    // Of which file it is, only root knows.
+    assert!(stdout(&output).contains("already exists"), "{output:?}");
+    // Only root knows the file that it is a copy of.
     let output = as_nobody(&["morsel", "ls"]);
     assert!(output.status.success(), "{output:?}");
     let text = stdout(&output);
     assert!(text.contains(&names[1]) && !text.contains(&model), "{text}");
-    assert_eq!(bench.names(), names[1..]);
+    assert_eq!(fixture.names(), names[1..]);
 }
 
-/// The examples run on every kernel.
+/// The examples work on every kernel.
 #[test]
 fn pipelines_hand_over_packets() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/morsel");
     let check = |output: &Output| {
         assert!(output.status.success(), "{output:?}");
@@ -1127,12 +1146,12 @@ fn pipelines_hand_over_packets() {
     };
     let strict = ["-O2", "-Wall", "-Wextra", "-Werror"];
     let source = examples.join("pipeline.c");
-    if common::compile(&source, &bench.path("pipeline"), &strict) {
-        let mut pipeline = Command::new(bench.path("pipeline"));
+    if common::compile(&source, &fixture.path("pipeline"), &strict) {
+        let mut pipeline = Command::new(fixture.path("pipeline"));
         pipeline.args(["5", "1", "4097", "3000000"]);
         check(
             &pipeline
-                .env("TOLLFREE_MORSELS", bench.morsels.path())
+                .env("TOLLFREE_MORSELS", fixture.morsels.path())
                 .output()
                 .unwrap(),
         );
@@ -1142,7 +1161,7 @@ fn pipelines_hand_over_packets() {
         .arg(examples.join("pipeline.py"))
         .args(["5", "1", "4097", "3000000"]);
     match pipeline
-        .env("TOLLFREE_MORSELS", bench.morsels.path())
+        .env("TOLLFREE_MORSELS", fixture.morsels.path())
         .output()
     {
         Ok(output) => check(&output),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tollfree run` is invisible to the program and to its caller: streams byte for
-//! byte, status, signals, descriptors, environment, terminal.
+//! `tollfree run` is invisible to the program and to its caller: streams byte for byte, status,
+//! signals, descriptors, environment, terminal.
 //!
-//! Each test runs the program twice: with a plan that wants nothing (the preload
-//! library stays out) and with one that wants an address nobody maps (it is inside).
+//! Each test runs the program twice: with an empty plan (without the preload library) and with a
+//! plan for an unmapped address (with the library).
 
 mod common;
 mod preload;
@@ -23,35 +23,35 @@ use tempfile::TempDir;
 const TOLLFREE: &str = env!("CARGO_BIN_EXE_tollfree");
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A folder of one test, with both plans in it.
-struct Bench {
-    folder: TempDir,
+/// The directory of one test, with both plans.
+struct Fixture {
+    directory: TempDir,
 }
 
-impl Bench {
-    fn new() -> Bench {
+impl Fixture {
+    fn new() -> Fixture {
         preload::library();
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("nothing.txt"), "").unwrap();
-        fs::write(folder.path().join("inside.txt"), "17592186044416\n").unwrap();
-        // An ordinary user must be able to read it, whoever runs the tests.
-        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        Bench { folder }
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("nothing.txt"), "").unwrap();
+        fs::write(directory.path().join("inside.txt"), "17592186044416\n").unwrap();
+        // An ordinary user must be able to read it, even if root runs the tests.
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        Fixture { directory }
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 
     fn run(&self, plan: &str, program: &[&str]) -> Command {
         let mut command = Command::new(TOLLFREE);
         command.args(["run", "--plan"]).arg(self.path(plan));
-        command.arg("--").args(program).current_dir(&self.folder);
-        command.env("TMPDIR", self.folder.path());
+        command.arg("--").args(program).current_dir(&self.directory);
+        command.env("TMPDIR", self.directory.path());
         command
     }
 
-    /// The program under both plans, each with the plan's name.
+    /// The program under both plans, with the plan's name.
     fn both(&self, program: &[&str]) -> [(&'static str, Command); 2] {
         ["nothing.txt", "inside.txt"].map(|plan| (plan, self.run(plan, program)))
     }
@@ -115,15 +115,15 @@ fn exists(pid: u32) -> bool {
 
 #[test]
 fn streams_pass_byte_for_byte() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let input = noise(1 << 20);
-    for (plan, mut command) in bench.both(&["cat"]) {
+    for (plan, mut command) in fixture.both(&["cat"]) {
         let output = feed(&mut command, input.clone());
         assert!(output.stdout == input, "{plan}: stdout differs");
         assert_eq!(text(&output.stderr), "", "{plan}");
         assert_eq!(output.status.code(), Some(0), "{plan}");
     }
-    for (plan, mut command) in bench.both(&["sh", "-c", "cat >&2"]) {
+    for (plan, mut command) in fixture.both(&["sh", "-c", "cat >&2"]) {
         let output = feed(&mut command, input.clone());
         assert!(output.stderr == input, "{plan}: stderr differs");
         assert!(output.stdout.is_empty(), "{plan}");
@@ -132,10 +132,10 @@ fn streams_pass_byte_for_byte() {
 
 #[test]
 fn every_exit_code_passes() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     for code in 0..=255 {
         let plan = ["nothing.txt", "inside.txt"][code % 2];
-        let status = bench
+        let status = fixture
             .run(plan, &["sh", "-c", &format!("exit {code}")])
             .status()
             .unwrap();
@@ -145,7 +145,7 @@ fn every_exit_code_passes() {
 
 #[test]
 fn death_by_a_signal_passes() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     for signal in [
         libc::SIGTERM,
         libc::SIGSEGV,
@@ -154,19 +154,20 @@ fn death_by_a_signal_passes() {
         libc::SIGQUIT,
         libc::SIGPIPE,
     ] {
-        for (plan, mut command) in bench.both(&["sh", "-c", &format!("kill -{signal} $$; sleep 9")])
+        for (plan, mut command) in
+            fixture.both(&["sh", "-c", &format!("kill -{signal} $$; sleep 9")])
         {
             let output = command.output().unwrap();
             assert_eq!(output.status.signal(), Some(signal), "{plan}");
             assert_eq!(text(&output.stderr), "", "{plan}");
         }
     }
-    assert!(leftovers(&bench).is_empty(), "{:?}", leftovers(&bench));
+    assert!(leftovers(&fixture).is_empty(), "{:?}", leftovers(&fixture));
 }
 
 /// Temporary files that were not removed.
-fn leftovers(bench: &Bench) -> Vec<PathBuf> {
-    let entries = fs::read_dir(&bench.folder).unwrap();
+fn leftovers(fixture: &Fixture) -> Vec<PathBuf> {
+    let entries = fs::read_dir(&fixture.directory).unwrap();
     let names = entries.map(|entry| entry.unwrap().path());
     names
         .filter(|path| {
@@ -180,14 +181,14 @@ fn leftovers(bench: &Bench) -> Vec<PathBuf> {
 
 #[test]
 fn a_core_is_only_the_programs_own() {
-    let bench = Bench::new();
-    let mut command = bench.run("nothing.txt", &["sh", "-c", "ulimit -c 0; kill -SEGV $$"]);
+    let fixture = Fixture::new();
+    let mut command = fixture.run("nothing.txt", &["sh", "-c", "ulimit -c 0; kill -SEGV $$"]);
     let status = command.status().unwrap();
     assert_eq!(status.signal(), Some(libc::SIGSEGV));
     assert!(!status.core_dumped());
 }
 
-/// A shell that counts the signals it gets in a file, and ends by SIGTERM.
+/// A shell that counts the received signals in a file, and ends on SIGTERM.
 const COUNTER: &str = r#"
     for s in HUP INT QUIT USR1 USR2 ALRM WINCH CONT TSTP; do trap "echo $s >> got" $s; done
     trap 'exit 42' TERM
@@ -200,19 +201,19 @@ fn lines(path: &Path) -> Vec<String> {
     content.lines().map(str::to_owned).collect()
 }
 
-fn started(bench: &Bench, command: &mut Command) -> Child {
-    let _ = fs::remove_file(bench.path("ready"));
-    let _ = fs::remove_file(bench.path("got"));
+fn started(fixture: &Fixture, command: &mut Command) -> Child {
+    let _ = fs::remove_file(fixture.path("ready"));
+    let _ = fs::remove_file(fixture.path("got"));
     let child = command.spawn().unwrap();
     wait_until("the program to start", || {
-        !lines(&bench.path("ready")).is_empty()
+        !lines(&fixture.path("ready")).is_empty()
     });
     child
 }
 
 #[test]
 fn signals_to_tollfree_are_forwarded_once() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let signals = [
         ("HUP", libc::SIGHUP),
         ("INT", libc::SIGINT),
@@ -224,17 +225,17 @@ fn signals_to_tollfree_are_forwarded_once() {
         ("CONT", libc::SIGCONT),
         ("TSTP", libc::SIGTSTP),
     ];
-    for (plan, mut command) in bench.both(&["sh", "-c", COUNTER]) {
-        let mut child = started(&bench, &mut command);
+    for (plan, mut command) in fixture.both(&["sh", "-c", COUNTER]) {
+        let mut child = started(&fixture, &mut command);
         for (sent, (name, signal)) in signals.iter().enumerate() {
             kill(child.id(), *signal);
-            wait_until(name, || lines(&bench.path("got")).len() > sent);
+            wait_until(name, || lines(&fixture.path("got")).len() > sent);
         }
         sleep(Duration::from_millis(60));
         kill(child.id(), libc::SIGTERM);
         assert_eq!(child.wait().unwrap().code(), Some(42), "{plan}");
         assert_eq!(
-            lines(&bench.path("got")),
+            lines(&fixture.path("got")),
             signals.map(|(name, _)| name),
             "{plan}"
         );
@@ -243,9 +244,9 @@ fn signals_to_tollfree_are_forwarded_once() {
 
 #[test]
 fn a_forwarded_signal_that_kills_kills_both() {
-    let bench = Bench::new();
-    for (plan, mut command) in bench.both(&["sh", "-c", "echo $$ > ready; exec sleep 60"]) {
-        let mut child = started(&bench, &mut command);
+    let fixture = Fixture::new();
+    for (plan, mut command) in fixture.both(&["sh", "-c", "echo $$ > ready; exec sleep 60"]) {
+        let mut child = started(&fixture, &mut command);
         kill(child.id(), libc::SIGHUP);
         assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGHUP), "{plan}");
     }
@@ -253,7 +254,7 @@ fn a_forwarded_signal_that_kills_kills_both() {
 
 #[test]
 fn an_alarm_from_before_still_ends_the_program() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     if !has("perl") {
         eprintln!("skipped: no perl");
         return;
@@ -261,20 +262,20 @@ fn an_alarm_from_before_still_ends_the_program() {
     let mut command = Command::new("perl");
     command.args(["-e", "alarm 1; exec @ARGV", TOLLFREE, "run", "--plan"]);
     command
-        .arg(bench.path("inside.txt"))
+        .arg(fixture.path("inside.txt"))
         .args(["--", "sleep", "60"]);
     assert_eq!(command.status().unwrap().signal(), Some(libc::SIGALRM));
 }
 
 #[test]
-fn a_library_in_a_folder_with_a_space_is_found_by_the_loader() {
-    let bench = Bench::new();
+fn a_library_in_a_directory_with_a_space_is_found_by_the_loader() {
+    let fixture = Fixture::new();
     let library = Path::new(TOLLFREE).with_file_name("libtoll_preload.so");
-    fs::create_dir(bench.path("my programs")).unwrap();
-    fs::copy(library, bench.path("my programs/libtoll_preload.so")).unwrap();
-    let mut command = bench.run("inside.txt", &["cat", "/proc/self/maps"]);
+    fs::create_dir(fixture.path("my programs")).unwrap();
+    fs::copy(library, fixture.path("my programs/libtoll_preload.so")).unwrap();
+    let mut command = fixture.run("inside.txt", &["cat", "/proc/self/maps"]);
     let output = command
-        .env("TOLLFREE_LIBDIR", bench.path("my programs"))
+        .env("TOLLFREE_LIBDIR", fixture.path("my programs"))
         .output()
         .unwrap();
     assert_eq!(text(&output.stderr), "");
@@ -283,20 +284,20 @@ fn a_library_in_a_folder_with_a_space_is_found_by_the_loader() {
 
 #[test]
 fn a_killed_tollfree_takes_the_program_with_it() {
-    let bench = Bench::new();
-    let mut command = bench.run(
+    let fixture = Fixture::new();
+    let mut command = fixture.run(
         "nothing.txt",
         &["sh", "-c", "echo $$ > ready; exec sleep 60"],
     );
-    let mut child = started(&bench, &mut command);
-    let program: u32 = lines(&bench.path("ready"))[0].parse().unwrap();
+    let mut child = started(&fixture, &mut command);
+    let program: u32 = lines(&fixture.path("ready"))[0].parse().unwrap();
     assert!(exists(program));
     child.kill().unwrap();
     child.wait().unwrap();
     wait_until("the program to end", || !exists(program));
 }
 
-/// What wait4 says about a child, stops included.
+/// The status from wait4 of a child, including stops.
 fn wait_raw(pid: u32) -> i32 {
     let mut status = 0;
     // SAFETY: the pointer is valid.
@@ -306,11 +307,11 @@ fn wait_raw(pid: u32) -> i32 {
 
 #[test]
 fn job_control_stops_and_continues_both() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let script = "echo $$ > ready; kill -TSTP $$; exit 4";
-    for (plan, mut command) in bench.both(&["sh", "-c", script]) {
-        // A job of ours, as a shell would start it.
-        let mut child = started(&bench, command.process_group(0));
+    for (plan, mut command) in fixture.both(&["sh", "-c", script]) {
+        // A job, started as a shell would.
+        let mut child = started(&fixture, command.process_group(0));
         let status = wait_raw(child.id());
         assert!(libc::WIFSTOPPED(status), "{plan}: {status:#x}");
         assert_eq!(libc::WSTOPSIG(status), libc::SIGTSTP);
@@ -322,10 +323,10 @@ fn job_control_stops_and_continues_both() {
 
 #[test]
 fn a_debugger_that_stops_the_program_does_not_stop_tollfree() {
-    let bench = Bench::new();
-    let mut command = bench.run("nothing.txt", &["sh", "-c", COUNTER]);
-    let mut child = started(&bench, &mut command);
-    let program: u32 = lines(&bench.path("ready"))[0].parse().unwrap();
+    let fixture = Fixture::new();
+    let mut command = fixture.run("nothing.txt", &["sh", "-c", COUNTER]);
+    let mut child = started(&fixture, &mut command);
+    let program: u32 = lines(&fixture.path("ready"))[0].parse().unwrap();
     kill(program, libc::SIGSTOP);
     sleep(Duration::from_millis(50));
     let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
@@ -337,8 +338,8 @@ fn a_debugger_that_stops_the_program_does_not_stop_tollfree() {
 
 #[test]
 fn a_closed_reader_ends_the_program_as_it_would_alone() {
-    let bench = Bench::new();
-    for (plan, mut command) in bench.both(&["yes"]) {
+    let fixture = Fixture::new();
+    for (plan, mut command) in fixture.both(&["yes"]) {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut first = [0; 2];
         let mut stdout = child.stdout.take().unwrap();
@@ -352,13 +353,13 @@ fn a_closed_reader_ends_the_program_as_it_would_alone() {
     }
 }
 
-/// Runs a shell line in which `$RUN` stands for nothing, then for tollfree with either
-/// plan; the output must be the same, but for what `filter` removes.
-fn same_as_alone(bench: &Bench, line: &str, filter: impl Fn(&str) -> bool) -> Vec<String> {
-    let alone = shell(bench, "", line);
+/// Runs a shell line with `$RUN` empty, then with `$RUN` as tollfree with either plan; the output
+/// must be the same, except for what `filter` removes.
+fn same_as_alone(fixture: &Fixture, line: &str, filter: impl Fn(&str) -> bool) -> Vec<String> {
+    let alone = shell(fixture, "", line);
     for plan in ["nothing.txt", "inside.txt"] {
-        let run = format!("{TOLLFREE} run --plan {} --", bench.path(plan).display());
-        let ours = shell(bench, &run, line);
+        let run = format!("{TOLLFREE} run --plan {} --", fixture.path(plan).display());
+        let ours = shell(fixture, &run, line);
         let kept = |lines: &[String]| -> BTreeSet<String> {
             lines.iter().filter(|line| filter(line)).cloned().collect()
         };
@@ -369,13 +370,16 @@ fn same_as_alone(bench: &Bench, line: &str, filter: impl Fn(&str) -> bool) -> Ve
     alone
 }
 
-fn shell(bench: &Bench, run: &str, line: &str) -> Vec<String> {
+fn shell(fixture: &Fixture, run: &str, line: &str) -> Vec<String> {
     let mut command = Command::new("sh");
     command
         .args(["-c", line])
         .env("RUN", run)
-        .current_dir(&bench.folder);
-    let output = command.env("TMPDIR", bench.folder.path()).output().unwrap();
+        .current_dir(&fixture.directory);
+    let output = command
+        .env("TMPDIR", fixture.directory.path())
+        .output()
+        .unwrap();
     let both = [output.stdout, output.stderr].concat();
     let mut lines: Vec<String> = text(&both).lines().map(str::to_owned).collect();
     lines.push(format!("status {:?}", output.status));
@@ -384,43 +388,45 @@ fn shell(bench: &Bench, run: &str, line: &str) -> Vec<String> {
 
 #[test]
 fn descriptors_are_as_the_caller_left_them() {
-    let bench = Bench::new();
-    fs::write(bench.path("three"), "content of three\n").unwrap();
-    // `ls` opens one descriptor for the folder, which has the lowest free number.
+    let fixture = Fixture::new();
+    fs::write(fixture.path("three"), "content of three\n").unwrap();
+    // `ls` opens one descriptor for the directory, with the lowest free number.
     let list =
         "ls -l /proc/self/fd | sed -n 's/.* \\([0-9]* -> .*\\)/\\1/p' | grep -v -e /proc/ -e pipe:";
-    let lines = same_as_alone(&bench, &format!("exec 3<three 7>&1; $RUN {list}"), |_| true);
+    let lines = same_as_alone(&fixture, &format!("exec 3<three 7>&1; $RUN {list}"), |_| {
+        true
+    });
     assert!(
         lines.iter().any(|line| line.starts_with("3 -> ")),
         "{lines:?}"
     );
-    let lines = same_as_alone(&bench, "exec 3<three; $RUN cat <&3", |_| true);
+    let lines = same_as_alone(&fixture, "exec 3<three; $RUN cat <&3", |_| true);
     assert_eq!(lines[0], "content of three");
-    let lines = same_as_alone(&bench, "exec 3<three; $RUN sh -c 'cat <&3'", |_| true);
+    let lines = same_as_alone(&fixture, "exec 3<three; $RUN sh -c 'cat <&3'", |_| true);
     assert_eq!(lines[0], "content of three");
 }
 
 #[test]
 fn closed_standard_streams_stay_closed() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     for closed in ["<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-"] {
         let line = format!(
             "$RUN sh -c 'ls -l /proc/$$/fd > out' {closed}; cut -d: -f2- out | grep -o '[0-9]* -> /dev/null'; $RUN cat {closed}"
         );
-        same_as_alone(&bench, &line, |_| true);
+        same_as_alone(&fixture, &line, |_| true);
     }
 }
 
 #[test]
 fn a_program_may_close_everything() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let close = "for f in 0 1 2 3 4 5 6 7 8 9; do eval \"exec $f<&-\"; done; exit 6";
-    for (plan, mut command) in bench.both(&["sh", "-c", close]) {
+    for (plan, mut command) in fixture.both(&["sh", "-c", close]) {
         assert_eq!(command.status().unwrap().code(), Some(6), "{plan}");
     }
 }
 
-/// Variables that tollfree may set.
+/// The variables that tollfree may set.
 fn is_documented(line: &str) -> bool {
     ["LD_PRELOAD=", "TOLLFREE_ACTIONS=", "TOLLFREE_EVENTS="]
         .iter()
@@ -429,16 +435,16 @@ fn is_documented(line: &str) -> bool {
 
 #[test]
 fn the_environment_is_the_same_but_for_what_is_documented() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     same_as_alone(
-        &bench,
+        &fixture,
         "RUNNER=$RUN; unset RUN; $RUNNER env | grep -v RUNNER=",
         |line| !is_documented(line),
     );
-    let mut nothing = bench.run("nothing.txt", &["env"]);
+    let mut nothing = fixture.run("nothing.txt", &["env"]);
     let output = text(&nothing.output().unwrap().stdout);
     assert!(!output.lines().any(is_documented), "{output}");
-    let mut inside = bench.run("inside.txt", &["env"]);
+    let mut inside = fixture.run("inside.txt", &["env"]);
     let output = text(
         &inside
             .env("LD_PRELOAD", "libm.so.6")
@@ -458,23 +464,23 @@ fn the_environment_is_the_same_but_for_what_is_documented() {
 
 #[test]
 fn dispositions_and_masks_are_inherited() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let show = "$RUN grep -E '^(Sig|Shd)' /proc/self/status";
     for ignored in ["", "PIPE", "HUP INT QUIT", "PIPE USR1 CHLD TSTP"] {
         let line = match ignored.is_empty() {
             true => show.to_owned(),
             false => format!("trap '' {ignored}; {show}"),
         };
-        // What the shell itself handles is not inherited.
-        same_as_alone(&bench, &line, |line| !line.starts_with("SigQ"));
+        // Signals that the shell itself handles are not inherited.
+        same_as_alone(&fixture, &line, |line| !line.starts_with("SigQ"));
     }
 }
 
 #[test]
 fn limits_and_identity_are_inherited() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     same_as_alone(
-        &bench,
+        &fixture,
         "ulimit -c 5; ulimit -n 64; umask 027; $RUN sh -c 'ulimit -a; umask; id; nice; pwd'",
         |_| true,
     );
@@ -482,8 +488,8 @@ fn limits_and_identity_are_inherited() {
 
 #[test]
 fn programs_that_exec_and_fork_are_followed_to_their_end() {
-    let bench = Bench::new();
-    for (plan, mut command) in bench.both(&[
+    let fixture = Fixture::new();
+    for (plan, mut command) in fixture.both(&[
         "sh",
         "-c",
         "sh -c 'exit 3' || exec sh -c 'exec sh -c \"exit 9\"'",
@@ -494,27 +500,27 @@ fn programs_that_exec_and_fork_are_followed_to_their_end() {
 
 #[test]
 fn a_daemon_outlives_tollfree() {
-    let bench = Bench::new();
-    for (plan, mut command) in bench.both(&[
+    let fixture = Fixture::new();
+    for (plan, mut command) in fixture.both(&[
         "sh",
         "-c",
         "(sleep 0.4; echo done > daemon) </dev/null >/dev/null 2>&1 & exit 3",
     ]) {
-        let _ = fs::remove_file(bench.path("daemon"));
+        let _ = fs::remove_file(fixture.path("daemon"));
         assert_eq!(command.status().unwrap().code(), Some(3), "{plan}");
         assert!(
-            !bench.path("daemon").exists(),
+            !fixture.path("daemon").exists(),
             "{plan}: tollfree waited for the daemon"
         );
-        wait_until("the daemon", || bench.path("daemon").exists());
+        wait_until("the daemon", || fixture.path("daemon").exists());
     }
 }
 
 #[test]
 fn exec_failures_are_told_apart() {
-    let bench = Bench::new();
-    fs::write(bench.path("plain"), "no program").unwrap();
-    bench.program("lost", b"#!/nonexistent/interpreter\n");
+    let fixture = Fixture::new();
+    fs::write(fixture.path("plain"), "no program").unwrap();
+    fixture.program("lost", b"#!/nonexistent/interpreter\n");
     let cases = [
         ("nonexistent-program", 127),
         ("./nonexistent-program", 127),
@@ -525,7 +531,7 @@ fn exec_failures_are_told_apart() {
         ("./plain/below", 127),
     ];
     for (name, code) in cases {
-        for (plan, mut command) in bench.both(&[name]) {
+        for (plan, mut command) in fixture.both(&[name]) {
             let output = command.output().unwrap();
             assert_eq!(
                 output.status.code(),
@@ -540,33 +546,33 @@ fn exec_failures_are_told_apart() {
 
 #[test]
 fn programs_are_looked_up_as_execvp_does() {
-    let bench = Bench::new();
-    fs::create_dir(bench.path("first")).unwrap();
-    fs::create_dir(bench.path("second")).unwrap();
-    fs::write(bench.path("first/tool"), "not executable").unwrap();
-    bench.program("second/tool", b"#!/bin/sh\necho second $0 \"$@\"\n");
+    let fixture = Fixture::new();
+    fs::create_dir(fixture.path("first")).unwrap();
+    fs::create_dir(fixture.path("second")).unwrap();
+    fs::write(fixture.path("first/tool"), "not executable").unwrap();
+    fixture.program("second/tool", b"#!/bin/sh\necho second $0 \"$@\"\n");
     let path = format!(
         "{}:{}:/usr/bin:/bin",
-        bench.path("first").display(),
-        bench.path("second").display()
+        fixture.path("first").display(),
+        fixture.path("second").display()
     );
-    for (plan, mut command) in bench.both(&["tool", "a b", ""]) {
+    for (plan, mut command) in fixture.both(&["tool", "a b", ""]) {
         let output = command.env("PATH", &path).output().unwrap();
-        let expected = format!("second {} a b \n", bench.path("second/tool").display());
+        let expected = format!("second {} a b \n", fixture.path("second/tool").display());
         assert_eq!(text(&output.stdout), expected, "{plan}");
     }
-    // A file without a first line is for the shell.
-    bench.program("bare", b"echo bare\n");
-    for (plan, mut command) in bench.both(&["./bare"]) {
+    // The shell executes a file without an interpreter line.
+    fixture.program("bare", b"echo bare\n");
+    for (plan, mut command) in fixture.both(&["./bare"]) {
         assert_eq!(text(&command.output().unwrap().stdout), "bare\n", "{plan}");
     }
 }
 
 #[test]
 fn the_programs_own_name_is_kept() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     for (plan, mut command) in
-        bench.both(&["sh", "-c", "tr '\\0' ' ' < /proc/$$/cmdline | cut -c1-5"])
+        fixture.both(&["sh", "-c", "tr '\\0' ' ' < /proc/$$/cmdline | cut -c1-5"])
     {
         assert_eq!(text(&command.output().unwrap().stdout), "sh -c\n", "{plan}");
     }
@@ -574,14 +580,14 @@ fn the_programs_own_name_is_kept() {
 
 #[test]
 fn a_terminal_stays_a_terminal() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     if !has("script") {
         eprintln!("skipped: no script(1)");
         return;
     }
     for plan in ["nothing.txt", "inside.txt"] {
         let inner = "test -t 0 && test -t 1 && test -t 2 && echo terminal; cut -d \" \" -f 5,8 /proc/self/stat";
-        let output = in_terminal(&bench, plan, inner, b"");
+        let output = in_terminal(&fixture, plan, inner, b"");
         assert!(output.contains("terminal"), "{plan}: {output}");
         let groups: Vec<&str> = output.lines().last().unwrap().split_whitespace().collect();
         assert_eq!(
@@ -593,27 +599,27 @@ fn a_terminal_stays_a_terminal() {
 
 #[test]
 fn ctrl_c_arrives_once() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     if !has("script") {
         eprintln!("skipped: no script(1)");
         return;
     }
     for plan in ["nothing.txt", "inside.txt"] {
         let inner = "trap \"echo INT >> got\" INT; echo > ready; n=0; while [ $n -lt 40 ]; do sleep 0.02; n=$((n+1)); done; exit 5";
-        let _ = fs::remove_file(bench.path("got"));
-        let output = in_terminal(&bench, plan, inner, b"\x03");
-        assert_eq!(lines(&bench.path("got")), ["INT"], "{plan}: {output}");
+        let _ = fs::remove_file(fixture.path("got"));
+        let output = in_terminal(&fixture, plan, inner, b"\x03");
+        assert_eq!(lines(&fixture.path("got")), ["INT"], "{plan}: {output}");
     }
 }
 
-/// Runs a shell line under tollfree in a terminal of its own; types `keys` once the file `ready` is there.
-fn in_terminal(bench: &Bench, plan: &str, line: &str, keys: &[u8]) -> String {
-    let _ = fs::remove_file(bench.path("ready"));
+/// Runs a shell line under tollfree in its own terminal; types `keys` when the file `ready` exists.
+fn in_terminal(fixture: &Fixture, plan: &str, line: &str, keys: &[u8]) -> String {
+    let _ = fs::remove_file(fixture.path("ready"));
     let inner = format!("{TOLLFREE} run --plan {plan} -- sh -c '{line}'");
     let mut command = Command::new("script");
     command
         .args(["-qec", &inner, "/dev/null"])
-        .current_dir(&bench.folder);
+        .current_dir(&fixture.directory);
     command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -622,7 +628,7 @@ fn in_terminal(bench: &Bench, plan: &str, line: &str, keys: &[u8]) -> String {
     let mut stdin = child.stdin.take().unwrap();
     if !keys.is_empty() {
         wait_until("the program in the terminal", || {
-            bench.path("ready").exists()
+            fixture.path("ready").exists()
         });
         stdin.write_all(keys).unwrap();
         stdin.flush().unwrap();
@@ -634,7 +640,7 @@ fn in_terminal(bench: &Bench, plan: &str, line: &str, keys: &[u8]) -> String {
 
 fn has(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+    std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }
 
 fn is_root() -> bool {
@@ -642,21 +648,24 @@ fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// Builds a program that ends with 11; false where the compiler has not what that takes.
-fn builds_exit(bench: &Bench, option: &str, name: &str) -> bool {
-    let source = bench.path("exit.c");
+/// Builds a program that exits with 11; false if the compiler does not support the options.
+fn builds_exit(fixture: &Fixture, option: &str, name: &str) -> bool {
+    let source = fixture.path("exit.c");
     fs::write(&source, "int main(void) { return 11; }\n").unwrap();
-    common::compile_where_possible(&source, &bench.path(name), &[option])
+    common::compile_where_possible(&source, &fixture.path(name), &[option])
 }
 
-/// AddressSanitizer ends a program that has another library loaded before its own.
+/// AddressSanitizer aborts a program if another library is loaded before its own.
 #[test]
 fn a_sanitized_program_is_left_alone() {
-    let bench = Bench::new();
-    if !builds_exit(&bench, "-fsanitize=address", "sanitized") {
+    let fixture = Fixture::new();
+    if !builds_exit(&fixture, "-fsanitize=address", "sanitized") {
         return;
     }
-    let output = bench.run("inside.txt", &["./sanitized"]).output().unwrap();
+    let output = fixture
+        .run("inside.txt", &["./sanitized"])
+        .output()
+        .unwrap();
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(11), "{said}");
     assert!(said.contains("AddressSanitizer"), "{said}");
@@ -664,18 +673,18 @@ fn a_sanitized_program_is_left_alone() {
 
 #[test]
 fn a_program_that_cannot_be_entered_runs_all_the_same() {
-    let bench = Bench::new();
-    if !builds_exit(&bench, "-static", "static") {
+    let fixture = Fixture::new();
+    if !builds_exit(&fixture, "-static", "static") {
         return;
     }
-    let output = bench.run("inside.txt", &["./static"]).output().unwrap();
+    let output = fixture.run("inside.txt", &["./static"]).output().unwrap();
     assert_eq!(output.status.code(), Some(11));
     assert!(
         text(&output.stderr).contains("linked statically"),
         "{}",
         text(&output.stderr)
     );
-    let output = bench.run("nothing.txt", &["./static"]).output().unwrap();
+    let output = fixture.run("nothing.txt", &["./static"]).output().unwrap();
     assert_eq!(
         text(&output.stderr),
         "",
@@ -683,10 +692,10 @@ fn a_program_that_cannot_be_entered_runs_all_the_same() {
     );
     let mut json = Command::new(TOLLFREE);
     json.args(["--json", "run", "--plan"])
-        .arg(bench.path("inside.txt"));
+        .arg(fixture.path("inside.txt"));
     let output = json
         .args(["--", "./static"])
-        .current_dir(&bench.folder)
+        .current_dir(&fixture.directory)
         .output()
         .unwrap();
     let summary: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
@@ -701,10 +710,10 @@ fn a_program_that_cannot_be_entered_runs_all_the_same() {
 
 #[test]
 fn a_setuid_program_is_left_alone() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let program = match is_root() {
         true => {
-            let copy = bench.path("setuid");
+            let copy = fixture.path("setuid");
             fs::copy("/bin/true", &copy).unwrap();
             std::os::unix::fs::chown(&copy, Some(65534), Some(65534)).unwrap();
             fs::set_permissions(&copy, fs::Permissions::from_mode(0o4755)).unwrap();
@@ -712,7 +721,7 @@ fn a_setuid_program_is_left_alone() {
         }
         false => "/usr/bin/su".to_owned(),
     };
-    let mut command = bench.run("inside.txt", &[&program, "--help"]);
+    let mut command = fixture.run("inside.txt", &[&program, "--help"]);
     let Ok(output) = command.output() else {
         return;
     };
@@ -730,13 +739,13 @@ fn a_setuid_program_is_left_alone() {
 
 #[test]
 fn a_32_bit_program_is_said_to_be_one() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let mut header = [0u8; 64];
     header[..7].copy_from_slice(b"\x7fELF\x01\x01\x01");
     header[16] = 2;
     header[18] = 3;
-    bench.program("i386", &header);
-    let output = bench.run("inside.txt", &["./i386"]).output().unwrap();
+    fixture.program("i386", &header);
+    let output = fixture.run("inside.txt", &["./i386"]).output().unwrap();
     assert!(
         text(&output.stderr).contains("32-bit"),
         "{}",
@@ -746,17 +755,17 @@ fn a_32_bit_program_is_said_to_be_one() {
 
 #[test]
 fn an_ordinary_user_gets_the_same() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     if !is_root() || !has("setpriv") {
         eprintln!("skipped: not root");
         return;
     }
-    fs::set_permissions(bench.folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    fs::set_permissions(fixture.directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let beside = Path::new(TOLLFREE).parent().unwrap();
     for file in [TOLLFREE.into(), beside.join("libtoll_preload.so")] {
         fs::copy(
             &file,
-            bench.path(Path::new(&file).file_name().unwrap().to_str().unwrap()),
+            fixture.path(Path::new(&file).file_name().unwrap().to_str().unwrap()),
         )
         .unwrap();
     }
@@ -773,8 +782,8 @@ fn an_ordinary_user_gets_the_same() {
         ]);
         command.args(["--", "sh", "-c", "cat; id -u; exit 12"]);
         command
-            .current_dir(&bench.folder)
-            .env("TMPDIR", bench.folder.path());
+            .current_dir(&fixture.directory)
+            .env("TMPDIR", fixture.directory.path());
         let output = feed(&mut command, b"hello\n".to_vec());
         assert_eq!(
             text(&output.stdout),

@@ -9,19 +9,19 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 
 use serde_json::Value;
-use toll_model::anchor::{AnchorKind, Frame, Level};
 use toll_model::builder::{Counts, Meta, ProfileBuilder};
 use toll_model::cost::{CostTable, TlbGeometry};
 use toll_model::plan::Plan;
 use toll_model::profile::{Profile, Program, Source};
+use toll_model::site::{Frame, Level, SiteKind};
 use toll_model::{PAGE, REGION};
 
 const BASE: u64 = 0x187_8000_0000;
 
-/// 64 regions, of which three are hot, at a fixed address or from one malloc.
-fn profile(kind: AnchorKind) -> Profile {
+/// 64 regions, three of them hot, at a fixed address or from one malloc.
+fn profile(kind: SiteKind) -> Profile {
     let mut builder = ProfileBuilder::new();
-    let id = builder.anchor(kind, 64 * REGION, 0, Level::Exact);
+    let id = builder.site(kind, 64 * REGION, 0, Level::Exact);
     for region in 0..64 {
         let misses = if [3, 17, 40].contains(&region) {
             40e6
@@ -57,7 +57,7 @@ fn meta() -> Meta {
     }
 }
 
-fn block() -> AnchorKind {
+fn block() -> SiteKind {
     let frame = Frame {
         module: "00ff".to_owned(),
         path: "/usr/bin/skewed".to_owned(),
@@ -67,7 +67,7 @@ fn block() -> AnchorKind {
         function: None,
         nearest: None,
     };
-    AnchorKind::Alloc {
+    SiteKind::Alloc {
         frames: vec![Arc::new(frame)],
         class: 27,
         ordinal: 0,
@@ -75,22 +75,22 @@ fn block() -> AnchorKind {
     }
 }
 
-/// Arenas of 1 MiB, each below the one before, as Python maps them: 64 that are used much.
+/// Arenas of 1 MiB, each below the previous one, as Python maps them: 64 that are used heavily.
 fn arenas() -> Profile {
     const ARENA: u64 = 1 << 20;
     let mut builder = ProfileBuilder::new();
     for number in 0..64 {
-        let AnchorKind::Alloc { frames, .. } = block() else {
+        let SiteKind::Alloc { frames, .. } = block() else {
             unreachable!()
         };
-        let kind = AnchorKind::Alloc {
+        let kind = SiteKind::Alloc {
             frames,
             class: 20,
             ordinal: number,
             thread: 0,
         };
         let address = 0x7fff_0010_0000 - u64::from(number) * ARENA;
-        let id = builder.anchor(kind, ARENA, address % REGION, Level::Exact);
+        let id = builder.site(kind, ARENA, address % REGION, Level::Exact);
         builder.address(id, address);
         let counts = Counts {
             misses: 2e6,
@@ -104,22 +104,22 @@ fn arenas() -> Profile {
     builder.finish(meta())
 }
 
-/// A folder with a profile and the cost table of a calibrated machine.
-struct Folder(tempfile::TempDir);
+/// A directory with a profile and the cost table of a calibrated machine.
+struct Directory(tempfile::TempDir);
 
-impl Folder {
-    fn new(kind: AnchorKind) -> Folder {
-        Folder::with(&profile(kind))
+impl Directory {
+    fn new(kind: SiteKind) -> Directory {
+        Directory::with(&profile(kind))
     }
 
-    fn with(profile: &Profile) -> Folder {
-        let folder = Folder(tempfile::tempdir().unwrap());
+    fn with(profile: &Profile) -> Directory {
+        let directory = Directory(tempfile::tempdir().unwrap());
         let tlb = TlbGeometry::preset("zen4").unwrap();
         let mut costs = CostTable::default_for("cpu", "6.12", 1 << 34, tlb);
         costs.complete = true;
-        fs::write(folder.path("costs.json"), costs.to_json().unwrap()).unwrap();
-        fs::write(folder.path("profile.json"), profile.to_json().unwrap()).unwrap();
-        folder
+        fs::write(directory.path("costs.json"), costs.to_json().unwrap()).unwrap();
+        fs::write(directory.path("profile.json"), profile.to_json().unwrap()).unwrap();
+        directory
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -148,11 +148,11 @@ fn fails(output: &Output, code: i32, says: &str) {
     assert!(output.stdout.is_empty());
 }
 
-/// Neighbouring small blocks share regions: they are planned, and shown, as one.
+/// Adjacent blocks below 2 MiB share regions: they are planned and shown as one.
 #[test]
 fn small_arenas_are_planned_together_and_shown_in_one_line() {
-    let folder = Folder::with(&arenas());
-    let text = stdout(&folder.plan(&["-o", "plan.toml"]));
+    let directory = Directory::with(&arenas());
+    let text = stdout(&directory.plan(&["-o", "plan.toml"]));
     assert!(
         text.starts_with(
             "Make 32 of 32 regions huge (64 MiB): they hold 100 % of the 128 M misses recorded"
@@ -167,16 +167,16 @@ fn small_arenas_are_planned_together_and_shown_in_one_line() {
         huge[0].contains("64 MiB") && huge[0].contains("128 M"),
         "{text}"
     );
-    let plan = Plan::from_toml(fs::read(folder.path("plan.toml")).unwrap()).unwrap();
+    let plan = Plan::from_toml(fs::read(directory.path("plan.toml")).unwrap()).unwrap();
     assert_eq!(plan.huge().count(), 64);
-    let json: Value = serde_json::from_str(&stdout(&folder.plan(&["--json"]))).unwrap();
+    let json: Value = serde_json::from_str(&stdout(&directory.plan(&["--json"]))).unwrap();
     schema::check("plan", &json);
 }
 
 #[test]
 fn the_table_says_what_where_and_why() {
-    let folder = Folder::new(block());
-    let text = stdout(&folder.plan(&["-o", "plan.toml"]));
+    let directory = Directory::new(block());
+    let text = stdout(&directory.plan(&["-o", "plan.toml"]));
     assert!(
         text.starts_with("Make 3 of 64 regions huge (6 MiB)"),
         "{text}"
@@ -193,17 +193,17 @@ fn the_table_says_what_where_and_why() {
         text.contains("huge: pays") && text.contains("leave: "),
         "{text}"
     );
-    let plan = Plan::from_toml(fs::read(folder.path("plan.toml")).unwrap()).unwrap();
+    let plan = Plan::from_toml(fs::read(directory.path("plan.toml")).unwrap()).unwrap();
     let huge: Vec<u64> = plan.huge().map(|region| region.offset / REGION).collect();
     assert_eq!(huge, [3, 17, 40]);
 }
 
 #[test]
 fn report_tells_a_plan_from_a_damaged_profile() {
-    let folder = Folder::new(block());
-    stdout(&folder.plan(&["-o", "plan.toml"]));
+    let directory = Directory::new(block());
+    stdout(&directory.plan(&["-o", "plan.toml"]));
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_tollfree"))
-        .args(["report", &folder.path("plan.toml").to_string_lossy()])
+        .args(["report", &directory.path("plan.toml").to_string_lossy()])
         .output()
         .unwrap();
     fails(&output, 3, "plan.toml: is a plan");
@@ -211,18 +211,18 @@ fn report_tells_a_plan_from_a_damaged_profile() {
 
 #[test]
 fn json_keeps_to_the_schemas() {
-    let folder = Folder::new(block());
-    let plan: Value = serde_json::from_str(&stdout(&folder.plan(&["--json"]))).unwrap();
+    let directory = Directory::new(block());
+    let plan: Value = serde_json::from_str(&stdout(&directory.plan(&["--json"]))).unwrap();
     schema::check("plan", &plan);
     assert_eq!(plan["regions"].as_array().unwrap().len(), 64);
     assert_eq!(plan["regions"][3]["verdict"], "huge");
-    assert_eq!(plan["regions"][3]["anchor"], "main (skewed.c:40) 2^27 #0");
+    assert_eq!(plan["regions"][3]["site"], "main (skewed.c:40) 2^27 #0");
     for (file, name) in [("profile.json", "profile"), ("costs.json", "costs")] {
         let document: Value =
-            serde_json::from_slice(&fs::read(folder.path(file)).unwrap()).unwrap();
+            serde_json::from_slice(&fs::read(directory.path(file)).unwrap()).unwrap();
         schema::check(name, &document);
     }
-    // The schemas are no rubber stamps.
+    // The schemas reject wrong documents.
     let mut wrong = plan.clone();
     wrong["regions"][0]["verdict"] = "perhaps".into();
     assert!(!schema::errors("plan", &wrong).is_empty());
@@ -230,79 +230,75 @@ fn json_keeps_to_the_schemas() {
 
 #[test]
 fn largepages_are_the_bases_of_the_top_regions() {
-    let folder = Folder::new(AnchorKind::Address { start: BASE });
+    let directory = Directory::new(SiteKind::Address { start: BASE });
     let expected: String = [3, 17, 40]
         .iter()
         .map(|n| format!("{}\n", BASE + n * REGION))
         .collect();
     let args = ["--top", "3", "--format", "largepages"];
-    assert_eq!(stdout(&folder.plan(&args)), expected);
-    stdout(&folder.plan(&[&args[..], &["-o", "largepages.txt"]].concat()));
+    assert_eq!(stdout(&directory.plan(&args)), expected);
+    stdout(&directory.plan(&[&args[..], &["-o", "largepages.txt"]].concat()));
     assert_eq!(
-        fs::read_to_string(folder.path("largepages.txt")).unwrap(),
+        fs::read_to_string(directory.path("largepages.txt")).unwrap(),
         expected
     );
     for n in [0, 1, 64] {
-        let text = stdout(&folder.plan(&["--top", &n.to_string(), "--format", "largepages"]));
+        let text = stdout(&directory.plan(&["--top", &n.to_string(), "--format", "largepages"]));
         assert_eq!(text.lines().count(), n);
     }
-    let folder = Folder::new(block());
+    let directory = Directory::new(block());
     fails(
-        &folder.plan(&args),
+        &directory.plan(&args),
         2,
-        "main (skewed.c:40) 2^27 #0 has another one in each run",
+        "main (skewed.c:40) 2^27 #0 moves in each run",
     );
 }
 
 #[test]
 fn a_plan_is_not_overwritten_unasked() {
-    let folder = Folder::new(block());
-    fs::write(folder.path("plan.toml"), "mine").unwrap();
+    let directory = Directory::new(block());
+    fs::write(directory.path("plan.toml"), "mine").unwrap();
     fails(
-        &folder.plan(&["-o", "plan.toml"]),
+        &directory.plan(&["-o", "plan.toml"]),
         2,
         "plan.toml: exists already",
     );
     assert_eq!(
-        fs::read_to_string(folder.path("plan.toml")).unwrap(),
+        fs::read_to_string(directory.path("plan.toml")).unwrap(),
         "mine"
     );
-    stdout(&folder.plan(&["-o", "plan.toml", "--force"]));
+    stdout(&directory.plan(&["-o", "plan.toml", "--force"]));
     assert_ne!(
-        fs::read_to_string(folder.path("plan.toml")).unwrap(),
+        fs::read_to_string(directory.path("plan.toml")).unwrap(),
         "mine"
     );
 }
 
 #[test]
 fn options_are_checked() {
-    let folder = Folder::new(block());
+    let directory = Directory::new(block());
     fails(
-        &folder.plan(&["--budget", "much"]),
+        &directory.plan(&["--budget", "much"]),
         2,
         "\"much\" is not a size",
     );
+    fails(&directory.plan(&["--baseline", "0s"]), 2, "must be above 0");
     fails(
-        &folder.plan(&["--baseline", "0s"]),
-        2,
-        "a run takes some time",
-    );
-    fails(
-        &folder.plan(&["--top", "1", "--budget", "1G"]),
+        &directory.plan(&["--top", "1", "--budget", "1G"]),
         2,
         "cannot be used with",
     );
-    let text = stdout(&folder.plan(&["--budget", "4M"]));
+    let text = stdout(&directory.plan(&["--budget", "4M"]));
     assert!(text.starts_with("Make 2 of 64"), "{text}");
-    // Of a run of ten hours it is nothing.
-    let text = stdout(&folder.plan(&["--baseline", "10h"]));
+    // Negligible in a run of ten hours.
+    let text = stdout(&directory.plan(&["--baseline", "10h"]));
     assert!(text.starts_with("Do nothing: "), "{text}");
 }
 
 #[test]
 fn bad_files_are_named() {
-    let folder = Folder::new(block());
-    let text = fs::read_to_string(folder.path("profile.json")).unwrap();
+    let directory = Directory::new(block());
+    let text = fs::read_to_string(directory.path("profile.json")).unwrap();
     let cases = [
         (
             text[..text.len() - 9].to_owned(),
@@ -322,10 +318,10 @@ fn bad_files_are_named() {
         ),
     ];
     for (content, says) in cases {
-        fs::write(folder.path("profile.json"), content).unwrap();
-        fails(&folder.plan(&["-o", "plan.toml"]), 3, says);
-        assert!(!folder.path("plan.toml").exists());
+        fs::write(directory.path("profile.json"), content).unwrap();
+        fails(&directory.plan(&["-o", "plan.toml"]), 3, says);
+        assert!(!directory.path("plan.toml").exists());
     }
-    fs::remove_file(folder.path("profile.json")).unwrap();
-    fails(&folder.plan(&[]), 1, "profile.json: cannot be read");
+    fs::remove_file(directory.path("profile.json")).unwrap();
+    fails(&directory.plan(&[]), 1, "profile.json: cannot be read");
 }

@@ -10,8 +10,8 @@ use tempfile::TempDir;
 const RANGE: &str = "0x18780000000..0x187c0000000";
 
 /// A profile of a fixture of `import`.
-fn profile(folder: &Path, fixture: &str, only: bool) -> PathBuf {
-    let path = folder.join(format!("{fixture}.json"));
+fn profile(directory: &Path, fixture: &str, only: bool) -> PathBuf {
+    let path = directory.join(format!("{fixture}.json"));
     let file = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/data/perf")
         .join(fixture);
@@ -42,14 +42,14 @@ fn stdout(command: &mut Command) -> String {
 }
 
 #[test]
-fn the_terminal_shows_every_anchor_with_its_strip() {
-    let folder = TempDir::new().unwrap();
-    let file = profile(folder.path(), "intel-pebs.script.txt", false);
+fn the_terminal_shows_every_site_with_its_strip() {
+    let directory = TempDir::new().unwrap();
+    let file = profile(directory.path(), "intel-pebs.script.txt", false);
     insta::assert_snapshot!(stdout(tollfree().arg("report").arg(&file)), @r"
     main: 162,000 misses, 988 KiB touched
     source: perf script; 253 samples, 162 with a page walk; mean period 1000; mean latency 23 cycles without a page walk, 208 with one
 
-    memory, most misses first; each strip goes from its start to its end
+    memory, most misses first; each strip shows a site from start to end
 
     address 0x18780000000
       145,000 misses (89.5 %), 920 KiB touched in 92 regions; each mark is 14 MiB
@@ -70,24 +70,24 @@ fn the_terminal_shows_every_anchor_with_its_strip() {
     file /usr/lib/x86_64-linux-gnu/libc.so.6
       1,000 misses (0.6 %), 4 KiB touched in 1 region; each mark is 2 MiB
       █
-    note: touched pages are those that a sample hit: a lower bound
+    note: touched pages are those with a sample: a lower bound
     ");
 }
 
-/// Names of allocations are nothing that a reader knows.
+/// The encoded names of allocations are not shown.
 #[test]
 fn the_names_of_allocations_are_explained_above_them() {
-    let folder = TempDir::new().unwrap();
-    let file = profile(folder.path(), "seed.report.txt", true);
+    let directory = TempDir::new().unwrap();
+    let file = profile(directory.path(), "seed.report.txt", true);
     let mut json: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     let frame =
         serde_json::json!({"module": "00ff", "path": "/bin/x", "offset": 64, "symbol": "grow"});
-    let anchor = &mut json["anchors"][0];
-    anchor.as_object_mut().unwrap().remove("start");
-    anchor["kind"] = "alloc".into();
-    anchor["frames"] = serde_json::json!([frame]);
+    let site = &mut json["sites"][0];
+    site.as_object_mut().unwrap().remove("start");
+    site["kind"] = "alloc".into();
+    site["frames"] = serde_json::json!([frame]);
     for (name, value) in [("class", 30), ("ordinal", 0), ("thread", 0)] {
-        anchor[name] = value.into();
+        site[name] = value.into();
     }
     std::fs::write(&file, json.to_string()).unwrap();
     let text = stdout(tollfree().arg("report").arg(&file));
@@ -99,8 +99,8 @@ fn the_names_of_allocations_are_explained_above_them() {
 
 #[test]
 fn plain_characters_without_utf8() {
-    let folder = TempDir::new().unwrap();
-    let file = profile(folder.path(), "amd-ibs.script.txt", true);
+    let directory = TempDir::new().unwrap();
+    let file = profile(directory.path(), "amd-ibs.script.txt", true);
     let text = stdout(tollfree().env("LANG", "C").arg("report").arg(&file));
     assert!(text.is_ascii(), "{text}");
     assert!(text.contains('8') && text.contains("..."), "{text}");
@@ -109,9 +109,9 @@ fn plain_characters_without_utf8() {
 
 #[test]
 fn before_and_after_stand_on_one_scale() {
-    let folder = TempDir::new().unwrap();
-    let before = profile(folder.path(), "seed.report.txt", true);
-    let after = profile(folder.path(), "intel-pebs.report.txt", true);
+    let directory = TempDir::new().unwrap();
+    let before = profile(directory.path(), "seed.report.txt", true);
+    let after = profile(directory.path(), "intel-pebs.report.txt", true);
     let text = stdout(
         tollfree()
             .arg("report")
@@ -141,7 +141,7 @@ fn before_and_after_stand_on_one_scale() {
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["misses"], 336_848.0);
     assert_eq!(json["misses_after"], 145.0);
-    let regions = json["anchors"][0]["regions"].as_array().unwrap();
+    let regions = json["sites"][0]["regions"].as_array().unwrap();
     assert_eq!(regions.len(), 512);
     let hottest = regions
         .iter()
@@ -158,9 +158,9 @@ fn before_and_after_stand_on_one_scale() {
 
 #[test]
 fn the_page_is_one_file_and_never_overwrites() {
-    let folder = TempDir::new().unwrap();
-    let file = profile(folder.path(), "seed.report.txt", true);
-    let page = folder.path().join("report.html");
+    let directory = TempDir::new().unwrap();
+    let file = profile(directory.path(), "seed.report.txt", true);
+    let page = directory.path().join("report.html");
     let write = || {
         let mut command = tollfree();
         command.arg("report").arg(&file).arg("--html").arg(&page);
@@ -182,12 +182,12 @@ fn the_page_is_one_file_and_never_overwrites() {
 
 #[test]
 fn wrong_files_are_named() {
-    let folder = TempDir::new().unwrap();
-    let good = profile(folder.path(), "seed.report.txt", true);
+    let directory = TempDir::new().unwrap();
+    let good = profile(directory.path(), "seed.report.txt", true);
     let whole = std::fs::read(&good).unwrap();
-    let cut = folder.path().join("cut.json");
+    let cut = directory.path().join("cut.json");
     std::fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
-    let page = folder.path().join("page.html");
+    let page = directory.path().join("page.html");
     for (file, code) in [(cut.as_path(), 3), (Path::new("/nonexistent.json"), 1)] {
         let output = tollfree()
             .arg("report")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tollfree run`: who makes the heap huge, when the program is left as it is, and the summary.
+//! `tollfree run`: what makes the heap huge, programs without the library, and the summary.
 
 mod common;
 mod preload;
@@ -17,18 +17,18 @@ use toll_linux::Root;
 use toll_linux::symbols::build_id;
 use toll_linux::sys::{Mode, Thp};
 use toll_model::REGION;
-use toll_model::anchor::{Anchor, AnchorKind, Frame, Level};
 use toll_model::plan::{self, Estimate, Plan, Region, Verdict, Why};
 use toll_model::profile::{Program, Source};
+use toll_model::site::{Frame, Level, Site, SiteKind};
 
 const TOLLFREE: &str = env!("CARGO_BIN_EXE_tollfree");
 const SWITCH: &str = "glibc.malloc.hugetlb=1";
 /// Bytes of heap that the program grows.
 const HEAP: u64 = 24 * REGION;
 
-/// Grows its heap in small blocks (of 64 KiB), allocates a block with a mapping of its own,
-/// and prints how much of each is huge at the end: "HEAP BLOCK", kB. With a number it waits
-/// for so many milliseconds before it looks; with `environment` it prints that instead.
+/// Grows its heap in blocks of 64 KiB, allocates a block with a mapping of its own, and prints at
+/// the end how much of each is huge: "HEAP BLOCK", kB. With a number, waits this many milliseconds
+/// before measuring; with `environment`, prints that instead.
 const PROGRAM: &str = r#"
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -64,48 +64,49 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// A folder with the program in it.
-struct Bench {
-    folder: TempDir,
+/// A directory with the program.
+struct Fixture {
+    directory: TempDir,
 }
 
-impl Bench {
-    /// `None` without a C compiler, or where THP is not `madvise` (only then glibc heeds its switch).
-    fn new(flags: &[&str]) -> Option<Bench> {
+impl Fixture {
+    /// `None` without a C compiler, or if THP is not `madvise` (glibc applies its tunable only
+    /// then).
+    fn new(flags: &[&str]) -> Option<Fixture> {
         preload::library();
         let mode = Thp::read(&Root::system()).map(|thp| thp.mode);
         if mode != Some(Mode::Madvise) {
             eprintln!("skipped: THP is {mode:?}");
             return None;
         }
-        let folder = tempfile::tempdir().unwrap();
-        let bench = Bench { folder };
-        let source = bench.path("grow.c");
+        let directory = tempfile::tempdir().unwrap();
+        let fixture = Fixture { directory };
+        let source = fixture.path("grow.c");
         fs::write(&source, PROGRAM).unwrap();
         let options = [&["-O1", "-Wl,--build-id"], flags].concat();
         let compile = match flags {
             [] => common::compile,
             _ => common::compile_where_possible,
         };
-        compile(&source, &bench.path("grow"), &options).then_some(bench)
+        compile(&source, &fixture.path("grow"), &options).then_some(fixture)
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 
     /// Writes `plan.toml` for the program.
-    fn plan(&self, anchor: AnchorKind, verdict: Verdict, whole_heap: bool) {
+    fn plan(&self, site: SiteKind, verdict: Verdict, whole_heap: bool) {
         let path = self.path("grow");
-        let anchor = Anchor {
+        let site = Site {
             id: 0,
-            kind: anchor,
+            kind: site,
             length: HEAP,
             misalignment: 0,
             level: Level::Exact,
         };
         let region = |number: u64| Region {
-            anchor: 0,
+            site: 0,
             offset: number * REGION,
             length: REGION,
             level: Level::Exact,
@@ -136,7 +137,7 @@ impl Bench {
             warnings: Vec::new(),
             thp_always: false,
             whole_heap,
-            anchors: vec![anchor],
+            sites: vec![site],
             regions: (0..HEAP / REGION).map(region).collect(),
         };
         fs::write(self.path("plan.toml"), plan.to_toml().unwrap()).unwrap();
@@ -156,7 +157,8 @@ impl Bench {
             .args(options)
             .arg("--")
             .args(command);
-        run.current_dir(&self.folder).env_remove("GLIBC_TUNABLES");
+        run.current_dir(&self.directory)
+            .env_remove("GLIBC_TUNABLES");
         run
     }
 
@@ -167,7 +169,7 @@ impl Bench {
         summary
     }
 
-    /// The variables that the program is given, of those that tollfree may set.
+    /// The environment variables of the program, of those that tollfree may set.
     fn variables(&self, options: &[&str]) -> Vec<String> {
         let output = self.run(options, &["./grow", "environment"]);
         let ours = |line: &&str| {
@@ -183,7 +185,7 @@ impl Bench {
     }
 }
 
-/// Bytes of huge heap and of the huge block, as the program printed them.
+/// Bytes of huge heap and of the huge block, as printed by the program.
 fn huge(output: &Output) -> (u64, u64) {
     let text = String::from_utf8_lossy(&output.stdout);
     let mut numbers = text
@@ -192,10 +194,10 @@ fn huge(output: &Output) -> (u64, u64) {
     (numbers.next().unwrap(), numbers.next().unwrap())
 }
 
-/// An allocation of the program: one frame, wherever in it.
-fn allocation(bench: &Bench) -> AnchorKind {
-    let program = bench.path("grow");
-    AnchorKind::Alloc {
+/// An allocation of the program: one frame, at any offset.
+fn allocation(fixture: &Fixture) -> SiteKind {
+    let program = fixture.path("grow");
+    SiteKind::Alloc {
         frames: vec![Arc::new(Frame {
             module: build_id(&program),
             path: program.to_string_lossy().into_owned(),
@@ -213,25 +215,29 @@ fn allocation(bench: &Bench) -> AnchorKind {
 
 #[test]
 fn a_plan_for_the_whole_heap_leaves_it_to_the_allocator() {
-    let Some(bench) = Bench::new(&[]) else { return };
-    bench.plan(AnchorKind::Heap, Verdict::Huge, true);
-    assert_eq!(bench.variables(&[]), [format!("GLIBC_TUNABLES={SWITCH}")]);
-    let output = bench.run(&["--summary", "summary.json"], &["./grow"]);
-    let summary = bench.summary();
+    let Some(fixture) = Fixture::new(&[]) else {
+        return;
+    };
+    fixture.plan(SiteKind::Heap, Verdict::Huge, true);
+    assert_eq!(fixture.variables(&[]), [format!("GLIBC_TUNABLES={SWITCH}")]);
+    let output = fixture.run(&["--summary", "summary.json"], &["./grow"]);
+    let summary = fixture.summary();
     assert_eq!(summary["heap"], "allocator");
     assert_eq!(summary["parent"]["collapsed"], 0, "{summary}");
     assert_eq!(summary["parent"]["spent_ns"], 0, "nobody watches");
-    // All but the part before the first boundary and the last region.
+    // All except the part before the first boundary and the last region.
     assert!(huge(&output).0 >= HEAP - 2 * REGION, "{output:?}");
 }
 
 #[test]
 fn a_plan_for_a_part_of_the_heap_leaves_it_to_the_watcher() {
-    let Some(bench) = Bench::new(&[]) else { return };
-    bench.plan(AnchorKind::Heap, Verdict::Huge, false);
-    assert_eq!(bench.variables(&[]), [""; 0]);
-    let output = bench.run(&["--summary", "summary.json"], &["./grow", "1000"]);
-    let summary = bench.summary();
+    let Some(fixture) = Fixture::new(&[]) else {
+        return;
+    };
+    fixture.plan(SiteKind::Heap, Verdict::Huge, false);
+    assert_eq!(fixture.variables(&[]), [""; 0]);
+    let output = fixture.run(&["--summary", "summary.json"], &["./grow", "1000"]);
+    let summary = fixture.summary();
     assert_eq!(summary["heap"], "watcher");
     assert!(
         summary["parent"]["collapsed"].as_u64() > Some(0),
@@ -240,47 +246,49 @@ fn a_plan_for_a_part_of_the_heap_leaves_it_to_the_watcher() {
     assert!(huge(&output).0 > 0, "{output:?}");
 }
 
-/// What the guide says of plans with `whole_heap`: glibc's switch cannot be limited to the heap.
+/// The guide's statement on plans with `whole_heap`: glibc's tunable cannot be limited to the heap.
 #[test]
 fn the_switch_makes_blocks_huge_that_the_plan_leaves() {
-    let Some(bench) = Bench::new(&[]) else { return };
-    bench.plan(AnchorKind::Heap, Verdict::Huge, false);
-    assert_eq!(huge(&bench.run(&[], &["./grow"])).1, 0);
-    bench.plan(AnchorKind::Heap, Verdict::Huge, true);
-    assert!(huge(&bench.run(&[], &["./grow"])).1 > 0);
+    let Some(fixture) = Fixture::new(&[]) else {
+        return;
+    };
+    fixture.plan(SiteKind::Heap, Verdict::Huge, false);
+    assert_eq!(huge(&fixture.run(&[], &["./grow"])).1, 0);
+    fixture.plan(SiteKind::Heap, Verdict::Huge, true);
+    assert!(huge(&fixture.run(&[], &["./grow"])).1 > 0);
 }
 
 #[test]
 fn a_static_program_gets_the_switch_as_well() {
-    let Some(bench) = Bench::new(&["-static"]) else {
+    let Some(fixture) = Fixture::new(&["-static"]) else {
         return;
     };
-    bench.plan(AnchorKind::Heap, Verdict::Huge, true);
-    let output = bench.run(&["--summary", "summary.json"], &["./grow"]);
-    assert_eq!(bench.summary()["heap"], "allocator");
+    fixture.plan(SiteKind::Heap, Verdict::Huge, true);
+    let output = fixture.run(&["--summary", "summary.json"], &["./grow"]);
+    assert_eq!(fixture.summary()["heap"], "allocator");
     assert!(huge(&output).0 >= HEAP - 2 * REGION, "{output:?}");
 }
 
 #[test]
 fn where_the_allocator_has_no_switch_the_watcher_collapses_the_heap() {
-    let Some(bench) = Bench::new(&["-static"]) else {
+    let Some(fixture) = Fixture::new(&["-static"]) else {
         return;
     };
-    // A C library that does not know the name of its switch.
-    let mut program = fs::read(bench.path("grow")).unwrap();
+    // A C library without the name of its tunable.
+    let mut program = fs::read(fixture.path("grow")).unwrap();
     let name = b"glibc.malloc.hugetlb";
     while let Some(at) = program.windows(name.len()).position(|bytes| bytes == name) {
         program[at + name.len() - 1] = b'_';
     }
-    fs::write(bench.path("grow"), program).unwrap();
-    bench.plan(AnchorKind::Heap, Verdict::Leave, false);
+    fs::write(fixture.path("grow"), program).unwrap();
+    fixture.plan(SiteKind::Heap, Verdict::Leave, false);
     for options in [
         &["--summary", "summary.json"][..],
         &["--whole-heap", "--summary", "summary.json"],
     ] {
         let is_whole = options.len() > 2;
-        let output = bench.run(options, &["./grow", "1000"]);
-        let summary = bench.summary();
+        let output = fixture.run(options, &["./grow", "1000"]);
+        let summary = fixture.summary();
         assert_eq!(summary["heap"], if is_whole { "watcher" } else { "left" });
         assert_eq!(huge(&output).0 > 0, is_whole, "{output:?}");
         let note = summary["notes"].to_string();
@@ -290,12 +298,14 @@ fn where_the_allocator_has_no_switch_the_watcher_collapses_the_heap() {
 
 #[test]
 fn what_the_user_tuned_is_kept() {
-    let Some(bench) = Bench::new(&[]) else { return };
-    bench.plan(AnchorKind::Heap, Verdict::Leave, false);
+    let Some(fixture) = Fixture::new(&[]) else {
+        return;
+    };
+    fixture.plan(SiteKind::Heap, Verdict::Leave, false);
     let theirs = OsStr::new("glibc.malloc.check=0");
-    let mut command = bench.command(&["--whole-heap"], &["sh", "-c", "echo $GLIBC_TUNABLES"]);
-    // A plan for no program in particular.
-    fs::write(bench.path("plan.toml"), "").unwrap();
+    let mut command = fixture.command(&["--whole-heap"], &["sh", "-c", "echo $GLIBC_TUNABLES"]);
+    // A plan without a program.
+    fs::write(fixture.path("plan.toml"), "").unwrap();
     let output = command.env("GLIBC_TUNABLES", theirs).output().unwrap();
     assert_eq!(
         String::from_utf8_lossy(&output.stdout),
@@ -305,8 +315,10 @@ fn what_the_user_tuned_is_kept() {
 
 #[test]
 fn a_plan_that_leaves_everything_leaves_the_program_alone() {
-    let Some(bench) = Bench::new(&[]) else { return };
-    bench.plan(allocation(&bench), Verdict::Huge, false);
+    let Some(fixture) = Fixture::new(&[]) else {
+        return;
+    };
+    fixture.plan(allocation(&fixture), Verdict::Huge, false);
     let names = |lines: Vec<String>| -> Vec<String> {
         let name = |line: String| line.split('=').next().unwrap().to_owned();
         let mut names: Vec<String> = lines.into_iter().map(name).collect();
@@ -314,33 +326,35 @@ fn a_plan_that_leaves_everything_leaves_the_program_alone() {
         names
     };
     assert_eq!(
-        names(bench.variables(&[])),
+        names(fixture.variables(&[])),
         ["LD_PRELOAD", "TOLLFREE_ACTIONS"]
     );
-    bench.plan(allocation(&bench), Verdict::Leave, false);
-    assert_eq!(bench.variables(&[]), [""; 0]);
-    bench.plan(AnchorKind::Heap, Verdict::Leave, false);
-    assert_eq!(bench.variables(&[]), [""; 0]);
+    fixture.plan(allocation(&fixture), Verdict::Leave, false);
+    assert_eq!(fixture.variables(&[]), [""; 0]);
+    fixture.plan(SiteKind::Heap, Verdict::Leave, false);
+    assert_eq!(fixture.variables(&[]), [""; 0]);
 }
 
 #[test]
 fn summaries_keep_to_their_schema() {
-    let Some(bench) = Bench::new(&[]) else { return };
-    fs::write(bench.path("plan.toml"), "17592186044416\n").unwrap();
+    let Some(fixture) = Fixture::new(&[]) else {
+        return;
+    };
+    fs::write(fixture.path("plan.toml"), "17592186044416\n").unwrap();
     let cases: [(&[&str], i64, i64); 3] = [
         (&["./grow"], 0, -1),
         (&["sh", "-c", "exit 7"], 7, -1),
         (&["sh", "-c", "kill -9 $$"], -1, 9),
     ];
     for (command, code, signal) in cases {
-        let mut run = bench.command(&["--summary", "summary.json"], command);
+        let mut run = fixture.command(&["--summary", "summary.json"], command);
         run.output().unwrap();
-        let summary = bench.summary();
+        let summary = fixture.summary();
         let number = |name: &str| summary[name].as_i64().unwrap_or(-1);
         assert_eq!((number("exit_code"), number("signal")), (code, signal));
         assert_eq!(summary["policy"], "regions");
     }
-    let mut broken = bench.summary();
+    let mut broken = fixture.summary();
     broken["heap"] = "somebody".into();
     assert_eq!(schema::errors("run", &broken).len(), 1);
 }

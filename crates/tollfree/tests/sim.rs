@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The simulator: counts that can be worked out by hand, and equality with a second model.
+//! The simulator: counts that can be computed by hand, and equality with a second model.
 
 mod common;
 #[path = "sim/reader.rs"]
@@ -13,11 +13,11 @@ use std::path::Path;
 
 use reader::{Block, Recording, Run, SMALL, guest, simulate};
 
-/// madvise's numbers.
+/// The advice constants of madvise.
 const HUGEPAGE: &str = "14";
 const NOHUGEPAGE: &str = "15";
 
-/// 8 MiB: 2048 pages, 4 regions; the small TLB reaches 256 pages.
+/// 8 MiB: 2048 pages, 4 regions; the TLB of the tests covers 256 pages.
 const PAGES: u64 = 2048;
 const REGIONS: u64 = 4;
 const COMPLETE: u32 = 1;
@@ -25,17 +25,17 @@ const EXECED: u32 = 2;
 const HUGE: u32 = 2;
 
 fn sweep(thp: &str, rounds: &str, advice: &str, threads: &str, how: &str) -> Run {
-    let folder = tempfile::tempdir().unwrap();
-    let program = guest(folder.path(), "sweep");
+    let directory = tempfile::tempdir().unwrap();
+    let program = guest(directory.path(), "sweep");
     let arguments = format!("{SMALL},sample=1,thp={thp}");
     simulate(
-        folder.path(),
+        directory.path(),
         &arguments,
         &[program.to_str().unwrap(), "8", rounds, advice, threads, how],
     )
 }
 
-/// Whether the pages of the sweep, and no others, have these counts.
+/// Whether exactly the pages of the sweep have these counts.
 fn check_sweep(block: &Block, rounds: u64, walks: u64, walks_huge: u64) {
     assert_eq!(block.sum(|p| p.accesses), rounds * PAGES);
     assert_eq!(block.pages.len() as u64, PAGES);
@@ -56,11 +56,11 @@ fn a_sweep_beyond_the_reach_walks_for_each_page() {
     for page in block.pages.values() {
         assert_eq!((page.accesses, page.walks, page.flags & HUGE), (3, 3, 0));
     }
-    // Seven of eight pages find their entries' line read just before; the other line was last
-    // read a whole sweep of 256 lines (and the stack's) ago. A first walk counts what is known.
+    // Seven of eight pages find their entries' line read just before; the other line was last read
+    // a whole sweep of 256 lines (and the stack's) ago. The count of a first walk is known.
     let later = |p: &&reader::Page| p.reuse_sum > 3 * 15 * 256;
     assert_eq!(block.pages.values().filter(later).count() as u64, PAGES / 8);
-    // The address is stepped by a constant.
+    // The address advances by a constant.
     assert_eq!(block.sum(|p| p.dependent.into()), 0);
 }
 
@@ -80,11 +80,11 @@ fn advised_memory_is_huge_natively_where_the_mode_is_madvise() {
     check_sweep(run.recording.main_block(), 3, 3 * PAGES, REGIONS);
 }
 
-/// Most of what a sampled run touches lies between the windows in which it looks.
+/// Most touches of a sampled run are outside its windows.
 #[test]
 fn what_is_huge_is_known_of_pages_that_were_not_looked_at() {
-    let folder = tempfile::tempdir().unwrap();
-    let program = guest(folder.path(), "sweep");
+    let directory = tempfile::tempdir().unwrap();
+    let program = guest(directory.path(), "sweep");
     let sweep = [
         program.to_str().unwrap(),
         "128",
@@ -94,7 +94,7 @@ fn what_is_huge_is_known_of_pages_that_were_not_looked_at() {
         "plain",
     ];
     let run = simulate(
-        folder.path(),
+        directory.path(),
         &format!("{SMALL},sample=0.01,window=1000,warm=1000,thp=madvise"),
         &sweep,
     );
@@ -154,15 +154,15 @@ fn an_address_that_is_mapped_again_is_another_block() {
     }
 }
 
-/// QEMU's brk ends after 32 MiB; malloc then maps its heap piece by piece.
+/// QEMU's brk ends after 32 MiB; malloc then maps its heap in pieces.
 #[test]
 fn a_large_heap_is_heap_to_its_end() {
     const HEAP: u32 = 3;
-    let folder = tempfile::tempdir().unwrap();
-    let program = guest(folder.path(), "heap");
+    let directory = tempfile::tempdir().unwrap();
+    let program = guest(directory.path(), "heap");
     let arguments = format!("{SMALL},sample=1,thp=madvise");
     let run = simulate(
-        folder.path(),
+        directory.path(),
         &arguments,
         &[program.to_str().unwrap(), "96"],
     );
@@ -206,13 +206,13 @@ fn nothing_is_lost_when_descriptors_close_or_the_program_is_killed() {
 
 #[test]
 fn only_a_range_is_counted_if_asked() {
-    let folder = tempfile::tempdir().unwrap();
-    let program = guest(folder.path(), "sweep");
+    let directory = tempfile::tempdir().unwrap();
+    let program = guest(directory.path(), "sweep");
     let command = [program.to_str().unwrap(), "8", "2", "0", "1"];
-    let all = simulate(folder.path(), &format!("{SMALL},sample=1"), &command);
+    let all = simulate(directory.path(), &format!("{SMALL},sample=1"), &command);
     let start = *all.recording.main_block().pages.keys().next().unwrap();
     let arguments = format!("{SMALL},sample=1,only={start:#x}-{:#x}", start + (2 << 20));
-    let part = simulate(folder.path(), &arguments, &command);
+    let part = simulate(directory.path(), &arguments, &command);
     let total: u64 = part
         .recording
         .blocks
@@ -224,31 +224,31 @@ fn only_a_range_is_counted_if_asked() {
 }
 
 /// Runs `walk` and returns its recording.
-fn walk(folder: &Path, arguments: &str, words: &[&str]) -> Recording {
-    let program = guest(folder, "walk");
+fn walk(directory: &Path, arguments: &str, words: &[&str]) -> Recording {
+    let program = guest(directory, "walk");
     let mut command = vec![program.to_str().unwrap()];
     command.extend(words);
-    let run = simulate(folder, &format!("{SMALL},{arguments}"), &command);
+    let run = simulate(directory, &format!("{SMALL},{arguments}"), &command);
     assert!(run.status.success(), "{}", run.stderr);
     run.recording
 }
 
 #[test]
 fn chases_are_told_from_gathers() {
-    let folder = tempfile::tempdir().unwrap();
-    let chase = walk(folder.path(), "sample=1", &["chase", "8", "100000"]);
+    let directory = tempfile::tempdir().unwrap();
+    let chase = walk(directory.path(), "sample=1", &["chase", "8", "100000"]);
     let block = chase.main_block();
     let dependent = block.sum(|p| p.dependent.into());
-    // What lies in the TLB when the chase begins is hit once.
+    // Pages in the TLB at the start of the chase hit once.
     assert!(dependent >= 100_000 - 256 - 16 - 1, "{dependent}");
-    let gather = walk(folder.path(), "sample=1", &["gather", "8", "100000"]);
+    let gather = walk(directory.path(), "sample=1", &["gather", "8", "100000"]);
     let block = gather.main_block();
     // An eighth of the pages is in the TLB.
     assert!(block.sum(|p| p.independent.into()) >= 85_000);
     assert_eq!(block.sum(|p| p.dependent.into()), 0);
 }
 
-/// Every page's counts, whatever block it is in.
+/// The counts of every page, of any block.
 fn by_page(recording: &Recording) -> BTreeMap<u64, reference::Counts> {
     let mut pages: BTreeMap<u64, reference::Counts> = BTreeMap::new();
     for (address, page) in recording.blocks.iter().flat_map(|b| &b.pages) {
@@ -269,13 +269,13 @@ fn a_second_model_counts_the_same() {
         ("madvise", ["skew", "16", "100000"]),
         ("always", ["chase", "16", "50000"]),
     ] {
-        let folder = tempfile::tempdir().unwrap();
-        let trace = folder.path().join("trace");
+        let directory = tempfile::tempdir().unwrap();
+        let trace = directory.path().join("trace");
         let arguments = format!(
             "sample=1,thp={thp},trace={},trace_max=100000000",
             trace.display()
         );
-        let recording = walk(folder.path(), &arguments, &words);
+        let recording = walk(directory.path(), &arguments, &words);
         let replay = reference::replay(&trace);
         assert!(replay.pages.len() > 4096);
         assert_eq!(by_page(&recording), replay.pages);
@@ -295,7 +295,7 @@ fn a_second_model_counts_the_same() {
     }
 }
 
-/// Ranks with ties averaged.
+/// Ranks, averaged over ties.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let below = |v: f64| values.iter().filter(|w| **w < v).count() as f64;
     let equal = |v: f64| values.iter().filter(|w| **w == v).count() as f64;
@@ -320,18 +320,18 @@ fn by_region(pages: &BTreeMap<u64, reference::Counts>) -> BTreeMap<u64, f64> {
     regions
 }
 
-/// A tenth of the run ranks regions as the second model ranks them from the whole of it.
+/// A tenth of the run ranks regions as the second model ranks them from the whole run.
 #[test]
 fn sampling_ranks_regions_as_the_whole_trace_does() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let words = ["skew", "32", "400000"];
-    let trace = folder.path().join("trace");
+    let trace = directory.path().join("trace");
     let arguments = format!("sample=1,trace={},trace_max=100000000", trace.display());
-    walk(folder.path(), &arguments, &words);
+    walk(directory.path(), &arguments, &words);
     let exact = by_region(&reference::replay(&trace).pages);
     std::fs::remove_file(&trace).unwrap();
 
-    let sampled = walk(folder.path(), "sample=0.1,window=5000,warm=2500", &words);
+    let sampled = walk(directory.path(), "sample=0.1,window=5000,warm=2500", &words);
     let share = sampled.counted as f64 / sampled.seen as f64;
     assert!((0.03..0.12).contains(&share), "{share}");
     let estimate = by_region(&by_page(&sampled));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tollfree top` on made-up kernels: in a pipe, as JSON, and on a terminal.
+//! `tollfree kernel top` on fixture kernels: in a pipe, as JSON, and on a terminal.
 
 mod schema;
 
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 const ECON: &str = "sys/kernel/mm/econ";
 
-/// A kernel with econ, and two processes that have a profile beside one that has none.
+/// A kernel with econ, two processes with a profile and one without.
 struct Kernel(TempDir);
 
 impl Kernel {
@@ -28,7 +28,7 @@ impl Kernel {
             ("costs/clear_huge", "216000\n"),
             ("costs/frozen", "0\n"),
             ("costs/samples", "fault 900 1500 64\n"),
-            // Not five numbers: for others to read.
+            // Fewer than five numbers: for other tests to fill.
             ("stats/ledger", "node 0 refused_ns 5 blocks_made 2\n"),
             ("zeroed_blocks/blocks", "12\n"),
             ("zeroed_blocks/taken", "3400\n"),
@@ -50,7 +50,7 @@ impl Kernel {
     fn write(&self, name: &str, text: &str) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        // Another one in its place, so that nobody reads half of it.
+        // Replaced atomically, so that a reader never sees half of it.
         let new = path.with_extension("new");
         fs::write(&new, text).unwrap();
         fs::rename(new, path).unwrap();
@@ -58,7 +58,7 @@ impl Kernel {
 
     fn account(&self, model: &str, asked: u64) {
         let text = format!(
-            "asked {asked}\ngone {}\ncost_ns 2200000\nbenefit_ns 50000000\nrefused_ns 130\n",
+            "asked {asked}\napproved {}\ncost_ns 2200000\nbenefit_ns 50000000\nrefused_ns 130\n",
             asked / 2
         );
         self.write(&format!("{ECON}/stats/{model}"), &text);
@@ -76,7 +76,7 @@ impl Kernel {
     fn top(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tollfree"));
         command
-            .arg("top")
+            .args(["kernel", "top"])
             .args(arguments)
             .arg("--root")
             .arg(self.0.path());
@@ -97,7 +97,7 @@ fn text(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// The columns of the line that has `what` in it.
+/// The columns of the line that contains `what`.
 fn line<'a>(text: &'a str, what: &str) -> Vec<&'a str> {
     let line = text
         .lines()
@@ -110,7 +110,7 @@ fn line<'a>(text: &'a str, what: &str) -> Vec<&'a str> {
         .collect()
 }
 
-/// Objects of a running `top --json`.
+/// JSON objects of a running `top --json`.
 struct Lines(Child, BufReader<std::process::ChildStdout>);
 
 impl Lines {
@@ -128,7 +128,7 @@ impl Lines {
         value
     }
 
-    /// The first one that is as it should be; made-up kernels change at any time.
+    /// The first object that satisfies the condition; fixture kernels change at any time.
     fn until(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
         let begun = Instant::now();
         loop {
@@ -163,7 +163,7 @@ fn a_single_look_has_what_was_decided_since_boot() {
     let huge = line(&text, "a huge page at the first touch");
     assert_eq!(huge, ["12", "6", "2.2", "ms", "50", "ms", "130", "ns"]);
     assert!(
-        text.contains("prices: clear huge 216 us, fault 1.3 us\n"),
+        text.contains("costs: clear huge 216 us, fault 1.3 us\n"),
         "{text}"
     );
     assert!(
@@ -171,7 +171,7 @@ fn a_single_look_has_what_was_decided_since_boot() {
         "{text}"
     );
     assert_eq!(line(&text, "42 redis-server")[..2], ["100", "100"]);
-    // Most was asked for that one, and nothing of one without a profile.
+    // That one had the most requests; a process without a profile has none.
     assert!(text.find("43 xz").unwrap() < text.find("42 redis-server").unwrap());
     assert!(
         !text.contains("other") && !text.contains("ledger"),
@@ -213,7 +213,7 @@ fn an_interval_has_what_was_decided_in_it() {
     let next = lines.until(|value| value["processes"][0]["decisions"][0]["asked"] == 50);
     assert_eq!(next["processes"][0]["pid"], 42);
     assert!(next["interval_ns"].as_u64().unwrap() > 0);
-    // One that ends is gone, and whoever gets its id begins anew.
+    // A process that ends is removed, and one that reuses its id starts at 0.
     fs::remove_dir_all(kernel.path("proc/43")).unwrap();
     lines.until(|value| value["processes"].as_array().unwrap().len() == 1);
     kernel.process(43, "zstd", 99, 5);
@@ -227,7 +227,7 @@ fn an_interval_has_what_was_decided_in_it() {
     );
 }
 
-/// Processes whose files vanish one by one, in every order.
+/// Processes with files that vanish one by one, in every order.
 #[test]
 fn a_process_that_ends_between_two_reads_is_no_error() {
     let kernel = Kernel::new();
@@ -240,7 +240,7 @@ fn a_process_that_ends_between_two_reads_is_no_error() {
             "{gone}: {text}"
         );
     }
-    // Its file is there, and reading it fails as of a process that has ended.
+    // Its file exists, and reading it fails as for a process that has ended.
     fs::remove_file(kernel.path("proc/45/comm")).unwrap_or(());
     fs::create_dir(kernel.path("proc/45/mm_ledger")).unwrap();
     text(&kernel.top(&["--once"]).output().unwrap());
@@ -253,19 +253,15 @@ fn a_kernel_without_keeper_and_processes_says_so() {
     fs::remove_dir_all(kernel.path("proc")).unwrap();
     let text = text(&kernel.top(&["--once"]).output().unwrap());
     assert!(!text.contains("zeroed"), "{text}");
-    assert!(
-        text.contains("no process that may be looked at has a profile"),
-        "{text}"
-    );
+    assert!(text.contains("no readable process has a profile"), "{text}");
 }
 
 #[test]
 fn another_kernel_is_4_and_wrong_usage_is_2() {
-    let folder = tempfile::tempdir().unwrap();
-    let output = Kernel(folder).top(&["--once"]).output().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let output = Kernel(directory).top(&["--once"]).output().unwrap();
     assert_eq!(output.status.code(), Some(4));
-    let said =
-        "tollfree: /sys/kernel/mm/econ: is not there: this kernel has no econ (CONFIG_ECON)\n";
+    let said = "tollfree: /sys/kernel/mm/econ: not found: this kernel has no econ (CONFIG_ECON)\n";
     assert_eq!(String::from_utf8_lossy(&output.stderr), said);
     let kernel = Kernel::new();
     for wrong in [
@@ -282,9 +278,9 @@ fn another_kernel_is_4_and_wrong_usage_is_2() {
     }
 }
 
-/// A terminal of our own: our end, and the name of the other.
+/// A terminal: our end, and the name of the other.
 fn terminal() -> (File, PathBuf) {
-    // SAFETY: plain calls; the name has room, and the descriptor is ours alone.
+    // SAFETY: plain calls; the name has room, and the descriptor is not shared.
     unsafe {
         let ours = libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC);
         assert!(ours >= 0 && libc::grantpt(ours) == 0 && libc::unlockpt(ours) == 0);
@@ -328,7 +324,7 @@ fn is_readable(terminal: &File) -> bool {
     unsafe { libc::poll(&raw mut fd, 1, 60_000) > 0 }
 }
 
-/// Reads what is drawn until it has `what` in it.
+/// Reads the output until it contains `what`.
 fn read_until(terminal: &mut File, drawn: &mut String, what: &str) {
     let mut buffer = [0; 4096];
     let begun = Instant::now();
@@ -340,7 +336,7 @@ fn read_until(terminal: &mut File, drawn: &mut String, what: &str) {
     }
 }
 
-/// Runs top on a terminal until something ends it, which has to leave the terminal as it was.
+/// Runs top on a terminal until something ends it; it must restore the terminal.
 fn on_a_terminal(end: impl Fn(&mut File, &Child)) {
     let kernel = Kernel::new();
     let (mut ours, name) = terminal();
@@ -354,7 +350,7 @@ fn on_a_terminal(end: impl Fn(&mut File, &Child)) {
     let held = theirs();
     let before = modes(&held);
     let mut command = kernel.top(&["--interval", "20ms"]);
-    // SAFETY: one call between fork and exec. Whoever runs the tests may ignore Ctrl-C.
+    // SAFETY: one call between fork and exec. The parent of the tests may ignore Ctrl-C.
     unsafe {
         command.pre_exec(|| {
             libc::signal(libc::SIGINT, libc::SIG_DFL);
@@ -363,7 +359,7 @@ fn on_a_terminal(end: impl Fn(&mut File, &Child)) {
     }
     let mut child = command.stdin(theirs()).stdout(theirs()).spawn().unwrap();
     let mut drawn = String::new();
-    // Twice, in place, on a page of its own.
+    // Twice, in place, on the alternate screen.
     read_until(&mut ours, &mut drawn, "since boot");
     assert!(drawn.starts_with("\x1b[?1049h\x1b[?25l"), "{drawn:?}");
     read_until(&mut ours, &mut drawn, "econ is on; in ");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tollfree plan --verify`: each arm leaves out its line and no other, and what is said of it.
+//! `tollfree plan --verify`: each variant omits exactly its line, and the findings.
 
 mod common;
 mod preload;
@@ -16,16 +16,16 @@ use toll_linux::Root;
 use toll_linux::symbols::build_id;
 use toll_linux::sys::{Mode, Thp};
 use toll_model::REGION;
-use toll_model::anchor::{Anchor, AnchorKind, Level};
 use toll_model::plan::{self, Estimate, Plan, Region, Verdict, Why};
 use toll_model::profile::{Program, Source};
+use toll_model::site::{Level, Site, SiteKind};
 
-/// Of each block.
+/// Bytes of each block.
 const REGIONS: u64 = 8;
 const BLOCKS: [u64; 2] = [0x100_0000_0000, 0x200_0000_0000];
 
-/// Fills two blocks at fixed addresses, and says which of them is mostly huge: "1 0". With a file it
-/// adds that there; without, it prints it.
+/// Fills two blocks at fixed addresses, and prints which of them is mostly huge: "1 0". With a
+/// file, appends that to it instead.
 const PROGRAM: &str = r#"
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -58,42 +58,42 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// A folder with the program and a plan that makes both blocks huge.
-struct Bench(TempDir);
+/// A directory with the program and a plan that makes both blocks huge.
+struct Fixture(TempDir);
 
-impl Bench {
-    /// `None` without a C compiler, or where pages are not huge on advice alone.
-    fn new() -> Option<Bench> {
+impl Fixture {
+    /// `None` without a C compiler, or if THP is not limited to advised memory.
+    fn new() -> Option<Fixture> {
         preload::library();
         let mode = Thp::read(&Root::system()).map(|thp| thp.mode);
         if mode != Some(Mode::Madvise) {
             eprintln!("skipped: THP is {mode:?}");
             return None;
         }
-        let bench = Bench(tempfile::tempdir().unwrap());
-        if !common::compile_text(PROGRAM, &bench.path("two"), &["-O1", "-Wl,--build-id"]) {
+        let fixture = Fixture(tempfile::tempdir().unwrap());
+        if !common::compile_text(PROGRAM, &fixture.path("two"), &["-O1", "-Wl,--build-id"]) {
             return None;
         }
-        bench.plan(Verdict::Huge);
-        Some(bench)
+        fixture.plan(Verdict::Huge);
+        Some(fixture)
     }
 
     fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    /// Writes `plan.toml`. The second block is said to be worth more.
+    /// Writes `plan.toml`. The second block has the larger benefit.
     fn plan(&self, verdict: Verdict) {
         let path = self.path("two");
-        let anchor = |(id, start): (u32, u64)| Anchor {
+        let site = |(id, start): (u32, u64)| Site {
             id,
-            kind: AnchorKind::Address { start },
+            kind: SiteKind::Address { start },
             length: REGIONS * REGION,
             misalignment: 0,
             level: Level::Exact,
         };
         let region = |number: u64| Region {
-            anchor: (number / REGIONS) as u32,
+            site: (number / REGIONS) as u32,
             offset: number % REGIONS * REGION,
             length: REGION,
             level: Level::Exact,
@@ -125,7 +125,7 @@ impl Bench {
             warnings: Vec::new(),
             thp_always: false,
             whole_heap: false,
-            anchors: [0, 1].into_iter().zip(BLOCKS).map(anchor).collect(),
+            sites: [0, 1].into_iter().zip(BLOCKS).map(site).collect(),
             regions: (0..2 * REGIONS).map(region).collect(),
         };
         fs::write(self.path("plan.toml"), plan.to_toml().unwrap()).unwrap();
@@ -151,9 +151,11 @@ fn stderr(output: &Output) -> String {
 }
 
 #[test]
-fn each_arm_leaves_out_its_line_and_no_other() {
-    let Some(bench) = Bench::new() else { return };
-    let output = bench.verify(&["5", "-n", "2", "--json"], &["log"]);
+fn each_variant_leaves_out_its_line_and_no_other() {
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    let output = fixture.verify(&["5", "-n", "2", "--json"], &["log"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     schema::check("verify", &report);
@@ -174,7 +176,7 @@ fn each_arm_leaves_out_its_line_and_no_other() {
             .iter()
             .all(|line| line["saved_ns"]["low"].as_f64() <= line["saved_ns"]["high"].as_f64())
     );
-    let log = fs::read_to_string(bench.path("log")).unwrap();
+    let log = fs::read_to_string(fixture.path("log")).unwrap();
     let seen: BTreeSet<&str> = log.lines().collect();
     assert_eq!(seen, BTreeSet::from(["1 1", "0 1", "1 0"]), "{log}");
     assert_eq!(log.lines().count(), 9);
@@ -182,10 +184,12 @@ fn each_arm_leaves_out_its_line_and_no_other() {
 
 #[test]
 fn only_the_most_valuable_line_is_asked_about() {
-    let Some(bench) = Bench::new() else { return };
-    let output = bench.verify(&["1", "-n", "2"], &["log"]);
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    let output = fixture.verify(&["1", "-n", "2"], &["log"]);
     assert!(output.status.success(), "{}", stderr(&output));
-    let log = fs::read_to_string(bench.path("log")).unwrap();
+    let log = fs::read_to_string(fixture.path("log")).unwrap();
     let seen: BTreeSet<&str> = log.lines().collect();
     assert_eq!(seen, BTreeSet::from(["1 1", "1 0"]), "{log}");
     let text = String::from_utf8(output.stdout).unwrap();
@@ -203,57 +207,60 @@ fn only_the_most_valuable_line_is_asked_about() {
 
 #[test]
 fn output_that_a_line_changes_is_a_loud_error() {
-    let Some(bench) = Bench::new() else { return };
-    let output = bench.verify(&["1", "-n", "2"], &[]);
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    let output = fixture.verify(&["1", "-n", "2"], &[]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(
-        stderr(&output).contains("PRINTS SOMETHING ELSE in arm without 1"),
+        stderr(&output).contains("OUTPUT DIFFERS in variant without 1"),
         "{}",
         stderr(&output)
     );
-    let output = bench.verify(&["1", "-n", "2", "--any-output"], &[]);
+    let output = fixture.verify(&["1", "-n", "2", "--any-output"], &[]);
     assert!(output.status.success(), "{}", stderr(&output));
 }
 
 #[test]
 fn what_cannot_be_verified() {
-    let Some(bench) = Bench::new() else { return };
-    bench.plan(Verdict::Leave);
-    let output = bench.verify(&["1"], &[]);
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    fixture.plan(Verdict::Leave);
+    let output = fixture.verify(&["1"], &[]);
     assert_eq!(output.status.code(), Some(3));
     assert!(
         stderr(&output).contains("plan.toml: it makes nothing huge"),
         "{}",
         stderr(&output)
     );
-    fs::write(bench.path("plan.toml"), "2097152\n").unwrap();
-    let output = bench.verify(&["1"], &[]);
+    fs::write(fixture.path("plan.toml"), "2097152\n").unwrap();
+    let output = fixture.verify(&["1"], &[]);
     assert_eq!(output.status.code(), Some(3));
     assert!(
-        stderr(&output).contains("a list of addresses predicts nothing"),
+        stderr(&output).contains("a list of addresses has no predictions"),
         "{}",
         stderr(&output)
     );
-    bench.plan(Verdict::Huge);
+    fixture.plan(Verdict::Huge);
     assert_eq!(
-        bench
+        fixture
             .verify(&["1", "--within", "1ms"], &["log"])
             .status
             .code(),
         Some(2)
     );
-    for usage in [
-        &["0"][..],
-        &["1", "--kernel"],
-        &["1", "-o", "x"],
-        &["1", "--top", "3"],
-    ] {
-        assert_eq!(bench.verify(usage, &[]).status.code(), Some(2), "{usage:?}");
+    for usage in [&["0"][..], &["1", "-o", "x"], &["1", "--top", "3"]] {
+        assert_eq!(
+            fixture.verify(usage, &[]).status.code(),
+            Some(2),
+            "{usage:?}"
+        );
     }
     let mut command = Command::new(env!("CARGO_BIN_EXE_tollfree"));
     command
         .args(["plan", "plan.toml", "--verify", "1"])
-        .current_dir(&bench.0);
+        .current_dir(&fixture.0);
     assert_eq!(
         command.output().unwrap().status.code(),
         Some(2),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Tests of a virtual CPU's TLBs over page tables made by hand: every count can be worked out. */
+/* Tests of a virtual CPU's TLBs with handmade page tables: every count can be derived. */
 #include "../cpu.h"
 
 #include "../../user/tests/check.h"
@@ -28,7 +28,7 @@ static const struct tlb_config SMALL = {
 	.pdpte = { 2, 2 },
 };
 
-/* Physical memory that holds nothing but page tables. */
+/* Physical memory that holds only page tables. */
 static struct {
 	uint64_t words[64 * 512];
 	uint64_t used; /* pages */
@@ -96,7 +96,7 @@ static uint64_t start(void)
 	return root;
 }
 
-/* Loads from `pages` pages; the real TLB's load misses of that. */
+/* Loads from `pages` pages; returns the real TLB's load misses. */
 static uint64_t sweep(uint64_t address, unsigned int pages)
 {
 	uint64_t before = cpu.counts[DTLB_LOAD_MISSES];
@@ -147,7 +147,7 @@ static uint64_t words_of(uint64_t root, uint64_t address, struct leaf *leaf)
 	return words_read - before;
 }
 
-/* A walk begins at the lowest table that is known, until something is invalidated. */
+/* A walk starts at the lowest known table, until an invalidation. */
 static void tables_are_remembered(void)
 {
 	uint64_t root = start(), other = new_space();
@@ -161,10 +161,10 @@ static void tables_are_remembered(void)
 	EXPECT("a huge page", words_of(root, USER_AT + GIB, &leaf), 3);
 	EXPECT("the same 1 GiB", words_of(root, USER_AT + GIB + REGION, &leaf), 1);
 	EXPECT("other tables", words_of(other, USER_AT, &leaf), 4);
-	EXPECT("in the place of the first", words_of(root, USER_AT, &leaf), 4);
+	EXPECT("in place of the first", words_of(root, USER_AT, &leaf), 4);
 	walker_forget(&walker);
 	EXPECT("after an invalidation", words_of(root, USER_AT, &leaf), 4);
-	/* What is above takes permissions away. */
+	/* Upper levels restrict permissions. */
 	memory.words[root / 8 + (USER_AT >> 39 & 511)] &= ~RW;
 	walker_forget(&walker);
 	words_of(root, USER_AT, &leaf);
@@ -214,7 +214,9 @@ static void invalidations(void)
 	cpu_destroy(&cpu);
 }
 
-/* A page whose tables changed without a flush keeps its old translation, as in hardware. */
+/*
+ * A page with tables changed without a flush keeps its old translation, as in hardware.
+ */
 static void stale(void)
 {
 	uint64_t root = start();
@@ -243,7 +245,7 @@ static void spaces(void)
 	EXPECT("flushed", sweep(USER_AT, 8), 8);
 	cpu_write_cr3(&cpu, one | 1 | keep, false);
 	EXPECT("the other one was not", sweep(USER_AT, 8), 0);
-	/* As announced, whatever is written. */
+	/* As announced, independent of the value. */
 	cpu.is_keep_announced = true;
 	cpu_write_cr3(&cpu, other | 2, false);
 	EXPECT("announced as kept", sweep(USER_AT, 8), 0);
@@ -271,7 +273,7 @@ static void flush_induced_misses(void)
 	cpu_write_cr3(&cpu, root, false);
 	sweep(USER_AT, 8);
 	EXPECT("any other flush", flush_induced(), 1 + 8);
-	/* A page that comes back in another frame has lost its translation in any case. */
+	/* A page that returns in another frame has lost its translation in any case. */
 	cpu_invlpg(&cpu, USER_AT, true);
 	map(root, USER_AT, TLB_4K, 40 * PAGE, RW | USER);
 	sweep(USER_AT, 8);

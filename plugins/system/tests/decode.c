@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Tests of the decoder; the bytes are what GNU as makes of the instruction beside them. */
+/*
+ * Tests of the decoder; the bytes are the output of GNU as for the instruction beside
+ * them.
+ */
 #include "../decode.h"
 
 #include "../../user/tests/check.h"
@@ -67,7 +70,7 @@ static void others(void)
 	EXPECT("nopl 0(%rax)", DECODE(0x0f, 0x1f, 0x80, 0, 0, 0, 0).what, DECODED_OTHER);
 	EXPECT("ret", DECODE(0xc3).what, DECODED_OTHER);
 	EXPECT("nothing", decode((const uint8_t[]){ 0 }, 0).what, DECODED_OTHER);
-	/* Cut short in the middle of each part. */
+	/* Truncated in the middle of each part. */
 	EXPECT("0f", DECODE(0x0f).what, DECODED_OTHER);
 	EXPECT("0f 01", DECODE(0x0f, 0x01).what, DECODED_OTHER);
 	EXPECT("no displacement", DECODE(0x0f, 0x01, 0x7d).what, DECODED_OTHER);

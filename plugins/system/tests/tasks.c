@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Tests of what follows from what a guest's kernel says: two CPUs, and a few tasks. */
+/*
+ * Tests of the state derived from a guest kernel's messages: two CPUs, and a few tasks.
+ */
 #include "../tasks.h"
 
 #include "../../user/tests/check.h"
@@ -48,7 +50,7 @@ static uint64_t faults_of(unsigned int cpu, uint64_t instructions)
 	return latencies_of(cpu, LATENCY_FAULT, instructions);
 }
 
-/* A task's kernel instructions in a new snapshot. */
+/* Returns a task's kernel instructions in a new snapshot. */
 static uint64_t instructions(unsigned int snapshot, uint64_t id)
 {
 	machine_snapshot(machine, snapshot);
@@ -63,7 +65,7 @@ static void processes(void)
 	run(0, 30);
 	say(0, TOLL_LAB_TASK, 7ull << 32 | 8, 0);
 	run(0, 5);
-	/* The first one goes on on the other CPU. */
+	/* The first task continues on the other CPU. */
 	say(1, TOLL_LAB_TASK, 7ull << 32 | 7, 0);
 	run(1, 2);
 	EXPECT("before the first switch", instructions(0, 0), 100);
@@ -90,7 +92,7 @@ static void faults(void)
 	run(0, 500);
 	say(0, TOLL_LAB_IRQ_EXIT, 0, 0);
 	run(0, 1);
-	/* It sleeps, another task runs and faults, and it goes on elsewhere. */
+	/* It sleeps, another task runs and faults, and it continues elsewhere. */
 	say(0, TOLL_LAB_TASK, 8, 0);
 	say(0, TOLL_LAB_FAULT_BEGIN, 0, 0);
 	run(0, 4);
@@ -105,7 +107,7 @@ static void faults(void)
 	EXPECT("of the other one", cpus[0].counts[FAULT_INSTRUCTIONS], 4);
 	EXPECT("of the first", cpus[1].counts[FAULT_INSTRUCTIONS], 13);
 	EXPECT("interrupts", cpus[0].counts[INTERRUPTS], 1);
-	/* The end of one that began before we listened. */
+	/* The end of one that began before the first message. */
 	say(1, TOLL_LAB_FAULT_END, 0, 0);
 	EXPECT("max", ledgers[1].latencies[LATENCY_FAULT].max, 13);
 	machine_free(machine);
@@ -118,11 +120,14 @@ static void allocations(void)
 	run(0, 1000);
 	say(0, TOLL_LAB_ALLOC_BEGIN, 0, 0);
 	run(0, 20);
-	/* It waits for the interrupts on top of it, and what they do counts. */
+	/* It waits for the interrupts on top of it, so their work counts. */
 	say(0, TOLL_LAB_IRQ_ENTER, 0, 0);
 	run(0, 500);
 	say(0, TOLL_LAB_IRQ_EXIT, 0, 0);
-	/* It reclaims and sleeps; another task allocates, with an interrupt of its own; it goes on elsewhere. */
+	/*
+	 * It reclaims and sleeps; another task allocates, with its own interrupt; it
+	 * continues elsewhere.
+	 */
 	say(0, TOLL_LAB_TASK, 8, 0);
 	say(0, TOLL_LAB_ALLOC_BEGIN, 0, 0);
 	run(0, 4);
@@ -142,7 +147,7 @@ static void allocations(void)
 	EXPECT("one failed", cpus[0].counts[ALLOC_FAILURES], 1);
 	EXPECT("the other one did not", cpus[1].counts[ALLOC_FAILURES], 0);
 	EXPECT("sum", cpus[0].counts[ALLOC_INSTRUCTIONS] + cpus[1].counts[ALLOC_INSTRUCTIONS], 556);
-	/* The next one begins at 0. */
+	/* The next one starts at 0. */
 	say(1, TOLL_LAB_ALLOC_BEGIN, 0, 0);
 	run(1, 3);
 	say(1, TOLL_LAB_ALLOC_END, 0, 0);
@@ -151,7 +156,7 @@ static void allocations(void)
 	machine_free(machine);
 }
 
-/* What is counted in a block but not run yet is not the fault's. */
+/* Instructions that are counted in a block but not run yet do not belong to the fault. */
 static void unfinished(void)
 {
 	start();
@@ -163,7 +168,7 @@ static void unfinished(void)
 	machine_free(machine);
 }
 
-/* CPU 0 flushes a batch of two pages that are eligible or not; CPU 1 is interrupted for it. */
+/* CPU 0 flushes a batch of two pages, eligible or not; CPU 1 is interrupted for it. */
 static void flush_batch(bool first, bool second)
 {
 	say(0, TOLL_LAB_BATCH_ADD, PTE_RO, first);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the unit tests share. */
+/* Shared by the unit tests. */
 #ifndef TOLL_CHECK_H
 #define TOLL_CHECK_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Tests of the data flow: machine code with what its accesses must be told to be. */
+/*
+ * Tests of the data flow analysis: machine code with the expected classes of its
+ * accesses.
+ */
 #include "../flow.h"
 
 #include "check.h"
@@ -34,7 +37,7 @@ static void chase_in_one_block(void)
 	EXPECT("chase", sites[0].class, FLOW_DEPENDENT);
 }
 
-/* rbp may be a pointer like any other: loop: mov rbp,[rbp+0]; jmp loop. Below it are locals. */
+/* rbp may be any pointer: loop: mov rbp,[rbp+0]; jmp loop. Locals are below it. */
 static void frame_pointer(void)
 {
 	static const struct code chase[] = { I("\x48\x8b\x6d\x00"), I("\xeb\xfa") };
@@ -88,7 +91,10 @@ static void chase_over_blocks(void)
 	EXPECT("key", sites[0].class, FLOW_DEPENDENT);
 }
 
-/* A list in rbx with a call for each node; what the call may change is unknown after it. */
+/*
+ * A list in rbx with a call for each node; values that the call may change are unknown
+ * after it.
+ */
 static void past_calls(void)
 {
 	/* 1000: mov rdi,[rbx+8]; call f */
@@ -106,7 +112,10 @@ static void past_calls(void)
 	EXPECT("returned", second[1].class, FLOW_UNKNOWN);
 }
 
-/* Spilled pointers are unknown, not chased: mov rax,[rsp+8]; mov rax,[rax]; the like with rip. */
+/*
+ * Spilled pointers are unknown, not chased: mov rax,[rsp+8]; mov rax,[rax]; the same with
+ * rip.
+ */
 static void spills(void)
 {
 	static const struct code code[] = {
@@ -163,8 +172,8 @@ static void operands(void)
 	EXPECT("branch", exit.end, FLOW_BRANCH);
 	EXPECT("target", exit.target, 0x1106);
 	DECODE("\xff\xe0"); /* jmp rax */
-	EXPECT("jump nowhere known", exit.end, FLOW_GONE);
-	/* Bytes that are missing: no read beyond the end. */
+	EXPECT("jump to an unknown target", exit.end, FLOW_GONE);
+	/* Missing bytes: no read beyond the end. */
 	DECODE("\x48");
 	DECODE("\x0f");
 	DECODE("\x48\x8b");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Tests of the reuse distance, against distances counted in a list. */
+/* Tests of the reuse distance, compared with distances counted in a list. */
 #include "../reuse.h"
 
 #include "check.h"
@@ -15,7 +15,7 @@
 static uint32_t list[LINES];
 static uint32_t listed;
 
-/* The exact number of other lines since the last walk of this one. */
+/* Returns the exact number of other lines since the last walk of this one. */
 static uint64_t exact(uint32_t line)
 {
 	uint32_t at = 0;

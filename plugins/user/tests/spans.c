@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Tests of the range map, against an array of addresses. */
+/* Tests of the range map, compared with an array of addresses. */
 #include "../spans.h"
 
 #include "check.h"
@@ -9,7 +9,7 @@
 
 #define ADDRESSES 512
 
-/* What each address should belong to; 0: nothing. */
+/* Expected owner of each address; 0: none. */
 static uint32_t expected[ADDRESSES];
 
 static void put(struct spans *spans, uint64_t start, uint64_t end, uint32_t block)

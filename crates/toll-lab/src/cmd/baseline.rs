@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `toll-lab baseline`: every scenario on the stock kernel, as a document.
+//! `toll-lab baseline`: runs every scenario on the stock kernel and writes the results as a
+//! document.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,54 +10,54 @@ use clap::Args as ClapArgs;
 
 use super::run::{RoundsArgs, provenance, resolution};
 use crate::error::LabError;
-use crate::house::House;
 use crate::preset::Preset;
 use crate::results::{MAIN, Results, bars, shares, table, tails};
 use crate::run::{Request, run as run_all};
 use crate::scenario::{Scenario, Size};
+use crate::workspace::Workspace;
 use crate::{files, output};
 
 const EXAMPLE: &str = "\
 Example:
   toll-lab baseline --output docs/results/baseline.md
 
-What an earlier call measured of the same scenario, kernel and plugin is taken from there, so that
-an interrupted call goes on where it was; the document says so.";
+Results of an earlier call with the same scenario, kernel and plugin are reused, so that an
+interrupted call can be resumed; the document marks them.";
 
-/// The picture of what was unmapped.
+/// File name of the chart of unmapped pages.
 const UNMAPPED: &str = "baseline-unmapped.svg";
 
-/// Run every scenario on the stock kernel and write what was counted as a document
+/// Run every scenario on the stock kernel and write the counters as a document
 #[derive(Debug, ClapArgs)]
 #[command(after_help = EXAMPLE)]
 pub struct Args {
-    /// Only these scenarios
+    /// Run only these scenarios
     #[arg(value_name = "SCENARIO")]
     scenarios: Vec<String>,
-    /// Their short forms, seconds instead of minutes
+    /// Run the short forms: seconds instead of minutes
     #[arg(long)]
     short: bool,
     #[command(flatten)]
     rounds: RoundsArgs,
-    /// The CPU whose TLBs are modelled
+    /// CPU preset for the TLB model
     #[arg(long, default_value = Preset::NAMES[0])]
     preset: String,
-    /// Where the document goes; its pictures lie beside it
+    /// File for the document; the charts are written beside it
     #[arg(long, value_name = "FILE")]
     output: PathBuf,
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let house = House::find()?;
+    let workspace = Workspace::find()?;
     let names = match args.scenarios.is_empty() {
-        true => Scenario::names(&house)?,
+        true => Scenario::names(&workspace)?,
         false => args.scenarios.clone(),
     };
     let preset = Preset::find(&args.preset)?;
     let mut all = Vec::new();
     let mut failed = Vec::new();
     for name in &names {
-        let scenario = Scenario::find(&house, name)?;
+        let scenario = Scenario::find(&workspace, name)?;
         let request = Request {
             scenario: &scenario,
             size: if args.short { Size::Short } else { Size::Full },
@@ -68,15 +69,15 @@ pub fn run(args: &Args) -> Result<()> {
             resumes: true,
         };
         output::note(format_args!("{name}"));
-        match run_all(&house, &request) {
+        match run_all(&workspace, &request) {
             Ok(results) => all.push((scenario, results)),
             Err(error) => failed.push((name.clone(), format!("{error:#}"))),
         }
     }
-    let folder = args.output.parent().unwrap_or(Path::new("."));
+    let directory = args.output.parent().unwrap_or(Path::new("."));
     for (_, results) in &all {
         for (name, picture) in pictures(results) {
-            files::write(&folder.join(name), picture.as_bytes())?;
+            files::write(&directory.join(name), picture.as_bytes())?;
         }
     }
     let shown = shares(
@@ -84,7 +85,7 @@ pub fn run(args: &Args) -> Result<()> {
         ["read-only", "writable"],
         &unmapped(&all),
     );
-    files::write(&folder.join(UNMAPPED), shown.as_bytes())?;
+    files::write(&directory.join(UNMAPPED), shown.as_bytes())?;
     files::write(&args.output, document(args, &all, &failed).as_bytes())?;
     println!("{}", args.output.display());
     let why = |(name, why): &(String, String)| format!("{name}: {why}");
@@ -94,7 +95,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
 }
 
-/// The pictures of one scenario, by file name.
+/// Draws the charts of one scenario and returns their file names.
 fn pictures(results: &Results) -> Vec<(String, String)> {
     const CAUSES: [&str; 9] = [
         "shootdown_irqs_eligible",
@@ -128,9 +129,9 @@ fn document(args: &Args, all: &[(Scenario, Results)], failed: &[(String, String)
         "<!-- SPDX-License-Identifier: MIT OR Apache-2.0 -->\n\
          # What the stock kernel pays: every scenario, {form} form\n\n\
          Made by `toll-lab baseline{short} --output {}`. The CPU is emulated: interrupts, faults, \
-         walks and instructions are counts, `modelled_ns` is what the preset's constants make of \
-         them, and no figure is a time of real hardware. A value in brackets is the range of the \
-         runs.\n",
+         walks and instructions are counts, `modelled_ns` is computed from them with the \
+         preset's constants, and no figure is a time of real hardware. A value in brackets is \
+         the range of the runs.\n",
         args.output.display()
     );
     text += &ratios(&unmapped(all));
@@ -161,7 +162,8 @@ fn document(args: &Args, all: &[(Scenario, Results)], failed: &[(String, String)
     text
 }
 
-/// Pages that reclaim and migration unmapped: of each scenario, policy and section, read-only and writable.
+/// Counts the pages that reclaim and migration unmapped, by scenario, policy and section: read-only
+/// and writable.
 fn unmapped(all: &[(Scenario, Results)]) -> Vec<(String, [f64; 2])> {
     let mut rows = Vec::new();
     for (scenario, results) in all {
@@ -185,8 +187,8 @@ fn unmapped(all: &[(Scenario, Results)]) -> Vec<(String, [f64; 2])> {
 fn ratios(rows: &[(String, [f64; 2])]) -> String {
     let mut text = format!(
         "\n## Read-only and writable among the unmapped\n\n\
-         Pages that reclaim and migration took out of page tables, by whether their entry could be \
-         written through.\n\n![Read-only and writable]({UNMAPPED})\n\n\
+         Pages that reclaim and migration unmapped, by whether their entry was \
+         writable.\n\n![Read-only and writable]({UNMAPPED})\n\n\
          | scenario | read-only | writable | share read-only |\n|---|--:|--:|--:|\n"
     );
     for (name, [ro, rw]) in rows {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `toll-lab equal`: that the patch queue, switched off, is not there.
+//! `toll-lab equal`: checks that the patch queue changes no object when all its symbols are off.
 
 use std::path::PathBuf;
 
@@ -7,14 +7,16 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 
 use crate::error::LabError;
-use crate::house::House;
 use crate::kernel::{Variant, build, differences, objects, touched};
 use crate::output;
+use crate::workspace::Workspace;
 
-/// Check that the queue's kernel with all its symbols off has the objects of the plain one
+/// Check that a kernel with the patch queue and all its symbols off has the same objects as the
+/// plain one
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// Only the objects in folders of which a patch touches a file: minutes less than whole kernels
+    /// Compare only objects in directories where a patch changes a file: minutes less than whole
+    /// kernels
     #[arg(long)]
     touched: bool,
     /// Print the differences as JSON
@@ -23,30 +25,30 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let house = House::find()?;
-    let fragment = [house.kernel.join("config/equal.config")];
+    let workspace = Workspace::find()?;
+    let fragment = [workspace.kernel.join("config/equal.config")];
     let variant = |name: &str| -> Result<Variant> {
-        let mut variant = Variant::find(&house, name, &fragment)?;
-        // The name is in the kernel.
+        let mut variant = Variant::find(&workspace, name, &fragment)?;
+        // The variant's name is part of the kernel.
         variant.release = "equal".to_owned();
         if args.touched {
-            // Folders of their own: whole kernels have more objects.
+            // Separate directories: whole kernels have more objects.
             variant.key += "-touched";
         }
         Ok(variant)
     };
     let (plain, off) = (variant("pristine")?, variant("tollfree-off")?);
-    let folders = match args.touched {
-        true => Some(touched(&house, &off)?),
+    let directories = match args.touched {
+        true => Some(touched(&workspace, &off)?),
         false => None,
     };
-    let folder = |variant: &Variant| -> Result<PathBuf> {
-        match &folders {
-            Some(folders) => objects(&house, variant, folders),
-            None => Ok(build(&house, variant)?.config.with_file_name("")),
+    let directory = |variant: &Variant| -> Result<PathBuf> {
+        match &directories {
+            Some(directories) => objects(&workspace, variant, directories),
+            None => Ok(build(&workspace, variant)?.config.with_file_name("")),
         }
     };
-    let (count, found) = differences(&folder(&plain)?, &folder(&off)?)?;
+    let (count, found) = differences(&directory(&plain)?, &directory(&off)?)?;
     if args.json {
         output::json(&serde_json::json!({ "objects": count, "differences": found }))?;
     } else {

@@ -6,50 +6,50 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args as ClapArgs;
 
-use crate::house::House;
 use crate::kernel::{Built, Variant, build};
 use crate::output;
+use crate::workspace::Workspace;
 
 const EXAMPLE: &str = "\
 Variants:
-  pristine        Debian's source as it is
-  vanilla         the same with the lab-only seams (9xx), which measuring needs
-  tollfree        all seams and new files, switched on
-  tollfree-off    the same, switched off: its objects must equal those of pristine
-  tollfree-debug  switched on, with KASAN, lockdep and the checks of memory management
-  FOLDER/series   a patch queue of your own on the same base, over vanilla
+  pristine        Debian's source, unmodified
+  vanilla         the same with the lab-only seams (9xx), which measurements need
+  tollfree        all seams and new files, enabled
+  tollfree-off    the same, disabled: its objects must equal those of pristine
+  tollfree-debug  enabled, with KASAN, lockdep and memory-management checks
+  DIR/series      your own patch queue for the same base, on top of vanilla
 
 Examples:
   toll-lab kernel vanilla tollfree
   toll-lab kernel ~/queue/series --config ~/queue/more.config
 
-Kernels are kept in ~/.cache/tollfree/lab; what did not change is not built again.";
+Kernels are cached in ~/.cache/tollfree/lab; only changed files are rebuilt.";
 
 /// Build kernels
 #[derive(Debug, ClapArgs)]
 #[command(after_help = EXAMPLE)]
 pub struct Args {
-    /// What to build
+    /// Variants to build
     #[arg(value_name = "VARIANT", default_values = ["vanilla", "tollfree"])]
     variants: Vec<String>,
-    /// Set these symbols too (a fragment of a .config)
+    /// Also set these symbols (a .config fragment)
     #[arg(long, value_name = "FRAGMENT")]
     config: Vec<PathBuf>,
-    /// Print what was built as JSON
+    /// Print the built kernels as JSON
     #[arg(long)]
     json: bool,
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let house = House::find()?;
+    let workspace = Workspace::find()?;
     let variants = args
         .variants
         .iter()
-        .map(|name| Variant::find(&house, name, &args.config))
+        .map(|name| Variant::find(&workspace, name, &args.config))
         .collect::<Result<Vec<_>>>()?;
     let built = variants
         .iter()
-        .map(|variant| build(&house, variant))
+        .map(|variant| build(&workspace, variant))
         .collect::<Result<Vec<_>>>()?;
     if args.json {
         return output::json(&built);

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `toll-lab lint`: the patch queue in the eyes of Linux's own tools.
+//! `toll-lab lint`: checks the patch queue with Linux's own tools.
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
 
 use crate::error::LabError;
-use crate::house::House;
 use crate::kernel::lint;
 use crate::output;
+use crate::workspace::Workspace;
 
 /// Check the patch queue's style and warnings: checkpatch --strict, W=1, sparse
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// Print what was found as JSON
+    /// Print the findings as JSON
     #[arg(long)]
     json: bool,
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let found = lint(&House::find()?)?;
+    let found = lint(&Workspace::find()?)?;
     if args.json {
         output::json(&found)?;
     } else {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `toll-lab list`: the scenarios.
+//! `toll-lab list`: lists the scenarios.
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use serde_json::json;
 
-use crate::house::House;
 use crate::output;
 use crate::scenario::Scenario;
+use crate::workspace::Workspace;
 
 /// List the scenarios
 #[derive(Debug, ClapArgs)]
@@ -18,10 +18,10 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let house = House::find()?;
-    let scenarios = Scenario::names(&house)?
+    let workspace = Workspace::find()?;
+    let scenarios = Scenario::names(&workspace)?
         .iter()
-        .map(|name| Scenario::find(&house, name))
+        .map(|name| Scenario::find(&workspace, name))
         .collect::<Result<Vec<_>>>()?;
     if args.json {
         let one = |scenario: &Scenario| {

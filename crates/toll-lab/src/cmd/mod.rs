@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The command line; one file per subcommand.
+//! Command-line interface, one file per subcommand.
 
 mod baseline;
 mod bench;
@@ -17,7 +17,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::error::EXIT_CODES;
 
-/// Stock and patched kernels, side by side, counted by a virtual PMU.
+/// Build and boot stock and patched kernels side by side, and count events with a virtual PMU
 #[derive(Debug, Parser)]
 #[command(version, after_help = EXIT_CODES)]
 pub struct Cli {
@@ -25,7 +25,7 @@ pub struct Cli {
     command: Command,
 }
 
-/// What a guest of a command looks like that has no scenario.
+/// Guest options of commands that take no scenario.
 #[derive(Debug, Args)]
 struct Shape {
     /// Emulated CPUs

@@ -20,9 +20,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
 use crate::guest::{Guest, Job, Part, Program, Status, Survey};
-use crate::house::House;
 use crate::kernel::{Built, Variant, build};
 use crate::scenario::DiskSpec;
+use crate::workspace::Workspace;
 use crate::{files, output};
 use mm::Tests;
 use plan::{Case, Group, LeftOut, Plan, SET_UP, SuiteName};
@@ -33,13 +33,13 @@ use verdict::Verdict;
 const READY: &str = "ready";
 /// Size of each of the two disks, MiB.
 const DISK_MIB: u64 = 512;
-/// The time limits of a debug kernel are multiplied by this.
+/// Factor for the time limits of a debug kernel.
 const SLOWER: u64 = 3;
-/// Puts the kernel's warnings on the console too.
+/// Prints the kernel's warnings on the console too.
 const LOUD: &str = "loglevel=5";
 /// Seconds beyond the tests' limits: for booting, and for killing processes.
 const SLACK: u64 = 120;
-/// The classes of stress-ng's stressors.
+/// The stressor classes of stress-ng.
 const CLASSES: [&str; 2] = ["memory", "vm"];
 
 const EXAMPLE: &str = "\
@@ -48,35 +48,36 @@ Examples:
   toll-lab outside --suite mm --variant vanilla --variant tollfree -- cow khugepaged
   toll-lab outside --config kernel/config/outside.config
 
-lab/outside.toml lists the tests, those that are left out, and the explained differences.
-Status 5: a kernel differs from the first one, and the file has no explanation.";
+lab/outside.toml lists the tests, the excluded tests, and the explained differences.
+Status 5: a kernel differs from the first one without an explanation in the file.";
 
 /// Run the kernel's mm selftests, stress-ng and a file-system load on stock and patched kernels
 #[derive(Debug, ClapArgs)]
 #[command(after_help = EXAMPLE)]
 pub struct Args {
-    /// The kernels; the others are compared with the first
+    /// Kernel variants; the first is the reference
     #[arg(long = "variant", value_name = "VARIANT", default_values = ["vanilla", "tollfree", "tollfree-debug"])]
     variants: Vec<String>,
-    /// Only these suites
+    /// Run only these suites
     #[arg(long = "suite", value_name = "SUITE")]
     suites: Vec<SuiteName>,
-    /// Set these symbols too (a fragment of a .config)
+    /// Also set these symbols (a .config fragment)
     #[arg(long, value_name = "FRAGMENT")]
     config: Vec<PathBuf>,
-    /// How often a test is repeated on all kernels if its result differs from the first kernel's
+    /// Number of repeats on all kernels for a test with a result that differs from the first
+    /// kernel's
     #[arg(long, value_name = "TIMES", default_value_t = 2)]
     again: u32,
-    /// Take results from an earlier call with the same kernels and tests
+    /// Reuse the results of an earlier call with the same kernels and tests
     #[arg(long)]
     resume: bool,
     /// Print the results as JSON
     #[arg(long)]
     json: bool,
-    /// Write the results as a document
+    /// Write the results to this file as a document
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
-    /// Only tests whose names begin with one of these
+    /// Run only tests with a name that begins with one of these
     #[arg(value_name = "TEST", last = true)]
     named: Vec<String>,
 }
@@ -107,49 +108,49 @@ struct Report<'a> {
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let house = House::find()?;
-    let plan = Plan::read(&house)?;
+    let workspace = Workspace::find()?;
+    let plan = Plan::read(&workspace)?;
     let variants = args
         .variants
         .iter()
-        .map(|name| Variant::find(&house, name, &args.config))
+        .map(|name| Variant::find(&workspace, name, &args.config))
         .collect::<Result<Vec<_>>>()?;
     let built = variants
         .iter()
-        .map(|variant| build(&house, variant))
+        .map(|variant| build(&workspace, variant))
         .collect::<Result<Vec<_>>>()?;
     let tests = match args.asks_for_suite(SuiteName::Mm) {
         true => Some(Tests::compile(&built[0])?),
         false => None,
     };
     let groups = groups(args, &plan, tests.as_ref())?;
-    let benches = built
+    let tested = built
         .iter()
-        .map(|built| Bench::ready(&house, &plan, built, tests.as_ref(), args))
+        .map(|built| TestedKernel::ready(&workspace, &plan, built, tests.as_ref(), args))
         .collect::<Result<Vec<_>>>()?;
-    let mut sheet = Sheet::new(benches.iter().map(Bench::kernel).collect());
-    for (number, bench) in benches.iter().enumerate() {
+    let mut sheet = Sheet::new(tested.iter().map(TestedKernel::kernel).collect());
+    for (number, tested) in tested.iter().enumerate() {
         for group in &groups {
-            for (name, verdict) in bench.run(group)? {
+            for (name, verdict) in tested.run(group)? {
                 sheet.add(number, group.suite, &name, verdict);
             }
         }
     }
     for _ in 0..args.again {
-        again(&benches, &groups, &mut sheet)?;
+        again(&tested, &groups, &mut sheet)?;
     }
     report(args, &plan, &sheet)
 }
 
-/// Repeats, on all kernels, the tests whose results differ from the first kernel's.
-fn again(benches: &[Bench], groups: &[Group], sheet: &mut Sheet) -> Result<()> {
+/// Repeats, on all kernels, the tests with results that differ from the first kernel's.
+fn again(tested: &[TestedKernel], groups: &[Group], sheet: &mut Sheet) -> Result<()> {
     for group in groups {
         let differs = |case: &&Case| sheet.differs(group.suite, &case.name);
         let cases: Vec<&Case> = group.cases.iter().filter(differs).collect();
-        for (number, bench) in benches.iter().enumerate() {
-            let can = |case: &&&Case| bench.obstacle(group, case).is_none();
+        for (number, tested) in tested.iter().enumerate() {
+            let can = |case: &&&Case| tested.obstacle(group, case).is_none();
             let cases: Vec<&Case> = cases.iter().filter(can).copied().collect();
-            for (name, verdict) in bench.boot_until_done(group, &cases)? {
+            for (name, verdict) in tested.boot_until_done(group, &cases)? {
                 let name = if name == SET_UP {
                     group.set_up_name()
                 } else {
@@ -194,7 +195,7 @@ fn report(args: &Args, plan: &Plan, sheet: &Sheet) -> Result<()> {
     }
 }
 
-/// The selected tests, grouped by guest.
+/// Groups the selected tests by guest.
 fn groups(args: &Args, plan: &Plan, tests: Option<&Tests>) -> Result<Vec<Group>> {
     let mut all = Vec::new();
     if let Some(tests) = tests {
@@ -230,7 +231,7 @@ fn groups(args: &Args, plan: &Plan, tests: Option<&Tests>) -> Result<Vec<Group>>
     }
 }
 
-/// The stressors, as listed by stress-ng itself.
+/// Lists the stressors by asking stress-ng itself.
 fn stressors() -> Result<Vec<String>> {
     let mut all = Vec::new();
     for class in CLASSES {
@@ -263,9 +264,9 @@ fn built_in(config: &str) -> Vec<String> {
     config.lines().filter_map(name).collect()
 }
 
-/// A kernel, and what its guests need.
-struct Bench<'a> {
-    house: &'a House,
+/// A kernel and what its guests need.
+struct TestedKernel<'a> {
+    workspace: &'a Workspace,
     plan: &'a Plan,
     built: &'a Built,
     tests: Option<&'a Tests>,
@@ -274,9 +275,9 @@ struct Bench<'a> {
     disks: [PathBuf; 2],
     /// The file systems that are built into the kernel.
     file_systems: Vec<String>,
-    /// Multiplies the time limits.
+    /// Factor for the time limits.
     slower: u64,
-    /// Guests booted so far; each has its own folder.
+    /// Guests booted so far; each has its own directory.
     guests: Cell<u32>,
 }
 
@@ -287,18 +288,18 @@ type Found = Vec<(String, Verdict)>;
 struct Kept {
     /// Changes with the kernel and the test programs.
     stamp: u64,
-    /// By what the guest's shell ran.
+    /// Results by shell line of the guest.
     found: BTreeMap<String, Verdict>,
 }
 
-impl<'a> Bench<'a> {
+impl<'a> TestedKernel<'a> {
     fn ready(
-        house: &'a House,
+        workspace: &'a Workspace,
         plan: &'a Plan,
         built: &'a Built,
         tests: Option<&'a Tests>,
         args: &Args,
-    ) -> Result<Bench<'a>> {
+    ) -> Result<TestedKernel<'a>> {
         let mut programs = Program::installed("busybox")?;
         // For tests that call system().
         let shell = Program {
@@ -306,7 +307,7 @@ impl<'a> Bench<'a> {
             guest: "/bin/sh".to_owned(),
         };
         programs.push(shell);
-        programs.push(Program::compiled(house, "within")?);
+        programs.push(Program::compiled(workspace, "within")?);
         if let Some(tests) = tests {
             programs.extend(tests.programs.iter().cloned());
         }
@@ -314,18 +315,18 @@ impl<'a> Bench<'a> {
             programs.extend(Program::installed("stress-ng")?);
         }
         if args.asks_for_suite(SuiteName::Files) {
-            programs.push(Program::compiled(house, "fileload")?);
+            programs.push(Program::compiled(workspace, "fileload")?);
         }
         let disk = DiskSpec {
             empty_mib: DISK_MIB,
             ..DiskSpec::default()
         };
-        let disk = disk.made(house)?;
+        let disk = disk.made(workspace)?;
         let config = files::read_text(&built.config)?;
         let is_slow = config.lines().any(|line| line == "CONFIG_KASAN=y");
         let file_systems = built_in(&config);
-        Ok(Bench {
-            house,
+        Ok(TestedKernel {
+            workspace,
             plan,
             built,
             tests,
@@ -350,7 +351,7 @@ impl<'a> Bench<'a> {
         self.built.variant.starts_with("tollfree") && self.built.variant != "tollfree-off"
     }
 
-    /// The result of a test that this kernel cannot run.
+    /// Returns the result of a test that this kernel cannot run.
     fn obstacle(&self, group: &Group, case: &Case) -> Option<Verdict> {
         if !self.file_systems.contains(&group.file_system) {
             return Some(Verdict::skipped());
@@ -359,11 +360,11 @@ impl<'a> Bench<'a> {
         Some(Verdict::not_built(&tests.problem(&case.name)?))
     }
 
-    /// Runs a group's tests, or takes their results from an earlier call if that is asked for.
+    /// Runs a group's tests, or reuses their results from an earlier call with `--resume`.
     fn run(&self, group: &Group) -> Result<Found> {
-        let path = self
-            .folder()
-            .join(format!("{}-{}.json", group.suite.name(), group.file_system));
+        let path =
+            self.directory()
+                .join(format!("{}-{}.json", group.suite.name(), group.file_system));
         let mut kept = self.kept(&path)?;
         let key = |case: &Case| case.line(self.slower);
         let is_new = |case: &&Case| {
@@ -406,9 +407,12 @@ impl<'a> Bench<'a> {
         Ok(found)
     }
 
-    /// Where the results and guests of this kernel are kept.
-    fn folder(&self) -> PathBuf {
-        self.house.cache.join("outside").join(&self.built.variant)
+    /// Directory of this kernel's results and guests.
+    fn directory(&self) -> PathBuf {
+        self.workspace
+            .cache
+            .join("outside")
+            .join(&self.built.variant)
     }
 
     fn kept(&self, path: &Path) -> Result<Kept> {
@@ -479,7 +483,7 @@ impl<'a> Bench<'a> {
         let all: u64 = cases.iter().map(within).sum();
         let longest = cases.iter().map(within).max().unwrap_or(0);
         self.guests.set(self.guests.get() + 1);
-        let folder = self.folder().join(format!(
+        let directory = self.directory().join(format!(
             "{}-{}-{}",
             self.guests.get(),
             group.suite.name(),
@@ -495,9 +499,9 @@ impl<'a> Bench<'a> {
             limit: Duration::from_secs(SLACK + all + cases.len() as u64),
             preset: None,
             lines: false,
-            folder: &folder,
+            directory: &directory,
         }
-        .survey(self.house, Duration::from_secs(SLACK + longest))
+        .survey(self.workspace, Duration::from_secs(SLACK + longest))
     }
 
     /// Mounts the file system, enables swap, and does what the suite and a patched kernel need.

@@ -7,7 +7,6 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 
 use crate::error::LabError;
-use crate::house::House;
 use crate::output;
 use crate::preset::Preset;
 use crate::results::{
@@ -15,6 +14,7 @@ use crate::results::{
 };
 use crate::run::{Request, Rounds, keep, run as run_all};
 use crate::scenario::{Scenario, Size};
+use crate::workspace::Workspace;
 
 const RUN_EXAMPLE: &str = "\
 Examples:
@@ -27,8 +27,8 @@ Examples:
   toll-lab compare inference-over-memory --variant vanilla --variant tollfree --runs 5
   toll-lab compare lookup --short --change 3%
 
-Runs of the variants alternate. A change is the pseudo-median of the rounds' ratios with its
-95 % interval; of fewer than six rounds that is their range, and of one there is none.";
+Runs of the variants are interleaved. A change is the pseudo-median of the rounds' ratios with its
+95 % interval; with fewer than six rounds the interval is their range, with one there is none.";
 
 /// Run a scenario and print what was counted
 #[derive(Debug, ClapArgs)]
@@ -46,13 +46,13 @@ pub struct CompareArgs {
     what: What,
 }
 
-/// How often a scenario runs.
+/// Number of runs of a scenario.
 #[derive(Debug, ClapArgs)]
 pub struct RoundsArgs {
-    /// Runs of each variant and policy; with --change the most of them, 30 where it is not said
+    /// Runs of each variant and policy; with --change the maximum, 30 by default
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: Option<u32>,
-    /// As many runs as a change of so many percent needs to show in what the scenario is judged by
+    /// Repeat until a change of PERCENT in the scenario's judged counters is detectable
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     change: Option<f64>,
 }
@@ -70,51 +70,51 @@ impl RoundsArgs {
     }
 }
 
-/// `3` or `3%` as 0.03.
+/// Parses `3` or `3%` as 0.03.
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
     match number {
         Ok(value) if value > 0.0 && value < 100.0 => Ok(value / 100.0),
-        _ => Err("a change is a number of percent between 0 and 100".to_owned()),
+        _ => Err("expected a percentage between 0 and 100".to_owned()),
     }
 }
 
 #[derive(Debug, ClapArgs)]
 struct What {
-    /// The scenario: a name of `toll-lab list`, or the path of a file
+    /// Scenario: a name from `toll-lab list`, or the path of a file
     #[arg(value_name = "SCENARIO")]
     scenario: String,
-    /// Its short form, seconds instead of minutes
+    /// Run the short form: seconds instead of minutes
     #[arg(long)]
     short: bool,
-    /// A kernel: see `toll-lab kernel --help`; may be repeated, the first is what others are compared with
+    /// Kernel variant, see `toll-lab kernel --help`; may be repeated, the first is the reference
     #[arg(long, value_name = "VARIANT")]
     variant: Vec<String>,
-    /// Only this policy of the scenario; may be repeated
+    /// Run only this policy of the scenario; may be repeated
     #[arg(long, value_name = "POLICY")]
     policy: Vec<String>,
-    /// Set these symbols in every kernel (a fragment of a .config)
+    /// Set these symbols in every kernel (a .config fragment)
     #[arg(long, value_name = "FRAGMENT")]
     config: Vec<PathBuf>,
     #[command(flatten)]
     rounds: RoundsArgs,
-    /// The CPU whose TLBs are modelled
+    /// CPU preset for the TLB model
     #[arg(long, default_value = Preset::NAMES[0])]
     preset: String,
-    /// Take runs that an earlier call made of the same scenario, kernel and plugin
+    /// Reuse the runs of an earlier call with the same scenario, kernel and plugin
     #[arg(long)]
     resume: bool,
-    /// Fail with status 5 if this holds, such as 'shootdown_irqs>+5%'; may be repeated
+    /// Exit with status 5 if this condition holds, such as 'shootdown_irqs>+5%'; may be repeated
     #[arg(long, value_name = "CONDITION")]
     fail_if: Vec<Condition>,
-    /// Print every counter, the kernel's own ones (/proc/vmstat) too
+    /// Print every counter, including the kernel's own (/proc/vmstat)
     #[arg(long)]
     all: bool,
-    /// Write the results there too, as JSON
+    /// Also write the results to this file, as JSON
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Draw bars and the tail of the page faults into this folder (SVG)
-    #[arg(long, value_name = "FOLDER")]
+    /// Draw the counters and the page-fault tail into this directory (SVG)
+    #[arg(long, value_name = "DIR")]
     plot: Option<PathBuf>,
     /// Print the results as JSON
     #[arg(long)]
@@ -130,17 +130,17 @@ pub fn compare(args: &CompareArgs) -> Result<()> {
     execute(&args.what, Some(&both), compared)
 }
 
-/// On the variants that are asked for, else on these, else on those that the scenario says.
+/// Runs the requested variants, else `variants`, else the scenario's own list.
 fn execute(
     what: &What,
     variants: Option<&[String]>,
     show: fn(&Results, bool) -> String,
 ) -> Result<()> {
-    let house = House::find()?;
-    let scenario = Scenario::find(&house, &what.scenario)?;
+    let workspace = Workspace::find()?;
+    let scenario = Scenario::find(&workspace, &what.scenario)?;
     let variants = variants.unwrap_or(&scenario.variants);
     let results = run_all(
-        &house,
+        &workspace,
         &Request {
             scenario: &scenario,
             size: if what.short { Size::Short } else { Size::Full },
@@ -159,8 +159,8 @@ fn execute(
     if let Some(path) = &what.output {
         keep(&results, path)?;
     }
-    if let Some(folder) = &what.plot {
-        plot(&results, folder)?;
+    if let Some(directory) = &what.plot {
+        plot(&results, directory)?;
     }
     if what.json {
         output::json(&results)?;
@@ -180,7 +180,7 @@ fn execute(
     judge(what, &results)
 }
 
-fn plot(results: &Results, folder: &std::path::Path) -> Result<()> {
+fn plot(results: &Results, directory: &std::path::Path) -> Result<()> {
     const COUNTERS: [&str; 5] = [
         "shootdown_irqs",
         "dtlb_load_misses",
@@ -190,13 +190,13 @@ fn plot(results: &Results, folder: &std::path::Path) -> Result<()> {
     ];
     let write = |name: &str, text: String| {
         let file = format!("{}-{name}.svg", results.scenario);
-        crate::files::write(&folder.join(file), text.as_bytes())
+        crate::files::write(&directory.join(file), text.as_bytes())
     };
     write("counters", bars(results, MAIN, &COUNTERS))?;
     write("faults", tails(results, MAIN))
 }
 
-/// What a figure from the lab always names.
+/// Describes how the results were produced; printed with every figure from the lab.
 pub fn provenance(results: &Results) -> String {
     let environment = &results.environment;
     let machine = &environment.machine;
@@ -216,8 +216,8 @@ pub fn provenance(results: &Results) -> String {
         })
         .collect();
     let clock = match machine.icount {
-        true => "one host thread, by instruction count",
-        false => "one host thread a CPU",
+        true => "one host thread, instruction-count clock",
+        false => "one host thread per CPU",
     };
     let pcid = if machine.pcid {
         "PCIDs in software"
@@ -238,20 +238,21 @@ pub fn provenance(results: &Results) -> String {
     )
 }
 
-/// How far the counts can be relied on: a change of 3 % by the spread of the first variant's runs.
+/// Describes the resolution of the counts: the rounds that a change of 3 % needs, from the spread
+/// of the first variant's runs.
 pub fn resolution(results: &Results) -> Option<String> {
     const CHANGE: f64 = 0.03;
     if results.environment.machine.icount {
-        let say = "The same run gives the same counts within 1 %: one says all.";
+        let say = "Counts of the same run repeat within 1 %: one run is enough.";
         return Some(say.to_owned());
     }
     let judges = results.judged_by.join(", ");
     let (needed, judge) = results.rounds_for(CHANGE)?;
     let made = results.results.first()?.samples as u32;
     Some(match needed <= made {
-        true => format!("Judged by {judges}: {made} rounds show a change of 3 %."),
+        true => format!("Judged by {judges}: {made} rounds detect a change of 3 %."),
         false => format!(
-            "Judged by {judges}: a change of 3 % needs {needed} rounds ({judge}), made were {made}."
+            "Judged by {judges}: a change of 3 % needs {needed} rounds ({judge}); {made} were run."
         ),
     })
 }

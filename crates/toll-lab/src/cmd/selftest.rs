@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `toll-lab selftest`: the patch queue's own tests, in the kernel that it makes.
+//! `toll-lab selftest`: runs the patch queue's own tests on a patched kernel.
 
 mod plants;
 
@@ -15,30 +15,30 @@ use serde::Serialize;
 use super::Shape;
 use crate::error::LabError;
 use crate::guest::{Done, Guest, Job, Machine, Outcome, Program, Status};
-use crate::house::House;
 use crate::kernel::{Built, Variant, build};
 use crate::scenario::DiskSpec;
 use crate::tap::Tap;
+use crate::workspace::Workspace;
 use crate::{files, output};
 
-/// What kselftest programs end with if they cannot run here.
+/// Exit status of kselftest programs that cannot run here.
 const SKIPPED: Status = Status::Exit(4);
-/// The job that makes ready what the tests need.
+/// Name of the job that prepares the guest for the tests.
 const READY: &str = "ready";
-/// Size of each of the two disks, MiB; xfs takes none of less than 300.
+/// Size of each of the two disks, MiB; the minimum for XFS is 300.
 const DISK_MIB: u64 = 320;
-/// The job that prints what KUnit found while the kernel booted.
+/// Name of the job that prints the KUnit results from boot.
 const KUNIT: &str = "kunit";
-/// Lines of what a program said that are shown at the most, if it did not pass.
+/// Maximum number of output lines shown for a program that did not pass.
 const REMARKS: usize = 30;
-/// What the names of tests end with that take the seconds for which they go on.
+/// Suffix of stress tests; their argument is the duration in seconds.
 const STRESS: &str = "_stress";
-/// What a test is told where CPUs are emulated at a time: QEMU may go on with code that another
-/// CPU has changed, and patches of the kernel's own code are such changes.
+/// Environment variable that tells a test that CPUs are emulated in parallel: QEMU may continue to
+/// run code that another CPU has modified, and the kernel patches its own code this way.
 const CODE_IS_FIXED: &str = "TOLLFREE_CODE_IS_FIXED=1";
-/// Warnings are reports as well, and stand on the console.
+/// Warnings are reports as well; print them on the console.
 const LOUD: &str = "loglevel=5";
-/// Where the tests lie in a kernel's tree.
+/// Directory of the tests in a kernel tree.
 const TESTS: &str = "tools/testing/selftests/tollfree";
 
 const EXAMPLE: &str = "\
@@ -52,40 +52,41 @@ Example:
 #[derive(Debug, ClapArgs)]
 #[command(after_help = EXAMPLE)]
 pub struct Args {
-    /// The kernel
+    /// Kernel variant
     #[arg(value_name = "VARIANT", default_value = "tollfree")]
     variant: String,
     #[command(flatten)]
     shape: Shape,
-    /// Memory nodes, which share the CPUs and the memory
+    /// Memory nodes; they share the CPUs and the memory
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=2))]
     nodes: u32,
-    /// With page-table isolation
+    /// Enable page-table isolation
     #[arg(long)]
     pti: bool,
-    /// With five levels of page tables
+    /// Use five levels of page tables
     #[arg(long)]
     la57: bool,
-    /// With one host thread for all CPUs, by an instruction count: tests that change code need it
+    /// Run all CPUs on one host thread, with an instruction-count clock; tests that modify code
+    /// need it
     #[arg(long)]
     icount: bool,
-    /// What the tests' files are on
+    /// File system for the tests' files
     #[arg(long, value_name = "NAME", default_value = "ext4")]
     fs: FileSystem,
-    /// Only the tests under stress, each for so long
+    /// Run only the stress tests, each for this long
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     stress: Option<u64>,
-    /// Plant morselfs's bugs, one in a guest, and see that its tests find it: all of them, or these
+    /// Plant morselfs bugs, one per guest, and check that the tests find them: all bugs, or these
     #[arg(long, value_name = "BUG", num_args = 0.., require_equals = true,
           value_delimiter = ',', conflicts_with_all = ["stress", "json"])]
     plants: Option<Vec<String>>,
-    /// How long the guest may take, booting included; of stress only what is not stress
+    /// Time limit for the guest, booting included; stress time is added to it
     #[arg(long, value_name = "SECONDS", default_value_t = 2400)]
     within: u64,
-    /// Only this program (econ, luf, morsel ...)
+    /// Run only this program (econ, luf, morsel ...)
     #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["stress", "plants"])]
     only: Option<String>,
-    /// And of it only these tests
+    /// Run only these tests of the program
     #[arg(value_name = "TEST", last = true, requires = "only")]
     named: Vec<String>,
     /// Print the results as JSON
@@ -102,7 +103,7 @@ impl Args {
         }
     }
 
-    /// The name of the guest's directory: guests that differ may run side by side.
+    /// Names the guest's directory: guests that differ may run side by side.
     fn directory(&self, variant: &str) -> String {
         let options = [
             (self.pti, "pti"),
@@ -123,7 +124,7 @@ impl Args {
         name
     }
 
-    /// What tests are told of the guest.
+    /// Environment that describes the guest to the tests.
     fn settings(&self) -> &'static [&'static str] {
         match self.icount {
             true => &[],
@@ -148,20 +149,20 @@ impl FileSystem {
         }
     }
 
-    /// The command that makes one.
+    /// Command that creates the file system.
     fn mkfs(self) -> String {
         format!("mkfs.{}", self.name())
     }
 
-    /// What the lab's kernels lack for it.
-    fn fragments(self, house: &House) -> Vec<PathBuf> {
+    /// Symbols that the lab's kernels lack for it.
+    fn fragments(self, workspace: &Workspace) -> Vec<PathBuf> {
         match self {
             FileSystem::Ext4 => Vec::new(),
-            _ => vec![house.kernel.join("config/selftest.config")],
+            _ => vec![workspace.kernel.join("config/selftest.config")],
         }
     }
 
-    /// What loads modules, and makes ready a folder on it, and swap.
+    /// Shell line that loads modules, prepares a directory on the file system, and enables swap.
     fn make_ready(self, modules: &[Program]) -> String {
         let (mkfs, name) = (self.mkfs(), self.name());
         let load = |module: &Program| format!("insmod {} && ", module.guest);
@@ -179,30 +180,30 @@ struct Tested {
     program: String,
     #[serde(flatten)]
     tap: Tap,
-    /// Why it did not pass.
+    /// Reason for a failure.
     problem: Option<String>,
-    /// What it said beside its results, if it did not.
+    /// Its other output, if it failed.
     remarks: Vec<String>,
 }
 
-/// A kernel, the programs of its tests, and what they need.
-struct Bench<'a> {
+/// A kernel, its compiled test programs and their dependencies.
+struct Session<'a> {
     args: &'a Args,
-    house: House,
+    workspace: Workspace,
     built: Built,
     tests: Vec<Program>,
     modules: Vec<Program>,
     programs: Vec<Program>,
     disks: [PathBuf; 2],
-    folder: PathBuf,
+    directory: PathBuf,
     _lock: File,
 }
 
-impl<'a> Bench<'a> {
-    fn ready(args: &'a Args) -> Result<Bench<'a>> {
-        let house = House::find()?;
-        let variant = Variant::find(&house, &args.variant, &args.fs.fragments(&house))?;
-        let built = build(&house, &variant)?;
+impl<'a> Session<'a> {
+    fn ready(args: &'a Args) -> Result<Session<'a>> {
+        let workspace = Workspace::find()?;
+        let variant = Variant::find(&workspace, &args.variant, &args.fs.fragments(&workspace))?;
+        let built = build(&workspace, &variant)?;
         let tests = compile(&built)?;
         let modules: Vec<Program> = built.modules.iter().map(|file| module(file)).collect();
         let mut programs = [tests.clone(), modules.clone()].concat();
@@ -212,26 +213,26 @@ impl<'a> Bench<'a> {
             empty_mib: DISK_MIB,
             ..DiskSpec::default()
         };
-        let disk = disk.made(&house)?;
-        let folder = house
+        let disk = disk.made(&workspace)?;
+        let directory = workspace
             .cache
             .join("selftest")
             .join(args.directory(&variant.key));
-        Ok(Bench {
+        Ok(Session {
             args,
-            _lock: files::lock(&files::with_suffix(&folder, ".lock"))?,
-            folder,
-            house,
+            _lock: files::lock(&files::with_suffix(&directory, ".lock"))?,
+            directory,
+            workspace,
             built,
             tests,
             modules,
             programs,
-            // What a guest writes to one is forgotten.
+            // Guest writes to the disks are discarded.
             disks: [disk.clone(), disk],
         })
     }
 
-    /// Makes a guest ready and gives it jobs.
+    /// Prepares a guest and queues its jobs.
     fn boot(&self, jobs: Vec<Job>, seconds: u64, append: &[&str]) -> Result<Outcome> {
         let mut all = vec![Job::shell(READY, &self.args.fs.make_ready(&self.modules))];
         all.extend(jobs);
@@ -252,12 +253,12 @@ impl<'a> Bench<'a> {
             limit: Duration::from_secs(seconds),
             preset: None,
             lines: false,
-            folder: &self.folder,
+            directory: &self.directory,
         }
-        .run(&self.house)?;
+        .run(&self.workspace)?;
         let ready = outcome.done.remove(0);
         if ready.status != Status::Exit(0) {
-            let why = format!("what the tests need: {}", ready.err.trim_end());
+            let why = format!("preparing the tests: {}", ready.err.trim_end());
             return Err(LabError::Test(why).into());
         }
         Ok(outcome)
@@ -265,27 +266,27 @@ impl<'a> Bench<'a> {
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let bench = Bench::ready(args)?;
+    let session = Session::ready(args)?;
     if let Some(asked) = &args.plants {
-        return plants::run(&bench, asked);
+        return plants::run(&session, asked);
     }
     let mut words = args.named.clone();
     words.extend(args.stress.map(|seconds| seconds.to_string()));
-    let tests = bench.tests.iter();
+    let tests = session.tests.iter();
     let mut jobs: Vec<Job> = tests
         .filter(|test| args.asks_for(test))
         .map(|test| job(test, args.settings(), &words))
         .collect();
     if jobs.is_empty() {
-        let names: Vec<&str> = bench.tests.iter().map(name).collect();
-        let why = format!("--only: there are {}", names.join(", "));
+        let names: Vec<&str> = session.tests.iter().map(name).collect();
+        let why = format!("--only: expected one of {}", names.join(", "));
         return Err(LabError::Usage(why).into());
     }
     let stress = args.stress.unwrap_or(0) * jobs.len() as u64;
-    if args.stress.is_none() && args.only.is_none() && has_kunit(&bench.built)? {
+    if args.stress.is_none() && args.only.is_none() && has_kunit(&session.built)? {
         jobs.push(Job::shell(KUNIT, "cat /sys/kernel/debug/kunit/*/results"));
     }
-    let outcome = bench.boot(jobs, args.within + stress, &[])?;
+    let outcome = session.boot(jobs, args.within + stress, &[])?;
     let tested: Vec<Tested> = outcome.done.iter().map(tested).collect();
     if args.json {
         output::json(&tested)?;
@@ -293,7 +294,7 @@ pub fn run(args: &Args) -> Result<()> {
         tested.iter().for_each(show);
         println!(
             "Linux {} on {}, {:.1} s, console {}",
-            bench.built.release,
+            session.built.release,
             args.fs.name(),
             outcome.seconds,
             outcome.console.display()
@@ -310,17 +311,17 @@ pub fn run(args: &Args) -> Result<()> {
     }
 }
 
-/// Compiles the tests of a kernel's tree, by their own Makefile.
+/// Compiles the tests of a kernel tree with their own Makefile.
 fn compile(built: &Built) -> Result<Vec<Program>> {
-    let folder = built.tree.join(TESTS);
-    if !folder.is_dir() {
+    let directory = built.tree.join(TESTS);
+    if !directory.is_dir() {
         let why = "has no tests of tollfree: they belong to the variants named tollfree";
         return Err(LabError::Usage(format!("{}: {why}", built.variant)).into());
     }
     let output = built.config.with_file_name("selftests");
     std::fs::create_dir_all(&output).with_context(|| output.display().to_string())?;
-    make(&folder, &output, "all")?;
-    let names = make(&folder, &output, "emit_tests")?;
+    make(&directory, &output, "all")?;
+    let names = make(&directory, &output, "emit_tests")?;
     let program = |name: &str| Program {
         host: output.join(name),
         guest: format!("/test/{name}"),
@@ -331,15 +332,15 @@ fn compile(built: &Built) -> Result<Vec<Program>> {
         .map(program)
         .collect();
     match programs.is_empty() {
-        true => Err(LabError::Input(format!("{}: names no test", folder.display())).into()),
+        true => Err(LabError::Input(format!("{}: names no test", directory.display())).into()),
         false => Ok(programs),
     }
 }
 
-fn make(folder: &Path, output: &Path, target: &str) -> Result<String> {
+fn make(directory: &Path, output: &Path, target: &str) -> Result<String> {
     let run = Command::new("make")
         .args(["--no-print-directory", "-s", "-C"])
-        .arg(folder)
+        .arg(directory)
         .arg(format!("OUTPUT={}", output.display()))
         .args(["COLLECTION=tollfree", target])
         .env_remove("MAKEFLAGS")
@@ -351,13 +352,13 @@ fn make(folder: &Path, output: &Path, target: &str) -> Result<String> {
     let said = String::from_utf8_lossy(&run.stderr);
     Err(LabError::Build(format!(
         "{}: make {target}: {}",
-        folder.display(),
+        directory.display(),
         said.trim_end()
     ))
     .into())
 }
 
-/// A module as a file of the guest.
+/// Adds a module as a guest file.
 fn module(file: &Path) -> Program {
     let name = file.file_name().unwrap_or_default();
     Program {
@@ -366,7 +367,7 @@ fn module(file: &Path) -> Program {
     }
 }
 
-/// A test program's name, without its folder.
+/// A test program's name, without its directory.
 fn name(program: &Program) -> &str {
     program.guest.rsplit('/').next().unwrap_or_default()
 }
@@ -416,7 +417,7 @@ fn tested(done: &Done) -> Tested {
     }
 }
 
-/// The last of what a program said beside its results.
+/// Returns the end of a program's output without its results.
 fn remarks(done: &Done) -> Vec<String> {
     let said = done.out.lines().filter_map(|line| line.strip_prefix("# "));
     let mut all: Vec<String> = said.chain(done.err.lines()).map(str::to_owned).collect();
@@ -444,12 +445,12 @@ mod tests {
 
     #[test]
     fn the_kernel_has_what_the_file_system_needs() {
-        let house = House::find().unwrap();
+        let workspace = Workspace::find().unwrap();
         for fs in FileSystem::value_variants() {
-            // Built in, or a module: every module is loaded.
+            // Built in, or a module: all modules are loaded.
             let symbol = format!("CONFIG_{}_FS=", fs.name().to_uppercase());
-            let mut fragments = vec![house.kernel.join("config/lab.config")];
-            fragments.extend(fs.fragments(&house));
+            let mut fragments = vec![workspace.kernel.join("config/lab.config")];
+            fragments.extend(fs.fragments(&workspace));
             let texts = fragments.iter().map(|it| files::read_text(it).unwrap());
             let text: String = texts.collect();
             let mut values = text.lines().filter_map(|line| line.strip_prefix(&symbol));
@@ -502,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_is_on_the_file_system_that_is_asked_for() {
+    fn the_directory_is_on_the_file_system_that_is_asked_for() {
         let ready = FileSystem::Xfs.make_ready(&[]);
         assert!(ready.starts_with("mkdir"));
         assert!(ready.contains("mkfs.xfs -q /dev/vda && mount -t xfs /dev/vda /data"));

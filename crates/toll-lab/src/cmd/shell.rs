@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `toll-lab shell`: a look into a kernel, with this machine's programs in it.
+//! `toll-lab shell`: boots a kernel with this machine's programs.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -11,37 +11,37 @@ use clap::Args as ClapArgs;
 use super::Shape;
 use crate::error::LabError;
 use crate::guest::Qemu;
-use crate::house::House;
 use crate::kernel::{Variant, build};
+use crate::workspace::Workspace;
 
 const EXAMPLE: &str = "\
 Examples:
   toll-lab shell tollfree
   toll-lab shell tollfree-debug --cpus 4 -- cat /sys/kernel/mm/tollfree/version
 
-The guest has this machine's files, read-only, and is emulated: it is slow, and what it is timed at
-means nothing. Ends with the command's status.";
+The guest has this machine's files, read-only, and is emulated: it is slow, and its timings are
+meaningless. Exits with the command's status.";
 
-/// Boot a kernel on this machine's own files (virtme-ng), for a shell or one command
+/// Boot a kernel on this machine's own files (virtme-ng), with a shell or for one command
 #[derive(Debug, ClapArgs)]
 #[command(after_help = EXAMPLE)]
 pub struct Args {
-    /// The kernel
+    /// Kernel variant
     #[arg(value_name = "VARIANT", default_value = "tollfree")]
     variant: String,
     #[command(flatten)]
     shape: Shape,
-    /// What to run in place of a shell
+    /// Command to run instead of a shell
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let house = House::find()?;
-    let vng = virtme(&house)?;
-    let built = build(&house, &Variant::find(&house, &args.variant, &[])?)?;
+    let workspace = Workspace::find()?;
+    let vng = virtme(&workspace)?;
+    let built = build(&workspace, &Variant::find(&workspace, &args.variant, &[])?)?;
     let mut command = Command::new(&vng);
-    // It calls its other half by name.
+    // virtme-ng calls its helper by name.
     let mut path = vng
         .parent()
         .unwrap_or(Path::new("/"))
@@ -54,7 +54,7 @@ pub fn run(args: &Args) -> Result<()> {
         .arg("--run")
         .arg(&built.image)
         .args(["--disable-kvm", "--qemu"])
-        .arg(Qemu::find(&house)?.program)
+        .arg(Qemu::find(&workspace)?.program)
         .args(["--cpus", &args.shape.cpus.to_string()])
         .args(["--memory", &format!("{}M", args.shape.memory)]);
     if !args.command.is_empty() {
@@ -66,9 +66,9 @@ pub fn run(args: &Args) -> Result<()> {
     std::process::exit(status.code().unwrap_or(1))
 }
 
-/// virtme-ng as the set-up installed it.
-fn virtme(house: &House) -> Result<PathBuf> {
-    let vng = house.cache.join("venv/bin/vng");
+/// Path of virtme-ng, as setup installed it.
+fn virtme(workspace: &Workspace) -> Result<PathBuf> {
+    let vng = workspace.cache.join("venv/bin/vng");
     match vng.is_file() {
         true => Ok(vng),
         false => Err(LabError::Missing(format!(

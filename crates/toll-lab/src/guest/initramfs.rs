@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A guest's file system: its first process, its programs, its commands.
+//! The guest's initramfs: its init, its programs, and its job list.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use super::{Guest, Job, Program};
 use crate::error::LabError;
 use crate::files;
-use crate::house::House;
+use crate::workspace::Workspace;
 
 /// A cpio archive for one guest.
 #[derive(Debug)]
@@ -19,22 +19,22 @@ pub struct Initramfs {
 }
 
 impl Initramfs {
-    /// Writes the archive with the kernel's own gen_init_cpio.
-    pub fn build(house: &House, guest: &Guest<'_>) -> Result<Initramfs> {
-        let init = Program::compiled(house, "init")?.host;
-        let commands = guest.folder.join("commands");
+    /// Writes the archive with gen_init_cpio of the kernel's build.
+    pub fn build(workspace: &Workspace, guest: &Guest<'_>) -> Result<Initramfs> {
+        let init = Program::compiled(workspace, "init")?.host;
+        let commands = guest.directory.join("commands");
         files::write(&commands, lines(guest.jobs)?.as_bytes())?;
-        // Servers ask who root is.
-        let users = guest.folder.join("passwd");
+        // Servers look up root in /etc/passwd.
+        let users = guest.directory.join("passwd");
         files::write(&users, b"root:x:0:0:root:/:/bin/sh\n")?;
         let given = [
             ("/init", &init),
             ("/lab/commands", &commands),
             ("/etc/passwd", &users),
         ];
-        let list = guest.folder.join("initramfs.list");
+        let list = guest.directory.join("initramfs.list");
         files::write(&list, listing(&given, guest.programs).as_bytes())?;
-        let path = guest.folder.join("initramfs");
+        let path = guest.directory.join("initramfs");
         let archive = File::create(&path).with_context(|| path.display().to_string())?;
         let tool = generator(guest.image)?;
         let output = Command::new(&tool)
@@ -51,7 +51,7 @@ impl Initramfs {
     }
 }
 
-/// gen_init_cpio of the build that an image comes from (`BUILD/arch/x86/boot/bzImage`).
+/// Finds gen_init_cpio in the build that an image belongs to (`BUILD/arch/x86/boot/bzImage`).
 fn generator(image: &Path) -> Result<PathBuf> {
     let build = image.ancestors().nth(4).unwrap_or(Path::new("/"));
     let tool = build.join("usr/gen_init_cpio");
@@ -62,14 +62,14 @@ fn generator(image: &Path) -> Result<PathBuf> {
     Err(LabError::Missing(format!("{}: {why}", tool.display())).into())
 }
 
-/// The jobs as the guest's init reads them.
+/// Encodes the jobs for the guest's init.
 fn lines(jobs: &[Job]) -> Result<String> {
     let mut text = String::new();
     for job in jobs {
         let words = || std::iter::once(&job.name).chain(&job.command);
         if let Some(word) = words().find(|word| word.is_empty() || word.contains(['\t', '\n'])) {
             return Err(LabError::Input(format!(
-                "{}: {word:?}: a word of a guest's command is neither empty nor holds a tab or newline",
+                "{}: {word:?}: a word of a guest's command is empty or contains a tab or newline",
                 job.name
             ))
             .into());
@@ -81,7 +81,8 @@ fn lines(jobs: &[Job]) -> Result<String> {
     Ok(text)
 }
 
-/// What gen_init_cpio is to pack; each path once, though two programs may need the same library.
+/// Lists the content for gen_init_cpio. Each path occurs once, even if two programs need the same
+/// library.
 fn listing(given: &[(&str, &PathBuf)], programs: &[Program]) -> String {
     let mut lines = vec![
         "dir /dev 755 0 0".to_owned(),
@@ -99,9 +100,9 @@ fn listing(given: &[(&str, &PathBuf)], programs: &[Program]) -> String {
         }
     };
     for (guest, host) in all {
-        let folders: Vec<&Path> = Path::new(guest).ancestors().skip(1).collect();
-        for folder in folders.iter().rev().skip(1) {
-            add(format!("dir {} 755 0 0", folder.display()));
+        let directories: Vec<&Path> = Path::new(guest).ancestors().skip(1).collect();
+        for directory in directories.iter().rev().skip(1) {
+            add(format!("dir {} 755 0 0", directory.display()));
         }
         add(format!("file {guest} {} 755 0 0", host.display()));
     }
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_come_once_and_before_their_files() {
+    fn directories_come_once_and_before_their_files() {
         let program = |guest: &str| Program {
             host: PathBuf::from("/host/x"),
             guest: guest.to_owned(),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Guests: a kernel, an initramfs of static programs, and a fixed QEMU command line.
 //!
-//! The CPU is emulated, so that counts do not depend on the host. Nothing of the host is in
-//! the guest but what a [`Guest`] names; what its commands write comes back as files.
+//! The CPU is emulated, so that counts do not depend on the host. A guest contains only what its
+//! [`Guest`] lists; its commands' output comes back as files.
 
 mod initramfs;
 mod program;
@@ -22,8 +22,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
 use crate::files;
-use crate::house::House;
 use crate::preset::Preset;
+use crate::workspace::Workspace;
 use initramfs::Initramfs;
 pub use program::Program;
 pub use qemu::Qemu;
@@ -31,33 +31,33 @@ use qemu::{BOOT_LIMIT, Ending, Places};
 pub use section::{Counts, Latency, Section};
 pub use survey::{Part, Survey};
 
-/// The emulated machine.
+/// Configuration of the emulated machine.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
-    /// 1 to 8.
+    /// Number of CPUs, 1 to 8.
     pub cpus: u32,
-    /// The memory of node 0, MiB; of both nodes together if `nodes` is 2.
+    /// Memory of node 0, MiB; of both nodes together if `nodes` is 2.
     pub memory_mib: u32,
-    /// 1, or 2 that share CPUs and memory equally.
+    /// Number of nodes: 1, or 2 that share CPUs and memory equally.
     #[serde(default = "one")]
     pub nodes: u32,
-    /// One more node without CPUs, whose memory is slower: MiB; 0: there is none.
+    /// Memory of an additional slower node without CPUs, MiB; 0: no such node.
     #[serde(default)]
     pub slow_mib: u32,
-    /// Persistent memory (/dev/pmem0, with DAX), MiB; 0: there is none.
+    /// Size of persistent memory (/dev/pmem0, with DAX), MiB; 0: none.
     #[serde(default)]
     pub pmem_mib: u32,
-    /// One host thread runs all CPUs by an instruction count: slower, and counts repeat.
+    /// One host thread runs all CPUs with an instruction-count clock: slower, and counts repeat.
     #[serde(default)]
     pub icount: bool,
-    /// With page-table isolation.
+    /// Enables page-table isolation.
     #[serde(default)]
     pub pti: bool,
-    /// The kernel uses PCIDs, in software (lab-only seams): only on variants that have them.
+    /// The kernel emulates PCIDs in software (lab-only seams); only for variants with that seam.
     #[serde(default = "yes")]
     pub pcid: bool,
-    /// Five levels of page tables: no scenario's, as the virtual PMU walks four.
+    /// Enables five levels of page tables. Not for scenarios: the virtual PMU walks four levels.
     #[serde(skip)]
     pub la57: bool,
 }
@@ -71,7 +71,7 @@ fn yes() -> bool {
 }
 
 impl Machine {
-    /// A machine of one node with nothing special.
+    /// A single-node machine with defaults.
     pub fn plain(cpus: u32, memory_mib: u32) -> Machine {
         Machine {
             cpus,
@@ -86,37 +86,37 @@ impl Machine {
         }
     }
 
-    /// What no guest can be, in words.
+    /// Returns what is invalid about the configuration, if anything.
     pub fn problem(&self) -> Option<String> {
         let total = u64::from(self.memory_mib) + u64::from(self.slow_mib);
         match self {
-            Machine { cpus: 0 | 9.., .. } => Some(format!("{} CPUs: 1 to 8 can be", self.cpus)),
-            Machine { nodes: 0 | 3.., .. } => Some(format!("{} nodes: 1 or 2 can be", self.nodes)),
+            Machine { cpus: 0 | 9.., .. } => Some(format!("{} CPUs: must be 1 to 8", self.cpus)),
+            Machine { nodes: 0 | 3.., .. } => Some(format!("{} nodes: must be 1 or 2", self.nodes)),
             Machine {
                 nodes: 2, cpus: 1, ..
             } => Some("2 nodes need 2 CPUs".to_owned()),
             _ if self.memory_mib < 128 => Some(format!(
-                "{} MiB of memory: 128 are the least",
+                "{} MiB of memory: the minimum is 128",
                 self.memory_mib
             )),
-            _ if total > 12 * 1024 => Some(format!("{total} MiB of memory: 12288 are the most")),
+            _ if total > 12 * 1024 => Some(format!("{total} MiB of memory: the maximum is 12288")),
             _ => None,
         }
     }
 }
 
-/// What a guest does.
+/// A job of a guest.
 #[derive(Debug, Clone)]
 pub struct Job {
     /// Names its results; letters, digits and `-`.
     pub name: String,
-    /// Program and arguments; none holds a tab or a newline.
+    /// Program and arguments, without tabs or newlines.
     pub command: Vec<String>,
 }
 
 impl Job {
-    /// A line for the guest's shell, which ends with the first command that fails. Needs the
-    /// host's busybox among the guest's programs.
+    /// A line for the guest's shell, run with `-e`: it stops at the first command that fails. Needs
+    /// the host's busybox among the guest's programs.
     pub fn shell(name: &str, line: &str) -> Job {
         Job {
             name: name.to_owned(),
@@ -143,7 +143,7 @@ impl fmt::Display for Status {
     }
 }
 
-/// One job's result.
+/// The result of one job.
 #[derive(Debug)]
 pub struct Done {
     pub name: String,
@@ -152,56 +152,57 @@ pub struct Done {
     pub err: String,
 }
 
-/// A guest that is to be run.
+/// A guest to run.
 #[derive(Debug)]
 pub struct Guest<'a> {
     pub image: &'a Path,
     pub machine: Machine,
-    /// More words for the kernel's command line.
+    /// Additional words for the kernel command line.
     pub append: &'a [&'a str],
     pub programs: &'a [Program],
-    /// Images of /dev/vda and on. What the guest writes is forgotten with it, so that each run
-    /// begins with the same.
+    /// Images for /dev/vda and so on. Guest writes are discarded, so that each run starts from the
+    /// same state.
     pub disks: &'a [PathBuf],
     pub jobs: &'a [Job],
     pub limit: Duration,
-    /// The CPU whose TLBs are counted; without one nothing is, and emulation is faster.
+    /// CPU preset for the TLB model. Without one nothing is counted, and emulation is faster.
     pub preset: Option<&'a Preset>,
-    /// Count the cache lines of the kernel that several CPUs write, too.
+    /// Also count the kernel's cache lines that several CPUs write.
     pub lines: bool,
-    /// Where its console and results go; made, and emptied before.
-    pub folder: &'a Path,
+    /// Directory for its console and results; created, and emptied first.
+    pub directory: &'a Path,
 }
 
-/// What came back from a guest that switched itself off.
+/// The output of a guest that powered itself off.
 #[derive(Debug)]
 pub struct Outcome {
     pub done: Vec<Done>,
-    /// What the virtual PMU counted, by section.
+    /// Counts of the virtual PMU, by section.
     pub sections: BTreeMap<String, Section>,
-    /// What the guest's programs measured themselves, by section (lab/guest/section.h).
+    /// Values that the guest's programs measured themselves, by section (lab/guest/section.h).
     pub notes: BTreeMap<String, BTreeMap<String, f64>>,
     pub console: PathBuf,
     pub seconds: f64,
 }
 
 impl Guest<'_> {
-    /// Boots it and waits for its end.
+    /// Boots the guest and waits until it ends.
     ///
     /// # Errors
-    /// [`LabError::Guest`] with the console's end: it panicked, hung, or gave back something else than results.
-    pub fn run(&self, house: &House) -> Result<Outcome> {
+    /// [`LabError::Guest`] with the end of the console if the guest panics, hangs, or returns
+    /// anything other than results.
+    pub fn run(&self, workspace: &Workspace) -> Result<Outcome> {
         for _ in 1..TRIES {
-            match self.boot(house) {
+            match self.boot(workspace) {
                 Err(error) if is_passing(&error.to_string()) => {}
                 result => return result,
             }
         }
-        self.boot(house)
+        self.boot(workspace)
     }
 
-    fn boot(&self, house: &House) -> Result<Outcome> {
-        let stopped = self.start(house, None)?;
+    fn boot(&self, workspace: &Workspace) -> Result<Outcome> {
+        let stopped = self.start(workspace, None)?;
         let failed = |why: String| LabError::Guest {
             why,
             console: stopped.console.clone(),
@@ -229,15 +230,15 @@ impl Guest<'_> {
         })
     }
 
-    /// Boots it and waits until it has ended, or its console was silent for this time.
-    fn start(&self, house: &House, silence: Option<Duration>) -> Result<Stopped> {
-        let (out, counts) = (self.folder.join("out"), self.folder.join("counts"));
-        files::empty_folder(self.folder)?;
-        for folder in [&out, &counts] {
-            fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    /// Boots the guest and waits until it ends or its console is silent for this time.
+    fn start(&self, workspace: &Workspace, silence: Option<Duration>) -> Result<Stopped> {
+        let (out, counts) = (self.directory.join("out"), self.directory.join("counts"));
+        files::empty_directory(self.directory)?;
+        for directory in [&out, &counts] {
+            fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
         }
-        let console = self.folder.join("console");
-        let initramfs = Initramfs::build(house, self)?;
+        let console = self.directory.join("console");
+        let initramfs = Initramfs::build(workspace, self)?;
         let began = Instant::now();
         let places = Places {
             initramfs: &initramfs.path,
@@ -245,12 +246,12 @@ impl Guest<'_> {
             console: &console,
             plugins: self
                 .preset
-                .map(|preset| preset.plugin(house, &self.machine, &counts))
+                .map(|preset| preset.plugin(workspace, &self.machine, &counts))
                 .into_iter()
-                .chain(self.lines.then(|| lines_plugin(house, &counts)))
+                .chain(self.lines.then(|| lines_plugin(workspace, &counts)))
                 .collect::<Result<_>>()?,
         };
-        let ending = Qemu::find(house)?.boot(self, &places, silence)?;
+        let ending = Qemu::find(workspace)?.boot(self, &places, silence)?;
         let seconds = began.elapsed().as_secs_f64();
         let text = files::read(&console)?.unwrap_or_default();
         let text = String::from_utf8_lossy(&text).into_owned();
@@ -298,39 +299,40 @@ struct Stopped {
     seconds: f64,
 }
 
-/// How often a guest is started if the emulator fails at boot.
+/// Maximum number of starts if the emulator fails at boot.
 const TRIES: usize = 4;
 
-/// Whether a problem is a known boot failure of the emulator that a retry passes.
+/// Whether a problem is a known boot failure of the emulator that a retry fixes.
 fn is_passing(why: &str) -> bool {
-    // Silent was one in some hundred boots, with 8 CPUs: all of them slept for ever.
+    // About one boot in several hundred hung silently with 8 CPUs: all of them slept forever.
     [RACE, SILENT].iter().any(|it| why.contains(it))
 }
 
-/// QEMU's `-plugin` argument that counts cache lines.
-fn lines_plugin(house: &House, out: &Path) -> Result<String> {
-    let library = lines_library(house)?;
+/// Returns QEMU's `-plugin` argument for the plugin that counts cache lines.
+fn lines_plugin(workspace: &Workspace, out: &Path) -> Result<String> {
+    let library = lines_library(workspace)?;
     Ok(format!("{},out={}", library.display(), out.display()))
 }
 
-/// The plugin that counts cache lines.
+/// Returns the path of the plugin that counts cache lines.
 ///
 /// # Errors
 /// [`LabError::Missing`] if it is not built.
-pub fn lines_library(house: &House) -> Result<PathBuf> {
-    house.plugin("libtoll_lines.so")
+pub fn lines_library(workspace: &Workspace) -> Result<PathBuf> {
+    workspace.plugin("libtoll_lines.so")
 }
 
-/// QEMU 10.0's map of devices can be read while another CPU changes it, as one does that sets up
-/// PCI devices at boot; then one of its assertions fails, in 5 of some hundred boots with 4 CPUs.
+/// QEMU 10.0's memory map can be read while another CPU changes it, as the CPU that sets up PCI
+/// devices at boot does. One of QEMU's assertions then fails, in 5 of several hundred boots with 4
+/// CPUs.
 const RACE: &str = "QEMU crashed before the guest's first process had said anything";
 
 const SILENT: &str = "the guest's first process had said nothing";
 
-/// How the line ends that says that the OOM killer took a process that had offered itself.
+/// Suffix of the OOM killer's line for a process that had volunteered (oom_score_adj 1000).
 const OFFERED: &str = " oom_score_adj:1000";
 
-/// A line that says that the kernel, or what ran, cannot be believed any more.
+/// Detects a console line after which results cannot be trusted.
 fn crash(line: &str) -> Option<&str> {
     const SIGNS: [&str; 7] = [
         "Kernel panic - not syncing",
@@ -345,16 +347,16 @@ fn crash(line: &str) -> Option<&str> {
     (!line.ends_with(OFFERED)).then_some(&line[found..])
 }
 
-/// What one job gave back.
+/// Reads the output of one job.
 fn result(out: &Path, name: &str) -> Result<Done, String> {
     let read = |suffix: &str| {
         let path = out.join(format!("{name}.{suffix}"));
         let content = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        String::from_utf8(content).map_err(|_| format!("{}: is no text", path.display()))
+        String::from_utf8(content).map_err(|_| format!("{}: is not text", path.display()))
     };
     let status = read("status")?;
     let status =
-        parse_status(&status).ok_or_else(|| format!("{name}.status says {status:?}: no status"))?;
+        parse_status(&status).ok_or_else(|| format!("{name}.status: invalid status {status:?}"))?;
     Ok(Done {
         name: name.to_owned(),
         status,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files of the host that a guest has too: our own static programs, and the host's with their libraries.
+//! Host files copied into a guest: our own static programs, and host commands with their libraries.
 
 use std::env;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,12 +10,12 @@ use anyhow::Result;
 
 use crate::error::LabError;
 use crate::files;
-use crate::house::House;
+use crate::workspace::Workspace;
 
-/// What finds the libraries of a dynamic program, here and in the guest.
+/// The dynamic loader, at the same path on the host and in the guest.
 const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
 
-/// A file of the host that the guest has too.
+/// A host file copied into the guest.
 #[derive(Debug, Clone)]
 pub struct Program {
     pub host: PathBuf,
@@ -24,16 +24,16 @@ pub struct Program {
 }
 
 impl Program {
-    /// A program of lab/guest by the name of its source, compiled unless that was done since
-    /// anything in that folder changed. It is /bin/NAME in the guest.
+    /// Compiles a program of lab/guest, by the name of its source, unless it is up to date with
+    /// that directory. It is /bin/NAME in the guest.
     ///
     /// # Errors
-    /// [`LabError::Build`] with the compiler's words; [`LabError::Missing`] without a compiler.
-    pub fn compiled(house: &House, name: &str) -> Result<Program> {
-        let source = house.guest.join(name).with_extension("c");
-        let folder = house.cache.join("guest");
-        let _lock = files::lock(&folder.join("lock"))?;
-        let host = folder.join(format!("{name}-{:016x}", fingerprint(house, name)?));
+    /// [`LabError::Build`] with the compiler's output; [`LabError::Missing`] without a compiler.
+    pub fn compiled(workspace: &Workspace, name: &str) -> Result<Program> {
+        let source = workspace.guest.join(name).with_extension("c");
+        let directory = workspace.cache.join("guest");
+        let _lock = files::lock(&directory.join("lock"))?;
+        let host = directory.join(format!("{name}-{:016x}", fingerprint(workspace, name)?));
         if !host.is_file() {
             compile(&source, &host)?;
         }
@@ -43,11 +43,11 @@ impl Program {
         })
     }
 
-    /// A command of the host, and everything that its loader opens for it. The command is
-    /// /bin/NAME in the guest, libraries have the paths that they have here.
+    /// Collects a host command and the libraries that its loader opens. The command is /bin/NAME in
+    /// the guest; libraries keep their paths.
     ///
     /// # Errors
-    /// [`LabError::Missing`] if there is no such command, or a library of it is missing.
+    /// [`LabError::Missing`] if the command or one of its libraries is not installed.
     pub fn installed(name: &str) -> Result<Vec<Program>> {
         let host = find(name).ok_or_else(|| {
             LabError::Missing(format!(
@@ -59,7 +59,7 @@ impl Program {
             guest: format!("/bin/{name}"),
         }];
         let output = Command::new(LOADER).arg("--list").arg(&host).output();
-        // A static program is none that the loader takes.
+        // The loader rejects static programs.
         let Ok(output) = output
             .as_ref()
             .map(|it| String::from_utf8_lossy(&it.stdout))
@@ -79,18 +79,18 @@ impl Program {
     }
 }
 
-/// A command's place by PATH and in the folders of system programs.
+/// Finds a command in PATH and in the directories of system programs.
 fn find(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let system = ["/usr/sbin", "/usr/bin", "/bin"].map(PathBuf::from);
     let is_program = |path: &PathBuf| path.is_file();
     env::split_paths(&path)
         .chain(system)
-        .map(|folder| folder.join(name))
+        .map(|directory| directory.join(name))
         .find(is_program)
 }
 
-/// The paths in what `ld.so --list` prints; the name of one that is not found is an error.
+/// Parses the paths in the output of `ld.so --list`; a library that is not found is an error.
 fn libraries(listing: &str) -> impl Iterator<Item = Result<&str, &str>> {
     listing.lines().filter_map(|line| {
         let line = line.trim();
@@ -106,14 +106,14 @@ fn libraries(listing: &str) -> impl Iterator<Item = Result<&str, &str>> {
     })
 }
 
-/// Changes with the source, and with everything that it may include.
-fn fingerprint(house: &House, name: &str) -> Result<u64> {
+/// Digest of the source and all files that it may include.
+fn fingerprint(workspace: &Workspace, name: &str) -> Result<u64> {
     let mut hasher = DefaultHasher::new();
     name.hash(&mut hasher);
-    for file in files::below(&house.guest)? {
+    for file in files::below(&workspace.guest)? {
         let is_header = file.extension().is_some_and(|it| it == "h");
         if is_header || file.file_stem().is_some_and(|stem| stem == name) {
-            files::read(&house.guest.join(&file))?.hash(&mut hasher);
+            files::read(&workspace.guest.join(&file))?.hash(&mut hasher);
         }
     }
     Ok(hasher.finish())

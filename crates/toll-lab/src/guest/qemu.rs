@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one QEMU command line.
+//! The QEMU command line.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -13,8 +13,8 @@ use super::{Guest, Machine, show};
 use crate::child;
 use crate::error::LabError;
 use crate::files;
-use crate::house::House;
 use crate::output;
+use crate::workspace::Workspace;
 
 /// How a run of QEMU ended.
 #[derive(Debug)]
@@ -28,42 +28,42 @@ pub enum Ending {
     TooLong,
     /// Its console was silent for this time.
     Stalled(Duration),
-    /// After [`BOOT_LIMIT`] not even its first process had said anything.
+    /// The guest's init printed nothing within [`BOOT_LIMIT`].
     Silent,
 }
 
-/// A guest boots in 2 to 10 s, a debug kernel on a busy host in less than this.
+/// Boot time limit: a guest boots in 2 to 10 s, and a debug kernel on a busy host stays below this.
 pub const BOOT_LIMIT: Duration = Duration::from_secs(120);
 
-/// Files and folders of one boot.
+/// Files and directories of one boot.
 #[derive(Debug)]
 pub struct Places<'a> {
     pub initramfs: &'a Path,
-    /// What the guest has at /out.
+    /// The directory shared with the guest as /out.
     pub out: &'a Path,
     pub console: &'a Path,
     /// QEMU's `-plugin` arguments.
     pub plugins: Vec<String>,
 }
 
-/// An emulator that fits: version 10, for full x86-64 systems.
+/// A suitable emulator: version 10, with full x86-64 system emulation.
 #[derive(Debug)]
 pub struct Qemu {
     pub program: PathBuf,
-    /// As it names itself.
+    /// Version, as it reports itself.
     pub version: String,
 }
 
 impl Qemu {
-    /// The system's own, or the one that the set-up unpacked.
+    /// Finds the system's QEMU, or the one that setup unpacked.
     ///
     /// # Errors
     /// [`LabError::Missing`] if neither is version 10.
-    pub fn find(house: &House) -> Result<Qemu> {
-        let ours = house
+    pub fn find(workspace: &Workspace) -> Result<Qemu> {
+        let ours = workspace
             .cache
             .parent()
-            .unwrap_or(&house.cache)
+            .unwrap_or(&workspace.cache)
             .join("bin/qemu-system-x86_64");
         [PathBuf::from("qemu-system-x86_64"), ours]
             .into_iter()
@@ -79,14 +79,15 @@ impl Qemu {
             })
     }
 
-    /// Boots a guest and waits until it ends, its time is over, or its console is silent for too long.
+    /// Boots a guest and waits until it ends, its time limit passes, or its console is silent for
+    /// too long.
     pub fn boot(
         &self,
         guest: &Guest<'_>,
         places: &Places<'_>,
         silence: Option<Duration>,
     ) -> Result<Ending> {
-        let errors = guest.folder.join("qemu.err");
+        let errors = guest.directory.join("qemu.err");
         let mut child = Running(
             self.command(guest, places)
                 .stdin(Stdio::null())
@@ -96,7 +97,7 @@ impl Qemu {
                 .with_context(|| self.program.display().to_string())?,
         );
         let name = guest
-            .folder
+            .directory
             .file_name()
             .unwrap_or_default()
             .to_string_lossy();
@@ -158,7 +159,7 @@ impl Qemu {
     }
 }
 
-/// The kernel's command line.
+/// Builds the kernel command line.
 fn kernel_words(guest: &Guest<'_>) -> String {
     let mut words = vec!["console=ttyS0 nokaslr panic=-1 oops=panic quiet loglevel=4"];
     if guest.machine.pti {
@@ -171,7 +172,7 @@ fn kernel_words(guest: &Guest<'_>) -> String {
     words.join(" ")
 }
 
-/// CPU, memory and nodes as QEMU's options.
+/// QEMU options for CPU, memory and nodes.
 fn machine(machine: &Machine) -> Vec<String> {
     let has_nodes = machine.nodes > 1 || machine.slow_mib > 0;
     let option = |is: bool, text: &str| if is { text.to_owned() } else { String::new() };
@@ -185,7 +186,7 @@ fn machine(machine: &Machine) -> Vec<String> {
         true => "tcg,thread=single",
         false => "tcg,thread=multi",
     };
-    // CPUs of one socket share a cache, which no two nodes do.
+    // CPUs of one socket share a cache; each node is a socket of its own.
     let has_sockets = machine.nodes > 1 && machine.cpus % machine.nodes == 0;
     let sockets = option(has_sockets, &format!(",sockets={}", machine.nodes));
     let cpus = format!("{}{sockets}", machine.cpus);
@@ -197,8 +198,8 @@ fn machine(machine: &Machine) -> Vec<String> {
     let mut words: Vec<String> = [
         ["-machine", &board],
         ["-accel", accelerator],
-        // String instructions go a step at a time here: without ERMS and FSRM the kernel clears and
-        // copies pages by eight bytes a step, not by one.
+        // TCG runs string instructions one step at a time: without ERMS and FSRM the kernel clears
+        // and copies pages with eight-byte steps, not one-byte steps.
         ["-cpu", &format!("max,la57={la57},erms=off,fsrm=off")],
         ["-smp", &cpus],
         ["-m", &memory],
@@ -209,7 +210,7 @@ fn machine(machine: &Machine) -> Vec<String> {
     .collect();
     let mut add = |name: &str, value: String| words.extend([name.to_owned(), value]);
     if machine.icount {
-        // One instruction is a nanosecond of the guest's clock.
+        // One instruction is one nanosecond of the guest's clock.
         add("-icount", "shift=0,sleep=off".to_owned());
     }
     if has_nodes {
@@ -228,7 +229,7 @@ fn machine(machine: &Machine) -> Vec<String> {
     words
 }
 
-/// The nodes of a machine that has more than one, as QEMU's options.
+/// QEMU options for the nodes of a multi-node machine.
 fn nodes(machine: &Machine) -> Vec<(&'static str, String)> {
     let mut words = Vec::new();
     let mut node = |id: u32, mib: u32, rest: String| {
@@ -254,8 +255,8 @@ fn nodes(machine: &Machine) -> Vec<(&'static str, String)> {
     }
     if machine.slow_mib > 0 {
         node(machine.nodes, machine.slow_mib, ",initiator=0".to_owned());
-        // What makes the kernel see a tier of its own: five times the latency, a fifth of the
-        // bandwidth. (Nothing in the guest is slower for it.)
+        // Reported distances that make the kernel create a separate memory tier: five times the
+        // latency and a fifth of the bandwidth. Accesses in the guest are not slower.
         for initiator in 0..machine.nodes {
             for target in 0..=machine.nodes {
                 let (latency, bandwidth) = match target == machine.nodes {
@@ -289,7 +290,7 @@ fn disk_words(number: usize, image: &Path) -> [String; 4] {
     ]
 }
 
-/// What `--version` says, without the name.
+/// Parses the version in the output of `--version`.
 fn version(program: &Path) -> Option<String> {
     let output = Command::new(program)
         .arg("--version")
@@ -301,7 +302,7 @@ fn version(program: &Path) -> Option<String> {
     Some(version.split_whitespace().next()?.to_owned())
 }
 
-/// A QEMU that ends with us, however we leave.
+/// A QEMU process that is killed when the value is dropped.
 struct Running(Child);
 
 impl Drop for Running {

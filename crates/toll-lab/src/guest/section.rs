@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What comes back from a section: the virtual PMU's counts, and the guest's own.
+//! Results of a section: the virtual PMU's counts and the guest's own values.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,31 +9,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::files;
 
-/// The virtual PMU's counters by name.
+/// Counters of the virtual PMU by name.
 pub type Counts = BTreeMap<String, u64>;
 
-/// What the virtual PMU counted between the begin and the end of one section.
+/// What the virtual PMU counted in one section.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Section {
-    /// By counter, of each CPU.
+    /// Counters of each CPU.
     pub cpus: Vec<Counts>,
     tasks: Vec<Task>,
     /// Page faults by kernel instructions.
     pub faults: Latency,
-    /// Allocations that lab/guest/alloc.c asked for, by kernel instructions.
+    /// Allocations requested by lab/guest/alloc.c, by kernel instructions.
     pub allocs: Latency,
 }
 
-/// What happened many times, by the instructions that it took.
+/// A histogram of events by the instructions they took.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Latency {
-    /// Of the longest.
+    /// Instructions of the longest event.
     pub max: u64,
-    /// The smallest value of a bucket, and its count.
+    /// Smallest value of each bucket, and its count.
     buckets: Vec<(u64, u64)>,
 }
 
-/// The part of one task.
+/// Counters of one task.
 #[derive(Debug, Clone, Deserialize)]
 struct Task {
     name: String,
@@ -42,7 +42,7 @@ struct Task {
 }
 
 impl Section {
-    /// The counters that there are.
+    /// Lists the available counters.
     pub fn counters(&self) -> impl Iterator<Item = &str> {
         self.cpus
             .iter()
@@ -50,7 +50,7 @@ impl Section {
             .flat_map(|cpu| cpu.keys().map(String::as_str))
     }
 
-    /// A counter's sum over all CPUs.
+    /// Returns a counter's sum over all CPUs.
     ///
     /// # Panics
     /// If the plugin has no such counter.
@@ -58,8 +58,7 @@ impl Section {
         self.cpus.iter().map(|cpu| cpu[counter]).sum()
     }
 
-    /// The counters by the tasks' names, tasks of one name together; what a CPU counted that had
-    /// nothing to do is its idle task's.
+    /// Groups the counters by task name. Counts of an idle CPU belong to its idle task.
     pub fn by_process(&self) -> BTreeMap<String, Counts> {
         let mut found: BTreeMap<String, Counts> = BTreeMap::new();
         for task in &self.tasks {
@@ -73,13 +72,13 @@ impl Section {
 }
 
 impl Latency {
-    /// How many there were.
+    /// Returns the number of events.
     pub fn count(&self) -> u64 {
         self.buckets.iter().map(|(_, count)| count).sum()
     }
 
-    /// As many instructions as this share of them needs at most, 0..1; to 1/64 of it, rounded up.
-    /// 0 if there was none.
+    /// Returns the instructions that this share (0..1) of the events need at most; exact to 1/64,
+    /// rounded up. 0 if there were no events.
     pub fn quantile(&self, share: f64) -> u64 {
         let wanted = (self.count() as f64 * share).ceil() as u64;
         let mut seen = 0;
@@ -92,8 +91,8 @@ impl Latency {
         0
     }
 
-    /// As many instructions as the one at this place needs at most, the longest being the first; to
-    /// 1/64 of it, rounded up. 0 if there are not so many.
+    /// Returns the instructions of the event at this rank, counted from the longest; exact to 1/64,
+    /// rounded up. 0 if there are fewer events.
     pub fn kth_longest(&self, place: u64) -> u64 {
         let mut seen = 0;
         for &(low, count) in self.buckets.iter().rev() {
@@ -105,7 +104,7 @@ impl Latency {
         0
     }
 
-    /// Pairs of instructions and the share of them that need more.
+    /// Returns pairs of an instruction count and the share of events that need more.
     pub fn tail(&self) -> Vec<(u64, f64)> {
         let total = self.count();
         let mut left = total;
@@ -117,12 +116,12 @@ impl Latency {
     }
 }
 
-/// Whether a task's field says which task it is, not what it did.
+/// Whether a field identifies the task, as opposed to counting what it did.
 fn is_id(field: &str) -> bool {
     matches!(field, "tgid" | "pid")
 }
 
-/// The largest value of a bucket (plugins/system/histogram.h) by its smallest.
+/// Returns the largest value of a bucket (plugins/system/histogram.h), given its smallest.
 fn last_of_bucket(low: u64) -> u64 {
     match low.checked_ilog2() {
         Some(power @ 6..) => low + (1 << (power - 6)) - 1,
@@ -130,23 +129,23 @@ fn last_of_bucket(low: u64) -> u64 {
     }
 }
 
-/// The files NAME.json that the plugin wrote.
-pub(super) fn read_all(folder: &Path) -> Result<BTreeMap<String, Section>> {
+/// Reads the files NAME.json that the plugin wrote.
+pub(super) fn read_all(directory: &Path) -> Result<BTreeMap<String, Section>> {
     let mut found = BTreeMap::new();
-    for file in files::below(folder)? {
+    for file in files::below(directory)? {
         if file.extension().is_none_or(|it| it != "json") {
             continue;
         }
-        let path = folder.join(&file);
+        let path = directory.join(&file);
         let section = serde_json::from_str(&files::read_text(&path)?)
-            .with_context(|| format!("{}: is no file of counts", path.display()))?;
+            .with_context(|| format!("{}: is not a file of counts", path.display()))?;
         found.insert(file.with_extension("").display().to_string(), section);
     }
     Ok(found)
 }
 
-/// The files NAME.SUFFIX, `notes` that the guest's programs wrote, or `lines` of the plugin that
-/// counts these: lines of a name and a number, and comments.
+/// Reads the files NAME.SUFFIX: `notes`, which the guest's programs wrote, or `lines`, from the
+/// plugin that counts cache lines. Each line is a name and a number, or a comment.
 pub(super) fn read_notes(
     out: &Path,
     suffix: &str,
@@ -161,7 +160,7 @@ pub(super) fn read_notes(
         let notes = text
             .lines()
             .filter(|line| !line.starts_with('#'))
-            .map(|line| parse_note(line).ok_or(format!("{}: {line:?}: is no note", path.display())))
+            .map(|line| parse_note(line).ok_or(format!("{}: {line:?}: not a note", path.display())))
             .collect::<Result<_, _>>()?;
         found.insert(file.with_extension("").display().to_string(), notes);
     }
@@ -189,7 +188,7 @@ mod tests {
         let faults = latency(&[(10, 90), (1024, 9), (65536, 1)], 66000);
         assert_eq!(faults.quantile(0.5), 10);
         assert_eq!(faults.quantile(0.99), 1024 + 15);
-        // A bucket of 1024 values, but none was above the largest.
+        // A bucket of 1024 values; none was above the largest.
         assert_eq!(faults.quantile(0.9999), 66000);
         assert_eq!(faults.count(), 100);
         assert_eq!(latency(&[], 0).quantile(0.99), 0);
@@ -203,7 +202,7 @@ mod tests {
         assert_eq!(faults.kth_longest(10), 1039);
         assert_eq!(faults.kth_longest(11), 10);
         assert_eq!(faults.kth_longest(101), 0);
-        // No fault has no place: the longest is meant.
+        // Rank 0 does not exist: the longest is returned.
         assert_eq!(faults.kth_longest(0), 66000);
     }
 
@@ -215,15 +214,15 @@ mod tests {
 
     #[test]
     fn notes_are_those_of_one_suffix_without_comments() {
-        let folder = tempfile::tempdir().unwrap();
-        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text);
+        let directory = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text);
         write("main.lines", "lines_shared 3\n# 0xffff 0x3 4 2 0xfff0\n").unwrap();
         write("main.notes", "note_bytes 8\n").unwrap();
-        let got = read_notes(folder.path(), "lines").unwrap();
+        let got = read_notes(directory.path(), "lines").unwrap();
         let lines: BTreeMap<_, _> = [("lines_shared".to_owned(), 3.0)].into();
         assert_eq!(got, [("main".to_owned(), lines)].into());
         write("main.lines", "lines_shared\n").unwrap();
-        assert!(read_notes(folder.path(), "lines").is_err());
+        assert!(read_notes(directory.path(), "lines").is_err());
     }
 
     #[test]

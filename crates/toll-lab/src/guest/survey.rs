@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Guests that may crash or hang: the result of each job, and the kernel's reports while it ran.
+//! Guests that may crash or hang: collects the result of each job and the kernel's reports while it
+//! ran.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,49 +9,49 @@ use anyhow::Result;
 
 use super::{Done, Guest, Status, TRIES, crash, is_passing, parse_status};
 use crate::files;
-use crate::house::House;
+use crate::workspace::Workspace;
 
-/// What the guest's first process prints before a job, with the job's name.
+/// Printed by the guest's init before a job, with the job's name.
 const BEGINS: &str = "lab: ";
 
 /// Reports of the OOM killer, which memory tests trigger.
 const EXPECTED: &str = "Out of memory: ";
 
-/// What became of a job.
+/// Outcome of a job.
 #[derive(Debug)]
 pub enum Part {
     /// It ended; the kernel's reports while it ran.
     Ended(Done, Vec<String>),
     /// The guest ended while it ran: why, and the kernel's reports until then.
     Broken(String, Vec<String>),
-    /// The guest ended before it began.
+    /// The guest ended before the job started.
     NotBegun,
 }
 
-/// The results of a guest that may have crashed or hung.
+/// Results of a guest that may have crashed or hung.
 #[derive(Debug)]
 pub struct Survey {
     /// The kernel's reports before the first job.
     pub boot: Vec<String>,
-    /// Of each job, in their order.
+    /// Outcome of each job, in order.
     pub parts: Vec<Part>,
     pub console: PathBuf,
     pub seconds: f64,
 }
 
 impl Guest<'_> {
-    /// Boots it and waits for its end. A kernel report, a panic and a job that never ends are
-    /// results here, not errors. The guest is ended if its console is silent for this time.
+    /// Boots the guest and waits until it ends. Kernel reports, panics and jobs that never end are
+    /// results here, not errors. The guest is killed if its console is silent for this time.
     ///
     /// # Errors
-    /// Whatever prevents the start.
-    pub fn survey(&self, house: &House, silence: Duration) -> Result<Survey> {
-        let mut stopped = self.start(house, Some(silence))?;
+    /// Anything that prevents the start.
+    pub fn survey(&self, workspace: &Workspace, silence: Duration) -> Result<Survey> {
+        let mut stopped = self.start(workspace, Some(silence))?;
         for _ in 1..TRIES {
             if !stopped.why.as_deref().is_some_and(is_passing) {
                 break;
             }
-            stopped = self.start(house, Some(silence))?;
+            stopped = self.start(workspace, Some(silence))?;
         }
         let before = stopped.text.lines();
         let before = before.take_while(|line| !line.starts_with(BEGINS));
@@ -78,7 +79,7 @@ impl Guest<'_> {
     }
 }
 
-/// The console's lines between the begin of a job and that of the next.
+/// Returns the console lines between the start of a job and that of the next.
 fn said_during<'a>(console: &'a str, job: &str) -> Vec<&'a str> {
     let begin = format!("{BEGINS}{job}");
     console
@@ -89,7 +90,7 @@ fn said_during<'a>(console: &'a str, job: &str) -> Vec<&'a str> {
         .collect()
 }
 
-/// The report in a line, without the numbers that differ from boot to boot.
+/// Returns the report on a line, without the numbers that differ between boots.
 fn report(line: &str) -> Option<String> {
     let found = crash(line)?;
     if found.starts_with(EXPECTED) {
@@ -99,7 +100,7 @@ fn report(line: &str) -> Option<String> {
     Some(words.collect::<Vec<_>>().join(" "))
 }
 
-/// A word of a report; `N` replaces numbers (process, CPU) and addresses.
+/// Normalizes a word of a report: `N` replaces numbers (process, CPU) and addresses.
 fn plain(word: &str) -> String {
     let digits = word
         .trim_start_matches("0x")
@@ -111,7 +112,7 @@ fn plain(word: &str) -> String {
     }
 }
 
-/// A job's result, if it ended.
+/// Returns a job's result if it ended.
 fn ended(out: &Path, name: &str) -> Result<Option<Done>> {
     let read = |suffix: &str| -> Result<Option<String>> {
         let content = files::read(&out.join(format!("{name}.{suffix}")))?;
@@ -165,11 +166,11 @@ mod tests {
 
     #[test]
     fn a_job_without_a_status_has_not_ended() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("a.out"), "half").unwrap();
-        assert!(ended(folder.path(), "a").unwrap().is_none());
-        std::fs::write(folder.path().join("a.status"), "exit 3\n").unwrap();
-        let done = ended(folder.path(), "a").unwrap().unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("a.out"), "half").unwrap();
+        assert!(ended(directory.path(), "a").unwrap().is_none());
+        std::fs::write(directory.path().join("a.status"), "exit 3\n").unwrap();
+        let done = ended(directory.path(), "a").unwrap().unwrap();
         assert_eq!((done.status, done.out.as_str()), (Status::Exit(3), "half"));
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Linux's own judge of style.
+//! Runs the kernel's checkpatch on the queue.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,28 +10,28 @@ use anyhow::{Context, Result};
 use super::variant::Variant;
 use crate::error::LabError;
 use crate::files;
-use crate::house::House;
+use crate::workspace::Workspace;
 
-/// Said of new files: no maintainer's list knows them, and a Kconfig text may be short.
+/// Messages ignored for new files: they have no MAINTAINERS entry, and a Kconfig text may be short.
 const IGNORED: &str = "FILE_PATH_CHANGES,CONFIG_DESCRIPTION";
 
-/// Said of headers of tracepoints as they all are.
+/// Messages ignored for tracepoint headers, which all have this form.
 const IGNORED_OF_TRACEPOINTS: &str = "OPEN_ENDED_LINE,PARENTHESIS_ALIGNMENT";
 
-/// Where those lie.
+/// Directory of tracepoint headers.
 const TRACEPOINTS: &str = "include/trace";
 
-/// Headers for tests in user space.
+/// Directories with headers for user-space tests.
 const STAND_INS: &str = "tools/testing/tollfree/include";
 
-/// What checkpatch says of the new files and the patches, a line each.
-pub fn complaints(house: &House, source: &Path, variant: &Variant) -> Result<Vec<String>> {
+/// Returns checkpatch's messages on the new files and the patches, one per line.
+pub fn complaints(workspace: &Workspace, source: &Path, variant: &Variant) -> Result<Vec<String>> {
     let mut ours = Vec::new();
     let mut tracepoints = Vec::new();
     for overlay in &variant.overlays {
         let is_code = |path: &PathBuf| {
             let extension = path.extension().unwrap_or_default();
-            // What stands for the kernel's own headers in user space is no kernel code.
+            // User-space replacements of kernel headers are not kernel code.
             let is_stand_in = path.starts_with(STAND_INS);
             ["c", "h"].iter().any(|it| extension == *it) && !is_stand_in
         };
@@ -45,7 +45,7 @@ pub fn complaints(house: &House, source: &Path, variant: &Variant) -> Result<Vec
     let patches: Vec<PathBuf> = variant
         .patches
         .iter()
-        .map(|patch| house.kernel.join("seams").join(patch.name()))
+        .map(|patch| workspace.kernel.join("seams").join(patch.name()))
         .collect();
     let mut said = lines(checkpatch(source).arg("--file").args(&ours))?;
     if !tracepoints.is_empty() {
@@ -54,7 +54,8 @@ pub fn complaints(house: &House, source: &Path, variant: &Variant) -> Result<Vec
         said.extend(lines(command.args(&tracepoints))?);
     }
     for path in &patches {
-        // It takes a patch that git tracks for a source file, unless it comes on stdin.
+        // checkpatch treats a patch file that git tracks as a source file, unless it is read from
+        // stdin.
         let patch = File::open(path).with_context(|| path.display().to_string())?;
         let found = lines(checkpatch(source).args(["--no-signoff", "-"]).stdin(patch))?;
         let name = |line: String| format!("{}{}", path.display(), line.trim_start_matches('-'));

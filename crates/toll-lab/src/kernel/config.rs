@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A variant's .config: everything off that can be off, then its fragments.
+//! A variant's .config: allnoconfig plus its fragments.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::variant::Variant;
 use crate::error::LabError;
 use crate::files;
 
-/// Writes the .config, unless it is as it should be.
+/// Writes the .config, unless it is up to date.
 ///
 /// # Errors
 /// [`LabError::Input`] names each symbol that a fragment sets and Kconfig does not accept.
@@ -28,7 +28,7 @@ pub fn configure(make: &Make, variant: &Variant) -> Result<()> {
     }
     let merged = make.build.join("wanted.config");
     files::write(&merged, all.as_bytes())?;
-    // Made beside the old one, which keeps its time if nothing changes.
+    // Built beside the old one, which keeps its modification time if nothing changes.
     let new = make.build.join("new.config");
     let set = |name: &str, path: &Path| format!("{name}={}", path.display());
     make.run(
@@ -48,7 +48,7 @@ pub fn configure(make: &Make, variant: &Variant) -> Result<()> {
     Ok(())
 }
 
-/// The symbols that a .config sets, each with its value; `n` for `# CONFIG_X is not set`.
+/// Parses the symbols that a .config sets, with their values; `n` for `# CONFIG_X is not set`.
 fn symbols(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.lines().filter_map(|line| {
         let line = line.trim();
@@ -75,7 +75,7 @@ fn check(config: &str, wanted: &BTreeMap<String, (String, &Path)>) -> Result<()>
         return Ok(());
     }
     Err(LabError::Input(format!(
-        "Kconfig does not accept (a symbol that it needs is off, or there is none of this name):{wrong}"
+        "not accepted by Kconfig (unmet dependency or unknown symbol):{wrong}"
     ))
     .into())
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether two builds hold the same code: with all symbols of the patch queue off, it must be
-//! as if the queue were not there.
+//! Compares the code of two builds: with all its symbols off, the patch queue must not change any
+//! object.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,14 +11,14 @@ use object::{Object, ObjectSection, SectionFlags, SectionKind, elf};
 
 use crate::files;
 
-/// Objects that name the release, and so differ from variant to variant.
+/// Objects that contain the release string, which differs between variants.
 const NAMED: [&str; 3] = [
     "init/version-timestamp.o",
     "init/version.o",
     "arch/x86/boot/version.o",
 ];
 
-/// Names each object of two builds that is not the same in both, and says what is not.
+/// Returns a message for each object that differs between two builds.
 pub fn differences(one: &Path, other: &Path) -> Result<(usize, Vec<String>)> {
     let (ours, theirs) = (objects(one)?, objects(other)?);
     let mut found = Vec::new();
@@ -35,8 +35,8 @@ pub fn differences(one: &Path, other: &Path) -> Result<(usize, Vec<String>)> {
     Ok((ours.len(), found))
 }
 
-/// The compiled objects of a build, by their path in it. Those that the linker put together are
-/// left out: they hold nothing else.
+/// Lists the compiled objects of a build by relative path. Objects that the linker combined from
+/// others are left out: they contain no other code.
 fn objects(build: &Path) -> Result<BTreeMap<PathBuf, PathBuf>> {
     let is_compiled = |path: &Path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -55,11 +55,11 @@ fn objects(build: &Path) -> Result<BTreeMap<PathBuf, PathBuf>> {
         .collect())
 }
 
-/// Code and data of an object, by name of the section; several of one name one after the other.
+/// Returns code and data of an object by section name; sections of the same name are concatenated.
 fn sections(path: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
     let content = fs::read(path).with_context(|| path.display().to_string())?;
     let Ok(object) = object::File::parse(content.as_slice()) else {
-        // Not ELF (an LTO object, say): all of it counts.
+        // Not ELF (an LTO object, for example): compare the whole file.
         return Ok(BTreeMap::from([("whole file".to_owned(), content)]));
     };
     let mut found: BTreeMap<String, Vec<u8>> = BTreeMap::new();
@@ -101,20 +101,20 @@ mod tests {
 
     use super::*;
 
-    fn compile(folder: &Path, name: &str, source: &str) {
-        let file = folder.join("x.c");
+    fn compile(directory: &Path, name: &str, source: &str) {
+        let file = directory.join("x.c");
         files::write(&file, source.as_bytes()).unwrap();
         let mut gcc = Command::new("gcc");
         gcc.args(["-c", "-O2", "-o"])
-            .arg(folder.join(name))
+            .arg(directory.join(name))
             .arg(&file);
         assert!(gcc.status().unwrap().success());
     }
 
-    /// Differences between the object of `source` and that of a plain function.
+    /// Returns the differences between the object of `source` and that of a plain function.
     fn against_plain(source: &str) -> Vec<String> {
-        let folder = tempfile::tempdir().unwrap();
-        let (one, other) = (folder.path().join("one"), folder.path().join("other"));
+        let directory = tempfile::tempdir().unwrap();
+        let (one, other) = (directory.path().join("one"), directory.path().join("other"));
         for (build, source) in [(&one, "int f(int x) { return x + 1; }\n"), (&other, source)] {
             fs::create_dir(build).unwrap();
             compile(build, "x.o", source);
@@ -139,8 +139,8 @@ mod tests {
 
     #[test]
     fn an_object_that_is_not_in_both_is_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let (one, other) = (folder.path().join("one"), folder.path().join("other"));
+        let directory = tempfile::tempdir().unwrap();
+        let (one, other) = (directory.path().join("one"), directory.path().join("other"));
         fs::create_dir(&one).unwrap();
         fs::create_dir(&other).unwrap();
         compile(&other, "new.o", "int y;\n");

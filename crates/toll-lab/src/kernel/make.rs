@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernel's own make, in a folder of its own.
+//! Runs the kernel's make with a separate output directory.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -15,7 +15,7 @@ use super::variant::{Variant, hash};
 use crate::error::LabError;
 use crate::{child, files, output};
 
-/// What make is told with every call: nothing of this machine or moment may be in a kernel.
+/// Arguments of every call: kernels must not depend on the build machine or time.
 const SETTINGS: [(&str, &str); 4] = [
     ("KBUILD_BUILD_TIMESTAMP", "1970-01-01"),
     ("KBUILD_BUILD_USER", "toll"),
@@ -46,7 +46,7 @@ impl Make {
         })
     }
 
-    /// Everything that a kernel depends on: where it says the same, there is nothing to build.
+    /// Returns the inputs of a kernel build: if they are unchanged, the build is skipped.
     pub fn stamp(&self, source: &str, variant: &Variant, tree: &Tree) -> Result<String> {
         let mut stamp = format!("source {source}\ncompiler {}\n", compiler()?);
         for fragment in &variant.fragments {
@@ -63,7 +63,7 @@ impl Make {
         Ok(done.as_deref() == Some(stamp.as_bytes()) && self.image_path().is_file())
     }
 
-    /// Builds the bootable image, and modules where the configuration has them.
+    /// Builds the bootable image, and the modules if any are configured.
     pub fn image(&self, stamp: &str) -> Result<()> {
         let targets: &[&str] = match self.has_modules()? {
             true => &["bzImage", "modules"],
@@ -78,10 +78,10 @@ impl Make {
         Ok(config.lines().any(|line| line == "CONFIG_MODULES=y"))
     }
 
-    /// The modules that were built, each after those that it needs.
+    /// Returns the modules that were built, each after its dependencies.
     ///
     /// # Errors
-    /// If a file is missing that make writes beside each module.
+    /// If a file that make writes beside each module is missing.
     pub fn modules(&self) -> Result<Vec<PathBuf>> {
         if !self.has_modules()? {
             return Ok(Vec::new());
@@ -90,17 +90,18 @@ impl Make {
         modules::loading_order(&self.build, &order)
     }
 
-    /// What the compiler with W=1, and sparse where it is installed, say of some folders.
-    pub fn warnings(&self, folders: &[&str]) -> Result<Vec<String>> {
+    /// Returns the warnings of the compiler with W=1, and of sparse if it is installed, for some
+    /// directories.
+    pub fn warnings(&self, directories: &[&str]) -> Result<Vec<String>> {
         let mut found = Vec::new();
         let mut levels = vec![&["W=1"][..]];
         if is_there("sparse") {
-            // It does not know that a guard unlocks where its scope ends.
+            // sparse does not know that a guard unlocks at the end of its scope.
             levels.push(&["C=2", "CF=-Wno-context"]);
         }
         for level in levels {
-            // Another command line builds them anew, and so does the next ordinary one.
-            let targets: Vec<&str> = level.iter().chain(folders).copied().collect();
+            // A different command line rebuilds the objects, and so does the next normal build.
+            let targets: Vec<&str> = level.iter().chain(directories).copied().collect();
             self.run(&targets, "linting")?;
             let log = files::read_text(&self.build.join("make.log"))?;
             let is_word = |line: &&str| line.contains("warning:") || line.contains("error:");
@@ -121,16 +122,16 @@ impl Make {
         self.build.join("arch/x86/boot/bzImage")
     }
 
-    /// What `uname -r` will say.
+    /// Returns the release, as printed by `uname -r`.
     pub fn release(&self) -> Result<String> {
         let text = files::read_text(&self.build.join("include/config/kernel.release"))?;
         Ok(text.trim().to_owned())
     }
 
-    /// Calls make; its output goes to a log.
+    /// Calls make with its output in a log file.
     ///
     /// # Errors
-    /// [`LabError::Build`] with the log's end, if make fails.
+    /// [`LabError::Build`] with the end of the log if make fails.
     pub fn run(&self, targets: &[&str], doing: &str) -> Result<()> {
         let log = self.build.join("make.log");
         let mut file = File::create(&log).with_context(|| log.display().to_string())?;
@@ -182,7 +183,8 @@ impl Make {
             .arg(format!("LOCALVERSION=-{}", self.release))
             .envs(SETTINGS)
             .env("CCACHE_DIR", &self.ccache)
-            // The same file in two variants' trees is the same to it.
+            // Leaves the directory out of ccache's hash, so that the same file in two variants'
+            // trees hits the cache.
             .env("CCACHE_NOHASHDIR", "1")
             .env_remove("MAKEFLAGS");
         if is_there("ccache") {

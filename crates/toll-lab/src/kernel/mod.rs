@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From Debian's source, our files and our patches to kernels that boot.
+//! Builds bootable kernels from Debian's source, our files and our patches.
 //!
-//! Below `tollfree/lab` in the cache, by version of the source package:
-//! `source/VERSION` as it was unpacked, `tree/VERSION/VARIANT` with files and
-//! patches applied, and in its folder `build` what make wrote. (There make names
-//! all files by relative paths, so that what one variant compiled the compiler's
-//! cache has for the others.)
+//! Directories below `tollfree/lab` in the cache, by version of the source package:
+//! `source/VERSION` is the unpacked source, `tree/VERSION/VARIANT` is the source with files and
+//! patches applied, and its subdirectory `build` is make's output. (From there make uses relative
+//! paths for all files, so that variants share the compiler cache.)
 
 mod checkpatch;
 mod config;
@@ -26,7 +25,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 use crate::files;
-use crate::house::House;
+use crate::workspace::Workspace;
 
 pub use equal::differences;
 use make::Make;
@@ -34,47 +33,47 @@ use source::Source;
 use tree::Tree;
 pub use variant::Variant;
 
-/// A kernel that was built, now or before.
+/// A kernel that was built, now or in an earlier call.
 #[derive(Debug, Serialize)]
 pub struct Built {
     pub variant: String,
-    /// What `uname -r` says in it.
+    /// Release, as printed by `uname -r`.
     pub release: String,
     /// Version of Debian's source package.
     pub source: String,
     /// File names of the patches, in order.
     pub patches: Vec<String>,
-    /// The source tree that it was built from.
+    /// Source tree of the build.
     pub tree: PathBuf,
     pub image: PathBuf,
-    /// In an order in which they can be loaded.
+    /// Modules in loading order.
     pub modules: Vec<PathBuf>,
     pub config: PathBuf,
-    /// How long it took; `None` if nothing had changed.
+    /// Build time; `None` if nothing had changed.
     pub seconds: Option<f64>,
 }
 
-/// Where one variant is made.
+/// Directories of one variant.
 struct Workshop {
     source: Source,
     tree: Tree,
     make: Make,
-    /// Says of what the kernel is made.
+    /// Describes the inputs of the kernel.
     stamp: String,
     _lock: File,
 }
 
 impl Workshop {
-    fn new(house: &House, variant: &Variant) -> Result<Workshop> {
-        let source = Source::unpacked(house)?;
-        let folder = house
+    fn new(workspace: &Workspace, variant: &Variant) -> Result<Workshop> {
+        let source = Source::unpacked(workspace)?;
+        let directory = workspace
             .cache
             .join("tree")
             .join(&source.version)
             .join(&variant.key);
-        let lock = files::lock(&files::with_suffix(&folder, ".lock"))?;
-        let tree = Tree::synced(&source, variant, &folder)?;
-        let make = Make::new(&tree.folder, variant, &house.cache.join("ccache"))?;
+        let lock = files::lock(&files::with_suffix(&directory, ".lock"))?;
+        let tree = Tree::synced(&source, variant, &directory)?;
+        let make = Make::new(&tree.directory, variant, &workspace.cache.join("ccache"))?;
         let stamp = make.stamp(&source.version, variant, &tree)?;
         Ok(Workshop {
             source,
@@ -86,12 +85,12 @@ impl Workshop {
     }
 }
 
-/// Builds a variant that was built before as if a file of it had changed; the seconds that takes.
-pub fn rebuild(house: &House, variant: &Variant, file: &Path) -> Result<f64> {
-    let workshop = Workshop::new(house, variant)?;
-    let path = workshop.tree.folder.join(file);
+/// Rebuilds a variant as after a change to one of its files; returns the seconds that takes.
+pub fn rebuild(workspace: &Workspace, variant: &Variant, file: &Path) -> Result<f64> {
+    let workshop = Workshop::new(workspace, variant)?;
+    let path = workshop.tree.directory.join(file);
     let mut content = files::read_text(&path)?;
-    // Nothing that the compiler's cache knows.
+    // Unique content, so that the compiler cache has no entry for it.
     let new = std::process::id();
     content += &format!("static const int toll_lab_touched __maybe_unused = {new};\n");
     files::write(&path, content.as_bytes())?;
@@ -101,24 +100,24 @@ pub fn rebuild(house: &House, variant: &Variant, file: &Path) -> Result<f64> {
     built.map(|()| seconds)
 }
 
-/// What checkpatch, the compiler with all its warnings, and sparse say of our own files, a line
-/// each; what is not installed is not asked.
-pub fn lint(house: &House) -> Result<Vec<String>> {
-    let variant = Variant::find(house, "tollfree-debug", &[])?;
-    build(house, &variant)?;
-    let workshop = Workshop::new(house, &variant)?;
-    let mut found = checkpatch::complaints(house, &workshop.source.folder, &variant)?;
-    let is_ours = |path: &&PathBuf| !workshop.source.folder.join(path).exists();
+/// Returns the messages of checkpatch, of the compiler with extra warnings, and of sparse about our
+/// own files, one per line. Tools that are not installed are skipped.
+pub fn lint(workspace: &Workspace) -> Result<Vec<String>> {
+    let variant = Variant::find(workspace, "tollfree-debug", &[])?;
+    build(workspace, &variant)?;
+    let workshop = Workshop::new(workspace, &variant)?;
+    let mut found = checkpatch::complaints(workspace, &workshop.source.directory, &variant)?;
+    let is_ours = |path: &&PathBuf| !workshop.source.directory.join(path).exists();
     let ours: BTreeSet<&PathBuf> = workshop.tree.changed.keys().filter(is_ours).collect();
-    let folders: BTreeSet<String> = ours
+    let directories: BTreeSet<String> = ours
         .iter()
         .filter(|path| path.extension().is_some_and(|it| it == "c"))
         .filter_map(|path| target(path))
-        .filter(|folder| !folder.starts_with("tools/"))
+        .filter(|directory| !directory.starts_with("tools/"))
         .collect();
-    let targets: Vec<&str> = folders.iter().map(String::as_str).collect();
+    let targets: Vec<&str> = directories.iter().map(String::as_str).collect();
     let warnings = workshop.make.warnings(&targets)?;
-    // Stock files of the same folders have warnings of their own.
+    // Drop warnings about stock files in the same directories.
     found.extend(warnings.into_iter().filter(|line| {
         let path = line.split(':').next().unwrap_or_default();
         ours.contains(&PathBuf::from(path.trim_start_matches("../")))
@@ -126,40 +125,44 @@ pub fn lint(house: &House) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// What make is asked for to build the objects of a file's folder.
+/// Returns the make target for the objects of a file's directory.
 fn target(path: &Path) -> Option<String> {
     Some(format!("{}/", path.parent()?.display()))
 }
 
-/// Folders with objects of which a variant changes a file that Debian's source has.
+/// Lists the directories in which a variant changes a file of Debian's source.
 ///
 /// # Errors
-/// What making the variant's tree can fail with.
-pub fn touched(house: &House, variant: &Variant) -> Result<BTreeSet<String>> {
-    let workshop = Workshop::new(house, variant)?;
-    let stock = &workshop.source.folder;
+/// Errors of creating the variant's tree.
+pub fn touched(workspace: &Workspace, variant: &Variant) -> Result<BTreeSet<String>> {
+    let workshop = Workshop::new(workspace, variant)?;
+    let stock = &workshop.source.directory;
     let changed = workshop.tree.changed.keys();
     Ok(changed
         .filter(|path| stock.join(path).exists() && !path.starts_with("include"))
         .filter_map(|path| target(path))
-        .filter(|folder| folder != "/")
+        .filter(|directory| directory != "/")
         .collect())
 }
 
-/// Builds the objects of some folders and no kernel; where they are.
+/// Builds only the objects of some directories and returns the build directory.
 ///
 /// # Errors
-/// What building can fail with.
-pub fn objects(house: &House, variant: &Variant, folders: &BTreeSet<String>) -> Result<PathBuf> {
-    let Workshop { make, _lock, .. } = Workshop::new(house, variant)?;
+/// Build errors.
+pub fn objects(
+    workspace: &Workspace,
+    variant: &Variant,
+    directories: &BTreeSet<String>,
+) -> Result<PathBuf> {
+    let Workshop { make, _lock, .. } = Workshop::new(workspace, variant)?;
     config::configure(&make, variant)?;
-    let targets: Vec<&str> = folders.iter().map(String::as_str).collect();
+    let targets: Vec<&str> = directories.iter().map(String::as_str).collect();
     make.run(&targets, "building")?;
     Ok(make.build)
 }
 
-/// Builds a variant, as far as that was not done before.
-pub fn build(house: &House, variant: &Variant) -> Result<Built> {
+/// Builds a variant, unless it is up to date.
+pub fn build(workspace: &Workspace, variant: &Variant) -> Result<Built> {
     let began = Instant::now();
     let Workshop {
         source,
@@ -167,7 +170,7 @@ pub fn build(house: &House, variant: &Variant) -> Result<Built> {
         make,
         stamp,
         _lock,
-    } = Workshop::new(house, variant)?;
+    } = Workshop::new(workspace, variant)?;
     let is_new = !make.is_done(&stamp)?;
     if is_new {
         config::configure(&make, variant)?;
@@ -178,7 +181,7 @@ pub fn build(house: &House, variant: &Variant) -> Result<Built> {
         release: make.release()?,
         source: source.version,
         patches: variant.patches.iter().map(|p| p.name()).collect(),
-        tree: tree.folder.clone(),
+        tree: tree.directory.clone(),
         image: make.image_path(),
         modules: make.modules()?,
         config: make.config_path(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The modules of a kernel, in an order in which they can be loaded.
+//! The modules of a kernel in loading order.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,17 +8,17 @@ use anyhow::{Context, Result};
 
 use crate::files;
 
-/// One module: its file, and the names of those that must be loaded before it.
+/// A module file and the names of its direct dependencies.
 #[derive(Debug)]
 struct Module {
     file: PathBuf,
     needs: Vec<String>,
 }
 
-/// The modules that make lists, one a line, each after those that it needs.
+/// Returns the modules that make lists, one per line, each after its dependencies.
 ///
 /// # Errors
-/// If what modpost wrote about one of them is not there, or says nothing of what it needs.
+/// If modpost's output for a module is missing or names no dependencies.
 pub fn loading_order(build: &Path, listed: &str) -> Result<Vec<PathBuf>> {
     let mut all = BTreeMap::new();
     for line in listed.lines() {
@@ -35,7 +35,7 @@ pub fn loading_order(build: &Path, listed: &str) -> Result<Vec<PathBuf>> {
     Ok(ordered)
 }
 
-/// Moves a module behind those that it needs.
+/// Moves a module behind its dependencies.
 fn take(all: &mut BTreeMap<String, Module>, name: &str, ordered: &mut Vec<PathBuf>) {
     if let Some(module) = all.remove(name) {
         for needed in &module.needs {
@@ -50,7 +50,7 @@ fn name(file: &Path) -> String {
     stem.to_string_lossy().into_owned()
 }
 
-/// The names in the line of a `.mod.c` file that modpost writes for modprobe.
+/// Parses the dependency line of a `.mod.c` file, which modpost writes for modprobe.
 fn needs(text: &str) -> Option<Vec<String>> {
     let names = text
         .lines()

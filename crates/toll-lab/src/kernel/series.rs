@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Patch queues in quilt's form: a `series` file with one patch a line.
+//! Patch queues in quilt format: a `series` file with one patch per line.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,11 +9,11 @@ use anyhow::Result;
 use crate::error::LabError;
 use crate::files;
 
-/// One patch, and the files that it touches.
+/// A patch and the files that it touches.
 #[derive(Debug, Clone)]
 pub struct Patch {
     pub path: PathBuf,
-    /// Paths in the tree that it changes, creates, deletes or renames.
+    /// Paths in the tree that the patch changes, creates, deletes or renames.
     pub files: BTreeSet<PathBuf>,
 }
 
@@ -23,7 +23,7 @@ impl Patch {
         let files = touched(&content);
         if files.is_empty() {
             return Err(LabError::Input(format!(
-                "{}: is no patch: it names no file",
+                "{}: not a patch: it names no file",
                 path.display()
             ))
             .into());
@@ -31,24 +31,25 @@ impl Patch {
         Ok(Patch { path, files })
     }
 
-    /// The name of its file.
+    /// Returns the file name of the patch.
     pub fn name(&self) -> String {
         let name = self.path.file_name().unwrap_or_default();
         name.to_string_lossy().into_owned()
     }
 
-    /// Whether it is one of the seams that only the lab's measuring needs.
+    /// Whether the patch is a lab-only seam (9xx).
     pub fn is_lab_only(&self) -> bool {
         self.name().starts_with('9')
     }
 }
 
-/// The patches of a series file, in its order.
+/// Reads the patches of a series file, in order.
 ///
 /// # Errors
-/// [`LabError::Input`] names the line that asks for what only quilt can do, and a patch that is none.
+/// [`LabError::Input`] names a line with an option that only quilt supports, or a file that is not
+/// a patch.
 pub fn read(series: &Path) -> Result<Vec<Patch>> {
-    let folder = series.parent().unwrap_or(Path::new("."));
+    let directory = series.parent().unwrap_or(Path::new("."));
     let text = files::read_text(series)?;
     let mut patches = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -59,21 +60,21 @@ pub fn read(series: &Path) -> Result<Vec<Patch>> {
         };
         if let Some(option) = words.find(|&word| word != "-p1") {
             return Err(LabError::Input(format!(
-                "{}, line {}: {option}: patches are applied with -p1, and nothing else",
+                "{}, line {}: {option}: the only supported option is -p1",
                 series.display(),
                 number + 1
             ))
             .into());
         }
-        patches.push(Patch::read(folder.join(name))?);
+        patches.push(Patch::read(directory.join(name))?);
     }
     Ok(patches)
 }
 
-/// The files that a patch names, without their first component.
+/// Lists the files that a patch names, without their first path component.
 fn touched(patch: &str) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
-    // Lines of the current hunk that are still to come, of the old file and of the new one.
+    // Remaining lines of the current hunk, of the old and of the new file.
     let mut left = (0, 0);
     for line in patch.lines() {
         if left != (0, 0) {
@@ -87,7 +88,7 @@ fn touched(patch: &str) -> BTreeSet<PathBuf> {
     found
 }
 
-/// What is left of a hunk after one of its lines.
+/// Returns the remaining lines of a hunk after this line.
 fn after((old, new): (u64, u64), line: &str) -> (u64, u64) {
     match line.bytes().next() {
         Some(b'-') => (old.saturating_sub(1), new),
@@ -97,7 +98,7 @@ fn after((old, new): (u64, u64), line: &str) -> (u64, u64) {
     }
 }
 
-/// Lines of the old and the new file in the hunk that `@@ -1,2 +3,4 @@` begins.
+/// Returns the number of old and new lines in the hunk that `@@ -1,2 +3,4 @@` starts.
 fn hunk(line: &str) -> Option<(u64, u64)> {
     let mut ranges = line.strip_prefix("@@ -")?.splitn(3, ' ');
     let length = |range: &str| match range.split_once(',') {
@@ -110,7 +111,7 @@ fn hunk(line: &str) -> Option<(u64, u64)> {
     ))
 }
 
-/// The file that a header line names.
+/// Returns the file that a header line names.
 fn named(line: &str) -> Option<PathBuf> {
     let whole = |path: &str| PathBuf::from(path);
     if let Some(path) = line
@@ -165,11 +166,11 @@ rename to fs/there.c
 
     #[test]
     fn a_series_may_have_comments_and_p1() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         for name in ["100-a.patch", "900-b.patch"] {
-            fs::write(folder.path().join(name), PATCH).unwrap();
+            fs::write(directory.path().join(name), PATCH).unwrap();
         }
-        let series = folder.path().join("series");
+        let series = directory.path().join("series");
         fs::write(&series, "# first\n100-a.patch -p1 # why\n\n900-b.patch\n").unwrap();
         let patches = read(&series).unwrap();
         let names: Vec<_> = patches
@@ -187,16 +188,16 @@ rename to fs/there.c
 
     #[test]
     fn what_cannot_be_done_is_named_with_its_line() {
-        let folder = tempfile::tempdir().unwrap();
-        let series = folder.path().join("series");
-        fs::write(folder.path().join("a.patch"), PATCH).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let series = directory.path().join("series");
+        fs::write(directory.path().join("a.patch"), PATCH).unwrap();
         fs::write(&series, "a.patch\na.patch -p0\n").unwrap();
         let error = read(&series).unwrap_err().to_string();
         assert!(error.contains("line 2: -p0"), "{error}");
-        fs::write(folder.path().join("a.patch"), "no patch\n").unwrap();
+        fs::write(directory.path().join("a.patch"), "no patch\n").unwrap();
         let error = read(&series).unwrap_err().to_string();
         assert!(
-            error.ends_with("a.patch: is no patch: it names no file"),
+            error.ends_with("a.patch: not a patch: it names no file"),
             "{error}"
         );
         fs::write(&series, "b.patch\n").unwrap();

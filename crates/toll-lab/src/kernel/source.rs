@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The source that everything is built from: Debian's package.
+//! The base source: Debian's kernel source package.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,47 +9,47 @@ use anyhow::{Context, Result};
 
 use crate::error::LabError;
 use crate::files;
-use crate::house::House;
 use crate::output;
+use crate::workspace::Workspace;
 
 const PACKAGE: &str = "linux-source-6.12";
 const TARBALL: &str = "/usr/src/linux-source-6.12.tar.xz";
-/// What an unpacked tree and one build take, in bytes.
+/// Disk space for an unpacked tree and one build, in bytes.
 const NEEDED: u64 = 4 << 30;
 
-/// Debian's source, unpacked and never written to.
+/// Debian's source, unpacked and read-only.
 #[derive(Debug)]
 pub struct Source {
     /// Version of the package, `6.12.117-1~deb12u1`.
     pub version: String,
-    pub folder: PathBuf,
+    pub directory: PathBuf,
 }
 
 impl Source {
-    /// The installed package's source, unpacked unless it is already.
+    /// Returns the installed package's source and unpacks it if necessary.
     ///
     /// # Errors
-    /// [`LabError::Missing`] if the package or disk is not there.
-    pub fn unpacked(house: &House) -> Result<Source> {
+    /// [`LabError::Missing`] if the package is not installed or the disk is full.
+    pub fn unpacked(workspace: &Workspace) -> Result<Source> {
         let version = installed()?;
-        let known = bases(&files::read_text(&house.kernel.join("BASE"))?);
+        let known = bases(&files::read_text(&workspace.kernel.join("BASE"))?);
         if !known.contains(&version) {
             output::note(format_args!(
                 "warning: {PACKAGE} is {version}; kernel/BASE names {}: patches may not apply",
                 known.join(", ")
             ));
         }
-        let folder = house.cache.join("source").join(&version);
-        let _lock = files::lock(&house.cache.join("source.lock"))?;
-        if !folder.is_dir() {
-            check_disk(&house.cache)?;
-            unpack(&folder)?;
+        let directory = workspace.cache.join("source").join(&version);
+        let _lock = files::lock(&workspace.cache.join("source.lock"))?;
+        if !directory.is_dir() {
+            check_disk(&workspace.cache)?;
+            unpack(&directory)?;
         }
-        Ok(Source { version, folder })
+        Ok(Source { version, directory })
     }
 }
 
-/// The versions that kernel/BASE names.
+/// Reads the versions that kernel/BASE names.
 fn bases(text: &str) -> Vec<String> {
     text.lines()
         .map(str::trim)
@@ -61,7 +61,7 @@ fn bases(text: &str) -> Vec<String> {
 fn installed() -> Result<String> {
     let missing = || {
         LabError::Missing(format!(
-            "Debian's package {PACKAGE} is not installed: setup/setup.sh lab installs all that kernels are built from"
+            "Debian's package {PACKAGE} is not installed: setup/setup.sh lab installs it"
         ))
     };
     let output = Command::new("dpkg-query")
@@ -75,26 +75,26 @@ fn installed() -> Result<String> {
     }
 }
 
-fn check_disk(folder: &Path) -> Result<()> {
-    let stat = rustix::fs::statvfs(folder).with_context(|| folder.display().to_string())?;
+fn check_disk(directory: &Path) -> Result<()> {
+    let stat = rustix::fs::statvfs(directory).with_context(|| directory.display().to_string())?;
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);
     if free >= NEEDED {
         return Ok(());
     }
     Err(LabError::Missing(format!(
-        "{}: {} MiB of disk are free; a kernel's source and build take {} MiB",
-        folder.display(),
+        "{}: {} MiB of disk are free; a kernel's source and build need {} MiB",
+        directory.display(),
         free >> 20,
         NEEDED >> 20
     ))
     .into())
 }
 
-/// Unpacks beside `folder` and renames: half a source is never taken for a whole one.
-fn unpack(folder: &Path) -> Result<()> {
+/// Unpacks beside `directory` and renames, so that an interrupted unpack is never used.
+fn unpack(directory: &Path) -> Result<()> {
     let _bar = output::progress("unpacking the kernel's source");
-    let part = files::with_suffix(folder, ".part");
-    files::empty_folder(&part)?;
+    let part = files::with_suffix(directory, ".part");
+    files::empty_directory(&part)?;
     let output = Command::new("tar")
         .args([
             "--extract",
@@ -114,7 +114,7 @@ fn unpack(folder: &Path) -> Result<()> {
             LabError::Missing(format!("{TARBALL}: cannot be unpacked: {}", said.trim())).into(),
         );
     }
-    fs::rename(&part, folder).with_context(|| folder.display().to_string())
+    fs::rename(&part, directory).with_context(|| directory.display().to_string())
 }
 
 #[cfg(test)]
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn too_little_disk_is_named() {
-        // /proc has no blocks at all.
+        // /proc has no blocks.
         let error = check_disk(Path::new("/proc")).unwrap_err().to_string();
         assert!(
             error.starts_with("/proc: 0 MiB of disk are free"),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A variant's source tree: hard links to Debian's source, but for what the variant changes.
+//! A variant's source tree: hard links to Debian's source, and copies of what the variant changes.
 //!
-//! make looks at times only, so a file that is right already is never touched, and one that
-//! goes back to the original is written anew.
+//! make compares modification times only, so a file with the right content is never touched, and a
+//! file that reverts to the original is written again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,54 +17,55 @@ use super::variant::Variant;
 use crate::error::LabError;
 use crate::{files, output};
 
-/// What a file of the tree should hold; `None`: it should not be there.
+/// Expected content of a file; `None`: the file must not exist.
 type Content = Option<Vec<u8>>;
 
 /// A source tree with a variant's files and patches.
 #[derive(Debug)]
 pub struct Tree {
-    pub folder: PathBuf,
+    pub directory: PathBuf,
     /// Every file that differs from Debian's source.
     pub changed: BTreeMap<PathBuf, Content>,
 }
 
 impl Tree {
-    /// Makes `folder` the tree of a variant.
+    /// Makes `directory` the tree of a variant.
     ///
     /// # Errors
-    /// [`LabError::Input`] names a patch that does not apply, an overlaid file that exists in
-    /// Debian's source, and a file that a patch of ours creates.
-    pub fn synced(source: &Source, variant: &Variant, folder: &Path) -> Result<Tree> {
+    /// [`LabError::Input`] names a patch that does not apply, an overlay file that exists in
+    /// Debian's source, or a file that one of our patches creates.
+    pub fn synced(source: &Source, variant: &Variant, directory: &Path) -> Result<Tree> {
         let changed = changes(source, variant)?;
-        if !folder.is_dir() {
-            link(&source.folder, folder)?;
+        if !directory.is_dir() {
+            link(&source.directory, directory)?;
         }
-        let list = files::with_suffix(folder, ".changed");
+        let list = files::with_suffix(directory, ".changed");
         let before = listed(&list)?;
         let now: BTreeSet<PathBuf> = changed.keys().cloned().collect();
-        // Named before they are written: if this is cut short, the next time knows all that may differ.
+        // Recorded before they are written: after an interruption the next call knows every file
+        // that may differ.
         write_list(&list, before.union(&now))?;
         for path in before.union(&now) {
             let wanted = match changed.get(path) {
                 Some(content) => content.clone(),
-                None => files::read(&source.folder.join(path))?,
+                None => files::read(&source.directory.join(path))?,
             };
-            set(&folder.join(path), wanted.as_deref())?;
+            set(&directory.join(path), wanted.as_deref())?;
         }
         write_list(&list, now.iter())?;
         Ok(Tree {
-            folder: folder.to_owned(),
+            directory: directory.to_owned(),
             changed,
         })
     }
 }
 
-fn link(source: &Path, folder: &Path) -> Result<()> {
+fn link(source: &Path, directory: &Path) -> Result<()> {
     let _bar = output::progress("linking a source tree");
-    let part = files::with_suffix(folder, ".part");
-    files::empty_folder(&part)?;
+    let part = files::with_suffix(directory, ".part");
+    files::empty_directory(&part)?;
     files::link_tree(source, &part)?;
-    fs::rename(&part, folder).with_context(|| folder.display().to_string())
+    fs::rename(&part, directory).with_context(|| directory.display().to_string())
 }
 
 fn listed(list: &Path) -> Result<BTreeSet<PathBuf>> {
@@ -78,7 +79,7 @@ fn write_list<'a>(list: &Path, paths: impl Iterator<Item = &'a PathBuf>) -> Resu
     files::write(list, text.as_bytes())
 }
 
-/// Gives a file its content, unless it has it.
+/// Writes a file, unless it has this content.
 fn set(path: &Path, wanted: Option<&[u8]>) -> Result<()> {
     let is = files::read(path)?;
     match wanted {
@@ -97,7 +98,7 @@ fn set(path: &Path, wanted: Option<&[u8]>) -> Result<()> {
     }
 }
 
-/// Everything in which a variant's tree differs from the source.
+/// Computes every file in which a variant's tree differs from the source.
 fn changes(source: &Source, variant: &Variant) -> Result<BTreeMap<PathBuf, Content>> {
     let mut changed = patched(source, variant)?;
     for (path, content) in overlaid(source, variant)? {
@@ -117,11 +118,11 @@ fn overlaid(source: &Source, variant: &Variant) -> Result<BTreeMap<PathBuf, Vec<
     Ok(found)
 }
 
-/// The content of a file that Debian's source does not have.
+/// Returns the content of a file that Debian's source does not have.
 fn new_file(source: &Source, overlay: &Path, path: &Path) -> Result<Vec<u8>> {
     let ours = overlay.join(path);
-    if source.folder.join(path).exists() {
-        let why = "is in Linux already: a new file replaces none (a seam patch changes one)";
+    if source.directory.join(path).exists() {
+        let why = "exists in Linux: a new file must not replace one (use a seam patch)";
         return Err(LabError::Input(format!("{}: {why}", ours.display())).into());
     }
     fs::read(&ours).with_context(|| ours.display().to_string())
@@ -132,11 +133,11 @@ fn patched(source: &Source, variant: &Variant) -> Result<BTreeMap<PathBuf, Conte
     let stage = tempfile::tempdir()?;
     let touched: BTreeSet<&PathBuf> = variant.patches.iter().flat_map(|p| &p.files).collect();
     for path in &touched {
-        if let Some(content) = files::read(&source.folder.join(path))? {
+        if let Some(content) = files::read(&source.directory.join(path))? {
             files::write(&stage.path().join(path), &content)?;
         } else if !variant.is_foreign {
             return Err(LabError::Input(format!(
-                "{}: is not in Linux {}: a seam patch creates no file",
+                "{}: is not in Linux {}: a seam patch must not create files",
                 path.display(),
                 source.version
             ))
@@ -180,25 +181,25 @@ mod tests {
     use super::*;
 
     /// A source of two files, and a queue in `seams/`.
-    struct Bench {
-        folder: tempfile::TempDir,
+    struct Fixture {
+        directory: tempfile::TempDir,
         source: Source,
     }
 
-    impl Bench {
-        fn new() -> Bench {
-            let folder = tempfile::tempdir().unwrap();
+    impl Fixture {
+        fn new() -> Fixture {
+            let directory = tempfile::tempdir().unwrap();
             let source = Source {
                 version: "6.12.1-1".to_owned(),
-                folder: folder.path().join("source"),
+                directory: directory.path().join("source"),
             };
-            files::write(&source.folder.join("mm/a.c"), b"one\ntwo\nthree\n").unwrap();
-            files::write(&source.folder.join("mm/b.c"), b"b\n").unwrap();
-            Bench { folder, source }
+            files::write(&source.directory.join("mm/a.c"), b"one\ntwo\nthree\n").unwrap();
+            files::write(&source.directory.join("mm/b.c"), b"b\n").unwrap();
+            Fixture { directory, source }
         }
 
         fn path(&self, name: &str) -> PathBuf {
-            self.folder.path().join(name)
+            self.directory.path().join(name)
         }
 
         fn variant(&self, patches: &[(&str, &str)], is_foreign: bool) -> Variant {
@@ -239,68 +240,68 @@ mod tests {
 
     #[test]
     fn patches_apply_in_turn_and_the_source_stays_as_it_is() {
-        let bench = Bench::new();
-        let tree = bench.sync(&bench.variant(&[("1.patch", TWO), ("2.patch", THREE)], false));
+        let fixture = Fixture::new();
+        let tree = fixture.sync(&fixture.variant(&[("1.patch", TWO), ("2.patch", THREE)], false));
         assert_eq!(tree.unwrap().changed.len(), 1);
-        assert_eq!(bench.text("tree/mm/a.c"), "one\nTWO\nTHREE\n");
-        assert_eq!(bench.text("source/mm/a.c"), "one\ntwo\nthree\n");
-        assert_eq!(bench.text("tree/mm/b.c"), "b\n");
+        assert_eq!(fixture.text("tree/mm/a.c"), "one\nTWO\nTHREE\n");
+        assert_eq!(fixture.text("source/mm/a.c"), "one\ntwo\nthree\n");
+        assert_eq!(fixture.text("tree/mm/b.c"), "b\n");
     }
 
     #[test]
     fn what_is_right_is_not_touched_and_what_goes_back_is_written_anew() {
-        let bench = Bench::new();
-        let variant = bench.variant(&[("1.patch", TWO)], false);
-        bench.sync(&variant).unwrap();
-        let first = bench.stamp("tree/mm/a.c");
-        bench.sync(&variant).unwrap();
-        assert_eq!(bench.stamp("tree/mm/a.c"), first);
-        bench.sync(&bench.variant(&[], false)).unwrap();
-        assert_eq!(bench.text("tree/mm/a.c"), "one\ntwo\nthree\n");
-        assert_ne!(bench.stamp("tree/mm/a.c"), bench.stamp("source/mm/a.c"));
+        let fixture = Fixture::new();
+        let variant = fixture.variant(&[("1.patch", TWO)], false);
+        fixture.sync(&variant).unwrap();
+        let first = fixture.stamp("tree/mm/a.c");
+        fixture.sync(&variant).unwrap();
+        assert_eq!(fixture.stamp("tree/mm/a.c"), first);
+        fixture.sync(&fixture.variant(&[], false)).unwrap();
+        assert_eq!(fixture.text("tree/mm/a.c"), "one\ntwo\nthree\n");
+        assert_ne!(fixture.stamp("tree/mm/a.c"), fixture.stamp("source/mm/a.c"));
     }
 
     #[test]
     fn new_files_come_and_go() {
-        let bench = Bench::new();
-        files::write(&bench.path("overlay/mm/tollfree/x.c"), b"x\n").unwrap();
-        bench.sync(&bench.variant(&[], false)).unwrap();
-        assert_eq!(bench.text("tree/mm/tollfree/x.c"), "x\n");
-        fs::remove_dir_all(bench.path("overlay")).unwrap();
-        bench.sync(&bench.variant(&[], false)).unwrap();
-        assert!(!bench.path("tree/mm/tollfree/x.c").exists());
+        let fixture = Fixture::new();
+        files::write(&fixture.path("overlay/mm/tollfree/x.c"), b"x\n").unwrap();
+        fixture.sync(&fixture.variant(&[], false)).unwrap();
+        assert_eq!(fixture.text("tree/mm/tollfree/x.c"), "x\n");
+        fs::remove_dir_all(fixture.path("overlay")).unwrap();
+        fixture.sync(&fixture.variant(&[], false)).unwrap();
+        assert!(!fixture.path("tree/mm/tollfree/x.c").exists());
     }
 
     #[test]
     fn what_was_cut_short_is_mended() {
-        let bench = Bench::new();
-        bench.sync(&bench.variant(&[], false)).unwrap();
-        // As if a run had been killed after it had named and written mm/b.c.
-        files::write(&bench.path("tree.changed"), b"mm/b.c\n").unwrap();
-        files::write(&bench.path("tree/mm/b.c"), b"half\n").unwrap();
-        bench.sync(&bench.variant(&[], false)).unwrap();
-        assert_eq!(bench.text("tree/mm/b.c"), "b\n");
+        let fixture = Fixture::new();
+        fixture.sync(&fixture.variant(&[], false)).unwrap();
+        // Simulates a run that was killed after it had recorded and written mm/b.c.
+        files::write(&fixture.path("tree.changed"), b"mm/b.c\n").unwrap();
+        files::write(&fixture.path("tree/mm/b.c"), b"half\n").unwrap();
+        fixture.sync(&fixture.variant(&[], false)).unwrap();
+        assert_eq!(fixture.text("tree/mm/b.c"), "b\n");
     }
 
     #[test]
     fn a_patch_that_does_not_apply_is_named_with_the_version() {
-        let bench = Bench::new();
-        let error = bench.sync(&bench.variant(&[("2.patch", THREE)], false));
+        let fixture = Fixture::new();
+        let error = fixture.sync(&fixture.variant(&[("2.patch", THREE)], false));
         let error = error.unwrap_err().to_string();
         assert!(
             error.contains("2.patch: does not apply to Linux 6.12.1-1"),
             "{error}"
         );
-        assert!(!bench.path("tree").exists());
+        assert!(!fixture.path("tree").exists());
     }
 
     #[test]
     fn one_that_needs_fuzz_does_not_apply() {
-        let bench = Bench::new();
+        let fixture = Fixture::new();
         let fuzzy = TWO.replace(" three", " THREE");
         assert!(
-            bench
-                .sync(&bench.variant(&[("1.patch", &fuzzy)], false))
+            fixture
+                .sync(&fixture.variant(&[("1.patch", &fuzzy)], false))
                 .is_err()
         );
     }
@@ -309,24 +310,24 @@ mod tests {
     fn ours_create_no_file_and_replace_none_but_others_may() {
         const NEW: &str = "--- /dev/null\n+++ b/mm/n.c\n@@ -0,0 +1 @@\n+n\n";
         const GONE: &str = "--- a/mm/b.c\n+++ /dev/null\n@@ -1 +0,0 @@\n-b\n";
-        let bench = Bench::new();
-        let error = bench.sync(&bench.variant(&[("1.patch", NEW)], false));
+        let fixture = Fixture::new();
+        let error = fixture.sync(&fixture.variant(&[("1.patch", NEW)], false));
         assert!(
             error
                 .unwrap_err()
                 .to_string()
                 .contains("mm/n.c: is not in Linux")
         );
-        bench
-            .sync(&bench.variant(&[("1.patch", NEW), ("2.patch", GONE)], true))
+        fixture
+            .sync(&fixture.variant(&[("1.patch", NEW), ("2.patch", GONE)], true))
             .unwrap();
-        assert_eq!(bench.text("tree/mm/n.c"), "n\n");
-        assert!(!bench.path("tree/mm/b.c").exists());
-        files::write(&bench.path("overlay/mm/a.c"), b"mine\n").unwrap();
-        let error = bench
-            .sync(&bench.variant(&[], false))
+        assert_eq!(fixture.text("tree/mm/n.c"), "n\n");
+        assert!(!fixture.path("tree/mm/b.c").exists());
+        files::write(&fixture.path("overlay/mm/a.c"), b"mine\n").unwrap();
+        let error = fixture
+            .sync(&fixture.variant(&[], false))
             .unwrap_err()
             .to_string();
-        assert!(error.contains("mm/a.c: is in Linux already"), "{error}");
+        assert!(error.contains("mm/a.c: exists in Linux"), "{error}");
     }
 }

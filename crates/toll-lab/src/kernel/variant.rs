@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is built: source, new files, patches and symbols.
+//! Kernel variants: source, new files, patches and symbols.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -9,9 +9,9 @@ use anyhow::{Context, Result};
 use super::series::{self, Patch};
 use crate::error::LabError;
 use crate::files;
-use crate::house::House;
+use crate::workspace::Workspace;
 
-/// The names that need no path.
+/// Names of the built-in variants.
 pub const NAMES: [&str; 5] = [
     "pristine",
     "vanilla",
@@ -20,32 +20,33 @@ pub const NAMES: [&str; 5] = [
     "tollfree-debug",
 ];
 
-/// One kernel that can be built.
+/// A kernel that can be built.
 #[derive(Debug)]
 pub struct Variant {
     pub name: String,
-    /// What `uname -r` ends with.
+    /// Suffix of `uname -r`.
     pub release: String,
-    /// Names its folders in the cache: variants of one key are built in the same place.
+    /// Names the directories in the cache: variants with the same key share them.
     pub key: String,
-    /// Folders of new files, each at its place in a Linux tree.
+    /// Directories of new files, laid out like a Linux tree.
     pub overlays: Vec<PathBuf>,
     pub patches: Vec<Patch>,
-    /// Whether the patches may create and delete files (ours may not: new files are in the overlay).
+    /// Whether the patches may create and delete files (not allowed in our queue: new files are in
+    /// the overlay).
     pub is_foreign: bool,
-    /// Fragments of a .config; where two set a symbol, the later one counts.
+    /// Fragments of a .config; if two set the same symbol, the later one wins.
     pub fragments: Vec<PathBuf>,
 }
 
 impl Variant {
-    /// A variant by its name, or by the path of a series file, with more fragments.
+    /// Finds a variant by name, or by the path of a series file, and adds fragments.
     ///
     /// # Errors
-    /// [`LabError::Usage`] for a name that is neither; what [`series::read`] says.
-    pub fn find(house: &House, name: &str, more: &[PathBuf]) -> Result<Variant> {
+    /// [`LabError::Usage`] for an unknown name, and the errors of [`series::read`].
+    pub fn find(workspace: &Workspace, name: &str, more: &[PathBuf]) -> Result<Variant> {
         let mut variant = match name.contains('/') || Path::new(name).is_file() {
-            true => Variant::foreign(house, Path::new(name))?,
-            false => Variant::own(house, name)?,
+            true => Variant::foreign(workspace, Path::new(name))?,
+            false => Variant::own(workspace, name)?,
         };
         let mut contents = Vec::new();
         for fragment in more {
@@ -63,10 +64,10 @@ impl Variant {
         Ok(variant)
     }
 
-    fn own(house: &House, name: &str) -> Result<Variant> {
+    fn own(workspace: &Workspace, name: &str) -> Result<Variant> {
         if !NAMES.contains(&name) {
             return Err(LabError::Usage(format!(
-                "{name}: no such variant (known are {}, and the path of a series file)",
+                "{name}: no such variant (expected {}, or the path of a series file)",
                 NAMES.join(", ")
             ))
             .into());
@@ -82,30 +83,34 @@ impl Variant {
             "tollfree-debug" => &["lab.config", "tollfree.config", "debug.config"],
             _ => &["lab.config"],
         };
-        // With the lab-only seams goes what they call.
+        // The lab-only seams call these files.
         let overlays: &[&str] = match name {
             "pristine" => &[],
             "tollfree-off" => &["tree"],
             "vanilla" => &["lab"],
             _ => &["tree", "lab"],
         };
-        let patches = series::read(&house.kernel.join("seams/series"))?;
+        let patches = series::read(&workspace.kernel.join("seams/series"))?;
         Ok(Variant {
             name: name.to_owned(),
             release: name.to_owned(),
             key: name.to_owned(),
-            overlays: overlays.iter().map(|it| house.kernel.join(it)).collect(),
+            overlays: overlays
+                .iter()
+                .map(|it| workspace.kernel.join(it))
+                .collect(),
             patches: patches.into_iter().filter(keeps).collect(),
             is_foreign: false,
             fragments: fragments
                 .iter()
-                .map(|it| house.kernel.join("config").join(it))
+                .map(|it| workspace.kernel.join("config").join(it))
                 .collect(),
         })
     }
 
-    /// Somebody's own queue over vanilla. His patches come first: they are made for the bare source.
-    fn foreign(house: &House, path: &Path) -> Result<Variant> {
+    /// A user's own queue on top of vanilla. Its patches are applied first: they are made for the
+    /// plain source.
+    fn foreign(workspace: &Workspace, path: &Path) -> Result<Variant> {
         let path = path
             .canonicalize()
             .with_context(|| path.display().to_string())?;
@@ -114,10 +119,10 @@ impl Variant {
         } else {
             path
         };
-        let vanilla = Variant::own(house, "vanilla")?;
+        let vanilla = Variant::own(workspace, "vanilla")?;
         let mut patches = series::read(&series)?;
         patches.extend(vanilla.patches);
-        let name = folder_name(&series);
+        let name = directory_name(&series);
         Ok(Variant {
             key: format!("{name}-{:08x}", hash(&series) as u32),
             release: name.clone(),
@@ -129,14 +134,14 @@ impl Variant {
     }
 }
 
-/// The folder of a series file, as a name that `uname -r` may end with.
-fn folder_name(series: &Path) -> String {
-    let folder = series
+/// Returns the directory name of a series file, as a suffix for `uname -r`.
+fn directory_name(series: &Path) -> String {
+    let directory = series
         .parent()
         .and_then(Path::file_name)
         .unwrap_or_default();
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
-    let name: String = folder
+    let name: String = directory
         .to_string_lossy()
         .chars()
         .map(plain)
@@ -149,7 +154,7 @@ fn folder_name(series: &Path) -> String {
     }
 }
 
-/// A number for names in the cache. Another compiler may make another one: then it is built again.
+/// Hash for names in the cache. It may change with the compiler; the variant is then built again.
 pub(super) fn hash(value: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From what the virtual PMU and the guest counted to the counters of a result.
+//! Converts the counts of the virtual PMU and the guest into a result's counters.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::preset::Preset;
 /// Counters of one run by name. Counts are exact below 2^53.
 pub type Counters = BTreeMap<String, f64>;
 
-/// Interrupts that asked a CPU to flush, by the plugin's name of their cause.
+/// Flush interrupts, by the plugin's name of their cause.
 const SHOOTDOWNS: [&str; 9] = [
     "eligible",
     "mixed",
@@ -22,7 +22,7 @@ const SHOOTDOWNS: [&str; 9] = [
     "kernel",
 ];
 const MISSES: [&str; 3] = ["dtlb_load_misses", "dtlb_store_misses", "itlb_misses"];
-/// What the plugin counts and a result has under the same name.
+/// Counters with the same name in the plugin and in a result.
 const SAME: [&str; 17] = [
     "walk_steps",
     "walks_4k",
@@ -43,8 +43,8 @@ const SAME: [&str; 17] = [
     "watched_store_misses",
 ];
 
-/// The counters of one section. `notes`: what the guest itself measured there; its kernel's own
-/// counters (/proc/vmstat) have names that begin with `vmstat_`.
+/// Computes the counters of one section. `notes` are the guest's own values; the kernel's counters
+/// (/proc/vmstat) have the prefix `vmstat_`.
 pub fn of_section(
     section: &Section,
     notes: Option<&BTreeMap<String, f64>>,
@@ -108,7 +108,7 @@ pub fn of_section(
 mod tests {
     use super::*;
 
-    /// A section in which every counter of the plugin is its place in this list.
+    /// A section in which the value of every plugin counter is its index in this list.
     fn section() -> (Section, BTreeMap<&'static str, f64>) {
         let names = SAME
             .into_iter()

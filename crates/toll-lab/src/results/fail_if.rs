@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `--fail-if`: a condition that makes a comparison an error.
+//! `--fail-if`: a condition that turns a comparison into an error.
 
 use std::str::FromStr;
 
@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use super::{Entry, MAIN, Results};
 
-/// `COUNTER>+5%`: any later variant has more of it than the first, by more than 5 %.
-/// `COUNTER<-5%`: has less. `COUNTER>100`, `COUNTER<100`: any variant has that.
+/// `COUNTER>+5%`: any later variant has more than the first, by more than 5 %. `COUNTER<-5%`: less.
+/// `COUNTER>100`, `COUNTER<100`: any variant has such a value.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Condition {
@@ -20,7 +20,7 @@ pub struct Condition {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Limit {
-    /// A change against the first variant, as a part of it.
+    /// Change relative to the first variant, as a fraction.
     Change(f64),
     Value(f64),
 }
@@ -29,9 +29,8 @@ impl FromStr for Condition {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Condition, String> {
-        let bad = || {
-            format!("{text:?}: a condition is COUNTER>+5%, COUNTER<-5%, COUNTER>100 or COUNTER<100")
-        };
+        let bad =
+            || format!("{text:?}: expected COUNTER>+5%, COUNTER<-5%, COUNTER>100 or COUNTER<100");
         let at = text.find(['<', '>']).ok_or_else(bad)?;
         let (counter, rest) = (text[..at].trim(), text[at + 1..].trim());
         let number = |text: &str| text.parse().ok().filter(|value: &f64| value.is_finite());
@@ -61,16 +60,16 @@ impl TryFrom<String> for Condition {
 }
 
 impl Condition {
-    /// Each run in whose main section a condition on a value does not hold, in words. A counter
-    /// that is not there is 0.
+    /// Describes each run in which a condition on a value does not hold in the main section. A
+    /// missing counter is 0.
     pub fn broken(&self, results: &Results) -> Vec<String> {
         let Limit::Value(limit) = self.limit else {
-            return vec![format!("{}: a change is no requirement", self.text)];
+            return vec![format!("{}: a change cannot be a requirement", self.text)];
         };
         let mains = results.results.iter().filter(|entry| entry.section == MAIN);
         let say = |entry: &Entry, value: f64| {
             let place = format!("{}, {}", entry.variant, entry.policy);
-            format!("{place}: {} is required, and it is {value}", self.text)
+            format!("{place}: {} is required, found {value}", self.text)
         };
         mains
             .flat_map(|entry| {
@@ -83,14 +82,17 @@ impl Condition {
             .collect()
     }
 
-    /// Each place where it holds, in words.
+    /// Describes each place where the condition holds.
     ///
     /// # Errors
-    /// The counter is in no entry, or there is nothing that a change could be against.
+    /// No entry has the counter, or there is no second variant for a relative condition.
     pub fn holds(&self, results: &Results) -> Result<Vec<String>, String> {
         let is_there = |entry: &Entry| entry.counters.contains_key(&self.counter);
         if !results.results.iter().any(is_there) {
-            return Err(format!("{}: no counter of this scenario", self.counter));
+            return Err(format!(
+                "{}: no such counter in this scenario",
+                self.counter
+            ));
         }
         let variants = results.variants();
         if matches!(self.limit, Limit::Change(_)) && variants.len() < 2 {
@@ -165,7 +167,7 @@ mod tests {
         let found = broken("shootdown_irqs>10");
         assert_eq!(
             found,
-            ["vanilla, default: shootdown_irqs>10 is required, and it is 5"]
+            ["vanilla, default: shootdown_irqs>10 is required, found 5"]
         );
         assert_eq!(broken("nothing>0").len(), 3);
         assert_eq!(broken("shootdown_irqs>+5%").len(), 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a scenario's runs gave, with everything needed to repeat them.
+//! Results of a scenario's runs, with everything needed to repeat them.
 
 mod counters;
 mod fail_if;
@@ -28,7 +28,7 @@ pub use workloads::{Workload, workloads, workloads_table};
 
 pub const FORMAT: &str = "tollfree-lab-results";
 pub const VERSION: u32 = 1;
-/// The section that a scenario's result is, where it has several.
+/// Main section of a scenario with several sections.
 pub const MAIN: &str = "main";
 
 /// All runs of one scenario in one form.
@@ -38,21 +38,21 @@ pub struct Results {
     pub version: u32,
     pub scenario: String,
     pub form: Size,
-    /// The CPU whose TLBs were modelled.
+    /// CPU preset of the TLB model.
     pub preset: String,
     pub environment: Environment,
-    /// The counters that a change is judged by.
+    /// Counters that changes are judged by.
     pub judged_by: Vec<String>,
     pub results: Vec<Entry>,
-    /// What each size costs, where the scenario says which sections tell.
+    /// Cost by size, if the scenario names sections for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sizes: Vec<SizeCost>,
-    /// What each workload costs beside the best stock policy, where the scenario says which are compared.
+    /// Cost of each workload relative to the best stock policy, if the scenario compares them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workloads: Vec<Workload>,
 }
 
-/// What the figures depend on.
+/// Environment of the runs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Environment {
     /// Day of the run, UTC, YYYY-MM-DD.
@@ -62,12 +62,12 @@ pub struct Environment {
     pub machine: Machine,
     /// How the scenario first touches memory.
     pub first_touch: String,
-    /// Of the scenario's file, the guest's programs and the plugin.
+    /// Digest of the scenario's file, the guest's programs and the plugin.
     pub fingerprint: String,
     pub kernels: Vec<Kernel>,
 }
 
-/// The machine that emulated.
+/// Host machine of the emulation.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Host {
     pub cpu: String,
@@ -76,47 +76,47 @@ pub struct Host {
     pub kernel: String,
 }
 
-/// A kernel that was run.
+/// A kernel under test.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Kernel {
     pub variant: String,
     pub release: String,
     /// Version of Debian's source package.
     pub source: String,
-    /// Seams and foreign patches; those named 9xx are the lab's only.
+    /// Seams and foreign patches; the 9xx patches are lab-only.
     pub patches: Vec<String>,
 }
 
-/// What one variant did under one policy in one section.
+/// Results of one variant under one policy in one section.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Entry {
     pub variant: String,
     pub policy: String,
     pub section: String,
-    /// Runs.
+    /// Number of runs.
     pub samples: usize,
-    /// True if all of them came from earlier calls.
+    /// True if all runs came from earlier calls.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cached: bool,
-    /// Median, smallest and largest of the runs.
+    /// Median, minimum and maximum over the runs.
     pub counters: BTreeMap<String, Estimate>,
-    /// Each run by itself, in the order in which they were made.
+    /// Counters of each run, in the order of the runs.
     pub runs: Vec<Counters>,
     #[serde(flatten)]
     pub last: Detail,
-    /// The page faults of each run.
+    /// Page faults of each run.
     #[serde(skip)]
     pub faults: Vec<Latency>,
 }
 
-/// What is told of the last run only.
+/// Data of the last run only.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Detail {
     /// Instructions of a page fault, and the share of faults that need more.
     pub fault_tail: Vec<(u64, f64)>,
-    /// The virtual PMU's own counters, by the processes' names.
+    /// The virtual PMU's own counters, by process name.
     pub processes: BTreeMap<String, Counts>,
-    /// The same of each CPU.
+    /// The virtual PMU's own counters of each CPU.
     pub cpus: Vec<Counts>,
 }
 
@@ -154,7 +154,7 @@ impl Entry {
         self.summarize();
     }
 
-    /// Makes the counters from the runs.
+    /// Computes the counters from the runs.
     fn summarize(&mut self) {
         let names: Vec<String> = self
             .runs
@@ -167,15 +167,15 @@ impl Entry {
         }
     }
 
-    /// A counter in each run; 0 where a run has none of it.
+    /// Returns a counter of each run; 0 if a run does not have it.
     pub fn values(&self, counter: &str) -> Vec<f64> {
         let value = |run: &Counters| run.get(counter).copied().unwrap_or(0.0);
         self.runs.iter().map(value).collect()
     }
 
-    /// As many rounds of two variants as make a change of a counter by this share stand out from
-    /// the spread of these runs (95 %, as for a normal distribution); at least 6, which an interval
-    /// needs. `None` of fewer than 3 runs, and where the counter is 0.
+    /// Returns the rounds of two variants that make a change of a counter by this share significant
+    /// against the spread of these runs (95 %, normal approximation); at least 6, the minimum for
+    /// an interval. `None` with fewer than 3 runs, or if the counter is 0.
     pub fn rounds_for(&self, counter: &str, change: f64) -> Option<u32> {
         let values = self.values(counter);
         let runs = values.len() as f64;
@@ -185,22 +185,22 @@ impl Entry {
         }
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
         let spread = (squares / (runs - 1.0)).sqrt() / mean;
-        // A round's ratio has the spread of both of its runs.
+        // The ratio of a round has the spread of both runs.
         let rounds = 2.0 * (1.96 * spread / change).powi(2);
         Some((rounds.ceil() as u32).max(6))
     }
 
-    /// How this differs from `base` in a counter: ours / base, with its 95 % interval over runs
-    /// that were made side by side. `None` where either is 0 somewhere.
+    /// Returns the ratio to `base` in a counter (ours / base) with its 95 % interval over
+    /// interleaved runs. `None` if either is 0 in some run.
     pub fn relative_to(&self, base: &Entry, counter: &str) -> Option<Interval> {
         stats::ratio_of_rounds(&self.values(counter), &base.values(counter), 0.95)
     }
 }
 
 impl Results {
-    /// As many rounds as make a change by this share show in every counter that the scenario is
-    /// judged by, by the runs of the first variant; with the counter that needs the most of them.
-    /// `None` as long as that cannot be known.
+    /// Returns the rounds that make a change by this share significant in every judged counter,
+    /// from the runs of the first variant, and the counter that needs the most. `None` with too few
+    /// runs.
     pub fn rounds_for(&self, change: f64) -> Option<(u32, &str)> {
         let variant = *self.variants().first()?;
         let of_entry = |entry: &Entry| {
@@ -216,7 +216,7 @@ impl Results {
             .max()
     }
 
-    /// The entry of a variant that stands for what `other` does under another variant.
+    /// Returns the entry of a variant that corresponds to `other` of another variant.
     pub fn counterpart(&self, other: &Entry, variant: &str) -> Option<&Entry> {
         self.results.iter().find(|entry| {
             entry.variant == variant
@@ -225,7 +225,7 @@ impl Results {
         })
     }
 
-    /// The variants, in the order in which they were asked for.
+    /// Returns the variants in the requested order.
     pub fn variants(&self) -> Vec<&str> {
         self.environment
             .kernels
@@ -247,7 +247,7 @@ fn estimate(values: &[f64]) -> Estimate {
 pub(crate) mod tests {
     use super::*;
 
-    /// Results of two variants, as many runs as there are values.
+    /// Results of two variants with one run per value.
     pub(crate) fn example(vanilla: &[f64], tollfree: &[f64]) -> Results {
         let entry = |variant: &str, values: &[f64]| {
             let mut entry = Entry::new(variant, "default", MAIN);
@@ -330,7 +330,7 @@ pub(crate) mod tests {
         // 2 * (1.96 * 0.1 / 0.03)^2
         assert_eq!(spread.rounds_for("shootdown_irqs", 0.03), Some(86));
         assert_eq!(spread.rounds_for("nothing", 0.03), None);
-        // Of all that it is judged by, in the first variant.
+        // Over all judged counters, in the first variant.
         assert_eq!(results.rounds_for(0.03).map(|it| it.0), Some(6));
         let other = example(&[100.0, 110.0, 90.0], &[100.0; 3]);
         assert_eq!(other.rounds_for(0.03), Some((86, "shootdown_irqs")));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Results as SVG: bars of counters, and the tail of the page faults. Colours follow the
+//! Draws results as SVG: bars of counters, and the tail of the page faults. Colours follow the
 //! reader's light or dark setting.
 
 use std::fmt::Write as _;
@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 use super::{Entry, Results};
 
 const WIDTH: f64 = 720.0;
-/// One for each variant and policy; told apart in print and by the colour-blind (Okabe and Ito, 2008).
+/// Colours of variant and policy; distinguishable in print and with colour blindness (Okabe and
+/// Ito, 2008).
 const COLOURS: [&str; 6] = [
     "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00",
 ];
@@ -15,7 +16,7 @@ const STYLE: &str = "text{font:12px sans-serif;fill:#222}.title{font-weight:bold
 line,path{stroke:#888;fill:none}.curve{stroke-width:2}\
 @media(prefers-color-scheme:dark){text{fill:#ddd}}";
 
-/// Bars of some counters of one section, each counter scaled to its largest bar.
+/// Draws bars of the counters of one section; each counter is scaled to its largest bar.
 pub fn bars(results: &Results, section: &str, counters: &[&str]) -> String {
     const LABEL: f64 = 230.0;
     const BAR: f64 = 14.0;
@@ -47,7 +48,7 @@ pub fn bars(results: &Results, section: &str, counters: &[&str]) -> String {
     document(&body, y)
 }
 
-/// The share of page faults that need more than so many instructions, both axes logarithmic.
+/// Draws the share of page faults that need more than N instructions; both axes are logarithmic.
 pub fn tails(results: &Results, section: &str) -> String {
     const LEFT: f64 = 60.0;
     const HEIGHT: f64 = 320.0;
@@ -113,7 +114,7 @@ pub fn tails(results: &Results, section: &str) -> String {
     document(&body, label + 8.0)
 }
 
-/// What two kinds are of their sum: a bar of two parts for each row with anything in it.
+/// Draws the shares of two kinds in their sum: a two-part bar for each row with a non-zero sum.
 pub fn shares(title: &str, kinds: [&str; 2], rows: &[(String, [f64; 2])]) -> String {
     const LABEL: f64 = 230.0;
     const BAR: f64 = 14.0;
@@ -160,7 +161,7 @@ fn entries<'a>(results: &'a Results, section: &str) -> Vec<&'a Entry> {
         .collect()
 }
 
-/// Writes the title and what each colour means; returns where the picture may go on.
+/// Writes the title and the legend; returns the vertical position below them.
 fn legend(body: &mut String, results: &Results, entries: &[&Entry]) -> f64 {
     let form = results.form.name();
     let _ = writeln!(
@@ -178,7 +179,7 @@ fn legend(body: &mut String, results: &Results, entries: &[&Entry]) -> f64 {
     y + 8.0
 }
 
-/// One colour and what it means.
+/// Draws one legend entry.
 fn key(body: &mut String, y: f64, place: usize, name: &str) {
     let _ = writeln!(
         body,
@@ -233,7 +234,7 @@ mod tests {
             picture.contains("a&lt;b") && picture.contains("75.0 %"),
             "{picture}"
         );
-        // 430 wide in all.
+        // 430 wide in total.
         assert!(picture.contains("width=\"322.5\"") && picture.contains("width=\"107.5\""));
         assert!(!picture.contains("nobody"), "{picture}");
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What mapping so much costs, by what is mapped.
+//! Mapping cost by size and by what is mapped.
 
 use std::fmt::Write as _;
 
@@ -8,20 +8,20 @@ use serde::{Deserialize, Serialize};
 use super::Entry;
 use crate::scenario::SizeSections;
 
-/// One size: instructions of all CPUs for one mapping and the first read of it.
+/// One size: instructions of all CPUs for one mapping and its first read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SizeCost {
     pub size_bytes: u64,
     pub base_instr: u64,
     pub hugetlb_instr: u64,
     pub morsel_instr: u64,
-    /// Base by morsel.
+    /// Base divided by morsel.
     pub reduction_factor: f64,
 }
 
-/// The sizes that there are of each kind, smallest first. A section tells a size if its program
-/// notes `bytes` and `rounds`; of several variants that have it the first one counts, so that what
-/// others are compared with is the stock kernel where that ran.
+/// Collects the sizes of each kind, smallest first. A section describes a size if its program notes
+/// `bytes` and `rounds`. If several variants have it, the first one counts, so that the reference
+/// is the stock kernel if that ran.
 pub fn sizes(entries: &[Entry], sections: &SizeSections) -> Vec<SizeCost> {
     let prefix = format!("{}-", sections.morsel);
     let labels = entries
@@ -47,7 +47,7 @@ pub fn sizes(entries: &[Entry], sections: &SizeSections) -> Vec<SizeCost> {
     found
 }
 
-/// Bytes, and instructions of one round.
+/// Returns the bytes, and the instructions of one round.
 fn of_section(entries: &[Entry], section: &str) -> Option<(f64, f64)> {
     let entry = entries.iter().find(|entry| entry.section == section)?;
     let get = |name: &str| entry.counters.get(name).map(|it| it.median);
@@ -56,7 +56,7 @@ fn of_section(entries: &[Entry], section: &str) -> Option<(f64, f64)> {
     Some((get("note_bytes")?, instructions / rounds))
 }
 
-/// As a table.
+/// Formats the sizes as a table.
 pub fn sizes_table(sizes: &[SizeCost]) -> String {
     let mut text = "Instructions of a mapping and the first read of it\n\n\
              | bytes | base | hugetlb | morsel | base by morsel |\n|--:|--:|--:|--:|--:|\n"
@@ -90,7 +90,7 @@ mod tests {
         entry
     }
 
-    /// A section of 2 rounds, whose user side has 2 instructions.
+    /// A section of 2 rounds with 2 user instructions.
     fn section(variant: &str, name: &str, bytes: f64, kernel: f64) -> Entry {
         let counters = [
             ("instructions_user", 2.0),
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(of(&all), 1);
         assert_eq!(of(&[base.clone(), hugetlb.clone()]), 0);
         assert_eq!(of(&[base, morsel.clone()]), 0);
-        // Another size under the same name, and a section that is not of a size.
+        // A duplicate size, and a section that does not describe a size.
         let other = section("v", "ext4-1g", 9.0, 9.0);
         assert_eq!(of(&[other, hugetlb.clone(), morsel.clone()]), 0);
         let unmapping = entry("v", "ext4-1g", &[("instructions_kernel", 9.0)]);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Results as tables for people: Markdown that is readable as it is.
+//! Formats results as Markdown tables that are readable as plain text.
 
 use toll_model::plan::Estimate;
 
 use super::{Entry, Results};
 
-/// What a table shows first, and all that it shows unless everything is asked for.
+/// Counters shown by default, in this order; the others need --all.
 const SHOWN: [&str; 32] = [
     "shootdown_irqs",
     "shootdown_irqs_eligible",
@@ -41,7 +41,7 @@ const SHOWN: [&str; 32] = [
     "full_flushes",
 ];
 
-/// A column for each variant and policy, a table for each section.
+/// Formats one table per section, with a column for each variant and policy.
 pub fn table(results: &Results, is_all: bool) -> String {
     let tables = sections(results).into_iter().map(|section| {
         let entries: Vec<&Entry> = of_section(results, section).collect();
@@ -58,8 +58,7 @@ pub fn table(results: &Results, is_all: bool) -> String {
     tables.collect::<Vec<_>>().join("\n")
 }
 
-/// The first variant, and each other one beside it: by how much it differs, with the 95 %
-/// interval of that.
+/// Compares each other variant with the first: the difference with its 95 % interval.
 pub fn compared(results: &Results, is_all: bool) -> String {
     let variants = results.variants();
     let mut text = Vec::new();
@@ -106,7 +105,7 @@ fn of_section<'a>(results: &'a Results, section: &'a str) -> impl Iterator<Item 
         .filter(move |entry| entry.section == section)
 }
 
-/// A variant, with the policy where there are several.
+/// Names a variant, with the policy if there are several.
 fn column(results: &Results, entry: &Entry) -> String {
     let is_only = results
         .results
@@ -119,7 +118,8 @@ fn column(results: &Results, entry: &Entry) -> String {
     }
 }
 
-/// The counters of a table: those above that are not 0 everywhere, and what programs measured.
+/// Lists the counters of a table: those above that are not 0 everywhere, and the programs' own
+/// values.
 fn names(entries: &[&Entry], is_all: bool) -> Vec<String> {
     let is_nonzero = |name: &str| {
         let counters = entries.iter().filter_map(|entry| entry.counters.get(name));
@@ -155,7 +155,7 @@ fn value(estimate: Option<&Estimate>) -> String {
     }
 }
 
-/// Thousands apart; three digits where it is no count.
+/// Groups thousands; three significant digits for values that are not counts.
 fn number(value: f64) -> String {
     if value.fract() != 0.0 && value.abs() < 1e4 {
         return format!("{value:.3}");
@@ -240,7 +240,7 @@ mod tests {
     fn a_comparison_says_by_how_much() {
         let text = compared(&example(&[100.0; 5], &[2.0; 5]), false);
         assert!(text.contains("-98.0 % [-98.0 %, -98.0 %]"), "{text}");
-        // One run tells nothing about noise.
+        // With one run the noise is unknown.
         let text = compared(&example(&[100.0], &[2.0]), false);
         assert!(
             text.contains("|             -98.0 %") || text.contains("| -98.0 % |"),

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tails of page faults that can be compared: a policy that makes fewer faults has another quantile
-//! at the same place, so the place is that of one policy for all.
+//! Comparable tails of page faults: a policy with fewer faults has another quantile at the same
+//! rank, so all policies use the rank of one policy.
 
 use super::Entry;
 
-/// One fault of ten thousand.
+/// One fault in ten thousand.
 const SHARE: f64 = 1e-4;
 pub const NAME: &str = "fault_instr_tail";
 
-/// Gives every entry `fault_instr_tail`: the k-th longest fault, where k is the share above of the
-/// faults that the same section has under `policy` in the first variant that has it; not below 1.
+/// Adds `fault_instr_tail` to every entry: the k-th longest fault, where k is the share above times
+/// the faults in the same section under `policy` in the first variant that has it; at least 1.
 pub fn add_tails(entries: &mut [Entry], policy: &str) {
     let places: Vec<Option<u64>> = entries
         .iter()
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn the_place_is_that_of_one_policy() {
-        // 20,000 faults of it: the second longest of each.
+        // 20,000 faults under the policy: the second longest of each.
         let mut entries = [
             entry("always", "main", "[[10, 3], [30, 1], [40, 1]]", 5.0),
             entry("never", "main", "[[10, 19998], [20, 1], [25, 1]]", 20_000.0),
@@ -64,7 +64,7 @@ mod tests {
         assert_eq!(tail(&entries[0]), Some(30.0));
         assert_eq!(tail(&entries[1]), Some(20.0));
         assert_eq!(entries[0].values(NAME), [30.0]);
-        // A section that the policy does not have.
+        // A section that does not exist under the policy.
         assert_eq!(tail(&entries[2]), None);
     }
 

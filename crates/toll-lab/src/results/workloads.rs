@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What workloads cost under one policy, beside the best of others for each.
+//! Workload costs under one policy, relative to the best of the others.
 
 use std::fmt::Write as _;
 
@@ -9,25 +9,25 @@ use toll_model::plan::Estimate;
 use super::Entry;
 use crate::scenario::Workloads;
 
-/// The state of memory that is not fragmented, in names of sections.
+/// State of unfragmented memory, in section names.
 const WHOLE: &str = "whole";
-/// Instructions and walks together, as the preset weighs them.
+/// Instructions and walks combined with the preset's weights.
 const COST: &str = "modelled_ns";
 
-/// One workload in memory of one state.
+/// One workload with memory in one state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Workload {
     pub name: String,
-    /// `whole`, or how memory is in pieces.
+    /// `whole`, or the kind of fragmentation.
     pub state: String,
     pub fragmented: bool,
-    /// The policy of the others that costs least.
+    /// The cheapest of the other policies.
     pub best_stock: String,
-    /// Ours by that one: below 1 is better.
+    /// Ours divided by that policy: below 1 is better.
     pub relative_cost: Estimate,
 }
 
-/// The workloads of which our policy and another one ran, in the order of the sections.
+/// Collects the workloads that ran under our policy and another one, in the order of the sections.
 pub fn workloads(entries: &[Entry], which: &Workloads) -> Vec<Workload> {
     let of_entry = |ours: &Entry| {
         let (state, name) = ours.section.split_once('-')?;
@@ -57,7 +57,7 @@ fn best<'a>(entries: &'a [Entry], section: &str, stock: &[String]) -> Option<&'a
         .min_by(|one, other| cost(one).total_cmp(&cost(other)))
 }
 
-/// Over runs that were made side by side; of one alone, which has no interval, itself.
+/// Compares interleaved runs; a single run gives its own ratio without an interval.
 fn relative(ours: &Entry, best: &Entry) -> Option<Estimate> {
     let interval = ours.relative_to(best, COST)?;
     let (low, high) = match interval.high.is_finite() {
@@ -71,7 +71,7 @@ fn relative(ours: &Entry, best: &Entry) -> Option<Estimate> {
     })
 }
 
-/// As a table.
+/// Formats the workloads as a table.
 pub fn workloads_table(workloads: &[Workload]) -> String {
     let mut text = "Instructions and modelled walks, by those under the best stock policy\n\n\
              | workload | memory | best stock | relative cost |\n|---|---|---|--:|\n"
@@ -120,7 +120,7 @@ mod tests {
             entry("econ", "whole-xz", &[60.0]),
             entry("never", "pieces-xz", &[100.0]),
             entry("always", "pieces-xz", &[200.0]),
-            // Another policy that is not compared with, though it costs less.
+            // A cheaper policy that the scenario does not compare with.
             entry("always-defrag", "pieces-xz", &[1.0]),
             entry("econ", "pieces-xz", &[105.0]),
         ];
@@ -156,7 +156,7 @@ mod tests {
             entry("never", "main", &[1.0]),
         ];
         assert!(workloads(&alone, &which()).is_empty());
-        // A section without a state is no workload.
+        // A section without a state is not a workload.
         let main = [
             entry("econ", "main", &[1.0]),
             entry("never", "main", &[1.0]),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Disks made for a scenario: an ext4 file system with files of which only the size matters, or
-//! with what a script puts there.
+//! Disks made for a scenario: an ext4 file system, either with files for which only the size
+//! matters or filled by a script.
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,14 +12,14 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 
 use crate::error::LabError;
-use crate::house::House;
+use crate::workspace::Workspace;
 use crate::{files, output};
 
-/// A disk as a scenario's file has it: /dev/vda for the first one, and on.
+/// A `[[disk]]` table of a scenario: /dev/vda for the first, and so on.
 #[derive(Debug, Clone, Default, Deserialize, Hash)]
 #[serde(deny_unknown_fields)]
 pub struct DiskSpec {
-    /// Size of the file system, MiB; 0: an empty device of `empty_mib` without one.
+    /// Size of the file system, MiB; 0: an empty device of `empty_mib` without a file system.
     #[serde(default)]
     pub ext4_mib: u64,
     #[serde(default)]
@@ -27,9 +27,9 @@ pub struct DiskSpec {
     /// Files of pseudo-random bytes.
     #[serde(default, rename = "file")]
     pub files: Vec<FileSpec>,
-    /// A script of lab/disks that fills the folder that is its first argument.
+    /// Script of lab/disks that fills the directory given as its first argument.
     pub script: Option<String>,
-    /// Its further arguments.
+    /// Further arguments of the script.
     #[serde(default)]
     pub arguments: Vec<String>,
 }
@@ -48,9 +48,9 @@ impl DiskSpec {
             return Some("disk: has either ext4_mib or empty_mib".to_owned());
         }
         if self.empty_mib > 0 && (held > 0 || self.script.is_some()) {
-            return Some("disk: files are on a file system (ext4_mib)".to_owned());
+            return Some("disk: files need a file system (ext4_mib)".to_owned());
         }
-        // What ext4 itself needs.
+        // Space for ext4's own structures.
         if held + held / 16 > self.ext4_mib && held > 0 {
             let size = self.ext4_mib;
             return Some(format!(
@@ -59,37 +59,37 @@ impl DiskSpec {
         }
         let is_bad = |file: &&FileSpec| file.name.is_empty() || file.name.contains('/');
         let bad = self.files.iter().find(is_bad)?;
-        Some(format!("disk: {:?}: no name of a file", bad.name))
+        Some(format!("disk: {:?}: invalid file name", bad.name))
     }
 
-    /// The disk's image, made unless it was before.
+    /// Returns the disk's image, and creates it if it is not cached.
     ///
     /// # Errors
-    /// [`LabError::Missing`] without mkfs.ext4, [`LabError::Build`] if that or a script failed.
-    pub fn made(&self, house: &House) -> Result<PathBuf> {
+    /// [`LabError::Missing`] without mkfs.ext4, [`LabError::Build`] if it or a script fails.
+    pub fn made(&self, workspace: &Workspace) -> Result<PathBuf> {
         let mut hasher = DefaultHasher::new();
         self.hash(&mut hasher);
-        let script = self.script.as_ref().map(|name| house.disks.join(name));
+        let script = self.script.as_ref().map(|name| workspace.disks.join(name));
         if let Some(script) = &script {
             files::read_text(script)?.hash(&mut hasher);
         }
-        let folder = house.cache.join("disks");
-        let _lock = files::lock(&folder.join("lock"))?;
-        let image = folder.join(format!("{:016x}.img", hasher.finish()));
+        let directory = workspace.cache.join("disks");
+        let _lock = files::lock(&directory.join("lock"))?;
+        let image = directory.join(format!("{:016x}.img", hasher.finish()));
         if !image.is_file() {
-            self.make(house, script.as_deref(), &image)?;
+            self.make(workspace, script.as_deref(), &image)?;
         }
         Ok(image)
     }
 
-    fn make(&self, house: &House, script: Option<&Path>, image: &Path) -> Result<()> {
+    fn make(&self, workspace: &Workspace, script: Option<&Path>, image: &Path) -> Result<()> {
         let _bar = output::progress("making a disk");
         let part = files::with_suffix(image, ".part");
         let attempt = || -> Result<()> {
             let size = self.ext4_mib.max(self.empty_mib) << 20;
             File::create(&part)?.set_len(size)?;
             if self.ext4_mib > 0 {
-                self.fill(house, script, &part)?;
+                self.fill(workspace, script, &part)?;
             }
             fs::rename(&part, image)?;
             Ok(())
@@ -99,12 +99,12 @@ impl DiskSpec {
         result.with_context(|| image.display().to_string())
     }
 
-    /// Makes the file system, by way of a folder that is gone afterwards.
-    fn fill(&self, house: &House, script: Option<&Path>, image: &Path) -> Result<()> {
+    /// Creates the file system from a temporary directory.
+    fn fill(&self, workspace: &Workspace, script: Option<&Path>, image: &Path) -> Result<()> {
         let content = files::with_suffix(image, ".files");
-        let result = self.gather(house, script, &content).and_then(|()| {
+        let result = self.gather(workspace, script, &content).and_then(|()| {
             let mkfs = PathBuf::from("/sbin/mkfs.ext4");
-            // No journal: the disk is thrown away after each run.
+            // No journal: the disk is discarded after each run.
             let mut command = Command::new(&mkfs);
             command
                 .args(["-q", "-F", "-m", "0", "-O", "^has_journal", "-d"])
@@ -116,9 +116,9 @@ impl DiskSpec {
         result
     }
 
-    /// Puts what the disk holds into a folder.
-    fn gather(&self, house: &House, script: Option<&Path>, content: &Path) -> Result<()> {
-        files::empty_folder(content)?;
+    /// Writes the disk's content into a directory.
+    fn gather(&self, workspace: &Workspace, script: Option<&Path>, content: &Path) -> Result<()> {
+        files::empty_directory(content)?;
         for file in &self.files {
             random_file(&content.join(&file.name), file.mib)?;
         }
@@ -127,7 +127,7 @@ impl DiskSpec {
         };
         let mut command = Command::new("sh");
         command.arg(script).arg(content).args(&self.arguments);
-        run(command.env("TOLL_LAB_CACHE", &house.cache), script)
+        run(command.env("TOLL_LAB_CACHE", &workspace.cache), script)
     }
 }
 
@@ -145,7 +145,7 @@ fn run(command: &mut Command, what: &Path) -> Result<()> {
     }
 }
 
-/// Bytes that do not compress and are the same everywhere (xorshift64*, Vigna 2016).
+/// Generates incompressible bytes that are the same on all machines (xorshift64*, Vigna 2016).
 fn random_file(path: &Path, mib: u64) -> Result<()> {
     let mut file = BufWriter::new(File::create(path)?);
     let mut state = 0x9e37_79b9_7f4a_7c15_u64 ^ mib;
@@ -181,8 +181,8 @@ mod tests {
 
     #[test]
     fn files_are_the_same_everywhere() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("x");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x");
         random_file(&path, 1).unwrap();
         let bytes = fs::read(&path).unwrap();
         assert_eq!(bytes.len(), 1 << 20);

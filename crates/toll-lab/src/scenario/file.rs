@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a scenario's file says.
+//! Format of a scenario file.
 
 use std::collections::BTreeMap;
 
@@ -11,73 +11,73 @@ use super::profile::ProfileSpec;
 use crate::guest::Machine;
 use crate::results::Condition;
 
-/// An experiment: what runs in which machine, and how that is varied.
+/// An experiment: programs, a machine, and the policies to compare.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// The file's name without `.toml`.
+    /// File name without `.toml`.
     #[serde(skip)]
     pub name: String,
-    /// The file as it is.
+    /// Text of the file.
     #[serde(skip)]
     pub text: String,
-    /// One line.
+    /// One-line description.
     pub description: String,
-    /// The real situation that it stands for.
+    /// The real situation that the scenario stands for.
     pub stands_for: String,
     /// What would be a failure.
     pub failure: String,
-    /// Conditions that hold in the section `main` of every run, or the scenario has not tried what
-    /// it stands for.
+    /// Conditions on the section `main` of every run; if one fails, the scenario did not exercise
+    /// what it stands for.
     #[serde(default)]
     pub require: Vec<Condition>,
-    /// The counters that a change of it is judged by.
+    /// Counters that changes are judged by.
     #[serde(default = "usual_judges")]
     pub judged_by: Vec<String>,
-    /// Who touches memory first, and how: reading or writing, on which node.
+    /// First touch of memory: by which program, by reading or writing, on which node.
     pub first_touch: String,
     /// Programs of lab/guest.
     #[serde(default)]
     pub guest: Vec<String>,
-    /// Commands of the host that the guest has too.
+    /// Host commands that are copied into the guest.
     #[serde(default)]
     pub commands: Vec<String>,
-    /// What `toll-lab run` runs it on where nothing else is asked for.
+    /// Default variants of `toll-lab run`.
     #[serde(default = "stock")]
     pub variants: Vec<String>,
-    /// The cache lines of the kernel that several CPUs write are counted too.
+    /// Also count the kernel's cache lines that several CPUs write.
     #[serde(default)]
     pub lines: bool,
-    /// Which of its sections tell what a size costs, and by what.
+    /// Sections that measure cost by size.
     pub sizes: Option<SizeSections>,
-    /// The policy by whose number of page faults it is decided which fault is a section's tail.
+    /// The policy that sets the rank of the tail fault in a section, by its number of page faults.
     pub tail: Option<String>,
-    /// Which policies its workloads are compared under.
+    /// Policies under which the workloads are compared.
     pub workloads: Option<Workloads>,
-    /// What is known of its programs beforehand.
+    /// Profiles of its programs.
     #[serde(default, rename = "profile")]
     pub profiles: Vec<ProfileSpec>,
     pub machine: Machine,
     #[serde(default, rename = "disk")]
     pub disks: Vec<DiskSpec>,
-    /// At least one; the first is the default.
+    /// At least one policy; the first is the default.
     #[serde(default = "only_policy", rename = "policy")]
     pub policies: Vec<Policy>,
     pub short: Form,
     pub full: Form,
 }
 
-/// Sections `NAME-SIZE` that cost what mapping so much does, each by what is mapped.
+/// Sections `NAME-SIZE` that measure the cost of mapping SIZE, by what is mapped.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SizeSections {
-    /// What the others are compared with.
+    /// Reference kind.
     pub base: String,
     pub hugetlb: String,
     pub morsel: String,
 }
 
-/// Sections `STATE-NAME`, each a workload in memory of that state; `whole` is not fragmented.
+/// Sections `STATE-NAME`, each a workload with memory in that state; `whole` is unfragmented.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workloads {
@@ -86,27 +86,27 @@ pub struct Workloads {
     pub stock: Vec<String>,
 }
 
-/// A setting of the guest's kernel that is compared with others.
+/// A configuration of the guest's kernel, for comparison with others.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Policy {
     pub name: String,
-    /// The variants that it is for; none: all.
+    /// Variants that the policy applies to; empty: all.
     #[serde(default)]
     pub variants: Vec<String>,
-    /// Whether programs run under their profiles.
+    /// Whether programs run with their profiles.
     #[serde(default = "yes")]
     pub profiles: bool,
-    /// Words for the kernel's command line.
+    /// Words for the kernel command line.
     #[serde(default)]
     pub kernel: Vec<String>,
-    /// Files below /sys and /proc/sys, and what is written into them before anything runs.
+    /// Files below /sys and /proc/sys, and the values written to them before anything runs.
     #[serde(default)]
     pub set: BTreeMap<String, String>,
 }
 
 impl Policy {
-    /// Whether a kernel is run under it.
+    /// Whether the policy applies to a variant.
     pub fn is_for(&self, variant: &str) -> bool {
         self.variants.is_empty() || self.variants.iter().any(|it| it == variant)
     }
@@ -126,18 +126,18 @@ fn only_policy() -> Vec<Policy> {
     }]
 }
 
-/// How much of it is run.
+/// One form of the scenario: short or full.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Form {
-    /// Seconds that a guest may take, booting included.
+    /// Time limit of a guest in seconds, booting included.
     pub within: u64,
-    /// Runs of each variant and policy, where nothing else is asked for.
+    /// Default number of runs of each variant and policy.
     #[serde(default = "one")]
     pub runs: u32,
-    /// In place of the scenario's.
+    /// Replaces the scenario's value.
     pub machine: Option<Machine>,
-    /// In place of the scenario's.
+    /// Replaces the scenario's value.
     #[serde(default, rename = "disk")]
     pub disks: Vec<DiskSpec>,
     #[serde(rename = "job")]
@@ -157,19 +157,19 @@ fn one() -> u32 {
     1
 }
 
-/// A job as the file has it.
+/// A `[[job]]` table of the file.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobText {
     pub name: String,
-    /// A file system without which there is nothing to do: the job is left out on kernels that have none.
+    /// Required file system: the job is left out on kernels without it.
     pub needs: Option<String>,
-    /// A command line for the guest's shell.
+    /// Command line for the guest's shell.
     pub run: String,
 }
 
 impl JobText {
-    /// What the guest's shell gets.
+    /// Returns the command line for the guest's shell.
     pub fn line(&self) -> String {
         match &self.needs {
             Some(name) => format!("grep -qw {name} /proc/filesystems || exit 0; {}", self.run),
@@ -179,10 +179,10 @@ impl JobText {
 }
 
 impl Scenario {
-    /// Reads a file's text.
+    /// Parses a scenario file.
     ///
     /// # Errors
-    /// What is wrong with it, in words, with the line where that is known.
+    /// A description of the problem, with the line if it is known.
     pub(super) fn parse(text: &str) -> Result<Scenario, String> {
         let mut scenario: Scenario = toml::from_str(text).map_err(|error| error.to_string())?;
         text.clone_into(&mut scenario.text);
@@ -210,7 +210,7 @@ impl Scenario {
         }
     }
 
-    /// The profiles that the jobs of a form name, in the scenario's order.
+    /// Lists the profiles that the jobs of a form name, in the scenario's order.
     pub fn profiles(&self, size: Size) -> Vec<&ProfileSpec> {
         let named: Vec<&str> = self.named_profiles(size).collect();
         let is_named = |profile: &&ProfileSpec| named.contains(&profile.name.as_str());
@@ -224,7 +224,7 @@ impl Scenario {
             .flat_map(|job| super::profile::named(&job.run))
     }
 
-    /// The line of the file that has these words first.
+    /// Returns the first line of the file that contains these words.
     pub fn line_of(&self, words: &str) -> usize {
         let line = self.text.lines().position(|line| line.contains(words));
         line.map_or(0, |line| line + 1)
@@ -234,13 +234,13 @@ impl Scenario {
         let names = |names: Vec<&String>| names.into_iter().find_map(|name| bad_name(name));
         let policies = self.policies.iter().map(|it| &it.name).collect();
         if self.policies.is_empty() {
-            return Some("policy: there is none".to_owned());
+            return Some("policy: at least one is required".to_owned());
         }
         if self.judged_by.is_empty() {
-            return Some("judged_by: there is none".to_owned());
+            return Some("judged_by: at least one is required".to_owned());
         }
         if self.variants.is_empty() {
-            return Some("variants: there is none".to_owned());
+            return Some("variants: at least one is required".to_owned());
         }
         names(policies)
             .or_else(|| twice("judged_by", self.judged_by.iter().map(String::as_str)))
@@ -253,7 +253,7 @@ impl Scenario {
             .or_else(|| self.problem_of(Size::Full))
     }
 
-    /// What `tail` and `workloads` name is a policy.
+    /// Checks that `tail` and `workloads` name policies.
     fn unknown_policy(&self) -> Option<String> {
         let tail = self.tail.iter().map(|name| ("tail", name));
         let workloads = self.workloads.iter().flat_map(|it| {
@@ -262,31 +262,29 @@ impl Scenario {
         });
         let is_known = |name: &String| self.policies.iter().any(|it| it.name == *name);
         let found = tail.chain(workloads).find(|(_, name)| !is_known(name));
-        let unknown = found.map(|(key, name)| format!("{key}: {name}: is no policy of it"));
+        let unknown = found.map(|(key, name)| format!("{key}: {name}: is not one of its policies"));
         let is_alone = self
             .workloads
             .as_ref()
             .is_some_and(|it| it.stock.is_empty());
-        unknown.or_else(|| is_alone.then(|| "workloads: stock: there is none".to_owned()))
+        unknown.or_else(|| is_alone.then(|| "workloads: stock: one is required".to_owned()))
     }
 
     fn unknown_profile(&self, size: Size) -> Option<String> {
         let is_known = |name: &&str| self.profiles.iter().any(|it| it.name == **name);
         let name = self.named_profiles(size).find(|name| !is_known(name))?;
         let line = self.line_of(&format!("with {name} "));
-        Some(format!(
-            "line {line}: with {name}: there is no such profile"
-        ))
+        Some(format!("line {line}: with {name}: no such profile"))
     }
 
     fn problem_of(&self, size: Size) -> Option<String> {
         let form = self.form(size);
         let in_form = |problem: String| format!("{}: {problem}", size.name());
         if form.jobs.is_empty() {
-            return Some(in_form("job: there is none".to_owned()));
+            return Some(in_form("job: at least one is required".to_owned()));
         }
         if form.runs == 0 || form.within == 0 {
-            return Some(in_form("runs and within are 1 at least".to_owned()));
+            return Some(in_form("runs and within must be at least 1".to_owned()));
         }
         let jobs = || form.jobs.iter().map(|job| job.name.as_str());
         jobs()
@@ -297,25 +295,25 @@ impl Scenario {
             .or_else(|| self.machine(size).problem())
             .or_else(|| {
                 let is_one_thread = self.lines && self.machine(size).icount;
-                is_one_thread.then(|| "lines: they need CPUs that run at the same time".to_owned())
+                is_one_thread.then(|| "lines: requires CPUs that run in parallel".to_owned())
             })
             .or_else(|| self.disks(size).iter().find_map(DiskSpec::problem))
             .map(in_form)
     }
 }
 
-/// Names become files.
+/// Checks names that are used as file names.
 pub(super) fn bad_name(name: &str) -> Option<String> {
     let is_fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let is_name = !name.is_empty() && name.len() < 64 && name.chars().all(is_fine);
-    (!is_name).then(|| format!("{name:?}: a name is of lower case, digits and dashes"))
+    (!is_name).then(|| format!("{name:?}: expected lower case, digits and dashes"))
 }
 
 fn twice<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
     let mut seen = Vec::new();
     for name in names {
         if seen.contains(&name) {
-            return Some(format!("{what} {name}: is there twice"));
+            return Some(format!("{what} {name}: is defined twice"));
         }
         seen.push(name);
     }
@@ -445,11 +443,11 @@ load = "sleep 1"
         let of = |text: String| Scenario::parse(&text).unwrap_err();
         let with = GOOD.replacen("\"stride main 512", "\"with none stride main 512", 1);
         let why = of(with + PROFILES);
-        assert_eq!(why, "short: line 17: with none: there is no such profile");
+        assert_eq!(why, "short: line 17: with none: no such profile");
         let twice = of(GOOD.to_owned()
             + PROFILES
             + "[[profile]]\nname = \"small\"\nrun = \"x\"\nbaseline = \"1s\"\n");
-        assert!(twice.contains("profile small: is there twice"), "{twice}");
+        assert!(twice.contains("profile small: is defined twice"), "{twice}");
         let empty =
             of(GOOD.to_owned() + "[[profile]]\nname = \"none\"\nrun = \"\"\nbaseline = \"1s\"\n");
         assert!(empty.contains("profile none: run"), "{empty}");
@@ -457,7 +455,7 @@ load = "sleep 1"
         let workloads = "workloads = { ours = \"never\", stock = [\"x\"] }\nguest";
         assert!(problem("guest", workloads).contains("workloads: x"));
         let alone = "workloads = { ours = \"never\", stock = [] }\nguest";
-        assert!(problem("guest", alone).contains("stock: there is none"));
+        assert!(problem("guest", alone).contains("stock: one is required"));
     }
 
     #[test]
@@ -469,12 +467,12 @@ load = "sleep 1"
         assert!(problem("failure = \"f\"\n", "").contains("failure"));
         assert!(problem("guest", "variants = []\nguest").contains("variants"));
         let twice = "variants = [\"a\", \"a\"]\nguest";
-        assert!(problem("guest", twice).contains("variants a: is there twice"));
+        assert!(problem("guest", twice).contains("variants a: is defined twice"));
         assert!(problem("guest", "lines = true\nguest").contains("full: lines"));
         let needs = "needs = \"; reboot\"\nrun = \"stride";
         assert!(problem("run = \"stride", needs).contains("; reboot"));
         assert!(problem("guest", "sizes = { base = \"a\" }\nguest").contains("hugetlb"));
         let two = "[[short.job]]\nname = \"main\"\nrun = \"x\"\n[full]";
-        assert!(problem("[full]", two).contains("job main: is there twice"));
+        assert!(problem("[full]", two).contains("job main: is defined twice"));
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Scenarios: one file each below lab/scenarios. docs/guide/lab.md has the keys.
+//! Scenarios: one file each below lab/scenarios. docs/guide/lab.md documents the keys.
 
 mod disk;
 mod file;
@@ -11,13 +11,13 @@ use anyhow::Result;
 
 use crate::error::LabError;
 use crate::files;
-use crate::house::House;
+use crate::workspace::Workspace;
 
 pub use disk::{DiskSpec, FileSpec};
 pub use file::{Form, JobText, Policy, Scenario, SizeSections, Workloads};
 pub use profile::ProfileSpec;
 
-/// What is run of a scenario.
+/// The form of a scenario to run.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize,
 )]
@@ -37,33 +37,32 @@ impl Size {
 }
 
 impl Scenario {
-    /// The names of all scenarios.
-    pub fn names(house: &House) -> Result<Vec<String>> {
+    /// Lists the names of all scenarios.
+    pub fn names(workspace: &Workspace) -> Result<Vec<String>> {
         let stem = |file: &std::path::PathBuf| {
             let is_toml = file.extension().is_some_and(|it| it == "toml");
             is_toml.then(|| file.with_extension("").display().to_string())
         };
-        Ok(files::below(&house.scenarios)?
+        Ok(files::below(&workspace.scenarios)?
             .iter()
             .filter_map(stem)
             .collect())
     }
 
-    /// A scenario by its name, or by the path of a file of the user's own.
+    /// Finds a scenario by name, or by the path of a user's own file.
     ///
     /// # Errors
-    /// [`LabError::Usage`] for a name that none has, [`LabError::Input`] for a file that says
-    /// what no scenario can.
-    pub fn find(house: &House, name: &str) -> Result<Scenario> {
+    /// [`LabError::Usage`] for an unknown name, [`LabError::Input`] for an invalid file.
+    pub fn find(workspace: &Workspace, name: &str) -> Result<Scenario> {
         let is_path = name.contains('/');
         let path = match is_path {
             true => Path::new(name).to_owned(),
-            false => house.scenarios.join(format!("{name}.toml")),
+            false => workspace.scenarios.join(format!("{name}.toml")),
         };
         if !is_path && !path.is_file() {
-            let known = Scenario::names(house)?.join(", ");
+            let known = Scenario::names(workspace)?.join(", ");
             return Err(
-                LabError::Usage(format!("{name}: no such scenario (known are {known})")).into(),
+                LabError::Usage(format!("{name}: no such scenario (expected {known})")).into(),
             );
         }
         let text = files::read_text(&path)?;

@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Profiles that a scenario's programs run under: recorded on the host, of another input.
+//! Profiles under which a scenario's programs run: recorded on the host, with a different input.
 
 use serde::Deserialize;
 
 use super::file::bad_name;
 
-/// How one is recorded.
+/// A `[[profile]]` table of a scenario.
 #[derive(Debug, Clone, Deserialize, Hash)]
 #[serde(deny_unknown_fields)]
 pub struct ProfileSpec {
     pub name: String,
-    /// A line for the host's shell, which makes the input in the folder where the program runs.
+    /// Line for the host's shell that creates the input in the program's working directory.
     pub input: Option<String>,
-    /// The program and its arguments, separated by blanks: of lab/guest, or a command of the host.
+    /// Program and arguments, separated by blanks: from lab/guest, or a host command.
     pub run: String,
-    /// How long that run takes in a guest, whose clock counts instructions (`tollfree plan --baseline`).
+    /// Duration of the run in a guest with an instruction-count clock (`tollfree plan --baseline`).
     pub baseline: String,
-    /// A line for the host's shell, which gives a server something to do; when it ends the server
-    /// has a minute to do so too.
+    /// Line for the host's shell that puts load on a server; after it ends the server has a minute
+    /// to end too.
     pub load: Option<String>,
 }
 
 impl ProfileSpec {
-    /// What no profile can be, in words.
+    /// Returns what is invalid about the profile, if anything.
     pub(super) fn problem(&self) -> Option<String> {
         let is_empty = self.run.split_whitespace().next().is_none();
-        let empty = || format!("profile {}: run: there is no program", self.name);
+        let empty = || format!("profile {}: run: no program", self.name);
         bad_name(&self.name).or_else(|| is_empty.then(empty))
     }
 }
 
-/// The profiles that a job's line names (`with NAME COMMAND`).
+/// Lists the profiles that a job's line names (`with NAME COMMAND`).
 pub(super) fn named(line: &str) -> impl Iterator<Item = &str> {
     let words = line.split([' ', '\'', '"', ';', '(']);
     let next = words.clone().skip(1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where cost tables are kept, and for which machine each holds.
+//! Cache of cost tables, by machine.
 
 use std::env;
 use std::fs;
@@ -12,16 +12,16 @@ use toll_model::cost::CostTable;
 
 use crate::{Root, cpu, sys};
 
-/// What a cost table depends on.
+/// The machine properties that a cost table depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
     pub cpu: String,
     pub kernel: String,
-    /// Bytes, rounded to 64 MiB: what is left of it after boot differs from boot to boot.
+    /// Bytes, rounded to 64 MiB: the usable memory varies slightly between boots.
     pub memory: u64,
 }
 
-/// The key of the machine at `root`.
+/// Returns the key of the machine at `root`.
 pub fn key(root: &Root) -> Key {
     const GRAIN: u64 = 64 << 20;
     let memory = sys::effective_memory(root).unwrap_or(0);
@@ -32,9 +32,9 @@ pub fn key(root: &Root) -> Key {
     }
 }
 
-/// tollfree's folder in the user's cache: `$XDG_CACHE_HOME/tollfree`, else `~/.cache/tollfree`;
-/// `None` without a home. It need not exist.
-pub fn cache_folder() -> Option<PathBuf> {
+/// Returns tollfree's directory in the user's cache: `$XDG_CACHE_HOME/tollfree`, else
+/// `~/.cache/tollfree`; `None` without a home directory. It need not exist.
+pub fn cache_directory() -> Option<PathBuf> {
     let absolute = |name: &str| {
         env::var_os(name)
             .map(PathBuf::from)
@@ -45,12 +45,12 @@ pub fn cache_folder() -> Option<PathBuf> {
     Some(base.join("tollfree"))
 }
 
-/// The file that holds the cost table of a key; `None` without a home directory.
+/// Returns the file for the cost table of a key; `None` without a home directory.
 pub fn cache_path(key: &Key) -> Option<PathBuf> {
-    Some(cache_folder()?.join(format!("costs-{:016x}.json", hash(key))))
+    Some(cache_directory()?.join(format!("costs-{:016x}.json", hash(key))))
 }
 
-/// FNV-1a: the name of a file must not change with the compiler's hasher.
+/// FNV-1a: a file name must not depend on the compiler's hasher.
 fn hash(key: &Key) -> u64 {
     struct Fnv(u64);
     impl Hasher for Fnv {
@@ -72,7 +72,7 @@ fn hash(key: &Key) -> u64 {
     hasher.finish()
 }
 
-/// The cached table of a key, if there is a sound one made for it.
+/// Returns the cached table for a key if it exists and is valid.
 pub fn load(key: &Key) -> Option<CostTable> {
     let text = fs::read_to_string(cache_path(key)?).ok()?;
     let table = CostTable::from_json(text).ok()?;
@@ -80,17 +80,17 @@ pub fn load(key: &Key) -> Option<CostTable> {
     same.then_some(table)
 }
 
-/// Keeps a table at `path`, whole or not at all.
+/// Writes a table to `path` atomically.
 ///
 /// # Errors
-/// The table is impossible, or its folder cannot be made or written.
+/// The table is invalid, or its directory cannot be created or written.
 pub fn store(path: &Path, table: &CostTable) -> io::Result<()> {
     let text = table.to_json().map_err(io::Error::other)?;
-    let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
+    let directory = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(directory)?;
     let mut file = tempfile::Builder::new()
         .permissions(fs::Permissions::from_mode(0o666))
-        .tempfile_in(folder)?;
+        .tempfile_in(directory)?;
     file.write_all(text.as_bytes())?;
     file.persist(path)?;
     Ok(())
@@ -100,19 +100,19 @@ pub fn store(path: &Path, table: &CostTable) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// A name that can be guessed may be a link to a file that is not to be overwritten.
+    /// A predictable temporary name may be a symlink to a file that must not be overwritten.
     #[test]
     fn links_with_guessed_names_are_not_followed() {
-        let folder = tempfile::tempdir().unwrap();
-        let victim = folder.path().join("victim");
+        let directory = tempfile::tempdir().unwrap();
+        let victim = directory.path().join("victim");
         fs::write(&victim, "precious").unwrap();
-        let path = folder.path().join("costs.json");
+        let path = directory.path().join("costs.json");
         let guessed = path.with_extension(format!("{}.tmp", std::process::id()));
         std::os::unix::fs::symlink(&victim, &guessed).unwrap();
         store(&path, &crate::calibrate::default_costs()).unwrap();
         assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
         assert!(!fs::symlink_metadata(&path).unwrap().is_symlink());
-        let left: Vec<_> = fs::read_dir(&folder).unwrap().flatten().collect();
+        let left: Vec<_> = fs::read_dir(&directory).unwrap().flatten().collect();
         assert_eq!(left.len(), 3, "{left:?}");
     }
 }

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The access pattern that is timed: chains of dependent loads, spread evenly.
+//! The measured access pattern: chains of dependent loads, evenly distributed.
 //!
-//! The next address of a chain is a random function of the last one *and of the
-//! value loaded there*, so no load can begin before the chain's last has ended
-//! and no prefetcher can guess it. (All values are zero, but neither the compiler
-//! nor the CPU knows.) This needs no permutation in memory, so that every line of
-//! the footprint takes part, and nothing needs to be set up.
+//! The next address of a chain is a random function of the last one *and of the value loaded
+//! there*, so no load can start before the chain's previous load has completed, and no prefetcher
+//! can predict it. (All values are zero, but neither the compiler nor the CPU knows.) This needs no
+//! permutation in memory, so every line of the footprint takes part, and no setup is needed.
 
 use super::Measured;
 
 /// Numbers of independent chains that are measured.
 pub(super) const CHAINS: [u32; 4] = [1, 2, 4, 8];
 
-/// Loads of one timed sample, all chains together.
+/// Loads of one timed sample over all chains.
 const LOADS: u32 = 1 << 15;
 
-/// CPU time of one load in ns, with `chains` (one of [`CHAINS`]) chains over the first
+/// Returns the CPU time of one load in ns, with `chains` (one of [`CHAINS`]) chains over the first
 /// `footprint` bytes (a power of two) at `base`, which must be mapped and readable.
 pub(super) fn sample(base: *const u8, footprint: u64, chains: u32, seed: u64) -> f64 {
     assert!(footprint.is_power_of_two());
@@ -52,18 +51,18 @@ fn mix(state: u64) -> u64 {
         .wrapping_add(0x1405_7b7e_f767_814f)
 }
 
-/// CPU time of this thread in ns: a neighbour on the CPU does not count.
+/// Returns the CPU time of this thread in ns; time of other threads on the CPU does not count.
 pub(super) fn cpu_ns() -> f64 {
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: `time` is a valid place for the result.
+    // SAFETY: `time` is valid for the result.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
-/// Median with 10th and 90th percentile; `None` of nothing.
+/// Returns the median with the 10th and 90th percentile; `None` for an empty slice.
 pub(super) fn summary(mut samples: Vec<f64>) -> Option<Measured> {
     samples.sort_by(f64::total_cmp);
     let at = |share: f64| samples[((samples.len() - 1) as f64 * share).round() as usize];

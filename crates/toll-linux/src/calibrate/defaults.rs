@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What stands in for prices that were not measured.
+//! Default values for costs that were not measured.
 
-use toll_model::cost::{CostTable, Measured, WalkPrice};
+use toll_model::cost::{CostTable, Measured, WalkCost};
 
 use super::chase::summary;
 use super::key;
 use crate::{Root, cpu};
 
-/// Default prices under this machine's key, marked incomplete.
+/// Returns default costs with this machine's key, marked incomplete.
 pub fn default_costs() -> CostTable {
     let key = key(&Root::system());
     CostTable::default_for(&key.cpu, &key.kernel, key.memory, cpu::tlb_geometry())
 }
 
-/// The measured cells and, behind the largest measured footprint, the default ones,
-/// scaled by the median ratio of measured to default where both are known.
-pub(super) fn fill_in(mut measured: Vec<WalkPrice>, defaults: &[WalkPrice]) -> Vec<WalkPrice> {
-    let ratio = |default: &WalkPrice| {
+/// Returns the measured cells, followed beyond the largest measured footprint by the default ones,
+/// scaled by the median ratio of measured to default in cells that have both.
+pub(super) fn fill_in(mut measured: Vec<WalkCost>, defaults: &[WalkCost]) -> Vec<WalkCost> {
+    let ratio = |default: &WalkCost| {
         let cell = measured
             .iter()
             .find(|cell| (cell.footprint, cell.chains) == (default.footprint, default.chains))?;
@@ -30,15 +30,15 @@ pub(super) fn fill_in(mut measured: Vec<WalkPrice>, defaults: &[WalkPrice]) -> V
         .max()
         .unwrap_or(0);
     let missing = defaults.iter().filter(|cell| cell.footprint > largest);
-    measured.extend(missing.map(|cell| WalkPrice {
+    measured.extend(missing.map(|cell| WalkCost {
         saved_ns: scaled(&cell.saved_ns, ratio),
         ..*cell
     }));
     measured
 }
 
-/// Sets the prices of huge faults. Where only warm ones were seen, cold ones keep the
-/// default ratio to them.
+/// Sets the costs of huge faults. If only warm ones were measured, cold ones keep the default ratio
+/// to them.
 pub(super) fn set_huge_faults(
     table: &mut CostTable,
     warm: Option<Measured>,
@@ -52,11 +52,11 @@ pub(super) fn set_huge_faults(
     table.fault_2m_cold = cold.unwrap_or(table.fault_2m_cold);
 }
 
-fn scaled(price: &Measured, factor: f64) -> Measured {
+fn scaled(cost: &Measured, factor: f64) -> Measured {
     Measured {
-        median: price.median * factor,
-        low: price.low * factor,
-        high: price.high * factor,
+        median: cost.median * factor,
+        low: cost.low * factor,
+        high: cost.high * factor,
     }
 }
 
@@ -64,7 +64,7 @@ fn scaled(price: &Measured, factor: f64) -> Measured {
 mod tests {
     use super::*;
 
-    fn price(median: f64) -> Measured {
+    fn cost(median: f64) -> Measured {
         Measured {
             median,
             low: median / 2.0,
@@ -72,11 +72,11 @@ mod tests {
         }
     }
 
-    fn cell(footprint: u64, chains: u32, median: f64) -> WalkPrice {
-        WalkPrice {
+    fn cell(footprint: u64, chains: u32, median: f64) -> WalkCost {
+        WalkCost {
             footprint,
             chains,
-            saved_ns: price(median),
+            saved_ns: cost(median),
         }
     }
 
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn one_wild_measurement_moves_no_price_by_more_than_four() {
+    fn one_wild_measurement_moves_no_cost_by_more_than_four() {
         let defaults = [cell(16, 1, 1.0), cell(64, 1, 10.0)];
         let filled = fill_in(vec![cell(16, 1, 1000.0)], &defaults);
         assert_eq!(filled[1], cell(64, 1, 40.0));
@@ -106,13 +106,13 @@ mod tests {
     fn cold_faults_keep_their_ratio_to_warm_ones() {
         let mut table = default_costs();
         let ratio = table.fault_2m_cold.median / table.fault_2m_warm.median;
-        set_huge_faults(&mut table, Some(price(100.0)), None);
-        assert_eq!(table.fault_2m_warm, price(100.0));
+        set_huge_faults(&mut table, Some(cost(100.0)), None);
+        assert_eq!(table.fault_2m_warm, cost(100.0));
         assert!((table.fault_2m_cold.median - 100.0 * ratio).abs() < 1e-6);
-        set_huge_faults(&mut table, None, Some(price(7.0)));
+        set_huge_faults(&mut table, None, Some(cost(7.0)));
         assert_eq!(
             (table.fault_2m_warm, table.fault_2m_cold),
-            (price(100.0), price(7.0))
+            (cost(100.0), cost(7.0))
         );
     }
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What it costs to get a page: faults small, huge and warm, huge and cold, and
-//! MADV_COLLAPSE.
+//! Costs of page faults: 4 KiB, huge on a warm block, huge on a cold block, and MADV_COLLAPSE.
 
 use std::thread;
 use std::time::Duration;
@@ -9,20 +8,20 @@ use toll_model::{PAGE, REGION};
 
 use super::chase::{cpu_ns, summary};
 use super::{Budget, Measured};
-use crate::hand::Advice;
 use crate::memory::{Memory, Pages};
+use crate::remote::Advice;
 
 /// Bytes over which warm faults are measured.
 const SPAN: u64 = 128 << 20;
-/// Samples of each price of a cold block and a collapse.
+/// Samples of cold faults and of collapses.
 const SAMPLES: u64 = 24;
-/// A first touch this many times dearer than a warm one was a block that the host had to provide.
+/// A first touch is cold if it costs this many times a warm one: the host had to provide the block.
 pub(super) const COLD_FACTOR: f64 = 4.0;
-/// Blocks idle for so long have gone back to the host, where there is free page reporting.
+/// Idle time after which blocks have returned to the host, with free page reporting.
 const UNTIL_COLD: Duration = Duration::from_secs(10);
 
-/// A first touch of 4 KiB and giving the page back, measured over the pages of a region at a
-/// time. The blocks were in use just before.
+/// Measures a first touch of 4 KiB with the release of the page, over the pages of one region at a
+/// time. The blocks were used shortly before.
 pub(super) fn small(budget: &Budget) -> Option<Measured> {
     let pages = (REGION / PAGE) as f64;
     let touch = |memory: &Memory, region| {
@@ -34,15 +33,15 @@ pub(super) fn small(budget: &Budget) -> Option<Measured> {
     summary(per_region.iter().map(|ns| ns / pages).collect())
 }
 
-/// A first touch of 2 MiB whose block was in use just before, and giving it back; `None`
-/// where no huge page comes at a fault.
+/// Measures a first touch of 2 MiB on a recently used block with its release; `None` if faults do
+/// not allocate huge pages.
 pub(super) fn huge_warm(budget: &Budget) -> Option<Measured> {
     summary(over_span(budget, Pages::Huge, huge_fault)?)
 }
 
-/// CPU time that `touch` takes for each region of some memory, and its part in the time that
-/// unmapping takes. The memory is more than caches hold: a page that is zeroed there again
-/// and again costs a fraction of what programs pay.
+/// Returns the CPU time of `touch` for each region of some memory, plus the region's share of
+/// unmapping. The memory exceeds the caches: zeroing the same cached page repeatedly costs a
+/// fraction of what programs pay.
 fn over_span(
     budget: &Budget,
     pages: Pages,
@@ -62,8 +61,8 @@ fn over_span(
     Some(touched.iter().map(|ns| ns + unmapped).collect())
 }
 
-/// CPU time of the first touch of a region; `None` if its last page is still missing
-/// then (a second fault that costs as much as any, so it was not huge).
+/// Returns the CPU time of the first touch of a region; `None` if its last page is still not
+/// present afterwards (the fault was not huge, and the next one would cost the same).
 pub(super) fn huge_fault(memory: &Memory, region: u64) -> Option<f64> {
     let began = cpu_ns();
     memory.touch(region);
@@ -71,10 +70,10 @@ pub(super) fn huge_fault(memory: &Memory, region: u64) -> Option<f64> {
     is_present(memory, region + REGION - PAGE).then_some(fault)
 }
 
-/// Whether the page at `offset` is there.
+/// Whether the page at `offset` is present.
 pub(super) fn is_present(memory: &Memory, offset: u64) -> bool {
     let mut present = 0u8;
-    // SAFETY: asks about one page of our own mapping; `present` takes the answer.
+    // SAFETY: queries one page of our own mapping; `present` holds the answer.
     let asked = unsafe {
         let page = memory.base().add(offset as usize);
         libc::mincore(page as *mut libc::c_void, PAGE as usize, &raw mut present)
@@ -82,7 +81,7 @@ pub(super) fn is_present(memory: &Memory, offset: u64) -> bool {
     asked == 0 && present & 1 == 1
 }
 
-/// The cold ones among first touches of huge pages, if there are enough to speak of.
+/// Selects the cold ones among first touches of huge pages; `None` if there are too few.
 pub(super) fn cold_among(faults: &[f64], warm: &Measured) -> Option<Measured> {
     const ENOUGH: usize = 5;
     let cold: Vec<f64> = faults
@@ -97,8 +96,8 @@ pub(super) fn cold_among(faults: &[f64], warm: &Measured) -> Option<Measured> {
     }
 }
 
-/// Waits until freed blocks have gone back to the host, then touches some. `None`
-/// without time for it, or where nothing gets dearer.
+/// Waits until freed blocks have returned to the host, then touches some. `None` if there is no
+/// time for it, or if no touch costs more.
 pub(super) fn huge_cold(budget: &Budget, warm: &Measured) -> Option<Measured> {
     if !budget.allows(UNTIL_COLD.as_secs_f64() + 1.0) {
         return None;
@@ -112,8 +111,8 @@ pub(super) fn huge_cold(budget: &Budget, warm: &Measured) -> Option<Measured> {
     cold_among(&faults, warm)
 }
 
-/// MADV_COLLAPSE of a region populated with small pages, into whatever block is free
-/// (the blocks are kept, so each is another).
+/// Measures MADV_COLLAPSE of a region populated with 4 KiB pages, into any free block (the blocks
+/// are kept, so each sample uses another one).
 pub(super) fn collapse(budget: &Budget) -> Option<Measured> {
     let memory = Memory::reserve(SAMPLES * REGION, Pages::Small).ok()?;
     memory.touch_pages(0, SAMPLES * REGION);

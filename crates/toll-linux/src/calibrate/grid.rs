@@ -1,35 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The grid: what an access costs more with small than with huge pages, over
-//! footprint and number of chains.
+//! The grid: additional cost of an access with 4 KiB pages over huge pages, by footprint and number
+//! of chains.
 
 use std::time::Instant;
 
 use toll_model::REGION;
-use toll_model::cost::WalkPrice;
+use toll_model::cost::WalkCost;
 
 use super::chase::{CHAINS, cpu_ns, sample, summary};
 use super::{Budget, Measured};
-use crate::hand::Advice;
 use crate::memory::{Memory, Pages};
 use crate::proc::smaps_each;
+use crate::remote::Advice;
 use crate::{Root, sys};
 
 const MIB: u64 = 1 << 20;
-/// Within any second-level TLB's reach and far beyond any first level's: prices hits in the second.
+/// Within the reach of any second-level TLB and far beyond any first level: measures second-level
+/// hits.
 const HITS: u64 = REGION;
 const SMALLEST: u64 = 16 * MIB;
 const LARGEST: u64 = 4096 * MIB;
 
-/// What the grid found.
+/// Results of the grid.
 pub(super) struct Grid {
-    pub(super) walk: Vec<WalkPrice>,
-    /// Whether every cell that this machine's memory allows was measured.
+    pub(super) walk: Vec<WalkCost>,
+    /// Whether every cell that fits into this machine's memory was measured.
     pub(super) complete: bool,
     /// CPU time of each first touch of a huge page, ns.
     pub(super) huge_faults: Vec<f64>,
 }
 
-/// Measures footprint after footprint, until memory or time ends.
+/// Measures increasing footprints until memory or time runs out.
 pub(super) fn measure(budget: &Budget, progress: &mut dyn FnMut(&str)) -> Grid {
     let mut grid = Grid {
         walk: Vec::new(),
@@ -55,22 +56,22 @@ pub(super) fn measure(budget: &Budget, progress: &mut dyn FnMut(&str)) -> Grid {
             break;
         }
         let samples = if fine { 15 } else { 7 };
-        grid.walk.extend(pair.prices(footprint, samples));
+        grid.walk.extend(pair.costs(footprint, samples));
     }
     grid
 }
 
-/// Upper estimate of the time that one footprint's cells take once it is populated.
+/// Upper estimate of the time for the cells of one populated footprint.
 fn cells_seconds(fine: bool) -> f64 {
     if fine { 0.8 } else { 0.4 }
 }
 
-/// The same amount of memory twice: in small and in huge pages.
+/// The same amount of memory twice: in 4 KiB pages and in huge pages.
 struct Pair {
     small: Memory,
     huge: Memory,
     populated: u64,
-    /// Seconds that a byte of both took to populate, last time.
+    /// Seconds per byte that populating both took last time.
     pace: f64,
 }
 
@@ -89,7 +90,7 @@ impl Pair {
         self.pace * 1.5 * (footprint - self.populated) as f64
     }
 
-    /// Populates up to `footprint`; false where huge pages or time ran out.
+    /// Populates up to `footprint`; false if huge pages or time ran out.
     fn grow(&mut self, footprint: u64, budget: &Budget, faults: &mut Vec<f64>) -> bool {
         let began = Instant::now();
         let from = self.populated;
@@ -101,7 +102,7 @@ impl Pair {
             let fault = cpu_ns();
             self.huge.touch(region);
             faults.push(cpu_ns() - fault);
-            // Where the machine's setting refused a huge page, collapse asks again.
+            // If the machine's setting prevented a huge page, collapse it explicitly.
             self.huge.touch_pages(region, region + REGION);
         }
         self.populated = footprint;
@@ -114,7 +115,7 @@ impl Pair {
         self.huge.advise(from, length, Advice::Collapse).is_ok()
     }
 
-    /// Whether at least 95 % of the first `footprint` bytes are huge.
+    /// Whether at least 95 % of the first `footprint` bytes are huge pages.
     fn is_huge(&self, footprint: u64) -> bool {
         let base = self.huge.base() as u64;
         let mut huge = 0;
@@ -127,8 +128,8 @@ impl Pair {
         read.is_ok() && huge >= footprint / 20 * 19
     }
 
-    /// The cells of one footprint, in random order, small and huge interleaved.
-    fn prices(&self, footprint: u64, samples: usize) -> Vec<WalkPrice> {
+    /// Measures the cells of one footprint, in random order, with 4 KiB and huge pages interleaved.
+    fn costs(&self, footprint: u64, samples: usize) -> Vec<WalkCost> {
         let mut random = Instant::now().elapsed().as_nanos() as u64 ^ footprint ^ cpu_ns() as u64;
         let mut differences: [Vec<f64>; CHAINS.len()] = Default::default();
         for round in 0..=samples {
@@ -143,7 +144,7 @@ impl Pair {
         let cells = CHAINS.into_iter().zip(differences);
         cells
             .filter_map(|(chains, samples)| {
-                Some(WalkPrice {
+                Some(WalkCost {
                     footprint,
                     chains,
                     saved_ns: not_negative(summary(samples)?),
@@ -152,7 +153,7 @@ impl Pair {
             .collect()
     }
 
-    /// ns that one access costs more with small pages; which goes first is random.
+    /// Returns the additional ns of an access with 4 KiB pages; the order of the two is random.
     fn difference(&self, footprint: u64, chains: u32, random: &mut u64) -> f64 {
         let seed = next(random);
         let time = |memory: &Memory| sample(memory.base(), footprint, chains, seed);
@@ -166,14 +167,14 @@ impl Pair {
     }
 }
 
-/// Whether the rest of the machine needs the memory more.
+/// Whether other programs need the memory.
 fn memory_is_short() -> bool {
     const LEAST: u64 = 512 * MIB;
-    // Linux counts the memory of a control group elsewhere; its limit is in the budget.
+    // The memory of a control group is accounted separately; its limit is in the budget.
     sys::meminfo(&Root::system()).is_ok_and(|info| info.available < LEAST.min(info.total / 8))
 }
 
-/// A price cannot be negative: what is measured below zero is noise around zero.
+/// Clamps a cost at zero: negative values are noise around zero.
 fn not_negative(measured: Measured) -> Measured {
     Measured {
         median: measured.median.max(0.0),
@@ -182,7 +183,7 @@ fn not_negative(measured: Measured) -> Measured {
     }
 }
 
-/// The indices of [`CHAINS`] in random order.
+/// Returns the indices of [`CHAINS`] in random order.
 fn shuffled(random: &mut u64) -> [usize; CHAINS.len()] {
     let mut order = std::array::from_fn(|index| index);
     for last in (1..order.len()).rev() {

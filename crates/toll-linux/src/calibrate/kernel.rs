@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the kernel's estimator (mm/econ) wants to know the price of, as far as user space can
-//! make the kernel do it and nothing else.
+//! Measures costs for the kernel's estimator (mm/econ), as far as user space can trigger the
+//! operation alone.
 //!
-//! All prices are measured in turn, a sample of each in a round, so that whatever changes
-//! meanwhile meets all alike. Blocks were in use some rounds before, and no longer lie in a cache.
+//! All costs are measured in turn, one sample each per round, so that changes over time affect all
+//! of them alike. Blocks were used some rounds before and are no longer cached.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -15,25 +15,25 @@ use super::faults::{COLD_FACTOR, huge_fault};
 use super::reclaim::Reclaim;
 use super::{Budget, Measured};
 use crate::Root;
-use crate::hand::Advice;
 use crate::memory::{Memory, Pages};
+use crate::remote::Advice;
 
-/// Rounds at most.
+/// Maximum number of rounds.
 const ROUNDS: u64 = 400;
-/// Fewer samples are no price.
+/// Minimum number of samples for a cost.
 const ENOUGH: usize = 8;
-/// Regions between two uses of a block: more than caches hold.
+/// Regions between two uses of a block: more than the caches hold.
 const APART: u64 = 64;
-/// Pages of a file are reclaimed in one round of so many: they have to be read before.
+/// File pages are reclaimed in one of this many rounds: they have to be read first.
 const ROUNDS_A_RECLAIM: u64 = 4;
 
-/// A price, or why there is none.
+/// A cost, or why it is missing.
 #[derive(Debug, Clone, PartialEq)]
-pub struct KernelPrice {
-    /// The name of its file in /sys/kernel/mm/econ/costs.
+pub struct KernelCost {
+    /// File name in /sys/kernel/mm/econ/costs.
     pub name: &'static str,
     pub found: Result<Found, &'static str>,
-    /// What was done to measure it.
+    /// The measured operation.
     pub how: &'static str,
 }
 
@@ -41,18 +41,18 @@ pub struct KernelPrice {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Found {
     /// In ns.
-    pub price: Measured,
+    pub cost: Measured,
     pub samples: usize,
-    /// Samples that were left out, as they took several times as long as the shortest: a block that
-    /// the host has to provide first is no price of the kernel's.
+    /// Samples that were discarded because they took several times as long as the shortest:
+    /// providing a block is a cost of the host, not of the kernel.
     pub left_out: usize,
 }
 
-/// Samples of each, ns.
+/// Samples of each cost, ns.
 #[derive(Default)]
 struct Samples {
     fault: Vec<f64>,
-    /// A huge fault without what clearing as much took in the same round.
+    /// A huge fault minus the clearing of the same amount in the same round.
     huge_fault: Vec<f64>,
     clear_huge: Vec<f64>,
     collapse: Vec<f64>,
@@ -60,14 +60,14 @@ struct Samples {
     reclaim_page: Vec<f64>,
 }
 
-/// Measures what can be measured within a time limit, with at most `memory` bytes, until `stop`
-/// says so. `progress` gets a line.
-pub fn kernel_prices(
+/// Measures all costs that can be measured within a time limit, with at most `memory` bytes, until
+/// `stop` returns true. `progress` receives status lines.
+pub fn kernel_costs(
     within: Duration,
     memory: u64,
     stop: &dyn Fn() -> bool,
     progress: &mut dyn FnMut(&str),
-) -> Vec<KernelPrice> {
+) -> Vec<KernelCost> {
     let budget = Budget {
         began: Instant::now(),
         within,
@@ -76,7 +76,7 @@ pub fn kernel_prices(
     };
     let mut samples = Samples::default();
     let split_before = splits();
-    if let Some(mut bench) = Bench::new(&budget) {
+    if let Some(mut memory) = MeasuredMemory::new(&budget) {
         for round in 0..ROUNDS {
             if budget.is_over() {
                 break;
@@ -84,17 +84,17 @@ pub fn kernel_prices(
             if round % 50 == 0 {
                 progress(&format!("round {round} of {ROUNDS}"));
             }
-            bench.round(round, &mut samples);
+            memory.round(round, &mut samples);
         }
     }
-    // Advice that the kernel did not follow cost nothing.
+    // Advice that had no effect is not a sample.
     if splits().saturating_sub(split_before) < samples.split.len() as u64 {
         samples.split.clear();
     }
-    samples.into_prices()
+    samples.into_costs()
 }
 
-/// Huge pages that the kernel has split since boot.
+/// Returns the huge pages that the kernel has split since boot.
 fn splits() -> u64 {
     let text = Root::system().read("/proc/vmstat").unwrap_or_default();
     text.lines()
@@ -103,19 +103,19 @@ fn splits() -> u64 {
         .unwrap_or(0)
 }
 
-/// Memory to measure on.
-struct Bench {
-    /// Huge, in use all the time, for clearing.
+/// Memory for the measurement.
+struct MeasuredMemory {
+    /// A huge page that stays in use, for clearing.
     cleared: Memory,
     regions: u64,
-    /// What earlier rounds have touched; the oldest is freed.
+    /// Memory touched by earlier rounds; the oldest is freed first.
     used: VecDeque<Memory>,
     reclaim: Option<Reclaim>,
 }
 
-impl Bench {
-    /// `None` where there is too little memory, or no huge page to be had.
-    fn new(budget: &Budget) -> Option<Bench> {
+impl MeasuredMemory {
+    /// Returns `None` if there is too little memory, or no huge page is available.
+    fn new(budget: &Budget) -> Option<MeasuredMemory> {
         let regions = APART.min(budget.memory / 4 / REGION);
         if regions == 0 {
             return None;
@@ -123,7 +123,7 @@ impl Bench {
         warm(2 * regions)?;
         let cleared = Memory::reserve(regions * REGION, Pages::Huge).ok()?;
         cleared.touch_pages(0, regions * REGION);
-        Some(Bench {
+        Some(MeasuredMemory {
             cleared,
             regions,
             used: VecDeque::new(),
@@ -160,7 +160,7 @@ impl Bench {
         fault
     }
 
-    /// Small pages, which are made a huge one, which is split.
+    /// Collapses 4 KiB pages into a huge page and splits it.
     fn touch_small(&mut self, samples: &mut Samples) {
         let Ok(memory) = Memory::reserve(REGION, Pages::Small) else {
             return;
@@ -181,7 +181,7 @@ impl Bench {
     }
 }
 
-/// Has the host provide so many regions.
+/// Makes the host provide `regions` regions.
 fn warm(regions: u64) -> Option<()> {
     let memory = Memory::reserve(regions * REGION, Pages::Huge).ok()?;
     memory.touch_pages(0, regions * REGION);
@@ -195,12 +195,12 @@ pub(super) fn timed(what: impl FnOnce()) -> f64 {
 }
 
 impl Samples {
-    fn into_prices(self) -> Vec<KernelPrice> {
-        const NO_HUGE: &str = "no huge page is to be had";
-        const ALONE: &str = "user space cannot make the kernel do it alone";
+    fn into_costs(self) -> Vec<KernelCost> {
+        const NO_HUGE: &str = "no huge page is available";
+        const ALONE: &str = "user space cannot trigger it in isolation";
         let per_page = 1.0 / (REGION / PAGE) as f64;
         let clear_page = self.clear_huge.iter().map(|ns| ns * per_page).collect();
-        let price = |name, samples: Vec<f64>, how, why| KernelPrice {
+        let cost = |name, samples: Vec<f64>, how, why| KernelCost {
             name,
             found: found(samples, why),
             how,
@@ -210,38 +210,38 @@ impl Samples {
             false => Vec::new(),
         };
         vec![
-            price(
+            cost(
                 "fault",
                 self.fault,
-                "first touches of small pages",
+                "first touches of 4 KiB pages",
                 "no memory",
             ),
-            price(
+            cost(
                 "huge_fault",
                 huge_fault,
-                "first touches of huge pages, less the clearing of as much",
-                "it cannot be told from clearing",
+                "first touches of huge pages, minus clearing of the same size",
+                "not distinguishable from clearing",
             ),
-            price(
+            cost(
                 "clear_page",
                 clear_page,
-                "clearing of 2 MiB, for each page",
+                "clearing of 2 MiB, per 4 KiB page",
                 NO_HUGE,
             ),
-            price("clear_huge", self.clear_huge, "clearing of 2 MiB", NO_HUGE),
-            price("compact_block", Vec::new(), "", ALONE),
-            price("collapse", self.collapse, "MADV_COLLAPSE of 2 MiB", NO_HUGE),
-            price(
+            cost("clear_huge", self.clear_huge, "clearing of 2 MiB", NO_HUGE),
+            cost("compact_block", Vec::new(), "", ALONE),
+            cost("collapse", self.collapse, "MADV_COLLAPSE of 2 MiB", NO_HUGE),
+            cost(
                 "split",
                 self.split,
-                "MADV_COLD for a page of a huge one",
+                "MADV_COLD on one 4 KiB page of a huge page",
                 NO_HUGE,
             ),
-            price(
+            cost(
                 "reclaim_page",
                 self.reclaim_page,
                 "MADV_PAGEOUT of clean pages of a file",
-                "no file whose pages can be reclaimed",
+                "no file with reclaimable pages",
             ),
         ]
     }
@@ -250,12 +250,12 @@ impl Samples {
 fn found(mut samples: Vec<f64>, why: &'static str) -> Result<Found, &'static str> {
     let all = samples.len();
     let low = summary(samples.clone()).map_or(0.0, |all| all.low);
-    // Differences may be below 0, and have no factor.
+    // Differences can be below 0, so no factor is applied.
     samples.retain(|ns| low <= 0.0 || *ns <= COLD_FACTOR * low);
     let number = samples.len();
     match summary(samples) {
-        Some(price) if number >= ENOUGH => Ok(Found {
-            price,
+        Some(cost) if number >= ENOUGH => Ok(Found {
+            cost,
             samples: number,
             left_out: all - number,
         }),
@@ -263,7 +263,7 @@ fn found(mut samples: Vec<f64>, why: &'static str) -> Result<Found, &'static str
     }
 }
 
-/// Whether the median of differences is above 0 for certain (by its order statistics, to 95 %).
+/// Whether the median of differences is significantly above 0 (by its order statistics, 95 %).
 fn is_above_zero(differences: &[f64]) -> bool {
     let number = differences.len() as f64;
     let above = differences.iter().filter(|ns| **ns > 0.0).count() as f64;
@@ -284,16 +284,16 @@ mod tests {
     }
 
     #[test]
-    fn few_samples_are_no_price() {
+    fn few_samples_are_no_cost() {
         let samples = Samples {
             fault: vec![100.0; ENOUGH],
             split: vec![100.0; ENOUGH - 1],
             ..Samples::default()
         };
-        let prices = samples.into_prices();
-        let of = |name| prices.iter().find(|price| price.name == name).unwrap();
+        let costs = samples.into_costs();
+        let of = |name| costs.iter().find(|cost| cost.name == name).unwrap();
         assert_eq!(
-            of("fault").found.map(|it| (it.price.median, it.samples)),
+            of("fault").found.map(|it| (it.cost.median, it.samples)),
             Ok((100.0, ENOUGH))
         );
         assert!(of("split").found.is_err() && of("compact_block").found.is_err());
@@ -305,37 +305,34 @@ mod tests {
         samples.extend([5000.0; 30]);
         let found = found(samples, "").unwrap();
         assert_eq!(
-            (found.price.high, found.samples, found.left_out),
+            (found.cost.high, found.samples, found.left_out),
             (450.0, 20, 30)
         );
     }
 
-    /// Whatever this machine can measure, the numbers are of a time that such things take.
+    /// All numbers that this machine can measure are of a plausible magnitude.
     #[test]
-    fn prices_of_this_machine_are_possible() {
-        let prices = kernel_prices(Duration::from_secs(2), 64 << 20, &|| false, &mut |_| {});
-        assert_eq!(prices.len(), 8);
-        for KernelPrice { name, found, .. } in prices {
-            let Ok(Found { price, samples, .. }) = found else {
+    fn costs_of_this_machine_are_possible() {
+        let costs = kernel_costs(Duration::from_secs(2), 64 << 20, &|| false, &mut |_| {});
+        assert_eq!(costs.len(), 8);
+        for KernelCost { name, found, .. } in costs {
+            let Ok(Found { cost, samples, .. }) = found else {
                 continue;
             };
             assert!(samples >= ENOUGH, "{name}");
             assert!(
-                price.low <= price.median && price.median <= price.high,
+                cost.low <= cost.median && cost.median <= cost.high,
                 "{name}"
             );
-            assert!((1.0..1e9).contains(&price.median), "{name}: {price:?}");
+            assert!((1.0..1e9).contains(&cost.median), "{name}: {cost:?}");
         }
     }
 
     #[test]
-    fn no_time_and_no_memory_give_no_price() {
+    fn no_time_and_no_memory_give_no_cost() {
         for (within, memory) in [(Duration::ZERO, 1 << 30), (Duration::from_secs(1), 0)] {
-            let prices = kernel_prices(within, memory, &|| false, &mut |_| {});
-            assert!(
-                prices.iter().all(|price| price.found.is_err()),
-                "{prices:?}"
-            );
+            let costs = kernel_costs(within, memory, &|| false, &mut |_| {});
+            assert!(costs.iter().all(|cost| cost.found.is_err()), "{costs:?}");
         }
     }
 }

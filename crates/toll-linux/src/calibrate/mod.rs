@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Measures this machine's cost table.
 //!
-//! All prices are CPU time of the measuring thread. What time, memory or the
-//! machine's settings left out is filled in from the defaults, scaled by what was
-//! measured, and the table is marked incomplete.
+//! All costs are CPU time of the measuring thread. Costs that could not be measured for lack of
+//! time or memory, or because of the machine's settings, are filled in from the defaults, scaled by
+//! the measured ones, and the table is marked incomplete.
 
 mod cache;
 mod chase;
@@ -18,18 +18,18 @@ use std::time::{Duration, Instant};
 
 use toll_model::cost::{CostTable, Measured};
 
-pub use cache::{Key, cache_folder, cache_path, key, load, store};
+pub use cache::{Key, cache_directory, cache_path, key, load, store};
 pub use defaults::default_costs;
-pub use kernel::{Found, KernelPrice, kernel_prices};
+pub use kernel::{Found, KernelCost, kernel_costs};
 pub use tail::{Tail, Tails, fault_tails};
 
 use crate::{Root, sys};
 
-/// What a calibration may take.
+/// Limits of a calibration.
 struct Budget<'a> {
     began: Instant,
     within: Duration,
-    /// Bytes in use at any time.
+    /// Maximum bytes in use at any time.
     memory: u64,
     stop: &'a dyn Fn() -> bool,
 }
@@ -39,7 +39,7 @@ impl Budget<'_> {
         !self.allows(0.0)
     }
 
-    /// Whether so many more seconds fit.
+    /// Whether `seconds` more seconds fit into the limit.
     fn allows(&self, seconds: f64) -> bool {
         let spent = self.began.elapsed().as_secs_f64();
         !(self.stop)() && spent + seconds < self.within.as_secs_f64()
@@ -51,15 +51,15 @@ impl Budget<'_> {
     }
 }
 
-/// Measures this machine's prices within a time limit, using less than half of the
-/// memory that is available. `progress` gets a line for each step.
+/// Measures this machine's costs within a time limit, using less than half of the available memory.
+/// `progress` receives a line for each step.
 pub fn calibrate(within: Duration, progress: &mut dyn FnMut(&str)) -> CostTable {
     let memory = available_memory() / 2;
     calibrate_with(within, memory, &|| false, progress)
 }
 
-/// As [`calibrate`], using at most `memory` bytes, and ending early (with what was
-/// measured so far) as soon as `stop` says so.
+/// Like [`calibrate`], with at most `memory` bytes. Ends early, with the results so far, as soon as
+/// `stop` returns true.
 pub fn calibrate_with(
     within: Duration,
     memory: u64,
@@ -78,7 +78,7 @@ pub fn calibrate_with(
     progress("collapse");
     let collapse = faults::collapse(&budget);
     let grid = grid::measure(&budget, progress);
-    let cold = warm.and_then(|warm| cold_price(&budget, &warm, &grid.huge_faults, progress));
+    let cold = warm.and_then(|warm| cold_cost(&budget, &warm, &grid.huge_faults, progress));
     let mut table = default_costs();
     table.complete = grid.complete && [small, warm, cold, collapse].iter().all(Option::is_some);
     table.walk = defaults::fill_in(grid.walk, &table.walk);
@@ -88,8 +88,8 @@ pub fn calibrate_with(
     table
 }
 
-/// The price of a cold huge page: that of a warm one where blocks do not get cold.
-fn cold_price(
+/// Returns the cost of a cold huge page: that of a warm one if blocks do not get cold.
+fn cold_cost(
     budget: &Budget,
     warm: &Measured,
     faults: &[f64],
@@ -104,7 +104,7 @@ fn cold_price(
     })
 }
 
-/// Bytes that are available to this process: of the machine, and of its control group.
+/// Returns the bytes available to this process, limited by the machine and by its control group.
 pub fn available_memory() -> u64 {
     let root = Root::system();
     let available = sys::meminfo(&root).map_or(0, |info| info.available);

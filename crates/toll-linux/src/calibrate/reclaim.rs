@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What reclaiming a page costs: clean pages of a file of our own, by MADV_PAGEOUT. It needs no
-//! swap. On a file system in memory nothing can be reclaimed, and there is no price.
+//! Cost of reclaiming a page: clean pages of a temporary file, by MADV_PAGEOUT. It needs no swap.
+//! On a memory file system nothing can be reclaimed, and the cost is missing.
 
 use std::env;
 use std::fs::File;
@@ -13,14 +13,14 @@ use toll_model::PAGE;
 
 use super::kernel::timed;
 
-/// Pages that are reclaimed at once.
+/// Pages reclaimed per batch.
 const BATCH: usize = 64;
-/// Batches of the file.
+/// Batches in the file.
 const BATCHES: usize = 32;
 const PAGE_BYTES: usize = PAGE as usize;
 const LENGTH: usize = BATCHES * BATCH * PAGE_BYTES;
 
-/// A mapped file without a name.
+/// A mapped unnamed file.
 pub(super) struct Reclaim {
     _file: File,
     mapping: NonNull<u8>,
@@ -28,16 +28,16 @@ pub(super) struct Reclaim {
 }
 
 impl Reclaim {
-    /// `None` where no such file can be made.
+    /// Returns `None` if such a file cannot be created.
     pub fn new() -> Option<Reclaim> {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let file = rustix::fs::open(env::temp_dir(), flags, Mode::RUSR | Mode::WUSR).ok()?;
         let mut file = File::from(file);
         file.write_all(&vec![1; LENGTH]).ok()?;
-        // What is dirty would be written first.
+        // Dirty pages would be written back first.
         file.sync_all().ok()?;
-        // SAFETY: a fresh mapping of our own file, at an address of the kernel's choice; the advice
-        // is about its pages alone. Pages are to be read one by one, not in larger blocks.
+        // SAFETY: a new mapping of our own file at an address that the kernel chooses; the advice
+        // affects only its pages. MADV_RANDOM disables readahead.
         let mapping = unsafe {
             let fd = file.as_raw_fd();
             libc::posix_fadvise(fd, 0, 0, libc::POSIX_FADV_DONTNEED);
@@ -56,7 +56,7 @@ impl Reclaim {
         })
     }
 
-    /// CPU time for one page, of a batch; `None` if most of it stayed.
+    /// Returns the CPU time per page of a batch; `None` if most pages were not reclaimed.
     pub fn page(&mut self) -> Option<f64> {
         let batch = self.next % BATCHES * BATCH;
         self.next += 1;
@@ -66,7 +66,7 @@ impl Reclaim {
         }
         let start = self.page_at(batch).cast();
         let length = BATCH * PAGE_BYTES;
-        // SAFETY: our own mapping; the pages come back from the file.
+        // SAFETY: our own mapping; the pages are read from the file again.
         let ns = timed(|| unsafe {
             libc::madvise(start, length, libc::MADV_PAGEOUT);
         });
@@ -86,7 +86,7 @@ impl Reclaim {
 
 impl Drop for Reclaim {
     fn drop(&mut self) {
-        // SAFETY: our own mapping, as it was made; nothing refers to it any more.
+        // SAFETY: our own mapping with its original bounds; no reference to it remains.
         unsafe { libc::munmap(self.mapping.as_ptr().cast(), LENGTH) };
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long the slowest page faults of this machine take. The prices of the cost table are
-//! medians of CPU time; a program that must answer in time waits for the slowest fault, and for
-//! all that happens in it: zeroing, compaction, a host that provides memory, and whatever else
-//! ran meanwhile. So these are wall times, of first touches of this process's own memory.
+//! Tail latency of page faults on this machine. The cost table has medians of CPU time; a program
+//! with latency goals waits for the slowest fault and everything that happens in it: zeroing,
+//! compaction, a host that provides memory, and preemption. These are therefore wall times of first
+//! touches of this process's own memory.
 
 use std::time::{Duration, Instant};
 
@@ -13,28 +13,28 @@ use crate::memory::{Memory, Pages};
 
 /// Bytes that are mapped and touched at a time.
 const SPAN: u64 = 128 << 20;
-/// Faults of each size of page: enough for the 99th percentile to be no extreme value.
+/// Faults for each page size: enough for a stable 99th percentile.
 const FAULTS: usize = 512;
 
-/// The slow end of the times of many faults, ns.
+/// Tail of the times of many faults, ns.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tail {
-    /// Faults that were timed.
+    /// Number of timed faults.
     pub faults: usize,
-    /// 99 of 100 took no longer.
+    /// 99th percentile.
     pub p99: f64,
     pub longest: f64,
 }
 
-/// The tails for both sizes of pages; absent where not [`FAULTS`] of them could be had.
+/// Tails for both page sizes; absent if fewer than [`FAULTS`] faults were possible.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Tails {
     pub small: Option<Tail>,
     pub huge: Option<Tail>,
 }
 
-/// Times first touches of small and of huge pages, in at most `memory` bytes at once. `within`
-/// is for both together.
+/// Times first touches of 4 KiB and of huge pages, with at most `memory` bytes at once. `within` is
+/// the limit for both together.
 pub fn fault_tails(within: Duration, memory: u64) -> Tails {
     let span = SPAN.min(memory / REGION * REGION);
     let of = |pages| tail(first_touches(pages, span, Instant::now() + within / 2));
@@ -44,13 +44,13 @@ pub fn fault_tails(within: Duration, memory: u64) -> Tails {
     }
 }
 
-/// Wall times of first touches, one in each region: the pages of a small one around it are
-/// not touched. Fewer where the time is up, or where a region did not get the pages wanted.
+/// Measures wall times of first touches, one per region: the other 4 KiB pages of a region are not
+/// touched. Returns fewer if time runs out, or if a region did not get the requested page size.
 fn first_touches(pages: Pages, span: u64, until: Instant) -> Vec<f64> {
     let mut times = Vec::new();
     while times.len() < FAULTS && Instant::now() < until {
         let reserved = match pages {
-            // A kernel without huge pages refuses to be told not to use them.
+            // A kernel without huge pages rejects MADV_NOHUGEPAGE.
             Pages::Small => Memory::reserve(span, pages).or_else(|_| Memory::new(span)),
             Pages::Huge => Memory::reserve(span, pages),
         };
@@ -74,7 +74,7 @@ fn first_touches(pages: Pages, span: u64, until: Instant) -> Vec<f64> {
     times
 }
 
-/// The tail of these times, if there are enough.
+/// Returns the tail of these times, if there are enough.
 fn tail(mut times: Vec<f64>) -> Option<Tail> {
     if times.len() < FAULTS {
         return None;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which file system a folder is on, and what its pages are.
+//! The file system of a directory and its page size.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,7 +12,7 @@ use toll_model::{PAGE, REGION};
 use super::{MorselError, at};
 use crate::Root;
 
-/// The file systems that can hold morsels, best first.
+/// File systems that can hold morsels, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Morselfs,
@@ -23,7 +23,7 @@ pub enum Kind {
 impl Kind {
     pub const ALL: [Kind; 3] = [Kind::Morselfs, Kind::Tmpfs, Kind::Hugetlbfs];
 
-    /// As in `/proc/filesystems`.
+    /// Name as in `/proc/filesystems`.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Morselfs => "morselfs",
@@ -33,46 +33,46 @@ impl Kind {
     }
 }
 
-/// What holds the morsels of a folder.
+/// The file system that holds the morsels of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Backing {
     pub kind: Kind,
-    /// Where it is mounted.
+    /// Mount point.
     pub point: PathBuf,
-    /// Bytes of the pages that it gives where it can.
+    /// Largest page size that it uses, bytes.
     pub page: u64,
 }
 
 impl Backing {
-    /// Looks up the mount that a folder is on.
+    /// Looks up the mount of a directory.
     ///
     /// # Errors
-    /// There is no such folder, or it is on another file system ([`MorselError::NotMemory`]).
-    pub fn of(root: &Root, folder: &Path) -> Result<Backing, MorselError> {
-        let meta = fs::metadata(folder).map_err(at(folder))?;
+    /// The directory does not exist, or is on another file system ([`MorselError::NotMemory`]).
+    pub fn of(root: &Root, directory: &Path) -> Result<Backing, MorselError> {
+        let meta = fs::metadata(directory).map_err(at(directory))?;
         if !meta.is_dir() {
-            let (path, why) = (folder.to_owned(), "is not a folder");
+            let (path, why) = (directory.to_owned(), "is not a directory");
             return Err(MorselError::Unfit { path, why });
         }
         let mounts = root.read("/proc/self/mountinfo").unwrap_or_default();
         let device = format!("{}:{}", libc::major(meta.dev()), libc::minor(meta.dev()));
         let mounts = mounts.lines().filter_map(Mount::parse);
-        // A file system may be mounted at several places.
+        // A file system may be mounted several times.
         let mount = mounts
             .filter(|mount| mount.device == device)
-            .max_by_key(|mount| folder.starts_with(unescape(mount.point)));
+            .max_by_key(|mount| directory.starts_with(unescape(mount.point)));
         mount
             .as_ref()
             .and_then(Mount::backing)
             .ok_or_else(|| MorselError::NotMemory {
-                path: folder.to_owned(),
+                path: directory.to_owned(),
                 is: mount.map_or("another file system".to_owned(), |mount| {
                     mount.kind.to_owned()
                 }),
             })
     }
 
-    /// Bytes of the smallest page that a morsel takes.
+    /// Returns the smallest page size of a morsel, bytes.
     pub fn smallest_page(&self) -> u64 {
         match self.kind {
             Kind::Hugetlbfs => self.page,
@@ -80,7 +80,7 @@ impl Backing {
         }
     }
 
-    /// For people: the file system and its pages.
+    /// Describes the file system and its pages for messages.
     pub fn describe(&self) -> String {
         let pages = match self.page {
             PAGE if self.kind == Kind::Tmpfs => {
@@ -137,7 +137,7 @@ impl Mount<'_> {
     }
 }
 
-/// A path as the kernel prints it: blanks and backslashes are octal.
+/// Decodes a path as the kernel prints it: blanks and backslashes are octal escapes.
 fn unescape(path: &str) -> PathBuf {
     let mut rest = path.as_bytes();
     let mut plain = Vec::with_capacity(rest.len());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Copies a file into a morsel past the page cache: the disk writes into the morsel's own pages.
+//! Copies a file into a morsel past the page cache: the disk transfers into the morsel's own pages.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
@@ -15,37 +15,38 @@ use toll_model::PAGE;
 
 use super::{Backing, Kind, MorselError, at};
 
-/// Mapped at a time, where a mapping has page tables of its own, and reserved at a time.
+/// Bytes mapped at a time if a mapping has page tables of its own, and bytes reserved at a time.
 const WINDOW: u64 = 64 << 20;
-/// Read at a time: between two of them the copy can be interrupted.
+/// Bytes read at a time: the copy can be interrupted between two reads.
 const CHUNK: usize = 4 << 20;
 
-/// A copy to be made.
+/// Parameters of a copy.
 pub struct Copy<'a> {
     pub source: &'a File,
-    /// For messages.
+    /// Source path, for messages.
     pub source_path: &'a Path,
     pub morsel: &'a File,
-    /// For messages.
-    pub folder: &'a Path,
-    /// Bytes of the source; the morsel has room for as many, in whole pages.
+    /// Morsel path, for messages.
+    pub directory: &'a Path,
+    /// Bytes of the source; the morsel has room for them, rounded up to whole pages.
     pub size: u64,
-    /// What the morsel is on.
+    /// File system of the morsel.
     pub backing: &'a Backing,
-    /// Whether so many more bytes may be taken.
+    /// Whether this many more bytes may be taken.
     pub has_room: &'a dyn Fn(u64) -> bool,
 }
 
-/// What a copy is.
+/// Result of a copy.
 pub struct Copied {
-    /// Whether it went past the page cache all the way.
+    /// Whether all reads bypassed the page cache.
     pub direct: bool,
-    /// Of all bytes that were read.
+    /// Digest of all bytes read.
     pub digest: Hash,
 }
 
 impl Copy<'_> {
-    /// Makes the copy. `progress` is told how much is done, and ends the copy by answering false.
+    /// Performs the copy. `progress` receives the number of bytes copied; the copy ends if it
+    /// returns false.
     pub fn run(&self, progress: &mut dyn FnMut(u64) -> bool) -> Result<Copied, MorselError> {
         let mut from_disk = Reading {
             direct: open_direct(self.source),
@@ -78,7 +79,7 @@ impl Copy<'_> {
         })
     }
 
-    /// Reads the source once more, and returns the digest of what it holds now.
+    /// Reads the source again and returns the digest of its current content.
     pub fn digest_again(&self, progress: &mut dyn FnMut(u64) -> bool) -> Result<Hash, MorselError> {
         let mut from_disk = Reading {
             direct: open_direct(self.source),
@@ -87,7 +88,7 @@ impl Copy<'_> {
         let mut buffer = Window::anonymous(CHUNK).map_err(at(self.source_path))?;
         for start in (0..self.size).step_by(CHUNK) {
             let length = (CHUNK as u64).min(self.size - start) as usize;
-            // All is copied.
+            // All bytes are copied.
             let mut progress = |_| progress(self.size);
             self.read(buffer.bytes(), start, length, &mut from_disk, &mut progress)?;
         }
@@ -98,8 +99,8 @@ impl Copy<'_> {
         self.backing.smallest_page()
     }
 
-    /// What is mapped at a time, bytes: a multiple of the page and of [`WINDOW`]; everything where a
-    /// mapping costs nothing.
+    /// Returns the bytes mapped at a time: a multiple of the page and of [`WINDOW`]; everything if
+    /// a mapping has no cost.
     fn stretch(&self) -> u64 {
         match self.backing.kind {
             Kind::Morselfs => u64::MAX,
@@ -107,12 +108,12 @@ impl Copy<'_> {
         }
     }
 
-    /// Whether the kernel should make room for huge pages: tmpfs else takes those that are free.
+    /// Whether the kernel should compact for huge pages: tmpfs otherwise uses only free ones.
     fn asks_for_huge(&self) -> bool {
         self.backing.kind == Kind::Tmpfs && self.backing.page > PAGE
     }
 
-    /// Takes the pages now: a full file system is an error here, not a SIGBUS later.
+    /// Allocates the pages now: a full file system is an error here, not a SIGBUS later.
     fn reserve(
         &self,
         window: &mut [u8],
@@ -132,7 +133,7 @@ impl Copy<'_> {
                 false => Err(Errno::INVAL),
             };
             let reserved = match populated {
-                // Linux before 5.14 cannot.
+                // Not supported before Linux 5.14.
                 Err(Errno::INVAL) => self.allocate(start, length),
                 Err(Errno::FAULT) => Err(Errno::NOSPC),
                 result => result,
@@ -147,7 +148,7 @@ impl Copy<'_> {
 
     fn allocate(&self, start: u64, length: u64) -> Result<(), Errno> {
         let length = match self.page() {
-            // The file ends where its source does.
+            // Truncate to the length of the source.
             PAGE => length,
             page => length
                 .next_multiple_of(page)
@@ -156,7 +157,7 @@ impl Copy<'_> {
         fallocate(self.morsel, FallocateFlags::empty(), start, length)
     }
 
-    /// Fills a window that begins at `start` of the file with `length` bytes.
+    /// Fills a window that starts at `start` of the file with `length` bytes.
     fn read(
         &self,
         window: &mut [u8],
@@ -165,7 +166,8 @@ impl Copy<'_> {
         from_disk: &mut Reading,
         progress: &mut dyn FnMut(u64) -> bool,
     ) -> Result<(), MorselError> {
-        // Disks write whole blocks: the last one reaches beyond the file's end, never beyond its page.
+        // Disks write whole blocks: the last one extends beyond the end of the file, but not beyond
+        // its page.
         let room = length.next_multiple_of(PAGE as usize);
         let Reading { direct, hasher } = from_disk;
         let mut done = 0;
@@ -178,19 +180,20 @@ impl Copy<'_> {
             match pread(direct.as_ref().unwrap_or(self.source), &mut *chunk, offset) {
                 Ok(0) => return Err(MorselError::Changing(self.source_path.to_owned())),
                 Ok(got) => {
-                    // Not what was added behind the end meanwhile.
+                    // Exclude data that was appended meanwhile.
                     hasher.update(&chunk[..got.min(length - done)]);
                     done += got;
                 }
                 Err(Errno::INTR) => {}
-                // This file system opens files with O_DIRECT, but cannot read so (here).
+                // The file system opens files with O_DIRECT, but does not support such reads
+                // (here).
                 Err(Errno::INVAL | Errno::OPNOTSUPP) if direct.is_some() => *direct = None,
-                // The kernel found no page to put it in.
+                // The kernel found no free page.
                 Err(Errno::FAULT) => return Err(self.failed(Errno::NOSPC)),
                 Err(error) => return Err(at(self.source_path)(error)),
             }
             if direct.is_none() {
-                // It is in memory once from now on.
+                // The source is no longer needed in the page cache.
                 let _ = fadvise(
                     self.source,
                     offset,
@@ -203,34 +206,34 @@ impl Copy<'_> {
         Ok(())
     }
 
-    /// What an error of the morsel means.
+    /// Translates an error of the morsel.
     fn failed(&self, error: Errno) -> MorselError {
         match error {
             Errno::NOSPC | Errno::NOMEM | Errno::DQUOT => {
                 self.full("its file system, or memory, is full")
             }
-            error => at(self.folder)(error),
+            error => at(self.directory)(error),
         }
     }
 
     fn full(&self, why: &str) -> MorselError {
         MorselError::Full {
-            path: self.folder.to_owned(),
+            path: self.directory.to_owned(),
             needed: self.size,
             why: why.to_owned(),
         }
     }
 }
 
-/// A source that is read from its start to its end.
+/// A source that is read sequentially.
 struct Reading {
-    /// The same file, past the page cache, as long as that works.
+    /// The same file opened with O_DIRECT, as long as that works.
     direct: Option<File>,
-    /// What was read so far.
+    /// Digest of the data so far.
     hasher: Hasher,
 }
 
-/// The same file again, read past the page cache; `None` where its file system cannot.
+/// Opens the file again with O_DIRECT; `None` if its file system does not support it.
 fn open_direct(file: &File) -> Option<File> {
     OpenOptions::new()
         .read(true)
@@ -239,9 +242,9 @@ fn open_direct(file: &File) -> Option<File> {
         .ok()
 }
 
-/// Makes all pages of a part of a mapping present.
+/// Populates a part of a mapping.
 fn populate(part: &mut [u8]) -> Result<(), Errno> {
-    // SAFETY: the range is ours, and its content stays.
+    // SAFETY: the range is ours, and its content does not change.
     unsafe {
         madvise(
             part.as_mut_ptr().cast(),
@@ -251,13 +254,14 @@ fn populate(part: &mut [u8]) -> Result<(), Errno> {
     }
 }
 
-/// Puts small pages of a part of a mapping together into huge ones, as far as there is room (Linux 6.1).
+/// Collapses 4 KiB pages of a part of a mapping into huge pages, as far as blocks are free (Linux
+/// 6.1).
 fn collapse(part: &mut [u8]) {
-    // SAFETY: the range is ours, and its content stays.
+    // SAFETY: the range is ours, and its content does not change.
     unsafe { libc::madvise(part.as_mut_ptr().cast(), part.len(), libc::MADV_COLLAPSE) };
 }
 
-/// A part of a morsel that is mapped writable.
+/// A writable mapping of a part of a morsel.
 struct Window {
     start: *mut u8,
     length: usize,
@@ -266,7 +270,7 @@ struct Window {
 impl Window {
     fn map(file: &File, offset: u64, length: usize) -> Result<Window, Errno> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a fresh mapping at an address of the kernel's choice.
+        // SAFETY: a new mapping at an address that the kernel chooses.
         let start = unsafe {
             mmap(
                 ptr::null_mut(),
@@ -283,10 +287,10 @@ impl Window {
         })
     }
 
-    /// Memory that no file has.
+    /// Anonymous memory.
     fn anonymous(length: usize) -> Result<Window, Errno> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a fresh mapping at an address of the kernel's choice.
+        // SAFETY: a new mapping at an address that the kernel chooses.
         let start =
             unsafe { mm::mmap_anonymous(ptr::null_mut(), length, protection, MapFlags::PRIVATE) }?;
         Ok(Window {
@@ -295,23 +299,23 @@ impl Window {
         })
     }
 
-    /// A fault may make room for a huge page then. It may be refused.
+    /// Lets faults compact for a huge page. Failure is ignored.
     fn advise_huge(&mut self) {
         let advice = mm::Advice::LinuxHugepage;
-        // SAFETY: the range is ours, and its content stays.
+        // SAFETY: the range is ours, and its content does not change.
         let _ = unsafe { madvise(self.start.cast(), self.length, advice) };
     }
 
     fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: the mapping lives as long as this value; a file has no name yet, so
-        // nobody else maps it.
+        // SAFETY: the mapping lives as long as this value; the file has no name yet, so no other
+        // process maps it.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.length) }
     }
 }
 
 impl Drop for Window {
     fn drop(&mut self) {
-        // SAFETY: our own mapping, and nothing refers to it any more.
+        // SAFETY: our own mapping; no reference to it remains.
         let _ = unsafe { munmap(self.start.cast(), self.length) };
     }
 }
@@ -332,8 +336,8 @@ mod tests {
     }
 
     fn copy(size: usize, backing: &Backing) -> Vec<u8> {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("source");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("source");
         let content: Vec<u8> = (0..size as u32).map(|at| (at ^ (at >> 8)) as u8).collect();
         fs::write(&path, &content).unwrap();
         let source = File::open(&path).unwrap();
@@ -346,7 +350,7 @@ mod tests {
             source: &source,
             source_path: &path,
             morsel: &morsel,
-            folder: folder.path(),
+            directory: directory.path(),
             size: size as u64,
             backing,
             has_room: &|_| true,
@@ -368,7 +372,7 @@ mod tests {
         copied.split_off(size)
     }
 
-    /// Copies 10 MiB of a file that has so many bytes, all of them zero.
+    /// Copies 10 MiB of a file of `length` zeros.
     fn copy_ten_mib_of(
         length: u64,
         progress: &mut dyn FnMut(u64) -> bool,
@@ -382,7 +386,7 @@ mod tests {
             source: source.as_file(),
             source_path: source.path(),
             morsel: &morsel,
-            folder: Path::new("/dev/shm"),
+            directory: Path::new("/dev/shm"),
             size: 10 << 20,
             backing: &backing(Kind::Tmpfs, PAGE),
             has_room,
@@ -393,7 +397,7 @@ mod tests {
     #[test]
     fn all_bytes_arrive_and_zeroes_behind_them() {
         for size in [1, 4095, 4096, 5000, (4 << 20) + 1, (64 << 20) + 4097] {
-            // As if tmpfs were each of them.
+            // Treat the directory as tmpfs.
             for backing in [
                 backing(Kind::Hugetlbfs, 2 << 20),
                 backing(Kind::Tmpfs, PAGE),
@@ -424,7 +428,7 @@ mod tests {
         assert!(matches!(ended, Err(MorselError::Changing(_))), "{ended:?}");
     }
 
-    /// Other programs may take memory while it is copied.
+    /// Other programs may use memory during the copy.
     #[test]
     fn memory_that_runs_short_ends_it() {
         let mut begun = false;

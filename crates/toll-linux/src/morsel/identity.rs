@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What tells one state of a file from all others: device, inode, size, the times of the last
-//! modification and of the last change, and a checksum of a sample of the content.
+//! Identifies one state of a file: device, inode, size, the times of the last modification and of
+//! the last change, and a checksum of a sample of the content.
 //!
-//! Anybody who may write to a file can set its time of modification (`cp -p`, `touch -r`), nobody its
-//! time of change.
+//! Anyone with write access can set a file's modification time (`cp -p`, `touch -r`), but not its
+//! change time.
 
 use std::fmt;
 use std::fs::{File, Metadata};
@@ -13,7 +13,7 @@ use std::str::FromStr;
 
 use rustix::fs::{Advice, fadvise};
 
-/// Blocks that are sampled, evenly spread, the first and the last among them.
+/// Number of sampled blocks, evenly distributed, including the first and the last.
 const BLOCKS: u64 = 64;
 const BLOCK: u64 = 4096;
 
@@ -35,7 +35,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Looks at an open file.
+    /// Reads the identity of an open file.
     ///
     /// # Errors
     /// It cannot be read.
@@ -53,7 +53,7 @@ impl Identity {
         })
     }
 
-    /// Whether the file may still be in this state; its content is not looked at.
+    /// Whether the file may still be in this state; the content is not read.
     pub fn may_be(&self, meta: &Metadata) -> bool {
         let modified = (meta.mtime(), meta.mtime_nsec() as u32);
         let changed = (meta.ctime(), meta.ctime_nsec() as u32);
@@ -63,12 +63,12 @@ impl Identity {
     }
 }
 
-/// The checksum of a sample of the first `size` bytes of a file.
+/// Returns the checksum of a sample of the first `size` bytes of a file.
 ///
 /// # Errors
-/// It cannot be read, or is shorter.
+/// The file cannot be read, or is shorter.
 pub fn sample(file: &File, size: u64) -> io::Result<u64> {
-    // What lies between the blocks is not wanted; a file system that does not care is no harm.
+    // Readahead between the blocks is not useful; an unsupported hint is harmless.
     let _ = fadvise(file, 0, None, Advice::Random);
     let mut sum = Fnv::NEW;
     let mut block = [0; BLOCK as usize];
@@ -81,7 +81,7 @@ pub fn sample(file: &File, size: u64) -> io::Result<u64> {
     Ok(sum.0)
 }
 
-/// Where the sampled blocks begin: all of them in a small file.
+/// Returns the start of each sampled block: all blocks of a small file.
 fn offsets(size: u64) -> Vec<u64> {
     if size <= BLOCKS * BLOCK {
         return (0..size).step_by(BLOCK as usize).collect();
@@ -92,7 +92,7 @@ fn offsets(size: u64) -> Vec<u64> {
         .collect()
 }
 
-/// FNV-1a: the sum must not change with the compiler's hasher.
+/// FNV-1a: the sum must not depend on the compiler's hasher.
 struct Fnv(u64);
 
 impl Fnv {
@@ -196,8 +196,8 @@ mod tests {
 
     #[test]
     fn another_state_is_another_identity() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("model");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("model");
         let open = || File::open(&path).unwrap();
         let set_time = |time| {
             let file = File::options().write(true).open(&path).unwrap();
@@ -211,7 +211,7 @@ mod tests {
         assert!(first.may_be(&open().metadata().unwrap()));
         // The kernel's clock ticks every few milliseconds.
         std::thread::sleep(Duration::from_millis(20));
-        // The same size and time of modification, another content.
+        // The same size and modification time with different content.
         fs::write(&path, vec![8; 1 << 20]).unwrap();
         set_time(then);
         let second = Identity::of(&open()).unwrap();
@@ -228,7 +228,7 @@ mod tests {
         assert!(!first.may_be(&open().metadata().unwrap()));
     }
 
-    /// What is between the sampled blocks may change too, and its writer may set the time back.
+    /// Blocks that are not sampled may change too, and the writer may reset the modification time.
     #[test]
     fn a_change_between_the_samples_is_seen() {
         let mut file = tempfile::tempfile().unwrap();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One copy at a time for each user: a lock on the user's own folder of records, which nobody
-//! else can open.
+//! Limits each user to one copy at a time: a lock on the user's own records directory, which no
+//! other user can open.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -15,24 +15,26 @@ use super::records::Place;
 use super::{MorselError, at};
 use crate::Root;
 
-/// How often a lock that is held is tried again.
+/// Interval between attempts to take a held lock.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Waits until no other copy of this user is made, at most for `wait`. The lock is held until the file
-/// is closed. `progress` is told of each try, and ends the waiting by answering false.
+/// Waits until no other copy of this user is in progress, for at most `wait`. The lock is held
+/// until the file is closed. `progress` is called on each attempt; waiting ends if it returns
+/// false.
 ///
 /// # Errors
+/// [`MorselError::Locked`] after `wait`, an interruption, or a system error.
 /// [`MorselError::Locked`] after `wait`, an interruption, or the system's.
 pub(super) fn take(
     place: &Place,
     wait: Duration,
     progress: &mut dyn FnMut(Option<u64>) -> bool,
 ) -> Result<File, MorselError> {
-    let folder = place.open()?;
+    let directory = place.open()?;
     let begun = Instant::now();
     loop {
-        match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(folder),
+        match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(directory),
             Err(Errno::WOULDBLOCK) => {}
             Err(error) => return Err(at(&place.path)(error)),
         }
@@ -42,7 +44,7 @@ pub(super) fn take(
         let rest = wait.saturating_sub(begun.elapsed());
         if rest.is_zero() {
             return Err(MorselError::Locked {
-                holder: holder(&folder, &Root::system()),
+                holder: holder(&directory, &Root::system()),
                 path: place.path.clone(),
                 wait,
             });
@@ -51,9 +53,9 @@ pub(super) fn take(
     }
 }
 
-/// For people: which process holds the lock on a file, where that can be known.
+/// Describes the process that holds the lock on a file, if it can be determined.
 fn holder(file: &File, root: &Root) -> String {
-    let unknown = || "a process that is not known".to_owned();
+    let unknown = || "an unknown process".to_owned();
     let Ok(meta) = file.metadata() else {
         return unknown();
     };
@@ -72,8 +74,8 @@ fn holder(file: &File, root: &Root) -> String {
     }
 }
 
-/// The process that a line of `/proc/locks` says holds a lock of flock(2) on a file; waiting ones have
-/// `->` in the second field, and processes of other namespaces the number 0.
+/// Parses a line of `/proc/locks` for the process that holds a flock(2) lock on a file; waiting
+/// ones have `->` in the second field, and processes of other namespaces have the number 0.
 fn flock_holder(line: &str, device: (u32, u32), inode: u64) -> Option<u32> {
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
     let [_, "FLOCK", _, _, process, file, ..] = fields[..] else {

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Morsels: large read-only memory objects that are files of a file system in memory.
+//! Morsels: large read-only memory objects that are files of a memory file system.
 //!
-//! A folder in a mount of morselfs, tmpfs or hugetlbfs is a [`Store`]. What is copied into
-//! it is a cache of files: each copy has a second name in the hidden folder `.tollfree`,
-//! which says to its owner of which file, in which state, it is a copy ([`Identity`]). A copy gets
-//! its first name when it is whole and sealed, so what an interrupted or failed copy leaves
-//! behind is nothing. It is readable by its owner, and by those who can reach and read the file.
+//! A directory in a mount of morselfs, tmpfs or hugetlbfs is a [`Store`]. Copies in it are a cache
+//! of files: each copy has a second name in the hidden directory `.tollfree`, which tells its owner
+//! the source file and its state ([`Identity`]). A copy gets its first name when it is complete and
+//! sealed, so an interrupted or failed copy leaves nothing behind. A copy is readable by its owner,
+//! and by users that can reach and read the source.
 //!
 //! | module | does |
 //! |---|---|
-//! | [`backing`] | which file system a folder is on, and what its pages are |
+//! | [`backing`] | finds the file system of a directory and its page size |
 //! | [`fill`] | copies a file into memory past the page cache |
-//! | [`identity`] | tells one state of a file from all others |
-//! | [`lock`] | one copy at a time for each user |
+//! | [`identity`] | identifies one state of a file |
+//! | [`lock`] | limits each user to one copy at a time |
 //! | [`mount`] | mounts the best file system that the kernel has |
-//! | [`pages`] | the sizes of a morsel's pages, and who maps it |
-//! | [`readers`] | who may read a copy |
-//! | [`records`] | which copy is of which file |
-//! | [`room`] | how much fits, and what has to go first |
-//! | [`source`] | a file that is to be served |
-//! | [`store`] | the morsels of a folder |
+//! | [`pages`] | page sizes of a morsel, and the processes that map it |
+//! | [`readers`] | decides the users that may read a copy |
+//! | [`records`] | records the source file of each copy |
+//! | [`room`] | computes free space and selects morsels to remove |
+//! | [`source`] | a file to be served from memory |
+//! | [`store`] | the morsels of a directory |
 
 pub mod backing;
 mod fill;
@@ -45,20 +45,20 @@ pub use identity::Identity;
 pub use source::Source;
 pub use store::{Morsel, Put, Request, Store};
 
-/// What cannot be done with a morsel, and why.
+/// Why an operation on a morsel failed.
 #[derive(Debug, Error)]
 pub enum MorselError {
     #[error("{}", path.display())]
     Io { path: PathBuf, source: io::Error },
-    #[error("{}: is on {is}: morsels need a folder on morselfs, tmpfs or hugetlbfs", path.display())]
+    #[error("{}: is on {is}: morsels need a directory on morselfs, tmpfs or hugetlbfs", path.display())]
     NotMemory { path: PathBuf, is: String },
     #[error("{}: {why}", path.display())]
     Unfit { path: PathBuf, why: &'static str },
-    #[error("{}: there is no such morsel", .0.display())]
+    #[error("{}: no such morsel", .0.display())]
     NoSuch(PathBuf),
     #[error("{name:?} cannot name a morsel: {why}")]
     Name { name: String, why: &'static str },
-    #[error("{}: is there already, as a morsel of {of}", path.display())]
+    #[error("{}: exists already as a morsel of {of}", path.display())]
     Taken { path: PathBuf, of: String },
     #[error("{}: no room for {}: {why}", path.display(), format_size(*needed))]
     Full {
@@ -68,10 +68,10 @@ pub enum MorselError {
     },
     #[error("{}: {why}", path.display())]
     Foreign { path: PathBuf, why: String },
-    #[error("{}: still locked by {holder} after {wait:?}: another copy of yours is being made, it seems", path.display())]
+    #[error("{}: still locked by {holder} after {wait:?}: another copy of yours seems to be in progress", path.display())]
     Locked {
         path: PathBuf,
-        /// For people.
+        /// Description of the holder.
         holder: String,
         wait: Duration,
     },
@@ -83,7 +83,7 @@ pub enum MorselError {
     Interrupted,
 }
 
-/// Adds the path to what the system said of it.
+/// Adds the path to a system error.
 fn at<E: Into<io::Error>>(path: &Path) -> impl FnOnce(E) -> MorselError {
     move |error| MorselError::Io {
         path: path.to_owned(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Mounts the best file system for morsels that the kernel has.
+//! Mounts the best file system for morsels that the kernel supports.
 
 use std::ffi::CString;
 use std::fs;
@@ -23,21 +23,22 @@ pub struct Refused {
 /// What [`mount_best`] did.
 #[derive(Debug)]
 pub enum Mounted {
-    /// What is mounted now, and what would have been better.
+    /// The mounted file system, and the better ones that failed.
     Now(Backing, Vec<Refused>),
-    /// What was there before.
+    /// The directory was already on a suitable file system.
     Before(Backing),
-    /// This kernel has none of them, or nothing for them.
+    /// The kernel supports none of them, or lacks their requirements.
     Nothing(Vec<Refused>),
-    /// We may not mount.
+    /// Not permitted to mount.
     Forbidden,
 }
 
-/// Mounts the first of `kinds` that this kernel has at `point`, which is made if it does not exist.
-/// `size`: what it may hold at most, bytes; else what the file system thinks best.
+/// Mounts the first of `kinds` that this kernel supports at `point`, which is created if necessary.
+/// `size` is the maximum size in bytes; without it, the file system's default applies.
 ///
 /// # Errors
-/// `point` cannot be made, or is not a folder.
+/// `point` cannot be created, or is not a directory.
+/// `point` cannot be made, or is not a directory.
 pub fn mount_best(point: &Path, kinds: &[Kind], size: Option<u64>) -> Result<Mounted, MorselError> {
     fs::create_dir_all(point).map_err(at(point))?;
     let point = fs::canonicalize(point).map_err(at(point))?;
@@ -55,12 +56,12 @@ pub fn mount_best(point: &Path, kinds: &[Kind], size: Option<u64>) -> Result<Mou
             None => match mount_one(&point, kind, size) {
                 Ok(()) => {
                     let store = Store::open(&point)?;
-                    // Root's: whoever owns it may remove what others put there.
-                    Hidden::make(&store.folder)?;
+                    // Owned by root: the owner of the directory may remove other users' files.
+                    Hidden::make(&store.directory)?;
                     return Ok(Mounted::Now(store.backing, refused));
                 }
                 Err(Errno::PERM | Errno::ACCESS) => return Ok(Mounted::Forbidden),
-                Err(Errno::NODEV) => "this kernel does not have it".to_owned(),
+                Err(Errno::NODEV) => "this kernel does not support it".to_owned(),
                 Err(Errno::INVAL) if kind == Kind::Tmpfs => {
                     "this kernel has no huge pages in tmpfs (CONFIG_TRANSPARENT_HUGEPAGE)"
                         .to_owned()
@@ -73,7 +74,7 @@ pub fn mount_best(point: &Path, kinds: &[Kind], size: Option<u64>) -> Result<Mou
     Ok(Mounted::Nothing(refused))
 }
 
-/// Why a file system would be mounted in vain.
+/// Returns why mounting a file system would be useless.
 fn lacks(root: &Root, kind: Kind, size: Option<u64>) -> Option<String> {
     if kind != Kind::Hugetlbfs {
         return None;
@@ -91,14 +92,14 @@ fn lacks(root: &Root, kind: Kind, size: Option<u64>) -> Option<String> {
 }
 
 fn mount_one(point: &Path, kind: Kind, size: Option<u64>) -> Result<(), Errno> {
-    // Each use counts, or nobody could tell what was used last.
+    // strictatime: eviction needs the time of every use.
     let flags =
         MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::STRICTATIME;
     let options = CString::new(options(kind, size)).map_err(|_| Errno::INVAL)?;
     mount("tollfree", point, kind.name(), flags, options.as_c_str())
 }
 
-/// Everybody may put, and nobody may remove what is another's.
+/// World-writable with the sticky bit.
 fn options(kind: Kind, size: Option<u64>) -> String {
     let mut options = match kind {
         Kind::Tmpfs => "mode=1777,huge=always".to_owned(),
@@ -126,12 +127,12 @@ mod tests {
 
     #[test]
     fn an_empty_pool_is_no_place() {
-        let folder = tempfile::tempdir().unwrap();
-        let pool = folder
+        let directory = tempfile::tempdir().unwrap();
+        let pool = directory
             .path()
             .join("sys/kernel/mm/hugepages/hugepages-2048kB");
         fs::create_dir_all(&pool).unwrap();
-        let root = Root::at(folder.path());
+        let root = Root::at(directory.path());
         let lacks = |free: &str, kind, size| {
             fs::write(pool.join("nr_hugepages"), "10").unwrap();
             fs::write(pool.join("free_hugepages"), free).unwrap();

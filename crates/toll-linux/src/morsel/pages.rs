@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The sizes of a morsel's pages, and how many processes map it.
+//! Page sizes of a morsel, and the number of processes that map it.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -13,17 +13,17 @@ use super::{Kind, Morsel, Store};
 use crate::Root;
 use crate::proc::processes;
 
-/// Which processes map which files.
+/// Number of processes that map each file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mapped {
-    /// Processes by device and inode of what they map.
+    /// Processes by device and inode of the mapped file.
     processes: BTreeMap<(u64, u64), u64>,
-    /// Whether every process could be looked at.
+    /// Whether every process could be read.
     pub complete: bool,
 }
 
 impl Mapped {
-    /// Looks at all processes.
+    /// Reads all processes.
     pub fn read(root: &Root) -> Mapped {
         let mut mapped = Mapped {
             complete: true,
@@ -32,7 +32,7 @@ impl Mapped {
         for pid in processes(root) {
             match root.read(format!("/proc/{pid}/maps")) {
                 Ok(maps) => mapped.add(&maps),
-                // It ended meanwhile.
+                // The process ended meanwhile.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(_) => mapped.complete = false,
@@ -51,7 +51,7 @@ impl Mapped {
         }
     }
 
-    /// How many processes map a file.
+    /// Returns the number of processes that map a file.
     pub fn count(&self, device: u64, inode: u64) -> u64 {
         self.processes
             .get(&(device, inode))
@@ -60,7 +60,7 @@ impl Mapped {
     }
 }
 
-/// The fourth and fifth field of a line of `/proc/PID/maps`; `None` for anonymous memory.
+/// Returns the fourth and fifth field of a line of `/proc/PID/maps`; `None` for anonymous memory.
 fn device_and_inode(line: &str) -> Option<(u64, u64)> {
     let mut fields = line.split_ascii_whitespace().skip(3);
     let (major, minor) = fields.next()?.split_once(':')?;
@@ -70,18 +70,19 @@ fn device_and_inode(line: &str) -> Option<(u64, u64)> {
     (inode != 0).then_some((device, inode))
 }
 
-/// Bytes of a morsel by what maps them. The end of a file may lie in a huge page, and is
-/// mapped by small ones.
+/// Bytes of a morsel by mapped page size. The end of a file may lie in a huge page but be mapped by
+/// 4 KiB pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pages {
     pub huge: u64,
-    /// By pages of 4 KiB.
+    /// Bytes mapped by 4 KiB pages.
     pub small: u64,
 }
 
 impl Store {
-    /// The sizes of a morsel's pages; `None` where they cannot be known: on morselfs, of a morsel with holes (which
-    /// looking would fill), and of somebody else's (looking would count as a use).
+    /// Returns the page sizes of a morsel; `None` if they cannot be determined: on morselfs, for a
+    /// morsel with holes (reading would fill them), and for another user's morsel (reading would
+    /// count as a use).
     pub fn pages(&self, morsel: &Morsel) -> Option<Pages> {
         if self.backing.kind == Kind::Hugetlbfs {
             return Some(Pages {
@@ -99,7 +100,7 @@ impl Store {
         if self.backing.kind != Kind::Tmpfs || !is_whole || length == 0 {
             return None;
         }
-        // SAFETY: a fresh read-only mapping of pages that exist; each touch is within the file.
+        // SAFETY: a new read-only mapping of pages that exist; each access is within the file.
         let smaps = unsafe {
             let (none, flags) = (ptr::null_mut(), MapFlags::SHARED);
             let start = mmap(none, length as usize, ProtFlags::READ, flags, &file, 0).ok()?;
@@ -120,7 +121,7 @@ impl Store {
     }
 }
 
-/// Bytes that the mapping at `start` maps by huge pages of tmpfs.
+/// Returns the bytes that the mapping at `start` maps by huge pages of tmpfs.
 fn mapped_huge(smaps: &str, start: u64) -> Option<u64> {
     let begins = format!("{start:08x}-");
     let mut lines = smaps.lines().skip_while(|line| !line.starts_with(&begins));
@@ -129,7 +130,7 @@ fn mapped_huge(smaps: &str, start: u64) -> Option<u64> {
     Some(kilobytes << 10)
 }
 
-/// For people: `1.5 GiB mapped by huge pages, 4 KiB by pages of 4 KiB`.
+/// Formats for messages: `1.5 GiB mapped by huge pages, 4 KiB by pages of 4 KiB`.
 impl std::fmt::Display for Pages {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let [huge, small, page] = [self.huge, self.small, PAGE].map(toll_model::units::format_size);
@@ -157,21 +158,21 @@ mod tests {
 
     #[test]
     fn each_process_counts_once() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         for (pid, maps) in [("7", MAPS), ("70", MAPS), ("self", MAPS), ("9", "")] {
-            let path = folder.path().join("proc").join(pid);
+            let path = directory.path().join("proc").join(pid);
             fs::create_dir_all(&path).unwrap();
             fs::write(path.join("maps"), maps).unwrap();
         }
-        let mapped = Mapped::read(&Root::at(folder.path()));
+        let mapped = Mapped::read(&Root::at(directory.path()));
         assert!(mapped.complete);
         assert_eq!(mapped.count(libc::makedev(0, 0x27), 42), 2);
         assert_eq!(mapped.count(libc::makedev(0xfe, 0), 42), 2);
         assert_eq!(mapped.count(libc::makedev(0, 0x27), 43), 0);
         assert_eq!(mapped.count(0, 0), 0);
-        // A process that nobody may look at.
-        fs::create_dir_all(folder.path().join("proc/11/maps")).unwrap();
-        assert!(!Mapped::read(&Root::at(folder.path())).complete);
+        // A process that cannot be read.
+        fs::create_dir_all(directory.path().join("proc/11/maps")).unwrap();
+        assert!(!Mapped::read(&Root::at(directory.path())).complete);
     }
 
     #[test]

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who may read a copy: never more people than can reach and read its source.
+//! Access to copies: a copy is never readable by more users than its source.
 //!
-//! A copy is its owner's alone. It is opened to the source's group, or to everybody, only where the
-//! source's mode and that of every folder on its path let all of them through. What mode bits do not
-//! show keeps a copy private: access control lists, file systems that decide otherwise (on a server, or in a
-//! program), and a mount namespace that others do not see.
+//! By default a copy is private to its owner. It is opened to the source's group, or to everyone,
+//! only if the mode of the source and of every directory on its path admits all of them. Anything
+//! that mode bits do not show keeps a copy private: access control lists, file systems with their
+//! own access decisions (on a server, or in a program), and a private mount namespace.
 
 use std::fs::{self, File};
 use std::os::fd::{AsFd, AsRawFd};
@@ -15,9 +15,9 @@ use rustix::io::Errno;
 
 use super::Source;
 
-/// The mode of a copy that is its owner's alone.
+/// Mode of a copy that is private to its owner.
 pub const PRIVATE: u32 = 0o400;
-/// File systems whose mode bits and POSIX lists are all that decides on access (`statfs(2)`; the last two
+/// File systems on which mode bits and POSIX lists alone decide access (`statfs(2)`; the last two
 /// from the kernel's `linux/magic.h`).
 const LOCAL: [i64; 10] = [
     0xef53,      // ext2, ext3, ext4
@@ -32,17 +32,17 @@ const LOCAL: [i64; 10] = [
     0xe0f5_e1e2, // erofs
 ];
 
-/// Who may read a copy.
+/// Access to a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Readers {
     pub group: bool,
     pub others: bool,
-    /// Why somebody may not who could read the source by its own mode.
+    /// Why the copy is private although the source's own mode admits others.
     pub why_not: Option<String>,
 }
 
 impl Readers {
-    /// The owner alone.
+    /// Only the owner.
     fn nobody_else(why: String) -> Readers {
         Readers {
             group: false,
@@ -51,13 +51,13 @@ impl Readers {
         }
     }
 
-    /// The mode bits of the copy.
+    /// Returns the mode bits of the copy.
     pub fn mode(&self) -> u32 {
         PRIVATE | if self.group { 0o040 } else { 0 } | if self.others { 0o004 } else { 0 }
     }
 }
 
-/// Who may read a copy of a file, as its path is by now.
+/// Determines the readers of a copy of a file from the current state of its path.
 pub fn of(source: &Source) -> Readers {
     if let Err(why) = sees_what_all_see() {
         return Readers::nobody_else(why);
@@ -68,7 +68,7 @@ pub fn of(source: &Source) -> Readers {
     }
 }
 
-/// Gives a nameless copy the source's group, if that may read it and everybody may not.
+/// Changes a nameless copy to the source's group, if the group may read it and others may not.
 pub fn give_group(copy: &File, source: &Source, readers: &mut Readers) {
     if !readers.group || readers.others {
         return;
@@ -81,38 +81,38 @@ pub fn give_group(copy: &File, source: &Source, readers: &mut Readers) {
     }
 }
 
-/// A folder on the way to a file, or the file.
+/// A directory on the path to a file, or the file itself.
 struct Step {
     path: String,
     /// Type and permissions.
     mode: u32,
     group: u32,
-    /// What mode bits do not show.
+    /// Access restriction that mode bits do not show.
     obstacle: Option<String>,
 }
 
-/// Who gets through all folders (by search) and into the file (by read).
+/// Intersects the classes that pass all directories (search) and the file (read).
 fn judge(steps: &[Step]) -> Readers {
     if let Some(why) = steps.iter().find_map(|step| step.obstacle.clone()) {
         return Readers::nobody_else(why);
     }
-    let Some((file, folders)) = steps.split_last() else {
-        return Readers::nobody_else("its path is not known".to_owned());
+    let Some((file, directories)) = steps.split_last() else {
+        return Readers::nobody_else("its path is unknown".to_owned());
     };
-    // All three: who is the owner, or in the group, may be shut out where others are not.
+    // Check all three classes: the owner or the group may be denied what others are allowed.
     let lets_all = |step: &&Step, bits| step.mode & bits == bits;
     let lets_group = |step: &&Step| {
         lets_all(step, 0o111) || step.group == file.group && step.mode & 0o110 == 0o110
     };
-    let closed = folders.iter().find(|step| !lets_all(step, 0o111));
+    let closed = directories.iter().find(|step| !lets_all(step, 0o111));
     let others = closed.is_none() && lets_all(&file, 0o444);
-    let closed_to_group = folders.iter().find(|step| !lets_group(step));
+    let closed_to_group = directories.iter().find(|step| !lets_group(step));
     let group = others || closed_to_group.is_none() && file.mode & 0o440 == 0o440;
     let wanted = file.mode & 0o044;
     let got = if others { 0o044 } else { 0 } | if group { 0o040 } else { 0 };
     let why_not = (wanted & !got != 0).then(|| match closed {
-        Some(folder) => format!("{} is not open to all", folder.path),
-        None => format!("mode {:03o} shuts some out", file.mode & 0o777),
+        Some(directory) => format!("{} is not open to all", directory.path),
+        None => format!("mode {:03o} excludes some users", file.mode & 0o777),
     });
     Readers {
         group,
@@ -121,7 +121,7 @@ fn judge(steps: &[Step]) -> Readers {
     }
 }
 
-/// Looks at every folder of a path, from the root on, and at the file.
+/// Inspects every directory of a path, starting at the root, and the file.
 fn walk(source: &Source) -> Result<Vec<Step>, String> {
     let mut steps = Vec::new();
     let mut here: Option<File> = None;
@@ -129,8 +129,8 @@ fn walk(source: &Source) -> Result<Vec<Step>, String> {
     for component in source.path.components() {
         path.push(component);
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let folder = here.as_ref().map_or(CWD, AsFd::as_fd);
-        let file: File = openat(folder, component.as_os_str(), flags, Mode::empty())
+        let directory = here.as_ref().map_or(CWD, AsFd::as_fd);
+        let file: File = openat(directory, component.as_os_str(), flags, Mode::empty())
             .map_err(|error| format!("{}: {error}", path.display()))?
             .into();
         steps.push(look(&file, &path)?);
@@ -140,7 +140,7 @@ fn walk(source: &Source) -> Result<Vec<Step>, String> {
     let last = here.and_then(|file| fstat(&file).ok());
     match (last, fstat(&source.file)) {
         (Some(last), Ok(open)) if same(&last, &open) => Ok(steps),
-        _ => Err(format!("{} is another file by now", path.display())),
+        _ => Err(format!("{} was replaced by another file", path.display())),
     }
 }
 
@@ -151,7 +151,7 @@ fn look(file: &File, path: &Path) -> Result<Step, String> {
     let kind = fstatfs(file).map_err(said)?.f_type as i64;
     let obstacle = match (LOCAL.contains(&kind), has_list(file)) {
         (false, _) => Some(format!(
-            "{name} is on a file system whose mode bits may not be all that decides"
+            "{name} is on a file system that may not decide access by mode bits alone"
         )),
         (true, true) => Some(format!("{name} has an access control list")),
         (true, false) => None,
@@ -164,7 +164,7 @@ fn look(file: &File, path: &Path) -> Result<Step, String> {
     })
 }
 
-/// Whether a file has an access control list; in doubt, it has.
+/// Whether a file has an access control list; true if unknown.
 fn has_list(file: &File) -> bool {
     let link = format!("/proc/self/fd/{}", file.as_raw_fd());
     let mut none: [u8; 0] = [];
@@ -174,16 +174,17 @@ fn has_list(file: &File) -> bool {
     }
 }
 
-/// Whether this process sees the file systems as the machine's other processes do, or may not.
+/// Checks that this process is in the machine's first mount namespace.
 pub(super) fn sees_what_all_see() -> Result<(), String> {
-    /// The first mount namespace's, from Linux 6.17 on (`PROC_MNT_INIT_INO` of `linux/nsfs.h`).
+    /// Inode of the first mount namespace, from Linux 6.17 on (`PROC_MNT_INIT_INO` of
+    /// `linux/nsfs.h`).
     const FIRST: &str = "mnt:[4026531832]";
     let namespace = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
     let own = namespace("self");
     if own.is_some() && (own == namespace("1") || own.as_deref() == Some(Path::new(FIRST))) {
         return Ok(());
     }
-    Err("others may see other file systems than you (a mount namespace)".to_owned())
+    Err("other users may see different file systems (mount namespace)".to_owned())
 }
 
 #[cfg(test)]
@@ -192,15 +193,15 @@ mod tests {
 
     const OTHER_GROUP: u32 = 8;
 
-    /// What a file of group 7 lets in, below folders of (mode, group).
-    fn readers(folders: &[(u32, u32)], file: u32) -> u32 {
+    /// Readers of a file of group 7 below directories of (mode, group).
+    fn readers(directories: &[(u32, u32)], file: u32) -> u32 {
         let step = |(mode, group): (u32, u32)| Step {
             path: "/x".to_owned(),
             mode,
             group,
             obstacle: None,
         };
-        let mut steps: Vec<Step> = folders.iter().copied().map(step).collect();
+        let mut steps: Vec<Step> = directories.iter().copied().map(step).collect();
         steps.push(step((file, 7)));
         let readers = judge(&steps);
         let is_less = readers.mode() != file & 0o444;
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn only_those_that_every_folder_lets_through() {
+    fn only_those_that_every_directory_lets_through() {
         let root = (0o755, 0);
         assert_eq!(readers(&[root], 0o644), 0o444);
         assert_eq!(readers(&[root, (0o700, 7)], 0o644), 0o400);
@@ -217,7 +218,7 @@ mod tests {
         assert_eq!(readers(&[root, (0o750, OTHER_GROUP)], 0o644), 0o400);
         assert_eq!(readers(&[root, (0o711, OTHER_GROUP)], 0o644), 0o444);
         assert_eq!(readers(&[(0o700, 0), root], 0o644), 0o400);
-        // A folder's group may be shut out of what others are let in.
+        // A directory's group may be denied what others are allowed.
         assert_eq!(readers(&[root, (0o705, OTHER_GROUP)], 0o644), 0o400);
     }
 

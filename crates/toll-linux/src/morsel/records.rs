@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The hidden folder of a store: which copy is of which file.
+//! The hidden directory of a store: records the source file of each copy.
 //!
-//! `.tollfree` holds a folder for each user, `UID`, which only that user (and root) can enter. In it each
-//! copy has a second name (a hard link), `IDENTITY@DIGEST=SOURCE`, the source's path with its
-//! slashes escaped. So one link publishes content and origin at once, on every file system, and a
-//! copy is found again whatever people call it. `shared` is root's: what others may read of root's copies
-//! has a third name there, a digest of the identity, so that whoever can read the file finds the copy, and nobody
-//! else learns of which file it is.
+//! `.tollfree` holds a directory for each user, `UID`, which only that user (and root) can enter.
+//! In it each copy has a second name (a hard link), `IDENTITY@DIGEST=SOURCE`, where SOURCE is the
+//! path of the source with its slashes escaped. One link thus publishes content and origin
+//! atomically, on every file system, and a copy is found even if it was renamed. `shared` belongs
+//! to root: copies made by root that others may read have a third name there, a digest of the
+//! identity, so that only users that can read the source can find its copy.
 //!
-//! Anybody may make files in `.tollfree`, so nothing in there is followed or believed before its owner is
-//! known: folders are opened without following links, and all names are relative to an open folder.
+//! Anyone may create files in `.tollfree`, so its entries are not followed or trusted before their
+//! owner is verified: directories are opened without following links, and all names are relative to
+//! an open directory.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::{File, Permissions};
@@ -27,52 +28,52 @@ use rustix::io::Errno;
 
 use super::{Identity, MorselError, at};
 
-/// The hidden folder of a store.
+/// Name of the hidden directory of a store.
 pub(super) const HIDDEN: &str = ".tollfree";
-/// In it, root's folder of copies for everybody.
+/// Root's directory in it for shared copies.
 const SHARED: &str = "shared";
-/// The longest file name.
+/// Maximum length of a file name.
 pub(super) const NAME_MAX: usize = 255;
-/// What stands for the front of a path that is too long.
+/// Replaces the front of a path that is too long.
 const CUT: &str = "...";
 
-/// A folder that was checked, and holds still whatever happens to its name.
+/// A verified directory; the handle stays valid even if its name changes.
 #[derive(Debug)]
 pub(super) struct Place {
-    /// For messages, and for programs that open what is in it.
+    /// For messages, and for programs that open files in it.
     pub path: PathBuf,
-    /// Only names it (`O_PATH`).
-    folder: File,
+    /// Opened with `O_PATH`.
+    directory: File,
     owner: u32,
 }
 
 impl AsFd for Place {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.folder.as_fd()
+        self.directory.as_fd()
     }
 }
 
 impl Place {
-    /// A store's own folder.
+    /// The directory of a store itself.
     fn around(store: &Path) -> Result<Place, MorselError> {
-        let folder = File::open(store).map_err(at(store))?;
+        let directory = File::open(store).map_err(at(store))?;
         Ok(Place {
-            owner: folder.metadata().map_err(at(store))?.uid(),
+            owner: directory.metadata().map_err(at(store))?.uid(),
             path: store.to_owned(),
-            folder,
+            directory,
         })
     }
 
-    /// Opens a folder without following a link; `None` if there is none.
+    /// Opens a directory without following a link; `None` if it does not exist.
     fn find(parent: BorrowedFd, path: PathBuf) -> Result<Option<Place>, MorselError> {
         let name = path.file_name().unwrap_or_default();
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let folder: File = match openat(parent, name, flags, Mode::empty()) {
-            Ok(folder) => folder.into(),
+        let directory: File = match openat(parent, name, flags, Mode::empty()) {
+            Ok(directory) => directory.into(),
             Err(Errno::NOENT) => return Ok(None),
             Err(error) => return Err(at(&path)(error)),
         };
-        let stat = fstat(&folder).map_err(at(&path))?;
+        let stat = fstat(&directory).map_err(at(&path))?;
         let kind = FileType::from_raw_mode(stat.st_mode);
         if kind != FileType::Directory {
             let what = match kind {
@@ -81,14 +82,14 @@ impl Place {
                 _ => "something else",
             };
             let why = format!(
-                "is {what} of user {}, where a folder has to be: remove it",
+                "is {what} of user {} instead of a directory: remove it",
                 stat.st_uid
             );
             return Err(MorselError::Foreign { path, why });
         }
         Ok(Some(Place {
             path,
-            folder,
+            directory,
             owner: stat.st_uid,
         }))
     }
@@ -96,11 +97,11 @@ impl Place {
     /// Opens it for reading.
     pub fn open(&self) -> Result<File, MorselError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = openat(&self.folder, ".", flags, Mode::empty());
+        let opened = openat(&self.directory, ".", flags, Mode::empty());
         Ok(opened.map_err(at(&self.path))?.into())
     }
 
-    /// The names of what is in it; none where it cannot be read.
+    /// Returns the names of the entries; empty if the directory cannot be read.
     pub fn names(&self) -> Vec<CString> {
         let Some(entries) = self.open().ok().and_then(|it| Dir::read_from(it).ok()) else {
             return Vec::new();
@@ -111,42 +112,42 @@ impl Place {
             .collect()
     }
 
-    /// A file in it, and what it is called; a link is not followed.
+    /// Returns an entry that is a file, with its path; does not follow a link.
     fn stat(&self, name: &OsStr) -> Option<Stat> {
-        statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()
+        statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()
     }
 
-    /// Opens a file in it for reading.
+    /// Opens an entry that is a file for reading.
     pub fn open_file(&self, name: &OsStr) -> Option<File> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         Some(
-            openat(&self.folder, name, flags, Mode::empty())
+            openat(&self.directory, name, flags, Mode::empty())
                 .ok()?
                 .into(),
         )
     }
 
-    /// Gives an open file a name in it.
+    /// Links an open file into the directory.
     pub fn link(&self, file: &File, name: &OsStr) -> Result<(), MorselError> {
         link_at(file, self.as_fd(), name).map_err(at(&self.path.join(name)))
     }
 
-    /// Gives an open file a name that another one has.
+    /// Links an open file by another of its names.
     pub fn replace(&self, file: &File, name: &OsStr) -> Result<(), MorselError> {
-        unlinkat(&self.folder, name, AtFlags::empty()).map_err(at(&self.path.join(name)))?;
+        unlinkat(&self.directory, name, AtFlags::empty()).map_err(at(&self.path.join(name)))?;
         self.link(file, name)
     }
 
-    /// Removes the names of a file.
+    /// Removes all names of a file.
     ///
     /// # Errors
-    /// It has one that may not be removed.
+    /// A name may not be removed.
     pub fn unlink(&self, device: u64, inode: u64) -> Result<(), MorselError> {
         for name in self.names() {
             let name = OsStr::from_bytes(name.to_bytes());
             let is_it = |stat: Stat| (stat.st_dev, stat.st_ino) == (device, inode);
             if self.stat(name).is_some_and(is_it) {
-                match unlinkat(&self.folder, name, AtFlags::empty()) {
+                match unlinkat(&self.directory, name, AtFlags::empty()) {
                     Ok(()) | Err(Errno::NOENT) => {}
                     Err(error) => return Err(at(&self.path.join(name))(error)),
                 }
@@ -155,7 +156,7 @@ impl Place {
         Ok(())
     }
 
-    /// The records in it. A record of somebody else's file is none.
+    /// Returns the records in it. Records for files of another user are ignored.
     pub fn records(&self) -> Vec<Record> {
         let read = |name: CString| {
             let name = OsString::from_vec(name.into_bytes());
@@ -184,50 +185,50 @@ pub(super) struct Record {
     pub device: u64,
     pub inode: u64,
     pub identity: Identity,
-    /// Of the whole content, hexadecimal.
+    /// Digest of the whole content, hexadecimal.
     pub digest: String,
     pub source: OsString,
 }
 
-/// The hidden folder of a store.
+/// The hidden directory of a store.
 #[derive(Debug)]
 pub(super) struct Hidden(Place);
 
 impl Hidden {
-    /// Opens the hidden folder; `None` if there is none.
+    /// Opens the hidden directory; `None` if it does not exist.
     ///
     /// # Errors
-    /// [`MorselError::Foreign`]: it is not a folder, or others could exchange what is in it.
+    /// [`MorselError::Foreign`]: it is not a directory, or others can replace its entries.
     pub fn open(store: &Path) -> Result<Option<Hidden>, MorselError> {
         let around = Place::around(store)?;
         let Some(place) = Place::find(around.as_fd(), store.join(HIDDEN))? else {
             return Ok(None);
         };
-        let stat = fstat(&place.folder).map_err(at(&place.path))?;
+        let stat = fstat(&place.directory).map_err(at(&place.path))?;
         let foreign = |why| {
             let path = place.path.clone();
             Err(MorselError::Foreign { path, why })
         };
         if ![0, user(), around.owner].contains(&stat.st_uid) {
             return foreign(format!(
-                "belongs to user {}, neither to root, nor to you, nor to the owner of {}: remove it",
+                "belongs to user {}, not to root, you, or the owner of {}: remove it",
                 stat.st_uid,
                 store.display()
             ));
         }
         if stat.st_mode & 0o022 != 0 && stat.st_mode & 0o1000 == 0 {
             return foreign(format!(
-                "others can exchange what is in it (mode {:04o}, without the sticky bit): chmod +t, or remove it",
+                "others can replace its entries (mode {:04o}, no sticky bit): chmod +t or remove it",
                 stat.st_mode & 0o7777
             ));
         }
         Ok(Some(Hidden(place)))
     }
 
-    /// Opens the hidden folder, which is made if it does not exist: as open to others as the store itself.
+    /// Opens the hidden directory and creates it if necessary, with the permissions of the store.
     ///
     /// # Errors
-    /// As [`Hidden::open`], or it cannot be made.
+    /// As [`Hidden::open`], or it cannot be created.
     pub fn make(store: &Path) -> Result<Hidden, MorselError> {
         if Hidden::open(store)?.is_none() {
             let around = Place::around(store)?;
@@ -240,24 +241,24 @@ impl Hidden {
         let nothing = || MorselError::NoSuch(store.join(HIDDEN));
         let hidden = Hidden::open(store)?.ok_or_else(nothing)?;
         if user() == 0 {
-            // Before anybody else takes the name.
+            // Set the mode before another process takes the name.
             let _ = hidden.0.make(SHARED, Mode::from_raw_mode(0o711));
         }
         Ok(hidden)
     }
 
-    /// Our own folder; `None` if there is none.
+    /// Returns our own directory; `None` if it does not exist.
     pub fn own(&self) -> Option<Place> {
         let is_ours = |place: &Place| place.owner == user() && place.is_private();
         let own = self.users().into_iter();
         own.map(|(_, place)| place).find(is_ours)
     }
 
-    /// Our own folder, which is made if it does not exist: called by our number, or where somebody has
-    /// taken that name, by our number and another one.
+    /// Returns our own directory and creates it if necessary: named by our user id, or, if another
+    /// user has taken that name, by our id and another number.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// It cannot be created.
     pub fn make_own(&self) -> Result<Place, MorselError> {
         if let Some(own) = self.own() {
             return Ok(own);
@@ -266,24 +267,24 @@ impl Hidden {
         if let Some(made) = self.0.make(&own, Mode::RWXU)?.filter(Place::is_private) {
             return Ok(made);
         }
-        let folder = tempfile::Builder::new()
+        let directory = tempfile::Builder::new()
             .prefix(&format!("{own}-"))
             .permissions(Permissions::from_mode(0o700))
             .tempdir_in(&self.0.path)
             .map_err(at(&self.0.path))?;
-        let path = folder.keep();
+        let path = directory.keep();
         Place::find(self.0.as_fd(), path.clone())?
             .filter(Place::is_private)
             .ok_or(MorselError::NoSuch(path))
     }
 
-    /// Root's folder of copies for everybody; `None` if there is none, or it is not root's.
+    /// Returns root's directory of shared copies; `None` if it does not exist, or is not root's.
     pub fn shared(&self) -> Option<Place> {
         let place = Place::find(self.0.as_fd(), self.0.path.join(SHARED)).ok()??;
         (place.owner == 0).then_some(place)
     }
 
-    /// The folders of all users that we may read, ours first.
+    /// Returns the directories of all users that we may read, ours first.
     pub fn all(&self) -> Vec<Place> {
         let mut places: Vec<Place> = self
             .users()
@@ -296,7 +297,7 @@ impl Hidden {
         places
     }
 
-    /// What is called by the number of a user, in the order of the names.
+    /// Returns the entries named by a user's id, sorted by name.
     fn users(&self) -> Vec<(u32, Place)> {
         let mut names = self.0.names();
         names.sort_unstable();
@@ -309,25 +310,25 @@ impl Hidden {
         names.into_iter().filter_map(open).collect()
     }
 
-    /// Removes all names of a file in the hidden folder.
+    /// Removes all names of a file in the hidden directory.
     ///
     /// # Errors
-    /// It has one that may not be removed.
+    /// A name may not be removed.
     pub fn unlink(&self, device: u64, inode: u64) -> Result<(), MorselError> {
         let places = self.all().into_iter().chain(self.shared());
         for place in places {
             place.unlink(device, inode)?;
         }
-        // What earlier versions left there.
+        // Files of earlier versions.
         self.0.unlink(device, inode)
     }
 }
 
 impl Place {
-    /// A folder in this one, which is made if it does not exist. `None` if it is not ours.
+    /// Returns a subdirectory and creates it if necessary. `None` if it is not ours.
     fn make(&self, name: &str, mode: Mode) -> Result<Option<Place>, MorselError> {
         let path = self.path.join(name);
-        let is_new = match mkdirat(&self.folder, name, Mode::RWXU) {
+        let is_new = match mkdirat(&self.directory, name, Mode::RWXU) {
             Ok(()) => true,
             Err(Errno::EXIST) => false,
             Err(error) => return Err(at(&path)(error)),
@@ -338,7 +339,7 @@ impl Place {
             Err(error) => return Err(error),
         };
         if let Some(place) = place.as_ref().filter(|_| is_new) {
-            // Whatever the umask is.
+            // Independent of the umask.
             place
                 .open()?
                 .set_permissions(Permissions::from_mode(mode.as_raw_mode()))
@@ -347,24 +348,24 @@ impl Place {
         Ok(place)
     }
 
-    /// Whether nobody but its owner can enter it.
+    /// Whether only the owner can enter it.
     fn is_private(&self) -> bool {
-        fstat(&self.folder).is_ok_and(|stat| stat.st_uid == user() && stat.st_mode & 0o077 == 0)
+        fstat(&self.directory).is_ok_and(|stat| stat.st_uid == user() && stat.st_mode & 0o077 == 0)
     }
 }
 
-/// The effective user.
+/// Returns the effective user.
 pub(super) fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// What a shared copy of a file in this state is called: nobody can tell from it which file that is.
+/// Returns the name of a shared copy of a file in this state; it does not reveal the file.
 pub(super) fn key(identity: &Identity) -> OsString {
     let digest = blake3::hash(identity.to_string().as_bytes());
     digest.to_hex().as_str().into()
 }
 
-/// `IDENTITY@DIGEST=SOURCE`, the source cut at the front where it is too long.
+/// Formats `IDENTITY@DIGEST=SOURCE`, with the source cut at the front if it is too long.
 pub(super) fn record_name(identity: &Identity, digest: &str, source: &Path) -> OsString {
     let mut name = format!("{identity}@{digest}=").into_bytes();
     let room = NAME_MAX.saturating_sub(name.len());
@@ -381,7 +382,7 @@ pub(super) fn record_name(identity: &Identity, digest: &str, source: &Path) -> O
     OsString::from_vec(name)
 }
 
-/// Identity, digest and source of a record, by its name.
+/// Parses the name of a record into identity, digest and source.
 fn parse(name: &OsStr) -> Option<(Identity, String, OsString)> {
     let name = name.as_bytes();
     let cut = name.iter().position(|byte| *byte == b'=')?;
@@ -390,7 +391,7 @@ fn parse(name: &OsStr) -> Option<(Identity, String, OsString)> {
     Some((identity.parse().ok()?, digest.to_owned(), source))
 }
 
-/// Whether the source of a record is this path, as far as the record has kept it.
+/// Whether the source of a record is this path, as far as the record stores it.
 pub(super) fn is_source(recorded: &OsStr, path: &Path) -> bool {
     let path = path.as_os_str().as_bytes();
     match recorded.as_bytes().strip_prefix(CUT.as_bytes()) {
@@ -421,17 +422,17 @@ fn unescape(mut text: &[u8]) -> OsString {
     OsString::from_vec(plain)
 }
 
-/// Gives an open file, which may have none yet, a name.
+/// Links an open file, which may have no name yet.
 pub(super) fn link(file: &File, path: &Path) -> Result<(), Errno> {
     link_at(file, CWD, path.as_os_str())
 }
 
-fn link_at(file: &File, folder: BorrowedFd, name: &OsStr) -> Result<(), Errno> {
+fn link_at(file: &File, directory: BorrowedFd, name: &OsStr) -> Result<(), Errno> {
     let open = format!("/proc/self/fd/{}", file.as_raw_fd());
-    linkat(CWD, open, folder, name, AtFlags::SYMLINK_FOLLOW)
+    linkat(CWD, open, directory, name, AtFlags::SYMLINK_FOLLOW)
 }
 
-/// Whether the error is that the name is taken.
+/// Whether the error is that the name exists.
 pub(super) fn is_there(error: &MorselError) -> bool {
     matches!(error, MorselError::Io { source, .. } if source.kind() == io::ErrorKind::AlreadyExists)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much fits into a store, and what has to go first.
+//! Free space in a store, and selection of morsels to remove.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -14,38 +14,38 @@ use super::pages::Mapped;
 use super::{Kind, Morsel, MorselError, Store, at};
 use crate::{Root, sys};
 
-/// What is left to other programs: this part of the memory, and at least [`LEAST_RESERVE`].
+/// Reserve for other programs: this part of the memory, and at least [`LEAST_RESERVE`].
 const RESERVED_PART: u64 = 16;
 /// Bytes.
 const LEAST_RESERVE: u64 = 64 << 20;
 
-/// What a store holds, bytes.
+/// Capacity of a store, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
-    /// In all morsels together.
+    /// Used by all morsels.
     pub used: u64,
-    /// What can be put on top of that.
+    /// Additional bytes that fit.
     pub available: u64,
-    /// Memory that is free, but left to other programs; 0 where the store has memory of its own.
+    /// Free memory that is reserved for other programs; 0 if the store has its own memory.
     pub reserved: u64,
 }
 
 impl Store {
     /// # Errors
-    /// The folder or `/proc/meminfo` cannot be read.
+    /// The directory or `/proc/meminfo` cannot be read.
     pub fn room(&self, morsels: &[Morsel]) -> Result<Room, MorselError> {
         self.room_in(&Root::system(), morsels)
     }
 
-    /// The room on the machine that `root` describes.
+    /// Returns the capacity on the machine that `root` describes.
     fn room_in(&self, root: &Root, morsels: &[Morsel]) -> Result<Room, MorselError> {
-        let stat = statvfs(&self.folder).map_err(at(&self.folder))?;
-        // hugetlbfs without a size says 0 or all ones.
+        let stat = statvfs(&self.directory).map_err(at(&self.directory))?;
+        // hugetlbfs without a size reports 0 or all ones.
         let of_mount = match stat.f_blocks as i64 {
             1.. => stat.f_bavail.saturating_mul(stat.f_frsize),
             _ => u64::MAX,
         };
-        // morselfs counts its page tables too: one for 512 small pages, and those above them.
+        // morselfs accounts its page tables too: one per 512 4 KiB pages, and the upper levels.
         let of_mount = match self.backing.kind {
             Kind::Morselfs => of_mount - of_mount.min(of_mount / 512 + 4 * stat.f_bsize),
             Kind::Hugetlbfs | Kind::Tmpfs => of_mount,
@@ -62,17 +62,17 @@ impl Store {
         })
     }
 
-    /// Whether so many more bytes of memory may be taken: other programs may have taken some since
+    /// Whether `bytes` more bytes of memory may be taken: other programs may have used memory since
     /// the copy began.
     pub(super) fn has_room(&self, bytes: u64) -> bool {
-        // A pool says by itself when it is empty.
+        // A pool fails by itself when it is empty.
         self.backing.kind == Kind::Hugetlbfs
             || free(&Root::system()).is_ok_and(|free| free.available >= bytes)
     }
 
-    /// Removes what was used least recently and is in nobody's use, until `needed` more bytes
-    /// fit, and all morsels together stay below `limit`. Returns what went. Where
-    /// not enough can go, nothing does.
+    /// Removes the least recently used morsels that are not in use, until `needed` more bytes fit
+    /// and all morsels together stay below `limit`. Returns the removed morsels. If not enough can
+    /// be removed, removes nothing.
     pub(super) fn make_room(
         &self,
         needed: u64,
@@ -93,7 +93,7 @@ impl Store {
         });
         let Some(chosen) = chosen else {
             return Err(MorselError::Full {
-                path: self.folder.clone(),
+                path: self.directory.clone(),
                 needed,
                 why: why_full(room, limit),
             });
@@ -107,13 +107,13 @@ impl Store {
 
 /// Memory of a machine, bytes.
 struct Free {
-    /// That morsels may take.
+    /// Available to morsels.
     available: u64,
-    /// Left to other programs.
+    /// Reserved for other programs.
     reserved: u64,
 }
 
-/// What morsels may take of the memory that is free, here and in the control group.
+/// Returns how much free memory morsels may use, on the machine and in the control group.
 fn free(root: &Root) -> io::Result<Free> {
     let meminfo = sys::meminfo(root)?;
     let headroom = sys::memory_headroom(root).unwrap_or(u64::MAX);
@@ -126,7 +126,7 @@ fn free(root: &Root) -> io::Result<Free> {
     })
 }
 
-/// What a pool of huge pages has: pages that are free, and those that it may take from other memory.
+/// Returns the capacity of a hugetlb pool: free pages, and surplus pages that it may allocate.
 fn of_pool(root: &Root, page: u64, available: u64) -> u64 {
     let pools = sys::hugetlb(root);
     let Some(pool) = pools.iter().find(|pool| pool.page == page) else {
@@ -135,7 +135,7 @@ fn of_pool(root: &Root, page: u64, available: u64) -> u64 {
     pool.free * page + (pool.overcommit * page).min(available / page * page)
 }
 
-/// Each morsel once, however many names it has.
+/// Returns each morsel once, even if it has several names.
 fn distinct(morsels: &[Morsel]) -> impl Iterator<Item = &Morsel> {
     let mut seen = BTreeSet::new();
     morsels
@@ -143,8 +143,8 @@ fn distinct(morsels: &[Morsel]) -> impl Iterator<Item = &Morsel> {
         .filter(move |morsel| seen.insert(morsel.inode))
 }
 
-/// Which morsels have to go so that `needed` bytes fit, the least recently used first; `None`
-/// where not enough of them can go. Those that are no copies of a file never go.
+/// Selects the morsels to remove so that `needed` bytes fit, the least recently used first; `None`
+/// if not enough can be removed. Morsels that are not copies of a file are never removed.
 fn choose(
     morsels: &[Morsel],
     room: Room,
@@ -179,7 +179,7 @@ fn why_full(room: Room, limit: Option<u64>) -> String {
     let mut why = match reserved {
         0 => format!("{} are free", format_size(available)),
         _ => format!(
-            "{} may be taken, and {} of memory are left to other programs",
+            "{} may be used, and {} of memory are left to other programs",
             format_size(available),
             format_size(reserved)
         ),
@@ -191,11 +191,11 @@ fn why_full(room: Room, limit: Option<u64>) -> String {
             format_size(limit)
         );
     }
-    why + ", and what could go is in use or not enough"
+    why + ", and the removable morsels are in use or not enough"
 }
 
-/// A lease on a morsel that nobody else has open or mapped: while it is held, whoever opens
-/// the morsel waits. Where the file system knows no leases, a morsel that nobody maps.
+/// A lease on a morsel that no other process has open or mapped: while it is held, opens of the
+/// morsel block. On file systems without leases, a morsel that no process maps.
 fn unused(morsel: &Morsel, mapped: &Mapped) -> Option<File> {
     let file = File::open(&morsel.path).ok()?;
     let is_unused = match lease(&file, libc::F_WRLCK) {
@@ -208,14 +208,15 @@ fn unused(morsel: &Morsel, mapped: &Mapped) -> Option<File> {
     is_unused.then_some(file)
 }
 
-/// Takes a lease on a file, until it is closed: the kernel gives `F_WRLCK` to who alone has it open or
-/// mapped, and `F_RDLCK` where nobody can write to it; else the error is `AGAIN`.
+/// Takes a lease on a file until it is closed: the kernel grants `F_WRLCK` to the only process that
+/// has it open or mapped, and `F_RDLCK` if no process can write to it; otherwise the error is
+/// `AGAIN`.
 pub(super) fn lease(file: &File, kind: libc::c_int) -> Result<(), Errno> {
-    /// Not in the libc crate for this target.
+    /// Missing in the libc crate for this target.
     const F_SETSIG: libc::c_int = 10;
     let fd = file.as_raw_fd();
-    // SAFETY: neither call takes a pointer. Whoever breaks the lease sends us a signal: SIGURG,
-    // which nobody dies of.
+    // SAFETY: neither call takes a pointer. A lease break sends us a signal: SIGURG, which is
+    // ignored by default.
     let leased = unsafe {
         libc::fcntl(fd, F_SETSIG, libc::SIGURG);
         libc::fcntl(fd, libc::F_SETLEASE, kind)
@@ -260,8 +261,8 @@ mod tests {
         }
     }
 
-    /// The names of what has to go from three morsels of 10, 20 and 30 bytes, used in this order, of
-    /// which those in `busy` are in use; 5 bytes are free.
+    /// Returns the names of the morsels to remove out of three with 10, 20 and 30 bytes, used in
+    /// this order; those in `busy` are in use, and 5 bytes are free.
     fn chosen(needed: u64, limit: Option<u64>, busy: &[&str]) -> Option<Vec<String>> {
         let mut morsels = vec![
             morsel("third", 30, 3),
@@ -290,7 +291,7 @@ mod tests {
         assert_eq!(chosen(16, None, &[]), names(&["first", "second"]));
         assert_eq!(chosen(65, None, &[]), names(&["first", "second", "third"]));
         assert_eq!(chosen(66, None, &[]), None);
-        // What is in use stays, and so does what is no copy of a file.
+        // Morsels in use stay, and so do those that are not copies of a file.
         assert_eq!(chosen(6, None, &["first"]), names(&["second"]));
         assert_eq!(chosen(6, None, &["first", "second", "third"]), None);
     }
@@ -308,11 +309,12 @@ mod tests {
         assert_eq!(chosen(5, Some(4), &[]), None);
     }
 
-    /// A machine with 4 GiB of memory, 1 GiB of it available, and a control group with a limit perhaps.
+    /// A machine with 4 GiB of memory, 1 GiB of it available, and an optional control group with a
+    /// limit.
     fn machine(group: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| {
-            let path = folder.path().join(path);
+            let path = directory.path().join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         };
@@ -322,16 +324,16 @@ mod tests {
         for (file, text) in group {
             write(&format!("sys/fs/cgroup/g/{file}"), text);
         }
-        let root = Root::at(folder.path());
-        (folder, root)
+        let root = Root::at(directory.path());
+        (directory, root)
     }
 
     const MIB: u64 = 1 << 20;
 
     #[test]
     fn some_memory_is_left_to_other_programs() {
-        let folder = tempfile::tempdir_in("/dev/shm").unwrap();
-        let store = Store::open(folder.path()).unwrap();
+        let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+        let store = Store::open(directory.path()).unwrap();
         let (_machine, root) = machine(&[]);
         let room = store.room_in(&root, &[]).unwrap();
         assert_eq!(room.reserved, 256 * MIB);
@@ -344,7 +346,7 @@ mod tests {
         let (_machine, root) = machine(&[
             ("memory.max", "536870912"),
             ("memory.current", "402653184"),
-            // 128 MiB of what is in use can be given back.
+            // 128 MiB of the memory in use can be reclaimed.
             (
                 "memory.stat",
                 "anon 1\ninactive_file 67108864\nactive_file 67108864\n",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A file that is to be served from memory.
+//! A file to be served from memory.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -9,10 +9,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::{Identity, MorselError, at};
 
-/// How often a file may change while [`settle`] waits for its clock.
+/// Maximum number of changes to the file while [`settle`] waits for its clock.
 const TRIES: u32 = 5;
 
-/// A file that is to be served from memory.
+/// A file to be served from memory.
 #[derive(Debug)]
 pub struct Source {
     pub file: File,
@@ -22,17 +22,17 @@ pub struct Source {
 }
 
 impl Source {
-    /// Looks at a file. Waits for up to [`granularity`] where it was changed just now.
+    /// Opens and inspects a file. Waits for up to [`granularity`] if it was changed just now.
     ///
     /// # Errors
-    /// It cannot be read, is no regular file, has nothing in it, or does not stop changing.
+    /// It cannot be read, is not a regular file, is empty, or keeps changing.
     pub fn open(path: &Path) -> Result<Source, MorselError> {
         let unfit = |why| MorselError::Unfit {
             path: path.to_owned(),
             why,
         };
         let mut options = OpenOptions::new();
-        // A pipe without a writer would block.
+        // O_NONBLOCK: a pipe without a writer would block.
         options.read(true).custom_flags(libc::O_NONBLOCK);
         let file = options.open(path).map_err(at(path))?;
         let meta = file.metadata().map_err(at(path))?;
@@ -51,8 +51,8 @@ impl Source {
     }
 }
 
-/// Waits until the file's time of change is past, so that whoever changes the file from now on
-/// changes that time too.
+/// Waits until the file's change time is in the past, so that any later change to the file also
+/// changes that time.
 fn settle(file: &File, path: &Path) -> Result<(), MorselError> {
     for _ in 0..TRIES {
         let meta = file.metadata().map_err(at(path))?;
@@ -65,14 +65,15 @@ fn settle(file: &File, path: &Path) -> Result<(), MorselError> {
     Err(MorselError::Changing(path.to_owned()))
 }
 
-/// The time of the last change; the epoch for one before it.
+/// Returns the time of the last change; the epoch if it is earlier.
 fn changed(meta: &Metadata) -> SystemTime {
     let seconds = u64::try_from(meta.ctime()).unwrap_or(0);
     let nanoseconds = meta.ctime_nsec().clamp(0, 999_999_999) as u32;
     UNIX_EPOCH + Duration::new(seconds, nanoseconds)
 }
 
-/// How long a file that was changed at `changed` may still be changed again without another time of change.
+/// Returns how long a file that was changed at `changed` may still change without a new change
+/// time.
 fn time_to_settle(changed: SystemTime, now: SystemTime) -> Duration {
     let tick = granularity(changed);
     match now.duration_since(changed) {
@@ -83,15 +84,16 @@ fn time_to_settle(changed: SystemTime, now: SystemTime) -> Duration {
     }
 }
 
-/// Whether a time is so far ahead that no change of now gets it again for some time.
+/// Whether a time is so far in the future that a change now does not get the same time soon.
 fn is_far_ahead(changed: SystemTime, now: SystemTime) -> bool {
     const FAR: Duration = Duration::from_secs(60);
     changed.duration_since(now).is_ok_and(|ahead| ahead > FAR)
 }
 
-/// How far apart two changes must be to get different times: 20 ms where the file system keeps
-/// nanoseconds (the kernel's clock ticks every 1 to 10 ms), 2 s where the time is a whole second (FAT
-/// counts in steps of 2 s, ext2, ext3 and ext4 with inodes of 128 bytes in seconds).
+/// Returns the minimum distance of two changes with different times: 20 ms if the file system
+/// stores nanoseconds (the kernel's clock ticks every 1 to 10 ms), 2 s if the time is a whole
+/// second (FAT has steps of 2 s; ext2, ext3 and ext4 with inodes of 128 bytes have steps of a
+/// second).
 fn granularity(changed: SystemTime) -> Duration {
     let since = changed.duration_since(UNIX_EPOCH).unwrap_or_default();
     match since.subsec_nanos() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The morsels of a folder.
+//! The morsels of a directory.
 //!
-//! What is in the folder are the morsels by their names; [`super::records`] says of which file each is a
-//! copy. Users rely on their own copies and on root's.
+//! The directory contains the morsels by name; [`super::records`] has the source file of each copy.
+//! Users trust their own copies and root's.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
@@ -26,10 +26,10 @@ use super::room::lease;
 use super::{Backing, Identity, Kind, MorselError, Source, at, lock};
 use crate::Root;
 
-/// A folder of morsels.
+/// A directory of morsels.
 #[derive(Debug, Clone)]
 pub struct Store {
-    pub folder: PathBuf,
+    pub directory: PathBuf,
     pub backing: Backing,
 }
 
@@ -44,55 +44,56 @@ pub struct Morsel {
     pub size: u64,
     /// Bytes of memory.
     pub allocated: u64,
-    /// Nobody changes it any more.
+    /// Whether it is immutable.
     pub sealed: bool,
-    /// The user whose it is.
+    /// Owner.
     pub owner: u32,
-    /// Who may read it: the permission bits.
+    /// Permission bits.
     pub mode: u32,
-    /// Of which state of which file it is a copy; `None` for what somebody made by hand, and
-    /// for other users' copies: only root and the user who made a copy know that.
+    /// The source file and its state; `None` for files that are not copies, and for other users'
+    /// copies: only root and the user that made a copy can know it.
     pub identity: Option<Identity>,
-    /// BLAKE3 of the content when it was copied, hexadecimal.
+    /// BLAKE3 of the content at the time of the copy, hexadecimal.
     pub digest: Option<String>,
-    /// The path of that file, cut at the front (`...`) if it is long.
+    /// Path of the source, cut at the front (`...`) if it is long.
     pub source: Option<OsString>,
-    /// When it was last mapped or read.
+    /// Time of the last mapping or read.
     pub used: SystemTime,
 }
 
 impl Morsel {
-    /// Whether the content can be relied on: root or we ourselves put it there.
+    /// Whether the content can be trusted: created by root or by this user.
     fn is_trusted(&self) -> bool {
         [0, user()].contains(&self.owner)
     }
 }
 
-/// A copy that is asked for.
+/// A request for a copy.
 pub struct Request<'a> {
     pub source: &'a Source,
-    /// Its name in the folder; else the source's own.
+    /// Name in the directory; default: the source's own.
     pub name: Option<&'a OsStr>,
-    /// What all morsels together may hold, bytes.
+    /// Limit of all morsels together, bytes.
     pub limit: Option<u64>,
-    /// How long another copy of the same user is waited for.
+    /// Maximum wait for another copy of the same user.
     pub wait: Duration,
-    /// Told how many bytes are copied, and `None` while another copy is waited for; ends it by
-    /// answering false.
+    /// Receives the number of bytes copied, or `None` while waiting for another copy; returns false
+    /// to stop.
     pub progress: &'a mut dyn FnMut(Option<u64>) -> bool,
 }
 
-/// What [`Store::put`] did.
+/// Result of [`Store::put`].
 #[derive(Debug, Clone)]
 pub struct Put {
     pub morsel: Morsel,
-    /// False where it was there already.
+    /// False if the copy existed already.
     pub filled: bool,
-    /// Whether the copy went past the page cache.
+    /// Whether the copy bypassed the page cache.
     pub direct: bool,
-    /// What had to go for it, or was out of date.
+    /// Morsels that were removed for space or because they were out of date.
     pub removed: Vec<Morsel>,
-    /// Why fewer people may read the copy than the source's mode says; `None` where as many may.
+    /// Why fewer users may read the copy than the source's mode allows; `None` if there is no
+    /// difference.
     pub private: Option<String>,
 }
 
@@ -105,31 +106,31 @@ struct Filled {
 }
 
 impl Store {
-    /// Opens a folder on a file system in memory.
+    /// Opens a directory on a memory file system.
     ///
     /// # Errors
     /// As [`Backing::of`].
-    pub fn open(folder: &Path) -> Result<Store, MorselError> {
-        let folder = fs::canonicalize(folder).map_err(at(folder))?;
+    pub fn open(directory: &Path) -> Result<Store, MorselError> {
+        let directory = fs::canonicalize(directory).map_err(at(directory))?;
         Ok(Store {
-            backing: Backing::of(&Root::system(), &folder)?,
-            folder,
+            backing: Backing::of(&Root::system(), &directory)?,
+            directory,
         })
     }
 
-    /// All morsels, by name.
+    /// Returns all morsels by name.
     ///
     /// # Errors
-    /// The folder cannot be read.
+    /// The directory cannot be read.
     pub fn list(&self) -> Result<Vec<Morsel>, MorselError> {
         let records = self.records();
         let mut morsels: Vec<Morsel> = Vec::new();
-        for path in files(&self.folder)? {
+        for path in files(&self.directory)? {
             if let Some(morsel) = self.look(path, &records) {
                 morsels.push(morsel);
             }
         }
-        // A copy that was interrupted between its two names, or whose name somebody removed.
+        // A copy that was interrupted between its two names, or that lost the one in the directory.
         for record in &records {
             if !morsels.iter().any(|it| it.inode == record.inode) {
                 morsels.extend(self.look(record.path.clone(), &records));
@@ -139,25 +140,25 @@ impl Store {
         Ok(morsels)
     }
 
-    /// The morsel of this name, or path.
+    /// Returns the morsel with this name or path.
     ///
     /// # Errors
-    /// There is none.
+    /// No such morsel.
     pub fn get(&self, name: &OsStr) -> Result<Morsel, MorselError> {
         check_name(name)?;
-        let path = self.folder.join(name);
+        let path = self.directory.join(name);
         self.look(path.clone(), &self.records())
             .ok_or(MorselError::NoSuch(path))
     }
 
-    /// A morsel that holds a file in this state, if there is one that can be relied on.
+    /// Returns a trusted morsel that holds a file in this state, if there is one.
     pub fn find(&self, identity: &Identity) -> Option<Morsel> {
         self.find_open(identity).map(|(_, morsel)| morsel)
     }
 
-    /// A morsel that holds a file in this state, open.
+    /// Opens a morsel that holds a file in this state.
     fn find_open(&self, identity: &Identity) -> Option<(File, Morsel)> {
-        let hidden = Hidden::open(&self.folder).ok()??;
+        let hidden = Hidden::open(&self.directory).ok()??;
         let own = hidden.own().into_iter().flat_map(|own| {
             let records = own.records().into_iter();
             let of_this = records.filter(|record| record.identity == *identity);
@@ -185,11 +186,11 @@ impl Store {
         found.find(holds).or_else(|| shared().filter(holds))
     }
 
-    /// Copies a file into the store, unless it is there.
+    /// Copies a file into the store, unless a copy exists.
     ///
     /// # Errors
-    /// No room, a name that is taken, a hidden folder that cannot be relied on, another copy that takes
-    /// too long, an interruption, or the system's. Then nothing is left behind.
+    /// No space, a name that is taken, an untrusted hidden directory, another copy that takes too
+    /// long, an interruption, or a system error. Nothing is left behind.
     pub fn put(&self, request: Request) -> Result<Put, MorselError> {
         let Request {
             source,
@@ -202,15 +203,16 @@ impl Store {
         if let Some(put) = self.there(source, name)? {
             return Ok(put);
         }
-        let hidden = Hidden::make(&self.folder)?;
+        let hidden = Hidden::make(&self.directory)?;
         let own = hidden.make_own()?;
-        // One copy at a time for each user: who wants the same file finds it then.
+        // One copy at a time for each user: a second request for the same file finds the copy
+        // afterwards.
         let _lock = lock::take(&own, wait, progress)?;
         if let Some(put) = self.there(source, name)? {
             return Ok(put);
         }
         let mut removed = self.remove_stale(source)?;
-        if let Some(name) = name.filter(|name| self.folder.join(name).exists()) {
+        if let Some(name) = name.filter(|name| self.directory.join(name).exists()) {
             return Err(self.taken(name));
         }
         let size = source
@@ -236,14 +238,14 @@ impl Store {
         })
     }
 
-    /// The copy that is there already.
+    /// Returns the existing copy.
     fn there(&self, source: &Source, name: Option<&OsStr>) -> Result<Option<Put>, MorselError> {
         let Some((file, morsel)) = self.find_open(&source.identity) else {
             return Ok(None);
         };
         let mut private = None;
         if morsel.owner == user() {
-            // The way to the file may have been closed to others meanwhile.
+            // Directories on the path may have been closed to others meanwhile.
             let readers = readers::of(source);
             let mode = morsel.mode & readers.mode();
             if mode != morsel.mode {
@@ -261,51 +263,51 @@ impl Store {
         }))
     }
 
-    /// Lets other users find root's copy, if they may read it.
+    /// Publishes root's copy to other users, if they may read it.
     fn share(&self, hidden: &Hidden, file: &File, source: &Source, readers: &mut Readers) {
         if user() != 0 || !(readers.group || readers.others) {
             return;
         }
         let key = key(&source.identity);
         let shared = hidden.shared().map(|shared| match shared.link(file, &key) {
-            // Of a copy that was damaged, or sealed no more.
+            // Left by a copy that was damaged or is no longer sealed.
             Err(error) if is_there(&error) => shared.replace(file, &key),
             result => result,
         });
         let failed = match shared {
             Some(Ok(())) => return,
             Some(Err(error)) => error.to_string(),
-            None => "there is no folder of root's for it".to_owned(),
+            None => "root's directory for it does not exist".to_owned(),
         };
-        readers.why_not = Some(format!("others do not find it: {failed}"));
+        readers.why_not = Some(format!("others cannot find it: {failed}"));
     }
 
-    /// Makes a nameless copy, sealed.
+    /// Creates a nameless, sealed copy.
     fn fill(
         &self,
         source: &Source,
         progress: &mut dyn FnMut(Option<u64>) -> bool,
     ) -> Result<Filled, MorselError> {
-        // Who writes to a mapping that was written to before leaves no time of change behind.
+        // A write through a mapping that was already written to does not update the change time.
         let is_unwritten = is_unwritten(&source.file);
         let file = OpenOptions::new()
             .read(true)
             .write(true)
             .mode(0o600)
             .custom_flags(libc::O_TMPFILE)
-            .open(&self.folder)
-            .map_err(at(&self.folder))?;
+            .open(&self.directory)
+            .map_err(at(&self.directory))?;
         let size = source.identity.size;
         file.set_len(match self.backing.kind {
             Kind::Hugetlbfs => size.next_multiple_of(self.backing.smallest_page()),
             Kind::Morselfs | Kind::Tmpfs => size,
         })
-        .map_err(at(&self.folder))?;
+        .map_err(at(&self.directory))?;
         let copy = Copy {
             source: &source.file,
             source_path: &source.path,
             morsel: &file,
-            folder: &self.folder,
+            directory: &self.directory,
             size,
             backing: &self.backing,
             has_room: &|bytes| self.has_room(bytes),
@@ -326,10 +328,10 @@ impl Store {
                 tv_nsec: is.nanoseconds.into(),
             },
         };
-        futimens(&file, &times).map_err(at(&self.folder))?;
+        futimens(&file, &times).map_err(at(&self.directory))?;
         let mut readers = readers::of(source);
         readers::give_group(&file, source, &mut readers);
-        self.seal_file(&file, &self.folder, readers.mode())?;
+        self.seal_file(&file, &self.directory, readers.mode())?;
         Ok(Filled {
             file,
             direct,
@@ -338,8 +340,8 @@ impl Store {
         })
     }
 
-    /// Gives a copy its name in the folder: the one that is asked for, or the source's; with a
-    /// part of its checksum where another morsel has that.
+    /// Names a copy in the directory: the requested name or the source's; a part of its checksum is
+    /// added if another morsel has that name.
     fn name(
         &self,
         file: &File,
@@ -355,7 +357,7 @@ impl Store {
         let names = match asked {
             Some(name) => vec![name.to_owned()],
             None => {
-                let named = files(&self.folder)?.into_iter().find(same);
+                let named = files(&self.directory)?.into_iter().find(same);
                 if let Some(path) = named {
                     return known(path);
                 }
@@ -363,7 +365,7 @@ impl Store {
             }
         };
         for name in &names {
-            let path = self.folder.join(name);
+            let path = self.directory.join(name);
             match records::link(file, &path) {
                 Ok(()) => {}
                 Err(Errno::EXIST) => {
@@ -371,7 +373,7 @@ impl Store {
                         continue;
                     }
                 }
-                // Root's, by its name for everybody: only root may give it others.
+                // Root's copy, found by its shared name: only root may add names to it.
                 Err(Errno::PERM) if asked.is_none() => return known(morsel.path.clone()),
                 Err(error) => return Err(at(&path)(error)),
             }
@@ -380,7 +382,7 @@ impl Store {
         Err(self.taken(&names[0]))
     }
 
-    /// A morsel by another of its names.
+    /// Returns a morsel by another of its names.
     fn look_as(&self, path: PathBuf, known: &Morsel) -> Result<Morsel, MorselError> {
         let is = self
             .look(path.clone(), &[])
@@ -395,7 +397,7 @@ impl Store {
     }
 
     fn taken(&self, name: &OsStr) -> MorselError {
-        let path = self.folder.join(name);
+        let path = self.directory.join(name);
         let other = self.look(path.clone(), &self.records());
         let of = match other {
             Some(Morsel {
@@ -408,23 +410,23 @@ impl Store {
         MorselError::Taken { path, of }
     }
 
-    /// Removes a morsel: who maps it keeps it, and its memory is free when nobody does.
+    /// Removes a morsel: existing mappings stay valid, and the memory is freed with the last one.
     ///
     /// # Errors
-    /// There is none of this name, or it may not be removed.
+    /// No such morsel, or it may not be removed.
     pub fn remove(&self, name: &OsStr) -> Result<Morsel, MorselError> {
         let morsel = self.get(name)?;
         self.unlink(&morsel)?;
         Ok(morsel)
     }
 
-    /// Removes all names of a morsel, its records last: where the first may not go, nothing does.
+    /// Removes all names of a morsel, its records last: if the first cannot be removed, nothing is.
     pub(super) fn unlink(&self, morsel: &Morsel) -> Result<(), MorselError> {
         let is = |path: &PathBuf| {
             fs::symlink_metadata(path)
                 .is_ok_and(|it| (it.dev(), it.ino()) == (morsel.device, morsel.inode))
         };
-        for path in files(&self.folder)?.into_iter().filter(is) {
+        for path in files(&self.directory)?.into_iter().filter(is) {
             match fs::remove_file(&path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(at(&morsel.path)(error));
@@ -432,18 +434,18 @@ impl Store {
                 _ => {}
             }
         }
-        match Hidden::open(&self.folder) {
+        match Hidden::open(&self.directory) {
             Ok(Some(hidden)) => hidden.unlink(morsel.device, morsel.inode),
-            // Nothing in it is ours.
+            // It contains none of our files.
             Ok(None) | Err(MorselError::Foreign { .. }) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// Makes a morsel immutable. On morselfs for ever; elsewhere by its mode bits.
+    /// Makes a morsel immutable: permanently on morselfs, by its mode bits elsewhere.
     ///
     /// # Errors
-    /// There is none of this name, somebody still writes to it, or it is somebody else's.
+    /// No such morsel, a process still writes to it, or it belongs to another user.
     pub fn seal(&self, name: &OsStr) -> Result<Morsel, MorselError> {
         let morsel = self.get(name)?;
         if morsel.sealed {
@@ -491,7 +493,7 @@ impl Store {
         };
         let mut removed = Vec::new();
         for morsel in self.list()?.into_iter().filter(is_stale) {
-            // Somebody else's stays; nobody is served from it.
+            // Copies of other users stay; they are not served.
             if self.unlink(&morsel).is_ok() {
                 removed.push(morsel);
             }
@@ -499,7 +501,7 @@ impl Store {
         Ok(removed)
     }
 
-    /// What is at a path, if it is a file.
+    /// Returns the entry at a path if it is a file.
     fn look(&self, path: PathBuf, records: &[Record]) -> Option<Morsel> {
         let meta = fs::symlink_metadata(&path).ok()?;
         let is = |record: &&Record| (record.device, record.inode) == (meta.dev(), meta.ino());
@@ -508,7 +510,7 @@ impl Store {
         self.describe(&meta, seals, path.clone(), record)
     }
 
-    /// What an open file is.
+    /// Describes an open file.
     fn open_morsel(&self, file: &File, path: PathBuf, record: Option<&Record>) -> Option<Morsel> {
         let meta = file.metadata().ok()?;
         self.describe(&meta, || file.try_clone().ok(), path, record)
@@ -526,7 +528,7 @@ impl Store {
         }
         let identity = record.map(|record| record.identity);
         Some(Morsel {
-            name: path.strip_prefix(&self.folder).ok()?.into(),
+            name: path.strip_prefix(&self.directory).ok()?.into(),
             device: meta.dev(),
             inode: meta.ino(),
             size: identity.map_or(meta.len(), |identity| identity.size),
@@ -552,22 +554,22 @@ impl Store {
         }
     }
 
-    /// The records that we may read.
+    /// Returns the records that we may read.
     fn records(&self) -> Vec<Record> {
-        let hidden = Hidden::open(&self.folder).ok().flatten();
+        let hidden = Hidden::open(&self.directory).ok().flatten();
         let places = hidden.map(|hidden| hidden.all()).unwrap_or_default();
         places.iter().flat_map(|place| place.records()).collect()
     }
 }
 
-/// Whether nobody has a file open, or mapped, for writing; false where that cannot be known. Whoever
-/// opens it later leaves a time of change behind.
+/// Whether no process has a file open or mapped for writing; false if unknown. A later open for
+/// writing updates the change time.
 fn is_unwritten(file: &File) -> bool {
     let leased = lease(file, libc::F_RDLCK).is_ok();
     leased && lease(file, libc::F_UNLCK).is_ok()
 }
 
-/// The source's own name, and one that nothing else has.
+/// Returns the source's own name, or a unique variant of it.
 fn default_names(source: &Source) -> Vec<OsString> {
     let name = source.path.file_name().unwrap_or_default();
     let mut other = name.to_owned();
@@ -582,21 +584,22 @@ fn check_name(name: &OsStr) -> Result<(), MorselError> {
     };
     match name.as_bytes() {
         b"" => wrong("it is empty"),
-        b"." | b".." => wrong("it names a folder"),
+        b"." | b".." => wrong("it names a directory"),
         name if name.contains(&b'/') => wrong("it has a slash in it"),
         name if name.len() > NAME_MAX => wrong("it is longer than 255 bytes"),
         _ => Ok(()),
     }
 }
 
-/// The paths of what is in a folder, except the hidden folder.
-fn files(folder: &Path) -> Result<Vec<PathBuf>, MorselError> {
-    let entries = fs::read_dir(folder).map_err(at(folder))?;
+/// Returns the paths of a directory's entries, except the hidden directory.
+fn files(directory: &Path) -> Result<Vec<PathBuf>, MorselError> {
+    let entries = fs::read_dir(directory).map_err(at(directory))?;
     let paths = entries.flatten().map(|entry| entry.path());
     Ok(paths.filter(|path| !path.ends_with(HIDDEN)).collect())
 }
 
-/// Notes a use, also where the mount notes one a day; nobody can for somebody else's morsel.
+/// Records a use, even if the mount updates access times only daily; not possible for another
+/// user's morsel.
 fn mark_used(file: &File) {
     let times = Timestamps {
         last_access: now(),

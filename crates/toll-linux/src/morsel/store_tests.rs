@@ -17,7 +17,7 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
 
-/// Whether copies may be opened to others here at all.
+/// Whether copies can be opened to others on this machine.
 fn may_share() -> bool {
     let may = readers::sees_what_all_see();
     if let Err(why) = &may {
@@ -26,7 +26,7 @@ fn may_share() -> bool {
     may.is_ok()
 }
 
-/// Whether the tests run as root, and may give files to others.
+/// Whether the tests run as root, and may change the owner of files.
 fn is_root() -> bool {
     let is_root = user() == 0;
     if !is_root {
@@ -35,25 +35,25 @@ fn is_root() -> bool {
     is_root
 }
 
-/// Longer than any copy of these tests takes.
+/// Longer than any copy in these tests takes.
 const WAIT: Duration = Duration::from_secs(600);
 
-/// A store on tmpfs, and a folder with files on the disk.
-struct Bench {
+/// A store on tmpfs, and a directory with files on disk.
+struct Fixture {
     store: Store,
     files: TempDir,
-    _folder: TempDir,
+    _directory: TempDir,
 }
 
-impl Bench {
-    fn new() -> Bench {
-        let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+impl Fixture {
+    fn new() -> Fixture {
+        let directory = tempfile::tempdir_in("/dev/shm").unwrap();
         let files = tempfile::tempdir().unwrap();
         set_mode(files.path(), 0o755);
-        Bench {
-            store: Store::open(folder.path()).unwrap(),
+        Fixture {
+            store: Store::open(directory.path()).unwrap(),
             files,
-            _folder: folder,
+            _directory: directory,
         }
     }
 
@@ -84,9 +84,9 @@ impl Bench {
         })
     }
 
-    /// Our own folder of records.
+    /// Our own records directory.
     fn own(&self) -> records::Place {
-        let hidden = Hidden::make(&self.store.folder).unwrap();
+        let hidden = Hidden::make(&self.store.directory).unwrap();
         hidden.make_own().unwrap()
     }
 
@@ -98,9 +98,9 @@ impl Bench {
 
 #[test]
 fn a_copy_is_made_once() {
-    let bench = Bench::new();
-    let path = bench.file("model", b"weights");
-    let first = bench.put(&path).unwrap();
+    let fixture = Fixture::new();
+    let path = fixture.file("model", b"weights");
+    let first = fixture.put(&path).unwrap();
     assert!(first.filled && first.removed.is_empty());
     let morsel = &first.morsel;
     assert_eq!(fs::read(&morsel.path).unwrap(), b"weights");
@@ -110,68 +110,68 @@ fn a_copy_is_made_once() {
         fs::metadata(&morsel.path).unwrap().modified().unwrap(),
         fs::metadata(&path).unwrap().modified().unwrap()
     );
-    let second = bench.put(&path).unwrap();
+    let second = fixture.put(&path).unwrap();
     assert!(!second.filled);
     assert_eq!(second.morsel.inode, morsel.inode);
-    assert_eq!(bench.names(), ["model"]);
+    assert_eq!(fixture.names(), ["model"]);
 }
 
 #[test]
 fn a_file_that_changed_is_copied_again() {
-    let bench = Bench::new();
-    let path = bench.file("model", b"weights");
-    let old = bench.put(&path).unwrap().morsel;
-    bench.file("model", b"Weights");
+    let fixture = Fixture::new();
+    let path = fixture.file("model", b"weights");
+    let old = fixture.put(&path).unwrap().morsel;
+    fixture.file("model", b"Weights");
     assert!(
-        bench
+        fixture
             .store
             .find(&Source::open(&path).unwrap().identity)
             .is_none()
     );
-    let new = bench.put(&path).unwrap();
+    let new = fixture.put(&path).unwrap();
     assert!(new.filled);
     assert_eq!(new.removed[0].inode, old.inode);
     assert_eq!(fs::read(&new.morsel.path).unwrap(), b"Weights");
-    assert_eq!(bench.names(), ["model"]);
-    // Another file under the old path.
+    assert_eq!(fixture.names(), ["model"]);
+    // Another file at the old path.
     fs::remove_file(&path).unwrap();
-    bench.file("model", b"Weights");
-    assert!(bench.put(&path).unwrap().filled);
-    assert_eq!(bench.names(), ["model"]);
+    fixture.file("model", b"Weights");
+    assert!(fixture.put(&path).unwrap().filled);
+    assert_eq!(fixture.names(), ["model"]);
 }
 
 #[test]
 fn two_files_of_one_name() {
-    let bench = Bench::new();
-    let (one, other) = (bench.file("a/model", b"1"), bench.file("b/model", b"2"));
-    bench.put(&one).unwrap();
-    let morsel = bench.put(&other).unwrap().morsel;
+    let fixture = Fixture::new();
+    let (one, other) = (fixture.file("a/model", b"1"), fixture.file("b/model", b"2"));
+    fixture.put(&one).unwrap();
+    let morsel = fixture.put(&other).unwrap().morsel;
     assert!(morsel.name.to_string_lossy().starts_with("model~"));
     assert_eq!(fs::read(&morsel.path).unwrap(), b"2");
-    let taken = bench.put_within(&bench.file("c", b"3"), Some("model"), None);
+    let taken = fixture.put_within(&fixture.file("c", b"3"), Some("model"), None);
     assert!(
         matches!(&taken, Err(MorselError::Taken { of, .. }) if one == Path::new(of)),
         "{taken:?}"
     );
-    // Nothing was copied for that.
-    assert_eq!(bench.names().len(), 2);
-    let named = bench.put_within(&one, Some("first"), None).unwrap();
+    // This did not copy anything.
+    assert_eq!(fixture.names().len(), 2);
+    let named = fixture.put_within(&one, Some("first"), None).unwrap();
     assert_eq!(
         (named.filled, &*named.morsel.name),
         (false, OsStr::new("first"))
     );
-    // Two names are one morsel.
-    let morsels = bench.store.list().unwrap();
+    // Two names of one morsel.
+    let morsels = fixture.store.list().unwrap();
     assert_eq!(morsels.len(), 3);
-    assert_eq!(bench.store.room(&morsels).unwrap().used, 2 * PAGE);
+    assert_eq!(fixture.store.room(&morsels).unwrap().used, 2 * PAGE);
 }
 
 #[test]
 fn nothing_is_left_of_an_interrupted_copy() {
-    let bench = Bench::new();
-    let path = bench.file("model", &vec![1; 16 << 20]);
+    let fixture = Fixture::new();
+    let path = fixture.file("model", &vec![1; 16 << 20]);
     let source = Source::open(&path).unwrap();
-    let ended = bench.store.put(Request {
+    let ended = fixture.store.put(Request {
         source: &source,
         name: None,
         limit: None,
@@ -179,17 +179,17 @@ fn nothing_is_left_of_an_interrupted_copy() {
         progress: &mut |done| done.unwrap_or(0) < 5 << 20,
     });
     assert!(matches!(ended, Err(MorselError::Interrupted)), "{ended:?}");
-    assert_eq!(bench.names(), [""; 0]);
-    assert_eq!(bench.store.records().len(), 0);
+    assert_eq!(fixture.names(), [""; 0]);
+    assert_eq!(fixture.store.records().len(), 0);
 }
 
 #[test]
 fn a_file_that_changes_meanwhile_is_not_kept() {
-    let bench = Bench::new();
-    let path = bench.file("model", &vec![1; 16 << 20]);
+    let fixture = Fixture::new();
+    let path = fixture.file("model", &vec![1; 16 << 20]);
     let source = Source::open(&path).unwrap();
     let mut writer = OpenOptions::new().write(true).open(&path).unwrap();
-    let ended = bench.store.put(Request {
+    let ended = fixture.store.put(Request {
         source: &source,
         name: None,
         limit: None,
@@ -197,32 +197,32 @@ fn a_file_that_changes_meanwhile_is_not_kept() {
         progress: &mut |_| writer.write_all(b"2").is_ok(),
     });
     assert!(matches!(ended, Err(MorselError::Changing(_))), "{ended:?}");
-    assert_eq!(bench.names(), [""; 0]);
+    assert_eq!(fixture.names(), [""; 0]);
 }
 
 #[test]
 fn copies_of_one_file_at_once_are_one() {
-    let bench = Bench::new();
-    let path = bench.file("model", &vec![1; 32 << 20]);
+    let fixture = Fixture::new();
+    let path = fixture.file("model", &vec![1; 32 << 20]);
     let filled = AtomicUsize::new(0);
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                filled.fetch_add(bench.put(&path).unwrap().filled.into(), Relaxed);
+                filled.fetch_add(fixture.put(&path).unwrap().filled.into(), Relaxed);
             });
         }
     });
     assert_eq!(filled.into_inner(), 1);
-    assert_eq!(bench.names(), ["model"]);
+    assert_eq!(fixture.names(), ["model"]);
 }
 
 #[test]
 fn what_was_not_used_for_longest_makes_room() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let put =
-        |name: &str, limit| bench.put_within(&bench.files.path().join(name), None, Some(limit));
+        |name: &str, limit| fixture.put_within(&fixture.files.path().join(name), None, Some(limit));
     for name in ["first", "second", "third", "fourth", "fifth"] {
-        bench.file(name, name.as_bytes());
+        fixture.file(name, name.as_bytes());
     }
     for name in ["first", "second", "third"] {
         put(name, 3 * PAGE).unwrap();
@@ -230,70 +230,70 @@ fn what_was_not_used_for_longest_makes_room() {
     let set_used = |name: &str, seconds| {
         let times = fs::FileTimes::new()
             .set_accessed(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
-        let file = File::open(bench.store.folder.join(name)).unwrap();
+        let file = File::open(fixture.store.directory.join(name)).unwrap();
         file.set_times(times).unwrap();
         file
     };
     set_used("first", 1);
     set_used("third", 2);
     let in_use = set_used("second", 0);
-    // Asked for again.
+    // A repeated request.
     put("first", 3 * PAGE).unwrap();
     let removed = put("fourth", 3 * PAGE).unwrap().removed;
     assert_eq!(removed.len(), 1);
     assert_eq!(removed[0].name, "third");
-    assert_eq!(bench.names(), ["first", "fourth", "second"]);
+    assert_eq!(fixture.names(), ["first", "fourth", "second"]);
     let full = put("fifth", PAGE);
     assert!(matches!(full, Err(MorselError::Full { .. })), "{full:?}");
-    assert_eq!(bench.names(), ["first", "fourth", "second"]);
+    assert_eq!(fixture.names(), ["first", "fourth", "second"]);
     drop(in_use);
     assert_eq!(put("fifth", PAGE).unwrap().removed.len(), 3);
-    assert_eq!(bench.names(), ["fifth"]);
+    assert_eq!(fixture.names(), ["fifth"]);
 }
 
 #[test]
 fn what_only_looks_like_a_copy_is_not_served() {
-    let bench = Bench::new();
-    let (one, other) = (bench.file("one", b"one"), bench.file("other", b"two"));
-    let foreign = bench.put(&one).unwrap().morsel;
+    let fixture = Fixture::new();
+    let (one, other) = (fixture.file("one", b"one"), fixture.file("other", b"two"));
+    let foreign = fixture.put(&one).unwrap().morsel;
     let source = Source::open(&other).unwrap();
-    let own = bench.own();
+    let own = fixture.own();
     let record = records::record_name(&source.identity, &"0".repeat(64), &source.path);
     fs::hard_link(&foreign.path, own.path.join(record)).unwrap();
-    assert!(bench.store.find(&source.identity).is_none());
-    // One that its owner may write to again.
+    assert!(fixture.store.find(&source.identity).is_none());
+    // A copy that its owner can write to again.
     let writable = Permissions::from_mode(0o644);
     fs::set_permissions(&foreign.path, writable).unwrap();
     let identity = Source::open(&one).unwrap().identity;
-    assert!(bench.store.find(&identity).is_none());
+    assert!(fixture.store.find(&identity).is_none());
 }
 
 #[test]
 fn sealing_waits_for_no_writer() {
-    let bench = Bench::new();
-    let path = bench.store.folder.join("made");
+    let fixture = Fixture::new();
+    let path = fixture.store.directory.join("made");
     let writer = File::create(&path).unwrap();
     let name = OsStr::new("made");
-    assert!(!bench.store.get(name).unwrap().sealed);
-    let busy = bench.store.seal(name);
+    assert!(!fixture.store.get(name).unwrap().sealed);
+    let busy = fixture.store.seal(name);
     assert!(matches!(busy, Err(MorselError::Busy(_))), "{busy:?}");
     drop(writer);
-    assert!(bench.store.seal(name).unwrap().sealed);
-    assert!(bench.store.seal(name).unwrap().sealed);
-    bench.store.remove(name).unwrap();
-    let gone = bench.store.get(name);
+    assert!(fixture.store.seal(name).unwrap().sealed);
+    assert!(fixture.store.seal(name).unwrap().sealed);
+    fixture.store.remove(name).unwrap();
+    let gone = fixture.store.get(name);
     assert!(matches!(gone, Err(MorselError::NoSuch(_))), "{gone:?}");
 }
 
 #[test]
 fn a_copy_is_as_readable_as_its_source_can_be_reached() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     if !may_share() {
         return;
     }
-    let path = bench.file("folder/model", b"weights");
-    let folder = path.parent().unwrap();
-    for (of_folder, of_file, copy) in [
+    let path = fixture.file("directory/model", b"weights");
+    let directory = path.parent().unwrap();
+    for (of_directory, of_file, copy) in [
         (0o755, 0o644, 0o444),
         (0o755, 0o600, 0o400),
         (0o700, 0o644, 0o400),
@@ -301,12 +301,12 @@ fn a_copy_is_as_readable_as_its_source_can_be_reached() {
         (0o755, 0o640, 0o440),
         (0o755, 0o604, 0o400),
     ] {
-        set_mode(folder, of_folder);
+        set_mode(directory, of_directory);
         set_mode(&path, of_file);
-        let put = bench.put(&path).unwrap();
-        // The mode is a part of the file's state.
+        let put = fixture.put(&path).unwrap();
+        // The mode is part of the file's state.
         assert!(put.filled);
-        assert_eq!(put.morsel.mode, copy, "{of_folder:o} {of_file:o}");
+        assert_eq!(put.morsel.mode, copy, "{of_directory:o} {of_file:o}");
         let is_less = copy & 0o044 != of_file & 0o044;
         assert_eq!(put.private.is_some(), is_less, "{:?}", put.private);
     }
@@ -314,23 +314,23 @@ fn a_copy_is_as_readable_as_its_source_can_be_reached() {
 
 #[test]
 fn a_copy_is_for_the_group_of_its_source_and_no_other() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     if !may_share() || !is_root() {
         return;
     }
-    let path = bench.file("model", b"weights");
+    let path = fixture.file("model", b"weights");
     set_mode(&path, 0o640);
     chown(&path, None, Some(7)).unwrap();
-    let put = bench.put(&path).unwrap();
+    let put = fixture.put(&path).unwrap();
     let meta = fs::metadata(&put.morsel.path).unwrap();
     assert_eq!((meta.mode() & 0o777, meta.gid()), (0o440, 7));
 }
 
-/// `user:65534:r--` on a file whose own group has no rights: its mode shows the mask, 0640.
+/// `user:65534:r--` on a file without group permissions: its mode shows the mask, 0640.
 #[test]
 fn a_list_keeps_a_copy_private() {
-    let bench = Bench::new();
-    let path = bench.file("model", b"weights");
+    let fixture = Fixture::new();
+    let path = fixture.file("model", b"weights");
     let mut list = 2u32.to_le_bytes().to_vec();
     for (tag, rights, id) in [
         (1u16, 6u16, u32::MAX),
@@ -346,12 +346,12 @@ fn a_list_keeps_a_copy_private() {
     let file = File::open(&path).unwrap();
     let set = fsetxattr(&file, "system.posix_acl_access", &list, XattrFlags::empty());
     if set == Err(Errno::OPNOTSUPP) {
-        eprintln!("skipped: no lists on this file system");
+        eprintln!("skipped: no access control lists on this file system");
         return;
     }
     set.unwrap();
     assert_eq!(file.metadata().unwrap().mode() & 0o777, 0o640);
-    let put = bench.put(&path).unwrap();
+    let put = fixture.put(&path).unwrap();
     assert_eq!(put.morsel.mode, 0o400);
     if may_share() {
         let why = put.private.unwrap();
@@ -361,11 +361,11 @@ fn a_list_keeps_a_copy_private() {
 
 #[test]
 fn a_copy_follows_when_the_way_to_its_source_is_closed() {
-    let bench = Bench::new();
-    let path = bench.file("folder/model", b"weights");
-    bench.put(&path).unwrap();
+    let fixture = Fixture::new();
+    let path = fixture.file("directory/model", b"weights");
+    fixture.put(&path).unwrap();
     set_mode(path.parent().unwrap(), 0o700);
-    let put = bench.put(&path).unwrap();
+    let put = fixture.put(&path).unwrap();
     assert!(!put.filled);
     let mode = fs::metadata(&put.morsel.path).unwrap().mode();
     assert_eq!(mode & 0o777, 0o400);
@@ -373,12 +373,14 @@ fn a_copy_follows_when_the_way_to_its_source_is_closed() {
 
 #[test]
 fn only_its_owner_learns_of_which_file_a_copy_is() {
-    let bench = Bench::new();
-    set_mode(&bench.store.folder, 0o1777);
-    bench.put(&bench.file("secret/model", b"weights")).unwrap();
-    let mut open = vec![bench.store.folder.clone()];
-    while let Some(folder) = open.pop() {
-        for entry in fs::read_dir(folder).unwrap().flatten() {
+    let fixture = Fixture::new();
+    set_mode(&fixture.store.directory, 0o1777);
+    fixture
+        .put(&fixture.file("secret/model", b"weights"))
+        .unwrap();
+    let mut open = vec![fixture.store.directory.clone()];
+    while let Some(directory) = open.pop() {
+        for entry in fs::read_dir(directory).unwrap().flatten() {
             let name = entry.file_name().into_string().unwrap();
             assert!(!name.contains("secret"), "{name}");
             let meta = entry.metadata().unwrap();
@@ -387,23 +389,23 @@ fn only_its_owner_learns_of_which_file_a_copy_is() {
             }
         }
     }
-    assert_eq!(fs::metadata(bench.own().path).unwrap().mode() & 0o077, 0);
+    assert_eq!(fs::metadata(fixture.own().path).unwrap().mode() & 0o077, 0);
 }
 
 #[test]
-fn a_hidden_folder_of_somebody_else_is_refused_by_name() {
-    let bench = Bench::new();
-    let path = bench.file("model", b"weights");
-    let hidden = bench.store.folder.join(HIDDEN);
+fn a_hidden_directory_of_somebody_else_is_refused_by_name() {
+    let fixture = Fixture::new();
+    let path = fixture.file("model", b"weights");
+    let hidden = fixture.store.directory.join(HIDDEN);
     let refused = |says: &str| {
-        let error = bench.put(&path).unwrap_err();
+        let error = fixture.put(&path).unwrap_err();
         assert!(matches!(error, MorselError::Foreign { .. }), "{error}");
         let error = error.to_string();
         let name = hidden.display().to_string();
         assert!(error.starts_with(&name) && error.contains(says), "{error}");
-        assert_eq!(bench.names(), [""; 0]);
+        assert_eq!(fixture.names(), [""; 0]);
     };
-    symlink(bench.files.path(), &hidden).unwrap();
+    symlink(fixture.files.path(), &hidden).unwrap();
     refused("is a symbolic link");
     fs::remove_file(&hidden).unwrap();
     fs::write(&hidden, b"").unwrap();
@@ -411,7 +413,7 @@ fn a_hidden_folder_of_somebody_else_is_refused_by_name() {
     fs::remove_file(&hidden).unwrap();
     fs::create_dir(&hidden).unwrap();
     set_mode(&hidden, 0o777);
-    refused("without the sticky bit");
+    refused("no sticky bit");
     if is_root() {
         set_mode(&hidden, 0o755);
         chown(&hidden, Some(65534), None).unwrap();
@@ -421,34 +423,34 @@ fn a_hidden_folder_of_somebody_else_is_refused_by_name() {
 
 #[test]
 fn a_name_that_somebody_else_took_blocks_nobody() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     if !is_root() {
         return;
     }
-    let hidden = bench.store.folder.join(HIDDEN);
+    let hidden = fixture.store.directory.join(HIDDEN);
     fs::create_dir(&hidden).unwrap();
     set_mode(&hidden, 0o1777);
     let taken = hidden.join("0");
     fs::create_dir(&taken).unwrap();
     chown(&taken, Some(65534), None).unwrap();
-    let path = bench.file("model", b"weights");
-    assert!(bench.put(&path).unwrap().filled);
-    assert!(!bench.put(&path).unwrap().filled);
+    let path = fixture.file("model", b"weights");
+    assert!(fixture.put(&path).unwrap().filled);
+    assert!(!fixture.put(&path).unwrap().filled);
     assert_eq!(fs::read_dir(&taken).unwrap().count(), 0);
-    let source = bench.store.list().unwrap().remove(0).source;
+    let source = fixture.store.list().unwrap().remove(0).source;
     assert_eq!(source.as_deref(), Some(path.as_os_str()));
 }
 
 #[test]
 fn a_lock_is_waited_for_and_then_named() {
-    let bench = Bench::new();
-    let own = bench.own();
+    let fixture = Fixture::new();
+    let own = fixture.own();
     let lock = own.open().unwrap();
     flock(&lock, FlockOperation::LockExclusive).unwrap();
-    let path = bench.file("model", b"weights");
+    let path = fixture.file("model", b"weights");
     let source = Source::open(&path).unwrap();
     let mut tries = 0;
-    let put = bench.store.put(Request {
+    let put = fixture.store.put(Request {
         source: &source,
         name: None,
         limit: None,
@@ -470,23 +472,23 @@ fn a_lock_is_waited_for_and_then_named() {
     assert!(error.contains(&holder) && error.contains("50ms"), "{error}");
     assert!(tries > 0);
     drop(lock);
-    assert!(bench.put(&path).unwrap().filled);
+    assert!(fixture.put(&path).unwrap().filled);
 }
 
-/// What is written to a mapping that was written to before changes no time of the file.
+/// A write through a mapping that was already written to changes no time of the file.
 #[test]
 fn a_mapping_that_is_written_to_meanwhile_is_seen() {
     const SIZE: usize = 16 << 20;
-    /// Between the blocks that are sampled.
+    /// Between the sampled blocks.
     const PLACE: usize = (1 << 20) + 100_000;
-    let bench = Bench::new();
-    // On a disk, writing back is a change of its own.
-    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = folder.path().join("model");
+    let fixture = Fixture::new();
+    // On a disk, writeback updates the time.
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = directory.path().join("model");
     fs::write(&path, vec![1; SIZE]).unwrap();
     let file = File::options().read(true).write(true).open(&path).unwrap();
     let protection = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: a fresh mapping of a file of our own.
+    // SAFETY: a new mapping of our own file.
     let start = unsafe {
         mmap(
             ptr::null_mut(),
@@ -502,13 +504,13 @@ fn a_mapping_that_is_written_to_meanwhile_is_seen() {
     let write = |byte| unsafe { start.add(PLACE).write_volatile(byte) };
     write(2);
     let source = Source::open(&path).unwrap();
-    let put = bench.store.put(Request {
+    let put = fixture.store.put(Request {
         source: &source,
         name: None,
         limit: None,
         wait: WAIT,
         progress: &mut |done| {
-            // Behind the copy.
+            // After the copy.
             if done.is_some_and(|done| done > (PLACE + (4 << 20)) as u64) {
                 write(3);
             }
@@ -517,11 +519,11 @@ fn a_mapping_that_is_written_to_meanwhile_is_seen() {
     });
     assert!(source.identity.may_be(&fs::metadata(&path).unwrap()));
     assert!(matches!(put, Err(MorselError::Changing(_))), "{put:?}");
-    assert_eq!(bench.names(), [""; 0]);
-    // SAFETY: nothing refers to it any more.
+    assert_eq!(fixture.names(), [""; 0]);
+    // SAFETY: no reference to it remains.
     unsafe { munmap(start.cast(), SIZE) }.unwrap();
     drop(file);
-    let copy = bench.put(&path).unwrap().morsel;
+    let copy = fixture.put(&path).unwrap().morsel;
     let content = fs::read(&path).unwrap();
     let digest = blake3::hash(&content).to_hex();
     assert_eq!(copy.digest.as_deref(), Some(digest.as_str()));
@@ -529,19 +531,19 @@ fn a_mapping_that_is_written_to_meanwhile_is_seen() {
 }
 
 #[test]
-fn folders_on_disks_hold_no_morsels() {
-    let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
-    let error = Store::open(folder.path()).unwrap_err();
+fn directories_on_disks_hold_no_morsels() {
+    let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+    let error = Store::open(directory.path()).unwrap_err();
     assert!(matches!(error, MorselError::NotMemory { .. }), "{error}");
 }
 
 #[test]
 fn odd_sources_are_refused() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     for path in [
         Path::new("/dev/null"),
-        bench.files.path(),
-        &bench.file("empty", b""),
+        fixture.files.path(),
+        &fixture.file("empty", b""),
     ] {
         let error = Source::open(path).unwrap_err();
         assert!(matches!(error, MorselError::Unfit { .. }), "{error}");

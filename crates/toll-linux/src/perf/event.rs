@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which event of this CPU samples memory accesses, as sysfs describes it.
+//! The CPU's event for sampled memory accesses, as sysfs describes it.
 
 use crate::Root;
 
 const DEVICES: &str = "/sys/bus/event_source/devices";
 
-/// What perf_event_open needs to know of an event.
+/// Parameters of an event for perf_event_open.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Event {
-    /// As `perf record -e` names it.
+    /// Name for `perf record -e`.
     pub name: String,
     pub kind: u32,
     pub config: u64,
     pub config1: u64,
     pub config2: u64,
-    /// PEBS must be asked for; IBS is precise by itself.
+    /// PEBS must be requested; IBS is precise by itself.
     pub precise: u64,
     pub period: u64,
     /// An event that must lead its group (Intel since Sapphire Rapids).
     pub leader: Option<Box<Event>>,
 }
 
-/// The CPU's event for sampled memory accesses; `None`: there is no such event.
+/// Finds the CPU's event for sampled memory accesses; `None` if there is none.
 pub fn memory_event(root: &Root) -> Option<Event> {
     amd(root).or_else(|| {
         ["cpu", "cpu_core"]
@@ -30,13 +30,13 @@ pub fn memory_event(root: &Root) -> Option<Event> {
     })
 }
 
-/// Whether there is a PMU of the CPU at all.
+/// Whether a CPU PMU exists.
 pub fn has_pmu(root: &Root) -> bool {
     let is_cpu = |name: &String| name == "cpu" || name == "cpu_core" || name.starts_with("ibs_");
     root.names(DEVICES).iter().any(is_cpu)
 }
 
-/// Instruction-based sampling, counting micro-operations.
+/// Instruction-based sampling that counts micro-operations.
 fn amd(root: &Root) -> Option<Event> {
     let kind = kind(root, "ibs_op")?;
     let mut event = Event {
@@ -46,7 +46,7 @@ fn amd(root: &Root) -> Option<Event> {
         period: 0x4000,
         ..Event::default()
     };
-    // Without that bit it counts cycles, which does as well.
+    // Without that bit it counts cycles, which also works.
     if let Some(format) = root.line(format!("{DEVICES}/ibs_op/format/cnt_ctl")) {
         place(&mut event, &format, 1);
     }
@@ -63,7 +63,7 @@ fn kind(root: &Root, pmu: &str) -> Option<u32> {
     root.line(format!("{DEVICES}/{pmu}/type"))?.parse().ok()
 }
 
-/// An event of a PMU's `events` folder, such as `event=0xcd,umask=0x1,ldlat=3`.
+/// Parses an event of a PMU's `events` directory, such as `event=0xcd,umask=0x1,ldlat=3`.
 fn described(root: &Root, pmu: &str, name: &str) -> Option<Event> {
     let terms = root.line(format!("{DEVICES}/{pmu}/events/{name}"))?;
     let mut event = Event {
@@ -88,7 +88,7 @@ fn number(text: &str) -> Option<u64> {
     }
 }
 
-/// Puts a value where a format such as `config:0-7,21` says.
+/// Stores a value in the bits of a format such as `config:0-7,21`.
 fn place(event: &mut Event, format: &str, mut value: u64) -> Option<()> {
     let (word, ranges) = format.split_once(':')?;
     let word = match word {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether the CPU samples memory accesses with data address and TLB level.
-//! A probe, not a guess: guests often show a PMU that never delivers a sample.
+//! Probes whether the CPU samples memory accesses with data address and TLB level. It takes
+//! samples: guests often show a PMU that never delivers one.
 
 mod event;
 mod sampler;
@@ -15,7 +15,7 @@ pub use event::{Event, has_pmu, memory_event};
 use crate::Root;
 use sampler::{Sample, Sampler};
 
-/// What the probe found.
+/// Result of the probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PerfAbility {
     /// Samples carry data addresses and TLB levels.
@@ -58,7 +58,7 @@ pub fn probe() -> PerfAbility {
     probe_at(&Root::system())
 }
 
-/// As [`probe`]; fixtures get as far as the files decide.
+/// Like [`probe`]; on fixtures only the files are evaluated.
 pub fn probe_at(root: &Root) -> PerfAbility {
     let Some(event) = memory_event(root) else {
         return no_event(root);
@@ -85,9 +85,9 @@ pub fn probe_at(root: &Root) -> PerfAbility {
     judge(event.name, &found)
 }
 
-/// Bytes that the probe accesses: more than any TLB reaches with small pages.
+/// Bytes that the probe accesses: more than any TLB reaches with 4 KiB pages.
 const FOOTPRINT: usize = 64 << 20;
-/// Samples that settle it.
+/// Number of samples that is sufficient.
 const ENOUGH: usize = 32;
 
 /// Reads lines of `memory` in random order.
@@ -107,7 +107,7 @@ fn judge(event: String, found: &[Sample]) -> PerfAbility {
     match (samples, levels) {
         (0, _) => missing(
             format!("{event} opens, but no sample of our own accesses came within a second"),
-            "a machine or instance type whose PMU samples memory accesses",
+            "a machine or instance type with a PMU that samples memory accesses",
         ),
         (_, 0) => PerfAbility::AddressesOnly { event, samples },
         _ => PerfAbility::Full { event, samples },
@@ -121,11 +121,11 @@ fn no_event(root: &Root) -> PerfAbility {
     let reason = match (has_pmu(root), guest) {
         (true, _) => "the PMU has no event that samples memory accesses",
         (false, true) => "this virtual machine has no PMU",
-        (false, false) => "the kernel shows no PMU of this CPU",
+        (false, false) => "the kernel exposes no PMU for this CPU",
     };
     missing(
         reason.to_owned(),
-        "a machine or instance type with a PMU; else the simulator and referenced bits stand in",
+        "a machine or instance type with a PMU; otherwise use the simulator or accessed bits",
     )
 }
 
@@ -146,7 +146,7 @@ fn refused(root: &Root, event: &Event, error: &io::Error) -> PerfAbility {
         ),
         _ => missing(
             format!("{name}: {error}"),
-            "a machine whose PMU samples memory accesses",
+            "a machine with a PMU that samples memory accesses",
         ),
     }
 }

@@ -18,10 +18,10 @@ const PRECISE_SHIFT: u32 = 15;
 const FLAG_CLOEXEC: u64 = 8;
 const IOC_ENABLE: libc::c_ulong = 0x2400;
 const IOC_DISABLE: libc::c_ulong = 0x2401;
-/// Where the first page of the ring keeps its writing position.
+/// Offset of the write position in the first page of the ring.
 const DATA_HEAD: usize = 1024;
 const PAGE: usize = toll_model::PAGE as usize;
-/// A first page, and a power of two of pages for data.
+/// A header page, and a power of two of data pages.
 const PAGES: usize = 1 + 16;
 
 /// One sampled access.
@@ -32,7 +32,7 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// Whether the source names a TLB level: hit or miss, in L1, L2 or by a walker.
+    /// Whether the source has a TLB level: hit or miss, in L1, L2 or by a walker.
     pub(super) fn has_tlb_level(&self) -> bool {
         const SHIFT: u32 = 26;
         const HIT_OR_MISS: u64 = 0x02 | 0x04;
@@ -45,13 +45,13 @@ impl Sample {
 /// An open event with its ring of samples.
 pub(super) struct Sampler {
     event: OwnedFd,
-    /// The group's leader, where there is one.
+    /// Leader of the group, if there is one.
     leader: Option<OwnedFd>,
     ring: NonNull<u8>,
 }
 
 impl Sampler {
-    /// Opens the event for this thread; user space only.
+    /// Opens the event for this thread, user space only.
     pub(super) fn open(event: &Event) -> io::Result<Sampler> {
         let leader = match &event.leader {
             Some(leader) => Some(open(leader, -1)?),
@@ -59,7 +59,7 @@ impl Sampler {
         };
         let group = leader.as_ref().map_or(-1, AsRawFd::as_raw_fd);
         let file = open(event, group)?;
-        // SAFETY: a fresh shared mapping of the event's ring.
+        // SAFETY: a new shared mapping of the event's ring.
         let ring = unsafe {
             let protection = libc::PROT_READ | libc::PROT_WRITE;
             let fd = file.as_raw_fd();
@@ -82,7 +82,7 @@ impl Sampler {
         })
     }
 
-    /// Counts while `work` runs.
+    /// Samples while `work` runs.
     pub(super) fn during(&self, work: impl FnOnce()) {
         self.control(IOC_ENABLE);
         work();
@@ -96,10 +96,10 @@ impl Sampler {
         }
     }
 
-    /// The samples so far, as many as the ring holds.
+    /// Returns the samples so far, as many as the ring holds.
     pub(super) fn samples(&self) -> Vec<Sample> {
-        // SAFETY: the ring is mapped for as long as `self` lives; the kernel writes its
-        // position after the data, hence the fence between.
+        // SAFETY: the ring is mapped for as long as `self` lives; the kernel writes its position
+        // after the data, hence the fence between them.
         let data = unsafe {
             let head = self.ring.add(DATA_HEAD).cast::<u64>().read_volatile();
             fence(Ordering::Acquire);
@@ -112,7 +112,7 @@ impl Sampler {
 
 impl Drop for Sampler {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and no reference to it is left.
+        // SAFETY: the mapping is ours, and no reference to it remains.
         unsafe { libc::munmap(self.ring.as_ptr().cast(), PAGES * PAGE) };
     }
 }
@@ -133,7 +133,7 @@ fn open(event: &Event, group: i32) -> io::Result<OwnedFd> {
     let refused =
         |error: &io::Error| matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP));
     if result.as_ref().is_err_and(refused) {
-        // IBS cannot leave the kernel out on older kernels.
+        // Older kernels do not support excluding the kernel with IBS.
         attributes[5] &= !(EXCLUDE_KERNEL | EXCLUDE_HV);
         result = perf_event_open(&attributes, group);
     }
@@ -141,8 +141,8 @@ fn open(event: &Event, group: i32) -> io::Result<OwnedFd> {
 }
 
 fn perf_event_open(attributes: &[u64; 9], group: i32) -> io::Result<OwnedFd> {
-    // SAFETY: the attributes outlive the call and say their own size; pid 0 and cpu -1
-    // mean this thread on any CPU.
+    // SAFETY: the attributes outlive the call and contain their own size; pid 0 and cpu -1 mean
+    // this thread on any CPU.
     let fd = unsafe {
         let place = attributes.as_ptr();
         libc::syscall(libc::SYS_perf_event_open, place, 0, -1, group, FLAG_CLOEXEC)
@@ -150,11 +150,11 @@ fn perf_event_open(attributes: &[u64; 9], group: i32) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor was just opened and belongs to nobody else.
+    // SAFETY: the descriptor was just opened and is not owned elsewhere.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
-/// The samples in a ring that did not wrap; a record cut at its end is left out.
+/// Parses the samples in a ring that did not wrap; a record cut at its end is left out.
 fn parse(mut data: &[u8]) -> Vec<Sample> {
     let word = |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().expect("8 bytes"));
     let mut samples = Vec::new();

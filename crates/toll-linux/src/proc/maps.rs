@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `/proc/PID/maps`. A process may hold 60,000 mappings, hence a parser that
-//! allocates nothing but the names.
+//! Parser for `/proc/PID/maps`. A process may have 60,000 mappings, so the parser allocates only
+//! the names.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use crate::Root;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping {
     pub start: u64,
-    /// First address behind the mapping.
+    /// First address after the mapping.
     pub end: u64,
     pub read: bool,
     pub write: bool,
@@ -25,7 +25,7 @@ pub struct Mapping {
     pub name: Box<str>,
 }
 
-/// What a mapping is for, as far as its name tells.
+/// Purpose of a mapping, as far as its name shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind<'a> {
     Heap,
@@ -34,7 +34,7 @@ pub enum Kind<'a> {
     /// Anonymous memory named by `prctl(PR_SET_VMA_ANON_NAME)`: the whole `[anon:NAME]`.
     Named(&'a str),
     File(&'a str),
-    /// The kernel's own: vdso, vvar, vsyscall, uprobes.
+    /// Kernel mappings: vdso, vvar, vsyscall, uprobes.
     Special,
 }
 
@@ -44,7 +44,7 @@ impl Mapping {
         self.end - self.start
     }
 
-    /// True for the empty mapping, which the kernel never prints.
+    /// Whether the mapping is empty; the kernel never prints one.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -60,7 +60,7 @@ impl Mapping {
         }
     }
 
-    /// Whether huge pages can back it by THP: private, writable and anonymous.
+    /// Whether THP can back it: private, writable and anonymous.
     pub fn is_private_anonymous(&self) -> bool {
         let anonymous = matches!(
             self.kind(),
@@ -69,14 +69,14 @@ impl Mapping {
         anonymous && !self.shared && self.write && self.inode == 0
     }
 
-    /// Whether it belongs to the heap of a Go program: Go names its arenas since 1.25;
-    /// before, they begin at addresses that nobody else uses.
+    /// Whether it belongs to the heap of a Go program: Go names its arenas since 1.25; earlier,
+    /// they start at addresses that only Go uses.
     pub fn is_go_heap(&self) -> bool {
         self.name.starts_with("[anon: Go: heap")
             || (self.name.is_empty() && self.start >> 32 == 0xc0)
     }
 
-    /// Parses one line of maps; `None` if it is not one.
+    /// Parses one line of maps; `None` if it is invalid.
     pub(super) fn parse(line: &str) -> Option<Mapping> {
         let mut rest = line;
         let (start, end) = next_field(&mut rest)?.split_once('-')?;
@@ -103,7 +103,7 @@ impl Mapping {
     }
 }
 
-/// Cuts the next blank-separated field off the front of `rest`.
+/// Splits the next blank-separated field off the front of `rest`.
 fn next_field<'a>(rest: &mut &'a str) -> Option<&'a str> {
     let text = rest.trim_start_matches(' ');
     let end = text.find(' ').unwrap_or(text.len());
@@ -112,10 +112,10 @@ fn next_field<'a>(rest: &mut &'a str) -> Option<&'a str> {
     (!field.is_empty()).then_some(field)
 }
 
-/// The mappings of a process, by address. Empty for a kernel thread or a zombie.
+/// Reads the mappings of a process, by address. Empty for a kernel thread or a zombie.
 ///
 /// # Errors
-/// No such process, no permission, or a line that is not a mapping.
+/// No such process, no permission, or an invalid line.
 pub fn maps(root: &Root, pid: u32) -> io::Result<Vec<Mapping>> {
     let path = format!("/proc/{pid}/maps");
     let text = root.read(&path)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `/proc/PID` says about a process.
+//! Readers of `/proc/PID`.
 
 mod maps;
 mod pagemap;
@@ -15,7 +15,7 @@ pub use tree::{children, tree};
 
 use std::io;
 
-/// An error that names the file and what is wrong with it.
+/// Returns an error that names the file and the problem.
 fn damaged(path: &str, detail: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("{path}: {detail}"))
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `/proc/PID/pagemap`: which pages of a process are in memory.
+//! `/proc/PID/pagemap`: the pages of a process that are in memory.
 
 use std::fs::File;
 use std::io;
@@ -12,7 +12,7 @@ use crate::Root;
 /// Bit of an entry: the page is present.
 const PRESENT: u64 = 1 << 63;
 
-/// The pagemap of a process, kept open.
+/// The open pagemap of a process.
 #[derive(Debug)]
 pub struct Pagemap(File);
 
@@ -23,7 +23,7 @@ impl Pagemap {
         File::open(root.path(format!("/proc/{pid}/pagemap"))).map(Pagemap)
     }
 
-    /// The byte ranges of `start..end` (multiples of 4096) whose pages are present, merged.
+    /// Returns the byte ranges of present pages in `start..end` (multiples of 4096), merged.
     ///
     /// # Errors
     /// The process ended.
@@ -49,7 +49,7 @@ impl Pagemap {
     }
 }
 
-/// Adds the page at `address`, which lies behind all earlier ones.
+/// Adds the page at `address`, which is after all earlier ones.
 fn extend(runs: &mut Vec<(u64, u64)>, address: u64) {
     match runs.last_mut() {
         Some(last) if last.1 == address => last.1 += PAGE,

@@ -8,7 +8,7 @@ use super::damaged;
 use super::maps::Mapping;
 use crate::Root;
 
-/// A mapping and what backs it. Sizes are bytes.
+/// A mapping and its backing. Sizes are bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Smap {
     pub mapping: Mapping,
@@ -43,12 +43,12 @@ impl Smap {
         }
     }
 
-    /// Bytes that huge pages map, of whatever kind.
+    /// Returns the bytes mapped by huge pages of any kind.
     pub fn huge(&self) -> u64 {
         self.anon_huge + self.file_huge + self.hugetlb
     }
 
-    /// Takes in a line other than a mapping's first. Unknown fields are none of our business.
+    /// Parses a line other than a mapping's first. Unknown fields are ignored.
     fn field(&mut self, line: &str) {
         let Some((key, value)) = line.split_once(':') else {
             return;
@@ -73,7 +73,7 @@ impl Smap {
     }
 }
 
-/// Calls `each` for every mapping, by address, without holding more than one.
+/// Calls `each` for every mapping, by address, holding one at a time.
 ///
 /// # Errors
 /// No such process, no permission, or text that is not smaps.
@@ -101,7 +101,7 @@ pub fn smaps_each(root: &Root, pid: u32, mut each: impl FnMut(Smap)) -> io::Resu
     Ok(())
 }
 
-/// All mappings of a process with what backs them, by address.
+/// Returns all mappings of a process with their backing, by address.
 ///
 /// # Errors
 /// As [`smaps_each`].

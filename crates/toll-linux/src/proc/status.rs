@@ -7,15 +7,15 @@ use std::io::{self, Read};
 use super::damaged;
 use crate::Root;
 
-/// The part of `/proc/PID/status` that decides what may be done to a process.
+/// The fields of `/proc/PID/status` that decide what may be done to a process.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Status {
     pub name: String,
     pub state: char,
-    /// Thread group: differs from the id asked for if that is a thread's.
+    /// Thread group: differs from the requested id if that is a thread's.
     pub tgid: u32,
     pub ppid: u32,
-    /// Process id of whoever traces it; 0: nobody.
+    /// Process id of the tracer; 0: none.
     pub tracer: u32,
     /// Real, effective and saved user id.
     pub uid: [u32; 3],
@@ -23,22 +23,22 @@ pub struct Status {
     pub threads: u32,
     /// 0: no seccomp; 1: strict; 2: a filter.
     pub seccomp: u32,
-    /// How many filters it has; kernels before 5.9 do not say.
+    /// Number of filters; missing before Linux 5.9.
     pub seccomp_filters: Option<u32>,
     /// Resident bytes; `None` for a kernel thread or a zombie.
     pub rss: Option<u64>,
-    /// Kernels since 5.0 say whether `PR_SET_THP_DISABLE` is in force (false).
+    /// Whether `PR_SET_THP_DISABLE` is off; missing before Linux 5.0.
     pub thp_enabled: Option<bool>,
     pub effective_capabilities: u64,
 }
 
 impl Status {
-    /// It has no memory of its own: a kernel thread, or a zombie.
+    /// Whether it has no memory of its own: a kernel thread, or a zombie.
     pub fn has_no_memory(&self) -> bool {
         self.rss.is_none()
     }
 
-    /// It changed its identity by a setuid or setgid file.
+    /// Whether it changed its identity by a setuid or setgid file.
     pub fn changed_identity(&self) -> bool {
         let same = |ids: &[u32; 3]| ids.iter().all(|id| *id == ids[0]);
         !same(&self.uid) || !same(&self.gid)
@@ -81,16 +81,16 @@ fn identities(value: &str) -> Option<[u32; 3]> {
     Some([ids.next()??, ids.next()??, ids.next()??])
 }
 
-/// What `/proc/PID/status` says.
+/// Reads `/proc/PID/status`.
 ///
 /// # Errors
 /// No such process, no permission, or text that is not a status.
 pub fn status(root: &Root, pid: u32) -> io::Result<Status> {
     let path = format!("/proc/{pid}/status");
-    Status::parse(&root.read(&path)?).ok_or_else(|| damaged(&path, "is not a status"))
+    Status::parse(&root.read(&path)?).ok_or_else(|| damaged(&path, "is not a valid status"))
 }
 
-/// The part of `/proc/PID/stat` that counts. Times are clock ticks.
+/// The relevant fields of `/proc/PID/stat`. Times are clock ticks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stat {
     pub state: char,
@@ -98,18 +98,18 @@ pub struct Stat {
     pub major_faults: u64,
     pub user_ticks: u64,
     pub system_ticks: u64,
-    /// Ticks after boot: with the id it names a process for good.
+    /// Start time in ticks after boot: together with the id it identifies a process uniquely.
     pub start_ticks: u64,
-    /// Start of the brk heap; 0 or 1 where the reader may not know it.
+    /// Start of the brk heap; 0 or 1 if the reader lacks the permission.
     pub heap_start: u64,
 }
 
 impl Stat {
     fn parse(text: &str) -> Option<Stat> {
-        // The name may hold anything, parentheses and blanks included.
+        // The name may contain anything, including parentheses and blanks.
         let (_, fields) = text.rsplit_once(") ")?;
         let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
-        // proc_pid_stat(5) counts from 1, with the state third.
+        // proc_pid_stat(5) counts fields from 1; the state is the third.
         let field = |number: usize| -> Option<u64> { fields.get(number - 3)?.parse().ok() };
         Some(Stat {
             state: fields.first()?.chars().next()?,
@@ -123,13 +123,13 @@ impl Stat {
     }
 }
 
-/// What `/proc/PID/stat` says.
+/// Reads `/proc/PID/stat`.
 ///
 /// # Errors
 /// No such process, no permission, or text that is not a stat.
 pub fn stat(root: &Root, pid: u32) -> io::Result<Stat> {
     let path = format!("/proc/{pid}/stat");
-    Stat::parse(&root.read(&path)?).ok_or_else(|| damaged(&path, "is not a stat"))
+    Stat::parse(&root.read(&path)?).ok_or_else(|| damaged(&path, "is not a valid stat"))
 }
 
 /// Whether the program of a process is a 32-bit ELF file.
@@ -142,7 +142,7 @@ pub fn is_32_bit(root: &Root, pid: u32) -> io::Result<bool> {
     Ok(head[4] == 1)
 }
 
-/// The ids of all processes.
+/// Returns the ids of all processes.
 pub fn processes(root: &Root) -> Vec<u32> {
     let names = root.names("/proc");
     names.iter().filter_map(|name| name.parse().ok()).collect()

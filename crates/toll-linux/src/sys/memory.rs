@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory: how much there is, how much one may have, and in which pieces. Sizes are bytes.
+//! Memory of the machine: total, limits, and fragmentation. Sizes are bytes.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::Root;
 
-/// The part of `/proc/meminfo` that plans depend on.
+/// The fields of `/proc/meminfo` that plans depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Meminfo {
     pub total: u64,
@@ -38,7 +38,7 @@ pub fn meminfo(root: &Root) -> io::Result<Meminfo> {
     Ok(info)
 }
 
-/// How many free 2 MiB blocks the buddy allocator holds; `None` where it does not say.
+/// Returns the number of free 2 MiB blocks in the buddy allocator; `None` if it is not available.
 pub fn buddyinfo_free_regions(root: &Root) -> Option<u64> {
     const ORDER: usize = 9;
     let text = root.read("/proc/buddyinfo").ok()?;
@@ -53,13 +53,13 @@ pub fn buddyinfo_free_regions(root: &Root) -> Option<u64> {
     Some(regions)
 }
 
-/// The smallest memory limit of this process's control group and its ancestors
-/// (cgroup v2 and v1); `None` without a limit below the machine's memory.
+/// Returns the smallest memory limit of this process's control group and its ancestors (cgroup v2
+/// and v1); `None` without a limit below the machine's memory.
 pub fn memory_limit(root: &Root) -> Option<u64> {
     smallest_limit(root).map(|(limit, _)| limit)
 }
 
-/// Bytes in use in the control group that sets [`memory_limit`].
+/// Returns the bytes in use in the control group that sets [`memory_limit`].
 pub fn memory_in_use(root: &Root) -> Option<u64> {
     let (_, file) = smallest_limit(root)?;
     let usage = match file.file_name()?.to_str()? {
@@ -69,8 +69,8 @@ pub fn memory_in_use(root: &Root) -> Option<u64> {
     root.number(file.with_file_name(usage))
 }
 
-/// Bytes that this process's control group may still take below [`memory_limit`]: what it has of files can
-/// be given back. `None` without a limit.
+/// Returns the bytes that this process's control group may still use below [`memory_limit`]; its
+/// file pages count as reclaimable. `None` without a limit.
 pub fn memory_headroom(root: &Root) -> Option<u64> {
     let (limit, file) = smallest_limit(root)?;
     let stat = root.read(file.with_file_name("memory.stat"));
@@ -85,7 +85,7 @@ pub fn memory_headroom(root: &Root) -> Option<u64> {
     Some(limit.saturating_sub(in_use.saturating_sub(of_files)))
 }
 
-/// The smallest limit below the machine's memory, and the file that says so.
+/// Returns the smallest limit below the machine's memory, and its file.
 fn smallest_limit(root: &Root) -> Option<(u64, PathBuf)> {
     let total = meminfo(root).ok()?.total;
     limit_files(root)
@@ -95,7 +95,7 @@ fn smallest_limit(root: &Root) -> Option<(u64, PathBuf)> {
         .filter(|(limit, _)| *limit < total)
 }
 
-/// The files that may hold a limit: of the process's own group, then of each ancestor.
+/// Returns the files that may hold a limit: of the process's own group, then of each ancestor.
 fn limit_files(root: &Root) -> Vec<PathBuf> {
     let groups = root.read("/proc/self/cgroup").unwrap_or_default();
     let mut files = Vec::new();
@@ -111,7 +111,7 @@ fn limit_files(root: &Root) -> Vec<PathBuf> {
         } else {
             continue;
         };
-        // In a container the path may be the host's: then only the mount's own file is there.
+        // In a container the path may be the host's: then only the mount's own file exists.
         for ancestor in Path::new(path.trim_start_matches('/')).ancestors() {
             files.extend(
                 mounts
@@ -123,7 +123,7 @@ fn limit_files(root: &Root) -> Vec<PathBuf> {
     files
 }
 
-/// The memory that counts as "this machine's": the total, or the control group's limit.
+/// Returns the memory that counts as this machine's: the total, or the control group's limit.
 ///
 /// # Errors
 /// `/proc/meminfo` cannot be read.
@@ -132,25 +132,28 @@ pub fn effective_memory(root: &Root) -> io::Result<u64> {
     Ok(memory_limit(root).map_or(total, |limit| limit.min(total)))
 }
 
-/// A pool of pages for hugetlb.
+/// A hugetlb pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hugetlb {
-    /// Bytes of one page.
+    /// Page size in bytes.
     pub page: u64,
     pub total: u64,
     pub free: u64,
     pub overcommit: u64,
 }
 
-/// The hugetlb pools, smallest page first; page counts are summed over nodes.
+/// Returns the hugetlb pools, smallest page first; page counts are summed over nodes.
 pub fn hugetlb(root: &Root) -> Vec<Hugetlb> {
-    const FOLDER: &str = "/sys/kernel/mm/hugepages";
+    const DIRECTORY: &str = "/sys/kernel/mm/hugepages";
     let mut pools: Vec<Hugetlb> = root
-        .names(FOLDER)
+        .names(DIRECTORY)
         .iter()
         .filter_map(|name| {
             let kilobytes = name.strip_prefix("hugepages-")?.strip_suffix("kB")?;
-            let file = |file: &str| root.number(format!("{FOLDER}/{name}/{file}")).unwrap_or(0);
+            let file = |file: &str| {
+                root.number(format!("{DIRECTORY}/{name}/{file}"))
+                    .unwrap_or(0)
+            };
             Some(Hugetlb {
                 page: kilobytes.parse::<u64>().ok()? << 10,
                 total: file("nr_hugepages"),
@@ -163,7 +166,8 @@ pub fn hugetlb(root: &Root) -> Vec<Hugetlb> {
     pools
 }
 
-/// How many mappings a process may hold (`vm.max_map_count`; Linux' default if unreadable).
+/// Returns the maximum number of mappings of a process (`vm.max_map_count`; Linux' default if
+/// unreadable).
 pub fn max_map_count(root: &Root) -> u64 {
     root.number("/proc/sys/vm/max_map_count").unwrap_or(65_530)
 }

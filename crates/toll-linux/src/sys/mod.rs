@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the machine offers: huge page settings, memory, limits.
+//! Machine-wide state: huge page settings, memory, limits.
 
 mod memory;
 mod reporting;
@@ -14,12 +14,12 @@ pub use thp::{Mode, Thp};
 
 use crate::Root;
 
-/// The kernel's release, for instance `6.12.48-amd64`; empty if it cannot be read.
+/// Returns the kernel's release, for instance `6.12.48-amd64`; empty if it cannot be read.
 pub fn kernel_release(root: &Root) -> String {
     root.line("/proc/sys/kernel/osrelease").unwrap_or_default()
 }
 
-/// Major and minor number of the kernel's release.
+/// Returns major and minor number of the kernel's release.
 pub fn kernel_version(root: &Root) -> Option<(u32, u32)> {
     let release = kernel_release(root);
     let mut numbers = release.split(|c: char| !c.is_ascii_digit());

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Transparent huge pages: the machine-wide switches.
+//! Transparent huge pages: machine-wide settings.
 
 use std::fmt;
 
 use crate::Root;
 
-const FOLDER: &str = "/sys/kernel/mm/transparent_hugepage";
+const DIRECTORY: &str = "/sys/kernel/mm/transparent_hugepage";
 
-/// Where the kernel uses huge pages by itself.
+/// When the kernel uses huge pages by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     Always,
     Madvise,
-    /// mTHP sizes only: as the 2 MiB setting says.
+    /// mTHP sizes only: inherits the 2 MiB setting.
     Inherit,
     Never,
 }
@@ -40,7 +40,7 @@ impl Mode {
     }
 }
 
-/// The word in brackets of a setting such as `always [madvise] never`.
+/// Returns the word in brackets of a setting such as `always [madvise] never`.
 fn selected(text: &str) -> Option<&str> {
     text.split_once('[')?
         .1
@@ -52,24 +52,24 @@ fn selected(text: &str) -> Option<&str> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Thp {
     pub mode: Mode,
-    /// What a fault does when no huge page is free (`always`, `defer`, ... `never`).
+    /// Behaviour of a fault when no huge page is free (`always`, `defer`, ... `never`).
     pub defrag: String,
     /// Bytes of the huge page that a PMD maps.
     pub huge_page: u64,
     /// mTHP sizes in bytes with their settings, smallest first; empty before Linux 6.8.
     pub sizes: Vec<(u64, Mode)>,
-    /// Where shared memory gets huge pages (`always`, `within_size`, `advise`, ... `never`).
+    /// Huge page setting for shared memory (`always`, `within_size`, `advise`, ... `never`).
     pub shmem: Option<String>,
-    /// khugepaged collapses a region with up to so many pages missing.
+    /// Maximum number of missing pages in a region that khugepaged collapses.
     pub max_ptes_none: Option<u64>,
-    /// Linux 6.12 and later split huge pages that are mostly unused when memory is short.
+    /// Linux 6.12 and later split mostly unused huge pages under memory pressure.
     pub shrink_underused: Option<bool>,
 }
 
 impl Thp {
     /// Reads the settings; `None` if the kernel has no transparent huge pages.
     pub fn read(root: &Root) -> Option<Thp> {
-        let file = |name: &str| root.line(format!("{FOLDER}/{name}"));
+        let file = |name: &str| root.line(format!("{DIRECTORY}/{name}"));
         let enabled = file("enabled")?;
         Some(Thp {
             mode: Mode::parse(&enabled)?,
@@ -81,14 +81,14 @@ impl Thp {
                 .unwrap_or(toll_model::REGION),
             sizes: sizes(root),
             shmem: file("shmem_enabled").and_then(|text| selected(&text).map(str::to_owned)),
-            max_ptes_none: root.number(format!("{FOLDER}/khugepaged/max_ptes_none")),
+            max_ptes_none: root.number(format!("{DIRECTORY}/khugepaged/max_ptes_none")),
             shrink_underused: root
-                .number(format!("{FOLDER}/shrink_underused"))
+                .number(format!("{DIRECTORY}/shrink_underused"))
                 .map(|value| value != 0),
         })
     }
 
-    /// The setting for 2 MiB pages, with `inherit` resolved.
+    /// Returns the setting for 2 MiB pages, with `inherit` resolved.
     pub fn region_mode(&self) -> Mode {
         let own = self.sizes.iter().find(|(size, _)| *size == self.huge_page);
         match own {
@@ -100,11 +100,11 @@ impl Thp {
 
 fn sizes(root: &Root) -> Vec<(u64, Mode)> {
     let mut sizes: Vec<(u64, Mode)> = root
-        .names(FOLDER)
+        .names(DIRECTORY)
         .iter()
         .filter_map(|name| {
             let kilobytes = name.strip_prefix("hugepages-")?.strip_suffix("kB")?;
-            let setting = root.line(format!("{FOLDER}/{name}/enabled"))?;
+            let setting = root.line(format!("{DIRECTORY}/{name}/enabled"))?;
             Some((kilobytes.parse::<u64>().ok()? << 10, Mode::parse(&setting)?))
         })
         .collect();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What backs the regions of a process now: nothing, small pages, or a huge one.
+//! Determines the current backing of a process's regions: nothing, 4 KiB pages, or a huge page.
 //!
-//! The kernel is asked by PAGEMAP_SCAN (Linux 6.7), which reads page tables and changes
-//! nothing: neither pages nor their accessed bits.
+//! Uses PAGEMAP_SCAN (Linux 6.7), which reads page tables without side effects on pages or accessed
+//! bits.
 
 use std::fs::File;
 use std::io;
@@ -44,27 +44,27 @@ struct Run {
     categories: u64,
 }
 
-/// Regions by what backs them, ascending. Those without any page are in neither list.
+/// Regions by backing, ascending. Regions without any page are in neither list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Backing {
-    /// With at least one small page.
+    /// With at least one 4 KiB page.
     pub small: Vec<u64>,
     /// Mapped by one huge page.
     pub huge: Vec<u64>,
 }
 
 impl Backing {
-    /// What backs the regions of `ranges` (multiples of 2 MiB) in process `pid`.
+    /// Returns the backing of the regions of `ranges` (multiples of 2 MiB) in process `pid`.
     ///
     /// # Errors
     /// No such process, not permitted, or a kernel without PAGEMAP_SCAN.
     pub fn of(root: &Root, pid: u32, ranges: &[(u64, u64)]) -> io::Result<Backing> {
-        // Opened each time: it shows the memory that the process had when it was opened,
-        // and exec exchanges that.
+        // Opened each time: the file refers to the address space at the time of the open, which
+        // exec replaces.
         let pagemap = File::open(root.path(format!("/proc/{pid}/pagemap")))?;
         let mut backing = Backing::default();
         for range in ranges {
-            // The kernel inverts the categories in the second argument before it compares.
+            // The kernel inverts the categories in the second argument before the comparison.
             scan(&pagemap, *range, HUGE, &mut backing.small)?;
             scan(&pagemap, *range, 0, &mut backing.huge)?;
         }
@@ -72,7 +72,8 @@ impl Backing {
     }
 }
 
-/// Adds the regions of `range` with pages that are present and huge, or not huge if `inverted` says so.
+/// Adds the regions of `range` with present huge pages, or with present other pages if `inverted`
+/// is set.
 fn scan(
     pagemap: &File,
     (mut start, end): (u64, u64),
@@ -92,7 +93,7 @@ fn scan(
             return_mask: PRESENT,
             ..Request::default()
         };
-        // SAFETY: the request and the room that it names outlive the call.
+        // SAFETY: the request and the buffer that it names outlive the call.
         let found = unsafe { libc::ioctl(pagemap.as_raw_fd(), PAGEMAP_SCAN, &raw mut request) };
         if found < 0 {
             return Err(io::Error::last_os_error());
@@ -100,13 +101,13 @@ fn scan(
         for run in &runs[..found as usize] {
             add_regions(run, regions);
         }
-        // Less than a page further would be no progress.
+        // An advance of less than a page would be no progress.
         start = request.walk_end.max(start + PAGE);
     }
     Ok(())
 }
 
-/// Adds the regions that a run of pages reaches; the last one may be there already.
+/// Adds the regions that a run of pages covers; the last one may already be in the list.
 fn add_regions(run: &Run, regions: &mut Vec<u64>) {
     let first = run.start / REGION * REGION;
     for region in (first..run.end).step_by(REGION as usize) {
@@ -120,7 +121,8 @@ fn add_regions(run: &Run, regions: &mut Vec<u64>) {
 mod tests {
     use super::*;
 
-    /// An aligned mapping of our own: untouched, small and (if the kernel gives one) huge regions.
+    /// An aligned mapping: untouched regions, 4 KiB regions and (if the kernel provides one) huge
+    /// regions.
     struct Memory(*mut u8, u64);
 
     impl Memory {
@@ -162,7 +164,7 @@ mod tests {
 
     impl Drop for Memory {
         fn drop(&mut self) {
-            // SAFETY: our mapping, which nobody uses any more.
+            // SAFETY: our mapping, which is no longer used.
             unsafe { libc::munmap(self.0.cast(), self.1 as usize) };
         }
     }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Watches a process grow and collapses the regions that a plan wants.
+//! Watches a growing process and collapses the regions that a plan selects.
 //!
-//! Advice given to a heap is lost as brk extends it, and glibc's arenas become
-//! accessible a little at a time, so neither can be advised beforehand: the parent
-//! looks at the mappings now and then and collapses what is whole.
+//! Advice given to a heap is lost as brk extends it, and glibc's arenas become accessible in small
+//! steps, so neither can be advised in advance: the parent polls the mappings and collapses
+//! complete regions.
 //!
-//! Only regions with small pages are collapsed. One without any page yet may well be huge
-//! at its first touch, and one that is huge already needs nothing: on Linux 6.7 and later
-//! both are told from the page tables (see [`Backing`]) and the process is not disturbed; earlier
-//! kernels are asked to collapse them and find that there is nothing to do.
+//! Only regions with 4 KiB pages are collapsed. A region without pages may become huge at its first
+//! touch, and a huge one needs nothing: on Linux 6.7 and later both are recognized from the page
+//! tables (see [`Backing`]) without disturbing the process; on earlier kernels the collapse is
+//! requested and has no effect.
 
 mod backing;
 mod budget;
@@ -24,33 +24,34 @@ pub use budget::map_budget;
 pub use regions::{ENOUGH, Ranges, grown, heap_start, planned};
 
 use crate::Root;
-use crate::hand::{Advice, Hand, HandError, Reach};
 use crate::proc::{Mapping, maps};
+use crate::remote::{Advice, Reach, RemoteError, RemoteProcess};
 
-/// Shortest and longest pause between two looks.
+/// Shortest and longest interval between two polls.
 const SHORTEST: Duration = Duration::from_millis(5);
 const LONGEST: Duration = Duration::from_millis(200);
-/// Collapsing takes at most this share of one CPU. A collapse holds the target's mmap
-/// lock, and its page faults wait meanwhile: half of the time they never do.
+/// Maximum share of one CPU for collapsing. A collapse holds the target's mmap lock, which blocks
+/// its page faults: for at least half of the time they are never blocked.
 const COLLAPSE_SHARE: f64 = 0.5;
-/// Reading the mappings takes at most this share of one CPU (60,000 of them take 30 ms).
+/// Maximum share of one CPU for reading the mappings (60,000 of them take 30 ms).
 const READ_SHARE: f64 = 0.05;
-/// Collapsing goes on for so long before the target gets its pause.
+/// Maximum duration of a burst of collapses before a pause.
 const BURST: Duration = Duration::from_millis(20);
-/// A region that could not be collapsed is tried again after this, then ever more rarely.
+/// Initial delay before a failed collapse is retried; it grows with each failure.
 const FIRST_RETRY: Duration = Duration::from_millis(50);
 const LAST_RETRY: Duration = Duration::from_secs(5);
 
-/// What to make huge. Intervals are bytes, `start..end`.
+/// Regions to make huge. Intervals are bytes, `start..end`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WatchPlan {
-    /// From the start of the brk heap.
+    /// Relative to the start of the brk heap.
     pub heap: Vec<(u64, u64)>,
     /// Fixed addresses.
     pub addresses: Vec<(u64, u64)>,
-    /// Named mappings (`[anon:NAME]`), each with intervals from its start.
+    /// Named mappings (`[anon:NAME]`), each with intervals relative to its start.
     pub vmas: Vec<(String, Vec<(u64, u64)>)>,
-    /// Runtimes whose heap is wanted whole. Only `go`'s can be told by its addresses and names.
+    /// Runtimes with a heap that is wanted as a whole. Only `go`'s can be recognized by addresses
+    /// and names.
     pub reservations: Vec<String>,
     /// Every region of private anonymous memory.
     pub all: bool,
@@ -67,24 +68,25 @@ impl WatchPlan {
     }
 }
 
-/// What a watcher did.
+/// Statistics of a watcher.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Counters {
-    /// Regions that are huge now by our doing (before Linux 6.7: or were when we came).
+    /// Regions that this watcher made huge (before Linux 6.7: including those that were huge
+    /// already).
     pub collapsed: u64,
     /// Regions given up.
     pub failed: u64,
-    /// Tries that found nothing to collapse yet.
+    /// Attempts that found nothing to collapse yet.
     pub retried: u64,
     /// Ranges that were advised before their first touch.
     pub advised: u64,
-    /// Own time spent reading, advising and collapsing, ns.
+    /// Time spent reading, advising and collapsing, ns.
     pub spent_ns: u64,
-    /// The first permanent failure, in words.
+    /// Description of the first permanent failure.
     pub failure: Option<String>,
 }
 
-/// What became of a region.
+/// State of a region.
 #[derive(Debug, Clone, Copy)]
 enum State {
     Done,
@@ -92,14 +94,14 @@ enum State {
     Waiting { next: Instant, tries: u32 },
 }
 
-/// Watches one process. It dies with the process: then [`Watcher::tick`] does nothing.
+/// Watches one process. After the process has ended, [`Watcher::tick`] does nothing.
 #[derive(Debug)]
 pub struct Watcher {
     pid: u32,
-    hand: Hand,
+    remote: RemoteProcess,
     plan: WatchPlan,
     regions: HashMap<u64, State>,
-    /// Address ranges that MADV_HUGEPAGE was given to.
+    /// Address ranges with MADV_HUGEPAGE applied.
     advised: Vec<(u64, u64)>,
     pause: Duration,
     counters: Counters,
@@ -107,10 +109,10 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    pub fn new(pid: u32, hand: Hand, plan: WatchPlan) -> Watcher {
+    pub fn new(pid: u32, remote: RemoteProcess, plan: WatchPlan) -> Watcher {
         Watcher {
             pid,
-            hand,
+            remote,
             plan,
             regions: HashMap::new(),
             advised: Vec::new(),
@@ -124,7 +126,7 @@ impl Watcher {
         &self.counters
     }
 
-    /// One look at the process, and what is due. Returns the time until the next.
+    /// Polls the process once and does the due work. Returns the time until the next call.
     pub fn tick(&mut self) -> Duration {
         if self.ended || self.plan.is_empty() {
             return LONGEST;
@@ -149,10 +151,10 @@ impl Watcher {
         self.pause.max(rest)
     }
 
-    /// Advises fixed addresses as soon as they are mapped, so that their first touch is
-    /// huge already. Costs splits: only within the map budget.
+    /// Advises fixed addresses as soon as they are mapped, so that their first touch is huge. Costs
+    /// splits, so only within the map budget.
     fn advise_addresses(&mut self, maps: &[Mapping]) {
-        if self.hand.collapse_only().is_some() {
+        if self.remote.collapse_only().is_some() {
             return;
         }
         let mut budget = map_budget(&Root::system(), maps.len());
@@ -162,14 +164,14 @@ impl Watcher {
             }
             budget -= 2;
             self.advised.push(range);
-            match self.hand.advise(range.0, range.1 - range.0, Advice::Huge) {
+            match self.remote.advise(range.0, range.1 - range.0, Advice::Huge) {
                 Ok(()) => self.counters.advised += 1,
                 Err(error) => self.note(&error),
             }
         }
     }
 
-    /// Runs of wanted regions at fixed addresses that were not advised yet.
+    /// Returns runs of wanted regions at fixed addresses that were not advised yet.
     fn new_address_ranges(&self, maps: &[Mapping]) -> Vec<(u64, u64)> {
         if self.plan.addresses.is_empty() {
             return Vec::new();
@@ -188,7 +190,7 @@ impl Watcher {
             .collect()
     }
 
-    /// The regions to try now. Forgets what is no longer mapped.
+    /// Returns the regions to try now. Drops regions that are no longer mapped.
     fn due(&mut self, maps: &[Mapping], now: Instant) -> Vec<u64> {
         let grown = grown(maps, &self.plan);
         let known = Ranges::new(grown.iter().map(|region| (*region, region + REGION)));
@@ -203,7 +205,7 @@ impl Watcher {
         self.with_small_pages(due)
     }
 
-    /// Those of `due` with something to collapse. What is huge already is done.
+    /// Filters `due` to regions with something to collapse. Marks huge ones as done.
     fn with_small_pages(&mut self, due: Vec<u64>) -> Vec<u64> {
         let ranges = Ranges::new(due.iter().map(|region| (*region, region + REGION)));
         let ranges: Vec<(u64, u64)> = ranges.iter().collect();
@@ -215,7 +217,7 @@ impl Watcher {
         backing.small
     }
 
-    /// Collapses for at most one burst; says whether anything came of it or is left.
+    /// Collapses for at most one burst; returns whether it had an effect or work remains.
     fn collapse_due(&mut self, due: &[u64]) -> bool {
         let began = Instant::now();
         let mut progress = false;
@@ -236,7 +238,7 @@ impl Watcher {
             Some(State::Waiting { tries, .. }) => *tries,
             _ => 0,
         };
-        let (state, done) = match self.hand.collapse(region, REGION) {
+        let (state, done) = match self.remote.collapse(region, REGION) {
             Ok(()) => {
                 self.counters.collapsed += 1;
                 (State::Done, true)
@@ -263,21 +265,21 @@ impl Watcher {
         done
     }
 
-    /// Keeps the first lasting failure for the summary.
-    fn note(&mut self, error: &HandError) {
-        self.ended |= matches!(error, HandError::Gone);
+    /// Records the first permanent failure for the summary.
+    fn note(&mut self, error: &RemoteError) {
+        self.ended |= matches!(error, RemoteError::Gone);
         if !error.try_again() && !self.ended && self.counters.failure.is_none() {
             self.counters.failure = Some(error.to_string());
         }
     }
 
-    /// How the watcher reaches the process.
+    /// Returns the mechanism that the watcher uses.
     pub fn reach(&self) -> Reach {
-        self.hand.reach()
+        self.remote.reach()
     }
 }
 
-/// The pause after `spent` that keeps its share of the time to `share`.
+/// Returns the pause after `spent` that limits the time share to `share`.
 fn rest(spent: Duration, share: f64) -> Duration {
     spent.mul_f64(1.0 / share - 1.0)
 }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which regions of a process a plan wants huge, given its mappings now.
+//! Selects the regions of a process that a plan makes huge, given its current mappings.
 
 use toll_model::REGION;
 
 use super::WatchPlan;
 use crate::proc::{Kind, Mapping};
 
-/// A region is acted on when at least this many of its bytes are planned (75 %).
+/// Minimum planned bytes of a region to act on it (75 %).
 pub const ENOUGH: u64 = REGION / 4 * 3;
 
-/// Byte ranges, sorted and without overlap.
+/// Byte ranges, sorted and disjoint.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ranges(Vec<(u64, u64)>);
 
 impl Ranges {
-    /// Sorts and merges; empty and inverted ranges vanish.
+    /// Sorts and merges; empty and inverted ranges are dropped.
     pub fn new(ranges: impl IntoIterator<Item = (u64, u64)>) -> Ranges {
         let mut all: Vec<_> = ranges
             .into_iter()
@@ -31,7 +31,7 @@ impl Ranges {
         Ranges(merged)
     }
 
-    /// How many bytes of `start..end` lie in the ranges.
+    /// Returns the number of bytes of `start..end` in the ranges.
     pub fn covered(&self, start: u64, end: u64) -> u64 {
         let first = self.0.partition_point(|range| range.1 <= start);
         self.0[first..]
@@ -53,7 +53,7 @@ pub fn heap_start(maps: &[Mapping]) -> Option<u64> {
         .map(|mapping| mapping.start)
 }
 
-/// The planned byte ranges of a plan at their addresses in this process.
+/// Returns the planned byte ranges at their addresses in this process.
 pub fn planned(maps: &[Mapping], plan: &WatchPlan) -> Ranges {
     let mut ranges = plan.addresses.clone();
     if let Some(start) = heap_start(maps) {
@@ -70,7 +70,7 @@ pub fn planned(maps: &[Mapping], plan: &WatchPlan) -> Ranges {
     Ranges::new(ranges)
 }
 
-/// Intervals that count from `base`, as addresses.
+/// Converts intervals relative to `base` to addresses.
 fn from(base: u64, intervals: &[(u64, u64)]) -> impl Iterator<Item = (u64, u64)> {
     let at = move |offset: &u64| base.saturating_add(*offset);
     intervals
@@ -78,13 +78,13 @@ fn from(base: u64, intervals: &[(u64, u64)]) -> impl Iterator<Item = (u64, u64)>
         .map(move |(start, end)| (at(start), at(end)))
 }
 
-/// Whether a plan may act on a mapping at all.
+/// Whether a plan may act on a mapping.
 fn eligible(mapping: &Mapping) -> bool {
     mapping.is_private_anonymous() && mapping.kind() != Kind::Stack
 }
 
-/// The regions (their addresses, ascending) that the plan wants and that lie whole
-/// in one mapping, so that they can be huge now.
+/// Returns the regions (addresses, ascending) that the plan selects and that lie completely in one
+/// mapping, so that they can be huge.
 pub fn grown(maps: &[Mapping], plan: &WatchPlan) -> Vec<u64> {
     let planned = planned(maps, plan);
     let wanted = |region: u64| plan.all || planned.covered(region, region + REGION) >= ENOUGH;
@@ -95,7 +95,7 @@ pub fn grown(maps: &[Mapping], plan: &WatchPlan) -> Vec<u64> {
         .collect()
 }
 
-/// The whole regions of a mapping.
+/// Returns the complete regions of a mapping.
 fn regions_of(mapping: &Mapping) -> impl Iterator<Item = u64> {
     let first = mapping.start.next_multiple_of(REGION);
     (first..mapping.end).step_by(REGION as usize).take_while({

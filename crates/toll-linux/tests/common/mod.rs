@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A folder of fixtures that stands for `/`.
+//! A directory of fixtures used in place of `/`.
 
 use std::fs;
 
 use tempfile::TempDir;
 use toll_linux::Root;
 
-/// Files of a made-up machine; the folder lives as long as this does.
+/// Files of a fictional machine; the directory is removed with the value.
 pub struct Machine(TempDir);
 
 impl Machine {
-    /// A machine with these files, by path below `/`.
+    /// Creates a machine with these files, by path below `/`.
     pub fn with(files: &[(&str, &str)]) -> Machine {
         let machine = Machine(tempfile::tempdir().unwrap());
         for (path, text) in files {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Small profiles, plans and prices for the tests.
+//! Small profiles, plans and costs for the tests.
 #![allow(dead_code)]
 
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use toll_model::anchor::{Anchor, AnchorKind, Frame, Level};
 use toll_model::cost::{CostTable, Measured, TlbGeometry};
-use toll_model::profile::{AnchorRows, FORMAT, Profile, Program, Row, Source, VERSION};
+use toll_model::profile::{FORMAT, Profile, Program, Row, SiteRows, Source, VERSION};
+use toll_model::site::{Frame, Level, Site, SiteKind};
 use toll_model::{PAGE, REGION};
 
 pub const PAGES: u32 = (REGION / PAGE) as u32;
@@ -24,17 +24,20 @@ pub fn frame(offset: u64) -> Frame {
     }
 }
 
-pub fn alloc(site: u64, length: u64, ordinal: u32) -> AnchorKind {
-    AnchorKind::Alloc {
-        frames: vec![Arc::new(frame(site)), Arc::new(frame(site + 0x1000))],
+pub fn alloc(call_site: u64, length: u64, ordinal: u32) -> SiteKind {
+    SiteKind::Alloc {
+        frames: vec![
+            Arc::new(frame(call_site)),
+            Arc::new(frame(call_site + 0x1000)),
+        ],
         class: toll_model::wire::class(length),
         ordinal,
         thread: 0,
     }
 }
 
-pub fn anchor(id: u32, kind: AnchorKind, length: u64) -> Anchor {
-    Anchor {
+pub fn site(id: u32, kind: SiteKind, length: u64) -> Site {
+    Site {
         id,
         kind,
         length,
@@ -58,16 +61,16 @@ pub fn row(offset: u64, length: u64, misses: f64) -> Row {
     }
 }
 
-/// Blocks of 1 MiB of one site below one another, as Python's arenas lie, each with as many misses.
-/// The first begins at this address.
+/// Blocks of 1 MiB of one site at descending addresses, like Python's arenas, each with the same
+/// number of misses. The first starts at this address.
 pub fn arenas(first: u64, misses: &[f64]) -> Profile {
     const LENGTH: u64 = REGION / 2;
     let arena = |(number, &misses): (usize, &f64)| {
         let address = first - number as u64 * LENGTH;
-        let mut anchor = anchor(number as u32, alloc(0x1234, LENGTH, number as u32), LENGTH);
-        anchor.misalignment = address % REGION;
-        AnchorRows {
-            anchor,
+        let mut site = site(number as u32, alloc(0x1234, LENGTH, number as u32), LENGTH);
+        site.misalignment = address % REGION;
+        SiteRows {
+            site,
             rows: vec![row(0, LENGTH, misses)],
             freed: false,
             address: Some(address),
@@ -77,7 +80,7 @@ pub fn arenas(first: u64, misses: &[f64]) -> Profile {
     profile(misses.iter().enumerate().map(arena).collect())
 }
 
-/// One block of the heap's own kind of memory with a row per region.
+/// A block of the heap with a row per region.
 pub fn regions(misses: &[f64]) -> Profile {
     let rows = misses
         .iter()
@@ -85,8 +88,8 @@ pub fn regions(misses: &[f64]) -> Profile {
         .map(|(n, &m)| row(n as u64 * REGION, REGION, m))
         .collect();
     let length = misses.len() as u64 * REGION;
-    profile(vec![AnchorRows {
-        anchor: anchor(0, alloc(0x1234, length, 0), length),
+    profile(vec![SiteRows {
+        site: site(0, alloc(0x1234, length, 0), length),
         rows,
         freed: false,
         address: None,
@@ -94,7 +97,7 @@ pub fn regions(misses: &[f64]) -> Profile {
     }])
 }
 
-pub fn profile(anchors: Vec<AnchorRows>) -> Profile {
+pub fn profile(sites: Vec<SiteRows>) -> Profile {
     Profile {
         format: FORMAT.to_owned(),
         version: VERSION,
@@ -112,11 +115,11 @@ pub fn profile(anchors: Vec<AnchorRows>) -> Profile {
         native_ns: Some(10_000_000_000),
         footprint: 1 << 30,
         warnings: Vec::new(),
-        anchors,
+        sites,
     }
 }
 
-/// Prices of a calibrated machine whose blocks do not get cold.
+/// Costs of a calibrated machine where blocks do not get cold.
 pub fn costs() -> CostTable {
     let exact = |ns: f64| Measured {
         median: ns,
@@ -134,8 +137,8 @@ pub fn costs() -> CostTable {
     }
 }
 
-/// Profiles with several anchors of several kinds. Counts are eighths and sixteenths: JSON is
-/// read to the last bit but one.
+/// Profiles with several sites of several kinds. Counts are multiples of 1/8 and 1/16: JSON
+/// preserves all but the last bit.
 pub fn any_profile() -> impl Strategy<Value = Profile> {
     let eighths = (0u32..8_000_000).prop_map(|n| f64::from(n) / 8.0);
     let sixteenths = (0u32..=16).prop_map(|n| f64::from(n) / 16.0);
@@ -144,23 +147,16 @@ pub fn any_profile() -> impl Strategy<Value = Profile> {
         0..20,
     );
     let one = (rows, any_kind(), 0u64..512, prop::bool::ANY);
-    prop::collection::vec(one, 0..6).prop_map(|anchors| {
-        let build = |(id, (gaps, kind, misalignment, freed))| {
-            any_anchor(id, gaps, kind, misalignment, freed)
-        };
-        profile(anchors.into_iter().enumerate().map(build).collect())
+    prop::collection::vec(one, 0..6).prop_map(|sites| {
+        let build =
+            |(id, (gaps, kind, misalignment, freed))| any_site(id, gaps, kind, misalignment, freed);
+        profile(sites.into_iter().enumerate().map(build).collect())
     })
 }
 
 type Gap = (u64, u64, f64, f64, u8);
 
-fn any_anchor(
-    id: usize,
-    gaps: Vec<Gap>,
-    kind: AnchorKind,
-    misalignment: u64,
-    freed: bool,
-) -> AnchorRows {
+fn any_site(id: usize, gaps: Vec<Gap>, kind: SiteKind, misalignment: u64, freed: bool) -> SiteRows {
     let mut offset = 0;
     let mut rows = Vec::new();
     for (gap, pages, misses, share, bits) in gaps {
@@ -174,10 +170,10 @@ fn any_anchor(
         offset = row.end();
         rows.push(row);
     }
-    let mut anchor = anchor(id as u32, kind, offset);
-    anchor.misalignment = misalignment * PAGE;
-    AnchorRows {
-        anchor,
+    let mut site = site(id as u32, kind, offset);
+    site.misalignment = misalignment * PAGE;
+    SiteRows {
+        site,
         rows,
         places: Vec::new(),
         freed,
@@ -185,26 +181,26 @@ fn any_anchor(
     }
 }
 
-fn any_kind() -> impl Strategy<Value = AnchorKind> {
+fn any_kind() -> impl Strategy<Value = SiteKind> {
     prop_oneof![
-        (0u64..4, 20u32..30, 0u32..3).prop_map(|(site, class, ordinal)| alloc(
-            0x1000 * site + 1,
+        (0u64..4, 20u32..30, 0u32..3).prop_map(|(call_site, class, ordinal)| alloc(
+            0x1000 * call_site + 1,
             1 << class,
             ordinal
         )),
-        Just(AnchorKind::Heap),
-        Just(AnchorKind::Stack),
-        Just(AnchorKind::Anonymous),
-        Just(AnchorKind::Reservation {
+        Just(SiteKind::Heap),
+        Just(SiteKind::Stack),
+        Just(SiteKind::Anonymous),
+        Just(SiteKind::Reservation {
             runtime: "jvm".to_owned()
         }),
-        Just(AnchorKind::Vma {
+        Just(SiteKind::Vma {
             name: "[anon:a]".to_owned()
         }),
-        (0u64..1 << 30).prop_map(|region| AnchorKind::Address {
+        (0u64..1 << 30).prop_map(|region| SiteKind::Address {
             start: region * REGION
         }),
-        Just(AnchorKind::File {
+        Just(SiteKind::File {
             build_id: String::new(),
             path: "/lib/x.so".to_owned()
         }),

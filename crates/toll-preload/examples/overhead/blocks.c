@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The time of malloc + free for one block size (argv[1], bytes), in ns: the best of
- * many short rounds. All blocks come from the heap: the kernel has no part in it. */
+/*
+ * Measures the time of malloc + free for one block size (argv[1], bytes), in ns: the best of many
+ * short rounds. All blocks come from the heap, without system calls.
+ */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the preload library costs a program that it has nothing to do for: it is loaded, and no
-//! rule of its plan ever matches. (With a plan that asks nothing of it, it is not loaded at all:
-//! benches/preload/run.sh checks that.)
+//! Measures the overhead of the preload library without work to do: it is loaded, and no rule of
+//! its plan ever matches. (With an empty plan it is not loaded at all: benches/preload/run.sh
+//! checks that.)
 //!
 //! `cargo run --release -p toll-preload --example overhead [PAIRS]`
 //!
 //! 0. Milliseconds added to the start of an empty program: median of the differences of
-//!    interleaved runs with a 95 % interval; and how many system calls and page faults the
-//!    library adds. Goal: below 0.3.
-//! 1. User CPU time of programs that live from small allocations, over the same without the
+//!    interleaved runs with a 95 % interval; and the number of system calls and page faults that
+//!    the library adds. Goal: below 0.3.
+//! 1. User CPU time of programs dominated by small allocations, relative to the same without the
 //!    library: a ratio with a 95 % interval, from short interleaved runs. Goal: below 1.01.
 //! 2. Nanoseconds added to one malloc + free that is not advised. Goal: below 1,000.
 //!
-//! Status 1 if a goal is missed for certain.
+//! Exits with status 1 if a goal is certainly missed.
 
 #[path = "../../tests/support/mod.rs"]
 mod support;
@@ -26,9 +26,9 @@ use support::{Actions, library, system_calls};
 use toll_model::stats::{median, ratio_of_rounds};
 use toll_model::wire::{ANY, FrameMatch, Interval, MAX_FRAMES, Module, Rule};
 
-/// Highest ratio of user times.
+/// Maximum ratio of user times.
 const GOAL: f64 = 1.01;
-/// Most milliseconds that a start may take longer.
+/// Maximum additional start time, ms.
 const START_GOAL: f64 = 0.3;
 /// Pairs of starts for each pair of part 1: a start takes a millisecond.
 const STARTS: usize = 50;
@@ -37,25 +37,25 @@ const RUNS: usize = 15;
 
 fn main() -> ExitCode {
     let pairs = std::env::args().nth(1).and_then(|text| text.parse().ok());
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let plan = folder.path().join("plan");
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let plan = directory.path().join("plan");
     rules_for_others(100).write(&plan);
     let pairs = pairs.unwrap_or(60);
-    let start = print_start(folder.path(), pairs * STARTS, &plan);
-    let times = print_ratios(folder.path(), pairs, &plan);
-    let each = print_table(folder.path(), &plan);
+    let start = print_start(directory.path(), pairs * STARTS, &plan);
+    let times = print_ratios(directory.path(), pairs, &plan);
+    let each = print_table(directory.path(), &plan);
     ExitCode::from(u8::from(!(start && times && each)))
 }
 
-/// Part 0; false if the goal is missed.
-fn print_start(folder: &Path, pairs: usize, plan: &Path) -> bool {
-    let program = compile(folder, "../../tests/data/empty.c");
+/// Runs part 0; false if the goal is missed.
+fn print_start(directory: &Path, pairs: usize, plan: &Path) -> bool {
+    let program = compile(directory, "../../tests/data/empty.c");
     let run = |plan| command(&program, &[], plan);
     let mut added = Vec::new();
     for pair in 0..=pairs {
         let mut times = [0.0; 2];
-        for arm in order(pair) {
-            times[arm] = milliseconds(run((arm == 1).then_some(plan)));
+        for variant in order(pair) {
+            times[variant] = milliseconds(run((variant == 1).then_some(plan)));
         }
         if pair > 0 {
             added.push(times[1] - times[0]);
@@ -79,12 +79,12 @@ fn print_start(folder: &Path, pairs: usize, plan: &Path) -> bool {
     low < START_GOAL
 }
 
-/// Alternating, so that a drift meets both arms alike.
+/// Interleaved, so that drift affects both variants equally.
 fn order(pair: usize) -> [usize; 2] {
     if pair % 2 == 0 { [0, 1] } else { [1, 0] }
 }
 
-/// Elapsed milliseconds from the start of a program to its end.
+/// Returns the elapsed milliseconds from the start of a program to its end.
 fn milliseconds(mut command: Command) -> f64 {
     let begun = Instant::now();
     let status = command.status().expect("the program starts");
@@ -92,8 +92,8 @@ fn milliseconds(mut command: Command) -> f64 {
     begun.elapsed().as_secs_f64() * 1e3
 }
 
-/// The median and its 95 % interval, from the ranks that the binomial distribution gives
-/// (in its normal approximation, good from about 30 values on).
+/// Returns the median and its 95 % interval, from the ranks of the binomial distribution (normal
+/// approximation, adequate from about 30 values on).
 fn median_interval(values: &mut [f64]) -> (f64, f64, f64) {
     values.sort_by(f64::total_cmp);
     let count = values.len() as f64;
@@ -106,7 +106,7 @@ fn median_interval(values: &mut [f64]) -> (f64, f64, f64) {
     )
 }
 
-/// What an interval says about a goal to stay below.
+/// Compares an interval with a goal to stay below.
 fn met(low: f64, high: f64, goal: f64) -> &'static str {
     match (low < goal, high < goal) {
         (_, true) => "met",
@@ -115,15 +115,15 @@ fn met(low: f64, high: f64, goal: f64) -> &'static str {
     }
 }
 
-/// Part 1; false if a goal is missed.
-fn print_ratios(folder: &Path, pairs: usize, plan: &Path) -> bool {
+/// Runs part 1; false if a goal is missed.
+fn print_ratios(directory: &Path, pairs: usize, plan: &Path) -> bool {
     println!("user CPU time with a plan of 100 rules that never match / without the library");
-    let programs = programs(folder);
+    let programs = programs(directory);
     let ratio = |program: &Program| print_ratio(program, pairs, plan);
     programs.iter().map(ratio).fold(true, |all, met| all & met)
 }
 
-/// A program that lives from small allocations, for a fraction of a second.
+/// A short program dominated by small allocations.
 struct Program {
     name: &'static str,
     path: PathBuf,
@@ -132,10 +132,10 @@ struct Program {
     env: Option<(&'static str, &'static str)>,
 }
 
-/// One of our own, and real ones if they are here.
-fn programs(folder: &Path) -> Vec<Program> {
+/// Returns one of our own programs, and real ones if they are installed.
+fn programs(directory: &Path) -> Vec<Program> {
     const PYTHON: &str = "d={}\nfor i in range(500000): d.setdefault(str(i%50000),[]).append((i,))";
-    let json = folder.join("input.json");
+    let json = directory.join("input.json");
     let record = |i: u64| {
         format!(
             "{{\"id\":{i},\"name\":\"n{}\",\"list\":[{i},2,3]}}",
@@ -147,7 +147,7 @@ fn programs(folder: &Path) -> Vec<Program> {
     let all = [
         Program {
             name: "std::map of strings",
-            path: compile(folder, "words.cc"),
+            path: compile(directory, "words.cc"),
             arguments: vec!["2".into()],
             env: None,
         },
@@ -172,8 +172,8 @@ fn programs(folder: &Path) -> Vec<Program> {
         .collect()
 }
 
-/// Part 2; false if a goal is missed.
-fn print_table(folder: &Path, plan: &Path) -> bool {
+/// Runs part 2; false if a goal is missed.
+fn print_table(directory: &Path, plan: &Path) -> bool {
     println!("\nns of one malloc + free: median of {RUNS} runs, each its best round");
     println!(
         "{:>14} {:>10} {:>11} {:>9}",
@@ -181,7 +181,7 @@ fn print_table(folder: &Path, plan: &Path) -> bool {
     );
     let mut met = true;
     for source in ["blocks.c", "objects.cc"] {
-        let program = compile(folder, source);
+        let program = compile(directory, source);
         let sizes = [
             ("64 B", 64),
             ("64 KiB", 64 << 10),
@@ -203,11 +203,11 @@ fn call(source: &str) -> &'static str {
     }
 }
 
-fn compile(folder: &Path, source: &str) -> PathBuf {
+fn compile(directory: &Path, source: &str) -> PathBuf {
     let from = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("examples/overhead")
         .join(source);
-    let to = folder.join(source.replace(['.', '/'], "-"));
+    let to = directory.join(source.replace(['.', '/'], "-"));
     let compiler = if source.ends_with(".cc") { "c++" } else { "cc" };
     let status = Command::new(compiler)
         .args(["-O2", "-fno-builtin", "-o"])
@@ -217,8 +217,8 @@ fn compile(folder: &Path, source: &str) -> PathBuf {
     to
 }
 
-/// Rules for call sites that the program does not have, in modules that it has not
-/// loaded, for blocks of any length.
+/// Returns rules for call sites that the program does not have, in modules that it has not loaded,
+/// for blocks of any length.
 fn rules_for_others(count: u64) -> Actions {
     let mut actions = Actions::default();
     let mut module = Module {
@@ -268,14 +268,14 @@ fn command(program: &Path, arguments: &[&str], actions: Option<&Path>) -> Comman
     command
 }
 
-/// User seconds of a run.
+/// Returns the user CPU seconds of a run.
 #[allow(clippy::zombie_processes)] // wait4 waits, and tells what the run used
 fn user_seconds(mut command: Command) -> f64 {
     let child = command
         .stdout(Stdio::null())
         .spawn()
         .expect("the program starts");
-    // SAFETY: zeroes are a valid answer to overwrite; the child is ours.
+    // SAFETY: zeros are a valid result to overwrite; the child is ours.
     let (status, usage) = unsafe {
         let (mut status, mut usage) = (0, std::mem::zeroed::<libc::rusage>());
         libc::wait4(child.id() as libc::pid_t, &mut status, 0, &mut usage);
@@ -285,7 +285,7 @@ fn user_seconds(mut command: Command) -> f64 {
     usage.ru_utime.tv_sec as f64 + usage.ru_utime.tv_usec as f64 / 1e6
 }
 
-/// False if the ratio is above its goal for certain.
+/// Returns false if the ratio is certainly above its goal.
 fn print_ratio(program: &Program, pairs: usize, plan: &Path) -> bool {
     let run = |plan: Option<&Path>| {
         let arguments: Vec<&str> = program.arguments.iter().map(String::as_str).collect();
@@ -297,8 +297,8 @@ fn print_ratio(program: &Program, pairs: usize, plan: &Path) -> bool {
     for pair in 0..=pairs {
         let mut times = [0.0; 2];
         // The first pair only warms up.
-        for arm in order(pair) {
-            times[arm] = run((arm == 1).then_some(plan));
+        for variant in order(pair) {
+            times[variant] = run((variant == 1).then_some(plan));
         }
         if pair > 0 {
             without.push(times[0]);
@@ -325,7 +325,7 @@ fn nanoseconds(program: &Path, bytes: usize, actions: Option<&Path>) -> f64 {
     text.trim().parse().expect("a number")
 }
 
-/// False if more is added than the goal allows.
+/// Returns false if more is added than the goal allows.
 fn print_nanoseconds(name: &str, bytes: usize, program: &Path, plan: &Path) -> bool {
     let mut times = [Vec::new(), Vec::new()];
     for _ in 0..RUNS {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// A program that lives from small allocations: counts made-up words in a map, keeps
-// the places of each, turns it round, and throws everything away. A few seconds.
+// A program dominated by small allocations: counts generated words in a map, stores
+// the positions of each, inverts the map, and frees everything. Takes a few seconds.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

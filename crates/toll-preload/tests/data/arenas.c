@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* 33 mappings of 1 MiB, each below the one before and filled as soon as it is there, as Python's
- * arenas are; then one in the middle is replaced. Prints a checksum, and to the file named by HUGE
- * how much was huge before and after that. */
+/*
+ * 33 mappings of 1 MiB, each below the previous one and written as soon as it is mapped, like
+ * Python's arenas; then one in the middle is replaced. Prints a checksum, and writes to the file
+ * named by HUGE how much was huge before and after the replacement.
+ */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include "huge.h"

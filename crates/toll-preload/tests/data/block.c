@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* One mapping or block: argv[1] is its kind, argv[2] its KiB, argv[3] how often it
- * is made, kept if argv[4] is given. Prints the mappings that there are in the end. */
+/*
+ * One mapping or block: argv[1] is its kind, argv[2] its KiB, argv[3] the number of times it is
+ * created; it is kept if argv[4] is given. Prints the number of mappings at the end.
+ */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include "huge.h"

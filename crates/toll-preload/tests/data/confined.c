@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Closes everything, lowers its limits, leaves its root if it may, installs a
- * filter that kills on system calls that a plain allocating program does not make,
- * and then allocates. Exit status 0, and nothing printed. */
+/*
+ * Closes all files, lowers its limits, changes its root if permitted, installs a filter that kills
+ * on system calls that a plain allocating program does not make, and then allocates. Exit status 0
+ * without output.
+ */
 #define _GNU_SOURCE
 #include <linux/audit.h>
 #include <linux/filter.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* A library whose constructor allocates before the program begins. */
+/* A library with a constructor that allocates before the program starts. */
 #include <stdlib.h>
 
 char *early;

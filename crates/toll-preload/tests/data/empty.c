@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Nothing: what remains is what the start of a program costs. */
+/* An empty program: measures the start of a program. */
 int main(void)
 {
 	return 0;

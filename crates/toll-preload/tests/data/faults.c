@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Preloaded behind the library under test, whose system calls pass through syscall():
- * fails some of them, as a kernel without memory for page tables or mappings does.
+/* Preloaded behind the library under test, which makes its system calls through syscall():
+ * fails some of them, like a kernel without memory for page tables or mappings.
  *
  * FAIL_MREMAP=N	the Nth mremap fails with ENOMEM
- * FAIL_AGAIN=1		so does the next one of the same mapping, if the Nth was to keep it
- * FAIL_DONTUNMAP=1	mremap knows no MREMAP_DONTUNMAP, and these do not count
- * FAIL_HUGETLB=1	a hugetlb mapping fails after what was there has been taken away
- * FAIL_FIXED=1		so does a plain one at a fixed address after that
+ * FAIL_AGAIN=1		the next one of the same mapping fails too, if the Nth was to keep it
+ * FAIL_DONTUNMAP=1	mremap does not support MREMAP_DONTUNMAP; such calls are not counted
+ * FAIL_HUGETLB=1	a hugetlb mapping fails after the old mapping was removed
+ * FAIL_FIXED=1		a later plain mapping at a fixed address fails too
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Starts three threads, and forks from one of them; the child starts a thread that
- * makes a block of 24 MiB. Exit status 0, and nothing printed. */
+/*
+ * Starts three threads, and forks from one of them; the child starts a thread that allocates a
+ * block of 24 MiB. Exit status 0 without output.
+ */
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/wait.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* A mapping and a block that grow step by step, with a pattern that must survive;
- * prints whether it did, and whether each mremap worked. */
+/*
+ * A mapping and a block that grow step by step, with a pattern that must be preserved; prints
+ * whether it was, and whether each mremap succeeded.
+ */
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What the tests' programs share: huge memory of a range, by smaps. */
+/* Shared by the test programs: huge-page-backed memory of a range, by smaps. */
 #ifndef HUGE_H
 #define HUGE_H
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-/* KiB of huge pages in the mappings that lie inside [start, start + length),
- * give or take a page at both ends. */
+/*
+ * KiB of huge pages in the mappings inside [start, start + length), with a tolerance of one page at
+ * both ends.
+ */
 static inline long huge_kib(const void *start, size_t length)
 {
 	uintptr_t from = (uintptr_t)start - 4096, to = (uintptr_t)start + length + 4096;

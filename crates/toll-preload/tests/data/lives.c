@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* One large block of the kind that argv[1] names. Prints whether any of its addresses is
- * advised huge while it lives, and when it is gone: in what the allocator keeps of it, or
- * in another mapping that is made in its place. */
+/*
+ * One large block of the kind that argv[1] names. Prints whether any of its addresses is advised
+ * huge during its lifetime and after it: in what the allocator keeps of it, or in another mapping
+ * at its address.
+ */
 #define _GNU_SOURCE
 #include <malloc.h>
 #include <stdint.h>
@@ -32,7 +34,7 @@ static int advised(uintptr_t block)
 	return found;
 }
 
-/* Another mapping, made by a call that the library does not see. */
+/* Another mapping, made by a call that the library does not intercept. */
 static void map_instead(uintptr_t block)
 {
 	uintptr_t start = (block + 4095) & ~(uintptr_t)4095;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Grows a mapping that cannot grow where it is. Prints whether mremap moved or refused
- * it, whether all its content is there and can be written, and by how many KiB more
- * than it asked for is mapped. With an argument, it names where the mapping shall go:
- * "fixed" somewhere else, "overlap" half over itself. */
+/*
+ * Grows a mapping that cannot grow in place. Prints whether mremap moved or refused it, whether all
+ * its content is present and writable, and by how many KiB the mapped size exceeds the requested
+ * one. An argument gives the target of the mapping: "fixed" elsewhere, "overlap" half over itself.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// operator new, a growing vector, and an exception for a block that cannot be.
+// operator new, a growing vector, and an exception for an impossible block.
 #include <cstdio>
 #include <new>
 #include <vector>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* A plug-in that allocates; built twice with another NAME. */
+/* A plug-in that allocates; built twice with different NAMEs. */
 #include <stdlib.h>
 
 char *make(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Loads, uses and unloads plug-ins in turn, so that they take each other's place. */
+/* Loads, uses and unloads plug-ins in turn, so that they reuse each other's addresses. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Blocks from each function that makes them, at one line each; the argument is a
- * factor for their sizes. */
+/* Blocks from each allocating function, one per line; the argument is a factor for their sizes. */
 #define _GNU_SOURCE
 #include <malloc.h>
 #include <stdlib.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Eight threads, created in order, that allocate in an order of their own: each
- * one block of (its number + 2) MiB. One ends by pthread_exit. */
+/*
+ * Eight threads, created in order, that allocate in a different order: each one block of (its
+ * number + 2) MiB. One ends with pthread_exit.
+ */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>

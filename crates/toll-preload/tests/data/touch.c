@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Three blocks of 32 MiB, written from end to end. Prints a checksum, and to the
- * file named by HUGE how much of each is huge. */
+/*
+ * Three blocks of 32 MiB, written completely. Prints a checksum, and writes to the file named by
+ * HUGE how much of each is huge.
+ */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include "huge.h"
 
 #define LENGTH ((size_t)32 << 20)
 
-/* Keeps neighbouring mappings from becoming one; too large for holes elsewhere. */
+/* Separates adjacent mappings; too large for holes elsewhere. */
 static void wall(void)
 {
 	mmap(NULL, 2 * LENGTH, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

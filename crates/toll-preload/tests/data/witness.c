@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Preloaded before the library under test: writes down each huge-page advice, as
- * "start end advice", into the file named by WITNESS. */
+/*
+ * Preloaded before the library under test: records each huge-page advice, as "start end advice", in
+ * the file named by WITNESS.
+ */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the tests share: the library, target programs, recorded events, plans.
+//! Shared by the tests: the library, target programs, recorded events, plans.
 #![allow(dead_code)]
 
 use std::ffi::{OsStr, OsString};
@@ -21,8 +21,8 @@ pub const REGION: u64 = 2 << 20;
 pub fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
-        let folder = option_env!("CARGO_TARGET_TMPDIR").map(PathBuf::from);
-        let target = folder.unwrap_or_else(std::env::temp_dir).join("preload");
+        let directory = option_env!("CARGO_TARGET_TMPDIR").map(PathBuf::from);
+        let target = directory.unwrap_or_else(std::env::temp_dir).join("preload");
         let built = Command::new(env!("CARGO"))
             .args(["build", "--quiet", "--release", "-p", "toll-preload"])
             .arg("--target-dir")
@@ -34,20 +34,20 @@ pub fn library() -> &'static Path {
     })
 }
 
-/// A folder for one test, with the programs that it compiles.
-pub struct Bench {
-    pub folder: TempDir,
+/// A directory for one test, with its compiled programs.
+pub struct Fixture {
+    pub directory: TempDir,
 }
 
-impl Bench {
-    pub fn new() -> Bench {
-        Bench {
-            folder: tempfile::tempdir().unwrap(),
+impl Fixture {
+    pub fn new() -> Fixture {
+        Fixture {
+            directory: tempfile::tempdir().unwrap(),
         }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 
     /// Compiles `tests/data/SOURCE` with further arguments; `to` names the result.
@@ -132,12 +132,12 @@ impl Run {
         command
     }
 
-    /// Without the library.
+    /// Runs without the library.
     pub fn plain(&self) -> Output {
         self.command(false).output().unwrap()
     }
 
-    /// With the library, and with these files.
+    /// Runs with the library and these files.
     pub fn with(&self, actions: Option<&Path>, events: Option<&Path>) -> Output {
         let mut command = self.command(true);
         if let Some(actions) = actions {
@@ -149,7 +149,7 @@ impl Run {
         command.output().unwrap()
     }
 
-    /// With the library; checks that the output is that of a plain run.
+    /// Runs with the library; checks that the output equals that of a plain run.
     pub fn same(&self, actions: Option<&Path>, events: Option<&Path>) -> Output {
         let plain = self.plain();
         let output = self.with(actions, events);
@@ -159,10 +159,10 @@ impl Run {
         output
     }
 
-    /// Records the events of a run, whose output must be that of a plain one.
+    /// Records the events of a run; its output must equal that of a plain one.
     pub fn record(&self) -> Recorded {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("events");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("events");
         EventFile::create(&path, 100_000).unwrap();
         self.same(None, Some(&path));
         Recorded::read(&path)
@@ -173,7 +173,7 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// What an event file held.
+/// Content of an event file.
 pub struct Recorded {
     pub events: Vec<Event>,
     pub modules: Vec<ModuleInfo>,
@@ -196,14 +196,14 @@ impl Recorded {
             .filter(move |event| event.kind == kind as u32)
     }
 
-    /// Blocks and mappings that were made, in order.
+    /// Returns created blocks and mappings, in order.
     pub fn made(&self) -> impl Iterator<Item = &Event> {
         let kinds = [EventKind::Malloc as u32, EventKind::Mmap as u32];
         let events = self.events.iter();
         events.filter(move |event| kinds.contains(&event.kind))
     }
 
-    /// Blocks and mappings of exactly this length.
+    /// Returns blocks and mappings of exactly this length.
     pub fn with_length(&self, length: u64) -> Vec<&Event> {
         let made = self.made();
         made.filter(|event| event.length == length).collect()
@@ -226,12 +226,12 @@ impl Recorded {
         )
     }
 
-    /// The names of all blocks, sorted.
+    /// Returns the names of all blocks, sorted.
     pub fn names(&self) -> Vec<String> {
         self.names_from(0)
     }
 
-    /// The names of all blocks of at least `length` bytes, sorted.
+    /// Returns the names of all blocks of at least `length` bytes, sorted.
     pub fn names_from(&self, length: u64) -> Vec<String> {
         let mut names: Vec<_> = self
             .made()
@@ -242,7 +242,7 @@ impl Recorded {
         names
     }
 
-    /// The function and its file's name where an event's first frame is.
+    /// Returns the function of an event's first frame and the name of its file.
     pub fn first_function(&self, event: &Event) -> String {
         let mut symbolizer = toll_linux::symbols::Symbolizer::new();
         let module = &self.modules[event.frame_module[0] as usize];
@@ -251,7 +251,7 @@ impl Recorded {
     }
 }
 
-/// An action file in the making.
+/// Builder of an action file.
 #[derive(Default)]
 pub struct Actions {
     pub modules: Vec<Module>,
@@ -269,7 +269,7 @@ impl Actions {
         }
     }
 
-    /// A rule for exactly this event of a recorded run.
+    /// Adds a rule for exactly this event of a recorded run.
     pub fn exact(&mut self, run: &Recorded, event: &Event, intervals: &[(u64, u64)]) -> &mut Rule {
         let frames: [FrameMatch; MAX_FRAMES] = std::array::from_fn(|frame| {
             let used = frame < event.frames_used as usize;
@@ -308,7 +308,7 @@ impl Actions {
         self.rules.last_mut().unwrap()
     }
 
-    /// A rule for all events of at least `low` bytes, wherever they come from.
+    /// Adds a rule for all events of at least `low` bytes, from any site.
     pub fn any(&mut self, low: u64, intervals: &[(u64, u64)]) {
         let first = self.intervals.len() as u32;
         self.intervals
@@ -381,18 +381,18 @@ impl Actions {
     }
 }
 
-/// The bytes of plain structures without padding.
+/// Returns the bytes of plain structures without padding.
 fn raw<T>(items: &[T]) -> Vec<u8> {
-    // SAFETY: the wire structures are integers without gaps.
+    // SAFETY: the wire structures are integers without padding.
     unsafe { std::slice::from_raw_parts(items.as_ptr().cast(), size_of_val(items)) }.to_vec()
 }
 
-/// The system calls of a program from its first instruction to its end, by number, and the
-/// page faults that it had. Only the thread that runs first is followed.
+/// Returns the system calls of a program from its first instruction to its end, by number, and its
+/// page faults. Only the main thread is traced.
 #[allow(clippy::zombie_processes)] // wait4 waits
 pub fn system_calls(mut command: Command) -> (Vec<i64>, i64) {
     use std::os::unix::process::CommandExt;
-    // SAFETY: the child only asks to be traced before it runs the program.
+    // SAFETY: the child only requests to be traced before it runs the program.
     let command = unsafe {
         command.pre_exec(|| match libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) {
             0 => Ok(()),
@@ -403,7 +403,7 @@ pub fn system_calls(mut command: Command) -> (Vec<i64>, i64) {
     let mut calls = Vec::new();
     let mut enters = false;
     loop {
-        // SAFETY: the child is ours; the places for the answers are valid.
+        // SAFETY: the child is ours; the result pointers are valid.
         let (status, usage) = unsafe {
             let (mut status, mut usage) = (0, std::mem::zeroed::<libc::rusage>());
             assert_eq!(libc::wait4(pid, &mut status, 0, &mut usage), pid);
@@ -432,9 +432,9 @@ pub fn system_calls(mut command: Command) -> (Vec<i64>, i64) {
     }
 }
 
-/// The number of the system call that a stopped process is in.
+/// Returns the number of the system call that a stopped process is in.
 fn call_number(pid: libc::pid_t) -> i64 {
-    // SAFETY: zeroes are a valid answer to overwrite; the child is stopped.
+    // SAFETY: zeros are a valid result to overwrite; the child is stopped.
     let registers = unsafe {
         let mut registers: libc::user_regs_struct = std::mem::zeroed();
         libc::ptrace(libc::PTRACE_GETREGS, pid, 0, &raw mut registers);
@@ -443,7 +443,7 @@ fn call_number(pid: libc::pid_t) -> i64 {
     registers.orig_rax as i64
 }
 
-/// Whether this machine gives huge pages to who asks.
+/// Whether this machine provides huge pages on request.
 pub fn has_huge_pages() -> bool {
     let enabled = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
     enabled.is_ok_and(|text| !text.contains("[never]"))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finds the call sites of a plan in the files of today.
+//! Finds the call sites of a plan in the current files.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -7,21 +7,21 @@ use std::path::{Path, PathBuf};
 
 use toll_linux::symbols;
 use toll_model::actions::FrameRange;
-use toll_model::anchor::Frame;
 use toll_model::profile::Program;
+use toll_model::site::Frame;
 
 use crate::executable::Executable;
 
-/// Maps frames of a plan to ranges of addresses in today's files.
+/// Maps frames of a plan to address ranges in the current files.
 pub struct Rebaser {
     planned: Program,
     program: PathBuf,
-    /// Module names by path, since reading a build-id opens the file.
+    /// Module names by path, cached because reading a build-id opens the file.
     modules: RefCell<HashMap<PathBuf, String>>,
 }
 
 impl Rebaser {
-    /// For a plan that was made for `planned`, and the program that is to be run.
+    /// Creates a rebaser for a plan made for `planned` and the program to run.
     pub fn new(planned: &Program, executable: &Executable) -> Rebaser {
         Rebaser {
             planned: planned.clone(),
@@ -30,8 +30,8 @@ impl Rebaser {
         }
     }
 
-    /// The exact place if the file is the same build; the whole function if it was
-    /// rebuilt and has one of that name; else `None`.
+    /// Returns the exact place if the file is the same build; the whole function if the file was
+    /// rebuilt and has one of that name; otherwise `None`.
     pub fn rebase(&self, frame: &Frame) -> Option<FrameRange> {
         let file = self.file(frame)?;
         let module = self.module(&file);
@@ -44,7 +44,7 @@ impl Rebaser {
         Some(FrameRange::function(module, low, high))
     }
 
-    /// The file of today that the frame's module is.
+    /// Returns the current file of the frame's module.
     fn file(&self, frame: &Frame) -> Option<PathBuf> {
         let recorded = Path::new(&frame.path);
         let of_program = frame.module == self.planned.build_id
@@ -58,7 +58,7 @@ impl Rebaser {
         recorded.is_file().then(|| recorded.to_owned())
     }
 
-    /// What [`Frame::module`] would be for a file.
+    /// Returns the [`Frame::module`] of a file.
     fn module(&self, file: &Path) -> String {
         let mut modules = self.modules.borrow_mut();
         let name = modules.entry(file.to_owned()).or_insert_with(|| {
@@ -75,7 +75,7 @@ impl Rebaser {
     }
 }
 
-/// Whether the frame's function lies where it lay when it was recorded; without symbols, nobody can tell.
+/// Whether the frame's function is where it was when recorded. Without symbols, true is assumed.
 fn unmoved(frame: &Frame, function: Option<(u64, u64)>) -> bool {
     match (frame.function, function) {
         (Some(then), Some(now)) => then == now,

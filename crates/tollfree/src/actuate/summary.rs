@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What was done for one run, as `run --summary` writes it.
+//! The summary of one run, as `run --summary` writes it.
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -14,12 +14,12 @@ use super::heap::Heap;
 use crate::serve::ServedFile;
 use crate::target::Outcome;
 
-/// What was done for one run. Times are nanoseconds, sizes bytes.
+/// The summary of one run. Times are nanoseconds, sizes bytes.
 #[derive(Debug, Clone, Serialize)]
 pub struct Summary {
     /// `none`, `never`, `all`, `plan` or `regions`.
     pub policy: &'static str,
-    /// The ELF file that ran first.
+    /// The first ELF file that was executed.
     pub program: String,
     /// Exit code; absent if a signal ended the program.
     pub exit_code: Option<i32>,
@@ -30,43 +30,43 @@ pub struct Summary {
     pub minor_faults: u64,
     pub major_faults: u64,
     pub max_rss: u64,
-    /// Huge memory at the highest sample.
+    /// Huge-page-backed memory at the highest sample.
     pub huge_peak: u64,
-    /// Huge memory over time, byte seconds.
+    /// Huge-page-backed memory over time, byte seconds.
     pub huge_byte_seconds: f64,
-    /// Samples of huge memory. A short run of a large program has none: one would cost more than
-    /// 1 % of its time. The two numbers above are 0 then, and say nothing.
+    /// Samples of huge-page-backed memory. A short run of a large program has none: one would cost
+    /// more than 1 % of its time. The two fields above are then 0 and meaningless.
     pub huge_samples: u64,
-    /// Who made the heap huge: `allocator` (glibc's own switch), `watcher` (collapsed
-    /// as it grew), `left` (nobody).
+    /// What made the heap huge: `allocator` (glibc's tunable), `watcher` (collapsed as it grew),
+    /// `left` (nothing).
     pub heap: Heap,
-    /// Why the preload library stayed out, if it did though it was wanted.
+    /// Why the preload library was not used although it was needed.
     pub not_entered: Option<String>,
-    /// What the preload library saw; absent without a record of events.
+    /// What the preload library recorded; absent without a record of events.
     pub blocks: Option<Blocks>,
     pub parent: Parent,
-    /// Files that were to be served from morsels; absent if there are none.
+    /// Files to be served from morsels; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub morsels: Vec<ServedFile>,
-    /// Anchors of the plan that this build of the program does not have.
+    /// Sites of the plan that were not found in this build of the program.
     pub lost: Vec<String>,
     pub notes: Vec<String>,
 }
 
-/// Allocations of at least 1 MiB, by how the plan knew them.
+/// Allocations of at least 1 MiB, by how they match the plan.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Blocks {
-    /// The very event of the plan: site, length class, ordinal, thread.
+    /// The exact event of the plan: site, length class, ordinal, thread.
     pub exact: u64,
     /// Another event of the same site and length class.
     pub class: u64,
-    /// Any event, or all of them.
+    /// An action for any event, or for all of them.
     pub kind: u64,
     /// Not in the plan.
     pub other: u64,
     /// Bytes advised before their first touch.
     pub advised: u64,
-    /// Events beyond the room for them, not counted above.
+    /// Events that did not fit in the event file, not counted above.
     pub lost: u64,
 }
 
@@ -77,11 +77,11 @@ pub struct Parent {
     pub collapsed: u64,
     /// Ranges advised.
     pub advised: u64,
-    /// Regions given up.
+    /// Regions that failed permanently.
     pub failed: u64,
-    /// Own time spent on it.
+    /// CPU time of the parent, ns.
     pub spent_ns: u64,
-    /// The first failure that lasted, in words.
+    /// The first permanent failure, as text.
     pub failure: Option<String>,
 }
 
@@ -137,7 +137,7 @@ fn parent(acting: &Acting) -> Parent {
     }
 }
 
-/// Reads the run's events, if they were recorded.
+/// Reads the events of the run, if they were recorded.
 fn blocks(acting: &Acting) -> Option<Blocks> {
     let actuator = acting.actuator;
     if !actuator.settings.events {

@@ -12,14 +12,14 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use serde::Serialize;
-use toll_linux::hand::{Hand, HandError, Reach};
 use toll_linux::proc::{self, Mapping};
+use toll_linux::remote::{Reach, RemoteError, RemoteProcess};
 use toll_linux::{Root, symbols, sys};
 use toll_model::REGION;
-use toll_model::anchor::{LEGEND, Level};
 use toll_model::largepages;
 use toll_model::plan::Plan;
 use toll_model::profile::Program;
+use toll_model::site::{LEGEND, Level};
 use toll_model::units::format_size;
 
 use crate::actuate::Policy;
@@ -29,20 +29,21 @@ use act::Done;
 use resolve::Resolved;
 use touched::StandIn;
 
-/// Apply a plan to a process that runs already
+/// Apply a plan to a running process
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example:
   tollfree apply --plan server.plan --pid 4242 --dry-run
 
-Needs CAP_SYS_NICE, or the right to ptrace the process. Regions that the process has
-not touched yet are tried for ten seconds and then reported; if none of them could be
+Needs CAP_SYS_NICE, or the right to ptrace the process. A region that the process has
+not touched yet is retried for ten seconds, then reported. If no region could be
 made huge, the exit code is 7.
 
-Call sites are known only of a process that tollfree started. For planned blocks of another
-process, the mappings stand in that it touches most within a second, and that is said; if it
-touches none, the exit code is 7. --regions keeps the addresses for --undo, which makes the
-pages small again; memory that only the huge pages brought stays with the process.")]
+Call sites are known only for processes that tollfree started. For planned blocks of another
+process, tollfree selects instead the mappings that the process touches most within one second,
+and reports them; if it touches none, the exit code is 7. --regions writes the addresses for
+--undo, which splits the huge pages into 4 KiB pages again; memory that was allocated only by
+making them huge stays allocated.")]
 pub struct Args {
     /// The plan, or a list of decimal base addresses
     #[arg(long, value_name = "PLAN")]
@@ -50,44 +51,44 @@ pub struct Args {
     /// The process
     #[arg(long, value_name = "PID")]
     pub pid: u32,
-    /// Say what would be done, and do nothing
+    /// Print what would be done, and change nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Write the addresses of the regions, as a list that --undo --plan takes
+    /// Write the region addresses to a list for --undo --plan
     #[arg(long, value_name = "FILE")]
     pub regions: Option<PathBuf>,
-    /// Overwrite that list if it exists
+    /// Overwrite the list if it exists
     #[arg(long, requires = "regions")]
     pub force: bool,
-    /// Split the plan's regions into small pages again
+    /// Split the plan's regions into 4 KiB pages again
     #[arg(long)]
     pub undo: bool,
 }
 
-/// What was done to a process.
+/// The result of applying a plan to a process.
 #[derive(Debug, Serialize)]
 struct Report {
     pid: u32,
     program: String,
     dry_run: bool,
     undo: bool,
-    /// `process_madvise` or `ptrace`; null where nothing was to be done.
+    /// `process_madvise` or `ptrace`; null if nothing had to be done.
     reach: Option<&'static str>,
-    /// Regions of the plan in this process.
+    /// Regions of the plan that were found in this process.
     regions: Vec<String>,
     #[serde(flatten)]
     done: Done,
     /// Bytes of the process in huge pages.
     huge_before: u64,
     huge_after: u64,
-    /// Planned anchors that were found, with the level of the match.
+    /// Planned sites that were found, with the match level.
     found: BTreeMap<String, Level>,
-    /// Planned anchors that were not found.
+    /// Planned sites that were not found.
     lost: Vec<String>,
-    /// The memory that stands in for planned blocks that were not found.
+    /// The mappings selected in place of planned blocks that were not found.
     #[serde(skip_serializing_if = "Option::is_none")]
     stand_in: Option<StandIn>,
-    /// Why the plan does not fit this process, where nothing of it was found.
+    /// Why the plan does not fit this process, if no planned memory was found.
     #[serde(skip_serializing_if = "Option::is_none")]
     unfit: Option<String>,
     notes: Vec<String>,
@@ -109,7 +110,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
             resolve::resolve(plan, &maps)
         }
         Policy::Regions(list) => resolve::fixed(list, &maps),
-        // A file holds no other policy.
+        // A file holds only these two kinds of policy.
         _ => Resolved::default(),
     };
     let (resolved, stand_in, unseen) = with_stand_in(&args, resolved);
@@ -118,7 +119,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         _ => None,
     };
     notes.extend(
-        unseen.map(|why| format!("nothing stands in for blocks of unknown call sites: {why}")),
+        unseen.map(|why| format!("no mappings selected for blocks with unknown call sites: {why}")),
     );
     if let Some(list) = &args.regions {
         output::write_file(list, largepages::format(&resolved.regions).as_bytes())?;
@@ -137,8 +138,8 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Takes memory that the process touches for planned blocks that were not found. The last value
-/// says why there is none.
+/// Selects memory that the process touches in place of planned blocks that were not found. The last
+/// value is the reason if there is none.
 fn with_stand_in(
     args: &Args,
     mut resolved: Resolved,
@@ -157,29 +158,29 @@ fn with_stand_in(
     }
 }
 
-/// Why a plan does not fit the process, where nothing of it was found there. `unseen`: why nothing
-/// stands in for it.
+/// Returns why a plan does not fit a process in which no planned memory was found. `unseen`: why no
+/// mappings were selected in its place.
 fn unfit(args: &Args, resolved: &Resolved, unseen: Option<&str>) -> Option<String> {
     let nothing = resolved.regions.is_empty() && !resolved.lost.is_empty();
     nothing.then(|| {
         let (pid, plan) = (args.pid, args.plan.display());
         if args.undo {
             return format!(
-                "nothing of the plan can be found in process {pid}: --undo needs the list of addresses \
-                 that `apply --regions FILE` wrote, or DIR/largepages.txt of `tune --pid`"
+                "no memory of the plan was found in process {pid}: --undo needs the list of \
+                 addresses that `apply --regions FILE` wrote, or DIR/largepages.txt of `tune --pid`"
             );
         }
         let unseen = unseen.map_or(String::new(), |why| format!("; {why}"));
         format!(
-            "nothing of the plan can be found in process {pid}: which call allocated which memory is \
-             known only of a process that tollfree started{unseen}. Start the program under the plan \
-             (tollfree run --plan {plan} -- CMD), or have all memory of the process made huge and \
-             measured (tollfree tune --pid {pid} --workload CMD)",
+            "no memory of the plan was found in process {pid}: allocation sites are \
+             known only for processes that tollfree started{unseen}. Start the program under \
+             the plan (tollfree run --plan {plan} -- CMD), or make all memory of the process huge and \
+             measure (tollfree tune --pid {pid} --workload CMD)",
         )
     })
 }
 
-/// Fails if nothing of a plan was applied. A plan that was applied in part is no error.
+/// Returns an error if no part of a plan was applied. A partly applied plan is not an error.
 fn check_applied(report: &Report) -> Result<(), UserError> {
     let (regions, done) = (report.regions.len(), &report.done);
     let tried = !report.dry_run && !report.undo && regions > 0;
@@ -188,7 +189,7 @@ fn check_applied(report: &Report) -> Result<(), UserError> {
     }
     let why = match &done.failure {
         Some(failure) => failure.clone(),
-        None => "the process has not touched them yet, forbids huge pages there, or none is free"
+        None => "the process has not touched them yet or forbids huge pages there, or none is free"
             .to_owned(),
     };
     Err(UserError::NotApplied(format!(
@@ -197,7 +198,7 @@ fn check_applied(report: &Report) -> Result<(), UserError> {
     )))
 }
 
-/// Acts, or only looks, and reports.
+/// Applies the plan, or with --dry-run only resolves it, and reports.
 fn act_on(
     args: &Args,
     program: &Program,
@@ -208,14 +209,15 @@ fn act_on(
     let mut done = Done::default();
     let mut reach = None;
     if !args.dry_run && !resolved.regions.is_empty() {
-        let hand = Hand::for_pid(args.pid, false).map_err(|error| refused(args.pid, error))?;
-        reach = Some(match hand.reach() {
+        let remote =
+            RemoteProcess::for_pid(args.pid, false).map_err(|error| refused(args.pid, error))?;
+        reach = Some(match remote.reach() {
             Reach::ProcessMadvise => "process_madvise",
             Reach::Ptrace => "ptrace",
         });
         done = match args.undo {
-            false => act::collapse(&hand, &resolved.regions)?,
-            true => act::split(&hand, &resolved.regions, &mut notes)?,
+            false => act::collapse(&remote, &resolved.regions)?,
+            true => act::split(&remote, &resolved.regions, &mut notes)?,
         };
     }
     Ok(Report {
@@ -240,7 +242,7 @@ fn act_on(
     })
 }
 
-/// Makes sure that there is a process that a plan can be applied to.
+/// Checks that a plan can be applied to the process.
 fn check_target(root: &Root, pid: u32) -> Result<(), UserError> {
     let Ok(status) = proc::status(root, pid) else {
         return Err(UserError::Usage(format!("there is no process {pid}")));
@@ -259,10 +261,10 @@ fn check_target(root: &Root, pid: u32) -> Result<(), UserError> {
         _ => {}
     }
     if proc::is_32_bit(root, pid).unwrap_or(false) {
-        return target("is a 32-bit program, whose memory tollfree does not act on");
+        return target("is a 32-bit program, which tollfree does not support");
     }
     if status.thp_enabled == Some(false) {
-        output::note("the process has switched huge pages off for itself; collapse may be refused");
+        output::note("the process has disabled huge pages for itself; collapse may fail");
     }
     Ok(())
 }
@@ -280,26 +282,26 @@ fn no_access(pid: u32, error: &std::io::Error) -> UserError {
     }
 }
 
-fn refused(pid: u32, error: HandError) -> anyhow::Error {
+fn refused(pid: u32, error: RemoteError) -> anyhow::Error {
     match error {
-        HandError::Gone => UserError::Target(format!("process {pid} has ended")),
-        other => UserError::Missing(format!("process {pid} cannot be advised: {other}")),
+        RemoteError::Gone => UserError::Target(format!("process {pid} has ended")),
+        other => UserError::Missing(format!("process {pid}: madvise failed: {other}")),
     }
     .into()
 }
 
-/// The program that a process runs now.
+/// Returns the program that a process runs.
 fn program_of(root: &Root, pid: u32) -> Result<Program, UserError> {
     let link = root.path(format!("/proc/{pid}/exe"));
     let path = std::fs::read_link(&link).map_err(|error| no_access(pid, &error))?;
     Ok(Program {
         path: path.to_string_lossy().into_owned(),
-        // Through the link, which works for a deleted file and in another mount namespace too.
+        // Through the link, which also works for a deleted file and in another mount namespace.
         build_id: symbols::build_id(&link),
     })
 }
 
-/// The name that a process was started by, where that differs from the file's: a symbolic link.
+/// The name in `argv[0]`, if it differs from the file's name: a symbolic link.
 fn called(root: &Root, pid: u32) -> String {
     let line = root
         .read(format!("/proc/{pid}/cmdline"))
@@ -310,7 +312,7 @@ fn called(root: &Root, pid: u32) -> String {
     }
 }
 
-/// Refuses a plan for another program; notes one for another build of it.
+/// Refuses a plan for another program. Returns a note for another build of the same program.
 fn check_program(plan: &Plan, program: &Program, called: &str) -> Result<Option<String>> {
     let planned = &plan.program;
     if planned.path.is_empty()
@@ -335,13 +337,13 @@ fn check_program(plan: &Plan, program: &Program, called: &str) -> Result<Option<
     )))
 }
 
-/// What the machine's settings mean here.
+/// Notes on machine settings that affect the plan.
 fn machine_notes(root: &Root) -> Vec<String> {
     let mut notes = Vec::new();
     match sys::Thp::read(root) {
         None => notes.push("this kernel has no transparent huge pages".to_owned()),
         Some(thp) if thp.region_mode() == sys::Mode::Never => notes.push(
-            "transparent huge pages are set to never: what is collapsed now stays, but nothing else becomes huge"
+            "transparent huge pages are set to never: collapsed regions stay huge, no others become huge"
                 .to_owned(),
         ),
         Some(_) => {}
@@ -351,16 +353,16 @@ fn machine_notes(root: &Root) -> Vec<String> {
 
 fn huge_bytes(pid: u32) -> u64 {
     let mut huge = 0;
-    // A process that ended meanwhile has none.
+    // An error means that the process has ended meanwhile: 0 bytes.
     let _ = proc::smaps_each(&Root::system(), pid, |smap| huge += smap.huge());
     huge
 }
 
-/// What was taken for blocks that were not found, and how far to trust that.
+/// The mappings selected in place of blocks that were not found, and how certain the match is.
 fn stand_in_text(stand_in: &StandIn) -> String {
     let mut text = format!(
-        "call sites are known only of a process that tollfree started: for {} of planned blocks stands \
-         in what the process touched most within {} s, whole mappings:\n",
+        "call sites are known only for processes that tollfree started: for {} of planned blocks, \
+         whole mappings that the process touched most within {} s were selected:\n",
         format_size(stand_in.wanted_bytes),
         stand_in.window_seconds
     );
@@ -377,7 +379,7 @@ fn stand_in_text(stand_in: &StandIn) -> String {
     text
 }
 
-/// The report for people.
+/// The report as text.
 fn text(report: &Report) -> String {
     let mut text = format!("{} (process {})\n", report.program, report.pid);
     let planned = format_size(report.regions.len() as u64 * REGION);
@@ -412,7 +414,7 @@ fn text(report: &Report) -> String {
         text.push_str(&report.done.text());
         let [before, after] = [report.huge_before, report.huge_after].map(format_size);
         text.push_str(&format!(
-            "huge memory of the process: {before} before, {after} after\n"
+            "memory of the process in huge pages: {before} before, {after} after\n"
         ));
     }
     for note in &report.notes {

@@ -1,63 +1,37 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree calibrate`.
 
-mod kernel;
-
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use toll_linux::{Root, calibrate};
-use toll_model::cost::{CostTable, Measured, WalkPrice};
+use toll_model::cost::{CostTable, Measured, WalkCost};
 use toll_model::units::{format_ns, format_size, parse_duration};
 
 use crate::error::UserError;
 use crate::{output, signals};
 
-/// Measure what translation and huge pages cost on this machine
+/// Measure the costs of address translation and huge pages on this machine
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example:
   tollfree calibrate --within 30s
-  tollfree calibrate --kernel -o here.costs
-  tollfree calibrate --kernel --preset here.costs --load --freeze
 
 Without -o the table goes to ${XDG_CACHE_HOME:-~/.cache}/tollfree, where the other
-commands find it. Interrupted or short of time, defaults stand in for what was not
-measured, and the table says so.
-
-With --kernel it makes another file: prices for the estimator of a kernel with econ, in
-nanoseconds, each with where it comes from. Any kernel will do to measure them; --load
-needs one with econ (it ends with 4 on another), and root.")]
+commands find it. If it is interrupted or out of time, costs that were not measured get
+default values, and the table is marked as incomplete.")]
 pub struct Args {
     /// Time limit
     #[arg(long, default_value = "60s", value_name = "TIME", value_parser = parse_duration)]
     pub within: Duration,
-    /// Write the table here (default: the cache)
+    /// Write the table to this file (default: the cache)
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Measure prices for the kernel's estimator (a kernel with econ), and print them
-    #[arg(long)]
-    pub kernel: bool,
-    /// Take the prices of a shipped preset (epyc) or of a file; nothing is measured
-    #[arg(long, value_name = "NAME|FILE", requires = "kernel")]
-    pub preset: Option<String>,
-    /// Give the running kernel the prices: all of them, or none
-    #[arg(long, requires = "kernel")]
-    pub load: bool,
-    /// Have the kernel keep them, and measure no more
-    #[arg(long, requires = "load")]
-    pub freeze: bool,
-    /// A folder that stands for / (for tests)
-    #[arg(long, hide = true, value_name = "PATH", requires = "kernel")]
-    pub root: Option<PathBuf>,
 }
 
 pub fn run(args: Args, json: bool) -> Result<ExitCode> {
-    if args.kernel {
-        return kernel::run(&args, json);
-    }
     let path = match &args.output {
         Some(path) => Some(path.clone()),
         None => calibrate::cache_path(&calibrate::key(&Root::system())),
@@ -74,7 +48,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     let interrupted = signals::interrupted().is_some();
     drop(guard);
     let written = match &path {
-        // An interrupted table must not take the place of a whole one in the cache.
+        // An incomplete table must not replace a complete one in the cache.
         Some(path) if !interrupted || args.output.is_some() => keep(&table, path)?,
         _ => None,
     };
@@ -92,12 +66,12 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     }
 }
 
-/// The prices to use: those of the file `path`; else the cached ones of this machine;
-/// else measured now within `within` (and cached); default ones if that is zero.
-/// `progress` gets a line for each step of a measurement.
+/// Returns the costs to use: from the file `path`; else this machine's cached ones; else measured
+/// now within `within` (and cached); default costs if `within` is zero.
+/// `progress` is called with a line for each step of a measurement.
 ///
 /// # Errors
-/// [`UserError::Input`] for a file that is no cost table, [`UserError::Interrupted`].
+/// [`UserError::Input`] if the file is not a cost table, [`UserError::Interrupted`].
 pub fn costs(
     path: Option<&Path>,
     within: Duration,
@@ -117,7 +91,7 @@ pub fn costs(
     if signals::interrupted().is_some() {
         return Err(UserError::Interrupted.into());
     }
-    // The prices are good without a cache too: a full disk is no reason to end here.
+    // A cache that cannot be written (a full disk) does not invalidate the costs.
     if let Some(path) = calibrate::cache_path(&key) {
         let _ = calibrate::store(&path, &table);
     }
@@ -143,17 +117,17 @@ fn read(path: &Path) -> Result<CostTable> {
     })
 }
 
-/// Writes the table; returns where.
+/// Writes the table. Returns its path.
 fn keep<'a>(table: &CostTable, path: &'a Path) -> Result<Option<&'a Path>> {
     calibrate::store(path, table)
         .with_context(|| format!("{}: cannot be written", path.display()))?;
     Ok(Some(path))
 }
 
-/// The table for people.
+/// The table as text.
 fn text(table: &CostTable) -> String {
     let mut text = format!(
-        "{}, Linux {}, {}\nTLB ({}): {} small pages, reach {}\n",
+        "{}, Linux {}, {}\nTLB ({}): {} 4 KiB pages, reach {}\n",
         table.cpu,
         table.kernel,
         format_size(table.memory),
@@ -162,18 +136,18 @@ fn text(table: &CostTable) -> String {
         format_size(table.tlb.reach_4k()),
     );
     if !table.complete {
-        text.push_str("INCOMPLETE: defaults stand in for what was not measured\n");
+        text.push_str("INCOMPLETE: costs that were not measured have default values\n");
     }
     text.push_str("\nns saved per access by huge pages (median, 10th to 90th percentile);\nwithin the TLB's reach: per hit of its second level\n");
     text.push_str(&grid(&table.walk));
     text.push('\n');
-    for (name, price) in [
+    for (name, cost) in [
         ("fault, 4 KiB", &table.fault_4k),
         ("fault, 2 MiB, warm block", &table.fault_2m_warm),
         ("fault, 2 MiB, cold block", &table.fault_2m_cold),
         ("collapse of 2 MiB", &table.collapse),
     ] {
-        let Measured { median, low, high } = *price;
+        let Measured { median, low, high } = *cost;
         let [median, low, high] = [median, low, high].map(format_ns);
         text.push_str(&format!("{name:<26} {median:>10}  ({low} to {high})\n"));
     }
@@ -181,7 +155,7 @@ fn text(table: &CostTable) -> String {
 }
 
 /// One line per footprint, one column per number of chains.
-fn grid(walk: &[WalkPrice]) -> String {
+fn grid(walk: &[WalkCost]) -> String {
     let mut chains: Vec<u32> = walk.iter().map(|cell| cell.chains).collect();
     chains.sort_unstable();
     chains.dedup();

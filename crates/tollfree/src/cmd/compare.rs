@@ -9,28 +9,30 @@ use anyhow::Result;
 use toll_model::units::parse_duration;
 
 use crate::actuate::{Actuator, Policy, Settings};
-use crate::compare::input::Input;
+use crate::cmd::load::LoadArgs;
 use crate::compare::outputs::OutputCheck;
-use crate::compare::program::Program;
 use crate::compare::runner::{Clock, Progress};
 use crate::compare::schedule::{Rules, Stopped};
+use crate::compare::subject::Subject;
 use crate::compare::warm::{Warmer, Warming};
-use crate::compare::{Arm, Comparison, compare, predicted, table, thp_is_always};
+use crate::compare::{Comparison, Variant, compare, predicted, table, thp_is_always};
 use crate::error::UserError;
 use crate::thp;
 use crate::{output, signals};
 
-/// Run a program without the plan, with it, and all huge, in turn, and compare
+/// Run a program without the plan, with it, and all huge, interleaved, and compare
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:
+#[command(after_help = "Examples:
   tollfree compare --plan xz.toml -n 10 -- xz -9 -k -c linux.tar
+  tollfree compare --plan redis.toml --ready 'redis-cli ping' \\
+      --workload 'redis-benchmark -q -n 200000 -t get' -- redis-server
 
-The first pair warms up and is not counted. The program's output is captured and
-must be the same in every run; --any-output accepts one that differs between the
-arms, as that of a program that prints how long it took.
+The first pair is a warm-up and is not counted. The program's output is captured and
+must be the same in every run; --any-output accepts output that differs between the
+variants, such as that of a program that prints its run time.
 
 --fail-if-slower is for scripts: proved means that the whole 95 % interval lies beyond
-the threshold. What cannot be told is not slower.")]
+the threshold. An undecided comparison does not count as slower.")]
 pub struct Args {
     /// The plan, or a list of decimal base addresses
     #[arg(long, value_name = "PLAN")]
@@ -41,13 +43,15 @@ pub struct Args {
     /// Time limit
     #[arg(long, default_value = "5m", value_name = "TIME")]
     pub within: String,
-    /// Go on if the output differs between the arms
+    /// Continue if the output differs between the variants
     #[arg(long)]
     pub any_output: bool,
-    /// End with exit code 6 if the plan is proved to take more than PERCENT longer
+    /// Exit with code 6 if the plan is proved to take more than PERCENT longer
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub fail_if_slower: Option<f64>,
-    /// Do not warm memory up before each run (done only where cold blocks are dear)
+    #[command(flatten)]
+    pub load: LoadArgs,
+    /// Do not warm up memory before each run (done only where cold blocks are expensive)
     #[arg(long)]
     pub cold: bool,
     /// The program and its arguments
@@ -59,11 +63,12 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     let within =
         parse_duration(&args.within).map_err(|e| UserError::Usage(format!("--within: {e}")))?;
     if args.fail_if_slower.is_some() && args.pairs == Some(1) {
-        let message = "--fail-if-slower needs at least two pairs: one gives no interval";
+        let message = "--fail-if-slower needs at least two pairs: one pair gives no interval";
         return Err(UserError::Usage(message.to_owned()).into());
     }
+    let load = args.load.load()?;
     let policy = Policy::read(&args.plan)?;
-    // A plan for another program is refused before anything runs.
+    // Refuse a plan for another program before anything runs.
     Actuator::new(&policy, &args.command, Settings::default())?;
     let _signals = signals::watch()?;
     let clock = Clock::start();
@@ -74,12 +79,12 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     };
     let warming = Warming::of_machine(args.cold);
     let warmer = Warmer::new(warming.on);
-    let mut program = Program::new(&args.command, Input::read()?, clock, progress, warmer)?;
-    let mut arms = vec![Arm::none(), Arm::plan(&args.plan), Arm::all()];
+    let mut subject = Subject::new(&args.command, load, clock, progress, warmer)?;
+    let mut variants = vec![Variant::none(), Variant::plan(&args.plan), Variant::all()];
     if thp_is_always() {
-        arms.push(Arm::never());
+        variants.push(Variant::never());
         if thp::can_be_advised_only() {
-            arms.push(Arm::plan_only(&args.plan));
+            variants.push(Variant::plan_only(&args.plan));
         }
     }
     let rules = Rules {
@@ -88,8 +93,8 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         each: false,
     };
     let name = args.command[0].to_string_lossy();
-    let mut comparison = compare(&mut program, &name, &arms, &rules, None)?;
-    comparison.notes.extend(program.notes());
+    let mut comparison = compare(subject.executor(), &name, &variants, &rules, None)?;
+    comparison.notes.extend(subject.notes());
     comparison.warming = Some(warming);
     if let Policy::Plan(plan) = &policy {
         comparison.predicted_speedup = predicted(plan, &comparison);
@@ -106,15 +111,15 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// A threshold in percent, of 0 or more.
+/// Parses a threshold in percent, at least 0.
 pub fn percent(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(percent) if percent.is_finite() && percent >= 0.0 => Ok(percent),
-        _ => Err("is no number of percent, 0 or more".to_owned()),
+        _ => Err("is not a percentage of 0 or more".to_owned()),
     }
 }
 
-/// Fails if the plan takes longer than was allowed, or if that could not be measured.
+/// Returns an error if the plan takes longer than the threshold, or if that was not measured.
 fn check_threshold(comparison: &Comparison) -> Result<(), UserError> {
     let Some(allowed) = comparison.allowed_slowdown_percent else {
         return Ok(());
@@ -131,7 +136,7 @@ fn check_threshold(comparison: &Comparison) -> Result<(), UserError> {
     }
 }
 
-/// How a comparison ends.
+/// Returns the exit code of a comparison.
 pub fn finish(comparison: &Comparison, any_output: bool, within: Duration) -> Result<ExitCode> {
     if comparison.stopped == Stopped::Interrupted {
         return Err(UserError::Interrupted.into());
@@ -140,7 +145,7 @@ pub fn finish(comparison: &Comparison, any_output: bool, within: Duration) -> Re
     if comparison.pairs == 0 {
         return Err(UserError::Usage(format!(
             "one round of {} runs does not fit into {} s; raise --within",
-            comparison.arms.len(),
+            comparison.variants.len(),
             within.as_secs_f64()
         ))
         .into());
@@ -148,13 +153,16 @@ pub fn finish(comparison: &Comparison, any_output: bool, within: Duration) -> Re
     Ok(ExitCode::SUCCESS)
 }
 
-/// A program that computes something else under huge pages is an error, and a loud one.
+/// Returns an error if the program's output differs between the variants.
 pub fn check_output(comparison: &Comparison, any_output: bool) -> Result<()> {
     match &comparison.output {
-        OutputCheck::DiffersBetweenArms { arm, difference } if !any_output => anyhow::bail!(
-            "THE PROGRAM PRINTS SOMETHING ELSE in arm {arm}, though each arm repeats itself: {difference}. \
-             Do not use this plan before you know why. If the program prints times or rates, which \
-             may differ, add --any-output"
+        OutputCheck::DiffersBetweenVariants {
+            variant,
+            difference,
+        } if !any_output => anyhow::bail!(
+            "THE PROGRAM'S OUTPUT DIFFERS in variant {variant}, and is the same in all runs of each variant: {difference}. \
+             Do not use this plan until the reason is known. If the program prints times or rates, \
+             which may differ, add --any-output"
         ),
         _ => Ok(()),
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tollfree completions` and `tollfree man`: files for the shell and for man(1).
+//! `tollfree completions` and `tollfree man`: shell completions and manual pages.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ pub struct Args {
     pub shell: clap_complete::Shell,
 }
 
-/// Write the manual pages into a folder
+/// Write the manual pages into a directory
 #[derive(Debug, clap::Args)]
 pub struct ManArgs {
     pub directory: PathBuf,

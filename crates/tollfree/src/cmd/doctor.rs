@@ -16,21 +16,21 @@ use toll_linux::Root;
 use crate::error::UserError;
 use crate::output;
 
-/// Say what this machine offers, and how to get what is missing
+/// Report what this machine supports, and how to get what is missing
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example:
   tollfree doctor
 
-Looks and probes for a second or two, and changes nothing. Nothing here is an error:
-tollfree works with what there is, and says in each result what it went without.")]
+Probes for one to two seconds, and changes nothing. A missing feature is not an error:
+tollfree works with what the machine has, and each result names what was not used.")]
 pub struct Args {
-    /// A folder that stands for / (for tests: only files are looked at then)
+    /// Use this directory as / (for tests: only its files are read)
     #[arg(long, hide = true, value_name = "PATH")]
     pub root: Option<PathBuf>,
 }
 
-/// How well the machine offers something.
+/// How far the machine supports something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum State {
@@ -45,7 +45,7 @@ struct Check {
     name: &'static str,
     state: State,
     detail: String,
-    /// How to get it; null where there is nothing to do.
+    /// How to get it; null if nothing has to be done.
     fix: Option<String>,
 }
 
@@ -87,7 +87,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         None => Root::system(),
         Some(path) if path.is_dir() => Root::at(path),
         Some(path) => {
-            return Err(UserError::Usage(format!("{}: is no folder", path.display())).into());
+            return Err(UserError::Usage(format!("{}: is no directory", path.display())).into());
         }
     };
     let bar = output::progress("probing");
@@ -112,7 +112,7 @@ fn checks(root: &Root) -> Vec<Check> {
     .concat()
 }
 
-/// The report for people: a table, then how to get what is not there.
+/// The report as text: a table, then how to get what is missing.
 fn text(report: &Report) -> String {
     let mut table = Table::new();
     table

@@ -18,8 +18,8 @@ use crate::{output, units};
 
 /// Make a profile from perf.data, perf script text, or perf mem report text
 ///
-/// The kind of the file is told by its content. A perf.data file is read through
-/// `perf script`, so perf must be installed; the texts need nothing.
+/// The kind of file is detected from its content. A perf.data file is read through `perf script`,
+/// so perf must be installed; the text formats need no tool.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example:
@@ -55,7 +55,7 @@ struct Summary<'a> {
     samples_outside: u64,
     /// Page walks: samples times period.
     misses: f64,
-    anchors: usize,
+    sites: usize,
     warnings: &'a [String],
 }
 
@@ -86,7 +86,7 @@ fn wrong(path: &Path, source: FormatError) -> anyhow::Error {
     UserError::Input { path, source }.into()
 }
 
-/// Reads the file by what its first bytes are.
+/// Reads the file in the format that its first bytes show.
 fn read(path: &Path, only: Option<Range<u64>>) -> Result<Imported> {
     let open = || -> std::io::Result<(File, Vec<u8>)> {
         let mut file = File::open(path)?;
@@ -107,7 +107,7 @@ fn read(path: &Path, only: Option<Range<u64>>) -> Result<Imported> {
         let found = found.to_owned();
         return Err(wrong(path, FormatError::Foreign { expected, found }));
     }
-    // A pipe cannot go back: what was read of it comes first again.
+    // A pipe cannot be rewound: chain the bytes already read in front.
     let result = match file.rewind() {
         Ok(()) => perf::from_text(BufReader::with_capacity(1 << 16, file), &reading),
         Err(_) => perf::from_text(BufReader::new(head.chain(file)), &reading),
@@ -115,7 +115,7 @@ fn read(path: &Path, only: Option<Range<u64>>) -> Result<Imported> {
     result.map_err(|source| wrong(path, source))
 }
 
-/// Files that people take for the right one.
+/// Describes a file of another kind, often given by mistake.
 fn foreign(head: &[u8]) -> Option<&'static str> {
     match head {
         [] => Some("the file is empty"),
@@ -124,7 +124,7 @@ fn foreign(head: &[u8]) -> Option<&'static str> {
         [0xfd, b'7', b'z', b'X', b'Z', ..] => Some("it is compressed with xz: decompress it first"),
         _ if head.contains(&0) => Some("it is binary"),
         _ if head.starts_with(b"{") && contains(head, b"tollfree-profile") => {
-            Some("it is a profile already")
+            Some("it is already a profile")
         }
         _ => None,
     }
@@ -144,13 +144,13 @@ fn summary<'a>(path: &'a Path, imported: &'a Imported) -> Summary<'a> {
         samples_counted: tally.misses,
         samples_outside: tally.outside,
         misses: misses(imported),
-        anchors: imported.profile.anchors.len(),
+        sites: imported.profile.sites.len(),
         warnings: &imported.profile.warnings,
     }
 }
 
 fn misses(imported: &Imported) -> f64 {
-    let rows = imported.profile.anchors.iter().flat_map(|a| &a.rows);
+    let rows = imported.profile.sites.iter().flat_map(|a| &a.rows);
     rows.map(|r| r.misses).sum()
 }
 
@@ -160,7 +160,7 @@ fn tell(path: &Path, imported: &Imported) -> Result<()> {
         "{}: {} misses in {}, from {} samples of {} ({} with a page walk, {} of them outside the range)\n",
         path.display(),
         units::count(misses(imported)),
-        units::of(imported.profile.anchors.len(), "anchor"),
+        units::of(imported.profile.sites.len(), "site"),
         units::count(tally.samples as f64),
         imported.kind.name(),
         units::count((tally.misses + tally.outside) as f64),

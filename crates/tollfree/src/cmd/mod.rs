@@ -6,15 +6,14 @@ pub mod calibrate;
 pub mod compare;
 pub mod completions;
 pub mod doctor;
-pub mod explain;
 pub mod import;
-pub mod luf;
+pub mod kernel;
+pub mod load;
 pub mod morsel;
 pub mod plan;
 pub mod record;
 pub mod report;
 pub mod run;
-pub mod top;
 pub mod tune;
 
 use std::process::ExitCode;
@@ -25,7 +24,7 @@ use clap::{Parser, Subcommand};
 
 use crate::error::EXIT_CODES;
 
-/// Finds where a program pays for address translation, prices huge pages there, applies those that pay, and proves it.
+/// Finds where a program pays for address translation, estimates huge pages there, applies those that pay, and proves it.
 #[derive(Debug, Parser)]
 #[command(
     name = "tollfree",
@@ -35,14 +34,14 @@ use crate::error::EXIT_CODES;
     after_long_help = format!("{STEPS}\n\n{EXIT_CODES}")
 )]
 pub struct Cli {
-    /// Print one JSON document instead of text (run and record: on stderr, stdout is the program's)
+    /// Print one JSON document instead of text (run and record: on stderr)
     #[arg(long, global = true)]
     pub json: bool,
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What the manual says about the program as a whole.
+/// The steps, as the long help and the manual print them.
 const STEPS: &str = "\
 Start with: tollfree tune -- PROGRAM ARGUMENTS...
 
@@ -54,32 +53,23 @@ Step by step:
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    #[command(
-        after_help = "Examples:\n  tollfree tune -- xz -9 -k big.tar\n  tollfree tune --workload 'redis-benchmark -q -n 500000' --ready 'redis-cli ping' -- redis-server"
-    )]
     Tune(tune::Args),
-    #[command(after_help = "Example:\n  tollfree doctor")]
     Doctor(doctor::Args),
     Calibrate(calibrate::Args),
-    #[command(after_help = "Example:\n  tollfree record -o app.json -- ./app input")]
+    #[command(
+        after_help = "Examples:\n  tollfree record -o app.json -- ./app input\n  tollfree record -o server.json --pid 4711 --for 30s"
+    )]
     Record(record::Args),
-    #[command(after_help = "Example:\n  tollfree import perf.data -o app.json")]
     Import(import::Args),
-    #[command(after_help = "Example:\n  tollfree report app.json --html app.html")]
     Report(report::Args),
     Plan(plan::Args),
     #[command(
         after_help = "Examples:\n  tollfree run --plan app.toml -- ./app input\n  tollfree run --plan largepages.txt --hugetlb -- ./app input\n  tollfree run --morsel model.gguf -- ./app model.gguf"
     )]
     Run(run::Args),
-    #[command(after_help = "Example:\n  tollfree apply --plan app.toml --pid 4711")]
     Apply(apply::Args),
-    #[command(after_help = "Example:\n  tollfree compare --plan app.toml -n 10 -- ./app input")]
     Compare(compare::Args),
-    #[command(after_help = "Example:\n  tollfree luf")]
-    Luf(luf::Args),
-    Explain(explain::Args),
-    Top(top::Args),
+    Kernel(kernel::Args),
     Morsel(morsel::Args),
     #[command(
         after_help = "Example:\n  tollfree completions bash > ~/.local/share/bash-completion/completions/tollfree"
@@ -90,15 +80,19 @@ pub enum Command {
 }
 
 impl Command {
-    /// Whether the command ends with the status of somebody else's program.
+    /// Whether the command exits with the status of the target program.
     pub fn passes_through(&self) -> bool {
-        matches!(self, Command::Record(_) | Command::Run(_))
+        match self {
+            Command::Record(args) => args.pid.is_none(),
+            Command::Run(_) => true,
+            _ => false,
+        }
     }
 }
 
-/// Prints what is wrong with the command line (or the help that it asks for), and ends.
+/// Prints a command line error, or the requested help, and exits.
 pub fn refuse(error: &clap::Error) -> ! {
-    // Nobody can be told where that fails.
+    // A failed write cannot be reported anywhere.
     let _ = error.print();
     let words: Vec<String> = std::env::args_os()
         .map(|word| word.to_string_lossy().into_owned())
@@ -106,10 +100,37 @@ pub fn refuse(error: &clap::Error) -> ! {
     if let Some(right) = with_dashes(error, &words) {
         crate::output::note(format_args!("the program follows `--`: {right}"));
     }
+    if let Some(new) = moved(error, &words) {
+        crate::output::note(format_args!("it is `tollfree {new}` now"));
+    }
     std::process::exit(error.exit_code())
 }
 
-/// The command line with the `--` that was forgotten before a program, if that is what is wrong.
+/// Renamed commands: the old command, the option that selected it if any, the new command.
+const MOVED: [(&str, Option<&str>, &str); 5] = [
+    ("luf", None, "kernel luf"),
+    ("explain", None, "kernel explain"),
+    ("top", None, "kernel top"),
+    ("calibrate", Some("--kernel"), "kernel calibrate"),
+    ("plan", Some("--kernel"), "kernel profile"),
+];
+
+/// Returns the new name of the command if the error is the use of an old one.
+fn moved(error: &clap::Error, words: &[String]) -> Option<&'static str> {
+    let wrong = |kind| match error.get(kind) {
+        Some(ContextValue::String(wrong)) => Some(wrong.as_str()),
+        _ => None,
+    };
+    let command = wrong(ContextKind::InvalidSubcommand);
+    let option = wrong(ContextKind::InvalidArg);
+    let is_old = |(old, its, _): &&(&str, Option<&str>, &str)| match its {
+        None => command == Some(*old),
+        Some(_) => option == *its && words.iter().any(|word| word == old),
+    };
+    MOVED.iter().find(is_old).map(|(_, _, new)| *new)
+}
+
+/// Returns the command line with the `--` that is missing before the program, if that is the error.
 fn with_dashes(error: &clap::Error, words: &[String]) -> Option<String> {
     const PROGRAMS: [&str; 4] = ["tune", "run", "record", "compare"];
     let Some(ContextValue::String(wrong)) = error.get(ContextKind::InvalidArg) else {
@@ -123,7 +144,7 @@ fn with_dashes(error: &clap::Error, words: &[String]) -> Option<String> {
     (fits && takes_one).then(|| format!("tollfree {before} -- {}", program.join(" ")))
 }
 
-/// Runs the command that was asked for.
+/// Runs the selected command.
 pub fn dispatch(cli: Cli) -> Result<ExitCode> {
     let json = cli.json;
     match cli.command {
@@ -137,11 +158,66 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Command::Run(args) => run::run(args, json),
         Command::Apply(args) => apply::run(args, json),
         Command::Compare(args) => compare::run(args, json),
-        Command::Luf(args) => luf::run(args, json),
-        Command::Explain(args) => explain::run(args, json),
-        Command::Top(args) => top::run(args, json),
+        Command::Kernel(args) => kernel::run(args, json),
         Command::Morsel(args) => morsel::run(args, json),
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => completions::man(args),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use clap::{CommandFactory, builder::PossibleValue};
+
+    use super::Cli;
+
+    /// Every command with its full name, those within others included.
+    fn commands(command: &clap::Command, name: &str) -> Vec<(String, clap::Command)> {
+        let mut all = vec![(name.to_owned(), command.clone())];
+        for sub in command.get_subcommands() {
+            let name = format!("{name} {}", sub.get_name());
+            all.extend(commands(sub, name.trim_start()));
+        }
+        all
+    }
+
+    /// How an option looks: its letter and what it takes.
+    fn look(option: &clap::Arg) -> (Option<char>, Vec<String>, Vec<PossibleValue>) {
+        let names = option.get_value_names().unwrap_or_default();
+        let takes = names.iter().map(ToString::to_string).collect();
+        (option.get_short(), takes, option.get_possible_values())
+    }
+
+    /// An option that several commands have has one letter and one name of its value.
+    #[test]
+    fn options_of_one_name_are_spelled_alike() {
+        // What is written is named: a plan, a directory, a file.
+        // A preset of the TLB is a name, one of costs a file too.
+        const DIFFER: [&str; 3] = ["output", "format", "preset"];
+        let mut seen: BTreeMap<String, (String, _)> = BTreeMap::new();
+        for (command, definition) in commands(&Cli::command(), "") {
+            for option in definition.get_arguments() {
+                let Some(long) = option.get_long() else {
+                    continue;
+                };
+                let mine = (command.clone(), look(option));
+                let first = seen.entry(long.to_owned()).or_insert_with(|| mine.clone());
+                let alike = mine.1 == first.1 || DIFFER.contains(&long);
+                assert!(alike, "--{long}: {mine:?} and {first:?}");
+            }
+        }
+        assert!(seen.len() > 30, "{seen:?}");
+    }
+
+    #[test]
+    fn every_option_has_help() {
+        for (command, definition) in commands(&Cli::command(), "") {
+            for option in definition.get_arguments() {
+                let hidden = option.is_hide_set() || option.is_positional();
+                assert!(hidden || option.get_help().is_some(), "{command}: {option}");
+            }
+        }
     }
 }

@@ -19,9 +19,9 @@ use toll_linux::morsel::{Kind, Morsel, MorselError, Store};
 use crate::error::UserError;
 use crate::output;
 
-/// Where morsels are unless told otherwise; the environment may name another folder.
-const FOLDER: &str = "/run/morsels";
-const ENV_FOLDER: &str = "TOLLFREE_MORSELS";
+/// The default directory of morsels; the environment may name another one.
+const DIRECTORY: &str = "/run/morsels";
+const ENV_DIRECTORY: &str = "TOLLFREE_MORSELS";
 
 /// Keep big read-only files in memory, in huge pages, for every program that maps them
 #[derive(Debug, clap::Args)]
@@ -31,8 +31,8 @@ Example:
   tollfree morsel put model.gguf
   tollfree run --morsel model.gguf -- ./app model.gguf
 
-A morsel is a file in a folder on morselfs, tmpfs or hugetlbfs: /run/morsels, or what
-TOLLFREE_MORSELS names. Any program can map it by that path. Nothing survives a reboot.")]
+A morsel is a file in a directory on morselfs, tmpfs or hugetlbfs: /run/morsels, or the
+directory in TOLLFREE_MORSELS. Any program can map it by that path. A reboot removes it.")]
 pub struct Args {
     #[command(subcommand)]
     command: Command,
@@ -45,28 +45,27 @@ Examples:
   tollfree morsel put model.gguf
   tollfree morsel put model.gguf --name chat --limit 16G
 
-Reads past the page cache where the file system can. A file that is there already, in
-this state, is not copied again; a copy of an earlier state is removed. What was not
-used for longest, and is in nobody's use, makes room; a part of memory is left to other
-programs. Others may read the copy only if they can reach and read the file. Interrupted,
-it leaves nothing.")]
+Bypasses the page cache where the file system allows it. An up-to-date copy is kept; an
+outdated copy is replaced. To make room, the morsel that was not used for longest and is not
+in use is removed; a part of memory is left to other programs. Others may read the copy only
+if they can reach and read the file. If interrupted, it leaves no file behind.")]
     Put(put::Args),
     #[command(after_help = "Example:\n  tollfree morsel ls")]
     Ls(view::LsArgs),
     #[command(
-        about = "Say all about some morsels",
+        about = "Show the details of morsels",
         after_help = "Example:\n  tollfree morsel stat model.gguf"
     )]
     Stat(view::NamesArgs),
     #[command(
-        about = "Seal what a program of yours made",
+        about = "Seal morsels that your own program made",
         after_help = "\
 Example:
   tollfree morsel seal made-by-hand
 
-For morsels that a program of yours made; `put` seals its own. On morselfs the content
-is immutable for ever. tmpfs and hugetlbfs have mode bits only: the owner and root can
-give themselves the right to write again."
+For morsels that your own program made; `put` seals the ones it copies. On morselfs the
+content is immutable permanently. tmpfs and hugetlbfs have mode bits only: the owner and
+root can make the file writable again."
     )]
     Seal(view::NamesArgs),
     #[command(
@@ -75,7 +74,7 @@ give themselves the right to write again."
 Example:
   tollfree morsel rm model.gguf
 
-Programs that map it keep it; the memory is free when the last of them ends."
+Programs that map it keep it; the memory is freed when the last of them ends."
     )]
     Rm(view::NamesArgs),
     #[command(after_help = "\
@@ -83,9 +82,9 @@ Examples:
   sudo tollfree morsel mount
   sudo tollfree morsel mount /mnt/models --size 20G
 
-Mounts the first of morselfs (kernels of tollfree's patch queue), tmpfs with
-huge=always and hugetlbfs that this kernel has, and says why not the ones before it.
-umount(8) undoes it.")]
+Mounts the first that this kernel supports of morselfs (tollfree's kernel patches), tmpfs
+with huge=always and hugetlbfs, and prints why the ones before it were not used. umount(8)
+unmounts it.")]
     Mount(mount::Args),
 }
 
@@ -100,42 +99,43 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     }
 }
 
-/// The folder that is meant where none is named.
-fn default_folder() -> PathBuf {
-    let named = std::env::var_os(ENV_FOLDER).filter(|value| !value.is_empty());
-    named.unwrap_or_else(|| FOLDER.into()).into()
+/// Returns the directory to use if none is named.
+fn default_directory() -> PathBuf {
+    let named = std::env::var_os(ENV_DIRECTORY).filter(|value| !value.is_empty());
+    named.unwrap_or_else(|| DIRECTORY.into()).into()
 }
 
-/// Opens the folder of morsels.
+/// Opens the directory of morsels.
 ///
 /// # Errors
-/// [`UserError::Missing`] says how to get one.
-pub fn open(folder: Option<&Path>) -> Result<Store> {
-    let folder = folder.map_or_else(default_folder, Path::to_owned);
-    Store::open(&folder).map_err(|error| match error {
+/// [`UserError::Missing`] with how to create one.
+pub fn open(directory: Option<&Path>) -> Result<Store> {
+    let directory = directory.map_or_else(default_directory, Path::to_owned);
+    Store::open(&directory).map_err(|error| match error {
         MorselError::NotMemory { .. } => UserError::Missing(format!(
-            "{error}; as root, `tollfree morsel mount FOLDER` makes one"
+            "{error}; as root, `tollfree morsel mount DIRECTORY` creates one"
         ))
         .into(),
         MorselError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
-            let (shown, how) = (folder.display(), how_to_make(&folder));
-            UserError::Missing(format!("{shown}: there is no such folder; {how}")).into()
+            let (shown, how) = (directory.display(), how_to_make(&directory));
+            UserError::Missing(format!("{shown}: no such directory; {how}")).into()
         }
         error => wrong(error),
     })
 }
 
-/// How to get a folder of morsels that is not there: one in memory is a mere folder.
-fn how_to_make(folder: &Path) -> String {
-    let shown = folder.display();
-    let above = folder.ancestors().skip(1).find(|above| above.exists());
+/// How to create a missing directory of morsels: a plain mkdir is enough on a file system in
+/// memory.
+fn how_to_make(directory: &Path) -> String {
+    let shown = directory.display();
+    let above = directory.ancestors().skip(1).find(|above| above.exists());
     match above.is_some_and(|above| Store::open(above).is_ok()) {
-        true => format!("`mkdir -p {shown}` makes one"),
-        false => format!("as root, `tollfree morsel mount {shown}` makes one"),
+        true => format!("`mkdir -p {shown}` creates one"),
+        false => format!("as root, `tollfree morsel mount {shown}` creates one"),
     }
 }
 
-/// The kind of mistake that an error is.
+/// Classifies an error for its exit code.
 pub fn wrong(error: MorselError) -> anyhow::Error {
     match &error {
         MorselError::NotMemory { .. }
@@ -153,62 +153,62 @@ pub fn wrong(error: MorselError) -> anyhow::Error {
     }
 }
 
-/// What a seal does not keep out; nothing on morselfs.
+/// What the seal does not prevent; `None` on morselfs.
 fn caveat(kind: Kind) -> Option<&'static str> {
     match kind {
         Kind::Morselfs => None,
         Kind::Tmpfs | Kind::Hugetlbfs => {
-            Some("sealed by mode bits only: its owner and root can make it writable again")
+            Some("sealed by mode bits only: the owner and root can make it writable again")
         }
     }
 }
 
-/// Every document of `tollfree morsel --json`.
+/// The JSON document of every `tollfree morsel` command.
 #[derive(Debug, Serialize)]
 struct Report<'a> {
     format: &'static str,
     version: u32,
     command: &'static str,
-    folder: String,
+    directory: String,
     kind: &'static str,
-    /// Bytes of the pages that this file system gives where it can.
+    /// The page size in bytes that this file system uses where possible.
     page: u64,
     /// Bytes in all morsels, and how many more fit.
     used: u64,
     available: u64,
-    /// Free memory that is left to other programs.
+    /// Free memory in bytes that is reserved for other programs.
     reserved: u64,
-    /// Those that the command is about.
+    /// The morsels that the command names or lists.
     morsels: Vec<Entry>,
     #[serde(flatten)]
     more: More<'a>,
 }
 
-/// What only some commands say.
+/// Fields of only some commands.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 struct More<'a> {
-    /// put: whether it was copied now.
+    /// put: whether this command made the copy.
     #[serde(skip_serializing_if = "Option::is_none")]
     filled: Option<bool>,
-    /// put: whether the copy went past the page cache.
+    /// put: whether the copy used direct I/O, bypassing the page cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     direct: Option<bool>,
-    /// put: why the copy is less readable than the file.
+    /// put: why the copy has fewer readers than the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     private: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     elapsed_ns: Option<u64>,
-    /// put: what made room, or was out of date.
+    /// put: morsels removed to make room, or because they were out of date.
     #[serde(skip_serializing_if = "Option::is_none")]
     removed: Option<Vec<String>>,
     /// What the seal does not guarantee.
     #[serde(skip_serializing_if = "Option::is_none")]
     caveat: Option<&'a str>,
-    /// mount: what would have been better, and why it is not that.
+    /// mount: the preferred file systems that were not used, with the reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<Vec<Refused>>,
-    /// mount: whether it was mounted now.
+    /// mount: whether this command mounted it.
     #[serde(skip_serializing_if = "Option::is_none")]
     mounted: Option<bool>,
 }
@@ -224,20 +224,20 @@ struct Refused {
 struct Entry {
     name: String,
     path: String,
-    /// Bytes of content, and of memory.
+    /// Bytes of content, and bytes of memory.
     size: u64,
     allocated: u64,
-    /// Bytes by what maps them; null where that cannot be known.
+    /// Bytes by page size; null if unknown.
     huge: Option<u64>,
     small: Option<u64>,
     sealed: bool,
-    /// The file that it is a copy of; null if it was made by hand, or is another user's.
+    /// The file that it is a copy of; null if it was made by hand or belongs to another user.
     source: Option<String>,
     digest: Option<String>,
-    /// Who may read it: the permission bits, octal.
+    /// The permission bits, octal.
     mode: String,
     source_is: Option<SourceIs>,
-    /// Processes that map it; at least, unless all could be looked at.
+    /// Processes that map it; a lower bound unless all could be read.
     mapped_by: u64,
     mapped_by_is_exact: bool,
     /// When it was last mapped or read, seconds since 1970.
@@ -245,7 +245,7 @@ struct Entry {
     owner: u32,
 }
 
-/// What became of a morsel's source.
+/// The state of a morsel's source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum SourceIs {
@@ -283,7 +283,7 @@ impl Entry {
 
 fn source_is(morsel: &Morsel) -> Option<SourceIs> {
     let path = Path::new(morsel.source.as_ref()?);
-    // A path that was cut is not known.
+    // The stored path may be truncated.
     let meta = path.is_absolute().then(|| std::fs::metadata(path))?;
     Some(match meta {
         Ok(meta) if morsel.identity.as_ref()?.may_be(&meta) => SourceIs::Same,
@@ -300,7 +300,7 @@ fn report(command: &'static str, store: &Store, morsels: &[Morsel], more: More) 
         format: "tollfree-morsel",
         version: 1,
         command,
-        folder: store.folder.to_string_lossy().into_owned(),
+        directory: store.directory.to_string_lossy().into_owned(),
         kind: store.backing.kind.name(),
         page: store.backing.page,
         used: room.used,

@@ -10,31 +10,28 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use comfy_table::{CellAlignment, Table};
-use serde::Serialize;
-use toll_linux::{Root, calibrate, symbols, sys};
-use toll_model::anchor::{Anchor, AnchorKind, LEGEND};
+use toll_linux::{Root, calibrate, sys};
 use toll_model::cost::CostTable;
 use toll_model::error::FormatError;
-use toll_model::kernel::kernel_profile;
+use toll_model::estimate::{Options, estimate};
 use toll_model::plan::{Plan, Region, Verdict};
-use toll_model::price::{Options, price};
 use toll_model::profile::Profile;
+use toll_model::site::{LEGEND, Site, SiteKind};
 use toll_model::units::{format_ns, format_size, parse_duration, parse_size};
 use toll_model::{REGION, largepages};
 
 use crate::error::UserError;
 use crate::{output, units};
 
-/// Lines of the table at most; `--json` has every region.
+/// Maximum number of table lines; `--json` lists every region.
 const LINES: usize = 40;
 
-/// Price a profile's regions and say which to make huge
+/// Estimate the regions of a profile and select those to make huge
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example:
   tollfree plan profile.json -o plan.toml
   tollfree plan profile.json --top 8 --format largepages -o largepages.txt
-  tollfree plan profile.json --kernel --baseline 12s -o redis.mm_profile
   tollfree plan plan.toml --verify 3 -- ./app input")]
 pub struct Args {
     /// The profile (--verify: the plan)
@@ -42,7 +39,7 @@ pub struct Args {
     /// The plan to write
     #[arg(short, long, value_name = "PLAN")]
     pub output: Option<PathBuf>,
-    /// Take the N regions with the most misses, whatever they cost
+    /// Select the N regions with the most misses, regardless of their cost
     #[arg(long, value_name = "N", conflicts_with = "budget")]
     pub top: Option<u64>,
     /// Use at most this much memory for huge pages (512M, 2G)
@@ -51,13 +48,7 @@ pub struct Args {
     /// Format of the plan
     #[arg(long, value_enum, default_value = "toml")]
     pub format: Format,
-    /// Write a profile for the kernel's estimator (a kernel with econ), not a plan
-    ///
-    /// It has every region that the kernel can find again, whatever the verdict: the kernel
-    /// decides by its own prices. Needs to know how long a run is (--baseline).
-    #[arg(long, conflicts_with_all = ["format", "top", "budget"])]
-    pub kernel: bool,
-    /// CPU time of one run without the plan, if it is known (1.5s, 300ms)
+    /// CPU time of one run without the plan, if known (1.5s, 300ms)
     #[arg(long, value_name = "TIME")]
     pub baseline: Option<String>,
     /// Cost table (default: this machine's, calibrated or preset)
@@ -66,23 +57,23 @@ pub struct Args {
     /// Overwrite the plan if it exists
     #[arg(long)]
     pub force: bool,
-    /// Measure what the N most valuable lines of a plan save
+    /// Measure how much time the N most valuable lines of a plan save
     ///
-    /// The program runs under the whole plan, and under the plan without each of the lines, in
-    /// turn; a line saves what the program takes longer without it, in CPU time.
+    /// The program runs, interleaved, under the whole plan and under the plan without each of these
+    /// lines. The saving of a line is the additional CPU time of the program without it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), requires = "command",
-        conflicts_with_all = ["output", "top", "budget", "format", "kernel", "baseline", "costs", "force"])]
+        conflicts_with_all = ["output", "top", "budget", "format", "baseline", "costs", "force"])]
     pub verify: Option<u32>,
-    /// Rounds to run (--verify; default: until each line is told from nothing, or --within)
+    /// Rounds to run (--verify; default: until each line has a finding, or --within)
     #[arg(short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..), requires = "verify")]
     pub pairs: Option<u32>,
     /// Time limit (--verify)
     #[arg(long, default_value = "5m", value_name = "TIME", value_parser = parse_duration)]
     pub within: Duration,
-    /// Go on if the output differs between the arms (--verify)
+    /// Continue if the output differs between the variants (--verify)
     #[arg(long, requires = "verify")]
     pub any_output: bool,
-    /// Do not warm memory up before each run, where cold blocks are dear (--verify)
+    /// Do not warm up memory before each run, where cold blocks are expensive (--verify)
     #[arg(long, requires = "verify")]
     pub cold: bool,
     /// The program and its arguments (--verify)
@@ -90,11 +81,11 @@ pub struct Args {
     pub command: Vec<std::ffi::OsString>,
 }
 
-/// How a plan is written.
+/// The format of a plan file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     Toml,
-    /// Decimal base addresses, one a line: for mappings at fixed addresses
+    /// Decimal base addresses, one per line: for mappings at fixed addresses
     Largepages,
 }
 
@@ -107,10 +98,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         output::check_writable(path, args.force)?;
     }
     let profile = read(&args.file, |bytes| Profile::from_json(bytes))?;
-    let plan = price(&profile, &costs(args.costs.as_deref())?, options);
-    if args.kernel {
-        return kernel(&args, &profile, &plan, json);
-    }
+    let plan = estimate(&profile, &costs(args.costs.as_deref())?, options);
     let text = match args.format {
         Format::Toml => plan.to_toml()?,
         Format::Largepages => largepages::format(&addresses(&plan)?),
@@ -126,75 +114,10 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What `--kernel --json` prints.
-#[derive(Serialize)]
-struct Carried<'a> {
-    rows: usize,
-    regions_carried: usize,
-    regions_lost: usize,
-    benefit_carried_ns: f64,
-    benefit_lost_ns: f64,
-    profile: &'a str,
-}
-
-/// Writes a profile for the kernel, and says what could not be carried over.
-fn kernel(args: &Args, profile: &Profile, plan: &Plan, json: bool) -> Result<ExitCode> {
-    let run_ns = plan
-        .baseline_ns
-        .or(profile.native_ns.map(|ns| ns as f64))
-        .ok_or_else(|| {
-            UserError::Usage(
-                "--kernel: how long a run is was not recorded; say so by --baseline TIME"
-                    .to_owned(),
-            )
-        })?;
-    let path = &profile.program.path;
-    let zeroed = symbols::zeroed_data(Path::new(path));
-    let made = kernel_profile(profile, plan, zeroed.map(|at| (path.as_str(), at)), run_ns);
-    if let Some(output) = &args.output {
-        output::write_file(output, made.text.as_bytes())?;
-    }
-    let all = made.carried_ns + made.lost_ns;
-    let share = if all > 0.0 {
-        made.carried_ns / all
-    } else {
-        1.0
-    };
-    let said = format!(
-        "{} rows for {} regions; {} regions could not be carried over, with {} of {} of benefit",
-        made.rows,
-        made.carried,
-        made.lost,
-        format_ns(made.lost_ns),
-        format_ns(all),
-    );
-    match (json, &args.output) {
-        (true, _) => output::json(&Carried {
-            rows: made.rows,
-            regions_carried: made.carried,
-            regions_lost: made.lost,
-            benefit_carried_ns: made.carried_ns,
-            benefit_lost_ns: made.lost_ns,
-            profile: &made.text,
-        })?,
-        (false, Some(_)) => output::text(&format!("{said}\n"))?,
-        (false, None) => {
-            output::text(&made.text)?;
-            output::note(&said);
-        }
-    }
-    if share < 0.5 && !json {
-        output::note(
-            "most of the benefit lies where the kernel cannot find it again: record with --source sim",
-        );
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// The cost table to price with: the one that is named, else this machine's, else defaults.
+/// Returns the cost table to estimate with: the named file, else this machine's, else defaults.
 ///
 /// # Errors
-/// [`UserError::Input`] if `path` is no cost table.
+/// [`UserError::Input`] if `path` is not a cost table.
 pub fn costs(path: Option<&Path>) -> Result<CostTable> {
     match path {
         Some(path) => read(path, |bytes| CostTable::from_json(bytes)),
@@ -205,39 +128,41 @@ pub fn costs(path: Option<&Path>) -> Result<CostTable> {
     }
 }
 
-/// What the command line and this machine say.
+/// Options from the command line and the machine.
 fn options(args: &Args) -> Result<Options> {
-    let usage = |error: toll_model::units::UnitError| UserError::Usage(error.to_string());
-    let baseline = args
-        .baseline
-        .as_deref()
-        .map(parse_duration)
-        .transpose()
-        .map_err(usage)?;
+    let budget = args.budget.as_deref().map(parse_size).transpose();
+    Ok(Options {
+        top: args.top,
+        budget: budget.map_err(|error| UserError::Usage(error.to_string()))?,
+        ..machine_options(args.baseline.as_deref())?
+    })
+}
+
+/// Options from the machine; `baseline` is the CPU time of a run without a plan.
+///
+/// # Errors
+/// [`UserError::Usage`] if `baseline` is not a time above 0.
+pub fn machine_options(baseline: Option<&str>) -> Result<Options> {
+    let baseline = baseline.map(parse_duration).transpose();
+    let baseline = baseline.map_err(|error| UserError::Usage(error.to_string()))?;
     if baseline.is_some_and(|time| time.is_zero()) {
-        return Err(UserError::Usage("--baseline: a run takes some time".to_owned()).into());
+        return Err(UserError::Usage("--baseline: must be above 0".to_owned()).into());
     }
     let root = Root::system();
     let thp = sys::Thp::read(&root).map(|thp| thp.region_mode());
     Ok(Options {
         baseline_ns: baseline.map(|time| time.as_nanos() as f64),
-        top: args.top,
-        budget: args
-            .budget
-            .as_deref()
-            .map(parse_size)
-            .transpose()
-            .map_err(usage)?,
         free_regions: sys::buddyinfo_free_regions(&root),
         thp_always: thp == Some(sys::Mode::Always),
-        warm: false,
-        ceiling: None,
-        repeats: None,
-        is_proved_next: false,
+        ..Options::default()
     })
 }
 
-fn read<T>(path: &Path, parse: impl Fn(&[u8]) -> Result<T, FormatError>) -> Result<T> {
+/// Reads a file in one of tollfree's formats.
+///
+/// # Errors
+/// [`UserError::Input`] if it is in another one.
+pub fn read<T>(path: &Path, parse: impl Fn(&[u8]) -> Result<T, FormatError>) -> Result<T> {
     let bytes = fs::read(path).with_context(|| format!("{}: cannot be read", path.display()))?;
     parse(&bytes).map_err(|source| {
         let path = path.to_owned();
@@ -249,12 +174,10 @@ fn read<T>(path: &Path, parse: impl Fn(&[u8]) -> Result<T, FormatError>) -> Resu
 fn addresses(plan: &Plan) -> Result<Vec<u64>> {
     let mut addresses = Vec::new();
     for region in plan.huge() {
-        let anchor = plan
-            .anchor(region.anchor)
-            .context("a region without an anchor")?;
-        let AnchorKind::Address { start } = anchor.kind else {
+        let site = plan.site(region.site).context("a region without a site")?;
+        let SiteKind::Address { start } = site.kind else {
             let message = format!(
-                "--format largepages needs fixed addresses, and {anchor} has another one in each run; write a plan instead (--format toml)"
+                "--format largepages needs fixed addresses, but {site} moves in each run; write a plan instead (--format toml)"
             );
             return Err(UserError::Usage(message).into());
         };
@@ -263,21 +186,21 @@ fn addresses(plan: &Plan) -> Result<Vec<u64>> {
     Ok(addresses)
 }
 
-/// What the columns mean.
+/// The legend of the columns.
 const COLUMNS: &str = "\
-from     offset in that memory; neighbours with the same verdict are one line
-misses   TLB misses with small pages, of one run
+from     offset in that memory; adjacent regions with the same verdict share a line
+misses   TLB misses with 4 KiB pages, of one run
 benefit  CPU time that huge pages save in one run
-cost     CPU time that they take in one run (page faults, memory)
-level    how surely another run has the same memory there: exact, class, kind
+cost     CPU time that they cost in one run (page faults, memory)
+level    how reliably another run has the same memory there: exact, class, kind
 ";
 
-/// What a line of neighbours means.
+/// The legend of the lines with neighbours.
 const NEIGHBOURS: &str = "\
-neighbours: blocks too small for a 2 MiB region each, which fill regions together: made huge all or none
+neighbours: blocks too small for a 2 MiB region each, which share regions: made huge all or none
 ";
 
-/// The plan for people.
+/// The plan as text.
 fn shown(plan: &Plan) -> String {
     let mut text = format!("{}\n", plan.reason);
     for warning in &plan.warnings {
@@ -318,13 +241,13 @@ fn shown(plan: &Plan) -> String {
     text
 }
 
-/// Neighbouring regions of one anchor with the same fate, or all blocks of one call site that fill
+/// Adjacent regions of one site with the same verdict, or all blocks of one call site that share
 /// regions with their neighbours.
 struct Line<'a> {
     first: &'a Region,
-    /// Blocks, where they are such neighbours.
+    /// Number of blocks, if the line stands for such neighbours.
     neighbours: u32,
-    /// Which of the plan's regions.
+    /// Indices of the plan's regions.
     regions: Vec<usize>,
     name: String,
     huge: bool,
@@ -358,16 +281,16 @@ impl Line<'_> {
 fn lines(plan: &Plan) -> Vec<Line<'_>> {
     let mut lines: Vec<Line> = Vec::new();
     for (index, region) in plan.regions.iter().enumerate() {
-        let anchor = plan.anchor(region.anchor);
-        let site = anchor
+        let site = plan.site(region.site);
+        let call_site = site
             .filter(|_| region.verdict == Verdict::Huge && region.length < REGION)
-            .and_then(Anchor::site);
-        let joins = |line: &Line| match &site {
-            Some(site) => line.neighbours > 0 && line.name == *site,
+            .and_then(Site::call_site);
+        let joins = |line: &Line| match &call_site {
+            Some(call_site) => line.neighbours > 0 && line.name == *call_site,
             None => line.neighbours == 0 && follows(line, region),
         };
-        // Neighbours of one site may have other memory between them in the list.
-        let known = match &site {
+        // Other memory may lie between the neighbours of one site in the list.
+        let known = match &call_site {
             Some(_) => lines.iter().position(joins),
             None => lines
                 .len()
@@ -375,12 +298,12 @@ fn lines(plan: &Plan) -> Vec<Line<'_>> {
                 .filter(|&last| joins(&lines[last])),
         };
         let at = known.unwrap_or_else(|| {
-            let name = || anchor.map(ToString::to_string).unwrap_or_default();
+            let name = || site.map(ToString::to_string).unwrap_or_default();
             lines.push(Line {
                 first: region,
                 neighbours: 0,
                 regions: Vec::new(),
-                name: site.clone().unwrap_or_else(name),
+                name: call_site.clone().unwrap_or_else(name),
                 huge: region.verdict == Verdict::Huge,
                 length: 0,
                 misses: 0.0,
@@ -390,8 +313,8 @@ fn lines(plan: &Plan) -> Vec<Line<'_>> {
             lines.len() - 1
         });
         let line = &mut lines[at];
-        let is_next = |&last: &usize| plan.regions[last].anchor != region.anchor;
-        if site.is_some() && line.regions.last().is_none_or(is_next) {
+        let is_next = |&last: &usize| plan.regions[last].site != region.site;
+        if call_site.is_some() && line.regions.last().is_none_or(is_next) {
             line.neighbours += 1;
         }
         line.regions.push(index);
@@ -403,10 +326,10 @@ fn lines(plan: &Plan) -> Vec<Line<'_>> {
     lines
 }
 
-/// Whether a region goes on where a line of one anchor ends.
+/// Whether a region continues a line of the same site.
 fn follows(line: &Line, region: &Region) -> bool {
     let first = line.first;
-    first.anchor == region.anchor
+    first.site == region.site
         && first.why == region.why
         && first.offset + line.length == region.offset
 }

@@ -4,22 +4,26 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
 use toll_model::profile::{Profile, Source};
-use toll_model::units::parse_range;
+use toll_model::units::{parse_duration, parse_range};
 
 use crate::actuate::{Actuator, Policy, Settings};
 use crate::error::UserError;
-use crate::record::{RecordOptions, SourceChoice, record};
+use crate::record::{RecordOptions, SourceChoice, accessed, record};
 use crate::{output, signals, target};
+
+/// How long a running process is recorded if --for does not say.
+const WINDOW: Duration = Duration::from_secs(10);
 
 /// Record a profile of a program
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The profile to write
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", default_value = "profile.json")]
     pub output: PathBuf,
     /// Where the counts come from
     #[arg(long, value_enum, default_value = "auto")]
@@ -27,7 +31,7 @@ pub struct Args {
     /// Count only this address range, START..END (hexadecimal or decimal)
     #[arg(long, value_name = "RANGE", value_parser = range)]
     pub only: Option<Range<u64>>,
-    /// Record the program as it runs under this plan
+    /// Run the program under this plan while recording
     #[arg(long, value_name = "PLAN")]
     pub plan: Option<PathBuf>,
     /// TLB preset for the simulator (default: this CPU)
@@ -36,17 +40,23 @@ pub struct Args {
     /// Share of the run that the simulator instruments, 0..1
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub sample: Option<f64>,
+    /// Record a process that runs already, by accessed bits; it runs on unchanged
+    #[arg(long, value_name = "PID", conflicts_with_all = ["command", "plan", "preset", "sample"])]
+    pub pid: Option<u32>,
+    /// Record for this long at most (with --pid: 10s); a program that tollfree started is then ended
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
+    pub for_: Option<Duration>,
     /// Overwrite the profile if it exists
     #[arg(long)]
     pub force: bool,
-    /// Write what was recorded here, as JSON
+    /// Write a summary of the recording to this file, as JSON
     ///
-    /// A file, or an open descriptor: /dev/fd/3. Without it, --json writes to stderr, where it
-    /// mixes with what the program writes.
+    /// A file or an open descriptor: /dev/fd/3. Without it, --json writes to stderr, mixed with the
+    /// program's own output.
     #[arg(long, value_name = "FILE")]
     pub summary: Option<PathBuf>,
     /// The program and its arguments
-    #[arg(last = true, required = true)]
+    #[arg(last = true, required_unless_present = "pid")]
     pub command: Vec<std::ffi::OsString>,
 }
 
@@ -58,7 +68,7 @@ fn share(text: &str) -> Result<f64, String> {
     let share: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     match share > 0.0 && share <= 1.0 {
         true => Ok(share),
-        false => Err("not above 0 and at most 1".to_owned()),
+        false => Err("must be above 0 and at most 1".to_owned()),
     }
 }
 
@@ -67,6 +77,9 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     if let Some(file) = &args.summary {
         output::check_writable(file, true)?;
     }
+    if let Some(pid) = args.pid {
+        return record_pid(pid, &args, json);
+    }
     let actuator = args.plan.as_deref().map(|plan| actuator(plan, &args, json));
     let options = RecordOptions {
         only: args.only,
@@ -74,9 +87,10 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         command: args.command,
         preset: args.preset,
         sample: args.sample,
+        limit: args.for_,
         ..RecordOptions::default()
     };
-    // From here on an interrupt ends the target, and what was recorded is kept.
+    // From here on, an interrupt stops the target and keeps the recorded data.
     let _guard = signals::watch().context("no pipe for signals")?;
     let recorded = record(args.source, &options)?;
     drop(options);
@@ -93,6 +107,22 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     }
 }
 
+fn record_pid(pid: u32, args: &Args, json: bool) -> Result<ExitCode> {
+    if !matches!(args.source, SourceChoice::Auto | SourceChoice::Accessed) {
+        let message = "--pid records accessed bits; the other sources start the program";
+        return Err(UserError::Usage(message.to_owned()).into());
+    }
+    let _guard = signals::watch().context("no pipe for signals")?;
+    let window = args.for_.unwrap_or(WINDOW);
+    let profile = accessed::record_pid(pid, window, args.only.clone())?;
+    output::write_file(&args.output, profile.to_json()?.as_bytes())?;
+    say(&args.output, &profile, json, args.summary.as_deref())?;
+    match signals::interrupted() {
+        Some(_) => Err(UserError::Interrupted.into()),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
 fn actuator(plan: &Path, args: &Args, quiet: bool) -> Result<Actuator> {
     let policy = Policy::read(plan)?;
     let actuator = Actuator::new(&policy, &args.command, Settings::default())?;
@@ -102,7 +132,7 @@ fn actuator(plan: &Path, args: &Args, quiet: bool) -> Result<Actuator> {
     Ok(actuator)
 }
 
-/// What `record --json` says on stderr.
+/// The output of `record --json`.
 #[derive(Serialize)]
 struct Said<'a> {
     output: &'a Path,
@@ -114,8 +144,8 @@ struct Said<'a> {
     warnings: &'a [String],
 }
 
-/// Says what came of it: for machines in the file that they named, for both on stderr;
-/// stdout is the target's.
+/// Reports the result: as JSON in the summary file if one is named, else on stderr. stdout belongs
+/// to the target.
 fn say(path: &Path, profile: &Profile, json: bool, summary: Option<&Path>) -> Result<()> {
     if json || summary.is_some() {
         let said = Said {

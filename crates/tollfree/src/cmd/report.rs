@@ -7,24 +7,24 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
-use toll_model::anchor::{Anchor, AnchorKind, LEGEND};
 use toll_model::plan::Plan;
 use toll_model::profile::{Profile, Source};
+use toll_model::site::{LEGEND, Site, SiteKind};
 
 use crate::error::UserError;
 use crate::heat::{self, Strip, Style, Total};
 use crate::page::{self, PageData};
 use crate::{output, units};
 
-/// Anchors that the terminal shows with a strip; the rest is summed.
+/// Number of sites shown with a strip; the others are summed.
 const SHOWN: usize = 10;
-/// Regions of one anchor that `--json` lists at most.
+/// Maximum number of regions per site in `--json`.
 const REGIONS: usize = 1 << 20;
 
 /// Show a profile as a table and a heat strip
 ///
-/// Each strip is one anchor, from its start to its end; each character is one
-/// region of 2 MiB, or several where the terminal is too narrow.
+/// Each strip shows one site from start to end; each character is one region of 2 MiB, or several
+/// if the terminal is too narrow.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example:
@@ -32,7 +32,7 @@ Example:
 pub struct Args {
     /// The profile to show
     pub file: PathBuf,
-    /// Write a self-contained page here
+    /// Write a self-contained HTML page to this file
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// A second profile, recorded under the plan
@@ -85,7 +85,7 @@ fn read(path: &Path) -> Result<Profile> {
     })
 }
 
-/// The last part of the program's path.
+/// Returns the last component of the program's path.
 fn program_name(profile: &Profile) -> String {
     let path = match profile.program.path.as_str() {
         "" => profile.command.first().map_or("", String::as_str),
@@ -97,30 +97,30 @@ fn program_name(profile: &Profile) -> String {
     }
 }
 
-/// How the counts of a profile came about, for people.
+/// How the counts of a profile were obtained, as text.
 fn method(profile: &Profile) -> Vec<String> {
     let source = match profile.source {
         Source::Perf => {
             "Memory accesses were sampled by the CPU (perf); a count is samples times their period."
         }
         Source::Sim => {
-            "The program ran in a simulator that models the TLB; counts are modelled, not seen on this CPU."
+            "The program ran in a simulator of the TLB; counts are modelled, not measured on this CPU."
         }
-        Source::Refs => {
-            "Touches of pages were counted by the Referenced bits of the page tables; they are an upper bound for misses."
+        Source::Accessed => {
+            "Touches of pages were counted by the accessed bits of the page tables; they are an upper bound for misses."
         }
     };
     vec![
         source.to_owned(),
         format!("{}.", profile.source_detail.trim_end_matches('.')),
         format!(
-            "{} observations stand behind the counts.",
+            "The counts are based on {} observations.",
             units::count(profile.observations as f64)
         ),
     ]
 }
 
-/// What the terminal shows.
+/// The report for the terminal.
 fn terminal(before: &Profile, after: Option<&Profile>, style: Style) -> String {
     let totals = heat::totals(before);
     let all: f64 = totals.iter().map(|t| t.misses).sum();
@@ -148,7 +148,7 @@ fn terminal(before: &Profile, after: Option<&Profile>, style: Style) -> String {
     }
     for total in &shown {
         out.push('\n');
-        out.push_str(&anchor(total, all, after, style));
+        out.push_str(&site(total, all, after, style));
     }
     let rest = totals.len() - shown.len();
     if rest > 0 {
@@ -157,7 +157,7 @@ fn terminal(before: &Profile, after: Option<&Profile>, style: Style) -> String {
         let _ = writeln!(
             out,
             "\n{} more: {} of the misses",
-            units::of(rest, "anchor"),
+            units::of(rest, "site"),
             units::percent(share)
         );
     }
@@ -167,18 +167,18 @@ fn terminal(before: &Profile, after: Option<&Profile>, style: Style) -> String {
     out
 }
 
-/// What stands above the list of memory.
+/// The header of the list of memory.
 fn header(shown: &[&Total]) -> String {
     let mut text =
-        "\nmemory, most misses first; each strip goes from its start to its end\n".to_owned();
-    let is_allocation = |total: &&Total| matches!(total.anchor().kind, AnchorKind::Alloc { .. });
+        "\nmemory, most misses first; each strip shows a site from start to end\n".to_owned();
+    let is_allocation = |total: &&Total| matches!(total.site().kind, SiteKind::Alloc { .. });
     if shown.iter().any(is_allocation) {
         let _ = writeln!(text, "{LEGEND}");
     }
     text
 }
 
-/// The warnings of both recordings, each once.
+/// The warnings of both recordings, without duplicates.
 fn warnings<'a>(before: &'a Profile, after: Option<&'a Profile>) -> Vec<&'a str> {
     let mut all: Vec<&str> = Vec::new();
     for warning in [Some(before), after]
@@ -208,12 +208,12 @@ fn heading(profile: &Profile, misses: f64) -> String {
     )
 }
 
-/// One anchor: its name, its numbers, its strip.
-fn anchor(total: &Total, all: f64, after: Option<&Profile>, style: Style) -> String {
+/// One site: name, numbers, strip.
+fn site(total: &Total, all: f64, after: Option<&Profile>, style: Style) -> String {
     let rows = total.rows;
-    let after_rows = after.and_then(|p| heat::find(p, total.anchor()));
+    let after_rows = after.and_then(|p| heat::find(p, total.site()));
     let extent = heat::extent(rows).max(after_rows.map_or(0, heat::extent));
-    let lead = rows.anchor.misalignment;
+    let lead = rows.site.misalignment;
     let before_strip = Strip::aligned(rows, lead, extent, style.width - LABEL);
     let after_strip = after_rows.map(|r| Strip::aligned(r, lead, extent, style.width - LABEL));
     let peak = before_strip
@@ -222,7 +222,7 @@ fn anchor(total: &Total, all: f64, after: Option<&Profile>, style: Style) -> Str
     let share = if all > 0.0 { total.misses / all } else { 0.0 };
     let mut out = format!(
         "{}\n  {} misses ({}), {} touched in {}{}; each mark is {}\n",
-        total.anchor(),
+        total.site(),
         units::count(total.misses),
         units::percent(share),
         units::bytes(total.touched),
@@ -250,10 +250,10 @@ fn anchor(total: &Total, all: f64, after: Option<&Profile>, style: Style) -> Str
     out
 }
 
-/// Columns before a strip.
+/// Width of the label before a strip.
 const LABEL: usize = 9;
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Debug, Serialize)]
 struct Document<'a> {
     program: &'a str,
@@ -264,28 +264,28 @@ struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     misses_after: Option<f64>,
     footprint: u64,
-    anchors: Vec<AnchorDocument<'a>>,
+    sites: Vec<SiteDocument<'a>>,
     warnings: Vec<&'a str>,
 }
 
 #[derive(Debug, Serialize)]
-struct AnchorDocument<'a> {
-    anchor: String,
+struct SiteDocument<'a> {
+    site: String,
     #[serde(flatten)]
-    kind: &'a AnchorKind,
+    kind: &'a SiteKind,
     length: u64,
     misses: f64,
     share: f64,
     touched: u64,
     huge: u64,
-    /// Bytes of each region: 2 MiB, more only for anchors of more than 2 TiB.
+    /// Bytes of each region: 2 MiB, more only for sites of more than 2 TiB.
     region_bytes: u64,
     regions: Vec<RegionDocument>,
 }
 
 #[derive(Debug, Serialize)]
 struct RegionDocument {
-    /// Bytes from the anchor's start.
+    /// Bytes from the start of the site.
     offset: u64,
     misses: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -305,21 +305,21 @@ fn document<'a>(before: &'a Profile, after: Option<&'a Profile>) -> Document<'a>
         misses: all,
         misses_after: after.map(sum),
         footprint: before.footprint,
-        anchors: totals
+        sites: totals
             .iter()
-            .map(|t| anchor_document(t, all, after))
+            .map(|t| site_document(t, all, after))
             .collect(),
         warnings: warnings(before, after),
     }
 }
 
-fn anchor_document<'a>(total: &Total<'a>, all: f64, after: Option<&Profile>) -> AnchorDocument<'a> {
+fn site_document<'a>(total: &Total<'a>, all: f64, after: Option<&Profile>) -> SiteDocument<'a> {
     let rows = total.rows;
-    let anchor: &Anchor = total.anchor();
-    let other = after.and_then(|p| heat::find(p, anchor));
+    let site: &Site = total.site();
+    let other = after.and_then(|p| heat::find(p, site));
     let extent = heat::extent(rows).max(other.map_or(0, heat::extent));
-    let strip = Strip::aligned(rows, anchor.misalignment, extent, REGIONS);
-    let second = other.map(|r| Strip::aligned(r, anchor.misalignment, extent, REGIONS));
+    let strip = Strip::aligned(rows, site.misalignment, extent, REGIONS);
+    let second = other.map(|r| Strip::aligned(r, site.misalignment, extent, REGIONS));
     let after_of = |i: usize| second.as_ref().map_or(0.0, |s| s.cells[i].misses);
     let regions = strip.cells.iter().enumerate().filter_map(|(i, cell)| {
         let used = cell.misses > 0.0 || cell.touched > 0.0 || after_of(i) > 0.0;
@@ -330,10 +330,10 @@ fn anchor_document<'a>(total: &Total<'a>, all: f64, after: Option<&Profile>) -> 
             touched_pages: cell.touched.round() as u64,
         })
     });
-    AnchorDocument {
-        anchor: anchor.to_string(),
-        kind: &total.rows.anchor.kind,
-        length: anchor.length,
+    SiteDocument {
+        site: site.to_string(),
+        kind: &total.rows.site.kind,
+        length: site.length,
         misses: total.misses,
         share: if all > 0.0 { total.misses / all } else { 0.0 },
         touched: total.touched,

@@ -15,37 +15,36 @@ use crate::output;
 use crate::serve::{self, Serving};
 use crate::target::{self, Launch, Outcome, Sampling};
 
-/// Run a program under a plan, or with its big files in memory
+/// Run a program under a plan, or with large files served from memory
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The plan, a profile for the kernel (plan --kernel), or a list of decimal base addresses
+    /// The plan, a profile for the kernel (kernel profile), or a list of decimal base addresses
     #[arg(long, value_name = "PLAN", required_unless_present = "morsel")]
     pub plan: Option<PathBuf>,
     /// Serve the program's read-only mappings of this file from a morsel (may be repeated)
     ///
-    /// The file is copied into a morsel before the program starts, unless it is there. Where
-    /// something prevents that, it is said, and the program runs with the file.
+    /// The file is copied into a morsel before the program starts, unless the copy exists. If it
+    /// cannot be copied, a message says why, and the program runs with the file itself.
     #[arg(long, value_name = "FILE")]
     pub morsel: Vec<PathBuf>,
-    /// The folder of morsels (default: /run/morsels, or what TOLLFREE_MORSELS names)
+    /// The directory of morsels (default: /run/morsels, or the one in TOLLFREE_MORSELS)
     #[arg(long, value_name = "MOUNT", requires = "morsel")]
     pub morsels: Option<PathBuf>,
     /// Back fixed addresses from the hugetlb pool (largepages.txt only)
     ///
-    /// Not for a program that forks and goes on writing there: the child's copies need
-    /// pages of the pool too, and the kernel ends a child that gets none.
+    /// Not for a program that forks and continues to write there: the child's copies need pages of
+    /// the pool too, and the kernel kills a child that gets none.
     #[arg(long)]
     pub hugetlb: bool,
-    /// Make the whole heap huge, by glibc's own switch where it has one
+    /// Make the whole heap huge, by glibc's tunable where it has one
     ///
-    /// The switch is an environment variable (GLIBC_TUNABLES): programs that this one
-    /// starts inherit it.
+    /// The tunable is an environment variable (GLIBC_TUNABLES): child processes inherit it.
     #[arg(long)]
     pub whole_heap: bool,
-    /// Write what was done here, as JSON
+    /// Write a summary of what was done to this file, as JSON
     ///
-    /// A file, or an open descriptor: /dev/fd/3. Without it, --json writes to stderr, where it
-    /// mixes with what the program writes.
+    /// A file or an open descriptor: /dev/fd/3. Without it, --json writes to stderr, mixed with the
+    /// program's own output.
     #[arg(long, value_name = "FILE")]
     pub summary: Option<PathBuf>,
     /// The program and its arguments
@@ -91,7 +90,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         true => output::json_for(args.summary.as_deref(), &summary),
         false => Ok(()),
     };
-    // Temporary files go before we end the way that the target did.
+    // Remove temporary files before exiting as the target did.
     drop((actuator, serving));
     if let Err(error) = written {
         output::note(format_args!("{error:#}"));
@@ -99,7 +98,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     Ok(target::end_like(outcome.status))
 }
 
-/// Whether a file is a profile for the kernel. What cannot be read is said later.
+/// Whether a file is a profile for the kernel. A read error is reported later.
 fn is_for_kernel(path: &Path) -> bool {
     let mut head = [0; econ::MAGIC.len()];
     File::open(path)
@@ -107,8 +106,8 @@ fn is_for_kernel(path: &Path) -> bool {
         .is_ok_and(|()| head == econ::MAGIC)
 }
 
-/// Gives the profile to this process: the program inherits it. A kernel that knows nothing of
-/// profiles is no error: the program runs as it would without.
+/// Gives the profile to this process; the program inherits it. On a kernel without profiles, the
+/// program runs without it: not an error.
 fn give(path: &Path, quiet: bool) -> Result<()> {
     let profile = fs::read(path).with_context(|| format!("{}", path.display()))?;
     match econ::give(&profile) {
@@ -124,7 +123,7 @@ fn give(path: &Path, quiet: bool) -> Result<()> {
     Ok(())
 }
 
-/// Runs the target to its end, acting meanwhile.
+/// Runs the target to its end, acting on it meanwhile.
 fn act(actuator: &Actuator, launch: &Launch, quiet: bool) -> Result<(Outcome, Summary)> {
     let mut child = launch.spawn()?;
     let mut acting = actuator.act(&child);

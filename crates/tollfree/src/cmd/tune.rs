@@ -10,23 +10,22 @@ use anyhow::Result;
 use toll_model::largepages;
 use toll_model::units::parse_duration;
 
-use crate::compare::input::Input;
-use crate::compare::metric::Metric;
-use crate::compare::program::Program;
+use crate::cmd::load::LoadArgs;
 use crate::compare::runner::{Clock, Progress};
-use crate::compare::server::{Load, Server};
+use crate::compare::server::Load;
+use crate::compare::subject::Subject;
 use crate::compare::warm::{Warmer, Warming};
 use crate::error::UserError;
 use crate::target::find_program;
-use crate::tune::bench::{Bench, Subject, costs_known};
 use crate::tune::budget::{Course, announcement};
+use crate::tune::directory::Directory;
+use crate::tune::experiment::{MachineExperiment, costs_known};
 use crate::tune::findings::Results;
-use crate::tune::folder::Folder;
 use crate::tune::live::{self, Live};
 use crate::tune::{decide, page, resume, text};
 use crate::{output, signals};
 
-/// Say whether huge pages pay for a program, where, and what to do about it
+/// Find out whether and where huge pages pay for a program, and what to do about it
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "tollfree tune [OPTIONS] -- PROGRAM [ARGUMENTS]...\n       tollfree tune [OPTIONS] --pid <PID>",
@@ -36,49 +35,37 @@ use crate::{output, signals};
       --workload 'redis-benchmark -q -n 200000 -r 1000000 -t get' \\
       --metric '([0-9.]+) requests per second' -- redis-server --port 6379
 
-The program runs many times, also under a simulator: it must not change what it
-works on. Its output is captured and must be the same in every run (--any-output
-accepts one that differs between the arms). The verdict comes from runs side by
-side, with a 95 % interval; results go to a new folder.
+The program runs many times, also under a simulator: it must not modify its
+input. Its output is captured and must be the same in every run (--any-output
+accepts output that differs between the variants). The verdict comes from interleaved
+runs, with a 95 % interval; results are written to a new directory.
 
-An undecided answer names the command that goes on from the runs that are there:
---resume DIR, with the same options and command line.
-
---metric: the last match counts; more is better, unless the group is named
-(?<time>...) or a unit of time follows the number."
+An undecided answer prints the command that continues from the stored runs:
+--resume DIR, with the same options and command line."
 )]
 pub struct Args {
-    /// Time limit for everything together
+    /// Total time limit
     #[arg(long, default_value = "10m", value_name = "TIME", value_parser = parse_duration)]
     pub within: Duration,
-    /// The program is a server: observe it for this long once it is ready
-    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
-    pub for_: Option<Duration>,
-    /// The load to drive against a server (a shell command); its time is what is compared
-    #[arg(long, value_name = "CMD")]
-    pub workload: Option<String>,
-    /// A command that succeeds once the server is up
-    #[arg(long, value_name = "CMD")]
-    pub ready: Option<String>,
-    /// Take the number that this expression captures from the workload's output instead of its time
-    #[arg(long, value_name = "REGEX", requires = "workload")]
-    pub metric: Option<String>,
-    /// A process that runs already
+    #[command(flatten)]
+    pub load: LoadArgs,
+    /// A running process
     #[arg(long, value_name = "PID", conflicts_with = "command")]
     pub pid: Option<u32>,
-    /// Where to write the results (default: ./tollfree-PROGRAM-TIME)
+    /// Directory for the results (default: ./tollfree-PROGRAM-TIME)
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Go on with the comparison that an earlier tune left undecided in this folder
+    /// Continue the comparison that an earlier tune left undecided in this directory
     #[arg(long, value_name = "DIR", conflicts_with_all = ["output", "force", "pid"])]
     pub resume: Option<PathBuf>,
-    /// Overwrite the output folder
+    /// Overwrite the output directory
     #[arg(long)]
     pub force: bool,
-    /// Go on if the output differs between the arms
+    /// Continue if the output differs between the variants
     #[arg(long)]
     pub any_output: bool,
-    /// Call nothing a gain that takes more resident memory than this, in percent of the program's as it is
+    /// Reject a variant that needs more additional resident memory than this, in percent of the
+    /// program's as it is
     #[arg(
         long,
         default_value = "25",
@@ -87,7 +74,7 @@ pub struct Args {
         conflicts_with = "pid"
     )]
     pub allow_growth: f64,
-    /// Do not warm memory up before each run (done only where cold blocks are dear)
+    /// Do not warm up memory before each run (done only where cold blocks are expensive)
     #[arg(long)]
     pub cold: bool,
     /// Show the command line and environment in report.html
@@ -101,7 +88,7 @@ pub struct Args {
 pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     let _signals = signals::watch()?;
     let clock = Clock::start();
-    let load = load(&args)?;
+    let load = args.load.load()?;
     if let Some(pid) = args.pid {
         return tune_live(&args, pid, load.unwrap_or_default(), clock, json);
     }
@@ -109,20 +96,26 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     let program = args.command[0].to_string_lossy().into_owned();
     let fingerprint = fingerprint(&args);
     let stored = match &args.resume {
-        Some(folder) => Some(resume::read(folder, &fingerprint)?),
+        Some(directory) => Some(resume::read(directory, &fingerprint)?),
         None => None,
     };
-    let folder = match &args.resume {
-        Some(folder) => Folder::again(folder),
-        None => Folder::create(args.output.as_deref(), &program, args.force)?,
+    let directory = match &args.resume {
+        Some(directory) => Directory::again(directory),
+        None => Directory::create(args.output.as_deref(), &program, args.force)?,
     };
     output::note(announcement(args.within, course(&stored)));
     let stored_warming = stored.as_ref().and_then(|it| it.findings.warming.clone());
     let warming = stored_warming.unwrap_or_else(|| Warming::of_machine(args.cold));
-    let mut bench = Bench {
-        subject: subject(&args.command, load.clone(), clock, &warming)?,
+    let mut experiment = MachineExperiment {
+        subject: Subject::new(
+            &args.command,
+            load.clone(),
+            clock,
+            progress(),
+            Warmer::new(warming.on),
+        )?,
         command: args.command.clone(),
-        folder,
+        directory,
         load,
         any_output: args.any_output,
         allowed_growth: args.allow_growth,
@@ -133,46 +126,25 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         notes: Vec::new(),
     };
     let mut results = match stored {
-        Some(stored) => decide::resume(&mut bench, stored, args.within)?,
-        None => decide::tune(&mut bench, &program, args.within)?,
+        Some(stored) => decide::resume(&mut experiment, stored, args.within)?,
+        None => decide::tune(&mut experiment, &program, args.within)?,
     };
-    bench.publish(&mut results)?;
-    bench.finish();
+    experiment.publish(&mut results)?;
+    experiment.finish();
     say(&results, json)
 }
 
-/// What `--resume` compares: the command line, and the options that make a run what it is.
+/// Identifies what `--resume` compares: the command line, and the options that affect a run.
 fn fingerprint(args: &Args) -> String {
-    let window = args.for_.map(|window| format!("{window:?}"));
+    let window = args.load.for_.map(|window| format!("{window:?}"));
     let options = [
-        args.workload.as_deref(),
-        args.ready.as_deref(),
-        args.metric.as_deref(),
+        args.load.workload.as_deref(),
+        args.load.ready.as_deref(),
+        args.load.metric.as_deref(),
         window.as_deref(),
         args.cold.then_some("cold"),
     ];
     resume::fingerprint(&args.command, &options)
-}
-
-/// A program that ends by itself, or a server, with what shows its progress.
-fn subject(
-    command: &[OsString],
-    load: Option<Load>,
-    clock: Clock,
-    warming: &Warming,
-) -> Result<Subject> {
-    let progress = progress();
-    let warmer = Warmer::new(warming.on);
-    Ok(match load {
-        Some(load) => {
-            let server = Server::new(command, load, clock, progress, warmer)?;
-            Subject::Server(Box::new(server))
-        }
-        None => {
-            let program = Program::new(command, Input::read()?, clock, progress, warmer)?;
-            Subject::Program(Box::new(program))
-        }
-    })
 }
 
 fn progress() -> Progress {
@@ -182,7 +154,7 @@ fn progress() -> Progress {
     }
 }
 
-/// What will be done, as far as that is known before anything runs.
+/// The steps that are planned, as far as they are known before anything runs.
 fn course(stored: &Option<Results>) -> Course {
     match stored {
         Some(_) => Course::Resumed,
@@ -192,42 +164,26 @@ fn course(stored: &Option<Results>) -> Course {
     }
 }
 
-/// How a server is loaded; `None` for a program that ends by itself.
-fn load(args: &Args) -> Result<Option<Load>> {
-    let metric = args.metric.as_deref().map(Metric::new).transpose()?;
-    let server = args.workload.is_some() || args.for_.is_some();
-    if args.ready.is_some() && !server {
-        let message = "--ready is for servers: add --workload CMD or --for TIME";
-        return Err(UserError::Usage(message.to_owned()).into());
-    }
-    Ok(server.then(|| Load {
-        workload: args.workload.clone(),
-        ready: args.ready.clone(),
-        window: args.for_,
-        metric,
-    }))
-}
-
 fn tune_live(args: &Args, pid: u32, load: Load, clock: Clock, json: bool) -> Result<ExitCode> {
     let mut live = Live::new(pid, load, args.within, clock, progress());
     let mut results = live.tune()?;
     live.progress.bar.finish_and_clear();
-    let folder = Folder::create(
+    let directory = Directory::create(
         args.output.as_deref(),
         &results.findings.program,
         args.force,
     )?;
-    results.findings.folder = Some(folder.path().to_owned());
-    results.findings.report = Some(folder.file("report.html"));
+    results.findings.directory = Some(directory.path().to_owned());
+    results.findings.report = Some(directory.file("report.html"));
     if !live.regions.is_empty() {
-        folder.write(live::REGIONS, largepages::format(&live.regions).as_bytes())?;
+        directory.write(live::REGIONS, largepages::format(&live.regions).as_bytes())?;
         results.findings.notes.push(format!(
-            "what was made huge stays huge; this splits it: tollfree apply --undo --plan {} --pid {pid}",
-            folder.file(live::REGIONS).display()
+            "the regions stay huge; to split them: tollfree apply --undo --plan {} --pid {pid}",
+            directory.file(live::REGIONS).display()
         ));
     }
-    folder.write("report.html", page::render(&results, None).as_bytes())?;
-    folder.write("tune.json", &serde_json::to_vec_pretty(&results.findings)?)?;
+    directory.write("report.html", page::render(&results, None).as_bytes())?;
+    directory.write("tune.json", &serde_json::to_vec_pretty(&results.findings)?)?;
     say(&results, json)
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What every run of the target reads on its stdin: the same bytes.
+//! The stdin of the target: every run reads the same bytes.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
@@ -14,30 +14,30 @@ use tempfile::NamedTempFile;
 use crate::error::UserError;
 use crate::{output, signals};
 
-/// A pipe that says nothing for this long at the start is taken as empty: tollfree
-/// may have been started with a pipe that nobody will ever write to or close.
+/// A pipe without data for this long at the start counts as empty: tollfree may have been started
+/// with a pipe that is never written to or closed.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Our own stdin, kept so that each run can read it from the start.
+/// A copy of our stdin, so that each run can read it from the start.
 #[derive(Debug)]
 pub struct Input {
     copy: Option<NamedTempFile>,
 }
 
 impl Input {
-    /// Reads stdin to its end, unless it is a terminal: then every run reads nothing.
+    /// Reads stdin to its end. If it is a terminal, every run reads nothing.
     pub fn read() -> Result<Input> {
         let stdin = io::stdin();
         if stdin.is_terminal() {
             return Ok(Input { copy: None });
         }
         let mut copy =
-            NamedTempFile::with_prefix("tollfree-stdin-").context("stdin cannot be kept")?;
+            NamedTempFile::with_prefix("tollfree-stdin-").context("cannot store stdin")?;
         copy_all(&mut stdin.lock(), copy.as_file_mut())?;
         Ok(Input { copy: Some(copy) })
     }
 
-    /// The file that each run gets as its stdin.
+    /// The file that each run reads as its stdin.
     pub fn path(&self) -> PathBuf {
         self.copy
             .as_ref()
@@ -56,22 +56,22 @@ fn copy_all(from: &mut (impl Read + AsFd), to: &mut File) -> Result<()> {
         if !readable(from, waited)? {
             let seconds = PATIENCE.as_secs();
             output::note(format_args!(
-                "stdin is open and silent for {seconds} s; the program gets an empty one"
+                "no data on stdin for {seconds} s; the program's stdin will be empty"
             ));
             return Ok(());
         }
         match from.read(&mut buffer) {
             Ok(0) => return Ok(()),
-            Ok(n) => to.write_all(&buffer[..n]).context("stdin cannot be kept")?,
+            Ok(n) => to.write_all(&buffer[..n]).context("cannot store stdin")?,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            // A closed or write-only stdin is one that nothing can be read from.
+            // Nothing can be read from a closed or write-only stdin.
             Err(_) => return Ok(()),
         }
         waited = None;
     }
 }
 
-/// Whether something (or the end) can be read within `patience`; `None`: waits for it.
+/// Whether data or the end is available within `patience`; `None`: waits without limit.
 fn readable(from: &impl AsFd, patience: Option<Duration>) -> Result<bool> {
     let mut fds = [PollFd::new(from, PollFlags::IN)];
     let limit = patience.and_then(|p| rustix::time::Timespec::try_from(p).ok());

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The number that `--metric REGEX` captures from the workload's output.
 //!
-//! The last match counts; its first group (or the group named `time` or
-//! `rate`) is the number. More is better, unless the group is named `time` or
-//! a unit of time follows the number (`12.5 ms`, `3 s/op`, `40 seconds`).
+//! The last match counts; its first group (or the group named `time` or `rate`) is the number.
+//! Larger is better, unless the group is named `time` or a unit of time follows the number (`12.5
+//! ms`, `3 s/op`, `40 seconds`).
 
 use regex::Regex;
 
@@ -15,13 +15,13 @@ use crate::error::UserError;
 pub struct Metric {
     regex: Regex,
     group: usize,
-    /// Told by the group's name; else the unit tells.
+    /// Known if the group has such a name; otherwise the unit decides.
     direction: Option<Resource>,
 }
 
 impl Metric {
     /// # Errors
-    /// [`UserError::Usage`] for an expression that is no regular expression or captures nothing.
+    /// [`UserError::Usage`] if the text is not a regular expression or has no group.
     pub fn new(text: &str) -> Result<Metric, UserError> {
         let regex =
             Regex::new(text).map_err(|error| UserError::Usage(format!("--metric: {error}")))?;
@@ -33,7 +33,7 @@ impl Metric {
         };
         if regex.captures_len() < 2 {
             return Err(UserError::Usage(format!(
-                "--metric {text}: nothing is captured; put the number into parentheses: '([0-9.]+) requests'"
+                "--metric {text}: no capture group: parenthesize the number: '([0-9.]+) requests'"
             )));
         }
         Ok(Metric {
@@ -43,10 +43,10 @@ impl Metric {
         })
     }
 
-    /// The captured number, and whether more or less of it is better.
+    /// Returns the captured number, and whether larger or smaller is better.
     ///
     /// # Errors
-    /// [`UserError::Target`] if nothing matches or what is captured is no positive number.
+    /// [`UserError::Target`] if nothing matches or the captured text is not a positive number.
     pub fn find(&self, text: &str) -> Result<(f64, Resource), UserError> {
         let found = self
             .regex

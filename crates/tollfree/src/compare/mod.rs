@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Side by side: the program as it is, under a plan, and all huge, in turn.
+//! Interleaved comparison: the program as it is, under a plan, and all huge.
 //!
 //! | file | holds |
 //! |---|---|
-//! | [`arm`] | the ways of running that are compared |
-//! | [`sample`] | what one run gave |
-//! | [`schedule`] | which arm runs when, and when it is enough (pure) |
-//! | [`observe`] | a look at a program while it runs |
-//! | [`outputs`] | whether every run printed the same |
-//! | [`result`] | the numbers of all runs, with intervals and a verdict |
+//! | [`variant`] | the compared ways of running the program |
+//! | [`sample`] | the measurements of one run |
+//! | [`schedule`] | the order of runs, and the stopping rule (pure) |
+//! | [`observe`] | observes a program while it runs |
+//! | [`outputs`] | compares the output of the runs |
+//! | [`result`] | the results of all runs, with intervals and a verdict |
 //! | [`metric`] | the number that --metric captures |
-//! | [`input`] | the stdin that every run gets |
-//! | [`warm`] | memory touched before every run, and freed as it grows |
-//! | [`runner`] | what the two kinds of runs below have in common |
+//! | [`input`] | the stdin of every run |
+//! | [`warm`] | memory touched before every run, and freed as the program grows |
+//! | [`runner`] | code shared by the two kinds of runs below |
 //! | [`program`] | runs a program that ends by itself |
 //! | [`server`] | runs a server and drives a load against it |
-//! | [`table`] | the result for people |
-//! | `truth` | simulated comparisons whose truth is known (tests) |
+//! | [`subject`] | either of them |
+//! | [`table`] | the result as text |
+//! | `truth` | simulated comparisons with a known truth (tests) |
 
-pub mod arm;
 pub mod input;
 pub mod metric;
 pub mod observe;
@@ -29,16 +29,18 @@ pub mod runner;
 pub mod sample;
 pub mod schedule;
 pub mod server;
+pub mod subject;
 pub mod table;
 #[cfg(test)]
 mod truth;
+pub mod variant;
 pub mod warm;
 
-pub use arm::{Arm, Change};
 pub use result::{Comparison, compare, go_on, predicted};
 pub use sample::{Resource, Sample};
+pub use variant::{Change, Variant};
 
-/// Whether the machine makes all memory huge unasked, so that the arm "none" is huge already.
+/// Whether THP is `always` on this machine, so that the variant "none" is already huge.
 pub fn thp_is_always() -> bool {
     use toll_linux::{Root, sys};
     let thp = sys::Thp::read(&Root::system());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A look at a program while it runs: how much memory it touches within a
-//! second, what is huge already, which libraries it maps, whether it switched huge pages off.
+//! Observes a program while it runs: how much memory it touches within a second, how much is huge
+//! already, which libraries it maps, and whether it disabled huge pages.
 //!
-//! It needs no privilege: `clear_refs` clears the Referenced bits, `smaps` counts them.
+//! Needs no privileges: `clear_refs` clears the accessed bits, `smaps` counts them.
 
 use std::collections::HashMap;
 use std::fs;
@@ -12,45 +12,45 @@ use std::time::{Duration, Instant};
 use regex::bytes::Regex;
 use serde::{Deserialize, Serialize};
 use toll_linux::Root;
+use toll_linux::accessed;
 use toll_linux::proc::{self, Kind, Smap};
-use toll_linux::refs;
 
 use crate::permanent::Traits;
 use crate::units;
 
-/// The first window; each is longer than the one before, so that short programs are seen too.
+/// The first window; each is longer than the previous one, so that short programs are covered too.
 const FIRST_WINDOW: Duration = Duration::from_millis(20);
-/// Windows grow up to this: a page that is not touched for so long costs nothing to speak of.
+/// Maximum window: a page that is not touched for this long has no significant overhead.
 const LAST_WINDOW: Duration = Duration::from_secs(1);
-/// Reading smaps takes at most this share of the time.
+/// Reading smaps takes at most 1/`SHARE` of the time.
 const SHARE: u32 = 20;
 
-/// What was seen. Sizes are bytes, of the process that has most memory, and in every other window
-/// of the one that works most: a server's children may do the work on less memory than it has.
+/// The observations. Sizes are bytes, of the process with the most memory, and in every other
+/// window of the one with the most CPU time: a server's children may do the work with less memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Look {
-    /// Windows in which touches were counted.
+pub struct Observation {
+    /// Number of windows in which touches were counted.
     pub windows: u32,
-    /// Most memory touched within one window.
+    /// Largest amount of memory touched within one window.
     pub working_set: u64,
-    /// Most resident memory seen.
+    /// Largest resident memory.
     pub resident: u64,
-    /// Most anonymous memory seen, and the huge part of it at that time.
+    /// Largest anonymous memory, and the huge part of it at that time.
     pub anonymous: u64,
     pub huge: u64,
     /// Anonymous memory of the brk heap at that time.
     #[serde(default)]
     pub heap: u64,
-    /// Hints on its anonymous memory at that time, given by itself or a library.
+    /// madvise hints on its anonymous memory at that time, from itself or a library.
     #[serde(default)]
     pub hints: Hints,
-    /// Whether the program (or its parent) switched huge pages off for it.
+    /// Whether the program (or its parent) disabled huge pages for it.
     pub switched_off: bool,
     pub traits: Traits,
 }
 
-/// What madvise said of private anonymous mappings. A hint stays with its addresses: a freed
-/// range that is used again, for other memory, has it still.
+/// madvise hints on private anonymous mappings. A hint stays with its addresses: freed memory that
+/// is reused still has it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hints {
     /// Mappings with MADV_HUGEPAGE, and their bytes.
@@ -79,8 +79,7 @@ impl Hints {
         hints
     }
 
-    /// What a reader should know of them; `None` if there are none. `planned`: the process may
-    /// have some from a plan.
+    /// Describes the hints; `None` if there are none. `planned`: some may come from a plan.
     pub fn text(&self, planned: bool) -> Option<String> {
         let some = |mappings: u64, bytes: u64, advice: &str| {
             let number = units::of(mappings as usize, "mapping");
@@ -99,33 +98,33 @@ impl Hints {
         };
         (!said.is_empty()).then(|| {
             format!(
-                "hints by {by}: {}; a hint stays with its addresses when memory there is freed and \
-                 used again",
+                "hints by {by}: {}; a hint stays with its addresses when the memory is freed and \
+                 reused",
                 said.join(", ")
             )
         })
     }
 }
 
-/// Takes the look, a little at each tick.
+/// Observes a process, a step at each tick.
 #[derive(Debug)]
 pub struct Observer {
-    look: Look,
+    look: Observation,
     window: Duration,
-    /// The process whose bits were cleared, and when the window ends.
+    /// The process with cleared bits, and the end of the window.
     open: Option<(u32, Instant)>,
-    /// Not before this.
+    /// Earliest time of the next step.
     next: Instant,
-    /// What the process executes.
+    /// The file that the process executes.
     program: PathBuf,
-    /// CPU time of each process when the last window began, ticks.
+    /// CPU time of each process at the start of the last window, ticks.
     used: HashMap<u32, u64>,
 }
 
 impl Default for Observer {
     fn default() -> Observer {
         Observer {
-            look: Look::default(),
+            look: Observation::default(),
             window: FIRST_WINDOW,
             open: None,
             next: Instant::now(),
@@ -136,14 +135,15 @@ impl Default for Observer {
 }
 
 impl Observer {
-    /// Ends it.
-    pub fn look(mut self) -> Look {
+    /// Ends the observation.
+    pub fn look(mut self) -> Observation {
         self.look.traits.program = base_name(&self.program.to_string_lossy());
         self.look.traits.jemalloc_variable = jemalloc_variable(&self.program);
         self.look
     }
 
-    /// Does what is due for the process tree of `pid`; returns the time until the next call.
+    /// Does the work that is due for the process tree of `pid`. Returns the time until the next
+    /// call.
     pub fn tick(&mut self, pid: u32) -> Duration {
         let now = Instant::now();
         match self.open {
@@ -164,13 +164,13 @@ impl Observer {
             .filter(|_| self.look.windows % 2 == 1)
             .or_else(|| biggest(&root, &tree))
             .unwrap_or(pid);
-        match refs::clear(of) {
+        match accessed::clear(of) {
             Ok(()) => self.open = Some((of, Instant::now() + self.window)),
             Err(_) => self.next = Instant::now() + FIRST_WINDOW,
         }
     }
 
-    /// The process that used most CPU time since the last window began, if any used some.
+    /// The process with the most CPU time since the start of the last window, if any.
     fn busiest(&mut self, root: &Root, tree: &[u32]) -> Option<u32> {
         let ticks = |pid: &u32| {
             let stat = proc::stat(root, *pid).ok()?;
@@ -186,7 +186,7 @@ impl Observer {
         busiest.map(|(_, pid)| pid)
     }
 
-    /// Counts what was touched since the window began.
+    /// Counts the memory touched since the start of the window.
     fn close(&mut self, pid: u32) {
         let begun = Instant::now();
         self.open = None;
@@ -197,7 +197,7 @@ impl Observer {
         self.next = Instant::now() + begun.elapsed() * SHARE;
     }
 
-    /// `None` if the process has ended.
+    /// Returns `None` if the process has ended.
     fn count(&mut self, pid: u32) -> Option<()> {
         let smaps = proc::smaps(&Root::system(), pid)
             .ok()
@@ -225,7 +225,7 @@ impl Observer {
     }
 }
 
-/// The process of a tree with most resident memory.
+/// The process with the most resident memory in a tree.
 fn biggest(root: &Root, tree: &[u32]) -> Option<u32> {
     let rss = |pid: u32| {
         proc::status(root, pid)
@@ -252,7 +252,7 @@ fn base_name(path: &str) -> String {
     path.rsplit('/').next().unwrap_or(path).to_owned()
 }
 
-/// The configuration variable of a jemalloc inside the program file itself, by its text.
+/// The configuration variable of a jemalloc inside the program file, found in its text.
 fn jemalloc_variable(program: &Path) -> Option<String> {
     const LARGEST: u64 = 128 << 20;
     fs::metadata(program)
@@ -280,7 +280,7 @@ mod tests {
                 .for_each(|byte| *byte = byte.wrapping_add(1));
             observer.tick(std::process::id());
         }
-        // Not `Observer::look`, which searches the whole test binary for jemalloc.
+        // Not `Observer::look`, which would search the whole test binary for jemalloc.
         let look = observer.look;
         assert!(look.working_set >= 32 << 20, "{look:?}");
         assert!(look.resident >= look.working_set, "{look:?}");
@@ -323,7 +323,7 @@ mod tests {
             .unwrap()
             .wait_with_output();
         assert!(child.is_ok());
-        // No process has this id: it is above the kernel's limit.
+        // No process has this id: it is above the kernel's maximum.
         assert!(observer.tick(u32::MAX / 2) > Duration::ZERO);
         assert_eq!(observer.look().windows, 0);
     }

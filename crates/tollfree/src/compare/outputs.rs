@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether the program printed the same in every run: a change that changes results is no gain.
+//! Checks that the program printed the same in every run: a change of the results is no gain.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
@@ -8,59 +8,68 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::arm::Arm;
 use super::schedule::Runs;
+use super::variant::Variant;
 
-/// The streams that are compared, and the names of their files.
+/// The compared streams, which are also the names of their files.
 const STREAMS: [&str; 2] = ["stdout", "stderr"];
-/// Bytes of each side that a described difference shows.
+/// Bytes per side in the description of a difference.
 const SHOWN: usize = 40;
 
-/// What the outputs of all runs say.
+/// The result of comparing the outputs of all runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum OutputCheck {
-    /// The same in every run of every arm.
+    /// The same in every run of every variant.
     Same,
-    /// Runs of one arm differ: the program does not print the same each time, so nothing can be concluded.
-    Varies { arm: String, difference: String },
-    /// Each arm repeats itself, and two arms differ.
-    DiffersBetweenArms { arm: String, difference: String },
+    /// Runs of one variant differ: the program's output varies, so nothing can be concluded.
+    Varies {
+        #[serde(alias = "arm")]
+        variant: String,
+        difference: String,
+    },
+    /// The output is the same in all runs of each variant, and differs between two variants.
+    #[serde(alias = "differs-between-arms")]
+    DiffersBetweenVariants {
+        #[serde(alias = "arm")]
+        variant: String,
+        difference: String,
+    },
     /// Not compared.
     NotChecked { reason: String },
 }
 
-/// Compares each run's output with that of the first.
+/// Compares each run's output with that of the first run.
 #[derive(Debug)]
-pub struct Gallery {
-    folder: tempfile::TempDir,
+pub struct OutputChecker {
+    directory: tempfile::TempDir,
     reference: Option<[u64; 2]>,
 }
 
-impl Gallery {
-    pub fn new() -> Result<Gallery> {
-        let folder = tempfile::Builder::new()
+impl OutputChecker {
+    pub fn new() -> Result<OutputChecker> {
+        let directory = tempfile::Builder::new()
             .prefix("tollfree-output-")
             .tempdir();
-        let folder = folder.context("no temporary folder for the program's output")?;
-        fs::create_dir(folder.path().join("first"))?;
-        fs::create_dir(folder.path().join("now"))?;
-        Ok(Gallery {
-            folder,
+        let directory = directory.context("no temporary directory for the program's output")?;
+        fs::create_dir(directory.path().join("first"))?;
+        fs::create_dir(directory.path().join("now"))?;
+        Ok(OutputChecker {
+            directory,
             reference: None,
         })
     }
 
-    /// Where the next run's `stdout` and `stderr` belong.
-    pub fn folder(&self) -> PathBuf {
-        self.folder.path().join("now")
+    /// The directory for the next run's `stdout` and `stderr`.
+    pub fn directory(&self) -> PathBuf {
+        self.directory.path().join("now")
     }
 
-    /// Takes in the run whose files lie in [`Gallery::folder`]: their fingerprints, and
-    /// where they first differ from the first run's.
+    /// Returns the fingerprints of the outputs in [`OutputChecker::directory`], and the first difference
+    /// from the first run's.
     pub fn take(&mut self) -> Result<([u64; 2], Option<String>)> {
-        let now = self.folder();
-        let first = self.folder.path().join("first");
+        let now = self.directory();
+        let first = self.directory.path().join("first");
         let mut prints = [0; 2];
         for (print, stream) in prints.iter_mut().zip(STREAMS) {
             *print = fingerprint(&now.join(stream)).context("the program's output")?;
@@ -84,17 +93,18 @@ impl Gallery {
         Ok((prints, difference))
     }
 
-    /// The last run's text on a stream, lossily (the reference's if nothing ran since).
+    /// The last run's text on a stream, lossily decoded (the reference's if nothing ran since).
     pub fn text(&self, stream: &str) -> String {
-        let read = |folder: &str| fs::read(self.folder.path().join(folder).join(stream)).ok();
+        let read =
+            |directory: &str| fs::read(self.directory.path().join(directory).join(stream)).ok();
         let bytes = read("now").or_else(|| read("first")).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 }
 
-/// Judges the outputs of all runs, warm-up included.
-pub fn check(arms: &[Arm], runs: &Runs) -> OutputCheck {
-    let all = || runs.arms.iter().flatten();
+/// Compares the outputs of all runs, including warm-up.
+pub fn check(variants: &[Variant], runs: &Runs) -> OutputCheck {
+    let all = || runs.variants.iter().flatten();
     if all().any(|sample| sample.output.is_none()) {
         return OutputCheck::NotChecked {
             reason: "a server's output is not compared".to_owned(),
@@ -108,8 +118,8 @@ pub fn check(arms: &[Arm], runs: &Runs) -> OutputCheck {
     if all().all(|sample| sample.output == first) {
         return OutputCheck::Same;
     }
-    let difference = |arm: usize| {
-        let found = runs.arms[arm]
+    let difference = |variant: usize| {
+        let found = runs.variants[variant]
             .iter()
             .find_map(|sample| sample.difference.clone());
         found
@@ -118,21 +128,21 @@ pub fn check(arms: &[Arm], runs: &Runs) -> OutputCheck {
     };
     let varying =
         |samples: &Vec<super::Sample>| samples.iter().any(|s| s.output != samples[0].output);
-    let varies = |arm: usize| OutputCheck::Varies {
-        arm: arms[arm].name.clone(),
-        difference: difference(arm),
+    let varies = |variant: usize| OutputCheck::Varies {
+        variant: variants[variant].name.clone(),
+        difference: difference(variant),
     };
-    if let Some(arm) = runs.arms.iter().position(varying) {
-        return varies(arm);
+    if let Some(variant) = runs.variants.iter().position(varying) {
+        return varies(variant);
     }
     let other = |samples: &Vec<super::Sample>| samples.first().is_some_and(|s| s.output != first);
-    let arm = runs.arms.iter().position(other).unwrap_or(0);
-    if runs.arms.iter().any(|samples| samples.len() < 2) {
-        return varies(arm);
+    let variant = runs.variants.iter().position(other).unwrap_or(0);
+    if runs.variants.iter().any(|samples| samples.len() < 2) {
+        return varies(variant);
     }
-    OutputCheck::DiffersBetweenArms {
-        arm: arms[arm].name.clone(),
-        difference: difference(arm),
+    OutputCheck::DiffersBetweenVariants {
+        variant: variants[variant].name.clone(),
+        difference: difference(variant),
     }
 }
 
@@ -209,11 +219,11 @@ mod tests {
     use super::*;
 
     fn gallery_of(outputs: &[&str]) -> Vec<([u64; 2], Option<String>)> {
-        let mut gallery = Gallery::new().unwrap();
+        let mut checker = OutputChecker::new().unwrap();
         let mut add = |text: &&str| {
-            fs::write(gallery.folder().join("stdout"), text).unwrap();
-            fs::write(gallery.folder().join("stderr"), "").unwrap();
-            gallery.take().unwrap()
+            fs::write(checker.directory().join("stdout"), text).unwrap();
+            fs::write(checker.directory().join("stderr"), "").unwrap();
+            checker.take().unwrap()
         };
         outputs.iter().map(&mut add).collect()
     }
@@ -232,7 +242,7 @@ mod tests {
     }
 
     fn runs(outputs: &[&[u64]]) -> Runs {
-        let arm = |prints: &&[u64]| -> Vec<Sample> {
+        let variant = |prints: &&[u64]| -> Vec<Sample> {
             let sample = |p: &u64| Sample {
                 output: Some([*p, 0]),
                 ..Sample::default()
@@ -240,7 +250,7 @@ mod tests {
             prints.iter().map(sample).collect()
         };
         Runs {
-            arms: outputs.iter().map(arm).collect(),
+            variants: outputs.iter().map(variant).collect(),
             stopped: Stopped::Pairs,
             resource: super::super::Resource::Elapsed,
         }
@@ -248,21 +258,26 @@ mod tests {
 
     #[test]
     fn a_varying_program_is_told_from_a_changed_result() {
-        let arms = [Arm::none(), Arm::all()];
-        assert_eq!(check(&arms, &runs(&[&[1, 1], &[1, 1]])), OutputCheck::Same);
-        let varies = check(&arms, &runs(&[&[1, 2], &[1, 1]]));
-        assert!(matches!(varies, OutputCheck::Varies { arm, .. } if arm == "none"));
-        let differs = check(&arms, &runs(&[&[1, 1], &[2, 2]]));
-        assert!(matches!(differs, OutputCheck::DiffersBetweenArms { arm, .. } if arm == "all"));
-        let too_few = check(&arms, &runs(&[&[1, 1], &[2]]));
+        let variants = [Variant::none(), Variant::all()];
+        assert_eq!(
+            check(&variants, &runs(&[&[1, 1], &[1, 1]])),
+            OutputCheck::Same
+        );
+        let varies = check(&variants, &runs(&[&[1, 2], &[1, 1]]));
+        assert!(matches!(varies, OutputCheck::Varies { variant, .. } if variant == "none"));
+        let differs = check(&variants, &runs(&[&[1, 1], &[2, 2]]));
+        assert!(
+            matches!(differs, OutputCheck::DiffersBetweenVariants { variant, .. } if variant == "all")
+        );
+        let too_few = check(&variants, &runs(&[&[1, 1], &[2]]));
         assert!(matches!(too_few, OutputCheck::Varies { .. }));
     }
 
     #[test]
     fn a_server_is_not_checked() {
         let mut runs = runs(&[&[1], &[1]]);
-        runs.arms[0][0].output = None;
-        let got = check(&[Arm::none(), Arm::all()], &runs);
+        runs.variants[0][0].output = None;
+        let got = check(&[Variant::none(), Variant::all()], &runs);
         assert!(matches!(got, OutputCheck::NotChecked { .. }));
     }
 }

@@ -9,31 +9,31 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::arm::Arm;
 use super::input::Input;
 use super::observe::Observer;
-use super::outputs::Gallery;
-use super::runner::{Arms, Clock, Progress, Waited, sample, supervise};
+use super::outputs::OutputChecker;
+use super::runner::{Clock, Progress, Variants, Waited, sample, supervise};
 use super::sample::Resource;
 use super::schedule::{Executor, Ran};
+use super::variant::Variant;
 use super::warm::Warmer;
 use crate::error::UserError;
 use crate::signals;
 
-/// Runs of one program, whose output and status must be the same each time.
+/// Runs one program, and requires the same output and status each time.
 #[derive(Debug)]
 pub struct Program {
-    arms: Arms,
+    variants: Variants,
     input: Input,
-    gallery: Gallery,
-    /// Status of the first run, and its arm.
+    checker: OutputChecker,
+    /// Status of the first run, and its variant.
     first: Option<(ExitStatus, String)>,
     clock: Clock,
     pub warmer: Warmer,
     pub progress: Progress,
-    /// Watches the next runs, if there is one.
+    /// Observes the next runs, if set.
     pub observer: Option<Observer>,
-    /// What the arms are compared by.
+    /// The quantity that is compared.
     pub resource: Resource,
 }
 
@@ -46,9 +46,9 @@ impl Program {
         warmer: Warmer,
     ) -> Result<Program> {
         Ok(Program {
-            arms: Arms::new(command),
+            variants: Variants::new(command),
             input,
-            gallery: Gallery::new()?,
+            checker: OutputChecker::new()?,
             first: None,
             clock,
             warmer,
@@ -59,32 +59,32 @@ impl Program {
     }
 
     pub fn notes(&self) -> Vec<String> {
-        self.arms.notes()
+        self.variants.notes()
     }
 
-    /// The file that each run reads on stdin.
+    /// The file that each run reads as stdin.
     pub fn stdin(&self) -> PathBuf {
         self.input.path()
     }
 
-    /// A status other than before, or death by a signal, ends a comparison at once.
-    fn check_status(&mut self, arm: &Arm, status: ExitStatus) -> Result<(), UserError> {
+    /// Returns an error, which ends the comparison, for a changed status or death by a signal.
+    fn check_status(&mut self, variant: &Variant, status: ExitStatus) -> Result<(), UserError> {
         if let Some(signal) = status.signal() {
             return Err(UserError::Target(format!(
-                "the program was killed by signal {signal} (arm {}){}",
-                arm.name,
+                "the program was killed by signal {signal} (variant {}){}",
+                variant.name,
                 self.last_words()
             )));
         }
         match &self.first {
             Some((first, name)) if *first != status => Err(UserError::Target(format!(
-                "the program ended with {status} in arm {}, but with {first} before (arm {name}){}",
-                arm.name,
+                "the program ended with {status} in variant {}, but with {first} before (variant {name}){}",
+                variant.name,
                 self.last_words()
             ))),
             Some(_) => Ok(()),
             None => {
-                self.first = Some((status, arm.name.clone()));
+                self.first = Some((status, variant.name.clone()));
                 Ok(())
             }
         }
@@ -92,28 +92,28 @@ impl Program {
 
     /// The last line that the program wrote to stderr.
     fn last_words(&self) -> String {
-        let text = self.gallery.text("stderr");
+        let text = self.checker.text("stderr");
         match text.lines().rfind(|line| !line.trim().is_empty()) {
-            Some(line) => format!("; it said: {line}"),
+            Some(line) => format!("; its last message: {line}"),
             None => String::new(),
         }
     }
 }
 
 impl Executor for Program {
-    fn run(&mut self, arm: &Arm, until: Duration) -> Result<Ran> {
-        self.arms.prepare(arm)?;
-        let (folder, stdin) = (self.gallery.folder(), self.input.path());
+    fn run(&mut self, variant: &Variant, until: Duration) -> Result<Ran> {
+        self.variants.prepare(variant)?;
+        let (directory, stdin) = (self.checker.directory(), self.input.path());
         let clock = self.clock;
         self.warmer
             .warm(|| clock.now() >= until || signals::interrupted().is_some());
         let limit = until.saturating_sub(self.clock.now());
         let mut child = self
-            .arms
-            .launch(arm, |launch| launch.stdin(&stdin).capture(&folder))?;
+            .variants
+            .launch(variant, |launch| launch.stdin(&stdin).capture(&directory))?;
         let pid = child.pid();
         let feeder = self.warmer.feed(pid);
-        let mut acting = self.arms.act(arm, &child);
+        let mut acting = self.variants.act(variant, &child);
         let waited = supervise(&mut child, limit, || {
             let look = self
                 .observer
@@ -123,14 +123,14 @@ impl Executor for Program {
         })?;
         let failure = acting.failure().map(str::to_owned);
         drop((acting, feeder));
-        self.arms.note_failure(arm, failure);
+        self.variants.note_failure(variant, failure);
         match waited {
             Waited::Late => Ok(Ran::Late),
             Waited::Interrupted => Ok(Ran::Interrupted),
             Waited::Ended(outcome) => {
-                self.check_status(arm, outcome.status)?;
+                self.check_status(variant, outcome.status)?;
                 self.warmer.saw(outcome.max_rss);
-                let (output, difference) = self.gallery.take()?;
+                let (output, difference) = self.checker.take()?;
                 let mut sample = sample(&outcome);
                 (sample.output, sample.difference) = (Some(output), difference);
                 Ok(Ran::Done(sample))
@@ -143,7 +143,7 @@ impl Executor for Program {
     }
 
     fn begin_round(&mut self, round: u32) {
-        self.arms.begin_round(round);
+        self.variants.begin_round(round);
     }
 
     fn resource(&self) -> Resource {

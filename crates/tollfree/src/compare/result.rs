@@ -1,100 +1,103 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The numbers of all runs, with intervals and a verdict.
+//! The results of all runs, with intervals and a verdict.
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use toll_model::plan::{Estimate, Plan};
 use toll_model::stats::{self, Interval, Verdict};
 
-use super::arm::{Arm, Way};
 use super::outputs::{self, OutputCheck};
 use super::sample::{Resource, Sample};
 use super::schedule::{self, CONFIDENCE, Executor, Rules, Runs, Stopped};
+use super::variant::{Variant, Way};
 use super::warm::Warming;
 
-/// What stands in the `format` field of a comparison.
+/// The `format` field of a comparison.
 pub const FORMAT: &str = "tollfree-comparison";
 /// The version of the format that this build writes.
 pub const VERSION: u32 = 1;
 
-/// The result of interleaved runs; what `compare --json` prints.
+/// The result of interleaved runs, as `compare --json` prints it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     pub format: String,
     pub version: u32,
-    /// Path or name of the program, as it was given.
+    /// Path or name of the program, as given.
     pub program: String,
-    /// What the verdict rests on; all of `speedup*` are ratios of this.
+    /// The quantity of the verdict; all `speedup*` fields are ratios of it.
     pub resource: Resource,
     /// Confidence of every measured interval, 0..1.
     pub confidence: f64,
-    /// On the plan; without one, on everything huge.
+    /// For the plan; without one, for everything huge.
     pub verdict: Verdict,
-    /// Counted rounds; each ran every arm once.
+    /// Counted rounds; each ran every variant once.
     pub pairs: u32,
     /// Time without / with the plan; absent without a plan, or with fewer than two pairs.
     pub speedup: Option<Interval>,
     /// The same for everything huge.
     pub speedup_all: Option<Interval>,
-    /// What the plan predicted for this program's time, with its 80 % interval.
+    /// The plan's prediction of this program's speed-up, with its 80 % interval.
     pub predicted_speedup: Option<Estimate>,
-    /// The same ratio as `verdict` is about, of user and system time together.
+    /// The same ratio as for `verdict`, of user plus system time.
     pub cpu_speedup: Option<Interval>,
-    /// The |speedup - 1| that such runs tell from nothing with a probability of 80 %.
+    /// The smallest |speedup - 1| that such runs detect with a probability of 80 %.
     pub smallest_visible_effect: Option<f64>,
-    /// Pairs in all that would settle a "cannot tell" with a probability of 80 %, if the noise
-    /// and the median stay as they are.
+    /// Total pairs that would settle a "cannot tell" with a probability of 80 %, if the noise and
+    /// the median do not change.
     pub pairs_to_settle: Option<u32>,
     pub stopped: Stopped,
-    /// The most memory that was touched before a run, bytes; 0 if none was.
+    /// The most memory touched before a run, bytes; 0 if none was.
     #[serde(default)]
     pub warmed_bytes: u64,
-    /// Whether memory was warmed before runs, and why; in a comparison of `tune` the answer says it.
+    /// Whether memory was warmed before runs, and why; in a comparison of `tune`, the findings have
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warming: Option<Warming>,
     /// False if the runs were interrupted.
     pub complete: bool,
-    /// The exit code that all runs had; absent without a complete run.
+    /// The common exit code of all runs; absent without a complete run.
     pub status: Option<i32>,
     pub output: OutputCheck,
-    /// The first is what the others are compared with.
-    pub arms: Vec<ArmResult>,
-    /// Things that a reader must know.
+    /// The others are compared with the first.
+    #[serde(alias = "arms")]
+    pub variants: Vec<VariantResult>,
+    /// Notes for the reader.
     pub notes: Vec<String>,
-    /// How much longer than the first arm the second may take, percent; absent if nothing was said.
+    /// The allowed slow-down of the second variant against the first, percent; absent if not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_slowdown_percent: Option<f64>,
-    /// Whether it is proved to take longer than that; absent without a threshold or an interval.
+    /// Whether a larger slow-down is proved; absent without a threshold or an interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub too_slow: Option<bool>,
 }
 
-/// One arm's numbers.
+/// The results of one variant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ArmResult {
+pub struct VariantResult {
     pub name: String,
     pub meaning: String,
-    /// Time of the first arm / time of this one; absent for the first arm.
+    /// Time of the first variant / time of this one; absent for the first variant.
     pub speedup: Option<Interval>,
-    /// The same of CPU time.
+    /// The same for CPU time.
     pub cpu_speedup: Option<Interval>,
-    /// Whether the gain holds although several arms were judged (Holm, 1979): all gains that are
-    /// called proved are real with 95 %. Absent for an arm that nobody can apply as it is.
+    /// Whether the gain holds although several variants were judged (Holm, 1979): all gains called
+    /// proved are real with a confidence of 95 %. Absent for a variant that cannot be applied as it
+    /// is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proven: Option<bool>,
     /// Medians over the counted runs; absent without one.
     pub median: Option<Medians>,
-    /// Resident memory above that of the first arm, bytes.
+    /// Resident memory minus that of the first variant, bytes.
     pub bloat: Option<i64>,
-    /// Whether that is as little as was allowed for a gain. Absent where nothing was said, or
-    /// where the arm is not judged.
+    /// Whether that is within the limit for a gain. Absent without a limit, or if the variant is
+    /// not judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub affordable: Option<bool>,
-    /// Every run, the first round's too.
+    /// Every run, including the first round.
     pub runs: Vec<Sample>,
 }
 
-/// Medians of an arm's counted runs. Times are seconds, sizes are bytes.
+/// Medians of a variant's counted runs. Times are seconds, sizes are bytes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Medians {
     pub elapsed: f64,
@@ -103,9 +106,9 @@ pub struct Medians {
     pub cpu: f64,
     pub minor_faults: f64,
     pub major_faults: f64,
-    /// Of the runs that were sampled, which are those of the first round; see `huge_samples`.
+    /// Of the sampled runs, those of the first round; see `huge_samples`.
     pub huge_peak: f64,
-    /// Samples of huge memory; where there are none, `huge_peak` is 0 and says nothing.
+    /// Samples of huge-page-backed memory; if it is 0, `huge_peak` is 0 and meaningless.
     #[serde(default)]
     pub huge_samples: u64,
     pub max_rss: f64,
@@ -113,42 +116,48 @@ pub struct Medians {
     pub metric: Option<f64>,
 }
 
-/// Runs the arms interleaved and judges them. `arms[1]`, and each arm that is judged, must be resolved.
+/// Runs the variants interleaved and judges them. `variants[1]` and each judged variant must be
+/// resolved.
 pub fn compare(
     executor: &mut dyn Executor,
     program: &str,
-    arms: &[Arm],
+    variants: &[Variant],
     rules: &Rules,
     predicted: Option<Estimate>,
 ) -> Result<Comparison> {
-    let none = vec![Vec::new(); arms.len()];
-    go_on(executor, program, arms, rules, predicted, none)
+    let none = vec![Vec::new(); variants.len()];
+    go_on(executor, program, variants, rules, predicted, none)
 }
 
-/// The same after runs that an earlier session has `stored`, a list for each arm.
+/// As [`compare`], continuing the `stored` runs of an earlier session, a list per variant.
 pub fn go_on(
     executor: &mut dyn Executor,
     program: &str,
-    arms: &[Arm],
+    variants: &[Variant],
     rules: &Rules,
     predicted: Option<Estimate>,
     stored: Vec<Vec<Sample>>,
 ) -> Result<Comparison> {
-    let runs = schedule::go_on(executor, arms, rules, stored)?;
+    let runs = schedule::go_on(executor, variants, rules, stored)?;
     Ok(Comparison {
         warmed_bytes: executor.warmed(),
-        ..judge(program, arms, &runs, predicted)
+        ..judge(program, variants, &runs, predicted)
     })
 }
 
-/// Makes the result of all runs.
-pub fn judge(program: &str, arms: &[Arm], runs: &Runs, predicted: Option<Estimate>) -> Comparison {
-    let speedup = |arm: usize, resource| runs.speedup(arm, resource, CONFIDENCE);
+/// Computes the result of all runs.
+pub fn judge(
+    program: &str,
+    variants: &[Variant],
+    runs: &Runs,
+    predicted: Option<Estimate>,
+) -> Comparison {
+    let speedup = |variant: usize, resource| runs.speedup(variant, resource, CONFIDENCE);
     let of = |wanted: fn(&Way) -> bool| -> Option<Interval> {
-        let arm = arms.iter().position(|arm| wanted(&arm.way))?;
-        speedup(arm, runs.resource)
+        let variant = variants.iter().position(|variant| wanted(&variant.way))?;
+        speedup(variant, runs.resource)
     };
-    let main = (arms.len() > 1)
+    let main = (variants.len() > 1)
         .then(|| speedup(1, runs.resource))
         .flatten();
     let verdict = main.map_or(Verdict::CannotTell, |interval| interval.verdict());
@@ -169,7 +178,7 @@ pub fn judge(program: &str, arms: &[Arm], runs: &Runs, predicted: Option<Estimat
         speedup: of(|way| matches!(way, Way::Plan(_))),
         speedup_all: of(|way| *way == Way::All),
         predicted_speedup: predicted,
-        cpu_speedup: (arms.len() > 1)
+        cpu_speedup: (variants.len() > 1)
             .then(|| speedup(1, Resource::Cpu))
             .flatten(),
         smallest_visible_effect: main.map(|interval| interval.smallest_visible_effect(pairs)),
@@ -179,68 +188,70 @@ pub fn judge(program: &str, arms: &[Arm], runs: &Runs, predicted: Option<Estimat
         warming: None,
         complete: runs.stopped != Stopped::Interrupted,
         status: runs
-            .arms
+            .variants
             .iter()
             .flatten()
             .next()
             .map(|sample| sample.status),
-        output: outputs::check(arms, runs),
-        arms: (0..arms.len()).map(|i| arm_result(i, arms, runs)).collect(),
+        output: outputs::check(variants, runs),
+        variants: (0..variants.len())
+            .map(|i| variant_result(i, variants, runs))
+            .collect(),
         notes: Vec::new(),
         allowed_slowdown_percent: None,
         too_slow: None,
     };
-    for (result, proven) in result.arms.iter_mut().zip(proven(arms, runs)) {
+    for (result, proven) in result.variants.iter_mut().zip(proven(variants, runs)) {
         result.proven = proven;
     }
     result.notes = notes(&result, runs);
     result
 }
 
-/// Which arms gain, with a confidence of [`CONFIDENCE`] that none of them is called so by chance
-/// alone: Holm's procedure. While m arms are undecided, one is proved by the interval that misses
-/// the truth with a probability of 1/m of what may be missed in all.
-fn proven(arms: &[Arm], runs: &Runs) -> Vec<Option<bool>> {
-    let mut proven: Vec<Option<bool>> = arms
+/// The variants with a proved gain, with a confidence of [`CONFIDENCE`] that none is proved by
+/// chance alone: Holm's procedure. While m variants are undecided, one is proved by the interval
+/// that misses the truth with a probability of 1/m of the total error probability.
+fn proven(variants: &[Variant], runs: &Runs) -> Vec<Option<bool>> {
+    let mut proven: Vec<Option<bool>> = variants
         .iter()
-        .map(|arm| arm.is_judged().then_some(false))
+        .map(|variant| variant.is_judged().then_some(false))
         .collect();
     loop {
-        let undecided: Vec<usize> = (1..arms.len())
+        let undecided: Vec<usize> = (1..variants.len())
             .filter(|i| proven[*i] == Some(false))
             .collect();
         let confidence = 1.0 - (1.0 - CONFIDENCE) / undecided.len().max(1) as f64;
-        let gains = |arm: &usize| {
-            let interval = runs.speedup(*arm, runs.resource, confidence);
+        let gains = |variant: &usize| {
+            let interval = runs.speedup(*variant, runs.resource, confidence);
             interval.is_some_and(|interval| interval.is_gain())
         };
         let found: Vec<usize> = undecided.into_iter().filter(gains).collect();
         if found.is_empty() {
             return proven;
         }
-        for arm in found {
-            proven[arm] = Some(true);
+        for variant in found {
+            proven[variant] = Some(true);
         }
     }
 }
 
-impl ArmResult {
-    /// Whether it can be advised: its gain is proved, and does not cost too much memory.
+impl VariantResult {
+    /// Whether it can be advised: its gain is proved, and within the memory limit.
     pub fn gains(&self) -> bool {
         self.proven == Some(true) && self.affordable != Some(false)
     }
 }
 
 impl Comparison {
-    /// The interval that the verdict is about.
+    /// The interval of the verdict.
     pub fn main(&self) -> Option<Interval> {
-        self.arms.get(1)?.speedup
+        self.variants.get(1)?.speedup
     }
 
-    /// Time of the arm `before` / time of the arm `after`, of the rounds that count.
+    /// Time of the variant `before` / time of the variant `after`, over the counted rounds.
     pub fn between(&self, before: &str, after: &str) -> Option<Interval> {
         let times = |name: &str| -> Option<Vec<f64>> {
-            let runs = self.arm(name)?.runs.iter();
+            let runs = self.variant(name)?.runs.iter();
             let counted = runs.filter(|run| run.round > 0).take(self.pairs as usize);
             Some(counted.map(|run| self.resource.time_of(run)).collect())
         };
@@ -251,7 +262,7 @@ impl Comparison {
         stats::ratio_of_rounds(&before, &after, self.confidence)
     }
 
-    /// Judges against a threshold: a slow-down is proved if the whole interval lies beyond it.
+    /// Applies a threshold: a slow-down is proved if the whole interval is beyond it.
     pub fn allow_slowdown(&mut self, percent: Option<f64>) {
         let slowest = percent.map(|percent| 1.0 / (1.0 + percent / 100.0));
         self.allowed_slowdown_percent = percent;
@@ -260,27 +271,27 @@ impl Comparison {
             .map(|(slowest, interval)| interval.high < slowest);
     }
 
-    /// Resident memory of an arm above that of the first one, percent of the latter's; absent where
-    /// the first one's is not known.
-    pub fn growth_percent(&self, arm: &ArmResult) -> Option<f64> {
-        let first = self.arms.first()?.median.as_ref()?.max_rss;
-        let bloat = arm.bloat?;
+    /// Resident memory of a variant above that of the first one, in percent of the first; absent if
+    /// the first is unknown.
+    pub fn growth_percent(&self, variant: &VariantResult) -> Option<f64> {
+        let first = self.variants.first()?.median.as_ref()?.max_rss;
+        let bloat = variant.bloat?;
         (first > 0.0).then(|| bloat as f64 / first * 100.0)
     }
 
-    /// Marks which of the judged arms take no more memory than is allowed, in percent.
+    /// Marks the judged variants within the memory limit, in percent.
     pub fn allow_growth(&mut self, percent: f64) {
-        let affordable = |arm: &ArmResult| {
-            arm.proven?;
-            Some(self.growth_percent(arm)? <= percent)
+        let affordable = |variant: &VariantResult| {
+            variant.proven?;
+            Some(self.growth_percent(variant)? <= percent)
         };
-        let marks: Vec<_> = self.arms.iter().map(affordable).collect();
-        for (arm, mark) in self.arms.iter_mut().zip(marks) {
-            arm.affordable = mark;
+        let marks: Vec<_> = self.variants.iter().map(affordable).collect();
+        for (variant, mark) in self.variants.iter_mut().zip(marks) {
+            variant.affordable = mark;
         }
     }
 
-    /// What the CPU time of the main arm says.
+    /// The verdict on the CPU time of the main variant.
     pub fn cpu_verdict(&self) -> Verdict {
         self.cpu_speedup
             .map_or(Verdict::CannotTell, |interval| interval.verdict())
@@ -291,17 +302,17 @@ impl Comparison {
         matches!(self.stopped, Stopped::Time | Stopped::TooLong)
     }
 
-    pub fn arm(&self, name: &str) -> Option<&ArmResult> {
-        self.arms.iter().find(|arm| arm.name == name)
+    pub fn variant(&self, name: &str) -> Option<&VariantResult> {
+        self.variants.iter().find(|variant| variant.name == name)
     }
 }
 
-/// What a plan predicts for a program whose time was measured since. The plan saves CPU
-/// time: of `p` busy CPUs a p-th of it is elapsed time, so the longer of both is the base.
+/// A plan's prediction for a program that was measured since. The plan saves CPU time: with `p`
+/// busy CPUs, 1/p of it is elapsed time, so the larger of the two is the base.
 pub fn predicted(plan: &Plan, comparison: &Comparison) -> Option<Estimate> {
-    let median = comparison.arms.first()?.median.as_ref()?;
+    let median = comparison.variants.first()?.median.as_ref()?;
     let base = median.elapsed.max(median.cpu) * 1e9;
-    // A saving near the whole time (or above it) is an error of the model, not a miracle.
+    // A predicted saving near or above the whole time is a model error: limit it.
     let faster = |saved: f64| base / (base - saved).max(base * 0.1);
     (base > 0.0).then(|| Estimate {
         median: faster(plan.saved_ns.median),
@@ -310,19 +321,19 @@ pub fn predicted(plan: &Plan, comparison: &Comparison) -> Option<Estimate> {
     })
 }
 
-fn arm_result(index: usize, arms: &[Arm], runs: &Runs) -> ArmResult {
+fn variant_result(index: usize, variants: &[Variant], runs: &Runs) -> VariantResult {
     let speedup = |resource| {
         (index > 0)
             .then(|| runs.speedup(index, resource, CONFIDENCE))
             .flatten()
     };
-    let medians = |arm: usize| medians(runs.counted(arm), &runs.arms[arm]);
+    let medians = |variant: usize| medians(runs.counted(variant), &runs.variants[variant]);
     let median = medians(index);
     let rss = |median: &Medians| median.max_rss as i64;
     let first = medians(0);
-    ArmResult {
-        name: arms[index].name.clone(),
-        meaning: arms[index].meaning().to_owned(),
+    VariantResult {
+        name: variants[index].name.clone(),
+        meaning: variants[index].meaning().to_owned(),
         speedup: speedup(runs.resource),
         cpu_speedup: speedup(Resource::Cpu),
         proven: None,
@@ -332,11 +343,11 @@ fn arm_result(index: usize, arms: &[Arm], runs: &Runs) -> ArmResult {
             .map(|(own, none)| rss(own) - rss(none)),
         affordable: None,
         median,
-        runs: runs.arms[index].clone(),
+        runs: runs.variants[index].clone(),
     }
 }
 
-/// Medians of the runs that count; `all` has those whose huge memory was sampled.
+/// Medians of the counted runs; `all` includes those with samples of huge-page-backed memory.
 fn medians(samples: &[Sample], all: &[Sample]) -> Option<Medians> {
     let of =
         |value: fn(&Sample) -> f64| stats::median(&samples.iter().map(value).collect::<Vec<_>>());
@@ -357,12 +368,12 @@ fn medians(samples: &[Sample], all: &[Sample]) -> Option<Medians> {
     })
 }
 
-/// What must be said beside the numbers.
+/// The notes on a result.
 fn notes(result: &Comparison, runs: &Runs) -> Vec<String> {
     let mut notes = Vec::new();
     match result.stopped {
         Stopped::TooLong => notes.push(
-            "one round of all arms takes longer than the time limit; raise it with --within"
+            "one round of all variants takes longer than the time limit; raise it with --within"
                 .to_owned(),
         ),
         Stopped::Time if result.pairs < 2 => notes.push(format!(
@@ -373,18 +384,16 @@ fn notes(result: &Comparison, runs: &Runs) -> Vec<String> {
         _ => {}
     }
     if runs.rounds() == 1 {
-        notes.push(
-            "only one round: it is not warmed up, and nothing can be said about noise".to_owned(),
-        );
+        notes.push("only one round: it is not warmed up, and the noise is unknown".to_owned());
     }
     match &result.output {
-        OutputCheck::Varies { arm, difference } => notes.push(format!(
-            "the program does not print the same in every run (arm {arm}: {difference}), so whether \
+        OutputCheck::Varies { variant, difference } => notes.push(format!(
+            "the program's output varies between runs (variant {variant}: {difference}), so whether \
              huge pages change its output was not checked"
         )),
-        OutputCheck::DiffersBetweenArms { arm, difference } => notes.push(format!(
-            "THE OUTPUT OF ARM {arm} DIFFERS FROM THAT OF ARM {}: {difference}",
-            result.arms[0].name
+        OutputCheck::DiffersBetweenVariants { variant, difference } => notes.push(format!(
+            "THE OUTPUT OF VARIANT {variant} DIFFERS FROM THAT OF VARIANT {}: {difference}",
+            result.variants[0].name
         )),
         OutputCheck::Same | OutputCheck::NotChecked { .. } => {}
     }
@@ -398,7 +407,7 @@ fn notes(result: &Comparison, runs: &Runs) -> Vec<String> {
             .filter(|_| result.resource == Resource::Elapsed)
         {
             notes.push(format!(
-                "it uses less CPU time ({}), but the gain cannot be seen in elapsed time",
+                "it uses less CPU time ({}), but no gain in elapsed time is measurable",
                 super::table::speedup(&cpu)
             ));
         }
@@ -411,8 +420,8 @@ mod tests {
     use super::super::schedule::tests::{Mock, rules};
     use super::*;
 
-    fn three() -> Vec<Arm> {
-        vec![Arm::none(), Arm::plan("p.toml"), Arm::all()]
+    fn three() -> Vec<Variant> {
+        vec![Variant::none(), Variant::plan("p.toml"), Variant::all()]
     }
 
     #[test]
@@ -431,7 +440,7 @@ mod tests {
         );
         assert!(got.speedup_all.unwrap().median > speedup.median);
         assert_eq!((got.pairs, got.pairs_to_settle), (8, None));
-        assert_eq!(got.arms[0].speedup, None);
+        assert_eq!(got.variants[0].speedup, None);
     }
 
     #[test]
@@ -450,8 +459,8 @@ mod tests {
     #[test]
     fn a_gain_in_cpu_time_alone_is_noted() {
         let mut mock = Mock::new(&[("none", &[3.0]), ("plan", &[3.0]), ("all", &[3.0])]);
-        mock.fill = |arm, _, sample| {
-            sample.user = if arm.name == "none" { 2.0 } else { 1.9 };
+        mock.fill = |variant, _, sample| {
+            sample.user = if variant.name == "none" { 2.0 } else { 1.9 };
         };
         let got = compare(&mut mock, "x", &three(), &rules(None, 9999.0), None).unwrap();
         assert_eq!(got.verdict, Verdict::NoDifference);
@@ -474,46 +483,49 @@ mod tests {
     }
 
     #[test]
-    fn bloat_is_against_the_first_arm() {
+    fn bloat_is_against_the_first_variant() {
         let mut mock = Mock::new(&[("none", &[3.0]), ("plan", &[3.0]), ("all", &[3.0])]);
-        mock.fill = |arm, _, sample| {
-            sample.max_rss = if arm.name == "all" { 300 } else { 100 };
+        mock.fill = |variant, _, sample| {
+            sample.max_rss = if variant.name == "all" { 300 } else { 100 };
         };
         let got = compare(&mut mock, "x", &three(), &rules(Some(2), 9999.0), None).unwrap();
-        assert_eq!(got.arm("all").unwrap().bloat, Some(200));
-        assert_eq!(got.arm("none").unwrap().bloat, Some(0));
+        assert_eq!(got.variant("all").unwrap().bloat, Some(200));
+        assert_eq!(got.variant("none").unwrap().bloat, Some(0));
     }
 
     #[test]
     fn memory_above_the_limit_makes_a_gain_unaffordable() {
         let mut mock = Mock::new(&[("none", &[3.0]), ("plan", &[2.0]), ("all", &[2.0])]);
-        mock.fill = |arm, _, sample| {
-            sample.max_rss = if arm.name == "none" { 400 } else { 500 };
+        mock.fill = |variant, _, sample| {
+            sample.max_rss = if variant.name == "none" { 400 } else { 500 };
         };
         let mut got = compare(&mut mock, "x", &three(), &rules(Some(8), 9999.0), None).unwrap();
         let affordable = |got: &Comparison| -> Vec<Option<bool>> {
-            got.arms.iter().map(|arm| arm.affordable).collect()
+            got.variants
+                .iter()
+                .map(|variant| variant.affordable)
+                .collect()
         };
         assert_eq!(affordable(&got), [None; 3]);
         got.allow_growth(25.0);
         assert_eq!(affordable(&got), [None, Some(true), None]);
-        assert!(got.arm("plan").unwrap().gains());
+        assert!(got.variant("plan").unwrap().gains());
         got.allow_growth(24.9);
         assert_eq!(affordable(&got), [None, Some(false), None]);
-        assert!(!got.arm("plan").unwrap().gains());
+        assert!(!got.variant("plan").unwrap().gains());
     }
 
-    /// Times of an arm whose gain has an interval that just excludes 1.
-    fn barely(arm: usize) -> Vec<f64> {
+    /// Times of a variant with a gain that has an interval just above 1.
+    fn barely(variant: usize) -> Vec<f64> {
         let noise = [
             0.04, -0.035, 0.02, -0.03, 0.035, -0.01, 0.0, -0.02, 0.03, -0.03,
         ];
-        let shifted = noise.iter().cycle().skip(arm).take(10);
+        let shifted = noise.iter().cycle().skip(variant).take(10);
         shifted.map(|noise| 3.0 / (1.0262 + noise)).collect()
     }
 
-    fn change(name: &str) -> Arm {
-        Arm::change(name, super::super::Change::default())
+    fn change(name: &str) -> Variant {
+        Variant::change(name, super::super::Change::default())
     }
 
     #[test]
@@ -525,26 +537,26 @@ mod tests {
             ("one", &one),
             ("two", &two),
         ];
-        let proven = |arms: &[Arm]| -> Vec<Option<bool>> {
+        let proven = |variants: &[Variant]| -> Vec<Option<bool>> {
             // The first round is not counted.
             let got = compare(
                 &mut Mock::new(&times),
                 "x",
-                arms,
+                variants,
                 &rules(Some(10), 9999.0),
                 None,
             );
             let got = got.unwrap();
             assert!(
-                got.arms[1].speedup.unwrap().is_gain(),
+                got.variants[1].speedup.unwrap().is_gain(),
                 "{:?}",
-                got.arms[1].speedup
+                got.variants[1].speedup
             );
-            got.arms.iter().map(|arm| arm.proven).collect()
+            got.variants.iter().map(|variant| variant.proven).collect()
         };
-        let plan = || Arm::plan("p");
-        assert_eq!(proven(&[Arm::none(), plan()]), [None, Some(true)]);
-        let several = proven(&[Arm::none(), plan(), change("one"), change("two")]);
+        let plan = || Variant::plan("p");
+        assert_eq!(proven(&[Variant::none(), plan()]), [None, Some(true)]);
+        let several = proven(&[Variant::none(), plan(), change("one"), change("two")]);
         assert_eq!(several, [None, Some(false), Some(false), Some(false)]);
     }
 
@@ -557,29 +569,39 @@ mod tests {
             ("one", &barely),
             ("all", &[2.0]),
         ];
-        let arms = [Arm::none(), Arm::plan("p"), change("one"), Arm::all()];
+        let variants = [
+            Variant::none(),
+            Variant::plan("p"),
+            change("one"),
+            Variant::all(),
+        ];
         let got = compare(
             &mut Mock::new(&times),
             "x",
-            &arms,
+            &variants,
             &rules(Some(10), 9999.0),
             None,
         );
-        let proven: Vec<_> = got.unwrap().arms.iter().map(|arm| arm.proven).collect();
-        // Everything huge is never applied: it is not judged.
+        let proven: Vec<_> = got
+            .unwrap()
+            .variants
+            .iter()
+            .map(|variant| variant.proven)
+            .collect();
+        // Everything huge cannot be applied as it is: it is not judged.
         assert_eq!(proven, [None, Some(true), Some(true), None]);
     }
 
     #[test]
     fn huge_memory_is_that_of_the_sampled_runs() {
         let mut mock = Mock::new(&[("none", &[3.0]), ("plan", &[3.0]), ("all", &[3.0])]);
-        mock.fill = |arm, run, sample| {
-            if run == 0 && arm.name != "plan" {
+        mock.fill = |variant, run, sample| {
+            if run == 0 && variant.name != "plan" {
                 (sample.huge_peak, sample.huge_samples) = (400, 3);
             }
         };
         let got = compare(&mut mock, "x", &three(), &rules(Some(3), 9999.0), None).unwrap();
-        let median = |name| got.arm(name).unwrap().median.clone().unwrap();
+        let median = |name| got.variant(name).unwrap().median.clone().unwrap();
         assert_eq!(
             (median("all").huge_peak, median("all").huge_samples),
             (400.0, 3)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What runs of programs and of servers have in common: arms made ready once,
-//! a clock, a time limit, the user's Ctrl-C.
+//! Shared by runs of programs and of servers: variants prepared once, a clock, a time limit,
+//! Ctrl-C.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -11,18 +11,18 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use indicatif::ProgressBar;
 
-use super::arm::{Arm, Way};
 use super::sample::Sample;
+use super::variant::{Variant, Way};
 use crate::actuate::{Actuator, Policy, Settings};
 use crate::signals;
 use crate::target::{Child, Launch, Outcome, Sampling};
 
-/// How long a target may take to end after it was asked to.
+/// How long a target may take to end after the request.
 const GRACE: Duration = Duration::from_secs(2);
-/// The limit and Ctrl-C are looked at this often.
+/// How often the limit and Ctrl-C are checked.
 const GLANCE: Duration = Duration::from_millis(200);
 
-/// The clock that a whole tune or compare goes by.
+/// The clock of a whole tune or compare.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock(Instant);
 
@@ -36,7 +36,7 @@ impl Clock {
     }
 }
 
-/// An arm made ready for any number of runs.
+/// A variant prepared for any number of runs.
 #[derive(Debug)]
 struct Ready {
     actuator: Actuator,
@@ -44,22 +44,22 @@ struct Ready {
     env: Vec<(String, String)>,
 }
 
-/// Arms of one command.
+/// The variants of one command.
 #[derive(Debug)]
-pub struct Arms {
+pub struct Variants {
     command: Vec<OsString>,
     ready: BTreeMap<String, Ready>,
-    /// What the actuators want to be known.
+    /// Notes of the actuators.
     notes: Vec<String>,
     /// Why the parent could not act in a run.
     failures: BTreeMap<String, String>,
-    /// Whether huge memory is sampled in the next runs.
+    /// Whether huge-page-backed memory is sampled in the next runs.
     sampling: Sampling,
 }
 
-impl Arms {
-    pub fn new(command: &[OsString]) -> Arms {
-        Arms {
+impl Variants {
+    pub fn new(command: &[OsString]) -> Variants {
+        Variants {
             command: command.to_vec(),
             ready: BTreeMap::new(),
             notes: Vec::new(),
@@ -68,7 +68,7 @@ impl Arms {
         }
     }
 
-    /// Samples huge memory in the runs of the first round, which is not counted, and in no other.
+    /// Samples huge-page-backed memory in the runs of the first round only, which is not counted.
     pub fn begin_round(&mut self, round: u32) {
         self.sampling = match round {
             0 => Sampling::Ample,
@@ -76,10 +76,10 @@ impl Arms {
         };
     }
 
-    /// Makes the arm ready if it is not yet. Slow the first time; not part of a run's time.
-    pub fn prepare(&mut self, arm: &Arm) -> Result<()> {
-        if !self.ready.contains_key(&arm.name) {
-            let ready = make_ready(&self.command, arm)?;
+    /// Prepares the variant unless it is prepared. Slow the first time; not part of a run's time.
+    pub fn prepare(&mut self, variant: &Variant) -> Result<()> {
+        if !self.ready.contains_key(&variant.name) {
+            let ready = make_ready(&self.command, variant)?;
             let lost = ready
                 .actuator
                 .lost()
@@ -87,15 +87,14 @@ impl Arms {
                 .map(|l| format!("not found in this program: {l}"));
             self.notes
                 .extend(ready.actuator.notes().iter().cloned().chain(lost));
-            self.ready.insert(arm.name.clone(), ready);
+            self.ready.insert(variant.name.clone(), ready);
         }
         Ok(())
     }
 
-    /// Runs a prepared arm until `during` has its result or the child has ended;
-    /// `shape` completes the launch.
-    pub fn launch(&self, arm: &Arm, shape: impl Fn(Launch) -> Launch) -> Result<Child> {
-        let ready = &self.ready[&arm.name];
+    /// Starts a run of a prepared variant; `shape` completes the launch.
+    pub fn launch(&self, variant: &Variant, shape: impl Fn(Launch) -> Launch) -> Result<Child> {
+        let ready = &self.ready[&variant.name];
         let mut launch = shape(Launch::new(&ready.command))
             .own_group()
             .sample_huge(self.sampling);
@@ -105,22 +104,23 @@ impl Arms {
         ready.actuator.prepare(launch)?.spawn()
     }
 
-    /// Begins to act on a child of [`Arms::launch`].
-    pub fn act(&self, arm: &Arm, child: &Child) -> crate::actuate::Acting<'_> {
-        self.ready[&arm.name].actuator.act(child)
+    /// Starts to act on a child of [`Variants::launch`].
+    pub fn act(&self, variant: &Variant, child: &Child) -> crate::actuate::Acting<'_> {
+        self.ready[&variant.name].actuator.act(child)
     }
 
-    /// Keeps why acting failed in this arm.
-    pub fn note_failure(&mut self, arm: &Arm, failure: Option<String>) {
+    /// Stores why acting failed in this variant.
+    pub fn note_failure(&mut self, variant: &Variant, failure: Option<String>) {
         if let Some(failure) = failure {
-            self.failures.entry(arm.name.clone()).or_insert(failure);
+            self.failures.entry(variant.name.clone()).or_insert(failure);
         }
     }
 
-    /// What a reader of the result must know about how the arms were acted on.
+    /// The notes on how the variants were acted on.
     pub fn notes(&self) -> Vec<String> {
-        let failed =
-            |(arm, why): (&String, &String)| format!("arm {arm}: the parent could not act: {why}");
+        let failed = |(variant, why): (&String, &String)| {
+            format!("variant {variant}: the parent could not act: {why}")
+        };
         let mut notes = self.notes.clone();
         notes.dedup();
         notes
@@ -130,12 +130,12 @@ impl Arms {
     }
 }
 
-fn make_ready(command: &[OsString], arm: &Arm) -> Result<Ready> {
+fn make_ready(command: &[OsString], variant: &Variant) -> Result<Ready> {
     let settings = Settings {
-        only_advised: matches!(arm.way, Way::PlanOnly(_)),
+        only_advised: matches!(variant.way, Way::PlanOnly(_)),
         ..Settings::default()
     };
-    let (policy, change) = match &arm.way {
+    let (policy, change) = match &variant.way {
         Way::None => (Policy::None, None),
         Way::Never => (Policy::Never, None),
         Way::All => (Policy::All, None),
@@ -153,13 +153,13 @@ fn make_ready(command: &[OsString], arm: &Arm) -> Result<Ready> {
 #[derive(Debug)]
 pub enum Waited {
     Ended(Outcome),
-    /// It was ended at the limit.
+    /// The child was ended at the limit.
     Late,
-    /// The user asked to stop; the child was ended.
+    /// The user interrupted; the child was ended.
     Interrupted,
 }
 
-/// Waits for a child, acting on it by `tick`, until `limit` from now.
+/// Waits for a child for up to `limit`, calling `tick` meanwhile.
 pub fn supervise(
     child: &mut Child,
     limit: Duration,
@@ -186,7 +186,7 @@ pub fn supervise(
     }
 }
 
-/// The numbers of a run.
+/// The measurements of a run.
 pub fn sample(outcome: &Outcome) -> Sample {
     Sample {
         elapsed: outcome.wall.as_secs_f64(),
@@ -209,11 +209,11 @@ pub fn code(status: ExitStatus) -> i32 {
         .unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
 }
 
-/// A progress line, or nothing where there is no terminal.
+/// A progress line; hidden without a terminal.
 #[derive(Debug)]
 pub struct Progress {
     pub bar: ProgressBar,
-    /// Stands before each message: "2 of 5, ceiling".
+    /// Prefix of each message: "2 of 5, upper bound".
     pub step: String,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What one run of one arm gave, and how its numbers compare.
+//! The measurements of one run of one variant, and how they compare.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,41 +15,41 @@ pub struct Sample {
     pub minor_faults: u64,
     pub major_faults: u64,
     pub max_rss: u64,
-    /// Most huge anonymous memory seen at once; 0 where the run was not sampled.
+    /// Largest huge-page-backed anonymous memory seen; 0 if the run was not sampled.
     pub huge_peak: u64,
-    /// Samples of huge memory that were taken. Only the first round is sampled: a sample costs a
-    /// program with small pages more time than one with huge pages.
+    /// Samples of huge-page-backed memory. Only the first round is sampled: a sample costs a
+    /// program with 4 KiB pages more time than one with huge pages.
     #[serde(default)]
     pub huge_samples: u64,
-    /// The number that --metric captured.
+    /// The number captured by --metric.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<f64>,
-    /// Exit code; for a program that a signal ended, 128 + the signal.
+    /// Exit code; 128 + the signal for a program killed by a signal.
     pub status: i32,
-    /// Fingerprints of stdout and stderr; absent where the output is not compared.
+    /// Fingerprints of stdout and stderr; absent if the output is not compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<[u64; 2]>,
-    /// Where the output first differs from that of the first run.
+    /// The first difference of the output from that of the first run.
     #[serde(skip)]
     pub difference: Option<String>,
 }
 
-/// What a verdict rests on.
+/// The quantity that a verdict compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Resource {
     /// Wall time.
     Elapsed,
-    /// User and system time together.
+    /// User plus system time.
     Cpu,
-    /// A captured number of which less is better.
+    /// A captured number; smaller is better.
     MetricTime,
-    /// A captured number of which more is better.
+    /// A captured number; larger is better.
     MetricRate,
 }
 
 impl Resource {
-    /// The sample's value as a time: less is better, and a ratio of two is a speed-up.
+    /// The sample's value as a time: smaller is better, and a ratio of two is a speed-up.
     pub fn time_of(self, sample: &Sample) -> f64 {
         match self {
             Resource::Elapsed => sample.elapsed,
@@ -59,7 +59,7 @@ impl Resource {
         }
     }
 
-    /// The sample's value as it was measured.
+    /// The sample's value as measured.
     pub fn value_of(self, sample: &Sample) -> f64 {
         match self {
             Resource::MetricRate => sample.metric.unwrap_or(f64::NAN),
@@ -67,7 +67,7 @@ impl Resource {
         }
     }
 
-    /// For people.
+    /// The name in texts.
     pub fn name(self) -> &'static str {
         match self {
             Resource::Elapsed => "elapsed time",

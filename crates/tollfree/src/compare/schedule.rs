@@ -1,51 +1,52 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The schedule of interleaved runs: which arm runs when, and when it is enough.
+//! The schedule of interleaved runs: the order of the variants, and the stopping rule.
 //!
-//! Pure but for the [`Executor`]: the tests drive it with one that has a clock of its own.
+//! Pure except for the [`Executor`]: the tests use one with a simulated clock.
 //!
-//! - A round runs each arm once, in the order of a Williams design: two rounds of two arms, six of
-//!   three and four of four have each arm equally often in each place and after each other arm:
-//!   whatever a run leaves behind (warm blocks, a host that must provide memory again) meets all alike.
-//! - The first round warms up and is not counted.
-//! - Looks at the interval are rare (each adds a quarter more rounds) and ask for more
-//!   confidence than the printed interval has, since looking often finds an effect in noise.
+//! - A round runs each variant once, in the order of a Williams design: in two rounds of two
+//!   variants, six of three and four of four, each variant is equally often in each place and after
+//!   each other variant. Effects that a run leaves behind (warm blocks, a host that must provide
+//!   memory again) are distributed equally.
+//! - The first round is a warm-up and is not counted.
+//! - The interval is checked rarely (each check after a quarter more rounds), with more confidence
+//!   than the printed interval has, because frequent checks often find an effect in noise.
 
 use std::time::Duration;
 
 use anyhow::Result;
 use toll_model::stats::{self, Interval, SMALLEST_EFFECT};
 
-use super::arm::Arm;
 use super::sample::{Resource, Sample};
+use super::variant::Variant;
 
-/// Counted rounds before the first look. The range of n rounds holds the true ratio with
-/// probability 1 - 2^(1 - n): fewer than 8 cannot be sure to 99 %, whatever their interval says,
-/// and those that look best at once stop first.
+/// Counted rounds before the first check. The range of n rounds contains the true ratio with
+/// probability 1 - 2^(1 - n): fewer than 8 cannot reach 99 %, whatever their interval, and the
+/// comparisons that look best by chance would stop first.
 pub const FEWEST: u32 = 8;
-/// Counted rounds at most, unless a number was asked for.
+/// Maximum number of counted rounds, unless a number was given.
 pub const MOST: u32 = 1000;
 /// Confidence of printed intervals and of verdicts.
 pub const CONFIDENCE: f64 = 0.95;
 /// Confidence that ends the runs early.
 pub const STOP_CONFIDENCE: f64 = 0.99;
 
-/// Runs the target; the real one, or a test's.
+/// Runs the target; mocked in tests.
 pub trait Executor {
-    /// Runs the arm once. Past `until`, the target is ended and the run is [`Ran::Late`].
-    fn run(&mut self, arm: &Arm, until: Duration) -> Result<Ran>;
-    /// Time since some fixed moment.
+    /// Runs the variant once. After `until`, the target is ended and the run is [`Ran::Late`].
+    fn run(&mut self, variant: &Variant, until: Duration) -> Result<Ran>;
+    /// Time since a fixed moment.
     fn now(&self) -> Duration;
-    /// Told before the runs of each round; the first, 0, only warms up.
+    /// Called before the runs of each round; the first, 0, is a warm-up.
     fn begin_round(&mut self, _round: u32) {}
-    /// What is compared; a server's metric tells its direction with the first run.
+    /// The compared quantity; the direction of a server's metric is known after the first run.
     fn resource(&self) -> Resource {
         Resource::Elapsed
     }
-    /// The most memory that was touched before a run, bytes.
+    /// The most memory touched before a run, bytes.
     fn warmed(&self) -> u64 {
         0
     }
-    /// Told before each run.
+    /// Called before each run.
     fn progress(&mut self, _message: &str) {}
 }
 
@@ -55,19 +56,19 @@ pub enum Ran {
     Done(Sample),
     /// It was ended at the limit.
     Late,
-    /// The user asked to stop.
+    /// The user interrupted.
     Interrupted,
 }
 
-/// How long to go on.
+/// When to stop.
 #[derive(Debug, Clone)]
 pub struct Rules {
-    /// Counted rounds, if a number was asked for.
+    /// Counted rounds, if a number was given.
     pub pairs: Option<u32>,
     /// By the executor's clock.
     pub deadline: Duration,
-    /// Whether each arm must be resolved against the first, not only the second and those that
-    /// are judged.
+    /// Whether each variant must be resolved against the first, not only the second and the judged
+    /// ones.
     pub each: bool,
 }
 
@@ -75,7 +76,7 @@ pub struct Rules {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stopped {
-    /// The number of pairs that was asked for.
+    /// The requested number of pairs is reached.
     Pairs,
     /// The interval is smaller than the effect.
     Resolved,
@@ -85,93 +86,94 @@ pub enum Stopped {
     Time,
     /// A single run took longer than the time limit.
     TooLong,
-    /// The user.
+    /// The user interrupted.
     Interrupted,
 }
 
-/// All runs, and why there are no more.
+/// All runs, and why they ended.
 #[derive(Debug, Clone)]
 pub struct Runs {
-    /// Per arm, in the order of rounds; an interrupted round is there in part.
-    pub arms: Vec<Vec<Sample>>,
+    /// Per variant, in the order of rounds; an interrupted round is partial.
+    pub variants: Vec<Vec<Sample>>,
     pub stopped: Stopped,
-    /// What the arms are compared by.
+    /// The compared quantity.
     pub resource: Resource,
 }
 
 impl Runs {
-    /// Complete rounds, the first included.
+    /// Complete rounds, including the first.
     pub fn rounds(&self) -> u32 {
-        self.arms.iter().map(Vec::len).min().unwrap_or(0) as u32
+        self.variants.iter().map(Vec::len).min().unwrap_or(0) as u32
     }
 
-    /// The runs of an arm that count: of complete rounds, without the first.
-    /// A single round, for which the time sufficed, counts: it is all there is.
-    pub fn counted(&self, arm: usize) -> &[Sample] {
+    /// The counted runs of a variant: of complete rounds, without the first. If the time sufficed
+    /// for a single round only, that round counts.
+    pub fn counted(&self, variant: usize) -> &[Sample] {
         let rounds = self.rounds() as usize;
-        &self.arms[arm][usize::from(rounds > 1)..rounds]
+        &self.variants[variant][usize::from(rounds > 1)..rounds]
     }
 
-    /// Speed-up of an arm over the first one; needs two counted rounds.
-    pub fn speedup(&self, arm: usize, resource: Resource, confidence: f64) -> Option<Interval> {
+    /// Speed-up of a variant over the first one; needs two counted rounds.
+    pub fn speedup(&self, variant: usize, resource: Resource, confidence: f64) -> Option<Interval> {
         if self.counted(0).len() < 2 {
             return None;
         }
-        let times = |arm: usize| -> Vec<f64> {
-            self.counted(arm)
+        let times = |variant: usize| -> Vec<f64> {
+            self.counted(variant)
                 .iter()
                 .map(|s| resource.time_of(s))
                 .collect()
         };
-        stats::ratio_of_rounds(&times(0), &times(arm), confidence)
+        stats::ratio_of_rounds(&times(0), &times(variant), confidence)
     }
 }
 
-/// The order of `arms` arms in a round: a row of a Williams design (1949). In as many consecutive
-/// rounds as there are arms, twice as many for an odd number, each arm comes equally often
-/// in each place, and equally often directly after each other arm.
-pub fn order(round: u32, arms: usize) -> Vec<usize> {
+/// The order of the variants in a round: a row of a Williams design (1949). In a block of rounds
+/// (as many as variants, twice as many for an odd number), each variant is equally often in each
+/// place, and equally often directly after each other variant.
+pub fn order(round: u32, variants: usize) -> Vec<usize> {
     let round = round as usize;
-    // An even number needs no mirror images: they are rows already.
-    let row = if arms % 2 == 0 { round } else { round / 2 };
-    let arm = |place: usize| (zigzag(place, arms) + row) % arms;
-    let mut order: Vec<usize> = (0..arms).map(arm).collect();
-    if arms % 2 == 1 && round % 2 == 1 {
+    // An even number needs no mirrored rows.
+    let row = if variants % 2 == 0 { round } else { round / 2 };
+    let variant = |place: usize| (zigzag(place, variants) + row) % variants;
+    let mut order: Vec<usize> = (0..variants).map(variant).collect();
+    if variants % 2 == 1 && round % 2 == 1 {
         order.reverse();
     }
     order
 }
 
-/// 0, 1, n - 1, 2, n - 2 and so on: the steps between neighbours are all different.
-fn zigzag(place: usize, arms: usize) -> usize {
+/// 0, 1, n - 1, 2, n - 2 and so on: all differences between neighbours are distinct.
+fn zigzag(place: usize, variants: usize) -> usize {
     match place % 2 {
         1 => place.div_ceil(2),
-        _ => (arms - place / 2) % arms,
+        _ => (variants - place / 2) % variants,
     }
 }
 
-/// Runs the arms in rounds until it is enough. The second arm must be resolved, and each that is
-/// judged (the plan and the changes): what may be applied is not judged on the few runs that
-/// another one needs. The rules may say that all must.
+/// Runs the variants in rounds until the stopping rule applies. The second variant and each judged
+/// one (the plan and the changes) must be resolved: a variant that may be applied is not judged on
+/// the few runs that another one needs. The rules can require that all are.
 ///
-/// `stored` has the runs of an earlier session, a list for each arm, all empty where there was none.
-/// Only their complete rounds are taken. The machine is cold again: a round that is not kept comes first.
+/// `stored` has the runs of an earlier session, a list per variant, all empty if there was none.
+/// Only their complete rounds are used. The machine is cold again, so an uncounted warm-up round
+/// comes first.
 pub fn go_on(
     executor: &mut dyn Executor,
-    arms: &[Arm],
+    variants: &[Variant],
     rules: &Rules,
     stored: Vec<Vec<Sample>>,
 ) -> Result<Runs> {
     let mut runs = Runs {
-        arms: stored,
+        variants: stored,
         stopped: Stopped::Time,
         resource: executor.resource(),
     };
     let done = runs.rounds();
-    for arm in &mut runs.arms {
-        arm.truncate(done as usize);
+    for variant in &mut runs.variants {
+        variant.truncate(done as usize);
     }
-    let mut longest = vec![Duration::ZERO; arms.len()];
+    let mut longest = vec![Duration::ZERO; variants.len()];
     let mut look = next_look(done).max(FEWEST);
     let warm_up = (done > 0).then_some(WARM_UP);
     for round in warm_up.into_iter().chain(done..) {
@@ -180,11 +182,13 @@ pub fn go_on(
         }
         let counts = Some(round) != warm_up;
         executor.begin_round(if counts { round } else { WARM_UP });
-        for arm in order(round, arms.len()) {
-            executor.progress(&message(round, &arms[arm], rules));
+        for variant in order(round, variants.len()) {
+            executor.progress(&message(round, &variants[variant], rules));
             let begun = executor.now();
-            match executor.run(&arms[arm], rules.deadline)? {
-                Ran::Done(sample) if counts => runs.arms[arm].push(Sample { round, ..sample }),
+            match executor.run(&variants[variant], rules.deadline)? {
+                Ran::Done(sample) if counts => {
+                    runs.variants[variant].push(Sample { round, ..sample })
+                }
                 Ran::Done(_) => {}
                 Ran::Interrupted => {
                     return Ok(Runs {
@@ -199,28 +203,28 @@ pub fn go_on(
                     });
                 }
             }
-            longest[arm] = longest[arm].max(executor.now().saturating_sub(begun));
+            longest[variant] = longest[variant].max(executor.now().saturating_sub(begun));
         }
         runs.resource = executor.resource();
         if !counts {
             continue;
         }
-        if let Some(stopped) = enough(&runs, arms, rules, round, &mut look) {
+        if let Some(stopped) = enough(&runs, variants, rules, round, &mut look) {
             return Ok(Runs { stopped, ..runs });
         }
     }
     Ok(runs)
 }
 
-/// The round that only warms up.
+/// The warm-up round.
 const WARM_UP: u32 = 0;
 
-/// The round of the look after one in this round: a quarter more.
+/// The round of the next check: a quarter more.
 fn next_look(round: u32) -> u32 {
     (round + round.div_ceil(4)).max(round + 1)
 }
 
-/// Whether another round is expected to end in time. Before the first there is nothing to go by.
+/// Whether another round is expected to end in time. Before the first round there is no estimate.
 fn fits(now: Duration, longest: &[Duration], deadline: Duration) -> bool {
     now + longest.iter().sum::<Duration>() <= deadline && now < deadline
 }
@@ -233,8 +237,14 @@ fn late(round: u32) -> Stopped {
     }
 }
 
-/// Why the runs should end after this round, if they should.
-fn enough(runs: &Runs, arms: &[Arm], rules: &Rules, round: u32, look: &mut u32) -> Option<Stopped> {
+/// Returns why the runs should end after this round, if they should.
+fn enough(
+    runs: &Runs,
+    variants: &[Variant],
+    rules: &Rules,
+    round: u32,
+    look: &mut u32,
+) -> Option<Stopped> {
     if let Some(pairs) = rules.pairs {
         return (round >= pairs).then_some(Stopped::Pairs);
     }
@@ -245,10 +255,10 @@ fn enough(runs: &Runs, arms: &[Arm], rules: &Rules, round: u32, look: &mut u32) 
         return None;
     }
     *look = next_look(round);
-    let counts = |arm: &usize| *arm == 1 || rules.each || arms[*arm].is_judged();
-    let settled: Option<Vec<Stopped>> = (1..arms.len())
+    let counts = |variant: &usize| *variant == 1 || rules.each || variants[*variant].is_judged();
+    let settled: Option<Vec<Stopped>> = (1..variants.len())
         .filter(counts)
-        .map(|arm| settled(runs, arm))
+        .map(|variant| settled(runs, variant))
         .collect();
     match settled?.contains(&Stopped::Resolved) {
         true => Some(Stopped::Resolved),
@@ -256,9 +266,9 @@ fn enough(runs: &Runs, arms: &[Arm], rules: &Rules, round: u32, look: &mut u32) 
     }
 }
 
-/// Whether more runs would say no more about an arm, and why.
-fn settled(runs: &Runs, arm: usize) -> Option<Stopped> {
-    let interval = runs.speedup(arm, runs.resource, STOP_CONFIDENCE)?;
+/// Returns why more runs would not change the finding on a variant, if so.
+fn settled(runs: &Runs, variant: usize) -> Option<Stopped> {
+    let interval = runs.speedup(variant, runs.resource, STOP_CONFIDENCE)?;
     if interval.inside(SMALLEST_EFFECT) {
         Some(Stopped::NoEffect)
     } else {
@@ -266,11 +276,11 @@ fn settled(runs: &Runs, arm: usize) -> Option<Stopped> {
     }
 }
 
-fn message(round: u32, arm: &Arm, rules: &Rules) -> String {
+fn message(round: u32, variant: &Variant, rules: &Rules) -> String {
     let of = rules.pairs.map(|n| format!(" of {n}")).unwrap_or_default();
     match round {
-        0 => format!("warming up: {}", arm.name),
-        _ => format!("pair {round}{of}: {}", arm.name),
+        0 => format!("warming up: {}", variant.name),
+        _ => format!("pair {round}{of}: {}", variant.name),
     }
 }
 
@@ -280,14 +290,14 @@ pub mod tests {
 
     use super::*;
 
-    /// An executor whose runs take the times that it is told, by a clock of its own.
+    /// An executor with given run times and a simulated clock.
     pub struct Mock {
         pub clock: f64,
-        /// Elapsed seconds of an arm by its name, cycled through.
+        /// Elapsed seconds per variant name, repeated cyclically.
         pub times: BTreeMap<String, Vec<f64>>,
-        /// What else is in a sample.
-        pub fill: fn(&Arm, usize, &mut Sample),
-        /// After this many runs the user presses Ctrl-C.
+        /// Fills in the other fields of a sample.
+        pub fill: fn(&Variant, usize, &mut Sample),
+        /// Simulates Ctrl-C after this many runs.
         pub interrupt_after: usize,
         pub log: Vec<String>,
     }
@@ -308,25 +318,29 @@ pub mod tests {
     }
 
     impl Executor for Mock {
-        fn run(&mut self, arm: &Arm, until: Duration) -> Result<Ran> {
+        fn run(&mut self, variant: &Variant, until: Duration) -> Result<Ran> {
             if self.log.len() >= self.interrupt_after {
                 return Ok(Ran::Interrupted);
             }
-            let earlier = self.log.iter().filter(|name| **name == arm.name).count();
-            let times = &self.times[&arm.name];
+            let earlier = self
+                .log
+                .iter()
+                .filter(|name| **name == variant.name)
+                .count();
+            let times = &self.times[&variant.name];
             let elapsed = times[earlier % times.len()];
             if self.clock + elapsed > until.as_secs_f64() {
                 self.clock = until.as_secs_f64();
                 return Ok(Ran::Late);
             }
             self.clock += elapsed;
-            self.log.push(arm.name.clone());
+            self.log.push(variant.name.clone());
             let mut sample = Sample {
                 elapsed,
                 user: elapsed,
                 ..Sample::default()
             };
-            (self.fill)(arm, earlier, &mut sample);
+            (self.fill)(variant, earlier, &mut sample);
             Ok(Ran::Done(sample))
         }
 
@@ -335,8 +349,8 @@ pub mod tests {
         }
     }
 
-    fn run(executor: &mut dyn Executor, arms: &[Arm], rules: &Rules) -> Result<Runs> {
-        go_on(executor, arms, rules, vec![Vec::new(); arms.len()])
+    fn run(executor: &mut dyn Executor, variants: &[Variant], rules: &Rules) -> Result<Runs> {
+        go_on(executor, variants, rules, vec![Vec::new(); variants.len()])
     }
 
     pub fn rules(pairs: Option<u32>, seconds: f64) -> Rules {
@@ -348,8 +362,8 @@ pub mod tests {
         }
     }
 
-    fn two() -> Vec<Arm> {
-        vec![Arm::none(), Arm::all()]
+    fn two() -> Vec<Variant> {
+        vec![Variant::none(), Variant::all()]
     }
 
     #[test]
@@ -359,50 +373,62 @@ pub mod tests {
         three.dedup();
         assert_eq!(three.len(), 6);
         assert_eq!((order(0, 2), order(1, 2)), (vec![0, 1], vec![1, 0]));
-        for arms in 2..7 {
-            // A block of the design, wherever it begins: the first round is not counted.
-            let block = if arms % 2 == 0 { arms } else { 2 * arms };
+        for variants in 2..7 {
+            // A block of the design, at any start: the first round is not counted.
+            let block = if variants % 2 == 0 {
+                variants
+            } else {
+                2 * variants
+            };
             for first in [0, 1, 5] {
                 let orders: Vec<_> = (first..first + block)
-                    .map(|r| order(r as u32, arms))
+                    .map(|r| order(r as u32, variants))
                     .collect();
                 let followed = |a, b| {
                     let pairs = orders.iter().flat_map(|order| order.windows(2));
                     pairs.filter(|pair| *pair == [a, b]).count()
                 };
-                for a in 0..arms {
-                    for place in 0..arms {
+                for a in 0..variants {
+                    for place in 0..variants {
                         let there = orders.iter().filter(|order| order[place] == a).count();
-                        assert_eq!(there, block / arms, "{arms} arms: {a} at {place}");
+                        assert_eq!(
+                            there,
+                            block / variants,
+                            "{variants} variants: {a} at {place}"
+                        );
                     }
-                    for b in (0..arms).filter(|b| *b != a) {
-                        assert_eq!(followed(a, b), block / arms, "{arms} arms: {b} after {a}");
+                    for b in (0..variants).filter(|b| *b != a) {
+                        assert_eq!(
+                            followed(a, b),
+                            block / variants,
+                            "{variants} variants: {b} after {a}"
+                        );
                     }
                 }
             }
         }
-        for arms in 1..7 {
+        for variants in 1..7 {
             for round in 0..20 {
-                let mut seen = order(round, arms);
+                let mut seen = order(round, variants);
                 seen.sort_unstable();
-                assert_eq!(seen, (0..arms).collect::<Vec<_>>());
+                assert_eq!(seen, (0..variants).collect::<Vec<_>>());
             }
         }
     }
 
     #[test]
-    fn two_arms_take_turns_in_being_first() {
+    fn two_variants_take_turns_in_being_first() {
         let firsts: Vec<usize> = (0..8).map(|round| order(round, 2)[0]).collect();
         assert_eq!(firsts.iter().sum::<usize>(), 4, "{firsts:?}");
     }
 
     #[test]
-    fn each_arm_is_waited_for_where_each_counts() {
-        // The third one scatters too much for 8 rounds.
+    fn each_variant_is_waited_for_where_each_counts() {
+        // The third one has too much noise for 8 rounds.
         let wild = [1.7, 2.3];
         let times: [(&str, &[f64]); 3] = [("none", &[2.0]), ("plan", &[1.0]), ("all", &wild)];
-        let arms = [Arm::none(), Arm::plan("p"), Arm::all()];
-        let second = run(&mut Mock::new(&times), &arms, &rules(None, 9999.0)).unwrap();
+        let variants = [Variant::none(), Variant::plan("p"), Variant::all()];
+        let second = run(&mut Mock::new(&times), &variants, &rules(None, 9999.0)).unwrap();
         assert_eq!(
             (second.stopped, second.rounds()),
             (Stopped::Resolved, FEWEST + 1)
@@ -411,13 +437,13 @@ pub mod tests {
             each: true,
             ..rules(None, 60.0)
         };
-        let each = run(&mut Mock::new(&times), &arms, &rules).unwrap();
+        let each = run(&mut Mock::new(&times), &variants, &rules).unwrap();
         assert!(each.rounds() > FEWEST + 1, "{}", each.rounds());
     }
 
     #[test]
-    fn each_arm_that_is_judged_is_waited_for() {
-        // The change gains, and scatters too much for 8 rounds to show it.
+    fn each_variant_that_is_judged_is_waited_for() {
+        // The change gains, with too much noise to prove it in 8 rounds.
         let wild = [1.5, 1.9, 1.6, 1.85];
         let times: [(&str, &[f64]); 4] = [
             ("none", &[2.0]),
@@ -425,15 +451,15 @@ pub mod tests {
             ("all", &wild),
             ("change", &wild),
         ];
-        let change = Arm::change("change", super::super::Change::default());
-        let rounds = |last: Arm| {
-            let arms = [Arm::none(), Arm::plan("p"), last];
-            let runs = run(&mut Mock::new(&times), &arms, &rules(None, 9999.0)).unwrap();
+        let change = Variant::change("change", super::super::Change::default());
+        let rounds = |last: Variant| {
+            let variants = [Variant::none(), Variant::plan("p"), last];
+            let runs = run(&mut Mock::new(&times), &variants, &rules(None, 9999.0)).unwrap();
             assert_eq!(runs.stopped, Stopped::Resolved);
             runs.rounds()
         };
-        // Nobody applies everything huge.
-        assert_eq!(rounds(Arm::all()), FEWEST + 1);
+        // Everything huge is never applied.
+        assert_eq!(rounds(Variant::all()), FEWEST + 1);
         assert!(rounds(change) > FEWEST + 1);
     }
 
@@ -513,11 +539,12 @@ pub mod tests {
         let mut mock = Mock::new(&[("none", &[8.0, 2.2, 2.3]), ("all", &[8.0, 1.2, 1.3])]);
         let runs = go_on(&mut mock, &two(), &rules(Some(3), 1000.0), stored).unwrap();
         assert_eq!((runs.rounds(), runs.stopped), (4, Stopped::Pairs));
-        let elapsed =
-            |arm: usize| -> Vec<f64> { runs.arms[arm].iter().map(|s| s.elapsed).collect() };
+        let elapsed = |variant: usize| -> Vec<f64> {
+            runs.variants[variant].iter().map(|s| s.elapsed).collect()
+        };
         assert_eq!(elapsed(0), [9.0, 2.0, 2.2, 2.3]);
         assert_eq!(elapsed(1), [9.0, 1.0, 1.2, 1.3]);
-        let rounds: Vec<u32> = runs.arms[0].iter().map(|s| s.round).collect();
+        let rounds: Vec<u32> = runs.variants[0].iter().map(|s| s.round).collect();
         assert_eq!(rounds, [0, 1, 2, 3]);
     }
 

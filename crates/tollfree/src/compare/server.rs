@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Runs a server and drives a load against it.
 //!
-//! Each run starts the server anew, waits until it is ready, drives the
-//! workload (or lets a window of time pass), and ends the server. What is compared
-//! is the workload's time, the number that it prints, or for a mere window the
-//! server's CPU time. A server's status and output are not compared.
+//! Each run starts a new server, waits until it is ready, drives the workload (or waits for a
+//! window of time), and ends the server. The compared quantity is the workload's time, the number
+//! that it prints, or, for a window, the server's CPU time. A server's status and output are not
+//! compared.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -18,25 +18,25 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use tempfile::TempDir;
 
-use super::arm::Arm;
 use super::metric::Metric;
 use super::observe::Observer;
-use super::runner::{Arms, Clock, Progress, Waited, code, sample, supervise};
+use super::runner::{Clock, Progress, Variants, Waited, code, sample, supervise};
 use super::sample::{Resource, Sample};
 use super::schedule::{Executor, Ran};
+use super::variant::Variant;
 use super::warm::Warmer;
 use crate::error::UserError;
 use crate::signals;
 use crate::target::{Child, Launch, Outcome};
 
-/// What a server without `--ready` gets before it is loaded.
+/// Time between the start and the load of a server without `--ready`.
 const SETTLE: Duration = Duration::from_secs(1);
-/// Time between two tries of `--ready`.
+/// Time between two attempts of `--ready`.
 const RETRY: Duration = Duration::from_millis(100);
-/// What a server gets to end in.
+/// How long a server may take to end after the request.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// What happens to a server in each run.
+/// The actions on a server in each run.
 #[derive(Debug, Clone, Default)]
 pub struct Load {
     pub workload: Option<String>,
@@ -48,20 +48,20 @@ pub struct Load {
 /// Runs of one server.
 #[derive(Debug)]
 pub struct Server {
-    arms: Arms,
+    variants: Variants,
     load: Load,
     /// Output of the server, `--ready` and the workload, overwritten by each run.
-    folder: TempDir,
-    /// What is compared; the metric's direction shows with its first value.
+    directory: TempDir,
+    /// The compared quantity; the direction of a metric is known after its first value.
     resource: Resource,
     clock: Clock,
     pub warmer: Warmer,
     pub progress: Progress,
-    /// Watches the next runs, if there is one.
+    /// Observes the next runs, if set.
     pub observer: Option<Observer>,
 }
 
-/// How one part of a run went.
+/// How one part of a run ended.
 enum Part<T> {
     Done(T),
     Late,
@@ -76,12 +76,12 @@ impl Server {
         progress: Progress,
         warmer: Warmer,
     ) -> Result<Server> {
-        let folder = tempfile::Builder::new()
+        let directory = tempfile::Builder::new()
             .prefix("tollfree-server-")
             .tempdir();
-        let folder = folder.context("no temporary folder")?;
+        let directory = directory.context("no temporary directory")?;
         for name in ["server", "ready", "workload"] {
-            std::fs::create_dir(folder.path().join(name))?;
+            std::fs::create_dir(directory.path().join(name))?;
         }
         let resource = match (&load.workload, &load.metric) {
             (None, _) => Resource::Cpu,
@@ -89,9 +89,9 @@ impl Server {
             (Some(_), Some(_)) => Resource::MetricRate,
         };
         Ok(Server {
-            arms: Arms::new(command),
+            variants: Variants::new(command),
             load,
-            folder,
+            directory,
             resource,
             clock,
             warmer,
@@ -101,14 +101,14 @@ impl Server {
     }
 
     pub fn notes(&self) -> Vec<String> {
-        self.arms.notes()
+        self.variants.notes()
     }
 
     fn left(&self, until: Duration) -> Duration {
         until.saturating_sub(self.clock.now())
     }
 
-    /// Tries `--ready` until it succeeds.
+    /// Repeats `--ready` until it succeeds.
     fn await_ready(
         &self,
         server: &mut Child,
@@ -132,7 +132,7 @@ impl Server {
         }
     }
 
-    /// Lets time pass while the server runs.
+    /// Waits while the server runs.
     fn pass(
         &self,
         server: &mut Child,
@@ -159,7 +159,7 @@ impl Server {
         }
     }
 
-    /// Runs a shell command beside the server.
+    /// Runs a shell command next to the server.
     fn shell(
         &self,
         command: &str,
@@ -169,9 +169,9 @@ impl Server {
         tick: &mut dyn FnMut() -> Duration,
     ) -> Result<Part<Outcome>> {
         let arguments = ["sh".into(), "-c".into(), OsString::from(command)];
-        let folder = self.folder.path().join(name);
+        let directory = self.directory.path().join(name);
         let launch = Launch::new(&arguments).stdin(Path::new("/dev/null"));
-        let mut child = launch.capture(&folder).own_group().spawn()?;
+        let mut child = launch.capture(&directory).own_group().spawn()?;
         let mut ended = None;
         let waited = supervise(&mut child, self.left(until), || {
             if ended.is_none() {
@@ -187,7 +187,7 @@ impl Server {
         }
     }
 
-    /// The whole middle of a run, from readiness to the end of the load.
+    /// The run from readiness to the end of the load.
     fn drive(
         &mut self,
         server: &mut Child,
@@ -215,7 +215,7 @@ impl Server {
             Part::Late => return Ok(Part::Late),
             Part::Interrupted => return Ok(Part::Interrupted),
         };
-        check_workload(&workload, &outcome, &self.folder.path().join("workload"))?;
+        check_workload(&workload, &outcome, &self.directory.path().join("workload"))?;
         let metric = self.captured()?;
         Ok(Part::Done(Sample {
             elapsed: outcome.wall.as_secs_f64(),
@@ -228,7 +228,7 @@ impl Server {
         let Some(metric) = &self.load.metric else {
             return Ok(None);
         };
-        let read = |name: &str| read_lossy(&self.folder.path().join("workload").join(name));
+        let read = |name: &str| read_lossy(&self.directory.path().join("workload").join(name));
         let (value, resource) = metric.find(&(read("stdout") + &read("stderr")))?;
         self.resource = resource;
         Ok(Some(value))
@@ -236,24 +236,26 @@ impl Server {
 
     fn gone(&self, outcome: &Outcome) -> UserError {
         UserError::Target(format!(
-            "the server ended by itself with status {} before the load was done: {}",
+            "the server ended by itself with status {} before the end of the load: {}",
             code(outcome.status),
-            last_line(&self.folder.path().join("server/stderr"))
+            last_line(&self.directory.path().join("server/stderr"))
         ))
     }
 }
 
 impl Executor for Server {
-    fn run(&mut self, arm: &Arm, until: Duration) -> Result<Ran> {
-        self.arms.prepare(arm)?;
-        let folder = self.folder.path().join("server");
+    fn run(&mut self, variant: &Variant, until: Duration) -> Result<Ran> {
+        self.variants.prepare(variant)?;
+        let directory = self.directory.path().join("server");
         let clock = self.clock;
         self.warmer
             .warm(|| clock.now() >= until || signals::interrupted().is_some());
-        let arms = std::mem::replace(&mut self.arms, Arms::new(&[]));
-        let mut child = arms.launch(arm, |l| l.stdin(Path::new("/dev/null")).capture(&folder))?;
+        let variants = std::mem::replace(&mut self.variants, Variants::new(&[]));
+        let mut child = variants.launch(variant, |l| {
+            l.stdin(Path::new("/dev/null")).capture(&directory)
+        })?;
         let feeder = self.warmer.feed(child.pid());
-        let mut acting = arms.act(arm, &child);
+        let mut acting = variants.act(variant, &child);
         let (pid, mut observer) = (child.pid(), self.observer.take());
         let mut tick = || {
             let look = observer.as_mut().map_or(Duration::MAX, |o| o.tick(pid));
@@ -263,8 +265,8 @@ impl Executor for Server {
         self.observer = observer;
         let failure = acting.failure().map(str::to_owned);
         drop((acting, feeder));
-        self.arms = arms;
-        self.arms.note_failure(arm, failure);
+        self.variants = variants;
+        self.variants.note_failure(variant, failure);
         let driven = driven?;
         let ended = child.stop(GRACE)?;
         self.warmer.saw(ended.max_rss);
@@ -285,7 +287,7 @@ impl Executor for Server {
     }
 
     fn begin_round(&mut self, round: u32) {
-        self.arms.begin_round(round);
+        self.variants.begin_round(round);
     }
 
     fn resource(&self) -> Resource {
@@ -301,7 +303,7 @@ impl Executor for Server {
     }
 }
 
-/// How a workload against a process that runs already went.
+/// The result of a workload against a running process.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Timed {
     /// Its time, or the captured number as a time.
@@ -310,53 +312,53 @@ pub enum Timed {
     Interrupted,
 }
 
-/// Runs the workload once, without starting anything.
+/// Runs the workload once, without starting a server.
 pub fn run_workload(load: &Load, limit: Duration) -> Result<Timed> {
     let workload = load.workload.as_deref().unwrap_or("true");
-    let folder = tempfile::tempdir().context("no temporary folder")?;
+    let directory = tempfile::tempdir().context("no temporary directory")?;
     let arguments = ["sh".into(), "-c".into(), OsString::from(workload)];
     let launch = Launch::new(&arguments).stdin(Path::new("/dev/null"));
-    let mut child = launch.capture(folder.path()).own_group().spawn()?;
+    let mut child = launch.capture(directory.path()).own_group().spawn()?;
     let outcome = match supervise(&mut child, limit, || Duration::MAX)? {
         Waited::Ended(outcome) => outcome,
         Waited::Late => return Ok(Timed::Late),
         Waited::Interrupted => return Ok(Timed::Interrupted),
     };
-    check_workload(workload, &outcome, folder.path())?;
+    check_workload(workload, &outcome, directory.path())?;
     let mut sample = sample(&outcome);
     let mut resource = Resource::Elapsed;
     if let Some(metric) = &load.metric {
-        let text =
-            read_lossy(&folder.path().join("stdout")) + &read_lossy(&folder.path().join("stderr"));
+        let text = read_lossy(&directory.path().join("stdout"))
+            + &read_lossy(&directory.path().join("stderr"));
         let (value, direction) = metric.find(&text)?;
         (sample.metric, resource) = (Some(value), direction);
     }
     Ok(Timed::Done(resource.time_of(&sample)))
 }
 
-fn check_workload(workload: &str, outcome: &Outcome, folder: &Path) -> Result<(), UserError> {
+fn check_workload(workload: &str, outcome: &Outcome, directory: &Path) -> Result<(), UserError> {
     if outcome.status.success() {
         return Ok(());
     }
     Err(UserError::Target(format!(
         "the workload `{workload}` ended with {}: {}",
         outcome.status,
-        last_line(&folder.join("stderr"))
+        last_line(&directory.join("stderr"))
     )))
 }
 
-/// Drives the load again and again in a thread of its own, while the server is recorded.
-/// It uses none of [`crate::target`], whose forwarding of signals belongs to the recorder.
+/// Drives the load repeatedly in its own thread while the server is recorded. It does not use
+/// [`crate::target`], because its signal forwarding belongs to the recorder.
 #[derive(Debug)]
 pub struct Driver {
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<Driven>>,
 }
 
-/// How the runs of a driven workload ended, but for the one that was under way at the end.
+/// The results of the runs of a driven workload, except the one in progress at the end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Driven {
-    /// Whether the server was ready for any.
+    /// Whether the server was ready for any run.
     pub ready: bool,
     pub succeeded: u32,
     pub failed: u32,
@@ -373,7 +375,7 @@ impl Driver {
         }
     }
 
-    /// Ends the load.
+    /// Stops the load.
     pub fn finish(mut self) -> Driven {
         self.end()
     }
@@ -415,7 +417,7 @@ fn drive_until(load: &Load, over: &AtomicBool) -> Driven {
     driven
 }
 
-/// Runs a shell command, or ends it with its whole group when it is over. True if it succeeded.
+/// Runs a shell command. Kills its process group when `over` is set. Returns whether it succeeded.
 fn shell_until(command: &str, over: &AtomicBool) -> bool {
     let mut shell = Command::new("sh");
     shell.args(["-c", command]).process_group(0);
@@ -448,5 +450,5 @@ fn read_lossy(path: &Path) -> String {
 fn last_line(path: &Path) -> String {
     let text = read_lossy(path);
     let line = text.lines().rfind(|line| !line.trim().is_empty());
-    line.unwrap_or("it said nothing").to_owned()
+    line.unwrap_or("no output").to_owned()
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The result for people.
+//! The result as text.
 
 use comfy_table::{CellAlignment, Table};
 use toll_model::plan::Estimate;
 use toll_model::stats::{Interval, MOST_PAIRS, Verdict};
 
-use super::result::{ArmResult, Comparison};
+use super::result::{Comparison, VariantResult};
 use super::sample::Resource;
 use crate::units;
 
@@ -17,7 +17,7 @@ pub fn speedup(interval: &Interval) -> String {
     )
 }
 
-/// The same for a prediction.
+/// A prediction in the same format.
 pub fn estimate(estimate: &Estimate) -> String {
     format!(
         "{:.3}x ({:.3} to {:.3})",
@@ -25,18 +25,18 @@ pub fn estimate(estimate: &Estimate) -> String {
     )
 }
 
-/// What the columns of [`arms`] mean.
+/// The legend of the columns of [`variants`].
 const COLUMNS: &str = "\
 Medians of the counted runs. faults: page faults; huge: most memory in huge pages; memory: most that
-was resident; bloat: resident above the first arm; speed-up: time of the first arm / time of this one.
+was resident; bloat: resident above the first variant; speed-up: time of the first variant / time of this one.
 ";
 
-/// How a user asks for more pairs.
+/// How a user requests more pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum More {
-    /// By their number: `-n`.
+    /// By number: `-n`.
     Pairs,
-    /// By a longer time limit only.
+    /// Only by a longer time limit.
     Within,
 }
 
@@ -44,7 +44,7 @@ pub enum More {
 pub fn render(comparison: &Comparison, more: More) -> String {
     let mut text = format!(
         "{COLUMNS}\n{}\n\n{}\n",
-        arms(comparison),
+        variants(comparison),
         verdict(comparison, more)
     );
     if let Some(predicted) = &comparison.predicted_speedup {
@@ -66,21 +66,24 @@ pub fn render(comparison: &Comparison, more: More) -> String {
     text
 }
 
-/// What was done to memory before each run, if anything was.
+/// How memory was warmed before each run, if it was.
 pub fn warmed(comparison: &Comparison) -> Option<String> {
     let bytes = comparison.warmed_bytes;
     (bytes > 0).then(|| {
         format!(
-            "before each run {} were touched, and freed as the program grew, so that no arm pays for blocks that the host \
-             must provide first (--cold leaves that out)",
+            "before each run {} were touched, and freed as the program grew, so that no variant waits for blocks that the host \
+             must provide first (--cold disables this)",
             units::bytes(bytes)
         )
     })
 }
 
-/// One sentence: faster, slower, or what would settle it.
+/// One sentence: faster, slower, or what would settle the comparison.
 pub fn verdict(comparison: &Comparison, more: More) -> String {
-    let what = comparison.arms.get(1).map_or("", |arm| arm.name.as_str());
+    let what = comparison
+        .variants
+        .get(1)
+        .map_or("", |variant| variant.name.as_str());
     let resource = comparison.resource.name();
     let confidence = comparison.confidence * 100.0;
     let Some(interval) = comparison.main() else {
@@ -97,13 +100,13 @@ pub fn verdict(comparison: &Comparison, more: More) -> String {
     match comparison.verdict {
         Verdict::Faster => format!("{what} is faster: {measured}"),
         Verdict::Slower => format!("{what} is SLOWER: {measured}"),
-        Verdict::NoDifference => format!("no difference that matters (2 %): {what} {measured}"),
+        Verdict::NoDifference => format!("no difference of 2 % or more: {what} {measured}"),
         Verdict::CannotTell if !interval.holds_one() => format!(
             "cannot tell whether the difference reaches 2 %: {what} {measured}{}",
             settle(comparison, more)
         ),
         Verdict::CannotTell => format!(
-            "cannot tell: {what} {measured}; such runs show an effect of {} four times in five{}",
+            "cannot tell: {what} {measured}; such runs detect an effect of {} with a probability of 80 %{}",
             units::percent(interval.smallest_visible_effect(pairs)),
             settle(comparison, more)
         ),
@@ -112,23 +115,23 @@ pub fn verdict(comparison: &Comparison, more: More) -> String {
 
 fn settle(comparison: &Comparison, more: More) -> String {
     match comparison.pairs_to_settle {
-        Some(MOST_PAIRS) => "; it lies too near 2 % to be settled by more pairs".to_owned(),
+        Some(MOST_PAIRS) => "; it is too close to 2 % to be settled by more pairs".to_owned(),
         Some(pairs) if pairs > comparison.pairs => {
             let option = match more {
                 More::Pairs => format!(" (-n {pairs})"),
                 More::Within => String::new(),
             };
-            format!("; about {pairs} pairs{option} would settle it with a chance of 80 %")
+            format!("; about {pairs} pairs{option} would settle it with a probability of 80 %")
         }
         _ => String::new(),
     }
 }
 
-fn arms(comparison: &Comparison) -> Table {
+fn variants(comparison: &Comparison) -> Table {
     let mut table = Table::new();
     table.load_preset(comfy_table::presets::NOTHING);
     let mut header = vec![
-        "arm", "elapsed", "user", "sys", "faults", "huge", "memory", "bloat", "speed-up",
+        "variant", "elapsed", "user", "sys", "faults", "huge", "memory", "bloat", "speed-up",
     ];
     let metric = matches!(
         comparison.resource,
@@ -138,8 +141,8 @@ fn arms(comparison: &Comparison) -> Table {
         header.insert(1, "metric");
     }
     table.set_header(header);
-    for arm in &comparison.arms {
-        table.add_row(row(arm, metric));
+    for variant in &comparison.variants {
+        table.add_row(row(variant, metric));
     }
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
@@ -147,9 +150,9 @@ fn arms(comparison: &Comparison) -> Table {
     table
 }
 
-fn row(arm: &ArmResult, metric: bool) -> Vec<String> {
-    let mut row = vec![arm.name.clone()];
-    let Some(median) = &arm.median else {
+fn row(variant: &VariantResult, metric: bool) -> Vec<String> {
+    let mut row = vec![variant.name.clone()];
+    let Some(median) = &variant.median else {
         row.push("no complete run".to_owned());
         return row;
     };
@@ -172,8 +175,8 @@ fn row(arm: &ArmResult, metric: bool) -> Vec<String> {
         _ => units::bytes(median.huge_peak as u64),
     });
     row.push(units::bytes(median.max_rss as u64));
-    row.push(bloat(arm.bloat.unwrap_or(0)));
-    row.push(arm.speedup.as_ref().map_or("-".to_owned(), speedup));
+    row.push(bloat(variant.bloat.unwrap_or(0)));
+    row.push(variant.speedup.as_ref().map_or("-".to_owned(), speedup));
     row
 }
 
@@ -185,13 +188,13 @@ fn bloat(bytes: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::schedule::tests::{Mock, rules};
-    use super::super::{Arm, compare};
+    use super::super::{Variant, compare};
     use super::*;
 
     #[test]
-    fn the_text_names_arm_ratio_interval_resource_and_pairs() {
+    fn the_text_names_variant_ratio_interval_resource_and_pairs() {
         let mut mock = Mock::new(&[("none", &[3.0, 3.01]), ("plan", &[2.0, 2.01])]);
-        let arms = [Arm::none(), Arm::plan("p")];
+        let variants = [Variant::none(), Variant::plan("p")];
         let predicted = Estimate {
             median: 1.4,
             low: 1.3,
@@ -200,7 +203,7 @@ mod tests {
         let got = compare(
             &mut mock,
             "x",
-            &arms,
+            &variants,
             &rules(Some(6), 999.0),
             Some(predicted),
         )
@@ -220,8 +223,8 @@ mod tests {
     #[test]
     fn memory_that_was_warmed_is_said() {
         let mut mock = Mock::new(&[("none", &[3.0]), ("all", &[2.0])]);
-        let arms = [Arm::none(), Arm::all()];
-        let mut got = compare(&mut mock, "x", &arms, &rules(Some(2), 999.0), None).unwrap();
+        let variants = [Variant::none(), Variant::all()];
+        let mut got = compare(&mut mock, "x", &variants, &rules(Some(2), 999.0), None).unwrap();
         assert!(!render(&got, More::Pairs).contains("--cold"));
         got.warmed_bytes = 640 << 20;
         let text = render(&got, More::Pairs);
@@ -233,14 +236,14 @@ mod tests {
 
     #[test]
     fn a_difference_below_the_floor_does_not_matter() {
-        // The preload's start costs 0.7 %, which these runs show beyond doubt.
+        // The preload library's start costs 0.7 %, which these runs resolve.
         let mut mock = Mock::new(&[("none", &[3.0, 3.001]), ("plan", &[3.021, 3.022])]);
-        let arms = [Arm::none(), Arm::plan("p")];
-        let got = compare(&mut mock, "x", &arms, &rules(Some(8), 999.0), None).unwrap();
+        let variants = [Variant::none(), Variant::plan("p")];
+        let got = compare(&mut mock, "x", &variants, &rules(Some(8), 999.0), None).unwrap();
         assert!(got.main().unwrap().high < 1.0, "{:?}", got.main());
         let text = render(&got, More::Pairs);
         assert!(
-            text.contains("no difference that matters (2 %): plan"),
+            text.contains("no difference of 2 % or more: plan"),
             "{text}"
         );
         assert!(!text.to_lowercase().contains("slower"), "{text}");
@@ -249,8 +252,8 @@ mod tests {
     #[test]
     fn what_cannot_be_told_is_not_called_a_gain() {
         let mut mock = Mock::new(&[("none", &[3.0, 3.4, 2.6, 3.1]), ("all", &[3.1, 2.5, 3.3])]);
-        let arms = [Arm::none(), Arm::all()];
-        let got = compare(&mut mock, "x", &arms, &rules(Some(6), 999.0), None).unwrap();
+        let variants = [Variant::none(), Variant::all()];
+        let got = compare(&mut mock, "x", &variants, &rules(Some(6), 999.0), None).unwrap();
         let text = render(&got, More::Pairs);
         assert!(
             text.contains("cannot tell") && text.contains("would settle it"),

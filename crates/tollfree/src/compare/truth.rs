@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Simulated comparisons whose truth is known: how often a gain is called proved, and how often the
-//! intervals that are printed hold the true ratio, with the looks that end the runs early.
+//! Simulated comparisons with a known truth: how often a gain is called proved, and how often the
+//! printed intervals contain the true ratio, with the checks that end the runs early.
 
 use std::time::Duration;
 
@@ -9,29 +9,29 @@ use anyhow::Result;
 use toll_model::stats::{self, Interval, SMALLEST_EFFECT};
 
 use super::schedule::{Executor, Ran, Rules, STOP_CONFIDENCE};
-use super::{Arm, Change, Comparison, Sample, compare};
+use super::{Change, Comparison, Sample, Variant, compare};
 
-/// Noise of a run: standard deviation of its logarithm, and the scale of a long tail upwards.
+/// Noise of a run: standard deviation of its logarithm, and scale of a long upper tail.
 const NOISE: f64 = 0.015;
 const TAIL: f64 = 0.01;
-/// Standard deviation of the step that the machine's speed takes from run to run.
+/// Standard deviation of the change of the machine's speed from run to run.
 const DRIFT: f64 = 0.004;
-/// Seconds of a run of the first arm, and of all of them: 30 rounds of four arms, with six looks
-/// that may end them early.
+/// Seconds of a run of the first variant, and of all runs: 30 rounds of four variants, with six
+/// checks that may end them early.
 const RUN: f64 = 1.0;
 const LIMIT: f64 = 120.0;
 
-/// A machine that drifts, and arms whose true speed-ups are known.
+/// A machine with drift, and variants with known true speed-ups.
 struct Simulated {
     random: u64,
     clock: f64,
     speed: f64,
-    /// True speed-ups of the arms but the first, by name.
+    /// True speed-ups of all variants except the first, by name.
     truth: Vec<(&'static str, f64)>,
 }
 
 impl Simulated {
-    /// A number in 0..1, never 0 (SplitMix64).
+    /// A pseudo-random number in 0..1, never 0 (SplitMix64).
     fn unit(&mut self) -> f64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.random;
@@ -51,9 +51,9 @@ impl Simulated {
 }
 
 impl Executor for Simulated {
-    fn run(&mut self, arm: &Arm, until: Duration) -> Result<Ran> {
+    fn run(&mut self, variant: &Variant, until: Duration) -> Result<Ran> {
         self.speed += DRIFT * self.normal();
-        let truth = self.truth.iter().find(|(name, _)| *name == arm.name);
+        let truth = self.truth.iter().find(|(name, _)| *name == variant.name);
         let ratio = truth.map_or(1.0, |(_, ratio)| *ratio);
         let elapsed = RUN / ratio * (self.speed + self.noise()).exp();
         let user = RUN / ratio * (self.speed + self.noise()).exp();
@@ -73,21 +73,21 @@ impl Executor for Simulated {
     }
 }
 
-/// What many comparisons of the same truth said.
+/// The results of many comparisons of the same truth.
 #[derive(Debug, Default)]
 struct Tally {
     comparisons: u32,
-    /// Comparisons in which some arm is called proved.
+    /// Comparisons with a variant that is called proved.
     applied: u32,
-    /// Comparisons in which some interval lies above 1: what a rule without correction would apply.
+    /// Comparisons with an interval above 1: what a rule without correction would apply.
     above: u32,
-    /// Comparisons that a look ended, and those of them in which some judged arm was not settled.
+    /// Comparisons ended by a check, and those of them with a judged variant that was not settled.
     ended: u32,
     unsettled: u32,
-    /// Arms with a true gain of 2 % or more, and those of them that are called proved.
+    /// Variants with a true gain of 2 % or more, and those of them called proved.
     gains: u32,
     found: u32,
-    /// Printed intervals, and those that hold the truth: of elapsed and of CPU time.
+    /// Printed intervals, and those that contain the truth: of elapsed and of CPU time.
     intervals: [u32; 2],
     held: [u32; 2],
 }
@@ -95,9 +95,13 @@ struct Tally {
 impl Tally {
     fn take(&mut self, comparison: &Comparison, truth: &[(&str, f64)]) {
         self.comparisons += 1;
-        let proven = |name: &str| comparison.arm(name).is_some_and(|a| a.proven == Some(true));
+        let proven = |name: &str| {
+            comparison
+                .variant(name)
+                .is_some_and(|a| a.proven == Some(true))
+        };
         self.applied += u32::from(truth.iter().any(|(name, _)| proven(name)));
-        let above = |name: &str| comparison.arm(name).unwrap().speedup.unwrap().low > 1.0;
+        let above = |name: &str| comparison.variant(name).unwrap().speedup.unwrap().low > 1.0;
         self.above += u32::from(truth.iter().any(|(name, _)| above(name)));
         if !comparison.ran_out_of_time() {
             self.ended += 1;
@@ -109,8 +113,11 @@ impl Tally {
             self.found += u32::from(proven(name));
         }
         for (name, ratio) in truth {
-            let arm = comparison.arm(name).unwrap();
-            for (i, interval) in [arm.speedup, arm.cpu_speedup].into_iter().enumerate() {
+            let variant = comparison.variant(name).unwrap();
+            for (i, interval) in [variant.speedup, variant.cpu_speedup]
+                .into_iter()
+                .enumerate()
+            {
                 let interval = interval.unwrap();
                 self.intervals[i] += 1;
                 self.held[i] += u32::from((interval.low..=interval.high).contains(ratio));
@@ -127,10 +134,10 @@ impl Tally {
     }
 }
 
-/// Whether more rounds would say no more about an arm, by the confidence that ends them early.
+/// Whether more rounds would not change the finding on a variant, at the early-stop confidence.
 fn is_settled(comparison: &Comparison, name: &str) -> bool {
     let times = |name: &str| -> Vec<f64> {
-        let runs = comparison.arm(name).unwrap().runs.iter();
+        let runs = comparison.variant(name).unwrap().runs.iter();
         let counted = runs.filter(|run| run.round > 0);
         counted.map(|run| run.elapsed).collect()
     };
@@ -139,12 +146,17 @@ fn is_settled(comparison: &Comparison, name: &str) -> bool {
     interval.inside(SMALLEST_EFFECT) || interval.resolves_effect()
 }
 
-/// Runs comparisons of the program as it is, a plan and two changes, and prints what they said.
+/// Simulates comparisons of the program as it is, a plan and two changes, and prints the results.
 fn simulate(what: &str, trials: u64, truth: [f64; 3]) -> Tally {
     let names = ["plan", "one", "two"];
     let truth: Vec<(&str, f64)> = names.into_iter().zip(truth).collect();
-    let change = |name: &str| Arm::change(name, Change::default());
-    let arms = [Arm::none(), Arm::plan("p"), change("one"), change("two")];
+    let change = |name: &str| Variant::change(name, Change::default());
+    let variants = [
+        Variant::none(),
+        Variant::plan("p"),
+        change("one"),
+        change("two"),
+    ];
     let rules = Rules {
         pairs: None,
         deadline: Duration::from_secs_f64(LIMIT),
@@ -158,12 +170,12 @@ fn simulate(what: &str, trials: u64, truth: [f64; 3]) -> Tally {
             speed: 0.0,
             truth: truth.clone(),
         };
-        let comparison = compare(&mut machine, "x", &arms, &rules, None).unwrap();
+        let comparison = compare(&mut machine, "x", &variants, &rules, None).unwrap();
         tally.take(&comparison, &truth);
     }
     let [elapsed, cpu] = tally.coverage();
     println!(
-        "{what}: {} comparisons, {} ended by a look, {} of {} gains found, {:.1} % apply ({:.1} % without correction); 95 % intervals hold the truth in {:.1} % (elapsed) and {:.1} % (CPU)",
+        "{what}: {} comparisons, {} ended by a check, {} of {} gains found, {:.1} % apply ({:.1} % without correction); 95 % intervals hold the truth in {:.1} % (elapsed) and {:.1} % (CPU)",
         tally.comparisons,
         tally.ended,
         tally.found,
@@ -188,7 +200,7 @@ fn assert_held(tally: &Tally) {
 fn nothing_is_seldom_applied_however_much_the_machine_drifts() {
     let tally = simulate("no effect, drift", 100, [1.0; 3]);
     assert!(tally.share() <= 0.05, "{tally:?}");
-    // The looks took part.
+    // The checks had an effect.
     assert!(tally.ended >= 10, "{tally:?}");
     assert_held(&tally);
 }

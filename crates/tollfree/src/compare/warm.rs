@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Warms memory up before every run, of all arms alike.
+//! Warms up memory before every run, in the same way for all variants.
 //!
-//! A virtual machine may give memory that is free back to its host, some within a second. The
-//! first touch of such a block then costs over ten times what one of a warm block does, and which
-//! run pays depends on what ran before it: noise that hides gains. So more memory than the
-//! program uses is touched just before it starts, and freed as the program grows, ahead of it
-//! by [`ahead`]: what was freed last is what the kernel allocates first.
+//! A virtual machine may return free memory to its host, sometimes within a second. The first touch
+//! of such a block then costs more than ten times that of a warm block, and which run pays depends
+//! on the run before it: noise that hides gains. So more memory than the program uses is touched
+//! just before it starts, and freed as the program grows, ahead of it by [`ahead`]: the kernel
+//! allocates first what was freed last.
 //!
-//! Elsewhere that only takes time and evicts page cache, so [`Warming`] decides first.
+//! On other machines that only takes time and evicts page cache, so [`Warming`] decides first.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -25,14 +25,14 @@ use toll_model::units::format_ns;
 
 use crate::target::tree_resident;
 
-/// Least that is free before the program needs it: what it touches within [`SLOWEST`].
+/// Minimum that is free ahead of the program: what it touches within [`SLOWEST`].
 const LEAST_AHEAD: u64 = 128 << 20;
-/// Most that is free for what stays in the free lists of single CPUs.
+/// Maximum that is free for memory held in the free lists of single CPUs.
 const MOST_IN_LISTS: u64 = 512 << 20;
-/// How often a program that grows is looked at, and one that does not.
+/// How often a growing program is checked, and one that does not grow.
 const FASTEST: Duration = Duration::from_millis(1);
 const SLOWEST: Duration = Duration::from_millis(8);
-/// A pause is at least this multiple of the look before it: looking takes 5 % of a CPU at most.
+/// A pause is at least this multiple of the preceding check: checks take at most 5 % of a CPU.
 const SHARE: u32 = 20;
 
 /// Whether memory is warmed up before runs, and why.
@@ -44,20 +44,22 @@ pub struct Warming {
 }
 
 impl Warming {
-    /// For this machine, with what `calibrate` measured here, if it ran. `cold`: the user's wish.
+    /// Decides for this machine, with the costs that `calibrate` measured here, if any. `cold`: set
+    /// by the user.
     pub fn of_machine(cold: bool) -> Warming {
         let root = Root::system();
         let costs = calibrate::load(&calibrate::key(&root));
         Warming::decide(cold, &sys::free_page_reporting(&root), costs.as_ref())
     }
 
-    /// Warms where idle blocks go back to a host, or where cold blocks were measured to be dear.
+    /// Warms if idle blocks are returned to a host, or if cold blocks were measured to be
+    /// expensive.
     pub fn decide(cold: bool, reporting: &FreePageReporting, costs: Option<&CostTable>) -> Warming {
         let (on, reason) = match (reporting, costs) {
             _ if cold => (false, "--cold".to_owned()),
             (FreePageReporting::On { .. }, _) => (
                 true,
-                "free-page reporting gives idle memory back to the host".to_owned(),
+                "free-page reporting returns idle memory to the host".to_owned(),
             ),
             (_, Some(costs)) if costs.cold_is_dear() => (true, dear(costs)),
             (_, Some(costs)) if costs.complete => (
@@ -68,25 +70,25 @@ impl Warming {
             ),
             _ => (
                 false,
-                "no free-page reporting, and cold blocks were never measured to be dear here"
+                "no free-page reporting, and no measurement here shows cold blocks to be expensive"
                     .to_owned(),
             ),
         };
         Warming { on, reason }
     }
 
-    /// What to say if costs that were measured since would decide otherwise. The comparisons of
-    /// one tune are made alike, so that one can predict the other: nothing is changed in between.
+    /// Returns a note if costs measured since would decide differently. All comparisons of one tune
+    /// are made alike, so that one can predict the other: the decision is not changed in between.
     pub fn note_of(&self, cold: bool, costs: &CostTable) -> Option<String> {
         (!self.on && !cold && costs.cold_is_dear()).then(|| {
             format!(
-                "{}: from now on memory is warmed before each run; the runs of this one were not",
+                "{}: later comparisons will warm memory before each run; this one did not",
                 dear(costs)
             )
         })
     }
 
-    /// One line for people.
+    /// One line of text.
     pub fn text(&self) -> String {
         match self.on {
             true => format!("memory is warmed before each run: {}", self.reason),
@@ -100,20 +102,20 @@ fn dear(costs: &CostTable) -> String {
     format!("a cold huge page was measured to cost {cold} instead of {warm}")
 }
 
-/// Touches memory before runs. Never fails one: what cannot be had is not warmed.
+/// Touches memory before runs. Never fails: memory that is not available is not warmed.
 #[derive(Debug)]
 pub struct Warmer {
     on: bool,
-    /// Most resident memory of any run so far, bytes.
+    /// Largest resident memory of any run so far, bytes.
     largest: u64,
-    /// Most that was warmed at once, bytes.
+    /// Most memory warmed at once, bytes.
     warmed: u64,
     /// For the next run.
     pool: Option<Pool>,
 }
 
 impl Warmer {
-    /// One that warms only if it is `on`.
+    /// Creates a warmer that does nothing unless `on`.
     pub fn new(on: bool) -> Warmer {
         Warmer {
             on,
@@ -123,12 +125,12 @@ impl Warmer {
         }
     }
 
-    /// Takes note of the memory of a run, in bytes: the next ones get as much and some more.
+    /// Records the memory of a run, in bytes: the next ones get this much and some more.
     pub fn saw(&mut self, max_rss: u64) {
         self.largest = self.largest.max(max_rss);
     }
 
-    /// Warms what the next run is expected to use; ends early as soon as `stop` says so.
+    /// Warms the memory that the next run is expected to use. Stops early when `stop` returns true.
     pub fn warm(&mut self, stop: impl Fn() -> bool) {
         self.pool = None;
         if self.on && self.largest > 0 {
@@ -141,12 +143,12 @@ impl Warmer {
         }
     }
 
-    /// Frees what was warmed while the process and its children grow.
+    /// Frees the warmed memory while the process and its children grow.
     pub fn feed(&mut self, pid: u32) -> Feeder {
         Feeder::start(self.pool.take(), pid)
     }
 
-    /// The most that was warmed before a run, bytes.
+    /// The most memory warmed before a run, bytes.
     pub fn warmed(&self) -> u64 {
         self.warmed
     }
@@ -154,37 +156,38 @@ impl Warmer {
 
 /// How far the freed memory is ahead of the program, for runs of up to `largest` bytes.
 ///
-/// Not all of what is freed reaches the program: the kernel keeps some in a free list of the CPU
-/// that freed it, about 40 MiB, which grow by what a run of 4 KiB pages takes and frees. A program
-/// on another CPU then gets blocks that nobody warmed. With 128 MiB for every size, runs with huge
-/// pages paid for 20 to 100 cold blocks when they came after a run of 512 MiB of 4 KiB pages.
+/// Not all freed memory reaches the program: the kernel keeps some, about 40 MiB, in a free list of
+/// the CPU that freed it, and these lists grow by what a run of 4 KiB pages allocates and frees. A
+/// program on another CPU then gets blocks that were not warmed. With 128 MiB for every size, runs
+/// with huge pages paid for 20 to 100 cold blocks when they came after a run of 512 MiB of 4 KiB
+/// pages.
 fn ahead(largest: u64) -> u64 {
     LEAST_AHEAD + largest.min(MOST_IN_LISTS)
 }
 
-/// A quarter more than the largest run had, and what is freed [`ahead`] of it, in whole regions;
-/// at most half of what is there.
+/// A quarter more than the largest run had, plus the memory freed [`ahead`] of it, in whole
+/// regions; at most half of the available memory.
 fn wanted(largest: u64, available: u64) -> u64 {
     let ample = largest.saturating_add(largest / 4);
     let ample = ample.saturating_add(ahead(largest)).div_ceil(REGION);
     ample.min(available / 2 / REGION) * REGION
 }
 
-/// Memory of ours that was touched.
+/// Touched memory of this process.
 #[derive(Debug)]
 struct Pool {
     memory: Memory,
-    /// What was touched, from its start on.
+    /// The touched bytes, from the start.
     bytes: u64,
-    /// What of that is free again, bytes.
+    /// The part of it that is free again, bytes.
     freed: u64,
     /// How far that is ahead of the program, bytes.
     ahead: u64,
 }
 
 impl Pool {
-    /// Maps `bytes`, asks for huge pages (and is content with small ones), and touches every
-    /// small page until `stop` says so. `None` where there is no room.
+    /// Maps `bytes` with advice for huge pages (4 KiB pages are accepted), and touches every 4 KiB
+    /// page until `stop` returns true. Returns `None` if there is no room.
     fn touched(bytes: u64, ahead: u64, stop: impl Fn() -> bool) -> Option<Pool> {
         let memory = Memory::new(bytes).ok()?;
         let _ = memory.choose(Pages::Huge);
@@ -201,7 +204,7 @@ impl Pool {
         })
     }
 
-    /// Frees regions until `bytes` or all of them are.
+    /// Frees regions up to `bytes`, or all.
     fn free_up_to(&mut self, bytes: u64) {
         let end = bytes.min(self.bytes) / REGION * REGION;
         if end > self.freed {
@@ -211,7 +214,7 @@ impl Pool {
     }
 }
 
-/// A thread that frees a pool as a program grows; all of it when dropped.
+/// A thread that frees a pool as a program grows, and all of it when dropped.
 #[derive(Debug)]
 pub struct Feeder {
     over: Arc<AtomicBool>,
@@ -247,7 +250,7 @@ fn feed(pool: &mut Pool, pid: u32, over: &AtomicBool) {
             true => FASTEST,
             false => (pause * 2).min(SLOWEST),
         };
-        // The children of thousands of threads take time to list.
+        // Listing the children of thousands of threads takes time.
         let looking = begun.elapsed();
         std::thread::sleep(pause.max(looking * SHARE));
     }
@@ -318,7 +321,11 @@ mod tests {
     fn costs_that_are_measured_in_between_change_nothing_and_are_said() {
         let (dear, unknown) = (costs(true, 4e6), costs(false, 4e6));
         let off = Warming::decide(false, &FreePageReporting::Off, None);
-        assert_eq!(off.note_of(false, &unknown), None, "a default is no measurement");
+        assert_eq!(
+            off.note_of(false, &unknown),
+            None,
+            "a default is not a measurement"
+        );
         assert_eq!(off.note_of(true, &dear), None, "--cold");
         let note = off.note_of(false, &dear).unwrap();
         assert!(note.contains("4 ms instead of 40 us"), "{note}");
@@ -343,8 +350,11 @@ mod tests {
             usage.ru_minflt
         };
         let before = faults();
-        assert_eq!(Pool::touched(16 * MIB, 0, || false).unwrap().bytes, 16 * MIB);
-        // One for each region where they are huge.
+        assert_eq!(
+            Pool::touched(16 * MIB, 0, || false).unwrap().bytes,
+            16 * MIB
+        );
+        // One fault for each region if they are huge.
         assert!(faults() - before >= 8);
         assert_eq!(Pool::touched(16 * MIB, 0, || true).unwrap().bytes, 0);
     }
@@ -355,7 +365,7 @@ mod tests {
         assert!(Pool::touched(1 << 60, 0, || false).is_none());
     }
 
-    /// Regions of the pool that are in memory.
+    /// Resident regions of the pool.
     fn present(pool: &Pool) -> usize {
         let mut pages = vec![0u8; (pool.bytes / PAGE) as usize];
         // SAFETY: a byte for each page of our own mapping.
@@ -391,13 +401,13 @@ mod tests {
     #[test]
     fn a_program_gets_what_it_has_and_some_more() {
         let mut pool = Pool::touched(LEAST_AHEAD + 64 * MIB, LEAST_AHEAD, || false).unwrap();
-        // The pool is our own memory, too: we have more than it.
+        // The pool is our own memory too, so our size exceeds it.
         feed(&mut pool, std::process::id(), &AtomicBool::new(false));
         assert_eq!(pool.freed, pool.bytes);
         let mut pool = Pool::touched(LEAST_AHEAD + 64 * MIB, LEAST_AHEAD, || false).unwrap();
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            // Nobody has this id.
+            // No process has this id.
             scope.spawn(|| feed(&mut pool, u32::MAX, &over));
             std::thread::sleep(10 * SLOWEST);
             over.store(true, Relaxed);

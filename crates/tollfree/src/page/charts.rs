@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The charts of the page: SVG written by hand, text kept outside so that it never scales.
+//! The charts of the page: hand-written SVG, with text outside the SVG so that it does not scale.
 
 use std::fmt::Write;
 
 use toll_model::REGION;
-use toll_model::anchor::{Anchor, AnchorKind};
 use toll_model::plan::{Estimate, Plan, Region, Verdict};
-use toll_model::profile::{AnchorRows, Profile};
+use toll_model::profile::{Profile, SiteRows};
+use toll_model::site::{Site, SiteKind};
 
-use super::{Arm, Counter, CounterUnit, Measured, escape, interval, number};
+use super::{Counter, CounterUnit, Measured, Variant, escape, interval, number};
 use crate::heat::{self, Strip};
 use crate::units;
 
-/// Most cells of a strip: more than a screen shows, few enough for a small page.
+/// Maximum number of cells per strip: more than a screen shows; keeps the page small.
 const CELLS: usize = 1024;
-/// Rows of the table beside a strip.
+/// Rows of the table next to a strip.
 const STRIP_TABLE: usize = 20;
 
 /// A linear scale from values to per cent of a chart's width.
@@ -47,10 +47,10 @@ impl Scale {
     }
 }
 
-/// Speed-up of each arm with its interval, the prediction below it.
+/// Speed-up of each variant with its interval, and the prediction below it.
 pub fn speedups(measured: &Measured) -> String {
-    let shown: Vec<&Arm> = measured
-        .arms
+    let shown: Vec<&Variant> = measured
+        .variants
         .iter()
         .filter(|a| a.speedup.is_some() || a.predicted.is_some())
         .collect();
@@ -61,8 +61,8 @@ pub fn speedups(measured: &Measured) -> String {
     let scale = Scale::over(
         shown
             .iter()
-            .flat_map(|arm| {
-                let all = [arm.speedup, arm.predicted];
+            .flat_map(|variant| {
+                let all = [variant.speedup, variant.predicted];
                 all.into_iter().flatten().flat_map(|e| ends(&e))
             })
             .chain([1.0]),
@@ -70,12 +70,12 @@ pub fn speedups(measured: &Measured) -> String {
     let mut out = String::from(
         "<figure><h3>Speed-up against “none” (time before / time after; right of the dashed line is faster)</h3>",
     );
-    for arm in &shown {
+    for variant in &shown {
         let mut svg = format!(
             "<line class=\"l-one\" x1=\"{0}\" x2=\"{0}\" y1=\"0\" y2=\"36\"/>",
             scale.percent(1.0)
         );
-        if let Some(e) = &arm.speedup {
+        if let Some(e) = &variant.speedup {
             let _ = write!(
                 svg,
                 "<line class=\"l-after\" x1=\"{}\" x2=\"{}\" y1=\"12\" y2=\"12\"/><circle class=\"f-after\" cx=\"{}\" cy=\"12\" r=\"5\"/>",
@@ -84,7 +84,7 @@ pub fn speedups(measured: &Measured) -> String {
                 scale.percent(e.median)
             );
         }
-        if let Some(e) = &arm.predicted {
+        if let Some(e) = &variant.predicted {
             let _ = write!(
                 svg,
                 "<line class=\"predicted\" x1=\"{}\" x2=\"{}\" y1=\"26\" y2=\"26\"/><circle class=\"predicted\" cx=\"{}\" cy=\"26\" r=\"4\"/>",
@@ -95,11 +95,11 @@ pub fn speedups(measured: &Measured) -> String {
         }
         let label = format!(
             "{}: measured {}, predicted {}",
-            arm.name,
-            text(arm.speedup.as_ref()),
-            text(arm.predicted.as_ref())
+            variant.name,
+            text(variant.speedup.as_ref()),
+            text(variant.predicted.as_ref())
         );
-        let value = match (&arm.speedup, &arm.predicted) {
+        let value = match (&variant.speedup, &variant.predicted) {
             (Some(e), Some(p)) => format!(
                 "{}<br><span class=\"soft\">predicted {}</span>",
                 interval(e),
@@ -108,7 +108,7 @@ pub fn speedups(measured: &Measured) -> String {
             (Some(e), None) => interval(e),
             (None, p) => format!("<span class=\"soft\">predicted {}</span>", text(p.as_ref())),
         };
-        out.push_str(&row(&escape(&arm.name), &svg, 36, &label, &value));
+        out.push_str(&row(&escape(&variant.name), &svg, 36, &label, &value));
     }
     let ends = format!(
         "<span>{:.2}</span><span>{:.2}</span>",
@@ -140,13 +140,18 @@ fn text(estimate: Option<&Estimate>) -> String {
     estimate.map_or_else(|| "not made".to_owned(), interval)
 }
 
-/// Every single run of every arm, with the median and its interval.
+/// Every run of every variant, with the median and its interval.
 pub fn samples(measured: &Measured) -> String {
-    let values = |arm: &Arm| {
-        let ends = [arm.low, arm.median, arm.high];
-        arm.samples.iter().copied().chain(ends).collect::<Vec<_>>()
+    let values = |variant: &Variant| {
+        let ends = [variant.low, variant.median, variant.high];
+        variant
+            .samples
+            .iter()
+            .copied()
+            .chain(ends)
+            .collect::<Vec<_>>()
     };
-    let scale = Scale::over(measured.arms.iter().flat_map(values));
+    let scale = Scale::over(measured.variants.iter().flat_map(values));
     let mut out = format!(
         "<figure><h3>Every run: {} ({} is better)</h3>",
         escape(&measured.metric),
@@ -156,10 +161,10 @@ pub fn samples(measured: &Measured) -> String {
             "less"
         }
     );
-    for arm in &measured.arms {
+    for variant in &measured.variants {
         let mut svg =
             String::from("<line class=\"l-grid\" x1=\"0\" x2=\"100%\" y1=\"14\" y2=\"14\"/>");
-        for sample in arm.samples.iter().filter(|s| s.is_finite()) {
+        for sample in variant.samples.iter().filter(|s| s.is_finite()) {
             let _ = write!(
                 svg,
                 "<circle class=\"sample\" cx=\"{}\" cy=\"14\" r=\"4\"/>",
@@ -169,24 +174,24 @@ pub fn samples(measured: &Measured) -> String {
         let _ = write!(
             svg,
             "<line class=\"l-ink\" x1=\"{}\" x2=\"{}\" y1=\"14\" y2=\"14\"/><line class=\"l-ink\" x1=\"{2}\" x2=\"{2}\" y1=\"5\" y2=\"23\"/>",
-            scale.percent(arm.low),
-            scale.percent(arm.high),
-            scale.percent(arm.median)
+            scale.percent(variant.low),
+            scale.percent(variant.high),
+            scale.percent(variant.median)
         );
-        let value = format!("{} {}", number(arm.median), escape(&measured.unit));
+        let value = format!("{} {}", number(variant.median), escape(&measured.unit));
         let label = format!(
             "{}: median {} {}, interval {} to {}, {} runs",
-            arm.name,
-            number(arm.median),
+            variant.name,
+            number(variant.median),
             measured.unit,
-            number(arm.low),
-            number(arm.high),
-            arm.samples.len()
+            number(variant.low),
+            number(variant.high),
+            variant.samples.len()
         );
         let name = format!(
             "{}<br><span class=\"soft\">{}</span>",
-            escape(&arm.name),
-            escape(&arm.meaning)
+            escape(&variant.name),
+            escape(&variant.meaning)
         );
         out.push_str(&row(&name, &svg, 28, &label, &value));
     }
@@ -209,7 +214,7 @@ pub fn samples(measured: &Measured) -> String {
     out
 }
 
-/// One group of bars per counter, one bar per arm; each group has its own scale.
+/// One group of bars per counter, one bar per variant; each group has its own scale.
 pub fn counters(measured: &Measured) -> String {
     let shown: Vec<&Counter> = measured
         .counters
@@ -224,7 +229,7 @@ pub fn counters(measured: &Measured) -> String {
     );
     for counter in shown {
         let peak = counter.values.iter().flatten().copied().fold(0.0, f64::max);
-        for (i, (arm, value)) in measured.arms.iter().zip(&counter.values).enumerate() {
+        for (i, (variant, value)) in measured.variants.iter().zip(&counter.values).enumerate() {
             let class = ["f-before", "f-after", "f-all"][i.min(2)];
             let share = value.map_or(0.0, |v| if peak > 0.0 { v / peak } else { 0.0 });
             let svg = format!(
@@ -233,13 +238,16 @@ pub fn counters(measured: &Measured) -> String {
             );
             let shown =
                 value.map_or_else(|| "not measured".to_owned(), |v| counted(v, counter.unit));
-            let label = format!("{}, {}: {shown}", counter.name, arm.name);
+            let label = format!("{}, {}: {shown}", counter.name, variant.name);
             let name = if i == 0 {
                 escape(&counter.name)
             } else {
                 String::new()
             };
-            let value = format!("{shown} <span class=\"soft\">{}</span>", escape(&arm.name));
+            let value = format!(
+                "{shown} <span class=\"soft\">{}</span>",
+                escape(&variant.name)
+            );
             let class = if i == 0 { "row rule" } else { "row inner" };
             out.push_str(&row_of(class, &name, &svg, 14, &label, &value));
         }
@@ -248,7 +256,7 @@ pub fn counters(measured: &Measured) -> String {
     out
 }
 
-/// A counter's value as people read it.
+/// A counter's value as text.
 pub fn counted(value: f64, unit: CounterUnit) -> String {
     match unit {
         CounterUnit::Count => units::count(value),
@@ -257,17 +265,17 @@ pub fn counted(value: f64, unit: CounterUnit) -> String {
     }
 }
 
-/// One anchor's regions, before and (if there is a second recording) after, on one scale.
-/// `hottest`: most misses of a region of any anchor, the end of the colours.
+/// The regions of one site, before and (with a second recording) after, on one scale. `hottest`:
+/// the most misses of a region of any site, the end of the colour scale.
 pub fn strip(
-    rows: &AnchorRows,
+    rows: &SiteRows,
     after: Option<&Profile>,
     plan: Option<&Plan>,
     hottest: f64,
 ) -> String {
-    let after_rows = after.and_then(|p| heat::find(p, &rows.anchor));
+    let after_rows = after.and_then(|p| heat::find(p, &rows.site));
     let extent = heat::extent(rows).max(after_rows.map_or(0, heat::extent));
-    let lead = rows.anchor.misalignment;
+    let lead = rows.site.misalignment;
     let before = Strip::aligned(rows, lead, extent, CELLS);
     let after = after.map(|_| match after_rows {
         Some(rows) => Strip::aligned(rows, lead, extent, CELLS),
@@ -277,7 +285,7 @@ pub fn strip(
         },
     });
     let peak = before.peak().max(after.as_ref().map_or(0.0, Strip::peak));
-    let planned = plan.map(|plan| planned(&before, &rows.anchor, plan));
+    let planned = plan.map(|plan| planned(&before, &rows.site, plan));
 
     // From top to bottom: bars, colours, plan, colours, bars.
     let mut names = vec![(50.0, "before"), (110.0, "before")];
@@ -296,13 +304,13 @@ pub fn strip(
         shapes.push_str(&bars(after, peak, "f-after", height + 18.0, 100.0));
         height += 118.0;
     }
-    let start = match rows.anchor.kind {
-        AnchorKind::Address { start } => start,
+    let start = match rows.site.kind {
+        SiteKind::Address { start } => start,
         _ => 0,
     };
     let mut out = format!(
         "<figure><h3>{}</h3><p class=\"axis\">{} of {}; the highest bar is {} misses</p><div class=\"strip\"><div class=\"names\" aria-hidden=\"true\">",
-        escape(&rows.anchor.to_string()),
+        escape(&rows.site.to_string()),
         units::of(before.cells.len(), "cell"),
         units::bytes(before.unit),
         units::count(peak)
@@ -313,7 +321,7 @@ pub fn strip(
     let _ = write!(
         out,
         "</div><svg role=\"img\" aria-label=\"{}\" style=\"height:{height:.0}px\" viewBox=\"0 0 {} {height:.0}\" preserveAspectRatio=\"none\" data-start=\"{start}\" data-unit=\"{}\" data-lead=\"{}\" data-before=\"{}\"{}>{shapes}</svg></div>",
-        escape(&describe(&rows.anchor, &before, after.as_ref())),
+        escape(&describe(&rows.site, &before, after.as_ref())),
         before.cells.len(),
         before.unit,
         before.lead,
@@ -324,8 +332,8 @@ pub fn strip(
     );
     let position = |share: u64| {
         let at = before.offset((before.cells.len() as u64 * share / 4) as usize);
-        match rows.anchor.kind {
-            AnchorKind::Address { .. } => format!("{:#x}", start.saturating_add(at)),
+        match rows.site.kind {
+            SiteKind::Address { .. } => format!("{:#x}", start.saturating_add(at)),
             _ => units::bytes(at),
         }
     };
@@ -341,11 +349,11 @@ pub fn strip(
     out
 }
 
-/// What a strip shows, for those who cannot see it.
-fn describe(anchor: &Anchor, before: &Strip, after: Option<&Strip>) -> String {
+/// A text alternative of a strip, for screen readers.
+fn describe(site: &Site, before: &Strip, after: Option<&Strip>) -> String {
     let sum = |strip: &Strip| strip.cells.iter().map(|c| c.misses).sum::<f64>();
     let mut out = format!(
-        "Misses per region of {anchor}: {} in {} of {}",
+        "Misses per region of {site}: {} in {} of {}",
         units::count(sum(before)),
         before.cells.iter().filter(|c| c.misses > 0.0).count(),
         units::of(before.cells.len(), "cell")
@@ -401,15 +409,15 @@ fn strip_table(before: &Strip, after: Option<&Strip>, start: u64) -> String {
     out
 }
 
-/// Which cells of a strip hold regions that the plan makes huge.
-fn planned(strip: &Strip, anchor: &Anchor, plan: &Plan) -> Vec<bool> {
+/// Which cells of a strip contain regions that the plan makes huge.
+fn planned(strip: &Strip, site: &Site, plan: &Plan) -> Vec<bool> {
     let mut marks = vec![false; strip.cells.len()];
     let mine = |region: &&Region| {
         region.verdict == Verdict::Huge
             && plan
-                .anchors
+                .sites
                 .iter()
-                .any(|a| a.id == region.anchor && a.kind == anchor.kind)
+                .any(|a| a.id == region.site && a.kind == site.kind)
     };
     for region in plan.regions.iter().filter(mine) {
         let begin = strip.lead.saturating_add(region.offset);
@@ -467,7 +475,7 @@ fn runs(marks: &[bool], top: f64, height: f64, class: &str) -> String {
     format!("<path class=\"{class}\" d=\"{path}\"/>")
 }
 
-/// The counts of a strip for the pointer's hint.
+/// The counts of a strip, for the pointer's tooltip.
 fn list(strip: &Strip) -> String {
     let values: Vec<String> = strip
         .cells
@@ -483,7 +491,7 @@ fn list(strip: &Strip) -> String {
     values.join(",")
 }
 
-/// The ramp of a heat strip with its words.
+/// The colour scale of a heat strip with its labels.
 pub fn ramp(after: bool, plan: bool) -> String {
     let steps: String = (0..=8)
         .map(|i| {
@@ -528,7 +536,7 @@ fn row_of(class: &str, name: &str, svg: &str, height: u32, label: &str, value: &
     )
 }
 
-/// The two ends of a chart's scale, under its drawings.
+/// The two ends of a chart's scale, below its drawings.
 fn axis(ends: &str) -> String {
     format!(
         "<div class=\"row axis\" aria-hidden=\"true\"><span></span><div class=\"ends\">{ends}</div><span></span></div>"

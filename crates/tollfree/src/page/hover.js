@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Says what lies under the pointer of a strip; the page is complete without it.
+// Shows the value under the pointer of a strip; the page is complete without it.
 for (const strip of document.querySelectorAll("[data-before]")) {
   const list = (name) => (strip.dataset[name] ? strip.dataset[name].split(",") : null);
   const before = list("before"), after = list("after");

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A page with everything on it. To look at it: `PAGE_OUT=/tmp/page.html cargo test page`.
+//! A page with all parts. To view it: `PAGE_OUT=/tmp/page.html cargo test page`.
 
 use std::sync::Arc;
 
 use super::*;
-use toll_model::anchor::Frame;
 use toll_model::builder::{Counts, Meta, ProfileBuilder};
 use toll_model::plan::Why;
 use toll_model::profile::Program;
+use toll_model::site::Frame;
 
 const EVIL: &str = "/tmp/<script>alert(1)</script>\"'&";
 
@@ -30,7 +30,7 @@ fn meta(detail: &str) -> Meta {
     }
 }
 
-fn site(symbol: &str, source: &str, ordinal: u32) -> AnchorKind {
+fn call_site(symbol: &str, source: &str, ordinal: u32) -> SiteKind {
     let frame = |symbol: &str, source: &str| {
         Arc::new(Frame {
             module: "ab12".to_owned(),
@@ -42,7 +42,7 @@ fn site(symbol: &str, source: &str, ordinal: u32) -> AnchorKind {
             nearest: None,
         })
     };
-    AnchorKind::Alloc {
+    SiteKind::Alloc {
         frames: vec![frame(symbol, source), frame("main", "skew.c:88")],
         class: 30,
         ordinal,
@@ -50,29 +50,30 @@ fn site(symbol: &str, source: &str, ordinal: u32) -> AnchorKind {
     }
 }
 
-/// A skewed recording: a few hot regions, a slope, one quiet heap. `left` of the hot misses remain.
+/// A skewed recording: a few hot regions, a slope, a quiet heap. `left`: fraction of hot misses
+/// left.
 fn profile(regions: u64, left: f64) -> Profile {
     let mut builder = ProfileBuilder::new();
-    let table = builder.anchor(
-        site("make_table", "skew.c:40", 0),
+    let table = builder.site(
+        call_site("make_table", "skew.c:40", 0),
         regions * REGION,
         0x10,
         Level::Exact,
     );
-    let index = builder.anchor(
-        site("Index::grow<std::vector<int>>", "index.cc:121", 3),
+    let index = builder.site(
+        call_site("Index::grow<std::vector<int>>", "index.cc:121", 3),
         64 << 20,
         4096,
         Level::Class,
     );
-    let heap = builder.anchor(AnchorKind::Heap, 24 << 20, 0x9000, Level::Exact);
-    let mut count = |anchor, offset, misses: f64| {
+    let heap = builder.site(SiteKind::Heap, 24 << 20, 0x9000, Level::Exact);
+    let mut count = |site, offset, misses: f64| {
         let counts = Counts {
             accesses: misses * 9.0,
             misses,
             ..Counts::default()
         };
-        builder.count(anchor, offset, &counts);
+        builder.count(site, offset, &counts);
     };
     for region in 0..regions {
         let hot = [5, 130, 131, 300, 301, 302, 440].contains(&(region % 512));
@@ -96,15 +97,15 @@ fn profile(regions: u64, left: f64) -> Profile {
 fn plan(profile: &Profile) -> Plan {
     let estimate = |median: f64, low: f64, high: f64| Estimate { median, low, high };
     let mut regions = Vec::new();
-    for rows in &profile.anchors {
+    for rows in &profile.sites {
         let strip = Strip::new(rows, 1 << 20);
         for (i, cell) in strip.cells.iter().enumerate() {
             let huge = cell.misses > 1000.0;
             regions.push(Region {
-                anchor: rows.anchor.id,
+                site: rows.site.id,
                 offset: strip.offset(i),
                 length: REGION,
-                level: rows.anchor.level,
+                level: rows.site.level,
                 misses: cell.misses,
                 benefit_ns: cell.misses * 31_000.0,
                 cost_ns: 220_000.0,
@@ -128,7 +129,7 @@ fn plan(profile: &Profile) -> Plan {
         warnings: vec![],
         thp_always: false,
         whole_heap: false,
-        anchors: profile.anchors.iter().map(|a| a.anchor.clone()).collect(),
+        sites: profile.sites.iter().map(|a| a.site.clone()).collect(),
         regions,
     }
 }
@@ -139,7 +140,7 @@ fn measured() -> Measured {
             .map(|i| centre * (1.0 + (f64::from(i * 37 % 11) - 5.0) * 0.004))
             .collect::<Vec<_>>()
     };
-    let arm = |name: &str, meaning: &str, centre: f64, predicted| Arm {
+    let variant = |name: &str, meaning: &str, centre: f64, predicted| Variant {
         name: name.to_owned(),
         meaning: meaning.to_owned(),
         samples: samples(centre),
@@ -160,11 +161,11 @@ fn measured() -> Measured {
         larger_is_better: false,
         confidence: 0.95,
         pairs: 9,
-        arms: vec![
-            arm("none", "as it is run today", 30.6, None),
-            arm("plan", "24 regions huge", 22.9, predicted(1.35, 1.20, 1.56)),
-            arm("all", "everything huge", 22.4, predicted(1.38, 1.21, 1.65)),
-            arm("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1", 23.1, None),
+        variants: vec![
+            variant("none", "as it is run today", 30.6, None),
+            variant("plan", "24 regions huge", 22.9, predicted(1.35, 1.20, 1.56)),
+            variant("all", "everything huge", 22.4, predicted(1.38, 1.21, 1.65)),
+            variant("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1", 23.1, None),
         ],
         smallest_visible: Some(0.011),
         counters: vec![
@@ -245,7 +246,7 @@ fn everything<'a>(before: &'a Profile, after: &'a Profile, plan: &'a Plan) -> Pa
             ("Memory".to_owned(), "24 GiB, no limit".to_owned()),
         ],
         method: vec![
-            "Each round ran every arm once, in alternating order; the first round was dropped.".to_owned(),
+            "Each round ran every variant once, in alternating order; the first round was dropped.".to_owned(),
             "Intervals are bootstrap intervals of the ratio of medians.".to_owned(),
         ],
         warnings: vec!["Seconds come from a virtual machine with other load.".to_owned()],
@@ -267,7 +268,7 @@ fn everything_is_there_and_it_is_one_file() {
     }
     for part in [
         "Apply the plan: 1.34 times as fast",
-        "Measured side by side",
+        "Measured by interleaved runs",
         "before and after",
         "Counters before and after",
         "make_table (skew.c:40)",
@@ -275,7 +276,7 @@ fn everything_is_there_and_it_is_one_file() {
         "Make it permanent",
         "measured speed-up 1.32 (1.30 to 1.35)",
         "not measured",
-        "Words",
+        "Glossary",
         "prefers-color-scheme: dark",
     ] {
         assert!(page.contains(part), "{part}");
@@ -354,7 +355,7 @@ fn little_data_makes_a_small_whole_page() {
         ..PageData::default()
     });
     assert!(page.contains("Do nothing") && page.ends_with("</html>\n"));
-    assert!(!page.contains("Measured side by side") && !page.contains("<figure"));
+    assert!(!page.contains("Measured by interleaved runs") && !page.contains("<figure"));
     let empty = ProfileBuilder::new().finish(meta("nothing seen"));
     let data = PageData {
         before: Some(&empty),

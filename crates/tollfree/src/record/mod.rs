@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The sources of profiles: one file each, and the choice between them.
+//! The sources of profiles, one file per source, and the choice between them.
 
+pub mod accessed;
 pub mod perf;
-pub mod refs;
 pub mod sim;
 
 use std::ffi::OsString;
@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use toll_linux::perf::{PerfAbility, probe};
-use toll_model::anchor::AnchorKind;
 use toll_model::profile::Profile;
+use toll_model::site::SiteKind;
 
 use crate::actuate::{Acting, Actuator};
 use crate::error::UserError;
@@ -25,14 +25,16 @@ use crate::{install, output, signals};
 /// Which source to record with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum SourceChoice {
-    /// The simulator if it is quick enough, else perf if this CPU gives data addresses, else refs
+    /// The simulator if it is fast enough, else perf if this CPU reports data addresses, else
+    /// accessed bits
     Auto,
     /// Samples of memory accesses by the CPU (perf mem)
     Perf,
     /// The simulator (qemu-user with the TLB plugin)
     Sim,
-    /// Referenced bits of the page tables
-    Refs,
+    /// Accessed bits of the page tables
+    #[value(alias = "refs")]
+    Accessed,
 }
 
 /// What to record, and how.
@@ -46,33 +48,33 @@ pub struct RecordOptions {
     pub preset: Option<String>,
     /// Share of the run that the simulator instruments, 0..1; `None`: its default.
     pub sample: Option<f64>,
-    /// Ask the target to end after this long; the profile is then a part of the run.
+    /// Ask the target to end after this long; the profile then covers part of the run.
     pub limit: Option<Duration>,
-    /// How long the target takes natively, if that is known: `auto` then tells beforehand
-    /// how much of a run the simulator sees within `limit`.
+    /// Native run time of the target, if known: `auto` then computes in advance how much of a run
+    /// the simulator covers within `limit`.
     pub native: Option<Duration>,
-    /// Makes memory huge as a plan says, while it is recorded.
+    /// Applies a plan during the recording.
     pub actuator: Option<Actuator>,
-    /// stdin of the target; `None`: ours.
+    /// stdin of the target; `None`: inherited.
     pub stdin: Option<PathBuf>,
-    /// Folder for the target's stdout and stderr; `None`: ours.
+    /// Directory for the target's stdout and stderr; `None`: inherited.
     pub capture: Option<PathBuf>,
 }
 
 impl RecordOptions {
-    /// The launch that these options ask for; a source adds what it needs itself.
+    /// Creates the launch for these options; a source adds its own settings.
     pub fn launch(&self) -> Result<Launch> {
         self.launch_as(&self.command)
     }
 
-    /// The same for the command that really runs, behind wrappers that the source looks through.
+    /// As `launch`, for the command without the wrappers that the source resolved.
     pub fn launch_as(&self, command: &[OsString]) -> Result<Launch> {
         let mut launch = Launch::new(command);
         if let Some(file) = &self.stdin {
             launch = launch.stdin(file);
         }
-        if let Some(folder) = &self.capture {
-            launch = launch.capture(folder).own_group();
+        if let Some(directory) = &self.capture {
+            launch = launch.capture(directory).own_group();
         }
         match &self.actuator {
             Some(actuator) => actuator.prepare(launch),
@@ -80,26 +82,25 @@ impl RecordOptions {
         }
     }
 
-    /// What the parent does for the plan while the target runs: call it at each tick; it
-    /// returns the time until the next.
+    /// The parent's work for the plan while the target runs. Call it at each tick; it returns the
+    /// time until the next.
     pub fn act(&self, child: &Child) -> impl FnMut() -> Duration + use<'_> {
         let mut acting: Option<Acting> = self.actuator.as_ref().map(|a| a.act(child));
         move || acting.as_mut().map_or(Duration::MAX, Acting::tick)
     }
 }
 
-/// A profile, and how the recorded program ended.
+/// A profile, and the exit status of the recorded program.
 #[derive(Debug)]
 pub struct Recorded {
     pub profile: Profile,
     pub status: ExitStatus,
 }
 
-/// Leaves out memory that is there only because tollfree looks: the file of allocation
-/// events, the preload library.
+/// Removes memory that tollfree itself caused: the file of allocation events, the preload library.
 fn drop_own_memory(profile: &mut Profile, events: &Path) {
-    profile.anchors.retain(|rows| match &rows.anchor.kind {
-        AnchorKind::File { path, .. } => !is_own(path, events),
+    profile.sites.retain(|rows| match &rows.site.kind {
+        SiteKind::File { path, .. } => !is_own(path, events),
         _ => true,
     });
 }
@@ -108,18 +109,18 @@ fn is_own(path: &str, events: &Path) -> bool {
     Path::new(path) == events || path.ends_with(install::PRELOAD)
 }
 
-/// The simulator's slow-down, more than the median of `benches/sim` and less than its worst.
+/// The simulator's slow-down: above the median of `benches/sim` and below its maximum.
 const SLOW_DOWN: u32 = 10;
-/// A simulator that takes longer for a program that does nothing is of no use.
+/// Time limit of the trial. A simulator that takes longer for an empty program is unusable.
 const TRIAL: Duration = Duration::from_secs(20);
 
 /// Records a profile.
 ///
 /// # Errors
 /// [`crate::error::UserError::Missing`] if this machine lacks what the source needs; as
-/// [`Launch::spawn`] for the target. A target that fails is no error: its status is in the result.
+/// [`Launch::spawn`] for the target. A failing target is not an error: its status is in the result.
 pub fn record(choice: SourceChoice, options: &RecordOptions) -> Result<Recorded> {
-    // A program that is not there is not worth a probe.
+    // Report a missing program before any probe.
     let executable = Executable::of(&options.command)?;
     match choice {
         SourceChoice::Auto => {
@@ -131,19 +132,19 @@ pub fn record(choice: SourceChoice, options: &RecordOptions) -> Result<Recorded>
         }
         SourceChoice::Perf => perf::record(options),
         SourceChoice::Sim => sim::record(options),
-        SourceChoice::Refs => refs::record(options),
+        SourceChoice::Accessed => accessed::record(options),
     }
 }
 
-/// The best source that works here; says which, and why no better one.
+/// Chooses the best source that works here. Prints which, and why no better one.
 fn choose(executable: &Executable, options: &RecordOptions) -> SourceChoice {
     let (choice, why) = preferred(simulator_fits(executable, options), probe);
     output::note_once(why);
     choice
 }
 
-/// The order of the sources, and what is said of the choice. The simulator was compared
-/// with real gains; perf has not run on a CPU with such events yet.
+/// The order of preference, and the message about the choice. The simulator was compared with
+/// measured gains; perf has not run on a CPU with such events yet.
 fn preferred(simulator: Result<()>, probe: impl FnOnce() -> PerfAbility) -> (SourceChoice, String) {
     let Err(no_sim) = simulator else {
         let why = "recording with the simulator, about ten times slower";
@@ -157,14 +158,14 @@ fn preferred(simulator: Result<()>, probe: impl FnOnce() -> PerfAbility) -> (Sou
             ),
         ),
         no_perf => (
-            SourceChoice::Refs,
-            format!("recording with referenced bits (perf: {no_perf}; simulator: {no_sim:#})"),
+            SourceChoice::Accessed,
+            format!("recording with accessed bits (perf: {no_perf}; simulator: {no_sim:#})"),
         ),
     }
 }
 
-/// Whether the simulator can take the program: never by running the program itself,
-/// which would happen twice then, but by trying it on one that does nothing.
+/// Whether the simulator supports the program. Tested with an empty program, because running the
+/// target itself would execute it twice.
 fn simulator_fits(executable: &Executable, options: &RecordOptions) -> Result<()> {
     install::component(install::QEMU)?;
     install::component(install::PLUGIN)?;
@@ -172,25 +173,25 @@ fn simulator_fits(executable: &Executable, options: &RecordOptions) -> Result<()
         anyhow::bail!("{obstacle}");
     }
     if let (Some(native), Some(limit)) = (options.native, options.limit) {
-        // Misses of half a run say more than touched pages of all of it.
+        // Misses of half a run are more useful than touched pages of a whole run.
         anyhow::ensure!(
             native * SLOW_DOWN / 2 <= limit,
-            "it would see less than half of a run of {native:.1?} in {limit:.0?}"
+            "it would cover less than half of a run of {native:.1?} in {limit:.0?}"
         );
     }
-    let folder = tempfile::tempdir()?;
+    let directory = tempfile::tempdir()?;
     let trial = RecordOptions {
         command: vec!["true".into()],
         preset: options.preset.clone(),
         limit: Some(TRIAL),
         stdin: Some("/dev/null".into()),
-        capture: Some(folder.path().to_owned()),
+        capture: Some(directory.path().to_owned()),
         ..RecordOptions::default()
     };
-    let recorded = sim::record(&trial).context("its trial failed")?;
+    let recorded = sim::record(&trial).context("the trial failed")?;
     anyhow::ensure!(
         recorded.status.success() && recorded.profile.complete,
-        "its trial ended with {}",
+        "the trial ended with {}",
         recorded.status
     );
     Ok(())
@@ -226,7 +227,7 @@ mod tests {
             "{why}"
         );
         let (choice, why) = preferred(no_sim(), missing);
-        assert_eq!(choice, SourceChoice::Refs);
+        assert_eq!(choice, SourceChoice::Accessed);
         assert!(why.contains("no PMU") && why.contains("no QEMU"), "{why}");
     }
 }

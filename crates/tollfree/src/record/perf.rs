@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The source `perf`: memory accesses that the CPU sampled, with data address and TLB level.
+//! The source `perf`: memory accesses sampled by the CPU, with data address and TLB level.
 //!
-//! A count is the number of samples that needed a page walk, times their period where the
-//! recording says it. Everything here reads text that perf prints, line by line; nothing but the
-//! counts is kept, so the size of a recording does not matter.
+//! A count is the number of samples with a page walk, times their period if the recording has it.
+//! This module reads text that perf prints, line by line, and keeps only the counts, so the size of
+//! a recording does not matter.
 
 mod layout;
 mod place;
@@ -29,28 +29,28 @@ use place::Places;
 use tlb::Tlb;
 pub use tool::record;
 
-/// What a FormatError calls these files.
+/// The name of these files in a FormatError.
 const WHAT: &str = "perf recording";
-/// Longer lines are no text of perf.
+/// Longer lines cannot be perf's.
 const MAX_LINE: usize = 1 << 20;
-/// Lines that may come before the first one that says which text this is.
+/// Maximum number of lines before the first one that identifies the text.
 const MAX_STRANGE: usize = 200;
 
-/// What the recording is read for.
+/// Options for reading a recording.
 #[derive(Debug, Default)]
 pub struct Reading {
     /// Addresses that count; `None`: all.
     pub only: Option<Range<u64>>,
     /// Blocks of the preload's allocation events.
     pub blocks: Vec<Block>,
-    /// `vm.mmap_rnd_bits` where it was recorded; `None`: unknown.
+    /// `vm.mmap_rnd_bits` of the recorded machine; `None`: unknown.
     pub random_bits: Option<u32>,
-    /// Said before the rest of the profile's `source_detail`.
+    /// Prefix of the profile's `source_detail`.
     pub detail: String,
     pub command: Vec<String>,
 }
 
-/// What was read.
+/// The result of reading a recording.
 #[derive(Debug)]
 pub struct Imported {
     pub profile: Profile,
@@ -58,7 +58,7 @@ pub struct Imported {
     pub tally: Tally,
 }
 
-/// The texts that can be read.
+/// The supported texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// `perf script`.
@@ -70,7 +70,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The command that prints it.
+    /// The command that prints this text.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Script => "perf script",
@@ -80,34 +80,34 @@ impl Kind {
     }
 }
 
-/// How many samples were what.
+/// Counts of samples by kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Samples of memory accesses.
     pub samples: u64,
-    /// Of them: with a TLB level.
+    /// Samples with a TLB level.
     pub with_tlb: u64,
-    /// Of them: that needed a page walk and were counted.
+    /// Samples with a page walk that were counted.
     pub misses: u64,
-    /// Page walks outside the range that was asked for.
+    /// Page walks outside the requested range.
     pub outside: u64,
-    /// Accesses to the kernel's own memory, or without an address.
+    /// Accesses to kernel memory, or without an address.
     pub elsewhere: u64,
-    /// Page walks in data that the text names by symbol only.
+    /// Page walks in data that the text names only by symbol.
     pub symbols_only: u64,
-    /// Samples of events that have no data source.
+    /// Samples of events without a data source.
     pub sourceless: u64,
 }
 
-/// Reads any of the texts, told apart by their content.
+/// Reads any of the texts, detected from the content.
 ///
 /// # Errors
-/// What is wrong, with the number of the line.
+/// The format error, with the line number.
 pub fn from_text(reader: impl BufRead, reading: &Reading) -> Result<Imported, FormatError> {
     Reader::new(reading).read(reader, None)
 }
 
-/// Reads the file that `perf record` or `perf mem record` wrote, by means of `perf script`.
+/// Reads a file of `perf record` or `perf mem record` through `perf script`.
 ///
 /// # Errors
 /// A UserError if perf is not installed or cannot read the file; else as [`from_text`].
@@ -115,26 +115,26 @@ pub fn from_perf_data(path: &Path, reading: &Reading) -> Result<Imported> {
     tool::script(path, reading)
 }
 
-/// Whether a file begins as those of `perf record` do.
+/// Whether a file begins like a perf.data file.
 pub fn is_perf_data(head: &[u8]) -> bool {
     [b"PERFILE2", b"2ELIFREP", b"PERFFILE"]
         .iter()
         .any(|magic| head.starts_with(*magic))
 }
 
-/// The text that a file turned out to be.
+/// The detected kind of text.
 enum Format {
     Script,
     Report(table::Columns),
     Dump,
 }
 
-/// The state of reading one text.
+/// The state of a reader.
 struct Reader<'a> {
     places: Places,
     reading: &'a Reading,
     tally: Tally,
-    /// Sum of the periods of counted samples, and how many had one.
+    /// Sum of the periods of counted samples, and number of samples with a period.
     periods: (f64, u64),
     /// Sum of latencies and number of samples, without and with a page walk.
     latency: [(u64, u64); 2],
@@ -226,7 +226,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The header of `perf script --header` tells the command.
+    /// Parses the header of `perf script --header`, which contains the command.
     fn comment(&mut self, line: &str) {
         if let Some(command) = line.strip_prefix("# cmdline : ") {
             self.cmdline = Some(command.trim().to_owned());
@@ -338,7 +338,7 @@ impl<'a> Reader<'a> {
         };
         let (mut profile, random) = self.places.finish(meta);
         if random {
-            self.warnings.insert("some addresses are random in every run (ASLR) and the recording does not say what was mapped there: they are shown, and never advised; record with `tollfree record`, or name a fixed mapping with --only".to_owned());
+            self.warnings.insert("some addresses are random in every run (ASLR) and the recording does not say what was mapped there: they are shown but never advised; record with `tollfree record`, or name a fixed mapping with --only".to_owned());
         }
         profile.warnings = self.warnings.into_iter().collect();
         Ok(Imported {
@@ -348,7 +348,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Refuses what holds no answer.
+    /// Rejects recordings without usable samples.
     fn check(&self) -> Result<(), FormatError> {
         let tally = &self.tally;
         let detail = if tally.samples == 0 && tally.sourceless > 0 {
@@ -357,10 +357,10 @@ impl<'a> Reader<'a> {
                 tally.sourceless
             )
         } else if tally.samples == 0 {
-            "it holds no sample of a memory access".to_owned()
+            "it has no sample of a memory access".to_owned()
         } else if tally.with_tlb == 0 {
             format!(
-                "none of its {} samples says a TLB level (all are N/A): this CPU or event does not tell",
+                "none of its {} samples has a TLB level (all are N/A): this CPU or event does not report it",
                 tally.samples
             )
         } else {
@@ -379,7 +379,7 @@ impl<'a> Reader<'a> {
             );
         }
         if tally.misses == 0 {
-            warn("no sample needed a page walk where it was asked for".to_owned());
+            warn("no sample had a page walk in the requested range".to_owned());
         }
         if tally.symbols_only > 0 {
             warn(format!(
@@ -389,7 +389,7 @@ impl<'a> Reader<'a> {
         }
         if tally.with_tlb < tally.samples {
             warn(format!(
-                "{} of {} samples do not say a TLB level: not counted",
+                "{} of {} samples have no TLB level: not counted",
                 tally.samples - tally.with_tlb,
                 tally.samples
             ));
@@ -403,7 +403,7 @@ impl<'a> Reader<'a> {
                 self.processes.len()
             ));
         }
-        warn("touched pages are those that a sample hit: a lower bound".to_owned());
+        warn("touched pages are those with a sample: a lower bound".to_owned());
     }
 
     fn detail(&self, kind: Kind, mean_period: f64) -> String {
@@ -457,7 +457,7 @@ fn program(path: &str) -> Program {
     }
 }
 
-/// The next line into `buffer`, without its end; false at the end of the text.
+/// Reads the next line into `buffer`, without its terminator. Returns false at the end of the text.
 fn next_line(
     reader: &mut impl BufRead,
     buffer: &mut Vec<u8>,
@@ -479,7 +479,7 @@ fn next_line(
     Ok(read > 0)
 }
 
-/// A line as text; what is not UTF-8 (a file's name, say) becomes a placeholder.
+/// A line as text; truncated at invalid UTF-8 (in a file's name, for example).
 fn text_of(bytes: &[u8], number: usize) -> Result<&str, FormatError> {
     if bytes.contains(&0) {
         return Err(FormatError::Foreign {
@@ -489,12 +489,12 @@ fn text_of(bytes: &[u8], number: usize) -> Result<&str, FormatError> {
     }
     Ok(match std::str::from_utf8(bytes) {
         Ok(text) => text,
-        // The fields that matter are ASCII and stand before any name.
+        // The fields in use are ASCII and precede any name.
         Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or(""),
     })
 }
 
-/// Lines that say which text this is.
+/// Detects the kind of text from a line.
 fn detect(line: &str, number: usize) -> Result<Option<Format>, FormatError> {
     if line.starts_with("# PID") && line.contains("DSRC") {
         return Ok(Some(Format::Dump));

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The source `sim`: the program under QEMU's user emulation, with a plugin that
-//! models the TLBs (plugins/user). Works without a PMU and without privilege, about
-//! ten times slower than natively.
+//! The source `sim`: the program under QEMU's user emulation, with a plugin that models the TLBs
+//! (plugins/user). Needs no PMU and no privileges; about ten times slower than native.
 //!
-//! The recording lies in memory that the plugin shares with us, so that nothing is lost
-//! when the program crashes, is killed, or closes its descriptors. Addresses differ from
-//! a native run's: the profile names memory by anchors alone.
+//! The recording is in memory shared with the plugin, so that nothing is lost when the program
+//! crashes, is killed, or closes its descriptors. Addresses differ from those of a native run: the
+//! profile names memory by site only.
 
 mod command;
 mod counts;
@@ -33,17 +32,17 @@ use crate::output;
 use crate::target::{Child, Outcome};
 use recording::Recording;
 
-/// Share of the accesses that the models see if nothing else is asked for.
+/// Default fraction of the accesses that the models see.
 const SAMPLE: f64 = 0.1;
-/// A run that is this many times slower than the native one is stopped.
+/// A run that is slower than native by more than this factor is stopped.
 const SLOWEST: u32 = 20;
-/// Shorter native times say too little about the slow-down: starting takes longer.
+/// Shorter native times say too little about the slow-down: the startup takes longer.
 const TOO_SHORT: Duration = Duration::from_millis(500);
-/// How long a target may take to end once it was asked to.
+/// How long a target may take to end after the request.
 const GRACE: Duration = Duration::from_secs(2);
-/// Room for events of one run.
+/// Maximum number of events per run.
 const EVENTS_MAX: u32 = 1 << 16;
-/// Versions of QEMU whose plugin interface is the one that the plugin was written for.
+/// Supported versions of QEMU, by their plugin interface.
 const QEMU_FIRST: (u32, u32) = (6, 0);
 const QEMU_LAST: u32 = 8;
 
@@ -51,7 +50,7 @@ const QEMU_LAST: u32 = 8;
 ///
 /// # Errors
 /// [`UserError::Missing`] without QEMU or the plugin, or with a QEMU of another interface;
-/// [`UserError::Target`] for programs that QEMU cannot take; as `Launch::spawn` otherwise.
+/// [`UserError::Target`] for programs that QEMU does not support; otherwise as `Launch::spawn`.
 pub fn record(options: &RecordOptions) -> Result<Recorded> {
     let simulated = command::unwrap(&options.command)?;
     let executable = Executable::of(&simulated.command)?;
@@ -59,8 +58,8 @@ pub fn record(options: &RecordOptions) -> Result<Recorded> {
     let simulator = Simulator::find()?;
     let geometry = geometry(options.preset.as_deref())?;
     let memory = recording::create()?;
-    let folder = tempfile::tempdir().context("no temporary folder")?;
-    let events_path = folder.path().join("events");
+    let directory = tempfile::tempdir().context("no temporary directory")?;
+    let events_path = directory.path().join("events");
     EventFile::create(&events_path, EVENTS_MAX)?;
 
     let mut launch = options
@@ -99,12 +98,12 @@ pub fn record(options: &RecordOptions) -> Result<Recorded> {
     })
 }
 
-/// Programs that must not be or cannot be simulated.
+/// Rejects programs that must not or cannot be simulated.
 fn check_program(executable: &Executable) -> Result<(), UserError> {
     let path = executable.path.display();
     match executable.obstacle {
         Some(obstacle @ (Obstacle::ThirtyTwoBit | Obstacle::Privileged)) => Err(UserError::Target(
-            format!("{path} cannot be simulated: {obstacle}; use --source refs"),
+            format!("{path} cannot be simulated: {obstacle}; use --source accessed"),
         )),
         _ => Ok(()),
     }
@@ -125,7 +124,7 @@ fn geometry(preset: Option<&str>) -> Result<TlbGeometry, UserError> {
 struct Simulator {
     qemu: OsString,
     plugin: OsString,
-    /// As `qemu-x86_64 --version` says.
+    /// The output of `qemu-x86_64 --version`.
     version: String,
 }
 
@@ -141,14 +140,14 @@ impl Simulator {
         })
     }
 
-    /// QEMU's command line up to the target.
+    /// QEMU's command line, up to the target.
     fn wrapper(&self, options: &RecordOptions, tlb: &TlbGeometry, memory: &File) -> Vec<OsString> {
         let mut plugin = doubled_commas(&self.plugin);
         for argument in arguments(options, tlb, memory) {
             plugin.push(",");
             plugin.push(argument);
         }
-        // The default CPU has no AVX2; "max" has all that QEMU can do.
+        // The default CPU has no AVX2; "max" has all features of QEMU.
         let cpu = ["-cpu".into(), "max".into()];
         [self.qemu.clone()]
             .into_iter()
@@ -158,7 +157,7 @@ impl Simulator {
     }
 }
 
-/// QEMU separates options by commas, and takes two for one.
+/// Doubles commas: QEMU separates options by commas, and reads two as one.
 fn doubled_commas(text: &std::ffi::OsStr) -> OsString {
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
     let doubled = text.as_bytes().iter().flat_map(|byte| match byte {
@@ -171,7 +170,7 @@ fn doubled_commas(text: &std::ffi::OsStr) -> OsString {
 /// The plugin's arguments (plugins/user/options.h).
 fn arguments(options: &RecordOptions, tlb: &TlbGeometry, memory: &File) -> Vec<String> {
     let mut arguments = vec![
-        // Our descriptor, by a name that any process of this user can open.
+        // Our descriptor, by a path that any process of this user can open.
         format!("out=/proc/{}/fd/{}", std::process::id(), memory.as_raw_fd()),
         format!("sample={}", share(options)),
         format!("thp={}", thp_mode(options)),
@@ -187,7 +186,7 @@ fn share(options: &RecordOptions) -> f64 {
     options.sample.unwrap_or(SAMPLE)
 }
 
-/// The setting that the program meets: the machine's, unless it has no right to huge pages.
+/// The THP mode for the program: the machine's, unless huge pages are disabled for it.
 fn thp_mode(options: &RecordOptions) -> &'static str {
     let switched_off = match &options.actuator {
         Some(actuator) => actuator.switches_off(),
@@ -203,7 +202,7 @@ fn thp_mode(options: &RecordOptions) -> &'static str {
     }
 }
 
-/// Asks QEMU for its version, and refuses one whose plugin interface differs.
+/// Returns QEMU's version. Rejects one with another plugin interface.
 fn version(qemu: &Path) -> Result<String> {
     let output = Command::new(qemu)
         .arg("--version")
@@ -231,16 +230,16 @@ fn numbers(version: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-/// How a simulated run went.
+/// The result of a simulated run.
 struct Ran {
     outcome: Outcome,
-    /// We ended it.
+    /// Whether tollfree ended it.
     cut: bool,
-    /// Why, if so.
+    /// The reason, if so.
     reason: Option<String>,
 }
 
-/// Waits for the end; ends the target itself if it takes too long.
+/// Waits for the end. Stops the target if it takes too long.
 fn wait(child: &mut Child, options: &RecordOptions) -> Result<Ran> {
     let began = Instant::now();
     let (limit, reason) = time_limit(options);
@@ -265,20 +264,20 @@ fn wait(child: &mut Child, options: &RecordOptions) -> Result<Ran> {
     }
 }
 
-/// The longest time that the run may take, and what to say when it is over.
+/// The time limit of the run, and the message when it is exceeded.
 fn time_limit(options: &RecordOptions) -> (Duration, String) {
     let slow = options
         .native
         .filter(|native| *native >= TOO_SHORT)
         .map(|native| {
             let reason = format!(
-                "the simulated program is more than {SLOWEST} times slower than natively ({native:.1?}); stopped, what was counted so far is kept. Use --source refs, or a smaller input"
+                "the simulated program is more than {SLOWEST} times slower than natively ({native:.1?}); stopped; the counts so far are kept. Use --source accessed, or a smaller input"
             );
             (native * SLOWEST, reason)
         });
     let limit = options.limit.map(|limit| {
         let reason = format!(
-            "the time for the simulation ({limit:.0?}) is over; what was counted so far is kept"
+            "the time limit of the simulation ({limit:.0?}) is reached; the counts so far are kept"
         );
         (limit, reason)
     });
@@ -289,7 +288,7 @@ fn time_limit(options: &RecordOptions) -> (Duration, String) {
         .unwrap_or((Duration::MAX, String::new()))
 }
 
-/// What the source was exactly, for people.
+/// The source's parameters, as text.
 fn detail(version: &str, tlb: &TlbGeometry, options: &RecordOptions) -> String {
     let version = version.split(" (").next().unwrap_or(version);
     format!(
@@ -306,7 +305,7 @@ fn warnings(executable: &Executable, simulated: &command::Simulated, ran: &Ran) 
     }
     if let Some(obstacle) = executable.obstacle {
         warnings.push(format!(
-            "allocations have no names: {} cannot be entered: {obstacle}",
+            "allocations have no names: {} does not load the preload library: {obstacle}",
             executable.path.display()
         ));
     }
@@ -345,7 +344,7 @@ mod tests {
             })
         };
         assert_eq!(mode(Some(actuator(&Policy::Never))), "never");
-        // Else it is the machine's.
+        // Otherwise it is the machine's.
         assert_eq!(mode(Some(actuator(&Policy::All))), mode(None));
     }
 

@@ -1,61 +1,60 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sampling how much huge memory a process tree has.
+//! Samples the huge-page-backed memory of a process tree.
 //!
-//! The only counter that needs no privilege is `smaps_rollup`. To read it, the kernel walks the
-//! page tables: about 20 ms per GiB of 4 KiB pages, next to nothing for huge pages, with the
-//! process's memory locked against changes meanwhile. A run with huge pages therefore pays less
-//! for being sampled than one without: runs that are timed must not be sampled
-//! ([`Sampling::Off`]), and others sparingly.
+//! The only counter that needs no privileges is `smaps_rollup`. To read it, the kernel walks the
+//! page tables: about 20 ms per GiB of 4 KiB pages, almost nothing for huge pages, while the
+//! process's memory is locked against changes. Sampling therefore costs a run with huge pages less
+//! than one without: timed runs must not be sampled ([`Sampling::Off`]), others rarely.
 
 use std::time::{Duration, Instant};
 
 use toll_linux::Root;
 use toll_model::PAGE;
 
-/// How much of the time sampling may take.
+/// The share of time that sampling may take.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Sampling {
     #[default]
     Off,
-    /// At most 1 % of a CPU at any size of the process. A sample is taken once the time that has
-    /// passed affords what it is expected to cost, so a short run of a large program has none.
+    /// At most 1 % of a CPU at any size of the process. A sample is taken once the elapsed time
+    /// allows its expected cost, so a short run of a large program has none.
     Sparing,
-    /// A tenth of a CPU, from the start on: for runs that are not timed.
+    /// A tenth of a CPU, from the start: for runs that are not timed.
     Ample,
 }
 
-/// What the samples of a run gave.
+/// The samples of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Sampled {
-    /// Samples that were taken; without one the rest is 0 and says nothing.
+    /// Number of samples; if it is 0, the other fields are 0 and meaningless.
     pub samples: u64,
-    /// The most huge memory of a sample, bytes.
+    /// The largest sample of huge-page-backed memory, bytes.
     pub peak: u64,
-    /// Huge memory over time, byte seconds.
+    /// Huge-page-backed memory over time, byte seconds.
     pub byte_seconds: f64,
 }
 
-/// No two looks are closer than this.
+/// Minimum time between two scans.
 const SHORTEST: Duration = Duration::from_millis(20);
-/// Seconds per byte in small pages before a sample has shown more. Measured: 20 ms per GiB on a
-/// virtual machine with nested paging.
+/// Initial estimate in seconds per byte in 4 KiB pages, until it is measured. Measured: 20 ms per
+/// GiB on a virtual machine with nested paging.
 const PRICE: f64 = 0.025 / (1u64 << 30) as f64;
-/// Share of a CPU of [`Sampling::Sparing`].
+/// Share of a CPU for [`Sampling::Sparing`].
 const SPARING: f64 = 0.01;
-/// Share of a CPU of [`Sampling::Ample`].
+/// Share of a CPU for [`Sampling::Ample`].
 const AMPLE: f64 = 0.1;
 
-/// A process tree and a clock; the real ones, or a test's.
+/// A process tree and a clock; mocked in tests.
 pub(super) trait Tree {
-    /// Time since some fixed moment.
+    /// Time since a fixed moment.
     fn now(&self) -> Duration;
     /// Resident memory, bytes. Cheap at any size.
     fn resident(&mut self) -> u64;
-    /// Huge memory, bytes. Takes time in proportion to what is not huge.
+    /// Huge-page-backed memory, bytes. Takes time in proportion to the memory in 4 KiB pages.
     fn huge(&mut self) -> u64;
 }
 
-/// The processes that descend from one, itself included.
+/// A process and its descendants.
 #[derive(Debug)]
 pub(super) struct Processes {
     pid: u32,
@@ -88,21 +87,21 @@ impl Tree for Processes {
     }
 }
 
-/// Reads how much huge memory a process tree has, no oftener than it may.
+/// Reads the huge-page-backed memory of a process tree, within the allowed share of time.
 #[derive(Debug)]
 pub(super) struct HugeSampler<T> {
     tree: T,
-    /// What may be spent: of the whole time, or of the time since the last sample.
+    /// The share to spend: of the total time, or of the time since the last sample.
     share: f64,
-    /// Whether a sample waits until it can be afforded.
+    /// Whether a sample waits until its cost is allowed.
     saves: bool,
     begun: Duration,
-    /// Not before this.
+    /// Earliest time of the next scan.
     next: Duration,
-    /// Time that looking has taken so far.
+    /// Time spent on scans so far.
     spent: Duration,
-    /// Seconds per byte in small pages.
-    price: f64,
+    /// Seconds per byte in 4 KiB pages.
+    seconds_per_byte: f64,
     last: Duration,
     last_bytes: u64,
     sampled: Sampled,
@@ -124,7 +123,7 @@ impl<T: Tree> HugeSampler<T> {
             begun: now,
             next: now + SHORTEST,
             spent: Duration::ZERO,
-            price: PRICE,
+            seconds_per_byte: PRICE,
             last: now,
             last_bytes: 0,
             sampled: Sampled::default(),
@@ -135,12 +134,12 @@ impl<T: Tree> HugeSampler<T> {
         self.sampled
     }
 
-    /// Takes a sample if it is time; returns how long until the next look.
+    /// Takes a sample if it is due. Returns the time until the next scan.
     pub(super) fn tick(&mut self) -> Duration {
         let begun = self.tree.now();
         if begun >= self.next {
             let small = self.tree.resident().saturating_sub(self.last_bytes);
-            let expected = Duration::from_secs_f64(small as f64 * self.price);
+            let expected = Duration::from_secs_f64(small as f64 * self.seconds_per_byte);
             let affordable = !self.saves || self.affordable_at(expected) <= begun;
             if affordable {
                 self.sample(begun, small);
@@ -155,7 +154,7 @@ impl<T: Tree> HugeSampler<T> {
         self.next.saturating_sub(self.tree.now())
     }
 
-    /// When `cost` more keeps what was spent within the share of the whole time.
+    /// The time from which an additional `cost` stays within the share of the total time.
     fn affordable_at(&self, cost: Duration) -> Duration {
         self.begun + (self.spent + cost).div_f64(self.share)
     }
@@ -167,9 +166,9 @@ impl<T: Tree> HugeSampler<T> {
     fn sample(&mut self, begun: Duration, small: u64) {
         let bytes = self.tree.huge();
         let cost = self.spent_since(begun);
-        // What is not huge costs; a little of it says nothing about a price.
+        // Only 4 KiB pages cost time; a small amount gives no useful estimate.
         if small >= 64 << 20 {
-            self.price = self.price.max(cost.as_secs_f64() / small as f64);
+            self.seconds_per_byte = self.seconds_per_byte.max(cost.as_secs_f64() / small as f64);
         }
         let since = begun.saturating_sub(self.last).as_secs_f64();
         self.sampled.byte_seconds += (bytes as f64 + self.last_bytes as f64) / 2.0 * since;
@@ -179,7 +178,7 @@ impl<T: Tree> HugeSampler<T> {
     }
 }
 
-/// Huge memory of a process in bytes: THP and hugetlb. 0 if it is gone.
+/// Huge-page-backed memory of a process in bytes: THP and hugetlb. 0 if it has ended.
 fn huge(root: &Root, pid: u32) -> u64 {
     let text = root.read(format!("/proc/{pid}/smaps_rollup"));
     text.unwrap_or_default()
@@ -196,7 +195,7 @@ pub fn tree_resident(root: &Root, pid: u32) -> u64 {
     tree.map(|pid| resident(root, pid)).sum()
 }
 
-/// Resident memory of a process in bytes; 0 if it is gone.
+/// Resident memory of a process in bytes; 0 if it has ended.
 fn resident(root: &Root, pid: u32) -> u64 {
     let statm = root.read(format!("/proc/{pid}/statm")).unwrap_or_default();
     let pages = statm
@@ -212,16 +211,16 @@ mod tests {
 
     const GIB: u64 = 1 << 30;
 
-    /// A process that grows at a steady rate up to its size, part of it huge, by a told clock.
+    /// A process that grows at a constant rate up to its size, partly huge, with a simulated clock.
     struct Told {
         clock: Duration,
         spent: Duration,
         size: u64,
-        /// Bytes a second.
+        /// Bytes per second.
         growth: f64,
         /// Share of the memory that is huge.
         huge: f64,
-        /// Seconds that a GiB of small pages takes to walk.
+        /// Seconds to walk a GiB of 4 KiB pages.
         walk: f64,
     }
 
@@ -263,8 +262,8 @@ mod tests {
         }
     }
 
-    /// Lets a program run for some seconds; returns the sampler and the largest share of a
-    /// CPU that it had taken at the end of any second.
+    /// Simulates some seconds. Returns the sampler and the largest share of a CPU that it had used
+    /// at the end of any second.
     fn run(told: Told, sampling: Sampling, seconds: u64) -> (HugeSampler<Told>, f64) {
         let mut sampler = HugeSampler::new(told, sampling).unwrap();
         let mut largest = 0.0f64;
@@ -296,7 +295,7 @@ mod tests {
             walk: 0.1,
             ..Told::new(10 * GIB, 0.0)
         };
-        // The first sample cannot know.
+        // The cost of the first sample is unknown in advance.
         let (sampler, share) = run(slow, Sampling::Sparing, 600);
         let end = sampler.tree.spent.as_secs_f64() / sampler.tree.clock.as_secs_f64();
         assert!(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How the time limit is shared out. A step gets a share of what is left when
-//! it begins, so that what an early step does not use goes to the later ones.
+//! Divides the time limit. A step gets a share of the remaining time when it begins, so that the
+//! time that early steps do not use is left for later ones.
 
 use std::time::Duration;
 
@@ -8,27 +8,28 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
-    /// What is huge already, and how much memory is touched.
+    /// Observation of the huge-page-backed memory and the working set.
     Look,
-    /// None against everything huge.
-    Ceiling,
-    /// Prices of this machine.
+    /// The program as it is against everything huge.
+    #[serde(alias = "ceiling")]
+    UpperBound,
+    /// Costs of this machine.
     Costs,
     Profile,
     Plan,
-    /// None, plan, all, and the permanent changes.
+    /// The program as it is, plan, all, and the permanent changes.
     Compare,
     /// A second recording, under the plan.
     After,
 }
 
 impl Step {
-    /// For people.
+    /// The name in texts.
     pub fn name(self) -> &'static str {
         match self {
             Step::Look => "quick look",
-            Step::Ceiling => "ceiling",
-            Step::Costs => "prices of this machine",
+            Step::UpperBound => "upper bound",
+            Step::Costs => "costs of this machine",
             Step::Profile => "profile",
             Step::Plan => "plan",
             Step::Compare => "comparison",
@@ -36,16 +37,17 @@ impl Step {
         }
     }
 
-    /// What the step may take at most of the time that is `left` of `within`.
+    /// Maximum time of the step, with `left` remaining of `within`.
     pub fn allowance(self, left: Duration, within: Duration) -> Duration {
         match self {
             Step::Look => LONGEST_LOOK.min(within.mul_f64(0.1)).min(left),
-            Step::Ceiling => left.mul_f64(0.3),
-            // A quarter of the whole at most, as the design has it.
+            Step::UpperBound => left.mul_f64(0.3),
+            // At most a quarter of the total.
             Step::Costs => LONGEST_COSTS.min(within / 4).min(left.mul_f64(0.4)),
             Step::Profile => left.mul_f64(0.4),
             Step::Plan => left,
-            // The rest is for the report. A second profile gets what pairs do not need.
+            // The rest is for the report. A second profile gets the time that the pairs do not
+            // need.
             Step::Compare => left.mul_f64(0.95),
             Step::After => left.mul_f64(0.95),
         }
@@ -55,36 +57,36 @@ impl Step {
 const LONGEST_LOOK: Duration = Duration::from_secs(30);
 const LONGEST_COSTS: Duration = Duration::from_secs(60);
 
-/// What a step took.
+/// The time of a step.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Spent {
     pub step: Step,
     pub seconds: f64,
-    /// What it was allowed to take when it began.
+    /// The maximum when it began.
     pub allowed_seconds: f64,
 }
 
-/// Where the time goes: one step after another.
+/// The time spent, step by step.
 #[derive(Debug, Default)]
 pub struct Spending {
     done: Vec<Spent>,
-    /// The step that is under way, when it began, and what it may take.
+    /// The current step, its start, and its maximum.
     open: Option<(Step, Duration, Duration)>,
 }
 
 impl Spending {
-    /// Goes on after what an earlier tune spent.
+    /// Continues after the spending of an earlier tune.
     pub fn after(done: Vec<Spent>) -> Spending {
         Spending { done, open: None }
     }
 
-    /// A step begins, and ends the one before it. `now` is by the clock of the whole.
+    /// Begins a step and ends the previous one. `now` is by the clock of the whole tune.
     pub fn begin(&mut self, step: Step, allowance: Duration, now: Duration) {
         self.close(now);
         self.open = Some((step, now, allowance));
     }
 
-    /// What all steps took; the last one ends now.
+    /// Returns the time of all steps; the last one ends now.
     pub fn end(mut self, now: Duration) -> Vec<Spent> {
         self.close(now);
         self.done
@@ -101,7 +103,7 @@ impl Spending {
     }
 }
 
-/// `quick look 10 s, ceiling 1 min`; steps of less than a tenth of a second are left out.
+/// `quick look 10 s, upper bound 1 min`; steps below a tenth of a second are omitted.
 pub fn spent_words(spent: &[Spent]) -> String {
     let long = spent.iter().filter(|it| it.seconds >= 0.1);
     let part = |it: &Spent| {
@@ -111,19 +113,19 @@ pub fn spent_words(spent: &[Spent]) -> String {
     long.map(part).collect::<Vec<_>>().join(", ")
 }
 
-/// What will be done.
+/// The planned course of a tune.
 #[derive(Debug, Clone, Copy)]
 pub enum Course {
-    /// All steps; whether this machine's prices are known already.
+    /// All steps; whether this machine's costs are already known.
     Whole { costs_known: bool },
     /// The comparison of an earlier tune.
     Resumed,
-    /// A process that runs already, looked at for so long; whether there is a load to measure by.
+    /// A running process: how long it is observed, and whether there is a load to measure by.
     Live { look: Duration, measured: bool },
 }
 
-/// The shares as they are announced before anything runs: `at most 10 min: quick look 30 s,
-/// ceiling 2 min 51 s, ...`.
+/// The shares, as announced before anything runs: `at most 10 min: quick look 30 s, upper bound 2
+/// min 51 s, ...`.
 pub fn announcement(within: Duration, course: Course) -> String {
     let mut left = within;
     let mut parts = Vec::new();
@@ -131,7 +133,7 @@ pub fn announcement(within: Duration, course: Course) -> String {
     match course {
         Course::Whole { costs_known } => {
             let costs = [Step::Costs].into_iter().filter(|_| !costs_known);
-            let steps = [Step::Look, Step::Ceiling].into_iter().chain(costs);
+            let steps = [Step::Look, Step::UpperBound].into_iter().chain(costs);
             for step in steps.chain([Step::Profile, Step::Compare]) {
                 let share = step.allowance(left, within);
                 left -= share;
@@ -155,12 +157,12 @@ pub fn announcement(within: Duration, course: Course) -> String {
     format!("at most {}: {}", words(within), parts.join(", "))
 }
 
-/// What the first run of the workload on a live process may take.
+/// Maximum time of the first run of the workload on a live process.
 pub fn once(within: Duration) -> Duration {
     within.mul_f64(0.2)
 }
 
-/// What the runs of the workload before a change to a live process may take of the time left.
+/// Maximum time of the workload's runs before a change to a live process, of the time left.
 pub fn before(left: Duration) -> Duration {
     left.mul_f64(0.45)
 }
@@ -185,7 +187,7 @@ mod tests {
 
     const ALL: [Step; 7] = [
         Step::Look,
-        Step::Ceiling,
+        Step::UpperBound,
         Step::Costs,
         Step::Profile,
         Step::Plan,
@@ -207,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn prices_take_a_quarter_at_most() {
+    fn costs_take_a_quarter_at_most() {
         let within = Duration::from_secs(100);
         assert!(Step::Costs.allowance(within, within) <= within / 4);
     }
@@ -217,11 +219,11 @@ mod tests {
         let said = |course| announcement(Duration::from_secs(600), course);
         let text = said(Course::Whole { costs_known: false });
         assert!(
-            text.starts_with("at most 10 min: quick look 30 s, ceiling 2 min 51 s, prices"),
+            text.starts_with("at most 10 min: quick look 30 s, upper bound 2 min 51 s, costs"),
             "{text}"
         );
         let known = said(Course::Whole { costs_known: true });
-        assert!(!known.contains("prices"), "{known}");
+        assert!(!known.contains("costs"), "{known}");
         assert_eq!(said(Course::Resumed), "at most 10 min: comparison 10 min");
         let live = |measured| {
             said(Course::Live {
@@ -242,12 +244,12 @@ mod tests {
         let at = Duration::from_secs;
         let mut spending = Spending::default();
         spending.begin(Step::Look, at(30), at(1));
-        spending.begin(Step::Ceiling, at(100), at(11));
+        spending.begin(Step::UpperBound, at(100), at(11));
         let spent = spending.end(at(71));
         let seconds: Vec<f64> = spent.iter().map(|it| it.seconds).collect();
         assert_eq!(seconds, [10.0, 60.0]);
         assert_eq!(spent[1].allowed_seconds, 100.0);
-        assert_eq!(spent_words(&spent), "quick look 10 s, ceiling 1 min");
+        assert_eq!(spent_words(&spent), "quick look 10 s, upper bound 1 min");
         let mut more = Spending::after(spent);
         more.begin(Step::Compare, at(5), at(0));
         assert_eq!(more.end(at(0)).len(), 3);

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The five steps and their early ends. Everything that touches the machine is
-//! behind [`Lab`], so that the tests decide what is measured.
+//! The five steps and their early ends. Access to the machine is behind [`Experiment`], so that the tests
+//! control all measurements.
 //!
 //! | file | holds |
 //! |---|---|
-//! | this one | the steps, and what they do with the time |
-//! | [`arms`] | which arms are run, and what they are compared with |
-//! | [`judge`] | what the comparisons say, and what is advised |
-//! | [`words`] | numbers and reasons in words |
+//! | this one | the steps, and their use of time |
+//! | [`variants`] | the variants to run, and their references |
+//! | [`judge`] | the conclusions from the comparisons, and the advice |
+//! | [`words`] | numbers and reasons as text |
 
-mod arms;
 mod judge;
 #[cfg(test)]
 mod tests;
+mod variants;
 mod words;
 
 use std::time::Duration;
@@ -20,64 +20,64 @@ use std::time::Duration;
 use anyhow::Result;
 use toll_linux::calibrate::Tails;
 use toll_model::cost::CostTable;
+use toll_model::estimate::{self, estimate};
 use toll_model::plan::{Estimate, Plan};
-use toll_model::price::{self, price};
 use toll_model::profile::Profile;
 use toll_model::stats::MOST_PAIRS;
 
 use super::budget::{Spending, Step};
 use super::findings::{Advice, Answer, Findings, Results, Settle};
 use super::today::{AtMadvise, Host, Today};
-use crate::compare::observe::Look;
+use crate::compare::observe::Observation;
 use crate::compare::outputs::OutputCheck;
 use crate::compare::schedule::{Executor, FEWEST, Rules};
-use crate::compare::{Arm, Comparison, Sample, go_on};
+use crate::compare::{Comparison, Sample, Variant, go_on};
 use crate::error::UserError;
 use crate::permanent::Candidate;
 use crate::units;
 pub use words::with_interval;
 use words::{dearer_when_cold, memory};
 
-/// Time for the tails of page faults at most: a thousand faults of at most 4 ms take less.
+/// Maximum time for measuring tails of page faults: a thousand faults of at most 4 ms take less.
 const LONGEST_TAILS: Duration = Duration::from_secs(5);
-/// A recording shorter than this shows nothing.
+/// Shorter recordings are not useful.
 const SHORTEST_RECORDING: Duration = Duration::from_secs(2);
-/// An arm of the last comparison is left out if fewer rounds than this would fit with it.
+/// A variant of the last comparison is omitted if it leaves time for fewer rounds than this.
 const ROUNDS_WORTH_IT: u32 = FEWEST;
-/// From this share of huge memory on, the program counts as huge already.
+/// Share of huge-page-backed memory from which the program counts as huge already.
 const ALREADY_HUGE: f64 = 0.5;
 
-/// Everything that tune does to the machine.
-pub trait Lab {
-    /// Runs arms; its clock is tune's.
+/// All operations of tune on the machine.
+pub trait Experiment {
+    /// Runs variants; its clock is tune's.
     fn executor(&mut self) -> &mut dyn Executor;
-    /// Runs the program once as it is and watches; with its status if it ended within the time.
-    fn look(&mut self, until: Duration) -> Result<(Look, Option<i32>)>;
-    /// Bytes that this CPU's second-level TLB reaches with small pages.
+    /// Runs the program once as it is and observes it. Returns its status if it ended in time.
+    fn look(&mut self, until: Duration) -> Result<(Observation, Option<i32>)>;
+    /// Memory in bytes that this CPU's second-level TLB covers with 4 KiB pages.
     fn reach(&self) -> u64;
-    /// Changes that fit the program.
-    fn candidates(&self, look: &Look) -> Vec<Candidate>;
-    /// This machine's prices, measured within the time if they are not known.
+    /// The changes that fit the program.
+    fn candidates(&self, look: &Observation) -> Vec<Candidate>;
+    /// This machine's costs, measured within the time if they are not known.
     fn costs(&mut self, within: Duration) -> Result<CostTable>;
     /// Records a profile; `native` is the time of a run without the recorder, in seconds.
     fn record(&mut self, limit: Duration, native: Option<f64>, under: Under<'_>)
     -> Result<Profile>;
-    /// What the machine allows a program.
+    /// The huge-page settings of the machine and this process.
     fn host(&self) -> Host;
-    /// Writes the plan where arms find it.
+    /// Writes the plan to a file for the variants.
     fn plan_file(&mut self, plan: &Plan) -> Result<std::path::PathBuf>;
-    /// What the machine is like, for the prices.
-    fn price_options(&self) -> price::Options;
-    /// Told at the beginning of each step.
+    /// The machine's properties, for the estimates.
+    fn estimate_options(&self) -> estimate::Options;
+    /// Called at the beginning of each step.
     fn announce(&mut self, step: Step, allowance: Duration);
-    /// Writes what is there so far; a crash or Ctrl-C later loses nothing of it.
+    /// Writes the results so far, so that a later crash or Ctrl-C does not lose them.
     fn keep(&mut self, results: &Results) -> Result<()>;
     fn interrupted(&self) -> bool;
-    /// Whether an output that differs between the arms is accepted.
+    /// Whether an output that differs between the variants is accepted.
     fn any_output(&self) -> bool;
-    /// How much resident memory a gain may cost, percent of the program's as it is.
+    /// Resident memory that a gain may cost, percent of the program's as it is.
     fn allowed_growth(&self) -> f64;
-    /// How long this machine's slowest page faults take, measured within the time.
+    /// The times of this machine's slowest page faults, measured within the time.
     fn fault_tails(&mut self, within: Duration) -> Tails;
 }
 
@@ -86,15 +86,15 @@ pub trait Lab {
 pub enum Under<'a> {
     /// As it is.
     Nothing,
-    /// Without any huge page.
+    /// With huge pages disabled.
     Never,
     Plan(&'a Plan),
 }
 
-/// Runs the steps until one of them ends it. The results are complete in any case but an error.
-pub fn tune(lab: &mut dyn Lab, program: &str, within: Duration) -> Result<Results> {
+/// Runs the steps until one of them ends the tune. The results are complete except after an error.
+pub fn tune(experiment: &mut dyn Experiment, program: &str, within: Duration) -> Result<Results> {
     let mut run = Run {
-        lab,
+        experiment,
         within,
         results: Results::new(program, within.as_secs_f64()),
         spending: Spending::default(),
@@ -104,16 +104,21 @@ pub fn tune(lab: &mut dyn Lab, program: &str, within: Duration) -> Result<Result
     Ok(run.finish())
 }
 
-/// Goes on with the last comparison of an earlier tune, whose `results` are complete but for what
-/// more runs of the same arms can tell.
+/// Continues the last comparison of an earlier tune. Its `results` are complete except for what
+/// more runs of the same variants can show.
 ///
 /// # Errors
-/// [`UserError::UnfitFile`] if there is no such comparison, or if an arm of it cannot be run any more.
-pub fn resume(lab: &mut dyn Lab, results: Results, within: Duration) -> Result<Results> {
+/// [`UserError::UnfitFile`] if there is no such comparison, or if one of its variants can no longer
+/// be run.
+pub fn resume(
+    experiment: &mut dyn Experiment,
+    results: Results,
+    within: Duration,
+) -> Result<Results> {
     let earlier = results.findings.seconds;
     let allowed = results.findings.within_seconds;
     let mut run = Run {
-        lab,
+        experiment,
         within,
         spending: Spending::after(results.findings.spent.clone()),
         results,
@@ -126,7 +131,7 @@ pub fn resume(lab: &mut dyn Lab, results: Results, within: Duration) -> Result<R
     Ok(results)
 }
 
-/// An interrupted comparison decides nothing; after it, the verdict stands.
+/// An interrupted comparison decides nothing. Interrupted later, the verdict is kept.
 fn mark_interrupted(found: &mut Findings) {
     found.complete = false;
     let step = found.step.name();
@@ -140,15 +145,15 @@ fn mark_interrupted(found: &mut Findings) {
 }
 
 struct Run<'a> {
-    lab: &'a mut dyn Lab,
+    experiment: &'a mut dyn Experiment,
     within: Duration,
     results: Results,
     spending: Spending,
-    /// Seconds of one run in the last comparison, with all that goes before and after it.
+    /// Seconds of one run in the last comparison, including the time before and after it.
     run_seconds: Option<f64>,
 }
 
-/// Whether to go on after a step.
+/// Whether to continue after a step.
 enum Next {
     On,
     End,
@@ -159,7 +164,7 @@ impl Run<'_> {
         if let Next::End = self.look()? {
             return Ok(());
         }
-        if let Next::End = self.ceiling()? {
+        if let Next::End = self.upper_bound()? {
             return Ok(());
         }
         if let Next::End = self.profile()? {
@@ -171,14 +176,14 @@ impl Run<'_> {
         self.after()
     }
 
-    /// What is said at the end, whichever step that was.
+    /// Completes the results at the end, whichever step that was.
     fn finish(mut self) -> Results {
         self.note_status();
         self.note_unmeasurable();
-        if self.lab.interrupted() {
+        if self.experiment.interrupted() {
             mark_interrupted(&mut self.results.findings);
         }
-        let now = self.lab.executor().now();
+        let now = self.experiment.executor().now();
         self.results.findings.seconds = now.as_secs_f64();
         self.results.findings.spent = std::mem::take(&mut self.spending).end(now);
         self.results.findings.conclude();
@@ -186,7 +191,7 @@ impl Run<'_> {
         self.results
     }
 
-    /// What would settle an undecided comparison; its command is known to the lab.
+    /// What would settle an undecided comparison; the lab knows its command.
     fn settle(&self) -> Option<Settle> {
         let found = &self.results.findings;
         let comparison = found.comparison.as_ref()?;
@@ -195,13 +200,13 @@ impl Run<'_> {
         }
         let pairs = match comparison.pairs_to_settle {
             Some(MOST_PAIRS) => return None,
-            // A gain that is not proved against the others yet: the next look.
+            // A gain that is not yet proved against the others: until the next check.
             None => FEWEST.max(comparison.pairs + comparison.pairs.div_ceil(4)),
             Some(pairs) => pairs,
         };
-        // One more round warms up.
-        let runs =
-            f64::from(pairs.saturating_sub(comparison.pairs) + 1) * comparison.arms.len() as f64;
+        // One more round for warm-up.
+        let runs = f64::from(pairs.saturating_sub(comparison.pairs) + 1)
+            * comparison.variants.len() as f64;
         Some(Settle {
             pairs,
             seconds: runs * self.run_seconds?,
@@ -209,56 +214,59 @@ impl Run<'_> {
         })
     }
 
-    /// The last comparison again, after the runs that it has.
+    /// Continues the last comparison after its stored runs.
     fn go_on(&mut self) -> Result<()> {
         let unfit = |why: String| UserError::UnfitFile(format!("--resume: {why}"));
         let Some(stored) = self.results.findings.comparison.clone() else {
-            return Err(unfit("there is no comparison to go on with".to_owned()).into());
+            return Err(unfit("there is no comparison to continue".to_owned()).into());
         };
         let look = self.results.findings.look.clone().unwrap_or_default();
-        let mut arms = Vec::new();
-        for arm in &stored.arms {
-            let again = self.arm_again(&arm.name, &look)?;
-            arms.push(
-                again
-                    .ok_or_else(|| unfit(format!("the arm {} cannot be run any more", arm.name)))?,
-            );
+        let mut variants = Vec::new();
+        for variant in &stored.variants {
+            let again = self.variant_again(&variant.name, &look)?;
+            variants.push(again.ok_or_else(|| {
+                unfit(format!("the variant {} can no longer be run", variant.name))
+            })?);
         }
         let within = self.within;
         let found = &mut self.results.findings;
         (found.step, found.complete, found.advice) = (Step::Compare, true, Advice::DoNothing);
         self.spending
-            .begin(Step::Compare, within, self.lab.executor().now());
-        self.lab.announce(Step::Compare, within);
-        let runs = stored.arms.into_iter().map(|arm| arm.runs).collect();
+            .begin(Step::Compare, within, self.experiment.executor().now());
+        self.experiment.announce(Step::Compare, within);
+        let runs = stored
+            .variants
+            .into_iter()
+            .map(|variant| variant.runs)
+            .collect();
         let mut comparison =
-            self.run_arms_after(&arms, within, self.acting_plan().as_ref(), runs)?;
+            self.run_variants_after(&variants, within, self.acting_plan().as_ref(), runs)?;
         comparison.warmed_bytes = comparison.warmed_bytes.max(stored.warmed_bytes);
         self.results.compared(comparison.clone());
         self.learn(&comparison);
         self.judge_changes(&comparison, &look);
-        self.lab.keep(&self.results)
+        self.experiment.keep(&self.results)
     }
 
     fn begin(&mut self, step: Step) -> Duration {
-        let now = self.lab.executor().now();
+        let now = self.experiment.executor().now();
         let allowance = step.allowance(self.within.saturating_sub(now), self.within);
         self.spending.begin(step, allowance, now);
         self.results.findings.step = step;
-        self.lab.announce(step, allowance);
+        self.experiment.announce(step, allowance);
         allowance
     }
 
-    /// Sets the reason; the advice stays "do nothing" unless [`Run::apply`] says otherwise.
+    /// Sets the reason; the advice stays "do nothing" unless [`Run::apply`] changes it.
     fn end(&mut self, reason: String) -> Next {
         self.results.findings.reason = reason;
         Next::End
     }
 
-    /// Writes what is there, and ends if the user wants that.
+    /// Writes the results so far, and ends on an interrupt.
     fn kept(&mut self) -> Result<Next> {
-        self.lab.keep(&self.results)?;
-        Ok(if self.lab.interrupted() {
+        self.experiment.keep(&self.results)?;
+        Ok(if self.experiment.interrupted() {
             Next::End
         } else {
             Next::On
@@ -266,26 +274,26 @@ impl Run<'_> {
     }
 
     fn until(&mut self, allowance: Duration) -> Duration {
-        self.lab.executor().now() + allowance
+        self.experiment.executor().now() + allowance
     }
 
     /// 1. Quick look.
     fn look(&mut self) -> Result<Next> {
         let allowance = self.begin(Step::Look);
         let until = self.until(allowance);
-        let (look, status) = self.lab.look(until)?;
+        let (look, status) = self.experiment.look(until)?;
         self.results.findings.look = Some(look.clone());
-        self.results.findings.today = Some(Today::new(&look, &self.lab.host()));
+        self.results.findings.today = Some(Today::new(&look, &self.experiment.host()));
         self.results.findings.status = status;
         self.results.findings.notes.extend(look.hints.text(false));
         if let Next::End = self.kept()? {
             return Ok(Next::End);
         }
-        let reach = self.lab.reach();
+        let reach = self.experiment.reach();
         if status.is_some() && look.windows > 0 && look.working_set < reach {
             return Ok(self.end(format!(
-                "the program touches at most {} within a second, which this CPU's TLB reaches ({}) \
-                 with small pages: there is no toll to save",
+                "the program touches at most {} within a second, within the reach of this CPU's TLB \
+                 with 4 KiB pages ({}): no translation overhead to save",
                 units::bytes(look.working_set),
                 units::bytes(reach)
             )));
@@ -293,23 +301,23 @@ impl Run<'_> {
         Ok(Next::On)
     }
 
-    /// 2. Ceiling: what is there to gain at all?
-    fn ceiling(&mut self) -> Result<Next> {
+    /// 2. Upper bound: the maximum gain.
+    fn upper_bound(&mut self) -> Result<Next> {
         let look = self.results.findings.look.clone().unwrap_or_default();
-        let Some(arms) = self.ceiling_arms(&look) else {
+        let Some(variants) = self.upper_bound_variants(&look) else {
             let today = self.today().map_or(String::new(), Today::text);
-            return Ok(self.end(format!("{today}; that has to be changed there first")));
+            return Ok(self.end(format!("{today}; change that first")));
         };
-        let allowance = self.begin(Step::Ceiling);
+        let allowance = self.begin(Step::UpperBound);
         let until = self.until(allowance);
-        let ceiling = self.run_arms(&arms, until, None)?;
-        self.results.ceiling(ceiling.clone());
-        self.learn(&ceiling);
-        self.explain_changes(&ceiling, &look);
+        let upper_bound = self.run_variants(&variants, until, None)?;
+        self.results.upper_bound(upper_bound.clone());
+        self.learn(&upper_bound);
+        self.explain_changes(&upper_bound, &look);
         if let Next::End = self.kept()? {
             return Ok(Next::End);
         }
-        self.judge_ceiling(&ceiling, &look)
+        self.judge_upper_bound(&upper_bound, &look)
     }
 
     fn today(&self) -> Option<&Today> {
@@ -319,7 +327,7 @@ impl Run<'_> {
     /// 3. and 4. Profile and plan. A program that cannot be recorded can still be measured.
     fn profile(&mut self) -> Result<Next> {
         let allowance = self.begin(Step::Costs);
-        let costs = match self.lab.costs(allowance) {
+        let costs = match self.experiment.costs(allowance) {
             Err(error) if is_interrupt(&error) => return Ok(Next::End),
             costs => costs?,
         };
@@ -330,27 +338,27 @@ impl Run<'_> {
             true => Under::Never,
             false => Under::Nothing,
         };
-        match self.lab.record(allowance, self.native(), under) {
+        match self.experiment.record(allowance, self.native(), under) {
             Ok(profile) => self.results.profile = Some(profile),
             Err(error) if is_interrupt(&error) => return Ok(Next::End),
-            Err(error) => self.note(&format!("no profile, and so no plan: {error:#}")),
+            Err(error) => self.note(&format!("no profile, therefore no plan: {error:#}")),
         }
         if let Next::End = self.kept()? {
             return Ok(Next::End);
         }
         self.begin(Step::Plan);
-        let ceiling = self.ceiling_estimate();
-        let repeats = ceiling.map(|it| self.repeats(it));
+        let upper_bound = self.upper_bound_estimate();
+        let repeats = upper_bound.map(|it| self.repeats(it));
         if let Some(profile) = &self.results.profile {
-            let options = price::Options {
+            let options = estimate::Options {
                 baseline_ns: self.cpu_ns(),
-                ceiling,
+                upper_bound,
                 repeats,
                 is_proved_next: true,
-                thp_always: self.lab.host().is_always() && !plan_only,
-                ..self.lab.price_options()
+                thp_always: self.experiment.host().is_always() && !plan_only,
+                ..self.experiment.estimate_options()
             };
-            let plan = price(profile, &costs, options);
+            let plan = estimate(profile, &costs, options);
             if let Some(note) = dearer_when_cold(&plan, &costs).filter(|_| options.warm) {
                 self.results.findings.notes.push(note);
             }
@@ -362,18 +370,19 @@ impl Run<'_> {
         self.kept()
     }
 
-    /// At `never`: what a plan would gain on a machine at `madvise`. The ceiling does not count
-    /// for that: it is of memory that was collapsed.
+    /// At `never`: estimates the gain of a plan on a machine at `madvise`. The upper bound does not
+    /// apply to that: it is for collapsed memory.
     fn estimate_at_madvise(&mut self, costs: &CostTable) {
-        let (Some(profile), true) = (&self.results.profile, self.lab.host().is_never()) else {
+        let (Some(profile), true) = (&self.results.profile, self.experiment.host().is_never())
+        else {
             return;
         };
-        let options = price::Options {
+        let options = estimate::Options {
             baseline_ns: self.cpu_ns(),
             is_proved_next: true,
-            ..self.lab.price_options()
+            ..self.experiment.estimate_options()
         };
-        let plan = price(profile, costs, options);
+        let plan = estimate(profile, costs, options);
         let at_madvise = (!plan.does_nothing()).then(|| AtMadvise {
             planned_bytes: plan.huge().map(|r| r.length).sum(),
             speedup: plan.predicted_speedup,
@@ -383,21 +392,21 @@ impl Run<'_> {
         }
     }
 
-    /// Half of the 80 % interval that the comparison will have, on the scale of logarithms: that
-    /// of the ceiling, for as many rounds as will fit.
-    fn repeats(&mut self, ceiling: Estimate) -> f64 {
-        let half = (ceiling.high / ceiling.low).ln() / 2.0;
+    /// Half of the 80 % interval that the comparison will have, on a logarithmic scale: that of the
+    /// upper bound, for the number of rounds that fit.
+    fn repeats(&mut self, upper_bound: Estimate) -> f64 {
+        let half = (upper_bound.high / upper_bound.low).ln() / 2.0;
         let pairs = self
             .results
             .findings
-            .ceiling
+            .upper_bound
             .as_ref()
             .map_or(0, |it| it.pairs);
         let run = self.run_seconds.or(self.native()).unwrap_or(0.0);
-        let left = self.within.saturating_sub(self.lab.executor().now());
+        let left = self.within.saturating_sub(self.experiment.executor().now());
         let seconds = Step::Compare.allowance(left, self.within).as_secs_f64();
-        let rounds = |arms: f64| seconds / (run * arms).max(1e-9);
-        // As in [`Run::arms`]: more arms while enough rounds of them fit.
+        let rounds = |variants: f64| seconds / (run * variants).max(1e-9);
+        // As in [`Run::variants`]: more variants while enough rounds of them fit.
         let most = [4.0, 3.0].into_iter().map(rounds);
         let fitting = most
             .into_iter()
@@ -406,20 +415,20 @@ impl Run<'_> {
         half * (f64::from(pairs) / rounds).sqrt()
     }
 
-    /// 5. The verdict comes from here.
+    /// 5. The comparison that gives the verdict.
     fn compare(&mut self) -> Result<Next> {
-        if self.lab.host().is_never() && self.acting_plan().is_none() {
+        if self.experiment.host().is_never() && self.acting_plan().is_none() {
             return Ok(self.end_at_never());
         }
         let look = self.results.findings.look.clone().unwrap_or_default();
         let allowance = self.begin(Step::Compare);
-        let arms = self.arms(&look, allowance)?;
+        let variants = self.variants(&look, allowance)?;
         let until = self.until(allowance);
         let plan = self.acting_plan();
-        // The prediction is of a program without huge pages.
+        // The prediction is for a program without huge pages.
         let plan_only = self.is_plan_only(&look);
         let predicting = plan.as_ref().filter(|_| !plan_only);
-        let comparison = self.run_arms(&arms, until, predicting)?;
+        let comparison = self.run_variants(&variants, until, predicting)?;
         self.results.compared(comparison.clone());
         self.learn(&comparison);
         self.explain_changes(&comparison, &look);
@@ -433,11 +442,11 @@ impl Run<'_> {
         })
     }
 
-    /// The picture afterwards, if pairs have left time for it. While more pairs could change the
-    /// answer they are worth more.
+    /// The second profile, if the pairs have left time for it. While more pairs could change the
+    /// answer, they take precedence.
     fn after(&mut self) -> Result<()> {
         let reason = self.results.findings.reason.clone();
-        let now = self.lab.executor().now();
+        let now = self.experiment.executor().now();
         let left = Step::After.allowance(self.within.saturating_sub(now), self.within);
         let fits = !self.results.findings.time_limit_reached && left >= SHORTEST_RECORDING;
         let Some(plan) = self.acting_plan().filter(|_| fits) else {
@@ -445,7 +454,7 @@ impl Run<'_> {
         };
         let allowance = self.begin(Step::After);
         match self
-            .lab
+            .experiment
             .record(allowance, self.native(), Under::Plan(&plan))
         {
             Ok(profile) => self.results.after = Some(profile),
@@ -453,22 +462,22 @@ impl Run<'_> {
             Err(error) => self.note(&format!("no second profile: {error:#}")),
         }
         self.results.findings.reason = reason;
-        self.lab.keep(&self.results)
+        self.experiment.keep(&self.results)
     }
 
-    fn run_arms(
+    fn run_variants(
         &mut self,
-        arms: &[Arm],
+        variants: &[Variant],
         until: Duration,
         plan: Option<&Plan>,
     ) -> Result<Comparison> {
-        self.run_arms_after(arms, until, plan, vec![Vec::new(); arms.len()])
+        self.run_variants_after(variants, until, plan, vec![Vec::new(); variants.len()])
     }
 
-    /// Runs arms; `stored` has the runs that an earlier tune made of them.
-    fn run_arms_after(
+    /// Runs variants; `stored` has their runs of an earlier tune.
+    fn run_variants_after(
         &mut self,
-        arms: &[Arm],
+        variants: &[Variant],
         until: Duration,
         plan: Option<&Plan>,
         stored: Vec<Vec<Sample>>,
@@ -479,16 +488,20 @@ impl Run<'_> {
             each: false,
         };
         let program = self.results.findings.program.clone();
-        let begun = self.lab.executor().now();
+        let begun = self.experiment.executor().now();
         let before: usize = stored.iter().map(Vec::len).sum();
-        let executor = self.lab.executor();
-        let mut comparison = go_on(executor, &program, arms, &rules, None, stored)?;
-        let spent = self.lab.executor().now().saturating_sub(begun);
-        let after: usize = comparison.arms.iter().map(|arm| arm.runs.len()).sum();
+        let executor = self.experiment.executor();
+        let mut comparison = go_on(executor, &program, variants, &rules, None, stored)?;
+        let spent = self.experiment.executor().now().saturating_sub(begun);
+        let after: usize = comparison
+            .variants
+            .iter()
+            .map(|variant| variant.runs.len())
+            .sum();
         let runs = after.saturating_sub(before);
         self.run_seconds = Some(spent.as_secs_f64() / runs.max(1) as f64);
         comparison.predicted_speedup = plan.map(|plan| plan.predicted_speedup);
-        let allowed = self.lab.allowed_growth();
+        let allowed = self.experiment.allowed_growth();
         comparison.allow_growth(allowed);
         self.results.findings.allowed_growth_percent = Some(allowed);
         self.check_output(&comparison)?;
@@ -496,12 +509,12 @@ impl Run<'_> {
     }
 
     fn check_output(&mut self, comparison: &Comparison) -> Result<()> {
-        if !self.lab.any_output() {
-            if let OutputCheck::DiffersBetweenArms { .. } = comparison.output {
-                self.lab.keep(&self.results)?;
+        if !self.experiment.any_output() {
+            if let OutputCheck::DiffersBetweenVariants { .. } = comparison.output {
+                self.experiment.keep(&self.results)?;
             }
         }
-        crate::cmd::compare::check_output(comparison, self.lab.any_output())
+        crate::cmd::compare::check_output(comparison, self.experiment.any_output())
     }
 
     fn note(&mut self, text: &str) {
@@ -509,8 +522,8 @@ impl Run<'_> {
     }
 }
 
-/// Whether most of the program's anonymous memory is huge without us.
-pub fn is_huge(look: &Look) -> bool {
+/// Whether most of the program's anonymous memory is huge without tollfree.
+pub fn is_huge(look: &Observation) -> bool {
     look.anonymous > 0 && look.huge as f64 >= ALREADY_HUGE * look.anonymous as f64
 }
 

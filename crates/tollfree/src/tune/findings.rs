@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What tune found; what `tune --json` prints and `tune.json` holds.
+//! The findings of tune, as `tune --json` prints them and `tune.json` contains them.
 
 use std::path::PathBuf;
 
@@ -10,124 +10,127 @@ use toll_model::stats::{Interval, Verdict};
 
 use super::budget::{Spent, Step};
 use super::today::Today;
-use crate::compare::observe::Look;
-use crate::compare::result::ArmResult;
+use crate::compare::observe::Observation;
+use crate::compare::result::VariantResult;
 use crate::compare::warm::Warming;
 use crate::compare::{Comparison, Resource};
 use crate::permanent::Permanent;
 
-/// What stands in the `format` field.
+/// The `format` field.
 pub const FORMAT: &str = "tollfree-tune";
 /// The version of the format that this build writes.
 pub const VERSION: u32 = 1;
 
-/// What to do.
+/// The recommendation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Advice {
-    /// A measured gain of at least 2 %, proved although several arms were judged.
+    /// A measured gain of at least 2 %, proved although several variants were judged.
     Apply,
     DoNothing,
 }
 
-/// What the measurements say. [`Advice`] has no word for the last one.
+/// The conclusion from the measurements. [`Advice`] has no value for the last one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
     Apply,
-    /// It was measured that nothing is gained, or there is nothing to act on.
+    /// No gain was measured, or there is nothing to act on.
     DoNothing,
-    /// What was measured proves neither. Nothing is advised until it is settled.
+    /// The measurements prove neither. Nothing is advised until it is settled.
     #[default]
     Undecided,
 }
 
-/// What would decide an undecided answer.
+/// What would settle an undecided answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settle {
-    /// Pairs in all that settle it with a probability of 80 %.
+    /// Total pairs that settle it with a probability of 80 %.
     pub pairs: u32,
-    /// Seconds that those take which are not there yet, at the speed of the others.
+    /// Seconds for the missing pairs, at the speed of the others.
     pub seconds: f64,
-    /// What goes on from the runs that are stored; the program's command line follows it.
+    /// The command that continues from the stored runs; the program's command line must be
+    /// appended.
     pub command: String,
 }
 
-/// The answer. Fields of steps that were not reached are absent (null in JSON).
+/// The answer. Fields of steps that did not run are absent (null in JSON).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Findings {
     pub format: String,
     pub version: u32,
     pub program: String,
-    /// `do-nothing` where the answer is undecided, too.
+    /// Also `do-nothing` if the answer is undecided.
     pub advice: Advice,
     #[serde(default)]
     pub answer: Answer,
-    /// For an undecided answer, if more pairs would settle it.
+    /// For an undecided answer that more pairs would settle.
     #[serde(default)]
     pub settle: Option<Settle>,
-    /// A fingerprint of the command line and of the options that a run depends on: `--resume`
-    /// refuses others. Absent for `--pid`.
+    /// A fingerprint of the command line and of the options that affect a run: `--resume` rejects
+    /// others. Absent for `--pid`.
     #[serde(default)]
     pub subject: Option<String>,
     /// A fingerprint of the plan's text: rounds of another plan are not added to these.
     #[serde(default)]
     pub plan_fingerprint: Option<String>,
-    /// Why, in a sentence or two.
+    /// The reason, in one or two sentences.
     pub reason: String,
     /// Time without / with the plan.
     pub speedup: Option<Interval>,
-    /// The same for everything huge: from the comparison, else from the ceiling.
+    /// The same for everything huge: from the comparison, else from the upper bound.
     pub speedup_all: Option<Interval>,
     pub predicted_speedup: Option<Estimate>,
     /// On the plan, by the comparison.
     pub verdict: Option<Verdict>,
-    /// Whether the time limit ended the comparison that the answer rests on: more time could change it.
+    /// Whether the time limit ended the comparison behind the answer: more time could change it.
     pub time_limit_reached: bool,
-    /// The exit code of every run; absent if none ran to its end. A server's is not looked at (0).
+    /// The exit code of every run; absent if none completed. A server's is not checked (0).
     pub status: Option<i32>,
-    /// The most memory that was touched before a run, bytes; 0 if none was.
+    /// The most memory touched before a run, bytes; 0 if none was.
     pub warmed_bytes: u64,
     /// Whether memory was warmed before runs, and why; absent with --pid.
     #[serde(default)]
     pub warming: Option<Warming>,
     /// Counted rounds of the comparison.
     pub pairs: Option<u32>,
-    /// What all of these are ratios of.
+    /// The quantity of all these ratios.
     pub resource: Option<Resource>,
     pub confidence: Option<f64>,
     pub cpu_speedup: Option<Interval>,
     pub smallest_visible_effect: Option<f64>,
-    /// How much resident memory a gain may cost, percent of the program's as it is; absent with --pid.
+    /// Resident memory that a gain may cost, percent of the program's as it is; absent with --pid.
     #[serde(default)]
     pub allowed_growth_percent: Option<f64>,
-    /// What stays without tollfree, the best first.
+    /// Permanent changes that work without tollfree, the best first.
     pub permanent: Vec<Permanent>,
-    /// The last step that was begun.
+    /// The last step that began.
     pub step: Step,
     /// False if the user interrupted it.
     pub complete: bool,
-    /// Seconds that were used, and allowed.
+    /// Seconds used, and allowed.
     pub seconds: f64,
     pub within_seconds: f64,
-    /// What each step took, in their order.
+    /// The time of each step, in order.
     #[serde(default)]
     pub spent: Vec<Spent>,
-    pub look: Option<Look>,
-    /// Which huge pages the program has as it is run today, and what they bring.
+    pub look: Option<Observation>,
+    /// The huge pages of the program as it is run today, and their gain.
     #[serde(default)]
     pub today: Option<Today>,
     /// Bytes that the plan makes huge.
     pub planned_bytes: Option<u64>,
-    /// The plan's memory by name, the most useful first.
+    /// The plan's memory by name, the largest benefit first.
     pub memory: Vec<String>,
-    /// Where profile, plan, numbers and report lie.
-    pub folder: Option<PathBuf>,
+    /// The directory of profile, plan, numbers and report.
+    #[serde(alias = "folder")]
+    pub directory: Option<PathBuf>,
     pub report: Option<PathBuf>,
     pub notes: Vec<String>,
-    /// None against everything huge.
-    pub ceiling: Option<Comparison>,
-    /// None, plan, all, and the permanent changes.
+    /// The program as it is against everything huge.
+    #[serde(alias = "ceiling")]
+    pub upper_bound: Option<Comparison>,
+    /// The program as it is, plan, all, and the permanent changes.
     pub comparison: Option<Comparison>,
 }
 
@@ -177,10 +180,10 @@ impl Results {
             today: None,
             planned_bytes: None,
             memory: Vec::new(),
-            folder: None,
+            directory: None,
             report: None,
             notes: Vec::new(),
-            ceiling: None,
+            upper_bound: None,
             comparison: None,
         };
         Results {
@@ -191,7 +194,7 @@ impl Results {
         }
     }
 
-    /// Takes in the comparison that the verdict comes from.
+    /// Adds the comparison that gives the verdict.
     pub fn compared(&mut self, comparison: Comparison) {
         let found = &mut self.findings;
         found.speedup = comparison.speedup;
@@ -207,19 +210,19 @@ impl Results {
         found.comparison = Some(comparison);
     }
 
-    /// Takes in the ceiling.
-    pub fn ceiling(&mut self, ceiling: Comparison) {
+    /// Adds the upper bound.
+    pub fn upper_bound(&mut self, upper_bound: Comparison) {
         let found = &mut self.findings;
-        found.speedup_all = ceiling.speedup_all;
-        found.resource = Some(ceiling.resource);
-        found.confidence = Some(ceiling.confidence);
-        found.ran(&ceiling);
-        found.ceiling = Some(ceiling);
+        found.speedup_all = upper_bound.speedup_all;
+        found.resource = Some(upper_bound.resource);
+        found.confidence = Some(upper_bound.confidence);
+        found.ran(&upper_bound);
+        found.upper_bound = Some(upper_bound);
     }
 }
 
 impl Findings {
-    /// Sets the answer from the advice and from what was compared.
+    /// Sets the answer from the advice and the comparisons.
     pub fn conclude(&mut self) {
         self.answer = match self.advice {
             Advice::Apply => Answer::Apply,
@@ -231,30 +234,34 @@ impl Findings {
         }
     }
 
-    /// The comparison that the advice rests on, if one was begun.
+    /// The comparison behind the advice, if one began.
     pub fn decisive(&self) -> Option<&Comparison> {
-        let ceiling = self.ceiling.as_ref().filter(|_| self.step == Step::Ceiling);
-        self.comparison.as_ref().or(ceiling)
+        let upper_bound = self
+            .upper_bound
+            .as_ref()
+            .filter(|_| self.step == Step::UpperBound);
+        self.comparison.as_ref().or(upper_bound)
     }
 
-    /// Whether the decisive comparison proves neither a gain nor that there is none.
+    /// Whether the decisive comparison proves neither a gain nor its absence.
     fn is_open(&self) -> bool {
         let Some(comparison) = self.decisive() else {
             return false;
         };
-        let unproven = |arm: &ArmResult| {
-            arm.proven == Some(false) && arm.speedup.is_some_and(|speedup| speedup.is_gain())
+        let unproven = |variant: &VariantResult| {
+            variant.proven == Some(false)
+                && variant.speedup.is_some_and(|speedup| speedup.is_gain())
         };
         let verdict = match self.today.as_ref().and_then(|today| today.gain) {
-            // Where the program has huge pages already, the question is what they bring.
-            Some(gain) if comparison.arm("plan").is_none() => Some(gain.verdict()),
+            // If the program already has huge pages, the question is what they gain.
+            Some(gain) if comparison.variant("plan").is_none() => Some(gain.verdict()),
             _ => comparison.main().map(|_| comparison.verdict),
         };
         verdict.is_none_or(|verdict| verdict == Verdict::CannotTell)
-            || comparison.arms.iter().any(unproven)
+            || comparison.variants.iter().any(unproven)
     }
 
-    /// What a comparison tells about its runs as such; the last one stands.
+    /// Copies the fields about the runs as such; the last comparison overwrites them.
     fn ran(&mut self, comparison: &Comparison) {
         self.time_limit_reached = comparison.ran_out_of_time();
         self.status = comparison.status.or(self.status);

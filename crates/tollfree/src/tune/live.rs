@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tune --pid`: a process that runs already.
+//! `tune --pid`: a process that is already running.
 //!
-//! It cannot be started again for each arm, so nothing is interleaved: the
-//! workload runs some times before and some times after all of the process's memory
-//! has been made huge, and a drift in between would be taken for an effect. Without
-//! `--workload` there is nothing to measure by, and nothing is advised.
+//! It cannot be restarted for each variant, so nothing is interleaved: the workload runs several
+//! times before and several times after all of the process's memory has been made huge, and a drift
+//! in between would appear as an effect. Without `--workload` there is nothing to measure, and
+//! nothing is advised.
 //!
-//! Not on a plan: what a live process touches is known by Referenced bits, a count for each
-//! mapping, of blocks that have no names because nobody saw them allocated. That says which
-//! mapping is idle, never which part of the heap pays.
+//! It makes no plan: for a live process, only the accessed bits are available, a count for each
+//! mapping, and blocks have no names because their allocation was not observed. That shows which
+//! mapping is idle, but not which part of the heap gains.
 
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use toll_linux::hand::Hand;
+use toll_linux::remote::RemoteProcess;
 use toll_linux::watch::{WatchPlan, Watcher, grown};
 use toll_linux::{Root, cpu, proc};
 use toll_model::stats::{Verdict, ratio_of_medians};
@@ -24,7 +24,7 @@ use super::decide::{is_huge, with_interval};
 use super::findings::{Advice, Answer, Results};
 use super::today::{Host, Today};
 use crate::compare::Resource;
-use crate::compare::observe::{Look, Observer};
+use crate::compare::observe::{Observation, Observer};
 use crate::compare::runner::{Clock, Progress};
 use crate::compare::schedule::CONFIDENCE;
 use crate::compare::server::{Driver, Load, Timed, run_workload};
@@ -32,20 +32,20 @@ use crate::error::UserError;
 use crate::permanent::{Candidate, GLIBC, candidates};
 use crate::{output, signals, units};
 
-/// Timed runs of the workload before a change, and after it, at most.
+/// Maximum number of timed runs of the workload before a change, and after it.
 const ROUNDS: u32 = 10;
 
-/// How long the process is looked at without --for.
+/// How long the process is observed without --for.
 const LOOK: Duration = Duration::from_secs(10);
-/// A process that keeps fewer CPUs busy is idle: what it touches says nothing of its work.
+/// A process that keeps fewer CPUs busy is idle: its touches are not typical.
 const IDLE: f64 = 0.05;
-/// Making everything huge ends when nothing more became huge for so long.
+/// Making everything huge ends when nothing more has become huge for this long.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// The file in the results' folder that names [`Live::regions`].
+/// The file in the results directory with [`Live::regions`].
 pub const REGIONS: &str = "largepages.txt";
 
-/// What `--pid` needs.
+/// The state of `--pid`.
 #[derive(Debug)]
 pub struct Live {
     pid: u32,
@@ -53,17 +53,17 @@ pub struct Live {
     within: Duration,
     clock: Clock,
     pub progress: Progress,
-    /// Addresses of the regions that were to be made huge, as `apply --undo` takes them.
+    /// Addresses of the regions to make huge, as `apply --undo` accepts them.
     pub regions: Vec<u64>,
-    /// When the process started, in ticks: another one may get its id.
+    /// Start time of the process, in ticks: its id may be reused.
     started: u64,
-    /// CPUs that the process and its children kept busy during the look.
+    /// Number of CPUs that the process and its children kept busy during the observation.
     busy: f64,
     spending: Spending,
 }
 
 impl Live {
-    /// `load` without a workload: it is only looked at.
+    /// `load` without a workload: the process is only observed.
     pub fn new(pid: u32, load: Load, within: Duration, clock: Clock, progress: Progress) -> Live {
         Live {
             pid,
@@ -78,11 +78,11 @@ impl Live {
         }
     }
 
-    /// Looks, measures before, acts, measures after.
+    /// Observes, measures before, acts, measures after.
     ///
     /// # Errors
-    /// [`UserError::Usage`] where there is no such process, [`UserError::Missing`] where it may
-    /// not be looked at or reached into, [`UserError::Target`] if it ends meanwhile.
+    /// [`UserError::Usage`] if the process does not exist, [`UserError::Missing`] if it cannot be
+    /// observed or changed, [`UserError::Target`] if it ends meanwhile.
     pub fn tune(&mut self) -> Result<Results> {
         let usage = |error| UserError::Usage(format!("--pid {}: {error}", self.pid));
         let status = proc::status(&Root::system(), self.pid).map_err(usage)?;
@@ -94,8 +94,8 @@ impl Live {
         output::note(announcement(self.within, course));
         let mut results = Results::new(&status.name, self.within.as_secs_f64());
         results.findings.notes.push(
-            "a live process cannot be started anew for each arm: before and after are not \
-             interleaved, and a drift between them would be taken for an effect"
+            "a live process cannot be restarted for each variant: before and after are not \
+             interleaved, and a drift between them would appear as an effect"
                 .to_owned(),
         );
         self.steps(&mut results)?;
@@ -104,7 +104,7 @@ impl Live {
             results.findings.advice = Advice::DoNothing;
             results.findings.answer = Answer::Undecided;
             results.findings.permanent.clear();
-            results.findings.reason = "interrupted; what was made huge stays huge".to_owned();
+            results.findings.reason = "interrupted; memory made huge stays huge".to_owned();
         }
         let now = self.clock.now();
         results.findings.seconds = now.as_secs_f64();
@@ -124,7 +124,7 @@ impl Live {
         self.check_workload()?;
         let look = self.look()?;
         results.findings.look = Some(look.clone());
-        // Who starts a program under a plan leaves it in its environment.
+        // A program started under a plan has this variable in its environment.
         let planned = env_of(self.pid, wire::ENV_ACTIONS).is_some();
         results.findings.notes.extend(look.hints.text(planned));
         let today = Today::new(&look, &Host::here());
@@ -138,30 +138,30 @@ impl Live {
         Ok(())
     }
 
-    /// Why nothing is measured, and what that says.
-    fn refusal(&self, look: &Look, today: &Today) -> Option<(Answer, String)> {
+    /// Returns why nothing is measured, and the resulting answer.
+    fn refusal(&self, look: &Observation, today: &Today) -> Option<(Answer, String)> {
         let measured = self.load.workload.is_some();
         if !measured && self.busy < IDLE {
-            let idle = "it was idle while it was looked at; --workload names a load to look at it \
-                        under, whose time is compared";
+            let idle = "it was idle while observed; use --workload to drive a load, which \
+                        is then timed";
             return Some((Answer::Undecided, idle.to_owned()));
         }
         if let Some(reason) = self.nothing_to_do(look, today) {
             return Some((Answer::DoNothing, reason));
         }
-        let unmeasured = "nothing to measure by: --workload names a load whose time is compared";
+        let unmeasured = "nothing to measure: use --workload to drive a load, which is then timed";
         (!measured).then(|| (Answer::Undecided, unmeasured.to_owned()))
     }
 
-    /// Why there is nothing to do.
-    fn nothing_to_do(&self, look: &Look, today: &Today) -> Option<String> {
+    /// Returns why there is nothing to do, if so.
+    fn nothing_to_do(&self, look: &Observation, today: &Today) -> Option<String> {
         let reach = cpu::tlb_geometry().reach_4k();
-        // What an idle process touches says nothing: then its workload is measured.
+        // The touches of an idle process are not typical: then its workload is measured.
         if look.windows > 0 && self.busy >= IDLE && look.working_set < reach {
             let (touched, reach) = (units::bytes(look.working_set), units::bytes(reach));
             return Some(format!(
-                "it touches at most {touched} within a second, which this CPU's TLB reaches ({reach}) \
-                 with small pages: there is no toll to save"
+                "it touches at most {touched} within a second, within the reach of this CPU's TLB \
+                 with 4 KiB pages ({reach}): no translation overhead to save"
             ));
         }
         if look.switched_off {
@@ -169,14 +169,14 @@ impl Live {
         }
         if is_huge(look) {
             return Some(format!(
-                "{}; what that brings can be measured only from the program's start: tollfree tune -- CMD",
+                "{}; their effect can only be measured from program start: tollfree tune -- CMD",
                 today.text()
             ));
         }
         None
     }
 
-    /// Runs the workload once: of one that fails, no time says anything.
+    /// Runs the workload once: the time of a failing one is meaningless.
     fn check_workload(&mut self) -> Result<()> {
         if self.load.workload.is_some() {
             self.progress.say("workload, first run");
@@ -186,9 +186,9 @@ impl Live {
         Ok(())
     }
 
-    /// Watches the process and its children, under the load if there is one: an idle server
+    /// Observes the process and its children, under the load if there is one: an idle server
     /// touches nothing.
-    fn look(&mut self) -> Result<Look> {
+    fn look(&mut self) -> Result<Observation> {
         self.progress.say("quick look");
         let loaded = self.load.workload.is_some();
         let _driver = loaded.then(|| Driver::start(self.load.clone()));
@@ -213,9 +213,9 @@ impl Live {
         Ok(look)
     }
 
-    fn measure(&mut self, results: &mut Results, look: &Look) -> Result<()> {
+    fn measure(&mut self, results: &mut Results, look: &Observation) -> Result<()> {
         results.findings.step = Step::Compare;
-        let hand = Hand::for_pid(self.pid, false)
+        let remote = RemoteProcess::for_pid(self.pid, false)
             .map_err(|error| UserError::Missing(format!("--pid {}: {error}", self.pid)))?;
         let now = self.clock.now();
         let left = self.within.saturating_sub(now);
@@ -224,7 +224,7 @@ impl Live {
         if signals::interrupted().is_some() {
             return Ok(());
         }
-        self.make_huge(hand)?;
+        self.make_huge(remote)?;
         let after = self.windows("after", self.within)?;
         let speedup = match before.len().min(after.len()) {
             0 | 1 => None,
@@ -256,7 +256,7 @@ impl Live {
                 };
                 found.reason = format!(
                     "with all of its memory huge the workload ran {} times as fast as before: no gain \
-                     of 2 % that can be told from noise",
+                     of 2 % above the noise",
                     with_interval(&interval)
                 );
             }
@@ -264,7 +264,7 @@ impl Live {
         Ok(())
     }
 
-    /// Times of the workload, the first one dropped, until there are enough or the time is up.
+    /// Times of the workload without the first run, until there are enough or the time is up.
     fn windows(&mut self, when: &str, until: Duration) -> Result<Vec<f64>> {
         let mut times = Vec::new();
         for round in 0..=ROUNDS {
@@ -284,13 +284,13 @@ impl Live {
         Ok(times.split_off(1.min(times.len())))
     }
 
-    /// When the process with this id started; `None` if there is none that lives.
+    /// The start time of the process with this id; `None` if there is none.
     fn start(&self) -> Option<u64> {
         let stat = proc::stat(&Root::system(), self.pid).ok()?;
         (stat.state != 'Z').then_some(stat.start_ticks)
     }
 
-    /// Times of a load on a process that is gone would say anything.
+    /// Times of a load on a process that has ended are meaningless.
     fn check_alive(&self) -> Result<(), UserError> {
         match self.start() {
             Some(start) if start == self.started => Ok(()),
@@ -302,13 +302,13 @@ impl Live {
         UserError::Target(format!("--pid {}: the process has ended", self.pid))
     }
 
-    fn make_huge(&mut self, hand: Hand) -> Result<()> {
+    fn make_huge(&mut self, remote: RemoteProcess) -> Result<()> {
         self.progress.say("making all of its memory huge");
         let plan = WatchPlan {
             all: true,
             ..WatchPlan::default()
         };
-        let mut watcher = Watcher::new(self.pid, hand, plan.clone());
+        let mut watcher = Watcher::new(self.pid, remote, plan.clone());
         let (mut last, mut since) = (0, Instant::now());
         while since.elapsed() < QUIET && signals::interrupted().is_none() {
             let pause = watcher.tick();
@@ -331,7 +331,7 @@ impl Live {
     }
 }
 
-/// How long a process that runs already is looked at within a time limit.
+/// How long a running process is observed, within a time limit.
 fn looked_at(load: &Load, within: Duration) -> Duration {
     load.window.unwrap_or(LOOK).min(within.mul_f64(0.2))
 }
@@ -345,13 +345,13 @@ fn cpu_seconds(pid: u32) -> f64 {
     ticks as f64 / rustix::param::clock_ticks_per_second() as f64
 }
 
-/// Whether a change that nobody measured may reach the memory at all. Memory that a program maps
-/// itself (arenas of Python) is not malloc's, and no look tells it from malloc's large blocks.
-fn fits(change: &Candidate, look: &Look) -> bool {
+/// Whether an unmeasured change can affect the memory at all. Memory that a program maps itself
+/// (arenas of Python) is not malloc's, and cannot be distinguished from malloc's large blocks.
+fn fits(change: &Candidate, look: &Observation) -> bool {
     change.name != GLIBC || 2 * look.heap >= look.anonymous
 }
 
-/// A variable of another process.
+/// An environment variable of another process.
 fn env_of(pid: u32, name: &str) -> Option<String> {
     let bytes = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
     let text = String::from_utf8_lossy(&bytes).into_owned();

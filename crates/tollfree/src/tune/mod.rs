@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The main job: does it pay, where, and what is to be done?
+//! `tune`: finds out whether and where huge pages pay, and what to do about it.
 //!
 //! | file | holds |
 //! |---|---|
 //! | [`decide`] | the five steps and their early ends (pure, behind a trait) |
-//! | [`budget`] | how the time limit is shared out (pure) |
+//! | [`budget`] | the division of the time limit (pure) |
 //! | [`findings`] | the answer, as `tune --json` prints it |
-//! | [`bench`] | the machine behind the trait |
-//! | [`live`] | `--pid`: a process that runs already |
-//! | [`folder`] | where results are written |
-//! | [`resume`] | what an earlier tune left, to go on from |
-//! | [`text`] | the answer for people |
+//! | [`experiment`] | the machine behind the trait |
+//! | [`live`] | `--pid`: a running process |
+//! | [`directory`] | the directory of the results |
+//! | [`resume`] | `--resume`: the state of an earlier tune |
+//! | [`text`] | the answer as text |
 //! | [`page`] | the answer as report.html |
 
-pub mod bench;
 pub mod budget;
 pub mod decide;
+pub mod directory;
+pub mod experiment;
 pub mod findings;
-pub mod folder;
 pub mod live;
 pub mod page;
 pub mod resume;
@@ -27,10 +27,10 @@ pub mod today;
 use toll_model::plan::Estimate;
 use toll_model::stats::Interval;
 
-/// What `pairs` pairs of runs measured, with the 80 % interval that the model works with. On
-/// the scale of ratios the ends are taken for quantiles of a normal distribution: those of a
-/// 95 % interval; but of few pairs no interval holds more than the range, which has the
-/// median with probability 1 - 2^(1 - pairs) only. `None` below two pairs.
+/// The measurement of `pairs` pairs of runs, with the 80 % interval that the model uses. On the
+/// scale of ratios, the ends are taken for quantiles of a normal distribution: those of a 95 %
+/// interval. With few pairs, no interval covers more than the range, which contains the median with
+/// probability 1 - 2^(1 - pairs) only. `None` below two pairs.
 pub fn narrowed(interval: &Interval, pairs: u32) -> Option<Estimate> {
     const Z80: f64 = 1.2816;
     // Two-sided quantiles of 50, 75, 87.5, 93.75 and 95 %.

@@ -9,15 +9,15 @@ use toll_model::stats::{Interval, ratio_of_medians};
 
 use super::findings::{Answer, Findings, Results};
 use super::text;
-use crate::compare::result::{ArmResult, Medians};
+use crate::compare::result::{Medians, VariantResult};
 use crate::compare::{Comparison, Resource, table};
 use crate::page::{self, PageData, Tone, VerdictBox};
 use crate::units;
 
-/// The whole page. `command` only if the user wants it shown.
+/// Renders the whole page. `command` only if the user wants it shown.
 pub fn render(results: &Results, command: Option<&[OsString]>) -> String {
     let found = &results.findings;
-    let comparison = found.comparison.as_ref().or(found.ceiling.as_ref());
+    let comparison = found.comparison.as_ref().or(found.upper_bound.as_ref());
     page::render(&PageData {
         program: found.program.clone(),
         verdict: Some(verdict(found)),
@@ -61,20 +61,24 @@ fn measured(comparison: &Comparison, found: &Findings) -> page::Measured {
         larger_is_better: resource == Resource::MetricRate,
         confidence: comparison.confidence,
         pairs: comparison.pairs as usize,
-        arms: comparison
-            .arms
+        variants: comparison
+            .variants
             .iter()
-            .map(|arm| page_arm(arm, comparison, found))
+            .map(|variant| page_variant(variant, comparison, found))
             .collect(),
         smallest_visible: comparison.smallest_visible_effect,
         counters: counters(comparison),
     }
 }
 
-fn page_arm(arm: &ArmResult, comparison: &Comparison, found: &Findings) -> page::Arm {
+fn page_variant(
+    variant: &VariantResult,
+    comparison: &Comparison,
+    found: &Findings,
+) -> page::Variant {
     let value = |sample| comparison.resource.value_of(sample);
-    // The first round only warms up.
-    let counted = arm
+    // The first round is a warm-up.
+    let counted = variant
         .runs
         .iter()
         .filter(|run| run.round > 0 || comparison.pairs < 2);
@@ -92,15 +96,15 @@ fn page_arm(arm: &ArmResult, comparison: &Comparison, found: &Findings) -> page:
             low: center,
             high: center,
         });
-    page::Arm {
-        name: arm.name.clone(),
-        meaning: arm.meaning.clone(),
+    page::Variant {
+        name: variant.name.clone(),
+        meaning: variant.meaning.clone(),
         samples,
         median: interval.median,
         low: interval.low,
         high: interval.high,
-        speedup: arm.speedup.as_ref().map(estimate),
-        predicted: found.predicted_speedup.filter(|_| arm.name == "plan"),
+        speedup: variant.speedup.as_ref().map(estimate),
+        predicted: found.predicted_speedup.filter(|_| variant.name == "plan"),
     }
 }
 
@@ -110,14 +114,14 @@ fn counters(comparison: &Comparison) -> Vec<page::Counter> {
         name: name.to_owned(),
         unit,
         values: comparison
-            .arms
+            .variants
             .iter()
-            .map(|arm| arm.median.as_ref().map(of))
+            .map(|variant| variant.median.as_ref().map(of))
             .collect(),
     };
-    let mut huge = counter("huge memory", Bytes, |m| m.huge_peak);
-    for (value, arm) in huge.values.iter_mut().zip(&comparison.arms) {
-        let sampled = arm.median.as_ref().is_some_and(|m| m.huge_samples > 0);
+    let mut huge = counter("huge-page-backed memory", Bytes, |m| m.huge_peak);
+    for (value, variant) in huge.values.iter_mut().zip(&comparison.variants) {
+        let sampled = variant.median.as_ref().is_some_and(|m| m.huge_samples > 0);
         *value = value.filter(|_| sampled);
     }
     vec![
@@ -156,12 +160,12 @@ fn environment() -> Vec<(String, String)> {
     let reach = format!("{} ({})", units::bytes(tlb.reach_4k()), tlb.name);
     [
         ("CPU", cpu::model(&root)),
-        ("TLB reach with small pages", reach),
+        ("TLB reach with 4 KiB pages", reach),
         ("kernel", sys::kernel_release(&root)),
         ("memory", memory),
         (
             "transparent huge pages",
-            thp.unwrap_or_else(|| "not there".to_owned()),
+            thp.unwrap_or_else(|| "not available".to_owned()),
         ),
         ("tollfree", env!("CARGO_PKG_VERSION").to_owned()),
     ]
@@ -174,14 +178,14 @@ fn method(found: &Findings) -> Vec<String> {
         "{:.0} of {:.0} seconds were used.",
         found.seconds, found.within_seconds
     )];
-    if found.comparison.is_some() || found.ceiling.is_some() {
+    if found.comparison.is_some() || found.upper_bound.is_some() {
         method.push(
-            "The arms ran in turn, in changing order; the first round warmed up and is not counted; \
-             a speed-up is the pseudo-median of the rounds' ratios, its interval a bootstrap."
+            "The variants ran interleaved, in changing order; the first round is a warm-up and is not \
+             counted; a speed-up is the pseudo-median of the rounds' ratios, its interval a bootstrap."
                 .to_owned(),
         );
     }
-    let compared = found.comparison.as_ref().or(found.ceiling.as_ref());
+    let compared = found.comparison.as_ref().or(found.upper_bound.as_ref());
     if let Some(warmed) = compared.and_then(table::warmed) {
         method.push(format!("Memory was warm: {warmed}."));
     }
@@ -192,13 +196,13 @@ fn method(found: &Findings) -> Vec<String> {
 }
 
 fn warnings(found: &Findings) -> Vec<String> {
-    let compared = found.comparison.as_ref().or(found.ceiling.as_ref());
+    let compared = found.comparison.as_ref().or(found.upper_bound.as_ref());
     let mut warnings = found.notes.clone();
     warnings.extend(compared.into_iter().flat_map(|c| c.notes.clone()));
     if !found.complete {
         warnings.insert(
             0,
-            "This run was interrupted; what is shown is what was there by then.".to_owned(),
+            "This run was interrupted; the page shows the results up to then.".to_owned(),
         );
     }
     warnings

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tune --resume`: what an earlier tune left in its folder, to go on from.
+//! `tune --resume`: reads the state of an earlier tune from its directory.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,8 +14,8 @@ use super::findings::{FORMAT, Findings, Results, VERSION};
 use crate::compare::outputs::Fnv;
 use crate::error::UserError;
 
-/// A fingerprint of all that a run depends on: the command line, and the `options` that change
-/// what a run is. Arguments themselves are not stored, as they may be private.
+/// A fingerprint of everything that affects a run: the command line, and the relevant `options`.
+/// The arguments themselves are not stored, because they may be private.
 pub fn fingerprint(command: &[OsString], options: &[Option<&str>]) -> String {
     let mut hash = Fnv::default();
     for word in command {
@@ -40,19 +40,19 @@ pub fn text_fingerprint(text: &[u8]) -> String {
 /// Reads the results of an earlier tune of the same `subject`.
 ///
 /// # Errors
-/// [`UserError::Usage`] where the folder holds none, [`UserError::UnfitFile`] and
+/// [`UserError::Usage`] if the directory has none, [`UserError::UnfitFile`] and
 /// [`UserError::Input`] for damaged files, [`UserError::OtherProgram`] for another subject.
-pub fn read(folder: &Path, subject: &str) -> Result<Results> {
-    let findings = findings(&folder.join("tune.json"))?;
+pub fn read(directory: &Path, subject: &str) -> Result<Results> {
+    let findings = findings(&directory.join("tune.json"))?;
     if findings.subject.as_deref() != Some(subject) {
         let message = format!(
             "--resume {}: it was measured with another command line, workload or --cold (of {})",
-            folder.display(),
+            directory.display(),
             findings.program
         );
         return Err(UserError::OtherProgram(message).into());
     }
-    let part = |name: &str| folder.join(name);
+    let part = |name: &str| directory.join(name);
     check_plan(&part("plan.toml"), findings.plan_fingerprint.as_deref())?;
     Ok(Results {
         findings,
@@ -78,19 +78,19 @@ fn findings(path: &Path) -> Result<Findings, UserError> {
     Ok(findings)
 }
 
-/// Refuses a plan that was edited since.
+/// Rejects a plan that was edited since.
 fn check_plan(path: &Path, fingerprint: Option<&str>) -> Result<(), UserError> {
     let now = fs::read(path).ok().map(|text| text_fingerprint(&text));
     match now.as_deref() == fingerprint {
         true => Ok(()),
         false => Err(UserError::UnfitFile(format!(
-            "{}: is not the plan that the stored rounds ran under",
+            "{}: is not the plan of the stored rounds",
             path.display()
         ))),
     }
 }
 
-/// A file that is not there in every folder.
+/// Reads a file that not every directory has.
 fn optional<T>(
     path: &Path,
     parse: impl Fn(Vec<u8>) -> Result<T, toll_model::error::FormatError>,
@@ -114,8 +114,8 @@ mod tests {
 
     #[test]
     fn a_plan_that_was_edited_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("plan.toml");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("plan.toml");
         let fingerprint = text_fingerprint(b"a plan");
         assert!(check_plan(&path, None).is_ok());
         assert!(check_plan(&path, Some(&fingerprint)).is_err());

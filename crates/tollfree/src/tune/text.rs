@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The answer for people, at the end of `tollfree tune`.
+//! The answer as text, at the end of `tollfree tune`.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use super::findings::{Advice, Answer, Findings};
 use crate::compare::table;
 use crate::permanent::Permanent;
 
-/// Lines of memory that are shown.
+/// Maximum number of lines of memory.
 const MEMORY_SHOWN: usize = 5;
 
 /// The closing text.
 pub fn render(found: &Findings) -> String {
     let mut text = String::new();
-    let compared = found.comparison.as_ref().or(found.ceiling.as_ref());
+    let compared = found.comparison.as_ref().or(found.upper_bound.as_ref());
     if let Some(comparison) = compared.filter(|it| it.pairs > 0) {
         text += &format!("{}\n", table::render(comparison, table::More::Within));
     }
-    // Some reasons say it themselves.
+    // Some reasons include it already.
     let today = found.today.as_ref();
     if let Some(today) = today.filter(|today| !found.reason.contains(&today.text())) {
         text += &format!("As it is: {}.\n", today.now());
     }
-    // The headline says "Interrupted" already.
+    // The headline already contains "Interrupted".
     let reason = match found.complete {
         true => found.reason.as_str(),
         false => found
@@ -64,16 +64,16 @@ pub fn render(found: &Findings) -> String {
     text
 }
 
-/// Whether the plan itself is proved to gain, for no more memory than was allowed.
+/// Whether the plan itself is proved to gain, within the memory limit.
 fn proven(found: &Findings) -> bool {
-    let plan = found.comparison.as_ref().and_then(|c| c.arm("plan"));
-    match plan.filter(|arm| arm.proven.is_some()) {
-        Some(arm) => arm.gains(),
+    let plan = found.comparison.as_ref().and_then(|c| c.variant("plan"));
+    match plan.filter(|variant| variant.proven.is_some()) {
+        Some(variant) => variant.gains(),
         None => found.speedup.is_some_and(|interval| interval.is_gain()),
     }
 }
 
-/// `Apply it`, `Do nothing`, or what else is the case.
+/// `Apply it`, `Do nothing`, or the state otherwise.
 pub fn headline(found: &Findings) -> &'static str {
     match (found.complete, found.answer) {
         (false, _) => "Interrupted",
@@ -83,7 +83,7 @@ pub fn headline(found: &Findings) -> &'static str {
     }
 }
 
-/// How long it would take to settle it, and by what command.
+/// The time and the command that would settle it.
 fn settle(found: &Findings) -> String {
     let Some(settle) = &found.settle else {
         return String::new();
@@ -100,23 +100,23 @@ fn memory(found: &Findings) -> String {
     shown.map(|line| format!("  memory     {line}\n")).collect()
 }
 
-/// Each change by name and number; the best with its text, the rest is in the report.
+/// Each change by name and number; the best with its text, the others are in the report.
 fn changes(permanent: &[Permanent]) -> String {
     let line = |change: &Permanent| {
         let number = match &change.measured {
             Some(interval) => format!("measured {} times as fast", with_interval(interval)),
             None => "not measured".to_owned(),
         };
-        format!("  for good   {} ({number})\n", change.change)
+        format!("  permanent  {} ({number})\n", change.change)
     };
     permanent.iter().map(line).collect()
 }
 
 fn now(found: &Findings) -> String {
-    match (&found.folder, found.planned_bytes) {
-        (Some(folder), Some(1..)) => format!(
+    match (&found.directory, found.planned_bytes) {
+        (Some(directory), Some(1..)) => format!(
             "  right now  tollfree run --plan {} -- ...\n",
-            folder.join("plan.toml").display()
+            directory.join("plan.toml").display()
         ),
         _ => String::new(),
     }
@@ -140,7 +140,7 @@ mod tests {
             low: 1.2,
             high: 1.4,
         });
-        found.folder = Some("out".into());
+        found.directory = Some("out".into());
         found.report = Some("out/report.html".into());
         found.memory = vec!["main (x.c:4)".to_owned()];
         let measured = Some(Interval {

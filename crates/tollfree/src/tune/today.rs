@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What huge pages a program has without tollfree, and what they bring it.
+//! The huge pages of a program without tollfree, and their effect.
 
 use serde::{Deserialize, Serialize};
 use toll_linux::calibrate::{Tail, Tails};
@@ -10,22 +10,22 @@ use toll_model::units::format_ns;
 
 use super::decide::{is_huge, with_interval};
 use crate::compare::Comparison;
-use crate::compare::observe::Look;
+use crate::compare::observe::Observation;
 use crate::units;
 
-/// What the machine and this process allow a program.
+/// The huge-page settings of the machine and this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Host {
     /// The setting for 2 MiB pages; `None` if the kernel has no transparent huge pages.
     pub mode: Option<Mode>,
-    /// Whether what tollfree starts has no right to huge pages (PR_SET_THP_DISABLE).
+    /// Whether huge pages are disabled for programs that tollfree starts (PR_SET_THP_DISABLE).
     pub inherits_off: bool,
-    /// Whether a program can be run as on a machine whose setting is `madvise`.
+    /// Whether a program can be run as on a machine with the setting `madvise`.
     pub can_limit: bool,
 }
 
 impl Host {
-    /// This machine, and this process.
+    /// The settings of this machine and process.
     pub fn here() -> Host {
         let thp = toll_linux::sys::Thp::read(&toll_linux::Root::system());
         Host {
@@ -40,28 +40,28 @@ impl Host {
         self.mode == Some(Mode::Never)
     }
 
-    /// Whether all memory is huge here unasked.
+    /// Whether all memory is huge here without advice.
     pub fn is_always(&self) -> bool {
         self.mode == Some(Mode::Always)
     }
 }
 
-/// Who switched huge pages off.
+/// What disabled huge pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SwitchedOff {
-    /// The program itself, or a wrapper that it is started by.
+    /// The program itself, or its wrapper.
     Program,
-    /// What tollfree was started by: the arms but the first get them back.
+    /// The parent of tollfree: all variants except the first enable them again.
     Parent,
 }
 
-/// The slow end of the times of page faults: first touches of tollfree's own memory on this
-/// machine, in wall time. Times are ns.
+/// The slow tail of page fault times: first touches of tollfree's own memory on this machine, wall
+/// time. Times are ns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FaultTail {
     pub faults: u64,
-    /// 99 of 100 took no longer.
+    /// 99th percentile.
     pub p99_ns: f64,
     pub longest_ns: f64,
 }
@@ -87,7 +87,7 @@ impl FaultTail {
     }
 }
 
-/// What a plan would gain on a machine at `madvise`. An estimate: nothing was measured there.
+/// The estimated gain of a plan on a machine at `madvise`. Not measured.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct AtMadvise {
     pub planned_bytes: u64,
@@ -107,27 +107,27 @@ impl AtMadvise {
     }
 }
 
-/// What the program has as it is run today.
+/// The huge pages of the program as it is run today.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Today {
     /// The machine's setting: `always`, `madvise`, `never`; absent if the kernel has none.
     pub thp: Option<String>,
     pub switched_off: Option<SwitchedOff>,
-    /// Bytes of anonymous memory, and of that in huge pages, when most was seen.
+    /// Bytes of anonymous memory, and of its huge-page-backed part, at the maximum.
     pub anonymous_bytes: u64,
     pub huge_bytes: u64,
     /// Time without any huge page / time as it is.
     pub gain: Option<Interval>,
-    /// Resident memory as it is, above that without any huge page; bytes.
+    /// Resident memory as it is, minus that without huge pages; bytes.
     pub memory_cost: Option<i64>,
     /// Time without any huge page / time on a machine at `madvise`, under the plan.
     pub plan_only: Option<Interval>,
     /// The memory of that, as `memory_cost`.
     pub plan_only_memory_cost: Option<i64>,
-    /// Under a plan on a machine at `madvise`, as estimated; only at `never`.
+    /// The estimate for a plan on a machine at `madvise`; only at `never`.
     #[serde(default)]
     pub at_madvise: Option<AtMadvise>,
-    /// The tail of faults of huge pages, and of small ones; only where the program has huge pages.
+    /// The tail of faults of huge pages, and of 4 KiB pages; only if the program has huge pages.
     #[serde(default)]
     pub huge_fault_tail: Option<FaultTail>,
     #[serde(default)]
@@ -135,8 +135,8 @@ pub struct Today {
 }
 
 impl Today {
-    /// From the first look.
-    pub fn new(look: &Look, host: &Host) -> Today {
+    /// From the first observation.
+    pub fn new(look: &Observation, host: &Host) -> Today {
         let switched_off = look.switched_off.then_some(match host.inherits_off {
             true => SwitchedOff::Parent,
             false => SwitchedOff::Program,
@@ -156,15 +156,19 @@ impl Today {
         }
     }
 
-    /// Takes in how long faults may take on this machine.
+    /// Adds the tails of page fault times of this machine.
     pub fn take_tails(&mut self, tails: Tails) {
         self.huge_fault_tail = tails.huge.map(FaultTail::from);
         self.small_fault_tail = tails.small.map(FaultTail::from);
     }
 
-    /// Takes in what a comparison with the arm `never` tells.
+    /// Adds the result of a comparison with the variant `never`.
     pub fn learn(&mut self, comparison: &Comparison) {
-        let bloat = |arm: &str| comparison.arm(arm).and_then(|arm| arm.bloat);
+        let bloat = |variant: &str| {
+            comparison
+                .variant(variant)
+                .and_then(|variant| variant.bloat)
+        };
         let never = bloat("never");
         self.gain = comparison.between("never", "none").or(self.gain);
         self.memory_cost = never.map(|never| -never).or(self.memory_cost);
@@ -180,17 +184,17 @@ impl Today {
     pub fn text(&self) -> String {
         match (self.switched_off, self.thp.as_deref()) {
             (Some(SwitchedOff::Parent), _) => {
-                return "no huge pages: tollfree was started with them switched off \
+                return "no huge pages: tollfree was started with them disabled \
                         (PR_SET_THP_DISABLE), and the program inherits that"
                     .to_owned();
             }
             (Some(SwitchedOff::Program), _) => {
-                return "no huge pages: the program switches them off for itself \
-                        (PR_SET_THP_DISABLE), or what starts it does"
+                return "no huge pages: the program disables them for itself \
+                        (PR_SET_THP_DISABLE), or its parent does"
                     .to_owned();
             }
             (None, Some("never")) if self.huge_bytes == 0 => {
-                return "no huge pages: this machine has them off (THP never)".to_owned();
+                return "no huge pages: they are disabled on this machine (THP never)".to_owned();
             }
             _ => {}
         }
@@ -206,14 +210,14 @@ impl Today {
     }
 
     fn is_huge(&self) -> bool {
-        is_huge(&Look {
+        is_huge(&Observation {
             anonymous: self.anonymous_bytes,
             huge: self.huge_bytes,
-            ..Look::default()
+            ..Observation::default()
         })
     }
 
-    /// The state with what huge pages bring and cost now.
+    /// The state, with the gain and the cost of huge pages now.
     pub fn now(&self) -> String {
         let Some(gain) = &self.gain else {
             return self.text();
@@ -221,8 +225,8 @@ impl Today {
         let effect = match gain.verdict() {
             Verdict::Faster => "Huge pages make it faster now",
             Verdict::Slower => "Huge pages make it SLOWER now",
-            Verdict::NoDifference => "Huge pages bring nothing that matters now",
-            Verdict::CannotTell => "What huge pages bring now cannot be told yet",
+            Verdict::NoDifference => "Huge pages make no difference of 2 % or more now",
+            Verdict::CannotTell => "The effect of huge pages is not yet known",
         };
         format!(
             "{}. {effect}: {} times as fast as without any{}{}",
@@ -233,14 +237,14 @@ impl Today {
         )
     }
 
-    /// What a first touch of a huge page may take, and one of a small page.
+    /// The tail of first-touch times of a huge page and of a 4 KiB page.
     fn tails(&self) -> String {
         let Some(huge) = &self.huge_fault_tail else {
             return String::new();
         };
         let small = self.small_fault_tail.as_ref();
         let small = small.map_or(String::new(), |small| {
-            format!("; of a small one {}", small.text())
+            format!("; of a 4 KiB page {}", small.text())
         });
         format!(
             ". The first touch of a huge page takes {} on this machine{small}",
@@ -248,13 +252,13 @@ impl Today {
         )
     }
 
-    /// The same, and what a machine at `madvise` would do. `planned`: bytes of the plan, if one
-    /// was made.
+    /// The same, and the effect of a machine at `madvise`. `planned`: bytes of the plan, if there
+    /// is one.
     pub fn answer(&self, planned: Option<u64>, host: &Host) -> String {
         self.now() + &self.elsewhere(planned, host)
     }
 
-    /// What a machine at `madvise` would do with the plan; empty where that is not the question.
+    /// The effect of the plan on a machine at `madvise`; empty if that is not the question.
     pub fn elsewhere(&self, planned: Option<u64>, host: &Host) -> String {
         if let Some(estimate) = &self.at_madvise {
             return estimate.text();
@@ -268,16 +272,16 @@ impl Today {
                 with_interval(interval),
                 memory(self.plan_only_memory_cost)
             ),
-            _ if !host.can_limit => ". What a machine at madvise would do with a plan cannot be \
-                                     measured here: that needs Linux 6.18"
+            _ if !host.can_limit => ". The effect of a plan on a machine at madvise cannot be \
+                                     measured here: this needs Linux 6.18"
                 .to_owned(),
-            (_, Some(0)) => ". There is no plan that a machine at madvise could use".to_owned(),
+            (_, Some(0)) => ". There is no plan for a machine at madvise".to_owned(),
             _ => String::new(),
         }
     }
 }
 
-/// What huge pages cost in memory.
+/// The memory cost of huge pages.
 fn memory(cost: Option<i64>) -> String {
     match cost {
         Some(cost @ 1..) => format!(", for {} more memory", units::bytes(cost as u64)),
@@ -297,11 +301,11 @@ mod tests {
         can_limit: true,
     };
 
-    fn look(huge: u64, anonymous: u64) -> Look {
-        Look {
+    fn look(huge: u64, anonymous: u64) -> Observation {
+        Observation {
             huge: huge * MIB,
             anonymous: anonymous * MIB,
-            ..Look::default()
+            ..Observation::default()
         }
     }
 
@@ -315,7 +319,7 @@ mod tests {
 
     #[test]
     fn the_state_is_one_line() {
-        let text = |look: &Look, host: &Host| Today::new(look, host).text();
+        let text = |look: &Observation, host: &Host| Today::new(look, host).text();
         assert_eq!(
             text(&look(510, 513), &HOST),
             "already huge-page-backed: 99 % (510 MiB of 513 MiB; THP always)"
@@ -332,12 +336,12 @@ mod tests {
             mode: Some(Mode::Never),
             ..HOST
         };
-        assert!(text(&look(0, 460), &never).contains("this machine has them off"));
-        let off = Look {
+        assert!(text(&look(0, 460), &never).contains("disabled on this machine"));
+        let off = Observation {
             switched_off: true,
             ..look(0, 460)
         };
-        assert!(text(&off, &madvise).contains("the program switches them off"));
+        assert!(text(&off, &madvise).contains("the program disables them"));
         let inherits = Host {
             inherits_off: true,
             ..madvise
@@ -370,8 +374,8 @@ mod tests {
         });
         let text = today.answer(Some(400 << 20), &HOST);
         let expected = "12 MiB more memory. The first touch of a huge page takes 180 us for 99 of 100 and \
-             4 ms for the longest of 512 on this machine; of a small one 900 ns for 99 of 100 and 40 us \
-             for the longest of 512. On a machine at madvise";
+             4 ms for the longest of 512 on this machine; of a 4 KiB page 900 ns for 99 of 100 and \
+             40 us for the longest of 512. On a machine at madvise";
         assert!(text.contains(expected), "{text}");
         today.gain = interval(0.9);
         assert!(today.answer(None, &HOST).contains("SLOWER now"));

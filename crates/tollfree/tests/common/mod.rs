@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The C programs that tests make their targets of.
+//! The C programs that tests use as targets.
 #![allow(dead_code)]
 
 use std::fs;
@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
-/// Compiles a C file. False, and said, where there is no C compiler.
+/// Compiles a C file. Returns false, with a message, without a C compiler.
 pub fn compile(source: &Path, program: &Path, options: &[&str]) -> bool {
     match cc(source, program, options, Stdio::inherit()) {
         Ok(status) => {
@@ -21,15 +21,15 @@ pub fn compile(source: &Path, program: &Path, options: &[&str]) -> bool {
     }
 }
 
-/// Compiles a C text, which is written beside the program; else as [`compile`].
+/// Compiles C source text, which is written next to the program; otherwise as [`compile`].
 pub fn compile_text(text: &str, program: &Path, options: &[&str]) -> bool {
     let source = program.with_extension("c");
     fs::write(&source, text).unwrap();
     compile(&source, program, options)
 }
 
-/// Compiles a C file with an option that not every compiler can follow: static libraries or those
-/// of a sanitizer are packages of their own. False, and said, where it cannot.
+/// Compiles a C file with an option that not every compiler supports: static libraries and
+/// sanitizers are separate packages. Returns false, with a message, if it fails.
 pub fn compile_where_possible(source: &Path, program: &Path, options: &[&str]) -> bool {
     let built = cc(source, program, options, Stdio::null());
     let works = built.is_ok_and(|status| status.success());

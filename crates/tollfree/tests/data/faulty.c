@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* A hot and a cold block, and then something that whoever watches has to survive.
+/* A hot and a cold block, and then an action that an observer has to survive.
  * faulty HOW [FILE] [ROUNDS] */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@ __attribute__((noinline)) static char *hot_block(void)
 	return memset(malloc(HOT), 1, HOT);
 }
 
-/* The same, with huge pages that the program itself asks for. */
+/* The same, with huge pages that the program itself requests. */
 static char *advised_block(void)
 {
 	char *block = malloc(HOT);
@@ -34,8 +34,8 @@ __attribute__((noinline)) static char *cold_block(void)
 	return memset(malloc(COLD), 1, COLD);
 }
 
-/* Two arenas of a mapping: the program advises one huge and one small. What was in the
- * first is freed, and other memory takes its place: that has the hint as well. */
+/* Two arenas of a mapping: the program advises one huge and one small. The
+ * memory of the first is freed and reused: it still has the hint. */
 static char *reused_block(void)
 {
 	char *block = mmap(NULL, COLD, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -86,7 +86,7 @@ static long huge_kib(void)
 	return kib;
 }
 
-/* A line that says who started this run. */
+/* A line with the kind of parent that started this run. */
 static void log_run(const char *file)
 {
 	const char *who = getenv("TOLLFREE_SIM")      ? "simulated"
@@ -111,7 +111,7 @@ static void log_switch(const char *file)
 	fclose(log);
 }
 
-/* A child that works on a block of its own while there is a file "go", beside a parent that only
+/* A child that works on its own block while the file "go" exists, and a parent that only
  * has memory. */
 static void start_worker(char *hot)
 {
@@ -172,12 +172,12 @@ int main(int argc, char **argv)
 		log_run(file);
 		sleep(600);
 	} else if (!strcmp(how, "serve")) {
-		/* Answers by its pid as soon as the memory is there. */
+		/* Prints its pid when the memory is touched. */
 		log_run(file);
 		for (;;)
 			sum += gather(hot, 20000) + cold[sum % COLD];
 	} else if (!strcmp(how, "demand") || !strcmp(how, "reuses")) {
-		/* Idle while there is no file "go". */
+		/* Idle while the file "go" does not exist. */
 		log_run(file);
 		for (;;)
 			if (!access("go", F_OK))
@@ -192,10 +192,10 @@ int main(int argc, char **argv)
 	} else if (!strcmp(how, "switch")) {
 		log_switch(file);
 	} else if (!strcmp(how, "advises")) {
-		/* Huge without anybody's help, and slower without. */
+		/* Huge by its own madvise, and slower without. */
 		sleep_ms(huge_kib() < HOT / 2048 ? 700 : 400);
 	} else if (!strcmp(how, "gains") || !strcmp(how, "slow-when-simulated")) {
-		/* Sleeps less where it is huge: a gain that no noise hides. */
+		/* Sleeps less if it is huge: a gain far above the noise. */
 		log_run(file);
 		sleep_ms(strcmp(how, "gains") ? 420 : 60);
 		sleep_ms(huge_kib() < HOT / 2048 ? 100 : 0);

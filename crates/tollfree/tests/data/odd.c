@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Prints or ends otherwise under huge pages, or in every run. odd WHAT */
+/* Prints or exits differently under huge pages, or in every run. odd WHAT */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,7 @@ int main(int argc, char **argv)
 		while ((n = fread(buffer, 1, sizeof(buffer), stdin)) > 0)
 			fwrite(buffer, 1, n, stdout);
 	} else if (!strcmp(what, "sleep")) {
-		/* Says that it runs, then sleeps in a child as well. */
+		/* Prints a line, then sleeps, also in a child. */
 		FILE *mark = fopen(argv[2], "w");
 
 		fprintf(mark, "%ld\n", (long)getpid());

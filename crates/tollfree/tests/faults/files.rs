@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files that are cut short, of another kind, or for another program.
+//! Files that are truncated, of another kind, or for another program.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::place::{Place, assert_fails, stderr};
 /// A profile and a plan of ./faulty.
 fn with_plan() -> Place {
     let place = Place::new();
-    let (output, _) = place.record("refs", &["./faulty"]);
+    let (output, _) = place.record("accessed", &["./faulty"]);
     assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
     let plan = ["plan", "profile.json", "--top", "4", "-o", "plan.toml"];
     let output = place.run(&plan);
@@ -18,7 +18,7 @@ fn with_plan() -> Place {
     place
 }
 
-/// Lengths at which to cut a file: all over it, and just before its end.
+/// Lengths at which to truncate a file: throughout, and just before its end.
 fn cuts(length: usize) -> impl Iterator<Item = usize> {
     (1..40).map(move |n| length * n / 40).chain([length - 2])
 }
@@ -38,7 +38,7 @@ fn a_profile_cut_anywhere_is_refused() {
     assert!(!place.path("plan.toml").exists() && !place.path("page.html").exists());
 }
 
-/// TOML that was cut between two tables still parses, and would be half a plan.
+/// TOML that was truncated between two tables still parses, and would be half a plan.
 #[test]
 fn a_plan_cut_anywhere_is_refused() {
     let place = with_plan();
@@ -116,9 +116,9 @@ fn a_recording_of_perf_cut_anywhere_is_refused() {
     }
 }
 
-/// The cache is nobody's property: what is wrong there is as if it were not there.
+/// A damaged cache is treated as a missing one.
 #[test]
-fn a_damaged_cache_of_prices_is_passed_over() {
+fn a_damaged_cache_of_costs_is_passed_over() {
     let place = with_plan();
     let with_cache = |arguments: &[&str]| {
         let mut command = place.tollfree(arguments);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ctrl-C in each phase of each command that takes time: what it started has ended, what
-//! there is so far is kept and marked, and the exit code is 130. `compare` and the first
-//! phase of `tune` are in tests/compare.rs, `record --source refs` in tests/cli.rs, `run`
-//! in tests/pass_through.rs.
+//! Ctrl-C in each phase of each command that takes time: child processes have ended, the results so
+//! far are kept and marked, and the exit code is 130. `compare` and the first phase of `tune` are
+//! in tests/compare.rs, `record --source accessed` in tests/cli.rs, `run` in tests/pass_through.rs.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +16,7 @@ use crate::place::{
 };
 use crate::schema;
 
-/// Presses Ctrl-C, and checks the exit code.
+/// Sends Ctrl-C, and checks the exit code.
 fn stop(child: Child) -> Output {
     interrupt(child.id());
     let output = child.wait_with_output().unwrap();
@@ -25,19 +24,19 @@ fn stop(child: Child) -> Output {
     output
 }
 
-/// The runs that ./faulty logged: who started it, and its process id.
+/// The runs that ./faulty logged: the kind of parent, and its process id.
 fn runs(place: &Place) -> Vec<(String, String)> {
     let log = place.read("runs");
     let words = log.lines().filter_map(|line| line.split_once(' '));
     words.map(|(who, pid)| (who.into(), pid.into())).collect()
 }
 
-/// When to press Ctrl-C in `tune`, and what it says and keeps then.
+/// When to send Ctrl-C in `tune`, and the expected message and files.
 struct Phase {
     name: &'static str,
-    /// Whether it has been reached, by the results' folder and the runs so far.
+    /// Whether it is reached, by the results' directory and the runs so far.
     reached: fn(&Place) -> bool,
-    /// Files that must be there afterwards, besides the answer and the page.
+    /// Files that must exist afterwards, besides the answer and the page.
     keeps: &'static [&'static str],
 }
 
@@ -55,30 +54,35 @@ fn compares(place: &Place) -> bool {
 
 const PHASES: [Phase; 5] = [
     Phase {
-        name: "ceiling",
+        name: "upper bound",
         reached: |place| runs(place).len() > 1,
-        keeps: &["ceiling.json"],
+        keeps: &["upper-bound.json"],
     },
     Phase {
-        name: "prices of this machine",
-        reached: |place| is_older_than(&place.path("out/ceiling.json"), JUST_AFTER),
-        keeps: &["ceiling.json"],
+        name: "costs of this machine",
+        reached: |place| is_older_than(&place.path("out/upper-bound.json"), JUST_AFTER),
+        keeps: &["upper-bound.json"],
     },
     Phase {
         name: "profile",
         reached: |place| recorded(place) > 0,
-        keeps: &["ceiling.json", "profile.json"],
+        keeps: &["upper-bound.json", "profile.json"],
     },
     Phase {
         name: "comparison",
         reached: compares,
-        keeps: &["ceiling.json", "profile.json", "plan.toml", "compare.json"],
+        keeps: &[
+            "upper-bound.json",
+            "profile.json",
+            "plan.toml",
+            "compare.json",
+        ],
     },
     Phase {
         name: "second profile",
         reached: |place| place.path("out/compare.json").exists() && recorded(place) > 1,
         keeps: &[
-            "ceiling.json",
+            "upper-bound.json",
             "profile.json",
             "plan.toml",
             "compare.json",
@@ -87,7 +91,7 @@ const PHASES: [Phase; 5] = [
     },
 ];
 
-/// A step writes its results and then the next one begins, which nothing shows but time.
+/// A step writes its results, then the next one begins; only time shows this.
 const JUST_AFTER: Duration = Duration::from_millis(500);
 
 fn is_older_than(file: &Path, age: Duration) -> bool {
@@ -95,11 +99,11 @@ fn is_older_than(file: &Path, age: Duration) -> bool {
     written.is_ok_and(|at| at.elapsed().is_ok_and(|now| now > age))
 }
 
-/// Prices as this machine's own, but the same on each machine: busy neighbours make the
-/// measured ones say that nothing pays.
-fn write_prices(place: &Place, cache: &Place) {
+/// Fixed costs in place of this machine's own: on a busy machine, the measured ones may say that
+/// huge pages do not pay.
+fn write_costs(place: &Place, cache: &Place) {
     let mut calibrate = place.tollfree(&["calibrate", "--within", "1s"]);
-    let output = calibrate.env("XDG_CACHE_HOME", cache.folder()).output();
+    let output = calibrate.env("XDG_CACHE_HOME", cache.directory()).output();
     let output = output.unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     let mut files = fs::read_dir(cache.path("tollfree")).unwrap();
@@ -111,12 +115,12 @@ fn write_prices(place: &Place, cache: &Place) {
     fs::write(&file, table.to_json().unwrap()).unwrap();
 }
 
-/// Starts `tune` on a program that gains by huge pages beyond any noise.
+/// Starts `tune` on a program with a gain far above the noise.
 fn tune(place: &Place, cache: &Place) -> Child {
     let tune = ["--json", "tune", "--within", "60s", "-o", "out", "--"];
     let program = ["./faulty", "gains", "runs", "2000000"];
     let mut command = place.tollfree(&[&tune[..], &program].concat());
-    give_cache(&mut command, cache.folder());
+    give_cache(&mut command, cache.directory());
     command.spawn().unwrap()
 }
 
@@ -129,7 +133,7 @@ fn in_each_phase_of_tune() {
     for phase in PHASES {
         let place = Place::new();
         if phase.name == "profile" {
-            write_prices(&place, &cache);
+            write_costs(&place, &cache);
         }
         let mut child = tune(&place, &cache);
         let mut ended = || child.try_wait().unwrap().is_some();
@@ -191,12 +195,12 @@ fn in_a_simulated_recording() {
     let profile = place.json("profile.json");
     schema::check("profile", &profile);
     assert_eq!(profile["complete"], false);
-    assert!(profile["anchors"].to_string().contains("\"alloc\""));
+    assert!(profile["sites"].to_string().contains("\"alloc\""));
     assert!(stderr(&output).contains("of a part of the run"));
     assert!(!is_alive(&runs(&place)[0].1));
 }
 
-/// A table that is not whole must not take the place of one that is.
+/// An incomplete table must not replace a complete one.
 #[test]
 fn in_a_calibration() {
     let place = Place::new();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tune --pid`: a process that runs already is measured, made huge, measured again, and
-//! can be made small again.
+//! `tune --pid`: a running process is measured, made huge, measured again, and its huge pages can
+//! be split again.
 
 use std::process::{Child, Command, Stdio};
 
@@ -9,7 +9,7 @@ use crate::place::{
 };
 use crate::schema;
 
-/// ./faulty as a server, ended at the end of the test.
+/// ./faulty as a server, stopped at the end of the test.
 struct Server {
     child: Child,
     place: Place,
@@ -23,7 +23,7 @@ impl Server {
     fn start_as(how: &str) -> Server {
         let place = Place::new();
         let mut command = Command::new(place.path("faulty"));
-        command.args([how, "ready"]).current_dir(place.folder());
+        command.args([how, "ready"]).current_dir(place.directory());
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let child = child.unwrap();
         wait_until("the server", || !place.read("ready").is_empty());
@@ -47,7 +47,7 @@ impl Server {
             << 10
     }
 
-    /// `tune` with a load that is quicker where the server is huge, beyond any noise.
+    /// `tune` with a load that is faster on a huge server, far above the noise.
     fn tune(&self, more: &[&str]) -> Command {
         let slow = format!(
             "echo load >>loads; if grep -q 'AnonHugePages: *0 kB' /proc/{}/smaps_rollup; \
@@ -84,7 +84,7 @@ fn a_gain_is_measured_and_can_be_undone() {
         "{answer}"
     );
     assert!(answer["speedup"].is_null(), "there is no plan");
-    // Its memory is mapped, not of the heap: nothing is advised that was not measured and may not fit.
+    // Its memory is mapped, not in the heap: no unmeasured change that may not fit is advised.
     assert_eq!(answer["permanent"].as_array().unwrap().len(), 0, "{answer}");
     let notes = answer["notes"].to_string();
     assert!(notes.contains("--plan out/largepages.txt --pid"), "{notes}");
@@ -113,7 +113,7 @@ fn without_a_load_nothing_is_touched() {
     assert!(!server.place.path("out/largepages.txt").exists());
 }
 
-/// Of an idle process nothing is known, least of all that it has no toll to save.
+/// An idle process gives no information, in particular not that it has no translation overhead.
 #[test]
 fn an_idle_process_without_a_load_is_undecided() {
     let server = Server::start_as("demand");
@@ -128,7 +128,7 @@ fn an_idle_process_without_a_load_is_undecided() {
     );
 }
 
-/// What a server touches shows only under its load.
+/// The memory that a server touches shows only under its load.
 #[test]
 fn an_idle_server_is_looked_at_under_its_load() {
     let server = Server::start_as("demand");
@@ -149,7 +149,7 @@ fn an_idle_server_is_looked_at_under_its_load() {
     );
 }
 
-/// The shares of the time are those of a process that runs already, and what was spent is said.
+/// The shares of time are those of a running process, and the spent time is reported.
 #[test]
 fn the_shares_of_the_time_are_announced_and_accounted_for() {
     let server = Server::start();
@@ -167,7 +167,7 @@ fn the_shares_of_the_time_are_announced_and_accounted_for() {
     assert!(spent[0]["seconds"].as_f64().unwrap() >= 1.0, "{spent}");
 }
 
-/// A hint that the program gave stays on a range that it frees and uses for something else.
+/// A hint of the program stays on a range that it frees and reuses.
 #[test]
 fn hints_of_others_are_said_with_their_size() {
     let server = Server::start_as("reuses");
@@ -192,7 +192,7 @@ fn hints_of_others_are_said_with_their_size() {
     assert!(!notes.contains("hints"), "{notes}");
 }
 
-/// The process with most memory may be the one that does nothing.
+/// The process with the most memory may be the idle one.
 #[test]
 fn the_children_that_do_the_work_are_looked_at() {
     let server = Server::start_as("employs");
@@ -208,15 +208,15 @@ fn the_children_that_do_the_work_are_looked_at() {
     );
 }
 
-/// A load that works while nothing is recorded tells nothing of the recording.
+/// A load that works only outside the recording is reported.
 #[test]
 fn a_load_that_fails_while_the_server_is_recorded_is_said() {
     if !thp_is_madvise() {
         return;
     }
     let place = Place::new();
-    // Fails where the server runs under a recorder and no plan. Quicker where it is huge, so that
-    // the ceiling does not end it.
+    // Fails if the server runs under a recorder and no plan. Faster on a huge server, so that the
+    // upper bound does not end the tune.
     let load = "set -- $(tail -n 1 runs); \
                 case $1 in \
                 simulated) exit 1;; \
@@ -246,7 +246,7 @@ fn a_load_that_fails_while_the_server_is_recorded_is_said() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let notes = json(&output)["notes"].to_string();
     assert!(
-        notes.contains("while the server was recorded: the profile, and the plan, are of a server"),
+        notes.contains("during the recording: the profile and the plan are for a server"),
         "{notes}"
     );
 }

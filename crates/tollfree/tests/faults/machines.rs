@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Machines that lack something: huge pages, perf, QEMU, the right to reach into a process,
-//! memory, room on the disk. What `doctor` says of such machines is in tests/doctor.rs.
+//! Machines that lack something: huge pages, perf, QEMU, the right to act on a process, memory,
+//! disk space. The reports of `doctor` on such machines are in tests/doctor.rs.
 
 use std::fs;
 use std::io;
@@ -13,14 +13,14 @@ use crate::place::{
 };
 use crate::schema;
 
-/// A tune that ends soon.
+/// A short tune.
 const TUNE: &str = "--json tune --within 8s --force -o out -- ./faulty gains runs 1000";
 
 fn words(line: &str) -> Vec<&str> {
     line.split(' ').collect()
 }
 
-/// Lines of `file` with what PR_SET_THP_DISABLE was set to in each run of `./faulty switch`.
+/// Lines of `file` with the value of PR_SET_THP_DISABLE in each run of `./faulty switch`.
 fn switches(place: &Place, file: &str) -> Vec<i32> {
     let mut lines: Vec<i32> = place
         .read(file)
@@ -31,7 +31,7 @@ fn switches(place: &Place, file: &str) -> Vec<i32> {
     lines
 }
 
-/// The setting of transparent huge pages as tollfree reads it; the kernel keeps its own.
+/// The THP setting as tollfree reads it; the kernel's own is unchanged.
 fn with_thp(place: &Place, setting: &str, line: &str) -> Option<Output> {
     place.write("setting", format!("{setting}\n"));
     let enabled = "/sys/kernel/mm/transparent_hugepage/enabled";
@@ -40,7 +40,7 @@ fn with_thp(place: &Place, setting: &str, line: &str) -> Option<Output> {
     ))
 }
 
-/// Whether a process may be denied only what is not advised: Linux 6.18.
+/// Whether huge pages can be disabled for memory that is not advised: Linux 6.18.
 fn can_limit_to_advised() -> bool {
     let mut command = Command::new("true");
     // SAFETY: the closure makes one system call, in a process of its own.
@@ -54,7 +54,7 @@ fn can_limit_to_advised() -> bool {
 }
 
 #[test]
-fn on_a_host_at_always_the_arms_are_never_as_it_is_and_the_plan_alone() {
+fn on_a_host_at_always_the_variants_are_never_as_it_is_and_the_plan_alone() {
     let place = Place::new();
     let line = "$TOLLFREE --json compare -n 1 --plan none.txt -- ./faulty switch file 1000";
     let Some(output) = with_thp(&place, "[always] madvise never", line) else {
@@ -63,9 +63,11 @@ fn on_a_host_at_always_the_arms_are_never_as_it_is_and_the_plan_alone() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let compared = json(&output);
     schema::check("compare", &compared);
-    let arms = compared["arms"].as_array().unwrap().iter();
-    let names: Vec<&str> = arms.map(|arm| arm["name"].as_str().unwrap()).collect();
-    // Two runs of each arm; the kernel's flag for "not advised" is 2.
+    let variants = compared["variants"].as_array().unwrap().iter();
+    let names: Vec<&str> = variants
+        .map(|variant| variant["name"].as_str().unwrap())
+        .collect();
+    // Two runs of each variant; the kernel's flag for "not advised" is 2.
     if can_limit_to_advised() {
         assert_eq!(names, ["none", "plan", "all", "never", "plan-only"]);
         assert_eq!(switches(&place, "file"), [0, 0, 0, 0, 0, 0, 1, 1, 3, 3]);
@@ -75,9 +77,9 @@ fn on_a_host_at_always_the_arms_are_never_as_it_is_and_the_plan_alone() {
     }
 }
 
-/// What started tollfree may have denied it huge pages, which the program inherits.
+/// The parent of tollfree may have disabled huge pages, which the program inherits.
 #[test]
-fn arms_with_huge_pages_get_back_what_the_parent_switched_off() {
+fn variants_with_huge_pages_get_back_what_the_parent_switched_off() {
     let place = Place::new();
     let line = "--json compare -n 1 --plan none.txt -- ./faulty switch file 1000";
     let mut command = place.tollfree(&words(line));
@@ -90,7 +92,7 @@ fn arms_with_huge_pages_get_back_what_the_parent_switched_off() {
     };
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    // "none" is the program as it would be run.
+    // "none" is the program as it would run without tollfree.
     assert_eq!(switches(&place, "file"), [0, 0, 0, 0, 1, 1]);
     assert!(
         json(&output)["notes"]
@@ -99,7 +101,7 @@ fn arms_with_huge_pages_get_back_what_the_parent_switched_off() {
     );
 }
 
-/// A program that is huge as it is: what that brings is measured against no huge page.
+/// A program that is already huge: its gain is measured against a run without huge pages.
 #[test]
 fn a_program_that_is_huge_already_is_told_what_that_brings() {
     if !thp_is_madvise() {
@@ -114,12 +116,12 @@ fn a_program_that_is_huge_already_is_told_what_that_brings() {
     let today = &answer["today"];
     assert_eq!(today["thp"], "madvise");
     assert!(today["huge_bytes"].as_u64().unwrap() >= 30 << 20, "{today}");
-    let arms = answer["ceiling"]["arms"].as_array().unwrap();
-    assert_eq!(arms[1]["name"], "never");
+    let variants = answer["upper_bound"]["variants"].as_array().unwrap();
+    assert_eq!(variants[1]["name"], "never");
     let text = stdout(&output);
     let mut said = vec!["already huge-page-backed: ", "% (30 MiB of 48"];
-    // A machine that has no time for two rounds measures nothing.
-    if answer["ceiling"]["pairs"].as_u64().unwrap() >= 2 {
+    // Without time for two rounds, nothing is measured.
+    if answer["upper_bound"]["pairs"].as_u64().unwrap() >= 2 {
         let gain = today["gain"]["median"].as_f64();
         assert!(gain.is_some_and(|median| median > 1.02), "{today}");
         said.push("times as fast as without any");
@@ -129,7 +131,7 @@ fn a_program_that_is_huge_already_is_told_what_that_brings() {
     }
 }
 
-/// The memory that counts in PostgreSQL is shared; its own switch cannot be tried by tune.
+/// The relevant memory of PostgreSQL is shared; tune cannot test its own setting.
 #[test]
 fn the_switch_of_postgres_is_named_though_nothing_can_be_measured() {
     let place = Place::new();
@@ -138,7 +140,7 @@ fn the_switch_of_postgres_is_named_though_nothing_can_be_measured() {
         "--json tune --within 8s -o out -- ./postgres exit - 1000",
     ));
     let answer = json(&output);
-    // Beside what is advised, or as a note where nothing is.
+    // Listed with the advice, or as a note if nothing is advised.
     let named = match answer["advice"].as_str() {
         Some("apply") => answer["permanent"].to_string(),
         _ => answer["notes"].to_string(),
@@ -176,20 +178,20 @@ fn hosts_without_huge_pages_are_named() {
     let answer = json(&output);
     schema::check("tune", &answer);
     assert_eq!(answer["today"]["switched_off"], "parent", "{answer}");
-    // The arm with everything huge is; a machine that has no time for two rounds does not say.
+    // The variant with everything huge shows it; without time for two rounds it is unknown.
     let median = answer["speedup_all"]["median"].as_f64();
     if let Some(median) = median.filter(|_| thp_is_madvise()) {
         assert!(median > 1.05, "{answer}");
     }
 }
 
-/// A machine with these virtio devices: for each, its id and its feature bits.
+/// A machine with these virtio devices: the id and feature bits of each.
 fn with_devices(place: &Place, devices: &[(&str, &str)], line: &str) -> Option<Output> {
     for (number, (id, features)) in devices.iter().enumerate() {
-        let folder = format!("devices/virtio{number}");
-        fs::create_dir_all(place.path(&folder)).unwrap();
-        place.write(&format!("{folder}/device"), format!("{id}\n"));
-        place.write(&format!("{folder}/features"), format!("{features}\n"));
+        let directory = format!("devices/virtio{number}");
+        fs::create_dir_all(place.path(&directory)).unwrap();
+        place.write(&format!("{directory}/device"), format!("{id}\n"));
+        place.write(&format!("{directory}/features"), format!("{features}\n"));
     }
     fs::create_dir_all(place.path("devices")).unwrap();
     let mount = format!("mount --bind devices /sys/bus/virtio/devices || exit {UNABLE}");
@@ -198,8 +200,8 @@ fn with_devices(place: &Place, devices: &[(&str, &str)], line: &str) -> Option<O
     ))
 }
 
-/// Without free-page reporting, and without a measurement that cold blocks are dear, warming
-/// would only evict what others have in the page cache.
+/// Without free-page reporting, and without a measurement that cold blocks are expensive, warming
+/// would only evict other programs' page cache.
 #[test]
 fn memory_is_warmed_only_where_the_host_takes_idle_memory_back() {
     for (devices, warms) in [
@@ -230,7 +232,7 @@ fn memory_is_warmed_only_where_the_host_takes_idle_memory_back() {
     }
 }
 
-/// The files of the kernel say that huge pages are off; what was asked for still runs.
+/// The kernel's files report huge pages as disabled; the requested command still runs.
 #[test]
 fn a_host_with_thp_never() {
     let place = Place::new();
@@ -240,7 +242,7 @@ fn a_host_with_thp_never() {
     let line = format!(
         "mount --bind never {enabled} || exit {UNABLE}
          $TOLLFREE run --plan list -- sh -c 'exit 7' 2>run.err; echo $? >run.code
-         $TOLLFREE record --source refs -o profile.json -- ./faulty 2>/dev/null >&2; echo $? >record.code
+         $TOLLFREE record --source accessed -o profile.json -- ./faulty 2>/dev/null >&2; echo $? >record.code
          $TOLLFREE --json doctor >doctor.json
          $TOLLFREE {TUNE}"
     );
@@ -272,7 +274,7 @@ fn no_perf_is_said_before_anything_runs() {
     assert!(profile.is_null() && !place.path("ran").exists());
 }
 
-/// Neither in PATH nor in the cache.
+/// Not in PATH and not in the cache.
 fn without_qemu(place: &Place, arguments: &[&str]) -> Output {
     let mut command = place.tollfree(arguments);
     command.env("PATH", place.path("bin"));
@@ -296,7 +298,7 @@ fn no_qemu_is_said_and_auto_takes_the_next_source() {
     match source.as_str() {
         Some("perf") => {}
         other => {
-            assert_eq!(other, Some("refs"));
+            assert_eq!(other, Some("accessed"));
             assert!(stderr(&output).contains("qemu-x86_64 is missing"));
         }
     }
@@ -311,7 +313,7 @@ fn a_qemu_of_another_interface_is_refused() {
     let qemu = b"#!/bin/sh\necho qemu-x86_64 version 10.0.2\n";
     place.executable("qemu-x86_64", qemu);
     let mut command = place.tollfree(&words("record --source sim -o p.json -- touch ran"));
-    let mut places = place.folder().as_os_str().to_owned();
+    let mut places = place.directory().as_os_str().to_owned();
     if let Some(more) = std::env::var_os("TOLLFREE_LIBDIR") {
         places.push(":");
         places.push(more);
@@ -321,7 +323,7 @@ fn a_qemu_of_another_interface_is_refused() {
     assert!(!place.path("ran").exists());
 }
 
-/// An installation that lost its library.
+/// An installation without its library.
 #[test]
 fn no_preload_library_is_said_before_anything_runs() {
     let place = Place::new();
@@ -332,7 +334,7 @@ fn no_preload_library_is_said_before_anything_runs() {
     command.env_remove("TOLLFREE_LIBDIR");
     command.env_remove("CARGO_MANIFEST_DIR");
     command.env("XDG_CACHE_HOME", place.path("cache"));
-    let output = command.current_dir(place.folder()).output().unwrap();
+    let output = command.current_dir(place.directory()).output().unwrap();
     assert_fails(&output, 125, &["libtoll_preload.so is missing"]);
     assert!(!place.path("ran").exists());
 }
@@ -353,7 +355,7 @@ fn in_container(command: &mut Command) -> &mut Command {
         );
         let answer = libc::BPF_RET | libc::BPF_K;
         let mut filter = [
-            // The number of the system call is the first word of what a filter sees.
+            // The first word of a filter's input is the number of the system call.
             statement(load, 0, 0),
             statement(equal, libc::SYS_ptrace as u32, 2),
             statement(equal, libc::SYS_process_madvise as u32, 1),
@@ -383,7 +385,9 @@ struct Server(Child);
 impl Server {
     fn start(place: &Place) -> Server {
         let mut command = Command::new(place.path("faulty"));
-        command.args(["serve", "ready"]).current_dir(place.folder());
+        command
+            .args(["serve", "ready"])
+            .current_dir(place.directory());
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         wait_until("the server", || !place.read("ready").is_empty());
         Server(child.unwrap())
@@ -405,7 +409,7 @@ fn a_container_without_ptrace_and_process_madvise() {
     let pid = server.0.id().to_string();
     let mut apply = place.tollfree(&["apply", "--plan", "list", "--pid", &pid]);
     let output = in_container(&mut apply).output().unwrap();
-    // Nothing is mapped there, so no right is needed either.
+    // Nothing is mapped there, so no rights are needed.
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let tune = [
         "tune",
@@ -423,7 +427,7 @@ fn a_container_without_ptrace_and_process_madvise() {
         assert!(!place.path("live").exists(), "nothing half-written");
     }
     assert!(is_alive(&pid), "the process lives on");
-    // A child is started, measured and advised from inside all the same.
+    // A child is still started, measured and advised from inside.
     let output = in_container(&mut place.tollfree(&words(TUNE))).output();
     let output = output.unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -439,7 +443,7 @@ fn an_address_space_of_2_gib() {
     for line in [TUNE, "--json calibrate --within 4s -o costs.json"] {
         let line = format!("ulimit -v 2097152; exec {TOLLFREE} {line}");
         let mut command = Command::new("sh");
-        command.args(["-c", &line]).current_dir(place.folder());
+        command.args(["-c", &line]).current_dir(place.directory());
         let output = command.output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     }
@@ -452,7 +456,7 @@ fn an_address_space_of_2_gib() {
 struct Group(std::path::PathBuf);
 
 impl Group {
-    /// `None`, and said, where there is no such thing.
+    /// `None`, with a message, if cgroups are not available.
     fn of(bytes: u64) -> Option<Group> {
         for (parent, limit) in [
             ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
@@ -476,7 +480,7 @@ impl Drop for Group {
     }
 }
 
-/// The limit counts as the machine's memory: nobody is killed for want of it.
+/// The limit counts as the machine's memory: no process is killed by the OOM killer.
 #[test]
 fn a_control_group_of_2_gib() {
     let Some(group) = Group::of(2 << 30) else {
@@ -490,7 +494,7 @@ fn a_control_group_of_2_gib() {
             procs.display()
         );
         let mut command = Command::new("sh");
-        command.args(["-c", &line]).current_dir(place.folder());
+        command.args(["-c", &line]).current_dir(place.directory());
         let output = command.output().unwrap();
         if output.status.code() == Some(UNABLE) {
             eprintln!("skipped: {}", stderr(&output));
@@ -511,7 +515,7 @@ fn a_full_disk_leaves_nothing_half_written() {
         return;
     }
     let place = Place::new();
-    let (output, _) = place.record("refs", &["./faulty"]);
+    let (output, _) = place.record("accessed", &["./faulty"]);
     assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
     fs::create_dir(place.path("full")).unwrap();
     let fixture = concat!(
@@ -551,7 +555,7 @@ fn a_full_disk_leaves_nothing_half_written() {
 #[test]
 fn an_answer_that_cannot_be_printed_is_an_error() {
     let place = Place::new();
-    let (output, _) = place.record("refs", &["./faulty"]);
+    let (output, _) = place.record("accessed", &["./faulty"]);
     assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
     let own = std::process::id().to_string();
     for line in [

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can go wrong, end to end: bad files, odd programs, poor machines, Ctrl-C at any time.
-//! Each must end in a clear error or in the right answer, with nothing lost, half-written
-//! or left running.
+//! Failures, end to end: bad files, odd programs, limited machines, Ctrl-C at any time. Each must
+//! end in a clear error or in the right answer, with nothing lost, half-written or left running.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A folder for one test, with the compiled test program; and what all tests ask.
+//! The directory of one test, with the compiled test program, and shared queries.
 
 use std::env;
 use std::fs;
@@ -11,15 +11,15 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
-use toll_linux::calibrate::cache_folder;
+use toll_linux::calibrate::cache_directory;
 
 use crate::{common, preload};
 
 pub const TOLLFREE: &str = env!("CARGO_BIN_EXE_tollfree");
-/// What a test waits at most for something that should come at once.
+/// Time limit for waiting for an event that should be immediate.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// A folder of one test.
+/// The directory of one test.
 pub struct Place(TempDir);
 
 impl Place {
@@ -32,7 +32,7 @@ impl Place {
         place
     }
 
-    pub fn folder(&self) -> &Path {
+    pub fn directory(&self) -> &Path {
         self.0.path()
     }
 
@@ -50,23 +50,23 @@ impl Place {
         fs::read_to_string(self.path(name)).unwrap_or_default()
     }
 
-    /// A file that may be executed.
+    /// An executable file.
     pub fn executable(&self, name: &str, content: &[u8]) {
         let path = self.write(name, content);
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// Compiles tests/data/faulty.c as `name`; false where the compiler cannot.
+    /// Compiles tests/data/faulty.c as `name`; false if the compiler fails.
     pub fn compile(&self, name: &str, options: &[&str]) -> bool {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/faulty.c");
         let options = [&["-O1"], options].concat();
         common::compile_where_possible(&source, &self.path(name), &options)
     }
 
-    /// `tollfree ARGUMENTS` in this folder, with its pipes taken.
+    /// `tollfree ARGUMENTS` in this directory, with piped output.
     pub fn tollfree(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(TOLLFREE);
-        command.args(arguments).current_dir(self.folder());
+        command.args(arguments).current_dir(self.directory());
         command.stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command
@@ -87,22 +87,22 @@ impl Place {
         (output, self.json("profile.json"))
     }
 
-    /// A JSON file; `null` if it is not there.
+    /// A JSON file; `null` if it does not exist.
     pub fn json(&self, name: &str) -> Value {
         serde_json::from_str(&self.read(name)).unwrap_or_default()
     }
 
-    /// The names in this folder, sorted.
+    /// The names in this directory, sorted.
     pub fn names(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.folder()).unwrap();
+        let entries = fs::read_dir(self.directory()).unwrap();
         let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
         let mut names: Vec<String> = entries.map(|entry| name(entry.unwrap())).collect();
         names.sort();
         names
     }
 
-    /// A shell line in this folder as root in a mount namespace of its own, with
-    /// `$TOLLFREE`; `None`, and said, where that cannot be.
+    /// Runs a shell line in this directory as root in a private mount namespace, with `$TOLLFREE`;
+    /// `None`, with a message, if that is not possible.
     pub fn in_own_mounts(&self, line: &str) -> Option<Output> {
         if !is_root() {
             eprintln!("skipped: not root");
@@ -110,7 +110,9 @@ impl Place {
         }
         let mut command = Command::new("unshare");
         command.args(["--mount", "sh", "-c", line]);
-        command.current_dir(self.folder()).env("TOLLFREE", TOLLFREE);
+        command
+            .current_dir(self.directory())
+            .env("TOLLFREE", TOLLFREE);
         let output = command.stdin(Stdio::null()).output().unwrap();
         if output.status.code() == Some(UNABLE) || stderr(&output).starts_with("unshare:") {
             eprintln!("skipped: {}", stderr(&output));
@@ -120,10 +122,10 @@ impl Place {
     }
 }
 
-/// What a line of [`Place::in_own_mounts`] exits with where it may not mount.
+/// The exit code of a line of [`Place::in_own_mounts`] if mounting is not allowed.
 pub const UNABLE: i32 = 99;
 
-/// Whether programs can be simulated here; says so if not.
+/// Whether programs can be simulated here; prints a message if not.
 pub fn has_simulator() -> bool {
     let place = Place::new();
     let (output, _) = place.record("sim", &["true"]);
@@ -135,10 +137,10 @@ pub fn has_simulator() -> bool {
     !missing
 }
 
-/// Gives a command a cache of its own; it still finds the QEMU in the user's.
+/// Sets a private cache for a command; it still finds the QEMU in the user's cache.
 pub fn give_cache(command: &mut Command, cache: &Path) {
     let mut places = env::var_os("TOLLFREE_LIBDIR").unwrap_or_default();
-    if let Some(users) = cache_folder() {
+    if let Some(users) = cache_directory() {
         if !places.is_empty() {
             places.push(":");
         }
@@ -148,7 +150,7 @@ pub fn give_cache(command: &mut Command, cache: &Path) {
     command.env("TOLLFREE_LIBDIR", places);
 }
 
-/// Whether advice makes memory huge here, and nothing else does.
+/// Whether memory becomes huge by advice here, and only by advice.
 pub fn thp_is_madvise() -> bool {
     let mode = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
     let is = mode.is_ok_and(|mode| mode.contains("[madvise]"));
@@ -176,7 +178,7 @@ pub fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", stderr(output)))
 }
 
-/// Fails unless it ended with this code and said all of this.
+/// Asserts the exit code, and that stderr contains all parts.
 pub fn assert_fails(output: &Output, code: i32, says: &[&str]) {
     let said = stderr(output);
     assert_eq!(output.status.code(), Some(code), "{said}");
@@ -198,7 +200,7 @@ pub fn interrupt(pid: u32) {
     assert_eq!(unsafe { libc::kill(pid as i32, libc::SIGINT) }, 0);
 }
 
-/// Whether a process runs, zombies not counted.
+/// Whether a process is running, not counting zombies.
 pub fn is_alive(pid: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit(')').next().unwrap_or_default().trim();

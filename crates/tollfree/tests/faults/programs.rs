@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Programs that crash, are killed, fork, exec, close everything, are setuid, static or
-//! 32-bit, under `record --source refs`, `compare` and `tune`. For `run` see
+//! 32-bit, under `record --source accessed`, `compare` and `tune`. For `run` see
 //! tests/pass_through.rs, for the simulator simulated.rs.
 
 use std::fs;
@@ -38,7 +38,7 @@ fn a_recording_passes_what_the_program_does_and_keeps_the_profile() {
             .arg(how)
             .output()
             .unwrap();
-        let (output, profile) = place.record("refs", &["./faulty", how]);
+        let (output, profile) = place.record("accessed", &["./faulty", how]);
         let status = (output.status.code(), output.status.signal());
         assert_eq!(status, (code, signal), "{how}: {}", stderr(&output));
         assert_eq!(output.stdout, alone.stdout, "{how}");
@@ -49,7 +49,7 @@ fn a_recording_passes_what_the_program_does_and_keeps_the_profile() {
     }
 }
 
-/// Forking, replacing itself and closing everything are the program's own business.
+/// A program may fork, replace itself or close all descriptors.
 #[test]
 fn programs_that_fork_exec_or_close_are_compared_and_tuned() {
     let place = Place::new();
@@ -84,16 +84,16 @@ fn static_programs_are_recorded_without_names_and_compared() {
         return;
     }
     let sources = match has_simulator() {
-        true => &["refs", "sim"][..],
-        false => &["refs"],
+        true => &["accessed", "sim"][..],
+        false => &["accessed"],
     };
     for source in sources {
         let (output, profile) = place.record(source, &["./static"]);
         assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
         let warnings = profile["warnings"].to_string();
         assert!(warnings.contains("linked statically"), "{warnings}");
-        assert!(!profile["anchors"].to_string().contains("\"alloc\""));
-        assert!(!profile["anchors"].as_array().unwrap().is_empty());
+        assert!(!profile["sites"].to_string().contains("\"alloc\""));
+        assert!(!profile["sites"].as_array().unwrap().is_empty());
     }
     let output = place.run(&compare(&["./static", "exit", "-", "1000"]));
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -111,22 +111,26 @@ fn setuid_programs_are_left_alone() {
     fs::copy(place.path("faulty"), &setuid).unwrap();
     std::os::unix::fs::chown(&setuid, Some(65534), Some(65534)).unwrap();
     fs::set_permissions(&setuid, fs::Permissions::from_mode(0o4755)).unwrap();
-    let (output, profile) = place.record("refs", &["./setuid"]);
+    let (output, profile) = place.record("accessed", &["./setuid"]);
     assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
     assert!(
         profile["warnings"]
             .to_string()
             .contains("privileges of its own")
     );
-    // Under QEMU it would run without its privileges: another program.
+    // Under QEMU it would run without its privileges.
     let (output, profile) = place.record("sim", &["./setuid", "sleep", "ran"]);
-    assert_fails(&output, 125, &["privileges of its own", "--source refs"]);
+    assert_fails(
+        &output,
+        125,
+        &["privileges of its own", "--source accessed"],
+    );
     assert!(profile.is_null() && !place.path("ran").exists());
     let output = place.run(&compare(&["./setuid", "exit", "-", "1000"]));
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }
 
-/// An i386 program of two system calls: it writes nothing and exits with 11.
+/// An i386 program with two system calls: it writes nothing and exits with 11.
 fn elf32() -> Vec<u8> {
     let code = b"\xb8\x01\0\0\0\xbb\x0b\0\0\0\xcd\x80";
     let (base, head) = (0x0804_8000u32, 52 + 32);
@@ -171,14 +175,14 @@ fn programs_of_32_bits_run_and_are_said_to_be_that() {
     let place = Place::new();
     place.executable("small", &elf32());
     let (output, profile) = place.record("sim", &["./small"]);
-    assert_fails(&output, 125, &["32-bit", "--source refs"]);
+    assert_fails(&output, 125, &["32-bit", "--source accessed"]);
     assert!(profile.is_null());
     let alone = Command::new(place.path("small")).status();
     if !alone.is_ok_and(|status| status.code() == Some(11)) {
         eprintln!("skipped: this kernel runs no 32-bit programs");
         return;
     }
-    let (output, profile) = place.record("refs", &["./small"]);
+    let (output, profile) = place.record("accessed", &["./small"]);
     assert_eq!(output.status.code(), Some(11), "{}", stderr(&output));
     assert!(profile["warnings"].to_string().contains("32-bit"));
     let output = place.run(&compare(&["./small"]));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `record --source sim` on a C program: what its profile names, and what a program may do
-//! to itself without the profile being lost.
+//! `record --source sim` on a C program: the names in its profile, and programs that crash or
+//! replace themselves without losing the profile.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
@@ -10,14 +10,14 @@ use serde_json::Value;
 use crate::place::{Place, give_cache, has_simulator, stderr};
 use crate::schema;
 
-/// Misses of all blocks that this function allocated; `None` if the profile names none.
+/// Misses of all blocks allocated by this function; `None` if the profile has none.
 fn misses_of(profile: &Value, function: &str) -> Option<f64> {
     let frames = profile["frames"].as_array()?;
     let number = frames.iter().position(|f| f["symbol"] == function)?;
-    let anchors = profile["anchors"].as_array()?.iter();
-    let own = anchors.filter(|a| a["kind"] == "alloc" && a["frames"][0] == number);
-    let misses = |anchor: &Value| -> f64 {
-        let rows = anchor["rows"].as_array().unwrap().iter();
+    let sites = profile["sites"].as_array()?.iter();
+    let own = sites.filter(|a| a["kind"] == "alloc" && a["frames"][0] == number);
+    let misses = |site: &Value| -> f64 {
+        let rows = site["rows"].as_array().unwrap().iter();
         rows.map(|row| row["misses"].as_f64().unwrap()).sum()
     };
     own.map(misses).reduce(|a, b| a + b)
@@ -28,7 +28,7 @@ fn has_warning(profile: &Value, part: &str) -> bool {
     warnings.clone().any(|w| w.as_str().unwrap().contains(part))
 }
 
-/// The hot block is what the profile is about, however the program ended.
+/// The profile contains the hot block, however the program ended.
 fn assert_hot(profile: &Value) {
     let hot = misses_of(profile, "hot_block").expect("hot_block");
     let cold = misses_of(profile, "cold_block").expect("cold_block");
@@ -51,7 +51,7 @@ fn blocks_have_names_and_the_program_does_not_notice() {
     assert_eq!(profile["complete"], true);
     assert_hot(&profile);
     let own = ["/events\"", "libtoll_preload.so"];
-    let text = profile["anchors"].to_string();
+    let text = profile["sites"].to_string();
     assert!(!own.iter().any(|part| text.contains(part)), "{text}");
 }
 
@@ -114,7 +114,7 @@ fn a_program_that_closes_its_streams_leaves_its_profile() {
     assert_hot(&profile);
 }
 
-/// Nobody knows the native time when recording by hand; `tune` does.
+/// The native time is unknown in a manual recording; `tune` knows it.
 #[test]
 fn a_simulation_that_takes_too_long_is_stopped() {
     if !has_simulator() {
@@ -137,5 +137,5 @@ fn a_simulation_that_takes_too_long_is_stopped() {
         "{}",
         profile["warnings"]
     );
-    assert!(has_warning(&profile, "--source refs"));
+    assert!(has_warning(&profile, "--source accessed"));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What people see on a terminal meanwhile.
+//! The progress display on a terminal.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,7 +8,7 @@ use std::process::Stdio;
 
 use crate::place::{Place, has_simulator};
 
-/// A terminal: our end, and what a program writes to.
+/// A terminal: our end, and the end for a program.
 fn terminal() -> (File, File) {
     let (mut ours, mut theirs) = (0, 0);
     let none = std::ptr::null_mut();
@@ -18,7 +18,7 @@ fn terminal() -> (File, File) {
         ws_xpixel: 0,
         ws_ypixel: 0,
     };
-    // SAFETY: the descriptors are valid places, and new ones that nobody else owns.
+    // SAFETY: the pointers are valid, and the new descriptors are not shared.
     unsafe {
         let made = libc::openpty(&mut ours, &mut theirs, none, none.cast(), &size);
         assert_eq!(made, 0);
@@ -26,10 +26,10 @@ fn terminal() -> (File, File) {
     }
 }
 
-/// Of a program that touches enough to be recorded.
+/// A program that touches enough memory to be recorded.
 const TUNE: &str = "tune --within 60s --force -o out -- ./faulty gains runs 2000000";
 
-/// What a command shows on a terminal until it ends.
+/// The output of a command on a terminal until it ends.
 fn shown(place: &Place, line: &str) -> String {
     let (ours, theirs) = terminal();
     let words: Vec<&str> = line.split(' ').collect();
@@ -38,13 +38,13 @@ fn shown(place: &Place, line: &str) -> String {
     let mut child = command.spawn().unwrap();
     drop(command);
     let mut shown = Vec::new();
-    // Reading ends with an error when nobody has the terminal open any longer.
+    // Reading fails after the last user of the terminal closes it.
     let _ = std::io::BufReader::new(ours).read_to_end(&mut shown);
     assert!(child.wait().unwrap().success());
     String::from_utf8_lossy(&shown).into_owned()
 }
 
-/// The shares come before anything runs, then each step by its name.
+/// The shares are printed before anything runs, then each step by its name.
 #[test]
 fn each_step_is_shown_after_the_shares() {
     let place = Place::new();
@@ -54,11 +54,11 @@ fn each_step_is_shown_after_the_shares() {
         .unwrap_or_else(|| panic!("{shown}"));
     assert!(!before.contains("quick look"), "{shown}");
     let (shares, after) = after.split_once('\n').unwrap();
-    assert!(shares.contains("quick look 6.0 s, ceiling"), "{shares}");
+    assert!(shares.contains("quick look 6.0 s, upper bound"), "{shares}");
     let mut rest = after;
     for step in [
         "quick look, at most",
-        "ceiling, at most",
+        "upper bound, at most",
         "profile, at most",
         "comparison, at most",
     ] {
@@ -69,16 +69,16 @@ fn each_step_is_shown_after_the_shares() {
     }
 }
 
-/// What is being done is shown all the time, the recording included.
+/// Progress is shown throughout, including the recording.
 #[test]
 fn progress_is_shown_while_a_run_is_recorded() {
-    // The other sources are as fast as the program: then there is nothing to show.
+    // The other sources are as fast as the program: nothing to show.
     if !has_simulator() {
         return;
     }
     let place = Place::new();
     let shown = shown(&place, TUNE);
-    // The note comes when the source is chosen, just before the recording begins.
+    // The note is printed when the source is chosen, just before the recording begins.
     let after = shown.split("tollfree: recording with").nth(1);
     let after = after.unwrap_or_else(|| panic!("no recording: {shown}"));
     let meanwhile = after.split("begins").next().unwrap_or_default();

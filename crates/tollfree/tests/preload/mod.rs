@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Builds the library beside tollfree, once.
+/// Builds the library next to tollfree, once.
 pub fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
@@ -18,7 +18,7 @@ pub fn library() -> &'static Path {
         }
         let built = build.status().is_ok_and(|status| status.success());
         let library = beside.join("libtoll_preload.so");
-        // Another user than the one who built may have no cargo.
+        // A user other than the one of the build may have no cargo.
         assert!(built || library.exists());
         library
     })

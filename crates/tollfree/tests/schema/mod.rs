@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-/// What is wrong with a document by schemas/NAME.schema.json; nothing if it keeps to it.
+/// The violations of schemas/NAME.schema.json in a document; empty if it is valid.
 pub fn errors(name: &str, document: &Value) -> Vec<String> {
     let path =
         Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../schemas/{name}.schema.json"));
@@ -18,7 +18,7 @@ pub fn errors(name: &str, document: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Fails with all that is wrong with a document.
+/// Fails with all violations in a document.
 pub fn check(name: &str, document: &Value) {
     let errors = errors(name, document);
     assert!(errors.is_empty(), "{errors:#?}");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs guests in the simulator, and reads what it leaves: written from the headers'
-//! descriptions, apart from the program's own reader.
+//! Runs guests in the simulator, and reads the recording: written from the headers' descriptions,
+//! independent of the program's own reader.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use crate::common::compile;
 
-/// Adds up what a guest's page was counted.
+/// Sums the counts of a guest's page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Page {
     pub accesses: u64,
@@ -128,21 +128,21 @@ pub fn checkout() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The plugin, built if it is not yet.
+/// The plugin, built if necessary.
 pub fn plugin() -> &'static Path {
     static PLUGIN: OnceLock<PathBuf> = OnceLock::new();
     PLUGIN.get_or_init(|| {
-        let folder = checkout().join("plugins");
-        let made = Command::new("make").arg("-sC").arg(&folder).status();
+        let directory = checkout().join("plugins");
+        let made = Command::new("make").arg("-sC").arg(&directory).status();
         assert!(made.expect("make").success());
-        folder
+        directory
             .join("user/build/libtoll_user.so")
             .canonicalize()
             .unwrap()
     })
 }
 
-/// Where the setup puts QEMU on systems whose own takes no plugins.
+/// Where the setup installs QEMU on systems with a QEMU without plugins.
 fn qemu() -> PathBuf {
     let home = std::env::var_os("HOME").unwrap_or_default();
     let ours = Path::new(&home).join(".cache/tollfree/bin/qemu-x86_64");
@@ -153,17 +153,17 @@ fn qemu() -> PathBuf {
 }
 
 /// A guest program, built once per name and flags.
-pub fn guest(folder: &Path, name: &str) -> PathBuf {
+pub fn guest(directory: &Path, name: &str) -> PathBuf {
     let source = checkout().join(format!("crates/tollfree/tests/data/sim/{name}.c"));
-    let program = folder.join(name);
+    let program = directory.join(name);
     assert!(compile(&source, &program, &["-O2", "-g", "-pthread"]));
     program
 }
 
-/// A TLB so small that counts can be worked out by hand.
+/// A TLB small enough to compute counts by hand.
 pub const SMALL: &str = "l1_4k=16x4,l1_2m=8x4,l1_1g=4x4,l2_4k=256x4,l2_2m=256x4,l2_1g=4x4,l2_shared=1,pde=4x4,pdpte=4x4";
 
-/// A finished simulation.
+/// A completed simulation.
 pub struct Run {
     pub status: ExitStatus,
     pub stdout: String,
@@ -172,8 +172,8 @@ pub struct Run {
 }
 
 /// Runs a guest with the plugin's arguments.
-pub fn simulate(folder: &Path, arguments: &str, command: &[&str]) -> Run {
-    let path = folder.join(format!(
+pub fn simulate(directory: &Path, arguments: &str, command: &[&str]) -> Run {
+    let path = directory.join(format!(
         "recording-{}",
         std::thread::current()
             .name()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A second model of the TLB, written from the description alone: recency lists,
-//! nothing remembered between accesses, no short cuts. Replays a trace.
+//! A second model of the TLB, written only from the description: recency lists, no state kept
+//! between accesses, no optimizations. Replays a trace.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -19,7 +19,7 @@ impl Array {
         }
     }
 
-    /// Whether the page was there; it is now the latest.
+    /// Whether the page was present; it becomes the most recent.
     fn access(&mut self, page: u64, size: u8) -> bool {
         let count = self.sets.len() as u64;
         let set = &mut self.sets[(page % count) as usize];
@@ -88,7 +88,7 @@ impl Tlb {
     }
 }
 
-/// What the reference counts of a page.
+/// The reference counts of a page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     pub accesses: u64,
@@ -124,7 +124,7 @@ impl Lines {
     }
 }
 
-/// Replays a trace: two models per core, one for each page size that it names.
+/// Replays a trace: two models per core, one for each page size that it contains.
 pub fn replay(trace: &Path) -> Replay {
     let bytes = std::fs::read(trace).unwrap();
     let mut cores: HashMap<u16, (Tlb, Tlb, Lines)> = HashMap::new();

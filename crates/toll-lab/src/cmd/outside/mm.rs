@@ -13,10 +13,10 @@ use crate::files;
 use crate::guest::Program;
 use crate::kernel::Built;
 
-/// Where they lie in a kernel's tree, and in a guest.
+/// Their directories in a kernel's tree and in a guest.
 const TESTS: &str = "tools/testing/selftests/mm";
-const FOLDER: &str = "/test";
-/// Files in which their Makefile keeps which libraries it found.
+const DIRECTORY: &str = "/test";
+/// Files in which their Makefile caches the libraries that it found.
 const FOUND: [&str; 2] = ["local_config.h", "local_config.mk"];
 /// Static, so that the guest needs no libraries; khugepaged.c of 6.12 lacks the definition.
 const FLAGS: &str = "EXTRA_CFLAGS=-static -s -DKSFT_SKIP=4";
@@ -35,7 +35,7 @@ impl Tests {
     /// # Errors
     /// [`LabError::Build`] if all fail.
     pub fn compile(built: &Built) -> Result<Tests> {
-        let folder = built.tree.join(TESTS);
+        let directory = built.tree.join(TESTS);
         let build = built.config.with_file_name("outside");
         fs::create_dir_all(&build).with_context(|| build.display().to_string())?;
         let headers = make(&built.tree, &["O=build".to_owned(), "headers".to_owned()])?;
@@ -43,7 +43,7 @@ impl Tests {
             return Err(LabError::Build(format!("make headers: {}", headers.said)).into());
         }
         for name in FOUND {
-            let _ = fs::remove_file(folder.join(name));
+            let _ = fs::remove_file(directory.join(name));
         }
         let uapi = built.config.with_file_name("usr/include");
         let words = [
@@ -53,16 +53,16 @@ impl Tests {
             FLAGS.to_owned(),
             "all".to_owned(),
         ];
-        let made = make(&folder, &words)?;
+        let made = make(&directory, &words)?;
         let programs: Vec<Program> = files::below(&build)?
             .iter()
             .map(|name| Program {
                 host: build.join(name),
-                guest: format!("{FOLDER}/{}", name.display()),
+                guest: format!("{DIRECTORY}/{}", name.display()),
             })
             .collect();
         match programs.is_empty() {
-            true => Err(LabError::Build(format!("{}: {}", folder.display(), made.said)).into()),
+            true => Err(LabError::Build(format!("{}: {}", directory.display(), made.said)).into()),
             false => Ok(Tests {
                 programs,
                 said: made.said,
@@ -70,7 +70,7 @@ impl Tests {
         }
     }
 
-    /// Why a test was not compiled, if it was not.
+    /// Returns why a test was not compiled, if it was not.
     pub fn problem(&self, name: &str) -> Option<String> {
         let program = program(name);
         let is_there = |it: &Program| it.guest.rsplit('/').next() == Some(program);
@@ -104,10 +104,10 @@ struct Made {
     said: String,
 }
 
-fn make(folder: &Path, words: &[String]) -> Result<Made> {
+fn make(directory: &Path, words: &[String]) -> Result<Made> {
     let run = Command::new("make")
         .args(["--no-print-directory", "-s", "-C"])
-        .arg(folder)
+        .arg(directory)
         .args(words)
         .env_remove("MAKEFLAGS")
         .output()
@@ -155,7 +155,7 @@ mod tests {
     fn programs_without_a_test_are_named() {
         let program = |name: &str| Program {
             host: "/x".into(),
-            guest: format!("{FOLDER}/{name}"),
+            guest: format!("{DIRECTORY}/{name}"),
         };
         let tests = Tests {
             programs: vec![program("cow"), program("new")],

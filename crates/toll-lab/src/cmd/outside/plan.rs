@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use crate::error::LabError;
 use crate::files;
 use crate::guest::Machine;
-use crate::house::House;
+use crate::workspace::Workspace;
 
-/// The name of the row for booting a guest and preparing it.
+/// Name of the row for booting and preparing a guest.
 pub const SET_UP: &str = "set-up";
-/// The file system of suites that name none.
+/// Default file system of a suite.
 const FILE_SYSTEM: &str = "ext4";
 
 /// The content of the file.
@@ -68,7 +68,7 @@ pub struct Suite {
     file_systems: Vec<String>,
     #[serde(default, rename = "test")]
     tests: Vec<Test>,
-    /// The command for tests that are only known by name; `{}` stands for the name.
+    /// The command for tests that are only known by name; `{}` is replaced by the name.
     each: Option<String>,
 }
 
@@ -83,7 +83,7 @@ struct Test {
     run: String,
     /// Default: `run`.
     name: Option<String>,
-    /// The command, if it is not just `run` in the suite's folder.
+    /// The command, if it is not just `run` in the suite's directory.
     #[serde(rename = "as")]
     instead: Option<String>,
     /// The number of hugetlb pages that it needs.
@@ -107,7 +107,7 @@ pub struct LeftOut {
 #[serde(deny_unknown_fields)]
 pub struct Explained {
     pub suite: SuiteName,
-    /// `*` at its end stands for anything.
+    /// A `*` at its end matches anything.
     pub test: String,
     pub variant: String,
     /// A part of the result as it is printed.
@@ -170,8 +170,8 @@ impl Group {
 impl Plan {
     /// # Errors
     /// [`LabError::Input`] if the file is invalid.
-    pub fn read(house: &House) -> Result<Plan> {
-        let path = house.outside();
+    pub fn read(workspace: &Workspace) -> Result<Plan> {
+        let path = workspace.outside();
         let text = files::read_text(&path)?;
         Plan::parse(&text)
             .map_err(|why| LabError::Input(format!("{}: {why}", path.display())).into())
@@ -222,8 +222,8 @@ impl Plan {
 
 impl Suite {
     fn case(&self, suite: SuiteName, prefix: &str, test: &Test) -> Case {
-        let folder = if suite == SuiteName::Mm { "." } else { "/bin" };
-        let command = format!("{folder}/{}", test.run);
+        let directory = if suite == SuiteName::Mm { "." } else { "/bin" };
+        let command = format!("{directory}/{}", test.run);
         let mut before = self.before();
         if test.huge > 0 {
             before += &format!(" echo {} > /proc/sys/vm/nr_hugepages;", test.huge);
@@ -272,7 +272,7 @@ mod tests {
     use super::*;
 
     fn plan() -> Plan {
-        Plan::read(&House::find().unwrap()).unwrap()
+        Plan::read(&Workspace::find().unwrap()).unwrap()
     }
 
     #[test]

@@ -193,8 +193,8 @@ impl Sheet {
             "<!-- SPDX-License-Identifier: MIT OR Apache-2.0 -->\n# Outside test suites\n\n\
              Made by `{command}`. `lab/outside.toml` lists the tests and the explained differences from {first}; \
              [the guide](../guide/lab.md#outside-test-suites) describes the method. Patched kernels have LUF and econ \
-             enabled and a morselfs mounted. Tests whose results differed from those of {first} were repeated on all \
-             kernels; if the results of one kernel vary, all are listed with their counts.\n\n\
+             enabled and a morselfs mounted. Tests with results that differ from those of {first} are \
+             repeated on all kernels; if the results of one kernel vary, all are listed with their counts.\n\n\
              | kernel | release |\n|---|---|\n"
         );
         for kernel in &self.kernels {

@@ -61,7 +61,8 @@ impl PartialEq for Verdict {
 }
 
 impl Verdict {
-    /// The result of a job; `None` if it was not begun. `skipped` are exit statuses that mean it.
+    /// Returns the result of a job; `None` if it was not started. `skipped` are exit statuses of
+    /// skipped tests.
     pub fn of(part: &Part, skipped: &[i32]) -> Option<Verdict> {
         match part {
             Part::Ended(done, reports) => Some(Verdict::of_done(done, reports, skipped)),
@@ -77,7 +78,7 @@ impl Verdict {
         Verdict::plain(End::NotBuilt(why.to_owned()))
     }
 
-    /// Of booting and preparing a guest.
+    /// Returns the result of booting and preparing a guest.
     pub fn set_up(reports: &[String]) -> Verdict {
         Verdict {
             reports: unique(reports),
@@ -85,7 +86,7 @@ impl Verdict {
         }
     }
 
-    /// Names the console where the kernel has something to say about the result.
+    /// Appends the path of the console if the kernel reported something.
     pub fn with_console(mut self, console: &Path) -> Verdict {
         if !self.reports.is_empty() || matches!(self.end, End::Crashed(_)) {
             self.remarks.push(format!("console: {}", console.display()));
@@ -167,14 +168,14 @@ fn is_failure(line: &str) -> bool {
     SIGNS.iter().any(|sign| line.contains(sign)) && !line.contains("fail:0")
 }
 
-/// A text with `N` for each number, without colours, and with three dots for more than that:
-/// addresses, times, identifiers and dots that show progress differ from run to run.
+/// Normalizes a text: `N` for each number, no colours, and at most three dots: addresses, times,
+/// identifiers and progress dots differ between runs.
 fn plain(text: &str) -> String {
     let mut plain = String::new();
     let mut chars = text.trim().chars().peekable();
     while let Some(c) = chars.next() {
         if c == '\u{1b}' {
-            // A sequence of terminal control ends with a letter.
+            // A terminal control sequence ends with a letter.
             while chars.next_if(|c| !c.is_ascii_alphabetic()).is_some() {}
             chars.next();
         } else if c.is_ascii_digit() {
@@ -187,7 +188,7 @@ fn plain(text: &str) -> String {
     plain
 }
 
-/// Each text once.
+/// Removes duplicates.
 fn unique(all: &[String]) -> Vec<String> {
     let mut seen: Vec<String> = Vec::new();
     for text in all {

@@ -1,38 +1,38 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `toll-lab selftest --plants`: whether the tests find the bugs that can be planted in morselfs.
+//! `toll-lab selftest --plants`: checks that the tests find bugs planted in morselfs.
 
 use anyhow::{Context, Result};
 
-use super::{Bench, Job, Tested, job, tested};
+use super::{Job, Session, Tested, job, tested};
 use crate::error::LabError;
 use crate::guest::{Done, Outcome, Status};
 
-/// Names all of them, and plants the one that is written to it.
+/// Sysfs file: reading lists all bugs, writing a name plants that bug.
 const PLANT: &str = "/sys/kernel/mm/morsel/plant";
-/// The tests that are to find them, and what makes them end with the first that fails.
+/// Tests that must find the bugs, with the option to stop at the first failure.
 const TESTS: [&str; 2] = ["/test/morsel", "/test/morsel_fsx"];
 const FIRST: &str = "TOLLFREE_STOP_AT_FAILURE=1";
-/// What the names of those begin with that an emulator's TLB, which forgets early, hides.
+/// Name prefix of bugs that an emulated TLB hides because it drops entries early.
 const HIDDEN: &str = "tlb_";
-/// A report of the kernel is the end, not what it does to memory afterwards.
+/// Panic on the first kernel report: later effects on memory do not count.
 const APPEND: [&str; 1] = ["panic_on_warn=1"];
 
-/// What became of a bug.
+/// Outcome for one bug.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
-    /// By which test, or which report of the kernel.
+    /// Name of the test, or the kernel report.
     Found(String),
-    /// What was seen instead.
+    /// What was observed instead.
     Missed(String),
 }
 
-/// Boots one guest for each bug that is asked for, or for each that there is.
+/// Boots one guest for each requested bug, or for each known bug.
 ///
 /// # Errors
-/// [`LabError::Usage`] names one that there is not, [`LabError::Test`] those that are not found.
-pub fn run(bench: &Bench, asked: &[String]) -> Result<()> {
+/// [`LabError::Usage`] for an unknown bug, [`LabError::Test`] for bugs that are not found.
+pub fn run(session: &Session, asked: &[String]) -> Result<()> {
     let mut missed = Vec::new();
-    let mut names = names(bench)?;
+    let mut names = names(session)?;
     if let Some(unknown) = asked.iter().find(|name| !names.contains(name)) {
         let why = format!(
             "{unknown}: no bug to plant; there are: {}",
@@ -45,10 +45,10 @@ pub fn run(bench: &Bench, asked: &[String]) -> Result<()> {
     }
     for name in names {
         if name.starts_with(HIDDEN) {
-            println!("{name:24} not asked: needs a TLB that remembers all it may");
+            println!("{name:24} skipped: needs a TLB that keeps every entry");
             continue;
         }
-        let outcome = bench.boot(jobs(bench, &name), bench.args.within, &APPEND);
+        let outcome = session.boot(jobs(session, &name), session.args.within, &APPEND);
         match verdict(outcome)? {
             Verdict::Found(by) => println!("{name:24} found: {by}"),
             Verdict::Missed(why) => {
@@ -63,10 +63,10 @@ pub fn run(bench: &Bench, asked: &[String]) -> Result<()> {
     }
 }
 
-/// The names of all bugs, as the kernel lists them after `[nothing]`.
-fn names(bench: &Bench) -> Result<Vec<String>> {
+/// Returns the names of all bugs, which the kernel lists after `[nothing]`.
+fn names(session: &Session) -> Result<Vec<String>> {
     let list = vec![Job::shell("list", &format!("cat {PLANT}"))];
-    let outcome = bench.boot(list, bench.args.within, &[])?;
+    let outcome = session.boot(list, session.args.within, &[])?;
     let list = outcome
         .done
         .first()
@@ -74,26 +74,27 @@ fn names(bench: &Bench) -> Result<Vec<String>> {
     let text = list.map(|done| done.out.clone()).ok_or_else(|| {
         LabError::Usage(format!(
             "{}: has no {PLANT}: it belongs to tollfree-debug",
-            bench.built.variant
+            session.built.variant
         ))
     })?;
     Ok(text.lines().skip(1).map(str::to_owned).collect())
 }
 
-fn jobs(bench: &Bench, name: &str) -> Vec<Job> {
+fn jobs(session: &Session, name: &str) -> Vec<Job> {
     let settings: Vec<&str> = [FIRST]
         .iter()
-        .chain(bench.args.settings())
+        .chain(session.args.settings())
         .copied()
         .collect();
     let plant = Job::shell("plant", &format!("echo {name} > {PLANT}"));
-    let tests = bench.tests.iter();
+    let tests = session.tests.iter();
     let tests = tests.filter(|test| TESTS.contains(&test.guest.as_str()));
     let tests = tests.map(|test| job(test, &settings, &[]));
     [plant].into_iter().chain(tests).collect()
 }
 
-/// A test that failed, or a report of the kernel; a guest that hangs or is out of memory has found nothing.
+/// Returns the failed test or kernel report. A guest that hangs or runs out of memory has not found
+/// the bug.
 fn verdict(outcome: Result<Outcome>) -> Result<Verdict> {
     let error = match outcome {
         Ok(outcome) => return from_tests(&outcome.done),
@@ -121,7 +122,7 @@ fn from_tests(done: &[Done]) -> Result<Verdict> {
     })
 }
 
-/// What the kernel found to be wrong, if it is not that nothing moves, or that memory is short.
+/// Returns a kernel report, unless it is about lack of progress or of memory.
 fn report(why: &str) -> Option<&str> {
     const NONE: [&str; 5] = ["Out of memory", "lockup", "rcu_", "hung_task", "deadlocked"];
     let (_, report) = why.split_once("kernel crashed: ")?;

@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Making regions of a live process huge, or small again.
+//! Makes regions of a running process huge, or splits them into 4 KiB pages again.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use serde::Serialize;
-use toll_linux::hand::{Advice, Hand, HandError};
+use toll_linux::remote::{Advice, RemoteError, RemoteProcess};
 use toll_linux::watch::{Ranges, map_budget};
 use toll_linux::{Root, proc, sys};
 use toll_model::REGION;
 
 use crate::error::UserError;
 
-/// How long regions that hold nothing yet are tried.
+/// How long regions without resident memory are retried.
 const PATIENCE: Duration = Duration::from_secs(10);
 const RETRY: Duration = Duration::from_millis(500);
-/// A split is refused while another CPU handles the page: tried so often in vain.
+/// Attempts to split a page; a split fails while another CPU handles the page.
 const SPLIT_TRIES: usize = 5;
 
-/// What became of the regions.
+/// The result per region.
 #[derive(Debug, Default, Serialize)]
 pub struct Done {
-    /// Huge now (or already before).
+    /// Huge now (including those that already were).
     pub collapsed: u64,
-    /// Small pages again.
+    /// 4 KiB pages again.
     pub split: u64,
-    /// Hold nothing that could be collapsed, or no huge page was free, up to the end.
+    /// Not collapsed by the end: nothing resident, or no huge page was free.
     pub waiting: u64,
     pub failed: u64,
-    /// The first failure, in words.
+    /// The first failure, as text.
     pub failure: Option<String>,
     /// CPU and waiting time of the calls, ns.
     pub spent_ns: u64,
@@ -44,7 +44,7 @@ impl Done {
             }
         };
         line(self.collapsed, "huge now");
-        line(self.split, "small again");
+        line(self.split, "4 KiB pages again");
         line(
             self.waiting,
             "not touched by the process yet, or no huge page free: apply again later",
@@ -56,20 +56,20 @@ impl Done {
         text
     }
 
-    fn note(&mut self, error: &HandError) {
+    fn note(&mut self, error: &RemoteError) {
         self.failed += 1;
         self.failure.get_or_insert_with(|| error.to_string());
     }
 }
 
-/// Collapses regions. Takes at most half of the time, since the process's page faults
-/// wait while one is collapsed.
-pub fn collapse(hand: &Hand, regions: &[u64]) -> Result<Done> {
+/// Collapses regions. Uses at most half of the time, because the process's page faults wait during
+/// a collapse.
+pub fn collapse(remote: &RemoteProcess, regions: &[u64]) -> Result<Done> {
     let began = Instant::now();
     let mut done = Done::default();
     let mut left = regions.to_vec();
     loop {
-        left = round(hand, &left, &mut done)?;
+        left = round(remote, &left, &mut done)?;
         if left.is_empty() || began.elapsed() > PATIENCE {
             done.waiting = left.len() as u64;
             return Ok(done);
@@ -78,17 +78,17 @@ pub fn collapse(hand: &Hand, regions: &[u64]) -> Result<Done> {
     }
 }
 
-/// Tries each region once; returns those that may work later.
-fn round(hand: &Hand, regions: &[u64], done: &mut Done) -> Result<Vec<u64>> {
+/// Tries each region once. Returns those to retry.
+fn round(remote: &RemoteProcess, regions: &[u64], done: &mut Done) -> Result<Vec<u64>> {
     let mut left = Vec::new();
     for region in regions {
         let began = Instant::now();
-        let result = hand.collapse(*region, REGION);
+        let result = remote.collapse(*region, REGION);
         let spent = began.elapsed();
         done.spent_ns += spent.as_nanos() as u64;
         match result {
             Ok(()) => done.collapsed += 1,
-            Err(HandError::Gone) => return Err(ended(hand).into()),
+            Err(RemoteError::Gone) => return Err(ended(remote).into()),
             Err(error) if error.try_again() => left.push(*region),
             Err(error) => done.note(&error),
         }
@@ -97,18 +97,17 @@ fn round(hand: &Hand, regions: &[u64], done: &mut Done) -> Result<Vec<u64>> {
     Ok(left)
 }
 
-/// Splits the huge pages of regions, and keeps khugepaged from making new ones where
-/// it would.
-pub fn split(hand: &Hand, regions: &[u64], notes: &mut Vec<String>) -> Result<Done> {
+/// Splits the huge pages of regions, and prevents khugepaged from collapsing them again.
+pub fn split(remote: &RemoteProcess, regions: &[u64], notes: &mut Vec<String>) -> Result<Done> {
     let mut done = Done::default();
-    forbid(hand, regions, notes);
+    forbid(remote, regions, notes);
     let began = Instant::now();
-    let before = huge_around(hand.pid(), regions)?;
+    let before = huge_around(remote.pid(), regions)?;
     let mut after = before;
     let mut idle = 0;
     while after != 0 && idle < SPLIT_TRIES {
-        split_once(hand, regions)?;
-        let now = huge_around(hand.pid(), regions)?;
+        split_once(remote, regions)?;
+        let now = huge_around(remote.pid(), regions)?;
         idle = if now < after { 0 } else { idle + 1 };
         after = now;
         thread::sleep(Duration::from_millis(10));
@@ -116,17 +115,17 @@ pub fn split(hand: &Hand, regions: &[u64], notes: &mut Vec<String>) -> Result<Do
     done.spent_ns = began.elapsed().as_nanos() as u64;
     done.split = before.saturating_sub(after) / REGION;
     notes.push(
-        "the pages are small again; memory that only the huge pages brought stays with the process"
+        "the huge pages are split; memory allocated only by making them huge stays allocated"
             .to_owned(),
     );
     Ok(done)
 }
 
-fn split_once(hand: &Hand, regions: &[u64]) -> Result<()> {
+fn split_once(remote: &RemoteProcess, regions: &[u64]) -> Result<()> {
     for region in regions {
-        match hand.split(*region) {
-            Err(HandError::Gone) => return Err(ended(hand).into()),
-            // Nothing mapped there (any more): nothing to split.
+        match remote.split(*region) {
+            Err(RemoteError::Gone) => return Err(ended(remote).into()),
+            // Nothing is mapped there (any more): nothing to split.
             Err(error) if error.try_again() => {}
             result => result?,
         }
@@ -134,23 +133,23 @@ fn split_once(hand: &Hand, regions: &[u64]) -> Result<()> {
     Ok(())
 }
 
-/// Gives MADV_NOHUGEPAGE where the machine would make the regions huge again, within
-/// the map budget.
-fn forbid(hand: &Hand, regions: &[u64], notes: &mut Vec<String>) {
+/// Applies MADV_NOHUGEPAGE where the machine would make the regions huge again, within the map
+/// budget.
+fn forbid(remote: &RemoteProcess, regions: &[u64], notes: &mut Vec<String>) {
     let root = Root::system();
     let always = sys::Thp::read(&root).is_some_and(|thp| thp.region_mode() == sys::Mode::Always);
     if !always {
         return;
     }
-    if let Some(reason) = hand.collapse_only() {
+    if let Some(reason) = remote.collapse_only() {
         notes.push(format!("khugepaged may make them huge again: {reason}"));
         return;
     }
     let ranges = Ranges::new(regions.iter().map(|region| (*region, region + REGION)));
-    let mappings = proc::maps(&root, hand.pid()).map_or(usize::MAX, |maps| maps.len());
+    let mappings = proc::maps(&root, remote.pid()).map_or(usize::MAX, |maps| maps.len());
     let budget = map_budget(&root, mappings) / 2;
     for (start, end) in ranges.iter().take(budget as usize) {
-        if let Err(error) = hand.advise(start, end - start, Advice::NoHuge) {
+        if let Err(error) = remote.advise(start, end - start, Advice::NoHuge) {
             notes.push(format!("khugepaged may make some huge again: {error}"));
             return;
         }
@@ -162,7 +161,7 @@ fn forbid(hand: &Hand, regions: &[u64], notes: &mut Vec<String>) {
     }
 }
 
-/// Bytes in huge pages of the mappings that hold these regions (smaps counts no finer).
+/// Huge-page bytes of the mappings that contain these regions (the granularity of smaps).
 fn huge_around(pid: u32, regions: &[u64]) -> Result<u64> {
     let regions = Ranges::new(regions.iter().map(|region| (*region, region + REGION)));
     let mut huge = 0;
@@ -174,6 +173,6 @@ fn huge_around(pid: u32, regions: &[u64]) -> Result<u64> {
     Ok(huge)
 }
 
-fn ended(hand: &Hand) -> UserError {
-    UserError::Target(format!("process {} has ended", hand.pid()))
+fn ended(remote: &RemoteProcess) -> UserError {
+    UserError::Target(format!("process {} has ended", remote.pid()))
 }

@@ -1,36 +1,37 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the planned memory of a plan lies in a process that runs already.
+//! Finds the planned memory of a plan in a running process.
 //!
-//! Nobody saw its allocations, so no allocation can be matched exactly:
-//! - heap, fixed addresses, named mappings: by what they are;
-//! - a block from malloc or mmap: by the one mapping of its size, if there is just one;
-//! - a runtime's reservation: by what Go names its memory; else not found.
+//! Its allocations were not observed, so no allocation can be matched exactly:
+//! - heap, fixed addresses, named mappings: by their kind;
+//! - a block from malloc or mmap: by the only mapping of its size, if there is exactly one;
+//! - a runtime's reservation: by the name that Go gives its memory; otherwise not found.
 //!
-//! What is not found is named, and never guessed; what may stand in for it is said (`touched`).
+//! Sites that are not found are listed and never guessed; `touched` selects mappings in their
+//! place.
 
 use std::collections::BTreeMap;
 
 use toll_linux::proc::{Kind, Mapping};
 use toll_linux::watch::{ENOUGH, Ranges, heap_start};
 use toll_model::REGION;
-use toll_model::anchor::{Anchor, AnchorKind, Level};
 use toll_model::plan::Plan;
+use toll_model::site::{Level, Site, SiteKind};
 
-/// Mappings below this are no "large anonymous memory".
+/// Smaller mappings are not "large anonymous memory".
 const LARGE: u64 = REGION;
-/// A block's mapping may be longer than the block by its header and by this share.
+/// A block's mapping may exceed the block by its header and by 1/64 of its length.
 const SLACK: u64 = 64;
 
-/// The planned memory of a process.
+/// The memory of a process that a plan selects.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Resolved {
     /// Regions (addresses, ascending) to act on.
     pub regions: Vec<u64>,
-    /// Planned anchors that were found, with the level of the match.
+    /// Planned sites that were found, with the match level.
     pub found: Vec<(String, Level)>,
-    /// Planned anchors that were not found.
+    /// Planned sites that were not found.
     pub lost: Vec<String>,
-    /// Planned bytes of allocations among them.
+    /// Planned bytes of the allocations in `lost`.
     pub lost_bytes: u64,
     /// Where the planned memory was found.
     pub places: Ranges,
@@ -41,18 +42,18 @@ pub fn resolve(plan: &Plan, maps: &[Mapping]) -> Resolved {
     let mut wanted = Vec::new();
     let mut resolved = Resolved::default();
     for (id, intervals) in planned(plan) {
-        let Some(anchor) = plan.anchor(id) else {
+        let Some(site) = plan.site(id) else {
             continue;
         };
-        let rivals = plan.anchors.iter().filter(|other| is_rival(anchor, other));
-        match place(anchor, maps, rivals.count()) {
+        let rivals = plan.sites.iter().filter(|other| is_rival(site, other));
+        match place(site, maps, rivals.count()) {
             Some((places, level)) => {
-                resolved.found.push((anchor.to_string(), level));
+                resolved.found.push((site.to_string(), level));
                 wanted.extend(places.iter().flat_map(|place| place.intervals(&intervals)));
             }
             None => {
-                resolved.lost.push(anchor.to_string());
-                if let AnchorKind::Alloc { .. } = anchor.kind {
+                resolved.lost.push(site.to_string());
+                if let SiteKind::Alloc { .. } = site.kind {
                     let bytes = intervals.iter().map(|(start, end)| end - start);
                     resolved.lost_bytes += bytes.sum::<u64>();
                 }
@@ -65,7 +66,7 @@ pub fn resolve(plan: &Plan, maps: &[Mapping]) -> Resolved {
     resolved
 }
 
-/// The regions of a list of addresses that can be huge here.
+/// The regions of a list of addresses that can be huge in this process.
 pub fn fixed(list: &[u64], maps: &[Mapping]) -> Resolved {
     let wanted = Ranges::new(
         list.iter()
@@ -84,21 +85,21 @@ pub fn fixed(list: &[u64], maps: &[Mapping]) -> Resolved {
     }
 }
 
-/// The planned byte intervals of each anchor.
+/// The planned byte intervals of each site.
 fn planned(plan: &Plan) -> BTreeMap<u32, Vec<(u64, u64)>> {
     let mut intervals: BTreeMap<u32, Vec<(u64, u64)>> = BTreeMap::new();
     for region in plan.huge() {
-        let list = intervals.entry(region.anchor).or_default();
+        let list = intervals.entry(region.site).or_default();
         list.push((region.offset, region.end()));
     }
     intervals
 }
 
-/// Where an anchor begins, and how much of it is meant.
+/// The start of a site, and how much of it is planned.
 struct Place {
     start: u64,
     end: u64,
-    /// The whole place is meant, whatever the intervals.
+    /// The whole place is planned, whatever the intervals.
     whole: bool,
 }
 
@@ -123,19 +124,19 @@ impl Place {
     }
 }
 
-/// Where an anchor lies; `None`: not found. `rivals`: other anchors of the plan that
-/// would be looked for at the same places.
-fn place(anchor: &Anchor, maps: &[Mapping], rivals: usize) -> Option<(Vec<Place>, Level)> {
-    match &anchor.kind {
-        AnchorKind::Heap => {
+/// Returns where a site lies; `None`: not found. `rivals`: other sites of the plan that would match
+/// the same places.
+fn place(site: &Site, maps: &[Mapping], rivals: usize) -> Option<(Vec<Place>, Level)> {
+    match &site.kind {
+        SiteKind::Heap => {
             let start = heap_start(maps)?;
             let heap = maps.iter().filter(|mapping| mapping.kind() == Kind::Heap);
             let end = heap.map(|mapping| mapping.end).max()?;
             let whole = false;
             Some((vec![Place { start, end, whole }], Level::Exact))
         }
-        AnchorKind::Address { start } => {
-            let end = start.checked_add(anchor.length)?;
+        SiteKind::Address { start } => {
+            let end = start.checked_add(site.length)?;
             let mapped = maps.iter().any(|m| m.start < end && m.end > *start);
             let place = Place {
                 start: *start,
@@ -144,32 +145,32 @@ fn place(anchor: &Anchor, maps: &[Mapping], rivals: usize) -> Option<(Vec<Place>
             };
             mapped.then(|| (vec![place], Level::Exact))
         }
-        AnchorKind::Vma { name } => {
+        SiteKind::Vma { name } => {
             let found = all(maps, |mapping| mapping.kind() == Kind::Named(name), false)?;
             Some((found, Level::Kind))
         }
-        AnchorKind::Anonymous => {
+        SiteKind::Anonymous => {
             let large = |mapping: &Mapping| mapping.kind() == Kind::Anonymous && is_large(mapping);
             Some((all(maps, large, true)?, Level::Kind))
         }
-        AnchorKind::Reservation { runtime } if runtime == "go" => {
+        SiteKind::Reservation { runtime } if runtime == "go" => {
             Some((all(maps, Mapping::is_go_heap, true)?, Level::Kind))
         }
-        AnchorKind::Alloc { .. } if rivals == 0 => {
-            let mut found = all(maps, |mapping| is_block(mapping, anchor.length), false)?;
+        SiteKind::Alloc { .. } if rivals == 0 => {
+            let mut found = all(maps, |mapping| is_block(mapping, site.length), false)?;
             (found.len() == 1).then(|| (vec![found.remove(0)], Level::Kind))
         }
-        AnchorKind::Alloc { .. }
-        | AnchorKind::Reservation { .. }
-        | AnchorKind::Stack
-        | AnchorKind::File { .. } => None,
+        SiteKind::Alloc { .. }
+        | SiteKind::Reservation { .. }
+        | SiteKind::Stack
+        | SiteKind::File { .. } => None,
     }
 }
 
-/// Whether two allocations would be looked for at the same mapping.
-fn is_rival(one: &Anchor, other: &Anchor) -> bool {
-    let both = matches!(one.kind, AnchorKind::Alloc { .. })
-        && matches!(other.kind, AnchorKind::Alloc { .. });
+/// Whether two allocations would match the same mapping.
+fn is_rival(one: &Site, other: &Site) -> bool {
+    let both =
+        matches!(one.kind, SiteKind::Alloc { .. }) && matches!(other.kind, SiteKind::Alloc { .. });
     let (short, long) = (one.length.min(other.length), one.length.max(other.length));
     both && one.id != other.id && long - short <= slack(short)
 }
@@ -198,7 +199,7 @@ fn slack(length: u64) -> u64 {
     length / SLACK + 2 * toll_model::PAGE
 }
 
-/// The regions that lie whole in one mapping that can be huge, with at least 75 % wanted.
+/// The regions inside one mapping that can be huge, with at least 75 % wanted.
 fn regions(wanted: &Ranges, maps: &[Mapping]) -> Vec<u64> {
     let eligible = maps.iter().filter(|mapping| mapping.is_private_anonymous());
     eligible
@@ -235,8 +236,8 @@ pub(super) mod tests {
         }
     }
 
-    /// A plan that wants the first `regions` regions of each of these anchors.
-    fn plan(anchors: Vec<(AnchorKind, u64, u64)>) -> Plan {
+    /// A plan that wants the first `regions` regions of each of these sites.
+    fn plan(sites: Vec<(SiteKind, u64, u64)>) -> Plan {
         let mut plan = Plan {
             format: FORMAT.to_owned(),
             version: VERSION,
@@ -251,11 +252,11 @@ pub(super) mod tests {
             warnings: Vec::new(),
             thp_always: false,
             whole_heap: false,
-            anchors: Vec::new(),
+            sites: Vec::new(),
             regions: Vec::new(),
         };
-        for (id, (kind, length, regions)) in (0..).zip(anchors) {
-            plan.anchors.push(Anchor {
+        for (id, (kind, length, regions)) in (0..).zip(sites) {
+            plan.sites.push(Site {
                 id,
                 kind,
                 length,
@@ -263,7 +264,7 @@ pub(super) mod tests {
                 level: Level::Exact,
             });
             plan.regions.extend((0..regions).map(|region| Region {
-                anchor: id,
+                site: id,
                 offset: region * REGION,
                 length: REGION,
                 level: Level::Exact,
@@ -278,8 +279,8 @@ pub(super) mod tests {
         plan
     }
 
-    fn alloc(ordinal: u32) -> AnchorKind {
-        AnchorKind::Alloc {
+    fn alloc(ordinal: u32) -> SiteKind {
+        SiteKind::Alloc {
             frames: Vec::new(),
             class: 25,
             ordinal,
@@ -291,7 +292,7 @@ pub(super) mod tests {
     fn heap_intervals_follow_the_heap_and_its_alignment() {
         // The heap begins half a region past a boundary: three planned regions hold two whole ones.
         let heap = mapping(BASE + REGION / 2, 8 * REGION, "[heap]");
-        let resolved = resolve(&plan(vec![(AnchorKind::Heap, 8 * REGION, 3)]), &[heap]);
+        let resolved = resolve(&plan(vec![(SiteKind::Heap, 8 * REGION, 3)]), &[heap]);
         assert_eq!(resolved.regions, [BASE + REGION, BASE + 2 * REGION]);
         assert_eq!(resolved.found, [("heap".to_owned(), Level::Exact)]);
     }
@@ -325,14 +326,14 @@ pub(super) mod tests {
         shared.shared = true;
         let mut file = mapping(BASE + (1 << 30), 8 * REGION, "/lib/x.so");
         file.inode = 7;
-        let address = AnchorKind::Address { start: BASE };
+        let address = SiteKind::Address { start: BASE };
         let resolved = resolve(&plan(vec![(address, 8 * REGION, 8)]), &[shared, file]);
         assert!(resolved.regions.is_empty());
     }
 
     #[test]
     fn what_the_plan_leaves_is_neither_found_nor_lost() {
-        let plan = plan(vec![(AnchorKind::Heap, 8 * REGION, 0)]);
+        let plan = plan(vec![(SiteKind::Heap, 8 * REGION, 0)]);
         assert_eq!(resolve(&plan, &[]), Resolved::default());
     }
 
@@ -340,7 +341,7 @@ pub(super) mod tests {
     fn anonymous_memory_is_taken_whole_from_2_mib_on() {
         let large = mapping(BASE, 4 * REGION, "");
         let small = mapping(BASE + (1 << 30), REGION - 4096, "");
-        let plan = plan(vec![(AnchorKind::Anonymous, 4 * REGION, 1)]);
+        let plan = plan(vec![(SiteKind::Anonymous, 4 * REGION, 1)]);
         let resolved = resolve(&plan, &[large, small]);
         assert_eq!(resolved.regions.len(), 4);
     }

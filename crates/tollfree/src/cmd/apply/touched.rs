@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a plan's blocks may lie in a process that nobody watched from its start: call sites are
-//! unknown there, so the memory that the process touches now stands in for them.
+//! Selects memory of a process that was not observed from its start, in place of a plan's blocks:
+//! their call sites are unknown, so the memory that the process touches now is used.
 //!
-//! The accessed bits are cleared and counted again after a while. They say how much of a mapping
-//! was touched, not which part of it and not by which block's name. So mappings are taken, most
-//! touched first, until they are as much as the plan wants of such blocks; regions of them that
-//! are hardly in memory are left. Nothing is taken from a process that touches little.
+//! The accessed bits are cleared, and counted after the window. They show how much of a mapping was
+//! touched, but not which part, nor which block. So mappings are selected, most touched first,
+//! until they reach the size of the planned blocks that were not found; mostly unpopulated regions
+//! are skipped. Nothing is selected in a process that touches little.
 
 use std::thread;
 use std::time::Duration;
@@ -13,30 +13,30 @@ use std::time::Duration;
 use anyhow::Result;
 use serde::Serialize;
 use toll_linux::Root;
+use toll_linux::accessed::{Touched, clear, referenced};
 use toll_linux::proc::{Kind, Pagemap};
-use toll_linux::refs::{Touched, clear, referenced};
 use toll_linux::watch::Ranges;
 use toll_model::REGION;
 
-/// How long touches are counted: what is not touched for so long costs nothing to speak of.
+/// How long touches are counted. Memory that is not touched within it has no significant overhead.
 const WINDOW: Duration = Duration::from_secs(1);
-/// A region is taken where at least this much of it is in memory: half.
+/// A region is selected if at least this much of it is resident: half.
 const MOSTLY: u64 = REGION / 2;
 
-/// What stands in for blocks that were not found.
+/// The mappings selected in place of blocks that were not found.
 #[derive(Debug, Default, Serialize)]
 pub struct StandIn {
-    /// Bytes that the plan wants huge of blocks that were not found.
+    /// Planned bytes of blocks that were not found.
     pub wanted_bytes: u64,
-    /// For how long touches were counted.
+    /// How long touches were counted, in seconds.
     pub window_seconds: f64,
-    /// The mappings that are taken for them, by address.
+    /// The selected mappings, by address.
     pub mappings: Vec<Taken>,
     #[serde(skip)]
     pub regions: Vec<u64>,
 }
 
-/// A mapping that is taken for planned blocks.
+/// A mapping selected for planned blocks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Taken {
     pub start: u64,
@@ -45,10 +45,10 @@ pub struct Taken {
     pub resident_bytes: u64,
 }
 
-/// Watches a process for a second. `found` is memory that the plan names otherwise.
+/// Observes a process for a second. `found` is memory that other sites of the plan match.
 ///
 /// # Errors
-/// Why nothing can be taken, for people.
+/// The reason why nothing can be selected, as text.
 pub fn stand_in(pid: u32, wanted: u64, found: &Ranges) -> Result<StandIn, String> {
     let unseen = |error: std::io::Error| format!("its accessed bits cannot be read: {error}");
     clear(pid).map_err(unseen)?;
@@ -62,7 +62,7 @@ pub fn stand_in(pid: u32, wanted: u64, found: &Ranges) -> Result<StandIn, String
     }
     let regions = regions(pid, &taken).map_err(unseen)?;
     if regions.is_empty() {
-        return Err("no 2 MiB of the memory that it touches are mostly in memory".to_owned());
+        return Err("no 2 MiB region of the memory that it touches is mostly resident".to_owned());
     }
     Ok(StandIn {
         wanted_bytes: wanted,
@@ -72,13 +72,13 @@ pub fn stand_in(pid: u32, wanted: u64, found: &Ranges) -> Result<StandIn, String
     })
 }
 
-/// The most touched mappings, until they are as much as is wanted.
+/// The most touched mappings, until they reach the wanted size.
 fn most_touched(all: &[Touched], wanted: u64, found: &Ranges) -> Vec<Taken> {
     let mut all: Vec<Taken> = all
         .iter()
         .filter(|it| it.mapping.is_private_anonymous() && it.mapping.kind() == Kind::Anonymous)
         .filter(|it| found.covered(it.mapping.start, it.mapping.end) == 0)
-        // A huge page has one bit, and needs nothing.
+        // A huge page has a single accessed bit and needs no collapse.
         .filter(|it| it.referenced >= REGION && it.huge * 2 < it.resident)
         .map(|it| Taken {
             start: it.mapping.start,
@@ -98,7 +98,7 @@ fn most_touched(all: &[Touched], wanted: u64, found: &Ranges) -> Vec<Taken> {
     all
 }
 
-/// The regions of these mappings that are mostly in memory.
+/// The regions of these mappings that are mostly resident.
 fn regions(pid: u32, taken: &[Taken]) -> std::io::Result<Vec<u64>> {
     let pagemap = Pagemap::open(&Root::system(), pid)?;
     let mut regions = Vec::new();
@@ -138,7 +138,7 @@ mod tests {
             touched(0, "", 4 * REGION, 0),
             touched(1, "", 16 * REGION, 0),
             touched(2, "", 12 * REGION, 0),
-            // Not what a plan means by blocks, hardly touched, or huge already.
+            // Not a mapping of blocks, hardly touched, or already huge.
             touched(3, "[heap]", 16 * REGION, 0),
             touched(4, "", REGION / 2, 0),
             touched(5, "", 16 * REGION, 16 * REGION),

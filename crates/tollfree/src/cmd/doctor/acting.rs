@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! By which ways tollfree can act on memory here.
+//! The ways in which tollfree can act on memory on this machine.
 
 use std::process::{Child, Command, Stdio};
 
-use toll_linux::hand::{self, Advice, Call, Gate, Hand, HandError, Reach};
 use toll_linux::proc::{self, Status};
+use toll_linux::remote::{self, Advice, Call, Gate, Reach, RemoteError, RemoteProcess};
 use toll_linux::{Root, sys};
 
 use super::{Check, State};
@@ -17,7 +17,7 @@ pub(super) fn checks(root: &Root) -> Vec<Check> {
 fn preload(root: &Root) -> Check {
     const NAME: &str = "preload library";
     if !root.is_system() {
-        return Check::ok(NAME, "comes with tollfree");
+        return Check::ok(NAME, "installed with tollfree");
     }
     match install::component(install::PRELOAD) {
         Ok(path) => Check::ok(NAME, path.display().to_string()),
@@ -32,7 +32,7 @@ fn preload(root: &Root) -> Check {
 fn collapse(root: &Root) -> Check {
     const NAME: &str = "MADV_COLLAPSE";
     let works = match root.is_system() {
-        // SAFETY: an empty range; the kernel only says whether it knows the advice.
+        // SAFETY: an empty range; the kernel only checks whether it supports the advice.
         true => unsafe { libc::madvise(std::ptr::null_mut(), 0, Advice::Collapse.number()) == 0 },
         false => sys::kernel_version(root).is_some_and(|version| version >= (6, 1)),
     };
@@ -91,7 +91,7 @@ fn ptrace(root: &Root) -> Check {
         format!("as root on the host: sysctl kernel.yama.ptrace_scope={scope}; or {capability}")
     };
     if yama >= 3 {
-        let fix = "boot with a lower kernel.yama.ptrace_scope: the kernel does not take 3 back";
+        let fix = "boot with a lower kernel.yama.ptrace_scope: 3 is final until then";
         return Check::missing(NAME, detail, fix);
     }
     if rights.gate(Call::Ptrace) != Gate::Open {
@@ -123,7 +123,7 @@ type Capability = (u32, &'static str);
 const SYS_PTRACE: Capability = (19, "SYS_PTRACE");
 const SYS_NICE: Capability = (23, "SYS_NICE");
 
-/// What this process may do, and how it would get more.
+/// The capabilities of this process, and how to get more.
 struct Rights {
     status: Status,
     is_system: bool,
@@ -141,12 +141,12 @@ impl Rights {
         self.status.can(capability.0)
     }
 
-    /// What a filter makes of a call. Nothing can be tried on a machine of fixtures: a
-    /// filter there is Docker's.
+    /// What a seccomp filter does with a call. A machine of fixtures cannot be probed: a filter
+    /// there is taken for Docker's.
     fn gate(&self, call: Call) -> Gate {
         let filtered = self.is_confined() && !self.has(SYS_PTRACE) && call != Call::Ptrace;
         match (self.is_system, filtered) {
-            (true, _) => hand::gate(call),
+            (true, _) => remote::gate(call),
             (false, true) => Gate::Filtered,
             (false, false) => Gate::Open,
         }
@@ -156,16 +156,16 @@ impl Rights {
         self.status.seccomp != 0
     }
 
-    /// How to get a call through the filter, with the capabilities that it then needs.
+    /// How to allow a call in the filter, with the capabilities that it then needs.
     fn through_filter(&self, call: &str, capabilities: &[Capability]) -> String {
-        // The filters of Docker, Podman and Kubernetes open these calls together, with
-        // CAP_SYS_PTRACE. Of another filter only its author knows.
+        // The filters of Docker, Podman and Kubernetes allow these calls together with
+        // CAP_SYS_PTRACE. The rules of other filters are unknown.
         let opens = self.gate(Call::Kcmp) == Gate::Filtered && !self.has(SYS_PTRACE);
         if opens {
             return self.how_to_get(capabilities);
         }
         let allow = format!("have the container's seccomp profile allow {call}");
-        // CAP_SYS_PTRACE would open the filter only.
+        // CAP_SYS_PTRACE would only pass the filter.
         let lacks = call == "process_madvise" && !self.has(SYS_NICE);
         match lacks {
             true => format!("{allow}, and {}", self.how_to_get(&[SYS_NICE])),
@@ -173,8 +173,8 @@ impl Rights {
         }
     }
 
-    /// How to get capabilities. What is there already must be named again where a
-    /// container is started anew.
+    /// How to get capabilities. Existing capabilities must be named again when a container is
+    /// started anew.
     fn how_to_get(&self, capabilities: &[Capability]) -> String {
         let wanted = [SYS_PTRACE, SYS_NICE]
             .into_iter()
@@ -199,7 +199,7 @@ impl Rights {
     }
 }
 
-/// A child that sleeps until it is dropped.
+/// A child process that sleeps until it is dropped.
 struct Sleeper(Child);
 
 impl Sleeper {
@@ -221,31 +221,31 @@ impl Drop for Sleeper {
     }
 }
 
-/// Advises a child from outside; `Err` says why that does not work.
+/// Advises a child through process_madvise. `Err` is the reason for a failure.
 fn reach_a_child() -> Result<(), String> {
     let child = Sleeper::start()?;
-    match Hand::for_pid(child.0.id(), true) {
-        Ok(hand) if hand.reach() == Reach::ProcessMadvise => Ok(()),
+    match RemoteProcess::for_pid(child.0.id(), true) {
+        Ok(remote) if remote.reach() == Reach::ProcessMadvise => Ok(()),
         Ok(_) => Err("the system forbids it".to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }
 
-/// Stops a child for one injected call; `Err` says why that does not work.
+/// Stops a child for one injected call. `Err` is the reason for a failure.
 fn stop_a_child() -> Result<(), String> {
     let child = Sleeper::start()?;
-    let probe = || -> Result<(), HandError> {
-        // Nothing is mapped at address 0: any answer but "not permitted" is a success.
-        let hand = Hand::for_pid(child.0.id(), true)?.by_ptrace()?;
-        match hand.advise(0, toll_model::PAGE, Advice::Huge) {
-            Err(error @ HandError::NotPermitted(_)) => Err(error),
+    let probe = || -> Result<(), RemoteError> {
+        // Nothing is mapped at address 0: any error other than "not permitted" is a success.
+        let remote = RemoteProcess::for_pid(child.0.id(), true)?.by_ptrace()?;
+        match remote.advise(0, toll_model::PAGE, Advice::Huge) {
+            Err(error @ RemoteError::NotPermitted(_)) => Err(error),
             _ => Ok(()),
         }
     };
     probe().map_err(|error| error.to_string())
 }
 
-/// Fixtures keep the process under the number 1.
+/// Fixtures have this process as number 1.
 fn own_pid(root: &Root) -> u32 {
     if root.is_system() {
         std::process::id()

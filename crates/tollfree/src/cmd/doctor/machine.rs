@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the machine is: CPU, kernel, memory.
+//! The machine: CPU, kernel, memory.
 
 use toll_linux::sys::{self, FreePageReporting, Mode, Thp};
 use toll_linux::{Root, cpu};
@@ -34,7 +34,7 @@ fn kernel(root: &Root) -> Check {
             format!("Linux {release}: no MADV_COLLAPSE"),
             "Linux 6.1 or later",
         ),
-        None => Check::missing(NAME, "its version cannot be read", "mount /proc"),
+        None => Check::missing(NAME, "the version cannot be read", "mount /proc"),
     }
 }
 
@@ -47,12 +47,12 @@ fn tlb(root: &Root) -> Check {
     let tlb = cpu::tlb_geometry();
     let source = match tlb.name.as_str() {
         "cpuid" => "by CPUID".to_owned(),
-        preset => format!("preset {preset}: CPUID says nothing plausible"),
+        preset => format!("preset {preset}: no plausible values from CPUID"),
     };
     let reach = format_size(tlb.reach_4k());
     Check::ok(
         NAME,
-        format!("{model}; small pages reach {reach} ({source})"),
+        format!("{model}; 4 KiB pages reach {reach} ({source})"),
     )
 }
 
@@ -68,9 +68,9 @@ fn memory(root: &Root) -> Check {
         _ => Check::partial(
             NAME,
             format!(
-                "{detail}: prices of large footprints are extrapolated, and huge pages may not pay"
+                "{detail}: costs of large footprints are extrapolated, and huge pages may not pay"
             ),
-            "a machine with more memory, if the program is to use it",
+            "a machine with more memory, if the program uses it",
         ),
     }
 }
@@ -78,7 +78,7 @@ fn memory(root: &Root) -> Check {
 fn limits(root: &Root) -> Check {
     const NAME: &str = "container limits";
     let maps = sys::max_map_count(root);
-    let mappings = format!("{maps} mappings a process");
+    let mappings = format!("{maps} mappings per process");
     match sys::memory_limit(root) {
         Some(limit) => Check::partial(
             NAME,
@@ -95,7 +95,7 @@ fn thp(root: &Root) -> Check {
     let Some(thp) = Thp::read(root) else {
         return Check::missing(
             NAME,
-            "this kernel has none",
+            "not in this kernel",
             "a kernel with CONFIG_TRANSPARENT_HUGEPAGE",
         );
     };
@@ -112,14 +112,14 @@ fn thp(root: &Root) -> Check {
     match mode {
         Mode::Never => Check::partial(
             NAME,
-            format!("{detail}: only collapsing makes huge pages here, never a fault"),
+            format!("{detail}: page faults give no huge pages here, only collapsing does"),
             FIX,
         ),
         _ => Check::ok(NAME, detail),
     }
 }
 
-/// The sizes below 2 MiB that are in use.
+/// The sizes below 2 MiB that are enabled.
 fn smaller_sizes(thp: &Thp) -> String {
     let on = |(size, mode): &&(u64, Mode)| {
         let inherited = *mode == Mode::Inherit && thp.mode != Mode::Never;
@@ -144,7 +144,7 @@ fn free_regions(root: &Root) -> Check {
         return Check::partial(
             NAME,
             "/proc/buddyinfo cannot be read: fragmentation unknown",
-            "run it where /proc is whole",
+            "run where /proc is complete",
         );
     };
     let share = (regions * REGION) as f64 / info.free.max(1) as f64;
@@ -176,7 +176,7 @@ fn reporting(root: &Root) -> Check {
                 format!(
                     "on: idle blocks{blocks} go back to the host, and their next use costs many times more"
                 ),
-                "keep memory in use from the start, or have the host switch it off",
+                "keep memory in use from the start, or disable it on the host",
             )
         }
         FreePageReporting::Off => Check::ok(NAME, "off"),
@@ -204,7 +204,7 @@ fn hugetlb(root: &Root) -> Check {
     }
 }
 
-/// The mechanisms of tollfree's own kernel patches.
+/// The mechanisms of tollfree's kernel patches.
 fn patched(root: &Root) -> Check {
     const NAME: &str = "tollfree kernel";
     let mut features: Vec<&str> = ["luf", "econ"]
@@ -222,13 +222,13 @@ fn patched(root: &Root) -> Check {
         0 => Check::missing(
             NAME,
             "a stock kernel",
-            "not needed: everything here works on stock kernels",
+            "not needed: all of the above works on stock kernels",
         ),
         3 => Check::ok(NAME, features.join(", ")),
         _ => Check::partial(
             NAME,
             features.join(", "),
-            "switch on the others when building the kernel",
+            "enable the others when building the kernel",
         ),
     }
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What memory accesses can be observed with, and the prices that they are weighed by.
+//! The sources for observing memory accesses, and the cost table.
 
 use std::path::Path;
 use std::process::Command;
 
-use toll_linux::{Root, calibrate, perf, refs};
+use toll_linux::{Root, accessed, calibrate, perf};
 
 use super::Check;
 use crate::install;
@@ -15,7 +15,7 @@ pub(super) fn checks(root: &Root) -> Vec<Check> {
         simulator(root),
         clear_refs(root),
         damon(root),
-        prices(root),
+        costs(root),
     ]
 }
 
@@ -27,7 +27,7 @@ fn pmu(root: &Root) -> Check {
         ability => Check::partial(
             NAME,
             ability.to_string(),
-            "a CPU that reports TLB levels; until then the simulator is taken",
+            "a CPU that reports TLB levels; until then, the simulator is used",
         ),
     }
 }
@@ -45,7 +45,7 @@ fn simulator(root: &Root) -> Check {
     let qemu = match install::component(install::QEMU) {
         Ok(qemu) => qemu,
         Err(error) => {
-            // The remedy stands below, once.
+            // The remedy is in the simulator's line below.
             let error = format!("{error:#}");
             let what = error.split(": ").next().unwrap_or_default();
             let refused = !error.contains("is missing");
@@ -76,8 +76,8 @@ fn clear_refs(root: &Root) -> Check {
     let works = match root.is_system() {
         true => {
             let pid = std::process::id();
-            refs::clear(pid)
-                .and_then(|()| refs::referenced(pid))
+            accessed::clear(pid)
+                .and_then(|()| accessed::referenced(pid))
                 .is_ok_and(|found| !found.is_empty())
         }
         false => root.path("/proc/1/clear_refs").exists(),
@@ -86,7 +86,7 @@ fn clear_refs(root: &Root) -> Check {
         true => Check::ok(NAME, "touched pages of a mapping can be counted"),
         false => Check::missing(
             NAME,
-            "Referenced bits cannot be cleared or read",
+            "accessed bits cannot be cleared or read",
             "a kernel with CONFIG_PROC_PAGE_MONITOR, and a writable /proc",
         ),
     }
@@ -95,7 +95,7 @@ fn clear_refs(root: &Root) -> Check {
 fn damon(root: &Root) -> Check {
     const NAME: &str = "DAMON";
     match root.path("/sys/kernel/mm/damon/admin").exists() {
-        true => Check::ok(NAME, "there (tollfree does not use it yet)"),
+        true => Check::ok(NAME, "available (tollfree does not use it yet)"),
         false => Check::missing(
             NAME,
             "not in this kernel",
@@ -104,7 +104,7 @@ fn damon(root: &Root) -> Check {
     }
 }
 
-fn prices(root: &Root) -> Check {
+fn costs(root: &Root) -> Check {
     const NAME: &str = "cost table";
     const FIX: &str = "tollfree calibrate";
     if !root.is_system() {

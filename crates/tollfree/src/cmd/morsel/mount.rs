@@ -10,24 +10,24 @@ use toll_linux::morsel::mount::{Mounted, mount_best};
 use toll_linux::morsel::{Kind, MorselError, Store, mount};
 use toll_model::units::parse_size;
 
-use super::{More, Refused, default_folder, report, wrong};
+use super::{More, Refused, default_directory, report, wrong};
 use crate::error::UserError;
 use crate::output;
 
 /// Mount the best file system for morsels that this kernel has
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Where; the folder is made if it does not exist
+    /// The mount point; it is created if it does not exist
     pub mount: Option<PathBuf>,
-    /// What it may hold at most (default: the file system's own; tmpfs takes up to half of memory)
+    /// Maximum size (default: the file system's own; tmpfs: half of memory)
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub size: Option<u64>,
-    /// This file system and no other
+    /// Use only this file system
     #[arg(long, value_name = "KIND")]
     pub kind: Option<KindName>,
 }
 
-/// The file systems, by their names.
+/// The file systems, by name.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 pub enum KindName {
     Morselfs,
@@ -46,11 +46,11 @@ impl From<KindName> for Kind {
 }
 
 pub fn run(args: Args, json: bool) -> Result<ExitCode> {
-    let folder = args.mount.unwrap_or_else(default_folder);
+    let directory = args.mount.unwrap_or_else(default_directory);
     let kinds = args
         .kind
         .map_or(Kind::ALL.to_vec(), |kind| vec![kind.into()]);
-    let mounted = match mount_best(&folder, &kinds, args.size) {
+    let mounted = match mount_best(&directory, &kinds, args.size) {
         Err(MorselError::Io { source, .. }) if source.kind() == ErrorKind::PermissionDenied => {
             Mounted::Forbidden
         }
@@ -60,24 +60,24 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         Mounted::Now(backing, refused) => (backing, refused, true),
         Mounted::Before(backing) if kinds.contains(&backing.kind) => (backing, Vec::new(), false),
         Mounted::Before(backing) => {
-            let (folder, kind) = (folder.display(), backing.kind.name());
-            let message = format!("{folder}: {kind} is mounted there already");
+            let (directory, kind) = (directory.display(), backing.kind.name());
+            let message = format!("{directory}: {kind} is already mounted there");
             return Err(UserError::Usage(message).into());
         }
         Mounted::Nothing(refused) => {
             let message = format!(
                 "{}: nothing to mount: {}",
-                folder.display(),
+                directory.display(),
                 reasons(&refused)
             );
             return Err(UserError::Missing(message).into());
         }
         Mounted::Forbidden => {
             let message = format!(
-                "{folder}: only root may mount: `sudo tollfree morsel mount {folder}`; a folder of your \
-                 own in /dev/shm holds morsels as well: mkdir /dev/shm/morsels, and name it by --to or \
-                 TOLLFREE_MORSELS",
-                folder = folder.display()
+                "{directory}: only root may mount: `sudo tollfree morsel mount {directory}`; a directory of your \
+                 own in /dev/shm can hold morsels too: mkdir /dev/shm/morsels, and name it by --to \
+                 or TOLLFREE_MORSELS",
+                directory = directory.display()
             );
             return Err(UserError::Missing(message).into());
         }
@@ -92,11 +92,11 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
             mounted: Some(is_new),
             ..More::default()
         };
-        let store = Store::open(&folder).map_err(wrong)?;
+        let store = Store::open(&directory).map_err(wrong)?;
         report("mount", &store, &[], more)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let before = if is_new { "" } else { " is there already" };
+    let before = if is_new { "" } else { " already exists" };
     let mut text = format!(
         "{}: {}{before}\n",
         backing.point.display(),

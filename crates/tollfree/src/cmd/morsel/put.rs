@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tollfree morsel put`, and the filling that `tollfree run --morsel` does.
+//! `tollfree morsel put`, and the copying that `tollfree run --morsel` does.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -19,16 +19,16 @@ use crate::{output, signals};
 pub struct Args {
     /// The file to copy
     pub file: PathBuf,
-    /// The folder of morsels
+    /// The directory of morsels
     #[arg(long, value_name = "MOUNT")]
     pub to: Option<PathBuf>,
     /// Name of the morsel (default: the file's)
     #[arg(long, value_name = "NAME")]
     pub name: Option<OsString>,
-    /// What all morsels of the folder together may take
+    /// Maximum total size of all morsels in the directory
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub limit: Option<u64>,
-    /// How long to wait for another copy that you are making
+    /// How long to wait for another copy that the same user is making
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = parse_duration)]
     pub wait: Duration,
 }
@@ -62,13 +62,13 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     }
     let path = put.morsel.path.display();
     let mut text = match put.filled {
-        false => format!("{path}: is there already\n"),
+        false => format!("{path}: already exists\n"),
         true => {
             let size = put.morsel.size;
             let rate = size as f64 / elapsed.as_secs_f64().max(1e-9);
             let way = match put.direct {
-                true => "past the page cache",
-                false => "through the page cache, which gave it back",
+                true => "bypassing the page cache",
+                false => "through the page cache, dropped afterwards",
             };
             format!(
                 "{path}: {} in {} ({}/s), {way}\n  on         {}\n",
@@ -85,8 +85,8 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     }
     if let Some(why) = &put.private {
         let readers = match put.morsel.mode & 0o044 {
-            0 => "you alone can read it",
-            _ => "fewer can read it than the file's mode says",
+            0 => "only you can read it",
+            _ => "readable by fewer users than the file's mode allows",
         };
         text += &format!("  private    {readers}: {why}\n");
     }
@@ -97,7 +97,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Copies a file unless it is there, with a progress line on a terminal; a signal ends it.
+/// Copies a file unless the copy exists, with a progress line on a terminal. A signal stops it.
 pub fn fill(
     store: &Store,
     source: &Source,
@@ -121,7 +121,7 @@ pub fn fill(
             match done {
                 Some(0) => bar.set_message(file_name.clone()),
                 Some(done) => bar.set_position(done),
-                None => bar.set_message("waits for another copy"),
+                None => bar.set_message("waiting for another copy"),
             }
             signals::interrupted().is_none()
         },

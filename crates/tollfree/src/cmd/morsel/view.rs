@@ -19,17 +19,17 @@ use crate::units::{bytes, of};
 /// List the morsels
 #[derive(Debug, clap::Args)]
 pub struct LsArgs {
-    /// The folder of morsels
+    /// The directory of morsels
     pub mount: Option<PathBuf>,
 }
 
-/// Which morsels a command is about.
+/// The morsels that a command acts on.
 #[derive(Debug, clap::Args)]
 pub struct NamesArgs {
     /// Names of morsels
     #[arg(required = true, value_name = "NAME")]
     names: Vec<OsString>,
-    /// The folder of morsels
+    /// The directory of morsels
     #[arg(long = "in", value_name = "MOUNT")]
     mount: Option<PathBuf>,
 }
@@ -44,7 +44,7 @@ pub fn ls(args: &LsArgs, json: bool) -> Result<ExitCode> {
     let room = store.room(&morsels).map_err(wrong)?;
     let mut text = format!(
         "{} ({}): {}, {}; {} more fit\n",
-        store.folder.display(),
+        store.directory.display(),
         store.backing.describe(),
         of(morsels.len(), "morsel"),
         bytes(room.used),
@@ -103,18 +103,15 @@ pub fn stat(args: &NamesArgs, json: bool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// All about one morsel, a line each.
+/// Everything about one morsel, one line per property.
 fn about(store: &Store, entry: &Entry) -> String {
     let pages = match (entry.huge, entry.small) {
         (Some(huge), Some(small)) => Pages { huge, small }.to_string(),
-        _ => format!(
-            "{}, mapped by pages of sizes that are not known",
-            bytes(entry.allocated)
-        ),
+        _ => format!("{}, page sizes not known", bytes(entry.allocated)),
     };
     let sealed = match (entry.sealed, caveat(store.backing.kind)) {
         (false, _) => "no".to_owned(),
-        (true, None) => "for ever".to_owned(),
+        (true, None) => "permanently".to_owned(),
         (true, Some(caveat)) => caveat.trim_start_matches("sealed ").to_owned(),
     };
     let rows = [
@@ -147,7 +144,7 @@ pub fn seal(args: &NamesArgs, json: bool) -> Result<ExitCode> {
         report("seal", &store, &morsels, more)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let said = caveat.unwrap_or("sealed for ever");
+    let said = caveat.unwrap_or("sealed permanently");
     let lines = morsels
         .iter()
         .map(|morsel| format!("{}: {said}\n", morsel.path.display()));
@@ -157,7 +154,7 @@ pub fn seal(args: &NamesArgs, json: bool) -> Result<ExitCode> {
 
 pub fn rm(args: &NamesArgs, json: bool) -> Result<ExitCode> {
     let store = open(args.mount.as_deref())?;
-    // All names are right before the first one goes.
+    // Check all names before removing the first morsel.
     each(args, |name| store.get(name))?;
     let mapped = Mapped::read(&Root::system());
     let morsels = each(args, |name| store.remove(name))?;
@@ -182,11 +179,11 @@ pub fn rm(args: &NamesArgs, json: bool) -> Result<ExitCode> {
         let users = mapped.count(morsel.device, morsel.inode);
         if users > 0 {
             output::note(format_args!(
-                "{}: {} it still; its memory is free when they end",
+                "{}: {} it; its memory is freed when they end",
                 morsel.name.to_string_lossy(),
                 match users {
-                    1 => "a process maps".to_owned(),
-                    users => format!("{users} processes map"),
+                    1 => "a process still maps".to_owned(),
+                    users => format!("{users} processes still map"),
                 }
             ));
         }
@@ -194,7 +191,7 @@ pub fn rm(args: &NamesArgs, json: bool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Does something with each morsel that is named.
+/// Applies a function to each named morsel.
 fn each(
     args: &NamesArgs,
     act: impl Fn(&std::ffi::OsStr) -> Result<Morsel, MorselError>,
@@ -205,13 +202,13 @@ fn each(
         .collect()
 }
 
-/// Who may read a morsel: `0440: user 0 and the group`.
+/// Describes the readers that a mode allows: `0440: user 0 and the group`.
 fn readable(mode: &str, owner: u32) -> String {
     let bits = u32::from_str_radix(mode, 8).unwrap_or(0);
     let whom = match (bits & 0o040 != 0, bits & 0o004 != 0) {
         (_, true) => "all".to_owned(),
         (true, false) => format!("user {owner} and the group"),
-        (false, false) => format!("user {owner} alone"),
+        (false, false) => format!("user {owner} only"),
     };
     format!("{mode}: {whom}")
 }
@@ -221,16 +218,16 @@ fn source(entry: &Entry) -> String {
         return "-".to_owned();
     };
     match entry.source_is {
-        Some(SourceIs::Changed) => format!("{source} (has changed)"),
-        Some(SourceIs::Gone) => format!("{source} (is gone)"),
+        Some(SourceIs::Changed) => format!("{source} (changed)"),
+        Some(SourceIs::Gone) => format!("{source} (deleted)"),
         Some(SourceIs::Same) | None => source.clone(),
     }
 }
 
 fn mapped_by(entry: &Entry) -> String {
     match (entry.mapped_by, entry.mapped_by_is_exact) {
-        (0, true) => "nobody".to_owned(),
-        (0, false) => "nobody seen".to_owned(),
+        (0, true) => "no process".to_owned(),
+        (0, false) => "no process seen".to_owned(),
         (1, true) => "1 process".to_owned(),
         (processes, true) => format!("{processes} processes"),
         (processes, false) => format!("{processes} or more"),

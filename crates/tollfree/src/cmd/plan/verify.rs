@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tollfree plan --verify`: what lines of a plan save, by difference: the program under the whole
-//! plan against the program under the plan without the line.
+//! `tollfree plan --verify`: measures what lines of a plan save, as the difference between the
+//! program under the whole plan and under the plan without the line.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,8 +9,8 @@ use anyhow::{Context, Result};
 use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 use tempfile::TempDir;
-use toll_model::anchor::AnchorKind;
 use toll_model::plan::{Plan, Verdict, Why};
+use toll_model::site::SiteKind;
 use toll_model::stats::Interval;
 use toll_model::units::{format_ns, format_size};
 
@@ -23,7 +23,7 @@ use crate::compare::program::Program;
 use crate::compare::runner::{Clock, Progress};
 use crate::compare::schedule::{Rules, Stopped};
 use crate::compare::warm::{Warmer, Warming};
-use crate::compare::{Arm, Comparison, Resource, compare, table, thp_is_always};
+use crate::compare::{Comparison, Resource, Variant, compare, table, thp_is_always};
 use crate::error::UserError;
 use crate::{output, signals};
 
@@ -33,7 +33,7 @@ struct Report<'a> {
     format: &'static str,
     version: u32,
     program: &'a str,
-    /// Of every interval, 0..1.
+    /// Confidence of every interval, 0..1.
     confidence: f64,
     pairs: u32,
     stopped: Stopped,
@@ -47,7 +47,7 @@ struct Report<'a> {
     notes: &'a [String],
 }
 
-/// A line of the plan, and what came of it.
+/// A line of the plan, and its result.
 #[derive(Debug, Serialize)]
 struct Verified {
     memory: String,
@@ -55,33 +55,34 @@ struct Verified {
     length: u64,
     /// Benefit less cost, CPU time.
     predicted_ns: f64,
-    /// CPU time of a run without it, less that with it; absent without two rounds.
+    /// CPU time of a run without the line, minus that with it; absent with fewer than two rounds.
     #[serde(skip_serializing_if = "Option::is_none")]
     saved_ns: Option<Interval>,
     verdict: Finding,
 }
 
-/// What a measured saving says of a predicted one.
+/// What a measured saving says about the predicted one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Finding {
     /// The line saves time.
     Confirmed,
-    /// It cannot be seen to, and half of what was predicted would have been seen.
+    /// The line saves no measurable time, although half of the prediction would have been
+    /// measurable.
     Contradicted,
     CannotTell,
 }
 
-/// A line that is to be verified.
+/// A line to verify.
 #[derive(Debug)]
 struct Claim {
     memory: String,
     offset: u64,
     length: u64,
     predicted_ns: f64,
-    /// Which of the plan's regions.
+    /// Indices of the plan's regions.
     regions: Vec<usize>,
-    /// The allocator makes the heap huge, all of it or nothing.
+    /// The allocator makes the heap huge, which is all or nothing.
     whole_heap: bool,
 }
 
@@ -89,22 +90,22 @@ pub fn run(args: &Args, wanted: usize, json: bool) -> Result<ExitCode> {
     let policy = Policy::read(&args.file)?;
     let Policy::Plan(plan) = &policy else {
         let detail = format!(
-            "{}: a list of addresses predicts nothing to verify",
+            "{}: a list of addresses has no predictions to verify",
             args.file.display()
         );
         return Err(UserError::UnfitFile(detail).into());
     };
     let claims = claims(plan, wanted);
     check(args, plan, &claims)?;
-    // A plan for another program is refused before anything runs.
+    // Refuse a plan for another program before anything runs.
     Actuator::new(&policy, &args.command, Settings::default())?;
-    let folder = tempfile::Builder::new()
+    let directory = tempfile::Builder::new()
         .prefix("tollfree-")
         .tempdir()
-        .context("no temporary folder")?;
-    let arms = arms(&args.file, plan, &claims, &folder)?;
+        .context("no temporary directory")?;
+    let variants = variants(&args.file, plan, &claims, &directory)?;
     let _signals = signals::watch()?;
-    let comparison = measure(args, &arms)?;
+    let comparison = measure(args, &variants)?;
     let lines = verified(&claims, &comparison);
     match json {
         true => output::json(&report(&comparison, &lines))?,
@@ -124,18 +125,18 @@ fn check(args: &Args, plan: &Plan, claims: &[Claim]) -> Result<()> {
     }
     if thp_is_always() && !plan.thp_always {
         let detail =
-            "transparent huge pages are `always` here: what a plan leaves out is huge all the same";
+            "transparent huge pages are `always` here: memory that a plan omits is huge anyway";
         return Err(UserError::Missing(detail.to_owned()).into());
     }
     Ok(())
 }
 
-/// The lines that are predicted to save most.
+/// The lines with the largest predicted savings.
 fn claims(plan: &Plan, wanted: usize) -> Vec<Claim> {
     let mut claims: Vec<Claim> = Vec::new();
     for line in lines(plan).into_iter().filter(|line| line.huge) {
-        let anchor = plan.anchor(line.first.anchor);
-        let in_heap = plan.whole_heap && anchor.is_some_and(|it| it.kind == AnchorKind::Heap);
+        let site = plan.site(line.first.site);
+        let in_heap = plan.whole_heap && site.is_some_and(|it| it.kind == SiteKind::Heap);
         match claims.iter_mut().find(|claim| in_heap && claim.whole_heap) {
             Some(heap) => heap.join(line),
             None => claims.push(Claim::new(line, in_heap)),
@@ -169,7 +170,7 @@ impl Claim {
         let mut rest = plan.clone();
         for &index in &self.regions {
             rest.regions[index].verdict = Verdict::Leave;
-            // Where everything is huge unasked, a plan takes away what costs more than it saves.
+            // Under THP `always`, a plan removes huge pages that cost more than they save.
             rest.regions[index].why = if plan.thp_always {
                 Why::CostsMore
             } else {
@@ -181,18 +182,23 @@ impl Claim {
     }
 }
 
-/// The whole plan, and a plan without each of the lines.
-fn arms(file: &Path, plan: &Plan, claims: &[Claim], folder: &TempDir) -> Result<Vec<Arm>> {
-    let mut arms = vec![Arm::plan(file)];
+/// The whole plan, and the plan without each of the lines.
+fn variants(
+    file: &Path,
+    plan: &Plan,
+    claims: &[Claim],
+    directory: &TempDir,
+) -> Result<Vec<Variant>> {
+    let mut variants = vec![Variant::plan(file)];
     for (claim, number) in claims.iter().zip(1..) {
-        let path: PathBuf = folder.path().join(format!("without-{number}.toml"));
+        let path: PathBuf = directory.path().join(format!("without-{number}.toml"));
         output::write_file(&path, claim.removed_from(plan).to_toml()?.as_bytes())?;
-        arms.push(Arm::without(number, path));
+        variants.push(Variant::without(number, path));
     }
-    Ok(arms)
+    Ok(variants)
 }
 
-fn measure(args: &Args, arms: &[Arm]) -> Result<Comparison> {
+fn measure(args: &Args, variants: &[Variant]) -> Result<Comparison> {
     let bar = output::progress(&format!("at most {} s", args.within.as_secs_f64()));
     let progress = Progress {
         bar: bar.clone(),
@@ -214,7 +220,7 @@ fn measure(args: &Args, arms: &[Arm]) -> Result<Comparison> {
         each: true,
     };
     let name = args.command[0].to_string_lossy();
-    let mut comparison = compare(&mut program, &name, arms, &rules, None)?;
+    let mut comparison = compare(&mut program, &name, variants, &rules, None)?;
     comparison.notes.extend(program.notes());
     comparison.warming = Some(warming);
     bar.finish_and_clear();
@@ -223,8 +229,8 @@ fn measure(args: &Args, arms: &[Arm]) -> Result<Comparison> {
 
 fn verified(claims: &[Claim], comparison: &Comparison) -> Vec<Verified> {
     let run_ns = run_ns(comparison);
-    let one = |(claim, arm): (&Claim, &crate::compare::result::ArmResult)| {
-        let saved = arm
+    let one = |(claim, variant): (&Claim, &crate::compare::result::VariantResult)| {
+        let saved = variant
             .speedup
             .zip(run_ns)
             .and_then(|(speedup, run_ns)| saved(speedup, run_ns));
@@ -237,14 +243,18 @@ fn verified(claims: &[Claim], comparison: &Comparison) -> Vec<Verified> {
             saved_ns: saved,
         }
     };
-    claims.iter().zip(&comparison.arms[1..]).map(one).collect()
+    claims
+        .iter()
+        .zip(&comparison.variants[1..])
+        .map(one)
+        .collect()
 }
 
 fn run_ns(comparison: &Comparison) -> Option<f64> {
-    Some(comparison.arms[0].median.as_ref()?.cpu * 1e9)
+    Some(comparison.variants[0].median.as_ref()?.cpu * 1e9)
 }
 
-/// What a line saves, by how much faster the program is without it (below 1: slower).
+/// Converts the speed-up without a line (below 1: slower) into the time that the line saves.
 fn saved(without: Interval, run_ns: f64) -> Option<Interval> {
     let longer = |speedup: f64| run_ns * (1.0 / speedup - 1.0);
     (without.low > 0.0).then(|| Interval {
@@ -351,7 +361,7 @@ mod tests {
             (interval(-1.0, 2.0, 4.9), 10.0, Finding::Contradicted),
             (interval(-1.0, 2.0, 5.1), 10.0, Finding::CannotTell),
             (interval(-3.0, -2.0, -1.0), 10.0, Finding::Contradicted),
-            // Asked for, though it was not expected to pay: and it does not.
+            // Predicted not to pay, and measured not to pay.
             (interval(-3.0, -2.0, -1.0), -5.0, Finding::Contradicted),
             (interval(-3.0, -2.0, 1.0), -5.0, Finding::CannotTell),
         ] {
@@ -364,9 +374,9 @@ mod tests {
         assert_eq!(super::finding(None, 1.0), Finding::CannotTell);
     }
 
-    /// Three lines: one as predicted, one that does nothing, one that nobody can tell.
+    /// Three lines: one as predicted, one without effect, one that cannot be decided.
     #[test]
-    fn each_line_is_judged_by_its_own_arm() {
+    fn each_line_is_judged_by_its_own_variant() {
         let claim = |memory: &str| Claim {
             memory: memory.to_owned(),
             offset: 0,
@@ -381,17 +391,17 @@ mod tests {
             ("without 2", &[2.001, 2.0]),
             ("without 3", &[1.2, 4.0]),
         ]);
-        let arms = [
-            Arm::plan("p"),
-            Arm::without(1, "a"),
-            Arm::without(2, "b"),
-            Arm::without(3, "c"),
+        let variants = [
+            Variant::plan("p"),
+            Variant::without(1, "a"),
+            Variant::without(2, "b"),
+            Variant::without(3, "c"),
         ];
         let rules = Rules {
             each: true,
             ..rules(Some(8), 9999.0)
         };
-        let comparison = compare(&mut mock, "x", &arms, &rules, None).unwrap();
+        let comparison = compare(&mut mock, "x", &variants, &rules, None).unwrap();
         let lines = verified(&[claim("a"), claim("b"), claim("c")], &comparison);
         let found: Vec<Finding> = lines.iter().map(|line| line.verdict).collect();
         assert_eq!(

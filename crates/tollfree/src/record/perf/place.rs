@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From a data address to an anchor: by allocation event, by mapping, or by the address itself.
+//! Maps a data address to a site: by allocation event, by mapping, or by the address itself.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::Path;
 
 use toll_linux::symbols;
-use toll_model::anchor::{Anchor, AnchorKind, Level};
 use toll_model::builder::{Counts, ProfileBuilder};
-use toll_model::profile::{AnchorRows, Profile};
+use toll_model::profile::{Profile, SiteRows};
+use toll_model::site::{Level, Site, SiteKind};
 use toll_model::{PAGE, REGION};
 
 use super::layout::Layout;
@@ -19,20 +19,20 @@ const SPAN_GAP: u64 = 1 << 30;
 /// First address that no user program has (with 57-bit addresses).
 const USER_END: u64 = 1 << 56;
 
-/// A block that an allocation event made.
+/// A block made by an allocation event.
 #[derive(Debug, Clone)]
 pub struct Block {
-    pub kind: AnchorKind,
+    pub kind: SiteKind,
     pub level: Level,
     pub process: u32,
     pub start: u64,
     pub length: u64,
-    /// When it lived, CLOCK_MONOTONIC ns.
+    /// When it was allocated and freed, CLOCK_MONOTONIC ns.
     pub born_ns: u64,
     pub died_ns: u64,
 }
 
-/// What a mapping is to an anchor.
+/// How a mapping belongs to a site.
 #[derive(Debug, Clone)]
 struct Vma {
     end: u64,
@@ -49,7 +49,7 @@ enum Is {
     Heap,
     Stack,
     Named(String),
-    /// Without a name; `base` is its offset among all of its kind.
+    /// Unnamed; `base` is its offset among all unnamed mappings.
     Anonymous {
         base: u64,
     },
@@ -58,7 +58,7 @@ enum Is {
 /// The mappings of one process, by start.
 type Space = BTreeMap<u64, Vma>;
 
-/// Turns addresses into counts of anchors.
+/// Turns addresses into counts of sites.
 pub struct Places {
     builder: ProfileBuilder,
     layout: Layout,
@@ -73,12 +73,12 @@ pub struct Places {
     build_ids: HashMap<String, String>,
     /// Bare addresses; split into spans at the end.
     bare: Option<u32>,
-    /// Program file of each process, with its first executable mapping.
+    /// Program file of each process, from its first executable mapping.
     programs: HashMap<u32, String>,
 }
 
 impl Places {
-    /// `only`: the addresses that count; they name the anchor themselves.
+    /// `only`: the addresses that count; they name the site themselves.
     pub fn new(only: Option<Range<u64>>, layout: Layout) -> Places {
         Places {
             builder: ProfileBuilder::default(),
@@ -102,18 +102,18 @@ impl Places {
         self
     }
 
-    /// The file that a process runs, as far as its mappings tell.
+    /// The file that a process runs, as far as known from its mappings.
     pub fn program(&self, pid: u32) -> Option<&str> {
         self.programs.get(&pid).map(String::as_str)
     }
 
-    /// A new process image.
+    /// Handles a new process image.
     pub fn exec(&mut self, pid: u32) {
         self.spaces.remove(&pid);
         self.programs.remove(&pid);
     }
 
-    /// A child that has its parent's mappings.
+    /// Handles a fork: the child has its parent's mappings.
     pub fn fork(&mut self, pid: u32, parent: u32) {
         if pid == parent {
             return;
@@ -126,7 +126,7 @@ impl Places {
         }
     }
 
-    /// A mapping that came to be; it takes the place of what was there.
+    /// Handles a new mapping; it replaces what was mapped there.
     pub fn map(&mut self, map: &Map) {
         let Some(end) = map.start.checked_add(map.length).filter(|e| *e <= USER_END) else {
             return;
@@ -158,8 +158,8 @@ impl Places {
         space.insert(map.start, Vma { end, huge, is });
     }
 
-    /// Offsets among anonymous memory keep the place in a region that the address had.
-    /// What is mapped at a fixed address needs none.
+    /// Offsets among anonymous memory keep the address's offset within a region. Mappings at fixed
+    /// addresses need none.
     fn anonymous_base(&mut self, map: &Map) -> u64 {
         if !self.layout.is_random(map.start) {
             return 0;
@@ -169,21 +169,21 @@ impl Places {
         base
     }
 
-    /// Whether an address is one that counts.
+    /// Whether an address is counted.
     pub fn wants(&self, address: u64) -> bool {
         let in_range = self.only.as_ref().is_none_or(|r| r.contains(&address));
         address < USER_END && in_range
     }
 
-    /// Counts an access; `pid` and `time_ns` as far as the recording has them.
+    /// Counts an access; `pid` and `time_ns` if the recording has them.
     pub fn count(&mut self, pid: Option<u32>, time_ns: Option<u64>, address: u64, counts: &Counts) {
         let mut counts = *counts;
-        let (anchor, offset) = self
+        let (site, offset) = self
             .in_block(pid, time_ns, address)
             .or_else(|| self.in_range(address))
             .or_else(|| self.in_mapping(pid, address, &mut counts.huge))
             .unwrap_or_else(|| self.bare(address));
-        self.builder.count(anchor, offset, &counts);
+        self.builder.count(site, offset, &counts);
     }
 
     fn in_block(
@@ -203,28 +203,28 @@ impl Places {
             .rev()
             .take_while(|b| address - b.start < self.longest_block)
             .filter(lives)
-            // A block of malloc lies in a mapping that malloc made before.
+            // A block of malloc lies in a mapping that malloc made earlier.
             .max_by_key(|b| b.born_ns)?;
-        // Pages are counted from the page that holds the block's first byte.
+        // Offsets are relative to the page with the block's first byte.
         let start = block.start / PAGE * PAGE;
-        let anchor = self.builder.anchor(
+        let site = self.builder.site(
             block.kind.clone(),
             block.length,
             start % REGION,
             block.level,
         );
-        self.builder.address(anchor, start);
-        Some((anchor, address - start))
+        self.builder.address(site, start);
+        Some((site, address - start))
     }
 
     fn in_range(&mut self, address: u64) -> Option<(u32, u64)> {
         let range = self.only.clone()?;
         let start = range.start / REGION * REGION;
-        let kind = AnchorKind::Address { start };
-        let anchor = self
+        let kind = SiteKind::Address { start };
+        let site = self
             .builder
-            .anchor(kind, range.end.min(USER_END) - start, 0, Level::Exact);
-        Some((anchor, address - start))
+            .site(kind, range.end.min(USER_END) - start, 0, Level::Exact);
+        Some((site, address - start))
     }
 
     fn in_mapping(
@@ -248,25 +248,20 @@ impl Places {
             Is::Heap => {
                 let first = space.iter().find(|(_, v)| matches!(v.is, Is::Heap));
                 let heap = first.map_or(start, |(&s, _)| s);
-                (
-                    AnchorKind::Heap,
-                    address - heap,
-                    heap % REGION,
-                    Level::Exact,
-                )
+                (SiteKind::Heap, address - heap, heap % REGION, Level::Exact)
             }
-            Is::Stack => (AnchorKind::Stack, vma.end - 1 - address, 0, Level::Exact),
+            Is::Stack => (SiteKind::Stack, vma.end - 1 - address, 0, Level::Exact),
             Is::Named(name) => {
-                let kind = AnchorKind::Vma { name: name.clone() };
+                let kind = SiteKind::Vma { name: name.clone() };
                 (kind, into, start % REGION, Level::Exact)
             }
             Is::Anonymous { .. } if !self.layout.is_random(address) => {
-                // It may well be mapped at this very place in every run.
+                // The address may be the same in every run.
                 let first = start / REGION * REGION;
-                let kind = AnchorKind::Address { start: first };
+                let kind = SiteKind::Address { start: first };
                 (kind, address - first, 0, Level::Exact)
             }
-            Is::Anonymous { base } => (AnchorKind::Anonymous, base + into, 0, Level::Kind),
+            Is::Anonymous { base } => (SiteKind::Anonymous, base + into, 0, Level::Kind),
             Is::File { path, offset } => {
                 let build_id = self
                     .build_ids
@@ -275,50 +270,43 @@ impl Places {
                     .clone();
                 let path = path.clone();
                 let misalignment = start.wrapping_sub(*offset) % REGION;
-                let kind = AnchorKind::File { build_id, path };
+                let kind = SiteKind::File { build_id, path };
                 (kind, offset.checked_add(into)?, misalignment, Level::Exact)
             }
         };
         let length = match kind {
-            AnchorKind::Address { start } => vma.end - start,
+            SiteKind::Address { start } => vma.end - start,
             _ => 0,
         };
-        Some((
-            self.builder.anchor(kind, length, misalignment, level),
-            offset,
-        ))
+        Some((self.builder.site(kind, length, misalignment, level), offset))
     }
 
-    /// An address that nothing is known of.
+    /// Handles an address in no known mapping.
     fn bare(&mut self, address: u64) -> (u32, u64) {
         let builder = &mut self.builder;
-        // A start that no program has: a kind of its own until the spans are known.
-        let kind = AnchorKind::Address { start: USER_END };
-        let whole = || builder.anchor(kind, USER_END, 0, Level::NotFound);
+        // A start address that no program has: a kind of its own until the spans are known.
+        let kind = SiteKind::Address { start: USER_END };
+        let whole = || builder.site(kind, USER_END, 0, Level::NotFound);
         (*self.bare.get_or_insert_with(whole), address)
     }
 
-    /// Ends the counting. The third value says whether spans were found whose addresses are random.
+    /// Finishes counting. The third value tells whether some spans have random addresses.
     pub fn finish(self, meta: toll_model::builder::Meta) -> (Profile, bool) {
         let bare = self.bare;
         let mut profile = self.builder.finish(meta);
         let mut random = false;
-        if let Some(at) = profile
-            .anchors
-            .iter()
-            .position(|a| Some(a.anchor.id) == bare)
-        {
-            let rows = profile.anchors.remove(at);
-            let first_id = profile.anchors.iter().map(|a| a.anchor.id + 1).max();
+        if let Some(at) = profile.sites.iter().position(|a| Some(a.site.id) == bare) {
+            let rows = profile.sites.remove(at);
+            let first_id = profile.sites.iter().map(|a| a.site.id + 1).max();
             let spans = spans(rows, first_id.unwrap_or(0), &self.layout);
-            random = spans.iter().any(|s| s.anchor.level == Level::NotFound);
-            profile.anchors.extend(spans);
+            random = spans.iter().any(|s| s.site.level == Level::NotFound);
+            profile.sites.extend(spans);
         }
         (profile, random)
     }
 }
 
-/// Cuts `start..end` out of the mappings that are there.
+/// Removes `start..end` from the existing mappings.
 fn carve(space: &mut Space, start: u64, end: u64) {
     let overlapping: Vec<u64> = space
         .range(..end)
@@ -340,7 +328,7 @@ fn carve(space: &mut Space, start: u64, end: u64) {
     }
 }
 
-/// What is left of a mapping whose first `by` bytes are gone.
+/// The rest of a mapping after its first `by` bytes.
 fn moved(is: &Is, by: u64) -> Is {
     match is {
         Is::File { path, offset } => Is::File {
@@ -352,24 +340,24 @@ fn moved(is: &Is, by: u64) -> Is {
     }
 }
 
-/// Splits rows whose offsets are addresses into one anchor per contiguous span.
-fn spans(all: AnchorRows, first_id: u32, layout: &Layout) -> Vec<AnchorRows> {
-    let mut spans: Vec<AnchorRows> = Vec::new();
+/// Splits rows with addresses as offsets into one site per contiguous span.
+fn spans(all: SiteRows, first_id: u32, layout: &Layout) -> Vec<SiteRows> {
+    let mut spans: Vec<SiteRows> = Vec::new();
     let mut end = 0;
     for mut row in all.rows {
         let address = row.offset;
         let start = match spans.last() {
-            Some(AnchorRows { anchor, .. }) if address - end < SPAN_GAP => match anchor.kind {
-                AnchorKind::Address { start } => start,
+            Some(SiteRows { site, .. }) if address - end < SPAN_GAP => match site.kind {
+                SiteKind::Address { start } => start,
                 _ => address,
             },
             _ => {
                 let start = address / REGION * REGION;
                 let random = layout.is_random(address);
-                spans.push(AnchorRows {
-                    anchor: Anchor {
+                spans.push(SiteRows {
+                    site: Site {
                         id: first_id + spans.len() as u32,
-                        kind: AnchorKind::Address { start },
+                        kind: SiteKind::Address { start },
                         length: 0,
                         misalignment: 0,
                         level: if random {
@@ -389,7 +377,7 @@ fn spans(all: AnchorRows, first_id: u32, layout: &Layout) -> Vec<AnchorRows> {
         end = address + row.length;
         row.offset = address - start;
         if let Some(span) = spans.last_mut() {
-            span.anchor.length = (end - start).next_multiple_of(REGION);
+            span.site.length = (end - start).next_multiple_of(REGION);
             span.rows.push(row);
         }
     }
@@ -440,11 +428,11 @@ mod tests {
         }
     }
 
-    /// Anchor name, level and offset of the first row of every anchor.
-    fn anchors(places: Places) -> Vec<(String, Level, u64)> {
+    /// Site name, level and offset of the first row of every site.
+    fn sites(places: Places) -> Vec<(String, Level, u64)> {
         let (profile, _) = places.finish(meta());
-        let row = |a: &AnchorRows| (a.anchor.to_string(), a.anchor.level, a.rows[0].offset);
-        profile.anchors.iter().map(row).collect()
+        let row = |a: &SiteRows| (a.site.to_string(), a.site.level, a.rows[0].offset);
+        profile.sites.iter().map(row).collect()
     }
 
     #[test]
@@ -465,7 +453,7 @@ mod tests {
             places.count(Some(1), None, address, &one());
         }
         assert_eq!(
-            anchors(places),
+            sites(places),
             [
                 ("heap".to_owned(), Level::Exact, 0x3000),
                 ("stack".to_owned(), Level::Exact, 0),
@@ -485,7 +473,7 @@ mod tests {
             places.count(Some(1), None, address, &one());
         }
         assert_eq!(
-            anchors(places),
+            sites(places),
             [
                 ("file /a".to_owned(), Level::Exact, 0x4000),
                 ("file /b".to_owned(), Level::Exact, 0x1000),
@@ -500,7 +488,7 @@ mod tests {
             places.count(Some(1), None, address, &one());
         }
         assert_eq!(
-            anchors(places),
+            sites(places),
             [
                 ("address 0x187800200000".to_owned(), Level::Exact, 0),
                 (
@@ -513,13 +501,13 @@ mod tests {
     }
 
     #[test]
-    fn a_range_names_its_own_anchor() {
+    fn a_range_names_its_own_site() {
         let mut places = places(Some(0x7f00_0000_0000..0x7f00_4000_0000));
         places.map(&map(0x7f00_0000_0000, 1 << 30, "//anon"));
         assert!(!places.wants(0x7f00_4000_0000));
         places.count(Some(1), None, 0x7f00_0020_0000, &one());
         assert_eq!(
-            anchors(places),
+            sites(places),
             [("address 0x7f0000000000".to_owned(), Level::Exact, 0x20_0000)]
         );
     }
@@ -532,13 +520,13 @@ mod tests {
         places.count(Some(2), None, 0x5555_5555_0000, &one());
         places.exec(2);
         places.count(Some(2), None, 0x5555_5555_0000, &one());
-        let names: Vec<String> = anchors(places).into_iter().map(|a| a.0).collect();
+        let names: Vec<String> = sites(places).into_iter().map(|a| a.0).collect();
         assert_eq!(names, ["heap", "address 0x555555400000"]);
     }
 
     #[test]
     fn blocks_are_found_while_they_live() {
-        let kind = |ordinal| AnchorKind::Alloc {
+        let kind = |ordinal| SiteKind::Alloc {
             frames: vec![],
             class: 21,
             ordinal,
@@ -558,9 +546,9 @@ mod tests {
         places.count(Some(1), Some(25), 0x7f00_0000_0010 + 8192, &one());
         places.count(Some(2), Some(35), 0x7f00_0000_0010 + 8192, &one());
         let (profile, _) = places.finish(meta());
-        assert_eq!(profile.anchors[0].anchor.kind, kind(1));
-        assert_eq!(profile.anchors[0].anchor.misalignment, 0);
-        assert_eq!(profile.anchors[0].rows[0].offset, 8192);
-        assert_eq!(profile.anchors[1].rows[0].misses, 2.0);
+        assert_eq!(profile.sites[0].site.kind, kind(1));
+        assert_eq!(profile.sites[0].site.misalignment, 0);
+        assert_eq!(profile.sites[0].rows[0].offset, 8192);
+        assert_eq!(profile.sites[1].rows[0].misses, 2.0);
     }
 }

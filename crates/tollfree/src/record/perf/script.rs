@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The text of `perf script`: one line per sample or record.
 //!
-//! The order of the fields is perf's own whatever `-F` asked for:
-//! `comm [pid/]tid [cpu] time: period event: address data_src |OP ...|TLB ...|... weight ip symbol (object)`.
-//! Any of them may be absent but the address and the data source.
+//! The order of the fields is fixed, whatever `-F` requests:
+//! `comm [pid/]tid [cpu] time: period event: address data_src |OP ...|TLB ...|... weight ip symbol
+//! (object)`.
+//! All fields except the address and the data source are optional.
 
 use super::tlb::{self, Tlb};
 
-/// One line, understood.
+/// One parsed line.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Line<'a> {
     Sample(Sample),
     /// A sample of an event without a data source.
     Sourceless,
     Map(Map<'a>),
-    /// A new process image: its old mappings are gone.
+    /// A new process image: its old mappings are removed.
     Exec {
         pid: u32,
     },
@@ -26,7 +27,7 @@ pub enum Line<'a> {
     Other,
 }
 
-/// One memory access that was sampled.
+/// One sampled memory access.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sample {
     /// Process id if the line has one, else the thread id.
@@ -34,16 +35,16 @@ pub struct Sample {
     /// CLOCK of the recording, ns.
     pub time_ns: Option<u64>,
     pub address: u64,
-    /// Accesses that this sample stands for, if the line says.
+    /// Accesses per sample, if the line has them.
     pub period: Option<u64>,
     pub tlb: Tlb,
     /// Latency in cycles.
     pub weight: Option<u64>,
-    /// The data lay in a page larger than 4 KiB.
+    /// Whether the data was in a page larger than 4 KiB.
     pub huge: bool,
 }
 
-/// A mapping that came to be.
+/// A new mapping.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Map<'a> {
     pub pid: u32,
@@ -55,10 +56,10 @@ pub struct Map<'a> {
     pub name: &'a str,
 }
 
-/// Understands one line.
+/// Parses one line.
 ///
 /// # Errors
-/// What is wrong with a line that is a sample by its look.
+/// The error in a line that looks like a sample.
 pub fn parse(line: &str) -> Result<Line<'_>, String> {
     if let Some(at) = line.find(" PERF_RECORD_") {
         return Ok(record(&line[at + 1..]).unwrap_or(Line::Other));
@@ -69,13 +70,13 @@ pub fn parse(line: &str) -> Result<Line<'_>, String> {
     }
 }
 
-/// A sample whose data source stands as text.
+/// Parses a sample with a data source in text form.
 fn decoded(before: &str, source: &str) -> Result<Sample, String> {
     let mut head: Vec<&str> = before.split_whitespace().collect();
     let bits = head
         .pop()
         .and_then(hex)
-        .ok_or("no number stands before the data source")?;
+        .ok_or("no number before the data source")?;
     let front = Front::of(&head)?;
     let mut fields = source.split('|');
     let tlb = fields
@@ -84,14 +85,14 @@ fn decoded(before: &str, source: &str) -> Result<Sample, String> {
         .ok_or("the data source has no TLB field (is the line cut short?)")?;
     let tail = fields.next_back().unwrap_or("");
     let (tlb, tail) = match tail.trim_start().starts_with("TLB") {
-        // Nothing follows the TLB field: its words end where the numbers begin.
+        // The TLB field is the last: its text ends where the numbers begin.
         true => split_tail(tlb.trim_start()),
         false => (tlb.trim(), tail),
     };
     let tlb = match tlb::from_text(tlb) {
         Some(Tlb::Unknown) => tlb::from_bits(bits),
         Some(known) => known,
-        None => return Err(format!("{tlb:?} says nothing about a TLB")),
+        None => return Err(format!("{tlb:?} is not a TLB field")),
     };
     Ok(Sample {
         pid: front.pid,
@@ -104,7 +105,7 @@ fn decoded(before: &str, source: &str) -> Result<Sample, String> {
     })
 }
 
-/// Splits `L2 miss   12 401000` behind the word that ends a TLB text.
+/// Splits `L2 miss   12 401000` after the last word of the TLB text.
 fn split_tail(text: &str) -> (&str, &str) {
     for end in ["miss", "hit", "N/A"] {
         if let Some(at) = text.find(end) {
@@ -114,7 +115,7 @@ fn split_tail(text: &str) -> (&str, &str) {
     (text, "")
 }
 
-/// A sample without decoded text: still one of ours if its second number is a data source.
+/// Parses a sample without decoded text: valid if its second number is a data source.
 fn undecoded(line: &str) -> Line<'_> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let Some(event) = words.iter().rposition(|w| w.len() > 1 && w.ends_with(':')) else {
@@ -137,7 +138,7 @@ fn undecoded(line: &str) -> Line<'_> {
     }
 }
 
-/// What stands before the data source.
+/// The fields before the data source.
 struct Front {
     pid: Option<u32>,
     time_ns: Option<u64>,
@@ -157,7 +158,7 @@ impl Front {
         let address = address
             .copied()
             .and_then(hex)
-            .ok_or("no data address stands before the data source (record with perf mem)")?;
+            .ok_or("no data address before the data source (record with perf mem)")?;
         let numbers_before = |end: usize| words[..end].iter().rev();
         let pid = match time {
             Some(time) => numbers_before(time).find_map(|w| process(w)),
@@ -216,12 +217,12 @@ fn numbers(text: &str) -> impl Iterator<Item = u64> {
     text.split_whitespace().filter_map(|w| w.parse().ok())
 }
 
-/// The data page size is a word of its own: `4K`, `2M`, `1G`.
+/// Whether the text has a data page size (`4K`, `2M`, `1G`) above 4 KiB.
 fn has_huge_page(text: &str) -> bool {
     text.split_whitespace().any(|w| matches!(w, "2M" | "1G"))
 }
 
-/// `PERF_RECORD_...` and what follows.
+/// Parses `PERF_RECORD_...` and its fields.
 fn record(text: &str) -> Option<Line<'_>> {
     let (name, rest) = text.split_once(' ').unwrap_or((text, ""));
     match name {

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The texts with columns: `perf mem report --stdio`, and the dump of `perf mem -D report`.
+//! The tabular texts: `perf mem report --stdio`, and the dump of `perf mem -D report`.
 
 use super::tlb::{self, Tlb};
 
-/// One line of a report, understood.
+/// One parsed line of a report.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Line {
-    /// Samples that the line stands for.
+    /// Number of samples of the line.
     pub samples: u64,
-    /// `None`: the data has a symbol, and the text holds no address.
+    /// `None`: the data is named by symbol, without an address.
     pub address: Option<u64>,
     pub tlb: Tlb,
     pub weight: Option<u64>,
 }
 
-/// Where the columns of `perf mem report --stdio` are.
+/// The columns of `perf mem report --stdio`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Columns {
     names: usize,
@@ -25,10 +25,10 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Reads the line of column names (`# Overhead  Samples  ...`).
+    /// Parses the line of column names (`# Overhead  Samples  ...`).
     ///
     /// # Errors
-    /// Which column is missing, and which command prints it.
+    /// The missing column, and the command that prints it.
     pub fn of(header: &str) -> Result<Columns, String> {
         let names: Vec<&str> = fields(header.trim_start_matches('#')).collect();
         let find = |wanted: &str| names.iter().position(|n| n.eq_ignore_ascii_case(wanted));
@@ -46,15 +46,15 @@ impl Columns {
         })
     }
 
-    /// Whether lines say how many samples they stand for.
+    /// Whether lines have a number of samples.
     pub fn has_samples(&self) -> bool {
         self.samples.is_some()
     }
 
-    /// Understands a line of numbers.
+    /// Parses a line of numbers.
     ///
     /// # Errors
-    /// What is missing in it.
+    /// The missing cell.
     pub fn parse(&self, line: &str) -> Result<Line, String> {
         let cells: Vec<&str> = fields(line).collect();
         let (data, tlb) = self.data_and_tlb(&cells)?;
@@ -73,8 +73,8 @@ impl Columns {
         })
     }
 
-    /// The two cells that matter. Where a cell is empty or holds a gap, the columns behind it
-    /// shift: then the data is the last cell with a mode (`[.] ...`), and the TLB comes behind it.
+    /// Returns the data cell and the TLB. If a cell is empty or contains a gap, the columns after
+    /// it shift: then the data is the last cell with a mode (`[.] ...`), and the TLB follows it.
     fn data_and_tlb<'a>(&self, cells: &[&'a str]) -> Result<(&'a str, Tlb), String> {
         if cells.len() == self.names {
             if let (true, Some(tlb)) = (has_mode(cells[self.data]), tlb::from_text(cells[self.tlb]))
@@ -96,7 +96,7 @@ impl Columns {
     }
 }
 
-/// Cells are two or more spaces apart.
+/// Splits cells at two or more spaces.
 fn fields(line: &str) -> impl Iterator<Item = &str> {
     line.split("  ").map(str::trim).filter(|f| !f.is_empty())
 }
@@ -107,17 +107,17 @@ fn has_mode(cell: &str) -> bool {
     bytes.len() > 4 && bytes[0] == b'[' && bytes[2] == b']' && bytes[3] == b' '
 }
 
-/// The address of `[.] 0x00007f0000001008`; none of `[.] table+0x8`.
+/// The address of `[.] 0x00007f0000001008`; `None` for `[.] table+0x8`.
 fn address(cell: &str) -> Option<u64> {
     let digits = cell.get(4..)?.trim().strip_prefix("0x")?;
     u64::from_str_radix(digits, 16).ok()
 }
 
-/// A line of `perf mem -D report`: `pid tid ip addr weight dsrc object:symbol`, or the
-/// same separated by commas or semicolons (`-x`); a page size may stand among them.
+/// Parses a line of `perf mem -D report`: `pid tid ip addr weight dsrc object:symbol`, or the same
+/// separated by commas or semicolons (`-x`), possibly with a page size among them.
 ///
 /// # Errors
-/// What is missing in it.
+/// The missing field.
 pub fn parse_dump(line: &str) -> Result<Line, String> {
     let words: Vec<&str> = line
         .split([' ', '\t', ',', ';'])

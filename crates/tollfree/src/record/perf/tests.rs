@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whole texts, and texts that were damaged.
+//! Complete texts, and damaged texts.
 
 use super::*;
 
@@ -17,7 +17,7 @@ fn line(address: u64, tlb: &str, period: u64) -> String {
 fn counts_are_samples_times_period() {
     let text = line(0x1878_0000_0000, "L2 miss", 64) + &line(0x1878_0000_0000, "L1 or L2 hit", 64);
     let imported = read(&text).unwrap();
-    let row = &imported.profile.anchors[0].rows[0];
+    let row = &imported.profile.sites[0].rows[0];
     assert_eq!((row.misses, row.accesses), (64.0, 128.0));
     assert_eq!(imported.profile.observations, 1);
     assert_eq!(imported.profile.sampled, 1.0 / 64.0);
@@ -75,10 +75,10 @@ fn comments_blank_lines_and_call_chains_are_passed_over() {
     );
 }
 
-/// Every text of the fixtures with bytes changed, removed and doubled: an answer or an error, no panic.
+/// Every fixture text with bytes changed, removed and doubled: a result or an error, no panic.
 #[test]
 fn damaged_texts_never_panic() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/perf");
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/perf");
     let mut seed = 0x9e37_79b9_7f4a_7c15u64;
     let mut random = move |below: usize| {
         seed ^= seed << 13;
@@ -87,7 +87,7 @@ fn damaged_texts_never_panic() {
         (seed % below.max(1) as u64) as usize
     };
     let mut texts = 0;
-    for entry in std::fs::read_dir(folder).expect("fixtures") {
+    for entry in std::fs::read_dir(directory).expect("fixtures") {
         let path = entry.expect("entry").path();
         if path.extension().is_none_or(|e| e != "txt") {
             continue;

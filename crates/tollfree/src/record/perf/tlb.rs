@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a sample says about the TLB, as text and as the bits of `data_src`.
+//! The TLB information of a sample, as text and as the bits of `data_src`.
 //!
 //! | text | made by | means |
 //! |---|---|---|
-//! | `L1 or L2 hit`, `L2 miss` | Intel PEBS | the second level had it, or a walk was needed |
+//! | `L1 or L2 hit`, `L2 miss` | Intel PEBS | hit in the second level, or page walk |
 //! | `L1 hit`, `L2 hit`, `L2 miss` | AMD IBS | each level by name |
-//! | `Walker hit`, `Walker miss` | Arm SPE | the TLB unit had it, or refilled from the page table |
-//! | `L1 miss` | stores of some CPUs | the first level missed; nobody says that a walk followed |
+//! | `Walker hit`, `Walker miss` | Arm SPE | hit in the TLB unit, or refill from the page table |
+//! | `L1 miss` | stores of some CPUs | miss in the first level; not necessarily a walk |
 //! | `N/A miss`, `N/A hit` | stores of some CPUs | some level; a miss counts as a walk |
 //! | `Fault ...`, `OS ...` | any | the walk ended in the kernel |
-//! | `N/A` | any | the CPU does not say |
+//! | `N/A` | any | not reported by the CPU |
 
-/// What the TLB did for one access.
+/// The TLB result of one access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tlb {
     /// No page walk.
     Hit,
     /// A page walk.
     Miss,
-    /// The CPU does not say.
+    /// Not reported by the CPU.
     Unknown,
 }
 
-/// The TLB column of `perf script` and `perf mem report`; `None` if it is no such text.
+/// Parses the TLB column of `perf script` and `perf mem report`; `None` if it is another text.
 pub fn from_text(text: &str) -> Option<Tlb> {
     let text = text.trim().to_ascii_lowercase();
     let has = |word: &str| text.split(' ').any(|part| part == word);
@@ -38,7 +38,7 @@ pub fn from_text(text: &str) -> Option<Tlb> {
     }
 }
 
-/// The TLB bits (26 to 32) of a `data_src` value.
+/// Decodes the TLB bits (26 to 32) of a `data_src` value.
 pub fn from_bits(data_src: u64) -> Tlb {
     const HIT: u64 = 0x02;
     const MISS: u64 = 0x04;
@@ -54,8 +54,8 @@ pub fn from_bits(data_src: u64) -> Tlb {
     }
 }
 
-/// Whether a number can be a `data_src` at all: one operation, a cache level, a TLB field,
-/// and nothing above the bits that are in use.
+/// Whether a number can be a `data_src`: one operation, a cache level, a TLB field, and no bits
+/// above those in use.
 pub fn is_data_src(value: u64) -> bool {
     let operation = value & 0x1f;
     let level = (value >> 5) & 0x3fff;
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn bits_agree_with_the_text_that_perf_prints_for_them() {
-        // Values and texts as perf prints them side by side.
+        // Values and texts as perf prints them.
         for (bits, text) in [
             (0x10268100142, "L1 or L2 hit"),
             (0x10450100442, "L2 miss"),

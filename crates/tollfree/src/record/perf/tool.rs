@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Running perf itself: to record, and to turn what it recorded into text.
+//! Runs perf: to record, and to print its recordings as text.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -9,11 +9,11 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use toll_linux::events::{EventFile, anchor_of, blocks};
+use toll_linux::events::{EventFile, blocks, site_of};
 use toll_linux::symbols::Symbolizer;
 use toll_linux::{Root, perf, sys};
-use toll_model::anchor::Level;
 use toll_model::error::FormatError;
+use toll_model::site::Level;
 
 use super::layout::Layout;
 use super::{Block, Format, Imported, Reader, Reading, WHAT};
@@ -22,7 +22,7 @@ use crate::executable::Executable;
 use crate::record::{RecordOptions, Recorded, drop_own_memory};
 use crate::target;
 
-/// Fields to print, in perf's names; those that a recording lacks are left out.
+/// Fields to print, in perf's names; fields that a recording lacks are omitted.
 const FIELDS: [&str; 11] = [
     "comm",
     "pid",
@@ -36,22 +36,22 @@ const FIELDS: [&str; 11] = [
     "ip",
     "data_page_size",
 ];
-/// Room for events of one run. The space is taken at once, in a temporary folder.
+/// Maximum number of events per run. The space is allocated at once, in a temporary directory.
 const EVENTS_MAX: u32 = 1 << 18;
-/// How long a target, and perf after it, may take to end once its time is up.
+/// How long a target, and perf after it, may take to end after the time limit.
 const GRACE: Duration = Duration::from_secs(10);
-/// What a profile of this source says of itself.
-pub const UNVERIFIED: &str = "the perf source has not been verified on a CPU with such events: prove its plan by `tollfree compare`";
+/// The warning in every profile of this source.
+pub const UNVERIFIED: &str = "the perf source has not been verified on a CPU with such events: verify its plan with `tollfree compare`";
 
-/// Finds a perf that runs.
+/// Finds a working perf.
 ///
 /// # Errors
-/// [`UserError::Missing`] names the package that holds it.
+/// [`UserError::Missing`] with the package to install.
 pub fn ensure_installed() -> Result<PathBuf, UserError> {
     let path = target::find_program("perf".as_ref()).map_err(|_| {
         UserError::Missing("perf is not installed: it is in the package linux-perf (Debian), linux-tools-generic (Ubuntu) or perf (Fedora, Arch)".to_owned())
     })?;
-    // Some distributions install a script that looks for the perf of the running kernel.
+    // Some distributions install a script that runs the perf of the running kernel.
     let works = Command::new(&path)
         .arg("--version")
         .stdin(Stdio::null())
@@ -69,18 +69,19 @@ pub fn ensure_installed() -> Result<PathBuf, UserError> {
 /// Records a run with `perf mem record`.
 ///
 /// # Errors
-/// [`UserError::Missing`] if this CPU or its perf cannot; what the run and its reading may say.
+/// [`UserError::Missing`] if this CPU or its perf is not supported; errors of the run and of
+/// reading.
 pub fn record(options: &RecordOptions) -> Result<Recorded> {
     let ability = perf::probe();
     if !ability.usable() {
-        let message = format!("perf cannot tell TLB misses here: {ability}");
+        let message = format!("perf cannot sample TLB misses here: {ability}");
         return Err(UserError::Missing(message).into());
     }
     let perf = ensure_installed()?;
     let executable = Executable::of(&options.command)?;
-    let folder = tempfile::tempdir().context("no temporary folder")?;
-    let data = folder.path().join("perf.data");
-    let events = EventFile::create(&folder.path().join("events"), EVENTS_MAX)?;
+    let directory = tempfile::tempdir().context("no temporary directory")?;
+    let data = directory.path().join("perf.data");
+    let events = EventFile::create(&directory.path().join("events"), EVENTS_MAX)?;
     let launch = options.launch()?.events(events.path());
     let page_size = knows_page_size(&perf);
     let line = command_line(&perf, &data, page_size);
@@ -115,16 +116,16 @@ pub fn record(options: &RecordOptions) -> Result<Recorded> {
     let warnings = &mut profile.warnings;
     warnings.push(UNVERIFIED.to_owned());
     if !page_size {
-        warnings.push("this perf or kernel does not say page sizes: memory that is huge already counts as if it were not".to_owned());
+        warnings.push("this perf or kernel does not report page sizes: memory that is already huge counts as if it were not".to_owned());
     }
     if let Some(why) = executable.obstacle {
-        warnings.push(format!("allocations are not told apart: {why}"));
+        warnings.push(format!("allocations cannot be distinguished: {why}"));
     }
     if events.lost() > 0 {
         warnings.push(format!("{} allocation events were lost", events.lost()));
     }
     if options.actuator.is_some() {
-        warnings.push("under perf, only the preload library acts for a plan: heap and unnamed memory stayed as they were".to_owned());
+        warnings.push("under perf, only the preload library acts for a plan: heap and unnamed memory were not changed".to_owned());
     }
     Ok(Recorded {
         profile,
@@ -132,7 +133,7 @@ pub fn record(options: &RecordOptions) -> Result<Recorded> {
     })
 }
 
-/// perf, to be put before the target; its clock is that of allocation events.
+/// The perf command line before the target; it uses the clock of allocation events.
 fn command_line(perf: &Path, data: &Path, page_size: bool) -> Vec<OsString> {
     let mut line = vec![perf.into()];
     line.extend(["mem", "record"].map(OsString::from));
@@ -141,17 +142,17 @@ fn command_line(perf: &Path, data: &Path, page_size: bool) -> Vec<OsString> {
     line
 }
 
-/// The switches of `perf record`, up to the name of its file.
+/// The options of `perf record`, up to the name of its file.
 fn switches(page_size: bool) -> impl Iterator<Item = &'static str> {
-    // Reading all files for their build-ids takes long after the target has ended, and a
-    // perf that is killed meanwhile leaves a recording without its end.
+    // Reading all files for build-ids takes long after the target's end, and a perf that is killed
+    // meanwhile leaves a truncated recording.
     let always = ["-q", "-B", "-k", "mono"];
-    // Without the page size, memory that is huge already would count as gain.
+    // Without the page size, memory that is already huge would count as gain.
     let sized = page_size.then_some("--data-page-size");
     always.into_iter().chain(sized).chain(["-o"])
 }
 
-/// Whether samples can carry the size of the page that they hit: since Linux 5.11, if this perf knows.
+/// Whether samples can have the page size: since Linux 5.11, if this perf supports it.
 fn knows_page_size(perf: &Path) -> bool {
     if sys::kernel_version(&Root::system()).is_none_or(|version| version < (5, 11)) {
         return false;
@@ -166,14 +167,14 @@ fn knows_page_size(perf: &Path) -> bool {
     })
 }
 
-/// The blocks of a run with the anchors that name them.
+/// The blocks of a run with their sites.
 fn named(file: &EventFile) -> Vec<Block> {
     let (events, modules) = (file.events(), file.modules());
     let mut symbolizer = Symbolizer::new();
     let mut name = |block: &toll_linux::events::Block| {
         let event = &events[block.event_index];
         Block {
-            kind: anchor_of(event, &modules, &mut symbolizer),
+            kind: site_of(event, &modules, &mut symbolizer),
             level: match event.thread {
                 0 => Level::Exact,
                 _ => Level::Class,
@@ -188,7 +189,7 @@ fn named(file: &EventFile) -> Vec<Block> {
     blocks(&events).iter().map(&mut name).collect()
 }
 
-/// `perf version 6.1.0`, or nothing.
+/// `perf version 6.1.0`, or an empty string.
 fn version(perf: &Path) -> String {
     let output = Command::new(perf).arg("--version").output();
     output.map_or_else(
@@ -201,14 +202,15 @@ fn version(perf: &Path) -> String {
 pub fn script(path: &Path, reading: &Reading) -> Result<Imported> {
     let perf = ensure_installed()?;
     let mut fields = Some(FIELDS.to_vec());
-    // Each round leaves out one field that the recording does not have.
+    // Each iteration omits one field that the recording does not have.
     loop {
         let (result, status, complaint) = print(&perf, path, fields.as_deref(), reading)?;
         if status.success() {
             return result.map_err(|source| input(path, source));
         }
         match (missing_field(&complaint), &mut fields) {
-            // Several events were recorded, not all with addresses: perf chooses for each.
+            // Several events were recorded, not all with addresses: perf chooses the fields of
+            // each.
             (Some("addr" | "data_src"), fields @ Some(_)) => *fields = None,
             (Some(field), Some(known)) if known.contains(&field) => known.retain(|f| *f != field),
             _ => {
@@ -227,7 +229,7 @@ fn input(path: &Path, source: FormatError) -> anyhow::Error {
     UserError::Input { path, source }.into()
 }
 
-/// Runs `perf script` once and reads what it prints: the result, its status, its complaints.
+/// Runs `perf script` once and parses its output. Returns the result, its status, and stderr.
 fn print(
     perf: &Path,
     path: &Path,
@@ -263,13 +265,13 @@ fn print(
     let text = BufReader::with_capacity(1 << 16, child.stdout.take().expect("piped"));
     let result = Reader::new(reading).read(text, Some(Format::Script));
     if result.is_err() {
-        // It may have more to print, which nobody reads any longer.
+        // It may have more output, which is discarded.
         let _ = child.kill();
     }
     let mut status = child.wait()?;
     let complaint = read_back(&mut complaints);
     if result.is_err() && missing_field(&complaint).is_none() && killed(status) {
-        // It was we who ended it: what counts is what was wrong with the text.
+        // The status is that of our kill; only the parse error counts.
         status = ExitStatus::default();
     }
     Ok((result, status, complaint))
@@ -287,7 +289,7 @@ fn read_back(file: &mut File) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The field of which perf says that the recording, or it itself, does not have it.
+/// The field that perf reports as missing in the recording, or as unknown.
 fn missing_field(complaint: &str) -> Option<&'static str> {
     let named = complaint
         .split("Cannot print '")
@@ -301,7 +303,7 @@ fn missing_field(complaint: &str) -> Option<&'static str> {
         .find(|field| named.or(unknown) == Some(field))
 }
 
-/// The last thing that perf said, without its advice about kernel symbols.
+/// The last message of perf, without its advice about kernel symbols.
 fn last_line(complaint: &str, status: ExitStatus) -> String {
     let line = complaint.lines().map(str::trim).rfind(|l| !l.is_empty());
     line.map_or_else(|| status.to_string(), str::to_owned)
@@ -327,15 +329,15 @@ mod tests {
         assert!(!without.contains(&"--data-page-size".to_owned()));
     }
 
-    /// There is no memory event without a PMU, but the clock takes the same switches.
+    /// Without a PMU there is no memory event, but the clock event takes the same options.
     #[test]
     fn perf_knows_the_switches() {
         let Ok(perf) = ensure_installed() else {
             eprintln!("skipped: perf is not installed");
             return;
         };
-        let folder = tempfile::tempdir().unwrap();
-        let data = folder.path().join("perf.data");
+        let directory = tempfile::tempdir().unwrap();
+        let data = directory.path().join("perf.data");
         let output = Command::new(&perf)
             .arg("record")
             .args(["-e", "cpu-clock", "-d"])

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What to simulate: execve leaves the simulator, so that scripts, `sh -c PROG` and
-//! `env PROG` have to be looked through beforehand.
+//! Determines the program to simulate: execve leaves the simulator, so scripts, `sh -c PROG` and
+//! `env PROG` have to be resolved beforehand.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -11,19 +11,19 @@ use std::path::Path;
 use crate::error::UserError;
 use crate::target::find_program;
 
-/// A command whose first word is an ELF file, and what its wrappers would have set.
+/// A command that begins with an ELF file, and the environment that its wrappers would set.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Simulated {
     pub command: Vec<OsString>,
     pub env: Vec<(OsString, OsString)>,
-    /// What was looked through, for people.
+    /// The resolved program, as text.
     pub note: Option<String>,
 }
 
-/// Wrappers and interpreter lines that are looked through at most.
+/// Maximum number of wrappers and interpreter lines.
 const DEPTH: usize = 8;
 
-/// Looks through scripts and wrappers that only execute another program.
+/// Resolves scripts and wrappers that only execute another program.
 ///
 /// # Errors
 /// As [`find_program`].
@@ -44,12 +44,12 @@ pub fn unwrap(command: &[OsString]) -> Result<Simulated, UserError> {
     }
     if simulated.command != command {
         let name = simulated.command[0].to_string_lossy();
-        simulated.note = Some(format!("what was simulated is {name}"));
+        simulated.note = Some(format!("the simulated program is {name}"));
     }
     Ok(simulated)
 }
 
-/// The command that a script's interpreter line stands for, as execve(2) builds it.
+/// The command of a script's interpreter line, as execve(2) builds it.
 fn script(path: &Path, command: &[OsString]) -> Option<Vec<OsString>> {
     let mut head = Vec::new();
     File::open(path)
@@ -76,8 +76,8 @@ fn script(path: &Path, command: &[OsString]) -> Option<Vec<OsString>> {
     Some(inner)
 }
 
-/// The program in `sh -c 'PROG ARG...'` where the text is nothing but words: a shell
-/// would replace itself by it.
+/// The program in `sh -c 'PROG ARG...'` if the text consists of words only: a shell would replace
+/// itself by it.
 fn shell(command: &[OsString]) -> Option<Vec<OsString>> {
     const SHELLS: [&str; 3] = ["sh", "dash", "bash"];
     let name = Path::new(&command[0]).file_name()?.to_str()?;
@@ -96,7 +96,7 @@ fn shell(command: &[OsString]) -> Option<Vec<OsString>> {
     if words.first()? == "exec" {
         words.remove(0);
     }
-    // A word that is a builtin too (echo, test) is left to the shell, as is one that is nowhere.
+    // A word that is also a builtin (echo, test), or not found, is left to the shell.
     const BUILTIN: [&str; 14] = [
         "echo", "test", "printf", "cd", "true", "false", "kill", "pwd", "read", "set", "time",
         "ulimit", "wait", "exit",
@@ -105,7 +105,7 @@ fn shell(command: &[OsString]) -> Option<Vec<OsString>> {
     (!BUILTIN.contains(&first) && find_program(first.as_ref()).is_ok()).then_some(words)
 }
 
-/// The program in `env [NAME=VALUE]... PROG ARG...`, and `env -S` of interpreter lines.
+/// The program in `env [NAME=VALUE]... PROG ARG...`, and in `env -S` of interpreter lines.
 fn env(set: &mut Vec<(OsString, OsString)>, command: &[OsString]) -> Option<Vec<OsString>> {
     if Path::new(&command[0]).file_name()? != "env" {
         return None;
@@ -127,7 +127,7 @@ fn env(set: &mut Vec<(OsString, OsString)>, command: &[OsString]) -> Option<Vec<
     Some(inner)
 }
 
-/// NAME=VALUE, in two.
+/// Splits NAME=VALUE.
 fn setting(word: &OsStr) -> Option<(OsString, OsString)> {
     let bytes = word.as_bytes();
     let at = bytes.iter().position(|b| *b == b'=').filter(|at| *at > 0)?;
@@ -187,8 +187,8 @@ mod tests {
 
     #[test]
     fn scripts_become_their_interpreters() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("script");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("script");
         let path_text = path.to_str().unwrap();
         for (line, expected) in [
             ("#!/bin/sh -e", vec!["/bin/sh", "-e", path_text, "x"]),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From a recording and its allocation events to a profile.
+//! Converts a recording and its allocation events to a profile.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -10,27 +10,27 @@ use anyhow::Result;
 use toll_linux::events::{self, EventFile, ModuleInfo};
 use toll_linux::symbols::{self, Symbolizer};
 use toll_model::REGION;
-use toll_model::anchor::{AnchorKind, Level};
 use toll_model::builder::{Counts, Meta, ProfileBuilder};
 use toll_model::profile::{Place, Profile, Program, Source};
+use toll_model::site::{Level, SiteKind};
 use toll_model::wire::{Event, EventKind};
 
 use super::recording::{Block, BlockKind, Page, Recording, flags, page};
 
-/// Where Go's runtime puts its heap.
+/// Address of the Go runtime's heap.
 const GO_HEAP: u64 = 0xc0_0000_0000;
-/// Anonymous mappings of a JVM that are at least this long belong to its heap.
+/// Anonymous mappings of a JVM of at least this length belong to its heap.
 const JVM_HEAP: u64 = 64 << 20;
 
-/// What the recording does not know of itself.
+/// Metadata that the recording does not contain.
 pub struct About {
     pub program: Program,
     pub command: Vec<String>,
     pub source_detail: String,
-    /// Whether the run came to its end by itself.
+    /// Whether the run ended by itself.
     pub complete: bool,
     pub native: Option<Duration>,
-    /// The fixed addresses that were asked for: they name the anchor themselves.
+    /// The requested fixed addresses: they name the site themselves.
     pub only: Option<Range<u64>>,
     pub warnings: Vec<String>,
 }
@@ -44,8 +44,8 @@ pub fn profile(recording: &Recording, events: &EventFile, about: About) -> Resul
     for block in &recording.blocks {
         let mut name: Option<(u32, u64)> = None;
         recording.pages(block, |offset, page| {
-            let (anchor, start) = *name.get_or_insert_with(|| {
-                let name = namer.anchor(block, &mut builder);
+            let (site, start) = *name.get_or_insert_with(|| {
+                let name = namer.site(block, &mut builder);
                 place(block, name, &mut builder);
                 name
             });
@@ -54,10 +54,10 @@ pub fn profile(recording: &Recording, events: &EventFile, about: About) -> Resul
                 BlockKind::Stack => block.length - 4096 - offset,
                 _ => start.wrapping_add(offset),
             };
-            builder.count(anchor, offset, &counts(page, scale));
+            builder.count(site, offset, &counts(page, scale));
         })?;
-        if let (Some((anchor, _)), true, BlockKind::Event) = (name, block.freed, block.kind) {
-            builder.freed(anchor);
+        if let (Some((site, _)), true, BlockKind::Event) = (name, block.freed, block.kind) {
+            builder.freed(site);
         }
     }
     let mut warnings = about.warnings;
@@ -78,11 +78,11 @@ pub fn profile(recording: &Recording, events: &EventFile, about: About) -> Resul
     }))
 }
 
-/// Says which mapping the block lay in.
-fn place(block: &Block, (anchor, offset): (u32, u64), builder: &mut ProfileBuilder) {
+/// Records the mapping that contains the block.
+fn place(block: &Block, (site, offset): (u32, u64), builder: &mut ProfileBuilder) {
     let Some(mapping) = block.mapping else { return };
     builder.place(
-        anchor,
+        site,
         Place {
             offset,
             length: block.length,
@@ -109,20 +109,20 @@ fn counts(page: &Page, scale: f64) -> Counts {
     }
 }
 
-/// Finds the anchors of blocks.
+/// Finds the sites of blocks.
 struct Namer<'a> {
     events: Vec<Event>,
     modules: Vec<ModuleInfo>,
     symbolizer: Symbolizer,
-    /// The event that made the block which a move put elsewhere.
+    /// The events that made the blocks which were moved, by the event of the move.
     origins: HashMap<u32, u32>,
     build_ids: HashMap<String, String>,
     recording: &'a Recording,
     /// The Java heap, if there is one.
     jvm: Option<u64>,
-    /// The fixed addresses that were asked for.
+    /// The requested fixed addresses.
     only: Option<Range<u64>>,
-    /// Where other anonymous memory lies in the anchor for all of it.
+    /// Offsets of other anonymous memory in its common site.
     anonymous: Anonymous,
 }
 
@@ -148,13 +148,13 @@ impl<'a> Namer<'a> {
         }
     }
 
-    /// The anchor of a block, and the offset of the block's start in it.
-    fn anchor(&mut self, block: &Block, builder: &mut ProfileBuilder) -> (u32, u64) {
+    /// The site of a block, and the offset of the block's start in it.
+    fn site(&mut self, block: &Block, builder: &mut ProfileBuilder) -> (u32, u64) {
         if let (Some(only), true) = (&self.only, block.kind != BlockKind::Stack) {
             let start = only.start / REGION * REGION;
-            let kind = AnchorKind::Address { start };
-            let id = builder.anchor(kind, only.end - start, 0, Level::Exact);
-            // The block may begin before the range; its pages inside do not.
+            let kind = SiteKind::Address { start };
+            let id = builder.site(kind, only.end - start, 0, Level::Exact);
+            // The block may begin before the range, but its counted pages do not.
             return (id, block.address.wrapping_sub(start));
         }
         let start = block.address.wrapping_sub(block.offset);
@@ -168,21 +168,21 @@ impl<'a> Namer<'a> {
             }
             BlockKind::Heap => {
                 let length = self.heap_length(block);
-                let id = builder.anchor(AnchorKind::Heap, length, start % REGION, Level::Class);
+                let id = builder.site(SiteKind::Heap, length, start % REGION, Level::Class);
                 (id, block.offset)
             }
             BlockKind::Stack => {
                 let length = block.length;
-                let id = builder.anchor(AnchorKind::Stack, length, start % REGION, Level::Kind);
+                let id = builder.site(SiteKind::Stack, length, start % REGION, Level::Kind);
                 (id, 0)
             }
             BlockKind::File => {
-                let kind = AnchorKind::File {
+                let kind = SiteKind::File {
                     build_id: self.build_id(&block.path),
                     path: block.path.clone(),
                 };
                 let length = block.offset + block.length;
-                let id = builder.anchor(kind, length, start % REGION, Level::Exact);
+                let id = builder.site(kind, length, start % REGION, Level::Exact);
                 (id, block.offset)
             }
             BlockKind::Anonymous => self.anonymous(block, builder),
@@ -190,46 +190,46 @@ impl<'a> Namer<'a> {
     }
 
     fn event(&mut self, event: Event, block: &Block, builder: &mut ProfileBuilder) -> (u32, u64) {
-        let kind = events::anchor_of(&event, &self.modules, &mut self.symbolizer);
-        // Other threads' ordinals depend on who comes first.
+        let kind = events::site_of(&event, &self.modules, &mut self.symbolizer);
+        // Ordinals of other threads depend on scheduling.
         let level = match event.thread {
             0 => Level::Exact,
             _ => Level::Class,
         };
         let misalignment = block.address % REGION;
-        let id = builder.anchor(kind, block.offset + block.length, misalignment, level);
+        let id = builder.site(kind, block.offset + block.length, misalignment, level);
         builder.address(id, block.address.wrapping_sub(block.offset));
         (id, block.offset)
     }
 
-    /// Memory without a name of its own: a runtime's heap, or one anchor for all.
+    /// The site of unnamed memory: a runtime's heap, or one common site.
     fn anonymous(&mut self, block: &Block, builder: &mut ProfileBuilder) -> (u32, u64) {
-        let runtime = |name: &str| AnchorKind::Reservation {
+        let runtime = |name: &str| SiteKind::Reservation {
             runtime: name.to_owned(),
         };
         let end = block.offset + block.length;
         if self.jvm == Some(block.address) {
             let kind = runtime("jvm");
-            let id = builder.anchor(kind, end, block.address % REGION, Level::Class);
+            let id = builder.site(kind, end, block.address % REGION, Level::Class);
             return (id, 0);
         }
         if (GO_HEAP..GO_HEAP + (1 << 38)).contains(&block.address) && self.is_go() {
             let offset = block.address - GO_HEAP;
-            let id = builder.anchor(runtime("go"), offset + block.length, 0, Level::Class);
+            let id = builder.site(runtime("go"), offset + block.length, 0, Level::Class);
             return (id, offset);
         }
         let start = self.anonymous.offset(block.address, block.length);
-        let id = builder.anchor(AnchorKind::Anonymous, start + block.length, 0, Level::Kind);
+        let id = builder.site(SiteKind::Anonymous, start + block.length, 0, Level::Kind);
         (id, start)
     }
 
-    /// A Go program's arenas begin exactly there.
+    /// Whether a block is a Go arena, which has a fixed address.
     fn is_go(&self) -> bool {
         let mut blocks = self.recording.blocks.iter();
         blocks.any(|b| b.kind == BlockKind::Anonymous && b.address == GO_HEAP)
     }
 
-    /// The heap's length so far as it was used: its last block is longer.
+    /// The used length of the heap: its last block is longer.
     fn heap_length(&self, block: &Block) -> u64 {
         let mut last = 0;
         let _ = self
@@ -251,23 +251,23 @@ impl<'a> Namer<'a> {
     }
 }
 
-/// Lays out mappings without a name in one anchor: they follow each other, as far from a region's
-/// border as they were, and those that shared a region share one again. The arenas of an allocator,
-/// too small for a region each, fill regions together.
+/// Lays out unnamed mappings in one site: they follow each other at their own distance from a
+/// region boundary, and mappings that shared a region share one again. The arenas of an allocator,
+/// each smaller than a region, fill regions together.
 #[derive(Debug, Default)]
 struct Anonymous {
-    /// Runs of regions that mappings touch, by their first region.
+    /// Runs of adjacent regions with mappings, by their first region.
     runs: BTreeMap<u64, Run>,
-    /// Bytes of the anchor so far.
+    /// Bytes of the site so far.
     length: u64,
 }
 
-/// Neighbouring regions.
+/// A run of adjacent regions.
 #[derive(Debug, Clone, Copy)]
 struct Run {
-    /// The region behind the last.
+    /// The region after the last.
     end: u64,
-    /// Where the first begins in the anchor, bytes; unknown until something of it was used.
+    /// Offset of the first region in the site, bytes; unknown until part of it is used.
     base: Option<u64>,
 }
 
@@ -296,13 +296,13 @@ impl Anonymous {
         Anonymous { runs, length: 0 }
     }
 
-    /// Where the mapping at `address` begins in the anchor.
+    /// The offset in the site of the mapping at `address`.
     fn offset(&mut self, address: u64, length: u64) -> u64 {
         let (first, end) = regions_of(address, length);
         let known = self.runs.range(..=first).next_back();
         let first = match known {
             Some((&run, Run { end: run_end, .. })) if end <= *run_end => run,
-            // An event that was lost: nothing is known of its neighbours.
+            // An event was lost: its neighbours are unknown.
             _ => first,
         };
         let run = self.runs.entry(first).or_insert(Run { end, base: None });
@@ -315,13 +315,13 @@ impl Anonymous {
     }
 }
 
-/// Numbers of the regions that a range touches: the first, and the one behind the last.
+/// The region numbers of a range: the first, and the one after the last.
 fn regions_of(address: u64, length: u64) -> (u64, u64) {
     let end = address.saturating_add(length.max(1)).div_ceil(REGION);
     (address / REGION, end)
 }
 
-/// For each move, the event that made the block which it moved.
+/// For each move, the event that made the moved block.
 fn origins(all: &[Event]) -> HashMap<u32, u32> {
     let lives = events::blocks(all);
     let by_birth: HashMap<(u64, u64), usize> = lives
@@ -338,13 +338,13 @@ fn origins(all: &[Event]) -> HashMap<u32, u32> {
         .collect()
 }
 
-/// What a reader must know of the run.
+/// The warnings for the reader.
 fn warnings_of(recording: &Recording, events_lost: u32) -> Vec<String> {
     let header = &recording.header;
     let mut warnings = Vec::new();
     if header.flags & flags::EXECED != 0 {
         warnings.push(format!(
-            "the program replaced itself by {}, which was not profiled: record that program instead",
+            "the program replaced itself by {}, which was not profiled; record that one instead",
             header.exec_path
         ));
     }
@@ -356,11 +356,11 @@ fn warnings_of(recording: &Recording, events_lost: u32) -> Vec<String> {
         warnings.push(format!("{children} not profiled"));
     }
     if header.flags & flags::FULL != 0 {
-        warnings.push("the recording ran out of room: memory mapped late has no counts".to_owned());
+        warnings.push("the recording is full: memory mapped late has no counts".to_owned());
     }
     if events_lost > 0 {
         warnings.push(format!(
-            "{events_lost} allocation events did not fit: their memory has no name"
+            "{events_lost} allocation events did not fit: their memory is unnamed"
         ));
     }
     if header.counted == 0 {
@@ -376,7 +376,7 @@ mod tests {
     const KIB: u64 = 1 << 10;
 
     #[test]
-    fn arenas_that_share_a_region_share_one_in_the_anchor() {
+    fn arenas_that_share_a_region_share_one_in_the_site() {
         let at = 0x7fff_0000_0000;
         // Sixteen arenas of 256 KiB in two regions, and a mapping far from them.
         let arenas = (0..16).map(|number| (at + number * 256 * KIB, 256 * KIB));
@@ -387,7 +387,7 @@ mod tests {
             assert_eq!(layout.offset(arena, 256 * KIB), number * 256 * KIB);
         }
         assert_eq!(layout.offset(far, 3 * REGION), 2 * REGION + 4096);
-        // One that was not known before; the one before it reaches into four regions.
+        // A mapping that was unknown; the one before it extends into four regions.
         assert_eq!(layout.offset(5 * REGION + 8192, KIB), 6 * REGION + 8192);
     }
 }

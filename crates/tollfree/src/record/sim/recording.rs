@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads what the plugin recorded: the layouts of plugins/user/recording.h.
+//! Reads the plugin's recording: the layouts of plugins/user/recording.h.
 //!
-//! The recording is sparse; only the parts that were written are read.
+//! The recording is sparse; only the written parts are read.
 
 use std::fs::File;
 use std::io;
@@ -18,7 +18,7 @@ const PATH: usize = 192;
 /// Page records read at a time.
 const CHUNK: u64 = 1 << 14;
 
-/// An empty recording, in memory: it cannot meet a full disk. The plugin gives it its size.
+/// Creates an empty recording in memory, where no disk can be full. The plugin sets its size.
 pub fn create() -> Result<File> {
     let memory = memfd_create("tollfree-recording", MemfdFlags::CLOEXEC)
         .context("no memory for the recording")?;
@@ -32,7 +32,7 @@ pub mod flags {
     pub const FULL: u32 = 4;
 }
 
-/// What the recording says of the run as a whole.
+/// Data about the run as a whole.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Header {
     pub flags: u32,
@@ -40,7 +40,7 @@ pub struct Header {
     pub pages_max: u64,
     pub blocks: u64,
     pub pages: u64,
-    /// Calls of the access callback: all, and while counting.
+    /// Calls of the access callback: all, and those while counting.
     pub seen: u64,
     pub counted: u64,
     pub accesses: u64,
@@ -55,7 +55,7 @@ pub struct Header {
     pub exec_path: String,
 }
 
-/// What a block is.
+/// The kind of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockKind {
     Event,
@@ -75,19 +75,19 @@ pub struct Block {
     pub address: u64,
     pub length: u64,
     first: u64,
-    /// Bytes from the anchor's start to the block's.
+    /// Bytes from the site's start to the block's.
     pub offset: u64,
     pub path: String,
     pub mapping: Option<Mapping>,
 }
 
-/// The private anonymous mapping that a block lay in when it came.
+/// The private anonymous mapping that contained a block when it was allocated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mapping {
     pub class: u8,
     pub protection: u8,
     pub ordinal: u32,
-    /// Where in it the block lay, bytes.
+    /// Offset of the block in it, bytes.
     pub at: u64,
 }
 
@@ -123,7 +123,7 @@ impl Recording {
     /// Reads the header and the blocks.
     ///
     /// # Errors
-    /// The simulator did not start (it says why on stderr), or the layouts differ.
+    /// The simulator did not start (the reason is on stderr), or the layouts differ.
     pub fn read(file: File) -> Result<Recording> {
         let mut bytes = [0; HEADER as usize];
         let read = file.read_exact_at(&mut bytes, 0);
@@ -134,7 +134,7 @@ impl Recording {
         let sizes = [8, 12, 16].map(|at| u64::from(u32_at(&bytes, at)));
         ensure!(
             sizes == [HEADER, BLOCK, PAGE],
-            "the simulator's plugin is of another version: build it anew with `make -C plugins`"
+            "the simulator's plugin has another version: rebuild it with `make -C plugins`"
         );
         let mut recording = Recording {
             file,
@@ -157,15 +157,15 @@ impl Recording {
             .collect())
     }
 
-    /// Calls `each` with the offset (from the block's start) of every page that has
-    /// a record, and the record.
+    /// Calls `each` with the offset (from the block's start) of every page that has a record, and
+    /// with the record.
     pub fn pages(&self, block: &Block, mut each: impl FnMut(u64, &Page)) -> Result<()> {
         let base = HEADER + self.header.blocks_max * BLOCK + block.first * PAGE;
         let end = base + block.length / 4096 * PAGE;
         let mut at = base;
         let mut bytes = vec![0; (CHUNK * PAGE) as usize];
         while let Some(data) = self.next_data(at, end)? {
-            // Records do not straddle holes: a hole begins at a multiple of 4096.
+            // Records do not cross holes: a hole begins at a multiple of 4096.
             let from = base + (data - base) / PAGE * PAGE;
             let length = (end - from).min(CHUNK * PAGE) as usize;
             self.file
@@ -182,7 +182,7 @@ impl Recording {
         Ok(())
     }
 
-    /// Where the next written part at or after `at` begins, before `end`.
+    /// The start of the next written part at or after `at`, before `end`.
     fn next_data(&self, at: u64, end: u64) -> io::Result<Option<u64>> {
         if at >= end {
             return Ok(None);
@@ -233,7 +233,7 @@ fn header(bytes: &[u8]) -> Header {
     }
 }
 
-/// A block; `None` for one that was being written when the program was killed.
+/// Parses a block; `None` for one that was incomplete when the program was killed.
 fn block(bytes: &[u8]) -> Option<Block> {
     let kind = match u32_at(bytes, 0) {
         1 => BlockKind::Event,
@@ -288,7 +288,7 @@ mod tests {
 
     use super::*;
 
-    /// Fills a recording by the C header, one value a field, and prints the wire's numbers.
+    /// Fills a recording with the C header, one value per field, and prints the wire constants.
     const WRITER: &str = r#"
 #include "recording.h"
 #include "wire.h"
@@ -314,8 +314,8 @@ int main(int argc, char **argv)
 
     #[test]
     fn the_header_files_of_the_plugin_agree() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name);
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
         std::fs::write(path("writer.c"), WRITER).unwrap();
         let headers = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugins/user");
         let built = Command::new("cc")
@@ -353,7 +353,7 @@ int main(int argc, char **argv)
             exec_path: "/exec".to_owned(),
         };
         assert_eq!(recording.header, expected);
-        // The second block was being written when the program was killed.
+        // The second block was incomplete when the program was killed.
         let block = Block {
             kind: BlockKind::File,
             freed: true,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the comparisons say, and what is advised.
+//! The conclusions from the comparisons, and the advice.
 
 use anyhow::Result;
 use toll_model::stats::{Interval, SMALLEST_EFFECT};
@@ -7,8 +7,8 @@ use toll_model::stats::{Interval, SMALLEST_EFFECT};
 use super::words::{changes_measured, growth, no_gain, too_much_memory, unresolved, with_interval};
 use super::{LONGEST_TAILS, Next, Run};
 use crate::compare::Comparison;
-use crate::compare::observe::Look;
-use crate::compare::result::ArmResult;
+use crate::compare::observe::Observation;
+use crate::compare::result::VariantResult;
 use crate::permanent::{Candidate, Permanent, in_source};
 use crate::tune::findings::Advice;
 use crate::units;
@@ -20,82 +20,93 @@ impl Run<'_> {
         }
     }
 
-    /// Between the comparisons, so that no timed run shares the machine with it.
+    /// Called between the comparisons, so that it does not disturb timed runs.
     pub(super) fn learn_tails(&mut self) {
-        let left = self.within.saturating_sub(self.lab.executor().now());
-        let tails = self.lab.fault_tails(LONGEST_TAILS.min(left));
+        let left = self.within.saturating_sub(self.experiment.executor().now());
+        let tails = self.experiment.fault_tails(LONGEST_TAILS.min(left));
         if let Some(today) = &mut self.results.findings.today {
             today.take_tails(tails);
         }
     }
 
-    /// What the program has as it is, what that brings, and what would be elsewhere.
+    /// The state as it is, its effect, and the effect on other settings.
     pub(super) fn as_it_is(&self) -> String {
         let planned = self.results.findings.planned_bytes;
         self.today().map_or(String::new(), |today| {
-            today.answer(planned, &self.lab.host())
+            today.answer(planned, &self.experiment.host())
         })
     }
 
-    /// Goes on where the rest of the memory may gain, or where a plan alone can be measured.
-    pub(super) fn judge_backed(&mut self, ceiling: &Comparison, look: &Look) -> Next {
+    /// Continues if the rest of the memory may gain, or if a plan alone can be measured.
+    pub(super) fn judge_backed(&mut self, upper_bound: &Comparison, look: &Observation) -> Next {
         let gain = self.today().and_then(|today| today.gain);
         let matters =
             |interval: Option<Interval>| interval.is_none_or(|it| !it.inside(SMALLEST_EFFECT));
-        let rest = ceiling.arm("all").and_then(|arm| arm.speedup);
+        let rest = upper_bound
+            .variant("all")
+            .and_then(|variant| variant.speedup);
         if gain.is_some() {
             self.learn_tails();
         } else {
-            self.note("the program takes too long for this time limit to measure what is to gain; raise --within");
+            self.note("the time limit is too short to measure the possible gain; raise --within");
         }
         let elsewhere = self.is_plan_only(look) && matters(gain);
-        if elsewhere || (matters(rest) && !self.lab.host().is_always()) {
+        if elsewhere || (matters(rest) && !self.experiment.host().is_always()) {
             return Next::On;
         }
         let reason = self.as_it_is();
         self.end(reason)
     }
 
-    pub(super) fn judge_ceiling(&mut self, ceiling: &Comparison, look: &Look) -> Result<Next> {
+    pub(super) fn judge_upper_bound(
+        &mut self,
+        upper_bound: &Comparison,
+        look: &Observation,
+    ) -> Result<Next> {
         if self.is_backed(look) && !self.is_switched_off() {
-            return Ok(self.judge_backed(ceiling, look));
+            return Ok(self.judge_backed(upper_bound, look));
         }
-        let Some(interval) = ceiling.main() else {
-            self.note("the program takes too long for this time limit to measure what is to gain; raise --within");
+        let Some(interval) = upper_bound.main() else {
+            self.note("the time limit is too short to measure the possible gain; raise --within");
             return Ok(Next::On);
         };
-        // At `never` huge pages come by collapses alone, which says little about other settings.
-        if interval.inside(SMALLEST_EFFECT) && !self.lab.host().is_never() {
-            let reason = no_gain(ceiling, &interval);
+        // At `never`, huge pages come only from collapses, which is not representative of other
+        // settings.
+        if interval.inside(SMALLEST_EFFECT) && !self.experiment.host().is_never() {
+            let reason = no_gain(upper_bound, &interval);
             return Ok(self.end(reason));
         }
         if self.is_switched_off() {
-            return Ok(self.judge_changes(ceiling, look));
+            return Ok(self.judge_changes(upper_bound, look));
         }
         Ok(Next::On)
     }
 
     /// Ends at `never` without a plan: nothing is left to compare.
     pub(super) fn end_at_never(&mut self) -> Next {
-        let collapsed = self.results.findings.speedup_all.map_or(String::new(), |all| {
-            format!(
-                "; memory that is collapsed into huge pages, which works all the same, makes it {} \
+        let collapsed = self
+            .results
+            .findings
+            .speedup_all
+            .map_or(String::new(), |all| {
+                format!(
+                    "; collapsing memory into huge pages, which still works, makes it {} \
                  times as fast",
-                with_interval(&all)
-            )
-        });
+                    with_interval(&all)
+                )
+            });
         let (today, elsewhere) = self.today().map_or(Default::default(), |today| {
-            (today.text(), today.elsewhere(None, &self.lab.host()))
+            (today.text(), today.elsewhere(None, &self.experiment.host()))
         });
         self.end(format!("{today}{collapsed}{elsewhere}"))
     }
 
-    /// Says what to do from the comparison's plan and changes.
-    pub(super) fn judge_changes(&mut self, comparison: &Comparison, look: &Look) -> Next {
+    /// Sets the advice from the plan and the changes of the comparison.
+    pub(super) fn judge_changes(&mut self, comparison: &Comparison, look: &Observation) -> Next {
         let mut permanent = self.permanent(comparison, look);
         let planned = comparison.speedup;
         let best = permanent.iter().find(|p| p.measured.is_some());
-        let plan_gains = comparison.arm("plan").is_some_and(ArmResult::gains);
+        let plan_gains = comparison.variant("plan").is_some_and(VariantResult::gains);
         match (
             planned.filter(|_| plan_gains),
             best.and_then(|p| p.measured),
@@ -105,7 +116,7 @@ impl Run<'_> {
                 units::bytes(self.results.findings.planned_bytes.unwrap_or(0)),
                 with_interval(&plan),
                 comparison.resource.name(),
-                growth(comparison, comparison.arm("plan"))
+                growth(comparison, comparison.variant("plan"))
             )),
             (None, Some(change)) => {
                 let plan = match planned {
@@ -114,18 +125,21 @@ impl Run<'_> {
                         .without_plan()
                         .map_or(String::new(), |why| format!("; {why}")),
                 };
-                // The arm is known by its number: permanent changes have no arm's name.
-                let arm = comparison.arms.iter().find(|a| a.speedup == Some(change));
+                // The name is looked up: permanent changes are not named after variants.
+                let variant = comparison
+                    .variants
+                    .iter()
+                    .find(|a| a.speedup == Some(change));
                 self.apply(format!(
                     "the change below makes it {} times as fast in {}{}{plan}",
                     with_interval(&change),
                     comparison.resource.name(),
-                    growth(comparison, arm)
+                    growth(comparison, variant)
                 ))
             }
             (None, None) => {
                 permanent.clear();
-                let dear = too_much_memory(comparison, self.lab.allowed_growth());
+                let dear = too_much_memory(comparison, self.experiment.allowed_growth());
                 let reason = match self.is_plan_only(look) {
                     true => self.as_it_is() + &changes_measured(comparison),
                     false => dear.unwrap_or_else(|| self.not_proven(comparison)),
@@ -137,11 +151,11 @@ impl Run<'_> {
         Next::End
     }
 
-    /// Says what the variants change that have only a short name in the table.
-    pub(super) fn explain_changes(&mut self, comparison: &Comparison, look: &Look) {
-        for (change, arm) in self.measurable(look) {
-            if comparison.arm(&arm.name).is_some() {
-                self.note(&format!("variant {}: {}", arm.name, change.change));
+    /// Adds notes that describe the variants with only a short name in the table.
+    pub(super) fn explain_changes(&mut self, comparison: &Comparison, look: &Observation) {
+        for (change, variant) in self.measurable(look) {
+            if comparison.variant(&variant.name).is_some() {
+                self.note(&format!("variant {}: {}", variant.name, change.change));
             }
         }
     }
@@ -151,31 +165,31 @@ impl Run<'_> {
         self.results.findings.reason = reason;
     }
 
-    /// What stays without tollfree: measured gains first, then what was not measured.
-    pub(super) fn permanent(&self, comparison: &Comparison, look: &Look) -> Vec<Permanent> {
-        let arm = |name: &str| comparison.arm(name);
-        let measured = |name: &str| arm(name).and_then(|arm| arm.speedup);
-        let refuted = |c: &Candidate| arm(c.name).is_some_and(|arm| !arm.gains());
+    /// Permanent changes: measured gains first, then unmeasured ones.
+    pub(super) fn permanent(&self, comparison: &Comparison, look: &Observation) -> Vec<Permanent> {
+        let variant = |name: &str| comparison.variant(name);
+        let measured = |name: &str| variant(name).and_then(|variant| variant.speedup);
+        let refuted = |c: &Candidate| variant(c.name).is_some_and(|variant| !variant.gains());
         let mut all: Vec<Permanent> = self
-            .lab
+            .experiment
             .candidates(look)
             .iter()
-            // A change that was measured, and is not proved to gain or takes too much memory, is no
-            // change to make.
+            // A measured change without a proved gain, or with too much memory, is omitted.
             .filter(|c| !refuted(c))
             .map(|c| c.with(measured(c.name)))
             .collect();
         if let Some(plan) = &self.results.plan {
             all.extend(in_source(plan).iter().map(|candidate| candidate.with(None)));
         }
-        // The highest of several medians is too high, mostly by luck; the low ends bear it better.
+        // The highest of several medians is usually too high by chance; the lower ends are more
+        // robust.
         let gain = |p: &Permanent| p.measured.map_or(0.0, |interval| interval.low);
         all.sort_by(|a, b| gain(b).total_cmp(&gain(a)));
         all
     }
 
-    /// What everything huge gains, and why no plan takes part in that; `None` if there
-    /// is a plan or no gain.
+    /// The gain of everything huge, and why there is no plan for it; `None` if there is a plan or
+    /// no gain.
     pub(super) fn without_plan(&self) -> Option<String> {
         let gain = self.results.findings.speedup_all;
         let gain = gain.filter(|all| all.is_gain() && self.acting_plan().is_none())?;
@@ -187,7 +201,7 @@ impl Run<'_> {
                     reason.trim_end_matches('.')
                 )
             }
-            None => "there is no profile to plan from".to_owned(),
+            None => "there is no profile for a plan".to_owned(),
         };
         Some(format!(
             "everything huge makes it {} times as fast, but {why}",
@@ -195,7 +209,7 @@ impl Run<'_> {
         ))
     }
 
-    /// Why nothing is advised after the last comparison.
+    /// Returns why nothing is advised after the last comparison.
     pub(super) fn not_proven(&self, comparison: &Comparison) -> String {
         match self.without_plan() {
             Some(why) => why + &changes_measured(comparison),
@@ -203,8 +217,8 @@ impl Run<'_> {
         }
     }
 
-    /// The program's own switches that no arm can measure, since they change the machine or are not on
-    /// this command line. Where something is advised, they are listed with that.
+    /// Adds the program's own settings that no variant can measure, because they change the machine
+    /// or are not on this command line. If something is advised, they are listed there.
     pub(super) fn note_unmeasurable(&mut self) {
         let found = &self.results.findings;
         let Some(look) = found
@@ -214,20 +228,19 @@ impl Run<'_> {
         else {
             return;
         };
-        let known = self.lab.candidates(look).into_iter();
-        for change in known.filter(|change| change.arm.is_none()) {
+        let known = self.experiment.candidates(look).into_iter();
+        for change in known.filter(|change| change.variant.is_none()) {
             self.note(&format!(
-                "not measured: {}; tune cannot try that by itself",
+                "not measured: {}; tune cannot test this itself",
                 change.change
             ));
         }
     }
 
-    /// A program that fails in each run was perhaps not given what it needs. Comparisons
-    /// say it themselves.
+    /// A program that fails in each run possibly lacks input. Comparisons report this themselves.
     pub(super) fn note_status(&mut self) {
         let found = &mut self.results.findings;
-        let compared = found.comparison.is_some() || found.ceiling.is_some();
+        let compared = found.comparison.is_some() || found.upper_bound.is_some();
         if let Some(status) = found.status.filter(|status| *status != 0 && !compared) {
             found
                 .notes

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The steps on a machine where everything takes the time that it is told.
+//! The steps on a mock machine with given times.
 
 use std::path::PathBuf;
 
 use toll_linux::calibrate::Tail;
 use toll_linux::sys::Mode;
-use toll_model::anchor::{AnchorKind, Level};
 use toll_model::builder::{Counts, Meta, ProfileBuilder};
 use toll_model::profile::{Program, Source};
+use toll_model::site::{Level, SiteKind};
 use toll_model::stats::Verdict;
 
 use super::super::today::SwitchedOff;
@@ -18,20 +18,20 @@ use crate::permanent::Permanent;
 
 const MIB: u64 = 1 << 20;
 
-/// Seconds of the runs of each arm, by its name.
+/// Seconds of the runs of each variant, by its name.
 type Times<'a> = &'a [(&'a str, &'a [f64])];
 
-/// A plan that gains, and everything huge as well.
+/// A plan with a gain, and the same for everything huge.
 const GAIN: Times<'static> = &[
     ("none", &[2.0, 2.01]),
     ("plan", &[1.5, 1.51]),
     ("all", &[1.5, 1.51]),
 ];
 
-/// A machine where everything takes the time that it is told.
-struct MockLab {
+/// A mock machine with given times.
+struct MockExperiment {
     mock: Mock,
-    look: Look,
+    look: Observation,
     /// The status of the first run, if it ended in time.
     ended: Option<i32>,
     candidates: Vec<Candidate>,
@@ -40,9 +40,9 @@ struct MockLab {
     kept: usize,
     warm: bool,
     costs: CostTable,
-    /// Seconds that calibration and a recording take, if they may.
+    /// Seconds of calibration and of a recording, if there is time.
     slow: [f64; 2],
-    /// The step in which the user presses Ctrl-C.
+    /// The step at which Ctrl-C is simulated.
     interrupt: Option<Step>,
     under_plan: usize,
     under_never: usize,
@@ -52,15 +52,15 @@ struct MockLab {
     tails: usize,
 }
 
-impl MockLab {
-    fn new(times: Times) -> MockLab {
-        MockLab {
+impl MockExperiment {
+    fn new(times: Times) -> MockExperiment {
+        MockExperiment {
             mock: Mock::new(times),
-            look: Look {
+            look: Observation {
                 windows: 3,
                 working_set: 256 * MIB,
                 anonymous: 256 * MIB,
-                ..Look::default()
+                ..Observation::default()
             },
             ended: Some(0),
             candidates: Vec::new(),
@@ -84,10 +84,10 @@ impl MockLab {
     }
 
     /// With a permanent change that can be measured.
-    fn with_change(times: Times, name: &'static str) -> MockLab {
-        MockLab {
+    fn with_change(times: Times, name: &'static str) -> MockExperiment {
+        MockExperiment {
             candidates: vec![candidate(name)],
-            ..MockLab::new(times)
+            ..MockExperiment::new(times)
         }
     }
 
@@ -96,18 +96,18 @@ impl MockLab {
     }
 }
 
-impl Lab for MockLab {
+impl Experiment for MockExperiment {
     fn executor(&mut self) -> &mut dyn Executor {
         &mut self.mock
     }
-    fn look(&mut self, _until: Duration) -> Result<(Look, Option<i32>)> {
+    fn look(&mut self, _until: Duration) -> Result<(Observation, Option<i32>)> {
         self.mock.clock += 1.0;
         Ok((self.look.clone(), self.ended))
     }
     fn reach(&self) -> u64 {
         12 * MIB
     }
-    fn candidates(&self, _look: &Look) -> Vec<Candidate> {
+    fn candidates(&self, _look: &Observation) -> Vec<Candidate> {
         self.candidates.clone()
     }
     fn costs(&mut self, within: Duration) -> Result<CostTable> {
@@ -125,10 +125,10 @@ impl Lab for MockLab {
     fn plan_file(&mut self, _plan: &Plan) -> Result<PathBuf> {
         Ok("plan.toml".into())
     }
-    fn price_options(&self) -> price::Options {
-        price::Options {
+    fn estimate_options(&self) -> estimate::Options {
+        estimate::Options {
             warm: self.warm,
-            ..price::Options::default()
+            ..estimate::Options::default()
         }
     }
     fn announce(&mut self, step: Step, _allowance: Duration) {
@@ -167,10 +167,10 @@ impl Lab for MockLab {
     }
 }
 
-/// A chase over 256 MiB of one mapping.
+/// Pointer chasing over 256 MiB of one mapping.
 fn profile() -> Profile {
     let mut builder = ProfileBuilder::default();
-    let anchor = builder.anchor(AnchorKind::Heap, 256 * MIB, 0, Level::Exact);
+    let site = builder.site(SiteKind::Heap, 256 * MIB, 0, Level::Exact);
     let meta = Meta {
         source: Source::Sim,
         source_detail: "a test".to_owned(),
@@ -194,7 +194,7 @@ fn profile() -> Profile {
             dependent: Some(1.0),
             huge: false,
         };
-        builder.count(anchor, page * 4096, &counts);
+        builder.count(site, page * 4096, &counts);
     }
     builder.finish(meta)
 }
@@ -204,7 +204,7 @@ fn candidate(name: &'static str) -> Candidate {
         name,
         change: format!("set {name}"),
         how: "export A=1".to_owned(),
-        arm: Some(Change {
+        variant: Some(Change {
             env: vec![("A".into(), "1".into())],
             ..Change::default()
         }),
@@ -213,28 +213,35 @@ fn candidate(name: &'static str) -> Candidate {
 
 #[test]
 fn a_small_working_set_ends_it_at_once() {
-    let mut lab = MockLab::new(&[]);
-    lab.look.working_set = 4 * MIB;
-    let got = lab.tune(600).findings;
+    let mut experiment = MockExperiment::new(&[]);
+    experiment.look.working_set = 4 * MIB;
+    let got = experiment.tune(600).findings;
     assert_eq!((got.advice, got.step), (Advice::DoNothing, Step::Look));
-    assert!(got.reason.contains("TLB reaches"), "{}", got.reason);
-    assert_eq!(lab.steps, [Step::Look]);
+    assert!(
+        got.reason.contains("reach of this CPU's TLB"),
+        "{}",
+        got.reason
+    );
+    assert_eq!(experiment.steps, [Step::Look]);
     assert_eq!((got.verdict, got.speedup, got.pairs), (None, None, None));
 }
 
 #[test]
 fn a_look_that_was_cut_short_proves_nothing() {
-    let mut lab = MockLab::new(&[("none", &[1.0]), ("all", &[1.0])]);
-    (lab.look.working_set, lab.ended) = (4 * MIB, None);
-    lab.tune(600);
-    assert!(lab.steps.contains(&Step::Ceiling));
+    let mut experiment = MockExperiment::new(&[("none", &[1.0]), ("all", &[1.0])]);
+    (experiment.look.working_set, experiment.ended) = (4 * MIB, None);
+    experiment.tune(600);
+    assert!(experiment.steps.contains(&Step::UpperBound));
 }
 
 #[test]
-fn a_ceiling_within_two_percent_ends_it() {
-    let mut lab = MockLab::new(&[("none", &[2.0, 2.004]), ("all", &[1.99, 2.0])]);
-    let got = lab.tune(600).findings;
-    assert_eq!((got.advice, got.step), (Advice::DoNothing, Step::Ceiling));
+fn a_upper_bound_within_two_percent_ends_it() {
+    let mut experiment = MockExperiment::new(&[("none", &[2.0, 2.004]), ("all", &[1.99, 2.0])]);
+    let got = experiment.tune(600).findings;
+    assert_eq!(
+        (got.advice, got.step),
+        (Advice::DoNothing, Step::UpperBound)
+    );
     assert!(got.reason.contains("+/- 2 %"), "{}", got.reason);
     assert!(got.speedup_all.is_some() && got.speedup.is_none());
     assert!(got.permanent.is_empty());
@@ -247,9 +254,9 @@ fn what_is_huge_already_is_compared_with_never() {
         ("all", &[2.01, 2.0]),
         ("never", &[3.0, 3.01]),
     ];
-    let mut lab = MockLab::new(times);
-    lab.look.huge = 200 * MIB;
-    let got = lab.tune(600).findings;
+    let mut experiment = MockExperiment::new(times);
+    experiment.look.huge = 200 * MIB;
+    let got = experiment.tune(600).findings;
     for part in [
         "already huge-page-backed: 78 %",
         "Huge pages make it faster now: 1.",
@@ -261,43 +268,59 @@ fn what_is_huge_already_is_compared_with_never() {
         (got.advice, got.answer),
         (Advice::DoNothing, Answer::DoNothing)
     );
-    let never = got.ceiling.unwrap().arm("never").unwrap().speedup.unwrap();
+    let never = got
+        .upper_bound
+        .unwrap()
+        .variant("never")
+        .unwrap()
+        .speedup
+        .unwrap();
     assert!((never.median - 0.666).abs() < 0.01);
     let gain = got.today.unwrap().gain.unwrap();
     assert!((gain.median - 1.5).abs() < 0.02, "{gain:?}");
 }
 
-/// A machine at `always`, on which the plan alone would do as well, in less memory.
-fn always() -> MockLab {
-    let mut lab = MockLab::new(&[
+/// A machine at `always`, on which the plan alone gains as much, with less memory.
+fn always() -> MockExperiment {
+    let mut experiment = MockExperiment::new(&[
         ("none", &[2.0, 2.01]),
         ("never", &[3.0, 3.01]),
         ("all", &[2.0, 2.01]),
         ("plan-only", &[2.1, 2.12]),
     ]);
-    lab.host.mode = Some(Mode::Always);
-    lab.look.huge = 255 * MIB;
-    lab.mock.fill = |arm, _, sample| {
-        sample.max_rss = match arm.name.as_str() {
+    experiment.host.mode = Some(Mode::Always);
+    experiment.look.huge = 255 * MIB;
+    experiment.mock.fill = |variant, _, sample| {
+        sample.max_rss = match variant.name.as_str() {
             "never" => 256 * MIB,
             "plan-only" => 258 * MIB,
             _ => 300 * MIB,
         };
     };
-    lab
+    experiment
 }
 
 #[test]
 fn on_a_machine_at_always_never_and_the_plan_alone_are_measured() {
-    let mut lab = always();
-    let got = lab.tune(600).findings;
-    let arms = |comparison: &Option<Comparison>| -> Vec<String> {
-        let arms = &comparison.as_ref().unwrap().arms;
-        arms.iter().map(|arm| arm.name.clone()).collect()
+    let mut experiment = always();
+    let got = experiment.tune(600).findings;
+    let variants = |comparison: &Option<Comparison>| -> Vec<String> {
+        let variants = &comparison.as_ref().unwrap().variants;
+        variants
+            .iter()
+            .map(|variant| variant.name.clone())
+            .collect()
     };
-    assert_eq!(arms(&got.ceiling), ["none", "never", "all"]);
-    assert_eq!(arms(&got.comparison), ["none", "plan-only", "never"]);
-    assert_eq!((lab.under_never, lab.under_plan, lab.tails), (1, 0, 1));
+    assert_eq!(variants(&got.upper_bound), ["none", "never", "all"]);
+    assert_eq!(variants(&got.comparison), ["none", "plan-only", "never"]);
+    assert_eq!(
+        (
+            experiment.under_never,
+            experiment.under_plan,
+            experiment.tails
+        ),
+        (1, 0, 1)
+    );
     for part in [
         "already huge-page-backed: 99 % (255 MiB of 256 MiB; THP always)",
         "times as fast as without any, for 44 MiB more memory",
@@ -320,7 +343,7 @@ fn on_a_machine_at_always_never_and_the_plan_alone_are_measured() {
 #[test]
 fn on_a_machine_at_never_another_setting_is_estimated() {
     // Collapsing costs more than it gains.
-    let mut lab = MockLab::with_change(
+    let mut experiment = MockExperiment::with_change(
         &[
             ("none", &[2.0, 2.01]),
             ("all", &[2.3, 2.31]),
@@ -328,22 +351,22 @@ fn on_a_machine_at_never_another_setting_is_estimated() {
         ],
         "tunable",
     );
-    lab.host = Host {
+    experiment.host = Host {
         mode: Some(Mode::Never),
-        ..lab.host
+        ..experiment.host
     };
-    let got = lab.tune(600).findings;
+    let got = experiment.tune(600).findings;
     assert_eq!(
         (got.advice, got.answer),
         (Advice::DoNothing, Answer::DoNothing)
     );
-    // The change would ask for huge pages that nobody gets here.
+    // The change would request huge pages, which are disabled here.
     assert_eq!(got.comparison, None);
     let estimate = got.today.unwrap().at_madvise.unwrap();
     assert!(estimate.planned_bytes > 0 && estimate.speedup.median > 1.0);
     for part in [
-        "this machine has them off (THP never); memory that is collapsed into huge pages, which \
-         works all the same, makes it 0.870",
+        "they are disabled on this machine (THP never); collapsing memory into huge pages, which \
+         still works, makes it 0.870",
         "With THP madvise (as root: `echo madvise >",
         "is estimated to make it",
         "not measured",
@@ -354,19 +377,19 @@ fn on_a_machine_at_never_another_setting_is_estimated() {
 
 #[test]
 fn a_kernel_that_cannot_limit_to_what_is_advised_is_named() {
-    let mut lab = always();
-    lab.host.can_limit = false;
-    let got = lab.tune(600).findings;
+    let mut experiment = always();
+    experiment.host.can_limit = false;
+    let got = experiment.tune(600).findings;
     assert!(got.reason.contains("Linux 6.18"), "{}", got.reason);
-    assert_eq!((got.step, lab.under_never), (Step::Ceiling, 0));
+    assert_eq!((got.step, experiment.under_never), (Step::UpperBound, 0));
 }
 
 #[test]
 fn what_only_the_parent_switched_off_is_given_back_and_measured() {
-    let mut lab = MockLab::new(GAIN);
-    lab.look.switched_off = true;
-    lab.host.inherits_off = true;
-    let got = lab.tune(600).findings;
+    let mut experiment = MockExperiment::new(GAIN);
+    experiment.look.switched_off = true;
+    experiment.host.inherits_off = true;
+    let got = experiment.tune(600).findings;
     assert_eq!(got.advice, Advice::Apply, "{}", got.reason);
     assert_eq!(got.today.unwrap().switched_off, Some(SwitchedOff::Parent));
 }
@@ -379,8 +402,8 @@ fn a_gain_goes_through_all_steps_and_is_applied() {
         ("all", &[1.5, 1.51]),
         ("tunable", &[1.45, 1.46]),
     ];
-    let mut lab = MockLab::with_change(times, "tunable");
-    let results = lab.tune(600);
+    let mut experiment = MockExperiment::with_change(times, "tunable");
+    let results = experiment.tune(600);
     let got = &results.findings;
     assert_eq!(
         (got.advice, got.verdict),
@@ -395,13 +418,13 @@ fn a_gain_goes_through_all_steps_and_is_applied() {
     assert!(got.predicted_speedup.is_some());
     assert_eq!(got.permanent[0].state, "measured");
     assert!(results.plan.is_some() && results.after.is_some());
-    assert_eq!(lab.under_plan, 1);
-    use Step::{After, Ceiling, Compare, Costs, Look, Plan, Profile};
+    assert_eq!(experiment.under_plan, 1);
+    use Step::{After, Compare, Costs, Look, Plan, Profile, UpperBound};
     assert_eq!(
-        lab.steps,
-        [Look, Ceiling, Costs, Profile, Plan, Compare, After]
+        experiment.steps,
+        [Look, UpperBound, Costs, Profile, Plan, Compare, After]
     );
-    assert!(lab.mock.clock <= 600.0, "{}", lab.mock.clock);
+    assert!(experiment.mock.clock <= 600.0, "{}", experiment.mock.clock);
 }
 
 #[test]
@@ -411,8 +434,8 @@ fn an_undecided_answer_says_what_settles_it_and_is_gone_on_with() {
         ("plan", &[1.95, 2.15, 1.75, 2.05, 1.85, 2.1, 1.95]),
         ("all", &[1.8, 1.7, 1.9, 2.0, 1.6]),
     ];
-    let mut lab = MockLab::new(times);
-    let first = lab.tune(200);
+    let mut experiment = MockExperiment::new(times);
+    let first = experiment.tune(200);
     let got = &first.findings;
     assert_eq!(
         (got.advice, got.answer),
@@ -427,13 +450,15 @@ fn an_undecided_answer_says_what_settles_it_and_is_gone_on_with() {
     let settle = got.settle.clone().unwrap();
     let before = got.comparison.clone().unwrap();
     assert!(settle.pairs > before.pairs, "{settle:?}");
-    // Each of the missing rounds, and one that warms up, takes about two seconds an arm.
-    let runs = f64::from(settle.pairs - before.pairs + 1) * before.arms.len() as f64;
+    // Each missing round, and one warm-up round, takes about two seconds per variant.
+    let runs = f64::from(settle.pairs - before.pairs + 1) * before.variants.len() as f64;
     assert!((1.7..2.2).contains(&(settle.seconds / runs)), "{settle:?}");
 
-    let mut lab = MockLab::new(times);
+    let mut experiment = MockExperiment::new(times);
     let within = Duration::from_secs_f64(settle.seconds * 3.0);
-    let second = resume(&mut lab, first.clone(), within).unwrap().findings;
+    let second = resume(&mut experiment, first.clone(), within)
+        .unwrap()
+        .findings;
     let after = second.comparison.clone().unwrap();
     assert!(
         after.pairs > before.pairs,
@@ -441,7 +466,7 @@ fn an_undecided_answer_says_what_settles_it_and_is_gone_on_with() {
         after.pairs,
         before.pairs
     );
-    for (old, new) in before.arms.iter().zip(&after.arms) {
+    for (old, new) in before.variants.iter().zip(&after.variants) {
         let kept = before.pairs as usize + 1;
         assert_eq!(old.runs[..kept], new.runs[..kept]);
     }
@@ -452,16 +477,16 @@ fn an_undecided_answer_says_what_settles_it_and_is_gone_on_with() {
         second.reason
     );
     assert_eq!(second.settle, None);
-    assert_eq!(lab.steps, [Step::Compare]);
+    assert_eq!(experiment.steps, [Step::Compare]);
 }
 
 #[test]
 fn there_must_be_something_to_go_on_with() {
-    let mut lab = MockLab::new(&[]);
-    lab.look.working_set = 4 * MIB;
-    let results = lab.tune(600);
+    let mut experiment = MockExperiment::new(&[]);
+    experiment.look.working_set = 4 * MIB;
+    let results = experiment.tune(600);
     assert_eq!(results.findings.answer, Answer::DoNothing);
-    let error = resume(&mut lab, results, Duration::from_secs(60)).unwrap_err();
+    let error = resume(&mut experiment, results, Duration::from_secs(60)).unwrap_err();
     assert!(error.to_string().contains("no comparison"), "{error}");
 }
 
@@ -472,10 +497,10 @@ fn a_gain_that_is_lost_in_noise_is_not_advised() {
         ("plan", &[1.9, 2.5, 1.7, 2.4, 2.0]),
         ("all", &[1.9, 1.5, 2.6, 2.0, 2.1]),
     ];
-    let got = MockLab::new(times).tune(200).findings;
+    let got = MockExperiment::new(times).tune(200).findings;
     assert_eq!(got.advice, Advice::DoNothing);
     assert_eq!(got.verdict, Some(Verdict::CannotTell));
-    assert!(got.reason.contains("cannot be told"), "{}", got.reason);
+    assert!(got.reason.contains("it is not clear"), "{}", got.reason);
     assert!(got.seconds <= 200.0);
 }
 
@@ -483,19 +508,19 @@ fn a_gain_that_is_lost_in_noise_is_not_advised() {
 fn a_gain_that_takes_much_more_memory_is_advised_only_if_that_was_allowed() {
     let tunable: Times = &[("tunable", &[1.5, 1.51])];
     let times = [GAIN, tunable].concat();
-    type Fill = fn(&Arm, usize, &mut Sample);
+    type Fill = fn(&Variant, usize, &mut Sample);
     let tuned = |allowed: f64, fill: Fill| {
-        let mut lab = MockLab::with_change(&times, "tunable");
-        lab.allowed_growth = allowed;
-        lab.mock.fill = fill;
-        lab.tune(600).findings
+        let mut experiment = MockExperiment::with_change(&times, "tunable");
+        experiment.allowed_growth = allowed;
+        experiment.mock.fill = fill;
+        experiment.tune(600).findings
     };
-    let both: Fill = |arm, _, sample| {
-        let dear = ["plan", "tunable"].contains(&arm.name.as_str());
+    let both: Fill = |variant, _, sample| {
+        let dear = ["plan", "tunable"].contains(&variant.name.as_str());
         sample.max_rss = if dear { 400 * MIB } else { 300 * MIB };
     };
-    let change: Fill = |arm, _, sample| {
-        sample.max_rss = if arm.name == "tunable" {
+    let change: Fill = |variant, _, sample| {
+        sample.max_rss = if variant.name == "tunable" {
             400 * MIB
         } else {
             300 * MIB
@@ -537,13 +562,13 @@ fn a_gain_below_the_floor_is_not_advised() {
         ("all", &[1.5, 1.501]),
         ("tunable", &[1.98, 1.981]),
     ];
-    let mut lab = MockLab::with_change(times, "tunable");
-    let got = lab.tune(600).findings;
+    let mut experiment = MockExperiment::with_change(times, "tunable");
+    let got = experiment.tune(600).findings;
     let plan = got.speedup.unwrap();
     assert!(plan.low > 1.0 && plan.median < 1.02, "{plan:?}");
     assert_eq!(got.advice, Advice::DoNothing, "{}", got.reason);
     assert!(
-        got.reason.contains("no difference that matters"),
+        got.reason.contains("no difference of 2 % or more"),
         "{}",
         got.reason
     );
@@ -557,7 +582,7 @@ fn a_slower_plan_is_called_slower() {
         ("plan", &[2.4, 2.41]),
         ("all", &[2.4, 2.41]),
     ];
-    let got = MockLab::new(times).tune(600).findings;
+    let got = MockExperiment::new(times).tune(600).findings;
     assert_eq!(
         (got.advice, got.verdict),
         (Advice::DoNothing, Some(Verdict::Slower))
@@ -572,9 +597,9 @@ fn without_a_profile_the_changes_are_measured_all_the_same() {
         ("all", &[1.5, 1.51]),
         ("tunable", &[1.5, 1.51]),
     ];
-    let mut lab = MockLab::new(times);
-    (lab.profile, lab.candidates) = (None, vec![candidate("tunable")]);
-    let got = lab.tune(600).findings;
+    let mut experiment = MockExperiment::new(times);
+    (experiment.profile, experiment.candidates) = (None, vec![candidate("tunable")]);
+    let got = experiment.tune(600).findings;
     assert_eq!((got.advice, got.speedup), (Advice::Apply, None));
     assert!(got.permanent[0].measured.is_some());
     assert!(
@@ -584,11 +609,11 @@ fn without_a_profile_the_changes_are_measured_all_the_same() {
     );
 }
 
-/// A profile of a program whose memory is a file's: no plan acts on that.
+/// A profile with file-backed memory only, for which no plan acts.
 fn not_acted_on() -> Profile {
     let mut profile = profile();
-    for part in &mut profile.anchors {
-        part.anchor.kind = AnchorKind::Stack;
+    for part in &mut profile.sites {
+        part.site.kind = SiteKind::Stack;
     }
     profile
 }
@@ -596,9 +621,9 @@ fn not_acted_on() -> Profile {
 #[test]
 fn where_the_plan_does_nothing_and_everything_huge_gains_both_are_said() {
     let times: Times = &[("none", &[2.0, 2.01]), ("all", &[1.6, 1.61])];
-    let mut lab = MockLab::new(times);
-    lab.profile = Some(not_acted_on());
-    let got = lab.tune(600).findings;
+    let mut experiment = MockExperiment::new(times);
+    experiment.profile = Some(not_acted_on());
+    let got = experiment.tune(600).findings;
     assert_eq!((got.advice, got.speedup), (Advice::DoNothing, None));
     for part in [
         "everything huge makes it 1.2",
@@ -606,7 +631,7 @@ fn where_the_plan_does_nothing_and_everything_huge_gains_both_are_said() {
     ] {
         assert!(got.reason.contains(part), "{}", got.reason);
     }
-    assert!(!got.reason.contains("cannot be told"), "{}", got.reason);
+    assert!(!got.reason.contains("it is not clear"), "{}", got.reason);
 }
 
 #[test]
@@ -616,13 +641,13 @@ fn where_the_plan_does_nothing_the_changes_are_what_is_measured() {
         let all = [8.0, 8.04];
         let change = [5.0 * seconds, 5.02 * seconds];
         let times: Times = &[("none", &none), ("all", &all), ("tunable", &change)];
-        let mut lab = MockLab::new(times);
-        lab.profile = Some(not_acted_on());
-        lab.candidates = vec![candidate("tunable")];
-        // Too short for more than two arms.
-        let got = lab.tune(400).findings;
-        let arms = &got.comparison.as_ref().unwrap().arms;
-        assert_eq!(arms[1].name, "tunable");
+        let mut experiment = MockExperiment::new(times);
+        experiment.profile = Some(not_acted_on());
+        experiment.candidates = vec![candidate("tunable")];
+        // Too short for more than two variants.
+        let got = experiment.tune(400).findings;
+        let variants = &got.comparison.as_ref().unwrap().variants;
+        assert_eq!(variants[1].name, "tunable");
         assert!(
             got.reason.contains("everything huge makes it 1.2"),
             "{}",
@@ -640,13 +665,13 @@ fn where_the_plan_does_nothing_the_changes_are_what_is_measured() {
 }
 
 #[test]
-fn the_price_of_cold_memory_is_noted_where_it_is_known_and_paid() {
+fn the_cost_of_cold_memory_is_noted_where_it_is_known_and_paid() {
     let noted = |warm, complete, cold| {
-        let mut lab = MockLab::new(GAIN);
-        (lab.warm, lab.costs.complete) = (warm, complete);
-        lab.costs.fault_2m_warm.median = 40_000.0;
-        lab.costs.fault_2m_cold.median = cold;
-        let notes = lab.tune(600).findings.notes;
+        let mut experiment = MockExperiment::new(GAIN);
+        (experiment.warm, experiment.costs.complete) = (warm, complete);
+        experiment.costs.fault_2m_warm.median = 40_000.0;
+        experiment.costs.fault_2m_cold.median = cold;
+        let notes = experiment.tune(600).findings.notes;
         notes
             .into_iter()
             .find(|note| note.contains("after a pause"))
@@ -661,7 +686,7 @@ fn the_price_of_cold_memory_is_noted_where_it_is_known_and_paid() {
     assert_eq!(noted(false, true, 4_000_000.0), None);
 }
 
-/// So scattered that more pairs could always change the answer.
+/// With so much noise that more pairs could always change the answer.
 const NOISE: Times = &[
     ("none", &[2.0, 2.6, 1.8, 2.2]),
     ("plan", &[1.9, 2.5, 1.7, 2.4, 2.0]),
@@ -671,24 +696,44 @@ const NOISE: Times = &[
 #[test]
 fn the_time_limit_is_told_from_other_ends() {
     let clear: Times = GAIN;
-    assert!(!MockLab::new(clear).tune(600).findings.time_limit_reached);
-    assert!(MockLab::new(NOISE).tune(200).findings.time_limit_reached);
+    assert!(
+        !MockExperiment::new(clear)
+            .tune(600)
+            .findings
+            .time_limit_reached
+    );
+    assert!(
+        MockExperiment::new(NOISE)
+            .tune(200)
+            .findings
+            .time_limit_reached
+    );
     let nothing: Times = &[("none", &[2.0, 2.004]), ("all", &[1.99, 2.0])];
-    assert!(!MockLab::new(nothing).tune(600).findings.time_limit_reached);
+    assert!(
+        !MockExperiment::new(nothing)
+            .tune(600)
+            .findings
+            .time_limit_reached
+    );
     let long: Times = &[("none", &[900.0]), ("plan", &[900.0]), ("all", &[900.0])];
-    assert!(MockLab::new(long).tune(60).findings.time_limit_reached);
+    assert!(
+        MockExperiment::new(long)
+            .tune(60)
+            .findings
+            .time_limit_reached
+    );
 }
 
 #[test]
 fn pairs_come_before_a_second_profile() {
-    let mut lab = MockLab::new(NOISE);
-    lab.slow = [0.0, 20.0];
-    let got = lab.tune(200).findings;
+    let mut experiment = MockExperiment::new(NOISE);
+    experiment.slow = [0.0, 20.0];
+    let got = experiment.tune(200).findings;
     assert!(got.time_limit_reached);
-    assert_eq!(lab.under_plan, 0, "{:?}", got.spent);
+    assert_eq!(experiment.under_plan, 0, "{:?}", got.spent);
     let of = |step: Step| got.spent.iter().find(|it| it.step == step);
     assert_eq!(of(Step::After), None);
-    // Only a twentieth of what is left when it begins is kept back.
+    // Only a twentieth of the time left at the start of the step is reserved.
     let left = 200.0 - of(Step::Compare).map_or(0.0, |it| it.allowed_seconds);
     let before: f64 = got.spent.iter().map(|it| it.seconds).sum::<f64>()
         - of(Step::Compare).map_or(0.0, |it| it.seconds);
@@ -696,57 +741,63 @@ fn pairs_come_before_a_second_profile() {
     let all: f64 = got.spent.iter().map(|it| it.seconds).sum();
     assert!((all - got.seconds).abs() < 1.0, "{:?}", got.spent);
 
-    let mut lab = MockLab::new(GAIN);
-    lab.slow = [0.0, 20.0];
-    let got = lab.tune(600).findings;
-    assert_eq!(lab.under_plan, 1);
+    let mut experiment = MockExperiment::new(GAIN);
+    experiment.slow = [0.0, 20.0];
+    let got = experiment.tune(600).findings;
+    assert_eq!(experiment.under_plan, 1);
     assert_eq!(got.spent.last().map(|it| it.step), Some(Step::After));
 }
 
 #[test]
 fn a_program_that_fails_in_each_run_is_noted_once() {
-    let failing = |lab: &mut MockLab| {
-        lab.ended = Some(2);
-        lab.mock.fill = |_, _, sample| sample.status = 2;
-        lab.tune(600).findings
+    let failing = |experiment: &mut MockExperiment| {
+        experiment.ended = Some(2);
+        experiment.mock.fill = |_, _, sample| sample.status = 2;
+        experiment.tune(600).findings
     };
     let said = |found: &Findings| {
         let text = super::super::text::render(found);
         text.matches("the program ends with status 2 in each run")
             .count()
     };
-    let mut small = MockLab::new(&[]);
+    let mut small = MockExperiment::new(&[]);
     small.look.working_set = 4 * MIB;
     let got = failing(&mut small);
     assert_eq!((got.status, said(&got)), (Some(2), 1));
 
-    let got = failing(&mut MockLab::new(&[
+    let got = failing(&mut MockExperiment::new(&[
         ("none", &[2.0, 2.004]),
         ("all", &[1.99, 2.0]),
     ]));
     assert_eq!((got.status, said(&got)), (Some(2), 1));
 }
 
-/// Pairs of the ceiling and of the last comparison within 4 minutes, and arms of the
-/// latter, for a program of 2.5 s whose times are scattered or not.
+/// Pairs of the upper bound and of the last comparison within 4 minutes, and variants of the
+/// latter, for a program of 2.5 s with noise `scatter`.
 fn rounds_of_seconds(slow: [f64; 2], scatter: f64) -> [usize; 3] {
     let times = |center: f64, order: [f64; 5]| order.map(|at| center * (1.0 + scatter * at));
     let (none, all) = (
         times(2.5, [0.0, 1.0, -0.7, 0.4, -0.3]),
         times(2.2, [0.3, -0.6, 1.0, -0.4, 0.0]),
     );
-    let arms: Vec<(&str, &[f64])> = ["plan", "all", "tunable"].map(|arm| (arm, &all[..])).into();
-    let mut lab = MockLab::new(&[&[("none", &none[..])], &arms[..]].concat());
-    (lab.slow, lab.candidates) = (slow, vec![candidate("tunable")]);
-    let got = lab.tune(240).findings;
-    let (ceiling, last) = (got.ceiling.unwrap(), got.comparison.unwrap());
-    [ceiling.pairs as usize, last.pairs as usize, last.arms.len()]
+    let variants: Vec<(&str, &[f64])> = ["plan", "all", "tunable"]
+        .map(|variant| (variant, &all[..]))
+        .into();
+    let mut experiment = MockExperiment::new(&[&[("none", &none[..])], &variants[..]].concat());
+    (experiment.slow, experiment.candidates) = (slow, vec![candidate("tunable")]);
+    let got = experiment.tune(240).findings;
+    let (upper_bound, last) = (got.upper_bound.unwrap(), got.comparison.unwrap());
+    [
+        upper_bound.pairs as usize,
+        last.pairs as usize,
+        last.variants.len(),
+    ]
 }
 
 #[test]
 fn a_program_of_seconds_gets_rounds_enough_within_minutes() {
     const ALL: f64 = f64::MAX;
-    // Prices that are known or not, a recording of 15 s or of all that it may take.
+    // Costs known or unknown; a recording of 15 s or of the maximum.
     for (slow, scatter, expected) in [
         ([0.0, 15.0], 0.01, [5, 5, 4]),
         ([ALL, ALL], 0.01, [5, 5, 3]),
@@ -769,57 +820,56 @@ fn a_change_that_does_not_gain_is_not_printed() {
         ("all", &[1.5, 1.51]),
         ("useless", &[2.0, 2.01]),
     ];
-    let mut lab = MockLab::with_change(times, "useless");
-    let change = lab.candidates[0].change.clone();
-    let got = lab.tune(600).findings;
+    let mut experiment = MockExperiment::with_change(times, "useless");
+    let change = experiment.candidates[0].change.clone();
+    let got = experiment.tune(600).findings;
     assert_eq!(got.advice, Advice::Apply);
     assert!(got.permanent.is_empty(), "{:?}", got.permanent);
-    // The table has its name all the same.
+    // The table still has its name.
     let note = format!("variant useless: {change}");
     assert!(got.notes.contains(&note), "{:?}", got.notes);
 }
 
 #[test]
 fn a_program_that_switches_it_off_needs_its_own_switch() {
-    let mut lab = MockLab::new(&[]);
-    lab.look.switched_off = true;
-    let got = lab.tune(600).findings;
+    let mut experiment = MockExperiment::new(&[]);
+    experiment.look.switched_off = true;
+    let got = experiment.tune(600).findings;
     assert!(
-        got.reason
-            .contains("the program switches them off for itself"),
+        got.reason.contains("the program disables them for itself"),
         "{}",
         got.reason
     );
 
     let times: Times = &[("none", &[2.0, 2.01]), ("own", &[1.5, 1.51])];
-    let mut lab = MockLab::new(times);
-    lab.look.switched_off = true;
-    lab.candidates = vec![candidate("own")];
-    let got = lab.tune(600).findings;
-    assert_eq!((got.advice, got.step), (Advice::Apply, Step::Ceiling));
+    let mut experiment = MockExperiment::new(times);
+    experiment.look.switched_off = true;
+    experiment.candidates = vec![candidate("own")];
+    let got = experiment.tune(600).findings;
+    assert_eq!((got.advice, got.step), (Advice::Apply, Step::UpperBound));
     assert!(got.permanent[0].measured.is_some());
 }
 
 #[test]
-fn few_arms_where_time_is_short() {
+fn few_variants_where_time_is_short() {
     let times: Times = &[
         ("none", &[10.0]),
         ("plan", &[8.0]),
         ("all", &[8.0]),
         ("tunable", &[8.0]),
     ];
-    let mut lab = MockLab::with_change(times, "tunable");
-    let got = lab.tune(600).findings;
+    let mut experiment = MockExperiment::with_change(times, "tunable");
+    let got = experiment.tune(600).findings;
     let names: Vec<&str> = got
         .comparison
         .as_ref()
         .unwrap()
-        .arms
+        .variants
         .iter()
-        .map(|arm| arm.name.as_str())
+        .map(|variant| variant.name.as_str())
         .collect();
     assert_eq!(names, ["none", "plan"]);
-    assert!(lab.mock.clock <= 600.0 + 10.0);
+    assert!(experiment.mock.clock <= 600.0 + 10.0);
     let not = |p: &Permanent| p.measured.is_none() && p.state == "not measured";
     assert!(got.permanent.iter().all(not), "{:?}", got.permanent);
 }
@@ -827,34 +877,34 @@ fn few_arms_where_time_is_short() {
 #[test]
 fn a_run_longer_than_the_limit_is_said_and_ends_in_time() {
     let times: Times = &[("none", &[900.0]), ("plan", &[900.0]), ("all", &[900.0])];
-    let mut lab = MockLab::new(times);
-    let got = lab.tune(60).findings;
+    let mut experiment = MockExperiment::new(times);
+    let got = experiment.tune(60).findings;
     assert_eq!(got.advice, Advice::DoNothing);
     assert!(got.reason.contains("--within"), "{}", got.reason);
-    assert!(lab.mock.clock <= 60.0, "{}", lab.mock.clock);
+    assert!(experiment.mock.clock <= 60.0, "{}", experiment.mock.clock);
 }
 
 #[test]
 fn ctrl_c_in_each_step_keeps_what_was_there() {
-    use Step::{After, Ceiling, Compare, Costs, Look, Plan, Profile};
-    for step in [Look, Ceiling, Costs, Profile, Plan, Compare, After] {
-        let mut lab = MockLab::new(GAIN);
-        lab.interrupt = Some(step);
-        let results = lab.tune(600);
+    use Step::{After, Compare, Costs, Look, Plan, Profile, UpperBound};
+    for step in [Look, UpperBound, Costs, Profile, Plan, Compare, After] {
+        let mut experiment = MockExperiment::new(GAIN);
+        experiment.interrupt = Some(step);
+        let results = experiment.tune(600);
         assert!(!results.findings.complete, "{step:?}");
         assert!(results.findings.reason.contains("interrupted"), "{step:?}");
         assert_eq!(
-            lab.steps.last(),
+            experiment.steps.last(),
             Some(&match step {
-                // Costs and profile are one step for the user.
+                // The user sees costs and profile as one step.
                 Costs => Profile,
                 other => other,
             })
         );
-        assert!(lab.kept > 0, "{step:?}");
+        assert!(experiment.kept > 0, "{step:?}");
         assert_eq!(
             results.profile.is_some(),
-            ![Look, Ceiling].contains(&step),
+            ![Look, UpperBound].contains(&step),
             "{step:?}"
         );
     }
@@ -863,13 +913,10 @@ fn ctrl_c_in_each_step_keeps_what_was_there() {
 #[test]
 fn an_output_that_the_plan_changes_is_an_error() {
     let times: Times = &[("none", &[2.0]), ("all", &[1.5])];
-    let mut lab = MockLab::new(times);
-    lab.mock.fill = |arm: &Arm, _: usize, sample: &mut Sample| {
-        sample.output = Some([arm.name.len() as u64, 0]);
+    let mut experiment = MockExperiment::new(times);
+    experiment.mock.fill = |variant: &Variant, _: usize, sample: &mut Sample| {
+        sample.output = Some([variant.name.len() as u64, 0]);
     };
-    let error = tune(&mut lab, "x", Duration::from_secs(600)).unwrap_err();
-    assert!(
-        error.to_string().contains("PRINTS SOMETHING ELSE"),
-        "{error}"
-    );
+    let error = tune(&mut experiment, "x", Duration::from_secs(600)).unwrap_err();
+    assert!(error.to_string().contains("OUTPUT DIFFERS"), "{error}");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers and reasons in words.
+//! Numbers and reasons as text.
 
 use toll_model::cost::CostTable;
 use toll_model::plan::{Plan, Verdict as Choice};
@@ -7,44 +7,46 @@ use toll_model::stats::{Interval, MOST_PAIRS, SMALLEST_EFFECT, Verdict};
 use toll_model::units::format_ns;
 
 use crate::compare::Comparison;
-use crate::compare::result::ArmResult;
+use crate::compare::result::VariantResult;
 use crate::units;
 
-pub(super) fn no_gain(ceiling: &Comparison, interval: &Interval) -> String {
+pub(super) fn no_gain(upper_bound: &Comparison, interval: &Interval) -> String {
     let mut reason = format!(
         "even with everything huge it runs {} times as fast: within +/- 2 %",
         with_interval(interval)
     );
-    if let Some(cpu) = ceiling
+    if let Some(cpu) = upper_bound
         .cpu_speedup
         .filter(|cpu| cpu.low > 1.0 + SMALLEST_EFFECT)
     {
         reason += &format!(
-            ". It would use less CPU time ({} times), but not end earlier",
+            ". It would use less CPU time ({} times), but not less elapsed time",
             with_interval(&cpu)
         );
     }
     reason
 }
 
-/// What the permanent changes did that do not gain.
+/// The measured changes without a gain.
 pub(super) fn changes_measured(comparison: &Comparison) -> String {
     let own = ["none", "plan", "plan-only", "all", "never"];
-    let measured = |arm: &ArmResult| {
-        let interval = arm.speedup.filter(|_| !own.contains(&arm.name.as_str()))?;
-        Some(format!("; {}: {}", arm.name, with_interval(&interval)))
+    let measured = |variant: &VariantResult| {
+        let interval = variant
+            .speedup
+            .filter(|_| !own.contains(&variant.name.as_str()))?;
+        Some(format!("; {}: {}", variant.name, with_interval(&interval)))
     };
-    comparison.arms.iter().filter_map(measured).collect()
+    comparison.variants.iter().filter_map(measured).collect()
 }
 
-/// What the plan's huge pages cost more where memory is not warm, if that is known and much.
+/// The additional cost of the plan's huge pages in cold memory, if known and large.
 pub(super) fn dearer_when_cold(plan: &Plan, costs: &CostTable) -> Option<String> {
     let (warm, cold) = (costs.fault_2m_warm.median, costs.fault_2m_cold.median);
     let regions = plan.huge().count() as f64;
     (regions > 0.0 && costs.cold_is_dear()).then(|| {
         format!(
-            "the measured gain is of warm memory: after a pause, when the host has taken free memory \
-             back, the plan's {regions} huge pages may cost up to {} more ({} each instead of {})",
+            "the measured gain is for warm memory: after a pause, when the host has reclaimed free \
+             memory, the plan's {regions} huge pages may cost up to {} more ({} each instead of {})",
             format_ns(regions * (cold - warm)),
             format_ns(cold),
             format_ns(warm)
@@ -52,9 +54,10 @@ pub(super) fn dearer_when_cold(plan: &Plan, costs: &CostTable) -> Option<String>
     })
 }
 
-/// What an arm takes in memory, beside a gain of it.
-pub(super) fn growth(comparison: &Comparison, arm: Option<&ArmResult>) -> String {
-    let known = arm.and_then(|arm| Some((arm.bloat?, comparison.growth_percent(arm)?)));
+/// The memory cost of a variant, as an addition to its gain.
+pub(super) fn growth(comparison: &Comparison, variant: Option<&VariantResult>) -> String {
+    let known =
+        variant.and_then(|variant| Some((variant.bloat?, comparison.growth_percent(variant)?)));
     match known {
         Some((bytes @ 1.., percent)) => format!(
             ", for {} ({percent:.0} %) more memory",
@@ -65,55 +68,59 @@ pub(super) fn growth(comparison: &Comparison, arm: Option<&ArmResult>) -> String
     }
 }
 
-/// The clearest gain that takes more memory than `allowed` percent, if there is one.
+/// The clearest gain with more memory than `allowed` percent, if there is one.
 pub(super) fn too_much_memory(comparison: &Comparison, allowed: f64) -> Option<String> {
-    let dear = |arm: &&ArmResult| arm.proven == Some(true) && arm.affordable == Some(false);
-    let low = |arm: &ArmResult| arm.speedup.map_or(0.0, |interval| interval.low);
-    let arms = comparison.arms.iter().filter(dear);
-    let arm = arms.max_by(|a, b| low(a).total_cmp(&low(b)))?;
+    let dear = |variant: &&VariantResult| {
+        variant.proven == Some(true) && variant.affordable == Some(false)
+    };
+    let low = |variant: &VariantResult| variant.speedup.map_or(0.0, |interval| interval.low);
+    let variants = comparison.variants.iter().filter(dear);
+    let variant = variants.max_by(|a, b| low(a).total_cmp(&low(b)))?;
     Some(format!(
-        "{} makes it {} times as fast in {}{}: above {allowed} % that is called no gain, unless \
-         --allow-growth says so",
-        arm.name,
-        with_interval(&arm.speedup?),
+        "{} makes it {} times as fast in {}{}: above {allowed} % this does not count as a gain, \
+         unless --allow-growth allows it",
+        variant.name,
+        with_interval(&variant.speedup?),
         comparison.resource.name(),
-        growth(comparison, Some(arm))
+        growth(comparison, Some(variant))
     ))
 }
 
-/// Why a comparison proves no gain.
+/// Returns why a comparison proves no gain.
 pub(super) fn unresolved(comparison: &Comparison) -> String {
     let Some(interval) = comparison.main() else {
         return "the time limit did not suffice to measure the plan; raise --within".to_owned();
     };
-    let arm = &comparison.arms[1].name;
+    let variant = &comparison.variants[1].name;
     let measured = with_interval(&interval);
     match interval.verdict() {
-        Verdict::Slower => return format!("{arm} is slower: {measured} times as fast"),
+        Verdict::Slower => return format!("{variant} is slower: {measured} times as fast"),
         Verdict::NoDifference => {
-            return format!("{arm} makes no difference that matters: {measured} times as fast");
+            return format!(
+                "{variant} makes no difference of 2 % or more: {measured} times as fast"
+            );
         }
         Verdict::Faster => {
             return format!(
-                "{arm} gains by itself, {measured} times as fast, but not beyond doubt: several \
-                 arms were judged, and one of them may look like that by chance; raise --within"
+                "{variant} gains by itself, {measured} times as fast, but this is not proved: \
+                 several variants were judged, and one may appear to gain by chance; raise --within"
             );
         }
         Verdict::CannotTell => {}
     }
     let settle = match comparison.pairs_to_settle {
-        Some(MOST_PAIRS) => "; it lies too near 2 % to be settled by more pairs".to_owned(),
+        Some(MOST_PAIRS) => "; it is too close to 2 % to be settled by more pairs".to_owned(),
         Some(pairs) if pairs > comparison.pairs => {
             format!(
-                "; about {pairs} pairs instead of {} would settle it with a chance of 80 %",
+                "; about {pairs} pairs instead of {} would settle it with a probability of 80 %",
                 comparison.pairs
             )
         }
         _ => String::new(),
     };
     format!(
-        "it cannot be told whether {arm} gains: {} times as fast; such runs show an effect \
-         of {} four times in five{settle}",
+        "it is not clear whether {variant} gains: {} times as fast; such runs detect an effect \
+         of {} with a probability of 80 %{settle}",
         with_interval(&interval),
         units::percent(interval.smallest_visible_effect(comparison.pairs))
     )
@@ -127,24 +134,24 @@ pub fn with_interval(interval: &Interval) -> String {
     )
 }
 
-/// The anchors that the plan makes huge, by benefit.
+/// The sites that the plan makes huge, by benefit.
 pub(super) fn memory(plan: &Plan) -> Vec<String> {
     let everything: f64 = plan.huge().map(|region| region.benefit_ns).sum();
     let mut rows: Vec<(f64, String)> = plan
-        .anchors
+        .sites
         .iter()
-        .filter_map(|anchor| {
+        .filter_map(|site| {
             let own = plan
                 .regions
                 .iter()
-                .filter(|r| r.anchor == anchor.id && r.verdict == Choice::Huge);
+                .filter(|r| r.site == site.id && r.verdict == Choice::Huge);
             let (bytes, benefit) =
                 own.fold((0, 0.0), |(b, ns), r| (b + r.length, ns + r.benefit_ns));
             let share = units::percent(benefit / everything.max(1e-9));
             (bytes > 0).then(|| {
                 (
                     benefit,
-                    format!("{anchor}: {}, {share} of the gain", units::bytes(bytes)),
+                    format!("{site}: {}, {share} of the gain", units::bytes(bytes)),
                 )
             })
         })

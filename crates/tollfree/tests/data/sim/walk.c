@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* walk chase|gather|skew MIB COUNT: dependent loads, independent loads, or loads of which
- * most go to a few regions; always the same sequence. */
+/* walk chase|gather|skew MIB COUNT: dependent loads, independent loads, or loads
+ * mostly in a few regions; always the same sequence. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -76,7 +76,7 @@ static void begin(void)
 	while_flushing = NULL;
 }
 
-/* Unmap a page of which a CPU may have a translation. Return: the generation. */
+/* Unmap a page that a CPU may have a translation for. Return: the generation. */
 static u64 unmap(struct luf_stream *stream, unsigned int cpu)
 {
 	struct luf_batch *batch = luf_batch_get(&all, stream);

@@ -1604,7 +1604,7 @@ static bool break_up(void)
 	return true;
 }
 
-/* Memory of which each region is touched once. */
+/* Memory; each region of it is touched once. */
 static struct {
 	char *memory;
 	size_t used;

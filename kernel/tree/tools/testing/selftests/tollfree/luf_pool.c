@@ -309,7 +309,7 @@ static pid_t start_slow_flush(int ms)
 	must(child >= 0, "fork");
 	if (!child)
 		_exit(write_text(LUF "drain", "1") ? KSFT_PASS : KSFT_FAIL);
-	/* Independent of which task flushes first. */
+	/* Any task may flush first. */
 	for (int i = 0; i < 1000 && number(DELAY) > 0; i++)
 		usleep(1000);
 	return child;

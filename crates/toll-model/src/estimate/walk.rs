@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Additional cost of a TLB miss with 4 KiB pages over 2 MiB pages: a page walk, or a hit in the
+//! second level where 2 MiB pages hit the first.
+//!
+//! The cost table has ns saved per *access* of a uniform random chase over a footprint. Within the
+//! second level's reach every access that misses the first level hits it: that gives the cost of
+//! such a hit. Beyond it, `1 - reach / footprint` of the accesses walk and the others hit; the
+//! saving per access, minus the hits' part, divided by the share of accesses with a walk that huge
+//! pages avert, is the cost of one averted walk. Costs are interpolated over log footprint and log
+//! chains, after the grid was made monotone: a walk over more memory never costs less, nor does one
+//! with fewer concurrent walks.
+
+use super::range::{Doubt, doubted};
+use crate::cost::{CostTable, Measured, TlbGeometry, WalkCost};
+use crate::plan::Estimate;
+use crate::profile::Row;
+
+/// Grid points where huge pages avert a smaller share of the accesses' misses than this carry
+/// little information about one miss (the division amplifies their noise) and are left out.
+const MIN_AVERTED: f64 = 0.2;
+
+/// The mean log2 reuse distance in a uniform random chase is this far below log2 of its footprint:
+/// stack distances are uniform over it, and the mean of log2 of a uniform variable on 0..1 is -1/ln
+/// 2.
+const UNIFORM_REUSE: f64 = std::f64::consts::LOG2_E;
+/// Octaves by which the footprint for a known reuse distance may be off.
+const REUSE_DOUBT: f64 = 0.5;
+
+/// Share of dependent misses if the source does not know it (low, median, high).
+const UNKNOWN_DEPENDENT: [f64; 3] = [0.0, 0.4, 1.0];
+/// Possible error of a known share: static data flow sees one block at a time.
+const DEPENDENT_DOUBT: f64 = 0.15;
+
+/// Saved time per averted walk time. A dependent walk stalls the program, as in the chase that
+/// measured the table.
+const SLOPE_DEPENDENT: [f64; 3] = [0.80, 0.95, 1.05];
+/// An independent walk overlaps with other work: CBMM's own data have slopes of 0.56 (mcf) to 0.89
+/// (canneal) of saved time on averted walk cycles where a linear fit is adequate.
+const SLOPE_INDEPENDENT: [f64; 3] = [0.56, 0.75, 0.89];
+
+/// An end of an interval.
+#[derive(Clone, Copy)]
+enum End {
+    Low = 0,
+    Median = 1,
+    High = 2,
+}
+
+/// Cost of one averted miss by footprint and chains, monotone.
+pub(super) struct Walk {
+    /// log2 of the footprints, ascending.
+    footprints: Vec<f64>,
+    /// Costs of dependent misses (fewest chains of the grid): low, median and high per footprint.
+    dependent: [Vec<f64>; 3],
+    /// Costs of independent misses (most chains of the grid).
+    independent: [Vec<f64>; 3],
+    /// Costs of a second-level hit (low, median, high): dependent, independent.
+    hits: [[f64; 3]; 2],
+    /// log2 of bytes: range for the page tables of a miss with unknown reuse.
+    unknown: [f64; 3],
+}
+
+impl Walk {
+    /// Returns the costs for a program that touches `footprint` bytes.
+    pub fn new(costs: &CostTable, footprint: u64) -> Walk {
+        let mut footprints: Vec<u64> = costs.walk.iter().map(|point| point.footprint).collect();
+        footprints.sort_unstable();
+        footprints.dedup();
+        let hits = hits(costs);
+        let curves = curves(costs, [hits[0][1], hits[1][1]]);
+        let read = |end: End| -> Vec<Vec<f64>> {
+            let matrix = curves
+                .iter()
+                .map(|curve| curve.saved(&footprints, end))
+                .collect();
+            fall_with_chains(matrix)
+        };
+        let [low, median, high] = [End::Low, End::Median, End::High].map(read);
+        let pick = |at: fn(&Vec<Vec<f64>>) -> Option<&Vec<f64>>| {
+            [&low, &median, &high].map(|matrix| at(matrix).cloned().unwrap_or_default())
+        };
+        let reach = (costs.tlb.reach_4k().max(1) as f64).log2();
+        let most = (footprint.max(1) as f64).log2().max(reach);
+        Walk {
+            dependent: pick(|matrix| matrix.first()),
+            independent: pick(|matrix| matrix.last()),
+            footprints: footprints
+                .iter()
+                .map(|&bytes| (bytes as f64).log2())
+                .collect(),
+            hits,
+            unknown: [reach, (reach + most) / 2.0, most],
+        }
+    }
+
+    /// Returns the time saved per averted second-level hit, ns.
+    pub fn saved_per_hit(&self, row: &Row) -> Estimate {
+        let share = dependent_share(row);
+        let [dependent, independent] = self.hits;
+        let at = |share_end: End, slope: End, cost: End| {
+            let share = share[share_end as usize];
+            let [slope, cost] = [slope as usize, cost as usize];
+            share * SLOPE_DEPENDENT[slope] * dependent[cost]
+                + (1.0 - share) * SLOPE_INDEPENDENT[slope] * independent[cost]
+        };
+        let mid = End::Median;
+        let median = at(mid, mid, mid);
+        let doubt = |low: f64, high: f64| Doubt::of(Estimate { median, low, high });
+        doubted(
+            median,
+            &[
+                doubt(at(End::Low, mid, mid), at(End::High, mid, mid)),
+                doubt(at(mid, End::Low, mid), at(mid, End::High, mid)),
+                doubt(at(mid, mid, End::Low), at(mid, mid, End::High)),
+            ],
+        )
+    }
+
+    /// Returns the time saved per averted count of a row, ns.
+    pub fn saved_per_miss(&self, row: &Row) -> Estimate {
+        let bits = match row.reuse_log2 {
+            None => self.unknown,
+            Some(reuse) => {
+                let bits = f64::from(reuse) + UNIFORM_REUSE;
+                [bits - REUSE_DOUBT, bits, bits + REUSE_DOUBT]
+            }
+        };
+        let share = dependent_share(row);
+        let mid = End::Median;
+        let at = |bits_end: End, share_end: End, slope: End, cost: End| {
+            let (bits, share) = (bits[bits_end as usize], share[share_end as usize]);
+            let dependent = SLOPE_DEPENDENT[slope as usize] * self.at(&self.dependent, bits, cost);
+            let independent =
+                SLOPE_INDEPENDENT[slope as usize] * self.at(&self.independent, bits, cost);
+            share * dependent + (1.0 - share) * independent
+        };
+        let median = at(mid, mid, mid, mid);
+        let doubt = |low: f64, high: f64| Doubt::of(Estimate { median, low, high });
+        doubted(
+            median,
+            &[
+                doubt(at(End::Low, mid, mid, mid), at(End::High, mid, mid, mid)),
+                doubt(at(mid, End::Low, mid, mid), at(mid, End::High, mid, mid)),
+                doubt(at(mid, mid, End::Low, mid), at(mid, mid, End::High, mid)),
+                doubt(at(mid, mid, mid, End::Low), at(mid, mid, mid, End::High)),
+            ],
+        )
+    }
+
+    fn at(&self, saved: &[Vec<f64>; 3], bits: f64, end: End) -> f64 {
+        interpolate(&self.footprints, &saved[end as usize], bits)
+    }
+}
+
+/// Returns the share of a row's misses with an address that depends on an earlier load (low,
+/// median, high).
+fn dependent_share(row: &Row) -> [f64; 3] {
+    row.dependent.map_or(UNKNOWN_DEPENDENT, |share| {
+        let share = f64::from(share);
+        [share - DEPENDENT_DOUBT, share, share + DEPENDENT_DOUBT].map(|s| s.clamp(0.0, 1.0))
+    })
+}
+
+/// The grid's points for one number of chains.
+struct Curve {
+    /// log2 of the footprints, ascending.
+    footprints: Vec<f64>,
+    saved: [Vec<f64>; 3],
+}
+
+impl Curve {
+    /// Interpolates the curve's costs at other footprints.
+    fn saved(&self, footprints: &[u64], end: End) -> Vec<f64> {
+        let saved = &self.saved[end as usize];
+        let at = |&bytes: &u64| interpolate(&self.footprints, saved, (bytes as f64).log2());
+        footprints.iter().map(at).collect()
+    }
+}
+
+/// Returns the additional cost of a second-level hit over a first-level hit, from the grid's
+/// largest footprint within its reach: with the fewest and with the most chains. 0 without such a
+/// point.
+fn hits(costs: &CostTable) -> [[f64; 3]; 2] {
+    let first = u64::from(costs.tlb.l1d_4k.entries) * crate::PAGE;
+    let within =
+        |point: &&WalkCost| first < point.footprint && point.footprint <= costs.tlb.reach_4k() / 2;
+    let largest = costs
+        .walk
+        .iter()
+        .filter(within)
+        .map(|point| point.footprint)
+        .max();
+    let points = costs
+        .walk
+        .iter()
+        .filter(|point| Some(point.footprint) == largest);
+    let cost = |point: &WalkCost| {
+        let missing = 1.0 - first as f64 / point.footprint as f64;
+        let Measured { median, low, high } = point.saved_ns;
+        [low, median, high].map(|ns| ns.max(0.0) / missing)
+    };
+    let fewest = points.clone().min_by_key(|point| point.chains);
+    let most = points.max_by_key(|point| point.chains);
+    [fewest, most].map(|point| point.map_or([0.0; 3], cost))
+}
+
+/// Returns one curve per number of chains, fewest chains first. Points with little information are
+/// left out, unless a curve has no other. `hits` are the costs of dependent and independent hits.
+fn curves(costs: &CostTable, hits: [f64; 2]) -> Vec<Curve> {
+    let mut chains: Vec<u32> = costs.walk.iter().map(|point| point.chains).collect();
+    chains.sort_unstable();
+    chains.dedup();
+    let curve = |&chains: &u32| {
+        let hit = hits[usize::from(chains > 1)];
+        let points = costs.walk.iter().filter(|point| point.chains == chains);
+        let mut points: Vec<(u64, Measured, f64)> = points
+            .map(|point| {
+                (
+                    point.footprint,
+                    point.saved_ns,
+                    averted(&costs.tlb, point.footprint),
+                )
+            })
+            .collect();
+        points.sort_unstable_by_key(|(footprint, ..)| *footprint);
+        let telling = points
+            .iter()
+            .filter(|(.., averted)| *averted >= MIN_AVERTED)
+            .count();
+        if telling > 0 {
+            points.retain(|(.., averted)| *averted >= MIN_AVERTED);
+        }
+        let read = |end: fn(&Measured) -> f64| {
+            let cost = |(_, saved, averted): &(u64, Measured, f64)| {
+                let averted = averted.max(MIN_AVERTED);
+                ((end(saved) - (1.0 - averted) * hit) / averted).max(hit)
+            };
+            rising(&points.iter().map(cost).collect::<Vec<f64>>())
+        };
+        Curve {
+            footprints: points
+                .iter()
+                .map(|(footprint, ..)| (*footprint as f64).log2())
+                .collect(),
+            saved: [read(|m| m.low), read(|m| m.median), read(|m| m.high)],
+        }
+    };
+    chains.iter().map(curve).collect()
+}
+
+/// Returns the share of the accesses of a uniform chase with a miss that 2 MiB pages avert.
+fn averted(tlb: &TlbGeometry, footprint: u64) -> f64 {
+    let missing = |reach: u64| (1.0 - reach as f64 / footprint as f64).max(0.0);
+    missing(tlb.reach_4k()) - missing(tlb.reach_2m())
+}
+
+/// Returns the closest ascending sequence (pool adjacent violators: a decrease is replaced by the
+/// mean).
+fn rising(values: &[f64]) -> Vec<f64> {
+    let mut pools: Vec<(f64, usize)> = Vec::with_capacity(values.len());
+    for &value in values {
+        let mut pool = (value, 1);
+        while let Some(&(mean, count)) = pools.last().filter(|(mean, _)| *mean > pool.0) {
+            pools.pop();
+            let total = count + pool.1;
+            pool = (
+                (mean * count as f64 + pool.0 * pool.1 as f64) / total as f64,
+                total,
+            );
+        }
+        pools.push(pool);
+    }
+    pools
+        .iter()
+        .flat_map(|&(mean, count)| std::iter::repeat_n(mean, count))
+        .collect()
+}
+
+/// Makes costs descend with more chains: a cost above that of fewer chains is lowered to it.
+fn fall_with_chains(mut matrix: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
+    for chains in 1..matrix.len() {
+        let (fewer, more) = matrix.split_at_mut(chains);
+        for (cost, limit) in more[0].iter_mut().zip(&fewer[chains - 1]) {
+            *cost = cost.min(*limit);
+        }
+    }
+    matrix
+}
+
+/// Interpolates linearly between the points, constant outside; 0 without points.
+fn interpolate(xs: &[f64], ys: &[f64], x: f64) -> f64 {
+    let right = xs.partition_point(|&point| point < x);
+    match (right.checked_sub(1), xs.get(right)) {
+        (_, None) => ys.last().copied().unwrap_or(0.0),
+        (None, Some(_)) => ys[0],
+        (Some(left), Some(_)) => {
+            let part = (x - xs[left]) / (xs[right] - xs[left]);
+            ys[left] + part * (ys[right] - ys[left])
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn table(walk: Vec<WalkCost>) -> CostTable {
+        let tlb = TlbGeometry::preset("zen4").expect("known");
+        CostTable {
+            walk,
+            ..CostTable::default_for("cpu", "6.12", 1 << 34, tlb)
+        }
+    }
+
+    fn row(reuse_log2: Option<f32>, dependent: Option<f32>) -> Row {
+        Row {
+            offset: 0,
+            length: 4096,
+            accesses: 0.0,
+            misses: 1.0,
+            misses_huge: None,
+            l2_spared: 0.0,
+            reuse_log2,
+            dependent,
+            touched_pages: 1,
+            huge: false,
+        }
+    }
+
+    #[test]
+    fn a_chase_costs_what_was_measured() {
+        let measured = Measured {
+            median: 60.0,
+            low: 50.0,
+            high: 70.0,
+        };
+        let point = WalkCost {
+            footprint: 1 << 30,
+            chains: 1,
+            saved_ns: measured,
+        };
+        let walk = Walk::new(&table(vec![point]), 1 << 30);
+        // Uniform over 1 GiB: 12 MiB of it hit.
+        let reuse = 30.0 - UNIFORM_REUSE as f32;
+        let cost = walk.saved_per_miss(&row(Some(reuse), Some(1.0)));
+        let per_miss = 60.0 / (1.0 - 12.0 / 1024.0);
+        assert!(
+            (cost.median / SLOPE_DEPENDENT[1] - per_miss).abs() < 0.01,
+            "{cost:?}"
+        );
+    }
+
+    #[test]
+    fn not_knowing_widens() {
+        let walk = Walk::new(
+            &table(CostTable::default_for("", "", 1, TlbGeometry::preset("zen4").unwrap()).walk),
+            1 << 32,
+        );
+        let known = walk.saved_per_miss(&row(Some(30.0), Some(0.5)));
+        let unknown = walk.saved_per_miss(&row(Some(30.0), None));
+        let nothing = walk.saved_per_miss(&row(None, None));
+        let width = |e: Estimate| e.high / e.low;
+        assert!(width(known) < width(unknown) && width(unknown) < width(nothing));
+    }
+
+    proptest! {
+        #[test]
+        fn costs_are_monotone(
+            saved in prop::collection::vec(-5.0f64..200.0, 20),
+            a in 12.0f32..40.0, b in 12.0f32..40.0,
+            c in 0.0f32..=1.0, d in 0.0f32..=1.0,
+        ) {
+            let mut walk = Vec::new();
+            for (number, &median) in saved.iter().enumerate() {
+                let saved_ns = Measured { median, low: median - 1.0, high: median + 1.0 };
+                let footprint = (16 << 20) << (2 * (number / 4));
+                walk.push(WalkCost { footprint, chains: 1 << (number % 4), saved_ns });
+            }
+            let walk = Walk::new(&table(walk), 1 << 32);
+            let cost = |reuse, dependent| walk.saved_per_miss(&row(Some(reuse), Some(dependent))).median;
+            let within = 1e-9;
+            // A larger reuse distance of a page-table line never makes a walk cheaper.
+            prop_assert!(cost(a.min(b), c) <= cost(a.max(b), c) + within);
+            // Nor does dependence on it.
+            prop_assert!(cost(a, c.min(d)) <= cost(a, c.max(d)) + within);
+            let estimate = walk.saved_per_miss(&row(Some(a), Some(c)));
+            prop_assert!(0.0 <= estimate.low && estimate.low <= estimate.median && estimate.median <= estimate.high);
+        }
+
+        #[test]
+        fn rising_rises_and_keeps_the_mean(values in prop::collection::vec(-100.0f64..100.0, 1..20)) {
+            let levelled = rising(&values);
+            prop_assert_eq!(levelled.len(), values.len());
+            prop_assert!(levelled.windows(2).all(|pair| pair[0] <= pair[1]));
+            let sums = [values.iter().sum::<f64>(), levelled.iter().sum()];
+            prop_assert!((sums[0] - sums[1]).abs() < 1e-6);
+        }
+    }
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Sites: identify memory across runs and ASLR.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+/// A code address as module and offset, independent of ASLR.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "crate::stored::StoredFrame")]
+pub struct Frame {
+    /// GNU build-id in lower-case hex; `"path:BASENAME"` for a module without one.
+    pub module: String,
+    /// Path of the module at the time of the recording (for display; never compared).
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub path: String,
+    /// Offset of the return address from the module's load address (its first PT_LOAD's vaddr 0).
+    pub offset: u64,
+    /// Demangled or raw symbol that covers `offset`, if one is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub symbol: Option<String>,
+    /// `file:line` of the call, if debug information has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// Start and end offset of the function in the module, if a symbol is known: identifies the
+    /// same function in a rebuilt binary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function: Option<(u64, u64)>,
+    /// If no symbol covers `offset`: the last one before it, and the distance from its start, as
+    /// `NAME+0xDISTANCE` (for display; a function without a symbol may lie between).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nearest: Option<String>,
+}
+
+/// Legend for lists of allocation site names.
+pub const LEGEND: &str = "FUNCTION+OFFSET 2^N #K: a block of 2^N bytes or more (less than 2^(N+1)), \
+     allocated by the call there; K such blocks came before it";
+
+impl Frame {
+    /// Formats the call for display: `main (skew.c:40)`; without source lines `main+0x1f3`; without
+    /// a symbol for the function `python3.13 after PyObject_Free+0x3d1d`, else
+    /// `python3.13+0x52853d`.
+    fn name(&self) -> String {
+        let module = self.path.rsplit('/').next().unwrap_or(&self.module);
+        let mut name = match (&self.symbol, &self.nearest) {
+            (Some(symbol), _) => symbol.clone(),
+            (None, Some(nearest)) => format!("{module} after {nearest}"),
+            (None, None) => format!("{module}+{:#x}", self.offset),
+        };
+        match (&self.source, &self.symbol, self.function) {
+            (Some(source), _, _) => name += &format!(" ({source})"),
+            (None, Some(_), Some((start, _))) if start <= self.offset => {
+                name += &format!("+{:#x}", self.offset - start);
+            }
+            _ => {}
+        }
+        name
+    }
+
+    /// Index in a profile's table of frames that this frame refers to while the profile is read.
+    pub(crate) fn place(&self) -> Option<u64> {
+        self.module.is_empty().then_some(self.offset)
+    }
+}
+
+/// Kind of a site.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum SiteKind {
+    /// An allocation event: a call of at least 1 MiB to malloc, mmap or a related function.
+    Alloc {
+        /// First frames outside the allocator, innermost first (at most [`crate::wire::MAX_FRAMES`]).
+        /// Thousands of events come from few call sites, so each frame is held once.
+        frames: Vec<Arc<Frame>>,
+        /// `floor(log2(length))`.
+        class: u8,
+        /// Number of earlier events of this thread with this site and class.
+        ordinal: u32,
+        /// Creation ordinal of the thread; 0 is the first thread.
+        thread: u32,
+    },
+    /// The brk heap; offsets are relative to its start.
+    Heap,
+    /// The main thread's stack; offsets count *down* from its top.
+    Stack,
+    /// A reservation by a managed runtime (`"jvm"`, `"go"`).
+    Reservation { runtime: String },
+    /// A file mapping; offsets are relative to the start of the file.
+    File {
+        /// Build-id in hex, empty if the file has none.
+        build_id: String,
+        path: String,
+    },
+    /// A named VMA, for instance `[anon:heap-a]`; offsets are relative to its start.
+    Vma { name: String },
+    /// All other large anonymous memory, combined.
+    Anonymous,
+    /// A fixed address (as in `largepages.txt`); offsets are relative to `start`.
+    Address { start: u64 },
+}
+
+/// Match quality of a profile's site in another run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// The same event: site, length class, ordinal and thread.
+    Exact,
+    /// The same site and at least the same length class.
+    Class,
+    /// The same kind of memory only.
+    Kind,
+    /// Not found: reported to the user, never advised.
+    NotFound,
+}
+
+/// A named piece of memory in a profile or a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Site {
+    /// Unique within the file; rows and regions refer to it.
+    pub id: u32,
+    #[serde(flatten)]
+    pub kind: SiteKind,
+    /// Length in bytes as recorded (the largest, if it grew).
+    pub length: u64,
+    /// Distance in bytes from the last 2 MiB boundary to the site's start, as recorded.
+    pub misalignment: u64,
+    /// The best match level of this site in another run.
+    pub level: Level,
+}
+
+/// Upper bound of a site's length: the user half of a 57-bit address space.
+pub const MAX_LENGTH: u64 = 1 << 56;
+
+impl Site {
+    /// Returns the common name of all allocations of this one's call site and length class:
+    /// `new_arena+0x2c 2^20`; `None` if the site is not an allocation.
+    pub fn call_site(&self) -> Option<String> {
+        let SiteKind::Alloc { frames, class, .. } = &self.kind else {
+            return None;
+        };
+        let call = match frames.first() {
+            None => "unknown site".to_owned(),
+            Some(frame) => frame.name(),
+        };
+        Some(format!("{call} 2^{class}"))
+    }
+
+    /// Checks the site and returns what is invalid.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if self.length > MAX_LENGTH {
+            return Err(format!("length {:#x} is no length of memory", self.length));
+        }
+        if self.misalignment >= crate::REGION {
+            return Err(format!(
+                "misalignment {:#x} is not below 2 MiB",
+                self.misalignment
+            ));
+        }
+        match &self.kind {
+            SiteKind::Address { start } if *start > MAX_LENGTH => {
+                Err(format!("start {start:#x} is no user address"))
+            }
+            SiteKind::Alloc { frames, .. } if frames.len() > crate::wire::MAX_FRAMES => {
+                Err(format!(
+                    "{} frames, more than {}",
+                    frames.len(),
+                    crate::wire::MAX_FRAMES
+                ))
+            }
+            SiteKind::Alloc { frames, .. }
+                if frames.iter().any(|frame| frame.module.is_empty()) =>
+            {
+                Err("a frame without a module".to_owned())
+            }
+            SiteKind::Alloc { class, .. } if *class > 63 => {
+                Err(format!("class {class} is no power of two of bytes"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Site {
+    /// Formats the name for reports, plans and JSON: `main (skew.c:40) 2^27 #0`; see [`LEGEND`].
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            SiteKind::Alloc {
+                ordinal, thread, ..
+            } => {
+                write!(f, "{} #{ordinal}", self.call_site().unwrap_or_default())?;
+                if *thread != 0 {
+                    write!(f, " thread {thread}")?;
+                }
+                Ok(())
+            }
+            SiteKind::Heap => write!(f, "heap"),
+            SiteKind::Stack => write!(f, "stack"),
+            SiteKind::Reservation { runtime } => write!(f, "{runtime} reservation"),
+            SiteKind::File { path, .. } => write!(f, "file {path}"),
+            SiteKind::Vma { name } => write!(f, "{name}"),
+            SiteKind::Anonymous => write!(f, "other anonymous memory"),
+            SiteKind::Address { start } => write!(f, "address {start:#x}"),
+        }
+    }
+}

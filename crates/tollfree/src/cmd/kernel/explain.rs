@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `tollfree kernel explain`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use serde::Serialize;
+use toll_linux::Root;
+use toll_linux::econ::{self, Account, DIRECTORY, Ledger, Row};
+use toll_model::units::{format_ns, format_size};
+
+use crate::error::UserError;
+use crate::output;
+use crate::units::count;
+
+/// Maximum number of rows of the profile; `--json` lists all.
+const LINES: usize = 40;
+
+/// Show what the kernel's estimator decided for a process, and why
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  tollfree run --plan redis.mm_profile -- redis-server &
+  tollfree kernel explain $(pidof redis-server)
+
+Reads /proc/PID/mm_ledger and /proc/PID/mm_profile, which exist on kernels with tollfree's
+patches, and changes nothing. The exit code is 4 on another kernel, and if the process has no
+profile or belongs to another user.")]
+pub struct Args {
+    /// The process
+    pub pid: u32,
+    /// Use this directory as / (for tests)
+    #[arg(long, hide = true, value_name = "PATH")]
+    pub root: Option<PathBuf>,
+}
+
+/// `tollfree kernel explain --json`.
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    format: &'static str,
+    version: u32,
+    pid: u32,
+    /// The machine's mode; empty if it cannot be read.
+    machine_mode: &'a str,
+    mode: &'a str,
+    decisions: Vec<Decisions>,
+    rows: Vec<ReportRow<'a>>,
+}
+
+/// The decisions of one model.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Decisions {
+    pub model: String,
+    pub asked: u64,
+    pub approved: u64,
+    pub cost_ns: u64,
+    pub benefit_ns: u64,
+    pub refused_ns: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct ReportRow<'a> {
+    site: &'a str,
+    begin: u64,
+    end: u64,
+    benefit_ns: u64,
+    touched_pages: u64,
+    confidence_percent: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<u64>,
+    regions_huge: u64,
+    regions_small: u64,
+}
+
+pub fn run(args: Args, json: bool) -> Result<ExitCode> {
+    let root = args.root.map_or_else(Root::system, Root::at);
+    let machine = root.read(format!("{DIRECTORY}/mode")).ok();
+    let Some(ledger) = Ledger::read(&root, args.pid) else {
+        return Err(UserError::Missing(why_not(&root, args.pid, machine.is_some())).into());
+    };
+    let machine = machine.unwrap_or_default();
+    let rows = econ::rows(&root, args.pid);
+    if json {
+        output::json(&Report {
+            format: "tollfree-explain",
+            version: 1,
+            pid: args.pid,
+            machine_mode: machine.trim(),
+            mode: &ledger.mode,
+            decisions: ledger.accounts.iter().map(decisions).collect(),
+            rows: rows.iter().map(report_row).collect(),
+        })?;
+    } else {
+        output::text(&text(machine.trim(), &ledger, &rows))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn why_not(root: &Root, pid: u32, has_econ: bool) -> String {
+    if !has_econ {
+        return format!(
+            "{}; on any kernel, `tollfree tune --pid {pid}` shows how much of its memory is in huge pages",
+            no_econ()
+        );
+    }
+    match root.read(format!("/proc/{pid}/comm")) {
+        Err(_) => format!("there is no process {pid}"),
+        Ok(name) => format!(
+            "process {pid} ({}) has no profile, or belongs to another user",
+            name.trim()
+        ),
+    }
+}
+
+/// The error for a kernel without econ.
+pub fn no_econ() -> String {
+    format!("{DIRECTORY}: not found: this kernel has no econ (CONFIG_ECON)")
+}
+
+fn decisions(account: &Account) -> Decisions {
+    Decisions {
+        model: account.model.clone(),
+        asked: account.asked,
+        approved: account.approved,
+        cost_ns: account.cost_ns,
+        benefit_ns: account.benefit_ns,
+        refused_ns: account.refused_ns,
+    }
+}
+
+fn report_row(row: &Row) -> ReportRow<'_> {
+    ReportRow {
+        site: &row.site,
+        begin: row.begin,
+        end: row.end,
+        benefit_ns: row.benefit_ns,
+        touched_pages: row.touched,
+        confidence_percent: row.confidence,
+        address: row.address,
+        regions_huge: row.huge,
+        regions_small: row.small,
+    }
+}
+
+/// Describes the decision of each model.
+pub fn what(model: &str) -> &str {
+    match model {
+        "huge" => "a huge page at the first touch",
+        "large" => "several pages at the first touch",
+        "direct" => "waiting for a block in the fault",
+        "promote" => "copying a region together",
+        "demote" => "splitting a huge page",
+        "compact" => "putting a block together",
+        "zero" => "zeroing a block ahead",
+        "pool" => "a larger pool of lazy unmap flush",
+        "swap" => "several pages from swap at once",
+        other => other,
+    }
+}
+
+fn text(machine: &str, ledger: &Ledger, rows: &[Row]) -> String {
+    let mode = match ledger.mode.as_str() {
+        "default" => format!("{machine}, as the machine"),
+        own => format!("{own}, its own"),
+    };
+    let mut text = format!("decisions: {mode}\n");
+    let mut table = output::table(["decision", "asked", "done", "cost", "saves", "left"]);
+    for account in ledger.accounts.iter().filter(|it| it.asked > 0) {
+        table.add_row([
+            what(&account.model).to_owned(),
+            count(account.asked as f64),
+            count(account.approved as f64),
+            format_ns(account.cost_ns as f64),
+            format_ns(account.benefit_ns as f64),
+            format_ns(account.refused_ns as f64),
+        ]);
+    }
+    if table.row_count() > 0 {
+        text += &format!("\n{table}\n");
+    }
+    let mut shown: Vec<&Row> = rows.iter().collect();
+    shown.sort_by_key(|row| std::cmp::Reverse(row.benefit_ns));
+    let more = shown.len().saturating_sub(LINES);
+    shown.truncate(LINES);
+    let mut table = output::table([
+        "memory",
+        "from",
+        "size",
+        "2 MiB save",
+        "touched",
+        "huge",
+        "small",
+    ]);
+    for row in shown {
+        table.add_row([
+            row.site.clone(),
+            format!("{:#x}", row.begin),
+            format_size(row.end - row.begin),
+            format_ns(row.benefit_ns as f64),
+            row.touched.to_string(),
+            row.huge.to_string(),
+            row.small.to_string(),
+        ]);
+    }
+    if table.row_count() > 0 {
+        text += &format!("\n{table}\n");
+    }
+    if more > 0 {
+        text += &format!("and {more} more rows that save less (--json has every one)\n");
+    }
+    text
+}
