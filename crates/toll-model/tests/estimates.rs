@@ -615,18 +615,20 @@ fn benefits(plan: &Plan) -> Vec<f64> {
         .collect()
 }
 
+/// Checks that all regions of a plan have the same benefit.
+fn assert_equal_benefits(plan: &Plan) {
+    let benefits = benefits(plan);
+    let is_first = |benefit: &f64| (benefit / benefits[0] - 1.0).abs() < 1e-9;
+    assert!(benefits.iter().all(is_first), "{benefits:?}");
+}
+
 #[test]
 fn a_uniform_block_is_taken_whole() {
     let mut profile = sampled(&noisy(256, 200));
     profile.native_ns = Some(200_000_000);
     let plan = plan(&profile);
     assert_eq!(plan.huge().count(), 256);
-    let benefits = benefits(&plan);
-    assert!(
-        benefits
-            .iter()
-            .all(|b| (b / benefits[0] - 1.0).abs() < 1e-9)
-    );
+    assert_equal_benefits(&plan);
 }
 
 #[test]
@@ -639,12 +641,7 @@ fn a_sweep_seen_in_part_makes_no_hot_region() {
     }
     let plan = plan(&profile);
     assert!([0, 256].contains(&plan.huge().count()));
-    let benefits = benefits(&plan);
-    assert!(
-        benefits
-            .iter()
-            .all(|b| (b / benefits[0] - 1.0).abs() < 1e-9)
-    );
+    assert_equal_benefits(&plan);
 }
 
 #[test]

@@ -4,12 +4,12 @@
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use toll_linux::symbols;
+use toll_linux::{Root, symbols};
 use toll_model::profile::Program;
 
 use crate::error::UserError;
@@ -90,6 +90,20 @@ impl Executable {
             build_id: symbols::build_id(&self.path),
         }
     }
+}
+
+/// Returns the program that a process runs.
+///
+/// # Errors
+/// There is no such process, or its program may not be read.
+pub fn program_of(root: &Root, pid: u32) -> io::Result<Program> {
+    let link = root.path(format!("/proc/{pid}/exe"));
+    let path = std::fs::read_link(&link)?;
+    Ok(Program {
+        path: path.to_string_lossy().into_owned(),
+        // Through the link, which also works for a deleted file and in another mount namespace.
+        build_id: symbols::build_id(&link),
+    })
 }
 
 /// Follows interpreter lines as execve(2) does, and `env NAME` one step further.

@@ -14,6 +14,14 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
+/// A workload that prints the same rate each time.
+const RATE: [&str; 4] = [
+    "--workload",
+    "echo 1000 requests per second",
+    "--metric",
+    "([0-9]+) requests",
+];
+
 /// A directory with the compiled test programs and a plan that makes nothing huge.
 struct Place(TempDir);
 
@@ -34,6 +42,14 @@ impl Place {
         let program = self.path(name);
         assert!(common::compile(&source, &program, &["-O2", "-g"]));
         program
+    }
+
+    /// A server that is ready when the file `ready` is there.
+    fn server(&self) -> PathBuf {
+        let script = self.path("server");
+        fs::write(&script, "#!/bin/sh\ntouch ready\nexec sleep 600\n").unwrap();
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        script
     }
 
     /// `tollfree ARGUMENTS`, in this directory, with an empty cache.
@@ -555,25 +571,9 @@ fn an_earlier_tune_is_gone_on_with() {
 #[test]
 fn a_server_is_measured_by_what_its_workload_prints() {
     let place = Place::new();
-    let script = place.path("server");
-    fs::write(&script, "#!/bin/sh\ntouch ready\nexec sleep 600\n").unwrap();
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-    let output = place.tune(
-        &[
-            "--within",
-            "15s",
-            "-o",
-            "out",
-            "--ready",
-            "test -e ready",
-            "--workload",
-            "echo 1000 requests per second",
-            "--metric",
-            "([0-9]+) requests",
-        ],
-        &script,
-        &[],
-    );
+    let script = place.server();
+    let options = ["--within", "15s", "-o", "out", "--ready", "test -e ready"];
+    let output = place.tune(&[&options, &RATE[..]].concat(), &script, &[]);
     assert!(output.status.success(), "{}", stderr(&output));
     let got = json(&output);
     schema::check("tune", &got);
@@ -583,27 +583,15 @@ fn a_server_is_measured_by_what_its_workload_prints() {
 #[test]
 fn a_plan_for_a_server_is_compared_by_its_workload() {
     let place = Place::new();
-    let script = place.path("server");
-    fs::write(&script, "#!/bin/sh\ntouch ready\nexec sleep 600\n").unwrap();
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-    let compare = |load: &[&str]| {
-        let mut command = place.tollfree(&["--json", "compare", "--plan", "none.txt", "-n", "2"]);
-        command.args(load).arg("--").arg(&script).output().unwrap()
-    };
-    let output = compare(&[
-        "--ready",
-        "test -e ready",
-        "--workload",
-        "echo 1000 requests per second",
-        "--metric",
-        "([0-9]+) requests",
-    ]);
+    let script = place.server();
+    let load = [&["-n", "2", "--ready", "test -e ready"], &RATE[..]].concat();
+    let output = place.compare(&load, &script, &[]);
     assert!(output.status.success(), "{}", stderr(&output));
     let got = json(&output);
     schema::check("compare", &got);
     assert_eq!(got["speedup"]["median"], 1.0);
     assert_eq!(got["variants"][1]["name"], "plan");
-    let alone = compare(&["--ready", "true"]);
+    let alone = place.compare(&["--ready", "true"], &script, &[]);
     assert_eq!(alone.status.code(), Some(2), "{}", stderr(&alone));
 }
 
@@ -611,16 +599,7 @@ fn a_plan_for_a_server_is_compared_by_its_workload() {
 fn the_memory_of_a_server_is_warmed_before_it_starts() {
     let place = Place::new();
     let chase = place.program("chase");
-    let load = [
-        "--within",
-        "40s",
-        "--ready",
-        "sleep 0.3",
-        "--workload",
-        "echo 1000 requests per second",
-        "--metric",
-        "([0-9]+) requests",
-    ];
+    let load = [&["--within", "40s", "--ready", "sleep 0.3"], &RATE[..]].concat();
     let output = place.tune(&load, &chase, &["64", "1000000000000"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let got = json(&output);

@@ -14,7 +14,7 @@ use anyhow::Result;
 use serde::Serialize;
 use toll_linux::proc::{self, Mapping};
 use toll_linux::remote::{Reach, RemoteError, RemoteProcess};
-use toll_linux::{Root, symbols, sys};
+use toll_linux::{Root, sys};
 use toll_model::REGION;
 use toll_model::largepages;
 use toll_model::plan::Plan;
@@ -24,6 +24,7 @@ use toll_model::units::format_size;
 
 use crate::actuate::Policy;
 use crate::error::UserError;
+use crate::executable::program_of;
 use crate::output;
 use act::Done;
 use resolve::Resolved;
@@ -101,7 +102,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     }
     let root = Root::system();
     check_target(&root, args.pid)?;
-    let program = program_of(&root, args.pid)?;
+    let program = program_of(&root, args.pid).map_err(|error| no_access(args.pid, &error))?;
     let mut notes = machine_notes(&root);
     let maps = read_maps(&root, args.pid)?;
     let resolved = match &policy {
@@ -288,17 +289,6 @@ fn refused(pid: u32, error: RemoteError) -> anyhow::Error {
         other => UserError::Missing(format!("process {pid}: madvise failed: {other}")),
     }
     .into()
-}
-
-/// Returns the program that a process runs.
-fn program_of(root: &Root, pid: u32) -> Result<Program, UserError> {
-    let link = root.path(format!("/proc/{pid}/exe"));
-    let path = std::fs::read_link(&link).map_err(|error| no_access(pid, &error))?;
-    Ok(Program {
-        path: path.to_string_lossy().into_owned(),
-        // Through the link, which also works for a deleted file and in another mount namespace.
-        build_id: symbols::build_id(&link),
-    })
 }
 
 /// The name in `argv[0]`, if it differs from the file's name: a symbolic link.

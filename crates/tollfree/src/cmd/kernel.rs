@@ -7,10 +7,12 @@ pub mod luf;
 pub mod profile;
 pub mod top;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Subcommand;
+use toll_linux::Root;
 
 /// Commands for a kernel of tollfree's patch queue
 #[derive(Debug, clap::Args)]
@@ -25,6 +27,20 @@ Commands that need such a kernel exit with 4 on another one.")]
 pub struct Args {
     #[command(subcommand)]
     command: Command,
+}
+
+/// The root of the files that a command reads.
+#[derive(Debug, clap::Args)]
+pub struct RootArg {
+    /// Use this directory as / (for tests)
+    #[arg(long, hide = true, value_name = "PATH")]
+    root: Option<PathBuf>,
+}
+
+impl RootArg {
+    fn open(&self) -> Root {
+        self.root.clone().map_or_else(Root::system, Root::at)
+    }
 }
 
 #[derive(Debug, Subcommand)]

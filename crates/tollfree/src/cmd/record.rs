@@ -94,17 +94,9 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     let _guard = signals::watch().context("no pipe for signals")?;
     let recorded = record(args.source, &options)?;
     drop(options);
-    output::write_file(&args.output, recorded.profile.to_json()?.as_bytes())?;
-    say(
-        &args.output,
-        &recorded.profile,
-        json,
-        args.summary.as_deref(),
-    )?;
-    match signals::interrupted() {
-        Some(_) => Err(UserError::Interrupted.into()),
-        None => Ok(target::end_like(recorded.status)),
-    }
+    let (output, summary) = (&args.output, args.summary.as_deref());
+    finish(&recorded.profile, output, summary, json)?;
+    Ok(target::end_like(recorded.status))
 }
 
 fn record_pid(pid: u32, args: &Args, json: bool) -> Result<ExitCode> {
@@ -115,11 +107,17 @@ fn record_pid(pid: u32, args: &Args, json: bool) -> Result<ExitCode> {
     let _guard = signals::watch().context("no pipe for signals")?;
     let window = args.for_.unwrap_or(WINDOW);
     let profile = accessed::record_pid(pid, window, args.only.clone())?;
-    output::write_file(&args.output, profile.to_json()?.as_bytes())?;
-    say(&args.output, &profile, json, args.summary.as_deref())?;
+    finish(&profile, &args.output, args.summary.as_deref(), json)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the profile and reports it. A recording that was interrupted is an error after that.
+fn finish(profile: &Profile, output: &Path, summary: Option<&Path>, json: bool) -> Result<()> {
+    output::write_file(output, profile.to_json()?.as_bytes())?;
+    say(output, profile, json, summary)?;
     match signals::interrupted() {
         Some(_) => Err(UserError::Interrupted.into()),
-        None => Ok(ExitCode::SUCCESS),
+        None => Ok(()),
     }
 }
 

@@ -11,19 +11,18 @@ mod looks;
 mod sites;
 
 use std::ops::Range;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use toll_linux::accessed::clear;
 use toll_linux::events::EventFile;
-use toll_linux::{Root, proc, symbols};
+use toll_linux::{Root, proc};
 use toll_model::builder::Meta;
 use toll_model::profile::{Profile, Program, Source};
 
 use super::{RecordOptions, Recorded};
 use crate::error::UserError;
-use crate::executable::Executable;
+use crate::executable::{Executable, program_of};
 use crate::signals;
 use looks::Looks;
 
@@ -87,7 +86,8 @@ pub fn record(options: &RecordOptions) -> Result<Recorded> {
 /// observed; no temporary file.
 pub fn record_pid(pid: u32, window: Duration, only: Option<Range<u64>>) -> Result<Profile> {
     let said = |error| UserError::Usage(format!("--pid {pid}: {error}"));
-    let status = proc::status(&Root::system(), pid).map_err(said)?;
+    let root = Root::system();
+    let status = proc::status(&root, pid).map_err(said)?;
     clear(pid).map_err(|error| {
         UserError::Missing(format!(
             "--pid {pid}: {} cannot be observed: {error}",
@@ -97,7 +97,8 @@ pub fn record_pid(pid: u32, window: Duration, only: Option<Range<u64>>) -> Resul
     let directory = tempfile::tempdir().context("no temporary directory")?;
     // Without the preload library there are no events.
     let events = EventFile::create(&directory.path().join("events"), 1)?;
-    let (program, command) = running(pid);
+    let program = program_of(&root, pid).unwrap_or_default();
+    let command = command_of(&root, pid);
     let began = Instant::now();
     let mut looks = Looks::new(pid, events, only);
     while began.elapsed() < window && !looks.ended() && signals::interrupted().is_none() {
@@ -114,20 +115,13 @@ pub fn record_pid(pid: u32, window: Duration, only: Option<Range<u64>>) -> Resul
     Ok(profile(looks, about))
 }
 
-/// Returns the program of a process, and its command line.
-fn running(pid: u32) -> (Program, Vec<String>) {
-    let link = PathBuf::from(format!("/proc/{pid}/exe"));
-    let path = std::fs::read_link(&link).unwrap_or_default();
-    let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let words = words
-        .split(|byte| *byte == 0)
-        .filter(|word| !word.is_empty());
-    let program = Program {
-        path: path.to_string_lossy().into_owned(),
-        build_id: symbols::build_id(&link),
-    };
-    let word = |word: &[u8]| String::from_utf8_lossy(word).into_owned();
-    (program, words.map(word).collect())
+/// Returns the command line of a process; empty if it cannot be read.
+fn command_of(root: &Root, pid: u32) -> Vec<String> {
+    let line = root
+        .read(format!("/proc/{pid}/cmdline"))
+        .unwrap_or_default();
+    let words = line.split('\0').filter(|word| !word.is_empty());
+    words.map(str::to_owned).collect()
 }
 
 /// Metadata of a profile besides its counts.

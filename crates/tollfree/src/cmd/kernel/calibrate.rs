@@ -51,9 +51,8 @@ pub struct Args {
     /// Freeze the loaded costs: the kernel stops measuring
     #[arg(long, requires = "load")]
     pub freeze: bool,
-    /// Use this directory as / (for tests)
-    #[arg(long, hide = true, value_name = "PATH")]
-    pub root: Option<PathBuf>,
+    #[command(flatten)]
+    pub root: super::RootArg,
 }
 
 /// `tollfree kernel calibrate --json`.
@@ -100,7 +99,7 @@ enum From {
 
 pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     let args = &args;
-    let root = args.root.clone().map_or_else(Root::system, Root::at);
+    let root = args.root.open();
     if args.load && root.line(format!("{DIRECTORY}/mode")).is_none() {
         return Err(UserError::Missing(super::explain::no_econ()).into());
     }

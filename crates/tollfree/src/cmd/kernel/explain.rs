@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree kernel explain`.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -30,9 +29,8 @@ profile or belongs to another user.")]
 pub struct Args {
     /// The process
     pub pid: u32,
-    /// Use this directory as / (for tests)
-    #[arg(long, hide = true, value_name = "PATH")]
-    pub root: Option<PathBuf>,
+    #[command(flatten)]
+    pub root: super::RootArg,
 }
 
 /// `tollfree kernel explain --json`.
@@ -74,7 +72,7 @@ struct ReportRow<'a> {
 }
 
 pub fn run(args: Args, json: bool) -> Result<ExitCode> {
-    let root = args.root.map_or_else(Root::system, Root::at);
+    let root = args.root.open();
     let machine = root.read(format!("{DIRECTORY}/mode")).ok();
     let Some(ledger) = Ledger::read(&root, args.pid) else {
         return Err(UserError::Missing(why_not(&root, args.pid, machine.is_some())).into());

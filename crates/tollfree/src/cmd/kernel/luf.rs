@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree kernel luf`.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use serde::Serialize;
-use toll_linux::Root;
 use toll_linux::luf::{DIRECTORY, Luf};
 
 use crate::error::UserError;
@@ -23,9 +21,8 @@ Reads /sys/kernel/mm/luf, which exists on kernels with tollfree's patches, and c
 nothing. The exit code is 4 on another kernel. For the meaning of each counter, see
 Documentation/ABI/testing/sysfs-kernel-mm-luf.")]
 pub struct Args {
-    /// Use this directory as / (for tests)
-    #[arg(long, hide = true, value_name = "PATH")]
-    pub root: Option<PathBuf>,
+    #[command(flatten)]
+    pub root: super::RootArg,
 }
 
 /// `tollfree kernel luf --json`.
@@ -44,7 +41,7 @@ struct Report<'a> {
 }
 
 pub fn run(args: Args, json: bool) -> Result<ExitCode> {
-    let root = args.root.map_or_else(Root::system, Root::at);
+    let root = args.root.open();
     let Some(luf) = Luf::read(&root) else {
         let why = "not found: this kernel has no lazy unmap flush (CONFIG_LUF)";
         return Err(UserError::Missing(format!("{DIRECTORY}: {why}")).into());

@@ -6,7 +6,6 @@ mod screen;
 mod text;
 
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -45,9 +44,8 @@ pub struct Args {
     /// Print once what was decided since boot
     #[arg(long, conflicts_with = "times")]
     pub once: bool,
-    /// Use this directory as / (for tests)
-    #[arg(long, hide = true, value_name = "PATH")]
-    pub root: Option<PathBuf>,
+    #[command(flatten)]
+    pub root: super::RootArg,
 }
 
 /// A snapshot of the kernel's state.
@@ -69,7 +67,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     if args.interval < Duration::from_millis(10) {
         return Err(UserError::Usage("--interval: at least 10 ms".to_owned()).into());
     }
-    let root = args.root.map_or_else(Root::system, Root::at);
+    let root = args.root.open();
     let times = if args.once { Some(1) } else { args.times };
     let mut before = look(&root)?;
     let _signals = signals::watch().context("no pipe for signals")?;
