@@ -6,7 +6,7 @@
 
 Compares a program without a plan and with an empty plan, which loads the preload library and advises nothing.
 Programs of 0.1 to 10 s by default. Prints the verdict of each comparison with its 95 % interval, and how many are another one
-than "no difference". Goal: at most 5 %. It takes about 25 minutes; leave the machine alone meanwhile.
+than "no difference". Goal: at most 5 %. It takes about 35 minutes; leave the machine alone meanwhile.
 Status: 0 met, 1 not met, 3 it could not be measured.
 """
 

@@ -58,7 +58,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", type=int, default=8192, help="MiB of the program (default 8192)")
     parser.add_argument("--reads", type=int, default=100_000_000, help="reads of a run (default 100 million)")
-    parser.add_argument("--rounds", type=int, default=5, help="counted rounds (default 5)")
+    parser.add_argument("--rounds", type=int, default=6, help="counted rounds (default 6: about 18 minutes)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         program = Path(directory) / "skewed"

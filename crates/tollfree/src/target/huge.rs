@@ -16,7 +16,7 @@ use toll_model::PAGE;
 pub enum Sampling {
     #[default]
     Off,
-    /// At most 1 % of a CPU at any size of the process. A sample is taken once the elapsed time
+    /// At most 0.5 % of a CPU at any size of the process. A sample is taken once the elapsed time
     /// allows its expected cost, so a short run of a large program has none.
     Sparing,
     /// A tenth of a CPU, from the start: for runs that are not timed.
@@ -39,8 +39,10 @@ const SHORTEST: Duration = Duration::from_millis(20);
 /// Initial estimate in seconds per byte in 4 KiB pages, until it is measured. Measured: 20 ms per
 /// GiB on a virtual machine with nested paging.
 const PRICE: f64 = 0.025 / (1u64 << 30) as f64;
-/// Share of a CPU for [`Sampling::Sparing`].
-const SPARING: f64 = 0.01;
+/// Share of a CPU for [`Sampling::Sparing`]. The program pays about twice as much: page faults wait
+/// for the sample, and it evicts page tables from the caches. With 0.01 the program of
+/// `benches/sampler/run.py` took 2 % longer.
+const SPARING: f64 = 0.005;
 /// Share of a CPU for [`Sampling::Ample`].
 const AMPLE: f64 = 0.1;
 
@@ -280,11 +282,14 @@ mod tests {
     }
 
     #[test]
-    fn sparing_takes_no_more_than_a_hundredth_at_any_size() {
+    fn sparing_takes_no_more_than_its_share_at_any_size() {
         for size in [1 << 20, GIB / 4, GIB, 10 * GIB, 100 * GIB, 1000 * GIB] {
             for huge in [0.0, 0.5, 1.0] {
                 let (_, share) = run(Told::new(size, huge), Sampling::Sparing, 600);
-                assert!(share <= 0.0101, "{size} bytes, {huge} huge: {share}");
+                assert!(
+                    share <= SPARING * 1.01,
+                    "{size} bytes, {huge} huge: {share}"
+                );
             }
         }
     }
@@ -296,10 +301,10 @@ mod tests {
             ..Told::new(10 * GIB, 0.0)
         };
         // The cost of the first sample is unknown in advance.
-        let (sampler, share) = run(slow, Sampling::Sparing, 600);
+        let (sampler, share) = run(slow, Sampling::Sparing, 1200);
         let end = sampler.tree.spent.as_secs_f64() / sampler.tree.clock.as_secs_f64();
         assert!(
-            end <= 0.0101 && share < 0.05,
+            end <= SPARING * 1.01 && share < 0.05,
             "{end} at the end, {share} at most"
         );
         assert!(sampler.sampled().samples >= 4, "{:?}", sampler.sampled());
