@@ -67,6 +67,18 @@ struct econ_promotion {
 	bool is_due;
 };
 
+/**
+ * struct econ_pools - pools of memory for which econ decides the size
+ * @node_cap: upper bound of the pools of a node, in pages
+ * @scale: 1 to double their sizes, -1 to halve them, 0 for the default; may sleep
+ * @observe: whether to call econ_pool_flushed() for each flush of a pool; may sleep
+ */
+struct econ_pools {
+	unsigned long (*node_cap)(int nid);
+	void (*scale)(int by);
+	void (*observe)(bool on);
+};
+
 /* The mode of the machine is observe or on. */
 DECLARE_STATIC_KEY_FALSE(econ_key);
 
@@ -115,6 +127,7 @@ void __econ_clear_end(void);
 void __econ_fault_saw_entry(const struct vm_fault *vmf);
 void __econ_zero_huge(struct folio *folio, unsigned long address);
 void __econ_compacted(struct econ_watch *watch, unsigned int order);
+void econ_set_pools(const struct econ_pools *pools);
 void __econ_pool_flushed(struct econ_watch *watch, unsigned int cpus);
 void __econ_refaulted(int nid, unsigned long distance);
 void __econ_reclaimed(struct econ_watch *watch, unsigned int pages);
@@ -580,11 +593,6 @@ static inline void econ_fault_saw_entry(const struct vm_fault *vmf)
 }
 
 static inline void econ_compacted(struct econ_watch *watch, unsigned int order)
-{
-}
-
-static inline void econ_pool_flushed(struct econ_watch *watch,
-				     unsigned int cpus)
 {
 }
 

@@ -204,6 +204,7 @@ int econ_show_ledgers(char *buf);
 
 extern atomic_long_t econ_refault_pages;
 
+void econ_observe_pools(bool on);
 void econ_leave_pools(void);
 
 /* prezero.c */

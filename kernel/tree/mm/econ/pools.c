@@ -1,26 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Size of the pools of LUF (mm/luf). Flushes count the CPUs that they interrupt, and
- * refaults count pages that would still be resident without pools. After some flushes
- * the pools are doubled or halved if that pays, and both counters are reset.
+ * Size of pools of pages that wait for a TLB flush. Flushes count the CPUs that they
+ * interrupt, and refaults count pages that would still be resident without pools. After
+ * some flushes the pools are doubled or halved if that pays, and both counters are reset.
  */
 
 #include <linux/atomic.h>
-#include <linux/mm.h>
-#include <linux/mmzone.h>
+#include <linux/init.h>
 #include <linux/workqueue.h>
 
-#include "../luf/hooks.h"
 #include "internal.h"
 
 /* Number of flushes between two decisions. */
 #define FLUSHES_A_DECISION	16
+
+/* NULL if there are none. */
+static const struct econ_pools *econ_pools __ro_after_init;
 
 static atomic_t flushes;
 static atomic_t interrupted;
 static atomic_t refaults;
 
 atomic_long_t econ_refault_pages;
+
+/**
+ * econ_set_pools - register the pools for which econ decides the size
+ * @pools: the pools
+ *
+ * Context: an initcall before late_initcall().
+ */
+void __init econ_set_pools(const struct econ_pools *pools)
+{
+	econ_pools = pools;
+}
 
 static void econ_pools_forget(void)
 {
@@ -48,7 +60,7 @@ static void econ_resize_pools(struct work_struct *work)
 			by = -1;
 	}
 	if (by && acts)
-		luf_scale_pools(by);
+		econ_pools->scale(by);
 }
 
 static DECLARE_WORK(resizing, econ_resize_pools);
@@ -66,10 +78,22 @@ void __econ_pool_flushed(struct econ_watch *watch, unsigned int cpus)
 
 void __econ_refaulted(int nid, unsigned long distance)
 {
-	if (distance >= luf_node_cap(nid))
+	if (!econ_pools || distance >= econ_pools->node_cap(nid))
 		return;
 	atomic_inc(&refaults);
 	atomic_long_inc(&econ_refault_pages);
+}
+
+/**
+ * econ_observe_pools - begin or stop to observe flushes of the pools
+ * @on: whether they call econ_pool_flushed()
+ *
+ * Context: may sleep; callers are serialised.
+ */
+void econ_observe_pools(bool on)
+{
+	if (econ_pools)
+		econ_pools->observe(on);
 }
 
 /**
@@ -84,5 +108,6 @@ void econ_leave_pools(void)
 {
 	cancel_work_sync(&resizing);
 	econ_pools_forget();
-	luf_scale_pools(0);
+	if (econ_pools)
+		econ_pools->scale(0);
 }

@@ -73,6 +73,7 @@ static void econ_update_keys(void)
 	if (econ_mode != ECON_ON)
 		econ_leave_pools();
 	econ_set_key(&econ_key, on);
+	econ_observe_pools(on);
 	econ_set_key(&econ_watch_key,
 		     econ_faults_counted || (on && !econ_costs_frozen));
 }

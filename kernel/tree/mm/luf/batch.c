@@ -37,6 +37,10 @@ struct luf_in_flight {
 
 static DEFINE_PER_CPU(struct luf_in_flight, luf_in_flight);
 
+struct luf_batches luf_batches = {
+	.lock = __SPIN_LOCK_UNLOCKED(luf_batches.lock),
+};
+
 static bool luf_batch_is_pending(const struct luf_batch *batch)
 {
 	return batch->state == LUF_BATCH_OPEN ||

@@ -64,6 +64,8 @@ struct luf_batches {
 	struct luf_batch slots[LUF_BATCHES];
 };
 
+extern struct luf_batches luf_batches;
+
 struct luf_batch *luf_batch_get(struct luf_batches *all,
 				struct luf_stream *stream);
 void luf_batch_put(struct luf_batch *batch);
@@ -80,7 +82,7 @@ unsigned int luf_flush_batch(struct luf_batches *all, u64 generation);
  * @cpus: CPUs that may hold a translation
  * @completed: CPUs that have flushed since this sequence number are skipped
  *
- * Defined outside of batch.c, so that user-space tests can replace it.
+ * In cpus.c, so that user-space tests of batch.c can replace it.
  *
  * Context: may sleep.
  * Return: number of CPUs that were interrupted.

@@ -3,6 +3,7 @@
 #ifndef _MM_LUF_INTERNAL_H
 #define _MM_LUF_INTERNAL_H
 
+#include <linux/mm.h>
 #include <linux/mmzone.h>
 #include <linux/percpu.h>
 #include <linux/srcu.h>
@@ -104,8 +105,6 @@ static inline void luf_count(enum luf_count what)
 	luf_count_many(what, 1);
 }
 
-extern struct luf_batches luf_batches;
-extern struct luf_stream luf_reclaim;
 extern struct srcu_struct luf_runs;
 
 extern atomic_long_t luf_drain_sizes[TOLLFREE_HISTOGRAM_BUCKETS];
@@ -166,13 +165,54 @@ static inline void luf_debug_delay(void)
 }
 #endif
 
-unsigned int luf_flush_part(struct luf_part *part, enum luf_reason reason);
-void luf_pool_put(struct zone *zone, struct luf_part *part);
-void luf_free_folios(struct list_head *folios);
+/**
+ * luf_zone_pool - pool of a zone
+ * @zone: the zone
+ *
+ * Context: any.
+ * Return: the pool, or NULL if it could not be allocated.
+ */
+static inline struct luf_pool *luf_zone_pool(const struct zone *zone)
+{
+	return READ_ONCE(zone->luf_pool);
+}
+
+/**
+ * luf_zone_free_pages - number of free pages of a zone
+ * @zone: the zone
+ *
+ * Context: any.
+ * Return: the number; pages of the pool are not free.
+ */
+static inline unsigned long luf_zone_free_pages(struct zone *zone)
+{
+	return zone_page_state(zone, NR_FREE_PAGES);
+}
+
+/* zone.c */
+
 bool luf_zone_takes(const struct zone *zone);
 unsigned long luf_zone_cap(const struct zone *zone);
-void luf_resize_pools(void);
+unsigned long luf_zone_pages(const struct zone *zone);
+bool luf_zone_is_urgent(struct zone *zone);
+unsigned long luf_zone_goal(const struct zone *zone);
+unsigned long luf_zone_owes(struct zone *zone);
+void luf_free_folios(struct list_head *folios);
+unsigned long luf_zone_release(struct zone *zone, unsigned long most);
+unsigned int luf_flush_part(struct luf_part *part, enum luf_reason reason);
+void luf_zone_flush(struct zone *zone, enum luf_reason reason);
+void luf_zone_drain(struct zone *zone, enum luf_reason reason);
+void luf_zone_drain_wait(struct zone *zone, enum luf_reason reason);
 void luf_drain_everything(enum luf_reason reason);
+void luf_zone_balance(struct zone *zone);
+
+/* fill.c */
+
+void luf_zone_put(struct zone *zone, struct luf_part *part);
 void luf_age_changed(void);
+
+/* size.c */
+
+void luf_resize_pools(void);
 
 #endif /* _MM_LUF_INTERNAL_H */

@@ -10,6 +10,11 @@
 #define LUF_RELEASE_PAGES	64UL
 /* Most pages that one task reclaims before it flushes. */
 #define LUF_DIRECT_PAGES	512UL
+/*
+ * Fraction of the cap that justifies a flush where a task waits for memory, and that
+ * stays free when a full pool is flushed.
+ */
+#define LUF_SMALL_SHARE		16
 /* Limit of the exponent that scales pool sizes by powers of two. */
 #define LUF_LARGEST_SCALE	6
 
@@ -67,12 +72,12 @@ struct luf_pool {
 	unsigned int blocked;
 };
 
+/* pool.c */
+
 void luf_part_init(struct luf_part *part);
 void luf_part_cover(struct luf_part *part, u64 first, u64 last);
 void luf_part_join(struct luf_part *part, struct luf_part *other);
 
-unsigned long luf_pool_default_cap(unsigned long managed_pages);
-unsigned long luf_pool_scaled_cap(unsigned long managed_pages, int scale);
 void luf_pool_init(struct luf_pool *pool);
 void luf_pool_resize(struct luf_pool *pool, unsigned long cap,
 		     unsigned long batch);
@@ -88,6 +93,11 @@ void luf_pool_wait(struct luf_pool *pool);
 void luf_pool_block(struct luf_pool *pool);
 void luf_pool_unblock(struct luf_pool *pool);
 unsigned long luf_pool_pages(const struct luf_pool *pool);
+
+/* policy.c */
+
+unsigned long luf_pool_default_cap(unsigned long managed_pages);
+unsigned long luf_pool_scaled_cap(unsigned long managed_pages, int scale);
 unsigned long luf_pool_missing(const struct luf_pool *pool);
 unsigned long luf_pool_excess(const struct luf_pool *pool, unsigned long more);
 bool luf_pool_is_full(const struct luf_pool *pool);

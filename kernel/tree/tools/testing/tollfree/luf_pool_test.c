@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Tests of mm/luf/pool.c. */
+/* Tests of mm/luf/pool.c and mm/luf/policy.c. */
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
 #include "luf/pool.c"
+#include "luf/policy.c"
 
 #include "tap.h"
 

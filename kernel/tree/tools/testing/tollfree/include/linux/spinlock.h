@@ -14,6 +14,8 @@ typedef struct {
 	bool is_held;
 } spinlock_t;
 
+#define __SPIN_LOCK_UNLOCKED(name)	{ .mutex = PTHREAD_MUTEX_INITIALIZER }
+
 static inline void spin_lock_init(spinlock_t *lock)
 {
 	pthread_mutex_init(&lock->mutex, NULL);
