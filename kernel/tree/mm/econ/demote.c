@@ -22,6 +22,28 @@ static unsigned int econ_count_empty_pages(struct folio *folio)
 	return empty;
 }
 
+/*
+ * Whether it pays to split the huge page of a region. @empty of its pages contain only
+ * zeros. The anon_vma of @vma is locked.
+ */
+static bool econ_demotion_pays(struct vm_area_struct *vma, unsigned long address,
+			       unsigned int empty)
+{
+	struct econ_action action = {
+		.kind = ECON_DEMOTE, .order = HPAGE_PMD_ORDER, .empty = empty,
+	};
+	struct econ_mm *econ;
+	struct econ_place place;
+
+	if (econ_user_decided(vma))
+		return true;
+	econ = econ_begin_decision(vma, address, &place);
+	if (!econ)
+		return true;
+	econ_describe_place(econ, &place, &action);
+	return econ_end_decision(econ, econ_decide_for_mm(econ, &action, address));
+}
+
 /* Stop at the first mapping: there are no others. */
 static bool econ_ask_mapping(struct folio *folio, struct vm_area_struct *vma,
 			     unsigned long address, void *arg)

@@ -100,7 +100,7 @@ void econ_compaction_begin(struct econ_compaction *it, int nid,
 bool econ_may_compact(struct econ_compaction *it);
 void econ_compaction_end(struct econ_compaction *it, bool is_made);
 
-/* prezero.c */
+/* prezero_stock.c, prezero_shortage.c */
 void __econ_was_zeroed(struct folio *folio);
 void __econ_put_block(struct folio *folio);
 bool __econ_refill(struct zone *zone, unsigned int order, unsigned long mark,

@@ -6,7 +6,7 @@
 #include <linux/atomic.h>
 #include <linux/econ.h>
 #include <linux/maple_tree.h>
-#include <linux/mm_types.h>
+#include <linux/mm.h>
 #include <linux/refcount.h>
 #include <linux/workqueue.h>
 
@@ -160,6 +160,31 @@ extern struct econ_account econ_ledger[ECON_KINDS];
 extern const char *const econ_mode_names[ECON_MODES];
 extern const char *const econ_cost_names[ECON_COSTS];
 
+/* account.c */
+
+/**
+ * econ_effective_mode - effect of the decisions of a program
+ * @econ: profile of its mm
+ *
+ * Context: any.
+ * Return: ECON_OFF, ECON_OBSERVE or ECON_ON.
+ */
+static inline enum econ_mode econ_effective_mode(const struct econ_mm *econ)
+{
+	enum econ_mode mode = READ_ONCE(econ->mode);
+
+	return mode == ECON_AS_MACHINE ? READ_ONCE(econ_mode) : mode;
+}
+
+unsigned long econ_free_blocks(int nid);
+void econ_count_ns(atomic64_t *sum, u64 ns);
+void econ_book(unsigned int kind, unsigned int order, unsigned long address,
+	       struct econ_account *own, struct econ_estimate it, bool acts);
+bool econ_decide(const struct econ_action *action, unsigned long address,
+		 struct econ_account *own, bool acts);
+bool econ_decide_for_mm(struct econ_mm *econ, const struct econ_action *action,
+			unsigned long address);
+
 /* measure.c */
 
 extern bool econ_costs_frozen;
@@ -184,14 +209,39 @@ int econ_set_mode(struct mm_struct *mm, enum econ_mode mode);
 u64 econ_earned(struct econ_mm *econ, const struct mm_struct *mm,
 		enum econ_work work);
 
-/* decide.c */
+/* place.c */
 
-unsigned long econ_free_blocks(int nid);
-void econ_count_ns(atomic64_t *sum, u64 ns);
-bool econ_decide(const struct econ_action *action, unsigned long address,
-		 struct econ_account *own, bool acts);
-bool econ_demotion_pays(struct vm_area_struct *vma, unsigned long address,
-			unsigned int empty);
+/**
+ * struct econ_place - profile of the region that a decision is about
+ * @region: sum of the rows in the region
+ * @row: row with most bytes in it, NULL if there is none
+ * @most: number of these bytes
+ */
+struct econ_place {
+	struct econ_region region;
+	const struct econ_row *row;
+	u64 most;
+};
+
+/**
+ * econ_user_decided - whether there is nothing to decide about a mapping
+ * @vma: the mapping
+ *
+ * Context: any.
+ * Return: true if it is not anonymous, or the user requested huge pages for it.
+ */
+static inline bool econ_user_decided(struct vm_area_struct *vma)
+{
+	return vma->vm_flags & VM_HUGEPAGE || !vma_is_anonymous(vma);
+}
+
+struct econ_mm *econ_begin_decision(const struct vm_area_struct *vma,
+				    unsigned long region, struct econ_place *place);
+bool econ_end_decision(const struct econ_mm *econ, bool go);
+void econ_describe_place(const struct econ_mm *econ, const struct econ_place *place,
+			 struct econ_action *action);
+void econ_find_supply(const struct econ_mm *econ, unsigned int rank, int nid,
+		      unsigned long zeroed, struct econ_action *action);
 
 /* ledger.c */
 
@@ -207,17 +257,23 @@ extern atomic_long_t econ_refault_pages;
 void econ_observe_pools(bool on);
 void econ_leave_pools(void);
 
-/* prezero.c */
+/* prezero_stock.c */
 
 /* Per node. */
 extern unsigned long econ_zeroed_limit;
 extern atomic64_t econ_zeroed_counts[ECON_ZEROED_COUNTS];
 extern const char *const econ_zeroed_names[ECON_ZEROED_COUNTS];
 
-unsigned long econ_prezero_want(int nid, u64 earned_ns);
-u64 econ_prezero_credit(void);
 void econ_prezero_suppose_taken(int nid);
 struct folio *econ_prezero_take_block(int nid);
+
+/* prezero_demand.c */
+
+unsigned long econ_prezero_want(int nid, u64 earned_ns);
+u64 econ_prezero_credit(void);
+
+/* prezero.c */
+
 void econ_prezero_adjust_all(void);
 
 /* node.c */

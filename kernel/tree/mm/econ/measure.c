@@ -114,6 +114,14 @@ void econ_forget_samples(void)
 	memset(econ_samples, 0, sizeof(econ_samples));
 }
 
+/**
+ * __econ_watch_end - end a measurement
+ * @watch: argument of econ_watch_begin(); it is on
+ * @ns: set to the duration in nanoseconds
+ *
+ * Context: any.
+ * Return: false if the operation was disturbed, so that its duration is no sample.
+ */
 bool __econ_watch_end(struct econ_watch *watch, u64 *ns)
 {
 	*ns = ktime_get_ns() - watch->begin;

@@ -318,18 +318,6 @@ static const struct attribute_group stats_group = {
 
 /* Blocks that are zeroed ahead: limit, number, and a file for each counter. */
 
-const char *const econ_zeroed_names[ECON_ZEROED_COUNTS] = {
-	[ECON_ZEROED_MADE] = "made",
-	[ECON_ZEROED_ABANDONED] = "abandoned",
-	[ECON_ZEROED_TAKEN] = "taken",
-	[ECON_ZEROED_PUT_BACK] = "put_back",
-	[ECON_ZEROED_GIVEN_BACK] = "given_back",
-	[ECON_ZEROED_MISSED] = "missed",
-	[ECON_ZEROED_WOULD_MAKE] = "would_make",
-	[ECON_ZEROED_WOULD_HIT] = "would_hit",
-	[ECON_ZEROED_WOULD_SAVE_NS] = "would_save_ns",
-};
-
 static struct kobj_attribute zeroed_attrs[ECON_ZEROED_COUNTS];
 static struct attribute *zeroed_group_attrs[ECON_ZEROED_COUNTS + 4];
 

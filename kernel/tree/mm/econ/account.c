@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Mode and costs of the machine, its free blocks, and decisions: ask the model, and
+ * count the result.
+ */
+
+#include <linux/atomic.h>
+#include <linux/gfp.h>
+#include <linux/jump_label.h>
+#include <linux/limits.h>
+#include <linux/minmax.h>
+#include <linux/mm.h>
+#include <linux/mmzone.h>
+
+#include "internal.h"
+
+#define CREATE_TRACE_POINTS
+#include <trace/events/econ.h>
+
+DEFINE_STATIC_KEY_FALSE(econ_key);
+
+enum econ_mode econ_mode;
+struct econ_costs econ_costs;
+/* Decisions of the whole machine. */
+struct econ_account econ_ledger[ECON_KINDS];
+
+/**
+ * econ_free_blocks - number of free huge pages of a node
+ * @nid: the node
+ *
+ * Context: any.
+ * Return: number of blocks in zones above the low watermark, at which allocations
+ * that do not wait stop.
+ */
+unsigned long econ_free_blocks(int nid)
+{
+	struct zone *zones = NODE_DATA(nid)->node_zones, *zone;
+	unsigned long blocks = 0;
+	unsigned int order;
+
+	for (zone = zones; zone < zones + MAX_NR_ZONES; zone++) {
+		unsigned long in_zone = 0;
+
+		/* Part of a low zone is reserved. */
+		if (!populated_zone(zone) ||
+		    !zone_watermark_ok(zone, HPAGE_PMD_ORDER,
+				       low_wmark_pages(zone),
+				       gfp_zone(GFP_TRANSHUGE_LIGHT), 0))
+			continue;
+		for (order = HPAGE_PMD_ORDER; order < NR_PAGE_ORDERS; order++)
+			in_zone += READ_ONCE(zone->free_area[order].nr_free)
+				   << (order - HPAGE_PMD_ORDER);
+		blocks += in_zone;
+	}
+	return blocks;
+}
+
+/**
+ * econ_count_ns - add to a saturating sum of nanoseconds
+ * @sum: the sum
+ * @ns: any number
+ *
+ * Context: any.
+ */
+void econ_count_ns(atomic64_t *sum, u64 ns)
+{
+	s64 old = atomic64_read(sum), new;
+
+	do {
+		new = min_t(u64, econ_sum(old, ns), S64_MAX);
+	} while (!atomic64_try_cmpxchg(sum, &old, new));
+}
+
+static void econ_account_add(struct econ_account *account, struct econ_estimate it, bool go)
+{
+	atomic64_inc(&account->asked);
+	if (go) {
+		atomic64_inc(&account->approved);
+		econ_count_ns(&account->cost, it.cost);
+		econ_count_ns(&account->benefit, it.benefit);
+	} else {
+		econ_count_ns(&account->refused, it.benefit);
+	}
+}
+
+/**
+ * econ_book - count a decision
+ * @kind: kind of the action
+ * @order: order of its block
+ * @address: address of the action, or 0
+ * @own: account of the process, or NULL
+ * @it: cost and benefit
+ * @acts: whether the decision takes effect, or is only observed
+ *
+ * Context: any.
+ */
+void econ_book(unsigned int kind, unsigned int order, unsigned long address,
+	       struct econ_account *own, struct econ_estimate it, bool acts)
+{
+	bool go = econ_pays(it);
+
+	if (own)
+		econ_account_add(own, it, go);
+	econ_account_add(&econ_ledger[kind], it, go);
+	trace_econ_decision(econ_models[kind]->name, order, address, it.cost,
+			    it.benefit, go, acts);
+}
+
+/**
+ * econ_decide - decide whether an action pays, and count the decision
+ * @action: the action
+ * @address: address of the action, or 0
+ * @own: account of the process, or NULL
+ * @acts: whether the decision takes effect, or is only observed
+ *
+ * Context: any.
+ * Return: true if it pays.
+ */
+bool econ_decide(const struct econ_action *action, unsigned long address,
+		 struct econ_account *own, bool acts)
+{
+	struct econ_estimate it = econ_estimate(action, &econ_costs);
+
+	econ_book(action->kind, action->order, address, own, it, acts);
+	return econ_pays(it);
+}
+
+/**
+ * econ_decide_for_mm - econ_decide() for a process
+ * @econ: profile of its mm
+ * @action: the action
+ * @address: address of the action
+ *
+ * Context: any.
+ * Return: true if it pays.
+ */
+bool econ_decide_for_mm(struct econ_mm *econ, const struct econ_action *action,
+			unsigned long address)
+{
+	return econ_decide(action, address, &econ->ledger[action->kind],
+			   econ_effective_mode(econ) == ECON_ON);
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Decisions in page faults: huge pages, blocks of several pages, and how much a fault
+ * may do to get one.
+ */
+
+#include <linux/gfp.h>
+#include <linux/khugepaged.h>
+#include <linux/mm.h>
+#include <linux/sched.h>
+
+#include "../internal.h"
+#include "internal.h"
+
+/* Whether blocks are kept, and the process may use them. */
+static bool econ_acts(const struct econ_mm *econ)
+{
+	return econ_effective_mode(econ) == ECON_ON && READ_ONCE(econ_mode) == ECON_ON;
+}
+
+/* Count the first touch of a region. */
+static void econ_count_touched(struct econ_mm *econ, const struct econ_place *place,
+			       unsigned int rank, bool is_huge)
+{
+	u32 waiting = READ_ONCE(econ->waiting[rank]);
+
+	if (place->row)
+		atomic_inc(&econ->regions[place->row - econ->holder->rows][is_huge]);
+	/* A race makes it wrong by one, but it is an estimate. */
+	if (waiting)
+		WRITE_ONCE(econ->waiting[rank], waiting - 1);
+}
+
+static bool econ_pays_with(struct econ_action action, enum econ_supply supply)
+{
+	action.supply = supply;
+	return econ_pays(econ_estimate(&action, &econ_costs));
+}
+
+/*
+ * khugepaged may collapse the region later. Without this it learns of an address
+ * space only when a huge page was tried.
+ */
+static void econ_leave_to_khugepaged(struct mm_struct *mm)
+{
+	if (!test_bit(MMF_VM_HUGEPAGE, &mm->flags))
+		__khugepaged_enter(mm);
+}
+
+/*
+ * A read fault maps the huge zero page, which takes no block, unless use_zero_page is
+ * 0, as on machines below 512 MiB.
+ */
+static bool econ_maps_zero_page(const struct vm_fault *vmf)
+{
+	return !(vmf->flags & FAULT_FLAG_WRITE) &&
+	       !mm_forbids_zeropage(vmf->vma->vm_mm) &&
+	       transparent_hugepage_use_zero_page();
+}
+
+static bool econ_may_take_block(struct econ_mm *econ, struct vm_area_struct *vma,
+				unsigned long region, const struct econ_place *place,
+				struct econ_action *action)
+{
+	unsigned int rank = econ_rank(place->region.walks_ns);
+	int nid = econ_node_of(vma, region);
+	bool go;
+
+	/* Look for a block only if the best one would pay. */
+	action->supply = ECON_FREE_BLOCK;
+	if (econ_pays_with(*action, ECON_ZEROED_BLOCK))
+		econ_find_supply(econ, rank, nid,
+				 econ_prezero_want(nid, econ_earned(econ, vma->vm_mm,
+								    ECON_WORK_ZERO)),
+				 action);
+	go = econ_decide_for_mm(econ, action, region);
+	econ_count_touched(econ, place, rank, go);
+	if (!go && action->supply == ECON_NO_BLOCK)
+		econ_lack_block(nid, econ_earned(econ, vma->vm_mm,
+						 ECON_WORK_COMPACT), action,
+				econ_effective_mode(econ) == ECON_ON);
+	if (go && action->supply == ECON_ZEROED_BLOCK && !econ_acts(econ))
+		econ_prezero_suppose_taken(nid);
+	return go;
+}
+
+/* The huge zero page is cleared already, and shared. */
+static bool econ_may_map_zero_page(struct econ_mm *econ, unsigned long region,
+				   struct econ_action *action)
+{
+	action->supply = ECON_ZEROED_BLOCK;
+	return econ_decide_for_mm(econ, action, region);
+}
+
+bool __econ_may_be_huge(struct vm_fault *vmf)
+{
+	struct vm_area_struct *vma = vmf->vma;
+	unsigned long region = vmf->address & HPAGE_PMD_MASK;
+	struct econ_action action = {
+		.kind = ECON_HUGE, .order = HPAGE_PMD_ORDER,
+	};
+	struct econ_mm *econ;
+	struct econ_place place;
+	bool go;
+
+	if (econ_user_decided(vma) ||
+	    !thp_vma_suitable_order(vma, region, HPAGE_PMD_ORDER))
+		return true;
+	econ = econ_begin_decision(vma, region, &place);
+	if (!econ)
+		return true;
+	econ_describe_place(econ, &place, &action);
+	if (econ_maps_zero_page(vmf))
+		go = econ_may_map_zero_page(econ, region, &action);
+	else
+		go = econ_may_take_block(econ, vma, region, &place, &action);
+	go = econ_end_decision(econ, go);
+	if (!go)
+		econ_leave_to_khugepaged(vma->vm_mm);
+	return go;
+}
+
+unsigned long __econ_orders(struct vm_fault *vmf, unsigned long orders,
+			    enum econ_kind kind)
+{
+	struct vm_area_struct *vma = vmf->vma;
+	struct econ_action action = { .kind = kind };
+	unsigned long pays = 0;
+	struct econ_mm *econ;
+	struct econ_place place;
+
+	if (econ_user_decided(vma))
+		return orders;
+	econ = econ_begin_decision(vma, vmf->address & HPAGE_PMD_MASK, &place);
+	if (!econ)
+		return orders;
+	econ_describe_place(econ, &place, &action);
+	action.supply = ECON_FREE_BLOCK;
+	for_each_set_bit(action.order, &orders, HPAGE_PMD_ORDER) {
+		if (econ_decide_for_mm(econ, &action, vmf->address))
+			pays |= BIT(action.order);
+	}
+	return econ_end_decision(econ, false) ? orders : pays;
+}
+
+gfp_t __econ_gfp(struct vm_area_struct *vma, unsigned long address, gfp_t gfp)
+{
+	struct econ_action action = {
+		.kind = ECON_DIRECT, .order = HPAGE_PMD_ORDER,
+	};
+	struct econ_mm *econ;
+	struct econ_place place;
+
+	if (econ_user_decided(vma) || !(gfp & __GFP_RECLAIM))
+		return gfp;
+	econ = econ_begin_decision(vma, address & HPAGE_PMD_MASK, &place);
+	if (!econ)
+		return gfp;
+	econ_describe_place(econ, &place, &action);
+	if (econ_end_decision(econ, econ_decide_for_mm(econ, &action, address)))
+		return gfp;
+	/* The ledger pays for background work; faults do not request it. */
+	return gfp & ~__GFP_RECLAIM;
+}
+
+struct folio *__econ_take_zeroed(struct vm_area_struct *vma,
+				 unsigned long address)
+{
+	struct econ_mm *econ;
+	struct econ_place place;
+
+	if (econ_user_decided(vma))
+		return NULL;
+	econ = econ_begin_decision(vma, address, &place);
+	if (!econ || econ_end_decision(econ, false))
+		return NULL;
+	return econ_prezero_take_block(econ_node_of(vma, address));
+}
