@@ -199,6 +199,19 @@ void econ_count_faults(void);
 
 /* process.c */
 
+/**
+ * econ_mm_locked - profile of an mm
+ * @mm: the mm
+ *
+ * Context: the mmap lock of @mm is held for writing.
+ * Return: the profile, or NULL if it has none.
+ */
+static inline struct econ_mm *econ_mm_locked(struct mm_struct *mm)
+{
+	return rcu_dereference_protected(mm->econ,
+					 lockdep_is_held(&mm->mmap_lock));
+}
+
 struct econ_holder *econ_new_profile(const char *text, size_t length,
 				     struct econ_parse_error *error);
 void econ_put_profile(struct econ_holder *holder);

@@ -106,6 +106,7 @@ bool econ_profile_parse(const char *text, size_t length,
 			struct econ_parse_error *error);
 int econ_compare_keys(const struct econ_site_key *one,
 		      const struct econ_site_key *other);
+void econ_index_rows(struct econ_profile *profile);
 const struct econ_row *econ_rows_of(const struct econ_profile *profile,
 				    const struct econ_site_key *key,
 				    u32 *nr_rows);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Tests of mm/econ/profile.c. The argument is the number of random texts to
- * parse, default 200,000.
+ * Tests of mm/econ/profile.c and mm/econ/profile_parse.c. The argument is the number
+ * of random texts to parse, default 200,000.
  */
 
 #include "../../../mm/econ/profile.c"
+#include "../../../mm/econ/profile_parse.c"
 
 #include <stdlib.h>
 
