@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * File operations of a morsel: reads, writes, size, holes, seals.
+ * File operations of a morsel: reads, writes, size, holes.
  *
- * Removing pages, or changing the access rights of leaves, needs the lock of the inode
- * and a closed morsel; see linux/morsel.h.
+ * Removing pages needs the lock of the inode and a closed morsel; see linux/morsel.h.
  */
 
 #include <linux/blk_types.h>
@@ -15,20 +14,10 @@
 #include <linux/sched/signal.h>
 #include <linux/seq_file.h>
 #include <linux/splice.h>
-#include <linux/swap.h>
 #include <linux/uio.h>
 #include <linux/wait_bit.h>
 
-#include <trace/events/morsel.h>
-
 #include "internal.h"
-
-#define ALL_SEALS \
-	(F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
-
-/* Number of checks of a seal for the end of a pin, and the interval in ms. */
-#define PIN_TRIES	10
-#define PIN_PAUSE	15
 
 /* Longest time that the morsel is closed to free pages, in ms. */
 #define MOST_CLOSED	20
@@ -348,79 +337,6 @@ static long morsel_fallocate(struct file *file, int mode, loff_t begin,
 	return err;
 }
 
-/*
- * Close the morsel if none of its pages is pinned. A pin can still be taken before the
- * close: get_user_pages_fast() may have read entries of a mapping that was removed
- * since. The flush does not wait for a virtual CPU that does not run, if the hypervisor
- * flushes for it; the grace period of the close does.
- */
-static bool morsel_close_unheld(struct morsel *morsel)
-{
-	bool is_planted = morsel_is_planted(PLANT_SEAL_UNDER_PIN);
-
-	if (morsel_is_pinned(morsel) && !is_planted)
-		return false;
-	morsel_stop_at(STOP_BEFORE_CLOSE);
-	morsel_close(morsel);
-	/* Without mappings of single pages every other reference is a pin. */
-	unmap_mapping_pages(morsel->inode.i_mapping, 0, 0, false);
-	if (is_planted || !morsel_is_held(morsel))
-		return true;
-	morsel_open(morsel);
-	return false;
-}
-
-/* Exclude all writes, through mappings and by pins. */
-static int morsel_seal_writes(struct morsel *morsel)
-{
-	struct address_space *mapping = morsel->inode.i_mapping;
-	int tries, err = mapping_deny_writable(mapping);
-
-	if (err)
-		return err;
-	for (tries = 0; !morsel_close_unheld(morsel); tries++) {
-		/* Per-CPU batches of the LRU lists hold references too. */
-		lru_add_drain_all();
-		if (tries == PIN_TRIES ||
-		    schedule_timeout_killable(msecs_to_jiffies(PIN_PAUSE))) {
-			mapping_allow_writable(mapping);
-			return -EBUSY;
-		}
-	}
-	/* A sealed morsel is not detached to change it, so its size must not change. */
-	WRITE_ONCE(morsel->seals, morsel->seals | F_SEAL_WRITE | F_SEAL_SHRINK |
-				  F_SEAL_GROW);
-	if (!morsel_is_planted(PLANT_SEAL_LEAVES_WRITABLE))
-		morsel_protect(morsel);
-	morsel_open(morsel);
-	/* From here on ->mmap() refuses writers. */
-	mapping_allow_writable(mapping);
-	morsel_count(MORSEL_SEALED);
-	trace_morsel_seal(&morsel->inode);
-	return 0;
-}
-
-static int morsel_add_seals(struct file *file, unsigned int seals)
-{
-	struct inode *inode = file_inode(file);
-	struct morsel *morsel = morsel_of(inode);
-	int err = 0;
-
-	if (!(file->f_mode & FMODE_WRITE))
-		return -EPERM;
-	if (seals & ~ALL_SEALS)
-		return -EINVAL;
-	inode_lock(inode);
-	if (morsel->seals & F_SEAL_SEAL)
-		err = -EPERM;
-	else if (seals & ~morsel->seals & F_SEAL_WRITE)
-		err = morsel_seal_writes(morsel);
-	if (!err)
-		WRITE_ONCE(morsel->seals, morsel->seals | seals);
-	inode_unlock(inode);
-	return err;
-}
-
 /**
  * morsel_is_file - whether a file is a morsel
  * @file: any file
@@ -445,18 +361,6 @@ bool morsel_is_file(const struct file *file)
 bool morsel_owns_mapping(const struct address_space *mapping)
 {
 	return mapping->a_ops == &morsel_aops;
-}
-
-long __morsel_fcntl(struct file *file, unsigned int cmd, unsigned int arg)
-{
-	switch (cmd) {
-	case F_ADD_SEALS:
-		return morsel_add_seals(file, arg);
-	case F_GET_SEALS:
-		return morsel_of(file_inode(file))->seals;
-	default:
-		return -EINVAL;
-	}
 }
 
 static void morsel_show_fdinfo(struct seq_file *m, struct file *file)

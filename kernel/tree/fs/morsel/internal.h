@@ -18,6 +18,11 @@
 #define PUD_ORDER	(PUD_SHIFT - PAGE_SHIFT)
 #endif
 
+/* Number of pages that an entry or a table maps. */
+#define REGION_PAGES	((pgoff_t)PTRS_PER_PUD << PUD_ORDER)
+#define PUD_PAGES	((pgoff_t)1 << PUD_ORDER)
+#define PMD_PAGES	((pgoff_t)1 << PMD_ORDER)
+
 /**
  * struct morsel_sb - a mount
  * @used: number of pages of all its morsels and their tables
@@ -62,6 +67,20 @@ struct morsel {
 	struct mm_struct *writer;
 	unsigned int writes;
 	unsigned int seals;
+};
+
+/**
+ * struct morsel_place - entries of the tables that lead to a page, as far as they exist
+ * @pud: entry of the PUD table
+ * @pmd: entry of the PMD table, NULL if @pud is a leaf or empty
+ * @pte: entry of the page table, NULL if @pmd is a leaf or empty
+ * @page: the page, NULL if there is none
+ */
+struct morsel_place {
+	pud_t *pud;
+	pmd_t *pmd;
+	pte_t *pte;
+	struct page *page;
 };
 
 /**
@@ -211,28 +230,70 @@ void morsel_close(struct morsel *morsel);
 void morsel_open(struct morsel *morsel);
 pud_t *morsel_pud(struct morsel *morsel, pgoff_t index);
 pmd_t *morsel_pmd(struct morsel *morsel, pgoff_t index);
+void morsel_lookup(struct morsel *morsel, pgoff_t index, struct morsel_place *place);
 struct page *morsel_peek(struct morsel *morsel, pgoff_t index);
+
+/* alloc.c */
+
+void morsel_count_pages(struct morsel *morsel, long pages);
+void morsel_count_tables(long tables);
+bool morsel_charge(struct morsel *morsel, long pages);
+void morsel_uncharge(struct morsel *morsel, long pages);
+struct folio *morsel_alloc_giant(struct morsel *morsel, pgoff_t index);
+struct folio *morsel_alloc_large(struct morsel *morsel, pgoff_t index,
+				 struct vm_area_struct *vma, unsigned long address);
+int morsel_alloc_small(struct morsel *morsel, pgoff_t index,
+		       struct vm_area_struct *vma, unsigned long address,
+		       struct folio **folio);
+void morsel_free_unused(struct folio *folio);
+void morsel_free_mapped(struct folio *folio);
+
+/* fill.c */
+
 struct page *morsel_find(struct morsel *morsel, pgoff_t index);
-struct page *morsel_find_next(struct morsel *morsel, pgoff_t *index,
-			      pgoff_t end);
 int morsel_fill(struct morsel *morsel, pgoff_t index, pgoff_t end,
 		struct vm_area_struct *vma, unsigned long address,
 		struct page **page);
+
+/* leaf.c */
+
 pgoff_t morsel_remove(struct morsel *morsel, pgoff_t first, pgoff_t end,
 		      unsigned int ms);
 void morsel_protect(struct morsel *morsel);
 bool morsel_is_pinned(struct morsel *morsel);
 bool morsel_is_held(struct morsel *morsel);
-void morsel_free_tables(struct morsel *morsel, pgoff_t first, pgoff_t end);
+struct page *morsel_find_next(struct morsel *morsel, pgoff_t *index, pgoff_t end);
 unsigned long morsel_resident(struct morsel *morsel, pgoff_t first, pgoff_t end);
+
+/* free.c */
+
+void morsel_free_tables(struct morsel *morsel, pgoff_t first, pgoff_t end);
 void morsel_destroy(struct morsel *morsel);
 
 /* attach.c */
+
+void morsel_attach_all(struct vm_area_struct *vma);
+
+/* detach.c */
+
+void morsel_convert(struct vm_area_struct *vma);
+
+/* fault.c */
+
+vm_fault_t morsel_page_fault(struct vm_fault *vmf);
+vm_fault_t morsel_map_pages(struct vm_fault *vmf, pgoff_t first, pgoff_t last);
+
+/* mapping.c */
 
 int morsel_mmap(struct file *file, struct vm_area_struct *vma);
 unsigned long morsel_get_unmapped_area(struct file *file, unsigned long addr,
 				       unsigned long length, unsigned long pgoff,
 				       unsigned long flags);
+
+/* dir.c */
+
+struct inode *morsel_new_inode(struct super_block *super, const struct inode *dir,
+			       umode_t mode, dev_t device);
 
 /* file.c */
 

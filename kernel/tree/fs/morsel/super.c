@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Superblocks, inodes and directories of morselfs. */
+/* Mounts of morselfs, and the memory of its inodes. */
 
 #include <linux/fs.h>
 #include <linux/fs_context.h>
@@ -7,15 +7,16 @@
 #include <linux/magic.h>
 #include <linux/module.h>
 #include <linux/pagemap.h>
-#include <linux/security.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/statfs.h>
-#include <linux/string.h>
 #include <asm/cpufeature.h>
 #include <uapi/linux/morsel.h>
 
 #include "internal.h"
+
+#define CREATE_TRACE_POINTS
+#include <trace/events/morsel.h>
 
 static struct kmem_cache *morsel_cache;
 
@@ -56,179 +57,6 @@ static void morsel_evict_inode(struct inode *inode)
 	morsel_destroy(morsel_of(inode));
 	percpu_counter_dec(&morsel_sb_of(inode->i_sb)->inodes);
 }
-
-static const struct inode_operations morsel_dir_operations;
-
-/* Charge an inode, or an additional link, which pins a dentry as well. */
-static bool morsel_charge_inode(struct morsel_sb *sb)
-{
-	if (sb->inode_limit)
-		return percpu_counter_limited_add(&sb->inodes, sb->inode_limit, 1);
-	percpu_counter_inc(&sb->inodes);
-	return true;
-}
-
-static struct inode *morsel_new_inode(struct super_block *super,
-				      const struct inode *dir, umode_t mode,
-				      dev_t device)
-{
-	struct morsel_sb *sb = morsel_sb_of(super);
-	struct inode *inode;
-
-	if (!morsel_charge_inode(sb))
-		return ERR_PTR(-ENOSPC);
-	inode = new_inode(super);
-	if (!inode) {
-		percpu_counter_dec(&sb->inodes);
-		return ERR_PTR(-ENOMEM);
-	}
-	inode->i_ino = get_next_ino();
-	inode_init_owner(&nop_mnt_idmap, inode, dir, mode);
-	inode->i_mapping->a_ops = &morsel_aops;
-	mapping_set_gfp_mask(inode->i_mapping, GFP_HIGHUSER);
-	mapping_set_unevictable(inode->i_mapping);
-	simple_inode_init_ts(inode);
-	switch (mode & S_IFMT) {
-	case S_IFREG:
-		inode->i_op = &morsel_file_inode_operations;
-		inode->i_fop = &morsel_file_operations;
-		break;
-	case S_IFDIR:
-		inode->i_op = &morsel_dir_operations;
-		inode->i_fop = &simple_dir_operations;
-		/* "." */
-		inc_nlink(inode);
-		break;
-	case S_IFLNK:
-		inode->i_op = &simple_symlink_inode_operations;
-		break;
-	default:
-		init_special_inode(inode, mode, device);
-	}
-	return inode;
-}
-
-/* Directories */
-
-static void morsel_add_name(struct inode *dir, struct dentry *dentry,
-			    struct inode *inode)
-{
-	d_instantiate(dentry, inode);
-	/* Names exist only in the dentry cache: pin the dentry. */
-	dget(dentry);
-	inode_set_mtime_to_ts(dir, inode_set_ctime_current(dir));
-}
-
-static int morsel_mknod(struct mnt_idmap *idmap, struct inode *dir,
-			struct dentry *dentry, umode_t mode, dev_t device)
-{
-	struct inode *inode = morsel_new_inode(dir->i_sb, dir, mode, device);
-	int err;
-
-	if (IS_ERR(inode))
-		return PTR_ERR(inode);
-	err = security_inode_init_security(inode, dir, &dentry->d_name, NULL,
-					   NULL);
-	if (err && err != -EOPNOTSUPP) {
-		iput(inode);
-		return err;
-	}
-	morsel_add_name(dir, dentry, inode);
-	return 0;
-}
-
-static int morsel_create(struct mnt_idmap *idmap, struct inode *dir,
-			 struct dentry *dentry, umode_t mode, bool exclusive)
-{
-	return morsel_mknod(idmap, dir, dentry, mode | S_IFREG, 0);
-}
-
-static int morsel_mkdir(struct mnt_idmap *idmap, struct inode *dir,
-			struct dentry *dentry, umode_t mode)
-{
-	int err = morsel_mknod(idmap, dir, dentry, mode | S_IFDIR, 0);
-
-	if (!err)
-		inc_nlink(dir);
-	return err;
-}
-
-static int morsel_symlink(struct mnt_idmap *idmap, struct inode *dir,
-			  struct dentry *dentry, const char *target)
-{
-	struct inode *inode = morsel_new_inode(dir->i_sb, dir, S_IFLNK | 0777, 0);
-
-	if (IS_ERR(inode))
-		return PTR_ERR(inode);
-	inode->i_size = strlen(target);
-	inode->i_link = kmemdup(target, inode->i_size + 1, GFP_KERNEL_ACCOUNT);
-	if (!inode->i_link) {
-		iput(inode);
-		return -ENOMEM;
-	}
-	morsel_add_name(dir, dentry, inode);
-	return 0;
-}
-
-static int morsel_tmpfile(struct mnt_idmap *idmap, struct inode *dir,
-			  struct file *file, umode_t mode)
-{
-	struct inode *inode = morsel_new_inode(dir->i_sb, dir, mode, 0);
-
-	if (IS_ERR(inode))
-		return PTR_ERR(inode);
-	d_tmpfile(file, inode);
-	return finish_open_simple(file, 0);
-}
-
-static int morsel_link(struct dentry *old, struct inode *dir,
-		       struct dentry *dentry)
-{
-	/* The first link of an O_TMPFILE inode was charged with the inode. */
-	if (d_inode(old)->i_nlink &&
-	    !morsel_charge_inode(morsel_sb_of(dir->i_sb)))
-		return -ENOSPC;
-	return simple_link(old, dir, dentry);
-}
-
-static int morsel_unlink(struct inode *dir, struct dentry *dentry)
-{
-	/* The last link is uncharged with the inode. */
-	if (d_inode(dentry)->i_nlink > 1)
-		percpu_counter_dec(&morsel_sb_of(dir->i_sb)->inodes);
-	return simple_unlink(dir, dentry);
-}
-
-static int morsel_rename(struct mnt_idmap *idmap, struct inode *old_dir,
-			 struct dentry *old, struct inode *new_dir,
-			 struct dentry *new, unsigned int flags)
-{
-	struct inode *replaced = flags & RENAME_EXCHANGE ? NULL : d_inode(new);
-	int err;
-
-	if (replaced)
-		ihold(replaced);
-	err = simple_rename(idmap, old_dir, old, new_dir, new, flags);
-	/* The replaced inode has lost a link, but not its last one. */
-	if (replaced && !err && !S_ISDIR(replaced->i_mode) && replaced->i_nlink)
-		percpu_counter_dec(&morsel_sb_of(replaced->i_sb)->inodes);
-	if (replaced)
-		iput(replaced);
-	return err;
-}
-
-static const struct inode_operations morsel_dir_operations = {
-	.create = morsel_create,
-	.lookup = simple_lookup,
-	.link = morsel_link,
-	.unlink = morsel_unlink,
-	.symlink = morsel_symlink,
-	.mkdir = morsel_mkdir,
-	.rmdir = simple_rmdir,
-	.mknod = morsel_mknod,
-	.rename = morsel_rename,
-	.tmpfile = morsel_tmpfile,
-};
 
 /* Mounts */
 

@@ -14,7 +14,7 @@
  * and it may be attached to any number of address spaces. Upper entries do not restrict
  * access: get_user_pages_fast() checks only leaves.
  *
- * Filling its tables needs no lock (fs/morsel/table.c):
+ * Filling its tables needs no lock (fs/morsel/fill.c):
  *
  *	allocate missing tables and pages
  *	morsel_enter()			an RCU section, once it is not closed

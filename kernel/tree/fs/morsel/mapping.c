@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Mappings of a morsel: who may write, operations of the VMA, and mmap(). */
+
+#include <linux/mm.h>
+#include <linux/mman.h>
+#include <linux/sched/mm.h>
+#include <linux/seq_file.h>
+#include <linux/spinlock.h>
+
+#include <trace/events/morsel.h>
+
+#include "internal.h"
+#include "vma.h"
+
+/* Writers of an open morsel: one address space at a time */
+
+static bool morsel_claim_writer(struct morsel *morsel, struct mm_struct *mm)
+{
+	guard(spinlock)(&morsel->lock);
+	if (morsel->writes && morsel->writer != mm &&
+	    !morsel_is_planted(PLANT_TWO_WRITERS))
+		return false;
+	morsel->writer = mm;
+	morsel->writes++;
+	return true;
+}
+
+static void morsel_release_writer(struct morsel *morsel)
+{
+	guard(spinlock)(&morsel->lock);
+	if (!morsel_is_planted(PLANT_CLAIM_STAYS) && !--morsel->writes)
+		morsel->writer = NULL;
+}
+
+static void morsel_vma_set(struct vm_area_struct *vma, unsigned long bit)
+{
+	vma->vm_private_data =
+		(void *)((unsigned long)vma->vm_private_data | bit);
+}
+
+static void morsel_vma_clear(struct vm_area_struct *vma, unsigned long bit)
+{
+	vma->vm_private_data =
+		(void *)((unsigned long)vma->vm_private_data & ~bit);
+}
+
+static int morsel_claim_mapping(struct morsel *morsel, struct vm_area_struct *vma)
+{
+	if (!morsel_claim_writer(morsel, vma->vm_mm))
+		return -EBUSY;
+	morsel_vma_set(vma, MORSEL_VMA_CLAIMED);
+	return 0;
+}
+
+/* Operations of the VMA */
+
+void __morsel_show_smap(struct seq_file *m, struct vm_area_struct *vma)
+{
+	unsigned long pages = 0;
+
+	if (!morsel_vma_test(vma, MORSEL_BY_PAGE))
+		pages = morsel_resident(morsel_in(vma), vma->vm_pgoff,
+					vma->vm_pgoff + vma_pages(vma));
+	seq_printf(m, "Morsel:         %8lu kB\n", pages << (PAGE_SHIFT - 10));
+}
+
+static void morsel_vm_open(struct vm_area_struct *vma)
+{
+	struct morsel *morsel = morsel_in(vma);
+
+	morsel_vma_clear(vma, MORSEL_VMA_ATTACHED);
+	if (morsel_vma_test(vma, MORSEL_VMA_CLAIMED) && !morsel_claim_writer(morsel, vma->vm_mm))
+		morsel_vma_clear(vma, MORSEL_VMA_CLAIMED);
+}
+
+static void morsel_vm_close(struct vm_area_struct *vma)
+{
+	if (morsel_vma_test(vma, MORSEL_VMA_CLAIMED))
+		morsel_release_writer(morsel_in(vma));
+}
+
+static int morsel_may_split(struct vm_area_struct *vma, unsigned long address)
+{
+	morsel_convert(vma);
+	return 0;
+}
+
+static int morsel_mprotect(struct vm_area_struct *vma, unsigned long begin,
+			   unsigned long end, unsigned long flags)
+{
+	morsel_convert(vma);
+	if (!morsel_would_write(flags) || morsel_vma_test(vma, MORSEL_VMA_CLAIMED))
+		return 0;
+	return morsel_claim_mapping(morsel_in(vma), vma);
+}
+
+static const struct vm_operations_struct morsel_vm_ops = {
+	.open = morsel_vm_open,
+	.close = morsel_vm_close,
+	.may_split = morsel_may_split,
+	.mprotect = morsel_mprotect,
+	.fault = morsel_page_fault,
+	.map_pages = morsel_map_pages,
+};
+
+/* New mappings */
+
+static bool morsel_is_sealed(const struct morsel *morsel)
+{
+	return READ_ONCE(morsel->seals) & F_SEAL_WRITE;
+}
+
+/* Whether the mapping has a slot. */
+static bool morsel_has_slots(const struct vm_area_struct *vma)
+{
+	struct morsel_span span = morsel_vma_span(vma);
+	unsigned long first = ALIGN(span.begin, PMD_SIZE);
+
+	return first < span.end &&
+	       morsel_slot_level(&span, first) != MORSEL_PAGE;
+}
+
+/* Whether the access rights of the mapping match those of the leaves. */
+static bool morsel_can_attach(const struct vm_area_struct *vma, bool sealed)
+{
+	vm_flags_t flags = vma->vm_flags;
+
+	if (!static_branch_likely(&morsel_key) || flags & VM_EXEC ||
+	    !morsel_has_slots(vma))
+		return false;
+	if (sealed)
+		return !(flags & VM_WRITE);
+	return morsel_would_write(flags);
+}
+
+/**
+ * morsel_mmap - map a morsel
+ * @file: file of the morsel
+ * @vma: the new mapping
+ *
+ * Context: may sleep; the mmap lock is held for writing.
+ * Return: 0, -EPERM if it is sealed and @vma would write it, -EBUSY if another
+ * address space may write it.
+ */
+int morsel_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	struct morsel *morsel = morsel_of(file_inode(file));
+	bool sealed = morsel_is_sealed(morsel);
+	/* Not merged, because each has its own claim; not scanned by khugepaged. */
+	vm_flags_t flags = VM_DONTEXPAND;
+
+	if (sealed && vma->vm_flags & VM_SHARED) {
+		if (vma->vm_flags & VM_WRITE)
+			return -EPERM;
+		if (!morsel_is_planted(PLANT_MAY_WRITE_SEALED))
+			vm_flags_clear(vma, VM_MAYWRITE);
+	}
+	vma->vm_private_data = morsel;
+	if (morsel_would_write(vma->vm_flags)) {
+		if (morsel_claim_mapping(morsel, vma))
+			return -EBUSY;
+		flags |= VM_DONTCOPY;
+	}
+	file_accessed(file);
+	vma->vm_ops = &morsel_vm_ops;
+	vm_flags_set(vma, flags);
+	if (!morsel_can_attach(vma, sealed))
+		return 0;
+	vm_flags_set(vma, VM_MORSEL | VM_DONTDUMP);
+	/*
+	 * For an open morsel the first fault does this: a removal of pages would
+	 * not find the mapping yet.
+	 */
+	if (sealed)
+		morsel_attach_all(vma);
+	trace_morsel_attach(vma->vm_mm, vma->vm_start, vma->vm_end,
+			    vma->vm_pgoff);
+	return 0;
+}
+
+/*
+ * Find an area that aligns a mapping of a slot or more for its slots, or any area. Out
+ * of line, so that smaller mappings need no stack frame.
+ */
+static noinline unsigned long morsel_find_slot_area(struct file *file,
+						    unsigned long length,
+						    unsigned long pgoff,
+						    unsigned long flags)
+{
+	struct mm_struct *mm = current->mm;
+	u64 offset = (u64)pgoff << PAGE_SHIFT;
+	unsigned long size = morsel_alignment(length, offset);
+	unsigned long found = mm_get_unmapped_area(mm, file, 0,
+						   length + size - PAGE_SIZE,
+						   pgoff, flags);
+
+	if (IS_ERR_VALUE(found))
+		return mm_get_unmapped_area(mm, file, 0, length, pgoff, flags);
+	return found + ((offset - found) & (size - 1));
+}
+
+/**
+ * morsel_get_unmapped_area - find an area with the alignment for slots
+ * @file: file of the morsel
+ * @address: hint
+ * @length: length in bytes
+ * @pgoff: first page of the file
+ * @flags: MAP_* flags
+ *
+ * Context: the mmap lock is held for writing.
+ * Return: an address, or an error.
+ */
+unsigned long morsel_get_unmapped_area(struct file *file, unsigned long address,
+				       unsigned long length, unsigned long pgoff,
+				       unsigned long flags)
+{
+	/* No slot fits into less. */
+	if (length < PMD_SIZE || address || flags & MAP_FIXED)
+		return mm_get_unmapped_area(current->mm, file, address, length,
+					    pgoff, flags);
+	return morsel_find_slot_area(file, length, pgoff, flags);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* State of a mapping of a morsel, in vm_private_data, and its slots. */
+#ifndef _FS_MORSEL_VMA_H
+#define _FS_MORSEL_VMA_H
+
+#include <linux/mm.h>
+
+#include "internal.h"
+
+/* Bits of vm_private_data, beside the morsel and MORSEL_BY_PAGE. */
+enum {
+	/* The mapping may write the open morsel. */
+	MORSEL_VMA_CLAIMED = BIT(1),
+	/* All existing slots were attached once. */
+	MORSEL_VMA_ATTACHED = BIT(2),
+	MORSEL_VMA_BITS = MORSEL_BY_PAGE | MORSEL_VMA_CLAIMED | MORSEL_VMA_ATTACHED,
+};
+
+/**
+ * morsel_in - morsel of a mapping
+ * @vma: mapping of a morsel
+ *
+ * Context: any.
+ * Return: the morsel.
+ */
+static inline struct morsel *morsel_in(const struct vm_area_struct *vma)
+{
+	return (void *)((unsigned long)vma->vm_private_data &
+			~(unsigned long)MORSEL_VMA_BITS);
+}
+
+/**
+ * morsel_vma_test - test a bit of a mapping
+ * @vma: mapping of a morsel
+ * @bit: one of MORSEL_VMA_BITS
+ *
+ * Context: any.
+ * Return: true if it is set.
+ */
+static inline bool morsel_vma_test(const struct vm_area_struct *vma, unsigned long bit)
+{
+	return (unsigned long)vma->vm_private_data & bit;
+}
+
+/**
+ * morsel_vma_span - extent of a mapping
+ * @vma: mapping of a morsel
+ *
+ * Context: any.
+ * Return: the properties that its slots depend on.
+ */
+static inline struct morsel_span morsel_vma_span(const struct vm_area_struct *vma)
+{
+	unsigned long end = vma->vm_end;
+
+	if (morsel_is_planted(PLANT_SLOT_PAST_END))
+		end = ALIGN(end, PMD_SIZE);
+	return (struct morsel_span){
+		.begin = vma->vm_start,
+		.end = end,
+		.offset = (u64)vma->vm_pgoff << PAGE_SHIFT,
+	};
+}
+
+/**
+ * morsel_index_at - index of the page at an address
+ * @vma: mapping of a morsel
+ * @address: address in it
+ *
+ * Context: any.
+ * Return: the index in the morsel.
+ */
+static inline pgoff_t morsel_index_at(const struct vm_area_struct *vma,
+				      unsigned long address)
+{
+	return vma->vm_pgoff + ((address - vma->vm_start) >> PAGE_SHIFT);
+}
+
+/**
+ * morsel_would_write - whether a mapping with these flags writes the morsel
+ * @flags: VM_* flags
+ *
+ * Context: any.
+ * Return: true if so; private mappings write copies.
+ */
+static inline bool morsel_would_write(vm_flags_t flags)
+{
+	return (flags & (VM_SHARED | VM_WRITE)) == (VM_SHARED | VM_WRITE);
+}
+
+/**
+ * morsel_may_fault - whether faults of a mapping are allowed
+ * @vma: mapping of a morsel
+ *
+ * The child of a writer that cleared VM_DONTCOPY may not.
+ *
+ * Context: the mmap lock or the VMA lock is held.
+ * Return: true if so.
+ */
+static inline bool morsel_may_fault(const struct vm_area_struct *vma)
+{
+	return morsel_vma_test(vma, MORSEL_VMA_CLAIMED) ||
+	       !morsel_would_write(vma->vm_flags);
+}
+
+/**
+ * morsel_is_same_pud - whether a slot of 1 GiB holds the morsel's own entry
+ * @slot: entry of the process
+ * @own: entry of the morsel, or NULL
+ *
+ * Context: any.
+ * Return: true if so.
+ */
+static inline bool morsel_is_same_pud(pud_t slot, const pud_t *own)
+{
+	return own && !pud_none(slot) &&
+	       pud_pfn(slot) == pud_pfn(READ_ONCE(*own)) &&
+	       pud_leaf(slot) == pud_leaf(READ_ONCE(*own));
+}
+
+/**
+ * morsel_is_same_pmd - whether a slot of 2 MiB holds the morsel's own entry
+ * @slot: entry of the process
+ * @own: entry of the morsel, or NULL
+ *
+ * Context: any.
+ * Return: true if so.
+ */
+static inline bool morsel_is_same_pmd(pmd_t slot, const pmd_t *own)
+{
+	return own && !pmd_none(slot) &&
+	       pmd_pfn(slot) == pmd_pfn(READ_ONCE(*own)) &&
+	       pmd_leaf(slot) == pmd_leaf(READ_ONCE(*own));
+}
+
+#endif /* _FS_MORSEL_VMA_H */
