@@ -37,9 +37,15 @@ impl Patch {
         name.to_string_lossy().into_owned()
     }
 
-    /// Whether the patch is a lab-only seam (9xx).
+    /// Whether the patch is a seam that only the lab's kernels have (9xx).
     pub fn is_lab_only(&self) -> bool {
         self.name().starts_with('9')
+    }
+
+    /// Whether the patch is a seam that only the debug kernel has (95x). It may change our new
+    /// files.
+    pub fn is_debug_only(&self) -> bool {
+        self.name().starts_with("95")
     }
 }
 
@@ -167,21 +173,23 @@ rename to fs/there.c
     #[test]
     fn a_series_may_have_comments_and_p1() {
         let directory = tempfile::tempdir().unwrap();
-        for name in ["100-a.patch", "900-b.patch"] {
+        for name in ["100-a.patch", "900-b.patch", "950-c.patch"] {
             fs::write(directory.path().join(name), PATCH).unwrap();
         }
         let series = directory.path().join("series");
-        fs::write(&series, "# first\n100-a.patch -p1 # why\n\n900-b.patch\n").unwrap();
+        let text = "# first\n100-a.patch -p1 # why\n\n900-b.patch\n950-c.patch\n";
+        fs::write(&series, text).unwrap();
         let patches = read(&series).unwrap();
         let names: Vec<_> = patches
             .iter()
-            .map(|p| (p.name(), p.is_lab_only()))
+            .map(|p| (p.name(), p.is_lab_only(), p.is_debug_only()))
             .collect();
         assert_eq!(
             names,
             [
-                ("100-a.patch".to_owned(), false),
-                ("900-b.patch".to_owned(), true)
+                ("100-a.patch".to_owned(), false, false),
+                ("900-b.patch".to_owned(), true, false),
+                ("950-c.patch".to_owned(), true, true)
             ]
         );
     }

@@ -100,19 +100,18 @@ fn set(path: &Path, wanted: Option<&[u8]>) -> Result<()> {
 
 /// Computes every file in which a variant's tree differs from the source.
 fn changes(source: &Source, variant: &Variant) -> Result<BTreeMap<PathBuf, Content>> {
-    let mut changed = patched(source, variant)?;
-    for (path, content) in overlaid(source, variant)? {
-        changed.insert(path, Some(content));
-    }
+    let mut changed = overlaid(source, variant)?;
+    let patched = patched(source, variant, &changed)?;
+    changed.extend(patched);
     Ok(changed)
 }
 
-fn overlaid(source: &Source, variant: &Variant) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
+fn overlaid(source: &Source, variant: &Variant) -> Result<BTreeMap<PathBuf, Content>> {
     let mut found = BTreeMap::new();
     for overlay in &variant.overlays {
         for path in files::below(overlay)? {
             let content = new_file(source, overlay, &path)?;
-            found.insert(path, content);
+            found.insert(path, Some(content));
         }
     }
     Ok(found)
@@ -128,12 +127,21 @@ fn new_file(source: &Source, overlay: &Path, path: &Path) -> Result<Vec<u8>> {
     fs::read(&ours).with_context(|| ours.display().to_string())
 }
 
-/// Applies the patches to copies of the files that they touch.
-fn patched(source: &Source, variant: &Variant) -> Result<BTreeMap<PathBuf, Content>> {
+/// Applies the patches to copies of the files that they touch: of Debian's source, and, by
+/// debug-only seams, of our new files.
+fn patched(
+    source: &Source,
+    variant: &Variant,
+    new: &BTreeMap<PathBuf, Content>,
+) -> Result<BTreeMap<PathBuf, Content>> {
     let stage = tempfile::tempdir()?;
     let touched: BTreeSet<&PathBuf> = variant.patches.iter().flat_map(|p| &p.files).collect();
     for path in &touched {
-        if let Some(content) = files::read(&source.directory.join(path))? {
+        let content = match new.get(*path) {
+            Some(content) => content.clone(),
+            None => files::read(&source.directory.join(path))?,
+        };
+        if let Some(content) = content {
             files::write(&stage.path().join(path), &content)?;
         } else if !variant.is_foreign {
             return Err(LabError::Input(format!(
@@ -179,6 +187,7 @@ mod tests {
 
     use super::super::series;
     use super::*;
+    use crate::workspace::Workspace;
 
     /// A source of two files, and a queue in `seams/`.
     struct Fixture {
@@ -281,6 +290,19 @@ mod tests {
         files::write(&fixture.path("tree/mm/b.c"), b"half\n").unwrap();
         fixture.sync(&fixture.variant(&[], false)).unwrap();
         assert_eq!(fixture.text("tree/mm/b.c"), "b\n");
+    }
+
+    #[test]
+    fn debug_only_seams_apply_to_our_new_files() {
+        let fixture = Fixture::new();
+        let workspace = Workspace::find().unwrap();
+        let mut variant = Variant::find(&workspace, "tollfree-debug", &[]).unwrap();
+        variant.patches.retain(Patch::is_debug_only);
+        fixture.sync(&variant).unwrap();
+        let file = "fs/morsel/seal.c";
+        let ours = files::read_text(&workspace.kernel.join("tree").join(file)).unwrap();
+        assert!(!ours.contains("planted"));
+        assert!(fixture.text(&format!("tree/{file}")).contains("planted"));
     }
 
     #[test]

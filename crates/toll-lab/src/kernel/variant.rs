@@ -74,8 +74,9 @@ impl Variant {
         }
         let keeps = |patch: &Patch| match name {
             "pristine" => false,
-            "vanilla" => patch.is_lab_only(),
+            "vanilla" => patch.is_lab_only() && !patch.is_debug_only(),
             "tollfree-off" => !patch.is_lab_only(),
+            "tollfree" => !patch.is_debug_only(),
             _ => true,
         };
         let fragments: &[&str] = match name {
@@ -83,12 +84,13 @@ impl Variant {
             "tollfree-debug" => &["lab.config", "tollfree.config", "debug.config"],
             _ => &["lab.config"],
         };
-        // The lab-only seams call these files.
+        // Lab-only seams call the files of `lab`, debug-only seams those of `debug`.
         let overlays: &[&str] = match name {
             "pristine" => &[],
             "tollfree-off" => &["tree"],
             "vanilla" => &["lab"],
-            _ => &["tree", "lab"],
+            "tollfree" => &["tree", "lab"],
+            _ => &["tree", "lab", "debug"],
         };
         let patches = series::read(&workspace.kernel.join("seams/series"))?;
         Ok(Variant {
@@ -159,4 +161,22 @@ pub(super) fn hash(value: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_debug_kernel_has_bugs_to_inject() {
+        let workspace = Workspace::find().unwrap();
+        let debug = workspace.kernel.join("debug");
+        for name in NAMES {
+            let variant = Variant::find(&workspace, name, &[]).unwrap();
+            let is_debug = name == "tollfree-debug";
+            let has_seams = variant.patches.iter().any(Patch::is_debug_only);
+            assert_eq!(has_seams, is_debug, "{name}");
+            assert_eq!(variant.overlays.contains(&debug), is_debug, "{name}");
+        }
+    }
 }

@@ -227,7 +227,6 @@ vm_fault_t __morsel_fault(struct vm_area_struct *vma, unsigned long address,
 	if (morsel_fill(morsel, morsel_index_at(vma, address), 0, vma,
 			address & PAGE_MASK, NULL))
 		return VM_FAULT_SIGBUS;
-	morsel_stop_at(STOP_BEFORE_ATTACH);
 	err = morsel_attach_slot(vma, address, level);
 	if (err)
 		return err == -ENOMEM ? VM_FAULT_OOM : VM_FAULT_FALLBACK;

@@ -91,23 +91,21 @@ void __morsel_unmap(struct mmu_gather *tlb, struct vm_area_struct *vma,
 	atomic_inc(&morsel->taking);
 	/* Tasks that find an entry cleared wait for the flush as well. */
 	smp_mb__after_atomic();
-	if (morsel_is_planted(PLANT_LAST_SLOT_STAYS))
-		end = ALIGN_DOWN(end - 1, PMD_SIZE);
 	for (address = begin; address < end; address = next) {
 		/* Keep tables that are being freed: see morsel_free_tables(). */
 		rcu_read_lock();
 		detached |= morsel_detach_slots(vma, address, end, &next);
 		rcu_read_unlock();
 	}
-	if (detached && !morsel_is_planted(PLANT_NO_FLUSH)) {
+	if (detached) {
 		/*
 		 * CPUs cache the upper entries that lead to the morsel's tables:
 		 * one INVLPG for each GiB, or none where the mm is not loaded,
 		 * does not drop those. Flush at once: the mmu_gather holds no
 		 * pages of the morsel until the end.
 		 */
-		tlb->need_flush_all = !morsel_is_planted(PLANT_ONE_FLUSH_A_GIB);
-		tlb->freed_tables = !morsel_is_planted(PLANT_TLB_LAZY_CPUS_KEEP);
+		tlb->need_flush_all = 1;
+		tlb->freed_tables = 1;
 		tlb_flush_pud_range(tlb, begin, end - begin);
 		tlb_flush_mmu_tlbonly(tlb);
 		morsel_count(MORSEL_DETACHED);
@@ -125,8 +123,7 @@ void __morsel_unmap(struct mmu_gather *tlb, struct vm_area_struct *vma,
  */
 void morsel_convert(struct vm_area_struct *vma)
 {
-	if (!morsel_is_vma(vma) || morsel_vma_test(vma, MORSEL_BY_PAGE) ||
-	    morsel_is_planted(PLANT_SPLIT_STAYS_WHOLE))
+	if (!morsel_is_vma(vma) || morsel_vma_test(vma, MORSEL_BY_PAGE))
 		return;
 	/* Exclude faults under the VMA lock, which would attach it again. */
 	vma_start_write(vma);

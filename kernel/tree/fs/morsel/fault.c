@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Faults of mappings whose pages are mapped one by one. */
+/* Faults of mappings that map single pages. */
 
 #include <linux/mm.h>
 #include <linux/pagemap.h>

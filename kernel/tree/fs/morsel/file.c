@@ -94,8 +94,7 @@ static void morsel_zero_range(struct morsel *morsel, loff_t from, loff_t to)
  */
 static void morsel_zero_tail(struct morsel *morsel, loff_t from, loff_t to)
 {
-	if (!morsel_is_planted(PLANT_OLD_CONTENT))
-		morsel_zero_range(morsel, from, to);
+	morsel_zero_range(morsel, from, to);
 }
 
 static void morsel_grow(struct morsel *morsel, loff_t size)
@@ -205,9 +204,7 @@ static pgoff_t morsel_remove_some(struct morsel *morsel, pgoff_t first,
 	pgoff_t next;
 
 	morsel_close(morsel);
-	if (!morsel_is_planted(PLANT_HOLE_UNDER_MAPPINGS))
-		unmap_mapping_pages(morsel->inode.i_mapping, first, end - first,
-				    with_copies);
+	unmap_mapping_pages(morsel->inode.i_mapping, first, end - first, with_copies);
 	/* Concurrent detaches may not have flushed yet. */
 	wait_var_event(&morsel->taking, !atomic_read(&morsel->taking));
 	next = morsel_remove(morsel, first, end, MOST_CLOSED);

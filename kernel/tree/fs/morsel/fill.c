@@ -6,10 +6,9 @@
  * because only an empty entry is set.
  */
 
-#include <linux/delay.h>
 #include <linux/mm.h>
 #include <linux/page_table_check.h>
-#include <linux/sched/signal.h>
+#include <linux/sched.h>
 #include <asm/pgalloc.h>
 
 #include "internal.h"
@@ -73,25 +72,10 @@ struct morsel_supply {
 	bool has_no_large;
 };
 
-/* In a process with threads: wait until another one has filled the entry, or 200 ms. */
-static unsigned long morsel_wait_for_other(const unsigned long *entry)
-{
-	int ms;
-
-	for (ms = 0; ms < 200 && !READ_ONCE(*entry); ms++) {
-		if (thread_group_empty(current))
-			break;
-		mdelay(1);
-	}
-	return READ_ONCE(*entry);
-}
-
 static bool morsel_install_entry(unsigned long *entry, unsigned long value)
 {
 	unsigned long none = 0;
 
-	if (morsel_is_planted(PLANT_LAST_FILL_WINS))
-		none = morsel_wait_for_other(entry);
 	/* A full barrier: the table or page is initialised before. */
 	return try_cmpxchg(entry, &none, value);
 }

@@ -111,10 +111,7 @@ static void morsel_free_tables_by(struct morsel *morsel, pgoff_t first,
 	morsel_count_tables(-old->tables);
 	morsel_uncharge(morsel, old->tables);
 	INIT_RCU_WORK(&old->work, morsel_free_old_tables);
-	if (morsel_is_planted(PLANT_TLB_TABLES_GO_AT_ONCE))
-		morsel_free_old_tables(&old->work.work);
-	else
-		queue_rcu_work(system_unbound_wq, &old->work);
+	queue_rcu_work(system_unbound_wq, &old->work);
 }
 
 /**

@@ -163,7 +163,6 @@ static bool morsel_remove_leaf(struct morsel *morsel, const struct morsel_leaf *
 		morsel_uncharge(morsel, leaf->pages);
 		morsel_count_pages(morsel, -(long)leaf->pages);
 	}
-	morsel_stop_at(STOP_IN_REMOVE);
 	return need_resched() || time_after_eq(jiffies, range->until);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Mappings of a morsel: who may write, operations of the VMA, and mmap(). */
+/* Mappings of a morsel: writers, operations of the VMA, and mmap(). */
 
 #include <linux/mm.h>
 #include <linux/mman.h>
@@ -17,8 +17,7 @@
 static bool morsel_claim_writer(struct morsel *morsel, struct mm_struct *mm)
 {
 	guard(spinlock)(&morsel->lock);
-	if (morsel->writes && morsel->writer != mm &&
-	    !morsel_is_planted(PLANT_TWO_WRITERS))
+	if (morsel->writes && morsel->writer != mm)
 		return false;
 	morsel->writer = mm;
 	morsel->writes++;
@@ -28,7 +27,7 @@ static bool morsel_claim_writer(struct morsel *morsel, struct mm_struct *mm)
 static void morsel_release_writer(struct morsel *morsel)
 {
 	guard(spinlock)(&morsel->lock);
-	if (!morsel_is_planted(PLANT_CLAIM_STAYS) && !--morsel->writes)
+	if (!--morsel->writes)
 		morsel->writer = NULL;
 }
 
@@ -152,8 +151,7 @@ int morsel_mmap(struct file *file, struct vm_area_struct *vma)
 	if (sealed && vma->vm_flags & VM_SHARED) {
 		if (vma->vm_flags & VM_WRITE)
 			return -EPERM;
-		if (!morsel_is_planted(PLANT_MAY_WRITE_SEALED))
-			vm_flags_clear(vma, VM_MAYWRITE);
+		vm_flags_clear(vma, VM_MAYWRITE);
 	}
 	vma->vm_private_data = morsel;
 	if (morsel_would_write(vma->vm_flags)) {

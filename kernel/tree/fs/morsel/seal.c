@@ -31,15 +31,12 @@
  */
 static bool morsel_close_unheld(struct morsel *morsel)
 {
-	bool is_planted = morsel_is_planted(PLANT_SEAL_UNDER_PIN);
-
-	if (morsel_is_pinned(morsel) && !is_planted)
+	if (morsel_is_pinned(morsel))
 		return false;
-	morsel_stop_at(STOP_BEFORE_CLOSE);
 	morsel_close(morsel);
 	/* Without mappings of single pages every other reference is a pin. */
 	unmap_mapping_pages(morsel->inode.i_mapping, 0, 0, false);
-	if (is_planted || !morsel_is_held(morsel))
+	if (!morsel_is_held(morsel))
 		return true;
 	morsel_open(morsel);
 	return false;
@@ -65,8 +62,7 @@ static int morsel_seal_writes(struct morsel *morsel)
 	/* A sealed morsel is not detached to change it, so its size must not change. */
 	WRITE_ONCE(morsel->seals, morsel->seals | F_SEAL_WRITE | F_SEAL_SHRINK |
 				  F_SEAL_GROW);
-	if (!morsel_is_planted(PLANT_SEAL_LEAVES_WRITABLE))
-		morsel_protect(morsel);
+	morsel_protect(morsel);
 	morsel_open(morsel);
 	/* From here on ->mmap() refuses writers. */
 	mapping_allow_writable(mapping);

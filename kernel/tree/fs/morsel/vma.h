@@ -51,13 +51,9 @@ static inline bool morsel_vma_test(const struct vm_area_struct *vma, unsigned lo
  */
 static inline struct morsel_span morsel_vma_span(const struct vm_area_struct *vma)
 {
-	unsigned long end = vma->vm_end;
-
-	if (morsel_is_planted(PLANT_SLOT_PAST_END))
-		end = ALIGN(end, PMD_SIZE);
 	return (struct morsel_span){
 		.begin = vma->vm_start,
-		.end = end,
+		.end = vma->vm_end,
 		.offset = (u64)vma->vm_pgoff << PAGE_SHIFT,
 	};
 }

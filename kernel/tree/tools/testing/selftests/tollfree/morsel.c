@@ -473,7 +473,7 @@ static bool can_stop(void)
 {
 	if (!access(STOP_AT, W_OK))
 		return true;
-	lacks = "no CONFIG_MORSEL_PLANTS";
+	lacks = "no places to stop at: not the debug kernel";
 	return false;
 }
 
