@@ -21,13 +21,13 @@
  * another CPU has changed, including breakpoints of a finished patch. On such an
  * emulator the runner says so, and no code is changed that another CPU may run.
  */
-static bool code_is_fixed(void)
+static inline bool code_is_fixed(void)
 {
 	return getenv("TOLLFREE_CODE_IS_FIXED");
 }
 
 /* Makes the test's memory reclaimable on its own. */
-static void enter_group(void)
+static inline void enter_group(void)
 {
 	mkdir(GROUP, 0755);
 	if (mount("none", GROUP, "cgroup2", 0, NULL) && errno != EBUSY)

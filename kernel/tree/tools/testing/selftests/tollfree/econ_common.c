@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What several files of the program econ need. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "econ.h"
+
+/* A profile of this program. */
+void profile_of(const char *rows, char *text)
+{
+	int nr = 0;
+
+	for (const char *c = rows; *c; c++)
+		nr += *c == '\n';
+	sprintf(text, "mm_profile 1\nprogram econ\nrun 1000000000000\n%send %d\n", rows, nr);
+}
+
+int write_to(const char *path, const char *text, size_t length)
+{
+	int fd = open(path, O_RDWR), err = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, length) != (ssize_t)length)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+/* Give this process a profile with the given number of rows. */
+bool give(const char *rows)
+{
+	char text[4096];
+
+	profile_of(rows, text);
+	return !write_to(PROFILE, text, strlen(text));
+}
+
+void read_from(const char *path, char *text, size_t length)
+{
+	int fd = open(path, O_RDONLY);
+	ssize_t n = fd < 0 ? 0 : read(fd, text, length - 1);
+
+	text[n < 0 ? 0 : n] = '\0';
+	close(fd);
+}
+
+/* One of the five counters of a model, of the machine. */
+long stat_of(const char *model, const char *number)
+{
+	char path[128], text[256], *at;
+
+	snprintf(path, sizeof(path), SYSFS "stats/%s", model);
+	read_from(path, text, sizeof(text));
+	at = strstr(text, number);
+	return at ? atol(at + strlen(number)) : -1;
+}
+
+/* A field of a mapping in smaps, in MiB; -1 if it does not exist. */
+long smaps_mib(const void *memory, const char *format)
+{
+	FILE *smaps = fopen("/proc/self/smaps", "r");
+	unsigned long begin, end, kib;
+	bool is_it = false;
+	long found = -1;
+	char line[256];
+
+	while (smaps && fgets(line, sizeof(line), smaps)) {
+		if (sscanf(line, "%lx-%lx ", &begin, &end) == 2)
+			is_it = (unsigned long)memory >= begin && (unsigned long)memory < end;
+		else if (is_it && sscanf(line, format, &kib) == 1)
+			found = kib >> 10;
+	}
+	if (smaps)
+		fclose(smaps);
+	return found;
+}
+
+/* Size of the huge pages in a mapping, in MiB. */
+long huge_in(const void *memory)
+{
+	return smaps_mib(memory, "AnonHugePages: %lu");
+}
+
+char *map(size_t size)
+{
+	char *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return at == MAP_FAILED ? NULL : at;
+}
+
+/* A plain store: emulators may read before they exchange. */
+void touch(char *memory, size_t size)
+{
+	for (size_t at = 0; at < size; at += PAGE)
+		__atomic_store_n(&memory[at], 1, __ATOMIC_RELAXED);
+}
+
+char self[PATH_MAX];
+
+/* Execute this program by a path, with a profile if there are rows. */
+int run_path(const char *path, const char *rows, const char *part, uid_t uid)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		/* Each node keeps its own blocks. */
+		stay_on(0);
+		if (rows && !give(rows))
+			_exit(210);
+		if (uid && setuid(uid))
+			_exit(211);
+		execl(path, path, "-", part, NULL);
+		_exit(212);
+	}
+	return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : 213;
+}
+
+int run(const char *rows, const char *part)
+{
+	return run_path(self, rows, part, 0);
+}
+
+void keep(struct kept *files, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		read_from(files[i].path, files[i].text, sizeof(files[i].text));
+		CHECK(*files[i].text);
+	}
+}
+
+void put_back(struct kept *files, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		CHECK(write_text(files[i].path, files[i].text));
+}
+
+time_t now(void)
+{
+	struct timespec it;
+
+	clock_gettime(CLOCK_MONOTONIC, &it);
+	return it.tv_sec;
+}
+
+/* CPU time of reaped children, in milliseconds. */
+double children_ran(void)
+{
+	struct rusage all;
+
+	if (!CHECK(!getrusage(RUSAGE_CHILDREN, &all)))
+		return 0;
+	return (all.ru_utime.tv_sec + all.ru_stime.tv_sec) * 1e3 +
+	       (all.ru_utime.tv_usec + all.ru_stime.tv_usec) / 1e3;
+}
+
+long memory_of(const char *name)
+{
+	char text[4096], *at;
+
+	read_from("/proc/meminfo", text, sizeof(text));
+	at = strstr(text, name);
+	return at ? atol(at + strlen(name)) >> 10 : -1;
+}

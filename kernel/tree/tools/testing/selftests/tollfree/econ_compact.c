@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Tests of the ledger, which pays for compaction. */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "econ.h"
+
+/* Largest loss of one fault: a region that is worth more than a second tries anyway. */
+#define HOSTILE		"heap 0 0x8000000 990000000 512 100\n"
+/* Upper bound of the losses, and of the credit, in the ledger of a node. */
+#define MOST_OF_A_POT	1000000000L
+/* An eighth of the CPU time of a process is credit for compaction, all of it for zeroing. */
+#define COMPACT_SHARE	8
+
+/*
+ * Touch a page of each region of the heap, and free it with its page tables, so that the
+ * next touch is another decision; then do not run for a while.
+ */
+bool touch_heap_again(useconds_t pause)
+{
+	char *begin = sbrk(8 * MIB);
+
+	if (begin == (void *)-1)
+		return false;
+	for (size_t at = 0; at < 8 * MIB; at += REGION)
+		touch(begin + at, PAGE);
+	if (sbrk(-8 * (long)MIB) == (void *)-1)
+		return false;
+	usleep(pause);
+	return true;
+}
+
+/* Lack as many huge pages as possible with little CPU time. */
+static int lose_often(void)
+{
+	for (int i = 0; i < 60; i++)
+		if (!touch_heap_again(2000))
+			return 200;
+	return 0;
+}
+
+/* Sum of a field of the ledgers of all nodes. */
+static long ledgers(const char *number)
+{
+	char text[4096], *at = text;
+	long sum = 0;
+
+	read_from(SYSFS "stats/ledger", text, sizeof(text));
+	while ((at = strstr(at, number))) {
+		at += strlen(number);
+		sum += atol(at);
+	}
+	return sum;
+}
+
+/* Cost of an attempt, and smallest and largest loss of a fault. */
+#define ATTEMPT_NS	4000000L
+#define LEAST_NS	45000000L
+#define MOST_NS		52000000L
+/* Half-life of losses, in seconds. */
+#define HALF_LIFE	17
+
+struct ledger {
+	long faults;
+	long refused_ns;
+	long made;
+};
+
+/* kcompactd pays before it counts its result: read the result first. */
+static struct ledger ledger_now(void)
+{
+	struct ledger it;
+
+	it.made = ledgers("blocks_made ");
+	it.refused_ns = ledgers("refused_ns ");
+	it.faults = ledgers("faults ");
+	return it;
+}
+
+/* At least this number of attempts was paid. */
+static void check_that_it_is_paid(struct ledger before, long attempts)
+{
+	struct ledger after = ledger_now();
+
+	CHECK(attempts > 0);
+	CHECK(after.refused_ns <= before.refused_ns - attempts * ATTEMPT_NS +
+				  (after.faults - before.faults) * MOST_NS);
+}
+
+/* The loss of a rich program is counted, but is less than the cost of a block. */
+static void check_that_losses_are_counted(void)
+{
+	struct ledger before = ledger_now(), after;
+	long asked = stat_of("compact", "asked"), least;
+	time_t begin = now();
+
+	CHECK(write_text(SYSFS "costs/compact_block", "9000000000000"));
+	do {
+		lose();
+		after = ledger_now();
+	} while (after.faults < before.faults + 4 && now() < begin + PATIENCE);
+	CHECK(after.faults >= before.faults + 4);
+	least = before.refused_ns + (after.faults - before.faults) * LEAST_NS;
+	if (least > MOST_OF_A_POT)
+		least = MOST_OF_A_POT;
+	CHECK(after.refused_ns >= least >> ((now() - begin) / HALF_LIFE + 1));
+	CHECK(after.refused_ns <= before.refused_ns + (after.faults - before.faults) * MOST_NS);
+	CHECK(stat_of("compact", "asked") == asked);
+	CHECK(write_text(SYSFS "costs/compact_block", "3300000"));
+}
+
+/* Decisions are counted, and have no effect. */
+static void check_that_it_is_observed(void)
+{
+	struct ledger before = ledger_now();
+	long approved = stat_of("compact", "approved"), cost = stat_of("compact", "cost_ns");
+	time_t begin = now();
+
+	CHECK(write_text(SYSFS "mode", "observe"));
+	do {
+		lose();
+	} while (stat_of("compact", "approved") == approved && now() < begin + PATIENCE);
+	usleep(200000);
+	approved = stat_of("compact", "approved") - approved;
+	CHECK(stat_of("compact", "cost_ns") - cost == approved * ATTEMPT_NS);
+	check_that_it_is_paid(before, approved);
+	CHECK(ledger_now().made == before.made);
+	CHECK(write_text(SYSFS "mode", "on"));
+}
+
+/* Although the ledger has enough. */
+static void check_that_the_poor_wake_nobody(void)
+{
+	struct ledger before = ledger_now(), after;
+	long asked = stat_of("compact", "asked");
+
+	hold_more();
+	CHECK(run(FIRST "0 0x800000 " POOR, "touch_8") == 0);
+	usleep(200000);
+	after = ledger_now();
+	/* It may be halved meanwhile. */
+	CHECK(before.refused_ns >= ATTEMPT_NS && (after.refused_ns == before.refused_ns ||
+						  after.refused_ns == before.refused_ns / 2));
+	CHECK(after.faults == before.faults);
+	CHECK(stat_of("compact", "asked") == asked);
+}
+
+/*
+ * kcompactd skips a zone up to 63 times after a failure, and the
+ * block that it makes may be gone before a fault comes.
+ */
+static void check_that_the_rich_get_a_block(void)
+{
+	struct ledger before = ledger_now();
+	long approved = stat_of("compact", "approved");
+	time_t begin = now();
+
+	do {
+		lose();
+		usleep(10000);
+	} while (ledger_now().made == before.made && now() < begin + PATIENCE);
+	check_that_it_is_paid(before, ledger_now().made - before.made);
+	CHECK(stat_of("compact", "approved") > approved);
+	begin = now();
+	while (run(FIRST "0 0x800000 " RICH, "touch_8") < 2 && now() < begin + PATIENCE)
+		usleep(10000);
+	CHECK(now() < begin + PATIENCE);
+}
+
+static void what_is_refused_pays_for_compaction(void)
+{
+	struct kept kept[] = {
+		{ .path = "/proc/sys/vm/compaction_proactiveness" },
+		{ .path = "/proc/sys/vm/watermark_boost_factor" },
+		{ .path = SYSFS "costs/compact_block" },
+		{ .path = SYSFS "costs/collapse" },
+	};
+
+	keep(kept, ARRAY_SIZE(kept));
+	signal(SIGPIPE, SIG_IGN);
+	/* There are no other requests to kcompactd. */
+	CHECK(write_text(kept[0].path, "0"));
+	CHECK(write_text(kept[1].path, "0"));
+	CHECK(write_text(kept[2].path, "3300000"));
+	CHECK(write_text(kept[3].path, "700000"));
+	if (CHECK(hold_memory())) {
+		check_that_losses_are_counted();
+		check_that_it_is_observed();
+		check_that_the_poor_wake_nobody();
+		check_that_the_rich_get_a_block();
+	}
+	CHECK(let_go());
+	signal(SIGPIPE, SIG_DFL);
+	put_back(kept, ARRAY_SIZE(kept));
+}
+
+/*
+ * A program with a hostile profile: the loss that it can claim is bounded, and so is the
+ * work of kcompactd for it, by the CPU time of the program.
+ */
+static void a_hostile_profile_buys_little_compaction(void)
+{
+	struct kept kept[] = {
+		{ .path = "/proc/sys/vm/compaction_proactiveness" },
+		{ .path = "/proc/sys/vm/watermark_boost_factor" },
+		{ .path = SYSFS "costs/compact_block" },
+		{ .path = SYSFS "costs/collapse" },
+	};
+	int nodes = access("/sys/devices/system/node/node1", F_OK) ? 1 : 2;
+	double credit, ran;
+	long attempts, faults;
+
+	keep(kept, ARRAY_SIZE(kept));
+	signal(SIGPIPE, SIG_IGN);
+	CHECK(write_text(kept[0].path, "0"));
+	CHECK(write_text(kept[1].path, "0"));
+	CHECK(write_text(kept[2].path, "9000000000000"));
+	CHECK(write_text(kept[3].path, "0"));
+	if (CHECK(hold_memory())) {
+		faults = ledgers("faults ");
+		for (int i = 0; i < 20 && ledgers("faults ") < faults + 40; i++) {
+			hold_more();
+			CHECK(!run(HOSTILE, "lose_often"));
+		}
+		CHECK(ledgers("faults ") >= faults + 40);
+		if (!CHECK(ledgers("refused_ns ") <= nodes * MOST_OF_A_POT))
+			ksft_print_msg("%ld ns were refused\n", ledgers("refused_ns "));
+		/* Clear the credit of other programs. */
+		CHECK(write_text(SYSFS "mode", "off"));
+		CHECK(!ledgers("refused_ns ") && !ledgers("credit_ns "));
+		CHECK(write_text(SYSFS "mode", "on"));
+		CHECK(write_text(kept[2].path, "5000000"));
+		hold_more();
+		credit = ledgers("credit_ns ") / 1e6;
+		attempts = ledgers("blocks_made ") + ledgers("blocks_failed ");
+		ran = -children_ran();
+		CHECK(!run(HOSTILE, "lose_often"));
+		ran += children_ran();
+		usleep(200000);
+		attempts = ledgers("blocks_made ") + ledgers("blocks_failed ") - attempts;
+		ksft_print_msg("ran %.1f ms, credit %.1f ms, %ld attempts of 5 ms and more\n",
+			       ran, credit, attempts);
+		/* Each costs its estimate or more. The last one of a node may be a debt. */
+		CHECK(5 * (attempts - nodes) <= credit + ran / COMPACT_SHARE);
+	}
+	CHECK(let_go());
+	signal(SIGPIPE, SIG_DFL);
+	put_back(kept, ARRAY_SIZE(kept));
+}
+
+const struct test econ_compact_tests[] = {
+	TEST(what_is_refused_pays_for_compaction),
+	TEST(a_hostile_profile_buys_little_compaction),
+	{}
+};
+
+const struct part econ_compact_parts[] = {
+	PART(lose_often),
+	{}
+};

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* A process that holds memory so that much memory is free, but no block. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/mempolicy.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "econ.h"
+
+/* A process that holds memory so that much memory is free, but no block. */
+static struct {
+	pid_t pid;
+	int ask;
+	int answer;
+} holder;
+
+/* Fill memory with 4 KiB pages, and free most of each 64 KiB. */
+bool break_up(void)
+{
+	struct sysinfo about;
+	size_t size, leave, at;
+	char *memory;
+
+	if (sysinfo(&about))
+		return false;
+	size = about.totalram * about.mem_unit & ~(REGION - 1);
+	leave = size / 16 + 32 * MIB;
+	memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (memory == MAP_FAILED || madvise(memory, size, MADV_NOHUGEPAGE))
+		return false;
+	for (at = 0; at < size; at += MIB) {
+		if (sysinfo(&about) || about.freeram * about.mem_unit < leave)
+			break;
+		touch(memory + at, MIB);
+	}
+	for (size = at, at = 0; at < size; at += 16 * PAGE)
+		if (madvise(memory + at + PAGE, 15 * PAGE, MADV_DONTNEED))
+			return false;
+	return true;
+}
+
+/* Memory; each region of it is touched once. */
+static struct {
+	char *memory;
+	size_t used;
+} soaked;
+
+#define MOST_SOAKED	(1024 * MIB)
+
+bool begin_to_soak(void)
+{
+	char *at = mmap(NULL, MOST_SOAKED + REGION, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	soaked.memory = (char *)(((uintptr_t)at + REGION - 1) & ~(REGION - 1));
+	return at != MAP_FAILED;
+}
+
+/* A block that this CPU gets without waiting, if there is one. */
+bool soak_up_block(void)
+{
+	char *at = soaked.memory + soaked.used;
+	long before = huge_in(soaked.memory);
+
+	if (soaked.used >= MOST_SOAKED)
+		return false;
+	touch(at, PAGE);
+	if (huge_in(soaked.memory) > before) {
+		soaked.used += REGION;
+		return true;
+	}
+	/* With its page table, so that the next touch is another decision. */
+	mmap(at, REGION, PROT_READ | PROT_WRITE,
+	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	return false;
+}
+
+/* The blocks of all nodes. */
+static bool soak_up(void)
+{
+	for (int cpu = 0; cpu < get_nprocs(); cpu++) {
+		stay_on(cpu);
+		while (soak_up_block())
+			;
+	}
+	return soaked.used < MOST_SOAKED;
+}
+
+static void hold(int ask, int answer)
+{
+	char c = 0;
+
+	/* Drop an inherited profile. */
+	write_text(LEDGER, "off");
+	if (!break_up() || !begin_to_soak())
+		_exit(1);
+	do {
+		if (!soak_up() || write(answer, &c, 1) != 1)
+			_exit(1);
+	} while (read(ask, &c, 1) == 1);
+	_exit(0);
+}
+
+/* Take all blocks of a node, and more on request: other tasks free some. */
+static void take_node(int node, int ask, int answer)
+{
+	unsigned long nodes = 1UL << node;
+	int cpus = get_nprocs();
+	char c = 0;
+
+	write_text(LEDGER, "off");
+	if (syscall(SYS_set_mempolicy, MPOL_PREFERRED, &nodes, 8 * sizeof(nodes)) ||
+	    !begin_to_soak())
+		_exit(1);
+	do {
+		/* Per-CPU lists keep some freed blocks. */
+		for (int i = 0; i < 2 * cpus; i++) {
+			stay_on(i % cpus);
+			for (int misses = 0; misses < 2;)
+				misses = soak_up_block() ? 0 : misses + 1;
+		}
+		if (write(answer, &c, 1) != 1)
+			_exit(1);
+	} while (read(ask, &c, 1) == 1);
+	_exit(0);
+}
+
+static bool is_answered(void)
+{
+	char c;
+
+	return read(holder.answer, &c, 1) == 1;
+}
+
+/* Take all blocks, of all nodes or of one. */
+bool hold_node(int node)
+{
+	int to[2], from[2];
+
+	if (pipe2(to, O_CLOEXEC) || pipe2(from, O_CLOEXEC))
+		return false;
+	holder.pid = fork();
+	if (!holder.pid) {
+		close(to[1]);
+		close(from[0]);
+		if (node >= 0)
+			take_node(node, to[0], from[1]);
+		hold(to[0], from[1]);
+	}
+	close(to[0]);
+	close(from[1]);
+	holder.ask = to[1];
+	holder.answer = from[0];
+	return holder.pid > 0 && is_answered();
+}
+
+bool hold_memory(void)
+{
+	return hold_node(-1);
+}
+
+/* Other tasks may have freed some meanwhile. */
+bool hold_more(void)
+{
+	bool done = write(holder.ask, "", 1) == 1 && is_answered();
+
+	return CHECK(done);
+}
+
+/* A program loses the benefit of a block, unless one was freed meanwhile. */
+void lose(void)
+{
+	if (hold_more())
+		run(FIRST "0 0x800000 " RICH, "touch_8");
+}
+
+bool let_go(void)
+{
+	int status;
+
+	close(holder.ask);
+	close(holder.answer);
+	return waitpid(holder.pid, &status, 0) == holder.pid && !status;
+}
