@@ -28,7 +28,7 @@ bool check(bool is_true, const char *text, const char *file, int line);
 /* Print the number of tests, then the result of each, and end the program. */
 void plan_tests(unsigned int nr);
 void end_test(const char *name);
-void finish_tests(void) __attribute__((noreturn));
+void finish_tests(void);
 
 /*
  * Run the tests of some lists: those that are named, all if none is named. After each one
