@@ -619,5 +619,4 @@ fn now() -> Timespec {
 }
 
 #[cfg(test)]
-#[path = "store_tests.rs"]
 mod tests;
