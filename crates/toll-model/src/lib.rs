@@ -47,8 +47,6 @@ pub mod site;
 #[cfg(feature = "formats")]
 pub mod stats;
 #[cfg(feature = "formats")]
-mod stored;
-#[cfg(feature = "formats")]
 pub mod units;
 pub mod wire;
 
