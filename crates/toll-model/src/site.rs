@@ -50,6 +50,16 @@ pub enum SiteKind {
     Address { start: u64 },
 }
 
+impl SiteKind {
+    /// Returns the call stack of an allocation event.
+    pub(crate) fn frames(&self) -> Option<&[Arc<Frame>]> {
+        match self {
+            SiteKind::Alloc { frames, .. } => Some(frames),
+            _ => None,
+        }
+    }
+}
+
 /// Match quality of a profile's site in another run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -171,5 +171,10 @@ fn map(estimate: Estimate, f: fn(f64) -> f64) -> Estimate {
     }
 }
 
+/// Returns `a / b`, and 0 if `b` is 0.
+pub(super) fn ratio(a: f64, b: f64) -> f64 {
+    if b == 0.0 { 0.0 } else { a / b }
+}
+
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
-use super::*;
 use proptest::prelude::*;
+
+use super::grid::rising;
+use super::*;
+use crate::cost::{Measured, TlbGeometry, WalkCost};
 
 fn table(walk: Vec<WalkCost>) -> CostTable {
     let tlb = TlbGeometry::preset("zen4").expect("known");
