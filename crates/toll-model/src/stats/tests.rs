@@ -2,6 +2,10 @@
 
 use proptest::prelude::*;
 
+use super::interval::verdict_quantile;
+use super::order::pseudo_median;
+use super::random::Random;
+use super::students_t::{expanded_tail, student_t_upper};
 use super::*;
 
 fn interval(low: f64, median: f64, high: f64) -> Interval {
