@@ -3,8 +3,8 @@
 
 use toll_model::cost::{CostTable, Measured, WalkCost};
 
-use super::chase::summary;
-use super::key;
+use super::cache::key;
+use super::clock::summary;
 use crate::{Root, cpu};
 
 /// Returns default costs with this machine's key, marked incomplete.

@@ -5,10 +5,11 @@
 use std::time::Instant;
 
 use toll_model::REGION;
-use toll_model::cost::WalkCost;
+use toll_model::cost::{Measured, WalkCost};
 
-use super::chase::{CHAINS, cpu_ns, sample, summary};
-use super::{Budget, Measured};
+use super::budget::Budget;
+use super::chase::{CHAINS, sample};
+use super::clock::{cpu_ns, summary, timed};
 use crate::memory::{Memory, Pages};
 use crate::proc::smaps_each;
 use crate::remote::Advice;
@@ -99,9 +100,7 @@ impl Pair {
                 return false;
             }
             self.small.touch_pages(region, region + REGION);
-            let fault = cpu_ns();
-            self.huge.touch(region);
-            faults.push(cpu_ns() - fault);
+            faults.push(timed(|| self.huge.touch(region)));
             // If the machine's setting prevented a huge page, collapse it explicitly.
             self.huge.touch_pages(region, region + REGION);
         }

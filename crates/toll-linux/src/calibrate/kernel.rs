@@ -8,12 +8,13 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use toll_model::cost::Measured;
 use toll_model::{PAGE, REGION};
 
-use super::chase::{cpu_ns, summary};
+use super::budget::Budget;
+use super::clock::{summary, timed};
 use super::faults::{COLD_FACTOR, huge_fault};
 use super::reclaim::Reclaim;
-use super::{Budget, Measured};
 use crate::Root;
 use crate::memory::{Memory, Pages};
 use crate::remote::Advice;
@@ -186,12 +187,6 @@ fn warm(regions: u64) -> Option<()> {
     let memory = Memory::reserve(regions * REGION, Pages::Huge).ok()?;
     memory.touch_pages(0, regions * REGION);
     Some(())
-}
-
-pub(super) fn timed(what: impl FnOnce()) -> f64 {
-    let began = cpu_ns();
-    what();
-    cpu_ns() - began
 }
 
 impl Samples {

@@ -11,7 +11,7 @@ use std::ptr::{self, NonNull};
 use rustix::fs::{Mode, OFlags};
 use toll_model::PAGE;
 
-use super::kernel::timed;
+use super::clock::timed;
 
 /// Pages reclaimed per batch.
 const BATCH: usize = 64;
