@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Selects the thread to stop: one that a stop does not harm.
 
-use super::{RemoteError, interrupted};
+use super::advice::RemoteError;
+use super::interrupted;
 use crate::{Root, proc};
 
 /// Maximum number of threads inspected: each costs two reads.
