@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Copies a file into a morsel past the page cache: the disk transfers into the morsel's own pages.
 
+mod window;
+
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::ptr;
 
 use blake3::{Hash, Hasher};
 use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
 use rustix::io::{Errno, pread};
-use rustix::mm::{self, MapFlags, ProtFlags, madvise, mmap, munmap};
 use toll_model::PAGE;
 
+use self::window::{Window, collapse, populate};
 use super::{Backing, Kind, MorselError, at};
 
 /// Bytes mapped at a time if a mapping has page tables of its own, and bytes reserved at a time.
@@ -240,84 +241,6 @@ fn open_direct(file: &File) -> Option<File> {
         .custom_flags(libc::O_DIRECT)
         .open(format!("/proc/self/fd/{}", file.as_raw_fd()))
         .ok()
-}
-
-/// Populates a part of a mapping.
-fn populate(part: &mut [u8]) -> Result<(), Errno> {
-    // SAFETY: the range is ours, and its content does not change.
-    unsafe {
-        madvise(
-            part.as_mut_ptr().cast(),
-            part.len(),
-            mm::Advice::LinuxPopulateWrite,
-        )
-    }
-}
-
-/// Collapses 4 KiB pages of a part of a mapping into huge pages, as far as blocks are free (Linux
-/// 6.1).
-fn collapse(part: &mut [u8]) {
-    // SAFETY: the range is ours, and its content does not change.
-    unsafe { libc::madvise(part.as_mut_ptr().cast(), part.len(), libc::MADV_COLLAPSE) };
-}
-
-/// A writable mapping of a part of a morsel.
-struct Window {
-    start: *mut u8,
-    length: usize,
-}
-
-impl Window {
-    fn map(file: &File, offset: u64, length: usize) -> Result<Window, Errno> {
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping at an address that the kernel chooses.
-        let start = unsafe {
-            mmap(
-                ptr::null_mut(),
-                length,
-                protection,
-                MapFlags::SHARED,
-                file,
-                offset,
-            )
-        }?;
-        Ok(Window {
-            start: start.cast(),
-            length,
-        })
-    }
-
-    /// Anonymous memory.
-    fn anonymous(length: usize) -> Result<Window, Errno> {
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping at an address that the kernel chooses.
-        let start =
-            unsafe { mm::mmap_anonymous(ptr::null_mut(), length, protection, MapFlags::PRIVATE) }?;
-        Ok(Window {
-            start: start.cast(),
-            length,
-        })
-    }
-
-    /// Lets faults compact for a huge page. Failure is ignored.
-    fn advise_huge(&mut self) {
-        let advice = mm::Advice::LinuxHugepage;
-        // SAFETY: the range is ours, and its content does not change.
-        let _ = unsafe { madvise(self.start.cast(), self.length, advice) };
-    }
-
-    fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: the mapping lives as long as this value; the file has no name yet, so no other
-        // process maps it.
-        unsafe { std::slice::from_raw_parts_mut(self.start, self.length) }
-    }
-}
-
-impl Drop for Window {
-    fn drop(&mut self) {
-        // SAFETY: our own mapping; no reference to it remains.
-        let _ = unsafe { munmap(self.start.cast(), self.length) };
-    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use super::records::Place;
+use super::place::Place;
 use super::{MorselError, at};
 use crate::Root;
 

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
 use toll_model::REGION;
 
-use super::records::Hidden;
+use super::hidden::Hidden;
 use super::{Backing, Kind, MorselError, Store, at};
 use crate::{Root, sys};
 

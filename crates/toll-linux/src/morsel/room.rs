@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
 
 use rustix::fs::statvfs;
 use rustix::io::Errno;
 use toll_model::units::format_size;
 
+use super::lease::lease;
 use super::pages::Mapped;
 use super::{Kind, Morsel, MorselError, Store, at};
 use crate::{Root, sys};
@@ -206,25 +206,6 @@ fn unused(morsel: &Morsel, mapped: &Mapped) -> Option<File> {
         Err(_) => false,
     };
     is_unused.then_some(file)
-}
-
-/// Takes a lease on a file until it is closed: the kernel grants `F_WRLCK` to the only process that
-/// has it open or mapped, and `F_RDLCK` if no process can write to it; otherwise the error is
-/// `AGAIN`.
-pub(super) fn lease(file: &File, kind: libc::c_int) -> Result<(), Errno> {
-    /// Missing in the libc crate for this target.
-    const F_SETSIG: libc::c_int = 10;
-    let fd = file.as_raw_fd();
-    // SAFETY: neither call takes a pointer. A lease break sends us a signal: SIGURG, which is
-    // ignored by default.
-    let leased = unsafe {
-        libc::fcntl(fd, F_SETSIG, libc::SIGURG);
-        libc::fcntl(fd, libc::F_SETLEASE, kind)
-    };
-    match leased {
-        0 => Ok(()),
-        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
-    }
 }
 
 #[cfg(test)]
