@@ -14,7 +14,7 @@
 use std::fmt::Write;
 
 use crate::error::FormatError;
-use crate::format::Format;
+use crate::format::{Format, clip};
 
 /// First word of a file.
 pub const MAGIC: &str = "mm_costs";
@@ -75,12 +75,12 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Cost>, FormatError> {
     }
     match end {
         Some(number) if number == costs.len().to_string() => Ok(costs),
-        Some(number) => Err(damaged(format!(
-            "it says {} costs and holds {}",
+        Some(number) => Err(COSTS.damaged(format!(
+            "it says {:?} costs and holds {}",
             clip(&number),
             costs.len()
         ))),
-        None => Err(damaged("its last line, the end, is missing".to_owned())),
+        None => Err(COSTS.damaged("its last line, the end, is missing".to_owned())),
     }
 }
 
@@ -104,12 +104,9 @@ fn check_head(words: Option<&[&str]>) -> Result<(), FormatError> {
     match words {
         Some([MAGIC, version]) => match version.parse() {
             Ok(version) => COSTS.check(MAGIC, version),
-            Err(_) => Err(COSTS.invalid(format!("{} is no version", clip(version)))),
+            Err(_) => Err(COSTS.invalid(format!("{:?} is no version", clip(version)))),
         },
-        _ => Err(FormatError::Foreign {
-            expected: COSTS.what,
-            found: format!("it does not begin with `{MAGIC} {VERSION}`"),
-        }),
+        _ => Err(COSTS.foreign(format!("it does not begin with `{MAGIC} {VERSION}`"))),
     }
 }
 
@@ -118,7 +115,7 @@ fn cost(words: &[&str], source: &str, line: usize) -> Result<Cost, String> {
         return Err("it is not a name and a number of nanoseconds".to_owned());
     };
     if !is_name(name) {
-        return Err(format!("{} is no name of a cost", clip(name)));
+        return Err(format!("{:?} is no name of a cost", clip(name)));
     }
     let is_number = ns.bytes().all(|byte| byte.is_ascii_digit());
     match ns.parse() {
@@ -128,7 +125,7 @@ fn cost(words: &[&str], source: &str, line: usize) -> Result<Cost, String> {
             source: source.to_owned(),
             line,
         }),
-        _ => Err(format!("{} is no number of nanoseconds", clip(ns))),
+        _ => Err(format!("{:?} is no number of nanoseconds", clip(ns))),
     }
 }
 
@@ -136,19 +133,6 @@ fn cost(words: &[&str], source: &str, line: usize) -> Result<Cost, String> {
 fn is_name(word: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     !word.is_empty() && word.bytes().all(fits) && !NOT_COSTS.contains(&word)
-}
-
-fn damaged(detail: String) -> FormatError {
-    FormatError::Damaged {
-        what: COSTS.what,
-        detail,
-    }
-}
-
-/// Quotes a word of the file for an error message.
-fn clip(word: &str) -> String {
-    let shown: String = word.chars().take(40).collect();
-    format!("{shown:?}")
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 
 use crate::REGION;
 use crate::error::FormatError;
+use crate::format::clip;
 use crate::site::MAX_LENGTH;
 
 const WHAT: &str = "list of large pages";
@@ -31,7 +32,7 @@ pub fn parse(text: &str) -> Result<Vec<u64>, FormatError> {
 }
 
 fn parse_address(entry: &str) -> Result<u64, String> {
-    let shown: String = entry.chars().take(40).collect();
+    let shown = clip(entry);
     if !entry.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(format!("{shown:?} is not a decimal address"));
     }

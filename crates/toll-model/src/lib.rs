@@ -11,6 +11,7 @@
 //! | [`builder`] | builds a profile from single observations |
 //! | [`profile`] | observed counts per byte interval of a site |
 //! | [`cost`] | the costs of one machine |
+//! | [`error`] | why a file cannot be used |
 //! | [`largepages`] | lists of fixed addresses |
 //! | [`kernel`] | profiles for the kernel's estimator |
 //! | [`kernel_costs`] | cost files for the kernel's estimator |

@@ -250,12 +250,7 @@ impl Plan {
     fn check_end(&self, text: &str) -> Result<(), FormatError> {
         let tail = text.rfind(END).map(|at| &text[at + END.len()..]);
         let end = tail.and_then(|tail| toml::from_str::<End>(tail).ok());
-        let damaged = |detail| {
-            Err(FormatError::Damaged {
-                what: PLAN.what,
-                detail,
-            })
-        };
+        let damaged = |detail| Err(PLAN.damaged(detail));
         match end {
             None => damaged("the table [end] at its end is missing".to_owned()),
             Some(end) if (end.sites, end.regions) != (self.sites.len(), self.regions.len()) => {

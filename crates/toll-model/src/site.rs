@@ -90,7 +90,7 @@ pub struct Site {
 }
 
 /// Upper bound of a site's length: the user half of a 57-bit address space.
-pub const MAX_LENGTH: u64 = 1 << 56;
+pub(crate) const MAX_LENGTH: u64 = 1 << 56;
 
 impl Site {
     /// Returns the common name of all allocations of this one's call site and length class:

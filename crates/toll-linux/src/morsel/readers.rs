@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use super::Source;
 
 /// Mode of a copy that is private to its owner.
-pub const PRIVATE: u32 = 0o400;
+const PRIVATE: u32 = 0o400;
 /// File systems on which mode bits and POSIX lists alone decide access (`statfs(2)`; the last two
 /// from the kernel's `linux/magic.h`).
 const LOCAL: [i64; 10] = [

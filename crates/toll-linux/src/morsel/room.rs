@@ -158,13 +158,13 @@ fn choose(
         .collect();
     oldest.sort_by_key(|morsel| morsel.used);
     let mut chosen: Vec<Morsel> = Vec::new();
-    let mut gone = 0;
+    let mut freed = 0;
     let mut oldest = oldest.into_iter();
-    while room.available.saturating_add(gone) < needed
-        || (room.used - gone).saturating_add(needed) > limit
+    while room.available.saturating_add(freed) < needed
+        || (room.used - freed).saturating_add(needed) > limit
     {
         let morsel = oldest.find(|morsel| can_go(morsel))?;
-        gone += morsel.allocated;
+        freed += morsel.allocated;
         chosen.push(morsel.clone());
     }
     Some(chosen)
