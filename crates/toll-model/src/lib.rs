@@ -17,6 +17,7 @@
 //! | [`kernel_costs`] | cost files for the kernel's estimator |
 //! | [`plan`] | estimated regions with a verdict, and the speed-up they predict |
 //! | [`estimate`] | computes a plan from a profile and a cost table |
+//! | [`random`] | random numbers for resampling |
 //! | [`stats`] | intervals and verdicts from interleaved runs |
 //! | [`units`] | parses and formats sizes, times and ranges |
 //! | [`wire`] | binary layouts shared with the preload library and the simulator |
@@ -43,6 +44,8 @@ pub mod largepages;
 pub mod plan;
 #[cfg(feature = "formats")]
 pub mod profile;
+#[cfg(feature = "formats")]
+pub mod random;
 #[cfg(feature = "formats")]
 pub mod site;
 #[cfg(feature = "formats")]

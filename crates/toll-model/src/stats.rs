@@ -21,7 +21,6 @@ mod bootstrap;
 mod correlation;
 mod interval;
 mod order;
-mod random;
 mod students_t;
 
 pub use self::bootstrap::{ratio_of_medians, ratio_of_rounds};

@@ -3,8 +3,8 @@
 
 use super::interval::Interval;
 use super::order::{deviation, median, median_in_place, pseudo_median, quantile, spread};
-use super::random::Random;
 use super::students_t::{expanded_tail, student_t_upper};
+use crate::random::Random;
 
 /// Resamples of one bootstrap.
 const RESAMPLES: usize = 4000;
@@ -77,7 +77,7 @@ fn resample_rounds(logs: &[f64]) -> Drawn {
     let n = logs.len();
     let noise = spread(logs) / (n as f64).sqrt();
     let error = deviation(logs) / (n as f64).sqrt();
-    let mut random = Random(SEED);
+    let mut random = Random::new(SEED);
     let (mut draw, mut means) = (vec![0.0; n], Vec::new());
     let mut one = || {
         for slot in &mut draw {
@@ -94,7 +94,7 @@ fn resample_rounds(logs: &[f64]) -> Drawn {
 
 /// Each variant is resampled separately, with its own noise.
 fn resample_apart(none: &[f64], plan: &[f64]) -> Drawn {
-    let mut random = Random(SEED);
+    let mut random = Random::new(SEED);
     let mut variant = |values: &[f64]| -> Vec<f64> {
         let n = values.len();
         let logs: Vec<f64> = values.iter().map(|v| v.ln()).collect();

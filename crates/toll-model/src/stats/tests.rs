@@ -4,9 +4,9 @@ use proptest::prelude::*;
 
 use super::interval::verdict_quantile;
 use super::order::pseudo_median;
-use super::random::Random;
 use super::students_t::{expanded_tail, student_t_upper};
 use super::*;
+use crate::random::Random;
 
 fn interval(low: f64, median: f64, high: f64) -> Interval {
     Interval { median, low, high }
@@ -136,7 +136,7 @@ fn rounds(random: &mut Random, pairs: u32, noise: f64, ratio: f64) -> Interval {
 
 #[test]
 fn a_visible_effect_is_seen_four_times_in_five() {
-    let mut random = Random(3);
+    let mut random = Random::new(3);
     for pairs in [8, 14] {
         let trials = 200;
         let seen = (0..trials).filter(|_| {
@@ -151,7 +151,7 @@ fn a_visible_effect_is_seen_four_times_in_five() {
 
 #[test]
 fn the_pairs_that_settle_it_do_so_four_times_in_five() {
-    let mut random = Random(4);
+    let mut random = Random::new(4);
     for (ratio, noise, expected) in [
         (1.06, 0.06, Verdict::Faster),
         (0.95, 0.05, Verdict::Slower),
@@ -199,7 +199,7 @@ fn experiment(random: &mut Random, runs: usize, ratio: f64) -> (Vec<f64>, Vec<f6
 
 #[test]
 fn intervals_hold_the_truth_as_often_as_they_say() {
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     for runs in [2, 3, 4, 6, 12] {
         let trials = 400;
         let held = (0..trials)
@@ -230,7 +230,7 @@ fn the_pseudo_median_is_that_of_all_means() {
 
 #[test]
 fn rounds_say_more_than_medians() {
-    let mut random = Random(2);
+    let mut random = Random::new(2);
     let mut errors = [0.0; 2];
     for _ in 0..400 {
         let (none, plan) = experiment(&mut random, 9, 1.07);

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Random numbers for resampling.
+//! Random numbers for resampling and random orders; not for secrets.
 
 /// SplitMix64: small, fast, and sufficient for resampling.
-pub(super) struct Random(pub u64);
+#[derive(Debug, Clone)]
+pub struct Random(u64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
+    /// Returns a generator; equal seeds give equal numbers.
+    pub fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    /// Returns 64 random bits.
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -15,12 +22,12 @@ impl Random {
 
     /// Returns a number in `0..n`.
     pub fn below(&mut self, n: usize) -> usize {
-        ((u128::from(self.next()) * n as u128) >> 64) as usize
+        ((u128::from(self.bits()) * n as u128) >> 64) as usize
     }
 
     /// Returns a number in `0..1`, never 0.
     fn unit(&mut self) -> f64 {
-        ((self.next() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+        ((self.bits() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
     }
 
     /// Returns two independent normal numbers (Box and Muller).
