@@ -11,11 +11,13 @@
 //! | [`builder`] | builds a profile from single observations |
 //! | [`profile`] | observed counts per byte interval of a site |
 //! | [`cost`] | the costs of one machine |
+//! | [`error`] | why a file cannot be used |
 //! | [`largepages`] | lists of fixed addresses |
 //! | [`kernel`] | profiles for the kernel's estimator |
 //! | [`kernel_costs`] | cost files for the kernel's estimator |
 //! | [`plan`] | estimated regions with a verdict, and the speed-up they predict |
 //! | [`estimate`] | computes a plan from a profile and a cost table |
+//! | [`random`] | random numbers for resampling |
 //! | [`stats`] | intervals and verdicts from interleaved runs |
 //! | [`units`] | parses and formats sizes, times and ranges |
 
@@ -30,9 +32,9 @@ pub mod kernel_costs;
 pub mod largepages;
 pub mod plan;
 pub mod profile;
+pub mod random;
 pub mod site;
 pub mod stats;
-mod stored;
 pub mod units;
 
 pub use toll_wire::{self as wire, PAGE, REGION};

@@ -10,26 +10,36 @@
 //! | module | does |
 //! |---|---|
 //! | [`backing`] | finds the file system of a directory and its page size |
-//! | [`fill`] | copies a file into memory past the page cache |
+//! | `fill` | copies a file into memory past the page cache |
+//! | `hidden` | the hidden directory of a store |
 //! | [`identity`] | identifies one state of a file |
-//! | [`lock`] | limits each user to one copy at a time |
+//! | `lease` | tells whether other processes use a file |
+//! | `lock` | limits each user to one copy at a time |
 //! | [`mount`] | mounts the best file system that the kernel has |
 //! | [`pages`] | page sizes of a morsel, and the processes that map it |
-//! | [`readers`] | decides the users that may read a copy |
-//! | [`records`] | records the source file of each copy |
+//! | `place` | a directory that is opened without following links |
+//! | `put` | copies a file into a store |
+//! | `readers` | decides the users that may read a copy |
+//! | `record` | the name that records the source file of a copy |
 //! | [`room`] | computes free space and selects morsels to remove |
+//! | `seal` | makes a morsel immutable |
 //! | [`source`] | a file to be served from memory |
 //! | [`store`] | the morsels of a directory |
 
 pub mod backing;
 mod fill;
+mod hidden;
 pub mod identity;
+mod lease;
 mod lock;
 pub mod mount;
 pub mod pages;
+mod place;
+mod put;
 mod readers;
-mod records;
+mod record;
 pub mod room;
+mod seal;
 pub mod source;
 pub mod store;
 
@@ -42,8 +52,9 @@ use toll_model::units::format_size;
 
 pub use backing::{Backing, Kind};
 pub use identity::Identity;
+pub use put::{Put, Request};
 pub use source::Source;
-pub use store::{Morsel, Put, Request, Store};
+pub use store::{Morsel, Store};
 
 /// Why an operation on a morsel failed.
 #[derive(Debug, Error)]
@@ -90,3 +101,6 @@ fn at<E: Into<io::Error>>(path: &Path) -> impl FnOnce(E) -> MorselError {
         source: error.into(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,8 +5,10 @@
 //! time or memory, or because of the machine's settings, are filled in from the defaults, scaled by
 //! the measured ones, and the table is marked incomplete.
 
+mod budget;
 mod cache;
 mod chase;
+mod clock;
 mod defaults;
 mod faults;
 mod grid;
@@ -18,38 +20,13 @@ use std::time::{Duration, Instant};
 
 use toll_model::cost::{CostTable, Measured};
 
+use self::budget::Budget;
+use crate::{Root, sys};
+
 pub use cache::{Key, cache_directory, cache_path, key, load, store};
 pub use defaults::default_costs;
 pub use kernel::{Found, KernelCost, kernel_costs};
 pub use tail::{Tail, Tails, fault_tails};
-
-use crate::{Root, sys};
-
-/// Limits of a calibration.
-struct Budget<'a> {
-    began: Instant,
-    within: Duration,
-    /// Maximum bytes in use at any time.
-    memory: u64,
-    stop: &'a dyn Fn() -> bool,
-}
-
-impl Budget<'_> {
-    fn is_over(&self) -> bool {
-        !self.allows(0.0)
-    }
-
-    /// Whether `seconds` more seconds fit into the limit.
-    fn allows(&self, seconds: f64) -> bool {
-        let spent = self.began.elapsed().as_secs_f64();
-        !(self.stop)() && spent + seconds < self.within.as_secs_f64()
-    }
-
-    /// Whether there is time for a fine grid.
-    fn is_ample(&self) -> bool {
-        self.within >= Duration::from_secs(30)
-    }
-}
 
 /// Measures this machine's costs within a time limit, using less than half of the available memory.
 /// `progress` receives a line for each step.

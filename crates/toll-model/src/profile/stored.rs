@@ -8,12 +8,38 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::profile::{Place, Profile, Program, Row, SiteRows, Source};
+use super::{PROFILE, Place, Profile, Program, Row, SiteRows, Source};
+use crate::error::FormatError;
 use crate::site::{Frame, Level, SiteKind};
+
+impl Profile {
+    /// Formats the profile as one JSON document.
+    ///
+    /// # Errors
+    /// [`FormatError::Invalid`] for invalid values that a reader would reject.
+    pub fn to_json(&self) -> Result<String, FormatError> {
+        self.check()?;
+        serde_json::to_string(&Written::new(self))
+            .map_err(|error| PROFILE.invalid(error.to_string()))
+    }
+
+    /// Parses a profile.
+    ///
+    /// # Errors
+    /// [`FormatError`] names the problem and its location; no input panics.
+    pub fn from_json(bytes: impl AsRef<[u8]>) -> Result<Profile, FormatError> {
+        let stored: Stored = PROFILE.read_json(bytes.as_ref())?;
+        let profile = stored
+            .into_profile()
+            .map_err(|detail| PROFILE.invalid(detail))?;
+        profile.check()?;
+        Ok(profile)
+    }
+}
 
 /// A profile for writing.
 #[derive(Serialize)]
-pub(crate) struct Written<'a> {
+struct Written<'a> {
     format: &'a str,
     version: u32,
     source: Source,
@@ -98,7 +124,7 @@ impl<'a> Table<'a> {
 }
 
 impl<'a> Written<'a> {
-    pub fn new(profile: &'a Profile) -> Written<'a> {
+    fn new(profile: &'a Profile) -> Written<'a> {
         let mut table = Table::default();
         let mut site = |rows: &'a SiteRows| WrittenSite {
             id: rows.site.id,
@@ -134,7 +160,7 @@ impl<'a> Written<'a> {
 
 /// A profile for reading: frames of events may be indices into the table.
 #[derive(Deserialize)]
-pub(crate) struct Stored {
+struct Stored {
     format: String,
     version: u32,
     source: Source,
@@ -160,7 +186,7 @@ impl Stored {
     ///
     /// # Errors
     /// Names the event with a frame that is not in the table.
-    pub fn into_profile(mut self) -> Result<Profile, String> {
+    fn into_profile(mut self) -> Result<Profile, String> {
         for rows in &mut self.sites {
             let id = rows.site.id;
             let SiteKind::Alloc { frames, .. } = &mut rows.site.kind else {
@@ -192,51 +218,5 @@ impl Stored {
             warnings: self.warnings,
             sites: self.sites,
         })
-    }
-}
-
-/// A frame, or its index in the table.
-#[derive(Deserialize)]
-#[serde(untagged)]
-pub(crate) enum StoredFrame {
-    Place(u64),
-    Whole {
-        module: String,
-        #[serde(default)]
-        path: String,
-        offset: u64,
-        symbol: Option<String>,
-        source: Option<String>,
-        function: Option<(u64, u64)>,
-        nearest: Option<String>,
-    },
-}
-
-impl From<StoredFrame> for Frame {
-    /// An index is stored in a frame without a module until [`Stored::into_profile`] resolves it.
-    fn from(stored: StoredFrame) -> Frame {
-        match stored {
-            StoredFrame::Place(place) => Frame {
-                offset: place,
-                ..Frame::default()
-            },
-            StoredFrame::Whole {
-                module,
-                path,
-                offset,
-                symbol,
-                source,
-                function,
-                nearest,
-            } => Frame {
-                module,
-                path,
-                offset,
-                symbol,
-                source,
-                function,
-                nearest,
-            },
-        }
     }
 }

@@ -1,92 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Advises memory of another process.
-//!
-//! `process_madvise` needs CAP_SYS_NICE, and CAP_SYS_PTRACE for processes of other users and under
-//! Docker's seccomp filter. It supports MADV_COLLAPSE and MADV_COLD. All other advice is given in
-//! one short ptrace stop with an injected madvise.
+//! A handle on another process.
 
-mod gate;
-mod inject;
-mod interrupted;
-mod process;
-mod threads;
-mod tracee;
-mod vdso;
-
-use std::io;
-
-use thiserror::Error;
 use toll_model::PAGE;
 
+use super::advice::{Advice, RemoteError};
+use super::inject::Target;
+use super::{permission, process};
 use crate::{Root, proc};
-
-pub use gate::{Call, Gate, gate};
-
-/// Supported advice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Advice {
-    /// Collapse into huge pages now (MADV_COLLAPSE).
-    Collapse,
-    /// Huge pages from the next fault on (MADV_HUGEPAGE).
-    Huge,
-    /// No huge pages from now on (MADV_NOHUGEPAGE).
-    NoHuge,
-    /// Reclaim this before other memory (MADV_COLD). For a part of a huge page the kernel splits it
-    /// first, which is what [`RemoteProcess::split`] uses it for.
-    Cold,
-}
-
-impl Advice {
-    /// Returns the number for madvise(2).
-    pub fn number(self) -> i32 {
-        match self {
-            Advice::Collapse => 25,
-            Advice::Huge => libc::MADV_HUGEPAGE,
-            Advice::NoHuge => libc::MADV_NOHUGEPAGE,
-            Advice::Cold => libc::MADV_COLD,
-        }
-    }
-}
-
-/// Why advice failed.
-#[derive(Debug, Error)]
-pub enum RemoteError {
-    /// Nothing to act on yet, or no free memory just now: try again later.
-    #[error("nothing to collapse there yet ({0})")]
-    NotYet(io::Error),
-    /// The range contains memory that this advice does not support, or is no longer mapped.
-    #[error("the range cannot be advised ({0})")]
-    Refused(io::Error),
-    /// The kernel or a rule forbids it; the process is not touched.
-    #[error("{0}")]
-    NotPermitted(String),
-    /// The process has ended.
-    #[error("the process has ended")]
-    Gone,
-}
-
-impl RemoteError {
-    /// Whether the same call may succeed later.
-    pub fn try_again(&self) -> bool {
-        matches!(self, RemoteError::NotYet(_))
-    }
-
-    fn not_yet(errno: i32) -> RemoteError {
-        RemoteError::NotYet(io::Error::from_raw_os_error(errno))
-    }
-
-    /// Classifies the error of a system call that gave `advice`.
-    fn from_errno(errno: i32, advice: Advice) -> RemoteError {
-        let error = io::Error::from_raw_os_error(errno);
-        match errno {
-            libc::EINVAL if advice != Advice::Collapse => RemoteError::Refused(error),
-            libc::EINVAL | libc::EAGAIN | libc::EBUSY | libc::ENOMEM => RemoteError::not_yet(errno),
-            libc::ESRCH => RemoteError::Gone,
-            libc::EPERM | libc::EACCES => RemoteError::NotPermitted(error.to_string()),
-            _ => RemoteError::Refused(error),
-        }
-    }
-}
 
 /// Mechanism for reaching the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,15 +18,11 @@ pub enum Reach {
 /// A handle on another process for advising its memory.
 #[derive(Debug)]
 pub struct RemoteProcess {
-    pid: u32,
-    own_child: bool,
-    /// `None` on kernels without pidfds (before 5.3).
-    identity: Option<process::Identity>,
+    target: Target,
     /// `None` if process_madvise is not available.
     direct: Option<process::Remote>,
     /// Why ptrace may not be used; `None` if it may.
     no_ptrace: Option<String>,
-    waits: interrupted::Waits,
 }
 
 impl RemoteProcess {
@@ -123,14 +39,10 @@ impl RemoteProcess {
             Err(RemoteError::Gone) => return Err(RemoteError::Gone),
             Err(error) => Err(RemoteError::NotPermitted(error.to_string())),
         };
-        let no_ptrace = inject::forbidden(pid, &status, own_child);
         let remote = RemoteProcess {
-            pid,
-            own_child,
-            identity: identity.ok(),
+            target: Target::new(pid, own_child, identity.ok()),
             direct: direct.as_ref().ok().cloned(),
-            no_ptrace,
-            waits: interrupted::Waits::default(),
+            no_ptrace: permission::forbidden(pid, &status, own_child),
         };
         match (&remote.direct, &remote.no_ptrace, direct.err()) {
             (None, _, Some(RemoteError::Gone)) => Err(RemoteError::Gone),
@@ -156,12 +68,7 @@ impl RemoteProcess {
     }
 
     pub fn pid(&self) -> u32 {
-        self.pid
-    }
-
-    /// Whether the process is known to have ended, so that its id may be reused.
-    fn is_gone(&self) -> bool {
-        self.identity.as_ref().is_some_and(|known| known.is_gone())
+        self.target.pid()
     }
 
     /// Returns the mechanism that [`RemoteProcess::collapse`] uses.
@@ -205,7 +112,7 @@ impl RemoteProcess {
             (Some(remote), Advice::Collapse | Advice::Cold) => remote.advise(start, length, advice),
             _ => match &self.no_ptrace {
                 Some(reason) => Err(RemoteError::NotPermitted(reason.clone())),
-                None => inject::advise(self, (start, length), advice),
+                None => self.target.advise((start, length), advice),
             },
         }
     }
