@@ -9,7 +9,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
-use toll_model::wire::{EVENTS_MAGIC, Event, EventsHeader, MAX_FRAMES, Module};
+use toll_model::wire::{EVENTS_MAGIC, Event, EventsHeader, MAX_FRAMES, Module, Value, until_nul};
 
 /// Maximum number of modules in a file.
 const MODULES_MAX: u32 = 4096;
@@ -103,8 +103,8 @@ impl EventFile {
         let event_file = EventFile {
             file,
             path: path.to_owned(),
-            events_max: u32_at(&header, offset_of!(EventsHeader, events_max)),
-            modules_max: u32_at(&header, offset_of!(EventsHeader, modules_max)),
+            events_max: u32::read(&header[offset_of!(EventsHeader, events_max)..]),
+            modules_max: u32::read(&header[offset_of!(EventsHeader, modules_max)..]),
         };
         let should = event_file.event_at(event_file.events_max);
         if is < should {
@@ -173,42 +173,19 @@ impl EventFile {
     }
 }
 
-fn u32_at(bytes: &[u8], offset: usize) -> u32 {
-    u32::from_le_bytes(bytes[offset..offset + 4].try_into().expect("four bytes"))
-}
-
-fn u64_at(bytes: &[u8], offset: usize) -> u64 {
-    u64::from_le_bytes(bytes[offset..offset + 8].try_into().expect("eight bytes"))
-}
-
-/// Reads one event from its `size_of::<Event>()` bytes.
+/// Decodes an event.
 fn event(bytes: &[u8]) -> Event {
-    let modules = offset_of!(Event, frame_module);
-    let offsets = offset_of!(Event, frame_offset);
+    let event = Event::read(bytes);
     Event {
-        kind: u32_at(bytes, offset_of!(Event, kind)),
-        process: u32_at(bytes, offset_of!(Event, process)),
-        time_ns: u64_at(bytes, offset_of!(Event, time_ns)),
-        address: u64_at(bytes, offset_of!(Event, address)),
-        length: u64_at(bytes, offset_of!(Event, length)),
-        old: u64_at(bytes, offset_of!(Event, old)),
-        thread: u32_at(bytes, offset_of!(Event, thread)),
-        ordinal: u32_at(bytes, offset_of!(Event, ordinal)),
-        frames_used: u32_at(bytes, offset_of!(Event, frames_used)).min(MAX_FRAMES as u32),
-        rule: u32_at(bytes, offset_of!(Event, rule)),
-        advised: u64_at(bytes, offset_of!(Event, advised)),
-        frame_module: std::array::from_fn(|frame| u32_at(bytes, modules + 4 * frame)),
-        frame_offset: std::array::from_fn(|frame| u64_at(bytes, offsets + 8 * frame)),
+        frames_used: event.frames_used.min(MAX_FRAMES as u32),
+        ..event
     }
 }
 
 fn module(bytes: &[u8]) -> ModuleInfo {
-    let id_length = u32_at(bytes, offset_of!(Module, id_len)) as usize;
-    let id = &bytes[offset_of!(Module, id)..offset_of!(Module, path)];
-    let path = &bytes[offset_of!(Module, path)..];
-    let end = path.iter().position(|&byte| byte == 0);
-    let path = String::from_utf8_lossy(&path[..end.unwrap_or(path.len())]).into_owned();
-    let id = match id.get(..id_length) {
+    let module = Module::read(bytes);
+    let path = String::from_utf8_lossy(until_nul(&module.path)).into_owned();
+    let id = match module.id.get(..module.id_len as usize) {
         Some(id) if !id.is_empty() => id.iter().map(|byte| format!("{byte:02x}")).collect(),
         _ => format!("path:{}", path.rsplit('/').next().unwrap_or_default()),
     };

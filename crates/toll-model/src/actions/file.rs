@@ -2,12 +2,11 @@
 //! The actions of a plan, and the file that holds those of the preload library.
 
 use super::matched::Matched;
-use crate::wire::{ACTIONS_MAGIC, ActionsHeader, Interval, Module, Rule, flags};
-
-/// Advice codes of [`Interval::advice`].
-pub(super) const HUGE: u32 = 1;
-const NO_HUGE: u32 = 2;
-pub(super) const TOGETHER: u32 = 3;
+use crate::wire::advice::NO_HUGE;
+pub(super) use crate::wire::advice::{HUGE, TOGETHER};
+use crate::wire::{
+    ACTIONS_MAGIC, ActionsHeader, AddressRange, Interval, MODULE_PATH, Module, Rule, Value, flags,
+};
 
 /// The actions of a plan.
 #[derive(Debug, Clone, Default)]
@@ -52,25 +51,21 @@ impl Actions {
     /// Encodes the action file in the layout of [`crate::wire`].
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.size());
-        out.extend_from_slice(&ACTIONS_MAGIC);
-        let (modules, rules) = (self.modules.len(), self.rules.len());
-        for count in [modules, rules, self.intervals.len()] {
-            put32(&mut out, count as u32);
-        }
-        for word in [self.flags, self.addresses.len() as u32, 0] {
-            put32(&mut out, word);
-        }
-        self.modules
-            .iter()
-            .for_each(|module| put_module(&mut out, module));
-        self.rules.iter().for_each(|rule| put_rule(&mut out, rule));
-        for interval in &self.intervals {
-            put64(&mut out, &[interval.start, interval.end]);
-            put32(&mut out, interval.advice);
-            put32(&mut out, 0);
-        }
+        let header = ActionsHeader {
+            magic: ACTIONS_MAGIC,
+            modules: self.modules.len() as u32,
+            rules: self.rules.len() as u32,
+            intervals: self.intervals.len() as u32,
+            flags: self.flags,
+            addresses: self.addresses.len() as u32,
+            _pad: 0,
+        };
+        header.write(&mut out);
+        self.modules.iter().for_each(|it| it.write(&mut out));
+        self.rules.iter().for_each(|it| it.write(&mut out));
+        self.intervals.iter().for_each(|it| it.write(&mut out));
         for &(start, end) in &self.addresses {
-            put64(&mut out, &[start, end]);
+            AddressRange { start, end }.write(&mut out);
         }
         out
     }
@@ -80,7 +75,7 @@ impl Actions {
             + size_of_val(&self.modules[..])
             + size_of_val(&self.rules[..])
             + size_of_val(&self.intervals[..])
-            + self.addresses.len() * 16
+            + self.addresses.len() * size_of::<AddressRange>()
     }
 
     /// Returns the index of a module and adds it if it is new; `None` if its name is invalid.
@@ -128,13 +123,13 @@ fn module(name: &str) -> Option<Module> {
     let mut module = Module {
         id_len: 0,
         id: [0; 32],
-        path: [0; 220],
+        path: [0; MODULE_PATH],
     };
     if let Some(base) = name.strip_prefix("path:") {
         let room = module
             .path
             .get_mut(..base.len())
-            .filter(|_| base.len() < 220)?;
+            .filter(|_| base.len() < MODULE_PATH)?;
         room.copy_from_slice(base.as_bytes());
         return Some(module);
     }
@@ -148,34 +143,4 @@ fn module(name: &str) -> Option<Module> {
     }
     module.id_len = (digits.len() / 2) as u32;
     Some(module)
-}
-
-fn put32(out: &mut Vec<u8>, word: u32) {
-    out.extend_from_slice(&word.to_le_bytes());
-}
-
-fn put64(out: &mut Vec<u8>, words: &[u64]) {
-    words
-        .iter()
-        .for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
-}
-
-fn put_module(out: &mut Vec<u8>, module: &Module) {
-    put32(out, module.id_len);
-    out.extend_from_slice(&module.id);
-    out.extend_from_slice(&module.path);
-}
-
-fn put_rule(out: &mut Vec<u8>, rule: &Rule) {
-    for frame in &rule.frames {
-        put32(out, frame.module);
-        put32(out, 0);
-        put64(out, &[frame.low, frame.high]);
-    }
-    for word in [rule.frames_used, rule.ordinal, rule.thread, 0] {
-        put32(out, word);
-    }
-    put64(out, &[rule.length_low, rule.length_high]);
-    put32(out, rule.first);
-    put32(out, rule.count);
 }
