@@ -21,8 +21,6 @@
 #define RECENT 65536
 
 _Static_assert(sizeof(struct header) <= RECORDING_HEADER, "header fits");
-_Static_assert(sizeof(struct block) == 256, "block has no holes");
-_Static_assert(sizeof(struct page) == 64, "page has no holes");
 
 struct header *recording;
 struct block *recording_blocks;

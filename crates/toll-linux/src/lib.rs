@@ -14,6 +14,7 @@
 //! | [`luf`] | reads the state of the kernel's lazy unmap flush |
 //! | [`memory`] | maps, touches and frees this process's own memory |
 //! | [`morsel`] | keeps files in memory, in huge pages where available |
+//! | [`econ`] | profiles, decisions and costs of the kernel's estimator |
 //! | [`events`] | the event file that the preload library writes |
 //! | [`remote`] | advises memory of another process |
 //! | [`watch`] | collapses regions of a process as they grow |

@@ -130,7 +130,7 @@ impl Memory {
     }
 
     /// Clears the pages of `from..to` like the kernel, with one instruction per page.
-    pub fn clear_pages(&self, from: u64, to: u64) {
+    pub(crate) fn clear_pages(&self, from: u64, to: u64) {
         assert!(from <= to && to <= self.length && from % PAGE == 0 && to % PAGE == 0);
         for offset in (from..to).step_by(PAGE as usize) {
             // SAFETY: the page is ours and writable, and there is no reference to its content.

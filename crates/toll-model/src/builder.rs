@@ -6,41 +6,28 @@
 //! process of 64 GiB that touches everything needs 262,144 of them. A cell records each of its
 //! touched pages.
 
+mod cell;
+mod rows;
+
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use self::cell::{Cell, MAX_CELL};
+use self::rows::{push, tidy};
 use crate::profile::{FORMAT, Place, Profile, Program, Row, SiteRows, Source, VERSION};
 use crate::site::{Frame, Level, Site, SiteKind};
 use crate::{PAGE, REGION};
+
+pub use self::cell::Counts;
 
 /// Sites above this length start with cells of [`BIG_CELL`].
 const BIG_SITE: u64 = 256 << 20;
 /// Cell of a big site, as a power of two of pages (64 KiB).
 const BIG_CELL: u8 = 4;
-/// The coarsest cell, as a power of two of pages: one bit of a u64 per page (256 KiB).
-const MAX_CELL: u8 = 6;
 /// Maximum number of cells of a profile before the cell size doubles.
 const MAX_CELLS: usize = 200_000;
-/// Neighbours are merged if their counts differ by less than this share of the larger.
-const SAME: f64 = 0.02;
-
-/// Observations at one place. Means are weighted by misses.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Counts {
-    pub accesses: f64,
-    pub misses: f64,
-    /// As [`Row::misses_huge`].
-    pub misses_huge: Option<f64>,
-    /// As [`Row::l2_spared`].
-    pub l2_spared: f64,
-    /// As [`Row::reuse_log2`].
-    pub reuse_log2: Option<f32>,
-    /// As [`Row::dependent`].
-    pub dependent: Option<f32>,
-    pub huge: bool,
-}
 
 /// Everything in a profile except counts.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,90 +44,6 @@ pub struct Meta {
     /// Data footprint in bytes if the source knows it; otherwise the touched pages are counted.
     pub footprint: Option<u64>,
     pub warnings: Vec<String>,
-}
-
-/// A weighted mean, for values that some observations lack.
-#[derive(Debug, Clone, Copy, Default)]
-struct Mean {
-    sum: f64,
-    weight: f64,
-}
-
-impl Mean {
-    fn add(&mut self, value: Option<f32>, weight: f64) {
-        if let Some(value) = value {
-            // An observation without a miss has a small but non-zero weight.
-            let weight = weight.max(1e-9);
-            self.sum += f64::from(value) * weight;
-            self.weight += weight;
-        }
-    }
-
-    fn merge(&mut self, other: Mean) {
-        self.sum += other.sum;
-        self.weight += other.weight;
-    }
-
-    fn get(self) -> Option<f32> {
-        (self.weight > 0.0).then(|| (self.sum / self.weight) as f32)
-    }
-}
-
-/// Counts of `1 << cell` pages.
-#[derive(Debug, Clone, Copy, Default)]
-struct Cell {
-    accesses: f64,
-    misses: f64,
-    misses_huge: f64,
-    l2_spared: f64,
-    reuse: Mean,
-    dependent: Mean,
-    /// One bit per page.
-    touched: u64,
-    huge: bool,
-    knows_huge: bool,
-}
-
-impl Cell {
-    fn add(&mut self, counts: &Counts, share: f64, touched: u64) {
-        self.accesses += counts.accesses * share;
-        self.misses += counts.misses * share;
-        self.misses_huge += counts.misses_huge.unwrap_or(0.0) * share;
-        self.l2_spared += counts.l2_spared * share;
-        self.knows_huge |= counts.misses_huge.is_some();
-        self.reuse.add(counts.reuse_log2, counts.misses * share);
-        self.dependent.add(counts.dependent, counts.misses * share);
-        self.huge |= counts.huge;
-        self.touched |= touched;
-    }
-
-    /// Adds a finer cell that starts at page `page` of this one.
-    fn merge(&mut self, other: &Cell, page: u32) {
-        self.accesses += other.accesses;
-        self.misses += other.misses;
-        self.misses_huge += other.misses_huge;
-        self.l2_spared += other.l2_spared;
-        self.knows_huge |= other.knows_huge;
-        self.reuse.merge(other.reuse);
-        self.dependent.merge(other.dependent);
-        self.huge |= other.huge;
-        self.touched |= other.touched << page;
-    }
-
-    fn row(&self, offset: u64, length: u64) -> Row {
-        Row {
-            offset,
-            length,
-            accesses: self.accesses,
-            misses: self.misses,
-            misses_huge: self.knows_huge.then_some(self.misses_huge),
-            l2_spared: self.l2_spared,
-            reuse_log2: self.reuse.get(),
-            dependent: self.dependent.get(),
-            touched_pages: self.touched.count_ones(),
-            huge: self.huge,
-        }
-    }
 }
 
 /// Start address of a site.
@@ -160,6 +63,16 @@ struct Growing {
     places: Vec<Place>,
     /// Power of two of pages per cell.
     cell: u8,
+}
+
+impl Growing {
+    /// Returns the row of one of its cells.
+    fn row(&self, number: u64, cell: &Cell) -> Row {
+        let size = PAGE << self.cell;
+        let offset = number * size;
+        let end = self.site.length.next_multiple_of(PAGE);
+        cell.row(offset, size.min(end - offset))
+    }
 }
 
 /// Builds a [`Profile`] from observations in any order.
@@ -277,7 +190,7 @@ impl ProfileBuilder {
     pub fn count_span(&mut self, site: u32, offset: u64, length: u64, counts: &Counts) {
         let end = offset.saturating_add(length).min(crate::site::MAX_LENGTH);
         let (first, last) = (offset / PAGE, end.div_ceil(PAGE));
-        if first >= last || !is_sound(counts) {
+        if first >= last || !counts.is_sound() {
             return;
         }
         let growing = &mut self.sites[site as usize];
@@ -327,7 +240,7 @@ impl ProfileBuilder {
             while let Some(((_, number), cell)) =
                 cells.next_if(|((id, _), _)| *id == growing.site.id)
             {
-                push(&mut rows, &growing, number, &cell);
+                push(&mut rows, growing.row(number, &cell));
             }
             rows.shrink_to_fit();
             rows.iter_mut().for_each(tidy);
@@ -364,36 +277,9 @@ impl ProfileBuilder {
     }
 }
 
-/// Appends a cell's row, or merges it with its left neighbour if both are equal.
-fn push(rows: &mut Vec<Row>, growing: &Growing, number: u64, cell: &Cell) {
-    let size = PAGE << growing.cell;
-    let offset = number * size;
-    let end = growing.site.length.next_multiple_of(PAGE);
-    let row = cell.row(offset, size.min(end - offset));
-    match rows.last_mut() {
-        Some(last) if may_merge(last, &row) => join(last, &row),
-        _ => rows.push(row),
-    }
-}
-
 fn touched_bytes(sites: &[SiteRows]) -> u64 {
     let rows = sites.iter().flat_map(|site| &site.rows);
     rows.map(|row| u64::from(row.touched_pages)).sum::<u64>() * PAGE
-}
-
-/// Rounds counts to three decimals and means to two: more only makes files longer.
-fn tidy(row: &mut Row) {
-    let thousandths = |count: f64| match count * 1000.0 {
-        scaled if scaled.is_finite() => scaled.round() / 1000.0,
-        _ => count,
-    };
-    let hundredths = |mean: f32| (mean * 100.0).round() / 100.0;
-    row.accesses = thousandths(row.accesses);
-    row.misses = thousandths(row.misses);
-    row.misses_huge = row.misses_huge.map(thousandths);
-    row.l2_spared = thousandths(row.l2_spared);
-    row.reuse_log2 = row.reuse_log2.map(hundredths);
-    row.dependent = row.dependent.map(|share| hundredths(share).clamp(0.0, 1.0));
 }
 
 fn hash_of(kind: &SiteKind) -> u64 {
@@ -405,67 +291,4 @@ fn hash_of(kind: &SiteKind) -> u64 {
 /// Returns `count` bits starting at bit `first`; at most 64.
 fn bits(first: u64, count: u64) -> u64 {
     (u64::MAX >> (64 - count)) << first
-}
-
-/// Whether all counts are finite and not negative: invalid ones are dropped, not averaged.
-fn is_sound(counts: &Counts) -> bool {
-    let values = [
-        counts.accesses,
-        counts.misses,
-        counts.misses_huge.unwrap_or(0.0),
-        counts.l2_spared,
-        f64::from(counts.reuse_log2.unwrap_or(0.0)),
-        f64::from(counts.dependent.unwrap_or(0.0)),
-    ];
-    values
-        .iter()
-        .all(|value| value.is_finite() && *value >= 0.0)
-}
-
-/// Whether two neighbours are equal per page, so that one row can represent both. Rows are limited
-/// to 256 KiB, which keeps the error small for a row that crosses a region's border.
-fn may_merge(left: &Row, right: &Row) -> bool {
-    let pages = [left.pages() as f64, right.pages() as f64];
-    let same = |a: f64, b: f64| {
-        let (a, b) = (a / pages[0], b / pages[1]);
-        (a - b).abs() <= SAME * a.max(b)
-    };
-    let alike = |a: Option<f32>, b: Option<f32>, within: f32| match (a, b) {
-        (Some(a), Some(b)) => (a - b).abs() <= within,
-        (None, None) => true,
-        _ => false,
-    };
-    left.end() == right.offset
-        && left.length + right.length <= PAGE << MAX_CELL
-        && left.huge == right.huge
-        && left.misses_huge.is_some() == right.misses_huge.is_some()
-        && same(left.misses, right.misses)
-        && same(left.accesses, right.accesses)
-        && same(
-            left.misses_huge.unwrap_or(0.0),
-            right.misses_huge.unwrap_or(0.0),
-        )
-        && same(left.l2_spared, right.l2_spared)
-        && same(left.touched_pages.into(), right.touched_pages.into())
-        && alike(left.reuse_log2, right.reuse_log2, 0.25)
-        && alike(left.dependent, right.dependent, 0.05)
-}
-
-/// Merges `right` into `left`, its left neighbour.
-fn join(left: &mut Row, right: &Row) {
-    let part = match left.misses + right.misses {
-        0.0 => 0.5,
-        misses => (right.misses / misses) as f32,
-    };
-    let mean = |a: Option<f32>, b: Option<f32>| Some(a? * (1.0 - part) + b? * part);
-    left.reuse_log2 = mean(left.reuse_log2, right.reuse_log2);
-    left.dependent = mean(left.dependent, right.dependent);
-    left.misses_huge = left
-        .misses_huge
-        .map(|a| a + right.misses_huge.unwrap_or(0.0));
-    left.l2_spared += right.l2_spared;
-    left.length += right.length;
-    left.accesses += right.accesses;
-    left.misses += right.misses;
-    left.touched_pages += right.touched_pages;
 }

@@ -133,7 +133,7 @@ impl TlbGeometry {
     }
 
     /// Returns the reach of the TLB with 2 MiB pages, bytes.
-    pub fn reach_2m(&self) -> u64 {
+    pub(crate) fn reach_2m(&self) -> u64 {
         u64::from(self.l2_2m.unwrap_or(self.l1d_2m).entries) * crate::REGION
     }
 

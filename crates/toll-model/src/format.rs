@@ -77,7 +77,16 @@ impl Format {
         }
     }
 
-    fn foreign(&self, found: String) -> FormatError {
+    /// Returns the error for a file that is truncated or does not parse.
+    pub fn damaged(&self, detail: String) -> FormatError {
+        FormatError::Damaged {
+            what: self.what,
+            detail,
+        }
+    }
+
+    /// Returns the error for a file of another kind.
+    pub fn foreign(&self, found: String) -> FormatError {
         FormatError::Foreign {
             expected: self.what,
             found,
@@ -93,17 +102,11 @@ impl Format {
             let version = version.unwrap_or(self.version);
             return match self.check(&format, version) {
                 Err(error) => error,
-                Ok(()) => FormatError::Damaged {
-                    what: self.what,
-                    detail,
-                },
+                Ok(()) => self.damaged(detail),
             };
         }
         match looks {
-            Looks::Ours => FormatError::Damaged {
-                what: self.what,
-                detail,
-            },
+            Looks::Ours => self.damaged(detail),
             Looks::Like(found) => self.foreign(found.to_owned()),
         }
     }
@@ -133,7 +136,7 @@ fn looks_like(bytes: &[u8]) -> Looks {
 }
 
 /// Returns the start of a text, for error messages.
-fn clip(text: &str) -> String {
+pub(crate) fn clip(text: &str) -> String {
     text.chars().take(40).collect()
 }
 

@@ -4,6 +4,7 @@
 
 use crate::REGION;
 use crate::error::FormatError;
+use crate::format::clip;
 use crate::site::MAX_LENGTH;
 
 const WHAT: &str = "list of large pages";
@@ -31,7 +32,7 @@ pub fn parse(text: &str) -> Result<Vec<u64>, FormatError> {
 }
 
 fn parse_address(entry: &str) -> Result<u64, String> {
-    let shown: String = entry.chars().take(40).collect();
+    let shown = clip(entry);
     if !entry.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(format!("{shown:?} is not a decimal address"));
     }
@@ -57,41 +58,4 @@ pub fn format(addresses: &[u64]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn a_list_may_have_comments() {
-        let text =
-            "# eight hot regions\n\n  1682368888832 # 0x187b5000000\n1682368888832\n2097152\n";
-        assert_eq!(parse(text).unwrap(), [2 << 20, 1682368888832]);
-    }
-
-    #[test]
-    fn junk_is_named_with_its_line() {
-        for (text, line) in [
-            ("2097152\n0x200000\n", "line 2: \"0x200000\""),
-            ("2097153\n", "line 1: 2097153 (0x200001) is not a multiple"),
-            ("\n\n-2097152", "line 3"),
-            ("99999999999999999999999", "line 1"),
-            ("0x187b5000000\t4257", "line 1"),
-        ] {
-            let error = parse(text).unwrap_err().to_string();
-            assert!(error.contains(line), "{error}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn lists_come_back(regions in prop::collection::btree_set(0u64..1 << 30, 0..50)) {
-            let addresses: Vec<u64> = regions.into_iter().map(|region| region * REGION).collect();
-            prop_assert_eq!(parse(&format(&addresses)).unwrap(), addresses);
-        }
-
-        #[test]
-        fn no_text_panics(text in "\\PC{0,80}") {
-            let _ = parse(&text);
-        }
-    }
-}
+mod tests;

@@ -4,6 +4,8 @@
 //! A profile is stored as one JSON document; `schemas/profile.schema.json` describes it and
 //! docs/guide/formats.md explains it.
 
+mod stored;
+
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
@@ -12,7 +14,6 @@ use crate::PAGE;
 use crate::error::FormatError;
 use crate::format::{Format, first_impossible};
 use crate::site::Site;
-use crate::stored::{Stored, Written};
 
 /// Value of the `format` field of a profile.
 pub const FORMAT: &str = "tollfree-profile";
@@ -155,29 +156,6 @@ fn is_zero(count: &f64) -> bool {
 }
 
 impl Profile {
-    /// Formats the profile as one JSON document.
-    ///
-    /// # Errors
-    /// [`FormatError::Invalid`] for invalid values that a reader would reject.
-    pub fn to_json(&self) -> Result<String, FormatError> {
-        self.check()?;
-        serde_json::to_string(&Written::new(self))
-            .map_err(|error| PROFILE.invalid(error.to_string()))
-    }
-
-    /// Parses a profile.
-    ///
-    /// # Errors
-    /// [`FormatError`] names the problem and its location; no input panics.
-    pub fn from_json(bytes: impl AsRef<[u8]>) -> Result<Profile, FormatError> {
-        let stored: Stored = PROFILE.read_json(bytes.as_ref())?;
-        let profile = stored
-            .into_profile()
-            .map_err(|detail| PROFILE.invalid(detail))?;
-        profile.check()?;
-        Ok(profile)
-    }
-
     /// Returns the page walks of all rows.
     pub fn misses(&self) -> f64 {
         self.rows().map(|row| row.misses).sum()

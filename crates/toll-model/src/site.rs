@@ -1,68 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sites: identify memory across runs and ASLR.
 
+mod frame;
+
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// A code address as module and offset, independent of ASLR.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(from = "crate::stored::StoredFrame")]
-pub struct Frame {
-    /// GNU build-id in lower-case hex; `"path:BASENAME"` for a module without one.
-    pub module: String,
-    /// Path of the module at the time of the recording (for display; never compared).
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub path: String,
-    /// Offset of the return address from the module's load address (its first PT_LOAD's vaddr 0).
-    pub offset: u64,
-    /// Demangled or raw symbol that covers `offset`, if one is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub symbol: Option<String>,
-    /// `file:line` of the call, if debug information has it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub source: Option<String>,
-    /// Start and end offset of the function in the module, if a symbol is known: identifies the
-    /// same function in a rebuilt binary.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub function: Option<(u64, u64)>,
-    /// If no symbol covers `offset`: the last one before it, and the distance from its start, as
-    /// `NAME+0xDISTANCE` (for display; a function without a symbol may lie between).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nearest: Option<String>,
-}
+pub use frame::Frame;
 
 /// Legend for lists of allocation site names.
 pub const LEGEND: &str = "FUNCTION+OFFSET 2^N #K: a block of 2^N bytes or more (less than 2^(N+1)), \
      allocated by the call there; K such blocks came before it";
-
-impl Frame {
-    /// Formats the call for display: `main (skew.c:40)`; without source lines `main+0x1f3`; without
-    /// a symbol for the function `python3.13 after PyObject_Free+0x3d1d`, else
-    /// `python3.13+0x52853d`.
-    fn name(&self) -> String {
-        let module = self.path.rsplit('/').next().unwrap_or(&self.module);
-        let mut name = match (&self.symbol, &self.nearest) {
-            (Some(symbol), _) => symbol.clone(),
-            (None, Some(nearest)) => format!("{module} after {nearest}"),
-            (None, None) => format!("{module}+{:#x}", self.offset),
-        };
-        match (&self.source, &self.symbol, self.function) {
-            (Some(source), _, _) => name += &format!(" ({source})"),
-            (None, Some(_), Some((start, _))) if start <= self.offset => {
-                name += &format!("+{:#x}", self.offset - start);
-            }
-            _ => {}
-        }
-        name
-    }
-
-    /// Index in a profile's table of frames that this frame refers to while the profile is read.
-    pub(crate) fn place(&self) -> Option<u64> {
-        self.module.is_empty().then_some(self.offset)
-    }
-}
 
 /// Kind of a site.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -100,6 +50,16 @@ pub enum SiteKind {
     Address { start: u64 },
 }
 
+impl SiteKind {
+    /// Returns the call stack of an allocation event.
+    pub(crate) fn frames(&self) -> Option<&[Arc<Frame>]> {
+        match self {
+            SiteKind::Alloc { frames, .. } => Some(frames),
+            _ => None,
+        }
+    }
+}
+
 /// Match quality of a profile's site in another run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -130,7 +90,7 @@ pub struct Site {
 }
 
 /// Upper bound of a site's length: the user half of a 57-bit address space.
-pub const MAX_LENGTH: u64 = 1 << 56;
+pub(crate) const MAX_LENGTH: u64 = 1 << 56;
 
 impl Site {
     /// Returns the common name of all allocations of this one's call site and length class:

@@ -3,13 +3,14 @@
 
 use core::ffi::c_int;
 
+use toll_wire::REGION;
+use toll_wire::advice::{HUGE, NO_HUGE, TOGETHER};
+
 use crate::budget::{self, Charge};
 use crate::neighbours;
 use crate::os;
-use crate::plan::{self, Plan};
+use crate::plan::Plan;
 use crate::regions::{self, Range};
-
-const REGION: u64 = 2 << 20;
 
 /// A block to advise.
 pub struct Target {
@@ -35,9 +36,9 @@ pub struct Advised {
 pub fn planned(plan: &Plan, rule: u32, target: &Target) -> Advised {
     let mut advisor = Advisor::new(target);
     let advices = [
-        (plan::HUGE, libc::MADV_HUGEPAGE),
-        (plan::TOGETHER, libc::MADV_HUGEPAGE),
-        (plan::NO_HUGE, libc::MADV_NOHUGEPAGE),
+        (HUGE, libc::MADV_HUGEPAGE),
+        (TOGETHER, libc::MADV_HUGEPAGE),
+        (NO_HUGE, libc::MADV_NOHUGEPAGE),
     ];
     for (code, advice) in advices {
         let intervals = plan.intervals(rule, code);
@@ -64,7 +65,7 @@ pub fn withdraw(plan: &Plan, rule: u32, target: &Target) {
         return;
     }
     let mut needed = Charge::NOTHING;
-    for code in [plan::HUGE, plan::TOGETHER, plan::NO_HUGE] {
+    for code in [HUGE, TOGETHER, NO_HUGE] {
         regions::planned(target.range, plan.intervals(rule, code), |range| {
             needed = needed.plus(cost(target, range));
         });
@@ -73,7 +74,7 @@ pub fn withdraw(plan: &Plan, rule: u32, target: &Target) {
     if needed.beyond(target.paid) != Charge::NOTHING {
         return;
     }
-    for code in [plan::HUGE, plan::TOGETHER] {
+    for code in [HUGE, TOGETHER] {
         regions::planned(target.range, plan.intervals(rule, code), |range: Range| {
             os::advise(
                 range.start as usize,
@@ -150,7 +151,7 @@ pub fn pieces<F: FnMut(Range)>(plan: &Plan, rule: u32, block: Range, mut piece: 
     };
     if plan.addresses().is_empty() {
         // Without losers: with them, the kernel's refusal to move stays in effect.
-        for code in [plan::HUGE, plan::TOGETHER] {
+        for code in [HUGE, TOGETHER] {
             regions::planned(block, plan.intervals(rule, code), &mut ends);
         }
     } else {
@@ -217,7 +218,6 @@ pub struct Exchange {
 ///
 /// # Errors
 /// [`Hole`]: the mapping can no longer be used.
-/// [`Hole`]: the mapping cannot be used any more.
 pub fn hugetlb(plan: &Plan, target: &Target, exchange: Exchange) -> Result<Advised, Hole> {
     let mut advisor = Advisor::new(target);
     for range in overlaps(plan, target.range) {

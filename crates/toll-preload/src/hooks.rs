@@ -8,9 +8,10 @@
 
 use core::ffi::{c_int, c_long, c_void};
 
-use crate::act::{self, threshold};
-use crate::os::{Errno, PAGE};
-use crate::{hugetlb, live, morsels, real, remap, thread};
+use crate::birth::{block_born, mapping_born};
+use crate::os::{Errno, PAGE, rounded};
+use crate::start::{self, threshold};
+use crate::{death, hugetlb, live, morsels, real, remap, resize, spawn};
 
 /// Defines a function that creates blocks: a size comparison, then the real function, both as
 /// jumps.
@@ -27,7 +28,7 @@ macro_rules! maker {
         #[inline(never)]
         unsafe extern "C" fn $large($($arg: $ty),*) -> *mut c_void {
             let block = unsafe { real::$name($($arg),*) };
-            act::block_born(block as usize, $bytes);
+            block_born(block as usize, $bytes);
             block
         }
     };
@@ -54,7 +55,7 @@ pub unsafe extern "C" fn posix_memalign(
 ) -> c_int {
     let result = unsafe { real::posix_memalign(place, alignment, size) };
     if size >= threshold() && result == 0 {
-        act::block_born(unsafe { *place } as usize, size);
+        block_born(unsafe { *place } as usize, size);
     }
     result
 }
@@ -64,16 +65,16 @@ pub unsafe extern "C" fn realloc(old: *mut c_void, size: usize) -> *mut c_void {
     if size < threshold() && !live::may_have(old as usize) {
         return unsafe { real::realloc(old, size) };
     }
-    unsafe { resize(old, size) }
+    unsafe { reallocate(old, size) }
 }
 
 #[cold]
 #[inline(never)]
-unsafe extern "C" fn resize(old: *mut c_void, size: usize) -> *mut c_void {
-    let lifted = act::lift_block(old as usize);
+unsafe extern "C" fn reallocate(old: *mut c_void, size: usize) -> *mut c_void {
+    let lifted = resize::lift_block(old as usize);
     let new = unsafe { real::realloc(old, size) };
     match lifted {
-        None if size >= threshold() => act::block_born(new as usize, size),
+        None if size >= threshold() => block_born(new as usize, size),
         None => (),
         Some(lifted) if !new.is_null() => lifted.block_moved(new as usize, size),
         Some(lifted) if size == 0 => lifted.died(),
@@ -108,7 +109,7 @@ pub unsafe extern "C" fn free(block: *mut c_void) {
 #[cold]
 #[inline(never)]
 unsafe extern "C" fn free_known(block: *mut c_void) {
-    act::block_dies(block as usize);
+    death::block_dies(block as usize);
     unsafe { real::free(block) }
 }
 
@@ -143,7 +144,7 @@ pub unsafe extern "C" fn mmap(
     }
     let mapping = unsafe { real::mmap(address, length, protection, flags, fd, offset) };
     let is_new = is_event(length, flags) && mapping != libc::MAP_FAILED;
-    if is_new && act::mapping_born(mapping as usize, length, protection, flags).is_err() {
+    if is_new && mapping_born(mapping as usize, length, protection, flags).is_err() {
         return unsafe { unmap_damaged(mapping, length) };
     }
     mapping
@@ -175,7 +176,7 @@ pub unsafe extern "C" fn mmap64(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn munmap(address: *mut c_void, length: usize) -> c_int {
     if live::may_have(address as usize) {
-        act::mapping_dies(address as usize, length);
+        resize::mapping_dies(address as usize, length);
     }
     if hugetlb::any() {
         return unsafe { unmap_hugetlb(address, length) };
@@ -226,7 +227,7 @@ unsafe extern "C" fn remap_known(
     new: *mut c_void,
 ) -> *mut c_void {
     let errno = Errno::save();
-    let lifted = act::lift_mapping(old as usize, remap::rounded(old_length));
+    let lifted = resize::lift_mapping(old as usize, rounded(old_length));
     let mut result = unsafe { real::mremap(old, old_length, length, flags, new) };
     let Some(lifted) = lifted else {
         errno.forget();
@@ -235,8 +236,8 @@ unsafe extern "C" fn remap_known(
     if result == libc::MAP_FAILED && lifted.is_split() {
         let request = remap::Request {
             old: old as usize,
-            old_length: remap::rounded(old_length),
-            length: remap::rounded(length),
+            old_length: rounded(old_length),
+            length: rounded(length),
             flags,
             new: new as usize,
         };
@@ -263,10 +264,10 @@ pub unsafe extern "C" fn pthread_create(
     argument: *mut c_void,
 ) -> c_int {
     unsafe {
-        if act::is_off() {
+        if start::is_off() {
             real::pthread_create(thread, attributes, routine, argument)
         } else {
-            thread::create(thread, attributes, routine, argument)
+            spawn::create(thread, attributes, routine, argument)
         }
     }
 }

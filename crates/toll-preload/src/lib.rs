@@ -14,7 +14,11 @@
 //! |---|---|
 //! | [`hooks`] | the exported functions: a size comparison, then the real function |
 //! | [`real`] | the real functions behind the hooks |
-//! | [`act`] | handles the birth, move and death of a large block |
+//! | [`spawn`] | starts threads with their creation ordinals |
+//! | [`start`] | the start of the library in a process |
+//! | [`birth`] | handles the birth of a large block |
+//! | [`resize`] | handles its move |
+//! | [`death`] | handles its death |
 //! | [`plan`] | the action file: finds the rule for an event |
 //! | [`regions`] | selects the regions of a block covered by planned intervals (pure) |
 //! | [`advise`] | advises the ranges of a block, within the map budget |
@@ -27,16 +31,20 @@
 //! | [`remap`] | mremap of a mapping that advice has split |
 //! | [`stack`] | call stack outside the allocator |
 //! | [`modules`] | maps a code address to its module |
+//! | [`neighbours`] | small adjacent mappings that fill regions together |
 //! | [`thread`] | per-thread state and creation ordinals |
 //! | [`os`] | system calls that bypass the hooks |
+//! | [`hash`], [`path`] | hashes and paths of modules |
 #![no_std]
 
 // Required only by the panic handler and the linked unwinder.
 extern crate std as _;
 
-mod act;
 mod advise;
+mod birth;
 mod budget;
+mod death;
+mod hash;
 mod hooks;
 mod hugetlb;
 mod live;
@@ -46,11 +54,15 @@ mod morsels;
 mod neighbours;
 mod ordinals;
 mod os;
+mod path;
 mod plan;
 mod real;
 mod regions;
 mod remap;
+mod resize;
+mod spawn;
 mod stack;
+mod start;
 mod thread;
 
 use core::ffi::{c_char, c_int};
@@ -64,10 +76,10 @@ extern "C" fn at_load(_: c_int, _: *const *const c_char, _: *const *const c_char
     real::resolve();
     // The dynamic linker runs constructors in the program's main thread.
     thread::is_first();
-    act::start();
+    start::start();
     // Also without a recording: threads of a child must have the same numbers as in the recording.
-    if !act::is_off() {
+    if !start::is_off() {
         // SAFETY: registers two functions of this library, which is never unloaded.
-        unsafe { libc::pthread_atfork(None, None, Some(act::after_fork)) };
+        unsafe { libc::pthread_atfork(None, None, Some(start::after_fork)) };
     }
 }

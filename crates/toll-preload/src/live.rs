@@ -9,7 +9,7 @@
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering::*};
 
 use crate::budget::Charge;
-use crate::stack::mix;
+use crate::hash::mix;
 
 const SLOTS: usize = 1 << 16;
 /// Maximum distance of an entry from the slot of its hash.

@@ -5,10 +5,9 @@
 use core::mem::size_of;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, Ordering::*};
 
-use toll_model::wire::{self, ANY, Event, EventKind, EventsHeader, Module};
+use toll_wire::{self as wire, ANY, Event, EventKind, EventsHeader, MAX_FRAMES, Module};
 
-use crate::stack::{self, Stack};
-use crate::{modules, os, thread};
+use crate::{os, thread};
 
 static HEADER: AtomicPtr<EventsHeader> = AtomicPtr::new(core::ptr::null_mut());
 static MODULES: AtomicPtr<Module> = AtomicPtr::new(core::ptr::null_mut());
@@ -18,14 +17,14 @@ static ANNOUNCE: AtomicBool = AtomicBool::new(false);
 
 /// Maps the event file that the environment names. On any problem there is no log.
 pub fn open() {
-    let Some((file, size)) = os::variable(c"TOLLFREE_EVENTS").and_then(os::map_file) else {
+    let Some((file, size)) = os::variable(wire::variables::EVENTS).and_then(os::map_file) else {
         return;
     };
     if lay_out(file, size).is_none() {
         os::unmap(file as usize, size);
         return;
     }
-    ANNOUNCE.store(os::variable(c"TOLLFREE_SIM").is_some(), Relaxed);
+    ANNOUNCE.store(os::variable(wire::variables::SIM).is_some(), Relaxed);
 }
 
 /// Finds the parts of the file, if it is as large as its header requires.
@@ -109,13 +108,36 @@ fn holds(index: u32, record: &Module) -> bool {
     }
 }
 
-/// An event from the caller; process, time and module numbers are added here.
-pub struct Entry<'a> {
+/// The frames of an event, in the form of the file.
+pub struct Frames {
+    pub used: u32,
+    pub module: [u32; MAX_FRAMES],
+    pub offset: [u64; MAX_FRAMES],
+}
+
+impl Frames {
+    pub const UNKNOWN: Frames = Frames {
+        used: 0,
+        module: [ANY; MAX_FRAMES],
+        offset: [0; MAX_FRAMES],
+    };
+
+    /// The start of a module, by its index in the file.
+    fn start_of(module: u32) -> Frames {
+        let mut frames = Frames::UNKNOWN;
+        frames.used = 1;
+        frames.module[0] = module;
+        frames
+    }
+}
+
+/// An event from the caller; process, time and thread are added here.
+pub struct Entry {
     pub kind: EventKind,
     pub address: usize,
     pub length: usize,
     pub old: usize,
-    pub stack: &'a Stack,
+    pub frames: Frames,
     pub ordinal: u32,
     pub rule: u32,
     pub advised: u64,
@@ -135,7 +157,6 @@ pub fn append(entry: &Entry) {
     if index >= header.events_max {
         return;
     }
-    let (frame_module, frame_offset) = stack::logged(entry.stack);
     let event = Event {
         kind: 0,
         process,
@@ -145,11 +166,11 @@ pub fn append(entry: &Entry) {
         old: entry.old as u64,
         thread: thread::ordinal(),
         ordinal: entry.ordinal,
-        frames_used: entry.stack.used(),
+        frames_used: entry.frames.used,
         rule: entry.rule,
         advised: entry.advised,
-        frame_module,
-        frame_offset,
+        frame_module: entry.frames.module,
+        frame_offset: entry.frames.offset,
     };
     let place = EVENTS.load(Relaxed).wrapping_add(index as usize);
     // SAFETY: the event is inside the file, and its index is reserved for this thread.
@@ -178,19 +199,15 @@ fn announce(index: u32, entry: &Entry, process: u32) {
     }
 }
 
-/// Logs the start of the process image (`parent` 0), or of a fork of `parent`. Its only frame is
-/// the program itself.
-pub fn process(parent: u32) {
-    if !is_on() {
-        return;
-    }
-    let stack = modules::program().map_or(Stack::unknown(), Stack::only);
+/// Logs the start of the process image (`parent` 0), or of a fork of `parent`. The only frame is
+/// the program itself, given by its index in the file.
+pub fn process(parent: u32, program: Option<u32>) {
     append(&Entry {
         kind: EventKind::Process,
         address: os::process_id() as usize,
         length: 0,
         old: parent as usize,
-        stack: &stack,
+        frames: program.map_or(Frames::UNKNOWN, Frames::start_of),
         ordinal: 0,
         rule: ANY,
         advised: 0,

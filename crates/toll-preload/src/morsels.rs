@@ -11,7 +11,7 @@ use core::ffi::{CStr, c_int};
 use core::mem::size_of;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering::*};
 
-use toll_model::wire::{self, Served, ServedHeader};
+use toll_wire::{self as wire, Served, ServedHeader};
 
 use crate::os::{self, Errno, File, PAGE};
 use crate::{hugetlb, real};
@@ -44,7 +44,7 @@ pub fn any() -> bool {
 
 /// Maps the morsel file that the environment names. On any problem nothing is served.
 pub fn load() {
-    let Some((start, size)) = os::variable(c"TOLLFREE_SERVED").and_then(os::map_file) else {
+    let Some((start, size)) = os::variable(wire::variables::SERVED).and_then(os::map_file) else {
         return;
     };
     let Some(room) = size.checked_sub(size_of::<ServedHeader>()) else {

@@ -8,13 +8,13 @@
 
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use toll_wire::{PAGE, REGION, advice};
+
 use crate::budget::Charge;
 use crate::live::{self, Block};
 use crate::os;
-use crate::plan::{self, Plan};
+use crate::plan::Plan;
 use crate::regions::Range;
-
-const REGION: u64 = 2 << 20;
 
 /// MADV_COLLAPSE creates huge pages even if the system's mode is `never`.
 static MAY_COLLAPSE: AtomicBool = AtomicBool::new(false);
@@ -26,7 +26,7 @@ pub fn start(allowed: bool) {
 
 /// Whether the rule is for blocks that fill regions together.
 pub fn is_wanted(plan: &Plan, rule: u32) -> bool {
-    plan.intervals(rule, plan::TOGETHER).next().is_some()
+    plan.intervals(rule, advice::TOGETHER).next().is_some()
 }
 
 /// Whether a block has no region of its own.
@@ -61,7 +61,7 @@ fn reaches_down(plan: &Plan, block: Range, to: u64) -> bool {
             return false;
         };
         match neighbour(plan, below) {
-            Some(pages) if pages.end == start & !(os::PAGE as u64 - 1) => start = below,
+            Some(pages) if pages.end == start & !(PAGE - 1) => start = below,
             _ => return false,
         }
     }

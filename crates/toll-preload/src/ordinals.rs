@@ -3,9 +3,9 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
-use toll_model::wire::ANY;
+use toll_wire::ANY;
 
-use crate::stack::mix;
+use crate::hash::mix;
 
 const SLOTS: usize = 1 << 14;
 /// Slots inspected before a new key is dropped.

@@ -5,7 +5,12 @@ use core::ffi::{CStr, c_int, c_long, c_void};
 use core::ptr::null_mut;
 
 /// Size of a base page in bytes.
-pub const PAGE: usize = 4096;
+pub const PAGE: usize = toll_wire::PAGE as usize;
+
+/// Rounds a length to whole pages.
+pub fn rounded(length: usize) -> usize {
+    length.saturating_add(PAGE - 1) & !(PAGE - 1)
+}
 
 /// Preserves the program's `errno`.
 pub struct Errno(c_int);

@@ -5,17 +5,14 @@
 use core::cell::UnsafeCell;
 use core::mem::size_of;
 
-use toll_model::wire::{self, ANY, ActionsHeader, AddressRange, Interval, Rule};
+use toll_wire::advice::NO_HUGE;
+use toll_wire::{
+    self as wire, ANY, ActionsHeader, AddressRange, Interval, MAX_FRAMES, REGION, Rule,
+};
 
-use crate::modules::base_name;
+use crate::hash::mix;
 use crate::os;
-use crate::stack::{Frame, Stack, mix};
-
-/// The advice codes of [`Interval::advice`].
-pub const HUGE: u32 = 1;
-pub const NO_HUGE: u32 = 2;
-/// As [`HUGE`]; a block without a region of its own fills regions with its neighbours.
-pub const TOGETHER: u32 = 3;
+use crate::path::base_name;
 
 /// Words of the filter of first frames, 32 bits each.
 const BLOOM: usize = 1 << 10;
@@ -63,7 +60,7 @@ pub fn get() -> &'static Plan {
 
 /// Reads the action file that the environment names. On any problem there is no plan.
 pub fn load() {
-    let Some(plan) = os::variable(c"TOLLFREE_ACTIONS")
+    let Some(plan) = os::variable(wire::variables::ACTIONS)
         .and_then(|path| os::read_file(path, room))
         .and_then(|(file, room)| parse(file, Room(room)))
     else {
@@ -148,7 +145,7 @@ fn parse(file: &'static [u8], room: Room) -> Option<Plan> {
     };
     let sound = |rule: &Rule| {
         let last = rule.first.checked_add(rule.count);
-        last.is_some_and(|last| last <= header.intervals) && rule.frames_used <= 4
+        last.is_some_and(|last| last <= header.intervals) && rule.frames_used as usize <= MAX_FRAMES
     };
     if !sections.0.is_empty() || !rules.iter().all(sound) {
         return None;
@@ -176,8 +173,8 @@ fn is_exact(rule: &Rule) -> bool {
     rule.frames_used > 0 && first && rule.ordinal != ANY && rule.thread != ANY
 }
 
-fn frame_key(module: u32, offset: u64) -> u64 {
-    mix(offset ^ u64::from(module) << 48)
+fn frame_key(frame: Frame) -> u64 {
+    mix(frame.offset ^ u64::from(frame.module) << 48)
 }
 
 fn event_key(frame: u64, ordinal: u32, thread: u32) -> usize {
@@ -209,7 +206,7 @@ impl Plan {
     pub fn shortest(&self) -> usize {
         let lengths = self.rules.iter().map(|rule| rule.length_low as usize);
         let shortest = match () {
-            () if self.advises_all() => 2 << 20,
+            () if self.advises_all() => REGION as usize,
             () if !self.addresses.is_empty() => 0,
             () => lengths.min().unwrap_or(usize::MAX),
         };
@@ -248,7 +245,10 @@ impl Plan {
                 continue;
             }
             let first = rule.frames.first()?;
-            let frame = frame_key(first.module, first.low);
+            let frame = frame_key(Frame {
+                module: first.module,
+                offset: first.low,
+            });
             *bloom.get_mut(bloom_word(frame))? |= bloom_bit(frame);
             let bucket = event_key(frame, rule.ordinal, rule.thread) & (buckets.len() - 1);
             let bucket = buckets.get_mut(bucket)?;
@@ -264,15 +264,14 @@ impl Plan {
 
     /// Whether an event with first frame `frame` may match a rule: a cheap test before the rest of
     /// the stack is unwound.
-    pub fn may_start(&self, frame: &Frame) -> bool {
+    pub fn may_start(&self, frame: Frame) -> bool {
         if self.frameless {
             return true;
         }
-        let module = frame.module.in_plan;
-        if module == ANY {
+        if frame.module == ANY {
             return false;
         }
-        let key = frame_key(module, frame.offset);
+        let key = frame_key(frame);
         let exact = self.bloom.get(bloom_word(key));
         exact.is_some_and(|word| word & bloom_bit(key) != 0)
             || self.wide().any(|(_, rule)| frame_matches(rule, 0, frame))
@@ -285,9 +284,8 @@ impl Plan {
 
     /// Returns exact rules that may match, in order.
     fn exact(&self, event: &Event) -> impl Iterator<Item = (u32, &'static Rule)> {
-        let first = event.stack.first().map_or(ANY, |frame| {
-            let frame = frame_key(frame.module.in_plan, frame.offset);
-            let bucket = event_key(frame, event.ordinal, event.thread);
+        let first = event.frames.first().map_or(ANY, |&frame| {
+            let bucket = event_key(frame_key(frame), event.ordinal, event.thread);
             let bucket = bucket & self.buckets.len().wrapping_sub(1);
             self.buckets.get(bucket).copied().unwrap_or(ANY)
         });
@@ -312,15 +310,24 @@ fn bloom_bit(key: u64) -> u32 {
     1 << (key % 32)
 }
 
-fn frame_matches(rule: &Rule, index: usize, frame: &Frame) -> bool {
+fn frame_matches(rule: &Rule, index: usize, frame: Frame) -> bool {
     rule.frames.get(index).is_some_and(|wanted| {
-        wanted.module == frame.module.in_plan && (wanted.low..=wanted.high).contains(&frame.offset)
+        wanted.module == frame.module && (wanted.low..=wanted.high).contains(&frame.offset)
     })
+}
+
+/// A return address.
+#[derive(Clone, Copy)]
+pub struct Frame {
+    /// Index of its module in the action file, or `ANY`.
+    pub module: u32,
+    pub offset: u64,
 }
 
 /// The properties that rules are matched against.
 pub struct Event<'a> {
-    pub stack: &'a Stack,
+    /// Innermost first.
+    pub frames: &'a [Frame],
     pub length: u64,
     pub ordinal: u32,
     pub thread: u32,
@@ -329,13 +336,13 @@ pub struct Event<'a> {
 impl Event<'_> {
     fn matches(&self, rule: &Rule) -> bool {
         let same = |wanted: u32, got: u32| wanted == ANY || wanted == got;
-        let frames = self.stack.frames().take(rule.frames_used as usize);
+        let wanted = rule.frames_used as usize;
         (rule.length_low..=rule.length_high).contains(&self.length)
             && same(rule.ordinal, self.ordinal)
             && same(rule.thread, self.thread)
-            && rule.frames_used <= self.stack.used()
-            && frames
-                .enumerate()
-                .all(|(index, frame)| frame_matches(rule, index, frame))
+            && self.frames.get(..wanted).is_some_and(|frames| {
+                let mut numbered = frames.iter().enumerate();
+                numbered.all(|(index, &frame)| frame_matches(rule, index, frame))
+            })
     }
 }

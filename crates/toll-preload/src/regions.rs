@@ -7,8 +7,7 @@
 //! of it is planned: it cannot become huge by itself, and a range that ends at the end of the
 //! mapping splits nothing.
 
-const REGION: u64 = 2 << 20;
-const PAGE: u64 = 4096;
+use toll_wire::{PAGE, REGION};
 
 /// A range of addresses, `start..end`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +17,14 @@ pub struct Range {
 }
 
 impl Range {
+    /// The addresses of a block.
+    pub fn of(address: usize, length: usize) -> Range {
+        Range {
+            start: address as u64,
+            end: address.saturating_add(length) as u64,
+        }
+    }
+
     /// Returns the pages that the range touches.
     pub fn pages(self) -> Range {
         Range {

@@ -9,9 +9,9 @@
 
 use core::ffi::c_int;
 
-use crate::act::Lifted;
 use crate::os::{self, Errno, PAGE};
 use crate::regions::Range;
+use crate::resize::Lifted;
 
 /// MREMAP_DONTUNMAP of linux/mman.h (Linux 5.7): pages move, the old mapping stays.
 const DONTUNMAP: c_int = 4;
@@ -53,11 +53,6 @@ impl Request {
             _ => false,
         }
     }
-}
-
-/// Rounds to whole pages.
-pub fn rounded(length: usize) -> usize {
-    length.saturating_add(PAGE - 1) & !(PAGE - 1)
 }
 
 /// Resizes a split mapping; returns its new address, or `None` on failure: the mapping is then

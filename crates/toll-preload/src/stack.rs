@@ -8,9 +8,11 @@
 
 use core::ffi::{c_int, c_void};
 
-use toll_model::wire::{self, MAX_FRAMES};
+use toll_wire::{ANY, MAX_FRAMES};
 
+use crate::hash::mix;
 use crate::modules::{self, Info, Owner};
+use crate::{log, plan};
 
 /// Maximum number of frames inspected, including allocators'.
 const VISITED_MAX: u32 = 40;
@@ -20,6 +22,16 @@ const VISITED_MAX: u32 = 40;
 pub struct Frame {
     pub module: &'static Info,
     pub offset: u64,
+}
+
+impl Frame {
+    /// Returns the frame in the form of the action file.
+    pub fn planned(&self) -> plan::Frame {
+        plan::Frame {
+            module: self.module.in_plan,
+            offset: self.offset,
+        }
+    }
 }
 
 /// The frames of one event, innermost first.
@@ -58,35 +70,34 @@ pub fn walk(wanted: fn(&Frame) -> bool) -> Option<Stack> {
 }
 
 impl Stack {
-    /// A stack that was not walked.
-    pub fn unknown() -> Stack {
-        Stack {
-            frames: [None; MAX_FRAMES],
-            used: 0,
-            visited: 0,
-            wanted: |_| true,
-            rejected: false,
-        }
-    }
-
-    /// A stack with only the module's start.
-    pub fn only(module: &'static Info) -> Stack {
-        let mut stack = Stack::unknown();
-        stack.frames[0] = Some(Frame { module, offset: 0 });
-        stack.used = 1;
-        stack
-    }
-
-    pub fn frames(&self) -> impl Iterator<Item = &Frame> {
+    fn frames(&self) -> impl Iterator<Item = &Frame> {
         self.frames.iter().flatten()
     }
 
-    pub fn first(&self) -> Option<&Frame> {
-        self.frames().next()
+    /// Returns the frames in the form of the event file.
+    pub fn logged(&self) -> log::Frames {
+        let mut logged = log::Frames {
+            used: self.used as u32,
+            ..log::Frames::UNKNOWN
+        };
+        let places = logged.module.iter_mut().zip(&mut logged.offset);
+        for ((module, offset), frame) in places.zip(self.frames()) {
+            *module = frame.module.in_log;
+            *offset = frame.offset;
+        }
+        logged
     }
 
-    pub fn used(&self) -> u32 {
-        self.used as u32
+    /// Calls `with` with the frames in the form of the action file.
+    pub fn planned<R>(&self, with: impl FnOnce(&[plan::Frame]) -> R) -> R {
+        let mut planned = [plan::Frame {
+            module: ANY,
+            offset: 0,
+        }; MAX_FRAMES];
+        for (place, frame) in planned.iter_mut().zip(self.frames()) {
+            *place = frame.planned();
+        }
+        with(planned.get(..self.used).unwrap_or_default())
     }
 
     /// Hash of the call site: the same in each run of the same binaries.
@@ -137,22 +148,4 @@ extern "C" fn step(context: *mut c_void, stack: *mut c_void) -> c_int {
     } else {
         END_OF_STACK
     }
-}
-
-/// Mixes the bits of a number.
-pub fn mix(value: u64) -> u64 {
-    let value = (value ^ (value >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    value ^ (value >> 29)
-}
-
-/// Returns module and offset of each frame in the form of the event file.
-pub fn logged(stack: &Stack) -> ([u32; MAX_FRAMES], [u64; MAX_FRAMES]) {
-    let mut modules = [wire::ANY; MAX_FRAMES];
-    let mut offsets = [0; MAX_FRAMES];
-    let places = modules.iter_mut().zip(&mut offsets);
-    for ((module, offset), frame) in places.zip(stack.frames()) {
-        *module = frame.module.in_log;
-        *offset = frame.offset;
-    }
-    (modules, offsets)
 }

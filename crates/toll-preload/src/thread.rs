@@ -7,10 +7,9 @@
 //! runs.
 
 use core::arch::{asm, global_asm};
-use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicU32, Ordering::*};
 
-use crate::{os, real};
+use crate::os;
 
 /// The state of one thread; initially all zeros.
 #[repr(C)]
@@ -78,111 +77,31 @@ pub fn ordinal() -> u32 {
             // The main thread, or one created by a bare clone().
             // SAFETY: gettid cannot fail.
             let first = unsafe { libc::syscall(libc::SYS_gettid) } as u32 == os::process_id();
-            let ordinal = if first { 0 } else { NEXT.fetch_add(1, Relaxed) };
-            thread.ordinal.store(ordinal.wrapping_add(1), Relaxed);
+            let ordinal = if first { 0 } else { next_ordinal() };
+            set_ordinal(ordinal);
             ordinal
         }
         known => known - 1,
     }
 }
 
+/// Returns the ordinal for a thread that is being created.
+pub fn next_ordinal() -> u32 {
+    NEXT.fetch_add(1, Relaxed)
+}
+
+/// Sets the creation ordinal of the calling thread.
+pub fn set_ordinal(ordinal: u32) {
+    current().ordinal.store(ordinal.wrapping_add(1), Relaxed);
+}
+
 /// Marks the calling thread as the main thread.
 pub fn is_first() {
-    current().ordinal.store(1, Relaxed);
+    set_ordinal(0);
 }
 
 /// Runs in the child of a fork: its only thread is the main thread.
 pub fn after_fork() {
     is_first();
     NEXT.store(1, Relaxed);
-}
-
-/// A thread that is being started: its start routine and ordinal.
-struct Start {
-    taken: AtomicU32,
-    ordinal: AtomicU32,
-    routine: AtomicUsize,
-    argument: AtomicUsize,
-}
-
-/// Threads between pthread_create and their first instruction.
-static STARTS: [Start; 256] = [const {
-    Start {
-        taken: AtomicU32::new(0),
-        ordinal: AtomicU32::new(0),
-        routine: AtomicUsize::new(0),
-        argument: AtomicUsize::new(0),
-    }
-}; 256];
-
-// The new thread's first function: fetches its start record from the table and jumps to the
-// program's own start routine, so that no frame of ours stays on its stack.
-global_asm!(
-    ".pushsection .text.toll_preload_thread_start,\"ax\",@progbits",
-    ".globl toll_preload_thread_start",
-    ".hidden toll_preload_thread_start",
-    ".type toll_preload_thread_start,@function",
-    "toll_preload_thread_start:",
-    ".cfi_startproc",
-    "sub rsp, 8",
-    ".cfi_adjust_cfa_offset 8",
-    "call {begin}",
-    "add rsp, 8",
-    ".cfi_adjust_cfa_offset -8",
-    "mov rdi, rdx",
-    "jmp rax",
-    ".cfi_endproc",
-    ".size toll_preload_thread_start, . - toll_preload_thread_start",
-    ".popsection",
-    begin = sym begin,
-);
-
-unsafe extern "C" {
-    fn toll_preload_thread_start(start: *mut c_void) -> *mut c_void;
-}
-
-/// What the new thread runs; returned in two registers.
-#[repr(C)]
-struct Routine {
-    routine: usize,
-    argument: usize,
-}
-
-/// Runs first in a new thread.
-extern "C" fn begin(start: &'static Start) -> Routine {
-    let ordinal = start.ordinal.load(Relaxed);
-    current().ordinal.store(ordinal.wrapping_add(1), Relaxed);
-    let routine = Routine {
-        routine: start.routine.load(Relaxed),
-        argument: start.argument.load(Relaxed),
-    };
-    start.taken.store(0, Release);
-    routine
-}
-
-/// Creates a thread with a known ordinal.
-///
-/// # Safety
-/// As `pthread_create`.
-pub unsafe fn create(
-    thread: *mut c_void,
-    attributes: *const c_void,
-    routine: usize,
-    argument: *mut c_void,
-) -> c_int {
-    let free = |start: &&Start| start.taken.compare_exchange(0, 1, Acquire, Relaxed).is_ok();
-    let Some(start) = STARTS.iter().find(free) else {
-        return unsafe { real::pthread_create(thread, attributes, routine, argument) };
-    };
-    start.ordinal.store(NEXT.fetch_add(1, Relaxed), Relaxed);
-    start.routine.store(routine, Relaxed);
-    start.argument.store(argument as usize, Relaxed);
-    let first = toll_preload_thread_start as *const () as usize;
-    let handed = &raw const *start as *mut c_void;
-    // SAFETY: the entry stays reserved until the new thread has read it.
-    let result = unsafe { real::pthread_create(thread, attributes, first, handed) };
-    if result != 0 {
-        start.taken.store(0, Release);
-    }
-    result
 }

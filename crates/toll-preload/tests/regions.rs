@@ -7,9 +7,7 @@ mod regions;
 
 use proptest::prelude::*;
 use regions::{Range, planned};
-
-const PAGE: u64 = 4096;
-const REGION: u64 = 2 << 20;
+use toll_wire::{PAGE, REGION};
 
 fn ranges(block: Range, intervals: &[(u64, u64)]) -> Vec<Range> {
     let mut found = Vec::new();

@@ -6,7 +6,7 @@
 //! can predict it. (All values are zero, but neither the compiler nor the CPU knows.) This needs no
 //! permutation in memory, so every line of the footprint takes part, and no setup is needed.
 
-use super::Measured;
+use super::clock::cpu_ns;
 
 /// Numbers of independent chains that are measured.
 pub(super) const CHAINS: [u32; 4] = [1, 2, 4, 8];
@@ -49,26 +49,4 @@ fn mix(state: u64) -> u64 {
     state
         .wrapping_mul(0x5851_f42d_4c95_7f2d)
         .wrapping_add(0x1405_7b7e_f767_814f)
-}
-
-/// Returns the CPU time of this thread in ns; time of other threads on the CPU does not count.
-pub(super) fn cpu_ns() -> f64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: `time` is valid for the result.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
-}
-
-/// Returns the median with the 10th and 90th percentile; `None` for an empty slice.
-pub(super) fn summary(mut samples: Vec<f64>) -> Option<Measured> {
-    samples.sort_by(f64::total_cmp);
-    let at = |share: f64| samples[((samples.len() - 1) as f64 * share).round() as usize];
-    (!samples.is_empty()).then(|| Measured {
-        median: at(0.5),
-        low: at(0.1),
-        high: at(0.9),
-    })
 }

@@ -4,10 +4,11 @@
 use std::thread;
 use std::time::Duration;
 
+use toll_model::cost::Measured;
 use toll_model::{PAGE, REGION};
 
-use super::chase::{cpu_ns, summary};
-use super::{Budget, Measured};
+use super::budget::Budget;
+use super::clock::{cpu_ns, summary, timed};
 use crate::memory::{Memory, Pages};
 use crate::remote::Advice;
 
@@ -24,11 +25,8 @@ const UNTIL_COLD: Duration = Duration::from_secs(10);
 /// time. The blocks were used shortly before.
 pub(super) fn small(budget: &Budget) -> Option<Measured> {
     let pages = (REGION / PAGE) as f64;
-    let touch = |memory: &Memory, region| {
-        let began = cpu_ns();
-        memory.touch_pages(region, REGION + region);
-        Some(cpu_ns() - began)
-    };
+    let touch =
+        |memory: &Memory, region| Some(timed(|| memory.touch_pages(region, REGION + region)));
     let per_region = over_span(budget, Pages::Small, touch)?;
     summary(per_region.iter().map(|ns| ns / pages).collect())
 }
@@ -55,18 +53,14 @@ fn over_span(
     let regions = (0..span).step_by(REGION as usize);
     let touched: Option<Vec<f64>> = regions.map(|region| touch(&memory, region)).collect();
     let touched = touched?;
-    let began = cpu_ns();
-    drop(memory);
-    let unmapped = (cpu_ns() - began) / touched.len() as f64;
+    let unmapped = timed(|| drop(memory)) / touched.len() as f64;
     Some(touched.iter().map(|ns| ns + unmapped).collect())
 }
 
 /// Returns the CPU time of the first touch of a region; `None` if its last page is still not
 /// present afterwards (the fault was not huge, and the next one would cost the same).
 pub(super) fn huge_fault(memory: &Memory, region: u64) -> Option<f64> {
-    let began = cpu_ns();
-    memory.touch(region);
-    let fault = cpu_ns() - began;
+    let fault = timed(|| memory.touch(region));
     is_present(memory, region + REGION - PAGE).then_some(fault)
 }
 

@@ -5,10 +5,12 @@
 use std::time::Instant;
 
 use toll_model::REGION;
-use toll_model::cost::WalkCost;
+use toll_model::cost::{Measured, WalkCost};
+use toll_model::random::Random;
 
-use super::chase::{CHAINS, cpu_ns, sample, summary};
-use super::{Budget, Measured};
+use super::budget::Budget;
+use super::chase::{CHAINS, sample};
+use super::clock::{cpu_ns, summary, timed};
 use crate::memory::{Memory, Pages};
 use crate::proc::smaps_each;
 use crate::remote::Advice;
@@ -99,9 +101,7 @@ impl Pair {
                 return false;
             }
             self.small.touch_pages(region, region + REGION);
-            let fault = cpu_ns();
-            self.huge.touch(region);
-            faults.push(cpu_ns() - fault);
+            faults.push(timed(|| self.huge.touch(region)));
             // If the machine's setting prevented a huge page, collapse it explicitly.
             self.huge.touch_pages(region, region + REGION);
         }
@@ -130,7 +130,7 @@ impl Pair {
 
     /// Measures the cells of one footprint, in random order, with 4 KiB and huge pages interleaved.
     fn costs(&self, footprint: u64, samples: usize) -> Vec<WalkCost> {
-        let mut random = Instant::now().elapsed().as_nanos() as u64 ^ footprint ^ cpu_ns() as u64;
+        let mut random = Random::new(footprint ^ cpu_ns() as u64);
         let mut differences: [Vec<f64>; CHAINS.len()] = Default::default();
         for round in 0..=samples {
             for cell in shuffled(&mut random) {
@@ -154,10 +154,10 @@ impl Pair {
     }
 
     /// Returns the additional ns of an access with 4 KiB pages; the order of the two is random.
-    fn difference(&self, footprint: u64, chains: u32, random: &mut u64) -> f64 {
-        let seed = next(random);
+    fn difference(&self, footprint: u64, chains: u32, random: &mut Random) -> f64 {
+        let seed = random.bits();
         let time = |memory: &Memory| sample(memory.base(), footprint, chains, seed);
-        if next(random) >> 32 & 1 == 0 {
+        if random.below(2) == 0 {
             let huge = time(&self.huge);
             time(&self.small) - huge
         } else {
@@ -184,18 +184,10 @@ fn not_negative(measured: Measured) -> Measured {
 }
 
 /// Returns the indices of [`CHAINS`] in random order.
-fn shuffled(random: &mut u64) -> [usize; CHAINS.len()] {
+fn shuffled(random: &mut Random) -> [usize; CHAINS.len()] {
     let mut order = std::array::from_fn(|index| index);
     for last in (1..order.len()).rev() {
-        order.swap(last, (next(random) >> 33) as usize % (last + 1));
+        order.swap(last, random.below(last + 1));
     }
     order
-}
-
-/// splitmix64.
-fn next(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mixed = (*state ^ *state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ mixed >> 31
 }

@@ -8,12 +8,13 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use toll_model::cost::Measured;
 use toll_model::{PAGE, REGION};
 
-use super::chase::{cpu_ns, summary};
+use super::budget::Budget;
+use super::clock::{summary, timed};
 use super::faults::{COLD_FACTOR, huge_fault};
 use super::reclaim::Reclaim;
-use super::{Budget, Measured};
 use crate::Root;
 use crate::memory::{Memory, Pages};
 use crate::remote::Advice;
@@ -188,12 +189,6 @@ fn warm(regions: u64) -> Option<()> {
     Some(())
 }
 
-pub(super) fn timed(what: impl FnOnce()) -> f64 {
-    let began = cpu_ns();
-    what();
-    cpu_ns() - began
-}
-
 impl Samples {
     fn into_costs(self) -> Vec<KernelCost> {
         const NO_HUGE: &str = "no huge page is available";
@@ -271,68 +266,4 @@ fn is_above_zero(differences: &[f64]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_difference_must_be_told_from_nothing() {
-        assert!(!is_above_zero(&[]));
-        let noise: Vec<f64> = (0..100).map(|n| f64::from(n) - 45.0).collect();
-        assert!(!is_above_zero(&noise));
-        let clear: Vec<f64> = (0..100).map(|n| f64::from(n) - 30.0).collect();
-        assert!(is_above_zero(&clear));
-    }
-
-    #[test]
-    fn few_samples_are_no_cost() {
-        let samples = Samples {
-            fault: vec![100.0; ENOUGH],
-            split: vec![100.0; ENOUGH - 1],
-            ..Samples::default()
-        };
-        let costs = samples.into_costs();
-        let of = |name| costs.iter().find(|cost| cost.name == name).unwrap();
-        assert_eq!(
-            of("fault").found.map(|it| (it.cost.median, it.samples)),
-            Ok((100.0, ENOUGH))
-        );
-        assert!(of("split").found.is_err() && of("compact_block").found.is_err());
-    }
-
-    #[test]
-    fn blocks_that_the_host_had_to_provide_are_left_out() {
-        let mut samples = vec![450.0; 20];
-        samples.extend([5000.0; 30]);
-        let found = found(samples, "").unwrap();
-        assert_eq!(
-            (found.cost.high, found.samples, found.left_out),
-            (450.0, 20, 30)
-        );
-    }
-
-    /// All numbers that this machine can measure are of a plausible magnitude.
-    #[test]
-    fn costs_of_this_machine_are_possible() {
-        let costs = kernel_costs(Duration::from_secs(2), 64 << 20, &|| false, &mut |_| {});
-        assert_eq!(costs.len(), 8);
-        for KernelCost { name, found, .. } in costs {
-            let Ok(Found { cost, samples, .. }) = found else {
-                continue;
-            };
-            assert!(samples >= ENOUGH, "{name}");
-            assert!(
-                cost.low <= cost.median && cost.median <= cost.high,
-                "{name}"
-            );
-            assert!((1.0..1e9).contains(&cost.median), "{name}: {cost:?}");
-        }
-    }
-
-    #[test]
-    fn no_time_and_no_memory_give_no_cost() {
-        for (within, memory) in [(Duration::ZERO, 1 << 30), (Duration::from_secs(1), 0)] {
-            let costs = kernel_costs(within, memory, &|| false, &mut |_| {});
-            assert!(costs.iter().all(|cost| cost.found.is_err()), "{costs:?}");
-        }
-    }
-}
+mod tests;

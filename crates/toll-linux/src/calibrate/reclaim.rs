@@ -11,7 +11,7 @@ use std::ptr::{self, NonNull};
 use rustix::fs::{Mode, OFlags};
 use toll_model::PAGE;
 
-use super::kernel::timed;
+use super::clock::timed;
 
 /// Pages reclaimed per batch.
 const BATCH: usize = 64;
@@ -73,8 +73,8 @@ impl Reclaim {
         let mut present = [0u8; BATCH];
         // SAFETY: `present` has a byte for each page of the range.
         unsafe { libc::mincore(start, length, present.as_mut_ptr()) };
-        let gone = present.iter().filter(|byte| *byte & 1 == 0).count();
-        (gone > BATCH / 2).then(|| ns / gone as f64)
+        let reclaimed = present.iter().filter(|byte| *byte & 1 == 0).count();
+        (reclaimed > BATCH / 2).then(|| ns / reclaimed as f64)
     }
 
     fn page_at(&self, page: usize) -> *mut u8 {

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Copies a file into a morsel past the page cache: the disk transfers into the morsel's own pages.
 
+mod window;
+
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::ptr;
 
 use blake3::{Hash, Hasher};
 use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
 use rustix::io::{Errno, pread};
-use rustix::mm::{self, MapFlags, ProtFlags, madvise, mmap, munmap};
 use toll_model::PAGE;
 
+use self::window::{Window, collapse, populate};
 use super::{Backing, Kind, MorselError, at};
 
 /// Bytes mapped at a time if a mapping has page tables of its own, and bytes reserved at a time.
@@ -242,202 +243,5 @@ fn open_direct(file: &File) -> Option<File> {
         .ok()
 }
 
-/// Populates a part of a mapping.
-fn populate(part: &mut [u8]) -> Result<(), Errno> {
-    // SAFETY: the range is ours, and its content does not change.
-    unsafe {
-        madvise(
-            part.as_mut_ptr().cast(),
-            part.len(),
-            mm::Advice::LinuxPopulateWrite,
-        )
-    }
-}
-
-/// Collapses 4 KiB pages of a part of a mapping into huge pages, as far as blocks are free (Linux
-/// 6.1).
-fn collapse(part: &mut [u8]) {
-    // SAFETY: the range is ours, and its content does not change.
-    unsafe { libc::madvise(part.as_mut_ptr().cast(), part.len(), libc::MADV_COLLAPSE) };
-}
-
-/// A writable mapping of a part of a morsel.
-struct Window {
-    start: *mut u8,
-    length: usize,
-}
-
-impl Window {
-    fn map(file: &File, offset: u64, length: usize) -> Result<Window, Errno> {
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping at an address that the kernel chooses.
-        let start = unsafe {
-            mmap(
-                ptr::null_mut(),
-                length,
-                protection,
-                MapFlags::SHARED,
-                file,
-                offset,
-            )
-        }?;
-        Ok(Window {
-            start: start.cast(),
-            length,
-        })
-    }
-
-    /// Anonymous memory.
-    fn anonymous(length: usize) -> Result<Window, Errno> {
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping at an address that the kernel chooses.
-        let start =
-            unsafe { mm::mmap_anonymous(ptr::null_mut(), length, protection, MapFlags::PRIVATE) }?;
-        Ok(Window {
-            start: start.cast(),
-            length,
-        })
-    }
-
-    /// Lets faults compact for a huge page. Failure is ignored.
-    fn advise_huge(&mut self) {
-        let advice = mm::Advice::LinuxHugepage;
-        // SAFETY: the range is ours, and its content does not change.
-        let _ = unsafe { madvise(self.start.cast(), self.length, advice) };
-    }
-
-    fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: the mapping lives as long as this value; the file has no name yet, so no other
-        // process maps it.
-        unsafe { std::slice::from_raw_parts_mut(self.start, self.length) }
-    }
-}
-
-impl Drop for Window {
-    fn drop(&mut self) {
-        // SAFETY: our own mapping; no reference to it remains.
-        let _ = unsafe { munmap(self.start.cast(), self.length) };
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::io::Read;
-
-    use super::*;
-
-    fn backing(kind: Kind, page: u64) -> Backing {
-        Backing {
-            kind,
-            point: "/dev/shm".into(),
-            page,
-        }
-    }
-
-    fn copy(size: usize, backing: &Backing) -> Vec<u8> {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("source");
-        let content: Vec<u8> = (0..size as u32).map(|at| (at ^ (at >> 8)) as u8).collect();
-        fs::write(&path, &content).unwrap();
-        let source = File::open(&path).unwrap();
-        let mut morsel = tempfile::tempfile_in("/dev/shm").unwrap();
-        morsel
-            .set_len((size as u64).next_multiple_of(backing.smallest_page()))
-            .unwrap();
-        let mut last = 0;
-        let copy = Copy {
-            source: &source,
-            source_path: &path,
-            morsel: &morsel,
-            directory: directory.path(),
-            size: size as u64,
-            backing,
-            has_room: &|_| true,
-        };
-        let copied = copy.run(&mut |done| {
-            assert!(done >= last);
-            last = done;
-            true
-        });
-        assert_eq!(copied.unwrap().digest, blake3::hash(&content));
-        assert_eq!(
-            copy.digest_again(&mut |_| true).unwrap(),
-            blake3::hash(&content)
-        );
-        assert_eq!(last, size as u64);
-        let mut copied = Vec::new();
-        morsel.read_to_end(&mut copied).unwrap();
-        assert_eq!(copied[..size], content);
-        copied.split_off(size)
-    }
-
-    /// Copies 10 MiB of a file of `length` zeros.
-    fn copy_ten_mib_of(
-        length: u64,
-        progress: &mut dyn FnMut(u64) -> bool,
-        has_room: &dyn Fn(u64) -> bool,
-    ) -> Result<Copied, MorselError> {
-        let source = tempfile::NamedTempFile::new().unwrap();
-        source.as_file().set_len(length).unwrap();
-        let morsel = tempfile::tempfile_in("/dev/shm").unwrap();
-        morsel.set_len(10 << 20).unwrap();
-        let copy = Copy {
-            source: source.as_file(),
-            source_path: source.path(),
-            morsel: &morsel,
-            directory: Path::new("/dev/shm"),
-            size: 10 << 20,
-            backing: &backing(Kind::Tmpfs, PAGE),
-            has_room,
-        };
-        copy.run(progress)
-    }
-
-    #[test]
-    fn all_bytes_arrive_and_zeroes_behind_them() {
-        for size in [1, 4095, 4096, 5000, (4 << 20) + 1, (64 << 20) + 4097] {
-            // Treat the directory as tmpfs.
-            for backing in [
-                backing(Kind::Hugetlbfs, 2 << 20),
-                backing(Kind::Tmpfs, PAGE),
-                backing(Kind::Tmpfs, 2 << 20),
-                backing(Kind::Morselfs, 2 << 20),
-            ] {
-                let behind = copy(size, &backing);
-                assert!(behind.iter().all(|byte| *byte == 0), "{size} {backing:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn whoever_watches_can_end_it() {
-        let mut seen = 0;
-        let mut watch = |done| {
-            seen = done;
-            done < 5 << 20
-        };
-        let ended = copy_ten_mib_of(10 << 20, &mut watch, &|_| true);
-        assert!(matches!(ended, Err(MorselError::Interrupted)));
-        assert!((5 << 20..10 << 20).contains(&seen));
-    }
-
-    #[test]
-    fn a_file_that_shrinks_is_no_copy() {
-        let ended = copy_ten_mib_of(5000, &mut |_| true, &|_| true).map(drop);
-        assert!(matches!(ended, Err(MorselError::Changing(_))), "{ended:?}");
-    }
-
-    /// Other programs may use memory during the copy.
-    #[test]
-    fn memory_that_runs_short_ends_it() {
-        let mut begun = false;
-        let mut watch = |_| {
-            begun = true;
-            true
-        };
-        let ended = copy_ten_mib_of(10 << 20, &mut watch, &|bytes| bytes < 10 << 20).map(drop);
-        assert!(matches!(ended, Err(MorselError::Full { .. })), "{ended:?}");
-        assert!(!begun);
-    }
-}
+mod tests;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use super::records::Place;
+use super::place::Place;
 use super::{MorselError, at};
 use crate::Root;
 
@@ -88,23 +88,4 @@ fn flock_holder(line: &str, device: (u32, u32), inode: u64) -> Option<u32> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_holder_is_the_one_of_this_file() {
-        let line = "1: FLOCK  ADVISORY  WRITE 707 00:1a:42 0 EOF";
-        assert_eq!(flock_holder(line, (0, 0x1a), 42), Some(707));
-        assert_eq!(flock_holder(line, (0, 0x1b), 42), None);
-        assert_eq!(flock_holder(line, (0, 0x1a), 43), None);
-        for other in [
-            "",
-            "1: POSIX  ADVISORY  WRITE 707 00:1a:42 0 EOF",
-            "1: -> FLOCK  ADVISORY  WRITE 707 00:1a:42 0 EOF",
-            "1: FLOCK  ADVISORY  WRITE 0 00:1a:42 0 EOF",
-            "1: FLOCK  ADVISORY  WRITE 707 <none>:42 0 EOF",
-        ] {
-            assert_eq!(flock_holder(other, (0, 0x1a), 42), None, "{other}");
-        }
-    }
-}
+mod tests;

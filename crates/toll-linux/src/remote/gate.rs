@@ -7,6 +7,7 @@
 
 use std::sync::OnceLock;
 
+use super::advice::Advice;
 use crate::Root;
 use crate::proc::{self, Status};
 
@@ -84,7 +85,7 @@ unsafe fn ask(call: Call) -> ! {
         };
         let result = match call {
             Call::ProcessMadvise => {
-                let advice = super::Advice::Collapse.number();
+                let advice = Advice::Collapse.number();
                 let range = &raw const range;
                 libc::syscall(libc::SYS_process_madvise, nobody, range, 1, advice, 0)
             }

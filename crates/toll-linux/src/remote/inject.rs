@@ -15,153 +15,88 @@
 //! - Processes with seccomp filters other than our own, or with syscall user dispatch, are refused:
 //!   the injected call might violate their filter and kill them.
 
-use std::mem;
-
-use super::gate::{self, Call, Gate};
+use super::advice::{Advice, RemoteError};
+use super::interrupted::Waits;
+use super::process::Identity;
 use super::tracee::{Stop, Tracee};
-use super::{Advice, RemoteError, RemoteProcess, threads, vdso};
-use crate::Root;
-use crate::proc::{self, Status};
+use super::{threads, vdso};
+use crate::{Root, proc};
 
-/// Number of CAP_SYS_PTRACE.
-const CAP_SYS_PTRACE: u32 = 19;
-
-/// Returns why a process may not be stopped; `None` if it may.
-pub(super) fn forbidden(pid: u32, status: &Status, own_child: bool) -> Option<String> {
-    let root = Root::system();
-    let own = gate::own_status();
-    let yama = root
-        .number("/proc/sys/kernel/yama/ptrace_scope")
-        .unwrap_or(0);
-    if proc::is_32_bit(&root, pid).unwrap_or(false) {
-        return Some("it is a 32-bit program".to_owned());
-    }
-    if gate::gate(Call::Ptrace) != Gate::Open {
-        return Some("a seccomp filter forbids it".to_owned());
-    }
-    let relation = if own_child {
-        Relation::Child
-    } else if shares_our_container(&root, pid) {
-        Relation::Neighbour
-    } else {
-        Relation::Stranger
-    };
-    objection(status, &own, relation, yama)
+/// A process that is stopped to give advice.
+#[derive(Debug)]
+pub(super) struct Target {
+    pid: u32,
+    own_child: bool,
+    /// `None` on kernels without pidfds (before 5.3).
+    identity: Option<Identity>,
+    waits: Waits,
 }
 
-/// Relation of a process to this one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Relation {
-    /// Started by this process.
-    Child,
-    /// In our container: it is confined in the same way as we are.
-    Neighbour,
-    Stranger,
-}
-
-/// Whether a process sees the same processes and files as we do.
-fn shares_our_container(root: &Root, pid: u32) -> bool {
-    ["pid", "mnt"].iter().all(|kind| {
-        let space = |of: &str| std::fs::read_link(root.path(format!("/proc/{of}/ns/{kind}")));
-        match (space("self"), space(&pid.to_string())) {
-            (Ok(ours), Ok(theirs)) => ours == theirs,
-            _ => false,
+impl Target {
+    pub fn new(pid: u32, own_child: bool, identity: Option<Identity>) -> Target {
+        Target {
+            pid,
+            own_child,
+            identity,
+            waits: Waits::default(),
         }
-    })
-}
-
-/// Whether a process has seccomp filters other than ours: those that we had when we started it, or
-/// those of the shared container. Ours permit madvise, since we call it.
-fn has_foreign_filter(target: &Status, own: &Status, relation: Relation) -> bool {
-    if target.seccomp == 0 {
-        return false;
     }
-    let same_number = target.seccomp_filters.is_some_and(|filters| filters > 0)
-        && target.seccomp_filters == own.seccomp_filters;
-    let ours = target.seccomp == own.seccomp && same_number;
-    !ours || relation == Relation::Stranger
-}
 
-/// The decision without the system queries.
-fn objection(target: &Status, own: &Status, relation: Relation, yama: u64) -> Option<String> {
-    let privileged = own.can(CAP_SYS_PTRACE);
-    if target.has_no_memory() {
-        Some("it is a kernel thread or has ended".to_owned())
-    } else if target.tracer != 0 {
-        Some(format!(
-            "process {} already traces it (a debugger?)",
-            target.tracer
-        ))
-    } else if has_foreign_filter(target, own, relation) {
-        Some(
-            "it has a seccomp filter of its own, which might kill it for an unexpected system call"
-                .to_owned(),
-        )
-    } else if yama >= 3 {
-        Some("kernel.yama.ptrace_scope forbids it for all processes".to_owned())
-    } else if privileged {
-        None
-    } else if target.changed_identity() {
-        Some("it is a setuid or setgid program".to_owned())
-    } else if target.uid[0] != own.uid[1] {
-        Some(format!("it belongs to another user (id {})", target.uid[0]))
-    } else if yama == 2 || (yama == 1 && relation != Relation::Child) {
-        Some(format!("kernel.yama.ptrace_scope = {yama} forbids it"))
-    } else {
-        None
+    pub fn pid(&self) -> u32 {
+        self.pid
     }
-}
 
-/// Makes a thread of the target call madvise.
-pub(super) fn advise(
-    remote: &RemoteProcess,
-    range: (u64, u64),
-    advice: Advice,
-) -> Result<(), RemoteError> {
-    if remote.is_gone() {
-        return Err(RemoteError::Gone);
+    /// Whether the process is known to have ended, so that its id may be reused.
+    fn is_gone(&self) -> bool {
+        self.identity.as_ref().is_some_and(Identity::is_gone)
     }
-    let thread = threads::choose(remote.pid)?;
-    match advise_in(thread, remote, range, advice) {
-        // The other threads are alive.
-        Err(RemoteError::Gone) if thread != remote.pid && !remote.is_gone() => {
-            Err(RemoteError::not_yet(libc::EAGAIN))
+
+    /// Makes a thread of the target call madvise.
+    pub fn advise(&self, range: (u64, u64), advice: Advice) -> Result<(), RemoteError> {
+        if self.is_gone() {
+            return Err(RemoteError::Gone);
         }
-        result => result,
+        let thread = threads::choose(self.pid)?;
+        match self.advise_in(thread, range, advice) {
+            // The other threads are alive.
+            Err(RemoteError::Gone) if thread != self.pid && !self.is_gone() => {
+                Err(RemoteError::not_yet(libc::EAGAIN))
+            }
+            result => result,
+        }
     }
-}
 
-fn advise_in(
-    thread: u32,
-    remote: &RemoteProcess,
-    (start, length): (u64, u64),
-    advice: Advice,
-) -> Result<(), RemoteError> {
-    let (pid, waits) = (remote.pid, &remote.waits);
-    let tracee = Tracee::seize(thread, remote.own_child && thread == pid)?;
-    let mut registers = tracee.registers()?;
-    if waits.settle(thread, &tracee, &mut registers) {
-        tracee.set_registers(&registers)?;
-    }
-    // The id was looked up earlier: verify that the stopped thread belongs to the target.
-    if remote.is_gone() || !is_thread_of(thread, pid) {
-        return Err(RemoteError::Gone);
-    }
-    if tracee.in_restartable_sequence(registers.rip) {
-        return Err(RemoteError::not_yet(libc::EAGAIN));
-    }
-    if tracee.dispatches_system_calls() {
-        let reason = "it uses syscall user dispatch".to_owned();
-        return Err(RemoteError::NotPermitted(reason));
-    }
-    let gate = vdso::syscall_instruction(pid)
-        .ok_or_else(|| RemoteError::NotPermitted("it has no vdso".to_owned()))?;
-    let arguments = [start, length, advice.number() as u64];
-    let result = call(&tracee, &registers, gate, libc::SYS_madvise, arguments);
-    waits.leave(thread);
-    match result? {
-        0 => Ok(()),
-        result => Err(RemoteError::from_errno(-result as i32, advice)),
+    fn advise_in(
+        &self,
+        thread: u32,
+        (start, length): (u64, u64),
+        advice: Advice,
+    ) -> Result<(), RemoteError> {
+        let tracee = Tracee::seize(thread, self.own_child && thread == self.pid)?;
+        let mut registers = tracee.registers()?;
+        if self.waits.settle(thread, &tracee, &mut registers) {
+            tracee.set_registers(&registers)?;
+        }
+        // The id was looked up earlier: verify that the stopped thread belongs to the target.
+        if self.is_gone() || !is_thread_of(thread, self.pid) {
+            return Err(RemoteError::Gone);
+        }
+        if tracee.in_restartable_sequence(registers.rip) {
+            return Err(RemoteError::not_yet(libc::EAGAIN));
+        }
+        if tracee.dispatches_system_calls() {
+            let reason = "it uses syscall user dispatch".to_owned();
+            return Err(RemoteError::NotPermitted(reason));
+        }
+        let gate = vdso::syscall_instruction(self.pid)
+            .ok_or_else(|| RemoteError::NotPermitted("it has no vdso".to_owned()))?;
+        let arguments = [start, length, advice.number() as u64];
+        let result = call(&tracee, &registers, gate, libc::SYS_madvise, arguments);
+        self.waits.leave(thread);
+        match result? {
+            0 => Ok(()),
+            result => Err(RemoteError::from_errno(-result as i32, advice)),
+        }
     }
 }
 
@@ -213,117 +148,4 @@ fn through_the_gate(tracee: &Tracee) -> Result<i64, RemoteError> {
     tracee.interrupt()?;
     tracee.resume()?;
     Ok(result)
-}
-
-/// Blocks all signals in this thread while it holds a stopped process, so that Ctrl-C cannot end
-/// tollfree meanwhile.
-pub(super) struct Undisturbed(libc::sigset_t);
-
-impl Undisturbed {
-    pub(super) fn new() -> Undisturbed {
-        // SAFETY: both sets are valid, and sigfillset initialises the first.
-        unsafe {
-            let mut all: libc::sigset_t = mem::zeroed();
-            let mut before: libc::sigset_t = mem::zeroed();
-            libc::sigfillset(&raw mut all);
-            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
-            Undisturbed(before)
-        }
-    }
-}
-
-impl Drop for Undisturbed {
-    fn drop(&mut self) {
-        // SAFETY: the set is the one that pthread_sigmask returned.
-        unsafe {
-            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut());
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn user(id: u32) -> Status {
-        Status {
-            tgid: 10,
-            uid: [id; 3],
-            gid: [id; 3],
-            rss: Some(4096),
-            ..Status::default()
-        }
-    }
-
-    fn root() -> Status {
-        Status {
-            effective_capabilities: u64::MAX,
-            ..user(0)
-        }
-    }
-
-    #[test]
-    fn own_programs_may_be_stopped() {
-        let none = |target: &Status, own: &Status, relation, yama| {
-            assert_eq!(objection(target, own, relation, yama), None);
-        };
-        none(&user(1000), &user(1000), Relation::Stranger, 0);
-        none(&user(1000), &user(1000), Relation::Child, 1);
-        none(&user(1000), &root(), Relation::Stranger, 2);
-    }
-
-    #[test]
-    fn only_foreign_filters_are_feared() {
-        let filtered = |filters| Status {
-            seccomp: 2,
-            seccomp_filters: filters,
-            ..user(1000)
-        };
-        let ours = filtered(Some(1));
-        let case = |target: &Status, relation| objection(target, &ours, relation, 0);
-        assert_eq!(case(&ours, Relation::Child), None);
-        assert_eq!(case(&ours, Relation::Neighbour), None);
-        assert!(case(&ours, Relation::Stranger).is_some());
-        // The child has added one.
-        assert!(case(&filtered(Some(2)), Relation::Child).is_some());
-        // A kernel without the count.
-        let unknown = filtered(None);
-        assert!(objection(&unknown, &unknown, Relation::Child, 0).is_some());
-        let strict = Status {
-            seccomp: 1,
-            ..ours.clone()
-        };
-        assert!(case(&strict, Relation::Child).is_some());
-    }
-
-    #[test]
-    fn each_objection_is_named() {
-        let traced = Status {
-            tracer: 7,
-            ..user(1000)
-        };
-        let filtered = Status {
-            seccomp: 2,
-            ..user(1000)
-        };
-        let kernel = Status {
-            rss: None,
-            ..user(0)
-        };
-        let mut setuid = user(1000);
-        setuid.uid[1] = 0;
-        let cases = [
-            (traced, root(), 0, "traces"),
-            (filtered, root(), 0, "seccomp"),
-            (kernel, root(), 0, "kernel thread"),
-            (setuid, user(1000), 0, "setuid"),
-            (user(1000), user(1001), 0, "another user"),
-            (user(1000), user(1000), 1, "ptrace_scope = 1"),
-            (user(1000), root(), 3, "ptrace_scope"),
-        ];
-        for (target, own, yama, word) in cases {
-            let said = objection(&target, &own, Relation::Stranger, yama).expect(word);
-            assert!(said.contains(word), "{said}");
-        }
-    }
 }

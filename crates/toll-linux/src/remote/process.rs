@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use toll_model::REGION;
 
+use super::advice::{Advice, RemoteError};
 use super::gate::{self, Call, Gate};
-use super::{Advice, RemoteError};
 
 /// A stable handle on a process: its id may be reused after it has ended.
 #[derive(Debug, Clone)]

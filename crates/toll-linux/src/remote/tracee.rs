@@ -6,8 +6,9 @@ use std::mem;
 
 use libc::{c_uint, c_void};
 
-use super::inject::Undisturbed;
-use super::{RemoteError, vdso};
+use super::advice::RemoteError;
+use super::signals::Undisturbed;
+use super::vdso;
 
 // Requests and events that libc lacks on some targets.
 const GET_SIGMASK: c_uint = 0x420a;

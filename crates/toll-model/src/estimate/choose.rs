@@ -10,7 +10,6 @@
 //! with the sum of benefits, so the smallest set that reaches a goal consists of the best regions:
 //! no search is needed.
 
-use super::region::COMPACTION_NS;
 use crate::REGION;
 use crate::plan::{Estimate, Why};
 
@@ -22,6 +21,8 @@ pub(super) const ALONE: [f64; 3] = [0.65, 0.85, 1.0];
 pub(super) const KEEP: f64 = 0.9;
 /// A gap of at most this many regions between chosen ones is filled with regions that pay.
 const HOLE: u64 = 4;
+/// A stall for compaction if free 2 MiB blocks are scarce, ns.
+const COMPACTION_NS: f64 = 100e6;
 /// Gains that differ by less than this share are treated as equal.
 const EQUAL: f64 = 1e-6;
 
@@ -58,6 +59,11 @@ impl Unit {
     /// Returns the gain of choosing the unit, which determines its rank.
     fn gain(&self) -> f64 {
         self.benefit + self.refund
+    }
+
+    /// Whether it is to be huge.
+    pub fn is_huge(&self) -> bool {
+        self.verdict.is_some_and(Why::is_for_huge)
     }
 
     fn gain_per_region(&self) -> f64 {

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::chunk::Chunk;
 use super::range::{measured, times};
-use super::region::Chunk;
 use crate::cost::CostTable;
 use crate::plan::Why;
 use crate::profile::SiteRows;
@@ -96,10 +96,7 @@ fn filled(sites: &[SiteRows]) -> HashSet<u64> {
 }
 
 fn call_site(rows: &SiteRows) -> &[Arc<Frame>] {
-    match &rows.site.kind {
-        SiteKind::Alloc { frames, .. } => frames,
-        _ => &[],
-    }
+    rows.site.kind.frames().unwrap_or_default()
 }
 
 /// Estimates a chunk as its part of a region that is collapsed when all of it is mapped.

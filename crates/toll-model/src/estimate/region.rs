@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The regions of a profile, with benefit and cost.
 
-use super::range::{Doubt, doubted, measured, minus, plus, sum, times};
+use super::chunk::Chunk;
+use super::range::{measured, minus, plus, sum, times};
 use super::sampling::{Sampling, shrink};
 use super::walk::Walk;
 use crate::cost::CostTable;
@@ -21,77 +22,6 @@ const COLD_WARMED: [f64; 3] = [0.0, 0.0, 0.1];
 /// of it: its 4 KiB pages would have been cold as well, half of them after a pause, all of them on
 /// a fresh machine (docs/guide/estimates.md has the measurement).
 const COLD_DENSE: f64 = 0.5;
-/// A stall for compaction if free 2 MiB blocks are scarce, ns.
-pub(super) const COMPACTION_NS: f64 = 100e6;
-
-/// A 2 MiB region of a site at its recorded alignment, or a shorter end of the site.
-#[derive(Debug, Clone)]
-pub(super) struct Chunk {
-    /// Index of the site in the profile.
-    pub site: u32,
-    pub offset: u64,
-    pub length: u64,
-    /// All page walks, including those of rows that are huge already.
-    pub misses: f64,
-    /// Page walks that huge pages avert, and those that remain.
-    pub averted: f64,
-    pub left: f64,
-    /// The averted page walks that belong to sweeps over memory.
-    pub swept: f64,
-    /// Sampling variance of the averted misses.
-    pub noise: f64,
-    /// Half an 80 % interval of the averted misses divided by their number: sampling error.
-    pub error: f64,
-    /// Time of the averted walks with everything huge, plus the averted second-level hits, ns;
-    /// without sampling error.
-    pub benefit: Estimate,
-    /// The part of the second-level hits in `benefit`.
-    pub hits: Estimate,
-    /// Time to make it huge, minus the 4 KiB faults that it saves, ns.
-    pub time: Estimate,
-    /// Cost of the memory that it wastes, ns.
-    pub bloat: f64,
-    pub touched: f64,
-    /// Bytes that are huge already.
-    huge: f64,
-    /// Why it cannot be huge, independent of cost.
-    pub barred: Option<Why>,
-}
-
-impl Chunk {
-    /// Returns the cost as plans print it, ns.
-    pub fn cost(&self) -> f64 {
-        self.time.median + self.bloat
-    }
-
-    /// Whether it has events that huge pages could avert: misses, second-level hits, or 4 KiB
-    /// faults.
-    pub fn is_used(&self) -> bool {
-        self.misses > 0.0 || self.hits.median > 0.0 || self.time.median < 0.0
-    }
-
-    /// Whether most of it is huge without a plan.
-    pub fn is_huge_already(&self) -> bool {
-        self.huge * 2.0 > self.length as f64
-    }
-
-    /// Adds the second-level hits to the benefit. Their number is so large that only the walks'
-    /// part of the sampling error remains.
-    fn add_hits(&mut self) {
-        let walks = self.benefit.median;
-        self.benefit = sum([self.benefit, self.hits].into_iter());
-        if self.benefit.median > 0.0 {
-            let part = walks / self.benefit.median;
-            self.error *= part;
-            self.noise *= part.powi(2);
-        }
-    }
-
-    /// Returns the time that it takes if it is huge from its first touch on.
-    pub fn time_at_fault(&self, costs: &CostTable, warm: bool) -> Estimate {
-        fault(self.touched, costs, cold_chance(warm))
-    }
-}
 
 /// Returns the chunks of all sites, in the order of the profile.
 pub(super) fn chunks(
@@ -140,7 +70,7 @@ fn spread(
             return;
         }
         if chunks.len() == first || chunks[chunks.len() - 1].offset != start {
-            chunks.push(empty(index, start, end - start));
+            chunks.push(Chunk::empty(index, start, end - start));
         }
         let stop = end.min(row.end());
         let share = (stop - offset) as f64 / row.length as f64;
@@ -157,27 +87,6 @@ fn bounds(site: &Site, offset: u64) -> (u64, u64) {
     let end = boundary + REGION - site.misalignment;
     // A site's last page may extend beyond its last byte.
     (start, end.min(site.length.next_multiple_of(PAGE)))
-}
-
-fn empty(site: u32, offset: u64, length: u64) -> Chunk {
-    Chunk {
-        site,
-        offset,
-        length,
-        misses: 0.0,
-        averted: 0.0,
-        left: 0.0,
-        swept: 0.0,
-        noise: 0.0,
-        error: 0.0,
-        benefit: Estimate::exact(0.0),
-        hits: Estimate::exact(0.0),
-        time: Estimate::exact(0.0),
-        bloat: 0.0,
-        touched: 0.0,
-        huge: 0.0,
-        barred: None,
-    }
 }
 
 fn add(chunk: &mut Chunk, row: &Row, share: f64, [walk, hit]: [Estimate; 2], swept: f64) {
@@ -215,6 +124,11 @@ fn finish(chunk: &mut Chunk, site: &Site, costs: &CostTable, cold: [f64; 3]) {
     } else if site.level == Level::NotFound {
         chunk.barred = Some(Why::NotFound);
     }
+}
+
+/// Returns the time that a chunk takes if it is huge from its first touch on.
+pub(super) fn time_at_fault(chunk: &Chunk, costs: &CostTable, warm: bool) -> Estimate {
+    fault(chunk.touched, costs, cold_chance(warm))
 }
 
 fn cold_chance(warm: bool) -> [f64; 3] {
@@ -257,12 +171,4 @@ fn fault(touched: f64, costs: &CostTable, cold: [f64; 3]) -> Estimate {
     // The three are independent; the probability of a cold block is the same for all regions of a
     // run, so that sums of these times have a common error.
     minus(plus(warm, cold), saved)
-}
-
-/// Returns a chunk's benefit with its sampling error and `doubts`, minus its expected cost, ns.
-pub(super) fn net(chunk: &Chunk, doubts: &[Doubt]) -> Estimate {
-    let own = Doubt::of_error(chunk.error);
-    let all: Vec<Doubt> = [own].iter().chain(doubts).copied().collect();
-    let benefit = doubted(chunk.benefit.median, &all);
-    minus(benefit, Estimate::exact(chunk.cost()))
 }

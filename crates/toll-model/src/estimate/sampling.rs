@@ -8,8 +8,8 @@
 //! gamma-Poisson model (empirical Bayes). A uniformly hot block gets equal estimates with a small
 //! error, a skewed one keeps its own.
 
+use super::chunk::Chunk;
 use super::range::{Z80, times};
-use super::region::Chunk;
 use crate::plan::Why;
 use crate::profile::{Profile, Row, Source};
 

@@ -10,12 +10,12 @@ use std::sync::OnceLock;
 use tempfile::TempDir;
 use toll_linux::events::{EventFile, ModuleInfo};
 use toll_model::wire::{
-    ACTIONS_MAGIC, ANY, ActionsHeader, Event, EventKind, FrameMatch, Interval, MAX_FRAMES, Module,
-    Rule,
+    ACTIONS_MAGIC, ANY, ActionsHeader, Event, EventKind, FrameMatch, Interval, MAX_FRAMES,
+    MODULE_PATH, Module, Rule,
 };
 
 pub const MIB: u64 = 1 << 20;
-pub const REGION: u64 = 2 << 20;
+pub const REGION: u64 = toll_model::REGION;
 
 /// The library as it is shipped.
 pub fn library() -> &'static Path {
@@ -341,7 +341,7 @@ impl Actions {
         let mut module = Module {
             id_len: 0,
             id: [0; 32],
-            path: [0; 220],
+            path: [0; MODULE_PATH],
         };
         if !info.id.starts_with("path:") {
             module.id_len = (info.id.len() / 2) as u32;

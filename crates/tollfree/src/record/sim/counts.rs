@@ -9,13 +9,14 @@ use std::time::Duration;
 use anyhow::Result;
 use toll_linux::events::{self, EventFile, ModuleInfo};
 use toll_linux::symbols::{self, Symbolizer};
-use toll_model::REGION;
 use toll_model::builder::{Counts, Meta, ProfileBuilder};
 use toll_model::profile::{Place, Profile, Program, Source};
 use toll_model::site::{Level, SiteKind};
+use toll_model::wire::recording::{BlockKind, Page, flags, page};
 use toll_model::wire::{Event, EventKind};
+use toll_model::{PAGE, REGION};
 
-use super::recording::{Block, BlockKind, Page, Recording, flags, page};
+use super::recording::{Block, Recording, text};
 
 /// Address of the Go runtime's heap.
 const GO_HEAP: u64 = 0xc0_0000_0000;
@@ -51,7 +52,7 @@ pub fn profile(recording: &Recording, events: &EventFile, about: About) -> Resul
             });
             let offset = match block.kind {
                 // Counted from the top.
-                BlockKind::Stack => block.length - 4096 - offset,
+                BlockKind::Stack => block.length - PAGE - offset,
                 _ => start.wrapping_add(offset),
             };
             builder.count(site, offset, &counts(page, scale));
@@ -89,7 +90,7 @@ fn place(block: &Block, (site, offset): (u32, u64), builder: &mut ProfileBuilder
             class: mapping.class,
             protection: mapping.protection,
             ordinal: mapping.ordinal,
-            at: mapping.at,
+            at: block.mapping_at,
         },
     );
 }
@@ -234,7 +235,7 @@ impl<'a> Namer<'a> {
         let mut last = 0;
         let _ = self
             .recording
-            .pages(block, |offset, _| last = offset + 4096);
+            .pages(block, |offset, _| last = offset + PAGE);
         block.offset + last
     }
 
@@ -345,7 +346,7 @@ fn warnings_of(recording: &Recording, events_lost: u32) -> Vec<String> {
     if header.flags & flags::EXECED != 0 {
         warnings.push(format!(
             "the program replaced itself by {}, which was not profiled; record that one instead",
-            header.exec_path
+            text(&header.exec_path)
         ));
     }
     if header.forks > 0 {
