@@ -12,6 +12,7 @@
 //! | [`profile`] | observed counts per byte interval of a site |
 //! | [`cost`] | the costs of one machine |
 //! | [`error`] | why a file cannot be used |
+//! | [`intervals`] | arithmetic of byte intervals |
 //! | [`largepages`] | lists of fixed addresses |
 //! | [`kernel`] | profiles for the kernel's estimator |
 //! | [`kernel_costs`] | cost files for the kernel's estimator |
@@ -34,6 +35,8 @@ pub mod error;
 pub mod estimate;
 #[cfg(feature = "formats")]
 mod format;
+#[cfg(feature = "formats")]
+pub mod intervals;
 #[cfg(feature = "formats")]
 pub mod kernel;
 #[cfg(feature = "formats")]
