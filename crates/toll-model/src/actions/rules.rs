@@ -2,8 +2,9 @@
 //! Rules of the preload library: exact ones for single events, class rules for call sites.
 
 use super::block::Block;
-use super::file::{Actions, HUGE, TOGETHER};
+use super::file::Actions;
 use crate::intervals::merged;
+use crate::wire::advice::{HUGE, TOGETHER};
 use crate::wire::{ANY, FrameMatch, MAX_FRAMES, Rule};
 
 /// Sites with more blocks than this get class rules only.
