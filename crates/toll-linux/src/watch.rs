@@ -12,6 +12,7 @@
 
 mod backing;
 mod budget;
+mod plan;
 mod regions;
 
 use std::collections::HashMap;
@@ -21,6 +22,7 @@ use toll_model::REGION;
 
 pub use backing::Backing;
 pub use budget::map_budget;
+pub use plan::WatchPlan;
 pub use regions::{ENOUGH, Ranges, grown, heap_start, planned};
 
 use crate::Root;
@@ -40,33 +42,6 @@ const BURST: Duration = Duration::from_millis(20);
 /// Initial delay before a failed collapse is retried; it grows with each failure.
 const FIRST_RETRY: Duration = Duration::from_millis(50);
 const LAST_RETRY: Duration = Duration::from_secs(5);
-
-/// Regions to make huge. Intervals are bytes, `start..end`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct WatchPlan {
-    /// Relative to the start of the brk heap.
-    pub heap: Vec<(u64, u64)>,
-    /// Fixed addresses.
-    pub addresses: Vec<(u64, u64)>,
-    /// Named mappings (`[anon:NAME]`), each with intervals relative to its start.
-    pub vmas: Vec<(String, Vec<(u64, u64)>)>,
-    /// Runtimes with a heap that is wanted as a whole. Only `go`'s can be recognized by addresses
-    /// and names.
-    pub reservations: Vec<String>,
-    /// Every region of private anonymous memory.
-    pub all: bool,
-}
-
-impl WatchPlan {
-    /// Whether there is nothing to watch for.
-    pub fn is_empty(&self) -> bool {
-        let nothing = self.heap.is_empty()
-            && self.addresses.is_empty()
-            && self.vmas.is_empty()
-            && self.reservations.is_empty();
-        nothing && !self.all
-    }
-}
 
 /// Statistics of a watcher.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -21,16 +21,15 @@
 mod block;
 mod file;
 mod frame;
-mod intervals;
 mod matched;
 mod planned;
 mod rules;
 
 use self::block::{Block, block};
-use self::intervals::merged;
 use self::matched::Tally;
 use self::planned::planned_sites;
 use self::rules::add_rules;
+use crate::intervals::merged;
 use crate::plan::Plan;
 use crate::site::{Frame, SiteKind};
 use crate::wire::flags;

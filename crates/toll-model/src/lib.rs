@@ -12,6 +12,7 @@
 //! | [`profile`] | observed counts per byte interval of a site |
 //! | [`cost`] | the costs of one machine |
 //! | [`error`] | why a file cannot be used |
+//! | [`intervals`] | arithmetic of byte intervals |
 //! | [`largepages`] | lists of fixed addresses |
 //! | [`kernel`] | profiles for the kernel's estimator |
 //! | [`kernel_costs`] | cost files for the kernel's estimator |
@@ -27,6 +28,7 @@ pub mod cost;
 pub mod error;
 pub mod estimate;
 mod format;
+pub mod intervals;
 pub mod kernel;
 pub mod kernel_costs;
 pub mod largepages;

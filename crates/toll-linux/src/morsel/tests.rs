@@ -87,6 +87,21 @@ impl Fixture {
         })
     }
 
+    /// Copies a file; `progress` as in [`Request`].
+    fn put_watched(
+        &self,
+        source: &Source,
+        progress: &mut dyn FnMut(Option<u64>) -> bool,
+    ) -> Result<Put, MorselError> {
+        self.store.put(Request {
+            source,
+            name: None,
+            limit: None,
+            wait: WAIT,
+            progress,
+        })
+    }
+
     /// Our own records directory.
     fn own(&self) -> Place {
         let hidden = Hidden::make(&self.store.directory).unwrap();

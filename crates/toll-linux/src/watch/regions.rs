@@ -2,8 +2,9 @@
 //! Selects the regions of a process that a plan makes huge, given its current mappings.
 
 use toll_model::REGION;
+use toll_model::intervals::merged;
 
-use super::WatchPlan;
+use super::plan::WatchPlan;
 use crate::proc::{Kind, Mapping};
 
 /// Minimum planned bytes of a region to act on it (75 %).
@@ -16,19 +17,8 @@ pub struct Ranges(Vec<(u64, u64)>);
 impl Ranges {
     /// Sorts and merges; empty and inverted ranges are dropped.
     pub fn new(ranges: impl IntoIterator<Item = (u64, u64)>) -> Ranges {
-        let mut all: Vec<_> = ranges
-            .into_iter()
-            .filter(|(start, end)| start < end)
-            .collect();
-        all.sort_unstable();
-        let mut merged: Vec<(u64, u64)> = Vec::with_capacity(all.len());
-        for (start, end) in all {
-            match merged.last_mut() {
-                Some(last) if start <= last.1 => last.1 = last.1.max(end),
-                _ => merged.push((start, end)),
-            }
-        }
-        Ranges(merged)
+        let ranges = ranges.into_iter().filter(|(start, end)| start < end);
+        Ranges(merged(ranges.collect()))
     }
 
     /// Returns the number of bytes of `start..end` in the ranges.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The allocation events of a plan, mapped to the current modules.
 
-use super::file::{Actions, HUGE, TOGETHER};
+use super::file::Actions;
 use super::frame::FrameRange;
 use super::planned::Planned;
 use crate::REGION;
 use crate::site::{Frame, Level, Site, SiteKind};
+use crate::wire::advice::{HUGE, TOGETHER};
 use crate::wire::{FrameMatch, MAX_FRAMES};
 
 /// An allocation event of the plan, mapped to the current modules.

@@ -3,7 +3,6 @@
 
 use super::matched::Matched;
 use crate::wire::advice::NO_HUGE;
-pub(super) use crate::wire::advice::{HUGE, TOGETHER};
 use crate::wire::{
     ACTIONS_MAGIC, ActionsHeader, AddressRange, Interval, MODULE_PATH, Module, Rule, Value, flags,
 };

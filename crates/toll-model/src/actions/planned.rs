@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use super::intervals::merged;
 use crate::REGION;
+use crate::intervals::merged;
 use crate::plan::{Plan, Verdict, Why};
 use crate::site::Site;
 

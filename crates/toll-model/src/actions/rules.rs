@@ -2,8 +2,9 @@
 //! Rules of the preload library: exact ones for single events, class rules for call sites.
 
 use super::block::Block;
-use super::file::{Actions, HUGE, TOGETHER};
-use super::intervals::{is_most, merged};
+use super::file::Actions;
+use crate::intervals::merged;
+use crate::wire::advice::{HUGE, TOGETHER};
 use crate::wire::{ANY, FrameMatch, MAX_FRAMES, Rule};
 
 /// Sites with more blocks than this get class rules only.
@@ -113,6 +114,11 @@ fn agreed<'a>(blocks: impl Iterator<Item = &'a Block>) -> Vec<(u64, u64)> {
         }
     }
     merged(parts)
+}
+
+/// Whether `part` is at least 75 % of `whole`, enough to act on all of it.
+fn is_most(part: u64, whole: u64) -> bool {
+    part > 0 && u128::from(part) * 4 >= u128::from(whole) * 3
 }
 
 fn rule(block: &Block, class: u8, longest: Option<u64>, ordinal: u32, thread: u32) -> Rule {

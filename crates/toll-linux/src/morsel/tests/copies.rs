@@ -14,7 +14,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use toll_model::PAGE;
 
-use super::{Fixture, WAIT};
+use super::Fixture;
 use crate::morsel::{MorselError, Request, Source, Store};
 
 #[test]
@@ -92,13 +92,7 @@ fn nothing_is_left_of_an_interrupted_copy() {
     let fixture = Fixture::new();
     let path = fixture.file("model", &vec![1; 16 << 20]);
     let source = Source::open(&path).unwrap();
-    let ended = fixture.store.put(Request {
-        source: &source,
-        name: None,
-        limit: None,
-        wait: WAIT,
-        progress: &mut |done| done.unwrap_or(0) < 5 << 20,
-    });
+    let ended = fixture.put_watched(&source, &mut |done| done.unwrap_or(0) < 5 << 20);
     assert!(matches!(ended, Err(MorselError::Interrupted)), "{ended:?}");
     assert_eq!(fixture.names(), [""; 0]);
     assert_eq!(fixture.store.records().len(), 0);
@@ -110,13 +104,7 @@ fn a_file_that_changes_meanwhile_is_not_kept() {
     let path = fixture.file("model", &vec![1; 16 << 20]);
     let source = Source::open(&path).unwrap();
     let mut writer = OpenOptions::new().write(true).open(&path).unwrap();
-    let ended = fixture.store.put(Request {
-        source: &source,
-        name: None,
-        limit: None,
-        wait: WAIT,
-        progress: &mut |_| writer.write_all(b"2").is_ok(),
-    });
+    let ended = fixture.put_watched(&source, &mut |_| writer.write_all(b"2").is_ok());
     assert!(matches!(ended, Err(MorselError::Changing(_))), "{ended:?}");
     assert_eq!(fixture.names(), [""; 0]);
 }
@@ -252,18 +240,12 @@ fn a_mapping_that_is_written_to_meanwhile_is_seen() {
     let write = |byte| unsafe { start.add(PLACE).write_volatile(byte) };
     write(2);
     let source = Source::open(&path).unwrap();
-    let put = fixture.store.put(Request {
-        source: &source,
-        name: None,
-        limit: None,
-        wait: WAIT,
-        progress: &mut |done| {
-            // After the copy.
-            if done.is_some_and(|done| done > (PLACE + (4 << 20)) as u64) {
-                write(3);
-            }
-            true
-        },
+    let put = fixture.put_watched(&source, &mut |done| {
+        // After the copy.
+        if done.is_some_and(|done| done > (PLACE + (4 << 20)) as u64) {
+            write(3);
+        }
+        true
     });
     assert!(source.identity.may_be(&fs::metadata(&path).unwrap()));
     assert!(matches!(put, Err(MorselError::Changing(_))), "{put:?}");
