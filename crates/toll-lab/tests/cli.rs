@@ -126,6 +126,43 @@ fn a_scenario_that_says_nonsense_is_refused_by_name() {
     bad("memory_mib = 768", "memory_mib = 20000", "20000 MiB");
     bad("within = 60", "within = 0", "within");
     bad("description", "= \"\"\ndescription", "TOML");
+    let goal = |metric: &str, bound: &str, more: &str| {
+        let goal = format!("[[goal]]\nname = \"g\"\nmetric = \"{metric}\"\nbound = \"{bound}\"\n");
+        format!("{goal}{more}\n[short]")
+    };
+    bad(
+        "[short]",
+        &goal("wakls", "value <= 5", ""),
+        "wakls: no such counter",
+    );
+    bad(
+        "[short]",
+        &goal("walks", "change <= -200 %", ""),
+        "cannot be met",
+    );
+    bad(
+        "[short]",
+        &goal("walks", "value <= 5", ""),
+        "subject: is required",
+    );
+    let with_subject = |more: &str| {
+        let text = goal("walks", "value <= 5", more);
+        let (subject, from) = ("subject = \"luf\"\nfirst_touch", "first_touch");
+        let path = scenario_file(
+            &directory,
+            &SCENARIO
+                .replacen(from, subject, 1)
+                .replacen("[short]", &text, 1),
+        );
+        fails(&["run", &path, "--short"], 3)
+    };
+    let said = with_subject("ours = { policy = \"sometimes\" }");
+    assert!(
+        said.contains("sometimes: is not one of the scenario's policies"),
+        "{said}"
+    );
+    let said = with_subject("ours = { variant = \"patched\" }");
+    assert!(said.contains("patched: no such variant"), "{said}");
 }
 
 #[test]

@@ -43,6 +43,38 @@ const SAME: [&str; 17] = [
     "watched_store_misses",
 ];
 
+/// Counters that [`of_section`] computes from others.
+const COMPUTED: [&str; 9] = [
+    "shootdown_irqs",
+    "shootdown_irqs_other",
+    "walks",
+    "fault_instr_total",
+    "alloc_instr_total",
+    "modelled_ns",
+    "pages_reclaimed",
+    "pages_migrated",
+    "fault_instr_tail",
+];
+/// Suffixes of the counters that describe the instructions of a page fault or an allocation.
+const QUANTILES: [&str; 3] = ["p99", "p9999", "max"];
+/// Prefixes of counters that the guest writes; it may leave out those that are 0.
+const WRITTEN: [&str; 5] = ["vmstat_", "luf_", "note_", "lines_", "latency_"];
+
+/// Whether a section can have a counter of this name.
+pub fn is_known(name: &str) -> bool {
+    let miss = name.strip_suffix("_flush_induced").unwrap_or(name);
+    let shootdowns = name.strip_prefix("shootdown_irqs_");
+    let quantile = ["fault_instr_", "alloc_instr_"]
+        .iter()
+        .find_map(|prefix| name.strip_prefix(prefix));
+    SAME.contains(&name)
+        || COMPUTED.contains(&name)
+        || MISSES.contains(&miss)
+        || shootdowns.is_some_and(|cause| SHOOTDOWNS.contains(&cause))
+        || quantile.is_some_and(|quantile| QUANTILES.contains(&quantile))
+        || WRITTEN.iter().any(|prefix| name.starts_with(prefix))
+}
+
 /// Computes the counters of one section. `notes` are the guest's own values; the kernel's counters
 /// (/proc/vmstat) have the prefix `vmstat_`.
 pub fn of_section(
@@ -101,89 +133,39 @@ pub fn of_section(
     set("pages_reclaimed", reclaimed.iter().sum());
     set("pages_migrated", note("vmstat_pgmigrate_success"));
     counters.extend(notes.cloned().unwrap_or_default());
+    counters.extend(median_drain(&counters));
+    counters.extend(lines_moved_often(&counters));
     counters
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A section in which the value of every plugin counter is its index in this list.
-    fn section() -> (Section, BTreeMap<&'static str, f64>) {
-        let names = SAME
-            .into_iter()
-            .chain(MISSES)
-            .chain([
-                "shadow_dtlb_load_misses",
-                "shadow_dtlb_store_misses",
-                "shadow_itlb_misses",
-                "fault_instructions",
-                "alloc_instructions",
-            ])
-            .chain([
-                "shootdowns_eligible",
-                "shootdowns_mixed",
-                "shootdowns_unmap",
-                "shootdowns_compaction",
-                "shootdowns_compaction_eligible",
-                "shootdowns_drain",
-                "shootdowns_mm",
-                "shootdowns_numa",
-                "shootdowns_kernel",
-            ]);
-        let values: BTreeMap<&str, f64> = names
-            .enumerate()
-            .map(|(place, name)| (name, (1000 - place) as f64))
-            .collect();
-        let cpu = serde_json::to_string(&values).unwrap().replace(".0", "");
-        let text = format!(
-            r#"{{"cpus": [{cpu}, {cpu}], "tasks": [],
-"faults": {{"max": 65, "buckets": [[10, 99], [64, 1]]}},
-"allocs": {{"max": 130, "buckets": [[12, 9998], [13, 1], [128, 1]]}}}}"#
-        );
-        (serde_json::from_str(&text).unwrap(), values)
-    }
-
-    #[test]
-    fn counters_add_up() {
-        let (section, of_cpu) = section();
-        let notes = [
-            ("vmstat_pgsteal_kswapd".to_owned(), 5.0),
-            ("vmstat_pgsteal_direct".to_owned(), 2.0),
-            ("vmstat_pgmigrate_success".to_owned(), 3.0),
-            ("packets".to_owned(), 1000.0),
-        ];
-        let preset = Preset::find("skylake").unwrap();
-        let got = of_section(&section, Some(&notes.into()), &preset);
-        let both = |name: &str| 2.0 * of_cpu[name];
-        let causes: f64 = SHOOTDOWNS
-            .iter()
-            .map(|cause| both(&format!("shootdowns_{cause}")))
-            .sum();
-        assert_eq!(got["shootdown_irqs"], causes);
-        assert_eq!(
-            got["shootdown_irqs_other"],
-            causes - both("shootdowns_eligible")
-        );
-        assert_eq!(got["shootdown_irqs_numa"], both("shootdowns_numa"));
-        assert_eq!(got["dtlb_load_misses_flush_induced"], 6.0);
-        assert_eq!(
-            got["walks"],
-            MISSES.iter().map(|miss| both(miss)).sum::<f64>()
-        );
-        assert_eq!(got["pages_reclaimed"], 7.0);
-        assert_eq!(got["pages_migrated"], 3.0);
-        assert_eq!(got["packets"], 1000.0);
-        assert_eq!(got["fault_instr_p99"], 10.0);
-        assert_eq!(got["fault_instr_max"], 65.0);
-        assert_eq!(got["alloc_instr_p99"], 12.0);
-        assert_eq!(got["alloc_instr_p9999"], 13.0);
-        assert_eq!(got["alloc_instr_max"], 130.0);
-        assert_eq!(got["fault_instr_total"], both("fault_instructions"));
-        assert_eq!(got["alloc_instr_total"], both("alloc_instructions"));
-        assert_eq!(got["alloc_failures"], both("alloc_failures"));
-        let without = of_section(&section, None, &preset);
-        assert_eq!(without["pages_reclaimed"], 0.0);
-        assert!(without["modelled_ns"] > 0.0);
-    }
+/// The median number of pages that a drain released, from the counts by size.
+fn median_drain(counters: &Counters) -> Option<(String, f64)> {
+    let of_size = |(name, count): (&String, &f64)| {
+        let size: u64 = name.strip_prefix("luf_drains_")?.parse().ok()?;
+        Some((size, *count))
+    };
+    let mut sizes: Vec<(u64, f64)> = counters.iter().filter_map(of_size).collect();
+    sizes.sort_unstable_by_key(|(size, _)| *size);
+    let mut left = sizes.iter().map(|(_, count)| count).sum::<f64>() / 2.0;
+    let is_median = |(_, count): &&(u64, f64)| {
+        left -= count;
+        left <= 0.0
+    };
+    let (size, _) = sizes.iter().find(is_median)?;
+    Some(("luf_drain_median_pages".to_owned(), *size as f64))
 }
+
+/// The lines that moved to another CPU once for 16 touched pages, or more often: two stores of
+/// different CPUs rarely meet by chance in the emulation.
+fn lines_moved_often(counters: &Counters) -> Option<(String, f64)> {
+    let pages = counters.get("note_touched_pages")?;
+    if !counters.contains_key("lines_moved") {
+        return None;
+    }
+    let name = format!("lines_moved_{}", *pages as u64 / 16);
+    let often = counters.get(&name).copied().unwrap_or(0.0);
+    Some(("lines_moved_often".to_owned(), often))
+}
+
+#[cfg(test)]
+mod tests;

@@ -31,7 +31,7 @@ pub use equal::differences;
 use make::Make;
 use source::Source;
 use tree::Tree;
-pub use variant::Variant;
+pub use variant::{NAMES, Variant};
 
 /// A kernel that was built, now or in an earlier call.
 #[derive(Debug, Serialize)]

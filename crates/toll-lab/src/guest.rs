@@ -5,152 +5,36 @@
 //! [`Guest`] lists; its commands' output comes back as files.
 
 mod initramfs;
+mod job;
+mod machine;
+mod plugins;
 mod program;
 mod qemu;
 mod section;
 mod survey;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
 use crate::files;
 use crate::preset::Preset;
 use crate::workspace::Workspace;
 use initramfs::Initramfs;
+use job::result;
+pub use job::{Done, Job, Status};
+pub use machine::Machine;
+pub use plugins::{lines_library, pmu_library};
 pub use program::Program;
 pub use qemu::Qemu;
 use qemu::{BOOT_LIMIT, Ending, Places};
 pub use section::{Counts, Latency, Section};
 pub use survey::{Part, Survey};
-
-/// Configuration of the emulated machine.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Machine {
-    /// Number of CPUs, 1 to 8.
-    pub cpus: u32,
-    /// Memory of node 0, MiB; of both nodes together if `nodes` is 2.
-    pub memory_mib: u32,
-    /// Number of nodes: 1, or 2 that share CPUs and memory equally.
-    #[serde(default = "one")]
-    pub nodes: u32,
-    /// Memory of an additional slower node without CPUs, MiB; 0: no such node.
-    #[serde(default)]
-    pub slow_mib: u32,
-    /// Size of persistent memory (/dev/pmem0, with DAX), MiB; 0: none.
-    #[serde(default)]
-    pub pmem_mib: u32,
-    /// One host thread runs all CPUs with an instruction-count clock: slower, and counts repeat.
-    #[serde(default)]
-    pub icount: bool,
-    /// Enables page-table isolation.
-    #[serde(default)]
-    pub pti: bool,
-    /// The kernel emulates PCIDs in software (lab-only seams); only for variants with that seam.
-    #[serde(default = "yes")]
-    pub pcid: bool,
-    /// Enables five levels of page tables. Not for scenarios: the virtual PMU walks four levels.
-    #[serde(skip)]
-    pub la57: bool,
-}
-
-fn one() -> u32 {
-    1
-}
-
-fn yes() -> bool {
-    true
-}
-
-impl Machine {
-    /// A single-node machine with defaults.
-    pub fn plain(cpus: u32, memory_mib: u32) -> Machine {
-        Machine {
-            cpus,
-            memory_mib,
-            nodes: 1,
-            slow_mib: 0,
-            pmem_mib: 0,
-            icount: false,
-            pti: false,
-            pcid: true,
-            la57: false,
-        }
-    }
-
-    /// Returns what is invalid about the configuration, if anything.
-    pub fn problem(&self) -> Option<String> {
-        let total = u64::from(self.memory_mib) + u64::from(self.slow_mib);
-        match self {
-            Machine { cpus: 0 | 9.., .. } => Some(format!("{} CPUs: must be 1 to 8", self.cpus)),
-            Machine { nodes: 0 | 3.., .. } => Some(format!("{} nodes: must be 1 or 2", self.nodes)),
-            Machine {
-                nodes: 2, cpus: 1, ..
-            } => Some("2 nodes need 2 CPUs".to_owned()),
-            _ if self.memory_mib < 128 => Some(format!(
-                "{} MiB of memory: the minimum is 128",
-                self.memory_mib
-            )),
-            _ if total > 12 * 1024 => Some(format!("{total} MiB of memory: the maximum is 12288")),
-            _ => None,
-        }
-    }
-}
-
-/// A job of a guest.
-#[derive(Debug, Clone)]
-pub struct Job {
-    /// Names its results; letters, digits and `-`.
-    pub name: String,
-    /// Program and arguments, without tabs or newlines.
-    pub command: Vec<String>,
-}
-
-impl Job {
-    /// A line for the guest's shell, run with `-e`: it stops at the first command that fails. Needs
-    /// the host's busybox among the guest's programs.
-    pub fn shell(name: &str, line: &str) -> Job {
-        Job {
-            name: name.to_owned(),
-            command: ["/bin/busybox", "sh", "-ec", line]
-                .map(str::to_owned)
-                .into(),
-        }
-    }
-}
-
-/// How a job ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
-    Exit(i32),
-    Signal(i32),
-}
-
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Status::Exit(code) => write!(f, "status {code}"),
-            Status::Signal(signal) => write!(f, "signal {signal}"),
-        }
-    }
-}
-
-/// The result of one job.
-#[derive(Debug)]
-pub struct Done {
-    pub name: String,
-    pub status: Status,
-    pub out: String,
-    pub err: String,
-}
 
 /// A guest to run.
 #[derive(Debug)]
@@ -246,9 +130,9 @@ impl Guest<'_> {
             console: &console,
             plugins: self
                 .preset
-                .map(|preset| preset.plugin(workspace, &self.machine, &counts))
+                .map(|preset| plugins::pmu(workspace, preset, &self.machine, &counts))
                 .into_iter()
-                .chain(self.lines.then(|| lines_plugin(workspace, &counts)))
+                .chain(self.lines.then(|| plugins::lines(workspace, &counts)))
                 .collect::<Result<_>>()?,
         };
         let ending = Qemu::find(workspace)?.boot(self, &places, silence)?;
@@ -308,20 +192,6 @@ fn is_passing(why: &str) -> bool {
     [RACE, SILENT].iter().any(|it| why.contains(it))
 }
 
-/// Returns QEMU's `-plugin` argument for the plugin that counts cache lines.
-fn lines_plugin(workspace: &Workspace, out: &Path) -> Result<String> {
-    let library = lines_library(workspace)?;
-    Ok(format!("{},out={}", library.display(), out.display()))
-}
-
-/// Returns the path of the plugin that counts cache lines.
-///
-/// # Errors
-/// [`LabError::Missing`] if it is not built.
-pub fn lines_library(workspace: &Workspace) -> Result<PathBuf> {
-    workspace.plugin("libtoll_lines.so")
-}
-
 /// QEMU 10.0's memory map can be read while another CPU changes it, as the CPU that sets up PCI
 /// devices at boot does. One of QEMU's assertions then fails, in 5 of several hundred boots with 4
 /// CPUs.
@@ -347,34 +217,6 @@ fn crash(line: &str) -> Option<&str> {
     (!line.ends_with(OFFERED)).then_some(&line[found..])
 }
 
-/// Reads the output of one job.
-fn result(out: &Path, name: &str) -> Result<Done, String> {
-    let read = |suffix: &str| {
-        let path = out.join(format!("{name}.{suffix}"));
-        let content = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        String::from_utf8(content).map_err(|_| format!("{}: is not text", path.display()))
-    };
-    let status = read("status")?;
-    let status =
-        parse_status(&status).ok_or_else(|| format!("{name}.status: invalid status {status:?}"))?;
-    Ok(Done {
-        name: name.to_owned(),
-        status,
-        out: read("out")?,
-        err: read("err")?,
-    })
-}
-
-fn parse_status(text: &str) -> Option<Status> {
-    let (kind, number) = text.trim_end().split_once(' ')?;
-    let number = number.parse().ok()?;
-    match kind {
-        "exit" => Some(Status::Exit(number)),
-        "signal" => Some(Status::Signal(number)),
-        _ => None,
-    }
-}
-
 /// Shows the console's last line while a guest runs.
 fn show(bar: &indicatif::ProgressBar, name: &str, console: &Path) {
     let text = fs::read(console).unwrap_or_default();
@@ -385,47 +227,4 @@ fn show(bar: &indicatif::ProgressBar, name: &str, console: &Path) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_machine_that_cannot_be_is_named() {
-        let plain = Machine::plain(2, 512);
-        assert_eq!(plain.problem(), None);
-        let says = |machine: Machine| machine.problem().unwrap_or_default();
-        assert!(says(Machine { cpus: 9, ..plain }).contains("9 CPUs"));
-        assert!(says(Machine { nodes: 3, ..plain }).contains("3 nodes"));
-        let lonely = Machine {
-            cpus: 1,
-            nodes: 2,
-            ..plain
-        };
-        assert!(says(lonely).contains("2 CPUs"));
-        let slow_mib = 12 * 1024;
-        assert!(says(Machine { slow_mib, ..plain }).contains("12800 MiB"));
-    }
-
-    #[test]
-    fn a_status_is_exit_or_signal() {
-        assert_eq!(parse_status("exit 3\n"), Some(Status::Exit(3)));
-        assert_eq!(parse_status("signal 9"), Some(Status::Signal(9)));
-        for garbage in ["", "exit", "exit x", "gone 1"] {
-            assert_eq!(parse_status(garbage), None, "{garbage}");
-        }
-    }
-
-    #[test]
-    fn crashes_are_told_from_other_lines() {
-        let panic = "[    0.9] Kernel panic - not syncing: VFS: Unable to mount";
-        assert_eq!(
-            crash(panic),
-            Some("Kernel panic - not syncing: VFS: Unable to mount")
-        );
-        assert!(crash("[  1.2] BUG: KASAN: use-after-free in f").is_some());
-        assert!(crash("[  1.2] WARNING: CPU: 0 PID: 1 at mm/x.c:1").is_some());
-        assert!(crash("[  9.9] Out of memory: Killed process 70 (model)").is_some());
-        assert!(crash("[  9.9] Out of memory: Killed process 70 (a) oom_score_adj:1000").is_none());
-        assert!(crash("[  9.9] Out of memory: Killed process 70 (a) oom_score_adj:0").is_some());
-        assert!(crash("[  1.2] x86/mm: Checked W+X mappings: passed").is_none());
-    }
-}
+mod tests;

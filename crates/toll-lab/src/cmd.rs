@@ -8,6 +8,7 @@ mod kernel;
 mod lint;
 mod list;
 mod outside;
+mod report;
 mod run;
 mod selftest;
 mod shell;
@@ -15,7 +16,7 @@ mod shell;
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 
-use crate::error::EXIT_CODES;
+use crate::error::{EXIT_CODES, LabError};
 
 /// Build and boot stock and patched kernels side by side, and count events with a virtual PMU
 #[derive(Debug, Parser)]
@@ -44,7 +45,13 @@ enum Command {
     Outside(outside::Args),
     List(list::Args),
     Run(run::Args),
-    Compare(run::CompareArgs),
+    Report(report::Args),
+    /// The former name of a part of `run`
+    #[command(hide = true)]
+    Compare {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        _words: Vec<String>,
+    },
     Baseline(baseline::Args),
     Bench(bench::Args),
     Lint(lint::Args),
@@ -59,7 +66,11 @@ pub fn dispatch(cli: Cli) -> Result<()> {
         Command::Outside(args) => outside::run(&args),
         Command::List(args) => list::run(&args),
         Command::Run(args) => run::run(&args),
-        Command::Compare(args) => run::compare(&args),
+        Command::Report(args) => report::run(&args),
+        Command::Compare { .. } => {
+            let why = "compare is now a part of run: toll-lab run SCENARIO --variant A --variant B";
+            Err(LabError::Usage(why.to_owned()).into())
+        }
         Command::Baseline(args) => baseline::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Lint(args) => lint::run(&args),

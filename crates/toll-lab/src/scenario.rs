@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Scenarios: one file each below lab/scenarios. docs/guide/lab.md documents the keys.
 
+mod condition;
 mod disk;
 mod file;
+mod goal;
+mod metric;
+mod name;
+mod problem;
 mod profile;
 
 use std::path::Path;
@@ -13,8 +18,13 @@ use crate::error::LabError;
 use crate::files;
 use crate::workspace::Workspace;
 
+pub use condition::{Condition, Limit};
 pub use disk::{DiskSpec, FileSpec};
 pub use file::{Form, JobText, Policy, Scenario, SizeSections, Workloads};
+pub use goal::{
+    Bound, Column, Goal, Over, Policies, Quantity, Row, Side, Subject, TableSpec, Verdict, captured,
+};
+pub use metric::{Metric, Name};
 pub use profile::ProfileSpec;
 
 /// The form of a scenario to run.
@@ -38,7 +48,7 @@ impl Size {
 
 impl Scenario {
     /// Lists the names of all scenarios.
-    pub fn names(workspace: &Workspace) -> Result<Vec<String>> {
+    fn names(workspace: &Workspace) -> Result<Vec<String>> {
         let stem = |file: &std::path::PathBuf| {
             let is_toml = file.extension().is_some_and(|it| it == "toml");
             is_toml.then(|| file.with_extension("").display().to_string())
@@ -47,6 +57,18 @@ impl Scenario {
             .iter()
             .filter_map(stem)
             .collect())
+    }
+
+    /// Reads all scenarios.
+    ///
+    /// # Errors
+    /// [`LabError::Input`] for an invalid file.
+    pub fn all(workspace: &Workspace) -> Result<Vec<Scenario>> {
+        let names = Scenario::names(workspace)?;
+        names
+            .iter()
+            .map(|name| Scenario::find(workspace, name))
+            .collect()
     }
 
     /// Finds a scenario by name, or by the path of a user's own file.
@@ -76,5 +98,18 @@ impl Scenario {
                     .into_owned(),
                 ..scenario
             })
+    }
+
+    /// Parses a scenario file.
+    ///
+    /// # Errors
+    /// A description of the problem, with the line if it is known.
+    fn parse(text: &str) -> Result<Scenario, String> {
+        let mut scenario: Scenario = toml::from_str(text).map_err(|error| error.to_string())?;
+        text.clone_into(&mut scenario.text);
+        match scenario.problem() {
+            Some(problem) => Err(problem),
+            None => Ok(scenario),
+        }
     }
 }
