@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Runs the benchmarks and prints their goals: benches/all.sh [--keep] [skewed|sim|preload|sampler|null|lab|real|morsel]...
+# Runs the benchmarks and prints their goals: benches/all.sh [--keep] [NAME]...
+# Native: skewed, sim, preload, sampler, null, lab, real, morsel. In the lab, hours each: luf, econ, morsel-lab.
 # With --keep, the output is written to docs/results/NAME.md.
 # Installs the real programs first. Results are kept in the cache, so that an interrupted run continues.
 # Status: 0 all goals met, 1 one not met, 3 the set-up failed.
@@ -31,9 +32,8 @@ keep=
 output=$(mktemp)
 trap 'rm -f "$output"' EXIT
 
-# Writes the output of a benchmark to docs/results, above the part that the lab wrote: keep_result NAME
+# Writes the output of a benchmark to docs/results: keep_result NAME
 keep_result() {
-	of_lab=$(sed -n '/^<!-- From here on: /,$p' "docs/results/$1.md" 2>/dev/null)
 	{
 		say "<!-- SPDX-License-Identifier: MIT OR Apache-2.0 -->"
 		say "# benches/all.sh --keep $1"
@@ -45,12 +45,18 @@ keep_result() {
 		real) cat "$output" ;;
 		*) sed 's/^/    /' "$output" ;;
 		esac
-		[ -z "$of_lab" ] || printf '\n%s\n' "$of_lab"
 	} >"docs/results/$1.md"
 }
 
 status=0
 for bench in "$@"; do
+	case $bench in
+	luf | econ | morsel-lab)
+		say "== $bench"
+		target/release/toll-lab report "${bench%-lab}" ${keep:+--markdown --output "docs/results/$bench.md"} || status=1
+		continue
+		;;
+	esac
 	runner=
 	for name in run.py run.sh; do
 		[ ! -x "benches/$bench/$name" ] || runner=benches/$bench/$name

@@ -36,6 +36,11 @@ pub enum LabError {
     },
     #[error("{0}")]
     Test(String),
+    /// A goal is not met, or not shown to be met.
+    #[error("{0}")]
+    Goal(String),
+    #[error("{0}")]
+    NotMeasured(String),
 }
 
 /// Returns the exit code for an error.
@@ -45,6 +50,8 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
         Some(LabError::Input(_)) => 3,
         Some(LabError::Missing(_)) => 4,
         Some(LabError::Build(_) | LabError::Guest { .. } | LabError::Test(_)) => 5,
+        Some(LabError::Goal(_)) => 1,
+        Some(LabError::NotMeasured(_)) => 3,
         None => 1,
     })
 }

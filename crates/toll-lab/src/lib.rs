@@ -7,6 +7,7 @@ compile_error!("the lab builds and boots kernels for x86-64 on Linux only");
 
 mod child;
 pub mod cmd;
+mod counters;
 pub mod error;
 mod files;
 pub mod guest;
@@ -14,6 +15,7 @@ pub mod kernel;
 pub mod output;
 pub mod preset;
 mod profile;
+mod report;
 pub mod results;
 pub mod run;
 pub mod scenario;

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! CPU presets of the virtual PMU.
 
-use std::path::{Path, PathBuf};
-
 use anyhow::Result;
 use toll_model::cost::{CostTable, Measured, TlbGeometry, WalkCost};
 
 use crate::error::LabError;
-use crate::guest::Machine;
-use crate::workspace::Workspace;
 
 /// A CPU: the data TLBs that the advisor's simulator models, and the code TLBs.
 #[derive(Debug, Clone)]
@@ -93,34 +89,12 @@ impl Preset {
         }
     }
 
-    /// Returns QEMU's `-plugin` argument for a machine; counts are written to files in `out`.
-    ///
-    /// # Errors
-    /// [`LabError::Missing`] if the plugin is not built.
-    pub fn plugin(&self, workspace: &Workspace, machine: &Machine, out: &Path) -> Result<String> {
-        let library = self.library(workspace)?;
+    /// Returns the sizes of the TLBs as the virtual PMU's arguments, NAME=ENTRIESxWAYS.
+    pub fn tlb_words(&self) -> Vec<String> {
         let [small, large] = self.code;
         let code = [("l1c_4k", small), ("l1c_2m", large)]
             .map(|(name, (entries, ways))| format!("{name}={entries}x{ways}"));
-        let one_thread = machine.icount && machine.cpus > 1;
-        let words: Vec<String> = [
-            library.display().to_string(),
-            format!("out={}", out.display()),
-        ]
-        .into_iter()
-        .chain(one_thread.then(|| "one_thread=on".to_owned()))
-        .chain(self.data.plugin_words())
-        .chain(code)
-        .collect();
-        Ok(words.join(","))
-    }
-
-    /// Returns the path of the virtual PMU plugin.
-    ///
-    /// # Errors
-    /// [`LabError::Missing`] if it is not built.
-    pub fn library(&self, workspace: &Workspace) -> Result<PathBuf> {
-        workspace.plugin("libtoll_system.so")
+        self.data.plugin_words().into_iter().chain(code).collect()
     }
 }
 

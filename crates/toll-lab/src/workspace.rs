@@ -59,6 +59,11 @@ impl Workspace {
         })
     }
 
+    /// The checkout.
+    pub fn root(&self) -> &Path {
+        self.kernel.parent().unwrap_or(Path::new("."))
+    }
+
     /// Path of the `toll-lab outside` configuration.
     pub fn outside(&self) -> PathBuf {
         self.scenarios.with_file_name("outside.toml")
@@ -76,10 +81,9 @@ impl Workspace {
         if let Some(path) = found() {
             return Ok(path);
         }
-        let root = self.kernel.parent().unwrap_or(Path::new("."));
         let _ = Command::new("cargo")
             .args(["build", "--release", "--quiet", "-p", "tollfree"])
-            .current_dir(root)
+            .current_dir(self.root())
             .status();
         found().ok_or_else(|| {
             let why = "is not built: cargo build --release -p tollfree";

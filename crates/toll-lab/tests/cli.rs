@@ -33,10 +33,21 @@ fn scenario_file(directory: &TempDir, text: &str) -> String {
 
 #[test]
 fn every_scenario_is_listed_with_one_line() {
-    let output = lab(&["list"]).output().unwrap();
-    let listed = String::from_utf8(output.stdout).unwrap();
+    let list = |arguments: &[&str]| {
+        let output = lab(arguments).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let listed = list(&["list"]);
     let files = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/scenarios"));
-    assert_eq!(listed.lines().count(), files.unwrap().count());
+    let texts: Vec<String> = files
+        .unwrap()
+        .map(|file| fs::read_to_string(file.unwrap().path()).unwrap())
+        .collect();
+    let is_left_out = |text: &&String| text.contains("\nlisted = false\n");
+    let left_out = texts.iter().filter(is_left_out).count();
+    assert_eq!(list(&["list", "--all"]).lines().count(), texts.len());
+    assert_eq!(listed.lines().count(), texts.len() - left_out);
+    assert!(left_out > 0);
     for name in [
         "inference-over-memory",
         "inference-tiered",
@@ -126,6 +137,43 @@ fn a_scenario_that_says_nonsense_is_refused_by_name() {
     bad("memory_mib = 768", "memory_mib = 20000", "20000 MiB");
     bad("within = 60", "within = 0", "within");
     bad("description", "= \"\"\ndescription", "TOML");
+    let goal = |metric: &str, bound: &str, more: &str| {
+        let goal = format!("[[goal]]\nname = \"g\"\nmetric = \"{metric}\"\nbound = \"{bound}\"\n");
+        format!("{goal}{more}\n[short]")
+    };
+    bad(
+        "[short]",
+        &goal("wakls", "value <= 5", ""),
+        "wakls: no such counter",
+    );
+    bad(
+        "[short]",
+        &goal("walks", "change <= -200 %", ""),
+        "cannot be met",
+    );
+    bad(
+        "[short]",
+        &goal("walks", "value <= 5", ""),
+        "subject: is required",
+    );
+    let with_subject = |more: &str| {
+        let text = goal("walks", "value <= 5", more);
+        let (subject, from) = ("subject = \"luf\"\nfirst_touch", "first_touch");
+        let path = scenario_file(
+            &directory,
+            &SCENARIO
+                .replacen(from, subject, 1)
+                .replacen("[short]", &text, 1),
+        );
+        fails(&["run", &path, "--short"], 3)
+    };
+    let said = with_subject("ours = { policy = \"sometimes\" }");
+    assert!(
+        said.contains("sometimes: is not one of the scenario's policies"),
+        "{said}"
+    );
+    let said = with_subject("ours = { variant = \"patched\" }");
+    assert!(said.contains("patched: no such variant"), "{said}");
 }
 
 #[test]
@@ -140,6 +188,144 @@ fn a_file_that_is_not_there_is_named() {
 fn conditions_are_checked_before_anything_runs() {
     let said = fails(&["run", "random-access", "--fail-if", "walks=5"], 2);
     assert!(said.contains("COUNTER>+5%"), "{said}");
+}
+
+#[test]
+fn the_former_name_of_a_command_gives_the_new_one() {
+    let said = fails(
+        &[
+            "compare",
+            "lookup",
+            "--variant",
+            "vanilla",
+            "--change",
+            "3%",
+        ],
+        2,
+    );
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.contains("toll-lab run"), "{said}");
+}
+
+#[test]
+fn a_report_needs_a_subject_and_its_scenarios() {
+    let said = fails(&["report", "walks"], 2);
+    assert!(said.contains("luf, econ, morsel"), "{said}");
+    let said = fails(&["report", "luf", "fault-tail"], 2);
+    assert!(said.contains("fault-tail: no scenario of luf"), "{said}");
+    assert!(said.contains("inference-over-memory"), "{said}");
+    let said = fails(&["report", "luf", "--from", "/nowhere/luf.json"], 1);
+    assert!(said.contains("/nowhere/luf.json"), "{said}");
+}
+
+/// The file of a report with one scenario: a policy, a section and its tail of page faults each.
+fn stored_report(directory: &TempDir, tails: &[(&str, f64)]) -> String {
+    let entry = |(policy, tail): &(&str, f64)| {
+        let variant = if *policy == "econ" {
+            "tollfree"
+        } else {
+            "vanilla"
+        };
+        serde_json::json!({
+            "variant": variant, "policy": policy, "section": "main", "samples": 1,
+            "counters": {}, "runs": [{ "fault_instr_tail": tail }],
+            "fault_tail": [], "processes": {}, "cpus": [],
+        })
+    };
+    let report = serde_json::json!({
+        "format": "tollfree-lab-report", "version": 1, "subject": "econ",
+        "results": [{
+            "format": "tollfree-lab-results", "version": 1, "scenario": "fault-tail",
+            "form": "short", "preset": "skylake", "judged_by": [],
+            "environment": {
+                "date": "2026-11-25",
+                "host": { "cpu": "x", "cpus": 2, "memory_mib": 1, "kernel": "x" },
+                "qemu": "10.0.2", "machine": { "cpus": 2, "memory_mib": 512 },
+                "first_touch": "t", "fingerprint": "0", "kernels": [],
+            },
+            "results": tails.iter().map(entry).collect::<Vec<_>>(),
+        }],
+    });
+    let path = directory.path().join("stored.json");
+    fs::write(&path, report.to_string()).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn the_status_of_a_report_is_that_of_its_goals() {
+    let directory = TempDir::new().unwrap();
+    let report = |tails: &[(&str, f64)], status: i32| {
+        let path = stored_report(&directory, tails);
+        let output = lab(&["report", "econ", "fault-tail", "--from", &path])
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(status), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let stock = [("never", 10.0), ("always-defrag", 1000.0)];
+    let with = |ours| [stock[0], stock[1], ("econ", ours)];
+    assert!(report(&with(9.0), 0).contains("Goals: 2 met, 0 not met, 0 not shown."));
+    assert!(report(&with(11.0), 1).contains("**not met**"));
+    assert!(report(&stock, 3).contains("2 not measured"));
+    let path = stored_report(&directory, &with(9.0));
+    // A scenario that the file lacks.
+    let said = fails(&["report", "econ", "--from", &path], 3);
+    assert!(
+        said.contains("not measured") && said.contains("fault-kinds"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_report_is_written_with_its_raw_data_beside_it() {
+    let directory = TempDir::new().unwrap();
+    let tails = [("never", 10.0), ("always-defrag", 1000.0), ("econ", 9.0)];
+    let from = stored_report(&directory, &tails);
+    let path = directory.path().join("econ.md");
+    let written = path.display().to_string();
+    let arguments = [
+        "report",
+        "econ",
+        "fault-tail",
+        "--from",
+        &from,
+        "--markdown",
+        "--output",
+        &written,
+    ];
+    let output = lab(&arguments).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        format!("{written}\n")
+    );
+    assert!(output.stderr.is_empty(), "{output:?}");
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(
+        text.starts_with("<!-- SPDX") && text.contains("Made by `toll-lab report econ fault-tail")
+    );
+    let raw = path.with_extension("json").display().to_string();
+    let again = lab(&["report", "econ", "fault-tail", "--from", &raw, "--json"])
+        .output()
+        .unwrap();
+    assert!(again.status.success(), "{again:?}");
+    assert_eq!(fs::read(&raw).unwrap(), again.stdout);
+}
+
+#[test]
+fn a_file_that_is_no_report_is_refused_by_name() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("other.json");
+    for text in [
+        "{}",
+        "not JSON",
+        r#"{"format": "x", "version": 1, "results": []}"#,
+    ] {
+        fs::write(&path, text).unwrap();
+        let path = path.display().to_string();
+        let said = fails(&["report", "econ", "--from", &path], 3);
+        assert!(said.contains(&path), "{said}");
+    }
 }
 
 #[test]

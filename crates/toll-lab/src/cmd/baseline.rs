@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args as ClapArgs;
 
-use super::run::{RoundsArgs, provenance, resolution};
+use super::run::RoundsArgs;
 use crate::error::LabError;
 use crate::preset::Preset;
-use crate::results::{MAIN, Results, bars, shares, table, tails};
+use crate::results::{MAIN, Results, bars, provenance, resolution, shares, table, tails};
 use crate::run::{Request, run as run_all};
 use crate::scenario::{Scenario, Size};
 use crate::workspace::Workspace;
@@ -49,15 +49,20 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<()> {
     let workspace = Workspace::find()?;
-    let names = match args.scenarios.is_empty() {
-        true => Scenario::names(&workspace)?,
-        false => args.scenarios.clone(),
+    let scenarios = match args.scenarios.as_slice() {
+        [] => Scenario::all(&workspace)?
+            .into_iter()
+            .filter(|scenario| scenario.listed)
+            .collect(),
+        named => named
+            .iter()
+            .map(|name| Scenario::find(&workspace, name))
+            .collect::<Result<Vec<_>>>()?,
     };
     let preset = Preset::find(&args.preset)?;
     let mut all = Vec::new();
     let mut failed = Vec::new();
-    for name in &names {
-        let scenario = Scenario::find(&workspace, name)?;
+    for scenario in scenarios {
         let request = Request {
             scenario: &scenario,
             size: if args.short { Size::Short } else { Size::Full },
@@ -68,10 +73,10 @@ pub fn run(args: &Args) -> Result<()> {
             preset: &preset,
             resumes: true,
         };
-        output::note(format_args!("{name}"));
+        output::note(format_args!("{}", scenario.name));
         match run_all(&workspace, &request) {
             Ok(results) => all.push((scenario, results)),
-            Err(error) => failed.push((name.clone(), format!("{error:#}"))),
+            Err(error) => failed.push((scenario.name.clone(), format!("{error:#}"))),
         }
     }
     let directory = args.output.parent().unwrap_or(Path::new("."));

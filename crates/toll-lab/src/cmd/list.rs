@@ -12,6 +12,9 @@ use crate::workspace::Workspace;
 /// List the scenarios
 #[derive(Debug, ClapArgs)]
 pub struct Args {
+    /// Also list those that only reports and their own users need
+    #[arg(long)]
+    all: bool,
     /// Print them as JSON
     #[arg(long)]
     json: bool,
@@ -19,10 +22,8 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<()> {
     let workspace = Workspace::find()?;
-    let scenarios = Scenario::names(&workspace)?
-        .iter()
-        .map(|name| Scenario::find(&workspace, name))
-        .collect::<Result<Vec<_>>>()?;
+    let mut scenarios = Scenario::all(&workspace)?;
+    scenarios.retain(|scenario| args.all || scenario.listed);
     if args.json {
         let one = |scenario: &Scenario| {
             let policies: Vec<&str> = scenario
@@ -37,6 +38,8 @@ pub fn run(args: &Args) -> Result<()> {
                 "failure": scenario.failure,
                 "first_touch": scenario.first_touch,
                 "policies": policies,
+                "subject": scenario.subject,
+                "listed": scenario.listed,
             })
         };
         return output::json(&scenarios.iter().map(one).collect::<Vec<_>>());

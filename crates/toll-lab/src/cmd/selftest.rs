@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `toll-lab selftest`: runs the patch queue's own tests on a patched kernel.
 
+mod file_system;
 mod plants;
+mod programs;
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
-use clap::{Args as ClapArgs, ValueEnum};
+use anyhow::Result;
+use clap::Args as ClapArgs;
 use serde::Serialize;
 
 use super::Shape;
@@ -20,6 +21,8 @@ use crate::scenario::DiskSpec;
 use crate::tap::Tap;
 use crate::workspace::Workspace;
 use crate::{files, output};
+use file_system::FileSystem;
+use programs::{compile, job, module, name};
 
 /// Exit status of kselftest programs that cannot run here.
 const SKIPPED: Status = Status::Exit(4);
@@ -38,8 +41,6 @@ const STRESS: &str = "_stress";
 const CODE_IS_FIXED: &str = "TOLLFREE_CODE_IS_FIXED=1";
 /// Warnings are reports as well; print them on the console.
 const LOUD: &str = "loglevel=5";
-/// Directory of the tests in a kernel tree.
-const TESTS: &str = "tools/testing/selftests/tollfree";
 
 const EXAMPLE: &str = "\
 Example:
@@ -130,47 +131,6 @@ impl Args {
             true => &[],
             false => &[CODE_IS_FIXED],
         }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum FileSystem {
-    Ext4,
-    Xfs,
-    Btrfs,
-}
-
-impl FileSystem {
-    fn name(self) -> &'static str {
-        match self {
-            FileSystem::Ext4 => "ext4",
-            FileSystem::Xfs => "xfs",
-            FileSystem::Btrfs => "btrfs",
-        }
-    }
-
-    /// Command that creates the file system.
-    fn mkfs(self) -> String {
-        format!("mkfs.{}", self.name())
-    }
-
-    /// Symbols that the lab's kernels lack for it.
-    fn fragments(self, workspace: &Workspace) -> Vec<PathBuf> {
-        match self {
-            FileSystem::Ext4 => Vec::new(),
-            _ => vec![workspace.kernel.join("config/selftest.config")],
-        }
-    }
-
-    /// Shell line that loads modules, prepares a directory on the file system, and enables swap.
-    fn make_ready(self, modules: &[Program]) -> String {
-        let (mkfs, name) = (self.mkfs(), self.name());
-        let load = |module: &Program| format!("insmod {} && ", module.guest);
-        let load: String = modules.iter().map(load).collect();
-        format!(
-            "{load}mkdir -p /data /tmp && {mkfs} -q /dev/vda && mount -t {name} /dev/vda /data && \
-             mkswap /dev/vdb && swapon /dev/vdb"
-        )
     }
 }
 
@@ -311,81 +271,6 @@ pub fn run(args: &Args) -> Result<()> {
     }
 }
 
-/// Compiles the tests of a kernel tree with their own Makefile.
-fn compile(built: &Built) -> Result<Vec<Program>> {
-    let directory = built.tree.join(TESTS);
-    if !directory.is_dir() {
-        let why = "has no tests of tollfree: they belong to the variants named tollfree";
-        return Err(LabError::Usage(format!("{}: {why}", built.variant)).into());
-    }
-    let output = built.config.with_file_name("selftests");
-    std::fs::create_dir_all(&output).with_context(|| output.display().to_string())?;
-    make(&directory, &output, "all")?;
-    let names = make(&directory, &output, "emit_tests")?;
-    let program = |name: &str| Program {
-        host: output.join(name),
-        guest: format!("/test/{name}"),
-    };
-    let programs: Vec<Program> = names
-        .lines()
-        .filter_map(|line| line.strip_prefix("tollfree:"))
-        .map(program)
-        .collect();
-    match programs.is_empty() {
-        true => Err(LabError::Input(format!("{}: names no test", directory.display())).into()),
-        false => Ok(programs),
-    }
-}
-
-fn make(directory: &Path, output: &Path, target: &str) -> Result<String> {
-    let run = Command::new("make")
-        .args(["--no-print-directory", "-s", "-C"])
-        .arg(directory)
-        .arg(format!("OUTPUT={}", output.display()))
-        .args(["COLLECTION=tollfree", target])
-        .env_remove("MAKEFLAGS")
-        .output()
-        .map_err(|error| LabError::Missing(format!("make: {error}")))?;
-    if run.status.success() {
-        return Ok(String::from_utf8_lossy(&run.stdout).into_owned());
-    }
-    let said = String::from_utf8_lossy(&run.stderr);
-    Err(LabError::Build(format!(
-        "{}: make {target}: {}",
-        directory.display(),
-        said.trim_end()
-    ))
-    .into())
-}
-
-/// Adds a module as a guest file.
-fn module(file: &Path) -> Program {
-    let name = file.file_name().unwrap_or_default();
-    Program {
-        host: file.to_owned(),
-        guest: format!("/lib/modules/{}", name.to_string_lossy()),
-    }
-}
-
-/// A test program's name, without its directory.
-fn name(program: &Program) -> &str {
-    program.guest.rsplit('/').next().unwrap_or_default()
-}
-
-fn job(program: &Program, settings: &[&str], words: &[String]) -> Job {
-    let mut command: Vec<String> = Vec::new();
-    if !settings.is_empty() {
-        command.extend(["/bin/busybox", "env"].map(str::to_owned));
-        command.extend(settings.iter().map(|&setting| setting.to_owned()));
-    }
-    command.push(program.guest.clone());
-    command.extend_from_slice(words);
-    Job {
-        name: name(program).to_owned(),
-        command,
-    }
-}
-
 fn has_kunit(built: &Built) -> Result<bool> {
     let config = files::read_text(&built.config)?;
     Ok(config.lines().any(|line| line == "CONFIG_KUNIT_DEBUGFS=y"))
@@ -436,84 +321,4 @@ fn show(test: &Tested) {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::HashSet;
-
-    use clap::FromArgMatches;
-
-    use super::*;
-
-    #[test]
-    fn the_kernel_has_what_the_file_system_needs() {
-        let workspace = Workspace::find().unwrap();
-        for fs in FileSystem::value_variants() {
-            // Built in, or a module: all modules are loaded.
-            let symbol = format!("CONFIG_{}_FS=", fs.name().to_uppercase());
-            let mut fragments = vec![workspace.kernel.join("config/lab.config")];
-            fragments.extend(fs.fragments(&workspace));
-            let texts = fragments.iter().map(|it| files::read_text(it).unwrap());
-            let text: String = texts.collect();
-            let mut values = text.lines().filter_map(|line| line.strip_prefix(&symbol));
-            let last = values.next_back().unwrap_or("n");
-            assert!(["y", "m"].contains(&last), "{symbol}{last}");
-        }
-    }
-
-    #[test]
-    fn guests_that_differ_have_directories_of_their_own() {
-        let shapes = [
-            "",
-            "--icount",
-            "--pti",
-            "--la57",
-            "--nodes=2",
-            "--cpus=4",
-            "--memory=2048",
-            "--fs=xfs",
-        ];
-        let directory = |option: &str| {
-            let words = ["selftest", option].into_iter().filter(|it| !it.is_empty());
-            let matches =
-                Args::augment_args(clap::Command::new("selftest")).get_matches_from(words);
-            Args::from_arg_matches(&matches)
-                .unwrap()
-                .directory("tollfree")
-        };
-        let names: HashSet<String> = shapes.into_iter().map(directory).collect();
-        assert_eq!(names.len(), shapes.len(), "{names:?}");
-    }
-
-    #[test]
-    fn code_may_change_where_one_thread_runs_all_cpus() {
-        let program = Program {
-            host: PathBuf::new(),
-            guest: "/test/luf".to_owned(),
-        };
-        let minute = ["60".to_owned()];
-        assert_eq!(job(&program, &[], &[]).command, ["/test/luf"]);
-        assert_eq!(job(&program, &[], &minute).command, ["/test/luf", "60"]);
-        let fixed = job(&program, &[CODE_IS_FIXED], &[]);
-        assert_eq!(fixed.name, "luf");
-        assert!(
-            fixed
-                .command
-                .join(" ")
-                .contains("env TOLLFREE_CODE_IS_FIXED=1 /test/luf")
-        );
-    }
-
-    #[test]
-    fn the_directory_is_on_the_file_system_that_is_asked_for() {
-        let ready = FileSystem::Xfs.make_ready(&[]);
-        assert!(ready.starts_with("mkdir"));
-        assert!(ready.contains("mkfs.xfs -q /dev/vda && mount -t xfs /dev/vda /data"));
-    }
-
-    #[test]
-    fn modules_are_loaded_before_anything_is_mounted() {
-        let modules = ["fs/exportfs/exportfs.ko", "fs/xfs/xfs.ko"].map(|it| module(Path::new(it)));
-        let ready = FileSystem::Xfs.make_ready(&modules);
-        let load = "insmod /lib/modules/exportfs.ko && insmod /lib/modules/xfs.ko && mkdir";
-        assert!(ready.starts_with(load), "{ready}");
-    }
-}
+mod tests;

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::{Done, Guest, Status, TRIES, crash, is_passing, parse_status};
+use super::job::parse_status;
+use super::{Done, Guest, Status, TRIES, crash, is_passing};
 use crate::files;
 use crate::workspace::Workspace;
 

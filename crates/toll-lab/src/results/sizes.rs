@@ -78,7 +78,8 @@ pub fn sizes_table(sizes: &[SizeCost]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::{Counters, Detail};
+    use crate::counters::Counters;
+    use crate::results::Detail;
 
     fn entry(variant: &str, section: &str, counters: &[(&str, f64)]) -> Entry {
         let mut entry = Entry::new(variant, "default", section);

@@ -45,47 +45,66 @@ const SHOWN: [&str; 32] = [
 pub fn table(results: &Results, is_all: bool) -> String {
     let tables = sections(results).into_iter().map(|section| {
         let entries: Vec<&Entry> = of_section(results, section).collect();
-        let mut head = vec!["counter".to_owned()];
-        head.extend(entries.iter().map(|entry| column(results, entry)));
-        let row = |name: &String| {
-            let mut cells = vec![name.clone()];
-            cells.extend(entries.iter().map(|entry| value(entry.counters.get(name))));
-            cells
-        };
-        let rows = names(&entries, is_all).iter().map(row).collect();
-        titled(results, section, &head, rows)
+        plain(results, &entries, is_all)
     });
     tables.collect::<Vec<_>>().join("\n")
 }
 
-/// Compares each other variant with the first: the difference with its 95 % interval.
+/// A column for each entry of a section.
+fn plain(results: &Results, entries: &[&Entry], is_all: bool) -> String {
+    let mut head = vec!["counter".to_owned()];
+    head.extend(entries.iter().map(|entry| column(results, entry)));
+    let row = |name: &String| {
+        let mut cells = vec![name.clone()];
+        cells.extend(entries.iter().map(|entry| value(entry.counters.get(name))));
+        cells
+    };
+    let rows = names(entries, is_all).iter().map(row).collect();
+    titled(results, &entries[0].section, &head, rows)
+}
+
+/// Compares each other variant with the first: the difference with its 95 % interval. What the
+/// first variant does not have is shown without a comparison.
 pub fn compared(results: &Results, is_all: bool) -> String {
     let variants = results.variants();
+    let Some((first, others)) = variants.split_first() else {
+        return String::new();
+    };
     let mut text = Vec::new();
     for section in sections(results) {
-        let first = |entry: &&Entry| Some(entry.variant.as_str()) == variants.first().copied();
-        for base in of_section(results, section).filter(first) {
-            let others: Vec<&Entry> = variants
-                .iter()
-                .skip(1)
-                .filter_map(|variant| results.counterpart(base, variant))
-                .collect();
-            let mut head = vec!["counter".to_owned(), column(results, base)];
-            for other in &others {
-                head.extend([column(results, other), "change".to_owned()]);
-            }
-            let row = |name: &String| {
-                let mut cells = vec![name.clone(), value(base.counters.get(name))];
-                for other in &others {
-                    cells.extend([value(other.counters.get(name)), change(base, other, name)]);
-                }
-                cells
-            };
-            let rows = names(&[base], is_all).iter().map(row).collect();
-            text.push(titled(results, section, &head, rows));
+        let (bases, rest): (Vec<&Entry>, Vec<&Entry>) =
+            of_section(results, section).partition(|entry| entry.variant == *first);
+        for base in bases {
+            text.push(changes(results, base, others, is_all));
+        }
+        let is_alone = |entry: &&&Entry| results.counterpart(entry, first).is_none();
+        let alone: Vec<&Entry> = rest.iter().filter(is_alone).copied().collect();
+        if !alone.is_empty() {
+            text.push(plain(results, &alone, is_all));
         }
     }
     text.join("\n")
+}
+
+/// A column for the base, and two for each other variant.
+fn changes(results: &Results, base: &Entry, others: &[&str], is_all: bool) -> String {
+    let others: Vec<&Entry> = others
+        .iter()
+        .filter_map(|variant| results.counterpart(base, variant))
+        .collect();
+    let mut head = vec!["counter".to_owned(), column(results, base)];
+    for other in &others {
+        head.extend([column(results, other), "change".to_owned()]);
+    }
+    let row = |name: &String| {
+        let mut cells = vec![name.clone(), value(base.counters.get(name))];
+        for other in &others {
+            cells.extend([value(other.counters.get(name)), change(base, other, name)]);
+        }
+        cells
+    };
+    let rows = names(&[base], is_all).iter().map(row).collect();
+    titled(results, &base.section, &head, rows)
 }
 
 fn sections(results: &Results) -> Vec<&str> {
@@ -130,14 +149,18 @@ fn names(entries: &[&Entry], is_all: bool) -> Vec<String> {
     let mut found: Vec<String> = SHOWN.iter().map(|name| (*name).to_owned()).collect();
     for entry in entries {
         for name in entry.counters.keys() {
-            let is_note = is_all || name.starts_with("note_");
-            if is_note && !found.contains(name) {
+            if (is_all || is_shown(name)) && !found.contains(name) {
                 found.push(name.clone());
             }
         }
     }
     found.retain(|name| is_nonzero(name));
     found
+}
+
+/// Whether a table shows a counter by default.
+pub fn is_shown(counter: &str) -> bool {
+    SHOWN.contains(&counter) || counter.starts_with("note_")
 }
 
 fn value(estimate: Option<&Estimate>) -> String {
@@ -155,8 +178,8 @@ fn value(estimate: Option<&Estimate>) -> String {
     }
 }
 
-/// Groups thousands; three significant digits for values that are not counts.
-fn number(value: f64) -> String {
+/// Formats a number: groups thousands; three significant digits for values that are not counts.
+pub fn number(value: f64) -> String {
     if value.fract() != 0.0 && value.abs() < 1e4 {
         return format!("{value:.3}");
     }
@@ -197,7 +220,8 @@ fn titled(results: &Results, section: &str, head: &[String], rows: Vec<Vec<Strin
     title + &markdown(head, &rows)
 }
 
-fn markdown(head: &[String], rows: &[Vec<String>]) -> String {
+/// Formats a Markdown table with aligned columns; all but the first are aligned to the right.
+pub fn markdown(head: &[String], rows: &[Vec<String>]) -> String {
     let all = || std::iter::once(head).chain(rows.iter().map(Vec::as_slice));
     let widths: Vec<usize> = (0..head.len())
         .map(|column| all().map(|row| row[column].len()).max().unwrap_or(0))
@@ -246,6 +270,14 @@ mod tests {
             text.contains("|             -98.0 %") || text.contains("| -98.0 % |"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn what_the_first_variant_lacks_is_shown_without_a_change() {
+        let mut results = example(&[100.0], &[2.0]);
+        results.results[1].section = "other".to_owned();
+        let text = compared(&results, false);
+        assert!(text.contains("other") && !text.contains('%'), "{text}");
     }
 
     #[test]

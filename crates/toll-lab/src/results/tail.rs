@@ -35,8 +35,9 @@ fn place(entries: &[Entry], policy: &str, section: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::counters::Counters;
     use crate::guest::Latency;
-    use crate::results::{Counters, Detail};
+    use crate::results::Detail;
 
     fn entry(policy: &str, section: &str, buckets: &str, faults: f64) -> Entry {
         let mut entry = Entry::new("vanilla", policy, section);

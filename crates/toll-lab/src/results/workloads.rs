@@ -94,7 +94,8 @@ pub fn workloads_table(workloads: &[Workload]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::{Counters, Detail};
+    use crate::counters::Counters;
+    use crate::results::Detail;
 
     fn entry(policy: &str, section: &str, costs: &[f64]) -> Entry {
         let mut entry = Entry::new("v", policy, section);

@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use super::file::bad_name;
+use super::name::bad_name;
 
 /// A `[[profile]]` table of a scenario.
 #[derive(Debug, Clone, Deserialize, Hash)]

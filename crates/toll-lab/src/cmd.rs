@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Command-line interface, one file per subcommand.
+
+mod baseline;
+mod bench;
+mod equal;
+mod kernel;
+mod lint;
+mod list;
+mod outside;
+mod report;
+mod run;
+mod selftest;
+mod shell;
+
+use anyhow::Result;
+use clap::{Args, Parser, Subcommand};
+
+use crate::error::{EXIT_CODES, LabError};
+
+/// Build and boot stock and patched kernels side by side, and count events with a virtual PMU
+#[derive(Debug, Parser)]
+#[command(version, after_help = EXIT_CODES)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Guest options of commands that take no scenario.
+#[derive(Debug, Args)]
+struct Shape {
+    /// Emulated CPUs
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=8))]
+    cpus: u32,
+    /// The guest's memory
+    #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(256..=12288))]
+    memory: u32,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Kernel(kernel::Args),
+    Equal(equal::Args),
+    Selftest(selftest::Args),
+    Outside(outside::Args),
+    List(list::Args),
+    Run(run::Args),
+    Report(report::Args),
+    /// The former name of a part of `run`
+    #[command(hide = true)]
+    Compare {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        _words: Vec<String>,
+    },
+    Baseline(baseline::Args),
+    Bench(bench::Args),
+    Lint(lint::Args),
+    Shell(shell::Args),
+}
+
+pub fn dispatch(cli: Cli) -> Result<()> {
+    match cli.command {
+        Command::Kernel(args) => kernel::run(&args),
+        Command::Equal(args) => equal::run(&args),
+        Command::Selftest(args) => selftest::run(&args),
+        Command::Outside(args) => outside::run(&args),
+        Command::List(args) => list::run(&args),
+        Command::Run(args) => run::run(&args),
+        Command::Report(args) => report::run(&args),
+        Command::Compare { .. } => {
+            let why = "compare is now a part of run: toll-lab run SCENARIO --variant A --variant B";
+            Err(LabError::Usage(why.to_owned()).into())
+        }
+        Command::Baseline(args) => baseline::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Lint(args) => lint::run(&args),
+        Command::Shell(args) => shell::run(&args),
+    }
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! QEMU's `-plugin` arguments: the virtual PMU, and the counting of cache lines.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+
+use super::Machine;
+use crate::preset::Preset;
+use crate::workspace::Workspace;
+
+/// Returns the argument for the virtual PMU of a machine; counts are written to files in `out`.
+///
+/// # Errors
+/// [`LabError::Missing`](crate::error::LabError::Missing) if the plugin is not built.
+pub(super) fn pmu(
+    workspace: &Workspace,
+    preset: &Preset,
+    machine: &Machine,
+    out: &Path,
+) -> Result<String> {
+    let mut words = vec![
+        pmu_library(workspace)?.display().to_string(),
+        format!("out={}", out.display()),
+    ];
+    if machine.icount && machine.cpus > 1 {
+        words.push("one_thread=on".to_owned());
+    }
+    words.extend(preset.tlb_words());
+    Ok(words.join(","))
+}
+
+/// Returns the argument for the plugin that counts cache lines.
+pub(super) fn lines(workspace: &Workspace, out: &Path) -> Result<String> {
+    let library = lines_library(workspace)?;
+    Ok(format!("{},out={}", library.display(), out.display()))
+}
+
+/// Returns the path of the virtual PMU plugin.
+///
+/// # Errors
+/// [`LabError::Missing`](crate::error::LabError::Missing) if it is not built.
+pub fn pmu_library(workspace: &Workspace) -> Result<PathBuf> {
+    workspace.plugin("libtoll_system.so")
+}
+
+/// Returns the path of the plugin that counts cache lines.
+///
+/// # Errors
+/// [`LabError::Missing`](crate::error::LabError::Missing) if it is not built.
+pub fn lines_library(workspace: &Workspace) -> Result<PathBuf> {
+    workspace.plugin("libtoll_lines.so")
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+use super::*;
+use crate::report::tests::{Made, results};
+
+fn example() -> Results {
+    let counters = [
+        ("latency_base_1000", 9.0),
+        ("latency_fell_back_2048", 1.0),
+        ("latency_base_4096", 1.0),
+        ("latency_huge_8192", 0.0),
+        ("page_faults", 11.0),
+    ];
+    let made = |policy| Made::new("tollfree", policy, "main", &counters);
+    results("fault-kinds", &["never", "always-defrag", "econ"].map(made))
+}
+
+#[test]
+fn kinds_are_read_from_the_names_of_the_counters() {
+    let results = example();
+    let found = kinds(&results.results[0]);
+    let names: Vec<&&str> = found.keys().collect();
+    assert_eq!(names, [&"base", &"fell_back"]);
+    assert_eq!(found["base"], [(1000, 9.0), (4096, 1.0)]);
+    assert_eq!(found["fell_back"], [(2048, 1.0)]);
+    assert!(is_measured(&results));
+    assert_eq!(median(&found["base"]), 1000);
+    let text = table(&results);
+    assert!(
+        text.contains("| never         |      base |     10 |     1,000 |      4,096 |"),
+        "{text}"
+    );
+}
+
+#[test]
+fn every_kind_of_every_policy_is_drawn() {
+    let drawn = picture(&example());
+    assert_eq!(drawn.matches("<polyline").count(), 6, "{drawn}");
+    assert!(drawn.ends_with("</svg>\n"));
+    for tag in ["svg", "text"] {
+        let opened = drawn.matches(&format!("<{tag} ")).count();
+        let closed = drawn.matches(&format!("</{tag}>")).count();
+        assert_eq!(opened, closed, "{tag}");
+    }
+    assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
+}
