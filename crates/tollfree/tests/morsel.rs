@@ -2,10 +2,6 @@
 //! `tollfree morsel` and `tollfree run --morsel`, on tmpfs, which every Linux has, and on mounts of
 //! our own where allowed.
 
-mod common;
-mod preload;
-mod schema;
-
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -13,13 +9,17 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use serde_json::Value;
 use tempfile::TempDir;
-
-const TOLLFREE: &str = env!("CARGO_BIN_EXE_tollfree");
+use toll_testkit::compiler::{compile, compile_where_possible};
+use toll_testkit::machine::{has_program, is_root};
+use toll_testkit::output::{stderr, stdout};
+use toll_testkit::process::{Running, interrupt, wait_until};
+use toll_testkit::tool::{library, tollfree};
+use toll_testkit::{Directory, schema};
 
 /// Maps files, and prints for each whether it is a morsel, and the sum of its bytes.
 /// Options before a file: w maps it writable, o opens it for writing; p unmaps a part first.
@@ -74,44 +74,42 @@ int main(int argc, char **argv) {
 /// A directory of morsels, and a directory with files and a program.
 struct Fixture {
     morsels: TempDir,
-    files: TempDir,
+    files: Directory,
 }
 
 impl Fixture {
     fn new() -> Fixture {
-        preload::library();
+        library();
         Fixture {
             morsels: tempfile::tempdir_in("/dev/shm").unwrap(),
-            files: tempfile::tempdir().unwrap(),
+            files: Directory::empty(),
         }
     }
 
+    /// With the program `maps`; `None` without a C compiler.
+    fn with_program() -> Option<Fixture> {
+        let fixture = Fixture::new();
+        fixture.compile("maps", PROGRAM, &[]).then_some(fixture)
+    }
+
     fn path(&self, name: &str) -> PathBuf {
-        self.files.path().join(name)
+        self.files.path(name)
     }
 
     fn file(&self, name: &str, content: &[u8]) -> String {
-        let path = self.path(name);
-        fs::write(&path, content).unwrap();
+        let path = self.files.write(name, content);
         path.into_os_string().into_string().unwrap()
-    }
-
-    /// The program; false without a C compiler.
-    fn has_program(&self, flags: &[&str]) -> bool {
-        self.compile("maps", PROGRAM, flags)
     }
 
     /// Compiles a program; false without a C compiler.
     fn compile(&self, name: &str, source: &str, flags: &[&str]) -> bool {
-        let program = self.path(name);
-        let file = program.with_extension("c");
-        fs::write(&file, source).unwrap();
-        common::compile_where_possible(&file, &program, &[&["-O1"], flags].concat())
+        let file = self.files.write(format!("{name}.c"), source);
+        let options = [&["-O1"], flags].concat();
+        compile_where_possible(&file, &self.path(name), &options)
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(TOLLFREE);
-        command.args(arguments).current_dir(&self.files);
+        let mut command = self.files.tollfree(arguments);
         command.env("TOLLFREE_MORSELS", self.morsels.path());
         command
     }
@@ -127,6 +125,13 @@ impl Fixture {
         let document = serde_json::from_slice(&output.stdout).unwrap();
         schema::check("morsel", &document);
         document
+    }
+
+    /// The summary of a run, which keeps to its schema.
+    fn summary(&self) -> Value {
+        let summary = self.files.json("s.json");
+        schema::check("run", &summary);
+        summary
     }
 
     /// The directory of our own records, created if it does not exist.
@@ -151,27 +156,10 @@ impl Fixture {
     }
 }
 
-fn stdout(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
 fn content(size: usize) -> Vec<u8> {
     (0..size as u32)
         .map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8)
         .collect()
-}
-
-/// Waits for an event, with a time limit for slow machines.
-fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !happened() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
-        sleep(Duration::from_millis(2));
-    }
 }
 
 #[test]
@@ -225,13 +213,13 @@ fn mapping_processes_are_counted() {
         sys.stdin.read()";
     let mut python = Command::new("python3");
     python.args(["-c", program]).arg(path);
-    python.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let Ok(mut child) = python.spawn() else {
+    python.stdin(Stdio::piped());
+    if !has_program("python3") {
         eprintln!("skipped: no python3");
         return;
-    };
-    let mut line = [0; 7];
-    std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut line).unwrap();
+    }
+    let mut running = Running::start(&mut python);
+    assert_eq!(running.line(), "mapped");
     assert_eq!(
         fixture.json(&["stat", "model"])["morsels"][0]["mapped_by"],
         1
@@ -246,8 +234,8 @@ fn mapping_processes_are_counted() {
         stderr(&output).contains("a process still maps it"),
         "{output:?}"
     );
-    drop(child.stdin.take());
-    assert!(child.wait().unwrap().success());
+    drop(running.child.stdin.take());
+    assert!(running.child.wait().unwrap().success());
     let put = fixture.json(&["put", &other, "--limit", "12K"]);
     assert_eq!(put["filled"], true);
 }
@@ -323,7 +311,7 @@ fn waiting(fixture: &Fixture) -> (File, Child) {
     put.stdout(Stdio::null()).stderr(Stdio::piped());
     let child = put.spawn().unwrap();
     let fds = format!("/proc/{}/fd", child.id());
-    wait_until("the put does not wait", || {
+    wait_until("the put that waits", || {
         let mut fds = fs::read_dir(&fds).into_iter().flatten().flatten();
         fds.any(|fd| fs::read_link(fd.path()).is_ok_and(|to| to == records))
     });
@@ -334,8 +322,7 @@ fn waiting(fixture: &Fixture) -> (File, Child) {
 fn an_interrupted_copy_is_130() {
     let fixture = Fixture::new();
     let (lock, child) = waiting(&fixture);
-    let pid = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    interrupt(child.id());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{output:?}");
     assert_eq!(stderr(&output), "tollfree: interrupted\n");
@@ -362,7 +349,7 @@ fn a_killed_copy_leaves_nothing() {
     let mut child = put.spawn().unwrap();
     let maps = format!("/proc/{}/maps", child.id());
     let directory = fixture.morsels.path().to_str().unwrap().to_owned();
-    wait_until("the copy does not begin", || {
+    wait_until("the copy", || {
         fs::read_to_string(&maps).is_ok_and(|maps| maps.contains(&directory))
     });
     child.kill().unwrap();
@@ -406,7 +393,9 @@ fn in_mount_namespace(
     let mut unshare = Command::new("unshare");
     unshare.args(options).args(["--mount", "sh", "-euc"]);
     unshare.arg(format!("mkdir m; {try_it}; echo it can be had\n{script}"));
-    unshare.env("T", TOLLFREE).env("TOLLFREE_MORSELS", morsels);
+    unshare
+        .env("T", tollfree())
+        .env("TOLLFREE_MORSELS", morsels);
     let mut output = unshare.current_dir(&fixture.files).output().ok()?;
     let Some(rest) = output.stdout.strip_prefix(ALLOWED.as_bytes()) else {
         eprintln!("skipped: {try_it}: {output:?}");
@@ -472,28 +461,18 @@ fn mount_says_what_it_mounted() {
 #[test]
 fn users_are_told_what_they_can_do_without_root() {
     let fixture = Fixture::new();
-    let nobody = ["setpriv", "--reuid", "65534", "--clear-groups"];
-    let is_there = Command::new(nobody[0])
-        .args(&nobody[1..])
-        .arg("true")
-        .output();
-    if !rustix::process::geteuid().is_root() || !is_there.is_ok_and(|it| it.status.success()) {
-        eprintln!("skipped: not root");
+    if !has_nobody() {
         return;
     }
-    fs::copy(TOLLFREE, fixture.path("tollfree")).unwrap();
-    fs::set_permissions(fixture.files.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let own = tempfile::tempdir_in(fixture.files.path()).unwrap();
+    fs::copy(tollfree(), fixture.path("tollfree")).unwrap();
+    set_mode(fixture.files.as_path(), 0o755);
+    let own = tempfile::tempdir_in(fixture.files.as_path()).unwrap();
     std::os::unix::fs::chown(own.path(), Some(65534), None).unwrap();
     // Without and with the right to create the directory.
     for directory in [fixture.path("m"), own.path().join("m")] {
-        let mut command = Command::new(nobody[0]);
-        command.args(&nobody[1..]).arg(fixture.path("tollfree"));
-        let output = command
-            .args(["morsel", "mount"])
-            .arg(&directory)
-            .output()
-            .unwrap();
+        let mut command = as_nobody(&fixture.path("tollfree"));
+        let mount = command.args(["morsel", "mount"]).arg(&directory);
+        let output = mount.output().unwrap();
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(4), "{said}");
         let hint = format!("`sudo tollfree morsel mount {}`", directory.display());
@@ -552,10 +531,9 @@ fn huge_pages_of_tmpfs_are_counted() {
 
 #[test]
 fn mappings_are_served_and_the_program_is_left_alone() {
-    let fixture = Fixture::new();
-    if !fixture.has_program(&[]) {
+    let Some(fixture) = Fixture::with_program() else {
         return;
-    }
+    };
     let model = fixture.file("model", &content(5_000_001));
     let plain = Command::new(fixture.path("maps"))
         .args(["r", &model])
@@ -575,9 +553,7 @@ fn mappings_are_served_and_the_program_is_left_alone() {
         ];
         let output = fixture.run(&arguments);
         assert_eq!(output.status.code(), Some(3), "{output:?}");
-        let summary: Value =
-            serde_json::from_slice(&fs::read(fixture.path("s.json")).unwrap()).unwrap();
-        schema::check("run", &summary);
+        let summary = fixture.summary();
         let morsel = &summary["morsels"][0];
         let number = |name: &str| morsel[name].as_u64().unwrap();
         assert_eq!(number("mappings") + number("left"), 1, "{morsel}");
@@ -606,10 +582,9 @@ fn mappings_are_served_and_the_program_is_left_alone() {
 
 #[test]
 fn a_file_that_changes_meanwhile_is_served_by_itself() {
-    let fixture = Fixture::new();
-    if !fixture.has_program(&[]) {
+    let Some(fixture) = Fixture::with_program() else {
         return;
-    }
+    };
     let model = fixture.file("model", &content(10_000));
     let script = "./maps r model; ./maps r ./link; sleep 0.05; printf x >>model; ./maps r model";
     std::os::unix::fs::symlink("model", fixture.path("link")).unwrap();
@@ -628,10 +603,9 @@ fn a_file_that_changes_meanwhile_is_served_by_itself() {
 /// A user with write access to a file can set its modification time.
 #[test]
 fn a_change_that_sets_its_time_back_is_seen_by_the_program() {
-    let fixture = Fixture::new();
-    if !fixture.has_program(&[]) {
+    let Some(fixture) = Fixture::with_program() else {
         return;
-    }
+    };
     let model = fixture.file("model", &content(1 << 20));
     let script = "./maps r model; touch -r model time; \
         printf x | dd of=model bs=1 seek=110000 conv=notrunc 2>/dev/null; touch -r time model; \
@@ -646,10 +620,9 @@ fn a_change_that_sets_its_time_back_is_seen_by_the_program() {
 
 #[test]
 fn a_morsel_that_is_exchanged_is_not_mapped() {
-    let fixture = Fixture::new();
-    if !fixture.has_program(&[]) {
+    let Some(fixture) = Fixture::with_program() else {
         return;
-    }
+    };
     let model = fixture.file("model", &content(10_000));
     let script = "cd $TOLLFREE_MORSELS && cp model other && mv -f other model; cd - >/dev/null; ./maps r model";
     let output = fixture.run(&["run", "--morsel", &model, "--", "sh", "-c", script]);
@@ -658,10 +631,9 @@ fn a_morsel_that_is_exchanged_is_not_mapped() {
 
 #[test]
 fn several_files_and_none_that_is_mapped() {
-    let fixture = Fixture::new();
-    if !fixture.has_program(&[]) {
+    let Some(fixture) = Fixture::with_program() else {
         return;
-    }
+    };
     let (one, other) = (
         fixture.file("one", &content(5000)),
         fixture.file("other", &content(6000)),
@@ -702,7 +674,7 @@ fn what_keeps_a_file_from_its_morsel_is_said_and_the_program_runs() {
     assert_eq!(output.status.code(), Some(125), "{output:?}");
     let source = fixture.file("maps.c", PROGRAM.as_bytes());
     let options = ["-O1", "-static"];
-    if common::compile_where_possible(Path::new(&source), &fixture.path("maps"), &options) {
+    if compile_where_possible(Path::new(&source), &fixture.path("maps"), &options) {
         let output = fixture.run(&["run", "--morsel", &model, "--", "./maps", "r", "model"]);
         assert!(stdout(&output).starts_with("file "), "{output:?}");
         assert!(stderr(&output).contains("linked statically"), "{output:?}");
@@ -730,14 +702,18 @@ fn by_hand_sealed_morsels_keep_writers_out() {
     assert_eq!(sealed["morsels"][0]["source"], Value::Null);
 }
 
-/// An unprivileged user; only root can run commands as it.
-const NOBODY: [&str; 4] = ["setpriv", "--reuid", "65534", "--clear-groups"];
+/// A command of an unprivileged user; only root can run one.
+fn as_nobody(program: &Path) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", "65534", "--clear-groups"]);
+    command.arg(program);
+    command
+}
 
-/// Whether commands can be run as [`NOBODY`].
+/// Whether [`as_nobody`] works here; prints a message if not.
 fn has_nobody() -> bool {
-    let mut command = Command::new(NOBODY[0]);
-    let output = command.args(&NOBODY[1..]).arg("true").output();
-    let has = rustix::process::geteuid().is_root() && output.is_ok_and(|it| it.status.success());
+    let output = as_nobody(Path::new("true")).output();
+    let has = is_root() && output.is_ok_and(|it| it.status.success());
     if !has {
         eprintln!("skipped: not root, or no setpriv");
     }
@@ -756,16 +732,12 @@ fn a_file_that_others_cannot_reach_is_not_copied_for_them() {
         return;
     }
     set_mode(fixture.morsels.path(), 0o1777);
-    set_mode(fixture.files.path(), 0o700);
+    set_mode(fixture.files.as_path(), 0o700);
     let model = fixture.file("model", b"weights");
     set_mode(Path::new(&model), 0o644);
     let put = fixture.json(&["put", &model]);
     let copy = put["morsels"][0]["path"].as_str().unwrap();
-    let read_by_nobody = |path: &str| {
-        let mut command = Command::new(NOBODY[0]);
-        command.args(&NOBODY[1..]).args(["cat", path]);
-        command.output().unwrap()
-    };
+    let read_by_nobody = |path: &str| as_nobody(Path::new("cat")).arg(path).output().unwrap();
     assert!(!read_by_nobody(&model).status.success());
     let output = read_by_nobody(copy);
     assert!(!output.status.success(), "{output:?}");
@@ -803,7 +775,7 @@ fn the_lock_of_a_user_is_the_users_own() {
 fn a_hidden_directory_that_is_a_link_is_4() {
     let fixture = Fixture::new();
     let hidden = fixture.morsels.path().join(".tollfree");
-    std::os::unix::fs::symlink(fixture.files.path(), &hidden).unwrap();
+    std::os::unix::fs::symlink(fixture.files.as_path(), &hidden).unwrap();
     let output = fixture.run(&["morsel", "put", &fixture.file("model", b"weights")]);
     assert_eq!(output.status.code(), Some(4), "{output:?}");
     assert!(
@@ -811,7 +783,7 @@ fn a_hidden_directory_that_is_a_link_is_4() {
         "{output:?}"
     );
     assert_eq!(fixture.names(), [""; 0]);
-    assert_eq!(fs::read_dir(&fixture.files).unwrap().count(), 1);
+    assert_eq!(fixture.files.names().len(), 1);
 }
 
 #[test]
@@ -931,9 +903,7 @@ fn a_program_that_confines_itself_lives() {
         assert_eq!(output.stdout, plain.stdout, "{how}");
         let said = stderr(&output);
         assert!(said.contains("confined itself (seccomp)"), "{how}: {said}");
-        let summary = fs::read(fixture.path("s.json")).unwrap();
-        let summary: Value = serde_json::from_slice(&summary).unwrap();
-        schema::check("run", &summary);
+        let summary = fixture.summary();
         let morsel = &summary["morsels"][0];
         assert_eq!(
             (&morsel["mappings"], &morsel["confined"]),
@@ -1069,8 +1039,7 @@ fn huge_pages_of_a_pool_are_unmapped_with_their_neighbours() {
     };
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert_eq!(output.stdout, plain.stdout);
-    let summary = fs::read(fixture.path("s.json")).unwrap();
-    let summary: Value = serde_json::from_slice(&summary).unwrap();
+    let summary = fixture.summary();
     let morsel = &summary["morsels"][0];
     assert_eq!(
         (&morsel["kind"], &morsel["mappings"]),
@@ -1087,22 +1056,18 @@ fn what_another_user_put_there_is_not_served() {
         return;
     }
     // In a directory that every user can access, unlike the build directory.
-    fs::copy(TOLLFREE, fixture.path("tollfree")).unwrap();
+    fs::copy(tollfree(), fixture.path("tollfree")).unwrap();
     for (directory, mode) in [
         (fixture.morsels.path(), 0o1777),
-        (fixture.files.path(), 0o755),
+        (fixture.files.as_path(), 0o755),
     ] {
         set_mode(directory, mode);
     }
     let model = fixture.file("model", b"weights");
-    let as_nobody = |arguments: &[&str]| {
-        let mut command = Command::new(NOBODY[0]);
-        command
-            .args(&NOBODY[1..])
-            .arg(fixture.path("tollfree"))
-            .args(arguments);
+    let run_by_nobody = |arguments: &[&str]| {
+        let mut command = as_nobody(&fixture.path("tollfree"));
         command.env("TOLLFREE_MORSELS", fixture.morsels.path());
-        command.output().unwrap()
+        command.args(arguments).output().unwrap()
     };
     let put = ["morsel", "put", &model];
     // Root creates the hidden directory, as `morsel mount` does: its owner may remove its contents.
@@ -1111,7 +1076,7 @@ fn what_another_user_put_there_is_not_served() {
         return;
     }
     fixture.json(&["rm", "other"]);
-    assert!(as_nobody(&put).status.success());
+    assert!(run_by_nobody(&put).status.success());
     // Root makes its own copy, which is shared with all users; they cannot remove it.
     assert_eq!(fixture.json(&put[1..])["filled"], true);
     let names = fixture.names();
@@ -1119,15 +1084,15 @@ fn what_another_user_put_there_is_not_served() {
         names.len() == 2 && names[1].starts_with("model~"),
         "{names:?}"
     );
-    let output = as_nobody(&["morsel", "rm", &names[1]]);
+    let output = run_by_nobody(&["morsel", "rm", &names[1]]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(stderr(&output).contains("not permitted"), "{output:?}");
-    let removed = as_nobody(&["morsel", "rm", "model"]);
+    let removed = run_by_nobody(&["morsel", "rm", "model"]);
     assert!(removed.status.success(), "{removed:?}");
-    let output = as_nobody(&put);
+    let output = run_by_nobody(&put);
     assert!(stdout(&output).contains("already exists"), "{output:?}");
     // Only root knows the file that it is a copy of.
-    let output = as_nobody(&["morsel", "ls"]);
+    let output = run_by_nobody(&["morsel", "ls"]);
     assert!(output.status.success(), "{output:?}");
     let text = stdout(&output);
     assert!(text.contains(&names[1]) && !text.contains(&model), "{text}");
@@ -1144,26 +1109,20 @@ fn pipelines_hand_over_packets() {
         let text = stdout(output);
         assert_eq!(text.matches("5 packets of ").count(), 3, "{text}");
     };
+    let run = |pipeline: &mut Command| {
+        pipeline.args(["5", "1", "4097", "3000000"]);
+        pipeline
+            .env("TOLLFREE_MORSELS", fixture.morsels.path())
+            .output()
+    };
     let strict = ["-O2", "-Wall", "-Wextra", "-Werror"];
     let source = examples.join("pipeline.c");
-    if common::compile(&source, &fixture.path("pipeline"), &strict) {
+    if compile(&source, &fixture.path("pipeline"), &strict) {
         let mut pipeline = Command::new(fixture.path("pipeline"));
-        pipeline.args(["5", "1", "4097", "3000000"]);
-        check(
-            &pipeline
-                .env("TOLLFREE_MORSELS", fixture.morsels.path())
-                .output()
-                .unwrap(),
-        );
+        check(&run(&mut pipeline).unwrap());
     }
     let mut pipeline = Command::new("python3");
-    pipeline
-        .arg(examples.join("pipeline.py"))
-        .args(["5", "1", "4097", "3000000"]);
-    match pipeline
-        .env("TOLLFREE_MORSELS", fixture.morsels.path())
-        .output()
-    {
+    match run(pipeline.arg(examples.join("pipeline.py"))) {
         Ok(output) => check(&output),
         Err(_) => eprintln!("skipped: no python3"),
     }

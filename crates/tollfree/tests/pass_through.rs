@@ -5,49 +5,40 @@
 //! Each test runs the program twice: with an empty plan (without the preload library) and with a
 //! plan for an unmapped address (with the library).
 
-mod common;
-mod preload;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
+use std::ops::Deref;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use tempfile::TempDir;
-
-const TOLLFREE: &str = env!("CARGO_BIN_EXE_tollfree");
-const PATIENCE: Duration = Duration::from_secs(20);
+use toll_testkit::Directory;
+use toll_testkit::compiler::compile_where_possible;
+use toll_testkit::machine::{has_program, is_root};
+use toll_testkit::output::{stderr, stdout, text};
+use toll_testkit::process::{is_running, kill, kill_group, wait_until};
+use toll_testkit::tool::{library, tollfree};
 
 /// The directory of one test, with both plans.
-struct Fixture {
-    directory: TempDir,
-}
+struct Fixture(Directory);
 
 impl Fixture {
     fn new() -> Fixture {
-        preload::library();
-        let directory = tempfile::tempdir().unwrap();
-        fs::write(directory.path().join("nothing.txt"), "").unwrap();
-        fs::write(directory.path().join("inside.txt"), "17592186044416\n").unwrap();
+        library();
+        let directory = Directory::with(&[("nothing.txt", ""), ("inside.txt", "17592186044416\n")]);
         // An ordinary user must be able to read it, even if root runs the tests.
-        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        Fixture { directory }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
+        Fixture(directory)
     }
 
     fn run(&self, plan: &str, program: &[&str]) -> Command {
-        let mut command = Command::new(TOLLFREE);
+        let mut command = Command::new(tollfree());
         command.args(["run", "--plan"]).arg(self.path(plan));
-        command.arg("--").args(program).current_dir(&self.directory);
-        command.env("TMPDIR", self.directory.path());
+        command.arg("--").args(program).current_dir(self.as_path());
+        command.env("TMPDIR", self.as_path());
         command
     }
 
@@ -55,13 +46,13 @@ impl Fixture {
     fn both(&self, program: &[&str]) -> [(&'static str, Command); 2] {
         ["nothing.txt", "inside.txt"].map(|plan| (plan, self.run(plan, program)))
     }
+}
 
-    /// An executable file.
-    fn program(&self, name: &str, content: &[u8]) -> PathBuf {
-        let path = self.path(name);
-        fs::write(&path, content).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        path
+impl Deref for Fixture {
+    type Target = Directory;
+
+    fn deref(&self) -> &Directory {
+        &self.0
     }
 }
 
@@ -90,29 +81,6 @@ fn feed(command: &mut Command, input: Vec<u8>) -> Output {
     output
 }
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn wait_until(what: &str, mut met: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !met() {
-        assert!(Instant::now() < end, "waited in vain for: {what}");
-        sleep(Duration::from_millis(5));
-    }
-}
-
-fn kill(pid: u32, signal: i32) {
-    // SAFETY: kill takes no pointer.
-    assert_eq!(unsafe { libc::kill(pid as i32, signal) }, 0);
-}
-
-fn exists(pid: u32) -> bool {
-    let state = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = state.rsplit(')').next().unwrap_or_default().trim();
-    !state.is_empty() && !state.starts_with('Z')
-}
-
 #[test]
 fn streams_pass_byte_for_byte() {
     let fixture = Fixture::new();
@@ -120,7 +88,7 @@ fn streams_pass_byte_for_byte() {
     for (plan, mut command) in fixture.both(&["cat"]) {
         let output = feed(&mut command, input.clone());
         assert!(output.stdout == input, "{plan}: stdout differs");
-        assert_eq!(text(&output.stderr), "", "{plan}");
+        assert_eq!(stderr(&output), "", "{plan}");
         assert_eq!(output.status.code(), Some(0), "{plan}");
     }
     for (plan, mut command) in fixture.both(&["sh", "-c", "cat >&2"]) {
@@ -159,24 +127,17 @@ fn death_by_a_signal_passes() {
         {
             let output = command.output().unwrap();
             assert_eq!(output.status.signal(), Some(signal), "{plan}");
-            assert_eq!(text(&output.stderr), "", "{plan}");
+            assert_eq!(stderr(&output), "", "{plan}");
         }
     }
     assert!(leftovers(&fixture).is_empty(), "{:?}", leftovers(&fixture));
 }
 
 /// Temporary files that were not removed.
-fn leftovers(fixture: &Fixture) -> Vec<PathBuf> {
-    let entries = fs::read_dir(&fixture.directory).unwrap();
-    let names = entries.map(|entry| entry.unwrap().path());
+fn leftovers(fixture: &Fixture) -> Vec<String> {
+    let mut names = fixture.names();
+    names.retain(|name| name.starts_with("tollfree-"));
     names
-        .filter(|path| {
-            path.file_name()
-                .unwrap()
-                .to_string_lossy()
-                .starts_with("tollfree-")
-        })
-        .collect()
 }
 
 #[test]
@@ -196,18 +157,15 @@ const COUNTER: &str = r#"
     while :; do sleep 0.02; done
 "#;
 
-fn lines(path: &Path) -> Vec<String> {
-    let content = fs::read_to_string(path).unwrap_or_default();
-    content.lines().map(str::to_owned).collect()
+fn lines(fixture: &Fixture, name: &str) -> Vec<String> {
+    fixture.read(name).lines().map(str::to_owned).collect()
 }
 
 fn started(fixture: &Fixture, command: &mut Command) -> Child {
     let _ = fs::remove_file(fixture.path("ready"));
     let _ = fs::remove_file(fixture.path("got"));
     let child = command.spawn().unwrap();
-    wait_until("the program to start", || {
-        !lines(&fixture.path("ready")).is_empty()
-    });
+    wait_until("the program to start", || !fixture.read("ready").is_empty());
     child
 }
 
@@ -229,13 +187,13 @@ fn signals_to_tollfree_are_forwarded_once() {
         let mut child = started(&fixture, &mut command);
         for (sent, (name, signal)) in signals.iter().enumerate() {
             kill(child.id(), *signal);
-            wait_until(name, || lines(&fixture.path("got")).len() > sent);
+            wait_until(name, || lines(&fixture, "got").len() > sent);
         }
         sleep(Duration::from_millis(60));
         kill(child.id(), libc::SIGTERM);
         assert_eq!(child.wait().unwrap().code(), Some(42), "{plan}");
         assert_eq!(
-            lines(&fixture.path("got")),
+            lines(&fixture, "got"),
             signals.map(|(name, _)| name),
             "{plan}"
         );
@@ -255,12 +213,13 @@ fn a_forwarded_signal_that_kills_kills_both() {
 #[test]
 fn an_alarm_from_before_still_ends_the_program() {
     let fixture = Fixture::new();
-    if !has("perl") {
+    if !has_program("perl") {
         eprintln!("skipped: no perl");
         return;
     }
     let mut command = Command::new("perl");
-    command.args(["-e", "alarm 1; exec @ARGV", TOLLFREE, "run", "--plan"]);
+    command.args(["-e", "alarm 1; exec @ARGV"]);
+    command.arg(tollfree()).args(["run", "--plan"]);
     command
         .arg(fixture.path("inside.txt"))
         .args(["--", "sleep", "60"]);
@@ -270,16 +229,15 @@ fn an_alarm_from_before_still_ends_the_program() {
 #[test]
 fn a_library_in_a_directory_with_a_space_is_found_by_the_loader() {
     let fixture = Fixture::new();
-    let library = Path::new(TOLLFREE).with_file_name("libtoll_preload.so");
     fs::create_dir(fixture.path("my programs")).unwrap();
-    fs::copy(library, fixture.path("my programs/libtoll_preload.so")).unwrap();
+    fs::copy(library(), fixture.path("my programs/libtoll_preload.so")).unwrap();
     let mut command = fixture.run("inside.txt", &["cat", "/proc/self/maps"]);
     let output = command
         .env("TOLLFREE_LIBDIR", fixture.path("my programs"))
         .output()
         .unwrap();
-    assert_eq!(text(&output.stderr), "");
-    assert!(text(&output.stdout).contains("my programs/libtoll_preload.so"));
+    assert_eq!(stderr(&output), "");
+    assert!(stdout(&output).contains("my programs/libtoll_preload.so"));
 }
 
 #[test]
@@ -290,11 +248,11 @@ fn a_killed_tollfree_takes_the_program_with_it() {
         &["sh", "-c", "echo $$ > ready; exec sleep 60"],
     );
     let mut child = started(&fixture, &mut command);
-    let program: u32 = lines(&fixture.path("ready"))[0].parse().unwrap();
-    assert!(exists(program));
+    let program: u32 = lines(&fixture, "ready")[0].parse().unwrap();
+    assert!(is_running(program));
     child.kill().unwrap();
     child.wait().unwrap();
-    wait_until("the program to end", || !exists(program));
+    wait_until("the program to end", || !is_running(program));
 }
 
 /// The status from wait4 of a child, including stops.
@@ -315,8 +273,7 @@ fn job_control_stops_and_continues_both() {
         let status = wait_raw(child.id());
         assert!(libc::WIFSTOPPED(status), "{plan}: {status:#x}");
         assert_eq!(libc::WSTOPSIG(status), libc::SIGTSTP);
-        // SAFETY: killpg takes no pointer.
-        unsafe { libc::killpg(child.id() as i32, libc::SIGCONT) };
+        kill_group(child.id(), libc::SIGCONT);
         assert_eq!(child.wait().unwrap().code(), Some(4), "{plan}");
     }
 }
@@ -326,7 +283,7 @@ fn a_debugger_that_stops_the_program_does_not_stop_tollfree() {
     let fixture = Fixture::new();
     let mut command = fixture.run("nothing.txt", &["sh", "-c", COUNTER]);
     let mut child = started(&fixture, &mut command);
-    let program: u32 = lines(&fixture.path("ready"))[0].parse().unwrap();
+    let program: u32 = lines(&fixture, "ready")[0].parse().unwrap();
     kill(program, libc::SIGSTOP);
     sleep(Duration::from_millis(50));
     let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
@@ -358,7 +315,8 @@ fn a_closed_reader_ends_the_program_as_it_would_alone() {
 fn same_as_alone(fixture: &Fixture, line: &str, filter: impl Fn(&str) -> bool) -> Vec<String> {
     let alone = shell(fixture, "", line);
     for plan in ["nothing.txt", "inside.txt"] {
-        let run = format!("{TOLLFREE} run --plan {} --", fixture.path(plan).display());
+        let plan = fixture.path(plan).display().to_string();
+        let run = format!("{} run --plan {plan} --", tollfree().display());
         let ours = shell(fixture, &run, line);
         let kept = |lines: &[String]| -> BTreeSet<String> {
             lines.iter().filter(|line| filter(line)).cloned().collect()
@@ -372,14 +330,9 @@ fn same_as_alone(fixture: &Fixture, line: &str, filter: impl Fn(&str) -> bool) -
 
 fn shell(fixture: &Fixture, run: &str, line: &str) -> Vec<String> {
     let mut command = Command::new("sh");
-    command
-        .args(["-c", line])
-        .env("RUN", run)
-        .current_dir(&fixture.directory);
-    let output = command
-        .env("TMPDIR", fixture.directory.path())
-        .output()
-        .unwrap();
+    command.args(["-c", line]).env("RUN", run);
+    command.env("TMPDIR", fixture.as_path());
+    let output = command.current_dir(fixture.as_path()).output().unwrap();
     let both = [output.stdout, output.stderr].concat();
     let mut lines: Vec<String> = text(&both).lines().map(str::to_owned).collect();
     lines.push(format!("status {:?}", output.status));
@@ -389,7 +342,7 @@ fn shell(fixture: &Fixture, run: &str, line: &str) -> Vec<String> {
 #[test]
 fn descriptors_are_as_the_caller_left_them() {
     let fixture = Fixture::new();
-    fs::write(fixture.path("three"), "content of three\n").unwrap();
+    fixture.write("three", "content of three\n");
     // `ls` opens one descriptor for the directory, with the lowest free number.
     let list =
         "ls -l /proc/self/fd | sed -n 's/.* \\([0-9]* -> .*\\)/\\1/p' | grep -v -e /proc/ -e pipe:";
@@ -519,8 +472,8 @@ fn a_daemon_outlives_tollfree() {
 #[test]
 fn exec_failures_are_told_apart() {
     let fixture = Fixture::new();
-    fs::write(fixture.path("plain"), "no program").unwrap();
-    fixture.program("lost", b"#!/nonexistent/interpreter\n");
+    fixture.write("plain", "no program");
+    fixture.executable("lost", b"#!/nonexistent/interpreter\n");
     let cases = [
         ("nonexistent-program", 127),
         ("./nonexistent-program", 127),
@@ -537,9 +490,9 @@ fn exec_failures_are_told_apart() {
                 output.status.code(),
                 Some(code),
                 "{name} {plan}: {}",
-                text(&output.stderr)
+                stderr(&output)
             );
-            assert!(text(&output.stderr).starts_with("tollfree: "), "{name}");
+            assert!(stderr(&output).starts_with("tollfree: "), "{name}");
         }
     }
 }
@@ -547,10 +500,8 @@ fn exec_failures_are_told_apart() {
 #[test]
 fn programs_are_looked_up_as_execvp_does() {
     let fixture = Fixture::new();
-    fs::create_dir(fixture.path("first")).unwrap();
-    fs::create_dir(fixture.path("second")).unwrap();
-    fs::write(fixture.path("first/tool"), "not executable").unwrap();
-    fixture.program("second/tool", b"#!/bin/sh\necho second $0 \"$@\"\n");
+    fixture.write("first/tool", "not executable");
+    fixture.executable("second/tool", b"#!/bin/sh\necho second $0 \"$@\"\n");
     let path = format!(
         "{}:{}:/usr/bin:/bin",
         fixture.path("first").display(),
@@ -559,10 +510,10 @@ fn programs_are_looked_up_as_execvp_does() {
     for (plan, mut command) in fixture.both(&["tool", "a b", ""]) {
         let output = command.env("PATH", &path).output().unwrap();
         let expected = format!("second {} a b \n", fixture.path("second/tool").display());
-        assert_eq!(text(&output.stdout), expected, "{plan}");
+        assert_eq!(stdout(&output), expected, "{plan}");
     }
     // The shell executes a file without an interpreter line.
-    fixture.program("bare", b"echo bare\n");
+    fixture.executable("bare", b"echo bare\n");
     for (plan, mut command) in fixture.both(&["./bare"]) {
         assert_eq!(text(&command.output().unwrap().stdout), "bare\n", "{plan}");
     }
@@ -581,7 +532,7 @@ fn the_programs_own_name_is_kept() {
 #[test]
 fn a_terminal_stays_a_terminal() {
     let fixture = Fixture::new();
-    if !has("script") {
+    if !has_program("script") {
         eprintln!("skipped: no script(1)");
         return;
     }
@@ -600,7 +551,7 @@ fn a_terminal_stays_a_terminal() {
 #[test]
 fn ctrl_c_arrives_once() {
     let fixture = Fixture::new();
-    if !has("script") {
+    if !has_program("script") {
         eprintln!("skipped: no script(1)");
         return;
     }
@@ -608,18 +559,21 @@ fn ctrl_c_arrives_once() {
         let inner = "trap \"echo INT >> got\" INT; echo > ready; n=0; while [ $n -lt 40 ]; do sleep 0.02; n=$((n+1)); done; exit 5";
         let _ = fs::remove_file(fixture.path("got"));
         let output = in_terminal(&fixture, plan, inner, b"\x03");
-        assert_eq!(lines(&fixture.path("got")), ["INT"], "{plan}: {output}");
+        assert_eq!(lines(&fixture, "got"), ["INT"], "{plan}: {output}");
     }
 }
 
 /// Runs a shell line under tollfree in its own terminal; types `keys` when the file `ready` exists.
 fn in_terminal(fixture: &Fixture, plan: &str, line: &str, keys: &[u8]) -> String {
     let _ = fs::remove_file(fixture.path("ready"));
-    let inner = format!("{TOLLFREE} run --plan {plan} -- sh -c '{line}'");
+    let inner = format!(
+        "{} run --plan {plan} -- sh -c '{line}'",
+        tollfree().display()
+    );
     let mut command = Command::new("script");
     command
         .args(["-qec", &inner, "/dev/null"])
-        .current_dir(&fixture.directory);
+        .current_dir(fixture.as_path());
     command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -635,24 +589,13 @@ fn in_terminal(fixture: &Fixture, plan: &str, line: &str, keys: &[u8]) -> String
     }
     let output = child.wait_with_output().unwrap();
     drop(stdin);
-    text(&output.stdout).replace('\r', "")
-}
-
-fn has(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
-}
-
-fn is_root() -> bool {
-    // SAFETY: no argument.
-    unsafe { libc::geteuid() == 0 }
+    stdout(&output).replace('\r', "")
 }
 
 /// Builds a program that exits with 11; false if the compiler does not support the options.
 fn builds_exit(fixture: &Fixture, option: &str, name: &str) -> bool {
-    let source = fixture.path("exit.c");
-    fs::write(&source, "int main(void) { return 11; }\n").unwrap();
-    common::compile_where_possible(&source, &fixture.path(name), &[option])
+    let source = fixture.write("exit.c", "int main(void) { return 11; }\n");
+    compile_where_possible(&source, &fixture.path(name), &[option])
 }
 
 /// AddressSanitizer aborts a program if another library is loaded before its own.
@@ -666,7 +609,7 @@ fn a_sanitized_program_is_left_alone() {
         .run("inside.txt", &["./sanitized"])
         .output()
         .unwrap();
-    let said = text(&output.stderr);
+    let said = stderr(&output);
     assert_eq!(output.status.code(), Some(11), "{said}");
     assert!(said.contains("AddressSanitizer"), "{said}");
 }
@@ -680,24 +623,18 @@ fn a_program_that_cannot_be_entered_runs_all_the_same() {
     let output = fixture.run("inside.txt", &["./static"]).output().unwrap();
     assert_eq!(output.status.code(), Some(11));
     assert!(
-        text(&output.stderr).contains("linked statically"),
+        stderr(&output).contains("linked statically"),
         "{}",
-        text(&output.stderr)
+        stderr(&output)
     );
     let output = fixture.run("nothing.txt", &["./static"]).output().unwrap();
     assert_eq!(
-        text(&output.stderr),
+        stderr(&output),
         "",
         "nothing to say where nothing is planned"
     );
-    let mut json = Command::new(TOLLFREE);
-    json.args(["--json", "run", "--plan"])
-        .arg(fixture.path("inside.txt"));
-    let output = json
-        .args(["--", "./static"])
-        .current_dir(&fixture.directory)
-        .output()
-        .unwrap();
+    let json = ["--json", "run", "--plan", "inside.txt", "--", "./static"];
+    let output = fixture.0.run(&json);
     let summary: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
     assert_eq!(summary["exit_code"], 11);
     assert!(
@@ -731,9 +668,9 @@ fn a_setuid_program_is_left_alone() {
     }
     assert_eq!(output.status.code(), Some(0));
     assert!(
-        text(&output.stderr).contains("privileges of its own"),
+        stderr(&output).contains("privileges of its own"),
         "{}",
-        text(&output.stderr)
+        stderr(&output)
     );
 }
 
@@ -744,30 +681,21 @@ fn a_32_bit_program_is_said_to_be_one() {
     header[..7].copy_from_slice(b"\x7fELF\x01\x01\x01");
     header[16] = 2;
     header[18] = 3;
-    fixture.program("i386", &header);
+    fixture.executable("i386", &header);
     let output = fixture.run("inside.txt", &["./i386"]).output().unwrap();
-    assert!(
-        text(&output.stderr).contains("32-bit"),
-        "{}",
-        text(&output.stderr)
-    );
+    assert!(stderr(&output).contains("32-bit"), "{}", stderr(&output));
 }
 
 #[test]
 fn an_ordinary_user_gets_the_same() {
     let fixture = Fixture::new();
-    if !is_root() || !has("setpriv") {
+    if !is_root() || !has_program("setpriv") {
         eprintln!("skipped: not root");
         return;
     }
-    fs::set_permissions(fixture.directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    let beside = Path::new(TOLLFREE).parent().unwrap();
-    for file in [TOLLFREE.into(), beside.join("libtoll_preload.so")] {
-        fs::copy(
-            &file,
-            fixture.path(Path::new(&file).file_name().unwrap().to_str().unwrap()),
-        )
-        .unwrap();
+    fs::set_permissions(fixture.as_path(), fs::Permissions::from_mode(0o777)).unwrap();
+    for file in [tollfree(), library()] {
+        fs::copy(file, fixture.path(file.file_name().unwrap())).unwrap();
     }
     for plan in ["nothing.txt", "inside.txt"] {
         let mut command = Command::new("setpriv");
@@ -781,15 +709,14 @@ fn an_ordinary_user_gets_the_same() {
             plan,
         ]);
         command.args(["--", "sh", "-c", "cat; id -u; exit 12"]);
-        command
-            .current_dir(&fixture.directory)
-            .env("TMPDIR", fixture.directory.path());
+        command.current_dir(fixture.as_path());
+        command.env("TMPDIR", fixture.as_path());
         let output = feed(&mut command, b"hello\n".to_vec());
         assert_eq!(
-            text(&output.stdout),
+            stdout(&output),
             "hello\n65534\n",
             "{plan}: {}",
-            text(&output.stderr)
+            stderr(&output)
         );
         assert_eq!(output.status.code(), Some(12), "{plan}");
     }
