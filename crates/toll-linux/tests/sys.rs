@@ -45,7 +45,7 @@ fn thp_settings_with_smaller_sizes() {
     );
     // The setting of a size overrides the machine's.
     machine.write(
-        &format!("{thp}/hugepages-2048kB/enabled"),
+        format!("{thp}/hugepages-2048kB/enabled"),
         "[always] inherit madvise never\n",
     );
     assert_eq!(
@@ -160,13 +160,13 @@ fn free_page_reporting_is_a_feature_bit_of_the_balloon() {
         sys::free_page_reporting(&machine.root()),
         FreePageReporting::NoBalloon
     );
-    machine.write(&format!("{devices}/virtio1/device"), "0x0005\n");
-    machine.write(&format!("{devices}/virtio1/features"), "0111001\n");
+    machine.write(format!("{devices}/virtio1/device"), "0x0005\n");
+    machine.write(format!("{devices}/virtio1/features"), "0111001\n");
     assert_eq!(
         sys::free_page_reporting(&machine.root()),
         FreePageReporting::Off
     );
-    machine.write(&format!("{devices}/virtio1/features"), "0000010\n");
+    machine.write(format!("{devices}/virtio1/features"), "0000010\n");
     let on = FreePageReporting::On { order: None };
     assert_eq!(sys::free_page_reporting(&machine.root()), on);
 }

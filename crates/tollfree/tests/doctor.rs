@@ -82,8 +82,7 @@ impl Deref for Machine {
 fn doctor(mut command: Command) -> Value {
     let output = command.output().unwrap();
     succeeds(&output);
-    let report = schema::json("doctor", &output);
-    report
+    schema::json("doctor", &output)
 }
 
 fn find(report: &Value, name: &str) -> (String, String) {
@@ -225,15 +224,15 @@ fn an_old_kernel_and_no_simulator() {
 fn an_event_that_samples_accesses_is_found_before_it_is_tried() {
     let machine = Machine::new();
     let pmu = "sys/bus/event_source/devices/cpu";
-    machine.write(&format!("{pmu}/type"), "4\n");
+    machine.write(format!("{pmu}/type"), "4\n");
     assert!(machine.check("PMU (perf mem)").1.contains("no event"));
     machine.write(
-        &format!("{pmu}/events/mem-loads"),
+        format!("{pmu}/events/mem-loads"),
         "event=0xcd,umask=0x1,ldlat=3\n",
     );
-    machine.write(&format!("{pmu}/format/event"), "config:0-7\n");
-    machine.write(&format!("{pmu}/format/umask"), "config:8-15\n");
-    machine.write(&format!("{pmu}/format/ldlat"), "config1:0-15\n");
+    machine.write(format!("{pmu}/format/event"), "config:0-7\n");
+    machine.write(format!("{pmu}/format/umask"), "config:8-15\n");
+    machine.write(format!("{pmu}/format/ldlat"), "config1:0-15\n");
     let (state, detail) = machine.check("PMU (perf mem)");
     assert_eq!(state, "missing", "a fixture cannot be probed");
     assert!(detail.starts_with("cpu/mem-loads/P"), "{detail}");

@@ -681,7 +681,7 @@ fn a_32_bit_program_is_said_to_be_one() {
     header[..7].copy_from_slice(b"\x7fELF\x01\x01\x01");
     header[16] = 2;
     header[18] = 3;
-    fixture.executable("i386", &header);
+    fixture.executable("i386", header);
     let output = fixture.run("inside.txt", &["./i386"]).output().unwrap();
     assert!(stderr(&output).contains("32-bit"), "{}", stderr(&output));
 }

@@ -135,8 +135,7 @@ impl Recorded {
     fn json_plan(&self) -> Value {
         let output = self.plan(&["--json"]);
         succeeds(&output);
-        let plan = schema::json("plan", &output);
-        plan
+        schema::json("plan", &output)
     }
 }
 

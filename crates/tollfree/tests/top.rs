@@ -203,7 +203,7 @@ fn a_process_that_ends_between_two_reads_is_no_error() {
     let kernel = Kernel::new();
     for gone in ["comm", "stat", "mm_ledger"] {
         kernel.process(45, "brief", 9, 1);
-        fs::remove_file(kernel.path(&format!("proc/45/{gone}"))).unwrap();
+        fs::remove_file(kernel.path(format!("proc/45/{gone}"))).unwrap();
         let text = kernel.text(&["--once"]);
         assert!(
             text.contains("42 redis") && !text.contains("brief"),
@@ -219,7 +219,7 @@ fn a_process_that_ends_between_two_reads_is_no_error() {
 #[test]
 fn a_kernel_without_keeper_and_processes_says_so() {
     let kernel = Kernel::new();
-    fs::remove_dir_all(kernel.path(&format!("{ECON}/zeroed_blocks"))).unwrap();
+    fs::remove_dir_all(kernel.path(format!("{ECON}/zeroed_blocks"))).unwrap();
     fs::remove_dir_all(kernel.path("proc")).unwrap();
     let text = kernel.text(&["--once"]);
     assert!(!text.contains("zeroed"), "{text}");

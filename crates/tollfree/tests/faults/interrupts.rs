@@ -164,7 +164,7 @@ fn check_kept(place: &Place, phase: &Phase, answer: &Value) {
     assert!(reason.contains(&step), "{step}: {reason}");
     for name in phase.keeps.iter().chain(&["report.html"]) {
         assert!(
-            !place.read(&format!("out/{name}")).is_empty(),
+            !place.read(format!("out/{name}")).is_empty(),
             "{step}: {name}"
         );
     }

@@ -181,8 +181,8 @@ fn with_devices(place: &Place, devices: &[(&str, &str)], line: &str) -> Option<O
     for (number, (id, features)) in devices.iter().enumerate() {
         let directory = format!("devices/virtio{number}");
         fs::create_dir_all(place.path(&directory)).unwrap();
-        place.write(&format!("{directory}/device"), format!("{id}\n"));
-        place.write(&format!("{directory}/features"), format!("{features}\n"));
+        place.write(format!("{directory}/device"), format!("{id}\n"));
+        place.write(format!("{directory}/features"), format!("{features}\n"));
     }
     fs::create_dir_all(place.path("devices")).unwrap();
     let mount = format!("mount --bind devices /sys/bus/virtio/devices || exit {UNABLE}");

@@ -175,7 +175,7 @@ fn elf32() -> Vec<u8> {
 #[test]
 fn programs_of_32_bits_run_and_are_said_to_be_that() {
     let place = Place::new();
-    place.executable("small", &elf32());
+    place.executable("small", elf32());
     let (output, profile) = place.record("sim", &["./small"]);
     assert_fails(&output, 125, &["32-bit", "--source accessed"]);
     assert!(profile.is_null());
