@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Ctrl-C in each phase of each command that takes time: child processes have ended, the results so
 //! far are kept and marked, and the exit code is 130. `compare` and the first phase of `tune` are
-//! in tests/compare.rs, `record --source accessed` in tests/cli.rs, `run` in tests/pass_through.rs.
+//! in tests/compare.rs, `record --source accessed` in tests/cli.rs, `run` in tests/pass_through.
 
 use std::fs;
 use std::path::Path;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Programs that crash, are killed, fork, exec, close everything, are setuid, static or
 //! 32-bit, under `record --source accessed`, `compare` and `tune`. For `run` see
-//! tests/pass_through.rs, for the simulator simulated.rs.
+//! tests/pass_through, for the simulator simulated.rs.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
