@@ -142,34 +142,48 @@ static inline int morsel_map(struct morsel *m)
 	return m->start ? 0 : morsel_map_as(m, PROT_READ);
 }
 
-/* Sends it to the reader of the other end: eight bytes of size, and the descriptor. */
-static inline int morsel_send(int socket, const struct morsel *m)
-{
-	uint64_t size = m->size;
+/* Eight bytes of size, and room for a descriptor. */
+struct morsel_packet {
+	uint64_t size;
 	union {
 		char bytes[CMSG_SPACE(sizeof(int))];
 		struct cmsghdr aligned;
-	} control = { { 0 } };
-	struct iovec data = { .iov_base = &size, .iov_len = sizeof(size) };
-	struct msghdr message = {
-		.msg_iov = &data,
-		.msg_iovlen = 1,
-		.msg_control = control.bytes,
-		.msg_controllen = sizeof(control.bytes),
-	};
-	struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
+	} control;
+	struct iovec data;
+	struct msghdr message;
+};
+
+static inline void morsel_packet_init(struct morsel_packet *packet, uint64_t size)
+{
+	memset(packet, 0, sizeof(*packet));
+	packet->size = size;
+	packet->data.iov_base = &packet->size;
+	packet->data.iov_len = sizeof(packet->size);
+	packet->message.msg_iov = &packet->data;
+	packet->message.msg_iovlen = 1;
+	packet->message.msg_control = packet->control.bytes;
+	packet->message.msg_controllen = sizeof(packet->control.bytes);
+}
+
+/* Sends it to the reader of the other end: eight bytes of size, and the descriptor. */
+static inline int morsel_send(int socket, const struct morsel *m)
+{
+	struct morsel_packet packet;
+	struct cmsghdr *rights;
 	ssize_t sent;
 
+	morsel_packet_init(&packet, m->size);
+	rights = CMSG_FIRSTHDR(&packet.message);
 	rights->cmsg_level = SOL_SOCKET;
 	rights->cmsg_type = SCM_RIGHTS;
 	rights->cmsg_len = CMSG_LEN(sizeof(int));
 	memcpy(CMSG_DATA(rights), &m->fd, sizeof(int));
 	do
-		sent = sendmsg(socket, &message, MSG_NOSIGNAL);
+		sent = sendmsg(socket, &packet.message, MSG_NOSIGNAL);
 	while (sent < 0 && errno == EINTR);
 	if (sent < 0)
 		return -1;
-	if ((size_t)sent == sizeof(size))
+	if ((size_t)sent == sizeof(packet.size))
 		return 0;
 	errno = EIO;
 	return -1;
@@ -201,35 +215,25 @@ static inline int morsel_check(struct morsel *m)
 /* Receives a morsel, not mapped yet. ENODATA: the other end is closed; EPERM: it is not sealed. */
 static inline int morsel_receive(int socket, struct morsel *m)
 {
-	uint64_t size = 0;
-	union {
-		char bytes[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr aligned;
-	} control = { { 0 } };
-	struct iovec data = { .iov_base = &size, .iov_len = sizeof(size) };
-	struct msghdr message = {
-		.msg_iov = &data,
-		.msg_iovlen = 1,
-		.msg_control = control.bytes,
-		.msg_controllen = sizeof(control.bytes),
-	};
+	struct morsel_packet packet;
 	struct cmsghdr *rights;
 	ssize_t got;
 
+	morsel_packet_init(&packet, 0);
 	*m = (struct morsel){ .fd = -1 };
 	do
-		got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_WAITALL);
+		got = recvmsg(socket, &packet.message, MSG_CMSG_CLOEXEC | MSG_WAITALL);
 	while (got < 0 && errno == EINTR);
 	if (got < 0)
 		return -1;
-	rights = CMSG_FIRSTHDR(&message);
+	rights = CMSG_FIRSTHDR(&packet.message);
 	if (rights && rights->cmsg_level == SOL_SOCKET && rights->cmsg_type == SCM_RIGHTS &&
 	    rights->cmsg_len == CMSG_LEN(sizeof(int)))
 		memcpy(&m->fd, CMSG_DATA(rights), sizeof(int));
-	m->size = size;
+	m->size = packet.size;
 	if (got == 0)
 		errno = ENODATA;
-	else if (got != (ssize_t)sizeof(size) || m->fd < 0)
+	else if (got != (ssize_t)sizeof(packet.size) || m->fd < 0)
 		errno = EPROTO;
 	else if (morsel_check(m) == 0)
 		return 0;

@@ -14,7 +14,6 @@
  */
 #include "section.h"
 
-#include <sched.h>
 #include <sys/mman.h>
 
 #define ASK "/sys/kernel/debug/toll_lab_alloc"
@@ -99,12 +98,8 @@ static size_t share(size_t whole, int cpu, int cpus)
 static void pace_on(int cpu, int cpus, char **how, size_t count, size_t keep, size_t pause, struct totals *totals)
 {
 	int fd = open_ask();
-	cpu_set_t set;
 
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set))
-		fail("sched_setaffinity");
+	pin(cpu);
 	if (share(count, cpu, cpus))
 		ask(fd, how[0], how[1], share(count, cpu, cpus), share(keep, cpu, cpus), pause);
 	*totals = totals_of(fd);
@@ -119,10 +114,8 @@ static struct totals pace(char **how, size_t count, size_t keep, size_t pause)
 	if (each == MAP_FAILED)
 		fail("mmap");
 	for (int cpu = 0; cpu < cpus; cpu++) {
-		pid_t pid = fork();
+		pid_t pid = new_child();
 
-		if (pid < 0)
-			fail("fork");
 		if (!pid) {
 			pace_on(cpu, cpus, how, count, keep, pause, &each[cpu]);
 			_exit(0);

@@ -661,10 +661,8 @@ static void reclaim(unsigned int number)
 
 static void start(void (*child)(unsigned int), unsigned int number)
 {
-	pid_t pid = fork();
+	pid_t pid = new_child();
 
-	if (pid < 0)
-		fail("fork");
 	if (pid == 0)
 		child(number);
 }
@@ -695,9 +693,7 @@ static bool is_kept(void)
 	sync();
 	drop_caches();
 	fflush(stdout);
-	pid = fork();
-	if (pid < 0)
-		fail("fork");
+	pid = new_child();
 	if (pid == 0) {
 		self = MAX_PROCESSES;
 		open_all();

@@ -58,11 +58,9 @@ static void thin_out(int (*pipes)[2], int count)
 /* Memory that nothing is done to, in blocks as large as they are now; until it is let go. */
 static pid_t keep_whole(const struct gate *gate, size_t length)
 {
-	pid_t child = fork();
+	pid_t child = new_child();
 	char *memory;
 
-	if (child < 0)
-		fail("fork");
 	if (child) {
 		gate_gather(gate, 1);
 		return child;
@@ -257,11 +255,9 @@ static void take_huge(void)
  */
 static void soak_up(const struct gate *gate, size_t pages)
 {
-	pid_t child = fork();
+	pid_t child = new_child();
 	char *memory;
 
-	if (child < 0)
-		fail("fork");
 	if (child) {
 		gate_gather(gate, 1);
 		return;
@@ -299,10 +295,8 @@ int main(int argc, char **argv)
 		fail("setrlimit");
 	set_reserve_of_kernel(RESERVE_MEANWHILE);
 	do {
-		pid_t child = fork();
+		pid_t child = new_child();
 
-		if (child < 0)
-			fail("fork");
 		if (child == 0)
 			(is_movable ? hold_movable : hold)(&gate, leave);
 		gate_gather(&gate, 1);

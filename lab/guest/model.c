@@ -155,10 +155,8 @@ int main(int argc, char **argv)
 	threads = number(argv[1]);
 	tokens = get_tokens(argv[2]);
 	for (int i = 0; i < processes; i++) {
-		pid_t child = fork();
+		pid_t child = new_child();
 
-		if (child < 0)
-			fail("fork");
 		if (child == 0) {
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			infer(&gate, argv[4 + i], threads, tokens, number(argv[3]));

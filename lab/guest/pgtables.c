@@ -78,10 +78,8 @@ static double with_processes(int fd, int processes)
 	double before = page_table_bytes(), taken;
 
 	for (int i = 0; i < processes; i++) {
-		pid_t child = fork();
+		pid_t child = new_child();
 
-		if (child < 0)
-			fail("fork");
 		if (child == 0)
 			be_there(&gate, fd);
 	}

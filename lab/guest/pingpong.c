@@ -7,8 +7,6 @@
  */
 #include "section.h"
 
-#include <sched.h>
-
 static char *start;
 static size_t count;
 
@@ -46,7 +44,6 @@ static _Noreturn void answer(int from, int to)
 int main(int argc, char **argv)
 {
 	int there[2], back[2];
-	cpu_set_t first;
 	size_t turns;
 	pid_t child;
 
@@ -54,17 +51,14 @@ int main(int argc, char **argv)
 		usage("pingpong SECTION PAGES TURNS");
 	count = number(argv[2]);
 	turns = number(argv[3]);
-	CPU_ZERO(&first);
-	CPU_SET(0, &first);
-	if (sched_setaffinity(0, sizeof(first), &first) || pipe(there) || pipe(back))
+	pin(0);
+	if (pipe(there) || pipe(back))
 		fail("pingpong");
 	start = reserve(count * PAGE);
 	if (madvise(start, count * PAGE, MADV_NOHUGEPAGE))
 		fail("MADV_NOHUGEPAGE");
 	toll_watch(start, count * PAGE);
-	child = fork();
-	if (child < 0)
-		fail("fork");
+	child = new_child();
 	/* Pages of its own for each, at the same place. */
 	for (size_t page = 0; page < count; page++)
 		start[page * PAGE] = 1;

@@ -15,7 +15,6 @@
 #include "section.h"
 
 #include <sys/socket.h>
-#include <time.h>
 
 static void send_packet(int socket, int fd)
 {
@@ -127,18 +126,10 @@ static void produce(int socket, size_t packets)
 	}
 }
 
-static double now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1e9 + now.tv_nsec;
-}
-
 int main(int argc, char **argv)
 {
 	size_t packets;
-	double began;
+	int64_t began;
 	int sockets[2];
 	pid_t child;
 
@@ -152,18 +143,16 @@ int main(int argc, char **argv)
 	is_morsel = !strcmp(argv[4], "morsel");
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets))
 		fail("socketpair");
-	child = fork();
-	if (child < 0)
-		fail("fork");
+	child = new_child();
 	if (child == 0) {
 		close(sockets[0]);
 		consume(sockets[1]);
 	}
 	close(sockets[1]);
 	section_begin(argv[5]);
-	began = now_ns();
+	began = clock_ns();
 	produce(sockets[0], packets);
-	section_note("elapsed_ns", now_ns() - began);
+	section_note("elapsed_ns", clock_ns() - began);
 	section_note("packets", packets);
 	section_note("bytes", length);
 	section_end();

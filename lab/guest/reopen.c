@@ -17,19 +17,11 @@ static int compare(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-static long long nanoseconds(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000LL + now.tv_nsec;
-}
-
 static long long open_once(const char *path)
 {
-	long long begin = nanoseconds();
+	long long begin = clock_ns();
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	long long end = nanoseconds();
+	long long end = clock_ns();
 
 	if (fd < 0)
 		fail(path);

@@ -11,8 +11,6 @@
  */
 #include "section.h"
 
-#include <sched.h>
-
 static size_t threads, length;
 static int fd, is_apart;
 static char *memory;
@@ -31,12 +29,8 @@ static void *touch(void *number)
 {
 	size_t part = length / threads, begin = (size_t)number * part;
 	char *from = is_apart ? map_part(begin, part) : memory + begin;
-	cpu_set_t own;
 
-	CPU_ZERO(&own);
-	CPU_SET((size_t)number, &own);
-	if (sched_setaffinity(0, sizeof(own), &own))
-		fail("sched_setaffinity");
+	pin((size_t)number);
 	pthread_barrier_wait(&begun);
 	for (size_t at = 0; at < part; at += PAGE)
 		from[at] = 1;

@@ -14,9 +14,7 @@ int main(int argc, char **argv)
 	if (argc < 3)
 		usage("section NAME COMMAND [ARGUMENT...]");
 	section_begin(argv[1]);
-	child = fork();
-	if (child < 0)
-		fail("fork");
+	child = new_child();
 	if (child == 0) {
 		execvp(argv[2], argv + 2);
 		fprintf(stderr, "%s: %s\n", argv[2], strerror(errno));

@@ -8,20 +8,9 @@
 #include "section.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 
 static atomic_int is_running, is_over;
-
-static void pin(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set))
-		fail("sched_setaffinity");
-}
 
 static void *spin(void *unused)
 {

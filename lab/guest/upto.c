@@ -97,9 +97,7 @@ int main(int argc, char **argv)
 	snprintf(start, sizeof(start), "%s-start", argv[2]);
 	snprintf(rest, sizeof(rest), "%s-rest", argv[2]);
 	section_begin(start);
-	child = fork();
-	if (child < 0)
-		fail("fork");
+	child = new_child();
 	if (child == 0) {
 		ptrace(PTRACE_TRACEME, 0, 0, 0);
 		execv(argv[3], argv + 3);

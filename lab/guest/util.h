@@ -5,12 +5,14 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PAGE 4096ul
@@ -78,6 +80,36 @@ static inline uint64_t next_random(uint64_t *state)
 	*state ^= *state << 25;
 	*state ^= *state >> 27;
 	return *state * 0x2545f4914f6cdd1dull;
+}
+
+/* Nanoseconds of the guest's clock. */
+static inline int64_t clock_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ll + now.tv_nsec;
+}
+
+/* Lets this thread run on one CPU only. */
+static inline void pin(size_t cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		fail("sched_setaffinity");
+}
+
+/* As fork(); a failure ends the program. */
+static inline pid_t new_child(void)
+{
+	pid_t child = fork();
+
+	if (child < 0)
+		fail("fork");
+	return child;
 }
 
 /* Waits for `count` children; each must exit with 0. */

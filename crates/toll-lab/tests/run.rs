@@ -7,9 +7,7 @@ use std::path::Path;
 use assert_cmd::Command;
 use serde_json::Value;
 use tempfile::TempDir;
-
-#[path = "../../tollfree/tests/schema/mod.rs"]
-mod schema;
+use toll_testkit::schema;
 
 /// Runs the short form once and returns its output.
 fn run(scenario: &str, more: &[&str], status: i32) -> (String, String) {

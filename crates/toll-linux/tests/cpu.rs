@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! TLB geometry from raw CPUID registers, as returned by CPUs and hypervisors.
 
-mod common;
-
-use common::Machine;
 use toll_linux::cpu::{self, Registers};
 use toll_model::cost::{TlbGeometry, TlbLevel};
+use toll_testkit::Directory;
 
 /// Answers from a table of (leaf, subleaf, eax, ebx, ecx, edx); zero for all others.
 fn decode(table: &[(u32, u32, u32, u32, u32, u32)]) -> TlbGeometry {
@@ -205,7 +203,7 @@ fn this_cpu_has_a_plausible_geometry() {
 #[test]
 fn the_model_keeps_apart_cpus_of_one_name() {
     let text = "processor\t: 0\ncpu family\t: 25\nmodel\t\t: 17\nmodel name\t: AMD EPYC\n";
-    let machine = Machine::with(&[("proc/cpuinfo", text)]);
+    let machine = Directory::with(&[("proc/cpuinfo", text)]);
     assert_eq!(cpu::model(&machine.root()), "AMD EPYC (family 25 model 17)");
-    assert_eq!(cpu::model(&Machine::with(&[]).root()), "unknown CPU");
+    assert_eq!(cpu::model(&Directory::with(&[]).root()), "unknown CPU");
 }

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Readers of /proc/PID on fixtures and on this process.
 
-mod common;
-
 use std::fmt::Write;
 use std::io::ErrorKind;
 
-use common::Machine;
 use toll_linux::Root;
 use toll_linux::proc::{self, Kind, Pagemap};
+use toll_testkit::Directory;
 
 const MAPS: &str = "\
 55e7a42e7000-55e7a42e9000 r--p 00002000 fe:00 247026                     /usr/bin/a program (deleted)
@@ -22,7 +20,7 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsysca
 
 #[test]
 fn maps_tell_what_each_mapping_is() {
-    let machine = Machine::with(&[("proc/7/maps", MAPS)]);
+    let machine = Directory::with(&[("proc/7/maps", MAPS)]);
     let maps = proc::maps(&machine.root(), 7).unwrap();
     let kinds: Vec<Kind> = maps.iter().map(|mapping| mapping.kind()).collect();
     assert_eq!(
@@ -52,12 +50,12 @@ fn damaged_maps_name_the_file_and_the_line() {
         "7f00-6f00 rw-p 0 0:0 0",
         "7f00-8f00 rw 0 0:0 0",
     ] {
-        let machine = Machine::with(&[("proc/7/maps", line)]);
+        let machine = Directory::with(&[("proc/7/maps", line)]);
         let error = proc::maps(&machine.root(), 7).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidData);
         assert!(error.to_string().contains("/proc/7/maps") && error.to_string().contains(line));
     }
-    let nobody = proc::maps(&Machine::with(&[]).root(), 7).unwrap_err();
+    let nobody = proc::maps(&Directory::with(&[]).root(), 7).unwrap_err();
     assert_eq!(nobody.kind(), ErrorKind::NotFound);
 }
 
@@ -81,7 +79,7 @@ VmFlags: rd wr nh
 
 #[test]
 fn smaps_are_read_field_by_field() {
-    let machine = Machine::with(&[("proc/7/smaps", SMAPS)]);
+    let machine = Directory::with(&[("proc/7/smaps", SMAPS)]);
     let smaps = proc::smaps(&machine.root(), 7).unwrap();
     assert_eq!(smaps.len(), 2);
     let first = &smaps[0];
@@ -94,7 +92,7 @@ fn smaps_are_read_field_by_field() {
 
 #[test]
 fn smaps_without_a_first_mapping_are_damaged() {
-    let machine = Machine::with(&[("proc/7/smaps", "Rss: 4 kB\n")]);
+    let machine = Directory::with(&[("proc/7/smaps", "Rss: 4 kB\n")]);
     let error = proc::smaps(&machine.root(), 7).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidData);
 }
@@ -113,7 +111,7 @@ fn sixty_thousand_mappings_are_read_in_time() {
         maps.push_str(&line);
         write!(smaps, "{line}{fields}").unwrap();
     }
-    let machine = Machine::with(&[("proc/7/maps", &maps), ("proc/7/smaps", &smaps)]);
+    let machine = Directory::with(&[("proc/7/maps", &maps), ("proc/7/smaps", &smaps)]);
     let before = cpu_seconds();
     assert_eq!(proc::maps(&machine.root(), 7).unwrap().len(), 60_000);
     let mut count = 0;
@@ -150,7 +148,7 @@ Seccomp:\t2
 
 #[test]
 fn status_decides_what_may_be_done() {
-    let machine = Machine::with(&[("proc/7/status", STATUS)]);
+    let machine = Directory::with(&[("proc/7/status", STATUS)]);
     let status = proc::status(&machine.root(), 7).unwrap();
     assert_eq!((status.tgid, status.tracer, status.threads), (7, 42, 3));
     assert_eq!((status.state, status.seccomp), ('S', 2));
@@ -169,7 +167,7 @@ fn a_name_with_parentheses_does_not_confuse_stat() {
     let mut text = "7 (a) b (c) S 1".to_owned();
     // Fields 5 to 52, each with its own number.
     (5..=52).for_each(|number| write!(text, " {number}").unwrap());
-    let machine = Machine::with(&[("proc/7/stat", &text), ("proc/8/stat", "8 (x) R 1 2")]);
+    let machine = Directory::with(&[("proc/7/stat", &text), ("proc/8/stat", "8 (x) R 1 2")]);
     let stat = proc::stat(&machine.root(), 7).unwrap();
     assert_eq!(stat.state, 'S');
     assert_eq!((stat.minor_faults, stat.major_faults), (10, 12));
@@ -220,7 +218,7 @@ fn the_pagemap_tells_touched_pages_from_others() {
 
 #[test]
 fn children_of_every_thread_are_found_once() {
-    let machine = Machine::with(&[
+    let machine = Directory::with(&[
         ("proc/7/task/7/children", ""),
         ("proc/7/task/8/children", "20 21 "),
         ("proc/7/task/9/children", "22 "),

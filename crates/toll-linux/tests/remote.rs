@@ -3,8 +3,8 @@
 //! `TOLL_TARGET` in its environment.
 
 use std::env;
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::io::Write;
+use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -13,14 +13,13 @@ use toll_linux::proc::smaps;
 use toll_linux::remote::{Advice, Reach, RemoteError, RemoteProcess};
 use toll_linux::{Root, proc};
 use toll_model::REGION;
+use toll_testkit::process::{self, Running, TARGET, kill, wait_until};
 
 /// Regions that the target maps and touches.
 const REGIONS: u64 = 8;
 
 struct Target {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
+    running: Running,
     /// Start of its touched memory, region-aligned.
     base: u64,
 }
@@ -28,39 +27,13 @@ struct Target {
 impl Target {
     /// Starts a target of this kind; its memory is in 4 KiB pages.
     fn start(kind: &str) -> Target {
-        let mut child = Command::new(env::current_exe().unwrap())
-            .env("TOLL_TARGET", kind)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut target = Target {
-            input: child.stdin.take().unwrap(),
-            output: BufReader::new(child.stdout.take().unwrap()),
-            child,
-            base: 0,
-        };
-        target.base = target.answer("base ").parse().unwrap();
-        target
+        let mut running = Running::start(process::target(kind).stdin(Stdio::piped()));
+        let base = running.answer("base ").parse().unwrap();
+        Target { running, base }
     }
 
     fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// Returns the rest of the next line that starts with `key`.
-    fn answer(&mut self, key: &str) -> String {
-        loop {
-            let mut line = String::new();
-            assert_ne!(
-                self.output.read_line(&mut line).unwrap(),
-                0,
-                "the target ended"
-            );
-            if let Some(value) = line.strip_prefix(key) {
-                return value.trim().to_owned();
-            }
-        }
+        self.running.pid()
     }
 
     /// Returns the bytes in huge pages between base and the end of the last region.
@@ -75,27 +48,25 @@ impl Target {
 
     /// Lets the target check itself and end; returns its report and status.
     fn finish(mut self) -> (String, ExitStatus) {
-        self.input.write_all(b"end\n").unwrap();
-        let report = self.answer("report ");
-        (report, self.child.wait().unwrap())
+        let input = self.running.child.stdin.as_mut().unwrap();
+        input.write_all(b"end\n").unwrap();
+        let report = self.running.answer("report ");
+        (report, self.running.child.wait().unwrap())
     }
 }
 
-/// Becomes the target, if requested, before the test harness starts: the stopped thread is the main
-/// thread of a process, and the harness runs tests in others.
-#[used]
-#[unsafe(link_section = ".init_array")]
-static BEFORE_MAIN: extern "C" fn() = {
-    extern "C" fn target() {
-        match env::var("TOLL_TARGET").as_deref() {
-            Ok("quiet") => quiet_target(),
-            Ok("busy") => busy_target(true),
-            Ok("signalled") => busy_target(false),
-            _ => {}
-        }
+toll_testkit::before_main!(target);
+
+/// Becomes the target, if requested: the stopped thread is the main thread of a process, and the
+/// harness runs tests in others.
+fn target() {
+    match env::var(TARGET).as_deref() {
+        Ok("quiet") => quiet_target(),
+        Ok("busy") => busy_target(true),
+        Ok("signalled") => busy_target(false),
+        _ => {}
     }
-    target
-};
+}
 
 /// Maps and touches memory in 4 KiB pages.
 fn touched_memory() -> *mut u8 {
@@ -320,13 +291,9 @@ fn what_is_not_there_yet_can_be_told_from_what_is_gone() {
 fn a_stopped_target_stays_stopped_and_is_tried_again() {
     let target = Target::start("quiet");
     let remote = remote(&target).by_ptrace().unwrap();
-    let pid = target.pid() as i32;
-    // SAFETY: our own child.
-    unsafe { libc::kill(pid, libc::SIGSTOP) };
-    let state = || proc::stat(&Root::system(), pid as u32).unwrap().state;
-    while state() != 'T' {
-        std::thread::yield_now();
-    }
+    kill(target.pid(), libc::SIGSTOP);
+    let state = || proc::stat(&Root::system(), target.pid()).unwrap().state;
+    wait_until("the stop", || state() == 'T');
     assert!(
         remote
             .collapse(target.base, REGION)
@@ -334,10 +301,8 @@ fn a_stopped_target_stays_stopped_and_is_tried_again() {
             .try_again()
     );
     assert_eq!(state(), 'T');
-    unsafe { libc::kill(pid, libc::SIGCONT) };
-    while state() == 'T' {
-        std::thread::yield_now();
-    }
+    kill(target.pid(), libc::SIGCONT);
+    wait_until("its continuation", || state() != 'T');
     remote.collapse(target.base, REGION).unwrap();
     assert_eq!(target.finish().1.code(), Some(7));
 }

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Readers of the machine's settings on fixtures.
 
-mod common;
-
-use common::Machine;
 use toll_linux::sys::{self, FreePageReporting, Mode, Thp};
+use toll_testkit::Directory;
 
 const GIB: u64 = 1 << 30;
 const MEMINFO: (&str, &str) = (
@@ -15,7 +13,7 @@ const MEMINFO: (&str, &str) = (
 #[test]
 fn thp_settings_with_smaller_sizes() {
     let thp = "sys/kernel/mm/transparent_hugepage";
-    let machine = Machine::with(&[
+    let machine = Directory::with(&[
         (&format!("{thp}/enabled"), "always madvise [never]\n"),
         (
             &format!("{thp}/defrag"),
@@ -47,7 +45,7 @@ fn thp_settings_with_smaller_sizes() {
     );
     // The setting of a size overrides the machine's.
     machine.write(
-        &format!("{thp}/hugepages-2048kB/enabled"),
+        format!("{thp}/hugepages-2048kB/enabled"),
         "[always] inherit madvise never\n",
     );
     assert_eq!(
@@ -58,9 +56,9 @@ fn thp_settings_with_smaller_sizes() {
 
 #[test]
 fn a_kernel_without_thp_has_none() {
-    assert_eq!(Thp::read(&Machine::with(&[]).root()), None);
+    assert_eq!(Thp::read(&Directory::with(&[]).root()), None);
     let odd = [("sys/kernel/mm/transparent_hugepage/enabled", "no brackets")];
-    assert_eq!(Thp::read(&Machine::with(&odd).root()), None);
+    assert_eq!(Thp::read(&Directory::with(&odd).root()), None);
 }
 
 #[test]
@@ -69,20 +67,20 @@ fn free_regions_are_counted_from_order_nine_on() {
 Node 0, zone      DMA      9      9      9      9      9      9      9      9      9      1      3
 Node 1, zone   Normal  14111   2649    962    322    139     63     38     21      6      5      0
 ";
-    let machine = Machine::with(&[("proc/buddyinfo", buddyinfo)]);
+    let machine = Directory::with(&[("proc/buddyinfo", buddyinfo)]);
     assert_eq!(
         sys::buddyinfo_free_regions(&machine.root()),
         Some(1 + 2 * 3 + 5)
     );
     assert_eq!(
-        sys::buddyinfo_free_regions(&Machine::with(&[]).root()),
+        sys::buddyinfo_free_regions(&Directory::with(&[]).root()),
         None
     );
 }
 
 #[test]
 fn the_smallest_limit_of_all_ancestors_counts() {
-    let machine = Machine::with(&[
+    let machine = Directory::with(&[
         MEMINFO,
         ("proc/self/cgroup", "0::/pod/inner\n"),
         ("sys/fs/cgroup/pod/inner/memory.max", "max\n"),
@@ -98,7 +96,7 @@ fn the_smallest_limit_of_all_ancestors_counts() {
 
 #[test]
 fn limits_of_the_old_control_groups_count_too() {
-    let machine = Machine::with(&[
+    let machine = Directory::with(&[
         MEMINFO,
         ("proc/self/cgroup", "9:name=systemd:/\n4:memory,cpu:/job\n"),
         (
@@ -119,7 +117,7 @@ fn limits_of_the_old_control_groups_count_too() {
 
 #[test]
 fn no_limit_below_the_memory_is_no_limit() {
-    let machine = Machine::with(&[
+    let machine = Directory::with(&[
         MEMINFO,
         ("proc/self/cgroup", "0::/a\n"),
         ("sys/fs/cgroup/a/memory.max", "9223372036854771712\n"),
@@ -131,7 +129,7 @@ fn no_limit_below_the_memory_is_no_limit() {
 #[test]
 fn hugetlb_pools_smallest_first() {
     let directory = "sys/kernel/mm/hugepages";
-    let machine = Machine::with(&[
+    let machine = Directory::with(&[
         (
             &format!("{directory}/hugepages-1048576kB/nr_hugepages"),
             "1\n",
@@ -157,26 +155,26 @@ fn free_page_reporting_is_a_feature_bit_of_the_balloon() {
         (&*format!("{devices}/virtio0/device"), "0x0002\n"),
         (&*format!("{devices}/virtio0/features"), "1111111111\n"),
     ];
-    let machine = Machine::with(&disk);
+    let machine = Directory::with(&disk);
     assert_eq!(
         sys::free_page_reporting(&machine.root()),
         FreePageReporting::NoBalloon
     );
-    machine.write(&format!("{devices}/virtio1/device"), "0x0005\n");
-    machine.write(&format!("{devices}/virtio1/features"), "0111001\n");
+    machine.write(format!("{devices}/virtio1/device"), "0x0005\n");
+    machine.write(format!("{devices}/virtio1/features"), "0111001\n");
     assert_eq!(
         sys::free_page_reporting(&machine.root()),
         FreePageReporting::Off
     );
-    machine.write(&format!("{devices}/virtio1/features"), "0000010\n");
+    machine.write(format!("{devices}/virtio1/features"), "0000010\n");
     let on = FreePageReporting::On { order: None };
     assert_eq!(sys::free_page_reporting(&machine.root()), on);
 }
 
 #[test]
 fn kernel_versions() {
-    let machine = Machine::with(&[("proc/sys/kernel/osrelease", "6.12.48+deb13-amd64\n")]);
+    let machine = Directory::with(&[("proc/sys/kernel/osrelease", "6.12.48+deb13-amd64\n")]);
     assert_eq!(sys::kernel_version(&machine.root()), Some((6, 12)));
     assert_eq!(sys::kernel_release(&machine.root()), "6.12.48+deb13-amd64");
-    assert_eq!(sys::kernel_version(&Machine::with(&[]).root()), None);
+    assert_eq!(sys::kernel_version(&Directory::with(&[]).root()), None);
 }

@@ -2,21 +2,22 @@
 //! A ptrace stop is invisible to the program: no system call that it sleeps in returns EINTR, ends
 //! before its timeout, or waits forever.
 //!
-//! The target is this test program itself, started again with `TOLL_CALL` in its environment. It is
+//! The target is this test program itself, started again with `TOLL_TARGET` in its environment. It is
 //! single-threaded, so that this thread is stopped.
 
 use std::env;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::mem;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::Stdio;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use toll_linux::remote::{Advice, RemoteError, RemoteProcess};
 use toll_linux::{Root, proc};
+use toll_testkit::process::{self, Running, TARGET, kill};
 
 /// Outcome of a waiting call.
 #[derive(Debug, PartialEq, Eq)]
@@ -441,17 +442,14 @@ fn catch_signals() {
     unsafe { libc::signal(libc::SIGUSR2, nothing as *const () as usize) };
 }
 
+toll_testkit::before_main!(target);
+
 /// Becomes the target, if requested, before the test harness starts its threads.
-#[used]
-#[unsafe(link_section = ".init_array")]
-static BEFORE_MAIN: extern "C" fn() = {
-    extern "C" fn target() {
-        if let Ok(name) = env::var("TOLL_CALL") {
-            waiting_target(&name);
-        }
+fn target() {
+    if let Ok(name) = env::var(TARGET) {
+        waiting_target(&name);
     }
-    target
-};
+}
 
 /// Calls until there is input; prints a line for each timeout and each signal, and all errors at
 /// the end.
@@ -497,58 +495,44 @@ fn sleeps(pid: u32) -> bool {
 }
 
 struct Target {
-    child: Child,
+    running: Running,
     input: UnixStream,
-    output: BufReader<ChildStdout>,
 }
 
 impl Target {
     fn start(call: &str) -> Target {
-        let (ours, theirs) = UnixStream::pair().unwrap();
-        let mut child = Command::new(env::current_exe().unwrap())
-            .env("TOLL_CALL", call)
-            .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut target = Target {
-            input: ours,
-            output: BufReader::new(child.stdout.take().unwrap()),
-            child,
-        };
-        assert_eq!(target.line(), "ready");
-        target
+        let (input, theirs) = UnixStream::pair().unwrap();
+        let mut command = process::target(call);
+        let mut running = Running::start(command.stdin(Stdio::from(OwnedFd::from(theirs))));
+        assert_eq!(running.line(), "ready");
+        Target { running, input }
+    }
+
+    fn pid(&self) -> u32 {
+        self.running.pid()
     }
 
     fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.output.read_line(&mut line).unwrap();
-        assert_ne!(line, "", "the target ended");
-        line.trim().to_owned()
+        self.running.line()
     }
 
     /// Waits until it sleeps in a system call.
     fn wait_until_asleep(&self) {
-        while !sleeps(self.child.id()) {
+        while !sleeps(self.pid()) {
             std::thread::yield_now();
         }
     }
 
     fn remote(&self) -> RemoteProcess {
-        let remote = RemoteProcess::for_pid(self.child.id(), true).unwrap();
+        let remote = RemoteProcess::for_pid(self.pid(), true).unwrap();
         remote.by_ptrace().unwrap()
     }
 
     /// Ends the target; returns its errors.
     fn finish(mut self) -> String {
         self.input.write_all(b"e").unwrap();
-        let report = loop {
-            let line = self.line();
-            if let Some(report) = line.strip_prefix("report ") {
-                break report.to_owned();
-            }
-        };
-        assert_eq!(self.child.wait().unwrap().code(), Some(0));
+        let report = self.running.answer("report ");
+        assert_eq!(self.running.child.wait().unwrap().code(), Some(0));
         report
     }
 }
@@ -613,7 +597,7 @@ fn timeouts_pass_while_stops_go_on() {
         }
         let mut target = Target::start(name);
         let remote = target.remote();
-        let pid = target.child.id();
+        let pid = target.pid();
         let stopping = AtomicBool::new(true);
         std::thread::scope(|scope| {
             scope.spawn(|| stop_while(pid, &remote, &stopping));
@@ -660,8 +644,7 @@ fn a_caught_signal_still_interrupts() {
     for _ in 0..50 {
         target.wait_until_asleep();
         stop(&remote);
-        // SAFETY: our own child, which catches this signal.
-        unsafe { libc::kill(target.child.id() as i32, libc::SIGUSR2) };
+        kill(target.pid(), libc::SIGUSR2);
         stop(&remote);
         assert_eq!(target.line(), "interrupted");
     }

@@ -2,35 +2,19 @@
 //! The watcher: its selection as a pure function of mappings, and its effect on a process with a
 //! growing heap.
 
-mod common;
-
 use std::env;
-use std::io::{BufRead, BufReader};
-use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::Machine;
-use toll_linux::proc::{Kind, Mapping, maps, smaps};
+use toll_linux::proc::{Kind, maps, smaps};
 use toll_linux::remote::RemoteProcess;
 use toll_linux::watch::{Counters, Ranges, WatchPlan, Watcher, grown, heap_start, map_budget};
 use toll_linux::{Root, accessed, sys};
 use toll_model::{PAGE, REGION};
+use toll_testkit::Directory;
+use toll_testkit::model::mapping;
+use toll_testkit::process::{Running, TARGET};
 
 const BASE: u64 = 0x5600_0000_0000;
-
-fn mapping(start: u64, end: u64, name: &str) -> Mapping {
-    Mapping {
-        start,
-        end,
-        read: true,
-        write: true,
-        execute: false,
-        shared: false,
-        offset: 0,
-        inode: 0,
-        name: name.into(),
-    }
-}
 
 #[test]
 fn ranges_merge_and_count() {
@@ -116,27 +100,24 @@ fn named_mappings_and_the_heap_of_go_are_found() {
 
 #[test]
 fn the_map_budget_is_five_percent_of_what_is_left() {
-    let machine = Machine::with(&[("proc/sys/vm/max_map_count", "10000\n")]);
+    let machine = Directory::with(&[("proc/sys/vm/max_map_count", "10000\n")]);
     assert_eq!(map_budget(&machine.root(), 2000), 400);
     assert_eq!(map_budget(&machine.root(), 20_000), 0);
     machine.write("proc/sys/vm/max_map_count", "1000000\n");
     assert_eq!(map_budget(&machine.root(), 0), 1000);
 }
 
-/// Becomes a target, if requested, before the test harness starts.
-#[used]
-#[unsafe(link_section = ".init_array")]
-static BEFORE_MAIN: extern "C" fn() = {
-    extern "C" fn target() {
-        match env::var("TOLL_TARGET").as_deref() {
-            Ok("grows") => growing_target(),
-            Ok("advises") => advising_target(),
-            Ok("touches") => touching_target(),
-            _ => {}
-        }
+toll_testkit::before_main!(target);
+
+/// Becomes a target, if requested.
+fn target() {
+    match env::var(TARGET).as_deref() {
+        Ok("grows") => growing_target(),
+        Ok("advises") => advising_target(),
+        Ok("touches") => touching_target(),
+        _ => {}
     }
-    target
-};
+}
 
 const STEP: u64 = REGION;
 const STEPS: u64 = 12;
@@ -194,49 +175,18 @@ fn wait_for_death() -> ! {
     }
 }
 
-/// A running target; killed when dropped.
-struct Target(Child, BufReader<ChildStdout>);
-
-impl Target {
-    fn start(kind: &str) -> Target {
-        let mut child = Command::new(env::current_exe().unwrap())
-            .env("TOLL_TARGET", kind)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        Target(child, output)
-    }
-
-    fn pid(&self) -> u32 {
-        self.0.id()
-    }
-
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.1.read_line(&mut line).unwrap();
-        line.trim().to_owned()
-    }
-
-    fn heap_huge(&self) -> u64 {
-        let smaps = smaps(&Root::system(), self.pid()).unwrap_or_default();
-        let heap = smaps
-            .iter()
-            .filter(|smap| smap.mapping.kind() == Kind::Heap);
-        heap.map(|smap| smap.anon_huge).sum()
-    }
-}
-
-impl Drop for Target {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// The huge bytes of a target's heap.
+fn heap_huge(target: &Running) -> u64 {
+    let smaps = smaps(&Root::system(), target.pid()).unwrap_or_default();
+    let heap = smaps
+        .iter()
+        .filter(|smap| smap.mapping.kind() == Kind::Heap);
+    heap.map(|smap| smap.anon_huge).sum()
 }
 
 #[test]
 fn a_growing_heap_becomes_huge_where_it_is_planned() {
-    let mut target = Target::start("grows");
+    let mut target = Running::target("grows");
     let remote = RemoteProcess::for_pid(target.pid(), true).unwrap();
     let plan = WatchPlan {
         heap: vec![(0, 6 * REGION)],
@@ -264,7 +214,7 @@ fn a_growing_heap_becomes_huge_where_it_is_planned() {
     assert_eq!(target.line(), "grown");
     // Depending on the start of the heap, 5 or 6 regions are sufficiently covered by it.
     assert!((5..=6).contains(&wanted.len()), "{wanted:x?}");
-    assert_eq!(target.heap_huge(), wanted.len() as u64 * REGION);
+    assert_eq!(heap_huge(&target), wanted.len() as u64 * REGION);
     assert_eq!(watcher.counters().collapsed, wanted.len() as u64);
     assert_eq!(watcher.counters().failed, 0, "{:?}", watcher.counters());
 }
@@ -274,9 +224,9 @@ fn a_heap_that_its_allocator_makes_huge_is_not_disturbed() {
     if sys::kernel_version(&Root::system()).is_none_or(|version| version < (6, 7)) {
         return eprintln!("skipped: Linux 6.7 is needed to tell");
     }
-    let mut target = Target::start("advises");
+    let mut target = Running::target("advises");
     assert_eq!(target.line(), "advised");
-    if target.heap_huge() < STEPS / 2 * REGION {
+    if heap_huge(&target) < STEPS / 2 * REGION {
         return eprintln!("skipped: no huge pages here");
     }
     let remote = RemoteProcess::for_pid(target.pid(), true).unwrap();
@@ -295,12 +245,12 @@ fn a_heap_that_its_allocator_makes_huge_is_not_disturbed() {
         ..
     } = *watcher.counters();
     assert_eq!((collapsed, retried, failed), (0, 0, 0));
-    assert_eq!(target.heap_huge(), STEPS / 2 * REGION);
+    assert_eq!(heap_huge(&target), STEPS / 2 * REGION);
 }
 
 #[test]
 fn a_dead_process_is_not_watched_any_more() {
-    let target = Target::start("grows");
+    let target = Running::target("grows");
     let remote = RemoteProcess::for_pid(target.pid(), true).unwrap();
     let plan = WatchPlan {
         all: true,
@@ -316,7 +266,7 @@ fn a_dead_process_is_not_watched_any_more() {
 
 #[test]
 fn a_watcher_without_a_plan_rests() {
-    let target = Target::start("grows");
+    let target = Running::target("grows");
     let remote = RemoteProcess::for_pid(target.pid(), true).unwrap();
     let mut watcher = Watcher::new(target.pid(), remote, WatchPlan::default());
     assert!(watcher.tick() >= Duration::from_millis(100));
@@ -325,13 +275,8 @@ fn a_watcher_without_a_plan_rests() {
 
 #[test]
 fn the_working_set_is_what_is_touched() {
-    let mut target = Target::start("touches");
-    let base: u64 = target
-        .line()
-        .strip_prefix("touched ")
-        .unwrap()
-        .parse()
-        .unwrap();
+    let mut target = Running::target("touches");
+    let base: u64 = target.answer("touched ").parse().unwrap();
     let set = accessed::working_set(target.pid(), Duration::from_millis(300)).unwrap();
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     assert!((15.0..22.0).contains(&mib(set.referenced)), "{set:?}");

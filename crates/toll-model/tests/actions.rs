@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Actions of a plan: rules, ranges, bytes; and sites that are not found.
 
-mod common;
-
-use common::{alloc, arenas, costs, frame, profile, regions, row, site};
 use proptest::prelude::*;
 use toll_model::REGION;
 use toll_model::actions::{Actions, FrameRange, compile};
@@ -12,6 +9,7 @@ use toll_model::plan::{Plan, Verdict, Why};
 use toll_model::profile::SiteRows;
 use toll_model::site::{Frame, Level, SiteKind};
 use toll_model::wire::{ANY, ActionsHeader, Interval, Module, Rule, flags};
+use toll_testkit::model::{alloc, arenas, costs, frame, profile, regions, row, site, site_rows};
 
 fn same(frame: &Frame) -> Option<FrameRange> {
     Some(FrameRange::recorded(frame))
@@ -20,13 +18,7 @@ fn same(frame: &Frame) -> Option<FrameRange> {
 fn block(id: u32, call_site: u64, regions: u64, ordinal: u32) -> SiteRows {
     let length = regions * REGION;
     let rows = (0..regions).map(|n| row(n * REGION, REGION, 5e6)).collect();
-    SiteRows {
-        site: site(id, alloc(call_site, length, ordinal), length),
-        rows,
-        freed: false,
-        address: None,
-        places: Vec::new(),
-    }
+    site_rows(site(id, alloc(call_site, length, ordinal), length), rows)
 }
 
 /// Returns a plan with huge regions given as (site, index) and no others.

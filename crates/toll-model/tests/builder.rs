@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Observations become rows: counts are neither lost nor added, and files stay small.
 
-mod common;
-
-use common::alloc;
 use proptest::prelude::*;
 use toll_model::builder::{Counts, Meta, ProfileBuilder};
 use toll_model::profile::{Profile, Program, Source};
 use toll_model::site::{Level, SiteKind};
 use toll_model::{PAGE, REGION};
+use toll_testkit::model::alloc;
 
 fn meta() -> Meta {
     Meta {

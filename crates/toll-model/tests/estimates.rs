@@ -3,13 +3,14 @@
 
 mod common;
 
-use common::{PAGES, any_profile, arenas, costs, profile, regions, row};
+use common::any_profile;
 use proptest::prelude::*;
 use toll_model::REGION;
 use toll_model::estimate::{MAX_LEAVES, Options, estimate};
 use toll_model::plan::{Estimate, Plan, Verdict, Why};
 use toll_model::profile::{Profile, SiteRows, Source};
 use toll_model::site::{Level, SiteKind};
+use toll_testkit::model::{PAGES, alloc, arenas, costs, profile, regions, row, site, site_rows};
 
 fn plan(profile: &Profile) -> Plan {
     estimate(profile, &costs(), Options::default())
@@ -772,7 +773,7 @@ proptest! {
 #[test]
 fn a_nameless_site_is_estimated_too() {
     let rows = vec![row(0, REGION, 5e6)];
-    let site = common::site(
+    let site = site(
         9,
         SiteKind::Vma {
             name: "[anon:x]".to_owned(),
@@ -780,11 +781,8 @@ fn a_nameless_site_is_estimated_too() {
         REGION,
     );
     let plan = plan(&profile(vec![SiteRows {
-        site,
-        rows,
         freed: true,
-        address: None,
-        places: Vec::new(),
+        ..site_rows(site, rows)
     }]));
     assert_eq!(plan.huge().count(), 1);
 }
@@ -855,7 +853,7 @@ fn cold_neighbours_are_left_together() {
     // A single hot block pays.
     let mut hot = regions(&[5e6; 32]).sites.remove(0);
     hot.site.id = 64;
-    hot.site.kind = common::alloc(0x4567, 32 * REGION, 0);
+    hot.site.kind = alloc(0x4567, 32 * REGION, 0);
     profile.sites.push(hot);
     let plan = plan(&profile);
     assert!(
@@ -874,13 +872,9 @@ fn the_share_is_that_of_all_misses() {
         build_id: String::new(),
         path: "/data".to_owned(),
     };
-    profile.sites.push(SiteRows {
-        site: common::site(1, file, 32 * REGION),
-        rows: vec![row(0, 32 * REGION, 480e6)],
-        freed: false,
-        address: None,
-        places: Vec::new(),
-    });
+    let rows = vec![row(0, 32 * REGION, 480e6)];
+    let file = site(1, file, 32 * REGION);
+    profile.sites.push(site_rows(file, rows));
     let text = plan(&profile).reason;
     assert!(
         text.contains("they hold 25 % of the 640 M misses recorded"),

@@ -3,13 +3,14 @@
 
 mod common;
 
-use common::{any_profile, costs, regions};
+use common::any_profile;
 use proptest::prelude::*;
 use toll_model::cost::CostTable;
 use toll_model::error::FormatError;
 use toll_model::estimate::{Options, estimate};
 use toll_model::plan::Plan;
 use toll_model::profile::Profile;
+use toll_testkit::model::{costs, regions};
 
 /// Expected error text, and the change that causes it.
 type Case<T> = (&'static str, fn(&mut T));

@@ -3,28 +3,24 @@
 
 mod common;
 
-use common::{alloc, any_profile, costs, profile, row, site};
+use common::any_profile;
 use proptest::prelude::*;
 use toll_model::REGION;
 use toll_model::estimate::{Options, estimate};
 use toll_model::kernel::{KernelProfile, MAX_BYTES, kernel_profile};
 use toll_model::profile::{Place, Profile, SiteRows};
 use toll_model::site::SiteKind;
+use toll_testkit::model::{alloc, costs, profile, row, site, site_rows};
 
 const RUN_NS: f64 = 12e9;
 
 fn rows(kind: SiteKind, id: u32, misses: &[f64], places: Vec<Place>) -> SiteRows {
     let length = misses.len() as u64 * REGION;
+    let row = |(n, &m): (usize, &f64)| row(n as u64 * REGION, REGION, m);
+    let rows = misses.iter().enumerate().map(row).collect();
     SiteRows {
-        site: site(id, kind, length),
-        rows: misses
-            .iter()
-            .enumerate()
-            .map(|(n, &m)| row(n as u64 * REGION, REGION, m))
-            .collect(),
         places,
-        freed: false,
-        address: None,
+        ..site_rows(site(id, kind, length), rows)
     }
 }
 

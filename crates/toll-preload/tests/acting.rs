@@ -3,31 +3,30 @@
 
 mod support;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use support::{Actions, Fixture, MIB, REGION, Recorded, Run, has_huge_pages, text};
-use toll_linux::events::EventFile;
+use support::{Fixture, MIB, Run};
+use toll_model::REGION;
 use toll_model::wire::{ANY, Event, EventKind};
+use toll_testkit::actions::Actions;
+use toll_testkit::machine::has_huge_pages;
+use toll_testkit::output::stdout;
+use toll_testkit::recorded::Recorded;
 
 /// Runs under a plan and records the events.
 fn act(fixture: &Fixture, run: &Run, actions: &Actions) -> Recorded {
-    let (plan, events) = (fixture.path("actions"), fixture.path("events"));
-    actions.write(&plan);
-    EventFile::create(&events, 100_000).unwrap();
+    let (plan, events) = (fixture.plan(actions), fixture.events(100_000));
     run.same(Some(&plan), Some(&events));
     Recorded::read(&events)
 }
 
 /// KiB of huge pages in each of touch.c's three blocks, and its mappings.
 fn huge(fixture: &Fixture, program: &Path, actions: Option<&Actions>) -> [u64; 4] {
-    let (plan, huge) = (fixture.path("actions"), fixture.path("huge"));
-    if let Some(actions) = actions {
-        actions.write(&plan);
-    }
-    let run = Run::new(program).env("HUGE", &huge);
-    run.same(actions.map(|_| plan.as_path()), None);
+    let plan = actions.map(|actions| fixture.plan(actions));
+    let run = Run::new(program).env("HUGE", fixture.path("huge"));
+    run.same(plan.as_deref(), None);
     // The plain run wrote first, ours last.
-    let text = std::fs::read_to_string(&huge).unwrap();
+    let text = fixture.read("huge");
     let numbers: Vec<u64> = text
         .split_whitespace()
         .map(|n| n.parse().unwrap())
@@ -38,7 +37,6 @@ fn huge(fixture: &Fixture, program: &Path, actions: Option<&Actions>) -> [u64; 4
 #[test]
 fn planned_blocks_are_huge_and_others_are_not() {
     if !has_huge_pages() {
-        eprintln!("transparent huge pages are off: not tested");
         return;
     }
     let fixture = Fixture::new();
@@ -85,7 +83,6 @@ fn a_part_of_a_block_is_huge() {
 #[test]
 fn small_neighbours_are_huge_where_they_fill_a_region() {
     if !has_huge_pages() {
-        eprintln!("transparent huge pages are off: not tested");
         return;
     }
     let fixture = Fixture::new();
@@ -143,9 +140,7 @@ fn many_rules_find_theirs() {
     let program = fixture.program("block.c");
     let run = Run::new(&program).args(["mmap", "4096", "500", "keep"]);
     let run_without_maps = |actions: &Actions| {
-        let (plan, events) = (fixture.path("actions"), fixture.path("events"));
-        actions.write(&plan);
-        EventFile::create(&events, 10_000).unwrap();
+        let (plan, events) = (fixture.plan(actions), fixture.events(10_000));
         assert!(run.with(Some(&plan), Some(&events)).status.success());
         Recorded::read(&events)
     };
@@ -229,10 +224,8 @@ fn a_wrong_range_is_never_advised() {
             actions.exact(&recorded, event, &intervals);
             plans.push(intervals);
         }
-        let (plan, events) = (fixture.path("actions"), fixture.path("events"));
-        let log = fixture.path(&format!("witness{round}"));
-        actions.write(&plan);
-        EventFile::create(&events, 1000).unwrap();
+        let (plan, events) = (fixture.plan(&actions), fixture.events(1000));
+        let log = fixture.path(format!("witness{round}"));
         let run = Run::new(&program).before(&witness).env("WITNESS", &log);
         run.with(Some(&plan), Some(&events));
         let acted = Recorded::read(&events);
@@ -262,16 +255,16 @@ fn the_map_budget_holds() {
         .map(|i| (i * 2 * REGION, (i * 2 + 1) * REGION))
         .collect();
     actions.any(MIB, &intervals);
-    actions.write(&fixture.path("actions"));
+    let plan = fixture.plan(&actions);
     let most: u64 = std::fs::read_to_string("/proc/sys/vm/max_map_count")
         .unwrap()
         .trim()
         .parse()
         .unwrap();
-    let mappings = |output: &std::process::Output| text(&output.stdout).trim().parse::<u64>();
+    let mappings = |output: &std::process::Output| stdout(output).trim().parse::<u64>();
     let kept = |times: &str| {
         let run = Run::new(&program).args(["mmap", "67108864", times, "keep"]);
-        let output = run.with(Some(&fixture.path("actions")), None);
+        let output = run.with(Some(&plan), None);
         assert!(output.status.success());
         mappings(&output).unwrap()
     };
@@ -292,9 +285,7 @@ fn unmapped_blocks_give_their_splits_back() {
         let run = Run::new(&program).args([kind, "40960", "2000"]);
         let mut actions = Actions::default();
         actions.any(MIB, &[(4 * MIB, 8 * MIB), (16 * MIB, 24 * MIB)]);
-        let (plan, events) = (fixture.path("actions"), fixture.path("events"));
-        actions.write(&plan);
-        EventFile::create(&events, 10_000).unwrap();
+        let (plan, events) = (fixture.plan(&actions), fixture.events(10_000));
         run.with(Some(&plan), Some(&events));
         let acted = Recorded::read(&events);
         let made = acted.with_length(40 * MIB);
@@ -336,15 +327,13 @@ fn what_a_block_grew_by_is_advised() {
 #[test]
 fn fixed_addresses_are_advised() {
     let fixture = Fixture::new();
-    let source = fixture.path("fixed.c");
-    std::fs::write(
-        &source,
+    let source = fixture.write(
+        "fixed.c",
         "#include <stdio.h>\n#include <sys/mman.h>\nint main(void) {\n\
          char *p = mmap((void *)0x600000000000, 16 << 20, 3, MAP_PRIVATE | MAP_ANONYMOUS |\n\
          MAP_FIXED_NOREPLACE, -1, 0);\np[0] = 1;\np[9 << 20] = 2;\n\
          printf(\"%p %d\\n\", p, p[9 << 20] + p[0]);\nreturn 0;\n}\n",
-    )
-    .unwrap();
+    );
     let program = fixture.compile(source.to_str().unwrap(), "fixed", &["-D_GNU_SOURCE"]);
     let base = 0x6000_0000_0000;
     let mut actions = Actions {
@@ -378,8 +367,7 @@ fn no_advice_without_a_match() {
     for event in recorded.made() {
         actions.exact(&recorded, event, &[(0, u64::MAX)]);
     }
-    let plan: PathBuf = fixture.path("actions");
-    actions.write(&plan);
+    let plan = fixture.plan(&actions);
     let log = fixture.path("log");
     twice(&other)
         .before(&witness)

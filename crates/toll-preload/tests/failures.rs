@@ -5,7 +5,10 @@ mod support;
 
 use std::path::{Path, PathBuf};
 
-use support::{Actions, Fixture, MIB, REGION, Run, text};
+use support::{Fixture, MIB, Run};
+use toll_model::REGION;
+use toll_testkit::actions::Actions;
+use toll_testkit::output::stdout;
 
 /// More system calls than the library makes for one mremap here.
 const ENOUGH: usize = 30;
@@ -21,16 +24,14 @@ fn splitting(fixture: &Fixture) -> PathBuf {
         .map(|hole| (hole * 3 * REGION, (hole * 3 + 1) * REGION))
         .collect();
     actions.any(MIB, &holes);
-    let path = fixture.path("actions");
-    actions.write(&path);
-    path
+    fixture.plan(&actions)
 }
 
 /// Returns a program's output under the plan.
 fn moved(run: &Run, plan: &Path) -> String {
     let output = run.with(Some(plan), None);
     assert!(output.status.success(), "{output:?}");
-    text(&output.stdout)
+    stdout(&output)
 }
 
 #[test]
@@ -81,7 +82,6 @@ fn a_mapping_is_not_moved_over_itself() {
 #[test]
 fn a_mapping_that_cannot_be_put_back_is_refused() {
     let fixture = Fixture::new();
-    let source = fixture.path("fixed.c");
     let code = r#"
         #include <errno.h>
         #include <stdio.h>
@@ -98,7 +98,7 @@ fn a_mapping_that_cannot_be_put_back_is_refused() {
             puts("whole");
             return 0;
         }"#;
-    std::fs::write(&source, code).unwrap();
+    let source = fixture.write("fixed.c", code);
     let program = fixture.compile(source.to_str().unwrap(), "fixed", &["-D_GNU_SOURCE"]);
     let base = 0x6000_0000_0000;
     let actions = Actions {
@@ -106,8 +106,7 @@ fn a_mapping_that_cannot_be_put_back_is_refused() {
         flags: toll_model::wire::flags::HUGETLB,
         ..Actions::default()
     };
-    let plan = fixture.path("actions");
-    actions.write(&plan);
+    let plan = fixture.plan(&actions);
     let run = Run::new(&program)
         .after(&faults(&fixture))
         .env("FAIL_HUGETLB", "1");
@@ -127,11 +126,10 @@ fn threads_of_a_forked_child_have_the_same_numbers_in_both_runs() {
     assert_eq!(event.thread, 1, "the first thread that the child starts");
     let mut actions = Actions::default();
     actions.exact(&recorded, event, &[(0, u64::MAX)]);
-    let (plan, log) = (fixture.path("actions"), fixture.path("witness"));
-    actions.write(&plan);
+    let (plan, log) = (fixture.plan(&actions), fixture.path("witness"));
     let witness = fixture.compile("witness.c", "witness.so", &["-shared", "-fPIC"]);
     let run = run.before(&witness).env("WITNESS", &log);
     assert!(run.with(Some(&plan), None).status.success());
-    let advised = std::fs::read_to_string(&log).unwrap_or_default();
+    let advised = fixture.read("witness");
     assert_eq!(advised.lines().count(), 1, "{advised}");
 }

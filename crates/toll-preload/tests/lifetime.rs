@@ -3,21 +3,15 @@
 
 mod support;
 
-use support::{Actions, Fixture, MIB, Run, text};
-
-/// With `madvise`, stale advice makes other memory huge.
-fn hints_matter() -> bool {
-    let enabled = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
-    let matter = enabled.is_ok_and(|text| text.contains("[madvise]"));
-    if !matter {
-        eprintln!("skipped: THP is not madvise");
-    }
-    matter
-}
+use support::{Fixture, MIB, Run};
+use toll_testkit::actions::Actions;
+use toll_testkit::machine::thp_is_madvise;
+use toll_testkit::output::stdout;
 
 #[test]
 fn advice_ends_with_the_block() {
-    if !hints_matter() {
+    // Only then, stale advice makes other memory huge.
+    if !thp_is_madvise() {
         return;
     }
     let fixture = Fixture::new();
@@ -25,12 +19,11 @@ fn advice_ends_with_the_block() {
     let mut actions = Actions::default();
     // Only of the block: realloc makes it longer.
     actions.any(20 * MIB, &[(2 * MIB, 8 * MIB), (12 * MIB, 20 * MIB)]);
-    let plan = fixture.path("actions");
-    actions.write(&plan);
+    let plan = fixture.plan(&actions);
     for kind in ["mmap", "malloc", "heap", "heap-moved"] {
         let run = Run::new(&program).args([kind]);
-        assert_eq!(text(&run.plain().stdout), "0 0\n", "{kind}, without a plan");
+        assert_eq!(stdout(&run.plain()), "0 0\n", "{kind}, without a plan");
         let output = run.with(Some(&plan), None);
-        assert_eq!(text(&output.stdout), "1 0\n", "{kind}: {output:?}");
+        assert_eq!(stdout(&output), "1 0\n", "{kind}: {output:?}");
     }
 }

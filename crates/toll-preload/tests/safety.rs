@@ -6,22 +6,29 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use support::{Actions, Fixture, MIB, Recorded, Run, library, text};
-use toll_linux::events::EventFile;
+use support::{Fixture, MIB, Run, library};
+use toll_testkit::actions::Actions;
+use toll_testkit::output::stdout;
+use toll_testkit::recorded::Recorded;
+
+/// Programs that use memory in different ways.
+const PROGRAMS: [&str; 5] = [
+    "sites.c",
+    "objects.cc",
+    "threads.c",
+    "processes.c",
+    "grows.c",
+];
 
 /// A plan with a rule for every block.
 fn plan(fixture: &Fixture) -> PathBuf {
-    let path = fixture.path("actions");
     let mut actions = Actions::default();
     actions.any(MIB, &[(0, 3 * MIB), (4 * MIB, u64::MAX)]);
-    actions.write(&path);
-    path
+    fixture.plan(&actions)
 }
 
 fn log(fixture: &Fixture) -> PathBuf {
-    let path = fixture.path("events");
-    EventFile::create(&path, 50_000).unwrap();
-    path
+    fixture.events(50_000)
 }
 
 #[test]
@@ -31,7 +38,7 @@ fn only_the_hooks_are_exported() {
         .arg(library())
         .output()
         .unwrap();
-    let text = text(&output.stdout);
+    let text = stdout(&output);
     let mut symbols: Vec<_> = text.lines().collect();
     symbols.sort_unstable();
     assert_eq!(
@@ -62,14 +69,7 @@ fn only_the_hooks_are_exported() {
 fn output_is_the_same_with_and_without() {
     let fixture = Fixture::new();
     let (plan, events) = (plan(&fixture), log(&fixture));
-    for source in [
-        "sites.c",
-        "objects.cc",
-        "threads.c",
-        "processes.c",
-        "signals.c",
-        "grows.c",
-    ] {
+    for source in PROGRAMS.into_iter().chain(["signals.c"]) {
         let run = Run::new(&fixture.program(source));
         run.same(None, None);
         run.same(Some(&plan), None);
@@ -135,7 +135,7 @@ fn damaged_action_files_are_no_plan() {
     huge_counts[8..20].fill(0xff);
     refused(&huge_counts);
     for odd in [
-        fixture.directory.path(),
+        fixture.as_path(),
         Path::new("/nonexistent"),
         Path::new("/dev/zero"),
         Path::new(""),
@@ -197,14 +197,13 @@ fn damaged_event_files_are_no_log() {
     std::fs::write(&path, &foreign).unwrap();
     run.same(None, Some(&path));
     assert!(std::fs::read(&path).unwrap() == foreign);
-    run.same(None, Some(fixture.directory.path()));
+    run.same(None, Some(fixture.as_path()));
 }
 
 #[test]
 fn a_full_event_file_counts_what_it_lost() {
     let fixture = Fixture::new();
-    let path = fixture.path("events");
-    EventFile::create(&path, 5).unwrap();
+    let path = fixture.events(5);
     Run::new(&fixture.program("sites.c")).same(None, Some(&path));
     let recorded = Recorded::read(&path);
     assert_eq!(recorded.events.len(), 5);
@@ -238,13 +237,7 @@ fn other_allocators_keep_working() {
             continue;
         };
         let (plan, events) = (plan(&fixture), log(&fixture));
-        for source in [
-            "sites.c",
-            "objects.cc",
-            "threads.c",
-            "processes.c",
-            "grows.c",
-        ] {
+        for source in PROGRAMS {
             let linked = [allocator.to_str().unwrap()];
             let linked = fixture.compile(source, "linked", &linked);
             Run::new(&linked).same(Some(&plan), Some(&events));

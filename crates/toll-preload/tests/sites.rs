@@ -6,8 +6,10 @@ mod support;
 use std::path::Path;
 
 use support::{Fixture, MIB, Run};
-use toll_linux::events::{EventFile, blocks};
+use toll_linux::events::blocks;
 use toll_model::wire::EventKind;
+use toll_testkit::actions::Actions;
+use toll_testkit::recorded::Recorded;
 
 #[test]
 fn names_are_stable_under_aslr() {
@@ -18,9 +20,8 @@ fn names_are_stable_under_aslr() {
     for _ in 0..3 {
         let again = Run::new(&program).record();
         assert_eq!(first.names(), again.names());
-        let addresses = |run: &support::Recorded| -> Vec<u64> {
-            run.events.iter().map(|event| event.address).collect()
-        };
+        let addresses =
+            |run: &Recorded| -> Vec<u64> { run.events.iter().map(|event| event.address).collect() };
         assert_ne!(addresses(&first), addresses(&again), "ASLR is off");
     }
 }
@@ -101,13 +102,11 @@ fn a_module_without_build_id_goes_by_its_name() {
             .any(|module| module.id == "path:anonymous")
     );
     let event = run.with_length(2 * MIB)[0];
-    let mut actions = support::Actions::default();
+    let mut actions = Actions::default();
     actions.exact(&run, event, &[(0, u64::MAX)]);
-    actions.write(&fixture.path("actions"));
-    let events = fixture.path("events");
-    EventFile::create(&events, 1000).unwrap();
-    Run::new(&program).same(Some(&fixture.path("actions")), Some(&events));
-    let acted = support::Recorded::read(&events);
+    let (plan, events) = (fixture.plan(&actions), fixture.events(1000));
+    Run::new(&program).same(Some(&plan), Some(&events));
+    let acted = Recorded::read(&events);
     assert_eq!(acted.with_length(2 * MIB)[0].rule, 0);
 }
 

@@ -7,13 +7,14 @@ use std::path::Path;
 use std::process::Command;
 
 use libc::{SYS_close, SYS_fstat, SYS_mmap, SYS_mprotect, SYS_newfstatat, SYS_openat, SYS_read};
-use support::{Actions, Fixture, MIB, library, system_calls};
+use support::{Fixture, MIB, library};
+use toll_testkit::actions::Actions;
+use toll_testkit::trace::system_calls;
 
 /// Returns the calls that the library makes at its start under this plan: those beyond a start
 /// without a plan, in which it is loaded as well.
 fn own_calls(fixture: &Fixture, program: &Path, actions: &Actions) -> Vec<i64> {
-    let plan = fixture.path("actions");
-    actions.write(&plan);
+    let plan = fixture.plan(actions);
     let command = |with_plan: bool| {
         let mut command = Command::new(program);
         command.env_clear().env("LD_PRELOAD", library());

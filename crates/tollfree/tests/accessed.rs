@@ -3,15 +3,15 @@
 //! built here. Skipped without a compiler or without the preload library (built by `cargo build
 //! --workspace`).
 
-mod common;
-
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use toll_model::profile::{Profile, SiteRows, Source};
 use toll_model::site::SiteKind;
+use toll_testkit::Directory;
+use toll_testkit::compiler::compile_text;
+use toll_testkit::output::stderr;
+use toll_testkit::process::Running;
 
 const PROGRAM: &str = "\
 #include <stdio.h>
@@ -62,23 +62,18 @@ int main(void) {
 }
 ";
 
-fn tollfree(directory: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tollfree"));
-    command
-        .current_dir(directory)
-        .args(arguments)
-        .output()
-        .unwrap()
-}
-
 /// The text that tollfree printed; `None` if the preload library is not built.
 fn said(output: &Output) -> Option<String> {
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let said = stderr(output);
     if said.contains("libtoll_preload.so is missing") {
         eprintln!("skipped: {said}");
         return None;
     }
     Some(said)
+}
+
+fn profile(directory: &Directory, name: &str) -> Profile {
+    Profile::from_json(fs::read(directory.path(name)).unwrap()).unwrap()
 }
 
 /// Counts per byte.
@@ -89,20 +84,20 @@ fn rate(site: &SiteRows) -> f64 {
 
 #[test]
 fn hot_and_cold_blocks_are_told_apart_by_name() {
-    let directory = tempfile::tempdir().unwrap();
-    if !common::compile_text(PROGRAM, &directory.path().join("blocks"), &["-g", "-O0"]) {
+    let directory = Directory::empty();
+    if !compile_text(PROGRAM, &directory.path("blocks"), &["-g", "-O0"]) {
         return;
     }
     let arguments = [
         "record", "--source", "accessed", "-o", "p.json", "--", "./blocks",
     ];
-    let output = tollfree(directory.path(), &arguments);
+    let output = directory.run(&arguments);
     let Some(said) = said(&output) else {
         return;
     };
     assert_eq!(output.status.code(), Some(5), "{said}");
     assert_eq!(output.stdout, b"1\n");
-    let profile = Profile::from_json(fs::read(directory.path().join("p.json")).unwrap()).unwrap();
+    let profile = profile(&directory, "p.json");
     assert_eq!(profile.source, Source::Accessed);
     assert!(profile.complete && profile.observations > 0, "{profile:?}");
     let find = |name: &str| {
@@ -145,33 +140,25 @@ int main(void) {
 
 #[test]
 fn a_running_process_is_recorded_and_runs_on() {
-    let directory = tempfile::tempdir().unwrap();
-    let program = directory.path().join("running");
-    if !common::compile_text(RUNNING, &program, &["-O1"]) {
+    let directory = Directory::empty();
+    let program = directory.path("running");
+    if !compile_text(RUNNING, &program, &["-O1"]) {
         return;
     }
-    let mut child = Command::new(&program)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap())
-        .read_line(&mut line)
-        .unwrap();
-    let pid = child.id().to_string();
+    let mut running = Running::start(&mut Command::new(&program));
+    running.line();
+    let pid = running.pid().to_string();
     let arguments = ["record", "--pid", &pid, "--for", "500ms"];
-    let output = tollfree(directory.path(), &arguments);
-    let runs_on = child.try_wait().unwrap().is_none();
-    child.kill().unwrap();
-    child.wait().unwrap();
+    let output = directory.run(&arguments);
+    let runs_on = running.child.try_wait().unwrap().is_none();
+    drop(running);
     assert!(runs_on);
     let Some(said) = said(&output) else {
         return;
     };
     assert_eq!(output.status.code(), Some(0), "{said}");
     // The default name.
-    let text = fs::read(directory.path().join("profile.json")).unwrap();
-    let profile = Profile::from_json(text).unwrap();
+    let profile = profile(&directory, "profile.json");
     assert!(
         !profile.complete && profile.observations > 4096,
         "{profile:?}"
@@ -179,26 +166,19 @@ fn a_running_process_is_recorded_and_runs_on() {
     assert!(profile.program.path.ends_with("/running"), "{profile:?}");
     assert_eq!(profile.command, [program.to_str().unwrap()]);
     // It is not overwritten; a missing process is an error.
-    let again = tollfree(directory.path(), &arguments);
+    let again = directory.run(&arguments);
     assert_eq!(again.status.code(), Some(2));
-    let none = tollfree(
-        directory.path(),
-        &["record", "-o", "q.json", "--pid", "4194304"],
-    );
+    let none = directory.run(&["record", "-o", "q.json", "--pid", "4194304"]);
     assert_eq!(none.status.code(), Some(2));
     let sim = ["record", "-o", "q.json", "--source", "sim", "--pid", "1"];
-    assert_eq!(tollfree(directory.path(), &sim).status.code(), Some(2));
-    assert!(!directory.path().join("q.json").exists());
+    assert_eq!(directory.run(&sim).status.code(), Some(2));
+    assert!(!directory.path("q.json").exists());
 }
 
 #[test]
 fn children_of_other_threads_are_said_to_be_missing() {
-    let directory = tempfile::tempdir().unwrap();
-    if !common::compile_text(
-        FORKING,
-        &directory.path().join("forking"),
-        &["-O1", "-pthread"],
-    ) {
+    let directory = Directory::empty();
+    if !compile_text(FORKING, &directory.path("forking"), &["-O1", "-pthread"]) {
         return;
     }
     let arguments = [
@@ -210,12 +190,12 @@ fn children_of_other_threads_are_said_to_be_missing() {
         "--",
         "./forking",
     ];
-    let output = tollfree(directory.path(), &arguments);
+    let output = directory.run(&arguments);
     let Some(said) = said(&output) else {
         return;
     };
     assert!(output.status.success(), "{said}");
-    let profile = Profile::from_json(fs::read(directory.path().join("p.json")).unwrap()).unwrap();
+    let profile = profile(&directory, "p.json");
     let missing = "child processes were not scanned";
     assert!(
         profile.warnings.iter().any(|warning| warning == missing),
@@ -226,16 +206,16 @@ fn children_of_other_threads_are_said_to_be_missing() {
 
 #[test]
 fn a_program_that_ends_at_once_has_an_empty_profile() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = Directory::empty();
     let arguments = [
         "record", "--source", "accessed", "-o", "p.json", "--", "true",
     ];
-    let output = tollfree(directory.path(), &arguments);
+    let output = directory.run(&arguments);
     let Some(said) = said(&output) else {
         return;
     };
     assert!(output.status.success(), "{said}");
-    let profile = Profile::from_json(fs::read(directory.path().join("p.json")).unwrap()).unwrap();
+    let profile = profile(&directory, "p.json");
     assert!(profile.misses() < 1000.0);
     assert!(!profile.warnings.is_empty());
 }

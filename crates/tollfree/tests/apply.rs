@@ -4,34 +4,33 @@
 
 use std::env;
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Command, Output};
 
 use serde_json::Value;
-use tempfile::TempDir;
 use toll_linux::Root;
 use toll_linux::proc::smaps;
-use toll_linux::symbols::build_id;
-use toll_model::plan::{Estimate, FORMAT, Plan, Region, VERSION, Verdict, Why};
-use toll_model::profile::{Program, Source};
-use toll_model::site::{Level, Site, SiteKind};
+use toll_model::plan::{Plan, Verdict};
+use toll_model::profile::Program;
+use toll_model::site::SiteKind;
 use toll_model::{PAGE, REGION};
+use toll_testkit::Directory;
+use toll_testkit::model::{alloc, plan, region, site};
+use toll_testkit::output::{json, stderr, stdout, succeeds};
+use toll_testkit::process::{Running, TARGET, wait_until};
+use toll_testkit::tool::tollfree;
 
-/// Becomes the target before the test harness starts, if `TOLL_TARGET` is set.
-#[used]
-#[unsafe(link_section = ".init_array")]
-static BEFORE_MAIN: extern "C" fn() = {
-    extern "C" fn target() {
-        if let Some(kind) = env::var_os("TOLL_TARGET") {
-            match kind == "busy" {
-                true => busy_target(),
-                false => heap_target(kind == "forbidden"),
-            }
-        }
+toll_testkit::before_main!(target);
+
+/// Becomes a target if that is requested.
+fn target() {
+    match env::var(TARGET).as_deref() {
+        Ok("busy") => busy_target(),
+        Ok("forbidden") => heap_target(true),
+        Ok("heap") => heap_target(false),
+        _ => {}
     }
-    target
-};
+}
 
 /// Bytes of heap that the target grows and touches.
 const HEAP: u64 = 8 * REGION;
@@ -103,7 +102,7 @@ fn busy_target() -> ! {
     }
 }
 
-struct Target(Child);
+struct Target(Running);
 
 impl Target {
     fn start() -> Target {
@@ -111,114 +110,55 @@ impl Target {
     }
 
     fn start_as(kind: &str) -> Target {
-        let mut child = Command::new(env::current_exe().unwrap())
-            .env("TOLL_TARGET", kind)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap())
-            .read_line(&mut line)
-            .unwrap();
-        assert_eq!(line, "ready\n");
-        Target(child)
+        let mut target = Running::target(kind);
+        assert_eq!(target.line(), "ready");
+        Target(target)
+    }
+
+    fn pid(&self) -> u32 {
+        self.0.pid()
     }
 
     fn huge(&self) -> u64 {
-        let smaps = smaps(&Root::system(), self.0.id()).unwrap();
+        let smaps = smaps(&Root::system(), self.pid()).unwrap();
         smaps.iter().map(|smap| smap.anon_huge).sum()
-    }
-}
-
-impl Drop for Target {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 
 /// A plan file for this program that selects the first six regions of the heap, and an allocation
 /// that does not exist.
-struct PlanFile(TempDir);
+struct PlanFile(Directory);
 
 impl PlanFile {
     fn new(change: impl FnOnce(&mut Plan)) -> PlanFile {
-        let path = env::current_exe().unwrap();
-        let region = |site: u32, number: u64| Region {
-            site,
-            offset: number * REGION,
-            length: REGION,
-            level: Level::Exact,
-            misses: 1.0,
-            benefit_ns: 1.0,
-            cost_ns: 0.0,
-            verdict: Verdict::Huge,
-            why: Why::Pays,
-            touched_pages: 512,
-        };
-        let site = |id: u32, kind: SiteKind, length: u64| Site {
-            id,
-            kind,
-            length,
-            misalignment: 0,
-            level: Level::Exact,
-        };
-        let block = SiteKind::Alloc {
-            frames: Vec::new(),
-            class: 36,
-            ordinal: 0,
-            thread: 0,
-        };
-        let mut regions: Vec<Region> = (0..6).map(|number| region(0, number)).collect();
-        regions.push(region(1, 0));
-        let mut plan = Plan {
-            format: FORMAT.to_owned(),
-            version: VERSION,
-            program: Program {
-                build_id: build_id(&path),
-                path: path.to_string_lossy().into_owned(),
-            },
-            source: Source::Sim,
-            cpu: String::new(),
-            saved_ns: Estimate::exact(1.0),
-            saved_all_ns: Estimate::exact(1.0),
-            baseline_ns: None,
-            predicted_speedup: Estimate::exact(1.0),
-            reason: "a test".to_owned(),
-            warnings: Vec::new(),
-            thp_always: false,
-            whole_heap: false,
-            sites: vec![site(0, SiteKind::Heap, HEAP), site(1, block, 1 << 36)],
-            regions,
-        };
+        let huge = |site: u32, number: u64| region(site, number, Verdict::Huge);
+        let mut regions: Vec<_> = (0..6).map(|number| huge(0, number)).collect();
+        regions.push(huge(1, 0));
+        let sites = vec![
+            site(0, SiteKind::Heap, HEAP),
+            site(1, alloc(0x1234, 1 << 36, 0), 1 << 36),
+        ];
+        let mut plan = plan(&env::current_exe().unwrap(), sites, regions);
         change(&mut plan);
-        let directory = tempfile::tempdir().unwrap();
-        fs::write(directory.path().join("plan"), plan.to_toml().unwrap()).unwrap();
+        let directory = Directory::empty();
+        directory.write("plan", plan.to_toml().unwrap());
         PlanFile(directory)
     }
 
-    fn path(&self) -> PathBuf {
-        self.0.path().join("plan")
-    }
-
     fn apply(&self, pid: u32, options: &[&str]) -> Output {
-        apply(pid, &self.path(), options)
+        apply(pid, &self.0.path("plan"), options)
     }
 
     fn report(&self, target: &Target, options: &[&str]) -> Value {
-        let output = self.apply(target.0.id(), &[options, &["--json"]].concat());
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        serde_json::from_slice(&output.stdout).unwrap()
+        let output = self.apply(target.pid(), &[options, &["--json"]].concat());
+        succeeds(&output);
+        json(&output)
     }
 }
 
 /// Runs `tollfree apply` with a plan or a list of regions.
 fn apply(pid: u32, plan: &Path, options: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_tollfree"))
+    Command::new(tollfree())
         .args(["apply", "--pid", &pid.to_string(), "--plan"])
         .arg(plan)
         .args(options)
@@ -254,8 +194,8 @@ fn a_plan_of_which_nothing_is_found_is_an_error() {
     let target = Target::start();
     let plan = PlanFile::new(|plan| plan.regions.retain(|region| region.site == 1));
     for options in [&["--json"][..], &["--json", "--dry-run"]] {
-        let output = plan.apply(target.0.id(), options);
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let output = plan.apply(target.pid(), options);
+        let said = stderr(&output);
         assert_eq!(output.status.code(), Some(7), "{said}");
         for part in [
             "no memory of the plan",
@@ -265,12 +205,12 @@ fn a_plan_of_which_nothing_is_found_is_an_error() {
         ] {
             assert!(said.contains(part), "{part}: {said}");
         }
-        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let report = json(&output);
         assert_eq!(report["lost"].as_array().unwrap().len(), 1, "{report}");
         assert!(report["unfit"].is_string(), "{report}");
     }
-    let output = plan.apply(target.0.id(), &[]);
-    let text = String::from_utf8(output.stdout).unwrap();
+    let output = plan.apply(target.pid(), &[]);
+    let text = stdout(&output);
     assert!(
         text.contains("FUNCTION+OFFSET 2^N #K: a block of"),
         "{text}"
@@ -282,7 +222,7 @@ fn a_plan_of_which_nothing_is_found_is_an_error() {
 fn touched_memory_stands_in_for_blocks_of_unknown_call_sites() {
     let target = Target::start_as("busy");
     let plan = PlanFile::new(|plan| plan.regions.retain(|region| region.site == 1));
-    let list = plan.0.path().join("list");
+    let list = plan.0.path("list");
     let keep = ["--regions", list.to_str().unwrap()];
     let report = plan.report(&target, &keep);
     let mappings = report["stand_in"]["mappings"].as_array().unwrap();
@@ -300,16 +240,16 @@ fn touched_memory_stands_in_for_blocks_of_unknown_call_sites() {
     assert_eq!(report["lost"].as_array().unwrap().len(), 1, "{report}");
     assert!(report["unfit"].is_null(), "{report}");
 
-    let undo = plan.apply(target.0.id(), &["--undo"]);
-    let said = String::from_utf8_lossy(&undo.stderr).into_owned();
+    let undo = plan.apply(target.pid(), &["--undo"]);
+    let said = stderr(&undo);
     assert_eq!(undo.status.code(), Some(7), "{said}");
     assert!(said.contains("apply --regions FILE"), "{said}");
-    let undo = apply(target.0.id(), &list, &["--undo"]);
+    let undo = apply(target.pid(), &list, &["--undo"]);
     assert!(undo.status.success(), "{undo:?}");
     assert_eq!(target.huge(), 0);
 
-    let text = plan.apply(target.0.id(), &["--dry-run"]);
-    let text = String::from_utf8(text.stdout).unwrap();
+    let text = plan.apply(target.pid(), &["--dry-run"]);
+    let text = stdout(&text);
     for part in [
         "not found by its call site",
         "whole mappings that the process touched most within 1 s were selected",
@@ -323,9 +263,9 @@ fn touched_memory_stands_in_for_blocks_of_unknown_call_sites() {
 #[test]
 fn nothing_that_became_huge_is_an_error() {
     let target = Target::start_as("forbidden");
-    let output = PlanFile::new(|_| {}).apply(target.0.id(), &["--json"]);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let output = PlanFile::new(|_| {}).apply(target.pid(), &["--json"]);
+    let said = stderr(&output);
+    let report = json(&output);
     assert_eq!((report["collapsed"].as_u64(), target.huge()), (Some(0), 0));
     assert_eq!(output.status.code(), Some(7), "{said}");
     assert!(said.contains("none of the"), "{said}");
@@ -334,8 +274,8 @@ fn nothing_that_became_huge_is_an_error() {
 #[test]
 fn people_are_told_what_was_done_and_what_was_not_found() {
     let target = Target::start();
-    let output = PlanFile::new(|_| {}).apply(target.0.id(), &[]);
-    let text = String::from_utf8(output.stdout).unwrap();
+    let output = PlanFile::new(|_| {}).apply(target.pid(), &[]);
+    let text = stdout(&output);
     for word in [
         "huge now",
         "found exactly: heap",
@@ -355,9 +295,9 @@ fn another_program_is_refused_and_another_build_is_said() {
             build_id: "00".to_owned(),
         };
     });
-    let output = other.apply(target.0.id(), &[]);
+    let output = other.apply(target.pid(), &[]);
     assert_eq!(output.status.code(), Some(3));
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let said = stderr(&output);
     assert!(said.contains("/usr/bin/other"), "{said}");
     assert!(said.contains("started as "), "{said}");
     assert_eq!(target.huge(), 0);
@@ -380,9 +320,7 @@ fn processes_that_no_plan_applies_to() {
         let stat = toll_linux::proc::stat(&Root::system(), zombie.id()).unwrap();
         stat.state == 'Z'
     };
-    while !ended() {
-        std::thread::yield_now();
-    }
+    wait_until("its end", ended);
     assert_eq!(plan.apply(zombie.id(), &[]).status.code(), Some(5));
     zombie.wait().unwrap();
     let is_kernel_thread =
@@ -395,15 +333,14 @@ fn processes_that_no_plan_applies_to() {
 #[test]
 fn a_list_of_addresses_is_a_plan_as_well() {
     let target = Target::start();
-    let smaps = smaps(&Root::system(), target.0.id()).unwrap();
+    let smaps = smaps(&Root::system(), target.pid()).unwrap();
     let heap = smaps.iter().filter(|smap| &*smap.mapping.name == "[heap]");
     let big = heap.max_by_key(|smap| smap.mapping.len()).unwrap();
     let region = big.mapping.start.next_multiple_of(REGION);
-    let directory = tempfile::tempdir().unwrap();
-    let list = directory.path().join("largepages.txt");
-    fs::write(&list, format!("{region}\n{}\n", 5 * REGION)).unwrap();
-    let output = apply(target.0.id(), &list, &["--json"]);
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let directory = Directory::empty();
+    let list = directory.write("largepages.txt", format!("{region}\n{}\n", 5 * REGION));
+    let output = apply(target.pid(), &list, &["--json"]);
+    let report = json(&output);
     assert_eq!(report["collapsed"], 1);
     assert_eq!(report["lost"], serde_json::json!(["address 0xa00000"]));
     assert_eq!(target.huge(), REGION);

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree calibrate`: a plausible table within the time limit, in the cache or a file.
 
-mod schema;
-
 use std::fs;
 use std::time::{Duration, Instant};
 
 use assert_cmd::Command;
 use toll_model::cost::CostTable;
+use toll_testkit::schema;
 
 fn calibrate() -> Command {
     let mut command = Command::cargo_bin("tollfree").unwrap();

@@ -1,94 +1,77 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree kernel calibrate`: costs of this machine, and fixture kernels that load them.
 
-mod schema;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use assert_cmd::Command;
 use assert_cmd::assert::Assert;
+use assert_cmd::prelude::*;
 use serde_json::Value;
-use tempfile::TempDir;
 use toll_model::kernel_costs::{self, Cost};
+use toll_testkit::{Directory, output, schema};
 
-const COSTS: &str = "sys/kernel/mm/econ/costs";
 const TWO: &str = "mm_costs 1\nfault 11\nsplit 22 # measured\nend 2\n";
 
 /// A kernel with three costs, one of them unknown to this build.
-struct Kernel(TempDir);
+struct Kernel(Directory);
 
 impl Kernel {
     fn new() -> Kernel {
-        let kernel = Kernel(tempfile::tempdir().unwrap());
-        fs::create_dir_all(kernel.costs()).unwrap();
-        fs::write(kernel.costs().join("../mode"), "on\n").unwrap();
-        for (name, text) in [
-            ("fault", "1300\n"),
-            ("split", "60000\n"),
-            ("teleport", "7\n"),
-            ("frozen", "0\n"),
+        let directory = Directory::with(&[
+            ("sys/kernel/mm/econ/mode", "on\n"),
+            ("sys/kernel/mm/econ/costs/fault", "1300\n"),
+            ("sys/kernel/mm/econ/costs/split", "60000\n"),
+            ("sys/kernel/mm/econ/costs/teleport", "7\n"),
+            ("sys/kernel/mm/econ/costs/frozen", "0\n"),
             (
-                "samples",
+                "sys/kernel/mm/econ/costs/samples",
                 "fault 900 1500 64\ncompact_block 1234567 2000000 16\nsplit 5 5 1\n",
             ),
-        ] {
-            fs::write(kernel.costs().join(name), text).unwrap();
-        }
-        kernel
+        ]);
+        Kernel(directory)
     }
 
     fn costs(&self) -> PathBuf {
-        self.0.path().join(COSTS)
+        self.0.path("sys/kernel/mm/econ/costs")
     }
 
     fn has(&self, name: &str) -> String {
-        fs::read_to_string(self.costs().join(name))
-            .unwrap()
-            .trim()
-            .to_owned()
+        let text = fs::read_to_string(self.costs().join(name)).unwrap();
+        text.trim().to_owned()
     }
 
     /// A file next to the fixture kernel.
     fn file(&self, text: &str) -> PathBuf {
-        let path = self.0.path().join("some.costs");
-        fs::write(&path, text).unwrap();
-        path
+        self.0.write("some.costs", text)
     }
 
     fn load(&self, preset: &Path, more: &[&str]) -> Assert {
-        let mut command = calibrate(self.0.path());
-        command.arg("--preset").arg(preset).arg("--load").args(more);
-        command.assert()
+        let mut command = calibrate(&self.0, &["--load"]);
+        command.arg("--preset").arg(preset).args(more).assert()
     }
 }
 
-fn calibrate(root: &Path) -> Command {
-    let mut command = Command::cargo_bin("tollfree").unwrap();
-    command.args(["kernel", "calibrate", "--root"]).arg(root);
-    command
+fn calibrate(machine: &Directory, arguments: &[&str]) -> Command {
+    machine.as_machine(&[&["kernel", "calibrate"], arguments].concat())
 }
 
 fn stderr(assert: &Assert) -> String {
-    String::from_utf8(assert.get_output().stderr.clone()).unwrap()
+    output::stderr(assert.get_output())
 }
 
 fn stdout(assert: &Assert) -> String {
-    String::from_utf8(assert.get_output().stdout.clone()).unwrap()
+    output::stdout(assert.get_output())
 }
 
 #[test]
 fn a_measured_file_is_read_again_and_says_where_each_cost_comes_from() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("here.costs");
-    let mut command = calibrate(directory.path());
-    let done = command
-        .args(["--within", "1s", "-o"])
-        .arg(&path)
-        .assert()
-        .success();
+    let directory = Directory::empty();
+    let path = directory.path("here.costs");
+    let arguments = ["--within", "1s", "-o", path.to_str().unwrap()];
+    let done = calibrate(&directory, &arguments).assert().success();
     let text = fs::read_to_string(&path).unwrap();
     assert!(stdout(&done).starts_with(&text), "{}", stdout(&done));
     let costs = kernel_costs::parse(text.as_bytes()).unwrap();
@@ -115,12 +98,9 @@ fn a_measured_file_is_read_again_and_says_where_each_cost_comes_from() {
 #[test]
 fn what_the_kernel_knows_better_is_taken_from_it() {
     let kernel = Kernel::new();
-    let done = calibrate(kernel.0.path())
-        .args(["--within", "1ns", "--json"])
-        .assert()
-        .success();
-    let report: Value = serde_json::from_slice(&done.get_output().stdout).unwrap();
-    schema::check("kernel-costs", &report);
+    let arguments = ["--within", "1ns", "--json"];
+    let done = calibrate(&kernel.0, &arguments).assert().success();
+    let report = schema::json("kernel-costs", done.get_output());
     let from: BTreeMap<&str, (&str, u64)> = report["costs"]
         .as_array()
         .unwrap()
@@ -173,8 +153,7 @@ fn a_preset_is_loaded_and_what_it_leaves_out_is_said() {
     let done = kernel
         .load(&kernel.file(TWO), &["--freeze", "--json"])
         .success();
-    let report: Value = serde_json::from_slice(&done.get_output().stdout).unwrap();
-    schema::check("kernel-costs", &report);
+    let report = schema::json("kernel-costs", done.get_output());
     assert_eq!(
         (&report["loaded"], &report["frozen"]),
         (&Value::Bool(true), &Value::Bool(true))
@@ -229,25 +208,19 @@ fn a_cost_that_is_refused_takes_back_those_before_it() {
 
 #[test]
 fn another_kernel_is_4_and_no_preset_is_1() {
-    let directory = tempfile::tempdir().unwrap();
-    let done = calibrate(directory.path())
-        .args(["--preset", "epyc", "--load"])
-        .assert()
-        .code(4);
+    let directory = Directory::empty();
+    let preset = |arguments: &[&str]| calibrate(&directory, arguments).assert();
+    let done = preset(&["--preset", "epyc", "--load"]).code(4);
     let said = "tollfree: /sys/kernel/mm/econ: not found: this kernel has no econ (CONFIG_ECON)\n";
     assert_eq!(stderr(&done), said);
-    let done = calibrate(directory.path())
-        .args(["--preset", "nothing"])
-        .assert()
-        .code(1);
+    let done = preset(&["--preset", "nothing"]).code(1);
     let said = stderr(&done);
     assert!(said.contains("nothing") && said.contains("epyc"), "{said}");
     for usage in [
         &["kernel", "calibrate", "--freeze"][..],
         &["calibrate", "--load"],
     ] {
-        let mut command = Command::cargo_bin("tollfree").unwrap();
-        command.args(usage).assert().code(2);
+        directory.tollfree(usage).assert().code(2);
     }
 }
 

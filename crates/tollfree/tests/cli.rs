@@ -3,15 +3,17 @@
 
 use std::fs;
 use std::io::Read;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use tempfile::TempDir;
+use toll_testkit::Directory;
+use toll_testkit::directory::UNABLE;
+use toll_testkit::output::{stderr, stdout};
+use toll_testkit::process::{interrupt, kill_group, wait_until};
 
-const TOLLFREE: &str = env!("CARGO_BIN_EXE_tollfree");
 const COMMANDS: [&str; 14] = [
     "tune",
     "doctor",
@@ -31,28 +33,16 @@ const COMMANDS: [&str; 14] = [
 
 const KERNEL_COMMANDS: [&str; 5] = ["luf", "explain", "top", "calibrate", "profile"];
 
-fn tollfree(directory: &TempDir, arguments: &[&str]) -> Command {
-    let mut command = Command::new(TOLLFREE);
-    command.args(arguments).current_dir(directory);
-    command.env("TMPDIR", directory.path());
+/// The command, with its temporary files in this directory as well.
+fn tollfree(directory: &Directory, arguments: &[&str]) -> Command {
+    let mut command = directory.tollfree(arguments);
+    command.env("TMPDIR", directory.as_path());
     command
-}
-
-fn directory() -> TempDir {
-    tempfile::tempdir().unwrap()
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 #[test]
 fn every_command_has_help_with_an_example() {
-    let directory = directory();
+    let directory = Directory::empty();
     for command in COMMANDS {
         let output = tollfree(&directory, &[command, "--help"]).output().unwrap();
         assert!(output.status.success(), "{command}");
@@ -91,7 +81,7 @@ fn every_command_has_help_with_an_example() {
 
 #[test]
 fn wrong_usage_is_2() {
-    let directory = directory();
+    let directory = Directory::empty();
     let cases: [&[&str]; 8] = [
         &[],
         &["nonsense"],
@@ -113,7 +103,7 @@ fn wrong_usage_is_2() {
 /// The program's own arguments would be parsed as tollfree's.
 #[test]
 fn a_program_without_dashes_before_it_is_told_of_them() {
-    let directory = directory();
+    let directory = Directory::empty();
     for (wrong, right) in [
         (
             &["tune", "python3", "big.py"][..],
@@ -152,7 +142,7 @@ fn explain_names_what_answers_on_a_stock_kernel() {
     if Path::new("/sys/kernel/mm/econ").exists() {
         return;
     }
-    let directory = directory();
+    let directory = Directory::empty();
     let output = tollfree(&directory, &["kernel", "explain", "1"])
         .output()
         .unwrap();
@@ -166,7 +156,7 @@ fn explain_names_what_answers_on_a_stock_kernel() {
 
 #[test]
 fn old_names_name_the_new_ones() {
-    let directory = directory();
+    let directory = Directory::empty();
     for (old, new) in [
         ("luf", "kernel luf"),
         ("explain 1", "kernel explain"),
@@ -187,7 +177,7 @@ fn old_names_name_the_new_ones() {
 
 #[test]
 fn completions_know_the_commands() {
-    let directory = directory();
+    let directory = Directory::empty();
     for shell in ["bash", "zsh", "fish"] {
         let output = tollfree(&directory, &["completions", shell])
             .output()
@@ -201,14 +191,14 @@ fn completions_know_the_commands() {
 
 #[test]
 fn manual_pages_are_written() {
-    let directory = directory();
+    let directory = Directory::empty();
     let output = tollfree(&directory, &["man", "."]).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
-    let main = fs::read_to_string(directory.path().join("tollfree.1")).unwrap();
+    let main = directory.read("tollfree.1");
     assert!(main.contains("Exit codes"), "{main}");
     for command in COMMANDS {
-        let page = directory.path().join(format!("tollfree-{command}.1"));
-        assert!(fs::read_to_string(page).unwrap().contains("Example"));
+        let page = directory.read(format!("tollfree-{command}.1"));
+        assert!(page.contains("Example"));
     }
     let output = tollfree(&directory, &["man", "./nowhere"])
         .output()
@@ -219,12 +209,9 @@ fn manual_pages_are_written() {
 
 #[test]
 fn a_reader_that_leaves_early_is_no_error() {
-    let directory = directory();
-    let mut child = tollfree(&directory, &["completions", "bash"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let directory = Directory::empty();
+    let mut command = tollfree(&directory, &["completions", "bash"]);
+    let mut child = command.spawn().unwrap();
     drop(child.stdout.take());
     let mut said = String::new();
     let mut stderr = child.stderr.take().unwrap();
@@ -236,7 +223,7 @@ fn a_reader_that_leaves_early_is_no_error() {
 /// A missing file, and files that are not plans.
 #[test]
 fn wrong_plans_are_named_and_nothing_runs() {
-    let directory = directory();
+    let directory = Directory::empty();
     let cases = [
         ("foreign", &b"\x7fELF and so on"[..]),
         ("toml", b"title = \"no plan\"\n"),
@@ -249,7 +236,7 @@ fn wrong_plans_are_named_and_nothing_runs() {
         ("json", b"{\"format\": \"tollfree-profile\"}"),
     ];
     for (name, content) in cases {
-        fs::write(directory.path().join(name), content).unwrap();
+        directory.write(name, content);
     }
     let names = cases.map(|(name, _)| name);
     for name in names.iter().chain(&["missing"]) {
@@ -265,21 +252,21 @@ fn wrong_plans_are_named_and_nothing_runs() {
             );
             assert!(stderr(&output).starts_with("tollfree: "));
             assert!(stderr(&output).contains(name), "{}", stderr(&output));
-            assert!(!directory.path().join("ran").exists(), "{arguments:?}");
-            assert!(!directory.path().join("profile").exists(), "{arguments:?}");
+            assert!(!directory.path("ran").exists(), "{arguments:?}");
+            assert!(!directory.path("profile").exists(), "{arguments:?}");
         }
     }
 }
 
 #[test]
 fn hugetlb_is_for_lists() {
-    let directory = directory();
-    fs::write(directory.path().join("list"), "17592186044416\n").unwrap();
+    let directory = Directory::empty();
+    directory.write("list", "17592186044416\n");
     // No machine has a pool of that size.
     let many: String = (0..1u64 << 17)
         .map(|n| format!("{}\n", (1 << 44) + (n << 21)))
         .collect();
-    fs::write(directory.path().join("many"), many).unwrap();
+    directory.write("many", many);
     let arguments = ["run", "--hugetlb", "--plan", "many", "--", "touch", "ran"];
     let output = tollfree(&directory, &arguments).output().unwrap();
     assert_eq!(output.status.code(), Some(125));
@@ -288,13 +275,13 @@ fn hugetlb_is_for_lists() {
         "{}",
         stderr(&output)
     );
-    assert!(!directory.path().join("ran").exists());
+    assert!(!directory.path("ran").exists());
 }
 
 #[test]
 fn a_profile_is_not_overwritten_without_force() {
-    let directory = directory();
-    fs::write(directory.path().join("profile"), "mine").unwrap();
+    let directory = Directory::empty();
+    directory.write("profile", "mine");
     let record = [
         "record", "--source", "accessed", "-o", "profile", "--", "touch", "ran",
     ];
@@ -302,19 +289,16 @@ fn a_profile_is_not_overwritten_without_force() {
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("--force"), "{}", stderr(&output));
     assert!(
-        !directory.path().join("ran").exists(),
+        !directory.path("ran").exists(),
         "refused before the program ran"
     );
-    assert_eq!(
-        fs::read_to_string(directory.path().join("profile")).unwrap(),
-        "mine"
-    );
+    assert_eq!(directory.read("profile"), "mine");
 }
 
 #[test]
 fn an_output_that_cannot_be_written_is_refused_before_the_program_runs() {
-    let directory = directory();
-    fs::create_dir(directory.path().join("sub")).unwrap();
+    let directory = Directory::empty();
+    fs::create_dir(directory.path("sub")).unwrap();
     for path in ["nowhere/profile", "sub", "/proc/profile"] {
         let record = ["record", "-o", path, "--", "touch", "ran"];
         let output = tollfree(&directory, &record).output().unwrap();
@@ -324,8 +308,8 @@ fn an_output_that_cannot_be_written_is_refused_before_the_program_runs() {
             output.status
         );
         assert!(stderr(&output).contains(path), "{}", stderr(&output));
-        assert!(!directory.path().join("ran").exists(), "{path}");
-        fs::write(directory.path().join("empty"), "").unwrap();
+        assert!(!directory.path("ran").exists(), "{path}");
+        directory.write("empty", "");
         let run = [
             "run",
             "--plan",
@@ -342,43 +326,23 @@ fn an_output_that_cannot_be_written_is_refused_before_the_program_runs() {
             "{path}: {:?}",
             output.status
         );
-        assert!(!directory.path().join("ran").exists(), "{path}");
+        assert!(!directory.path("ran").exists(), "{path}");
     }
-}
-
-fn is_root() -> bool {
-    // SAFETY: no argument.
-    unsafe { libc::geteuid() == 0 }
 }
 
 /// Runs a shell line with a full file system at `./full`; `None` if mounting is not allowed.
-fn with_full_disk(directory: &TempDir, line: &str) -> Option<Output> {
-    if !is_root() {
-        eprintln!("skipped: not root");
-        return None;
-    }
-    fs::create_dir_all(directory.path().join("full")).unwrap();
-    let script = format!(
-        "mount -t tmpfs -o size=64k none full || exit 99
+fn with_full_disk(directory: &Directory, line: &str) -> Option<Output> {
+    directory.in_own_mounts(&format!(
+        "mkdir full
+         mount -t tmpfs -o size=64k none full || exit {UNABLE}
          cat /dev/zero > full/fill 2>/dev/null
          {line}"
-    );
-    let output = Command::new("unshare")
-        .args(["--mount", "sh", "-c", &script])
-        .current_dir(directory)
-        .env("TOLLFREE", TOLLFREE)
-        .output()
-        .unwrap();
-    if output.status.code() == Some(99) || stderr(&output).starts_with("unshare:") {
-        eprintln!("skipped: {}", stderr(&output));
-        return None;
-    }
-    Some(output)
+    ))
 }
 
 #[test]
 fn a_full_disk_leaves_no_half_profile() {
-    let directory = directory();
+    let directory = Directory::empty();
     let line = "$TOLLFREE record --source accessed -o full/profile -- true; echo $?; ls -A full";
     let Some(output) = with_full_disk(&directory, line) else {
         return;
@@ -392,21 +356,21 @@ fn a_full_disk_leaves_no_half_profile() {
 
 #[test]
 fn a_full_temporary_directory_is_said_before_the_program_runs() {
-    let directory = directory();
-    fs::write(directory.path().join("list"), "17592186044416\n").unwrap();
+    let directory = Directory::empty();
+    directory.write("list", "17592186044416\n");
     let line = "TMPDIR=full $TOLLFREE run --plan list -- touch ran; echo $?; ls -A full";
     let Some(output) = with_full_disk(&directory, line) else {
         return;
     };
     assert_eq!(stdout(&output), "125\nfill\n", "{}", stderr(&output));
     assert!(stderr(&output).contains("No space"), "{}", stderr(&output));
-    assert!(!directory.path().join("ran").exists());
+    assert!(!directory.path("ran").exists());
 }
 
 #[test]
 fn a_summary_that_does_not_fit_does_not_hide_the_status() {
-    let directory = directory();
-    fs::write(directory.path().join("list"), "").unwrap();
+    let directory = Directory::empty();
+    directory.write("list", "");
     let line = "$TOLLFREE run --plan list --summary full/s -- sh -c 'exit 9'; echo $?; ls -A full";
     let Some(output) = with_full_disk(&directory, line) else {
         return;
@@ -415,13 +379,9 @@ fn a_summary_that_does_not_fit_does_not_hide_the_status() {
     assert!(stderr(&output).contains("full/s"), "{}", stderr(&output));
 }
 
-fn profile(path: &Path) -> serde_json::Value {
-    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
-}
-
 #[test]
 fn a_recording_passes_the_status_and_keeps_the_profile() {
-    let directory = directory();
+    let directory = Directory::empty();
     for (script, code, signal) in [
         ("echo out; exit 7", Some(7), None),
         ("echo out; kill -SEGV $$", None, Some(libc::SIGSEGV)),
@@ -432,23 +392,17 @@ fn a_recording_passes_the_status_and_keeps_the_profile() {
         let output = tollfree(&directory, &record).output().unwrap();
         assert_eq!(stdout(&output), "out\n");
         assert_eq!(output.status.code(), code);
-        assert_eq!(
-            std::os::unix::process::ExitStatusExt::signal(&output.status),
-            signal
-        );
-        assert_eq!(
-            profile(&directory.path().join("profile"))["format"],
-            "tollfree-profile"
-        );
+        assert_eq!(output.status.signal(), signal);
+        assert_eq!(directory.json("profile")["format"], "tollfree-profile");
     }
 }
 
 #[test]
 fn an_interrupted_recording_keeps_its_part() {
-    let directory = directory();
+    let directory = Directory::empty();
     // Ctrl-C in a terminal goes to the group; `kill` only to tollfree.
     for to_group in [true, false] {
-        let _ = fs::remove_file(directory.path().join("ready"));
+        let _ = fs::remove_file(directory.path("ready"));
         let record = [
             "record",
             "--force",
@@ -463,46 +417,32 @@ fn an_interrupted_recording_keeps_its_part() {
         ];
         let mut command = tollfree(&directory, &record);
         let mut child = command.process_group(0).spawn().unwrap();
-        let end = Instant::now() + Duration::from_secs(20);
-        let ready = directory.path().join("ready");
-        while fs::read_to_string(&ready).unwrap_or_default().is_empty() {
-            assert!(Instant::now() < end, "the program did not start");
-            sleep(Duration::from_millis(5));
-        }
+        wait_until("the program", || !directory.read("ready").is_empty());
         sleep(Duration::from_millis(300));
-        let pid = child.id() as i32;
-        // SAFETY: kill takes no pointer.
-        unsafe { libc::kill(if to_group { -pid } else { pid }, libc::SIGINT) };
+        match to_group {
+            true => kill_group(child.id(), libc::SIGINT),
+            false => interrupt(child.id()),
+        }
         assert_eq!(child.wait().unwrap().code(), Some(130));
-        assert_eq!(
-            profile(&directory.path().join("profile"))["complete"],
-            false,
-            "{to_group}"
-        );
-        let target: i32 = fs::read_to_string(&ready).unwrap().trim().parse().unwrap();
-        assert!(
-            !Path::new(&format!("/proc/{target}")).exists(),
-            "the program was ended"
-        );
+        assert_eq!(directory.json("profile")["complete"], false, "{to_group}");
+        let target = directory.read("ready");
+        let target = Path::new("/proc").join(target.trim());
+        assert!(!target.exists(), "the program was ended");
     }
 }
 
 #[test]
 fn an_ignored_interrupt_is_none() {
-    let directory = directory();
+    let directory = Directory::empty();
     let line = "trap '' INT; $TOLLFREE record --source accessed -o profile -- \
                 sh -c 'kill -INT $PPID; sleep 0.2; exit 4'";
-    let mut command = Command::new("sh");
-    command.args(["-c", line]).env("TOLLFREE", TOLLFREE);
-    let status = command.current_dir(&directory).status().unwrap();
-    assert_eq!(status.code(), Some(4));
-    let profile = profile(&directory.path().join("profile"));
-    assert_eq!(profile["complete"], true);
+    assert_eq!(directory.shell(line).status.code(), Some(4));
+    assert_eq!(directory.json("profile")["complete"], true);
 }
 
 #[test]
 fn record_says_on_stderr_what_json_asks_for() {
-    let directory = directory();
+    let directory = Directory::empty();
     let record = [
         "--json", "record", "--source", "accessed", "-o", "profile", "--", "echo", "out",
     ];
@@ -516,8 +456,8 @@ fn record_says_on_stderr_what_json_asks_for() {
 /// If the program writes to stderr too, a file or a descriptor takes the JSON.
 #[test]
 fn json_does_not_mix_with_what_the_program_writes() {
-    let directory = directory();
-    fs::write(directory.path().join("list"), "").unwrap();
+    let directory = Directory::empty();
+    directory.write("list", "");
     let program = r#"sh -c "echo out; echo noise >&2""#;
     for (command, key) in [
         ("run --plan list", "policy"),
@@ -529,27 +469,22 @@ fn json_does_not_mix_with_what_the_program_writes() {
             ("/dev/fd/3", "{ $LINE 3>&1 >out | cat >said; }"),
         ] {
             let call = format!("$TOLLFREE --json {command} --summary {summary} -- {program}");
-            let output = std::process::Command::new("sh")
-                .args(["-c", &line.replace("$LINE", &call)])
-                .env("TOLLFREE", assert_cmd::cargo::cargo_bin("tollfree"))
-                .current_dir(&directory)
-                .output()
-                .unwrap();
+            let output = directory.shell(&line.replace("$LINE", &call));
             assert_eq!(stderr(&output), "noise\n", "{call}");
-            let said = profile(&directory.path().join("said"));
+            let said = directory.json("said");
             assert!(!said[key].is_null(), "{call}: {said}");
-            fs::remove_file(directory.path().join("said")).unwrap();
+            fs::remove_file(directory.path("said")).unwrap();
         }
     }
 }
 
 #[test]
 fn what_record_cannot_start_is_told_apart() {
-    let directory = directory();
+    let directory = Directory::empty();
     for (program, code) in [("nonexistent-program", 127), ("/etc/passwd", 126)] {
         let record = ["record", "-o", "profile", "--", program];
         let output = tollfree(&directory, &record).output().unwrap();
         assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
-        assert!(!directory.path().join("profile").exists());
+        assert!(!directory.path("profile").exists());
     }
 }

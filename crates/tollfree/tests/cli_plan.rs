@@ -4,23 +4,22 @@
 //!
 //! The plan is made from the allocation events of a run, without a simulator.
 
-mod common;
-mod preload;
-
 use std::fs;
-use std::path::PathBuf;
+use std::ops::Deref;
 use std::process::{Command, Output};
 
 use serde_json::Value;
-use tempfile::TempDir;
 use toll_linux::events::{EventFile, site_of};
 use toll_linux::symbols::{Symbolizer, build_id};
-use toll_model::plan::{self, Estimate, Plan, Region, Verdict, Why};
-use toll_model::profile::{Program, Source};
-use toll_model::site::{Level, Site, SiteKind};
+use toll_model::plan::Verdict;
+use toll_model::site::{Site, SiteKind};
 use toll_model::{REGION, wire};
+use toll_testkit::compiler::compile_text;
+use toll_testkit::machine::has_huge_pages;
+use toll_testkit::model::{plan, region, site};
+use toll_testkit::output::stderr;
+use toll_testkit::{Directory, tool};
 
-const TOLLFREE: &str = env!("CARGO_BIN_EXE_tollfree");
 const BLOCK: u64 = 32 << 20;
 
 /// Two sites with blocks of one size: `wanted` is planned, `other` is not. PAD moves all code after
@@ -49,64 +48,34 @@ int main(int argc, char **argv) {
 }
 "#;
 
-struct Fixture {
-    directory: TempDir,
-}
+struct Fixture(Directory);
 
 impl Fixture {
     /// `None` without a C compiler, or if THP is off.
     fn new() -> Option<Fixture> {
-        let directory = tempfile::tempdir().unwrap();
-        let thp = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
-        if !thp.is_ok_and(|modes| !modes.contains("[never]")) {
-            eprintln!("skipped: no THP");
-            return None;
-        }
-        let fixture = Fixture { directory };
-        fixture.build(&["-DNAME=wanted"]).then_some(fixture)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
+        let fixture = Fixture(Directory::empty());
+        let is_built = has_huge_pages() && fixture.build(&["-DNAME=wanted"]);
+        is_built.then_some(fixture)
     }
 
     /// Builds `./program`; false without a C compiler.
     fn build(&self, flags: &[&str]) -> bool {
         let options = [&["-O1", "-Wl,--build-id"], flags].concat();
-        common::compile_text(PROGRAM, &self.path("program"), &options)
+        compile_text(PROGRAM, &self.path("program"), &options)
     }
 
     /// Writes `plan.toml`, which makes the block of `wanted` huge.
     fn plan(&self) {
-        let program = self.path("program");
-        let plan = Plan {
-            format: plan::FORMAT.into(),
-            version: plan::VERSION,
-            program: Program {
-                path: program.to_string_lossy().into_owned(),
-                build_id: build_id(&program),
-            },
-            source: Source::Sim,
-            cpu: "test".into(),
-            saved_ns: Estimate::exact(1e6),
-            saved_all_ns: Estimate::exact(1e6),
-            baseline_ns: None,
-            predicted_speedup: Estimate::exact(1.1),
-            reason: "a test".into(),
-            warnings: Vec::new(),
-            thp_always: false,
-            whole_heap: false,
-            sites: vec![self.site()],
-            regions: regions(),
-        };
-        fs::write(self.path("plan.toml"), plan.to_toml().unwrap()).unwrap();
+        let regions = (0..BLOCK / REGION).map(|number| region(0, number, Verdict::Huge));
+        let plan = plan(&self.path("program"), vec![self.site()], regions.collect());
+        self.write("plan.toml", plan.to_toml().unwrap());
     }
 
     /// The site of the block that `wanted` allocates.
     fn site(&self) -> Site {
         let events = EventFile::create(&self.path("events"), 1000).unwrap();
         let status = Command::new(self.path("program"))
-            .env("LD_PRELOAD", preload::library())
+            .env("LD_PRELOAD", tool::library())
             .env(wire::ENV_EVENTS, events.path())
             .status()
             .unwrap();
@@ -121,54 +90,25 @@ impl Fixture {
             SiteKind::Alloc { frames, .. } => frames[0].symbol.as_deref() == Some("wanted"),
             _ => false,
         };
-        Site {
-            id: 0,
-            kind: kinds.find(is_wanted).expect("the event of `wanted`"),
-            length: BLOCK,
-            misalignment: 0,
-            level: Level::Exact,
-        }
+        let kind = kinds.find(is_wanted).expect("the event of `wanted`");
+        site(0, kind, BLOCK)
     }
 
     /// Runs `./program` under the plan; returns its output and the summary.
     fn run(&self, arguments: &[&str]) -> (Output, Value) {
-        let mut command = Command::new(TOLLFREE);
-        command.args([
-            "run",
-            "--plan",
-            "plan.toml",
-            "--summary",
-            "summary",
-            "--",
-            "./program",
-        ]);
-        command.args(arguments).current_dir(&self.directory);
-        let output = command.output().unwrap();
-        let summary = fs::read(self.path("summary")).unwrap_or_default();
-        (output, serde_json::from_slice(&summary).unwrap_or_default())
+        let run = ["run", "--plan", "plan.toml", "--summary", "summary"];
+        let mut command = self.tollfree(&run);
+        command.args(["--", "./program"]).args(arguments);
+        (command.output().unwrap(), self.json("summary"))
     }
 }
 
-fn regions() -> Vec<Region> {
-    let region = |offset| Region {
-        site: 0,
-        offset,
-        length: REGION,
-        level: Level::Exact,
-        misses: 1e6,
-        benefit_ns: 1e6,
-        cost_ns: 1e3,
-        verdict: Verdict::Huge,
-        why: Why::Pays,
-        touched_pages: 512,
-    };
-    (0..BLOCK / REGION)
-        .map(|number| region(number * REGION))
-        .collect()
-}
+impl Deref for Fixture {
+    type Target = Directory;
 
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
+    fn deref(&self) -> &Directory {
+        &self.0
+    }
 }
 
 /// At least this much of one block, but not of two, must be advised: its ends lie in regions shared
@@ -261,9 +201,9 @@ fn a_plan_for_another_program_is_refused() {
     fixture.plan();
     fs::copy(fixture.path("program"), fixture.path("same-program")).unwrap();
     let run = |program: &str| {
-        let mut command = Command::new(TOLLFREE);
-        command.args(["run", "--plan", "plan.toml", "--", program]);
-        command.current_dir(&fixture.directory).output().unwrap()
+        fixture
+            .0
+            .run(&["run", "--plan", "plan.toml", "--", program])
     };
     let output = run("/bin/true");
     assert_eq!(output.status.code(), Some(125));
@@ -283,8 +223,7 @@ fn hugetlb_is_not_for_plans() {
         return;
     };
     fixture.plan();
-    let mut command = Command::new(TOLLFREE);
-    command.args(["run", "--hugetlb", "--plan", "plan.toml", "--", "./program"]);
-    let output = command.current_dir(&fixture.directory).output().unwrap();
+    let run = ["run", "--hugetlb", "--plan", "plan.toml", "--", "./program"];
+    let output = fixture.0.run(&run);
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
 }

@@ -2,17 +2,18 @@
 //! `tollfree compare` and `tollfree tune`, end to end, with small programs in C. Timing is tested
 //! with a simulated clock in the crate's unit tests; these tests hold at any speed.
 
-mod common;
-mod schema;
-
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use tempfile::TempDir;
+use toll_testkit::compiler::compile;
+use toll_testkit::machine::thp_is_madvise;
+use toll_testkit::output::{json, stderr};
+use toll_testkit::process::{interrupt, is_running, wait_until};
+use toll_testkit::{Directory, schema};
 
 /// A workload that prints the same rate each time.
 const RATE: [&str; 4] = [
@@ -23,84 +24,44 @@ const RATE: [&str; 4] = [
 ];
 
 /// A directory with the compiled test programs and a plan that makes nothing huge.
-struct Place(TempDir);
+struct Place(Directory);
 
 impl Place {
     fn new() -> Place {
-        let directory = TempDir::new().unwrap();
-        fs::write(directory.path().join("none.txt"), "").unwrap();
-        Place(directory)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
+        Place(Directory::with(&[("none.txt", "")]))
     }
 
     /// Compiles tests/data/NAME.c.
     fn program(&self, name: &str) -> PathBuf {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/{name}.c"));
         let program = self.path(name);
-        assert!(common::compile(&source, &program, &["-O2", "-g"]));
+        assert!(compile(&source, &program, &["-O2", "-g"]));
         program
     }
 
     /// A server that is ready when the file `ready` is there.
     fn server(&self) -> PathBuf {
-        let script = self.path("server");
-        fs::write(&script, "#!/bin/sh\ntouch ready\nexec sleep 600\n").unwrap();
-        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-        script
-    }
-
-    /// `tollfree ARGUMENTS`, in this directory, with an empty cache.
-    fn tollfree(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tollfree"));
-        command.args(arguments).current_dir(self.0.path());
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        command
+        self.executable("server", "#!/bin/sh\ntouch ready\nexec sleep 600\n")
     }
 
     fn compare(&self, more: &[&str], program: &Path, arguments: &[&str]) -> Output {
-        let mut command = self.tollfree(&["--json", "compare", "--plan", "none.txt"]);
-        command
-            .args(more)
-            .arg("--")
-            .arg(program)
-            .args(arguments)
-            .output()
-            .unwrap()
+        let compare = ["--json", "compare", "--plan", "none.txt"];
+        let mut command = self.tollfree(&[&compare, more, &["--"]].concat());
+        command.arg(program).args(arguments).output().unwrap()
     }
 
     fn tune(&self, more: &[&str], program: &Path, arguments: &[&str]) -> Output {
-        let mut command = self.tollfree(&["--json", "tune"]);
-        command
-            .args(more)
-            .arg("--")
-            .arg(program)
-            .args(arguments)
-            .output()
-            .unwrap()
+        let mut command = self.tollfree(&[&["--json", "tune"], more, &["--"]].concat());
+        command.arg(program).args(arguments).output().unwrap()
     }
 }
 
-fn json(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
-        panic!("{error}: {}", String::from_utf8_lossy(&output.stderr));
-    })
-}
+impl Deref for Place {
+    type Target = Directory;
 
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-/// Whether the machine allows huge pages; otherwise some tests are skipped.
-fn thp_is_possible() -> bool {
-    let mode =
-        fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
-    mode.contains("[madvise]")
+    fn deref(&self) -> &Directory {
+        &self.0
+    }
 }
 
 #[test]
@@ -108,8 +69,7 @@ fn pairs_variants_and_schema() {
     let place = Place::new();
     let output = place.compare(&["-n", "2"], &place.program("small"), &["1000"]);
     assert!(output.status.success(), "{}", stderr(&output));
-    let got = json(&output);
-    schema::check("compare", &got);
+    let got = schema::json("compare", &output);
     assert_eq!(got["pairs"], 2);
     assert_eq!(got["output"]["state"], "same");
     let names: Vec<&str> = got["variants"]
@@ -131,8 +91,7 @@ fn pairs_variants_and_schema() {
 fn huge_memory_is_sampled_in_the_first_round_alone() {
     let place = Place::new();
     let output = place.compare(&["-n", "2"], Path::new("sleep"), &["0.2"]);
-    let got = json(&output);
-    schema::check("compare", &got);
+    let got = schema::json("compare", &output);
     for variant in got["variants"].as_array().unwrap() {
         let runs = variant["runs"].as_array().unwrap();
         let samples = |run: &Value| run["huge_samples"].as_u64().unwrap();
@@ -162,8 +121,7 @@ fn everything_huge_has_glibc_advise_its_heap() {
 fn one_pair_gives_no_interval() {
     let place = Place::new();
     let output = place.compare(&["-n", "1"], &place.program("small"), &["1000"]);
-    let got = json(&output);
-    schema::check("compare", &got);
+    let got = schema::json("compare", &output);
     assert_eq!(
         (&got["speedup"], &got["verdict"]),
         (&Value::Null, &Value::from("cannot-tell"))
@@ -192,8 +150,7 @@ fn tune_names_a_status_that_no_run_was_without() {
         text.contains("the program ends with status 7 in each run"),
         "{text}"
     );
-    let kept: Value =
-        serde_json::from_slice(&fs::read(place.path("out/tune.json")).unwrap()).unwrap();
+    let kept = place.json("out/tune.json");
     schema::check("tune", &kept);
     assert_eq!(kept["status"], 7);
 }
@@ -203,8 +160,10 @@ fn tune_names_a_status_that_no_run_was_without() {
 fn memory_is_warmed_before_runs_unless_it_shall_be_cold() {
     let place = Place::new();
     let chase = place.program("chase");
-    let got = json(&place.compare(&["-n", "3"], &chase, &["64", "1000"]));
-    schema::check("compare", &got);
+    let got = schema::json(
+        "compare",
+        &place.compare(&["-n", "3"], &chase, &["64", "1000"]),
+    );
     let warmed = got["warmed_bytes"].as_u64().unwrap();
     let first = got["variants"][0]["runs"][0]["max_rss"].as_u64().unwrap();
     assert!(warmed > 64 << 20, "{warmed}");
@@ -213,14 +172,16 @@ fn memory_is_warmed_before_runs_unless_it_shall_be_cold() {
         "{warmed} of {first}"
     );
 
-    let cold = json(&place.compare(&["-n", "2", "--cold"], &chase, &["64", "1000"]));
-    schema::check("compare", &cold);
+    let cold = schema::json(
+        "compare",
+        &place.compare(&["-n", "2", "--cold"], &chase, &["64", "1000"]),
+    );
     assert_eq!(cold["warmed_bytes"], 0);
 }
 
 #[test]
 fn a_status_that_differs_is_an_error() {
-    if !thp_is_possible() {
+    if !thp_is_madvise() {
         return;
     }
     let place = Place::new();
@@ -240,7 +201,7 @@ const SLOWER_UNDER_A_PLAN: &str = "sleep 0.05; test -z \"$LD_PRELOAD\" || sleep 
 #[test]
 fn a_slow_down_beyond_what_is_allowed_has_its_own_exit_code() {
     let place = Place::new();
-    fs::write(place.path("none.txt"), "4194304\n").unwrap();
+    place.write("none.txt", "4194304\n");
     let compare = |percent: &str, script: &str| {
         let options = ["-n", "3", "--fail-if-slower", percent];
         place.compare(&options, Path::new("sh"), &["-c", script])
@@ -248,8 +209,7 @@ fn a_slow_down_beyond_what_is_allowed_has_its_own_exit_code() {
     let slower = compare("5", SLOWER_UNDER_A_PLAN);
     assert_eq!(slower.status.code(), Some(6), "{}", stderr(&slower));
     assert!(stderr(&slower).contains("slower"), "{}", stderr(&slower));
-    let got = json(&slower);
-    schema::check("compare", &got);
+    let got = schema::json("compare", &slower);
     assert_eq!(
         (&got["verdict"], &got["too_slow"]),
         (&"slower".into(), &true.into())
@@ -304,8 +264,7 @@ fn output_that_varies_by_itself_is_said_and_no_error() {
     let place = Place::new();
     let output = place.compare(&["-n", "2"], &place.program("odd"), &["vary"]);
     assert!(output.status.success(), "{}", stderr(&output));
-    let got = json(&output);
-    schema::check("compare", &got);
+    let got = schema::json("compare", &output);
     assert_eq!(got["output"]["state"], "varies");
     assert!(
         got["notes"].to_string().contains("stdout differs at byte"),
@@ -316,7 +275,7 @@ fn output_that_varies_by_itself_is_said_and_no_error() {
 
 #[test]
 fn output_that_huge_pages_change_is_a_loud_error() {
-    if !thp_is_possible() {
+    if !thp_is_madvise() {
         return;
     }
     let place = Place::new();
@@ -362,7 +321,8 @@ fn a_run_longer_than_the_limit_ends_at_the_limit() {
     );
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("--within"), "{}", stderr(&output));
-    assert!(!alive(&place.path("mark")));
+    let target = place.read("mark");
+    assert!(!target.is_empty() && !is_running(target.trim()));
 }
 
 #[test]
@@ -379,68 +339,46 @@ fn a_program_that_is_not_there() {
         place.tune(&[], Path::new("/nowhere/x"), &[]).status.code(),
         Some(127)
     );
-    let directories = fs::read_dir(place.0.path()).unwrap().count();
+    let directories = fs::read_dir(place.as_path()).unwrap().count();
     assert_eq!(directories, 1, "nothing is left behind");
 }
 
 #[test]
 fn a_plan_that_is_none() {
     let place = Place::new();
-    fs::write(place.path("none.txt"), "hello").unwrap();
+    place.write("none.txt", "hello");
     let output = place.compare(&[], &place.program("small"), &[]);
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     assert!(stderr(&output).contains("none.txt"), "{}", stderr(&output));
 }
 
-/// Whether the process with the id in the file is still running.
-fn alive(mark: &Path) -> bool {
-    let pid = fs::read_to_string(mark).unwrap();
-    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
-    !stat.is_empty() && !stat.contains(") Z ")
-}
-
-/// Starts tollfree, waits for the target's marker, sends Ctrl-C, and returns the result.
-fn interrupted(place: &Place, mut command: Command) -> Output {
+/// Runs a command on a target that sleeps, sends Ctrl-C, and checks the end of both.
+fn interrupted(place: &Place, arguments: &[&str]) -> Output {
+    let odd = place.program("odd");
+    let mut command = place.tollfree(arguments);
+    let command = command.arg("--").arg(&odd).args(["sleep", "mark"]);
     let child = command.spawn().unwrap();
-    let mark = place.path("mark");
-    let begun = Instant::now();
-    while fs::read_to_string(&mark).unwrap_or_default().is_empty() {
-        assert!(
-            begun.elapsed() < Duration::from_secs(60),
-            "the target never ran"
-        );
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    // SAFETY: kill takes no pointer.
-    assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGINT) }, 0);
-    child.wait_with_output().unwrap()
+    wait_until("the target", || !place.read("mark").is_empty());
+    interrupt(child.id());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert!(!is_running(place.read("mark").trim()));
+    output
 }
 
 #[test]
 fn ctrl_c_ends_the_target_and_compare() {
     let place = Place::new();
-    let odd = place.program("odd");
-    let mut command = place.tollfree(&["--json", "compare", "--plan", "none.txt", "--"]);
-    command.arg(&odd).args(["sleep", "mark"]);
-    let output = interrupted(&place, command);
-    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
-    assert!(!alive(&place.path("mark")));
-    let got = json(&output);
-    schema::check("compare", &got);
+    let output = interrupted(&place, &["--json", "compare", "--plan", "none.txt"]);
+    let got = schema::json("compare", &output);
     assert_eq!(got["complete"], false);
 }
 
 #[test]
 fn ctrl_c_keeps_tunes_directory_and_marks_it() {
     let place = Place::new();
-    let odd = place.program("odd");
-    let mut command = place.tollfree(&["--json", "tune", "-o", "out", "--"]);
-    command.arg(&odd).args(["sleep", "mark"]);
-    let output = interrupted(&place, command);
-    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
-    assert!(!alive(&place.path("mark")));
-    let kept: Value =
-        serde_json::from_slice(&fs::read(place.path("out/tune.json")).unwrap()).unwrap();
+    interrupted(&place, &["--json", "tune", "-o", "out"]);
+    let kept = place.json("out/tune.json");
     schema::check("tune", &kept);
     assert_eq!(kept["complete"], false);
     assert!(place.path("out/report.html").is_file());
@@ -452,8 +390,7 @@ fn a_small_program_is_told_to_do_nothing_and_its_directory_is_kept() {
     let small = place.program("small");
     let output = place.tune(&["--within", "1m", "-o", "out"], &small, &["600000000"]);
     assert!(output.status.success(), "{}", stderr(&output));
-    let got = json(&output);
-    schema::check("tune", &got);
+    let got = schema::json("tune", &output);
     assert_eq!(got["advice"], "do-nothing");
     assert!(
         got["reason"]
@@ -492,11 +429,10 @@ fn tune_goes_through_within_its_limit() {
         "{:?}",
         begun.elapsed()
     );
-    let got = json(&output);
-    schema::check("tune", &got);
+    let got = schema::json("tune", &output);
     let upper_bound = &got["upper_bound"];
     schema::check("compare", upper_bound);
-    if thp_is_possible() {
+    if thp_is_madvise() {
         let all = upper_bound["variants"]
             .as_array()
             .unwrap()
@@ -528,8 +464,7 @@ fn an_earlier_tune_is_gone_on_with() {
     let arguments = ["64", "300000"];
     let first = tune(&["-o", "out"], &arguments);
     assert!(first.status.success(), "{}", stderr(&first));
-    let first = json(&first);
-    schema::check("tune", &first);
+    let first = schema::json("tune", &first);
 
     // Runs of another program are rejected.
     let other = tune(&["--resume", "out"], &["64", "300001"]);
@@ -553,8 +488,7 @@ fn an_earlier_tune_is_gone_on_with() {
         return;
     }
     assert!(second.status.success(), "{}", stderr(&second));
-    let second = json(&second);
-    schema::check("tune", &second);
+    let second = schema::json("tune", &second);
     let runs = |tune: &Value, variant: usize| {
         let runs = tune["comparison"]["variants"][variant]["runs"].as_array();
         runs.unwrap().clone()
@@ -563,8 +497,7 @@ fn an_earlier_tune_is_gone_on_with() {
     let kept = runs(&first, 0).len().min(runs(&first, 1).len());
     assert_eq!(runs(&second, 0)[..kept], runs(&first, 0)[..kept]);
     assert!(second["seconds"].as_f64() > first["seconds"].as_f64());
-    let stored: Value =
-        serde_json::from_slice(&fs::read(place.path("out/tune.json")).unwrap()).unwrap();
+    let stored = place.json("out/tune.json");
     assert_eq!(stored["comparison"]["pairs"], second["comparison"]["pairs"]);
 }
 
@@ -575,8 +508,7 @@ fn a_server_is_measured_by_what_its_workload_prints() {
     let options = ["--within", "15s", "-o", "out", "--ready", "test -e ready"];
     let output = place.tune(&[&options, &RATE[..]].concat(), &script, &[]);
     assert!(output.status.success(), "{}", stderr(&output));
-    let got = json(&output);
-    schema::check("tune", &got);
+    let got = schema::json("tune", &output);
     assert_eq!(got["advice"], "do-nothing");
 }
 
@@ -587,8 +519,7 @@ fn a_plan_for_a_server_is_compared_by_its_workload() {
     let load = [&["-n", "2", "--ready", "test -e ready"], &RATE[..]].concat();
     let output = place.compare(&load, &script, &[]);
     assert!(output.status.success(), "{}", stderr(&output));
-    let got = json(&output);
-    schema::check("compare", &got);
+    let got = schema::json("compare", &output);
     assert_eq!(got["speedup"]["median"], 1.0);
     assert_eq!(got["variants"][1]["name"], "plan");
     let alone = place.compare(&["--ready", "true"], &script, &[]);
@@ -602,8 +533,7 @@ fn the_memory_of_a_server_is_warmed_before_it_starts() {
     let load = [&["--within", "40s", "--ready", "sleep 0.3"], &RATE[..]].concat();
     let output = place.tune(&load, &chase, &["64", "1000000000000"]);
     assert!(output.status.success(), "{}", stderr(&output));
-    let got = json(&output);
-    schema::check("tune", &got);
+    let got = schema::json("tune", &output);
     assert_eq!(got["step"], "upper-bound", "{}", got["reason"]);
     let warmed = got["warmed_bytes"].as_u64().unwrap();
     // A quarter more than the server has, and what is freed ahead of it.
@@ -634,10 +564,7 @@ fn wrong_usage_is_said() {
             stderr(&output)
         );
     }
-    let live = place
-        .tollfree(&["tune", "--pid", "4194304"])
-        .output()
-        .unwrap();
+    let live = place.run(&["tune", "--pid", "4194304"]);
     assert_eq!(live.status.code(), Some(2), "{}", stderr(&live));
 }
 
@@ -647,11 +574,10 @@ fn a_live_process_that_is_small_is_left_alone() {
     let mut sleeper = Command::new("sleep").arg("600").spawn().unwrap();
     let pid = sleeper.id().to_string();
     let arguments = ["--json", "tune", "--pid", &pid, "--for", "1s", "-o", "out"];
-    let output = place.tollfree(&arguments).output().unwrap();
+    let output = place.run(&arguments);
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
-    let got = json(&output);
-    schema::check("tune", &got);
+    let got = schema::json("tune", &output);
     assert_eq!(got["advice"], "do-nothing");
 }

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree doctor` on fixture machines and on this one.
 
-mod schema;
-
 use std::fs;
-use std::path::Path;
+use std::ops::Deref;
+use std::process::Command;
 
-use assert_cmd::Command;
 use serde_json::Value;
-use tempfile::TempDir;
+use toll_testkit::output::succeeds;
+use toll_testkit::{Directory, schema};
 
 /// A fully equipped machine; the tests remove parts of it.
 const MACHINE: &[(&str, &str)] = &[
@@ -51,29 +50,19 @@ const MACHINE: &[(&str, &str)] = &[
     ("usr/bin/qemu-x86_64", ""),
 ];
 
-struct Machine(TempDir);
+struct Machine(Directory);
 
 impl Machine {
     fn new() -> Machine {
-        let machine = Machine(tempfile::tempdir().unwrap());
-        for (path, text) in MACHINE {
-            machine.write(path, text);
-        }
-        machine
-    }
-
-    fn write(&self, path: &str, text: &str) {
-        let path = self.0.path().join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
+        Machine(Directory::with(MACHINE))
     }
 
     fn remove(&self, path: &str) {
-        fs::remove_file(self.0.path().join(path)).unwrap();
+        fs::remove_file(self.path(path)).unwrap();
     }
 
     fn report(&self) -> Value {
-        doctor(Some(self.0.path()))
+        doctor(self.as_machine(&["doctor", "--json"]))
     }
 
     /// (state, detail) of a check.
@@ -82,16 +71,18 @@ impl Machine {
     }
 }
 
-fn doctor(root: Option<&Path>) -> Value {
-    let mut command = Command::cargo_bin("tollfree").unwrap();
-    command.args(["doctor", "--json"]);
-    if let Some(root) = root {
-        command.arg("--root").arg(root);
+impl Deref for Machine {
+    type Target = Directory;
+
+    fn deref(&self) -> &Directory {
+        &self.0
     }
-    let output = command.assert().success().get_output().stdout.clone();
-    let report: Value = serde_json::from_slice(&output).unwrap();
-    schema::check("doctor", &report);
-    report
+}
+
+fn doctor(mut command: Command) -> Value {
+    let output = command.output().unwrap();
+    succeeds(&output);
+    schema::json("doctor", &output)
 }
 
 fn find(report: &Value, name: &str) -> (String, String) {
@@ -233,15 +224,15 @@ fn an_old_kernel_and_no_simulator() {
 fn an_event_that_samples_accesses_is_found_before_it_is_tried() {
     let machine = Machine::new();
     let pmu = "sys/bus/event_source/devices/cpu";
-    machine.write(&format!("{pmu}/type"), "4\n");
+    machine.write(format!("{pmu}/type"), "4\n");
     assert!(machine.check("PMU (perf mem)").1.contains("no event"));
     machine.write(
-        &format!("{pmu}/events/mem-loads"),
+        format!("{pmu}/events/mem-loads"),
         "event=0xcd,umask=0x1,ldlat=3\n",
     );
-    machine.write(&format!("{pmu}/format/event"), "config:0-7\n");
-    machine.write(&format!("{pmu}/format/umask"), "config:8-15\n");
-    machine.write(&format!("{pmu}/format/ldlat"), "config1:0-15\n");
+    machine.write(format!("{pmu}/format/event"), "config:0-7\n");
+    machine.write(format!("{pmu}/format/umask"), "config:8-15\n");
+    machine.write(format!("{pmu}/format/ldlat"), "config1:0-15\n");
     let (state, detail) = machine.check("PMU (perf mem)");
     assert_eq!(state, "missing", "a fixture cannot be probed");
     assert!(detail.starts_with("cpu/mem-loads/P"), "{detail}");
@@ -249,25 +240,17 @@ fn an_event_that_samples_accesses_is_found_before_it_is_tried() {
 
 #[test]
 fn an_empty_directory_is_a_machine_with_nothing() {
-    let empty = tempfile::tempdir().unwrap();
-    let report = doctor(Some(empty.path()));
+    let report = Machine(Directory::empty()).report();
     assert_eq!(find(&report, "kernel").0, "missing");
     assert_eq!(find(&report, "memory").0, "missing");
 }
 
 #[test]
 fn this_machine_is_probed_and_shown_to_people() {
-    let report = doctor(None);
+    let directory = Directory::empty();
+    let report = doctor(directory.tollfree(&["doctor", "--json"]));
     assert_eq!(find(&report, "clear_refs").0, "ok");
-    let mut command = Command::cargo_bin("tollfree").unwrap();
-    let output = command
-        .arg("doctor")
-        .assert()
-        .success()
-        .get_output()
-        .stdout
-        .clone();
-    let text = String::from_utf8(output).unwrap();
+    let text = succeeds(&directory.run(&["doctor"]));
     let header: Vec<&str> = text.lines().next().unwrap().split_whitespace().collect();
     assert_eq!(header, ["what", "state", "found"]);
     for check in report["checks"].as_array().unwrap() {
@@ -277,9 +260,6 @@ fn this_machine_is_probed_and_shown_to_people() {
 
 #[test]
 fn a_root_that_is_not_there_is_wrong_usage() {
-    let mut command = Command::cargo_bin("tollfree").unwrap();
-    command
-        .args(["doctor", "--root", "/nonexistent"])
-        .assert()
-        .code(2);
+    let output = Directory::empty().run(&["doctor", "--root", "/nonexistent"]);
+    assert_eq!(output.status.code(), Some(2));
 }

@@ -1,31 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree kernel explain` on fixture kernels, and profiles for the kernel on kernels without econ.
 
-mod schema;
-
 use std::fs;
+use std::process::Command;
 
-use assert_cmd::Command;
-use serde_json::Value;
-use tempfile::TempDir;
+use assert_cmd::prelude::*;
+use toll_testkit::{Directory, schema};
 
 const LEDGER: &str = "mode default\nhuge 12 10 2200000 50000000 130\nlarge 0 0 0 0 0\n";
 const PROFILE: &str = "mm_profile 1\nprogram redis\nrun 1000000000\n\
     heap 0x0 0x400000 250000 480 90 # at 0x555500000000 huge 0 small 2\n\
     mmap 2 30 3 0x0 0x1400000 5000000 512 75 # at 0x7f0000200000 huge 10 small 0\nend 2\n";
 
-fn machine(files: &[(&str, &str)]) -> TempDir {
-    let directory = tempfile::tempdir().unwrap();
-    for (name, text) in files {
-        let path = directory.path().join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-    directory
-}
-
-fn whole() -> TempDir {
-    machine(&[
+fn whole() -> Directory {
+    Directory::with(&[
         ("sys/kernel/mm/econ/mode", "on\n"),
         ("proc/42/mm_ledger", LEDGER),
         ("proc/42/mm_profile", PROFILE),
@@ -33,14 +21,8 @@ fn whole() -> TempDir {
     ])
 }
 
-fn explain(machine: &TempDir, arguments: &[&str]) -> Command {
-    let mut command = Command::cargo_bin("tollfree").unwrap();
-    command
-        .args(["kernel", "explain"])
-        .args(arguments)
-        .arg("--root");
-    command.arg(machine.path());
-    command
+fn explain(machine: &Directory, arguments: &[&str]) -> Command {
+    machine.as_machine(&[&["kernel", "explain"], arguments].concat())
 }
 
 #[test]
@@ -73,8 +55,7 @@ fn what_was_decided_and_what_is_known() {
 #[test]
 fn json_has_every_row() {
     let output = explain(&whole(), &["42", "--json"]).assert().success();
-    let report: Value = serde_json::from_slice(&output.get_output().stdout).unwrap();
-    schema::check("explain", &report);
+    let report = schema::json("explain", output.get_output());
     assert_eq!(report["decisions"].as_array().unwrap().len(), 2);
     assert_eq!(report["decisions"][0]["approved"], 10);
     assert_eq!(report["rows"][1]["regions_huge"], 10);
@@ -86,7 +67,7 @@ fn a_process_without_a_profile_and_a_kernel_without_econ_are_told_apart() {
     for (pid, machine, why) in [
         ("43", whole(), "process 43 (other) has no profile"),
         ("44", whole(), "there is no process 44"),
-        ("42", machine(&[]), "this kernel has no econ"),
+        ("42", Directory::empty(), "this kernel has no econ"),
     ] {
         let output = explain(&machine, &[pid]).assert().code(4);
         let said = String::from_utf8(output.get_output().stderr.clone()).unwrap();
@@ -101,15 +82,11 @@ fn a_profile_for_the_kernel_is_no_obstacle() {
     if fs::exists("/proc/self/mm_profile").unwrap() {
         return eprintln!("skipped: this kernel takes profiles");
     }
-    let directory = machine(&[("redis.mm_profile", PROFILE)]);
-    let mut command = Command::cargo_bin("tollfree").unwrap();
-    command
-        .args(["run", "--plan"])
-        .arg(directory.path().join("redis.mm_profile"));
-    let output = command
-        .args(["--", "sh", "-c", "echo it runs; exit 7"])
-        .assert()
-        .code(7);
+    let directory = Directory::with(&[("redis.mm_profile", PROFILE)]);
+    let run = ["run", "--plan", "redis.mm_profile", "--"];
+    let program = ["sh", "-c", "echo it runs; exit 7"];
+    let mut command = directory.tollfree(&[&run[..], &program].concat());
+    let output = command.assert().code(7);
     let said = String::from_utf8(output.get_output().stderr.clone()).unwrap();
     assert_eq!(output.get_output().stdout, b"it runs\n");
     assert!(said.contains("this kernel has no econ"), "{said}");

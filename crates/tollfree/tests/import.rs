@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree import`, from each kind of text and from perf.data.
 
+use std::fs;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use assert_cmd::Command;
 use serde_json::Value;
-use tempfile::TempDir;
+use toll_testkit::output::{json, stderr, succeeds};
+use toll_testkit::{Directory, tool};
 
 /// 2 MiB.
 const REGION: u64 = 2 << 20;
@@ -33,45 +36,33 @@ fn fixture(name: &str) -> PathBuf {
         .join(name)
 }
 
-fn tollfree() -> Command {
-    Command::cargo_bin("tollfree").expect("built")
+/// The command that imports a file to `profile`.
+fn importing(file: &Path, profile: &Path) -> Command {
+    let mut command = Command::new(tool::tollfree());
+    command.arg("import").arg(file).arg("-o").arg(profile);
+    command
 }
 
 /// Imports a file. Returns the summary and the profile.
 fn import(file: &Path, more: &[&str]) -> (Value, Value) {
-    let directory = TempDir::new().unwrap();
-    let profile = directory.path().join("profile.json");
-    let output = tollfree()
-        .args(["--json", "import"])
-        .arg(file)
-        .arg("-o")
-        .arg(&profile)
-        .args(more)
-        .output()
-        .unwrap();
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{}: {error}", file.display());
-    let read = |bytes: &[u8]| serde_json::from_slice(bytes).unwrap();
-    (
-        read(&output.stdout),
-        read(&std::fs::read(&profile).unwrap()),
-    )
+    let directory = Directory::empty();
+    let mut command = importing(file, &directory.path("profile.json"));
+    let output = command.arg("--json").args(more).output().unwrap();
+    assert!(
+        output.status.success(),
+        "{}: {}",
+        file.display(),
+        stderr(&output)
+    );
+    (json(&output), directory.json("profile.json"))
 }
 
 /// An import that must fail. Returns its exit code and message; no profile may exist.
 fn refused(file: &Path, more: &[&str]) -> (i32, String) {
-    let directory = TempDir::new().unwrap();
-    let profile = directory.path().join("profile.json");
-    let output = tollfree()
-        .arg("import")
-        .arg(file)
-        .arg("-o")
-        .arg(&profile)
-        .args(more)
-        .output()
-        .unwrap();
-    let left = std::fs::read_dir(directory.path()).unwrap().count();
-    assert_eq!(left, 0, "nothing half-written");
+    let directory = Directory::empty();
+    let mut command = importing(file, &directory.path("profile.json"));
+    let output = command.args(more).output().unwrap();
+    assert!(directory.names().is_empty(), "nothing half-written");
     assert!(output.stdout.is_empty());
     let message = String::from_utf8(output.stderr).unwrap();
     assert_eq!(message.lines().count(), 1, "one clear line: {message}");
@@ -80,7 +71,7 @@ fn refused(file: &Path, more: &[&str]) -> (i32, String) {
 
 fn text(content: &[u8]) -> tempfile::NamedTempFile {
     let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), content).unwrap();
+    fs::write(file.path(), content).unwrap();
     file
 }
 
@@ -189,7 +180,7 @@ fn random_addresses_of_both_layouts_are_never_advised() {
 /// Output of perf with --data-page-size: memory that is already huge has no gain.
 #[test]
 fn pages_that_are_huge_already_are_no_gain() {
-    let samples = std::fs::read_to_string(fixture("intel-pebs.script.txt")).unwrap();
+    let samples = fs::read_to_string(fixture("intel-pebs.script.txt")).unwrap();
     for (size, gains) in [("4K", true), ("2M", false)] {
         let sized = |line: &str| match line.contains("PERF_RECORD") {
             true => format!("{line}\n"),
@@ -206,29 +197,15 @@ fn pages_that_are_huge_already_are_no_gain() {
 
 #[test]
 fn the_founding_workflow_gives_its_largepages() {
-    let directory = TempDir::new().unwrap();
-    let (profile, pages) = (
-        directory.path().join("p.json"),
-        directory.path().join("largepages.txt"),
-    );
+    let directory = Directory::empty();
     let (summary, _) = import(&fixture("seed.report.txt"), &["--only", RANGE]);
     assert_eq!(summary["samples_outside"], 17_000);
-    tollfree()
-        .arg("import")
-        .arg(fixture("seed.report.txt"))
-        .args(["--only", RANGE, "-o"])
-        .arg(&profile)
-        .assert()
-        .success();
-    tollfree()
-        .arg("plan")
-        .arg(&profile)
-        .args(["--top", "8", "--format", "largepages", "-o"])
-        .arg(&pages)
-        .assert()
-        .success();
-    let mut found: Vec<u64> = std::fs::read_to_string(&pages)
-        .unwrap()
+    let mut command = importing(&fixture("seed.report.txt"), &directory.path("p.json"));
+    succeeds(&command.args(["--only", RANGE]).output().unwrap());
+    let plan = ["plan", "p.json", "--top", "8", "--format", "largepages"];
+    succeeds(&directory.run(&[&plan[..], &["-o", "largepages.txt"]].concat()));
+    let mut found: Vec<u64> = directory
+        .read("largepages.txt")
         .lines()
         .map(|line| line.parse().unwrap())
         .collect();
@@ -266,7 +243,7 @@ fn perf_data_is_read_through_perf() {
     assert_eq!(profile["sites"], from_text["sites"]);
     assert_eq!(profile["program"], from_text["program"]);
 
-    let whole = std::fs::read(&file).unwrap();
+    let whole = fs::read(&file).unwrap();
     let (code, message) = refused(text(&whole[..100]).path(), &[]);
     assert_eq!(code, 3);
     assert!(message.contains("perf script cannot read it"), "{message}");
@@ -274,22 +251,17 @@ fn perf_data_is_read_through_perf() {
 
 #[test]
 fn perf_is_named_when_it_is_missing() {
-    let directory = TempDir::new().unwrap();
-    let output = tollfree()
-        .env("PATH", directory.path())
-        .arg("import")
-        .arg(fixture("intel-pebs.perf.data"))
-        .arg("-o")
-        .arg(directory.path().join("p.json"))
-        .output()
-        .unwrap();
+    let directory = Directory::empty();
+    let file = fixture("intel-pebs.perf.data");
+    let mut command = importing(&file, &directory.path("p.json"));
+    let output = command.env("PATH", directory.as_path()).output().unwrap();
     assert_eq!(output.status.code(), Some(4));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("linux-perf"));
+    assert!(stderr(&output).contains("linux-perf"));
 }
 
 #[test]
 fn foreign_files_are_named_with_line_and_reason() {
-    let script = std::fs::read_to_string(fixture("intel-pebs.script.txt")).unwrap();
+    let script = fs::read_to_string(fixture("intel-pebs.script.txt")).unwrap();
     let cut = script.rfind("|SNP").unwrap();
     let no_data = "main 7/7 1.5: 1 page-faults: 7f00 401000 f (/p)\n";
     let plain_report = "# Overhead  Command  Shared Object  Symbol\n# ........  .......\n 9.1%  main  main  [.] f\n";
@@ -322,47 +294,28 @@ fn usage_errors() {
     assert_eq!(code, 1);
 
     let taken = text(b"precious");
-    let output = tollfree()
-        .arg("import")
-        .arg(&file)
-        .arg("-o")
-        .arg(taken.path())
-        .output()
-        .unwrap();
+    let output = importing(&file, taken.path()).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert_eq!(std::fs::read(taken.path()).unwrap(), b"precious");
+    assert_eq!(fs::read(taken.path()).unwrap(), b"precious");
 }
 
 /// Text of any size is read line by line: 200,000 samples of 200 bytes in a small address space.
 #[test]
 fn large_texts_are_streamed() {
-    let directory = TempDir::new().unwrap();
-    let path = directory.path().join("large.txt");
-    let mut file = std::io::BufWriter::new(std::fs::File::create(&path).unwrap());
+    let directory = Directory::empty();
+    let path = directory.path("large.txt");
+    let mut file = BufWriter::new(fs::File::create(&path).unwrap());
     for i in 0..200_000u64 {
-        use std::io::Write;
         let address = BASE + (i * 7919 % 4096) * 4096;
         writeln!(file, "            main 24623/24623     1.{:09}:       1000 cpu/mem-loads,ldlat=30/P:      {address:x}      1a50101042 |OP LOAD|LVL Local RAM or RAM hit|SNP None|TLB L2 miss|LCK No|BLK  N/A              63           40100e", i).unwrap();
     }
     drop(file);
     let limit = 96 << 20;
-    let output = std::process::Command::new("sh")
-        .args([
-            "-c",
-            &format!("ulimit -v {}; exec \"$0\" \"$@\"", limit / 1024),
-        ])
-        .arg(assert_cmd::cargo::cargo_bin("tollfree"))
-        .args(["--json", "import"])
-        .arg(&path)
-        .arg("-o")
-        .arg(directory.path().join("p.json"))
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let output = directory.shell(&format!(
+        "ulimit -v {}; exec \"$TOLLFREE\" --json import large.txt -o p.json",
+        limit / 1024
+    ));
+    succeeds(&output);
+    let summary = json(&output);
     assert_eq!(summary["misses"], 200_000_000.0);
 }

@@ -2,38 +2,35 @@
 //! The owners of files that root runs: an executable in a directory without the components, which
 //! finds them through the environment.
 
-mod preload;
-
 use std::fs::{self, Permissions};
+use std::ops::Deref;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use tempfile::TempDir;
+use toll_testkit::Directory;
+use toll_testkit::machine::is_root;
+use toll_testkit::output::{json, stderr};
+use toll_testkit::tool::{library, tollfree};
 
 /// An ordinary user id; the user need not exist.
 const USER: u32 = 12_345;
 
-struct Place(TempDir);
+struct Place(Directory);
 
 impl Place {
     /// `None`, with a message, if this process cannot create files of other users.
     fn new() -> Option<Place> {
-        let place = Place(tempfile::tempdir().unwrap());
+        let place = Place(Directory::with(&[("list", "17592186044416\n")]));
         fs::create_dir_all(place.path("home/.cache/tollfree/lib")).unwrap();
-        fs::copy(env!("CARGO_BIN_EXE_tollfree"), place.path("tollfree")).unwrap();
-        fs::copy(preload::library(), place.library()).unwrap();
-        fs::write(place.path("list"), "17592186044416\n").unwrap();
+        fs::copy(tollfree(), place.path("tollfree")).unwrap();
+        fs::copy(library(), place.library()).unwrap();
         if chown(place.library(), Some(USER), Some(USER)).is_err() {
             eprintln!("skipped: not root");
             return None;
         }
         Some(place)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
     }
 
     fn library(&self) -> PathBuf {
@@ -44,7 +41,7 @@ impl Place {
     fn run(&self) -> Output {
         Command::new(self.path("tollfree"))
             .args(["run", "--plan", "list", "--", "true"])
-            .current_dir(self.0.path())
+            .current_dir(self.as_path())
             .env("HOME", self.path("home"))
             .env_remove("XDG_CACHE_HOME")
             .env_remove("TOLLFREE_LIBDIR")
@@ -55,7 +52,7 @@ impl Place {
 
     fn assert_refused(&self, why: &str) {
         let output = self.run();
-        let said = String::from_utf8_lossy(&output.stderr);
+        let said = stderr(&output);
         assert_eq!(output.status.code(), Some(125), "{said}");
         assert!(said.contains(why), "{said}");
         assert!(said.contains("home/.cache/tollfree/lib"), "{said}");
@@ -63,8 +60,16 @@ impl Place {
 
     fn assert_runs(&self) {
         let output = self.run();
-        let said = String::from_utf8_lossy(&output.stderr);
+        let said = stderr(&output);
         assert_eq!(output.status.code(), Some(0), "{said}");
+    }
+}
+
+impl Deref for Place {
+    type Target = Directory;
+
+    fn deref(&self) -> &Directory {
+        &self.0
     }
 }
 
@@ -107,57 +112,49 @@ const UNFIT: &str = "#!/bin/sh\ncase $1 in --version) echo 'qemu-x86_64 version 
 
 /// The source files that setup/install.sh reads, with build outputs; the setup has unpacked a QEMU
 /// in the home of the building user.
-fn checkout(place: &Path) {
-    let write = |path: &str, text: &str, mode: u32| {
-        let path = place.join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, text).unwrap();
-        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
-    };
+fn checkout(place: &Directory) {
     let setup = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../setup");
     for script in ["install.sh", "lib.sh"] {
         let text = fs::read_to_string(setup.join(script)).unwrap();
-        write(&format!("sources/setup/{script}"), &text, 0o755);
+        place.executable(format!("sources/setup/{script}"), &text);
     }
-    write("sources/plugins/user/build/libtoll_user.so", "", 0o644);
-    let built = place.join("sources/target/release");
+    place.write("sources/plugins/user/build/libtoll_user.so", "");
+    let built = place.path("sources/target/release");
     fs::create_dir_all(&built).unwrap();
-    fs::copy(env!("CARGO_BIN_EXE_tollfree"), built.join("tollfree")).unwrap();
-    fs::copy(preload::library(), built.join("libtoll_preload.so")).unwrap();
+    fs::copy(tollfree(), built.join("tollfree")).unwrap();
+    fs::copy(library(), built.join("libtoll_preload.so")).unwrap();
     let unpacked = "home/.cache/tollfree/qemu-user-7.2";
-    write(&format!("{unpacked}/bin/qemu-x86_64"), QEMU, 0o700);
-    write(&format!("{unpacked}/lib/qemu-x86_64"), "", 0o700);
-    write("path/qemu-x86_64", UNFIT, 0o755);
+    for (file, text) in [("bin/qemu-x86_64", QEMU), ("lib/qemu-x86_64", "")] {
+        let path = place.write(format!("{unpacked}/{file}"), text);
+        fs::set_permissions(path, Permissions::from_mode(0o700)).unwrap();
+    }
+    place.executable("path/qemu-x86_64", UNFIT);
 }
 
 /// `setup/install.sh ACTION PREFIX`, with this machine's QEMU hidden by an unsuitable one.
-fn setup(place: &Path, action: &str) -> Output {
+fn setup(place: &Directory, action: &str) -> Output {
     let path = std::env::var("PATH").unwrap();
-    Command::new(checkout_script(place))
-        .args([action, place.join("prefix").to_str().unwrap()])
-        .env("HOME", place.join("home"))
-        .env("PATH", format!("{}:{path}", place.join("path").display()))
+    Command::new(place.path("sources/setup/install.sh"))
+        .arg(action)
+        .arg(place.path("prefix"))
+        .env("HOME", place.path("home"))
+        .env("PATH", format!("{}:{path}", place.path("path").display()))
         .env_remove("XDG_CACHE_HOME")
         .output()
         .unwrap()
 }
 
-fn checkout_script(place: &Path) -> PathBuf {
-    place.join("sources/setup/install.sh")
-}
-
 /// The QEMU unpacked in one user's home becomes available to all users.
 #[test]
 fn an_installed_tollfree_has_the_simulator_for_every_user() {
-    let directory = tempfile::tempdir().unwrap();
-    let place = directory.path();
-    fs::set_permissions(place, Permissions::from_mode(0o755)).unwrap();
-    checkout(place);
-    let output = setup(place, "install");
+    let place = Directory::empty();
+    fs::set_permissions(&place, Permissions::from_mode(0o755)).unwrap();
+    checkout(&place);
+    let output = setup(&place, "install");
     assert!(output.status.success(), "{output:?}");
     // Other users cannot access that home.
-    fs::set_permissions(place.join("home"), Permissions::from_mode(0o700)).unwrap();
-    let mut doctor = Command::new(place.join("prefix/bin/tollfree"));
+    fs::set_permissions(place.path("home"), Permissions::from_mode(0o700)).unwrap();
+    let mut doctor = Command::new(place.path("prefix/bin/tollfree"));
     doctor
         .args(["doctor", "--json"])
         .env("HOME", "/nonexistent")
@@ -166,19 +163,17 @@ fn an_installed_tollfree_has_the_simulator_for_every_user() {
         .env_remove("TOLLFREE_LIBDIR")
         .env_remove("CARGO_MANIFEST_DIR")
         .current_dir("/");
-    // SAFETY: no argument.
-    if unsafe { libc::geteuid() } == 0 {
+    if is_root() {
         doctor.uid(USER).gid(USER);
     }
-    let report = doctor.output().unwrap();
-    let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
+    let report = json(&doctor.output().unwrap());
     let checks = report["checks"].as_array().unwrap();
     let simulator = checks.iter().find(|it| it["name"] == "simulator").unwrap();
     assert_eq!(simulator["state"], "ok", "{simulator}");
     let detail = simulator["detail"].as_str().unwrap();
     assert!(detail.ends_with("lib/tollfree/qemu-x86_64"), "{detail}");
 
-    let output = setup(place, "uninstall");
+    let output = setup(&place, "uninstall");
     assert!(output.status.success(), "{output:?}");
-    assert!(!place.join("prefix/lib/tollfree").exists());
+    assert!(!place.path("prefix/lib/tollfree").exists());
 }

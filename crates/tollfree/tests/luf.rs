@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree kernel luf` on fixture kernels.
 
-mod schema;
+use std::path::Path;
+use std::process::Command;
 
-use std::fs;
-
-use assert_cmd::Command;
-use serde_json::Value;
-use tempfile::TempDir;
+use assert_cmd::prelude::*;
+use toll_testkit::{Directory, schema};
 
 const KERNEL: &[(&str, &str)] = &[
     ("enabled", "1\n"),
@@ -31,24 +29,16 @@ const KERNEL: &[(&str, &str)] = &[
     ("stats/pages_per_drain", "64 10\n2048 40\n4096 100\n"),
 ];
 
-fn machine(files: &[(&str, &str)]) -> TempDir {
-    let directory = tempfile::tempdir().unwrap();
+fn machine(files: &[(&str, &str)]) -> Directory {
+    let directory = Directory::empty();
     for (name, text) in files {
-        let path = directory.path().join("sys/kernel/mm/luf").join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
+        directory.write(Path::new("sys/kernel/mm/luf").join(name), text);
     }
     directory
 }
 
-fn luf(machine: &TempDir, arguments: &[&str]) -> Command {
-    let mut command = Command::cargo_bin("tollfree").unwrap();
-    command
-        .args(["kernel", "luf"])
-        .args(arguments)
-        .arg("--root");
-    command.arg(machine.path());
-    command
+fn luf(machine: &Directory, arguments: &[&str]) -> Command {
+    machine.as_machine(&[&["kernel", "luf"], arguments].concat())
 }
 
 #[test]
@@ -74,8 +64,7 @@ fn one_screen() {
 #[test]
 fn json_keeps_to_its_schema() {
     let output = luf(&machine(KERNEL), &["--json"]).assert().success();
-    let report: Value = serde_json::from_slice(&output.get_output().stdout).unwrap();
-    schema::check("luf", &report);
+    let report = schema::json("luf", output.get_output());
     assert_eq!(report["counts"]["deferred_kswapd"], 700_000);
     assert_eq!(report["pages_per_drain"][1][1], 40);
 }

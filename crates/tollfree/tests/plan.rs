@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree plan` end to end: its table, its files, its JSON against the schemas, bad input.
 
-mod schema;
-
 use std::fs;
-use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::ops::Deref;
+use std::process::Output;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -15,6 +13,8 @@ use toll_model::plan::Plan;
 use toll_model::profile::{Profile, Program, Source};
 use toll_model::site::{Frame, Level, SiteKind};
 use toll_model::{PAGE, REGION};
+use toll_testkit::output::{assert_fails, succeeds};
+use toll_testkit::{Directory, schema};
 
 const BASE: u64 = 0x187_8000_0000;
 
@@ -105,54 +105,57 @@ fn arenas() -> Profile {
 }
 
 /// A directory with a profile and the cost table of a calibrated machine.
-struct Directory(tempfile::TempDir);
+struct Recorded(Directory);
 
-impl Directory {
-    fn new(kind: SiteKind) -> Directory {
-        Directory::with(&profile(kind))
+impl Recorded {
+    fn new(kind: SiteKind) -> Recorded {
+        Recorded::with(&profile(kind))
     }
 
-    fn with(profile: &Profile) -> Directory {
-        let directory = Directory(tempfile::tempdir().unwrap());
+    fn with(profile: &Profile) -> Recorded {
+        let directory = Directory::empty();
         let tlb = TlbGeometry::preset("zen4").unwrap();
         let mut costs = CostTable::default_for("cpu", "6.12", 1 << 34, tlb);
         costs.complete = true;
-        fs::write(directory.path("costs.json"), costs.to_json().unwrap()).unwrap();
-        fs::write(directory.path("profile.json"), profile.to_json().unwrap()).unwrap();
-        directory
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
+        directory.write("costs.json", costs.to_json().unwrap());
+        directory.write("profile.json", profile.to_json().unwrap());
+        Recorded(directory)
     }
 
     fn plan(&self, args: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_tollfree"))
-            .current_dir(self.0.path())
-            .args(["plan", "profile.json", "--costs", "costs.json"])
-            .args(args)
-            .output()
-            .unwrap()
+        self.run(&[&["plan", "profile.json", "--costs", "costs.json"], args].concat())
+    }
+
+    /// The written `plan.toml`.
+    fn planned(&self) -> Plan {
+        Plan::from_toml(fs::read(self.path("plan.toml")).unwrap()).unwrap()
+    }
+
+    /// The output of a plan as JSON, which keeps to its schema.
+    fn json_plan(&self) -> Value {
+        let output = self.plan(&["--json"]);
+        succeeds(&output);
+        schema::json("plan", &output)
     }
 }
 
-fn stdout(output: &Output) -> String {
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout.clone()).unwrap()
+impl Deref for Recorded {
+    type Target = Directory;
+
+    fn deref(&self) -> &Directory {
+        &self.0
+    }
 }
 
 fn fails(output: &Output, code: i32, says: &str) {
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{error}");
-    assert!(error.contains(says), "{error}");
+    assert_fails(output, code, &[says]);
     assert!(output.stdout.is_empty());
 }
 
-/// Adjacent blocks below 2 MiB share regions: they are planned and shown as one.
 #[test]
 fn small_arenas_are_planned_together_and_shown_in_one_line() {
-    let directory = Directory::with(&arenas());
-    let text = stdout(&directory.plan(&["-o", "plan.toml"]));
+    let directory = Recorded::with(&arenas());
+    let text = succeeds(&directory.plan(&["-o", "plan.toml"]));
     assert!(
         text.starts_with(
             "Make 32 of 32 regions huge (64 MiB): they hold 100 % of the 128 M misses recorded"
@@ -167,16 +170,15 @@ fn small_arenas_are_planned_together_and_shown_in_one_line() {
         huge[0].contains("64 MiB") && huge[0].contains("128 M"),
         "{text}"
     );
-    let plan = Plan::from_toml(fs::read(directory.path("plan.toml")).unwrap()).unwrap();
+    let plan = directory.planned();
     assert_eq!(plan.huge().count(), 64);
-    let json: Value = serde_json::from_str(&stdout(&directory.plan(&["--json"]))).unwrap();
-    schema::check("plan", &json);
+    directory.json_plan();
 }
 
 #[test]
 fn the_table_says_what_where_and_why() {
-    let directory = Directory::new(block());
-    let text = stdout(&directory.plan(&["-o", "plan.toml"]));
+    let directory = Recorded::new(block());
+    let text = succeeds(&directory.plan(&["-o", "plan.toml"]));
     assert!(
         text.starts_with("Make 3 of 64 regions huge (6 MiB)"),
         "{text}"
@@ -193,34 +195,28 @@ fn the_table_says_what_where_and_why() {
         text.contains("huge: pays") && text.contains("leave: "),
         "{text}"
     );
-    let plan = Plan::from_toml(fs::read(directory.path("plan.toml")).unwrap()).unwrap();
+    let plan = directory.planned();
     let huge: Vec<u64> = plan.huge().map(|region| region.offset / REGION).collect();
     assert_eq!(huge, [3, 17, 40]);
 }
 
 #[test]
 fn report_tells_a_plan_from_a_damaged_profile() {
-    let directory = Directory::new(block());
-    stdout(&directory.plan(&["-o", "plan.toml"]));
-    let output = std::process::Command::new(env!("CARGO_BIN_EXE_tollfree"))
-        .args(["report", &directory.path("plan.toml").to_string_lossy()])
-        .output()
-        .unwrap();
+    let directory = Recorded::new(block());
+    succeeds(&directory.plan(&["-o", "plan.toml"]));
+    let output = directory.run(&["report", "plan.toml"]);
     fails(&output, 3, "plan.toml: is a plan");
 }
 
 #[test]
 fn json_keeps_to_the_schemas() {
-    let directory = Directory::new(block());
-    let plan: Value = serde_json::from_str(&stdout(&directory.plan(&["--json"]))).unwrap();
-    schema::check("plan", &plan);
+    let directory = Recorded::new(block());
+    let plan = directory.json_plan();
     assert_eq!(plan["regions"].as_array().unwrap().len(), 64);
     assert_eq!(plan["regions"][3]["verdict"], "huge");
     assert_eq!(plan["regions"][3]["site"], "main (skewed.c:40) 2^27 #0");
     for (file, name) in [("profile.json", "profile"), ("costs.json", "costs")] {
-        let document: Value =
-            serde_json::from_slice(&fs::read(directory.path(file)).unwrap()).unwrap();
-        schema::check(name, &document);
+        schema::check(name, &directory.json(file));
     }
     // The schemas reject wrong documents.
     let mut wrong = plan.clone();
@@ -230,23 +226,20 @@ fn json_keeps_to_the_schemas() {
 
 #[test]
 fn largepages_are_the_bases_of_the_top_regions() {
-    let directory = Directory::new(SiteKind::Address { start: BASE });
+    let directory = Recorded::new(SiteKind::Address { start: BASE });
     let expected: String = [3, 17, 40]
         .iter()
         .map(|n| format!("{}\n", BASE + n * REGION))
         .collect();
     let args = ["--top", "3", "--format", "largepages"];
-    assert_eq!(stdout(&directory.plan(&args)), expected);
-    stdout(&directory.plan(&[&args[..], &["-o", "largepages.txt"]].concat()));
-    assert_eq!(
-        fs::read_to_string(directory.path("largepages.txt")).unwrap(),
-        expected
-    );
+    assert_eq!(succeeds(&directory.plan(&args)), expected);
+    succeeds(&directory.plan(&[&args[..], &["-o", "largepages.txt"]].concat()));
+    assert_eq!(directory.read("largepages.txt"), expected);
     for n in [0, 1, 64] {
-        let text = stdout(&directory.plan(&["--top", &n.to_string(), "--format", "largepages"]));
+        let text = succeeds(&directory.plan(&["--top", &n.to_string(), "--format", "largepages"]));
         assert_eq!(text.lines().count(), n);
     }
-    let directory = Directory::new(block());
+    let directory = Recorded::new(block());
     fails(
         &directory.plan(&args),
         2,
@@ -256,27 +249,21 @@ fn largepages_are_the_bases_of_the_top_regions() {
 
 #[test]
 fn a_plan_is_not_overwritten_unasked() {
-    let directory = Directory::new(block());
-    fs::write(directory.path("plan.toml"), "mine").unwrap();
+    let directory = Recorded::new(block());
+    directory.write("plan.toml", "mine");
     fails(
         &directory.plan(&["-o", "plan.toml"]),
         2,
         "plan.toml: exists already",
     );
-    assert_eq!(
-        fs::read_to_string(directory.path("plan.toml")).unwrap(),
-        "mine"
-    );
-    stdout(&directory.plan(&["-o", "plan.toml", "--force"]));
-    assert_ne!(
-        fs::read_to_string(directory.path("plan.toml")).unwrap(),
-        "mine"
-    );
+    assert_eq!(directory.read("plan.toml"), "mine");
+    succeeds(&directory.plan(&["-o", "plan.toml", "--force"]));
+    assert_ne!(directory.read("plan.toml"), "mine");
 }
 
 #[test]
 fn options_are_checked() {
-    let directory = Directory::new(block());
+    let directory = Recorded::new(block());
     fails(
         &directory.plan(&["--budget", "much"]),
         2,
@@ -288,17 +275,17 @@ fn options_are_checked() {
         2,
         "cannot be used with",
     );
-    let text = stdout(&directory.plan(&["--budget", "4M"]));
+    let text = succeeds(&directory.plan(&["--budget", "4M"]));
     assert!(text.starts_with("Make 2 of 64"), "{text}");
     // Negligible in a run of ten hours.
-    let text = stdout(&directory.plan(&["--baseline", "10h"]));
+    let text = succeeds(&directory.plan(&["--baseline", "10h"]));
     assert!(text.starts_with("Do nothing: "), "{text}");
 }
 
 #[test]
 fn bad_files_are_named() {
-    let directory = Directory::new(block());
-    let text = fs::read_to_string(directory.path("profile.json")).unwrap();
+    let directory = Recorded::new(block());
+    let text = directory.read("profile.json");
     let cases = [
         (
             text[..text.len() - 9].to_owned(),
@@ -318,7 +305,7 @@ fn bad_files_are_named() {
         ),
     ];
     for (content, says) in cases {
-        fs::write(directory.path("profile.json"), content).unwrap();
+        directory.write("profile.json", content);
         fails(&directory.plan(&["-o", "plan.toml"]), 3, says);
         assert!(!directory.path("plan.toml").exists());
     }

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree report`: terminal, JSON and page, from fixtures.
 
+use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use assert_cmd::Command;
+use assert_cmd::prelude::*;
 use serde_json::Value;
-use tempfile::TempDir;
+use toll_testkit::output::{stderr, succeeds};
+use toll_testkit::{Directory, tool};
 
 const RANGE: &str = "0x18780000000..0x187c0000000";
 
 /// A profile of a fixture of `import`.
-fn profile(directory: &Path, fixture: &str, only: bool) -> PathBuf {
-    let path = directory.join(format!("{fixture}.json"));
+fn profile(directory: &Directory, fixture: &str, only: bool) -> PathBuf {
+    let path = directory.path(format!("{fixture}.json"));
     let file = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/data/perf")
         .join(fixture);
@@ -26,7 +29,7 @@ fn profile(directory: &Path, fixture: &str, only: bool) -> PathBuf {
 
 /// The command in a pipe of 90 columns with UTF-8 characters.
 fn tollfree() -> Command {
-    let mut command = Command::cargo_bin("tollfree").expect("built");
+    let mut command = Command::new(tool::tollfree());
     for name in ["LC_ALL", "LC_CTYPE", "NO_COLOR"] {
         command.env_remove(name);
     }
@@ -35,16 +38,13 @@ fn tollfree() -> Command {
 }
 
 fn stdout(command: &mut Command) -> String {
-    let output = command.output().unwrap();
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{error}");
-    String::from_utf8(output.stdout).unwrap()
+    succeeds(&command.output().unwrap())
 }
 
 #[test]
 fn the_terminal_shows_every_site_with_its_strip() {
-    let directory = TempDir::new().unwrap();
-    let file = profile(directory.path(), "intel-pebs.script.txt", false);
+    let directory = Directory::empty();
+    let file = profile(&directory, "intel-pebs.script.txt", false);
     insta::assert_snapshot!(stdout(tollfree().arg("report").arg(&file)), @r"
     main: 162,000 misses, 988 KiB touched
     source: perf script; 253 samples, 162 with a page walk; mean period 1000; mean latency 23 cycles without a page walk, 208 with one
@@ -77,9 +77,9 @@ fn the_terminal_shows_every_site_with_its_strip() {
 /// The encoded names of allocations are not shown.
 #[test]
 fn the_names_of_allocations_are_explained_above_them() {
-    let directory = TempDir::new().unwrap();
-    let file = profile(directory.path(), "seed.report.txt", true);
-    let mut json: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let directory = Directory::empty();
+    let file = profile(&directory, "seed.report.txt", true);
+    let mut json: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
     let frame =
         serde_json::json!({"module": "00ff", "path": "/bin/x", "offset": 64, "symbol": "grow"});
     let site = &mut json["sites"][0];
@@ -89,7 +89,7 @@ fn the_names_of_allocations_are_explained_above_them() {
     for (name, value) in [("class", 30), ("ordinal", 0), ("thread", 0)] {
         site[name] = value.into();
     }
-    std::fs::write(&file, json.to_string()).unwrap();
+    fs::write(&file, json.to_string()).unwrap();
     let text = stdout(tollfree().arg("report").arg(&file));
     let legend = text
         .find("FUNCTION+OFFSET 2^N #K: a block of")
@@ -99,8 +99,8 @@ fn the_names_of_allocations_are_explained_above_them() {
 
 #[test]
 fn plain_characters_without_utf8() {
-    let directory = TempDir::new().unwrap();
-    let file = profile(directory.path(), "amd-ibs.script.txt", true);
+    let directory = Directory::empty();
+    let file = profile(&directory, "amd-ibs.script.txt", true);
     let text = stdout(tollfree().env("LANG", "C").arg("report").arg(&file));
     assert!(text.is_ascii(), "{text}");
     assert!(text.contains('8') && text.contains("..."), "{text}");
@@ -109,9 +109,9 @@ fn plain_characters_without_utf8() {
 
 #[test]
 fn before_and_after_stand_on_one_scale() {
-    let directory = TempDir::new().unwrap();
-    let before = profile(directory.path(), "seed.report.txt", true);
-    let after = profile(directory.path(), "intel-pebs.report.txt", true);
+    let directory = Directory::empty();
+    let before = profile(&directory, "seed.report.txt", true);
+    let after = profile(&directory, "intel-pebs.report.txt", true);
     let text = stdout(
         tollfree()
             .arg("report")
@@ -158,16 +158,16 @@ fn before_and_after_stand_on_one_scale() {
 
 #[test]
 fn the_page_is_one_file_and_never_overwrites() {
-    let directory = TempDir::new().unwrap();
-    let file = profile(directory.path(), "seed.report.txt", true);
-    let page = directory.path().join("report.html");
+    let directory = Directory::empty();
+    let file = profile(&directory, "seed.report.txt", true);
+    let page = directory.path("report.html");
     let write = || {
         let mut command = tollfree();
         command.arg("report").arg(&file).arg("--html").arg(&page);
         command
     };
     assert!(stdout(&mut write()).contains("report.html"));
-    let html = std::fs::read_to_string(&page).unwrap();
+    let html = fs::read_to_string(&page).unwrap();
     assert!(html.starts_with("<!DOCTYPE html>") && html.ends_with("</html>\n"));
     for part in ["0x187b5000000", "4,257", "90 % of what was counted"] {
         assert!(html.contains(part), "{part}");
@@ -177,17 +177,17 @@ fn the_page_is_one_file_and_never_overwrites() {
     }
     write().assert().code(2);
     write().arg("--force").assert().success();
-    assert_eq!(std::fs::read_to_string(&page).unwrap(), html);
+    assert_eq!(fs::read_to_string(&page).unwrap(), html);
 }
 
 #[test]
 fn wrong_files_are_named() {
-    let directory = TempDir::new().unwrap();
-    let good = profile(directory.path(), "seed.report.txt", true);
-    let whole = std::fs::read(&good).unwrap();
-    let cut = directory.path().join("cut.json");
-    std::fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
-    let page = directory.path().join("page.html");
+    let directory = Directory::empty();
+    let good = profile(&directory, "seed.report.txt", true);
+    let whole = fs::read(&good).unwrap();
+    let cut = directory.path("cut.json");
+    fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
+    let page = directory.path("page.html");
     for (file, code) in [(cut.as_path(), 3), (Path::new("/nonexistent.json"), 1)] {
         let output = tollfree()
             .arg("report")
@@ -197,7 +197,7 @@ fn wrong_files_are_named() {
             .output()
             .unwrap();
         assert_eq!(output.status.code(), Some(code));
-        let message = String::from_utf8(output.stderr).unwrap();
+        let message = stderr(&output);
         assert!(message.contains(file.to_str().unwrap()), "{message}");
         assert!(!page.exists(), "nothing half-written");
     }

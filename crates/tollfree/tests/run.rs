@@ -1,27 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree run`: what makes the heap huge, programs without the library, and the summary.
 
-mod common;
-mod preload;
-mod schema;
-
 use std::ffi::OsStr;
 use std::fs;
-use std::path::PathBuf;
+use std::ops::Deref;
 use std::process::{Command, Output};
 use std::sync::Arc;
 
 use serde_json::Value;
-use tempfile::TempDir;
-use toll_linux::Root;
 use toll_linux::symbols::build_id;
-use toll_linux::sys::{Mode, Thp};
 use toll_model::REGION;
-use toll_model::plan::{self, Estimate, Plan, Region, Verdict, Why};
-use toll_model::profile::{Program, Source};
-use toll_model::site::{Frame, Level, Site, SiteKind};
+use toll_model::plan::Verdict;
+use toll_model::site::{Frame, SiteKind};
+use toll_testkit::compiler::{compile, compile_where_possible};
+use toll_testkit::machine::thp_is_madvise;
+use toll_testkit::model::{frame, plan, region, site};
+use toll_testkit::output::{stdout, succeeds};
+use toll_testkit::{Directory, schema, tool};
 
-const TOLLFREE: &str = env!("CARGO_BIN_EXE_tollfree");
 const SWITCH: &str = "glibc.malloc.hugetlb=1";
 /// Bytes of heap that the program grows.
 const HEAP: u64 = 24 * REGION;
@@ -65,106 +61,51 @@ int main(int argc, char **argv) {
 "#;
 
 /// A directory with the program.
-struct Fixture {
-    directory: TempDir,
-}
+struct Fixture(Directory);
 
 impl Fixture {
     /// `None` without a C compiler, or if THP is not `madvise` (glibc applies its tunable only
     /// then).
     fn new(flags: &[&str]) -> Option<Fixture> {
-        preload::library();
-        let mode = Thp::read(&Root::system()).map(|thp| thp.mode);
-        if mode != Some(Mode::Madvise) {
-            eprintln!("skipped: THP is {mode:?}");
+        tool::library();
+        if !thp_is_madvise() {
             return None;
         }
-        let directory = tempfile::tempdir().unwrap();
-        let fixture = Fixture { directory };
-        let source = fixture.path("grow.c");
-        fs::write(&source, PROGRAM).unwrap();
+        let fixture = Fixture(Directory::empty());
+        let source = fixture.write("grow.c", PROGRAM);
         let options = [&["-O1", "-Wl,--build-id"], flags].concat();
         let compile = match flags {
-            [] => common::compile,
-            _ => common::compile_where_possible,
+            [] => compile,
+            _ => compile_where_possible,
         };
         compile(&source, &fixture.path("grow"), &options).then_some(fixture)
     }
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
-    }
-
     /// Writes `plan.toml` for the program.
-    fn plan(&self, site: SiteKind, verdict: Verdict, whole_heap: bool) {
-        let path = self.path("grow");
-        let site = Site {
-            id: 0,
-            kind: site,
-            length: HEAP,
-            misalignment: 0,
-            level: Level::Exact,
-        };
-        let region = |number: u64| Region {
-            site: 0,
-            offset: number * REGION,
-            length: REGION,
-            level: Level::Exact,
-            misses: 1.0,
-            benefit_ns: 1.0,
-            cost_ns: 0.0,
-            verdict,
-            why: match verdict {
-                Verdict::Huge => Why::Pays,
-                Verdict::Leave => Why::CostsMore,
-            },
-            touched_pages: 512,
-        };
-        let plan = Plan {
-            format: plan::FORMAT.to_owned(),
-            version: plan::VERSION,
-            program: Program {
-                build_id: build_id(&path),
-                path: path.to_string_lossy().into_owned(),
-            },
-            source: Source::Sim,
-            cpu: String::new(),
-            saved_ns: Estimate::exact(1.0),
-            saved_all_ns: Estimate::exact(1.0),
-            baseline_ns: None,
-            predicted_speedup: Estimate::exact(1.0),
-            reason: "a test".to_owned(),
-            warnings: Vec::new(),
-            thp_always: false,
-            whole_heap,
-            sites: vec![site],
-            regions: (0..HEAP / REGION).map(region).collect(),
-        };
-        fs::write(self.path("plan.toml"), plan.to_toml().unwrap()).unwrap();
+    fn plan(&self, kind: SiteKind, verdict: Verdict, whole_heap: bool) {
+        let regions = (0..HEAP / REGION).map(|number| region(0, number, verdict));
+        let sites = vec![site(0, kind, HEAP)];
+        let mut plan = plan(&self.path("grow"), sites, regions.collect());
+        plan.whole_heap = whole_heap;
+        self.write("plan.toml", plan.to_toml().unwrap());
     }
 
     /// Runs a command under the plan, with a summary in `summary.json`.
     fn run(&self, options: &[&str], command: &[&str]) -> Output {
         let output = self.command(options, command).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{said}");
+        succeeds(&output);
         output
     }
 
     fn command(&self, options: &[&str], command: &[&str]) -> Command {
-        let mut run = Command::new(TOLLFREE);
-        run.args(["run", "--plan", "plan.toml"])
-            .args(options)
-            .arg("--")
-            .args(command);
-        run.current_dir(&self.directory)
-            .env_remove("GLIBC_TUNABLES");
+        let mut run = self.tollfree(&["run", "--plan", "plan.toml"]);
+        run.args(options).arg("--").args(command);
+        run.env_remove("GLIBC_TUNABLES");
         run
     }
 
     fn summary(&self) -> Value {
-        let summary = fs::read(self.path("summary.json")).unwrap();
-        let summary = serde_json::from_slice(&summary).unwrap();
+        let summary = self.json("summary.json");
         schema::check("run", &summary);
         summary
     }
@@ -177,7 +118,7 @@ impl Fixture {
                 .iter()
                 .any(|name| line.starts_with(name))
         };
-        String::from_utf8_lossy(&output.stdout)
+        stdout(&output)
             .lines()
             .filter(ours)
             .map(str::to_owned)
@@ -185,9 +126,17 @@ impl Fixture {
     }
 }
 
+impl Deref for Fixture {
+    type Target = Directory;
+
+    fn deref(&self) -> &Directory {
+        &self.0
+    }
+}
+
 /// Bytes of huge heap and of the huge block, as printed by the program.
 fn huge(output: &Output) -> (u64, u64) {
-    let text = String::from_utf8_lossy(&output.stdout);
+    let text = stdout(output);
     let mut numbers = text
         .split_whitespace()
         .map(|word| word.parse::<u64>().unwrap() << 10);
@@ -201,11 +150,9 @@ fn allocation(fixture: &Fixture) -> SiteKind {
         frames: vec![Arc::new(Frame {
             module: build_id(&program),
             path: program.to_string_lossy().into_owned(),
-            offset: 0x1234,
             symbol: None,
-            source: None,
             function: None,
-            nearest: None,
+            ..frame(0x1234)
         })],
         class: 25,
         ordinal: 0,
@@ -280,7 +227,7 @@ fn where_the_allocator_has_no_switch_the_watcher_collapses_the_heap() {
     while let Some(at) = program.windows(name.len()).position(|bytes| bytes == name) {
         program[at + name.len() - 1] = b'_';
     }
-    fs::write(fixture.path("grow"), program).unwrap();
+    fixture.write("grow", program);
     fixture.plan(SiteKind::Heap, Verdict::Leave, false);
     for options in [
         &["--summary", "summary.json"][..],
@@ -305,12 +252,9 @@ fn what_the_user_tuned_is_kept() {
     let theirs = OsStr::new("glibc.malloc.check=0");
     let mut command = fixture.command(&["--whole-heap"], &["sh", "-c", "echo $GLIBC_TUNABLES"]);
     // A plan without a program.
-    fs::write(fixture.path("plan.toml"), "").unwrap();
+    fixture.write("plan.toml", "");
     let output = command.env("GLIBC_TUNABLES", theirs).output().unwrap();
-    assert_eq!(
-        String::from_utf8_lossy(&output.stdout),
-        format!("glibc.malloc.check=0:{SWITCH}\n")
-    );
+    assert_eq!(stdout(&output), format!("glibc.malloc.check=0:{SWITCH}\n"));
 }
 
 #[test]
@@ -340,7 +284,7 @@ fn summaries_keep_to_their_schema() {
     let Some(fixture) = Fixture::new(&[]) else {
         return;
     };
-    fs::write(fixture.path("plan.toml"), "17592186044416\n").unwrap();
+    fixture.write("plan.toml", "17592186044416\n");
     let cases: [(&[&str], i64, i64); 3] = [
         (&["./grow"], 0, -1),
         (&["sh", "-c", "exit 7"], 7, -1),

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The simulator: counts that can be computed by hand, and equality with a second model.
 
-mod common;
 #[path = "sim/reader.rs"]
 mod reader;
 #[path = "sim/reference.rs"]

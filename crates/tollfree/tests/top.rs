@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree kernel top` on fixture kernels: in a pipe, as JSON, and on a terminal.
 
-mod schema;
-
-use std::fs::{self, File, OpenOptions};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::ops::Deref;
+use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use tempfile::TempDir;
+use toll_testkit::output::{stderr, succeeds};
+use toll_testkit::process::{Running, interrupt};
+use toll_testkit::terminal::terminal;
+use toll_testkit::{Directory, schema};
 
 const ECON: &str = "sys/kernel/mm/econ";
 
 /// A kernel with econ, two processes with a profile and one without.
-struct Kernel(TempDir);
+struct Kernel(Directory);
 
 impl Kernel {
     fn new() -> Kernel {
-        let kernel = Kernel(tempfile::tempdir().unwrap());
+        let kernel = Kernel(Directory::empty());
         for (name, text) in [
             ("mode", "on\n"),
             ("costs/fault", "1300\n"),
@@ -43,16 +44,10 @@ impl Kernel {
         kernel
     }
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
+    /// Replaces a file atomically, so that a reader never sees half of it.
     fn write(&self, name: &str, text: &str) {
         let path = self.path(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        // Replaced atomically, so that a reader never sees half of it.
-        let new = path.with_extension("new");
-        fs::write(&new, text).unwrap();
+        let new = self.0.write(path.with_extension("new"), text);
         fs::rename(new, path).unwrap();
     }
 
@@ -74,27 +69,21 @@ impl Kernel {
     }
 
     fn top(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tollfree"));
-        command
-            .args(["kernel", "top"])
-            .args(arguments)
-            .arg("--root")
-            .arg(self.0.path());
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        command
+        self.as_machine(&[&["kernel", "top"], arguments].concat())
+    }
+
+    /// The text of a successful command.
+    fn text(&self, arguments: &[&str]) -> String {
+        succeeds(&self.top(arguments).output().unwrap())
     }
 }
 
-fn text(output: &Output) -> String {
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8(output.stdout.clone()).unwrap()
+impl Deref for Kernel {
+    type Target = Directory;
+
+    fn deref(&self) -> &Directory {
+        &self.0
+    }
 }
 
 /// The columns of the line that contains `what`.
@@ -111,19 +100,11 @@ fn line<'a>(text: &'a str, what: &str) -> Vec<&'a str> {
 }
 
 /// JSON objects of a running `top --json`.
-struct Lines(Child, BufReader<std::process::ChildStdout>);
+struct Lines(Running);
 
 impl Lines {
-    fn of(mut command: Command) -> Lines {
-        let mut child = command.spawn().unwrap();
-        let out = BufReader::new(child.stdout.take().unwrap());
-        Lines(child, out)
-    }
-
     fn next(&mut self) -> Value {
-        let mut line = String::new();
-        self.1.read_line(&mut line).unwrap();
-        let value = serde_json::from_str(&line).unwrap();
+        let value = serde_json::from_str(&self.0.line()).unwrap();
         schema::check("top", &value);
         value
     }
@@ -141,16 +122,9 @@ impl Lines {
     }
 }
 
-impl Drop for Lines {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[test]
 fn a_single_look_has_what_was_decided_since_boot() {
-    let text = text(&Kernel::new().top(&["--once"]).output().unwrap());
+    let text = Kernel::new().text(&["--once"]);
     assert!(text.starts_with("econ is on; since boot\n"), "{text}");
     assert_eq!(
         line(&text, "decision"),
@@ -183,12 +157,7 @@ fn a_single_look_has_what_was_decided_since_boot() {
 fn a_pipe_gets_a_block_each_time_and_no_control_characters() {
     let kernel = Kernel::new();
     kernel.process(42, "\x1b[2Jredis", 7, 100);
-    let text = text(
-        &kernel
-            .top(&["-n", "3", "--interval", "20ms"])
-            .output()
-            .unwrap(),
-    );
+    let text = kernel.text(&["-n", "3", "--interval", "20ms"]);
     assert_eq!(text.matches("econ is on; ").count(), 3, "{text}");
     assert_eq!(text.matches("since boot").count(), 1, "{text}");
     assert!(
@@ -201,7 +170,8 @@ fn a_pipe_gets_a_block_each_time_and_no_control_characters() {
 #[test]
 fn an_interval_has_what_was_decided_in_it() {
     let kernel = Kernel::new();
-    let mut lines = Lines::of(kernel.top(&["--json", "--interval", "50ms"]));
+    let mut top = kernel.top(&["--json", "--interval", "50ms"]);
+    let mut lines = Lines(Running::start(&mut top));
     let first = lines.next();
     assert_eq!(
         (&first["interval_ns"], &first["processes"][0]["pid"]),
@@ -233,8 +203,8 @@ fn a_process_that_ends_between_two_reads_is_no_error() {
     let kernel = Kernel::new();
     for gone in ["comm", "stat", "mm_ledger"] {
         kernel.process(45, "brief", 9, 1);
-        fs::remove_file(kernel.path(&format!("proc/45/{gone}"))).unwrap();
-        let text = text(&kernel.top(&["--once"]).output().unwrap());
+        fs::remove_file(kernel.path(format!("proc/45/{gone}"))).unwrap();
+        let text = kernel.text(&["--once"]);
         assert!(
             text.contains("42 redis") && !text.contains("brief"),
             "{gone}: {text}"
@@ -243,26 +213,28 @@ fn a_process_that_ends_between_two_reads_is_no_error() {
     // Its file exists, and reading it fails as for a process that has ended.
     fs::remove_file(kernel.path("proc/45/comm")).unwrap_or(());
     fs::create_dir(kernel.path("proc/45/mm_ledger")).unwrap();
-    text(&kernel.top(&["--once"]).output().unwrap());
+    kernel.text(&["--once"]);
 }
 
 #[test]
 fn a_kernel_without_keeper_and_processes_says_so() {
     let kernel = Kernel::new();
-    fs::remove_dir_all(kernel.path(&format!("{ECON}/zeroed_blocks"))).unwrap();
+    fs::remove_dir_all(kernel.path(format!("{ECON}/zeroed_blocks"))).unwrap();
     fs::remove_dir_all(kernel.path("proc")).unwrap();
-    let text = text(&kernel.top(&["--once"]).output().unwrap());
+    let text = kernel.text(&["--once"]);
     assert!(!text.contains("zeroed"), "{text}");
     assert!(text.contains("no readable process has a profile"), "{text}");
 }
 
 #[test]
 fn another_kernel_is_4_and_wrong_usage_is_2() {
-    let directory = tempfile::tempdir().unwrap();
-    let output = Kernel(directory).top(&["--once"]).output().unwrap();
+    let output = Kernel(Directory::empty())
+        .top(&["--once"])
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(4));
     let said = "tollfree: /sys/kernel/mm/econ: not found: this kernel has no econ (CONFIG_ECON)\n";
-    assert_eq!(String::from_utf8_lossy(&output.stderr), said);
+    assert_eq!(stderr(&output), said);
     let kernel = Kernel::new();
     for wrong in [
         &["-n", "0"][..],
@@ -275,32 +247,6 @@ fn another_kernel_is_4_and_wrong_usage_is_2() {
             Some(2),
             "{wrong:?}"
         );
-    }
-}
-
-/// A terminal: our end, and the name of the other.
-fn terminal() -> (File, PathBuf) {
-    // SAFETY: plain calls; the name has room, and the descriptor is not shared.
-    unsafe {
-        let ours = libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC);
-        assert!(ours >= 0 && libc::grantpt(ours) == 0 && libc::unlockpt(ours) == 0);
-        let mut name = [0u8; 64];
-        assert_eq!(
-            libc::ptsname_r(ours, name.as_mut_ptr().cast(), name.len()),
-            0
-        );
-        let name = name.split(|byte| *byte == 0).next().unwrap();
-        let size = libc::winsize {
-            ws_row: 30,
-            ws_col: 60,
-            ws_xpixel: 0,
-            ws_ypixel: 0,
-        };
-        assert_eq!(libc::ioctl(ours, libc::TIOCSWINSZ, &raw const size), 0);
-        (
-            File::from_raw_fd(ours),
-            PathBuf::from(String::from_utf8(name.to_vec()).unwrap()),
-        )
     }
 }
 
@@ -339,15 +285,8 @@ fn read_until(terminal: &mut File, drawn: &mut String, what: &str) {
 /// Runs top on a terminal until something ends it; it must restore the terminal.
 fn on_a_terminal(end: impl Fn(&mut File, &Child)) {
     let kernel = Kernel::new();
-    let (mut ours, name) = terminal();
-    let theirs = || {
-        OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(&name)
-            .unwrap()
-    };
-    let held = theirs();
+    let (mut ours, held) = terminal(30, 60);
+    let theirs = || held.try_clone().unwrap();
     let before = modes(&held);
     let mut command = kernel.top(&["--interval", "20ms"]);
     // SAFETY: one call between fork and exec. The parent of the tests may ignore Ctrl-C.
@@ -382,7 +321,6 @@ fn q_ends_it_and_the_terminal_is_as_before() {
 #[test]
 fn ctrl_c_ends_it_and_the_terminal_is_as_before() {
     on_a_terminal(|_, child| {
-        // SAFETY: the child is ours and has not been waited for.
-        unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+        interrupt(child.id());
     });
 }

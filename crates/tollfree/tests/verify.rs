@@ -1,24 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree plan --verify`: each variant omits exactly its line, and the findings.
 
-mod common;
-mod preload;
-mod schema;
-
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::ops::Deref;
+use std::process::Output;
 
-use serde_json::Value;
-use tempfile::TempDir;
-use toll_linux::Root;
-use toll_linux::symbols::build_id;
-use toll_linux::sys::{Mode, Thp};
 use toll_model::REGION;
-use toll_model::plan::{self, Estimate, Plan, Region, Verdict, Why};
-use toll_model::profile::{Program, Source};
-use toll_model::site::{Level, Site, SiteKind};
+use toll_model::plan::{Region, Verdict};
+use toll_model::site::SiteKind;
+use toll_testkit::compiler::compile_text;
+use toll_testkit::machine::thp_is_madvise;
+use toll_testkit::model::{plan, region, site};
+use toll_testkit::output::stderr;
+use toll_testkit::{Directory, schema, tool};
 
 /// Bytes of each block.
 const REGIONS: u64 = 8;
@@ -59,95 +53,51 @@ int main(int argc, char **argv) {
 "#;
 
 /// A directory with the program and a plan that makes both blocks huge.
-struct Fixture(TempDir);
+struct Fixture(Directory);
 
 impl Fixture {
     /// `None` without a C compiler, or if THP is not limited to advised memory.
     fn new() -> Option<Fixture> {
-        preload::library();
-        let mode = Thp::read(&Root::system()).map(|thp| thp.mode);
-        if mode != Some(Mode::Madvise) {
-            eprintln!("skipped: THP is {mode:?}");
-            return None;
-        }
-        let fixture = Fixture(tempfile::tempdir().unwrap());
-        if !common::compile_text(PROGRAM, &fixture.path("two"), &["-O1", "-Wl,--build-id"]) {
+        tool::library();
+        let fixture = Fixture(Directory::empty());
+        let options = ["-O1", "-Wl,--build-id"];
+        if !thp_is_madvise() || !compile_text(PROGRAM, &fixture.path("two"), &options) {
             return None;
         }
         fixture.plan(Verdict::Huge);
         Some(fixture)
     }
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
     /// Writes `plan.toml`. The second block has the larger benefit.
     fn plan(&self, verdict: Verdict) {
-        let path = self.path("two");
-        let site = |(id, start): (u32, u64)| Site {
-            id,
-            kind: SiteKind::Address { start },
-            length: REGIONS * REGION,
-            misalignment: 0,
-            level: Level::Exact,
-        };
-        let region = |number: u64| Region {
-            site: (number / REGIONS) as u32,
-            offset: number % REGIONS * REGION,
-            length: REGION,
-            level: Level::Exact,
-            misses: 1.0,
+        let block =
+            |(id, start): (u32, u64)| site(id, SiteKind::Address { start }, REGIONS * REGION);
+        let part = |number: u64| Region {
             benefit_ns: 1e6 * (1 + number / REGIONS) as f64,
             cost_ns: 1e5,
-            verdict,
-            why: if verdict == Verdict::Huge {
-                Why::Pays
-            } else {
-                Why::CostsMore
-            },
-            touched_pages: 512,
+            ..region((number / REGIONS) as u32, number % REGIONS, verdict)
         };
-        let plan = Plan {
-            format: plan::FORMAT.to_owned(),
-            version: plan::VERSION,
-            program: Program {
-                build_id: build_id(&path),
-                path: path.to_string_lossy().into_owned(),
-            },
-            source: Source::Sim,
-            cpu: String::new(),
-            saved_ns: Estimate::exact(1.0),
-            saved_all_ns: Estimate::exact(1.0),
-            baseline_ns: None,
-            predicted_speedup: Estimate::exact(1.0),
-            reason: "a test".to_owned(),
-            warnings: Vec::new(),
-            thp_always: false,
-            whole_heap: false,
-            sites: [0, 1].into_iter().zip(BLOCKS).map(site).collect(),
-            regions: (0..2 * REGIONS).map(region).collect(),
-        };
-        fs::write(self.path("plan.toml"), plan.to_toml().unwrap()).unwrap();
+        let plan = plan(
+            &self.path("two"),
+            [0, 1].into_iter().zip(BLOCKS).map(block).collect(),
+            (0..2 * REGIONS).map(part).collect(),
+        );
+        self.write("plan.toml", plan.to_toml().unwrap());
     }
 
     fn verify(&self, more: &[&str], arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tollfree"));
-        command
-            .args(["plan", "plan.toml", "--verify"])
-            .args(more)
-            .arg("--");
-        command.arg(self.path("two")).args(arguments);
-        command
-            .current_dir(&self.0)
-            .stdin(Stdio::null())
-            .output()
-            .unwrap()
+        let mut command = self.tollfree(&["plan", "plan.toml", "--verify"]);
+        command.args(more).arg("--").arg(self.path("two"));
+        command.args(arguments).output().unwrap()
     }
 }
 
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
+impl Deref for Fixture {
+    type Target = Directory;
+
+    fn deref(&self) -> &Directory {
+        &self.0
+    }
 }
 
 #[test]
@@ -157,8 +107,7 @@ fn each_variant_leaves_out_its_line_and_no_other() {
     };
     let output = fixture.verify(&["5", "-n", "2", "--json"], &["log"]);
     assert!(output.status.success(), "{}", stderr(&output));
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    schema::check("verify", &report);
+    let report = schema::json("verify", &output);
     assert_eq!(
         (&report["pairs"], &report["output"]["state"]),
         (&2.into(), &"same".into())
@@ -176,7 +125,7 @@ fn each_variant_leaves_out_its_line_and_no_other() {
             .iter()
             .all(|line| line["saved_ns"]["low"].as_f64() <= line["saved_ns"]["high"].as_f64())
     );
-    let log = fs::read_to_string(fixture.path("log")).unwrap();
+    let log = fixture.read("log");
     let seen: BTreeSet<&str> = log.lines().collect();
     assert_eq!(seen, BTreeSet::from(["1 1", "0 1", "1 0"]), "{log}");
     assert_eq!(log.lines().count(), 9);
@@ -189,7 +138,7 @@ fn only_the_most_valuable_line_is_asked_about() {
     };
     let output = fixture.verify(&["1", "-n", "2"], &["log"]);
     assert!(output.status.success(), "{}", stderr(&output));
-    let log = fs::read_to_string(fixture.path("log")).unwrap();
+    let log = fixture.read("log");
     let seen: BTreeSet<&str> = log.lines().collect();
     assert_eq!(seen, BTreeSet::from(["1 1", "1 0"]), "{log}");
     let text = String::from_utf8(output.stdout).unwrap();
@@ -234,7 +183,7 @@ fn what_cannot_be_verified() {
         "{}",
         stderr(&output)
     );
-    fs::write(fixture.path("plan.toml"), "2097152\n").unwrap();
+    fixture.write("plan.toml", "2097152\n");
     let output = fixture.verify(&["1"], &[]);
     assert_eq!(output.status.code(), Some(3));
     assert!(
@@ -257,13 +206,6 @@ fn what_cannot_be_verified() {
             "{usage:?}"
         );
     }
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tollfree"));
-    command
-        .args(["plan", "plan.toml", "--verify", "1"])
-        .current_dir(&fixture.0);
-    assert_eq!(
-        command.output().unwrap().status.code(),
-        Some(2),
-        "no program"
-    );
+    let output = fixture.run(&["plan", "plan.toml", "--verify", "1"]);
+    assert_eq!(output.status.code(), Some(2), "no program");
 }

@@ -22,9 +22,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
-use support::{Actions, library, system_calls};
+use support::library;
 use toll_model::stats::{median, ratio_of_rounds};
 use toll_model::wire::{ANY, FrameMatch, Interval, MAX_FRAMES, Module, Rule};
+use toll_testkit::actions::Actions;
+use toll_testkit::trace::system_calls;
 
 /// Maximum ratio of user times.
 const GOAL: f64 = 1.01;

@@ -5,7 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::place::{Place, assert_fails, stderr};
+use toll_testkit::output::{assert_fails, stderr};
+
+use crate::place::Place;
 
 /// A profile and a plan of ./faulty.
 fn with_plan() -> Place {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Ctrl-C in each phase of each command that takes time: child processes have ended, the results so
 //! far are kept and marked, and the exit code is 130. `compare` and the first phase of `tune` are
-//! in tests/compare.rs, `record --source accessed` in tests/cli.rs, `run` in tests/pass_through.rs.
+//! in tests/compare.rs, `record --source accessed` in tests/cli.rs, `run` in tests/pass_through.
 
 use std::fs;
 use std::path::Path;
@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 use toll_model::cost::CostTable;
+use toll_testkit::machine::thp_is_madvise;
+use toll_testkit::output::{json, stderr};
+use toll_testkit::process::{interrupt, is_running, wait_until};
+use toll_testkit::schema;
 
-use crate::place::{
-    Place, give_cache, has_simulator, interrupt, is_alive, stderr, thp_is_madvise, wait_until,
-};
-use crate::schema;
+use crate::place::{Place, give_cache, has_simulator};
 
 /// Sends Ctrl-C, and checks the exit code.
 fn stop(child: Child) -> Output {
@@ -103,7 +104,7 @@ fn is_older_than(file: &Path, age: Duration) -> bool {
 /// huge pages do not pay.
 fn write_costs(place: &Place, cache: &Place) {
     let mut calibrate = place.tollfree(&["calibrate", "--within", "1s"]);
-    let output = calibrate.env("XDG_CACHE_HOME", cache.directory()).output();
+    let output = calibrate.env("XDG_CACHE_HOME", cache.as_path()).output();
     let output = output.unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     let mut files = fs::read_dir(cache.path("tollfree")).unwrap();
@@ -120,7 +121,7 @@ fn tune(place: &Place, cache: &Place) -> Child {
     let tune = ["--json", "tune", "--within", "60s", "-o", "out", "--"];
     let program = ["./faulty", "gains", "runs", "2000000"];
     let mut command = place.tollfree(&[&tune[..], &program].concat());
-    give_cache(&mut command, cache.directory());
+    give_cache(&mut command, cache.as_path());
     command.spawn().unwrap()
 }
 
@@ -144,7 +145,7 @@ fn in_each_phase_of_tune() {
             continue;
         }
         let output = stop(child);
-        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let answer = json(&output);
         check_kept(&place, &phase, &answer);
     }
 }
@@ -163,7 +164,7 @@ fn check_kept(place: &Place, phase: &Phase, answer: &Value) {
     assert!(reason.contains(&step), "{step}: {reason}");
     for name in phase.keeps.iter().chain(&["report.html"]) {
         assert!(
-            !place.read(&format!("out/{name}")).is_empty(),
+            !place.read(format!("out/{name}")).is_empty(),
             "{step}: {name}"
         );
     }
@@ -175,7 +176,7 @@ fn check_kept(place: &Place, phase: &Phase, answer: &Value) {
         "{step}: something half-written"
     );
     for (_, pid) in runs(place) {
-        assert!(!is_alive(&pid), "{step}: a program was left running");
+        assert!(!is_running(&pid), "{step}: a program was left running");
     }
     assert!(!place.names().iter().any(|name| name.starts_with(".tmp")));
 }
@@ -197,7 +198,7 @@ fn in_a_simulated_recording() {
     assert_eq!(profile["complete"], false);
     assert!(profile["sites"].to_string().contains("\"alloc\""));
     assert!(stderr(&output).contains("of a part of the run"));
-    assert!(!is_alive(&runs(&place)[0].1));
+    assert!(!is_running(&runs(&place)[0].1));
 }
 
 /// An incomplete table must not replace a complete one.
@@ -212,8 +213,7 @@ fn in_a_calibration() {
         let status = format!("/proc/{}/status", child.id());
         wait_until("its handler of SIGINT", || catches_interrupts(&status));
         let output = stop(child);
-        let table: Value = serde_json::from_slice(&output.stdout).unwrap();
-        schema::check("costs", &table);
+        let table = schema::json("costs", &output);
         assert_eq!(table["complete"], false);
         let written = place.json("costs.json");
         assert!(!kept || written == table, "{written}");
@@ -242,6 +242,6 @@ fn in_a_run_under_a_plan() {
     let output = child.wait_with_output().unwrap();
     let signal = std::os::unix::process::ExitStatusExt::signal(&output.status);
     assert_eq!(signal, Some(libc::SIGINT), "it ends as the program did");
-    assert!(!is_alive(&runs(&place)[0].1));
+    assert!(!is_running(&runs(&place)[0].1));
     assert!(!place.json("summary.json").is_null(), "the summary is kept");
 }

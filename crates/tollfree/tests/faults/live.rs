@@ -2,16 +2,18 @@
 //! `tune --pid`: a running process is measured, made huge, measured again, and its huge pages can
 //! be split again.
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Output};
 
-use crate::place::{
-    Place, assert_fails, interrupt, is_alive, json, stderr, thp_is_madvise, wait_until,
-};
-use crate::schema;
+use toll_testkit::machine::thp_is_madvise;
+use toll_testkit::output::{assert_fails, json, stderr};
+use toll_testkit::process::{Running, interrupt, is_running, wait_until};
+use toll_testkit::schema;
+
+use crate::place::Place;
 
 /// ./faulty as a server, stopped at the end of the test.
 struct Server {
-    child: Child,
+    running: Running,
     place: Place,
 }
 
@@ -22,16 +24,12 @@ impl Server {
 
     fn start_as(how: &str) -> Server {
         let place = Place::new();
-        let mut command = Command::new(place.path("faulty"));
-        command.args([how, "ready"]).current_dir(place.directory());
-        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let child = child.unwrap();
-        wait_until("the server", || !place.read("ready").is_empty());
-        Server { child, place }
+        let running = place.serve(how);
+        Server { running, place }
     }
 
     fn pid(&self) -> String {
-        self.child.id().to_string()
+        self.running.pid().to_string()
     }
 
     /// Bytes in huge pages.
@@ -47,6 +45,17 @@ impl Server {
             << 10
     }
 
+    /// Returns `tune --pid` with a look of this time, which writes `out`.
+    fn command(&self, time: &str, more: &[&str]) -> Command {
+        let pid = self.pid();
+        let tune = ["--json", "tune", "--pid", &pid, "--for", time, "-o", "out"];
+        self.place.tollfree(&[&tune[..], more].concat())
+    }
+
+    fn look(&self, time: &str, more: &[&str]) -> Output {
+        self.command(time, more).output().unwrap()
+    }
+
     /// `tune` with a load that is faster on a huge server, far above the noise.
     fn tune(&self, more: &[&str]) -> Command {
         let slow = format!(
@@ -54,17 +63,7 @@ impl Server {
              then sleep 0.2; else sleep 0.05; fi",
             self.pid()
         );
-        let pid = self.pid();
-        let tune = ["--json", "tune", "--pid", &pid, "--for", "1s", "-o", "out"];
-        let load = ["--workload", &slow];
-        self.place.tollfree(&[&tune[..], &load, more].concat())
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.command("1s", &[&["--workload", &slow], more].concat())
     }
 }
 
@@ -76,8 +75,7 @@ fn a_gain_is_measured_and_can_be_undone() {
     let server = Server::start();
     let output = server.tune(&["--within", "20s"]).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let answer = json(&output);
-    schema::check("tune", &answer);
+    let answer = schema::json("tune", &output);
     assert_eq!(answer["advice"], "apply", "{answer}");
     assert!(
         answer["speedup_all"]["low"].as_f64().unwrap() > 2.0,
@@ -99,9 +97,7 @@ fn a_gain_is_measured_and_can_be_undone() {
 #[test]
 fn without_a_load_nothing_is_touched() {
     let server = Server::start();
-    let pid = server.pid();
-    let tune = ["--json", "tune", "--pid", &pid, "--for", "1s", "-o", "out"];
-    let output = server.place.run(&tune);
+    let output = server.look("1s", &[]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let answer = json(&output);
     assert_eq!(answer["advice"], "do-nothing");
@@ -117,9 +113,7 @@ fn without_a_load_nothing_is_touched() {
 #[test]
 fn an_idle_process_without_a_load_is_undecided() {
     let server = Server::start_as("demand");
-    let pid = server.pid();
-    let tune = ["--json", "tune", "--pid", &pid, "--for", "1s", "-o", "out"];
-    let answer = json(&server.place.run(&tune));
+    let answer = json(&server.look("1s", &[]));
     assert_eq!(answer["answer"], "undecided", "{answer}");
     let reason = answer["reason"].as_str().unwrap();
     assert!(
@@ -132,15 +126,13 @@ fn an_idle_process_without_a_load_is_undecided() {
 #[test]
 fn an_idle_server_is_looked_at_under_its_load() {
     let server = Server::start_as("demand");
-    let pid = server.pid();
-    let tune = ["--json", "tune", "--pid", &pid, "--for", "3s", "-o", "out"];
     let load = [
         "--within",
         "30s",
         "--workload",
         "touch go; sleep 0.5; rm go",
     ];
-    let output = server.place.run(&[&tune[..], &load].concat());
+    let output = server.look("3s", &load);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let answer = json(&output);
     assert!(
@@ -153,11 +145,7 @@ fn an_idle_server_is_looked_at_under_its_load() {
 #[test]
 fn the_shares_of_the_time_are_announced_and_accounted_for() {
     let server = Server::start();
-    let pid = server.pid();
-    let tune = ["--json", "tune", "--pid", &pid, "--for", "1s", "-o", "out"];
-    let output = server
-        .place
-        .run(&[&tune[..], &["--within", "20s"]].concat());
+    let output = server.look("1s", &["--within", "20s"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let said = stderr(&output);
     let first = said.lines().next().unwrap_or_default();
@@ -171,10 +159,7 @@ fn the_shares_of_the_time_are_announced_and_accounted_for() {
 #[test]
 fn hints_of_others_are_said_with_their_size() {
     let server = Server::start_as("reuses");
-    let pid = server.pid();
-    let tune = ["--json", "tune", "--pid", &pid, "--for", "1s", "-o", "out"];
-    let answer = json(&server.place.run(&tune));
-    schema::check("tune", &answer);
+    let answer = schema::json("tune", &server.look("1s", &[]));
     let hints = &answer["look"]["hints"];
     for which in ["huge", "never"] {
         assert_eq!(hints[format!("{which}_mappings")], 1, "{answer}");
@@ -186,9 +171,7 @@ fn hints_of_others_are_said_with_their_size() {
     assert!(notes.contains(part), "{notes}");
 
     let plain = Server::start_as("demand");
-    let pid = plain.pid();
-    let tune = ["--json", "tune", "--pid", &pid, "--for", "1s", "-o", "out"];
-    let notes = json(&plain.place.run(&tune))["notes"].to_string();
+    let notes = json(&plain.look("1s", &[]))["notes"].to_string();
     assert!(!notes.contains("hints"), "{notes}");
 }
 
@@ -196,10 +179,8 @@ fn hints_of_others_are_said_with_their_size() {
 #[test]
 fn the_children_that_do_the_work_are_looked_at() {
     let server = Server::start_as("employs");
-    let pid = server.pid();
-    let tune = ["--json", "tune", "--pid", &pid, "--for", "3s", "-o", "out"];
     let load = ["--within", "30s", "--workload", "touch go; sleep 0.5"];
-    let output = server.place.run(&[&tune[..], &load].concat());
+    let output = server.look("3s", &load);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let answer = json(&output);
     assert!(
@@ -286,7 +267,10 @@ fn ctrl_c_before_and_after_keeps_what_there_is() {
         assert_eq!(answer["complete"], false);
         assert_eq!(answer["advice"], "do-nothing");
         assert_eq!(server.place.path("out/largepages.txt").exists(), huge);
-        assert!(is_alive(&server.pid()), "the process is not ours to end");
+        assert!(
+            is_running(server.running.pid()),
+            "the process is not ours to end"
+        );
     }
 }
 
@@ -295,8 +279,8 @@ fn a_process_that_ends_meanwhile_is_an_error() {
     let mut server = Server::start();
     let tune = server.tune(&["--within", "60s"]).spawn().unwrap();
     wait_until("the load", || !server.place.read("loads").is_empty());
-    server.child.kill().unwrap();
-    server.child.wait().unwrap();
+    server.running.child.kill().unwrap();
+    server.running.child.wait().unwrap();
     let output = tune.wait_with_output().unwrap();
     assert_fails(&output, 5, &["--pid", "ended"]);
 }

@@ -5,13 +5,15 @@
 use std::fs;
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 
-use crate::place::{
-    Place, TOLLFREE, UNABLE, assert_fails, has_simulator, is_alive, is_root, json, stderr, stdout,
-    thp_is_madvise, wait_until,
-};
-use crate::schema;
+use toll_testkit::directory::UNABLE;
+use toll_testkit::machine::{is_root, thp_is_madvise};
+use toll_testkit::output::{assert_fails, json, stderr, stdout};
+use toll_testkit::process::is_running;
+use toll_testkit::{schema, tool};
+
+use crate::place::{Place, has_simulator};
 
 /// A short tune.
 const TUNE: &str = "--json tune --within 8s --force -o out -- ./faulty gains runs 1000";
@@ -40,17 +42,22 @@ fn with_thp(place: &Place, setting: &str, line: &str) -> Option<Output> {
     ))
 }
 
+/// Sets PR_SET_THP_DISABLE, with these flags, in the process of a command.
+fn disable_thp(command: &mut Command, flags: libc::c_ulong) -> &mut Command {
+    // SAFETY: the closure makes one system call, in a process of its own.
+    unsafe {
+        command.pre_exec(
+            move || match libc::prctl(libc::PR_SET_THP_DISABLE, 1, flags, 0, 0) {
+                0 => Ok(()),
+                _ => Err(io::Error::last_os_error()),
+            },
+        )
+    }
+}
+
 /// Whether huge pages can be disabled for memory that is not advised: Linux 6.18.
 fn can_limit_to_advised() -> bool {
-    let mut command = Command::new("true");
-    // SAFETY: the closure makes one system call, in a process of its own.
-    let limited = unsafe {
-        command.pre_exec(|| match libc::prctl(libc::PR_SET_THP_DISABLE, 1, 2, 0, 0) {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        })
-    };
-    limited.status().is_ok()
+    disable_thp(&mut Command::new("true"), 2).status().is_ok()
 }
 
 #[test]
@@ -61,8 +68,7 @@ fn on_a_host_at_always_the_variants_are_never_as_it_is_and_the_plan_alone() {
         return;
     };
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let compared = json(&output);
-    schema::check("compare", &compared);
+    let compared = schema::json("compare", &output);
     let variants = compared["variants"].as_array().unwrap().iter();
     let names: Vec<&str> = variants
         .map(|variant| variant["name"].as_str().unwrap())
@@ -83,14 +89,7 @@ fn variants_with_huge_pages_get_back_what_the_parent_switched_off() {
     let place = Place::new();
     let line = "--json compare -n 1 --plan none.txt -- ./faulty switch file 1000";
     let mut command = place.tollfree(&words(line));
-    // SAFETY: the closure makes one system call.
-    unsafe {
-        command.pre_exec(|| match libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        })
-    };
-    let output = command.output().unwrap();
+    let output = disable_thp(&mut command, 0).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     // "none" is the program as it would run without tollfree.
     assert_eq!(switches(&place, "file"), [0, 0, 0, 0, 1, 1]);
@@ -167,16 +166,8 @@ fn hosts_without_huge_pages_are_named() {
         );
     }
     let mut command = place.tollfree(&words(TUNE));
-    // SAFETY: the closure makes one system call.
-    unsafe {
-        command.pre_exec(|| match libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        })
-    };
-    let output = command.output().unwrap();
-    let answer = json(&output);
-    schema::check("tune", &answer);
+    let output = disable_thp(&mut command, 0).output().unwrap();
+    let answer = schema::json("tune", &output);
     assert_eq!(answer["today"]["switched_off"], "parent", "{answer}");
     // The variant with everything huge shows it; without time for two rounds it is unknown.
     let median = answer["speedup_all"]["median"].as_f64();
@@ -190,8 +181,8 @@ fn with_devices(place: &Place, devices: &[(&str, &str)], line: &str) -> Option<O
     for (number, (id, features)) in devices.iter().enumerate() {
         let directory = format!("devices/virtio{number}");
         fs::create_dir_all(place.path(&directory)).unwrap();
-        place.write(&format!("{directory}/device"), format!("{id}\n"));
-        place.write(&format!("{directory}/features"), format!("{features}\n"));
+        place.write(format!("{directory}/device"), format!("{id}\n"));
+        place.write(format!("{directory}/features"), format!("{features}\n"));
     }
     fs::create_dir_all(place.path("devices")).unwrap();
     let mount = format!("mount --bind devices /sys/bus/virtio/devices || exit {UNABLE}");
@@ -218,8 +209,7 @@ fn memory_is_warmed_only_where_the_host_takes_idle_memory_back() {
             return;
         };
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-        let answer = json(&output);
-        schema::check("tune", &answer);
+        let answer = schema::json("tune", &output);
         assert_eq!(answer["warming"]["on"], warms, "{}", answer["warming"]);
         assert_eq!(answer["warmed_bytes"].as_u64().unwrap() > 0, warms);
         let reason = answer["warming"]["reason"].as_str().unwrap();
@@ -250,7 +240,7 @@ fn a_host_with_thp_never() {
         return;
     };
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    schema::check("tune", &json(&output));
+    schema::json("tune", &output);
     assert_eq!(place.read("run.code"), "7\n", "{}", place.read("run.err"));
     assert_eq!(place.read("record.code"), "5\n");
     let doctor = place.json("doctor.json");
@@ -313,7 +303,7 @@ fn a_qemu_of_another_interface_is_refused() {
     let qemu = b"#!/bin/sh\necho qemu-x86_64 version 10.0.2\n";
     place.executable("qemu-x86_64", qemu);
     let mut command = place.tollfree(&words("record --source sim -o p.json -- touch ran"));
-    let mut places = place.directory().as_os_str().to_owned();
+    let mut places = place.as_path().as_os_str().to_owned();
     if let Some(more) = std::env::var_os("TOLLFREE_LIBDIR") {
         places.push(":");
         places.push(more);
@@ -327,14 +317,14 @@ fn a_qemu_of_another_interface_is_refused() {
 #[test]
 fn no_preload_library_is_said_before_anything_runs() {
     let place = Place::new();
-    fs::copy(TOLLFREE, place.path("tollfree")).unwrap();
+    fs::copy(tool::tollfree(), place.path("tollfree")).unwrap();
     place.write("list", "17592186044416\n");
     let mut command = Command::new(place.path("tollfree"));
     command.args(words("run --plan list -- touch ran"));
     command.env_remove("TOLLFREE_LIBDIR");
     command.env_remove("CARGO_MANIFEST_DIR");
     command.env("XDG_CACHE_HOME", place.path("cache"));
-    let output = command.current_dir(place.directory()).output().unwrap();
+    let output = command.current_dir(place.as_path()).output().unwrap();
     assert_fails(&output, 125, &["libtoll_preload.so is missing"]);
     assert!(!place.path("ran").exists());
 }
@@ -380,33 +370,12 @@ fn in_container(command: &mut Command) -> &mut Command {
     unsafe { command.pre_exec(forbid) }
 }
 
-struct Server(Child);
-
-impl Server {
-    fn start(place: &Place) -> Server {
-        let mut command = Command::new(place.path("faulty"));
-        command
-            .args(["serve", "ready"])
-            .current_dir(place.directory());
-        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        wait_until("the server", || !place.read("ready").is_empty());
-        Server(child.unwrap())
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[test]
 fn a_container_without_ptrace_and_process_madvise() {
     let place = Place::new();
     place.write("list", "17592186044416\n");
-    let server = Server::start(&place);
-    let pid = server.0.id().to_string();
+    let server = place.serve("serve");
+    let pid = server.pid().to_string();
     let mut apply = place.tollfree(&["apply", "--plan", "list", "--pid", &pid]);
     let output = in_container(&mut apply).output().unwrap();
     // Nothing is mapped there, so no rights are needed.
@@ -426,12 +395,12 @@ fn a_container_without_ptrace_and_process_madvise() {
         assert_fails(&output, 4, &["--pid", "ptrace"]);
         assert!(!place.path("live").exists(), "nothing half-written");
     }
-    assert!(is_alive(&pid), "the process lives on");
+    assert!(is_running(&pid), "the process lives on");
     // A child is still started, measured and advised from inside.
     let output = in_container(&mut place.tollfree(&words(TUNE))).output();
     let output = output.unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    schema::check("tune", &json(&output));
+    schema::json("tune", &output);
     let mut run = place.tollfree(&["run", "--plan", "list", "--", "sh", "-c", "exit 7"]);
     let output = in_container(&mut run).output().unwrap();
     assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
@@ -441,10 +410,7 @@ fn a_container_without_ptrace_and_process_madvise() {
 fn an_address_space_of_2_gib() {
     let place = Place::new();
     for line in [TUNE, "--json calibrate --within 4s -o costs.json"] {
-        let line = format!("ulimit -v 2097152; exec {TOLLFREE} {line}");
-        let mut command = Command::new("sh");
-        command.args(["-c", &line]).current_dir(place.directory());
-        let output = command.output().unwrap();
+        let output = place.shell(&format!("ulimit -v 2097152; exec $TOLLFREE {line}"));
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     }
     let costs = place.json("costs.json");
@@ -489,13 +455,10 @@ fn a_control_group_of_2_gib() {
     let place = Place::new();
     let procs = group.0.join("cgroup.procs");
     for line in ["--json calibrate --within 10s -o costs.json", TUNE] {
-        let line = format!(
-            "echo $$ >{} || exit {UNABLE}; exec {TOLLFREE} {line}",
+        let output = place.shell(&format!(
+            "echo $$ >{} || exit {UNABLE}; exec $TOLLFREE {line}",
             procs.display()
-        );
-        let mut command = Command::new("sh");
-        command.args(["-c", &line]).current_dir(place.directory());
-        let output = command.output().unwrap();
+        ));
         if output.status.code() == Some(UNABLE) {
             eprintln!("skipped: {}", stderr(&output));
             return;

@@ -2,13 +2,6 @@
 //! Failures, end to end: bad files, odd programs, limited machines, Ctrl-C at any time. Each must
 //! end in a clear error or in the right answer, with nothing lost, half-written or left running.
 
-#[path = "../common/mod.rs"]
-mod common;
-#[path = "../preload/mod.rs"]
-mod preload;
-#[path = "../schema/mod.rs"]
-mod schema;
-
 mod files;
 mod interrupts;
 mod live;

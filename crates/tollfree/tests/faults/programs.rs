@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Programs that crash, are killed, fork, exec, close everything, are setuid, static or
 //! 32-bit, under `record --source accessed`, `compare` and `tune`. For `run` see
-//! tests/pass_through.rs, for the simulator simulated.rs.
+//! tests/pass_through, for the simulator simulated.rs.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
-use crate::place::{Place, assert_fails, has_simulator, is_root, json, stderr};
-use crate::schema;
+use toll_testkit::machine::is_root;
+use toll_testkit::output::{assert_fails, json, stderr};
+use toll_testkit::schema;
+
+use crate::place::{Place, has_simulator};
 
 /// `compare` and `tune` on ./faulty, short.
 fn compare<'a>(command: &[&'a str]) -> Vec<&'a str> {
@@ -57,14 +60,13 @@ fn programs_that_fork_exec_or_close_are_compared_and_tuned() {
         let command = ["./faulty", how, "-", "1000"];
         let output = place.run(&compare(&command));
         assert_eq!(output.status.code(), Some(0), "{how}: {}", stderr(&output));
-        let compared = json(&output);
-        schema::check("compare", &compared);
+        let compared = schema::json("compare", &output);
         assert_eq!(compared["status"], status, "{how}");
         assert_eq!(compared["output"]["state"], "same", "{how}");
     }
     let output = place.run(&tune(&["./faulty", "fork", "-", "1000"]));
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    schema::check("tune", &json(&output));
+    schema::json("tune", &output);
 }
 
 #[test]
@@ -173,7 +175,7 @@ fn elf32() -> Vec<u8> {
 #[test]
 fn programs_of_32_bits_run_and_are_said_to_be_that() {
     let place = Place::new();
-    place.executable("small", &elf32());
+    place.executable("small", elf32());
     let (output, profile) = place.record("sim", &["./small"]);
     assert_fails(&output, 125, &["32-bit", "--source accessed"]);
     assert!(profile.is_null());

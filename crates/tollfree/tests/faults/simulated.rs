@@ -6,9 +6,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
 use serde_json::Value;
+use toll_testkit::output::stderr;
+use toll_testkit::schema;
 
-use crate::place::{Place, give_cache, has_simulator, stderr};
-use crate::schema;
+use crate::place::{Place, give_cache, has_simulator};
 
 /// Misses of all blocks allocated by this function; `None` if the profile has none.
 fn misses_of(profile: &Value, function: &str) -> Option<f64> {

@@ -1,37 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The progress display on a terminal.
 
-use std::fs::File;
 use std::io::Read;
-use std::os::fd::FromRawFd;
 use std::process::Stdio;
 
-use crate::place::{Place, has_simulator};
+use toll_testkit::terminal::terminal;
 
-/// A terminal: our end, and the end for a program.
-fn terminal() -> (File, File) {
-    let (mut ours, mut theirs) = (0, 0);
-    let none = std::ptr::null_mut();
-    let size = libc::winsize {
-        ws_row: 24,
-        ws_col: 120,
-        ws_xpixel: 0,
-        ws_ypixel: 0,
-    };
-    // SAFETY: the pointers are valid, and the new descriptors are not shared.
-    unsafe {
-        let made = libc::openpty(&mut ours, &mut theirs, none, none.cast(), &size);
-        assert_eq!(made, 0);
-        (File::from_raw_fd(ours), File::from_raw_fd(theirs))
-    }
-}
+use crate::place::{Place, has_simulator};
 
 /// A program that touches enough memory to be recorded.
 const TUNE: &str = "tune --within 60s --force -o out -- ./faulty gains runs 2000000";
 
 /// The output of a command on a terminal until it ends.
 fn shown(place: &Place, line: &str) -> String {
-    let (ours, theirs) = terminal();
+    let (mut ours, theirs) = terminal(24, 120);
     let words: Vec<&str> = line.split(' ').collect();
     let mut command = place.tollfree(&words);
     command.stdout(Stdio::null()).stderr(theirs);
@@ -39,7 +21,7 @@ fn shown(place: &Place, line: &str) -> String {
     drop(command);
     let mut shown = Vec::new();
     // Reading fails after the last user of the terminal closes it.
-    let _ = std::io::BufReader::new(ours).read_to_end(&mut shown);
+    let _ = ours.read_to_end(&mut shown);
     assert!(child.wait().unwrap().success());
     String::from_utf8_lossy(&shown).into_owned()
 }

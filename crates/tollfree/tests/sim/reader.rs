@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 
-use crate::common::compile;
+use toll_testkit::compiler::compile;
 
 /// Sums the counts of a guest's page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The C programs that tests use as targets.
-#![allow(dead_code)]
 
 use std::fs;
 use std::io;
