@@ -8,12 +8,12 @@ mod charts;
 use std::fmt::Write;
 
 use toll_model::REGION;
+use toll_model::numbers;
 use toll_model::plan::{Estimate, Plan, Region, Verdict};
 use toll_model::profile::{Profile, Source};
 use toll_model::site::{Level, Site, SiteKind};
 
 use crate::heat::{self, Strip, Total};
-use crate::units;
 
 /// Maximum number of sites with a strip of their own.
 const STRIPS: usize = 12;
@@ -211,7 +211,7 @@ fn interval(estimate: &Estimate) -> String {
 /// A number in the unit of the samples.
 fn number(value: f64) -> String {
     match value.abs() {
-        v if v >= 1000.0 => units::count(value),
+        v if v >= 1000.0 => numbers::count(value),
         v if v >= 10.0 => format!("{value:.2}"),
         v if v >= 0.01 || v == 0.0 => format!("{value:.3}"),
         _ => format!("{value:.2e}"),
@@ -222,9 +222,9 @@ fn number(value: f64) -> String {
 fn saved(estimate: &Estimate) -> String {
     format!(
         "{} ({} to {})",
-        units::duration(estimate.median),
-        units::duration(estimate.low),
-        units::duration(estimate.high)
+        numbers::duration(estimate.median),
+        numbers::duration(estimate.low),
+        numbers::duration(estimate.high)
     )
 }
 
@@ -265,17 +265,17 @@ fn observed(profile: &Profile, after: Option<&Profile>) -> VerdictBox {
     let total = misses(profile);
     let mut details = vec![format!(
         "{} {} were counted in {} regions of 2 MiB.",
-        units::count(total),
+        numbers::count(total),
         noun(profile.source),
-        units::count(used as f64)
+        numbers::count(used as f64)
     )];
     if let Some(after) = after {
         let left = misses(after);
         details.push(format!(
             "The second recording counted {}: {} fewer.",
-            units::count(left),
+            numbers::count(left),
             if total > 0.0 {
-                units::percent(1.0 - left / total)
+                numbers::percent(1.0 - left / total)
             } else {
                 "-".to_owned()
             }
@@ -286,8 +286,8 @@ fn observed(profile: &Profile, after: Option<&Profile>) -> VerdictBox {
         tone: Tone::DoNothing,
         headline: format!(
             "90 % of what was counted lies in {} of {} regions",
-            units::count(hot as f64),
-            units::count(used as f64)
+            numbers::count(hot as f64),
+            numbers::count(used as f64)
         ),
         details,
     }
@@ -331,19 +331,19 @@ fn tiles(data: &PageData) -> String {
     if let Some(profile) = data.before {
         let total = misses(profile);
         let (hot, used) = concentration(profile);
-        tiles.push((units::count(total), noun(profile.source).to_owned()));
-        tiles.push((units::bytes(profile.footprint), "touched".to_owned()));
+        tiles.push((numbers::count(total), noun(profile.source).to_owned()));
+        tiles.push((numbers::bytes(profile.footprint), "touched".to_owned()));
         tiles.push((
             format!(
                 "{} of {}",
-                units::count(hot as f64),
-                units::count(used as f64)
+                numbers::count(hot as f64),
+                numbers::count(used as f64)
             ),
             "regions hold 90 % of the misses".to_owned(),
         ));
         if let (Some(after), true) = (data.after, total > 0.0) {
             tiles.push((
-                units::percent(1.0 - misses(after) / total),
+                numbers::percent(1.0 - misses(after) / total),
                 "of the misses avoided (second recording)".to_owned(),
             ));
         }
@@ -355,8 +355,8 @@ fn tiles(data: &PageData) -> String {
             .filter(|r| r.verdict == Verdict::Huge)
             .count();
         tiles.push((
-            units::bytes(huge as u64 * REGION),
-            format!("planned huge ({} regions)", units::count(huge as f64)),
+            numbers::bytes(huge as u64 * REGION),
+            format!("planned huge ({} regions)", numbers::count(huge as f64)),
         ));
         if plan.baseline_ns.is_some() || huge == 0 {
             tiles.push((
@@ -422,7 +422,7 @@ fn measured(data: &PageData) -> String {
             .smallest_visible
             .map_or_else(String::new, |effect| format!(
                 " Such runs detect an effect of {} with a probability of 80 %.",
-                units::percent(effect)
+                numbers::percent(effect)
             ))
     );
     out.push_str(&charts::speedups(measured));
@@ -494,7 +494,7 @@ fn strips(data: &PageData) -> String {
         let _ = write!(
             out,
             "<p class=\"soft\">Not drawn: {rest} more sites with {} of the misses.</p>",
-            units::percent(if all > 0.0 { left / all } else { 0.0 })
+            numbers::percent(if all > 0.0 { left / all } else { 0.0 })
         );
     }
     out.push_str("</section>");
@@ -569,11 +569,11 @@ fn estimated(data: &PageData) -> String {
             "<tr><th scope=\"row\">{}<small>{}</small></th><td class=\"n\">{} of {}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td></tr>",
             escape(&row.site.to_string()),
             escape(&origin(row.site)),
-            units::count(row.huge as f64),
-            units::count(row.regions as f64),
-            units::count(row.misses),
-            units::duration(row.benefit),
-            units::duration(row.cost),
+            numbers::count(row.huge as f64),
+            numbers::count(row.regions as f64),
+            numbers::count(row.misses),
+            numbers::duration(row.benefit),
+            numbers::duration(row.cost),
             match row.huge {
                 0 => "<span class=\"no\">leave</span>",
                 n if n == row.regions => "<span class=\"yes\">✓ huge</span>",
@@ -617,7 +617,7 @@ fn origin(site: &Site) -> String {
         SiteKind::File { .. } => parts.push("file mappings are shown, not acted on".to_owned()),
         _ => {}
     }
-    parts.push(units::bytes(site.length));
+    parts.push(numbers::bytes(site.length));
     parts.push(match site.level {
         Level::Exact => "found again exactly".to_owned(),
         Level::Class => "found again by site and length class".to_owned(),
@@ -640,7 +640,7 @@ fn region_table(plan: &Plan) -> String {
         if count > REGION_ROWS {
             format!(
                 "The {REGION_ROWS} regions with the largest benefit, of {} (all are in the plan)",
-                units::count(count as f64)
+                numbers::count(count as f64)
             )
         } else {
             format!("All {count} regions")
@@ -657,10 +657,10 @@ fn region_table(plan: &Plan) -> String {
             "<tr><th scope=\"row\">{}</th><td class=\"n\">{:#x}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}<small>{}</small></td></tr>",
             escape(&site),
             region.offset,
-            units::bytes(region.length),
-            units::count(region.misses),
-            units::duration(region.benefit_ns),
-            units::duration(region.cost_ns),
+            numbers::bytes(region.length),
+            numbers::count(region.misses),
+            numbers::duration(region.benefit_ns),
+            numbers::duration(region.cost_ns),
             match region.verdict {
                 Verdict::Huge => "<span class=\"yes\">✓ huge</span>",
                 Verdict::Leave => "<span class=\"no\">leave</span>",

@@ -6,12 +6,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use toll_act::error::UserError;
+use toll_act::{files, messages, signals};
 use toll_linux::{Root, calibrate};
 use toll_model::cost::{CostTable, Measured, WalkCost};
 use toll_model::units::{format_ns, format_size, parse_duration};
 
-use crate::error::UserError;
-use crate::{output, signals};
+use crate::output;
 
 /// Measure the costs of address translation and huge pages on this machine
 #[derive(Debug, clap::Args)]
@@ -37,10 +38,10 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         None => calibrate::cache_path(&calibrate::key(&Root::system())),
     };
     if let Some(path) = &args.output {
-        output::check_writable(path, true)?;
+        files::check_writable(path, true)?;
     }
     let guard = signals::watch().context("no pipe for signals")?;
-    let bar = output::progress("measuring");
+    let bar = messages::progress("measuring");
     let table = measure(args.within, &mut |step| {
         bar.set_message(format!("measuring: {step}"))
     });

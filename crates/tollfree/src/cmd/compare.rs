@@ -6,19 +6,19 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
+use toll_act::actuate::{Actuator, Policy, Settings};
+use toll_act::error::UserError;
+use toll_act::{messages, signals, thp};
 use toll_model::units::parse_duration;
 
-use crate::actuate::{Actuator, Policy, Settings};
 use crate::cmd::load::LoadArgs;
 use crate::compare::outputs::OutputCheck;
 use crate::compare::runner::{Clock, Progress};
 use crate::compare::schedule::{Rules, Stopped};
 use crate::compare::subject::Subject;
 use crate::compare::warm::{Warmer, Warming};
-use crate::compare::{Comparison, Variant, compare, predicted, table, thp_is_always};
-use crate::error::UserError;
-use crate::thp;
-use crate::{output, signals};
+use crate::compare::{Comparison, Variant, compare, predicted, table};
+use crate::output;
 
 /// Run a program without the plan, with it, and all huge, interleaved, and compare
 #[derive(Debug, clap::Args)]
@@ -72,7 +72,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     Actuator::new(&policy, &args.command, Settings::default())?;
     let _signals = signals::watch()?;
     let clock = Clock::start();
-    let bar = output::progress(&format!("at most {}", args.within));
+    let bar = messages::progress(&format!("at most {}", args.within));
     let progress = Progress {
         bar: bar.clone(),
         step: String::new(),
@@ -81,7 +81,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     let warmer = Warmer::new(warming.on);
     let mut subject = Subject::new(&args.command, load, clock, progress, warmer)?;
     let mut variants = vec![Variant::none(), Variant::plan(&args.plan), Variant::all()];
-    if thp_is_always() {
+    if thp::is_always() {
         variants.push(Variant::never());
         if thp::can_be_advised_only() {
             variants.push(Variant::plan_only(&args.plan));

@@ -9,12 +9,14 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
+use toll_act::error::UserError;
+use toll_act::{files, messages};
 use toll_model::error::FormatError;
+use toll_model::numbers;
 use toll_model::units::parse_range;
 
-use crate::error::UserError;
+use crate::output;
 use crate::record::perf::{self, Imported, Reading};
-use crate::{output, units};
 
 /// Make a profile from perf.data, perf script text, or perf mem report text
 ///
@@ -61,15 +63,15 @@ struct Summary<'a> {
 
 pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     let only = args.only.as_deref().map(range).transpose()?;
-    output::check_writable(&args.output, args.force)?;
-    let progress = output::progress(&format!("reading {}", args.file.display()));
+    files::check_writable(&args.output, args.force)?;
+    let progress = messages::progress(&format!("reading {}", args.file.display()));
     let imported = read(&args.file, only)?;
     progress.finish_and_clear();
     let text = imported
         .profile
         .to_json()
         .map_err(|source| wrong(&args.file, source))?;
-    output::write_file(&args.output, text.as_bytes())?;
+    files::write(&args.output, text.as_bytes())?;
     match json {
         true => output::json(&summary(&args.output, &imported))?,
         false => tell(&args.output, &imported)?,
@@ -159,16 +161,16 @@ fn tell(path: &Path, imported: &Imported) -> Result<()> {
     let line = format!(
         "{}: {} misses in {}, from {} samples of {} ({} with a page walk, {} of them outside the range)\n",
         path.display(),
-        units::count(misses(imported)),
-        units::of(imported.profile.sites.len(), "site"),
-        units::count(tally.samples as f64),
+        numbers::count(misses(imported)),
+        numbers::of(imported.profile.sites.len(), "site"),
+        numbers::count(tally.samples as f64),
         imported.kind.name(),
-        units::count((tally.misses + tally.outside) as f64),
-        units::count(tally.outside as f64),
+        numbers::count((tally.misses + tally.outside) as f64),
+        numbers::count(tally.outside as f64),
     );
     output::text(&line)?;
     for warning in &imported.profile.warnings {
-        output::note(format_args!("note: {warning}"));
+        messages::note(format_args!("note: {warning}"));
     }
     Ok(())
 }

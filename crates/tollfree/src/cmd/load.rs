@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use toll_act::error::UserError;
 use toll_model::units::parse_duration;
 
 use crate::compare::metric::Metric;
 use crate::compare::server::Load;
-use crate::error::UserError;
 
 /// How a server is loaded.
 #[derive(Debug, Clone, clap::Args)]

@@ -21,8 +21,9 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
+use toll_act::messages;
 
-use crate::error::EXIT_CODES;
+use crate::exit::EXIT_CODES;
 
 /// Finds where a program pays for address translation, estimates huge pages there, applies those that pay, and proves it.
 #[derive(Debug, Parser)]
@@ -98,10 +99,10 @@ pub fn refuse(error: &clap::Error) -> ! {
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
     if let Some(right) = with_dashes(error, &words) {
-        crate::output::note(format_args!("the program follows `--`: {right}"));
+        messages::note(format_args!("the program follows `--`: {right}"));
     }
     if let Some(new) = moved(error, &words) {
-        crate::output::note(format_args!("it is `tollfree {new}` now"));
+        messages::note(format_args!("it is `tollfree {new}` now"));
     }
     std::process::exit(error.exit_code())
 }

@@ -10,18 +10,20 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use comfy_table::{CellAlignment, Table};
+use toll_act::error::UserError;
+use toll_act::files;
 use toll_linux::{Root, calibrate, sys};
 use toll_model::cost::CostTable;
 use toll_model::error::FormatError;
 use toll_model::estimate::{Options, estimate};
+use toll_model::numbers;
 use toll_model::plan::{Plan, Region, Verdict};
 use toll_model::profile::Profile;
 use toll_model::site::{LEGEND, Site, SiteKind};
 use toll_model::units::{format_ns, format_size, parse_duration, parse_size};
 use toll_model::{REGION, largepages};
 
-use crate::error::UserError;
-use crate::{output, units};
+use crate::output;
 
 /// Maximum number of table lines; `--json` lists every region.
 const LINES: usize = 40;
@@ -95,7 +97,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     }
     let options = options(&args)?;
     if let Some(path) = &args.output {
-        output::check_writable(path, args.force)?;
+        files::check_writable(path, args.force)?;
     }
     let profile = read(&args.file, |bytes| Profile::from_json(bytes))?;
     let plan = estimate(&profile, &costs(args.costs.as_deref())?, options);
@@ -104,7 +106,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         Format::Largepages => largepages::format(&addresses(&plan)?),
     };
     if let Some(path) = &args.output {
-        output::write_file(path, text.as_bytes())?;
+        files::write(path, text.as_bytes())?;
     }
     match (json, args.format, &args.output) {
         (true, ..) => output::json(&plan.view(&plan.names()))?,
@@ -269,7 +271,7 @@ impl Line<'_> {
             name,
             format!("{:#x}", self.first.offset),
             format_size(self.length),
-            units::count(self.misses),
+            numbers::count(self.misses),
             format_ns(self.benefit),
             format_ns(self.cost),
             level.as_str().unwrap_or_default().to_owned(),

@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
+use toll_act::actuate::{Actuator, Policy, Settings};
+use toll_act::error::UserError;
+use toll_act::{files, messages, signals, target};
 use toll_model::profile::{Profile, Source};
 use toll_model::units::{parse_duration, parse_range};
 
-use crate::actuate::{Actuator, Policy, Settings};
-use crate::error::UserError;
+use crate::output;
 use crate::record::{RecordOptions, SourceChoice, accessed, record};
-use crate::{output, signals, target};
 
 /// How long a running process is recorded if --for does not say.
 const WINDOW: Duration = Duration::from_secs(10);
@@ -73,9 +74,9 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 pub fn run(args: Args, json: bool) -> Result<ExitCode> {
-    output::check_writable(&args.output, args.force)?;
+    files::check_writable(&args.output, args.force)?;
     if let Some(file) = &args.summary {
-        output::check_writable(file, true)?;
+        files::check_writable(file, true)?;
     }
     if let Some(pid) = args.pid {
         return record_pid(pid, &args, json);
@@ -113,7 +114,7 @@ fn record_pid(pid: u32, args: &Args, json: bool) -> Result<ExitCode> {
 
 /// Writes the profile and reports it. A recording that was interrupted is an error after that.
 fn finish(profile: &Profile, output: &Path, summary: Option<&Path>, json: bool) -> Result<()> {
-    output::write_file(output, profile.to_json()?.as_bytes())?;
+    files::write(output, profile.to_json()?.as_bytes())?;
     say(output, profile, json, summary)?;
     match signals::interrupted() {
         Some(_) => Err(UserError::Interrupted.into()),
@@ -161,12 +162,12 @@ fn say(path: &Path, profile: &Profile, json: bool, summary: Option<&Path>) -> Re
         return Ok(());
     }
     for warning in &profile.warnings {
-        output::note(format_args!("warning: {warning}"));
+        messages::note(format_args!("warning: {warning}"));
     }
     let part = match profile.complete {
         true => "",
         false => ", of a part of the run",
     };
-    output::note(format_args!("wrote {}{part}", path.display()));
+    messages::note(format_args!("wrote {}{part}", path.display()));
     Ok(())
 }

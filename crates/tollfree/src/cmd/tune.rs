@@ -7,6 +7,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
+use toll_act::error::UserError;
+use toll_act::search::find_program;
+use toll_act::{messages, signals};
 use toll_model::largepages;
 use toll_model::units::parse_duration;
 
@@ -15,15 +18,13 @@ use crate::compare::runner::{Clock, Progress};
 use crate::compare::server::Load;
 use crate::compare::subject::Subject;
 use crate::compare::warm::{Warmer, Warming};
-use crate::error::UserError;
-use crate::target::find_program;
+use crate::output;
 use crate::tune::budget::{Course, announcement};
 use crate::tune::directory::Directory;
 use crate::tune::experiment::{MachineExperiment, costs_known};
 use crate::tune::findings::Results;
 use crate::tune::live::{self, Live};
 use crate::tune::{decide, page, resume, text};
-use crate::{output, signals};
 
 /// Find out whether and where huge pages pay for a program, and what to do about it
 #[derive(Debug, clap::Args)]
@@ -103,7 +104,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         Some(directory) => Directory::again(directory),
         None => Directory::create(args.output.as_deref(), &program, args.force)?,
     };
-    output::note(announcement(args.within, course(&stored)));
+    messages::note(announcement(args.within, course(&stored)));
     let stored_warming = stored.as_ref().and_then(|it| it.findings.warming.clone());
     let warming = stored_warming.unwrap_or_else(|| Warming::of_machine(args.cold));
     let mut experiment = MachineExperiment {
@@ -149,7 +150,7 @@ fn fingerprint(args: &Args) -> String {
 
 fn progress() -> Progress {
     Progress {
-        bar: output::progress("begins"),
+        bar: messages::progress("begins"),
         step: String::new(),
     }
 }

@@ -10,9 +10,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, poll};
 use tempfile::NamedTempFile;
-
-use crate::error::UserError;
-use crate::{output, signals};
+use toll_act::error::UserError;
+use toll_act::{messages, signals};
 
 /// A pipe without data for this long at the start counts as empty: tollfree may have been started
 /// with a pipe that is never written to or closed.
@@ -55,7 +54,7 @@ fn copy_all(from: &mut (impl Read + AsFd), to: &mut File) -> Result<()> {
         }
         if !readable(from, waited)? {
             let seconds = PATIENCE.as_secs();
-            output::note(format_args!(
+            messages::note(format_args!(
                 "no data on stdin for {seconds} s; the program's stdin will be empty"
             ));
             return Ok(());

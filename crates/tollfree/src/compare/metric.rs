@@ -6,9 +6,9 @@
 //! ms`, `3 s/op`, `40 seconds`).
 
 use regex::Regex;
+use toll_act::error::UserError;
 
 use super::sample::Resource;
-use crate::error::UserError;
 
 /// A compiled `--metric`.
 #[derive(Debug, Clone)]

@@ -38,11 +38,4 @@ pub mod warm;
 
 pub use result::{Comparison, compare, go_on, predicted};
 pub use sample::{Resource, Sample};
-pub use variant::{Change, Variant};
-
-/// Whether THP is `always` on this machine, so that the variant "none" is already huge.
-pub fn thp_is_always() -> bool {
-    use toll_linux::{Root, sys};
-    let thp = sys::Thp::read(&Root::system());
-    thp.is_some_and(|thp| thp.region_mode() == sys::Mode::Always)
-}
+pub use variant::Variant;

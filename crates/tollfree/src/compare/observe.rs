@@ -11,12 +11,11 @@ use std::time::{Duration, Instant};
 
 use regex::bytes::Regex;
 use serde::{Deserialize, Serialize};
+use toll_act::permanent::Traits;
 use toll_linux::Root;
 use toll_linux::accessed;
 use toll_linux::proc::{self, Kind, Smap};
-
-use crate::permanent::Traits;
-use crate::units;
+use toll_model::numbers;
 
 /// The first window; each is longer than the previous one, so that short programs are covered too.
 const FIRST_WINDOW: Duration = Duration::from_millis(20);
@@ -82,8 +81,8 @@ impl Hints {
     /// Describes the hints; `None` if there are none. `planned`: some may come from a plan.
     pub fn text(&self, planned: bool) -> Option<String> {
         let some = |mappings: u64, bytes: u64, advice: &str| {
-            let number = units::of(mappings as usize, "mapping");
-            (mappings > 0).then(|| format!("{number} ({}) with {advice}", units::bytes(bytes)))
+            let number = numbers::of(mappings as usize, "mapping");
+            (mappings > 0).then(|| format!("{number} ({}) with {advice}", numbers::bytes(bytes)))
         };
         let said: Vec<String> = [
             some(self.huge_mappings, self.huge_bytes, "MADV_HUGEPAGE"),

@@ -8,6 +8,8 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use anyhow::Result;
+use toll_act::error::UserError;
+use toll_act::signals;
 
 use super::input::Input;
 use super::observe::Observer;
@@ -17,8 +19,6 @@ use super::sample::Resource;
 use super::schedule::{Executor, Ran};
 use super::variant::Variant;
 use super::warm::Warmer;
-use crate::error::UserError;
-use crate::signals;
 
 /// Runs one program, and requires the same output and status each time.
 #[derive(Debug)]

@@ -525,7 +525,7 @@ mod tests {
     }
 
     fn change(name: &str) -> Variant {
-        Variant::change(name, super::super::Change::default())
+        Variant::change(name, toll_act::permanent::Change::default())
     }
 
     #[test]

@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use indicatif::ProgressBar;
+use toll_act::actuate::{Actuator, Policy, Settings};
+use toll_act::signals;
+use toll_act::target::{Child, Launch, Outcome, Sampling};
 
 use super::sample::Sample;
 use super::variant::{Variant, Way};
-use crate::actuate::{Actuator, Policy, Settings};
-use crate::signals;
-use crate::target::{Child, Launch, Outcome, Sampling};
 
 /// How long a target may take to end after the request.
 const GRACE: Duration = Duration::from_secs(2);
@@ -105,7 +105,7 @@ impl Variants {
     }
 
     /// Starts to act on a child of [`Variants::launch`].
-    pub fn act(&self, variant: &Variant, child: &Child) -> crate::actuate::Acting<'_> {
+    pub fn act(&self, variant: &Variant, child: &Child) -> toll_act::actuate::Acting<'_> {
         self.ready[&variant.name].actuator.act(child)
     }
 

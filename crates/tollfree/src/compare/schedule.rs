@@ -451,7 +451,7 @@ pub mod tests {
             ("all", &wild),
             ("change", &wild),
         ];
-        let change = Variant::change("change", super::super::Change::default());
+        let change = Variant::change("change", toll_act::permanent::Change::default());
         let rounds = |last: Variant| {
             let variants = [Variant::none(), Variant::plan("p"), last];
             let runs = run(&mut Mock::new(&times), &variants, &rules(None, 9999.0)).unwrap();

@@ -17,6 +17,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use tempfile::TempDir;
+use toll_act::error::UserError;
+use toll_act::signals;
+use toll_act::target::{Child, Launch, Outcome};
 
 use super::metric::Metric;
 use super::observe::Observer;
@@ -25,9 +28,6 @@ use super::sample::{Resource, Sample};
 use super::schedule::{Executor, Ran};
 use super::variant::Variant;
 use super::warm::Warmer;
-use crate::error::UserError;
-use crate::signals;
-use crate::target::{Child, Launch, Outcome};
 
 /// Time between the start and the load of a server without `--ready`.
 const SETTLE: Duration = Duration::from_secs(1);
@@ -348,7 +348,7 @@ fn check_workload(workload: &str, outcome: &Outcome, directory: &Path) -> Result
 }
 
 /// Drives the load repeatedly in its own thread while the server is recorded. It does not use
-/// [`crate::target`], because its signal forwarding belongs to the recorder.
+/// [`toll_act::target`], because its signal forwarding belongs to the recorder.
 #[derive(Debug)]
 pub struct Driver {
     over: Arc<AtomicBool>,

@@ -2,12 +2,12 @@
 //! The result as text.
 
 use comfy_table::{CellAlignment, Table};
+use toll_model::numbers;
 use toll_model::plan::Estimate;
 use toll_model::stats::{Interval, MOST_PAIRS, Verdict};
 
 use super::result::{Comparison, VariantResult};
 use super::sample::Resource;
-use crate::units;
 
 /// `1.312x (1.291 to 1.334)`.
 pub fn speedup(interval: &Interval) -> String {
@@ -73,7 +73,7 @@ pub fn warmed(comparison: &Comparison) -> Option<String> {
         format!(
             "before each run {} were touched, and freed as the program grew, so that no variant waits for blocks that the host \
              must provide first (--cold disables this)",
-            units::bytes(bytes)
+            numbers::bytes(bytes)
         )
     })
 }
@@ -107,7 +107,7 @@ pub fn verdict(comparison: &Comparison, more: More) -> String {
         ),
         Verdict::CannotTell => format!(
             "cannot tell: {what} {measured}; such runs detect an effect of {} with a probability of 80 %{}",
-            units::percent(interval.smallest_visible_effect(pairs)),
+            numbers::percent(interval.smallest_visible_effect(pairs)),
             settle(comparison, more)
         ),
     }
@@ -169,12 +169,12 @@ fn row(variant: &VariantResult, metric: bool) -> Vec<String> {
         seconds(median.user),
         seconds(median.sys),
     ]);
-    row.push(units::count(median.minor_faults + median.major_faults));
+    row.push(numbers::count(median.minor_faults + median.major_faults));
     row.push(match median.huge_samples {
         0 => "-".to_owned(),
-        _ => units::bytes(median.huge_peak as u64),
+        _ => numbers::bytes(median.huge_peak as u64),
     });
-    row.push(units::bytes(median.max_rss as u64));
+    row.push(numbers::bytes(median.max_rss as u64));
     row.push(bloat(variant.bloat.unwrap_or(0)));
     row.push(variant.speedup.as_ref().map_or("-".to_owned(), speedup));
     row
@@ -182,7 +182,7 @@ fn row(variant: &VariantResult, metric: bool) -> Vec<String> {
 
 fn bloat(bytes: i64) -> String {
     let sign = if bytes < 0 { "-" } else { "+" };
-    format!("{sign}{}", units::bytes(bytes.unsigned_abs()))
+    format!("{sign}{}", numbers::bytes(bytes.unsigned_abs()))
 }
 
 #[cfg(test)]

@@ -5,11 +5,11 @@
 use std::time::Duration;
 
 use anyhow::Result;
-
+use toll_act::permanent::Change;
 use toll_model::stats::{self, Interval, SMALLEST_EFFECT};
 
 use super::schedule::{Executor, Ran, Rules, STOP_CONFIDENCE};
-use super::{Change, Comparison, Sample, Variant, compare};
+use super::{Comparison, Sample, Variant, compare};
 
 /// Noise of a run: standard deviation of its logarithm, and scale of a long upper tail.
 const NOISE: f64 = 0.015;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Variants: the compared ways of running the program.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
+
+use toll_act::permanent::Change;
 
 /// One way of running the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,25 +28,6 @@ pub enum Way {
     All,
     /// As today, with one permanent change.
     Change(Change),
-}
-
-/// How a permanent change modifies the command, so that it can be measured.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Change {
-    /// Environment variables with their whole new value.
-    pub env: Vec<(String, String)>,
-    /// Arguments after the program's name.
-    pub first_arguments: Vec<OsString>,
-    /// Arguments at the end.
-    pub last_arguments: Vec<OsString>,
-}
-
-impl Change {
-    /// Returns the command line with the change.
-    pub fn command(&self, command: &[OsString]) -> Vec<OsString> {
-        let (program, rest) = command.split_at(1.min(command.len()));
-        [program, &self.first_arguments, rest, &self.last_arguments].concat()
-    }
 }
 
 impl Variant {
@@ -100,24 +82,5 @@ impl Variant {
             Way::All => "everything huge",
             Way::Change(_) => "with this change, without tollfree",
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_change_puts_arguments_where_the_program_reads_them() {
-        let change = Change {
-            first_arguments: vec!["-XX:+UseTransparentHugePages".into()],
-            last_arguments: vec!["end".into()],
-            ..Change::default()
-        };
-        let command: Vec<OsString> = vec!["java".into(), "Main".into()];
-        let expected: Vec<OsString> = ["java", "-XX:+UseTransparentHugePages", "Main", "end"]
-            .map(Into::into)
-            .into();
-        assert_eq!(change.command(&command), expected);
     }
 }

@@ -15,6 +15,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use toll_act::target::tree_resident;
 use toll_linux::Root;
 use toll_linux::calibrate::{self, available_memory};
 use toll_linux::memory::{Memory, Pages};
@@ -22,8 +23,6 @@ use toll_linux::sys::{self, FreePageReporting};
 use toll_model::REGION;
 use toll_model::cost::CostTable;
 use toll_model::units::format_ns;
-
-use crate::target::tree_resident;
 
 /// Minimum that is free ahead of the program: what it touches within [`SLOWEST`].
 const LEAST_AHEAD: u64 = 128 << 20;

@@ -4,13 +4,13 @@
 use std::fmt::Write;
 
 use toll_model::REGION;
+use toll_model::numbers;
 use toll_model::plan::{Estimate, Plan, Region, Verdict};
 use toll_model::profile::{Profile, SiteRows};
 use toll_model::site::{Site, SiteKind};
 
 use super::{Counter, CounterUnit, Measured, Variant, escape, interval, number};
 use crate::heat::{self, Strip};
-use crate::units;
 
 /// Maximum number of cells per strip: more than a screen shows; keeps the page small.
 const CELLS: usize = 1024;
@@ -259,9 +259,9 @@ pub fn counters(measured: &Measured) -> String {
 /// A counter's value as text.
 pub fn counted(value: f64, unit: CounterUnit) -> String {
     match unit {
-        CounterUnit::Count => units::count(value),
-        CounterUnit::Seconds => units::duration(value * 1e9),
-        CounterUnit::Bytes => units::bytes(value.max(0.0) as u64),
+        CounterUnit::Count => numbers::count(value),
+        CounterUnit::Seconds => numbers::duration(value * 1e9),
+        CounterUnit::Bytes => numbers::bytes(value.max(0.0) as u64),
     }
 }
 
@@ -311,9 +311,9 @@ pub fn strip(
     let mut out = format!(
         "<figure><h3>{}</h3><p class=\"axis\">{} of {}; the highest bar is {} misses</p><div class=\"strip\"><div class=\"names\" aria-hidden=\"true\">",
         escape(&rows.site.to_string()),
-        units::of(before.cells.len(), "cell"),
-        units::bytes(before.unit),
-        units::count(peak)
+        numbers::of(before.cells.len(), "cell"),
+        numbers::bytes(before.unit),
+        numbers::count(peak)
     );
     for (at, name) in names {
         let _ = write!(out, "<span style=\"top:{at:.0}px\">{name}</span>");
@@ -334,7 +334,7 @@ pub fn strip(
         let at = before.offset((before.cells.len() as u64 * share / 4) as usize);
         match rows.site.kind {
             SiteKind::Address { .. } => format!("{:#x}", start.saturating_add(at)),
-            _ => units::bytes(at),
+            _ => numbers::bytes(at),
         }
     };
     let _ = write!(
@@ -354,12 +354,12 @@ fn describe(site: &Site, before: &Strip, after: Option<&Strip>) -> String {
     let sum = |strip: &Strip| strip.cells.iter().map(|c| c.misses).sum::<f64>();
     let mut out = format!(
         "Misses per region of {site}: {} in {} of {}",
-        units::count(sum(before)),
+        numbers::count(sum(before)),
         before.cells.iter().filter(|c| c.misses > 0.0).count(),
-        units::of(before.cells.len(), "cell")
+        numbers::of(before.cells.len(), "cell")
     );
     if let Some(after) = after {
-        let _ = write!(out, "; {} after", units::count(sum(after)));
+        let _ = write!(out, "; {} after", numbers::count(sum(after)));
     }
     out
 }
@@ -382,7 +382,7 @@ fn strip_table(before: &Strip, after: Option<&Strip>, start: u64) -> String {
         if count > STRIP_TABLE {
             format!("the {STRIP_TABLE} of {count} cells with the most misses")
         } else {
-            format!("{} with misses", units::of(count, "cell"))
+            format!("{} with misses", numbers::of(count, "cell"))
         },
         if start > 0 { "Address" } else { "Offset" },
         if after.is_some() {
@@ -397,12 +397,12 @@ fn strip_table(before: &Strip, after: Option<&Strip>, start: u64) -> String {
             out,
             "<tr><th scope=\"row\">{:#x}</th><td class=\"n\">{}</td>{}<td class=\"n\">{}</td></tr>",
             start.saturating_add(before.offset(i)),
-            units::count(cell.misses),
+            numbers::count(cell.misses),
             after.map_or_else(String::new, |a| format!(
                 "<td class=\"n\">{}</td>",
-                units::count(a.cells[i].misses)
+                numbers::count(a.cells[i].misses)
             )),
-            units::bytes((cell.touched.round() as u64).saturating_mul(toll_model::PAGE)),
+            numbers::bytes((cell.touched.round() as u64).saturating_mul(toll_model::PAGE)),
         );
     }
     out.push_str("</tbody></table></div></details>");

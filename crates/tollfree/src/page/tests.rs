@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
-use super::*;
 use toll_model::builder::{Counts, Meta, ProfileBuilder};
 use toll_model::plan::Why;
 use toll_model::profile::Program;
 use toll_model::site::Frame;
+
+use super::*;
 
 const EVIL: &str = "/tmp/<script>alert(1)</script>\"'&";
 

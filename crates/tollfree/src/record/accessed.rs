@@ -14,6 +14,9 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use toll_act::error::UserError;
+use toll_act::executable::{Executable, program_of};
+use toll_act::signals;
 use toll_linux::accessed::clear;
 use toll_linux::events::EventFile;
 use toll_linux::{Root, proc};
@@ -21,9 +24,6 @@ use toll_model::builder::Meta;
 use toll_model::profile::{Profile, Program, Source};
 
 use super::{RecordOptions, Recorded};
-use crate::error::UserError;
-use crate::executable::{Executable, program_of};
-use crate::signals;
 use looks::Looks;
 
 /// Maximum number of events per run. The space is allocated at once, in a temporary directory.

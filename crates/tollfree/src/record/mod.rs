@@ -12,15 +12,14 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use toll_act::actuate::{Acting, Actuator};
+use toll_act::error::UserError;
+use toll_act::executable::{Executable, Obstacle};
+use toll_act::target::{Child, Launch};
+use toll_act::{install, messages, signals};
 use toll_linux::perf::{PerfAbility, probe};
 use toll_model::profile::Profile;
 use toll_model::site::SiteKind;
-
-use crate::actuate::{Acting, Actuator};
-use crate::error::UserError;
-use crate::executable::{Executable, Obstacle};
-use crate::target::{Child, Launch};
-use crate::{install, output, signals};
 
 /// Which source to record with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -117,7 +116,7 @@ const TRIAL: Duration = Duration::from_secs(20);
 /// Records a profile.
 ///
 /// # Errors
-/// [`crate::error::UserError::Missing`] if this machine lacks what the source needs; as
+/// [`toll_act::error::UserError::Missing`] if this machine lacks what the source needs; as
 /// [`Launch::spawn`] for the target. A failing target is not an error: its status is in the result.
 pub fn record(choice: SourceChoice, options: &RecordOptions) -> Result<Recorded> {
     // Report a missing program before any probe.
@@ -139,7 +138,7 @@ pub fn record(choice: SourceChoice, options: &RecordOptions) -> Result<Recorded>
 /// Chooses the best source that works here. Prints which, and why no better one.
 fn choose(executable: &Executable, options: &RecordOptions) -> SourceChoice {
     let (choice, why) = preferred(simulator_fits(executable, options), probe);
-    output::note_once(why);
+    messages::note_once(why);
     choice
 }
 

@@ -18,6 +18,10 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use toll_act::error::UserError;
+use toll_act::executable::{Executable, Obstacle};
+use toll_act::target::{Child, Outcome};
+use toll_act::{install, messages};
 use toll_linux::events::EventFile;
 use toll_linux::sys::{Mode, Thp};
 use toll_linux::{Root, cpu};
@@ -25,11 +29,6 @@ use toll_model::cost::TlbGeometry;
 use toll_model::wire;
 
 use super::{RecordOptions, Recorded, drop_own_memory};
-use crate::error::UserError;
-use crate::executable::{Executable, Obstacle};
-use crate::install;
-use crate::output;
-use crate::target::{Child, Outcome};
 use recording::Recording;
 
 /// Default fraction of the accesses that the models see.
@@ -190,7 +189,7 @@ fn share(options: &RecordOptions) -> f64 {
 fn thp_mode(options: &RecordOptions) -> &'static str {
     let switched_off = match &options.actuator {
         Some(actuator) => actuator.switches_off(),
-        None => crate::thp::is_off(),
+        None => toll_act::thp::is_off(),
     };
     if switched_off {
         return "never";
@@ -247,7 +246,7 @@ fn wait(child: &mut Child, options: &RecordOptions) -> Result<Ran> {
     loop {
         let left = limit.saturating_sub(began.elapsed());
         if left.is_zero() {
-            output::note(&reason);
+            messages::note(&reason);
             return Ok(Ran {
                 outcome: child.stop(GRACE)?,
                 cut: true,
@@ -321,7 +320,7 @@ fn warnings(executable: &Executable, simulated: &command::Simulated, ran: &Ran) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::actuate::{Actuator, Policy, Settings};
+    use toll_act::actuate::{Actuator, Policy, Settings};
 
     #[test]
     fn versions_are_read() {

@@ -18,9 +18,12 @@ mod words;
 use std::time::Duration;
 
 use anyhow::Result;
+use toll_act::error::UserError;
+use toll_act::permanent::Candidate;
 use toll_linux::calibrate::Tails;
 use toll_model::cost::CostTable;
 use toll_model::estimate::{self, estimate};
+use toll_model::numbers;
 use toll_model::plan::{Estimate, Plan};
 use toll_model::profile::Profile;
 use toll_model::stats::MOST_PAIRS;
@@ -32,9 +35,6 @@ use crate::compare::observe::Observation;
 use crate::compare::outputs::OutputCheck;
 use crate::compare::schedule::{Executor, FEWEST, Rules};
 use crate::compare::{Comparison, Sample, Variant, go_on};
-use crate::error::UserError;
-use crate::permanent::Candidate;
-use crate::units;
 pub use words::with_interval;
 use words::{dearer_when_cold, memory};
 
@@ -294,8 +294,8 @@ impl Run<'_> {
             return Ok(self.end(format!(
                 "the program touches at most {} within a second, within the reach of this CPU's TLB \
                  with 4 KiB pages ({}): no translation overhead to save",
-                units::bytes(look.working_set),
-                units::bytes(reach)
+                numbers::bytes(look.working_set),
+                numbers::bytes(reach)
             )));
         }
         Ok(Next::On)

@@ -9,9 +9,8 @@ use std::time::SystemTime;
 use anyhow::{Context, Result};
 use jiff::Timestamp;
 use jiff::tz::Offset;
-
-use crate::error::UserError;
-use crate::output::write_file;
+use toll_act::error::UserError;
+use toll_act::files;
 
 /// A directory of results.
 #[derive(Debug, Clone)]
@@ -89,7 +88,7 @@ impl Directory {
     /// Writes a file atomically.
     pub fn write(&self, name: &str, content: &[u8]) -> Result<PathBuf> {
         let path = self.file(name);
-        write_file(&path, content)?;
+        files::write(&path, content)?;
         Ok(path)
     }
 }

@@ -6,6 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use toll_act::actuate::{Actuator, Policy, Settings};
+use toll_act::permanent::{Candidate, candidates};
+use toll_act::signals;
 use toll_linux::calibrate::{self, Tails};
 use toll_linux::{Root, cpu, sys};
 use toll_model::cost::CostTable;
@@ -19,16 +22,13 @@ use super::directory::Directory;
 use super::findings::Results;
 use super::today::Host;
 use super::{page, resume};
-use crate::actuate::{Actuator, Policy, Settings};
 use crate::compare::Variant;
 use crate::compare::observe::{Observation, Observer};
 use crate::compare::schedule::{Executor, Ran};
 use crate::compare::server::{Driven, Driver, Load};
 use crate::compare::subject::Subject;
 use crate::compare::warm::Warming;
-use crate::permanent::{Candidate, candidates};
 use crate::record::{RecordOptions, SourceChoice, record};
-use crate::signals;
 
 /// The real thing.
 #[derive(Debug)]
@@ -141,7 +141,7 @@ impl Experiment for MachineExperiment {
     fn estimate_options(&self) -> estimate::Options {
         estimate::Options {
             free_regions: sys::buddyinfo_free_regions(&Root::system()),
-            thp_always: crate::compare::thp_is_always(),
+            thp_always: toll_act::thp::is_always(),
             warm: self.warming.on,
             ..estimate::Options::default()
         }

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use toll_act::permanent::Permanent;
 use toll_model::plan::{Estimate, Plan};
 use toll_model::profile::Profile;
 use toll_model::stats::{Interval, Verdict};
@@ -14,7 +15,6 @@ use crate::compare::observe::Observation;
 use crate::compare::result::VariantResult;
 use crate::compare::warm::Warming;
 use crate::compare::{Comparison, Resource};
-use crate::permanent::Permanent;
 
 /// The `format` field.
 pub const FORMAT: &str = "tollfree-tune";

@@ -13,11 +13,14 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use toll_act::error::UserError;
+use toll_act::permanent::{Candidate, GLIBC, candidates};
+use toll_act::{messages, signals};
 use toll_linux::remote::RemoteProcess;
 use toll_linux::watch::{WatchPlan, Watcher, grown};
 use toll_linux::{Root, cpu, proc};
 use toll_model::stats::{Verdict, ratio_of_medians};
-use toll_model::wire;
+use toll_model::{numbers, wire};
 
 use super::budget::{Course, Spending, Step, announcement, before, once};
 use super::decide::{is_huge, with_interval};
@@ -28,9 +31,6 @@ use crate::compare::observe::{Observation, Observer};
 use crate::compare::runner::{Clock, Progress};
 use crate::compare::schedule::CONFIDENCE;
 use crate::compare::server::{Driver, Load, Timed, run_workload};
-use crate::error::UserError;
-use crate::permanent::{Candidate, GLIBC, candidates};
-use crate::{output, signals, units};
 
 /// Maximum number of timed runs of the workload before a change, and after it.
 const ROUNDS: u32 = 10;
@@ -91,7 +91,7 @@ impl Live {
             look: looked_at(&self.load, self.within),
             measured: self.load.workload.is_some(),
         };
-        output::note(announcement(self.within, course));
+        messages::note(announcement(self.within, course));
         let mut results = Results::new(&status.name, self.within.as_secs_f64());
         results.findings.notes.push(
             "a live process cannot be restarted for each variant: before and after are not \
@@ -158,7 +158,7 @@ impl Live {
         let reach = cpu::tlb_geometry().reach_4k();
         // The touches of an idle process are not typical: then its workload is measured.
         if look.windows > 0 && self.busy >= IDLE && look.working_set < reach {
-            let (touched, reach) = (units::bytes(look.working_set), units::bytes(reach));
+            let (touched, reach) = (numbers::bytes(look.working_set), numbers::bytes(reach));
             return Some(format!(
                 "it touches at most {touched} within a second, within the reach of this CPU's TLB \
                  with 4 KiB pages ({reach}): no translation overhead to save"

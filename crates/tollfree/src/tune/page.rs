@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 
 use toll_linux::{Root, cpu, sys};
+use toll_model::numbers;
 use toll_model::plan::Estimate;
 use toll_model::stats::{Interval, ratio_of_medians};
 
@@ -12,7 +13,6 @@ use super::text;
 use crate::compare::result::{Medians, VariantResult};
 use crate::compare::{Comparison, Resource, table};
 use crate::page::{self, PageData, Tone, VerdictBox};
-use crate::units;
 
 /// Renders the whole page. `command` only if the user wants it shown.
 pub fn render(results: &Results, command: Option<&[OsString]>) -> String {
@@ -133,7 +133,7 @@ fn counters(comparison: &Comparison) -> Vec<page::Counter> {
     ]
 }
 
-fn permanent(change: &crate::permanent::Permanent) -> page::Permanent {
+fn permanent(change: &toll_act::permanent::Permanent) -> page::Permanent {
     page::Permanent {
         title: change.change.clone(),
         paste: change.how.clone(),
@@ -154,10 +154,10 @@ fn environment() -> Vec<(String, String)> {
     let root = Root::system();
     let thp = sys::Thp::read(&root).map(|thp| format!("{:?}", thp.mode).to_lowercase());
     let memory = sys::effective_memory(&root)
-        .map(units::bytes)
+        .map(numbers::bytes)
         .unwrap_or_default();
     let tlb = cpu::tlb_geometry();
-    let reach = format!("{} ({})", units::bytes(tlb.reach_4k()), tlb.name);
+    let reach = format!("{} ({})", numbers::bytes(tlb.reach_4k()), tlb.name);
     [
         ("CPU", cpu::model(&root)),
         ("TLB reach with 4 KiB pages", reach),

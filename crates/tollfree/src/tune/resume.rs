@@ -7,12 +7,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use anyhow::Result;
+use toll_act::error::UserError;
 use toll_model::plan::Plan;
 use toll_model::profile::Profile;
 
 use super::findings::{FORMAT, Findings, Results, VERSION};
 use crate::compare::outputs::Fnv;
-use crate::error::UserError;
 
 /// A fingerprint of everything that affects a run: the command line, and the relevant `options`.
 /// The arguments themselves are not stored, because they may be private.

@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
+use toll_act::permanent::Permanent;
+
 use super::budget::{spent_words, words};
 use super::decide::with_interval;
 use super::findings::{Advice, Answer, Findings};
 use crate::compare::table;
-use crate::permanent::Permanent;
 
 /// Maximum number of lines of memory.
 const MEMORY_SHOWN: usize = 5;

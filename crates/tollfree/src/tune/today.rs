@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use toll_linux::calibrate::{Tail, Tails};
 use toll_linux::sys::Mode;
+use toll_model::numbers;
 use toll_model::plan::Estimate;
 use toll_model::stats::{Interval, Verdict};
 use toll_model::units::format_ns;
@@ -11,7 +12,6 @@ use toll_model::units::format_ns;
 use super::decide::{is_huge, with_interval};
 use crate::compare::Comparison;
 use crate::compare::observe::Observation;
-use crate::units;
 
 /// The huge-page settings of the machine and this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,8 +30,8 @@ impl Host {
         let thp = toll_linux::sys::Thp::read(&toll_linux::Root::system());
         Host {
             mode: thp.map(|thp| thp.region_mode()),
-            inherits_off: crate::thp::is_off(),
-            can_limit: crate::thp::can_be_advised_only(),
+            inherits_off: toll_act::thp::is_off(),
+            can_limit: toll_act::thp::can_be_advised_only(),
         }
     }
 
@@ -102,7 +102,7 @@ impl AtMadvise {
             ". With THP madvise (as root: `echo madvise > /sys/kernel/mm/transparent_hugepage/enabled`) \
              a plan of {} is estimated to make it {median:.3} ({low:.3} to {high:.3}) times as fast \
              (80 % interval, not measured)",
-            units::bytes(self.planned_bytes)
+            numbers::bytes(self.planned_bytes)
         )
     }
 }
@@ -204,8 +204,8 @@ impl Today {
         format!(
             "{already}huge-page-backed: {:.0} % ({} of {}; THP {setting})",
             share.floor(),
-            units::bytes(self.huge_bytes),
-            units::bytes(self.anonymous_bytes)
+            numbers::bytes(self.huge_bytes),
+            numbers::bytes(self.anonymous_bytes)
         )
     }
 
@@ -268,7 +268,7 @@ impl Today {
             (Some(interval), Some(planned)) => format!(
                 ". On a machine at madvise, the plan's {} alone would make it {} times as fast \
                  as without any{}",
-                units::bytes(planned),
+                numbers::bytes(planned),
                 with_interval(interval),
                 memory(self.plan_only_memory_cost)
             ),
@@ -284,7 +284,7 @@ impl Today {
 /// The memory cost of huge pages.
 fn memory(cost: Option<i64>) -> String {
     match cost {
-        Some(cost @ 1..) => format!(", for {} more memory", units::bytes(cost as u64)),
+        Some(cost @ 1..) => format!(", for {} more memory", numbers::bytes(cost as u64)),
         Some(_) => ", for no more memory".to_owned(),
         None => String::new(),
     }

@@ -5,13 +5,13 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use serde::Serialize;
+use toll_act::error::UserError;
 use toll_linux::Root;
 use toll_linux::econ::{self, Account, DIRECTORY, Ledger, Row};
+use toll_model::numbers::count;
 use toll_model::units::{format_ns, format_size};
 
-use crate::error::UserError;
 use crate::output;
-use crate::units::count;
 
 /// Maximum number of rows of the profile; `--json` lists all.
 const LINES: usize = 40;

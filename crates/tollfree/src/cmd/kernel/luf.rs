@@ -5,11 +5,11 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use serde::Serialize;
+use toll_act::error::UserError;
 use toll_linux::luf::{DIRECTORY, Luf};
+use toll_model::numbers::{count, duration, of, percent};
 
-use crate::error::UserError;
 use crate::output;
-use crate::units::{count, duration, of, percent};
 
 /// Show the counters of the kernel's lazy unmap flush since boot
 #[derive(Debug, clap::Args)]

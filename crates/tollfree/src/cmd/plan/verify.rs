@@ -9,13 +9,15 @@ use anyhow::{Context, Result};
 use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 use tempfile::TempDir;
+use toll_act::actuate::{Actuator, Policy, Settings};
+use toll_act::error::UserError;
+use toll_act::{files, messages, signals, thp};
 use toll_model::plan::{Plan, Verdict, Why};
 use toll_model::site::SiteKind;
 use toll_model::stats::Interval;
 use toll_model::units::{format_ns, format_size};
 
 use super::{Args, Line, lines};
-use crate::actuate::{Actuator, Policy, Settings};
 use crate::cmd::compare::finish;
 use crate::compare::input::Input;
 use crate::compare::outputs::OutputCheck;
@@ -23,9 +25,8 @@ use crate::compare::program::Program;
 use crate::compare::runner::{Clock, Progress};
 use crate::compare::schedule::{Rules, Stopped};
 use crate::compare::warm::{Warmer, Warming};
-use crate::compare::{Comparison, Resource, Variant, compare, table, thp_is_always};
-use crate::error::UserError;
-use crate::{output, signals};
+use crate::compare::{Comparison, Resource, Variant, compare, table};
+use crate::output;
 
 /// `tollfree plan --verify --json`.
 #[derive(Debug, Serialize)]
@@ -123,7 +124,7 @@ fn check(args: &Args, plan: &Plan, claims: &[Claim]) -> Result<()> {
         );
         return Err(UserError::UnfitFile(detail).into());
     }
-    if thp_is_always() && !plan.thp_always {
+    if thp::is_always() && !plan.thp_always {
         let detail =
             "transparent huge pages are `always` here: memory that a plan omits is huge anyway";
         return Err(UserError::Missing(detail.to_owned()).into());
@@ -192,14 +193,14 @@ fn variants(
     let mut variants = vec![Variant::plan(file)];
     for (claim, number) in claims.iter().zip(1..) {
         let path: PathBuf = directory.path().join(format!("without-{number}.toml"));
-        output::write_file(&path, claim.removed_from(plan).to_toml()?.as_bytes())?;
+        files::write(&path, claim.removed_from(plan).to_toml()?.as_bytes())?;
         variants.push(Variant::without(number, path));
     }
     Ok(variants)
 }
 
 fn measure(args: &Args, variants: &[Variant]) -> Result<Comparison> {
-    let bar = output::progress(&format!("at most {} s", args.within.as_secs_f64()));
+    let bar = messages::progress(&format!("at most {} s", args.within.as_secs_f64()));
     let progress = Progress {
         bar: bar.clone(),
         step: String::new(),

@@ -11,9 +11,9 @@ use toll_linux::symbols::{self, Symbolizer};
 use toll_model::builder::ProfileBuilder;
 use toll_model::site::{Level, SiteKind};
 use toll_model::wire::Event;
+use toll_model::{PAGE, REGION};
 
 use crate::record::is_own;
-use toll_model::{PAGE, REGION};
 
 /// A part of a mapping.
 #[derive(Debug, PartialEq, Eq)]

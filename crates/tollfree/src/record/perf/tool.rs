@@ -9,6 +9,9 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use toll_act::error::UserError;
+use toll_act::executable::Executable;
+use toll_act::search;
 use toll_linux::events::{EventFile, blocks, site_of};
 use toll_linux::symbols::Symbolizer;
 use toll_linux::{Root, perf, sys};
@@ -17,10 +20,7 @@ use toll_model::site::Level;
 
 use super::layout::Layout;
 use super::{Block, Format, Imported, Reader, Reading, WHAT};
-use crate::error::UserError;
-use crate::executable::Executable;
 use crate::record::{RecordOptions, Recorded, drop_own_memory};
-use crate::target;
 
 /// Fields to print, in perf's names; fields that a recording lacks are omitted.
 const FIELDS: [&str; 11] = [
@@ -48,7 +48,7 @@ pub const UNVERIFIED: &str = "the perf source has not been verified on a CPU wit
 /// # Errors
 /// [`UserError::Missing`] with the package to install.
 pub fn ensure_installed() -> Result<PathBuf, UserError> {
-    let path = target::find_program("perf".as_ref()).map_err(|_| {
+    let path = search::find_program("perf".as_ref()).map_err(|_| {
         UserError::Missing("perf is not installed: it is in the package linux-perf (Debian), linux-tools-generic (Ubuntu) or perf (Fedora, Arch)".to_owned())
     })?;
     // Some distributions install a script that runs the perf of the running kernel.

@@ -8,8 +8,8 @@ use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-use crate::error::UserError;
-use crate::target::find_program;
+use toll_act::error::UserError;
+use toll_act::search::find_program;
 
 /// A command that begins with an ELF file, and the environment that its wrappers would set.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -2,6 +2,8 @@
 //! The conclusions from the comparisons, and the advice.
 
 use anyhow::Result;
+use toll_act::permanent::{Candidate, Permanent, in_source};
+use toll_model::numbers;
 use toll_model::stats::{Interval, SMALLEST_EFFECT};
 
 use super::words::{changes_measured, growth, no_gain, too_much_memory, unresolved, with_interval};
@@ -9,9 +11,7 @@ use super::{LONGEST_TAILS, Next, Run};
 use crate::compare::Comparison;
 use crate::compare::observe::Observation;
 use crate::compare::result::VariantResult;
-use crate::permanent::{Candidate, Permanent, in_source};
 use crate::tune::findings::Advice;
-use crate::units;
 
 impl Run<'_> {
     pub(super) fn learn(&mut self, comparison: &Comparison) {
@@ -113,7 +113,7 @@ impl Run<'_> {
         ) {
             (Some(plan), _) => self.apply(format!(
                 "the plan's {} make it {} times as fast in {}{}",
-                units::bytes(self.results.findings.planned_bytes.unwrap_or(0)),
+                numbers::bytes(self.results.findings.planned_bytes.unwrap_or(0)),
                 with_interval(&plan),
                 comparison.resource.name(),
                 growth(comparison, comparison.variant("plan"))

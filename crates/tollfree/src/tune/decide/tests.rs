@@ -3,6 +3,8 @@
 
 use std::path::PathBuf;
 
+use toll_act::permanent::Change;
+use toll_act::permanent::Permanent;
 use toll_linux::calibrate::Tail;
 use toll_linux::sys::Mode;
 use toll_model::builder::{Counts, Meta, ProfileBuilder};
@@ -12,9 +14,7 @@ use toll_model::stats::Verdict;
 
 use super::super::today::SwitchedOff;
 use super::*;
-use crate::compare::Change;
 use crate::compare::schedule::tests::Mock;
-use crate::permanent::Permanent;
 
 const MIB: u64 = 1 << 20;
 

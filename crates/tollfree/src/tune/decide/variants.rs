@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use toll_act::permanent::Candidate;
 use toll_model::plan::{Estimate, Plan};
 
 use super::{ROUNDS_WORTH_IT, Run, is_huge};
@@ -11,7 +12,6 @@ use crate::compare::Variant;
 use crate::compare::observe::Observation;
 use crate::compare::result::VariantResult;
 use crate::compare::schedule::Stopped;
-use crate::permanent::Candidate;
 use crate::tune::narrowed;
 use crate::tune::today::SwitchedOff;
 

@@ -2,13 +2,13 @@
 //! Numbers and reasons as text.
 
 use toll_model::cost::CostTable;
+use toll_model::numbers;
 use toll_model::plan::{Plan, Verdict as Choice};
 use toll_model::stats::{Interval, MOST_PAIRS, SMALLEST_EFFECT, Verdict};
 use toll_model::units::format_ns;
 
 use crate::compare::Comparison;
 use crate::compare::result::VariantResult;
-use crate::units;
 
 pub(super) fn no_gain(upper_bound: &Comparison, interval: &Interval) -> String {
     let mut reason = format!(
@@ -61,7 +61,7 @@ pub(super) fn growth(comparison: &Comparison, variant: Option<&VariantResult>) -
     match known {
         Some((bytes @ 1.., percent)) => format!(
             ", for {} ({percent:.0} %) more memory",
-            units::bytes(bytes as u64)
+            numbers::bytes(bytes as u64)
         ),
         Some(_) => ", for no more memory".to_owned(),
         None => String::new(),
@@ -122,7 +122,7 @@ pub(super) fn unresolved(comparison: &Comparison) -> String {
         "it is not clear whether {variant} gains: {} times as fast; such runs detect an effect \
          of {} with a probability of 80 %{settle}",
         with_interval(&interval),
-        units::percent(interval.smallest_visible_effect(comparison.pairs))
+        numbers::percent(interval.smallest_visible_effect(comparison.pairs))
     )
 }
 
@@ -147,11 +147,11 @@ pub(super) fn memory(plan: &Plan) -> Vec<String> {
                 .filter(|r| r.site == site.id && r.verdict == Choice::Huge);
             let (bytes, benefit) =
                 own.fold((0, 0.0), |(b, ns), r| (b + r.length, ns + r.benefit_ns));
-            let share = units::percent(benefit / everything.max(1e-9));
+            let share = numbers::percent(benefit / everything.max(1e-9));
             (bytes > 0).then(|| {
                 (
                     benefit,
-                    format!("{site}: {}, {share} of the gain", units::bytes(bytes)),
+                    format!("{site}: {}, {share} of the gain", numbers::bytes(bytes)),
                 )
             })
         })

@@ -10,8 +10,7 @@ use rustix::io::Errno;
 use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr,
 };
-
-use crate::signals;
+use toll_act::signals;
 
 /// Escape sequences to enter the alternate screen without a cursor.
 const OPEN: &str = "\x1b[?1049h\x1b[?25l";

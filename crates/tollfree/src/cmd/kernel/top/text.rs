@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The decisions as text.
 
+use toll_model::numbers::count;
 use toll_model::units::format_ns;
 
 use super::change::{Change, Decided, Number};
 use crate::cmd::kernel::explain::{Decisions, what};
 use crate::output;
-use crate::units::count;
 
 /// Maximum number of processes; `--json` lists all.
 const PROCESSES: usize = 20;

@@ -15,10 +15,10 @@ use toll_linux::morsel::{Kind, Morsel, Source, Store};
 use toll_model::PAGE;
 use toll_model::wire::{SERVED_MAGIC, SERVED_PATH, Served, ServedHeader};
 
-use crate::cmd::morsel::{open, put, wrong};
 use crate::error::UserError;
 use crate::executable::Executable;
-use crate::output;
+use crate::messages;
+use crate::morsel::{WAIT, fill, open, wrong};
 use crate::target::Launch;
 
 /// The files that a program is served from memory.
@@ -135,7 +135,7 @@ impl Serving {
         for serve in &self.files {
             if let Err(why) = &serve.from {
                 let file = serve.source.path.display();
-                output::note(format_args!("{file} is not served from a morsel: {why}"));
+                messages::note(format_args!("{file} is not served from a morsel: {why}"));
             }
         }
     }
@@ -234,11 +234,11 @@ pub fn say_unused(served: &[ServedFile]) {
     {
         let file = &it.file;
         match it.left {
-            0 if it.confined > 0 => output::note(format_args!(
+            0 if it.confined > 0 => messages::note(format_args!(
                 "{file}: the program confined itself (seccomp) before it mapped its files: the files themselves were mapped"
             )),
-            0 => output::note(format_args!("{file}: the program did not map it")),
-            _ => output::note(format_args!(
+            0 => messages::note(format_args!("{file}: the program did not map it")),
+            _ => messages::note(format_args!(
                 "{file}: the program mapped it, but not read-only: the file itself was mapped"
             )),
         }
@@ -248,7 +248,7 @@ pub fn say_unused(served: &[ServedFile]) {
 impl Held {
     fn new(source: &Source, mount: Option<&Path>) -> Result<Held> {
         let store = open(mount)?;
-        let put = put::fill(&store, source, None, None, put::WAIT).map_err(wrong)?;
+        let put = fill(&store, source, None, None, WAIT).map_err(wrong)?;
         let path = &put.morsel.path;
         anyhow::ensure!(
             path.as_os_str().len() < SERVED_PATH,

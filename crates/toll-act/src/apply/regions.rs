@@ -8,10 +8,11 @@ use anyhow::Result;
 use serde::Serialize;
 use toll_linux::remote::{Advice, RemoteError, RemoteProcess};
 use toll_linux::watch::{Ranges, map_budget};
-use toll_linux::{Root, proc, sys};
+use toll_linux::{Root, proc};
 use toll_model::REGION;
 
 use crate::error::UserError;
+use crate::thp;
 
 /// How long regions without resident memory are retried.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -36,26 +37,6 @@ pub struct Done {
 }
 
 impl Done {
-    pub fn text(&self) -> String {
-        let mut text = String::new();
-        let mut line = |count: u64, what: &str| {
-            if count != 0 {
-                text.push_str(&format!("{count} {what}\n"));
-            }
-        };
-        line(self.collapsed, "huge now");
-        line(self.split, "4 KiB pages again");
-        line(
-            self.waiting,
-            "not touched by the process yet, or no huge page free: apply again later",
-        );
-        line(self.failed, "failed");
-        if let Some(failure) = &self.failure {
-            text.push_str(&format!("first failure: {failure}\n"));
-        }
-        text
-    }
-
     fn note(&mut self, error: &RemoteError) {
         self.failed += 1;
         self.failure.get_or_insert_with(|| error.to_string());
@@ -136,9 +117,7 @@ fn split_once(remote: &RemoteProcess, regions: &[u64]) -> Result<()> {
 /// Applies MADV_NOHUGEPAGE where the machine would make the regions huge again, within the map
 /// budget.
 fn forbid(remote: &RemoteProcess, regions: &[u64], notes: &mut Vec<String>) {
-    let root = Root::system();
-    let always = sys::Thp::read(&root).is_some_and(|thp| thp.region_mode() == sys::Mode::Always);
-    if !always {
+    if !thp::is_always() {
         return;
     }
     if let Some(reason) = remote.collapse_only() {
@@ -146,6 +125,7 @@ fn forbid(remote: &RemoteProcess, regions: &[u64], notes: &mut Vec<String>) {
         return;
     }
     let ranges = Ranges::new(regions.iter().map(|region| (*region, region + REGION)));
+    let root = Root::system();
     let mappings = proc::maps(&root, remote.pid()).map_or(usize::MAX, |maps| maps.len());
     let budget = map_budget(&root, mappings) / 2;
     for (start, end) in ranges.iter().take(budget as usize) {

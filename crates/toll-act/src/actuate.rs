@@ -5,14 +5,15 @@
 //! An [`Actuator`] serves any number of launches of one command: call [`Actuator::prepare`] before
 //! each launch, and [`Actuator::act`] once the target runs.
 
+mod acting;
 mod heap;
+mod policy;
 mod rebase;
 mod summary;
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use tempfile::TempDir;
@@ -23,73 +24,20 @@ use toll_linux::watch::{WatchPlan, Watcher};
 use toll_linux::{Root, sys};
 use toll_model::REGION;
 use toll_model::actions::{self, Actions};
-use toll_model::error::FormatError;
 use toll_model::plan::Plan;
 use toll_model::profile::Program;
-use toll_model::{largepages, wire};
+use toll_model::wire;
 
 use crate::error::UserError;
 use crate::executable::Executable;
-use crate::output;
-use crate::target::{Child, Launch, Outcome};
+use crate::messages;
+use crate::target::{Child, Launch};
 use crate::thp::{self, Switch};
 
+pub use acting::Acting;
 use heap::Heap;
+pub use policy::Policy;
 pub use summary::Summary;
-
-/// Which memory of a program is to be huge.
-#[derive(Debug, Clone)]
-pub enum Policy {
-    /// As the program runs without tollfree.
-    None,
-    /// Nothing (PR_SET_THP_DISABLE).
-    Never,
-    /// All memory that can be.
-    All,
-    /// The memory that a plan selects.
-    Plan(Box<Plan>),
-    /// These regions, by their addresses (as in `largepages.txt`).
-    Regions(Vec<u64>),
-}
-
-impl Policy {
-    /// Reads a plan, or a list of decimal base addresses.
-    ///
-    /// # Errors
-    /// [`UserError::Input`] with the file and the error in it.
-    pub fn read(path: &Path) -> Result<Policy> {
-        let bytes = fs::read(path).with_context(|| format!("{}", path.display()))?;
-        let policy = match is_list(&bytes) {
-            true => largepages::parse(&String::from_utf8_lossy(&bytes)).map(Policy::Regions),
-            false => Plan::from_toml(&bytes).map(|plan| Policy::Plan(Box::new(plan))),
-        };
-        policy.map_err(|source: FormatError| {
-            let path = path.to_owned();
-            UserError::Input { path, source }.into()
-        })
-    }
-
-    /// One word for summaries.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Policy::None => "none",
-            Policy::Never => "never",
-            Policy::All => "all",
-            Policy::Plan(_) => "plan",
-            Policy::Regions(_) => "regions",
-        }
-    }
-}
-
-/// Whether a file is a list of addresses: its first line with content begins with a digit. An empty
-/// file is an empty list.
-fn is_list(bytes: &[u8]) -> bool {
-    bytes
-        .split(|byte| *byte == b'\n')
-        .map(<[u8]>::trim_ascii)
-        .find(|line| !line.is_empty() && !line.starts_with(b"#"))
-        .is_none_or(|line| line[0].is_ascii_digit())
-}
 
 /// Options for acting.
 #[derive(Debug, Clone, Copy, Default)]
@@ -266,7 +214,7 @@ impl Actuator {
         if !wanted || self.settings.hugetlb {
             return;
         }
-        if crate::thp::is_off() {
+        if thp::is_off() {
             self.notes.push(
                 "tollfree was started with huge pages disabled (PR_SET_THP_DISABLE); they are \
                  enabled again for the program"
@@ -318,9 +266,9 @@ impl Actuator {
 
     /// Prints the notes and the lost sites on stderr.
     pub fn say_notes(&self) {
-        self.notes.iter().for_each(output::note);
+        self.notes.iter().for_each(messages::note);
         for lost in &self.lost {
-            output::note(format_args!("not found in this program: {lost}"));
+            messages::note(format_args!("not found in this program: {lost}"));
         }
     }
 
@@ -386,39 +334,6 @@ impl Actuator {
     }
 }
 
-/// The parent's work while a target runs.
-#[derive(Debug)]
-pub struct Acting<'a> {
-    actuator: &'a Actuator,
-    watcher: Option<Watcher>,
-    /// Why the parent cannot act on the target.
-    failure: Option<String>,
-}
-
-impl Acting<'_> {
-    /// Does the work that is due. Returns the time until the next call.
-    pub fn tick(&mut self) -> Duration {
-        match &mut self.watcher {
-            Some(watcher) => watcher.tick(),
-            None => Duration::MAX,
-        }
-    }
-
-    /// Returns why the parent could not act, if so.
-    pub fn failure(&self) -> Option<&str> {
-        let of_watcher = self
-            .watcher
-            .as_ref()
-            .and_then(|w| w.counters().failure.as_deref());
-        self.failure.as_deref().or(of_watcher)
-    }
-
-    /// Returns a summary of what was done.
-    pub fn summary(&self, outcome: &Outcome) -> Summary {
-        Summary::new(self, outcome)
-    }
-}
-
 /// The note for a heap that is planned whole if the allocator has no tunable.
 fn no_switch(program: &Path) -> String {
     format!(
@@ -450,13 +365,4 @@ fn check_pool(regions: u64) -> Result<(), UserError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_note_about_the_heap_is_one_sentence() {
-        let note = no_switch(Path::new("/opt/app"));
-        assert!(note.starts_with("/opt/app: its malloc"), "{note}");
-        assert!(!note.contains("  "), "{note}");
-    }
-}
+mod tests;

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whether programs get huge pages without advice.
+//!
 //! `PR_SET_THP_DISABLE`: a process disables huge pages for itself; its children inherit that, also
 //! across exec.
 
 use std::io;
+
+use toll_linux::{Root, sys};
 
 /// Disables them only for memory that is not advised: since Linux 6.18
 /// (include/uapi/linux/prctl.h).
@@ -61,6 +65,13 @@ pub fn is_off() -> bool {
     state() == 1
 }
 
+/// Whether all memory is huge on this machine without advice, so that a program as it is run today
+/// has huge pages already.
+pub fn is_always() -> bool {
+    let thp = sys::Thp::read(&Root::system());
+    thp.is_some_and(|thp| thp.region_mode() == sys::Mode::Always)
+}
+
 /// Whether the kernel supports [`Switch::Advised`].
 pub fn can_be_advised_only() -> bool {
     let before = state();
@@ -72,13 +83,4 @@ pub fn can_be_advised_only() -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn asking_what_the_kernel_can_changes_nothing() {
-        let before = state();
-        can_be_advised_only();
-        assert_eq!(state(), before);
-    }
-}
+mod tests;

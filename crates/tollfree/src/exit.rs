@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! User errors, and the exit code of each.
+//! The exit codes.
 //!
 //! [`EXIT_CODES`] is the list that the help prints. The program that `run` and `record` start may
 //! exit with any status, so these commands report tollfree's own failures as 125, as env(1) and
 //! timeout(1) do.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use thiserror::Error;
-use toll_model::error::FormatError;
+use toll_act::error::UserError;
 
 /// The exit codes, as printed in the help.
 pub const EXIT_CODES: &str = "\
@@ -30,39 +28,8 @@ Exit codes:
 run and record end as the program does: with its exit code, or by the same
 signal. They exit with 125 instead of 1, 3, 4 and 5.";
 
-/// Errors that have their own exit code.
-#[derive(Debug, Error)]
-pub enum UserError {
-    #[error("{0}")]
-    Usage(String),
-    #[error("{}", path.display())]
-    Input { path: PathBuf, source: FormatError },
-    /// A valid file for a program other than the one given.
-    #[error("{0}")]
-    OtherProgram(String),
-    /// A valid file of a kind that the option does not accept.
-    #[error("{0}")]
-    UnfitFile(String),
-    #[error("{0}")]
-    Missing(String),
-    #[error("{0}")]
-    Target(String),
-    #[error("{program}: cannot be executed: {detail}")]
-    NotExecutable { program: String, detail: String },
-    #[error("{program}: not found")]
-    NotFound { program: String },
-    /// A measured slow-down above the given threshold.
-    #[error("{0}")]
-    Slower(String),
-    /// No region could be made huge.
-    #[error("{0}")]
-    NotApplied(String),
-    #[error("interrupted")]
-    Interrupted,
-}
-
 /// Returns the exit code for an error.
-pub fn exit_code(error: &anyhow::Error, passes_through: bool) -> ExitCode {
+pub fn code(error: &anyhow::Error, passes_through: bool) -> ExitCode {
     let code = match error.downcast_ref::<UserError>() {
         Some(UserError::Usage(_)) => 2,
         Some(UserError::NotExecutable { .. }) => 126,

@@ -9,7 +9,7 @@ use toll_linux::watch::Counters;
 use toll_model::actions::Actions;
 use toll_model::wire::{ANY, Event, EventKind};
 
-use super::Acting;
+use super::acting::Acting;
 use super::heap::Heap;
 use crate::serve::ServedFile;
 use crate::target::Outcome;

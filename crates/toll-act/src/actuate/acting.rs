@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The parent's work while a target runs.
+
+use std::time::Duration;
+
+use toll_linux::watch::Watcher;
+
+use super::Actuator;
+use super::summary::Summary;
+use crate::target::Outcome;
+
+/// The parent's work while a target runs.
+#[derive(Debug)]
+pub struct Acting<'a> {
+    pub(super) actuator: &'a Actuator,
+    pub(super) watcher: Option<Watcher>,
+    /// Why the parent cannot act on the target.
+    pub(super) failure: Option<String>,
+}
+
+impl Acting<'_> {
+    /// Does the work that is due. Returns the time until the next call.
+    pub fn tick(&mut self) -> Duration {
+        match &mut self.watcher {
+            Some(watcher) => watcher.tick(),
+            None => Duration::MAX,
+        }
+    }
+
+    /// Returns why the parent could not act, if so.
+    pub fn failure(&self) -> Option<&str> {
+        let of_watcher = self
+            .watcher
+            .as_ref()
+            .and_then(|w| w.counters().failure.as_deref());
+        self.failure.as_deref().or(of_watcher)
+    }
+
+    /// Returns a summary of what was done.
+    pub fn summary(&self, outcome: &Outcome) -> Summary {
+        Summary::new(self, outcome)
+    }
+}
