@@ -10,7 +10,7 @@
  *
  * The file is sparse: only used parts take space. A block is a named piece of the guest's
  * memory; page `first + i` has the counts of its i-th 4 KiB page. Little-endian.
- * crates/tollfree/src/record/sim/recording.rs has the same layouts; a test compares the
+ * crates/toll-observe/src/record/sim/recording.rs has the same layouts; a test compares the
  * sizes and offsets.
  */
 #ifndef TOLL_RECORDING_H

@@ -14,6 +14,7 @@
 //! | [`largepages`] | lists of fixed addresses |
 //! | [`kernel`] | profiles for the kernel's estimator |
 //! | [`kernel_costs`] | cost files for the kernel's estimator |
+//! | [`lines`] | a plan in few lines |
 //! | [`numbers`] | numbers for readers |
 //! | [`plan`] | estimated regions with a verdict, and the speed-up they predict |
 //! | [`estimate`] | computes a plan from a profile and a cost table |
@@ -39,6 +40,8 @@ pub mod kernel;
 pub mod kernel_costs;
 #[cfg(feature = "formats")]
 pub mod largepages;
+#[cfg(feature = "formats")]
+pub mod lines;
 #[cfg(feature = "formats")]
 pub mod numbers;
 #[cfg(feature = "formats")]

@@ -4,10 +4,8 @@
 mod cmd;
 mod compare;
 mod exit;
-mod heat;
 mod output;
 mod page;
-mod record;
 mod tune;
 
 use std::process::ExitCode;

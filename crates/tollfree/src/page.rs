@@ -12,8 +12,7 @@ use toll_model::numbers;
 use toll_model::plan::{Estimate, Plan, Region, Verdict};
 use toll_model::profile::{Profile, Source};
 use toll_model::site::{Level, Site, SiteKind};
-
-use crate::heat::{self, Strip, Total};
+use toll_observe::heat::{self, Strip, Total};
 
 /// Maximum number of sites with a strip of their own.
 const STRIPS: usize = 12;

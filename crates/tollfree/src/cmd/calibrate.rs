@@ -11,6 +11,7 @@ use toll_act::{files, messages, signals};
 use toll_linux::{Root, calibrate};
 use toll_model::cost::{CostTable, Measured, WalkCost};
 use toll_model::units::{format_ns, format_size, parse_duration};
+use toll_observe::machine;
 
 use crate::output;
 
@@ -42,7 +43,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     }
     let guard = signals::watch().context("no pipe for signals")?;
     let bar = messages::progress("measuring");
-    let table = measure(args.within, &mut |step| {
+    let table = machine::measure_costs(args.within, &mut |step| {
         bar.set_message(format!("measuring: {step}"))
     });
     bar.finish_and_clear();
@@ -65,57 +66,6 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         true => Err(UserError::Interrupted.into()),
         false => Ok(ExitCode::SUCCESS),
     }
-}
-
-/// Returns the costs to use: from the file `path`; else this machine's cached ones; else measured
-/// now within `within` (and cached); default costs if `within` is zero.
-/// `progress` is called with a line for each step of a measurement.
-///
-/// # Errors
-/// [`UserError::Input`] if the file is not a cost table, [`UserError::Interrupted`].
-pub fn costs(
-    path: Option<&Path>,
-    within: Duration,
-    progress: &mut dyn FnMut(&str),
-) -> Result<CostTable> {
-    if let Some(path) = path {
-        return read(path);
-    }
-    let key = calibrate::key(&Root::system());
-    if let Some(table) = calibrate::load(&key) {
-        return Ok(table);
-    }
-    if within.is_zero() {
-        return Ok(calibrate::default_costs());
-    }
-    let table = measure(within, progress);
-    if signals::interrupted().is_some() {
-        return Err(UserError::Interrupted.into());
-    }
-    // A cache that cannot be written (a full disk) does not invalidate the costs.
-    if let Some(path) = calibrate::cache_path(&key) {
-        let _ = calibrate::store(&path, &table);
-    }
-    Ok(table)
-}
-
-fn measure(within: Duration, progress: &mut dyn FnMut(&str)) -> CostTable {
-    let memory = calibrate::available_memory() / 2;
-    calibrate::calibrate_with(
-        within,
-        memory,
-        &|| signals::interrupted().is_some(),
-        progress,
-    )
-}
-
-fn read(path: &Path) -> Result<CostTable> {
-    let bytes =
-        std::fs::read(path).with_context(|| format!("{}: cannot be read", path.display()))?;
-    CostTable::from_json(bytes).map_err(|source| {
-        let path = path.to_owned();
-        UserError::Input { path, source }.into()
-    })
 }
 
 /// Writes the table. Returns its path.

@@ -11,7 +11,7 @@ use toll_act::error::UserError;
 use toll_act::{messages, signals, thp};
 use toll_model::units::parse_duration;
 
-use crate::cmd::load::LoadArgs;
+use crate::cmd::options::{LoadArgs, percent};
 use crate::compare::outputs::OutputCheck;
 use crate::compare::runner::{Clock, Progress};
 use crate::compare::schedule::{Rules, Stopped};
@@ -109,14 +109,6 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     let code = finish(&comparison, args.any_output, within)?;
     check_threshold(&comparison)?;
     Ok(code)
-}
-
-/// Parses a threshold in percent, at least 0.
-pub fn percent(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(percent) if percent.is_finite() && percent >= 0.0 => Ok(percent),
-        _ => Err("is not a percentage of 0 or more".to_owned()),
-    }
 }
 
 /// Returns an error if the plan takes longer than the threshold, or if that was not measured.

@@ -13,12 +13,38 @@ use toll_act::error::UserError;
 use toll_act::{files, messages, signals, target};
 use toll_model::profile::{Profile, Source};
 use toll_model::units::{parse_duration, parse_range};
+use toll_observe::record::{RecordOptions, SourceChoice, accessed, record};
 
 use crate::output;
-use crate::record::{RecordOptions, SourceChoice, accessed, record};
 
 /// How long a running process is recorded if --for does not say.
 const WINDOW: Duration = Duration::from_secs(10);
+
+/// Which source to record with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum SourceName {
+    /// The simulator if it is fast enough, else perf if this CPU reports data addresses, else
+    /// accessed bits
+    Auto,
+    /// Samples of memory accesses by the CPU (perf mem)
+    Perf,
+    /// The simulator (qemu-user with the TLB plugin)
+    Sim,
+    /// Accessed bits of the page tables
+    #[value(alias = "refs")]
+    Accessed,
+}
+
+impl From<SourceName> for SourceChoice {
+    fn from(name: SourceName) -> SourceChoice {
+        match name {
+            SourceName::Auto => SourceChoice::Auto,
+            SourceName::Perf => SourceChoice::Perf,
+            SourceName::Sim => SourceChoice::Sim,
+            SourceName::Accessed => SourceChoice::Accessed,
+        }
+    }
+}
 
 /// Record a profile of a program
 #[derive(Debug, clap::Args)]
@@ -28,7 +54,7 @@ pub struct Args {
     pub output: PathBuf,
     /// Where the counts come from
     #[arg(long, value_enum, default_value = "auto")]
-    pub source: SourceChoice,
+    pub source: SourceName,
     /// Count only this address range, START..END (hexadecimal or decimal)
     #[arg(long, value_name = "RANGE", value_parser = range)]
     pub only: Option<Range<u64>>,
@@ -93,7 +119,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     };
     // From here on, an interrupt stops the target and keeps the recorded data.
     let _guard = signals::watch().context("no pipe for signals")?;
-    let recorded = record(args.source, &options)?;
+    let recorded = record(args.source.into(), &options)?;
     drop(options);
     let (output, summary) = (&args.output, args.summary.as_deref());
     finish(&recorded.profile, output, summary, json)?;
@@ -101,7 +127,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
 }
 
 fn record_pid(pid: u32, args: &Args, json: bool) -> Result<ExitCode> {
-    if !matches!(args.source, SourceChoice::Auto | SourceChoice::Accessed) {
+    if !matches!(args.source, SourceName::Auto | SourceName::Accessed) {
         let message = "--pid records accessed bits; the other sources start the program";
         return Err(UserError::Usage(message.to_owned()).into());
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree report`.
 
+mod style;
+
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,10 +15,11 @@ use toll_model::numbers;
 use toll_model::plan::Plan;
 use toll_model::profile::{Profile, Source};
 use toll_model::site::{LEGEND, Site, SiteKind};
+use toll_observe::heat::{self, Strip, Total};
 
-use crate::heat::{self, Strip, Style, Total};
 use crate::output;
 use crate::page::{self, PageData};
+use style::Style;
 
 /// Number of sites shown with a strip; the others are summed.
 const SHOWN: usize = 10;
@@ -81,10 +84,7 @@ fn read(path: &Path) -> Result<Profile> {
         ))
         .into());
     }
-    Profile::from_json(bytes).map_err(|source| {
-        let path = path.to_owned();
-        UserError::Input { path, source }.into()
-    })
+    Profile::from_json(bytes).map_err(|source| files::in_file(path, source))
 }
 
 /// Returns the last component of the program's path.

@@ -12,8 +12,9 @@ use toll_act::search::find_program;
 use toll_act::{messages, signals};
 use toll_model::largepages;
 use toll_model::units::parse_duration;
+use toll_observe::machine;
 
-use crate::cmd::load::LoadArgs;
+use crate::cmd::options::{LoadArgs, percent};
 use crate::compare::runner::{Clock, Progress};
 use crate::compare::server::Load;
 use crate::compare::subject::Subject;
@@ -21,7 +22,7 @@ use crate::compare::warm::{Warmer, Warming};
 use crate::output;
 use crate::tune::budget::{Course, announcement};
 use crate::tune::directory::Directory;
-use crate::tune::experiment::{MachineExperiment, costs_known};
+use crate::tune::experiment::MachineExperiment;
 use crate::tune::findings::Results;
 use crate::tune::live::{self, Live};
 use crate::tune::{decide, page, resume, text};
@@ -71,7 +72,7 @@ pub struct Args {
         long,
         default_value = "25",
         value_name = "PERCENT",
-        value_parser = super::compare::percent,
+        value_parser = percent,
         conflicts_with = "pid"
     )]
     pub allow_growth: f64,
@@ -160,7 +161,7 @@ fn course(stored: &Option<Results>) -> Course {
     match stored {
         Some(_) => Course::Resumed,
         None => Course::Whole {
-            costs_known: costs_known(),
+            costs_known: machine::costs_known(),
         },
     }
 }

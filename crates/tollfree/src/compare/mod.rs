@@ -6,7 +6,6 @@
 //! | [`variant`] | the compared ways of running the program |
 //! | [`sample`] | the measurements of one run |
 //! | [`schedule`] | the order of runs, and the stopping rule (pure) |
-//! | [`observe`] | observes a program while it runs |
 //! | [`outputs`] | compares the output of the runs |
 //! | [`result`] | the results of all runs, with intervals and a verdict |
 //! | [`metric`] | the number that --metric captures |
@@ -21,7 +20,6 @@
 
 pub mod input;
 pub mod metric;
-pub mod observe;
 pub mod outputs;
 pub mod program;
 pub mod result;

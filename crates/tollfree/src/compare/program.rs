@@ -10,9 +10,9 @@ use std::time::Duration;
 use anyhow::Result;
 use toll_act::error::UserError;
 use toll_act::signals;
+use toll_observe::observer::Observer;
 
 use super::input::Input;
-use super::observe::Observer;
 use super::outputs::OutputChecker;
 use super::runner::{Clock, Progress, Variants, Waited, sample, supervise};
 use super::sample::Resource;

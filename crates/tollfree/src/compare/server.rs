@@ -20,9 +20,9 @@ use tempfile::TempDir;
 use toll_act::error::UserError;
 use toll_act::signals;
 use toll_act::target::{Child, Launch, Outcome};
+use toll_observe::observer::Observer;
 
 use super::metric::Metric;
-use super::observe::Observer;
 use super::runner::{Clock, Progress, Variants, Waited, code, sample, supervise};
 use super::sample::{Resource, Sample};
 use super::schedule::{Executor, Ran};

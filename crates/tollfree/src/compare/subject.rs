@@ -4,9 +4,9 @@
 use std::ffi::OsString;
 
 use anyhow::Result;
+use toll_observe::observer::Observer;
 
 use super::input::Input;
-use super::observe::Observer;
 use super::program::Program;
 use super::runner::{Clock, Progress};
 use super::schedule::Executor;

@@ -8,9 +8,9 @@ use toll_model::numbers;
 use toll_model::plan::{Estimate, Plan, Region, Verdict};
 use toll_model::profile::{Profile, SiteRows};
 use toll_model::site::{Site, SiteKind};
+use toll_observe::heat::{self, Strip};
 
 use super::{Counter, CounterUnit, Measured, Variant, escape, interval, number};
-use crate::heat::{self, Strip};
 
 /// Maximum number of cells per strip: more than a screen shows; keeps the page small.
 const CELLS: usize = 1024;

@@ -27,11 +27,11 @@ use toll_model::numbers;
 use toll_model::plan::{Estimate, Plan};
 use toll_model::profile::Profile;
 use toll_model::stats::MOST_PAIRS;
+use toll_observe::observation::Observation;
 
 use super::budget::{Spending, Step};
 use super::findings::{Advice, Answer, Findings, Results, Settle};
 use super::today::{AtMadvise, Host, Today};
-use crate::compare::observe::Observation;
 use crate::compare::outputs::OutputCheck;
 use crate::compare::schedule::{Executor, FEWEST, Rules};
 use crate::compare::{Comparison, Sample, Variant, go_on};
@@ -44,8 +44,6 @@ const LONGEST_TAILS: Duration = Duration::from_secs(5);
 const SHORTEST_RECORDING: Duration = Duration::from_secs(2);
 /// A variant of the last comparison is omitted if it leaves time for fewer rounds than this.
 const ROUNDS_WORTH_IT: u32 = FEWEST;
-/// Share of huge-page-backed memory from which the program counts as huge already.
-const ALREADY_HUGE: f64 = 0.5;
 
 /// All operations of tune on the machine.
 pub trait Experiment {
@@ -520,11 +518,6 @@ impl Run<'_> {
     fn note(&mut self, text: &str) {
         self.results.findings.notes.push(text.to_owned());
     }
-}
-
-/// Whether most of the program's anonymous memory is huge without tollfree.
-pub fn is_huge(look: &Observation) -> bool {
-    look.anonymous > 0 && look.huge as f64 >= ALREADY_HUGE * look.anonymous as f64
 }
 
 fn is_interrupt(error: &anyhow::Error) -> bool {

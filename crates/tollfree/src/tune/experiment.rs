@@ -10,11 +10,15 @@ use toll_act::actuate::{Actuator, Policy, Settings};
 use toll_act::permanent::{Candidate, candidates};
 use toll_act::signals;
 use toll_linux::calibrate::{self, Tails};
-use toll_linux::{Root, cpu, sys};
+use toll_linux::cpu;
 use toll_model::cost::CostTable;
 use toll_model::estimate;
 use toll_model::plan::Plan;
 use toll_model::profile::Profile;
+use toll_observe::machine;
+use toll_observe::observation::Observation;
+use toll_observe::observer::Observer;
+use toll_observe::record::{RecordOptions, SourceChoice, record};
 
 use super::budget::{Step, words};
 use super::decide::{Experiment, Under};
@@ -23,12 +27,10 @@ use super::findings::Results;
 use super::today::Host;
 use super::{page, resume};
 use crate::compare::Variant;
-use crate::compare::observe::{Observation, Observer};
 use crate::compare::schedule::{Executor, Ran};
 use crate::compare::server::{Driven, Driver, Load};
 use crate::compare::subject::Subject;
 use crate::compare::warm::Warming;
-use crate::record::{RecordOptions, SourceChoice, record};
 
 /// The real thing.
 #[derive(Debug)]
@@ -80,7 +82,7 @@ impl Experiment for MachineExperiment {
 
     fn costs(&mut self, within: Duration) -> Result<CostTable> {
         let progress = self.subject.progress();
-        let costs = crate::cmd::calibrate::costs(None, within, &mut |step| progress.say(step))?;
+        let costs = machine::measured_costs(within, &mut |step| progress.say(step))?;
         self.notes.extend(self.warming.note_of(self.cold, &costs));
         Ok(costs)
     }
@@ -140,10 +142,8 @@ impl Experiment for MachineExperiment {
 
     fn estimate_options(&self) -> estimate::Options {
         estimate::Options {
-            free_regions: sys::buddyinfo_free_regions(&Root::system()),
-            thp_always: toll_act::thp::is_always(),
             warm: self.warming.on,
-            ..estimate::Options::default()
+            ..machine::estimate_options()
         }
     }
 
@@ -265,9 +265,4 @@ impl MachineExperiment {
     pub fn finish(&mut self) {
         self.subject.progress().bar.finish_and_clear();
     }
-}
-
-/// Whether this machine's costs are already known.
-pub fn costs_known() -> bool {
-    calibrate::load(&calibrate::key(&Root::system())).is_some()
 }

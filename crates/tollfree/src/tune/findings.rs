@@ -8,10 +8,10 @@ use toll_act::permanent::Permanent;
 use toll_model::plan::{Estimate, Plan};
 use toll_model::profile::Profile;
 use toll_model::stats::{Interval, Verdict};
+use toll_observe::observation::Observation;
 
 use super::budget::{Spent, Step};
 use super::today::Today;
-use crate::compare::observe::Observation;
 use crate::compare::result::VariantResult;
 use crate::compare::warm::Warming;
 use crate::compare::{Comparison, Resource};

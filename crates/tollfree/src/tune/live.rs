@@ -21,13 +21,14 @@ use toll_linux::watch::{WatchPlan, Watcher, grown};
 use toll_linux::{Root, cpu, proc};
 use toll_model::stats::{Verdict, ratio_of_medians};
 use toll_model::{numbers, wire};
+use toll_observe::observation::Observation;
+use toll_observe::observer::Observer;
 
 use super::budget::{Course, Spending, Step, announcement, before, once};
-use super::decide::{is_huge, with_interval};
+use super::decide::with_interval;
 use super::findings::{Advice, Answer, Results};
 use super::today::{Host, Today};
 use crate::compare::Resource;
-use crate::compare::observe::{Observation, Observer};
 use crate::compare::runner::{Clock, Progress};
 use crate::compare::schedule::CONFIDENCE;
 use crate::compare::server::{Driver, Load, Timed, run_workload};
@@ -167,7 +168,7 @@ impl Live {
         if look.switched_off {
             return Some(today.text());
         }
-        if is_huge(look) {
+        if look.is_huge() {
             return Some(format!(
                 "{}; their effect can only be measured from program start: tollfree tune -- CMD",
                 today.text()

@@ -8,10 +8,10 @@ use toll_model::numbers;
 use toll_model::plan::Estimate;
 use toll_model::stats::{Interval, Verdict};
 use toll_model::units::format_ns;
+use toll_observe::observation::{Observation, is_mostly_huge};
 
-use super::decide::{is_huge, with_interval};
+use super::decide::with_interval;
 use crate::compare::Comparison;
-use crate::compare::observe::Observation;
 
 /// The huge-page settings of the machine and this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -210,11 +210,7 @@ impl Today {
     }
 
     fn is_huge(&self) -> bool {
-        is_huge(&Observation {
-            anonymous: self.anonymous_bytes,
-            huge: self.huge_bytes,
-            ..Observation::default()
-        })
+        is_mostly_huge(self.huge_bytes, self.anonymous_bytes)
     }
 
     /// The state, with the gain and the cost of huge pages now.

@@ -102,7 +102,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     let args = &args;
     let root = args.root.open();
     if args.load && root.line(format!("{DIRECTORY}/mode")).is_none() {
-        return Err(UserError::Missing(super::explain::no_econ()).into());
+        return Err(UserError::Missing(super::decisions::no_econ()).into());
     }
     if let Some(path) = &args.output {
         files::check_writable(path, true)?;

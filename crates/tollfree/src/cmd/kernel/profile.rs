@@ -9,13 +9,14 @@ use serde::Serialize;
 use toll_act::error::UserError;
 use toll_act::{files, messages};
 use toll_linux::symbols;
-use toll_model::estimate::estimate;
+use toll_model::estimate::{Options, estimate};
 use toll_model::kernel::kernel_profile;
 use toll_model::plan::Plan;
 use toll_model::profile::Profile;
 use toll_model::units::format_ns;
+use toll_observe::machine;
 
-use crate::cmd::plan;
+use crate::cmd::options::baseline_ns;
 use crate::output;
 
 /// Write a profile for the kernel's estimator
@@ -44,12 +45,15 @@ pub struct Args {
 }
 
 pub fn run(args: Args, json: bool) -> Result<ExitCode> {
-    let options = plan::machine_options(args.baseline.as_deref())?;
+    let options = Options {
+        baseline_ns: baseline_ns(args.baseline.as_deref())?,
+        ..machine::estimate_options()
+    };
     if let Some(path) = &args.output {
         files::check_writable(path, args.force)?;
     }
-    let profile = plan::read(&args.file, |bytes| Profile::from_json(bytes))?;
-    let plan = estimate(&profile, &plan::costs(args.costs.as_deref())?, options);
+    let profile = files::read(&args.file, |bytes| Profile::from_json(bytes))?;
+    let plan = estimate(&profile, &machine::costs(args.costs.as_deref())?, options);
     write(&args, &profile, &plan, json)
 }
 

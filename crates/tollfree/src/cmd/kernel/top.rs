@@ -87,7 +87,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
 
 fn look(root: &Root) -> Result<Snapshot> {
     let machine =
-        Machine::read(root).ok_or_else(|| UserError::Missing(super::explain::no_econ()))?;
+        Machine::read(root).ok_or_else(|| UserError::Missing(super::decisions::no_econ()))?;
     Ok(Snapshot {
         at: Instant::now(),
         machine,

@@ -12,12 +12,13 @@ use tempfile::TempDir;
 use toll_act::actuate::{Actuator, Policy, Settings};
 use toll_act::error::UserError;
 use toll_act::{files, messages, signals, thp};
+use toll_model::lines::{Line, lines};
 use toll_model::plan::{Plan, Verdict, Why};
 use toll_model::site::SiteKind;
 use toll_model::stats::Interval;
 use toll_model::units::{format_ns, format_size};
 
-use super::{Args, Line, lines};
+use super::Args;
 use crate::cmd::compare::finish;
 use crate::compare::input::Input;
 use crate::compare::outputs::OutputCheck;

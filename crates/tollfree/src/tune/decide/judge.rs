@@ -5,11 +5,11 @@ use anyhow::Result;
 use toll_act::permanent::{Candidate, Permanent, in_source};
 use toll_model::numbers;
 use toll_model::stats::{Interval, SMALLEST_EFFECT};
+use toll_observe::observation::Observation;
 
 use super::words::{changes_measured, growth, no_gain, too_much_memory, unresolved, with_interval};
 use super::{LONGEST_TAILS, Next, Run};
 use crate::compare::Comparison;
-use crate::compare::observe::Observation;
 use crate::compare::result::VariantResult;
 use crate::tune::findings::Advice;
 

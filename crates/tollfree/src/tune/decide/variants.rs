@@ -6,10 +6,10 @@ use std::time::Duration;
 use anyhow::Result;
 use toll_act::permanent::Candidate;
 use toll_model::plan::{Estimate, Plan};
+use toll_observe::observation::Observation;
 
-use super::{ROUNDS_WORTH_IT, Run, is_huge};
+use super::{ROUNDS_WORTH_IT, Run};
 use crate::compare::Variant;
-use crate::compare::observe::Observation;
 use crate::compare::result::VariantResult;
 use crate::compare::schedule::Stopped;
 use crate::tune::narrowed;
@@ -127,7 +127,7 @@ impl Run<'_> {
 
     /// Whether the program has huge pages as it is.
     pub(super) fn is_backed(&self, look: &Observation) -> bool {
-        is_huge(look) || self.experiment.host().is_always() && !look.switched_off
+        look.is_huge() || self.experiment.host().is_always() && !look.switched_off
     }
 
     /// Whether the question is the effect of a machine at `madvise`, and it can be measured.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use toll_linux::econ::{Account, Process};
 
 use super::Snapshot;
-use crate::cmd::kernel::explain::Decisions;
+use crate::cmd::kernel::decisions::Decisions;
 
 /// `tollfree kernel top --json`.
 #[derive(Debug, Serialize)]

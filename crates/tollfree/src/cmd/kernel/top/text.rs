@@ -5,7 +5,7 @@ use toll_model::numbers::count;
 use toll_model::units::format_ns;
 
 use super::change::{Change, Decided, Number};
-use crate::cmd::kernel::explain::{Decisions, what};
+use crate::cmd::kernel::decisions::{Decisions, what};
 use crate::output;
 
 /// Maximum number of processes; `--json` lists all.
