@@ -294,9 +294,8 @@ impl Actuator {
     }
 
     /// Starts to act on a running target that was launched with [`Actuator::prepare`].
-    pub fn act(&self, child: &Child) -> Acting<'_> {
+    pub fn act(&self, child: &Child) -> Acting {
         let mut acting = Acting {
-            actuator: self,
             watcher: None,
             failure: None,
         };

@@ -44,7 +44,7 @@ pub enum Obstacle {
 impl Obstacle {
     /// Whether LD_PRELOAD may still be set for the program's children. The other loaders would
     /// print an error or fail.
-    pub fn is_harmless(self) -> bool {
+    pub(crate) fn is_harmless(self) -> bool {
         matches!(self, Obstacle::Privileged | Obstacle::Static)
     }
 }

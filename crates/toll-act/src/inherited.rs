@@ -41,7 +41,7 @@ pub fn restore_sigpipe() {
 
 /// Closes the standard descriptors that were closed at the start, except those in `keep` (replaced
 /// since). Async-signal-safe.
-pub fn restore_closed(keep: [bool; 3]) {
+pub(crate) fn restore_closed(keep: [bool; 3]) {
     for ((fd, closed), keep) in (0..).zip(&CLOSED).zip(keep) {
         if closed.load(Relaxed) && !keep {
             // SAFETY: the descriptor is the runtime's /dev/null, unused by other code.

@@ -47,7 +47,7 @@ pub fn progress(message: &str) -> ProgressBar {
 }
 
 /// A progress line with a rate, for work of a known size. Shown on a terminal only.
-pub fn progress_bytes(message: &str, total: u64) -> ProgressBar {
+pub(crate) fn progress_bytes(message: &str, total: u64) -> ProgressBar {
     const LINE: &str = "{msg} {bytes} of {total_bytes} {wide_bar} {bytes_per_sec} {eta}";
     shown(|| ProgressBar::new(total), LINE, message)
 }

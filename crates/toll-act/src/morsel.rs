@@ -16,7 +16,7 @@ const DIRECTORY: &str = "/run/morsels";
 const ENV_DIRECTORY: &str = "TOLLFREE_MORSELS";
 
 /// How long `run --morsel` waits for another copy of the same user.
-pub const WAIT: Duration = Duration::from_secs(600);
+pub(crate) const WAIT: Duration = Duration::from_secs(600);
 
 /// Returns the directory to use if none is named.
 pub fn default_directory() -> PathBuf {

@@ -43,7 +43,7 @@ impl Note {
     /// Whether tollfree forwards it to the target: signals that a process sent to tollfree, and the
     /// alarm that tollfree was started with (it does not survive a fork). The terminal sends its
     /// signals to the whole process group, including the target.
-    pub fn is_for_target(&self) -> bool {
+    pub(crate) fn is_for_target(&self) -> bool {
         let by_process = self.code <= 0;
         let alarm = [libc::SIGALRM, libc::SIGVTALRM, libc::SIGPROF].contains(&self.signal);
         self.signal != libc::SIGCHLD && (by_process || alarm)
@@ -109,13 +109,13 @@ pub fn take() -> Vec<Note> {
 }
 
 /// The dispositions to restore in a child before it executes a program.
-pub fn inherited() -> Vec<(i32, libc::sigaction)> {
+pub(crate) fn inherited() -> Vec<(i32, libc::sigaction)> {
     let state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
     state.old.clone()
 }
 
 /// Sets a signal's disposition. Async-signal-safe.
-pub fn set(signal: i32, action: &libc::sigaction) {
+pub(crate) fn set(signal: i32, action: &libc::sigaction) {
     // SAFETY: the action is one that sigaction(2) returned or `install` built.
     unsafe { libc::sigaction(signal, action, std::ptr::null_mut()) };
 }
@@ -140,10 +140,10 @@ pub fn default_action(signal: i32) {
 }
 
 /// Blocks every signal in this thread until dropped; used around a fork.
-pub struct Blocked(libc::sigset_t);
+pub(crate) struct Blocked(libc::sigset_t);
 
 impl Blocked {
-    pub fn all() -> Blocked {
+    pub(crate) fn all() -> Blocked {
         let mut full = MaybeUninit::zeroed();
         let mut old = MaybeUninit::zeroed();
         // SAFETY: both sets are initialised by the calls that receive them.
@@ -155,7 +155,7 @@ impl Blocked {
     }
 
     /// The previous mask.
-    pub fn before(&self) -> libc::sigset_t {
+    pub(crate) fn before(&self) -> libc::sigset_t {
         self.0
     }
 }
@@ -167,7 +167,7 @@ impl Drop for Blocked {
 }
 
 /// Sets this thread's signal mask. Async-signal-safe.
-pub fn set_mask(mask: &libc::sigset_t) {
+pub(crate) fn set_mask(mask: &libc::sigset_t) {
     // SAFETY: the mask is initialised.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, mask, std::ptr::null_mut()) };
 }

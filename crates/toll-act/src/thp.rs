@@ -17,7 +17,7 @@ const NONE: libc::c_ulong = 0;
 
 /// The huge pages that a target may have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Switch {
+pub(crate) enum Switch {
     /// The setting of this process.
     #[default]
     Inherited,

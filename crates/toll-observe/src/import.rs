@@ -10,7 +10,8 @@ use anyhow::{Context, Result};
 use toll_act::files::in_file;
 use toll_model::error::FormatError;
 
-use crate::record::perf::{self, Imported, Reading};
+pub use crate::record::perf::Imported;
+use crate::record::perf::{self, Reading};
 
 /// Reads a file in the format that its first bytes show.
 ///

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The sources of profiles, one file per source, and the choice between them.
 
-pub mod accessed;
+mod accessed;
 mod options;
-pub mod perf;
+pub(crate) mod perf;
 mod sim;
 
 use std::time::Duration;
@@ -14,6 +14,7 @@ use toll_act::executable::{Executable, Obstacle};
 use toll_act::{install, messages, signals};
 use toll_linux::perf::{PerfAbility, probe};
 
+pub use accessed::record_pid;
 pub use options::{RecordOptions, Recorded};
 
 /// Which source to record with.

@@ -2,11 +2,9 @@
 //! `tollfree`: find where huge pages help a program, estimate, apply and prove their effect.
 
 mod cmd;
-mod compare;
 mod exit;
 mod output;
 mod page;
-mod tune;
 
 use std::process::ExitCode;
 

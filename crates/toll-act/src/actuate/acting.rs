@@ -5,20 +5,15 @@ use std::time::Duration;
 
 use toll_linux::watch::Watcher;
 
-use super::Actuator;
-use super::summary::Summary;
-use crate::target::Outcome;
-
 /// The parent's work while a target runs.
 #[derive(Debug)]
-pub struct Acting<'a> {
-    pub(super) actuator: &'a Actuator,
+pub struct Acting {
     pub(super) watcher: Option<Watcher>,
     /// Why the parent cannot act on the target.
     pub(super) failure: Option<String>,
 }
 
-impl Acting<'_> {
+impl Acting {
     /// Does the work that is due. Returns the time until the next call.
     pub fn tick(&mut self) -> Duration {
         match &mut self.watcher {
@@ -34,10 +29,5 @@ impl Acting<'_> {
             .as_ref()
             .and_then(|w| w.counters().failure.as_deref());
         self.failure.as_deref().or(of_watcher)
-    }
-
-    /// Returns a summary of what was done.
-    pub fn summary(&self, outcome: &Outcome) -> Summary {
-        Summary::new(self, outcome)
     }
 }

@@ -9,6 +9,7 @@ use toll_linux::watch::Counters;
 use toll_model::actions::Actions;
 use toll_model::wire::{ANY, Event, EventKind};
 
+use super::Actuator;
 use super::acting::Acting;
 use super::heap::Heap;
 use crate::serve::ServedFile;
@@ -86,8 +87,8 @@ pub struct Parent {
 }
 
 impl Summary {
-    pub(super) fn new(acting: &Acting, outcome: &Outcome) -> Summary {
-        let actuator = acting.actuator;
+    /// What `actuator` and `acting` did in a run that ended with `outcome`.
+    pub fn new(actuator: &Actuator, acting: &Acting, outcome: &Outcome) -> Summary {
         let nanoseconds = |time: std::time::Duration| time.as_nanos() as u64;
         let wanted = actuator.actions.is_some();
         let obstacle = actuator.executable.obstacle.filter(|_| wanted);
@@ -107,7 +108,7 @@ impl Summary {
             huge_samples: outcome.huge.samples,
             heap: actuator.heap,
             not_entered: obstacle.map(|obstacle| obstacle.to_string()),
-            blocks: blocks(acting),
+            blocks: blocks(actuator),
             parent: parent(acting),
             morsels: Vec::new(),
             lost: actuator.lost.clone(),
@@ -138,8 +139,7 @@ fn parent(acting: &Acting) -> Parent {
 }
 
 /// Reads the events of the run, if they were recorded.
-fn blocks(acting: &Acting) -> Option<Blocks> {
-    let actuator = acting.actuator;
+fn blocks(actuator: &Actuator) -> Option<Blocks> {
     if !actuator.settings.events {
         return None;
     }

@@ -45,7 +45,7 @@ impl Launch {
     }
 
     /// Runs the preload library in the target, with this action file.
-    pub fn actions(mut self, file: &Path) -> Launch {
+    pub(crate) fn actions(mut self, file: &Path) -> Launch {
         self.preload_env
             .push((wire::ENV_ACTIONS.into(), file.into()));
         self
@@ -59,7 +59,7 @@ impl Launch {
     }
 
     /// Runs the preload library in the target, with this morsel file.
-    pub fn served(mut self, file: &Path) -> Launch {
+    pub(crate) fn served(mut self, file: &Path) -> Launch {
         self.preload_env
             .push((wire::ENV_SERVED.into(), file.into()));
         self
@@ -79,7 +79,7 @@ impl Launch {
     }
 
     /// Sets which huge pages the target and its children may have.
-    pub fn thp(mut self, switch: Switch) -> Launch {
+    pub(crate) fn thp(mut self, switch: Switch) -> Launch {
         self.thp = switch;
         self
     }

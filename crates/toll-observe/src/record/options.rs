@@ -40,12 +40,12 @@ pub struct RecordOptions {
 
 impl RecordOptions {
     /// Creates the launch for these options; a source adds its own settings.
-    pub fn launch(&self) -> Result<Launch> {
+    pub(super) fn launch(&self) -> Result<Launch> {
         self.launch_as(&self.command)
     }
 
     /// As `launch`, for the command without the wrappers that the source resolved.
-    pub fn launch_as(&self, command: &[OsString]) -> Result<Launch> {
+    pub(super) fn launch_as(&self, command: &[OsString]) -> Result<Launch> {
         let mut launch = Launch::new(command);
         if let Some(file) = &self.stdin {
             launch = launch.stdin(file);
@@ -69,7 +69,7 @@ impl RecordOptions {
 
     /// The parent's work for the plan while the target runs. Call it at each tick; it returns the
     /// time until the next.
-    pub fn act(&self, child: &Child) -> impl FnMut() -> Duration + use<'_> {
+    pub(super) fn act(&self, child: &Child) -> impl FnMut() -> Duration + use<> {
         let mut acting: Option<Acting> = self.actuator.as_ref().map(|a| a.act(child));
         move || acting.as_mut().map_or(Duration::MAX, Acting::tick)
     }

@@ -40,7 +40,7 @@ pub use tool::record;
 ///
 /// # Errors
 /// The format error, with the line number.
-pub fn from_text(reader: impl BufRead, reading: &Reading) -> Result<Imported, FormatError> {
+pub(crate) fn from_text(reader: impl BufRead, reading: &Reading) -> Result<Imported, FormatError> {
     Reader::new(reading).read(reader, None)
 }
 
@@ -48,12 +48,12 @@ pub fn from_text(reader: impl BufRead, reading: &Reading) -> Result<Imported, Fo
 ///
 /// # Errors
 /// A UserError if perf is not installed or cannot read the file; else as [`from_text`].
-pub fn from_perf_data(path: &Path, reading: &Reading) -> Result<Imported> {
+pub(crate) fn from_perf_data(path: &Path, reading: &Reading) -> Result<Imported> {
     tool::script(path, reading)
 }
 
 /// Whether a file begins like a perf.data file.
-pub fn is_perf_data(head: &[u8]) -> bool {
+pub(crate) fn is_perf_data(head: &[u8]) -> bool {
     [b"PERFILE2", b"2ELIFREP", b"PERFFILE"]
         .iter()
         .any(|magic| head.starts_with(*magic))

@@ -11,8 +11,7 @@ use toll_act::error::UserError;
 use toll_act::{files, messages};
 use toll_model::numbers;
 use toll_model::units::parse_range;
-use toll_observe::import;
-use toll_observe::record::perf::Imported;
+use toll_observe::import::{self, Imported};
 
 use crate::output;
 

@@ -6,9 +6,8 @@ use std::time::Duration;
 use anyhow::Result;
 use toll_act::error::UserError;
 use toll_model::units::parse_duration;
-
-use crate::compare::metric::Metric;
-use crate::compare::server::Load;
+use toll_prove::compare::load::Load;
+use toll_prove::compare::metric::Metric;
 
 /// How a server is loaded.
 #[derive(Debug, Clone, clap::Args)]

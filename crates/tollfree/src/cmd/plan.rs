@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree plan`.
 
-mod verify;
-
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -19,6 +17,7 @@ use toll_model::site::{LEGEND, SiteKind};
 use toll_model::units::{format_ns, format_size, parse_duration, parse_size};
 use toll_model::{largepages, numbers};
 use toll_observe::machine;
+use toll_prove::verify::{Request, verify};
 
 use crate::cmd::options::baseline_ns;
 use crate::output;
@@ -91,7 +90,7 @@ pub enum Format {
 
 pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     if let Some(lines) = args.verify {
-        return verify::run(&args, lines as usize, json);
+        return verify_lines(&args, lines as usize, json);
     }
     let options = options(&args)?;
     if let Some(path) = &args.output {
@@ -111,6 +110,26 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         (false, Format::Largepages, None) => output::text(&text)?,
         (false, ..) => output::text(&shown(&plan))?,
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Measures what the most valuable lines of a plan save.
+fn verify_lines(args: &Args, lines: usize, json: bool) -> Result<ExitCode> {
+    let verification = verify(&Request {
+        file: &args.file,
+        command: &args.command,
+        lines,
+        pairs: args.pairs,
+        within: args.within,
+        cold: args.cold,
+    })?;
+    match json {
+        true => output::json(&verification.report())?,
+        false => output::text(&verification.text())?,
+    }
+    verification
+        .comparison
+        .check(args.any_output, args.within)?;
     Ok(ExitCode::SUCCESS)
 }
 

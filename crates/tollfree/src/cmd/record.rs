@@ -13,7 +13,7 @@ use toll_act::error::UserError;
 use toll_act::{files, messages, signals, target};
 use toll_model::profile::{Profile, Source};
 use toll_model::units::{parse_duration, parse_range};
-use toll_observe::record::{RecordOptions, SourceChoice, accessed, record};
+use toll_observe::record::{self, RecordOptions, SourceChoice, record};
 
 use crate::output;
 
@@ -133,7 +133,7 @@ fn record_pid(pid: u32, args: &Args, json: bool) -> Result<ExitCode> {
     }
     let _guard = signals::watch().context("no pipe for signals")?;
     let window = args.for_.unwrap_or(WINDOW);
-    let profile = accessed::record_pid(pid, window, args.only.clone())?;
+    let profile = record::record_pid(pid, window, args.only.clone())?;
     finish(&profile, &args.output, args.summary.as_deref(), json)?;
     Ok(ExitCode::SUCCESS)
 }

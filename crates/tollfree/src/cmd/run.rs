@@ -132,6 +132,6 @@ fn act(actuator: &Actuator, launch: &Launch, quiet: bool) -> Result<(Outcome, Su
     if let Some(failure) = acting.failure().filter(|_| !quiet) {
         messages::note(format_args!("the parent could not act: {failure}"));
     }
-    let summary = acting.summary(&outcome);
+    let summary = Summary::new(actuator, &acting, &outcome);
     Ok((outcome, summary))
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree tune`.
 
+mod page;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -13,19 +15,19 @@ use toll_act::{messages, signals};
 use toll_model::largepages;
 use toll_model::units::parse_duration;
 use toll_observe::machine;
+use toll_prove::compare::load::Load;
+use toll_prove::compare::runner::{Clock, Progress};
+use toll_prove::compare::subject::Subject;
+use toll_prove::compare::warm::{Warmer, Warming};
+use toll_prove::tune::budget::{Course, announcement};
+use toll_prove::tune::directory::Directory;
+use toll_prove::tune::findings::Results;
+use toll_prove::tune::live::{self, Live};
+use toll_prove::tune::machine::MachineExperiment;
+use toll_prove::tune::{decide, resume, text};
 
 use crate::cmd::options::{LoadArgs, percent};
-use crate::compare::runner::{Clock, Progress};
-use crate::compare::server::Load;
-use crate::compare::subject::Subject;
-use crate::compare::warm::{Warmer, Warming};
 use crate::output;
-use crate::tune::budget::{Course, announcement};
-use crate::tune::directory::Directory;
-use crate::tune::experiment::MachineExperiment;
-use crate::tune::findings::Results;
-use crate::tune::live::{self, Live};
-use crate::tune::{decide, page, resume, text};
 
 /// Find out whether and where huge pages pay for a program, and what to do about it
 #[derive(Debug, clap::Args)]
@@ -113,7 +115,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
             &args.command,
             load.clone(),
             clock,
-            progress(),
+            Progress::new("begins"),
             Warmer::new(warming.on),
         )?,
         command: args.command.clone(),
@@ -125,6 +127,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         cold: args.cold,
         show_command: args.show_command,
         subject_fingerprint: fingerprint,
+        page: page::render,
         notes: Vec::new(),
     };
     let mut results = match stored {
@@ -149,13 +152,6 @@ fn fingerprint(args: &Args) -> String {
     resume::fingerprint(&args.command, &options)
 }
 
-fn progress() -> Progress {
-    Progress {
-        bar: messages::progress("begins"),
-        step: String::new(),
-    }
-}
-
 /// The steps that are planned, as far as they are known before anything runs.
 fn course(stored: &Option<Results>) -> Course {
     match stored {
@@ -167,9 +163,9 @@ fn course(stored: &Option<Results>) -> Course {
 }
 
 fn tune_live(args: &Args, pid: u32, load: Load, clock: Clock, json: bool) -> Result<ExitCode> {
-    let mut live = Live::new(pid, load, args.within, clock, progress());
+    let mut live = Live::new(pid, load, args.within, clock, Progress::new("begins"));
     let mut results = live.tune()?;
-    live.progress.bar.finish_and_clear();
+    live.progress.end();
     let directory = Directory::create(
         args.output.as_deref(),
         &results.findings.program,
