@@ -16,6 +16,8 @@
 //! | [`largepages`] | lists of fixed addresses |
 //! | [`kernel`] | profiles for the kernel's estimator |
 //! | [`kernel_costs`] | cost files for the kernel's estimator |
+//! | [`lines`] | a plan in few lines |
+//! | [`numbers`] | numbers for readers |
 //! | [`plan`] | estimated regions with a verdict, and the speed-up they predict |
 //! | [`estimate`] | computes a plan from a profile and a cost table |
 //! | [`random`] | random numbers for resampling |
@@ -32,6 +34,8 @@ pub mod intervals;
 pub mod kernel;
 pub mod kernel_costs;
 pub mod largepages;
+pub mod lines;
+pub mod numbers;
 pub mod plan;
 pub mod profile;
 pub mod random;

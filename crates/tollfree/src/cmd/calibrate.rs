@@ -6,12 +6,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use toll_act::error::UserError;
+use toll_act::{files, messages, signals};
 use toll_linux::{Root, calibrate};
 use toll_model::cost::{CostTable, Measured, WalkCost};
 use toll_model::units::{format_ns, format_size, parse_duration};
+use toll_observe::machine;
 
-use crate::error::UserError;
-use crate::{output, signals};
+use crate::output;
 
 /// Measure the costs of address translation and huge pages on this machine
 #[derive(Debug, clap::Args)]
@@ -37,11 +39,11 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         None => calibrate::cache_path(&calibrate::key(&Root::system())),
     };
     if let Some(path) = &args.output {
-        output::check_writable(path, true)?;
+        files::check_writable(path, true)?;
     }
     let guard = signals::watch().context("no pipe for signals")?;
-    let bar = output::progress("measuring");
-    let table = measure(args.within, &mut |step| {
+    let bar = messages::progress("measuring");
+    let table = machine::measure_costs(args.within, &mut |step| {
         bar.set_message(format!("measuring: {step}"))
     });
     bar.finish_and_clear();
@@ -64,57 +66,6 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         true => Err(UserError::Interrupted.into()),
         false => Ok(ExitCode::SUCCESS),
     }
-}
-
-/// Returns the costs to use: from the file `path`; else this machine's cached ones; else measured
-/// now within `within` (and cached); default costs if `within` is zero.
-/// `progress` is called with a line for each step of a measurement.
-///
-/// # Errors
-/// [`UserError::Input`] if the file is not a cost table, [`UserError::Interrupted`].
-pub fn costs(
-    path: Option<&Path>,
-    within: Duration,
-    progress: &mut dyn FnMut(&str),
-) -> Result<CostTable> {
-    if let Some(path) = path {
-        return read(path);
-    }
-    let key = calibrate::key(&Root::system());
-    if let Some(table) = calibrate::load(&key) {
-        return Ok(table);
-    }
-    if within.is_zero() {
-        return Ok(calibrate::default_costs());
-    }
-    let table = measure(within, progress);
-    if signals::interrupted().is_some() {
-        return Err(UserError::Interrupted.into());
-    }
-    // A cache that cannot be written (a full disk) does not invalidate the costs.
-    if let Some(path) = calibrate::cache_path(&key) {
-        let _ = calibrate::store(&path, &table);
-    }
-    Ok(table)
-}
-
-fn measure(within: Duration, progress: &mut dyn FnMut(&str)) -> CostTable {
-    let memory = calibrate::available_memory() / 2;
-    calibrate::calibrate_with(
-        within,
-        memory,
-        &|| signals::interrupted().is_some(),
-        progress,
-    )
-}
-
-fn read(path: &Path) -> Result<CostTable> {
-    let bytes =
-        std::fs::read(path).with_context(|| format!("{}: cannot be read", path.display()))?;
-    CostTable::from_json(bytes).map_err(|source| {
-        let path = path.to_owned();
-        UserError::Input { path, source }.into()
-    })
 }
 
 /// Writes the table. Returns its path.

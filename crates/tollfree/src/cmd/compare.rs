@@ -3,22 +3,21 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::Result;
+use toll_act::actuate::{Actuator, Policy, Settings};
+use toll_act::error::UserError;
+use toll_act::{signals, thp};
 use toll_model::units::parse_duration;
+use toll_prove::compare::runner::{Clock, Progress};
+use toll_prove::compare::schedule::Rules;
+use toll_prove::compare::subject::Subject;
+use toll_prove::compare::warm::{Warmer, Warming};
+use toll_prove::compare::{Comparison, Variant, compare, predicted, table};
+use toll_prove::ratio;
 
-use crate::actuate::{Actuator, Policy, Settings};
-use crate::cmd::load::LoadArgs;
-use crate::compare::outputs::OutputCheck;
-use crate::compare::runner::{Clock, Progress};
-use crate::compare::schedule::{Rules, Stopped};
-use crate::compare::subject::Subject;
-use crate::compare::warm::{Warmer, Warming};
-use crate::compare::{Comparison, Variant, compare, predicted, table, thp_is_always};
-use crate::error::UserError;
-use crate::thp;
-use crate::{output, signals};
+use crate::cmd::options::{LoadArgs, percent};
+use crate::output;
 
 /// Run a program without the plan, with it, and all huge, interleaved, and compare
 #[derive(Debug, clap::Args)]
@@ -72,16 +71,12 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     Actuator::new(&policy, &args.command, Settings::default())?;
     let _signals = signals::watch()?;
     let clock = Clock::start();
-    let bar = output::progress(&format!("at most {}", args.within));
-    let progress = Progress {
-        bar: bar.clone(),
-        step: String::new(),
-    };
+    let progress = Progress::new(&format!("at most {}", args.within));
     let warming = Warming::of_machine(args.cold);
     let warmer = Warmer::new(warming.on);
-    let mut subject = Subject::new(&args.command, load, clock, progress, warmer)?;
+    let mut subject = Subject::new(&args.command, load, clock, progress.clone(), warmer)?;
     let mut variants = vec![Variant::none(), Variant::plan(&args.plan), Variant::all()];
-    if thp_is_always() {
+    if thp::is_always() {
         variants.push(Variant::never());
         if thp::can_be_advised_only() {
             variants.push(Variant::plan_only(&args.plan));
@@ -100,23 +95,15 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         comparison.predicted_speedup = predicted(plan, &comparison);
     }
     comparison.allow_slowdown(args.fail_if_slower);
-    bar.finish_and_clear();
+    progress.end();
     if json {
         output::json(&comparison)?;
     } else {
         output::text(&table::render(&comparison, table::More::Pairs))?;
     }
-    let code = finish(&comparison, args.any_output, within)?;
+    comparison.check(args.any_output, within)?;
     check_threshold(&comparison)?;
-    Ok(code)
-}
-
-/// Parses a threshold in percent, at least 0.
-pub fn percent(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(percent) if percent.is_finite() && percent >= 0.0 => Ok(percent),
-        _ => Err("is not a percentage of 0 or more".to_owned()),
-    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Returns an error if the plan takes longer than the threshold, or if that was not measured.
@@ -127,43 +114,11 @@ fn check_threshold(comparison: &Comparison) -> Result<(), UserError> {
     match (comparison.too_slow, comparison.main()) {
         (Some(true), Some(interval)) => Err(UserError::Slower(format!(
             "the plan is slower than --fail-if-slower {allowed} allows: {}",
-            table::speedup(&interval)
+            ratio::speedup(&interval)
         ))),
         (None, _) => Err(UserError::Usage(
             "too few pairs for --fail-if-slower; raise --within".to_owned(),
         )),
-        _ => Ok(()),
-    }
-}
-
-/// Returns the exit code of a comparison.
-pub fn finish(comparison: &Comparison, any_output: bool, within: Duration) -> Result<ExitCode> {
-    if comparison.stopped == Stopped::Interrupted {
-        return Err(UserError::Interrupted.into());
-    }
-    check_output(comparison, any_output)?;
-    if comparison.pairs == 0 {
-        return Err(UserError::Usage(format!(
-            "one round of {} runs does not fit into {} s; raise --within",
-            comparison.variants.len(),
-            within.as_secs_f64()
-        ))
-        .into());
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Returns an error if the program's output differs between the variants.
-pub fn check_output(comparison: &Comparison, any_output: bool) -> Result<()> {
-    match &comparison.output {
-        OutputCheck::DiffersBetweenVariants {
-            variant,
-            difference,
-        } if !any_output => anyhow::bail!(
-            "THE PROGRAM'S OUTPUT DIFFERS in variant {variant}, and is the same in all runs of each variant: {difference}. \
-             Do not use this plan until the reason is known. If the program prints times or rates, \
-             which may differ, add --any-output"
-        ),
         _ => Ok(()),
     }
 }

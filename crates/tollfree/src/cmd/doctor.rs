@@ -11,9 +11,10 @@ use std::process::ExitCode;
 use anyhow::Result;
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
+use toll_act::error::UserError;
+use toll_act::messages;
 use toll_linux::Root;
 
-use crate::error::UserError;
 use crate::output;
 
 /// Report what this machine supports, and how to get what is missing
@@ -90,7 +91,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
             return Err(UserError::Usage(format!("{}: is no directory", path.display())).into());
         }
     };
-    let bar = output::progress("probing");
+    let bar = messages::progress("probing");
     let report = Report {
         checks: checks(&root),
     };

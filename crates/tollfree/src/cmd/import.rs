@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree import`.
 
-use std::fs::File;
-use std::io::{BufReader, Read, Seek};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde::Serialize;
-use toll_model::error::FormatError;
+use toll_act::error::UserError;
+use toll_act::{files, messages};
+use toll_model::numbers;
 use toll_model::units::parse_range;
+use toll_observe::import::{self, Imported};
 
-use crate::error::UserError;
-use crate::record::perf::{self, Imported, Reading};
-use crate::{output, units};
+use crate::output;
 
 /// Make a profile from perf.data, perf script text, or perf mem report text
 ///
@@ -61,15 +60,15 @@ struct Summary<'a> {
 
 pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     let only = args.only.as_deref().map(range).transpose()?;
-    output::check_writable(&args.output, args.force)?;
-    let progress = output::progress(&format!("reading {}", args.file.display()));
-    let imported = read(&args.file, only)?;
+    files::check_writable(&args.output, args.force)?;
+    let progress = messages::progress(&format!("reading {}", args.file.display()));
+    let imported = import::read(&args.file, only)?;
     progress.finish_and_clear();
     let text = imported
         .profile
         .to_json()
-        .map_err(|source| wrong(&args.file, source))?;
-    output::write_file(&args.output, text.as_bytes())?;
+        .map_err(|source| files::in_file(&args.file, source))?;
+    files::write(&args.output, text.as_bytes())?;
     match json {
         true => output::json(&summary(&args.output, &imported))?,
         false => tell(&args.output, &imported)?,
@@ -81,59 +80,6 @@ fn range(text: &str) -> Result<Range<u64>, UserError> {
     parse_range(text).map_err(|error| UserError::Usage(format!("--only: {error}")))
 }
 
-fn wrong(path: &Path, source: FormatError) -> anyhow::Error {
-    let path = path.to_owned();
-    UserError::Input { path, source }.into()
-}
-
-/// Reads the file in the format that its first bytes show.
-fn read(path: &Path, only: Option<Range<u64>>) -> Result<Imported> {
-    let open = || -> std::io::Result<(File, Vec<u8>)> {
-        let mut file = File::open(path)?;
-        let mut head = Vec::new();
-        (&mut file).take(4096).read_to_end(&mut head)?;
-        Ok((file, head))
-    };
-    let (mut file, head) = open().with_context(|| format!("{}: cannot be read", path.display()))?;
-    let reading = Reading {
-        only,
-        ..Reading::default()
-    };
-    if perf::is_perf_data(&head) {
-        return perf::from_perf_data(path, &reading);
-    }
-    if let Some(found) = foreign(&head) {
-        let expected = "perf.data file, perf script text or perf mem report text";
-        let found = found.to_owned();
-        return Err(wrong(path, FormatError::Foreign { expected, found }));
-    }
-    // A pipe cannot be rewound: chain the bytes already read in front.
-    let result = match file.rewind() {
-        Ok(()) => perf::from_text(BufReader::with_capacity(1 << 16, file), &reading),
-        Err(_) => perf::from_text(BufReader::new(head.chain(file)), &reading),
-    };
-    result.map_err(|source| wrong(path, source))
-}
-
-/// Describes a file of another kind, often given by mistake.
-fn foreign(head: &[u8]) -> Option<&'static str> {
-    match head {
-        [] => Some("the file is empty"),
-        [0x1f, 0x8b, ..] => Some("it is compressed with gzip: decompress it first"),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => Some("it is compressed with zstd: decompress it first"),
-        [0xfd, b'7', b'z', b'X', b'Z', ..] => Some("it is compressed with xz: decompress it first"),
-        _ if head.contains(&0) => Some("it is binary"),
-        _ if head.starts_with(b"{") && contains(head, b"tollfree-profile") => {
-            Some("it is already a profile")
-        }
-        _ => None,
-    }
-}
-
-fn contains(haystack: &[u8], needle: &[u8]) -> bool {
-    haystack.windows(needle.len()).any(|w| w == needle)
-}
-
 fn summary<'a>(path: &'a Path, imported: &'a Imported) -> Summary<'a> {
     let tally = &imported.tally;
     Summary {
@@ -143,15 +89,10 @@ fn summary<'a>(path: &'a Path, imported: &'a Imported) -> Summary<'a> {
         samples_with_tlb: tally.with_tlb,
         samples_counted: tally.misses,
         samples_outside: tally.outside,
-        misses: misses(imported),
+        misses: imported.profile.misses(),
         sites: imported.profile.sites.len(),
         warnings: &imported.profile.warnings,
     }
-}
-
-fn misses(imported: &Imported) -> f64 {
-    let rows = imported.profile.sites.iter().flat_map(|a| &a.rows);
-    rows.map(|r| r.misses).sum()
 }
 
 fn tell(path: &Path, imported: &Imported) -> Result<()> {
@@ -159,16 +100,16 @@ fn tell(path: &Path, imported: &Imported) -> Result<()> {
     let line = format!(
         "{}: {} misses in {}, from {} samples of {} ({} with a page walk, {} of them outside the range)\n",
         path.display(),
-        units::count(misses(imported)),
-        units::of(imported.profile.sites.len(), "site"),
-        units::count(tally.samples as f64),
+        numbers::count(imported.profile.misses()),
+        numbers::of(imported.profile.sites.len(), "site"),
+        numbers::count(tally.samples as f64),
         imported.kind.name(),
-        units::count((tally.misses + tally.outside) as f64),
-        units::count(tally.outside as f64),
+        numbers::count((tally.misses + tally.outside) as f64),
+        numbers::count(tally.outside as f64),
     );
     output::text(&line)?;
     for warning in &imported.profile.warnings {
-        output::note(format_args!("note: {warning}"));
+        messages::note(format_args!("note: {warning}"));
     }
     Ok(())
 }

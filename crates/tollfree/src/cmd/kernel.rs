@@ -2,6 +2,7 @@
 //! `tollfree kernel`: the commands for a kernel of tollfree's patch queue.
 
 pub mod calibrate;
+mod decisions;
 pub mod explain;
 pub mod luf;
 pub mod profile;

@@ -2,26 +2,22 @@
 //! `tollfree morsel`.
 
 mod mount;
-pub mod put;
+mod put;
 mod view;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Subcommand;
 use serde::Serialize;
+use toll_act::morsel::wrong;
 use toll_linux::Root;
 use toll_linux::morsel::pages::Mapped;
-use toll_linux::morsel::{Kind, Morsel, MorselError, Store};
+use toll_linux::morsel::{Kind, Morsel, Store};
 
-use crate::error::UserError;
 use crate::output;
-
-/// The default directory of morsels; the environment may name another one.
-const DIRECTORY: &str = "/run/morsels";
-const ENV_DIRECTORY: &str = "TOLLFREE_MORSELS";
 
 /// Keep big read-only files in memory, in huge pages, for every program that maps them
 #[derive(Debug, clap::Args)]
@@ -96,60 +92,6 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         Command::Seal(args) => view::seal(&args, json),
         Command::Rm(args) => view::rm(&args, json),
         Command::Mount(args) => mount::run(args, json),
-    }
-}
-
-/// Returns the directory to use if none is named.
-fn default_directory() -> PathBuf {
-    let named = std::env::var_os(ENV_DIRECTORY).filter(|value| !value.is_empty());
-    named.unwrap_or_else(|| DIRECTORY.into()).into()
-}
-
-/// Opens the directory of morsels.
-///
-/// # Errors
-/// [`UserError::Missing`] with how to create one.
-pub fn open(directory: Option<&Path>) -> Result<Store> {
-    let directory = directory.map_or_else(default_directory, Path::to_owned);
-    Store::open(&directory).map_err(|error| match error {
-        MorselError::NotMemory { .. } => UserError::Missing(format!(
-            "{error}; as root, `tollfree morsel mount DIRECTORY` creates one"
-        ))
-        .into(),
-        MorselError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
-            let (shown, how) = (directory.display(), how_to_make(&directory));
-            UserError::Missing(format!("{shown}: no such directory; {how}")).into()
-        }
-        error => wrong(error),
-    })
-}
-
-/// How to create a missing directory of morsels: a plain mkdir is enough on a file system in
-/// memory.
-fn how_to_make(directory: &Path) -> String {
-    let shown = directory.display();
-    let above = directory.ancestors().skip(1).find(|above| above.exists());
-    match above.is_some_and(|above| Store::open(above).is_ok()) {
-        true => format!("`mkdir -p {shown}` creates one"),
-        false => format!("as root, `tollfree morsel mount {shown}` creates one"),
-    }
-}
-
-/// Classifies an error for its exit code.
-pub fn wrong(error: MorselError) -> anyhow::Error {
-    match &error {
-        MorselError::NotMemory { .. }
-        | MorselError::Full { .. }
-        | MorselError::Foreign { .. }
-        | MorselError::Locked { .. } => UserError::Missing(error.to_string()).into(),
-        MorselError::Name { .. } | MorselError::Taken { .. } => {
-            UserError::Usage(error.to_string()).into()
-        }
-        MorselError::Unfit { .. } | MorselError::Changing(_) => {
-            UserError::UnfitFile(error.to_string()).into()
-        }
-        MorselError::Interrupted => UserError::Interrupted.into(),
-        MorselError::Io { .. } | MorselError::NoSuch(_) | MorselError::Busy(_) => error.into(),
     }
 }
 

@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree plan`.
 
-mod verify;
-
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use comfy_table::{CellAlignment, Table};
-use toll_linux::{Root, calibrate, sys};
-use toll_model::cost::CostTable;
-use toll_model::error::FormatError;
+use toll_act::error::UserError;
+use toll_act::files;
 use toll_model::estimate::{Options, estimate};
-use toll_model::plan::{Plan, Region, Verdict};
+use toll_model::lines::{Line, lines};
+use toll_model::plan::Plan;
 use toll_model::profile::Profile;
-use toll_model::site::{LEGEND, Site, SiteKind};
+use toll_model::site::{LEGEND, SiteKind};
 use toll_model::units::{format_ns, format_size, parse_duration, parse_size};
-use toll_model::{REGION, largepages};
+use toll_model::{largepages, numbers};
+use toll_observe::machine;
+use toll_prove::verify::{Request, verify};
 
-use crate::error::UserError;
-use crate::{output, units};
+use crate::cmd::options::baseline_ns;
+use crate::output;
 
 /// Maximum number of table lines; `--json` lists every region.
 const LINES: usize = 40;
@@ -91,20 +90,20 @@ pub enum Format {
 
 pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     if let Some(lines) = args.verify {
-        return verify::run(&args, lines as usize, json);
+        return verify_lines(&args, lines as usize, json);
     }
     let options = options(&args)?;
     if let Some(path) = &args.output {
-        output::check_writable(path, args.force)?;
+        files::check_writable(path, args.force)?;
     }
-    let profile = read(&args.file, |bytes| Profile::from_json(bytes))?;
-    let plan = estimate(&profile, &costs(args.costs.as_deref())?, options);
+    let profile = files::read(&args.file, |bytes| Profile::from_json(bytes))?;
+    let plan = estimate(&profile, &machine::costs(args.costs.as_deref())?, options);
     let text = match args.format {
         Format::Toml => plan.to_toml()?,
         Format::Largepages => largepages::format(&addresses(&plan)?),
     };
     if let Some(path) = &args.output {
-        output::write_file(path, text.as_bytes())?;
+        files::write(path, text.as_bytes())?;
     }
     match (json, args.format, &args.output) {
         (true, ..) => output::json(&plan.view(&plan.names()))?,
@@ -114,18 +113,24 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the cost table to estimate with: the named file, else this machine's, else defaults.
-///
-/// # Errors
-/// [`UserError::Input`] if `path` is not a cost table.
-pub fn costs(path: Option<&Path>) -> Result<CostTable> {
-    match path {
-        Some(path) => read(path, |bytes| CostTable::from_json(bytes)),
-        None => {
-            let cached = calibrate::load(&calibrate::key(&Root::system()));
-            Ok(cached.unwrap_or_else(calibrate::default_costs))
-        }
+/// Measures what the most valuable lines of a plan save.
+fn verify_lines(args: &Args, lines: usize, json: bool) -> Result<ExitCode> {
+    let verification = verify(&Request {
+        file: &args.file,
+        command: &args.command,
+        lines,
+        pairs: args.pairs,
+        within: args.within,
+        cold: args.cold,
+    })?;
+    match json {
+        true => output::json(&verification.report())?,
+        false => output::text(&verification.text())?,
     }
+    verification
+        .comparison
+        .check(args.any_output, args.within)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Options from the command line and the machine.
@@ -134,39 +139,8 @@ fn options(args: &Args) -> Result<Options> {
     Ok(Options {
         top: args.top,
         budget: budget.map_err(|error| UserError::Usage(error.to_string()))?,
-        ..machine_options(args.baseline.as_deref())?
-    })
-}
-
-/// Options from the machine; `baseline` is the CPU time of a run without a plan.
-///
-/// # Errors
-/// [`UserError::Usage`] if `baseline` is not a time above 0.
-pub fn machine_options(baseline: Option<&str>) -> Result<Options> {
-    let baseline = baseline.map(parse_duration).transpose();
-    let baseline = baseline.map_err(|error| UserError::Usage(error.to_string()))?;
-    if baseline.is_some_and(|time| time.is_zero()) {
-        return Err(UserError::Usage("--baseline: must be above 0".to_owned()).into());
-    }
-    let root = Root::system();
-    let thp = sys::Thp::read(&root).map(|thp| thp.region_mode());
-    Ok(Options {
-        baseline_ns: baseline.map(|time| time.as_nanos() as f64),
-        free_regions: sys::buddyinfo_free_regions(&root),
-        thp_always: thp == Some(sys::Mode::Always),
-        ..Options::default()
-    })
-}
-
-/// Reads a file in one of tollfree's formats.
-///
-/// # Errors
-/// [`UserError::Input`] if it is in another one.
-pub fn read<T>(path: &Path, parse: impl Fn(&[u8]) -> Result<T, FormatError>) -> Result<T> {
-    let bytes = fs::read(path).with_context(|| format!("{}: cannot be read", path.display()))?;
-    parse(&bytes).map_err(|source| {
-        let path = path.to_owned();
-        UserError::Input { path, source }.into()
+        baseline_ns: baseline_ns(args.baseline.as_deref())?,
+        ..machine::estimate_options()
     })
 }
 
@@ -225,7 +199,7 @@ fn shown(plan: &Plan) -> String {
         "memory", "from", "size", "misses", "benefit", "cost", "level", "verdict",
     ]);
     for line in &lines {
-        table.add_row(line.cells());
+        table.add_row(cells(line));
     }
     for column in table.column_iter_mut().skip(1).take(5) {
         column.set_cell_alignment(CellAlignment::Right);
@@ -241,95 +215,22 @@ fn shown(plan: &Plan) -> String {
     text
 }
 
-/// Adjacent regions of one site with the same verdict, or all blocks of one call site that share
-/// regions with their neighbours.
-struct Line<'a> {
-    first: &'a Region,
-    /// Number of blocks, if the line stands for such neighbours.
-    neighbours: u32,
-    /// Indices of the plan's regions.
-    regions: Vec<usize>,
-    name: String,
-    huge: bool,
-    length: u64,
-    misses: f64,
-    benefit: f64,
-    cost: f64,
-}
-
-impl Line<'_> {
-    fn cells(&self) -> [String; 8] {
-        let verdict = if self.huge { "huge" } else { "leave" };
-        let level = serde_json::to_value(self.first.level).unwrap_or_default();
-        let name = match self.neighbours {
-            0 => self.name.clone(),
-            blocks => format!("{}, {blocks} neighbours", self.name),
-        };
-        [
-            name,
-            format!("{:#x}", self.first.offset),
-            format_size(self.length),
-            units::count(self.misses),
-            format_ns(self.benefit),
-            format_ns(self.cost),
-            level.as_str().unwrap_or_default().to_owned(),
-            format!("{verdict}: {}", self.first.why.words()),
-        ]
-    }
-}
-
-fn lines(plan: &Plan) -> Vec<Line<'_>> {
-    let mut lines: Vec<Line> = Vec::new();
-    for (index, region) in plan.regions.iter().enumerate() {
-        let site = plan.site(region.site);
-        let call_site = site
-            .filter(|_| region.verdict == Verdict::Huge && region.length < REGION)
-            .and_then(Site::call_site);
-        let joins = |line: &Line| match &call_site {
-            Some(call_site) => line.neighbours > 0 && line.name == *call_site,
-            None => line.neighbours == 0 && follows(line, region),
-        };
-        // Other memory may lie between the neighbours of one site in the list.
-        let known = match &call_site {
-            Some(_) => lines.iter().position(joins),
-            None => lines
-                .len()
-                .checked_sub(1)
-                .filter(|&last| joins(&lines[last])),
-        };
-        let at = known.unwrap_or_else(|| {
-            let name = || site.map(ToString::to_string).unwrap_or_default();
-            lines.push(Line {
-                first: region,
-                neighbours: 0,
-                regions: Vec::new(),
-                name: call_site.clone().unwrap_or_else(name),
-                huge: region.verdict == Verdict::Huge,
-                length: 0,
-                misses: 0.0,
-                benefit: 0.0,
-                cost: 0.0,
-            });
-            lines.len() - 1
-        });
-        let line = &mut lines[at];
-        let is_next = |&last: &usize| plan.regions[last].site != region.site;
-        if call_site.is_some() && line.regions.last().is_none_or(is_next) {
-            line.neighbours += 1;
-        }
-        line.regions.push(index);
-        line.length += region.length.min(REGION);
-        line.misses += region.misses;
-        line.benefit += region.benefit_ns;
-        line.cost += region.cost_ns;
-    }
-    lines
-}
-
-/// Whether a region continues a line of the same site.
-fn follows(line: &Line, region: &Region) -> bool {
-    let first = line.first;
-    first.site == region.site
-        && first.why == region.why
-        && first.offset + line.length == region.offset
+/// The cells of a line of the table.
+fn cells(line: &Line) -> [String; 8] {
+    let verdict = if line.huge { "huge" } else { "leave" };
+    let level = serde_json::to_value(line.first.level).unwrap_or_default();
+    let name = match line.neighbours {
+        0 => line.name.clone(),
+        blocks => format!("{}, {blocks} neighbours", line.name),
+    };
+    [
+        name,
+        format!("{:#x}", line.first.offset),
+        format_size(line.length),
+        numbers::count(line.misses),
+        format_ns(line.benefit),
+        format_ns(line.cost),
+        level.as_str().unwrap_or_default().to_owned(),
+        format!("{verdict}: {}", line.first.why.words()),
+    ]
 }

@@ -8,16 +8,43 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
+use toll_act::actuate::{Actuator, Policy, Settings};
+use toll_act::error::UserError;
+use toll_act::{files, messages, signals, target};
 use toll_model::profile::{Profile, Source};
 use toll_model::units::{parse_duration, parse_range};
+use toll_observe::record::{self, RecordOptions, SourceChoice, record};
 
-use crate::actuate::{Actuator, Policy, Settings};
-use crate::error::UserError;
-use crate::record::{RecordOptions, SourceChoice, accessed, record};
-use crate::{output, signals, target};
+use crate::output;
 
 /// How long a running process is recorded if --for does not say.
 const WINDOW: Duration = Duration::from_secs(10);
+
+/// Which source to record with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum SourceName {
+    /// The simulator if it is fast enough, else perf if this CPU reports data addresses, else
+    /// accessed bits
+    Auto,
+    /// Samples of memory accesses by the CPU (perf mem)
+    Perf,
+    /// The simulator (qemu-user with the TLB plugin)
+    Sim,
+    /// Accessed bits of the page tables
+    #[value(alias = "refs")]
+    Accessed,
+}
+
+impl From<SourceName> for SourceChoice {
+    fn from(name: SourceName) -> SourceChoice {
+        match name {
+            SourceName::Auto => SourceChoice::Auto,
+            SourceName::Perf => SourceChoice::Perf,
+            SourceName::Sim => SourceChoice::Sim,
+            SourceName::Accessed => SourceChoice::Accessed,
+        }
+    }
+}
 
 /// Record a profile of a program
 #[derive(Debug, clap::Args)]
@@ -27,7 +54,7 @@ pub struct Args {
     pub output: PathBuf,
     /// Where the counts come from
     #[arg(long, value_enum, default_value = "auto")]
-    pub source: SourceChoice,
+    pub source: SourceName,
     /// Count only this address range, START..END (hexadecimal or decimal)
     #[arg(long, value_name = "RANGE", value_parser = range)]
     pub only: Option<Range<u64>>,
@@ -73,9 +100,9 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 pub fn run(args: Args, json: bool) -> Result<ExitCode> {
-    output::check_writable(&args.output, args.force)?;
+    files::check_writable(&args.output, args.force)?;
     if let Some(file) = &args.summary {
-        output::check_writable(file, true)?;
+        files::check_writable(file, true)?;
     }
     if let Some(pid) = args.pid {
         return record_pid(pid, &args, json);
@@ -92,7 +119,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     };
     // From here on, an interrupt stops the target and keeps the recorded data.
     let _guard = signals::watch().context("no pipe for signals")?;
-    let recorded = record(args.source, &options)?;
+    let recorded = record(args.source.into(), &options)?;
     drop(options);
     let (output, summary) = (&args.output, args.summary.as_deref());
     finish(&recorded.profile, output, summary, json)?;
@@ -100,20 +127,20 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
 }
 
 fn record_pid(pid: u32, args: &Args, json: bool) -> Result<ExitCode> {
-    if !matches!(args.source, SourceChoice::Auto | SourceChoice::Accessed) {
+    if !matches!(args.source, SourceName::Auto | SourceName::Accessed) {
         let message = "--pid records accessed bits; the other sources start the program";
         return Err(UserError::Usage(message.to_owned()).into());
     }
     let _guard = signals::watch().context("no pipe for signals")?;
     let window = args.for_.unwrap_or(WINDOW);
-    let profile = accessed::record_pid(pid, window, args.only.clone())?;
+    let profile = record::record_pid(pid, window, args.only.clone())?;
     finish(&profile, &args.output, args.summary.as_deref(), json)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Writes the profile and reports it. A recording that was interrupted is an error after that.
 fn finish(profile: &Profile, output: &Path, summary: Option<&Path>, json: bool) -> Result<()> {
-    output::write_file(output, profile.to_json()?.as_bytes())?;
+    files::write(output, profile.to_json()?.as_bytes())?;
     say(output, profile, json, summary)?;
     match signals::interrupted() {
         Some(_) => Err(UserError::Interrupted.into()),
@@ -161,12 +188,12 @@ fn say(path: &Path, profile: &Profile, json: bool, summary: Option<&Path>) -> Re
         return Ok(());
     }
     for warning in &profile.warnings {
-        output::note(format_args!("warning: {warning}"));
+        messages::note(format_args!("warning: {warning}"));
     }
     let part = match profile.complete {
         true => "",
         false => ", of a part of the run",
     };
-    output::note(format_args!("wrote {}{part}", path.display()));
+    messages::note(format_args!("wrote {}{part}", path.display()));
     Ok(())
 }

@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree report`.
 
+mod style;
+
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
+use toll_act::error::UserError;
+use toll_act::files;
+use toll_model::numbers;
 use toll_model::plan::Plan;
 use toll_model::profile::{Profile, Source};
 use toll_model::site::{LEGEND, Site, SiteKind};
+use toll_observe::heat::{self, Strip, Total};
 
-use crate::error::UserError;
-use crate::heat::{self, Strip, Style, Total};
+use crate::output;
 use crate::page::{self, PageData};
-use crate::{output, units};
+use style::Style;
 
 /// Number of sites shown with a strip; the others are summed.
 const SHOWN: usize = 10;
@@ -45,7 +50,7 @@ pub struct Args {
 
 pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     if let Some(page) = &args.html {
-        output::check_writable(page, args.force)?;
+        files::check_writable(page, args.force)?;
     }
     let before = read(&args.file)?;
     let after = args.after.as_deref().map(read).transpose()?;
@@ -57,7 +62,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
             method: method(&before),
             ..PageData::default()
         };
-        output::write_file(path, page::render(&data).as_bytes())?;
+        files::write(path, page::render(&data).as_bytes())?;
     }
     match json {
         true => output::json(&document(&before, after.as_ref()))?,
@@ -79,10 +84,7 @@ fn read(path: &Path) -> Result<Profile> {
         ))
         .into());
     }
-    Profile::from_json(bytes).map_err(|source| {
-        let path = path.to_owned();
-        UserError::Input { path, source }.into()
-    })
+    Profile::from_json(bytes).map_err(|source| files::in_file(path, source))
 }
 
 /// Returns the last component of the program's path.
@@ -115,7 +117,7 @@ fn method(profile: &Profile) -> Vec<String> {
         format!("{}.", profile.source_detail.trim_end_matches('.')),
         format!(
             "The counts are based on {} observations.",
-            units::count(profile.observations as f64)
+            numbers::count(profile.observations as f64)
         ),
     ]
 }
@@ -128,14 +130,14 @@ fn terminal(before: &Profile, after: Option<&Profile>, style: Style) -> String {
     if let Some(after) = after {
         let left: f64 = heat::totals(after).iter().map(|t| t.misses).sum();
         let averted = if all > 0.0 {
-            units::percent(1.0 - left / all)
+            numbers::percent(1.0 - left / all)
         } else {
             "-".to_owned()
         };
         let _ = writeln!(
             out,
             "after: {} misses, {averted} averted",
-            units::count(left)
+            numbers::count(left)
         );
     }
     let shown: Vec<&Total> = totals
@@ -157,8 +159,8 @@ fn terminal(before: &Profile, after: Option<&Profile>, style: Style) -> String {
         let _ = writeln!(
             out,
             "\n{} more: {} of the misses",
-            units::of(rest, "site"),
-            units::percent(share)
+            numbers::of(rest, "site"),
+            numbers::percent(share)
         );
     }
     for warning in warnings(before, after) {
@@ -202,8 +204,8 @@ fn heading(profile: &Profile, misses: f64) -> String {
     format!(
         "{}: {} misses, {} touched{complete}\nsource: {}\n",
         program_name(profile),
-        units::count(misses),
-        units::bytes(profile.footprint),
+        numbers::count(misses),
+        numbers::bytes(profile.footprint),
         profile.source_detail
     )
 }
@@ -223,15 +225,15 @@ fn site(total: &Total, all: f64, after: Option<&Profile>, style: Style) -> Strin
     let mut out = format!(
         "{}\n  {} misses ({}), {} touched in {}{}; each mark is {}\n",
         total.site(),
-        units::count(total.misses),
-        units::percent(share),
-        units::bytes(total.touched),
-        units::of(Strip::new(rows, REGIONS).used(), "region"),
+        numbers::count(total.misses),
+        numbers::percent(share),
+        numbers::bytes(total.touched),
+        numbers::of(Strip::new(rows, REGIONS).used(), "region"),
         match total.huge {
             0 => String::new(),
-            huge => format!(", {} huge already", units::bytes(huge)),
+            huge => format!(", {} huge already", numbers::bytes(huge)),
         },
-        units::bytes(before_strip.unit),
+        numbers::bytes(before_strip.unit),
     );
     match after {
         None => {

@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use toll_act::actuate::{Actuator, Policy, Settings, Summary};
+use toll_act::error::UserError;
+use toll_act::serve::{self, Serving};
+use toll_act::target::{self, Launch, Outcome, Sampling};
+use toll_act::{files, messages};
 use toll_linux::econ::{self, GiveError};
 
-use crate::actuate::{Actuator, Policy, Settings, Summary};
-use crate::error::UserError;
 use crate::output;
-use crate::serve::{self, Serving};
-use crate::target::{self, Launch, Outcome, Sampling};
 
 /// Run a program under a plan, or with large files served from memory
 #[derive(Debug, clap::Args)]
@@ -55,7 +56,7 @@ pub struct Args {
 pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     let reports = json || args.summary.is_some();
     if let Some(file) = &args.summary {
-        output::check_writable(file, true)?;
+        files::check_writable(file, true)?;
     }
     let settings = Settings {
         hugetlb: args.hugetlb,
@@ -93,7 +94,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     // Remove temporary files before exiting as the target did.
     drop((actuator, serving));
     if let Err(error) = written {
-        output::note(format_args!("{error:#}"));
+        messages::note(format_args!("{error:#}"));
     }
     Ok(target::end_like(outcome.status))
 }
@@ -111,7 +112,7 @@ fn is_for_kernel(path: &Path) -> bool {
 fn give(path: &Path, quiet: bool) -> Result<()> {
     let profile = fs::read(path).with_context(|| format!("{}", path.display()))?;
     match econ::give(&profile) {
-        Err(error @ GiveError::Missing) if !quiet => output::note(format_args!(
+        Err(error @ GiveError::Missing) if !quiet => messages::note(format_args!(
             "{error}; the program runs without the profile"
         )),
         Ok(()) | Err(GiveError::Missing) => {}
@@ -129,8 +130,8 @@ fn act(actuator: &Actuator, launch: &Launch, quiet: bool) -> Result<(Outcome, Su
     let mut acting = actuator.act(&child);
     let outcome = child.wait(|| acting.tick())?;
     if let Some(failure) = acting.failure().filter(|_| !quiet) {
-        output::note(format_args!("the parent could not act: {failure}"));
+        messages::note(format_args!("the parent could not act: {failure}"));
     }
-    let summary = acting.summary(&outcome);
+    let summary = Summary::new(actuator, &acting, &outcome);
     Ok((outcome, summary))
 }

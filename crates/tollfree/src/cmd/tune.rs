@@ -1,29 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree tune`.
 
+mod page;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
+use toll_act::error::UserError;
+use toll_act::search::find_program;
+use toll_act::{messages, signals};
 use toll_model::largepages;
 use toll_model::units::parse_duration;
+use toll_observe::machine;
+use toll_prove::compare::load::Load;
+use toll_prove::compare::runner::{Clock, Progress};
+use toll_prove::compare::subject::Subject;
+use toll_prove::compare::warm::{Warmer, Warming};
+use toll_prove::tune::budget::{Course, announcement};
+use toll_prove::tune::directory::Directory;
+use toll_prove::tune::findings::Results;
+use toll_prove::tune::live::{self, Live};
+use toll_prove::tune::machine::MachineExperiment;
+use toll_prove::tune::{decide, resume, text};
 
-use crate::cmd::load::LoadArgs;
-use crate::compare::runner::{Clock, Progress};
-use crate::compare::server::Load;
-use crate::compare::subject::Subject;
-use crate::compare::warm::{Warmer, Warming};
-use crate::error::UserError;
-use crate::target::find_program;
-use crate::tune::budget::{Course, announcement};
-use crate::tune::directory::Directory;
-use crate::tune::experiment::{MachineExperiment, costs_known};
-use crate::tune::findings::Results;
-use crate::tune::live::{self, Live};
-use crate::tune::{decide, page, resume, text};
-use crate::{output, signals};
+use crate::cmd::options::{LoadArgs, percent};
+use crate::output;
 
 /// Find out whether and where huge pages pay for a program, and what to do about it
 #[derive(Debug, clap::Args)]
@@ -70,7 +74,7 @@ pub struct Args {
         long,
         default_value = "25",
         value_name = "PERCENT",
-        value_parser = super::compare::percent,
+        value_parser = percent,
         conflicts_with = "pid"
     )]
     pub allow_growth: f64,
@@ -103,7 +107,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         Some(directory) => Directory::again(directory),
         None => Directory::create(args.output.as_deref(), &program, args.force)?,
     };
-    output::note(announcement(args.within, course(&stored)));
+    messages::note(announcement(args.within, course(&stored)));
     let stored_warming = stored.as_ref().and_then(|it| it.findings.warming.clone());
     let warming = stored_warming.unwrap_or_else(|| Warming::of_machine(args.cold));
     let mut experiment = MachineExperiment {
@@ -111,7 +115,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
             &args.command,
             load.clone(),
             clock,
-            progress(),
+            Progress::new("begins"),
             Warmer::new(warming.on),
         )?,
         command: args.command.clone(),
@@ -123,6 +127,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         cold: args.cold,
         show_command: args.show_command,
         subject_fingerprint: fingerprint,
+        page: page::render,
         notes: Vec::new(),
     };
     let mut results = match stored {
@@ -147,27 +152,20 @@ fn fingerprint(args: &Args) -> String {
     resume::fingerprint(&args.command, &options)
 }
 
-fn progress() -> Progress {
-    Progress {
-        bar: output::progress("begins"),
-        step: String::new(),
-    }
-}
-
 /// The steps that are planned, as far as they are known before anything runs.
 fn course(stored: &Option<Results>) -> Course {
     match stored {
         Some(_) => Course::Resumed,
         None => Course::Whole {
-            costs_known: costs_known(),
+            costs_known: machine::costs_known(),
         },
     }
 }
 
 fn tune_live(args: &Args, pid: u32, load: Load, clock: Clock, json: bool) -> Result<ExitCode> {
-    let mut live = Live::new(pid, load, args.within, clock, progress());
+    let mut live = Live::new(pid, load, args.within, clock, Progress::new("begins"));
     let mut results = live.tune()?;
-    live.progress.bar.finish_and_clear();
+    live.progress.end();
     let directory = Directory::create(
         args.output.as_deref(),
         &results.findings.program,

@@ -3,11 +3,14 @@
 
 use std::sync::Arc;
 
-use super::*;
+use toll_model::REGION;
 use toll_model::builder::{Counts, Meta, ProfileBuilder};
-use toll_model::plan::Why;
-use toll_model::profile::Program;
-use toll_model::site::Frame;
+use toll_model::plan::{Estimate, Plan, Region, Verdict, Why};
+use toll_model::profile::{Profile, Program, Source};
+use toll_model::site::{Frame, Level, SiteKind};
+use toll_observe::heat::Strip;
+
+use super::*;
 
 const EVIL: &str = "/tmp/<script>alert(1)</script>\"'&";
 

@@ -3,12 +3,12 @@
 
 use std::process::{Child, Command, Stdio};
 
+use toll_act::install;
 use toll_linux::proc::{self, Status};
 use toll_linux::remote::{self, Advice, Call, Gate, Reach, RemoteError, RemoteProcess};
 use toll_linux::{Root, sys};
 
 use super::{Check, State};
-use crate::install;
 
 pub(super) fn checks(root: &Root) -> Vec<Check> {
     vec![preload(root), collapse(root), remote(root), ptrace(root)]

@@ -4,10 +4,10 @@
 use std::path::Path;
 use std::process::Command;
 
+use toll_act::install;
 use toll_linux::{Root, accessed, calibrate, perf};
 
 use super::Check;
-use crate::install;
 
 pub(super) fn checks(root: &Root) -> Vec<Check> {
     vec![

@@ -11,15 +11,16 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
+use toll_act::error::UserError;
+use toll_act::{files, messages, signals};
 use toll_linux::calibrate::{self, Found, KernelCost};
 use toll_linux::econ::{self, DIRECTORY};
 use toll_linux::{Root, cpu, sys};
 use toll_model::kernel_costs::{self, Cost};
+use toll_model::numbers::count;
 use toll_model::units::{format_ns, parse_duration};
 
-use crate::error::UserError;
-use crate::units::count;
-use crate::{output, signals};
+use crate::output;
 
 /// Used for costs that were not measured.
 const PRESET: &str = "epyc";
@@ -101,10 +102,10 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     let args = &args;
     let root = args.root.open();
     if args.load && root.line(format!("{DIRECTORY}/mode")).is_none() {
-        return Err(UserError::Missing(super::explain::no_econ()).into());
+        return Err(UserError::Missing(super::decisions::no_econ()).into());
     }
     if let Some(path) = &args.output {
-        output::check_writable(path, true)?;
+        files::check_writable(path, true)?;
     }
     let (of, lines) = match &args.preset {
         Some(preset) => (preset.clone(), of_preset(preset)?),
@@ -116,7 +117,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         false => Vec::new(),
     };
     if let Some(path) = &args.output {
-        output::write_file(path, text.as_bytes())?;
+        files::write(path, text.as_bytes())?;
     }
     if json {
         output::json(&Report {
@@ -144,7 +145,7 @@ fn said(args: &Args, notes: &[String]) -> Result<()> {
         let kept = if args.freeze { ", and frozen" } else { "" };
         output::text(&format!("\nloaded into the kernel{kept}\n"))?;
     }
-    notes.iter().for_each(output::note);
+    notes.iter().for_each(messages::note);
     Ok(())
 }
 
@@ -180,7 +181,7 @@ fn read(path: &Path) -> Result<Vec<Cost>> {
 
 fn measure(args: &Args, root: &Root) -> Result<Vec<Line>> {
     let guard = signals::watch().context("no pipe for signals")?;
-    let bar = output::progress("measuring");
+    let bar = messages::progress("measuring");
     let measured = calibrate::kernel_costs(
         args.within,
         calibrate::available_memory() / 2,

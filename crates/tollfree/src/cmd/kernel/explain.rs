@@ -5,13 +5,14 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use serde::Serialize;
+use toll_act::error::UserError;
 use toll_linux::Root;
-use toll_linux::econ::{self, Account, DIRECTORY, Ledger, Row};
+use toll_linux::econ::{self, DIRECTORY, Ledger, Row};
+use toll_model::numbers::count;
 use toll_model::units::{format_ns, format_size};
 
-use crate::error::UserError;
+use super::decisions::{Decisions, no_econ, what};
 use crate::output;
-use crate::units::count;
 
 /// Maximum number of rows of the profile; `--json` lists all.
 const LINES: usize = 40;
@@ -46,17 +47,6 @@ struct Report<'a> {
     rows: Vec<ReportRow<'a>>,
 }
 
-/// The decisions of one model.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Decisions {
-    pub model: String,
-    pub asked: u64,
-    pub approved: u64,
-    pub cost_ns: u64,
-    pub benefit_ns: u64,
-    pub refused_ns: u64,
-}
-
 #[derive(Debug, Serialize)]
 struct ReportRow<'a> {
     site: &'a str,
@@ -86,7 +76,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
             pid: args.pid,
             machine_mode: machine.trim(),
             mode: &ledger.mode,
-            decisions: ledger.accounts.iter().map(decisions).collect(),
+            decisions: ledger.accounts.iter().map(Decisions::from).collect(),
             rows: rows.iter().map(report_row).collect(),
         })?;
     } else {
@@ -111,22 +101,6 @@ fn why_not(root: &Root, pid: u32, has_econ: bool) -> String {
     }
 }
 
-/// The error for a kernel without econ.
-pub fn no_econ() -> String {
-    format!("{DIRECTORY}: not found: this kernel has no econ (CONFIG_ECON)")
-}
-
-fn decisions(account: &Account) -> Decisions {
-    Decisions {
-        model: account.model.clone(),
-        asked: account.asked,
-        approved: account.approved,
-        cost_ns: account.cost_ns,
-        benefit_ns: account.benefit_ns,
-        refused_ns: account.refused_ns,
-    }
-}
-
 fn report_row(row: &Row) -> ReportRow<'_> {
     ReportRow {
         site: &row.site,
@@ -138,22 +112,6 @@ fn report_row(row: &Row) -> ReportRow<'_> {
         address: row.address,
         regions_huge: row.huge,
         regions_small: row.small,
-    }
-}
-
-/// Describes the decision of each model.
-pub fn what(model: &str) -> &str {
-    match model {
-        "huge" => "a huge page at the first touch",
-        "large" => "several pages at the first touch",
-        "direct" => "waiting for a block in the fault",
-        "promote" => "copying a region together",
-        "demote" => "splitting a huge page",
-        "compact" => "putting a block together",
-        "zero" => "zeroing a block ahead",
-        "pool" => "a larger pool of lazy unmap flush",
-        "swap" => "several pages from swap at once",
-        other => other,
     }
 }
 

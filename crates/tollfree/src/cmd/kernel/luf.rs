@@ -5,11 +5,11 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use serde::Serialize;
+use toll_act::error::UserError;
 use toll_linux::luf::{DIRECTORY, Luf};
+use toll_model::numbers::{count, duration, of, percent};
 
-use crate::error::UserError;
 use crate::output;
-use crate::units::{count, duration, of, percent};
 
 /// Show the counters of the kernel's lazy unmap flush since boot
 #[derive(Debug, clap::Args)]
@@ -153,21 +153,4 @@ fn drains_in_words(drains: u64, sizes: &[(u64, u64)]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn half_of_the_drains() {
-        assert_eq!(drains_in_words(0, &[]), "none");
-        let text = drains_in_words(10, &[(1, 4), (1024, 5), (2048, 1)]);
-        assert_eq!(text, "10, half of them of at least 1,024 pages");
-        let text = drains_in_words(2, &[(1, 2)]);
-        assert_eq!(text, "2, half of them of at least 1 page");
-    }
-
-    #[test]
-    fn nothing_is_none() {
-        assert_eq!(parts(&[("mm", 0)]), "none");
-        assert_eq!(parts(&[("late_writer", 7), ("mm", 0)]), "late writer 7");
-    }
-}
+mod tests;

@@ -6,15 +6,17 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use serde::Serialize;
+use toll_act::error::UserError;
+use toll_act::{files, messages};
 use toll_linux::symbols;
-use toll_model::estimate::estimate;
+use toll_model::estimate::{Options, estimate};
 use toll_model::kernel::kernel_profile;
 use toll_model::plan::Plan;
 use toll_model::profile::Profile;
 use toll_model::units::format_ns;
+use toll_observe::machine;
 
-use crate::cmd::plan;
-use crate::error::UserError;
+use crate::cmd::options::baseline_ns;
 use crate::output;
 
 /// Write a profile for the kernel's estimator
@@ -43,12 +45,15 @@ pub struct Args {
 }
 
 pub fn run(args: Args, json: bool) -> Result<ExitCode> {
-    let options = plan::machine_options(args.baseline.as_deref())?;
+    let options = Options {
+        baseline_ns: baseline_ns(args.baseline.as_deref())?,
+        ..machine::estimate_options()
+    };
     if let Some(path) = &args.output {
-        output::check_writable(path, args.force)?;
+        files::check_writable(path, args.force)?;
     }
-    let profile = plan::read(&args.file, |bytes| Profile::from_json(bytes))?;
-    let plan = estimate(&profile, &plan::costs(args.costs.as_deref())?, options);
+    let profile = files::read(&args.file, |bytes| Profile::from_json(bytes))?;
+    let plan = estimate(&profile, &machine::costs(args.costs.as_deref())?, options);
     write(&args, &profile, &plan, json)
 }
 
@@ -77,7 +82,7 @@ fn write(args: &Args, profile: &Profile, plan: &Plan, json: bool) -> Result<Exit
     let zeroed = symbols::zeroed_data(Path::new(path));
     let made = kernel_profile(profile, plan, zeroed.map(|at| (path.as_str(), at)), run_ns);
     if let Some(output) = &args.output {
-        output::write_file(output, made.text.as_bytes())?;
+        files::write(output, made.text.as_bytes())?;
     }
     let all = made.carried_ns + made.lost_ns;
     let share = if all > 0.0 {
@@ -105,11 +110,11 @@ fn write(args: &Args, profile: &Profile, plan: &Plan, json: bool) -> Result<Exit
         (false, Some(_)) => output::text(&format!("{said}\n"))?,
         (false, None) => {
             output::text(&made.text)?;
-            output::note(&said);
+            messages::note(&said);
         }
     }
     if share < 0.5 && !json {
-        output::note(
+        messages::note(
             "the kernel cannot identify the regions with most of the benefit: use --source sim",
         );
     }

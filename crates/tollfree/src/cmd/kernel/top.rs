@@ -10,12 +10,12 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use toll_act::error::UserError;
+use toll_act::signals;
 use toll_linux::Root;
 use toll_linux::econ::{self, Machine, Process};
 use toll_model::units::parse_duration;
 
-use crate::error::UserError;
-use crate::signals;
 use change::Change;
 use screen::{Screen, Woken};
 
@@ -87,7 +87,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
 
 fn look(root: &Root) -> Result<Snapshot> {
     let machine =
-        Machine::read(root).ok_or_else(|| UserError::Missing(super::explain::no_econ()))?;
+        Machine::read(root).ok_or_else(|| UserError::Missing(super::decisions::no_econ()))?;
     Ok(Snapshot {
         at: Instant::now(),
         machine,

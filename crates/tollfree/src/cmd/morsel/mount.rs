@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use toll_act::error::UserError;
+use toll_act::morsel::{default_directory, wrong};
 use toll_linux::morsel::mount::{Mounted, mount_best};
 use toll_linux::morsel::{Kind, MorselError, Store, mount};
 use toll_model::units::parse_size;
 
-use super::{More, Refused, default_directory, report, wrong};
-use crate::error::UserError;
+use super::{More, Refused, report};
 use crate::output;
 
 /// Mount the best file system for morsels that this kernel has

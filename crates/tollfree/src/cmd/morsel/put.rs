@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tollfree morsel put`, and the copying that `tollfree run --morsel` does.
+//! `tollfree morsel put`.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use toll_linux::morsel::{self, MorselError, Request, Source, Store};
+use toll_act::morsel::{fill, open, wrong};
+use toll_linux::morsel::Source;
+use toll_model::numbers::{bytes, duration};
 use toll_model::units::{parse_duration, parse_size};
 
-use super::{More, caveat, open, report, wrong};
-use crate::units::{bytes, duration};
-use crate::{output, signals};
+use super::{More, caveat, report};
+use crate::output;
 
 /// Copy a file into a morsel and seal it
 #[derive(Debug, clap::Args)]
@@ -32,9 +33,6 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = parse_duration)]
     pub wait: Duration,
 }
-
-/// How long `run --morsel` waits for another copy of the same user.
-pub const WAIT: Duration = Duration::from_secs(600);
 
 pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     let store = open(args.to.as_deref())?;
@@ -95,37 +93,4 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     }
     output::text(&text)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Copies a file unless the copy exists, with a progress line on a terminal. A signal stops it.
-pub fn fill(
-    store: &Store,
-    source: &Source,
-    name: Option<&OsStr>,
-    limit: Option<u64>,
-    wait: Duration,
-) -> Result<morsel::Put, MorselError> {
-    let _guard = signals::watch().map_err(|error| MorselError::Io {
-        path: source.path.clone(),
-        source: error,
-    })?;
-    let file_name = source.path.file_name().unwrap_or_default();
-    let file_name = file_name.to_string_lossy().into_owned();
-    let bar = output::progress_bytes(&file_name, source.identity.size);
-    let put = store.put(Request {
-        source,
-        name,
-        limit,
-        wait,
-        progress: &mut |done| {
-            match done {
-                Some(0) => bar.set_message(file_name.clone()),
-                Some(done) => bar.set_position(done),
-                None => bar.set_message("waiting for another copy"),
-            }
-            signals::interrupted().is_none()
-        },
-    });
-    bar.finish_and_clear();
-    put
 }

@@ -8,13 +8,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use comfy_table::{ContentArrangement, Table, presets};
+use toll_act::messages;
+use toll_act::morsel::{open, wrong};
 use toll_linux::Root;
 use toll_linux::morsel::pages::{Mapped, Pages};
 use toll_linux::morsel::{Morsel, MorselError, Store};
+use toll_model::numbers::{bytes, of};
 
-use super::{Entry, More, SourceIs, caveat, open, report, wrong};
+use super::{Entry, More, SourceIs, caveat, report};
 use crate::output;
-use crate::units::{bytes, of};
 
 /// List the morsels
 #[derive(Debug, clap::Args)]
@@ -178,7 +180,7 @@ pub fn rm(args: &NamesArgs, json: bool) -> Result<ExitCode> {
     for morsel in &morsels {
         let users = mapped.count(morsel.device, morsel.inode);
         if users > 0 {
-            output::note(format_args!(
+            messages::note(format_args!(
                 "{}: {} it; its memory is freed when they end",
                 morsel.name.to_string_lossy(),
                 match users {
@@ -251,19 +253,4 @@ fn in_words(seconds: u64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_as_exact_as_people_want_them() {
-        for (seconds, words) in [
-            (9, "now"),
-            (119, "119 s ago"),
-            (7199, "119 min ago"),
-            (172_799, "47 h ago"),
-            (172_800, "2 days ago"),
-        ] {
-            assert_eq!(in_words(seconds), words);
-        }
-    }
-}
+mod tests;

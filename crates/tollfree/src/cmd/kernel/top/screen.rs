@@ -10,8 +10,7 @@ use rustix::io::Errno;
 use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr,
 };
-
-use crate::signals;
+use toll_act::signals;
 
 /// Escape sequences to enter the alternate screen without a cursor.
 const OPEN: &str = "\x1b[?1049h\x1b[?25l";
@@ -163,15 +162,4 @@ fn by_signals() -> Woken {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_page_has_no_more_than_there_is_room_for() {
-        assert_eq!(
-            page("abc\nd\nlast\n", 2, 2),
-            "\x1b[Hab\x1b[K\r\nd\x1b[K\x1b[J"
-        );
-        assert_eq!(page("abc\n", 0, 0), "\x1b[Habc\x1b[K\x1b[J");
-    }
-}
+mod tests;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The decisions as text.
 
+use toll_model::numbers::count;
 use toll_model::units::format_ns;
 
 use super::change::{Change, Decided, Number};
-use crate::cmd::kernel::explain::{Decisions, what};
+use crate::cmd::kernel::decisions::{Decisions, what};
 use crate::output;
-use crate::units::count;
 
 /// Maximum number of processes; `--json` lists all.
 const PROCESSES: usize = 20;
@@ -108,24 +108,4 @@ fn cells(name: String, one: &Decisions) -> [String; 6] {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_need_as_many_lines_as_they_need() {
-        assert_eq!(
-            wrapped("costs:", vec!["fault 1 us".into(), "split 2 us".into()]),
-            "\ncosts: fault 1 us, split 2 us\n"
-        );
-        let text = wrapped("costs:", vec!["compact block 2 ms (+1.5 ms)".to_owned(); 7]);
-        assert!(
-            text.lines().all(|line| line.chars().count() <= WIDTH),
-            "{text}"
-        );
-        assert_eq!(
-            (text.matches("block").count(), text.matches(',').count()),
-            (7, 6)
-        );
-        assert_eq!(text.trim_start().lines().count(), 4, "{text}");
-    }
-}
+mod tests;

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Acts on programs: starts them under a plan, and makes memory of running processes huge.
+//!
+//! No other crate of the advisor starts a target.
+//!
+//! | module | does |
+//! |---|---|
+//! | [`actuate`] | turns a plan into actions on a program that is about to run |
+//! | [`apply`] | applies a plan to a running process |
+//! | [`serve`] | serves a program's mappings of large files from morsels |
+//! | [`morsel`] | opens the directory of morsels, and copies files into it |
+//! | [`permanent`] | lists changes that keep the gain without tollfree |
+//! | [`target`] | starts a target, waits for it, and forwards signals |
+//! | [`executable`] | finds the file that a command really executes |
+//! | [`search`] | finds the file of a program by its name |
+//! | [`install`] | finds the preload library, the simulator and its plugin |
+//! | [`thp`] | whether programs get huge pages without advice |
+//! | [`signals`] | records signals while a target runs |
+//! | [`inherited`] | keeps the state of this process before Rust's runtime changed it |
+//! | [`error`] | errors with an exit code of their own |
+//! | [`files`] | reads input files, and writes results atomically |
+//! | [`messages`] | messages and progress lines on stderr |
+
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+compile_error!("tollfree supports only Linux on x86-64");
+
+pub mod actuate;
+pub mod apply;
+pub mod error;
+pub mod executable;
+pub mod files;
+pub mod inherited;
+pub mod install;
+pub mod messages;
+pub mod morsel;
+pub mod permanent;
+pub mod search;
+pub mod serve;
+pub mod signals;
+pub mod target;
+pub mod thp;

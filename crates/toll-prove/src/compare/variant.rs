@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Variants: the compared ways of running the program.
+
+use std::path::PathBuf;
+
+use toll_act::permanent::Change;
+
+/// One way of running the program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Variant {
+    /// The name in tables and JSON.
+    pub name: String,
+    pub way: Way,
+}
+
+/// The settings of a variant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Way {
+    /// As the user runs it today.
+    None,
+    /// With huge pages disabled (if today's run is already huge).
+    Never,
+    /// Under a plan.
+    Plan(PathBuf),
+    /// Under a plan, with huge pages only in advised memory, as on a machine at `madvise`.
+    PlanOnly(PathBuf),
+    /// Everything huge.
+    All,
+    /// As today, with one permanent change.
+    Change(Change),
+}
+
+impl Variant {
+    pub fn none() -> Variant {
+        Variant::new("none", Way::None)
+    }
+
+    pub fn never() -> Variant {
+        Variant::new("never", Way::Never)
+    }
+
+    pub fn plan(file: impl Into<PathBuf>) -> Variant {
+        Variant::new("plan", Way::Plan(file.into()))
+    }
+
+    pub fn plan_only(file: impl Into<PathBuf>) -> Variant {
+        Variant::new("plan-only", Way::PlanOnly(file.into()))
+    }
+
+    /// A plan without the line of this number.
+    pub fn without(line: usize, file: impl Into<PathBuf>) -> Variant {
+        Variant::new(&format!("without {line}"), Way::Plan(file.into()))
+    }
+
+    pub fn all() -> Variant {
+        Variant::new("all", Way::All)
+    }
+
+    pub fn change(name: &str, change: Change) -> Variant {
+        Variant::new(name, Way::Change(change))
+    }
+
+    fn new(name: &str, way: Way) -> Variant {
+        Variant {
+            name: name.to_owned(),
+            way,
+        }
+    }
+
+    /// Whether the variant can be applied as it is, so that its gain is judged.
+    pub fn is_judged(&self) -> bool {
+        matches!(self.way, Way::Plan(_) | Way::Change(_))
+    }
+
+    /// The description of the variant.
+    pub fn meaning(&self) -> &'static str {
+        match self.way {
+            Way::None => "as it is run today",
+            Way::Never => "without huge pages",
+            Way::Plan(_) => "the plan's regions huge",
+            Way::PlanOnly(_) => "only the plan's regions and other advised memory huge",
+            Way::All => "everything huge",
+            Way::Change(_) => "with this change, without tollfree",
+        }
+    }
+}

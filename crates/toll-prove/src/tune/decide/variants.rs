@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The variants to run, and their references.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use toll_act::permanent::Candidate;
+use toll_model::plan::{Estimate, Plan};
+use toll_observe::observation::Observation;
+
+use super::narrowed::narrowed;
+use super::run::{ROUNDS_WORTH_IT, Run};
+use crate::compare::Variant;
+use crate::compare::result::VariantResult;
+use crate::compare::schedule::Stopped;
+use crate::tune::today::SwitchedOff;
+
+impl Run<'_> {
+    /// A variant of an earlier comparison, by name; `None` if it no longer exists.
+    pub(super) fn variant_again(
+        &mut self,
+        name: &str,
+        look: &Observation,
+    ) -> Result<Option<Variant>> {
+        Ok(match name {
+            "none" => Some(Variant::none()),
+            "all" => Some(Variant::all()),
+            "never" => Some(Variant::never()),
+            "plan-only" => match self.acting_plan() {
+                Some(plan) => Some(Variant::plan_only(self.experiment.plan_file(&plan)?)),
+                None => None,
+            },
+            "plan" => match self.acting_plan() {
+                Some(plan) => Some(Variant::plan(self.experiment.plan_file(&plan)?)),
+                None => None,
+            },
+            change => self
+                .measurable(look)
+                .into_iter()
+                .map(|(_, variant)| variant)
+                .find(|variant| variant.name == change),
+        })
+    }
+
+    /// The variants of the upper bound; `None` if the program cannot be made huge from outside.
+    pub(super) fn upper_bound_variants(&self, look: &Observation) -> Option<Vec<Variant>> {
+        if self.is_switched_off() {
+            // Only its own setting can.
+            let (_, own) = self.measurable(look).into_iter().next()?;
+            return Some(vec![Variant::none(), own]);
+        }
+        Some(match self.is_backed(look) {
+            true => vec![Variant::none(), Variant::never(), Variant::all()],
+            false => vec![Variant::none(), Variant::all()],
+        })
+    }
+
+    /// The variants of the last comparison, as many as the time allows; the plan first.
+    pub(super) fn variants(
+        &mut self,
+        look: &Observation,
+        allowance: Duration,
+    ) -> Result<Vec<Variant>> {
+        let mut variants = vec![Variant::none()];
+        let mut others: Vec<Variant> = self
+            .measurable(look)
+            .into_iter()
+            .map(|(_, variant)| variant)
+            .collect();
+        match self.acting_plan() {
+            Some(plan) if self.is_plan_only(look) => {
+                // The plan is compared with huge pages disabled: at least three variants.
+                variants.push(Variant::plan_only(self.experiment.plan_file(&plan)?));
+                variants.push(Variant::never());
+            }
+            Some(plan) => {
+                variants.push(Variant::plan(self.experiment.plan_file(&plan)?));
+                others.insert(0, Variant::all());
+            }
+            // The upper bound has measured everything huge; a change is what can be advised.
+            None if self.is_plan_only(look) => variants.push(Variant::never()),
+            None if self.results.findings.speedup_all.is_some() => others.push(Variant::all()),
+            None => others.insert(0, Variant::all()),
+        }
+        if self.is_backed(look) && !variants.contains(&Variant::never()) {
+            others.push(Variant::never());
+        }
+        // At least two variants; more while enough rounds of them fit.
+        let run = self.run_seconds.or(self.native()).unwrap_or(0.0);
+        for variant in others {
+            let rounds = allowance.as_secs_f64() / (run * (variants.len() + 1) as f64).max(1e-9);
+            if variants.len() < 2 || rounds >= f64::from(ROUNDS_WORTH_IT) {
+                variants.push(variant);
+            }
+        }
+        Ok(variants)
+    }
+
+    /// The changes that can be measured; at `never` none of them has an effect.
+    pub(super) fn measurable(&self, look: &Observation) -> Vec<(Candidate, Variant)> {
+        if self.experiment.host().is_never() {
+            return Vec::new();
+        }
+        let variant = |c: Candidate| {
+            c.variant
+                .clone()
+                .map(|change| (c.clone(), Variant::change(c.name, change)))
+        };
+        self.experiment
+            .candidates(look)
+            .into_iter()
+            .filter_map(variant)
+            .collect()
+    }
+
+    /// The plan, if it makes anything huge.
+    pub(super) fn acting_plan(&self) -> Option<Plan> {
+        let plan = self.results.plan.as_ref();
+        plan.filter(|plan| !plan.does_nothing()).cloned()
+    }
+
+    /// Whether the program itself disables huge pages.
+    pub(super) fn is_switched_off(&self) -> bool {
+        let by = self.today().and_then(|today| today.switched_off);
+        by == Some(SwitchedOff::Program)
+    }
+
+    /// Whether the program has huge pages as it is.
+    pub(super) fn is_backed(&self, look: &Observation) -> bool {
+        look.is_huge() || self.experiment.host().is_always() && !look.switched_off
+    }
+
+    /// Whether the question is the effect of a machine at `madvise`, and it can be measured.
+    pub(super) fn is_plan_only(&self, look: &Observation) -> bool {
+        let host = self.experiment.host();
+        self.is_backed(look) && host.is_always() && host.can_limit
+    }
+
+    /// The variant of the upper bound that a plan is to improve.
+    pub(super) fn base(&self) -> Option<&VariantResult> {
+        let upper_bound = self.results.findings.upper_bound.as_ref()?;
+        let look = self.results.findings.look.as_ref()?;
+        match self.is_plan_only(look) {
+            true => upper_bound.variant("never"),
+            false => upper_bound.variants.first(),
+        }
+    }
+
+    /// Seconds of one run without a plan.
+    pub(super) fn native(&self) -> Option<f64> {
+        self.base()?.median.as_ref().map(|median| median.elapsed)
+    }
+
+    pub(super) fn cpu_ns(&self) -> Option<f64> {
+        self.base()?
+            .median
+            .as_ref()
+            .map(|median| median.cpu * 1e9)
+            .filter(|ns| *ns > 0.0)
+    }
+
+    /// The upper bound as additional evidence for the model, which uses 80 % intervals.
+    pub(super) fn upper_bound_estimate(&self) -> Option<Estimate> {
+        let upper_bound = self.results.findings.upper_bound.as_ref()?;
+        let look = self.results.findings.look.as_ref()?;
+        let all = match self.is_plan_only(look) {
+            // As it is, everything is huge.
+            true => upper_bound.between("never", "none"),
+            false => upper_bound.speedup_all,
+        };
+        let all = all.filter(|_| upper_bound.stopped != Stopped::Interrupted)?;
+        narrowed(&all, upper_bound.pairs)
+    }
+}

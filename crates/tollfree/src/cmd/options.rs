@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Options that several commands have: the load of a server, and the values of others.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use toll_act::error::UserError;
+use toll_model::units::parse_duration;
+use toll_prove::compare::load::Load;
+use toll_prove::compare::metric::Metric;
+
+/// How a server is loaded.
+#[derive(Debug, Clone, clap::Args)]
+pub struct LoadArgs {
+    /// The program is a server: observe it for this long once it is ready
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
+    pub for_: Option<Duration>,
+    /// The load to drive against a server (a shell command); its elapsed time is compared
+    #[arg(long, value_name = "CMD")]
+    pub workload: Option<String>,
+    /// A command that succeeds once the server is up
+    #[arg(long, value_name = "CMD")]
+    pub ready: Option<String>,
+    /// Compare the number that REGEX captures from the workload's output instead of its time
+    ///
+    /// The last match counts. Larger is better, unless the group is named (?<time>...) or a unit
+    /// of time follows the number.
+    #[arg(long, value_name = "REGEX", requires = "workload")]
+    pub metric: Option<String>,
+}
+
+impl LoadArgs {
+    /// `None` for a program that ends by itself.
+    ///
+    /// # Errors
+    /// [`UserError::Usage`] for an expression that cannot be read, and for --ready alone.
+    pub fn load(&self) -> Result<Option<Load>> {
+        let metric = self.metric.as_deref().map(Metric::new).transpose()?;
+        let server = self.workload.is_some() || self.for_.is_some();
+        if self.ready.is_some() && !server {
+            let message = "--ready is for servers: add --workload CMD or --for TIME";
+            return Err(UserError::Usage(message.to_owned()).into());
+        }
+        Ok(server.then(|| Load {
+            workload: self.workload.clone(),
+            ready: self.ready.clone(),
+            window: self.for_,
+            metric,
+        }))
+    }
+}
+
+/// Parses a threshold in percent, at least 0.
+pub fn percent(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(percent) if percent.is_finite() && percent >= 0.0 => Ok(percent),
+        _ => Err("is not a percentage of 0 or more".to_owned()),
+    }
+}
+
+/// Parses --baseline: the CPU time of a run without a plan, in ns.
+///
+/// # Errors
+/// [`UserError::Usage`] if it is not a time above 0.
+pub fn baseline_ns(text: Option<&str>) -> Result<Option<f64>, UserError> {
+    let time = text.map(parse_duration).transpose();
+    let time = time.map_err(|error| UserError::Usage(error.to_string()))?;
+    if time.is_some_and(|time| time.is_zero()) {
+        return Err(UserError::Usage("--baseline: must be above 0".to_owned()));
+    }
+    Ok(time.map(|time| time.as_nanos() as f64))
+}
