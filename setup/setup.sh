@@ -89,7 +89,7 @@ install_packages() {
 	# shellcheck disable=SC2086
 	print_size $missing
 	# shellcheck disable=SC2086
-	attempt "could not install$missing" install_now $missing
+	attempt "the packages could not be installed" install_now $missing
 	missing=$(missing_packages)
 	[ -z "$missing" ] || die "still missing after the installation:$missing"
 }
