@@ -100,7 +100,7 @@ check_unknown_system() {
 	# shellcheck disable=SC2046
 	say "   " $(system=debian release=debian-13 packages_of "$purpose")
 	for tool in gcc make; do
-		have "$tool" || die "$tool is missing; install it with your system's package manager"
+		have "$tool" || die "$tool is missing; install the package that has it (Debian's is $tool)"
 	done
 }
 
