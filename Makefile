@@ -5,10 +5,10 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 cache = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tollfree
 
-.PHONY: help build demo test test-all bench kernel lab install uninstall clean clean-cache
+.PHONY: help build demo test test-all test-roots bench kernel lab install uninstall clean clean-cache
 
 help:
-	@echo 'make demo | test | test-all | bench | kernel | lab | build | install PREFIX=/usr/local | uninstall | clean | clean-cache'
+	@echo 'make demo | test | test-all | test-roots | bench | kernel | lab | build | install PREFIX=/usr/local | uninstall | clean | clean-cache'
 
 build:
 	cargo build --release --locked
@@ -24,6 +24,10 @@ test:
 test-all: test
 	target/release/toll-lab equal
 	target/release/toll-lab baseline --output '$(cache)/lab/baseline.md'
+
+# Both commands in new minimal roots of Debian 12 and 13; needs root, and over two hours.
+test-roots:
+	setup/test-roots.sh
 
 bench:
 	benches/all.sh

@@ -42,7 +42,7 @@ put_qemu() {
 	fi
 	unpacked=$(unpacked_qemu)
 	if [ -z "$unpacked" ]; then
-		say "Found no QEMU 7.2 with plugins to install: tollfree's simulator will be missing, the rest works."
+		say "Found no QEMU 6.0 to 8.x with plugins to install: tollfree's simulator will be missing, the rest works."
 		say "Run setup/setup.sh demo as the user that built tollfree, and install again."
 		return 0
 	fi

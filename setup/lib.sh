@@ -43,9 +43,9 @@ rust_fits() {
 	[ -n "$rust_version" ] && version_at_least "$rust_version" "$rust_needed"
 }
 
-# Puts a suitable cargo first in PATH; fails if there is none.
+# Puts a suitable cargo first in PATH; fails if there is none. Ubuntu has newer versions in directories of their own.
 choose_rust() {
-	for directory in "" /usr/bin "$HOME/.cargo/bin"; do
+	for directory in "" /usr/bin "/usr/lib/rust-$rust_needed/bin" "$HOME/.cargo/bin"; do
 		if rust_fits "${directory:+$directory/}cargo" && rust_fits "${directory:+$directory/}rustc"; then
 			[ -z "$directory" ] || PATH=$directory:$PATH
 			export PATH
@@ -60,9 +60,9 @@ qemu_is() {
 	have "$1" && "$1" --version 2>/dev/null | grep -q "version $2" && "$1" -h 2>/dev/null | grep -q -e -plugin
 }
 
-# Whether $1 is the simulator's QEMU.
+# Whether $1 is a QEMU for the simulator: one with version 1 of the plugin interface.
 qemu_fits() {
-	qemu_is "$1" '7\.2'
+	qemu_is "$1" '[678]\.'
 }
 
 # Whether $1 is the lab's QEMU.

@@ -1,14 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Installs what one purpose needs, except what is installed already:
-#     setup/setup.sh [--yes] demo|test|bench|lab|outside
+#     setup/setup.sh [--yes] demo|test|bench|lab|outside|roots
 # Only packages need root (directly or through sudo); on a terminal it asks before it installs any, unless --yes is
 # given. Everything else goes to ~/.cache/tollfree.
-# Supports Debian 12 and 13; on other systems it lists what is missing. Status 3: the set-up failed.
+# Knows Debian, Ubuntu, Fedora, Arch and openSUSE (docs/guide/install.md); elsewhere it names what is missing.
+# Status 3: the set-up failed.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=lib.sh
 . "$here/lib.sh"
+# shellcheck source=system.sh
+. "$here/system.sh"
+# shellcheck source=unpack.sh
+. "$here/unpack.sh"
 
 yes=
 [ "${1:-}" != --yes ] || {
@@ -16,193 +21,122 @@ yes=
 	shift
 }
 purpose=${1:-}
-[ -f "$here/$purpose.packages" ] || die "usage: setup/setup.sh [--yes] demo|test|bench|lab|outside"
+case $purpose in
+demo | test | bench | lab | outside | roots) ;;
+*) die "usage: setup/setup.sh [--yes] demo|test|bench|lab|outside|roots" ;;
+esac
 
-# Prints the Debian release, "12" or "13"; nothing on other systems.
-debian_release() {
-	[ -r /etc/os-release ] || return 0
-	# shellcheck disable=SC1091
-	(. /etc/os-release && case "${ID:-}:${VERSION_ID:-}" in
-		debian:12 | debian:13) printf '%s' "$VERSION_ID" ;;
-	esac)
+# Prints why the last logged command failed.
+reason() {
+	if grep -q -i 'no space left on device' "$log"; then
+		say "the disk is full"
+	elif grep -q -i -E 'could not resolve|(temporary )?failure (in name )?resol|unreachable|could not connect|timed out' "$log"; then
+		say "the server cannot be reached; is there a network?"
+	else
+		{ grep -i -E '^(E:|error)' "$log" || tail -n 1 "$log"; } | head -n 1
+	fi
 }
 
-# Prints the packages of list $1 for this release.
-packages_of() {
-	sed -e '/^#/d' -e "s/^$release: *//" -e '/^[0-9]*:/d' "$here/$1.packages"
+# attempt WHAT COMMAND...: runs a command with its output in the log; if it fails, ends with WHAT and the reason.
+attempt() {
+	what=$1
+	shift
+	"$@" >>"$log" 2>&1 || die "$what: $(reason) (the whole log: $log)"
 }
 
-installed() {
-	[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
-}
-
+# Prints the packages to install.
 missing_packages() {
 	{
 		packages_of "$purpose"
 		choose_rust || packages_of rust
 	} | while read -r package; do
-		installed "$package" || printf ' %s' "$package"
+		installed "$package" || comes_unpacked "$package" || printf ' %s' "$package"
 	done
+}
+
+# Whether package $1 is the kernel's source, and it is unpacked without root because this machine's suites lack it.
+comes_unpacked() {
+	[ "$1" = "$kernel_package" ] && { have_kernel_source || ! apt_may_have "$1"; }
 }
 
 # Ends with the command to type.
 name_packages() {
-	die "these Debian packages are missing and $1. As root, once:
-    apt-get update && apt-get install --no-install-recommends$missing"
+	die "these packages are missing and $1. As root, once:
+    $(install_command)$missing"
 }
 
-# Runs a command as root, or ends with the packages to install.
-as_root() {
+# Sets $as_root to the command that runs another as root, or ends with the packages to install.
+become_root() {
 	if [ "$(id -u)" = 0 ]; then
-		"$@"
+		as_root=
 	elif have sudo && { sudo -n true 2>/dev/null || [ -t 0 ]; }; then
-		sudo "$@"
+		as_root=sudo
 	else
 		name_packages "only root can install them"
 	fi
 }
 
 install_packages() {
+	[ -n "$(packages_of "$purpose")" ] || die "'$purpose' is supported on Debian only; this is $release"
 	missing=$(missing_packages)
 	[ -n "$missing" ] || return 0
-	say "Debian packages to install (needs root):$missing"
+	say "Packages to install (needs root):$missing"
 	agree "Install them?" || name_packages "were not installed"
-	as_root apt-get update -qq
+	become_root
+	attempt "the package lists could not be updated" update_lists
+	missing=$(missing_packages)
+	[ -n "$missing" ] || return 0
 	# shellcheck disable=SC2086
-	apt-get install --assume-no --no-install-recommends $missing 2>/dev/null | grep -E '^(Need to get|After this)' || true
+	print_size $missing
 	# shellcheck disable=SC2086
-	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
-		-o APT::Keep-Downloaded-Packages=false $missing >"$log" 2>&1 || {
-		tail -n 20 "$log" >&2
-		die "apt-get could not install:$missing (the whole log: $log)"
-	}
+	attempt "the packages could not be installed" install_now $missing
 	missing=$(missing_packages)
 	[ -z "$missing" ] || die "still missing after the installation:$missing"
 }
 
-# On other systems nothing is installed: lists what is needed.
-check_foreign_system() {
-	say "This is not Debian 12 or 13: nothing is installed here, only checked."
+# Names what is missing on a system with unknown names of packages.
+check_unknown_system() {
+	say "The set-up does not know this system: nothing is installed. Debian's names of what it needs:"
+	# shellcheck disable=SC2046
+	say "   " $(system=debian release=debian-13 packages_of "$purpose")
 	for tool in gcc make; do
-		have "$tool" || die "$tool is missing; install it with your system's package manager"
-	done
-	choose_rust || die "cargo $rust_needed or later is missing; install Rust with your system's package manager, or with rustup"
-	qemu_fits qemu-x86_64 || say "No qemu-x86_64 7.2 with plugins: tollfree's simulator will be missing, the rest works."
-}
-
-# Prints the Debian archive in this machine's apt sources.
-debian_mirror() {
-	mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -E '/debian/?$' | head -n 1)
-	[ -n "$mirror" ] || die "apt's sources name no Debian archive to take QEMU from (it is in $1)"
-	printf '%s' "$mirror"
-}
-
-# Runs apt-get with a private apt root: the machine's sources, lists and packages stay unchanged.
-private_apt() {
-	apt-get -qq -o Dir="$root" -o Dir::State::status="$root/status" -o APT::Sandbox::User= \
-		-o APT::Install-Recommends=false -o Acquire::Languages=none "$@"
-}
-
-# unpack_package SUITE... PACKAGE: unpacks a package of another suite with its libraries in $root/files.
-unpack_package() {
-	root=$cache/apt.$$
-	trap 'rm -rf "$root"' EXIT
-	mkdir -p "$root/etc/apt/apt.conf.d" "$root/etc/apt/preferences.d" "$root/var/lib/apt/lists/partial" \
-		"$root/var/cache/apt/archives/partial" "$root/files"
-	: >"$root/status"
-	while [ $# -gt 1 ]; do
-		printf 'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg arch=amd64] %s %s main\n' \
-			"$(debian_mirror "$1")" "$1" >>"$root/etc/apt/sources.list"
-		newest=$1
-		shift
-	done
-	private_apt update
-	private_apt -t "$newest" install --download-only -y "$1" >/dev/null
-	for archive in "$root"/var/cache/apt/archives/*.deb; do
-		case ${archive##*/} in
-		# Keep the machine's own C library: plugins are linked with it.
-		libc6_* | libgcc-s1_* | gcc-*-base_* | libcrypt1_*) ;;
-		*) dpkg -x "$archive" "$root/files" ;;
-		esac
+		have "$tool" || die "$tool is missing; install the package that has it (Debian's is $tool)"
 	done
 }
 
-# Unpacks Debian 12's qemu-user with its libraries, if the machine's own QEMU is not the version that the simulator needs
-# (Debian 13's is static and does not support plugins).
-unpack_qemu_user() {
-	target=$cache/qemu-user-7.2
-	! qemu_fits qemu-x86_64 || return 0
-	! qemu_fits "$cache/bin/qemu-x86_64" || return 0
-	say "Unpacking Debian 12's qemu-user 7.2 into $target (about 30 MB to download)"
-	unpack_package bookworm qemu-user
-	rm -rf "$target"
-	mkdir -p "$target/bin" "$target/lib"
-	cp "$root/files/usr/bin/qemu-x86_64" "$target/lib/qemu-x86_64"
-	find "$root/files" -name '*.so*' -path '*x86_64-linux-gnu*' ! -path '*/gconv/*' -exec cp -P {} "$target/lib/" \;
-	qemu_wrapper >"$target/bin/qemu-x86_64"
-	chmod +x "$target/bin/qemu-x86_64"
-	mkdir -p "$cache/bin"
-	ln -sf ../qemu-user-7.2/bin/qemu-x86_64 "$cache/bin/qemu-x86_64"
-	qemu_fits "$cache/bin/qemu-x86_64" || die "the unpacked $target does not run"
+# The simulator is optional, and only Debian's apt can check the archive that has a QEMU for it.
+get_qemu_user() {
+	if [ "$system" = debian ]; then
+		unpack_qemu_user
+	elif ! qemu_fits qemu-x86_64; then
+		say "There is no qemu-x86_64 6.0 to 8.x with plugins: tollfree's simulator will be missing, the rest works."
+	fi
 }
 
-# Unpacks the emulator of the lab's guests: Debian 13 has version 10, Debian 12 has it in its backports.
-unpack_qemu_system() {
-	target=$cache/qemu-system-10
-	! system_qemu_fits qemu-system-x86_64 || return 0
-	! system_qemu_fits "$cache/bin/qemu-system-x86_64" || return 0
-	say "Unpacking QEMU 10 of Debian 12's backports into $target (about 80 MB to download)"
-	unpack_package bookworm bookworm-backports qemu-system-x86
-	rm -rf "$target"
-	mkdir -p "$target/bin" "$cache/bin"
-	mv "$root/files" "$target/root"
-	system_qemu_wrapper >"$target/bin/qemu-system-x86_64"
-	chmod +x "$target/bin/qemu-system-x86_64"
-	ln -sf ../qemu-system-10/bin/qemu-system-x86_64 "$cache/bin/qemu-system-x86_64"
-	system_qemu_fits "$cache/bin/qemu-system-x86_64" || die "the unpacked $target does not run"
-}
-
-# Sets LD_LIBRARY_PATH instead of calling the loader, because QEMU searches its modules beside its own file.
-system_qemu_wrapper() {
-	cat <<'WRAPPER'
-#!/bin/sh
-root=$(dirname "$(readlink -f "$0")")/../root
-libraries=$root/usr/lib/x86_64-linux-gnu:$root/lib/x86_64-linux-gnu
-LD_LIBRARY_PATH=$libraries exec "$root/usr/bin/qemu-system-x86_64" \
-	-L "$root/usr/share/qemu" -L "$root/usr/share/seabios" "$@"
-WRAPPER
-}
-
-# Installs the tool for shells in the lab's kernels; the version is pinned.
-install_virtme() {
-	venv=$cache/lab/venv
-	! "$venv/bin/vng" --version 2>/dev/null | grep -q "$virtme_version" || return 0
-	say "Installing virtme-ng $virtme_version into $venv (about 20 MB)"
-	mkdir -p "$cache/lab"
-	{ python3 -m venv "$venv" && "$venv/bin/pip" install --quiet "virtme-ng==$virtme_version"; } >>"$log" 2>&1 ||
-		die "virtme-ng could not be installed into $venv (see $log)"
-}
-virtme_version=1.42
-
-# Calls the loader directly, so that the simulated program inherits no LD_LIBRARY_PATH.
-qemu_wrapper() {
-	cat <<'WRAPPER'
-#!/bin/sh
-here=$(dirname "$(readlink -f "$0")")/../lib
-exec /lib64/ld-linux-x86-64.so.2 --library-path "$here" "$here/qemu-x86_64" "$@"
-WRAPPER
+# The kernel's source and the emulator of guests.
+get_lab() {
+	if [ "$system" = debian ]; then
+		unpack_kernel_source
+		unpack_qemu_system
+	else
+		have_kernel_source || die "the lab needs the file $kernel_package.tar.xz of Debian's package: copy it to $kernel_sources/VERSION.tar.xz"
+		system_qemu_fits qemu-system-x86_64 || die "the lab needs qemu-system-x86_64 10 with plugins"
+	fi
+	install_virtme
 }
 
 [ "$(uname -s):$(uname -m)" = Linux:x86_64 ] || die "only Linux on x86-64 for now; this is $(uname -s) on $(uname -m)"
-mkdir -p "$cache"
+{ mkdir -p "$cache" 2>/dev/null && [ -w "$cache" ]; } ||
+	die "$cache cannot be written: name another directory in XDG_CACHE_HOME"
 log=$cache/setup.log
-release=$(debian_release)
-if [ -n "$release" ]; then
+: >"$log"
+identify_system
+if [ -n "$system" ]; then
 	install_packages
-	case $purpose in
-	lab) unpack_qemu_user && unpack_qemu_system && install_virtme ;;
-	*) unpack_qemu_user ;;
-	esac
 else
-	check_foreign_system
+	check_unknown_system
 fi
+[ "$purpose" != roots ] || exit 0
+choose_rust || die "no cargo $rust_needed or later: the packages of this system are older; install Rust with rustup"
+get_qemu_user
+[ "$purpose" != lab ] || get_lab
