@@ -644,6 +644,9 @@ fn a_caught_signal_still_interrupts() {
     for _ in 0..50 {
         target.wait_until_asleep();
         stop(&remote);
+        // Between the kernel's decision to restart the call and the call itself, a signal finds the
+        // thread outside of it.
+        target.wait_until_asleep();
         kill(target.pid(), libc::SIGUSR2);
         stop(&remote);
         assert_eq!(target.line(), "interrupted");
