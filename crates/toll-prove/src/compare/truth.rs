@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use toll_act::permanent::Change;
+use toll_model::random::Random;
 use toll_model::stats::{self, Interval, SMALLEST_EFFECT};
 
 use super::schedule::{Executor, Ran, Rules, STOP_CONFIDENCE};
@@ -23,7 +24,7 @@ const LIMIT: f64 = 120.0;
 
 /// A machine with drift, and variants with known true speed-ups.
 struct Simulated {
-    random: u64,
+    random: Random,
     clock: f64,
     speed: f64,
     /// True speed-ups of all variants except the first, by name.
@@ -31,18 +32,8 @@ struct Simulated {
 }
 
 impl Simulated {
-    /// A pseudo-random number in 0..1, never 0 (SplitMix64).
-    fn unit(&mut self) -> f64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (((z ^ (z >> 31)) >> 11) as f64 + 0.5) / (1u64 << 53) as f64
-    }
-
     fn normal(&mut self) -> f64 {
-        let radius = (-2.0 * self.unit().ln()).sqrt();
-        radius * (std::f64::consts::TAU * self.unit()).cos()
+        self.random.normals().0
     }
 
     fn noise(&mut self) -> f64 {
@@ -165,7 +156,7 @@ fn simulate(what: &str, trials: u64, truth: [f64; 3]) -> Tally {
     let mut tally = Tally::default();
     for trial in 0..trials {
         let mut machine = Simulated {
-            random: trial << 32,
+            random: Random::new(trial << 32),
             clock: 0.0,
             speed: 0.0,
             truth: truth.clone(),
