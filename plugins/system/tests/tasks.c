@@ -39,6 +39,13 @@ static void run(unsigned int cpu, uint64_t instructions)
 	cpus[cpu].counts[INSTRUCTIONS_KERNEL] += instructions;
 }
 
+static void interrupt(unsigned int cpu, uint64_t instructions)
+{
+	say(cpu, TOLL_LAB_IRQ_ENTER, 0, 0);
+	run(cpu, instructions);
+	say(cpu, TOLL_LAB_IRQ_EXIT, 0, 0);
+}
+
 /* Faults or allocations of this many instructions, in the histogram of a CPU. */
 static uint64_t latencies_of(unsigned int cpu, enum latency latency, uint64_t instructions)
 {
@@ -88,9 +95,7 @@ static void faults(void)
 	run(0, 1000);
 	say(0, TOLL_LAB_FAULT_BEGIN, 0, 0);
 	run(0, 10);
-	say(0, TOLL_LAB_IRQ_ENTER, 0, 0);
-	run(0, 500);
-	say(0, TOLL_LAB_IRQ_EXIT, 0, 0);
+	interrupt(0, 500);
 	run(0, 1);
 	/* It sleeps, another task runs and faults, and it continues elsewhere. */
 	say(0, TOLL_LAB_TASK, 8, 0);
@@ -121,9 +126,7 @@ static void allocations(void)
 	say(0, TOLL_LAB_ALLOC_BEGIN, 0, 0);
 	run(0, 20);
 	/* It waits for the interrupts on top of it, so their work counts. */
-	say(0, TOLL_LAB_IRQ_ENTER, 0, 0);
-	run(0, 500);
-	say(0, TOLL_LAB_IRQ_EXIT, 0, 0);
+	interrupt(0, 500);
 	/*
 	 * It reclaims and sleeps; another task allocates, with its own interrupt; it
 	 * continues elsewhere.
@@ -131,9 +134,7 @@ static void allocations(void)
 	say(0, TOLL_LAB_TASK, 8, 0);
 	say(0, TOLL_LAB_ALLOC_BEGIN, 0, 0);
 	run(0, 4);
-	say(0, TOLL_LAB_IRQ_ENTER, 0, 0);
-	run(0, 30);
-	say(0, TOLL_LAB_IRQ_EXIT, 0, 0);
+	interrupt(0, 30);
 	say(0, TOLL_LAB_ALLOC_END, 1, 0);
 	run(1, 300);
 	say(1, TOLL_LAB_TASK, 7, 0);
