@@ -13,10 +13,14 @@ mod run;
 mod selftest;
 mod shell;
 
+use std::path::PathBuf;
+
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 
 use crate::error::{EXIT_CODES, LabError};
+use crate::kernel::{Built, Variant, build};
+use crate::workspace::Workspace;
 
 /// Build and boot stock and patched kernels side by side, and count events with a virtual PMU
 #[derive(Debug, Parser)]
@@ -28,13 +32,28 @@ pub struct Cli {
 
 /// Guest options of commands that take no scenario.
 #[derive(Debug, Args)]
-struct Shape {
+struct GuestArgs {
+    /// Kernel variant
+    #[arg(value_name = "VARIANT", default_value = "tollfree")]
+    variant: String,
     /// Emulated CPUs
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=8))]
     cpus: u32,
     /// The guest's memory
     #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(256..=12288))]
     memory: u32,
+}
+
+/// Builds the variants of these names, after it has found all.
+fn built(workspace: &Workspace, names: &[String], config: &[PathBuf]) -> Result<Vec<Built>> {
+    let variants = names
+        .iter()
+        .map(|name| Variant::find(workspace, name, config))
+        .collect::<Result<Vec<_>>>()?;
+    variants
+        .iter()
+        .map(|variant| build(workspace, variant))
+        .collect()
 }
 
 #[derive(Debug, Subcommand)]

@@ -8,12 +8,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args as ClapArgs;
 
-use super::run::RoundsArgs;
+use super::run::RunArgs;
 use crate::error::LabError;
-use crate::preset::Preset;
 use crate::results::{MAIN, Results, bars, provenance, resolution, shares, table, tails};
 use crate::run::{Request, run as run_all};
-use crate::scenario::{Scenario, Size};
+use crate::scenario::Scenario;
 use crate::workspace::Workspace;
 use crate::{files, output};
 
@@ -34,14 +33,8 @@ pub struct Args {
     /// Run only these scenarios
     #[arg(value_name = "SCENARIO")]
     scenarios: Vec<String>,
-    /// Run the short forms: seconds instead of minutes
-    #[arg(long)]
-    short: bool,
     #[command(flatten)]
-    rounds: RoundsArgs,
-    /// CPU preset for the TLB model
-    #[arg(long, default_value = Preset::NAMES[0])]
-    preset: String,
+    how: RunArgs,
     /// File for the document; the charts are written beside it
     #[arg(long, value_name = "FILE")]
     output: PathBuf,
@@ -59,17 +52,17 @@ pub fn run(args: &Args) -> Result<()> {
             .map(|name| Scenario::find(&workspace, name))
             .collect::<Result<Vec<_>>>()?,
     };
-    let preset = Preset::find(&args.preset)?;
+    let preset = args.how.preset()?;
     let mut all = Vec::new();
     let mut failed = Vec::new();
     for scenario in scenarios {
         let request = Request {
             scenario: &scenario,
-            size: if args.short { Size::Short } else { Size::Full },
+            size: args.how.size(),
             variants: &["vanilla".to_owned()],
             config: &[],
             policies: &[],
-            rounds: args.rounds.rounds(),
+            rounds: args.how.rounds(),
             preset: &preset,
             resumes: true,
         };
@@ -128,8 +121,8 @@ fn has_main(results: &Results) -> bool {
 }
 
 fn document(args: &Args, all: &[(Scenario, Results)], failed: &[(String, String)]) -> String {
-    let form = if args.short { "short" } else { "full" };
-    let short = if args.short { " --short" } else { "" };
+    let form = if args.how.short { "short" } else { "full" };
+    let short = if args.how.short { " --short" } else { "" };
     let mut text = format!(
         "<!-- SPDX-License-Identifier: MIT OR Apache-2.0 -->\n\
          # What the stock kernel pays: every scenario, {form} form\n\n\

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args as ClapArgs;
 
-use crate::kernel::{Built, Variant, build};
+use super::built;
+use crate::kernel::Built;
 use crate::output;
 use crate::workspace::Workspace;
 
@@ -42,15 +43,7 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<()> {
     let workspace = Workspace::find()?;
-    let variants = args
-        .variants
-        .iter()
-        .map(|name| Variant::find(&workspace, name, &args.config))
-        .collect::<Result<Vec<_>>>()?;
-    let built = variants
-        .iter()
-        .map(|variant| build(&workspace, variant))
-        .collect::<Result<Vec<_>>>()?;
+    let built = built(&workspace, &args.variants, &args.config)?;
     if args.json {
         return output::json(&built);
     }

@@ -14,8 +14,8 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 use serde::Serialize;
 
+use super::built;
 use crate::error::LabError;
-use crate::kernel::{Variant, build};
 use crate::workspace::Workspace;
 use crate::{files, output};
 use kernel::TestedKernel;
@@ -94,15 +94,7 @@ struct Report<'a> {
 pub fn run(args: &Args) -> Result<()> {
     let workspace = Workspace::find()?;
     let plan = Plan::read(&workspace)?;
-    let variants = args
-        .variants
-        .iter()
-        .map(|name| Variant::find(&workspace, name, &args.config))
-        .collect::<Result<Vec<_>>>()?;
-    let built = variants
-        .iter()
-        .map(|variant| build(&workspace, variant))
-        .collect::<Result<Vec<_>>>()?;
+    let built = built(&workspace, &args.variants, &args.config)?;
     let tests = match args.asks_for_suite(SuiteName::Mm) {
         true => Some(Tests::compile(&built[0])?),
         false => None,

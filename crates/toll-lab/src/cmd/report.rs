@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 
-use super::run::RoundsArgs;
+use super::run::RunArgs;
 use crate::error::LabError;
-use crate::preset::Preset;
 use crate::report::{self, Missing, Part, Report, Stored};
 use crate::run::{Request, run as run_all};
-use crate::scenario::{Scenario, Size, Subject, Verdict};
+use crate::scenario::{Scenario, Subject, Verdict};
 use crate::workspace::Workspace;
 use crate::{files, output};
 
@@ -37,14 +36,8 @@ pub struct Args {
     /// Only these scenarios of the subject
     #[arg(value_name = "SCENARIO")]
     scenarios: Vec<String>,
-    /// Run the short forms
-    #[arg(long)]
-    short: bool,
     #[command(flatten)]
-    rounds: RoundsArgs,
-    /// CPU preset for the TLB model
-    #[arg(long, default_value = Preset::NAMES[0])]
-    preset: String,
+    how: RunArgs,
     /// Run nothing: take the results from the JSON file of an earlier report
     #[arg(long, value_name = "FILE", conflicts_with_all = ["short", "runs", "change"])]
     from: Option<PathBuf>,
@@ -89,21 +82,21 @@ fn scenarios(workspace: &Workspace, args: &Args) -> Result<Vec<Scenario>> {
 
 /// Runs the scenarios, or reuses cached runs.
 fn measured(workspace: &Workspace, args: &Args, scenarios: Vec<Scenario>) -> Result<Report> {
-    let preset = Preset::find(&args.preset)?;
+    let preset = args.how.preset()?;
     let mut report = Report::new(args.subject);
     let total = scenarios.len();
     for (place, scenario) in scenarios.into_iter().enumerate() {
         if io::stderr().is_terminal() {
             output::note(format_args!("{} ({} of {total})", scenario.name, place + 1));
         }
-        let size = if args.short { Size::Short } else { Size::Full };
+        let size = args.how.size();
         let request = Request {
             scenario: &scenario,
             size,
             variants: &scenario.compared_variants(size),
             config: &[],
             policies: &[],
-            rounds: args.rounds.rounds(),
+            rounds: args.how.rounds(),
             preset: &preset,
             resumes: true,
         };

@@ -35,9 +35,6 @@ pub struct Args {
     /// Scenario: a name from `toll-lab list`, or the path of a file
     #[arg(value_name = "SCENARIO")]
     scenario: String,
-    /// Run the short form: seconds instead of minutes
-    #[arg(long)]
-    short: bool,
     /// Kernel variant, see `toll-lab kernel --help`; may be repeated, the first is the reference
     #[arg(long, value_name = "VARIANT")]
     variant: Vec<String>,
@@ -48,10 +45,7 @@ pub struct Args {
     #[arg(long, value_name = "FRAGMENT")]
     config: Vec<PathBuf>,
     #[command(flatten)]
-    rounds: RoundsArgs,
-    /// CPU preset for the TLB model
-    #[arg(long, default_value = Preset::NAMES[0])]
-    preset: String,
+    how: RunArgs,
     /// Reuse the runs of an earlier call with the same scenario, kernel and plugin
     #[arg(long)]
     resume: bool,
@@ -72,18 +66,35 @@ pub struct Args {
     json: bool,
 }
 
-/// Number of runs of a scenario.
+/// How to run scenarios.
 #[derive(Debug, ClapArgs)]
-pub struct RoundsArgs {
+pub struct RunArgs {
+    /// Run the short form: seconds instead of minutes
+    #[arg(long)]
+    pub short: bool,
     /// Runs of each variant and policy; with --change the maximum, 30 by default
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: Option<u32>,
     /// Repeat until a change of PERCENT in the scenario's judged counters is detectable
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     change: Option<f64>,
+    /// CPU preset for the TLB model
+    #[arg(long, default_value = Preset::NAMES[0])]
+    preset: String,
 }
 
-impl RoundsArgs {
+impl RunArgs {
+    pub fn size(&self) -> Size {
+        match self.short {
+            true => Size::Short,
+            false => Size::Full,
+        }
+    }
+
+    pub fn preset(&self) -> Result<Preset> {
+        Preset::find(&self.preset)
+    }
+
     pub fn rounds(&self) -> Rounds {
         match (self.change, self.runs) {
             (Some(change), most) => Rounds::Showing {
@@ -112,15 +123,15 @@ pub fn run(args: &Args) -> Result<()> {
         &workspace,
         &Request {
             scenario: &scenario,
-            size: if args.short { Size::Short } else { Size::Full },
+            size: args.how.size(),
             variants: match args.variant.is_empty() {
                 true => &scenario.variants,
                 false => &args.variant,
             },
             config: &args.config,
             policies: &args.policy,
-            rounds: args.rounds.rounds(),
-            preset: &Preset::find(&args.preset)?,
+            rounds: args.how.rounds(),
+            preset: &args.how.preset()?,
             resumes: args.resume,
         },
     )?;

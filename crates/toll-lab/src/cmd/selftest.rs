@@ -13,7 +13,7 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 use serde::Serialize;
 
-use super::Shape;
+use super::GuestArgs;
 use crate::error::LabError;
 use crate::guest::{Done, Guest, Job, Machine, Outcome, Program, Status};
 use crate::kernel::{Built, Variant, build};
@@ -53,11 +53,8 @@ Example:
 #[derive(Debug, ClapArgs)]
 #[command(after_help = EXAMPLE)]
 pub struct Args {
-    /// Kernel variant
-    #[arg(value_name = "VARIANT", default_value = "tollfree")]
-    variant: String,
     #[command(flatten)]
-    shape: Shape,
+    guest: GuestArgs,
     /// Memory nodes; they share the CPUs and the memory
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=2))]
     nodes: u32,
@@ -115,9 +112,9 @@ impl Args {
         let mut name = format!(
             "{variant}-{}-{}x{}-{}",
             self.fs.name(),
-            self.shape.cpus,
+            self.guest.cpus,
             self.nodes,
-            self.shape.memory
+            self.guest.memory
         );
         for (_, option) in set {
             name = format!("{name}-{option}");
@@ -162,7 +159,11 @@ struct Session<'a> {
 impl<'a> Session<'a> {
     fn ready(args: &'a Args) -> Result<Session<'a>> {
         let workspace = Workspace::find()?;
-        let variant = Variant::find(&workspace, &args.variant, &args.fs.fragments(&workspace))?;
+        let variant = Variant::find(
+            &workspace,
+            &args.guest.variant,
+            &args.fs.fragments(&workspace),
+        )?;
         let built = build(&workspace, &variant)?;
         let tests = compile(&built)?;
         let modules: Vec<Program> = built.modules.iter().map(|file| module(file)).collect();
@@ -204,7 +205,7 @@ impl<'a> Session<'a> {
                 pti: self.args.pti,
                 la57: self.args.la57,
                 icount: self.args.icount,
-                ..Machine::plain(self.args.shape.cpus, self.args.shape.memory)
+                ..Machine::plain(self.args.guest.cpus, self.args.guest.memory)
             },
             append: &append,
             programs: &self.programs,

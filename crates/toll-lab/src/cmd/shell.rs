@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::Result;
 use clap::Args as ClapArgs;
 
-use super::Shape;
+use super::GuestArgs;
 use crate::error::LabError;
 use crate::guest::Qemu;
 use crate::kernel::{Variant, build};
@@ -26,11 +26,8 @@ meaningless. Exits with the command's status.";
 #[derive(Debug, ClapArgs)]
 #[command(after_help = EXAMPLE)]
 pub struct Args {
-    /// Kernel variant
-    #[arg(value_name = "VARIANT", default_value = "tollfree")]
-    variant: String,
     #[command(flatten)]
-    shape: Shape,
+    guest: GuestArgs,
     /// Command to run instead of a shell
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -39,7 +36,10 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<()> {
     let workspace = Workspace::find()?;
     let vng = virtme(&workspace)?;
-    let built = build(&workspace, &Variant::find(&workspace, &args.variant, &[])?)?;
+    let built = build(
+        &workspace,
+        &Variant::find(&workspace, &args.guest.variant, &[])?,
+    )?;
     let mut command = Command::new(&vng);
     // virtme-ng calls its helper by name.
     let mut path = vng
@@ -55,8 +55,8 @@ pub fn run(args: &Args) -> Result<()> {
         .arg(&built.image)
         .args(["--disable-kvm", "--qemu"])
         .arg(Qemu::find(&workspace)?.program)
-        .args(["--cpus", &args.shape.cpus.to_string()])
-        .args(["--memory", &format!("{}M", args.shape.memory)]);
+        .args(["--cpus", &args.guest.cpus.to_string()])
+        .args(["--memory", &format!("{}M", args.guest.memory)]);
     if !args.command.is_empty() {
         command.arg("--").args(&args.command);
     }
