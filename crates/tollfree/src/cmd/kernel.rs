@@ -26,22 +26,11 @@ Examples:
 
 Commands that need such a kernel exit with 4 on another one.")]
 pub struct Args {
+    /// Use this directory as / (for tests)
+    #[arg(long, hide = true, global = true, value_name = "PATH")]
+    root: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
-}
-
-/// The root of the files that a command reads.
-#[derive(Debug, clap::Args)]
-pub struct RootArg {
-    /// Use this directory as / (for tests)
-    #[arg(long, hide = true, value_name = "PATH")]
-    root: Option<PathBuf>,
-}
-
-impl RootArg {
-    fn open(&self) -> Root {
-        self.root.clone().map_or_else(Root::system, Root::at)
-    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -54,11 +43,12 @@ enum Command {
 }
 
 pub fn run(args: Args, json: bool) -> Result<ExitCode> {
+    let root = args.root.map_or_else(Root::system, Root::at);
     match args.command {
-        Command::Luf(args) => luf::run(args, json),
-        Command::Explain(args) => explain::run(args, json),
-        Command::Top(args) => top::run(args, json),
-        Command::Calibrate(args) => calibrate::run(args, json),
+        Command::Luf(_) => luf::run(&root, json),
+        Command::Explain(args) => explain::run(args, &root, json),
+        Command::Top(args) => top::run(args, &root, json),
+        Command::Calibrate(args) => calibrate::run(args, &root, json),
         Command::Profile(args) => profile::run(args, json),
     }
 }

@@ -52,8 +52,6 @@ pub struct Args {
     /// Freeze the loaded costs: the kernel stops measuring
     #[arg(long, requires = "load")]
     pub freeze: bool,
-    #[command(flatten)]
-    pub root: super::RootArg,
 }
 
 /// `tollfree kernel calibrate --json`.
@@ -98,9 +96,8 @@ enum From {
     Kernel,
 }
 
-pub fn run(args: Args, json: bool) -> Result<ExitCode> {
+pub fn run(args: Args, root: &Root, json: bool) -> Result<ExitCode> {
     let args = &args;
-    let root = args.root.open();
     if args.load && root.line(format!("{DIRECTORY}/mode")).is_none() {
         return Err(UserError::Missing(super::decisions::no_econ()).into());
     }
@@ -109,11 +106,11 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     }
     let (of, lines) = match &args.preset {
         Some(preset) => (preset.clone(), of_preset(preset)?),
-        None => (machine(&root), measure(args, &root)?),
+        None => (machine(root), measure(args, root)?),
     };
     let text = kernel_costs::format(&of, &lines.iter().map(Line::cost).collect::<Vec<_>>());
     let notes = match args.load {
-        true => load(args, &root, &lines)?,
+        true => load(args, root, &lines)?,
         false => Vec::new(),
     };
     if let Some(path) = &args.output {
@@ -126,7 +123,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
             of: &of,
             costs: &lines,
             loaded: args.load,
-            frozen: args.load && econ::Machine::read(&root).is_some_and(|it| it.frozen),
+            frozen: args.load && econ::Machine::read(root).is_some_and(|it| it.frozen),
             notes: &notes,
         })?;
     } else {

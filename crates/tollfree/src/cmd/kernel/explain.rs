@@ -30,8 +30,6 @@ profile or belongs to another user.")]
 pub struct Args {
     /// The process
     pub pid: u32,
-    #[command(flatten)]
-    pub root: super::RootArg,
 }
 
 /// `tollfree kernel explain --json`.
@@ -61,14 +59,13 @@ struct ReportRow<'a> {
     regions_small: u64,
 }
 
-pub fn run(args: Args, json: bool) -> Result<ExitCode> {
-    let root = args.root.open();
+pub fn run(args: Args, root: &Root, json: bool) -> Result<ExitCode> {
     let machine = root.read(format!("{DIRECTORY}/mode")).ok();
-    let Some(ledger) = Ledger::read(&root, args.pid) else {
-        return Err(UserError::Missing(why_not(&root, args.pid, machine.is_some())).into());
+    let Some(ledger) = Ledger::read(root, args.pid) else {
+        return Err(UserError::Missing(why_not(root, args.pid, machine.is_some())).into());
     };
     let machine = machine.unwrap_or_default();
-    let rows = econ::rows(&root, args.pid);
+    let rows = econ::rows(root, args.pid);
     if json {
         output::json(&Report {
             format: "tollfree-explain",

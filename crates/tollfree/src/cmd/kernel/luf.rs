@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use serde::Serialize;
 use toll_act::error::UserError;
+use toll_linux::Root;
 use toll_linux::luf::{DIRECTORY, Luf};
 use toll_model::numbers::{count, duration, of, percent};
 
@@ -20,10 +21,7 @@ Example:
 Reads /sys/kernel/mm/luf, which exists on kernels with tollfree's patches, and changes
 nothing. The exit code is 4 on another kernel. For the meaning of each counter, see
 Documentation/ABI/testing/sysfs-kernel-mm-luf.")]
-pub struct Args {
-    #[command(flatten)]
-    pub root: super::RootArg,
-}
+pub struct Args {}
 
 /// `tollfree kernel luf --json`.
 #[derive(Debug, Serialize)]
@@ -40,9 +38,8 @@ struct Report<'a> {
     pages_per_drain: &'a [(u64, u64)],
 }
 
-pub fn run(args: Args, json: bool) -> Result<ExitCode> {
-    let root = args.root.open();
-    let Some(luf) = Luf::read(&root) else {
+pub fn run(root: &Root, json: bool) -> Result<ExitCode> {
+    let Some(luf) = Luf::read(root) else {
         let why = "not found: this kernel has no lazy unmap flush (CONFIG_LUF)";
         return Err(UserError::Missing(format!("{DIRECTORY}: {why}")).into());
     };

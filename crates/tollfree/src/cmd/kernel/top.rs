@@ -44,8 +44,6 @@ pub struct Args {
     /// Print once what was decided since boot
     #[arg(long, conflicts_with = "times")]
     pub once: bool,
-    #[command(flatten)]
-    pub root: super::RootArg,
 }
 
 /// A snapshot of the kernel's state.
@@ -63,13 +61,12 @@ enum Display {
     Screen(Screen),
 }
 
-pub fn run(args: Args, json: bool) -> Result<ExitCode> {
+pub fn run(args: Args, root: &Root, json: bool) -> Result<ExitCode> {
     if args.interval < Duration::from_millis(10) {
         return Err(UserError::Usage("--interval: at least 10 ms".to_owned()).into());
     }
-    let root = args.root.open();
     let times = if args.once { Some(1) } else { args.times };
-    let mut before = look(&root)?;
+    let mut before = look(root)?;
     let _signals = signals::watch().context("no pipe for signals")?;
     let mut display = Display::new(json, times)?;
     let mut change = Change::since_boot(&before);
@@ -78,7 +75,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         if Some(shown) == times || !display.wait(args.interval, &change)? {
             break;
         }
-        let now = look(&root)?;
+        let now = look(root)?;
         change = Change::between(&before, &now);
         before = now;
     }
