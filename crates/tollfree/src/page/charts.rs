@@ -67,19 +67,15 @@ pub fn speedups(measured: &Measured) -> String {
             "<line class=\"l-one\" x1=\"{0}\" x2=\"{0}\" y1=\"0\" y2=\"36\"/>",
             scale.percent(1.0)
         );
-        if let Some(e) = &variant.speedup {
+        let lines = [
+            (&variant.speedup, "l-after", "f-after", 12, 5),
+            (&variant.predicted, "predicted", "predicted", 26, 4),
+        ];
+        for (estimate, line, circle, y, radius) in lines {
+            let Some(e) = estimate else { continue };
             let _ = write!(
                 svg,
-                "<line class=\"l-after\" x1=\"{}\" x2=\"{}\" y1=\"12\" y2=\"12\"/><circle class=\"f-after\" cx=\"{}\" cy=\"12\" r=\"5\"/>",
-                scale.percent(e.low),
-                scale.percent(e.high),
-                scale.percent(e.median)
-            );
-        }
-        if let Some(e) = &variant.predicted {
-            let _ = write!(
-                svg,
-                "<line class=\"predicted\" x1=\"{}\" x2=\"{}\" y1=\"26\" y2=\"26\"/><circle class=\"predicted\" cx=\"{}\" cy=\"26\" r=\"4\"/>",
+                "<line class=\"{line}\" x1=\"{}\" x2=\"{}\" y1=\"{y}\" y2=\"{y}\"/><circle class=\"{circle}\" cx=\"{}\" cy=\"{y}\" r=\"{radius}\"/>",
                 scale.percent(e.low),
                 scale.percent(e.high),
                 scale.percent(e.median)
