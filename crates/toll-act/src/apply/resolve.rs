@@ -215,68 +215,28 @@ fn regions(wanted: &Ranges, maps: &[Mapping]) -> Vec<u64> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
+    use std::path::Path;
+
+    use toll_model::plan::Verdict;
+    use toll_testkit::model;
+
     use super::*;
-    use toll_model::plan::{Estimate, FORMAT, Region, VERSION, Verdict, Why};
-    use toll_model::profile::{Program, Source};
 
     const BASE: u64 = 0x7f00_0000_0000;
 
-    pub fn mapping(start: u64, length: u64, name: &str) -> Mapping {
-        Mapping {
-            start,
-            end: start + length,
-            read: true,
-            write: true,
-            execute: false,
-            shared: false,
-            offset: 0,
-            inode: 0,
-            name: name.into(),
-        }
+    fn mapping(start: u64, length: u64, name: &str) -> Mapping {
+        model::mapping(start, start + length, name)
     }
 
     /// A plan that wants the first `regions` regions of each of these sites.
-    fn plan(sites: Vec<(SiteKind, u64, u64)>) -> Plan {
-        let mut plan = Plan {
-            format: FORMAT.to_owned(),
-            version: VERSION,
-            program: Program::default(),
-            source: Source::Sim,
-            cpu: String::new(),
-            saved_ns: Estimate::exact(0.0),
-            saved_all_ns: Estimate::exact(0.0),
-            baseline_ns: None,
-            predicted_speedup: Estimate::exact(1.0),
-            reason: String::new(),
-            warnings: Vec::new(),
-            thp_always: false,
-            whole_heap: false,
-            sites: Vec::new(),
-            regions: Vec::new(),
-        };
-        for (id, (kind, length, regions)) in (0..).zip(sites) {
-            plan.sites.push(Site {
-                id,
-                kind,
-                length,
-                misalignment: 0,
-                level: Level::Exact,
-            });
-            plan.regions.extend((0..regions).map(|region| Region {
-                site: id,
-                offset: region * REGION,
-                length: REGION,
-                level: Level::Exact,
-                misses: 1.0,
-                benefit_ns: 1.0,
-                cost_ns: 0.0,
-                verdict: Verdict::Huge,
-                why: Why::Pays,
-                touched_pages: 512,
-            }));
+    fn plan(wanted: Vec<(SiteKind, u64, u64)>) -> Plan {
+        let (mut sites, mut regions) = (Vec::new(), Vec::new());
+        for (id, (kind, length, number)) in (0..).zip(wanted) {
+            sites.push(model::site(id, kind, length));
+            regions.extend((0..number).map(|n| model::region(id, n, Verdict::Huge)));
         }
-        plan
+        model::plan(Path::new(""), sites, regions)
     }
 
     fn alloc(ordinal: u32) -> SiteKind {

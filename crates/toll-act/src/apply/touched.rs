@@ -117,7 +117,8 @@ fn regions(pid: u32, taken: &[Taken]) -> std::io::Result<Vec<u64>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::resolve::tests::mapping;
+    use toll_testkit::model::mapping;
+
     use super::*;
 
     const BASE: u64 = 0x7f00_0000_0000;
@@ -125,7 +126,7 @@ mod tests {
     fn touched(number: u64, name: &str, referenced: u64, huge: u64) -> Touched {
         let start = BASE + number * (1 << 30);
         Touched {
-            mapping: mapping(start, 16 * REGION, name),
+            mapping: mapping(start, start + 16 * REGION, name),
             referenced,
             resident: 16 * REGION,
             huge,
