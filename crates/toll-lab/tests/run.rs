@@ -127,8 +127,10 @@ fn tails_of_faults_are_compared_at_one_place() {
     for ((name, tail), (_, most)) in tails.iter().zip(&most) {
         assert!(0.0 < *tail && tail <= most, "{name}: {tail} of {most}");
     }
-    // A policy that compacts in a fault has a longer tail than econ, which never does.
-    assert!(tails[4].1 < tails[2].1, "{tails:?}");
+    // Only always-defrag compacts in a fault; econ never does. In one run of the short form the
+    // longest fault of any policy can be one that waits for reclaim, so tails are not compared here.
+    let stalls = by_policy(&got, "main", "vmstat_compact_stall");
+    assert!(stalls[2].1 > 0.0 && stalls[4].1 == 0.0, "{stalls:?}");
 }
 
 #[test]
