@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Computes a plan from a profile and a cost table. docs/guide/pricing.md has the formulas, with
+//! Computes a plan from a profile and a cost table. docs/guide/estimates.md has the formulas, with
 //! the source of every constant.
 //!
 //! | module | computes |

@@ -482,7 +482,7 @@ fn long_lists_are_cut_where_they_matter_least() {
 /// Returns the smallest number of regions that reach 90 % of the full benefit, by trying every set.
 fn exhaustive(benefits: &[f64]) -> u32 {
     let total: f64 = benefits.iter().sum();
-    // As docs/guide/pricing.md: a set's benefit for its share of everything.
+    // As docs/guide/estimates.md: a set's benefit for its share of everything.
     let value = |set: u32| {
         let sum: f64 = (0..benefits.len())
             .filter(|i| set >> i & 1 == 1)

@@ -20,7 +20,7 @@ const COLD: [f64; 3] = [0.0, 0.25, 1.0];
 const COLD_WARMED: [f64; 3] = [0.0, 0.0, 0.1];
 /// Share of a cold block's additional cost that is due to the huge page if the program touches all
 /// of it: its 4 KiB pages would have been cold as well, half of them after a pause, all of them on
-/// a fresh machine (docs/guide/pricing.md has the measurement).
+/// a fresh machine (docs/guide/estimates.md has the measurement).
 const COLD_DENSE: f64 = 0.5;
 
 /// Returns the chunks of all sites, in the order of the profile.
