@@ -39,9 +39,9 @@ const SHORTEST: Duration = Duration::from_millis(20);
 /// Initial estimate in seconds per byte in 4 KiB pages, until it is measured. Measured: 20 ms per
 /// GiB on a virtual machine with nested paging.
 const PRICE: f64 = 0.025 / (1u64 << 30) as f64;
-/// Share of a CPU for [`Sampling::Sparing`]. The program pays about twice as much: page faults wait
-/// for the sample, and it evicts page tables from the caches. With 0.01 the program of
-/// `benches/sampler/run.py` took 2 % longer.
+/// Share of a CPU for [`Sampling::Sparing`]. The program may pay more than that: page faults wait for
+/// the sample, and it evicts page tables from the caches. With 0.01 the program of
+/// `benches/sampler/run.py` took 2.1 % longer (90 % interval 0.5 to 4.2).
 const SPARING: f64 = 0.005;
 /// Share of a CPU for [`Sampling::Ample`].
 const AMPLE: f64 = 0.1;
