@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use regex::bytes::Regex;
 use toll_linux::Root;
 use toll_linux::accessed;
-use toll_linux::proc::{self, Kind, Smap};
+use toll_linux::proc::{self, Kind, Mapping, Smap};
 
 use crate::observation::{Hints, Observation};
 
@@ -85,6 +85,18 @@ impl Observer {
             Ok(()) => self.open = Some((of, Instant::now() + self.window)),
             Err(_) => self.next = Instant::now() + FIRST_WINDOW,
         }
+        // The process may end before the window does.
+        if self.program.as_os_str().is_empty() {
+            self.identify(of, || proc::maps(&root, of).unwrap_or_default());
+        }
+    }
+
+    /// Notes the program of a process and the files that it maps, unless it has ended.
+    fn identify(&mut self, pid: u32, mappings: impl FnOnce() -> Vec<Mapping>) {
+        if let Ok(program) = fs::read_link(format!("/proc/{pid}/exe")) {
+            self.program = program;
+            self.look.traits.libraries = libraries(&mappings());
+        }
     }
 
     /// The process with the most CPU time since the start of the last window, if any.
@@ -132,11 +144,10 @@ impl Observer {
                 Kind::Heap => smap.anonymous,
                 _ => 0,
             });
-            self.program = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
-            look.traits.libraries = libraries(&smaps);
+            self.identify(pid, || smaps.into_iter().map(|smap| smap.mapping).collect());
         }
         if let Ok(status) = proc::status(&Root::system(), pid) {
-            look.switched_off |= status.thp_enabled == Some(false);
+            self.look.switched_off |= status.thp_enabled == Some(false);
         }
         Some(())
     }
@@ -154,12 +165,12 @@ fn biggest(root: &Root, tree: &[u32]) -> Option<u32> {
 }
 
 /// Base names of the files that a process maps.
-fn libraries(smaps: &[Smap]) -> Vec<String> {
-    let file = |smap: &Smap| match smap.mapping.kind() {
+fn libraries(mappings: &[Mapping]) -> Vec<String> {
+    let file = |mapping: &Mapping| match mapping.kind() {
         Kind::File(path) => Some(base_name(path)),
         _ => None,
     };
-    let mut libraries: Vec<String> = smaps.iter().filter_map(file).collect();
+    let mut libraries: Vec<String> = mappings.iter().filter_map(file).collect();
     libraries.sort();
     libraries.dedup();
     libraries

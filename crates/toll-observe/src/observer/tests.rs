@@ -28,6 +28,19 @@ fn it_sees_the_memory_that_a_process_touches() {
 }
 
 #[test]
+fn a_program_that_ends_within_the_first_window_is_known() {
+    let mut observer = Observer::default();
+    let mut child = std::process::Command::new("sleep")
+        .arg("100")
+        .spawn()
+        .unwrap();
+    observer.tick(child.id());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(observer.look().traits.program, "sleep");
+}
+
+#[test]
 fn the_biggest_may_be_the_child_of_any_thread() {
     let machine = tempfile::tempdir().unwrap();
     let write = |path: &str, text: &str| {

@@ -16,6 +16,8 @@ fn shown(place: &Place, line: &str) -> String {
     let (mut ours, theirs) = terminal(24, 120);
     let words: Vec<&str> = line.split(' ').collect();
     let mut command = place.tollfree(&words);
+    // Without a type, a terminal is not drawn on.
+    command.env("TERM", "xterm");
     command.stdout(Stdio::null()).stderr(theirs);
     let mut child = command.spawn().unwrap();
     drop(command);
