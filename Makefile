@@ -5,10 +5,10 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 cache = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tollfree
 
-.PHONY: help build demo test test-all test-roots bench kernel lab install uninstall clean clean-cache
+.PHONY: help build demo test test-all test-roots bench kernel lab install uninstall packages test-packages clean clean-cache
 
 help:
-	@echo 'make demo | test | test-all | test-roots | bench | kernel | lab | build | install PREFIX=/usr/local | uninstall | clean | clean-cache'
+	@echo 'make demo | test | test-all | test-roots | bench | kernel | lab | build | install PREFIX=/usr/local | uninstall | packages | test-packages | clean | clean-cache'
 
 build:
 	cargo build --release --locked
@@ -42,6 +42,14 @@ install:
 
 uninstall:
 	setup/install.sh uninstall '$(DESTDIR)$(PREFIX)'
+
+# The packages of this checkout, in target/packages.
+packages:
+	packaging/packages.sh
+
+# Install, use and remove each of them in new minimal roots of Debian; needs root.
+test-packages:
+	packaging/test.sh
 
 # List the lab's scenarios.
 lab:
