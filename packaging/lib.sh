@@ -35,9 +35,15 @@ need() {
 	have "$1" || die "$1 is missing; install the package that has it (Debian's is $2)"
 }
 
+# check_arguments FORMAT STAGE OUTPUT: ends if a script of a format was not called so.
+check_arguments() {
+	[ $# = 3 ] || die "usage: packaging/$1.sh STAGE OUTPUT"
+	[ -x "$2/usr/bin/tollfree" ] || die "$2 has no staged files: run packaging/stage.sh $2"
+}
+
 # Makes a directory for what is not complete yet, in $part, beside what will be renamed to its place in directory $1.
 prepare_in() {
-	{ mkdir -p "$1" && part=$(mktemp -d "$1/.part.XXXXXX"); } 2>/dev/null || die "$1 cannot be written"
+	{ mkdir -p "$1" && part=$(mktemp -d "$(cd "$1" && pwd)/.part.XXXXXX"); } 2>/dev/null || die "$1 cannot be written"
 	trap 'rm -rf "$part"' EXIT
 	trap 'exit 130' HUP INT TERM
 }
@@ -52,4 +58,16 @@ attempt() {
 		fi
 		die "$what: $({ grep -E '^(error|E:|.*: error)' "$part/log" || tail -n 1 "$part/log"; } | head -n 1)"
 	}
+}
+
+# archive FILE DIRECTORY ENTRY: writes the entry of the directory to an archive that depends on the files alone.
+archive() {
+	tar --create --file "$1" --directory "$2" --sort=name --format=gnu --owner=0 --group=0 --numeric-owner \
+		--mtime="@$SOURCE_DATE_EPOCH" --use-compress-program='xz -6 -T1' "$3"
+}
+
+# publish FILE DIRECTORY: moves a complete file from $part to the directory.
+publish() {
+	mv "$part/$1" "$2/$1" || die "$2/$1 cannot be written"
+	say "  $2/$1"
 }

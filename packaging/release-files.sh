@@ -11,20 +11,18 @@ cd "$(dirname "$0")/.."
 
 # Archives without the name and the time of the compressed file, by one thread: more threads make other blocks.
 source_archive() {
-	git archive --prefix="tollfree-$version/" --output="$part/source.tar" HEAD
-	xz --threads=1 "$part/source.tar"
+	git archive --prefix="tollfree-$version/" --output="$part/${source%.xz}" HEAD && xz --threads=1 "$part/${source%.xz}"
 }
 
 need git git
 need xz xz-utils
 need python3 python3
 prepare_in "$packages"
-attempt "the archive of the source" source_archive
-attempt "the bill of materials" python3 -B packaging/sbom.py "$part/sbom"
-mv "$part/source.tar.xz" "$packages/tollfree-$version.tar.xz"
-mv "$part/sbom" "$packages/tollfree-$version.spdx.json"
+source=tollfree-$version.tar.xz bill=tollfree-$version.spdx.json
+attempt "$source cannot be written" source_archive
+attempt "$bill cannot be written" python3 -B packaging/sbom.py "$part/$bill"
+publish "$source" "$packages"
+publish "$bill" "$packages"
 rm -f "$packages/SHA256SUMS"
-(cd "$packages" && sha256sum -- *) >"$part/sums"
-mv "$part/sums" "$packages/SHA256SUMS"
-say "$packages:"
-sed 's/^[^ ]* ./  /' "$packages/SHA256SUMS"
+(cd "$packages" && sha256sum -- *) >"$part/SHA256SUMS"
+publish SHA256SUMS "$packages"

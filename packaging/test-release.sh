@@ -11,7 +11,8 @@ repository=$place/repository
 present=$(sed -n '/^\[workspace\.package\]/,/^$/s/^version = "\(.*\)"$/\1/p' Cargo.toml)
 
 # Nothing of the user's settings matters.
-export HOME="$place" GIT_CONFIG_NOSYSTEM=1 CARGO_HOME="${CARGO_HOME:-$HOME/.cargo}" RUSTUP_HOME="${RUSTUP_HOME:-$HOME/.rustup}"
+export CARGO_HOME="${CARGO_HOME:-$HOME/.cargo}" RUSTUP_HOME="${RUSTUP_HOME:-$HOME/.rustup}"
+export HOME="$place" GIT_CONFIG_NOSYSTEM=1
 unset XDG_CONFIG_HOME SOURCE_DATE_EPOCH
 
 # fresh [COMMAND]: a repository with one entry in the changelog; COMMAND is what `make packages` runs.

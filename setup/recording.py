@@ -32,9 +32,10 @@ CONTROL = re.compile(r"\x1b\[(\??)([0-9;]*)([A-Za-z])|([\x00-\x1f])")
 # An escape sequence without its end.
 BEGUN = re.compile(r"\x1b(\[[?0-9;]*)?\Z")
 
-# A late line is hidden by the `backwards` of an animation that has not begun.
+# Blanks are kept by white-space in browsers, by xml:space elsewhere. A late line is hidden by the `backwards` of an animation
+# that has not begun.
 STYLE = f"""\
-text {{ font: {SIZE}px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; fill: #1f2328 }}
+text {{ font: {SIZE}px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; white-space: pre; fill: #1f2328 }}
 rect {{ fill: #f6f8fa; stroke: #d1d9e0 }}
 .passing {{ visibility: hidden }}
 @media (prefers-color-scheme: dark) {{

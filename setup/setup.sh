@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Installs what one purpose needs, except what is installed already:
-#     setup/setup.sh [--yes] demo|test|bench|lab|outside|roots
+#     setup/setup.sh [--yes] demo|test|bench|lab|outside|packages|roots
 # Only packages need root (directly or through sudo); on a terminal it asks before it installs any, unless --yes is
 # given. Everything else goes to ~/.cache/tollfree.
 # Knows Debian, Ubuntu, Fedora, Arch and openSUSE (docs/guide/install.md); elsewhere it names what is missing.
@@ -22,8 +22,8 @@ yes=
 }
 purpose=${1:-}
 case $purpose in
-demo | test | bench | lab | outside | roots) ;;
-*) die "usage: setup/setup.sh [--yes] demo|test|bench|lab|outside|roots" ;;
+demo | test | bench | lab | outside | packages | roots) ;;
+*) die "usage: setup/setup.sh [--yes] demo|test|bench|lab|outside|packages|roots" ;;
 esac
 
 # Prints why the last logged command failed.
@@ -136,7 +136,9 @@ if [ -n "$system" ]; then
 else
 	check_unknown_system
 fi
-[ "$purpose" != roots ] || exit 0
+case $purpose in
+packages | roots) exit 0 ;;
+esac
 choose_rust || die "no cargo $rust_needed or later: the packages of this system are older; install Rust with rustup"
 get_qemu_user
 [ "$purpose" != lab ] || get_lab
