@@ -7,6 +7,7 @@
 #     start FILE SUITE [PACKAGE]...   makes a root with Debian's packages, and the file in /packages
 #     put_in WHAT COMMAND             a step (see below), after a list of the root's files is taken
 #     step WHAT COMMAND               runs a command of the shell in the root; after a failure the other steps are left out
+#     outside WHAT COMMAND...         a step on this machine, not in the root
 #     use [COMMAND]                   runs --version, doctor and tune of COMMAND (default: tollfree)
 #     take_out WHAT COMMAND           a step, after which nothing may be left
 #     finish                          prints the row
@@ -61,9 +62,15 @@ start() {
 }
 
 step() {
+	outside "$1" in_root "$2"
+}
+
+outside() {
 	[ "$result" = passed ] || return 0
-	ran="$ran${ran:+, }$1"
-	in_root "$2" >"$logs/package" 2>&1 || fail "$1"
+	what=$1
+	shift
+	ran="$ran${ran:+, }$what"
+	"$@" >"$logs/package" 2>&1 || fail "$what"
 }
 
 # fail WHAT: records a failure, and shows the end of the step's output.
