@@ -58,7 +58,7 @@ changelog() {
 	cat <<-CHANGELOG
 		$1 ($version) unstable; urgency=medium
 
-		  * Build of version $version. What changed is in CHANGELOG.md of the package tollfree.
+		  * Build of version $version; what changed is in CHANGELOG.md of tollfree.
 
 		 -- $maintainer  $(date -u -R -d "@$SOURCE_DATE_EPOCH")
 	CHANGELOG
