@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 . setup/lib.sh
 promised=2.28
 
-# Prints the versions of glibc whose symbols library $1 uses.
+# Prints the versions of glibc that library $1 takes symbols from.
 versions_of() {
 	objdump -T "$1" | sed -n 's/.*\*UND\*.*GLIBC_\([0-9.]*\).*/\1/p' | sort -u
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # packaging/deb.sh STAGE OUTPUT: writes OUTPUT/tollfree_VERSION_amd64.deb, and tollfree-simulator_VERSION_amd64.deb with the
-# plugin for QEMU, which is not useful on a release whose QEMU does not load it (Debian 13's qemu-user is static).
+# plugin for QEMU. The latter cannot be installed where QEMU does not load plugins (Debian 13's qemu-user is static).
 set -eu
 cd "$(dirname "$0")/.."
 # shellcheck source=../setup/lib.sh
@@ -58,7 +58,7 @@ changelog() {
 	cat <<-CHANGELOG
 		$1 ($version) unstable; urgency=medium
 
-		  * Build of version $version. What changed is in CHANGELOG.md of the package tollfree.
+		  * Build of version $version; what changed is in CHANGELOG.md of tollfree.
 
 		 -- $maintainer  $(date -u -R -d "@$SOURCE_DATE_EPOCH")
 	CHANGELOG

@@ -4,7 +4,7 @@
 # shellcheck shell=sh disable=SC2034
 
 # The formats: packaging/FORMAT.sh STAGE OUTPUT makes the packages, packaging/test-FORMAT.sh tests them.
-formats='tarball deb'
+formats='tarball deb rpm wheel container'
 packages=target/packages
 version=$(sed -n '/^\[workspace\.package\]/,/^$/s/^version = "\(.*\)"$/\1/p' Cargo.toml)
 [ -n "$version" ] || die "Cargo.toml has no version of the workspace"

@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <gnu/libc-version.h>
 #include <link.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -79,6 +80,9 @@ int pthread_key_create(pthread_key_t *key, void (*destructor)(void *))
 	return old_pthread_key_create ? old_pthread_key_create(key, destructor) : ENOSYS;
 }
 
+// Another name of it; older builds of libgcc ask by it whether there may be threads.
+__attribute__((alias("pthread_key_create"))) int __pthread_key_create(pthread_key_t *, void (*)(void *));
+
 int pthread_key_delete(pthread_key_t key)
 {
 	return old_pthread_key_delete ? old_pthread_key_delete(key) : ENOSYS;
@@ -107,9 +111,11 @@ typedef int find_function(void *, struct dl_find_object *);
 
 static find_function *find_of_glibc;
 
+// A lookup in vain would leave its error for the program's dlerror(), hence the comparison.
 __attribute__((constructor)) static void look_up(void)
 {
-	find_of_glibc = (find_function *)old_dlsym(RTLD_DEFAULT, "_dl_find_object");
+	if (strverscmp(gnu_get_libc_version(), "2.35") >= 0)
+		find_of_glibc = (find_function *)old_dlsym(RTLD_DEFAULT, "_dl_find_object");
 }
 
 struct search {

@@ -7,7 +7,8 @@
 #     start FILE SUITE [PACKAGE]...   makes a root with Debian's packages, and the file in /packages
 #     put_in WHAT COMMAND             a step (see below), after a list of the root's files is taken
 #     step WHAT COMMAND               runs a command of the shell in the root; after a failure the other steps are left out
-#     use [COMMAND]                   runs --version, doctor and tune of COMMAND (default: tollfree)
+#     outside WHAT COMMAND...         a step on this machine, not in the root
+#     use [COMMAND]                   runs --version, doctor, record and tune of COMMAND (default: tollfree)
 #     take_out WHAT COMMAND           a step, after which nothing may be left
 #     finish                          prints the row
 # Status: 0 all passed, 1 a package failed, 3 the set-up failed.
@@ -61,9 +62,15 @@ start() {
 }
 
 step() {
+	outside "$1" in_root "$2"
+}
+
+outside() {
 	[ "$result" = passed ] || return 0
-	ran="$ran${ran:+, }$1"
-	in_root "$2" >"$logs/package" 2>&1 || fail "$1"
+	what=$1
+	shift
+	ran="$ran${ran:+, }$what"
+	"$@" >"$logs/package" 2>&1 || fail "$what"
 }
 
 # fail WHAT: records a failure, and shows the end of the step's output.
@@ -89,6 +96,9 @@ use() {
 	tollfree=${1:-tollfree}
 	step version "$tollfree --version | grep -x -F 'tollfree $version'"
 	step doctor "$tollfree doctor"
+	# Allocations have names only if the preload library was loaded, and its unwinder works with this glibc.
+	step record "cd /work && $tollfree record --source accessed -o profile.json -- $program &&
+		$tollfree report profile.json | grep -q '^Perl_safesys.*alloc+0x'"
 	step tune "cd /work && $tollfree tune --within 40s -- $program"
 }
 
@@ -99,16 +109,21 @@ take_out() {
 }
 
 finish() {
-	printf '%-46s %9s  %-10s %-58s %s\n' "${file##*/}" "$(kilobytes "$size")" "$suite" "$ran" "$result"
+	row "${file##*/}" "$(kilobytes "$size")" "$suite" "$ran" "$result"
 }
 
-# Prints bytes as "1234 kB".
+# row PACKAGE SIZE ROOT RAN RESULT
+row() {
+	printf '%-40s %8s  %-9s %-58s %s\n' "$@"
+}
+
 kilobytes() {
 	say "$((($1 + 999) / 1000)) kB"
 }
 
 [ $# -gt 0 ] || set -- "$packages"/*
 setup/setup.sh --yes roots || exit 3
+row package size root "what ran" result
 tested=0
 for argument; do
 	format=$(format_of "$argument")
@@ -117,5 +132,6 @@ for argument; do
 	"test_$format" "$path"
 	tested=$((tested + 1))
 done
+[ ! -x target/stage/usr/bin/tollfree ] || ! have python3 || python3 -B packaging/help-time.py target/stage/usr/bin/tollfree
 [ "$tested" -gt 0 ] || die "no package to test in $packages; run 'make packages' first"
 exit $status
