@@ -5,10 +5,10 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 cache = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tollfree
 
-.PHONY: help build demo test test-all test-roots bench kernel lab install uninstall clean clean-cache
+.PHONY: help build demo test test-all test-roots bench kernel kernel-deb test-kernel-deb lab install uninstall clean clean-cache
 
 help:
-	@echo 'make demo | test | test-all | test-roots | bench | kernel | lab | build | install PREFIX=/usr/local | uninstall | clean | clean-cache'
+	@echo 'make demo | test | test-all | test-roots | bench | kernel | kernel-deb | lab | build | install PREFIX=/usr/local | uninstall | clean | clean-cache'
 
 build:
 	cargo build --release --locked
@@ -36,6 +36,14 @@ bench:
 kernel:
 	setup/setup.sh lab
 	cargo run --release --locked --quiet -p toll-lab -- kernel
+
+# Debian packages of the kernel with the queue, in target/packages (hours).
+kernel-deb:
+	packaging/kernel-deb.sh
+
+# What the queue touches, under the configuration of Debian's kernel.
+test-kernel-deb:
+	packaging/kernel-deb.sh --check
 
 install:
 	setup/install.sh install '$(DESTDIR)$(PREFIX)'
