@@ -6,11 +6,11 @@ DESTDIR ?=
 cache = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tollfree
 
 .PHONY: help build demo test test-all test-roots bench kernel lab install uninstall clean clean-cache
-.PHONY: packages test-packages release-files check-reproducible release
+.PHONY: packages test-packages kernel-deb test-kernel-deb release-files check-reproducible release
 
 help:
 	@echo 'make demo | test | test-all | test-roots | bench | kernel | lab | build | install PREFIX=/usr/local | uninstall | clean | clean-cache'
-	@echo '     packages | test-packages | release-files | check-reproducible | release VERSION=x.y.z'
+	@echo '     packages | test-packages | kernel-deb | test-kernel-deb | release-files | check-reproducible | release VERSION=x.y.z'
 
 build:
 	cargo build --release --locked
@@ -38,6 +38,14 @@ bench:
 kernel:
 	setup/setup.sh lab
 	cargo run --release --locked --quiet -p toll-lab -- kernel
+
+# Debian packages of the kernel with the queue, in target/packages (hours).
+kernel-deb:
+	packaging/kernel-deb.sh
+
+# What the queue touches, under the configuration of Debian's kernel.
+test-kernel-deb:
+	packaging/kernel-deb.sh --check
 
 install:
 	setup/install.sh install '$(DESTDIR)$(PREFIX)'

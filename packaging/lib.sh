@@ -18,12 +18,12 @@ export SOURCE_DATE_EPOCH
 # The modes of the packages' files must not depend on the builder's.
 umask 022
 
-# Prints the format of package file $1; nothing for other files.
+# Prints the format of package file $1; nothing for other files, such as the packages of a kernel.
 format_of() {
 	case ${1##*/} in
 	tollfree-debug-*) ;;
 	*-linux.tar.xz) say tarball ;;
-	*.deb) say deb ;;
+	tollfree*.deb) say deb ;;
 	*.rpm) say rpm ;;
 	*.whl) say wheel ;;
 	*.oci.tar) say container ;;
