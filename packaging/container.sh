@@ -11,8 +11,9 @@ cd "$(dirname "$0")/.."
 
 image=localhost/tollfree:$version
 
+# podman writes to the home directory, whatever its storage.
 private_podman() {
-	podman --root "$part/storage" --runroot "$run" --storage-driver vfs "$@"
+	HOME=$part podman --root "$part/storage" --runroot "$run" --storage-driver vfs "$@"
 }
 
 build_image() {
@@ -34,7 +35,8 @@ need podman podman
 prepare_in "$2"
 # podman refuses a path of over 50 characters here.
 run=$(mktemp -d /tmp/tollfree.XXXXXX) || die "/tmp cannot be written"
-trap 'rm -rf "$part" "$run"' EXIT
+# Its storage has directories that their owner cannot write to.
+trap 'chmod -R u+w "$part"; rm -rf "$part" "$run"' EXIT
 name=tollfree-$version-x86_64.oci.tar
 attempt "$name cannot be built" build_image "$1"
 attempt "$name cannot be written" pack_image
