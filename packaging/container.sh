@@ -11,15 +11,17 @@ cd "$(dirname "$0")/.."
 
 image=localhost/tollfree:$version
 
+# podman writes to the home directory, whatever its storage.
 private_podman() {
-	podman --root "$part/storage" --runroot "$part/run" --storage-driver vfs "$@"
+	HOME=$part podman --root "$part/storage" --runroot "$run" --storage-driver vfs "$@"
 }
 
 build_image() {
-	mkdir "$part/context" "$part/context/tmp" && chmod 1777 "$part/context/tmp" && cp -a "$1/usr" "$part/context" &&
+	context=$part/context
+	mkdir "$context" "$context/tmp" "$context/work" && chmod 1777 "$context/tmp" "$context/work" && cp -a "$1/usr" "$context" &&
 		private_podman build --network none --timestamp "$SOURCE_DATE_EPOCH" \
 			--label "org.opencontainers.image.version=$version" \
-			--file packaging/Containerfile --tag "$image" "$part/context" &&
+			--file packaging/Containerfile --tag "$image" "$context" &&
 		private_podman save --format oci-dir --output "$part/image" "$image"
 }
 
@@ -31,6 +33,10 @@ pack_image() {
 check_arguments container "$@"
 need podman podman
 prepare_in "$2"
+# podman refuses a path of over 50 characters here.
+run=$(mktemp -d /tmp/tollfree.XXXXXX) || die "/tmp cannot be written"
+# Its storage has directories that their owner cannot write to.
+trap 'chmod -R u+w "$part"; rm -rf "$part" "$run"' EXIT
 name=tollfree-$version-x86_64.oci.tar
 attempt "$name cannot be built" build_image "$1"
 attempt "$name cannot be written" pack_image

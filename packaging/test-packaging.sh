@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Tests of the scripts of packaging in bad conditions, with stubs of the compilers, and of the .deb and the tarball of a small
+# Tests of the scripts of packaging in bad conditions, with stubs of the compilers, and of the packages of a small
 # stage. Compiles and installs nothing.
 set -eu
 cd "$(dirname "$0")/.."
@@ -52,8 +52,9 @@ ends() {
 # small_stage: files in place of a build's.
 small_stage() {
 	for file in bin/tollfree lib/tollfree/libtoll_preload.so lib/tollfree/libtoll_user.so share/man/man1/tollfree.1 \
-		share/zsh/site-functions/_tollfree share/doc/tollfree/CHANGELOG.md share/doc/tollfree/MIT.txt \
-		share/doc/tollfree/GPL-2.0-only.txt; do
+		share/bash-completion/completions/tollfree share/fish/vendor_completions.d/tollfree.fish \
+		share/zsh/site-functions/_tollfree share/tollfree/schemas/plan.schema.json share/doc/tollfree/CHANGELOG.md \
+		share/doc/tollfree/Apache-2.0.txt share/doc/tollfree/MIT.txt share/doc/tollfree/GPL-2.0-only.txt; do
 		mkdir -p "$stage/usr/${file%/*}"
 		echo "$file" >"$stage/usr/$file"
 	done
@@ -109,8 +110,8 @@ run check-glibc.sh library.so
 [ "$status" = 3 ] || wrong "expected status 3"
 
 # The packages: wrong arguments, places that cannot be written, a full disk, an interruption.
-for format in tarball deb; do
-	[ "$format" != deb ] || command -v dpkg-deb >/dev/null || continue
+while read -r format tool full; do
+	command -v "$tool" >/dev/null || continue
 	fresh
 	run $format.sh "$stage"
 	ends 3 "tollfree: usage: packaging/$format.sh STAGE OUTPUT"
@@ -132,22 +133,21 @@ for format in tarball deb; do
 
 	echo changed >"$stage/usr/bin/tollfree"
 	cp -R "$packages" "$fake/before"
-	for tool in tar dpkg-deb; do
-		stub $tool 'echo "cannot write: No space left on device" >&2; exit 2'
-	done
+	stub "$tool" 'echo "cannot write: No space left on device" >&2; exit 2'
 	run $format.sh "$stage" "$packages"
-	case $format in
-	tarball) ends 3 "tollfree: tollfree-$version-x86_64-linux.tar.xz cannot be written: the disk is full" ;;
-	deb) ends 3 "tollfree: tollfree_${version}_amd64.deb cannot be built: the disk is full" ;;
-	esac
-	for tool in tar dpkg-deb; do
-		stub $tool 'kill -TERM $PPID; sleep 1'
-	done
+	ends 3 "tollfree: $full: the disk is full"
+	stub "$tool" 'kill -TERM $PPID; sleep 1'
 	run $format.sh "$stage" "$packages" 2>/dev/null
 	ends 130 "$said"
 	diff -r "$fake/before" "$packages" || wrong "expected the packages of the earlier build"
 	rm -r "$fake/before"
-done
+done <<FORMATS
+tarball tar tollfree-$version-x86_64-linux.tar.xz cannot be written
+deb dpkg-deb tollfree_${version}_amd64.deb cannot be built
+rpm rpmbuild the .rpm cannot be built
+wheel python3 tollfree-$version-py3-none-manylinux_2_28_x86_64.whl cannot be written
+container podman tollfree-$version-x86_64.oci.tar cannot be built
+FORMATS
 
 # What Debian has elsewhere, and the description of each package.
 if command -v dpkg-deb >/dev/null; then
@@ -163,10 +163,26 @@ if command -v dpkg-deb >/dev/null; then
 	[ "$(dpkg-deb -f "$packages"/tollfree_*.deb Version)" = "$version" ] || wrong "expected the version of Cargo.toml"
 fi
 
+# In an .rpm, every file is root's, and each staged file is in one of the two.
+if command -v rpmbuild >/dev/null; then
+	fresh
+	small_stage
+	run rpm.sh "$stage" "$packages"
+	owned() {
+		rpm -qp --queryformat '[%{FILEUSERNAME} %{FILENAMES}\n]' "$packages/$1-$version-1.x86_64.rpm"
+	}
+	owned tollfree | grep -q -x 'root /usr/bin/tollfree' || wrong "expected tollfree"
+	! owned tollfree | grep -q libtoll_user || wrong "expected the plugin in the other package only"
+	owned tollfree-simulator | grep -q -x 'root /usr/lib/tollfree/libtoll_user.so' || wrong "expected the plugin"
+	: >"$stage/usr/share/new"
+	run rpm.sh "$stage" "$packages"
+	ends 3 "tollfree: the .rpm cannot be built: error: Installed (but unpackaged) file(s) found:"
+fi
+
 # Only root can test the packages.
 fresh
 stub id 'echo 1000'
 run test.sh
 ends 3 "tollfree: only root can make and enter the roots"
 run packages.sh zip
-ends 3 "tollfree: no such format: zip (tarball deb)"
+ends 3 "tollfree: no such format: zip (tarball deb rpm wheel container)"
