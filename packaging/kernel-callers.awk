@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Prints the functions and macros of headers whose bodies use a word of the first file:
+# Prints the functions and macros of headers that use a word of the first file in their bodies:
 #     awk -f kernel-callers.awk WORDS HEADER...
 # It relies on the kernel's style: a function begins and ends in the first column.
 

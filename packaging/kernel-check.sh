@@ -8,7 +8,7 @@
 # - modpost's view: whatever a module uses is exported.
 # shellcheck shell=sh disable=SC2034,SC2154
 
-# kbuild_directory FILE: prints the directory whose makefile lists the object of a file.
+# kbuild_directory FILE: prints the directory with the makefile that lists the object of a file.
 kbuild_directory() {
 	directory=${1%/*}
 	while ! [ -f "$place/tree/$directory/Makefile" ] && ! [ -f "$place/tree/$directory/Kbuild" ]; do

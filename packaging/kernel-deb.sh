@@ -8,6 +8,7 @@
 # An interrupted build continues where it was. Status: 0 done, 1 the kernel does not build or the check found a fault,
 # 3 the set-up failed.
 set -eu
+called_in=$PWD
 cd "$(dirname "$0")/.."
 here=$PWD/setup
 # shellcheck source=../setup/lib.sh
@@ -44,6 +45,10 @@ while [ $# -gt 0 ]; do
 	shift
 done
 [ -z "$check" ] || [ -z "$config" ] || usage
+case $config in
+'' | /*) ;;
+*) config=$called_in/$config ;;
+esac
 case " $kernel_flavours " in
 *" $flavour "*) ;;
 *) die "there is no flavour '$flavour' of Debian's kernel: $kernel_flavours" ;;
@@ -126,9 +131,9 @@ run_make() {
 	shift 2
 	: >"$log"
 	if [ -t 1 ]; then
-		while sleep 1; do
+		while sleep 1 && kill -0 $$; do
 			printf '\r    %s steps ' "$(wc -l <"$log")"
-		done &
+		done 8>&- &
 		watcher=$!
 	fi
 	status=0
@@ -197,7 +202,8 @@ build_packages() {
 set_environment() {
 	SOURCE_DATE_EPOCH=$(stat -c %Y "$place/source/Makefile")
 	export SOURCE_DATE_EPOCH
-	export KBUILD_BUILD_TIMESTAMP="@$SOURCE_DATE_EPOCH" KBUILD_BUILD_USER=tollfree KBUILD_BUILD_HOST=debian KBUILD_BUILD_VERSION=1
+	KBUILD_BUILD_TIMESTAMP=$(LC_ALL=C date -u -d "@$SOURCE_DATE_EPOCH")
+	export KBUILD_BUILD_TIMESTAMP KBUILD_BUILD_USER=tollfree KBUILD_BUILD_HOST=debian
 	export KDEB_SOURCENAME=linux-tollfree KDEB_CHANGELOG_DIST="${codename:-unstable}"
 	KDEB_PKGVERSION=$version+tollfree$(sed -n 's/^#define TOLLFREE_VERSION "\(.*\)"/\1/p' "$queue/tree/include/linux/tollfree.h")
 	export KDEB_PKGVERSION

@@ -108,7 +108,7 @@ ends 3 "usage: packaging/kernel-deb.sh"
 build --flavour cloud-amd64
 ends 0 "Applying the queue: 2 new files, 1 seams" "target/packages/linux-image-6.12.99-tollfree-cloud-amd64"
 has_packages cloud-amd64
-grep -q -x "pkg.linux-tollfree.nokerneldbg tollfree @[0-9]*" "$place/tree/build-cloud-amd64/environment" ||
+grep -q -x "pkg.linux-tollfree.nokerneldbg tollfree [A-Z][a-z][a-z] .* UTC [0-9]*" "$place/tree/build-cloud-amd64/environment" ||
 	wrong "expected settings without the machine and the time"
 [ -z "$(find "$place/tree" -name '*.deb')" ] || wrong "expected no package in the tree"
 [ "$(cat "$place/source/mm/memory.c")" = 'int memory;' ] || wrong "expected the source as Debian has it"
@@ -123,6 +123,15 @@ build --flavour cloud-amd64
 ends 0 "Applying the queue"
 cmp -s "$repo/kernel/tree/mm/luf/luf.c" "$place/tree/mm/luf/luf.c" || wrong "expected the new queue in the tree"
 [ -f "$place/tree/build-cloud-amd64/vmlinux.o" ] || wrong "expected the begun build in the new tree"
+
+# Another configuration, named from where the script is called.
+echo 'CONFIG_REDUCED=y' >"$repo/reduced"
+cd "$repo"
+build --config reduced
+cd "$OLDPWD"
+ends 0
+grep -q -x CONFIG_REDUCED=y "$place/tree/build-amd64/.config" || wrong "expected the given configuration"
+grep -q -x CONFIG_ECON=y "$place/tree/build-amd64/.config" || wrong "expected the queue in the given configuration"
 
 # The source.
 fresh
