@@ -6,9 +6,11 @@ DESTDIR ?=
 cache = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tollfree
 
 .PHONY: help build demo test test-all test-roots bench kernel lab install uninstall clean clean-cache
+.PHONY: packages test-packages kernel-deb test-kernel-deb release-files check-reproducible release
 
 help:
 	@echo 'make demo | test | test-all | test-roots | bench | kernel | lab | build | install PREFIX=/usr/local | uninstall | clean | clean-cache'
+	@echo '     packages | test-packages | kernel-deb | test-kernel-deb | release-files | check-reproducible | release VERSION=x.y.z'
 
 build:
 	cargo build --release --locked
@@ -37,11 +39,39 @@ kernel:
 	setup/setup.sh lab
 	cargo run --release --locked --quiet -p toll-lab -- kernel
 
+# Debian packages of the kernel with the queue, in target/packages (hours).
+kernel-deb:
+	packaging/kernel-deb.sh
+
+# What the queue touches, under the configuration of Debian's kernel.
+test-kernel-deb:
+	packaging/kernel-deb.sh --check
+
 install:
 	setup/install.sh install '$(DESTDIR)$(PREFIX)'
 
 uninstall:
 	setup/install.sh uninstall '$(DESTDIR)$(PREFIX)'
+
+# The packages of this checkout, in target/packages.
+packages:
+	packaging/packages.sh
+
+# Install, use and remove each of them in new minimal roots of Debian; needs root.
+test-packages:
+	packaging/test.sh
+
+# The packages, the source, the bill of materials and the checksums of the last commit, in target/packages.
+release-files: packages
+	packaging/release-files.sh
+
+# Builds them twice, in different directories, and compares them.
+check-reproducible:
+	packaging/check-reproducible.sh
+
+# Commits and tags a version, and makes its files in target/releases. With DRY_RUN=1 it shows what it would change.
+release:
+	packaging/release.sh $(if $(DRY_RUN),--dry-run) '$(VERSION)'
 
 # List the lab's scenarios.
 lab:

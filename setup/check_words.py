@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 LIST = ROOT / "setup/banned_words.txt"
 DEFAULT = ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "SECURITY.md", "demo", "test", "docs", "examples", "lab",
-           "benches", "setup", "schemas", "kernel", "crates", "plugins"]
+           "benches", "setup", "schemas", "kernel", "crates", "plugins", "packaging"]
 # Generated, built, or about the words themselves.
 SKIPPED = {"docs/results", "plugins/user/build", "plugins/system/build", "plugins/tlb-model/build", "target",
            "setup/banned_words.txt", "setup/check_words.py", "setup/test_check_words.py"}

@@ -1,15 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # setup/install.sh install|uninstall PREFIX: installs the build under PREFIX, or removes exactly those files.
+# setup/install.sh stage PREFIX DIRECTORY: installs the files of a package, with the executables of DIRECTORY and no QEMU.
 set -eu
 cd "$(dirname "$0")/.."
 # shellcheck source=lib.sh
 . setup/lib.sh
 
+usage='usage: setup/install.sh install|uninstall PREFIX'
 action=${1:-} prefix=${2:-}
-[ -n "$prefix" ] || die "usage: setup/install.sh install|uninstall PREFIX"
+[ -n "$prefix" ] || die "$usage"
 library=$prefix/lib/tollfree
 manual=$prefix/share/man/man1
+documents=$prefix/share/doc/tollfree
+schemas=$prefix/share/tollfree/schemas
 
 # put MODE SOURCE TARGET
 put() {
@@ -55,27 +59,32 @@ put_qemu() {
 	say "  $library/qemu-x86_64"
 }
 
-install_all() {
-	tollfree=target/release/tollfree
-	for file in $tollfree target/release/libtoll_preload.so plugins/user/build/libtoll_user.so; do
+# put_files TOLLFREE PRELOAD_LIBRARY PLUGIN: installs these and what belongs to them.
+put_files() {
+	for file in "$@"; do
 		[ -f "$file" ] || die "$file is not built; run 'make build' first (as yourself, not as root)"
 	done
 	made=$(mktemp -d)
 	trap 'rm -rf "$made"' EXIT
 	mkdir "$made/man"
 	for shell in bash fish zsh; do
-		$tollfree completions $shell >"$made/$shell"
+		"$1" completions $shell >"$made/$shell"
 	done
-	$tollfree man "$made/man"
-	put 755 $tollfree "$prefix/bin/tollfree"
-	put 644 target/release/libtoll_preload.so "$library/libtoll_preload.so"
-	put 644 plugins/user/build/libtoll_user.so "$library/libtoll_user.so"
-	put_qemu
+	"$1" man "$made/man"
+	put 755 "$1" "$prefix/bin/tollfree"
+	put 644 "$2" "$library/libtoll_preload.so"
+	put 644 "$3" "$library/libtoll_user.so"
 	put 644 "$made/bash" "$prefix/share/bash-completion/completions/tollfree"
 	put 644 "$made/fish" "$prefix/share/fish/vendor_completions.d/tollfree.fish"
 	put 644 "$made/zsh" "$prefix/share/zsh/site-functions/_tollfree"
 	for page in "$made"/man/*.1; do
 		put 644 "$page" "$manual/${page##*/}"
+	done
+	for schema in schemas/*.json; do
+		put 644 "$schema" "$schemas/${schema##*/}"
+	done
+	for document in CHANGELOG.md LICENSES/Apache-2.0.txt LICENSES/GPL-2.0-only.txt LICENSES/MIT.txt; do
+		put 644 "$document" "$documents/${document##*/}"
 	done
 }
 
@@ -85,12 +94,19 @@ uninstall_all() {
 		"$prefix/share/bash-completion/completions/tollfree" \
 		"$prefix/share/fish/vendor_completions.d/tollfree.fish" \
 		"$prefix/share/zsh/site-functions/_tollfree" \
-		"$manual/tollfree.1" "$manual"/tollfree-*.1
-	[ ! -d "$library" ] || rmdir "$library"
+		"$manual/tollfree.1" "$manual"/tollfree-*.1 "$schemas"/*.schema.json \
+		"$documents/CHANGELOG.md" "$documents/Apache-2.0.txt" "$documents/GPL-2.0-only.txt" "$documents/MIT.txt"
+	for directory in "$library" "$schemas" "${schemas%/schemas}" "$documents"; do
+		[ ! -d "$directory" ] || rmdir "$directory"
+	done
 }
 
 case $action in
-install) install_all ;;
+install)
+	put_files target/release/tollfree target/release/libtoll_preload.so plugins/user/build/libtoll_user.so
+	put_qemu
+	;;
 uninstall) uninstall_all ;;
-*) die "usage: setup/install.sh install|uninstall PREFIX" ;;
+stage) put_files "$3/tollfree" "$3/libtoll_preload.so" "$3/libtoll_user.so" ;;
+*) die "$usage" ;;
 esac

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Shared by ./demo, ./test, setup/setup.sh and the benches: the cache directory and the choice of Rust. POSIX sh, to be sourced.
-# shellcheck shell=sh disable=SC2034
+# shellcheck shell=sh disable=SC2034,SC2154
 
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/tollfree
 rust_needed=1.85
@@ -13,6 +13,24 @@ say() {
 die() {
 	printf 'tollfree: %s\n' "$*" >&2
 	exit 3
+}
+
+# Prints why the last command with its output in $log failed.
+reason() {
+	if grep -q -i 'no space left on device' "$log"; then
+		say "the disk is full"
+	elif grep -q -i -E 'could not resolve|(temporary )?failure (in name )?resol|unreachable|could not connect|timed out' "$log"; then
+		say "the server cannot be reached; is there a network?"
+	else
+		{ grep -i -E '^(E:|error)|: (fatal )?error: ' "$log" || tail -n 1 "$log"; } | head -n 1
+	fi
+}
+
+# attempt WHAT COMMAND...: runs a command with its output in the log; if it fails, ends with WHAT and the reason.
+attempt() {
+	what=$1
+	shift
+	"$@" >>"$log" 2>&1 || die "$what: $(reason) (the whole log: $log)"
 }
 
 # Asks on a terminal; an empty answer is yes. Without a terminal, or if $yes is not empty, the answer is yes.

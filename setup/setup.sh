@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Installs what one purpose needs, except what is installed already:
-#     setup/setup.sh [--yes] demo|test|bench|lab|outside|roots
+#     setup/setup.sh [--yes] demo|test|bench|lab|outside|packages|roots|kernel-deb
 # Only packages need root (directly or through sudo); on a terminal it asks before it installs any, unless --yes is
 # given. Everything else goes to ~/.cache/tollfree.
 # Knows Debian, Ubuntu, Fedora, Arch and openSUSE (docs/guide/install.md); elsewhere it names what is missing.
@@ -22,33 +22,19 @@ yes=
 }
 purpose=${1:-}
 case $purpose in
-demo | test | bench | lab | outside | roots) ;;
-*) die "usage: setup/setup.sh [--yes] demo|test|bench|lab|outside|roots" ;;
+demo | test | bench | lab | outside | packages | roots | kernel-deb) ;;
+*) die "usage: setup/setup.sh [--yes] demo|test|bench|lab|outside|packages|roots|kernel-deb" ;;
 esac
 
-# Prints why the last logged command failed.
-reason() {
-	if grep -q -i 'no space left on device' "$log"; then
-		say "the disk is full"
-	elif grep -q -i -E 'could not resolve|(temporary )?failure (in name )?resol|unreachable|could not connect|timed out' "$log"; then
-		say "the server cannot be reached; is there a network?"
-	else
-		{ grep -i -E '^(E:|error)' "$log" || tail -n 1 "$log"; } | head -n 1
-	fi
-}
-
-# attempt WHAT COMMAND...: runs a command with its output in the log; if it fails, ends with WHAT and the reason.
-attempt() {
-	what=$1
-	shift
-	"$@" >>"$log" 2>&1 || die "$what: $(reason) (the whole log: $log)"
+needs_rust() {
+	[ "$purpose" != roots ] && [ "$purpose" != kernel-deb ]
 }
 
 # Prints the packages to install.
 missing_packages() {
 	{
 		packages_of "$purpose"
-		choose_rust || packages_of rust
+		! needs_rust || choose_rust || packages_of rust
 	} | while read -r package; do
 		installed "$package" || comes_unpacked "$package" || printf ' %s' "$package"
 	done
@@ -136,7 +122,12 @@ if [ -n "$system" ]; then
 else
 	check_unknown_system
 fi
-[ "$purpose" != roots ] || exit 0
+if [ "$purpose" = kernel-deb ]; then
+	unpack_kernel_source
+	unpack_kernel_headers
+fi
+needs_rust || exit 0
+[ "$purpose" != packages ] || exit 0
 choose_rust || die "no cargo $rust_needed or later: the packages of this system are older; install Rust with rustup"
 get_qemu_user
 [ "$purpose" != lab ] || get_lab

@@ -220,6 +220,8 @@ set_up demo
 ends 0 "There is no qemu-x86_64 6.0 to 8.x with plugins"
 set_up bench
 ends 3 "'bench' is supported on Debian only; this is fedora-43"
+set_up packages
+ends 3 "'packages' is supported on Debian only; this is fedora-43"
 set_up lab
 ends 3 "the lab needs the file linux-source-6.12.tar.xz of Debian's package: copy it to $cached/lab/source/VERSION.tar.xz"
 

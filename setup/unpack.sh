@@ -4,6 +4,9 @@
 
 kernel_package=linux-source-6.12
 kernel_sources=$cache/lab/source
+# Debian's configuration and exported symbols, from which packaging/kernel-deb.sh starts: VERSION/FLAVOUR.
+kernel_headers=$cache/kernel-deb/headers
+kernel_flavours='amd64 cloud-amd64'
 virtme_version=1.42
 
 # Empties the directory in which files are prepared before they are renamed, and removes it at the end. One set-up at a
@@ -50,6 +53,10 @@ private_sources() {
 private_apt() {
 	apt-get -qq -o Dir="$apt" -o Dir::State::status="$apt/status" -o APT::Sandbox::User= \
 		-o APT::Install-Recommends=false -o Acquire::Languages=none "$@"
+}
+
+private_cache() {
+	apt-cache -o Dir="$apt" -o Dir::State::status="$apt/status" "$@"
 }
 
 # unpack_package SUITE... PACKAGE: unpacks a package of the last suite with its libraries in $part/files.
@@ -162,6 +169,63 @@ fetch_kernel_source() {
 		dpkg -x "$package" "$part/files" && mkdir -p "$kernel_sources" &&
 			mv "$part/files/usr/src/$kernel_package.tar.xz" "$kernel_sources/$(dpkg-deb -f "$package" Version).tar.xz"
 	done
+}
+
+# Prints the file with the packed source of the kernel, that of the installed package first; nothing if there is none.
+kernel_archive() {
+	if installed "$kernel_package" && [ -f "/usr/src/$kernel_package.tar.xz" ]; then
+		say "/usr/src/$kernel_package.tar.xz"
+	else
+		find "$kernel_sources" -maxdepth 1 -name '*.tar.xz' 2>/dev/null | sort | tail -n 1
+	fi
+}
+
+# Prints the version of that package.
+kernel_version() {
+	archive=$(kernel_archive)
+	case $archive in
+	'') ;;
+	/usr/src/*) dpkg-query -W -f '${Version}\n' "$kernel_package" ;;
+	*) basename "$archive" .tar.xz ;;
+	esac
+}
+
+# Takes the configuration and the exported symbols of Debian's kernel of the same version from its package of headers.
+unpack_kernel_headers() {
+	version=$(kernel_version)
+	for flavour in $kernel_flavours; do
+		[ ! -d "$kernel_headers/$version/$flavour" ] || continue
+		say "Downloading the headers of Linux $version, $flavour, into $kernel_headers (about 4 MB)"
+		get_kernel_headers ||
+			die "Debian's headers of Linux $version, $flavour, could not be had: $(reason) (the whole log: $log)"
+	done
+}
+
+# The machine's own suites first, then this release's others.
+get_kernel_headers() {
+	prepare
+	! fetch_kernel_headers apt-get apt-cache >>"$log" 2>&1 || return 0
+	for newest in "$codename-security" "$codename-backports"; do
+		private_sources "$newest"
+		! { private_apt update && fetch_kernel_headers private_apt private_cache; } >>"$log" 2>&1 || return 0
+	done
+	return 1
+}
+
+# fetch_kernel_headers APT-GET APT-CACHE: the name of the package has the release of the kernel, 6.12.117+deb12.
+fetch_kernel_headers() {
+	for package in $("$2" search --names-only "^linux-headers-${version%%-*}[^-]*-$flavour\$" | cut -d ' ' -f 1); do
+		(cd "$part" && "$1" download "$package=$version") || continue
+		dpkg -x "$part/$package"_*.deb "$part/files" && keep_kernel_headers "$part/files/usr/src/$package" && return 0
+	done
+	say "E: there is no package linux-headers-${version%%-*}*-$flavour of version $version" >&2
+	return 1
+}
+
+keep_kernel_headers() {
+	mkdir -p "$part/new" "$kernel_headers/$version" &&
+		mv "$1/.config" "$part/new/config" && mv "$1/Module.symvers" "$1/vmlinux" "$part/new" &&
+		mv "$part/new" "$kernel_headers/$version/$flavour"
 }
 
 # Installs the tool for shells in the lab's kernels; the version is pinned. A virtual environment cannot be renamed.

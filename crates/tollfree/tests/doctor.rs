@@ -258,6 +258,19 @@ fn this_machine_is_probed_and_shown_to_people() {
     }
 }
 
+/// An image may contain tollfree alone.
+#[test]
+fn the_probes_run_no_other_program() {
+    let directory = Directory::empty();
+    let report = doctor(directory.tollfree(&["doctor", "--json"]));
+    let mut alone = directory.tollfree(&["doctor", "--json"]);
+    alone.env("PATH", "/nonexistent");
+    let alone = doctor(alone);
+    for name in ["ptrace", "process_madvise"] {
+        assert_eq!(find(&alone, name), find(&report, name));
+    }
+}
+
 #[test]
 fn a_root_that_is_not_there_is_wrong_usage() {
     let output = Directory::empty().run(&["doctor", "--root", "/nonexistent"]);

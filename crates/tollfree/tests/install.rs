@@ -110,13 +110,20 @@ const QEMU: &str = "#!/bin/sh\n\
 /// Debian 13's, without plugin support.
 const UNFIT: &str = "#!/bin/sh\ncase $1 in --version) echo 'qemu-x86_64 version 10.0.2';; esac\n";
 
-/// The source files that setup/install.sh reads, with build outputs; the setup has unpacked a QEMU
+/// The source files that setup/install.sh installs or reads, with build outputs; the setup has unpacked a QEMU
 /// in the home of the building user.
 fn checkout(place: &Directory) {
-    let setup = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../setup");
-    for script in ["install.sh", "lib.sh"] {
-        let text = fs::read_to_string(setup.join(script)).unwrap();
-        place.executable(format!("sources/setup/{script}"), &text);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for script in ["setup/install.sh", "setup/lib.sh"] {
+        let text = fs::read_to_string(root.join(script)).unwrap();
+        place.executable(format!("sources/{script}"), &text);
+    }
+    let licences = ["Apache-2.0", "GPL-2.0-only", "MIT"].map(|it| format!("LICENSES/{it}.txt"));
+    for document in ["CHANGELOG.md", "schemas/plan.schema.json"]
+        .into_iter()
+        .chain(licences.iter().map(String::as_str))
+    {
+        place.write(format!("sources/{document}"), "");
     }
     place.write("sources/plugins/user/build/libtoll_user.so", "");
     let built = place.path("sources/target/release");
@@ -173,7 +180,17 @@ fn an_installed_tollfree_has_the_simulator_for_every_user() {
     let detail = simulator["detail"].as_str().unwrap();
     assert!(detail.ends_with("lib/tollfree/qemu-x86_64"), "{detail}");
 
+    for document in ["doc/tollfree/MIT.txt", "tollfree/schemas/plan.schema.json"] {
+        assert!(place.path("prefix/share").join(document).exists());
+    }
+
     let output = setup(&place, "uninstall");
     assert!(output.status.success(), "{output:?}");
     assert!(!place.path("prefix/lib/tollfree").exists());
+    let files = Command::new("find")
+        .arg(place.path("prefix"))
+        .args(["!", "-type", "d"])
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8(files.stdout).unwrap(), "");
 }

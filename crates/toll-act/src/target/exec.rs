@@ -9,6 +9,7 @@ use crate::thp::Switch;
 use crate::{inherited, signals};
 
 /// The actions in the child between fork and exec.
+#[derive(Clone)]
 pub(super) struct BeforeExec {
     pub mask: libc::sigset_t,
     pub dispositions: Vec<(i32, libc::sigaction)>,

@@ -19,6 +19,9 @@ use crate::executable::Executable;
 use crate::thp::Switch;
 use crate::{install, signals};
 
+/// The shell of execvp(3).
+const SHELL: &str = "/bin/sh";
+
 /// A program to run.
 #[derive(Debug, Clone, Default)]
 pub struct Launch {
@@ -116,8 +119,6 @@ impl Launch {
     /// [`UserError::Missing`] for the preload library.
     pub fn spawn(&self) -> Result<Child> {
         let executable = Executable::of(&self.command)?;
-        let mut command = self.command_line(&executable)?;
-        self.streams(&mut command)?;
         let guard = signals::watch().context("no pipe for signals")?;
         let blocked = signals::Blocked::all();
         let before_exec = BeforeExec {
@@ -132,19 +133,35 @@ impl Launch {
             ],
             parent: std::process::id(),
         };
-        // SAFETY: `run` makes only async-signal-safe calls and allocates nothing.
-        unsafe { command.pre_exec(move || before_exec.run()) };
-        let begun = Instant::now();
-        let child = command
-            .spawn()
-            .map_err(|error| exec_error(command.get_program(), error))?;
-        Ok(Child::new(
-            child.id(),
-            self.group,
-            begun,
-            self.sampling,
-            guard,
-        ))
+        let (id, begun) = self.start(&executable, &before_exec)?;
+        Ok(Child::new(id, self.group, begun, self.sampling, guard))
+    }
+
+    /// Starts the command; a file without an interpreter line by the shell. glibc's execvp(3) does
+    /// the latter itself, musl's does not. Returns the process's number and the time.
+    fn start(&self, executable: &Executable, before_exec: &BeforeExec) -> Result<(u32, Instant)> {
+        let mut command = self.command_line(executable)?;
+        loop {
+            self.streams(&mut command)?;
+            let before_exec = before_exec.clone();
+            // SAFETY: `run` makes only async-signal-safe calls and allocates nothing.
+            unsafe { command.pre_exec(move || before_exec.run()) };
+            let begun = Instant::now();
+            match command.spawn() {
+                Ok(child) => return Ok((child.id(), begun)),
+                Err(error) if self.is_script(&command, &error) => {
+                    command = by_shell(&command, &executable.named);
+                }
+                Err(error) => return Err(exec_error(command.get_program(), error)),
+            }
+        }
+    }
+
+    /// Whether `command` is the target and no format that the kernel knows.
+    fn is_script(&self, command: &Command, error: &io::Error) -> bool {
+        error.raw_os_error() == Some(libc::ENOEXEC)
+            && self.wrapper.is_empty()
+            && command.get_program() != SHELL
     }
 
     /// The command with its arguments and environment.
@@ -202,6 +219,17 @@ impl Launch {
         }
         Ok(())
     }
+}
+
+/// The command that lets the shell execute `file`.
+fn by_shell(command: &Command, file: &Path) -> Command {
+    let mut shell = Command::new(SHELL);
+    shell.arg(file).args(command.get_args());
+    let set = command
+        .get_envs()
+        .filter_map(|(name, value)| Some((name, value?)));
+    shell.envs(set);
+    shell
 }
 
 /// A path of the library that LD_PRELOAD can contain: LD_PRELOAD is split at colons and white

@@ -16,8 +16,8 @@ const EXCLUDE_KERNEL: u64 = 1 << 5;
 const EXCLUDE_HV: u64 = 1 << 6;
 const PRECISE_SHIFT: u32 = 15;
 const FLAG_CLOEXEC: u64 = 8;
-const IOC_ENABLE: libc::c_ulong = 0x2400;
-const IOC_DISABLE: libc::c_ulong = 0x2401;
+const IOC_ENABLE: libc::Ioctl = 0x2400;
+const IOC_DISABLE: libc::Ioctl = 0x2401;
 /// Offset of the write position in the first page of the ring.
 const DATA_HEAD: usize = 1024;
 const PAGE: usize = toll_model::PAGE as usize;
@@ -89,7 +89,7 @@ impl Sampler {
         self.control(IOC_DISABLE);
     }
 
-    fn control(&self, request: libc::c_ulong) {
+    fn control(&self, request: libc::Ioctl) {
         for file in self.leader.iter().chain([&self.event]) {
             // SAFETY: these requests take no argument.
             unsafe { libc::ioctl(file.as_raw_fd(), request, 0) };

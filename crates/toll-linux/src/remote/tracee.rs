@@ -4,7 +4,7 @@
 use std::io;
 use std::mem;
 
-use libc::{c_uint, c_void};
+use libc::{c_long, c_uint, c_void};
 
 use super::advice::RemoteError;
 use super::signals::Undisturbed;
@@ -159,7 +159,12 @@ impl Tracee {
         .then_some(word)
     }
 
-    fn request(&self, request: c_uint, address: usize, data: usize) -> Result<(), RemoteError> {
+    fn request(
+        &self,
+        request: impl Into<c_long>,
+        address: usize,
+        data: usize,
+    ) -> Result<(), RemoteError> {
         self.raw(request, address, data)
             .map_err(|error| match error.raw_os_error() {
                 Some(libc::ESRCH) => RemoteError::Gone,
@@ -167,12 +172,13 @@ impl Tracee {
             })
     }
 
-    fn raw(&self, request: c_uint, address: usize, data: usize) -> io::Result<()> {
+    /// The C libraries disagree on the sign of the requests' type, hence the conversion.
+    fn raw(&self, request: impl Into<c_long>, address: usize, data: usize) -> io::Result<()> {
         // SAFETY: each caller passes what its request takes: a number, or the address of an object
         // of the right size that outlives the call.
         let result = unsafe {
             let (address, data) = (address as *mut c_void, data as *mut c_void);
-            libc::syscall(libc::SYS_ptrace, request, self.thread, address, data)
+            libc::syscall(libc::SYS_ptrace, request.into(), self.thread, address, data)
         };
         if result < 0 {
             Err(io::Error::last_os_error())

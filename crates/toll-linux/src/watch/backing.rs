@@ -13,7 +13,7 @@ use toll_model::{PAGE, REGION};
 use crate::Root;
 
 /// `_IOWR('f', 16, struct pm_scan_arg)`.
-const PAGEMAP_SCAN: u64 = 0xc060_6610;
+const PAGEMAP_SCAN: libc::Ioctl = 0xc060_6610_u32 as libc::Ioctl;
 const PRESENT: u64 = 1 << 3;
 const HUGE: u64 = 1 << 6;
 

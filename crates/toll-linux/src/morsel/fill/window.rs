@@ -7,6 +7,8 @@ use std::ptr;
 use rustix::io::Errno;
 use rustix::mm::{self, MapFlags, ProtFlags, madvise, mmap, munmap};
 
+use crate::remote::Advice;
+
 /// Populates a part of a mapping.
 pub(super) fn populate(part: &mut [u8]) -> Result<(), Errno> {
     // SAFETY: the range is ours, and its content does not change.
@@ -23,7 +25,13 @@ pub(super) fn populate(part: &mut [u8]) -> Result<(), Errno> {
 /// 6.1).
 pub(super) fn collapse(part: &mut [u8]) {
     // SAFETY: the range is ours, and its content does not change.
-    unsafe { libc::madvise(part.as_mut_ptr().cast(), part.len(), libc::MADV_COLLAPSE) };
+    unsafe {
+        libc::madvise(
+            part.as_mut_ptr().cast(),
+            part.len(),
+            Advice::Collapse.number(),
+        )
+    };
 }
 
 /// A writable mapping of a part of a morsel.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The ways in which tollfree can act on memory on this machine.
 
-use std::process::{Child, Command, Stdio};
+use std::io;
 
 use toll_act::install;
 use toll_linux::proc::{self, Status};
@@ -199,32 +199,45 @@ impl Rights {
     }
 }
 
-/// A child process that sleeps until it is dropped.
-struct Sleeper(Child);
+/// A child process that sleeps until it is dropped. It is a copy of this one: a container may have
+/// no other program.
+struct Sleeper(libc::pid_t);
 
 impl Sleeper {
     fn start() -> Result<Sleeper, String> {
-        Command::new("sleep")
-            .arg("100")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
-            .map(Sleeper)
-            .map_err(|error| format!("not probed: sleep cannot be run ({error})"))
+        // SAFETY: the child makes only system calls.
+        match unsafe { libc::fork() } {
+            -1 => Err(format!("not probed: {}", io::Error::last_os_error())),
+            // SAFETY: as above. It ends with its parent, also if that is killed.
+            0 => unsafe {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                loop {
+                    libc::pause();
+                }
+            },
+            child => Ok(Sleeper(child)),
+        }
+    }
+
+    fn pid(&self) -> u32 {
+        self.0.unsigned_abs()
     }
 }
 
 impl Drop for Sleeper {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        // SAFETY: the child has not been waited for, so its number is not in use again.
+        unsafe {
+            libc::kill(self.0, libc::SIGKILL);
+            libc::waitpid(self.0, std::ptr::null_mut(), 0);
+        }
     }
 }
 
 /// Advises a child through process_madvise. `Err` is the reason for a failure.
 fn reach_a_child() -> Result<(), String> {
     let child = Sleeper::start()?;
-    match RemoteProcess::for_pid(child.0.id(), true) {
+    match RemoteProcess::for_pid(child.pid(), true) {
         Ok(remote) if remote.reach() == Reach::ProcessMadvise => Ok(()),
         Ok(_) => Err("the system forbids it".to_owned()),
         Err(error) => Err(error.to_string()),
@@ -236,7 +249,7 @@ fn stop_a_child() -> Result<(), String> {
     let child = Sleeper::start()?;
     let probe = || -> Result<(), RemoteError> {
         // Nothing is mapped at address 0: any error other than "not permitted" is a success.
-        let remote = RemoteProcess::for_pid(child.0.id(), true)?.by_ptrace()?;
+        let remote = RemoteProcess::for_pid(child.pid(), true)?.by_ptrace()?;
         match remote.advise(0, toll_model::PAGE, Advice::Huge) {
             Err(error @ RemoteError::NotPermitted(_)) => Err(error),
             _ => Ok(()),
