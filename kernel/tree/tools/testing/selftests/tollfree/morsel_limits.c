@@ -158,7 +158,7 @@ static void names_count(void)
 /* A task that fills its cgroup gets an error, and no task is killed. */
 static void a_full_group_is_enomem(void)
 {
-	int fd = make(64 * MIB), status;
+	int fd = make(64 * MIB);
 	pid_t pid;
 
 	mkdir(GROUP, 0755);
@@ -184,7 +184,7 @@ static void a_full_group_is_enomem(void)
 			at += PAGE;
 		_exit(at > 8 * MIB && at < 64 * MIB ? 0 : 4);
 	}
-	CHECK(waitpid(pid, &status, 0) == pid && !status);
+	CHECK(ends_well(pid));
 	CHECK(!ftruncate(fd, 0));
 	CHECK(!rmdir(GROUP "/small"));
 	CHECK(!umount(GROUP));
