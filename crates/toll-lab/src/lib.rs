@@ -19,5 +19,6 @@ mod report;
 pub mod results;
 pub mod run;
 pub mod scenario;
+mod svg;
 pub mod tap;
 pub mod workspace;

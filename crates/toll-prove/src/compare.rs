@@ -13,9 +13,10 @@
 //! | [`metric`] | the number that --metric captures |
 //! | `input` | the stdin of every run |
 //! | [`warm`] | memory touched before every run, and freed as the program grows |
-//! | [`runner`] | code shared by the two kinds of runs below |
-//! | `program` | runs a program that ends by itself |
-//! | `server` | runs a server and drives a load against it |
+//! | `prepared` | the variants of one command, prepared for runs |
+//! | [`runner`] | starts a run, and does what is due while it lasts |
+//! | `program` | checks the runs of a program that ends by itself |
+//! | `server` | drives a load against each run of a server |
 //! | [`load`] | what drives the load, and its output |
 //! | `driver` | drives a load in a thread of its own |
 //! | [`subject`] | either of them |
@@ -23,7 +24,7 @@
 //! | `truth` | simulated comparisons with a known truth (tests) |
 
 pub(crate) mod driver;
-pub(crate) mod input;
+mod input;
 mod judge;
 pub mod load;
 pub mod metric;
@@ -31,7 +32,8 @@ pub mod metric;
 pub(crate) mod mock;
 mod notes;
 pub(crate) mod outputs;
-pub(crate) mod program;
+mod prepared;
+mod program;
 pub mod result;
 pub mod runner;
 mod sample;

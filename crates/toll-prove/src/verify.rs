@@ -26,11 +26,10 @@ use toll_act::error::UserError;
 use toll_act::{files, signals, thp};
 use toll_model::plan::Plan;
 
-use crate::compare::input::Input;
 use crate::compare::outputs::OutputCheck;
-use crate::compare::program::Program;
 use crate::compare::runner::{Clock, Progress};
 use crate::compare::schedule::{Rules, Stopped};
+use crate::compare::subject::Subject;
 use crate::compare::warm::{Warmer, Warming};
 use crate::compare::{Comparison, Resource, Variant, compare};
 use claim::{Claim, claims};
@@ -171,22 +170,22 @@ fn measure(request: &Request, variants: &[Variant]) -> Result<Comparison> {
     let progress = Progress::new(&format!("at most {} s", request.within.as_secs_f64()));
     let warming = Warming::of_machine(request.cold);
     let warmer = Warmer::new(warming.on);
-    let mut program = Program::new(
+    let mut subject = Subject::new(
         request.command,
-        Input::read()?,
+        None,
         Clock::start(),
         progress.clone(),
         warmer,
     )?;
-    program.resource = Resource::Cpu;
+    subject.runner.resource = Resource::Cpu;
     let rules = Rules {
         pairs: request.pairs,
         deadline: request.within,
         each: true,
     };
     let name = request.command[0].to_string_lossy();
-    let mut comparison = compare(&mut program, &name, variants, &rules, None)?;
-    comparison.notes.extend(program.notes());
+    let mut comparison = compare(&mut subject, &name, variants, &rules, None)?;
+    comparison.notes.extend(subject.notes());
     comparison.warming = Some(warming);
     progress.end();
     Ok(comparison)

@@ -6,27 +6,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use crate::results::{Entry, Results, markdown, number};
+use crate::svg::{TailChart, document, escaped, key};
 
 /// Latency and number of faults, the shortest first.
 type Buckets = Vec<(u64, f64)>;
 
-const COLOURS: [&str; 10] = [
-    "#1b6ca8", "#c8553d", "#588157", "#7b2d8b", "#b8860b", "#2a9d8f", "#6c757d", "#e07a5f",
-    "#3d405b", "#000000",
-];
-/// Size of a policy's panel, and of the margins of the picture.
+/// Distance of the policies' charts, and the space on the left of each for its labels.
 const PANEL: f64 = 420.0;
-const INNER: f64 = PANEL - 50.0;
 const LEFT: f64 = 60.0;
 const TOP: f64 = 40.0;
 const HEIGHT: f64 = 240.0;
-/// Powers of ten on the axes: nanoseconds, and shares of the faults.
-const FIRST_DECADE: i32 = 2;
-const LAST_DECADE: i32 = 8;
-const SHARE_DECADES: i32 = 6;
 /// A bucket reaches to an eighth more than its name.
 const WIDTH_OF_BUCKET: f64 = 1.125;
 const KINDS_IN_A_LINE: usize = 5;
+const LINE: f64 = 18.0;
 
 /// Prefix of the counters.
 const LATENCY: &str = "latency_";
@@ -101,109 +94,61 @@ pub fn picture(results: &Results) -> String {
         .flat_map(|(_, it)| it.keys().copied())
         .collect();
     let names: Vec<&str> = names.into_iter().collect();
-    let lines = names.len().div_ceil(KINDS_IN_A_LINE);
-    let width = LEFT + PANEL * entries.len() as f64;
-    let height = TOP + HEIGHT + 50.0 + 18.0 * lines as f64;
-    let mut svg = format!(
-        "<!-- SPDX-License-Identifier: MIT OR Apache-2.0 -->\n\
-         <svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
-         font-family=\"sans-serif\" font-size=\"12\">\n\
-         <rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\n"
-    );
-    let colour = |kind: &str| {
-        let place = names.iter().position(|name| *name == kind).unwrap_or(0);
-        COLOURS[place % COLOURS.len()]
-    };
+    let mut body = String::new();
     for (at, (policy, kinds)) in entries.iter().enumerate() {
-        axes(&mut svg, LEFT + at as f64 * PANEL, policy);
-        curves(&mut svg, LEFT + at as f64 * PANEL, kinds, &colour);
-    }
-    for (at, kind) in names.iter().enumerate() {
-        let x = LEFT + (at % KINDS_IN_A_LINE) as f64 * 220.0;
-        let y = TOP + HEIGHT + 52.0 + (at / KINDS_IN_A_LINE) as f64 * 18.0;
-        let _ = writeln!(
-            svg,
-            "<rect x=\"{x}\" y=\"{}\" width=\"12\" height=\"4\" fill=\"{}\"/>\
-             <text x=\"{}\" y=\"{y}\">{kind}</text>",
-            y - 9.0,
-            colour(kind),
-            x + 18.0
-        );
-    }
-    svg + "</svg>\n"
-}
-
-fn x_of(left: f64, ns: f64) -> f64 {
-    let (first, last) = (f64::from(FIRST_DECADE), f64::from(LAST_DECADE));
-    let decade = ns.max(1.0).log10().clamp(first, last);
-    left + (decade - first) / (last - first) * INNER
-}
-
-fn y_of(share: f64) -> f64 {
-    let most = f64::from(SHARE_DECADES);
-    let depth = -share.max(10f64.powf(-most)).log10();
-    TOP + depth.min(most) / most * HEIGHT
-}
-
-fn axes(svg: &mut String, left: f64, policy: &str) {
-    let bottom = TOP + HEIGHT;
-    let _ = writeln!(
-        svg,
-        "<text x=\"{left}\" y=\"{}\" font-weight=\"bold\">{policy}</text>",
-        TOP - 14.0
-    );
-    for decade in FIRST_DECADE..=LAST_DECADE {
-        let x = x_of(left, 10f64.powi(decade));
-        let _ = writeln!(
-            svg,
-            "<line x1=\"{x:.1}\" y1=\"{TOP}\" x2=\"{x:.1}\" y2=\"{bottom}\" stroke=\"#dddddd\"/>\
-             <text x=\"{x:.1}\" y=\"{}\" text-anchor=\"middle\">10^{decade}</text>",
-            bottom + 16.0
-        );
-    }
-    for decade in 0..=SHARE_DECADES {
-        let y = y_of(10f64.powi(-decade));
-        let _ = writeln!(
-            svg,
-            "<line x1=\"{left}\" y1=\"{y:.1}\" x2=\"{}\" y2=\"{y:.1}\" stroke=\"#dddddd\"/>\
-             <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">1e-{decade}</text>",
-            left + INNER,
-            left - 6.0,
-            y + 4.0
-        );
-    }
-    let _ = writeln!(
-        svg,
-        "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">longer than, ns of the guest's clock</text>",
-        left + INNER / 2.0,
-        bottom + 34.0
-    );
-}
-
-fn curves(
-    svg: &mut String,
-    left: f64,
-    kinds: &BTreeMap<&str, Buckets>,
-    colour: &dyn Fn(&str) -> &'static str,
-) {
-    let all: f64 = kinds.values().map(total).sum();
-    for (kind, buckets) in kinds {
-        let mut longer = total(buckets);
-        let mut points = String::new();
-        for (low, count) in buckets {
-            let (x, y) = (x_of(left, *low as f64), y_of(longer / all));
-            let _ = write!(points, "{x:.1},{y:.1} ");
-            longer -= count;
+        let chart = TailChart {
+            left: LEFT + at as f64 * PANEL,
+            top: TOP,
+            width: PANEL - 50.0,
+            height: HEIGHT,
+            // Nanoseconds.
+            amounts: 2..=8,
+            depth: 6,
+        };
+        draw_titles(&mut body, &chart, policy);
+        chart.draw_axes(&mut body);
+        let all: f64 = kinds.values().map(total).sum();
+        for (place, name) in names.iter().enumerate() {
+            if let Some(buckets) = kinds.get(name) {
+                chart.draw_curve(&mut body, place, tail(buckets, all));
+            }
         }
-        let last = buckets.last().map_or(0.0, |(low, _)| *low as f64);
-        let (x, y) = (x_of(left, last * WIDTH_OF_BUCKET), y_of(0.0));
-        let _ = writeln!(
-            svg,
-            "<polyline points=\"{points}{x:.1},{y:.1}\" fill=\"none\" stroke=\"{}\" \
-             stroke-width=\"1.5\"/>",
-            colour(kind)
-        );
     }
+    let below = TOP + HEIGHT + 42.0;
+    for (place, kind) in names.iter().enumerate() {
+        let x = LEFT + (place % KINDS_IN_A_LINE) as f64 * 220.0;
+        let y = below + (place / KINDS_IN_A_LINE) as f64 * LINE;
+        key(&mut body, (x, y), place, kind);
+    }
+    let width = LEFT + PANEL * entries.len() as f64;
+    let lines = names.len().div_ceil(KINDS_IN_A_LINE);
+    document(&body, width, below + 8.0 + LINE * lines as f64)
+}
+
+fn draw_titles(body: &mut String, chart: &TailChart, policy: &str) {
+    let _ = writeln!(
+        body,
+        "<text class=\"title\" x=\"{}\" y=\"{}\">{}</text>\
+         <text x=\"{}\" y=\"{}\" text-anchor=\"middle\">longer than, ns of the guest's clock</text>",
+        chart.left,
+        chart.top - 14.0,
+        escaped(policy),
+        chart.left + chart.width / 2.0,
+        chart.top + chart.height + 34.0
+    );
+}
+
+/// For each latency, the share of `all` faults that are of this kind and take longer.
+fn tail(buckets: &Buckets, all: f64) -> Vec<(f64, f64)> {
+    let mut longer = total(buckets);
+    let mut points = Vec::new();
+    for (low, count) in buckets {
+        points.push((*low as f64, longer / all));
+        longer -= count;
+    }
+    let last = buckets.last().map_or(0.0, |(low, _)| *low as f64);
+    points.push((last * WIDTH_OF_BUCKET, 0.0));
+    points
 }
 
 #[cfg(test)]

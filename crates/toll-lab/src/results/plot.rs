@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Draws results as SVG: bars of counters, and the tail of the page faults. Colours follow the
-//! reader's light or dark setting.
+//! Draws results as SVG: bars of counters, and the tail of the page faults.
 
 use std::fmt::Write as _;
 
 use super::{Entry, Results};
+use crate::svg::{TailChart, colour, document, escaped, key};
 
 const WIDTH: f64 = 720.0;
-/// Colours of variant and policy; distinguishable in print and with colour blindness (Okabe and
-/// Ito, 2008).
-const COLOURS: [&str; 6] = [
-    "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00",
-];
-const STYLE: &str = "text{font:12px sans-serif;fill:#222}.title{font-weight:bold}\
-line,path{stroke:#888;fill:none}.curve{stroke-width:2}\
-@media(prefers-color-scheme:dark){text{fill:#ddd}}";
-
 /// Draws bars of the counters of one section; each counter is scaled to its largest bar.
 pub fn bars(results: &Results, section: &str, counters: &[&str]) -> String {
     const LABEL: f64 = 230.0;
@@ -32,7 +23,7 @@ pub fn bars(results: &Results, section: &str, counters: &[&str]) -> String {
         let _ = writeln!(body, "<text x=\"0\" y=\"{:.1}\">{counter}</text>", y + 11.0);
         for (place, entry) in entries.iter().enumerate() {
             let length = (WIDTH - LABEL - 110.0) * value(entry).max(0.0) / largest;
-            let colour = COLOURS[place % COLOURS.len()];
+            let colour = colour(place);
             let _ = writeln!(
                 body,
                 "<rect x=\"{LABEL}\" y=\"{y:.1}\" width=\"{length:.1}\" height=\"{BAR}\" fill=\"{colour}\"/>\
@@ -45,13 +36,11 @@ pub fn bars(results: &Results, section: &str, counters: &[&str]) -> String {
         }
         y += 8.0;
     }
-    document(&body, y)
+    document(&body, WIDTH, y)
 }
 
 /// Draws the share of page faults that need more than N instructions; both axes are logarithmic.
 pub fn tails(results: &Results, section: &str) -> String {
-    const LEFT: f64 = 60.0;
-    const HEIGHT: f64 = 320.0;
     let entries = entries(results, section);
     let mut body = String::new();
     let top = legend(&mut body, results, &entries) + 8.0;
@@ -65,53 +54,39 @@ pub fn tails(results: &Results, section: &str) -> String {
         .max()
         .unwrap_or(10)
         .max(10);
-    let decades = (most as f64).log10().ceil();
     let least = points()
         .map(|(_, share)| *share)
         .filter(|share| *share > 0.0);
-    let depth = -least.fold(1.0, f64::min).log10().floor().min(-1.0);
-    let x =
-        |instructions: f64| LEFT + (WIDTH - LEFT - 10.0) * instructions.max(1.0).log10() / decades;
-    let y = |share: f64| top + (HEIGHT * -share.max(10f64.powf(-depth)).log10() / depth);
-    for decade in 0..=decades as i32 {
-        let at = x(10f64.powi(decade));
-        let (bottom, label) = (top + HEIGHT, top + HEIGHT + 16.0);
-        let _ = writeln!(
-            body,
-            "<line x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{top:.1}\" y2=\"{bottom:.1}\" opacity=\"0.3\"/>\
-             <text x=\"{at:.1}\" y=\"{label:.1}\" text-anchor=\"middle\">1e{decade}</text>"
-        );
-    }
-    for decade in 0..=depth as i32 {
-        let at = y(10f64.powi(-decade));
-        let _ = writeln!(
-            body,
-            "<line x1=\"{LEFT}\" x2=\"{WIDTH}\" y1=\"{at:.1}\" y2=\"{at:.1}\" opacity=\"0.3\"/>\
-             <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">1e-{decade}</text>",
-            LEFT - 6.0,
-            at + 4.0
-        );
-    }
+    let chart = TailChart {
+        left: 60.0,
+        top,
+        width: WIDTH - 70.0,
+        height: 320.0,
+        amounts: 0..=(most as f64).log10().ceil() as i32,
+        depth: -least.fold(1.0, f64::min).log10().floor().min(-1.0) as i32,
+    };
+    chart.draw_axes(&mut body);
     for (place, entry) in entries.iter().enumerate() {
-        let mut path = format!("M{:.1} {:.1}", x(1.0), y(1.0));
-        let mut before = 1.0;
-        for &(instructions, share) in &entry.last.fault_tail {
-            let _ = write!(path, "L{:.1} {:.1}", x(instructions as f64), y(before));
-            let _ = write!(path, "L{:.1} {:.1}", x(instructions as f64), y(share));
-            before = share;
-        }
-        let colour = COLOURS[place % COLOURS.len()];
-        let _ = writeln!(
-            body,
-            "<path class=\"curve\" style=\"stroke:{colour}\" d=\"{path}\"/>"
-        );
+        chart.draw_curve(&mut body, place, steps(&entry.last.fault_tail));
     }
-    let label = top + HEIGHT + 34.0;
+    let label = top + chart.height + 34.0;
     let _ = writeln!(
         body,
-        "<text x=\"{LEFT}\" y=\"{label:.1}\">instructions of a page fault; share of faults that need more</text>"
+        "<text x=\"{}\" y=\"{label:.1}\">instructions of a page fault; share of faults that need more</text>",
+        chart.left
     );
-    document(&body, label + 8.0)
+    document(&body, WIDTH, label + 8.0)
+}
+
+/// The corners of a curve that falls at each number of instructions.
+fn steps(tail: &[(u64, f64)]) -> Vec<(f64, f64)> {
+    let mut corners = vec![(1.0, 1.0)];
+    let mut before = 1.0;
+    for &(instructions, share) in tail {
+        corners.extend([before, share].map(|share| (instructions as f64, share)));
+        before = share;
+    }
+    corners
 }
 
 /// Draws the shares of two kinds in their sum: a two-part bar for each row with a non-zero sum.
@@ -124,7 +99,7 @@ pub fn shares(title: &str, kinds: [&str; 2], rows: &[(String, [f64; 2])]) -> Str
         escaped(title)
     );
     for (place, kind) in kinds.iter().enumerate() {
-        key(&mut body, 22.0 + 16.0 * place as f64, place, kind);
+        key(&mut body, (0.0, 22.0 + 16.0 * place as f64), place, kind);
     }
     let mut y = 62.0;
     for (name, [first, second]) in rows {
@@ -132,7 +107,7 @@ pub fn shares(title: &str, kinds: [&str; 2], rows: &[(String, [f64; 2])]) -> Str
         if sum <= 0.0 {
             continue;
         }
-        let (share, [left, right]) = (first / sum, [COLOURS[0], COLOURS[1]]);
+        let (share, [left, right]) = (first / sum, [0, 1].map(colour));
         let split = LABEL + width * share;
         let _ = writeln!(
             body,
@@ -150,7 +125,7 @@ pub fn shares(title: &str, kinds: [&str; 2], rows: &[(String, [f64; 2])]) -> Str
         );
         y += BAR + 6.0;
     }
-    document(&body, y)
+    document(&body, WIDTH, y)
 }
 
 fn entries<'a>(results: &'a Results, section: &str) -> Vec<&'a Entry> {
@@ -173,36 +148,10 @@ fn legend(body: &mut String, results: &Results, entries: &[&Entry]) -> f64 {
     let mut y = 22.0;
     for (place, entry) in entries.iter().enumerate() {
         let name = format!("{}, {}", entry.variant, entry.policy);
-        key(body, y, place, &name);
+        key(body, (0.0, y), place, &name);
         y += 16.0;
     }
     y + 8.0
-}
-
-/// Draws one legend entry.
-fn key(body: &mut String, y: f64, place: usize, name: &str) {
-    let _ = writeln!(
-        body,
-        "<rect x=\"0\" y=\"{y:.1}\" width=\"10\" height=\"10\" fill=\"{}\"/>\
-         <text x=\"16\" y=\"{:.1}\">{}</text>",
-        COLOURS[place % COLOURS.len()],
-        y + 10.0,
-        escaped(name)
-    );
-}
-
-fn document(body: &str, height: f64) -> String {
-    format!(
-        "<!-- SPDX-License-Identifier: MIT OR Apache-2.0 -->\n\
-         <svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height:.0}\">\n\
-         <style>{STYLE}</style>\n{body}</svg>\n"
-    )
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('"', "&quot;")
 }
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Decisions of the estimator's models, of the machine and of processes.
 
+use serde::Serialize;
+
 use super::DIRECTORY;
 use super::costs::{costs, numbers};
 use crate::{Root, proc};
 
 /// Decisions of one model.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Account {
     /// huge, large, direct, promote, demote, compact, zero, pool, swap.
     pub model: String,

@@ -17,8 +17,8 @@ use toll_act::{messages, signals};
 /// with a pipe that is never written to or closed.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A copy of our stdin, so that each run can read it from the start.
-#[derive(Debug)]
+/// A copy of our stdin, so that each run can read it from the start; by default nothing.
+#[derive(Debug, Default)]
 pub struct Input {
     copy: Option<NamedTempFile>,
 }
@@ -28,7 +28,7 @@ impl Input {
     pub fn read() -> Result<Input> {
         let stdin = io::stdin();
         if stdin.is_terminal() {
-            return Ok(Input { copy: None });
+            return Ok(Input::default());
         }
         let mut copy =
             NamedTempFile::with_prefix("tollfree-stdin-").context("cannot store stdin")?;

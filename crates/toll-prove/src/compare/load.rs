@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use toll_act::error::UserError;
-use toll_act::target::{Launch, Outcome};
+use toll_act::target::{Child, Launch, Outcome};
 
 use super::metric::Metric;
-use super::runner::{Waited, sample, supervise};
+use super::runner::{sample, supervise};
 use super::sample::Resource;
+use super::schedule::Ran;
 
 /// Time between the start and the load of a server without `--ready`.
 pub(crate) const SETTLE: Duration = Duration::from_secs(1);
@@ -28,6 +29,15 @@ pub struct Load {
 }
 
 impl Load {
+    /// The compared quantity; the direction of a metric is known after its first value.
+    pub(super) fn resource(&self) -> Resource {
+        match (&self.workload, &self.metric) {
+            (None, _) => Resource::Cpu,
+            (Some(_), None) => Resource::Elapsed,
+            (Some(_), Some(_)) => Resource::MetricRate,
+        }
+    }
+
     /// The number that --metric captures from the workload's output in `directory`, and which
     /// direction is better; `None` without --metric.
     pub(super) fn captured(&self, directory: &Path) -> Result<Option<(f64, Resource)>, UserError> {
@@ -39,34 +49,28 @@ impl Load {
     }
 }
 
-/// The result of a workload against a running process.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Timed {
-    /// Its time, or the captured number as a time.
-    Done(f64),
-    Late,
-    Interrupted,
-}
-
-/// Runs the workload once, without starting a server.
-pub(crate) fn run_workload(load: &Load, limit: Duration) -> Result<Timed> {
+/// Runs the workload once, without starting a server. Returns its time, or the captured number as a
+/// time.
+pub(crate) fn run_workload(load: &Load, limit: Duration) -> Result<Ran<f64>> {
     let workload = load.workload.as_deref().unwrap_or("true");
     let directory = tempfile::tempdir().context("no temporary directory")?;
-    let arguments = ["sh".into(), "-c".into(), OsString::from(workload)];
+    let mut child = shell(workload, directory.path())?;
+    supervise(&mut child, limit, || Duration::MAX)?.and_then(|outcome| {
+        check_workload(workload, &outcome, directory.path())?;
+        let mut sample = sample(&outcome);
+        let mut resource = Resource::Elapsed;
+        if let Some((value, direction)) = load.captured(directory.path())? {
+            (sample.metric, resource) = (Some(value), direction);
+        }
+        Ok(Ran::Done(resource.time_of(&sample)))
+    })
+}
+
+/// Starts a shell command with its output in `directory`.
+pub(super) fn shell(command: &str, directory: &Path) -> Result<Child> {
+    let arguments = ["sh".into(), "-c".into(), OsString::from(command)];
     let launch = Launch::new(&arguments).stdin(Path::new("/dev/null"));
-    let mut child = launch.capture(directory.path()).own_group().spawn()?;
-    let outcome = match supervise(&mut child, limit, || Duration::MAX)? {
-        Waited::Ended(outcome) => outcome,
-        Waited::Late => return Ok(Timed::Late),
-        Waited::Interrupted => return Ok(Timed::Interrupted),
-    };
-    check_workload(workload, &outcome, directory.path())?;
-    let mut sample = sample(&outcome);
-    let mut resource = Resource::Elapsed;
-    if let Some((value, direction)) = load.captured(directory.path())? {
-        (sample.metric, resource) = (Some(value), direction);
-    }
-    Ok(Timed::Done(resource.time_of(&sample)))
+    launch.capture(directory).own_group().spawn()
 }
 
 /// Returns an error if the workload failed.

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Shared by runs of programs and of servers: variants prepared once, a clock, a time limit,
-//! Ctrl-C.
+//! Runs the variants of one command: what programs and servers have in common.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use indicatif::ProgressBar;
-use toll_act::actuate::{Acting, Actuator, Policy, Settings};
-use toll_act::target::{Child, Launch, Outcome, Sampling};
+use toll_act::actuate::Acting;
+use toll_act::target::{Child, Outcome};
 use toll_act::{messages, signals};
+use toll_observe::observer::Observer;
 
-use super::sample::Sample;
-use super::variant::{Variant, Way};
+use super::input::Input;
+use super::prepared::Variants;
+use super::sample::{Resource, Sample};
+use super::schedule::Ran;
+use super::variant::Variant;
+use super::warm::Warmer;
 
 /// How long a target may take to end after the request.
 const GRACE: Duration = Duration::from_secs(2);
@@ -36,127 +39,97 @@ impl Clock {
     }
 }
 
-/// A variant prepared for any number of runs.
+/// Runs one command in any of its variants, one run after the other.
 #[derive(Debug)]
-struct Ready {
-    actuator: Actuator,
-    command: Vec<OsString>,
-    env: Vec<(String, String)>,
+pub(crate) struct Runner {
+    pub variants: Variants,
+    /// The stdin of every run.
+    pub input: Input,
+    pub clock: Clock,
+    pub progress: Progress,
+    pub warmer: Warmer,
+    /// Observes the next runs, if set.
+    pub observer: Option<Observer>,
+    /// The compared quantity; the direction of a metric is known after its first value.
+    pub resource: Resource,
 }
 
-/// The variants of one command.
-#[derive(Debug)]
-pub(crate) struct Variants {
-    command: Vec<OsString>,
-    ready: BTreeMap<String, Ready>,
-    /// Notes of the actuators.
-    notes: Vec<String>,
-    /// Why the parent could not act in a run.
-    failures: BTreeMap<String, String>,
-    /// Whether huge-page-backed memory is sampled in the next runs.
-    sampling: Sampling,
-}
-
-impl Variants {
-    pub fn new(command: &[OsString]) -> Variants {
-        Variants {
-            command: command.to_vec(),
-            ready: BTreeMap::new(),
-            notes: Vec::new(),
-            failures: BTreeMap::new(),
-            sampling: Sampling::Off,
-        }
-    }
-
-    /// Samples huge-page-backed memory in the runs of the first round only, which is not counted.
-    pub fn begin_round(&mut self, round: u32) {
-        self.sampling = match round {
-            0 => Sampling::Ample,
-            _ => Sampling::Off,
+impl Runner {
+    /// Starts the variant with its output in `directory`, and lets `drive` wait for what is
+    /// measured. Returns what `drive` returned, and the target, which may still run.
+    pub fn run<T>(
+        &mut self,
+        variant: &Variant,
+        until: Duration,
+        directory: &Path,
+        drive: impl FnOnce(&mut Running) -> Result<T>,
+    ) -> Result<(T, Child)> {
+        self.variants.prepare(variant)?;
+        let clock = self.clock;
+        self.warmer
+            .warm(|| clock.now() >= until || signals::interrupted().is_some());
+        let stdin = self.input.path();
+        let target = self
+            .variants
+            .launch(variant, |launch| launch.stdin(&stdin).capture(directory))?;
+        let feeder = self.warmer.feed(target.pid());
+        let mut running = Running {
+            duties: Duties {
+                pid: target.pid(),
+                acting: self.variants.act(variant, &target),
+                observer: self.observer.as_mut(),
+            },
+            target,
+            clock,
+            until,
         };
-    }
-
-    /// Prepares the variant unless it is prepared. Slow the first time; not part of a run's time.
-    pub fn prepare(&mut self, variant: &Variant) -> Result<()> {
-        if !self.ready.contains_key(&variant.name) {
-            let ready = make_ready(&self.command, variant)?;
-            let lost = ready
-                .actuator
-                .lost()
-                .iter()
-                .map(|l| format!("not found in this program: {l}"));
-            self.notes
-                .extend(ready.actuator.notes().iter().cloned().chain(lost));
-            self.ready.insert(variant.name.clone(), ready);
-        }
-        Ok(())
-    }
-
-    /// Starts a run of a prepared variant; `shape` completes the launch.
-    pub fn launch(&self, variant: &Variant, shape: impl Fn(Launch) -> Launch) -> Result<Child> {
-        let ready = &self.ready[&variant.name];
-        let mut launch = shape(Launch::new(&ready.command))
-            .own_group()
-            .sample_huge(self.sampling);
-        for (name, value) in &ready.env {
-            launch = launch.env(name, value);
-        }
-        ready.actuator.prepare(launch)?.spawn()
-    }
-
-    /// Starts to act on a child of [`Variants::launch`].
-    pub fn act(&self, variant: &Variant, child: &Child) -> Acting {
-        self.ready[&variant.name].actuator.act(child)
-    }
-
-    /// Stores why acting failed in this variant.
-    pub fn note_failure(&mut self, variant: &Variant, failure: Option<String>) {
-        if let Some(failure) = failure {
-            self.failures.entry(variant.name.clone()).or_insert(failure);
-        }
-    }
-
-    /// The notes on how the variants were acted on.
-    pub fn notes(&self) -> Vec<String> {
-        let failed = |(variant, why): (&String, &String)| {
-            format!("variant {variant}: the parent could not act: {why}")
-        };
-        let mut notes = self.notes.clone();
-        notes.dedup();
-        notes
-            .into_iter()
-            .chain(self.failures.iter().map(failed))
-            .collect()
+        let driven = drive(&mut running);
+        let Running { target, duties, .. } = running;
+        let failure = duties.acting.failure().map(str::to_owned);
+        drop((duties, feeder));
+        self.variants.note_failure(variant, failure);
+        Ok((driven?, target))
     }
 }
 
-fn make_ready(command: &[OsString], variant: &Variant) -> Result<Ready> {
-    let settings = Settings {
-        only_advised: matches!(variant.way, Way::PlanOnly(_)),
-        ..Settings::default()
-    };
-    let (policy, change) = match &variant.way {
-        Way::None => (Policy::None, None),
-        Way::Never => (Policy::Never, None),
-        Way::All => (Policy::All, None),
-        Way::Plan(file) | Way::PlanOnly(file) => (Policy::read(file)?, None),
-        Way::Change(change) => (Policy::None, Some(change)),
-    };
-    Ok(Ready {
-        actuator: Actuator::new(&policy, command, settings)?,
-        command: change.map_or_else(|| command.to_vec(), |change| change.command(command)),
-        env: change.map(|change| change.env.clone()).unwrap_or_default(),
-    })
-}
-
-/// How waiting for a child ended.
+/// A run in progress.
 #[derive(Debug)]
-pub(crate) enum Waited {
-    Ended(Outcome),
-    /// The child was ended at the limit.
-    Late,
-    /// The user interrupted; the child was ended.
-    Interrupted,
+pub(crate) struct Running<'a> {
+    pub target: Child,
+    pub duties: Duties<'a>,
+    pub clock: Clock,
+    /// The end of the time limit, by the clock.
+    pub until: Duration,
+}
+
+impl Running<'_> {
+    /// The time until the limit.
+    pub fn left(&self) -> Duration {
+        self.until.saturating_sub(self.clock.now())
+    }
+
+    /// Waits for the end of the target.
+    pub fn wait(&mut self) -> Result<Ran<Outcome>> {
+        let left = self.left();
+        supervise(&mut self.target, left, || self.duties.tick())
+    }
+}
+
+/// What must be done while a target runs: acting on it, and observing it.
+#[derive(Debug)]
+pub(crate) struct Duties<'a> {
+    pid: u32,
+    acting: Acting,
+    observer: Option<&'a mut Observer>,
+}
+
+impl Duties<'_> {
+    /// Does the work that is due. Returns the time until the next call.
+    pub fn tick(&mut self) -> Duration {
+        let observed = self.observer.as_mut();
+        let look = observed.map_or(Duration::MAX, |observer| observer.tick(self.pid));
+        self.acting.tick().min(look)
+    }
 }
 
 /// Waits for a child for up to `limit`, calling `tick` meanwhile.
@@ -164,7 +137,7 @@ pub(crate) fn supervise(
     child: &mut Child,
     limit: Duration,
     mut tick: impl FnMut() -> Duration,
-) -> Result<Waited> {
+) -> Result<Ran<Outcome>> {
     let end = Instant::now() + limit;
     loop {
         let after = tick().min(GLANCE);
@@ -174,14 +147,14 @@ pub(crate) fn supervise(
             if ended.is_none() {
                 child.stop(GRACE)?;
             }
-            return Ok(Waited::Interrupted);
+            return Ok(Ran::Interrupted);
         }
         if let Some(outcome) = ended {
-            return Ok(Waited::Ended(outcome));
+            return Ok(Ran::Done(outcome));
         }
         if left.is_zero() {
             child.stop(GRACE)?;
-            return Ok(Waited::Late);
+            return Ok(Ran::Late);
         }
     }
 }

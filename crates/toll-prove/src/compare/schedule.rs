@@ -50,14 +50,25 @@ pub trait Executor {
     fn progress(&mut self, _message: &str) {}
 }
 
-/// How a run ended.
+/// How a run, or a part of one, ended.
 #[derive(Debug, Clone)]
-pub enum Ran {
-    Done(Sample),
+pub enum Ran<T = Sample> {
+    Done(T),
     /// It was ended at the limit.
     Late,
     /// The user interrupted.
     Interrupted,
+}
+
+impl<T> Ran<T> {
+    /// Goes on with `next` if this part was done.
+    pub(crate) fn and_then<U>(self, next: impl FnOnce(T) -> Result<Ran<U>>) -> Result<Ran<U>> {
+        match self {
+            Ran::Done(value) => next(value),
+            Ran::Late => Ok(Ran::Late),
+            Ran::Interrupted => Ok(Ran::Interrupted),
+        }
+    }
 }
 
 /// When to stop.

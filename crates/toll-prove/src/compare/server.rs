@@ -6,58 +6,42 @@
 //! that it prints, or, for a window, the server's CPU time. A server's status and output are not
 //! compared.
 
-use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use tempfile::TempDir;
 use toll_act::error::UserError;
 use toll_act::signals;
-use toll_act::target::{Child, Launch, Outcome};
-use toll_observe::observer::Observer;
+use toll_act::target::Outcome;
 
-use super::load::{Load, RETRY, SETTLE, check_workload, last_line};
-use super::runner::{Clock, Progress, Variants, Waited, code, sample, supervise};
+use super::load::{Load, RETRY, SETTLE, check_workload, last_line, shell};
+use super::runner::{Runner, Running, code, sample, supervise};
 use super::sample::{Resource, Sample};
-use super::schedule::{Executor, Ran};
+use super::schedule::Ran;
 use super::variant::Variant;
-use super::warm::Warmer;
 
 /// How long a server may take to end after the request.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Runs of one server.
+/// Drives the load of a server in each of its runs.
 #[derive(Debug)]
-pub struct Server {
-    variants: Variants,
+pub(crate) struct Server {
     load: Load,
     /// Output of the server, `--ready` and the workload, overwritten by each run.
     directory: TempDir,
-    /// The compared quantity; the direction of a metric is known after its first value.
-    resource: Resource,
-    clock: Clock,
-    pub warmer: Warmer,
-    pub progress: Progress,
-    /// Observes the next runs, if set.
-    pub observer: Option<Observer>,
 }
 
-/// How one part of a run ended.
-enum Part<T> {
-    Done(T),
-    Late,
-    Interrupted,
+/// What a load measures.
+#[derive(Debug)]
+struct Measured {
+    elapsed: Duration,
+    /// The captured number and its direction.
+    metric: Option<(f64, Resource)>,
 }
 
 impl Server {
-    pub fn new(
-        command: &[OsString],
-        load: Load,
-        clock: Clock,
-        progress: Progress,
-        warmer: Warmer,
-    ) -> Result<Server> {
+    pub fn new(load: Load) -> Result<Server> {
         let directory = tempfile::Builder::new()
             .prefix("tollfree-server-")
             .tempdir();
@@ -65,220 +49,122 @@ impl Server {
         for name in ["server", "ready", "workload"] {
             std::fs::create_dir(directory.path().join(name))?;
         }
-        let resource = match (&load.workload, &load.metric) {
-            (None, _) => Resource::Cpu,
-            (Some(_), None) => Resource::Elapsed,
-            (Some(_), Some(_)) => Resource::MetricRate,
-        };
-        Ok(Server {
-            variants: Variants::new(command),
-            load,
-            directory,
-            resource,
-            clock,
-            warmer,
-            progress,
-            observer: None,
+        Ok(Server { load, directory })
+    }
+
+    /// Runs the server once, under its load.
+    pub fn run(&self, runner: &mut Runner, variant: &Variant, until: Duration) -> Result<Ran> {
+        let directory = self.output("server");
+        let (driven, mut server) = runner.run(variant, until, &directory, |run| self.drive(run))?;
+        let ended = server.stop(GRACE)?;
+        runner.warmer.saw(ended.max_rss);
+        driven.and_then(|measured| {
+            if let Some((_, resource)) = measured.metric {
+                runner.resource = resource;
+            }
+            Ok(Ran::Done(Sample {
+                elapsed: measured.elapsed.as_secs_f64(),
+                metric: measured.metric.map(|(value, _)| value),
+                status: 0,
+                ..sample(&ended)
+            }))
         })
     }
 
-    pub fn notes(&self) -> Vec<String> {
-        self.variants.notes()
+    /// Waits until the server is ready, and drives the load once.
+    fn drive(&self, run: &mut Running) -> Result<Ran<Measured>> {
+        self.await_ready(run)?
+            .and_then(|()| match &self.load.workload {
+                Some(workload) => self.drive_workload(workload, run),
+                None => self.drive_window(run),
+            })
     }
 
-    fn left(&self, until: Duration) -> Duration {
-        until.saturating_sub(self.clock.now())
+    fn drive_window(&self, run: &mut Running) -> Result<Ran<Measured>> {
+        let elapsed = self.load.window.unwrap_or(SETTLE);
+        self.pass(elapsed, run)?.and_then(|()| {
+            let metric = None;
+            Ok(Ran::Done(Measured { elapsed, metric }))
+        })
+    }
+
+    fn drive_workload(&self, workload: &str, run: &mut Running) -> Result<Ran<Measured>> {
+        let directory = self.output("workload");
+        self.shell(workload, &directory, run)?.and_then(|outcome| {
+            check_workload(workload, &outcome, &directory)?;
+            Ok(Ran::Done(Measured {
+                elapsed: outcome.wall,
+                metric: self.load.captured(&directory)?,
+            }))
+        })
     }
 
     /// Repeats `--ready` until it succeeds.
-    fn await_ready(
-        &self,
-        server: &mut Child,
-        until: Duration,
-        tick: &mut dyn FnMut() -> Duration,
-    ) -> Result<Part<()>> {
+    fn await_ready(&self, run: &mut Running) -> Result<Ran<()>> {
         let Some(ready) = &self.load.ready else {
-            return self.pass(server, SETTLE, until, tick);
+            return self.pass(SETTLE, run);
         };
+        let directory = self.output("ready");
         loop {
-            match self.shell(ready, "ready", server, until, tick)? {
-                Part::Done(outcome) if outcome.status.success() => return Ok(Part::Done(())),
-                Part::Done(_) => {}
-                Part::Late => return Ok(Part::Late),
-                Part::Interrupted => return Ok(Part::Interrupted),
+            let attempt = self.shell(ready, &directory, run)?;
+            if matches!(&attempt, Ran::Done(outcome) if outcome.status.success()) {
+                return Ok(Ran::Done(()));
             }
-            match self.pass(server, RETRY, until, tick)? {
-                Part::Done(()) => {}
+            match attempt.and_then(|_| self.pass(RETRY, run))? {
+                Ran::Done(()) => {}
                 other => return Ok(other),
             }
         }
     }
 
     /// Waits while the server runs.
-    fn pass(
-        &self,
-        server: &mut Child,
-        time: Duration,
-        until: Duration,
-        tick: &mut dyn FnMut() -> Duration,
-    ) -> Result<Part<()>> {
-        let end = self.clock.now() + time;
+    fn pass(&self, time: Duration, run: &mut Running) -> Result<Ran<()>> {
+        let end = run.clock.now() + time;
         loop {
-            let now = self.clock.now();
+            let now = run.clock.now();
             if signals::interrupted().is_some() {
-                return Ok(Part::Interrupted);
+                return Ok(Ran::Interrupted);
             }
             if now >= end {
-                return Ok(Part::Done(()));
+                return Ok(Ran::Done(()));
             }
-            if now >= until {
-                return Ok(Part::Late);
+            if now >= run.until {
+                return Ok(Ran::Late);
             }
-            let after = tick().min(RETRY).min(end - now);
-            if let Some(outcome) = server.wait_for(after)? {
+            let after = run.duties.tick().min(RETRY).min(end - now);
+            if let Some(outcome) = run.target.wait_for(after)? {
                 return Err(self.gone(&outcome).into());
             }
         }
     }
 
     /// Runs a shell command next to the server.
-    fn shell(
-        &self,
-        command: &str,
-        name: &str,
-        server: &mut Child,
-        until: Duration,
-        tick: &mut dyn FnMut() -> Duration,
-    ) -> Result<Part<Outcome>> {
-        let arguments = ["sh".into(), "-c".into(), OsString::from(command)];
-        let directory = self.directory.path().join(name);
-        let launch = Launch::new(&arguments).stdin(Path::new("/dev/null"));
-        let mut child = launch.capture(&directory).own_group().spawn()?;
+    fn shell(&self, command: &str, directory: &Path, run: &mut Running) -> Result<Ran<Outcome>> {
+        let mut child = shell(command, directory)?;
         let mut ended = None;
-        let waited = supervise(&mut child, self.left(until), || {
+        let waited = supervise(&mut child, run.left(), || {
             if ended.is_none() {
-                ended = server.try_wait().ok().flatten();
+                ended = run.target.try_wait().ok().flatten();
             }
-            tick()
+            run.duties.tick()
         })?;
         match (waited, ended) {
-            (Waited::Interrupted, _) => Ok(Part::Interrupted),
+            (Ran::Interrupted, _) => Ok(Ran::Interrupted),
             (_, Some(outcome)) => Err(self.gone(&outcome).into()),
-            (Waited::Late, None) => Ok(Part::Late),
-            (Waited::Ended(outcome), None) => Ok(Part::Done(outcome)),
+            (waited, None) => Ok(waited),
         }
     }
 
-    /// The run from readiness to the end of the load.
-    fn drive(
-        &mut self,
-        server: &mut Child,
-        until: Duration,
-        tick: &mut dyn FnMut() -> Duration,
-    ) -> Result<Part<Sample>> {
-        match self.await_ready(server, until, tick)? {
-            Part::Done(()) => {}
-            Part::Late => return Ok(Part::Late),
-            Part::Interrupted => return Ok(Part::Interrupted),
-        }
-        let Some(workload) = self.load.workload.clone() else {
-            let window = self.load.window.unwrap_or(SETTLE);
-            return Ok(match self.pass(server, window, until, tick)? {
-                Part::Done(()) => Part::Done(Sample {
-                    elapsed: window.as_secs_f64(),
-                    ..Sample::default()
-                }),
-                Part::Late => Part::Late,
-                Part::Interrupted => Part::Interrupted,
-            });
-        };
-        let outcome = match self.shell(&workload, "workload", server, until, tick)? {
-            Part::Done(outcome) => outcome,
-            Part::Late => return Ok(Part::Late),
-            Part::Interrupted => return Ok(Part::Interrupted),
-        };
-        check_workload(&workload, &outcome, &self.directory.path().join("workload"))?;
-        let metric = self.captured()?;
-        Ok(Part::Done(Sample {
-            elapsed: outcome.wall.as_secs_f64(),
-            metric,
-            ..Sample::default()
-        }))
-    }
-
-    fn captured(&mut self) -> Result<Option<f64>> {
-        let found = self
-            .load
-            .captured(&self.directory.path().join("workload"))?;
-        Ok(found.map(|(value, resource)| {
-            self.resource = resource;
-            value
-        }))
+    /// The directory with the output of a part of a run.
+    fn output(&self, part: &str) -> PathBuf {
+        self.directory.path().join(part)
     }
 
     fn gone(&self, outcome: &Outcome) -> UserError {
         UserError::Target(format!(
             "the server ended by itself with status {} before the end of the load: {}",
             code(outcome.status),
-            last_line(&self.directory.path().join("server/stderr"))
+            last_line(&self.output("server").join("stderr"))
         ))
-    }
-}
-
-impl Executor for Server {
-    fn run(&mut self, variant: &Variant, until: Duration) -> Result<Ran> {
-        self.variants.prepare(variant)?;
-        let directory = self.directory.path().join("server");
-        let clock = self.clock;
-        self.warmer
-            .warm(|| clock.now() >= until || signals::interrupted().is_some());
-        let mut child = self.variants.launch(variant, |l| {
-            l.stdin(Path::new("/dev/null")).capture(&directory)
-        })?;
-        let feeder = self.warmer.feed(child.pid());
-        let mut acting = self.variants.act(variant, &child);
-        let (pid, mut observer) = (child.pid(), self.observer.take());
-        let mut tick = || {
-            let look = observer.as_mut().map_or(Duration::MAX, |o| o.tick(pid));
-            acting.tick().min(look)
-        };
-        let driven = self.drive(&mut child, until, &mut tick);
-        self.observer = observer;
-        let failure = acting.failure().map(str::to_owned);
-        drop((acting, feeder));
-        self.variants.note_failure(variant, failure);
-        let driven = driven?;
-        let ended = child.stop(GRACE)?;
-        self.warmer.saw(ended.max_rss);
-        Ok(match driven {
-            Part::Late => Ran::Late,
-            Part::Interrupted => Ran::Interrupted,
-            Part::Done(own) => Ran::Done(Sample {
-                elapsed: own.elapsed,
-                metric: own.metric,
-                status: 0,
-                ..sample(&ended)
-            }),
-        })
-    }
-
-    fn now(&self) -> Duration {
-        self.clock.now()
-    }
-
-    fn begin_round(&mut self, round: u32) {
-        self.variants.begin_round(round);
-    }
-
-    fn resource(&self) -> Resource {
-        self.resource
-    }
-
-    fn warmed(&self) -> u64 {
-        self.warmer.warmed()
-    }
-
-    fn progress(&mut self, message: &str) {
-        self.progress.say(message);
     }
 }

@@ -2,23 +2,33 @@
 //! What is run: a program, or a server and its load.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Result;
-use toll_observe::observer::Observer;
 
 use super::input::Input;
 use super::load::Load;
+use super::prepared::Variants;
 use super::program::Program;
-use super::runner::{Clock, Progress};
-use super::schedule::Executor;
+use super::runner::{Clock, Progress, Runner};
+use super::sample::Resource;
+use super::schedule::{Executor, Ran};
 use super::server::Server;
+use super::variant::Variant;
 use super::warm::Warmer;
 
 /// A program that ends by itself, or a server under load.
 #[derive(Debug)]
-pub enum Subject {
-    Program(Box<Program>),
-    Server(Box<Server>),
+pub struct Subject {
+    pub(crate) runner: Runner,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Program(Program),
+    Server(Server),
 }
 
 impl Subject {
@@ -33,43 +43,66 @@ impl Subject {
         progress: Progress,
         warmer: Warmer,
     ) -> Result<Subject> {
-        Ok(match load {
-            Some(load) => {
-                let server = Server::new(command, load, clock, progress, warmer)?;
-                Subject::Server(Box::new(server))
-            }
-            None => {
-                let program = Program::new(command, Input::read()?, clock, progress, warmer)?;
-                Subject::Program(Box::new(program))
-            }
-        })
+        let (input, resource, kind) = match load {
+            Some(load) => (
+                Input::default(),
+                load.resource(),
+                Kind::Server(Server::new(load)?),
+            ),
+            None => (
+                Input::read()?,
+                Resource::Elapsed,
+                Kind::Program(Program::new()?),
+            ),
+        };
+        let runner = Runner {
+            variants: Variants::new(command),
+            input,
+            clock,
+            progress,
+            warmer,
+            observer: None,
+            resource,
+        };
+        Ok(Subject { runner, kind })
     }
 
-    pub fn executor(&mut self) -> &mut dyn Executor {
-        match self {
-            Subject::Program(program) => program.as_mut(),
-            Subject::Server(server) => server.as_mut(),
-        }
+    /// The file that each run reads as stdin.
+    pub(crate) fn stdin(&self) -> PathBuf {
+        self.runner.input.path()
     }
 
-    pub(crate) fn observer(&mut self) -> &mut Option<Observer> {
-        match self {
-            Subject::Program(program) => &mut program.observer,
-            Subject::Server(server) => &mut server.observer,
-        }
-    }
-
-    pub fn progress(&mut self) -> &mut Progress {
-        match self {
-            Subject::Program(program) => &mut program.progress,
-            Subject::Server(server) => &mut server.progress,
-        }
-    }
-
+    /// Notes on how the variants were acted on.
     pub fn notes(&self) -> Vec<String> {
-        match self {
-            Subject::Program(program) => program.notes(),
-            Subject::Server(server) => server.notes(),
+        self.runner.variants.notes()
+    }
+}
+
+impl Executor for Subject {
+    fn run(&mut self, variant: &Variant, until: Duration) -> Result<Ran> {
+        match &mut self.kind {
+            Kind::Program(program) => program.run(&mut self.runner, variant, until),
+            Kind::Server(server) => server.run(&mut self.runner, variant, until),
         }
+    }
+
+    fn now(&self) -> Duration {
+        self.runner.clock.now()
+    }
+
+    fn begin_round(&mut self, round: u32) {
+        self.runner.variants.begin_round(round);
+    }
+
+    fn resource(&self) -> Resource {
+        self.runner.resource
+    }
+
+    fn warmed(&self) -> u64 {
+        self.runner.warmer.warmed()
+    }
+
+    fn progress(&mut self, message: &str) {
+        self.runner.progress.say(message);
     }
 }

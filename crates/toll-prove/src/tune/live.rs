@@ -29,9 +29,9 @@ use super::findings::{Advice, Answer, Results};
 use super::today::{Host, Today};
 use crate::compare::Resource;
 use crate::compare::driver::Driver;
-use crate::compare::load::{Load, Timed, run_workload};
+use crate::compare::load::{Load, run_workload};
 use crate::compare::runner::{Clock, Progress};
-use crate::compare::schedule::CONFIDENCE;
+use crate::compare::schedule::{CONFIDENCE, Ran};
 use crate::ratio::with_interval;
 
 /// Maximum number of timed runs of the workload before a change, and after it.
@@ -275,8 +275,8 @@ impl Live {
             let timed = run_workload(&self.load, until.saturating_sub(begun))?;
             self.check_alive()?;
             match timed {
-                Timed::Done(time) => times.push(time),
-                Timed::Late | Timed::Interrupted => break,
+                Ran::Done(time) => times.push(time),
+                Ran::Late | Ran::Interrupted => break,
             }
             let took = self.clock.now().saturating_sub(begun);
             if self.clock.now() + took > until {

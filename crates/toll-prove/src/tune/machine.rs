@@ -62,13 +62,13 @@ pub struct MachineExperiment {
 
 impl Experiment for MachineExperiment {
     fn executor(&mut self) -> &mut dyn Executor {
-        self.subject.executor()
+        &mut self.subject
     }
 
     fn look(&mut self, until: Duration) -> Result<(Observation, Option<i32>)> {
-        *self.subject.observer() = Some(Observer::default());
-        let ran = self.subject.executor().run(&Variant::none(), until)?;
-        let observer = self.subject.observer().take().unwrap_or_default();
+        self.subject.runner.observer = Some(Observer::default());
+        let ran = self.subject.run(&Variant::none(), until)?;
+        let observer = self.subject.runner.observer.take().unwrap_or_default();
         let status = match ran {
             Ran::Done(sample) => Some(sample.status),
             Ran::Late | Ran::Interrupted => None,
@@ -87,7 +87,7 @@ impl Experiment for MachineExperiment {
     }
 
     fn costs(&mut self, within: Duration) -> Result<CostTable> {
-        let progress = self.subject.progress();
+        let progress = &self.subject.runner.progress;
         let costs = machine::measured_costs(within, &mut |step| progress.say(step))?;
         self.notes.extend(self.warming.note_of(self.cold, &costs));
         Ok(costs)
@@ -114,10 +114,6 @@ impl Experiment for MachineExperiment {
             .as_ref()
             .map(|load| load.window.unwrap_or(DEFAULT_WINDOW));
         let driver = self.load.clone().map(Driver::start);
-        let stdin = match &self.subject {
-            Subject::Program(program) => program.stdin(),
-            Subject::Server(_) => "/dev/null".into(),
-        };
         let options = RecordOptions {
             command: self.command.clone(),
             limit: Some(window.map_or(limit, |window| window.min(limit))),
@@ -126,11 +122,11 @@ impl Experiment for MachineExperiment {
                 .filter(|_| self.load.is_none())
                 .map(Duration::from_secs_f64),
             actuator,
-            stdin: Some(stdin),
+            stdin: Some(self.subject.stdin()),
             capture: Some(directory.path().to_owned()),
             ..RecordOptions::default()
         };
-        self.subject.progress().say("recording");
+        self.subject.runner.progress.say("recording");
         let recorded = record(SourceChoice::Auto, &options)?;
         let driven = driver.map(Driver::finish);
         self.notes.extend(driven.and_then(without_load));
@@ -158,7 +154,7 @@ impl Experiment for MachineExperiment {
     }
 
     fn announce(&mut self, step: Step, allowance: Duration) {
-        let progress = self.subject.progress();
+        let progress = &mut self.subject.runner.progress;
         progress.step = match step {
             Step::Plan => step.name().to_owned(),
             _ => format!("{}, at most {}", step.name(), words(allowance)),
@@ -205,7 +201,7 @@ impl Experiment for MachineExperiment {
     }
 
     fn fault_tails(&mut self, within: Duration) -> Tails {
-        self.subject.progress().say("page faults");
+        self.subject.runner.progress.say("page faults");
         calibrate::fault_tails(within, calibrate::available_memory() / 2)
     }
 }
@@ -269,6 +265,6 @@ impl MachineExperiment {
 
     /// Removes the progress line.
     pub fn finish(&mut self) {
-        self.subject.progress().end();
+        self.subject.runner.progress.end();
     }
 }

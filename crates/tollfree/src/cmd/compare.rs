@@ -88,7 +88,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         each: false,
     };
     let name = args.command[0].to_string_lossy();
-    let mut comparison = compare(subject.executor(), &name, &variants, &rules, None)?;
+    let mut comparison = compare(&mut subject, &name, &variants, &rules, None)?;
     comparison.notes.extend(subject.notes());
     comparison.warming = Some(warming);
     if let Policy::Plan(plan) = &policy {

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Options that several commands have: the load of a server, and the values of others.
+//! Options that several commands have: the load of a server, what estimates are based on, and the
+//! values of others.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
 use toll_act::error::UserError;
+use toll_act::files;
+use toll_model::estimate::{Options, estimate};
+use toll_model::plan::Plan;
+use toll_model::profile::Profile;
 use toll_model::units::parse_duration;
+use toll_observe::machine;
 use toll_prove::compare::load::Load;
 use toll_prove::compare::metric::Metric;
 
@@ -58,15 +65,42 @@ pub fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Parses --baseline: the CPU time of a run without a plan, in ns.
-///
-/// # Errors
-/// [`UserError::Usage`] if it is not a time above 0.
-pub fn baseline_ns(text: Option<&str>) -> Result<Option<f64>, UserError> {
-    let time = text.map(parse_duration).transpose();
-    let time = time.map_err(|error| UserError::Usage(error.to_string()))?;
-    if time.is_some_and(|time| time.is_zero()) {
-        return Err(UserError::Usage("--baseline: must be above 0".to_owned()));
+/// What estimates are based on, besides the profile.
+#[derive(Debug, Clone, clap::Args)]
+pub struct EstimateArgs {
+    /// CPU time of one run without the plan, if known (1.5s, 300ms)
+    #[arg(long, value_name = "TIME")]
+    pub baseline: Option<String>,
+    /// Cost table (default: this machine's, calibrated or preset)
+    #[arg(long, value_name = "FILE")]
+    pub costs: Option<PathBuf>,
+}
+
+impl EstimateArgs {
+    /// Options from the command line and the machine.
+    ///
+    /// # Errors
+    /// [`UserError::Usage`] if --baseline is not a time above 0.
+    pub fn options(&self) -> Result<Options, UserError> {
+        let time = self.baseline.as_deref().map(parse_duration).transpose();
+        let time = time.map_err(|error| UserError::Usage(error.to_string()))?;
+        if time.is_some_and(|time| time.is_zero()) {
+            return Err(UserError::Usage("--baseline: must be above 0".to_owned()));
+        }
+        Ok(Options {
+            baseline_ns: time.map(|time| time.as_nanos() as f64),
+            ..machine::estimate_options()
+        })
     }
-    Ok(time.map(|time| time.as_nanos() as f64))
+
+    /// Reads the profile, and estimates its regions.
+    ///
+    /// # Errors
+    /// If the profile or the cost table cannot be read.
+    pub fn estimate(&self, profile: &Path, options: Options) -> Result<(Profile, Plan)> {
+        let profile = files::read(profile, |bytes| Profile::from_json(bytes))?;
+        let costs = machine::costs(self.costs.as_deref())?;
+        let plan = estimate(&profile, &costs, options);
+        Ok((profile, plan))
+    }
 }

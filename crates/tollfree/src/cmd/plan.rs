@@ -9,17 +9,15 @@ use anyhow::{Context, Result};
 use comfy_table::{CellAlignment, Table};
 use toll_act::error::UserError;
 use toll_act::files;
-use toll_model::estimate::{Options, estimate};
+use toll_model::estimate::Options;
 use toll_model::lines::{Line, lines};
 use toll_model::plan::Plan;
-use toll_model::profile::Profile;
 use toll_model::site::{LEGEND, SiteKind};
 use toll_model::units::{format_ns, format_size, parse_duration, parse_size};
 use toll_model::{largepages, numbers};
-use toll_observe::machine;
 use toll_prove::verify::{Request, verify};
 
-use crate::cmd::options::baseline_ns;
+use crate::cmd::options::EstimateArgs;
 use crate::output;
 
 /// Maximum number of table lines; `--json` lists every region.
@@ -47,12 +45,8 @@ pub struct Args {
     /// Format of the plan
     #[arg(long, value_enum, default_value = "toml")]
     pub format: Format,
-    /// CPU time of one run without the plan, if known (1.5s, 300ms)
-    #[arg(long, value_name = "TIME")]
-    pub baseline: Option<String>,
-    /// Cost table (default: this machine's, calibrated or preset)
-    #[arg(long, value_name = "FILE")]
-    pub costs: Option<PathBuf>,
+    #[command(flatten)]
+    pub estimate: EstimateArgs,
     /// Overwrite the plan if it exists
     #[arg(long)]
     pub force: bool,
@@ -96,8 +90,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     if let Some(path) = &args.output {
         files::check_writable(path, args.force)?;
     }
-    let profile = files::read(&args.file, |bytes| Profile::from_json(bytes))?;
-    let plan = estimate(&profile, &machine::costs(args.costs.as_deref())?, options);
+    let (_, plan) = args.estimate.estimate(&args.file, options)?;
     let text = match args.format {
         Format::Toml => plan.to_toml()?,
         Format::Largepages => largepages::format(&addresses(&plan)?),
@@ -139,8 +132,7 @@ fn options(args: &Args) -> Result<Options> {
     Ok(Options {
         top: args.top,
         budget: budget.map_err(|error| UserError::Usage(error.to_string()))?,
-        baseline_ns: baseline_ns(args.baseline.as_deref())?,
-        ..machine::estimate_options()
+        ..args.estimate.options()?
     })
 }
 

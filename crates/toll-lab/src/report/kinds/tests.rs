@@ -32,9 +32,21 @@ fn kinds_are_read_from_the_names_of_the_counters() {
 }
 
 #[test]
+fn a_tail_starts_at_the_share_of_its_kind_and_ends_at_none() {
+    let results = example();
+    let tail = tail(&kinds(&results.results[0])["base"], 11.0);
+    let share = |count: f64| count / 11.0;
+    let last = 4096.0 * WIDTH_OF_BUCKET;
+    assert_eq!(
+        tail,
+        [(1000.0, share(10.0)), (4096.0, share(1.0)), (last, 0.0)]
+    );
+}
+
+#[test]
 fn every_kind_of_every_policy_is_drawn() {
     let drawn = picture(&example());
-    assert_eq!(drawn.matches("<polyline").count(), 6, "{drawn}");
+    assert_eq!(drawn.matches("class=\"curve\"").count(), 6, "{drawn}");
     assert!(drawn.ends_with("</svg>\n"));
     for tag in ["svg", "text"] {
         let opened = drawn.matches(&format!("<{tag} ")).count();

@@ -1,32 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The decisions of the kernel's estimator, as `explain` and `top` print them.
 
-use serde::Serialize;
 use toll_linux::econ::{Account, DIRECTORY};
-
-/// The decisions of one model.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Decisions {
-    pub model: String,
-    pub asked: u64,
-    pub approved: u64,
-    pub cost_ns: u64,
-    pub benefit_ns: u64,
-    pub refused_ns: u64,
-}
-
-impl From<&Account> for Decisions {
-    fn from(account: &Account) -> Decisions {
-        Decisions {
-            model: account.model.clone(),
-            asked: account.asked,
-            approved: account.approved,
-            cost_ns: account.cost_ns,
-            benefit_ns: account.benefit_ns,
-            refused_ns: account.refused_ns,
-        }
-    }
-}
+use toll_model::numbers::count;
+use toll_model::units::format_ns;
 
 /// Describes the decision of each model.
 pub fn what(model: &str) -> &str {
@@ -42,6 +19,18 @@ pub fn what(model: &str) -> &str {
         "swap" => "several pages from swap at once",
         other => other,
     }
+}
+
+/// The cells of a line of a table: asked, done, cost, saves, left.
+pub fn cells(name: String, account: &Account) -> [String; 6] {
+    [
+        name,
+        count(account.asked as f64),
+        count(account.approved as f64),
+        format_ns(account.cost_ns as f64),
+        format_ns(account.benefit_ns as f64),
+        format_ns(account.refused_ns as f64),
+    ]
 }
 
 /// The error for a kernel without econ.

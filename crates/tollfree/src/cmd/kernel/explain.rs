@@ -7,11 +7,10 @@ use anyhow::Result;
 use serde::Serialize;
 use toll_act::error::UserError;
 use toll_linux::Root;
-use toll_linux::econ::{self, DIRECTORY, Ledger, Row};
-use toll_model::numbers::count;
+use toll_linux::econ::{self, Account, DIRECTORY, Ledger, Row};
 use toll_model::units::{format_ns, format_size};
 
-use super::decisions::{Decisions, no_econ, what};
+use super::decisions::{cells, no_econ, what};
 use crate::output;
 
 /// Maximum number of rows of the profile; `--json` lists all.
@@ -41,7 +40,7 @@ struct Report<'a> {
     /// The machine's mode; empty if it cannot be read.
     machine_mode: &'a str,
     mode: &'a str,
-    decisions: Vec<Decisions>,
+    decisions: &'a [Account],
     rows: Vec<ReportRow<'a>>,
 }
 
@@ -73,7 +72,7 @@ pub fn run(args: Args, root: &Root, json: bool) -> Result<ExitCode> {
             pid: args.pid,
             machine_mode: machine.trim(),
             mode: &ledger.mode,
-            decisions: ledger.accounts.iter().map(Decisions::from).collect(),
+            decisions: &ledger.accounts,
             rows: rows.iter().map(report_row).collect(),
         })?;
     } else {
@@ -120,14 +119,7 @@ fn text(machine: &str, ledger: &Ledger, rows: &[Row]) -> String {
     let mut text = format!("decisions: {mode}\n");
     let mut table = output::table(["decision", "asked", "done", "cost", "saves", "left"]);
     for account in ledger.accounts.iter().filter(|it| it.asked > 0) {
-        table.add_row([
-            what(&account.model).to_owned(),
-            count(account.asked as f64),
-            count(account.approved as f64),
-            format_ns(account.cost_ns as f64),
-            format_ns(account.benefit_ns as f64),
-            format_ns(account.refused_ns as f64),
-        ]);
+        table.add_row(cells(what(&account.model).to_owned(), account));
     }
     if table.row_count() > 0 {
         text += &format!("\n{table}\n");

@@ -9,14 +9,12 @@ use serde::Serialize;
 use toll_act::error::UserError;
 use toll_act::{files, messages};
 use toll_linux::symbols;
-use toll_model::estimate::{Options, estimate};
 use toll_model::kernel::kernel_profile;
 use toll_model::plan::Plan;
 use toll_model::profile::Profile;
 use toll_model::units::format_ns;
-use toll_observe::machine;
 
-use crate::cmd::options::baseline_ns;
+use crate::cmd::options::EstimateArgs;
 use crate::output;
 
 /// Write a profile for the kernel's estimator
@@ -33,27 +31,19 @@ pub struct Args {
     /// The kernel's profile to write
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// CPU time of one run without a plan, if the profile has none (1.5s, 300ms)
-    #[arg(long, value_name = "TIME")]
-    pub baseline: Option<String>,
-    /// Cost table (default: this machine's, calibrated or preset)
-    #[arg(long, value_name = "FILE")]
-    pub costs: Option<PathBuf>,
+    #[command(flatten)]
+    pub estimate: EstimateArgs,
     /// Overwrite the kernel's profile if it exists
     #[arg(long)]
     pub force: bool,
 }
 
 pub fn run(args: Args, json: bool) -> Result<ExitCode> {
-    let options = Options {
-        baseline_ns: baseline_ns(args.baseline.as_deref())?,
-        ..machine::estimate_options()
-    };
+    let options = args.estimate.options()?;
     if let Some(path) = &args.output {
         files::check_writable(path, args.force)?;
     }
-    let profile = files::read(&args.file, |bytes| Profile::from_json(bytes))?;
-    let plan = estimate(&profile, &machine::costs(args.costs.as_deref())?, options);
+    let (profile, plan) = args.estimate.estimate(&args.file, options)?;
     write(&args, &profile, &plan, json)
 }
 

@@ -7,7 +7,6 @@ use serde::Serialize;
 use toll_linux::econ::{Account, Process};
 
 use super::Snapshot;
-use crate::cmd::kernel::decisions::Decisions;
 
 /// `tollfree kernel top --json`.
 #[derive(Debug, Serialize)]
@@ -18,7 +17,7 @@ pub struct Change {
     pub interval_ns: Option<u64>,
     pub mode: String,
     pub frozen: bool,
-    pub decisions: Vec<Decisions>,
+    pub decisions: Vec<Account>,
     pub costs: Vec<Number>,
     /// Empty if the kernel does not zero blocks ahead.
     pub zeroed_blocks: Vec<Number>,
@@ -40,7 +39,7 @@ pub struct Decided {
     pub pid: u32,
     pub name: String,
     pub mode: String,
-    pub decisions: Vec<Decisions>,
+    pub decisions: Vec<Account>,
 }
 
 impl Change {
@@ -92,8 +91,8 @@ impl Change {
 
 impl Decided {
     /// The sum over all models.
-    pub fn all(&self) -> Decisions {
-        let mut all = Decisions::default();
+    pub fn all(&self) -> Account {
+        let mut all = Account::default();
         for one in &self.decisions {
             all.asked = all.asked.saturating_add(one.asked);
             all.approved = all.approved.saturating_add(one.approved);
@@ -106,11 +105,11 @@ impl Decided {
 }
 
 /// The decisions since `before`; a model missing there counts from 0.
-fn decisions(before: &[Account], now: &[Account]) -> Vec<Decisions> {
+fn decisions(before: &[Account], now: &[Account]) -> Vec<Account> {
     let change = |account: &Account| {
         let earlier = before.iter().find(|it| it.model == account.model);
         let since = |of: fn(&Account) -> u64| of(account).saturating_sub(earlier.map_or(0, of));
-        Decisions {
+        Account {
             model: account.model.clone(),
             asked: since(|it| it.asked),
             approved: since(|it| it.approved),

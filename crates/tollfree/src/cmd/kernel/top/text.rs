@@ -5,7 +5,7 @@ use toll_model::numbers::count;
 use toll_model::units::format_ns;
 
 use super::change::{Change, Decided, Number};
-use crate::cmd::kernel::decisions::{Decisions, what};
+use crate::cmd::kernel::decisions::{cells, what};
 use crate::output;
 
 /// Maximum number of processes; `--json` lists all.
@@ -94,17 +94,6 @@ fn processes(all: &[Decided]) -> String {
         more => format!("and {more} more (--json has every one)\n"),
     };
     format!("\n{table}\n{more}")
-}
-
-fn cells(name: String, one: &Decisions) -> [String; 6] {
-    [
-        name,
-        count(one.asked as f64),
-        count(one.approved as f64),
-        format_ns(one.cost_ns as f64),
-        format_ns(one.benefit_ns as f64),
-        format_ns(one.refused_ns as f64),
-    ]
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 #ifndef TOLLFREE_MORSEL_H
 #define TOLLFREE_MORSEL_H
 
+#include <sys/types.h>
+
 #include "harness.h"
 #include "morsel_test.h"
 
@@ -29,9 +31,11 @@ int make_filled(size_t size, size_t step);
 int make_sealed(size_t size, size_t step);
 char *map(int fd, size_t size, int protection);
 bool others_see(int fd, size_t size, size_t step);
+void leave(int fd, char *memory, size_t size);
 void nothing_is_left(void);
 
 /* Processes. */
+bool ends_well(pid_t child);
 int child_status(void (*call)(char *), char *argument);
 void touch_for_reading(char *at);
 void touch_for_writing(char *at);

@@ -13,7 +13,6 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "morsel.h"
@@ -54,7 +53,7 @@ static void try_to_split(int fd, size_t size, bool sealed)
 {
 	char *attached = map(fd, size, sealed ? PROT_READ : PROT_READ | PROT_WRITE);
 	char *by_page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
-	int first[2], second[2], status;
+	int first[2], second[2];
 	pid_t pid;
 
 	CHECK(attached != MAP_FAILED && by_page != MAP_FAILED);
@@ -86,7 +85,7 @@ static void try_to_split(int fd, size_t size, bool sealed)
 		_exit(same && has_words(mine, 0, size, PAGE) &&
 		      has_words(by_page, 0, 2 * MIB, PAGE) ? 0 : 1);
 	}
-	CHECK(waitpid(pid, &status, 0) == pid && !status);
+	CHECK(ends_well(pid));
 	CHECK(has_words(attached, 0, size, PAGE) && mapped_by(by_page) == 1);
 	if (sealed && dies_by(child_status(poison, by_page + 5 * PAGE), SIGBUS)) {
 		CHECK(has_words(attached, 0, 5 * PAGE, PAGE));

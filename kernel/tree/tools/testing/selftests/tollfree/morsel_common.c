@@ -82,7 +82,6 @@ int make_sealed(size_t size, size_t step)
 bool others_see(int fd, size_t size, size_t step)
 {
 	pid_t pid = fork();
-	int status;
 
 	if (!pid) {
 		char *memory = map(fd, size, PROT_READ);
@@ -93,7 +92,23 @@ bool others_see(int fd, size_t size, size_t step)
 			same = pread(fd, &word, 8, at) == 8 && word == word_of(at);
 		_exit(same ? 0 : 1);
 	}
-	return waitpid(pid, &status, 0) == pid && status == 0;
+	return ends_well(pid);
+}
+
+/* Unmap a morsel with a word in each page, which others still see, and close it. */
+void leave(int fd, char *memory, size_t size)
+{
+	munmap(memory, size);
+	CHECK(others_see(fd, size, PAGE));
+	close(fd);
+}
+
+/* Whether a child exits with 0. */
+bool ends_well(pid_t child)
+{
+	int status;
+
+	return waitpid(child, &status, 0) == child && !status;
 }
 
 /* Exit of a child that calls this. */

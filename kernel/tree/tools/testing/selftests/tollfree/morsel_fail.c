@@ -46,7 +46,7 @@ static void use_one(void)
 static void each_allocation_may_fail(void)
 {
 	static const char *const lists[] = { "failslab", "fail_page_alloc" };
-	int status, nth = 0, pair[2];
+	int nth = 0, pair[2];
 	char left[16] = "";
 
 	if (access("/proc/self/fail-nth", W_OK)) {
@@ -83,7 +83,7 @@ static void each_allocation_may_fail(void)
 		}
 		close(pair[1]);
 		CHECK(read(pair[0], left, sizeof(left)) == sizeof(left));
-		CHECK(waitpid(pid, &status, 0) == pid && !status);
+		CHECK(ends_well(pid));
 		close(pair[0]);
 	} while (!failed && nth < 1000 && !atoi(left));
 	ksft_print_msg("%d allocations failed\n", nth - 1);

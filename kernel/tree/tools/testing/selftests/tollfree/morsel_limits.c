@@ -10,7 +10,6 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "morsel.h"
@@ -158,7 +157,7 @@ static void names_count(void)
 /* A task that fills its cgroup gets an error, and no task is killed. */
 static void a_full_group_is_enomem(void)
 {
-	int fd = make(64 * MIB), status;
+	int fd = make(64 * MIB);
 	pid_t pid;
 
 	mkdir(GROUP, 0755);
@@ -184,7 +183,7 @@ static void a_full_group_is_enomem(void)
 			at += PAGE;
 		_exit(at > 8 * MIB && at < 64 * MIB ? 0 : 4);
 	}
-	CHECK(waitpid(pid, &status, 0) == pid && !status);
+	CHECK(ends_well(pid));
 	CHECK(!ftruncate(fd, 0));
 	CHECK(!rmdir(GROUP "/small"));
 	CHECK(!umount(GROUP));

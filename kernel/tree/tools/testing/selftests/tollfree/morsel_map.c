@@ -10,7 +10,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "morsel.h"
@@ -64,9 +63,7 @@ static void an_open_one_takes_one_fault(void)
 	write_words(memory, size, PAGE);
 	CHECK(count("stats/faults") - faults == 1);
 	CHECK(count("stats/attached_pmd") - pmds == 3);
-	munmap(memory, size);
-	CHECK(others_see(fd, size, PAGE));
-	close(fd);
+	leave(fd, memory, size);
 }
 
 /* A neighbour in the same page table, and the following mapping. */
@@ -112,9 +109,7 @@ static void a_part_may_be_unmapped(void)
 	CHECK(has_words(memory, 0, 3 * MIB, PAGE));
 	CHECK(has_words(memory + 4 * MIB, 4 * MIB, 4 * MIB, PAGE));
 	CHECK(dies_by(child_status(touch_for_reading, memory + 3 * MIB), SIGSEGV));
-	munmap(memory, size);
-	CHECK(others_see(fd, size, PAGE));
-	close(fd);
+	leave(fd, memory, size);
 }
 
 static void rights_may_change(void)
@@ -132,16 +127,14 @@ static void rights_may_change(void)
 	write_words(memory, size, PAGE);
 	CHECK(!mprotect(memory + MIB, MIB, PROT_NONE));
 	CHECK(has_words(memory + 2 * MIB, 2 * MIB, 2 * MIB, PAGE));
-	munmap(memory, size);
-	CHECK(others_see(fd, size, PAGE));
-	close(fd);
+	leave(fd, memory, size);
 }
 
 /* Private mappings are attached as well, until they become writable. */
 static void private_ones_are_copied_when_written(void)
 {
 	size_t size = 4 * MIB + 3 * PAGE, last = size - PAGE;
-	int fd = make_sealed(size, PAGE), status;
+	int fd = make_sealed(size, PAGE);
 	long attached = count("stats/attached_pmd");
 	char *memory = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0), *moved;
 	pid_t pid;
@@ -164,7 +157,7 @@ static void private_ones_are_copied_when_written(void)
 		store(memory, 9);
 		_exit(same && load(memory + last) == 3 ? 0 : 1);
 	}
-	CHECK(waitpid(pid, &status, 0) == pid && !status && load(memory) == 1);
+	CHECK(ends_well(pid) && load(memory) == 1);
 	moved = mremap(memory, size, size, MREMAP_MAYMOVE | MREMAP_FIXED,
 		       mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
 	CHECK(moved != MAP_FAILED && load(moved) == 1 && load(moved + last) == 3);
@@ -183,9 +176,7 @@ static void private_ones_are_copied_when_written(void)
 	store(memory + MIB, 4);
 	CHECK(load(memory + MIB) == 4 && has_words(memory, 0, MIB, PAGE));
 	CHECK(dies_by(child_status(touch_for_writing, memory), SIGSEGV));
-	munmap(memory, size);
-	CHECK(others_see(fd, size, PAGE));
-	close(fd);
+	leave(fd, memory, size);
 }
 
 static void it_may_move(void)
@@ -201,9 +192,7 @@ static void it_may_move(void)
 	CHECK(moved == room + PAGE);
 	CHECK(has_words(moved, 0, size, PAGE));
 	CHECK(mremap(moved, size, 2 * size, MREMAP_MAYMOVE) == MAP_FAILED && errno == EFAULT);
-	munmap(moved, size);
-	CHECK(others_see(fd, size, PAGE));
-	close(fd);
+	leave(fd, moved, size);
 }
 
 /* Also by block, if blocks fit. */
@@ -219,9 +208,7 @@ static void odd_rights_are_mapped_by_block(void)
 	CHECK(smaps_of(memory, "FilePmdMapped:") == large << 11);
 	CHECK(!munmap(memory + MIB, PAGE));
 	CHECK(has_words(memory, 0, MIB, PAGE));
-	munmap(memory, size);
-	CHECK(others_see(fd, size, PAGE));
-	close(fd);
+	leave(fd, memory, size);
 }
 
 static void odd_places_are_mapped_by_page(void)
@@ -243,9 +230,7 @@ static void odd_places_are_mapped_by_page(void)
 	memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
 	CHECK(memory != MAP_FAILED && has_words(memory, 0, size, PAGE));
 	memset(memory, 0xff, size);
-	munmap(memory, size);
-	CHECK(others_see(fd, size, PAGE));
-	close(fd);
+	leave(fd, memory, size);
 }
 
 static void advice_takes_nothing(void)
@@ -274,7 +259,7 @@ static void advice_takes_nothing(void)
 static void children_share_a_sealed_one(void)
 {
 	size_t size = 6 * MIB;
-	int fd = make_sealed(size, PAGE), status;
+	int fd = make_sealed(size, PAGE);
 	char *memory = map(fd, size, PROT_READ);
 
 	CHECK(memory != MAP_FAILED);
@@ -283,12 +268,10 @@ static void children_share_a_sealed_one(void)
 
 		if (!pid)
 			_exit(has_words(memory, 0, size, PAGE) ? 0 : 1);
-		CHECK(waitpid(pid, &status, 0) == pid && !status);
+		CHECK(ends_well(pid));
 	}
 	CHECK(has_words(memory, 0, size, PAGE));
-	munmap(memory, size);
-	CHECK(others_see(fd, size, PAGE));
-	close(fd);
+	leave(fd, memory, size);
 }
 
 static void it_is_in_no_rss(void)

@@ -23,7 +23,7 @@
 static void it_is_sent_by_descriptor(void)
 {
 	size_t size = 4 * MIB;
-	int fd = make(size), pair[2], status;
+	int fd = make(size), pair[2];
 	char *memory = map(fd, size, PROT_READ | PROT_WRITE);
 	pid_t pid;
 
@@ -58,7 +58,7 @@ static void it_is_sent_by_descriptor(void)
 		memcpy(CMSG_DATA(header), &fd, sizeof(fd));
 		CHECK(sendmsg(pair[0], &message, 0) == 1);
 	}
-	CHECK(waitpid(pid, &status, 0) == pid && !status);
+	CHECK(ends_well(pid));
 	close(pair[0]);
 	close(pair[1]);
 	close(fd);
@@ -67,7 +67,7 @@ static void it_is_sent_by_descriptor(void)
 /* A futex is identified by file and page, for any kind of mapping. */
 static void a_futex_is_shared(void)
 {
-	int fd = make(4 * MIB), status;
+	int fd = make(4 * MIB);
 	uint32_t *mine = (uint32_t *)map(fd, 4 * MIB, PROT_READ | PROT_WRITE) + 3 * PAGE / 4;
 	pid_t pid;
 
@@ -83,7 +83,7 @@ static void a_futex_is_shared(void)
 	usleep(100000);
 	*mine = 2;
 	CHECK(syscall(SYS_futex, mine, FUTEX_WAKE, 1, NULL, NULL, 0) == 1);
-	CHECK(waitpid(pid, &status, 0) == pid && !status);
+	CHECK(ends_well(pid));
 	munmap(mine - 3 * PAGE / 4, 4 * MIB);
 	close(fd);
 }
@@ -114,9 +114,7 @@ static void others_come_and_go_by_all_ways(void)
 		CHECK(waitpid(pid, &status, 0) == pid);
 		CHECK(has_words(memory, 0, size, PAGE));
 	}
-	munmap(memory, size);
-	CHECK(others_see(fd, size, PAGE));
-	close(fd);
+	leave(fd, memory, size);
 }
 
 static void other_processes_memory_is_read(void)

@@ -14,7 +14,6 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "morsel.h"
@@ -63,7 +62,7 @@ static void no_seal_while_it_can_be_written(void)
 
 static void one_address_space_writes(void)
 {
-	int fd = make(4 * MIB), status;
+	int fd = make(4 * MIB);
 	char *memory = map(fd, 4 * MIB, PROT_READ | PROT_WRITE);
 	char *again = map(fd, 4 * MIB, PROT_READ | PROT_WRITE);
 	pid_t pid;
@@ -75,7 +74,7 @@ static void one_address_space_writes(void)
 
 		_exit(mine == MAP_FAILED && errno == EBUSY ? 0 : 1);
 	}
-	CHECK(waitpid(pid, &status, 0) == pid && !status);
+	CHECK(ends_well(pid));
 	/* The child does not inherit it. */
 	CHECK(dies_by(child_status(touch_for_reading, memory), SIGSEGV));
 	/* Other processes may read meanwhile, but not write. */
@@ -87,7 +86,7 @@ static void one_address_space_writes(void)
 		_exit(mine != MAP_FAILED && *mine == 1 &&
 		      mprotect(mine, 4 * MIB, PROT_READ | PROT_WRITE) && errno == EBUSY ? 0 : 1);
 	}
-	CHECK(waitpid(pid, &status, 0) == pid && !status);
+	CHECK(ends_well(pid));
 	munmap(memory, 4 * MIB);
 	munmap(again, 4 * MIB);
 	pid = fork();
@@ -98,7 +97,7 @@ static void one_address_space_writes(void)
 		      !dies_by(child_status(touch_for_reading, mine), SIGBUS) ||
 		      map(fd, 4 * MIB, PROT_READ | PROT_WRITE) == MAP_FAILED);
 	}
-	CHECK(waitpid(pid, &status, 0) == pid && !status);
+	CHECK(ends_well(pid));
 	close(fd);
 }
 
