@@ -64,6 +64,12 @@ changelog() {
 	CHANGELOG
 }
 
+override_lintian() {
+	[ -f "packaging/deb/$1.lintian" ] || return 0
+	mkdir "$tree/usr/share/lintian" "$tree/usr/share/lintian/overrides" &&
+		grep -v '^# SPDX' "packaging/deb/$1.lintian" >"$tree/usr/share/lintian/overrides/$1"
+}
+
 # Kilobytes as dpkg counts them: each file rounded up, and one for each directory.
 installed_size() {
 	find "$1" ! -path "$1/DEBIAN*" -printf '%y %s\n' | awk '$1 == "f" { n += int(($2 + 1023) / 1024); next } { n++ } END { print n }'
@@ -72,10 +78,10 @@ installed_size() {
 # build PACKAGE LICENCE <FIELDS: makes the package of directory $part/PACKAGE, with more fields and the description.
 build() {
 	tree=$part/$1 documents=$part/$1/usr/share/doc/$1
-	mkdir -p "$documents" "$tree/DEBIAN" "$tree/usr/share/lintian/overrides" &&
+	mkdir -p "$documents" "$tree/DEBIAN" &&
 		copyright "$2" >"$documents/copyright" &&
 		changelog "$1" | gzip -9 -n >"$documents/changelog.gz" &&
-		{ [ ! -f "packaging/deb/$1.lintian" ] || grep -v '^# SPDX' "packaging/deb/$1.lintian" >"$tree/usr/share/lintian/overrides/$1"; } &&
+		override_lintian "$1" &&
 		(cd "$tree" && find usr -type f | LC_ALL=C sort | xargs md5sum) >"$part/md5sums" && mv "$part/md5sums" "$tree/DEBIAN" &&
 		{
 			printf 'Package: %s\nVersion: %s\nArchitecture: amd64\n' "$1" "$version"

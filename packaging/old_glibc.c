@@ -2,7 +2,7 @@
 // Lets a libtoll_preload.so that is built on a system with a new glibc run with glibc 2.28: stage.sh links it into the packaged
 // library. The linker takes the newest version of each function of glibc, and the newest versions of the functions below are
 // from glibc 2.30 and 2.33 to 2.35. Each gets a definition here that calls the old version, which glibc keeps for old programs.
-// The linker hides all of them from the program: rustc's version script exports the hooks alone.
+// All of them are compiled hidden: exported ones would take the place of the program's own.
 //
 // A build with a linker for an old glibc (cargo-zigbuild) would replace the unwinder by LLVM's, which takes a lock and walks the
 // list of modules for each frame; the library's own tests run with libgcc's.

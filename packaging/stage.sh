@@ -48,7 +48,7 @@ build_tollfree() {
 
 # libdl has dlsym before glibc 2.34, and is empty since. The object's path is fixed, because cargo hashes the arguments.
 build_preload() {
-	mkdir -p "$target/$glibc" && cc -O2 -Wall -fPIC -c packaging/old_glibc.c -o "$target/$glibc/old_glibc.o" &&
+	mkdir -p "$target/$glibc" && cc -O2 -Wall -fPIC -fvisibility=hidden -c packaging/old_glibc.c -o "$target/$glibc/old_glibc.o" &&
 		cargo rustc --release --locked -p toll-preload --target "$glibc" -- -C "link-arg=$target/$glibc/old_glibc.o" \
 			-C link-arg=-Wl,--no-as-needed,-l:libdl.so.2,--as-needed &&
 		cp "$target/$glibc/release/libtoll_preload.so" "$built"

@@ -156,9 +156,10 @@ if command -v dpkg-deb >/dev/null; then
 	run deb.sh "$stage" "$packages"
 	for file in usr/bin/tollfree usr/lib/tollfree/libtoll_preload.so usr/share/zsh/vendor-completions/_tollfree \
 		usr/share/man/man1/tollfree.1.gz usr/share/doc/tollfree/copyright usr/share/doc/tollfree/changelog.gz; do
-		dpkg-deb -c "$packages"/tollfree_*.deb | grep -q " root/root .* \./$file\$" || wrong "expected $file"
+		dpkg-deb -c "$packages"/tollfree_*.deb | grep " root/root .* \./$file\$" >/dev/null || wrong "expected $file"
 	done
-	dpkg-deb -c "$packages"/tollfree-simulator_*.deb | grep -q ' \./usr/lib/tollfree/libtoll_user.so$' || wrong "expected the plugin"
+	dpkg-deb -c "$packages"/tollfree-simulator_*.deb | grep ' \./usr/lib/tollfree/libtoll_user.so$' >/dev/null ||
+		wrong "expected the plugin"
 	[ "$(dpkg-deb -f "$packages"/tollfree_*.deb Version)" = "$version" ] || wrong "expected the version of Cargo.toml"
 fi
 

@@ -14,7 +14,7 @@ test_tarball() {
 
 # Whether the mirror has a suite.
 has_suite() {
-	/usr/lib/apt/apt-helper -qq download-file "$mirror/dists/$1/Release" "$place/Release" >/dev/null 2>&1
+	/usr/lib/apt/apt-helper -o APT::Sandbox::User=root download-file "${mirror%/}/dists/$1/Release" "$place/Release" >/dev/null 2>&1
 }
 
 test_tarball_in() {

@@ -94,9 +94,11 @@ uninstall_all() {
 		"$prefix/share/bash-completion/completions/tollfree" \
 		"$prefix/share/fish/vendor_completions.d/tollfree.fish" \
 		"$prefix/share/zsh/site-functions/_tollfree" \
-		"$manual/tollfree.1" "$manual"/tollfree-*.1
-	rm -rf "$documents" "${schemas%/schemas}"
-	[ ! -d "$library" ] || rmdir "$library"
+		"$manual/tollfree.1" "$manual"/tollfree-*.1 "$schemas"/*.schema.json \
+		"$documents/CHANGELOG.md" "$documents/Apache-2.0.txt" "$documents/GPL-2.0-only.txt" "$documents/MIT.txt"
+	for directory in "$library" "$schemas" "${schemas%/schemas}" "$documents"; do
+		[ ! -d "$directory" ] || rmdir "$directory"
+	done
 }
 
 case $action in
