@@ -136,6 +136,9 @@ while read -r format tool full; do
 	stub "$tool" 'echo "cannot write: No space left on device" >&2; exit 2'
 	run $format.sh "$stage" "$packages"
 	ends 3 "tollfree: $full: the disk is full"
+	stub "$tool" 'exit 2'
+	run $format.sh "$stage" "$packages"
+	ends 3 "tollfree: $full: no message could be kept; is the disk of $packages full?"
 	stub "$tool" 'kill -TERM $PPID; sleep 1'
 	run $format.sh "$stage" "$packages" 2>/dev/null
 	ends 130 "$said"
@@ -178,6 +181,14 @@ if command -v rpmbuild >/dev/null; then
 	run rpm.sh "$stage" "$packages"
 	ends 3 "tollfree: the .rpm cannot be built: error: Installed (but unpackaged) file(s) found:"
 fi
+
+# Python has other names for versions before a release.
+fresh
+small_stage
+sed -i 's/^version = ".*"$/version = "0.2.0-rc.1"/' "$checkout/Cargo.toml"
+run wheel.sh "$stage" "$packages"
+ends 3 "tollfree: version 0.2.0-rc.1 is not a release: pip accepts no wheel of it"
+[ ! -e "$packages" ] || wrong "expected no package"
 
 # Only root can test the packages.
 fresh
