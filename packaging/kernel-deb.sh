@@ -226,7 +226,7 @@ announce() {
 	if [ -n "$check" ]; then
 		say "tollfree kernel-deb: checks the queue under the configuration of Debian's kernel $flavour"
 	else
-		say "tollfree kernel-deb: builds Debian packages of Linux 6.12 with the queue from ${config:-the configuration of Debian's kernel $flavour}"
+		say "tollfree kernel-deb: builds Debian packages of Linux 6.12 with the queue from ${config:-the configuration of Debian $flavour}"
 	fi
 	say "  set-up   packages where they are missing (the only step that needs root)
   disk     $disk GB or more in $cache/kernel-deb
