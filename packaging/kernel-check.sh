@@ -170,7 +170,8 @@ check_modules() {
 	other_exports
 	modpost || {
 		cat "$check_build/modpost.log" >>"$log"
-		fault "modpost fails: $({ unresolved && grep ERROR "$check_build/modpost.log"; } | head -n 4 | paste -s -d ' ')(the whole log: $log)"
+		wrong=$(unresolved | paste -s -d ' ')
+		fault "modpost fails: ${wrong:-$(grep -m 1 ERROR "$check_build/modpost.log")} (the whole log: $log)"
 	}
 	say "  whatever the modules use is exported"
 }
