@@ -15,7 +15,7 @@ build_packages() {
 		--define "_topdir $part" --define "_dbpath $part/db" --define "_rpmdir $part" \
 		--define '_rpmfilename %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm' --define '_binary_payload w6.xzdio' \
 		--define '_buildhost tollfree' --define 'use_source_date_epoch_as_buildtime 1' \
-		--define 'clamp_mtime_to_source_date_epoch 1' packaging/tollfree.spec
+		packaging/tollfree.spec
 }
 
 check_arguments rpm "$@"

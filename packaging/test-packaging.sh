@@ -179,6 +179,14 @@ if command -v rpmbuild >/dev/null; then
 	ends 3 "tollfree: the .rpm cannot be built: error: Installed (but unpackaged) file(s) found:"
 fi
 
+# Python has other names for versions before a release.
+fresh
+small_stage
+sed -i 's/^version = ".*"$/version = "0.2.0-rc.1"/' "$checkout/Cargo.toml"
+run wheel.sh "$stage" "$packages"
+ends 3 "tollfree: version 0.2.0-rc.1 is not a release: pip accepts no wheel of it"
+[ ! -e "$packages" ] || wrong "expected no package"
+
 # Only root can test the packages.
 fresh
 stub id 'echo 1000'

@@ -7,7 +7,7 @@ test_wheel() {
 		start "$1" $debian python3-venv
 		step venv "python3 -m venv /checks && python3 -m venv /venv"
 		step 'twine, auditwheel' "$(check_wheel "/packages/${1##*/}")"
-		put_in 'pip install' "$in_venv pip install --no-index /packages/${1##*/}"
+		put_in install "$in_venv pip install --no-index /packages/${1##*/}"
 		step files "$in_venv pip check && $in_venv tollfree doctor | grep -F '/venv/bin/../lib/tollfree/libtoll_preload.so'"
 		use /venv/bin/tollfree
 		take_out uninstall "$in_venv pip uninstall --yes tollfree"

@@ -9,6 +9,10 @@ cd "$(dirname "$0")/.."
 . packaging/lib.sh
 
 check_arguments wheel "$@"
+# Cargo and Python write versions before a release differently.
+case $version in
+*[!0-9.]*) die "version $version is not a release: pip accepts no wheel of it" ;;
+esac
 need python3 python3
 prepare_in "$2"
 name=tollfree-$version-py3-none-manylinux_2_28_x86_64.whl
