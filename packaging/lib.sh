@@ -56,6 +56,8 @@ attempt() {
 		if grep -q -i 'no space left on device' "$part/log"; then
 			die "$what: the disk is full"
 		fi
+		# The log is on the same disk.
+		[ -s "$part/log" ] || die "$what: no message could be kept; is the disk of ${part%/*} full?"
 		die "$what: $({ grep -E '^(error|E:|.*: error)' "$part/log" || tail -n 1 "$part/log"; } | head -n 1)"
 	}
 }

@@ -136,6 +136,9 @@ while read -r format tool full; do
 	stub "$tool" 'echo "cannot write: No space left on device" >&2; exit 2'
 	run $format.sh "$stage" "$packages"
 	ends 3 "tollfree: $full: the disk is full"
+	stub "$tool" 'exit 2'
+	run $format.sh "$stage" "$packages"
+	ends 3 "tollfree: $full: no message could be kept; is the disk of $packages full?"
 	stub "$tool" 'kill -TERM $PPID; sleep 1'
 	run $format.sh "$stage" "$packages" 2>/dev/null
 	ends 130 "$said"
