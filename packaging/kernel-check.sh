@@ -38,13 +38,21 @@ c_files() {
 
 kernel_directories='arch/x86 block crypto drivers fs include init io_uring ipc kernel lib mm net security sound virt'
 
-# Prints the C files that use what the queue exports, directly or through inline functions of headers.
+# Prints the symbols that the new objects define. Not only those that they export: one that is no longer exported must
+# still lead to its callers.
+new_symbols() {
+	(
+		cd "$check_build" || exit
+		configured <new | xargs nm -g --defined-only | awk 'NF == 3 { print $3 }' | sort -u
+	)
+}
+
+# Prints the C files that use a symbol of the queue, directly or through inline functions of headers.
 callers() {
 	(
 		cd "$place/tree" || exit
 		words=$check_build/words
-		# shellcheck disable=SC2046
-		sed -n 's/^EXPORT_SYMBOL[A-Z_]*(\([A-Za-z_0-9]*\).*/\1/p' $(configured <"$check_build/new" | sed 's/\.o$/.c/') >"$words"
+		new_symbols >"$words"
 		while :; do
 			# shellcheck disable=SC2086
 			grep -rlwF -f "$words" --include='*.h' $kernel_directories >"$words.headers" || break
@@ -62,13 +70,15 @@ configured() {
 	sed 's/\.c$/.o/' | awk 'NR == FNR { for (i = 2; i <= NF; i++) has[$i]; next } $1 in has' "$check_build/members" -
 }
 
-# list_objects: writes the lists of built-in objects and of modules with their objects.
+# Builds the new objects, and writes the lists of built-in objects and of modules with their objects.
 list_objects() {
 	seam_files >"$check_build/changed"
 	new_files >"$check_build/added"
 	c_files "$check_build/changed" >"$check_build/seams"
 	c_files "$check_build/added" >"$check_build/new"
 	cat "$check_build/seams" "$check_build/new" | members >"$check_build/members"
+	# shellcheck disable=SC2046
+	must_make "the build" tree "check-$flavour" $(configured <"$check_build/new")
 	callers | sort -u | grep -v -x -F -f "$check_build/new" >"$check_build/callers"
 	sort -u "$check_build/seams" "$check_build/new" "$check_build/callers" >"$check_build/sources"
 	members <"$check_build/sources" | sort -u >"$check_build/members"
@@ -160,7 +170,8 @@ check_modules() {
 	other_exports
 	modpost || {
 		cat "$check_build/modpost.log" >>"$log"
-		fault "modpost fails: $({ unresolved && grep ERROR "$check_build/modpost.log"; } | head -n 4 | paste -s -d ' ')(the whole log: $log)"
+		wrong=$(unresolved | paste -s -d ' ')
+		fault "modpost fails: ${wrong:-$(grep -m 1 ERROR "$check_build/modpost.log")} (the whole log: $log)"
 	}
 	say "  whatever the modules use is exported"
 }
@@ -189,8 +200,8 @@ check_queue() {
 	must_make "the preparation" tree "check-$flavour" prepare modules_prepare
 	configure stock "check-$flavour" "$debian" "$fragment"
 	must_make "the preparation" stock "check-$flavour" prepare
-	list_objects
 	say "Building under the configuration of Debian's $flavour"
+	list_objects
 	print_lists
 	# shellcheck disable=SC2046
 	must_make "the build" tree "check-$flavour" $(cat "$check_build/builtin") \

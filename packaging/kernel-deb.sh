@@ -215,27 +215,23 @@ set_environment() {
 	! have ccache || compiler='ccache gcc'
 }
 
-# Prints what is about to happen.
+# Sets $disk to the GB that are needed, and prints what is about to happen.
 announce() {
+	case $check:$config:$flavour in
+	yes:*) disk=4 hours='about 10 minutes' ;;
+	:?*:*) disk=4 hours='as long as its configuration needs' ;;
+	*:cloud-amd64) disk=20 hours='2 to 3 hours' ;;
+	*) disk=45 hours='6 to 9 hours' ;;
+	esac
 	if [ -n "$check" ]; then
-		disk=6
-		say "tollfree kernel-deb: checks the queue under the configuration of Debian's kernel $flavour
-  set-up   packages where they are missing (the only step that needs root)
-  disk     $disk GB in $cache/kernel-deb
-  time     about 15 minutes on two cores, 5 once built
-"
+		say "tollfree kernel-deb: checks the queue under the configuration of Debian's kernel $flavour"
 	else
-		case $flavour in
-		cloud-amd64) disk=20 hours='2 to 3' ;;
-		*) disk=45 hours='6 to 9' ;;
-		esac
-		say "tollfree kernel-deb: builds Debian packages of Linux 6.12 with the queue, $flavour
-  set-up   packages where they are missing (the only step that needs root)
-  disk     $disk GB in $cache/kernel-deb
-  time     $hours hours on two cores; an interrupted build continues where it was
-  less     --check builds only what the queue touches; --config FILE takes a smaller configuration
-"
+		say "tollfree kernel-deb: builds Debian packages of Linux 6.12 with the queue from ${config:-the configuration of Debian $flavour}"
 	fi
+	say "  set-up   packages where they are missing (the only step that needs root)
+  disk     $disk GB or more in $cache/kernel-deb
+  time     $hours on two cores; an interrupted build continues where it was
+"
 }
 
 announce
