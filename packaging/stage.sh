@@ -7,7 +7,7 @@
 #   libtoll_user.so     for the glibc of QEMU, likewise
 # Status 3: something is missing, or the build failed; DIRECTORY is as before.
 set -eu
-cd "$(dirname "$0")/.."
+cd -P "$(dirname "$0")/.."
 # shellcheck source=../setup/lib.sh
 . setup/lib.sh
 # shellcheck source=lib.sh
@@ -33,10 +33,12 @@ get_musl() {
 	has_musl || die "$(command -v rustc) has no target $musl, which the static executable needs: install Rust with rustup"
 }
 
-# Paths of this machine do not belong in a package. Flags are separated by the character 31, because a path may have spaces.
+# Paths of this machine do not belong in a package. rustc records the directory in which it runs without symbolic links, and
+# cargo runs it in that of each dependency. Flags are separated by the character 31, because a path may have spaces.
 set_rust_flags() {
-	flags=
-	for place in "$PWD=/tollfree" "${CARGO_HOME:-$HOME/.cargo}=/cargo" "$(rustc --print sysroot)=/rust"; do
+	flags="" cargo=${CARGO_HOME:-$HOME/.cargo}
+	for place in "$PWD=/tollfree" "$cargo=/cargo" "$(readlink -m "$cargo/registry")=/cargo/registry" \
+		"$(rustc --print sysroot)=/rust"; do
 		flags="$flags--remap-path-prefix=$place$(printf '\037')"
 	done
 	export CARGO_ENCODED_RUSTFLAGS="$flags-Clink-arg=-Wl,--build-id"

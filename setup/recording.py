@@ -131,7 +131,8 @@ def read(path):
 def frames(columns, command, events):
     """Pairs of a time of playback and the lines that the screen shows from then on."""
     screen = Screen(columns)
-    screen.write(f"$ {command}\r\n")
+    screen.rows[0] = f"$ {command}"
+    screen.down(1)
     shown = [(0.0, screen.lines())]
     length = events[-1][0] or 1.0
     for at, text in events:
@@ -171,7 +172,8 @@ def element(row, line, begin, end):
 def draw(path):
     columns, command, events = read(path)
     drawn = list(spans(frames(columns, command, events)))
-    width = 2 * MARGIN + columns * CHARACTER
+    # The command was not typed on that terminal, and may be longer.
+    width = 2 * MARGIN + max(columns, len(command) + 2) * CHARACTER
     height = 2 * MARGIN + (1 + max(row for row, *_ in drawn)) * LINE
     label = html.escape(f"A terminal that runs: {command}")
     return "\n".join([

@@ -88,6 +88,13 @@ class Drawing(unittest.TestCase):
             ("<end>", "late", "animation-delay:12s"),
         ])
 
+    def test_a_command_longer_than_the_terminal_stays_one_line(self):
+        self.path.write_text('{"version": 2, "width": 5, "command": "a long command"}\n[0, "o", "1234567"]\n',
+                             encoding="utf-8")
+        drawing = self.run_main("draw", str(self.path))[1]
+        self.assertEqual([text for text, *_ in texts(drawing)], ["$ a long command", "12345", "67"])
+        self.assertIn(f'width="{2 * recording.MARGIN + 16 * recording.CHARACTER:g}"', drawing)
+
     def test_bad_input_is_named_in_one_line(self):
         for text in ["", "{}\n", "[]\n", "text\n", '{"version": 1, "width": 9, "command": "a"}\n[0, "o", "a"]\n',
                      '{"version": 2, "width": 9, "command": "a"}\n', '{"version": 2, "width": 9, "command": "a"}\n[0]\n']:
