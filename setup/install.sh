@@ -10,6 +10,9 @@ action=${1:-} prefix=${2:-}
 [ -n "$prefix" ] || die "usage: setup/install.sh install|uninstall PREFIX"
 library=$prefix/lib/tollfree
 manual=$prefix/share/man/man1
+# One for each version of QEMU's plugin interface that the simulator's plugin declares (plugins/user/interface.h).
+built=plugins/user/build
+plugins="$built/libtoll_user.so $built/libtoll_user-2.so $built/libtoll_user-7.so"
 
 # put MODE SOURCE TARGET
 put() {
@@ -35,14 +38,14 @@ unpacked_qemu() {
 	done
 }
 
-# Installs the simulator's QEMU for every user, if the system's own has another version.
+# Installs the simulator's QEMU for every user, if the system's own does not fit.
 put_qemu() {
 	if qemu_fits qemu-x86_64; then
 		return 0
 	fi
 	unpacked=$(unpacked_qemu)
 	if [ -z "$unpacked" ]; then
-		say "Found no QEMU 6.0 to 8.x with plugins to install: tollfree's simulator will be missing, the rest works."
+		say "Found no QEMU 6.0 to 11.x with plugins to install: tollfree's simulator will be missing, the rest works."
 		say "Run setup/setup.sh demo as the user that built tollfree, and install again."
 		return 0
 	fi
@@ -57,7 +60,7 @@ put_qemu() {
 
 install_all() {
 	tollfree=target/release/tollfree
-	for file in $tollfree target/release/libtoll_preload.so plugins/user/build/libtoll_user.so; do
+	for file in $tollfree target/release/libtoll_preload.so $plugins; do
 		[ -f "$file" ] || die "$file is not built; run 'make build' first (as yourself, not as root)"
 	done
 	made=$(mktemp -d)
@@ -69,7 +72,9 @@ install_all() {
 	$tollfree man "$made/man"
 	put 755 $tollfree "$prefix/bin/tollfree"
 	put 644 target/release/libtoll_preload.so "$library/libtoll_preload.so"
-	put 644 plugins/user/build/libtoll_user.so "$library/libtoll_user.so"
+	for plugin in $plugins; do
+		put 644 "$plugin" "$library/${plugin##*/}"
+	done
 	put_qemu
 	put 644 "$made/bash" "$prefix/share/bash-completion/completions/tollfree"
 	put 644 "$made/fish" "$prefix/share/fish/vendor_completions.d/tollfree.fish"
@@ -81,7 +86,10 @@ install_all() {
 
 uninstall_all() {
 	rm -rf "$library/qemu-user-7.2"
-	rm -f "$prefix/bin/tollfree" "$library/libtoll_preload.so" "$library/libtoll_user.so" "$library/qemu-x86_64" \
+	for plugin in $plugins; do
+		rm -f "$library/${plugin##*/}"
+	done
+	rm -f "$prefix/bin/tollfree" "$library/libtoll_preload.so" "$library/qemu-x86_64" \
 		"$prefix/share/bash-completion/completions/tollfree" \
 		"$prefix/share/fish/vendor_completions.d/tollfree.fish" \
 		"$prefix/share/zsh/site-functions/_tollfree" \
