@@ -14,7 +14,7 @@ use toll_testkit::output::{assert_fails, json, stderr, stdout};
 use toll_testkit::process::is_running;
 use toll_testkit::{schema, tool};
 
-use crate::place::{Place, has_simulator};
+use crate::place::Place;
 
 /// A short tune.
 const TUNE: &str = "--json tune --within 8s --force -o out -- ./faulty gains runs 1000";
