@@ -15,7 +15,7 @@ maintainer='The tollfree authors <maintainers@tollfree.invalid>'
 move_files() {
 	mkdir -p "$part/tollfree" "$part/tollfree-simulator/usr/lib/tollfree" &&
 		cp -a "$1/usr" "$part/tollfree" &&
-		mv "$part/tollfree/usr/lib/tollfree/libtoll_user.so" "$part/tollfree-simulator/usr/lib/tollfree" &&
+		mv "$part/tollfree/usr/lib/tollfree/"libtoll_user*.so "$part/tollfree-simulator/usr/lib/tollfree" &&
 		mkdir "$part/tollfree/usr/share/zsh/vendor-completions" &&
 		mv "$part/tollfree/usr/share/zsh/site-functions/_tollfree" "$part/tollfree/usr/share/zsh/vendor-completions" &&
 		rmdir "$part/tollfree/usr/share/zsh/site-functions" &&
@@ -104,12 +104,12 @@ build_tollfree() {
 	FIELDS
 }
 
-# Version 1 of QEMU's plugin interface: QEMU 6.0 to 8.x.
+# Debian's and Ubuntu's qemu-user is static from version 9 on, and loads no plugins.
 build_simulator() {
 	build tollfree-simulator GPL-2.0-only <<-FIELDS
 		Depends: tollfree (= $version), libc6 (>= 2.28), qemu-user (>= 1:6.0), qemu-user (<< 1:9)
 		Description: simulated TLB for tollfree
-		 This plugin for QEMU counts the TLB misses of a program on a modelled CPU, so
+		 This plugin of QEMU counts the TLB misses of a program on a modelled CPU, so
 		 that tollfree can observe programs on machines without performance counters.
 	FIELDS
 }

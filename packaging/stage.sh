@@ -4,7 +4,7 @@
 # debug information below DIRECTORY-debug/usr.
 #   tollfree            static, with musl: it runs on each distribution
 #   libtoll_preload.so  for the glibc of the target, 2.28 or later (old_glibc.c explains how)
-#   libtoll_user.so     for the glibc of QEMU, likewise
+#   libtoll_user*.so    the plugins for QEMU, likewise
 # Status 3: something is missing, or the build failed; DIRECTORY is as before.
 set -eu
 cd -P "$(dirname "$0")/.."
@@ -56,10 +56,10 @@ build_preload() {
 		cp "$target/$glibc/release/libtoll_preload.so" "$built"
 }
 
-build_plugin() {
-	make -C plugins "BUILD=$part/plugin" "$part/plugin/libtoll_user.so" LDFLAGS=-Wl,--build-id \
+build_plugins() {
+	make -C plugins "BUILD=$part/plugin" simulators LDFLAGS=-Wl,--build-id \
 		"CFLAGS=-O2 -g -ffile-prefix-map=$PWD=/tollfree -include ../packaging/old_glibc_plugin.h" &&
-		cp "$part/plugin/libtoll_user.so" "$built"
+		cp "$part"/plugin/libtoll_user*.so "$built"
 }
 
 # split FILE: moves its debug information to where debuggers look for it.
@@ -81,11 +81,12 @@ built=$part/built
 mkdir "$built"
 attempt "tollfree cannot be built" build_tollfree
 attempt "the preload library cannot be built" build_preload
-attempt "the simulator's plugin cannot be built" build_plugin
-attempt "the preload library" packaging/check-glibc.sh "$built/libtoll_preload.so"
-attempt "the simulator's plugin" packaging/check-glibc.sh "$built/libtoll_user.so"
-for file in tollfree libtoll_preload.so libtoll_user.so; do
-	attempt "the debug information of $file cannot be split off" split "$built/$file"
+attempt "the simulator's plugins cannot be built" build_plugins
+for file in "$built"/*.so; do
+	attempt "${file##*/}" packaging/check-glibc.sh "$file"
+done
+for file in "$built"/*; do
+	attempt "the debug information of ${file##*/} cannot be split off" split "$file"
 done
 attempt "the files cannot be installed in $part" setup/install.sh stage "$part/new/usr" "$built"
 find "$part/new" "$part/debug" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +

@@ -51,10 +51,11 @@ ends() {
 
 # small_stage: files in place of a build's.
 small_stage() {
-	for file in bin/tollfree lib/tollfree/libtoll_preload.so lib/tollfree/libtoll_user.so share/man/man1/tollfree.1 \
-		share/bash-completion/completions/tollfree share/fish/vendor_completions.d/tollfree.fish \
-		share/zsh/site-functions/_tollfree share/tollfree/schemas/plan.schema.json share/doc/tollfree/CHANGELOG.md \
-		share/doc/tollfree/Apache-2.0.txt share/doc/tollfree/MIT.txt share/doc/tollfree/GPL-2.0-only.txt; do
+	for file in bin/tollfree lib/tollfree/libtoll_preload.so lib/tollfree/libtoll_user.so lib/tollfree/libtoll_user-2.so \
+		share/man/man1/tollfree.1 share/bash-completion/completions/tollfree \
+		share/fish/vendor_completions.d/tollfree.fish share/zsh/site-functions/_tollfree \
+		share/tollfree/schemas/plan.schema.json share/doc/tollfree/CHANGELOG.md share/doc/tollfree/Apache-2.0.txt \
+		share/doc/tollfree/MIT.txt share/doc/tollfree/GPL-2.0-only.txt; do
 		mkdir -p "$stage/usr/${file%/*}"
 		echo "$file" >"$stage/usr/$file"
 	done
@@ -161,8 +162,8 @@ if command -v dpkg-deb >/dev/null; then
 		usr/share/man/man1/tollfree.1.gz usr/share/doc/tollfree/copyright usr/share/doc/tollfree/changelog.gz; do
 		dpkg-deb -c "$packages"/tollfree_*.deb | grep " root/root .* \./$file\$" >/dev/null || wrong "expected $file"
 	done
-	dpkg-deb -c "$packages"/tollfree-simulator_*.deb | grep ' \./usr/lib/tollfree/libtoll_user.so$' >/dev/null ||
-		wrong "expected the plugin"
+	[ "$(dpkg-deb -c "$packages"/tollfree-simulator_*.deb | grep -c ' \./usr/lib/tollfree/libtoll_user.*\.so$')" = 2 ] ||
+		wrong "expected both plugins"
 	[ "$(dpkg-deb -f "$packages"/tollfree_*.deb Version)" = "$version" ] || wrong "expected the version of Cargo.toml"
 fi
 

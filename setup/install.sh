@@ -14,6 +14,8 @@ library=$prefix/lib/tollfree
 manual=$prefix/share/man/man1
 documents=$prefix/share/doc/tollfree
 schemas=$prefix/share/tollfree/schemas
+# One for each version of QEMU's plugin interface that the simulator's plugin declares (plugins/user/interface.h).
+plugins='libtoll_user.so libtoll_user-2.so libtoll_user-7.so'
 
 # put MODE SOURCE TARGET
 put() {
@@ -39,14 +41,14 @@ unpacked_qemu() {
 	done
 }
 
-# Installs the simulator's QEMU for every user, if the system's own has another version.
+# Installs the simulator's QEMU for every user, if the system's own does not fit.
 put_qemu() {
 	if qemu_fits qemu-x86_64; then
 		return 0
 	fi
 	unpacked=$(unpacked_qemu)
 	if [ -z "$unpacked" ]; then
-		say "Found no QEMU 6.0 to 8.x with plugins to install: tollfree's simulator will be missing, the rest works."
+		say "Found no QEMU 6.0 to 11.x with plugins to install: tollfree's simulator will be missing, the rest works."
 		say "Run setup/setup.sh demo as the user that built tollfree, and install again."
 		return 0
 	fi
@@ -59,21 +61,30 @@ put_qemu() {
 	say "  $library/qemu-x86_64"
 }
 
-# put_files TOLLFREE PRELOAD_LIBRARY PLUGIN: installs these and what belongs to them.
+check_built() {
+	[ -f "$1" ] || die "$1 is not built; run 'make build' first (as yourself, not as root)"
+}
+
+# put_files PROGRAMS PLUGINS: installs what was built in these two directories, and what belongs to it.
 put_files() {
-	for file in "$@"; do
-		[ -f "$file" ] || die "$file is not built; run 'make build' first (as yourself, not as root)"
+	tollfree=$1/tollfree preload=$1/libtoll_preload.so
+	check_built "$tollfree"
+	check_built "$preload"
+	for plugin in $plugins; do
+		check_built "$2/$plugin"
 	done
 	made=$(mktemp -d)
 	trap 'rm -rf "$made"' EXIT
 	mkdir "$made/man"
 	for shell in bash fish zsh; do
-		"$1" completions $shell >"$made/$shell"
+		"$tollfree" completions $shell >"$made/$shell"
 	done
-	"$1" man "$made/man"
-	put 755 "$1" "$prefix/bin/tollfree"
-	put 644 "$2" "$library/libtoll_preload.so"
-	put 644 "$3" "$library/libtoll_user.so"
+	"$tollfree" man "$made/man"
+	put 755 "$tollfree" "$prefix/bin/tollfree"
+	put 644 "$preload" "$library/libtoll_preload.so"
+	for plugin in $plugins; do
+		put 644 "$2/$plugin" "$library/$plugin"
+	done
 	put 644 "$made/bash" "$prefix/share/bash-completion/completions/tollfree"
 	put 644 "$made/fish" "$prefix/share/fish/vendor_completions.d/tollfree.fish"
 	put 644 "$made/zsh" "$prefix/share/zsh/site-functions/_tollfree"
@@ -90,7 +101,10 @@ put_files() {
 
 uninstall_all() {
 	rm -rf "$library/qemu-user-7.2"
-	rm -f "$prefix/bin/tollfree" "$library/libtoll_preload.so" "$library/libtoll_user.so" "$library/qemu-x86_64" \
+	for plugin in $plugins; do
+		rm -f "$library/$plugin"
+	done
+	rm -f "$prefix/bin/tollfree" "$library/libtoll_preload.so" "$library/qemu-x86_64" \
 		"$prefix/share/bash-completion/completions/tollfree" \
 		"$prefix/share/fish/vendor_completions.d/tollfree.fish" \
 		"$prefix/share/zsh/site-functions/_tollfree" \
@@ -103,10 +117,10 @@ uninstall_all() {
 
 case $action in
 install)
-	put_files target/release/tollfree target/release/libtoll_preload.so plugins/user/build/libtoll_user.so
+	put_files target/release plugins/user/build
 	put_qemu
 	;;
 uninstall) uninstall_all ;;
-stage) put_files "$3/tollfree" "$3/libtoll_preload.so" "$3/libtoll_user.so" ;;
+stage) put_files "$3" "$3" ;;
 *) die "$usage" ;;
 esac

@@ -78,9 +78,9 @@ qemu_is() {
 	have "$1" && "$1" --version 2>/dev/null | grep -q "version $2" && "$1" -h 2>/dev/null | grep -q -e -plugin
 }
 
-# Whether $1 is a QEMU for the simulator: one with version 1 of the plugin interface.
+# Whether $1 is a QEMU for the simulator: one with a plugin interface for which there is a plugin.
 qemu_fits() {
-	qemu_is "$1" '[678]\.'
+	qemu_is "$1" '\([6-9]\|1[01]\)\.'
 }
 
 # Whether $1 is the lab's QEMU.

@@ -95,7 +95,7 @@ get_qemu_user() {
 	if [ "$system" = debian ]; then
 		unpack_qemu_user
 	elif ! qemu_fits qemu-x86_64; then
-		say "There is no qemu-x86_64 6.0 to 8.x with plugins: tollfree's simulator will be missing, the rest works."
+		say "There is no qemu-x86_64 6.0 to 11.x with plugins: tollfree's simulator will be missing, the rest works."
 	fi
 }
 

@@ -102,11 +102,12 @@ names_packages demo "$apt argon2 ca-certificates gcc libc6-dev make"
 on ubuntu 26.04 debian
 names_packages test "$apt ca-certificates gcc g++ libc6-dev libjemalloc2 make patch python3 shellcheck"
 on fedora 43
-names_packages test "dnf install --setopt=install_weak_deps=False ca-certificates gcc gcc-c++ glibc-devel jemalloc make"
+dnf="dnf install --setopt=install_weak_deps=False"
+names_packages test "$dnf ca-certificates gcc gcc-c++ glibc-devel jemalloc make patch python3 qemu-user ShellCheck"
 on almalinux 9.4 "rhel centos fedora"
-names_packages demo "dnf install --setopt=install_weak_deps=False argon2 ca-certificates gcc glibc-devel make"
+names_packages demo "$dnf argon2 ca-certificates gcc glibc-devel make qemu-user"
 on arch ""
-names_packages test "pacman -Syu --needed ca-certificates gcc jemalloc make patch python shellcheck"
+names_packages test "pacman -Syu --needed ca-certificates gcc jemalloc make patch python qemu-user shellcheck"
 on opensuse-tumbleweed 20261101 "opensuse suse"
 names_packages test "zypper install --no-recommends ca-certificates gcc gcc-c++ glibc-devel libjemalloc2 make"
 
@@ -138,14 +139,14 @@ if [ ! -x /usr/bin/cargo ]; then
 	on arch ""
 	stub cargo 'echo "cargo 1.63.0"'
 	set_up demo
-	ends 3 "--needed argon2 ca-certificates gcc make rust"
+	ends 3 "--needed argon2 ca-certificates gcc make qemu-user rust"
 	mkdir -p "$home/.cargo/bin"
 	for name in cargo rustc; do
 		printf '#!/bin/sh\necho "%s 1.90.0"\n' $name >"$home/.cargo/bin/$name"
 		chmod +x "$home/.cargo/bin/$name"
 	done
 	set_up demo
-	ends 3 "--needed argon2 ca-certificates gcc make"
+	ends 3 "--needed argon2 ca-certificates gcc make qemu-user"
 	case $said in *" rust"*) wrong "expected no package with Rust" ;; esac
 fi
 
@@ -214,10 +215,26 @@ for system in "debian 13" "ubuntu 26.04" "fedora 43" "arch ''" "opensuse-leap 16
 	[ -z "$said" ] || wrong "expected no output"
 	calls_nothing
 done
-stub qemu-x86_64 'echo "qemu-x86_64 version 10.1.0"; echo -plugin'
+# Every QEMU from 6 to 11 simulates, if it has plugins.
+for version in 7.2.22 9.2.4 10.1.0 11.1.3; do
+	stub qemu-x86_64 "echo 'qemu-x86_64 version $version'; echo -plugin"
+	for system in "debian 13" "ubuntu 26.04" "fedora 43" "arch ''" "opensuse-leap 16.0"; do
+		eval "on $system"
+		set_up demo
+		ends 0
+		[ -z "$said" ] || wrong "expected no output"
+	done
+done
+stub qemu-x86_64 'echo "qemu-x86_64 version 10.1.0"'
+for system in "ubuntu 26.04" "fedora 43" "arch ''" "opensuse-leap 16.0"; do
+	eval "on $system"
+	set_up demo
+	ends 0 "There is no qemu-x86_64 6.0 to 11.x with plugins"
+done
+stub qemu-x86_64 'echo "qemu-x86_64 version 12.0.0"; echo -plugin'
 on fedora 43
 set_up demo
-ends 0 "There is no qemu-x86_64 6.0 to 8.x with plugins"
+ends 0 "There is no qemu-x86_64 6.0 to 11.x with plugins"
 set_up bench
 ends 3 "'bench' is supported on Debian only; this is fedora-43"
 set_up packages

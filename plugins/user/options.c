@@ -47,6 +47,8 @@ static bool thp_mode(const char *text, enum thp_mode *mode)
 
 static bool parse(struct options *options, const char *name, const char *value)
 {
+	if (!strcmp(name, "check"))
+		return options->check = !strcmp(value, "on");
 	if (!strcmp(name, "out"))
 		return (options->out = value)[0] != 0;
 	if (!strcmp(name, "trace"))
@@ -89,5 +91,5 @@ bool options_parse(struct options *options, int count, char **arguments, const c
 			return false;
 	}
 	*bad = "out";
-	return options->out != NULL;
+	return options->out || options->check;
 }

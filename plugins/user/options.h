@@ -6,7 +6,11 @@
 #include "../tlb-model/tlb.h"
 #include "memory.h"
 
+#include <stdbool.h>
+
 struct options {
+	/* check=on: print RECORDING_MAGIC and exit. Shows that a QEMU loads the plugin. */
+	bool check;
 	/* out=FILE: the recording, which must exist. */
 	const char *out;
 	/* trace=FILE, trace_max=N: every access while counting, at most N. */

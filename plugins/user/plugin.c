@@ -11,7 +11,7 @@
  */
 #define _GNU_SOURCE
 #include "core.h"
-#include "qemu_api.h"
+#include "interface.h"
 #include "trace.h"
 
 #include <errno.h>
@@ -29,8 +29,6 @@
  */
 #define NEAR 64
 #define NEAR_ON_STACK 256
-
-QEMU_PLUGIN_EXPORT int qemu_plugin_version = 1;
 
 static struct options options;
 static struct flow *flow;
@@ -82,11 +80,10 @@ static void on_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t ad
 		model_access(vcpu, info, address, data);
 }
 
-static void on_exit_vcpu(qemu_plugin_id_t id, unsigned int vcpu)
+void on_exit_vcpu(unsigned int vcpu)
 {
 	struct core *core = vcpu < CORES ? cores[vcpu] : NULL;
 
-	(void)id;
 	if (!core || stopped)
 		return;
 	cores[vcpu] = NULL;
@@ -149,26 +146,33 @@ static void fold(struct flow_site *sites, size_t count)
 	}
 }
 
-static void on_block(qemu_plugin_id_t id, struct qemu_plugin_tb *block)
+static void note_base(const struct qemu_plugin_tb *block)
 {
+	void *host = qemu_plugin_insn_haddr(qemu_plugin_tb_get_insn(block, 0));
+
+	if (!host)
+		return;
+	recording->guest_base = (uint64_t)host - qemu_plugin_tb_vaddr(block);
+	have_base = true;
+}
+
+void on_block(struct qemu_plugin_tb *block)
+{
+	uint8_t bytes[BLOCK_INSNS][LONGEST_INSN];
 	struct flow_code code[BLOCK_INSNS];
 	size_t count = qemu_plugin_tb_n_insns(block);
 	struct flow_site *sites;
 
-	(void)id;
 	if (stopped || count > BLOCK_INSNS)
 		return;
+	if (!have_base && count)
+		note_base(block);
 	for (size_t i = 0; i < count; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(block, i);
+		size_t size = qemu_plugin_insn_size(insn);
 
-		code[i].bytes = qemu_plugin_insn_data(insn);
-		code[i].size = qemu_plugin_insn_size(insn);
-		if (!have_base) {
-			recording->guest_base =
-				(uint64_t)qemu_plugin_insn_haddr(insn) -
-				qemu_plugin_tb_vaddr(block);
-			have_base = true;
-		}
+		code[i].bytes = interface_code(insn, bytes[i]);
+		code[i].size = size < LONGEST_INSN ? size : LONGEST_INSN;
 	}
 	sites = flow_block(flow, qemu_plugin_tb_vaddr(block), code, count);
 	if (!sites)
@@ -193,13 +197,10 @@ static void note_exec(uint64_t path)
 	strncpy(recording->exec_path, text, RECORDING_PATH - 1);
 }
 
-static void on_syscall(qemu_plugin_id_t id, unsigned int vcpu, int64_t number,
-		       uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4, uint64_t a5,
-		       uint64_t a6, uint64_t a7, uint64_t a8)
+void on_syscall(unsigned int vcpu, int64_t number, const uint64_t arguments[6])
 {
 	struct core *core = core_of(vcpu);
 
-	(void)id, (void)a7, (void)a8;
 	if (number == SYS_execve && stopped)
 		__atomic_add_fetch(&recording->execs, 1, __ATOMIC_RELAXED);
 	if (!core)
@@ -207,18 +208,16 @@ static void on_syscall(qemu_plugin_id_t id, unsigned int vcpu, int64_t number,
 	if (number == SYS_clone || number == SYS_clone3)
 		core_share();
 	core->call.number = number;
-	memcpy(core->call.a, (uint64_t[]){ a1, a2, a3, a4, a5, a6 }, sizeof(core->call.a));
+	memcpy(core->call.a, arguments, sizeof(core->call.a));
 	memory_before(&core->call);
 	if (number == SYS_execve)
-		note_exec(a1);
+		note_exec(arguments[0]);
 }
 
-static void on_syscall_return(qemu_plugin_id_t id, unsigned int vcpu, int64_t number,
-			      int64_t result)
+void on_syscall_return(unsigned int vcpu, int64_t number, int64_t result)
 {
 	struct core *core = core_of(vcpu);
 
-	(void)id;
 	if (!core || core->call.number != number)
 		return;
 	/* execve returned: it failed, and the program continues. */
@@ -241,9 +240,8 @@ static void in_child(void)
 	__atomic_add_fetch(&recording->forks, 1, __ATOMIC_RELAXED);
 }
 
-static void on_end(qemu_plugin_id_t id, void *data)
+void on_end(void)
 {
-	(void)id, (void)data;
 	if (stopped)
 		return;
 	for (unsigned int i = 0; i < CORES; i++)
@@ -260,6 +258,13 @@ static int refuse(const char *what, const char *detail)
 	return -1;
 }
 
+/* QEMU loads this plugin: say so, with the version of the recording, and run nothing. */
+static _Noreturn void answer_check(void)
+{
+	puts(RECORDING_MAGIC);
+	_exit(fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS);
+}
+
 QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info,
 					   int argc, char **argv)
 {
@@ -269,6 +274,8 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 		return refuse(info->target_name, "not an x86-64 user emulation");
 	if (!options_parse(&options, argc, argv, &bad))
 		return refuse(bad, "not understood");
+	if (options.check)
+		answer_check();
 	flow = flow_new();
 	if (!recording_open(options.out))
 		return refuse(options.out, strerror(errno));
@@ -281,10 +288,6 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 		prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 	memory_init(options.thp);
 	pthread_atfork(NULL, NULL, in_child);
-	qemu_plugin_register_vcpu_tb_trans_cb(id, on_block);
-	qemu_plugin_register_vcpu_exit_cb(id, on_exit_vcpu);
-	qemu_plugin_register_vcpu_syscall_cb(id, on_syscall);
-	qemu_plugin_register_vcpu_syscall_ret_cb(id, on_syscall_return);
-	qemu_plugin_register_atexit_cb(id, on_end, NULL);
+	interface_register(id, info);
 	return 0;
 }

@@ -24,10 +24,13 @@ use crate::error::UserError;
 
 /// The preload library, which acts inside a target.
 pub const PRELOAD: &str = "libtoll_preload.so";
-/// The simulator's plugin.
-pub const PLUGIN: &str = "libtoll_user.so";
+/// The simulator's plugin, once for each version of QEMU's plugin interface that it declares
+/// (`plugins/user/interface.h`).
+pub const PLUGINS: [&str; 3] = ["libtoll_user.so", "libtoll_user-2.so", "libtoll_user-7.so"];
 /// The simulator.
 pub const QEMU: &str = "qemu-x86_64";
+/// Its versions with a plugin interface for which there is a plugin.
+pub const QEMU_VERSIONS: &str = "6.0 to 11.x";
 
 /// Finds a component by its file name.
 ///
@@ -166,7 +169,7 @@ fn built(root: &Path) -> [PathBuf; 3] {
 fn missing(name: &str) -> UserError {
     let how = match name {
         PRELOAD => "build it with `cargo build --release -p toll-preload`".to_owned(),
-        PLUGIN => "build it with `make -C plugins`".to_owned(),
+        _ if PLUGINS.contains(&name) => "build it with `make -C plugins`".to_owned(),
         QEMU => qemu_advice(&Root::system()),
         _ => "install it".to_owned(),
     };
@@ -204,17 +207,14 @@ pub fn qemu_advice(root: &Root) -> String {
         _ if is_or_like("suse") || is_or_like("opensuse") => "`zypper install qemu-linux-user`",
         _ if is_or_like("arch") => "`pacman -S qemu-user`",
         _ if is_or_like("alpine") => "`apk add qemu-x86_64`",
-        _ => return format!("install QEMU's user emulation, {VERSIONS} with plugins"),
+        _ => return format!("install QEMU's user emulation, {QEMU_VERSIONS} with plugins"),
     };
     let version = match (id.as_str(), version.as_str()) {
         ("debian", "12") => String::new(),
-        _ => format!(", if it is {VERSIONS} and has plugins"),
+        _ => format!(", if it is {QEMU_VERSIONS} and has plugins"),
     };
     format!("on {}: {package}{version}", name.trim())
 }
-
-/// Versions of QEMU with the plugin interface that the simulator's plugin uses.
-const VERSIONS: &str = "6.0 to 8.x";
 
 #[cfg(test)]
 mod tests;

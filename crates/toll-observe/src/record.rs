@@ -11,11 +11,12 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use toll_act::error::UserError;
 use toll_act::executable::{Executable, Obstacle};
-use toll_act::{install, messages, signals};
+use toll_act::{messages, signals};
 use toll_linux::perf::{PerfAbility, probe};
 
 pub use accessed::record_pid;
 pub use options::{RecordOptions, Recorded};
+pub use sim::Simulator;
 
 /// Which source to record with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,8 +91,7 @@ fn preferred(simulator: Result<()>, probe: impl FnOnce() -> PerfAbility) -> (Sou
 /// Whether the simulator supports the program. Tested with an empty program, because running the
 /// target itself would execute it twice.
 fn simulator_fits(executable: &Executable, options: &RecordOptions) -> Result<()> {
-    install::component(install::QEMU)?;
-    install::component(install::PLUGIN)?;
+    Simulator::find()?;
     if let Some(obstacle @ (Obstacle::ThirtyTwoBit | Obstacle::Privileged)) = executable.obstacle {
         anyhow::bail!("{obstacle}");
     }

@@ -9,6 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use toll_act::install;
 use toll_testkit::Directory;
 use toll_testkit::machine::is_root;
 use toll_testkit::output::{json, stderr};
@@ -104,9 +105,10 @@ fn the_owner_of_the_executable_is_trusted() {
     place.assert_runs();
 }
 
-/// A QEMU that only prints its version.
+/// A QEMU that prints its version, and claims to load any plugin.
 const QEMU: &str = "#!/bin/sh\n\
-    case $1 in --version) echo 'qemu-x86_64 version 7.2.22';; -h) echo '  -plugin file';; esac\n";
+    case $1 in --version) echo 'qemu-x86_64 version 7.2.22';; -h) echo '  -plugin file';; \
+    -plugin) echo TOLLSIM1;; esac\n";
 /// Debian 13's, without plugin support.
 const UNFIT: &str = "#!/bin/sh\ncase $1 in --version) echo 'qemu-x86_64 version 10.0.2';; esac\n";
 
@@ -125,7 +127,9 @@ fn checkout(place: &Directory) {
     {
         place.write(format!("sources/{document}"), "");
     }
-    place.write("sources/plugins/user/build/libtoll_user.so", "");
+    for plugin in install::PLUGINS {
+        place.write(format!("sources/plugins/user/build/{plugin}"), "");
+    }
     let built = place.path("sources/target/release");
     fs::create_dir_all(&built).unwrap();
     fs::copy(tollfree(), built.join("tollfree")).unwrap();

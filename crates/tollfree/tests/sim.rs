@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 
-use reader::{Block, Recording, Run, SMALL, guest, simulate};
+use toll_observe::record::Simulator;
+
+use reader::{Block, Page, Recording, Run, SMALL, guest, simulate, simulate_by, simulators};
 
 /// The advice constants of madvise.
 const HUGEPAGE: &str = "14";
@@ -207,19 +209,20 @@ fn nothing_is_lost_when_descriptors_close_or_the_program_is_killed() {
 fn only_a_range_is_counted_if_asked() {
     let directory = tempfile::tempdir().unwrap();
     let program = guest(directory.path(), "sweep");
-    let command = [program.to_str().unwrap(), "8", "2", "0", "1"];
-    let all = simulate(directory.path(), &format!("{SMALL},sample=1"), &command);
-    let start = *all.recording.main_block().pages.keys().next().unwrap();
-    let arguments = format!("{SMALL},sample=1,only={start:#x}-{:#x}", start + (2 << 20));
-    let part = simulate(directory.path(), &arguments, &command);
-    let total: u64 = part
-        .recording
-        .blocks
-        .iter()
-        .map(|b| b.sum(|p| p.accesses))
-        .sum();
+    let command = [program.to_str().unwrap(), "8", "2", "0", "1", "fixed"];
+    let only = 1 << 40..(1 << 40) + (2 << 20);
+    let arguments = format!("{SMALL},sample=1,only={:#x}-{:#x}", only.start, only.end);
+    let part = simulate(directory.path(), &arguments, &command).recording;
+    let total: u64 = part.blocks.iter().map(|b| b.sum(|p| p.accesses)).sum();
     assert_eq!(total, 2 * 512);
-    assert_eq!(part.recording.main_block().sum(|p| p.walks), 2 * 512);
+    let block = part.main_block();
+    assert_eq!(block.sum(|p| p.walks), 2 * 512);
+    let counted = block.pages.iter().filter(|(_, page)| page.accesses > 0);
+    assert!(
+        counted
+            .into_iter()
+            .all(|(address, _)| only.contains(address))
+    );
 }
 
 /// Runs `walk` and returns its recording.
@@ -245,6 +248,72 @@ fn chases_are_told_from_gathers() {
     // An eighth of the pages is in the TLB.
     assert!(block.sum(|p| p.independent.into()) >= 85_000);
     assert_eq!(block.sum(|p| p.dependent.into()), 0);
+}
+
+/// What a QEMU counts that does not depend on the addresses that it chooses: of each page of the main
+/// block in order, and of the block.
+fn counted_by(
+    simulator: &Simulator,
+    directory: &Path,
+    command: &[&str],
+) -> (Vec<[u64; 2]>, [u64; 4]) {
+    let run = simulate_by(simulator, directory, &format!("{SMALL},sample=1"), command);
+    assert!(run.status.success(), "{}", run.stderr);
+    let block = run.recording.main_block();
+    let pages = block.pages.values();
+    let pages = pages.map(|p| [p.accesses, p.flags.into()]).collect();
+    let dependent = |p: &Page| p.dependent.into();
+    let independent = |p: &Page| p.independent.into();
+    let walks = block.sum(|p| p.walks);
+    (
+        pages,
+        [
+            walks,
+            block.sum(|p| p.walks_huge),
+            block.sum(dependent),
+            block.sum(independent),
+        ],
+    )
+}
+
+/// In all QEMUs that are found here, whatever their plugin interface.
+#[test]
+fn every_qemu_counts_the_same() {
+    let simulators = simulators();
+    let [first, others @ ..] = simulators.as_slice() else {
+        panic!("no qemu-x86_64 (the setup installs it)");
+    };
+    if others.is_empty() {
+        eprintln!(
+            "skipped: the only QEMU with plugins here is {}",
+            first.version
+        );
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    for (name, words) in [
+        ("sweep", ["8", "3", HUGEPAGE, "1", "plain"].as_slice()),
+        ("sweep", &["8", "3", "0", "2", "plain"]),
+        ("walk", &["chase", "8", "100000"]),
+        ("walk", &["gather", "8", "100000"]),
+    ] {
+        let program = guest(directory.path(), name);
+        let mut command = vec![program.to_str().unwrap()];
+        command.extend(words);
+        let (pages, sums) = counted_by(first, directory.path(), &command);
+        assert!(pages.len() as u64 >= PAGES);
+        for other in others {
+            let (others_pages, others_sums) = counted_by(other, directory.path(), &command);
+            eprintln!(
+                "{words:?}: {sums:?} in {}, {others_sums:?} in {}",
+                first.version, other.version
+            );
+            assert!(others_pages == pages, "accesses and flags of pages");
+            // Pages of the stack and of libraries compete for the same sets of the TLB.
+            let near = |(a, b): (&u64, &u64)| a.abs_diff(*b) * 1000 <= *a;
+            assert!(sums.iter().zip(&others_sums).all(near));
+        }
+    }
 }
 
 /// The counts of every page, of any block.

@@ -8,7 +8,7 @@ fn the_package_is_that_of_the_distribution_at_hand() {
     let release = directory.path().join("etc/os-release");
     fs::create_dir_all(release.parent().unwrap()).unwrap();
     let root = Root::at(directory.path());
-    assert!(qemu_advice(&root).starts_with("install QEMU's user emulation, 6.0 to 8.x"));
+    assert!(qemu_advice(&root).starts_with("install QEMU's user emulation, 6.0 to 11.x"));
     for (text, advice) in [
         (
             "ID=debian\nVERSION_ID=\"12\"\nNAME=\"Debian GNU/Linux\"\n",
@@ -21,7 +21,7 @@ fn the_package_is_that_of_the_distribution_at_hand() {
         ),
         (
             "ID=almalinux\nID_LIKE=\"rhel centos fedora\"\nVERSION_ID=\"9.4\"\nNAME=AlmaLinux\n",
-            "on AlmaLinux 9.4: `dnf install qemu-user`, if it is 6.0 to 8.x and has plugins",
+            "on AlmaLinux 9.4: `dnf install qemu-user`, if it is 6.0 to 11.x and has plugins",
         ),
     ] {
         fs::write(&release, text).unwrap();
@@ -35,7 +35,7 @@ fn the_environment_of_a_build_means_nothing_to_users() {
     let plugins = root.canonicalize().unwrap().join("plugins/user/build");
     // Cargo sets the variable for this test; the executable may also lie in this checkout.
     let count = |build| {
-        let places = places(PLUGIN, build);
+        let places = places(PLUGINS[0], build);
         places.iter().filter(|place| **place == plugins).count()
     };
     assert_eq!(count(Build::Debug), count(Build::Release) + 1);

@@ -8,20 +8,19 @@
 
 mod command;
 mod counts;
+mod qemu;
 mod recording;
 
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::AsRawFd;
-use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use toll_act::error::UserError;
 use toll_act::executable::{Executable, Obstacle};
+use toll_act::messages;
 use toll_act::target::{Child, Outcome};
-use toll_act::{install, messages};
 use toll_linux::events::EventFile;
 use toll_linux::sys::{Mode, Thp};
 use toll_linux::{Root, cpu};
@@ -29,6 +28,7 @@ use toll_model::cost::TlbGeometry;
 use toll_model::wire;
 
 use super::options::{RecordOptions, Recorded, drop_own_memory};
+pub use qemu::Simulator;
 use recording::Recording;
 
 /// Default fraction of the accesses that the models see.
@@ -41,15 +41,12 @@ const TOO_SHORT: Duration = Duration::from_millis(500);
 const GRACE: Duration = Duration::from_secs(2);
 /// Maximum number of events per run.
 const EVENTS_MAX: u32 = 1 << 16;
-/// Supported versions of QEMU, by their plugin interface.
-const QEMU_FIRST: (u32, u32) = (6, 0);
-const QEMU_LAST: u32 = 8;
 
 /// Records a run of a program.
 ///
 /// # Errors
-/// [`UserError::Missing`] without QEMU or the plugin, or with a QEMU of another interface;
-/// [`UserError::Target`] for programs that QEMU does not support; otherwise as `Launch::spawn`.
+/// As [`Simulator::find`]; [`UserError::Target`] for programs that QEMU does not support; otherwise as
+/// `Launch::spawn`.
 pub fn record(options: &RecordOptions) -> Result<Recorded> {
     let simulated = command::unwrap(&options.command)?;
     let executable = Executable::of(&simulated.command)?;
@@ -63,7 +60,7 @@ pub fn record(options: &RecordOptions) -> Result<Recorded> {
 
     let mut launch = options
         .launch_as(&simulated.command)?
-        .wrapper(simulator.wrapper(options, &geometry, &memory))
+        .wrapper(wrapper(&simulator, options, &geometry, &memory))
         .env(wire::ENV_SIM, "1");
     for (name, value) in &simulated.env {
         launch = launch.env(name, value);
@@ -115,41 +112,25 @@ fn geometry(preset: Option<&str>) -> Result<TlbGeometry, UserError> {
     }
 }
 
-/// QEMU and the plugin.
-struct Simulator {
-    qemu: OsString,
-    plugin: OsString,
-    /// The output of `qemu-x86_64 --version`.
-    version: String,
-}
-
-impl Simulator {
-    fn find() -> Result<Simulator> {
-        let qemu = install::component(install::QEMU)?;
-        let plugin = install::component(install::PLUGIN)?;
-        let version = version(&qemu)?;
-        Ok(Simulator {
-            qemu: qemu.into(),
-            plugin: plugin.into(),
-            version,
-        })
+/// QEMU's command line, up to the target.
+fn wrapper(
+    simulator: &Simulator,
+    options: &RecordOptions,
+    tlb: &TlbGeometry,
+    memory: &File,
+) -> Vec<OsString> {
+    let mut plugin = doubled_commas(simulator.plugin.as_os_str());
+    for argument in arguments(options, tlb, memory) {
+        plugin.push(",");
+        plugin.push(argument);
     }
-
-    /// QEMU's command line, up to the target.
-    fn wrapper(&self, options: &RecordOptions, tlb: &TlbGeometry, memory: &File) -> Vec<OsString> {
-        let mut plugin = doubled_commas(&self.plugin);
-        for argument in arguments(options, tlb, memory) {
-            plugin.push(",");
-            plugin.push(argument);
-        }
-        // The default CPU has no AVX2; "max" has all features of QEMU.
-        let cpu = ["-cpu".into(), "max".into()];
-        [self.qemu.clone()]
-            .into_iter()
-            .chain(cpu)
-            .chain(["-plugin".into(), plugin])
-            .collect()
-    }
+    // The default CPU has no AVX2; "max" has all features of QEMU.
+    let cpu = ["-cpu".into(), "max".into()];
+    [simulator.qemu.clone().into()]
+        .into_iter()
+        .chain(cpu)
+        .chain(["-plugin".into(), plugin])
+        .collect()
 }
 
 /// Doubles commas: QEMU separates options by commas, and reads two as one.
@@ -195,34 +176,6 @@ fn thp_mode(options: &RecordOptions) -> &'static str {
         Some(Mode::Never) | None => "never",
         Some(_) => "madvise",
     }
-}
-
-/// Returns QEMU's version. Rejects one with another plugin interface.
-fn version(qemu: &Path) -> Result<String> {
-    let output = Command::new(qemu)
-        .arg("--version")
-        .output()
-        .with_context(|| format!("{}", qemu.display()))?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let version = text.lines().next().unwrap_or_default().to_owned();
-    match numbers(&version) {
-        Some(found) if found >= QEMU_FIRST && found.0 <= QEMU_LAST => Ok(version),
-        _ => Err(UserError::Missing(format!(
-            "{} is {version:?}; the simulator needs QEMU {}.{} to {QEMU_LAST}.x with plugins: {}",
-            qemu.display(),
-            QEMU_FIRST.0,
-            QEMU_FIRST.1,
-            install::qemu_advice(&Root::system()),
-        ))
-        .into()),
-    }
-}
-
-/// Major and minor number in `qemu-x86_64 version 7.2.22 (...)`.
-fn numbers(version: &str) -> Option<(u32, u32)> {
-    let (_, rest) = version.split_once("version ")?;
-    let mut numbers = rest.split(|c: char| !c.is_ascii_digit());
-    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
 /// The result of a simulated run.

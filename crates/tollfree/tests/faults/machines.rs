@@ -7,13 +7,14 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
 
+use toll_act::install;
 use toll_testkit::directory::UNABLE;
 use toll_testkit::machine::{is_root, thp_is_madvise};
 use toll_testkit::output::{assert_fails, json, stderr, stdout};
 use toll_testkit::process::is_running;
 use toll_testkit::{schema, tool};
 
-use crate::place::{Place, has_simulator};
+use crate::place::Place;
 
 /// A short tune.
 const TUNE: &str = "--json tune --within 8s --force -o out -- ./faulty gains runs 1000";
@@ -294,23 +295,66 @@ fn no_qemu_is_said_and_auto_takes_the_next_source() {
     }
 }
 
-#[test]
-fn a_qemu_of_another_interface_is_refused() {
-    if !has_simulator() {
-        return;
+/// Plugins, and a QEMU that loads only `loaded`. It writes its arguments to `ran` instead of running
+/// anything.
+fn simulator_that_loads(place: &Place, loaded: &str) {
+    for plugin in install::PLUGINS {
+        place.write(plugin, "");
     }
-    let place = Place::new();
-    let qemu = b"#!/bin/sh\necho qemu-x86_64 version 10.0.2\n";
+    let qemu = format!(
+        "#!/bin/sh\n\
+         case $* in\n\
+         --version) echo 'qemu-x86_64 version 12.3.4';;\n\
+         -h) echo ' -plugin file';;\n\
+         *check=on*) case $2 in\n\
+           */{loaded},*) echo TOLLSIM1;;\n\
+           *) echo 'the plugin is too old' >&2; exit 1;;\n\
+           esac;;\n\
+         *) echo \"$*\" >ran;;\n\
+         esac\n"
+    );
     place.executable("qemu-x86_64", qemu);
-    let mut command = place.tollfree(&words("record --source sim -o p.json -- touch ran"));
+}
+
+/// Runs tollfree with the plugins and the QEMU of `place`.
+fn with_simulator_of(place: &Place, line: &str) -> Output {
+    let mut command = place.tollfree(&words(line));
     let mut places = place.as_path().as_os_str().to_owned();
     if let Some(more) = std::env::var_os("TOLLFREE_LIBDIR") {
         places.push(":");
         places.push(more);
     }
-    let output = command.env("TOLLFREE_LIBDIR", places).output().unwrap();
-    assert_fails(&output, 125, &["version 10.0.2", "needs QEMU 6.0"]);
-    assert!(!place.path("ran").exists());
+    command.env("TOLLFREE_LIBDIR", places).output().unwrap()
+}
+
+#[test]
+fn a_qemu_runs_with_the_plugin_that_it_loads() {
+    for plugin in install::PLUGINS {
+        let place = Place::new();
+        simulator_that_loads(&place, plugin);
+        with_simulator_of(&place, "record --source sim -o p.json -- true");
+        let ran = fs::read_to_string(place.path("ran")).unwrap();
+        let option = format!("-plugin {}/{plugin},out=", place.as_path().display());
+        assert!(ran.contains(&option), "{ran}");
+    }
+}
+
+#[test]
+fn a_qemu_of_another_interface_is_refused() {
+    let place = Place::new();
+    simulator_that_loads(&place, "none");
+    let said = ["version 12.3.4", "(the plugin is too old)"];
+    let output = with_simulator_of(&place, "record --source sim -o p.json -- true");
+    assert_fails(&output, 125, &said);
+    assert_fails(&output, 125, &["the simulator needs QEMU 6.0 to 11.x"]);
+    assert!(!place.path("ran").exists() && !place.path("p.json").exists());
+
+    let report = json(&with_simulator_of(&place, "doctor --json"));
+    let checks = report["checks"].as_array().unwrap();
+    let simulator = checks.iter().find(|it| it["name"] == "simulator").unwrap();
+    assert_eq!(simulator["state"], "missing");
+    let detail = simulator["detail"].as_str().unwrap();
+    assert!(said.iter().all(|words| detail.contains(words)), "{detail}");
 }
 
 /// An installation without its library.

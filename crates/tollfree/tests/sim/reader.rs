@@ -5,8 +5,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Once, OnceLock};
 
+use toll_linux::calibrate::cache_directory;
+use toll_observe::record::Simulator;
 use toll_testkit::compiler::compile;
 
 /// Sums the counts of a guest's page.
@@ -128,28 +130,50 @@ pub fn checkout() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The plugin, built if necessary.
-pub fn plugin() -> &'static Path {
-    static PLUGIN: OnceLock<PathBuf> = OnceLock::new();
-    PLUGIN.get_or_init(|| {
+/// Builds the plugins if necessary.
+fn make_plugins() {
+    static MADE: Once = Once::new();
+    MADE.call_once(|| {
         let directory = checkout().join("plugins");
         let made = Command::new("make").arg("-sC").arg(&directory).status();
         assert!(made.expect("make").success());
-        directory
-            .join("user/build/libtoll_user.so")
-            .canonicalize()
-            .unwrap()
+    });
+}
+
+/// The QEMU that tollfree uses.
+fn simulator() -> &'static Simulator {
+    static FOUND: OnceLock<Simulator> = OnceLock::new();
+    FOUND.get_or_init(|| {
+        make_plugins();
+        Simulator::find().expect("qemu-x86_64 (the setup installs it)")
     })
 }
 
-/// Where the setup installs QEMU on systems with a QEMU without plugins.
-fn qemu() -> PathBuf {
-    let home = std::env::var_os("HOME").unwrap_or_default();
-    let ours = Path::new(&home).join(".cache/tollfree/bin/qemu-x86_64");
-    match ours.is_file() {
-        true => ours,
-        false => "qemu-x86_64".into(),
+/// The QEMUs with plugins in `TOLLFREE_LIBDIR`, `PATH` and the cache: one for each version and plugin.
+pub fn simulators() -> Vec<Simulator> {
+    make_plugins();
+    let cache = cache_directory().map(|cache| cache.join("bin"));
+    let mut found: Vec<Simulator> = Vec::new();
+    for directory in ["TOLLFREE_LIBDIR", "PATH"]
+        .iter()
+        .filter_map(std::env::var_os)
+        .flat_map(|value| std::env::split_paths(&value).collect::<Vec<_>>())
+        .chain(cache)
+    {
+        let qemu = directory.join("qemu-x86_64");
+        match qemu.is_file().then(|| Simulator::of(qemu)) {
+            Some(Ok(simulator)) if !found.iter().any(|it| same(it, &simulator)) => {
+                found.push(simulator);
+            }
+            Some(Err(error)) => eprintln!("{error}"),
+            _ => {}
+        }
     }
+    found
+}
+
+fn same(a: &Simulator, b: &Simulator) -> bool {
+    a.version == b.version && a.plugin == b.plugin
 }
 
 /// A guest program, built once per name and flags.
@@ -173,6 +197,15 @@ pub struct Run {
 
 /// Runs a guest with the plugin's arguments.
 pub fn simulate(directory: &Path, arguments: &str, command: &[&str]) -> Run {
+    simulate_by(simulator(), directory, arguments, command)
+}
+
+pub fn simulate_by(
+    simulator: &Simulator,
+    directory: &Path,
+    arguments: &str,
+    command: &[&str],
+) -> Run {
     let path = directory.join(format!(
         "recording-{}",
         std::thread::current()
@@ -181,13 +214,14 @@ pub fn simulate(directory: &Path, arguments: &str, command: &[&str]) -> Run {
             .replace("::", "-")
     ));
     std::fs::write(&path, b"").unwrap();
-    let option = format!("{},out={},{arguments}", plugin().display(), path.display());
-    let output = Command::new(qemu())
+    let plugin = simulator.plugin.display();
+    let option = format!("{plugin},out={},{arguments}", path.display());
+    let output = Command::new(&simulator.qemu)
         .args(["-plugin", &option])
         .args(command)
         .stdin(Stdio::null())
         .output()
-        .expect("qemu-x86_64 (the setup installs it)");
+        .unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     let recording = read(&path);
     std::fs::remove_file(&path).unwrap();

@@ -5,14 +5,6 @@ use toll_act::actuate::{Actuator, Policy, Settings};
 use super::*;
 
 #[test]
-fn versions_are_read() {
-    let debian = "qemu-x86_64 version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)";
-    assert_eq!(numbers(debian), Some((7, 2)));
-    assert_eq!(numbers("qemu-x86_64 version 10.0.2"), Some((10, 0)));
-    assert_eq!(numbers("nonsense"), None);
-}
-
-#[test]
 fn a_program_without_a_right_to_huge_pages_is_simulated_without_them() {
     let actuator = |policy: &Policy| {
         let command = ["/bin/true".into()];

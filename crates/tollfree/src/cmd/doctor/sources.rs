@@ -6,6 +6,7 @@ use std::process::Command;
 
 use toll_act::install;
 use toll_linux::{Root, accessed, calibrate, perf};
+use toll_observe::record::Simulator;
 
 use super::Check;
 
@@ -56,13 +57,15 @@ fn simulator(root: &Root) -> Check {
         let detail = format!("{}: built without plugins", qemu.display());
         return Check::missing(NAME, detail, fix);
     }
-    match install::component(install::PLUGIN) {
-        Ok(_) => Check::ok(NAME, qemu.display().to_string()),
-        Err(error) => Check::missing(
-            NAME,
-            format!("{error:#}"),
-            "make -C plugins, or make install",
-        ),
+    let missing = install::PLUGINS.map(install::component);
+    if let Some(error) = missing.into_iter().find_map(Result::err) {
+        let fix = "make -C plugins, or make install";
+        return Check::missing(NAME, format!("{error:#}"), fix);
+    }
+    match Simulator::find() {
+        Ok(simulator) => Check::ok(NAME, simulator.qemu.display().to_string()),
+        // Without the cause, which is the remedy.
+        Err(error) => Check::missing(NAME, error.to_string(), fix),
     }
 }
 

@@ -2,7 +2,7 @@
 /* Touches each page of a mapping once a round: sweep MIB ROUNDS ADVICE THREADS HOW
  * ADVICE: as for madvise (0: none). HOW: plain, twice (map, use, unmap, map again),
  * close (close stdout and stderr first), kill (SIGKILL after it), fork (a child does
- * the same), exec (become /bin/true after it). */
+ * the same), exec (become /bin/true after it), fixed (map at 1 TiB). */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -17,6 +17,8 @@
 
 static size_t bytes;
 static int rounds, advice;
+/* Where to map; NULL: anywhere. */
+static char *place;
 
 /* One load a page, nothing else in memory but the stack. */
 static void touch(volatile char *at, size_t length)
@@ -29,8 +31,9 @@ static void touch(volatile char *at, size_t length)
 /* A mapping at a region's border. */
 static char *map(void)
 {
-	char *at = mmap(NULL, bytes + (2 << 20), PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	int fixed = place ? MAP_FIXED : 0;
+	char *at = mmap(place, bytes + (2 << 20), PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed, -1, 0);
 
 	if (at == MAP_FAILED)
 		exit(1);
@@ -61,6 +64,8 @@ int main(int argc, char **argv)
 		close(1);
 		close(2);
 	}
+	if (!strcmp(how, "fixed"))
+		place = (char *)(1l << 40);
 	for (int i = 1; i < threads; i++)
 		pthread_create(&id[i], NULL, thread, NULL);
 	at = map();

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* walk chase|gather|skew MIB COUNT: dependent loads, independent loads, or loads
- * mostly in a few regions; always the same sequence. */
+ * mostly in a few regions; always the same sequence, in memory at 1 TiB. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static uint64_t state = 88172645463325252ull;
 
@@ -72,7 +73,8 @@ int main(int argc, char **argv)
 {
 	size_t bytes = (size_t)atoi(argv[2]) << 20;
 	long count = atol(argv[3]);
-	char *at = aligned_alloc(2 << 20, bytes);
+	char *at = mmap((void *)(1l << 40), bytes, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	uint64_t result;
 
 	(void)argc;
