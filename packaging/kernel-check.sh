@@ -81,7 +81,7 @@ list_objects() {
 	must_make "the build" tree "check-$flavour" $(configured <"$check_build/new")
 	callers | sort -u | grep -v -x -F -f "$check_build/new" >"$check_build/callers"
 	sort -u "$check_build/seams" "$check_build/new" "$check_build/callers" >"$check_build/sources"
-	members <"$check_build/sources" | sort -u >"$check_build/members"
+	members <"$check_build/sources" >"$check_build/members"
 	sed 's/\.c$/.o/' "$check_build/sources" |
 		awk 'NR == FNR { wanted[$1]; next } $1 == "vmlinux" { for (i = 2; i <= NF; i++) if ($i in wanted) print $i }' - "$check_build/members" |
 		sort -u >"$check_build/builtin"
@@ -105,7 +105,7 @@ print_lists() {
 link_objects() {
 	linked=$1
 	shift
-	(cd "$linked" && ld -r -m elf_x86_64 -o vmlinux.o "$@" >>"$log" 2>&1) || fault "the objects of $linked cannot be linked: $(reason) (the whole log: $log)"
+	(cd "$linked" && ld -r -m elf_x86_64 -o vmlinux.o "$@" >>"$log" 2>&1) || fault "the objects of $linked cannot be linked: $(tail -n 1 "$log") (the whole log: $log)"
 }
 
 # symbols BUILD OPTION...: prints the symbols that nm lists in the linked object.
@@ -125,10 +125,12 @@ check_link() {
 	symbols "$stock_build" -g --defined-only >"$check_build/stock.defined"
 	symbols "$check_build" -g --defined-only >"$check_build/defined"
 	symbols "$check_build" -u >"$check_build/used"
+	python3 -B "$here/../packaging/kernel_functions.py" "$headers/vmlinux" >"$check_build/functions" ||
+		die "the functions of Debian's kernel could not be read; remove $headers and start again"
 	{
 		symbols "$stock_build" -u
 		awk -F '\t' '$3 == "vmlinux" { print $2 }' "$headers/Module.symvers"
-		python3 -B "$here/../packaging/kernel_functions.py" "$headers/vmlinux" || die "$headers/vmlinux cannot be read"
+		cat "$check_build/functions"
 	} | sort -u | comm -23 - "$check_build/stock.defined" >"$check_build/known"
 	undefined=$(comm -23 "$check_build/used" "$check_build/known" | paste -s -d ' ')
 	[ -z "$undefined" ] || fault "used in vmlinux and not defined: $undefined"

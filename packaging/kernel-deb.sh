@@ -151,11 +151,14 @@ must_make() {
 	doing=$1
 	shift
 	run_make "$@" || {
-		case $(reason) in
-		*'disk is full'*) die "$place: the disk is full" ;;
-		*) fault "$doing failed: $(reason) (the whole log: $log)" ;;
-		esac
+		! grep -q -i 'no space left on device' "$log" || die "$place: the disk is full"
+		fault "$doing failed: $(first_error) (the whole log: $log)"
 	}
+}
+
+# Prints the first error of a compiler, of modpost or of make in the log.
+first_error() {
+	grep -m 1 -E ': (fatal )?error: |^ERROR' "$log" || grep -m 1 -F '***' "$log" || tail -n 1 "$log"
 }
 
 # configure TREE BUILD FRAGMENT...: a configuration of Debian's own and fragments; names what Kconfig does not accept of

@@ -22,7 +22,7 @@ reason() {
 	elif grep -q -i -E 'could not resolve|(temporary )?failure (in name )?resol|unreachable|could not connect|timed out' "$log"; then
 		say "the server cannot be reached; is there a network?"
 	else
-		{ grep -i -E '^(E:|error)|: (fatal )?error: ' "$log" || tail -n 1 "$log"; } | head -n 1
+		{ grep -i -E '^(E:|error)' "$log" || tail -n 1 "$log"; } | head -n 1
 	fi
 }
 
