@@ -114,7 +114,7 @@ finish() {
 
 # row PACKAGE SIZE ROOT RAN RESULT
 row() {
-	printf '%-40s %8s  %-9s %-58s %s\n' "$@"
+	printf '%-50s %8s  %-9s %-58s %s\n' "$@"
 }
 
 kilobytes() {
