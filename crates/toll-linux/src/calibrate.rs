@@ -10,6 +10,7 @@ mod cache;
 mod chase;
 mod clock;
 mod defaults;
+mod events;
 mod faults;
 mod grid;
 mod kernel;
@@ -54,6 +55,8 @@ pub fn calibrate_with(
     let warm = faults::huge_warm(&budget);
     progress("collapse");
     let collapse = faults::collapse(&budget);
+    progress("shootdowns");
+    let events = events::measure(&budget);
     let grid = grid::measure(&budget, progress);
     let cold = warm.and_then(|warm| cold_cost(&budget, &warm, &grid.huge_faults, progress));
     let mut table = default_costs();
@@ -62,6 +65,8 @@ pub fn calibrate_with(
     table.fault_4k = small.unwrap_or(table.fault_4k);
     defaults::set_huge_faults(&mut table, warm, cold);
     table.collapse = collapse.unwrap_or(table.collapse);
+    // Some machines cannot measure them (a single CPU): they do not make a table incomplete.
+    table.events = events;
     table
 }
 

@@ -179,6 +179,44 @@ pub struct CostTable {
     pub collapse: Measured,
     /// Cost of a 4 KiB page that a huge page adds and the program never touches.
     pub bloat_page: f64,
+    /// Costs of events that the plans do not depend on. Tables of earlier versions lack them.
+    #[serde(default, skip_serializing_if = "MeasuredEvents::is_empty")]
+    pub events: MeasuredEvents,
+}
+
+/// Costs of events that `stat` counts; absent if they were not measured.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct MeasuredEvents {
+    /// A TLB shootdown, for the thread that changed the page table: the wait for one other CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shootdown_sent: Option<Measured>,
+    /// A TLB shootdown, for the thread that it interrupts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shootdown_received: Option<Measured>,
+    /// A fault that reads one page of a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault_major: Option<Measured>,
+    /// Reclaim of one clean page of a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reclaim_page: Option<Measured>,
+}
+
+impl MeasuredEvents {
+    fn is_empty(&self) -> bool {
+        *self == MeasuredEvents::default()
+    }
+
+    /// Names and costs, those that were measured.
+    pub fn measured(&self) -> Vec<(&'static str, Measured)> {
+        let all = [
+            ("shootdown_sent", self.shootdown_sent),
+            ("shootdown_received", self.shootdown_received),
+            ("fault_major", self.fault_major),
+            ("reclaim_page", self.reclaim_page),
+        ];
+        let measured = |(name, cost): (_, Option<Measured>)| Some((name, cost?));
+        all.into_iter().filter_map(measured).collect()
+    }
 }
 
 /// Footprints of the default grid's columns, bytes.
@@ -221,6 +259,7 @@ impl CostTable {
             fault_2m_cold: range(1_000_000.0, 80_000.0, 5_800_000.0),
             collapse: range(3_000_000.0, 400_000.0, 6_000_000.0),
             bloat_page: 1_300.0,
+            events: MeasuredEvents::default(),
         }
     }
 
@@ -259,7 +298,7 @@ impl CostTable {
             ("fault_2m_cold", self.fault_2m_cold),
             ("collapse", self.collapse),
         ];
-        for (name, cost) in costs {
+        for (name, cost) in costs.into_iter().chain(self.events.measured()) {
             cost.check(0.0)
                 .map_err(|detail| invalid(format!("{name}: {detail}")))?;
         }

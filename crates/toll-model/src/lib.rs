@@ -16,6 +16,7 @@
 //! | [`largepages`] | lists of fixed addresses |
 //! | [`kernel`] | profiles for the kernel's estimator |
 //! | [`kernel_costs`] | cost files for the kernel's estimator |
+//! | [`losses`] | what virtual memory costs: counters with estimates of the CPU time lost |
 //! | [`lines`] | a plan in few lines |
 //! | [`numbers`] | numbers for readers |
 //! | [`plan`] | estimated regions with a verdict, and the speed-up they predict |
@@ -35,6 +36,7 @@ pub mod kernel;
 pub mod kernel_costs;
 pub mod largepages;
 pub mod lines;
+pub mod losses;
 pub mod numbers;
 pub mod plan;
 pub mod profile;

@@ -232,3 +232,28 @@ proptest! {
         }
     }
 }
+
+/// Tables of the version before have no costs of events, and those that have none are written so.
+#[test]
+fn costs_of_events_are_optional_and_checked() {
+    use toll_model::cost::Measured;
+    let plain = costs();
+    let text = plain.to_json().unwrap();
+    assert!(!text.contains("events"), "{text}");
+    assert_eq!(CostTable::from_json(&text).unwrap(), plain);
+    let mut with = costs();
+    let cost = Measured {
+        median: 2.0,
+        low: 1.0,
+        high: 3.0,
+    };
+    with.events.shootdown_sent = Some(cost);
+    let text = with.to_json().unwrap();
+    assert_eq!(CostTable::from_json(&text).unwrap(), with);
+    with.events.fault_major = Some(Measured { low: 9.0, ..cost });
+    let error = with.to_json().unwrap_err().to_string();
+    assert!(
+        error.contains("fault_major") && error.contains("out of order"),
+        "{error}"
+    );
+}

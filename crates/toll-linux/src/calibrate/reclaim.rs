@@ -58,23 +58,52 @@ impl Reclaim {
 
     /// Returns the CPU time per page of a batch; `None` if most pages were not reclaimed.
     pub fn page(&mut self) -> Option<f64> {
+        self.next_batch().map(|(_, ns)| ns)
+    }
+
+    /// Returns the CPU times per page of the reclaim of a batch, and of the faults that read it again;
+    /// `None` if a page was not reclaimed.
+    pub fn page_and_fault(&mut self) -> Option<(f64, f64)> {
+        let (batch, reclaim) = self.next_batch()?;
+        if self.present(batch) > 0 {
+            return None;
+        }
+        let faults = timed(|| self.read(batch));
+        Some((reclaim, faults / BATCH as f64))
+    }
+
+    /// Reads and reclaims the next batch. Returns its first page and the CPU time per page; `None`
+    /// if most pages were not reclaimed.
+    fn next_batch(&mut self) -> Option<(usize, f64)> {
         let batch = self.next % BATCHES * BATCH;
         self.next += 1;
+        self.read(batch);
+        let start = self.page_at(batch).cast();
+        // SAFETY: our own mapping; the pages are read from the file again.
+        let ns = timed(|| unsafe {
+            libc::madvise(start, BATCH * PAGE_BYTES, libc::MADV_PAGEOUT);
+        });
+        let reclaimed = BATCH - self.present(batch);
+        (reclaimed > BATCH / 2).then(|| (batch, ns / reclaimed as f64))
+    }
+
+    /// Reads each page of a batch.
+    fn read(&self, batch: usize) {
         for page in 0..BATCH {
             // SAFETY: inside our mapping, which is as long as the file.
             unsafe { self.page_at(batch + page).read_volatile() };
         }
-        let start = self.page_at(batch).cast();
-        let length = BATCH * PAGE_BYTES;
-        // SAFETY: our own mapping; the pages are read from the file again.
-        let ns = timed(|| unsafe {
-            libc::madvise(start, length, libc::MADV_PAGEOUT);
-        });
+    }
+
+    /// Number of pages of a batch that are in memory.
+    fn present(&self, batch: usize) -> usize {
         let mut present = [0u8; BATCH];
         // SAFETY: `present` has a byte for each page of the range.
-        unsafe { libc::mincore(start, length, present.as_mut_ptr()) };
-        let reclaimed = present.iter().filter(|byte| *byte & 1 == 0).count();
-        (reclaimed > BATCH / 2).then(|| ns / reclaimed as f64)
+        unsafe {
+            let start = self.page_at(batch).cast();
+            libc::mincore(start, BATCH * PAGE_BYTES, present.as_mut_ptr())
+        };
+        present.iter().filter(|byte| *byte & 1 == 1).count()
     }
 
     fn page_at(&self, page: usize) -> *mut u8 {
