@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`proc`] | reads `/proc/PID`: mappings, their sizes, status |
 //! | [`sys`] | reads what the machine offers: THP, memory, limits, pools |
+//! | [`counters`] | reads what `stat` shows: counters of a process tree, a control group or the machine |
 //! | [`cpu`] | names the CPU and its TLBs |
 //! | [`symbols`] | build-ids, symbols and source lines of ELF files |
 //! | [`calibrate`] | measures this machine's cost table |
@@ -23,6 +24,7 @@
 
 pub mod accessed;
 pub mod calibrate;
+pub mod counters;
 pub mod cpu;
 pub mod econ;
 pub mod events;

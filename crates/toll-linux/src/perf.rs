@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Probes whether the CPU samples memory accesses with data address and TLB level. It takes
-//! samples: guests often show a PMU that never delivers one.
+//! samples: guests often show a PMU that never delivers one. [`counting`] counts events without samples.
 
+pub mod counting;
 mod event;
 mod sampler;
 

@@ -10,7 +10,7 @@ mod tree;
 pub use maps::{Kind, Mapping, maps};
 pub use pagemap::Pagemap;
 pub use smaps::{Smap, smaps, smaps_each};
-pub use status::{Stat, Status, is_32_bit, processes, stat, status};
+pub use status::{Children, Stat, Status, is_32_bit, processes, stat, status};
 pub use tree::{children, tree};
 
 use std::io;

@@ -14,6 +14,7 @@ pub mod plan;
 pub mod record;
 pub mod report;
 pub mod run;
+pub mod stat;
 pub mod tune;
 
 use std::process::ExitCode;
@@ -35,7 +36,7 @@ use crate::exit::EXIT_CODES;
     after_long_help = format!("{STEPS}\n\n{EXIT_CODES}")
 )]
 pub struct Cli {
-    /// Print one JSON document instead of text (run and record: on stderr)
+    /// Print one JSON document instead of text (run, record and stat: on stderr)
     #[arg(long, global = true)]
     pub json: bool,
     #[command(subcommand)]
@@ -70,6 +71,7 @@ pub enum Command {
     Run(run::Args),
     Apply(apply::Args),
     Compare(compare::Args),
+    Stat(stat::Args),
     Kernel(kernel::Args),
     Morsel(morsel::Args),
     #[command(
@@ -86,6 +88,7 @@ impl Command {
         match self {
             Command::Record(args) => args.pid.is_none(),
             Command::Run(_) => true,
+            Command::Stat(args) => !args.command.is_empty(),
             _ => false,
         }
     }
@@ -133,7 +136,7 @@ fn moved(error: &clap::Error, words: &[String]) -> Option<&'static str> {
 
 /// Returns the command line with the `--` that is missing before the program, if that is the error.
 fn with_dashes(error: &clap::Error, words: &[String]) -> Option<String> {
-    const PROGRAMS: [&str; 4] = ["tune", "run", "record", "compare"];
+    const PROGRAMS: [&str; 5] = ["tune", "run", "record", "compare", "stat"];
     let Some(ContextValue::String(wrong)) = error.get(ContextKind::InvalidArg) else {
         return None;
     };
@@ -159,6 +162,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Command::Run(args) => run::run(args, json),
         Command::Apply(args) => apply::run(args, json),
         Command::Compare(args) => compare::run(args, json),
+        Command::Stat(args) => stat::run(args, json),
         Command::Kernel(args) => kernel::run(args, json),
         Command::Morsel(args) => morsel::run(args, json),
         Command::Completions(args) => completions::run(args),

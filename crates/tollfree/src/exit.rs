@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The exit codes.
 //!
-//! [`EXIT_CODES`] is the list that the help prints. The program that `run` and `record` start may
-//! exit with any status, so these commands report tollfree's own failures as 125, as env(1) and
+//! [`EXIT_CODES`] is the list that the help prints. The program that `run`, `record` and `stat` start
+//! may exit with any status, so these commands report tollfree's own failures as 125, as env(1) and
 //! timeout(1) do.
 
 use std::process::ExitCode;
@@ -25,7 +25,7 @@ Exit codes:
   127  the program does not exist
   130  interrupted; what was recorded so far is kept and marked
 
-run and record end as the program does: with its exit code, or by the same
+run, record and stat end as the program does: with its exit code, or by the same
 signal. They exit with 125 instead of 1, 3, 4 and 5.";
 
 /// Returns the exit code for an error.

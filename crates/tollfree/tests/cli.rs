@@ -14,7 +14,7 @@ use toll_testkit::directory::UNABLE;
 use toll_testkit::output::{stderr, stdout};
 use toll_testkit::process::{interrupt, kill_group, wait_until};
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "tune",
     "doctor",
     "calibrate",
@@ -25,6 +25,7 @@ const COMMANDS: [&str; 14] = [
     "run",
     "apply",
     "compare",
+    "stat",
     "kernel",
     "morsel",
     "completions",

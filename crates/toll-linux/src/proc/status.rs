@@ -27,6 +27,8 @@ pub struct Status {
     pub seccomp_filters: Option<u32>,
     /// Resident bytes; `None` for a kernel thread or a zombie.
     pub rss: Option<u64>,
+    /// Bytes of page tables; missing where `rss` is.
+    pub page_tables: Option<u64>,
     /// Whether `PR_SET_THP_DISABLE` is off; missing before Linux 5.0.
     pub thp_enabled: Option<bool>,
     pub effective_capabilities: u64,
@@ -67,6 +69,10 @@ impl Status {
                 "VmRSS" => {
                     status.rss = Some(value.trim_end_matches(" kB").parse::<u64>().ok()? << 10)
                 }
+                "VmPTE" => {
+                    let kilobytes = value.trim_end_matches(" kB").parse::<u64>();
+                    status.page_tables = kilobytes.ok().map(|number| number << 10);
+                }
                 "THP_enabled" => status.thp_enabled = Some(value != "0"),
                 "CapEff" => status.effective_capabilities = u64::from_str_radix(value, 16).ok()?,
                 _ => {}
@@ -93,30 +99,56 @@ pub fn status(root: &Root, pid: u32) -> io::Result<Status> {
 /// The relevant fields of `/proc/PID/stat`. Times are clock ticks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stat {
+    /// The name, which the process may choose freely.
+    pub name: String,
     pub state: char,
+    pub is_kernel_thread: bool,
     pub minor_faults: u64,
     pub major_faults: u64,
     pub user_ticks: u64,
     pub system_ticks: u64,
+    /// The same of children that ended and were waited for.
+    pub children: Children,
     /// Start time in ticks after boot: together with the id it identifies a process uniquely.
     pub start_ticks: u64,
     /// Start of the brk heap; 0 or 1 if the reader lacks the permission.
     pub heap_start: u64,
 }
 
+/// Counters of children that ended and were waited for, with those of their own such children.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Children {
+    pub minor_faults: u64,
+    pub major_faults: u64,
+    pub user_ticks: u64,
+    pub system_ticks: u64,
+}
+
+/// Flag of a kernel thread (PF_KTHREAD).
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
 impl Stat {
     fn parse(text: &str) -> Option<Stat> {
         // The name may contain anything, including parentheses and blanks.
-        let (_, fields) = text.rsplit_once(") ")?;
+        let (start, fields) = text.rsplit_once(") ")?;
+        let (_, name) = start.split_once('(')?;
         let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
         // proc_pid_stat(5) counts fields from 1; the state is the third.
         let field = |number: usize| -> Option<u64> { fields.get(number - 3)?.parse().ok() };
         Some(Stat {
+            name: name.to_owned(),
             state: fields.first()?.chars().next()?,
+            is_kernel_thread: field(9)? & KERNEL_THREAD != 0,
             minor_faults: field(10)?,
             major_faults: field(12)?,
             user_ticks: field(14)?,
             system_ticks: field(15)?,
+            children: Children {
+                minor_faults: field(11)?,
+                major_faults: field(13)?,
+                user_ticks: field(16)?,
+                system_ticks: field(17)?,
+            },
             start_ticks: field(22)?,
             heap_start: field(47).unwrap_or(0),
         })
