@@ -281,24 +281,29 @@ mod tests {
     #[test]
     fn online_cpus_are_ranges() {
         let machine = Directory::with(&[("sys/devices/system/cpu/online", "0-2,5,7-8\n")]);
-        assert_eq!(cpus(&machine.root()), [0, 1, 2, 5, 7, 8]);
+        assert_eq!(cpus(&Root::at(machine.as_path())), [0, 1, 2, 5, 7, 8]);
     }
 
     #[test]
     fn the_tracepoint_is_found_in_either_place() {
         let machine = Directory::empty();
-        assert!(shootdowns(&machine.root()).is_err());
+        assert!(shootdowns(&Root::at(machine.as_path())).is_err());
         machine.write("sys/kernel/debug/tracing/events/tlb/tlb_flush/id", "41\n");
-        assert_eq!(shootdowns(&machine.root()).unwrap().config, 41);
+        assert_eq!(shootdowns(&Root::at(machine.as_path())).unwrap().config, 41);
         machine.write("sys/kernel/tracing/events/tlb/tlb_flush/id", "42\n");
-        let event = shootdowns(&machine.root()).unwrap();
+        let event = shootdowns(&Root::at(machine.as_path())).unwrap();
         assert_eq!((event.kind, event.config), (TRACEPOINT, 42));
     }
 
     #[test]
     fn refusals_have_a_fix() {
         let machine = Directory::with(&[("proc/sys/kernel/perf_event_paranoid", "4\n")]);
-        let refused = |code| refused(&machine.root(), &io::Error::from_raw_os_error(code));
+        let refused = |code| {
+            refused(
+                &Root::at(machine.as_path()),
+                &io::Error::from_raw_os_error(code),
+            )
+        };
         assert!(refused(libc::EACCES).reason.contains("is 4"));
         assert!(refused(libc::EACCES).fix.unwrap().contains("CAP_PERFMON"));
         assert!(refused(libc::ENOSYS).fix.unwrap().contains("container"));

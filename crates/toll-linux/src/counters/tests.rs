@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Readers on fixture machines.
 
+mod groups;
+
 use std::fs;
 
 use toll_testkit::Directory;
@@ -54,7 +56,11 @@ fn machine() -> Directory {
             "4\n",
         ),
     ]);
-    for (pid, name, ticks) in [(38, "khugepaged", 3), (45, "kswapd0", 2), (46, "kswapd1", 5)] {
+    for (pid, name, ticks) in [
+        (38, "khugepaged", 3),
+        (45, "kswapd0", 2),
+        (46, "kswapd1", 5),
+    ] {
         let line = stat(pid, name, 'S', KERNEL, [0, 0, 0, 0, 0, ticks, 0, 0], 1);
         machine.write(format!("proc/{pid}/stat"), line);
     }
@@ -70,14 +76,19 @@ fn missing(snapshot: &Snapshot, scope: Scope, name: &str) -> Missing {
         snapshot,
         &toll_model::losses::EventCosts::of(&crate::calibrate::default_costs()),
     );
-    let counter = found.into_iter().find(|it| it.scope == scope && it.name == name);
-    counter.unwrap_or_else(|| panic!("no {name}")).missing.unwrap()
+    let counter = found
+        .into_iter()
+        .find(|it| it.scope == scope && it.name == name);
+    counter
+        .unwrap_or_else(|| panic!("no {name}"))
+        .missing
+        .unwrap()
 }
 
 #[test]
 fn the_machine_is_read_from_its_files() {
     let machine = machine();
-    let snapshot = Counters::of_machine(&machine.root()).read();
+    let snapshot = Counters::of_machine(&Root::at(machine.as_path())).read();
     let value = |name| snapshot.value(Scope::Machine, name);
     for (name, expected) in [
         ("page_faults", 1000),
@@ -116,7 +127,11 @@ fn the_machine_is_read_from_its_files() {
         &toll_model::losses::EventCosts::of(&crate::calibrate::default_costs()),
     );
     let shootdowns = later.iter().find(|it| it.name == "tlb_shootdowns_received");
-    assert_eq!(shootdowns.unwrap().by_cpu, [30, 0, 12], "by the CPU's number");
+    assert_eq!(
+        shootdowns.unwrap().by_cpu,
+        [30, 0, 12],
+        "by the CPU's number"
+    );
 }
 
 /// With every file gone, one after the other, the rest is read, and what is missing has a reason.
@@ -131,16 +146,19 @@ fn a_poor_machine_says_what_is_missing() {
         ("proc/vmstat", "page_faults_minor"),
     ] {
         fs::remove_file(machine.path(file)).unwrap();
-        let snapshot = Counters::of_machine(&machine.root()).read();
+        let snapshot = Counters::of_machine(&Root::at(machine.as_path())).read();
         assert_eq!(snapshot.value(Scope::Machine, name), None, "{file}");
         let missing = missing(&snapshot, Scope::Machine, name);
         assert!(missing.fix.is_some(), "{missing:?}");
-        assert_eq!(snapshot.value(Scope::Machine, "cpu_kswapd"), Some(70_000_000));
+        assert_eq!(
+            snapshot.value(Scope::Machine, "cpu_kswapd"),
+            Some(70_000_000)
+        );
     }
     for directory in ["proc", "sys"] {
         fs::remove_dir_all(machine.path(directory)).unwrap();
     }
-    let snapshot = Counters::of_machine(&machine.root()).read();
+    let snapshot = Counters::of_machine(&Root::at(machine.as_path())).read();
     let missing = |name| missing(&snapshot, Scope::Machine, name);
     assert!(missing("cpu_kswapd").fix.unwrap().contains("--pid host"));
     assert!(missing("mthp").fix.unwrap().contains("6.10"));
@@ -152,14 +170,20 @@ fn a_kernel_without_a_part_names_its_option() {
     let machine = machine();
     machine.write("proc/vmstat", "pgfault 5\npgmajfault 1\n");
     machine.write("proc/interrupts", "  CPU0\nLOC: 4 x\n");
-    let snapshot = Counters::of_machine(&machine.root()).read();
+    let snapshot = Counters::of_machine(&Root::at(machine.as_path())).read();
     for (name, fix) in [
         ("tlb_shootdowns_sent", "CONFIG_DEBUG_TLBFLUSH"),
         ("direct_compactions", "CONFIG_COMPACTION"),
         ("thp_splits", "CONFIG_TRANSPARENT_HUGEPAGE"),
         ("swap_ins", "CONFIG_SWAP"),
     ] {
-        assert!(missing(&snapshot, Scope::Machine, name).fix.unwrap().contains(fix), "{name}");
+        assert!(
+            missing(&snapshot, Scope::Machine, name)
+                .fix
+                .unwrap()
+                .contains(fix),
+            "{name}"
+        );
     }
     let no_line = missing(&snapshot, Scope::Machine, "tlb_shootdowns_received");
     assert_eq!(no_line.fix, None, "{no_line:?}");
@@ -168,14 +192,20 @@ fn a_kernel_without_a_part_names_its_option() {
 #[test]
 fn kernel_threads_that_come_and_go_are_followed() {
     let machine = machine();
-    let mut counters = Counters::of_machine(&machine.root());
+    let mut counters = Counters::of_machine(&Root::at(machine.as_path()));
     counters.read();
     fs::remove_dir_all(machine.path("proc/38")).unwrap();
-    assert_eq!(counters.read().value(Scope::Machine, "cpu_khugepaged"), Some(0));
+    assert_eq!(
+        counters.read().value(Scope::Machine, "cpu_khugepaged"),
+        Some(0)
+    );
     let line = stat(60, "khugepaged", 'S', KERNEL, [0, 0, 0, 0, 1, 1, 0, 0], 9);
     machine.write("proc/60/stat", line);
     counters.read();
-    assert_eq!(counters.read().value(Scope::Machine, "cpu_khugepaged"), Some(20_000_000));
+    assert_eq!(
+        counters.read().value(Scope::Machine, "cpu_khugepaged"),
+        Some(20_000_000)
+    );
 }
 
 /// A process with a child: the sum has both, and survives the child's end however it ends.
@@ -187,6 +217,10 @@ impl Family {
         family.process(100, [10, 5, 1, 0, 2, 3, 0, 0], 77, "101");
         family.process(101, [20, 0, 2, 0, 4, 5, 0, 0], 88, "");
         family.0.write(
+            "proc/100/smaps_rollup",
+            "1-2 r--p 0 0:0 0 [rollup]\nRss: 8 kB\n",
+        );
+        family.0.write(
             "proc/101/smaps_rollup",
             "400000-7fff r--p 0 0:0 0 [rollup]\nRss: 9000 kB\nAnonHugePages: 4096 kB\n\
              Shared_Hugetlb: 2048 kB\nPrivate_Hugetlb: 2048 kB\n",
@@ -195,14 +229,18 @@ impl Family {
     }
 
     fn process(&self, pid: u32, numbers: [u64; 8], started: u64, children: &str) {
-        self.0.write(format!("proc/{pid}/stat"), stat(pid, "a b) R", 'R', 0, numbers, started));
+        self.0.write(
+            format!("proc/{pid}/stat"),
+            stat(pid, "a b) R", 'R', 0, numbers, started),
+        );
         let status = format!("Name:\tx\nState:\tR\nTgid:\t{pid}\nVmRSS:\t8 kB\nVmPTE:\t12 kB\n");
         self.0.write(format!("proc/{pid}/status"), status);
-        self.0.write(format!("proc/{pid}/task/{pid}/children"), children);
+        self.0
+            .write(format!("proc/{pid}/task/{pid}/children"), children);
     }
 
     fn watch(&self) -> Counters {
-        Counters::of_process(&self.0.root(), 100).unwrap()
+        Counters::of_process(&Root::at(self.0.as_path()), 100).unwrap()
     }
 }
 
@@ -274,11 +312,19 @@ fn a_process_that_ends_or_is_replaced_is_over() {
     assert!(counters.is_over());
 }
 
+#[test]
+fn a_kernel_without_rollups_says_so() {
+    let family = Family::new();
+    fs::remove_file(family.0.path("proc/101/smaps_rollup")).unwrap();
+    let missing = missing(&family.watch().read(), Scope::Tree, "mapped_huge_anon");
+    assert!(missing.fix.unwrap().contains("CONFIG_PROC_PAGE_MONITOR"));
+}
+
 /// The kernel's totals at the end replace those of the last look, which was before.
 #[test]
 fn the_totals_at_the_end_count() {
     let family = Family::new();
-    let mut counters = Counters::of_children(&family.0.root());
+    let mut counters = Counters::of_children(&Root::at(family.0.as_path()));
     assert_eq!(faults(&counters.read()), (0, 0));
     counters.attach(100);
     counters.look();
@@ -294,121 +340,27 @@ fn the_totals_at_the_end_count() {
     let snapshot = counters.read();
     assert_eq!(faults(&snapshot), (50, 3), "a daemon's fault is kept");
     assert_eq!(snapshot.value(Scope::Tree, "cpu_user"), Some(70_500_000));
-    assert_eq!(snapshot.value(Scope::Tree, "mapped_huge_anon"), Some(4 << 20), "as last seen");
+    assert_eq!(
+        snapshot.value(Scope::Tree, "mapped_huge_anon"),
+        Some(4 << 20),
+        "as last seen"
+    );
 }
 
 #[test]
 fn what_cannot_be_watched_is_refused() {
     let family = Family::new();
-    let root = family.0.root();
+    let root = Root::at(family.0.as_path());
     let refusal = |pid| Counters::of_process(&root, pid).unwrap_err().to_string();
     assert_eq!(refusal(4000), "process 4000: not found");
     assert!(refusal(38).starts_with("process 38 is a kernel thread"));
     family.process(102, [0; 8], 5, "");
-    family.0.write("proc/102/status", "Name:\tx\nState:\tS\nTgid:\t100\n");
+    family
+        .0
+        .write("proc/102/status", "Name:\tx\nState:\tS\nTgid:\t100\n");
     assert_eq!(refusal(102), "102 is a thread of process 100");
-    family.0.write("proc/103/stat", stat(103, "x", 'Z', 0, [0; 8], 5));
+    family
+        .0
+        .write("proc/103/stat", stat(103, "x", 'Z', 0, [0; 8], 5));
     assert_eq!(refusal(103), "process 103 has ended");
-}
-
-const V2: &str = "sys/fs/cgroup/unified/a b/web";
-const V1: &str = "sys/fs/cgroup/memory/web";
-
-fn groups() -> Directory {
-    let machine = machine();
-    machine.write(
-        "proc/self/mountinfo",
-        "31 30 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
-         32 30 0:28 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n\
-         33 30 0:29 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n",
-    );
-    for (file, text) in [
-        ("cgroup.procs", ""),
-        (
-            "memory.stat",
-            "anon 5\npgfault 100\npgmajfault 4\nthp_fault_alloc 6\npgsteal_direct 3\n\
-             anon_thp 4194304\nshmem_thp 0\nfile_thp 2097152\npagetables 8192\n",
-        ),
-        ("memory.pressure", "some avg10=0 total=7\nfull avg10=0 total=1\n"),
-        ("cpu.stat", "usage_usec 30\nuser_usec 20\nsystem_usec 10\n"),
-    ] {
-        machine.write(format!("{V2}/{file}"), text);
-    }
-    machine.write(format!("{V1}/cgroup.procs"), "");
-    machine.write(
-        format!("{V1}/memory.stat"),
-        "pgfault 1\ntotal_pgfault 200\ntotal_pgmajfault 9\ntotal_rss_huge 2097152\n",
-    );
-    machine.write("sys/fs/cgroup/cpu,cpuacct/web/cpuacct.stat", "user 3\nsystem 1\n");
-    machine
-}
-
-#[test]
-fn a_group_of_version_2_is_found_by_name_and_by_directory() {
-    let machine = groups();
-    for name in ["a b/web", "/a b/web", "/sys/fs/cgroup/unified/a b/web"] {
-        let mut counters = Counters::of_cgroup(&machine.root(), Path::new(name)).unwrap();
-        let snapshot = counters.read();
-        let value = |name| snapshot.value(Scope::Cgroup, name);
-        for (name, expected) in [
-            ("page_faults_minor", 96),
-            ("page_faults_major", 4),
-            ("thp_fault_alloc", 6),
-            ("direct_reclaimed_pages", 3),
-            ("mapped_huge_anon", 4 << 20),
-            ("mapped_huge_file", 2 << 20),
-            ("page_tables", 8192),
-            ("pressure_some", 7_000),
-            ("cpu_user", 20_000),
-            ("cpu_system", 10_000),
-        ] {
-            assert_eq!(value(name), Some(expected), "{name}");
-        }
-        let newer = missing(&snapshot, Scope::Cgroup, "swap_ins");
-        assert!(newer.reason.contains("pswpin"), "{newer:?}");
-    }
-}
-
-#[test]
-fn a_group_of_version_1_has_less_and_says_so() {
-    let machine = groups();
-    let mut counters = Counters::of_cgroup(&machine.root(), Path::new("web")).unwrap();
-    let snapshot = counters.read();
-    let value = |name| snapshot.value(Scope::Cgroup, name);
-    assert_eq!(value("page_faults_minor"), Some(191));
-    assert_eq!(value("mapped_huge_anon"), Some(2 << 20));
-    assert_eq!(value("cpu_user"), Some(30_000_000));
-    for name in ["thp_fault_alloc", "page_tables", "pressure_some"] {
-        let missing = missing(&snapshot, Scope::Cgroup, name);
-        assert_eq!(missing.fix.as_deref(), Some("cgroup version 2"), "{name}");
-    }
-}
-
-#[test]
-fn a_group_without_the_memory_controller_has_its_other_counters() {
-    let machine = groups();
-    fs::remove_file(machine.path(format!("{V2}/memory.stat"))).unwrap();
-    let mut counters = Counters::of_cgroup(&machine.root(), Path::new("a b/web")).unwrap();
-    let snapshot = counters.read();
-    assert_eq!(snapshot.value(Scope::Cgroup, "cpu_user"), Some(20_000));
-    for name in ["page_faults_minor", "thp_fault_alloc"] {
-        let missing = missing(&snapshot, Scope::Cgroup, name);
-        assert!(missing.fix.unwrap().contains("subtree_control"), "{name}");
-    }
-    assert!(!counters.is_over());
-    fs::remove_dir_all(machine.path(V2)).unwrap();
-    assert!(counters.is_over());
-    assert_eq!(counters.read().value(Scope::Cgroup, "cpu_user"), None);
-}
-
-#[test]
-fn what_is_no_group_is_refused_with_the_place() {
-    let machine = groups();
-    let refusal = |name: &str| Counters::of_cgroup(&machine.root(), Path::new(name)).unwrap_err();
-    let said = refusal("nowhere\n").to_string();
-    assert!(said.starts_with("nowhere\\n: no such cgroup (looked below /sys/"), "{said}");
-    machine.write("etc/passwd", "");
-    assert!(refusal("/etc").to_string().contains("is not a cgroup"));
-    machine.write("proc/self/mountinfo", "30 1 0:26 / / rw - ext4 /dev/vda rw\n");
-    assert!(refusal("web").to_string().contains("no cgroup hierarchy"));
 }

@@ -7,6 +7,7 @@
 //! kept.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 use toll_model::losses::{Missing, Scope, Snapshot};
@@ -14,7 +15,7 @@ use toll_model::losses::{Missing, Scope, Snapshot};
 use super::delays::{Delays, NAMES as DELAYS};
 use super::ticks_to_ns;
 use crate::proc::Stat;
-use crate::{Root, proc};
+use crate::{Root, proc, sys};
 
 /// Share of a CPU for reading the memory in huge pages: the kernel walks all page tables for it.
 const SHARE: f64 = 0.005;
@@ -211,7 +212,9 @@ impl Tree {
     fn look_at_memory(&mut self, root: &Root, pids: &[u32]) {
         let resident = |pid: &u32| proc::status(root, *pid).ok()?.rss;
         let resident: u64 = pids.iter().filter_map(resident).sum();
-        if !self.may_read(resident) {
+        // Tables of huge pages are walked in no time.
+        let huge = sys::meminfo(root).map_or(0, |info| info.anon_huge);
+        if !self.may_read(resident.saturating_sub(huge)) {
             return;
         }
         let begun = Instant::now();
@@ -236,6 +239,7 @@ impl Tree {
         }
     }
 
+    /// Whether the page tables of so much memory in 4 KiB pages may be walked now.
     fn may_read(&self, resident: u64) -> bool {
         let is_early = |last: Instant| last.elapsed() < SHORTEST;
         if self.last_mapped.is_some_and(is_early) {
@@ -314,13 +318,17 @@ impl Mapped {
 
 /// The memory of one process. One that has ended meanwhile has none.
 fn mapped(root: &Root, pid: u32) -> Result<Mapped, Missing> {
-    let text = match root.read(format!("/proc/{pid}/smaps_rollup")) {
+    let status = proc::status(root, pid).unwrap_or_default();
+    let path = format!("/proc/{pid}/smaps_rollup");
+    let text = match root.read(&path) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-            return Err(Missing::new(
-                format!("/proc/{pid}/smaps_rollup: not permitted"),
-                "run it as that process's user, or as root",
-            ));
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            let fix = "run it as that process's user, or as root";
+            return Err(Missing::new(format!("{path}: not permitted"), fix));
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound && status.rss.is_some() => {
+            let fix = "a kernel built with CONFIG_PROC_PAGE_MONITOR";
+            return Err(Missing::new("the kernel has no smaps_rollup", fix));
         }
         Err(_) => return Ok(Mapped::default()),
     };
@@ -335,7 +343,6 @@ fn mapped(root: &Root, pid: u32) -> Result<Mapped, Missing> {
         };
         *place += value.trim().trim_end_matches(" kB").parse().unwrap_or(0) << 10;
     }
-    let status = proc::status(root, pid);
-    sum.page_tables = status.ok().and_then(|it| it.page_tables).unwrap_or(0);
+    sum.page_tables = status.page_tables.unwrap_or(0);
     Ok(sum)
 }

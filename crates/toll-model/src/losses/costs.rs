@@ -39,7 +39,7 @@ impl EventCosts {
     pub fn of(table: &CostTable) -> EventCosts {
         let mut defaults = vec!["compaction"];
         if !table.complete {
-            defaults.extend(["faults", "page walks"]);
+            defaults.push("a part of faults and page walks");
         }
         let events = &table.events;
         let mut or_default = |name, measured: Option<Measured>, default| {

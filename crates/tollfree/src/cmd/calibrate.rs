@@ -92,17 +92,31 @@ fn text(table: &CostTable) -> String {
     text.push_str("\nns saved per access by huge pages (median, 10th to 90th percentile);\nwithin the TLB's reach: per hit of its second level\n");
     text.push_str(&grid(&table.walk));
     text.push('\n');
-    for (name, cost) in [
-        ("fault, 4 KiB", &table.fault_4k),
-        ("fault, 2 MiB, warm block", &table.fault_2m_warm),
-        ("fault, 2 MiB, cold block", &table.fault_2m_cold),
-        ("collapse of 2 MiB", &table.collapse),
-    ] {
-        let Measured { median, low, high } = *cost;
+    let costs = [
+        ("fault, 4 KiB", table.fault_4k),
+        ("fault, 2 MiB, warm block", table.fault_2m_warm),
+        ("fault, 2 MiB, cold block", table.fault_2m_cold),
+        ("collapse of 2 MiB", table.collapse),
+    ];
+    let events = table.events.measured().into_iter();
+    let events = events.map(|(name, cost)| (event(name), cost));
+    for (name, cost) in costs.into_iter().chain(events) {
+        let Measured { median, low, high } = cost;
         let [median, low, high] = [median, low, high].map(format_ns);
         text.push_str(&format!("{name:<26} {median:>10}  ({low} to {high})\n"));
     }
     text
+}
+
+/// The name of an event's cost for people.
+fn event(name: &str) -> &str {
+    match name {
+        "shootdown_sent" => "TLB shootdown, sender",
+        "shootdown_received" => "TLB shootdown, receiver",
+        "fault_major" => "fault, page of a file",
+        "reclaim_page" => "reclaim of a file's page",
+        other => other,
+    }
 }
 
 /// One line per footprint, one column per number of chains.

@@ -7,11 +7,13 @@ mod text;
 mod watch;
 
 use std::ffi::OsString;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use toll_act::error::UserError;
 use toll_act::target::{self, Launch, Outcome};
 use toll_act::{messages, signals};
@@ -98,13 +100,20 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     };
     let counters = counters.map_err(refused)?;
     let guard = signals::watch().context("no pipe for signals")?;
-    watch(subject, counters).until_over(args.for_)?;
+    let end = args.pid.filter(|_| args.root.is_none()).and_then(pidfd);
+    watch(subject, counters).until_over(args.for_, end)?;
     drop(guard);
     Ok(ExitCode::SUCCESS)
 }
 
 fn refused(refusal: Refusal) -> UserError {
     UserError::UnfitFile(refusal.to_string())
+}
+
+/// A descriptor that becomes readable when a process ends. Without it, the end is seen at a look.
+fn pidfd(pid: u32) -> Option<OwnedFd> {
+    let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
+    pidfd_open(pid, PidfdFlags::empty()).ok()
 }
 
 /// The costs of this machine, or the defaults.

@@ -14,10 +14,16 @@ const GROUP: &str = "sys/fs/cgroup/user.slice/a\\x2db c";
 
 fn machine() -> Directory {
     Directory::with(&[
-        ("proc/self/mountinfo", "33 30 0:29 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
+        (
+            "proc/self/mountinfo",
+            "33 30 0:29 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+        ),
         ("proc/vmstat", "pgfault 5\npgmajfault 1\n"),
         (&format!("{GROUP}/cgroup.procs"), ""),
-        (&format!("{GROUP}/memory.stat"), "pgfault 50\npgmajfault 1\nanon_thp 2097152\n"),
+        (
+            &format!("{GROUP}/memory.stat"),
+            "pgfault 50\npgmajfault 1\nanon_thp 2097152\n",
+        ),
     ])
 }
 
@@ -68,16 +74,29 @@ fn a_group_with_a_strange_name_is_named_and_counted() {
 #[test]
 fn a_group_that_vanishes_ends_the_measurement() {
     let machine = machine();
-    let line = ["--json", "stat", "-I", "20ms", "--cgroup", "user.slice/a\\x2db c"];
+    let line = [
+        "--json",
+        "stat",
+        "-I",
+        "20ms",
+        "--cgroup",
+        "user.slice/a\\x2db c",
+    ];
     let mut stat = Running::start(&mut machine.as_machine(&line));
     let text = format!("{GROUP}/memory.stat");
     let first: serde_json::Value = serde_json::from_str(&stat.line()).unwrap();
     assert_eq!(value(&first, "cgroup", "page_faults_minor"), 0.0);
-    machine.write(&text, "pgfault 90\npgmajfault 1\nanon_thp 0\n");
+    let new = machine.write(
+        format!("{text}.new"),
+        "pgfault 90\npgmajfault 1\nanon_thp 0\n",
+    );
+    fs::rename(new, machine.path(&text)).unwrap();
     let mut faults = 0.0;
     while faults < 40.0 {
         let next: serde_json::Value = serde_json::from_str(&stat.line()).unwrap();
-        faults += counter(&next, "cgroup", "page_faults_minor")["value"].as_f64().unwrap_or(0.0);
+        faults += counter(&next, "cgroup", "page_faults_minor")["value"]
+            .as_f64()
+            .unwrap_or(0.0);
     }
     fs::remove_dir_all(machine.path(GROUP)).unwrap();
     assert!(stat.child.wait().unwrap().success());
@@ -89,11 +108,17 @@ fn what_is_no_group_is_refused() {
     machine.write("etc/x", "");
     for (name, says) in [
         ("/etc", "is not a cgroup"),
-        ("user.slice/none", "no such cgroup (looked below /sys/fs/cgroup)"),
+        (
+            "user.slice/none",
+            "no such cgroup (looked below /sys/fs/cgroup)",
+        ),
         ("user.slice", "no such cgroup"),
         ("\x1b[2Jx", "\\u{1b}[2Jx"),
     ] {
-        let output = machine.as_machine(&["stat", "--cgroup", name]).output().unwrap();
+        let output = machine
+            .as_machine(&["stat", "--cgroup", name])
+            .output()
+            .unwrap();
         assert_fails(&output, 3, &[says]);
         assert!(!stderr(&output).contains('\x1b'));
     }

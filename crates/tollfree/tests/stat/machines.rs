@@ -8,7 +8,7 @@ use toll_testkit::Directory;
 use toll_testkit::output::{stderr, stdout, succeeds};
 use toll_testkit::process::{Running, interrupt};
 
-use crate::{check, counter, report, value};
+use crate::{check, counter, heeding_ctrl_c, report, value};
 
 #[test]
 fn this_machine_is_counted() {
@@ -28,7 +28,7 @@ fn this_machine_is_counted() {
 fn ctrl_c_ends_it_with_a_report() {
     let directory = Directory::empty();
     let mut stat = directory.tollfree(&["--json", "stat", "-a", "-I", "50ms"]);
-    let mut stat = Running::start(&mut stat);
+    let mut stat = Running::start(heeding_ctrl_c(&mut stat));
     let first: Value = serde_json::from_str(&stat.line()).unwrap();
     check(&first);
     interrupt(stat.pid());
@@ -95,7 +95,12 @@ fn a_container_with_little_of_proc_says_what_it_lacks() {
     let report = directory.json("out");
     check(&report);
     assert!(value(&report, "process tree", "page_faults_minor") > 0.0);
-    for name in ["page_faults", "tlb_shootdowns_received", "pressure_some", "mthp"] {
+    for name in [
+        "page_faults",
+        "tlb_shootdowns_received",
+        "pressure_some",
+        "mthp",
+    ] {
         let counter = counter(&report, "machine", name);
         assert!(counter["why_missing"].is_string(), "{counter}");
     }

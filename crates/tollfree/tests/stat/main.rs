@@ -6,7 +6,8 @@ mod machines;
 mod processes;
 mod programs;
 
-use std::process::Output;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Output};
 
 use serde_json::Value;
 use toll_testkit::output::stderr;
@@ -22,7 +23,9 @@ fn counter<'a>(report: &'a Value, scope: &str, name: &str) -> &'a Value {
 
 fn value(report: &Value, scope: &str, name: &str) -> f64 {
     let counter = counter(report, scope, name);
-    counter["value"].as_f64().unwrap_or_else(|| panic!("{counter}"))
+    counter["value"]
+        .as_f64()
+        .unwrap_or_else(|| panic!("{counter}"))
 }
 
 /// Checks a report: it is valid, a counter has a value or a reason, and the losses add up.
@@ -43,6 +46,17 @@ fn check(report: &Value) {
     }
     let total = report["loss_ns"].as_f64().unwrap_or(0.0);
     assert!((total - sum).abs() <= sum * 1e-9, "{total} {sum}");
+}
+
+/// Gives Ctrl-C its effect: the parent of the tests may ignore it.
+fn heeding_ctrl_c(command: &mut Command) -> &mut Command {
+    // SAFETY: one async-signal-safe call between fork and exec.
+    unsafe {
+        command.pre_exec(|| {
+            libc::signal(libc::SIGINT, libc::SIG_DFL);
+            Ok(())
+        })
+    }
 }
 
 /// The only report that a command printed on stdout.

@@ -49,10 +49,10 @@ fn attributes_are_found_behind_others_and_padding() {
 #[test]
 fn each_obstacle_has_its_fix() {
     let machine = Directory::empty();
-    let none = refusal(&machine.root()).unwrap();
+    let none = refusal(&Root::at(machine.as_path())).unwrap();
     assert!(none.fix.unwrap().contains("CONFIG_TASK_DELAY_ACCT"));
     machine.write("proc/sys/kernel/task_delayacct", "0\n");
-    let off = refusal(&machine.root()).unwrap();
+    let off = refusal(&Root::at(machine.as_path())).unwrap();
     assert!(off.fix.unwrap().contains("kernel.task_delayacct=1"));
 }
 

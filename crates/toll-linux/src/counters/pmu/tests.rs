@@ -52,7 +52,7 @@ fn machine(cpuinfo: &str, pmu: &str) -> Directory {
 
 #[test]
 fn cpus_are_recognized_by_their_own_fields() {
-    let cpu = |text| Cpu::read(&machine(text, "cpu").root());
+    let cpu = |text| Cpu::read(&Root::at(machine(text, "cpu").as_path()));
     let intel = "vendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 143\nmodel name\t: x\n";
     assert_eq!(cpu(intel), Cpu::Intel { model: 143 });
     let amd = "vendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 17\n";
@@ -65,7 +65,7 @@ fn cpus_are_recognized_by_their_own_fields() {
 fn raw_events_have_the_type_of_the_pmu() {
     let intel = "vendor_id : GenuineIntel\ncpu family : 6\nmodel : 151\n";
     for pmu in ["cpu", "cpu_core"] {
-        let events = events(&machine(intel, pmu).root());
+        let events = events(&Root::at(machine(intel, pmu).as_path()));
         assert_eq!(
             events.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
             NAMES
@@ -77,7 +77,7 @@ fn raw_events_have_the_type_of_the_pmu() {
         );
         assert_eq!(events[0].1.as_ref().unwrap()[0].kind, HARDWARE);
     }
-    let other = events(&machine("", "cpu").root());
+    let other = events(&Root::at(machine("", "cpu").as_path()));
     assert!(other[2].1.is_err(), "no table");
     let generic = other[3].1.as_ref().unwrap();
     assert_eq!(
@@ -89,7 +89,7 @@ fn raw_events_have_the_type_of_the_pmu() {
 #[test]
 fn a_machine_without_a_pmu_says_so() {
     let guest = machine("flags : fpu hypervisor\n", "software");
-    for (_, events) in events(&guest.root()) {
+    for (_, events) in events(&Root::at(guest.as_path())) {
         let missing = events.unwrap_err();
         assert!(missing.reason.contains("virtual machine"), "{missing:?}");
     }

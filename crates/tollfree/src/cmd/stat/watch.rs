@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The loop: looks at the processes, and reports at the end or after each interval.
 
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -28,8 +29,9 @@ pub struct Watch {
     json: bool,
     begun: Instant,
     before: (Instant, Snapshot),
-    /// Time to the next look, and to the next report.
+    /// Time to the next look.
     pace: Duration,
+    /// Number of reports so far.
     reports: u64,
 }
 
@@ -97,8 +99,9 @@ impl Watch {
         }
     }
 
-    /// Watches until the subject is gone, a request to end, or the time has passed.
-    pub fn until_over(mut self, limit: Option<Duration>) -> Result<()> {
+    /// Watches until the subject is gone, a request to end, or the time has passed. `end` becomes
+    /// readable when the process ends.
+    pub fn until_over(mut self, limit: Option<Duration>, end: Option<OwnedFd>) -> Result<()> {
         self.begin();
         while signals::interrupted().is_none() && !self.counters.is_over() {
             let left = limit.map(|limit| limit.saturating_sub(self.begun.elapsed()));
@@ -107,7 +110,7 @@ impl Watch {
             }
             self.look()?;
             let next = self.until_next();
-            pause(left.map_or(next, |left| next.min(left)))?;
+            pause(left.map_or(next, |left| next.min(left)), end.as_ref())?;
         }
         self.finish(None)
     }
@@ -146,10 +149,11 @@ impl Watch {
     }
 }
 
-/// Waits for a signal or for the time to pass.
-fn pause(time: Duration) -> Result<()> {
+/// Waits for a signal, for the end of the process, or for the time to pass.
+fn pause(time: Duration, end: Option<&OwnedFd>) -> Result<()> {
     let signals = signals::readable()?;
-    let mut fds = [PollFd::new(&signals, PollFlags::IN)];
+    let mut fds = vec![PollFd::new(&signals, PollFlags::IN)];
+    fds.extend(end.map(|end| PollFd::new(end, PollFlags::IN)));
     let time = Timespec::try_from(time).ok();
     match poll(&mut fds, time.as_ref()) {
         Ok(_) | Err(Errno::INTR) => {}
