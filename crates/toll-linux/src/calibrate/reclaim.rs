@@ -27,6 +27,16 @@ pub(super) struct Reclaim {
     next: usize,
 }
 
+/// A batch that was reclaimed.
+struct Batch {
+    /// Number of its first page.
+    first: usize,
+    /// Number of pages that were reclaimed.
+    reclaimed: usize,
+    /// CPU time per page, ns.
+    per_page: f64,
+}
+
 impl Reclaim {
     /// Returns `None` if such a file cannot be created.
     pub fn new() -> Option<Reclaim> {
@@ -58,33 +68,34 @@ impl Reclaim {
 
     /// Returns the CPU time per page of a batch; `None` if most pages were not reclaimed.
     pub fn page(&mut self) -> Option<f64> {
-        self.next_batch().map(|(_, ns)| ns)
+        self.next_batch().map(|batch| batch.per_page)
     }
 
-    /// Returns the CPU times per page of the reclaim of a batch, and of the faults that read it again;
-    /// `None` if a page was not reclaimed.
+    /// Returns the CPU times per page of the reclaim of a batch, and of the faults that read it
+    /// again; `None` if most pages were not reclaimed.
     pub fn page_and_fault(&mut self) -> Option<(f64, f64)> {
-        let (batch, reclaim) = self.next_batch()?;
-        if self.present(batch) > 0 {
-            return None;
-        }
-        let faults = timed(|| self.read(batch));
-        Some((reclaim, faults / BATCH as f64))
+        let batch = self.next_batch()?;
+        // The pages that stayed are mapped still and cause no fault.
+        let faults = timed(|| self.read(batch.first));
+        Some((batch.per_page, faults / batch.reclaimed as f64))
     }
 
-    /// Reads and reclaims the next batch. Returns its first page and the CPU time per page; `None`
-    /// if most pages were not reclaimed.
-    fn next_batch(&mut self) -> Option<(usize, f64)> {
-        let batch = self.next % BATCHES * BATCH;
+    /// Reads and reclaims the next batch; `None` if most pages were not reclaimed.
+    fn next_batch(&mut self) -> Option<Batch> {
+        let first = self.next % BATCHES * BATCH;
         self.next += 1;
-        self.read(batch);
-        let start = self.page_at(batch).cast();
+        self.read(first);
+        let start = self.page_at(first).cast();
         // SAFETY: our own mapping; the pages are read from the file again.
         let ns = timed(|| unsafe {
             libc::madvise(start, BATCH * PAGE_BYTES, libc::MADV_PAGEOUT);
         });
-        let reclaimed = BATCH - self.present(batch);
-        (reclaimed > BATCH / 2).then(|| (batch, ns / reclaimed as f64))
+        let reclaimed = BATCH - self.present(first);
+        (reclaimed > BATCH / 2).then(|| Batch {
+            first,
+            reclaimed,
+            per_page: ns / reclaimed as f64,
+        })
     }
 
     /// Reads each page of a batch.
