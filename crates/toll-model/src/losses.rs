@@ -184,11 +184,6 @@ impl Change<'_> {
         let before = self.before.value(scope, name)?;
         Some(self.after.value(scope, name)?.saturating_sub(before) as f64)
     }
-
-    /// User and system time.
-    fn cpu_time(&self) -> Option<f64> {
-        Some(self.of("cpu_user")? + self.of("cpu_system")?)
-    }
 }
 
 /// Returns the counters of both snapshots, in the order in which they are shown.

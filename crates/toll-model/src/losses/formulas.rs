@@ -8,8 +8,9 @@ use crate::cost::Measured;
 /// Time that a counter of the scheduler may be off by: a tick of 10 ms (USER_HZ).
 const TICK: f64 = 1e7;
 
-/// Returns the CPU time lost to what a counter counted; `None` if it has no cost of its own. No
-/// loss exceeds the CPU time of its scope.
+/// Returns the CPU time lost to what a counter counted; `None` if it has no cost of its own. No loss
+/// exceeds the time of its scope in that mode: page walks are counted in user mode, and all other
+/// events take time in the kernel.
 pub(super) fn loss(change: &Change, name: &str, value: f64, costs: &EventCosts) -> Option<Loss> {
     let loss = match name {
         "page_walk_cycles" => upper_bound(walk_time(change, value)?),
@@ -24,10 +25,13 @@ pub(super) fn loss(change: &Change, name: &str, value: f64, costs: &EventCosts) 
         "cpu_khugepaged" | "cpu_kcompactd" | "cpu_kswapd" => of_ticks(value),
         _ => return None,
     };
-    Some(match change.cpu_time() {
-        // Only the threads' own time is counted apart from that of programs.
-        Some(most) if !name.starts_with("cpu_") => limited(loss, most),
-        _ => loss,
+    let mode = match name {
+        "page_walk_cycles" | "dtlb_misses" | "itlb_misses" => "cpu_user",
+        _ => "cpu_system",
+    };
+    Some(match change.of(mode) {
+        Some(most) => limited(loss, most),
+        None => loss,
     })
 }
 

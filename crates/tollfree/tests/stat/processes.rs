@@ -175,7 +175,7 @@ fn a_process_in_a_nested_namespace_is_found_by_its_outer_number() {
     let line = "unshare --pid --fork sh -c 'echo > ready; sleep 60' & outer=$!
         until [ -e ready ]; do sleep 0.01; done
         $TOLLFREE stat --for 50ms -p $outer; status=$?
-        kill $(cat /proc/$outer/task/$outer/children); exit $status";
+        kill -KILL $(cat /proc/$outer/task/$outer/children); exit $status";
     if let Some(output) = directory.in_own_mounts(line) {
         let text = succeeds(&output);
         assert!(text.contains("minor page faults"), "{text}");
