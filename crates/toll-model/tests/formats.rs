@@ -240,7 +240,7 @@ fn costs_of_events_are_optional_and_checked() {
     let plain = costs();
     let text = plain.to_json().unwrap();
     assert!(!text.contains("events"), "{text}");
-    assert_eq!(CostTable::from_json(&text).unwrap(), plain);
+    assert_eq!(CostTable::from_json(&text).unwrap().events, plain.events);
     let mut with = costs();
     let cost = Measured {
         median: 2.0,
@@ -249,7 +249,7 @@ fn costs_of_events_are_optional_and_checked() {
     };
     with.events.shootdown_sent = Some(cost);
     let text = with.to_json().unwrap();
-    assert_eq!(CostTable::from_json(&text).unwrap(), with);
+    assert_eq!(CostTable::from_json(&text).unwrap().events, with.events);
     with.events.fault_major = Some(Measured { low: 9.0, ..cost });
     let error = with.to_json().unwrap_err().to_string();
     assert!(
