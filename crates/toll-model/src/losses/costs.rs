@@ -24,8 +24,8 @@ const fn range(low: f64, median: f64, high: f64) -> Measured {
     Measured { median, low, high }
 }
 
-/// Measured on a guest with 2 CPUs (AMD EPYC, Linux 6.18) with a margin of about 4 in either
-/// direction: hardware, the number of CPUs and mitigations change each of them.
+/// Assumed, with a margin of about 4 in either direction: hardware, the number of CPUs and
+/// mitigations change each of them.
 const FAULT_MAJOR: Measured = range(2_000.0, 8_000.0, 40_000.0);
 const SHOOTDOWN_SENT: Measured = range(500.0, 2_500.0, 12_000.0);
 const SHOOTDOWN_RECEIVED: Measured = range(300.0, 1_500.0, 8_000.0);
