@@ -35,7 +35,7 @@ pub struct Args {
     #[arg(long, value_name = "PLAN")]
     pub plan: PathBuf,
     /// The process
-    #[arg(long, value_name = "PID")]
+    #[arg(short, long, value_name = "PID")]
     pub pid: u32,
     /// Print what would be done, and change nothing
     #[arg(long)]

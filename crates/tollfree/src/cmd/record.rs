@@ -68,7 +68,7 @@ pub struct Args {
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub sample: Option<f64>,
     /// Record a process that runs already, by accessed bits; it runs on unchanged
-    #[arg(long, value_name = "PID", conflicts_with_all = ["command", "plan", "preset", "sample"])]
+    #[arg(short, long, value_name = "PID", conflicts_with_all = ["command", "plan", "preset", "sample"])]
     pub pid: Option<u32>,
     /// Record for this long at most (with --pid: 10s); a program that tollfree started is then ended
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]

@@ -54,7 +54,7 @@ pub struct Args {
     #[command(flatten)]
     pub load: LoadArgs,
     /// A running process
-    #[arg(long, value_name = "PID", conflicts_with = "command")]
+    #[arg(short, long, value_name = "PID", conflicts_with = "command")]
     pub pid: Option<u32>,
     /// Directory for the results (default: ./tollfree-PROGRAM-TIME)
     #[arg(short, long, value_name = "DIR")]

@@ -36,7 +36,7 @@ Needs a kernel with econ (the exit code is 4 on another). Other users' processes
 only to root.")]
 pub struct Args {
     /// Time between two updates
-    #[arg(long, default_value = "1s", value_name = "TIME", value_parser = parse_duration)]
+    #[arg(short = 'I', long, default_value = "1s", value_name = "TIME", value_parser = parse_duration)]
     pub interval: Duration,
     /// Number of updates (default: until interrupted)
     #[arg(short = 'n', value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
