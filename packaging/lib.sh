@@ -48,17 +48,13 @@ prepare_in() {
 	trap 'exit 130' HUP INT TERM
 }
 
-# attempt WHAT COMMAND...: runs a command; if it fails, ends with WHAT and the last line that the command printed.
+# attempt WHAT COMMAND...: as in setup/lib.sh, with a log that is removed at the end. It is on the disk that may be full.
 attempt() {
-	what=$1
+	what=$1 log=$part/log
 	shift
-	"$@" >"$part/log" 2>&1 || {
-		if grep -q -i 'no space left on device' "$part/log"; then
-			die "$what: the disk is full"
-		fi
-		# The log is on the same disk.
-		[ -s "$part/log" ] || die "$what: no message could be kept; is the disk of ${part%/*} full?"
-		die "$what: $({ grep -E '^(error|E:|.*: error)' "$part/log" || tail -n 1 "$part/log"; } | head -n 1)"
+	"$@" >"$log" 2>&1 || {
+		[ -s "$log" ] || die "$what: no message could be kept; is the disk of ${part%/*} full?"
+		die "$what: $(reason)"
 	}
 }
 

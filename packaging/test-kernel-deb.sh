@@ -4,20 +4,13 @@
 # stubs of the package manager and of the kernel's make. Installs and downloads nothing.
 set -eu
 cd "$(dirname "$0")/.."
-fake=$(mktemp -d)
-trap 'rm -rf "$fake"' EXIT
-bin=$fake/bin
+# shellcheck source=../setup/stubs.sh
+. setup/stubs.sh
 repo=$fake/repo
 cached=$fake/cache/tollfree
 place=$cached/kernel-deb/6.12.99-1
 
 printf 'ID=debian\nVERSION_ID=12\nVERSION_CODENAME=bookworm\n' >"$fake/os-release"
-
-# stub NAME BODY: puts a script first in the PATH.
-stub() {
-	printf '#!/bin/sh\n%s\n' "$2" >"$bin/$1"
-	chmod +x "$bin/$1"
-}
 
 # fresh: a checkout with a queue of one file and one seam, a cache with a source of two files and Debian's headers of it.
 fresh() {
@@ -68,23 +61,6 @@ esac'
 build() {
 	status=0
 	said=$(exec env TOLLFREE_OS_RELEASE="$fake/os-release" XDG_CACHE_HOME="$fake/cache" HOME="$fake" PATH="$bin:$PATH" sh "$repo/packaging/kernel-deb.sh" "$@" </dev/null 2>&1) || status=$?
-}
-
-wrong() {
-	printf '%s\nIt ended with %s and said:\n%s\n' "$1" "$status" "$said"
-	exit 1
-}
-
-# ends STATUS TEXT...: the last call ended so, and its output contains each text.
-ends() {
-	[ "$status" = "$1" ] || wrong "expected status $1"
-	shift
-	for text in "$@"; do
-		case $said in
-		*"$text"*) ;;
-		*) wrong "expected to read: $text" ;;
-		esac
-	done
 }
 
 has_packages() {

@@ -4,9 +4,8 @@
 # stage. Compiles and installs nothing.
 set -eu
 cd "$(dirname "$0")/.."
-fake=$(mktemp -d)
-trap 'rm -rf "$fake"' EXIT
-bin=$fake/bin
+# shellcheck source=../setup/stubs.sh
+. setup/stubs.sh
 checkout=$fake/checkout
 stage=$checkout/target/stage
 packages=$checkout/target/packages
@@ -22,12 +21,6 @@ fresh() {
 	stub rustc "case \$1 in --version) echo 'rustc 1.85.0' ;; *) echo $fake/sysroot ;; esac"
 }
 
-# stub NAME BODY: puts a script first in the PATH.
-stub() {
-	printf '#!/bin/sh\n%s\n' "$2" >"$bin/$1"
-	chmod +x "$bin/$1"
-}
-
 # run SCRIPT ARGUMENT...: runs a script of the checkout; sets $said and $status.
 run() {
 	status=0
@@ -35,11 +28,6 @@ run() {
 	shift
 	said=$(exec env -u CARGO_TARGET_DIR -u XDG_CACHE_HOME -u GIT_DIR SOURCE_DATE_EPOCH="${epoch-1700000000}" HOME="$fake" \
 		PATH="$bin:/usr/bin:/bin" sh "$script" "$@" </dev/null 2>&1) || status=$?
-}
-
-wrong() {
-	printf '%s\n%s ended with %s and said:\n%s\n' "$1" "$script" "$status" "$said"
-	exit 1
 }
 
 # ends STATUS LINE: the last script ended so, and printed this line last. Nothing incomplete is left.

@@ -3,9 +3,8 @@
 # Tests of setup/setup.sh on each distribution and in bad conditions, with stubs of package managers. Installs nothing.
 set -eu
 cd "$(dirname "$0")"
-fake=$(mktemp -d)
-trap 'rm -rf "$fake"' EXIT
-bin=$fake/bin
+# shellcheck source=stubs.sh
+. ./stubs.sh
 home=$fake/home
 cached=$home/.cache/tollfree
 
@@ -27,12 +26,6 @@ fresh() {
 	stub qemu-system-x86_64 'echo "QEMU emulator version 10.0.2"; echo -plugin'
 }
 
-# stub NAME BODY: puts a script first in the PATH of the set-up.
-stub() {
-	printf '#!/bin/sh\n%s\n' "$2" >"$bin/$1"
-	chmod +x "$bin/$1"
-}
-
 # on ID VERSION [LIKE [CODENAME]]: writes the os-release of a distribution.
 on() {
 	printf 'ID="%s"\nVERSION_ID="%s"\nID_LIKE="%s"\nVERSION_CODENAME=%s\n' "$1" "$2" "${3:-}" "${4:-}" >"$fake/os-release"
@@ -51,23 +44,6 @@ set_up_answering() {
 	status=0
 	said=$(printf '%s\n' "$1" | env -u XDG_CACHE_HOME HOME="$home" PATH="$bin:$PATH" TOLLFREE_OS_RELEASE="$fake/os-release" \
 		script -qec "sh ./setup.sh ${2:-} demo" /dev/null 2>&1) || status=$?
-}
-
-wrong() {
-	printf '%s\nThe set-up ended with %s and said:\n%s\n' "$1" "$status" "$said"
-	exit 1
-}
-
-# ends STATUS TEXT...: the last set-up ended so, and its output contains each text.
-ends() {
-	[ "$status" = "$1" ] || wrong "expected status $1"
-	shift
-	for text in "$@"; do
-		case $said in
-		*"$text"*) ;;
-		*) wrong "expected to read: $text" ;;
-		esac
-	done
 }
 
 # calls TEXT: the first call of a package manager began with TEXT.
