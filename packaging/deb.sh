@@ -20,7 +20,8 @@ move_files() {
 		mv "$part/tollfree/usr/share/zsh/site-functions/_tollfree" "$part/tollfree/usr/share/zsh/vendor-completions" &&
 		rmdir "$part/tollfree/usr/share/zsh/site-functions" &&
 		rm "$part"/tollfree/usr/share/doc/tollfree/*-*.txt "$part/tollfree/usr/share/doc/tollfree/MIT.txt" &&
-		gzip -9 -n "$part"/tollfree/usr/share/man/man1/*.1 "$part/tollfree/usr/share/doc/tollfree/CHANGELOG.md"
+		gzip -9 -n "$part"/tollfree/usr/share/man/man1/*.1 "$part/tollfree/usr/share/doc/tollfree/CHANGELOG.md" \
+			"$part/tollfree/usr/share/doc/tollfree/NOTICES.txt"
 }
 
 # Debian's copyright file: licences that Debian's base system has are named, the others quoted.
@@ -33,8 +34,9 @@ copyright() {
 		Files: *
 		Copyright: 2026 The tollfree authors
 		License: $1
-
 	COPYRIGHT
+	[ "$1" = GPL-2.0-only ] || echo "Comment: NOTICES.txt.gz has the licences of the libraries in the binaries."
+	echo
 	case $1 in
 	GPL-2.0-only)
 		cat <<-LICENCE

@@ -149,18 +149,19 @@ def replace(path, text):
         raise Bad(f"{path}: {error.strerror}") from error
 
 
-def main(arguments):
+def command(name, arguments, make):
+    """Writes what `make` returns to the one file of the command line; returns the exit status."""
     try:
         if len(arguments) != 1:
-            raise Bad("usage: sbom.py FILE")
+            raise Bad(f"usage: {name}.py FILE")
         path = os.path.abspath(arguments[0])
         os.chdir(os.path.dirname(os.path.abspath(__file__)) + "/..")
-        replace(path, json.dumps(of_workspace(), indent=1) + "\n")
+        replace(path, make())
     except Bad as error:
-        print(f"tollfree: sbom: {error}", file=sys.stderr)
+        print(f"tollfree: {name}: {error}", file=sys.stderr)
         return 3
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(command("sbom", sys.argv[1:], lambda: json.dumps(of_workspace(), indent=1) + "\n"))

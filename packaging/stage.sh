@@ -5,6 +5,7 @@
 #   tollfree            static, with musl: it runs on each distribution
 #   libtoll_preload.so  for the glibc of the target, 2.28 or later (old_glibc.c explains how)
 #   libtoll_user*.so    the plugins for QEMU, likewise
+#   NOTICES.txt         the licences of what the first two contain from other projects
 # Status 3: something is missing, or the build failed; DIRECTORY is as before.
 set -eu
 cd -P "$(dirname "$0")/.."
@@ -74,6 +75,7 @@ split() {
 choose_rust || die "no cargo $rust_needed or later: install Rust with rustup"
 need cc gcc
 need objcopy binutils
+need python3 python3
 prepare_in "$(dirname "$stage")"
 get_musl
 set_rust_flags
@@ -89,6 +91,7 @@ for file in "$built"/*; do
 	attempt "the debug information of ${file##*/} cannot be split off" split "$file"
 done
 attempt "the files cannot be installed in $part" setup/install.sh stage "$part/new/usr" "$built"
+attempt "the licence notices cannot be written" python3 -B packaging/notices.py "$part/new/usr/share/doc/tollfree/NOTICES.txt"
 find "$part/new" "$part/debug" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
 rm -rf "$stage" "$stage-debug"
 mv "$part/debug" "$stage-debug"

@@ -43,7 +43,7 @@ small_stage() {
 		share/man/man1/tollfree.1 share/bash-completion/completions/tollfree \
 		share/fish/vendor_completions.d/tollfree.fish share/zsh/site-functions/_tollfree \
 		share/tollfree/schemas/plan.schema.json share/doc/tollfree/CHANGELOG.md share/doc/tollfree/Apache-2.0.txt \
-		share/doc/tollfree/MIT.txt share/doc/tollfree/GPL-2.0-only.txt; do
+		share/doc/tollfree/MIT.txt share/doc/tollfree/GPL-2.0-only.txt share/doc/tollfree/NOTICES.txt; do
 		mkdir -p "$stage/usr/${file%/*}"
 		echo "$file" >"$stage/usr/$file"
 	done
@@ -147,7 +147,8 @@ if command -v dpkg-deb >/dev/null; then
 	small_stage
 	run deb.sh "$stage" "$packages"
 	for file in usr/bin/tollfree usr/lib/tollfree/libtoll_preload.so usr/share/zsh/vendor-completions/_tollfree \
-		usr/share/man/man1/tollfree.1.gz usr/share/doc/tollfree/copyright usr/share/doc/tollfree/changelog.gz; do
+		usr/share/man/man1/tollfree.1.gz usr/share/doc/tollfree/copyright usr/share/doc/tollfree/changelog.gz \
+		usr/share/doc/tollfree/NOTICES.txt.gz; do
 		dpkg-deb -c "$packages"/tollfree_*.deb | grep " root/root .* \./$file\$" >/dev/null || wrong "expected $file"
 	done
 	[ "$(dpkg-deb -c "$packages"/tollfree-simulator_*.deb | grep -c ' \./usr/lib/tollfree/libtoll_user.*\.so$')" = 2 ] ||
