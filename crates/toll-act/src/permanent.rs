@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Permanent changes that a maintainer can deploy to keep the gain without tollfree.
 //!
-//! Candidates are derived from the program's allocator, runtime and name. Each can be measured as a
-//! variant of its own; the others are reported as not measured.
+//! Candidates are derived from the program's allocator, runtime, name and their versions. Most can
+//! be measured as a variant of their own; the others are reported as not measured.
 
+mod allocators;
+mod languages;
+mod services;
+mod version;
+
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use serde::{Deserialize, Serialize};
 use toll_model::plan::{Plan, Verdict};
 use toll_model::site::{Site, SiteKind};
 use toll_model::stats::Interval;
+
+pub use allocators::GLIBC;
+pub use version::Version;
 
 /// Properties of a program, found while it ran.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +29,9 @@ pub struct Traits {
     pub libraries: Vec<String>,
     /// The allocator's configuration variable, if jemalloc is linked statically.
     pub jemalloc_variable: Option<String>,
+    /// Versions of known programs and libraries (`glibc`, `go`, ...), as far as they were found.
+    #[serde(default)]
+    pub versions: BTreeMap<String, Version>,
 }
 
 /// A change, before it is measured.
@@ -82,15 +94,52 @@ impl Candidate {
     }
 }
 
-impl Traits {
+/// A program, as the rules look at it.
+struct Subject<'a> {
+    traits: &'a Traits,
+    command: &'a [OsString],
+    env: &'a dyn Fn(&str) -> Option<String>,
+}
+
+impl Subject<'_> {
+    /// Whether it maps a library with this prefix.
     fn uses(&self, prefix: &str) -> bool {
-        self.libraries
+        self.traits
+            .libraries
             .iter()
             .any(|library| library.starts_with(prefix))
     }
 
-    fn is(&self, name: &str) -> bool {
-        self.program == name
+    /// Whether it is one of these programs.
+    fn is(&self, names: &[&str]) -> bool {
+        names.contains(&self.traits.program.as_str())
+    }
+
+    /// Whether the command line starts with one of these programs, so that options can be added.
+    fn starts(&self, names: &[&str]) -> bool {
+        let first = self.command.first().map(|program| base_name(program));
+        first.is_some_and(|name| names.contains(&name.as_str()))
+    }
+
+    /// Whether a version is at least `oldest`, or unknown.
+    fn may_be(&self, name: &str, oldest: Version) -> bool {
+        self.version(name).is_none_or(|version| version >= oldest)
+    }
+
+    fn version(&self, name: &str) -> Option<Version> {
+        self.traits.versions.get(name).copied()
+    }
+
+    fn env(&self, variable: &str) -> Option<String> {
+        (self.env)(variable)
+    }
+
+    /// Appends a value to those that a variable already has.
+    fn joined(&self, variable: &str, separator: char, value: &str) -> String {
+        match self.env(variable).filter(|text| !text.is_empty()) {
+            Some(before) => format!("{before}{separator}{value}"),
+            None => value.to_owned(),
+        }
     }
 }
 
@@ -101,16 +150,17 @@ pub fn candidates(
     command: &[OsString],
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Vec<Candidate> {
-    let all = [
-        redis(traits, command, env),
-        postgres(traits),
-        jvm(traits, command),
-        numpy(traits, env),
-        jemalloc(traits, env),
-        glibc(traits, env),
-    ];
-    all.into_iter().flatten().collect()
+    let subject = Subject {
+        traits,
+        command,
+        env,
+    };
+    let rules = [services::RULES, languages::RULES, allocators::RULES].concat();
+    rules.iter().filter_map(|rule| rule(&subject)).collect()
 }
+
+/// Returns the change for a program that it fits.
+type Rule = fn(&Subject) -> Option<Candidate>;
 
 /// For each allocation that the plan makes huge: the call to add to the source.
 pub fn in_source(plan: &Plan) -> Vec<Candidate> {
@@ -156,145 +206,51 @@ fn madvise_at(site: &Site) -> Option<Candidate> {
     })
 }
 
-/// The variant with glibc's malloc tunable.
-pub const GLIBC: &str = "glibc-tunable";
-
-fn glibc(traits: &Traits, env: &dyn Fn(&str) -> Option<String>) -> Option<Candidate> {
-    let others = ["libjemalloc", "libtcmalloc", "libmimalloc", "libjvm"];
-    let other = others.iter().any(|name| traits.uses(name)) || traits.jemalloc_variable.is_some();
-    if !traits.uses("libc.so.6") || other {
-        return None;
-    }
-    let variable = "GLIBC_TUNABLES";
-    let value = joined(env(variable), ':', "glibc.malloc.hugetlb=1");
-    Some(by_variable(
-        GLIBC,
-        "glibc's malloc advises its memory (glibc 2.35 or newer)",
-        variable,
-        value,
-    ))
-}
-
-fn jemalloc(traits: &Traits, env: &dyn Fn(&str) -> Option<String>) -> Option<Candidate> {
-    let linked = traits.uses("libjemalloc").then(|| "MALLOC_CONF".to_owned());
-    let variable = traits.jemalloc_variable.clone().or(linked)?;
-    let value = joined(env(&variable), ',', "thp:always");
-    Some(by_variable(
-        "jemalloc-thp",
-        "jemalloc advises its memory",
-        &variable,
-        value,
-    ))
-}
-
-fn numpy(traits: &Traits, env: &dyn Fn(&str) -> Option<String>) -> Option<Candidate> {
-    let variable = "NUMPY_MADVISE_HUGEPAGE";
-    // numpy advises large arrays unless this is disabled.
-    let off = env(variable).is_some_and(|value| value == "0");
-    (traits.uses("_multiarray_umath") && off).then(|| {
-        by_variable(
-            "numpy-advises",
-            "numpy advises large arrays again",
-            variable,
-            "1".to_owned(),
-        )
-    })
-}
-
-fn jvm(traits: &Traits, command: &[OsString]) -> Option<Candidate> {
-    if !traits.uses("libjvm.so") {
-        return None;
-    }
-    let flag = "-XX:+UseTransparentHugePages";
-    let started_as_java = command
-        .first()
-        .is_some_and(|program| base_name(program) == "java");
-    Some(Candidate {
-        name: "jvm-thp",
-        change: "the JVM advises its heap".to_owned(),
-        how: format!(
-            "# on the command line, before the class or -jar:\njava {flag} ...\n\n{}",
-            settings("JAVA_TOOL_OPTIONS", flag)
-        ),
-        // With the variable, the JVM prints a message on stderr, and the output would differ.
-        variant: started_as_java.then(|| Change {
-            first_arguments: vec![flag.into()],
+/// A change by environment variables, which can be measured.
+fn by_variables(name: &'static str, what: &str, variables: Vec<(String, String)>) -> Candidate {
+    let assignments: Vec<String> = variables
+        .iter()
+        .map(|(variable, value)| format!("{variable}={value}"))
+        .collect();
+    Candidate {
+        name,
+        change: format!("{what}: {}", assignments.join(" ")),
+        how: settings(&variables),
+        variant: Some(Change {
+            env: variables,
             ..Change::default()
         }),
-    })
-}
-
-fn postgres(traits: &Traits) -> Option<Candidate> {
-    (traits.is("postgres") || traits.is("postmaster")).then(|| Candidate {
-        name: "postgres-huge-pages",
-        change: "PostgreSQL's shared memory in reserved huge pages (huge_pages = on)".to_owned(),
-        how: "# postgresql.conf\nhuge_pages = on\n\n\
-              # how many 2 MiB pages (PostgreSQL 15 or newer, server stopped):\n\
-              #   postgres -D $PGDATA -C shared_memory_size_in_huge_pages\n\
-              # /etc/sysctl.d/60-postgresql.conf\nvm.nr_hugepages = <that number>"
-            .to_owned(),
-        // Needs memory that root has reserved.
-        variant: None,
-    })
-}
-
-/// Enables huge pages for redis: it disables them for itself, and its jemalloc requests none.
-fn redis(
-    traits: &Traits,
-    command: &[OsString],
-    env: &dyn Fn(&str) -> Option<String>,
-) -> Option<Candidate> {
-    let started = command
-        .first()
-        .is_some_and(|program| base_name(program) == "redis-server");
-    if !traits.is("redis-server") && !traits.is("redis-check-rdb") && !started {
-        return None;
     }
-    let value = joined(env("MALLOC_CONF"), ',', "thp:always");
-    Some(Candidate {
-        name: "redis-thp",
-        change: "redis keeps huge pages on, and its allocator asks for them".to_owned(),
-        how: format!(
-            "# redis.conf (snapshots then copy 2 MiB for each written page: check their latency)\n\
-             disable-thp no\n\n{}",
-            settings("MALLOC_CONF", &value)
-        ),
-        variant: started.then(|| Change {
-            env: vec![("MALLOC_CONF".to_owned(), value.clone())],
-            last_arguments: vec!["--disable-thp".into(), "no".into()],
-            ..Change::default()
-        }),
-    })
 }
 
 fn by_variable(name: &'static str, what: &str, variable: &str, value: String) -> Candidate {
+    by_variables(name, what, vec![(variable.to_owned(), value)])
+}
+
+/// A change that `tune` cannot measure: it takes root, a rebuild, or another configuration.
+fn unmeasured(name: &'static str, change: &str, how: &str) -> Candidate {
     Candidate {
         name,
-        change: format!("{what}: {variable}={value}"),
-        how: settings(variable, &value),
-        variant: Some(Change {
-            env: vec![(variable.to_owned(), value)],
-            ..Change::default()
-        }),
+        change: change.to_owned(),
+        how: how.to_owned(),
+        variant: None,
     }
 }
 
-/// A variable setting for a shell, a systemd service, and a container.
-fn settings(variable: &str, value: &str) -> String {
+/// Variables set for a shell, a systemd service, and a container.
+fn settings(variables: &[(String, String)]) -> String {
+    let lines = |line: &dyn Fn(&str, &str) -> String| -> String {
+        variables.iter().map(|(name, value)| line(name, value)).collect()
+    };
+    let shell = lines(&|name, value| format!("export {name}='{value}'\n"));
+    let service = lines(&|name, value| format!("Environment=\"{name}={value}\"\n"));
+    let options = lines(&|name, value| format!("-e {name}='{value}' "));
+    let pod = lines(&|name, value| format!("\n  - name: {name}\n    value: \"{value}\""));
     format!(
-        "# in a shell or start script:\nexport {variable}='{value}'\n\n\
-         # for a systemd service: systemctl edit NAME.service\n[Service]\nEnvironment=\"{variable}={value}\"\n\n\
-         # for a container: docker run -e {variable}='{value}' ..., or in its YAML:\n\
-         env:\n  - name: {variable}\n    value: \"{value}\""
+        "# in a shell or start script:\n{shell}\n\
+         # for a systemd service: systemctl edit NAME.service\n[Service]\n{service}\n\
+         # for a container: docker run {options}..., or in its YAML:\nenv:{pod}"
     )
-}
-
-/// Appends a value to those that a variable already has.
-fn joined(before: Option<String>, separator: char, value: &str) -> String {
-    match before.filter(|text| !text.is_empty()) {
-        Some(before) => format!("{before}{separator}{value}"),
-        None => value.to_owned(),
-    }
 }
 
 fn base_name(path: &std::ffi::OsStr) -> String {

@@ -18,3 +18,4 @@ pub mod machine;
 pub mod observation;
 pub mod observer;
 pub mod record;
+mod versions;

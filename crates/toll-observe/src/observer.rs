@@ -15,6 +15,7 @@ use toll_linux::accessed;
 use toll_linux::proc::{self, Kind, Mapping, Smap};
 
 use crate::observation::{Hints, Observation};
+use crate::versions::{contents, versions};
 
 /// The first window; each is longer than the previous one, so that short programs are covered too.
 const FIRST_WINDOW: Duration = Duration::from_millis(20);
@@ -32,8 +33,9 @@ pub struct Observer {
     open: Option<(u32, Instant)>,
     /// Earliest time of the next step.
     next: Instant,
-    /// The file that the process executes.
+    /// The file that the process executes, and those that it maps.
     program: PathBuf,
+    files: Vec<PathBuf>,
     /// CPU time of each process at the start of the last window, ticks.
     used: HashMap<u32, u64>,
 }
@@ -46,6 +48,7 @@ impl Default for Observer {
             open: None,
             next: Instant::now(),
             program: PathBuf::new(),
+            files: Vec::new(),
             used: HashMap::new(),
         }
     }
@@ -54,8 +57,13 @@ impl Default for Observer {
 impl Observer {
     /// Ends the observation.
     pub fn look(mut self) -> Observation {
-        self.look.traits.program = base_name(&self.program.to_string_lossy());
-        self.look.traits.jemalloc_variable = jemalloc_variable(&self.program);
+        self.look.traits.program = base_name(&self.program);
+        self.look.traits.libraries = self.files.iter().map(|file| base_name(file)).collect();
+        self.look.traits.libraries.sort();
+        self.look.traits.libraries.dedup();
+        let text = contents(&self.program).unwrap_or_default();
+        self.look.traits.jemalloc_variable = jemalloc_variable(&text);
+        self.look.traits.versions = versions(&self.program, &text, &self.files);
         self.look
     }
 
@@ -95,7 +103,7 @@ impl Observer {
     fn identify(&mut self, pid: u32, mappings: impl FnOnce() -> Vec<Mapping>) {
         if let Ok(program) = fs::read_link(format!("/proc/{pid}/exe")) {
             self.program = program;
-            self.look.traits.libraries = libraries(&mappings());
+            self.files = files(&mappings());
         }
     }
 
@@ -164,32 +172,28 @@ fn biggest(root: &Root, tree: &[u32]) -> Option<u32> {
     tree.iter().copied().max_by_key(|pid| rss(*pid))
 }
 
-/// Base names of the files that a process maps.
-fn libraries(mappings: &[Mapping]) -> Vec<String> {
+/// The files that a process maps, each once.
+fn files(mappings: &[Mapping]) -> Vec<PathBuf> {
     let file = |mapping: &Mapping| match mapping.kind() {
-        Kind::File(path) => Some(base_name(path)),
+        Kind::File(path) => Some(PathBuf::from(path)),
         _ => None,
     };
-    let mut libraries: Vec<String> = mappings.iter().filter_map(file).collect();
-    libraries.sort();
-    libraries.dedup();
-    libraries
+    let mut files: Vec<PathBuf> = mappings.iter().filter_map(file).collect();
+    files.sort();
+    files.dedup();
+    files
 }
 
-fn base_name(path: &str) -> String {
-    path.rsplit('/').next().unwrap_or(path).to_owned()
+fn base_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
 }
 
 /// The configuration variable of a jemalloc inside the program file, found in its text.
-fn jemalloc_variable(program: &Path) -> Option<String> {
-    const LARGEST: u64 = 128 << 20;
-    fs::metadata(program)
-        .ok()
-        .filter(|meta| meta.len() <= LARGEST)?;
-    let bytes = fs::read(program).ok()?;
+fn jemalloc_variable(program: &[u8]) -> Option<String> {
     // Prefixed builds (Rust's, Facebook's) read a variable of another name.
     let name = Regex::new(r"(?-u)\x00((?:_RJEM_|JE_)?MALLOC_CONF)\x00").expect("valid");
-    let found = name.captures(&bytes)?;
+    let found = name.captures(program)?;
     Some(String::from_utf8_lossy(&found[1]).into_owned())
 }
 
