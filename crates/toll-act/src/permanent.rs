@@ -240,7 +240,10 @@ fn unmeasured(name: &'static str, change: &str, how: &str) -> Candidate {
 /// Variables set for a shell, a systemd service, and a container.
 fn settings(variables: &[(String, String)]) -> String {
     let lines = |line: &dyn Fn(&str, &str) -> String| -> String {
-        variables.iter().map(|(name, value)| line(name, value)).collect()
+        variables
+            .iter()
+            .map(|(name, value)| line(name, value))
+            .collect()
     };
     let shell = lines(&|name, value| format!("export {name}='{value}'\n"));
     let service = lines(&|name, value| format!("Environment=\"{name}={value}\"\n"));

@@ -14,7 +14,11 @@ const LARGEST: u64 = 128 << 20;
 
 /// The versions that the files of a process reveal, by the names that the rules use. `text` is the
 /// contents of the program's file.
-pub(crate) fn versions(program: &Path, text: &[u8], files: &[PathBuf]) -> BTreeMap<String, Version> {
+pub(crate) fn versions(
+    program: &Path,
+    text: &[u8],
+    files: &[PathBuf],
+) -> BTreeMap<String, Version> {
     let all = [
         ("cpython", named(program, files, &["python", "libpython"])),
         ("glibc", glibc(files)),
@@ -96,7 +100,10 @@ fn pytorch(files: &[PathBuf]) -> Option<Version> {
 /// From the build information that Go's linker adds since 1.18: a header of 32 bytes, then the
 /// length of the version, and the version.
 fn go(program: &[u8]) -> Option<Version> {
-    matched(program, r"(?s-u)\xff Go buildinf:.{18}.go(\d+\.\d+(?:\.\d+)?)")
+    matched(
+        program,
+        r"(?s-u)\xff Go buildinf:.{18}.go(\d+\.\d+(?:\.\d+)?)",
+    )
 }
 
 #[cfg(test)]

@@ -131,7 +131,10 @@ fn node(subject: &Subject) -> Option<Candidate> {
         return None;
     }
     let option = "--use-largepages=silent";
-    let variable = ("NODE_OPTIONS".to_owned(), subject.joined("NODE_OPTIONS", ' ', option));
+    let variable = (
+        "NODE_OPTIONS".to_owned(),
+        subject.joined("NODE_OPTIONS", ' ', option),
+    );
     Some(Candidate {
         name: "node-text",
         change: format!("Node's machine code in huge pages: {option}"),

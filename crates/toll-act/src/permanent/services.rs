@@ -5,7 +5,15 @@ use super::allocators::{GLIBC_HUGE, GLIBC_VARIABLE, has_glibc_tunable};
 use super::{Candidate, Change, Rule, Subject, Version, settings, unmeasured};
 
 pub(super) const RULES: &[Rule] = &[
-    redis, postgres, mysql, mongodb, clickhouse, llama, qemu, firecracker, cloud_hypervisor,
+    redis,
+    postgres,
+    mysql,
+    mongodb,
+    clickhouse,
+    llama,
+    qemu,
+    firecracker,
+    cloud_hypervisor,
 ];
 
 /// Enables huge pages for redis: it disables them for itself, and its jemalloc requests none.

@@ -147,7 +147,11 @@ fn each_version_gets_what_it_has() {
     assert!(found_in("x", &[], &[], &[("go", "1.20.1")]).is_empty());
     let go = found_in("x", &glibc, &[], &[("go", "1.22.0")]);
     assert_eq!(names(&go), ["go-always"]);
-    let counted = |version| found_in("postgres", &[], &[], &[("postgres", version)])[0].how.clone();
+    let counted = |version| {
+        found_in("postgres", &[], &[], &[("postgres", version)])[0]
+            .how
+            .clone()
+    };
     assert!(counted("15.1").contains("shared_memory_size_in_huge_pages"));
     assert!(!counted("14.9").contains("shared_memory_size_in_huge_pages"));
 }
@@ -202,7 +206,10 @@ fn options_of_programs_go_where_they_are_read() {
         let change = got[0].variant.clone().unwrap();
         change.command(&[OsString::from(program), "x".into()])
     };
-    assert_eq!(command("node", &[]), ["node", "--use-largepages=silent", "x"]);
+    assert_eq!(
+        command("node", &[]),
+        ["node", "--use-largepages=silent", "x"]
+    );
     assert_eq!(
         command("llama-cli", &["libc.so.6"]),
         ["llama-cli", "x", "--no-mmap"]

@@ -197,12 +197,13 @@ impl Samples {
         let clear_page = self.clear_huge.iter().map(|ns| ns * per_page).collect();
         let cost = |name, samples: Vec<f64>, how, why| KernelCost {
             name,
-            found: found(samples, why),
+            found: found(without_slow(samples), why),
             how,
         };
-        let huge_fault = match is_above_zero(&self.huge_fault) {
-            true => self.huge_fault,
-            false => Vec::new(),
+        let huge_fault = KernelCost {
+            name: "huge_fault",
+            found: found_difference(self.huge_fault, "not distinguishable from clearing"),
+            how: "first touches of huge pages, minus clearing of the same size",
         };
         vec![
             cost(
@@ -211,12 +212,7 @@ impl Samples {
                 "first touches of 4 KiB pages",
                 "no memory",
             ),
-            cost(
-                "huge_fault",
-                huge_fault,
-                "first touches of huge pages, minus clearing of the same size",
-                "not distinguishable from clearing",
-            ),
+            huge_fault,
             cost(
                 "clear_page",
                 clear_page,
@@ -242,19 +238,32 @@ impl Samples {
     }
 }
 
-fn found(mut samples: Vec<f64>, why: &'static str) -> Result<Found, &'static str> {
+/// Splits off the number of samples that took several times as long as the shortest.
+fn without_slow(mut samples: Vec<f64>) -> (Vec<f64>, usize) {
     let all = samples.len();
     let low = summary(samples.clone()).map_or(0.0, |all| all.low);
-    // Differences can be below 0, so no factor is applied.
-    samples.retain(|ns| low <= 0.0 || *ns <= COLD_FACTOR * low);
+    samples.retain(|ns| *ns <= COLD_FACTOR * low);
+    let left_out = all - samples.len();
+    (samples, left_out)
+}
+
+fn found((samples, left_out): (Vec<f64>, usize), why: &'static str) -> Result<Found, &'static str> {
     let number = samples.len();
     match summary(samples) {
         Some(cost) if number >= ENOUGH => Ok(Found {
             cost,
             samples: number,
-            left_out: all - number,
+            left_out,
         }),
         _ => Err(why),
+    }
+}
+
+/// All samples count: the shortest differences are chance, so that none is several times another.
+fn found_difference(samples: Vec<f64>, why: &'static str) -> Result<Found, &'static str> {
+    match is_above_zero(&samples) {
+        true => found((samples, 0), why),
+        false => Err(why),
     }
 }
 
