@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """How often `tollfree compare` finds a difference where there is none:
 
-    benches/null/run.py [--size MIB] [--within TIME] [SECONDS:COMPARISONS...]
+    benches/null/run.py [--two] [--size MIB] [--within TIME] [SECONDS:COMPARISONS...]
 
-Compares a program without a plan and with an empty plan, which loads the preload library and advises nothing.
+Compares a program without a plan and with an empty plan, which loads the preload library and advises nothing; with --two,
+a command with itself (`compare -a CMD -b CMD`).
 Programs of 0.1 to 10 s by default. Prints the verdict of each comparison with its 95 % interval, and how many are another one
 than "no difference". Goal: at most 5 %. It takes about 35 minutes; leave the machine alone meanwhile.
 Status: 0 met, 1 not met, 3 it could not be measured.
@@ -13,6 +14,7 @@ Status: 0 met, 1 not met, 3 it could not be measured.
 import argparse
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -44,8 +46,17 @@ def length(text):
     return parsed
 
 
-def compare(plan, within, command):
-    run = subprocess.run([TOLLFREE, "compare", "--json", "--plan", str(plan), "--within", within, "--any-output", "--", *command],
+def with_plan(plan, command):
+    return ["--plan", str(plan), "--any-output", "--", *command]
+
+
+def with_itself(command):
+    line = shlex.join(command)
+    return ["-a", line, "-b", line, "--any-output"]
+
+
+def compare(within, what):
+    run = subprocess.run([TOLLFREE, "compare", "--json", "--within", within, *what],
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         return json.loads(run.stdout)
@@ -60,6 +71,7 @@ def interval(speedup):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--two", action="store_true", help="compare a command with itself, instead of an empty plan")
     parser.add_argument("--size", type=int, default=64, help="MiB of the program (default 64)")
     parser.add_argument("--within", default="5m", help="time limit of a comparison (default 5m)")
     parser.add_argument("lengths", nargs="*", type=length, metavar="SECONDS:COMPARISONS", help=f"default {' '.join(DEFAULT)}")
@@ -74,7 +86,8 @@ def main():
         for seconds, comparisons in options.lengths or map(length, DEFAULT):
             reads = max(1, round(seconds / of_a_read))
             for _ in range(comparisons):
-                said = compare(plan, options.within, command + [str(reads)])
+                once = command + [str(reads)]
+                said = compare(options.within, with_itself(once) if options.two else with_plan(plan, once))
                 verdicts[said["verdict"]] += 1
                 print(f"{seconds:>5} s  {said['verdict']:<13}  {interval(said['speedup'])}  {said['pairs']} pairs", flush=True)
     total = verdicts.total()

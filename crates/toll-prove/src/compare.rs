@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Interleaved comparison: the program as it is, under a plan, and all huge.
+//! Interleaved comparison: the program as it is, under a plan, and all huge; or two commands.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `variant` | the compared ways of running the program |
+//! | `invocation` | one of two commands, with its environment |
 //! | `sample` | the measurements of one run |
 //! | [`schedule`] | the order of runs, and the stopping rule (pure) |
 //! | `judge` | runs the variants, and computes the result |
@@ -17,6 +18,7 @@
 //! | [`runner`] | starts a run, and does what is due while it lasts |
 //! | `program` | checks the runs of a program that ends by itself |
 //! | `server` | drives a load against each run of a server |
+//! | `last_words` | the last lines of a program's stderr, for messages |
 //! | [`load`] | what drives the load, and its output |
 //! | `driver` | drives a load in a thread of its own |
 //! | [`subject`] | either of them |
@@ -25,7 +27,9 @@
 
 pub(crate) mod driver;
 mod input;
+mod invocation;
 mod judge;
+mod last_words;
 pub mod load;
 pub mod metric;
 #[cfg(test)]
@@ -46,6 +50,7 @@ mod truth;
 mod variant;
 pub mod warm;
 
+pub use invocation::Invocation;
 pub(crate) use judge::go_on;
 pub use judge::{compare, predicted};
 pub use result::Comparison;

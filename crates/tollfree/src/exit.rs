@@ -18,7 +18,7 @@ Exit codes:
   3    an input file is of another kind, damaged, unsuitable, or for another program
   4    this machine lacks something that the command needs
   5    the target program failed
-  6    compare: the plan is slower than --fail-if-slower allows
+  6    compare: the plan, or the second command, is slower than --fail-if-slower allows
   7    apply: no planned region could be made huge, or no memory of the plan was
        found in the process
   126  the program cannot be executed

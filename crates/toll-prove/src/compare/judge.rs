@@ -7,7 +7,7 @@ use toll_model::stats::{self, Interval, Verdict};
 
 use super::notes::notes;
 use super::outputs;
-use super::result::{Comparison, FORMAT, Medians, VERSION, VariantResult};
+use super::result::{Command, Comparison, FORMAT, Medians, VERSION, VariantResult};
 use super::sample::{Resource, Sample};
 use super::schedule::{self, CONFIDENCE, Executor, Rules, Runs, Stopped};
 use super::variant::{Variant, Way};
@@ -71,7 +71,7 @@ fn judge(
         confidence: CONFIDENCE,
         verdict,
         pairs,
-        speedup: of(|way| matches!(way, Way::Plan(_))),
+        speedup: of(|way| matches!(way, Way::Plan(_) | Way::Second(_))),
         speedup_all: of(|way| *way == Way::All),
         predicted_speedup: predicted,
         cpu_speedup: (variants.len() > 1)
@@ -157,7 +157,8 @@ fn variant_result(index: usize, variants: &[Variant], runs: &Runs) -> VariantRes
     let first = medians(0);
     VariantResult {
         name: variants[index].name.clone(),
-        meaning: variants[index].meaning().to_owned(),
+        meaning: variants[index].meaning(),
+        command: variants[index].invocation().map(Command::of),
         speedup: speedup(runs.resource),
         cpu_speedup: speedup(Resource::Cpu),
         proven: None,

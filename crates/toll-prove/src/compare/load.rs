@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use toll_act::error::UserError;
 use toll_act::target::{Child, Launch, Outcome};
 
+use super::last_words::last_words;
 use super::metric::Metric;
 use super::runner::{sample, supervise};
 use super::sample::Resource;
@@ -56,7 +57,7 @@ pub(crate) fn run_workload(load: &Load, limit: Duration) -> Result<Ran<f64>> {
     let directory = tempfile::tempdir().context("no temporary directory")?;
     let mut child = shell(workload, directory.path())?;
     supervise(&mut child, limit, || Duration::MAX)?.and_then(|outcome| {
-        check_workload(workload, &outcome, directory.path())?;
+        check_workload(workload, &outcome, directory.path(), None)?;
         let mut sample = sample(&outcome);
         let mut resource = Resource::Elapsed;
         if let Some((value, direction)) = load.captured(directory.path())? {
@@ -73,30 +74,25 @@ pub(super) fn shell(command: &str, directory: &Path) -> Result<Child> {
     launch.capture(directory).own_group().spawn()
 }
 
-/// Returns an error if the workload failed.
+/// Returns an error if the workload failed; `variant` names the server, if it has variants.
 pub(super) fn check_workload(
     workload: &str,
     outcome: &Outcome,
     directory: &Path,
+    variant: Option<&str>,
 ) -> Result<(), UserError> {
     if outcome.status.success() {
         return Ok(());
     }
+    let which = variant.map_or_else(String::new, |name| format!(" (variant {name})"));
     Err(UserError::Target(format!(
-        "the workload `{workload}` ended with {}: {}",
+        "the workload `{workload}` ended with {}{which}{}",
         outcome.status,
-        last_line(&directory.join("stderr"))
+        last_words(&read_lossy(&directory.join("stderr")))
     )))
 }
 
-fn read_lossy(path: &Path) -> String {
+pub(super) fn read_lossy(path: &Path) -> String {
     let bytes = std::fs::read(path).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// The last line with content of a file, for messages.
-pub(super) fn last_line(path: &Path) -> String {
-    let text = read_lossy(path);
-    let line = text.lines().rfind(|line| !line.trim().is_empty());
-    line.unwrap_or("no output").to_owned()
 }

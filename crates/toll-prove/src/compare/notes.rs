@@ -30,7 +30,7 @@ pub fn notes(result: &Comparison, runs: &Runs) -> Vec<String> {
     match &result.output {
         OutputCheck::Varies { variant, difference } => notes.push(format!(
             "the program's output varies between runs (variant {variant}: {difference}), so whether \
-             huge pages change its output was not checked"
+             the variants print the same was not checked"
         )),
         OutputCheck::DiffersBetweenVariants { variant, difference } => notes.push(format!(
             "THE OUTPUT OF VARIANT {variant} DIFFERS FROM THAT OF VARIANT {}: {difference}",

@@ -15,7 +15,7 @@ use super::variant::{Variant, Way};
 struct Ready {
     actuator: Actuator,
     command: Vec<OsString>,
-    env: Vec<(String, String)>,
+    env: Vec<(OsString, OsString)>,
 }
 
 /// The variants of one command.
@@ -109,16 +109,36 @@ fn make_ready(command: &[OsString], variant: &Variant) -> Result<Ready> {
         only_advised: matches!(variant.way, Way::PlanOnly(_)),
         ..Settings::default()
     };
-    let (policy, change) = match &variant.way {
-        Way::None => (Policy::None, None),
-        Way::Never => (Policy::Never, None),
-        Way::All => (Policy::All, None),
-        Way::Plan(file) | Way::PlanOnly(file) => (Policy::read(file)?, None),
-        Way::Change(change) => (Policy::None, Some(change)),
-    };
+    let (command, env) = command_of(command, variant);
+    let actuator = Actuator::new(&policy_of(variant)?, &command, settings)?;
     Ok(Ready {
-        actuator: Actuator::new(&policy, command, settings)?,
-        command: change.map_or_else(|| command.to_vec(), |change| change.command(command)),
-        env: change.map(|change| change.env.clone()).unwrap_or_default(),
+        actuator,
+        command,
+        env,
     })
+}
+
+fn policy_of(variant: &Variant) -> Result<Policy> {
+    Ok(match &variant.way {
+        Way::None | Way::Change(_) | Way::First(_) | Way::Second(_) => Policy::None,
+        Way::Never => Policy::Never,
+        Way::All => Policy::All,
+        Way::Plan(file) | Way::PlanOnly(file) => Policy::read(file)?,
+    })
+}
+
+/// The command line of a variant, and its variables; `command` is that of variants without one.
+fn command_of(
+    command: &[OsString],
+    variant: &Variant,
+) -> (Vec<OsString>, Vec<(OsString, OsString)>) {
+    match &variant.way {
+        Way::Change(change) => {
+            let set = change.env.iter();
+            let env = set.map(|(name, value)| (name.into(), value.into()));
+            (change.command(command), env.collect())
+        }
+        Way::First(own) | Way::Second(own) => (own.command().to_vec(), own.env().to_vec()),
+        _ => (command.to_vec(), Vec::new()),
+    }
 }

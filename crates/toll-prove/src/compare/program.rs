@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::Result;
 use toll_act::error::UserError;
 
+use super::last_words::last_words;
 use super::outputs::OutputChecker;
 use super::runner::{Runner, sample};
 use super::sample::Sample;
@@ -46,35 +47,49 @@ impl Program {
         })
     }
 
-    /// Returns an error, which ends the comparison, for a changed status or death by a signal.
+    /// Returns an error, which ends the comparison, for a changed status or death by a signal; of two
+    /// commands, for any failure.
     fn check_status(&mut self, variant: &Variant, status: ExitStatus) -> Result<(), UserError> {
-        if let Some(signal) = status.signal() {
-            return Err(UserError::Target(format!(
-                "the program was killed by signal {signal} (variant {}){}",
-                variant.name,
-                self.last_words()
-            )));
-        }
-        match &self.first {
-            Some((first, name)) if *first != status => Err(UserError::Target(format!(
-                "the program ended with {status} in variant {}, but with {first} before (variant {name}){}",
-                variant.name,
-                self.last_words()
-            ))),
-            Some(_) => Ok(()),
+        match self.complaint(variant, status) {
+            Some(complaint) => {
+                let words = last_words(&self.checker.text("stderr"));
+                Err(UserError::Target(complaint + &words))
+            }
             None => {
-                self.first = Some((status, variant.name.clone()));
+                self.first.get_or_insert((status, variant.name.clone()));
                 Ok(())
             }
         }
     }
 
-    /// The last line that the program wrote to stderr.
-    fn last_words(&self) -> String {
-        let text = self.checker.text("stderr");
-        match text.lines().rfind(|line| !line.trim().is_empty()) {
-            Some(line) => format!("; its last message: {line}"),
-            None => String::new(),
+    /// What is wrong with the status of a run.
+    fn complaint(&self, variant: &Variant, status: ExitStatus) -> Option<String> {
+        let name = &variant.name;
+        if variant.invocation().is_some() && !status.success() {
+            return Some(format!("{name} failed: {}", failure(status)));
         }
+        if let Some(signal) = status.signal() {
+            return Some(format!(
+                "the program was killed by signal {signal} (variant {name})"
+            ));
+        }
+        let (first, other) = self.first.as_ref()?;
+        (*first != status).then(|| {
+            format!("the program ended with {status} in variant {name}, but with {first} before (variant {other})")
+        })
     }
 }
+
+/// A failing status; a shell adds 128 to the signal that killed its command.
+fn failure(status: ExitStatus) -> String {
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => format!("it was killed by signal {signal}"),
+        (None, Some(code)) if (129..=192).contains(&code) => {
+            format!("{status} (its command was killed by signal {})", code - 128)
+        }
+        _ => status.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

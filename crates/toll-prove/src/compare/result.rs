@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The result of all runs: intervals and a verdict.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -9,6 +11,7 @@ use toll_act::error::UserError;
 use toll_model::plan::Estimate;
 use toll_model::stats::{self, Interval, Verdict};
 
+use super::invocation::Invocation;
 use super::outputs::OutputCheck;
 use super::sample::{Resource, Sample};
 use super::schedule::Stopped;
@@ -30,11 +33,12 @@ pub struct Comparison {
     pub resource: Resource,
     /// Confidence of every measured interval, 0..1.
     pub confidence: f64,
-    /// For the plan; without one, for everything huge.
+    /// For the plan, or the second command; without them, for everything huge.
     pub verdict: Verdict,
     /// Counted rounds; each ran every variant once.
     pub pairs: u32,
-    /// Time without / with the plan; absent without a plan, or with fewer than two pairs.
+    /// Time without / with the plan, or of the first / second command; absent without them, or with
+    /// fewer than two pairs.
     pub speedup: Option<Interval>,
     /// The same for everything huge.
     pub speedup_all: Option<Interval>,
@@ -78,6 +82,9 @@ pub struct Comparison {
 pub struct VariantResult {
     pub name: String,
     pub meaning: String,
+    /// In a comparison of two commands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<Command>,
     /// Time of the first variant / time of this one; absent for the first variant.
     pub speedup: Option<Interval>,
     /// The same for CPU time.
@@ -97,6 +104,26 @@ pub struct VariantResult {
     pub affordable: Option<bool>,
     /// Every run, including the first round.
     pub runs: Vec<Sample>,
+}
+
+/// One of two compared commands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Command {
+    /// As a line of the shell.
+    pub line: String,
+    /// The variables that it gets in addition.
+    pub env: BTreeMap<String, String>,
+}
+
+impl Command {
+    pub(super) fn of(invocation: &Invocation) -> Command {
+        let text = |word: &OsString| word.to_string_lossy().into_owned();
+        let set = invocation.env().iter();
+        Command {
+            line: invocation.line().to_owned(),
+            env: set.map(|(name, value)| (text(name), text(value))).collect(),
+        }
+    }
 }
 
 /// Medians of a variant's counted runs. Times are seconds, sizes are bytes.
@@ -180,6 +207,12 @@ impl Comparison {
             .map_or(Verdict::CannotTell, |interval| interval.verdict())
     }
 
+    /// Whether two commands were compared, and not the variants of one.
+    pub fn compares_commands(&self) -> bool {
+        let command = |variant: &VariantResult| variant.command.is_some();
+        self.variants.iter().any(command)
+    }
+
     /// Whether the time limit ended the runs.
     pub(crate) fn ran_out_of_time(&self) -> bool {
         matches!(self.stopped, Stopped::Time | Stopped::TooLong)
@@ -216,11 +249,16 @@ impl Comparison {
             OutputCheck::DiffersBetweenVariants {
                 variant,
                 difference,
-            } if !any_output => anyhow::bail!(
-                "THE PROGRAM'S OUTPUT DIFFERS in variant {variant}, and is the same in all runs of each variant: {difference}. \
-                 Do not use this plan until the reason is known. If the program prints times or rates, \
-                 which may differ, add --any-output"
-            ),
+            } if !any_output => {
+                let advice = match self.compares_commands() {
+                    true => "",
+                    false => "Do not use this plan until the reason is known. ",
+                };
+                anyhow::bail!(
+                    "THE PROGRAM'S OUTPUT DIFFERS in variant {variant}, and is the same in all runs of each variant: {difference}. \
+                     {advice}If the program prints times or rates, which may differ, add --any-output"
+                )
+            }
             _ => Ok(()),
         }
     }

@@ -79,6 +79,7 @@ impl Runner {
                 acting: self.variants.act(variant, &target),
                 observer: self.observer.as_mut(),
             },
+            variant: &variant.name,
             target,
             clock,
             until,
@@ -95,6 +96,8 @@ impl Runner {
 /// A run in progress.
 #[derive(Debug)]
 pub(crate) struct Running<'a> {
+    /// The name of the variant.
+    pub variant: &'a str,
     pub target: Child,
     pub duties: Duties<'a>,
     pub clock: Clock,

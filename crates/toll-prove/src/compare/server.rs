@@ -15,7 +15,8 @@ use toll_act::error::UserError;
 use toll_act::signals;
 use toll_act::target::Outcome;
 
-use super::load::{Load, RETRY, SETTLE, check_workload, last_line, shell};
+use super::last_words::last_words;
+use super::load::{Load, RETRY, SETTLE, check_workload, read_lossy, shell};
 use super::runner::{Runner, Running, code, sample, supervise};
 use super::sample::{Resource, Sample};
 use super::schedule::Ran;
@@ -91,7 +92,7 @@ impl Server {
     fn drive_workload(&self, workload: &str, run: &mut Running) -> Result<Ran<Measured>> {
         let directory = self.output("workload");
         self.shell(workload, &directory, run)?.and_then(|outcome| {
-            check_workload(workload, &outcome, &directory)?;
+            check_workload(workload, &outcome, &directory, Some(run.variant))?;
             Ok(Ran::Done(Measured {
                 elapsed: outcome.wall,
                 metric: self.load.captured(&directory)?,
@@ -133,7 +134,7 @@ impl Server {
             }
             let after = run.duties.tick().min(RETRY).min(end - now);
             if let Some(outcome) = run.target.wait_for(after)? {
-                return Err(self.gone(&outcome).into());
+                return Err(self.gone(&outcome, run.variant).into());
             }
         }
     }
@@ -150,7 +151,7 @@ impl Server {
         })?;
         match (waited, ended) {
             (Ran::Interrupted, _) => Ok(Ran::Interrupted),
-            (_, Some(outcome)) => Err(self.gone(&outcome).into()),
+            (_, Some(outcome)) => Err(self.gone(&outcome, run.variant).into()),
             (waited, None) => Ok(waited),
         }
     }
@@ -160,11 +161,11 @@ impl Server {
         self.directory.path().join(part)
     }
 
-    fn gone(&self, outcome: &Outcome) -> UserError {
+    fn gone(&self, outcome: &Outcome, variant: &str) -> UserError {
         UserError::Target(format!(
-            "the server ended by itself with status {} before the end of the load: {}",
+            "the server ended by itself with status {} before the end of the load (variant {variant}){}",
             code(outcome.status),
-            last_line(&self.output("server").join("stderr"))
+            last_words(&read_lossy(&self.output("server").join("stderr")))
         ))
     }
 }

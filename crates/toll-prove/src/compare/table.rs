@@ -27,7 +27,8 @@ pub enum More {
 /// The whole text: a table, the verdict, the notes.
 pub fn render(comparison: &Comparison, more: More) -> String {
     let mut text = format!(
-        "{COLUMNS}\n{}\n\n{}\n",
+        "{}{COLUMNS}\n{}\n\n{}\n",
+        commands(comparison),
         variants(comparison),
         verdict(comparison, more)
     );
@@ -46,6 +47,18 @@ pub fn render(comparison: &Comparison, more: More) -> String {
     }
     for note in &comparison.notes {
         text += &format!("note: {note}\n");
+    }
+    text
+}
+
+/// What the two variants are, if they are commands.
+fn commands(comparison: &Comparison) -> String {
+    let commands = comparison.variants.iter().filter(|it| it.command.is_some());
+    let mut text: String = commands
+        .map(|it| format!("{}: {}\n", it.name, it.meaning))
+        .collect();
+    if !text.is_empty() {
+        text.push('\n');
     }
     text
 }

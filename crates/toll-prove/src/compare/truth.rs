@@ -7,10 +7,10 @@ use std::time::Duration;
 use anyhow::Result;
 use toll_act::permanent::Change;
 use toll_model::random::Random;
-use toll_model::stats::{self, Interval, SMALLEST_EFFECT};
+use toll_model::stats::{self, Interval, SMALLEST_EFFECT, Verdict};
 
 use super::schedule::{Executor, Ran, Rules, STOP_CONFIDENCE};
-use super::{Comparison, Sample, Variant, compare};
+use super::{Comparison, Invocation, Sample, Variant, compare};
 
 /// Noise of a run: standard deviation of its logarithm, and scale of a long upper tail.
 const NOISE: f64 = 0.015;
@@ -32,6 +32,15 @@ struct Simulated {
 }
 
 impl Simulated {
+    fn new(trial: u64, truth: &[(&'static str, f64)]) -> Simulated {
+        Simulated {
+            random: Random::new(trial << 32),
+            clock: 0.0,
+            speed: 0.0,
+            truth: truth.to_vec(),
+        }
+    }
+
     fn normal(&mut self) -> f64 {
         self.random.normals().0
     }
@@ -137,10 +146,18 @@ fn is_settled(comparison: &Comparison, name: &str) -> bool {
     interval.inside(SMALLEST_EFFECT) || interval.resolves_effect()
 }
 
+fn rules() -> Rules {
+    Rules {
+        pairs: None,
+        deadline: Duration::from_secs_f64(LIMIT),
+        each: false,
+    }
+}
+
 /// Simulates comparisons of the program as it is, a plan and two changes, and prints the results.
 fn simulate(what: &str, trials: u64, truth: [f64; 3]) -> Tally {
     let names = ["plan", "one", "two"];
-    let truth: Vec<(&str, f64)> = names.into_iter().zip(truth).collect();
+    let truth: Vec<(&'static str, f64)> = names.into_iter().zip(truth).collect();
     let change = |name: &str| Variant::change(name, Change::default());
     let variants = [
         Variant::none(),
@@ -148,20 +165,10 @@ fn simulate(what: &str, trials: u64, truth: [f64; 3]) -> Tally {
         change("one"),
         change("two"),
     ];
-    let rules = Rules {
-        pairs: None,
-        deadline: Duration::from_secs_f64(LIMIT),
-        each: false,
-    };
     let mut tally = Tally::default();
     for trial in 0..trials {
-        let mut machine = Simulated {
-            random: Random::new(trial << 32),
-            clock: 0.0,
-            speed: 0.0,
-            truth: truth.clone(),
-        };
-        let comparison = compare(&mut machine, "x", &variants, &rules, None).unwrap();
+        let mut machine = Simulated::new(trial, &truth);
+        let comparison = compare(&mut machine, "x", &variants, &rules(), None).unwrap();
         tally.take(&comparison, &truth);
     }
     let [elapsed, cpu] = tally.coverage();
@@ -216,4 +223,35 @@ fn an_effect_of_ten_percent_is_applied() {
     let tally = simulate("10 % by the plan", 40, [1.1, 1.0, 1.0]);
     assert!(tally.share() >= 0.95, "{tally:?}");
     assert_held(&tally);
+}
+
+/// The verdicts on two commands with this true ratio.
+fn verdicts_on_two(trials: u64, ratio: f64) -> Vec<Verdict> {
+    let command = || Invocation::program(&["x".into()]);
+    let variants = Variant::two(command(), command());
+    let one = |trial| {
+        let mut machine = Simulated::new(trial, &[("b", ratio)]);
+        let comparison = compare(&mut machine, "x", &variants, &rules(), None).unwrap();
+        comparison.verdict
+    };
+    (0..trials).map(one).collect()
+}
+
+#[test]
+fn a_command_is_seldom_faster_or_slower_than_itself() {
+    let verdicts = verdicts_on_two(100, 1.0);
+    let of = |wanted| verdicts.iter().filter(|it| **it == wanted).count();
+    let wrong = of(Verdict::Faster) + of(Verdict::Slower);
+    println!("equal commands: {wrong} of 100 called faster or slower");
+    assert!(wrong <= 5, "{verdicts:?}");
+    assert!(of(Verdict::NoDifference) > 0, "{verdicts:?}");
+}
+
+#[test]
+fn a_second_command_that_is_ten_percent_off_is_found() {
+    for (ratio, wanted) in [(1.1, Verdict::Faster), (0.9, Verdict::Slower)] {
+        let verdicts = verdicts_on_two(40, ratio);
+        let found = verdicts.iter().filter(|it| **it == wanted).count();
+        assert!(found >= 38, "{ratio}: {verdicts:?}");
+    }
 }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use toll_act::permanent::Change;
 
+use super::invocation::Invocation;
+
 /// One way of running the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variant {
@@ -28,6 +30,10 @@ pub enum Way {
     All,
     /// As today, with one permanent change.
     Change(Change),
+    /// The first of two commands.
+    First(Invocation),
+    /// The second, which is judged.
+    Second(Invocation),
 }
 
 impl Variant {
@@ -60,6 +66,14 @@ impl Variant {
         Variant::new(name, Way::Change(change))
     }
 
+    /// Two commands, which are called a and b.
+    pub fn two(a: Invocation, b: Invocation) -> Vec<Variant> {
+        vec![
+            Variant::new("a", Way::First(a)),
+            Variant::new("b", Way::Second(b)),
+        ]
+    }
+
     fn new(name: &str, way: Way) -> Variant {
         Variant {
             name: name.to_owned(),
@@ -69,18 +83,28 @@ impl Variant {
 
     /// Whether the variant can be applied as it is, so that its gain is judged.
     pub fn is_judged(&self) -> bool {
-        matches!(self.way, Way::Plan(_) | Way::Change(_))
+        matches!(self.way, Way::Plan(_) | Way::Change(_) | Way::Second(_))
+    }
+
+    /// One of two commands.
+    pub fn invocation(&self) -> Option<&Invocation> {
+        match &self.way {
+            Way::First(invocation) | Way::Second(invocation) => Some(invocation),
+            _ => None,
+        }
     }
 
     /// The description of the variant.
-    pub fn meaning(&self) -> &'static str {
-        match self.way {
+    pub fn meaning(&self) -> String {
+        let text = match &self.way {
             Way::None => "as it is run today",
             Way::Never => "without huge pages",
             Way::Plan(_) => "the plan's regions huge",
             Way::PlanOnly(_) => "only the plan's regions and other advised memory huge",
             Way::All => "everything huge",
             Way::Change(_) => "with this change, without tollfree",
-        }
+            Way::First(invocation) | Way::Second(invocation) => return invocation.text(),
+        };
+        text.to_owned()
     }
 }

@@ -57,9 +57,10 @@ impl LoadArgs {
     }
 }
 
-/// Parses a threshold in percent, at least 0.
+/// Parses a threshold in percent, at least 0: `2`, `2%`.
 pub fn percent(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
+    let number = text.strip_suffix('%').unwrap_or(text);
+    match number.trim_end().parse::<f64>() {
         Ok(percent) if percent.is_finite() && percent >= 0.0 => Ok(percent),
         _ => Err("is not a percentage of 0 or more".to_owned()),
     }

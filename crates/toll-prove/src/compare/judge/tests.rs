@@ -3,6 +3,7 @@
 use toll_act::permanent::Change;
 
 use super::*;
+use crate::compare::Invocation;
 use crate::compare::mock::{Mock, rules};
 
 fn three() -> Vec<Variant> {
@@ -203,4 +204,41 @@ fn a_comparison_survives_its_own_json() {
     let got = compare(&mut mock, "x", &three(), &rules(Some(4), 9999.0), None).unwrap();
     let text = serde_json::to_string(&got).unwrap();
     assert_eq!(serde_json::from_str::<Comparison>(&text).unwrap(), got);
+}
+
+#[test]
+fn the_speed_up_of_two_commands_is_that_of_the_second() {
+    let mut mock = Mock::new(&[("a", &[3.0, 3.03, 2.97]), ("b", &[2.0, 2.01, 1.99])]);
+    let command = |line: &str| Invocation::shell(line.as_ref());
+    let env = [("X".into(), "1".into())];
+    let variants = Variant::two(command("./old"), command("./new").with_env(&env));
+    let got = compare(&mut mock, "x", &variants, &rules(None, 9999.0), None).unwrap();
+    assert_eq!(got.verdict, Verdict::Faster);
+    assert!((got.speedup.unwrap().median - 1.5).abs() < 0.02);
+    assert_eq!((got.speedup_all, got.predicted_speedup), (None, None));
+    let [a, b] = got.variants.as_slice() else {
+        panic!("{:?}", got.variants)
+    };
+    assert_eq!((a.proven, b.proven), (None, Some(true)));
+    assert_eq!(b.meaning, "X=1 ./new");
+    let command = b.command.as_ref().unwrap();
+    assert_eq!(
+        (command.line.as_str(), command.env["X"].as_str()),
+        ("./new", "1")
+    );
+}
+
+#[test]
+fn commands_that_print_different_things_are_no_matter_of_a_plan() {
+    let mut mock = Mock::new(&[("a", &[3.0]), ("b", &[2.0])]);
+    mock.fill = |variant, _, sample| {
+        sample.output = Some([u64::from(variant.name == "b"), 0]);
+    };
+    let command = || Invocation::program(&["x".into()]);
+    let variants = Variant::two(command(), command());
+    let got = compare(&mut mock, "x", &variants, &rules(Some(3), 9999.0), None).unwrap();
+    let error = got.check_output(false).unwrap_err().to_string();
+    assert!(error.contains("DIFFERS in variant b"), "{error}");
+    assert!(!error.contains("plan"), "{error}");
+    assert!(got.check_output(true).is_ok());
 }
