@@ -273,6 +273,7 @@ impl ProfileBuilder {
             footprint,
             warnings: meta.warnings,
             sites,
+            stacks: Vec::new(),
         }
     }
 }

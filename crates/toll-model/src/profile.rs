@@ -4,6 +4,7 @@
 //! A profile is stored as one JSON document; `schemas/profile.schema.json` describes it and
 //! docs/guide/formats.md explains it.
 
+mod stack;
 mod stored;
 
 use std::collections::HashSet;
@@ -14,6 +15,8 @@ use crate::PAGE;
 use crate::error::FormatError;
 use crate::format::{Format, first_impossible};
 use crate::site::Site;
+
+pub use stack::Stack;
 
 /// Value of the `format` field of a profile.
 pub const FORMAT: &str = "tollfree-profile";
@@ -140,6 +143,9 @@ pub struct Profile {
     #[serde(default)]
     pub warnings: Vec<String>,
     pub sites: Vec<SiteRows>,
+    /// Code stacks, most misses first; empty if the source does not know them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stacks: Vec<Stack>,
 }
 
 /// A program file.
@@ -181,6 +187,10 @@ impl Profile {
                 return Err(wrong("its id is taken by an earlier site".to_owned()));
             }
             rows.check().map_err(wrong)?;
+        }
+        for (number, stack) in self.stacks.iter().enumerate() {
+            let wrong = |detail| PROFILE.invalid(format!("stack {number}: {detail}"));
+            stack.check().map_err(wrong)?;
         }
         Ok(())
     }

@@ -9,11 +9,19 @@ use toll_model::cost::CostTable;
 use toll_model::error::FormatError;
 use toll_model::estimate::{Options, estimate};
 use toll_model::plan::Plan;
-use toll_model::profile::Profile;
+use toll_model::profile::{Profile, Stack};
 use toll_testkit::model::{costs, regions};
 
 /// Expected error text, and the change that causes it.
 type Case<T> = (&'static str, fn(&mut T));
+
+fn stack(frames: &[&str], misses: f64) -> Stack {
+    let frames = frames.iter().map(|name| (*name).into());
+    Stack {
+        frames: frames.collect(),
+        misses,
+    }
+}
 
 fn plan() -> Plan {
     estimate(&regions(&[5e6, 1.0, 7e6]), &costs(), Options::default())
@@ -40,7 +48,7 @@ fn profile_error(change: impl Fn(&mut Profile)) -> String {
 
 #[test]
 fn impossible_profiles_are_named() {
-    let cases: [Case<Profile>; 14] = [
+    let cases: [Case<Profile>; 16] = [
         ("row 0: misses is NaN", |p| {
             p.sites[0].rows[0].misses = f64::NAN
         }),
@@ -69,12 +77,31 @@ fn impossible_profiles_are_named() {
             p.sites[0].site.misalignment = 2 << 20
         }),
         ("sampled is 0", |p| p.sampled = 0.0),
+        ("stack 0: it has no frame", |p| {
+            p.stacks.push(stack(&[], 1.0))
+        }),
+        ("stack 0: misses is -1", |p| {
+            p.stacks.push(stack(&["f"], -1.0))
+        }),
     ];
     for (expected, change) in cases {
         let error = profile_error(change);
         assert!(error.contains(expected), "{expected}: {error}");
         assert!(error.starts_with("profile: "), "{error}");
     }
+}
+
+#[test]
+fn code_stacks_are_read_as_they_were_written() {
+    let mut profile = regions(&[5.0, 6.0]);
+    assert!(!profile.to_json().unwrap().contains("stacks"));
+    profile.stacks = vec![stack(&["f", "main"], 7.5), stack(&["g", "main"], 3.0)];
+    let text = profile.to_json().unwrap();
+    assert_eq!(text.matches("main").count(), 1, "each name once: {text}");
+    assert_eq!(Profile::from_json(&text).unwrap(), profile);
+    let wrong = text.replace("\"frames\":[2,1]", "\"frames\":[2,9]");
+    let error = Profile::from_json(wrong).unwrap_err().to_string();
+    assert!(error.contains("stack 1: there is no function 9"), "{error}");
 }
 
 #[test]

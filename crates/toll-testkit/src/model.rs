@@ -124,6 +124,7 @@ pub fn profile(sites: Vec<SiteRows>) -> Profile {
         footprint: 1 << 30,
         warnings: Vec::new(),
         sites,
+        stacks: Vec::new(),
     }
 }
 

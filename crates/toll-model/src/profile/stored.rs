@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Stored form of a profile: as [`Profile`], but each frame is stored once, in a table, and
-//! allocation events refer to frames by index. Thousands of events come from few call sites;
-//! without the table their names would be most of the file.
+//! allocation events refer to frames by index; code stacks and their functions likewise. Thousands
+//! of events come from few call sites; without the table their names would be most of the file.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{PROFILE, Place, Profile, Program, Row, SiteRows, Source};
+use super::{PROFILE, Place, Profile, Program, Row, SiteRows, Source, Stack};
 use crate::error::FormatError;
 use crate::site::{Frame, Level, SiteKind};
 
@@ -57,6 +58,17 @@ struct Written<'a> {
     warnings: &'a [String],
     frames: Vec<&'a Frame>,
     sites: Vec<WrittenSite<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    functions: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    stacks: Vec<StoredStack>,
+}
+
+/// A code stack: its functions by index in their table.
+#[derive(Serialize, Deserialize)]
+struct StoredStack {
+    frames: Vec<u32>,
+    misses: f64,
 }
 
 #[derive(Serialize)]
@@ -89,21 +101,40 @@ enum WrittenKind<'a> {
     Other(&'a SiteKind),
 }
 
-/// The frames so far.
-#[derive(Default)]
-struct Table<'a> {
-    places: HashMap<&'a Frame, u32>,
-    frames: Vec<&'a Frame>,
+/// The frames, or functions, so far.
+struct Table<'a, T: ?Sized> {
+    places: HashMap<&'a T, u32>,
+    entries: Vec<&'a T>,
 }
 
-impl<'a> Table<'a> {
-    fn place(&mut self, frame: &'a Frame) -> u32 {
-        *self.places.entry(frame).or_insert_with(|| {
-            self.frames.push(frame);
-            (self.frames.len() - 1) as u32
+impl<T: ?Sized> Default for Table<'_, T> {
+    fn default() -> Self {
+        Table {
+            places: HashMap::new(),
+            entries: Vec::new(),
+        }
+    }
+}
+
+impl<'a, T: Eq + Hash + ?Sized> Table<'a, T> {
+    fn place(&mut self, entry: &'a T) -> u32 {
+        *self.places.entry(entry).or_insert_with(|| {
+            self.entries.push(entry);
+            (self.entries.len() - 1) as u32
         })
     }
+}
 
+impl<'a> Table<'a, str> {
+    fn stack(&mut self, stack: &'a Stack) -> StoredStack {
+        StoredStack {
+            frames: stack.frames.iter().map(|name| self.place(name)).collect(),
+            misses: stack.misses,
+        }
+    }
+}
+
+impl<'a> Table<'a, Frame> {
     fn kind(&mut self, kind: &'a SiteKind) -> WrittenKind<'a> {
         match kind {
             SiteKind::Alloc {
@@ -138,6 +169,9 @@ impl<'a> Written<'a> {
             places: &rows.places,
         };
         let sites = profile.sites.iter().map(&mut site).collect();
+        let mut functions = Table::default();
+        let stacks = profile.stacks.iter();
+        let stacks = stacks.map(|stack| functions.stack(stack)).collect();
         Written {
             format: &profile.format,
             version: profile.version,
@@ -152,8 +186,10 @@ impl<'a> Written<'a> {
             native_ns: profile.native_ns,
             footprint: profile.footprint,
             warnings: &profile.warnings,
-            frames: table.frames,
+            frames: table.entries,
             sites,
+            functions: functions.entries,
+            stacks,
         }
     }
 }
@@ -179,13 +215,17 @@ struct Stored {
     frames: Vec<Arc<Frame>>,
     #[serde(alias = "anchors")]
     sites: Vec<SiteRows>,
+    #[serde(default)]
+    functions: Vec<Arc<str>>,
+    #[serde(default)]
+    stacks: Vec<StoredStack>,
 }
 
 impl Stored {
     /// Returns the profile with all frames resolved.
     ///
     /// # Errors
-    /// Names the event with a frame that is not in the table.
+    /// Names the event with a frame, or the stack with a function, that is not in its table.
     fn into_profile(mut self) -> Result<Profile, String> {
         for rows in &mut self.sites {
             let id = rows.site.id;
@@ -202,6 +242,12 @@ impl Stored {
                     .ok_or_else(|| format!("site {id}: there is no frame {place}"))?;
             }
         }
+        let numbered = self.stacks.iter().enumerate();
+        let stacks = numbered.map(|(number, stack)| {
+            let resolved = stack.resolve(&self.functions);
+            resolved.map_err(|detail| format!("stack {number}: {detail}"))
+        });
+        let stacks = stacks.collect::<Result<_, _>>()?;
         Ok(Profile {
             format: self.format,
             version: self.version,
@@ -217,6 +263,22 @@ impl Stored {
             footprint: self.footprint,
             warnings: self.warnings,
             sites: self.sites,
+            stacks,
+        })
+    }
+}
+
+impl StoredStack {
+    /// Returns the stack with the names of its functions.
+    fn resolve(&self, functions: &[Arc<str>]) -> Result<Stack, String> {
+        let name = |place: &u32| {
+            let found = functions.get(*place as usize).cloned();
+            found.ok_or_else(|| format!("there is no function {place}"))
+        };
+        let frames: Result<_, String> = self.frames.iter().map(name).collect();
+        Ok(Stack {
+            frames: frames?,
+            misses: self.misses,
         })
     }
 }

@@ -34,7 +34,7 @@ impl Frame {
     /// Formats the call for display: `main (skew.c:40)`; without source lines `main+0x1f3`; without
     /// a symbol for the function `python3.13 after PyObject_Free+0x3d1d`, else
     /// `python3.13+0x52853d`.
-    pub(super) fn name(&self) -> String {
+    pub fn name(&self) -> String {
         let module = self.path.rsplit('/').next().unwrap_or(&self.module);
         let mut name = match (&self.symbol, &self.nearest) {
             (Some(symbol), _) => symbol.clone(),

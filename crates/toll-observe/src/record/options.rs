@@ -21,6 +21,8 @@ pub struct RecordOptions {
     pub command: Vec<OsString>,
     /// Count only these addresses.
     pub only: Option<Range<u64>>,
+    /// Record code stacks too; perf alone knows them.
+    pub stacks: bool,
     /// TLB preset for the simulator; `None`: this CPU's.
     pub preset: Option<String>,
     /// Share of the run that the simulator instruments, 0..1; `None`: its default.

@@ -11,17 +11,21 @@
 //! | `reader` | reads the text of a recording, and counts |
 //! | `detect` | the kind of text |
 //! | `script`, `table`, `tlb` | the lines of each kind of text |
+//! | `code`, `pending`, `stacks` | the code of each sample, and the misses of each call chain |
 //! | `place` | from an address to a site, with `space`, `spans` and `layout` |
 //! | `reading` | options and results of reading |
 
+mod code;
 mod detect;
 mod layout;
+mod pending;
 mod place;
 mod reader;
 mod reading;
 mod script;
 mod space;
 mod spans;
+mod stacks;
 mod table;
 mod tlb;
 mod tool;

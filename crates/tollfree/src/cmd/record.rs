@@ -61,6 +61,9 @@ pub struct Args {
     /// Run the program under this plan while recording
     #[arg(long, value_name = "PLAN")]
     pub plan: Option<PathBuf>,
+    /// Record code stacks too, for `report --folded` (with --source perf)
+    #[arg(long)]
+    pub stacks: bool,
     /// TLB preset for the simulator (default: this CPU)
     #[arg(long, value_name = "NAME")]
     pub preset: Option<String>,
@@ -68,7 +71,7 @@ pub struct Args {
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub sample: Option<f64>,
     /// Record a process that runs already, by accessed bits; it runs on unchanged
-    #[arg(short, long, value_name = "PID", conflicts_with_all = ["command", "plan", "preset", "sample"])]
+    #[arg(short, long, value_name = "PID", conflicts_with_all = ["command", "plan", "preset", "sample", "stacks"])]
     pub pid: Option<u32>,
     /// Record for this long at most (with --pid: 10s); a program that tollfree started is then ended
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
@@ -104,6 +107,10 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     if let Some(file) = &args.summary {
         files::check_writable(file, true)?;
     }
+    if args.stacks && args.source != SourceName::Perf {
+        let message = "--stacks needs --source perf: the other sources do not know the code";
+        return Err(UserError::Usage(message.to_owned()).into());
+    }
     if let Some(pid) = args.pid {
         return record_pid(pid, &args, json);
     }
@@ -112,6 +119,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         only: args.only,
         actuator: actuator.transpose()?,
         command: args.command,
+        stacks: args.stacks,
         preset: args.preset,
         sample: args.sample,
         limit: args.for_,

@@ -201,21 +201,23 @@ impl Places {
         Some((site, address - start))
     }
 
+    /// The file that is mapped at an address.
+    pub fn file(&self, pid: Option<u32>, address: u64) -> Option<&str> {
+        let (_, vma) = mapping_at(space_of(&self.spaces, pid)?, address)?;
+        match &vma.is {
+            Is::File { path, .. } => Some(path),
+            _ => None,
+        }
+    }
+
     fn in_mapping(
         &mut self,
         pid: Option<u32>,
         address: u64,
         huge: &mut bool,
     ) -> Option<(u32, u64)> {
-        let space = match pid {
-            Some(pid) => self.spaces.get(&pid)?,
-            None if self.spaces.len() == 1 => self.spaces.values().next()?,
-            None => return None,
-        };
-        let (&start, vma) = space.range(..=address).next_back()?;
-        if address >= vma.end {
-            return None;
-        }
+        let space = space_of(&self.spaces, pid)?;
+        let (start, vma) = mapping_at(space, address)?;
         *huge |= vma.huge;
         let into = address - start;
         let (kind, offset, misalignment, level) = match &vma.is {
@@ -278,6 +280,21 @@ impl Places {
         }
         (profile, random)
     }
+}
+
+/// The mappings of a process; without its id, those of the only one.
+fn space_of(spaces: &HashMap<u32, Space>, pid: Option<u32>) -> Option<&Space> {
+    match pid {
+        Some(pid) => spaces.get(&pid),
+        None if spaces.len() == 1 => spaces.values().next(),
+        None => None,
+    }
+}
+
+/// The mapping of an address, with its start.
+fn mapping_at(space: &Space, address: u64) -> Option<(u64, &Vma)> {
+    let (&start, vma) = space.range(..=address).next_back()?;
+    (address < vma.end).then_some((start, vma))
 }
 
 #[cfg(test)]

@@ -10,10 +10,13 @@ use toll_model::builder::{Counts, Meta};
 use toll_model::error::FormatError;
 use toll_model::profile::{Program, Source};
 
+use super::code;
 use super::detect::{Format, detect, foreign, looks_like_script, shorten};
 use super::layout::Layout;
+use super::pending::Pending;
 use super::place::Places;
 use super::reading::{Imported, Kind, Reading, Tally, WHAT};
+use super::stacks::Stacks;
 use super::tlb::Tlb;
 use super::{script, table};
 
@@ -27,6 +30,9 @@ pub struct Reader<'a> {
     places: Places,
     reading: &'a Reading,
     tally: Tally,
+    /// The last sample, until it is complete.
+    pending: Option<Pending>,
+    stacks: Stacks,
     /// Sum of the periods of counted samples, and number of samples with a period.
     periods: (f64, u64),
     /// Sum of latencies and number of samples, without and with a page walk.
@@ -46,6 +52,8 @@ impl<'a> Reader<'a> {
             places: places.with_blocks(reading.blocks.clone()),
             reading,
             tally: Tally::default(),
+            pending: None,
+            stacks: Stacks::default(),
             periods: (0.0, 0),
             latency: [(0, 0); 2],
             processes: HashMap::new(),
@@ -128,8 +136,15 @@ impl<'a> Reader<'a> {
     }
 
     fn script_line(&mut self, line: &str) -> Result<(), String> {
+        if self.pending.as_mut().is_some_and(|it| it.add(line)) {
+            return Ok(());
+        }
+        self.settle();
         match script::parse(line)? {
-            script::Line::Sample(sample) => self.sample(&sample),
+            script::Line::Sample(sample) => {
+                let file = |ip| self.places.file(sample.pid, ip).map(code::in_brackets);
+                self.pending = Some(Pending::new(sample, line, file));
+            }
             script::Line::Sourceless => self.tally.sourceless += 1,
             script::Line::Map(map) => self.places.map(&map),
             script::Line::Exec { pid } => self.places.exec(pid),
@@ -137,6 +152,18 @@ impl<'a> Reader<'a> {
             script::Line::Other => {}
         }
         Ok(())
+    }
+
+    /// Counts the last sample, which is complete now.
+    fn settle(&mut self) {
+        if let Some(Pending { sample, frames }) = self.pending.take() {
+            let before = self.tally.misses;
+            self.sample(&sample);
+            if self.tally.misses > before {
+                let period = sample.period.map_or(1.0, |p| p as f64);
+                self.stacks.count(&frames, period);
+            }
+        }
     }
 
     fn sample(&mut self, sample: &script::Sample) {
@@ -206,6 +233,7 @@ impl<'a> Reader<'a> {
     }
 
     fn finish(mut self, format: &Format) -> Result<Imported, FormatError> {
+        self.settle();
         self.check()?;
         self.warn();
         let kind = match format {
@@ -235,6 +263,7 @@ impl<'a> Reader<'a> {
             self.warnings.insert("some addresses are random in every run (ASLR) and the recording does not say what was mapped there: they are shown but never advised; record with `tollfree record`, or name a fixed mapping with --only".to_owned());
         }
         profile.warnings = self.warnings.into_iter().collect();
+        profile.stacks = self.stacks.finish();
         Ok(Imported {
             profile,
             kind,

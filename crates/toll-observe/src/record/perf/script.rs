@@ -23,7 +23,7 @@ pub enum Line<'a> {
         pid: u32,
         parent: u32,
     },
-    /// Call chains, other records, blank lines.
+    /// Other records, blank lines.
     Other,
 }
 

@@ -61,7 +61,7 @@ fn recordings_without_an_answer_are_refused() {
 }
 
 #[test]
-fn comments_blank_lines_and_call_chains_are_passed_over() {
+fn comments_and_blank_lines_are_passed_over() {
     let text = format!(
         "# ========\n# cmdline : /usr/bin/perf mem record ./p\n\n{}\t    401000 f+0x0 (/tmp/p)\n\t    7f00 main (/tmp/p)\n\n{}",
         line(0x1000_0000, "L2 miss", 1),
@@ -75,6 +75,35 @@ fn comments_blank_lines_and_call_chains_are_passed_over() {
             .source_detail
             .contains("perf mem record ./p")
     );
+}
+
+/// A sample with a call chain and the size of the data's page, as perf prints them.
+fn chained(address: u64, tlb: &str, functions: [&str; 2], size: &str) -> String {
+    let [inner, outer] = functions;
+    let sample = line(address, tlb, 64).replace("401000 f+0x0 (/tmp/p)", "");
+    format!("{sample}\t 1000 {inner} (/tmp/p)\n\t 1010 {outer} (/tmp/p)\n {size}\n")
+}
+
+#[test]
+fn a_call_chain_and_a_page_size_belong_to_the_sample_before_them() {
+    let reading = Reading {
+        only: Some(0x1000_0000..0x2000_0000),
+        ..Reading::default()
+    };
+    let text = chained(0x1000_0000, "L2 miss", ["f", "main"], "2M")
+        + &chained(0x1020_0000, "L2 miss", ["g", "main"], "4K")
+        + &chained(0x1020_0000, "L1 or L2 hit", ["hit", "main"], "4K")
+        + &chained(0x3000_0000, "L2 miss", ["outside", "main"], "4K")
+        + &chained(0x1020_0000, "L2 miss", ["g", "main"], "4K");
+    let profile = from_text(text.as_bytes(), &reading).unwrap().profile;
+    let huge: Vec<bool> = profile.rows().map(|row| row.huge).collect();
+    assert_eq!(huge, [true, false]);
+    let stacks: Vec<String> = profile
+        .stacks
+        .iter()
+        .map(|stack| format!("{} {}", stack.frames.join(","), stack.misses))
+        .collect();
+    assert_eq!(stacks, ["g,main 128", "f,main 64"]);
 }
 
 /// Every fixture text with bytes changed, removed and doubled: a result or an error, no panic.

@@ -26,7 +26,7 @@ use super::reading::{Imported, Reading, WHAT};
 use crate::record::options::{RecordOptions, Recorded, drop_own_memory};
 
 /// Fields to print, in perf's names; fields that a recording lacks are omitted.
-const FIELDS: [&str; 11] = [
+const FIELDS: [&str; 13] = [
     "comm",
     "pid",
     "tid",
@@ -37,6 +37,8 @@ const FIELDS: [&str; 11] = [
     "data_src",
     "weight",
     "ip",
+    "sym",
+    "dso",
     "data_page_size",
 ];
 /// Maximum number of events per run. The space is allocated at once, in a temporary directory.
@@ -87,7 +89,7 @@ pub fn record(options: &RecordOptions) -> Result<Recorded> {
     let events = EventFile::create(&directory.path().join("events"), EVENTS_MAX)?;
     let launch = options.launch()?.events(events.path());
     let page_size = knows_page_size(&perf);
-    let line = command_line(&perf, &data, page_size);
+    let line = command_line(&perf, &data, &switches(page_size, options.stacks));
     let mut child = launch.wrapper(line).spawn()?;
     let limited = match options.limit {
         Some(limit) => child.wait_for(limit)?,
@@ -136,22 +138,24 @@ pub fn record(options: &RecordOptions) -> Result<Recorded> {
 }
 
 /// The perf command line before the target; it uses the clock of allocation events.
-fn command_line(perf: &Path, data: &Path, page_size: bool) -> Vec<OsString> {
+fn command_line(perf: &Path, data: &Path, switches: &[&str]) -> Vec<OsString> {
     let mut line = vec![perf.into()];
     line.extend(["mem", "record"].map(OsString::from));
-    line.extend(switches(page_size).map(OsString::from));
+    line.extend(switches.iter().map(OsString::from));
     line.extend([data.into(), OsString::from("--")]);
     line
 }
 
 /// The options of `perf record`, up to the name of its file.
-fn switches(page_size: bool) -> impl Iterator<Item = &'static str> {
+fn switches(page_size: bool, stacks: bool) -> Vec<&'static str> {
     // Reading all files for build-ids takes long after the target's end, and a perf that is killed
     // meanwhile leaves a truncated recording.
     let always = ["-q", "-B", "-k", "mono"];
     // Without the page size, memory that is already huge would count as gain.
     let sized = page_size.then_some("--data-page-size");
-    always.into_iter().chain(sized).chain(["-o"])
+    let chains = stacks.then_some("--call-graph=fp");
+    let options = always.into_iter().chain(sized).chain(chains);
+    options.chain(["-o"]).collect()
 }
 
 /// Whether samples can have the page size: since Linux 5.11, if this perf supports it.
@@ -246,6 +250,8 @@ fn print(
             "--ns",
             "--show-mmap-events",
             "--show-task-events",
+            // Inlined functions would take a process of addr2line for each address.
+            "--no-inline",
             "-F",
         ])
         .arg(&fields)

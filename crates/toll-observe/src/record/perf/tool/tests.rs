@@ -2,20 +2,23 @@
 
 use super::*;
 
-fn words(page_size: bool) -> Vec<String> {
-    let line = command_line(Path::new("perf"), Path::new("/tmp/data"), page_size);
+fn words(page_size: bool, stacks: bool) -> Vec<String> {
+    let switches = switches(page_size, stacks);
+    let line = command_line(Path::new("perf"), Path::new("/tmp/data"), &switches);
     let text = |word: OsString| word.to_string_lossy().into_owned();
     line.into_iter().map(text).collect()
 }
 
 #[test]
 fn page_sizes_are_asked_for_and_build_ids_are_not() {
-    let with = words(true);
+    let with = words(true, false);
     assert!(with.contains(&"--data-page-size".to_owned()), "{with:?}");
     assert!(with.contains(&"-B".to_owned()), "{with:?}");
     assert_eq!(with[with.len() - 3..], ["-o", "/tmp/data", "--"]);
-    let without = words(false);
+    let without = words(false, false);
     assert!(!without.contains(&"--data-page-size".to_owned()));
+    let chains = "--call-graph=fp".to_owned();
+    assert!(!with.contains(&chains) && words(true, true).contains(&chains));
 }
 
 /// Without a PMU there is no memory event, but the clock event takes the same options.
@@ -30,7 +33,7 @@ fn perf_knows_the_switches() {
     let output = Command::new(&perf)
         .arg("record")
         .args(["-e", "cpu-clock", "-d"])
-        .args(switches(knows_page_size(&perf)))
+        .args(switches(knows_page_size(&perf), true))
         .arg(&data)
         .args(["--", "true"])
         .output()
