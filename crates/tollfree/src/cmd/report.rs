@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree report`.
 
+mod folded;
 mod style;
 
 use std::fmt::Write;
@@ -26,14 +27,20 @@ const SHOWN: usize = 10;
 /// Maximum number of regions per site in `--json`.
 const REGIONS: usize = 1 << 20;
 
-/// Show a profile as a table and a heat strip
+/// Show a profile as a table and a heat strip, a page, or stacks for a flame graph
 ///
 /// Each strip shows one site from start to end; each character is one region of 2 MiB, or several
 /// if the terminal is too narrow.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Example:
-  tollfree report before.json --after after.json --html report.html")]
+Examples:
+  tollfree report before.json --after after.json --html report.html
+  tollfree report --folded profile.json > misses.folded
+
+--folded prints a line for each stack, outermost frame first, with its misses: the input
+of flame graphs. Stacks of the code come from perf (`perf mem record -g`); a profile of
+the simulator or of accessed bits has those of the allocations: which memory misses, and
+not which code.")]
 pub struct Args {
     /// The profile to show
     pub file: PathBuf,
@@ -43,6 +50,9 @@ pub struct Args {
     /// A second profile, recorded under the plan
     #[arg(long, value_name = "FILE")]
     pub after: Option<PathBuf>,
+    /// Print folded stacks instead, for a flame graph
+    #[arg(long, value_name = "STACKS", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "auto", conflicts_with_all = ["html", "after"])]
+    pub folded: Option<folded::Of>,
     /// Overwrite the page if it exists
     #[arg(long)]
     pub force: bool,
@@ -53,6 +63,10 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         files::check_writable(page, args.force)?;
     }
     let before = read(&args.file)?;
+    if let Some(of) = args.folded {
+        folded::print(&args.file, &before, of, json)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let after = args.after.as_deref().map(read).transpose()?;
     if let Some(path) = &args.html {
         let data = PageData {
