@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`actuate`] | turns a plan into actions on a program that is about to run |
 //! | [`apply`] | applies a plan to a running process |
+//! | [`switch`] | switches memory of a running process between huge and 4 KiB pages, and back |
 //! | [`serve`] | serves a program's mappings of large files from morsels |
 //! | [`morsel`] | opens the directory of morsels, and copies files into it |
 //! | [`permanent`] | lists changes that keep the gain without tollfree |
@@ -37,5 +38,6 @@ pub mod permanent;
 pub mod search;
 pub mod serve;
 pub mod signals;
+pub mod switch;
 pub mod target;
 pub mod thp;

@@ -6,12 +6,14 @@ mod pagemap;
 mod smaps;
 mod status;
 mod tree;
+mod work;
 
 pub use maps::{Kind, Mapping, maps};
 pub use pagemap::Pagemap;
 pub use smaps::{Smap, smaps, smaps_each};
 pub use status::{Children, Stat, Status, is_32_bit, processes, stat, status};
 pub use tree::{children, tree};
+pub use work::{calls, cpu_time};
 
 use std::io;
 

@@ -20,3 +20,4 @@ mod vdso;
 pub use advice::{Advice, RemoteError};
 pub use gate::{Call, Gate, gate};
 pub use handle::{Reach, RemoteProcess};
+pub use process::drain;

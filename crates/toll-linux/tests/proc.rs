@@ -74,7 +74,7 @@ FutureField:          99 things
 VmFlags: rd wr mr mw me ac sd hg
 7f0000400000-7f0000600000 rw-p 00000000 00:00 0                          [anon:x]
 Rss:                   4 kB
-VmFlags: rd wr nh
+VmFlags: rd wr lo nh
 ";
 
 #[test]
@@ -87,6 +87,7 @@ fn smaps_are_read_field_by_field() {
     assert_eq!((first.huge(), first.swap), (2048 << 10, 8 << 10));
     assert!(first.advised_huge && !first.advised_never);
     assert!(smaps[1].advised_never && !smaps[1].advised_huge);
+    assert!(smaps[1].locked && !first.locked);
     assert_eq!(smaps[1].rss, 4096);
 }
 

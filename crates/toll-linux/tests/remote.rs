@@ -188,6 +188,7 @@ fn collapses_and_splits_by_whichever_way_is_open() {
     // A page with an elevated reference count cannot be split.
     let split = (0..100).any(|_| {
         std::thread::sleep(Duration::from_millis(10));
+        toll_linux::remote::drain();
         remote.split(target.base).unwrap();
         target.huge() == 0
     });

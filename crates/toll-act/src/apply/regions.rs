@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use serde::Serialize;
-use toll_linux::remote::{Advice, RemoteError, RemoteProcess};
+use toll_linux::remote::{Advice, RemoteError, RemoteProcess, drain};
 use toll_linux::watch::{Ranges, map_budget};
 use toll_linux::{Root, proc};
 use toll_model::REGION;
@@ -103,6 +103,7 @@ pub fn split(remote: &RemoteProcess, regions: &[u64], notes: &mut Vec<String>) -
 }
 
 fn split_once(remote: &RemoteProcess, regions: &[u64]) -> Result<()> {
+    drain();
     for region in regions {
         match remote.split(*region) {
             Err(RemoteError::Gone) => return Err(ended(remote).into()),

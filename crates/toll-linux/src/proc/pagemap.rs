@@ -23,6 +23,12 @@ impl Pagemap {
         File::open(root.path(format!("/proc/{pid}/pagemap"))).map(Pagemap)
     }
 
+    /// Whether the address space is gone: the process has ended, or has executed another program.
+    pub fn is_gone(&self) -> bool {
+        let mut entry = [0; 8];
+        !matches!(self.0.read_at(&mut entry, 0), Ok(8))
+    }
+
     /// Returns the byte ranges of present pages in `start..end` (multiples of 4096), merged.
     ///
     /// # Errors

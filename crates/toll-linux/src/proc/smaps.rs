@@ -25,6 +25,8 @@ pub struct Smap {
     pub advised_huge: bool,
     /// MADV_NOHUGEPAGE is set.
     pub advised_never: bool,
+    /// Locked by mlock: its huge pages cannot be split by advice.
+    pub locked: bool,
 }
 
 impl Smap {
@@ -40,6 +42,7 @@ impl Smap {
             swap: 0,
             advised_huge: false,
             advised_never: false,
+            locked: false,
         }
     }
 
@@ -62,8 +65,10 @@ impl Smap {
             "Private_Hugetlb" | "Shared_Hugetlb" => &mut self.hugetlb,
             "Swap" => &mut self.swap,
             "VmFlags" => {
-                self.advised_huge = value.split(' ').any(|flag| flag == "hg");
-                self.advised_never = value.split(' ').any(|flag| flag == "nh");
+                let is_set = |wanted| value.split(' ').any(|flag| flag == wanted);
+                self.advised_huge = is_set("hg");
+                self.advised_never = is_set("nh");
+                self.locked = is_set("lo");
                 return;
             }
             _ => return,

@@ -93,12 +93,12 @@ impl RemoteProcess {
     }
 
     /// Splits the huge page that holds `region` into 4 KiB pages, if there is one. Its memory
-    /// stays: pages that only the huge page added are not freed.
+    /// stays: pages that only the huge page added are not freed. A page in a batch of a CPU stays
+    /// huge: [`drain`](super::drain) once before several splits.
     ///
     /// # Errors
     /// As [`RemoteProcess::collapse`].
     pub fn split(&self, region: u64) -> Result<(), RemoteError> {
-        process::drain();
         self.advise(region, PAGE, Advice::Cold)
     }
 

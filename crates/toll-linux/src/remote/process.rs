@@ -95,7 +95,7 @@ impl Remote {
 /// Drains the per-CPU LRU batches on all CPUs: a huge page in a batch cannot be split.
 /// MADV_COLLAPSE drains them first, even if it then finds nothing, as in this empty mapping of our
 /// own.
-pub(super) fn drain() {
+pub fn drain() {
     let length = 2 * REGION as usize;
     // SAFETY: a new mapping of our own that is not shared.
     unsafe {

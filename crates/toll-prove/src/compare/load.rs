@@ -12,7 +12,7 @@ use toll_act::target::{Child, Launch, Outcome};
 use super::last_words::last_words;
 use super::metric::Metric;
 use super::runner::{sample, supervise};
-use super::sample::Resource;
+use super::sample::{Resource, Sample};
 use super::schedule::Ran;
 
 /// Time between the start and the load of a server without `--ready`.
@@ -31,7 +31,7 @@ pub struct Load {
 
 impl Load {
     /// The compared quantity; the direction of a metric is known after its first value.
-    pub(super) fn resource(&self) -> Resource {
+    pub(crate) fn resource(&self) -> Resource {
         match (&self.workload, &self.metric) {
             (None, _) => Resource::Cpu,
             (Some(_), None) => Resource::Elapsed,
@@ -50,9 +50,9 @@ impl Load {
     }
 }
 
-/// Runs the workload once, without starting a server. Returns its time, or the captured number as a
-/// time.
-pub(crate) fn run_workload(load: &Load, limit: Duration) -> Result<Ran<f64>> {
+/// Runs the workload once, without starting a server. Returns its measurements, and what of them is
+/// compared.
+pub(crate) fn run_workload(load: &Load, limit: Duration) -> Result<Ran<(Sample, Resource)>> {
     let workload = load.workload.as_deref().unwrap_or("true");
     let directory = tempfile::tempdir().context("no temporary directory")?;
     let mut child = shell(workload, directory.path())?;
@@ -63,7 +63,7 @@ pub(crate) fn run_workload(load: &Load, limit: Duration) -> Result<Ran<f64>> {
         if let Some((value, direction)) = load.captured(directory.path())? {
             (sample.metric, resource) = (Some(value), direction);
         }
-        Ok(Ran::Done(resource.time_of(&sample)))
+        Ok(Ran::Done((sample, resource)))
     })
 }
 

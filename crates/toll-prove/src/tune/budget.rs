@@ -120,8 +120,12 @@ pub enum Course {
     Whole { costs_known: bool },
     /// The comparison of an earlier tune.
     Resumed,
-    /// A running process: how long it is observed, and whether there is a load to measure by.
-    Live { look: Duration, measured: bool },
+    /// A running process: the longest first run of a workload, if there is one, and how long it is
+    /// observed.
+    Live {
+        once: Option<Duration>,
+        look: Duration,
+    },
 }
 
 /// The shares, as announced before anything runs: `at most 10 min: quick look 30 s, upper bound 2
@@ -141,17 +145,13 @@ pub fn announcement(within: Duration, course: Course) -> String {
             }
         }
         Course::Resumed => add(Step::Compare.name(), within),
-        Course::Live { look, measured } => {
-            if measured {
-                left -= once(within);
-                add("workload once", once(within));
+        Course::Live { once, look } => {
+            if let Some(once) = once {
+                left = left.saturating_sub(once);
+                add("workload once", once);
             }
-            left = left.saturating_sub(look);
             add(Step::Look.name(), look);
-            if measured {
-                add("workload before", before(left));
-                add("workload after", left - before(left));
-            }
+            add(Step::Compare.name(), left.saturating_sub(look));
         }
     }
     format!("at most {}: {}", words(within), parts.join(", "))
@@ -160,11 +160,6 @@ pub fn announcement(within: Duration, course: Course) -> String {
 /// Maximum time of the first run of the workload on a live process.
 pub(crate) fn once(within: Duration) -> Duration {
     within.mul_f64(0.2)
-}
-
-/// Maximum time of the workload's runs before a change to a live process, of the time left.
-pub(crate) fn before(left: Duration) -> Duration {
-    left.mul_f64(0.45)
 }
 
 /// `45 s`, `2 min`, `2 min 30 s`.

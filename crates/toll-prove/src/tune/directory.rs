@@ -85,6 +85,17 @@ impl Directory {
         self.0.join(name)
     }
 
+    /// Removes a file, if it exists.
+    pub fn remove(&self, name: &str) -> Result<()> {
+        let path = self.file(name);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(error).with_context(|| format!("{}: cannot be removed", path.display()))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Writes a file atomically.
     pub fn write(&self, name: &str, content: &[u8]) -> Result<PathBuf> {
         let path = self.file(name);

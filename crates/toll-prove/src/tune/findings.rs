@@ -11,6 +11,7 @@ use toll_model::stats::{Interval, Verdict};
 use toll_observe::observation::Observation;
 
 use super::budget::{Spent, Step};
+use super::live::Alternated;
 use super::today::Today;
 use crate::compare::result::VariantResult;
 use crate::compare::warm::Warming;
@@ -132,6 +133,9 @@ pub struct Findings {
     pub upper_bound: Option<Comparison>,
     /// The program as it is, plan, all, and the permanent changes.
     pub comparison: Option<Comparison>,
+    /// How the memory of a running process alternated; only with --pid.
+    #[serde(default)]
+    pub live: Option<Alternated>,
 }
 
 /// The findings and the files that belong to them.
@@ -185,6 +189,7 @@ impl Results {
             notes: Vec::new(),
             upper_bound: None,
             comparison: None,
+            live: None,
         };
         Results {
             findings,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The answer as text, at the end of `tollfree tune`.
 
+mod live;
+
 use std::time::Duration;
 
 use toll_act::permanent::Permanent;
@@ -17,7 +19,10 @@ const MEMORY_SHOWN: usize = 5;
 pub fn render(found: &Findings) -> String {
     let mut text = String::new();
     let compared = found.comparison.as_ref().or(found.upper_bound.as_ref());
-    if let Some(comparison) = compared.filter(|it| it.pairs > 0) {
+    let alternated = found.live.as_ref();
+    if let Some(live) = alternated {
+        text += &live::render(found, live);
+    } else if let Some(comparison) = compared.filter(|it| it.pairs > 0) {
         text += &format!("{}\n", table::render(comparison, table::More::Within));
     }
     // Some reasons include it already.
@@ -40,6 +45,7 @@ pub fn render(found: &Findings) -> String {
             ratio::estimate(predicted)
         );
     }
+    text += &alternated.map_or_else(String::new, |live| live::now(found, live));
     let proven = proven(found);
     if found.advice == Advice::Apply {
         if proven {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree tune`.
 
+mod live;
 mod page;
 
 use std::ffi::OsString;
@@ -12,17 +13,14 @@ use anyhow::Result;
 use toll_act::error::UserError;
 use toll_act::search::find_program;
 use toll_act::{messages, signals};
-use toll_model::largepages;
 use toll_model::units::parse_duration;
 use toll_observe::machine;
-use toll_prove::compare::load::Load;
 use toll_prove::compare::runner::{Clock, Progress};
 use toll_prove::compare::subject::Subject;
 use toll_prove::compare::warm::{Warmer, Warming};
 use toll_prove::tune::budget::{Course, announcement};
 use toll_prove::tune::directory::Directory;
 use toll_prove::tune::findings::Results;
-use toll_prove::tune::live::{self, Live};
 use toll_prove::tune::machine::MachineExperiment;
 use toll_prove::tune::{decide, resume, text};
 
@@ -38,6 +36,7 @@ use crate::output;
   tollfree tune --within 5m --ready 'redis-cli ping' \\
       --workload 'redis-benchmark -q -n 200000 -r 1000000 -t get' \\
       --metric '([0-9.]+) requests per second' -- redis-server --port 6379
+  tollfree tune --pid 4242 --count-lines /var/log/nginx/access.log
 
 The program runs many times, also under a simulator: it must not modify its
 input. Its output is captured and must be the same in every run (--any-output
@@ -45,7 +44,11 @@ accepts output that differs between the variants). The verdict comes from interl
 runs, with a 95 % interval; results are written to a new directory.
 
 An undecided answer prints the command that continues from the stored runs:
---resume DIR, with the same options and command line."
+--resume DIR, with the same options and command line.
+
+A running process (--pid) is not restarted: its memory alternates between 4 KiB pages and
+huge pages, and its work is measured in between. At the end, and on Ctrl-C, the page sizes
+from before are restored."
 )]
 pub struct Args {
     /// Total time limit
@@ -53,9 +56,8 @@ pub struct Args {
     pub within: Duration,
     #[command(flatten)]
     pub load: LoadArgs,
-    /// A running process
-    #[arg(short, long, value_name = "PID", conflicts_with = "command")]
-    pub pid: Option<u32>,
+    #[command(flatten)]
+    pub live: live::LiveArgs,
     /// Directory for the results (default: ./tollfree-PROGRAM-TIME)
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
@@ -93,8 +95,8 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     let _signals = signals::watch()?;
     let clock = Clock::start();
     let load = args.load.load()?;
-    if let Some(pid) = args.pid {
-        return tune_live(&args, pid, load.unwrap_or_default(), clock, json);
+    if let Some(pid) = args.live.pid {
+        return live::run(&args, pid, load.unwrap_or_default(), clock, json);
     }
     find_program(&args.command[0])?;
     let program = args.command[0].to_string_lossy().into_owned();
@@ -160,29 +162,6 @@ fn course(stored: &Option<Results>) -> Course {
             costs_known: machine::costs_known(),
         },
     }
-}
-
-fn tune_live(args: &Args, pid: u32, load: Load, clock: Clock, json: bool) -> Result<ExitCode> {
-    let mut live = Live::new(pid, load, args.within, clock, Progress::new("begins"));
-    let mut results = live.tune()?;
-    live.progress.end();
-    let directory = Directory::create(
-        args.output.as_deref(),
-        &results.findings.program,
-        args.force,
-    )?;
-    results.findings.directory = Some(directory.path().to_owned());
-    results.findings.report = Some(directory.file("report.html"));
-    if !live.regions.is_empty() {
-        directory.write(live::REGIONS, largepages::format(&live.regions).as_bytes())?;
-        results.findings.notes.push(format!(
-            "the regions stay huge; to split them: tollfree apply --undo --plan {} --pid {pid}",
-            directory.file(live::REGIONS).display()
-        ));
-    }
-    directory.write("report.html", page::render(&results, None).as_bytes())?;
-    directory.write("tune.json", &serde_json::to_vec_pretty(&results.findings)?)?;
-    say(&results, json)
 }
 
 fn say(results: &Results, json: bool) -> Result<ExitCode> {

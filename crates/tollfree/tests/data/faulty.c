@@ -130,6 +130,20 @@ static void start_worker(char *hot)
 	}
 }
 
+/* A child that has all pages of its parent, and a line in the file "shared". */
+static pid_t start_sharer(void)
+{
+	pid_t child = fork();
+
+	if (child)
+		return child;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	log_run("shared");
+	while (!access("go", F_OK))
+		usleep(1000);
+	_exit(0);
+}
+
 static void sleep_ms(long ms)
 {
 	usleep(ms * 1000);
@@ -146,7 +160,7 @@ int main(int argc, char **argv)
 
 	if (!strcmp(how, "slow-when-simulated") && getenv("TOLLFREE_SIM"))
 		sleep(600);
-	hot = strcmp(how, "advises") ? hot_block() : advised_block();
+	hot = strcmp(how, "advises") && strcmp(how, "huge") ? hot_block() : advised_block();
 	cold = strcmp(how, "reuses") ? cold_block() : reused_block();
 	if (!strcmp(how, "close"))
 		for (int fd = 0; fd < 1024; fd++)
@@ -171,11 +185,32 @@ int main(int argc, char **argv)
 	} else if (!strcmp(how, "sleep")) {
 		log_run(file);
 		sleep(600);
-	} else if (!strcmp(how, "serve")) {
+	} else if (!strcmp(how, "serve") || !strcmp(how, "huge")) {
 		/* Prints its pid when the memory is touched. */
 		log_run(file);
 		for (;;)
 			sum += gather(hot, 20000) + cold[sum % COLD];
+	} else if (!strcmp(how, "counts")) {
+		/* A line in the file "counts" for each piece of work. */
+		log_run(file);
+		for (;;) {
+			sum += gather(hot, 2000) + cold[sum % COLD];
+			log_run("counts");
+		}
+	} else if (!strcmp(how, "shares")) {
+		/* Shares its pages with a child while the file "go" exists. */
+		log_run(file);
+		for (child = -1;;) {
+			sum += gather(hot, 20000) + cold[sum % COLD];
+			if (child < 0 && !access("go", F_OK))
+				child = start_sharer();
+		}
+	} else if (!strcmp(how, "replaces")) {
+		/* Becomes another program when the file "go" exists. */
+		log_run(file);
+		while (access("go", F_OK))
+			sum += gather(hot, 20000) + cold[sum % COLD];
+		execl("/bin/sleep", "sleep", "600", (char *)NULL);
 	} else if (!strcmp(how, "demand") || !strcmp(how, "reuses")) {
 		/* Idle while the file "go" does not exist. */
 		log_run(file);

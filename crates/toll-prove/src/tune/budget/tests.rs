@@ -42,18 +42,20 @@ fn the_limit_is_announced_step_by_step() {
     let known = said(Course::Whole { costs_known: true });
     assert!(!known.contains("costs"), "{known}");
     assert_eq!(said(Course::Resumed), "at most 10 min: comparison 10 min");
-    let live = |measured| {
+    let live = |once| {
         said(Course::Live {
+            once,
             look: Duration::from_secs(10),
-            measured,
         })
     };
     assert_eq!(
-        live(true),
-        "at most 10 min: workload once 2 min, quick look 10 s, workload before 3 min 32 s, \
-         workload after 4 min 19 s"
+        live(Some(Duration::from_secs(120))),
+        "at most 10 min: workload once 2 min, quick look 10 s, comparison 7 min 50 s"
     );
-    assert_eq!(live(false), "at most 10 min: quick look 10 s");
+    assert_eq!(
+        live(None),
+        "at most 10 min: quick look 10 s, comparison 9 min 50 s"
+    );
 }
 
 #[test]

@@ -55,8 +55,9 @@ fn measured(comparison: &Comparison, found: &Findings) -> page::Measured {
     } else {
         ""
     };
+    let live = found.live.as_ref();
     page::Measured {
-        metric: resource.name().to_owned(),
+        metric: live.map_or_else(|| resource.name().to_owned(), |live| live.measure.clone()),
         unit: unit.to_owned(),
         larger_is_better: resource == Resource::MetricRate,
         confidence: comparison.confidence,
