@@ -12,20 +12,25 @@
 //! | `threads` | CPU time of khugepaged, kcompactd and kswapd |
 //! | `pressure` | pressure stall information |
 //! | `tree` | faults, CPU time and memory of a process and its descendants |
+//! | `mapped` | memory of a process in huge pages |
 //! | `delays` | delay accounting |
 //! | `cgroup`, `mounts` | control groups of version 2 and 1 |
 //! | `events`, `pmu` | perf events |
+//! | `live` | the machine, its control groups and all processes, for commands that watch everything |
 
 mod cgroup;
 mod delays;
 mod events;
+mod live;
 mod machine;
+mod mapped;
 mod mounts;
 mod pmu;
 mod pressure;
 mod sizes;
 mod threads;
 mod tree;
+mod used;
 mod vmstat;
 
 use std::path::Path;
@@ -36,10 +41,13 @@ use toll_model::losses::{Missing, Scope, Snapshot};
 
 use self::events::Events;
 use self::machine::Machine;
-use self::tree::{Tree, Used};
+use self::tree::Tree;
+use self::used::Used;
 use crate::{Root, proc};
 
 pub use self::cgroup::Cgroup;
+pub use self::live::{Live, Look, Process};
+pub use self::mapped::Unread;
 
 /// Ticks of the times in /proc per second (USER_HZ), the same on every x86-64 and arm64 kernel.
 const TICKS: u64 = 100;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Readers of `/proc/PID`.
 
+mod cgroup;
 mod maps;
 mod pagemap;
 mod smaps;
@@ -8,6 +9,7 @@ mod status;
 mod tree;
 mod work;
 
+pub use cgroup::cgroup;
 pub use maps::{Kind, Mapping, maps};
 pub use pagemap::Pagemap;
 pub use smaps::{Smap, smaps, smaps_each};

@@ -21,6 +21,7 @@ mod formulas;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Add;
 
 use serde::{Deserialize, Serialize};
 
@@ -153,6 +154,26 @@ pub struct Loss {
     pub high: f64,
 }
 
+impl Loss {
+    pub const NOTHING: Loss = Loss {
+        ns: 0.0,
+        low: 0.0,
+        high: 0.0,
+    };
+}
+
+impl Add for Loss {
+    type Output = Loss;
+
+    fn add(self, other: Loss) -> Loss {
+        Loss {
+            ns: self.ns + other.ns,
+            low: self.low + other.low,
+            high: self.high + other.high,
+        }
+    }
+}
+
 /// A counter between two snapshots.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Counter {
@@ -254,13 +275,7 @@ fn appeared(change: &Change, name: &str) -> Missing {
 /// Returns the sum of the losses of a scope; `None` if no counter of it has one.
 pub fn total(counters: &[Counter], scope: Scope) -> Option<Loss> {
     let losses = counters.iter().filter(|counter| counter.scope == scope);
-    losses
-        .filter_map(|counter| counter.loss)
-        .reduce(|sum, loss| Loss {
-            ns: sum.ns + loss.ns,
-            low: sum.low + loss.low,
-            high: sum.high + loss.high,
-        })
+    losses.filter_map(|counter| counter.loss).reduce(Loss::add)
 }
 
 #[cfg(test)]

@@ -83,6 +83,11 @@ impl Cgroup {
         !root.path(self.directory.join("cgroup.procs")).exists()
     }
 
+    /// Whether the memory controller counts for it.
+    pub(super) fn counts_memory(&self, root: &Root) -> bool {
+        root.path(self.directory.join("memory.stat")).exists()
+    }
+
     pub(super) fn read(&self, root: &Root) -> Snapshot {
         let mut snapshot = Snapshot::default();
         let text = root.read(self.directory.join("memory.stat"));

@@ -63,10 +63,18 @@ impl Threads {
                 continue;
             }
             self.any = true;
-            let of_kind = |(_, start): &(&str, &str)| stat.name.starts_with(start);
-            if let Some(kind) = KINDS.iter().position(of_kind) {
+            if let Some(kind) = kind(&stat.name) {
                 self.found.push((kind, pid));
             }
         }
     }
+}
+
+fn kind(name: &str) -> Option<usize> {
+    KINDS.iter().position(|(_, start)| name.starts_with(start))
+}
+
+/// The counter of a kernel thread's CPU time, if the thread works for memory.
+pub(super) fn counter(name: &str) -> Option<&'static str> {
+    kind(name).map(|kind| KINDS[kind].0)
 }

@@ -7,60 +7,18 @@
 //! kept.
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
-use toll_model::losses::{Missing, Scope, Snapshot};
+use toll_model::losses::{Scope, Snapshot};
 
 use super::delays::{Delays, NAMES as DELAYS};
-use super::ticks_to_ns;
+use super::mapped::{EXPECTED, Mapped, SHARE, Unread, mapped};
+use super::used::Used;
 use crate::proc::Stat;
 use crate::{Root, proc, sys};
 
-/// Share of a CPU for reading the memory in huge pages: the kernel walks all page tables for it.
-const SHARE: f64 = 0.005;
-/// Minimum time between two such reads.
+/// Minimum time between two reads of the memory in huge pages.
 const SHORTEST: Duration = Duration::from_millis(20);
-/// Expected cost in seconds per resident byte, before it is known: 25 ms per GiB in 4 KiB pages.
-const EXPECTED: f64 = 0.025 / (1u64 << 30) as f64;
-
-/// Faults, and CPU time in ns.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Used {
-    pub minor: u64,
-    pub major: u64,
-    pub user: u64,
-    pub system: u64,
-}
-
-impl Used {
-    fn all(self) -> [u64; 4] {
-        [self.minor, self.major, self.user, self.system]
-    }
-
-    fn of(values: [u64; 4]) -> Used {
-        let [minor, major, user, system] = values;
-        Used {
-            minor,
-            major,
-            user,
-            system,
-        }
-    }
-
-    fn with(self, other: Used, combine: impl Fn(u64, u64) -> u64) -> Used {
-        let (one, other) = (self.all(), other.all());
-        Used::of(std::array::from_fn(|at| combine(one[at], other[at])))
-    }
-
-    fn plus(self, other: Used) -> Used {
-        self.with(other, u64::saturating_add)
-    }
-
-    fn minus(self, other: Used) -> Used {
-        self.with(other, u64::saturating_sub)
-    }
-}
 
 /// A process at its last look.
 #[derive(Debug, Clone, Copy)]
@@ -74,34 +32,14 @@ impl Seen {
     fn new(stat: &Stat) -> Seen {
         Seen {
             started: stat.start_ticks,
-            own: Used::of([
-                stat.minor_faults,
-                stat.major_faults,
-                ticks_to_ns(stat.user_ticks),
-                ticks_to_ns(stat.system_ticks),
-            ]),
-            children: Used::of([
-                stat.children.minor_faults,
-                stat.children.major_faults,
-                ticks_to_ns(stat.children.user_ticks),
-                ticks_to_ns(stat.children.system_ticks),
-            ]),
+            own: Used::own(stat),
+            children: Used::by_children(stat),
         }
     }
 
     fn total(&self) -> Used {
         self.own.plus(self.children)
     }
-}
-
-/// Memory in huge pages and page tables, bytes.
-#[derive(Debug, Clone, Copy, Default)]
-struct Mapped {
-    anon: u64,
-    shmem: u64,
-    file: u64,
-    hugetlb: u64,
-    page_tables: u64,
 }
 
 /// A process tree that is watched.
@@ -116,7 +54,7 @@ pub(super) struct Tree {
     /// What the kernel reported at the end.
     final_use: Option<Used>,
     /// The largest memory since the last snapshot, or why it could not be read.
-    mapped: Result<Mapped, Missing>,
+    mapped: Result<Mapped, Unread>,
     /// The memory at the last look.
     last: Mapped,
     begun: Instant,
@@ -133,7 +71,7 @@ impl Tree {
             seen: BTreeMap::new(),
             unaccounted: Used::default(),
             final_use: None,
-            mapped: Err(not_read()),
+            mapped: Err(Unread::NotYet),
             last: Mapped::default(),
             begun: Instant::now(),
             spent: Duration::ZERO,
@@ -223,7 +161,7 @@ impl Tree {
         for pid in pids {
             match mapped(root, *pid) {
                 Ok(one) => sum.add(&one),
-                Err(missing) => failure = Some(missing),
+                Err(unread) => failure = Some(unread),
             }
         }
         self.spent += begun.elapsed();
@@ -233,7 +171,7 @@ impl Tree {
         }
         self.last = sum;
         match (failure, &mut self.mapped) {
-            (Some(missing), _) => self.mapped = Err(missing),
+            (Some(unread), _) => self.mapped = Err(unread),
             (None, Ok(largest)) => largest.raise(&sum),
             (None, mapped) => *mapped = Ok(sum),
         }
@@ -274,8 +212,8 @@ impl Tree {
     }
 
     fn set_mapped(&mut self, snapshot: &mut Snapshot) {
-        let mapped = self.mapped.clone();
-        let get = |of: fn(&Mapped) -> u64| mapped.as_ref().map(of).map_err(Clone::clone);
+        let mapped = self.mapped;
+        let get = |of: fn(Mapped) -> u64| mapped.map(of).map_err(Unread::missing);
         snapshot.set(Scope::Tree, "mapped_huge_anon", get(|it| it.anon));
         snapshot.set(Scope::Tree, "mapped_huge_shmem", get(|it| it.shmem));
         snapshot.set(Scope::Tree, "mapped_huge_file", get(|it| it.file));
@@ -289,60 +227,4 @@ impl Tree {
             *largest = self.last;
         }
     }
-}
-
-fn not_read() -> Missing {
-    Missing::new(
-        "the memory was not read: that may take 0.5 % of the time, and there was too little",
-        "a longer run or interval",
-    )
-}
-
-impl Mapped {
-    fn add(&mut self, one: &Mapped) {
-        self.combine(one, u64::saturating_add);
-    }
-
-    fn raise(&mut self, one: &Mapped) {
-        self.combine(one, u64::max);
-    }
-
-    fn combine(&mut self, one: &Mapped, combine: impl Fn(u64, u64) -> u64) {
-        self.anon = combine(self.anon, one.anon);
-        self.shmem = combine(self.shmem, one.shmem);
-        self.file = combine(self.file, one.file);
-        self.hugetlb = combine(self.hugetlb, one.hugetlb);
-        self.page_tables = combine(self.page_tables, one.page_tables);
-    }
-}
-
-/// The memory of one process. One that has ended meanwhile has none.
-fn mapped(root: &Root, pid: u32) -> Result<Mapped, Missing> {
-    let status = proc::status(root, pid).unwrap_or_default();
-    let path = format!("/proc/{pid}/smaps_rollup");
-    let text = match root.read(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            let fix = "run it as that process's user, or as root";
-            return Err(Missing::new(format!("{path}: not permitted"), fix));
-        }
-        Err(error) if error.kind() == ErrorKind::NotFound && status.rss.is_some() => {
-            let fix = "a kernel built with CONFIG_PROC_PAGE_MONITOR";
-            return Err(Missing::new("the kernel has no smaps_rollup", fix));
-        }
-        Err(_) => return Ok(Mapped::default()),
-    };
-    let mut sum = Mapped::default();
-    for (key, value) in text.lines().filter_map(|line| line.split_once(':')) {
-        let place = match key {
-            "AnonHugePages" => &mut sum.anon,
-            "ShmemPmdMapped" => &mut sum.shmem,
-            "FilePmdMapped" => &mut sum.file,
-            "Shared_Hugetlb" | "Private_Hugetlb" => &mut sum.hugetlb,
-            _ => continue,
-        };
-        *place += value.trim().trim_end_matches(" kB").parse().unwrap_or(0) << 10;
-    }
-    sum.page_tables = status.page_tables.unwrap_or(0);
-    Ok(sum)
 }

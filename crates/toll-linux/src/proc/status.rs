@@ -102,6 +102,8 @@ pub struct Stat {
     /// The name, which the process may choose freely.
     pub name: String,
     pub state: char,
+    /// Process id of the parent; 0: none that is visible.
+    pub parent: u32,
     pub is_kernel_thread: bool,
     pub minor_faults: u64,
     pub major_faults: u64,
@@ -111,6 +113,8 @@ pub struct Stat {
     pub children: Children,
     /// Start time in ticks after boot: together with the id it identifies a process uniquely.
     pub start_ticks: u64,
+    /// Pages in memory, huge ones included; those of hugetlb are not.
+    pub resident_pages: u64,
     /// Start of the brk heap; 0 or 1 if the reader lacks the permission.
     pub heap_start: u64,
 }
@@ -138,6 +142,7 @@ impl Stat {
         Some(Stat {
             name: name.to_owned(),
             state: fields.first()?.chars().next()?,
+            parent: field(4)?.try_into().ok()?,
             is_kernel_thread: field(9)? & KERNEL_THREAD != 0,
             minor_faults: field(10)?,
             major_faults: field(12)?,
@@ -150,6 +155,7 @@ impl Stat {
                 system_ticks: field(17)?,
             },
             start_ticks: field(22)?,
+            resident_pages: field(24).unwrap_or(0),
             heap_start: field(47).unwrap_or(0),
         })
     }
