@@ -5,6 +5,7 @@ mod cmd;
 mod exit;
 mod output;
 mod page;
+mod terminal;
 
 use std::process::ExitCode;
 

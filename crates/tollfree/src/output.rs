@@ -54,3 +54,30 @@ pub fn table<const N: usize>(header: [&str; N]) -> Table {
     }
     table
 }
+
+/// Adds a paragraph in lines of at most `columns`; the lines after the first are indented.
+pub fn push_wrapped(text: &mut String, indent: &str, paragraph: &str, columns: usize) {
+    let mut line = indent.to_owned();
+    for word in paragraph.split(' ') {
+        let length = line.chars().count() + 1 + word.chars().count();
+        if length > columns && !line.trim().is_empty() {
+            text.push_str(line.trim_end());
+            text.push('\n');
+            line = format!("{indent}  ");
+        } else if !line.trim().is_empty() {
+            line.push(' ');
+        }
+        // A word that is longer than a line.
+        let room = columns.saturating_sub(line.chars().count()).max(1);
+        let mut rest: Vec<char> = word.chars().collect();
+        while rest.len() > room {
+            line.extend(rest.drain(..room));
+            text.push_str(&line);
+            text.push('\n');
+            line = format!("{indent}  ");
+        }
+        line.extend(rest);
+    }
+    text.push_str(line.trim_end());
+    text.push('\n');
+}

@@ -2,7 +2,6 @@
 //! `tollfree kernel top`.
 
 mod change;
-mod screen;
 mod text;
 
 use std::io::{self, IsTerminal, Write};
@@ -17,7 +16,8 @@ use toll_linux::econ::{self, Machine, Process};
 use toll_model::units::parse_duration;
 
 use change::Change;
-use screen::{Screen, Woken};
+
+use crate::terminal::{self, Key, Screen, Woken};
 
 /// Watch the decisions of the kernel's estimator, for the machine and for each process
 #[derive(Debug, clap::Args)]
@@ -123,12 +123,13 @@ impl Display {
         loop {
             let left = end.saturating_duration_since(Instant::now());
             let keys = matches!(self, Display::Screen(_));
-            match screen::wait(left, keys)? {
+            match terminal::wait(left, keys)? {
                 Woken::End => return Ok(false),
                 Woken::Time => return Ok(true),
                 Woken::Stop => self.stop(change)?,
                 Woken::Redraw => self.redraw(change)?,
-                Woken::Nothing => {}
+                Woken::Keys(keys) if keys.iter().any(ends) => return Ok(false),
+                Woken::Keys(_) | Woken::Nothing => {}
             }
         }
     }
@@ -151,4 +152,8 @@ impl Display {
             _ => Ok(()),
         }
     }
+}
+
+fn ends(key: &Key) -> bool {
+    matches!(key, Key::Char('q' | 'Q'))
 }

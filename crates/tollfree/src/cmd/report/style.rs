@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Draws heat strips on a terminal.
 
-use std::io::IsTerminal;
-
 use toll_observe::heat::{Strip, level};
+
+use crate::terminal;
 
 /// The drawing style of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,6 @@ impl Style {
     /// Detects what stdout supports: width, characters of the locale, colour unless NO_COLOR is
     /// set.
     pub fn of_stdout() -> Style {
-        let terminal = std::io::stdout().is_terminal();
         let set = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set);
         let utf8 = locale.is_some_and(|l| {
@@ -27,11 +26,9 @@ impl Style {
             l.contains("utf-8") || l.contains("utf8")
         });
         Style {
-            width: width(terminal).clamp(40, 200),
+            width: width().clamp(40, 200),
             unicode: utf8,
-            colour: terminal
-                && set("NO_COLOR").is_none()
-                && set("TERM").is_some_and(|t| t != "dumb"),
+            colour: terminal::has_attributes(),
         }
     }
 
@@ -59,17 +56,10 @@ impl Style {
 }
 
 /// Columns of the terminal; without one `$COLUMNS`, else 80.
-fn width(terminal: bool) -> usize {
-    let from_terminal = || {
-        let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
-        (size.ws_col > 0).then_some(usize::from(size.ws_col))
-    };
+fn width() -> usize {
     let from_environment = || std::env::var("COLUMNS").ok()?.parse().ok();
-    terminal
-        .then(from_terminal)
-        .flatten()
-        .or_else(from_environment)
-        .unwrap_or(80)
+    let found = terminal::columns(std::io::stdout()).or_else(from_environment);
+    found.unwrap_or(80)
 }
 
 #[cfg(test)]

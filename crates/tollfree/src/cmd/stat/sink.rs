@@ -3,14 +3,12 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use rustix::termios::{isatty, tcgetwinsize};
 use toll_act::files;
 
-use crate::output;
+use crate::{output, terminal};
 
 /// Columns where the output is not a terminal.
 const COLUMNS: usize = 100;
@@ -63,15 +61,9 @@ impl Sink {
 
     /// The width of a line.
     pub fn columns(&self) -> usize {
-        let width = |fd: &dyn AsFd| {
-            let fd = fd.as_fd();
-            let size = isatty(fd).then(|| tcgetwinsize(fd).ok()).flatten();
-            size.map(|size| usize::from(size.ws_col))
-                .filter(|columns| *columns > 0)
-        };
         let found = match self {
-            Sink::Stdout => width(&io::stdout()),
-            Sink::Stderr => width(&io::stderr()),
+            Sink::Stdout => terminal::columns(io::stdout()),
+            Sink::Stderr => terminal::columns(io::stderr()),
             Sink::File(_) | Sink::Stream(..) => None,
         };
         found.unwrap_or(COLUMNS)

@@ -5,6 +5,8 @@ use toll_model::losses::{Counter, Group, Loss, Scope, Unit};
 use toll_model::units::{format_count, format_ns, format_size};
 
 use super::report::{Report, Subject};
+use crate::output::push_wrapped;
+use crate::terminal::plain;
 
 /// Columns of the value and of the time lost.
 const VALUE: usize = 11;
@@ -55,8 +57,8 @@ fn heading(report: &Report, is_part: bool) -> String {
     let subject = match report.subject {
         Subject::Machine => "the machine".to_owned(),
         Subject::Pid(pid) => format!("process {pid} and its children"),
-        Subject::Cgroup(name) => format!("cgroup {}", plain(name)),
-        Subject::Command(words) => plain(&words.join(" ")),
+        Subject::Cgroup(name) => format!("cgroup {}", short(name)),
+        Subject::Command(words) => short(&words.join(" ")),
     };
     let time = match is_part {
         false => format_ns(report.elapsed_ns as f64),
@@ -72,17 +74,13 @@ fn heading(report: &Report, is_part: bool) -> String {
     format!("{subject}: {time}{}", cpu.unwrap_or_default())
 }
 
-/// A name that its owner chose, without control characters, and not too long.
-fn plain(name: &str) -> String {
-    let mut plain: String = name
-        .chars()
-        .take(NAME)
-        .map(|c| if c.is_control() { '?' } else { c })
-        .collect();
+/// A name that its owner chose: plain, and not too long.
+fn short(name: &str) -> String {
+    let mut short: String = plain(name).chars().take(NAME).collect();
     if name.chars().count() > NAME {
-        plain += "...";
+        short += "...";
     }
-    plain
+    short
 }
 
 fn is_shown(counter: &Counter, scope: Scope, is_part: bool) -> bool {
@@ -220,7 +218,7 @@ fn explain(text: &mut String, report: &Report, columns: usize) {
             continue;
         }
         let fix = missing.fix.as_ref().map(|fix| format!("; {fix}"));
-        let reason = plain_line(&format!("{}{}", missing.reason, fix.unwrap_or_default()));
+        let reason = plain(&format!("{}{}", missing.reason, fix.unwrap_or_default()));
         match reasons.iter_mut().find(|(known, _)| *known == reason) {
             Some((_, names)) => names.push(&counter.definition.title),
             None => reasons.push((reason, vec![&counter.definition.title])),
@@ -245,37 +243,4 @@ fn explain(text: &mut String, report: &Report, columns: usize) {
         text.push('\n');
         push_wrapped(text, "", &note, columns);
     }
-}
-
-fn plain_line(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { '?' } else { c })
-        .collect()
-}
-
-/// Adds a paragraph in lines of at most `columns`; the lines after the first are indented.
-fn push_wrapped(text: &mut String, indent: &str, paragraph: &str, columns: usize) {
-    let mut line = indent.to_owned();
-    for word in paragraph.split(' ') {
-        let length = line.chars().count() + 1 + word.chars().count();
-        if length > columns && !line.trim().is_empty() {
-            text.push_str(line.trim_end());
-            text.push('\n');
-            line = format!("{indent}  ");
-        } else if !line.trim().is_empty() {
-            line.push(' ');
-        }
-        // A word that is longer than a line.
-        let room = columns.saturating_sub(line.chars().count()).max(1);
-        let mut rest: Vec<char> = word.chars().collect();
-        while rest.len() > room {
-            line.extend(rest.drain(..room));
-            text.push_str(&line);
-            text.push('\n');
-            line = format!("{indent}  ");
-        }
-        line.extend(rest);
-    }
-    text.push_str(line.trim_end());
-    text.push('\n');
 }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use toll_linux::econ::{Account, Process};
 
 use super::Snapshot;
+use crate::terminal::plain;
 
 /// `tollfree kernel top --json`.
 #[derive(Debug, Serialize)]
@@ -73,7 +74,7 @@ impl Change {
             .collect();
         processes.sort_by_key(|process| (Reverse(process.all().asked), process.pid));
         Change {
-            format: "tollfree-top",
+            format: "tollfree-kernel-top",
             version: 1,
             interval_ns: before.map(|look| now.at.duration_since(look.at).as_nanos() as u64),
             mode: now.machine.mode.clone(),
@@ -134,13 +135,6 @@ fn numbers(before: &[(String, u64)], now: &[(String, u64)]) -> Vec<Number> {
         }
     };
     now.iter().map(number).collect()
-}
-
-/// Replaces control characters: a process chooses its own name.
-fn plain(name: &str) -> String {
-    name.chars()
-        .map(|c| if c.is_control() { '?' } else { c })
-        .collect()
 }
 
 #[cfg(test)]

@@ -8,13 +8,16 @@ use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::termios::{
-    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr,
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
 };
 use toll_act::signals;
 
-/// Escape sequences to enter the alternate screen without a cursor.
-const OPEN: &str = "\x1b[?1049h\x1b[?25l";
-const CLOSE: &str = "\x1b[?25h\x1b[?1049l";
+use super::keys::{self, Key};
+
+/// Escape sequences to enter the alternate screen without a cursor, and without a new line after a
+/// line that is too long: characters may be two columns wide.
+const OPEN: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
+const CLOSE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 
 /// Restores the terminal when dropped.
 pub struct Screen {
@@ -28,8 +31,10 @@ pub struct Screen {
 pub enum Woken {
     /// The time has passed.
     Time,
-    /// q, Ctrl-C, or another request to terminate.
+    /// Ctrl-C, or another request to terminate.
     End,
+    /// Keys were pressed.
+    Keys(Vec<Key>),
     /// Ctrl-Z.
     Stop,
     /// The terminal was resized, or the process was continued.
@@ -61,8 +66,7 @@ impl Screen {
 
     /// Draws as much of the text as fits.
     pub fn draw(&self, text: &str) -> Result<()> {
-        let size = tcgetwinsize(io::stdout()).ok();
-        let (rows, columns) = size.map_or((24, 80), |it| (it.ws_row, it.ws_col));
+        let (rows, columns) = super::size(io::stdout()).unwrap_or((24, 80));
         write(&page(text, rows, columns))
     }
 
@@ -89,23 +93,32 @@ fn write(text: &str) -> Result<()> {
     written.context("stdout: cannot be written")
 }
 
-/// The text drawn over the previous page, cut to the terminal's size (0: unknown).
-fn page(text: &str, rows: u16, columns: u16) -> String {
-    let fit = |number: u16| {
-        if number == 0 {
-            usize::MAX
-        } else {
-            number.into()
-        }
-    };
+/// The text drawn over the previous page, cut to the terminal's size.
+fn page(text: &str, rows: usize, columns: usize) -> String {
     let mut page = "\x1b[H".to_owned();
     // No newline after the last line: it would scroll the page.
-    for (number, line) in text.lines().take(fit(rows)).enumerate() {
+    for (number, line) in text.lines().take(rows).enumerate() {
         page += if number > 0 { "\r\n" } else { "" };
-        page.extend(line.chars().take(fit(columns)));
+        page += &cut(line, columns);
         page += "\x1b[K";
     }
     page + "\x1b[J"
+}
+
+/// The first columns of a line. Attributes (`ESC [ ... m`) take none, and are kept.
+fn cut(line: &str, columns: usize) -> String {
+    let mut kept = String::new();
+    let mut used = 0;
+    let mut is_attribute = false;
+    for c in line.chars() {
+        is_attribute |= c == '\x1b';
+        if is_attribute || used < columns {
+            kept.push(c);
+        }
+        used += usize::from(!is_attribute);
+        is_attribute &= c != 'm';
+    }
+    kept
 }
 
 /// Waits for a signal, for a key if `keys` is set, or for the time to pass.
@@ -130,17 +143,20 @@ pub fn wait(time: Duration, keys: bool) -> Result<Woken> {
     }
     let key = fds.get(1).map_or(PollFlags::empty(), PollFd::revents);
     // A terminal that has hung up ends the display.
-    if key.intersects(PollFlags::HUP | PollFlags::ERR) || key.contains(PollFlags::IN) && is_q()? {
+    if key.intersects(PollFlags::HUP | PollFlags::ERR) {
         return Ok(Woken::End);
     }
-    Ok(by_signals())
+    match by_signals() {
+        Woken::Nothing if key.contains(PollFlags::IN) => Ok(Woken::Keys(typed()?)),
+        woken => Ok(woken),
+    }
 }
 
-fn is_q() -> Result<bool> {
+fn typed() -> Result<Vec<Key>> {
     let mut typed = [0; 64];
     match rustix::io::read(io::stdin(), &mut typed) {
-        Ok(number) => Ok(typed[..number].iter().any(|key| matches!(key, b'q' | b'Q'))),
-        Err(Errno::INTR | Errno::AGAIN) => Ok(false),
+        Ok(number) => Ok(keys::parse(&typed[..number])),
+        Err(Errno::INTR | Errno::AGAIN) => Ok(Vec::new()),
         Err(error) => Err(error).context("the keyboard"),
     }
 }

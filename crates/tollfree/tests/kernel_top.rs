@@ -105,7 +105,7 @@ struct Lines(Running);
 impl Lines {
     fn next(&mut self) -> Value {
         let value = serde_json::from_str(&self.0.line()).unwrap();
-        schema::check("top", &value);
+        schema::check("kernel-top", &value);
         value
     }
 

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Terminals: their width, their keys, and a display that is drawn in place.
+
+mod keys;
+mod screen;
+
+use std::os::fd::AsFd;
+
+use rustix::termios::{isatty, tcgetwinsize};
+
+pub use keys::Key;
+pub use screen::{Screen, Woken, wait};
+
+/// Rows of a terminal that does not know them.
+const ROWS: u16 = 24;
+
+/// Columns of a terminal; `None` if it is not one, or has no known width.
+pub fn columns(fd: impl AsFd) -> Option<usize> {
+    size(fd).map(|(_, columns)| columns)
+}
+
+/// Rows and columns of a terminal.
+pub fn size(fd: impl AsFd) -> Option<(usize, usize)> {
+    let fd = fd.as_fd();
+    let size = isatty(fd).then(|| tcgetwinsize(fd).ok()).flatten()?;
+    let rows = if size.ws_row == 0 { ROWS } else { size.ws_row };
+    (size.ws_col > 0).then_some((rows.into(), size.ws_col.into()))
+}
+
+/// Whether stdout takes colours and other attributes.
+pub fn has_attributes() -> bool {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    let is_able = set("TERM").is_some_and(|kind| kind != "dumb");
+    isatty(std::io::stdout()) && set("NO_COLOR").is_none() && is_able
+}
+
+/// Replaces what a terminal would act on: control characters, and those that turn the direction of
+/// writing or are invisible. Processes and control groups have the names that their owners chose.
+pub fn plain(name: &str) -> String {
+    let is_harmful = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    };
+    name.chars()
+        .map(|c| if is_harmful(c) { '?' } else { c })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lose_what_a_terminal_acts_on() {
+        assert_eq!(plain("a\x1b[2J\n\u{9b}ä\u{202e}x"), "a?[2J??ä?x");
+    }
+
+    #[test]
+    fn a_file_has_no_size() {
+        let file = std::fs::File::open("/dev/null").unwrap();
+        assert_eq!(columns(&file), None);
+    }
+}
