@@ -15,6 +15,7 @@ pub mod record;
 pub mod report;
 pub mod run;
 pub mod stat;
+pub mod top;
 pub mod tune;
 
 use std::process::ExitCode;
@@ -72,6 +73,7 @@ pub enum Command {
     Apply(apply::Args),
     Compare(compare::Args),
     Stat(stat::Args),
+    Top(top::Args),
     Kernel(kernel::Args),
     Morsel(morsel::Args),
     #[command(
@@ -111,10 +113,9 @@ pub fn refuse(error: &clap::Error) -> ! {
 }
 
 /// Renamed commands: the old command, the option that selected it if any, the new command.
-const MOVED: [(&str, Option<&str>, &str); 5] = [
+const MOVED: [(&str, Option<&str>, &str); 4] = [
     ("luf", None, "kernel luf"),
     ("explain", None, "kernel explain"),
-    ("top", None, "kernel top"),
     ("calibrate", Some("--kernel"), "kernel calibrate"),
     ("plan", Some("--kernel"), "kernel profile"),
 ];
@@ -163,6 +164,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Command::Apply(args) => apply::run(args, json),
         Command::Compare(args) => compare::run(args, json),
         Command::Stat(args) => stat::run(args, json),
+        Command::Top(args) => top::run(args, json),
         Command::Kernel(args) => kernel::run(args, json),
         Command::Morsel(args) => morsel::run(args, json),
         Command::Completions(args) => completions::run(args),

@@ -14,7 +14,7 @@ use toll_testkit::directory::UNABLE;
 use toll_testkit::output::{stderr, stdout};
 use toll_testkit::process::{interrupt, kill_group, wait_until};
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 16] = [
     "tune",
     "doctor",
     "calibrate",
@@ -26,6 +26,7 @@ const COMMANDS: [&str; 15] = [
     "apply",
     "compare",
     "stat",
+    "top",
     "kernel",
     "morsel",
     "completions",
@@ -161,7 +162,6 @@ fn old_names_name_the_new_ones() {
     for (old, new) in [
         ("luf", "kernel luf"),
         ("explain 1", "kernel explain"),
-        ("top --once", "kernel top"),
         ("calibrate --kernel --load", "kernel calibrate"),
         ("plan p.json --kernel -o q", "kernel profile"),
     ] {

@@ -8,7 +8,9 @@ use std::time::Duration;
 use anyhow::Result;
 use toll_act::error::UserError;
 use toll_act::files;
+use toll_linux::{Root, calibrate};
 use toll_model::estimate::{Options, estimate};
+use toll_model::losses::EventCosts;
 use toll_model::plan::Plan;
 use toll_model::profile::Profile;
 use toll_model::units::parse_duration;
@@ -55,6 +57,12 @@ impl LoadArgs {
             metric,
         }))
     }
+}
+
+/// The costs of this machine's events, or the defaults.
+pub fn event_costs(root: &Root) -> EventCosts {
+    let table = calibrate::load(&calibrate::key(root));
+    EventCosts::of(&table.unwrap_or_else(calibrate::default_costs))
 }
 
 /// Parses a threshold in percent, at least 0: `2`, `2%`.

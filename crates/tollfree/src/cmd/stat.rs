@@ -17,9 +17,8 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use toll_act::error::UserError;
 use toll_act::target::{self, Launch, Outcome};
 use toll_act::{messages, signals};
+use toll_linux::Root;
 use toll_linux::counters::{Counters, FinalUse, Refusal};
-use toll_linux::{Root, calibrate};
-use toll_model::losses::EventCosts;
 use toll_model::units::parse_duration;
 
 use report::Subject;
@@ -86,7 +85,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     let is_program = !args.command.is_empty();
     let sink = Sink::open(args.output.as_deref(), is_program, args.interval.is_some())?;
     let watch = |subject, counters| {
-        let costs = costs(&root);
+        let costs = super::options::event_costs(&root);
         Watch::new(subject, counters, costs, args.interval, sink, json)
     };
     if is_program {
@@ -114,12 +113,6 @@ fn refused(refusal: Refusal) -> UserError {
 fn pidfd(pid: u32) -> Option<OwnedFd> {
     let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
     pidfd_open(pid, PidfdFlags::empty()).ok()
-}
-
-/// The costs of this machine, or the defaults.
-fn costs(root: &Root) -> EventCosts {
-    let table = calibrate::load(&calibrate::key(root));
-    EventCosts::of(&table.unwrap_or_else(calibrate::default_costs))
 }
 
 /// Runs a program to its end, and reports.
