@@ -6,6 +6,7 @@ pub mod calibrate;
 pub mod compare;
 pub mod completions;
 pub mod doctor;
+pub mod exporter;
 pub mod import;
 pub mod kernel;
 pub mod morsel;
@@ -74,6 +75,7 @@ pub enum Command {
     Compare(compare::Args),
     Stat(stat::Args),
     Top(top::Args),
+    Exporter(exporter::Args),
     Kernel(kernel::Args),
     Morsel(morsel::Args),
     #[command(
@@ -165,6 +167,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Command::Compare(args) => compare::run(args, json),
         Command::Stat(args) => stat::run(args, json),
         Command::Top(args) => top::run(args, json),
+        Command::Exporter(args) => exporter::run(args, json),
         Command::Kernel(args) => kernel::run(args, json),
         Command::Morsel(args) => morsel::run(args, json),
         Command::Completions(args) => completions::run(args),

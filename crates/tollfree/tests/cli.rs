@@ -14,7 +14,7 @@ use toll_testkit::directory::UNABLE;
 use toll_testkit::output::{stderr, stdout};
 use toll_testkit::process::{interrupt, kill_group, wait_until};
 
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 17] = [
     "tune",
     "doctor",
     "calibrate",
@@ -27,6 +27,7 @@ const COMMANDS: [&str; 16] = [
     "compare",
     "stat",
     "top",
+    "exporter",
     "kernel",
     "morsel",
     "completions",
