@@ -29,6 +29,7 @@ use toll_model::losses::{Missing, Scope, Snapshot};
 
 use self::groups::Groups;
 use self::processes::Processes;
+use self::rollups::Huge;
 use super::Counters;
 use crate::Root;
 
@@ -68,8 +69,12 @@ impl Live {
 
     pub fn look(&mut self) -> Look {
         let machine = self.machine.read();
-        let huge = machine.value(Scope::Machine, "mapped_huge_anon");
-        self.processes.look(&self.root, huge.unwrap_or(0));
+        let value = |name| machine.value(Scope::Machine, name);
+        let huge = Huge {
+            anon: value("mapped_huge_anon").unwrap_or(0),
+            has_hugetlb: value("mapped_hugetlb") != Some(0),
+        };
+        self.processes.look(&self.root, huge);
         self.groups.look(&self.root, self.processes.all());
         Look {
             at: Instant::now(),

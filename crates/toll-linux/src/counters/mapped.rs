@@ -76,21 +76,25 @@ impl Mapped {
     }
 }
 
-/// The memory of one process. One that has ended meanwhile has none.
+/// The memory of one process with its page tables. One that has ended meanwhile has none.
 pub(super) fn mapped(root: &Root, pid: u32) -> Result<Mapped, Unread> {
+    let mut sum = rollup(root, pid)?;
     let status = proc::status(root, pid).unwrap_or_default();
-    let mut sum = match root.read(format!("/proc/{pid}/smaps_rollup")) {
-        Ok(text) => parse(&text),
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            return Err(Unread::NotPermitted);
-        }
-        Err(error) if error.kind() == ErrorKind::NotFound && status.rss.is_some() => {
-            return Err(Unread::NoFile);
-        }
-        Err(_) => return Ok(Mapped::default()),
-    };
     sum.page_tables = status.page_tables.unwrap_or(0);
     Ok(sum)
+}
+
+/// The memory of one process without its page tables.
+pub(super) fn rollup(root: &Root, pid: u32) -> Result<Mapped, Unread> {
+    let has_memory = || proc::status(root, pid).is_ok_and(|status| status.rss.is_some());
+    match root.read(format!("/proc/{pid}/smaps_rollup")) {
+        Ok(text) => Ok(parse(&text)),
+        Err(error) => match error.kind() {
+            ErrorKind::PermissionDenied => Err(Unread::NotPermitted),
+            ErrorKind::NotFound if has_memory() => Err(Unread::NoFile),
+            _ => Ok(Mapped::default()),
+        },
+    }
 }
 
 fn parse(text: &str) -> Mapped {

@@ -9,7 +9,7 @@ use toll_model::losses::Missing;
 use super::clock;
 use super::heirs;
 use super::process::Process;
-use super::rollups::Rollups;
+use super::rollups::{Huge, Rollups};
 use crate::{Root, proc};
 
 /// Looks after which the control group of a process is read again.
@@ -34,8 +34,8 @@ impl Processes {
         }
     }
 
-    /// Looks at every process. `huge` is the machine's anonymous memory in huge pages.
-    pub(super) fn look(&mut self, root: &Root, huge: u64) {
+    /// Looks at every process.
+    pub(super) fn look(&mut self, root: &Root, huge: Huge) {
         let pids = proc::processes(root).into_iter();
         let found = pids.filter_map(|pid| Some((pid, self.visit(root, pid)?)));
         let mut now: BTreeMap<u32, Process> = found.collect();

@@ -5,9 +5,11 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use toll_model::REGION;
+
 use super::process::Process;
 use crate::Root;
-use crate::counters::mapped::{EXPECTED, SHARE, mapped};
+use crate::counters::mapped::{EXPECTED, Mapped, SHARE, rollup};
 
 /// CPU time in s that the first looks may take at once.
 const CREDIT: f64 = 0.1;
@@ -15,6 +17,14 @@ const CREDIT: f64 = 0.1;
 const EACH: f64 = 50e-6;
 /// Time until the memory of a process is read again.
 const AGAIN: Duration = Duration::from_secs(60);
+
+/// The machine's memory in huge pages.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Huge {
+    pub anon: u64,
+    /// Whether there are hugetlb pages, which are not in the resident memory of a process.
+    pub has_hugetlb: bool,
+}
 
 /// The budget.
 #[derive(Debug)]
@@ -32,8 +42,14 @@ impl Rollups {
     }
 
     /// Reads those that were never read, the largest first, then those that were read long ago.
-    pub(super) fn look(&mut self, root: &Root, processes: &mut BTreeMap<u32, Process>, huge: u64) {
-        let mut due: Vec<&mut Process> = processes.values_mut().filter(|it| is_due(it)).collect();
+    pub(super) fn look(&mut self, root: &Root, processes: &mut BTreeMap<u32, Process>, huge: Huge) {
+        if !huge.has_hugetlb {
+            processes.values_mut().for_each(set_small);
+        }
+        let mut due: Vec<&mut Process> = processes
+            .values_mut()
+            .filter(|it| is_due(it, huge))
+            .collect();
         due.sort_by_key(|it| (it.mapped_at, Reverse(it.resident)));
         // For one that is too large now, time has to be saved.
         let mut is_saving = false;
@@ -41,7 +57,7 @@ impl Rollups {
             if is_saving && process.mapped_at.is_some() {
                 break;
             }
-            match self.affords(process.resident.saturating_sub(huge)) {
+            match self.affords(process.resident.saturating_sub(huge.anon)) {
                 true => self.read(root, process),
                 false => is_saving = true,
             }
@@ -50,7 +66,7 @@ impl Rollups {
 
     fn read(&mut self, root: &Root, process: &mut Process) {
         let begun = cpu_time();
-        process.mapped = mapped(root, process.pid);
+        process.mapped = rollup(root, process.pid);
         process.mapped_at = Some(Instant::now());
         self.spent += cpu_time().saturating_sub(begun);
     }
@@ -69,7 +85,15 @@ fn cpu_time() -> Duration {
     Duration::try_from(time).unwrap_or_default()
 }
 
-fn is_due(process: &Process) -> bool {
+/// No huge page is in less memory than its own: that need not be read.
+fn set_small(process: &mut Process) {
+    if !process.is_kernel_thread && process.resident < REGION {
+        process.mapped = Ok(Mapped::default());
+    }
+}
+
+fn is_due(process: &Process, huge: Huge) -> bool {
+    let least = if huge.has_hugetlb { 1 } else { REGION };
     let is_early = process.mapped_at.is_some_and(|at| at.elapsed() < AGAIN);
-    !process.is_kernel_thread && process.resident > 0 && !is_early
+    !process.is_kernel_thread && process.resident >= least && !is_early
 }

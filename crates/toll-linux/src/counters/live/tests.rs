@@ -138,6 +138,19 @@ fn memory_is_read_within_the_budget() {
     assert_eq!(look.processes[&101].huge(), Ok(2 << 20));
 }
 
+/// Where there are no hugetlb pages, less than 2 MiB of memory has no huge page.
+#[test]
+fn small_processes_are_not_read() {
+    let machine = Machine::new();
+    let path = "proc/101/stat";
+    let stat = machine.0.read(path).replace(" 512 ", " 511 ");
+    machine.0.write(path, stat);
+    let huge = |machine: &Machine| machine.live().look().processes[&101].huge();
+    assert_eq!(huge(&machine), Ok(2 << 20), "it may have hugetlb pages");
+    machine.0.write("proc/meminfo", "Hugetlb: 0 kB\n");
+    assert_eq!(huge(&machine), Ok(0));
+}
+
 #[test]
 fn processes_come_and_go() {
     let machine = Machine::new();
