@@ -11,6 +11,8 @@
 //! | [`serve`] | serves a program's mappings of large files from morsels |
 //! | [`morsel`] | opens the directory of morsels, and copies files into it |
 //! | [`permanent`] | lists changes that keep the gain without tollfree |
+//! | [`traits`] | what a program is: its name, libraries and allocator |
+//! | [`settings`] | settings of a program that decide about huge pages |
 //! | [`target`] | starts a target, waits for it, and forwards signals |
 //! | [`executable`] | finds the file that a command really executes |
 //! | [`search`] | finds the file of a program by its name |
@@ -37,7 +39,9 @@ pub mod morsel;
 pub mod permanent;
 pub mod search;
 pub mod serve;
+pub mod settings;
 pub mod signals;
 pub mod switch;
 pub mod target;
 pub mod thp;
+pub mod traits;

@@ -7,9 +7,7 @@
 mod allocators;
 mod languages;
 mod services;
-mod version;
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use serde::{Deserialize, Serialize};
@@ -18,21 +16,8 @@ use toll_model::site::{Site, SiteKind};
 use toll_model::stats::Interval;
 
 pub use allocators::GLIBC;
-pub use version::Version;
 
-/// Properties of a program, found while it ran.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Traits {
-    /// Base name of the process with the most memory (`python3.11`, `redis-server`).
-    pub program: String,
-    /// Base names of its mapped libraries.
-    pub libraries: Vec<String>,
-    /// The allocator's configuration variable, if jemalloc is linked statically.
-    pub jemalloc_variable: Option<String>,
-    /// Versions of known programs and libraries (`glibc`, `go`, ...), as far as they were found.
-    #[serde(default)]
-    pub versions: BTreeMap<String, Version>,
-}
+pub use crate::traits::{Traits, Version};
 
 /// A change, before it is measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,15 +89,12 @@ struct Subject<'a> {
 impl Subject<'_> {
     /// Whether it maps a library with this prefix.
     fn uses(&self, prefix: &str) -> bool {
-        self.traits
-            .libraries
-            .iter()
-            .any(|library| library.starts_with(prefix))
+        self.traits.uses(prefix)
     }
 
     /// Whether it is one of these programs.
     fn is(&self, names: &[&str]) -> bool {
-        names.contains(&self.traits.program.as_str())
+        names.iter().any(|name| self.traits.is(name))
     }
 
     /// Whether the command line starts with one of these programs, so that options can be added.

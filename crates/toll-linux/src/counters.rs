@@ -43,7 +43,8 @@ use self::events::Events;
 use self::machine::Machine;
 use self::tree::Tree;
 use self::used::Used;
-use crate::{Root, proc};
+use crate::Root;
+use crate::proc::{self, Stat};
 
 pub use self::cgroup::Cgroup;
 pub use self::live::{Live, Look, Process};
@@ -60,6 +61,27 @@ fn ticks_to_ns(ticks: u64) -> u64 {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct Refusal(pub String);
+
+/// Returns the state of a process that has memory of its own.
+///
+/// # Errors
+/// There is no such process, it has ended, it is a thread or a kernel thread.
+pub fn living(root: &Root, pid: u32) -> Result<Stat, Refusal> {
+    let stat = proc::stat(root, pid).map_err(|_| Refusal(format!("process {pid}: not found")))?;
+    if stat.is_kernel_thread {
+        let message = "is a kernel thread, without memory of its own (the machine's counters have the CPU time of such threads)";
+        return Err(Refusal(format!("process {pid} {message}")));
+    }
+    let status = proc::status(root, pid);
+    if let Some(status) = status.ok().filter(|status| status.tgid != pid) {
+        let message = format!("{pid} is a thread of process {}", status.tgid);
+        return Err(Refusal(message));
+    }
+    if stat.state == 'Z' {
+        return Err(Refusal(format!("process {pid} has ended")));
+    }
+    Ok(stat)
+}
 
 /// What is watched, besides the machine.
 #[derive(Debug)]
@@ -109,20 +131,7 @@ impl Counters {
     /// # Errors
     /// There is no such process, or it is a kernel thread.
     pub fn of_process(root: &Root, pid: u32) -> Result<Counters, Refusal> {
-        let stat =
-            proc::stat(root, pid).map_err(|_| Refusal(format!("process {pid}: not found")))?;
-        if stat.is_kernel_thread {
-            let message = "is a kernel thread, without memory of its own (the machine's counters have the CPU time of such threads)";
-            return Err(Refusal(format!("process {pid} {message}")));
-        }
-        let status = proc::status(root, pid);
-        if let Some(status) = status.ok().filter(|status| status.tgid != pid) {
-            let message = format!("{pid} is a thread of process {}", status.tgid);
-            return Err(Refusal(message));
-        }
-        if stat.state == 'Z' {
-            return Err(Refusal(format!("process {pid} has ended")));
-        }
+        let stat = living(root, pid)?;
         let mut tree = Tree::new(pid, Some(stat.start_ticks));
         tree.look(root);
         let events = Events::open(root, &events::Subject::Processes(tree.pids()));

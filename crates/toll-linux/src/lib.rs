@@ -13,6 +13,7 @@
 //! | [`symbols`] | build-ids, symbols and source lines of ELF files |
 //! | [`calibrate`] | measures this machine's cost table |
 //! | [`luf`] | reads the state of the kernel's lazy unmap flush |
+//! | [`mappings`] | reads what decides about huge pages in the mappings of a process |
 //! | [`memory`] | maps, touches and frees this process's own memory |
 //! | [`morsel`] | keeps files in memory, in huge pages where available |
 //! | [`econ`] | profiles, decisions and costs of the kernel's estimator |
@@ -29,6 +30,7 @@ pub mod cpu;
 pub mod econ;
 pub mod events;
 pub mod luf;
+pub mod mappings;
 pub mod memory;
 pub mod morsel;
 pub mod perf;

@@ -3,6 +3,7 @@
 
 mod cgroup;
 mod maps;
+mod mountinfo;
 mod pagemap;
 mod smaps;
 mod status;
@@ -11,6 +12,7 @@ mod work;
 
 pub use cgroup::cgroup;
 pub use maps::{Kind, Mapping, maps};
+pub use mountinfo::{Mount, mounts, own_mounts};
 pub use pagemap::Pagemap;
 pub use smaps::{Smap, smaps, smaps_each};
 pub use status::{Children, Stat, Status, is_32_bit, processes, stat, status};

@@ -6,11 +6,11 @@ mod reporting;
 mod thp;
 
 pub use memory::{
-    Hugetlb, Meminfo, buddyinfo_free_regions, effective_memory, hugetlb, max_map_count, meminfo,
-    memory_headroom, memory_in_use, memory_limit,
+    Charged, Hugetlb, Limit, Meminfo, buddyinfo_free_regions, charged, effective_memory, hugetlb,
+    limit_of, max_map_count, meminfo, memory_headroom, memory_in_use, memory_limit,
 };
 pub use reporting::{FreePageReporting, free_page_reporting};
-pub use thp::{Mode, Thp};
+pub use thp::{Khugepaged, Mode, Thp};
 
 use crate::Root;
 

@@ -11,6 +11,7 @@
 //! | [`builder`] | builds a profile from single observations |
 //! | [`profile`] | observed counts per byte interval of a site |
 //! | [`cost`] | the costs of one machine |
+//! | [`eligibility`] | why memory of a mapping is in 4 KiB pages |
 //! | [`error`] | why a file cannot be used |
 //! | [`intervals`] | arithmetic of byte intervals |
 //! | [`largepages`] | lists of fixed addresses |
@@ -28,6 +29,7 @@
 pub mod actions;
 pub mod builder;
 pub mod cost;
+pub mod eligibility;
 pub mod error;
 pub mod estimate;
 mod format;

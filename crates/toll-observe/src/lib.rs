@@ -18,4 +18,3 @@ pub mod machine;
 pub mod observation;
 pub mod observer;
 pub mod record;
-mod versions;

@@ -6,16 +6,15 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use regex::bytes::Regex;
+use toll_act::traits::{Traits, mapped_files};
 use toll_linux::Root;
 use toll_linux::accessed;
 use toll_linux::proc::{self, Kind, Mapping, Smap};
 
 use crate::observation::{Hints, Observation};
-use crate::versions::{contents, versions};
 
 /// The first window; each is longer than the previous one, so that short programs are covered too.
 const FIRST_WINDOW: Duration = Duration::from_millis(20);
@@ -57,13 +56,7 @@ impl Default for Observer {
 impl Observer {
     /// Ends the observation.
     pub fn look(mut self) -> Observation {
-        self.look.traits.program = base_name(&self.program);
-        self.look.traits.libraries = self.files.iter().map(|file| base_name(file)).collect();
-        self.look.traits.libraries.sort();
-        self.look.traits.libraries.dedup();
-        let text = contents(&self.program).unwrap_or_default();
-        self.look.traits.jemalloc_variable = jemalloc_variable(&text);
-        self.look.traits.versions = versions(&self.program, &text, &self.files);
+        self.look.traits = Traits::of(&self.program, &self.program, &self.files);
         self.look
     }
 
@@ -103,7 +96,7 @@ impl Observer {
     fn identify(&mut self, pid: u32, mappings: impl FnOnce() -> Vec<Mapping>) {
         if let Ok(program) = fs::read_link(format!("/proc/{pid}/exe")) {
             self.program = program;
-            self.files = files(&mappings());
+            self.files = mapped_files(&mappings());
         }
     }
 
@@ -170,31 +163,6 @@ fn biggest(root: &Root, tree: &[u32]) -> Option<u32> {
             .unwrap_or(0)
     };
     tree.iter().copied().max_by_key(|pid| rss(*pid))
-}
-
-/// The files that a process maps, each once.
-fn files(mappings: &[Mapping]) -> Vec<PathBuf> {
-    let file = |mapping: &Mapping| match mapping.kind() {
-        Kind::File(path) => Some(PathBuf::from(path)),
-        _ => None,
-    };
-    let mut files: Vec<PathBuf> = mappings.iter().filter_map(file).collect();
-    files.sort();
-    files.dedup();
-    files
-}
-
-fn base_name(path: &Path) -> String {
-    let name = path.file_name().unwrap_or_default();
-    name.to_string_lossy().into_owned()
-}
-
-/// The configuration variable of a jemalloc inside the program file, found in its text.
-fn jemalloc_variable(program: &[u8]) -> Option<String> {
-    // Prefixed builds (Rust's, Facebook's) read a variable of another name.
-    let name = Regex::new(r"(?-u)\x00((?:_RJEM_|JE_)?MALLOC_CONF)\x00").expect("valid");
-    let found = name.captures(program)?;
-    Some(String::from_utf8_lossy(&found[1]).into_owned())
 }
 
 #[cfg(test)]

@@ -199,6 +199,7 @@ pub fn mapping(start: u64, end: u64, name: &str) -> Mapping {
         execute: false,
         shared: false,
         offset: 0,
+        device: (0, 0),
         inode: 0,
         name: name.into(),
     }

@@ -18,6 +18,7 @@ pub mod run;
 pub mod stat;
 pub mod top;
 pub mod tune;
+pub mod why;
 
 use std::process::ExitCode;
 
@@ -76,6 +77,7 @@ pub enum Command {
     Stat(stat::Args),
     Top(top::Args),
     Exporter(exporter::Args),
+    Why(why::Args),
     Kernel(kernel::Args),
     Morsel(morsel::Args),
     #[command(
@@ -168,6 +170,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Command::Stat(args) => stat::run(args, json),
         Command::Top(args) => top::run(args, json),
         Command::Exporter(args) => exporter::run(args, json),
+        Command::Why(args) => why::run(args, json),
         Command::Kernel(args) => kernel::run(args, json),
         Command::Morsel(args) => morsel::run(args, json),
         Command::Completions(args) => completions::run(args),

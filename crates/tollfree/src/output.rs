@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Output that the commands share: text, JSON, tables.
 
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -9,11 +9,15 @@ use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 use toll_act::files;
 
+/// Columns of a line where the output is not a terminal.
+pub const COLUMNS: usize = 100;
+
 /// Prints one JSON document on stdout.
 pub fn json<T: Serialize>(value: &T) -> Result<()> {
-    let mut out = io::stdout().lock();
+    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     serde_json::to_writer_pretty(&mut out, value)?;
     writeln!(out)?;
+    out.flush()?;
     Ok(())
 }
 
@@ -53,6 +57,11 @@ pub fn table<const N: usize>(header: [&str; N]) -> Table {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table
+}
+
+/// The first characters of a text.
+pub fn cut(text: &str, columns: usize) -> String {
+    text.chars().take(columns).collect()
 }
 
 /// Adds a paragraph in lines of at most `columns`; the lines after the first are indented.

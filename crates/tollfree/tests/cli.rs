@@ -14,7 +14,7 @@ use toll_testkit::directory::UNABLE;
 use toll_testkit::output::{stderr, stdout};
 use toll_testkit::process::{interrupt, kill_group, wait_until};
 
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 18] = [
     "tune",
     "doctor",
     "calibrate",
@@ -28,6 +28,7 @@ const COMMANDS: [&str; 17] = [
     "stat",
     "top",
     "exporter",
+    "why",
     "kernel",
     "morsel",
     "completions",

@@ -15,9 +15,9 @@ pub(super) const GLIBC_HUGE: &str = "glibc.malloc.hugetlb=1";
 const GLIBC_SINCE: Version = Version(2, 35, 0);
 
 fn glibc(subject: &Subject) -> Option<Candidate> {
-    let others = ["libjemalloc", "libtcmalloc", "libmimalloc", "libjvm"];
+    let others = ["libtcmalloc", "libmimalloc", "libjvm"];
     let other = others.iter().any(|name| subject.uses(name))
-        || subject.traits.jemalloc_variable.is_some()
+        || subject.traits.jemalloc().is_some()
         || subject.version("mimalloc").is_some()
         || subject.version("go").is_some();
     (has_glibc_tunable(subject) && !other).then(|| {
@@ -35,15 +35,12 @@ pub(super) fn has_glibc_tunable(subject: &Subject) -> bool {
 }
 
 fn jemalloc(subject: &Subject) -> Option<Candidate> {
-    let linked = subject
-        .uses("libjemalloc")
-        .then(|| "MALLOC_CONF".to_owned());
-    let variable = subject.traits.jemalloc_variable.clone().or(linked)?;
+    let variable = subject.traits.jemalloc()?;
     Some(by_variable(
         "jemalloc-thp",
         "jemalloc advises its memory",
-        &variable,
-        subject.joined(&variable, ',', "thp:always"),
+        variable,
+        subject.joined(variable, ',', "thp:always"),
     ))
 }
 

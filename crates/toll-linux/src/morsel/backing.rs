@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The file system of a directory and its page size.
 
-use std::ffi::OsString;
 use std::fs;
-use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +9,7 @@ use toll_model::{PAGE, REGION};
 
 use super::{MorselError, at};
 use crate::Root;
+use crate::proc::{self, Mount};
 
 /// File systems that can hold morsels, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,22 +53,39 @@ impl Backing {
             let (path, why) = (directory.to_owned(), "is not a directory");
             return Err(MorselError::Unfit { path, why });
         }
-        let mounts = root.read("/proc/self/mountinfo").unwrap_or_default();
-        let device = format!("{}:{}", libc::major(meta.dev()), libc::minor(meta.dev()));
-        let mounts = mounts.lines().filter_map(Mount::parse);
+        let device = (libc::major(meta.dev()), libc::minor(meta.dev()));
+        let mounts = proc::own_mounts(root).unwrap_or_default();
         // A file system may be mounted several times.
         let mount = mounts
+            .into_iter()
             .filter(|mount| mount.device == device)
-            .max_by_key(|mount| directory.starts_with(unescape(mount.point)));
+            .max_by_key(|mount| directory.starts_with(&mount.point));
         mount
             .as_ref()
-            .and_then(Mount::backing)
+            .and_then(Backing::on)
             .ok_or_else(|| MorselError::NotMemory {
                 path: directory.to_owned(),
-                is: mount.map_or("another file system".to_owned(), |mount| {
-                    mount.kind.to_owned()
-                }),
+                is: mount.map_or("another file system".to_owned(), |mount| mount.kind),
             })
+    }
+
+    /// Returns the backing by a mount; `None` if it cannot hold morsels.
+    fn on(mount: &Mount) -> Option<Backing> {
+        let kind = Kind::ALL
+            .into_iter()
+            .find(|kind| kind.name() == mount.kind)?;
+        let huge = mount.option("huge");
+        let page = match kind {
+            Kind::Morselfs => REGION,
+            Kind::Tmpfs if matches!(huge, Some("always" | "within_size")) => REGION,
+            Kind::Tmpfs => PAGE,
+            Kind::Hugetlbfs => toll_model::units::parse_size(mount.option("pagesize")?).ok()?,
+        };
+        Some(Backing {
+            kind,
+            point: mount.point.clone(),
+            page,
+        })
     }
 
     /// Returns the smallest page size of a morsel, bytes.
@@ -90,67 +106,6 @@ impl Backing {
         };
         format!("{}, {pages}", self.kind.name())
     }
-}
-
-/// A line of `/proc/self/mountinfo`.
-struct Mount<'a> {
-    device: &'a str,
-    point: &'a str,
-    kind: &'a str,
-    options: &'a str,
-}
-
-impl Mount<'_> {
-    fn parse(line: &str) -> Option<Mount<'_>> {
-        let (mount, file_system) = line.split_once(" - ")?;
-        let mut mount = mount.split(' ').skip(2);
-        let device = mount.next()?;
-        let point = mount.nth(1)?;
-        let mut file_system = file_system.split(' ');
-        Some(Mount {
-            device,
-            point,
-            kind: file_system.next()?,
-            options: file_system.nth(1)?,
-        })
-    }
-
-    fn backing(&self) -> Option<Backing> {
-        let kind = Kind::ALL
-            .into_iter()
-            .find(|kind| kind.name() == self.kind)?;
-        let option = |name: &str| {
-            let mut options = self.options.split(',');
-            options.find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
-        };
-        let page = match kind {
-            Kind::Morselfs => REGION,
-            Kind::Tmpfs if matches!(option("huge"), Some("always" | "within_size")) => REGION,
-            Kind::Tmpfs => PAGE,
-            Kind::Hugetlbfs => toll_model::units::parse_size(option("pagesize")?).ok()?,
-        };
-        Some(Backing {
-            kind,
-            point: unescape(self.point),
-            page,
-        })
-    }
-}
-
-/// Decodes a path as the kernel prints it: blanks and backslashes are octal escapes.
-fn unescape(path: &str) -> PathBuf {
-    let mut rest = path.as_bytes();
-    let mut plain = Vec::with_capacity(rest.len());
-    while let [byte, tail @ ..] = rest {
-        let code = tail
-            .get(..3)
-            .filter(|_| *byte == b'\\')
-            .and_then(|digits| std::str::from_utf8(digits).ok())
-            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        plain.push(code.unwrap_or(*byte));
-        rest = &tail[if code.is_some() { 3 } else { 0 }..];
-    }
-    OsString::from_vec(plain).into()
 }
 
 #[cfg(test)]

@@ -19,6 +19,8 @@ pub struct Mapping {
     pub shared: bool,
     /// Offset into the file, bytes.
     pub offset: u64,
+    /// Major and minor number of the file's device.
+    pub device: (u32, u32),
     /// 0 for anonymous memory.
     pub inode: u64,
     /// Path or bracketed name as the kernel prints it; empty for anonymous memory.
@@ -31,7 +33,8 @@ pub enum Kind<'a> {
     Heap,
     Stack,
     Anonymous,
-    /// Anonymous memory named by `prctl(PR_SET_VMA_ANON_NAME)`: the whole `[anon:NAME]`.
+    /// Anonymous memory named by `prctl(PR_SET_VMA_ANON_NAME)`: the whole `[anon:NAME]`, or
+    /// `[anon_shmem:NAME]` if it is shared.
     Named(&'a str),
     File(&'a str),
     /// Kernel mappings: vdso, vvar, vsyscall, uprobes.
@@ -54,7 +57,9 @@ impl Mapping {
             "" => Kind::Anonymous,
             "[heap]" => Kind::Heap,
             "[stack]" => Kind::Stack,
-            name if name.starts_with("[anon:") => Kind::Named(name),
+            name if name.starts_with("[anon:") || name.starts_with("[anon_shmem:") => {
+                Kind::Named(name)
+            }
             name if name.starts_with('[') => Kind::Special,
             name => Kind::File(name),
         }
@@ -82,7 +87,7 @@ impl Mapping {
         let (start, end) = next_field(&mut rest)?.split_once('-')?;
         let permissions = next_field(&mut rest)?.as_bytes();
         let offset = next_field(&mut rest)?;
-        let _device = next_field(&mut rest)?;
+        let (major, minor) = next_field(&mut rest)?.split_once(':')?;
         let inode = next_field(&mut rest)?;
         let start = u64::from_str_radix(start, 16).ok()?;
         let end = u64::from_str_radix(end, 16).ok()?;
@@ -97,10 +102,15 @@ impl Mapping {
             execute: permissions[2] == b'x',
             shared: permissions[3] == b's',
             offset: u64::from_str_radix(offset, 16).ok()?,
+            device: (hexadecimal(major)?, hexadecimal(minor)?),
             inode: inode.parse().ok()?,
             name: rest.trim_start().into(),
         })
     }
+}
+
+fn hexadecimal(text: &str) -> Option<u32> {
+    u32::from_str_radix(text, 16).ok()
 }
 
 /// Splits the next blank-separated field off the front of `rest`.

@@ -4,6 +4,8 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 
+use toll_model::PAGE;
+
 use super::damaged;
 use super::maps::Mapping;
 use crate::Root;
@@ -21,12 +23,22 @@ pub struct Smap {
     pub file_huge: u64,
     pub hugetlb: u64,
     pub swap: u64,
+    /// Given back by MADV_FREE, and not yet reclaimed.
+    pub lazy_free: u64,
+    /// Size of a page; more than 4096 for hugetlb.
+    pub page: u64,
+    /// Whether the kernel would use transparent huge pages; missing before Linux 5.0.
+    pub eligible: Option<bool>,
     /// MADV_HUGEPAGE is set.
     pub advised_huge: bool,
     /// MADV_NOHUGEPAGE is set.
     pub advised_never: bool,
     /// Locked by mlock: its huge pages cannot be split by advice.
     pub locked: bool,
+    /// userfaultfd handles its faults.
+    pub userfaultfd: bool,
+    /// It maps a device, or pages without memory management.
+    pub device: bool,
 }
 
 impl Smap {
@@ -40,9 +52,14 @@ impl Smap {
             file_huge: 0,
             hugetlb: 0,
             swap: 0,
+            lazy_free: 0,
+            page: PAGE,
+            eligible: None,
             advised_huge: false,
             advised_never: false,
             locked: false,
+            userfaultfd: false,
+            device: false,
         }
     }
 
@@ -64,18 +81,40 @@ impl Smap {
             "ShmemPmdMapped" | "FilePmdMapped" => &mut self.file_huge,
             "Private_Hugetlb" | "Shared_Hugetlb" => &mut self.hugetlb,
             "Swap" => &mut self.swap,
-            "VmFlags" => {
-                let is_set = |wanted| value.split(' ').any(|flag| flag == wanted);
-                self.advised_huge = is_set("hg");
-                self.advised_never = is_set("nh");
-                self.locked = is_set("lo");
+            "LazyFree" => &mut self.lazy_free,
+            "KernelPageSize" => {
+                self.page = bytes(value).max(PAGE);
                 return;
             }
+            "THPeligible" => {
+                self.eligible = Some(value.trim() != "0");
+                return;
+            }
+            "VmFlags" => return self.flags(value),
             _ => return,
         };
-        let kilobytes = value.trim().trim_end_matches(" kB");
-        *place += kilobytes.parse::<u64>().unwrap_or(0) << 10;
+        *place += bytes(value);
     }
+
+    /// Parses the flags: proc_pid_smaps(5).
+    fn flags(&mut self, flags: &str) {
+        for flag in flags.split(' ') {
+            match flag {
+                "hg" => self.advised_huge = true,
+                "nh" => self.advised_never = true,
+                "um" | "uw" | "ui" => self.userfaultfd = true,
+                "io" | "pf" => self.device = true,
+                "lo" => self.locked = true,
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The bytes of a value in kB; 0 if it is not one.
+fn bytes(value: &str) -> u64 {
+    let kilobytes = value.trim().trim_end_matches(" kB");
+    kilobytes.parse::<u64>().unwrap_or(0) << 10
 }
 
 /// Calls `each` for every mapping, by address, holding one at a time.

@@ -56,48 +56,86 @@ pub fn buddyinfo_free_regions(root: &Root) -> Option<u64> {
 /// Returns the smallest memory limit of this process's control group and its ancestors (cgroup v2
 /// and v1); `None` without a limit below the machine's memory.
 pub fn memory_limit(root: &Root) -> Option<u64> {
-    smallest_limit(root).map(|(limit, _)| limit)
+    Some(own_limit(root)?.bytes)
 }
 
 /// Returns the bytes in use in the control group that sets [`memory_limit`].
 pub fn memory_in_use(root: &Root) -> Option<u64> {
-    let (_, file) = smallest_limit(root)?;
-    let usage = match file.file_name()?.to_str()? {
-        "memory.max" => "memory.current",
-        _ => "memory.usage_in_bytes",
-    };
-    root.number(file.with_file_name(usage))
+    own_limit(root)?.in_use(root)
 }
 
 /// Returns the bytes that this process's control group may still use below [`memory_limit`]; its
 /// file pages count as reclaimable. `None` without a limit.
 pub fn memory_headroom(root: &Root) -> Option<u64> {
-    let (limit, file) = smallest_limit(root)?;
-    let stat = root.read(file.with_file_name("memory.stat"));
-    let stat = stat.unwrap_or_default();
-    let of_files: u64 = stat
-        .lines()
-        .filter_map(|line| line.split_once(' '))
-        .filter(|(name, _)| matches!(*name, "inactive_file" | "active_file"))
-        .filter_map(|(_, bytes)| bytes.trim().parse::<u64>().ok())
-        .sum();
-    let in_use = memory_in_use(root).unwrap_or(0);
-    Some(limit.saturating_sub(in_use.saturating_sub(of_files)))
+    Some(own_limit(root)?.headroom(root))
 }
 
-/// Returns the smallest limit below the machine's memory, and its file.
-fn smallest_limit(root: &Root) -> Option<(u64, PathBuf)> {
+fn own_limit(root: &Root) -> Option<Limit> {
+    smallest_limit(root, "self")
+}
+
+/// Returns the limit that binds a process; `None` without one below the machine's memory.
+pub fn limit_of(root: &Root, pid: u32) -> Option<Limit> {
+    smallest_limit(root, &pid.to_string())
+}
+
+/// A limit of a control group.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Limit {
+    pub bytes: u64,
+    file: PathBuf,
+}
+
+impl Limit {
+    /// The directory of the group.
+    pub fn directory(&self) -> &Path {
+        self.file.parent().unwrap_or(&self.file)
+    }
+
+    fn in_use(&self, root: &Root) -> Option<u64> {
+        usage(root, self.directory())
+    }
+
+    /// Returns the bytes that the group may still use; its file pages count as reclaimable.
+    pub fn headroom(&self, root: &Root) -> u64 {
+        let stat = root.read(self.directory().join("memory.stat"));
+        let stat = stat.unwrap_or_default();
+        let of_files: u64 = stat
+            .lines()
+            .filter_map(|line| line.split_once(' '))
+            .filter(|(name, _)| matches!(*name, "inactive_file" | "active_file"))
+            .filter_map(|(_, bytes)| bytes.trim().parse::<u64>().ok())
+            .sum();
+        let in_use = self.in_use(root).unwrap_or(0);
+        self.bytes.saturating_sub(in_use.saturating_sub(of_files))
+    }
+}
+
+/// Returns the bytes in use in a control group (version 2 or 1).
+fn usage(root: &Root, directory: &Path) -> Option<u64> {
+    let files = ["memory.current", "memory.usage_in_bytes"];
+    files
+        .iter()
+        .find_map(|file| root.number(directory.join(file)))
+}
+
+/// Returns the smallest limit below the machine's memory.
+fn smallest_limit(root: &Root, process: &str) -> Option<Limit> {
     let total = meminfo(root).ok()?.total;
-    limit_files(root)
+    limit_files(root, process)
         .into_iter()
-        .filter_map(|file| Some((root.number(&file)?, file)))
+        .filter_map(|file| {
+            let bytes = root.number(&file)?;
+            Some(Limit { bytes, file })
+        })
         .min()
-        .filter(|(limit, _)| *limit < total)
+        .filter(|limit| limit.bytes < total)
 }
 
 /// Returns the files that may hold a limit: of the process's own group, then of each ancestor.
-fn limit_files(root: &Root) -> Vec<PathBuf> {
-    let groups = root.read("/proc/self/cgroup").unwrap_or_default();
+fn limit_files(root: &Root, process: &str) -> Vec<PathBuf> {
+    let groups = root.read(format!("/proc/{process}/cgroup"));
+    let groups = groups.unwrap_or_default();
     let mut files = Vec::new();
     for line in groups.lines() {
         let mut fields = line.splitn(3, ':').skip(1);
@@ -121,6 +159,56 @@ fn limit_files(root: &Root) -> Vec<PathBuf> {
         }
     }
     files
+}
+
+/// What a control group is charged with. Sizes are bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Charged {
+    pub directory: PathBuf,
+    pub usage: u64,
+    pub anonymous: u64,
+    /// Pages of files that were used lately, which monitoring counts as working set.
+    pub active_file: u64,
+    pub inactive_file: u64,
+    pub shared: u64,
+    /// Page tables, slab, stacks.
+    pub kernel: Option<u64>,
+}
+
+impl Charged {
+    /// What container monitoring reports as working set: usage without inactive file pages.
+    pub fn working_set(&self) -> u64 {
+        self.usage.saturating_sub(self.inactive_file)
+    }
+}
+
+/// Returns what the innermost control group of a process is charged with; `None` for the root
+/// group, and without the memory controller.
+pub fn charged(root: &Root, pid: u32) -> Option<Charged> {
+    let files = limit_files(root, &pid.to_string());
+    let file = files.into_iter().find(|file| root.path(file).exists())?;
+    let directory = file.parent()?.to_owned();
+    let stat = root.read(directory.join("memory.stat")).ok()?;
+    let number = |v2: &str, v1: &str| {
+        let mut lines = stat.lines().filter_map(|line| line.split_once(' '));
+        let found = lines.find(|(name, _)| *name == v2 || *name == v1);
+        found.and_then(|(_, bytes)| bytes.trim().parse::<u64>().ok())
+    };
+    let is_v2 = file.ends_with("memory.max");
+    let either = |name: &str| {
+        let v1 = format!("total_{name}");
+        number(if is_v2 { name } else { &v1 }, &v1).unwrap_or(0)
+    };
+    Some(Charged {
+        usage: usage(root, &directory)?,
+        anonymous: number("anon", "total_rss").unwrap_or(0),
+        active_file: either("active_file"),
+        inactive_file: either("inactive_file"),
+        shared: either("shmem"),
+        kernel: number("kernel", "kernel")
+            .or_else(|| root.number(directory.join("memory.kmem.usage_in_bytes"))),
+        directory,
+    })
 }
 
 /// Returns the memory that counts as this machine's: the total, or the control group's limit.

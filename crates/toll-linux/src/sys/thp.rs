@@ -60,8 +60,11 @@ pub struct Thp {
     pub sizes: Vec<(u64, Mode)>,
     /// Huge page setting for shared memory (`always`, `within_size`, `advise`, ... `never`).
     pub shmem: Option<String>,
+    /// The same for shared memory in pages of 2 MiB, since Linux 6.11 (also `inherit`).
+    pub shmem_region: Option<String>,
     /// Maximum number of missing pages in a region that khugepaged collapses.
     pub max_ptes_none: Option<u64>,
+    pub khugepaged: Khugepaged,
     /// Linux 6.12 and later split mostly unused huge pages under memory pressure.
     pub shrink_underused: Option<bool>,
 }
@@ -81,7 +84,10 @@ impl Thp {
                 .unwrap_or(toll_model::REGION),
             sizes: sizes(root),
             shmem: file("shmem_enabled").and_then(|text| selected(&text).map(str::to_owned)),
+            shmem_region: file("hugepages-2048kB/shmem_enabled")
+                .and_then(|text| selected(&text).map(str::to_owned)),
             max_ptes_none: root.number(format!("{DIRECTORY}/khugepaged/max_ptes_none")),
+            khugepaged: Khugepaged::read(root),
             shrink_underused: root
                 .number(format!("{DIRECTORY}/shrink_underused"))
                 .map(|value| value != 0),
@@ -94,6 +100,37 @@ impl Thp {
         match own {
             Some((_, mode)) if *mode != Mode::Inherit => *mode,
             _ => self.mode,
+        }
+    }
+}
+
+impl Thp {
+    /// Returns the setting for shared memory in pages of 2 MiB, with `inherit` resolved.
+    pub fn shmem_mode(&self) -> Option<&str> {
+        match self.shmem_region.as_deref() {
+            Some(own) if own != "inherit" => Some(own),
+            _ => self.shmem.as_deref(),
+        }
+    }
+}
+
+/// The settings of khugepaged, the kernel's thread that makes memory huge later.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Khugepaged {
+    /// Number of pages that it looks at before it sleeps.
+    pub pages_to_scan: Option<u64>,
+    pub scan_sleep_ms: Option<u64>,
+    /// Passes over all its memory since boot.
+    pub full_scans: Option<u64>,
+}
+
+impl Khugepaged {
+    fn read(root: &Root) -> Khugepaged {
+        let number = |name: &str| root.number(format!("{DIRECTORY}/khugepaged/{name}"));
+        Khugepaged {
+            pages_to_scan: number("pages_to_scan"),
+            scan_sleep_ms: number("scan_sleep_millisecs"),
+            full_scans: number("full_scans"),
         }
     }
 }

@@ -8,10 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use toll_act::files;
 
-use crate::{output, terminal};
-
-/// Columns where the output is not a terminal.
-const COLUMNS: usize = 100;
+use crate::output::{self, COLUMNS};
+use crate::terminal;
 
 /// Where the reports go.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use toll_model::losses::{Counter, Group, Loss, Scope, Unit};
 use toll_model::units::{format_count, format_ns, format_size};
 
 use super::report::{Report, Subject};
-use crate::output::push_wrapped;
+use crate::output::{cut, push_wrapped};
 use crate::terminal::plain;
 
 /// Columns of the value and of the time lost.
@@ -201,10 +201,6 @@ fn value(counter: &Counter) -> String {
         Unit::Ns => format_ns(value),
         Unit::Ratio => format!("{:.1} %", value * 100.0),
     }
-}
-
-fn cut(text: &str, columns: usize) -> String {
-    text.chars().take(columns).collect()
 }
 
 /// What is missing, by reason, and which costs are not this machine's.

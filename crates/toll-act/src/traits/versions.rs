@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Versions of the programs and libraries for which permanent changes are known, read from their
-//! files. Nothing is executed.
+//! Versions of the programs and libraries for which permanent changes are known.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use regex::bytes::Regex;
-use toll_act::permanent::Version;
 
-/// Larger files are not read.
-const LARGEST: u64 = 128 << 20;
+use super::{Version, contents};
 
 /// The versions that the files of a process reveal, by the names that the rules use. `text` is the
 /// contents of the program's file.
-pub(crate) fn versions(
+pub(super) fn versions(
     program: &Path,
     text: &[u8],
     files: &[PathBuf],
@@ -29,12 +25,6 @@ pub(crate) fn versions(
     ];
     let known = |(name, version): (&str, Option<Version>)| Some((name.to_owned(), version?));
     all.into_iter().filter_map(known).collect()
-}
-
-/// Reads a file, unless it is too large.
-pub(crate) fn contents(file: &Path) -> Option<Vec<u8>> {
-    let is_small = fs::metadata(file).ok()?.len() <= LARGEST;
-    is_small.then(|| fs::read(file).ok())?
 }
 
 fn name_of(file: &Path) -> &str {

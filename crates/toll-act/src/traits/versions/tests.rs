@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
+use std::fs;
+
 use toll_linux::Root;
-use toll_linux::proc::{self, Kind};
+use toll_linux::proc;
 
 use super::*;
 
@@ -61,12 +63,9 @@ fn a_package_has_its_version_beside_its_libraries() {
 #[test]
 fn the_c_library_that_is_mapped_here_has_the_version_that_it_states() {
     let maps = proc::maps(&Root::system(), std::process::id()).unwrap();
-    let files = maps.iter().filter_map(|mapping| match mapping.kind() {
-        Kind::File(path) => Some(PathBuf::from(path)),
-        _ => None,
-    });
+    let files = super::super::mapped_files(&maps);
     // SAFETY: it returns a static string.
     let stated = unsafe { std::ffi::CStr::from_ptr(libc::gnu_get_libc_version()) };
     let expected: Version = stated.to_str().unwrap().parse().unwrap();
-    assert_eq!(glibc(&files.collect::<Vec<_>>()), Some(expected));
+    assert_eq!(glibc(&files), Some(expected));
 }

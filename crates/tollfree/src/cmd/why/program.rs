@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The program of the process: its settings, and changes that it offers.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use toll_act::permanent::{Candidate, candidates};
+use toll_act::settings::{Program, Setting};
+use toll_act::traits::Traits;
+use toll_linux::Root;
+
+use super::reading::Reading;
+
+/// Largest file of settings that is read.
+const LARGEST: u64 = 1 << 20;
+
+/// What was found of the program.
+#[derive(Debug, Default)]
+pub struct Found {
+    pub settings: Vec<Setting>,
+    pub candidates: Vec<Candidate>,
+}
+
+impl Found {
+    pub fn of(root: &Root, reading: &Reading) -> Found {
+        if !reading.has_mappings {
+            return Found::default();
+        }
+        let directory = PathBuf::from(format!("/proc/{}", reading.pid));
+        let words = |name: &str| words(fs::read(root.path(directory.join(name))).ok());
+        let command = words("cmdline");
+        let environment = words("environ");
+        let env = |name: &str| variable(&environment, name);
+        let exe = root.path(directory.join("exe"));
+        let traits = traits(root, &exe, reading);
+        let is_go = reading.is_go || traits.versions.contains_key("go");
+        let file = |path: &str| {
+            let path = root
+                .path(directory.join(if path.starts_with('/') { "root" } else { "cwd" }))
+                .join(path.trim_start_matches('/'));
+            let is_small = fs::metadata(&path).is_ok_and(|it| it.is_file() && it.len() <= LARGEST);
+            is_small.then(|| fs::read_to_string(path).ok()).flatten()
+        };
+        let program = Program {
+            traits: &traits,
+            command: &command,
+            env: &env,
+            file: &file,
+            is_go,
+        };
+        Found {
+            settings: program.settings(),
+            candidates: candidates(&traits, &command, &env),
+        }
+    }
+}
+
+fn traits(root: &Root, exe: &Path, reading: &Reading) -> Traits {
+    let program = fs::read_link(exe).unwrap_or_else(|_| PathBuf::from(&reading.name));
+    let program = program.to_string_lossy();
+    // Its files, in its mount namespace.
+    let files = root.path(format!("/proc/{}/root", reading.pid));
+    let mapped = reading
+        .files
+        .iter()
+        .map(|file| files.join(file.trim_start_matches('/')));
+    let program = Path::new(program.trim_end_matches(" (deleted)"));
+    Traits::of(program, exe, &mapped.collect::<Vec<_>>())
+}
+
+/// The words of a file that separates them by zeros.
+fn words(bytes: Option<Vec<u8>>) -> Vec<OsString> {
+    let bytes = bytes.unwrap_or_default();
+    let words = bytes.split(|byte| *byte == 0);
+    words
+        .filter(|word| !word.is_empty())
+        .map(|word| OsString::from_vec(word.to_vec()))
+        .collect()
+}
+
+fn variable(environment: &[OsString], name: &str) -> Option<String> {
+    let mut variables = environment.iter().map(|it| it.to_string_lossy());
+    variables.find_map(|it| Some(it.strip_prefix(name)?.strip_prefix('=')?.to_owned()))
+}
