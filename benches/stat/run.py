@@ -26,12 +26,9 @@ INTERVAL = "1"
 
 
 def cpu_seconds(pid):
-    """User and system time of a process in s."""
-    precise = Path(f"/proc/{pid}/schedstat")
-    if precise.exists():
-        return int(precise.read_text().split()[0]) / 1e9
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """User and system time of a process in s, with that of threads that ended."""
+    # The CPU clock of a process, as clock_getcpuclockid(3) makes it.
+    return time.clock_gettime(~pid << 3 | 2)
 
 
 def sleepers(number):
