@@ -20,6 +20,8 @@ use super::request::{self, BUSY, LARGE, LATE, METHOD, Refused, Request, Target};
 const HEAD: usize = 8 << 10;
 /// Time for a request, and for its answer.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Pause after a connection that could not be accepted.
+const PAUSE: Duration = Duration::from_millis(100);
 /// Connections at a time.
 const CONNECTIONS: usize = 16;
 
@@ -45,12 +47,20 @@ pub fn serve(listener: &TcpListener, collector: Collector) -> Result<()> {
                 signals::default_action(libc::SIGTSTP);
             }
         }
-        // A connection that broke meanwhile, or too many open files: the next one may succeed.
-        if let Ok((stream, _)) = listener.accept() {
-            handle(stream, &collector, &open);
+        match listener.accept() {
+            Ok((stream, _)) => handle(stream, &collector, &open),
+            // A signal, or a connection that broke meanwhile.
+            Err(error) if is_passing(&error) => {}
+            // Too many open files: the connection stays, and a later try may succeed.
+            Err(_) => thread::sleep(PAUSE),
         }
     }
     Ok(())
+}
+
+fn is_passing(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, Interrupted, WouldBlock};
+    matches!(error.kind(), WouldBlock | Interrupted | ConnectionAborted)
 }
 
 fn wait(listener: &TcpListener) -> Result<()> {
