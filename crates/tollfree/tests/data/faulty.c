@@ -194,7 +194,7 @@ int main(int argc, char **argv)
 		/* A line in the file "counts" for each piece of work. */
 		log_run(file);
 		for (;;) {
-			sum += gather(hot, 2000) + cold[sum % COLD];
+			sum += gather(hot, 20000) + cold[sum % COLD];
 			log_run("counts");
 		}
 	} else if (!strcmp(how, "shares")) {
