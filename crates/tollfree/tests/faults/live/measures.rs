@@ -50,7 +50,10 @@ fn lines_and_a_command_count_the_same_work() {
     let command = ["--force", "--metric-command", "wc -l <counts"];
     let command = answer(&server, &command);
     let measure = &command["live"]["measure"];
-    assert_eq!(measure, "CPU time per unit of the metric command", "{command}");
+    assert_eq!(
+        measure, "CPU time per unit of the metric command",
+        "{command}"
+    );
     let ratio = time_of_a_unit(&lines) / time_of_a_unit(&command);
     assert!((0.2..5.0).contains(&ratio), "{ratio}: {lines} {command}");
 }
