@@ -59,8 +59,14 @@ static double contiguous(const char *block)
 
 static void show(const char *kind, const char *block)
 {
+	double share = contiguous(block);
+
 	access_time(block);
-	printf("%-32s %6.1f ns, %3.0f %% of pages contiguous\n", kind, access_time(block), contiguous(block) * 100);
+	printf("%-32s %6.1f ns, ", kind, access_time(block));
+	if (share < 0)
+		printf("frames are hidden (run it as root)\n");
+	else
+		printf("%3.0f %% of pages contiguous\n", share * 100);
 }
 
 static int advise_each(char *block, size_t length, int advice)
