@@ -47,7 +47,7 @@ fn one_command_in_two_environments() {
 #[test]
 fn a_plan_compares_one_program() {
     assert!(
-        matches!(Form::of(&args(&["--plan", "p", "--", "x"])), Ok(Form::Plan(plan)) if plan == "p")
+        matches!(Form::of(&args(&["--plan", "p", "--", "x"])), Ok(Form::Plan(plan)) if plan == Path::new("p"))
     );
 }
 
