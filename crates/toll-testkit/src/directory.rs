@@ -54,6 +54,13 @@ impl Directory {
         path
     }
 
+    /// Replaces a file atomically, so that a reader never sees half of it.
+    pub fn replace(&self, name: impl AsRef<Path>, content: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        let new = self.write(path.with_extension("new"), content);
+        fs::rename(new, path).unwrap();
+    }
+
     /// Writes an executable file.
     pub fn executable(&self, name: impl AsRef<Path>, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.write(name, content);

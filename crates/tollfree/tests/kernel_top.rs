@@ -44,11 +44,8 @@ impl Kernel {
         kernel
     }
 
-    /// Replaces a file atomically, so that a reader never sees half of it.
     fn write(&self, name: &str, text: &str) {
-        let path = self.path(name);
-        let new = self.0.write(path.with_extension("new"), text);
-        fs::rename(new, path).unwrap();
+        self.0.replace(name, text);
     }
 
     fn account(&self, model: &str, asked: u64) {

@@ -23,19 +23,14 @@ fn rows(text: &str) -> Vec<&str> {
     lines.take_while(|line| !line.is_empty()).collect()
 }
 
+fn three_pairs<'a>(a: &'a str, b: &'a str) -> [&'a str; 8] {
+    ["compare", "--markdown", "-n", "3", "-a", a, "-b", b]
+}
+
 #[test]
 fn two_commands_with_verdict_table_and_machine() {
     let directory = Directory::empty();
-    let words = [
-        "compare",
-        "--markdown",
-        "-n",
-        "3",
-        "-a",
-        "sleep 0.5 | cat",
-        "-b",
-        "sleep 0.05",
-    ];
+    let words = three_pairs("sleep 0.5 | cat", "sleep 0.05");
     let text = succeeds(&directory.run(&words));
     assert!(text.starts_with("**b is faster: "), "{text}");
     let rows = rows(&text);
@@ -59,16 +54,7 @@ fn two_commands_with_verdict_table_and_machine() {
 #[test]
 fn a_threshold_is_part_of_it() {
     let directory = Directory::empty();
-    let words = [
-        "compare",
-        "--markdown",
-        "-n",
-        "3",
-        "-a",
-        "sleep 0.05",
-        "-b",
-        "sleep 0.5",
-    ];
+    let words = three_pairs("sleep 0.05", "sleep 0.5");
     let slower = directory.run(&[&words[..], &["--fail-if-slower", "2.5%"]].concat());
     assert_fails(&slower, 6, &["b is slower"]);
     assert!(stdout(&slower).contains("\n**Slower than allowed** (`--fail-if-slower 2.5%`).\n"));

@@ -40,9 +40,7 @@ impl Machine {
     }
 
     fn write(&self, name: &str, text: &str) {
-        let path = self.0.path(name);
-        let new = self.0.write(path.with_extension("new"), text);
-        fs::rename(new, path).unwrap();
+        self.0.replace(name, text);
     }
 
     /// Faults of everything since boot.

@@ -34,11 +34,8 @@ impl Machine {
         machine
     }
 
-    /// Replaces a file atomically, so that a reader never sees half of it.
     fn write(&self, name: &str, text: impl AsRef<[u8]>) {
-        let path = self.0.path(name);
-        let new = self.0.write(path.with_extension("new"), text);
-        std::fs::rename(new, path).unwrap();
+        self.0.replace(name, text);
     }
 
     fn vmstat(&self, faults: u64) {
