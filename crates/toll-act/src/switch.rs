@@ -46,7 +46,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Share of the time in calls, so that a request seldom meets one.
 pub const GENTLE: f64 = 0.1;
-/// The largest share: for someone who waits for the end, and where the time would not suffice.
+/// The largest share: after Ctrl-C, and where a smaller one would take longer than the limit.
 pub const HASTY: f64 = 0.5;
 
 /// A region of the process.

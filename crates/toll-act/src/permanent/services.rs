@@ -141,12 +141,10 @@ fn llama(subject: &Subject) -> Option<Candidate> {
 /// QEMU advises the memory of its guests. What can still help is a reserved pool.
 fn qemu(subject: &Subject) -> Option<Candidate> {
     subject.traits.program.starts_with("qemu-system-").then(|| {
-        unmeasured(
+        guest(
             "qemu-hugetlb",
-            "the guest's memory in reserved huge pages",
-            "# as root; NUMBER: the guest's memory in huge pages of 2 MiB\n\
-             sysctl vm.nr_hugepages=NUMBER\n\n\
-             # on the command line; SIZE: as in -m\n\
+            "",
+            "# on the command line; SIZE: as in -m\n\
              -object memory-backend-memfd,id=ram,size=SIZE,hugetlb=on,prealloc=on \\\n\
              -machine ...,memory-backend=ram\n\n\
              # in the guest: transparent_hugepage=always, if its programs advise nothing",
@@ -156,25 +154,33 @@ fn qemu(subject: &Subject) -> Option<Candidate> {
 
 fn firecracker(subject: &Subject) -> Option<Candidate> {
     subject.is(&["firecracker"]).then(|| {
-        unmeasured(
+        guest(
             "firecracker-hugetlb",
-            "the guest's memory in reserved huge pages (Firecracker 1.7 or newer)",
-            "# as root; NUMBER: the guest's memory in huge pages of 2 MiB\n\
-             sysctl vm.nr_hugepages=NUMBER\n\n\
-             # PUT /machine-config\n{ ..., \"huge_pages\": \"2M\" }",
+            " (Firecracker 1.7 or newer)",
+            "# PUT /machine-config\n{ ..., \"huge_pages\": \"2M\" }",
         )
     })
 }
 
 fn cloud_hypervisor(subject: &Subject) -> Option<Candidate> {
     subject.is(&["cloud-hypervisor"]).then(|| {
-        unmeasured(
+        guest(
             "cloud-hypervisor-hugetlb",
-            "the guest's memory in reserved huge pages",
-            "# as root; NUMBER: the guest's memory in huge pages of 2 MiB\n\
-             sysctl vm.nr_hugepages=NUMBER\n\n\
-             # on the command line; SIZE: the guest's memory\n\
+            "",
+            "# on the command line; SIZE: the guest's memory\n\
              --memory size=SIZE,hugepages=on,hugepage_size=2M",
         )
     })
+}
+
+/// A virtual machine in a reserved pool, for these versions of its monitor.
+fn guest(name: &'static str, versions: &str, how: &str) -> Candidate {
+    unmeasured(
+        name,
+        &format!("the guest's memory in reserved huge pages{versions}"),
+        &format!(
+            "# as root; NUMBER: the guest's memory in huge pages of 2 MiB\n\
+             sysctl vm.nr_hugepages=NUMBER\n\n{how}"
+        ),
+    )
 }
