@@ -8,6 +8,7 @@ mod pagemap;
 mod smaps;
 mod status;
 mod tree;
+mod words;
 mod work;
 
 pub use cgroup::cgroup;
@@ -17,6 +18,7 @@ pub use pagemap::Pagemap;
 pub use smaps::{Smap, smaps, smaps_each};
 pub use status::{Children, Stat, Status, is_32_bit, processes, stat, status};
 pub use tree::{children, tree};
+pub use words::{variable, words};
 pub use work::{calls, cpu_time};
 
 use std::io;

@@ -135,7 +135,8 @@ impl Live {
         let found = &mut results.findings;
         found.look = Some(look.observation.clone());
         // A program started under a plan has this variable in its environment.
-        let planned = env_of(self.request.pid, wire::ENV_ACTIONS).is_some();
+        let environment = proc::words(&Root::system(), self.request.pid, "environ");
+        let planned = proc::variable(&environment, wire::ENV_ACTIONS).is_some();
         found.notes.extend(look.observation.hints.text(planned));
         found.notes.extend(look.children_note());
         let today = Today::new(&look.observation, &Host::here());
@@ -290,14 +291,4 @@ fn interrupted(results: &mut Results) {
         _ => "the memory has the page sizes that it had before",
     };
     found.reason = format!("interrupted; {state}");
-}
-
-/// An environment variable of another process.
-fn env_of(pid: u32, name: &str) -> Option<String> {
-    let bytes = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
-    let text = String::from_utf8_lossy(&bytes).into_owned();
-    let prefix = format!("{name}=");
-    text.split('\0')
-        .find_map(|line| line.strip_prefix(&prefix))
-        .map(str::to_owned)
 }

@@ -5,13 +5,14 @@ use serde::{Deserialize, Serialize};
 use toll_act::messages;
 use toll_act::permanent::{Candidate, GLIBC, candidates};
 use toll_act::switch::{Shares, Unrestored};
+use toll_linux::{Root, proc};
 use toll_model::stats::{Interval, Verdict, ratio_of_rounds};
 use toll_model::{REGION, numbers};
 use toll_observe::observation::{Observation, is_mostly_huge};
 
+use super::SMALL_BEFORE;
 use super::alternation::Ended;
 use super::look::Look;
-use super::{SMALL_BEFORE, env_of};
 use crate::compare::schedule::CONFIDENCE;
 use crate::compare::{Comparison, Sample};
 use crate::ratio::with_interval;
@@ -99,7 +100,8 @@ pub(super) fn conclude(
     found.reason = reason(&comparison, &live, was_huge);
     if found.advice == Advice::Apply {
         let traits = &look.observation.traits;
-        let known = candidates(traits, &[], &|name| env_of(context.pid, name));
+        let environment = proc::words(&Root::system(), context.pid, "environ");
+        let known = candidates(traits, &[], &|name| proc::variable(&environment, name));
         let fitting = known
             .iter()
             .filter(|change| fits(change, &look.observation));

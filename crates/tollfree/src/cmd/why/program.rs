@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The program of the process: its settings, and changes that it offers.
 
-use std::ffi::OsString;
 use std::fs;
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use toll_act::permanent::{Candidate, candidates};
 use toll_act::settings::{Program, Setting};
 use toll_act::traits::Traits;
 use toll_linux::Root;
+use toll_linux::proc::{variable, words};
 
 use super::reading::Reading;
 
@@ -29,9 +28,8 @@ impl Found {
             return Found::default();
         }
         let directory = PathBuf::from(format!("/proc/{}", reading.pid));
-        let words = |name: &str| words(fs::read(root.path(directory.join(name))).ok());
-        let command = words("cmdline");
-        let environment = words("environ");
+        let command = words(root, reading.pid, "cmdline");
+        let environment = words(root, reading.pid, "environ");
         let env = |name: &str| variable(&environment, name);
         let exe = root.path(directory.join("exe"));
         let traits = traits(root, &exe, reading);
@@ -68,19 +66,4 @@ fn traits(root: &Root, exe: &Path, reading: &Reading) -> Traits {
         .map(|file| files.join(file.trim_start_matches('/')));
     let program = Path::new(program.trim_end_matches(" (deleted)"));
     Traits::of(program, exe, &mapped.collect::<Vec<_>>())
-}
-
-/// The words of a file that separates them by zeros.
-fn words(bytes: Option<Vec<u8>>) -> Vec<OsString> {
-    let bytes = bytes.unwrap_or_default();
-    let words = bytes.split(|byte| *byte == 0);
-    words
-        .filter(|word| !word.is_empty())
-        .map(|word| OsString::from_vec(word.to_vec()))
-        .collect()
-}
-
-fn variable(environment: &[OsString], name: &str) -> Option<String> {
-    let mut variables = environment.iter().map(|it| it.to_string_lossy());
-    variables.find_map(|it| Some(it.strip_prefix(name)?.strip_prefix('=')?.to_owned()))
 }
