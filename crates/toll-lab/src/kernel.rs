@@ -8,6 +8,7 @@
 
 mod checkpatch;
 mod config;
+mod copy;
 mod equal;
 mod make;
 mod modules;
@@ -66,12 +67,12 @@ struct Workshop {
 impl Workshop {
     fn new(workspace: &Workspace, variant: &Variant) -> Result<Workshop> {
         let source = Source::unpacked(workspace)?;
-        let directory = workspace
-            .cache
-            .join("tree")
-            .join(&source.version)
-            .join(&variant.key);
+        let trees = workspace.cache.join("tree").join(&source.version);
+        let directory = trees.join(&variant.key);
         let lock = files::lock(&files::with_suffix(&directory, ".lock"))?;
+        if let Some(base) = &variant.base {
+            copy::tree_with_build(&trees.join(base), &directory)?;
+        }
         let tree = Tree::synced(&source, variant, &directory)?;
         let make = Make::new(&tree.directory, variant, &workspace.cache.join("ccache"))?;
         let stamp = make.stamp(&source.version, variant, &tree)?;
@@ -130,7 +131,9 @@ fn target(path: &Path) -> Option<String> {
     Some(format!("{}/", path.parent()?.display()))
 }
 
-/// Lists the directories in which a variant changes a file of Debian's source.
+/// Lists the make targets for the objects near a variant's changes of Debian's source: those of the
+/// directory of a changed file, and in `fs` and `kernel`, which have hundreds below them, of the
+/// file alone. The headers that the queue changes are used mostly in `mm`, which is among them.
 ///
 /// # Errors
 /// Errors of creating the variant's tree.
@@ -139,24 +142,26 @@ pub fn touched(workspace: &Workspace, variant: &Variant) -> Result<BTreeSet<Stri
     let stock = &workshop.source.directory;
     let changed = workshop.tree.changed.keys();
     Ok(changed
-        .filter(|path| stock.join(path).exists() && !path.starts_with("include"))
-        .filter_map(|path| target(path))
-        .filter(|directory| directory != "/")
+        .filter(|path| stock.join(path).exists() && path.extension().is_some_and(|it| it == "c"))
+        .filter_map(|path| match path.parent()?.to_str()? {
+            "fs" | "kernel" => Some(path.with_extension("o").display().to_string()),
+            _ => target(path),
+        })
         .collect())
 }
 
-/// Builds only the objects of some directories and returns the build directory.
+/// Builds only some objects, given as make targets, and returns the build directory.
 ///
 /// # Errors
 /// Build errors.
 pub fn objects(
     workspace: &Workspace,
     variant: &Variant,
-    directories: &BTreeSet<String>,
+    targets: &BTreeSet<String>,
 ) -> Result<PathBuf> {
     let Workshop { make, _lock, .. } = Workshop::new(workspace, variant)?;
     config::configure(&make, variant)?;
-    let targets: Vec<&str> = directories.iter().map(String::as_str).collect();
+    let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
     make.run(&targets, "building")?;
     Ok(make.build)
 }

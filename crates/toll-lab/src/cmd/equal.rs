@@ -15,8 +15,7 @@ use crate::workspace::Workspace;
 /// plain one
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// Compare only objects in directories where a patch changes a file: minutes less than whole
-    /// kernels
+    /// Compare only the objects near a patch's changes: a tenth of the kernel
     #[arg(long)]
     touched: bool,
     /// Print the differences as JSON
@@ -26,25 +25,22 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<()> {
     let workspace = Workspace::find()?;
-    let fragment = [workspace.kernel.join("config/equal.config")];
     let variant = |name: &str| -> Result<Variant> {
-        let mut variant = Variant::find(&workspace, name, &fragment)?;
+        let mut variant = Variant::find(&workspace, name, &[])?;
         // The variant's name is part of the kernel.
         variant.release = "equal".to_owned();
-        if args.touched {
-            // Separate directories: whole kernels have more objects.
-            variant.key += "-touched";
-        }
+        // Separate directories: whole kernels have more objects, and other names.
+        variant.key += if args.touched { "-touched" } else { "-equal" };
         Ok(variant)
     };
     let (plain, off) = (variant("pristine")?, variant("tollfree-off")?);
-    let directories = match args.touched {
+    let targets = match args.touched {
         true => Some(touched(&workspace, &off)?),
         false => None,
     };
     let directory = |variant: &Variant| -> Result<PathBuf> {
-        match &directories {
-            Some(directories) => objects(&workspace, variant, directories),
+        match &targets {
+            Some(targets) => objects(&workspace, variant, targets),
             None => Ok(build(&workspace, variant)?.config.with_file_name("")),
         }
     };

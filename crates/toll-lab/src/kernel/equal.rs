@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -11,12 +12,22 @@ use object::{Object, ObjectSection, SectionFlags, SectionKind, elf};
 
 use crate::files;
 
-/// Objects that contain the release string, which differs between variants.
-const NAMED: [&str; 3] = [
+/// Objects that contain the release string or the configuration, which differ between variants.
+const NAMED: [&str; 4] = [
     "init/version-timestamp.o",
     "init/version.o",
     "arch/x86/boot/version.o",
+    "kernel/configs.o",
 ];
+
+/// The section of `struct bug_entry`.
+const BUGS: &str = "__bug_table";
+/// Size of an entry with CONFIG_GENERIC_BUG_RELATIVE_POINTERS and CONFIG_DEBUG_BUGVERBOSE: two
+/// displacements of 32 bits, the line and the flags.
+const BUG_SIZE: usize = 12;
+/// The number of the source line in an entry: a patch that inserts a line above changes it, and no
+/// code.
+const BUG_LINE: Range<usize> = 8..10;
 
 /// Returns a message for each object that differs between two builds.
 pub fn differences(one: &Path, other: &Path) -> Result<(usize, Vec<String>)> {
@@ -56,6 +67,7 @@ fn objects(build: &Path) -> Result<BTreeMap<PathBuf, PathBuf>> {
 }
 
 /// Returns code and data of an object by section name; sections of the same name are concatenated.
+/// The line numbers of warnings are zeroed.
 fn sections(path: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
     let content = fs::read(path).with_context(|| path.display().to_string())?;
     let Ok(object) = object::File::parse(content.as_slice()) else {
@@ -69,6 +81,13 @@ fn sections(path: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
             .entry(name)
             .or_default()
             .extend(section.data().unwrap_or_default());
+    }
+    for entry in found
+        .get_mut(BUGS)
+        .into_iter()
+        .flat_map(|it| it.chunks_exact_mut(BUG_SIZE))
+    {
+        entry[BUG_LINE].fill(0);
     }
     Ok(found)
 }
@@ -113,9 +132,14 @@ mod tests {
 
     /// Returns the differences between the object of `source` and that of a plain function.
     fn against_plain(source: &str) -> Vec<String> {
+        between("int f(int x) { return x + 1; }\n", source)
+    }
+
+    /// Returns the differences between the objects of two sources.
+    fn between(first: &str, second: &str) -> Vec<String> {
         let directory = tempfile::tempdir().unwrap();
         let (one, other) = (directory.path().join("one"), directory.path().join("other"));
-        for (build, source) in [(&one, "int f(int x) { return x + 1; }\n"), (&other, source)] {
+        for (build, source) in [(&one, first), (&other, second)] {
             fs::create_dir(build).unwrap();
             compile(build, "x.o", source);
         }
@@ -135,6 +159,16 @@ mod tests {
         assert!(code[0].starts_with("x.o: .text"), "{code:?}");
         let data = against_plain("int y = 7;\nint f(int x) { return x + 1; }\n");
         assert!(data[0].contains(".data"), "{data:?}");
+    }
+
+    #[test]
+    fn the_line_of_a_warning_changes_nothing_and_its_flags_do() {
+        let bug = |line: u16, flags: u16| {
+            let entries = format!(".long 0, 0, 0, 0, 0; .word {line}, {flags}");
+            format!("asm(\".pushsection {BUGS},\\\"aw\\\"; {entries}; .popsection\");\n")
+        };
+        assert_eq!(between(&bug(7, 1), &bug(8, 1)), [""; 0]);
+        assert!(between(&bug(7, 1), &bug(7, 2))[0].contains(BUGS));
     }
 
     #[test]

@@ -15,6 +15,9 @@ use super::variant::{Variant, hash};
 use crate::error::LabError;
 use crate::{child, files, output};
 
+/// The directory of make's output in a tree.
+pub const BUILD: &str = "build";
+
 /// Arguments of every call: kernels must not depend on the build machine or time.
 const SETTINGS: [(&str, &str); 4] = [
     ("KBUILD_BUILD_TIMESTAMP", "1970-01-01"),
@@ -35,7 +38,7 @@ pub struct Make {
 
 impl Make {
     pub fn new(tree: &Path, variant: &Variant, ccache: &Path) -> Result<Make> {
-        let build = tree.join("build");
+        let build = tree.join(BUILD);
         fs::create_dir_all(&build).with_context(|| build.display().to_string())?;
         Ok(Make {
             tree: tree.to_owned(),
@@ -93,21 +96,17 @@ impl Make {
     /// Returns the warnings of the compiler with W=1, and of sparse if it is installed, for some
     /// directories.
     pub fn warnings(&self, directories: &[&str]) -> Result<Vec<String>> {
-        let mut found = Vec::new();
-        let mut levels = vec![&["W=1"][..]];
+        let mut targets = vec!["W=1"];
         if is_there("sparse") {
             // sparse does not know that a guard unlocks at the end of its scope.
-            levels.push(&["C=2", "CF=-Wno-context"]);
+            targets.extend(["C=2", "CF=-Wno-context"]);
         }
-        for level in levels {
-            // A different command line rebuilds the objects, and so does the next normal build.
-            let targets: Vec<&str> = level.iter().chain(directories).copied().collect();
-            self.run(&targets, "linting")?;
-            let log = files::read_text(&self.build.join("make.log"))?;
-            let is_word = |line: &&str| line.contains("warning:") || line.contains("error:");
-            found.extend(log.lines().filter(is_word).map(str::to_owned));
-        }
-        Ok(found)
+        targets.extend(directories);
+        // A different command line rebuilds the objects, and so does the next normal build.
+        self.run(&targets, "linting")?;
+        let log = files::read_text(&self.build.join("make.log"))?;
+        let is_word = |line: &&str| line.contains("warning:") || line.contains("error:");
+        Ok(log.lines().filter(is_word).map(str::to_owned).collect())
     }
 
     fn stamp_path(&self) -> PathBuf {
@@ -186,6 +185,10 @@ impl Make {
             // Leaves the directory out of ccache's hash, so that the same file in two variants'
             // trees hits the cache.
             .env("CCACHE_NOHASHDIR", "1")
+            // Takes the names of headers from the compiler's list of dependencies instead of
+            // preprocessing each file first: a quarter less work where the cache has no entry. Two
+            // variants share an entry only if all headers are equal, the configuration's included.
+            .env("CCACHE_DEPEND", "1")
             .env_remove("MAKEFLAGS");
         if is_there("ccache") {
             command.arg("CC=ccache gcc");

@@ -223,6 +223,7 @@ mod tests {
                 name: "v".to_owned(),
                 release: String::new(),
                 key: "v".to_owned(),
+                base: None,
                 overlays: overlay.is_dir().then_some(overlay).into_iter().collect(),
                 patches: series::read(&self.path("seams/series")).unwrap(),
                 is_foreign,

@@ -28,6 +28,9 @@ pub struct Variant {
     pub release: String,
     /// Names the directories in the cache: variants with the same key share them.
     pub key: String,
+    /// Key of the variant that has the same source and fewer fragments: a new build begins as a copy
+    /// of its build.
+    pub base: Option<String>,
     /// Directories of new files, laid out like a Linux tree.
     pub overlays: Vec<PathBuf>,
     pub patches: Vec<Patch>,
@@ -55,11 +58,12 @@ impl Variant {
             variant.fragments.push(path);
         }
         if !more.is_empty() {
-            variant.key = format!(
+            let key = format!(
                 "{}-{:08x}",
                 variant.name,
                 hash(&(&variant.key, contents)) as u32
             );
+            variant.base = Some(std::mem::replace(&mut variant.key, key));
         }
         Ok(variant)
     }
@@ -97,6 +101,7 @@ impl Variant {
             name: name.to_owned(),
             release: name.to_owned(),
             key: name.to_owned(),
+            base: None,
             overlays: overlays
                 .iter()
                 .map(|it| workspace.kernel.join(it))
@@ -178,5 +183,15 @@ mod tests {
             assert_eq!(has_seams, is_debug, "{name}");
             assert_eq!(variant.overlays.contains(&debug), is_debug, "{name}");
         }
+    }
+    #[test]
+    fn more_fragments_make_another_variant_that_begins_with_the_first() {
+        let workspace = Workspace::find().unwrap();
+        let plain = Variant::find(&workspace, "tollfree", &[]).unwrap();
+        assert_eq!(plain.base, None);
+        let fragment = workspace.kernel.join("config/selftest.config");
+        let more = Variant::find(&workspace, "tollfree", &[fragment]).unwrap();
+        assert_eq!(more.base.as_deref(), Some(plain.key.as_str()));
+        assert_ne!(more.key, plain.key);
     }
 }
