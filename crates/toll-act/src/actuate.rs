@@ -82,7 +82,7 @@ impl Actuator {
         let directory = tempfile::Builder::new()
             .prefix("tollfree-")
             .tempdir()
-            .context("no temporary directory")?;
+            .context("no temporary directory (TMPDIR names another)")?;
         let mut actuator = Actuator {
             policy: policy.name(),
             executable,

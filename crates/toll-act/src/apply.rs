@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use serde::Serialize;
-use toll_linux::proc::{self, Mapping};
+use toll_linux::proc::{self, Mapping, Place};
 use toll_linux::remote::{Reach, RemoteError, RemoteProcess};
 use toll_linux::{Root, sys};
 use toll_model::plan::Plan;
@@ -25,7 +25,7 @@ use toll_model::profile::Program;
 use toll_model::site::Level;
 
 use crate::actuate::Policy;
-use crate::error::UserError;
+use crate::error::{OF_OTHERS, UserError};
 use crate::executable::program_of;
 use crate::messages;
 pub use regions::Done;
@@ -60,6 +60,8 @@ pub struct Found {
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub pid: u32,
+    #[serde(flatten)]
+    pub place: Place,
     pub program: String,
     pub dry_run: bool,
     pub undo: bool,
@@ -162,6 +164,7 @@ impl Found {
         let shown = resolved.regions.iter().map(|region| format!("{region:#x}"));
         Ok(Report {
             pid,
+            place: Place::of(&Root::system(), pid),
             program: program.path,
             dry_run: request.dry_run,
             undo: request.undo,
@@ -283,7 +286,7 @@ fn read_maps(root: &Root, pid: u32) -> Result<Vec<Mapping>> {
 fn no_access(pid: u32, error: &std::io::Error) -> UserError {
     match error.kind() {
         std::io::ErrorKind::PermissionDenied => UserError::Missing(format!(
-            "process {pid} belongs to another user or is protected: run tollfree as that user or as root"
+            "process {pid} belongs to another user or is protected: {OF_OTHERS}"
         )),
         _ => UserError::Target(format!("process {pid} has ended")),
     }

@@ -6,6 +6,10 @@ use std::path::PathBuf;
 use thiserror::Error;
 use toll_model::error::FormatError;
 
+/// What to do about a process that may not be read.
+pub const OF_OTHERS: &str =
+    "run tollfree as its user, or as root (in a container also: --cap-add SYS_PTRACE)";
+
 /// Errors that have their own exit code.
 #[derive(Debug, Error)]
 pub enum UserError {

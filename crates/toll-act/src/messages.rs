@@ -6,17 +6,19 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle, WeakProgressBar};
+use toll_model::names::plain;
 
 /// The progress line that is shown.
 static SHOWN: Mutex<Option<WeakProgressBar>> = Mutex::new(None);
 
 /// Prints a message on stderr in one write, with `tollfree:` before each line, above the progress
-/// line if there is one. Ignores write errors: the target may have closed the reading end.
+/// line if there is one. It may contain the name of a process: what a terminal would act on is
+/// replaced. Ignores write errors: the target may have closed the reading end.
 pub fn note(message: impl std::fmt::Display) {
     let mut text = String::new();
     for line in message.to_string().lines() {
         text.push_str("tollfree: ");
-        text.push_str(line);
+        text.push_str(&plain(&line.replace('\t', " ")));
         text.push('\n');
     }
     let write = || {

@@ -117,7 +117,7 @@ impl Serving {
     /// Writes the morsel file.
     fn write(&mut self) -> Result<()> {
         let directory = tempfile::Builder::new().prefix("tollfree-").tempdir();
-        self.directory = Some(directory.context("no temporary directory")?);
+        self.directory = Some(directory.context("no temporary directory (TMPDIR names another)")?);
         match self.path() {
             Some(path) => {
                 fs::write(&path, self.to_bytes()).with_context(|| format!("{}", path.display()))

@@ -14,7 +14,7 @@
 //! | `tree` | faults, CPU time and memory of a process and its descendants |
 //! | `mapped` | memory of a process in huge pages |
 //! | `delays` | delay accounting |
-//! | `cgroup`, `mounts` | control groups of version 2 and 1 |
+//! | `cgroup` | control groups of version 2 and 1 |
 //! | `events`, `pmu` | perf events |
 //! | `live` | the machine, its control groups and all processes, for commands that watch everything |
 
@@ -24,7 +24,6 @@ mod events;
 mod live;
 mod machine;
 mod mapped;
-mod mounts;
 mod pmu;
 mod pressure;
 mod sizes;

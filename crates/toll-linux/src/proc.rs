@@ -2,9 +2,11 @@
 //! Readers of `/proc/PID`.
 
 mod cgroup;
+mod hierarchies;
 mod maps;
 mod mountinfo;
 mod pagemap;
+mod place;
 mod smaps;
 mod status;
 mod tree;
@@ -12,9 +14,11 @@ mod words;
 mod work;
 
 pub use cgroup::cgroup;
+pub(crate) use hierarchies::{Hierarchies, hierarchies};
 pub use maps::{Kind, Mapping, maps};
 pub use mountinfo::{Mount, mounts, own_mounts};
 pub use pagemap::Pagemap;
+pub use place::Place;
 pub use smaps::{Smap, smaps, smaps_each};
 pub use status::{Children, Stat, Status, is_32_bit, processes, stat, status};
 pub use tree::{children, tree};

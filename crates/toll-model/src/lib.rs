@@ -19,6 +19,7 @@
 //! | [`kernel_costs`] | cost files for the kernel's estimator |
 //! | [`losses`] | what virtual memory costs: counters with estimates of the CPU time lost |
 //! | [`lines`] | a plan in few lines |
+//! | [`names`] | names that others chose, for terminals |
 //! | [`numbers`] | numbers for readers |
 //! | [`plan`] | estimated regions with a verdict, and the speed-up they predict |
 //! | [`estimate`] | computes a plan from a profile and a cost table |
@@ -39,6 +40,7 @@ pub mod kernel_costs;
 pub mod largepages;
 pub mod lines;
 pub mod losses;
+pub mod names;
 pub mod numbers;
 pub mod plan;
 pub mod profile;

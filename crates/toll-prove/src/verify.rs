@@ -99,7 +99,7 @@ pub fn verify(request: &Request) -> Result<Verification> {
     let directory = tempfile::Builder::new()
         .prefix("tollfree-")
         .tempdir()
-        .context("no temporary directory")?;
+        .context("no temporary directory (TMPDIR names another)")?;
     let variants = variants(request.file, plan, &claims, &directory)?;
     let _signals = signals::watch()?;
     let comparison = measure(request, &variants)?;

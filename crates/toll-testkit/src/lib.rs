@@ -9,6 +9,7 @@
 //! | [`machine`] | properties of the machine that runs the tests |
 //! | [`model`] | sites, profiles, plans, costs |
 //! | [`output`] | what a command printed, and its exit code |
+//! | [`pool`] | the machine's pool of huge pages |
 //! | [`process`] | running programs: their lines, signals to them, waiting for events |
 //! | [`recorded`] | the events that the preload library recorded |
 //! | [`schema`] | JSON against the schemas of the repository |
@@ -22,6 +23,7 @@ pub mod directory;
 pub mod machine;
 pub mod model;
 pub mod output;
+pub mod pool;
 pub mod process;
 pub mod recorded;
 pub mod schema;

@@ -78,21 +78,33 @@ fn mysql(subject: &Subject) -> Option<Candidate> {
     })
 }
 
-/// MongoDB 8 brings an allocator that is made for huge pages; the one before suffers from them.
+/// MongoDB 8 brings an allocator that is made for huge pages; the one before suffers from them. The
+/// official images state their version in the environment.
 fn mongodb(subject: &Subject) -> Option<Candidate> {
-    subject.is(&["mongod", "mongos"]).then(|| {
-        unmeasured(
-            "mongodb-thp",
-            "MongoDB 8.0 and newer with huge pages; 7.0 and older without",
-            "# MongoDB 8.0 or newer, as root before it starts:\n\
-             echo always >/sys/kernel/mm/transparent_hugepage/enabled\n\
-             echo defer+madvise >/sys/kernel/mm/transparent_hugepage/defrag\n\
-             echo 0 >/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none\n\
-             sysctl vm.overcommit_memory=1\n\n\
-             # MongoDB 7.0 or older (systemd 260 or newer): systemctl edit mongod.service\n\
-             [Service]\nMemoryTHP=disable",
-        )
-    })
+    if !subject.is(&["mongod", "mongos"]) {
+        return None;
+    }
+    let version = subject.env("MONGO_VERSION");
+    let version = version.and_then(|text| text.parse::<Version>().ok());
+    let with = "# MongoDB 8.0 or newer, as root before it starts:\n\
+        echo always >/sys/kernel/mm/transparent_hugepage/enabled\n\
+        echo defer+madvise >/sys/kernel/mm/transparent_hugepage/defrag\n\
+        echo 0 >/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none\n\
+        sysctl vm.overcommit_memory=1";
+    let without = "# MongoDB 7.0 or older (systemd 260 or newer): systemctl edit mongod.service\n\
+        [Service]\nMemoryTHP=disable";
+    let (change, how) = match version.map(|version| version >= Version(8, 0, 0)) {
+        Some(true) => ("MongoDB 8.0 and newer with huge pages", with.to_owned()),
+        Some(false) => (
+            "MongoDB 7.0 and older without huge pages (MemoryTHP=disable)",
+            without.to_owned(),
+        ),
+        None => (
+            "MongoDB 8.0 and newer with huge pages; 7.0 and older without (MemoryTHP=disable)",
+            format!("{with}\n\n{without}"),
+        ),
+    };
+    Some(unmeasured("mongodb-thp", change, &how))
 }
 
 fn clickhouse(subject: &Subject) -> Option<Candidate> {

@@ -244,3 +244,26 @@ fn services_and_virtual_machines_are_known_by_name() {
     let tcmalloc = found("app", &["libc.so.6", "libtcmalloc_minimal.so.4"], &[]);
     assert_eq!(names(&tcmalloc), ["tcmalloc-hugetlb"]);
 }
+
+#[test]
+fn mongodb_is_told_by_its_version() {
+    let changes = |version: &[(&str, &str)]| {
+        let got = found("mongod", &[], version);
+        (got[0].change.clone(), got[0].how.clone())
+    };
+    let (change, how) = changes(&[("MONGO_VERSION", "7.0.14")]);
+    assert!(change.contains("without huge pages"), "{change}");
+    assert!(!how.contains("echo always"), "{how}");
+    for version in ["8.0.0-rc1", "8.0.4", "10.1"] {
+        let (change, how) = changes(&[("MONGO_VERSION", version)]);
+        assert!(change.contains("with huge pages"), "{version}: {change}");
+        assert!(!how.contains("MemoryTHP"), "{how}");
+    }
+    for unknown in [&[][..], &[("MONGO_VERSION", "latest")]] {
+        let (_, how) = changes(unknown);
+        assert!(
+            how.contains("echo always") && how.contains("MemoryTHP"),
+            "{how}"
+        );
+    }
+}

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use toll_model::losses::{Missing, Scope, Snapshot};
 
-use super::mounts::{Mounts, mounts};
 use super::vmstat::{numbers, set_minor};
 use super::{Refusal, pressure, ticks_to_ns};
 use crate::Root;
+use crate::proc::{Hierarchies, Mount, hierarchies};
 
 /// A control group that is watched.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,14 +50,12 @@ impl Cgroup {
     /// # Errors
     /// There is no such group, or the directory is not one.
     pub fn find(root: &Root, name: &Path) -> Result<Cgroup, Refusal> {
-        let mounts = mounts(root);
-        let mut candidates = Vec::new();
-        for mount in &mounts.unified {
-            candidates.push((below(mount, name), true));
-        }
-        for mount in &mounts.memory {
-            candidates.push((below(mount, name), false));
-        }
+        let mounts = hierarchies(root);
+        let unified = mounts.unified.iter().map(|mount| (mount, true));
+        let both = unified.chain(mounts.memory.iter().map(|mount| (mount, false)));
+        let mut candidates: Vec<(PathBuf, bool)> = both
+            .filter_map(|(mount, unified)| Some((below(mount, name)?, unified)))
+            .collect();
         let has = |directory: &Path, file: &str| root.path(directory.join(file)).exists();
         candidates.retain(|(directory, _)| has(directory, "cgroup.procs"));
         // The unified hierarchy may be mounted without its memory controller.
@@ -164,30 +162,31 @@ impl Cgroup {
     }
 }
 
-/// A name that is a directory below the mount already, or one relative to it, as /proc/PID/cgroup
-/// has it.
-fn below(mount: &Path, name: &Path) -> PathBuf {
-    match name.starts_with(mount) {
-        true => name.to_owned(),
-        false => mount.join(name.strip_prefix("/").unwrap_or(name)),
+/// The directory of a group: the name is one below the mount already, or a path as /proc/PID/cgroup
+/// has it, or relative to the mount. `None`: this mount does not show it.
+fn below(mount: &Mount, name: &Path) -> Option<PathBuf> {
+    match (name.starts_with(&mount.point), name.is_absolute()) {
+        (true, _) => Some(name.to_owned()),
+        (false, true) => mount.shows(name),
+        (false, false) => Some(mount.point.join(name)),
     }
 }
 
 /// The part of a group's directory behind the mount that it belongs to: the longest.
-fn relative(directory: &Path, mounts: &Mounts) -> PathBuf {
+fn relative(directory: &Path, mounts: &Hierarchies) -> PathBuf {
     let all = mounts.unified.iter().chain(&mounts.memory);
-    all.filter_map(|mount| directory.strip_prefix(mount).ok())
+    all.filter_map(|mount| directory.strip_prefix(&mount.point).ok())
         .min_by_key(|rest| rest.as_os_str().len())
         .map_or_else(PathBuf::new, Path::to_owned)
 }
 
-fn refusal(root: &Root, name: &Path, mounts: &Mounts) -> Refusal {
+fn refusal(root: &Root, name: &Path, mounts: &Hierarchies) -> Refusal {
     let shown = name.display().to_string().escape_debug().to_string();
     if fs::metadata(root.path(name)).is_ok() {
         return Refusal(format!("{shown}: is not a cgroup (it has no cgroup.procs)"));
     }
     let all = mounts.unified.iter().chain(&mounts.memory);
-    let all: Vec<String> = all.map(|mount| mount.display().to_string()).collect();
+    let all: Vec<String> = all.map(|mount| mount.point.display().to_string()).collect();
     let places = match all.is_empty() {
         true => "no cgroup hierarchy with memory is mounted".to_owned(),
         false => format!("looked below {}", all.join(" and ")),

@@ -92,7 +92,7 @@ fn refusal(root: &Root) -> Option<Missing> {
         )),
         Some(0) => Some(Missing::new(
             "delay accounting is off",
-            "`sysctl kernel.task_delayacct=1` as root, before the program starts",
+            "`sysctl kernel.task_delayacct=1` as root on the host, before the program starts",
         )),
         Some(_) if !root.is_system() => Some(Missing::without_fix(
             "only the running machine can be asked",

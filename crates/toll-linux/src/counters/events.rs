@@ -241,7 +241,7 @@ fn shootdowns(root: &Root) -> Result<Event, Missing> {
     id.map(|id| event(TRACEPOINT, id)).ok_or_else(|| {
         Missing::new(
             "shootdowns of a process are known only to the tracepoint tlb:tlb_flush, which is not visible",
-            "as root `mount -t tracefs none /sys/kernel/tracing`, on a kernel with CONFIG_FTRACE",
+            "as root `mount -t tracefs none /sys/kernel/tracing`, on a kernel with CONFIG_FTRACE (for a container: on the host, and -v /sys/kernel/tracing:/sys/kernel/tracing:ro)",
         )
     })
 }
@@ -254,12 +254,12 @@ fn refused(root: &Root, error: &io::Error) -> Missing {
             let level = level.unwrap_or_else(|| "unknown".to_owned());
             Missing::new(
                 format!("perf events: not permitted (kernel.perf_event_paranoid is {level})"),
-                "CAP_PERFMON, or `sysctl kernel.perf_event_paranoid=-1` as root",
+                "CAP_PERFMON (docker run --cap-add PERFMON), or `sysctl kernel.perf_event_paranoid=-1` as root on the host",
             )
         }
         Some(libc::ENOSYS) => Missing::new(
             "perf events: blocked (a container's seccomp profile?)",
-            "allow perf_event_open in the container",
+            "allow perf_event_open in the container (docker run --cap-add PERFMON)",
         ),
         Some(libc::EMFILE) => Missing::new(
             "perf events: too many threads or CPUs for the limit of open files",

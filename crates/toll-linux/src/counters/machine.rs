@@ -35,10 +35,9 @@ impl Machine {
 /// The line `TLB` of /proc/interrupts: TLB shootdowns that each CPU received.
 fn shootdowns(root: &Root, snapshot: &mut Snapshot) {
     let reading = match root.read("/proc/interrupts") {
-        Err(error) => Err(Missing::new(
-            format!("/proc/interrupts: {error}"),
-            "a complete /proc in the container",
-        )),
+        Err(error) => Err(hidden(&error.to_string())),
+        // A container's runtime puts /dev/null over it.
+        Ok(text) if text.is_empty() => Err(hidden("empty: hidden from this container")),
         Ok(text) => received(&text).ok_or_else(|| {
             Missing::without_fix(
                 "/proc/interrupts has no line TLB: this CPU's kernel flushes without interrupts",
@@ -54,6 +53,13 @@ fn shootdowns(root: &Root, snapshot: &mut Snapshot) {
         by_cpu: reading.unwrap_or_default(),
     };
     snapshot.set_reading(Scope::Machine, "tlb_shootdowns_received", reading);
+}
+
+fn hidden(why: &str) -> Missing {
+    Missing::new(
+        format!("/proc/interrupts: {why}"),
+        "docker run --security-opt systempaths=unconfined (Kubernetes: procMount: Unmasked), or run it outside of the container",
+    )
 }
 
 /// The numbers of the line, by the number of the CPU: the columns are those that are online.

@@ -85,6 +85,23 @@ fn missing(snapshot: &Snapshot, scope: Scope, name: &str) -> Missing {
         .unwrap()
 }
 
+/// A container's runtime puts an empty file over it.
+#[test]
+fn hidden_interrupts_are_told_from_a_cpu_without_shootdowns() {
+    let machine = machine();
+    let reason = |text: &str| {
+        machine.write("proc/interrupts", text);
+        let snapshot = Counters::of_machine(&Root::at(machine.as_path())).read();
+        missing(&snapshot, Scope::Machine, "tlb_shootdowns_received")
+    };
+    let hidden = reason("");
+    assert!(hidden.reason.contains("hidden"), "{hidden:?}");
+    assert!(hidden.fix.unwrap().contains("systempaths=unconfined"));
+    let none = reason("           CPU0\nLOC:  5  Local timer interrupts\n");
+    assert!(none.reason.contains("no line TLB"), "{none:?}");
+    assert_eq!(none.fix, None);
+}
+
 #[test]
 fn the_machine_is_read_from_its_files() {
     let machine = machine();

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 
 use crate::Root;
 
@@ -13,6 +13,8 @@ use crate::Root;
 pub struct Mount {
     /// Major and minor number of the file system's device.
     pub device: (u32, u32),
+    /// The directory of the file system that is mounted.
+    pub root: PathBuf,
     pub point: PathBuf,
     /// Type of the file system: `ext4`, `tmpfs`, `cgroup2`.
     pub kind: String,
@@ -32,6 +34,19 @@ impl Mount {
         options.find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
     }
 
+    /// Returns where a path of the file system is visible; `None` if it is outside of this mount.
+    pub fn shows(&self, path: &Path) -> Option<PathBuf> {
+        let rest = path.strip_prefix(&self.root).ok()?;
+        // Above the root of a namespace.
+        if rest.components().any(|part| part == Component::ParentDir) {
+            return None;
+        }
+        Some(match rest.as_os_str().is_empty() {
+            true => self.point.clone(),
+            false => self.point.join(rest),
+        })
+    }
+
     /// Parses a line; `None` if it is not one. Optional fields end with a dash:
     /// proc_pid_mountinfo(5).
     pub(crate) fn parse(line: &[u8]) -> Option<Mount> {
@@ -42,6 +57,7 @@ impl Mount {
         let (major, minor) = device.split_once(':')?;
         Some(Mount {
             device: (major.parse().ok()?, minor.parse().ok()?),
+            root: OsString::from_vec(unescaped(fields.get(3)?)).into(),
             point: OsString::from_vec(unescaped(fields.get(4)?)).into(),
             kind: text(dash + 1)?,
             options: text(dash + 3)?,

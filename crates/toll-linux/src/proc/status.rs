@@ -32,6 +32,8 @@ pub struct Status {
     /// Whether `PR_SET_THP_DISABLE` is off; missing before Linux 5.0.
     pub thp_enabled: Option<bool>,
     pub effective_capabilities: u64,
+    /// Its id in its own pid namespace, if that is below the namespace of this /proc.
+    pub namespace_pid: Option<u32>,
 }
 
 impl Status {
@@ -75,11 +77,18 @@ impl Status {
                 }
                 "THP_enabled" => status.thp_enabled = Some(value != "0"),
                 "CapEff" => status.effective_capabilities = u64::from_str_radix(value, 16).ok()?,
+                "NSpid" => status.namespace_pid = innermost(value),
                 _ => {}
             }
         }
         (status.tgid != 0).then_some(status)
     }
+}
+
+/// The last of several ids: the first is the one that the reader sees.
+fn innermost(ids: &str) -> Option<u32> {
+    let below = ids.split_ascii_whitespace().skip(1);
+    below.last()?.parse().ok()
 }
 
 fn identities(value: &str) -> Option<[u32; 3]> {

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::Root;
+use crate::proc::{Mount, hierarchies};
 
 /// The fields of `/proc/meminfo` that plans depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -132,33 +133,40 @@ fn smallest_limit(root: &Root, process: &str) -> Option<Limit> {
         .filter(|limit| limit.bytes < total)
 }
 
-/// Returns the files that may hold a limit: of the process's own group, then of each ancestor.
+/// Returns the files that may hold a limit: of the process's own group, then of each ancestor that
+/// is visible here.
 fn limit_files(root: &Root, process: &str) -> Vec<PathBuf> {
     let groups = root.read(format!("/proc/{process}/cgroup"));
     let groups = groups.unwrap_or_default();
+    let mounts = hierarchies(root);
     let mut files = Vec::new();
     for line in groups.lines() {
         let mut fields = line.splitn(3, ':').skip(1);
         let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else {
             continue;
         };
-        let (mounts, file): (&[&str], _) = if controllers.is_empty() {
-            (&["/sys/fs/cgroup", "/sys/fs/cgroup/unified"], "memory.max")
-        } else if controllers.split(',').any(|c| c == "memory") {
-            (&["/sys/fs/cgroup/memory"], "memory.limit_in_bytes")
-        } else {
-            continue;
+        let is_of_memory = controllers.split(',').any(|it| it == "memory");
+        let (mounts, file) = match controllers {
+            "" => (&mounts.unified, "memory.max"),
+            _ if is_of_memory => (&mounts.memory, "memory.limit_in_bytes"),
+            _ => continue,
         };
-        // In a container the path may be the host's: then only the mount's own file exists.
-        for ancestor in Path::new(path.trim_start_matches('/')).ancestors() {
-            files.extend(
-                mounts
-                    .iter()
-                    .map(|mount| Path::new(mount).join(ancestor).join(file)),
-            );
-        }
+        let all = mounts.iter();
+        files.extend(all.flat_map(|mount| limits(mount, Path::new(path), file)));
     }
     files
+}
+
+/// The file of a group and of its ancestors, below a mount.
+fn limits(mount: &Mount, path: &Path, file: &str) -> Vec<PathBuf> {
+    let Some(directory) = mount.shows(path) else {
+        return Vec::new();
+    };
+    let visible = directory.ancestors();
+    visible
+        .take_while(|it| it.starts_with(&mount.point))
+        .map(|directory| directory.join(file))
+        .collect()
 }
 
 /// What a control group is charged with. Sizes are bytes.

@@ -10,11 +10,12 @@
 mod looks;
 mod sites;
 
+use std::io;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use toll_act::error::UserError;
+use toll_act::error::{OF_OTHERS, UserError};
 use toll_act::executable::{Executable, program_of};
 use toll_act::signals;
 use toll_linux::accessed::clear;
@@ -39,7 +40,7 @@ const ALERT: Duration = Duration::from_millis(100);
 /// Those of `Launch::spawn`; no temporary file for events.
 pub fn record(options: &RecordOptions) -> Result<Recorded> {
     let executable = Executable::of(&options.command)?;
-    let directory = tempfile::tempdir().context("no temporary directory")?;
+    let directory = tempfile::tempdir().context("no temporary directory (TMPDIR names another)")?;
     let path = directory.path().join("events");
     let events = EventFile::create(&path, EVENTS_MAX)?;
     let began = Instant::now();
@@ -84,13 +85,10 @@ pub fn record_pid(pid: u32, window: Duration, only: Option<Range<u64>>) -> Resul
     let said = |error| UserError::Usage(format!("--pid {pid}: {error}"));
     let root = Root::system();
     let status = proc::status(&root, pid).map_err(said)?;
-    clear(pid).map_err(|error| {
-        UserError::Missing(format!(
-            "--pid {pid}: {} cannot be observed: {error}",
-            status.name
-        ))
-    })?;
-    let directory = tempfile::tempdir().context("no temporary directory")?;
+    // Root of a container may clear the bits of a process that it may not read.
+    let readable = proc::maps(&root, pid).and_then(|_| clear(pid));
+    readable.map_err(|error| unseen(pid, &status.name, &error))?;
+    let directory = tempfile::tempdir().context("no temporary directory (TMPDIR names another)")?;
     // Without the preload library there are no events.
     let events = EventFile::create(&directory.path().join("events"), 1)?;
     let program = program_of(&root, pid).unwrap_or_default();
@@ -109,6 +107,16 @@ pub fn record_pid(pid: u32, window: Duration, only: Option<Range<u64>>) -> Resul
         obstacle: Some("tollfree did not start the process".to_owned()),
     };
     Ok(profile(looks, about))
+}
+
+fn unseen(pid: u32, name: &str, error: &io::Error) -> UserError {
+    let fix = match error.kind() {
+        io::ErrorKind::PermissionDenied => format!("; {OF_OTHERS}"),
+        _ => String::new(),
+    };
+    UserError::Missing(format!(
+        "--pid {pid}: {name} cannot be observed: {error}{fix}"
+    ))
 }
 
 /// Returns the command line of a process; empty if it cannot be read.

@@ -54,7 +54,7 @@ pub fn record(options: &RecordOptions) -> Result<Recorded> {
     let simulator = Simulator::find()?;
     let geometry = geometry(options.preset.as_deref())?;
     let memory = recording::create()?;
-    let directory = tempfile::tempdir().context("no temporary directory")?;
+    let directory = tempfile::tempdir().context("no temporary directory (TMPDIR names another)")?;
     let events_path = directory.path().join("events");
     EventFile::create(&events_path, EVENTS_MAX)?;
 

@@ -54,7 +54,7 @@ impl Load {
 /// compared.
 pub(crate) fn run_workload(load: &Load, limit: Duration) -> Result<Ran<(Sample, Resource)>> {
     let workload = load.workload.as_deref().unwrap_or("true");
-    let directory = tempfile::tempdir().context("no temporary directory")?;
+    let directory = tempfile::tempdir().context("no temporary directory (TMPDIR names another)")?;
     let mut child = shell(workload, directory.path())?;
     supervise(&mut child, limit, || Duration::MAX)?.and_then(|outcome| {
         check_workload(workload, &outcome, directory.path(), None)?;

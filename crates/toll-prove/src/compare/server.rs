@@ -46,7 +46,7 @@ impl Server {
         let directory = tempfile::Builder::new()
             .prefix("tollfree-server-")
             .tempdir();
-        let directory = directory.context("no temporary directory")?;
+        let directory = directory.context("no temporary directory (TMPDIR names another)")?;
         for name in ["server", "ready", "workload"] {
             std::fs::create_dir(directory.path().join(name))?;
         }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use toll_act::permanent::Permanent;
+use toll_linux::proc::Place;
 use toll_model::plan::{Estimate, Plan};
 use toll_model::profile::Profile;
 use toll_model::stats::{Interval, Verdict};
@@ -53,6 +54,14 @@ pub struct Settle {
     /// The command that continues from the stored runs; the program's command line must be
     /// appended.
     pub command: String,
+}
+
+/// A running process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    pub pid: u32,
+    #[serde(flatten)]
+    pub place: Place,
 }
 
 /// The answer. Fields of steps that did not run are absent (null in JSON).
@@ -133,6 +142,9 @@ pub struct Findings {
     pub upper_bound: Option<Comparison>,
     /// The program as it is, plan, all, and the permanent changes.
     pub comparison: Option<Comparison>,
+    /// The running process; only with --pid.
+    #[serde(default)]
+    pub process: Option<Process>,
     /// How the memory of a running process alternated; only with --pid.
     #[serde(default)]
     pub live: Option<Alternated>,
@@ -189,6 +201,7 @@ impl Results {
             notes: Vec::new(),
             upper_bound: None,
             comparison: None,
+            process: None,
             live: None,
         };
         Results {

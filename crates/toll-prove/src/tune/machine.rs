@@ -99,7 +99,8 @@ impl Experiment for MachineExperiment {
         native: Option<f64>,
         under: Under<'_>,
     ) -> Result<Profile> {
-        let directory = tempfile::tempdir().context("no temporary directory")?;
+        let directory =
+            tempfile::tempdir().context("no temporary directory (TMPDIR names another)")?;
         let policy = match under {
             Under::Nothing => None,
             Under::Never => Some(Policy::Never),

@@ -58,6 +58,9 @@ pub fn render(found: &Findings) -> String {
     if let Some(warming) = &found.warming {
         text += &format!("  warming    {}\n", warming.text());
     }
+    if let Some(process) = &found.process {
+        text += &format!("  process    {}{}\n", process.pid, process.place);
+    }
     let spent = spent_words(&found.spent);
     if !spent.is_empty() {
         text += &format!("  time       {spent}\n");

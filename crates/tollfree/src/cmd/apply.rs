@@ -14,6 +14,7 @@ use toll_model::site::{LEGEND, Level};
 use toll_model::units::format_size;
 
 use crate::output;
+use crate::terminal::plain;
 
 /// Apply a plan to a running process
 #[derive(Debug, clap::Args)]
@@ -120,7 +121,8 @@ fn done_text(done: &Done) -> String {
 
 /// The report as text.
 fn text(report: &Report) -> String {
-    let mut text = format!("{} (process {})\n", report.program, report.pid);
+    let (program, pid) = (plain(&report.program), report.pid);
+    let mut text = format!("{program} (process {pid}{})\n", report.place);
     let planned = format_size(report.regions.len() as u64 * REGION);
     text.push_str(&format!(
         "planned here: {} regions ({planned})\n",

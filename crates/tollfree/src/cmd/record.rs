@@ -11,6 +11,8 @@ use serde::Serialize;
 use toll_act::actuate::{Actuator, Policy, Settings};
 use toll_act::error::UserError;
 use toll_act::{files, messages, signals, target};
+use toll_linux::Root;
+use toll_linux::proc::Place;
 use toll_model::profile::{Profile, Source};
 use toll_model::units::{parse_duration, parse_range};
 use toll_observe::record::{self, RecordOptions, SourceChoice, record};
@@ -130,7 +132,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     let recorded = record(args.source.into(), &options)?;
     drop(options);
     let (output, summary) = (&args.output, args.summary.as_deref());
-    finish(&recorded.profile, output, summary, json)?;
+    finish(&recorded.profile, None, output, summary, json)?;
     Ok(target::end_like(recorded.status))
 }
 
@@ -141,15 +143,26 @@ fn record_pid(pid: u32, args: &Args, json: bool) -> Result<ExitCode> {
     }
     let _guard = signals::watch().context("no pipe for signals")?;
     let window = args.for_.unwrap_or(WINDOW);
+    let process = Process {
+        pid,
+        place: Place::of(&Root::system(), pid),
+    };
     let profile = record::record_pid(pid, window, args.only.clone())?;
-    finish(&profile, &args.output, args.summary.as_deref(), json)?;
+    let (output, summary) = (&args.output, args.summary.as_deref());
+    finish(&profile, Some(&process), output, summary, json)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Writes the profile and reports it. A recording that was interrupted is an error after that.
-fn finish(profile: &Profile, output: &Path, summary: Option<&Path>, json: bool) -> Result<()> {
+fn finish(
+    profile: &Profile,
+    process: Option<&Process>,
+    output: &Path,
+    summary: Option<&Path>,
+    json: bool,
+) -> Result<()> {
     files::write(output, profile.to_json()?.as_bytes())?;
-    say(output, profile, json, summary)?;
+    say(output, profile, process, json, summary)?;
     match signals::interrupted() {
         Some(_) => Err(UserError::Interrupted.into()),
         None => Ok(()),
@@ -165,10 +178,20 @@ fn actuator(plan: &Path, args: &Args, quiet: bool) -> Result<Actuator> {
     Ok(actuator)
 }
 
+/// The process of --pid.
+#[derive(Serialize)]
+struct Process {
+    pid: u32,
+    #[serde(flatten)]
+    place: Place,
+}
+
 /// The output of `record --json`.
 #[derive(Serialize)]
 struct Said<'a> {
     output: &'a Path,
+    #[serde(flatten)]
+    process: Option<&'a Process>,
     source: Source,
     complete: bool,
     misses: f64,
@@ -179,10 +202,17 @@ struct Said<'a> {
 
 /// Reports the result: as JSON in the summary file if one is named, else on stderr. stdout belongs
 /// to the target.
-fn say(path: &Path, profile: &Profile, json: bool, summary: Option<&Path>) -> Result<()> {
+fn say(
+    path: &Path,
+    profile: &Profile,
+    process: Option<&Process>,
+    json: bool,
+    summary: Option<&Path>,
+) -> Result<()> {
     if json || summary.is_some() {
         let said = Said {
             output: path,
+            process,
             source: profile.source,
             complete: profile.complete,
             misses: profile.misses(),
@@ -202,6 +232,8 @@ fn say(path: &Path, profile: &Profile, json: bool, summary: Option<&Path>) -> Re
         true => "",
         false => ", of a part of the run",
     };
-    messages::note(format_args!("wrote {}{part}", path.display()));
+    let of = process.map(|it| format!(" of process {}{}", it.pid, it.place));
+    let of = of.unwrap_or_default();
+    messages::note(format_args!("wrote {}{of}{part}", path.display()));
     Ok(())
 }

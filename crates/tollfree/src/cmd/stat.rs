@@ -19,6 +19,7 @@ use toll_act::target::{self, Launch, Outcome};
 use toll_act::{messages, signals};
 use toll_linux::Root;
 use toll_linux::counters::{Counters, FinalUse, Refusal};
+use toll_linux::proc::Place;
 use toll_model::units::parse_duration;
 
 use report::Subject;
@@ -100,7 +101,9 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     let counters = counters.map_err(refused)?;
     let guard = signals::watch().context("no pipe for signals")?;
     let end = args.pid.filter(|_| args.root.is_none()).and_then(pidfd);
-    watch(subject, counters).until_over(args.for_, end)?;
+    let place = args.pid.map(|pid| Place::of(&root, pid));
+    let watch = watch(subject, counters).at(place.unwrap_or_default());
+    watch.until_over(args.for_, end)?;
     drop(guard);
     Ok(ExitCode::SUCCESS)
 }

@@ -180,8 +180,23 @@ static void many(size_t number, size_t length)
 	}
 }
 
+/* Touches 64 MiB for ever, and prints a line for each pass. */
+static void busy(void)
+{
+	char *start = private(room(64 * MIB), 64 * MIB);
+
+	setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
+	for (;;) {
+		for (int again = 0; again < 20; again++)
+			touch(start, 64 * MIB, 64);
+		puts("pass");
+	}
+}
+
 int main(int argc, char **argv)
 {
+	if (argc > 1 && !strcmp(argv[1], "busy"))
+		busy();
 	if (argc > 3 && !strcmp(argv[1], "many")) {
 		many(strtoul(argv[2], NULL, 10), strtoul(argv[3], NULL, 10));
 		puts("ready");

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Mounts of our own: full and slow file systems, huge pages.
 
-use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
 use toll_testkit::output::{stderr, stdout};
+use toll_testkit::pool::Pool;
 use toll_testkit::schema;
 use toll_testkit::tool::tollfree;
 
@@ -239,36 +239,6 @@ int main(int argc, char **argv) {
     return 0;
 }
 "#;
-
-/// Pages of the hugetlb pool, returned on drop.
-struct Pool(u64);
-
-impl Pool {
-    const COUNT: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
-    const FREE: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
-
-    fn number(path: &str) -> Option<u64> {
-        fs::read_to_string(path).ok()?.trim().parse().ok()
-    }
-
-    /// Ensures that `pages` are free.
-    fn reserve(pages: u64) -> Option<Pool> {
-        let (count, free) = (Pool::number(Pool::COUNT)?, Pool::number(Pool::FREE)?);
-        let pool = Pool(count);
-        if free < pages {
-            fs::write(Pool::COUNT, (count + pages - free).to_string()).ok()?;
-        }
-        (Pool::number(Pool::FREE)? >= pages).then_some(pool)
-    }
-}
-
-impl Drop for Pool {
-    fn drop(&mut self) {
-        if Pool::number(Pool::COUNT) != Some(self.0) {
-            let _ = fs::write(Pool::COUNT, self.0.to_string());
-        }
-    }
-}
 
 #[test]
 fn huge_pages_of_a_pool_are_unmapped_with_their_neighbours() {

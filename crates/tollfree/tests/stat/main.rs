@@ -5,6 +5,7 @@ mod groups;
 mod machines;
 mod processes;
 mod programs;
+mod questions;
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};

@@ -34,7 +34,7 @@ fn status(thp_enabled: &str) -> String {
 }
 
 /// A machine like Linux 5.15, without sizes of huge pages and THPeligible.
-fn machine() -> Directory {
+pub fn machine() -> Directory {
     Directory::with(&[
         ("proc/7/stat", STAT),
         ("proc/7/status", &status("THP_enabled:\t1\n")),

@@ -6,6 +6,7 @@ mod machines;
 mod processes;
 mod programs;
 mod questions;
+mod services;
 
 use std::path::Path;
 use std::process::{Command, Stdio};

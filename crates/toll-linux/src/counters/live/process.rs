@@ -23,6 +23,8 @@ pub struct Process {
     pub name: Arc<str>,
     /// Path of its control group; `None` for a thread of the kernel.
     pub cgroup: Option<Arc<str>>,
+    /// Its id in its own pid namespace, if that is another one than the reader's.
+    pub namespace_pid: Option<u32>,
     /// Bytes in memory.
     pub resident: u64,
     pub(super) parent: u32,
@@ -48,6 +50,7 @@ impl Process {
             started: stat.start_ticks,
             name: stat.name.as_str().into(),
             cgroup: None,
+            namespace_pid: None,
             resident: 0,
             parent: 0,
             is_kernel_thread: stat.is_kernel_thread,

@@ -59,6 +59,10 @@ impl Processes {
         let mut process = known.map_or_else(|| Process::new(pid, &stat), Process::clone);
         process.update(&stat, clock);
         let may_have_moved = (self.looks.wrapping_add(pid)) % MOVES_AFTER == 0;
+        if !process.is_kernel_thread && is_new {
+            let status = proc::status(root, pid).ok();
+            process.namespace_pid = status.and_then(|status| status.namespace_pid);
+        }
         if !process.is_kernel_thread && (is_new || may_have_moved) {
             process.cgroup = proc::cgroup(root, pid).ok().flatten().map(Arc::from);
         }

@@ -101,6 +101,22 @@ fn a_group_without_the_memory_controller_has_its_other_counters() {
     assert_eq!(counters.read().value(Scope::Cgroup, "cpu_user"), None);
 }
 
+/// The host's hierarchy, mounted in a cgroup namespace: the group `/` of the namespace is not the
+/// one that is mounted.
+#[test]
+fn a_mount_of_another_namespace_does_not_show_its_root() {
+    let machine = groups();
+    machine.write("sys/fs/cgroup/memory/cgroup.procs", "");
+    let find = |name: &str| Counters::of_cgroup(&Root::at(machine.as_path()), Path::new(name));
+    assert!(find("/").is_ok());
+    machine.write(
+        "proc/self/mountinfo",
+        "31 30 0:27 /../.. /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n",
+    );
+    assert!(find("/").is_err());
+    assert!(find("/../../web").is_ok());
+}
+
 #[test]
 fn what_is_no_group_is_refused_with_the_place() {
     let machine = groups();

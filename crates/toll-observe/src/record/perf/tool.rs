@@ -84,7 +84,7 @@ pub fn record(options: &RecordOptions) -> Result<Recorded> {
     }
     let perf = ensure_installed()?;
     let executable = Executable::of(&options.command)?;
-    let directory = tempfile::tempdir().context("no temporary directory")?;
+    let directory = tempfile::tempdir().context("no temporary directory (TMPDIR names another)")?;
     let data = directory.path().join("perf.data");
     let events = EventFile::create(&directory.path().join("events"), EVENTS_MAX)?;
     let launch = options.launch()?.events(events.path());

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use toll_act::error::UserError;
+use toll_act::error::{OF_OTHERS, UserError};
 use toll_act::signals;
 use toll_act::switch::Selection;
 use toll_linux::{Root, accessed, proc};
@@ -63,7 +63,8 @@ pub(super) fn at(request: &Request, time: Duration) -> Result<Look> {
     let touches = TOUCHES.min(time / 3);
     let observation = observe(request.pid, time - touches);
     if observation.windows == 0 && signals::interrupted().is_none() {
-        return Err(unseen(request.pid, "not yours, or it ended").into());
+        let why = format!("it ended, or is not yours: {OF_OTHERS}");
+        return Err(unseen(request.pid, &why).into());
     }
     let selection = match signals::interrupted() {
         Some(_) => Selection::default(),

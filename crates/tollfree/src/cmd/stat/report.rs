@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
+use toll_linux::proc::Place;
 use toll_model::losses::{self, Counter, EventCosts, Kind, Loss, Scope, Snapshot, Unit};
 
 /// What is watched.
@@ -37,6 +38,9 @@ pub struct Report<'a> {
     format: &'static str,
     version: u32,
     pub subject: &'a Subject,
+    /// That of a process; empty for other subjects.
+    #[serde(flatten)]
+    pub place: &'a Place,
     pub scope: Scope,
     /// Length of the interval, and time since the start, ns.
     pub interval_ns: u64,
@@ -54,7 +58,7 @@ pub struct Report<'a> {
 
 impl<'a> Report<'a> {
     pub fn new(
-        subject: &'a Subject,
+        (subject, place): (&'a Subject, &'a Place),
         scope: Scope,
         (before, after): (&Snapshot, &Snapshot),
         costs: &'a EventCosts,
@@ -72,6 +76,7 @@ impl<'a> Report<'a> {
             format: "tollfree-stat",
             version: 1,
             subject,
+            place,
             scope,
             interval_ns: ns(interval),
             elapsed_ns: ns(elapsed),

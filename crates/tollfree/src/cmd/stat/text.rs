@@ -56,7 +56,7 @@ pub fn table(report: &Report, columns: usize, is_part: bool, explained: bool) ->
 fn heading(report: &Report, is_part: bool) -> String {
     let subject = match report.subject {
         Subject::Machine => "the machine".to_owned(),
-        Subject::Pid(pid) => format!("process {pid} and its children"),
+        Subject::Pid(pid) => format!("process {pid}{}, and its children", report.place),
         Subject::Cgroup(name) => format!("cgroup {}", short(name)),
         Subject::Command(words) => short(&words.join(" ")),
     };

@@ -9,6 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use toll_act::{messages, signals};
 use toll_linux::counters::{Counters, FinalUse};
+use toll_linux::proc::Place;
 use toll_model::losses::{EventCosts, Snapshot};
 
 use super::report::{Report, Subject};
@@ -22,6 +23,7 @@ const SELDOM: Duration = Duration::from_secs(1);
 /// A measurement.
 pub struct Watch {
     subject: Subject,
+    place: Place,
     counters: Counters,
     costs: EventCosts,
     interval: Option<Duration>,
@@ -47,6 +49,7 @@ impl Watch {
         let now = Instant::now();
         Watch {
             subject,
+            place: Place::default(),
             counters,
             costs,
             interval,
@@ -57,6 +60,11 @@ impl Watch {
             pace: OFTEN,
             reports: 0,
         }
+    }
+
+    /// Says where the process lives.
+    pub fn at(self, place: Place) -> Watch {
+        Watch { place, ..self }
     }
 
     /// Takes the first snapshot.
@@ -128,7 +136,7 @@ impl Watch {
         let at = Instant::now();
         let (since, before) = &self.before;
         let report = Report::new(
-            &self.subject,
+            (&self.subject, &self.place),
             self.counters.scope(),
             (before, &now),
             &self.costs,

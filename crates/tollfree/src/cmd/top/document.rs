@@ -35,6 +35,8 @@ pub struct ProcessRow {
     pub pid: u32,
     pub command: Arc<str>,
     pub cgroup: Option<Arc<str>>,
+    /// Its id in its own pid namespace, if that is another one than this command's.
+    pub namespace_pid: Option<u32>,
     pub resident_bytes: u64,
     #[serde(flatten)]
     pub figures: Figures,
@@ -130,6 +132,7 @@ fn processes(before: &Look, now: &Look, costs: &EventCosts, gaps: &mut Gaps) -> 
             pid: process.pid,
             command: process.name.clone(),
             cgroup: process.cgroup.clone(),
+            namespace_pid: process.namespace_pid,
             resident_bytes: process.resident,
             figures: Figures::of_process(earlier, process, (before, now), costs, gaps),
         }

@@ -11,7 +11,7 @@ use toll_act::error::UserError;
 use toll_linux::Root;
 use toll_linux::counters::living;
 use toll_linux::mappings::{Content, Folios, Identity, Survey, backing, folios, unused};
-use toll_linux::proc::{self, Kind, Status, smaps_each};
+use toll_linux::proc::{self, Kind, Place, Status, smaps_each};
 use toll_model::{PAGE, REGION};
 
 use super::entry::Entry;
@@ -51,6 +51,7 @@ impl Missing {
 pub struct Reading {
     pub pid: u32,
     pub name: String,
+    pub place: Place,
     pub status: Option<Status>,
     pub survey: Survey,
     pub entries: Vec<Entry>,
@@ -91,6 +92,7 @@ impl Reading {
         let mut reading = Reading {
             pid,
             name,
+            place: Place::of(root, pid),
             survey: Survey::read(root, pid, status.as_ref()),
             status,
             entries: Vec::new(),
@@ -200,7 +202,7 @@ impl Reading {
             Err(_) => self.missing.push(Missing::new(
                 SPLIT,
                 "the numbers of page frames are not visible",
-                "root with CAP_SYS_ADMIN, and /proc/kpageflags (CONFIG_PROC_PAGE_MONITOR)",
+                "root with CAP_SYS_ADMIN (in a container: --cap-add SYS_ADMIN), and /proc/kpageflags (CONFIG_PROC_PAGE_MONITOR)",
             )),
         }
     }

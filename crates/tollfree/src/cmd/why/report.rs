@@ -4,6 +4,7 @@
 use serde::Serialize;
 use toll_act::settings::Setting;
 use toll_linux::Root;
+use toll_linux::proc::Place;
 use toll_linux::sys::{self, Charged};
 use toll_model::eligibility::{Advice, Estimate, Reason, Share, extrapolate};
 
@@ -19,6 +20,11 @@ pub struct Report<'a> {
     format: &'static str,
     version: u32,
     pub pid: u32,
+    /// Its id in its own pid namespace, if that is another one than this command's.
+    pub namespace_pid: Option<u32>,
+    pub cgroup_path: Option<&'a str>,
+    #[serde(skip)]
+    pub place: &'a Place,
     pub name: &'a str,
     pub thp: Thp<'a>,
     pub resident_bytes: u64,
@@ -221,6 +227,9 @@ impl<'a> Report<'a> {
             format: "tollfree-why",
             version: 1,
             pid: reading.pid,
+            namespace_pid: reading.place.namespace_pid,
+            cgroup_path: reading.place.cgroup.as_deref(),
+            place: &reading.place,
             name: &reading.name,
             thp: thp(reading),
             resident_bytes,

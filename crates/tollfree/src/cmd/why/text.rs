@@ -52,7 +52,10 @@ fn heading(report: &Report, is_part: bool) -> String {
     };
     let resident = format_size(report.resident_bytes);
     let name = short(report.name);
-    format!("{name} ({}){what}: {resident} resident{huge}", report.pid)
+    format!(
+        "{name} ({}{}){what}: {resident} resident{huge}",
+        report.pid, report.place
+    )
 }
 
 /// A name without control characters, not too long: the end of a path tells more than its start.

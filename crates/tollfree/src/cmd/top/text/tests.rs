@@ -26,6 +26,7 @@ fn process(pid: u32, command: &str, loss: f64) -> ProcessRow {
         pid,
         command: command.into(),
         cgroup: Some("/a.slice".into()),
+        namespace_pid: None,
         resident_bytes: u64::from(pid) << 20,
         figures: figures(loss),
     }
