@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `toll-lab run` and `toll-lab kernel` called as by a user, on the stock kernel.
+//! `toll-lab run` and `toll-lab kernel` called as by a user. `./test` does not run the scenarios again
+//! that are run here with all their variants.
 
 use std::fs;
 use std::path::Path;

@@ -81,10 +81,11 @@ pub struct Args {
     /// Time limit for the guest, booting included; stress time is added to it
     #[arg(long, value_name = "SECONDS", default_value_t = 2400)]
     within: u64,
-    /// Run only this program (econ, luf, morsel ...)
-    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["stress", "plants"])]
-    only: Option<String>,
-    /// Run only these tests of the program
+    /// Run only these programs (econ, luf, morsel ...)
+    #[arg(long, value_name = "PROGRAM", value_delimiter = ',',
+          conflicts_with_all = ["stress", "plants"])]
+    only: Vec<String>,
+    /// Run only these tests of one program
     #[arg(value_name = "TEST", last = true, requires = "only")]
     named: Vec<String>,
     /// Print the results as JSON
@@ -94,11 +95,25 @@ pub struct Args {
 
 impl Args {
     fn asks_for(&self, test: &Program) -> bool {
-        match (&self.only, self.stress) {
-            (Some(only), _) => name(test) == only,
-            (None, Some(_)) => name(test).ends_with(STRESS),
-            (None, None) => true,
+        match self.stress {
+            Some(_) => name(test).ends_with(STRESS),
+            None => self.only.is_empty() || self.only.iter().any(|only| only == name(test)),
         }
+    }
+
+    /// Checks that the named programs are among `tests`, and that tests are named of one alone.
+    fn check_names(&self, tests: &[Program]) -> Result<()> {
+        let known: Vec<&str> = tests.iter().map(name).collect();
+        let is_unknown = |only: &&String| !known.contains(&only.as_str());
+        let why = if let Some(unknown) = self.only.iter().find(is_unknown) {
+            let known = known.join(", ");
+            format!("--only {unknown}: no such program (expected one of {known})")
+        } else if !self.named.is_empty() && self.only.len() > 1 {
+            format!("{}: name tests of one program", self.named[0])
+        } else {
+            return Ok(());
+        };
+        Err(LabError::Usage(why).into())
     }
 
     /// Names the guest's directory: guests that differ may run side by side.
@@ -233,18 +248,14 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let mut words = args.named.clone();
     words.extend(args.stress.map(|seconds| seconds.to_string()));
+    args.check_names(&session.tests)?;
     let tests = session.tests.iter();
     let mut jobs: Vec<Job> = tests
         .filter(|test| args.asks_for(test))
         .map(|test| job(test, args.settings(), &words))
         .collect();
-    if jobs.is_empty() {
-        let names: Vec<&str> = session.tests.iter().map(name).collect();
-        let why = format!("--only: expected one of {}", names.join(", "));
-        return Err(LabError::Usage(why).into());
-    }
     let stress = args.stress.unwrap_or(0) * jobs.len() as u64;
-    if args.stress.is_none() && args.only.is_none() && has_kunit(&session.built)? {
+    if args.stress.is_none() && args.only.is_empty() && has_kunit(&session.built)? {
         jobs.push(Job::shell(KUNIT, "cat /sys/kernel/debug/kunit/*/results"));
     }
     let outcome = session.boot(jobs, args.within + stress, &[])?;

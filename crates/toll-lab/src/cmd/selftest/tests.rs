@@ -22,6 +22,42 @@ fn the_kernel_has_what_the_file_system_needs() {
     }
 }
 
+/// Parses options; empty ones are left out.
+fn parsed(options: &[&str]) -> Args {
+    let words = ["selftest"]
+        .iter()
+        .chain(options)
+        .filter(|it| !it.is_empty());
+    let matches = Args::augment_args(clap::Command::new("selftest")).get_matches_from(words);
+    Args::from_arg_matches(&matches).unwrap()
+}
+
+#[test]
+fn programs_are_named_and_tests_of_one_of_them() {
+    let programs: Vec<Program> = ["econ", "luf", "luf_stress"]
+        .map(|name| Program {
+            host: PathBuf::new(),
+            guest: format!("/test/{name}"),
+        })
+        .into();
+    let asked = |options: &[&str]| {
+        let args = parsed(options);
+        let checked = args.check_names(&programs);
+        let named = programs.iter().filter(|it| args.asks_for(it)).map(name);
+        checked.map(|()| named.map(str::to_owned).collect::<Vec<_>>())
+    };
+    assert_eq!(asked(&[]).unwrap().len(), 3);
+    assert_eq!(asked(&["--only=econ,luf"]).unwrap(), ["econ", "luf"]);
+    assert_eq!(asked(&["--stress=60"]).unwrap(), ["luf_stress"]);
+    assert_eq!(asked(&["--only=luf", "--", "a_test"]).unwrap(), ["luf"]);
+    let error = asked(&["--only=econ,lfu"]).unwrap_err().to_string();
+    assert!(
+        error.contains("lfu") && error.contains("luf_stress"),
+        "{error}"
+    );
+    assert!(asked(&["--only=econ,luf", "--", "a_test"]).is_err());
+}
+
 #[test]
 fn guests_that_differ_have_directories_of_their_own() {
     let shapes = [
@@ -34,13 +70,7 @@ fn guests_that_differ_have_directories_of_their_own() {
         "--memory=2048",
         "--fs=xfs",
     ];
-    let directory = |option: &str| {
-        let words = ["selftest", option].into_iter().filter(|it| !it.is_empty());
-        let matches = Args::augment_args(clap::Command::new("selftest")).get_matches_from(words);
-        Args::from_arg_matches(&matches)
-            .unwrap()
-            .directory("tollfree")
-    };
+    let directory = |option: &str| parsed(&[option]).directory("tollfree");
     let names: HashSet<String> = shapes.into_iter().map(directory).collect();
     assert_eq!(names.len(), shapes.len(), "{names:?}");
 }
