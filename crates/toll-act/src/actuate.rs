@@ -28,7 +28,7 @@ use toll_model::plan::Plan;
 use toll_model::profile::Program;
 use toll_model::wire;
 
-use crate::error::UserError;
+use crate::error::{NO_DIRECTORY, UserError};
 use crate::executable::Executable;
 use crate::messages;
 use crate::target::{Child, Launch};
@@ -82,7 +82,7 @@ impl Actuator {
         let directory = tempfile::Builder::new()
             .prefix("tollfree-")
             .tempdir()
-            .context("no temporary directory (TMPDIR names another)")?;
+            .context(NO_DIRECTORY)?;
         let mut actuator = Actuator {
             policy: policy.name(),
             executable,

@@ -10,6 +10,9 @@ use toll_model::error::FormatError;
 pub const OF_OTHERS: &str =
     "run tollfree as its user, or as root (in a container also: --cap-add SYS_PTRACE)";
 
+/// Why a temporary directory is missing, and what to do about it.
+pub const NO_DIRECTORY: &str = "no temporary directory (TMPDIR names another)";
+
 /// Errors that have their own exit code.
 #[derive(Debug, Error)]
 pub enum UserError {

@@ -15,7 +15,7 @@ use toll_linux::morsel::{Kind, Morsel, Source, Store};
 use toll_model::PAGE;
 use toll_model::wire::{SERVED_MAGIC, SERVED_PATH, Served, ServedHeader};
 
-use crate::error::UserError;
+use crate::error::{NO_DIRECTORY, UserError};
 use crate::executable::Executable;
 use crate::messages;
 use crate::morsel::{WAIT, fill, open, wrong};
@@ -117,7 +117,7 @@ impl Serving {
     /// Writes the morsel file.
     fn write(&mut self) -> Result<()> {
         let directory = tempfile::Builder::new().prefix("tollfree-").tempdir();
-        self.directory = Some(directory.context("no temporary directory (TMPDIR names another)")?);
+        self.directory = Some(directory.context(NO_DIRECTORY)?);
         match self.path() {
             Some(path) => {
                 fs::write(&path, self.to_bytes()).with_context(|| format!("{}", path.display()))

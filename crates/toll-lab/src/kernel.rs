@@ -112,7 +112,7 @@ pub fn lint(workspace: &Workspace) -> Result<Vec<String>> {
     let ours: BTreeSet<&PathBuf> = workshop.tree.changed.keys().filter(is_ours).collect();
     let directories: BTreeSet<String> = ours
         .iter()
-        .filter(|path| path.extension().is_some_and(|it| it == "c"))
+        .filter(|path| is_c(path))
         .filter_map(|path| target(path))
         .filter(|directory| !directory.starts_with("tools/"))
         .collect();
@@ -124,6 +124,10 @@ pub fn lint(workspace: &Workspace) -> Result<Vec<String>> {
         ours.contains(&PathBuf::from(path.trim_start_matches("../")))
     }));
     Ok(found)
+}
+
+fn is_c(path: &Path) -> bool {
+    path.extension().is_some_and(|it| it == "c")
 }
 
 /// Returns the make target for the objects of a file's directory.
@@ -142,7 +146,7 @@ pub fn touched(workspace: &Workspace, variant: &Variant) -> Result<BTreeSet<Stri
     let stock = &workshop.source.directory;
     let changed = workshop.tree.changed.keys();
     Ok(changed
-        .filter(|path| stock.join(path).exists() && path.extension().is_some_and(|it| it == "c"))
+        .filter(|path| stock.join(path).exists() && is_c(path))
         .filter_map(|path| match path.parent()?.to_str()? {
             "fs" | "kernel" => Some(path.with_extension("o").display().to_string()),
             _ => target(path),

@@ -18,7 +18,7 @@ pub(crate) use hierarchies::{Hierarchies, hierarchies};
 pub use maps::{Kind, Mapping, maps};
 pub use mountinfo::{Mount, mounts, own_mounts};
 pub use pagemap::Pagemap;
-pub use place::Place;
+pub use place::{Place, Placed};
 pub use smaps::{Smap, smaps, smaps_each};
 pub use status::{Children, Stat, Status, is_32_bit, processes, stat, status};
 pub use tree::{children, tree};

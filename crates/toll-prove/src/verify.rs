@@ -22,7 +22,7 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 use tempfile::TempDir;
 use toll_act::actuate::{Actuator, Policy, Settings};
-use toll_act::error::UserError;
+use toll_act::error::{NO_DIRECTORY, UserError};
 use toll_act::{files, signals, thp};
 use toll_model::plan::Plan;
 
@@ -99,7 +99,7 @@ pub fn verify(request: &Request) -> Result<Verification> {
     let directory = tempfile::Builder::new()
         .prefix("tollfree-")
         .tempdir()
-        .context("no temporary directory (TMPDIR names another)")?;
+        .context(NO_DIRECTORY)?;
     let variants = variants(request.file, plan, &claims, &directory)?;
     let _signals = signals::watch()?;
     let comparison = measure(request, &variants)?;

@@ -29,6 +29,31 @@ impl Place {
     }
 }
 
+/// A process by its id and its place, as outputs name it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placed {
+    pub pid: u32,
+    #[serde(flatten)]
+    pub place: Place,
+}
+
+impl Placed {
+    /// Reads the place of a process.
+    pub fn of(root: &Root, pid: u32) -> Placed {
+        Placed {
+            pid,
+            place: Place::of(root, pid),
+        }
+    }
+}
+
+/// The id, and what follows it.
+impl fmt::Display for Placed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.pid, self.place)
+    }
+}
+
 /// What follows the id of a process in a text: `, 22 in its pid namespace, cgroup /a`. The path has
 /// no control characters.
 impl fmt::Display for Place {

@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use toll_act::error::{OF_OTHERS, UserError};
+use toll_act::error::{NO_DIRECTORY, OF_OTHERS, UserError};
 use toll_act::executable::{Executable, program_of};
 use toll_act::signals;
 use toll_linux::accessed::clear;
@@ -40,7 +40,7 @@ const ALERT: Duration = Duration::from_millis(100);
 /// Those of `Launch::spawn`; no temporary file for events.
 pub fn record(options: &RecordOptions) -> Result<Recorded> {
     let executable = Executable::of(&options.command)?;
-    let directory = tempfile::tempdir().context("no temporary directory (TMPDIR names another)")?;
+    let directory = tempfile::tempdir().context(NO_DIRECTORY)?;
     let path = directory.path().join("events");
     let events = EventFile::create(&path, EVENTS_MAX)?;
     let began = Instant::now();
@@ -88,7 +88,7 @@ pub fn record_pid(pid: u32, window: Duration, only: Option<Range<u64>>) -> Resul
     // Root of a container may clear the bits of a process that it may not read.
     let readable = proc::maps(&root, pid).and_then(|_| clear(pid));
     readable.map_err(|error| unseen(pid, &status.name, &error))?;
-    let directory = tempfile::tempdir().context("no temporary directory (TMPDIR names another)")?;
+    let directory = tempfile::tempdir().context(NO_DIRECTORY)?;
     // Without the preload library there are no events.
     let events = EventFile::create(&directory.path().join("events"), 1)?;
     let program = program_of(&root, pid).unwrap_or_default();

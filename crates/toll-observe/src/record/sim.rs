@@ -17,7 +17,7 @@ use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use toll_act::error::UserError;
+use toll_act::error::{NO_DIRECTORY, UserError};
 use toll_act::executable::{Executable, Obstacle};
 use toll_act::messages;
 use toll_act::target::{Child, Outcome};
@@ -54,7 +54,7 @@ pub fn record(options: &RecordOptions) -> Result<Recorded> {
     let simulator = Simulator::find()?;
     let geometry = geometry(options.preset.as_deref())?;
     let memory = recording::create()?;
-    let directory = tempfile::tempdir().context("no temporary directory (TMPDIR names another)")?;
+    let directory = tempfile::tempdir().context(NO_DIRECTORY)?;
     let events_path = directory.path().join("events");
     EventFile::create(&events_path, EVENTS_MAX)?;
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use toll_act::error::UserError;
+use toll_act::error::{NO_DIRECTORY, UserError};
 use toll_act::target::{Child, Launch, Outcome};
 
 use super::last_words::last_words;
@@ -54,7 +54,7 @@ impl Load {
 /// compared.
 pub(crate) fn run_workload(load: &Load, limit: Duration) -> Result<Ran<(Sample, Resource)>> {
     let workload = load.workload.as_deref().unwrap_or("true");
-    let directory = tempfile::tempdir().context("no temporary directory (TMPDIR names another)")?;
+    let directory = tempfile::tempdir().context(NO_DIRECTORY)?;
     let mut child = shell(workload, directory.path())?;
     supervise(&mut child, limit, || Duration::MAX)?.and_then(|outcome| {
         check_workload(workload, &outcome, directory.path(), None)?;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use tempfile::TempDir;
-use toll_act::error::UserError;
+use toll_act::error::{NO_DIRECTORY, UserError};
 use toll_act::signals;
 use toll_act::target::Outcome;
 
@@ -46,7 +46,7 @@ impl Server {
         let directory = tempfile::Builder::new()
             .prefix("tollfree-server-")
             .tempdir();
-        let directory = directory.context("no temporary directory (TMPDIR names another)")?;
+        let directory = directory.context(NO_DIRECTORY)?;
         for name in ["server", "ready", "workload"] {
             std::fs::create_dir(directory.path().join(name))?;
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use toll_act::permanent::Permanent;
-use toll_linux::proc::Place;
+use toll_linux::proc::Placed;
 use toll_model::plan::{Estimate, Plan};
 use toll_model::profile::Profile;
 use toll_model::stats::{Interval, Verdict};
@@ -54,14 +54,6 @@ pub struct Settle {
     /// The command that continues from the stored runs; the program's command line must be
     /// appended.
     pub command: String,
-}
-
-/// A running process.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Process {
-    pub pid: u32,
-    #[serde(flatten)]
-    pub place: Place,
 }
 
 /// The answer. Fields of steps that did not run are absent (null in JSON).
@@ -144,7 +136,7 @@ pub struct Findings {
     pub comparison: Option<Comparison>,
     /// The running process; only with --pid.
     #[serde(default)]
-    pub process: Option<Process>,
+    pub process: Option<Placed>,
     /// How the memory of a running process alternated; only with --pid.
     #[serde(default)]
     pub live: Option<Alternated>,

@@ -34,7 +34,7 @@ use anyhow::Result;
 use toll_act::error::UserError;
 use toll_act::switch::{GENTLE, HASTY, Selection, Switch};
 use toll_act::{messages, signals};
-use toll_linux::proc::Place;
+use toll_linux::proc::Placed;
 use toll_linux::{Root, cpu, proc};
 use toll_model::{largepages, numbers, wire};
 
@@ -45,7 +45,7 @@ use self::measure::Measure;
 pub use self::request::{Progressing, Request};
 use super::budget::{Course, Spending, Step, announcement, once};
 use super::directory::Directory;
-use super::findings::{Advice, Answer, Process, Results};
+use super::findings::{Advice, Answer, Results};
 use super::today::{Host, Today};
 use crate::compare::Variant;
 use crate::compare::driver::Driver;
@@ -101,8 +101,7 @@ impl Live {
         self.started = self.start().ok_or_else(|| self.ended())?;
         messages::note(announcement(self.within, self.course()));
         let mut results = Results::new(&status.name, self.within.as_secs_f64());
-        let place = Place::of(&Root::system(), pid);
-        results.findings.process = Some(Process { pid, place });
+        results.findings.process = Some(Placed::of(&Root::system(), pid));
         self.steps(&mut results)?;
         if signals::interrupted().is_some() {
             interrupted(&mut results);

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use toll_act::actuate::{Actuator, Policy, Settings};
+use toll_act::error::NO_DIRECTORY;
 use toll_act::permanent::{Candidate, candidates};
 use toll_act::signals;
 use toll_linux::calibrate::{self, Tails};
@@ -99,8 +100,7 @@ impl Experiment for MachineExperiment {
         native: Option<f64>,
         under: Under<'_>,
     ) -> Result<Profile> {
-        let directory =
-            tempfile::tempdir().context("no temporary directory (TMPDIR names another)")?;
+        let directory = tempfile::tempdir().context(NO_DIRECTORY)?;
         let policy = match under {
             Under::Nothing => None,
             Under::Never => Some(Policy::Never),

@@ -59,7 +59,7 @@ pub fn render(found: &Findings) -> String {
         text += &format!("  warming    {}\n", warming.text());
     }
     if let Some(process) = &found.process {
-        text += &format!("  process    {}{}\n", process.pid, process.place);
+        text += &format!("  process    {process}\n");
     }
     let spent = spent_words(&found.spent);
     if !spent.is_empty() {

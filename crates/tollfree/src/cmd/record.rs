@@ -12,7 +12,7 @@ use toll_act::actuate::{Actuator, Policy, Settings};
 use toll_act::error::UserError;
 use toll_act::{files, messages, signals, target};
 use toll_linux::Root;
-use toll_linux::proc::Place;
+use toll_linux::proc::Placed;
 use toll_model::profile::{Profile, Source};
 use toll_model::units::{parse_duration, parse_range};
 use toll_observe::record::{self, RecordOptions, SourceChoice, record};
@@ -143,10 +143,7 @@ fn record_pid(pid: u32, args: &Args, json: bool) -> Result<ExitCode> {
     }
     let _guard = signals::watch().context("no pipe for signals")?;
     let window = args.for_.unwrap_or(WINDOW);
-    let process = Process {
-        pid,
-        place: Place::of(&Root::system(), pid),
-    };
+    let process = Placed::of(&Root::system(), pid);
     let profile = record::record_pid(pid, window, args.only.clone())?;
     let (output, summary) = (&args.output, args.summary.as_deref());
     finish(&profile, Some(&process), output, summary, json)?;
@@ -156,7 +153,7 @@ fn record_pid(pid: u32, args: &Args, json: bool) -> Result<ExitCode> {
 /// Writes the profile and reports it. A recording that was interrupted is an error after that.
 fn finish(
     profile: &Profile,
-    process: Option<&Process>,
+    process: Option<&Placed>,
     output: &Path,
     summary: Option<&Path>,
     json: bool,
@@ -178,20 +175,12 @@ fn actuator(plan: &Path, args: &Args, quiet: bool) -> Result<Actuator> {
     Ok(actuator)
 }
 
-/// The process of --pid.
-#[derive(Serialize)]
-struct Process {
-    pid: u32,
-    #[serde(flatten)]
-    place: Place,
-}
-
 /// The output of `record --json`.
 #[derive(Serialize)]
 struct Said<'a> {
     output: &'a Path,
     #[serde(flatten)]
-    process: Option<&'a Process>,
+    process: Option<&'a Placed>,
     source: Source,
     complete: bool,
     misses: f64,
@@ -205,7 +194,7 @@ struct Said<'a> {
 fn say(
     path: &Path,
     profile: &Profile,
-    process: Option<&Process>,
+    process: Option<&Placed>,
     json: bool,
     summary: Option<&Path>,
 ) -> Result<()> {
@@ -232,7 +221,7 @@ fn say(
         true => "",
         false => ", of a part of the run",
     };
-    let of = process.map(|it| format!(" of process {}{}", it.pid, it.place));
+    let of = process.map(|it| format!(" of process {it}"));
     let of = of.unwrap_or_default();
     messages::note(format_args!("wrote {}{of}{part}", path.display()));
     Ok(())

@@ -14,17 +14,17 @@ use crate::memory;
 use crate::namespaces::{Namespaces, Processes, are_possible};
 use crate::{OTHER, open};
 
-/// Whether a counter of the machine or of a process tree has a value.
-fn counts(report: &Value, scope: &str, name: &str) -> bool {
+/// Whether `stat` of a command in the namespaces has a value for a counter of a scope.
+fn counts(namespaces: &Namespaces, tollfree: &str, (scope, name): (&str, &str)) -> bool {
+    let line = format!("{tollfree} --json stat -o /dev/fd/3 3>&1 >&2 -- true");
+    let report = schema::json("stat", &namespaces.run(&line));
     let counters = report["counters"].as_array().unwrap();
     let is_it = |it: &&Value| it["name"] == name && it["scope"] == scope;
     counters.iter().find(is_it).unwrap()["value"].is_number()
 }
 
-fn stat(namespaces: &Namespaces, tollfree: &str) -> Value {
-    let line = format!("{tollfree} --json stat -o /dev/fd/3 3>&1 >&2 -- true");
-    schema::json("stat", &namespaces.run(&line))
-}
+/// A counter of perf.
+const SWITCHES: (&str, &str) = ("process tree", "context_switches");
 
 fn host_pids() -> Namespaces {
     Namespaces {
@@ -45,10 +45,8 @@ fn cap_add_perfmon_counts_events() {
     if !are_possible() {
         return;
     }
-    let has = |capabilities: &[&str]| {
-        let report = stat(&Namespaces::docker(capabilities), "$TOLLFREE");
-        counts(&report, "process tree", "context_switches")
-    };
+    let has =
+        |capabilities: &[&str]| counts(&Namespaces::docker(capabilities), "$TOLLFREE", SWITCHES);
     assert!(!has(&[]), "the filter forbids it");
     assert!(has(&["PERFMON"]));
 }
@@ -61,10 +59,7 @@ fn pid_host_shows_the_threads_of_the_kernel() {
     if fs::read_to_string("/proc/2/comm").is_ok_and(|name| name != "kthreadd\n") {
         return eprintln!("skipped: the tests are in a container themselves");
     }
-    let has = |namespaces: &Namespaces| {
-        let report = stat(namespaces, "$TOLLFREE");
-        counts(&report, "machine", "cpu_kcompactd")
-    };
+    let has = |it: &Namespaces| counts(it, "$TOLLFREE", ("machine", "cpu_kcompactd"));
     assert!(!has(&Namespaces::docker(&[])));
     assert!(has(&host_pids()));
 }
@@ -75,10 +70,7 @@ fn unhidden_paths_show_shootdowns() {
     if !is_there || !are_possible() {
         return eprintln!("skipped: /proc/interrupts has no line TLB here");
     }
-    let has = |it: &Namespaces| {
-        let report = stat(it, "$TOLLFREE");
-        counts(&report, "machine", "tlb_shootdowns_received")
-    };
+    let has = |it: &Namespaces| counts(it, "$TOLLFREE", ("machine", "tlb_shootdowns_received"));
     assert!(!has(&Namespaces::docker(&[])));
     assert!(has(&unhidden()));
 }
@@ -171,9 +163,5 @@ fn the_sidecar_has_what_it_needs() {
     );
     let sidecar = Namespaces::docker(&names);
     assert_eq!(apply(&sidecar, OTHER, &only), ("process_madvise".into(), 0));
-    assert!(counts(
-        &stat(&sidecar, &only),
-        "process tree",
-        "context_switches"
-    ));
+    assert!(counts(&sidecar, &only, SWITCHES));
 }

@@ -43,14 +43,13 @@ fn systemd_accepts_the_exporter() {
     }
     let directory = Directory::empty();
     let file = unit_here(&directory);
-    let verify = Command::new("systemd-analyze")
-        .arg("verify")
-        .arg(&file)
-        .output();
-    let verify = verify.unwrap();
+    let verify = || {
+        let mut command = Command::new("systemd-analyze");
+        stderr(&command.arg("verify").arg(&file).output().unwrap())
+    };
     let name = file.file_name().unwrap().to_str().unwrap();
     let about = |line: &&str| line.contains(name);
-    let said = stderr(&verify);
+    let said = verify();
     let complaints: Vec<&str> = said.lines().filter(about).collect();
     assert_eq!(complaints, Vec::<&str>::new(), "{said}");
     // The misspelled setting shows that complaints are seen.
@@ -58,11 +57,7 @@ fn systemd_accepts_the_exporter() {
         .unwrap()
         .replace("NoNewPrivileges", "NoNewPrivilege");
     fs::write(&file, wrong).unwrap();
-    let verify = Command::new("systemd-analyze")
-        .arg("verify")
-        .arg(&file)
-        .output();
-    assert!(stderr(&verify.unwrap()).contains("NoNewPrivilege"));
+    assert!(verify().contains("NoNewPrivilege"));
 }
 
 /// `systemd-analyze security` rates the unit, offline: 0 is the least exposed, 10 the most.

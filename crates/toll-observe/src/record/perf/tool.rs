@@ -9,7 +9,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use toll_act::error::UserError;
+use toll_act::error::{NO_DIRECTORY, UserError};
 use toll_act::executable::Executable;
 use toll_act::{files, search};
 use toll_linux::events::{EventFile, blocks, site_of};
@@ -84,7 +84,7 @@ pub fn record(options: &RecordOptions) -> Result<Recorded> {
     }
     let perf = ensure_installed()?;
     let executable = Executable::of(&options.command)?;
-    let directory = tempfile::tempdir().context("no temporary directory (TMPDIR names another)")?;
+    let directory = tempfile::tempdir().context(NO_DIRECTORY)?;
     let data = directory.path().join("perf.data");
     let events = EventFile::create(&directory.path().join("events"), EVENTS_MAX)?;
     let launch = options.launch()?.events(events.path());
