@@ -22,9 +22,14 @@ demo:
 test:
 	./test
 
-# All tests, including the slow ones (hours): whole kernels compared, and every scenario's full form.
+# All tests, including the slow ones (hours): whole kernels compared, all selftests in each kind of guest, and every
+# scenario's full form.
 test-all: test
 	target/release/toll-lab equal
+	target/release/toll-lab selftest tollfree --cpus 4
+	target/release/toll-lab selftest tollfree --cpus 4 --fs xfs
+	target/release/toll-lab selftest tollfree --cpus 4 --fs btrfs --la57 --nodes 2
+	target/release/toll-lab selftest tollfree --pti
 	target/release/toll-lab baseline --output '$(cache)/lab/baseline.md'
 
 # Both commands in new minimal roots of Debian 12 and 13; needs root, and over two hours.

@@ -136,7 +136,7 @@ fn tails_of_faults_are_compared_at_one_place() {
 
 #[test]
 #[ignore = "boots two kernels: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
-fn workloads_are_compared_with_the_best_stock_policy() {
+fn a_workload_is_compared_with_the_best_stock_policy() {
     let (out, _) = run("econ-throughput", &["--json"], 0);
     let got: Value = serde_json::from_str(&out).unwrap();
     schema::check("lab", &got);

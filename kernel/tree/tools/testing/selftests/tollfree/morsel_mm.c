@@ -238,6 +238,19 @@ static void swapoff_leaves_it(void)
 #define DAMON	"/sys/kernel/mm/damon/admin/kdamonds/"
 #define CONTEXT	DAMON "0/contexts/0/"
 
+/* DAMON's files fail with EBUSY while its thread has their lock. */
+static bool write_damon(const char *path, const char *text)
+{
+	for (int i = 0; i < 500; i++) {
+		if (write_text(path, text))
+			return true;
+		if (errno != EBUSY)
+			return false;
+		usleep(10000);
+	}
+	return false;
+}
+
 /* DAMON monitors accesses, and pages out idle memory. */
 static void damon_leaves_it(void)
 {
@@ -270,16 +283,16 @@ static void damon_leaves_it(void)
 		CHECK(write_text(begin[i][0], begin[i][1]));
 	snprintf(self, sizeof(self), "%d", getpid());
 	CHECK(write_text(CONTEXT "targets/0/pid_target", self));
-	CHECK(write_text(DAMON "0/state", "on"));
+	CHECK(write_damon(DAMON "0/state", "on"));
 	for (int i = 0; i < 500 && tried < 3; i++) {
 		CHECK(has_words(memory, 0, size, PAGE));
 		usleep(10000);
-		CHECK(write_text(DAMON "0/state", "update_schemes_stats"));
+		CHECK(write_damon(DAMON "0/state", "update_schemes_stats"));
 		tried = number(CONTEXT "schemes/0/stats/nr_tried");
 	}
 	CHECK(tried >= 3);
-	CHECK(write_text(DAMON "0/state", "off"));
-	CHECK(write_text(DAMON "nr_kdamonds", "0"));
+	CHECK(write_damon(DAMON "0/state", "off"));
+	CHECK(write_damon(DAMON "nr_kdamonds", "0"));
 	CHECK(has_words(memory, 0, size, PAGE) && others_see(fd, size, PAGE));
 	munmap(memory, size);
 	close(fd);
