@@ -207,6 +207,9 @@ impl Live {
         let switch = Switch::new(self.request.pid, &look.selection)?;
         self.keep_regions(&look.selection, &results.findings.program)?;
         let mut alternation = Alternation::new(self, &look.selection, measure, switch);
+        if !look.is_mostly_huge() {
+            alternation.look_before(now + left)?;
+        }
         let rules = Rules {
             pairs: None,
             // The rest is for restoring.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The variants "never" and "all", run in turn on one process: a change of the page size if it is
-//! due, a time to settle, and a window.
+//! due, a time to settle, and a window. Before the first change there are some windows of the pages
+//! as they are.
 //!
 //! The order is that of all comparisons: never, all, all, never, and so on. So every second change
 //! of the variant needs no change of the memory.
@@ -32,6 +33,9 @@ const CALL: Duration = Duration::from_micros(500);
 /// Windows that fit into the limit in any case. The first look is after 9 rounds: 18 windows, and
 /// 10 changes.
 const WINDOWS: u32 = 50;
+/// Counted windows before the first change. They are compared with those in huge pages, as two
+/// samples: half as many as the windows of a variant before the first check.
+const BEFORE: usize = 8;
 /// Share of the time that is left in which one change has to end.
 const CHANGE: f64 = 1.0 / 20.0;
 /// Time after a change before a window: caches and TLB hold entries of the new pages again.
@@ -53,6 +57,7 @@ pub(super) struct Alternation {
     /// Maximum time of one change.
     change: Duration,
     selected: u64,
+    before: Vec<Sample>,
     state: Option<Pages>,
     windows: u64,
     /// Regions that did not have their page size at the end of a window, summed over windows.
@@ -91,6 +96,8 @@ pub(super) struct Ended {
     /// Regions that were switched to the end.
     pub regions: u64,
     pub selected: u64,
+    /// The windows before the first change.
+    pub before: Vec<Sample>,
     pub costs: Costs,
     pub stops: bool,
     pub astray: f64,
@@ -125,6 +132,7 @@ impl Alternation {
             left,
             change: left.mul_f64(CHANGE),
             selected: regions,
+            before: Vec::new(),
             state: None,
             windows: 0,
             astray: 0,
@@ -133,6 +141,25 @@ impl Alternation {
             steady: Rate::default(),
             changing: Rate::default(),
         }
+    }
+
+    /// Measures the pages as they are, before the first change; the first window warms up. They are
+    /// not interleaved with the others. Fewer windows if the counter stands still or the user
+    /// interrupts: the rounds end for the same reason.
+    ///
+    /// # Errors
+    /// As for each window.
+    pub fn look_before(&mut self, until: Duration) -> Result<()> {
+        self.progress.say("windows before the first change");
+        for window in 0..=BEFORE {
+            let Ran::Done(sample) = self.measured(until)? else {
+                break;
+            };
+            if window > 0 {
+                self.before.push(sample);
+            }
+        }
+        Ok(())
     }
 
     /// Restores the page sizes from before, unless the memory stays huge.
@@ -158,6 +185,7 @@ impl Alternation {
             window: timed.then_some(self.window),
             regions: self.switch.active(),
             selected: self.selected,
+            before: std::mem::take(&mut self.before),
             stops: self.switch.stops(),
             astray: self.astray as f64 / self.expected.max(1) as f64,
             stood_still: self.stood_still,

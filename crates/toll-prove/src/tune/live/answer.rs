@@ -6,9 +6,9 @@ use toll_act::messages;
 use toll_act::permanent::{Candidate, GLIBC, candidates};
 use toll_act::switch::{Shares, Unrestored};
 use toll_linux::{Root, proc};
-use toll_model::stats::{Interval, Verdict, ratio_of_rounds};
+use toll_model::stats::{Interval, Verdict, ratio_of_medians, ratio_of_rounds};
 use toll_model::{REGION, numbers};
-use toll_observe::observation::{Observation, is_mostly_huge};
+use toll_observe::observation::Observation;
 
 use super::SMALL_BEFORE;
 use super::alternation::Ended;
@@ -32,6 +32,10 @@ pub struct Alternated {
     pub assumption: Option<String>,
     /// Length of a window; absent if a window is a run of the workload.
     pub window_seconds: Option<f64>,
+    /// Time in the pages as they were before the first change / in huge pages. The windows are not
+    /// interleaved. Absent if the memory was mostly huge, or without two windows of each.
+    #[serde(default)]
+    pub speedup_from_before: Option<Interval>,
     /// Units per second in huge pages / in 4 KiB pages; absent without a counter of progress.
     pub rate_speedup: Option<Interval>,
     /// Regions that alternated.
@@ -86,9 +90,11 @@ pub(super) fn conclude(
 ) {
     let look = context.look;
     let live = alternated(&comparison, &ended, context);
-    let was_huge = is_mostly_huge(live.huge_before, live.selected_regions * REGION);
+    let was_huge = look.is_mostly_huge();
     let found = &mut results.findings;
     found.notes.extend(notes(&live, &ended, context));
+    let (before, interleaved) = (live.speedup_from_before, comparison.main());
+    found.notes.extend(more_from_before(before, interleaved));
     found.pairs = Some(comparison.pairs);
     found.cpu_speedup = comparison.cpu_speedup;
     found.smallest_visible_effect = comparison.smallest_visible_effect;
@@ -166,6 +172,7 @@ fn alternated(comparison: &Comparison, ended: &Ended, context: &Context) -> Alte
         measure: ended.measure.clone(),
         assumption: ended.assumption.map(str::to_owned),
         window_seconds: ended.window.map(|window| window.as_secs_f64()),
+        speedup_from_before: speedup_from_before(comparison, &ended.before),
         rate_speedup: counted.then(|| rate_speedup(comparison)).flatten(),
         regions: ended.regions,
         selected_regions: ended.selected,
@@ -189,6 +196,17 @@ fn alternated(comparison: &Comparison, ended: &Ended, context: &Context) -> Alte
         unrestored_regions: ended.unrestored.regions,
         unrestored_reason: ended.unrestored.reason.clone(),
     }
+}
+
+/// The ratio of the times before the first change and in huge pages.
+fn speedup_from_before(comparison: &Comparison, before: &[Sample]) -> Option<Interval> {
+    let time = |sample: &Sample| comparison.resource.time_of(sample);
+    let huge = comparison.variant("all")?.runs.iter();
+    let huge: Vec<f64> = huge.filter(|run| run.round > 0).map(time).collect();
+    let before: Vec<f64> = before.iter().map(time).collect();
+    (before.len() > 1 && huge.len() > 1)
+        .then(|| ratio_of_medians(&before, &huge, CONFIDENCE))
+        .flatten()
 }
 
 /// The ratio of units per second, over the counted rounds.
@@ -241,6 +259,17 @@ fn notes(live: &Alternated, ended: &Ended, context: &Context) -> Vec<String> {
     }
     notes.extend(undo(live, context));
     notes
+}
+
+/// Explains a speed-up over the pages as they were that is larger than the interleaved one.
+fn more_from_before(before: Option<Interval>, interleaved: Option<Interval>) -> Option<String> {
+    let (before, interleaved) = before.zip(interleaved)?;
+    (before.low > interleaved.high).then(|| {
+        "the pages as they were cost more than split ones, which are contiguous in physical \
+         memory; or the work changed after the first windows. tollfree compare decides it by \
+         restarts"
+            .to_owned()
+    })
 }
 
 /// How the memory was left, if not as before.

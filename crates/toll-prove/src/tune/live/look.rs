@@ -8,7 +8,8 @@ use toll_act::error::{OF_OTHERS, UserError};
 use toll_act::signals;
 use toll_act::switch::Selection;
 use toll_linux::{Root, accessed, proc};
-use toll_observe::observation::Observation;
+use toll_model::REGION;
+use toll_observe::observation::{Observation, is_mostly_huge};
 use toll_observe::observer::Observer;
 
 use super::Request;
@@ -35,6 +36,12 @@ pub(super) struct Look {
 }
 
 impl Look {
+    /// Whether most of the selected memory is huge already.
+    pub fn is_mostly_huge(&self) -> bool {
+        let selected = self.selection.regions.len() as u64 * REGION;
+        is_mostly_huge(self.selection.huge(), selected)
+    }
+
     /// Says that another process does the work.
     pub fn children_note(&self) -> Option<String> {
         let works = self.busy > 0.0 && self.own_busy >= self.busy / 2.0;

@@ -44,10 +44,18 @@ fn measured(comparison: &Comparison, live: &Alternated) -> String {
     if let Some(ratio) = comparison.main() {
         text += &format!("  speed-up   {}\n", with_interval(&ratio));
     }
+    text += &as_it_was(live);
     if let Some(rate) = &live.rate_speedup {
         text += &format!("  units/s    {} times as many\n", with_interval(rate));
     }
     text
+}
+
+/// The speed-up over the pages before the first change.
+fn as_it_was(live: &Alternated) -> String {
+    let text = |ratio| format!("  as it was  {ratio} from the pages before; not interleaved\n");
+    let ratio = live.speedup_from_before.as_ref().map(with_interval);
+    ratio.map(text).unwrap_or_default()
 }
 
 /// The median of a variant, with its unit.

@@ -36,6 +36,7 @@ fn calls_stand_for_the_work_of_a_process_that_nobody_drives() {
     assert!(answer["pairs"].as_u64().unwrap() > 0, "{answer}");
     assert_eq!(live["window_seconds"], 0.1);
     assert!(live["rate_speedup"]["median"].as_f64().unwrap() > 0.0);
+    assert!(live["speedup_from_before"]["low"].as_f64().unwrap() > 0.0);
     assert!(live["rate_while_changing"].as_f64().unwrap() > 0.0);
     assert_eq!(server.huge(), 0);
 }
@@ -72,6 +73,11 @@ fn a_gauge_is_compared_as_it_is() {
     let answer = answer(&server, &["--gauge", "--metric-command", &latency]);
     assert_eq!(answer["resource"], "metric-time", "{answer}");
     assert_eq!(answer["speedup_all"]["median"], 2.0, "{answer}");
+    // The memory is in 4 KiB pages before as well.
+    assert_eq!(
+        answer["live"]["speedup_from_before"]["median"], 2.0,
+        "{answer}"
+    );
     assert_eq!(answer["advice"], "apply");
 }
 

@@ -40,3 +40,18 @@ fn only_a_gain_that_is_not_there_already_is_advised() {
         );
     }
 }
+
+#[test]
+fn a_larger_gain_from_the_pages_before_is_explained() {
+    let interleaved = interval(1.14, 0.03);
+    for (before, explained) in [
+        (None, false),
+        (Some(interval(1.15, 0.03)), false),
+        (Some(interval(1.05, 0.01)), false),
+        (Some(interval(1.57, 0.02)), true),
+    ] {
+        let note = more_from_before(before, Some(interleaved));
+        assert_eq!(note.is_some(), explained, "{before:?}");
+        assert_eq!(more_from_before(before, None), None);
+    }
+}

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
+use toll_model::stats::Interval;
+
 use super::*;
 use crate::tune::findings::{Answer, Results};
 
@@ -9,6 +11,7 @@ fn alternated() -> Alternated {
         measure: "CPU time per line of log".to_owned(),
         assumption: None,
         window_seconds: Some(2.0),
+        speedup_from_before: None,
         rate_speedup: None,
         regions: 256,
         selected_regions: 256,
@@ -52,6 +55,19 @@ fn the_pauses_and_the_undo_are_said() {
     let text = render(&found, &live);
     assert!(text.contains("restored   NOT ALL"), "{text}");
     assert!(text.contains("a thread stopped for"), "{text}");
+}
+
+#[test]
+fn the_speed_up_from_the_pages_before_is_no_interleaved_one() {
+    let mut live = alternated();
+    assert_eq!(as_it_was(&live), "");
+    live.speedup_from_before = Some(Interval {
+        median: 1.571,
+        low: 1.551,
+        high: 1.594,
+    });
+    let line = "  as it was  1.571 (1.551 to 1.594) from the pages before; not interleaved\n";
+    assert_eq!(as_it_was(&live), line);
 }
 
 #[test]
