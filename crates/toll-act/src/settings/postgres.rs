@@ -6,6 +6,16 @@ use super::{Origin, Program, Setting};
 /// Files with settings, the one that wins first.
 const FILES: [&str; 2] = ["postgresql.auto.conf", "postgresql.conf"];
 
+/// The command line of the server's start.
+const STARTED: &str = "postmaster.opts";
+/// How the option is spelled; after `-c` it is a word of its own.
+const OPTIONS: [&str; 4] = [
+    "huge_pages=",
+    "-chuge_pages=",
+    "--huge_pages=",
+    "--huge-pages=",
+];
+
 pub(super) fn huge_pages(program: &Program) -> Option<Setting> {
     let names = ["postgres", "postmaster"];
     names.iter().find(|name| program.traits.is(name))?;
@@ -29,12 +39,20 @@ pub(super) fn huge_pages(program: &Program) -> Option<Setting> {
     })
 }
 
+/// A server's own arguments; a backend has its title in their place.
 fn on_line(program: &Program) -> Option<String> {
-    program
-        .argument("huge_pages=")
-        .or_else(|| program.argument("-chuge_pages="))
-        .or_else(|| program.argument("--huge_pages="))
-        .or_else(|| program.argument("--huge-pages="))
+    let own = OPTIONS.iter().find_map(|option| program.argument(option));
+    own.or_else(|| at_start(&(program.file)(STARTED)?))
+}
+
+/// The last option in the line that the server has written, with its words in quotes.
+fn at_start(line: &str) -> Option<String> {
+    let mut words = line.split_whitespace().rev();
+    words.find_map(|word| {
+        let word = word.trim_matches('"');
+        let value = OPTIONS.iter().find_map(|option| word.strip_prefix(option));
+        value.map(str::to_owned)
+    })
 }
 
 fn in_files(program: &Program) -> Option<String> {

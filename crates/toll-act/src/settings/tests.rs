@@ -88,3 +88,24 @@ fn the_command_line_wins_over_variables_and_files() {
     let redis = in_files("redis-server", "redis-server redis.conf --disable-thp yes");
     assert_eq!(redis, [setting("redis", "yes", CommandLine, false)]);
 }
+
+/// A backend's arguments are its title; the server has written its own ones to a file.
+#[test]
+fn a_backend_of_postgres_was_started_with_the_servers_options() {
+    let opts = "/usr/lib/postgresql/15/bin/postgres \"-D\" \"data\" \"-c\" \"huge_pages=off\"\n";
+    let files = [
+        ("postmaster.opts", opts),
+        ("postgresql.conf", "huge_pages = on\n"),
+    ];
+    let title = "postgres: app db [local] SELECT";
+    let found = settings("postgres", &[], title, &[], &files);
+    let off = ("PostgreSQL", "off".to_owned(), Origin::CommandLine, false);
+    assert_eq!(found, [off]);
+    let without = [
+        ("postmaster.opts", "/bin/postgres \"-D\" \"huge_pages\"\n"),
+        files[1],
+    ];
+    let found = settings("postgres", &[], title, &[], &without);
+    let on = ("PostgreSQL", "on".to_owned(), Origin::File, false);
+    assert_eq!(found, [on]);
+}
