@@ -58,6 +58,25 @@ def wait_for(what, done):
     raise RuntimeError(f"{what}: not ready after {PATIENCE} s")
 
 
+@contextlib.contextmanager
+def control_group():
+    """A control group for all services and this process, where it may be made."""
+    roots = [root for root in (Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")) if (root / "cgroup.procs").exists()]
+    if not roots or os.getuid() != 0:
+        yield
+        return
+    lines = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
+    before = next(path for _, names, path in lines if "memory" in names.split(",") or not names)
+    group = roots[0] / "tollfree-services"
+    group.mkdir(exist_ok=True)
+    (group / "cgroup.procs").write_text(str(os.getpid()))
+    try:
+        yield
+    finally:
+        (roots[0] / before.lstrip("/") / "cgroup.procs").write_text(str(os.getpid()))
+        group.rmdir()
+
+
 class Service:
     """Processes that are ended with the service."""
 
@@ -138,15 +157,11 @@ class KeyValue(Service):
     def command(self):
         raise NotImplementedError
 
-    def started(self, pid):
-        """Called when the server runs, before its load."""
-
     def options(self):
         return []
 
     def begin(self):
         pid = self.start(*self.command())
-        self.started(pid)
         load = [python(), LIVE / "load.py", self.kind, PORT]
         wait_for(self.kind, lambda: run(*load, "fill") or True)
         self.start(*load, "forever")
@@ -168,26 +183,13 @@ class Redis(KeyValue):
 
 
 class Memcached(KeyValue):
-    """memcached in a control group of its own"""
+    """memcached with 600 MiB and one thread"""
 
     kind = "memcached"
     needs = ("memcached",)
 
     def command(self):
         return ["memcached", "-u", "nobody", "-m", "600", "-t", "1", "-p", PORT]
-
-    def started(self, pid):
-        for root in (Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")):
-            if (root / "cgroup.procs").exists():
-                self.group = root / "tollfree-services"
-                self.group.mkdir(exist_ok=True)
-                (self.group / "cgroup.procs").write_text(str(pid))
-                return
-
-    def end(self):
-        super().end()
-        if group := getattr(self, "group", None):
-            group.rmdir()
 
 
 class Postgres(Service):
@@ -335,7 +337,7 @@ def main():
         parser.error(f"no such service: {unknown[0]}")
     print("| " + " | ".join(HEAD) + " |\n|" + "---|" * len(HEAD), flush=True)
     found, failed, notes = {}, 0, []
-    with tempfile.TemporaryDirectory() as directory:
+    with control_group(), tempfile.TemporaryDirectory() as directory:
         os.chmod(directory, 0o755)
         for name in wanted:
             missing = [need for need in SERVICES[name].needs if not is_there(need)]
