@@ -143,7 +143,7 @@ impl Guest<'_> {
             Ending::Off if out.join("done").is_file() => None,
             Ending::Off => Some("the guest switched itself off before it was done".to_owned()),
             Ending::Failed { status, says } => {
-                let is_race = status.signal().is_some() && text.is_empty();
+                let is_race = status.signal().is_some() && !places.has_begun();
                 let what = if is_race { RACE } else { "QEMU failed" };
                 Some(format!("{what} ({status}): {}", says.trim_end()))
             }
