@@ -6,12 +6,14 @@
 #include "spans.h"
 #include "wire.h"
 
+#include <linux/magic.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #define ADDRESSES (1ull << 47)
@@ -33,6 +35,9 @@ enum {
 	AREA_1G = 16,
 	AREA_HEAP = 32,
 	AREA_PROTECTION = 64, /* and the next two bits */
+	/* Shared memory, which huge pages can hold; and whether they were requested. */
+	AREA_SHARED = 512,
+	AREA_COLLAPSED = 1024,
 };
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
@@ -120,7 +125,10 @@ static void set_heap_small(uint64_t region, bool small)
 		heap_small[index / 64] &= ~(1ull << index % 64);
 }
 
-/* Whether the region lies in one private anonymous mapping; `flags` are its flags. */
+/*
+ * Whether the region lies in one mapping that huge pages can hold: private anonymous or
+ * shared memory; `flags` are its flags.
+ */
 static bool one_mapping(uint64_t region, uint32_t *flags)
 {
 	uint64_t at = region;
@@ -128,7 +136,7 @@ static bool one_mapping(uint64_t region, uint32_t *flags)
 	while (at < region + REGION_BYTES) {
 		const struct span *span = spans_at(&areas, at);
 
-		if (!span || !(span->flags & AREA_PRIVATE))
+		if (!span || !(span->flags & (AREA_PRIVATE | AREA_SHARED)))
 			return false;
 		if (at == region)
 			*flags = span->flags;
@@ -141,6 +149,9 @@ static bool one_mapping(uint64_t region, uint32_t *flags)
 
 static bool huge_natively(uint64_t region, uint32_t flags)
 {
+	/* The settings of shared memory are others: assumed to be never, the default. */
+	if (flags & AREA_SHARED)
+		return flags & AREA_COLLAPSED;
 	if (mode == THP_NEVER || thp_disabled || (flags & AREA_FORBIDDEN))
 		return false;
 	if ((flags & AREA_HEAP) && heap_grew_in_steps(region))
@@ -156,7 +167,8 @@ static void find_sizes(uint64_t address, const struct span *area, struct lookup 
 	if (area->flags & (AREA_2M | AREA_1G)) {
 		found->native = area->flags & AREA_1G ? TLB_1G : TLB_2M;
 		found->eligible = found->native;
-	} else if ((area->flags & AREA_PRIVATE) && one_mapping(region, &flags)) {
+	} else if ((area->flags & (AREA_PRIVATE | AREA_SHARED)) &&
+		   one_mapping(region, &flags)) {
 		found->eligible = TLB_2M;
 		if (huge_natively(region, flags))
 			found->native = TLB_2M;
@@ -319,6 +331,8 @@ static void add_area(uint64_t start, uint64_t end, uint32_t flags, enum block_ki
 	if (kind == BLOCK_ANONYMOUS)
 		name_mapping(&key);
 	span.block = recording_block(&key);
+	if (kind == BLOCK_FILE && (flags & AREA_SHARED) && span.block != NO_BLOCK)
+		recording_blocks[span.block].flags |= BLOCK_SHARED;
 	spans_put(&areas, &span);
 }
 
@@ -352,9 +366,17 @@ static uint32_t anonymous_flags(uint64_t flags)
 
 	if (flags & MAP_HUGETLB)
 		return shift == 30 ? AREA_1G : AREA_2M;
-	if (!(flags & MAP_PRIVATE) || (flags & (MAP_STACK | MAP_GROWSDOWN)))
+	if (flags & (MAP_STACK | MAP_GROWSDOWN))
 		return 0;
-	return AREA_PRIVATE;
+	return flags & MAP_PRIVATE ? AREA_PRIVATE : AREA_SHARED;
+}
+
+/* A writable shared mapping of a file in memory. */
+static uint32_t file_flags(const struct memory_call *call)
+{
+	bool shared = !(call->a[3] & MAP_PRIVATE) && (call->a[2] & PROT_WRITE);
+
+	return shared && call->in_memory ? AREA_SHARED : 0;
 }
 
 /*
@@ -381,8 +403,8 @@ static void after_mmap(const struct memory_call *call, uint64_t start)
 	    !continues_heap(call))
 		count_mapping(start, end, call->a[2]);
 	if (!(flags & MAP_ANONYMOUS)) {
-		add_area(start, end, protection(call->a[2]), BLOCK_FILE, call->a[5],
-			 call->path);
+		add_area(start, end, protection(call->a[2]) | file_flags(call), BLOCK_FILE,
+			 call->a[5], call->path);
 	} else {
 		uint32_t area = anonymous_flags(flags) | protection(call->a[2]);
 
@@ -418,7 +440,7 @@ static void after_mprotect(uint64_t start, uint64_t length, uint64_t bits)
 	spans_cut(&areas, start, end);
 	for (struct span *span = spans_from(&areas, start); span && span->start < end;
 	     span = spans_from(&areas, span->end))
-		span->flags = (span->flags & (AREA_PROTECTION - 1)) | protection(bits);
+		span->flags = (span->flags & ~protection(7)) | protection(bits);
 	changed(start, end, true);
 	changed(down(start, REGION_BYTES), up(end, REGION_BYTES), false);
 }
@@ -440,6 +462,8 @@ static void after_madvise(uint64_t start, uint64_t length, uint64_t advice)
 		advise(start, end, AREA_FORBIDDEN, AREA_ADVISED);
 		break;
 	case ADVISE_COLLAPSE:
+		advise(start, end, AREA_COLLAPSED, 0);
+		/* fall through */
 	case MADV_HUGEPAGE:
 		advise(start, end, AREA_ADVISED, AREA_FORBIDDEN);
 		for (uint64_t region = up(start, REGION_BYTES);
@@ -658,6 +682,7 @@ static void announced(const struct memory_call *call)
 		/* fall through */
 	case TOLL_EVENT_MALLOC:
 	case TOLL_EVENT_MMAP:
+	case TOLL_EVENT_SHARED:
 		begin_event(call->a[0], call->a[1], call->a[2]);
 		break;
 	}
@@ -769,6 +794,14 @@ static void read_path(struct memory_call *call)
 	strcpy(call->path, path);
 }
 
+/* Whether a descriptor is of a file on tmpfs, as memfds are. */
+static bool is_in_memory(int fd)
+{
+	struct statfs state;
+
+	return !fstatfs(fd, &state) && state.f_type == TMPFS_MAGIC;
+}
+
 static bool aligned(uint64_t address, uint64_t length)
 {
 	return address % PAGE_BYTES == 0 && length && address + length < ADDRESSES;
@@ -778,8 +811,10 @@ void memory_before(struct memory_call *call)
 {
 	const uint64_t *a = call->a;
 
-	if (call->number == SYS_mmap && !(a[3] & MAP_ANONYMOUS))
+	if (call->number == SYS_mmap && !(a[3] & MAP_ANONYMOUS)) {
 		read_path(call);
+		call->in_memory = is_in_memory(a[4]);
+	}
 	pthread_rwlock_wrlock(&lock);
 	switch (call->number) {
 	case SYS_munmap:

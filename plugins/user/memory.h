@@ -15,8 +15,10 @@
  * first touch came too early. QEMU's brk ends after about 32 MiB where a native one
  * continues, and malloc then maps memory instead of heap: a mapping that a thread makes
  * right after such a brk is treated as heap. A region is *eligible* if it lies in one
- * private anonymous mapping that is not a stack. MAP_HUGETLB memory has its own page size
- * in both cases.
+ * private anonymous mapping that is not a stack, or in one shared mapping of anonymous
+ * memory or of a file in memory, wherever it is mapped: a plan moves it to where huge pages
+ * fit. Natively shared memory has huge pages only after MADV_COLLAPSE. MAP_HUGETLB memory
+ * has its own page size in both cases.
  */
 #ifndef TOLL_MEMORY_H
 #define TOLL_MEMORY_H
@@ -47,6 +49,8 @@ struct memory_call {
 	uint64_t a[6];
 	/* For mmap: the file's path, read while the descriptor was certainly open. */
 	char path[RECORDING_PATH];
+	/* For mmap: whether the file lies in memory (tmpfs, memfd). */
+	bool in_memory;
 	/*
 	 * Whether the thread's previous call was a brk that did not get all it requested.
 	 */

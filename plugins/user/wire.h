@@ -39,6 +39,8 @@ enum toll_event {
 	 * itself.
 	 */
 	TOLL_EVENT_PROCESS = 5,
+	/* A shared anonymous mapping. */
+	TOLL_EVENT_SHARED = 6,
 };
 
 /*
@@ -154,6 +156,8 @@ enum {
 	BLOCK_REUSED = 2,
 	/* `page.flags` of all pages tell which were present when the block ended. */
 	BLOCK_SCANNED = 4,
+	/* A file in memory (tmpfs, memfd) that is mapped shared and writable. */
+	BLOCK_SHARED = 8,
 };
 
 /*

@@ -24,6 +24,8 @@ use toll_linux::watch::{WatchPlan, Watcher};
 use toll_linux::{Root, sys};
 use toll_model::REGION;
 use toll_model::actions::{self, Actions};
+use toll_model::numbers;
+use toll_model::pages::PageKind;
 use toll_model::plan::Plan;
 use toll_model::profile::Program;
 use toll_model::wire;
@@ -35,6 +37,7 @@ use crate::target::{Child, Launch};
 use crate::thp::{self, Switch};
 
 pub use acting::Acting;
+use acting::Changed;
 use heap::Heap;
 pub use policy::Policy;
 pub use summary::Summary;
@@ -52,6 +55,10 @@ pub struct Settings {
     pub only_advised: bool,
 }
 
+const SHARED_DENIED: &str = "huge pages in shared memory are forbidden: as root, \
+     `echo never > /sys/kernel/mm/transparent_hugepage/shmem_enabled`; the plan collapses what it \
+     names";
+
 /// Maximum number of events per run.
 const EVENTS_MAX: u32 = 1 << 16;
 
@@ -67,6 +74,8 @@ pub struct Actuator {
     heap: Heap,
     lost: Vec<String>,
     notes: Vec<String>,
+    /// What earlier targets left huge in files that outlive them.
+    changed: Changed,
     /// A private temporary directory with the action file and the event file.
     directory: TempDir,
 }
@@ -92,6 +101,7 @@ impl Actuator {
             heap: Heap::Left,
             lost: Vec::new(),
             notes: Vec::new(),
+            changed: Changed::default(),
             directory,
         };
         if settings.hugetlb && !matches!(policy, Policy::Regions(_)) {
@@ -107,7 +117,7 @@ impl Actuator {
         }
         let thp = Thp::read(&Root::system());
         actuator.decide_heap(policy, thp.as_ref().map(|thp| thp.mode));
-        actuator.check_thp(thp.as_ref());
+        actuator.check_thp(policy, thp.as_ref());
         actuator.write_actions()?;
         Ok(actuator)
     }
@@ -125,6 +135,7 @@ impl Actuator {
             heap: actions.heap.clone(),
             addresses: actions.addresses.clone(),
             vmas: actions.vmas.clone(),
+            files: actions.files.clone(),
             reservations: actions.reservations.clone(),
             all: actions.anonymous,
         };
@@ -209,7 +220,7 @@ impl Actuator {
     }
 
     /// Adds a note if the kernel's settings allow no huge pages.
-    fn check_thp(&mut self, thp: Option<&Thp>) {
+    fn check_thp(&mut self, policy: &Policy, thp: Option<&Thp>) {
         let wanted = self.actions.is_some() || !self.watch.is_empty() || self.heap != Heap::Left;
         if !wanted || self.settings.hugetlb {
             return;
@@ -220,6 +231,11 @@ impl Actuator {
                  enabled again for the program"
                     .into(),
             );
+        }
+        let takes_shared =
+            matches!(policy, Policy::Plan(plan) if plan.pages().contains(&PageKind::Shared));
+        if takes_shared && thp.is_some_and(Thp::forbids_shared) {
+            self.notes.push(SHARED_DENIED.into());
         }
         match thp.map(Thp::region_mode) {
             None => self
@@ -277,6 +293,7 @@ impl Actuator {
     /// # Errors
     /// The event file cannot be created.
     pub fn prepare(&self, mut launch: Launch) -> Result<Launch> {
+        self.restore();
         launch = launch.thp(self.switch());
         if self.actions.is_some() {
             launch = launch.actions(&self.actions_file());
@@ -298,6 +315,7 @@ impl Actuator {
         let mut acting = Acting {
             watcher: None,
             failure: None,
+            changed: self.changed.clone(),
         };
         if !self.watch.is_empty() {
             match RemoteProcess::for_pid(child.pid(), true) {
@@ -310,6 +328,18 @@ impl Actuator {
             }
         }
         acting
+    }
+
+    /// Splits the huge pages that ended targets left in files of shared memory, so that the next
+    /// one finds them as they were.
+    pub fn restore(&self) {
+        match self.changed.split() {
+            0 => {}
+            left => messages::note(format_args!(
+                "{} of shared memory stay: another process maps them",
+                numbers::of(left, "huge page")
+            )),
+        }
     }
 
     /// The THP setting of the target. A policy that needs huge pages enables them even if tollfree
@@ -333,6 +363,12 @@ impl Actuator {
     }
 }
 
+impl Drop for Actuator {
+    fn drop(&mut self) {
+        self.restore();
+    }
+}
+
 /// The note for a heap that is planned whole if the allocator has no tunable.
 fn no_switch(program: &Path) -> String {
     format!(
@@ -345,7 +381,11 @@ fn no_switch(program: &Path) -> String {
 /// Whether the actions include any that only the preload library can do.
 fn concerns_preload(actions: &Actions) -> bool {
     let all = actions.flags & wire::flags::ALL != 0;
-    all || !actions.rules.is_empty() || !actions.addresses.is_empty()
+    let shared = actions.flags & wire::flags::SHARED != 0;
+    all || shared
+        || !actions.texts.is_empty()
+        || !actions.rules.is_empty()
+        || !actions.addresses.is_empty()
 }
 
 /// Returns an error if the hugetlb pool has fewer than `regions` available pages of 2 MiB.

@@ -15,7 +15,7 @@ use toll_model::plan::{Plan, Verdict};
 use toll_model::site::{Site, SiteKind};
 use toll_model::stats::Interval;
 
-pub use allocators::GLIBC;
+pub use allocators::{GLIBC, GLIBC_HUGETLB_1G, GLIBC_HUGETLB_2M, reserved};
 
 pub use crate::traits::{Traits, Version};
 

@@ -248,7 +248,7 @@ impl Switch {
             ..WatchPlan::default()
         };
         let maps = proc::maps(&root, pid).map_err(|_| gone(pid))?;
-        let eligible: HashSet<u64> = grown(&maps, &everything).into_iter().collect();
+        let eligible: HashSet<u64> = grown(&maps, &everything, None).into_iter().collect();
         let parts = self.parts.iter().map(|part| part.region);
         let ranges = parts.filter(|region| eligible.contains(region));
         let ranges = Ranges::new(ranges.map(|region| (region, region + REGION)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CPU name and data TLB geometry.
+//! CPU name, data TLB geometry, and the reach of the instruction TLB.
 
 use toll_model::cost::{TlbGeometry, TlbLevel};
 
@@ -55,6 +55,40 @@ fn instruction(leaf: u32, subleaf: u32) -> Registers {
 
 #[cfg(not(target_arch = "x86_64"))]
 compile_error!("tollfree reads page tables and TLBs of x86-64 only");
+
+/// Returns the bytes of program text that the first level of this CPU's instruction TLB reaches
+/// with 4 KiB pages.
+pub fn instruction_reach() -> u64 {
+    decode_instruction_reach(&instruction)
+}
+
+/// Returns the reach that a CPU's CPUID answers describe.
+pub fn decode_instruction_reach(cpuid: Cpuid) -> u64 {
+    let entries = match &vendor(cpuid) {
+        b"GenuineIntel" => intel_instruction_entries(cpuid),
+        // Entries for 4 KiB pages in bits 0..8 of leaf 0x80000005, EBX.
+        b"AuthenticAMD" | b"HygonGenuine" => Some(cpuid(0x8000_0005, 0).ebx & 0xff),
+        _ => None,
+    };
+    let is_plausible = |entries: &u32| (8..=1024).contains(entries);
+    let entries = entries.filter(is_plausible);
+    u64::from(entries.unwrap_or(INSTRUCTION_ENTRIES)) * toll_model::PAGE
+}
+
+/// Entries where CPUID gives none: the smallest of the CPUs since Skylake and Zen.
+const INSTRUCTION_ENTRIES: u32 = 64;
+
+/// Intel's leaf 0x18: instruction TLBs of the first level.
+fn intel_instruction_entries(cpuid: Cpuid) -> Option<u32> {
+    if cpuid(0, 0).eax < 0x18 {
+        return None;
+    }
+    let last = cpuid(0x18, 0).eax.min(31);
+    let all = (0..=last).map(|subleaf| translation(cpuid, subleaf));
+    all.filter(|t| t.kind == 2 && t.level == 1 && t.pages_4k)
+        .map(|t| t.size.entries)
+        .max()
+}
 
 /// Returns the geometry that a CPU's CPUID answers describe.
 pub fn decode(cpuid: Cpuid) -> TlbGeometry {

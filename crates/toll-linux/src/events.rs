@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use toll_model::site::{Frame, SiteKind};
-use toll_model::wire::{self, Event};
+use toll_model::wire::{self, Event, EventKind};
 
 use crate::symbols::Symbolizer;
 
@@ -31,6 +31,7 @@ pub fn site_of(event: &Event, modules: &[ModuleInfo], symbolizer: &mut Symbolize
         class: wire::class(event.length),
         ordinal: event.ordinal,
         thread: event.thread,
+        shared: event.kind == EventKind::Shared as u32,
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod cgroup;
 mod hierarchies;
+mod in_memory;
 mod maps;
 mod mountinfo;
 mod pagemap;
@@ -15,6 +16,8 @@ mod work;
 
 pub use cgroup::cgroup;
 pub(crate) use hierarchies::{Hierarchies, hierarchies};
+pub use in_memory::InMemory;
+pub(crate) use in_memory::OWN;
 pub use maps::{Kind, Mapping, maps};
 pub use mountinfo::{Mount, mounts, own_mounts};
 pub use pagemap::Pagemap;

@@ -12,8 +12,10 @@
 
 mod backing;
 mod budget;
+mod forks;
 mod plan;
 mod regions;
+mod shared;
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -22,11 +24,13 @@ use toll_model::REGION;
 
 pub use backing::Backing;
 pub use budget::map_budget;
+use forks::of_forks;
 pub use plan::WatchPlan;
 pub use regions::{ENOUGH, Ranges, grown, heap_start, planned};
+pub use shared::Restore;
 
 use crate::Root;
-use crate::proc::{Mapping, maps};
+use crate::proc::{InMemory, Mapping, maps};
 use crate::remote::{Advice, Reach, RemoteError, RemoteProcess};
 
 /// Shortest and longest interval between two polls.
@@ -76,6 +80,10 @@ pub struct Watcher {
     remote: RemoteProcess,
     plan: WatchPlan,
     regions: HashMap<u64, State>,
+    /// If the plan concerns shared memory.
+    in_memory: Option<InMemory>,
+    /// Regions of files that may outlive the process.
+    files: Restore,
     /// Address ranges with MADV_HUGEPAGE applied.
     advised: Vec<(u64, u64)>,
     pause: Duration,
@@ -88,8 +96,11 @@ impl Watcher {
         Watcher {
             pid,
             remote,
+            in_memory: (plan.all || !plan.files.is_empty())
+                .then(|| InMemory::read(&Root::system(), pid)),
             plan,
             regions: HashMap::new(),
+            files: Restore::default(),
             advised: Vec::new(),
             pause: SHORTEST,
             counters: Counters::default(),
@@ -114,7 +125,7 @@ impl Watcher {
         self.advise_addresses(&maps);
         let due = self.due(&maps, began);
         let reading = began.elapsed();
-        let progress = self.collapse_due(&due);
+        let progress = self.collapse_due(&due, &maps);
         let spent = began.elapsed();
         self.counters.spent_ns += spent.as_nanos() as u64;
         self.pause = if progress {
@@ -155,7 +166,7 @@ impl Watcher {
             addresses: self.plan.addresses.clone(),
             ..WatchPlan::default()
         };
-        let wanted = grown(maps, &fixed)
+        let wanted = grown(maps, &fixed, self.in_memory.as_ref())
             .into_iter()
             .map(|region| (region, region + REGION));
         let known = Ranges::new(self.advised.iter().copied());
@@ -167,7 +178,7 @@ impl Watcher {
 
     /// Returns the regions to try now. Drops regions that are no longer mapped.
     fn due(&mut self, maps: &[Mapping], now: Instant) -> Vec<u64> {
-        let grown = grown(maps, &self.plan);
+        let grown = grown(maps, &self.plan, self.in_memory.as_ref());
         let known = Ranges::new(grown.iter().map(|region| (*region, region + REGION)));
         self.regions
             .retain(|region, _| known.covered(*region, region + REGION) != 0);
@@ -177,23 +188,26 @@ impl Watcher {
             Some(_) => false,
         };
         let due = grown.into_iter().filter(is_due).collect();
-        self.with_small_pages(due)
+        self.with_small_pages(due, maps)
     }
 
     /// Filters `due` to regions with something to collapse. Marks huge ones as done.
-    fn with_small_pages(&mut self, due: Vec<u64>) -> Vec<u64> {
+    fn with_small_pages(&mut self, mut due: Vec<u64>, maps: &[Mapping]) -> Vec<u64> {
         let ranges = Ranges::new(due.iter().map(|region| (*region, region + REGION)));
         let ranges: Vec<(u64, u64)> = ranges.iter().collect();
-        let Ok(backing) = Backing::of(&Root::system(), self.pid, &ranges) else {
+        let Ok(own) = Backing::of(&Root::system(), self.pid, &ranges) else {
             return due;
         };
-        let done = backing.huge.iter().map(|region| (*region, State::Done));
-        self.regions.extend(done);
-        backing.small
+        due.retain(|region| !own.has(*region));
+        let forks = of_forks(&Root::system(), self.pid, maps, &due);
+        let huge = own.huge.iter().chain(&forks.huge);
+        self.regions
+            .extend(huge.map(|region| (*region, State::Done)));
+        [own.small, forks.small].concat()
     }
 
     /// Collapses for at most one burst; returns whether it had an effect or work remains.
-    fn collapse_due(&mut self, due: &[u64]) -> bool {
+    fn collapse_due(&mut self, due: &[u64], maps: &[Mapping]) -> bool {
         let began = Instant::now();
         let mut progress = false;
         for region in due {
@@ -203,7 +217,10 @@ impl Watcher {
             if began.elapsed() >= BURST {
                 return true;
             }
-            progress |= self.collapse(*region);
+            if self.collapse(*region) {
+                self.files.note(*region, maps);
+                progress = true;
+            }
         }
         progress
     }
@@ -246,6 +263,11 @@ impl Watcher {
         if !error.try_again() && !self.ended && self.counters.failure.is_none() {
             self.counters.failure = Some(error.to_string());
         }
+    }
+
+    /// Returns what this watcher made huge in files that may outlive the process.
+    pub fn restore(&self) -> &Restore {
+        &self.files
     }
 
     /// Returns the mechanism that the watcher uses.

@@ -5,17 +5,22 @@ use toll_linux::cpu::{self, Registers};
 use toll_model::cost::{TlbGeometry, TlbLevel};
 use toll_testkit::Directory;
 
-/// Answers from a table of (leaf, subleaf, eax, ebx, ecx, edx); zero for all others.
-fn decode(table: &[(u32, u32, u32, u32, u32, u32)]) -> TlbGeometry {
-    cpu::decode(&|leaf, subleaf| {
-        let found = table.iter().find(|row| (row.0, row.1) == (leaf, subleaf));
-        found.map_or(Registers::default(), |row| Registers {
-            eax: row.2,
-            ebx: row.3,
-            ecx: row.4,
-            edx: row.5,
-        })
+/// (leaf, subleaf, eax, ebx, ecx, edx).
+type Row = (u32, u32, u32, u32, u32, u32);
+
+/// The answer from a table; zero for all others.
+fn answer(table: &[Row], leaf: u32, subleaf: u32) -> Registers {
+    let found = table.iter().find(|row| (row.0, row.1) == (leaf, subleaf));
+    found.map_or(Registers::default(), |row| Registers {
+        eax: row.2,
+        ebx: row.3,
+        ecx: row.4,
+        edx: row.5,
     })
+}
+
+fn decode(table: &[Row]) -> TlbGeometry {
+    cpu::decode(&|leaf, subleaf| answer(table, leaf, subleaf))
 }
 
 /// Leaf 0 of Intel with the maximum leaf, and of AMD.
@@ -206,4 +211,25 @@ fn the_model_keeps_apart_cpus_of_one_name() {
     let machine = Directory::with(&[("proc/cpuinfo", text)]);
     assert_eq!(cpu::model(&machine.root()), "AMD EPYC (family 25 model 17)");
     assert_eq!(cpu::model(&Directory::with(&[]).root()), "unknown CPU");
+}
+
+#[test]
+fn the_instruction_tlb_is_read_from_either_vendor_s_leaves() {
+    let reach = |table: &[Row]| {
+        cpu::decode_instruction_reach(&|leaf, subleaf| answer(table, leaf, subleaf))
+    };
+    // Zen: 64 entries for 4 KiB pages in the low byte of EBX.
+    assert_eq!(
+        reach(&[AMD, (0x8000_0005, 0, 0, 0xff40_ff40, 0, 0)]),
+        64 * 4096
+    );
+    // Ice Lake: instruction, first level, 4 KiB pages, 8 ways of 16 sets.
+    let ice = (0x18, 1, 0, ways(8, SIZE_4K), 16, level(1, INSTRUCTION));
+    assert_eq!(
+        reach(&[intel(0x20), (0x18, 0, 1, 0, 0, 0), ice]),
+        128 * 4096
+    );
+    // Without plausible values: the smallest.
+    assert_eq!(reach(&[intel(0x16)]), 64 * 4096);
+    assert_eq!(reach(&[AMD]), 64 * 4096);
 }

@@ -5,7 +5,7 @@
 use std::env;
 use std::time::{Duration, Instant};
 
-use toll_linux::proc::{Kind, maps, smaps};
+use toll_linux::proc::{InMemory, Kind, Mapping, maps, smaps};
 use toll_linux::remote::RemoteProcess;
 use toll_linux::watch::{Counters, Ranges, WatchPlan, Watcher, grown, heap_start, map_budget};
 use toll_linux::{Root, accessed, sys};
@@ -15,6 +15,34 @@ use toll_testkit::model::mapping;
 use toll_testkit::process::{Running, TARGET};
 
 const BASE: u64 = 0x5600_0000_0000;
+
+#[test]
+fn shared_memory_is_wanted_by_its_place_in_the_file() {
+    let plan = WatchPlan {
+        files: vec![("/dev/shm/x".to_owned(), vec![(2 * REGION, 4 * REGION)])],
+        ..WatchPlan::default()
+    };
+    let in_memory = InMemory::default();
+    // A window of the file from its second region on.
+    let mut window = mapping(BASE, BASE + 4 * REGION, "/dev/shm/x");
+    (window.shared, window.offset, window.inode) = (true, REGION, 7);
+    let wanted = |mapping: &Mapping, plan: &WatchPlan| {
+        grown(std::slice::from_ref(mapping), plan, Some(&in_memory))
+    };
+    assert_eq!(wanted(&window, &plan), [BASE + REGION, BASE + 2 * REGION]);
+    assert!(grown(std::slice::from_ref(&window), &plan, None).is_empty());
+    let all = WatchPlan {
+        all: true,
+        ..WatchPlan::default()
+    };
+    assert_eq!(wanted(&window, &all).len(), 4);
+    // A huge page does not fit at such an address, and a private mapping has copies.
+    let mut shifted = window.clone();
+    shifted.offset += PAGE;
+    assert!(wanted(&shifted, &all).is_empty());
+    window.shared = false;
+    assert!(wanted(&window, &all).is_empty());
+}
 
 #[test]
 fn ranges_merge_and_count() {
@@ -34,7 +62,7 @@ fn a_heap_region_is_wanted_from_75_percent_on() {
             heap: vec![(REGION / 2, REGION / 2 + planned)],
             ..WatchPlan::default()
         };
-        grown(&heap, &plan)
+        grown(&heap, &plan, None)
     };
     assert!(wants(REGION / 4 * 3 - PAGE).is_empty());
     assert_eq!(wants(REGION / 4 * 3), [BASE + REGION]);
@@ -48,9 +76,9 @@ fn a_region_that_has_not_grown_whole_is_left() {
         ..WatchPlan::default()
     };
     let heap = |end: u64| [mapping(BASE, BASE + end, "[heap]")];
-    assert_eq!(grown(&heap(2 * REGION - PAGE), &plan), [BASE]);
-    assert_eq!(grown(&heap(2 * REGION), &plan), [BASE, BASE + REGION]);
-    assert!(grown(&[], &plan).is_empty());
+    assert_eq!(grown(&heap(2 * REGION - PAGE), &plan, None), [BASE]);
+    assert_eq!(grown(&heap(2 * REGION), &plan, None), [BASE, BASE + REGION]);
+    assert!(grown(&[], &plan, None).is_empty());
 }
 
 #[test]
@@ -71,7 +99,7 @@ fn everything_means_private_anonymous_memory_but_the_stack() {
         all: true,
         ..WatchPlan::default()
     };
-    assert_eq!(grown(&maps, &all), [BASE, BASE + 4 * REGION]);
+    assert_eq!(grown(&maps, &all, None), [BASE, BASE + 4 * REGION]);
 }
 
 #[test]
@@ -95,7 +123,10 @@ fn named_mappings_and_the_heap_of_go_are_found() {
         ..WatchPlan::default()
     };
     let go = [0xc0_0000_0000, 0xc0_0000_0000 + REGION, 0xc0_4000_0000];
-    assert_eq!(grown(&maps, &plan), [&[BASE + REGION][..], &go].concat());
+    assert_eq!(
+        grown(&maps, &plan, None),
+        [&[BASE + REGION][..], &go].concat()
+    );
 }
 
 #[test]
@@ -115,9 +146,13 @@ fn target() {
         Ok("grows") => growing_target(),
         Ok("advises") => advising_target(),
         Ok("touches") => touching_target(),
+        Ok("forks") => forking_target(),
         _ => {}
     }
 }
+
+/// Length of the shared memory.
+const SHARED: u64 = 4 * REGION;
 
 const STEP: u64 = REGION;
 const STEPS: u64 = 12;
@@ -155,6 +190,26 @@ fn advising_target() -> ! {
         }
     }
     println!("advised");
+    wait_for_death()
+}
+
+/// Maps shared memory where huge pages fit; only a fork touches it.
+fn forking_target() -> ! {
+    let (length, none) = (SHARED as usize, std::ptr::null_mut());
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: mappings of our own; only the fork writes.
+    unsafe {
+        let private = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        let room = libc::mmap(none, length + REGION as usize, 0, private, -1, 0);
+        let at = (room as usize).next_multiple_of(REGION as usize) as *mut libc::c_void;
+        let shared = libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
+        assert_eq!(libc::mmap(at, length, protection, shared, -1, 0), at);
+        if libc::fork() == 0 {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            libc::memset(at, 1, length);
+            println!("touched {}", at as u64);
+        }
+    }
     wait_for_death()
 }
 
@@ -198,7 +253,7 @@ fn a_growing_heap_becomes_huge_where_it_is_planned() {
     while began.elapsed() < Duration::from_secs(20) {
         std::thread::sleep(watcher.tick());
         let maps = maps(&Root::system(), target.pid()).unwrap();
-        wanted = grown(&maps, &plan);
+        wanted = grown(&maps, &plan, None);
         let heap = heap_start(&maps).map_or(0, |start| {
             maps.iter()
                 .filter(|m| m.kind() == Kind::Heap)
@@ -217,6 +272,36 @@ fn a_growing_heap_becomes_huge_where_it_is_planned() {
     assert_eq!(heap_huge(&target), wanted.len() as u64 * REGION);
     assert_eq!(watcher.counters().collapsed, wanted.len() as u64);
     assert_eq!(watcher.counters().failed, 0, "{:?}", watcher.counters());
+}
+
+#[test]
+fn shared_memory_that_only_a_fork_touches_becomes_huge() {
+    let thp = sys::Thp::read(&Root::system());
+    if thp.is_none_or(|thp| thp.forbids_shared()) {
+        return eprintln!("skipped: no huge pages in shared memory here");
+    }
+    if sys::kernel_version(&Root::system()).is_none_or(|version| version < (6, 7)) {
+        return eprintln!("skipped: Linux 6.7 is needed to tell");
+    }
+    let mut target = Running::target("forks");
+    let start: u64 = target.answer("touched ").parse().unwrap();
+    let huge = || {
+        let smaps = smaps(&Root::system(), target.pid()).unwrap();
+        let shared = smaps.iter().find(|smap| smap.mapping.start == start);
+        shared.unwrap().huge()
+    };
+    assert_eq!(huge(), 0);
+    let remote = RemoteProcess::for_pid(target.pid(), true).unwrap();
+    let plan = WatchPlan {
+        all: true,
+        ..WatchPlan::default()
+    };
+    let mut watcher = Watcher::new(target.pid(), remote, plan);
+    let began = Instant::now();
+    while huge() < SHARED && began.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(watcher.tick());
+    }
+    assert_eq!(huge(), SHARED, "{:?}", watcher.counters());
 }
 
 #[test]

@@ -63,6 +63,10 @@ pub fn compile(plan: &Plan, rebase: &dyn Fn(&Frame) -> Option<FrameRange>) -> Ac
             }
             SiteKind::Anonymous => actions.anonymous = true,
             SiteKind::Reservation { runtime } => actions.reservations.push(runtime.clone()),
+            SiteKind::Shared { path } => {
+                actions.flags |= flags::SHARED;
+                actions.files.push((path.clone(), planned.huge.clone()));
+            }
             SiteKind::Vma { name } => actions.vmas.push((name.clone(), planned.huge.clone())),
             SiteKind::File { .. } | SiteKind::Stack => actions.lost.push(site.to_string()),
         }
@@ -71,6 +75,12 @@ pub fn compile(plan: &Plan, rebase: &dyn Fn(&Frame) -> Option<FrameRange>) -> Ac
             .filter(|block| block.id == site.id)
             .map(|block| block.exact);
         tally.add(&planned, exact);
+    }
+    for text in &plan.text {
+        match actions.module(&text.module()) {
+            Some(module) => actions.texts.push(module),
+            None => actions.lost.push(format!("text of {}", text.path)),
+        }
     }
     actions.matched = tally.shares();
     if plan.thp_always {

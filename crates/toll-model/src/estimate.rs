@@ -40,7 +40,7 @@ mod text;
 mod upper_bound;
 mod walk;
 
-use self::chunk::eligible;
+use self::chunk::{Chunk, eligible};
 use self::estimation::Estimation;
 use self::neighbours::join;
 use self::range::{sum, times};
@@ -49,7 +49,7 @@ use self::run_time::baseline;
 use self::sampling::Sampling;
 use self::walk::Walk;
 use crate::cost::CostTable;
-use crate::plan::Plan;
+use crate::plan::{Plan, Why};
 use crate::profile::Profile;
 
 pub use self::assemble::MAX_LEAVES;
@@ -66,6 +66,9 @@ pub fn estimate(profile: &Profile, costs: &CostTable, options: Options) -> Plan 
         sampling.as_ref(),
         options.warm,
     );
+    if options.shared_forbidden {
+        forbid_shared(profile, &mut chunks);
+    }
     let groups = match options.thp_always {
         true => Vec::new(),
         false => join(&profile.sites, &mut chunks, costs),
@@ -95,4 +98,12 @@ pub fn estimate(profile: &Profile, costs: &CostTable, options: Options) -> Plan 
     }
     let decision = estimation.decide();
     estimation.plan(decision)
+}
+
+fn forbid_shared(profile: &Profile, chunks: &mut [Chunk]) {
+    for chunk in chunks {
+        if profile.sites[chunk.site as usize].site.kind.is_shared() {
+            chunk.barred = Some(Why::Forbidden);
+        }
+    }
 }

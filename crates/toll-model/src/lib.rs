@@ -21,6 +21,7 @@
 //! | [`lines`] | a plan in few lines |
 //! | [`names`] | names that others chose, for terminals |
 //! | [`numbers`] | numbers for readers |
+//! | [`pages`] | kinds of large pages |
 //! | [`plan`] | estimated regions with a verdict, and the speed-up they predict |
 //! | [`estimate`] | computes a plan from a profile and a cost table |
 //! | [`random`] | random numbers for resampling |
@@ -42,6 +43,7 @@ pub mod lines;
 pub mod losses;
 pub mod names;
 pub mod numbers;
+pub mod pages;
 pub mod plan;
 pub mod profile;
 pub mod random;

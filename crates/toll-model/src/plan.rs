@@ -72,6 +72,8 @@ pub enum Why {
     Partial,
     /// Text, files and stacks are not advised.
     NotActedOn,
+    /// The machine's settings forbid huge pages in shared memory.
+    Forbidden,
     /// Its site cannot be identified in another run.
     NotFound,
 }
@@ -95,6 +97,7 @@ impl Why {
             Why::AlreadyHuge => "huge already",
             Why::Partial => "less than 2 MiB",
             Why::NotActedOn => "not acted on: text, file or stack",
+            Why::Forbidden => "shmem_enabled is deny",
             Why::NotFound => "cannot be found again",
         }
     }
@@ -161,9 +164,33 @@ pub struct Plan {
     /// switch, than to collapse single regions after it has grown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub whole_heap: bool,
+    /// Files with program text to hold in huge pages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub text: Vec<Text>,
     #[serde(alias = "anchors")]
     pub sites: Vec<Site>,
     pub regions: Vec<Region>,
+}
+
+/// A file with program text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Text {
+    pub path: String,
+    /// GNU build-id in hex; empty if it has none: the file is then identified by its name.
+    #[serde(default)]
+    pub build_id: String,
+    /// Bytes of it that were touched within a second.
+    pub touched_bytes: u64,
+}
+
+impl Text {
+    /// Returns the name of its module, as in frames.
+    pub(crate) fn module(&self) -> String {
+        match self.build_id.is_empty() {
+            true => format!("path:{}", self.path.rsplit('/').next().unwrap_or("")),
+            false => self.build_id.clone(),
+        }
+    }
 }
 
 impl Estimate {
@@ -266,6 +293,29 @@ impl Plan {
         }
     }
 
+    /// Returns a plan for program text alone, whatever program maps it.
+    pub fn of_text(text: Vec<Text>) -> Plan {
+        let unknown = Estimate::exact(1.0);
+        Plan {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            program: Program::default(),
+            source: Source::Accessed,
+            cpu: String::new(),
+            saved_ns: Estimate::exact(0.0),
+            saved_all_ns: Estimate::exact(0.0),
+            baseline_ns: None,
+            predicted_speedup: unknown,
+            reason: "Hold program text in huge pages: no estimate says what it gains.".to_owned(),
+            warnings: Vec::new(),
+            thp_always: false,
+            whole_heap: false,
+            text,
+            sites: Vec::new(),
+            regions: Vec::new(),
+        }
+    }
+
     /// Returns the regions that the plan makes huge.
     pub fn huge(&self) -> impl Iterator<Item = &Region> {
         self.regions
@@ -275,6 +325,9 @@ impl Plan {
 
     /// Whether the advice is to do nothing.
     pub fn does_nothing(&self) -> bool {
+        if !self.text.is_empty() {
+            return false;
+        }
         match self.thp_always {
             false => self.huge().next().is_none(),
             true => !self

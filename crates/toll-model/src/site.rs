@@ -29,6 +29,9 @@ pub enum SiteKind {
         ordinal: u32,
         /// Creation ordinal of the thread; 0 is the first thread.
         thread: u32,
+        /// Whether it is a shared anonymous mapping.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        shared: bool,
     },
     /// The brk heap; offsets are relative to its start.
     Heap,
@@ -42,6 +45,9 @@ pub enum SiteKind {
         build_id: String,
         path: String,
     },
+    /// A file in memory that is mapped shared: on tmpfs, a memfd, a System V segment; offsets are
+    /// relative to the start of the file.
+    Shared { path: String },
     /// A named VMA, for instance `[anon:heap-a]`; offsets are relative to its start.
     Vma { name: String },
     /// All other large anonymous memory, combined.
@@ -51,6 +57,14 @@ pub enum SiteKind {
 }
 
 impl SiteKind {
+    /// Whether it is memory that processes share.
+    pub fn is_shared(&self) -> bool {
+        matches!(
+            self,
+            SiteKind::Shared { .. } | SiteKind::Alloc { shared: true, .. }
+        )
+    }
+
     /// Returns the call stack of an allocation event.
     pub(crate) fn frames(&self) -> Option<&[Arc<Frame>]> {
         match self {
@@ -158,6 +172,7 @@ impl fmt::Display for Site {
             SiteKind::Stack => write!(f, "stack"),
             SiteKind::Reservation { runtime } => write!(f, "{runtime} reservation"),
             SiteKind::File { path, .. } => write!(f, "file {path}"),
+            SiteKind::Shared { path } => write!(f, "shared memory {path}"),
             SiteKind::Vma { name } => write!(f, "{name}"),
             SiteKind::Anonymous => write!(f, "other anonymous memory"),
             SiteKind::Address { start } => write!(f, "address {start:#x}"),

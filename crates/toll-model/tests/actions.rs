@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use toll_model::REGION;
 use toll_model::actions::{Actions, FrameRange, compile};
 use toll_model::estimate::{Options, estimate};
-use toll_model::plan::{Plan, Verdict, Why};
+use toll_model::plan::{Plan, Text, Verdict, Why};
 use toll_model::profile::SiteRows;
 use toll_model::site::{Frame, Level, SiteKind};
 use toll_model::wire::{ANY, ActionsHeader, Interval, Module, Rule, flags};
@@ -189,6 +189,7 @@ fn an_event_without_frames_is_lost_and_no_rule_matches_everything() {
         class: 22,
         ordinal: 0,
         thread: 0,
+        shared: false,
     };
     let actions = compile(&plan(vec![rows], &[(0, 0)]), &same);
     assert_eq!(actions.lost, ["unknown site 2^22 #0"]);
@@ -359,6 +360,7 @@ fn a_call_is_named_by_function_and_offset() {
             class: 20,
             ordinal: 19,
             thread: 0,
+            shared: false,
         };
         site(0, kind, REGION).to_string()
     };
@@ -390,4 +392,40 @@ fn small_neighbours_are_taken_whole_and_none_is_left_out() {
     let last = &actions.rules[32];
     assert_eq!((last.ordinal, last.length_low), (ANY, 1 << 20));
     assert_eq!(actions.matched.exact, 1.0);
+}
+
+#[test]
+fn shared_memory_goes_to_the_parent_and_is_aligned_by_the_library() {
+    let kind = SiteKind::Shared {
+        path: "/dev/shm/x".to_owned(),
+    };
+    let rows = (0..4).map(|n| row(n * REGION, REGION, 5e6)).collect();
+    let rows = site_rows(site(0, kind, 4 * REGION), rows);
+    let actions = compile(&plan(vec![rows], &[(0, 1), (0, 2)]), &same);
+    let planned = vec![(REGION, 3 * REGION)];
+    assert_eq!(actions.files, [("/dev/shm/x".to_owned(), planned)]);
+    assert_eq!(actions.flags, flags::SHARED);
+    assert!(!actions.is_empty());
+}
+
+#[test]
+fn text_names_its_modules() {
+    let text = |path: &str, build_id: &str| Text {
+        path: path.to_owned(),
+        build_id: build_id.to_owned(),
+        touched_bytes: 1 << 20,
+    };
+    let plan = Plan::of_text(vec![
+        text("/bin/a", "00ff"),
+        text("/lib/b.so", ""),
+        text("/lib/c.so", "no hex"),
+    ]);
+    let actions = compile(&plan, &same);
+    assert_eq!(actions.texts, [0, 1]);
+    assert_eq!(actions.modules[0].id[..2], [0x00, 0xff]);
+    assert!(actions.modules[1].path.starts_with(b"b.so\0"));
+    assert_eq!(actions.lost, ["text of /lib/c.so"]);
+    assert!(!plan.does_nothing() && !actions.is_empty());
+    let stored = Plan::from_toml(plan.to_toml().unwrap()).unwrap();
+    assert_eq!(stored, plan);
 }

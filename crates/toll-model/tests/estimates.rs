@@ -7,6 +7,7 @@ use common::any_profile;
 use proptest::prelude::*;
 use toll_model::REGION;
 use toll_model::estimate::{MAX_LEAVES, Options, estimate};
+use toll_model::pages::PageKind;
 use toll_model::plan::{Estimate, Plan, Verdict, Why};
 use toll_model::profile::{Profile, SiteRows, Source};
 use toll_model::site::{Level, SiteKind};
@@ -155,6 +156,31 @@ fn files_and_stacks_are_estimated_and_left() {
         assert_eq!(whys(&plan), [Why::NotActedOn]);
         assert!(plan.regions[0].benefit_ns > 0.0);
         assert!(plan.reason.contains("not acted on"), "{}", plan.reason);
+    }
+}
+
+#[test]
+fn shared_memory_is_acted_on_unless_the_machine_forbids_it() {
+    let named = SiteKind::Shared {
+        path: "/dev/shm/x".to_owned(),
+    };
+    let mut anonymous = regions(&[5e6]).sites[0].site.kind.clone();
+    if let SiteKind::Alloc { shared, .. } = &mut anonymous {
+        *shared = true;
+    }
+    for kind in [named, anonymous] {
+        let mut profile = regions(&[5e6]);
+        profile.sites[0].site.kind = kind;
+        let found = plan(&profile);
+        assert_eq!(whys(&found), [Why::Pays]);
+        assert_eq!(found.pages(), [PageKind::Shared]);
+        let options = Options {
+            shared_forbidden: true,
+            ..Options::default()
+        };
+        let forbidden = estimate(&profile, &costs(), options);
+        assert_eq!(whys(&forbidden), [Why::Forbidden]);
+        assert!(forbidden.pages().is_empty());
     }
 }
 
@@ -538,9 +564,10 @@ proptest! {
         warm: bool,
         upper_bound in prop::option::of(0.5f64..3.0), repeats in prop::option::of(0.0f64..3.0),
         is_proved_next: bool,
+        shared_forbidden: bool,
     ) {
         let upper_bound = upper_bound.map(|median| Estimate { median, low: median * 0.9, high: median * 1.1 });
-        let options = Options { baseline_ns: baseline, top: None, budget, free_regions: free, thp_always, warm, upper_bound, repeats, is_proved_next };
+        let options = Options { baseline_ns: baseline, top: None, budget, free_regions: free, thp_always, warm, upper_bound, repeats, is_proved_next, shared_forbidden };
         let plan = estimate(&profile, &costs(), options);
         plan.to_toml().unwrap();
         let e = plan.predicted_speedup;

@@ -71,6 +71,7 @@ pub fn estimate_options() -> Options {
     Options {
         free_regions: sys::buddyinfo_free_regions(&Root::system()),
         thp_always: thp::is_always(),
+        shared_forbidden: sys::Thp::read(&Root::system()).is_some_and(|thp| thp.forbids_shared()),
         ..Options::default()
     }
 }

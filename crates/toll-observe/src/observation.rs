@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use toll_act::permanent::Traits;
-use toll_linux::proc::Smap;
+use toll_linux::proc::{Kind, Mapping, Smap};
 use toll_model::numbers;
 
 /// Share of huge-page-backed memory from which a program counts as huge already.
@@ -28,6 +28,10 @@ pub struct Observation {
     /// madvise hints on its anonymous memory at that time, from itself or a library.
     #[serde(default)]
     pub hints: Hints,
+    /// Program text of files, the most touched first, within the last window: in the first ones,
+    /// the kernel maps pages around each that is touched.
+    #[serde(default)]
+    pub text: Vec<TextUse>,
     /// Whether the program (or its parent) disabled huge pages for it.
     pub switched_off: bool,
     pub traits: Traits,
@@ -38,6 +42,49 @@ impl Observation {
     pub fn is_huge(&self) -> bool {
         is_mostly_huge(self.huge, self.anonymous)
     }
+}
+
+/// Program text of a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TextUse {
+    pub path: String,
+    /// Touched within the window, in 4 KiB pages.
+    pub touched: u64,
+    /// In huge pages already: the page cache has large pages of files that were written at once.
+    pub huge: u64,
+    /// Length of its longest mapping.
+    pub length: u64,
+}
+
+impl TextUse {
+    /// Returns the text of a process, by file.
+    pub(crate) fn of(smaps: &[Smap]) -> Vec<TextUse> {
+        let mut all: Vec<TextUse> = Vec::new();
+        for smap in smaps.iter().filter(|smap| is_text(&smap.mapping)) {
+            let (path, length) = (&*smap.mapping.name, smap.mapping.len());
+            let touched = smap.referenced.saturating_sub(smap.file_huge);
+            match all.iter_mut().find(|text| text.path == path) {
+                Some(text) => {
+                    text.touched += touched;
+                    text.huge += smap.file_huge;
+                    text.length = text.length.max(length);
+                }
+                None => all.push(TextUse {
+                    path: path.to_owned(),
+                    touched,
+                    huge: smap.file_huge,
+                    length,
+                }),
+            }
+        }
+        all.sort_by_key(|text| std::cmp::Reverse(text.touched));
+        all
+    }
+}
+
+fn is_text(mapping: &Mapping) -> bool {
+    let is_file = matches!(mapping.kind(), Kind::File(_));
+    is_file && mapping.execute && !mapping.write && !mapping.shared
 }
 
 /// Whether most of some anonymous memory is huge.

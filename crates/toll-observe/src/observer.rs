@@ -14,7 +14,7 @@ use toll_linux::Root;
 use toll_linux::accessed;
 use toll_linux::proc::{self, Kind, Mapping, Smap};
 
-use crate::observation::{Hints, Observation};
+use crate::observation::{Hints, Observation, TextUse};
 
 /// The first window; each is longer than the previous one, so that short programs are covered too.
 const FIRST_WINDOW: Duration = Duration::from_millis(20);
@@ -136,6 +136,7 @@ impl Observer {
         let look = &mut self.look;
         look.working_set = look.working_set.max(sum(|smap| smap.referenced));
         look.resident = look.resident.max(sum(|smap| smap.rss));
+        look.text = TextUse::of(&smaps);
         let anonymous = sum(|smap| smap.anonymous);
         if anonymous >= look.anonymous {
             look.anonymous = anonymous;

@@ -3,6 +3,7 @@
 
 use core::ffi::c_int;
 
+use toll_wire::advice::HUGE;
 use toll_wire::{ANY, EventKind, class};
 
 use crate::advise::{self, Advised, Exchange, Hole, Target};
@@ -11,6 +12,7 @@ use crate::live::{self, Block};
 use crate::log::{self, Entry, Frames};
 use crate::plan::{self, Plan};
 use crate::regions::Range;
+use crate::shared::{self, Request};
 use crate::start::{begin, is_own_mapping};
 use crate::{ordinals, stack, thread};
 
@@ -22,6 +24,8 @@ struct Birth {
     own_mapping: bool,
     /// Protection and flags of a mapping with replaceable pages.
     exchange: Option<Exchange>,
+    /// For a shared mapping: the request.
+    shared: Option<Request>,
 }
 
 /// Handles the birth of a block from malloc or a related function.
@@ -39,45 +43,50 @@ pub fn block_born(address: usize, length: usize) {
         length,
         own_mapping: is_own_mapping(address),
         exchange: None,
+        shared: None,
     });
 }
 
-/// Handles a new anonymous mapping.
+/// Handles a new anonymous mapping. Returns its address, which may have changed.
 ///
 /// # Errors
 /// [`Hole`]: the mapping must be removed, and the program gets an error.
-pub fn mapping_born(
-    address: usize,
-    length: usize,
-    protection: c_int,
-    flags: c_int,
-) -> Result<(), Hole> {
+pub fn mapping_born(address: usize, protection: c_int, request: &Request) -> Result<usize, Hole> {
     let Some(_work) = begin() else {
-        return Ok(());
+        return Ok(address);
     };
-    let private = flags & libc::MAP_PRIVATE != 0;
+    let shared = request.is_shared();
+    let flags = request.flags;
     born(&Birth {
-        kind: EventKind::Mmap,
+        kind: match shared {
+            true => EventKind::Shared,
+            false => EventKind::Mmap,
+        },
         address,
-        length,
+        length: request.length,
         own_mapping: true,
-        exchange: private.then_some(Exchange { protection, flags }),
+        exchange: (!shared).then_some(Exchange { protection, flags }),
+        shared: shared.then_some(*request),
     })
 }
 
-fn born(birth: &Birth) -> Result<(), Hole> {
+fn born(birth: &Birth) -> Result<usize, Hole> {
     let plan = plan::get();
     let (frames, ordinal, rule) = identify(plan, birth.length);
+    let address = place(plan, rule, birth);
     let target = Target {
-        range: Range::of(birth.address, birth.length),
+        range: Range::of(address, birth.length),
         own_mapping: birth.own_mapping,
         beyond: 0,
-        paid: live::charge(birth.address),
+        paid: live::charge(address),
     };
     let advised = carry_out(plan, rule, &target, birth.exchange)?;
+    if birth.shared.is_some() && !plan.advises_all() {
+        shared::collapse(plan, rule, target.range);
+    }
     if log::is_on() || rule != ANY || advised.charge != Charge::NOTHING {
         live::insert(Block {
-            address: birth.address,
+            address,
             length: birth.length,
             rule,
             charge: advised.charge,
@@ -85,7 +94,7 @@ fn born(birth: &Birth) -> Result<(), Hole> {
     }
     log::append(&Entry {
         kind: birth.kind,
-        address: birth.address,
+        address,
         length: birth.length,
         old: 0,
         frames,
@@ -93,7 +102,16 @@ fn born(birth: &Birth) -> Result<(), Hole> {
         rule,
         advised: advised.bytes,
     });
-    Ok(())
+    Ok(address)
+}
+
+/// Returns the address of a block; a planned shared mapping is moved to where huge pages fit.
+fn place(plan: &Plan, rule: u32, birth: &Birth) -> usize {
+    let planned = || plan.advises_all() || plan.intervals(rule, HUGE).next().is_some();
+    match &birth.shared {
+        Some(request) if planned() => shared::aligned(birth.address, request),
+        _ => birth.address,
+    }
 }
 
 /// Names an event: its frames, its ordinal, and the rule that it matches.

@@ -11,7 +11,7 @@ use core::ffi::{c_int, c_long, c_void};
 use crate::birth::{block_born, mapping_born};
 use crate::os::{Errno, PAGE, rounded};
 use crate::start::{self, threshold};
-use crate::{death, hugetlb, live, morsels, real, remap, resize, spawn};
+use crate::{death, hugetlb, live, morsels, real, remap, resize, shared, spawn};
 
 /// Defines a function that creates blocks: a size comparison, then the real function, both as
 /// jumps.
@@ -143,11 +143,24 @@ pub unsafe extern "C" fn mmap(
         }
     }
     let mapping = unsafe { real::mmap(address, length, protection, flags, fd, offset) };
-    let is_new = is_event(length, flags) && mapping != libc::MAP_FAILED;
-    if is_new && mapping_born(mapping as usize, length, protection, flags).is_err() {
-        return unsafe { unmap_damaged(mapping, length) };
+    let is_file = shared::any() && flags & libc::MAP_ANONYMOUS == 0;
+    if mapping == libc::MAP_FAILED || !is_file && !is_event(length, flags) {
+        return mapping;
     }
-    mapping
+    let request = shared::Request {
+        address: address as usize,
+        length,
+        flags,
+        // Anonymous memory has none.
+        offset: if is_file { offset } else { 0 },
+    };
+    if is_file {
+        return shared::file_mapped(mapping as usize, fd, &request) as *mut c_void;
+    }
+    match mapping_born(mapping as usize, protection, &request) {
+        Ok(address) => address as *mut c_void,
+        Err(_) => unsafe { unmap_damaged(mapping, length) },
+    }
 }
 
 /// Unmaps a mapping with a hole: there is no memory for it.

@@ -29,9 +29,11 @@
 //! | [`log`] | the event file |
 //! | [`morsels`] | read-only mappings of files that are served from a copy in memory |
 //! | [`remap`] | mremap of a mapping that advice has split |
+//! | [`shared`] | shared memory: where huge pages fit, and collapsed |
 //! | [`stack`] | call stack outside the allocator |
 //! | [`modules`] | maps a code address to its module |
 //! | [`neighbours`] | small adjacent mappings that fill regions together |
+//! | [`text`] | program text in huge pages |
 //! | [`thread`] | per-thread state and creation ordinals |
 //! | [`os`] | system calls that bypass the hooks |
 //! | [`hash`], [`path`] | hashes and paths of modules |
@@ -60,9 +62,11 @@ mod real;
 mod regions;
 mod remap;
 mod resize;
+mod shared;
 mod spawn;
 mod stack;
 mod start;
+mod text;
 mod thread;
 
 use core::ffi::{c_char, c_int};

@@ -82,6 +82,11 @@ pub fn confine() {
     CONFINED.store(true, SeqCst);
 }
 
+/// Whether the program has installed a filter, or has tried to.
+pub fn is_confined() -> bool {
+    CONFINED.load(SeqCst)
+}
+
 /// Serves a mapping from a morsel: returns its address, or `None` if the file itself must be
 /// mapped.
 #[cold]

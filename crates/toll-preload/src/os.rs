@@ -141,6 +141,14 @@ impl File {
         self.0
     }
 
+    /// Reads at an offset into `buffer`; returns 0 at the end and on errors.
+    pub fn read_at(&self, buffer: &mut [u8], offset: usize) -> usize {
+        let offset = offset as libc::off_t;
+        // SAFETY: the buffer is writable for its length.
+        let got = unsafe { libc::pread(self.0, buffer.as_mut_ptr().cast(), buffer.len(), offset) };
+        if got > 0 { got as usize } else { 0 }
+    }
+
     /// Reads into `buffer`; returns 0 at the end and on errors.
     pub fn read(&self, buffer: &mut [u8]) -> usize {
         // SAFETY: the buffer is writable for its length.

@@ -7,7 +7,7 @@ use core::mem::size_of;
 
 use toll_wire::advice::NO_HUGE;
 use toll_wire::{
-    self as wire, ANY, ActionsHeader, AddressRange, Interval, MAX_FRAMES, REGION, Rule,
+    self as wire, ANY, ActionsHeader, AddressRange, Interval, MAX_FRAMES, REGION, Rule, Text,
 };
 
 use crate::hash::mix;
@@ -23,6 +23,7 @@ pub struct Plan {
     rules: &'static [Rule],
     intervals: &'static [Interval],
     addresses: &'static [AddressRange],
+    texts: &'static [Text],
     flags: u32,
     /// First exact rule of each bucket, and the next one in the same bucket.
     buckets: &'static [u32],
@@ -44,6 +45,7 @@ static PLAN: Cell = Cell(UnsafeCell::new(Plan {
     rules: &[],
     intervals: &[],
     addresses: &[],
+    texts: &[],
     flags: 0,
     buckets: &[],
     next: &[],
@@ -130,7 +132,7 @@ impl Sections {
 fn parse(file: &'static [u8], room: Room) -> Option<Plan> {
     let mut sections = Sections(file);
     // SAFETY: all sections are made of plain integers.
-    let (header, modules, rules, intervals, addresses) = unsafe {
+    let (header, modules, rules, intervals, addresses, texts) = unsafe {
         let header = sections.take::<ActionsHeader>(1)?.first()?;
         if header.magic != wire::ACTIONS_MAGIC {
             return None;
@@ -141,6 +143,7 @@ fn parse(file: &'static [u8], room: Room) -> Option<Plan> {
             sections.take::<Rule>(header.rules)?,
             sections.take::<Interval>(header.intervals)?,
             sections.take::<AddressRange>(header.addresses)?,
+            sections.take::<Text>(header.texts)?,
         )
     };
     let sound = |rule: &Rule| {
@@ -155,6 +158,7 @@ fn parse(file: &'static [u8], room: Room) -> Option<Plan> {
         rules,
         intervals,
         addresses,
+        texts,
         flags: header.flags,
         buckets: &[],
         next: &[],
@@ -183,7 +187,8 @@ fn event_key(frame: u64, ordinal: u32, thread: u32) -> usize {
 
 impl Plan {
     pub fn is_empty(&self) -> bool {
-        self.rules.is_empty() && self.addresses.is_empty() && !self.advises_all()
+        let nothing = self.rules.is_empty() && self.addresses.is_empty();
+        nothing && self.texts.is_empty() && !self.advises_all() && !self.wants_shared()
     }
 
     pub fn advises_all(&self) -> bool {
@@ -192,6 +197,19 @@ impl Plan {
 
     pub fn uses_hugetlb(&self) -> bool {
         self.flags & wire::flags::HUGETLB != 0
+    }
+
+    pub fn wants_shared(&self) -> bool {
+        self.flags & wire::flags::SHARED != 0
+    }
+
+    pub fn has_texts(&self) -> bool {
+        !self.texts.is_empty()
+    }
+
+    /// Whether the text of the module with this index is to be huge.
+    pub fn wants_text(&self, module: u32) -> bool {
+        self.texts.iter().any(|text| text.module == module)
     }
 
     pub fn has_rules(&self) -> bool {

@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering:
 
 use crate::modules::{self, Owner};
 use crate::os::{self, Errno, File};
-use crate::{budget, log, morsels, neighbours, plan, real, stack, thread};
+use crate::{budget, log, morsels, neighbours, plan, real, shared, stack, text, thread};
 
 /// Minimum length for which the hooks do more than forward the call: first the minimum length of an
 /// event, then the minimum that plan and log need, or never.
@@ -54,12 +54,16 @@ pub fn start() {
         THRESHOLD.store(usize::MAX, Relaxed);
         return;
     }
+    shared::start(plan);
     modules::start();
     if !plan.is_empty() {
         budget::start();
     }
     if plan.has_rules() {
         start_hints();
+    }
+    if plan.has_texts() {
+        text::start(plan);
     }
     let allocator = modules::find(real::malloc_address());
     GLIBC.store(

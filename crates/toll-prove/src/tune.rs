@@ -8,6 +8,7 @@
 //! | [`findings`] | the answer, as `tune --json` prints it |
 //! | `experiment` | the trait: all access to the machine |
 //! | [`machine`] | the machine behind the trait |
+//! | [`kinds`] | which kinds of large pages are tried |
 //! | `today` | the huge pages of a program without tollfree |
 //! | [`live`] | `--pid`: a running process |
 //! | [`directory`] | the directory of the results |
@@ -19,6 +20,7 @@ pub mod decide;
 pub mod directory;
 mod experiment;
 pub mod findings;
+pub mod kinds;
 pub mod live;
 pub mod machine;
 pub mod resume;

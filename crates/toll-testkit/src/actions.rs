@@ -7,7 +7,7 @@ use std::path::Path;
 use toll_linux::events::ModuleInfo;
 use toll_model::wire::{
     ACTIONS_MAGIC, ANY, ActionsHeader, Event, FrameMatch, Interval, MAX_FRAMES, MODULE_PATH,
-    Module, Rule, flags,
+    Module, Rule, Text, flags,
 };
 
 use crate::recorded::Recorded;
@@ -20,6 +20,8 @@ pub struct Actions {
     pub intervals: Vec<Interval>,
     pub addresses: Vec<(u64, u64)>,
     pub flags: u32,
+    /// Modules with text to hold in huge pages.
+    pub texts: Vec<u32>,
 }
 
 impl Actions {
@@ -126,13 +128,15 @@ impl Actions {
             intervals: self.intervals.len() as u32,
             flags: self.flags,
             addresses: self.addresses.len() as u32,
-            _pad: 0,
+            texts: self.texts.len() as u32,
         };
         let mut bytes = raw(std::slice::from_ref(&header));
         bytes.extend(raw(&self.modules));
         bytes.extend(raw(&self.rules));
         bytes.extend(raw(&self.intervals));
         bytes.extend(raw(&self.addresses));
+        let text = |&module: &u32| Text { module, _pad: 0 };
+        bytes.extend(raw(&self.texts.iter().map(text).collect::<Vec<_>>()));
         bytes
     }
 

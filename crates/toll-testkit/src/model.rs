@@ -36,6 +36,7 @@ pub fn alloc(call_site: u64, length: u64, ordinal: u32) -> SiteKind {
         class: wire::class(length),
         ordinal,
         thread: 0,
+        shared: false,
     }
 }
 
@@ -184,6 +185,7 @@ pub fn plan(program: &Path, sites: Vec<Site>, regions: Vec<Region>) -> Plan {
         warnings: Vec::new(),
         thp_always: false,
         whole_heap: false,
+        text: Vec::new(),
         sites,
         regions,
     }

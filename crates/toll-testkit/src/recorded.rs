@@ -32,7 +32,7 @@ impl Recorded {
 
     /// Returns created blocks and mappings, in order.
     pub fn made(&self) -> impl Iterator<Item = &Event> {
-        let kinds = [EventKind::Malloc as u32, EventKind::Mmap as u32];
+        let kinds = [EventKind::Malloc, EventKind::Mmap, EventKind::Shared].map(|kind| kind as u32);
         let events = self.events.iter();
         events.filter(move |event| kinds.contains(&event.kind))
     }

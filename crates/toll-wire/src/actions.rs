@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The action file: the header, followed by the sections modules, rules, intervals, addresses.
+//! The action file: the header, followed by the sections modules, rules, intervals, addresses,
+//! texts.
 
 use crate::MAX_FRAMES;
 
@@ -7,7 +8,8 @@ use crate::MAX_FRAMES;
 pub const ACTIONS_MAGIC: [u8; 8] = *b"TOLLACT1";
 
 layout! {
-    /// Action file header. Sections follow in the order modules, rules, intervals, addresses.
+    /// Action file header. Sections follow in the order modules, rules, intervals, addresses,
+    /// texts.
     pub struct ActionsHeader {
         pub magic: [u8; 8],
         pub modules: u32,
@@ -17,7 +19,8 @@ layout! {
         pub flags: u32,
         /// Number of `AddressRange`s.
         pub addresses: u32,
-        pub _pad: u32,
+        /// Number of `Text`s.
+        pub texts: u32,
     }
 }
 
@@ -31,6 +34,9 @@ pub mod flags {
     /// program's own private anonymous mmap returns (untouched memory), map MAP_HUGETLB | MAP_FIXED
     /// over them.
     pub const HUGETLB: u32 = 4;
+    /// Move new shared mappings of files in memory to addresses at which their huge pages fit, so
+    /// that the parent can collapse them.
+    pub const SHARED: u32 = 8;
 }
 
 layout! {
@@ -97,5 +103,14 @@ layout! {
         pub start: u64,
         /// Exclusive.
         pub end: u64,
+    }
+}
+
+layout! {
+    /// A module with text to hold in huge pages.
+    pub struct Text {
+        /// Index into the modules.
+        pub module: u32,
+        pub _pad: u32,
     }
 }

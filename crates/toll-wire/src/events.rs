@@ -30,6 +30,8 @@ c_enum! {
         /// The process image or a fork of it started: `address` is the process id, `old` the
         /// parent's after a fork (0: a new image), the only frame is the program itself.
         Process = 5 => TOLL_EVENT_PROCESS,
+        /// A shared anonymous mapping.
+        Shared = 6 => TOLL_EVENT_SHARED,
     }
 }
 

@@ -4,7 +4,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `actions` | the *action file*: header, modules, rules, intervals, addresses; read-only for the target |
+//! | `actions` | the *action file*: header, modules, rules, intervals, addresses, texts; read-only for the target |
 //! | `events` | the *event file*: header, module table, event records; mapped shared by the target and all its children, appended with atomic counters |
 //! | `served` | the *morsel file*: the files served from morsels, and how often each was; mapped shared by the target and all its children |
 //! | [`recording`] | the simulator's output |
@@ -27,7 +27,7 @@ mod served;
 pub mod variables;
 
 pub use actions::{
-    ACTIONS_MAGIC, ActionsHeader, AddressRange, FrameMatch, Interval, Rule, advice, flags,
+    ACTIONS_MAGIC, ActionsHeader, AddressRange, FrameMatch, Interval, Rule, Text, advice, flags,
 };
 pub use events::{EVENTS_MAGIC, Event, EventKind, EventsHeader, MAGIC_SYSCALL, MIN_EVENT, class};
 pub use header::CHeader;

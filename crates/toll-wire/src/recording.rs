@@ -113,6 +113,8 @@ c_bits! {
         REUSED = 2 => BLOCK_REUSED,
         /// `page.flags` of all pages tell which were present when the block ended.
         SCANNED = 4 => BLOCK_SCANNED,
+        /// A file in memory (tmpfs, memfd) that is mapped shared and writable.
+        SHARED = 8 => BLOCK_SHARED,
     }
 }
 

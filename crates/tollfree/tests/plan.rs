@@ -72,6 +72,7 @@ fn block() -> SiteKind {
         class: 27,
         ordinal: 0,
         thread: 0,
+        shared: false,
     }
 }
 
@@ -88,6 +89,7 @@ fn arenas() -> Profile {
             class: 20,
             ordinal: number,
             thread: 0,
+            shared: false,
         };
         let address = 0x7fff_0010_0000 - u64::from(number) * ARENA;
         let id = builder.site(kind, ARENA, address % REGION, Level::Exact);

@@ -157,6 +157,7 @@ fn allocation(fixture: &Fixture) -> SiteKind {
         class: 25,
         ordinal: 0,
         thread: 0,
+        shared: false,
     }
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The parent's work while a target runs.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use toll_linux::watch::Watcher;
+use toll_linux::watch::{Restore, Watcher};
 
 /// The parent's work while a target runs.
 #[derive(Debug)]
@@ -11,6 +12,33 @@ pub struct Acting {
     pub(super) watcher: Option<Watcher>,
     /// Why the parent cannot act on the target.
     pub(super) failure: Option<String>,
+    /// Receives what has to be undone after the end of the target.
+    pub(super) changed: Changed,
+}
+
+/// Huge pages that outlive a target.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Changed(Arc<Mutex<Restore>>);
+
+impl Changed {
+    fn add(&self, more: &Restore) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.add(more);
+    }
+
+    /// Splits them. Returns how many could not be split.
+    pub fn split(&self) -> usize {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.split()
+    }
+}
+
+impl Drop for Acting {
+    fn drop(&mut self) {
+        if let Some(watcher) = &self.watcher {
+            self.changed.add(watcher.restore());
+        }
+    }
 }
 
 impl Acting {

@@ -150,7 +150,7 @@ fn blocks(actuator: &Actuator) -> Option<Blocks> {
 }
 
 fn count(events: &[Event], actions: Option<&Actions>) -> Blocks {
-    let born = [EventKind::Malloc as u32, EventKind::Mmap as u32];
+    let born = [EventKind::Malloc, EventKind::Mmap, EventKind::Shared].map(|kind| kind as u32);
     let mut blocks = Blocks::default();
     for event in events {
         blocks.advised += event.advised;

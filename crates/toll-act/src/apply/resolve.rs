@@ -163,6 +163,8 @@ fn place(site: &Site, maps: &[Mapping], rivals: usize) -> Option<(Vec<Place>, Le
         SiteKind::Alloc { .. }
         | SiteKind::Reservation { .. }
         | SiteKind::Stack
+        // Other processes map it too, so it could not be split again.
+        | SiteKind::Shared { .. }
         | SiteKind::File { .. } => None,
     }
 }
@@ -245,6 +247,7 @@ mod tests {
             class: 25,
             ordinal,
             thread: 0,
+            shared: false,
         }
     }
 

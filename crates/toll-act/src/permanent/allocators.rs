@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Changes that fit an allocator.
 
+use toll_model::REGION;
+
 use super::{Candidate, Rule, Subject, Version, by_variable, unmeasured};
 
 pub(super) const RULES: &[Rule] = &[jemalloc, mimalloc, tcmalloc, glibc];
 
 /// The variant with glibc's malloc tunable.
 pub const GLIBC: &str = "glibc-tunable";
+
+/// The variants in which it takes its memory from reserved pages.
+pub const GLIBC_HUGETLB_2M: &str = "glibc-hugetlb-2m";
+pub const GLIBC_HUGETLB_1G: &str = "glibc-hugetlb-1g";
 
 /// The variable with glibc's tunables, and the one that makes malloc advise its memory.
 pub(super) const GLIBC_VARIABLE: &str = "GLIBC_TUNABLES";
@@ -27,6 +33,33 @@ fn glibc(subject: &Subject) -> Option<Candidate> {
             GLIBC_VARIABLE,
             subject.joined(GLIBC_VARIABLE, ':', GLIBC_HUGE),
         )
+    })
+}
+
+/// Returns the change that takes malloc's memory from reserved pages of this size, if glibc's
+/// malloc is among the changes of a program.
+pub fn reserved(all: &[Candidate], page: u64, pages: u64) -> Option<Candidate> {
+    let glibc = all.iter().find(|candidate| candidate.name == GLIBC)?;
+    let (_, value) = glibc.variant.as_ref()?.env.first()?;
+    let (name, size) = match page {
+        ..=REGION => (GLIBC_HUGETLB_2M, "2 MiB"),
+        _ => (GLIBC_HUGETLB_1G, "1 GiB"),
+    };
+    let value = value.replace(GLIBC_HUGE, &format!("glibc.malloc.hugetlb={page}"));
+    let change = by_variable(
+        name,
+        &format!("glibc's malloc takes its memory from reserved pages of {size}"),
+        GLIBC_VARIABLE,
+        value,
+    );
+    let kilobytes = page >> 10;
+    Some(Candidate {
+        how: format!(
+            "# as root, at boot: memory is soon too fragmented\n\
+             echo {pages} >/sys/kernel/mm/hugepages/hugepages-{kilobytes}kB/nr_hugepages\n\n{}",
+            change.how
+        ),
+        ..change
     })
 }
 

@@ -86,7 +86,7 @@ impl Selection {
             all: true,
             ..WatchPlan::default()
         };
-        let regions = grown(std::slice::from_ref(&smap.mapping), &everything);
+        let regions = grown(std::slice::from_ref(&smap.mapping), &everything, None);
         let (Some(first), Some(last)) = (regions.first(), regions.last()) else {
             return Ok(());
         };

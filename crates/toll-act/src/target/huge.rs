@@ -85,7 +85,12 @@ impl Tree for Processes {
 
     fn huge(&mut self) -> u64 {
         let tree = proc::tree(&self.root, self.pid).into_iter();
-        tree.map(|pid| huge(&self.root, pid)).sum()
+        let each = tree.map(|pid| huge(&self.root, pid));
+        // The processes of a tree usually share one memory: it counts once.
+        let (own, shared) = each.fold((0, 0), |(own, shared), one| {
+            (own + one.0, shared.max(one.1))
+        });
+        own + shared
     }
 }
 
@@ -180,15 +185,18 @@ impl<T: Tree> HugeSampler<T> {
     }
 }
 
-/// Huge-page-backed memory of a process in bytes: THP and hugetlb. 0 if it has ended.
-fn huge(root: &Root, pid: u32) -> u64 {
+/// Huge-page-backed memory of a process in bytes: its own (THP and hugetlb), and shared memory. 0 if
+/// it has ended.
+fn huge(root: &Root, pid: u32) -> (u64, u64) {
     let text = root.read(format!("/proc/{pid}/smaps_rollup"));
-    text.unwrap_or_default()
-        .lines()
-        .filter(|line| line.starts_with("AnonHugePages:") || line.starts_with("Private_Hugetlb:"))
-        .filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok())
-        .sum::<u64>()
-        * 1024
+    let text = text.unwrap_or_default();
+    let bytes = |name: &str| {
+        let mut lines = text.lines();
+        let value = lines.find_map(|line| line.strip_prefix(name)?.split_whitespace().next());
+        value.and_then(|kb| kb.parse::<u64>().ok()).unwrap_or(0) << 10
+    };
+    let own = bytes("AnonHugePages:") + bytes("Private_Hugetlb:");
+    (own, bytes("ShmemPmdMapped:"))
 }
 
 /// Resident memory of a process and its descendants in bytes.

@@ -66,7 +66,9 @@ impl Lives {
         };
         match event.kind {
             kind if kind == EventKind::Malloc as u32 => self.put(born, false),
-            kind if kind == EventKind::Mmap as u32 => self.put(born, true),
+            kind if kind == EventKind::Mmap as u32 || kind == EventKind::Shared as u32 => {
+                self.put(born, true);
+            }
             kind if kind == EventKind::Move as u32 => self.relocate(event, born),
             kind if kind == EventKind::Free as u32 => {
                 self.take(event.process, event.address, event.time_ns);

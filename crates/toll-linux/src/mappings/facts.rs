@@ -68,7 +68,6 @@ impl Survey {
     }
 
     fn of_file(&self, mapping: &Mapping, path: &str) -> Backing {
-        const OWN: [&str; 3] = ["/memfd:", "/dev/zero (deleted)", "/SYSV"];
         let mut mounts = self.mounts.iter().rev();
         match mounts.find(|mount| mount.device == mapping.device) {
             Some(mount) if mount.kind == "tmpfs" => {
@@ -77,7 +76,7 @@ impl Survey {
             }
             Some(_) => Backing::File,
             // The kernel's own mount is in no list.
-            None if OWN.iter().any(|name| path.starts_with(name)) => Backing::Shared,
+            None if proc::OWN.iter().any(|name| path.starts_with(name)) => Backing::Shared,
             None => Backing::File,
         }
     }

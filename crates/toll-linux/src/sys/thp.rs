@@ -112,6 +112,11 @@ impl Thp {
             _ => self.shmem.as_deref(),
         }
     }
+
+    /// Whether no huge page can hold shared memory, not even by a collapse.
+    pub fn forbids_shared(&self) -> bool {
+        self.shmem.as_deref() == Some("deny")
+    }
 }
 
 /// The settings of khugepaged, the kernel's thread that makes memory huge later.

@@ -54,6 +54,13 @@ pub struct Backing {
 }
 
 impl Backing {
+    /// Whether a region is in a list.
+    pub(super) fn has(&self, region: u64) -> bool {
+        [&self.small, &self.huge]
+            .iter()
+            .any(|list| list.binary_search(&region).is_ok())
+    }
+
     /// Returns the backing of the regions of `ranges` (multiples of 2 MiB) in process `pid`.
     ///
     /// # Errors

@@ -10,10 +10,12 @@ pub struct WatchPlan {
     pub addresses: Vec<(u64, u64)>,
     /// Named mappings (`[anon:NAME]`), each with intervals relative to its start.
     pub vmas: Vec<(String, Vec<(u64, u64)>)>,
+    /// Files in memory, by the name that maps prints, each with intervals relative to its start.
+    pub files: Vec<(String, Vec<(u64, u64)>)>,
     /// Runtimes with a heap that is wanted as a whole. Only `go`'s can be recognized by addresses
     /// and names.
     pub reservations: Vec<String>,
-    /// Every region of private anonymous memory.
+    /// Every region of private anonymous memory and of shared memory.
     pub all: bool,
 }
 
@@ -23,6 +25,7 @@ impl WatchPlan {
         let nothing = self.heap.is_empty()
             && self.addresses.is_empty()
             && self.vmas.is_empty()
+            && self.files.is_empty()
             && self.reservations.is_empty();
         nothing && !self.all
     }

@@ -5,7 +5,7 @@ use toll_model::REGION;
 use toll_model::intervals::merged;
 
 use super::plan::WatchPlan;
-use crate::proc::{Kind, Mapping};
+use crate::proc::{InMemory, Kind, Mapping};
 
 /// Minimum planned bytes of a region to act on it (75 %).
 pub const ENOUGH: u64 = REGION / 4 * 3;
@@ -57,7 +57,18 @@ pub fn planned(maps: &[Mapping], plan: &WatchPlan) -> Ranges {
         let named = maps.iter().filter(|mapping| *mapping.name == **name);
         ranges.extend(named.flat_map(|mapping| from(mapping.start, intervals)));
     }
+    for (name, intervals) in &plan.files {
+        let parts = maps.iter().filter(|mapping| *mapping.name == **name);
+        ranges.extend(parts.flat_map(|mapping| within(mapping, intervals)));
+    }
     Ranges::new(ranges)
+}
+
+/// Converts intervals of a file to addresses in one of its mappings.
+fn within(mapping: &Mapping, intervals: &[(u64, u64)]) -> impl Iterator<Item = (u64, u64)> {
+    let (first, last) = (mapping.offset, mapping.offset.saturating_add(mapping.len()));
+    let at = move |offset: u64| mapping.start + (offset.clamp(first, last) - first);
+    intervals.iter().map(move |(from, to)| (at(*from), at(*to)))
 }
 
 /// Converts intervals relative to `base` to addresses.
@@ -68,18 +79,24 @@ fn from(base: u64, intervals: &[(u64, u64)]) -> impl Iterator<Item = (u64, u64)>
         .map(move |(start, end)| (at(start), at(end)))
 }
 
-/// Whether a plan may act on a mapping.
-fn eligible(mapping: &Mapping) -> bool {
-    mapping.is_private_anonymous() && mapping.kind() != Kind::Stack
+/// Whether a plan may act on a mapping. Shared memory can be huge only where its address and its
+/// offset agree.
+fn eligible(mapping: &Mapping, in_memory: Option<&InMemory>) -> bool {
+    let is_own = mapping.is_private_anonymous() && mapping.kind() != Kind::Stack;
+    is_own || is_aligned(mapping) && in_memory.is_some_and(|it| it.is_shared(mapping))
+}
+
+fn is_aligned(mapping: &Mapping) -> bool {
+    mapping.start.wrapping_sub(mapping.offset) % REGION == 0
 }
 
 /// Returns the regions (addresses, ascending) that the plan selects and that lie completely in one
-/// mapping, so that they can be huge.
-pub fn grown(maps: &[Mapping], plan: &WatchPlan) -> Vec<u64> {
+/// mapping, so that they can be huge. Without `in_memory`, none of shared memory.
+pub fn grown(maps: &[Mapping], plan: &WatchPlan, in_memory: Option<&InMemory>) -> Vec<u64> {
     let planned = planned(maps, plan);
     let wanted = |region: u64| plan.all || planned.covered(region, region + REGION) >= ENOUGH;
     maps.iter()
-        .filter(|mapping| eligible(mapping))
+        .filter(|mapping| eligible(mapping, in_memory))
         .flat_map(regions_of)
         .filter(|region| wanted(*region))
         .collect()

@@ -71,6 +71,7 @@ pub(super) fn block(
         class,
         ordinal,
         thread,
+        ..
     } = &site.kind
     else {
         return None;

@@ -4,7 +4,8 @@
 use super::matched::Matched;
 use crate::wire::advice::NO_HUGE;
 use crate::wire::{
-    ACTIONS_MAGIC, ActionsHeader, AddressRange, Interval, MODULE_PATH, Module, Rule, Value, flags,
+    ACTIONS_MAGIC, ActionsHeader, AddressRange, Interval, MODULE_PATH, Module, Rule, Text, Value,
+    flags,
 };
 
 /// The actions of a plan.
@@ -15,6 +16,8 @@ pub struct Actions {
     pub modules: Vec<Module>,
     pub rules: Vec<Rule>,
     pub intervals: Vec<Interval>,
+    /// Modules with text to hold in huge pages, by index.
+    pub texts: Vec<u32>,
     /// Byte intervals from the heap's start.
     pub heap: Vec<(u64, u64)>,
     /// Fixed address ranges: sorted, disjoint, multiples of 2 MiB.
@@ -25,6 +28,8 @@ pub struct Actions {
     pub reservations: Vec<String>,
     /// Named mappings and the byte intervals from their start.
     pub vmas: Vec<(String, Vec<(u64, u64)>)>,
+    /// Files in memory and the byte intervals from their start.
+    pub files: Vec<(String, Vec<(u64, u64)>)>,
     /// Names of planned sites that were not found.
     pub lost: Vec<String>,
     pub matched: Matched,
@@ -41,9 +46,12 @@ impl Actions {
 
     /// Whether there is nothing to do for the preload library and the parent.
     pub fn is_empty(&self) -> bool {
-        let preload = self.flags & flags::ALL != 0 || !self.rules.is_empty();
-        let parent =
-            !self.heap.is_empty() || !self.vmas.is_empty() || !self.reservations.is_empty();
+        let preload =
+            self.flags & flags::ALL != 0 || !self.rules.is_empty() || !self.texts.is_empty();
+        let parent = !self.heap.is_empty()
+            || !self.vmas.is_empty()
+            || !self.files.is_empty()
+            || !self.reservations.is_empty();
         !(preload || parent || self.anonymous || !self.addresses.is_empty())
     }
 
@@ -57,7 +65,7 @@ impl Actions {
             intervals: self.intervals.len() as u32,
             flags: self.flags,
             addresses: self.addresses.len() as u32,
-            _pad: 0,
+            texts: self.texts.len() as u32,
         };
         header.write(&mut out);
         self.modules.iter().for_each(|it| it.write(&mut out));
@@ -65,6 +73,9 @@ impl Actions {
         self.intervals.iter().for_each(|it| it.write(&mut out));
         for &(start, end) in &self.addresses {
             AddressRange { start, end }.write(&mut out);
+        }
+        for &module in &self.texts {
+            Text { module, _pad: 0 }.write(&mut out);
         }
         out
     }
@@ -75,6 +86,7 @@ impl Actions {
             + size_of_val(&self.rules[..])
             + size_of_val(&self.intervals[..])
             + self.addresses.len() * size_of::<AddressRange>()
+            + self.texts.len() * size_of::<Text>()
     }
 
     /// Returns the index of a module and adds it if it is new; `None` if its name is invalid.

@@ -51,6 +51,7 @@ impl Estimation<'_> {
             warnings: self.warnings(left_out),
             thp_always: self.options.thp_always,
             whole_heap: self.whole_heap && self.takes_heap(),
+            text: Vec::new(),
             sites: self.sites(&regions),
             regions,
         }

@@ -16,6 +16,8 @@ pub struct Options {
     pub free_regions: Option<u64>,
     /// THP is `always`: everything is huge without a plan.
     pub thp_always: bool,
+    /// `shmem_enabled` is `deny`: no huge pages in shared memory, not even by a collapse.
+    pub shared_forbidden: bool,
     /// The blocks for huge pages were recently used, as in a comparison that warms memory up before
     /// each run: the host's cost of providing them is not included.
     pub warm: bool,

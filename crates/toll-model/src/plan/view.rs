@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::{Estimate, Plan, Region, Verdict, Why};
+use super::{Estimate, Plan, Region, Text, Verdict, Why};
 use crate::profile::{Program, Source};
 use crate::site::{Level, Site};
 
@@ -25,6 +25,7 @@ pub struct View<'a> {
     warnings: &'a [String],
     thp_always: bool,
     whole_heap: bool,
+    text: &'a [Text],
     sites: &'a [Site],
     regions: Vec<RegionView<'a>>,
 }
@@ -85,6 +86,7 @@ impl Plan {
             warnings: &self.warnings,
             thp_always: self.thp_always,
             whole_heap: self.whole_heap,
+            text: &self.text,
             sites: &self.sites,
             regions: self.regions.iter().map(region).collect(),
         }

@@ -97,6 +97,8 @@ enum WrittenKind<'a> {
         class: u8,
         ordinal: u32,
         thread: u32,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        shared: bool,
     },
     Other(&'a SiteKind),
 }
@@ -142,12 +144,14 @@ impl<'a> Table<'a, Frame> {
                 class,
                 ordinal,
                 thread,
+                shared,
             } => WrittenKind::Alloc {
                 kind: "alloc",
                 frames: frames.iter().map(|frame| self.place(frame)).collect(),
                 class: *class,
                 ordinal: *ordinal,
                 thread: *thread,
+                shared: *shared,
             },
             other => WrittenKind::Other(other),
         }

@@ -71,5 +71,8 @@ fn any_kind() -> impl Strategy<Value = SiteKind> {
             build_id: String::new(),
             path: "/lib/x.so".to_owned()
         }),
+        Just(SiteKind::Shared {
+            path: "/dev/shm/x".to_owned()
+        }),
     ]
 }

@@ -158,6 +158,7 @@ fn variant_result(index: usize, variants: &[Variant], runs: &Runs) -> VariantRes
     VariantResult {
         name: variants[index].name.clone(),
         meaning: variants[index].meaning(),
+        pages: variants[index].pages.clone(),
         command: variants[index].invocation().map(Command::of),
         speedup: speedup(runs.resource),
         cpu_speedup: speedup(Resource::Cpu),

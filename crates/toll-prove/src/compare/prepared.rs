@@ -68,6 +68,7 @@ impl Variants {
 
     /// Starts a run of a prepared variant; `shape` completes the launch.
     pub fn launch(&self, variant: &Variant, shape: impl Fn(Launch) -> Launch) -> Result<Child> {
+        self.ready.values().for_each(|it| it.actuator.restore());
         let ready = &self.ready[&variant.name];
         let mut launch = shape(Launch::new(&ready.command))
             .own_group()
@@ -123,7 +124,7 @@ fn policy_of(variant: &Variant) -> Result<Policy> {
         Way::None | Way::Change(_) | Way::First(_) | Way::Second(_) => Policy::None,
         Way::Never => Policy::Never,
         Way::All => Policy::All,
-        Way::Plan(file) | Way::PlanOnly(file) => Policy::read(file)?,
+        Way::Plan(file) | Way::PlanOnly(file) | Way::Text(file) => Policy::read(file)?,
     })
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use toll_act::error::UserError;
+use toll_model::pages::PageKind;
 use toll_model::plan::Estimate;
 use toll_model::stats::{self, Interval, Verdict};
 
@@ -82,6 +83,9 @@ pub struct Comparison {
 pub struct VariantResult {
     pub name: String,
     pub meaning: String,
+    /// The kinds of large pages that it adds, as far as they are known.
+    #[serde(default)]
+    pub pages: Vec<PageKind>,
     /// In a comparison of two commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Command>,

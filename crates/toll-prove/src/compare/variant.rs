@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use toll_act::permanent::Change;
+use toll_model::pages::PageKind;
 
 use super::invocation::Invocation;
 
@@ -13,6 +14,8 @@ pub struct Variant {
     /// The name in tables and JSON.
     pub name: String,
     pub way: Way,
+    /// The kinds of large pages that it adds.
+    pub pages: Vec<PageKind>,
 }
 
 /// The settings of a variant.
@@ -26,6 +29,8 @@ pub enum Way {
     Plan(PathBuf),
     /// Under a plan, with huge pages only in advised memory, as on a machine at `madvise`.
     PlanOnly(PathBuf),
+    /// Under a plan with program text.
+    Text(PathBuf),
     /// Everything huge.
     All,
     /// As today, with one permanent change.
@@ -53,13 +58,18 @@ impl Variant {
         Variant::new("plan-only", Way::PlanOnly(file.into()))
     }
 
+    /// Program text in huge pages, and the regions of a plan.
+    pub fn text(name: &str, file: impl Into<PathBuf>) -> Variant {
+        Variant::new(name, Way::Text(file.into()))
+    }
+
     /// A plan without the line of this number.
     pub fn without(line: usize, file: impl Into<PathBuf>) -> Variant {
         Variant::new(&format!("without {line}"), Way::Plan(file.into()))
     }
 
     pub fn all() -> Variant {
-        Variant::new("all", Way::All)
+        Variant::new("all", Way::All).with(vec![PageKind::Anonymous, PageKind::Shared])
     }
 
     pub fn change(name: &str, change: Change) -> Variant {
@@ -78,12 +88,21 @@ impl Variant {
         Variant {
             name: name.to_owned(),
             way,
+            pages: Vec::new(),
         }
+    }
+
+    /// Names the kinds of pages that it adds.
+    pub fn with(self, pages: Vec<PageKind>) -> Variant {
+        Variant { pages, ..self }
     }
 
     /// Whether the variant can be applied as it is, so that its gain is judged.
     pub fn is_judged(&self) -> bool {
-        matches!(self.way, Way::Plan(_) | Way::Change(_) | Way::Second(_))
+        matches!(
+            self.way,
+            Way::Plan(_) | Way::Text(_) | Way::Change(_) | Way::Second(_)
+        )
     }
 
     /// One of two commands.
@@ -101,6 +120,8 @@ impl Variant {
             Way::Never => "without huge pages",
             Way::Plan(_) => "the plan's regions huge",
             Way::PlanOnly(_) => "only the plan's regions and other advised memory huge",
+            Way::Text(_) if self.pages == [PageKind::Text] => "program text huge",
+            Way::Text(_) => "the plan's regions and program text huge",
             Way::All => "everything huge",
             Way::Change(_) => "with this change, without tollfree",
             Way::First(invocation) | Way::Second(invocation) => return invocation.text(),

@@ -17,7 +17,7 @@ mod narrowed;
 mod run;
 mod steps;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod variants;
 mod words;
 

@@ -15,6 +15,7 @@ use toll_observe::observation::Observation;
 
 use super::budget::Step;
 use super::findings::Results;
+use super::kinds::Machine;
 use super::today::Host;
 use crate::compare::schedule::Executor;
 
@@ -35,8 +36,10 @@ pub trait Experiment {
     -> Result<Profile>;
     /// The huge-page settings of the machine and this process.
     fn host(&self) -> Host;
-    /// Writes the plan to a file for the variants.
-    fn plan_file(&mut self, plan: &Plan) -> Result<PathBuf>;
+    /// What the machine offers in large pages.
+    fn pages(&self) -> Machine;
+    /// Writes a plan to a file of this name for the variants.
+    fn plan_file(&mut self, name: &str, plan: &Plan) -> Result<PathBuf>;
     /// The machine's properties, for the estimates.
     fn estimate_options(&self) -> estimate::Options;
     /// Called at the beginning of each step.

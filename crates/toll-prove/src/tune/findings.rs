@@ -12,6 +12,7 @@ use toll_model::stats::{Interval, Verdict};
 use toll_observe::observation::Observation;
 
 use super::budget::{Spent, Step};
+use super::kinds::Kind;
 use super::live::Alternated;
 use super::today::Today;
 use crate::compare::result::VariantResult;
@@ -22,6 +23,16 @@ use crate::compare::{Comparison, Resource};
 pub const FORMAT: &str = "tollfree-tune";
 /// The version of the format that this build writes.
 pub const VERSION: u32 = 1;
+
+/// The file with the plan, and the one of a variant with program text.
+pub(super) const PLAN_FILE: &str = "plan.toml";
+
+pub(super) fn text_file(variant: &str) -> &'static str {
+    match variant {
+        "text" => "text.toml",
+        _ => "plan-text.toml",
+    }
+}
 
 /// The recommendation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,6 +115,13 @@ pub struct Findings {
     /// Resident memory that a gain may cost, percent of the program's as it is; absent with --pid.
     #[serde(default)]
     pub allowed_growth_percent: Option<f64>,
+    /// The variant to apply, of those that run under a plan; absent if none is advised.
+    #[serde(default)]
+    pub best: Option<String>,
+    /// The kinds of large pages: which were tried, and why the others were not. Empty with --pid,
+    /// or if nothing was compared.
+    #[serde(default)]
+    pub kinds: Vec<Kind>,
     /// Permanent changes that work without tollfree, the best first.
     pub permanent: Vec<Permanent>,
     /// The last step that began.
@@ -178,6 +196,8 @@ impl Results {
             cpu_speedup: None,
             smallest_visible_effect: None,
             allowed_growth_percent: None,
+            best: None,
+            kinds: Vec::new(),
             permanent: Vec::new(),
             step: Step::Look,
             complete: true,

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use toll_act::actuate::{Actuator, Policy, Settings};
 use toll_act::error::NO_DIRECTORY;
+use toll_act::executable::Executable;
 use toll_act::permanent::{Candidate, candidates};
 use toll_act::signals;
 use toll_linux::calibrate::{self, Tails};
@@ -25,6 +26,7 @@ use super::budget::{Step, words};
 use super::directory::Directory;
 use super::experiment::{Experiment, Under};
 use super::findings::Results;
+use super::kinds::Machine;
 use super::resume;
 use super::today::Host;
 use crate::compare::Variant;
@@ -138,9 +140,14 @@ impl Experiment for MachineExperiment {
         Ok(profile)
     }
 
-    fn plan_file(&mut self, plan: &Plan) -> Result<PathBuf> {
-        self.directory
-            .write("plan.toml", plan.to_toml()?.as_bytes())
+    fn pages(&self) -> Machine {
+        let program = Executable::of(&self.command).ok();
+        let obstacle = program.and_then(|program| program.obstacle);
+        Machine::here(obstacle.map(|why| why.to_string()))
+    }
+
+    fn plan_file(&mut self, name: &str, plan: &Plan) -> Result<PathBuf> {
+        self.directory.write(name, plan.to_toml()?.as_bytes())
     }
 
     fn estimate_options(&self) -> estimate::Options {

@@ -8,7 +8,8 @@ use std::time::Duration;
 use toll_act::permanent::Permanent;
 
 use super::budget::{spent_words, words};
-use super::findings::{Advice, Answer, Findings};
+use super::findings::{Advice, Answer, Findings, PLAN_FILE, text_file};
+use super::kinds::Kind;
 use crate::compare::table;
 use crate::ratio::{self, with_interval};
 
@@ -65,6 +66,7 @@ pub fn render(found: &Findings) -> String {
     if !spent.is_empty() {
         text += &format!("  time       {spent}\n");
     }
+    text += &kinds(found);
     for note in &found.notes {
         text += &format!("  note       {note}\n");
     }
@@ -76,6 +78,9 @@ pub fn render(found: &Findings) -> String {
 
 /// Whether the plan itself is proved to gain, within the memory limit.
 fn proven(found: &Findings) -> bool {
+    if found.best.is_some() {
+        return true;
+    }
     let plan = found.comparison.as_ref().and_then(|c| c.variant("plan"));
     match plan.filter(|variant| variant.proven.is_some()) {
         Some(variant) => variant.gains(),
@@ -110,6 +115,15 @@ fn memory(found: &Findings) -> String {
     shown.map(|line| format!("  memory     {line}\n")).collect()
 }
 
+/// The kinds of large pages that the variants have, and why not the others.
+fn kinds(found: &Findings) -> String {
+    let line = |kind: &Kind| {
+        let tried = if kind.tried { "tried" } else { "not tried" };
+        format!("  pages      {}: {tried}: {}\n", kind.pages, kind.reason)
+    };
+    found.kinds.iter().map(line).collect()
+}
+
 /// Each change by name and number; the best with its text, the others are in the report.
 fn changes(permanent: &[Permanent]) -> String {
     let line = |change: &Permanent| {
@@ -123,10 +137,17 @@ fn changes(permanent: &[Permanent]) -> String {
 }
 
 fn now(found: &Findings) -> String {
-    match (&found.directory, found.planned_bytes) {
-        (Some(directory), Some(1..)) => format!(
+    let file = match found.best.as_deref() {
+        Some("plan") | None => found
+            .planned_bytes
+            .filter(|bytes| *bytes > 0)
+            .map(|_| PLAN_FILE),
+        Some(other) => Some(text_file(other)),
+    };
+    match (&found.directory, file) {
+        (Some(directory), Some(file)) => format!(
             "  right now  tollfree run --plan {} -- ...\n",
-            directory.join("plan.toml").display()
+            directory.join(file).display()
         ),
         _ => String::new(),
     }

@@ -15,6 +15,7 @@ use toll_act::actuate::{Actuator, Policy, Settings};
 use toll_act::error::UserError;
 use toll_act::{signals, thp};
 use toll_linux::Root;
+use toll_model::pages::PageKind;
 use toll_model::units::parse_duration;
 use toll_prove::compare::runner::{Clock, Progress};
 use toll_prove::compare::schedule::Rules;
@@ -127,11 +128,16 @@ fn with_plan(args: &Args, plan: &Path, within: Duration) -> Result<Comparison> {
     let policy = Policy::read(plan)?;
     // Refuse a plan for another program before anything runs.
     Actuator::new(&policy, &args.command, Settings::default())?;
-    let mut variants = vec![Variant::none(), Variant::plan(plan), Variant::all()];
+    let pages = match &policy {
+        Policy::Plan(plan) => plan.pages(),
+        _ => vec![PageKind::Anonymous],
+    };
+    let planned = Variant::plan(plan).with(pages.clone());
+    let mut variants = vec![Variant::none(), planned, Variant::all()];
     if thp::is_always() {
         variants.push(Variant::never());
         if thp::can_be_advised_only() {
-            variants.push(Variant::plan_only(plan));
+            variants.push(Variant::plan_only(plan).with(pages));
         }
     }
     let mut comparison = measure(args, variants, within)?;

@@ -165,6 +165,7 @@ fn origin(site: &Site) -> String {
                 parts.push(format!("in {}", frame.path));
             }
         }
+        SiteKind::Shared { .. } => parts.push("memory that processes share".to_owned()),
         SiteKind::File { .. } => parts.push("file mappings are shown, not acted on".to_owned()),
         _ => {}
     }

@@ -50,6 +50,7 @@ fn call_site(symbol: &str, source: &str, ordinal: u32) -> SiteKind {
         class: 30,
         ordinal,
         thread: 0,
+        shared: false,
     }
 }
 
@@ -132,6 +133,7 @@ fn plan(profile: &Profile) -> Plan {
         warnings: vec![],
         thp_always: false,
         whole_heap: false,
+        text: Vec::new(),
         sites: profile.sites.iter().map(|a| a.site.clone()).collect(),
         regions,
     }

@@ -4,9 +4,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use toll_linux::Root;
 use toll_linux::accessed::Touched;
 use toll_linux::events::{Block, EventFile, blocks, site_of};
-use toll_linux::proc::{Kind, Mapping};
+use toll_linux::proc::{InMemory, Kind, Mapping};
 use toll_linux::symbols::{self, Symbolizer};
 use toll_model::builder::ProfileBuilder;
 use toll_model::site::{Level, SiteKind};
@@ -34,6 +35,7 @@ pub struct Sites {
     named: HashMap<usize, u32>,
     symbolizer: Symbolizer,
     build_ids: HashMap<String, String>,
+    in_memory: InMemory,
     heap: Option<(u64, u64)>,
     /// Offsets of unnamed mappings in their common site, by start address.
     anonymous: HashMap<u64, u64>,
@@ -50,6 +52,7 @@ impl Sites {
             named: HashMap::new(),
             symbolizer: Symbolizer::new(),
             build_ids: HashMap::new(),
+            in_memory: InMemory::read(&Root::system(), pid),
             heap: None,
             anonymous: HashMap::new(),
             anonymous_end: 0,
@@ -169,9 +172,14 @@ impl Sites {
                 )
             }
             Kind::File(path) => {
-                let kind = SiteKind::File {
-                    build_id: self.build_id(path),
-                    path: path.to_owned(),
+                let kind = match self.in_memory.is_shared(mapping) {
+                    true => SiteKind::Shared {
+                        path: path.to_owned(),
+                    },
+                    false => SiteKind::File {
+                        build_id: self.build_id(path),
+                        path: path.to_owned(),
+                    },
                 };
                 let start = mapping.start.wrapping_sub(mapping.offset);
                 (kind, start, mapping.offset + mapping.len(), Level::Exact)

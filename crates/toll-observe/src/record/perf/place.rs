@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 
+use toll_linux::proc::InMemory;
 use toll_linux::symbols;
 use toll_model::builder::{Counts, ProfileBuilder};
 use toll_model::profile::Profile;
@@ -45,6 +46,7 @@ pub struct Places {
     anonymous: u64,
     /// Build-ids of files, read once.
     build_ids: HashMap<String, String>,
+    in_memory: InMemory,
     /// Bare addresses; split into spans at the end.
     bare: Option<u32>,
     /// Program file of each process, from its first executable mapping.
@@ -63,6 +65,8 @@ impl Places {
             longest_block: 0,
             anonymous: 0,
             build_ids: HashMap::new(),
+            // The recording may be of another machine: its mounts are unknown.
+            in_memory: InMemory::default(),
             bare: None,
             programs: HashMap::new(),
         }
@@ -238,6 +242,12 @@ impl Places {
                 (kind, address - first, 0, Level::Exact)
             }
             Is::Anonymous { base } => (SiteKind::Anonymous, base + into, 0, Level::Kind),
+            Is::File { path, offset } if self.in_memory.holds(path) => {
+                let path = path.clone();
+                let misalignment = start.wrapping_sub(*offset) % REGION;
+                let kind = SiteKind::Shared { path };
+                (kind, offset.checked_add(into)?, misalignment, Level::Exact)
+            }
             Is::File { path, offset } => {
                 let build_id = self
                     .build_ids

@@ -178,10 +178,7 @@ impl<'a> Namer<'a> {
                 (id, 0)
             }
             BlockKind::File => {
-                let kind = SiteKind::File {
-                    build_id: self.build_id(&block.path),
-                    path: block.path.clone(),
-                };
+                let kind = self.file(block);
                 let length = block.offset + block.length;
                 let id = builder.site(kind, length, start % REGION, Level::Exact);
                 (id, block.offset)
@@ -237,6 +234,17 @@ impl<'a> Namer<'a> {
             .recording
             .pages(block, |offset, _| last = offset + PAGE);
         block.offset + last
+    }
+
+    fn file(&mut self, block: &Block) -> SiteKind {
+        let path = block.path.clone();
+        match block.shared {
+            true => SiteKind::Shared { path },
+            false => SiteKind::File {
+                build_id: self.build_id(&path),
+                path,
+            },
+        }
     }
 
     fn build_id(&mut self, path: &str) -> String {

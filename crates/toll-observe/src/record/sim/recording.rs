@@ -31,6 +31,8 @@ pub fn create() -> Result<File> {
 pub struct Block {
     pub kind: BlockKind,
     pub freed: bool,
+    /// Whether it is shared memory with a name.
+    pub shared: bool,
     /// Index of the allocation event.
     pub event: u32,
     pub address: u64,
@@ -141,6 +143,7 @@ fn block(stored: &wire::Block) -> Option<Block> {
     Some(Block {
         kind: BlockKind::from_number(stored.kind)?,
         freed: stored.flags & wire::block::FREED != 0,
+        shared: stored.flags & wire::block::SHARED != 0,
         event: stored.event,
         address: stored.address,
         length: stored.length,
@@ -239,6 +242,7 @@ int main(int argc, char **argv)
         let block = Block {
             kind: BlockKind::File,
             freed: true,
+            shared: false,
             event: 22,
             address: 23 << 12,
             length: 2 << 12,

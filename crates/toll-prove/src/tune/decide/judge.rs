@@ -10,6 +10,7 @@ use toll_model::stats::{Interval, SMALLEST_EFFECT};
 use toll_observe::observation::Observation;
 
 use super::run::{Next, Run};
+use super::variants::{PLAN_AND_TEXT, TEXT};
 use super::words::{changes_measured, growth, no_gain, too_much_memory, unresolved};
 use crate::compare::Comparison;
 use crate::compare::result::VariantResult;
@@ -57,7 +58,10 @@ impl Run<'_> {
             self.note("the time limit is too short to measure the possible gain; raise --within");
         }
         let elsewhere = self.is_plan_only(look) && matters(gain);
-        if elsewhere || (matters(rest) && !self.experiment.host().is_always()) {
+        if elsewhere
+            || self.may_text_pay()
+            || (matters(rest) && !self.experiment.host().is_always())
+        {
             return Next::On;
         }
         let reason = self.as_it_is();
@@ -76,6 +80,9 @@ impl Run<'_> {
             self.note("the time limit is too short to measure the possible gain; raise --within");
             return Ok(Next::On);
         };
+        if interval.inside(SMALLEST_EFFECT) && self.may_text_pay() {
+            return Ok(Next::On);
+        }
         // At `never`, huge pages come only from collapses, which is not representative of other
         // settings.
         if interval.inside(SMALLEST_EFFECT) && !self.experiment.host().is_never() {
@@ -86,6 +93,13 @@ impl Run<'_> {
             return Ok(self.judge_changes(upper_bound, look));
         }
         Ok(Next::On)
+    }
+
+    /// Whether only program text can gain: everything huge was measured not to.
+    pub(super) fn is_text_all(&self) -> bool {
+        let upper_bound = self.results.findings.upper_bound.as_ref();
+        let all = upper_bound.and_then(|upper_bound| upper_bound.speedup_all);
+        self.may_text_pay() && all.is_some_and(|all| all.inside(SMALLEST_EFFECT))
     }
 
     /// Ends at `never` without a plan: nothing is left to compare.
@@ -112,18 +126,21 @@ impl Run<'_> {
         let mut permanent = self.permanent(comparison, look);
         let planned = comparison.speedup;
         let best = permanent.iter().find(|p| p.measured.is_some());
-        let plan_gains = comparison.variant("plan").is_some_and(VariantResult::gains);
+        let best_plan = best_plan(comparison);
         match (
-            planned.filter(|_| plan_gains),
+            best_plan.and_then(|variant| Some((variant, variant.speedup?))),
             best.and_then(|p| p.measured),
         ) {
-            (Some(plan), _) => self.apply(format!(
-                "the plan's {} make it {} times as fast in {}{}",
-                numbers::bytes(self.results.findings.planned_bytes.unwrap_or(0)),
-                with_interval(&plan),
-                comparison.resource.name(),
-                growth(comparison, comparison.variant("plan"))
-            )),
+            (Some((variant, speedup)), _) => {
+                self.results.findings.best = Some(variant.name.clone());
+                self.apply(format!(
+                    "{} {} times as fast in {}{}",
+                    self.what_gains(&variant.name),
+                    with_interval(&speedup),
+                    comparison.resource.name(),
+                    growth(comparison, Some(variant))
+                ));
+            }
             (None, Some(change)) => {
                 let plan = match planned {
                     Some(plan) => format!("; the plan alone: {}", with_interval(&plan)),
@@ -157,6 +174,18 @@ impl Run<'_> {
         Next::End
     }
 
+    /// The subject of the sentence on a gain.
+    fn what_gains(&self, variant: &str) -> String {
+        let planned = numbers::bytes(self.results.findings.planned_bytes.unwrap_or(0));
+        match variant {
+            TEXT => "program text in huge pages makes it".to_owned(),
+            PLAN_AND_TEXT => {
+                format!("the plan's {planned} and program text in huge pages make it")
+            }
+            _ => format!("the plan's {planned} make it"),
+        }
+    }
+
     /// Adds notes that describe the variants with only a short name in the table.
     pub(super) fn explain_changes(&mut self, comparison: &Comparison, look: &Observation) {
         for (change, variant) in self.measurable(look) {
@@ -177,8 +206,7 @@ impl Run<'_> {
         let measured = |name: &str| variant(name).and_then(|variant| variant.speedup);
         let refuted = |c: &Candidate| variant(c.name).is_some_and(|variant| !variant.gains());
         let mut all: Vec<Permanent> = self
-            .experiment
-            .candidates(look)
+            .changes(look)
             .iter()
             // A measured change without a proved gain, or with too much memory, is omitted.
             .filter(|c| !refuted(c))
@@ -253,4 +281,15 @@ impl Run<'_> {
                 .push(format!("the program ends with status {status} in each run"));
         }
     }
+}
+
+/// The variant under a plan with the best proved gain. Where several gain, the lower ends of their
+/// intervals decide.
+fn best_plan(comparison: &Comparison) -> Option<&VariantResult> {
+    let names = ["plan", PLAN_AND_TEXT, TEXT];
+    let found = names.iter().filter_map(|name| comparison.variant(name));
+    let low = |variant: &VariantResult| variant.speedup.map_or(0.0, |interval| interval.low);
+    found
+        .filter(|variant| variant.gains())
+        .max_by(|a, b| low(a).total_cmp(&low(b)))
 }

@@ -4,12 +4,14 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use toll_act::permanent::{Candidate, GLIBC};
 use toll_model::stats::MOST_PAIRS;
 
 use crate::compare::schedule::FEWEST;
 use crate::tune::budget::{Spending, Step};
 use crate::tune::experiment::Experiment;
 use crate::tune::findings::{Advice, Answer, Findings, Results, Settle};
+use crate::tune::kinds::{Evidence, Kind};
 use crate::tune::today::Today;
 
 /// A variant of the last comparison is omitted if it leaves time for fewer rounds than this.
@@ -53,6 +55,7 @@ impl Run<'_> {
     pub(super) fn finish(mut self) -> Results {
         self.note_status();
         self.note_unmeasurable();
+        self.results.findings.kinds = self.kinds();
         if self.experiment.interrupted() {
             mark_interrupted(&mut self.results.findings);
         }
@@ -62,6 +65,30 @@ impl Run<'_> {
         self.results.findings.conclude();
         self.results.findings.settle = self.settle();
         self.results
+    }
+
+    /// The kinds of large pages, by what was measured and observed.
+    fn kinds(&self) -> Vec<Kind> {
+        let found = &self.results.findings;
+        let ran = found.upper_bound.is_some() || found.comparison.is_some();
+        let Some(look) = found.look.as_ref().filter(|_| ran) else {
+            return Vec::new();
+        };
+        let comparisons = [&found.upper_bound, &found.comparison];
+        let variants = comparisons
+            .into_iter()
+            .flatten()
+            .flat_map(|it| &it.variants);
+        let is_glibc = |change: &Candidate| change.name == GLIBC;
+        Evidence {
+            look,
+            machine: &self.experiment.pages(),
+            profile: self.results.profile.as_ref(),
+            plan: self.results.plan.as_ref(),
+            ran: variants.flat_map(|it| it.pages.clone()).collect(),
+            has_glibc: self.experiment.candidates(look).iter().any(is_glibc),
+        }
+        .kinds()
     }
 
     /// What would settle an undecided comparison; the experiment adds the command.

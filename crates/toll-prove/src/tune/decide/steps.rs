@@ -14,6 +14,7 @@ use super::run::{Next, ROUNDS_WORTH_IT, Run};
 use super::words::{dearer_when_cold, memory};
 use crate::tune::budget::Step;
 use crate::tune::experiment::Under;
+use crate::tune::kinds::hot_text;
 use crate::tune::today::{AtMadvise, Today};
 
 /// Shorter recordings are not useful.
@@ -50,7 +51,10 @@ impl Run<'_> {
             return Ok(Next::End);
         }
         let reach = self.experiment.reach();
-        if status.is_some() && look.windows > 0 && look.working_set < reach {
+        let is_small = look.windows > 0 && look.working_set < reach;
+        // The first level of the instruction TLB is much smaller.
+        let is_hot = hot_text(&look, &self.experiment.pages()).is_ok();
+        if status.is_some() && is_small && !is_hot {
             return Ok(self.end(format!(
                 "the program touches at most {} within a second, within the reach of this CPU's TLB \
                  with 4 KiB pages ({}): no translation overhead to save",
@@ -64,7 +68,7 @@ impl Run<'_> {
     /// 2. Upper bound: the maximum gain.
     fn upper_bound(&mut self) -> Result<Next> {
         let look = self.results.findings.look.clone().unwrap_or_default();
-        let Some(variants) = self.upper_bound_variants(&look) else {
+        let Some(variants) = self.upper_bound_variants(&look)? else {
             let today = self.today().map_or(String::new(), Today::text);
             return Ok(self.end(format!("{today}; change that first")));
         };
@@ -82,6 +86,9 @@ impl Run<'_> {
 
     /// 3. and 4. Profile and plan. A program that cannot be recorded can still be measured.
     fn profile(&mut self) -> Result<Next> {
+        if self.is_text_all() {
+            return Ok(Next::On);
+        }
         let allowance = self.begin(Step::Costs);
         let costs = match self.experiment.costs(allowance) {
             Err(error) if is_interrupt(&error) => return Ok(Next::End),
@@ -173,7 +180,8 @@ impl Run<'_> {
 
     /// 5. The comparison that gives the verdict.
     fn compare(&mut self) -> Result<Next> {
-        if self.experiment.host().is_never() && self.acting_plan().is_none() {
+        let nothing = self.acting_plan().is_none() && !self.may_text_pay();
+        if self.experiment.host().is_never() && nothing {
             return Ok(self.end_at_never());
         }
         let look = self.results.findings.look.clone().unwrap_or_default();

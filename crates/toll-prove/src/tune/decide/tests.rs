@@ -2,7 +2,8 @@
 //! The steps on a mock machine with given times.
 
 mod early;
-mod mock;
+pub(crate) mod mock;
+mod pages;
 mod settings;
 mod time;
 mod verdicts;

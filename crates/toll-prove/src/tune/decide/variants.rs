@@ -4,8 +4,11 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use toll_act::permanent::Candidate;
+use toll_act::permanent::{Candidate, GLIBC_HUGETLB_1G, GLIBC_HUGETLB_2M, reserved};
+use toll_model::REGION;
+use toll_model::pages::PageKind;
 use toll_model::plan::{Estimate, Plan};
+use toll_model::stats::{Interval, SMALLEST_EFFECT};
 use toll_observe::observation::Observation;
 
 use super::narrowed::narrowed;
@@ -13,7 +16,13 @@ use super::run::{ROUNDS_WORTH_IT, Run};
 use crate::compare::Variant;
 use crate::compare::result::VariantResult;
 use crate::compare::schedule::Stopped;
+use crate::tune::findings::{PLAN_FILE, text_file};
+use crate::tune::kinds::{hot_text, pages};
 use crate::tune::today::SwitchedOff;
+
+/// Names of the variants with program text in huge pages: alone, and beside the plan.
+pub(super) const TEXT: &str = "text";
+pub(super) const PLAN_AND_TEXT: &str = "plan+text";
 
 impl Run<'_> {
     /// A variant of an earlier comparison, by name; `None` if it no longer exists.
@@ -27,13 +36,14 @@ impl Run<'_> {
             "all" => Some(Variant::all()),
             "never" => Some(Variant::never()),
             "plan-only" => match self.acting_plan() {
-                Some(plan) => Some(Variant::plan_only(self.experiment.plan_file(&plan)?)),
+                Some(plan) => Some(self.plan_only(&plan)?),
                 None => None,
             },
             "plan" => match self.acting_plan() {
-                Some(plan) => Some(Variant::plan(self.experiment.plan_file(&plan)?)),
+                Some(plan) => Some(self.planned(&plan)?),
                 None => None,
             },
+            TEXT | PLAN_AND_TEXT => self.with_text(look)?,
             change => self
                 .measurable(look)
                 .into_iter()
@@ -43,16 +53,54 @@ impl Run<'_> {
     }
 
     /// The variants of the upper bound; `None` if the program cannot be made huge from outside.
-    pub(super) fn upper_bound_variants(&self, look: &Observation) -> Option<Vec<Variant>> {
+    pub(super) fn upper_bound_variants(
+        &mut self,
+        look: &Observation,
+    ) -> Result<Option<Vec<Variant>>> {
         if self.is_switched_off() {
             // Only its own setting can.
-            let (_, own) = self.measurable(look).into_iter().next()?;
-            return Some(vec![Variant::none(), own]);
+            let own = self.measurable(look).into_iter().next();
+            return Ok(own.map(|(_, own)| vec![Variant::none(), own]));
         }
-        Some(match self.is_backed(look) {
+        let mut variants = match self.is_backed(look) {
             true => vec![Variant::none(), Variant::never(), Variant::all()],
             false => vec![Variant::none(), Variant::all()],
-        })
+        };
+        variants.extend(self.with_text(look)?);
+        Ok(Some(variants))
+    }
+
+    /// The plan's variant.
+    fn planned(&mut self, plan: &Plan) -> Result<Variant> {
+        let file = self.experiment.plan_file(PLAN_FILE, plan)?;
+        Ok(Variant::plan(file).with(plan.pages()))
+    }
+
+    fn plan_only(&mut self, plan: &Plan) -> Result<Variant> {
+        let file = self.experiment.plan_file(PLAN_FILE, plan)?;
+        Ok(Variant::plan_only(file).with(plan.pages()))
+    }
+
+    /// The variant with program text in huge pages, beside the plan if there is one; `None` if text
+    /// cannot pay.
+    fn with_text(&mut self, look: &Observation) -> Result<Option<Variant>> {
+        let Ok(text) = hot_text(look, &self.experiment.pages()) else {
+            return Ok(None);
+        };
+        let (name, plan) = match self.acting_plan() {
+            Some(plan) => (PLAN_AND_TEXT, Plan { text, ..plan }),
+            None => (TEXT, Plan::of_text(text)),
+        };
+        let file = self.experiment.plan_file(text_file(name), &plan)?;
+        Ok(Some(Variant::text(name, file).with(plan.pages())))
+    }
+
+    /// Whether the upper bound leaves it open that text in huge pages gains.
+    pub(super) fn may_text_pay(&self) -> bool {
+        let upper_bound = self.results.findings.upper_bound.as_ref();
+        let text = upper_bound.and_then(|upper_bound| upper_bound.variant(TEXT));
+        let may = |speedup: Interval| speedup.high > 1.0 + SMALLEST_EFFECT;
+        text.is_some_and(|text| text.speedup.is_none_or(may))
     }
 
     /// The variants of the last comparison, as many as the time allows; the plan first.
@@ -70,11 +118,11 @@ impl Run<'_> {
         match self.acting_plan() {
             Some(plan) if self.is_plan_only(look) => {
                 // The plan is compared with huge pages disabled: at least three variants.
-                variants.push(Variant::plan_only(self.experiment.plan_file(&plan)?));
+                variants.push(self.plan_only(&plan)?);
                 variants.push(Variant::never());
             }
             Some(plan) => {
-                variants.push(Variant::plan(self.experiment.plan_file(&plan)?));
+                variants.push(self.planned(&plan)?);
                 others.insert(0, Variant::all());
             }
             // The upper bound has measured everything huge; a change is what can be advised.
@@ -84,6 +132,10 @@ impl Run<'_> {
         }
         if self.is_backed(look) && !variants.contains(&Variant::never()) {
             others.push(Variant::never());
+        }
+        if self.may_text_pay() {
+            let text = self.with_text(look)?;
+            text.into_iter().for_each(|text| others.insert(0, text));
         }
         // At least two variants; more while enough rounds of them fit.
         let run = self.run_seconds.or(self.native()).unwrap_or(0.0);
@@ -102,15 +154,36 @@ impl Run<'_> {
             return Vec::new();
         }
         let variant = |c: Candidate| {
-            c.variant
-                .clone()
-                .map(|change| (c.clone(), Variant::change(c.name, change)))
+            let change = c.variant.clone()?;
+            let pages = match c.name {
+                GLIBC_HUGETLB_2M => vec![PageKind::Hugetlb2m],
+                GLIBC_HUGETLB_1G => vec![PageKind::Hugetlb1g],
+                _ => Vec::new(),
+            };
+            let variant = Variant::change(c.name, change).with(pages);
+            Some((c, variant))
         };
-        self.experiment
-            .candidates(look)
-            .into_iter()
-            .filter_map(variant)
-            .collect()
+        let changes = self.changes(look).into_iter();
+        changes.filter_map(variant).collect()
+    }
+
+    /// The changes that fit the program. Those with reserved pages only where the pool has room for
+    /// all of its anonymous memory, and the plan has a part of that.
+    pub(super) fn changes(&self, look: &Observation) -> Vec<Candidate> {
+        let mut all = self.experiment.candidates(look);
+        let planned = self
+            .acting_plan()
+            .map_or_else(Vec::new, |plan| plan.pages());
+        if planned.contains(&PageKind::Anonymous) {
+            let machine = self.experiment.pages();
+            let fits = |page: &u64| machine.has_pool(*page, look.anonymous);
+            let sizes = [REGION, 1 << 30].into_iter().filter(fits);
+            let more: Vec<Candidate> = sizes
+                .filter_map(|page| reserved(&all, page, pages(page, look.anonymous)))
+                .collect();
+            all.extend(more);
+        }
+        all
     }
 
     /// The plan, if it makes anything huge.

@@ -146,6 +146,7 @@ fn blocks_are_found_while_they_live() {
         class: 21,
         ordinal,
         thread: 0,
+        shared: false,
     };
     let block = |ordinal, born_ns, died_ns| Block {
         kind: kind(ordinal),

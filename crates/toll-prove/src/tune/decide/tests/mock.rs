@@ -22,6 +22,7 @@ use crate::tune::budget::Step;
 use crate::tune::decide::tune;
 use crate::tune::experiment::{Experiment, Under};
 use crate::tune::findings::Results;
+use crate::tune::kinds::Machine;
 use crate::tune::today::Host;
 pub const MIB: u64 = 1 << 20;
 
@@ -57,6 +58,7 @@ pub struct MockExperiment {
     pub allowed_growth: f64,
     /// How often the tails of faults were measured.
     pub tails: usize,
+    pub pages: Machine,
 }
 
 impl MockExperiment {
@@ -87,6 +89,7 @@ impl MockExperiment {
             },
             allowed_growth: 25.0,
             tails: 0,
+            pages: Machine::default(),
         }
     }
 
@@ -129,8 +132,11 @@ impl Experiment for MockExperiment {
             .clone()
             .ok_or_else(|| anyhow::anyhow!("no recorder"))
     }
-    fn plan_file(&mut self, _plan: &Plan) -> Result<PathBuf> {
-        Ok("plan.toml".into())
+    fn pages(&self) -> Machine {
+        self.pages.clone()
+    }
+    fn plan_file(&mut self, name: &str, _plan: &Plan) -> Result<PathBuf> {
+        Ok(name.into())
     }
     fn estimate_options(&self) -> estimate::Options {
         estimate::Options {

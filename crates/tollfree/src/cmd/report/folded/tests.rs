@@ -51,6 +51,7 @@ fn allocations_of_one_call_stack_are_summed() {
         class: 21,
         ordinal,
         thread: 0,
+        shared: false,
     };
     let kinds = [grown(0), grown(1), SiteKind::Anonymous, SiteKind::Heap];
     let misses = [4.0, 4.0, 9.0, 0.0];
