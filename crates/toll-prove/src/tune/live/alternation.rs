@@ -34,8 +34,10 @@ const CALL: Duration = Duration::from_micros(500);
 /// 10 changes.
 const WINDOWS: u32 = 50;
 /// Counted windows before the first change. They are compared with those in huge pages, as two
-/// samples: half as many as the windows of a variant before the first check.
-const BEFORE: usize = 8;
+/// samples: as many as the windows of a variant before the first check, if they fit into a share of
+/// the time that is left.
+const BEFORE: u32 = 8;
+const TIME_BEFORE: f64 = 0.2;
 /// Share of the time that is left in which one change has to end.
 const CHANGE: f64 = 1.0 / 20.0;
 /// Time after a change before a window: caches and TLB hold entries of the new pages again.
@@ -144,14 +146,14 @@ impl Alternation {
     }
 
     /// Measures the pages as they are, before the first change; the first window warms up. They are
-    /// not interleaved with the others. Fewer windows if the counter stands still or the user
-    /// interrupts: the rounds end for the same reason.
+    /// not interleaved with the others. Fewer windows if the time is short; if the counter stands
+    /// still or the user interrupts, the rounds end for the same reason.
     ///
     /// # Errors
     /// As for each window.
     pub fn look_before(&mut self, until: Duration) -> Result<()> {
         self.progress.say("windows before the first change");
-        for window in 0..=BEFORE {
+        for window in 0..windows_before(self.left, self.window) {
             let Ran::Done(sample) = self.measured(until)? else {
                 break;
             };
@@ -269,6 +271,13 @@ impl Alternation {
                 }))
             })
     }
+}
+
+/// The number of windows before the first change, with the one that warms up. None if the time does
+/// not suffice for two that count.
+fn windows_before(left: Duration, window: Duration) -> u32 {
+    let fit = left.mul_f64(TIME_BEFORE).div_duration_f64(window) as u32;
+    if fit < 3 { 0 } else { fit.min(BEFORE + 1) }
 }
 
 /// The length of a window before a change was measured.

@@ -26,3 +26,19 @@ fn a_rate_is_that_of_all_windows_together() {
     rate.add(&at(5, 100.0), &at(8, 110.0));
     assert_eq!(rate.per_second(), Some(10.0));
 }
+
+#[test]
+fn windows_before_the_first_change_take_a_fifth_of_the_time_at_most() {
+    let before = |left: f64, window: f64| {
+        windows_before(
+            Duration::from_secs_f64(left),
+            Duration::from_secs_f64(window),
+        )
+    };
+    assert_eq!(before(100.0, 2.0), BEFORE + 1);
+    assert_eq!(before(1000.0, 2.0), BEFORE + 1);
+    assert_eq!(before(100.0, 4.0), 5);
+    assert_eq!(before(100.0, 7.0), 0);
+    assert_eq!(before(4.4, 0.3), 0);
+    assert_eq!(before(0.0, 2.0), 0);
+}
