@@ -56,6 +56,32 @@ unsigned long econ_free_blocks(int nid)
 }
 
 /**
+ * econ_has_piece - whether a block can be taken without cutting a huge block
+ * @nid: the node
+ * @order: order of the block, below that of a huge page
+ *
+ * Context: any.
+ * Return: true if a zone above the low watermark has a free block of that order, or
+ * of one between it and a huge page.
+ */
+bool econ_has_piece(int nid, unsigned int order)
+{
+	struct zone *zones = NODE_DATA(nid)->node_zones, *zone;
+	unsigned int at;
+
+	for (zone = zones; zone < zones + MAX_NR_ZONES; zone++) {
+		if (!populated_zone(zone) ||
+		    !zone_watermark_ok(zone, order, low_wmark_pages(zone),
+				       gfp_zone(GFP_TRANSHUGE_LIGHT), 0))
+			continue;
+		for (at = order; at < HPAGE_PMD_ORDER; at++)
+			if (READ_ONCE(zone->free_area[at].nr_free))
+				return true;
+	}
+	return false;
+}
+
+/**
  * econ_count_ns - add to a saturating sum of nanoseconds
  * @sum: the sum
  * @ns: any number

@@ -18,17 +18,24 @@ static bool econ_acts(const struct econ_mm *econ)
 	return econ_effective_mode(econ) == ECON_ON && READ_ONCE(econ_mode) == ECON_ON;
 }
 
-/* Count the first touch of a region. */
-static void econ_count_touched(struct econ_mm *econ, const struct econ_place *place,
-			       unsigned int rank, bool is_huge)
+/* The region waits for no block any more. */
+static void econ_touch(struct econ_mm *econ, const struct econ_place *place,
+		       unsigned long region)
 {
-	u32 waiting = READ_ONCE(econ->waiting[rank]);
+	unsigned long behind = region > place->begin ? region - place->begin : 0;
 
 	if (place->row)
+		econ_waiting_touch(econ->waiting, &econ->holder->profile, place->row,
+				   DIV_ROUND_UP(behind, HPAGE_PMD_SIZE));
+}
+
+/* Count a touch of a region without memory. */
+static void econ_count_touched(struct econ_mm *econ, const struct econ_place *place,
+			       unsigned long region, bool is_huge)
+{
+	if (place->row)
 		atomic_inc(&econ->regions[place->row - econ->holder->rows][is_huge]);
-	/* A race makes it wrong by one, but it is an estimate. */
-	if (waiting)
-		WRITE_ONCE(econ->waiting[rank], waiting - 1);
+	econ_touch(econ, place, region);
 }
 
 static bool econ_pays_with(struct econ_action action, enum econ_supply supply)
@@ -62,19 +69,18 @@ static bool econ_may_take_block(struct econ_mm *econ, struct vm_area_struct *vma
 				unsigned long region, const struct econ_place *place,
 				struct econ_action *action)
 {
-	unsigned int rank = econ_rank(place->region.walks_ns);
 	int nid = econ_node_of(vma, region);
 	bool go;
 
 	/* Look for a block only if the best one would pay. */
 	action->supply = ECON_FREE_BLOCK;
 	if (econ_pays_with(*action, ECON_ZEROED_BLOCK))
-		econ_find_supply(econ, rank, nid,
+		econ_find_supply(econ, place, nid,
 				 econ_prezero_want(nid, econ_earned(econ, vma->vm_mm,
 								    ECON_WORK_ZERO)),
 				 action);
 	go = econ_decide_for_mm(econ, action, region);
-	econ_count_touched(econ, place, rank, go);
+	econ_count_touched(econ, place, region, go);
 	if (!go && action->supply == ECON_NO_BLOCK)
 		econ_lack_block(nid, econ_earned(econ, vma->vm_mm,
 						 ECON_WORK_COMPACT), action,
@@ -86,9 +92,11 @@ static bool econ_may_take_block(struct econ_mm *econ, struct vm_area_struct *vma
 
 /* The huge zero page is cleared already, and shared. */
 static bool econ_may_map_zero_page(struct econ_mm *econ, unsigned long region,
+				   const struct econ_place *place,
 				   struct econ_action *action)
 {
 	action->supply = ECON_ZEROED_BLOCK;
+	econ_touch(econ, place, region);
 	return econ_decide_for_mm(econ, action, region);
 }
 
@@ -111,7 +119,7 @@ bool __econ_may_be_huge(struct vm_fault *vmf)
 		return true;
 	econ_describe_place(econ, &place, &action);
 	if (econ_maps_zero_page(vmf))
-		go = econ_may_map_zero_page(econ, region, &action);
+		go = econ_may_map_zero_page(econ, region, &place, &action);
 	else
 		go = econ_may_take_block(econ, vma, region, &place, &action);
 	go = econ_end_decision(econ, go);
@@ -120,23 +128,39 @@ bool __econ_may_be_huge(struct vm_fault *vmf)
 	return go;
 }
 
+/*
+ * Blocks of each order that are free cost nothing; a smaller one may be cut from a huge
+ * block that another region waits for.
+ */
+static u64 econ_piece_cost(const struct econ_mm *econ, const struct econ_place *place,
+			   int nid, unsigned int order)
+{
+	if (nid == NUMA_NO_NODE || econ_has_piece(nid, order))
+		return 0;
+	return econ_piece_value(econ_block_value(econ, place, econ_free_blocks(nid)),
+				order);
+}
+
 unsigned long __econ_orders(struct vm_fault *vmf, unsigned long orders,
 			    enum econ_kind kind)
 {
 	struct vm_area_struct *vma = vmf->vma;
+	unsigned long region = vmf->address & HPAGE_PMD_MASK, pays = 0;
 	struct econ_action action = { .kind = kind };
-	unsigned long pays = 0;
 	struct econ_mm *econ;
 	struct econ_place place;
+	int nid;
 
 	if (econ_user_decided(vma))
 		return orders;
-	econ = econ_begin_decision(vma, vmf->address & HPAGE_PMD_MASK, &place);
+	econ = econ_begin_decision(vma, region, &place);
 	if (!econ)
 		return orders;
 	econ_describe_place(econ, &place, &action);
 	action.supply = ECON_FREE_BLOCK;
+	nid = econ_node_of(vma, vmf->address);
 	for_each_set_bit(action.order, &orders, HPAGE_PMD_ORDER) {
+		action.block_ns = econ_piece_cost(econ, &place, nid, action.order);
 		if (econ_decide_for_mm(econ, &action, vmf->address))
 			pays |= BIT(action.order);
 	}

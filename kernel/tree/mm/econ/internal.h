@@ -14,6 +14,7 @@
 #include "hooks.h"
 #include "model.h"
 #include "profile.h"
+#include "waiting.h"
 
 /* Length classes and protections of mappings, which have ordinals. */
 #define ECON_CLASSES		57
@@ -133,7 +134,7 @@ struct econ_account {
  *	its credit
  * @asked_ns: when @earned_ns was updated last
  * @ordinals: number of mappings of each class and protection
- * @waiting: for each rank, number of regions that were not touched yet
+ * @waiting: regions that were not touched yet
  * @ledger: decisions, by kind
  * @free: for freeing it after a grace period
  * @regions: for each row, number of regions not made huge, and made huge
@@ -148,7 +149,7 @@ struct econ_mm {
 	u64 earned_ns[ECON_WORKS];
 	u64 asked_ns[ECON_WORKS];
 	u32 ordinals[ECON_CLASSES][ECON_PROTECTIONS];
-	u32 waiting[ECON_RANKS];
+	struct econ_waiting *waiting;
 	struct econ_account ledger[ECON_KINDS];
 	struct rcu_work free;
 	atomic_t regions[][2];
@@ -177,6 +178,7 @@ static inline enum econ_mode econ_effective_mode(const struct econ_mm *econ)
 }
 
 unsigned long econ_free_blocks(int nid);
+bool econ_has_piece(int nid, unsigned int order);
 void econ_count_ns(atomic64_t *sum, u64 ns);
 void econ_book(unsigned int kind, unsigned int order, unsigned long address,
 	       struct econ_account *own, struct econ_estimate it, bool acts);
@@ -229,11 +231,13 @@ u64 econ_earned(struct econ_mm *econ, const struct mm_struct *mm,
  * @region: sum of the rows in the region
  * @row: row with most bytes in it, NULL if there is none
  * @most: number of these bytes
+ * @begin: address of the first byte of @row
  */
 struct econ_place {
 	struct econ_region region;
 	const struct econ_row *row;
 	u64 most;
+	unsigned long begin;
 };
 
 /**
@@ -253,8 +257,10 @@ struct econ_mm *econ_begin_decision(const struct vm_area_struct *vma,
 bool econ_end_decision(const struct econ_mm *econ, bool go);
 void econ_describe_place(const struct econ_mm *econ, const struct econ_place *place,
 			 struct econ_action *action);
-void econ_find_supply(const struct econ_mm *econ, unsigned int rank, int nid,
-		      unsigned long zeroed, struct econ_action *action);
+u64 econ_block_value(const struct econ_mm *econ, const struct econ_place *place,
+		     unsigned long blocks);
+void econ_find_supply(const struct econ_mm *econ, const struct econ_place *place,
+		      int nid, unsigned long zeroed, struct econ_action *action);
 
 /* ledger.c */
 

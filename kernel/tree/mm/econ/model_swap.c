@@ -3,8 +3,8 @@
  * A block of several pages that is read from swap at once.
  *
  * Benefit: the faults of the other pages that the program will touch, without the
- * reads, which happen in any case. Cost: reading the pages that it will not touch.
- * Nothing is cleared.
+ * reads, which happen in any case. Cost: reading the pages that it will not touch, and
+ * the benefit of the memory elsewhere. Nothing is cleared.
  */
 
 #include <linux/kernel.h>
@@ -27,7 +27,8 @@ static struct econ_estimate econ_swap_estimate(const struct econ_action *action,
 
 	return (struct econ_estimate){
 		.benefit = econ_product(fault, touched - 1),
-		.cost = econ_product(read, pages - touched),
+		.cost = econ_sum(econ_product(read, pages - touched),
+				 action->block_ns),
 	};
 }
 
@@ -38,6 +39,8 @@ static struct econ_estimate econ_swap_estimate(const struct econ_action *action,
 static const struct econ_case cases[] = {
 	CASE("all of a region is touched again: 64 KiB at once", true,
 	     .order = 4, .touched = 512),
+	CASE("but not of a block that saves more elsewhere", false,
+	     .order = 4, .touched = 512, .block_ns = 100000),
 	CASE("and 1 MiB at once", true, .order = 8, .touched = 512),
 	CASE("half of it: reading is dearer than a fault", false,
 	     .order = 4, .touched = 256),

@@ -21,7 +21,8 @@ static u64 econ_bytes_in_region(unsigned long region, unsigned long begin,
 	return begin < end ? end - begin : 0;
 }
 
-static void econ_place_add_row(struct econ_place *place, const struct econ_row *row, u64 bytes)
+static void econ_place_add_row(struct econ_place *place, const struct econ_row *row,
+			       unsigned long begin, u64 bytes)
 {
 	if (!bytes)
 		return;
@@ -29,6 +30,7 @@ static void econ_place_add_row(struct econ_place *place, const struct econ_row *
 	if (bytes > place->most) {
 		place->most = bytes;
 		place->row = row;
+		place->begin = begin;
 	}
 }
 
@@ -48,7 +50,7 @@ static bool econ_place_add_site(const struct econ_mm *econ, enum econ_site site,
 	row = econ_rows_of(&econ->holder->profile, &key, &nr);
 	at = econ_row_from(row, nr, region > base ? region - base : 0);
 	for (; at < nr && base + row[at].begin < region + HPAGE_PMD_SIZE; at++)
-		econ_place_add_row(place, &row[at],
+		econ_place_add_row(place, &row[at], base + row[at].begin,
 				   econ_bytes_in_region(region, base + row[at].begin,
 							base + row[at].end));
 	return nr;
@@ -64,7 +66,7 @@ static bool econ_place_add_mappings(struct econ_mm *econ, unsigned long region,
 
 	mas_init(&mas, &econ->ranges, region);
 	mas_for_each(&mas, row, last)
-		econ_place_add_row(place, row,
+		econ_place_add_row(place, row, mas.index,
 				   econ_bytes_in_region(region, mas.index, mas.last + 1));
 	if (place->row)
 		return true;
@@ -154,17 +156,38 @@ void econ_describe_place(const struct econ_mm *econ, const struct econ_place *pl
 }
 
 /**
+ * econ_block_value - benefit that a block would have in another region
+ * @econ: profile of the mm
+ * @place: profile of the region that would take the block
+ * @blocks: number of free blocks
+ *
+ * Context: between econ_begin_decision() and econ_end_decision().
+ * Return: nanoseconds.
+ */
+u64 econ_block_value(const struct econ_mm *econ, const struct econ_place *place,
+		     unsigned long blocks)
+{
+	const struct econ_profile *profile = &econ->holder->profile;
+	unsigned int rank = 0;
+
+	if (place->row)
+		rank = econ->waiting->rows[place->row - profile->rows].rank;
+	return econ_waiting_value(econ->waiting, rank, blocks, profile->run_ns,
+				  ktime_get_ns() - econ->begin_ns, &econ_costs);
+}
+
+/**
  * econ_find_supply - fill in the supply of blocks
  * @econ: profile of the mm
- * @rank: rank of the region
+ * @place: profile of the region
  * @nid: node of the block. If it is not known, the allocator is assumed to find one
  * @zeroed: number of zeroed blocks of the node that may be used
  * @action: action to fill in
  *
- * Context: any.
+ * Context: between econ_begin_decision() and econ_end_decision().
  */
-void econ_find_supply(const struct econ_mm *econ, unsigned int rank, int nid,
-		      unsigned long zeroed, struct econ_action *action)
+void econ_find_supply(const struct econ_mm *econ, const struct econ_place *place,
+		      int nid, unsigned long zeroed, struct econ_action *action)
 {
 	unsigned long blocks;
 
@@ -177,5 +200,5 @@ void econ_find_supply(const struct econ_mm *econ, unsigned int rank, int nid,
 		action->supply = ECON_ZEROED_BLOCK;
 	else
 		action->supply = blocks ? ECON_FREE_BLOCK : ECON_NO_BLOCK;
-	action->block_ns = econ_block_cost(econ->waiting, rank, blocks);
+	action->block_ns = econ_block_value(econ, place, blocks);
 }

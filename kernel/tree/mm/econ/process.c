@@ -181,13 +181,19 @@ static struct econ_mm *econ_mm_create(struct econ_holder *holder, bool is_counte
 			GFP_KERNEL_ACCOUNT);
 	if (!econ)
 		return NULL;
+	econ->waiting = kvzalloc(econ_waiting_size(&holder->profile),
+				 GFP_KERNEL_ACCOUNT);
+	if (!econ->waiting) {
+		kvfree(econ);
+		return NULL;
+	}
 	mt_init_flags(&econ->ranges, MT_FLAGS_USE_RCU);
 	mt_init_flags(&econ->mappings, MT_FLAGS_USE_RCU);
 	econ->holder = econ_holder_get(holder);
 	econ->is_counted = is_counted;
 	econ->mode = ECON_AS_MACHINE;
 	econ->begin_ns = ktime_get_ns();
-	econ_count_ranks(&holder->profile, econ->waiting);
+	econ_waiting_init(econ->waiting, &holder->profile, &econ_costs);
 	return econ;
 }
 
@@ -196,6 +202,7 @@ static void econ_mm_destroy(struct econ_mm *econ)
 	mtree_destroy(&econ->ranges);
 	mtree_destroy(&econ->mappings);
 	econ_put_profile(econ->holder);
+	kvfree(econ->waiting);
 	kvfree(econ);
 }
 
@@ -256,6 +263,8 @@ void __econ_copy_mm(struct mm_struct *mm, struct mm_struct *old)
 	econ->mode = READ_ONCE(from->mode);
 	econ->begin_ns = from->begin_ns;
 	memcpy(econ->ordinals, from->ordinals, sizeof(econ->ordinals));
+	/* What the parent has touched is mapped in the child. */
+	memcpy(econ->waiting, from->waiting, econ_waiting_size(&from->holder->profile));
 	if (econ_copy_tree(&econ->ranges, &from->ranges) ||
 	    econ_copy_tree(&econ->mappings, &from->mappings))
 		econ_mm_destroy(econ);

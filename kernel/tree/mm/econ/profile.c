@@ -9,7 +9,6 @@
 #include <linux/limits.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
-#include <linux/string.h>
 
 #include "model.h"
 #include "profile.h"
@@ -213,52 +212,4 @@ void econ_region_fill(struct econ_region *region)
 unsigned int econ_rank(u64 benefit_ns)
 {
 	return fls64(benefit_ns);
-}
-
-/**
- * econ_count_ranks - count the regions of a profile by rank
- * @profile: the profile
- * @regions: array of %ECON_RANKS numbers to set
- *
- * Context: any.
- */
-void econ_count_ranks(const struct econ_profile *profile, u32 *regions)
-{
-	u32 i;
-
-	memset(regions, 0, ECON_RANKS * sizeof(*regions));
-	for (i = 0; i < profile->nr_rows; i++) {
-		const struct econ_row *row = &profile->rows[i];
-		struct econ_region whole = {};
-		u64 nr = (row->end - row->begin) / REGION_BYTES ?: 1;
-		u32 *rank;
-
-		econ_region_add(&whole, row, REGION_BYTES);
-		rank = &regions[econ_rank(whole.walks_ns)];
-		*rank = min((u64)*rank + nr, (u64)U32_MAX);
-	}
-}
-
-/**
- * econ_block_cost - benefit that a block would have in another region
- * @waiting: for each rank, number of regions that were not touched yet
- * @rank: rank of the region that would take the block
- * @blocks: number of free blocks
- *
- * Regions of higher ranks are expected to be touched. As long as there is a block for
- * each of them and one more, a block costs nothing.
- *
- * Context: any.
- * Return: benefit of the region that would get no block, rounded down to a power of two.
- */
-u64 econ_block_cost(const u32 *waiting, unsigned int rank, unsigned long blocks)
-{
-	unsigned int other;
-
-	for (other = ECON_RANKS - 1; other > rank; other--) {
-		if (waiting[other] && waiting[other] >= blocks)
-			return 1ULL << (other - 1);
-		blocks -= waiting[other];
-	}
-	return 0;
 }

@@ -133,7 +133,5 @@ void econ_region_fill(struct econ_region *region);
 #define ECON_RANKS		65
 
 unsigned int econ_rank(u64 benefit_ns);
-void econ_count_ranks(const struct econ_profile *profile, u32 *regions);
-u64 econ_block_cost(const u32 *waiting, unsigned int rank, unsigned long blocks);
 
 #endif /* _MM_ECON_PROFILE_H */

@@ -21,7 +21,7 @@ bool __econ_may_promote(struct econ_promotion *it, struct vm_area_struct *vma,
 	if (!econ)
 		return true;
 	econ_describe_place(econ, &place, &action);
-	econ_find_supply(econ, econ_rank(place.region.walks_ns), nid, 0, &action);
+	econ_find_supply(econ, &place, nid, 0, &action);
 	it->estimate = econ_estimate(&action, &econ_costs);
 	/* An approved collapse is counted when it is done. */
 	it->is_due = econ_pays(it->estimate);

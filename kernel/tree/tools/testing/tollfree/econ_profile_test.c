@@ -267,31 +267,6 @@ static void a_benefit_falls_with_the_run(void)
 	EXPECT_EQ(econ_left_ns(U64_MAX, 1, 0), U64_MAX);
 }
 
-/* Example of the talk: scarce blocks go to the regions with the largest benefit. */
-static void a_block_costs_what_it_would_save_elsewhere(void)
-{
-	u32 waiting[ECON_RANKS];
-	unsigned int rich = econ_rank(5000000), poor = econ_rank(1000);
-
-	EXPECT_EQ(parse(HEAD "heap 0 0x1400000 5000000 512 100\n"	/* 10 regions */
-			"heap 0x1400000 0xc800000 1000 512 100\n"	/* 90 */
-			"bss 0 0x1000 4000 1 25\nend 3\n"), true);	/* less than one */
-	econ_count_ranks(&profile, waiting);
-	EXPECT_EQ(waiting[rich], 10);
-	EXPECT_EQ(waiting[poor], 91);
-	EXPECT_EQ(waiting[0], 0);
-	EXPECT_EQ(econ_block_cost(waiting, poor, 100), 0);
-	EXPECT_EQ(econ_block_cost(waiting, poor, 11), 0);
-	EXPECT_EQ(econ_block_cost(waiting, poor, 10), 1 << 22);
-	EXPECT_EQ(econ_block_cost(waiting, poor, 0), 1 << 22);
-	EXPECT_EQ(econ_block_cost(waiting, rich, 1), 0);
-	waiting[rich] = 3;
-	EXPECT_EQ(econ_block_cost(waiting, poor, 4), 0);
-	EXPECT_EQ(econ_block_cost(waiting, poor, 3), 1 << 22);
-	EXPECT_EQ(econ_block_cost(waiting, 0, 94), 1 << 9);
-	EXPECT_EQ(econ_block_cost(waiting, 0, 95), 0);
-}
-
 static u64 seed = 88172645463325252ULL;
 
 static u32 any(u32 below)
@@ -390,7 +365,6 @@ int main(int argc, char **argv)
 	RUN(a_region_has_what_its_parts_have);
 	RUN(a_quarter_of_a_region_speaks_for_it);
 	RUN(a_benefit_falls_with_the_run);
-	RUN(a_block_costs_what_it_would_save_elsewhere);
 	RUN(no_text_does_harm);
 	return tap_end();
 }
