@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Runs the benchmarks and prints their goals: benches/all.sh [--keep] [NAME]...
-# Native: skewed, sim, preload, sampler, stat, why, null, live, services, text, lab, real, morsel. In the lab, hours each: luf, econ, morsel-lab.
+# Native: skewed, sim, preload, sampler, stat, bpf, why, null, live, services, text, lab, real, morsel. In the lab, hours
+# each: luf, econ, morsel-lab.
 # With --keep, the output is written to docs/results/NAME.md.
 # Installs the real programs first. Results are kept in the cache, so that an interrupted run continues.
 # Status: 0 all goals met, 1 one not met, 3 the set-up failed.

@@ -15,7 +15,8 @@
 //! | `mapped` | memory of a process in huge pages |
 //! | `delays` | delay accounting |
 //! | `cgroup` | control groups of version 2 and 1 |
-//! | `events`, `pmu` | perf events |
+//! | `events`, `pmu`, `tracepoints` | perf events |
+//! | [`crate::bpf`] | counts and times by BPF programs |
 //! | `live` | the machine, its control groups and all processes, for commands that watch everything |
 
 mod cgroup;
@@ -28,6 +29,7 @@ mod pmu;
 mod pressure;
 mod sizes;
 mod threads;
+mod tracepoints;
 mod tree;
 mod used;
 mod vmstat;
@@ -43,6 +45,7 @@ use self::machine::Machine;
 use self::tree::Tree;
 use self::used::Used;
 use crate::Root;
+use crate::bpf::{self, Of, Probes};
 use crate::proc::{self, Stat};
 
 pub use self::cgroup::Cgroup;
@@ -106,13 +109,22 @@ pub struct Counters {
     subject: Subject,
     machine: Machine,
     events: Events,
+    /// BPF programs; `None` if another reader has them.
+    probes: Option<Result<Probes, Missing>>,
 }
 
 impl Counters {
     /// Watches the machine.
     pub fn of_machine(root: &Root) -> Counters {
-        let events = Events::open(root, &events::Subject::Machine);
-        Counters::new(root, Subject::Machine, events)
+        let probes = Probes::open(root, &Of::Machine);
+        let events = Events::open(root, &events::Subject::Machine, &probes);
+        Counters::new(root, Subject::Machine, events, Some(probes))
+    }
+
+    /// Watches the machine without BPF programs: the caller has these.
+    fn of_machine_without(root: &Root, probes: &Result<Probes, Missing>) -> Counters {
+        let events = Events::open(root, &events::Subject::Machine, probes);
+        Counters::new(root, Subject::Machine, events, None)
     }
 
     /// Watches a control group, by its directory or its name.
@@ -121,8 +133,10 @@ impl Counters {
     /// There is no such group.
     pub fn of_cgroup(root: &Root, name: &Path) -> Result<Counters, Refusal> {
         let cgroup = Cgroup::find(root, name)?;
-        let events = Events::open(root, &events::Subject::Cgroup(&cgroup));
-        Ok(Counters::new(root, Subject::Cgroup(cgroup), events))
+        let probes = cgroup.probes(root);
+        let events = Events::open(root, &events::Subject::Cgroup(&cgroup), &probes);
+        let subject = Subject::Cgroup(cgroup);
+        Ok(Counters::new(root, subject, events, Some(probes)))
     }
 
     /// Watches a running process and its descendants.
@@ -133,23 +147,43 @@ impl Counters {
         let stat = living(root, pid)?;
         let mut tree = Tree::new(pid, Some(stat.start_ticks));
         tree.look(root);
-        let events = Events::open(root, &events::Subject::Processes(tree.pids()));
-        Ok(Counters::new(root, Subject::Tree(Box::new(tree)), events))
+        let probes = Probes::open(root, &Of::Followed);
+        if let Ok(probes) = &probes {
+            // The programs see what these fork from now on.
+            probes.follow(&tree.pids());
+            tree.look(root);
+            probes.follow(&tree.pids());
+        }
+        let subject = events::Subject::Processes(tree.pids());
+        let events = Events::open(root, &subject, &probes);
+        let subject = Subject::Tree(Box::new(tree));
+        Ok(Counters::new(root, subject, events, Some(probes)))
     }
 
     /// Watches the programs that this thread starts from now on, until [`Counters::attach`] names
     /// the one to follow.
     pub fn of_children(root: &Root) -> Counters {
-        let events = Events::open(root, &events::Subject::Children);
-        Counters::new(root, Subject::Tree(Box::new(Tree::new(0, None))), events)
+        let probes = Probes::open(root, &Of::Followed);
+        if let Ok(probes) = &probes {
+            probes.follow_own_forks();
+        }
+        let events = Events::open(root, &events::Subject::Children, &probes);
+        let subject = Subject::Tree(Box::new(Tree::new(0, None)));
+        Counters::new(root, subject, events, Some(probes))
     }
 
-    fn new(root: &Root, subject: Subject, events: Events) -> Counters {
+    fn new(
+        root: &Root,
+        subject: Subject,
+        events: Events,
+        probes: Option<Result<Probes, Missing>>,
+    ) -> Counters {
         Counters {
             root: root.clone(),
             subject,
             machine: Machine::default(),
             events,
+            probes,
         }
     }
 
@@ -164,6 +198,9 @@ impl Counters {
 
     /// Follows a program that was just started.
     pub fn attach(&mut self, pid: u32) {
+        if let Some(Ok(probes)) = &self.probes {
+            probes.leave_own_forks();
+        }
         if let Subject::Tree(tree) = &mut self.subject {
             let started = proc::stat(&self.root, pid)
                 .ok()
@@ -198,6 +235,9 @@ impl Counters {
     pub fn look(&mut self) {
         if let Subject::Tree(tree) = &mut self.subject {
             tree.look(&self.root);
+            if let Some(Ok(probes)) = &self.probes {
+                probes.forget_ended(&self.root);
+            }
         }
     }
 
@@ -216,7 +256,21 @@ impl Counters {
         if self.events.have_faults() {
             set_all_faults(&mut snapshot);
         }
+        self.read_probes(&mut snapshot);
         snapshot
+    }
+
+    fn read_probes(&self, snapshot: &mut Snapshot) {
+        let scope = self.scope();
+        let read = |probes: &Result<Probes, Missing>| match probes {
+            Ok(probes) => probes.read(),
+            Err(missing) => Err(missing.clone()),
+        };
+        match self.probes.as_ref().map(read) {
+            None => {}
+            Some(Ok(sums)) => sums.set(scope, snapshot),
+            Some(Err(missing)) => bpf::miss(scope, &missing, snapshot),
+        }
     }
 }
 

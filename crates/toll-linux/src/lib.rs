@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`proc`] | reads `/proc/PID`: mappings, their sizes, status |
 //! | [`sys`] | reads what the machine offers: THP, memory, limits, pools |
+//! | [`bpf`] | counts and times in the kernel, by BPF programs |
 //! | [`counters`] | reads what `stat` shows: counters of a process tree, a control group or the machine |
 //! | [`cpu`] | names the CPU and its TLBs |
 //! | [`symbols`] | build-ids, symbols and source lines of ELF files |
@@ -24,6 +25,7 @@
 //! | [`perf`] | probes whether the CPU samples data addresses |
 
 pub mod accessed;
+pub mod bpf;
 pub mod calibrate;
 pub mod counters;
 pub mod cpu;

@@ -103,6 +103,27 @@ pub struct Reading {
     pub counted: Option<f64>,
     /// The value of each CPU, where the kernel has one.
     pub by_cpu: Vec<u64>,
+    /// What counted it, where more than one source can.
+    pub source: Option<&'static str>,
+}
+
+impl Reading {
+    pub fn new(value: Result<u64, Missing>) -> Reading {
+        Reading {
+            value,
+            counted: None,
+            by_cpu: Vec::new(),
+            source: None,
+        }
+    }
+
+    /// A value that this source counted.
+    pub fn of(source: &'static str, value: u64) -> Reading {
+        Reading {
+            source: Some(source),
+            ..Reading::new(Ok(value))
+        }
+    }
 }
 
 /// What was read at one moment.
@@ -115,12 +136,7 @@ pub struct Snapshot {
 
 impl Snapshot {
     pub fn set(&mut self, scope: Scope, name: impl Into<String>, value: Result<u64, Missing>) {
-        let reading = Reading {
-            value,
-            counted: None,
-            by_cpu: Vec::new(),
-        };
-        self.set_reading(scope, name, reading);
+        self.set_reading(scope, name, Reading::new(value));
     }
 
     pub fn set_reading(&mut self, scope: Scope, name: impl Into<String>, reading: Reading) {
@@ -138,6 +154,11 @@ impl Snapshot {
     pub fn merge(&mut self, other: Snapshot) {
         self.readings.extend(other.readings);
         self.cpus = self.cpus.max(other.cpus);
+    }
+
+    /// Whether there is a value, or a reason why there is none.
+    pub fn has(&self, scope: Scope, name: &str) -> bool {
+        self.readings.contains_key(&(scope, name.to_owned()))
     }
 
     pub fn value(&self, scope: Scope, name: &str) -> Option<u64> {
@@ -185,6 +206,7 @@ pub struct Counter {
     pub missing: Option<Missing>,
     pub counted: Option<f64>,
     pub by_cpu: Vec<u64>,
+    pub source: Option<&'static str>,
 }
 
 /// The readings of one scope in two snapshots.
@@ -257,6 +279,7 @@ fn counter(change: &Change, name: &str, reading: &Reading, costs: &EventCosts) -
         loss: value.and_then(|value| formulas::loss(change, name, value, costs)),
         missing,
         counted: reading.counted,
+        source: reading.source,
         by_cpu: by_cpu
             .map(|(cpu, now)| now.saturating_sub(earlier.get(cpu).copied().unwrap_or(0)))
             .collect(),

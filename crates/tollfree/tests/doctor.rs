@@ -30,6 +30,7 @@ const MACHINE: &[(&str, &str)] = &[
         "Name:\tx\nState:\tR\nTgid:\t1\nVmRSS:\t4 kB\nCapEff:\t000001ffffffffff\nSeccomp:\t0\n",
     ),
     ("proc/1/clear_refs", ""),
+    ("sys/kernel/btf/vmlinux", ""),
     ("proc/filesystems", "nodev\tsysfs\n\text4\n"),
     (
         "sys/kernel/mm/transparent_hugepage/enabled",

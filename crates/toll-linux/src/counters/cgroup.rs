@@ -10,6 +10,7 @@ use toll_model::losses::{Missing, Scope, Snapshot};
 use super::vmstat::{numbers, set_minor};
 use super::{Refusal, pressure, ticks_to_ns};
 use crate::Root;
+use crate::bpf::{Of, Probes};
 use crate::proc::{Hierarchies, Mount, hierarchies};
 
 /// A control group that is watched.
@@ -79,6 +80,17 @@ impl Cgroup {
     /// Whether the group was removed.
     pub(super) fn is_gone(&self, root: &Root) -> bool {
         !root.path(self.directory.join("cgroup.procs")).exists()
+    }
+
+    /// Starts BPF programs for its tasks.
+    pub(super) fn probes(&self, root: &Root) -> Result<Probes, Missing> {
+        match self.unified {
+            true => Probes::open(root, &Of::Cgroup(root.path(&self.directory))),
+            false => Err(Missing::new(
+                "BPF: knows the tasks of a cgroup by version 2 alone",
+                "cgroup version 2",
+            )),
+        }
     }
 
     /// Whether the memory controller counts for it.

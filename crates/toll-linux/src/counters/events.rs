@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The perf events of a subject: TLB misses and page walks by the PMU, page faults and context
-//! switches by the kernel, TLB shootdowns by a tracepoint.
+//! switches by the kernel, others by tracepoints.
 //!
 //! Hardware events count user mode only: so the time in page walks does not overlap with the time in
 //! page faults, and ordinary users may count them.
@@ -13,22 +13,19 @@ use std::os::fd::OwnedFd;
 use toll_model::losses::{Missing, Reading, Scope, Snapshot};
 
 use super::cgroup::Cgroup;
-use super::pmu;
+use super::{pmu, tracepoints};
 use crate::Root;
+use crate::bpf::Probes;
 use crate::perf::Event;
 use crate::perf::counting::{Counting, Of};
 
 const SOFTWARE: u32 = 1;
-const TRACEPOINT: u32 = 2;
 /// Software events: the counter, and its number.
 const FAULTS_AND_SWITCHES: [(&str, u64); 3] = [
     ("page_faults_minor", 5),
     ("page_faults_major", 6),
     ("context_switches", 3),
 ];
-/// Reason of `tlb:tlb_flush` for a flush that interrupts other CPUs (TLB_REMOTE_SEND_IPI).
-const SENT: &CStr = c"reason == 4";
-const TRACING: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// What the events are opened for.
 #[derive(Debug)]
@@ -57,7 +54,7 @@ pub(super) struct Events {
 
 impl Events {
     /// Opens what can be opened; the rest has a reason.
-    pub(super) fn open(root: &Root, subject: &Subject) -> Events {
+    pub(super) fn open(root: &Root, subject: &Subject, probes: &Result<Probes, Missing>) -> Events {
         let scope = match subject {
             Subject::Machine => Scope::Machine,
             Subject::Cgroup(_) => Scope::Cgroup,
@@ -74,19 +71,24 @@ impl Events {
                 let events = opener.all(&[event(SOFTWARE, number)], true, None);
                 open.push(Open { name, events });
             }
-            let sent = shootdowns(root).and_then(|event| opener.all(&[event], true, Some(SENT)));
-            let name = "tlb_shootdowns_sent";
-            open.push(Open { name, events: sent });
+        }
+        let has_probe = |name| probes.as_ref().is_ok_and(|probes| probes.counts(name));
+        for tracepoint in tracepoints::of(root, scope) {
+            let name = tracepoint.counter;
+            if !has_probe(name) {
+                let event = tracepoint.event(root);
+                let events = event.and_then(|it| opener.all(&[it], true, tracepoint.filter));
+                open.push(Open { name, events });
+            }
         }
         Events { scope, open }
     }
 
-    /// Sets the counters. A count of faults replaces that of /proc, and is left out if it is missing.
+    /// Sets the counters. A count replaces that of /proc, or the reason why that is missing.
     pub(super) fn read(&self, snapshot: &mut Snapshot) {
         for open in &self.open {
             let reading = open.read();
-            let has_other = open.name.starts_with("page_faults");
-            if reading.value.is_ok() || !has_other {
+            if reading.value.is_ok() || !snapshot.has(self.scope, open.name) {
                 snapshot.set_reading(self.scope, open.name, reading);
             }
         }
@@ -127,9 +129,9 @@ impl Open {
 
 fn reading(value: Result<u64, Missing>, counted: Option<f64>) -> Reading {
     Reading {
-        value,
         counted,
-        by_cpu: Vec::new(),
+        source: Some("perf"),
+        ..Reading::new(value)
     }
 }
 
@@ -234,18 +236,6 @@ fn event(kind: u32, config: u64) -> Event {
     }
 }
 
-/// The tracepoint of TLB flushes.
-fn shootdowns(root: &Root) -> Result<Event, Missing> {
-    let id = |tracing: &&str| root.number(format!("{tracing}/events/tlb/tlb_flush/id"));
-    let id = TRACING.iter().find_map(id);
-    id.map(|id| event(TRACEPOINT, id)).ok_or_else(|| {
-        Missing::new(
-            "shootdowns of a process are known only to the tracepoint tlb:tlb_flush, which is not visible",
-            "as root `mount -t tracefs none /sys/kernel/tracing`, on a kernel with CONFIG_FTRACE (for a container: on the host, and -v /sys/kernel/tracing:/sys/kernel/tracing:ro)",
-        )
-    })
-}
-
 /// Why an event cannot be opened.
 fn refused(root: &Root, error: &io::Error) -> Missing {
     match error.raw_os_error() {
@@ -282,17 +272,6 @@ mod tests {
     fn online_cpus_are_ranges() {
         let machine = Directory::with(&[("sys/devices/system/cpu/online", "0-2,5,7-8\n")]);
         assert_eq!(cpus(&Root::at(machine.as_path())), [0, 1, 2, 5, 7, 8]);
-    }
-
-    #[test]
-    fn the_tracepoint_is_found_in_either_place() {
-        let machine = Directory::empty();
-        assert!(shootdowns(&Root::at(machine.as_path())).is_err());
-        machine.write("sys/kernel/debug/tracing/events/tlb/tlb_flush/id", "41\n");
-        assert_eq!(shootdowns(&Root::at(machine.as_path())).unwrap().config, 41);
-        machine.write("sys/kernel/tracing/events/tlb/tlb_flush/id", "42\n");
-        let event = shootdowns(&Root::at(machine.as_path())).unwrap();
-        assert_eq!((event.kind, event.config), (TRACEPOINT, 42));
     }
 
     #[test]

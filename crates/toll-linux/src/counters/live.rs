@@ -32,6 +32,7 @@ use self::processes::Processes;
 use self::rollups::Huge;
 use super::Counters;
 use crate::Root;
+use crate::bpf::{self, Of, Probes};
 
 pub use self::process::Process;
 
@@ -46,6 +47,8 @@ pub struct Look {
     pub processes: BTreeMap<u32, Process>,
     /// Why other processes are not visible.
     pub hidden: Option<Missing>,
+    /// Why BPF programs do not count.
+    pub uncounted: Option<Missing>,
 }
 
 /// Watches everything.
@@ -53,28 +56,44 @@ pub struct Look {
 pub struct Live {
     root: Root,
     machine: Counters,
+    probes: Result<Probes, Missing>,
     processes: Processes,
     groups: Groups,
 }
 
 impl Live {
     pub fn new(root: &Root) -> Live {
+        let probes = Probes::open(root, &Of::Processes);
         Live {
             root: root.clone(),
-            machine: Counters::of_machine(root),
+            machine: Counters::of_machine_without(root, &probes),
+            probes,
             processes: Processes::new(root),
             groups: Groups::default(),
         }
     }
 
     pub fn look(&mut self) -> Look {
-        let machine = self.machine.read();
+        // Before the processes are listed: one that is missing then has ended.
+        let sums = match &self.probes {
+            Ok(probes) => probes.read(),
+            Err(missing) => Err(missing.clone()),
+        };
+        let mut machine = self.machine.read();
+        match &sums {
+            Ok(sums) => sums.set(Scope::Machine, &mut machine),
+            Err(missing) => bpf::miss(Scope::Machine, missing, &mut machine),
+        }
         let value = |name| machine.value(Scope::Machine, name);
         let huge = Huge {
             anon: value("mapped_huge_anon").unwrap_or(0),
             has_hugetlb: value("mapped_hugetlb") != Some(0),
         };
         self.processes.look(&self.root, huge);
+        if let (Ok(probes), Ok(sums)) = (&mut self.probes, &sums) {
+            self.processes.count(sums);
+            probes.keep_only(sums, |process| self.processes.has(process));
+        }
         self.groups.look(&self.root, self.processes.all());
         Look {
             at: Instant::now(),
@@ -82,6 +101,7 @@ impl Live {
             groups: self.groups.snapshots(),
             processes: self.processes.shown(),
             hidden: self.processes.hidden(&self.root),
+            uncounted: sums.err(),
         }
     }
 }

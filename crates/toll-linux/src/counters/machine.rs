@@ -44,13 +44,10 @@ fn shootdowns(root: &Root, snapshot: &mut Snapshot) {
             )
         }),
     };
+    let value = reading.as_ref().map(|by| by.iter().sum());
     let reading = Reading {
-        value: reading
-            .as_ref()
-            .map(|by| by.iter().sum())
-            .map_err(Clone::clone),
-        counted: None,
-        by_cpu: reading.unwrap_or_default(),
+        by_cpu: reading.as_ref().cloned().unwrap_or_default(),
+        ..Reading::new(value.map_err(Clone::clone))
     };
     snapshot.set_reading(Scope::Machine, "tlb_shootdowns_received", reading);
 }

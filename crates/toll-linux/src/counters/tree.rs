@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use toll_model::losses::{Scope, Snapshot};
+use toll_model::losses::{Reading, Scope, Snapshot};
 
 use super::delays::{Delays, NAMES as DELAYS};
 use super::mapped::{EXPECTED, Mapped, SHARE, Unread, mapped};
@@ -206,7 +206,11 @@ impl Tree {
         set("cpu_system", used.system);
         self.set_mapped(&mut snapshot);
         for (name, value) in DELAYS.iter().zip(self.delays.totals(root)) {
-            snapshot.set(Scope::Tree, *name, value);
+            let reading = Reading {
+                source: Some("taskstats"),
+                ..Reading::new(value)
+            };
+            snapshot.set_reading(Scope::Tree, *name, reading);
         }
         snapshot
     }

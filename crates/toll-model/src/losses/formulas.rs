@@ -7,6 +7,12 @@ use crate::cost::Measured;
 
 /// Time that a counter of the scheduler may be off by: a tick of 10 ms (USER_HZ).
 const TICK: f64 = 1e7;
+/// Timed faults from which their mean is used.
+const FEWEST_TIMED: f64 = 30.0;
+/// Unit of the squared times, ns.
+const SQUARED_UNIT: f64 = 64.0;
+/// Standard errors from the 10th to the 50th percentile.
+const Z_80: f64 = 1.2816;
 
 /// Returns the CPU time lost to what a counter counted; `None` if it has no cost of its own. No loss
 /// exceeds the time of its scope in that mode: page walks are counted in user mode, and all other
@@ -15,10 +21,15 @@ pub(super) fn loss(change: &Change, name: &str, value: f64, costs: &EventCosts) 
     let loss = match name {
         "page_walk_cycles" => upper_bound(walk_time(change, value)?),
         "dtlb_misses" | "itlb_misses" => misses(change, value, costs)?,
-        "page_faults_minor" => minor_faults(change, value, costs),
+        "page_faults_minor" => {
+            timed_faults(change, value).unwrap_or_else(|| minor_faults(change, value, costs))
+        }
         "page_faults_major" => each(value, &costs.fault_major),
         "tlb_shootdowns_received" => received(change, value, costs),
         "tlb_shootdowns_sent" => each(value, &costs.shootdown_sent),
+        // Their time was measured.
+        "direct_compactions" if change.of("delay_compaction").is_some() => return None,
+        "direct_reclaimed_pages" if change.of("delay_reclaim").is_some() => return None,
         "direct_compactions" => each(value, &costs.compaction),
         "direct_reclaimed_pages" => each(value, &costs.reclaim_page),
         "delay_compaction" | "delay_reclaim" => upper_bound(value),
@@ -82,6 +93,25 @@ fn misses(change: &Change, value: f64, costs: &EventCosts) -> Option<Loss> {
         Some(_) => None,
         None => Some(each(value, &costs.walk)),
     }
+}
+
+/// Minor faults by the mean of those that were timed, with an 80 % interval of that mean. Faults that
+/// lost the CPU may have slept: their time is in the upper bound alone. `None` if too few were timed.
+fn timed_faults(change: &Change, minor: f64) -> Option<Loss> {
+    let timed = change.of("faults_timed")?;
+    if timed < FEWEST_TIMED {
+        return None;
+    }
+    let mean = change.of("fault_time")? / timed;
+    let squares = change.of("fault_time_squares")? * SQUARED_UNIT * SQUARED_UNIT;
+    let deviation = (squares / timed - mean * mean).max(0.0).sqrt();
+    let error = Z_80 * deviation / timed.sqrt();
+    let slept = change.of("fault_time_slept").unwrap_or(0.0) / timed;
+    Some(Loss {
+        ns: minor * mean,
+        low: minor * (mean - error).max(0.0),
+        high: minor * (mean + error + slept),
+    })
 }
 
 /// Minor faults: those that allocated a huge page, and the others.
@@ -162,6 +192,7 @@ pub(super) fn ratios(change: &Change) -> Vec<Counter> {
             missing: None,
             counted: None,
             by_cpu: Vec::new(),
+            source: None,
         })
     })
     .collect()

@@ -217,6 +217,10 @@ fn nothing_is_counted_twice() {
         "itlb_misses",
         "page_faults",
         "page_faults_minor",
+        "faults_timed",
+        "fault_time",
+        "fault_time_slept",
+        "fault_time_squares",
         "thp_fault_alloc",
         "page_faults_major",
         "swap_ins",
@@ -293,9 +297,8 @@ fn sizes_are_shown_from_the_smallest_with_levels_apart() {
 #[test]
 fn each_cpu_has_its_own_increase() {
     let reading = |by_cpu: Vec<u64>| Reading {
-        value: Ok(by_cpu.iter().sum()),
-        counted: None,
-        by_cpu,
+        by_cpu: by_cpu.clone(),
+        ..Reading::new(Ok(by_cpu.iter().sum()))
     };
     let (mut before, mut after) = (Snapshot::default(), Snapshot::default());
     let name = "tlb_shootdowns_received";
@@ -303,4 +306,58 @@ fn each_cpu_has_its_own_increase() {
     after.set_reading(Scope::Machine, name, reading(vec![7, 10, 4]));
     let found = counters(&before, &after, &costs());
     assert_eq!(named(&found, name).by_cpu, [2, 0, 4]);
+}
+
+/// Of 16,000 faults 1,000 were timed: 500 of 640 ns and 500 of 1,280 ns.
+#[test]
+fn timed_faults_replace_the_assumed_cost() {
+    let squares = 500 * (10 * 10 + 20 * 20);
+    let before = [
+        ("page_faults_minor", 0),
+        ("faults_timed", 0),
+        ("fault_time", 0),
+        ("fault_time_squares", 0),
+        ("fault_time_slept", 0),
+    ];
+    let after = |timed| {
+        [
+            ("page_faults_minor", 16_000),
+            ("faults_timed", timed),
+            ("fault_time", timed * 960),
+            ("fault_time_squares", squares),
+            ("fault_time_slept", 50_000),
+        ]
+    };
+    let found = between(Scope::Tree, &before, &after(1_000));
+    let loss = named(&found, "page_faults_minor").loss.expect("a loss");
+    assert_eq!(loss.ns, 16_000.0 * 960.0);
+    // The deviation is 320 ns.
+    let error = 16_000.0 * 1.2816 * 320.0 / 1_000f64.sqrt();
+    assert!((loss.ns - loss.low - error).abs() < 1.0, "{loss:?}");
+    let slept = 16_000.0 * 50.0;
+    assert!(
+        (loss.high - loss.ns - error - slept).abs() < 1.0,
+        "{loss:?}"
+    );
+    assert!(found.iter().all(|it| it.name != "fault_time_squares"));
+    let found = between(Scope::Tree, &before, &after(29));
+    let loss = named(&found, "page_faults_minor").loss.expect("a loss");
+    assert_eq!(loss.ns, 16_000.0 * 1_000.0, "too few were timed");
+}
+
+#[test]
+fn a_measured_time_replaces_the_cost_of_its_events() {
+    let events = [("direct_compactions", 4), ("direct_reclaimed_pages", 100)];
+    let times = [("delay_compaction", 3_000), ("delay_reclaim", 5_000)];
+    let none = |values: &[(&'static str, u64)]| -> Vec<(&'static str, u64)> {
+        values.iter().map(|(name, _)| (*name, 0)).collect()
+    };
+    let all = [events, times].concat();
+    let found = between(Scope::Machine, &none(&all), &all);
+    for (name, _) in events {
+        assert_eq!(named(&found, name).loss, None, "{name}");
+    }
+    assert_eq!(total(&found, Scope::Machine).expect("losses").ns, 8_000.0);
+    let found = between(Scope::Machine, &none(&events), &events);
+    assert!(found.iter().all(|counter| counter.loss.is_some()));
 }

@@ -7,6 +7,7 @@ use std::time::Instant;
 use toll_model::PAGE;
 use toll_model::losses::{Scope, Snapshot};
 
+use crate::bpf::Counted;
 use crate::counters::mapped::{Mapped, Unread};
 use crate::counters::threads;
 use crate::counters::used::Used;
@@ -41,6 +42,8 @@ pub struct Process {
     pub(super) expected: Used,
     pub(super) mapped: Result<Mapped, Unread>,
     pub(super) mapped_at: Option<Instant>,
+    /// What BPF programs counted since they were started.
+    pub(super) counted: Option<Counted>,
 }
 
 impl Process {
@@ -62,6 +65,7 @@ impl Process {
             expected: Used::default(),
             mapped: Err(Unread::NotYet),
             mapped_at: None,
+            counted: None,
         }
     }
 
@@ -86,6 +90,7 @@ impl Process {
             children: Used::default(),
             inherited: Used::default(),
             mapped: Err(Unread::NotYet),
+            counted: self.counted.as_ref().map(Counted::nothing),
             ..self.clone()
         }
     }
@@ -125,6 +130,11 @@ impl Process {
         self.used().major
     }
 
+    /// TLB shootdowns that it sent since BPF programs count them; `None` if they do not.
+    pub fn shootdowns_sent(&self) -> Option<u64> {
+        self.counted.as_ref()?.shootdowns().ok()
+    }
+
     /// Bytes in huge pages of any kind.
     ///
     /// # Errors
@@ -150,6 +160,9 @@ impl Process {
                     set("mapped_huge_anon", mapped.anon);
                 }
             }
+        }
+        if let Some(counted) = &self.counted {
+            counted.set(Scope::Tree, &mut snapshot);
         }
         if let Some(faults) = machine.value(Scope::Machine, "thp_fault_alloc") {
             snapshot.set(Scope::Machine, "thp_fault_alloc", Ok(faults));

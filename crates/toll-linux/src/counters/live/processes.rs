@@ -10,6 +10,7 @@ use super::clock;
 use super::heirs;
 use super::process::Process;
 use super::rollups::{Huge, Rollups};
+use crate::bpf::Sums;
 use crate::{Root, proc};
 
 /// Looks after which the control group of a process is read again.
@@ -67,6 +68,17 @@ impl Processes {
             process.cgroup = proc::cgroup(root, pid).ok().flatten().map(Arc::from);
         }
         Some(process)
+    }
+
+    pub(super) fn has(&self, pid: u32) -> bool {
+        self.seen.contains_key(&pid)
+    }
+
+    /// Gives each process what BPF programs counted for it.
+    pub(super) fn count(&mut self, sums: &Sums) {
+        for process in self.seen.values_mut() {
+            process.counted = Some(sums.of_process(process.pid));
+        }
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = &Process> {

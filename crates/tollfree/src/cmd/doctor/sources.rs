@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::Command;
 
 use toll_act::install;
-use toll_linux::{Root, accessed, calibrate, perf};
+use toll_linux::{Root, accessed, bpf, calibrate, perf};
+use toll_model::losses::Missing;
 use toll_observe::record::Simulator;
 
 use super::Check;
@@ -13,6 +14,7 @@ use super::Check;
 pub(super) fn checks(root: &Root) -> Vec<Check> {
     vec![
         pmu(root),
+        programs(root),
         simulator(root),
         clear_refs(root),
         damon(root),
@@ -30,6 +32,28 @@ fn pmu(root: &Root) -> Check {
             ability.to_string(),
             "a CPU that reports TLB levels; until then, the simulator is used",
         ),
+    }
+}
+
+/// Programs in the kernel, which count for stat, top and exporter.
+fn programs(root: &Root) -> Check {
+    const NAME: &str = "BPF programs";
+    let fix = |missing: &Missing| {
+        missing
+            .fix
+            .clone()
+            .unwrap_or_else(|| "none known".to_owned())
+    };
+    match bpf::probe(root).as_deref() {
+        Ok([first, ..]) => {
+            let detail = format!("some cannot be started: {}", first.reason);
+            Check::partial(NAME, detail, fix(first))
+        }
+        Ok([]) => Check::ok(
+            NAME,
+            "count shootdowns, and time faults, reclaim and compaction",
+        ),
+        Err(missing) => Check::missing(NAME, &*missing.reason, fix(missing)),
     }
 }
 

@@ -203,6 +203,10 @@ fn add_process(process: &Process, loss: Loss, families: &mut Families) {
         "Major page faults.",
         major,
     );
+    if let Some(sent) = process.shootdowns_sent() {
+        let help = "TLB shootdowns sent, since BPF programs count them.";
+        add(Kind::Counter, "tlb_shootdowns_sent", help, sent as f64);
+    }
     let resident = process.resident as f64;
     add(Kind::Gauge, "resident_bytes", "Memory.", resident);
     if let Ok(huge) = process.huge() {

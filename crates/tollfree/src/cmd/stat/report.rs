@@ -115,6 +115,8 @@ struct Line<'a> {
     /// Share of the time in which a multiplexed event was counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     counted: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<&'static str>,
     #[serde(skip_serializing_if = "<[u64]>::is_empty")]
     by_cpu: &'a [u64],
 }
@@ -134,6 +136,7 @@ impl<'a> Line<'a> {
             why_missing: missing.map(|missing| missing.reason.as_str()),
             fix: missing.and_then(|missing| missing.fix.as_deref()),
             counted: counter.counted,
+            source: counter.source,
             by_cpu: &counter.by_cpu,
         }
     }

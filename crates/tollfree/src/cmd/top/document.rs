@@ -118,10 +118,13 @@ fn machine(before: &Look, now: &Look, costs: &EventCosts, gaps: &mut Gaps) -> Fi
 }
 
 fn processes(before: &Look, now: &Look, costs: &EventCosts, gaps: &mut Gaps) -> Vec<ProcessRow> {
-    for field in ["shootdowns_sent", "shootdowns_received"] {
-        gaps.note(Rows::Processes, field, &by_cpu());
+    gaps.note(Rows::Processes, "shootdowns_received", &received_by_cpu());
+    if let Some(missing) = &now.uncounted {
+        gaps.note(Rows::Processes, "shootdowns_sent", &by_cpu(missing));
+        gaps.note(Rows::Processes, "loss_ns", &only_faults(missing));
+    } else {
+        gaps.note(Rows::Processes, "loss_ns", &without_walks());
     }
-    gaps.note(Rows::Processes, "loss_ns", &only_faults());
     if let Some(missing) = &now.hidden {
         gaps.note(Rows::Processes, "pid", missing);
     }
@@ -140,17 +143,34 @@ fn processes(before: &Look, now: &Look, costs: &EventCosts, gaps: &mut Gaps) -> 
     now.processes.values().map(row).collect()
 }
 
-fn by_cpu() -> Missing {
-    Missing::new(
-        "Linux counts TLB shootdowns by CPU, not by process",
-        "`tollfree stat -p PID` counts those that a process sends, where the tracepoint tlb:tlb_flush is visible",
+/// Why BPF programs do not count, behind what is missing without them.
+fn without_bpf(what: &str, missing: &Missing) -> Missing {
+    Missing {
+        reason: format!("{what} ({})", missing.reason),
+        fix: missing.fix.clone(),
+    }
+}
+
+fn by_cpu(missing: &Missing) -> Missing {
+    without_bpf(
+        "Linux counts TLB shootdowns by CPU, not by process; BPF programs do",
+        missing,
     )
 }
 
-fn only_faults() -> Missing {
+fn received_by_cpu() -> Missing {
+    Missing::without_fix("received TLB shootdowns are counted by CPU, not by process")
+}
+
+fn only_faults(missing: &Missing) -> Missing {
+    let what = "page faults alone: page walks, TLB shootdowns and reclaim are counted for the machine; BPF programs count the last two by process";
+    without_bpf(what, missing)
+}
+
+fn without_walks() -> Missing {
     Missing::new(
-        "page faults alone: page walks, TLB shootdowns and reclaim are counted for the machine, not for each process",
-        "`tollfree stat -p PID` counts more of them for one process",
+        "without page walks, which are counted for the machine, not for each process",
+        "`tollfree stat -p PID` counts them for one process",
     )
 }
 

@@ -68,6 +68,7 @@ impl Figures {
             cpu_ns: since(Process::cpu_ns),
             faults: since(Process::faults),
             major_faults: since(Process::major_faults),
+            shootdowns_sent: shootdowns_sent(before, now),
             huge_bytes: huge_of_process(now, gaps),
             ..Figures::default()
         };
@@ -94,6 +95,7 @@ impl Figures {
             cpu_ns: Some(0.0),
             faults: Some(0.0),
             major_faults: Some(0.0),
+            shootdowns_sent: Some(0.0),
             huge_bytes: Some(0.0),
             ..Figures::default()
         };
@@ -105,6 +107,7 @@ impl Figures {
                 cpu_ns: plus(sum.cpu_ns, one.cpu_ns),
                 faults: plus(sum.faults, one.faults),
                 major_faults: plus(sum.major_faults, one.major_faults),
+                shootdowns_sent: plus(sum.shootdowns_sent, one.shootdowns_sent),
                 huge_bytes: plus(sum.huge_bytes, one.huge_bytes),
                 ..sum
             }
@@ -116,8 +119,9 @@ impl Figures {
     /// Notes what a sum over processes lacks.
     pub fn explain_sum(&self, gaps: &mut Gaps) {
         self.explain_loss(Rows::Cgroups, gaps);
-        for field in ["shootdowns_sent", "shootdowns_received"] {
-            gaps.note(Rows::Cgroups, field, &not_by(Scope::Cgroup));
+        gaps.note(Rows::Cgroups, "shootdowns_received", &not_by(Scope::Cgroup));
+        if self.shootdowns_sent.is_none() {
+            gaps.note(Rows::Cgroups, "shootdowns_sent", &not_by(Scope::Cgroup));
         }
         if self.huge_bytes.is_none() {
             gaps.note(Rows::Cgroups, "huge_bytes", &of_a_process());
@@ -186,6 +190,13 @@ fn huge_of_process(process: &Process, gaps: &mut Gaps) -> Option<f64> {
         "huge_bytes",
         huge.map_err(|unread| unread.missing()),
     )
+}
+
+/// Those since the first look; all of a process that started after it.
+fn shootdowns_sent(before: &Process, now: &Process) -> Option<f64> {
+    let now = now.shootdowns_sent()?;
+    let before = before.shootdowns_sent().unwrap_or(0);
+    Some(now.saturating_sub(before) as f64)
 }
 
 fn not_by(scope: Scope) -> Missing {
