@@ -43,7 +43,7 @@ keep_result() {
 			"$(awk '/^MemTotal/ { printf "%.1f GiB", $2 / 1048576 }' /proc/meminfo), Linux $(uname -r)"
 		say ""
 		case $1 in
-		real) cat "$output" ;;
+		real | services) cat "$output" ;;
 		*) sed 's/^/    /' "$output" ;;
 		esac
 	} >"docs/results/$1.md"
