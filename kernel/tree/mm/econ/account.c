@@ -24,6 +24,17 @@ struct econ_costs econ_costs;
 /* Decisions of the whole machine. */
 struct econ_account econ_ledger[ECON_KINDS];
 
+/*
+ * Whether a zone may give a block: above the low watermark, at which allocations that do
+ * not wait stop. Part of a low zone is reserved.
+ */
+static bool econ_zone_gives(struct zone *zone, unsigned int order)
+{
+	return populated_zone(zone) &&
+	       zone_watermark_ok(zone, order, low_wmark_pages(zone),
+				 gfp_zone(GFP_TRANSHUGE_LIGHT), 0);
+}
+
 /**
  * econ_free_blocks - number of free huge pages of a node
  * @nid: the node
@@ -41,11 +52,7 @@ unsigned long econ_free_blocks(int nid)
 	for (zone = zones; zone < zones + MAX_NR_ZONES; zone++) {
 		unsigned long in_zone = 0;
 
-		/* Part of a low zone is reserved. */
-		if (!populated_zone(zone) ||
-		    !zone_watermark_ok(zone, HPAGE_PMD_ORDER,
-				       low_wmark_pages(zone),
-				       gfp_zone(GFP_TRANSHUGE_LIGHT), 0))
+		if (!econ_zone_gives(zone, HPAGE_PMD_ORDER))
 			continue;
 		for (order = HPAGE_PMD_ORDER; order < NR_PAGE_ORDERS; order++)
 			in_zone += READ_ONCE(zone->free_area[order].nr_free)
@@ -70,9 +77,7 @@ bool econ_has_piece(int nid, unsigned int order)
 	unsigned int at;
 
 	for (zone = zones; zone < zones + MAX_NR_ZONES; zone++) {
-		if (!populated_zone(zone) ||
-		    !zone_watermark_ok(zone, order, low_wmark_pages(zone),
-				       gfp_zone(GFP_TRANSHUGE_LIGHT), 0))
+		if (!econ_zone_gives(zone, order))
 			continue;
 		for (at = order; at < HPAGE_PMD_ORDER; at++)
 			if (READ_ONCE(zone->free_area[at].nr_free))

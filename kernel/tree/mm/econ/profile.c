@@ -13,8 +13,6 @@
 #include "model.h"
 #include "profile.h"
 
-#define REGION_BYTES	(2ULL << 20)
-
 /**
  * econ_compare_keys - compare the keys of two sites, for sorting
  * @one: key of a site
@@ -173,8 +171,8 @@ void econ_region_add(struct econ_region *region, const struct econ_row *row,
 
 	region->walks_ns = econ_sum(region->walks_ns,
 				    mul_u64_u64_div_u64(sure, bytes,
-							REGION_BYTES));
-	region->touched += row->touched * bytes / REGION_BYTES;
+							ECON_REGION_BYTES));
+	region->touched += row->touched * bytes / ECON_REGION_BYTES;
 	region->bytes += bytes;
 }
 
@@ -194,12 +192,12 @@ void econ_region_fill(struct econ_region *region)
 {
 	u64 bytes = region->bytes;
 
-	if (bytes < REGION_BYTES / KNOWN_SHARE || bytes >= REGION_BYTES)
+	if (bytes < ECON_REGION_BYTES / KNOWN_SHARE || bytes >= ECON_REGION_BYTES)
 		return;
 	region->walks_ns = region->walks_ns > U64_MAX / KNOWN_SHARE ? U64_MAX :
-		mul_u64_u64_div_u64(region->walks_ns, REGION_BYTES, bytes);
-	region->touched = region->touched * REGION_BYTES / bytes;
-	region->bytes = REGION_BYTES;
+		mul_u64_u64_div_u64(region->walks_ns, ECON_REGION_BYTES, bytes);
+	region->touched = region->touched * ECON_REGION_BYTES / bytes;
+	region->bytes = ECON_REGION_BYTES;
 }
 
 /**

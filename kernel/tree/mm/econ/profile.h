@@ -7,6 +7,8 @@
 
 #include "model.h"
 
+/* Bytes of a region, the range of one huge page. */
+#define ECON_REGION_BYTES	(2ULL << 20)
 /* Largest profile in bytes. */
 #define ECON_PROFILE_BYTES	BIT(20)
 /* Bytes of the shortest row. */

@@ -20,8 +20,6 @@
 #include "profile.h"
 #include "waiting.h"
 
-#define REGION_BYTES	(2ULL << 20)
-
 /* Return: offset of the bits, which follow the rows. */
 static size_t econ_bits_offset(u32 nr_rows)
 {
@@ -38,7 +36,7 @@ static unsigned long *econ_waiting_bits(struct econ_waiting *it)
 /* Return: number of regions of a row, at most @room. */
 static u32 econ_count_regions(const struct econ_row *row, u32 room)
 {
-	u64 nr = (row->end - row->begin) / REGION_BYTES ?: 1;
+	u64 nr = (row->end - row->begin) / ECON_REGION_BYTES ?: 1;
 
 	return min_t(u64, nr, room);
 }
@@ -64,7 +62,7 @@ static struct econ_region econ_row_region(const struct econ_row *row)
 {
 	struct econ_region region = {};
 
-	econ_region_add(&region, row, REGION_BYTES);
+	econ_region_add(&region, row, ECON_REGION_BYTES);
 	return region;
 }
 
@@ -73,9 +71,10 @@ static void econ_row_regions_init(struct econ_row_regions *regions, struct econ_
 {
 	struct econ_region region = econ_row_region(row);
 	u64 benefit = econ_sum(region.walks_ns, econ_product(fault_ns, region.touched));
-	struct econ_rank *rank = &ranks[econ_rank(benefit)];
+	struct econ_rank *rank;
 
 	regions->rank = econ_rank(benefit);
+	rank = &ranks[regions->rank];
 	rank->nr += regions->nr;
 	rank->walks_ns += econ_product(region.walks_ns, regions->nr);
 	rank->touched += econ_product(region.touched, regions->nr);
@@ -122,12 +121,13 @@ void econ_waiting_touch(struct econ_waiting *it, const struct econ_profile *prof
 			const struct econ_row *row, u64 region)
 {
 	const struct econ_row_regions *regions = &it->rows[row - profile->rows];
-	struct econ_region profiled = econ_row_region(row);
 	struct econ_rank *rank = &it->ranks[regions->rank];
+	struct econ_region profiled;
 
 	if (region >= regions->nr ||
 	    test_and_set_bit(regions->first + region, econ_waiting_bits(it)))
 		return;
+	profiled = econ_row_region(row);
 	WRITE_ONCE(rank->nr, rank->nr - min(rank->nr, 1U));
 	WRITE_ONCE(rank->walks_ns, rank->walks_ns - min(rank->walks_ns, profiled.walks_ns));
 	WRITE_ONCE(rank->touched,
