@@ -5,7 +5,9 @@
 //! another CPU. Each round has three phases of the same work: the other thread runs and nothing is
 //! unmapped, it runs while pages are unmapped, and it sleeps while pages are unmapped (its CPU is
 //! then not interrupted). The sender's cost is the difference of the last two, for the thread that
-//! unmaps; the receiver's is the difference of the first two, for the other thread.
+//! unmaps; the receiver's is the difference of the first two, for the other thread. A round counts
+//! only if the other thread ran during all of the second phase: while a third thread has the CPU,
+//! there is nothing to interrupt.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::{self, Thread};
@@ -20,10 +22,15 @@ use super::clock::{cpu_ns, summary, timed};
 use super::reclaim::Reclaim;
 use crate::memory::{Memory, Pages};
 
-/// Rounds of the three phases.
+/// Rounds of the three phases that count.
 const ROUNDS: usize = 60;
-/// Pages unmapped in a phase.
-const UNMAPS: u64 = 200;
+/// Rounds at most. On a busy machine the other thread often loses its CPU.
+const ATTEMPTS: usize = 600;
+/// Pages unmapped in a phase. A phase of 0.5 ms is mostly shorter than a time slice.
+const UNMAPS: u64 = 60;
+/// Smallest share of a phase in which the other thread has its CPU, for a round that counts. The
+/// rest is one chunk of its work, and interrupts that are not CPU time of the thread.
+const THROUGHOUT: f64 = 0.9;
 /// Batches of file pages that are read and reclaimed.
 const BATCHES: usize = 32;
 /// Minimum number of samples for a cost.
@@ -103,8 +110,8 @@ fn rounds(
     thread: &Thread,
 ) -> (Vec<f64>, Vec<f64>) {
     let (mut sent, mut received) = (Vec::new(), Vec::new());
-    for _ in 0..ROUNDS {
-        if budget.is_over() {
+    for _ in 0..ATTEMPTS {
+        if sent.len() == ROUNDS || budget.is_over() {
             break;
         }
         other.resume(thread);
@@ -115,6 +122,9 @@ fn rounds(
         let Some(disturbed) = other.during(|| with = unmaps(&mut memory)) else {
             break;
         };
+        if !disturbed.is_throughout() {
+            continue;
+        }
         other.pause();
         let without = unmaps(&mut memory);
         sent.push((with - without) / UNMAPS as f64);
@@ -156,12 +166,20 @@ struct Other {
 /// Work of the other thread.
 struct Work {
     chunks: f64,
+    /// CPU time of the chunks, ns.
     cpu: f64,
+    /// Time that passed, ns.
+    elapsed: f64,
 }
 
 impl Work {
     fn per_chunk(&self) -> f64 {
         self.cpu / self.chunks
+    }
+
+    /// Whether the thread had its CPU all the time.
+    fn is_throughout(&self) -> bool {
+        self.cpu >= self.elapsed * THROUGHOUT
     }
 }
 
@@ -201,11 +219,13 @@ impl Other {
     /// Work of the thread during `what`, by whole chunks; `None` if it does not run.
     fn during(&self, what: impl FnOnce()) -> Option<Work> {
         let begun = self.next_chunk()?;
+        let clock = Instant::now();
         what();
         let ended = self.next_chunk()?;
         let work = Work {
             chunks: (ended.0 - begun.0) as f64,
             cpu: ended.1.saturating_sub(begun.1) as f64,
+            elapsed: clock.elapsed().as_nanos() as f64,
         };
         (work.chunks > 0.0).then_some(work)
     }
