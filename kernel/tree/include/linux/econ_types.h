@@ -10,7 +10,7 @@
 /**
  * struct econ_watch - measurement in progress
  * @begin: start time
- * @disturbances: context switches and interrupts at the start
+ * @disturbances: time before the start in which the task did not run
  * @is_on: whether the operation is measured
  */
 struct econ_watch {

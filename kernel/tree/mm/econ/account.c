@@ -23,6 +23,10 @@ enum econ_mode econ_mode;
 struct econ_costs econ_costs;
 /* Decisions of the whole machine. */
 struct econ_account econ_ledger[ECON_KINDS];
+atomic64_t econ_explored[ECON_KINDS];
+
+/* One in this many refused actions is done nevertheless, to measure its cost. */
+#define REFUSALS_AN_EXPLORATION	1000
 
 /*
  * Whether a zone may give a block: above the low watermark, at which allocations that do
@@ -138,6 +142,32 @@ void econ_book(unsigned int kind, unsigned int order, unsigned long address,
 }
 
 /**
+ * econ_explore - whether to do a refused action, to measure its cost
+ * @action: the action
+ * @address: address of the action, or 0
+ * @it: its cost and benefit
+ * @acts: whether decisions take effect, or are only observed
+ *
+ * Otherwise a cost that is too high would stay, because nothing would measure it again.
+ *
+ * Context: any.
+ * Return: true for one in many.
+ */
+bool econ_explore(const struct econ_action *action, unsigned long address,
+		  struct econ_estimate it, bool acts)
+{
+	static atomic_t refusals[ECON_KINDS];
+
+	if (!acts || READ_ONCE(econ_costs_frozen) || !econ_may_explore(action, it) ||
+	    atomic_inc_return(&refusals[action->kind]) % REFUSALS_AN_EXPLORATION)
+		return false;
+	atomic64_inc(&econ_explored[action->kind]);
+	trace_econ_explored(econ_models[action->kind]->name, address, it.cost,
+			    it.benefit);
+	return true;
+}
+
+/**
  * econ_decide - decide whether an action pays, and count the decision
  * @action: the action
  * @address: address of the action, or 0
@@ -145,7 +175,7 @@ void econ_book(unsigned int kind, unsigned int order, unsigned long address,
  * @acts: whether the decision takes effect, or is only observed
  *
  * Context: any.
- * Return: true if it pays.
+ * Return: true if it pays, or is done to measure its cost.
  */
 bool econ_decide(const struct econ_action *action, unsigned long address,
 		 struct econ_account *own, bool acts)
@@ -153,7 +183,7 @@ bool econ_decide(const struct econ_action *action, unsigned long address,
 	struct econ_estimate it = econ_estimate(action, &econ_costs);
 
 	econ_book(action->kind, action->order, address, own, it, acts);
-	return econ_pays(it);
+	return econ_pays(it) || econ_explore(action, address, it, acts);
 }
 
 /**
@@ -163,7 +193,7 @@ bool econ_decide(const struct econ_action *action, unsigned long address,
  * @address: address of the action
  *
  * Context: any.
- * Return: true if it pays.
+ * Return: true if it pays, or is done to measure its cost.
  */
 bool econ_decide_for_mm(struct econ_mm *econ, const struct econ_action *action,
 			unsigned long address)

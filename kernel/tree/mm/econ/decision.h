@@ -24,6 +24,7 @@
  * @nid: the node
  * @order: order of the wanted block
  * @is_ours: whether the ledger of the node pays
+ * @is_explored: it is done whether it pays or not, to measure its cost
  */
 struct econ_compaction {
 	struct econ_watch watch;
@@ -31,6 +32,7 @@ struct econ_compaction {
 	int nid;
 	unsigned int order;
 	bool is_ours;
+	bool is_explored;
 };
 
 /**

@@ -3,7 +3,11 @@
 
 #include <kunit/test.h>
 
+#include <linux/array_size.h>
+#include <linux/delay.h>
 #include <linux/preempt.h>
+#include <linux/processor.h>
+#include <linux/timekeeping.h>
 #include <linux/vmalloc.h>
 
 #include "internal.h"
@@ -94,7 +98,43 @@ static void econ_test_sums_saturate(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic64_read(&sum), S64_MAX);
 }
 
+/* mdelay() is wrong by a factor where an emulator could not calibrate it. */
+static void econ_test_spin(u64 ns)
+{
+	u64 end = ktime_get_ns() + ns;
+
+	while (ktime_get_ns() < end)
+		cpu_relax();
+}
+
+/*
+ * A planted operation of 6 ms, longer than a tick, during which the task is interrupted
+ * and sleeps for 200 ms.
+ */
+static void econ_test_long_operations_have_samples(struct kunit *test)
+{
+	static const u64 before[] = { 1, 900000000 };
+	u64 was = READ_ONCE(econ_costs.ns[ECON_SPLIT]), now;
+	struct econ_watch watch = {};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(before); i++) {
+		econ_forget_samples();
+		WRITE_ONCE(econ_costs.ns[ECON_SPLIT], before[i]);
+		__econ_watch_begin(&watch);
+		econ_test_spin(6000000);
+		msleep(200);
+		__econ_watch_cost(&watch, ECON_SPLIT);
+		now = READ_ONCE(econ_costs.ns[ECON_SPLIT]);
+		KUNIT_EXPECT_GE(test, now, 5000000ULL);
+		KUNIT_EXPECT_LE(test, now, 100000000ULL);
+	}
+	econ_forget_samples();
+	WRITE_ONCE(econ_costs.ns[ECON_SPLIT], was);
+}
+
 static struct kunit_case econ_cases[] = {
+	KUNIT_CASE(econ_test_long_operations_have_samples),
 	KUNIT_CASE(econ_test_put_profile_in_atomic_context),
 	KUNIT_CASE(econ_test_sums_saturate),
 	KUNIT_CASE(econ_test_model_cases),

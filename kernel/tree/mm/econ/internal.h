@@ -14,6 +14,7 @@
 #include "hooks.h"
 #include "model.h"
 #include "profile.h"
+#include "samples.h"
 #include "waiting.h"
 
 /* Length classes and protections of mappings, which have ordinals. */
@@ -78,18 +79,6 @@ enum econ_zeroed_count {
 	ECON_ZEROED_WOULD_HIT,
 	ECON_ZEROED_WOULD_SAVE_NS,
 	ECON_ZEROED_COUNTS,
-};
-
-/**
- * struct econ_samples - measured costs of an operation
- * @buckets: histogram of the costs
- * @kept: number of samples in @buckets
- * @seen: number of all samples
- */
-struct econ_samples {
-	u64 buckets[TOLLFREE_HISTOGRAM_BUCKETS];
-	u64 kept;
-	u64 seen;
 };
 
 /**
@@ -158,6 +147,7 @@ struct econ_mm {
 extern enum econ_mode econ_mode;
 extern struct econ_costs econ_costs;
 extern struct econ_account econ_ledger[ECON_KINDS];
+extern atomic64_t econ_explored[ECON_KINDS];
 extern const char *const econ_mode_names[ECON_MODES];
 extern const char *const econ_cost_names[ECON_COSTS];
 
@@ -182,6 +172,8 @@ bool econ_has_piece(int nid, unsigned int order);
 void econ_count_ns(atomic64_t *sum, u64 ns);
 void econ_book(unsigned int kind, unsigned int order, unsigned long address,
 	       struct econ_account *own, struct econ_estimate it, bool acts);
+bool econ_explore(const struct econ_action *action, unsigned long address,
+		  struct econ_estimate it, bool acts);
 bool econ_decide(const struct econ_action *action, unsigned long address,
 		 struct econ_account *own, bool acts);
 bool econ_decide_for_mm(struct econ_mm *econ, const struct econ_action *action,

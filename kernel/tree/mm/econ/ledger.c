@@ -6,7 +6,9 @@
  * benefit is added to the ledger of the node. As soon as the ledger exceeds the cost
  * of a block, kcompactd is asked for one. Each attempt is paid from the ledger,
  * successful or not, with the larger of its cost and its duration: no more is spent
- * than was lost before, and repeated failures of compaction end by themselves.
+ * than was lost before, and repeated failures of compaction end by themselves. One in
+ * many attempts that do not pay is made nevertheless, to measure its cost, and paid with
+ * its duration.
  *
  * The loss is only what a profile claims, and any user may write one. So an attempt is
  * also paid from the CPU time of processes that lacked a block: for each 8 ns of their
@@ -42,6 +44,7 @@
  * @made: number of blocks that kcompactd made for it
  * @failed: number of failed attempts
  * @is_asked: kcompactd was asked for a block, and has not begun
+ * @is_explored: the next attempt is made whether it pays or not
  */
 struct econ_node_ledger {
 	atomic64_t faults;
@@ -50,6 +53,7 @@ struct econ_node_ledger {
 	atomic64_t made;
 	atomic64_t failed;
 	bool is_asked;
+	bool is_explored;
 };
 
 static struct econ_node_ledger ledgers[MAX_NUMNODES];
@@ -68,11 +72,18 @@ static struct econ_action econ_attempt_action(struct econ_node_ledger *ledger)
 	};
 }
 
-static bool econ_attempt_pays(struct econ_node_ledger *ledger)
+/* Whether to ask kcompactd, which decides once more. */
+static bool econ_wants_attempt(struct econ_node_ledger *ledger, bool acts)
 {
 	struct econ_action action = econ_attempt_action(ledger);
+	struct econ_estimate it = econ_estimate(&action, &econ_costs);
 
-	return econ_pays(econ_estimate(&action, &econ_costs));
+	if (econ_pays(it))
+		return true;
+	if (!econ_explore(&action, 0, it, acts))
+		return false;
+	WRITE_ONCE(ledger->is_explored, true);
+	return true;
 }
 
 static void econ_ledger_deposit(struct econ_node_ledger *ledger, u64 lost_ns, u64 earned_ns)
@@ -84,13 +95,15 @@ static void econ_ledger_deposit(struct econ_node_ledger *ledger, u64 lost_ns, u6
 	econ_pot_add(&ledger->credit, earned_ns, now);
 }
 
-/* Pay for an attempt: the larger of its cost and its duration. */
-static void econ_ledger_withdraw(struct econ_node_ledger *ledger, u64 took_ns)
+static u64 econ_attempt_cost(void)
+{
+	return econ_sum(READ_ONCE(econ_costs.ns[ECON_COMPACT_BLOCK]),
+			READ_ONCE(econ_costs.ns[ECON_COLLAPSE]));
+}
+
+static void econ_ledger_withdraw(struct econ_node_ledger *ledger, u64 ns)
 {
 	u64 now = ktime_get_ns();
-	u64 cost = econ_sum(READ_ONCE(econ_costs.ns[ECON_COMPACT_BLOCK]),
-			    READ_ONCE(econ_costs.ns[ECON_COLLAPSE]));
-	u64 ns = max(cost, took_ns);
 
 	guard(spinlock)(&pots_lock);
 	econ_pot_take(&ledger->refused, ns, now);
@@ -138,12 +151,12 @@ void econ_lack_block(int nid, u64 earned_ns, const struct econ_action *action,
 		return;
 	atomic64_inc(&ledger->faults);
 	econ_ledger_deposit(ledger, it.benefit - it.cost, earned_ns / COMPACT_SHARE);
-	if (!econ_attempt_pays(ledger))
+	if (!econ_wants_attempt(ledger, acts))
 		return;
 	if (acts)
 		econ_ask_kcompactd(nid);
 	else if (econ_decide_attempt(ledger, false))
-		econ_ledger_withdraw(ledger, 0);
+		econ_ledger_withdraw(ledger, econ_attempt_cost());
 }
 
 /**
@@ -162,6 +175,7 @@ void econ_compaction_begin(struct econ_compaction *it, int nid,
 	it->is_ours = xchg(&ledgers[nid].is_asked, false) &&
 		      order == HPAGE_PMD_ORDER &&
 		      READ_ONCE(econ_mode) != ECON_OFF;
+	it->is_explored = it->is_ours && xchg(&ledgers[nid].is_explored, false);
 }
 
 /**
@@ -169,11 +183,13 @@ void econ_compaction_begin(struct econ_compaction *it, int nid,
  * @it: state of the run
  *
  * Context: kcompactd; takes a spinlock.
- * Return: false if the ledger would have to pay and the attempt does not pay.
+ * Return: false if the ledger would have to pay, the attempt does not pay, and it is not
+ * made to measure its cost.
  */
 bool econ_may_compact(struct econ_compaction *it)
 {
-	if (it->is_ours && !econ_decide_attempt(&ledgers[it->nid], true))
+	if (it->is_ours && !econ_decide_attempt(&ledgers[it->nid], true) &&
+	    !it->is_explored)
 		return false;
 	it->began_ns = it->is_ours ? task_sched_runtime(current) : 0;
 	econ_watch_begin(&it->watch);
@@ -192,12 +208,13 @@ void econ_compaction_end(struct econ_compaction *it, bool is_made)
 	struct econ_node_ledger *ledger = &ledgers[it->nid];
 	u64 took_ns;
 
-	if (is_made)
-		econ_compacted(&it->watch, it->order);
+	econ_compacted(&it->watch, it->order, is_made);
 	if (!it->is_ours)
 		return;
 	took_ns = task_sched_runtime(current) - it->began_ns;
-	econ_ledger_withdraw(ledger, took_ns);
+	/* The cost is in doubt if the attempt was made to measure it. */
+	econ_ledger_withdraw(ledger, it->is_explored ? took_ns :
+					     max(took_ns, econ_attempt_cost()));
 	atomic64_inc(is_made ? &ledger->made : &ledger->failed);
 }
 

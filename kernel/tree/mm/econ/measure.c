@@ -3,18 +3,20 @@
  * Costs of operations on this machine, measured while they happen, and latencies of
  * faults by kind.
  *
- * A cost is the median of its samples: one block that the host had to find first would
- * spoil a mean. A sample during which the task was switched out, or its CPU was
- * interrupted or stolen, is dropped, because it says nothing about the operation. Old
- * samples decay, so that costs follow changes of the machine.
+ * A sample is the time that the task itself ran: time in which it waited or other tasks
+ * had its CPU is subtracted, and so are interrupts and stolen time where the scheduler
+ * accounts for them (CONFIG_IRQ_TIME_ACCOUNTING, CONFIG_PARAVIRT_TIME_ACCOUNTING). No
+ * sample is dropped because of them: else operations that are longer than a tick would
+ * have no samples, and would seem as cheap as the shortest of them.
+ *
+ * samples.c makes a cost of the samples.
  */
 
-#include <linux/hardirq.h>
-#include <linux/kernel_stat.h>
 #include <linux/math64.h>
 #include <linux/mm.h>
 #include <linux/percpu.h>
 #include <linux/sched.h>
+#include <linux/sched/cputime.h>
 #include <linux/smp.h>
 #include <linux/spinlock.h>
 #include <linux/timekeeping.h>
@@ -29,11 +31,6 @@
 #define FAULTS_A_SAMPLE		127
 /* Reclaim of fewer pages gives no sample: it says little about the cost of one. */
 #define PAGES_A_SAMPLE		16
-/* The first samples update the cost each, then every SAMPLES_A_COST. */
-#define SAMPLES_AT_FIRST	16
-#define SAMPLES_A_COST		256
-/* After this many samples the counts are halved. */
-#define SAMPLES_KEPT		4096
 
 DEFINE_STATIC_KEY_FALSE(econ_watch_key);
 
@@ -46,37 +43,28 @@ static DEFINE_SPINLOCK(samples_lock); /* protects econ_samples */
 DEFINE_PER_CPU(int, econ_faults_left);
 static DEFINE_PER_CPU(unsigned int, faults_seen);
 
-/* Number of context switches and interrupts, which disturb a measurement. */
-static u64 econ_disturbances(void)
+/* Time in which the current task did not run, at a time after its start. */
+static u64 econ_disturbances(u64 now)
 {
-	int cpu = raw_smp_processor_id();
-
-	return current->nvcsw + current->nivcsw + kstat_cpu_irqs_sum(cpu) +
-	       arch_irq_stat_cpu(cpu) + ((u64)cpu << 48);
+	return now - task_sched_runtime(current);
 }
 
-/* Not the scheduler's clock, which may stop where the TSC is unstable. */
+/*
+ * The clock is read last here and first in __econ_watch_end(), so that the time between
+ * the two is not that of these functions.
+ */
 void __econ_watch_begin(struct econ_watch *watch)
 {
-	watch->disturbances = econ_disturbances();
+	watch->disturbances = econ_disturbances(ktime_get_ns());
 	watch->begin = ktime_get_ns();
 }
 
-/* Update a cost from its samples, and decay them. */
-static void econ_update_cost(enum econ_cost which)
+static void econ_sample_locked(enum econ_cost which, u64 ns)
 {
 	struct econ_samples *all = &econ_samples[which];
-	unsigned int i;
 
-	WRITE_ONCE(econ_costs.ns[which],
-		   tollfree_histogram_quantile(all->buckets, 5000));
-	if (all->kept < SAMPLES_KEPT)
-		return;
-	all->kept = 0;
-	for (i = 0; i < TOLLFREE_HISTOGRAM_BUCKETS; i++) {
-		all->buckets[i] /= 2;
-		all->kept += all->buckets[i];
-	}
+	if (econ_samples_add(all, ns, ktime_get_ns()))
+		WRITE_ONCE(econ_costs.ns[which], econ_samples_cost(all));
 }
 
 /**
@@ -88,7 +76,6 @@ static void econ_update_cost(enum econ_cost which)
  */
 void econ_sample(enum econ_cost which, u64 ns)
 {
-	struct econ_samples *all = &econ_samples[which];
 	unsigned long flags;
 
 	if (READ_ONCE(econ_costs_frozen))
@@ -96,10 +83,7 @@ void econ_sample(enum econ_cost which, u64 ns)
 	/* Drop the sample if the lock is taken. */
 	if (!spin_trylock_irqsave(&samples_lock, flags))
 		return;
-	all->buckets[tollfree_histogram_bucket(ns)]++;
-	all->kept++;
-	if (++all->seen <= SAMPLES_AT_FIRST || !(all->seen % SAMPLES_A_COST))
-		econ_update_cost(which);
+	econ_sample_locked(which, ns);
 	spin_unlock_irqrestore(&samples_lock, flags);
 }
 
@@ -117,23 +101,22 @@ void econ_forget_samples(void)
 /**
  * __econ_watch_end - end a measurement
  * @watch: argument of econ_watch_begin(); it is on
- * @ns: set to the duration in nanoseconds
  *
  * Context: any.
- * Return: false if the operation was disturbed, so that its duration is no sample.
+ * Return: time that the task ran, in nanoseconds.
  */
-bool __econ_watch_end(struct econ_watch *watch, u64 *ns)
+u64 __econ_watch_end(struct econ_watch *watch)
 {
-	*ns = ktime_get_ns() - watch->begin;
-	return watch->disturbances == econ_disturbances();
+	u64 end = ktime_get_ns();
+	s64 disturbed = econ_disturbances(end) - watch->disturbances;
+
+	/* Two clocks: the difference of their rates may exceed what is left. */
+	return max_t(s64, end - watch->begin - disturbed, 0);
 }
 
 void __econ_watch_cost(struct econ_watch *watch, enum econ_cost which)
 {
-	u64 ns;
-
-	if (__econ_watch_end(watch, &ns))
-		econ_sample(which, ns);
+	econ_sample(which, __econ_watch_end(watch));
 }
 
 void __econ_clear_begin(void)
@@ -148,10 +131,9 @@ void __econ_clear_end(void)
 
 void __econ_reclaimed(struct econ_watch *watch, unsigned int pages)
 {
-	u64 ns;
-
-	if (pages >= PAGES_A_SAMPLE && __econ_watch_end(watch, &ns))
-		econ_sample(ECON_RECLAIM_PAGE, div_u64(ns, pages));
+	if (pages >= PAGES_A_SAMPLE)
+		econ_sample(ECON_RECLAIM_PAGE,
+			    div_u64(__econ_watch_end(watch), pages));
 }
 
 /* Faults */
@@ -217,10 +199,18 @@ void __econ_fault_saw_entry(const struct vm_fault *vmf)
 							       ECON_SAW_ZERO_PAGE);
 }
 
-void __econ_compacted(struct econ_watch *watch, unsigned int order)
+/* Blocks that are made pay for the attempts that make none. */
+void __econ_compacted(struct econ_watch *watch, unsigned int order, bool is_made)
 {
-	if (order == HPAGE_PMD_ORDER)
-		__econ_watch_cost(watch, ECON_COMPACT_BLOCK);
+	struct econ_samples *all = &econ_samples[ECON_COMPACT_BLOCK];
+	u64 ns;
+
+	if (order != HPAGE_PMD_ORDER || READ_ONCE(econ_costs_frozen))
+		return;
+	ns = __econ_watch_end(watch);
+	guard(spinlock_irqsave)(&samples_lock);
+	if (econ_samples_charge(all, &ns, is_made, econ_costs.ns[ECON_COMPACT_BLOCK]))
+		econ_sample_locked(ECON_COMPACT_BLOCK, ns);
 }
 
 void __econ_fault_begin(void)
@@ -243,20 +233,20 @@ void __econ_fault_end(vm_fault_t ret)
 {
 	unsigned int seen = current->econ.seen;
 	enum econ_fault_kind kind;
-	bool is_clean;
-	u64 ns;
+	u64 latency, ns;
 
-	is_clean = __econ_watch_end(&current->econ.fault, &ns);
+	latency = ktime_get_ns() - current->econ.fault.begin;
+	ns = __econ_watch_end(&current->econ.fault);
 	current->econ.seen = 0;
 	kind = econ_fault_kind_of(seen, ret);
 	if (READ_ONCE(econ_faults_counted))
 		atomic_long_inc(&econ_fault_times[kind]
-						 [tollfree_histogram_bucket(ns)]);
-	/* The wait is the cost, so disturbances do not matter. */
+						 [tollfree_histogram_bucket(latency)]);
+	/* The wait is the cost. */
 	if (ret & VM_FAULT_MAJOR)
-		econ_sample(ECON_READ_AGAIN, ns);
+		econ_sample(ECON_READ_AGAIN, latency);
 	/* Measuring the clearing took time as well. */
-	if (!is_clean || seen & ECON_SEES_CLEARING)
+	if (seen & ECON_SEES_CLEARING)
 		return;
 	if (kind == ECON_FAULT_BASE)
 		econ_sample(ECON_FAULT, ns);
@@ -270,12 +260,9 @@ void __econ_fault_end(vm_fault_t ret)
 void __econ_zero_huge(struct folio *folio, unsigned long address)
 {
 	struct econ_watch watch;
-	u64 ns;
 
 	__econ_watch_begin(&watch);
 	folio_zero_user(folio, address);
-	if (!__econ_watch_end(&watch, &ns))
-		return;
-	current->econ.cleared_ns = ns;
-	econ_sample(ECON_CLEAR_HUGE, ns);
+	current->econ.cleared_ns = __econ_watch_end(&watch);
+	econ_sample(ECON_CLEAR_HUGE, current->econ.cleared_ns);
 }

@@ -52,3 +52,33 @@ struct econ_estimate econ_estimate(const struct econ_action *action,
 {
 	return econ_models[action->kind]->estimate(action, costs);
 }
+
+/* Credit that pays for an attempt of unknown duration: 10 ms. */
+#define EXPLORATION_CREDIT_NS	10000000ULL
+
+/**
+ * econ_may_explore - whether a refused action may be done to measure its cost
+ * @action: the action
+ * @it: its cost and benefit
+ *
+ * Only actions that nothing else measures if all are refused: clearing a huge page,
+ * collapse, and compaction in the background. Each has some benefit, takes no block
+ * from another region, and lets no fault wait.
+ *
+ * Context: any.
+ * Return: true if so.
+ */
+bool econ_may_explore(const struct econ_action *action, struct econ_estimate it)
+{
+	if (!it.benefit)
+		return false;
+	switch (action->kind) {
+	case ECON_HUGE:
+	case ECON_PROMOTE:
+		return action->supply == ECON_FREE_BLOCK && !action->block_ns;
+	case ECON_COMPACT:
+		return action->credit_ns >= EXPLORATION_CREDIT_NS;
+	default:
+		return false;
+	}
+}

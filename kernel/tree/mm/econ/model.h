@@ -206,5 +206,6 @@ static inline bool econ_pays(struct econ_estimate estimate)
 
 struct econ_estimate econ_estimate(const struct econ_action *action,
 				   const struct econ_costs *costs);
+bool econ_may_explore(const struct econ_action *action, struct econ_estimate it);
 
 #endif /* _MM_ECON_MODEL_H */

@@ -67,10 +67,8 @@ static DECLARE_WORK(resizing, econ_resize_pools);
 
 void __econ_pool_flushed(struct econ_watch *watch, unsigned int cpus)
 {
-	u64 ns;
-
-	if (watch->is_on && __econ_watch_end(watch, &ns))
-		econ_sample(ECON_FLUSH, ns / cpus);
+	if (watch->is_on)
+		econ_sample(ECON_FLUSH, __econ_watch_end(watch) / cpus);
 	atomic_add(cpus, &interrupted);
 	if (atomic_inc_return(&flushes) == FLUSHES_A_DECISION)
 		schedule_work(&resizing);

@@ -273,7 +273,7 @@ static const struct attribute_group latency_group = {
 };
 
 /*
- * Decisions: a file of five numbers for each model; and the benefit that was lost for
+ * Decisions: a file of six numbers for each model; and the benefit that was lost for
  * lack of a block.
  */
 
@@ -283,15 +283,17 @@ static struct attribute *stats_attrs[ECON_KINDS + 3];
 static ssize_t econ_account_show(struct kobject *kobj, struct kobj_attribute *attr,
 				 char *buf)
 {
-	struct econ_account *account = &econ_ledger[attr - account_attrs];
+	unsigned int kind = attr - account_attrs;
+	struct econ_account *account = &econ_ledger[kind];
 
 	return sysfs_emit(buf,
-			  "asked %lld\napproved %lld\ncost_ns %lld\nbenefit_ns %lld\nrefused_ns %lld\n",
+			  "asked %lld\napproved %lld\ncost_ns %lld\nbenefit_ns %lld\nrefused_ns %lld\nexplored %lld\n",
 			  atomic64_read(&account->asked),
 			  atomic64_read(&account->approved),
 			  atomic64_read(&account->cost),
 			  atomic64_read(&account->benefit),
-			  atomic64_read(&account->refused));
+			  atomic64_read(&account->refused),
+			  atomic64_read(&econ_explored[kind]));
 }
 
 static ssize_t econ_refaults_show(struct kobject *kobj,

@@ -40,14 +40,14 @@ DECLARE_STATIC_KEY_FALSE(econ_watch_key);
 DECLARE_PER_CPU(int, econ_faults_left);
 
 void __econ_watch_begin(struct econ_watch *watch);
-bool __econ_watch_end(struct econ_watch *watch, u64 *ns);
+u64 __econ_watch_end(struct econ_watch *watch);
 void __econ_watch_cost(struct econ_watch *watch, enum econ_cost which);
 void __econ_fault_begin(void);
 void __econ_fault_end(vm_fault_t ret);
 void __econ_clear_begin(void);
 void __econ_clear_end(void);
 void __econ_fault_saw_entry(const struct vm_fault *vmf);
-void __econ_compacted(struct econ_watch *watch, unsigned int order);
+void __econ_compacted(struct econ_watch *watch, unsigned int order, bool is_made);
 void __econ_reclaimed(struct econ_watch *watch, unsigned int pages);
 
 /**
@@ -156,16 +156,18 @@ static inline void econ_clear_end(bool is_cleared)
 }
 
 /**
- * econ_compacted - add a sample of a compaction that made a block
+ * econ_compacted - add a compaction to the cost of a block
  * @watch: argument of econ_watch_begin()
  * @order: order of the block
+ * @is_made: whether it was made
  *
  * Context: any; takes a spinlock.
  */
-static inline void econ_compacted(struct econ_watch *watch, unsigned int order)
+static inline void econ_compacted(struct econ_watch *watch, unsigned int order,
+				  bool is_made)
 {
 	if (watch->is_on)
-		__econ_compacted(watch, order);
+		__econ_compacted(watch, order, is_made);
 }
 
 /**
@@ -235,7 +237,8 @@ static inline void econ_clear_end(bool is_cleared)
 {
 }
 
-static inline void econ_compacted(struct econ_watch *watch, unsigned int order)
+static inline void econ_compacted(struct econ_watch *watch, unsigned int order,
+				  bool is_made)
 {
 }
 

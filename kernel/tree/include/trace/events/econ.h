@@ -40,6 +40,31 @@ TRACE_EVENT(econ_decision,
 		  __entry->acts ? "" : " (observed)")
 );
 
+TRACE_EVENT(econ_explored,
+
+	TP_PROTO(const char *site, unsigned long address, u64 cost, u64 benefit),
+
+	TP_ARGS(site, address, cost, benefit),
+
+	TP_STRUCT__entry(
+		__string(site, site)
+		__field(unsigned long, address)
+		__field(u64, cost)
+		__field(u64, benefit)
+	),
+
+	TP_fast_assign(
+		__assign_str(site);
+		__entry->address = address;
+		__entry->cost = cost;
+		__entry->benefit = benefit;
+	),
+
+	TP_printk("site=%s address=0x%lx cost=%llu benefit=%llu",
+		  __get_str(site), __entry->address, __entry->cost,
+		  __entry->benefit)
+);
+
 TRACE_EVENT(econ_zeroed,
 
 	TP_PROTO(int nid, const char *what, unsigned long kept,

@@ -107,6 +107,33 @@ static void more_to_save_is_never_less_reason(void)
 	}
 }
 
+/* If it is refused always, nothing measures its cost. */
+static void what_is_refused_may_be_explored(void)
+{
+	struct econ_estimate refused = { .benefit = 1, .cost = U64_MAX }, useless = { .cost = 1 };
+	struct econ_action action = { .supply = ECON_FREE_BLOCK, .credit_ns = 10000000 };
+
+	for (int kind = 0; kind < ECON_KINDS; kind++) {
+		action.kind = kind;
+		EXPECT_EQ(econ_may_explore(&action, refused),
+			  kind == ECON_HUGE || kind == ECON_PROMOTE || kind == ECON_COMPACT);
+		EXPECT_EQ(econ_may_explore(&action, useless), false);
+	}
+	action.kind = ECON_HUGE;
+	action.block_ns = 1;
+	EXPECT_EQ(econ_may_explore(&action, refused), false);
+	action.block_ns = 0;
+	action.supply = ECON_NO_BLOCK;
+	EXPECT_EQ(econ_may_explore(&action, refused), false);
+	/* It measures nothing: the block is clear. */
+	action.supply = ECON_ZEROED_BLOCK;
+	EXPECT_EQ(econ_may_explore(&action, refused), false);
+	/* The process may not run as much. */
+	action.kind = ECON_COMPACT;
+	action.credit_ns--;
+	EXPECT_EQ(econ_may_explore(&action, refused), false);
+}
+
 int main(void)
 {
 	RUN(each_case_is_decided_as_it_says);
@@ -114,5 +141,6 @@ int main(void)
 	RUN(names_differ);
 	RUN(prices_may_be_anything);
 	RUN(more_to_save_is_never_less_reason);
+	RUN(what_is_refused_may_be_explored);
 	return tap_end();
 }
