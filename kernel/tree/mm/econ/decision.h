@@ -145,13 +145,15 @@ static inline unsigned long econ_swap_orders(struct vm_fault *vmf,
  * @address: address of the fault
  * @gfp: mask of stock code
  *
+ * Also asked for processes without a profile, and for advised memory.
+ *
  * Context: a page fault; does not sleep.
  * Return: @gfp, without reclaim and compaction if they do not pay.
  */
 static inline gfp_t econ_gfp(struct vm_area_struct *vma, unsigned long address,
 			     gfp_t gfp)
 {
-	return econ_is_asked(vma) ? __econ_gfp(vma, address, gfp) : gfp;
+	return static_branch_unlikely(&econ_key) ? __econ_gfp(vma, address, gfp) : gfp;
 }
 
 /**

@@ -12,6 +12,8 @@
 #include "../internal.h"
 #include "internal.h"
 
+bool econ_decide_all_stalls = true;
+
 /* Whether blocks are kept, and the process may use them. */
 static bool econ_acts(const struct econ_mm *econ)
 {
@@ -167,24 +169,60 @@ unsigned long __econ_orders(struct vm_fault *vmf, unsigned long orders,
 	return econ_end_decision(econ, false) ? orders : pays;
 }
 
+/* Mode of the decisions about an mm, with a profile or without. */
+static enum econ_mode econ_mode_of(const struct mm_struct *mm)
+{
+	const struct econ_mm *econ;
+
+	guard(rcu)();
+	econ = rcu_dereference(mm->econ);
+	return econ ? econ_effective_mode(econ) : READ_ONCE(econ_mode);
+}
+
+/*
+ * No row describes the region: there is no evidence that a huge page saves more than
+ * the faults of its pages.
+ */
+static bool econ_may_stall_unknown(const struct vm_area_struct *vma,
+				   unsigned long address,
+				   const struct econ_action *action)
+{
+	enum econ_mode mode = econ_mode_of(vma->vm_mm);
+
+	if (mode == ECON_OFF)
+		return true;
+	return econ_decide(action, address, NULL, mode == ECON_ON) || mode != ECON_ON;
+}
+
 gfp_t __econ_gfp(struct vm_area_struct *vma, unsigned long address, gfp_t gfp)
 {
 	struct econ_action action = {
 		.kind = ECON_DIRECT, .order = HPAGE_PMD_ORDER,
 	};
-	struct econ_mm *econ;
+	bool is_advised = vma->vm_flags & VM_HUGEPAGE;
+	bool decides_all = READ_ONCE(econ_decide_all_stalls);
 	struct econ_place place;
+	struct econ_mm *econ;
 
-	if (econ_user_decided(vma) || !(gfp & __GFP_RECLAIM))
+	if (!(gfp & __GFP_RECLAIM) || !vma_is_anonymous(vma) ||
+	    (is_advised && !decides_all))
 		return gfp;
 	econ = econ_begin_decision(vma, address & HPAGE_PMD_MASK, &place);
-	if (!econ)
-		return gfp;
-	econ_describe_place(econ, &place, &action);
-	if (econ_end_decision(econ, econ_decide_for_mm(econ, &action, address)))
+	if (econ)
+		econ_describe_place(econ, &place, &action);
+	/* The user expects to use all of it. */
+	if (is_advised)
+		action.touched = ECON_REGION_PAGES;
+	if (econ && econ_end_decision(econ, econ_decide_for_mm(econ, &action, address)))
 		return gfp;
 	/* The ledger pays for background work; faults do not request it. */
-	return gfp & ~__GFP_RECLAIM;
+	if (econ && !is_advised)
+		return gfp & ~__GFP_RECLAIM;
+	if (!econ && (!(gfp & __GFP_DIRECT_RECLAIM) || !decides_all ||
+		      econ_may_stall_unknown(vma, address, &action)))
+		return gfp;
+	/* No ledger pays: stock code works in the background, as with defrag=defer. */
+	return (gfp & ~__GFP_DIRECT_RECLAIM) | __GFP_KSWAPD_RECLAIM;
 }
 
 struct folio *__econ_take_zeroed(struct vm_area_struct *vma,

@@ -179,6 +179,10 @@ bool econ_decide(const struct econ_action *action, unsigned long address,
 bool econ_decide_for_mm(struct econ_mm *econ, const struct econ_action *action,
 			unsigned long address);
 
+/* fault.c */
+
+extern bool econ_decide_all_stalls;
+
 /* measure.c */
 
 extern bool econ_costs_frozen;

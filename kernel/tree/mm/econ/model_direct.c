@@ -4,7 +4,8 @@
  *
  * Their duration is not known in advance: up to a second. The cost is that of the
  * longest, so they hardly ever pay. The lost benefit goes to the ledger, which pays
- * for compaction in the background.
+ * for compaction in the background. A user who advises huge pages expects to touch all
+ * of a region; that makes a wait worth more, and not free.
  */
 
 #include <linux/kernel.h>
@@ -31,6 +32,7 @@ static const struct econ_case cases[] = {
 	CASE("a rich region does not wait in its fault", false,
 	     .walks_ns = 50000000, .touched = 512),
 	CASE("nothing is known", false, .touched = 0),
+	CASE("huge pages are advised", false, .touched = 512),
 	CASE("minutes of walks may wait a second", true,
 	     .walks_ns = 60000000000, .touched = 512),
 };

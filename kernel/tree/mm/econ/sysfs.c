@@ -100,10 +100,39 @@ static ssize_t econ_mode_store(struct kobject *kobj, struct kobj_attribute *attr
 	return count;
 }
 
+/* Store function of boolean switches. */
+static ssize_t econ_switch_store(bool *what, const char *buf, size_t count)
+{
+	bool on;
+	int err = kstrtobool(buf, &on);
+
+	if (err)
+		return err;
+	guard(mutex)(&switching);
+	WRITE_ONCE(*what, on);
+	econ_update_keys();
+	return count;
+}
+
+static ssize_t econ_decide_all_stalls_show(struct kobject *kobj,
+					   struct kobj_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%d\n", READ_ONCE(econ_decide_all_stalls));
+}
+
+static ssize_t econ_decide_all_stalls_store(struct kobject *kobj,
+					    struct kobj_attribute *attr,
+					    const char *buf, size_t count)
+{
+	return econ_switch_store(&econ_decide_all_stalls, buf, count);
+}
+
 static struct kobj_attribute mode_attr = ECON_ATTR_RW(mode);
+static struct kobj_attribute stalls_attr = ECON_ATTR_RW(decide_all_stalls);
 
 static struct attribute *econ_attrs[] = {
 	&mode_attr.attr,
+	&stalls_attr.attr,
 	NULL,
 };
 
@@ -145,20 +174,6 @@ static ssize_t econ_cost_store(struct kobject *kobj, struct kobj_attribute *attr
 	if (err)
 		return err;
 	WRITE_ONCE(econ_costs.ns[attr - cost_attrs], ns);
-	return count;
-}
-
-/* Store function of boolean switches. */
-static ssize_t econ_switch_store(bool *what, const char *buf, size_t count)
-{
-	bool on;
-	int err = kstrtobool(buf, &on);
-
-	if (err)
-		return err;
-	guard(mutex)(&switching);
-	WRITE_ONCE(*what, on);
-	econ_update_keys();
 	return count;
 }
 

@@ -31,7 +31,12 @@ static void add(u64 ns)
 }
 
 /* Buckets are an eighth of their value wide. */
-#define EXPECT_NEAR(ns)	EXPECT_EQ(cost >= (ns) && cost <= (ns) + (ns) / 8, true)
+static bool is_near(u64 ns)
+{
+	return cost >= ns && cost <= ns + ns / 8;
+}
+
+#define EXPECT_NEAR(ns)	EXPECT_EQ(is_near(ns), true)
 
 static void costs_converge_from_both_sides(void)
 {
