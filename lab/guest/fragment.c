@@ -2,15 +2,16 @@
 /*
  * Fragments free memory: fills it with pipes of 64 KiB, then reads back all but one page of each. The remaining pages are
  * unmovable, and in every block. With `movable` they are memory of a process that returned all but one page of each
- * 64 KiB, and compaction can move them.
+ * 64 KiB, and compaction can move them. With `spread` they are one page of each 2 MiB of such memory: hardly any block is
+ * free, and each could be freed by moving one page.
  *
- *     fragment [movable] LEAVE-BYTES [WHOLE-BYTES]
+ *     fragment [movable|spread] LEAVE-BYTES [WHOLE-BYTES]
  *
  * The pipes leave LEAVE-BYTES of memory; the kernel's own reserve (min_free_kbytes) is small meanwhile.
  * WHOLE-BYTES more are excluded, and are free in whole blocks at the end.
  * Ends when memory is fragmented, and prints the free memory in blocks above order 3; processes in the background hold
  * the pipes, and the blocks that stayed whole as memory of their own. Fails if more than 2 % of free memory is still in
- * such blocks, or any in one of 2 MiB: then it is not fragmented.
+ * such blocks, or any in one of 2 MiB: then it is not fragmented. With `spread`, blocks below 2 MiB do not matter.
  */
 #include "util.h"
 
@@ -81,8 +82,8 @@ static void let_go(pid_t child)
 		fail("kill");
 }
 
-/* Takes all free memory but @leave in 4 KiB pages, then returns all but one of each 16. */
-static void hold_movable(const struct gate *gate, size_t leave)
+/* Takes all free memory but @leave in 4 KiB pages, then returns all but one of each @piece. */
+static void hold_movable(const struct gate *gate, size_t leave, size_t piece)
 {
 	size_t length = free_memory() > leave ? (free_memory() - leave) & ~(REGION - 1) : 0;
 	char *memory = length ? reserve(length) : NULL;
@@ -92,8 +93,8 @@ static void hold_movable(const struct gate *gate, size_t leave)
 	for (size_t at = 0; at < length; at += PAGE)
 		memory[at] = 1;
 	gate_wait(gate);
-	for (size_t at = 0; at < length; at += PIPE_SIZE)
-		if (madvise(memory + at, PIPE_SIZE - PAGE, MADV_DONTNEED))
+	for (size_t at = 0; at < length; at += piece)
+		if (madvise(memory + at, piece - PAGE, MADV_DONTNEED))
 			fail("madvise");
 	gate_wait(gate);
 	for (;;)
@@ -268,7 +269,7 @@ static void soak_up(const struct gate *gate, size_t pages)
 	for (size_t at = 0; at < pages * PAGE; at += PAGE)
 		memory[at] = 1;
 	set_thp("hugepages-64kB/enabled", "never");
-	if (mlock(memory, pages * PAGE))
+	if (pages && mlock(memory, pages * PAGE))
 		fail("mlock");
 	gate_wait(gate);
 	for (;;)
@@ -279,7 +280,8 @@ int main(int argc, char **argv)
 {
 	const unsigned long reserve_before = reserve_of_kernel();
 	struct rlimit files = { 2 * PIPES_PER_HOLDER + 64, 2 * PIPES_PER_HOLDER + 64 };
-	int holders = 0, is_movable = argc > 1 && !strcmp(argv[1], "movable");
+	int is_spread = argc > 1 && !strcmp(argv[1], "spread");
+	int holders = 0, is_movable = is_spread || (argc > 1 && !strcmp(argv[1], "movable"));
 	size_t leave, large, all, huge;
 	struct gate gate = gate_new(), apart = gate_new();
 	pid_t whole = 0;
@@ -287,7 +289,7 @@ int main(int argc, char **argv)
 	argc -= is_movable;
 	argv += is_movable;
 	if (argc != 2 && argc != 3)
-		usage("fragment [movable] LEAVE-BYTES [WHOLE-BYTES]");
+		usage("fragment [movable|spread] LEAVE-BYTES [WHOLE-BYTES]");
 	leave = number(argv[1]);
 	if (argc == 3)
 		whole = keep_whole(&apart, number(argv[2]));
@@ -297,8 +299,10 @@ int main(int argc, char **argv)
 	do {
 		pid_t child = new_child();
 
+		if (child == 0 && is_movable)
+			hold_movable(&gate, leave, is_spread ? REGION : PIPE_SIZE);
 		if (child == 0)
-			(is_movable ? hold_movable : hold)(&gate, leave);
+			hold(&gate, leave);
 		gate_gather(&gate, 1);
 		holders++;
 	} while (!is_movable && free_memory() > leave);
@@ -308,18 +312,21 @@ int main(int argc, char **argv)
 	/* More than once: what the kernel frees meanwhile may grow together again. */
 	for (int round = 0; round < MAX_ROUNDS; round++) {
 		set_reserve_of_kernel(RESERVE_MEANWHILE);
-		soak_up(&gate, large);
+		soak_up(&gate, is_spread ? 0 : large);
 		set_reserve_of_kernel(reserve_before);
 		survey(&large, &all, &huge);
+		if (is_spread)
+			large = huge * (REGION / PAGE);
 		if (large * 50 <= all && !huge)
 			break;
 	}
-	printf("%zu of %zu free pages are in blocks above order 3\n", large, all);
+	printf("%zu of %zu free pages are in blocks %s\n", large, all, is_spread ? "of 2 MiB" : "above order 3");
 	if (whole)
 		let_go(whole);
 	if (large * 50 > all || huge) {
 		show_blocks();
-		fprintf(stderr, "fragment: %zu of %zu free pages are still in blocks above order 3\n", large, all);
+		fprintf(stderr, "fragment: %zu of %zu free pages are still in blocks %s\n", large, all,
+			is_spread ? "of 2 MiB" : "above order 3");
 		return 1;
 	}
 	return 0;

@@ -58,7 +58,16 @@ const COMPUTED: [&str; 9] = [
 /// Suffixes of the counters that describe the instructions of a page fault or an allocation.
 const QUANTILES: [&str; 3] = ["p99", "p9999", "max"];
 /// Prefixes of counters that the guest writes; it may leave out those that are 0.
-const WRITTEN: [&str; 5] = ["vmstat_", "luf_", "note_", "lines_", "latency_"];
+const WRITTEN: [&str; 8] = [
+    "vmstat_",
+    "luf_",
+    "note_",
+    "lines_",
+    "latency_",
+    "touch_",
+    "touches_",
+    "huge_pages",
+];
 
 /// Whether a section can have a counter of this name.
 pub fn is_known(name: &str) -> bool {

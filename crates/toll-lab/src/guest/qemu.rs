@@ -169,7 +169,11 @@ impl Qemu {
 
 /// Builds the kernel command line.
 fn kernel_words(guest: &Guest<'_>) -> String {
-    let mut words = vec!["console=ttyS0 nokaslr panic=-1 oops=panic quiet loglevel=4"];
+    let mut words = vec![
+        "console=ttyS0 nokaslr panic=-1 oops=panic quiet loglevel=4",
+        // A scenario makes those that it uses.
+        "null_blk.nr_devices=0",
+    ];
     if guest.machine.pti {
         words.push("pti=on");
     }
