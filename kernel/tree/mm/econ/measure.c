@@ -98,6 +98,15 @@ void econ_forget_samples(void)
 	memset(econ_samples, 0, sizeof(econ_samples));
 }
 
+/* Time that the task ran from the start of a measurement to @end. */
+static u64 econ_ran(const struct econ_watch *watch, u64 end)
+{
+	s64 disturbed = econ_disturbances(end) - watch->disturbances;
+
+	/* Two clocks: the difference of their rates may exceed what is left. */
+	return max_t(s64, end - watch->begin - disturbed, 0);
+}
+
 /**
  * __econ_watch_end - end a measurement
  * @watch: argument of econ_watch_begin(); it is on
@@ -107,11 +116,7 @@ void econ_forget_samples(void)
  */
 u64 __econ_watch_end(struct econ_watch *watch)
 {
-	u64 end = ktime_get_ns();
-	s64 disturbed = econ_disturbances(end) - watch->disturbances;
-
-	/* Two clocks: the difference of their rates may exceed what is left. */
-	return max_t(s64, end - watch->begin - disturbed, 0);
+	return econ_ran(watch, ktime_get_ns());
 }
 
 void __econ_watch_cost(struct econ_watch *watch, enum econ_cost which)
@@ -233,10 +238,10 @@ void __econ_fault_end(vm_fault_t ret)
 {
 	unsigned int seen = current->econ.seen;
 	enum econ_fault_kind kind;
-	u64 latency, ns;
+	u64 end = ktime_get_ns();
+	u64 latency = end - current->econ.fault.begin;
+	u64 ns = econ_ran(&current->econ.fault, end);
 
-	latency = ktime_get_ns() - current->econ.fault.begin;
-	ns = __econ_watch_end(&current->econ.fault);
 	current->econ.seen = 0;
 	kind = econ_fault_kind_of(seen, ret);
 	if (READ_ONCE(econ_faults_counted))

@@ -14,7 +14,6 @@ bool __econ_may_promote(struct econ_promotion *it, struct vm_area_struct *vma,
 	};
 	struct econ_mm *econ;
 	struct econ_place place;
-	bool acts;
 
 	if (econ_user_decided(vma))
 		return true;
@@ -26,13 +25,8 @@ bool __econ_may_promote(struct econ_promotion *it, struct vm_area_struct *vma,
 	it->estimate = econ_estimate(&action, &econ_costs);
 	/* An approved collapse is counted when it is done. */
 	it->is_due = econ_pays(it->estimate);
-	if (it->is_due)
-		return econ_end_decision(econ, true);
-	acts = econ_effective_mode(econ) == ECON_ON;
-	econ_book(ECON_PROMOTE, HPAGE_PMD_ORDER, address,
-		  &econ->ledger[ECON_PROMOTE], it->estimate, acts);
-	return econ_end_decision(econ, econ_explore(&action, address, it->estimate,
-						    acts));
+	return econ_end_decision(econ, it->is_due ||
+				 econ_decide_for_mm(econ, &action, address));
 }
 
 void __econ_promoted(const struct econ_promotion *it, struct mm_struct *mm,
