@@ -281,6 +281,7 @@ int main(int argc, char **argv)
 	const unsigned long reserve_before = reserve_of_kernel();
 	struct rlimit files = { 2 * PIPES_PER_HOLDER + 64, 2 * PIPES_PER_HOLDER + 64 };
 	int is_spread = argc > 1 && !strcmp(argv[1], "spread");
+	const char *what = is_spread ? "of 2 MiB" : "above order 3";
 	int holders = 0, is_movable = is_spread || (argc > 1 && !strcmp(argv[1], "movable"));
 	size_t leave, large, all, huge;
 	struct gate gate = gate_new(), apart = gate_new();
@@ -320,13 +321,12 @@ int main(int argc, char **argv)
 		if (large * 50 <= all && !huge)
 			break;
 	}
-	printf("%zu of %zu free pages are in blocks %s\n", large, all, is_spread ? "of 2 MiB" : "above order 3");
+	printf("%zu of %zu free pages are in blocks %s\n", large, all, what);
 	if (whole)
 		let_go(whole);
 	if (large * 50 > all || huge) {
 		show_blocks();
-		fprintf(stderr, "fragment: %zu of %zu free pages are still in blocks %s\n", large, all,
-			is_spread ? "of 2 MiB" : "above order 3");
+		fprintf(stderr, "fragment: %zu of %zu free pages are still in blocks %s\n", large, all, what);
 		return 1;
 	}
 	return 0;

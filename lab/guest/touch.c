@@ -21,7 +21,7 @@
 
 #include <x86intrin.h>
 
-enum { KINDS = 2, PLAIN = 0, ADVISED = 1, SHIFT = 3, BUCKETS = (65 - SHIFT) << SHIFT };
+enum { KINDS = 2, ADVISED = 1, SHIFT = 3, BUCKETS = (65 - SHIFT) << SHIFT };
 enum { TAIL = 10000 };
 
 static const char *const kinds[KINDS] = { "plain", "advised" };

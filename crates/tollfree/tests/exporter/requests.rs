@@ -3,9 +3,11 @@
 
 use std::io::Write;
 use std::net::{Shutdown, TcpListener};
+use std::thread;
 use std::time::Duration;
-use std::{fs, ptr, thread};
 
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+use toll_linux::proc::cpu_time;
 use toll_testkit::output::{assert_fails, stderr};
 use toll_testkit::process::{Running, kill};
 use toll_testkit::{Directory, schema};
@@ -78,47 +80,29 @@ fn too_many_connections_are_refused() {
 }
 
 /// Sets the number of files that a process may open, and returns the one before.
-fn limit_files(pid: i32, limit: u64) -> u64 {
-    let mut before = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    let mut to = before;
-    // SAFETY: both are valid for the call, which reads one and writes the other.
-    unsafe {
-        let none = ptr::null();
-        assert_eq!(
-            libc::prlimit(pid, libc::RLIMIT_NOFILE, none, &raw mut to),
-            0
-        );
-        to.rlim_cur = limit;
-        let (new, old) = (&raw const to, &raw mut before);
-        assert_eq!(libc::prlimit(pid, libc::RLIMIT_NOFILE, new, old), 0);
-    }
-    before.rlim_cur
-}
-
-/// CPU time of a process, in ticks of 10 ms.
-fn ticks(pid: i32) -> u64 {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    let fields = stat.rsplit_once(") ").unwrap().1.split(' ');
-    let times = fields.skip(11).take(2);
-    times.map(|time| time.parse::<u64>().unwrap()).sum()
+fn limit_files(pid: u32, limit: Option<u64>) -> Option<u64> {
+    let pid = Pid::from_raw(i32::try_from(pid).unwrap());
+    // It has inherited the maximum of this process.
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    let current = limit;
+    let before = prlimit(pid, Resource::Nofile, Rlimit { current, maximum });
+    before.unwrap().current
 }
 
 #[test]
 fn a_connection_waits_while_no_file_can_be_opened() {
     let exporter = Exporter::start(&Directory::empty(), &[]);
-    let pid = i32::try_from(exporter.running.pid()).unwrap();
-    let before = limit_files(pid, 3);
+    let pid = exporter.running.pid();
+    let before = limit_files(pid, Some(3));
     let mut stream = exporter.connect();
     stream
         .write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         .unwrap();
-    let began = ticks(pid);
+    let began = cpu_time(pid).unwrap();
     thread::sleep(Duration::from_secs(1));
     // A try each 100 ms, not all the time.
-    assert!(ticks(pid) - began < 50, "{} ticks", ticks(pid) - began);
+    let ran = cpu_time(pid).unwrap() - began;
+    assert!(ran < Duration::from_millis(500), "{ran:?}");
     limit_files(pid, before);
     let (head, _) = answer(stream);
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
-use std::process::{Child, Command};
+use std::process::Command;
+
+use toll_testkit::process::Running;
 
 use super::*;
 
@@ -53,7 +55,7 @@ fn a_shootdown_costs_both_sides() {
         memory: 1 << 30,
         stop: &stop,
     };
-    let _busy = Busy::on(there);
+    let _busy = busy(there);
     let (sent, received) = shootdowns(&budget);
     assert_eq!(sent.len(), received.len());
     if sent.len() < ENOUGH {
@@ -66,23 +68,8 @@ fn a_shootdown_costs_both_sides() {
     }
 }
 
-/// A process that uses half of a CPU, in turns that are longer than a phase.
-struct Busy(Child);
-
-impl Busy {
-    fn on(cpu: usize) -> Self {
-        let turns =
-            "while :; do i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done; sleep 0.003; done";
-        let child = Command::new("taskset")
-            .args(["-c", &cpu.to_string(), "sh", "-c", turns])
-            .spawn();
-        Self(child.unwrap())
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// Starts a process that uses half of a CPU, in turns that are longer than a phase.
+fn busy(cpu: usize) -> Running {
+    let turns = "while :; do i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done; sleep 0.003; done";
+    Running::start(Command::new("taskset").args(["-c", &cpu.to_string(), "sh", "-c", turns]))
 }
