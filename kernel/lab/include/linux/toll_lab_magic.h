@@ -23,7 +23,10 @@
 
 /* This CPU goes over to a task: rsi is tgid << 32 | pid, rdx the address of its name. */
 #define TOLL_LAB_TASK		16
-/* A page fault is handled between these two. */
+/*
+ * A page fault is handled between these two: rsi of the first is its address, rdx its
+ * error code.
+ */
 #define TOLL_LAB_FAULT_BEGIN	17
 #define TOLL_LAB_FAULT_END	18
 /*
@@ -49,6 +52,15 @@
 /* This task asks for pages between these two: rsi of the end is 1 if it got none. */
 #define TOLL_LAB_ALLOC_BEGIN	29
 #define TOLL_LAB_ALLOC_END	30
+
+/*
+ * With toll_lab_frames on the command line: 1 << rdx frames from frame number rsi on get
+ * an owner, or lose it.
+ */
+#define TOLL_LAB_FRAMES_TAKEN	31
+#define TOLL_LAB_FRAMES_FREED	32
+/* A flush was left out or changed: see toll_lab_plant. */
+#define TOLL_LAB_PLANTED	33
 
 #define TOLL_LAB_REASON_NUMA	1	/* the scan of NUMA balancing */
 #define TOLL_LAB_REASON_COMPACTION 2	/* memory is compacted */

@@ -22,6 +22,7 @@
 #include <linux/compiler.h>
 #include <linux/init.h>
 #include <linux/jump_label.h>
+#include <linux/limits.h>
 #include <linux/sched.h>
 #include <linux/smp.h>
 #include <asm/cmdline.h>
@@ -91,9 +92,32 @@ static __always_inline void toll_lab_task(const struct task_struct *task)
 		     (unsigned long)task->comm);
 }
 
-static __always_inline void toll_lab_fault_begin(void)
+/*
+ * Planted: a flush with a certain function among its callers is left out, or is
+ * incomplete. True if it is left out.
+ */
+DECLARE_STATIC_KEY_FALSE(toll_lab_plant_flush);
+bool __toll_lab_spoils_flush(unsigned long start, unsigned long *end, bool *freed_tables);
+
+static __always_inline bool toll_lab_spoils_flush(unsigned long start, unsigned long *end,
+						  bool *freed_tables)
 {
-	toll_lab_say(TOLL_LAB_FAULT_BEGIN, 0, 0);
+	return static_branch_unlikely(&toll_lab_plant_flush) &&
+	       __toll_lab_spoils_flush(start, end, freed_tables);
+}
+
+/* The same for a flush of all addresses. */
+static __always_inline bool toll_lab_drops_flush(void)
+{
+	unsigned long end = ULONG_MAX;
+	bool freed_tables = false;
+
+	return toll_lab_spoils_flush(0, &end, &freed_tables);
+}
+
+static __always_inline void toll_lab_fault_begin(unsigned long address, unsigned long error_code)
+{
+	toll_lab_say(TOLL_LAB_FAULT_BEGIN, address, error_code);
 }
 
 static __always_inline void toll_lab_fault_end(void)
@@ -114,6 +138,20 @@ static __always_inline void toll_lab_irq_exit(void)
 static __always_inline void toll_lab_unmap(unsigned long pte)
 {
 	toll_lab_say(TOLL_LAB_UNMAP, pte, 0);
+}
+
+DECLARE_STATIC_KEY_FALSE(toll_lab_frames);
+
+static __always_inline void toll_lab_frames_taken(unsigned long pfn, unsigned int order)
+{
+	if (static_branch_unlikely(&toll_lab_frames))
+		toll_lab_say(TOLL_LAB_FRAMES_TAKEN, pfn, order);
+}
+
+static __always_inline void toll_lab_frames_freed(unsigned long pfn, unsigned int order)
+{
+	if (static_branch_unlikely(&toll_lab_frames))
+		toll_lab_say(TOLL_LAB_FRAMES_FREED, pfn, order);
 }
 
 static __always_inline void toll_lab_batch_flush(void)
