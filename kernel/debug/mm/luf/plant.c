@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The file /sys/kernel/mm/luf/plant for tests of the tests:
+ *
+ * plant	(RW) one bug a line, the injected one in brackets. Writing a name injects
+ *		that bug, "nothing" injects none.
+ */
+
+#include <linux/delay.h>
+#include <linux/kobject.h>
+#include <linux/string.h>
+#include <linux/sysfs.h>
+
+#include "internal.h"
+
+/* How long an unmap waits where another CPU must get in between. */
+#define PAUSE_MS	20
+
+unsigned int luf_planted;
+
+static const char *const plant_names[PLANTS] = {
+	[PLANT_NOTHING] = "nothing",
+	[PLANT_UNFLUSHED_SHORTAGE] = "unflushed_shortage",
+	[PLANT_UNFLUSHED_CAP] = "unflushed_cap",
+	[PLANT_UNFLUSHED_AGE] = "unflushed_age",
+	[PLANT_UNFLUSHED_COMPACTION] = "unflushed_compaction",
+	[PLANT_UNFLUSHED_BLOCK] = "unflushed_block",
+	[PLANT_UNFLUSHED_REFUSED] = "unflushed_refused",
+	[PLANT_UNFLUSHED_KEPT] = "unflushed_kept",
+	[PLANT_NEWEST_BATCH_STAYS] = "newest_batch_stays",
+	[PLANT_OLDEST_BATCH_ONLY] = "oldest_batch_only",
+	[PLANT_LAST_CPU_STAYS] = "last_cpu_stays",
+	[PLANT_SPARED_TOO_EARLY] = "spared_too_early",
+	[PLANT_SEQUENCE_AHEAD] = "sequence_ahead",
+	[PLANT_TLB_GEN_STAYS] = "tlb_gen_stays",
+	[PLANT_LEFT_BEFORE_UNMAP] = "left_before_unmap",
+	[PLANT_WITH_WRITER] = "with_writer",
+	[PLANT_WITH_LATE_WRITER] = "with_late_writer",
+	[PLANT_UNCOUNTED_WRITERS] = "uncounted_writers",
+	[PLANT_WRITABLE_ENTRY] = "writable_entry",
+	[PLANT_LAZYFREE] = "lazyfree",
+	[PLANT_WRITER_PASSES] = "writer_passes",
+	[PLANT_FILE_UNSTAMPED] = "file_unstamped",
+	[PLANT_DRAINED_TOO_EARLY] = "drained_too_early",
+	[PLANT_ENTRY_PASSES] = "entry_passes",
+	[PLANT_TABLE_UNSTAMPED] = "table_unstamped",
+	[PLANT_MAPPING_PASSES] = "mapping_passes",
+};
+
+static const enum luf_plant plant_of_reason[LUF_REASONS] = {
+	[LUF_FOR_ALLOCATION] = PLANT_UNFLUSHED_SHORTAGE,
+	[LUF_FOR_KSWAPD] = PLANT_UNFLUSHED_SHORTAGE,
+	[LUF_FOR_RECLAIM] = PLANT_UNFLUSHED_SHORTAGE,
+	[LUF_FOR_CAP] = PLANT_UNFLUSHED_CAP,
+	[LUF_FOR_AGE] = PLANT_UNFLUSHED_AGE,
+	[LUF_FOR_COMPACTION] = PLANT_UNFLUSHED_COMPACTION,
+};
+
+/**
+ * luf_plant_skips - whether a test leaves out a flush of a pool
+ * @reason: reason of the flush
+ *
+ * Context: any.
+ * Return: true if so.
+ */
+bool luf_plant_skips(int reason)
+{
+	enum luf_plant plant = plant_of_reason[reason];
+
+	return plant != PLANT_NOTHING && luf_is_planted(plant);
+}
+
+/**
+ * luf_plant_pause - let another CPU get in between, where that is the bug
+ *
+ * Context: any.
+ */
+void luf_plant_pause(void)
+{
+	if (luf_is_planted(PLANT_WITH_LATE_WRITER) ||
+	    luf_is_planted(PLANT_LEFT_BEFORE_UNMAP))
+		mdelay(PAUSE_MS);
+}
+
+static ssize_t luf_plant_show(struct kobject *kobj, struct kobj_attribute *attr,
+			      char *text)
+{
+	unsigned int planted = READ_ONCE(luf_planted), i;
+	int length = 0;
+
+	for (i = 0; i < PLANTS; i++)
+		length += sysfs_emit_at(text, length,
+					i == planted ? "[%s]\n" : "%s\n",
+					plant_names[i]);
+	return length;
+}
+
+static ssize_t luf_plant_store(struct kobject *kobj, struct kobj_attribute *attr,
+			       const char *text, size_t length)
+{
+	int plant = sysfs_match_string(plant_names, text);
+
+	if (plant < 0)
+		return plant;
+	WRITE_ONCE(luf_planted, plant);
+	return length;
+}
+
+static struct kobj_attribute plant_attr =
+	__ATTR(plant, 0644, luf_plant_show, luf_plant_store);
+
+static struct attribute *plant_attrs[] = {
+	&plant_attr.attr,
+	NULL,
+};
+
+const struct attribute_group luf_plant_group = { .attrs = plant_attrs };
