@@ -17,8 +17,7 @@
  */
 #define _GNU_SOURCE
 #include "cpu.h"
-#include "decode.h"
-#include "qemu_api.h"
+#include "guest.h"
 #include "tasks.h"
 
 #include "../tlb-model/config.h"
@@ -31,15 +30,6 @@
 
 #define NAME_MAX_LENGTH 63
 #define LONGEST_INSTRUCTION 15
-
-/* The first 16 are numbered as in instructions. */
-enum { RDX = 2, RSI = 6, RDI = 7, GS_BASE = 16, KERNEL_GS_BASE, CR3, REGISTERS };
-
-static const char *const register_names[REGISTERS] = {
-	"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
-	"r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15",
-	"gs_base", "k_gs_base", "cr3",
-};
 
 static const char *const counter_names[COUNTERS] = {
 	[DTLB_LOAD_MISSES] = "dtlb_load_misses",
@@ -92,25 +82,19 @@ static struct {
 	struct tlb_config tlb;
 	/* Start of the kernel's direct map of physical memory. */
 	uint64_t direct_map;
-	/* Whether one host thread runs all CPUs. */
-	bool has_one_thread;
 } options = { .direct_map = 0xffff888000000000ull };
 
 /* A virtual CPU, used only by its own thread; sections read its counts. */
 struct vcpu {
 	struct cpu cpu;
 	struct ledger ledger;
-	struct qemu_plugin_register *registers[REGISTERS];
-	GByteArray *buffer;
-	/* Address of the kernel's per-CPU data; 0: not reported yet. */
-	uint64_t own_data;
+	struct guest_cpu *guest;
 	/* Start time of the section. */
 	uint64_t at_begin[COUNTERS];
 	struct histogram latencies_at_begin[LATENCIES];
 };
 
 static struct vcpu vcpus[MAX_CPUS];
-static unsigned int vcpu_count;
 static struct machine *machine;
 /* Set permanently by the first section. */
 static bool is_running;
@@ -123,75 +107,25 @@ static void complain(const char *what, const char *detail)
 	fprintf(stderr, "toll-system: %s: %s\n", what, detail);
 }
 
-/* --- the guest's registers and memory; only for the running vCPU --- */
-
-static bool read_memory(struct vcpu *vcpu, uint64_t address, void *to, size_t length)
-{
-	g_byte_array_set_size(vcpu->buffer, 0);
-	if (!qemu_plugin_read_memory_vaddr(address, vcpu->buffer, length))
-		return false;
-	memcpy(to, vcpu->buffer->data, length);
-	return true;
-}
-
 static bool read_table(void *context, uint64_t physical, uint64_t *entry)
 {
-	return read_memory(context, options.direct_map + physical, entry, sizeof(*entry));
+	const struct vcpu *vcpu = context;
+
+	return guest_read_memory(vcpu->guest, options.direct_map + physical, entry, sizeof(*entry));
 }
-
-static uint64_t register_value(struct vcpu *vcpu, uint8_t number)
-{
-	uint64_t value = 0;
-
-	g_byte_array_set_size(vcpu->buffer, 0);
-	if (number < REGISTERS &&
-	    qemu_plugin_read_register(vcpu->registers[number], vcpu->buffer) >= (int)sizeof(value))
-		memcpy(&value, vcpu->buffer->data, sizeof(value));
-	return value;
-}
-
-/* --- the running CPU --- */
-
-/*
- * If one host thread runs all CPUs, QEMU 10 passes to callbacks the CPU that translated
- * the code, although other CPUs run it too. In this case the running CPU is determined
- * before each block by a value that is unique to each CPU.
- */
-static struct vcpu *running;
 
 static struct vcpu *vcpu_of(unsigned int index)
 {
-	return running ? running : &vcpus[index];
-}
-
-/* The value of `vcpu` does not matter: QEMU reads the registers of the running CPU. */
-static uint64_t own_data(struct vcpu *vcpu)
-{
-	uint64_t base = register_value(vcpu, GS_BASE);
-
-	/* In user mode it is in the other register. */
-	return base >> 63 ? base : register_value(vcpu, KERNEL_GS_BASE);
-}
-
-static void find_running(unsigned int index)
-{
-	uint64_t own = own_data(&vcpus[index]);
-
-	running = &vcpus[index];
-	for (unsigned int i = 0; i < vcpu_count; i++)
-		if (vcpus[i].own_data == own)
-			running = &vcpus[i];
+	return &vcpus[guest_running(index)];
 }
 
 /* The kernel reports its CPU; earlier work may belong to another CPU. */
-static void learn_own_data(uint64_t index)
+static void learn_running(uint64_t index)
 {
-	if (index >= vcpu_count)
-		return;
-	running = &vcpus[index];
-	if (!running->own_data)
-		cpu_write_cr3(&running->cpu, register_value(running, CR3), false);
-	running->own_data = own_data(running);
+	bool is_new = index < guest_cpu_count && !guest_cpus[index].own_data;
+
+	if (guest_learn_running(index) && is_new)
+		cpu_write_cr3(&vcpus[index].cpu, guest_register(&guest_cpus[index], CR3), false);
 }
 
 /* --- sections --- */
@@ -237,7 +171,7 @@ static void write_task(struct task *task, void *context)
 
 static void write_cpus(FILE *file)
 {
-	for (unsigned int i = 0; i < vcpu_count; i++) {
+	for (unsigned int i = 0; i < guest_cpu_count; i++) {
 		fputs(i ? ",\n  {" : "\n  {", file);
 		write_counts(file, vcpus[i].at_begin, vcpus[i].cpu.counts);
 		fputs("}", file);
@@ -253,7 +187,7 @@ static void write_latency(FILE *file, enum latency latency)
 	const char *separator = "";
 	uint64_t max = 0;
 
-	for (unsigned int i = 0; i < vcpu_count; i++)
+	for (unsigned int i = 0; i < guest_cpu_count; i++)
 		if (vcpus[i].ledger.latencies[latency].max > max)
 			max = vcpus[i].ledger.latencies[latency].max;
 	fprintf(file, "\"%s\": {\"max\": %llu, \"buckets\": [", latency_names[latency],
@@ -261,7 +195,7 @@ static void write_latency(FILE *file, enum latency latency)
 	for (unsigned int bucket = 0; bucket < HISTOGRAM_BUCKETS; bucket++) {
 		uint64_t count = 0;
 
-		for (unsigned int i = 0; i < vcpu_count; i++)
+		for (unsigned int i = 0; i < guest_cpu_count; i++)
 			count += vcpus[i].ledger.latencies[latency].counts[bucket] -
 				 vcpus[i].latencies_at_begin[latency].counts[bucket];
 		if (!count)
@@ -331,7 +265,7 @@ static void begin_section(struct vcpu *vcpu, struct said said)
 {
 	char name[NAME_MAX_LENGTH + 1] = "";
 
-	if (said.second > NAME_MAX_LENGTH || !read_memory(vcpu, said.first, name, said.second) ||
+	if (said.second > NAME_MAX_LENGTH || !guest_read_memory(vcpu->guest, said.first, name, said.second) ||
 	    !is_name(name)) {
 		complain("the guest began a section", "its name is none");
 		return;
@@ -339,7 +273,7 @@ static void begin_section(struct vcpu *vcpu, struct said said)
 	if (section[0])
 		complain(section, "the section had not ended when the next one began");
 	memcpy(section, name, sizeof(section));
-	for (unsigned int i = 0; i < vcpu_count; i++) {
+	for (unsigned int i = 0; i < guest_cpu_count; i++) {
 		struct vcpu *each = &vcpus[i];
 
 		memcpy(each->at_begin, each->cpu.counts, sizeof(each->at_begin));
@@ -354,7 +288,7 @@ static void begin_section(struct vcpu *vcpu, struct said said)
 
 static void watch(struct said said)
 {
-	for (unsigned int i = 0; i < vcpu_count; i++) {
+	for (unsigned int i = 0; i < guest_cpu_count; i++) {
 		vcpus[i].cpu.watch_start = said.first;
 		vcpus[i].cpu.watch_end = said.first + said.second;
 	}
@@ -381,14 +315,14 @@ static void on_say(unsigned int index, void *data)
 	struct vcpu *vcpu = vcpu_of(index);
 	uint64_t unfinished = (uintptr_t)data;
 	struct said said = {
-		register_value(vcpu, RDI),
-		register_value(vcpu, RSI),
-		register_value(vcpu, RDX),
+		guest_register(vcpu->guest, RDI),
+		guest_register(vcpu->guest, RSI),
+		guest_register(vcpu->guest, RDX),
 	};
 
-	if (options.has_one_thread && said.what == TOLL_LAB_IRQ_ENTER) {
-		learn_own_data(said.first);
-		vcpu = running;
+	if (guest_has_one_thread && said.what == TOLL_LAB_IRQ_ENTER) {
+		learn_running(said.first);
+		vcpu = vcpu_of(index);
 	}
 	if (said.what <= TOLL_LAB_WATCH) {
 		on_program(vcpu, said, unfinished);
@@ -399,7 +333,8 @@ static void on_say(unsigned int index, void *data)
 		abort();
 	}
 	if (said.what == TOLL_LAB_TASK)
-		read_memory(vcpu, said.second, vcpu->ledger.task->name, TASK_NAME_LENGTH);
+		guest_read_memory(vcpu->guest, said.second, vcpu->ledger.task->name,
+				  TASK_NAME_LENGTH);
 }
 
 static void on_keep(unsigned int index, void *data)
@@ -421,16 +356,6 @@ struct flushing {
 	uint64_t next;
 };
 
-static uint64_t address_of(struct vcpu *vcpu, const struct flushing *flushing)
-{
-	const struct operand *operand = &flushing->instruction.memory;
-	uint64_t base = operand->base == RIP_REGISTER ? flushing->next :
-							register_value(vcpu, operand->base);
-
-	return base + register_value(vcpu, operand->index) * operand->scale +
-	       (int64_t)operand->displacement;
-}
-
 static void on_flushing(unsigned int index, void *data)
 {
 	struct vcpu *vcpu = vcpu_of(index);
@@ -439,10 +364,12 @@ static void on_flushing(unsigned int index, void *data)
 
 	switch (instruction->what) {
 	case DECODED_INVLPG:
-		cpu_invlpg(&vcpu->cpu, address_of(vcpu, flushing), is_batch(vcpu));
+		cpu_invlpg(&vcpu->cpu,
+			   guest_address_of(vcpu->guest, &instruction->memory, flushing->next),
+			   is_batch(vcpu));
 		break;
 	case DECODED_WRITE_CR3:
-		cpu_write_cr3(&vcpu->cpu, register_value(vcpu, instruction->source),
+		cpu_write_cr3(&vcpu->cpu, guest_register(vcpu->guest, instruction->source),
 			      is_batch(vcpu));
 		break;
 	case DECODED_WRITE_CR4:
@@ -480,8 +407,8 @@ static void on_block_run(unsigned int index, void *data)
 	const struct block *block = data;
 	struct cpu *cpu;
 
-	if (options.has_one_thread)
-		find_running(index);
+	if (guest_has_one_thread)
+		guest_find_running(index);
 	if (!is_running)
 		return;
 	cpu = &vcpu_of(index)->cpu;
@@ -489,36 +416,6 @@ static void on_block_run(unsigned int index, void *data)
 	cpu_access(cpu, ACCESS_CODE, block->first);
 	if ((block->first ^ block->last) >> 12)
 		cpu_access(cpu, ACCESS_CODE, block->last);
-}
-
-/* Callback data must live until QEMU flushes its blocks; QEMU serialises translation. */
-static struct kept {
-	struct kept *next;
-	uint64_t words[];
-} *kept;
-
-static void *keep(const void *value, size_t size)
-{
-	struct kept *new = malloc(sizeof(*new) + size);
-
-	if (!new) {
-		complain("translating", "no memory");
-		abort();
-	}
-	new->next = kept;
-	kept = new;
-	return memcpy(new->words, value, size);
-}
-
-static void on_blocks_gone(qemu_plugin_id_t id)
-{
-	(void)id;
-	while (kept) {
-		struct kept *next = kept->next;
-
-		free(kept);
-		kept = next;
-	}
 }
 
 /* `after`: number of instructions of the block after this one. */
@@ -543,7 +440,7 @@ static void watch_instruction(struct qemu_plugin_insn *insn, size_t after)
 		break;
 	default:
 		qemu_plugin_register_vcpu_insn_exec_cb(insn, on_flushing, QEMU_PLUGIN_CB_R_REGS,
-						       keep(&flushing, sizeof(flushing)));
+						       guest_keep(&flushing, sizeof(flushing)));
 	}
 	qemu_plugin_register_vcpu_mem_cb(insn, on_memory, QEMU_PLUGIN_CB_NO_REGS,
 					 QEMU_PLUGIN_MEM_RW, NULL);
@@ -562,29 +459,12 @@ static void on_block(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		watch_instruction(insn, count - i - 1);
 	}
 	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block_run,
-					     options.has_one_thread ? QEMU_PLUGIN_CB_R_REGS :
+					     guest_has_one_thread ? QEMU_PLUGIN_CB_R_REGS :
 								      QEMU_PLUGIN_CB_NO_REGS,
-					     keep(&block, sizeof(block)));
+					     guest_keep(&block, sizeof(block)));
 }
 
 /* --- initialisation --- */
-
-static void find_registers(struct vcpu *vcpu)
-{
-	GArray *all = qemu_plugin_get_registers();
-	const qemu_plugin_reg_descriptor *found = (const void *)all->data;
-
-	for (unsigned int i = 0; i < all->len; i++)
-		for (int number = 0; number < REGISTERS; number++)
-			if (!strcmp(found[i].name, register_names[number]))
-				vcpu->registers[number] = found[i].handle;
-	for (int number = 0; number < REGISTERS; number++) {
-		if (!vcpu->registers[number]) {
-			complain(register_names[number], "not available from QEMU");
-			exit(1);
-		}
-	}
-}
 
 static void on_cpu(qemu_plugin_id_t id, unsigned int index)
 {
@@ -596,10 +476,8 @@ static void on_cpu(qemu_plugin_id_t id, unsigned int index)
 		complain("CPU", "too many CPUs, an invalid TLB, or out of memory");
 		exit(1);
 	}
-	vcpu->buffer = g_byte_array_new();
-	find_registers(vcpu);
-	if (index >= vcpu_count)
-		vcpu_count = index + 1;
+	guest_add_cpu("toll-system", index);
+	vcpu->guest = &guest_cpus[index];
 }
 
 static bool number(const char *text, uint64_t *value)
@@ -617,7 +495,7 @@ static bool set_option(const char *name, const char *value)
 	if (!strcmp(name, "direct_map"))
 		return number(value, &options.direct_map);
 	if (!strcmp(name, "one_thread"))
-		return options.has_one_thread = !strcmp(value, "on");
+		return guest_has_one_thread = !strcmp(value, "on");
 	return tlb_config_set(&options.tlb, name, value);
 }
 
@@ -658,6 +536,6 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 	}
 	qemu_plugin_register_vcpu_init_cb(id, on_cpu);
 	qemu_plugin_register_vcpu_tb_trans_cb(id, on_block);
-	qemu_plugin_register_flush_cb(id, on_blocks_gone);
+	qemu_plugin_register_flush_cb(id, guest_forget_kept);
 	return 0;
 }

@@ -54,6 +54,9 @@ void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, qemu_
 					    int flags, void *data);
 void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn, qemu_memory_cb cb,
 				      int flags, int rw, void *data);
+typedef void (*qemu_exit_cb)(qemu_plugin_id_t id, void *data);
+/* QEMU ends. */
+void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, qemu_exit_cb cb, void *data);
 /* All translated blocks are flushed. */
 void qemu_plugin_register_flush_cb(qemu_plugin_id_t id, qemu_simple_cb cb);
 
