@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/* Cases of lazy unmap flush: compaction drains the pool, and unmaps by itself. */
+#ifndef STALE_LUF_COMPACT_H
+#define STALE_LUF_COMPACT_H
+
+#include "stale_luf_file.h"
+
+#include <sys/sysinfo.h>
+
+/* Compaction moves pages to higher addresses: the file gets low ones while other memory has most of the node. */
+static void luf_read_to_low_frames(void)
+{
+	struct sysinfo info;
+	size_t length;
+	char *other;
+
+	if (sysinfo(&info))
+		fail("sysinfo");
+	length = info.freeram * info.mem_unit / 8 * 3;
+	errno = posix_fadvise(file_fd, 0, 0, POSIX_FADV_DONTNEED);
+	if (errno)
+		fail("posix_fadvise");
+	other = anonymous(length);
+	madvise(other, length, MADV_HUGEPAGE);
+	fill(other, length);
+	unmap(luf_map(AREA + GIB, COMPACT_PAGES * PAGE), COMPACT_PAGES * PAGE);
+	unmap(other, length);
+}
+
+/* Compaction finds nothing but the region. */
+static void luf_compact_only_region(void)
+{
+	compact_prepare();
+	luf_file_pages_prepare(COMPACT_PAGES);
+	luf_read_to_low_frames();
+	luf_set("/proc/sys/vm/compact_unevictable_allowed", 0);
+	if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT))
+		fail("mlockall");
+}
+
+static void luf_compact_prepare(void)
+{
+	luf_compact_only_region();
+	luf_expect(LUF "stats/deferred_compaction");
+}
+
+static void luf_compact_pool_prepare(void)
+{
+	luf_compact_only_region();
+	luf_expect(LUF_DEFERRED);
+}
+
+static void luf_compact(void)
+{
+	if (!set("/proc/sys/vm/compact_memory", "1"))
+		fail("/proc/sys/vm/compact_memory");
+	renew(COMPACT_PAGES);
+}
+
+static char *luf_map_movable(size_t length)
+{
+	char *region = luf_map(AREA + GIB, length);
+
+	if (munlock(region, length))
+		fail("munlock");
+	touch(region, length, READ);
+	return region;
+}
+
+/* Compaction drains the pool first. There is nothing to move, because that would flush too. */
+static void luf_compact_pool_round(void)
+{
+	char *region = luf_map_movable(REGION);
+
+	advise(region, REGION, MADV_PAGEOUT);
+	luf_compact();
+	finish(region, REGION);
+}
+
+static void luf_compact_round(void)
+{
+	char *region = luf_map_movable(COMPACT_PAGES * PAGE);
+
+	luf_compact();
+	finish(region, COMPACT_PAGES * PAGE);
+}
+
+#endif
