@@ -5,11 +5,11 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 cache = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tollfree
 
-.PHONY: help build demo test test-all test-roots bench kernel lab install uninstall clean clean-cache
+.PHONY: help build demo test test-all test-roots bench kernel lab adversary install uninstall clean clean-cache
 .PHONY: packages test-packages kernel-deb test-kernel-deb release-files check-reproducible release
 
 help:
-	@echo 'make demo | test | test-all | test-roots | bench | kernel | lab | build | install PREFIX=/usr/local | uninstall | clean | clean-cache'
+	@echo 'make demo | test | test-all | test-roots | bench | kernel | lab | adversary | build | install PREFIX=/usr/local | uninstall | clean | clean-cache'
 	@echo '     packages | test-packages | kernel-deb | test-kernel-deb | release-files | check-reproducible | release VERSION=x.y.z'
 
 build:
@@ -43,6 +43,11 @@ bench:
 kernel:
 	setup/setup.sh lab
 	cargo run --release --locked --quiet -p toll-lab -- kernel
+
+# Check kernels against the worst TLB that the architecture allows, and that each planted bug is found (about an hour;
+# SHORT=1: four minutes).
+adversary: build
+	target/release/toll-lab adversary $(if $(SHORT),tollfree --short,vanilla tollfree --seconds 900 --markdown docs/results/adversary.md) --plants
 
 # Debian packages of the kernel with the queue, in target/packages (hours).
 kernel-deb:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Command-line interface, one file per subcommand.
 
+mod adversary;
 mod baseline;
 mod bench;
 mod equal;
@@ -61,6 +62,7 @@ enum Command {
     Kernel(kernel::Args),
     Equal(equal::Args),
     Selftest(selftest::Args),
+    Adversary(adversary::Args),
     Outside(outside::Args),
     List(list::Args),
     Run(run::Args),
@@ -82,6 +84,7 @@ pub fn dispatch(cli: Cli) -> Result<()> {
         Command::Kernel(args) => kernel::run(&args),
         Command::Equal(args) => equal::run(&args),
         Command::Selftest(args) => selftest::run(&args),
+        Command::Adversary(args) => adversary::run(&args),
         Command::Outside(args) => outside::run(&args),
         Command::List(args) => list::run(&args),
         Command::Run(args) => run::run(&args),

@@ -53,6 +53,8 @@ pub struct Guest<'a> {
     pub preset: Option<&'a Preset>,
     /// Also count the kernel's cache lines that several CPUs write.
     pub lines: bool,
+    /// Check every access against old translations that hardware could still use.
+    pub adversary: bool,
     /// Directory for its console and results; created, and emptied first.
     pub directory: &'a Path,
 }
@@ -92,6 +94,10 @@ impl Guest<'_> {
             console: stopped.console.clone(),
             tail: files::last_lines(&stopped.text, 15),
         };
+        // A guest that hangs at boot may complain about itself.
+        if let Some(why) = stopped.why.as_deref().filter(|why| is_passing(why)) {
+            return Err(failed(why.to_owned()).into());
+        }
         if let Some(line) = stopped.text.lines().find_map(crash) {
             return Err(failed(format!("the guest's kernel crashed: {line}")).into());
         }
@@ -116,9 +122,10 @@ impl Guest<'_> {
 
     /// Boots the guest and waits until it ends or its console is silent for this time.
     fn start(&self, workspace: &Workspace, silence: Option<Duration>) -> Result<Stopped> {
-        let (out, counts) = (self.directory.join("out"), self.directory.join("counts"));
+        let of = |name| self.directory.join(name);
+        let (out, counts, findings) = (of("out"), of("counts"), of("findings"));
         files::empty_directory(self.directory)?;
-        for directory in [&out, &counts] {
+        for directory in [&out, &counts, &findings] {
             fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
         }
         let console = self.directory.join("console");
@@ -133,6 +140,10 @@ impl Guest<'_> {
                 .map(|preset| plugins::pmu(workspace, preset, &self.machine, &counts))
                 .into_iter()
                 .chain(self.lines.then(|| plugins::lines(workspace, &counts)))
+                .chain(
+                    self.adversary
+                        .then(|| plugins::adversary(workspace, &self.machine, &findings)),
+                )
                 .collect::<Result<_>>()?,
         };
         let ending = Qemu::find(workspace)?.boot(self, &places, silence)?;

@@ -64,6 +64,11 @@ impl Workspace {
         self.kernel.parent().unwrap_or(Path::new("."))
     }
 
+    /// Path of the `toll-lab adversary` configuration.
+    pub fn adversary(&self) -> PathBuf {
+        self.scenarios.with_file_name("adversary.toml")
+    }
+
     /// Path of the `toll-lab outside` configuration.
     pub fn outside(&self) -> PathBuf {
         self.scenarios.with_file_name("outside.toml")

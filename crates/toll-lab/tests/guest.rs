@@ -40,6 +40,7 @@ fn shell_in(machine: Machine, name: &str, line: &str, seconds: u64) -> Result<Ou
         limit: Duration::from_secs(seconds),
         preset: None,
         lines: false,
+        adversary: false,
         directory: &directory(name),
     }
     .run(&workspace)

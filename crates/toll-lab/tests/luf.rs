@@ -52,6 +52,7 @@ fn said(name: &str, machine: Machine, append: &[&str], before: &[&str], asked: &
         limit: Duration::from_secs(300),
         preset: None,
         lines: false,
+        adversary: false,
         directory: &workspace.cache.join("tests").join(name),
     }
     .run(&workspace)

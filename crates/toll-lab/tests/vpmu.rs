@@ -50,6 +50,7 @@ fn boot(directory: &str, machine: Machine, append: &[&str], commands: &[&str]) -
         limit: Duration::from_secs(300),
         preset: Some(&Preset::find("skylake").unwrap()),
         lines: false,
+        adversary: false,
         directory: &workspace.cache.join("tests").join(directory),
     }
     .run(&workspace)

@@ -110,6 +110,7 @@ fn guest(workspace: &Workspace, built: &Built, preset: Option<&Preset>, line: &s
         limit: Duration::from_secs(600),
         preset,
         lines: false,
+        adversary: false,
         directory: &workspace.cache.join("bench"),
     }
     .run(workspace)?;

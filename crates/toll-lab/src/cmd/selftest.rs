@@ -3,7 +3,7 @@
 
 mod file_system;
 mod plants;
-mod programs;
+pub(super) mod programs;
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -229,6 +229,7 @@ impl<'a> Session<'a> {
             limit: Duration::from_secs(seconds),
             preset: None,
             lines: false,
+            adversary: false,
             directory: &self.directory,
         }
         .run(&self.workspace)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! QEMU's `-plugin` arguments: the virtual PMU, and the counting of cache lines.
+//! QEMU's `-plugin` arguments: the virtual PMU, the counting of cache lines, and the adversarial TLB.
 
 use std::path::{Path, PathBuf};
 
@@ -34,6 +34,22 @@ pub(super) fn pmu(
 pub(super) fn lines(workspace: &Workspace, out: &Path) -> Result<String> {
     let library = lines_library(workspace)?;
     Ok(format!("{},out={}", library.display(), out.display()))
+}
+
+/// Start of the direct map with five levels of page tables.
+const DIRECT_MAP_LA57: &str = "0xff11000000000000";
+
+/// Returns the argument for the adversarial TLB; findings are written to a file in `out`.
+pub(super) fn adversary(workspace: &Workspace, machine: &Machine, out: &Path) -> Result<String> {
+    let library = workspace.plugin("libtoll_adversary.so")?;
+    let mut words = format!("{},out={}", library.display(), out.display());
+    if machine.icount && machine.cpus > 1 {
+        words += ",one_thread=on";
+    }
+    if machine.la57 {
+        words = format!("{words},levels=5,direct_map={DIRECT_MAP_LA57}");
+    }
+    Ok(words)
 }
 
 /// Returns the path of the virtual PMU plugin.

@@ -193,6 +193,7 @@ impl<'a> Session<'a> {
             limit: Duration::from_secs(form.within),
             preset: Some(self.request.preset),
             lines: self.request.scenario.lines,
+            adversary: false,
             directory: &self
                 .directory
                 .join(format!("{}-{}", built.variant, policy.name)),

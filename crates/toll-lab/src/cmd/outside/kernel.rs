@@ -269,6 +269,7 @@ impl<'a> TestedKernel<'a> {
             limit: Duration::from_secs(SLACK + all + cases.len() as u64),
             preset: None,
             lines: false,
+            adversary: false,
             directory: &directory,
         }
         .survey(self.workspace, Duration::from_secs(SLACK + longest))

@@ -14,7 +14,7 @@ use crate::kernel::Built;
 const TESTS: &str = "tools/testing/selftests/tollfree";
 
 /// Compiles the tests of a kernel tree with their own Makefile.
-pub(super) fn compile(built: &Built) -> Result<Vec<Program>> {
+pub(in crate::cmd) fn compile(built: &Built) -> Result<Vec<Program>> {
     let directory = built.tree.join(TESTS);
     if !directory.is_dir() {
         let why = "has no tests of tollfree: they belong to the variants named tollfree";

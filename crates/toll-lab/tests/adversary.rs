@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `toll-lab adversary`.
+
+use assert_cmd::Command;
+use serde_json::Value;
+use toll_testkit::schema;
+
+fn adversary(words: &[&str], status: i32) -> (String, String) {
+    let assert = Command::new(env!("CARGO_BIN_EXE_toll-lab"))
+        .arg("adversary")
+        .args(words)
+        .assert()
+        .code(status);
+    let output = assert.get_output();
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (text(&output.stdout), text(&output.stderr))
+}
+
+fn json(words: &[&str], status: i32) -> Value {
+    let words = [words, &["--json"]].concat();
+    let got = serde_json::from_str(&adversary(&words, status).0).unwrap();
+    schema::check("adversary", &got);
+    got
+}
+
+#[test]
+fn unknown_names_are_answered_with_the_known_ones() {
+    let (_, error) = adversary(&["--scenario", "nonsense"], 2);
+    assert!(error.contains("nonsense: no such scenario"), "{error}");
+    assert!(error.contains("munmap"), "{error}");
+    let (_, error) = adversary(&["--plant", "nonsense"], 2);
+    assert!(error.contains("nonsense: no such bug"), "{error}");
+    adversary(&["nonsense"], 2);
+}
+
+#[test]
+#[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
+fn a_right_kernel_gives_no_report() {
+    let got = json(&["vanilla", "--scenario", "munmap", "--short"], 0);
+    let kernel = &got["kernels"][0];
+    assert_eq!(kernel["reports"].as_array().unwrap().len(), 0);
+    assert_eq!(kernel["scenarios"][0]["ended"], "passed");
+    assert_eq!(kernel["lost"], 0);
+    assert!(kernel["checked"].as_u64().unwrap() > 1_000_000, "{kernel}");
+    assert!(kernel["stale_capable"].as_u64().unwrap() > 100, "{kernel}");
+}
+
+/// What a report says about its cause; frames and counts depend on when disks answered.
+fn cause(report: &Value) -> Vec<Value> {
+    let keys = ["finding", "access", "address", "cpu", "possible_only"];
+    let mut all: Vec<Value> = keys.iter().map(|key| report[key].clone()).collect();
+    let calls = report["unmapped"]["calls"].as_array().unwrap();
+    all.extend(calls.iter().rev().take(4).cloned());
+    all
+}
+
+/// The report of a dropped flush names what unmapped, and repeats.
+#[test]
+#[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
+fn a_planted_bug_is_found_and_repeats() {
+    let words = ["vanilla", "--plant", "munmap-last-page", "--icount"];
+    let (first, second) = (json(&words, 0), json(&words, 0));
+    let plant = &first["plants"][0];
+    assert_eq!(plant["caught"], true);
+    let reports = plant["reports"].as_array().unwrap();
+    let unmapped = |report: &Value| report["unmapped"]["calls"].to_string();
+    let named = reports
+        .iter()
+        .filter(|it| unmapped(it).contains("__vm_munmap"));
+    assert!(named.count() > 0, "{reports:#?}");
+    let again = second["plants"][0]["reports"].as_array().unwrap();
+    let causes = |reports: &[Value]| reports.iter().map(cause).collect::<Vec<_>>();
+    assert_eq!(causes(reports), causes(again));
+}
