@@ -120,13 +120,6 @@ static void judge(const struct access *it, struct translation *old)
 		judge_load(it, old, has_moved);
 }
 
-static bool is_current(const struct translation *old, const struct leaf *now)
-{
-	return now->is_present && old->shift == now->shift && old->frame == now->frame &&
-	       old->is_writable == now->is_writable && old->is_user == now->is_user &&
-	       old->is_executable == now->is_executable;
-}
-
 /* Judges what the CPU may have in a space. Returns the number of old translations. */
 static unsigned int judge_space(const struct access *it, uint16_t space)
 {
@@ -138,7 +131,7 @@ static unsigned int judge_space(const struct access *it, uint16_t space)
 
 		for (; old; old = old->next) {
 			if (old->page != page || old->space != space || old->shift != shift ||
-			    !translation_lives(old) || is_current(old, it->now))
+			    !translation_lives(old) || translation_is(old, it->now))
 				continue;
 			count++;
 			judge(it, old);

@@ -23,7 +23,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LONGEST_INSTRUCTION 15
 #define KERNEL_IMAGE 0xffffffff80000000ull
 #define KERNEL_TEXT 0xffffffff81000000ull
 #define KERNEL_END 0xffffffffff000000ull
@@ -35,11 +34,8 @@
 #define CR4_PCIDE (1ull << 17)
 #define CR4_SMEP (1ull << 20)
 
-static struct {
-	const char *out;
-	uint64_t direct_map;
-	uint64_t levels;
-} options = { .direct_map = 0xffff888000000000ull, .levels = 4 };
+/* Levels of the guest's page tables. */
+static uint64_t levels = 4;
 
 struct vcpu {
 	struct cpu *cpu;
@@ -52,11 +48,6 @@ static struct vcpu vcpus[GUEST_CPUS];
 static struct world *world;
 static unsigned int causes_written;
 
-static void complain(const char *what, const char *detail)
-{
-	fprintf(stderr, "toll-adversary: %s: %s\n", what, detail);
-}
-
 static struct vcpu *vcpu_of(unsigned int index)
 {
 	return &vcpus[guest_running(index)];
@@ -68,7 +59,7 @@ static bool read_guest(void *context, uint64_t physical, void *to, size_t length
 {
 	const struct vcpu *vcpu = context;
 
-	return guest_read_memory(vcpu->guest, options.direct_map + physical, to, length);
+	return guest_read_physical(vcpu->guest, physical, to, length);
 }
 
 /* Whether an instruction that calls stands before an address. */
@@ -122,11 +113,11 @@ static void write_findings(void)
 	FILE *file;
 
 	pthread_mutex_lock(&world->lock);
-	if (asprintf(&path, "%s/adversary.json", options.out) < 0)
+	if (asprintf(&path, "%s/adversary.json", guest_options.out) < 0)
 		abort();
 	file = fopen(path, "w");
 	if (!file || !world_write(world, file) || fclose(file))
-		complain(path, strerror(errno));
+		guest_complain(path, strerror(errno));
 	free(path);
 	causes_written = world->causes;
 	pthread_mutex_unlock(&world->lock);
@@ -186,12 +177,9 @@ static void on_say(unsigned int index, void *data)
 	struct vcpu *vcpu;
 
 	(void)data;
-	if (guest_has_one_thread && what == TOLL_LAB_IRQ_ENTER) {
-		bool is_new = first < guest_cpu_count && !guest_cpus[first].own_data;
-
-		if (guest_learn_running(first) && is_new)
-			cpu_load_root(vcpus[first].cpu, guest_register(&guest_cpus[first], CR3));
-	}
+	if (guest_options.has_one_thread && what == TOLL_LAB_IRQ_ENTER &&
+	    guest_learn_running(first))
+		cpu_load_root(vcpus[first].cpu, guest_register(&guest_cpus[first], CR3));
 	vcpu = vcpu_of(index);
 	vcpu->has_registers = true;
 	on_message(vcpu, what, first, guest_register(guest, RDX));
@@ -207,11 +195,6 @@ static void on_keep(unsigned int index, void *data)
 }
 
 /* --- invalidations --- */
-
-struct flushing {
-	struct instruction instruction;
-	uint64_t next;
-};
 
 /* 4.10.4.1, "Operations that Invalidate TLBs and Paging-Structure Caches" */
 static void write_cr4(struct vcpu *vcpu, uint64_t new)
@@ -300,8 +283,8 @@ static void on_memory(unsigned int index, qemu_plugin_meminfo_t info, uint64_t a
 /* The physical address of a kernel address that always maps the same memory; ~0: others. */
 static uint64_t fixed_physical(uint64_t address)
 {
-	if (address - options.direct_map < DIRECT_MAP_SIZE)
-		return address - options.direct_map;
+	if (address - guest_options.direct_map < DIRECT_MAP_SIZE)
+		return address - guest_options.direct_map;
 	if (address >= KERNEL_IMAGE && address < KERNEL_END)
 		return address - KERNEL_IMAGE;
 	return ~0ull;
@@ -336,7 +319,7 @@ static void on_block_run(unsigned int index, void *data)
 	bool is_user = !(block->first >> 63);
 	struct cpu *cpu;
 
-	if (guest_has_one_thread)
+	if (guest_options.has_one_thread)
 		guest_find_running(index);
 	cpu = vcpu_of(index)->cpu;
 	cpu->instructions += block->count;
@@ -351,32 +334,12 @@ static void on_block_run(unsigned int index, void *data)
 		cpu_access(cpu, KIND_FETCH, block->last, 1);
 }
 
-static void watch_flushing(struct qemu_plugin_insn *insn, const struct flushing *flushing)
-{
-	switch (flushing->instruction.what) {
-	case DECODED_OTHER:
-		break;
-	case DECODED_SAY:
-		qemu_plugin_register_vcpu_insn_exec_cb(insn, on_say, QEMU_PLUGIN_CB_R_REGS, NULL);
-		break;
-	case DECODED_KEEP:
-		qemu_plugin_register_vcpu_insn_exec_cb(insn, on_keep, QEMU_PLUGIN_CB_NO_REGS, NULL);
-		break;
-	default:
-		qemu_plugin_register_vcpu_insn_exec_cb(insn, on_flushing, QEMU_PLUGIN_CB_R_REGS,
-						       guest_keep(flushing, sizeof(*flushing)));
-	}
-}
-
 static void watch_instruction(struct qemu_plugin_insn *insn)
 {
-	uint8_t code[LONGEST_INSTRUCTION];
-	size_t length = qemu_plugin_insn_data(insn, code, sizeof(code));
-	uint64_t address = qemu_plugin_insn_vaddr(insn);
-	struct flushing flushing = { decode(code, length), address + length };
+	static const struct guest_handlers handlers = { on_say, on_keep, on_flushing };
 
-	watch_flushing(insn, &flushing);
-	if (address >> 63)
+	guest_watch(insn, &handlers, NULL);
+	if (qemu_plugin_insn_vaddr(insn) >> 63)
 		qemu_plugin_register_vcpu_mem_cb(insn, on_kernel_memory, QEMU_PLUGIN_CB_R_REGS,
 						 QEMU_PLUGIN_MEM_RW, NULL);
 	else
@@ -397,7 +360,7 @@ static void on_block(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		watch_instruction(insn);
 	}
 	qemu_plugin_register_vcpu_tb_exec_cb(
-		tb, on_block_run, guest_has_one_thread ? QEMU_PLUGIN_CB_R_REGS : QEMU_PLUGIN_CB_NO_REGS,
+		tb, on_block_run, guest_options.has_one_thread ? QEMU_PLUGIN_CB_R_REGS : QEMU_PLUGIN_CB_NO_REGS,
 		guest_keep(&block, sizeof(block)));
 }
 
@@ -410,44 +373,17 @@ static void on_cpu(qemu_plugin_id_t id, unsigned int index)
 	(void)id;
 	vcpu->cpu = world_cpu(world, index, vcpu);
 	if (!vcpu->cpu) {
-		complain("CPU", "too many CPUs, or out of memory");
+		guest_complain("CPU", "too many CPUs, or out of memory");
 		exit(1);
 	}
-	guest_add_cpu("toll-adversary", index);
+	guest_add_cpu(index);
 	vcpu->guest = &guest_cpus[index];
-}
-
-static bool number(const char *text, uint64_t *value)
-{
-	char *end;
-
-	*value = strtoull(text, &end, 0);
-	return *text && !*end;
 }
 
 static bool set_option(const char *name, const char *value)
 {
-	if (!strcmp(name, "out"))
-		return (options.out = value)[0] != 0;
-	if (!strcmp(name, "direct_map"))
-		return number(value, &options.direct_map);
-	if (!strcmp(name, "levels"))
-		return number(value, &options.levels) &&
-		       (options.levels == 4 || options.levels == 5);
-	if (!strcmp(name, "one_thread"))
-		return guest_has_one_thread = !strcmp(value, "on");
-	return false;
-}
-
-static bool parse(const char *argument)
-{
-	/* Values point into the copy, which is never freed. */
-	char *name = strdup(argument), *value = name ? strchr(name, '=') : NULL;
-
-	if (!value)
-		return false;
-	*value++ = '\0';
-	return set_option(name, value);
+	return !strcmp(name, "levels") && guest_number(value, &levels) &&
+	       (levels == 4 || levels == 5);
 }
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
@@ -455,23 +391,11 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info,
 					   int argc, char **argv)
 {
-	if (!info->system_emulation || strcmp(info->target_name, "x86_64")) {
-		complain(info->target_name, "not an x86-64 system emulation");
+	if (!guest_read_options("toll-adversary", info, argc, argv, set_option))
 		return -1;
-	}
-	for (int i = 0; i < argc; i++) {
-		if (!parse(argv[i])) {
-			complain(argv[i], "not understood");
-			return -1;
-		}
-	}
-	if (!options.out) {
-		complain("out", "not given");
-		return -1;
-	}
-	world = world_new(options.levels, read_guest, find_calls);
+	world = world_new(levels, read_guest, find_calls);
 	if (!world) {
-		complain("beginning", "no memory");
+		guest_complain("beginning", "no memory");
 		return -1;
 	}
 	qemu_plugin_register_vcpu_init_cb(id, on_cpu);

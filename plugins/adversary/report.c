@@ -47,7 +47,11 @@ static struct cause *new_cause(struct world *world, enum finding finding, bool i
 	}
 	if (!world->causes)
 		clock_gettime(CLOCK_MONOTONIC, &world->found);
-	world->cause[world->causes] = (struct cause){ finding, key, 1, .cpu = 0 };
+	world->cause[world->causes] = (struct cause){
+		.finding = finding,
+		.key = key,
+		.count = 1,
+	};
 	return &world->cause[world->causes++];
 }
 
@@ -75,7 +79,6 @@ void world_report(struct cpu *cpu, enum finding finding, const struct translatio
 	if (!cause)
 		return;
 	cause->address = address;
-	cause->page = old->page;
 	cause->kind = kind;
 	cause->is_speculative = !now;
 	cause->is_pending = is_pending;
@@ -99,7 +102,7 @@ void world_report_table(struct cpu *cpu, const struct step *step)
 
 	if (!cause)
 		return;
-	cause->address = cause->page = step->region;
+	cause->address = step->region;
 	cause->is_speculative = true;
 	cause->cpu = step->cpu->index;
 	cause->space = step->space;

@@ -15,7 +15,6 @@
 /* What a translation consists of. Accessed, dirty and the software's bits are not. */
 #define TRANSLATION (ADDRESS | PRESENT | WRITABLE | USER | LARGE | GLOBAL | NO_EXECUTE)
 
-/* Returns the copy of a table, which is made at its first use; NULL if it cannot be read. */
 struct table *world_table(struct cpu *cpu, uint64_t physical)
 {
 	struct world *world = cpu->world;

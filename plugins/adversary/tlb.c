@@ -30,12 +30,11 @@ struct translation **cpu_translations(struct cpu *cpu, uint16_t space, uint64_t 
 	return &cpu->translations[bucket(space, page, shift)];
 }
 
-static bool is_same(const struct translation *it, uint16_t space, uint64_t page,
-		    const struct leaf *leaf)
+bool translation_is(const struct translation *it, const struct leaf *leaf)
 {
-	return it->space == space && it->page == page && it->shift == leaf->shift &&
-	       it->frame == leaf->frame && it->is_writable == leaf->is_writable &&
-	       it->is_user == leaf->is_user && it->is_executable == leaf->is_executable;
+	return leaf->is_present && it->shift == leaf->shift && it->frame == leaf->frame &&
+	       it->is_writable == leaf->is_writable && it->is_user == leaf->is_user &&
+	       it->is_executable == leaf->is_executable;
 }
 
 static struct translation *new_translation(struct cpu *cpu, uint16_t space, uint64_t page,
@@ -75,7 +74,7 @@ bool cpu_add_translation(struct cpu *cpu, uint16_t space, uint64_t address, cons
 	struct frame *frame = world_frame(cpu->world, leaf->frame);
 	struct translation *it = *cpu_translations(cpu, space, page, leaf->shift);
 
-	while (it && !is_same(it, space, page, leaf))
+	while (it && !(it->space == space && it->page == page && translation_is(it, leaf)))
 		it = it->next;
 	if (!frame)
 		return false;

@@ -173,7 +173,7 @@ struct cause {
 	enum finding finding;
 	uint64_t key;
 	uint64_t count;
-	uint64_t address, page;
+	uint64_t address;
 	enum kind kind;
 	bool is_speculative; /* no access has used it yet */
 	bool is_pending;     /* the operation that made the translation old has not ended */
@@ -276,7 +276,7 @@ struct leaf {
 };
 
 struct leaf cpu_walk(struct cpu *cpu, uint64_t root, uint64_t address);
-/* The entry of a table at which a walk of the address goes on. */
+/* The copy of a table, which is made at its first use; NULL if it cannot be read. */
 struct table *world_table(struct cpu *cpu, uint64_t physical);
 /* The last change that made a translation old; NULL if it is not known any more. */
 const struct change *world_change(struct world *world, const struct translation *old);
@@ -287,6 +287,8 @@ void cpu_forget_space(struct cpu *cpu, uint16_t space);
 void cpu_forget_faulting(struct cpu *cpu, uint16_t space, uint64_t address);
 
 bool translation_lives(const struct translation *it);
+/* Whether a translation is the one that the tables have now. */
+bool translation_is(const struct translation *it, const struct leaf *leaf);
 bool step_lives(const struct step *it);
 struct translation **cpu_translations(struct cpu *cpu, uint16_t space, uint64_t page, uint8_t shift);
 bool cpu_add_translation(struct cpu *cpu, uint16_t space, uint64_t address, const struct leaf *leaf);

@@ -20,8 +20,7 @@
  * Lines are identified by their kernel addresses; stores by programs are excluded.
  */
 #define _GNU_SOURCE
-#include "decode.h"
-#include "qemu_api.h"
+#include "guest.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -30,7 +29,6 @@
 
 #define NAME_MAX_LENGTH 63
 #define LONGEST_INSTRUCTION 15
-#define MAX_CPUS 64
 #define SLOTS (1u << 23)
 #define LOCKS 1024
 #define SHOWN 20
@@ -38,10 +36,6 @@
 #define FIXMAP 0xffffffffff000000ull
 
 enum { BEGIN = 1, END = 2 };
-enum { RDX, RSI, RDI, REGISTERS };
-
-static const char *const register_names[REGISTERS] = { "rdx", "rsi", "rdi" };
-
 /* A line; address 0: an empty slot. */
 struct line {
 	uint64_t address, cpus, stores, moves, by;
@@ -54,11 +48,6 @@ static pthread_mutex_t section_lock = PTHREAD_MUTEX_INITIALIZER;
 static char section[NAME_MAX_LENGTH + 1];
 static bool is_running, is_full;
 static const char *out;
-
-static struct {
-	struct qemu_plugin_register *registers[REGISTERS];
-	GByteArray *buffer;
-} vcpus[MAX_CPUS];
 
 static void complain(const char *what, const char *why)
 {
@@ -167,28 +156,18 @@ static void end_section(void)
 	free(path);
 }
 
-static uint64_t register_value(unsigned int index, int number)
-{
-	GByteArray *buffer = vcpus[index].buffer;
-	uint64_t value = 0;
-
-	g_byte_array_set_size(buffer, 0);
-	qemu_plugin_read_register(vcpus[index].registers[number], buffer);
-	memcpy(&value, buffer->data, buffer->len < sizeof(value) ? buffer->len : sizeof(value));
-	return value;
-}
-
 static void begin_section(unsigned int index)
 {
-	uint64_t length = register_value(index, RDX), name = register_value(index, RSI);
-	GByteArray *buffer = g_byte_array_set_size(vcpus[index].buffer, 0);
+	struct guest_cpu *cpu = &guest_cpus[index];
+	uint64_t length = guest_register(cpu, RDX);
+	char name[NAME_MAX_LENGTH + 1] = "";
 
-	if (length > NAME_MAX_LENGTH || !qemu_plugin_read_memory_vaddr(name, buffer, length)) {
+	if (length > NAME_MAX_LENGTH ||
+	    !guest_read_memory(cpu, guest_register(cpu, RSI), name, length)) {
 		complain("the guest began a section", "its name is none");
 		return;
 	}
-	memset(section, 0, sizeof(section));
-	memcpy(section, buffer->data, length);
+	memcpy(section, name, sizeof(section));
 	memset(lines, 0, SLOTS * sizeof(*lines));
 	is_full = false;
 	is_running = true;
@@ -196,7 +175,7 @@ static void begin_section(unsigned int index)
 
 static void on_say(unsigned int index, void *data)
 {
-	uint64_t what = register_value(index, RDI);
+	uint64_t what = guest_register(&guest_cpus[index], RDI);
 
 	(void)data;
 	pthread_mutex_lock(&section_lock);
@@ -230,19 +209,12 @@ static void on_block(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 
 static void on_cpu(qemu_plugin_id_t id, unsigned int index)
 {
-	GArray *all = qemu_plugin_get_registers();
-	const qemu_plugin_reg_descriptor *found = (const void *)all->data;
-
 	(void)id;
-	if (index >= MAX_CPUS) {
+	if (index >= GUEST_CPUS) {
 		complain("CPU", "too many of them");
 		exit(1);
 	}
-	for (unsigned int i = 0; i < all->len; i++)
-		for (int number = 0; number < REGISTERS; number++)
-			if (!strcmp(found[i].name, register_names[number]))
-				vcpus[index].registers[number] = found[i].handle;
-	vcpus[index].buffer = g_byte_array_new();
+	guest_add_cpu(index);
 }
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;

@@ -29,7 +29,6 @@
 #include <string.h>
 
 #define NAME_MAX_LENGTH 63
-#define LONGEST_INSTRUCTION 15
 
 static const char *const counter_names[COUNTERS] = {
 	[DTLB_LOAD_MISSES] = "dtlb_load_misses",
@@ -78,11 +77,8 @@ static const char *const latency_names[LATENCIES] = {
 
 /* Options of QEMU's command line. */
 static struct {
-	const char *out;
 	struct tlb_config tlb;
-	/* Start of the kernel's direct map of physical memory. */
-	uint64_t direct_map;
-} options = { .direct_map = 0xffff888000000000ull };
+} options;
 
 /* A virtual CPU, used only by its own thread; sections read its counts. */
 struct vcpu {
@@ -102,16 +98,11 @@ static bool is_running;
 static char section[NAME_MAX_LENGTH + 1];
 static pthread_mutex_t section_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void complain(const char *what, const char *detail)
-{
-	fprintf(stderr, "toll-system: %s: %s\n", what, detail);
-}
-
 static bool read_table(void *context, uint64_t physical, uint64_t *entry)
 {
 	const struct vcpu *vcpu = context;
 
-	return guest_read_memory(vcpu->guest, options.direct_map + physical, entry, sizeof(*entry));
+	return guest_read_physical(vcpu->guest, physical, entry, sizeof(*entry));
 }
 
 static struct vcpu *vcpu_of(unsigned int index)
@@ -122,9 +113,7 @@ static struct vcpu *vcpu_of(unsigned int index)
 /* The kernel reports its CPU; earlier work may belong to another CPU. */
 static void learn_running(uint64_t index)
 {
-	bool is_new = index < guest_cpu_count && !guest_cpus[index].own_data;
-
-	if (guest_learn_running(index) && is_new)
+	if (guest_learn_running(index))
 		cpu_write_cr3(&vcpus[index].cpu, guest_register(&guest_cpus[index], CR3), false);
 }
 
@@ -242,15 +231,15 @@ static void end_section(void)
 	FILE *file;
 
 	if (!section[0]) {
-		complain("the guest ended a section", "none had begun");
+		guest_complain("the guest ended a section", "none had begun");
 		return;
 	}
 	machine_snapshot(machine, 1);
-	if (asprintf(&path, "%s/%s.json", options.out, section) < 0)
+	if (asprintf(&path, "%s/%s.json", guest_options.out, section) < 0)
 		return;
 	file = fopen(path, "w");
 	if (!file || !write_section(file) || fclose(file))
-		complain(path, strerror(errno));
+		guest_complain(path, strerror(errno));
 	free(path);
 	section[0] = '\0';
 }
@@ -267,11 +256,11 @@ static void begin_section(struct vcpu *vcpu, struct said said)
 
 	if (said.second > NAME_MAX_LENGTH || !guest_read_memory(vcpu->guest, said.first, name, said.second) ||
 	    !is_name(name)) {
-		complain("the guest began a section", "its name is none");
+		guest_complain("the guest began a section", "its name is none");
 		return;
 	}
 	if (section[0])
-		complain(section, "the section had not ended when the next one began");
+		guest_complain(section, "the section had not ended when the next one began");
 	memcpy(section, name, sizeof(section));
 	for (unsigned int i = 0; i < guest_cpu_count; i++) {
 		struct vcpu *each = &vcpus[i];
@@ -320,7 +309,7 @@ static void on_say(unsigned int index, void *data)
 		guest_register(vcpu->guest, RDX),
 	};
 
-	if (guest_has_one_thread && said.what == TOLL_LAB_IRQ_ENTER) {
+	if (guest_options.has_one_thread && said.what == TOLL_LAB_IRQ_ENTER) {
 		learn_running(said.first);
 		vcpu = vcpu_of(index);
 	}
@@ -329,7 +318,7 @@ static void on_say(unsigned int index, void *data)
 		return;
 	}
 	if (!ledger_hear(&vcpu->ledger, said, unfinished)) {
-		complain("a task", "no memory");
+		guest_complain("a task", "no memory");
 		abort();
 	}
 	if (said.what == TOLL_LAB_TASK)
@@ -349,12 +338,6 @@ static bool is_batch(const struct vcpu *vcpu)
 {
 	return vcpu->ledger.flush == FLUSH_BATCH;
 }
-
-/* An instruction that invalidates; `next` is the address of the following one. */
-struct flushing {
-	struct instruction instruction;
-	uint64_t next;
-};
 
 static void on_flushing(unsigned int index, void *data)
 {
@@ -407,7 +390,7 @@ static void on_block_run(unsigned int index, void *data)
 	const struct block *block = data;
 	struct cpu *cpu;
 
-	if (guest_has_one_thread)
+	if (guest_options.has_one_thread)
 		guest_find_running(index);
 	if (!is_running)
 		return;
@@ -421,27 +404,9 @@ static void on_block_run(unsigned int index, void *data)
 /* `after`: number of instructions of the block after this one. */
 static void watch_instruction(struct qemu_plugin_insn *insn, size_t after)
 {
-	uint8_t code[LONGEST_INSTRUCTION];
-	size_t length = qemu_plugin_insn_data(insn, code, sizeof(code));
-	struct flushing flushing = {
-		.instruction = decode(code, length),
-		.next = qemu_plugin_insn_vaddr(insn) + length,
-	};
+	static const struct guest_handlers handlers = { on_say, on_keep, on_flushing };
 
-	switch (flushing.instruction.what) {
-	case DECODED_OTHER:
-		break;
-	case DECODED_SAY:
-		qemu_plugin_register_vcpu_insn_exec_cb(insn, on_say, QEMU_PLUGIN_CB_R_REGS,
-						       (void *)(uintptr_t)after);
-		break;
-	case DECODED_KEEP:
-		qemu_plugin_register_vcpu_insn_exec_cb(insn, on_keep, QEMU_PLUGIN_CB_NO_REGS, NULL);
-		break;
-	default:
-		qemu_plugin_register_vcpu_insn_exec_cb(insn, on_flushing, QEMU_PLUGIN_CB_R_REGS,
-						       guest_keep(&flushing, sizeof(flushing)));
-	}
+	guest_watch(insn, &handlers, (void *)(uintptr_t)after);
 	qemu_plugin_register_vcpu_mem_cb(insn, on_memory, QEMU_PLUGIN_CB_NO_REGS,
 					 QEMU_PLUGIN_MEM_RW, NULL);
 }
@@ -459,7 +424,7 @@ static void on_block(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		watch_instruction(insn, count - i - 1);
 	}
 	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block_run,
-					     guest_has_one_thread ? QEMU_PLUGIN_CB_R_REGS :
+					     guest_options.has_one_thread ? QEMU_PLUGIN_CB_R_REGS :
 								      QEMU_PLUGIN_CB_NO_REGS,
 					     guest_keep(&block, sizeof(block)));
 }
@@ -473,41 +438,16 @@ static void on_cpu(qemu_plugin_id_t id, unsigned int index)
 	(void)id;
 	if (!ledger_init(&vcpu->ledger, machine, index, &vcpu->cpu) ||
 	    !cpu_init(&vcpu->cpu, &options.tlb, read_table, vcpu)) {
-		complain("CPU", "too many CPUs, an invalid TLB, or out of memory");
+		guest_complain("CPU", "too many CPUs, an invalid TLB, or out of memory");
 		exit(1);
 	}
-	guest_add_cpu("toll-system", index);
+	guest_add_cpu(index);
 	vcpu->guest = &guest_cpus[index];
-}
-
-static bool number(const char *text, uint64_t *value)
-{
-	char *end;
-
-	*value = strtoull(text, &end, 0);
-	return *text && !*end;
 }
 
 static bool set_option(const char *name, const char *value)
 {
-	if (!strcmp(name, "out"))
-		return (options.out = value)[0] != 0;
-	if (!strcmp(name, "direct_map"))
-		return number(value, &options.direct_map);
-	if (!strcmp(name, "one_thread"))
-		return guest_has_one_thread = !strcmp(value, "on");
 	return tlb_config_set(&options.tlb, name, value);
-}
-
-static bool parse(const char *argument)
-{
-	/* Values point into the copy, which is never freed. */
-	char *name = strdup(argument), *value = name ? strchr(name, '=') : NULL;
-
-	if (!value)
-		return false;
-	*value++ = '\0';
-	return set_option(name, value);
 }
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
@@ -515,23 +455,11 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info,
 					   int argc, char **argv)
 {
-	if (!info->system_emulation || strcmp(info->target_name, "x86_64")) {
-		complain(info->target_name, "not an x86-64 system emulation");
+	if (!guest_read_options("toll-system", info, argc, argv, set_option))
 		return -1;
-	}
-	for (int i = 0; i < argc; i++) {
-		if (!parse(argv[i])) {
-			complain(argv[i], "not understood");
-			return -1;
-		}
-	}
-	if (!options.out) {
-		complain("out", "not given");
-		return -1;
-	}
 	machine = machine_new();
 	if (!machine) {
-		complain("beginning", "no memory");
+		guest_complain("beginning", "no memory");
 		return -1;
 	}
 	qemu_plugin_register_vcpu_init_cb(id, on_cpu);
