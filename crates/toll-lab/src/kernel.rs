@@ -54,6 +54,13 @@ pub struct Built {
     pub seconds: Option<f64>,
 }
 
+impl Built {
+    /// Whether the kernel has the patch queue, switched on.
+    pub fn is_patched(&self) -> bool {
+        self.variant.starts_with("tollfree") && self.variant != "tollfree-off"
+    }
+}
+
 /// Directories of one variant.
 struct Workshop {
     source: Source,

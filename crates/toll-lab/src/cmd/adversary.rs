@@ -124,19 +124,20 @@ pub fn run(args: &Args) -> Result<()> {
     let mut sheet = Sheet::default();
     let machines = plan.machines.iter().filter(|it| args.asks_for_machine(it));
     let machines: Vec<_> = machines.collect();
-    for variant in &args.variants {
-        let tester = Tester::ready(&workspace, &plan, variant, args)?;
-        let share = Duration::from_secs(args.seconds) / machines.len().max(1) as u32;
-        for machine in &machines {
+    let mut plants = args.plants_by_kernel(&plan);
+    let others = plants.keys().filter(|it| !args.variants.contains(it));
+    let kernels: Vec<String> = args.variants.iter().chain(others).cloned().collect();
+    let share = Duration::from_secs(args.seconds) / machines.len().max(1) as u32;
+    for (number, kernel) in kernels.iter().enumerate() {
+        let tester = Tester::ready(&workspace, &plan, kernel, args)?;
+        let is_given = number < args.variants.len();
+        for machine in machines.iter().filter(|_| is_given) {
             if let Some(plain) = tester.run_on(machine, share)? {
                 args.show(&plain);
                 sheet.kernels.push(plain);
             }
         }
-    }
-    for (variant, plants) in args.plants_by_kernel(&plan) {
-        let tester = Tester::ready(&workspace, &plan, &variant, args)?;
-        for plant in plants {
+        for plant in plants.remove(kernel).unwrap_or_default() {
             let planted = tester.run_plant(plant)?;
             args.show(&planted);
             sheet.plants.push(planted);

@@ -23,9 +23,7 @@ pub(super) fn pmu(
         pmu_library(workspace)?.display().to_string(),
         format!("out={}", out.display()),
     ];
-    if machine.icount && machine.cpus > 1 {
-        words.push("one_thread=on".to_owned());
-    }
+    words.extend(one_thread(machine));
     words.extend(preset.tlb_words());
     Ok(words.join(","))
 }
@@ -42,14 +40,20 @@ const DIRECT_MAP_LA57: &str = "0xff11000000000000";
 /// Returns the argument for the adversarial TLB; findings are written to a file in `out`.
 pub(super) fn adversary(workspace: &Workspace, machine: &Machine, out: &Path) -> Result<String> {
     let library = workspace.plugin("libtoll_adversary.so")?;
-    let mut words = format!("{},out={}", library.display(), out.display());
-    if machine.icount && machine.cpus > 1 {
-        words += ",one_thread=on";
-    }
+    let mut words = vec![
+        library.display().to_string(),
+        format!("out={}", out.display()),
+    ];
+    words.extend(one_thread(machine));
     if machine.la57 {
-        words = format!("{words},levels=5,direct_map={DIRECT_MAP_LA57}");
+        words.push(format!("levels=5,direct_map={DIRECT_MAP_LA57}"));
     }
-    Ok(words)
+    Ok(words.join(","))
+}
+
+/// The option for plugins if one host thread runs several CPUs.
+fn one_thread(machine: &Machine) -> Option<String> {
+    (machine.icount && machine.cpus > 1).then(|| "one_thread=on".to_owned())
 }
 
 /// Returns the path of the virtual PMU plugin.

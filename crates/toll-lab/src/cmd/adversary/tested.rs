@@ -44,7 +44,6 @@ pub struct Tester<'a> {
     symbols: Symbols,
     programs: Vec<Program>,
     disks: [PathBuf; 2],
-    is_patched: bool,
     directory: PathBuf,
     _lock: File,
 }
@@ -115,8 +114,7 @@ impl<'a> Tester<'a> {
         for command in ["busybox", "mkfs.ext4"] {
             programs.extend(Program::installed(command)?);
         }
-        let is_patched = built.variant.starts_with("tollfree");
-        if is_patched {
+        if built.is_patched() {
             programs.extend(selftests::compile(&built)?);
         }
         let disk = DiskSpec {
@@ -134,7 +132,6 @@ impl<'a> Tester<'a> {
             symbols,
             programs,
             disks: [disk.clone(), disk],
-            is_patched,
             directory,
         })
     }
@@ -145,7 +142,7 @@ impl<'a> Tester<'a> {
         let scenarios: Vec<&Scenario> = scenarios
             .filter(|it| {
                 it.machines.contains(&machine.name)
-                    && (self.is_patched || !it.patched)
+                    && (self.built.is_patched() || !it.patched)
                     && self.args.asks_for(it)
             })
             .collect();
@@ -224,7 +221,7 @@ impl<'a> Tester<'a> {
     }
 
     fn ready_line(&self) -> String {
-        match self.is_patched {
+        match self.built.is_patched() {
             true => format!("{} && {}", self.plan.ready, self.plan.patched),
             false => self.plan.ready.clone(),
         }

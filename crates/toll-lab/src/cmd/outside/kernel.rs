@@ -117,10 +117,6 @@ impl<'a> TestedKernel<'a> {
         }
     }
 
-    fn is_patched(&self) -> bool {
-        self.built.variant.starts_with("tollfree") && self.built.variant != "tollfree-off"
-    }
-
     /// Returns the result of a test that this kernel cannot run.
     pub(super) fn obstacle(&self, group: &Group, case: &Case) -> Option<Verdict> {
         if !self.file_systems.contains(&group.file_system) {
@@ -282,7 +278,7 @@ impl<'a> TestedKernel<'a> {
              mkswap /dev/vdb && swapon /dev/vdb && {}",
             group.file_system, group.ready
         );
-        if self.is_patched() {
+        if self.built.is_patched() {
             line += &format!(" && {}", self.plan.patched);
         }
         line
