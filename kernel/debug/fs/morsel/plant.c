@@ -13,8 +13,8 @@
 #include <linux/delay.h>
 #include <linux/kobject.h>
 #include <linux/sched/signal.h>
-#include <linux/string.h>
 #include <linux/sysfs.h>
+#include <linux/toll_plant.h>
 
 #include "plant.h"
 
@@ -64,35 +64,16 @@ unsigned long morsel_wait_for_other(const unsigned long *entry)
 	return READ_ONCE(*entry);
 }
 
-/* Print one name per line, the selected one in brackets. */
-static ssize_t morsel_show_names(char *text, const char *const *names,
-				 int count, int chosen)
-{
-	int i, length = 0;
-
-	for (i = 0; i < count; i++)
-		length += sysfs_emit_at(text, length,
-					i == chosen ? "[%s]\n" : "%s\n",
-					names[i]);
-	return length;
-}
-
 static ssize_t morsel_plant_show(struct kobject *kobj, struct kobj_attribute *attr,
 				 char *text)
 {
-	return morsel_show_names(text, plant_names, PLANTS,
-				 READ_ONCE(morsel_planted));
+	return toll_plant_show(text, plant_names, PLANTS, READ_ONCE(morsel_planted));
 }
 
 static ssize_t morsel_plant_store(struct kobject *kobj, struct kobj_attribute *attr,
 				  const char *text, size_t length)
 {
-	int plant = sysfs_match_string(plant_names, text);
-
-	if (plant < 0)
-		return plant;
-	WRITE_ONCE(morsel_planted, plant);
-	return length;
+	return toll_plant_store(text, length, plant_names, PLANTS, &morsel_planted);
 }
 
 static struct kobj_attribute plant_attr = PLANT_ATTR_RW(plant);
@@ -128,19 +109,13 @@ void morsel_stop_at(enum morsel_stop stop)
 static ssize_t morsel_stop_at_show(struct kobject *kobj, struct kobj_attribute *attr,
 				   char *text)
 {
-	return morsel_show_names(text, stop_names, MORSEL_STOPS,
-				 READ_ONCE(morsel_stop));
+	return toll_plant_show(text, stop_names, MORSEL_STOPS, READ_ONCE(morsel_stop));
 }
 
 static ssize_t morsel_stop_at_store(struct kobject *kobj, struct kobj_attribute *attr,
 				    const char *text, size_t length)
 {
-	int stop = sysfs_match_string(stop_names, text);
-
-	if (stop < 0)
-		return stop;
-	WRITE_ONCE(morsel_stop, stop);
-	return length;
+	return toll_plant_store(text, length, stop_names, MORSEL_STOPS, &morsel_stop);
 }
 
 static struct kobj_attribute stop_at_attr = PLANT_ATTR_RW(stop_at);

@@ -8,8 +8,8 @@
 
 #include <linux/delay.h>
 #include <linux/kobject.h>
-#include <linux/string.h>
 #include <linux/sysfs.h>
+#include <linux/toll_plant.h>
 
 #include "internal.h"
 
@@ -85,25 +85,13 @@ void luf_plant_pause(void)
 static ssize_t luf_plant_show(struct kobject *kobj, struct kobj_attribute *attr,
 			      char *text)
 {
-	unsigned int planted = READ_ONCE(luf_planted), i;
-	int length = 0;
-
-	for (i = 0; i < PLANTS; i++)
-		length += sysfs_emit_at(text, length,
-					i == planted ? "[%s]\n" : "%s\n",
-					plant_names[i]);
-	return length;
+	return toll_plant_show(text, plant_names, PLANTS, READ_ONCE(luf_planted));
 }
 
 static ssize_t luf_plant_store(struct kobject *kobj, struct kobj_attribute *attr,
 			       const char *text, size_t length)
 {
-	int plant = sysfs_match_string(plant_names, text);
-
-	if (plant < 0)
-		return plant;
-	WRITE_ONCE(luf_planted, plant);
-	return length;
+	return toll_plant_store(text, length, plant_names, PLANTS, &luf_planted);
 }
 
 static struct kobj_attribute plant_attr =
