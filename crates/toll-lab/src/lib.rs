@@ -13,6 +13,7 @@ mod files;
 pub mod guest;
 pub mod kernel;
 pub mod output;
+mod parallel;
 pub mod preset;
 mod profile;
 mod report;

@@ -20,10 +20,11 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::error::LabError;
 use crate::files;
 use crate::guest::Program;
-use crate::output;
 use crate::preset::Preset;
-use crate::scenario::{ProfileSpec, Scenario, Size};
+use crate::run::Request;
+use crate::scenario::{ProfileSpec, Scenario};
 use crate::workspace::Workspace;
+use crate::{output, parallel};
 
 /// Directory of the profiles in the guest.
 const GUEST_DIRECTORY: &str = "/lab/profiles";
@@ -40,12 +41,12 @@ const GRACE: Duration = Duration::from_secs(60);
 pub fn profiles(
     workspace: &Workspace,
     scenario: &Scenario,
-    size: Size,
-    preset: &Preset,
+    request: &Request<'_>,
 ) -> Result<Vec<Program>> {
-    let make = |spec: &ProfileSpec| {
-        let _bar = output::progress(&format!("recording {}", spec.name));
-        let recorder = Recorder::new(workspace, scenario, spec, preset)?;
+    let bar = output::progress("");
+    let make = |spec: &&ProfileSpec, _| {
+        bar.set_message(format!("recording {}", spec.name));
+        let recorder = Recorder::new(workspace, scenario, spec, request.preset)?;
         recorder.made().map_err(|error| {
             let line = scenario.line_of(&format!("name = \"{}\"", spec.name));
             let why = format!("{}: line {line}: profile {}", scenario.name, spec.name);
@@ -56,7 +57,7 @@ pub fn profiles(
             .into()
         })
     };
-    scenario.profiles(size).into_iter().map(make).collect()
+    parallel::map(request.jobs, &scenario.profiles(request.size), make)
 }
 
 /// Creates one profile.

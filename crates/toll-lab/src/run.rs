@@ -29,6 +29,8 @@ pub struct Request<'a> {
     /// Policy names; empty: all of the scenario.
     pub policies: &'a [String],
     pub rounds: Rounds,
+    /// Number of guests that run at a time.
+    pub jobs: usize,
     pub preset: &'a Preset,
     /// Reuse runs of an earlier call with identical inputs.
     pub resumes: bool,
@@ -64,6 +66,14 @@ impl Rounds {
             }
         }
     }
+
+    /// Returns the rounds to make before their results are looked at.
+    fn next(self, made: u32, wanted: u32) -> u32 {
+        match self {
+            Rounds::Showing { .. } => made + 1,
+            Rounds::Usual | Rounds::Fixed(_) => wanted,
+        }
+    }
 }
 
 /// Builds missing kernels and runs all rounds.
@@ -93,8 +103,9 @@ pub fn run(workspace: &Workspace, request: &Request<'_>) -> Result<Results> {
         if made >= wanted {
             break;
         }
-        session.round(made, wanted, &policies, &mut results.results)?;
-        made += 1;
+        let until = request.rounds.next(made, wanted);
+        session.rounds(made..until, wanted, &policies, &mut results.results)?;
+        made = until;
     }
     sort(&mut results.results, &session.kernels, &policies);
     if let Some(policy) = &request.scenario.tail {

@@ -216,6 +216,8 @@ fn a_report_needs_a_subject_and_its_scenarios() {
     assert!(said.contains("inference-over-memory"), "{said}");
     let said = fails(&["report", "luf", "--from", "/nowhere/luf.json"], 1);
     assert!(said.contains("/nowhere/luf.json"), "{said}");
+    let said = fails(&["report", "luf", "--jobs", "0"], 2);
+    assert!(said.contains("--jobs"), "{said}");
 }
 
 /// The file of a report with one scenario: a policy, a section and its tail of page faults each.
@@ -274,6 +276,26 @@ fn the_status_of_a_report_is_that_of_its_goals() {
         said.contains("not measured") && said.contains("fault-kinds"),
         "{said}"
     );
+}
+
+#[test]
+fn several_files_make_one_report_and_the_first_with_a_scenario_counts() {
+    let directories = [TempDir::new().unwrap(), TempDir::new().unwrap()];
+    let stock = [("never", 10.0), ("always-defrag", 1000.0)];
+    let with = |ours| [stock[0], stock[1], ("econ", ours)];
+    let met = stored_report(&directories[0], &with(9.0));
+    let not_met = stored_report(&directories[1], &with(11.0));
+    let status = |files: [&str; 2]| {
+        let from = ["--from", files[0], "--from", files[1]];
+        let mut command = lab(&["report", "econ", "fault-tail"]);
+        command.args(from).output().unwrap().status.code()
+    };
+    assert_eq!(status([&met, &not_met]), Some(0));
+    assert_eq!(status([&not_met, &met]), Some(1));
+    let other = directories[0].path().join("other.json");
+    let empty = r#"{"format": "tollfree-lab-report", "version": 1, "results": []}"#;
+    fs::write(&other, empty).unwrap();
+    assert_eq!(status([&other.display().to_string(), &met]), Some(0));
 }
 
 #[test]

@@ -63,6 +63,7 @@ pub fn run(args: &Args) -> Result<()> {
             config: &[],
             policies: &[],
             rounds: args.how.rounds(),
+            jobs: args.how.jobs(),
             preset: &preset,
             resumes: true,
         };

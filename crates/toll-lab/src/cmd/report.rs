@@ -2,7 +2,7 @@
 //! `toll-lab report`: runs the scenarios of a subject and compares the results with their goals.
 
 use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
@@ -38,9 +38,10 @@ pub struct Args {
     scenarios: Vec<String>,
     #[command(flatten)]
     how: RunArgs,
-    /// Run nothing: take the results from the JSON file of an earlier report
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["short", "runs", "change"])]
-    from: Option<PathBuf>,
+    /// Run nothing: take the results from the JSON file of an earlier report; may be repeated, the
+    /// first file with a scenario counts
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["short", "runs", "change", "jobs"])]
+    from: Vec<PathBuf>,
     /// Write the whole report as Markdown, with its tables and pictures
     #[arg(long)]
     markdown: bool,
@@ -55,9 +56,9 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<()> {
     let workspace = Workspace::find()?;
     let scenarios = scenarios(&workspace, args)?;
-    let report = match &args.from {
-        Some(path) => stored(args, scenarios, path)?,
-        None => measured(&workspace, args, scenarios)?,
+    let report = match args.from.is_empty() {
+        true => measured(&workspace, args, scenarios)?,
+        false => stored(args, scenarios)?,
     };
     write(args, &report)?;
     conclude(&report)
@@ -97,6 +98,7 @@ fn measured(workspace: &Workspace, args: &Args, scenarios: Vec<Scenario>) -> Res
             config: &[],
             policies: &[],
             rounds: args.how.rounds(),
+            jobs: args.how.jobs(),
             preset: &preset,
             resumes: true,
         };
@@ -114,17 +116,25 @@ fn measured(workspace: &Workspace, args: &Args, scenarios: Vec<Scenario>) -> Res
     Ok(report)
 }
 
-/// Takes the results from a report's file.
-fn stored(args: &Args, scenarios: Vec<Scenario>, path: &Path) -> Result<Report> {
-    let text = files::read_text(path)?;
-    let stored =
-        Stored::read(&text).map_err(|why| LabError::Input(format!("{}: {why}", path.display())))?;
+/// Takes the results from files of reports.
+fn stored(args: &Args, scenarios: Vec<Scenario>) -> Result<Report> {
+    let read = |path: &PathBuf| {
+        let text = files::read_text(path)?;
+        let why = |why| LabError::Input(format!("{}: {why}", path.display()));
+        Stored::read(&text).map_err(|error| why(error).into())
+    };
+    let files: Vec<Stored> = args.from.iter().map(read).collect::<Result<_>>()?;
+    let names: Vec<String> = args
+        .from
+        .iter()
+        .map(|it| it.display().to_string())
+        .collect();
     let mut report = Report::new(args.subject);
     for scenario in scenarios {
-        match stored.of(&scenario.name) {
+        match files.iter().find_map(|file| file.of(&scenario.name)) {
             Some(results) => report.parts.push(Part::new(scenario, results.clone())),
             None => report.missing.push(Missing {
-                why: format!("not in {}", path.display()),
+                why: format!("not in {}", names.join(", ")),
                 scenario: scenario.name,
             }),
         }

@@ -78,6 +78,10 @@ pub struct RunArgs {
     /// Repeat until a change of PERCENT in the scenario's judged counters is detectable
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     change: Option<f64>,
+    /// Run N guests at a time. Each has a host thread for each of its CPUs, or one if the scenario
+    /// has `icount`; with more threads than CPUs, counts of guests with several threads vary more
+    #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    jobs: u32,
     /// CPU preset for the TLB model
     #[arg(long, default_value = Preset::NAMES[0])]
     preset: String,
@@ -93,6 +97,10 @@ impl RunArgs {
 
     pub fn preset(&self) -> Result<Preset> {
         Preset::find(&self.preset)
+    }
+
+    pub fn jobs(&self) -> usize {
+        self.jobs as usize
     }
 
     pub fn rounds(&self) -> Rounds {
@@ -131,6 +139,7 @@ pub fn run(args: &Args) -> Result<()> {
             config: &args.config,
             policies: &args.policy,
             rounds: args.how.rounds(),
+            jobs: args.how.jobs(),
             preset: &args.how.preset()?,
             resumes: args.resume,
         },

@@ -4,8 +4,10 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::available_parallelism;
 use std::time::Duration;
 
@@ -21,7 +23,7 @@ use crate::kernel::{Built, Variant, build};
 use crate::results::{Detail, Entry, Environment, Host, Kernel};
 use crate::scenario::{Policy, Scenario};
 use crate::workspace::Workspace;
-use crate::{files, output, profile};
+use crate::{files, output, parallel, profile};
 
 /// Format version of cached runs; other versions are run again.
 const RUN_CACHE_VERSION: u32 = 3;
@@ -37,6 +39,13 @@ struct Measured {
     counters: Counters,
     detail: Detail,
     faults: Latency,
+}
+
+/// A guest to run.
+struct Task<'a> {
+    built: &'a Built,
+    policy: &'a Policy,
+    round: u32,
 }
 
 /// State that all runs share.
@@ -68,7 +77,7 @@ impl<'a> Session<'a> {
             .map(|name| build(workspace, &Variant::find(workspace, name, &config)?))
             .collect::<Result<Vec<_>>>()?;
         let programs = programs(workspace, scenario)?;
-        let profiles = profile::profiles(workspace, scenario, request.size, request.preset)?;
+        let profiles = profile::profiles(workspace, scenario, request)?;
         let disks = scenario
             .disks(request.size)
             .iter()
@@ -111,52 +120,60 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Runs every variant under every policy once; each round starts with another variant.
-    pub(super) fn round(
+    /// Runs every variant under every policy once in each round, the request's number of guests at
+    /// a time.
+    pub(super) fn rounds(
         &self,
-        round: u32,
-        rounds: u32,
+        rounds: Range<u32>,
+        of: u32,
         policies: &[&Policy],
         entries: &mut Vec<Entry>,
     ) -> Result<()> {
-        let pairs = |policy: &&&Policy| {
-            let kernels = self.kernels.iter();
-            kernels
-                .filter(|built| policy.is_for(&built.variant))
-                .count()
-        };
-        let of_round: usize = policies.iter().map(|policy| pairs(&policy)).sum();
-        let total = rounds as usize * of_round;
-        let mut place = round as usize * of_round;
-        for policy in policies {
-            for number in 0..self.kernels.len() {
-                let built = &self.kernels[(number + round as usize) % self.kernels.len()];
-                if !policy.is_for(&built.variant) {
-                    continue;
-                }
-                place += 1;
-                let (run, is_cached) = self.run_or_cached(built, policy, round, (place, total))?;
-                for (section, measured) in run.sections {
-                    let entry = entry(entries, &built.variant, &policy.name, &section);
-                    entry.faults.push(measured.faults);
-                    entry.add(measured.counters, measured.detail, is_cached);
-                }
+        let tasks: Vec<Task<'_>> = rounds
+            .clone()
+            .flat_map(|round| self.tasks(round, policies))
+            .collect();
+        let of_round = tasks.len() / rounds.len();
+        let total = of as usize * of_round;
+        let begun = AtomicUsize::new(rounds.start as usize * of_round);
+        let bar = output::progress("");
+        let runs = parallel::map(self.request.jobs, &tasks, |task, thread| {
+            let place = begun.fetch_add(1, Ordering::Relaxed) + 1;
+            bar.set_message(format!("run {place} of {total}"));
+            self.run_or_cached(task, thread)
+        })?;
+        for (task, (run, is_cached)) in tasks.iter().zip(runs) {
+            for (section, measured) in run.sections {
+                let entry = entry(entries, &task.built.variant, &task.policy.name, &section);
+                entry.faults.push(measured.faults);
+                entry.add(measured.counters, measured.detail, is_cached);
             }
         }
         Ok(())
     }
 
+    /// The guests of a round; each round starts with another variant.
+    fn tasks<'b>(&'b self, round: u32, policies: &[&'b Policy]) -> Vec<Task<'b>> {
+        let first = round as usize % self.kernels.len();
+        let (before, after) = self.kernels.split_at(first);
+        let task = |policy: &'b Policy| {
+            let kernels = after.iter().chain(before);
+            kernels
+                .filter(|built| policy.is_for(&built.variant))
+                .map(move |built| Task {
+                    built,
+                    policy,
+                    round,
+                })
+        };
+        policies.iter().flat_map(|policy| task(policy)).collect()
+    }
+
     /// Runs one guest or loads a cached run; the flag tells which.
-    fn run_or_cached(
-        &self,
-        built: &Built,
-        policy: &Policy,
-        round: u32,
-        place: (usize, usize),
-    ) -> Result<(Run, bool)> {
+    fn run_or_cached(&self, task: &Task<'_>, thread: usize) -> Result<(Run, bool)> {
         let mut hasher = DefaultHasher::new();
-        (self.fingerprint, &policy.name, round).hash(&mut hasher);
-        files::read(&built.image)?.hash(&mut hasher);
+        (self.fingerprint, &task.policy.name, task.round).hash(&mut hasher);
+        files::read(&task.built.image)?.hash(&mut hasher);
         let kept = self
             .directory
             .join(format!("kept-{:016x}.json", hasher.finish()));
@@ -167,16 +184,20 @@ impl<'a> Session<'a> {
                 return Ok((run, true));
             }
         }
-        let _bar = output::progress(&format!("run {} of {}", place.0, place.1));
-        let outcome = self.guest(built, policy, round)?;
+        let outcome = self.guest(task, thread)?;
         let run = self.measured(&outcome)?;
         files::write(&kept, &serde_json::to_vec(&run)?)?;
         Ok((run, false))
     }
 
-    fn guest(&self, built: &Built, policy: &Policy, round: u32) -> Result<Outcome> {
+    fn guest(&self, task: &Task<'_>, thread: usize) -> Result<Outcome> {
+        let Task {
+            built,
+            policy,
+            round,
+        } = task;
         let form = self.request.scenario.form(self.request.size);
-        let mut jobs = vec![setting(policy, round)];
+        let mut jobs = vec![setting(policy, *round)];
         jobs.extend(
             form.jobs
                 .iter()
@@ -194,9 +215,7 @@ impl<'a> Session<'a> {
             preset: Some(self.request.preset),
             lines: self.request.scenario.lines,
             adversary: false,
-            directory: &self
-                .directory
-                .join(format!("{}-{}", built.variant, policy.name)),
+            directory: &self.directory_of(task, thread),
         }
         .run(self.workspace)?;
         let is_bad = |done: &&Done| done.status != Status::Exit(0);
@@ -212,6 +231,15 @@ impl<'a> Session<'a> {
             .into());
         }
         Ok(outcome)
+    }
+
+    /// The directory of a guest's console and counts; threads other than the first have their own.
+    fn directory_of(&self, task: &Task<'_>, thread: usize) -> PathBuf {
+        let name = format!("{}-{}", task.built.variant, task.policy.name);
+        self.directory.join(match thread {
+            0 => name,
+            _ => format!("{name}-{thread}"),
+        })
     }
 
     /// The guest's inputs include only whether the policy has profiles.

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Applies a function to items on several threads.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use anyhow::Result;
+
+/// Applies a function to all items, to at most `jobs` at a time, in their order. The function also
+/// gets the number of its thread, from 0 to `jobs - 1`. Results are in the order of the items.
+///
+/// # Errors
+/// The first error, in the order of the items. After an error no further item is begun.
+pub fn map<T: Sync, R: Send>(
+    jobs: usize,
+    items: &[T],
+    apply: impl Fn(&T, usize) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    let next = AtomicUsize::new(0);
+    let failed = AtomicBool::new(false);
+    let done = Mutex::new(Vec::with_capacity(items.len()));
+    let work = |thread: usize| {
+        while !failed.load(Ordering::Relaxed) {
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(place) else { break };
+            let result = apply(item, thread);
+            failed.fetch_or(result.is_err(), Ordering::Relaxed);
+            done.lock()
+                .expect("no thread panics here")
+                .push((place, result));
+        }
+    };
+    thread::scope(|scope| {
+        for thread in 1..jobs.min(items.len()) {
+            let work = &work;
+            scope.spawn(move || work(thread));
+        }
+        work(0);
+    });
+    let mut done = done.into_inner().expect("no thread panics here");
+    done.sort_by_key(|(place, _)| *place);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests;
