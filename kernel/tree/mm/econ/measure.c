@@ -24,11 +24,12 @@
 #include "internal.h"
 
 /*
- * One of this many faults is measured, alternately as a whole and its clearing. A prime
- * number, because faults come in patterns: a fault that reads a page is followed by its
- * own retry.
+ * One of this many faults is measured, alternately as a whole and its clearing; each
+ * huge page that is cleared is. A prime number, because faults come in patterns: a fault
+ * that reads a page is followed by its own retry. A measurement takes 1,300 instructions:
+ * this rate keeps all faults of a machine without profiles below 1 % more.
  */
-#define FAULTS_A_SAMPLE		127
+#define FAULTS_A_SAMPLE		509
 /* Reclaim of fewer pages gives no sample: it says little about the cost of one. */
 #define PAGES_A_SAMPLE		16
 

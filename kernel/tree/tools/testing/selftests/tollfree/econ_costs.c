@@ -83,11 +83,11 @@ static void prices_are_measured(void)
 	CHECK(write_text(SYSFS "costs/clear_huge", "1"));
 	CHECK(write_text(SYSFS "costs/frozen", "0"));
 	CHECK(run(FIRST "0 0x800000 " RICH, "touch_8") == 8);
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 16; i++)
 		CHECK(run(FIRST "0 0x800000 0 0 100\n", "touch_8") == 0);
 	huge = samples_of("clear_huge", &half);
 	fault = samples_of("fault", &before);
-	/* One of 254 faults that were not huge. */
+	/* One of 1018 faults that were not huge. */
 	CHECK(fault > 8 && fault < 2048 && before > 100);
 	CHECK(write_text(SYSFS "costs/frozen", "1"));
 	read_from(SYSFS "costs/clear_huge", cost, sizeof(cost));
