@@ -23,6 +23,16 @@ pub fn read_text(path: &Path) -> Result<String> {
     fs::read_to_string(path).with_context(|| path.display().to_string())
 }
 
+/// Removes a file, if it exists.
+pub fn remove(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(error).with_context(|| path.display().to_string())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Writes a file atomically and creates its parent directories. An existing file may be a hard
 /// link, so it is replaced, never written in place.
 pub fn write(path: &Path, content: &[u8]) -> Result<()> {

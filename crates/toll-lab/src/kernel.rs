@@ -115,30 +115,55 @@ pub fn lint(workspace: &Workspace) -> Result<Vec<String>> {
     build(workspace, &variant)?;
     let workshop = Workshop::new(workspace, &variant)?;
     let mut found = checkpatch::complaints(workspace, &workshop.source.directory, &variant)?;
-    let is_ours = |path: &&PathBuf| !workshop.source.directory.join(path).exists();
-    let ours: BTreeSet<&PathBuf> = workshop.tree.changed.keys().filter(is_ours).collect();
-    let directories: BTreeSet<String> = ours
-        .iter()
-        .filter(|path| is_c(path))
-        .filter_map(|path| target(path))
-        .filter(|directory| !directory.starts_with("tools/"))
-        .collect();
-    let targets: Vec<&str> = directories.iter().map(String::as_str).collect();
+    let ours = new_files(&workshop);
+    let targets = own_targets(&workshop, &ours);
+    // An object that is up to date would give no warning again.
+    for path in &ours {
+        files::remove(&workshop.make.build.join(object(path)))?;
+    }
+    let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
     let warnings = workshop.make.warnings(&targets)?;
-    // Drop warnings about stock files in the same directories.
+    // Drop warnings about stock headers.
     found.extend(warnings.into_iter().filter(|line| {
         let path = line.split(':').next().unwrap_or_default();
-        ours.contains(&PathBuf::from(path.trim_start_matches("../")))
+        ours.contains(Path::new(path.trim_start_matches("../")))
     }));
     Ok(found)
+}
+
+/// Lists the files of a tree that Debian's source does not have.
+fn new_files(workshop: &Workshop) -> BTreeSet<&Path> {
+    let stock = &workshop.source.directory;
+    let changed = workshop.tree.changed.keys().map(PathBuf::as_path);
+    changed.filter(|path| !stock.join(path).exists()).collect()
+}
+
+/// Lists the make targets for the objects of our own files: their directories, or the objects alone
+/// where the directory is one of Debian's source.
+fn own_targets(workshop: &Workshop, ours: &BTreeSet<&Path>) -> BTreeSet<String> {
+    let stock = &workshop.source.directory;
+    let compiled = ours
+        .iter()
+        .filter(|path| is_c(path) && !path.starts_with("tools"));
+    compiled
+        .filter_map(|path| match stock.join(path.parent()?).is_dir() {
+            true => Some(object(path)),
+            false => directory(path),
+        })
+        .collect()
 }
 
 fn is_c(path: &Path) -> bool {
     path.extension().is_some_and(|it| it == "c")
 }
 
+/// Returns the make target for a file's object.
+fn object(path: &Path) -> String {
+    path.with_extension("o").display().to_string()
+}
+
 /// Returns the make target for the objects of a file's directory.
-fn target(path: &Path) -> Option<String> {
+fn directory(path: &Path) -> Option<String> {
     Some(format!("{}/", path.parent()?.display()))
 }
 
@@ -155,8 +180,8 @@ pub fn touched(workspace: &Workspace, variant: &Variant) -> Result<BTreeSet<Stri
     Ok(changed
         .filter(|path| stock.join(path).exists() && is_c(path))
         .filter_map(|path| match path.parent()?.to_str()? {
-            "fs" | "kernel" => Some(path.with_extension("o").display().to_string()),
-            _ => target(path),
+            "fs" | "kernel" => Some(object(path)),
+            _ => directory(path),
         })
         .collect())
 }

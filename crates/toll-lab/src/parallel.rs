@@ -2,7 +2,7 @@
 //! Applies a function to items on several threads.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use anyhow::Result;
@@ -12,31 +12,30 @@ use anyhow::Result;
 ///
 /// # Errors
 /// The first error, in the order of the items. After an error no further item is begun.
-pub fn map<T: Sync, R: Send>(
+pub fn map<T: Send, R: Send>(
     jobs: usize,
-    items: &[T],
-    apply: impl Fn(&T, usize) -> Result<R> + Sync,
+    items: Vec<T>,
+    apply: impl Fn(T, usize) -> Result<R> + Sync,
 ) -> Result<Vec<R>> {
-    let next = AtomicUsize::new(0);
+    let threads = jobs.min(items.len());
     let failed = AtomicBool::new(false);
     let done = Mutex::new(Vec::with_capacity(items.len()));
+    let left = Mutex::new(items.into_iter().enumerate());
+    let next = || left.lock().expect("no thread panics here").next();
     let work = |thread: usize| {
         while !failed.load(Ordering::Relaxed) {
-            let place = next.fetch_add(1, Ordering::Relaxed);
-            let Some(item) = items.get(place) else { break };
+            let Some((place, item)) = next() else { break };
             let result = apply(item, thread);
             failed.fetch_or(result.is_err(), Ordering::Relaxed);
-            done.lock()
-                .expect("no thread panics here")
-                .push((place, result));
+            let mut done = done.lock().expect("no thread panics here");
+            done.push((place, result));
         }
     };
     thread::scope(|scope| {
-        for thread in 1..jobs.min(items.len()) {
+        for thread in 0..threads {
             let work = &work;
             scope.spawn(move || work(thread));
         }
-        work(0);
     });
     let mut done = done.into_inner().expect("no thread panics here");
     done.sort_by_key(|(place, _)| *place);

@@ -44,7 +44,7 @@ pub fn profiles(
     request: &Request<'_>,
 ) -> Result<Vec<Program>> {
     let bar = output::progress("");
-    let make = |spec: &&ProfileSpec, _| {
+    let make = |spec: &ProfileSpec, _| {
         bar.set_message(format!("recording {}", spec.name));
         let recorder = Recorder::new(workspace, scenario, spec, request.preset)?;
         recorder.made().map_err(|error| {
@@ -57,7 +57,7 @@ pub fn profiles(
             .into()
         })
     };
-    parallel::map(request.jobs, &scenario.profiles(request.size), make)
+    parallel::map(request.jobs, scenario.profiles(request.size), make)
 }
 
 /// Creates one profile.

@@ -4,13 +4,14 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread::available_parallelism;
 
 use anyhow::{Context, Result};
 
 use super::variant::Variant;
 use crate::error::LabError;
-use crate::files;
 use crate::workspace::Workspace;
+use crate::{files, parallel};
 
 /// Messages ignored for new files: they have no MAINTAINERS entry, and a Kconfig text may be short.
 const IGNORED: &str = "FILE_PATH_CHANGES,CONFIG_DESCRIPTION";
@@ -24,44 +25,87 @@ const TRACEPOINTS: &str = "include/trace";
 /// Directories with headers for user-space tests.
 const STAND_INS: &str = "tools/testing/tollfree/include";
 
+/// Number of files that one checkpatch reads: it starts in as much time as it takes to read one.
+const AT_ONCE: usize = 8;
+
+/// One call of checkpatch.
+struct Check {
+    command: Command,
+    /// The patch that it reads; its messages name none.
+    patch: Option<PathBuf>,
+}
+
 /// Returns checkpatch's messages on the new files and the patches, one per line.
+///
+/// # Errors
+/// Errors of starting perl, and of reading a file.
 pub fn complaints(workspace: &Workspace, source: &Path, variant: &Variant) -> Result<Vec<String>> {
-    let mut ours = Vec::new();
-    let mut tracepoints = Vec::new();
+    let (tracepoints, ours) = new_files(variant)?;
+    let mut checks = of_files(source, &ours, &[]);
+    checks.extend(of_files(
+        source,
+        &tracepoints,
+        &["--ignore", IGNORED_OF_TRACEPOINTS],
+    ));
+    for patch in &variant.patches {
+        let path = workspace.kernel.join("seams").join(patch.name());
+        checks.push(of_patch(source, path)?);
+    }
+    let jobs = available_parallelism().map_or(1, usize::from);
+    Ok(parallel::map(jobs, checks, |check, _| check.run())?.concat())
+}
+
+/// Finds the new files of code: tracepoint headers, and the others.
+fn new_files(variant: &Variant) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
+    let is_code = |path: &PathBuf| {
+        let extension = path.extension().unwrap_or_default();
+        // User-space replacements of kernel headers are not kernel code.
+        ["c", "h"].iter().any(|it| extension == *it) && !path.starts_with(STAND_INS)
+    };
+    let (mut tracepoints, mut others) = (Vec::new(), Vec::new());
     for overlay in &variant.overlays {
-        let is_code = |path: &PathBuf| {
-            let extension = path.extension().unwrap_or_default();
-            // User-space replacements of kernel headers are not kernel code.
-            let is_stand_in = path.starts_with(STAND_INS);
-            ["c", "h"].iter().any(|it| extension == *it) && !is_stand_in
-        };
         for path in files::below(overlay)?.into_iter().filter(is_code) {
             match path.starts_with(TRACEPOINTS) {
                 true => tracepoints.push(overlay.join(path)),
-                false => ours.push(overlay.join(path)),
+                false => others.push(overlay.join(path)),
             }
         }
     }
-    let patches: Vec<PathBuf> = variant
-        .patches
-        .iter()
-        .map(|patch| workspace.kernel.join("seams").join(patch.name()))
-        .collect();
-    let mut said = lines(checkpatch(source).arg("--file").args(&ours))?;
-    if !tracepoints.is_empty() {
+    Ok((tracepoints, others))
+}
+
+fn of_files(source: &Path, paths: &[PathBuf], options: &[&str]) -> Vec<Check> {
+    let check = |paths: &[PathBuf]| {
         let mut command = checkpatch(source);
-        command.args(["--ignore", IGNORED_OF_TRACEPOINTS, "--file"]);
-        said.extend(lines(command.args(&tracepoints))?);
+        command.args(options).arg("--file").args(paths);
+        Check {
+            command,
+            patch: None,
+        }
+    };
+    paths.chunks(AT_ONCE).map(check).collect()
+}
+
+/// checkpatch treats a patch file that git tracks as a source file, unless it is read from stdin.
+fn of_patch(source: &Path, path: PathBuf) -> Result<Check> {
+    let file = File::open(&path).with_context(|| path.display().to_string())?;
+    let mut command = checkpatch(source);
+    command.args(["--no-signoff", "-"]).stdin(file);
+    Ok(Check {
+        command,
+        patch: Some(path),
+    })
+}
+
+impl Check {
+    fn run(mut self) -> Result<Vec<String>> {
+        let found = lines(&mut self.command)?;
+        let Some(path) = self.patch else {
+            return Ok(found);
+        };
+        let named = |line: String| format!("{}{}", path.display(), line.trim_start_matches('-'));
+        Ok(found.into_iter().map(named).collect())
     }
-    for path in &patches {
-        // checkpatch treats a patch file that git tracks as a source file, unless it is read from
-        // stdin.
-        let patch = File::open(path).with_context(|| path.display().to_string())?;
-        let found = lines(checkpatch(source).args(["--no-signoff", "-"]).stdin(patch))?;
-        let name = |line: String| format!("{}{}", path.display(), line.trim_start_matches('-'));
-        said.extend(found.into_iter().map(name));
-    }
-    Ok(said)
 }
 
 fn checkpatch(source: &Path) -> Command {

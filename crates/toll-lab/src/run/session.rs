@@ -137,7 +137,7 @@ impl<'a> Session<'a> {
         let total = of as usize * of_round;
         let begun = AtomicUsize::new(rounds.start as usize * of_round);
         let bar = output::progress("");
-        let runs = parallel::map(self.request.jobs, &tasks, |task, thread| {
+        let runs = parallel::map(self.request.jobs, tasks.iter().collect(), |task, thread| {
             let place = begun.fetch_add(1, Ordering::Relaxed) + 1;
             bar.set_message(format!("run {place} of {total}"));
             self.run_or_cached(task, thread)
