@@ -258,7 +258,7 @@ static void profiles_are_replaced_under_load(void)
 	pid_t pid = fork();
 
 	if (!pid) {
-		for (int i = 0; i < 400; i++) {
+		for (int i = 0; i < 100; i++) {
 			char *memory = map(8 * MIB);
 
 			touch(memory, 8 * MIB);

@@ -284,7 +284,7 @@ static void blocks_come_and_go_under_load(void)
 	fill_and_free(128 * MIB);
 	set(is_done, false);
 	CHECK(!pthread_create(&thread, NULL, switch_limits, NULL));
-	for (int i = 0; i < 50; i++)
+	for (int i = 0; i < 20; i++)
 		CHECK(run(FIRST "0 0x800000 " FAIR, "touch_each_of_8") <= 8);
 	set(is_done, true);
 	pthread_join(thread, NULL);
