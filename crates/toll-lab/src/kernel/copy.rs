@@ -12,17 +12,21 @@ use crate::error::LabError;
 use crate::{files, output};
 
 /// Makes `directory` a copy of another variant's tree with its build, so that make compiles only what
-/// depends on a difference. Does nothing if `directory` exists, or if the other tree has no build.
+/// depends on a difference. Does nothing if `directory` exists, or if the other tree has no build;
+/// waits for a call that is building it.
 ///
 /// # Errors
 /// Errors of creating files.
 pub fn tree_with_build(other: &Path, directory: &Path) -> Result<()> {
+    if directory.is_dir() {
+        return Ok(());
+    }
+    let _lock = files::lock(&files::with_suffix(other, ".lock"))?;
     let tools = Path::new(BUILD).join("tools");
-    if directory.is_dir() || !other.join(&tools).is_dir() {
+    if !other.join(&tools).is_dir() {
         return Ok(());
     }
     let _bar = output::progress("copying a source tree and its build");
-    let _lock = files::lock(&files::with_suffix(other, ".lock"))?;
     let part = files::with_suffix(directory, ".part");
     files::empty_directory(&part)?;
     files::link_tree(other, &part)?;
@@ -66,6 +70,8 @@ fn copy_with_times(from: &Path, to: &Path) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
+    use std::thread;
     use std::time::SystemTime;
 
     use super::*;
@@ -144,6 +150,31 @@ mod tests {
             old.display()
         );
         assert_eq!(fixture.text(&format!("new/{COMMAND}")), wanted);
+    }
+
+    #[test]
+    fn a_build_that_is_not_complete_is_waited_for() {
+        let fixture = Fixture::new();
+        let (tools, hidden) = (fixture.path("old/build/tools"), fixture.path("hidden"));
+        fs::rename(&tools, &hidden).unwrap();
+        let building = files::lock(&fixture.path("old.lock")).unwrap();
+        thread::scope(|scope| {
+            let copying = scope.spawn(|| fixture.copy());
+            while !copying.is_finished() && !is_waited_for(&fixture.path("old.lock")) {
+                thread::yield_now();
+            }
+            fs::rename(&hidden, &tools).unwrap();
+            drop(building);
+        });
+        assert_eq!(fixture.text("new/build/mm/a.o"), "object\n");
+    }
+
+    /// Whether a process waits for a lock: `1: -> FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE ...`.
+    fn is_waited_for(lock: &Path) -> bool {
+        let inode = format!(":{} ", fs::metadata(lock).unwrap().ino());
+        let locks = fs::read_to_string("/proc/locks").unwrap();
+        let waits = |line: &str| line.contains("->") && line.contains(&inode);
+        locks.lines().any(waits)
     }
 
     #[test]
