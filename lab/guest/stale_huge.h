@@ -73,6 +73,17 @@ static void huge_munmap_round(void)
 	rest();
 }
 
+/* Other contents, so that a read of the old frames is wrong. */
+static void change_parts(char *start, size_t length)
+{
+	for (size_t at = 0; at < length; at += PART)
+		*(volatile unsigned char *)(start + at) = (unsigned char)(RETURN + 1);
+}
+
+/*
+ * The first write splits the huge page, which flushes it: after that the toucher reads the other parts, by entries of
+ * 4 KiB. It reads them again when they have been copied. Another fault of its own would drop what it should use.
+ */
 static void huge_cow_round(void)
 {
 	struct gate gate;
@@ -81,7 +92,10 @@ static void huge_cow_round(void)
 	touch_huge(block, READ | WRITE);
 	waiting_child(&gate);
 	touch_huge(block, READ | sometimes_on());
-	fill_each(block, REGION, PART);
+	change_parts(block, PART);
+	touch_huge(block, READ);
+	change_parts(block + PART, REGION - PART);
+	touch_huge(block, READ | sometimes_on());
 	settle();
 	let_go(&gate);
 	renew_huge();
@@ -104,12 +118,17 @@ static void split_round(void)
 	rest();
 }
 
+/*
+ * In every second pair of rounds the toucher goes on meanwhile. Its own faults drop the huge page, so in the others its
+ * next use is a write after the call.
+ */
 static void split_protect_round(void)
 {
 	char *block = huge_page(BLOCK);
 
-	touch_huge(block, READ | WRITE | ON);
+	touch_huge(block, READ | WRITE | (turn & 2 ? ON : 0));
 	protect(block, REGION / 4, PROT_READ);
+	touch_huge(block, WRITE);
 	finish(block, REGION);
 }
 
