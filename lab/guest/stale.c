@@ -21,6 +21,7 @@
 #include "stale_hugetlb.h"
 #include "stale_luf.h"
 #include "stale_move.h"
+#include "stale_published.h"
 #include "stale_swap.h"
 #include "stale_uffd.h"
 #include "stale_unmap.h"
@@ -81,7 +82,11 @@ static const struct stale_case {
 	{ "hugetlb", hugetlb_prepare, hugetlb_round, 4, "4 hugetlb pages" },
 	{ "hugetlb-cow", hugetlb_prepare, hugetlb_cow_round, 4, "4 hugetlb pages" },
 	{ "hugetlb-unshare", hugetlb_prepare, hugetlb_unshare_round, 6, "4 hugetlb pages" },
+	{ "hugetlb-unmap", hugetlb_prepare, hugetlb_unmap_round, 6, "4 hugetlb pages" },
 	{ "memory-failure", NULL, memory_failure_round, 4, "memory failure" },
+	{ "mremap-punch", mremap_punch_prepare, mremap_punch_round, 10, "3 CPUs" },
+	{ "mremap-collapse", mremap_collapse_prepare, mremap_collapse_round, 4, "3 CPUs, huge pages" },
+	{ "free-shared", free_shared_prepare, free_shared_round, 4, "huge pages, zram0, cgroup v2 with memory" },
 	LUF_CASES,
 };
 

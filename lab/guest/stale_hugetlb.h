@@ -92,20 +92,27 @@ static void share_table(char *start, const struct gate *gate)
 	gate_gather(gate, 1);
 }
 
+/* A file's table that two processes share. A child that is forked later fills its own by faults, and so finds it. */
+static char *map_shared(int fd, const struct gate *gate)
+{
+	char *start;
+
+	resize(fd, GIB);
+	start = fill_shared(map_as(BLOCK, GIB, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd));
+	share_table(start, gate);
+	return start;
+}
+
 /*
- * Two processes share the table of a file in hugetlb; a change of a part makes the parent drop it, and get a table of
- * its own. A child that is forked later fills its page tables by faults, and so finds the parent's table. The toucher's
- * own faults drop its translations, so in two of four rounds its next use is a write after the call.
+ * A change of a part makes the parent drop the table, and get one of its own. The toucher's own faults drop its
+ * translations, so in two of four rounds its next use is a write after the call.
  */
 static void hugetlb_unshare_round(void)
 {
 	int fd = memory_file(MFD_HUGETLB);
 	struct gate gate = gate_new();
-	char *start;
+	char *start = map_shared(fd, &gate);
 
-	resize(fd, GIB);
-	start = fill_shared(map_as(BLOCK, GIB, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd));
-	share_table(start, &gate);
 	touch_each(start, REGION, PART, READ | WRITE | (turn & 2 ? ON : 0));
 	if (turn & 1)
 		protect(start, REGION, PROT_READ);
@@ -115,6 +122,22 @@ static void hugetlb_unshare_round(void)
 	renew(PAGES);
 	let_go(&gate);
 	finish(start, GIB);
+	close(fd);
+}
+
+/* The parent unmaps all of the table's range; the child still has the pages. */
+static void hugetlb_unmap_round(void)
+{
+	int fd = memory_file(MFD_HUGETLB);
+	struct gate gate = gate_new();
+	char *start = map_shared(fd, &gate);
+
+	touch_each(start, REGION, PART, READ | WRITE | (turn & 2 ? ON : 0));
+	unmap(start, GIB);
+	touch_each(start, REGION, PART, WRITE);
+	renew(PAGES);
+	let_go(&gate);
+	rest();
 	close(fd);
 }
 

@@ -19,11 +19,12 @@
 	{ "luf-batches", luf_cap_prepare, luf_batches_round, 20, "LUF, FILE on a disk" }, \
 	{ "luf-kept", luf_kept_prepare, luf_kept_round, 20, "LUF, FILE on a disk" }, \
 	{ "luf-compact-pool", luf_compact_pool_prepare, luf_compact_pool_round, 4, "LUF, FILE on a disk" }, \
-	{ "luf-compact", luf_compact_prepare, luf_compact_round, 4, "LUF, FILE on a disk" }, \
+	{ "luf-compact", luf_compact_prepare, luf_compact_round, 6, "LUF, FILE on a disk" }, \
 	{ "luf-shortage", luf_shortage_prepare, luf_shortage_round, 3, "LUF, FILE on a disk" }, \
 	{ "luf-lazy", luf_lazy_prepare, luf_lazy_round, 20, "LUF, FILE on a disk" }, \
 	{ "luf-in-flight", luf_in_flight_prepare, luf_in_flight_round, 20, "LUF, FILE on a disk, 3 CPUs" }, \
 	{ "luf-late-writer", luf_late_writer_prepare, luf_late_writer_round, 20, "LUF, FILE on a disk, 3 CPUs" }, \
+	{ "luf-late-flush", luf_late_flush_prepare, luf_late_flush_round, 6, "LUF, zram0, 3 CPUs" }, \
 	{ "luf-write", luf_file_prepare, luf_write_round, 10, "LUF, FILE on a disk" }, \
 	{ "luf-writer", luf_writer_prepare, luf_writer_round, 10, "LUF, FILE on a disk" }, \
 	{ "luf-memfd", luf_memfd_prepare, luf_memfd_round, 20, "LUF, zram0" }, \

@@ -3,11 +3,14 @@
 #ifndef STALE_LUF_COMPACT_H
 #define STALE_LUF_COMPACT_H
 
-#include "stale_luf_file.h"
+#include "stale_luf_pool.h"
 
 #include <sys/sysinfo.h>
 
-/* Compaction moves pages to higher addresses: the file gets low ones while other memory has most of the node. */
+/*
+ * Compaction moves pages to higher addresses: the file gets low ones while other memory has most of the node. In each
+ * round anew, since there is nothing to move after the first one.
+ */
 static void luf_read_to_low_frames(void)
 {
 	struct sysinfo info;
@@ -17,9 +20,7 @@ static void luf_read_to_low_frames(void)
 	if (sysinfo(&info))
 		fail("sysinfo");
 	length = info.freeram * info.mem_unit / 8 * 3;
-	errno = posix_fadvise(file_fd, 0, 0, POSIX_FADV_DONTNEED);
-	if (errno)
-		fail("posix_fadvise");
+	luf_drop_cache();
 	other = anonymous(length);
 	madvise(other, length, MADV_HUGEPAGE);
 	fill(other, length);
@@ -32,7 +33,6 @@ static void luf_compact_only_region(void)
 {
 	compact_prepare();
 	luf_file_pages_prepare(COMPACT_PAGES);
-	luf_read_to_low_frames();
 	luf_set("/proc/sys/vm/compact_unevictable_allowed", 0);
 	if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT))
 		fail("mlockall");
@@ -59,8 +59,10 @@ static void luf_compact(void)
 
 static char *luf_map_movable(size_t length)
 {
-	char *region = luf_map(AREA + GIB, length);
+	char *region;
 
+	luf_read_to_low_frames();
+	region = luf_map(AREA + GIB, length);
 	if (munlock(region, length))
 		fail("munlock");
 	touch(region, length, READ);

@@ -3,9 +3,9 @@
 #ifndef STALE_LUF_POOL_H
 #define STALE_LUF_POOL_H
 
+#include "stale_helper.h"
 #include "stale_luf_file.h"
 
-#include <sys/prctl.h>
 #include <sys/sysinfo.h>
 
 /* The pool is full, and is flushed and released, as soon as the pages are in it. */
@@ -65,62 +65,21 @@ static void luf_batches_round(void)
 	renew_and_finish(region, LENGTH);
 }
 
-/* A child, which acts once in each round. */
-static struct luf_helper {
-	atomic_uint order, obeyed;
-} *luf_helper;
-
-static void luf_helper_new(void)
-{
-	luf_helper = mmap(NULL, sizeof(*luf_helper), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (luf_helper == MAP_FAILED)
-		fail("mmap");
-}
-
-static void luf_order(void)
-{
-	atomic_store(&luf_helper->order, turn + 1);
-}
-
-static void luf_await(atomic_uint *value, unsigned int wanted)
-{
-	while (atomic_load(value) != wanted)
-		usleep(200);
-}
-
-/* A little later than the order, on that CPU. */
-static void luf_helper_start(unsigned int cpu, void (*act)(void))
-{
-	luf_helper_new();
-	if (new_child())
-		return;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	pin(cpu);
-	for (unsigned int order = 1;; order++) {
-		luf_await(&luf_helper->order, order);
-		usleep(4000);
-		act();
-		atomic_store(&luf_helper->obeyed, order);
-	}
-}
-
-/* Another address space unmaps the pages, and frees them. */
-static void luf_evict(void)
-{
-	char *region = luf_map(AREA, LENGTH);
-
-	advise(region, LENGTH, MADV_PAGEOUT);
-	unmap(region, LENGTH);
-}
-
 static void luf_kept_prepare(void)
 {
 	luf_file_pages_prepare(PAGES);
-	luf_helper_start(0, luf_evict);
 	luf_expect(LUF_KEPT);
 }
 
-/* A pipe holds the pages: reclaim unmaps them and keeps them. Later the child frees them. */
+/* Takes pages that nobody maps from the page cache, and frees them: without a flush of any kind. */
+static void luf_drop_cache(void)
+{
+	errno = posix_fadvise(file_fd, 0, 0, POSIX_FADV_DONTNEED);
+	if (errno)
+		fail("posix_fadvise");
+}
+
+/* A pipe holds the pages: reclaim unmaps them and keeps them. */
 static void luf_kept_round(void)
 {
 	char *region = luf_map(AREA, LENGTH);
@@ -135,8 +94,7 @@ static void luf_kept_round(void)
 	advise(region, LENGTH, MADV_PAGEOUT);
 	close(ends[0]);
 	close(ends[1]);
-	luf_order();
-	luf_await(&luf_helper->obeyed, turn + 1);
+	luf_drop_cache();
 	renew_and_finish(region, LENGTH);
 }
 
@@ -158,7 +116,7 @@ static void luf_make_memory_short(void)
 static void luf_shortage_prepare(void)
 {
 	luf_file_prepare();
-	luf_helper_new();
+	helper_new();
 	luf_make_memory_short();
 	luf_set(LUF_BATCH, 1);
 }
@@ -168,7 +126,7 @@ static _Noreturn void luf_use_memory(void)
 {
 	unsigned long mask = 1ul << node_of(0);
 
-	luf_await(&luf_helper->order, turn + 1);
+	helper_await(&helper->order, turn + 1);
 	set_number("/proc/self/oom_score_adj", 1000);
 	if (syscall(SYS_set_mempolicy, MPOL_BIND, &mask, 64ul))
 		fail("set_mempolicy");
@@ -188,7 +146,7 @@ static void luf_shortage_round(void)
 	region = luf_map(AREA, LENGTH);
 	touch(region, LENGTH, READ);
 	advise(region, LENGTH, MADV_PAGEOUT);
-	luf_order();
+	helper_order();
 	if (waitpid(child, NULL, 0) != child)
 		fail("waitpid");
 	finish(region, LENGTH);

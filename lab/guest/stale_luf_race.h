@@ -3,14 +3,8 @@
 #ifndef STALE_LUF_RACE_H
 #define STALE_LUF_RACE_H
 
+#include "stale_luf_change.h"
 #include "stale_luf_pool.h"
-
-static void luf_third_cpu(void (*act)(void))
-{
-	if (sysconf(_SC_NPROCESSORS_ONLN) < 3)
-		not_possible("this needs CPU 2");
-	luf_helper_start(2, act);
-}
 
 /* Reclaims one page while the child acts. */
 static char *luf_reclaim_beside_helper(void)
@@ -18,9 +12,9 @@ static char *luf_reclaim_beside_helper(void)
 	char *region = luf_map(AREA, PAGE);
 
 	touch(region, PAGE, READ);
-	luf_order();
+	helper_order();
 	advise(region, PAGE, MADV_PAGEOUT);
-	luf_await(&luf_helper->obeyed, turn + 1);
+	helper_await(&helper->obeyed, turn + 1);
 	return region;
 }
 
@@ -32,7 +26,7 @@ static void luf_drain(void)
 
 static void luf_in_flight_prepare(void)
 {
-	luf_third_cpu(luf_drain);
+	helper_on_third_cpu(luf_drain);
 	luf_file_prepare();
 }
 
@@ -56,7 +50,7 @@ static void luf_change_first_page(void)
 static void luf_late_writer_prepare(void)
 {
 	luf_file_pages_prepare(PAGES);
-	luf_third_cpu(luf_change_first_page);
+	helper_on_third_cpu(luf_change_first_page);
 	luf_expect(LUF_DEFERRED);
 }
 
@@ -69,6 +63,52 @@ static void luf_late_writer_round(void)
 	read_all(region, PAGE);
 	touch(region, PAGE, READ);
 	finish(region, PAGE);
+}
+
+/* --- threads of one process: the store of one has made an entry writable --- */
+
+static char *luf_new_page;
+
+/* Writes to the page without a fault of its own, and lets the toucher read it. */
+static void *luf_second_writer(void *unused)
+{
+	pin(2);
+	for (unsigned int order = 1;; order++) {
+		helper_await(&helper->order, order);
+		usleep(4000);
+		*(volatile unsigned char *)luf_new_page = CHANGED;
+		touch(luf_new_page, PAGE, READ);
+		atomic_store(&helper->obeyed, order);
+	}
+	return unused;
+}
+
+static void luf_late_flush_prepare(void)
+{
+	pthread_t id;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 3)
+		not_possible("this needs CPU 2");
+	luf_swap_prepare();
+	helper_new();
+	errno = pthread_create(&id, NULL, luf_second_writer, NULL);
+	if (errno)
+		fail("pthread_create");
+}
+
+/* A store swaps the page in; while its fault ends, another thread uses the entry. */
+static void luf_late_flush_round(void)
+{
+	char *region = luf_clean();
+
+	luf_protect_by_fork(region);
+	touch(region, LENGTH, READ);
+	advise(region, LENGTH, MADV_PAGEOUT);
+	luf_new_page = region;
+	helper_order();
+	*(volatile unsigned char *)(region + 1) = CHANGED;
+	helper_await(&helper->obeyed, turn + 1);
+	finish(region, LENGTH);
 }
 
 #endif

@@ -34,6 +34,16 @@ fn unknown_names_are_answered_with_the_known_ones() {
 }
 
 #[test]
+fn what_cannot_be_minimised_is_named() {
+    let (_, error) = adversary(&["--minimise"], 2);
+    assert!(error.contains("--minimise needs one --scenario"), "{error}");
+    let (_, error) = adversary(&["--minimise", "--scenario", "munmap"], 2);
+    let why = "munmap: cannot be minimised: it does not run mmfuzz";
+    assert!(error.contains(why), "{error}");
+    adversary(&["--minimise", "--scenario", "random", "--plants"], 2);
+}
+
+#[test]
 #[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
 fn a_right_kernel_gives_no_report() {
     let got = json(&["vanilla", "--scenario", "munmap", "--short"], 0);
@@ -71,4 +81,19 @@ fn a_planted_bug_is_found_and_repeats() {
     let again = second["plants"][0]["reports"].as_array().unwrap();
     let causes = |reports: &[Value]| reports.iter().map(cause).collect::<Vec<_>>();
     assert_eq!(causes(reports), causes(again));
+}
+
+/// With the flushes of mremap() left out, what is left is a move and what it needs.
+#[test]
+#[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
+fn a_random_run_is_reduced_to_the_operations_that_matter() {
+    let words = ["vanilla", "--minimise", "--scenario", "random", "--plant", "mremap"];
+    let words = [&words[..], &["--json"]].concat();
+    let got: Value = serde_json::from_str(&adversary(&words, 0).0).unwrap();
+    schema::check("adversary-minimum", &got);
+    assert_eq!(got["plant"], "mremap");
+    let left = got["operations"].as_u64().unwrap();
+    assert!((1..=8).contains(&left), "{got}");
+    let calls = got["report"]["unmapped"]["calls"].to_string();
+    assert!(calls.contains("mremap"), "{calls}");
 }

@@ -2,10 +2,11 @@
 //! `toll-lab adversary`: checks every access of a guest against old translations that hardware
 //! could still use.
 
-mod findings;
+pub(in crate::cmd) mod findings;
+mod minimise;
 mod plan;
 mod sheet;
-mod symbols;
+pub(in crate::cmd) mod symbols;
 mod tested;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,7 @@ Examples:
   toll-lab adversary ~/queue/series --seconds 600
   toll-lab adversary vanilla --scenario munmap --plant munmap
   toll-lab adversary vanilla tollfree --plants --markdown docs/results/adversary.md
+  toll-lab adversary ~/queue/series --scenario random --seed 7 --minimise
 
 lab/adversary.toml lists the scenarios and the bugs that can be planted.
 Status 5: hardware could have been hurt, a planted bug was not found, a scenario failed, or
@@ -64,6 +66,11 @@ pub struct Args {
     /// the same causes
     #[arg(long)]
     icount: bool,
+    /// Search for the fewest operations of one scenario of mmfuzz that still give its first
+    /// report, one guest for each attempt; with --plant under that bug, with --seconds for about
+    /// this long
+    #[arg(long, conflicts_with_all = ["plants", "short", "markdown"])]
+    minimise: bool,
     /// Print the results as JSON
     #[arg(long)]
     json: bool,
@@ -121,6 +128,9 @@ pub fn run(args: &Args) -> Result<()> {
     let workspace = Workspace::find()?;
     let plan = Plan::read(&workspace)?;
     plan.check_names(&args.scenarios, &args.plant)?;
+    if args.minimise {
+        return minimise(args, &workspace, &plan);
+    }
     let mut sheet = Sheet::default();
     let machines = plan.machines.iter().filter(|it| args.asks_for_machine(it));
     let machines: Vec<_> = machines.collect();
@@ -154,4 +164,16 @@ pub fn run(args: &Args) -> Result<()> {
         None => Ok(()),
         Some(why) => Err(LabError::Test(why).into()),
     }
+}
+
+/// On the first kernel.
+fn minimise(args: &Args, workspace: &Workspace, plan: &Plan) -> Result<()> {
+    minimise::check(plan, args)?;
+    let tester = Tester::ready(workspace, plan, &args.variants[0], args)?;
+    let minimum = minimise::run(&tester, plan, args)?;
+    match args.json {
+        true => output::json(&minimum)?,
+        false => println!("{minimum}"),
+    }
+    Ok(())
 }

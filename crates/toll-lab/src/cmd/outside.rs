@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `toll-lab outside`: test suites of other projects, on stock and patched kernels.
 
+mod checked;
 mod kernel;
 mod mm;
 mod plan;
@@ -18,6 +19,7 @@ use super::built;
 use crate::error::LabError;
 use crate::workspace::Workspace;
 use crate::{files, output};
+use checked::Checked;
 use kernel::TestedKernel;
 use mm::Tests;
 use plan::{Case, Group, LeftOut, Plan, SET_UP, SuiteName};
@@ -31,9 +33,11 @@ Examples:
   toll-lab outside --markdown docs/results/outside.md
   toll-lab outside --suite mm --variant vanilla --variant tollfree -- cow khugepaged
   toll-lab outside --config kernel/config/outside.config
+  toll-lab outside --adversary --suite mm --variant vanilla --variant tollfree
 
 lab/outside.toml lists the tests, the excluded tests, and the explained differences.
-Status 5: a kernel differs from the first one without an explanation in the file.";
+Status 5: a kernel differs from the first one without an explanation in the file; with
+--adversary, hardware could have been hurt, or a guest was not checked.";
 
 /// Run the kernel's mm selftests, stress-ng and a file-system load on stock and patched kernels
 #[derive(Debug, ClapArgs)]
@@ -55,6 +59,9 @@ pub struct Args {
     /// Reuse the results of an earlier call with the same kernels and tests
     #[arg(long)]
     resume: bool,
+    /// Run them on the adversarial TLB, and fail if hardware could be hurt
+    #[arg(long, conflicts_with = "resume")]
+    adversary: bool,
     /// Print the results as JSON
     #[arg(long)]
     json: bool,
@@ -89,6 +96,9 @@ struct Report<'a> {
     rows: &'a [Row],
     differences: &'a [Difference],
     left_out: &'a [LeftOut],
+    /// With --adversary.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    checked: &'a [Checked],
 }
 
 pub fn run(args: &Args) -> Result<()> {
@@ -115,7 +125,8 @@ pub fn run(args: &Args) -> Result<()> {
     for _ in 0..args.again {
         again(&tested, &groups, &mut sheet)?;
     }
-    report(args, &plan, &sheet)
+    let checked = tested.into_iter().filter_map(TestedKernel::checked);
+    report(args, &plan, &sheet, &checked.collect::<Vec<_>>())
 }
 
 /// Repeats, on all kernels, the tests with results that differ from the first kernel's.
@@ -139,7 +150,7 @@ fn again(tested: &[TestedKernel], groups: &[Group], sheet: &mut Sheet) -> Result
     Ok(())
 }
 
-fn report(args: &Args, plan: &Plan, sheet: &Sheet) -> Result<()> {
+fn report(args: &Args, plan: &Plan, sheet: &Sheet, checked: &[Checked]) -> Result<()> {
     let differences = sheet.differences(plan);
     if args.json {
         output::json(&Report {
@@ -147,12 +158,17 @@ fn report(args: &Args, plan: &Plan, sheet: &Sheet) -> Result<()> {
             rows: &sheet.rows,
             differences: &differences,
             left_out: &plan.left_out,
+            checked,
         })?;
     } else {
         print!("{}", sheet.table(plan));
+        checked.iter().for_each(|it| println!("{it}"));
     }
     if let Some(path) = &args.markdown {
         files::write(path, sheet.markdown(plan, &args.command()).as_bytes())?;
+    }
+    if let Some(why) = checked.iter().find_map(Checked::problem) {
+        return Err(LabError::Test(why).into());
     }
     let unexplained = differences.iter().filter(|it| it.reason.is_none());
     let names: Vec<String> = unexplained

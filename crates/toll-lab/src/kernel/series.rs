@@ -42,10 +42,10 @@ impl Patch {
         self.name().starts_with('9')
     }
 
-    /// Whether the patch is a seam that only the debug kernel has (95x). It may change our new
-    /// files.
+    /// Whether the patch is a seam that only the debug kernel has (95x, 96x). It may change our
+    /// new files.
     pub fn is_debug_only(&self) -> bool {
-        self.name().starts_with("95")
+        self.name().starts_with("95") || self.name().starts_with("96")
     }
 }
 

@@ -8,8 +8,10 @@
 
 #include <linux/delay.h>
 #include <linux/kobject.h>
+#include <linux/mm_types.h>
 #include <linux/sysfs.h>
 #include <linux/toll_plant.h>
+#include <asm/tlbflush.h>
 
 #include "internal.h"
 
@@ -45,6 +47,7 @@ static const char *const plant_names[PLANTS] = {
 	[PLANT_ENTRY_PASSES] = "entry_passes",
 	[PLANT_TABLE_UNSTAMPED] = "table_unstamped",
 	[PLANT_MAPPING_PASSES] = "mapping_passes",
+	[PLANT_FLUSHED_AFTER_ENTRY] = "flushed_after_entry",
 };
 
 static const enum luf_plant plant_of_reason[LUF_REASONS] = {
@@ -80,6 +83,21 @@ void luf_plant_pause(void)
 	if (luf_is_planted(PLANT_WITH_LATE_WRITER) ||
 	    luf_is_planted(PLANT_LEFT_BEFORE_UNMAP))
 		mdelay(PAUSE_MS);
+}
+
+/**
+ * luf_plant_end_fault - flush what the gate has let pass, a little later
+ * @mm: address space of a page fault that has been handled
+ *
+ * Context: process.
+ */
+void luf_plant_end_fault(struct mm_struct *mm)
+{
+	if (!luf_is_planted(PLANT_FLUSHED_AFTER_ENTRY) ||
+	    luf_is_drained(&luf_batches, atomic64_read(&mm->luf_generation)))
+		return;
+	mdelay(5 * PAUSE_MS);
+	flush_tlb_mm(mm);
 }
 
 static ssize_t luf_plant_show(struct kobject *kobj, struct kobj_attribute *attr,

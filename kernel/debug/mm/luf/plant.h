@@ -10,6 +10,8 @@
 #include <linux/sysfs.h>
 #include <linux/types.h>
 
+struct mm_struct;
+
 /* In the order of the names in sysfs. */
 enum luf_plant {
 	PLANT_NOTHING,
@@ -42,6 +44,8 @@ enum luf_plant {
 	PLANT_ENTRY_PASSES,
 	PLANT_TABLE_UNSTAMPED,
 	PLANT_MAPPING_PASSES,
+	/* An entry becomes writable before the flush. */
+	PLANT_FLUSHED_AFTER_ENTRY,
 	PLANTS,
 };
 
@@ -60,7 +64,20 @@ static inline bool luf_is_planted(enum luf_plant plant)
 	return READ_ONCE(luf_planted) == plant;
 }
 
+/**
+ * luf_plant_passes_entry - whether a test lets entries become writable without a flush
+ *
+ * Context: any.
+ * Return: true if so.
+ */
+static inline bool luf_plant_passes_entry(void)
+{
+	return luf_is_planted(PLANT_ENTRY_PASSES) ||
+	       luf_is_planted(PLANT_FLUSHED_AFTER_ENTRY);
+}
+
 bool luf_plant_skips(int reason);
 void luf_plant_pause(void);
+void luf_plant_end_fault(struct mm_struct *mm);
 
 #endif /* _MM_LUF_PLANT_H */

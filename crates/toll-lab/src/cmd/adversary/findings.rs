@@ -164,6 +164,11 @@ impl Report {
         known.unwrap_or(&self.seen)
     }
 
+    /// Whether both have the same cause.
+    pub fn has_cause_of(&self, other: &Report) -> bool {
+        self.cause() == other.cause()
+    }
+
     fn cause(&self) -> (&str, bool, &[String]) {
         let calls = &self.culprit().calls;
         let outermost = &calls[calls.len().saturating_sub(CAUSE)..];

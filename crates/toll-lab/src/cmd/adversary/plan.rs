@@ -47,7 +47,7 @@ fn one() -> u32 {
 }
 
 /// A way to make the kernel drop translations.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
     pub name: String,
@@ -61,6 +61,33 @@ pub struct Scenario {
     /// Part of the short form.
     #[serde(default)]
     pub short: bool,
+}
+
+/// Replaced by a number in a scenario's command.
+const SEED: &str = "SEED";
+
+impl Scenario {
+    /// Its line of shell with that seed.
+    pub fn line(&self, seed: u64) -> String {
+        self.run.replace(SEED, &seed.to_string())
+    }
+
+    /// Number of operations, if it runs mmfuzz: `mmfuzz SEED OPERATIONS [THREADS]`.
+    pub fn operations(&self) -> Option<u32> {
+        let words: Vec<&str> = self.run.split(' ').collect();
+        match words[..] {
+            ["mmfuzz", SEED, operations, ..] => operations.parse().ok(),
+            _ => None,
+        }
+    }
+
+    /// The same with some of its operations only.
+    pub fn with_only(&self, list: &str) -> Scenario {
+        Scenario {
+            run: format!("{} --only {list}", self.run),
+            ..self.clone()
+        }
+    }
 }
 
 /// A bug, and the scenario that must find it.
@@ -85,6 +112,9 @@ pub struct Plant {
     pub shell: String,
     /// Kernel variants that can have the bug, at least one.
     pub variants: Vec<String>,
+    /// Why the model cannot see the bug; empty if it must be found.
+    #[serde(default)]
+    pub unseen: String,
     #[serde(default)]
     pub short: bool,
 }
@@ -191,6 +221,17 @@ mod tests {
         assert_eq!(scenario, "bug m: no scenario fork");
         let variant = problem(r#"["vanilla"]"#, "[]").unwrap();
         assert_eq!(variant, "bug m: no variant");
+    }
+
+    #[test]
+    fn only_mmfuzz_has_operations() {
+        let plan: Plan = toml::from_str(TEXT).unwrap();
+        let mut scenario = plan.scenarios[0].clone();
+        assert_eq!(scenario.operations(), None);
+        scenario.run = "mmfuzz SEED 4000 3".to_owned();
+        assert_eq!(scenario.operations(), Some(4000));
+        let line = scenario.with_only("3-5,9").line(7);
+        assert_eq!(line, "mmfuzz 7 4000 3 --only 3-5,9");
     }
 
     #[test]

@@ -33,7 +33,11 @@ impl Sheet {
     pub fn summary(&self) -> Summary<'_> {
         let counts = self.counts();
         Summary {
-            planted: self.plants.len(),
+            planted: self
+                .plants
+                .iter()
+                .filter(|it| it.unseen.is_empty() || it.caught)
+                .count(),
             caught: self.plants.iter().filter(|it| it.caught).count(),
             checked: counts.checked,
             stale_capable: counts.stale_capable,
@@ -63,7 +67,7 @@ impl Sheet {
 
     /// The first thing that is wrong.
     pub fn problem(&self) -> Option<String> {
-        let missed = self.plants.iter().filter(|it| !it.caught);
+        let missed = self.plants.iter().filter(|it| it.is_missed());
         let missed: Vec<&str> = missed.map(|it| it.name.as_str()).collect();
         let kernel = self.kernels.iter().find_map(|it| {
             let why = it.problem()?;
@@ -133,9 +137,10 @@ impl Sheet {
         *text += "| bug | kernel | what is wrong | scenario | found as | time |\n\
                   |---|---|---|---|---|---|\n";
         for it in &self.plants {
-            let found = match it.caught {
-                true => it.kinds(),
-                false => format!("**not found**: {}", it.says.replace('\n', " ")),
+            let found = match (it.caught, it.is_missed()) {
+                (true, _) => it.kinds(),
+                (_, true) => format!("**not found**: {}", it.says.replace('\n', " ")),
+                (_, false) => format!("not seen: {}", it.unseen),
             };
             let seconds = it
                 .seconds
@@ -193,7 +198,14 @@ impl fmt::Display for Planted {
                 "{name:20} {variant:15} found in {seconds:.1} s: {}",
                 self.kinds()
             ),
-            _ => write!(f, "{name:20} {variant:15} NOT FOUND: {}", self.says),
+            _ if self.is_missed() => {
+                write!(f, "{name:20} {variant:15} NOT FOUND: {}", self.says)
+            }
+            _ => write!(
+                f,
+                "{name:20} {variant:15} not seen ({}): {}",
+                self.says, self.unseen
+            ),
         }
     }
 }

@@ -32,8 +32,6 @@ const BOOT: u64 = 300;
 const SCENARIO: u64 = 300;
 /// The kernel's file for flushes to leave out.
 const SPOIL: &str = "/sys/module/toll_lab/parameters/spoil";
-/// Replaced by a number in a scenario's command.
-const SEED: &str = "SEED";
 
 /// A kernel, and what its guests need.
 pub struct Tester<'a> {
@@ -95,6 +93,9 @@ pub struct Planted {
     /// Why it was not caught.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub says: String,
+    /// Why the model cannot see it; empty if it must be caught.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub unseen: String,
 }
 
 impl<'a> Tester<'a> {
@@ -179,6 +180,18 @@ impl<'a> Tester<'a> {
         Ok(Planted::new(plant, &self.built.variant, error, findings))
     }
 
+    /// Runs a scenario in a guest of its own, on its first machine; it may fail.
+    pub fn run_alone(&self, scenario: &Scenario, plant: Option<&Plant>) -> Result<Findings> {
+        let machine = self.plan.machine(&scenario.machines[0]);
+        let machine = machine.expect("a known machine");
+        let (_, findings) = self.boot(machine, &[scenario], self.args.seed, plant)?;
+        Ok(findings)
+    }
+
+    pub fn variant(&self) -> &str {
+        &self.built.variant
+    }
+
     /// Runs scenarios in one guest. The inner error is that of a guest that did not end well.
     fn boot(
         &self,
@@ -230,7 +243,7 @@ impl<'a> Tester<'a> {
 
 /// A bug is there only while its scenario runs, so that it cannot break the rest of the guest.
 fn job(scenario: &Scenario, seed: u64, plant: Option<&Plant>) -> Job {
-    let mut line = scenario.run.replace(SEED, &seed.to_string());
+    let mut line = scenario.line(seed);
     if let Some(plant) = plant {
         if !plant.spoil.is_empty() {
             let spoil = &plant.spoil;
@@ -349,7 +362,13 @@ impl Planted {
             reports: findings.reports,
             counts: findings.counts,
             says,
+            unseen: plant.unseen.clone(),
         }
+    }
+
+    /// Whether it must be found, and was not.
+    pub fn is_missed(&self) -> bool {
+        !self.caught && self.unseen.is_empty()
     }
 
     /// The kinds of its findings.

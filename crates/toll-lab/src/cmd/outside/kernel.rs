@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Runs the tests of a suite on one kernel.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,6 +12,7 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use super::Args;
+use super::checked::Checked;
 use super::mm::Tests;
 use super::plan::{Case, Group, Plan, SET_UP, SuiteName};
 use super::sheet::Kernel;
@@ -29,6 +30,10 @@ const READY: &str = "ready";
 const DISK_MIB: u64 = 512;
 /// Factor for the time limits of a debug kernel.
 const SLOWER: u64 = 3;
+/// The same for the adversarial TLB, rounded up.
+const CHECKED_SLOWER: u64 = 3;
+/// The kernel announces the owners of frames.
+const FRAMES: &str = "toll_lab_frames";
 /// Prints the kernel's warnings on the console too.
 const LOUD: &str = "loglevel=5";
 /// Seconds beyond the tests' limits: for booting, and for killing processes.
@@ -49,6 +54,8 @@ pub(super) struct TestedKernel<'a> {
     slower: u64,
     /// Guests booted so far; each has its own directory.
     guests: Cell<u32>,
+    /// With the adversarial TLB: what it found.
+    checked: Option<RefCell<Checked>>,
 }
 
 pub(super) type Found = Vec<(String, Verdict)>;
@@ -78,6 +85,13 @@ impl<'a> TestedKernel<'a> {
         };
         programs.push(shell);
         programs.push(Program::compiled(workspace, "within")?);
+        let checked = match args.adversary {
+            true => Some(RefCell::new(Checked::new(built)?)),
+            false => None,
+        };
+        if args.adversary {
+            programs.push(Program::compiled(workspace, "section")?);
+        }
         if let Some(tests) = tests {
             programs.extend(tests.programs.iter().cloned());
         }
@@ -105,9 +119,15 @@ impl<'a> TestedKernel<'a> {
             // Each guest starts from the same image; its writes are discarded.
             disks: [disk.clone(), disk],
             file_systems,
-            slower: if is_slow { SLOWER } else { 1 },
+            slower: slower(is_slow, args.adversary),
             guests: Cell::new(0),
+            checked,
         })
+    }
+
+    /// With the adversarial TLB: what it found.
+    pub(super) fn checked(self) -> Option<Checked> {
+        self.checked.map(RefCell::into_inner)
     }
 
     pub(super) fn kernel(&self) -> Kernel {
@@ -255,20 +275,28 @@ impl<'a> TestedKernel<'a> {
             group.suite.name(),
             group.file_system
         ));
-        Guest {
+        let append: &[&str] = match self.checked {
+            Some(_) => &[LOUD, FRAMES],
+            None => &[LOUD],
+        };
+        let survey = Guest {
             image: &self.built.image,
             machine: self.plan.machine,
-            append: &[LOUD],
+            append,
             programs: &programs,
             disks: &self.disks,
             jobs: &jobs,
             limit: Duration::from_secs(SLACK + all + cases.len() as u64),
             preset: None,
             lines: false,
-            adversary: false,
+            adversary: self.checked.is_some(),
             directory: &directory,
         }
-        .survey(self.workspace, Duration::from_secs(SLACK + longest))
+        .survey(self.workspace, Duration::from_secs(SLACK + longest))?;
+        if let Some(checked) = &self.checked {
+            checked.borrow_mut().add(&directory);
+        }
+        Ok(survey)
     }
 
     /// Mounts the file system, enables swap, and does what the suite and a patched kernel need.
@@ -281,8 +309,19 @@ impl<'a> TestedKernel<'a> {
         if self.built.is_patched() {
             line += &format!(" && {}", self.plan.patched);
         }
+        if self.checked.is_some() {
+            // The adversarial TLB checks from the first section on.
+            line += " && /bin/section tests /bin/busybox true";
+        }
         line
     }
+}
+
+/// The factor for time limits.
+fn slower(is_debug: bool, is_checked: bool) -> u64 {
+    let of_kernel = if is_debug { SLOWER } else { 1 };
+    let of_plugin = if is_checked { CHECKED_SLOWER } else { 1 };
+    of_kernel * of_plugin
 }
 
 /// The file systems that a .config has built in (`CONFIG_XFS_FS=y`).
