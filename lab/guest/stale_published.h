@@ -22,11 +22,18 @@ static void mremap_punch_prepare(void)
 	helper_on_third_cpu(punch_all);
 }
 
+/* A CPU keeps references to the pages that it has filled last. */
+static void fill_others(void)
+{
+	renew(64);
+}
+
 /* The pages are freed by way of their new address, as soon as they are there. */
 static void mremap_punch_round(void)
 {
 	char *region = map_new_pages();
 
+	fill_others();
 	touch(region, LENGTH, READ | WRITE);
 	helper_order();
 	move(region, LENGTH, ASIDE);
