@@ -85,6 +85,24 @@ void luf_plant_pause(void)
 		mdelay(PAUSE_MS);
 }
 
+/* The address space that has an entry without its flush. */
+static struct mm_struct *luf_passed;
+
+/**
+ * luf_plant_passes_entry - whether a test lets an entry become writable without a flush
+ * @mm: address space of the entry, which needs one
+ *
+ * Context: any.
+ * Return: true if so.
+ */
+bool luf_plant_passes_entry(struct mm_struct *mm)
+{
+	if (luf_is_planted(PLANT_FLUSHED_AFTER_ENTRY))
+		WRITE_ONCE(luf_passed, mm);
+	return luf_is_planted(PLANT_ENTRY_PASSES) ||
+	       luf_is_planted(PLANT_FLUSHED_AFTER_ENTRY);
+}
+
 /**
  * luf_plant_end_fault - flush what the gate has let pass, a little later
  * @mm: address space of a page fault that has been handled
@@ -93,9 +111,9 @@ void luf_plant_pause(void)
  */
 void luf_plant_end_fault(struct mm_struct *mm)
 {
-	if (!luf_is_planted(PLANT_FLUSHED_AFTER_ENTRY) ||
-	    luf_is_drained(&luf_batches, atomic64_read(&mm->luf_generation)))
+	if (!luf_is_planted(PLANT_FLUSHED_AFTER_ENTRY) || READ_ONCE(luf_passed) != mm)
 		return;
+	WRITE_ONCE(luf_passed, NULL);
 	mdelay(5 * PAUSE_MS);
 	flush_tlb_mm(mm);
 }

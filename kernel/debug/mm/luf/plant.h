@@ -64,18 +64,7 @@ static inline bool luf_is_planted(enum luf_plant plant)
 	return READ_ONCE(luf_planted) == plant;
 }
 
-/**
- * luf_plant_passes_entry - whether a test lets entries become writable without a flush
- *
- * Context: any.
- * Return: true if so.
- */
-static inline bool luf_plant_passes_entry(void)
-{
-	return luf_is_planted(PLANT_ENTRY_PASSES) ||
-	       luf_is_planted(PLANT_FLUSHED_AFTER_ENTRY);
-}
-
+bool luf_plant_passes_entry(struct mm_struct *mm);
 bool luf_plant_skips(int reason);
 void luf_plant_pause(void);
 void luf_plant_end_fault(struct mm_struct *mm);
