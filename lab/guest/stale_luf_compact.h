@@ -7,11 +7,8 @@
 
 #include <sys/sysinfo.h>
 
-/*
- * Compaction moves pages to higher addresses: the file gets low ones while other memory has most of the node. In each
- * round anew, since there is nothing to move after the first one.
- */
-static void luf_read_to_low_frames(void)
+/* Takes a part of the free memory, most of the node's, while `meanwhile` runs. */
+static void luf_with_most_memory(size_t sixteenths, void (*meanwhile)(void))
 {
 	struct sysinfo info;
 	size_t length;
@@ -19,13 +16,27 @@ static void luf_read_to_low_frames(void)
 
 	if (sysinfo(&info))
 		fail("sysinfo");
-	length = info.freeram * info.mem_unit / 8 * 3;
-	luf_drop_cache();
+	length = info.freeram * info.mem_unit / 16 * sixteenths;
 	other = anonymous(length);
 	madvise(other, length, MADV_HUGEPAGE);
 	fill(other, length);
-	unmap(luf_map(AREA + GIB, COMPACT_PAGES * PAGE), COMPACT_PAGES * PAGE);
+	meanwhile();
 	unmap(other, length);
+}
+
+static void luf_read_file(void)
+{
+	unmap(luf_map(AREA + GIB, COMPACT_PAGES * PAGE), COMPACT_PAGES * PAGE);
+}
+
+/*
+ * Compaction moves pages to higher addresses: the file gets low ones while other memory has most of the node. In each
+ * round anew, since there is nothing to move after the first one.
+ */
+static void luf_read_to_low_frames(void)
+{
+	luf_drop_cache();
+	luf_with_most_memory(6, luf_read_file);
 }
 
 /* Compaction finds nothing but the region. */
@@ -50,11 +61,12 @@ static void luf_compact_pool_prepare(void)
 	luf_expect(LUF_DEFERRED);
 }
 
+/* The frames that it leaves are anywhere, so nearly all of the node gets a new owner. */
 static void luf_compact(void)
 {
 	if (!set("/proc/sys/vm/compact_memory", "1"))
 		fail("/proc/sys/vm/compact_memory");
-	renew(COMPACT_PAGES);
+	luf_with_most_memory(7, settle);
 }
 
 static char *luf_map_movable(size_t length)

@@ -87,7 +87,14 @@ fn a_planted_bug_is_found_and_repeats() {
 #[test]
 #[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
 fn a_random_run_is_reduced_to_the_operations_that_matter() {
-    let words = ["vanilla", "--minimise", "--scenario", "random", "--plant", "mremap"];
+    let words = [
+        "vanilla",
+        "--minimise",
+        "--scenario",
+        "random",
+        "--plant",
+        "mremap",
+    ];
     let words = [&words[..], &["--json"]].concat();
     let got: Value = serde_json::from_str(&adversary(&words, 0).0).unwrap();
     schema::check("adversary-minimum", &got);

@@ -22,8 +22,8 @@
 
 #include "internal.h"
 
-/* How long one CPU waits where another one must get in between. */
-#define TOLL_BUG_PAUSE_MS	100
+/* How long a task waits where another one must get in between, on an emulated machine. */
+#define TOLL_BUG_PAUSE_MS	1000
 
 unsigned int toll_bug_planted;
 
@@ -40,12 +40,12 @@ static const char *const toll_bug_names[TOLL_BUGS] = {
  * toll_bug_pause - let another CPU get in between, where that is the bug
  * @bug: the bug
  *
- * Context: any.
+ * Context: process, sleeps.
  */
 void toll_bug_pause(enum toll_bug bug)
 {
 	if (toll_bug(bug))
-		mdelay(TOLL_BUG_PAUSE_MS);
+		msleep(TOLL_BUG_PAUSE_MS);
 }
 
 /**

@@ -107,14 +107,14 @@ bool luf_plant_passes_entry(struct mm_struct *mm)
  * luf_plant_end_fault - flush what the gate has let pass, a little later
  * @mm: address space of a page fault that has been handled
  *
- * Context: process.
+ * Context: process, may sleep.
  */
 void luf_plant_end_fault(struct mm_struct *mm)
 {
 	if (!luf_is_planted(PLANT_FLUSHED_AFTER_ENTRY) || READ_ONCE(luf_passed) != mm)
 		return;
 	WRITE_ONCE(luf_passed, NULL);
-	mdelay(5 * PAUSE_MS);
+	msleep(50 * PAUSE_MS);
 	flush_tlb_mm(mm);
 }
 

@@ -92,7 +92,7 @@ impl Runs<'_> {
         };
         let mut search = Search::new(all);
         let mut is_minimal = true;
-        while let Some(fewer) = search.next() {
+        while let Some(fewer) = search.attempt() {
             if self.is_late() {
                 is_minimal = false;
                 break;

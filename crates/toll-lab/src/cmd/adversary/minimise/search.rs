@@ -2,7 +2,7 @@
 //! Delta debugging: leaves out parts of a list, ever smaller ones, as long as what is left still
 //! fails (Zeller and Hildebrandt, 2002).
 
-/// A search in progress: `next` gives a list to try, `answer` says whether it failed.
+/// A search in progress: `attempt` gives a list to try, `answer` says whether it failed.
 #[derive(Debug)]
 pub struct Search {
     best: Vec<u32>,
@@ -29,7 +29,7 @@ impl Search {
     }
 
     /// The next list to try; `None` if each single number is needed.
-    pub fn next(&mut self) -> Option<Vec<u32>> {
+    pub fn attempt(&mut self) -> Option<Vec<u32>> {
         let is_done = self.needed == self.parts && self.parts >= self.best.len();
         if self.best.len() < 2 || is_done {
             return None;

@@ -50,6 +50,18 @@ fn a_bug_that_had_no_effect_is_not_caught() {
 }
 
 #[test]
+fn a_bug_that_cannot_be_seen_is_not_missed() {
+    let of = |more, reports| Planted::new(&plant(more), "vanilla", None, findings(0, reports));
+    assert!(of("kernel = 'x'", "").is_missed());
+    assert!(!of("kernel = 'x'", REPORT).is_missed());
+    let unseen = of("unseen = 'no TLB is involved'", "");
+    assert!(!unseen.is_missed());
+    let text = unseen.to_string();
+    let end = "not seen (nothing was found): no TLB is involved";
+    assert!(text.ends_with(end), "{text}");
+}
+
+#[test]
 fn what_broke_the_guest_is_named_if_nothing_was_found() {
     let error = || Some(anyhow::anyhow!("the guest hung"));
     let plant = plant("kernel = 'x'");

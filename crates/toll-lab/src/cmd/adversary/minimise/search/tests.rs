@@ -5,7 +5,7 @@ use super::*;
 fn search(count: u32, fails: impl Fn(&[u32]) -> bool) -> (Vec<u32>, usize) {
     let mut search = Search::new((0..count).collect());
     let mut tried = 0;
-    while let Some(fewer) = search.next() {
+    while let Some(fewer) = search.attempt() {
         tried += 1;
         search.answer(fails(&fewer));
     }
