@@ -19,7 +19,7 @@ static void luf_with_most_memory(size_t sixteenths, void (*meanwhile)(void))
 	length = info.freeram * info.mem_unit / 16 * sixteenths;
 	other = anonymous(length);
 	madvise(other, length, MADV_HUGEPAGE);
-	fill(other, length);
+	advise(other, length, MADV_POPULATE_WRITE);
 	meanwhile();
 	unmap(other, length);
 }

@@ -83,7 +83,7 @@ fn a_planted_bug_is_found_and_repeats() {
     assert_eq!(causes(reports), causes(again));
 }
 
-/// With the flushes of mremap() left out, what is left is a move and what it needs.
+/// With the flushes of MADV_DONTNEED left out, what is left is such a call and what it needs.
 #[test]
 #[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
 fn a_random_run_is_reduced_to_the_operations_that_matter() {
@@ -93,14 +93,14 @@ fn a_random_run_is_reduced_to_the_operations_that_matter() {
         "--scenario",
         "random",
         "--plant",
-        "mremap",
+        "dontneed",
     ];
     let words = [&words[..], &["--json"]].concat();
     let got: Value = serde_json::from_str(&adversary(&words, 0).0).unwrap();
     schema::check("adversary-minimum", &got);
-    assert_eq!(got["plant"], "mremap");
+    assert_eq!(got["plant"], "dontneed");
     let left = got["operations"].as_u64().unwrap();
     assert!((1..=8).contains(&left), "{got}");
     let calls = got["report"]["unmapped"]["calls"].to_string();
-    assert!(calls.contains("mremap"), "{calls}");
+    assert!(calls.contains("madvise"), "{calls}");
 }

@@ -97,12 +97,21 @@ impl Runs<'_> {
                 is_minimal = false;
                 break;
             }
-            let found = self.report_of(&fewer, Some(&report))?;
+            let found = self.attempt(&fewer, &report);
             self.show(&fewer, found.is_some());
             search.answer(found.is_some());
             report = found.unwrap_or(report);
         }
         Ok(self.sum(search.best(), is_minimal, report))
+    }
+
+    /// A guest that was not checked has no report: what it had is kept.
+    fn attempt(&mut self, operations: &[u32], like: &Report) -> Option<Report> {
+        let found = self.report_of(operations, Some(like));
+        found.unwrap_or_else(|error| {
+            output::note(error);
+            None
+        })
     }
 
     /// Whether a time was given, and is over.
