@@ -69,13 +69,16 @@ static void luf_late_writer_round(void)
 
 static char *luf_new_page;
 
+/* Until the other thread is at the end of its fault, which takes a second under the bug. */
+enum { LUF_IN_FAULT_US = 100000 };
+
 /* Writes to the page without a fault of its own, and lets the toucher read it. */
 static void *luf_second_writer(void *unused)
 {
 	pin(2);
 	for (unsigned int order = 1;; order++) {
 		helper_await(&helper->order, order);
-		usleep(4000);
+		usleep(LUF_IN_FAULT_US);
 		*(volatile unsigned char *)luf_new_page = CHANGED;
 		touch(luf_new_page, PAGE, READ);
 		atomic_store(&helper->obeyed, order);

@@ -91,16 +91,18 @@ static struct mm_struct *luf_passed;
 /**
  * luf_plant_passes_entry - whether a test lets an entry become writable without a flush
  * @mm: address space of the entry, which needs one
+ * @table: its page table, which loses its stamp if the flush comes later
  *
- * Context: any.
+ * Context: with the lock of the table held.
  * Return: true if so.
  */
-bool luf_plant_passes_entry(struct mm_struct *mm)
+bool luf_plant_passes_entry(struct mm_struct *mm, struct ptdesc *table)
 {
-	if (luf_is_planted(PLANT_FLUSHED_AFTER_ENTRY))
-		WRITE_ONCE(luf_passed, mm);
-	return luf_is_planted(PLANT_ENTRY_PASSES) ||
-	       luf_is_planted(PLANT_FLUSHED_AFTER_ENTRY);
+	if (!luf_is_planted(PLANT_FLUSHED_AFTER_ENTRY))
+		return luf_is_planted(PLANT_ENTRY_PASSES);
+	table->pt_index = 0;
+	WRITE_ONCE(luf_passed, mm);
+	return true;
 }
 
 /**

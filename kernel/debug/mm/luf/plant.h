@@ -11,6 +11,7 @@
 #include <linux/types.h>
 
 struct mm_struct;
+struct ptdesc;
 
 /* In the order of the names in sysfs. */
 enum luf_plant {
@@ -64,7 +65,7 @@ static inline bool luf_is_planted(enum luf_plant plant)
 	return READ_ONCE(luf_planted) == plant;
 }
 
-bool luf_plant_passes_entry(struct mm_struct *mm);
+bool luf_plant_passes_entry(struct mm_struct *mm, struct ptdesc *table);
 bool luf_plant_skips(int reason);
 void luf_plant_pause(void);
 void luf_plant_end_fault(struct mm_struct *mm);
