@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Changed images: reading and repairing one never fails in another way than it should.
+
+use std::time::Instant;
+
+use toll_image::crash::model;
+use toll_image::crash::op::Op;
+use toll_image::crash::random::Random;
+use toll_image::crash::trace::Trace;
+use toll_image::crash::world::World;
+use toll_image::layout::{Entry, INODES, NAMES, PAGE, Root, Target, inode, name, seal};
+use toll_image::medium::{Medium, Source};
+use toll_image::ops::{Fs, Rename};
+use toll_image::{Survey, repair, survey, word};
+
+const PAGES: u64 = 48;
+
+/// An image with everything that the format has.
+fn image() -> Trace {
+    let mut world = World::new(PAGES, None);
+    let ops = [
+        Op::Mkdir("d"),
+        Op::Mkdir("d/e"),
+        Op::Create("f"),
+        Op::Write("f", 0, 9000, 1),
+        Op::Link("f", "d/f"),
+        Op::Create("g"),
+        Op::Write("g", 3 << 20, 9, 2),
+        Op::Create("s"),
+        Op::Write("s", 0, 5000, 3),
+        Op::Xattr("s", "user.a", Some("1")),
+        Op::Seal("s", seal::WRITE),
+        Op::Symlink("l", "d/f"),
+        Op::Mknod("n"),
+        Op::Create("x"),
+        Op::Rename("x", "y", Rename::Whiteout),
+    ];
+    for op in ops {
+        assert!(world.run(&op), "{op:?}");
+    }
+    world.fs.medium().clone()
+}
+
+/// Places of words that mean something.
+fn words(survey: &Survey, image: &Trace) -> Vec<u64> {
+    let mut words = vec![INODES, NAMES];
+    for found in survey.inodes.values() {
+        words.extend((0..inode::END / 8).map(|n| found.at + n * 8));
+    }
+    for slot in survey.names.keys() {
+        let page = survey.name_pages[&(slot / name::PER_PAGE)];
+        let at = page * PAGE + slot % name::PER_PAGE * name::SLOT;
+        words.extend([name::INODE, name::PARENT, name::LENGTH].map(|field| at + field));
+    }
+    let mut roots = vec![(INODES, root(image, INODES)), (NAMES, root(image, NAMES))];
+    roots.extend(survey.inodes.values().map(|found| (found.at + inode::ROOT, found.root)));
+    for (at, root) in roots {
+        toll_image::survey::tree::walk(image, at, root, &mut |node| {
+            words.extend(node.map(|node| node.word));
+            toll_image::survey::tree::Step::Enter
+        })
+        .unwrap();
+    }
+    words
+}
+
+fn root(image: &Trace, at: u64) -> Root {
+    Root::unpack(toll_image::medium::payload_at(image, at).unwrap().unwrap())
+}
+
+fn value(image: &Trace, at: u64) -> u64 {
+    word::number_at(image.bytes(), at as usize)
+}
+
+#[test]
+fn each_flipped_bit_of_a_word_in_use_is_found() {
+    let mut image = image();
+    let found = survey(&image).unwrap();
+    for at in words(&found, &image) {
+        for bit in 0..64 {
+            let mark = image.mark();
+            let flipped = value(&image, at) ^ 1 << bit;
+            image.poke(at, flipped);
+            assert!(survey(&image).unwrap().findings.is_damaged(), "{at:#x} bit {bit}");
+            image.rewind(mark);
+        }
+    }
+}
+
+/// A change that the checks of words see, or one that only later checks can see.
+fn mutate(image: &mut Trace, words: &[u64], random: &mut Random) {
+    let at = match random.below(4) {
+        0 => random.below(PAGES * PAGE / 8) * 8,
+        1 => random.below(2) * PAGE + random.below(34) * 8,
+        _ => *random.choose(words),
+    };
+    let old = value(image, at);
+    let new = match random.below(8) {
+        0 => old ^ 1 << random.below(64),
+        1 => random.next(),
+        2 => 0,
+        3 => value(image, *random.choose(words)),
+        _ => word::encode(at, payload(image, old & word::PAYLOAD, words, random)),
+    };
+    image.poke(at, new);
+}
+
+/// A payload that may make sense.
+fn payload(image: &Trace, old: u64, words: &[u64], random: &mut Random) -> u64 {
+    let page = random.below(PAGES + 2);
+    let leaf = random.below(2) == 0;
+    let root = Root { page, level: random.below(6) as u8, leaf, seals: random.below(16) as u8 };
+    let payload = match random.below(9) {
+        0 => old ^ 1 << random.below(48),
+        1 => old ^ 1 << random.below(8),
+        2 => value(image, *random.choose(words)),
+        3 => random.below(20),
+        4 => Entry { page, leaf }.pack(),
+        5 => root.pack(),
+        6 => Target { inode: random.below(12), pending: true }.pack(),
+        7 => old.wrapping_add(random.below(3)).wrapping_sub(1),
+        _ => random.next(),
+    };
+    payload & word::PAYLOAD
+}
+
+/// Kinds of results, to show that mutations reach all of them.
+#[derive(Debug, Default)]
+struct Count {
+    refused: u64,
+    whole: u64,
+    leftovers: u64,
+    damaged: u64,
+    repaired: u64,
+    mounted: u64,
+}
+
+/// Reads, repairs and uses an image.
+fn try_image(image: &mut Trace, count: &mut Count) {
+    let Ok(first) = survey(image) else {
+        count.refused += 1;
+        return;
+    };
+    let findings = &first.findings;
+    match findings.is_damaged() {
+        true => count.damaged += 1,
+        false if findings.is_empty() => count.whole += 1,
+        false => count.leftovers += 1,
+    }
+    model::read(image, &first).unwrap();
+    let was_damaged = findings.is_damaged();
+    let repaired = repair(image).unwrap();
+    let again = repair(image).unwrap();
+    assert!(again.fixed.is_empty(), "{:?}\n{:?}", repaired.fixed, again.fixed);
+    if repaired.survey.findings.is_damaged() {
+        return;
+    }
+    count.repaired += u64::from(was_damaged);
+    use_image(image, count);
+}
+
+/// An image without damage can be used.
+fn use_image(image: &mut Trace, count: &mut Count) {
+    let mut fs = Fs::mount(image.clone()).expect("no damage");
+    count.mounted += 1;
+    if fs.lookup(inode::FIRST, b"new").is_ok() {
+        return;
+    }
+    if let Ok(number) = fs.create(inode::FIRST, b"new", 0o100_600, 0) {
+        let _ = fs.write(number, 5000, b"content");
+    }
+    let after = survey(fs.medium()).unwrap();
+    assert!(!after.findings.is_damaged(), "{:?}", after.findings);
+}
+
+/// Each image has one to four changes.
+fn try_images(images: u64) {
+    let begin = Instant::now();
+    let mut image = image();
+    let words = words(&survey(&image).unwrap(), &image);
+    let mut random = Random::new(images);
+    let mut count = Count::default();
+    for _ in 0..images {
+        let mark = image.mark();
+        for _ in 0..=random.below(4) {
+            mutate(&mut image, &words, &mut random);
+        }
+        try_image(&mut image, &mut count);
+        image.rewind(mark);
+    }
+    eprintln!("{images} images: {count:?}; {:.1} s", begin.elapsed().as_secs_f64());
+    let Count { refused, whole, leftovers, damaged, repaired, mounted } = count;
+    let least = refused.min(whole).min(leftovers).min(damaged).min(repaired).min(mounted);
+    assert!(least > images / 1000, "{least}");
+}
+
+#[test]
+fn changed_images_are_read_and_repaired() {
+    try_images(50_000);
+}
+
+/// `cargo test -p toll-image --test mutate -- --ignored`
+#[test]
+#[ignore = "takes most of a minute"]
+fn a_million_changed_images_are_read_and_repaired() {
+    try_images(1_000_000);
+}
+
+#[test]
+fn any_bytes_behind_a_superblock_are_read() {
+    let mut random = Random::new(5);
+    let image = image();
+    let bytes = image.bytes();
+    for _ in 0..200 {
+        let mut noise = bytes.clone();
+        for at in (256..noise.len()).step_by(8).filter(|at| *at < 4096 || *at >= 8192) {
+            noise[at..at + 8].copy_from_slice(&random.next().to_le_bytes());
+        }
+        let found = survey(&noise).unwrap();
+        assert!(found.findings.is_damaged());
+        assert_eq!(noise.pages(), PAGES);
+        repair(&mut noise).unwrap();
+    }
+}
+
+#[test]
+fn a_medium_writes_words() {
+    let mut bytes = vec![0; 65536];
+    bytes.publish(4096, 5).unwrap();
+    assert_eq!(toll_image::medium::payload_at(&bytes, 4096).unwrap(), Some(5));
+}
