@@ -16,7 +16,12 @@ pub enum Fix {
     /// Store the payload of a word.
     Set { offset: u64, payload: u64 },
     /// Complete a rename: the first word gets the inode, and then the second loses its flag.
-    Complete { from: u64, other: u64, target: u64, inode: u64 },
+    Complete {
+        from: u64,
+        other: u64,
+        target: u64,
+        inode: u64,
+    },
     /// Write this copy of the superblock anew.
     Superblock { page: u64 },
 }
@@ -56,15 +61,33 @@ impl Findings {
         }
     }
 
-    pub fn damage(&mut self, offset: u64, inode: Option<u64>, what: &'static str, fix: Option<Fix>) {
+    pub fn damage(
+        &mut self,
+        offset: u64,
+        inode: Option<u64>,
+        what: &'static str,
+        fix: Option<Fix>,
+    ) {
         let severity = Severity::Damage;
-        self.add(Finding { severity, offset, inode, what, fix });
+        self.add(Finding {
+            severity,
+            offset,
+            inode,
+            what,
+            fix,
+        });
     }
 
     pub fn leftover(&mut self, offset: u64, inode: Option<u64>, what: &'static str, fix: Fix) {
         let severity = Severity::Leftover;
         let fix = Some(fix);
-        self.add(Finding { severity, offset, inode, what, fix });
+        self.add(Finding {
+            severity,
+            offset,
+            inode,
+            what,
+            fix,
+        });
     }
 
     pub fn is_damaged(&self) -> bool {

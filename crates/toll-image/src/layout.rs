@@ -179,7 +179,10 @@ pub struct Time {
 impl Time {
     /// Times out of range become the nearest one in range.
     pub fn pack(self) -> u64 {
-        let seconds = self.seconds.saturating_add(TIME_BASE).clamp(0, (1 << 34) - 1);
+        let seconds = self
+            .seconds
+            .saturating_add(TIME_BASE)
+            .clamp(0, (1 << 34) - 1);
         (seconds as u64) << 14 | self.steps.min(TIME_STEPS - 1)
     }
 

@@ -30,7 +30,11 @@ pub fn make(medium: &mut impl Medium, template: &Template) -> io::Result<()> {
     medium.flush(0..(FIRST_INODES + 1) * PAGE)?;
     medium.fence()?;
     root_directory(medium, template)?;
-    let root = Root { page: FIRST_INODES, leaf: true, ..Root::default() };
+    let root = Root {
+        page: FIRST_INODES,
+        leaf: true,
+        ..Root::default()
+    };
     medium.store_word(INODES, root.pack())?;
     medium.store_word(NAMES, 0)?;
     medium.flush(0..(FIRST_INODES + 1) * PAGE)?;

@@ -98,14 +98,22 @@ impl<M: Medium> Fs<M> {
             owned: survey.owned,
             inode_pages: survey.inode_pages,
             name_pages: survey.name_pages,
-            inodes: survey.inodes.iter().map(|(number, inode)| (*number, inode.at)).collect(),
+            inodes: survey
+                .inodes
+                .iter()
+                .map(|(number, inode)| (*number, inode.at))
+                .collect(),
             names: survey.names,
             links: BTreeMap::new(),
             held: BTreeSet::new(),
             now: Time::default(),
             fault,
         };
-        fs.links = survey.inodes.iter().map(|(number, inode)| (*number, inode.links)).collect();
+        fs.links = survey
+            .inodes
+            .iter()
+            .map(|(number, inode)| (*number, inode.links))
+            .collect();
         Ok(fs)
     }
 
@@ -129,7 +137,10 @@ impl<M: Medium> Fs<M> {
 
     /// The inode of a name.
     pub fn lookup(&self, parent: u64, text: &[u8]) -> Result<u64> {
-        let slot = self.slots.get(&(parent, text.to_vec())).ok_or(OpError::NoEntry)?;
+        let slot = self
+            .slots
+            .get(&(parent, text.to_vec()))
+            .ok_or(OpError::NoEntry)?;
         Ok(self.names[slot].inode)
     }
 

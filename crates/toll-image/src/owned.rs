@@ -45,7 +45,10 @@ impl Owned {
     }
 
     pub fn count(&self) -> u64 {
-        self.bits.iter().map(|bits| u64::from(bits.count_ones())).sum()
+        self.bits
+            .iter()
+            .map(|bits| u64::from(bits.count_ones()))
+            .sum()
     }
 
     /// The first aligned block of free pages.

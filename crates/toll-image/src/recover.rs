@@ -28,10 +28,7 @@ pub fn recover(medium: &mut impl Medium) -> Result<Survey, Unrecovered> {
 }
 
 /// [`recover`] with an injected bug.
-pub fn recover_with(
-    medium: &mut impl Medium,
-    fault: Option<Fault>,
-) -> Result<Survey, Unrecovered> {
+pub fn recover_with(medium: &mut impl Medium, fault: Option<Fault>) -> Result<Survey, Unrecovered> {
     loop {
         let survey = survey_with(medium, fault)?;
         let list = &survey.findings.list;

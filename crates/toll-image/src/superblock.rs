@@ -81,7 +81,10 @@ impl Superblock {
         let damaged = damaged.collect();
         let superblock = choose(copies)?;
         superblock.check(present)?;
-        Ok(Found { superblock, damaged })
+        Ok(Found {
+            superblock,
+            damaged,
+        })
     }
 
     fn check(&self, present: u64) -> Result<(), Refusal> {
@@ -118,7 +121,8 @@ fn choose(copies: [Copy; 2]) -> Result<Superblock, Refusal> {
 }
 
 fn copy(page: &[u8]) -> Copy {
-    let number = |at: usize| u32::from_le_bytes([page[at], page[at + 1], page[at + 2], page[at + 3]]);
+    let number =
+        |at: usize| u32::from_le_bytes([page[at], page[at + 1], page[at + 2], page[at + 3]]);
     let long = |at| crate::word::number_at(page, at);
     if page.len() != PAGE as usize || page[..8] != MAGIC {
         return Copy::Foreign;
@@ -143,7 +147,14 @@ fn copy(page: &[u8]) -> Copy {
 /// A UUID in its usual form.
 pub fn uuid_text(uuid: &[u8; 16]) -> String {
     let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
-    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+    [
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..],
+    ]
+    .join("-")
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 mod data;
 mod inodes;
 mod names;
+mod pending;
 pub mod tree;
 
 pub use names::is_name;
@@ -127,7 +128,8 @@ impl<S: Source> Reader<'_, S> {
         for page in damaged.iter().copied() {
             let fix = Some(Fix::Superblock { page });
             let what = "a copy of the superblock is damaged";
-            self.findings.damage(page * crate::layout::PAGE, None, what, fix);
+            self.findings
+                .damage(page * crate::layout::PAGE, None, what, fix);
         }
     }
 }
@@ -140,7 +142,9 @@ impl Survey {
 
     /// The inode that a path leads to.
     pub fn lookup(&self, path: &[u8]) -> Option<u64> {
-        let parts = path.split(|byte| *byte == b'/').filter(|part| !part.is_empty());
+        let parts = path
+            .split(|byte| *byte == b'/')
+            .filter(|part| !part.is_empty());
         let mut inode = crate::layout::inode::FIRST;
         for part in parts {
             inode = self.child(inode, part)?;

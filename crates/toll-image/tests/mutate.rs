@@ -53,7 +53,12 @@ fn words(survey: &Survey, image: &Trace) -> Vec<u64> {
         words.extend([name::INODE, name::PARENT, name::LENGTH].map(|field| at + field));
     }
     let mut roots = vec![(INODES, root(image, INODES)), (NAMES, root(image, NAMES))];
-    roots.extend(survey.inodes.values().map(|found| (found.at + inode::ROOT, found.root)));
+    roots.extend(
+        survey
+            .inodes
+            .values()
+            .map(|found| (found.at + inode::ROOT, found.root)),
+    );
     for (at, root) in roots {
         toll_image::survey::tree::walk(image, at, root, &mut |node| {
             words.extend(node.map(|node| node.word));
@@ -81,7 +86,10 @@ fn each_flipped_bit_of_a_word_in_use_is_found() {
             let mark = image.mark();
             let flipped = value(&image, at) ^ 1 << bit;
             image.poke(at, flipped);
-            assert!(survey(&image).unwrap().findings.is_damaged(), "{at:#x} bit {bit}");
+            assert!(
+                survey(&image).unwrap().findings.is_damaged(),
+                "{at:#x} bit {bit}"
+            );
             image.rewind(mark);
         }
     }
@@ -109,7 +117,12 @@ fn mutate(image: &mut Trace, words: &[u64], random: &mut Random) {
 fn payload(image: &Trace, old: u64, words: &[u64], random: &mut Random) -> u64 {
     let page = random.below(PAGES + 2);
     let leaf = random.below(2) == 0;
-    let root = Root { page, level: random.below(6) as u8, leaf, seals: random.below(16) as u8 };
+    let root = Root {
+        page,
+        level: random.below(6) as u8,
+        leaf,
+        seals: random.below(16) as u8,
+    };
     let payload = match random.below(9) {
         0 => old ^ 1 << random.below(48),
         1 => old ^ 1 << random.below(8),
@@ -117,7 +130,11 @@ fn payload(image: &Trace, old: u64, words: &[u64], random: &mut Random) -> u64 {
         3 => random.below(20),
         4 => Entry { page, leaf }.pack(),
         5 => root.pack(),
-        6 => Target { inode: random.below(12), pending: true }.pack(),
+        6 => Target {
+            inode: random.below(12),
+            pending: true,
+        }
+        .pack(),
         7 => old.wrapping_add(random.below(3)).wrapping_sub(1),
         _ => random.next(),
     };
@@ -147,15 +164,20 @@ fn try_image(image: &mut Trace, count: &mut Count) {
         false if findings.is_empty() => count.whole += 1,
         false => count.leftovers += 1,
     }
-    model::read(image, &first).unwrap();
     let was_damaged = findings.is_damaged();
     let repaired = repair(image).unwrap();
     let again = repair(image).unwrap();
-    assert!(again.fixed.is_empty(), "{:?}\n{:?}", repaired.fixed, again.fixed);
+    assert!(
+        again.fixed.is_empty(),
+        "{:?}\n{:?}",
+        repaired.fixed,
+        again.fixed
+    );
     if repaired.survey.findings.is_damaged() {
         return;
     }
     count.repaired += u64::from(was_damaged);
+    model::read(image, &repaired.survey).unwrap();
     use_image(image, count);
 }
 
@@ -188,9 +210,24 @@ fn try_images(images: u64) {
         try_image(&mut image, &mut count);
         image.rewind(mark);
     }
-    eprintln!("{images} images: {count:?}; {:.1} s", begin.elapsed().as_secs_f64());
-    let Count { refused, whole, leftovers, damaged, repaired, mounted } = count;
-    let least = refused.min(whole).min(leftovers).min(damaged).min(repaired).min(mounted);
+    eprintln!(
+        "{images} images: {count:?}; {:.1} s",
+        begin.elapsed().as_secs_f64()
+    );
+    let Count {
+        refused,
+        whole,
+        leftovers,
+        damaged,
+        repaired,
+        mounted,
+    } = count;
+    let least = refused
+        .min(whole)
+        .min(leftovers)
+        .min(damaged)
+        .min(repaired)
+        .min(mounted);
     assert!(least > images / 1000, "{least}");
 }
 
@@ -213,7 +250,10 @@ fn any_bytes_behind_a_superblock_are_read() {
     let bytes = image.bytes();
     for _ in 0..200 {
         let mut noise = bytes.clone();
-        for at in (256..noise.len()).step_by(8).filter(|at| *at < 4096 || *at >= 8192) {
+        for at in (256..noise.len())
+            .step_by(8)
+            .filter(|at| *at < 4096 || *at >= 8192)
+        {
             noise[at..at + 8].copy_from_slice(&random.next().to_le_bytes());
         }
         let found = survey(&noise).unwrap();
@@ -227,5 +267,8 @@ fn any_bytes_behind_a_superblock_are_read() {
 fn a_medium_writes_words() {
     let mut bytes = vec![0; 65536];
     bytes.publish(4096, 5).unwrap();
-    assert_eq!(toll_image::medium::payload_at(&bytes, 4096).unwrap(), Some(5));
+    assert_eq!(
+        toll_image::medium::payload_at(&bytes, 4096).unwrap(),
+        Some(5)
+    );
 }

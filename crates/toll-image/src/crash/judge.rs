@@ -13,7 +13,11 @@ pub struct Allowed<'a> {
 
 /// `Err` says what is wrong.
 pub fn judge(found: &Model, allowed: &Allowed) -> Result<(), String> {
-    let Allowed { before, after, gradual } = *allowed;
+    let Allowed {
+        before,
+        after,
+        gradual,
+    } = *allowed;
     times(found, before, after)?;
     if gradual {
         return mixture(found, before, after);
@@ -63,7 +67,11 @@ fn attributes(number: u64, file: &File, side: &File) -> Result<(), String> {
     let of = |it: &File| (it.mode, it.uid, it.gid, it.rdev, it.size, it.seals);
     match of(file) == of(side) && file.xattr == side.xattr {
         true => Ok(()),
-        false => Err(format!("inode {number} has {:?}, not {:?}", of(file), of(side))),
+        false => Err(format!(
+            "inode {number} has {:?}, not {:?}",
+            of(file),
+            of(side)
+        )),
     }
 }
 
@@ -75,10 +83,16 @@ fn mixture(found: &Model, before: &Model, after: &Model) -> Result<(), String> {
         either(*number, file, sides)?;
         // Data is persistent before the size that covers it.
         let has_grown = file.size > sides[0].size;
-        let content_of = if has_grown { [None, Some(sides[1])] } else { sides.map(Some) };
+        let content_of = if has_grown {
+            [None, Some(sides[1])]
+        } else {
+            sides.map(Some)
+        };
         let loose = sides.map(Some);
         let units = file.content.keys();
-        let units = units.chain(sides[0].content.keys()).chain(sides[1].content.keys());
+        let units = units
+            .chain(sides[0].content.keys())
+            .chain(sides[1].content.keys());
         for unit in units {
             content(*number, file, *unit, &content_of, &loose)?;
         }
@@ -120,18 +134,23 @@ fn content(
     let may_be_loose = !file.is_sealed() && loose.iter().flatten().any(is_loose);
     match is_side || may_be_loose {
         true => Ok(()),
-        false => Err(format!("inode {number} has {found:#x} at byte {}", unit * 8)),
+        false => Err(format!(
+            "inode {number} has {found:#x} at byte {}",
+            unit * 8
+        )),
     }
 }
 
-/// Each time is the one before or after.
+/// Each time is the one before or after. An inode that the operation removes may have any.
 fn times(found: &Model, before: &Model, after: &Model) -> Result<(), String> {
     for (number, file) in &found.files {
         let sides = [before, after].map(|model| model.files.get(number));
-        let sides = || sides.iter().flatten();
-        let fits = sides().any(|side| side.mtime == file.mtime)
-            && sides().any(|side| side.ctime == file.ctime);
-        if sides().next().is_some() && !fits {
+        let [Some(first), Some(second)] = sides else {
+            continue;
+        };
+        let fits = [first.mtime, second.mtime].contains(&file.mtime)
+            && [first.ctime, second.ctime].contains(&file.ctime);
+        if !fits {
             let (mtime, ctime) = (file.mtime, file.ctime);
             return Err(format!("inode {number} has the times {mtime} and {ctime}"));
         }

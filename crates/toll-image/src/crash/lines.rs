@@ -66,7 +66,10 @@ impl Lines {
 
     /// The number of states that a crash can leave.
     pub fn states(&self) -> f64 {
-        let counts = self.lines.values().map(|line| line.stores.len() as f64 + 1.0);
+        let counts = self
+            .lines
+            .values()
+            .map(|line| line.stores.len() as f64 + 1.0);
         counts.product()
     }
 
@@ -96,7 +99,10 @@ impl Lines {
         let none = vec![0; full.len()];
         let mut choices = vec![none.clone(), full.clone()];
         let first = random.below(full.len() as u64) as usize;
-        for n in (0..full.len()).map(|n| (first + n) % full.len()).take(most / 4) {
+        for n in (0..full.len())
+            .map(|n| (first + n) % full.len())
+            .take(most / 4)
+        {
             let swapped = |base: &Choice, with: &Choice| {
                 let mut choice = base.clone();
                 choice[n] = with[n];
@@ -105,7 +111,9 @@ impl Lines {
             choices.extend([swapped(&none, &full), swapped(&full, &none)]);
         }
         while choices.len() < most {
-            let some = full.iter().map(|stores| random.below(*stores as u64 + 1) as usize);
+            let some = full
+                .iter()
+                .map(|stores| random.below(*stores as u64 + 1) as usize);
             choices.push(some.collect());
         }
         choices

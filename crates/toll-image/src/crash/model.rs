@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a file system holds, in memory: as operations should leave it, or as an image has it.
 
+mod read;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 
 use super::op::{Op, Path};
-use crate::layout::{PAGE, inode, kind, seal};
-use crate::medium::Source;
+use crate::layout::{inode, kind, seal};
 use crate::ops::Rename;
-use crate::survey::tree::{Step, walk};
-use crate::survey::{Inode, Survey};
-use crate::xattr::{self, Attributes};
+use crate::xattr::Attributes;
+
+pub use read::read;
 
 /// An inode.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -102,7 +102,10 @@ impl File {
         self.content.retain(cut);
         self.loose.retain(|unit, _| unit * 8 < size);
         for (unit, values) in &mut self.loose {
-            *values = values.iter().map(|value| before_end(*unit, *value, size)).collect();
+            *values = values
+                .iter()
+                .map(|value| before_end(*unit, *value, size))
+                .collect();
         }
     }
 
@@ -219,7 +222,12 @@ impl Model {
     }
 
     fn make(&mut self, path: Path, number: u64, mode: u16, now: i64) -> Option<()> {
-        let file = File { mode, mtime: now, ctime: now, ..File::default() };
+        let file = File {
+            mode,
+            mtime: now,
+            ctime: now,
+            ..File::default()
+        };
         self.files.insert(number, file);
         self.add(path, number, now)
     }
@@ -266,7 +274,12 @@ impl Model {
             Rename::Exchange => drop(self.names.insert(old.clone(), replaced?)),
             Rename::Whiteout => {
                 let mode = kind::CHARACTER;
-                let file = File { mode, mtime: now, ctime: now, ..File::default() };
+                let file = File {
+                    mode,
+                    mtime: now,
+                    ctime: now,
+                    ..File::default()
+                };
                 self.files.insert(made, file);
                 self.names.insert(old.clone(), made);
             }
@@ -287,67 +300,6 @@ impl File {
         self.size = target.len() as u64;
         for (n, byte) in target.bytes().enumerate() {
             self.store(n as u64, 1, byte);
-        }
-    }
-}
-
-/// Reads what an image without findings holds.
-pub fn read(source: &impl Source, survey: &Survey) -> io::Result<Model> {
-    let names = survey.names.values();
-    let names = names.map(|name| ((name.parent, name.text.clone()), name.inode));
-    let mut model = Model { names: names.collect(), ..Model::default() };
-    for (number, found) in &survey.inodes {
-        if found.links > 0 || *number == inode::FIRST {
-            model.files.insert(*number, file(source, found)?);
-        }
-    }
-    Ok(model)
-}
-
-fn file(source: &impl Source, found: &Inode) -> io::Result<File> {
-    let xattr = match found.xattr {
-        0 => Attributes::new(),
-        page => xattr::decode(&source.page(page)?, page).unwrap_or_default(),
-    };
-    Ok(File {
-        mode: found.mode,
-        uid: found.uid,
-        gid: found.gid,
-        rdev: found.rdev,
-        size: found.size,
-        seals: found.root.seals,
-        mtime: found.mtime.seconds,
-        ctime: found.ctime.seconds,
-        xattr,
-        content: content(source, found)?,
-        loose: BTreeMap::new(),
-    })
-}
-
-fn content(source: &impl Source, found: &Inode) -> io::Result<BTreeMap<u64, u64>> {
-    let mut blocks = Vec::new();
-    walk(source, found.at + inode::ROOT, found.root, &mut |node| {
-        blocks.extend(node.ok().filter(|node| node.leaf));
-        Step::Enter
-    })?;
-    let mut content = BTreeMap::new();
-    for block in blocks {
-        for n in 0..block.count() {
-            let first = (block.index + n) * PAGE / 8;
-            let page = source.page(block.page + n)?;
-            units(&page, first, found.size, &mut content);
-        }
-    }
-    Ok(content)
-}
-
-/// Adds the units of a page that are not zero.
-fn units(page: &[u8], first: u64, size: u64, content: &mut BTreeMap<u64, u64>) {
-    for (n, bytes) in page.chunks_exact(8).enumerate() {
-        let value = crate::word::number_at(bytes, 0);
-        let unit = first + n as u64;
-        if value != 0 && before_end(unit, value, size) != 0 {
-            content.insert(unit, before_end(unit, value, size));
         }
     }
 }

@@ -33,13 +33,24 @@ pub struct Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
-        let Report { sequences, states, second, fences, sampled, .. } = self;
+        let Report {
+            sequences,
+            states,
+            second,
+            fences,
+            sampled,
+            ..
+        } = self;
         write!(
             out,
             "{sequences} sequences, {fences} fences, {states} states, {second} of a second crash; "
         )?;
         let all = fences - sampled;
-        write!(out, "all states of {all} fences, {} of ", self.sampled_states)?;
+        write!(
+            out,
+            "all states of {all} fences, {} of ",
+            self.sampled_states
+        )?;
         write!(out, "{:.1e} states of the other {sampled}", self.possible)
     }
 }
@@ -124,15 +135,29 @@ impl Search {
         let Some(Step { before, events }) = world.perform(op) else {
             return Ok(false);
         };
-        let World { fs, durable, lines, model, .. } = world;
-        let running = Allowed { before: &before, after: model, gradual: op.is_gradual() };
+        let World {
+            fs,
+            durable,
+            lines,
+            model,
+            ..
+        } = world;
+        let running = Allowed {
+            before: &before,
+            after: model,
+            gradual: op.is_gradual(),
+        };
         for event in &events {
             if *event == Event::Fence {
                 self.crashes(durable, lines, &running)?;
             }
             lines.follow(event, durable);
         }
-        let done = Allowed { before: model, after: model, gradual: false };
+        let done = Allowed {
+            before: model,
+            after: model,
+            gradual: false,
+        };
         self.crashes(durable, lines, &done)?;
         durable.commit();
         self.free_pages(fs)?;
@@ -211,6 +236,10 @@ impl Search {
     fn violation(&self, what: String) -> Box<Violation> {
         let sequence = self.sequence.clone();
         let states = self.report.states + self.report.second;
-        Box::new(Violation { sequence, what, states })
+        Box::new(Violation {
+            sequence,
+            what,
+            states,
+        })
     }
 }

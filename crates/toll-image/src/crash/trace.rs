@@ -28,7 +28,11 @@ pub struct Trace {
 
 impl Trace {
     pub fn new(bytes: Vec<u8>) -> Trace {
-        Trace { bytes, events: Vec::new(), undo: Vec::new() }
+        Trace {
+            bytes,
+            events: Vec::new(),
+            undo: Vec::new(),
+        }
     }
 
     pub fn bytes(&self) -> &Vec<u8> {
@@ -58,7 +62,8 @@ impl Trace {
 
     /// Changes eight bytes without a trace.
     pub fn poke(&mut self, offset: u64, value: u64) {
-        self.undo.push((offset, number_at(&self.bytes, offset as usize)));
+        self.undo
+            .push((offset, number_at(&self.bytes, offset as usize)));
         self.put(offset, value);
     }
 

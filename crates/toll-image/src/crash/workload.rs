@@ -74,8 +74,12 @@ pub fn basic() -> Vec<Op> {
 
 const PATHS: [Path; 8] = ["f", "g", "h", "d", "e", "d/f", "d/g", "e/f"];
 const FILES: [Path; 6] = ["f", "g", "h", "d/f", "d/g", "e/f"];
-const HOW: [Rename; 4] =
-    [Rename::Replace, Rename::NoReplace, Rename::Exchange, Rename::Whiteout];
+const HOW: [Rename; 4] = [
+    Rename::Replace,
+    Rename::NoReplace,
+    Rename::Exchange,
+    Rename::Whiteout,
+];
 
 /// Operations that only depend on a seed.
 #[derive(Debug)]
@@ -87,7 +91,10 @@ pub struct Mixed {
 
 impl Mixed {
     pub fn new(seed: u64) -> Mixed {
-        Mixed { random: Random::new(seed), blocks: false }
+        Mixed {
+            random: Random::new(seed),
+            blocks: false,
+        }
     }
 
     fn path(&mut self) -> Path {
@@ -125,7 +132,11 @@ impl Mixed {
             2..4 => Op::Poke(file, offset, length as usize, byte),
             4 => Op::Sync(file),
             5 => Op::Truncate(file, offset),
-            6 => Op::Punch(file, offset / 4096 * 4096, 4096 * (1 + self.random.below(3))),
+            6 => Op::Punch(
+                file,
+                offset / 4096 * 4096,
+                4096 * (1 + self.random.below(3)),
+            ),
             7 => Op::Punch(file, offset, length),
             _ => self.populate(file),
         }

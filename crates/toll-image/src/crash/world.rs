@@ -40,13 +40,19 @@ impl World {
         };
         let mut image = vec![0; (pages * PAGE) as usize];
         make(&mut image, &template).expect("memory");
-        let directory = File { mode: kind::DIRECTORY | 0o755, ..File::default() };
+        let directory = File {
+            mode: kind::DIRECTORY | 0o755,
+            ..File::default()
+        };
         let files = [(inode::FIRST, directory)].into();
         World {
             fs: Fs::mount_with(Trace::new(image.clone()), fault).expect("a new image"),
             durable: Trace::new(image),
             lines: Lines::default(),
-            model: Model { files, ..Model::default() },
+            model: Model {
+                files,
+                ..Model::default()
+            },
             clock: 0,
         }
     }
@@ -69,7 +75,10 @@ impl World {
     /// Performs an operation; `None` if it fails. Its trace is not followed yet.
     pub fn perform(&mut self, op: &Op) -> Option<Step> {
         self.clock += 1;
-        self.fs.now = Time { seconds: self.clock, steps: 0 };
+        self.fs.now = Time {
+            seconds: self.clock,
+            steps: 0,
+        };
         op.perform(&mut self.fs).ok()?;
         let made = self.made(op);
         let before = self.model.clone();

@@ -9,7 +9,9 @@ use crate::medium::Medium;
 impl<M: Medium> Fs<M> {
     /// write(2): persistent when it returns.
     pub fn write(&mut self, number: u64, offset: u64, bytes: &[u8]) -> Result<()> {
-        let end = offset.checked_add(bytes.len() as u64).ok_or(OpError::Invalid)?;
+        let end = offset
+            .checked_add(bytes.len() as u64)
+            .ok_or(OpError::Invalid)?;
         let size = self.check_write(number, end)?;
         if bytes.is_empty() {
             return Ok(());
@@ -106,7 +108,10 @@ impl<M: Medium> Fs<M> {
             0 => 0,
             _ => seal::SHRINK | seal::GROW,
         };
-        let new = Root { seals: (root.seals | seals | implied) & seal::ALL, ..root };
+        let new = Root {
+            seals: (root.seals | seals | implied) & seal::ALL,
+            ..root
+        };
         if !self.has(Fault::SealFirst) {
             self.flush_content(number, false)?;
             self.fence()?;

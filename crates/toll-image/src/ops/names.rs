@@ -13,7 +13,11 @@ impl<M: Medium> Fs<M> {
     /// Creates a file, a directory or a special file, of the type and rights of a mode.
     pub fn create(&mut self, parent: u64, text: &[u8], mode: u16, rdev: u32) -> Result<u64> {
         self.check_new(parent, text)?;
-        let new = New { mode, rdev, ..New::default() };
+        let new = New {
+            mode,
+            rdev,
+            ..New::default()
+        };
         self.make(parent, text, new)
     }
 
@@ -27,14 +31,30 @@ impl<M: Medium> Fs<M> {
         bytes.resize(PAGE as usize, 0);
         self.medium.store(page * PAGE, &bytes)?;
         self.medium.flush(page * PAGE..(page + 1) * PAGE)?;
-        let root = Root { page, leaf: true, ..Root::default() };
+        let root = Root {
+            page,
+            leaf: true,
+            ..Root::default()
+        };
         let size = target.len() as u64;
-        self.make(parent, text, New { mode: kind::LINK | 0o777, size, root, rdev: 0 })
+        self.make(
+            parent,
+            text,
+            New {
+                mode: kind::LINK | 0o777,
+                size,
+                root,
+                rdev: 0,
+            },
+        )
     }
 
     /// Creates a file without a name, which the caller has open.
     pub fn unnamed(&mut self, mode: u16) -> Result<u64> {
-        let number = self.new_inode(New { mode: kind::FILE | mode, ..New::default() })?;
+        let number = self.new_inode(New {
+            mode: kind::FILE | mode,
+            ..New::default()
+        })?;
         self.fence()?;
         self.held.insert(number);
         Ok(number)
@@ -115,14 +135,23 @@ impl<M: Medium> Fs<M> {
     pub(super) fn record(&mut self, slot: u64, parent: u64, text: &[u8], number: u64) {
         let text = text.to_vec();
         self.slots.insert((parent, text.clone()), slot);
-        self.names.insert(slot, Name { parent, text, inode: number });
+        self.names.insert(
+            slot,
+            Name {
+                parent,
+                text,
+                inode: number,
+            },
+        );
         *self.links.entry(number).or_default() += 1;
     }
 
     pub(super) fn forget(&mut self, slot: u64) {
         if let Some(name) = self.names.remove(&slot) {
             self.slots.remove(&(name.parent, name.text));
-            self.links.entry(name.inode).and_modify(|links| *links = links.saturating_sub(1));
+            self.links
+                .entry(name.inode)
+                .and_modify(|links| *links = links.saturating_sub(1));
         }
     }
 
@@ -148,7 +177,9 @@ impl<M: Medium> Fs<M> {
         }
         let at = self.at(number)?;
         let mut pages = vec![(self.get(at + inode::XATTR)?, 1)];
-        self.nodes(at + inode::ROOT, |node| pages.push((node.page, node.count())))?;
+        self.nodes(at + inode::ROOT, |node| {
+            pages.push((node.page, node.count()))
+        })?;
         self.publish(at + inode::MODE, 0)?;
         for (page, count) in pages.into_iter().filter(|(page, _)| *page != 0) {
             self.owned.release(page, count);

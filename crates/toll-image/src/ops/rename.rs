@@ -34,9 +34,17 @@ impl<M: Medium> Fs<M> {
             Rename::Whiteout => self.whiteout()?,
             Rename::Replace | Rename::NoReplace => 0,
         };
-        let from = From { slot: self.slots[&(old.0, old.1.to_vec())], other };
+        let from = From {
+            slot: self.slots[&(old.0, old.1.to_vec())],
+            other,
+        };
         let target = self.target(new, replaced, from)?;
-        let plan = Plan { from, moved, target, replaced };
+        let plan = Plan {
+            from,
+            moved,
+            target,
+            replaced,
+        };
         self.store_rename(&plan, [old.0, new.0])?;
         self.record_rename(&plan, old, new)
     }
@@ -91,7 +99,10 @@ impl<M: Medium> Fs<M> {
     }
 
     fn whiteout(&mut self) -> Result<u64> {
-        let number = self.new_inode(New { mode: kind::CHARACTER, ..New::default() })?;
+        let number = self.new_inode(New {
+            mode: kind::CHARACTER,
+            ..New::default()
+        })?;
         self.fence()?;
         Ok(number)
     }
@@ -126,7 +137,10 @@ impl<M: Medium> Fs<M> {
             self.publish(at, plan.moved)?;
             return self.publish(old, plan.from.other);
         }
-        let pending = Target { inode: plan.moved, pending: true };
+        let pending = Target {
+            inode: plan.moved,
+            pending: true,
+        };
         self.publish(at, pending.pack())?;
         if self.has(Fault::FlagFirst) {
             let from = plan.from;

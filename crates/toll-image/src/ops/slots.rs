@@ -44,7 +44,10 @@ impl<M: Medium> Fs<M> {
             let slot = move |n| (index * name::PER_PAGE + n, page * PAGE + n * name::SLOT);
             (0..name::PER_PAGE).map(slot)
         });
-        if let Some(slot) = slots.into_iter().find(|slot| !self.names.contains_key(&slot.0)) {
+        if let Some(slot) = slots
+            .into_iter()
+            .find(|slot| !self.names.contains_key(&slot.0))
+        {
             return Ok(slot);
         }
         let index = free_index(self.name_pages.keys());
@@ -55,7 +58,10 @@ impl<M: Medium> Fs<M> {
 
     /// The place of a slot of a name.
     pub(super) fn name_at(&self, slot: u64) -> Result<u64> {
-        let page = self.name_pages.get(&(slot / name::PER_PAGE)).ok_or(OpError::NoEntry)?;
+        let page = self
+            .name_pages
+            .get(&(slot / name::PER_PAGE))
+            .ok_or(OpError::NoEntry)?;
         Ok(page * PAGE + slot % name::PER_PAGE * name::SLOT)
     }
 

@@ -23,7 +23,11 @@ fn agrees(world: &World) {
     assert_eq!(found.names, world.model.names);
     for (number, file) in &found.files {
         let expected = &world.model.files[number];
-        assert_eq!((file.size, &file.content), (expected.size, &expected.content), "{number}");
+        assert_eq!(
+            (file.size, &file.content),
+            (expected.size, &expected.content),
+            "{number}"
+        );
     }
 }
 
@@ -121,7 +125,9 @@ fn calls_fail_as_those_of_the_kernel() {
 #[test]
 fn a_full_range_is_enospc_and_stays_whole() {
     let mut world = world(&[Op::Create("f")]);
-    let failed = Op::Write("f", 0, 64 * 4096, 1).perform(&mut world.fs).unwrap_err();
+    let failed = Op::Write("f", 0, 64 * 4096, 1)
+        .perform(&mut world.fs)
+        .unwrap_err();
     assert_eq!(failed.to_string(), "ENOSPC");
     let survey = survey(world.fs.medium()).unwrap();
     assert!(!survey.findings.is_damaged());
@@ -134,7 +140,8 @@ fn many_names_and_inodes_need_several_pages() {
     let mut world = World::new(128, None);
     let fs = &mut world.fs;
     for n in 0..100 {
-        fs.create(1, format!("name-{n}").as_bytes(), 0o100_644, 0).unwrap();
+        fs.create(1, format!("name-{n}").as_bytes(), 0o100_644, 0)
+            .unwrap();
     }
     let survey = survey(fs.medium()).unwrap();
     assert!(survey.findings.is_empty());

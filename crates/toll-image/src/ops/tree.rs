@@ -57,7 +57,13 @@ impl<M: Medium> Fs<M> {
             self.grow(root_at, root)?;
             return self.place_in(root_at, index, level, page);
         }
-        let mut table = Node { index: 0, level: root.level, leaf: root.leaf, page: root.page, word: 0 };
+        let mut table = Node {
+            index: 0,
+            level: root.level,
+            leaf: root.leaf,
+            page: root.page,
+            word: 0,
+        };
         while !table.leaf && table.level > level {
             let word = table.page * PAGE + slot_of(index, table.level) * 8;
             let below = table.level - 1;
@@ -68,7 +74,12 @@ impl<M: Medium> Fs<M> {
                 return self.publish(word, entry.pack());
             }
             let entry = Entry::unpack(payload).ok_or(OpError::Invalid)?;
-            table = Node { level: below, leaf: entry.leaf, page: entry.page, ..table };
+            table = Node {
+                level: below,
+                leaf: entry.leaf,
+                page: entry.page,
+                ..table
+            };
         }
         Err(OpError::Exists)
     }
@@ -85,8 +96,17 @@ impl<M: Medium> Fs<M> {
         let covers = |top: &u8| index >> (9 * u32::from(*top)) == 0;
         let top = (level..=TOP_LEVEL).find(covers).ok_or(OpError::Invalid)?;
         let entry = self.chain(index, level, page, top)?;
-        let seals = if self.has(Fault::SealsForgotten) { 0 } else { root.seals };
-        let new = Root { page: entry.page, level: top, leaf: entry.leaf, seals };
+        let seals = if self.has(Fault::SealsForgotten) {
+            0
+        } else {
+            root.seals
+        };
+        let new = Root {
+            page: entry.page,
+            level: top,
+            leaf: entry.leaf,
+            seals,
+        };
         self.fence()?;
         self.publish(root_at, new.pack())
     }
@@ -105,7 +125,8 @@ impl<M: Medium> Fs<M> {
     fn table_with(&mut self, slot: u64, entry: Entry) -> Result<Entry> {
         let page = self.take(1)?;
         self.medium.store(page * PAGE, &[0; PAGE as usize])?;
-        self.medium.store_word(page * PAGE + slot * 8, entry.pack())?;
+        self.medium
+            .store_word(page * PAGE + slot * 8, entry.pack())?;
         self.medium.flush(page * PAGE..(page + 1) * PAGE)?;
         Ok(Entry { page, leaf: false })
     }
@@ -120,7 +141,10 @@ impl<M: Medium> Fs<M> {
         }
         let old = match self.has(Fault::OldRootForgotten) {
             true => return self.grow_empty(root_at, root),
-            false => Entry { page: root.page, leaf: root.leaf },
+            false => Entry {
+                page: root.page,
+                leaf: root.leaf,
+            },
         };
         let table = self.table_with(0, old)?;
         self.fence()?;
@@ -137,7 +161,11 @@ impl<M: Medium> Fs<M> {
         let root = Root::unpack(self.get(root_at)?);
         for victim in &victims {
             let payload = match victim.word == root_at {
-                true => Root { seals: root.seals, ..Root::default() }.pack(),
+                true => Root {
+                    seals: root.seals,
+                    ..Root::default()
+                }
+                .pack(),
                 false => 0,
             };
             self.set(victim.word, payload)?;
@@ -158,10 +186,16 @@ impl<M: Medium> Fs<M> {
             let is_below = !covered.is_empty() && its_end <= covered.end;
             if !is_below && node.index >= first && its_end <= end {
                 covered = node.index..its_end;
-                victims.push(Victim { word: node.word, pages: Vec::new() });
+                victims.push(Victim {
+                    word: node.word,
+                    pages: Vec::new(),
+                });
             }
             if covered.contains(&node.index) && !covered.is_empty() {
-                victims.last_mut().into_iter().for_each(|it| it.pages.push((node.page, node.count())));
+                victims
+                    .last_mut()
+                    .into_iter()
+                    .for_each(|it| it.pages.push((node.page, node.count())));
             }
         })?;
         Ok(victims)
@@ -205,7 +239,12 @@ impl<M: Medium> Fs<M> {
 
 /// The root of a tree that has one more level.
 fn above(root: Root, page: u64) -> Root {
-    Root { page, level: root.level + 1, leaf: false, seals: root.seals }
+    Root {
+        page,
+        level: root.level + 1,
+        leaf: false,
+        seals: root.seals,
+    }
 }
 
 /// Injected bugs.
@@ -214,7 +253,10 @@ impl<M: Medium> Fs<M> {
         let page = self.take(1)?;
         self.publish(root_at, above(root, page).pack())?;
         self.zero(page, 1)?;
-        let entry = Entry { page: root.page, leaf: root.leaf };
+        let entry = Entry {
+            page: root.page,
+            leaf: root.leaf,
+        };
         self.publish(page * PAGE, entry.pack())
     }
 

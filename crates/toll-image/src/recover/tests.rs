@@ -45,7 +45,11 @@ fn a_repair_drops_what_is_damaged_and_open() {
 
 #[test]
 fn a_repair_leaves_what_may_be_sealed() {
-    let ops = [Op::Create("f"), Op::Write("f", 0, 9000, 1), Op::Seal("f", seal::WRITE)];
+    let ops = [
+        Op::Create("f"),
+        Op::Write("f", 0, 9000, 1),
+        Op::Seal("f", seal::WRITE),
+    ];
     for field in [inode::SIZE, inode::ROOT, inode::MODE, inode::MTIME] {
         let mut image = image(&ops);
         let at = place(&image, "f", field) as usize;

@@ -10,7 +10,12 @@ fn image(pages: u64, superblock: &Superblock) -> Vec<u8> {
 }
 
 fn ours() -> Superblock {
-    Superblock { compatible: 1 << 63, incompatible: 0, uuid: *b"0123456789abcdef", pages: 18 }
+    Superblock {
+        compatible: 1 << 63,
+        incompatible: 0,
+        uuid: *b"0123456789abcdef",
+        pages: 18,
+    }
 }
 
 /// Replaces bytes of both copies, and corrects their checksums.
@@ -46,10 +51,19 @@ fn what_is_not_ours_is_refused() {
     assert!(matches!(read(changed(12, &[13])), Refusal::Damaged));
     assert!(matches!(read(changed(48, &[255; 8])), Refusal::Damaged));
     let cut = image(17, &ours());
-    assert!(matches!(read(cut), Refusal::Truncated { recorded: 18, present: 17 }));
+    assert!(matches!(
+        read(cut),
+        Refusal::Truncated {
+            recorded: 18,
+            present: 17
+        }
+    ));
 }
 
 #[test]
 fn a_uuid_has_five_groups() {
-    assert_eq!(uuid_text(&[0xab; 16]), "abababab-abab-abab-abab-abababababab");
+    assert_eq!(
+        uuid_text(&[0xab; 16]),
+        "abababab-abab-abab-abab-abababababab"
+    );
 }

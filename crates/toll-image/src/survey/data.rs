@@ -39,7 +39,10 @@ impl<S: Source> Reader<'_, S> {
         let (at, root, keep) = (found.at + inode::ROOT, found.root, found.keep);
         let end = found.size.div_ceil(PAGE);
         let limit = owned.pages();
-        let cut = |word| Fix::Set { offset: word, payload: without(at, word, root) };
+        let cut = |word| Fix::Set {
+            offset: word,
+            payload: without(at, word, root),
+        };
         walk(self.source, at, root, &mut |node| {
             let node = match node {
                 Ok(node) if node.index >= end && !keep => {
@@ -70,7 +73,12 @@ impl<S: Source> Reader<'_, S> {
         if page[..found.size as usize].contains(&0) {
             let offset = found.at + inode::MODE;
             let what = "the target of a symbolic link is damaged";
-            self.findings.damage(offset, Some(number), what, Some(Fix::Set { offset, payload: 0 }));
+            self.findings.damage(
+                offset,
+                Some(number),
+                what,
+                Some(Fix::Set { offset, payload: 0 }),
+            );
         }
         Ok(())
     }
@@ -93,7 +101,11 @@ impl<S: Source> Reader<'_, S> {
 /// The payload of a word that no longer leads anywhere: the root keeps its seals.
 fn without(at: u64, word: u64, root: Root) -> u64 {
     match word == at {
-        true => Root { seals: root.seals, ..Root::default() }.pack(),
+        true => Root {
+            seals: root.seals,
+            ..Root::default()
+        }
+        .pack(),
         false => 0,
     }
 }

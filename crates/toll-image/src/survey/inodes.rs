@@ -23,7 +23,10 @@ impl Slot<'_> {
 }
 
 impl<S: Source> Reader<'_, S> {
-    pub(super) fn inodes(&mut self, pages: &BTreeMap<u64, u64>) -> io::Result<BTreeMap<u64, Inode>> {
+    pub(super) fn inodes(
+        &mut self,
+        pages: &BTreeMap<u64, u64>,
+    ) -> io::Result<BTreeMap<u64, Inode>> {
         let mut inodes = BTreeMap::new();
         for (index, page) in pages {
             let bytes = self.source.page(*page)?;
@@ -36,7 +39,8 @@ impl<S: Source> Reader<'_, S> {
         }
         if !inodes.get(&inode::FIRST).is_some_and(Inode::is_directory) {
             let what = "the root directory is missing";
-            self.findings.damage(crate::layout::INODES, None, what, None);
+            self.findings
+                .damage(crate::layout::INODES, None, what, None);
         }
         Ok(inodes)
     }
@@ -63,7 +67,8 @@ impl<S: Source> Reader<'_, S> {
     ) -> Option<Inode> {
         if root.is_none() {
             let what = "the root of a morsel is damaged";
-            self.findings.damage(slot.at + inode::ROOT, Some(number), what, None);
+            self.findings
+                .damage(slot.at + inode::ROOT, Some(number), what, None);
         }
         let mut field = |at| self.field(number, slot, at, keep);
         let size = field(inode::SIZE);
@@ -102,7 +107,8 @@ impl<S: Source> Reader<'_, S> {
         let offset = slot.at + dropped;
         let fix = (!keep && number != inode::FIRST).then_some(Fix::Set { offset, payload: 0 });
         let what = "a word of an inode is damaged";
-        self.findings.damage(slot.at + field, Some(number), what, fix);
+        self.findings
+            .damage(slot.at + field, Some(number), what, fix);
         None
     }
 

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 
+use super::pending::apply;
 use super::{Inode, Name, Reader};
 use crate::fault::Fault;
 use crate::finding::Fix;
@@ -13,24 +14,21 @@ use crate::word::{crc32c, decode, number_at};
 
 /// A slot as it is on the medium.
 pub(super) struct Raw {
-    at: u64,
-    target: Target,
-    parent: Option<u64>,
-    from: Option<u64>,
-    other: Option<u64>,
-    text: Option<Vec<u8>>,
-}
-
-/// The inode that a slot leads to after a pending rename.
-struct Renamed {
-    slot: u64,
-    inode: u64,
+    pub(super) at: u64,
+    pub(super) target: Target,
+    pub(super) parent: Option<u64>,
+    pub(super) from: Option<u64>,
+    pub(super) other: Option<u64>,
+    pub(super) text: Option<Vec<u8>>,
 }
 
 type Inodes = BTreeMap<u64, Inode>;
 
 impl<S: Source> Reader<'_, S> {
-    pub(super) fn raw_names(&mut self, pages: &BTreeMap<u64, u64>) -> io::Result<BTreeMap<u64, Raw>> {
+    pub(super) fn raw_names(
+        &mut self,
+        pages: &BTreeMap<u64, u64>,
+    ) -> io::Result<BTreeMap<u64, Raw>> {
         let mut names = BTreeMap::new();
         for (index, page) in pages {
             let bytes = self.source.page(*page)?;
@@ -87,41 +85,6 @@ impl<S: Source> Reader<'_, S> {
         names
     }
 
-    fn pending(&mut self, raw: &BTreeMap<u64, Raw>, fault: Option<Fault>) -> Vec<Renamed> {
-        let mut renamed: Vec<Renamed> = Vec::new();
-        let mut froms = HashSet::new();
-        for (slot, target) in raw {
-            if !is_pending(target, fault) {
-                continue;
-            }
-            match partner(*slot, target, raw) {
-                Some(found) if froms.insert(found.slot) => {
-                    self.complete(target, raw.get(&found.slot), found.inode);
-                    renamed.push(found);
-                }
-                _ => {
-                    let what = "a pending rename has no other side";
-                    self.findings.damage(target.at, Some(target.target.inode), what, None);
-                }
-            }
-        }
-        renamed
-    }
-
-    fn complete(&mut self, target: &Raw, from: Option<&Raw>, other: u64) {
-        let fix = match from {
-            Some(from) => Fix::Complete {
-                from: from.at,
-                other,
-                target: target.at,
-                inode: target.target.inode,
-            },
-            None => Fix::Set { offset: target.at, payload: target.target.inode },
-        };
-        let inode = Some(target.target.inode);
-        self.findings.leftover(target.at, inode, "a rename is not completed", fix);
-    }
-
     /// A name by itself.
     fn name(
         &mut self,
@@ -144,12 +107,19 @@ impl<S: Source> Reader<'_, S> {
             }
             (Some(text), Some(parent)) => {
                 let text = text.clone();
-                return Some(Name { parent, text, inode: number });
+                return Some(Name {
+                    parent,
+                    text,
+                    inode: number,
+                });
             }
         };
         let is_droppable = |target: &Inode| !target.keep && !target.is_directory();
         let drops = target.map_or(drops_dangling, is_droppable);
-        let fix = drops.then_some(Fix::Set { offset: raw.at, payload: 0 });
+        let fix = drops.then_some(Fix::Set {
+            offset: raw.at,
+            payload: 0,
+        });
         self.findings.damage(raw.at, Some(number), what, fix);
         None
     }
@@ -164,7 +134,8 @@ impl<S: Source> Reader<'_, S> {
             let first = parents.insert(name.inode, name.parent).is_none();
             if !first {
                 let what = "a directory has two names";
-                self.findings.damage(target.at, Some(name.inode), what, None);
+                self.findings
+                    .damage(target.at, Some(name.inode), what, None);
             }
             first
         });
@@ -187,7 +158,10 @@ impl<S: Source> Reader<'_, S> {
             }
         }
         let is_damaged = self.findings.is_damaged();
-        for (number, found) in inodes.iter().filter(|it| it.1.links == 0 && *it.0 != inode::FIRST) {
+        for (number, found) in inodes
+            .iter()
+            .filter(|it| it.1.links == 0 && *it.0 != inode::FIRST)
+        {
             self.unnamed(*number, found, is_damaged);
         }
     }
@@ -201,18 +175,9 @@ impl<S: Source> Reader<'_, S> {
             false => self.findings.leftover(offset, Some(number), what, fix),
             true => {
                 let drops = !found.keep && !found.is_directory();
-                self.findings.damage(offset, Some(number), what, drops.then_some(fix));
+                self.findings
+                    .damage(offset, Some(number), what, drops.then_some(fix));
             }
-        }
-    }
-}
-
-fn apply(raw: &mut BTreeMap<u64, Raw>, renamed: &[Renamed]) {
-    for Renamed { slot, inode } in renamed {
-        if *inode == 0 {
-            raw.remove(slot);
-        } else if let Some(raw) = raw.get_mut(slot) {
-            raw.target.inode = *inode;
         }
     }
 }
@@ -233,24 +198,6 @@ pub fn is_name(text: &[u8]) -> bool {
         && !text.iter().any(|byte| matches!(byte, b'/' | 0))
         && text != b"."
         && text != b".."
-}
-
-fn is_pending(target: &Raw, fault: Option<Fault>) -> bool {
-    let stale = fault == Some(Fault::StaleFromObeyed) && target.from.is_some_and(|from| from != 0);
-    target.target.pending || stale
-}
-
-/// The other side of a pending rename, and the inode that it gets; `None` if that makes no sense.
-fn partner(slot: u64, target: &Raw, raw: &BTreeMap<u64, Raw>) -> Option<Renamed> {
-    let from = target.from?.checked_sub(1)?;
-    let other = target.other?;
-    let moved = target.target.inode;
-    let fits = match raw.get(&from) {
-        Some(from) => !from.target.pending && [moved, other].contains(&from.target.inode),
-        None => other == 0,
-    };
-    let is_valid = from != slot && moved != 0 && other != moved && fits;
-    is_valid.then_some(Renamed { slot: from, inode: other })
 }
 
 /// The directories from which the root can be reached.

@@ -56,11 +56,20 @@ pub fn walk<S: Source>(
     if root.page == 0 {
         return Ok(());
     }
-    let node = Node { index: 0, level: root.level, leaf: root.leaf, page: root.page, word: at };
+    let node = Node {
+        index: 0,
+        level: root.level,
+        leaf: root.leaf,
+        page: root.page,
+        word: at,
+    };
     match root.level {
         0..=TOP_LEVEL => step(source, node, visit),
         _ => {
-            visit(Err(Bad { word: at, what: "the level of a root is too large" }));
+            visit(Err(Bad {
+                word: at,
+                what: "the level of a root is too large",
+            }));
             Ok(())
         }
     }
@@ -72,7 +81,10 @@ fn step<S: Source>(
     visit: &mut impl FnMut(Result<Node, Bad>) -> Step,
 ) -> io::Result<()> {
     if let Err(what) = check(&node, source.pages()) {
-        visit(Err(Bad { word: node.word, what }));
+        visit(Err(Bad {
+            word: node.word,
+            what,
+        }));
         return Ok(());
     }
     match visit(Ok(node)) {
@@ -107,18 +119,40 @@ fn entry<S: Source>(
     let level = table.level - 1;
     let entry = decode(word, value).and_then(Entry::unpack);
     let Some(Entry { page, leaf }) = entry else {
-        visit(Err(Bad { word, what: "an entry of a table is damaged" }));
+        visit(Err(Bad {
+            word,
+            what: "an entry of a table is damaged",
+        }));
         return Ok(());
     };
     let index = table.index + slot * pages_of(level);
-    step(source, Node { index, level, leaf, page, word }, visit)
+    step(
+        source,
+        Node {
+            index,
+            level,
+            leaf,
+            page,
+            word,
+        },
+        visit,
+    )
 }
 
 fn check(node: &Node, pages: u64) -> Result<(), &'static str> {
-    let is_inside = node.page.checked_add(node.count()).is_some_and(|end| end <= pages);
+    let is_inside = node
+        .page
+        .checked_add(node.count())
+        .is_some_and(|end| end <= pages);
     match node {
-        Node { leaf: false, level: 0, .. } => Err("a table has the level of a page"),
-        Node { leaf: true, level, .. } if *level > LEAF_LEVEL => Err("a block is too large"),
+        Node {
+            leaf: false,
+            level: 0,
+            ..
+        } => Err("a table has the level of a page"),
+        Node {
+            leaf: true, level, ..
+        } if *level > LEAF_LEVEL => Err("a block is too large"),
         Node { page, .. } if *page < 2 => Err("an entry leads to a superblock"),
         _ if !is_inside => Err("an entry leads out of the range"),
         Node { leaf: true, .. } if node.page % node.count() != 0 => Err("a block is not aligned"),
@@ -138,9 +172,15 @@ impl<S: Source> Reader<'_, S> {
         let limit = owned.pages();
         walk(self.source, at, Root::unpack(payload), &mut |node| {
             let result = node.and_then(|node| match node {
-                Node { leaf: true, level: 1.., word, .. } => {
-                    Err(Bad { word, what: "inodes or names are in a block" })
-                }
+                Node {
+                    leaf: true,
+                    level: 1..,
+                    word,
+                    ..
+                } => Err(Bad {
+                    word,
+                    what: "inodes or names are in a block",
+                }),
                 Node { page, word, .. } => take(owned, page, 1, word, limit).map(|()| node),
             });
             match result {
@@ -176,8 +216,14 @@ pub(super) fn take(
     limit: u64,
 ) -> Result<(), Bad> {
     if page < 2 || page.checked_add(count).is_none_or(|end| end > limit) {
-        return Err(Bad { word, what: "an entry leads out of the range" });
+        return Err(Bad {
+            word,
+            what: "an entry leads out of the range",
+        });
     }
-    let overlap = |_| Bad { word, what: "a page belongs to something else already" };
+    let overlap = |_| Bad {
+        word,
+        what: "a page belongs to something else already",
+    };
     owned.take(page, count).map_err(overlap)
 }

@@ -38,12 +38,18 @@ fn up_to_three_flipped_bits_are_seen() {
 fn a_word_belongs_to_its_place() {
     let word = encode(8192, 77);
     let elsewhere = (0..512).map(|n| 16384 + 8 * n);
-    assert_eq!(elsewhere.filter(|at| decode(*at, word).is_some()).count(), 0);
+    assert_eq!(
+        elsewhere.filter(|at| decode(*at, word).is_some()).count(),
+        0
+    );
 }
 
 #[test]
 fn a_torn_word_is_seen() {
-    let (old, new) = (encode(8192, 0x1111_2222_3333), encode(8192, 0x4444_5555_6666));
+    let (old, new) = (
+        encode(8192, 0x1111_2222_3333),
+        encode(8192, 0x4444_5555_6666),
+    );
     for bytes in 1..8 {
         let low = (1u64 << (8 * bytes)) - 1;
         assert_eq!(decode(8192, new & low | old & !low), None, "{bytes}");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tollfree morsel`.
 
+mod image;
 mod mount;
 mod put;
 mod view;
@@ -46,13 +47,20 @@ outdated copy is replaced. To make room, the morsel that was not used for longes
 in use is removed; a part of memory is left to other programs. Others may read the copy only
 if they can reach and read the file. If interrupted, it leaves no file behind.")]
     Put(put::Args),
-    #[command(after_help = "Example:\n  tollfree morsel ls")]
+    #[command(after_help = "\
+Examples:
+  tollfree morsel ls
+  tollfree morsel ls /dev/pmem0")]
     Ls(view::LsArgs),
     #[command(
-        about = "Show the details of morsels",
-        after_help = "Example:\n  tollfree morsel stat model.gguf"
+        about = "Show the details of morsels, or of an image",
+        after_help = "\
+Examples:
+  tollfree morsel stat model.gguf
+  tollfree morsel stat --in morsels.img
+  tollfree morsel stat --in morsels.img models/model.gguf"
     )]
-    Stat(view::NamesArgs),
+    Stat(view::StatArgs),
     #[command(
         about = "Seal morsels that your own program made",
         after_help = "\
@@ -82,6 +90,22 @@ Mounts the first that this kernel supports of morselfs (tollfree's kernel patche
 with huge=always and hugetlbfs, and prints why the ones before it were not used. umount(8)
 unmounts it.")]
     Mount(mount::Args),
+    #[command(after_help = "\
+Examples:
+  tollfree morsel mkfs morsels.img --size 1G
+  sudo tollfree morsel mkfs /dev/pmem0
+
+For persistent memory. No kernel can mount it yet: the format and these tools come first. What
+is not empty is refused without --force; a device that is in use is refused in any case.")]
+    Mkfs(image::mkfs::Args),
+    #[command(after_help = "\
+Examples:
+  tollfree morsel fsck morsels.img
+  sudo tollfree morsel fsck /dev/pmem0 --repair
+
+What a crash interrupted is no damage: the next mount completes it. Exits with 3 if there is
+damage, or if some is left after --repair, which never changes a sealed morsel.")]
+    Fsck(image::fsck::Args),
 }
 
 pub fn run(args: Args, json: bool) -> Result<ExitCode> {
@@ -92,6 +116,8 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         Command::Seal(args) => view::seal(&args, json),
         Command::Rm(args) => view::rm(&args, json),
         Command::Mount(args) => mount::run(args, json),
+        Command::Mkfs(args) => image::mkfs::run(&args, json),
+        Command::Fsck(args) => image::fsck::run(&args, json),
     }
 }
 

@@ -2,6 +2,7 @@
 //! `tollfree morsel` and `tollfree run --morsel`, on tmpfs, which every Linux has, and on mounts of
 //! our own where allowed.
 
+mod images;
 mod mounts;
 mod serving;
 mod store;

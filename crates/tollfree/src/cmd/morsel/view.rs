@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use comfy_table::{ContentArrangement, Table, presets};
+use toll_act::error::UserError;
 use toll_act::messages;
 use toll_act::morsel::{open, wrong};
 use toll_linux::Root;
@@ -15,14 +16,25 @@ use toll_linux::morsel::pages::{Mapped, Pages};
 use toll_linux::morsel::{Morsel, MorselError, Store};
 use toll_model::numbers::{bytes, of};
 
-use super::{Entry, More, SourceIs, caveat, report};
+use super::{Entry, More, SourceIs, caveat, image, report};
 use crate::output;
 
 /// List the morsels
 #[derive(Debug, clap::Args)]
 pub struct LsArgs {
-    /// The directory of morsels
+    /// The directory of morsels, or a device or image with persistent ones
     pub mount: Option<PathBuf>,
+}
+
+/// The morsels that `stat` shows.
+#[derive(Debug, clap::Args)]
+pub struct StatArgs {
+    /// Names of morsels; in an image, paths (default there: the image)
+    #[arg(value_name = "NAME", required_unless_present = "mount")]
+    names: Vec<OsString>,
+    /// The directory of morsels, or a device or image with persistent ones
+    #[arg(long = "in", value_name = "MOUNT")]
+    mount: Option<PathBuf>,
 }
 
 /// The morsels that a command acts on.
@@ -37,6 +49,9 @@ pub struct NamesArgs {
 }
 
 pub fn ls(args: &LsArgs, json: bool) -> Result<ExitCode> {
+    if let Some(path) = args.mount.as_deref().filter(|path| image::is_image(path)) {
+        return image::view::ls(path, json);
+    }
     let store = open(args.mount.as_deref())?;
     let morsels = store.list().map_err(wrong)?;
     if json {
@@ -89,9 +104,16 @@ fn table(store: &Store, morsels: &[Morsel]) -> String {
     table.trim_fmt()
 }
 
-pub fn stat(args: &NamesArgs, json: bool) -> Result<ExitCode> {
+pub fn stat(args: &StatArgs, json: bool) -> Result<ExitCode> {
+    if let Some(path) = args.mount.as_deref().filter(|path| image::is_image(path)) {
+        return image::view::stat(path, &args.names, json);
+    }
+    if args.names.is_empty() {
+        let what = "a directory of morsels needs names; without any, --in takes an image";
+        return Err(UserError::Usage(what.to_owned()).into());
+    }
     let store = open(args.mount.as_deref())?;
-    let morsels = each(args, |name| store.get(name))?;
+    let morsels = each(&args.names, |name| store.get(name))?;
     if json {
         report("stat", &store, &morsels, More::default())?;
         return Ok(ExitCode::SUCCESS);
@@ -136,7 +158,7 @@ fn about(store: &Store, entry: &Entry) -> String {
 
 pub fn seal(args: &NamesArgs, json: bool) -> Result<ExitCode> {
     let store = open(args.mount.as_deref())?;
-    let morsels = each(args, |name| store.seal(name))?;
+    let morsels = each(&args.names, |name| store.seal(name))?;
     let caveat = caveat(store.backing.kind);
     if json {
         let more = More {
@@ -157,9 +179,9 @@ pub fn seal(args: &NamesArgs, json: bool) -> Result<ExitCode> {
 pub fn rm(args: &NamesArgs, json: bool) -> Result<ExitCode> {
     let store = open(args.mount.as_deref())?;
     // Check all names before removing the first morsel.
-    each(args, |name| store.get(name))?;
+    each(&args.names, |name| store.get(name))?;
     let mapped = Mapped::read(&Root::system());
-    let morsels = each(args, |name| store.remove(name))?;
+    let morsels = each(&args.names, |name| store.remove(name))?;
     if json {
         report(
             "rm",
@@ -195,13 +217,10 @@ pub fn rm(args: &NamesArgs, json: bool) -> Result<ExitCode> {
 
 /// Applies a function to each named morsel.
 fn each(
-    args: &NamesArgs,
+    names: &[OsString],
     act: impl Fn(&std::ffi::OsStr) -> Result<Morsel, MorselError>,
 ) -> Result<Vec<Morsel>> {
-    args.names
-        .iter()
-        .map(|name| act(name).map_err(wrong))
-        .collect()
+    names.iter().map(|name| act(name).map_err(wrong)).collect()
 }
 
 /// Describes the readers that a mode allows: `0440: user 0 and the group`.
