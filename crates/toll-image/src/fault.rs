@@ -48,7 +48,7 @@ pub enum Fault {
     FirstPageSynced,
     /// Extended attributes are changed in place.
     AttributesInPlace,
-    /// The root of a tree that gets another page loses its seals.
+    /// The root of a tree that gets another level loses its seals.
     SealsForgotten,
     /// An inode gets its type before its other words are persistent.
     ModeFirst,

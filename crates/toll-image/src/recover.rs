@@ -29,18 +29,40 @@ pub fn recover(medium: &mut impl Medium) -> Result<Survey, Unrecovered> {
 
 /// [`recover`] with an injected bug.
 pub fn recover_with(medium: &mut impl Medium, fault: Option<Fault>) -> Result<Survey, Unrecovered> {
+    let mut before = u64::MAX;
     loop {
         let survey = survey_with(medium, fault)?;
-        let list = &survey.findings.list;
-        if let Some(first) = list.iter().find(|it| it.severity == Severity::Damage) {
-            let Finding { offset, what, .. } = *first;
-            return Err(Unrecovered::Damaged { offset, what });
+        if survey.findings.is_damaged() {
+            return Err(damaged(&survey));
         }
+        let list = &survey.findings.list;
         if list.is_empty() {
             return Ok(survey);
         }
+        // Each pass ends some findings, and makes none.
+        let count = survey.findings.leftovers();
+        if count >= before {
+            let (offset, what) = (list[0].offset, "recovery does not end");
+            return Err(Unrecovered::Damaged { offset, what });
+        }
+        before = count;
         let fixes: Vec<&Fix> = list.iter().filter_map(|it| it.fix.as_ref()).collect();
         apply(medium, &fixes, &survey.superblock, fault).map_err(Refusal::Io)?;
+    }
+}
+
+/// The first damage.
+fn damaged(survey: &Survey) -> Unrecovered {
+    let mut list = survey.findings.list.iter();
+    match list.find(|it| it.severity == Severity::Damage) {
+        Some(Finding { offset, what, .. }) => Unrecovered::Damaged {
+            offset: *offset,
+            what,
+        },
+        None => Unrecovered::Damaged {
+            offset: 0,
+            what: "there are too many findings to list",
+        },
     }
 }
 
@@ -56,20 +78,19 @@ pub struct Repaired {
 /// Does what recovery does, and drops what is damaged, unless it may be sealed.
 pub fn repair(medium: &mut impl Medium) -> Result<Repaired, Refusal> {
     let mut fixed = Vec::new();
-    let mut before = u64::MAX;
+    let mut last = Vec::new();
     loop {
         let survey = survey(medium)?;
-        let findings = &survey.findings;
-        let count = findings.leftovers() + findings.damages();
-        let fixable = findings.list.iter().filter(|it| it.fix.is_some());
+        let fixable = survey.findings.list.iter().filter(|it| it.fix.is_some());
         let fixable: Vec<Finding> = fixable.cloned().collect();
-        if fixable.is_empty() || count > before {
+        // A fix clears something, so there is an end.
+        if fixable.is_empty() || fixable == last {
             return Ok(Repaired { survey, fixed });
         }
-        before = count;
         let fixes: Vec<&Fix> = fixable.iter().filter_map(|it| it.fix.as_ref()).collect();
         apply(medium, &fixes, &survey.superblock, None)?;
-        fixed.extend(fixable);
+        fixed.extend(fixable.iter().cloned());
+        last = fixable;
     }
 }
 

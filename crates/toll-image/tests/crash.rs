@@ -3,10 +3,16 @@
 
 use std::time::Instant;
 
+use toll_image::crash::lines::Lines;
+use toll_image::crash::random::Random;
+use toll_image::crash::trace::{Event, Trace};
 use toll_image::crash::workload::{Mixed, basic, prepared};
 use toll_image::crash::world::World;
 use toll_image::crash::{Report, Search, Violation};
 use toll_image::fault::Fault;
+use toll_image::layout::Time;
+use toll_image::make::{Template, make};
+use toll_image::survey;
 
 /// Pages of the ranges: enough for all operations of a sequence, and quick to copy.
 const PAGES: u64 = 40;
@@ -62,6 +68,46 @@ fn no_sequence_with_blocks_leaves_a_wrong_state() {
     }
     print("blocks", &search.report, begin);
     assert!(search.report.states + search.report.second > 500);
+}
+
+/// Over noise, as another format would leave it.
+#[test]
+fn an_interrupted_mkfs_leaves_nothing_or_an_empty_file_system() {
+    let noise: Vec<u8> = (0..20 * 4096u32).map(|at| (at / 7 + 1) as u8).collect();
+    let mut trace = Trace::new(noise.clone());
+    let template = Template {
+        uuid: [3; 16],
+        pages: 20,
+        now: Time::default(),
+        mode: 0o755,
+        uid: 0,
+        gid: 0,
+    };
+    make(&mut trace, &template).unwrap();
+    let (mut durable, mut lines) = (Trace::new(noise), Lines::default());
+    let (mut nothing, mut empty) = (0, 0);
+    for event in &trace.events {
+        let choices = match event {
+            Event::Fence => lines.choices(500, &mut Random::new(1)).0,
+            _ => Vec::new(),
+        };
+        for choice in choices {
+            let mark = durable.mark();
+            lines.apply(&choice, &mut durable);
+            match survey(&durable) {
+                Err(_) => nothing += 1,
+                Ok(found) => {
+                    assert!(found.names.is_empty() && found.inodes.len() == 1);
+                    let mut whats = found.findings.list.iter().map(|it| it.what);
+                    assert!(whats.all(|what| what == "a copy of the superblock is damaged"));
+                    empty += 1;
+                }
+            }
+            durable.rewind(mark);
+        }
+        lines.follow(event, &mut durable);
+    }
+    assert!(nothing > 500 && empty > 10, "{nothing} {empty}");
 }
 
 /// The violation that a bug leads to: in short sequences, or else in long ones.

@@ -100,14 +100,14 @@ fn mutate(image: &mut Trace, words: &[u64], random: &mut Random) {
     let at = match random.below(4) {
         0 => random.below(PAGES * PAGE / 8) * 8,
         1 => random.below(2) * PAGE + random.below(34) * 8,
-        _ => *random.choose(words),
+        _ => random.choose(words),
     };
     let old = value(image, at);
     let new = match random.below(8) {
         0 => old ^ 1 << random.below(64),
-        1 => random.next(),
+        1 => random.number(),
         2 => 0,
-        3 => value(image, *random.choose(words)),
+        3 => value(image, random.choose(words)),
         _ => word::encode(at, payload(image, old & word::PAYLOAD, words, random)),
     };
     image.poke(at, new);
@@ -126,7 +126,7 @@ fn payload(image: &Trace, old: u64, words: &[u64], random: &mut Random) -> u64 {
     let payload = match random.below(9) {
         0 => old ^ 1 << random.below(48),
         1 => old ^ 1 << random.below(8),
-        2 => value(image, *random.choose(words)),
+        2 => value(image, random.choose(words)),
         3 => random.below(20),
         4 => Entry { page, leaf }.pack(),
         5 => root.pack(),
@@ -136,7 +136,7 @@ fn payload(image: &Trace, old: u64, words: &[u64], random: &mut Random) -> u64 {
         }
         .pack(),
         7 => old.wrapping_add(random.below(3)).wrapping_sub(1),
-        _ => random.next(),
+        _ => random.number(),
     };
     payload & word::PAYLOAD
 }
@@ -166,19 +166,20 @@ fn try_image(image: &mut Trace, count: &mut Count) {
     }
     let was_damaged = findings.is_damaged();
     let repaired = repair(image).unwrap();
-    let again = repair(image).unwrap();
-    assert!(
-        again.fixed.is_empty(),
-        "{:?}\n{:?}",
-        repaired.fixed,
-        again.fixed
-    );
+    if !repaired.fixed.is_empty() {
+        let again = repair(image).unwrap();
+        let (first, again) = (&repaired.fixed, &again.fixed);
+        assert!(again.is_empty(), "{first:?}\n{again:?}");
+    }
     if repaired.survey.findings.is_damaged() {
         return;
     }
     count.repaired += u64::from(was_damaged);
     model::read(image, &repaired.survey).unwrap();
-    use_image(image, count);
+    // To copy it takes longer than all else.
+    if count.whole % 8 == 0 || was_damaged && count.damaged % 8 == 0 {
+        use_image(image, count);
+    }
 }
 
 /// An image without damage can be used.
@@ -254,7 +255,7 @@ fn any_bytes_behind_a_superblock_are_read() {
             .step_by(8)
             .filter(|at| *at < 4096 || *at >= 8192)
         {
-            noise[at..at + 8].copy_from_slice(&random.next().to_le_bytes());
+            noise[at..at + 8].copy_from_slice(&random.number().to_le_bytes());
         }
         let found = survey(&noise).unwrap();
         assert!(found.findings.is_damaged());

@@ -67,7 +67,7 @@ pub fn basic() -> Vec<Op> {
         Op::Xattr("g", "user.b", Some("2")),
         Op::Xattr("g", "user.a", None),
         Op::Seal("f", seal::WRITE),
-        Op::Seal("g", seal::GROW),
+        Op::Seal("f", seal::GROW),
         Op::Mknod("d/n"),
     ]
 }
@@ -98,11 +98,11 @@ impl Mixed {
     }
 
     fn path(&mut self) -> Path {
-        *self.random.choose(&PATHS)
+        self.random.choose(&PATHS)
     }
 
     fn file(&mut self) -> Path {
-        *self.random.choose(&FILES)
+        self.random.choose(&FILES)
     }
 
     /// Changes of names.
@@ -117,7 +117,7 @@ impl Mixed {
             6 => Op::Unnamed(self.file()),
             7 => Op::Symlink(self.file(), "some/target"),
             8 => Op::Close,
-            _ => Op::Rename(self.path(), self.path(), *self.random.choose(&HOW)),
+            _ => Op::Rename(self.path(), self.path(), self.random.choose(&HOW)),
         }
     }
 
@@ -153,7 +153,7 @@ impl Mixed {
     fn offset(&mut self) -> u64 {
         const BASES: [u64; 5] = [0, 4096, 8192, 2 << 20, 1 << 30];
         let most = if self.random.below(4) == 0 { 5 } else { 3 };
-        let base = *self.random.choose(&BASES[..most]);
+        let base = self.random.choose(&BASES[..most]);
         (base + self.random.below(100)).saturating_sub(50)
     }
 

@@ -96,16 +96,11 @@ impl<M: Medium> Fs<M> {
         let covers = |top: &u8| index >> (9 * u32::from(*top)) == 0;
         let top = (level..=TOP_LEVEL).find(covers).ok_or(OpError::Invalid)?;
         let entry = self.chain(index, level, page, top)?;
-        let seals = if self.has(Fault::SealsForgotten) {
-            0
-        } else {
-            root.seals
-        };
         let new = Root {
             page: entry.page,
             level: top,
             leaf: entry.leaf,
-            seals,
+            seals: root.seals,
         };
         self.fence()?;
         self.publish(root_at, new.pack())
@@ -132,9 +127,12 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Adds a level at the top.
-    fn grow(&mut self, root_at: u64, root: Root) -> Result<()> {
+    fn grow(&mut self, root_at: u64, mut root: Root) -> Result<()> {
         if root.level == TOP_LEVEL {
             return Err(OpError::Invalid);
+        }
+        if self.has(Fault::SealsForgotten) {
+            root.seals = 0;
         }
         if self.has(Fault::RootFirst) {
             return self.grow_root_first(root_at, root);

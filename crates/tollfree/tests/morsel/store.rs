@@ -135,7 +135,7 @@ fn mistakes_are_named_with_their_exit_code() {
             "morsel mount /nowhere",
         ),
         (&["put", &file, "--to", "/proc"], 4, "is on proc"),
-        (&["ls", &file], 3, "is not a directory"),
+        (&["ls", &file], 3, "the least is 16"),
         (&["stat", "nothing"], 1, "no such morsel"),
         (&["rm", "nothing"], 1, "no such morsel"),
         (&["seal", ".."], 2, "names a directory"),

@@ -16,6 +16,7 @@ use serde::Serialize;
 use toll_act::error::UserError;
 use toll_image::superblock::uuid_text;
 use toll_image::{Finding, Image, Refusal, Severity, Survey, survey};
+use toll_model::names::plain;
 use toll_model::numbers::bytes;
 
 use listing::Entry;
@@ -168,9 +169,9 @@ fn headline(path: &Path, survey: &Survey) -> String {
     let names = toll_model::numbers::of(survey.names.len(), "name");
     let size = bytes(survey.superblock.pages * PAGE);
     let free = bytes(survey.free() * PAGE);
+    let path = plain(&path.to_string_lossy());
     format!(
-        "{}: {size}, {free} free, {names}; {}\n",
-        path.display(),
+        "{path}: {size}, {free} free, {names}; {}\n",
         in_words(survey)
     )
 }

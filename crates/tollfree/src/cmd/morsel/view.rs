@@ -30,7 +30,7 @@ pub struct LsArgs {
 #[derive(Debug, clap::Args)]
 pub struct StatArgs {
     /// Names of morsels; in an image, paths (default there: the image)
-    #[arg(value_name = "NAME", required_unless_present = "mount")]
+    #[arg(value_name = "NAME")]
     names: Vec<OsString>,
     /// The directory of morsels, or a device or image with persistent ones
     #[arg(long = "in", value_name = "MOUNT")]

@@ -71,10 +71,10 @@ fn a_device_works_and_is_refused_while_it_is_in_use() {
         eprintln!("skipped: no loop device");
         return;
     };
-    assert_eq!(images.json(&["fsck", &device.0])["state"], "whole");
-    images.json(&["mkfs", &device.0, "--force"]);
+    assert_eq!(images.json(&["fsck", &*device.0])["state"], "whole");
+    images.json(&["mkfs", &*device.0, "--force"]);
     let ext4 = Command::new("mkfs.ext4")
-        .args(["-q", "-F", &device.0])
+        .args(["-q", "-F", &*device.0])
         .output();
     if !ext4.is_ok_and(|it| it.status.success()) {
         eprintln!("skipped: no mkfs.ext4");
@@ -82,20 +82,20 @@ fn a_device_works_and_is_refused_while_it_is_in_use() {
     }
     assert!(
         images
-            .fails(&["mkfs", &device.0], 3)
+            .fails(&["mkfs", &*device.0], 3)
             .contains("is not empty")
     );
     let at = images.directory.path("mount");
     fs::create_dir(&at).unwrap();
-    let mounted = Command::new("mount").arg(&device.0).arg(&at).status();
+    let mounted = Command::new("mount").arg(&*device.0).arg(&at).status();
     if !mounted.is_ok_and(|it| it.success()) {
         eprintln!("skipped: cannot mount");
         return;
     }
     for command in [
-        &["mkfs", &device.0, "--force"][..],
-        &["fsck", &device.0],
-        &["ls", &device.0],
+        &["mkfs", &*device.0, "--force"][..],
+        &["fsck", &*device.0],
+        &["ls", &*device.0],
     ] {
         assert!(
             images.fails(command, 4).contains("is in use"),

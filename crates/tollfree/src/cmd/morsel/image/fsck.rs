@@ -75,7 +75,7 @@ fn text(path: &Path, survey: &Survey, fixed: Option<&[Finding]>) -> String {
 fn outlook(finding: &Finding) -> &'static str {
     match (finding.severity, &finding.fix) {
         (Severity::Leftover, _) => "a mount completes it",
-        (Severity::Damage, Some(_)) => "--repair drops it",
+        (Severity::Damage, Some(_)) => "--repair ends it",
         (Severity::Damage, None) => "not repairable",
     }
 }

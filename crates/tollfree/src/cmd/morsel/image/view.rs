@@ -128,7 +128,7 @@ fn about(entry: &Entry) -> String {
 fn about_image(path: &Path, survey: &Survey) -> String {
     let document = Document::new("stat", path, survey);
     rows(&[
-        ("image", document.image),
+        ("image", plain(&document.image)),
         ("uuid", document.uuid),
         ("size", bytes(document.size)),
         ("free", bytes(document.free)),
