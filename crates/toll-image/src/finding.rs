@@ -68,9 +68,8 @@ impl Findings {
         what: &'static str,
         fix: Option<Fix>,
     ) {
-        let severity = Severity::Damage;
         self.add(Finding {
-            severity,
+            severity: Severity::Damage,
             offset,
             inode,
             what,
@@ -79,14 +78,12 @@ impl Findings {
     }
 
     pub fn leftover(&mut self, offset: u64, inode: Option<u64>, what: &'static str, fix: Fix) {
-        let severity = Severity::Leftover;
-        let fix = Some(fix);
         self.add(Finding {
-            severity,
+            severity: Severity::Leftover,
             offset,
             inode,
             what,
-            fix,
+            fix: Some(fix),
         });
     }
 

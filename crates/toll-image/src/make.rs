@@ -60,8 +60,7 @@ fn superblocks(medium: &mut impl Medium, template: &Template) -> io::Result<()> 
         pages: template.pages,
     };
     for page in [1, 0] {
-        medium.store(page * PAGE, &superblock.encode())?;
-        medium.flush(page * PAGE..page * PAGE + 256)?;
+        medium.write(page * PAGE, &superblock.encode())?;
         medium.fence()?;
     }
     Ok(())

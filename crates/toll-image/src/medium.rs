@@ -33,11 +33,22 @@ pub trait Medium: Source {
         self.store8(offset, encode(offset, payload))
     }
 
+    /// Stores a word and flushes it; a fence follows.
+    fn write_word(&mut self, offset: u64, payload: u64) -> io::Result<()> {
+        self.store_word(offset, payload)?;
+        self.flush(offset..offset + 8)
+    }
+
     /// Stores a word, and makes it persistent.
     fn publish(&mut self, offset: u64, payload: u64) -> io::Result<()> {
-        self.store_word(offset, payload)?;
-        self.flush(offset..offset + 8)?;
+        self.write_word(offset, payload)?;
         self.fence()
+    }
+
+    /// Stores bytes and flushes them; a fence follows.
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.store(offset, bytes)?;
+        self.flush(offset..offset + bytes.len() as u64)
     }
 }
 

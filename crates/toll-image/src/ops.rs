@@ -169,14 +169,12 @@ impl<M: Medium> Fs<M> {
 
     /// Stores a word and flushes it; a fence follows.
     fn set(&mut self, offset: u64, payload: u64) -> Result<()> {
-        self.medium.store_word(offset, payload)?;
-        Ok(self.medium.flush(offset..offset + 8)?)
+        Ok(self.medium.write_word(offset, payload)?)
     }
 
     /// Stores a word, and makes it persistent.
     fn publish(&mut self, offset: u64, payload: u64) -> Result<()> {
-        self.set(offset, payload)?;
-        self.fence()
+        Ok(self.medium.publish(offset, payload)?)
     }
 
     fn fence(&mut self) -> Result<()> {

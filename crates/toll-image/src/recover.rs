@@ -115,7 +115,7 @@ fn old_names(medium: &mut impl Medium, fixes: &[&Fix]) -> io::Result<()> {
     let mut is_any = false;
     for fix in fixes {
         if let Fix::Complete { from, other, .. } = fix {
-            set(medium, *from, *other)?;
+            medium.write_word(*from, *other)?;
             is_any = true;
         }
     }
@@ -125,20 +125,12 @@ fn old_names(medium: &mut impl Medium, fixes: &[&Fix]) -> io::Result<()> {
 fn rest(medium: &mut impl Medium, fixes: &[&Fix], superblock: &Superblock) -> io::Result<()> {
     for fix in fixes {
         match fix {
-            Fix::Complete { target, inode, .. } => set(medium, *target, *inode)?,
-            Fix::Set { offset, payload } => set(medium, *offset, *payload)?,
-            Fix::Superblock { page } => {
-                medium.store(page * PAGE, &superblock.encode())?;
-                medium.flush(page * PAGE..page * PAGE + 256)?;
-            }
+            Fix::Complete { target, inode, .. } => medium.write_word(*target, *inode)?,
+            Fix::Set { offset, payload } => medium.write_word(*offset, *payload)?,
+            Fix::Superblock { page } => medium.write(page * PAGE, &superblock.encode())?,
         }
     }
     medium.fence()
-}
-
-fn set(medium: &mut impl Medium, offset: u64, payload: u64) -> io::Result<()> {
-    medium.store_word(offset, payload)?;
-    medium.flush(offset..offset + 8)
 }
 
 #[cfg(test)]

@@ -49,6 +49,15 @@ pub fn before_end(unit: u64, value: u64, size: u64) -> u64 {
 }
 
 impl File {
+    fn new(mode: u16, now: i64) -> File {
+        File {
+            mode,
+            mtime: now,
+            ctime: now,
+            ..File::default()
+        }
+    }
+
     pub fn is_sealed(&self) -> bool {
         self.seals & seal::WRITE != 0
     }
@@ -222,13 +231,7 @@ impl Model {
     }
 
     fn make(&mut self, path: Path, number: u64, mode: u16, now: i64) -> Option<()> {
-        let file = File {
-            mode,
-            mtime: now,
-            ctime: now,
-            ..File::default()
-        };
-        self.files.insert(number, file);
+        self.files.insert(number, File::new(mode, now));
         self.add(path, number, now)
     }
 
@@ -273,14 +276,7 @@ impl Model {
         match how {
             Rename::Exchange => drop(self.names.insert(old.clone(), replaced?)),
             Rename::Whiteout => {
-                let mode = kind::CHARACTER;
-                let file = File {
-                    mode,
-                    mtime: now,
-                    ctime: now,
-                    ..File::default()
-                };
-                self.files.insert(made, file);
+                self.files.insert(made, File::new(kind::CHARACTER, now));
                 self.names.insert(old.clone(), made);
             }
             Rename::Replace | Rename::NoReplace => {}

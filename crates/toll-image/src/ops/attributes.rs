@@ -68,8 +68,7 @@ impl<M: Medium> Fs<M> {
             false => self.take(1)?,
         };
         let bytes = xattr::encode(attributes, page).ok_or(OpError::NoSpace)?;
-        self.medium.store(page * PAGE, &bytes)?;
-        self.medium.flush(page * PAGE..(page + 1) * PAGE)?;
+        self.medium.write(page * PAGE, &bytes)?;
         self.fence()?;
         Ok(page)
     }

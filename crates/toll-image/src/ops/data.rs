@@ -168,9 +168,7 @@ impl<M: Medium> Fs<M> {
         let root = self.at(number)? + inode::ROOT;
         let within = offset % PAGE;
         if let Some(page) = self.find(root, offset / PAGE)? {
-            let at = page * PAGE + within;
-            self.medium.store(at, bytes)?;
-            return Ok(self.medium.flush(at..at + bytes.len() as u64)?);
+            return Ok(self.medium.write(page * PAGE + within, bytes)?);
         }
         let page = self.take(1)?;
         if self.has(Fault::PublishFirst) {
@@ -178,8 +176,7 @@ impl<M: Medium> Fs<M> {
         }
         let mut content = vec![0; PAGE as usize];
         content[within as usize..][..bytes.len()].copy_from_slice(bytes);
-        self.medium.store(page * PAGE, &content)?;
-        self.medium.flush(page * PAGE..(page + 1) * PAGE)?;
+        self.medium.write(page * PAGE, &content)?;
         match self.has(Fault::PublishFirst) {
             true => Ok(()),
             false => self.place(root, offset / PAGE, 0, page),

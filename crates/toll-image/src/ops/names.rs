@@ -6,8 +6,7 @@ use super::{Fs, OpError, Result};
 use crate::fault::Fault;
 use crate::layout::{PAGE, Root, inode, kind, name};
 use crate::medium::Medium;
-use crate::survey::Name;
-use crate::survey::is_name;
+use crate::survey::{Name, is_name};
 
 impl<M: Medium> Fs<M> {
     /// Creates a file, a directory or a special file, of the type and rights of a mode.
@@ -29,8 +28,7 @@ impl<M: Medium> Fs<M> {
         let page = self.take(1)?;
         let mut bytes = target.to_vec();
         bytes.resize(PAGE as usize, 0);
-        self.medium.store(page * PAGE, &bytes)?;
-        self.medium.flush(page * PAGE..(page + 1) * PAGE)?;
+        self.medium.write(page * PAGE, &bytes)?;
         let root = Root {
             page,
             leaf: true,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Slots of inodes and names, and their pages.
 
+use std::collections::BTreeMap;
+
 use super::{Fs, OpError, Result};
 use crate::fault::Fault;
 use crate::layout::{INODES, NAMES, PAGE, Root, inode, name};
@@ -25,12 +27,8 @@ pub(super) struct From {
 
 impl<M: Medium> Fs<M> {
     pub(super) fn free_inode(&mut self) -> Result<(u64, u64)> {
-        let slots = self.inode_pages.iter().flat_map(|(index, page)| {
-            let slot = move |n| (index * inode::PER_PAGE + n, page * PAGE + n * inode::SLOT);
-            (0..inode::PER_PAGE).map(slot)
-        });
-        let is_free = |slot: &(u64, u64)| slot.0 != 0 && !self.inodes.contains_key(&slot.0);
-        if let Some(slot) = slots.into_iter().find(is_free) {
+        let is_free = |slot: u64| slot != 0 && !self.inodes.contains_key(&slot);
+        if let Some(slot) = free_slot(&self.inode_pages, inode::SLOT, is_free) {
             return Ok(slot);
         }
         let index = free_index(self.inode_pages.keys());
@@ -40,14 +38,8 @@ impl<M: Medium> Fs<M> {
     }
 
     pub(super) fn free_name(&mut self) -> Result<(u64, u64)> {
-        let slots = self.name_pages.iter().flat_map(|(index, page)| {
-            let slot = move |n| (index * name::PER_PAGE + n, page * PAGE + n * name::SLOT);
-            (0..name::PER_PAGE).map(slot)
-        });
-        if let Some(slot) = slots
-            .into_iter()
-            .find(|slot| !self.names.contains_key(&slot.0))
-        {
+        let is_free = |slot: u64| !self.names.contains_key(&slot);
+        if let Some(slot) = free_slot(&self.name_pages, name::SLOT, is_free) {
             return Ok(slot);
         }
         let index = free_index(self.name_pages.keys());
@@ -122,6 +114,19 @@ impl<M: Medium> Fs<M> {
         self.medium.store_word(at + name::FROM, from.slot + 1)?;
         Ok(self.medium.store_word(at + name::OTHER, from.other)?)
     }
+}
+
+/// The first free slot of these pages, and its place.
+fn free_slot(
+    pages: &BTreeMap<u64, u64>,
+    bytes: u64,
+    is_free: impl Fn(u64) -> bool,
+) -> Option<(u64, u64)> {
+    let per_page = PAGE / bytes;
+    let mut slots = pages.iter().flat_map(|(index, page)| {
+        (0..per_page).map(move |n| (index * per_page + n, page * PAGE + n * bytes))
+    });
+    slots.find(|(slot, _)| is_free(*slot))
 }
 
 /// The first index that has no page.

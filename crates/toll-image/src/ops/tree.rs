@@ -31,8 +31,7 @@ impl<M: Medium> Fs<M> {
     }
 
     pub(super) fn zero_bytes(&mut self, offset: u64, length: u64) -> Result<()> {
-        self.medium.store(offset, &vec![0; length as usize])?;
-        Ok(self.medium.flush(offset..offset + length)?)
+        Ok(self.medium.write(offset, &vec![0; length as usize])?)
     }
 
     /// Publishes a block, the content flushed before, or frees it. `index` is that of its first page.
