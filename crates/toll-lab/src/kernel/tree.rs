@@ -299,6 +299,11 @@ mod tests {
         let workspace = Workspace::find().unwrap();
         let mut variant = Variant::find(&workspace, "tollfree-debug", &[]).unwrap();
         variant.patches.retain(Patch::is_debug_only);
+        // The fixture's Linux lacks the files that published bugs (96x) are planted in.
+        let is_ours = |path: &PathBuf| workspace.kernel.join("tree").join(path).exists();
+        variant.patches.retain(|it| it.files.iter().all(is_ours));
+        let others = variant.patches.iter();
+        assert!(others.filter(|it| it.name().starts_with("95")).count() >= 6);
         fixture.sync(&variant).unwrap();
         let file = "fs/morsel/seal.c";
         let ours = files::read_text(&workspace.kernel.join("tree").join(file)).unwrap();
