@@ -138,7 +138,7 @@ fn about(store: &Store, entry: &Entry) -> String {
         (true, None) => "permanently".to_owned(),
         (true, Some(caveat)) => caveat.trim_start_matches("sealed ").to_owned(),
     };
-    let rows = [
+    rows(&[
         ("name", entry.name.clone()),
         ("path", entry.path.clone()),
         ("on", store.backing.describe()),
@@ -150,10 +150,14 @@ fn about(store: &Store, entry: &Entry) -> String {
         ("sealed", sealed),
         ("mapped by", mapped_by(entry)),
         ("used", ago(entry.used_at)),
-    ];
-    rows.iter()
-        .map(|(name, what)| format!("{name:10} {what}\n"))
-        .collect()
+    ])
+}
+
+/// A line for each property; the values are in a column.
+pub(super) fn rows(rows: &[(&str, String)]) -> String {
+    let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0) + 1;
+    let line = |(name, what): &(&str, String)| format!("{name:width$} {what}\n");
+    rows.iter().map(line).collect()
 }
 
 pub fn seal(args: &NamesArgs, json: bool) -> Result<ExitCode> {

@@ -103,6 +103,13 @@ fn existing(path: &Path, force: bool) -> Result<Image> {
     }
 }
 
+/// Offset and length of the begin and of the end of an image.
+fn ends(target: &Image) -> [(u64, u64); 2] {
+    let bytes = target.bytes();
+    let (head, tail) = (HEAD.min(bytes), TAIL.min(bytes));
+    [(0, head), (bytes - tail, tail)]
+}
+
 /// What an image holds.
 fn held(target: &Image) -> Result<Option<&'static str>> {
     for page in 0..2 {
@@ -110,8 +117,7 @@ fn held(target: &Image) -> Result<Option<&'static str>> {
             return Ok(Some("holds persistent morsels"));
         }
     }
-    let end = target.bytes().saturating_sub(TAIL);
-    for (offset, length) in [(0, HEAD), (end, TAIL)] {
+    for (offset, length) in ends(target) {
         let bytes = target.read(offset, length as usize)?;
         if bytes.iter().any(|byte| *byte != 0) {
             return Ok(Some("is not empty"));
@@ -144,9 +150,7 @@ fn format(target: &mut Image, force: bool) -> Result<()> {
 
 /// Removes the signatures of other formats.
 fn erase(target: &mut Image) -> Result<()> {
-    let end = target.bytes().saturating_sub(TAIL);
-    for (offset, most) in [(0, HEAD), (end, TAIL)] {
-        let length = most.min(target.bytes() - offset);
+    for (offset, length) in ends(target) {
         target.store(offset, &vec![0; length as usize])?;
     }
     Ok(target.fence()?)

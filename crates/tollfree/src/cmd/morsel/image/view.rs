@@ -14,6 +14,7 @@ use toll_model::numbers::bytes;
 
 use super::listing::{Entry, Listing};
 use super::{Document, headline, read};
+use crate::cmd::morsel::view::rows;
 use crate::output;
 
 pub fn ls(path: &Path, json: bool) -> Result<ExitCode> {
@@ -136,9 +137,4 @@ fn about_image(path: &Path, survey: &Survey) -> String {
         ("names", document.names.to_string()),
         ("state", super::in_words(survey).to_owned()),
     ])
-}
-
-fn rows(rows: &[(&str, String)]) -> String {
-    let line = |(name, what): &(&str, String)| format!("{name:7} {what}\n");
-    rows.iter().map(line).collect()
 }
