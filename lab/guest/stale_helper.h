@@ -46,10 +46,15 @@ static void helper_start(unsigned int cpu, void (*act)(void))
 	}
 }
 
-static void helper_on_third_cpu(void (*act)(void))
+static void need_third_cpu(void)
 {
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 3)
 		not_possible("this needs CPU 2");
+}
+
+static void helper_on_third_cpu(void (*act)(void))
+{
+	need_third_cpu();
 	helper_start(2, act);
 }
 

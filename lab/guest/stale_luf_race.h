@@ -90,8 +90,7 @@ static void luf_late_flush_prepare(void)
 {
 	pthread_t id;
 
-	if (sysconf(_SC_NPROCESSORS_ONLN) < 3)
-		not_possible("this needs CPU 2");
+	need_third_cpu();
 	luf_swap_prepare();
 	helper_new();
 	errno = pthread_create(&id, NULL, luf_second_writer, NULL);

@@ -3,9 +3,14 @@
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::thread::{self, available_parallelism};
 
 use anyhow::Result;
+
+/// The number of this machine's CPUs that may be used.
+pub fn cpus() -> usize {
+    available_parallelism().map_or(1, usize::from)
+}
 
 /// Applies a function to all items, to at most `jobs` at a time, in their order. The function also
 /// gets the number of its thread, from 0 to `jobs - 1`. Results are in the order of the items.

@@ -38,11 +38,8 @@ const GRACE: Duration = Duration::from_secs(60);
 /// # Errors
 /// [`LabError::Missing`] without the simulator or a program; [`LabError::Input`] with the
 /// scenario's line for a profile that cannot be recorded.
-pub fn profiles(
-    workspace: &Workspace,
-    scenario: &Scenario,
-    request: &Request<'_>,
-) -> Result<Vec<Program>> {
+pub fn profiles(workspace: &Workspace, request: &Request<'_>) -> Result<Vec<Program>> {
+    let scenario = request.scenario;
     let bar = output::progress("");
     let make = |spec: &ProfileSpec, _| {
         bar.set_message(format!("recording {}", spec.name));

@@ -7,7 +7,7 @@ mod minimise;
 mod plan;
 mod sheet;
 pub(in crate::cmd) mod symbols;
-mod tested;
+pub(in crate::cmd) mod tested;
 
 use std::collections::BTreeMap;
 use std::fmt::Display;

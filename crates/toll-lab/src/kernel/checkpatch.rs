@@ -4,7 +4,6 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread::available_parallelism;
 
 use anyhow::{Context, Result};
 
@@ -51,8 +50,7 @@ pub fn complaints(workspace: &Workspace, source: &Path, variant: &Variant) -> Re
         let path = workspace.kernel.join("seams").join(patch.name());
         checks.push(of_patch(source, path)?);
     }
-    let jobs = available_parallelism().map_or(1, usize::from);
-    Ok(parallel::map(jobs, checks, |check, _| check.run())?.concat())
+    Ok(parallel::map(parallel::cpus(), checks, |check, _| check.run())?.concat())
 }
 
 /// Finds the new files of code: tracepoint headers, and the others.

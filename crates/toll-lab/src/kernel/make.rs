@@ -5,7 +5,6 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::thread::available_parallelism;
 
 use anyhow::{Context, Result};
 
@@ -13,7 +12,7 @@ use super::modules;
 use super::tree::Tree;
 use super::variant::{Variant, hash};
 use crate::error::LabError;
-use crate::{child, files, output};
+use crate::{child, files, output, parallel};
 
 /// The directory of make's output in a tree.
 pub const BUILD: &str = "build";
@@ -173,7 +172,7 @@ impl Make {
 
     fn command(&self) -> Command {
         let mut command = Command::new("make");
-        let jobs = available_parallelism().map_or(1, usize::from);
+        let jobs = parallel::cpus();
         command
             .arg("-C")
             .arg(&self.tree)

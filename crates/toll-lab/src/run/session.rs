@@ -8,7 +8,6 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::available_parallelism;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -77,7 +76,7 @@ impl<'a> Session<'a> {
             .map(|name| build(workspace, &Variant::find(workspace, name, &config)?))
             .collect::<Result<Vec<_>>>()?;
         let programs = programs(workspace, scenario)?;
-        let profiles = profile::profiles(workspace, scenario, request)?;
+        let profiles = profile::profiles(workspace, request)?;
         let disks = scenario
             .disks(request.size)
             .iter()
@@ -281,7 +280,7 @@ impl<'a> Session<'a> {
             date: today()?,
             host: Host {
                 cpu: cpu::model(&root),
-                cpus: available_parallelism().map_or(1, usize::from),
+                cpus: parallel::cpus(),
                 memory_mib: sys::meminfo(&root).map_or(0, |memory| memory.total >> 20),
                 kernel: sys::kernel_release(&root),
             },

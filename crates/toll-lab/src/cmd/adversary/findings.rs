@@ -133,12 +133,17 @@ impl Findings {
             for event in report.events_mut() {
                 event.name(symbols);
             }
-            match merged.iter_mut().find(|it| it.cause() == report.cause()) {
-                Some(known) => known.count += report.count,
-                None => merged.push(report),
-            }
+            merge(&mut merged, report);
         }
         self.reports = merged;
+    }
+}
+
+/// Adds a report to others: to the count of the one with the same cause, if there is one.
+pub fn merge(reports: &mut Vec<Report>, report: Report) {
+    match reports.iter_mut().find(|it| it.has_cause_of(&report)) {
+        Some(known) => known.count += report.count,
+        None => reports.push(report),
     }
 }
 

@@ -36,7 +36,7 @@ impl Sheet {
             planted: self
                 .plants
                 .iter()
-                .filter(|it| it.unseen.is_empty() || it.caught)
+                .filter(|it| it.caught || it.is_missed())
                 .count(),
             caught: self.plants.iter().filter(|it| it.caught).count(),
             checked: counts.checked,

@@ -30,6 +30,8 @@ const DISK_MIB: u64 = 320;
 /// Time limit of a guest, in seconds: for booting, and for a scenario.
 const BOOT: u64 = 300;
 const SCENARIO: u64 = 300;
+/// On its command line, the kernel announces the owners of frames.
+pub(in crate::cmd) const FRAMES: &str = "toll_lab_frames";
 /// The kernel's file for flushes to leave out.
 const SPOIL: &str = "/sys/module/toll_lab/parameters/spoil";
 
@@ -202,7 +204,7 @@ impl<'a> Tester<'a> {
     ) -> Result<(Result<Vec<Done>>, Findings)> {
         let mut jobs = vec![Job::shell("ready", &self.ready_line())];
         jobs.extend(scenarios.iter().map(|it| job(it, seed, plant)));
-        let mut append = vec!["toll_lab_frames"];
+        let mut append = vec![FRAMES];
         append.extend(plant.map(|it| it.kernel.as_str()));
         let outcome = Guest {
             image: &self.built.image,

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Result;
 use serde::Serialize;
 
-use crate::cmd::adversary::findings::{Counts, Findings, Report};
+use crate::cmd::adversary::findings::{Counts, Findings, Report, merge};
 use crate::cmd::adversary::symbols::Symbols;
 use crate::kernel::Built;
 use crate::output;
@@ -45,20 +45,13 @@ impl Checked {
         match Findings::read(&directory.join("findings/adversary.json"), &self.symbols) {
             Ok(findings) => {
                 self.counts.add(&findings.counts);
-                findings.reports.into_iter().for_each(|it| self.merge(it));
+                let reports = findings.reports.into_iter();
+                reports.for_each(|it| merge(&mut self.reports, it));
             }
             Err(error) => {
                 output::note(error);
                 self.unchecked += 1;
             }
-        }
-    }
-
-    fn merge(&mut self, report: Report) {
-        let mut known = self.reports.iter_mut();
-        match known.find(|it| it.has_cause_of(&report)) {
-            Some(known) => known.count += report.count,
-            None => self.reports.push(report),
         }
     }
 

@@ -17,6 +17,7 @@ use super::mm::Tests;
 use super::plan::{Case, Group, Plan, SET_UP, SuiteName};
 use super::sheet::Kernel;
 use super::verdict::Verdict;
+use crate::cmd::adversary::tested::FRAMES;
 use crate::error::LabError;
 use crate::guest::{Guest, Job, Part, Program, Status, Survey};
 use crate::kernel::Built;
@@ -32,8 +33,6 @@ const DISK_MIB: u64 = 512;
 const SLOWER: u64 = 3;
 /// The same for the adversarial TLB, rounded up.
 const CHECKED_SLOWER: u64 = 3;
-/// The kernel announces the owners of frames.
-const FRAMES: &str = "toll_lab_frames";
 /// Prints the kernel's warnings on the console too.
 const LOUD: &str = "loglevel=5";
 /// Seconds beyond the tests' limits: for booting, and for killing processes.

@@ -48,7 +48,7 @@ impl Search {
         [&self.best[..first], &self.best[end..]].concat()
     }
 
-    /// Whether the list that `next` gave failed: then it is the new one.
+    /// Whether the list that `attempt` gave failed: then it is the new one.
     pub fn answer(&mut self, has_failed: bool) {
         if has_failed {
             self.best = self.without_part();
