@@ -191,7 +191,9 @@ int main(int argc, char **argv)
 		for (;;)
 			sum += gather(hot, 20000) + cold[sum % COLD];
 	} else if (!strcmp(how, "counts")) {
-		/* A line in the file "counts" for each piece of work. */
+		/* A line in the file "counts" for each piece of work. The file is there before the
+		 * program says that it is ready. */
+		log_run("counts");
 		log_run(file);
 		for (;;) {
 			sum += gather(hot, 20000) + cold[sum % COLD];

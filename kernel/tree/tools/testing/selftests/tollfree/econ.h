@@ -22,8 +22,11 @@
 #define FILLED		"0 512 100\n"
 /* Less than clearing costs, and more than the rest of a fault. */
 #define FAIR		"50000 0 100\n"
-/* Timeout for work of other threads, in seconds. */
-#define PATIENCE	60
+/*
+ * Timeout for work of other threads, in seconds. Only a failure takes all of it: a slow host
+ * that emulates a kernel with all checks takes over a minute for a thousand faults.
+ */
+#define PATIENCE	300
 
 /* A program that a test executes with a profile; it exits with the result. */
 struct part {
