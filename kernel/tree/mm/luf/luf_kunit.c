@@ -157,6 +157,21 @@ static void luf_replay_unmap(struct kunit *test, struct luf_replay *replay, int 
 	KUNIT_EXPECT_TRUE(test, done);
 }
 
+/* The mm ran on no other CPU: there is nothing to flush. */
+static void luf_replay_unmap_eagerly(struct kunit *test, struct luf_replay *replay, int i)
+{
+	unsigned long address = LUF_TEST_ADDRESS + i * PAGE_SIZE;
+	spinlock_t *lock; /* of the table */
+	pte_t *ptep = get_locked_pte(replay->mm, address, &lock);
+
+	if (!ptep) {
+		KUNIT_FAIL(test, "no memory for a page table");
+		return;
+	}
+	ptep_get_and_clear(replay->mm, address, ptep);
+	pte_unmap_unlock(ptep, lock);
+}
+
 /* The folio was moved. Another reference to the source may still exist. */
 static bool luf_replay_take(struct luf_replay *replay, int i, bool is_held)
 {
@@ -276,6 +291,30 @@ static void luf_test_kept_source_is_flushed_at_end(struct kunit *test)
 	luf_replay_end(replay);
 }
 
+/*
+ * A source that could not be moved is mapped again, and another attempt unmaps it eagerly
+ * and frees it. A source in between is taken as before.
+ */
+static void luf_test_source_is_flushed_before_another_attempt(struct kunit *test)
+{
+	struct luf_replay *replay = kunit_kzalloc(test, sizeof(*replay), GFP_KERNEL);
+	unsigned long before;
+
+	KUNIT_ASSERT_NOT_NULL(test, replay);
+	luf_replay_begin(test, replay);
+	before = luf_replay_flushes();
+	luf_keep_source();
+	KUNIT_EXPECT_EQ(test, luf_replay_flushes() - before, 1UL);
+	KUNIT_EXPECT_FALSE(test, luf_debug_waits(folio_page(replay->folios[2], 0)));
+	luf_replay_map(test, replay, 2);
+	luf_replay_unmap_eagerly(test, replay, 2);
+	/* LUF_DEBUG checks it once more. */
+	folio_put(replay->folios[2]);
+	KUNIT_EXPECT_TRUE(test, luf_replay_take(replay, 0, false));
+	KUNIT_EXPECT_TRUE(test, luf_replay_take(replay, 1, false));
+	luf_replay_end(replay);
+}
+
 /* kswapd must not give up a node from which it reclaims nothing because of its pools. */
 static void luf_test_failing_node_misses_nothing(struct kunit *test)
 {
@@ -321,6 +360,7 @@ static struct kunit_case luf_cases[] = {
 	KUNIT_CASE(luf_test_unreachable_zone_misses_nothing),
 	KUNIT_CASE(luf_test_held_source_is_flushed),
 	KUNIT_CASE(luf_test_kept_source_is_flushed_at_end),
+	KUNIT_CASE(luf_test_source_is_flushed_before_another_attempt),
 	KUNIT_CASE(luf_test_remote_writer_persists),
 	KUNIT_CASE(luf_test_failing_node_misses_nothing),
 	{}

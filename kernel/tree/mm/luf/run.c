@@ -78,6 +78,16 @@ static void luf_flush_kept(struct luf_run *run)
 }
 
 /*
+ * A source that is mapped again may be freed by its users, or be unmapped eagerly and
+ * moved by a later attempt of the same run: nothing would remember its batch. Other
+ * sources may be in between; they still count as waiting, and so does this one.
+ */
+void __luf_keep_source(struct luf_run *run)
+{
+	luf_flush_kept(run);
+}
+
+/*
  * Flush folios that were unmapped lazily and are kept. No folio is in between: all
  * unmapped folios are either taken or kept.
  */

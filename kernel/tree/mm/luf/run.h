@@ -86,6 +86,7 @@ bool __luf_take_folio(struct luf_run *run, struct folio *folio);
 bool __luf_is_lazy(struct luf_run *run);
 void __luf_migrated(struct luf_run *run, const struct folio *folio);
 bool __luf_take_source(struct luf_run *run, struct folio *folio);
+void __luf_keep_source(struct luf_run *run);
 void __luf_end_cluster(struct luf_run *run);
 void __luf_release_block(struct luf_run *run);
 
@@ -255,6 +256,21 @@ static inline bool luf_take_source(struct folio *folio)
 }
 
 /**
+ * luf_keep_source - flush a source that is not moved, before it is mapped again
+ *
+ * Flushes everything that the run unmapped lazily, if there is any.
+ *
+ * Context: the source is locked and unmapped, or was only partly unmapped.
+ */
+static inline void luf_keep_source(void)
+{
+	struct luf_run *run = current->luf_run;
+
+	if (run && run->waiting)
+		__luf_keep_source(run);
+}
+
+/**
  * luf_release_block - flush and free the pages of a compacted block
  * @run: run of the compaction
  *
@@ -351,6 +367,10 @@ static inline void luf_migrated(const struct folio *folio)
 static inline bool luf_take_source(struct folio *folio)
 {
 	return false;
+}
+
+static inline void luf_keep_source(void)
+{
 }
 
 static inline void luf_release_block(struct luf_run *run)

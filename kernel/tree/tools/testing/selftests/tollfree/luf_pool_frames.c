@@ -2,12 +2,16 @@
 /* Tests of pages that are poisoned or held while they are in a pool. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "luf_pool.h"
@@ -126,8 +130,65 @@ static void nothing_is_lost_where_pages_are_held(void)
 	CHECK(hammer.reads && !hammer.wrong && !lost());
 }
 
+/*
+ * A process on the other CPU that has some pages of the file in a pipe, for up to a
+ * millisecond each time. While it runs, this process has no translation there.
+ */
+static void hold_by_turns(void)
+{
+	enum { HELD = 256 };
+	static char buffer[HELD * PAGE];
+	int ends[2];
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	stay_on(1);
+	must(!pipe(ends) && fcntl(ends[1], F_SETPIPE_SZ, sizeof(buffer)) > 0, "pipe");
+	for (unsigned int turn = 0;; turn++) {
+		off_t from = turn % (PAGES / HELD) * sizeof(buffer);
+
+		must(splice(file, &from, ends[1], NULL, sizeof(buffer), 0) > 0, "splice");
+		usleep(turn * 37 % 1000);
+		must(read(ends[0], buffer, sizeof(buffer)) > 0, "read");
+	}
+}
+
+/*
+ * A page that is held cannot be moved. It is unmapped, mapped again, and moved at another
+ * attempt, which may find no translation on another CPU: the flush for the first one must
+ * not be forgotten. A kernel with LUF_DEBUG reports it if it is.
+ */
+static void a_second_attempt_remembers_the_first(void)
+{
+	long before = count("deferred_compaction"), kept = count("flushes_kept");
+	double end = now() + 3;
+	pid_t child;
+
+	if (access("/proc/sys/vm/compact_memory", F_OK)) {
+		lacks = "a kernel without CONFIG_COMPACTION";
+		return;
+	}
+	child = fork();
+	must(child >= 0, "fork");
+	if (!child)
+		hold_by_turns();
+	while (now() < end) {
+		/* Read it again, to other places: compaction leaves the present ones. */
+		must(!madvise((void *)at, PAGES * PAGE, MADV_DONTNEED), "madvise");
+		posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+		CHECK(touch(0, PAGES));
+		CHECK(write_text("/proc/sys/vm/compact_memory", "1"));
+	}
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	must(write_text(LUF "drain", "1"), LUF "drain");
+	ksft_print_msg("%ld pages moved lazily, %ld flushes for what was kept\n",
+		       count("deferred_compaction") - before, count("flushes_kept") - kept);
+	CHECK(count("deferred_compaction") > before && count("flushes_kept") > kept);
+}
+
 const struct test luf_pool_frames_tests[] = {
 	TEST(a_poisoned_page_of_a_pool_is_handled),
 	TEST(nothing_is_lost_where_pages_are_held),
+	TEST(a_second_attempt_remembers_the_first),
 	{}
 };
