@@ -238,6 +238,18 @@ extern struct page_ext_operations luf_debug_ops;
 void luf_debug_use(const struct page *page, unsigned int nr, const char *how);
 
 /**
+ * luf_debug_alloc - check that pages about to be allocated are flushed
+ * @page: the first page
+ * @order: order of the block
+ *
+ * Warns once if a page waits for its flush. The caller computes no argument: even in a
+ * call to an empty function that changes what the compiler inlines.
+ *
+ * Context: any.
+ */
+void luf_debug_alloc(const struct page *page, unsigned int order);
+
+/**
  * luf_debug_free - check that pages about to be freed are flushed
  * @page: the first page
  * @order: order of the block
@@ -252,6 +264,10 @@ void luf_debug_free(struct page *page, unsigned int order);
 
 static inline void luf_debug_use(const struct page *page, unsigned int nr,
 				 const char *how)
+{
+}
+
+static inline void luf_debug_alloc(const struct page *page, unsigned int order)
 {
 }
 

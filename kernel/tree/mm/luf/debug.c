@@ -312,6 +312,11 @@ void luf_debug_use(const struct page *page, unsigned int nr, const char *how)
 }
 EXPORT_SYMBOL_GPL(luf_debug_use);
 
+void luf_debug_alloc(const struct page *page, unsigned int order)
+{
+	luf_debug_use(page, 1U << order, "allocated");
+}
+
 /* Planted delays */
 
 /* Above 0: duration of the delay of the next flush of a pool; below 0: in progress. */
