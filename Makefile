@@ -27,6 +27,7 @@ test:
 test-all: test
 	target/release/toll-lab equal
 	cargo test --release --locked -p toll-lab --test adversary -- --ignored a_random_run_is_reduced
+	benches/all.sh bpf-lab
 	target/release/toll-lab selftest tollfree --cpus 4
 	target/release/toll-lab selftest tollfree --cpus 4 --fs xfs
 	target/release/toll-lab selftest tollfree --cpus 4 --fs btrfs --la57 --nodes 2

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Runs the benchmarks and prints their goals: benches/all.sh [--keep] [NAME]...
-# Native: skewed, sim, preload, sampler, stat, bpf, why, null, live, services, text, lab, real, morsel. In the lab, hours
-# each: luf, econ, morsel-lab.
+# Native: skewed, sim, preload, sampler, stat, bpf, why, null, live, services, text, lab, real, morsel. In the lab: bpf-lab
+# (minutes; needs pahole), and luf, econ and morsel-lab (hours each).
 # With --keep, the output is written to docs/results/NAME.md.
 # Installs the real programs first. Results are kept in the cache, so that an interrupted run continues.
 # Status: 0 all goals met, 1 one not met, 3 the set-up failed.
@@ -49,6 +49,13 @@ keep_result() {
 	} >"docs/results/$1.md"
 }
 
+# On a kernel that can run BPF programs at functions.
+bpf_in_a_guest() {
+	setup/setup.sh lab >&2 || return 3
+	target/release/toll-lab shell vanilla --config kernel/config/bpf.config --icount -- \
+		env INSTRUCTIONS=yes TOLLFREE="$PWD/target/release/tollfree" "$PWD/benches/bpf/run.sh" 10 1
+}
+
 status=0
 for bench in "$@"; do
 	case $bench in
@@ -59,6 +66,7 @@ for bench in "$@"; do
 		;;
 	esac
 	runner=
+	[ "$bench" != bpf-lab ] || runner=bpf_in_a_guest
 	for name in run.py run.sh; do
 		[ ! -x "benches/$bench/$name" ] || runner=benches/$bench/$name
 	done

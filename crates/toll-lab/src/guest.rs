@@ -31,8 +31,8 @@ pub use job::{Done, Job, Status};
 pub use machine::Machine;
 pub use plugins::{lines_library, pmu_library};
 pub use program::Program;
-pub use qemu::Qemu;
 use qemu::{BOOT_LIMIT, Ending, Places};
+pub use qemu::{ICOUNT, Qemu};
 pub use section::{Counts, Latency, Section};
 pub use survey::{Part, Survey};
 

@@ -284,6 +284,15 @@ int compaction_end(__u64 *ctx)
 	return stall_end(EVENT_COMPACTION);
 }
 
+/* On x86, what interrupts other CPUs. The tracepoint costs three times as much: each CPU that flushes passes it. */
+SECTION("fentry/native_flush_tlb_multi")
+int shootdown_sent(__u64 *ctx)
+{
+	if (is_wanted())
+		add(EVENT_SHOOTDOWN, 0);
+	return 0;
+}
+
 SECTION("tp_btf/tlb_flush")
 int shootdown(__u64 *ctx)
 {

@@ -10,7 +10,7 @@ use clap::Args as ClapArgs;
 
 use super::GuestArgs;
 use crate::error::LabError;
-use crate::guest::Qemu;
+use crate::guest::{ICOUNT, Qemu};
 use crate::kernel::{Variant, build};
 use crate::workspace::Workspace;
 
@@ -18,9 +18,10 @@ const EXAMPLE: &str = "\
 Examples:
   toll-lab shell tollfree
   toll-lab shell tollfree-debug --cpus 4 -- cat /sys/kernel/mm/tollfree/version
+  toll-lab shell vanilla --config kernel/config/bpf.config --icount -- benches/bpf/run.sh
 
 The guest has this machine's files, read-only, and is emulated: it is slow, and its timings are
-meaningless. Exits with the command's status.";
+meaningless. With --icount its clock counts instructions. Exits with the command's status.";
 
 /// Boot a kernel on this machine's own files (virtme-ng), with a shell or for one command
 #[derive(Debug, ClapArgs)]
@@ -28,6 +29,12 @@ meaningless. Exits with the command's status.";
 pub struct Args {
     #[command(flatten)]
     guest: GuestArgs,
+    /// Also set these symbols (a .config fragment)
+    #[arg(long, value_name = "FILE")]
+    config: Vec<PathBuf>,
+    /// Run all CPUs on one host thread, with an instruction-count clock
+    #[arg(long)]
+    icount: bool,
     /// Command to run instead of a shell
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -38,7 +45,7 @@ pub fn run(args: &Args) -> Result<()> {
     let vng = virtme(&workspace)?;
     let built = build(
         &workspace,
-        &Variant::find(&workspace, &args.guest.variant, &[])?,
+        &Variant::find(&workspace, &args.guest.variant, &args.config)?,
     )?;
     let mut command = Command::new(&vng);
     // virtme-ng calls its helper by name.
@@ -57,6 +64,9 @@ pub fn run(args: &Args) -> Result<()> {
         .arg(Qemu::find(&workspace)?.program)
         .args(["--cpus", &args.guest.cpus.to_string()])
         .args(["--memory", &format!("{}M", args.guest.memory)]);
+    if args.icount {
+        command.arg(format!("--qemu-opts=-icount {ICOUNT}"));
+    }
     if !args.command.is_empty() {
         command.arg("--").args(&args.command);
     }

@@ -34,6 +34,8 @@ pub enum Ending {
 
 /// Boot time limit: a guest boots in 2 to 30 s, and on a busy host stays below this.
 pub const BOOT_LIMIT: Duration = Duration::from_secs(300);
+/// Argument of `-icount`: one instruction is one nanosecond of the guest's clock.
+pub const ICOUNT: &str = "shift=0,sleep=off";
 
 /// Files and directories of one boot.
 #[derive(Debug)]
@@ -222,8 +224,7 @@ fn machine(machine: &Machine) -> Vec<String> {
     .collect();
     let mut add = |name: &str, value: String| words.extend([name.to_owned(), value]);
     if machine.icount {
-        // One instruction is one nanosecond of the guest's clock.
-        add("-icount", "shift=0,sleep=off".to_owned());
+        add("-icount", ICOUNT.to_owned());
     }
     if has_nodes {
         for (name, value) in nodes(machine) {
