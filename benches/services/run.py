@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -193,6 +194,27 @@ class Memcached(KeyValue):
         return ["memcached", "-u", "nobody", "-m", "600", "-t", "1", "-p", PORT]
 
 
+class Llama(Service):
+    """llama.cpp's server with a model of 512 MiB and random weights, which it reads into its own memory (--no-mmap)"""
+
+    needs = ("cmake", "g++")
+    model_mib = 512
+
+    def begin(self):
+        made = CACHE / "bench" / "llama"
+        run(HERE / "llama.sh", python(), made, self.model_mib)
+        pid = self.start(made / "llama-server", "-m", made / "model.gguf", "--no-mmap", "--no-warmup", "--metrics",
+                         "--no-webui", "-t", 1, "-c", 512, "--host", "127.0.0.1", "--port", PORT)
+        wait_for("llama.cpp", lambda: "ok" in self.get("health"))
+        self.start(python(), HERE / "complete.py", PORT)
+        count = f"curl -s http://127.0.0.1:{PORT}/metrics | sed -n 's/^llamacpp:tokens_predicted_total //p'"
+        return pid, ["--metric-command", count]
+
+    def get(self, what):
+        with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/{what}", timeout=5) as answer:
+            return answer.read().decode()
+
+
 class Postgres(Service):
     """PostgreSQL with 512 MiB of shared buffers, huge_pages off, under pgbench -S"""
 
@@ -251,6 +273,7 @@ SERVICES = {
     "java": Java,
     "go": Go,
     "numpy": Numpy,
+    "llama": Llama,
 }
 
 
