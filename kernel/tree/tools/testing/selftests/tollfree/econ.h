@@ -28,6 +28,9 @@
  */
 #define PATIENCE	300
 
+/* From the linker: this program's zero-initialised variables. */
+extern char __bss_start[], _end[];
+
 /* A program that a test executes with a profile; it exits with the result. */
 struct part {
 	const char *name;

@@ -91,7 +91,6 @@ static int wait_for_collapse(void)
 /* Otherwise khugepaged collapses this program's own variables, and measures that. */
 static void keep_own_pages(void)
 {
-	extern char __bss_start[], _end[];
 	uintptr_t from = ((uintptr_t)__bss_start + PAGE - 1) & ~(PAGE - 1);
 
 	CHECK(!madvise((void *)from, (uintptr_t)_end - from, MADV_NOHUGEPAGE));
