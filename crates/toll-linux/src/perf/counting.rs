@@ -16,7 +16,7 @@ const WITH_TIMES: u64 = 1 | 2;
 const FLAG_CGROUP: u64 = 4;
 const FLAG_CLOEXEC: u64 = 8;
 /// `_IOW('$', 6, char *)`.
-const IOC_SET_FILTER: libc::c_ulong = 0x4008_2406;
+const IOC_SET_FILTER: libc::Ioctl = 0x4008_2406;
 
 /// What an event is counted for.
 #[derive(Debug, Clone, Copy)]
