@@ -115,9 +115,10 @@ count_in_programs() {
 		NR == 3 { print time / $2, runs / $2 }'
 }
 
-# judge_rate KIND REACHED: prints the line of a machine with a clock of its own.
+# judge_rate KIND: prints the line of a machine with a clock of its own.
 judge_rate() {
-	overheads "$1" | awk -v kind="$1" -v rate="$rate" -v reached="$2" '
+	reached=$(awk '{ events += $2; time += $3 } END { printf "%.0f", events / time }' "$work/$1.with")
+	overheads "$1" | awk -v kind="$1" -v rate="$rate" -v reached="$reached" '
 		{ all[NR] = $1 }
 		END {
 			median = all[int((NR + 1) / 2)]
@@ -160,11 +161,10 @@ for kind in shootdowns faults; do
 		round $number $kind
 		number=$((number + 1))
 	done
-	reached=$(awk '{ events += $2; time += $3 } END { printf "%.0f", events / time }' "$work/$kind.with")
 	if [ -n "$instructions" ]; then
 		judge_instructions $kind || status=$?
 	else
-		judge_rate $kind "$reached" || status=$?
+		judge_rate $kind || status=$?
 	fi
 done
 exit $status

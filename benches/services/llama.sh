@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Builds llama.cpp's server and a model of random weights for benches/services/run.py, and prints their directory:
+# Builds llama-server of llama.cpp and model.gguf, of random weights, for benches/services/run.py:
 #     llama.sh PYTHON DIRECTORY MIB
 # PYTHON is the interpreter of a virtual environment. What DIRECTORY has already is kept. Needs cmake and g++; builds for
 # about ten minutes on two cores.

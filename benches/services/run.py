@@ -18,7 +18,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -197,7 +196,7 @@ class Memcached(KeyValue):
 class Llama(Service):
     """llama.cpp's server with a model of 512 MiB and random weights, which it reads into its own memory (--no-mmap)"""
 
-    needs = ("cmake", "g++")
+    needs = ("cmake", "g++", "curl")
     model_mib = 512
 
     def begin(self):
@@ -205,14 +204,12 @@ class Llama(Service):
         run(HERE / "llama.sh", python(), made, self.model_mib)
         pid = self.start(made / "llama-server", "-m", made / "model.gguf", "--no-mmap", "--no-warmup", "--metrics",
                          "--no-webui", "-t", 1, "-c", 512, "--host", "127.0.0.1", "--port", PORT)
-        wait_for("llama.cpp", lambda: "ok" in self.get("health"))
+        address = f"http://127.0.0.1:{PORT}"
+        # It answers with an error while it reads the model.
+        wait_for("llama.cpp", lambda: run("curl", "-fs", f"{address}/health"))
         self.start(python(), HERE / "complete.py", PORT)
-        count = f"curl -s http://127.0.0.1:{PORT}/metrics | sed -n 's/^llamacpp:tokens_predicted_total //p'"
+        count = f"curl -s {address}/metrics | sed -n 's/^llamacpp:tokens_predicted_total //p'"
         return pid, ["--metric-command", count]
-
-    def get(self, what):
-        with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/{what}", timeout=5) as answer:
-            return answer.read().decode()
 
 
 class Postgres(Service):

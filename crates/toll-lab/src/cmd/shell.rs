@@ -18,7 +18,7 @@ const EXAMPLE: &str = "\
 Examples:
   toll-lab shell tollfree
   toll-lab shell tollfree-debug --cpus 4 -- cat /sys/kernel/mm/tollfree/version
-  toll-lab shell vanilla --config kernel/config/bpf.config --icount -- benches/bpf/run.sh
+  toll-lab shell vanilla --config kernel/config/bpf.config --icount -- uname -r
 
 The guest has this machine's files, read-only, and is emulated: it is slow, and its timings are
 meaningless. With --icount its clock counts instructions. Exits with the command's status.";

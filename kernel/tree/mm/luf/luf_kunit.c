@@ -123,36 +123,41 @@ struct luf_replay {
 	struct folio *folios[LUF_TEST_FOLIOS];
 };
 
+static pte_t *luf_replay_lock(struct kunit *test, struct luf_replay *replay, int i,
+			      spinlock_t **lock)
+{
+	pte_t *ptep = get_locked_pte(replay->mm, LUF_TEST_ADDRESS + i * PAGE_SIZE, lock);
+
+	if (!ptep)
+		KUNIT_FAIL(test, "no memory for a page table");
+	return ptep;
+}
+
 static void luf_replay_map(struct kunit *test, struct luf_replay *replay, int i)
 {
-	unsigned long address = LUF_TEST_ADDRESS + i * PAGE_SIZE;
 	spinlock_t *lock; /* of the table */
-	pte_t *ptep = get_locked_pte(replay->mm, address, &lock);
+	pte_t *ptep = luf_replay_lock(test, replay, i, &lock);
 
-	if (!ptep) {
-		KUNIT_FAIL(test, "no memory for a page table");
+	if (!ptep)
 		return;
-	}
-	set_pte_at(replay->mm, address, ptep,
+	set_pte_at(replay->mm, LUF_TEST_ADDRESS + i * PAGE_SIZE, ptep,
 		   mk_pte(folio_page(replay->folios[i], 0), PAGE_READONLY));
 	pte_unmap_unlock(ptep, lock);
 }
 
 static void luf_replay_unmap(struct kunit *test, struct luf_replay *replay, int i)
 {
-	unsigned long address = LUF_TEST_ADDRESS + i * PAGE_SIZE;
 	struct folio *folio = replay->folios[i];
 	spinlock_t *lock; /* of the table */
 	pte_t *ptep, old;
 	bool done;
 
 	KUNIT_EXPECT_EQ(test, __luf_flags(&replay->run, folio), TTU_LAZY);
-	ptep = get_locked_pte(replay->mm, address, &lock);
-	if (!ptep) {
-		KUNIT_FAIL(test, "no memory for a page table");
+	ptep = luf_replay_lock(test, replay, i, &lock);
+	if (!ptep)
 		return;
-	}
-	done = __luf_unmap(folio, &replay->vma, address, ptep, &old);
+	done = __luf_unmap(folio, &replay->vma, LUF_TEST_ADDRESS + i * PAGE_SIZE, ptep,
+			   &old);
 	pte_unmap_unlock(ptep, lock);
 	KUNIT_EXPECT_TRUE(test, done);
 }
@@ -160,15 +165,12 @@ static void luf_replay_unmap(struct kunit *test, struct luf_replay *replay, int 
 /* The mm ran on no other CPU: there is nothing to flush. */
 static void luf_replay_unmap_eagerly(struct kunit *test, struct luf_replay *replay, int i)
 {
-	unsigned long address = LUF_TEST_ADDRESS + i * PAGE_SIZE;
 	spinlock_t *lock; /* of the table */
-	pte_t *ptep = get_locked_pte(replay->mm, address, &lock);
+	pte_t *ptep = luf_replay_lock(test, replay, i, &lock);
 
-	if (!ptep) {
-		KUNIT_FAIL(test, "no memory for a page table");
+	if (!ptep)
 		return;
-	}
-	ptep_get_and_clear(replay->mm, address, ptep);
+	ptep_get_and_clear(replay->mm, LUF_TEST_ADDRESS + i * PAGE_SIZE, ptep);
 	pte_unmap_unlock(ptep, lock);
 }
 
