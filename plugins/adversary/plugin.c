@@ -27,6 +27,11 @@
 #define KERNEL_TEXT 0xffffffff81000000ull
 #define KERNEL_END 0xffffffffff000000ull
 #define DIRECT_MAP_SIZE (1ull << 46)
+/*
+ * A CPU that comes online begins with tables below this address. They lack the direct map, and map
+ * memory at its physical address.
+ */
+#define START_TABLES_END (1ull << 20)
 
 /* Bits of CR4 that matter to translations, when they change. */
 #define CR4_PAE (1ull << 5)
@@ -59,7 +64,9 @@ static bool read_guest(void *context, uint64_t physical, void *to, size_t length
 {
 	const struct vcpu *vcpu = context;
 
-	return guest_read_physical(vcpu->guest, physical, to, length);
+	return guest_read_physical(vcpu->guest, physical, to, length) ||
+	       (vcpu->cpu->root < START_TABLES_END &&
+		guest_read_memory(vcpu->guest, physical, to, length));
 }
 
 /* Whether an instruction that calls stands before an address. */

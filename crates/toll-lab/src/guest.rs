@@ -31,7 +31,7 @@ pub use job::{Done, Job, Status};
 pub use machine::Machine;
 pub use plugins::{lines_library, pmu_library};
 pub use program::Program;
-use qemu::{BOOT_LIMIT, Ending, Places};
+use qemu::{Ending, Places};
 pub use qemu::{ICOUNT, Qemu};
 pub use section::{Counts, Latency, Section};
 pub use survey::{Part, Survey};
@@ -78,17 +78,26 @@ impl Guest<'_> {
     /// [`LabError::Guest`] with the end of the console if the guest panics, hangs, or returns
     /// anything other than results.
     pub fn run(&self, workspace: &Workspace) -> Result<Outcome> {
+        self.run_unless_silent(workspace, None)
+    }
+
+    /// Like [`Guest::run`]; that the console is silent for this time is an error.
+    pub fn run_unless_silent(
+        &self,
+        workspace: &Workspace,
+        silence: Option<Duration>,
+    ) -> Result<Outcome> {
         for _ in 1..TRIES {
-            match self.boot(workspace) {
+            match self.boot(workspace, silence) {
                 Err(error) if is_passing(&error.to_string()) => {}
                 result => return result,
             }
         }
-        self.boot(workspace)
+        self.boot(workspace, silence)
     }
 
-    fn boot(&self, workspace: &Workspace) -> Result<Outcome> {
-        let stopped = self.start(workspace, None)?;
+    fn boot(&self, workspace: &Workspace, silence: Option<Duration>) -> Result<Outcome> {
+        let stopped = self.start(workspace, silence)?;
         let failed = |why: String| LabError::Guest {
             why,
             console: stopped.console.clone(),
@@ -158,10 +167,7 @@ impl Guest<'_> {
                 let what = if is_race { RACE } else { "QEMU failed" };
                 Some(format!("{what} ({status}): {}", says.trim_end()))
             }
-            Ending::Silent => Some(format!(
-                "{SILENT} {} s after its start",
-                BOOT_LIMIT.as_secs()
-            )),
+            Ending::Silent(time) => Some(format!("{SILENT} {} s after its start", time.as_secs())),
             Ending::Stalled(silence) => Some(format!(
                 "the guest had said nothing for {} s",
                 silence.as_secs()

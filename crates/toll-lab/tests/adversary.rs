@@ -44,6 +44,37 @@ fn what_cannot_be_minimised_is_named() {
 }
 
 #[test]
+fn a_program_that_is_not_there_is_named() {
+    let (_, error) = adversary(&["vanilla", "--program", "/nonsense", "--run", "true"], 2);
+    assert!(error.contains("/nonsense: is not a program"), "{error}");
+    adversary(&["--run", "true", "--scenario", "munmap"], 2);
+}
+
+/// CPUs that leave and come back lose no event, and change no result.
+#[test]
+#[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
+fn cpus_may_leave_and_come_back() {
+    let online = "/sys/devices/system/cpu/cpu1/online";
+    let line =
+        format!("for i in 1 2 3; do echo 0 > {online}; echo 1 > {online}; stale munmap; done");
+    let got = json(&["vanilla", "--run", &line], 0);
+    let kernel = &got["kernels"][0];
+    assert_eq!(kernel["scenarios"][0]["ended"], "passed");
+    assert!(kernel["stale_capable"].as_u64().unwrap() > 100, "{kernel}");
+}
+
+/// The run before the reboot had no finding; it is no clean run.
+#[test]
+#[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
+fn a_guest_that_restarts_is_an_error() {
+    let line = "stale munmap 3; reboot -f";
+    let (out, error) = adversary(&["vanilla", "--run", line], 5);
+    assert!(!out.contains("unexplained reports 0"), "{out}");
+    let why = "the guest switched itself off before it was done";
+    assert!(error.contains(why), "{error}");
+}
+
+#[test]
 #[ignore = "boots a kernel: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
 fn a_right_kernel_gives_no_report() {
     let got = json(&["vanilla", "--scenario", "munmap", "--short"], 0);

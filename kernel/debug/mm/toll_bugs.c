@@ -48,6 +48,25 @@ void toll_bug_pause(enum toll_bug bug)
 		msleep(TOLL_BUG_PAUSE_MS);
 }
 
+/* How often a move waits for the collapse of a file, with all of a debug kernel's checks. */
+#define TOLL_BUG_PAUSES		10
+
+/**
+ * toll_bug_await_collapse - let a collapse of the file remove the table that is to be moved
+ * @entry: its entry
+ *
+ * The move has seen that there is a table, and has not taken the lock yet.
+ *
+ * Context: process, sleeps; without the locks of the page tables.
+ */
+void toll_bug_await_collapse(const pmd_t *entry)
+{
+	int left = TOLL_BUG_PAUSES;
+
+	while (toll_bug(TOLL_BUG_CVE_2024_50066) && pmd_present(READ_ONCE(*entry)) && left--)
+		toll_bug_pause(TOLL_BUG_CVE_2024_50066);
+}
+
 /**
  * toll_bug_flush_moved - flush what was moved, without the locks of its page tables
  * @vma: the old mapping

@@ -493,6 +493,48 @@ static void losses(void)
 	EXPECT("a table that cannot be read", world->lost, 1);
 }
 
+/* What no kernel should write: nothing is made up, and nothing crashes. */
+static void odd_tables(void)
+{
+	uint64_t entry;
+
+	start();
+	entry = entry_of(root, AT + 8 * REGION, 1);
+	set(cpu, entry, (entry & ~(PAGE - 1)) | RW | USER | PRESENT);
+	load(AT + 8 * REGION);
+	set(cpu, entry, 0);
+	load(AT + 8 * REGION);
+	expect_nothing("a table that is its own table");
+
+	start();
+	set(cpu, root + (AT >> 39 & 511) * 8, root | RW | USER | PRESENT);
+	load(AT);
+	expect_nothing("a root that is its own table");
+
+	start();
+	set(cpu, entry_of(root, AT + REGION, 1), LARGE_FRAME | 0x1e000 | RW | USER | LARGE | PRESENT);
+	load(AT + REGION);
+	expect_nothing("a large page with reserved bits");
+
+	start();
+	set(cpu, entry_of(root, AT, 3), FRAME | RW | USER | LARGE | PRESENT);
+	load(AT + PAGE);
+	expect_nothing("a large page at a level that has none");
+
+	start();
+	map(AT + PAGE, 0xffffffffff000, RW | USER);
+	load(AT + PAGE);
+	store(AT + PAGE);
+	unmap(AT + PAGE);
+	EXPECT("a frame above all memory", world->causes, 0);
+
+	start();
+	cpu_load_root(cpu, 0xffffffffff000 | 1);
+	load(AT);
+	EXPECT("a root above all memory", world->causes, 0);
+	EXPECT("is lost", world->lost, 1);
+}
+
 static void causes(void)
 {
 	start();
@@ -517,6 +559,7 @@ int main(void)
 	large_pages();
 	invalidations();
 	losses();
+	odd_tables();
 	causes();
 	return finish("adversary/world");
 }

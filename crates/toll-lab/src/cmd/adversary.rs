@@ -31,6 +31,7 @@ Examples:
   toll-lab adversary vanilla --scenario munmap --plant munmap
   toll-lab adversary vanilla tollfree --plants --markdown docs/results/adversary.md
   toll-lab adversary ~/queue/series --scenario random --seed 7 --minimise
+  toll-lab adversary ~/queue/series --program ./repro --run 'repro 100'
 
 lab/adversary.toml lists the scenarios and the bugs that can be planted.
 Status 5: hardware could have been hurt, a planted bug was not found, a scenario failed, or
@@ -46,6 +47,12 @@ pub struct Args {
     /// Run only these scenarios
     #[arg(long = "scenario", value_name = "SCENARIO")]
     scenarios: Vec<String>,
+    /// Run this line of shell instead of the scenarios; SEED is replaced by the seed
+    #[arg(long, value_name = "LINE", conflicts_with_all = ["scenarios", "plant", "plants", "minimise"])]
+    run: Option<String>,
+    /// Copy this program, with its libraries, to the guest's /bin
+    #[arg(long = "program", value_name = "FILE")]
+    programs: Vec<PathBuf>,
     /// Repeat the scenarios, with other seeds, for at least this long on each kernel
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=86_400))]
     seconds: u64,
@@ -126,7 +133,10 @@ impl Args {
 
 pub fn run(args: &Args) -> Result<()> {
     let workspace = Workspace::find()?;
-    let plan = Plan::read(&workspace)?;
+    let mut plan = Plan::read(&workspace)?;
+    if let Some(line) = &args.run {
+        plan = plan.of_line(line);
+    }
     plan.check_names(&args.scenarios, &args.plant)?;
     if args.minimise {
         return minimise(args, &workspace, &plan);

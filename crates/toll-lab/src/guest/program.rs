@@ -54,11 +54,27 @@ impl Program {
                 "{name}: is not installed: setup/setup.sh lab installs what scenarios need"
             ))
         })?;
+        Program::with_libraries(&host, name)
+    }
+
+    /// Collects a program by its path, and its libraries, like [`Program::installed`].
+    ///
+    /// # Errors
+    /// [`LabError::Usage`] if it is no file, [`LabError::Missing`] if one of its libraries is not
+    /// installed.
+    pub fn given(path: &Path) -> Result<Vec<Program>> {
+        match path.file_name().and_then(|it| it.to_str()) {
+            Some(name) if path.is_file() => Program::with_libraries(path, name),
+            _ => Err(LabError::Usage(format!("{}: is not a program", path.display())).into()),
+        }
+    }
+
+    fn with_libraries(host: &Path, name: &str) -> Result<Vec<Program>> {
         let mut found = vec![Program {
-            host: host.clone(),
+            host: host.to_owned(),
             guest: format!("/bin/{name}"),
         }];
-        let output = Command::new(LOADER).arg("--list").arg(&host).output();
+        let output = Command::new(LOADER).arg("--list").arg(host).output();
         // The loader rejects static programs.
         let Ok(output) = output
             .as_ref()

@@ -28,12 +28,14 @@ pub enum Ending {
     TooLong,
     /// Its console was silent for this time.
     Stalled(Duration),
-    /// The guest's init wrote nothing within [`BOOT_LIMIT`].
-    Silent,
+    /// The guest's init wrote nothing within this time: the guest sleeps, or it is [`BOOT_LIMIT`].
+    Silent(Duration),
 }
 
 /// Boot time limit: a guest boots in 2 to 30 s, and on a busy host stays below this.
-pub const BOOT_LIMIT: Duration = Duration::from_secs(300);
+const BOOT_LIMIT: Duration = Duration::from_secs(300);
+/// How long a guest is watched that may have hung at boot.
+const BOOT_LOOK: Duration = Duration::from_secs(20);
 /// Argument of `-icount`: one instruction is one nanosecond of the guest's clock.
 pub const ICOUNT: &str = "shift=0,sleep=off";
 
@@ -114,6 +116,7 @@ impl Qemu {
         let bar = output::progress(&format!("{name}: booting"));
         let began = Instant::now();
         let (mut spoke, mut length) = (began, 0);
+        let mut look = Look::at(&child.0);
         while began.elapsed() < guest.limit {
             if let Some(status) = child.0.try_wait()? {
                 let says = files::read(&errors)?.unwrap_or_default();
@@ -130,8 +133,13 @@ impl Qemu {
             if now != length {
                 (spoke, length) = (Instant::now(), now);
             }
-            if began.elapsed() > BOOT_LIMIT && !places.has_begun() {
-                return Ok(Ending::Silent);
+            if look.began.elapsed() > BOOT_LOOK {
+                let now = Look::at(&child.0);
+                let is_over = now.sleeps_since(&look) || began.elapsed() > BOOT_LIMIT;
+                if is_over && !places.has_begun() {
+                    return Ok(Ending::Silent(began.elapsed()));
+                }
+                look = now;
             }
             if let Some(silence) = silence.filter(|it| spoke.elapsed() > *it) {
                 return Ok(Ending::Stalled(silence));
@@ -167,6 +175,43 @@ impl Qemu {
         child::end_with_us(&mut command, libc::SIGKILL);
         command
     }
+}
+
+/// A look at what a process does.
+struct Look {
+    began: Instant,
+    /// Time of its threads on a CPU or in wait for one; `None` where the kernel does not tell.
+    busy: Option<Duration>,
+}
+
+impl Look {
+    fn at(child: &Child) -> Look {
+        Look {
+            began: Instant::now(),
+            busy: busy(child.id()).ok(),
+        }
+    }
+
+    /// Whether it has slept for nine tenths of the time since an earlier look, and more. A guest
+    /// that boots computes all the time.
+    fn sleeps_since(&self, earlier: &Look) -> bool {
+        let (Some(before), Some(now)) = (earlier.busy, self.busy) else {
+            return false;
+        };
+        now.saturating_sub(before) < (self.began - earlier.began) / 10
+    }
+}
+
+fn busy(pid: u32) -> Result<Duration> {
+    let mut sum = 0;
+    for task in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let text = fs::read_to_string(task?.path().join("schedstat"))?;
+        let numbers = text.split_whitespace().take(2);
+        for number in numbers {
+            sum += number.parse::<u64>()?;
+        }
+    }
+    Ok(Duration::from_nanos(sum))
 }
 
 /// Builds the kernel command line.
@@ -328,6 +373,20 @@ impl Drop for Running {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_that_sleeps_is_told_from_one_that_computes() {
+        let sleeps = |line: &str| {
+            let child = Command::new("sh").args(["-c", line]).spawn().unwrap();
+            let child = Running(child);
+            sleep(Duration::from_millis(100));
+            let before = Look::at(&child.0);
+            sleep(Duration::from_millis(400));
+            Look::at(&child.0).sleeps_since(&before)
+        };
+        assert!(sleeps("exec sleep 60"));
+        assert!(!sleeps("while :; do :; done"));
+    }
 
     #[test]
     fn a_plain_machine_has_no_nodes() {

@@ -45,6 +45,7 @@ static inline bool toll_bug(enum toll_bug bug)
 }
 
 void toll_bug_pause(enum toll_bug bug);
+void toll_bug_await_collapse(const pmd_t *entry);
 void toll_bug_flush_moved(struct vm_area_struct *vma, unsigned long start,
 			  unsigned long end);
 void toll_bug_unshare_early(struct vm_area_struct *vma);

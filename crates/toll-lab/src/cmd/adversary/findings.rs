@@ -34,6 +34,9 @@ pub struct Counts {
     pub unmaps: u64,
     /// Instructions that invalidated translations.
     pub flushes: u64,
+    /// Drains of LUF's pools, in runs without a planted bug. The kernel counts them.
+    #[serde(default)]
+    pub drains: u64,
     pub frames_taken: u64,
     pub frames_freed: u64,
     /// Flushes that a planted bug left out or changed.
@@ -49,6 +52,7 @@ impl Counts {
         self.legal += other.legal;
         self.unmaps += other.unmaps;
         self.flushes += other.flushes;
+        self.drains += other.drains;
         self.frames_taken += other.frames_taken;
         self.frames_freed += other.frames_freed;
         self.planted += other.planted;

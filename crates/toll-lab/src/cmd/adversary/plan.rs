@@ -149,12 +149,29 @@ impl Plan {
             .plants
             .iter()
             .find(|it| self.scenario(&it.scenario).is_none());
+        if self.machines.is_empty() {
+            return Some("no machine".to_owned());
+        }
         let homeless = self.plants.iter().find(|it| it.variants.is_empty());
         unknown_machine
             .or_else(|| {
                 unknown_scenario.map(|it| format!("bug {}: no scenario {}", it.name, it.scenario))
             })
             .or_else(|| homeless.map(|it| format!("bug {}: no variant", it.name)))
+    }
+
+    /// The plan for one line of shell, on the first machine.
+    pub fn of_line(mut self, line: &str) -> Plan {
+        self.machines.truncate(1);
+        self.plants.clear();
+        self.scenarios = vec![Scenario {
+            name: "run".to_owned(),
+            run: line.to_owned(),
+            machines: vec![self.machines[0].name.clone()],
+            patched: false,
+            short: true,
+        }];
+        self
     }
 
     /// The machine and the scenario of a bug; the names were checked.
@@ -221,6 +238,17 @@ mod tests {
         assert_eq!(scenario, "bug m: no scenario fork");
         let variant = problem(r#"["vanilla"]"#, "[]").unwrap();
         assert_eq!(variant, "bug m: no variant");
+    }
+
+    #[test]
+    fn a_line_of_ones_own_replaces_the_scenarios() {
+        let plan: Plan = toml::from_str(TEXT).unwrap();
+        let plan = plan.of_line("repro SEED");
+        assert_eq!(plan.scenarios.len(), 1);
+        assert_eq!(plan.scenarios[0].line(3), "repro 3");
+        assert_eq!(plan.scenarios[0].machines, ["plain"]);
+        assert!(plan.plants.is_empty());
+        assert_eq!(plan.problem(), None);
     }
 
     #[test]

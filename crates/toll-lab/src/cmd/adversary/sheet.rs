@@ -99,14 +99,14 @@ impl Sheet {
             "{}.\n\n## Kernels without a planted bug\n",
             self.total()
         );
-        text += "| kernel | machine | scenarios | not possible | accesses checked | stale-capable | legal | unmaps | flushes | reports | time |\n\
-                 |---|---|---|---|---|---|---|---|---|---|---|\n";
+        text += "| kernel | machine | scenarios | not possible | accesses checked | stale-capable | legal | unmaps | flushes | drains | reports | time |\n\
+                 |---|---|---|---|---|---|---|---|---|---|---|---|\n";
         for it in &self.kernels {
             let (passed, not_possible) = it.scenario_counts();
             let counts = &it.counts;
             let _ = writeln!(
                 text,
-                "| {} | {} | {passed} | {not_possible} | {} | {} | {} | {} | {} | {} | {:.0} s |",
+                "| {} | {} | {passed} | {not_possible} | {} | {} | {} | {} | {} | {} | {} | {:.0} s |",
                 it.release,
                 it.machine,
                 counts.checked,
@@ -114,6 +114,7 @@ impl Sheet {
                 counts.legal,
                 counts.unmaps,
                 counts.flushes,
+                counts.drains,
                 it.reports.len(),
                 it.seconds
             );
@@ -169,7 +170,7 @@ impl fmt::Display for Plain {
         write!(
             f,
             "{} on {}: {passed} scenarios passed, {not_possible} not possible, {} accesses checked, \
-             {} stale-capable, {} legal, {} unmaps, {} flushes, {:.0} s",
+             {} stale-capable, {} legal, {} unmaps, {} flushes, {} drains, {:.0} s",
             self.release,
             self.machine,
             self.counts.checked,
@@ -177,6 +178,7 @@ impl fmt::Display for Plain {
             self.counts.legal,
             self.counts.unmaps,
             self.counts.flushes,
+            self.counts.drains,
             self.seconds
         )?;
         for it in self.scenarios.iter().filter(|it| it.ended != Ended::Passed) {

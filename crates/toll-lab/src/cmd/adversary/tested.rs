@@ -30,10 +30,15 @@ const DISK_MIB: u64 = 320;
 /// Time limit of a guest, in seconds: for booting, and for a scenario.
 const BOOT: u64 = 300;
 const SCENARIO: u64 = 300;
+/// How long the console of a guest with a planted bug may be silent: such a bug may stop the guest.
+const SILENCE: Duration = Duration::from_secs(120);
 /// On its command line, the kernel announces the owners of frames.
 pub(in crate::cmd) const FRAMES: &str = "toll_lab_frames";
 /// The kernel's file for flushes to leave out.
 const SPOIL: &str = "/sys/module/toll_lab/parameters/spoil";
+
+/// Prints the drains of LUF's pools: a line for each class of sizes, its pages and their number.
+const DRAINS: &str = "cat /sys/kernel/mm/luf/stats/pages_per_drain";
 
 /// A kernel, and what its guests need.
 pub struct Tester<'a> {
@@ -116,6 +121,9 @@ impl<'a> Tester<'a> {
             .collect::<Result<Vec<_>>>()?;
         for command in ["busybox", "mkfs.ext4"] {
             programs.extend(Program::installed(command)?);
+        }
+        for path in &args.programs {
+            programs.extend(Program::given(path)?);
         }
         if built.is_patched() {
             programs.extend(selftests::compile(&built)?);
@@ -204,6 +212,8 @@ impl<'a> Tester<'a> {
     ) -> Result<(Result<Vec<Done>>, Findings)> {
         let mut jobs = vec![Job::shell("ready", &self.ready_line())];
         jobs.extend(scenarios.iter().map(|it| job(it, seed, plant)));
+        let has_drains = self.built.is_patched() && plant.is_none();
+        jobs.extend(has_drains.then(|| Job::shell("drains", DRAINS)));
         let mut append = vec![FRAMES];
         append.extend(plant.map(|it| it.kernel.as_str()));
         let outcome = Guest {
@@ -225,11 +235,18 @@ impl<'a> Tester<'a> {
             adversary: true,
             directory: &self.directory,
         }
-        .run(self.workspace);
-        let done = outcome.and_then(|outcome| ready(outcome.done));
+        .run_unless_silent(self.workspace, plant.map(|_| SILENCE));
+        let mut done = outcome.and_then(|outcome| ready(outcome.done));
+        let listed = match &mut done {
+            Ok(done) if has_drains => done.pop(),
+            _ => None,
+        };
         let path = self.directory.join("findings/adversary.json");
         match Findings::read(&path, &self.symbols) {
-            Ok(findings) => Ok((done, findings)),
+            Ok(mut findings) => {
+                findings.counts.drains = listed.map_or(0, |it| drains(&it.out));
+                Ok((done, findings))
+            }
             // What went wrong in the guest explains more.
             Err(error) => Err(done.err().unwrap_or(error)),
         }
@@ -274,6 +291,14 @@ fn ready(mut done: Vec<Done>) -> Result<Vec<Done>> {
             Err(LabError::Test(why).into())
         }
     }
+}
+
+/// The number of drains in what [`DRAINS`] prints.
+fn drains(listing: &str) -> u64 {
+    let numbers = listing.lines().filter_map(|line| line.split_once(' '));
+    numbers
+        .filter_map(|(_, number)| number.parse::<u64>().ok())
+        .sum()
 }
 
 /// The error of a scenario that did not pass.

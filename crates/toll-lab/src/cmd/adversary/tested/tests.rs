@@ -71,6 +71,12 @@ fn what_broke_the_guest_is_named_if_nothing_was_found() {
 }
 
 #[test]
+fn drains_are_added_up() {
+    assert_eq!(drains("1 20\n64 3\n"), 23);
+    assert_eq!(drains(""), 0);
+}
+
+#[test]
 fn a_scenario_that_failed_stays_failed() {
     let done = |status| Done {
         name: "munmap".to_owned(),
