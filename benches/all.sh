@@ -53,7 +53,7 @@ keep_result() {
 bpf_in_a_guest() {
 	setup/setup.sh lab >&2 || return 3
 	target/release/toll-lab shell vanilla --config kernel/config/bpf.config --icount -- \
-		env INSTRUCTIONS=yes TOLLFREE="$PWD/target/release/tollfree" "$PWD/benches/bpf/run.sh" 10 1
+		env INSTRUCTIONS=yes TOLLFREE="$PWD/target/release/tollfree" "$PWD/benches/bpf/run.sh" 5 5
 }
 
 status=0

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -39,6 +40,36 @@ static double now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &time);
 	return time.tv_sec + time.tv_nsec / 1e9;
+}
+
+/* Page faults of all threads until now. */
+static long faults(void)
+{
+	struct rusage usage;
+
+	if (getrusage(RUSAGE_SELF, &usage))
+		fail("getrusage");
+	return usage.ru_minflt + usage.ru_majflt;
+}
+
+/* TLB interrupts of all CPUs until now. */
+static unsigned long interrupts(void)
+{
+	static char line[16 * MOST_CPUS];
+	FILE *file = fopen("/proc/interrupts", "r");
+	unsigned long sum = 0, number;
+	int length;
+
+	if (!file)
+		fail("/proc/interrupts");
+	while (fgets(line, sizeof(line), file)) {
+		char *at = strstr(line, "TLB:");
+
+		for (at = at ? at + 4 : line; at != line && sscanf(at, "%lu%n", &number, &length) == 1; at += length)
+			sum += number;
+	}
+	fclose(file);
+	return sum;
 }
 
 static void pin(int cpu)
@@ -69,12 +100,16 @@ static void *work(void *cpu)
 	return (void *)state;
 }
 
-/* Write-protecting a page that was written flushes the TLBs of the CPUs on which the process runs. */
-static void shoot(char *memory)
+/*
+ * Each change of the right to write to a page that is used flushes the TLBs of the CPUs on which the process runs, and
+ * returns the number of such flushes.
+ */
+static unsigned int shoot(char *memory)
 {
 	*memory = 1;
 	if (mprotect(memory, PAGE, PROT_READ) || mprotect(memory, PAGE, PROT_READ | PROT_WRITE))
 		fail("mprotect");
+	return 2;
 }
 
 static void fault(char *memory, unsigned long number)
@@ -86,12 +121,13 @@ static void fault(char *memory, unsigned long number)
 
 int main(int argc, char **argv)
 {
-	unsigned long events = 0, state = 1;
+	unsigned long events = 0, state = 1, sent;
 	double seconds, rate, begun, passed = 0;
 	pthread_t threads[MOST_CPUS];
 	int cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	int is_shooting = argc == 4 && !strcmp(argv[1], "shootdowns");
 	char *memory;
+	long before;
 
 	if (argc != 4 || (!is_shooting && strcmp(argv[1], "faults")) || cpus < 2 || cpus > MOST_CPUS) {
 		fprintf(stderr, "load shootdowns|faults SECONDS RATE, on 2 to %d CPUs\n", MOST_CPUS);
@@ -106,18 +142,20 @@ int main(int argc, char **argv)
 		if (pthread_create(&threads[cpu], NULL, work, (void *)cpu))
 			fail("pthread_create");
 	pin(0);
+	before = faults();
+	sent = interrupts();
 	begun = now();
 	while ((passed = now() - begun) < seconds) {
 		if (events >= passed * rate)
 			compute(&state);
 		else if (is_shooting)
-			shoot(memory), events++;
+			events += shoot(memory);
 		else
 			fault(memory, events++);
 	}
 	atomic_store(&is_over, 1);
 	for (int cpu = 1; cpu < cpus; cpu++)
 		pthread_join(threads[cpu], NULL);
-	printf("%lu %lu %.3f\n", atomic_load(&steps), events, passed);
+	printf("%lu %lu %.3f %ld %lu\n", atomic_load(&steps), events, passed, faults() - before, interrupts() - sent);
 	return 0;
 }
