@@ -87,7 +87,10 @@ static char *luf_clean(void)
 	return region;
 }
 
-/* A child that has ended leaves them read-only. Then no page of this program is to be copied any more. */
+/*
+ * A child that has ended leaves them read-only. Then no page of this program is to be copied any more, and what the
+ * kernel takes for pending is flushed: else the next madvise() does it.
+ */
 static void luf_protect_by_fork(char *region)
 {
 	pid_t child;
@@ -97,6 +100,7 @@ static void luf_protect_by_fork(char *region)
 	if (child == 0)
 		_exit(0);
 	wait_for_children(1);
+	advise(region, LENGTH, MADV_COLD);
 }
 
 /* A store swaps the page in, and the entry is writable. */

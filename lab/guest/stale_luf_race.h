@@ -69,16 +69,17 @@ static void luf_late_writer_round(void)
 
 static char *luf_new_page;
 
-/* Until the other thread is at the end of its fault, which takes a second under the bug. */
-enum { LUF_IN_FAULT_US = 100000 };
-
-/* Writes to the page without a fault of its own, and lets the toucher read it. */
+/*
+ * Writes to the page without a fault of its own, as soon as there is an entry, and lets the toucher read it. A CPU that
+ * runs another task meanwhile has flushed when it comes back.
+ */
 static void *luf_second_writer(void *unused)
 {
 	pin(2);
 	for (unsigned int order = 1;; order++) {
 		helper_await(&helper->order, order);
-		usleep(LUF_IN_FAULT_US);
+		while (!(pagemap_word(luf_new_page) >> PRESENT & 1))
+			;
 		*(volatile unsigned char *)luf_new_page = CHANGED;
 		touch(luf_new_page, PAGE, READ);
 		atomic_store(&helper->obeyed, order);

@@ -104,18 +104,29 @@ static struct {
 	unsigned long changed, noted;
 } noted;
 
-/* The frame, and whether the page is present. */
-#define FRAME (1ull << 63 | ((1ull << 55) - 1))
+/* Bits of a word of /proc/self/pagemap. */
+enum { SOFT_DIRTY = 55, PRESENT = 63 };
 
-static void read_entries(uint64_t *entries)
+static void read_words(const char *start, size_t pages, uint64_t *words)
 {
 	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-	ssize_t length = (ssize_t)(noted.pages * sizeof(*entries));
+	ssize_t length = (ssize_t)(pages * sizeof(*words));
 
-	if (fd < 0 || pread(fd, entries, (size_t)length, (off_t)((uintptr_t)noted.start / PAGE * sizeof(*entries))) != length)
+	if (fd < 0 || pread(fd, words, (size_t)length, (off_t)((uintptr_t)start / PAGE * sizeof(*words))) != length)
 		fail("/proc/self/pagemap");
 	close(fd);
 }
+
+static uint64_t pagemap_word(const char *page)
+{
+	uint64_t word;
+
+	read_words(page, 1, &word);
+	return word;
+}
+
+/* The frame, and whether the page is present. */
+#define FRAME (1ull << PRESENT | ((1ull << SOFT_DIRTY) - 1))
 
 /* By cases in which the kernel is free to do nothing, before the operation. */
 static void note(char *start, size_t length)
@@ -123,7 +134,7 @@ static void note(char *start, size_t length)
 	noted.start = start;
 	noted.pages = length / PAGE;
 	noted.noted += noted.pages;
-	read_entries(noted.entries);
+	read_words(noted.start, noted.pages, noted.entries);
 }
 
 static size_t changed_now(void)
@@ -131,7 +142,7 @@ static size_t changed_now(void)
 	static uint64_t now[MOST_NOTED];
 	size_t changed = 0;
 
-	read_entries(now);
+	read_words(noted.start, noted.pages, now);
 	for (size_t i = 0; i < noted.pages; i++)
 		changed += (now[i] & FRAME) != (noted.entries[i] & FRAME);
 	return changed;

@@ -91,8 +91,8 @@ impl Qemu {
             })
     }
 
-    /// Boots a guest and waits until it ends, its time limit passes, or its console is silent for
-    /// too long.
+    /// Boots a guest and waits until it ends, its time limit passes, it sleeps before its first
+    /// process has written anything, or its console is silent for too long afterwards.
     pub fn boot(
         &self,
         guest: &Guest<'_>,
@@ -141,7 +141,8 @@ impl Qemu {
                 }
                 look = now;
             }
-            if let Some(silence) = silence.filter(|it| spoke.elapsed() > *it) {
+            let too_long = silence.filter(|it| spoke.elapsed() > *it);
+            if let Some(silence) = too_long.filter(|_| places.has_begun()) {
                 return Ok(Ending::Stalled(silence));
             }
             sleep(Duration::from_millis(50));

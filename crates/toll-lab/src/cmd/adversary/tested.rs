@@ -113,7 +113,10 @@ impl<'a> Tester<'a> {
         variant: &str,
         args: &'a Args,
     ) -> Result<Tester<'a>> {
-        let built = build(workspace, &Variant::find(workspace, variant, &[])?)?;
+        let variant = Variant::find(workspace, variant, &[])?;
+        let given = args.programs.iter().map(|path| Program::given(path));
+        let given = given.collect::<Result<Vec<_>>>()?;
+        let built = build(workspace, &variant)?;
         let symbols = Symbols::read(&built.config.with_file_name("System.map"))?;
         let mut programs = PROGRAMS
             .iter()
@@ -122,9 +125,7 @@ impl<'a> Tester<'a> {
         for command in ["busybox", "mkfs.ext4"] {
             programs.extend(Program::installed(command)?);
         }
-        for path in &args.programs {
-            programs.extend(Program::given(path)?);
-        }
+        programs.extend(given.into_iter().flatten());
         if built.is_patched() {
             programs.extend(selftests::compile(&built)?);
         }
