@@ -57,18 +57,19 @@ static unsigned long interrupts(void)
 {
 	static char line[16 * MOST_CPUS];
 	FILE *file = fopen("/proc/interrupts", "r");
+	char *at = NULL, *end;
 	unsigned long sum = 0, number;
-	int length;
 
 	if (!file)
 		fail("/proc/interrupts");
-	while (fgets(line, sizeof(line), file)) {
-		char *at = strstr(line, "TLB:");
-
-		for (at = at ? at + 4 : line; at != line && sscanf(at, "%lu%n", &number, &length) == 1; at += length)
-			sum += number;
-	}
+	while (!at && fgets(line, sizeof(line), file))
+		at = strstr(line, "TLB:");
 	fclose(file);
+	if (!at)
+		return 0;
+	/* A number for each CPU, and a description. */
+	for (at += 4; number = strtoul(at, &end, 10), end != at; at = end)
+		sum += number;
 	return sum;
 }
 
@@ -101,8 +102,8 @@ static void *work(void *cpu)
 }
 
 /*
- * Each change of the right to write to a page that is used flushes the TLBs of the CPUs on which the process runs, and
- * returns the number of such flushes.
+ * Each change of the right to write to a page that is used flushes the TLBs of the CPUs on which the process runs.
+ * Returns the number of flushes.
  */
 static unsigned int shoot(char *memory)
 {

@@ -36,18 +36,6 @@ static const char *const toll_bug_names[TOLL_BUGS] = {
 	[TOLL_BUG_CVE_2026_31398] = "cve-2026-31398",
 };
 
-/**
- * toll_bug_pause - let another CPU get in between, where that is the bug
- * @bug: the bug
- *
- * Context: process, sleeps.
- */
-void toll_bug_pause(enum toll_bug bug)
-{
-	if (toll_bug(bug))
-		msleep(TOLL_BUG_PAUSE_MS);
-}
-
 /* How often a move waits for the collapse of a file, with all of a debug kernel's checks. */
 #define TOLL_BUG_PAUSES		10
 
@@ -64,7 +52,7 @@ void toll_bug_await_collapse(const pmd_t *entry)
 	int left = TOLL_BUG_PAUSES;
 
 	while (toll_bug(TOLL_BUG_CVE_2024_50066) && pmd_present(READ_ONCE(*entry)) && left--)
-		toll_bug_pause(TOLL_BUG_CVE_2024_50066);
+		msleep(TOLL_BUG_PAUSE_MS);
 }
 
 /**
@@ -82,7 +70,7 @@ void toll_bug_flush_moved(struct vm_area_struct *vma, unsigned long start,
 {
 	if (!toll_bug(TOLL_BUG_CVE_2018_18281))
 		return;
-	toll_bug_pause(TOLL_BUG_CVE_2018_18281);
+	msleep(TOLL_BUG_PAUSE_MS);
 	flush_tlb_range(vma, start, end);
 }
 
@@ -99,7 +87,7 @@ void toll_bug_unshare_early(struct vm_area_struct *vma)
 	if (!toll_bug(TOLL_BUG_CVE_2025_38084))
 		return;
 	hugetlb_unshare_all_pmds(vma);
-	toll_bug_pause(TOLL_BUG_CVE_2025_38084);
+	msleep(TOLL_BUG_PAUSE_MS);
 }
 
 /**

@@ -193,7 +193,7 @@ impl Look {
         }
     }
 
-    /// Whether it has slept for nine tenths of the time since an earlier look, and more. A guest
+    /// Whether it has slept for more than nine tenths of the time since an earlier look. A guest
     /// that boots computes all the time.
     fn sleeps_since(&self, earlier: &Look) -> bool {
         let (Some(before), Some(now)) = (earlier.busy, self.busy) else {
@@ -207,8 +207,7 @@ fn busy(pid: u32) -> Result<Duration> {
     let mut sum = 0;
     for task in fs::read_dir(format!("/proc/{pid}/task"))? {
         let text = fs::read_to_string(task?.path().join("schedstat"))?;
-        let numbers = text.split_whitespace().take(2);
-        for number in numbers {
+        for number in text.split_whitespace().take(2) {
             sum += number.parse::<u64>()?;
         }
     }

@@ -44,7 +44,6 @@ static inline bool toll_bug(enum toll_bug bug)
 	return READ_ONCE(toll_bug_planted) == bug;
 }
 
-void toll_bug_pause(enum toll_bug bug);
 void toll_bug_await_collapse(const pmd_t *entry);
 void toll_bug_flush_moved(struct vm_area_struct *vma, unsigned long start,
 			  unsigned long end);

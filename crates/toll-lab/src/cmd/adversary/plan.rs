@@ -136,6 +136,9 @@ impl Plan {
     }
 
     fn problem(&self) -> Option<String> {
+        if self.machines.is_empty() {
+            return Some("no machine".to_owned());
+        }
         let of_scenarios = self.scenarios.iter().map(|it| (&it.name, &it.machines[..]));
         let of_plants = self
             .plants
@@ -149,9 +152,6 @@ impl Plan {
             .plants
             .iter()
             .find(|it| self.scenario(&it.scenario).is_none());
-        if self.machines.is_empty() {
-            return Some("no machine".to_owned());
-        }
         let homeless = self.plants.iter().find(|it| it.variants.is_empty());
         unknown_machine
             .or_else(|| {
