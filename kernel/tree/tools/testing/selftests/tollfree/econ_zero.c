@@ -85,14 +85,23 @@ void want_many(void)
 	CHECK(!run("mmap 0 27 3 0 0x8000000 " FAIR, "touch_each_of_128"));
 }
 
-/* Want more than the limit, until the limit is reached. */
+/*
+ * Want more than the limit, until the limit is reached. The thread takes only free blocks,
+ * and earlier tests may have left too few.
+ */
 bool stock_up(long blocks)
 {
 	for (int i = 0; i < 12; i++) {
 		if (wait_for_blocks(blocks, i ? 5 : 1) >= blocks)
 			return true;
+		if (i)
+			write_text("/proc/sys/vm/compact_memory", "1");
 		want_many();
 	}
+	ksft_print_msg("%ld blocks, credit %.1f ms, a block costs %.1f ms, %ld of %ld approved\n",
+		       zeroed("blocks"), zero_credit(),
+		       number(SYSFS "costs/clear_huge") / 1e6, stat_of("zero", "approved"),
+		       stat_of("zero", "asked"));
 	return CHECK(zeroed("blocks") >= blocks);
 }
 

@@ -135,10 +135,23 @@ static long available_kib(void)
 	       sum_of("/proc/zoneinfo", "count") * (long)PAGE / 1024;
 }
 
+/*
+ * A boost of the watermarks, which fragmented memory causes, makes less page cache and
+ * slab available, and kswapd ends it at any time.
+ */
+static void forbid_boosts(void)
+{
+	set_number("/proc/sys/vm/watermark_boost_factor", 0);
+	for (int i = 0; i < 500 && sum_of("/proc/zoneinfo", "boost"); i++)
+		usleep(10000);
+}
+
 static void pages_are_counted(void)
 {
+	long factor = number("/proc/sys/vm/watermark_boost_factor");
 	long pages, vmstat, zones, available, after;
 
+	forbid_boosts();
 	CHECK(defer_some(1024));
 	pages = waiting();
 	must(write_text("/proc/sys/vm/stat_refresh", "1"), "stat_refresh");
@@ -149,6 +162,7 @@ static void pages_are_counted(void)
 	must(write_text(LUF "drain", "1"), LUF "drain");
 	must(write_text("/proc/sys/vm/stat_refresh", "1"), "stat_refresh");
 	after = available_kib();
+	set_number("/proc/sys/vm/watermark_boost_factor", factor);
 	ksft_print_msg("%ld pages wait, %ld in vmstat, %ld in zoneinfo\n", pages, vmstat, zones);
 	ksft_print_msg("%ld KiB available, %ld after a drain\n", available, after);
 	/* Other activity of the guest is less than half of the waiting pages. */
