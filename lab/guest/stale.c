@@ -20,6 +20,7 @@
 #include "stale_file.h"
 #include "stale_hugetlb.h"
 #include "stale_luf.h"
+#include "stale_morsel.h"
 #include "stale_move.h"
 #include "stale_published.h"
 #include "stale_swap.h"
@@ -88,6 +89,7 @@ static const struct stale_case {
 	{ "mremap-collapse", mremap_collapse_prepare, mremap_collapse_round, 4, "3 CPUs, huge pages" },
 	{ "free-shared", free_shared_prepare, free_shared_round, 4, "huge pages, zram0, cgroup v2 with memory" },
 	LUF_CASES,
+	MORSEL_CASES,
 };
 
 enum { CASES = sizeof(cases) / sizeof(cases[0]) };

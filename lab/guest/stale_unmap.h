@@ -143,9 +143,14 @@ static void shmdt_round(void)
  */
 enum { TABLES = 8 };
 
+static char *fill_tables_of(char *region)
+{
+	return fill_each(region, TABLES * REGION, REGION);
+}
+
 static char *fill_tables(char *start)
 {
-	return fill_each(map_at(start, TABLES * REGION), TABLES * REGION, REGION);
+	return fill_tables_of(map_at(start, TABLES * REGION));
 }
 
 static void tables_round(void)
@@ -158,34 +163,55 @@ static void tables_round(void)
 	finish(region, TABLES * REGION);
 }
 
-/* Uses each table, and leaves CPU 1 idle: the CPU keeps the address space until something else runs there. */
-static void *use_and_sleep(void *region)
+static struct sleeper {
+	pthread_t id;
+	char *region;
+	unsigned int us;
+} sleeper;
+
+static void *use_and_sleep(void *unused)
 {
 	pin(1);
 	for (int i = 0; i < TABLES; i++)
-		*(volatile char *)((char *)region + i * REGION);
+		*(volatile char *)(sleeper.region + i * REGION);
 	atomic_fetch_add(&board->touches, TABLES);
-	usleep(20000);
-	return NULL;
+	usleep(sleeper.us);
+	return unused;
 }
 
-/* CPUs that are idle may leave out flushes, but not those of freed tables. */
-static void tables_lazy_round(void)
+/*
+ * Lets CPU 1 use each table, and be idle for that many microseconds: it keeps the address space until something else
+ * runs there.
+ */
+static void sleeper_start(char *region, unsigned int us)
 {
-	char *region = fill_tables(BLOCK + GIB - TABLES / 2 * REGION);
 	unsigned long before = atomic_load(&board->touches);
-	pthread_t id;
 
-	errno = pthread_create(&id, NULL, use_and_sleep, region);
+	sleeper.region = region;
+	sleeper.us = us;
+	errno = pthread_create(&sleeper.id, NULL, use_and_sleep, NULL);
 	if (errno)
 		fail("pthread_create");
 	while (atomic_load(&board->touches) == before)
 		wait_a_little();
 	/* Until the CPU is idle. */
 	usleep(5000);
+}
+
+static void sleeper_join(void)
+{
+	pthread_join(sleeper.id, NULL);
+}
+
+/* CPUs that are idle may leave out flushes, but not those of freed tables. */
+static void tables_lazy_round(void)
+{
+	char *region = fill_tables(BLOCK + GIB - TABLES / 2 * REGION);
+
+	sleeper_start(region, 20000);
 	unmap(region, TABLES * REGION);
 	renew(2 * TABLES);
-	pthread_join(id, NULL);
+	sleeper_join();
 }
 
 /* The tables move and are freed, again and again, while the toucher walks them. */

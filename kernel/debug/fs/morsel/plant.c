@@ -40,7 +40,6 @@ static const char *const plant_names[PLANTS] = {
 	[PLANT_LAST_FILL_WINS] = "last_fill_wins",
 	[PLANT_OLD_CONTENT] = "old_content",
 	[PLANT_TLB_LAZY_CPUS_KEEP] = "tlb_lazy_cpus_keep",
-	[PLANT_TLB_TABLES_GO_AT_ONCE] = "tlb_tables_go_at_once",
 };
 
 /**
