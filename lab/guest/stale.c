@@ -35,6 +35,7 @@ static const struct stale_case {
 	const char *needs;
 } cases[] = {
 	{ "munmap", NULL, munmap_round, 60, "-" },
+	{ "munmap-many", NULL, munmap_many_round, 20, "-" },
 	{ "munmap-file", NULL, munmap_file_round, 60, "-" },
 	{ "remap-file", NULL, remap_file_round, 60, "-" },
 	{ "exit", NULL, exit_round, 20, "-" },

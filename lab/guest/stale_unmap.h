@@ -17,6 +17,19 @@ static void munmap_round(void)
 	rest();
 }
 
+/* The flush comes after all of them are unmapped: the toucher has time for old translations. */
+enum { MANY = 2048 };
+
+static void munmap_many_round(void)
+{
+	char *region = fill(map_at(AREA + GIB / 2, MANY * PAGE), MANY * PAGE);
+
+	touch(region, MANY * PAGE, any_use() | ON);
+	unmap(region, MANY * PAGE);
+	renew(MANY);
+	rest();
+}
+
 static void munmap_file_round(void)
 {
 	int fd = memory_file(0);
