@@ -14,6 +14,7 @@
 //! | [`traits`] | what a program is: its name, libraries and allocator |
 //! | [`settings`] | settings of a program that decide about huge pages |
 //! | [`target`] | starts a target, waits for it, and forwards signals |
+//! | [`machine`] | changes a setting of the machine for a run |
 //! | [`executable`] | finds the file that a command really executes |
 //! | [`search`] | finds the file of a program by its name |
 //! | [`install`] | finds the preload library, the simulator and its plugin |
@@ -34,6 +35,7 @@ pub mod executable;
 pub mod files;
 pub mod inherited;
 pub mod install;
+pub mod machine;
 pub mod messages;
 pub mod morsel;
 pub mod permanent;

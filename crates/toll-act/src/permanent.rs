@@ -7,6 +7,7 @@
 mod allocators;
 mod languages;
 mod services;
+mod sizes;
 
 use std::ffi::OsString;
 
@@ -15,7 +16,11 @@ use toll_model::plan::{Plan, Verdict};
 use toll_model::site::{Site, SiteKind};
 use toll_model::stats::Interval;
 
+use crate::machine::MachineSetting;
+
 pub use allocators::{GLIBC, GLIBC_HUGETLB_1G, GLIBC_HUGETLB_2M, reserved};
+
+pub use sizes::smaller_pages;
 
 pub use crate::traits::{Traits, Version};
 
@@ -41,6 +46,8 @@ pub struct Change {
     pub first_arguments: Vec<OsString>,
     /// Arguments at the end.
     pub last_arguments: Vec<OsString>,
+    /// A setting of the machine, for as long as the program runs.
+    pub machine: Option<MachineSetting>,
 }
 
 impl Change {

@@ -140,6 +140,11 @@ impl Khugepaged {
     }
 }
 
+/// The file of the setting for anonymous memory in pages of this size.
+pub fn size_setting(size: u64) -> String {
+    format!("{DIRECTORY}/hugepages-{}kB/enabled", size >> 10)
+}
+
 fn sizes(root: &Root) -> Vec<(u64, Mode)> {
     let mut sizes: Vec<(u64, Mode)> = root
         .names(DIRECTORY)

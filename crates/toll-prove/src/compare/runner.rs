@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use indicatif::ProgressBar;
 use toll_act::actuate::Acting;
+use toll_act::machine::MachineSetting;
 use toll_act::target::{Child, Outcome};
 use toll_act::{messages, signals};
 use toll_observe::observer::Observer;
@@ -69,6 +70,8 @@ impl Runner {
         self.warmer
             .warm(|| clock.now() >= until || signals::interrupted().is_some());
         let stdin = self.input.path();
+        // Until the measured part has ended.
+        let _held = variant.machine().map(MachineSetting::hold).transpose()?;
         let target = self
             .variants
             .launch(variant, |launch| launch.stdin(&stdin).capture(directory))?;

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use toll_act::machine::MachineSetting;
 use toll_act::permanent::Change;
 use toll_model::pages::PageKind;
 
@@ -103,6 +104,14 @@ impl Variant {
             self.way,
             Way::Plan(_) | Way::Text(_) | Way::Change(_) | Way::Second(_)
         )
+    }
+
+    /// A setting of the machine that its runs need.
+    pub(crate) fn machine(&self) -> Option<&MachineSetting> {
+        match &self.way {
+            Way::Change(change) => change.machine.as_ref(),
+            _ => None,
+        }
     }
 
     /// One of two commands.

@@ -22,6 +22,8 @@ const GIB: u64 = 1 << 30;
 /// A kind with a smaller share of the misses cannot pay: even without them the program would gain
 /// less than the 2 % that matter, as no program spends all of its time in misses.
 const LEAST: f64 = 0.02;
+/// How pages below 2 MiB are tried.
+const TRY_SMALLER: &str = "as root, `tune --mthp 64K` tries those of 64 KiB";
 const SYSFS: &str = "/sys/kernel/mm/transparent_hugepage";
 
 /// A kind of pages, and whether it is tried.
@@ -43,6 +45,8 @@ pub struct Evidence<'a> {
     pub ran: Vec<PageKind>,
     /// Whether the program has the malloc of glibc.
     pub has_glibc: bool,
+    /// The share of the CPU time that page faults take, by the cost of one on this machine.
+    pub fault_share: Option<f64>,
 }
 
 impl Evidence<'_> {
@@ -91,6 +95,7 @@ impl Evidence<'_> {
                 bytes => format!("the plan has {}", numbers::bytes(bytes)),
             },
             PageKind::Text => touched_text(self.look),
+            PageKind::Mthp => self.smaller_pages(),
             _ => format!("malloc has {}", numbers::bytes(self.look.anonymous)),
         }
     }
@@ -145,20 +150,43 @@ impl Evidence<'_> {
         }
     }
 
-    /// Pages below 2 MiB pay where a block is too short for one of 2 MiB. Only settings of the
-    /// whole machine allow them, so there is no variant.
+    /// Pages below 2 MiB pay where a block is too short for one of 2 MiB, and where many pages are
+    /// touched for the first time: a fault for 64 KiB replaces up to 16. Only settings of the whole
+    /// machine allow them, so they are tried on request only.
     fn mthp(&self) -> String {
-        let Some(share) = self.short() else {
+        let Some((short, within)) = self.short_blocks() else {
             return "there is no profile".to_owned();
         };
-        let within = format!(
-            "{} of the misses are in blocks that are too short for 2 MiB",
-            numbers::percent(share)
-        );
-        match share < LEAST {
+        let faults = self.fault_share.unwrap_or_default();
+        match short.max(faults) < LEAST {
             true => within,
             false => format!("{within}; {}", self.smaller_sizes()),
         }
+    }
+
+    /// The pages below 2 MiB that were tried, and what the profile says about them.
+    fn smaller_pages(&self) -> String {
+        let size = numbers::bytes(self.machine.may_try.unwrap_or_default());
+        match self.short_blocks() {
+            None => format!("pages of {size}"),
+            Some((_, within)) => format!("pages of {size}; {within}"),
+        }
+    }
+
+    /// The share of the misses in short blocks; in words, that of page faults as well.
+    fn short_blocks(&self) -> Option<(f64, String)> {
+        let share = self.short()?;
+        let mut within = format!(
+            "{} of the misses are in blocks that are too short for 2 MiB",
+            numbers::percent(share)
+        );
+        if let Some(faults) = self.fault_share {
+            within += &format!(
+                ", about {} of the CPU time is in page faults",
+                numbers::percent(faults)
+            );
+        }
+        Some((share, within))
     }
 
     /// What the settings do with pages below 2 MiB.
@@ -172,13 +200,10 @@ impl Evidence<'_> {
             _ if sizes.is_empty() => "this kernel has no such sizes (Linux 6.8)".to_owned(),
             (Some(size), _) => format!("pages of {size} are used already"),
             (None, Some(size)) => format!(
-                "pages of {size} need advice, which only memory of at least 2 MiB gets; `always` \
-                 needs none"
+                "pages of {size} need advice, which only memory of at least 2 MiB gets: \
+                 {TRY_SMALLER}"
             ),
-            (None, None) => format!(
-                "larger ones take a setting of the machine: as root, `echo always \
-                 >{SYSFS}/hugepages-64kB/enabled`"
-            ),
+            (None, None) => format!("larger ones take a setting of the machine: {TRY_SMALLER}"),
         }
     }
 

@@ -50,6 +50,8 @@ pub struct MachineExperiment {
     pub any_output: bool,
     /// Resident memory that a gain may cost, percent.
     pub allowed_growth: f64,
+    /// The size of pages below 2 MiB that may be tried, which sets the machine for those runs.
+    pub mthp: Option<u64>,
     /// Whether memory is warmed up before each run.
     pub warming: Warming,
     /// Whether the user disabled warming.
@@ -143,7 +145,7 @@ impl Experiment for MachineExperiment {
     fn pages(&self) -> Machine {
         let program = Executable::of(&self.command).ok();
         let obstacle = program.and_then(|program| program.obstacle);
-        Machine::here(obstacle.map(|why| why.to_string()))
+        Machine::here(obstacle.map(|why| why.to_string()), self.mthp)
     }
 
     fn plan_file(&mut self, name: &str, plan: &Plan) -> Result<PathBuf> {

@@ -11,9 +11,12 @@ use std::time::Duration;
 
 use anyhow::Result;
 use toll_act::error::UserError;
+use toll_act::permanent::smaller_pages;
 use toll_act::search::find_program;
 use toll_act::{messages, signals};
-use toll_model::units::parse_duration;
+use toll_linux::Root;
+use toll_linux::sys::Thp;
+use toll_model::units::{format_size, parse_duration, parse_size};
 use toll_observe::machine;
 use toll_prove::compare::runner::{Clock, Progress};
 use toll_prove::compare::subject::Subject;
@@ -80,6 +83,10 @@ pub struct Args {
         conflicts_with = "pid"
     )]
     pub allow_growth: f64,
+    /// Also try pages of this size, 16K to 1M, for all anonymous memory: a setting of the machine,
+    /// which other programs see while such a run lasts (root)
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, conflicts_with = "pid")]
+    pub mthp: Option<u64>,
     /// Do not warm up memory before each run (done only where cold blocks are expensive)
     #[arg(long)]
     pub cold: bool,
@@ -99,6 +106,9 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         return live::run(&args, pid, load.unwrap_or_default(), clock, json);
     }
     find_program(&args.command[0])?;
+    if let Some(size) = args.mthp {
+        check_smaller_pages(size)?;
+    }
     let program = args.command[0].to_string_lossy().into_owned();
     let fingerprint = fingerprint(&args);
     let stored = match &args.resume {
@@ -125,6 +135,7 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
         load,
         any_output: args.any_output,
         allowed_growth: args.allow_growth,
+        mthp: args.mthp,
         warming,
         cold: args.cold,
         show_command: args.show_command,
@@ -139,6 +150,25 @@ pub fn run(args: Args, json: bool) -> Result<ExitCode> {
     experiment.publish(&mut results)?;
     experiment.finish();
     say(&results, json)
+}
+
+/// Whether this kernel has pages of this size, and this process may change its setting.
+fn check_smaller_pages(size: u64) -> Result<(), UserError> {
+    let change = smaller_pages(size).and_then(|it| it.variant?.machine);
+    let Some(setting) = change else {
+        return Err(UserError::Usage(format!(
+            "--mthp {}: not one of 16K, 32K, 64K, 128K, 256K, 512K, 1M",
+            format_size(size)
+        )));
+    };
+    let here = Thp::read(&Root::system()).map_or_else(Vec::new, |thp| thp.sizes);
+    if !here.iter().any(|(known, _)| *known == size) {
+        return Err(UserError::Missing(format!(
+            "--mthp {}: this kernel has no pages of this size (Linux 6.8 with transparent huge pages)",
+            format_size(size)
+        )));
+    }
+    setting.check()
 }
 
 /// Identifies what `--resume` compares: the command line, and the options that affect a run.

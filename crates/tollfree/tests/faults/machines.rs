@@ -84,6 +84,64 @@ fn on_a_host_at_always_the_variants_are_never_as_it_is_and_the_plan_alone() {
     }
 }
 
+/// The setting for pages of 64 KiB.
+const SMALLER: &str = "/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled";
+
+/// Runs a line with a file in place of that setting.
+fn with_smaller_pages(place: &Place, options: &str, line: &str) -> Option<Output> {
+    place.write("smaller", "always inherit madvise [never]\n");
+    place.in_own_mounts(&format!(
+        "mount --bind smaller {SMALLER} && mount -o remount,bind,{options} {SMALLER} || exit {UNABLE}\n{line}"
+    ))
+}
+
+#[test]
+fn smaller_pages_are_set_for_their_runs_only() {
+    let place = Place::new();
+    let line = format!(
+        "$TOLLFREE --json tune --mthp 64K --any-output --within 20s -o out -- \
+         sh -c 'cat {SMALLER} >>seen; echo >>seen; exec ./faulty gains runs 1000'"
+    );
+    let Some(output) = with_smaller_pages(&place, "rw", &line) else {
+        return;
+    };
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let answer = schema::json("tune", &output);
+    let variants = answer["upper_bound"]["variants"].as_array().unwrap();
+    let smaller = variants.iter().find(|it| it["name"] == "mthp-64k");
+    let smaller = smaller.unwrap_or_else(|| panic!("{answer}"));
+    assert_eq!(smaller["pages"], serde_json::json!(["mthp"]));
+    let runs = smaller["runs"].as_array().unwrap().len();
+    let seen = place.read("seen");
+    let with = seen.lines().filter(|line| *line == "always").count();
+    assert!(runs > 0 && with >= runs, "{runs} runs: {seen}");
+    assert!(seen.lines().any(|line| line.contains("never")), "{seen}");
+    assert_eq!(place.read("smaller"), "never");
+    let kinds = answer["kinds"].as_array().unwrap();
+    let kind = kinds.iter().find(|kind| kind["pages"] == "mthp").unwrap();
+    assert_eq!(kind["tried"], true, "{kind}");
+}
+
+#[test]
+fn smaller_pages_that_cannot_be_set_are_refused_before_anything_runs() {
+    let place = Place::new();
+    let tune = |size: &str| {
+        let line = format!("tune --mthp {size} -o out -- ./faulty gains runs 1000");
+        place.run(&words(&line))
+    };
+    assert_fails(&tune("48K"), 2, &["--mthp 48 KiB: not one of 16K, 32K"]);
+    assert_fails(&tune("2M"), 2, &["--mthp 2 MiB: not one of 16K, 32K"]);
+    let line = "$TOLLFREE tune --mthp 64K -o out -- ./faulty gains runs 1000";
+    if let Some(output) = with_smaller_pages(&place, "ro", line) {
+        assert_fails(
+            &output,
+            4,
+            &["hugepages-64kB/enabled: cannot be changed: Read-only"],
+        );
+    }
+    assert!(!place.path("out").exists() && !place.path("runs").exists());
+}
+
 /// The parent of tollfree may have disabled huge pages, which the program inherits.
 #[test]
 fn variants_with_huge_pages_get_back_what_the_parent_switched_off() {

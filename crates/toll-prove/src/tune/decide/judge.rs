@@ -59,7 +59,7 @@ impl Run<'_> {
         }
         let elsewhere = self.is_plan_only(look) && matters(gain);
         if elsewhere
-            || self.may_text_pay()
+            || self.may_other_pages_pay()
             || (matters(rest) && !self.experiment.host().is_always())
         {
             return Next::On;
@@ -80,7 +80,7 @@ impl Run<'_> {
             self.note("the time limit is too short to measure the possible gain; raise --within");
             return Ok(Next::On);
         };
-        if interval.inside(SMALLEST_EFFECT) && self.may_text_pay() {
+        if interval.inside(SMALLEST_EFFECT) && self.may_other_pages_pay() {
             return Ok(Next::On);
         }
         // At `never`, huge pages come only from collapses, which is not representative of other
@@ -95,11 +95,11 @@ impl Run<'_> {
         Ok(Next::On)
     }
 
-    /// Whether only program text can gain: everything huge was measured not to.
-    pub(super) fn is_text_all(&self) -> bool {
+    /// Whether only pages that are in no plan can gain: everything huge was measured not to.
+    pub(super) fn is_plan_useless(&self) -> bool {
         let upper_bound = self.results.findings.upper_bound.as_ref();
         let all = upper_bound.and_then(|upper_bound| upper_bound.speedup_all);
-        self.may_text_pay() && all.is_some_and(|all| all.inside(SMALLEST_EFFECT))
+        self.may_other_pages_pay() && all.is_some_and(|all| all.inside(SMALLEST_EFFECT))
     }
 
     /// Ends at `never` without a plan: nothing is left to compare.

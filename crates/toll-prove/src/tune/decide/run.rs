@@ -25,6 +25,8 @@ pub(super) struct Run<'a> {
     pub(super) spending: Spending,
     /// Seconds of one run in the last comparison, including the time before and after it.
     pub(super) run_seconds: Option<f64>,
+    /// The share of the CPU time that page faults take.
+    pub(super) fault_share: Option<f64>,
 }
 
 /// Whether to continue after a step.
@@ -46,6 +48,7 @@ impl<'a> Run<'a> {
             results,
             spending,
             run_seconds: None,
+            fault_share: None,
         }
     }
 }
@@ -86,6 +89,7 @@ impl Run<'_> {
             profile: self.results.profile.as_ref(),
             plan: self.results.plan.as_ref(),
             ran: variants.flat_map(|it| it.pages.clone()).collect(),
+            fault_share: self.fault_share,
             has_glibc: self.experiment.candidates(look).iter().any(is_glibc),
         }
         .kinds()

@@ -86,7 +86,7 @@ impl Run<'_> {
 
     /// 3. and 4. Profile and plan. A program that cannot be recorded can still be measured.
     fn profile(&mut self) -> Result<Next> {
-        if self.is_text_all() {
+        if self.is_plan_useless() {
             return Ok(Next::On);
         }
         let allowance = self.begin(Step::Costs);
@@ -94,6 +94,7 @@ impl Run<'_> {
             Err(error) if is_interrupt(&error) => return Ok(Next::End),
             costs => costs?,
         };
+        self.fault_share = self.native_fault_share(&costs);
         let allowance = self.begin(Step::Profile);
         let look = self.results.findings.look.clone().unwrap_or_default();
         let plan_only = self.is_plan_only(&look);
@@ -180,7 +181,7 @@ impl Run<'_> {
 
     /// 5. The comparison that gives the verdict.
     fn compare(&mut self) -> Result<Next> {
-        let nothing = self.acting_plan().is_none() && !self.may_text_pay();
+        let nothing = self.acting_plan().is_none() && !self.may_other_pages_pay();
         if self.experiment.host().is_never() && nothing {
             return Ok(self.end_at_never());
         }

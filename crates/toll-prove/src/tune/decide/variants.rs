@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use toll_act::permanent::{Candidate, GLIBC_HUGETLB_1G, GLIBC_HUGETLB_2M, reserved};
+use toll_act::permanent::{Candidate, GLIBC_HUGETLB_1G, GLIBC_HUGETLB_2M, reserved, smaller_pages};
 use toll_model::REGION;
+use toll_model::cost::CostTable;
 use toll_model::pages::PageKind;
 use toll_model::plan::{Estimate, Plan};
 use toll_model::stats::{Interval, SMALLEST_EFFECT};
@@ -44,11 +45,7 @@ impl Run<'_> {
                 None => None,
             },
             TEXT | PLAN_AND_TEXT => self.with_text(look)?,
-            change => self
-                .measurable(look)
-                .into_iter()
-                .map(|(_, variant)| variant)
-                .find(|variant| variant.name == change),
+            change => self.change(change, look),
         })
     }
 
@@ -67,7 +64,20 @@ impl Run<'_> {
             false => vec![Variant::none(), Variant::all()],
         };
         variants.extend(self.with_text(look)?);
+        variants.extend(self.smaller().and_then(|it| self.change(it.name, look)));
         Ok(Some(variants))
+    }
+
+    /// The variant of a change, by its name.
+    fn change(&self, name: &str, look: &Observation) -> Option<Variant> {
+        let mut all = self.measurable(look).into_iter();
+        all.find(|(change, _)| change.name == name)
+            .map(|(_, variant)| variant)
+    }
+
+    /// Pages below 2 MiB, where they may be tried.
+    fn smaller(&self) -> Option<Candidate> {
+        smaller_pages(self.experiment.pages().size_to_try()?)
     }
 
     /// The plan's variant.
@@ -97,10 +107,19 @@ impl Run<'_> {
 
     /// Whether the upper bound leaves it open that text in huge pages gains.
     pub(super) fn may_text_pay(&self) -> bool {
+        self.may_pay(TEXT)
+    }
+
+    /// Whether it leaves that open of a kind of pages that is in no plan.
+    pub(super) fn may_other_pages_pay(&self) -> bool {
+        self.may_text_pay() || self.smaller().is_some_and(|it| self.may_pay(it.name))
+    }
+
+    fn may_pay(&self, variant: &str) -> bool {
         let upper_bound = self.results.findings.upper_bound.as_ref();
-        let text = upper_bound.and_then(|upper_bound| upper_bound.variant(TEXT));
+        let found = upper_bound.and_then(|upper_bound| upper_bound.variant(variant));
         let may = |speedup: Interval| speedup.high > 1.0 + SMALLEST_EFFECT;
-        text.is_some_and(|text| text.speedup.is_none_or(may))
+        found.is_some_and(|variant| variant.speedup.is_none_or(may))
     }
 
     /// The variants of the last comparison, as many as the time allows; the plan first.
@@ -110,9 +129,11 @@ impl Run<'_> {
         allowance: Duration,
     ) -> Result<Vec<Variant>> {
         let mut variants = vec![Variant::none()];
+        let smaller = self.smaller().map(|it| it.name);
         let mut others: Vec<Variant> = self
             .measurable(look)
             .into_iter()
+            .filter(|(change, _)| Some(change.name) != smaller || self.may_pay(change.name))
             .map(|(_, variant)| variant)
             .collect();
         match self.acting_plan() {
@@ -158,6 +179,7 @@ impl Run<'_> {
             let pages = match c.name {
                 GLIBC_HUGETLB_2M => vec![PageKind::Hugetlb2m],
                 GLIBC_HUGETLB_1G => vec![PageKind::Hugetlb1g],
+                _ if change.machine.is_some() => vec![PageKind::Mthp],
                 _ => Vec::new(),
             };
             let variant = Variant::change(c.name, change).with(pages);
@@ -167,8 +189,8 @@ impl Run<'_> {
         changes.filter_map(variant).collect()
     }
 
-    /// The changes that fit the program. Those with reserved pages only where the pool has room for
-    /// all of its anonymous memory, and the plan has a part of that.
+    /// The changes that fit the program, its own first. Those with reserved pages only where the
+    /// pool has room for all of its anonymous memory, and the plan has a part of that.
     pub(super) fn changes(&self, look: &Observation) -> Vec<Candidate> {
         let mut all = self.experiment.candidates(look);
         let planned = self
@@ -183,6 +205,7 @@ impl Run<'_> {
                 .collect();
             all.extend(more);
         }
+        all.extend(self.smaller());
         all
     }
 
@@ -230,6 +253,12 @@ impl Run<'_> {
             .as_ref()
             .map(|median| median.cpu * 1e9)
             .filter(|ns| *ns > 0.0)
+    }
+
+    /// The share of that CPU time that page faults of 4 KiB take, by what one costs.
+    pub(super) fn native_fault_share(&self, costs: &CostTable) -> Option<f64> {
+        let faults = self.base()?.median.as_ref()?.minor_faults;
+        Some(faults * costs.fault_4k.median / self.cpu_ns()?)
     }
 
     /// The upper bound as additional evidence for the model, which uses 80 % intervals.

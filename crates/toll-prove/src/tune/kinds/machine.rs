@@ -12,6 +12,8 @@ pub struct Machine {
     pub shared_forbidden: bool,
     /// Sizes below 2 MiB with their settings, `inherit` resolved.
     pub sizes: Vec<(u64, Mode)>,
+    /// The size below 2 MiB that `tune` may try, although that changes the machine for each run.
+    pub may_try: Option<u64>,
     pub pools: Vec<Hugetlb>,
     /// Program text that the instruction TLB reaches with 4 KiB pages, bytes.
     pub text_reach: u64,
@@ -21,16 +23,23 @@ pub struct Machine {
 
 impl Machine {
     /// Reads the settings of this machine; `obstacle` is of the program.
-    pub fn here(obstacle: Option<String>) -> Machine {
+    pub fn here(obstacle: Option<String>, may_try: Option<u64>) -> Machine {
         let root = Root::system();
         let thp = Thp::read(&root);
         Machine {
             shared_forbidden: thp.as_ref().is_some_and(Thp::forbids_shared),
             sizes: thp.as_ref().map_or_else(Vec::new, smaller_sizes),
+            may_try,
             pools: hugetlb(&root),
             text_reach: cpu::instruction_reach(),
             obstacle,
         }
+    }
+
+    /// The size to try: the given one, unless memory has it already.
+    pub fn size_to_try(&self) -> Option<u64> {
+        let is_used = |size: &u64| self.sizes.contains(&(*size, Mode::Always));
+        self.may_try.filter(|size| !is_used(size))
     }
 
     pub(super) fn pool(&self, page: u64) -> Option<&Hugetlb> {

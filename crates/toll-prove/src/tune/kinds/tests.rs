@@ -65,6 +65,10 @@ fn short_segments_and_programs_without_the_library_are_reasons() {
 }
 
 fn reasons(machine: &Machine, profile: &Profile) -> Vec<Kind> {
+    reasons_with(machine, profile, 0.01)
+}
+
+fn reasons_with(machine: &Machine, profile: &Profile, fault_share: f64) -> Vec<Kind> {
     let plan = estimate(profile, &default_costs(), Options::default());
     Evidence {
         look: &look(Vec::new()),
@@ -73,6 +77,7 @@ fn reasons(machine: &Machine, profile: &Profile) -> Vec<Kind> {
         plan: Some(&plan),
         ran: vec![PageKind::Anonymous],
         has_glibc: true,
+        fault_share: Some(fault_share),
     }
     .kinds()
 }
@@ -169,10 +174,23 @@ fn smaller_sizes_pay_for_short_blocks() {
         ..machine()
     };
     let why = |machine: &Machine| reason(&reasons(machine, &short), PageKind::Mthp).to_owned();
-    assert!(why(&sizes(Mode::Never)).contains("setting of the machine: as root, `echo always >"));
+    assert!(
+        why(&sizes(Mode::Never)).contains("setting of the machine: as root, `tune --mthp 64K`")
+    );
     assert!(why(&sizes(Mode::Madvise)).contains("64 KiB need advice"));
     assert!(why(&sizes(Mode::Always)).contains("64 KiB are used already"));
     assert!(why(&machine()).contains("no such sizes"));
     let kinds = reasons(&sizes(Mode::Never), &profile());
-    assert!(reason(&kinds, PageKind::Mthp).starts_with("0 % of the misses"));
+    let why = reason(&kinds, PageKind::Mthp);
+    assert!(
+        why.starts_with("0 % of the misses") && !why.contains("--mthp"),
+        "{why}"
+    );
+    let kinds = reasons_with(&sizes(Mode::Never), &profile(), 0.08);
+    let why = reason(&kinds, PageKind::Mthp);
+    assert!(
+        why.contains("about 8.0 % of the CPU time is in page faults"),
+        "{why}"
+    );
+    assert!(why.contains("--mthp"), "{why}");
 }

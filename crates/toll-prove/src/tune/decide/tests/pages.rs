@@ -2,7 +2,7 @@
 //! Kinds of pages beside the plan: program text, reserved pages.
 
 use toll_act::permanent::{Candidate, Change, GLIBC};
-use toll_linux::sys::Hugetlb;
+use toll_linux::sys::{Hugetlb, Mode};
 use toll_model::pages::PageKind;
 use toll_observe::observation::TextUse;
 
@@ -146,4 +146,65 @@ fn reserved_pages_are_tried_where_the_pool_has_them() {
             .find(|kind| kind.pages == PageKind::Hugetlb2m);
         assert_eq!(kind.unwrap().tried, tried);
     }
+}
+
+/// An experiment that may try pages of 64 KiB, which the machine has not enabled.
+fn with_smaller(times: Times, mode: Mode) -> MockExperiment {
+    let mut experiment = MockExperiment::new(times);
+    experiment.pages.sizes = vec![(64 << 10, mode)];
+    experiment.pages.may_try = Some(64 << 10);
+    experiment
+}
+
+#[test]
+fn smaller_pages_are_advised_where_only_they_gain() {
+    let times: Times = &[
+        ("none", &[2.0, 2.01]),
+        ("all", &[2.0, 2.005]),
+        ("mthp-64k", &[1.8, 1.81]),
+    ];
+    let mut experiment = with_smaller(times, Mode::Never);
+    let results = experiment.tune(600);
+    let found = &results.findings;
+    assert_eq!(found.advice, Advice::Apply, "{found:?}");
+    assert!(!experiment.steps.contains(&Step::Profile), "it cannot help");
+    let change = found.permanent.first().unwrap();
+    assert!(change.measured.is_some() && change.how.contains("hugepages-64kB/enabled"));
+    let kind = found.kinds.iter().find(|kind| kind.pages == PageKind::Mthp);
+    assert_eq!(kind.unwrap().reason, "pages of 64 KiB");
+    assert!(kind.unwrap().tried);
+}
+
+#[test]
+fn smaller_pages_are_one_change_beside_a_plan() {
+    let times: Times = &[
+        ("none", &[2.0, 2.01]),
+        ("plan", &[1.5, 1.51]),
+        ("all", &[1.5, 1.51]),
+        ("mthp-64k", &[1.9, 1.91]),
+    ];
+    let found = with_smaller(times, Mode::Madvise).tune(3600).findings;
+    assert_eq!(found.best.as_deref(), Some("plan"));
+    let comparison = found.comparison.as_ref().unwrap();
+    assert!(comparison.variant("mthp-64k").unwrap().gains());
+    let kind = found.kinds.iter().find(|kind| kind.pages == PageKind::Mthp);
+    assert!(
+        kind.unwrap().reason.contains("too short for 2 MiB"),
+        "{kind:?}"
+    );
+}
+
+#[test]
+fn smaller_pages_that_cannot_gain_end_with_the_upper_bound() {
+    let times: Times = &[
+        ("none", &[2.0, 2.01]),
+        ("all", &[2.0, 2.005]),
+        ("mthp-64k", &[2.0, 2.005]),
+    ];
+    let found = with_smaller(times, Mode::Never).tune(600).findings;
+    assert_eq!(found.advice, Advice::DoNothing);
+    assert!(found.comparison.is_none());
+    // Memory has them already.
+    let used = with_smaller(times, Mode::Always).tune(600).findings;
+    assert!(used.upper_bound.unwrap().variant("mthp-64k").is_none());
 }
