@@ -39,10 +39,12 @@ static void luf_in_flight_round(void)
 	renew_and_finish(region, PAGE);
 }
 
+/* Opens the file during the unmap, and writes after it: else the page is dirty, and its reclaim fails. */
 static void luf_change_first_page(void)
 {
 	int fd = luf_open(O_WRONLY);
 
+	usleep(80000);
 	luf_write_file(fd, 1, CHANGED);
 	close(fd);
 }
@@ -59,6 +61,8 @@ static void luf_late_writer_round(void)
 	char *region;
 
 	luf_restore();
+	/* Reclaim finds no page that is still in a list of the other CPU. */
+	luf_drop_cache();
 	region = luf_reclaim_beside_helper();
 	read_all(region, PAGE);
 	touch(region, PAGE, READ);

@@ -19,6 +19,7 @@ use crate::files;
 use crate::guest::{Done, Guest, Job, Machine, Program, Status};
 use crate::kernel::{Built, Variant, build};
 use crate::scenario::DiskSpec;
+use crate::tap::Tap;
 use crate::workspace::Workspace;
 
 /// Our programs in each guest.
@@ -354,7 +355,7 @@ impl Ran {
         };
         let says = match ended {
             Ended::Passed => String::new(),
-            _ => format!("{}: {}", done.status, files::last_lines(&done.err, 3)),
+            _ => format!("{}: {}", done.status, why(done)),
         };
         Ran {
             name: done.name.clone(),
@@ -362,6 +363,18 @@ impl Ran {
             says,
         }
     }
+}
+
+/// What a scenario says of its failure: its last words, or the tests and checks that failed.
+fn why(done: &Done) -> String {
+    let said = files::last_lines(&done.err, 3);
+    if !said.is_empty() {
+        return said;
+    }
+    let failed = Tap::parse(&done.out).failed;
+    let checks = done.out.lines().filter_map(|line| line.strip_prefix("# "));
+    let checks = checks.filter(|line| line.contains(".c:")).map(str::to_owned);
+    failed.into_iter().chain(checks).collect::<Vec<_>>().join("; ")
 }
 
 impl Planted {
