@@ -49,7 +49,7 @@ kernel:
 # Check kernels against the worst TLB that the architecture allows, and that each planted bug is found (about an hour;
 # SHORT=1: four minutes).
 adversary: build
-	target/release/toll-lab adversary $(if $(SHORT),tollfree --short,vanilla tollfree --seconds 900 --markdown docs/results/adversary.md) --plants
+	target/release/toll-lab adversary $(if $(SHORT),tollfree --short,vanilla tollfree --seconds 600 --markdown docs/results/adversary.md) --plants
 
 # Debian packages of the kernel with the queue, in target/packages (hours).
 kernel-deb:

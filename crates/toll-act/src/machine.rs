@@ -63,14 +63,13 @@ impl Held {
     /// Starts the process that restores the file.
     fn restoring(file: &Path, before: String) -> io::Result<Held> {
         let path = CString::new(file.as_os_str().to_owned().into_vec())?;
-        let (ours, theirs) = (pipe_with(PipeFlags::CLOEXEC)?, before.into_bytes());
-        let (reader, writer) = ours;
+        let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
         // SAFETY: the child makes only async-signal-safe calls, on memory from before the fork.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
             0 => {
                 // SAFETY: both descriptors are open in the child, and `path` ends with a 0.
-                unsafe { restore(reader.as_raw_fd(), writer.as_raw_fd(), &path, &theirs) }
+                unsafe { restore(reader.as_raw_fd(), writer.as_raw_fd(), &path, &before) }
             }
             restorer => Ok(Held {
                 pipe: Some(writer),
@@ -93,7 +92,7 @@ impl Drop for Held {
 ///
 /// # Safety
 /// In a child of fork. `reader` and `writer` are the two ends of a pipe.
-unsafe fn restore(reader: i32, writer: i32, path: &CString, value: &[u8]) -> ! {
+unsafe fn restore(reader: i32, writer: i32, path: &CString, value: &str) -> ! {
     // SAFETY: system calls only; the buffer and the value outlive them.
     unsafe {
         libc::setsid();

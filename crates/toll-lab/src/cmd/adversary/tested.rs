@@ -373,8 +373,14 @@ fn why(done: &Done) -> String {
     }
     let failed = Tap::parse(&done.out).failed;
     let checks = done.out.lines().filter_map(|line| line.strip_prefix("# "));
-    let checks = checks.filter(|line| line.contains(".c:")).map(str::to_owned);
-    failed.into_iter().chain(checks).collect::<Vec<_>>().join("; ")
+    let checks = checks
+        .filter(|line| line.contains(".c:"))
+        .map(str::to_owned);
+    failed
+        .into_iter()
+        .chain(checks)
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 impl Planted {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Kinds of pages beside the plan: program text, reserved pages.
+//! Kinds of pages beside the plan: program text, reserved pages, pages below 2 MiB.
 
 use toll_act::permanent::{Candidate, Change, GLIBC};
 use toll_linux::sys::{Hugetlb, Mode};
