@@ -55,7 +55,9 @@ def load_cells():
 
 
 def is_there(need):
-    """A command, or with python:MODULE a module of the interpreter."""
+    """A command, or with python:MODULE a module of the interpreter; root: the right to change settings."""
+    if need == "root":
+        return os.geteuid() == 0
     if need.startswith("python:"):
         load = [python(), "-c", "import " + need.removeprefix("python:")]
         return subprocess.run(load, stderr=subprocess.DEVNULL).returncode == 0
@@ -188,13 +190,27 @@ def row(result):
 
 
 HEAD = ["cell", "speedup (plan)", "speedup (all huge)", "predicted, 80 %", "holds", "verdict", "advice", "s"]
+CHANGES = ["cell", "change", "speedup", "faults, as it is", "faults"]
 
 
-def table(rows):
-    widths = [max(len(line[i]) for line in [HEAD, *rows]) for i in range(len(HEAD))]
-    lines = ["| " + " | ".join(text.ljust(width) for text, width in zip(line, widths)) + " |" for line in [HEAD, *rows]]
+def table(head, rows):
+    widths = [max(len(line[i]) for line in [head, *rows]) for i in range(len(head))]
+    lines = ["| " + " | ".join(text.ljust(width) for text, width in zip(line, widths)) + " |" for line in [head, *rows]]
     lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
     return "\n".join(lines)
+
+
+def changes(results):
+    """A row for each measured change that is neither the plan nor everything huge."""
+    known = {"none", "never", "plan", "plan-only", "all"}
+    rows = []
+    for result in results:
+        variants = (result["said"].get("comparison") or {}).get("variants", [])
+        before = next((v["median"] for v in variants if v["name"] == "none" and v.get("median")), None)
+        rows += [[result["cell"], v["name"], interval(v["speedup"]),
+                  f"{before['minor_faults']:,.0f}", f"{v['median']['minor_faults']:,.0f}"]
+                 for v in variants if before and v["name"] not in known and v.get("speedup") and v.get("median")]
+    return rows
 
 
 def effect(said):
@@ -275,12 +291,14 @@ def main():
     good = [result for result in results if result["cell"] not in failed]
     if not good:
         print("nothing was measured", file=sys.stderr)
-    text = table([row(result) for result in good])
+    text = table(HEAD, [row(result) for result in good])
+    more = changes(good)
+    measured = "Other changes, in the same comparisons:\n\n" + table(CHANGES, more) if more else ""
     notes = [f"{cell['name']}: not here: {', '.join(missing(cell))}" for cell in cells if missing(cell)]
     notes += [f"{name}: {why}" for name, why in failed.items()]
     met = goals(cells, good)
     lines = [f"{'met    ' if ok else 'NOT MET'}  {goal}: {how}" for goal, ok, how in met]
-    report = "\n\n".join(filter(None, [text, "\n".join(provenance(good)), "\n".join(notes), "\n".join(lines)]))
+    report = "\n\n".join(filter(None, [text, measured, "\n".join(provenance(good)), "\n".join(notes), "\n".join(lines)]))
     print(report)
     if options.markdown:
         options.markdown.write_text(f"Made by `benches/real/run.py --within {options.within}`.\n\n{report}\n")

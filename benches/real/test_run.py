@@ -30,6 +30,16 @@ def concluded(answers, cells=()):
 COUNT, GAIN, NOT_WORSE, HOLDS, WIDTH, SIGN, UNCLEAR, IDLE = range(8)
 
 
+class Changes(unittest.TestCase):
+    def test_what_is_neither_the_plan_nor_all_has_a_row(self):
+        def variant(name, faults, speedup=None):
+            return {"name": name, "median": {"minor_faults": faults}, "speedup": speedup}
+        variants = [variant("none", 5000.0), variant("plan", 100.0, about(1.2)), variant("mthp-64k", 600.4, about(1.1)),
+                    variant("late", 1.0)]
+        results = [{"cell": "a", "said": said(comparison={"variants": variants})}, {"cell": "b", "said": said()}]
+        self.assertEqual(run.changes(results), [["a", "mthp-64k", "1.100 [1.090, 1.110]", "5,000", "600"]])
+
+
 class Goals(unittest.TestCase):
     def test_all_met(self):
         cells = [{"name": "cell0", "expect": "do-nothing"}]

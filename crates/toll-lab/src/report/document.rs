@@ -117,10 +117,14 @@ pub fn pictures(report: &Report) -> Vec<(String, String)> {
 }
 
 fn pictures_of(subject: Subject, part: &Part) -> Vec<(String, String)> {
-    let name = format!("{}-{}.svg", subject.name(), part.scenario.name);
-    let is_drawn = kinds::is_measured(&part.results);
-    let picture = is_drawn.then(|| (name, kinds::picture(&part.results)));
-    picture.into_iter().collect()
+    let named = |(end, picture)| {
+        let name = format!("{}-{}{end}.svg", subject.name(), part.scenario.name);
+        (name, picture)
+    };
+    kinds::pictures(&part.results)
+        .into_iter()
+        .map(named)
+        .collect()
 }
 
 fn summary(report: &Report) -> String {

@@ -132,11 +132,11 @@ impl Sheet {
             let _ = writeln!(
                 text,
                 "The time is from the begin of the scenario to the first finding; its median is \
-                 {median:.1} s.\n"
+                 {median:.1} s. A bug that is not found is planted in a second and a third guest.\n"
             );
         }
-        *text += "| bug | kernel | what is wrong | scenario | found as | time |\n\
-                  |---|---|---|---|---|---|\n";
+        *text += "| bug | kernel | what is wrong | scenario | found as | guests | time |\n\
+                  |---|---|---|---|---|---|---|\n";
         for it in &self.plants {
             let found = match (it.caught, it.is_missed()) {
                 (true, _) => it.kinds(),
@@ -149,8 +149,8 @@ impl Sheet {
                 .unwrap_or_default();
             let _ = writeln!(
                 text,
-                "| {} | {} | {} | {} | {found} | {seconds} |",
-                it.name, it.variant, it.breaks, it.scenario
+                "| {} | {} | {} | {} | {found} | {} | {seconds} |",
+                it.name, it.variant, it.breaks, it.scenario, it.guests
             );
         }
     }

@@ -24,6 +24,10 @@ use crate::workspace::Workspace;
 
 /// Our programs in each guest.
 const PROGRAMS: [&str; 3] = ["stale", "mmfuzz", "section"];
+/// A bug may make a CPU of the kernel loop: the guest ends then.
+const LOCKUP: &str = "softlockup_panic=1";
+/// Guests that a bug is planted in, as long as none finds it.
+const MOST_GUESTS: u64 = 3;
 /// Exit status of a scenario that cannot run on the machine or kernel.
 const NOT_POSSIBLE: Status = Status::Exit(4);
 /// Size of each of the two disks, MiB.
@@ -93,6 +97,8 @@ pub struct Planted {
     pub variant: String,
     pub scenario: String,
     pub caught: bool,
+    /// Guests that the bug was planted in, one after the other, until one found it.
+    pub guests: u64,
     /// From the begin of the scenario to the first finding.
     pub seconds: Option<f64>,
     pub reports: Vec<Report>,
@@ -184,12 +190,24 @@ impl<'a> Tester<'a> {
         }
     }
 
-    /// Boots a guest with a bug, which its scenario must find.
+    /// Boots a guest with a bug, which its scenario must find; more guests, with other seeds, while
+    /// nothing is found: threads may run in an order that has nothing old.
     pub fn run_plant(&self, plant: &Plant) -> Result<Planted> {
         let (machine, scenario) = self.plan.place(plant);
-        let (done, findings) = self.boot(machine, &[scenario], self.args.seed, Some(plant))?;
-        let error = done.and_then(|done| passed(&done)).err();
-        Ok(Planted::new(plant, &self.built.variant, error, findings))
+        let mut guests = 0;
+        loop {
+            let seed = self.args.seed + guests;
+            let (done, findings) = self.boot(machine, &[scenario], seed, Some(plant))?;
+            let error = done.and_then(|done| passed(&done)).err();
+            guests += 1;
+            let planted = Planted {
+                guests,
+                ..Planted::new(plant, &self.built.variant, error, findings)
+            };
+            if !planted.is_missed() || guests == MOST_GUESTS {
+                return Ok(planted);
+            }
+        }
     }
 
     /// Runs a scenario in a guest of its own, on its first machine; it may fail.
@@ -217,6 +235,7 @@ impl<'a> Tester<'a> {
         let has_drains = self.built.is_patched() && plant.is_none();
         jobs.extend(has_drains.then(|| Job::shell("drains", DRAINS)));
         let mut append = vec![FRAMES];
+        append.extend(plant.map(|_| LOCKUP));
         append.extend(plant.map(|it| it.kernel.as_str()));
         let outcome = Guest {
             image: &self.built.image,
@@ -405,6 +424,7 @@ impl Planted {
             variant: variant.to_owned(),
             scenario: plant.scenario.clone(),
             caught,
+            guests: 1,
             seconds: findings.found_after.filter(|_| caught),
             reports: findings.reports,
             counts: findings.counts,

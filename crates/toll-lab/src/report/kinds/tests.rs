@@ -17,7 +17,7 @@ fn example() -> Results {
 #[test]
 fn kinds_are_read_from_the_names_of_the_counters() {
     let results = example();
-    let found = kinds(&results.results[0]);
+    let found = kinds(&results.results[0], LATENCY);
     let names: Vec<&&str> = found.keys().collect();
     assert_eq!(names, [&"base", &"fell_back"]);
     assert_eq!(found["base"], [(1000, 9.0), (4096, 1.0)]);
@@ -34,7 +34,7 @@ fn kinds_are_read_from_the_names_of_the_counters() {
 #[test]
 fn a_tail_starts_at_the_share_of_its_kind_and_ends_at_none() {
     let results = example();
-    let tail = tail(&kinds(&results.results[0])["base"], 11.0);
+    let tail = tail(&kinds(&results.results[0], LATENCY)["base"], 11.0);
     let share = |count: f64| count / 11.0;
     let last = 4096.0 * WIDTH_OF_BUCKET;
     assert_eq!(
@@ -45,7 +45,10 @@ fn a_tail_starts_at_the_share_of_its_kind_and_ends_at_none() {
 
 #[test]
 fn every_kind_of_every_policy_is_drawn() {
-    let drawn = picture(&example());
+    let drawn = pictures(&example());
+    assert_eq!(drawn.len(), 1);
+    let (end, drawn) = &drawn[0];
+    assert_eq!(end, "");
     assert_eq!(drawn.matches("class=\"curve\"").count(), 6, "{drawn}");
     assert!(drawn.ends_with("</svg>\n"));
     for tag in ["svg", "text"] {
@@ -54,4 +57,32 @@ fn every_kind_of_every_policy_is_drawn() {
         assert_eq!(opened, closed, "{tag}");
     }
     assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
+}
+
+#[test]
+fn the_touches_of_each_kernel_and_section_are_drawn() {
+    let counters = [
+        ("touches_plain_1024", 90.0),
+        ("touches_advised_4096", 10.0),
+        ("touches_over_1ms", 1.0),
+        ("touches_over_1ms_plain", 1.0),
+    ];
+    let made = |(variant, policy, section)| Made::new(variant, policy, section, &counters);
+    let places = [
+        ("vanilla", "never", "main"),
+        ("vanilla", "never", "unprofiled"),
+        ("vanilla", "always", "main"),
+        ("tollfree", "econ", "main"),
+    ];
+    let results = results("fault-tail-wait", &places.map(made));
+    assert!(!is_measured(&results));
+    let drawn = pictures(&results);
+    let ends: Vec<&str> = drawn.iter().map(|(end, _)| end.as_str()).collect();
+    assert_eq!(ends, ["-tollfree", "-vanilla"]);
+    let curves = |(_, drawn): &(String, String)| drawn.matches("class=\"curve\"").count();
+    assert_eq!(drawn.iter().map(curves).collect::<Vec<_>>(), [2, 6]);
+    for text in [">never<", ">never, unprofiled<", ">plain<", ">advised<"] {
+        assert_eq!(drawn[1].1.matches(text).count(), 1, "{text}");
+    }
+    assert!(is_of_a_kind("touches_plain_1024") && !is_of_a_kind("touches_over_1ms"));
 }
