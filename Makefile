@@ -46,7 +46,7 @@ kernel:
 	setup/setup.sh lab
 	cargo run --release --locked --quiet -p toll-lab -- kernel
 
-# Check kernels against the worst TLB that the architecture allows, and that each planted bug is found (about an hour;
+# Check kernels against the worst TLB that the architecture allows, and that each planted bug is found (about 40 minutes;
 # SHORT=1: four minutes).
 adversary: build
 	target/release/toll-lab adversary $(if $(SHORT),tollfree --short,vanilla tollfree --seconds 600 --markdown docs/results/adversary.md) --plants

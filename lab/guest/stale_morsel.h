@@ -35,6 +35,15 @@ static int morsel_new(size_t length)
 	return fd;
 }
 
+/* Lets the toucher use the first pages of a small morsel. */
+static char *morsel_touched(int fd)
+{
+	char *region = fill(map_file(SMALL, REGION, fd), LENGTH);
+
+	touch(region, LENGTH, any_use());
+	return region;
+}
+
 /* Frees the pages, and the tables that nobody maps, and ends the round. */
 static void morsel_end(int fd)
 {
@@ -47,9 +56,8 @@ static void morsel_end(int fd)
 static void morsel_munmap_round(void)
 {
 	int fd = morsel_new(REGION);
-	char *region = fill(map_file(SMALL, REGION, fd), LENGTH);
+	char *region = morsel_touched(fd);
 
-	touch(region, LENGTH, any_use());
 	unmap(region, REGION);
 	morsel_end(fd);
 }
@@ -67,9 +75,8 @@ static void morsel_large_round(void)
 static void morsel_punch_round(void)
 {
 	int fd = morsel_new(REGION);
-	char *region = fill(map_file(SMALL, REGION, fd), LENGTH);
+	char *region = morsel_touched(fd);
 
-	touch(region, LENGTH, any_use());
 	punch(fd, LENGTH);
 	renew(PAGES);
 	finish(region, REGION);
@@ -79,9 +86,8 @@ static void morsel_punch_round(void)
 static void morsel_mremap_round(void)
 {
 	int fd = morsel_new(REGION);
-	char *region = fill(map_file(SMALL, REGION, fd), LENGTH);
+	char *region = morsel_touched(fd);
 
-	touch(region, LENGTH, any_use());
 	move(region, REGION, ASIDE);
 	renew(PAGES);
 	rest();

@@ -12,6 +12,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use rustix::pipe::{PipeFlags, pipe_with};
+use toll_linux::sys::selected;
 
 use crate::error::UserError;
 
@@ -116,10 +117,7 @@ unsafe fn restore(reader: i32, writer: i32, path: &CString, value: &str) -> ! {
 /// The value: the word in brackets if the file lists the possible ones.
 fn value_now(file: &Path) -> io::Result<String> {
     let text = std::fs::read_to_string(file)?;
-    let bracketed = text
-        .split_once('[')
-        .and_then(|(_, rest)| rest.split_once(']'));
-    Ok(bracketed.map_or(text.trim(), |(word, _)| word).to_owned())
+    Ok(selected(&text).unwrap_or(text.trim()).to_owned())
 }
 
 /// Writes by one system call, as such files require.

@@ -10,7 +10,7 @@ pub use memory::{
     limit_of, max_map_count, meminfo, memory_headroom, memory_in_use, memory_limit,
 };
 pub use reporting::{FreePageReporting, free_page_reporting};
-pub use thp::{Khugepaged, Mode, Thp, size_setting};
+pub use thp::{Khugepaged, Mode, Thp, selected, size_setting};
 
 use crate::Root;
 

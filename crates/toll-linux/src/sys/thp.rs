@@ -41,7 +41,7 @@ impl Mode {
 }
 
 /// Returns the word in brackets of a setting such as `always [madvise] never`.
-fn selected(text: &str) -> Option<&str> {
+pub fn selected(text: &str) -> Option<&str> {
     text.split_once('[')?
         .1
         .split_once(']')
