@@ -29,6 +29,8 @@ test-all: test
 	cargo test --release --locked -p toll-lab --test adversary -- --ignored a_random_run_is_reduced
 	benches/all.sh bpf-lab
 	target/release/toll-lab selftest tollfree --cpus 4
+	target/release/toll-lab shell tollfree --config kernel/config/bpf.config -- \
+		kernel/tree/tools/testing/selftests/tollfree/econ_bpf.sh "$$(ls $(cache)/lab/tree/*/tollfree/build/selftests/econ)"
 	target/release/toll-lab selftest tollfree --cpus 4 --fs xfs
 	target/release/toll-lab selftest tollfree --cpus 4 --fs btrfs --la57 --nodes 2
 	target/release/toll-lab selftest tollfree --pti

@@ -270,6 +270,7 @@ impl ProfileBuilder {
             observations: meta.observations,
             instructions: meta.instructions,
             native_ns: meta.native_ns,
+            native_cpu_ns: None,
             footprint,
             warnings: meta.warnings,
             sites,

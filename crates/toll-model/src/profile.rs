@@ -137,6 +137,9 @@ pub struct Profile {
     /// Wall time of a native run in ns, if one was timed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native_ns: Option<u64>,
+    /// CPU time of all threads in that run, if it was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub native_cpu_ns: Option<u64>,
     /// Data footprint in bytes (touched pages x 4096).
     pub footprint: u64,
     /// Notes for the user: children not profiled, events lost, AVX-512 hidden...

@@ -122,6 +122,7 @@ pub fn profile(sites: Vec<SiteRows>) -> Profile {
         observations: 1_000_000,
         instructions: None,
         native_ns: Some(10_000_000_000),
+        native_cpu_ns: None,
         footprint: 1 << 30,
         warnings: Vec::new(),
         sites,

@@ -31,6 +31,13 @@ pub struct Outcome {
     pub interrupted: Option<i32>,
 }
 
+impl Outcome {
+    /// CPU time of all threads.
+    pub fn cpu(&self) -> Duration {
+        self.user + self.sys
+    }
+}
+
 /// A running target. It is killed if dropped before its end.
 #[derive(Debug)]
 pub struct Child {

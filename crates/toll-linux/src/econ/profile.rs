@@ -66,6 +66,16 @@ pub struct Row {
     /// Numbers of regions that were made huge, and that were not.
     pub huge: u64,
     pub small: u64,
+    /// `None`: this kernel does not observe them.
+    pub observed: Option<Observed>,
+}
+
+/// Huge regions of a row that the kernel observed by their accessed bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Observed {
+    pub regions: u64,
+    /// Number of those that the program used meanwhile.
+    pub used: u64,
 }
 
 /// Returns the rows of a process's profile; empty in the cases of [`Ledger::read`].
@@ -101,6 +111,17 @@ fn row(line: &str) -> Option<Row> {
         address: number(came[0]).filter(|address| *address != 0),
         huge: number(came[2])?,
         small: number(came.get(4)?)?,
+        observed: observed(&came[5..]),
+    })
+}
+
+fn observed(words: &[&str]) -> Option<Observed> {
+    let ["observed", regions, "used", used] = words else {
+        return None;
+    };
+    Some(Observed {
+        regions: number(regions)?,
+        used: number(used)?,
     })
 }
 

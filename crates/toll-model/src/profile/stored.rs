@@ -54,6 +54,8 @@ struct Written<'a> {
     instructions: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     native_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    native_cpu_ns: Option<u64>,
     footprint: u64,
     warnings: &'a [String],
     frames: Vec<&'a Frame>,
@@ -188,6 +190,7 @@ impl<'a> Written<'a> {
             observations: profile.observations,
             instructions: profile.instructions,
             native_ns: profile.native_ns,
+            native_cpu_ns: profile.native_cpu_ns,
             footprint: profile.footprint,
             warnings: &profile.warnings,
             frames: table.entries,
@@ -212,6 +215,7 @@ struct Stored {
     observations: u64,
     instructions: Option<u64>,
     native_ns: Option<u64>,
+    native_cpu_ns: Option<u64>,
     footprint: u64,
     #[serde(default)]
     warnings: Vec<String>,
@@ -264,6 +268,7 @@ impl Stored {
             observations: self.observations,
             instructions: self.instructions,
             native_ns: self.native_ns,
+            native_cpu_ns: self.native_cpu_ns,
             footprint: self.footprint,
             warnings: self.warnings,
             sites: self.sites,

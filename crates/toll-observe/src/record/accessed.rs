@@ -68,6 +68,7 @@ pub fn record(options: &RecordOptions) -> Result<Recorded> {
         command: options.words(),
         complete: !cut && outcome.interrupted.is_none(),
         wall: outcome.wall,
+        cpu: Some(outcome.cpu()),
         obstacle: executable.obstacle.map(|obstacle| obstacle.to_string()),
     };
     Ok(Recorded {
@@ -104,6 +105,7 @@ pub fn record_pid(pid: u32, window: Duration, only: Option<Range<u64>>) -> Resul
         command,
         complete: false,
         wall: began.elapsed(),
+        cpu: None,
         obstacle: Some("tollfree did not start the process".to_owned()),
     };
     Ok(profile(looks, about))
@@ -134,6 +136,8 @@ struct About {
     command: Vec<String>,
     complete: bool,
     wall: Duration,
+    /// CPU time of the whole run.
+    cpu: Option<Duration>,
     /// Why allocations have no names, if so.
     obstacle: Option<String>,
 }
@@ -158,5 +162,8 @@ fn profile(looks: Looks, about: About) -> Profile {
         footprint: None,
         warnings,
     };
-    looks.finish(meta)
+    Profile {
+        native_cpu_ns: about.cpu.map(|cpu| cpu.as_nanos() as u64),
+        ..looks.finish(meta)
+    }
 }

@@ -164,9 +164,11 @@ static void econ_show_rows(struct seq_file *m, const struct econ_profile *profil
 		place = row->key.site == ECON_HEAP ? mm->start_brk + row->begin :
 			row->key.site == ECON_BSS ?
 			PAGE_ALIGN(mm->end_data) + row->begin : places[i];
-		seq_printf(m, " # at 0x%lx huge %u small %u\n", place,
-			   atomic_read(&econ->regions[i][1]),
-			   atomic_read(&econ->regions[i][0]));
+		seq_printf(m, " # at 0x%lx huge %u small %u observed %u used %u\n", place,
+			   atomic_read(&econ->rows[i].huge),
+			   atomic_read(&econ->rows[i].small),
+			   READ_ONCE(econ->rows[i].observed),
+			   READ_ONCE(econ->rows[i].used));
 	}
 }
 

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Mode and costs of the machine, its free blocks, and decisions: ask the model, and
- * count the result.
+ * Mode and costs of the machine, its free blocks and memory, and decisions: ask the model,
+ * and count the result.
  */
 
 #include <linux/atomic.h>
 #include <linux/gfp.h>
 #include <linux/jump_label.h>
 #include <linux/limits.h>
+#include <linux/memcontrol.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
+#include <linux/numa.h>
+#include <linux/rcupdate.h>
 
 #include "internal.h"
 
@@ -28,15 +31,75 @@ atomic64_t econ_explored[ECON_KINDS];
 /* One in this many refused actions is done nevertheless, to measure its cost. */
 #define REFUSALS_AN_EXPLORATION	1000
 
+/* Whether a zone is above a watermark. Part of a low zone is reserved. */
+static bool econ_zone_above(struct zone *zone, unsigned int order, unsigned long mark)
+{
+	return populated_zone(zone) &&
+	       zone_watermark_ok(zone, order, mark, gfp_zone(GFP_TRANSHUGE_LIGHT), 0);
+}
+
 /*
  * Whether a zone may give a block: above the low watermark, at which allocations that do
- * not wait stop. Part of a low zone is reserved.
+ * not wait stop.
  */
 static bool econ_zone_gives(struct zone *zone, unsigned int order)
 {
-	return populated_zone(zone) &&
-	       zone_watermark_ok(zone, order, low_wmark_pages(zone),
-				 gfp_zone(GFP_TRANSHUGE_LIGHT), 0);
+	return econ_zone_above(zone, order, low_wmark_pages(zone));
+}
+
+/**
+ * econ_is_node_short - whether memory of a node is short
+ * @nid: the node
+ *
+ * Context: any.
+ * Return: true if no zone is above its high watermark, up to which kswapd reclaims.
+ */
+bool econ_is_node_short(int nid)
+{
+	struct zone *zones = NODE_DATA(nid)->node_zones, *zone;
+
+	for (zone = zones; zone < zones + MAX_NR_ZONES; zone++)
+		if (econ_zone_above(zone, 0, high_wmark_pages(zone)))
+			return false;
+	return true;
+}
+
+#ifdef CONFIG_MEMCG
+/* Whether the memory cgroup of an mm has to reclaim for a huge page. RCU is locked. */
+static bool econ_is_memcg_short(const struct mm_struct *mm)
+{
+	struct mem_cgroup *memcg = mem_cgroup_from_task(rcu_dereference(mm->owner));
+
+	for (; memcg && !mem_cgroup_is_root(memcg); memcg = parent_mem_cgroup(memcg)) {
+		unsigned long limit = min(READ_ONCE(memcg->memory.max),
+					  READ_ONCE(memcg->memory.high));
+
+		if (page_counter_read(&memcg->memory) + HPAGE_PMD_NR > limit)
+			return true;
+	}
+	return false;
+}
+#else
+static bool econ_is_memcg_short(const struct mm_struct *mm)
+{
+	return false;
+}
+#endif
+
+/**
+ * econ_page_ns - cost of a page of memory
+ * @mm: the mm that would use it
+ * @nid: its node, or NUMA_NO_NODE if it is not known
+ *
+ * Context: RCU is locked.
+ * Return: nanoseconds. Where memory is short, another page is reclaimed for it; otherwise
+ * it costs nothing.
+ */
+u64 econ_page_ns(const struct mm_struct *mm, int nid)
+{
+	if ((nid == NUMA_NO_NODE || !econ_is_node_short(nid)) && !econ_is_memcg_short(mm))
+		return 0;
+	return READ_ONCE(econ_costs.ns[ECON_RECLAIM_PAGE]);
 }
 
 /**
@@ -125,15 +188,14 @@ static void econ_account_add(struct econ_account *account, struct econ_estimate 
  * @address: address of the action, or 0
  * @own: account of the process, or NULL
  * @it: cost and benefit
+ * @go: the decision
  * @acts: whether the decision takes effect, or is only observed
  *
  * Context: any.
  */
 void econ_book(unsigned int kind, unsigned int order, unsigned long address,
-	       struct econ_account *own, struct econ_estimate it, bool acts)
+	       struct econ_account *own, struct econ_estimate it, bool go, bool acts)
 {
-	bool go = econ_pays(it);
-
 	if (own)
 		econ_account_add(own, it, go);
 	econ_account_add(&econ_ledger[kind], it, go);
@@ -168,6 +230,23 @@ bool econ_explore(const struct econ_action *action, unsigned long address,
 }
 
 /**
+ * econ_judge - decide whether an action is worth it, and do not count the decision
+ * @action: the action
+ * @it: its cost and benefit
+ * @may_explore: set if the action may be done to measure its cost: the model decided
+ *
+ * Context: any.
+ * Return: the decision of a BPF program, or else whether it pays.
+ */
+bool econ_judge(const struct econ_action *action, struct econ_estimate it, bool *may_explore)
+{
+	enum econ_verdict verdict = econ_ask_program(action, it);
+
+	*may_explore = verdict == ECON_AS_ESTIMATED;
+	return *may_explore ? econ_pays(it) : verdict == ECON_APPROVE;
+}
+
+/**
  * econ_decide - decide whether an action pays, and count the decision
  * @action: the action
  * @address: address of the action, or 0
@@ -181,9 +260,10 @@ bool econ_decide(const struct econ_action *action, unsigned long address,
 		 struct econ_account *own, bool acts)
 {
 	struct econ_estimate it = econ_estimate(action, &econ_costs);
+	bool may_explore, go = econ_judge(action, it, &may_explore);
 
-	econ_book(action->kind, action->order, address, own, it, acts);
-	return econ_pays(it) || econ_explore(action, address, it, acts);
+	econ_book(action->kind, action->order, address, own, it, go, acts);
+	return go || (may_explore && econ_explore(action, address, it, acts));
 }
 
 /**

@@ -197,13 +197,15 @@ static inline void econ_promoted(const struct econ_promotion *it,
 /**
  * econ_may_demote - whether a huge page that is mostly zeros may be split
  * @folio: the page; the caller holds a reference
+ * @stays: set if it may not, and the shrinker has to ask again later
  *
  * Context: may sleep; trylocks @folio.
  * Return: false if its page walks would cost more than its empty pages are worth.
  */
-static inline bool econ_may_demote(struct folio *folio)
+static inline bool econ_may_demote(struct folio *folio, bool *stays)
 {
-	return !static_branch_unlikely(&econ_key) || __econ_may_demote(folio);
+	*stays = static_branch_unlikely(&econ_key) && !__econ_may_demote(folio);
+	return !*stays;
 }
 
 /**
@@ -278,7 +280,7 @@ static inline void econ_promoted(const struct econ_promotion *it,
 {
 }
 
-static inline bool econ_may_demote(struct folio *folio)
+static inline bool econ_may_demote(struct folio *folio, bool *stays)
 {
 	return true;
 }

@@ -31,6 +31,8 @@ static bool econ_demotion_pays(struct vm_area_struct *vma, unsigned long address
 {
 	struct econ_action action = {
 		.kind = ECON_DEMOTE, .order = HPAGE_PMD_ORDER, .empty = empty,
+		/* Reclaim asks: memory is short. */
+		.page_ns = READ_ONCE(econ_costs.ns[ECON_RECLAIM_PAGE]),
 	};
 	struct econ_mm *econ;
 	struct econ_place place;

@@ -35,8 +35,11 @@ static void econ_touch(struct econ_mm *econ, const struct econ_place *place,
 static void econ_count_touched(struct econ_mm *econ, const struct econ_place *place,
 			       unsigned long region, bool is_huge)
 {
-	if (place->row)
-		atomic_inc(&econ->regions[place->row - econ->holder->rows][is_huge]);
+	if (place->row) {
+		struct econ_row_state *state = &econ->rows[place->row - econ->holder->rows];
+
+		atomic_inc(is_huge ? &state->huge : &state->small);
+	}
 	econ_touch(econ, place, region);
 }
 
@@ -76,6 +79,7 @@ static bool econ_may_take_block(struct econ_mm *econ, struct vm_area_struct *vma
 
 	/* Look for a block only if the best one would pay. */
 	action->supply = ECON_FREE_BLOCK;
+	action->page_ns = econ_page_ns(vma->vm_mm, nid);
 	if (econ_pays_with(*action, ECON_ZEROED_BLOCK))
 		econ_find_supply(econ, place, nid,
 				 econ_prezero_want(nid, econ_earned(econ, vma->vm_mm,
@@ -83,6 +87,8 @@ static bool econ_may_take_block(struct econ_mm *econ, struct vm_area_struct *vma
 				 action);
 	go = econ_decide_for_mm(econ, action, region);
 	econ_count_touched(econ, place, region, go);
+	if (go)
+		econ_begin_use(econ, place, region);
 	if (!go && action->supply == ECON_NO_BLOCK)
 		econ_lack_block(nid, econ_earned(econ, vma->vm_mm,
 						 ECON_WORK_COMPACT), action,
@@ -119,6 +125,7 @@ bool __econ_may_be_huge(struct vm_fault *vmf)
 	econ = econ_begin_decision(vma, region, &place);
 	if (!econ)
 		return true;
+	econ_test_use(econ, vma, &place);
 	econ_describe_place(econ, &place, &action);
 	if (econ_maps_zero_page(vmf))
 		go = econ_may_map_zero_page(econ, region, &place, &action);
@@ -161,6 +168,7 @@ unsigned long __econ_orders(struct vm_fault *vmf, unsigned long orders,
 	econ_describe_place(econ, &place, &action);
 	action.supply = ECON_FREE_BLOCK;
 	nid = econ_node_of(vma, vmf->address);
+	action.page_ns = econ_page_ns(vma->vm_mm, nid);
 	for_each_set_bit(action.order, &orders, HPAGE_PMD_ORDER) {
 		action.block_ns = econ_piece_cost(econ, &place, nid, action.order);
 		if (econ_decide_for_mm(econ, &action, vmf->address))

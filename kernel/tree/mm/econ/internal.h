@@ -40,6 +40,26 @@ enum econ_work {
 	ECON_WORKS,
 };
 
+/* Answer of a BPF program that is asked for a decision. */
+enum econ_verdict {
+	ECON_REFUSE,
+	ECON_APPROVE,
+	/* the kernel's model decides */
+	ECON_AS_ESTIMATED,
+};
+
+/**
+ * struct econ_ops - model of decisions in a BPF program
+ * @decide: returns an enum econ_verdict for an action, and its cost and benefit in
+ *	nanoseconds by the kernel's model; any other number is ECON_AS_ESTIMATED. Called under
+ *	RCU, also in page faults and with interrupts disabled; must not sleep
+ *
+ * The members of struct econ_action and the order of the kinds are no ABI.
+ */
+struct econ_ops {
+	int (*decide)(const struct econ_action *action, u64 cost, u64 benefit);
+};
+
 /* Kind of a fault, for latency histograms. */
 enum econ_fault_kind {
 	ECON_FAULT_BASE,
@@ -112,21 +132,45 @@ struct econ_account {
 };
 
 /**
+ * struct econ_row_state - what became of a row
+ * @small: number of regions that were not made huge
+ * @huge: number of regions that were
+ * @observed: number of huge regions that were observed
+ * @used: number of those that were accessed meanwhile
+ * @is_busy: a task uses the members below
+ * @is_cleared: the accessed bit of @witness was cleared
+ * @witness: region that is observed, or 0
+ * @since_ns: CPU time of the program when @witness was looked at last
+ */
+struct econ_row_state {
+	atomic_t small;
+	atomic_t huge;
+	u32 observed;
+	u32 used;
+	atomic_t is_busy;
+	bool is_cleared;
+	unsigned long witness;
+	u64 since_ns;
+};
+
+/**
  * struct econ_mm - profile of an address space
  * @holder: the profile
  * @ranges: row of each address that has one, except in the heap and the bss
  * @mappings: mappings that have rows: their range and index of their first row
  * @is_counted: whether @ordinals counts all mappings since the start
  * @mode: effect of its decisions
- * @begin_ns: when the program started
+ * @ran_ns: CPU time of the process
+ * @summed_ns: when @ran_ns was updated last
+ * @begin_ns: CPU time of the process when the program started. Less than 0 (as a signed
+ *	number) for a child of fork: it continues the program of its parent
  * @earned_ns: for each kind of work, the CPU time of the process that was added to
  *	its credit
- * @asked_ns: when @earned_ns was updated last
  * @ordinals: number of mappings of each class and protection
  * @waiting: regions that were not touched yet
  * @ledger: decisions, by kind
  * @free: for freeing it after a grace period
- * @regions: for each row, number of regions not made huge, and made huge
+ * @rows: state of each row
  */
 struct econ_mm {
 	struct econ_holder *holder;
@@ -134,14 +178,15 @@ struct econ_mm {
 	struct maple_tree mappings;
 	bool is_counted;
 	enum econ_mode mode;
+	u64 ran_ns;
+	u64 summed_ns;
 	u64 begin_ns;
 	u64 earned_ns[ECON_WORKS];
-	u64 asked_ns[ECON_WORKS];
 	u32 ordinals[ECON_CLASSES][ECON_PROTECTIONS];
 	struct econ_waiting *waiting;
 	struct econ_account ledger[ECON_KINDS];
 	struct rcu_work free;
-	atomic_t regions[][2];
+	struct econ_row_state rows[];
 };
 
 extern enum econ_mode econ_mode;
@@ -169,15 +214,35 @@ static inline enum econ_mode econ_effective_mode(const struct econ_mm *econ)
 
 unsigned long econ_free_blocks(int nid);
 bool econ_has_piece(int nid, unsigned int order);
+bool econ_is_node_short(int nid);
+u64 econ_page_ns(const struct mm_struct *mm, int nid);
 void econ_count_ns(atomic64_t *sum, u64 ns);
 void econ_book(unsigned int kind, unsigned int order, unsigned long address,
-	       struct econ_account *own, struct econ_estimate it, bool acts);
+	       struct econ_account *own, struct econ_estimate it, bool go, bool acts);
 bool econ_explore(const struct econ_action *action, unsigned long address,
 		  struct econ_estimate it, bool acts);
+bool econ_judge(const struct econ_action *action, struct econ_estimate it,
+		bool *may_explore);
 bool econ_decide(const struct econ_action *action, unsigned long address,
 		 struct econ_account *own, bool acts);
 bool econ_decide_for_mm(struct econ_mm *econ, const struct econ_action *action,
 			unsigned long address);
+
+/* bpf.c */
+
+#ifdef CONFIG_ECON_BPF
+/* Decisions of BPF programs: refused, and approved. */
+extern atomic64_t econ_by_program[2];
+
+enum econ_verdict econ_ask_program(const struct econ_action *action,
+				   struct econ_estimate it);
+#else
+static inline enum econ_verdict econ_ask_program(const struct econ_action *action,
+						 struct econ_estimate it)
+{
+	return ECON_AS_ESTIMATED;
+}
+#endif
 
 /* fault.c */
 
@@ -217,6 +282,7 @@ struct econ_holder *econ_get_profile(struct signal_struct *signal);
 int econ_set_profile(struct task_struct *task, struct mm_struct *mm,
 		     struct econ_holder *holder);
 int econ_set_mode(struct mm_struct *mm, enum econ_mode mode);
+u64 econ_age(struct econ_mm *econ, const struct mm_struct *mm);
 u64 econ_earned(struct econ_mm *econ, const struct mm_struct *mm,
 		enum econ_work work);
 
@@ -228,12 +294,14 @@ u64 econ_earned(struct econ_mm *econ, const struct mm_struct *mm,
  * @row: row with most bytes in it, NULL if there is none
  * @most: number of these bytes
  * @begin: address of the first byte of @row
+ * @age_ns: CPU time of the program up to now
  */
 struct econ_place {
 	struct econ_region region;
 	const struct econ_row *row;
 	u64 most;
 	unsigned long begin;
+	u64 age_ns;
 };
 
 /**
@@ -257,6 +325,17 @@ u64 econ_block_value(const struct econ_mm *econ, const struct econ_place *place,
 		     unsigned long blocks);
 void econ_find_supply(const struct econ_mm *econ, const struct econ_place *place,
 		      int nid, unsigned long zeroed, struct econ_action *action);
+
+/* use.c */
+
+extern bool econ_observe_use;
+/* Observed regions: not used, and used. */
+extern atomic_long_t econ_observed[2];
+
+void econ_test_use(struct econ_mm *econ, struct vm_area_struct *vma,
+		   const struct econ_place *place);
+void econ_begin_use(struct econ_mm *econ, const struct econ_place *place,
+		    unsigned long region);
 
 /* ledger.c */
 

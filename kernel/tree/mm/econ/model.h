@@ -89,6 +89,7 @@ struct econ_costs {
  * @walks_ns: cost of page walks in the region with 4 KiB pages for the rest of the run
  * @touched: number of pages of the region that the program touches
  * @empty: number of pages of the huge page that contain only zeros
+ * @page_ns: cost of a page of memory
  * @supply: source of a huge page
  * @block_ns: benefit that the block would have in another region
  * @refused_ns: benefit that was lost for lack of a block, less the cost of blocks
@@ -107,6 +108,7 @@ struct econ_action {
 	u64 walks_ns;
 	unsigned int touched;
 	unsigned int empty;
+	u64 page_ns;
 	enum econ_supply supply;
 	u64 block_ns;
 	u64 refused_ns;
@@ -202,6 +204,21 @@ static inline u64 econ_product(u64 cost, u64 number)
 static inline bool econ_pays(struct econ_estimate estimate)
 {
 	return estimate.benefit > estimate.cost;
+}
+
+/**
+ * econ_spare_ns - cost of the pages of a block that the program does not touch
+ * @action: the action
+ * @pages: number of pages of the block
+ * @touched: number of them that the program touches
+ *
+ * Context: any.
+ * Return: nanoseconds, 0 unless memory is short.
+ */
+static inline u64 econ_spare_ns(const struct econ_action *action, unsigned int pages,
+				unsigned int touched)
+{
+	return econ_product(action->page_ns, pages > touched ? pages - touched : 0);
 }
 
 struct econ_estimate econ_estimate(const struct econ_action *action,

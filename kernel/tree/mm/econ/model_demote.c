@@ -3,8 +3,8 @@
  * Split of a huge page under memory pressure: pages that contain only zeros become
  * free.
  *
- * Benefit: reclaim of as many pages elsewhere. Cost: the split, and the page walks in
- * the region for the rest of the run.
+ * Benefit: the memory of these pages, which need not be reclaimed elsewhere. Cost: the
+ * split, and the page walks in the region for the rest of the run.
  */
 
 #include <linux/kernel.h>
@@ -15,15 +15,15 @@ static struct econ_estimate econ_demote_estimate(const struct econ_action *actio
 						 const struct econ_costs *costs)
 {
 	return (struct econ_estimate){
-		.benefit = econ_product(costs->ns[ECON_RECLAIM_PAGE],
-					action->empty),
+		.benefit = econ_product(action->page_ns, action->empty),
 		.cost = econ_sum(costs->ns[ECON_SPLIT], action->walks_ns),
 	};
 }
 
 #define CASE(text, verdict, ...)					\
 	{ .what = (text), .go = (verdict),				\
-	  .action = { .kind = ECON_DEMOTE, .order = 9, __VA_ARGS__ } }
+	  .action = { .kind = ECON_DEMOTE, .order = 9, .page_ns = 3000,	\
+		      __VA_ARGS__ } }
 
 static const struct econ_case cases[] = {
 	CASE("hardly anything of it is used", true, .empty = 500),

@@ -4,9 +4,9 @@
  *
  * Benefit: the page walks in the region, and the faults of all other pages that the
  * program would touch. Cost: its own fault, its clearing unless it was zeroed ahead,
- * and the benefit of the block elsewhere. Without a free block it costs
- * ECON_NEVER_NS. A region that is read first is mapped to the huge zero page, which
- * needs no clearing and no block.
+ * the benefit of the block elsewhere, and the memory that the program does not touch.
+ * Without a free block it costs ECON_NEVER_NS. A region that is read first is mapped to
+ * the huge zero page, which needs no clearing, no block and no memory.
  */
 
 #include <linux/kernel.h>
@@ -26,6 +26,8 @@ static struct econ_estimate econ_huge_estimate(const struct econ_action *action,
 		it.cost = econ_sum(it.cost, ECON_NEVER_NS);
 	if (action->supply != ECON_ZEROED_BLOCK)
 		it.cost = econ_sum(it.cost, costs->ns[ECON_CLEAR_HUGE]);
+	it.cost = econ_sum(it.cost,
+			   econ_spare_ns(action, ECON_REGION_PAGES, action->touched));
 	return it;
 }
 
@@ -49,6 +51,11 @@ static const struct econ_case cases[] = {
 	     .touched = 51, .supply = ECON_FREE_BLOCK),
 	CASE("a tenth of a region that is read at random does", true,
 	     .walks_ns = 1000000, .touched = 51, .supply = ECON_FREE_BLOCK),
+	CASE("but not if others lose the memory that it does not touch", false,
+	     .walks_ns = 1000000, .touched = 51, .page_ns = 3000,
+	     .supply = ECON_FREE_BLOCK),
+	CASE("of a region that is filled they lose nothing", true,
+	     .touched = 512, .page_ns = 3000, .supply = ECON_FREE_BLOCK),
 	CASE("a block that saves more elsewhere stays there", false,
 	     .walks_ns = 1000000, .touched = 512, .block_ns = 2000000,
 	     .supply = ECON_FREE_BLOCK),

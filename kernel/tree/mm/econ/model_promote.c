@@ -3,8 +3,8 @@
  * A huge page for a region that has 4 KiB pages.
  *
  * Benefit: the page walks for the rest of the run; the faults have happened already.
- * Cost: the collapse, during which writes of the program wait, and a block, with its
- * compaction if none is free.
+ * Cost: the collapse, during which writes of the program wait, a block, with its
+ * compaction if none is free, and the memory that the program does not touch.
  */
 
 #include <linux/kernel.h>
@@ -21,6 +21,8 @@ static struct econ_estimate econ_promote_estimate(const struct econ_action *acti
 
 	if (action->supply == ECON_NO_BLOCK)
 		it.cost = econ_sum(it.cost, costs->ns[ECON_COMPACT_BLOCK]);
+	it.cost = econ_sum(it.cost,
+			   econ_spare_ns(action, ECON_REGION_PAGES, action->touched));
 	return it;
 }
 
@@ -37,6 +39,11 @@ static const struct econ_case cases[] = {
 	     .walks_ns = 1000000, .touched = 512, .supply = ECON_NO_BLOCK),
 	CASE("walks that pay for both", true,
 	     .walks_ns = 5000000, .touched = 512, .supply = ECON_NO_BLOCK),
+	CASE("a tenth of a region that is read at random", true,
+	     .walks_ns = 2000000, .touched = 51, .supply = ECON_FREE_BLOCK),
+	CASE("but not if others lose the rest", false,
+	     .walks_ns = 2000000, .touched = 51, .page_ns = 3000,
+	     .supply = ECON_FREE_BLOCK),
 	CASE("past faults save nothing", false,
 	     .touched = 512, .supply = ECON_ZEROED_BLOCK),
 };

@@ -3,8 +3,8 @@
  * A block of several pages that is read from swap at once.
  *
  * Benefit: the faults of the other pages that the program will touch, without the
- * reads, which happen in any case. Cost: reading the pages that it will not touch, and
- * the benefit of the memory elsewhere. Nothing is cleared.
+ * reads, which happen in any case. Cost: reading the pages that it will not touch, their
+ * memory, and the benefit of the block elsewhere. Nothing is cleared.
  */
 
 #include <linux/kernel.h>
@@ -24,12 +24,11 @@ static struct econ_estimate econ_swap_estimate(const struct econ_action *action,
 	unsigned int touched = max(pages * action->touched / ECON_REGION_PAGES, 1U);
 	u64 fault = econ_less(costs->ns[ECON_FAULT], costs->ns[ECON_CLEAR_PAGE]);
 	u64 read = econ_less(costs->ns[ECON_READ_AGAIN], fault);
+	struct econ_estimate it = { .benefit = econ_product(fault, touched - 1) };
 
-	return (struct econ_estimate){
-		.benefit = econ_product(fault, touched - 1),
-		.cost = econ_sum(econ_product(read, pages - touched),
-				 action->block_ns),
-	};
+	it.cost = econ_sum(econ_product(read, pages - touched), action->block_ns);
+	it.cost = econ_sum(it.cost, econ_spare_ns(action, pages, touched));
+	return it;
 }
 
 #define CASE(text, verdict, ...)					\

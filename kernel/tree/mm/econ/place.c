@@ -117,8 +117,10 @@ struct econ_mm *econ_begin_decision(const struct vm_area_struct *vma,
 	rcu_read_lock();
 	econ = rcu_dereference(vma->vm_mm->econ);
 	if (econ && econ_effective_mode(econ) != ECON_OFF &&
-	    econ_read_place(econ, vma, region, place))
+	    econ_read_place(econ, vma, region, place)) {
+		place->age_ns = econ_age(econ, vma->vm_mm);
 		return econ;
+	}
 	rcu_read_unlock();
 	return NULL;
 }
@@ -151,7 +153,15 @@ void econ_describe_place(const struct econ_mm *econ, const struct econ_place *pl
 {
 	action->walks_ns = econ_left_ns(place->region.walks_ns,
 					econ->holder->profile.run_ns,
-					ktime_get_ns() - econ->begin_ns);
+					place->age_ns);
+	if (place->row) {
+		const struct econ_row_state *state =
+			&econ->rows[place->row - econ->holder->profile.rows];
+
+		action->walks_ns = econ_believed_ns(action->walks_ns,
+						    READ_ONCE(state->observed),
+						    READ_ONCE(state->used));
+	}
 	action->touched = min(place->region.touched, ECON_REGION_PAGES);
 }
 
@@ -173,7 +183,7 @@ u64 econ_block_value(const struct econ_mm *econ, const struct econ_place *place,
 	if (place->row)
 		rank = econ->waiting->rows[place->row - profile->rows].rank;
 	return econ_waiting_value(econ->waiting, rank, blocks, profile->run_ns,
-				  ktime_get_ns() - econ->begin_ns, &econ_costs);
+				  place->age_ns, &econ_costs);
 }
 
 /**

@@ -48,6 +48,8 @@ static bool econ_prezero_pays(struct econ_prezero *prezero)
 		.wanted = READ_ONCE(prezero->wanted),
 		.stock = econ_prezero_stock(prezero),
 		.credit_ns = econ_prezero_node_credit(prezero),
+		.page_ns = econ_is_node_short(prezero->nid) ?
+			   READ_ONCE(econ_costs.ns[ECON_RECLAIM_PAGE]) : 0,
 		.is_idle = single_task_running(),
 		/* Leave the last block to faults. */
 		.block_ns = econ_free_blocks(prezero->nid) > 1 ? 0 :
@@ -64,7 +66,7 @@ static struct folio *econ_prezero_alloc_block(struct econ_prezero *prezero)
 
 	if (!folio)
 		return NULL;
-	if (econ_zone_has_spare(folio_zone(folio), 0) &&
+	if (econ_zone_has_spare(prezero, folio_zone(folio), 0) &&
 	    !is_migrate_cma_page(&folio->page) &&
 	    !is_migrate_isolate_page(&folio->page))
 		return folio;
@@ -138,7 +140,7 @@ static bool econ_prezero_make_block(struct econ_prezero *prezero)
 		return true;
 	folio = econ_prezero_alloc_block(prezero);
 	if (folio && !(econ_prezero_clear_block(prezero, folio) &&
-		       econ_zone_has_spare(folio_zone(folio), 0) &&
+		       econ_zone_has_spare(prezero, folio_zone(folio), 0) &&
 		       econ_prezero_add(prezero, folio, ECON_ZEROED_MADE)))
 		econ_prezero_abandon(prezero, folio);
 	econ_prezero_end_block(prezero, folio);

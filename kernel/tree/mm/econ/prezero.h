@@ -8,9 +8,11 @@
  * the struct econ_prezero until a fault has seen that it need not clear the block. The
  * allocator need not know the content of free pages.
  *
- * An allocation that lacks memory gets all kept blocks before it reclaims, and the
- * thread takes blocks only above the high watermark. It has no timer unless there is
- * work that cannot be done yet: faults wake it.
+ * An allocation that lacks memory gets all kept blocks before it reclaims. The thread
+ * takes blocks only above the high watermark, or above the low one if faults use them so
+ * often that they save more than reclaim of their memory costs; then kswapd reclaims other
+ * memory as well. It has no timer unless there is work that cannot be done yet: faults
+ * wake it.
  *
  * Processes pay for zeroing with CPU time that they used, block by block: a process
  * that may not run, as in a cgroup with a cpu.max, cannot have its clearing done in
@@ -129,7 +131,8 @@ static inline unsigned long econ_prezero_stock(const struct econ_prezero *prezer
 /* prezero_stock.c */
 
 void econ_prezero_trace(const struct econ_prezero *prezero, enum econ_zeroed_count what);
-bool econ_zone_has_spare(struct zone *zone, unsigned long blocks);
+bool econ_zone_has_spare(const struct econ_prezero *prezero, struct zone *zone,
+			 unsigned long blocks);
 bool econ_prezero_has_room(const struct econ_prezero *prezero, unsigned long blocks);
 bool econ_prezero_may_add(const struct econ_prezero *prezero, enum econ_mode mode);
 bool econ_prezero_add(struct econ_prezero *prezero, struct folio *folio,
@@ -140,6 +143,7 @@ void econ_prezero_shrink_to(struct econ_prezero *prezero, unsigned long limit);
 
 /* prezero_demand.c */
 
+bool econ_prezero_pays_memory(const struct econ_prezero *prezero, unsigned long blocks);
 bool econ_prezero_has_work(struct econ_prezero *prezero);
 void econ_prezero_pay(struct econ_prezero *prezero);
 u64 econ_prezero_node_credit(struct econ_prezero *prezero);

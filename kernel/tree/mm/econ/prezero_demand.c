@@ -5,6 +5,7 @@
  */
 
 #include <linux/jiffies.h>
+#include <linux/limits.h>
 #include <linux/lockdep.h>
 #include <linux/minmax.h>
 #include <linux/nodemask.h>
@@ -27,6 +28,29 @@ static void econ_prezero_fade(struct econ_prezero *prezero)
 		return;
 	prezero->wanted >>= min(lives, BITS_PER_LONG - 1UL);
 	prezero->faded += lives * HALF_LIFE;
+}
+
+/**
+ * econ_prezero_pays_memory - whether a stock pays for its memory where that is short
+ * @prezero: blocks of a node
+ * @blocks: number of blocks of the stock
+ *
+ * Context: any.
+ * Return: true if the clearings that its last block saves cost more than reclaim of as many
+ * pages.
+ */
+bool econ_prezero_pays_memory(const struct econ_prezero *prezero, unsigned long blocks)
+{
+	struct econ_action action = {
+		.kind = ECON_ZERO,
+		.wanted = READ_ONCE(prezero->wanted),
+		.stock = blocks - 1,
+		.page_ns = READ_ONCE(econ_costs.ns[ECON_RECLAIM_PAGE]),
+		.credit_ns = U64_MAX,
+		.is_idle = true,
+	};
+
+	return blocks && econ_pays(econ_estimate(&action, &econ_costs));
 }
 
 /**

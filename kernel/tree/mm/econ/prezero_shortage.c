@@ -12,6 +12,7 @@
 #include <linux/sched.h>
 #include <linux/shrinker.h>
 #include <linux/spinlock.h>
+#include <linux/swap.h>
 #include <linux/wait.h>
 
 #include "../internal.h"
@@ -77,6 +78,7 @@ void __econ_balance(pg_data_t *pgdat, unsigned int order, int highest_zoneidx)
 		while (managed_zone(zone) &&
 		       !zone_watermark_ok(zone, order, high_wmark_pages(zone),
 					  highest_zoneidx, 0) &&
+		       !econ_prezero_pays_memory(prezero, READ_ONCE(prezero->kept)) &&
 		       econ_prezero_give_back(prezero, i))
 			econ_drain_local_pages(zone);
 	}
@@ -114,6 +116,9 @@ static unsigned long econ_prezero_count_pages(struct shrinker *shrinker,
 	const struct econ_prezero *prezero = econ_prezero_of_node(control->nid);
 	unsigned long blocks = prezero ? READ_ONCE(prezero->kept) : 0;
 
+	/* kswapd works ahead; a task that has to reclaim gets all. */
+	if (current_is_kswapd() && prezero && econ_prezero_pays_memory(prezero, blocks))
+		return SHRINK_EMPTY;
 	return blocks ? blocks * HPAGE_PMD_NR : SHRINK_EMPTY;
 }
 

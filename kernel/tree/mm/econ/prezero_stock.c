@@ -47,25 +47,34 @@ void econ_prezero_trace(const struct econ_prezero *prezero, enum econ_zeroed_cou
 			  READ_ONCE(prezero->kept), READ_ONCE(prezero->supposed));
 }
 
+/* Watermark that one more block leaves: a stock that pays for its memory may fill it. */
+static unsigned long econ_prezero_mark(const struct econ_prezero *prezero, struct zone *zone)
+{
+	return econ_prezero_pays_memory(prezero, econ_prezero_stock(prezero) + 1) ?
+	       low_wmark_pages(zone) : high_wmark_pages(zone);
+}
+
 /**
- * econ_zone_has_spare - whether a zone stays above its high watermark without blocks
+ * econ_zone_has_spare - whether a zone stays above a watermark without blocks
+ * @prezero: blocks of its node
  * @zone: the zone
  * @blocks: number of blocks
  *
  * Context: any.
- * Return: true if so.
+ * Return: true if it stays above the high watermark, or the low one if the blocks are used
+ * so often that they pay for the memory.
  */
-bool econ_zone_has_spare(struct zone *zone, unsigned long blocks)
+bool econ_zone_has_spare(const struct econ_prezero *prezero, struct zone *zone,
+			 unsigned long blocks)
 {
 	return managed_zone(zone) &&
 	       zone_watermark_ok(zone, blocks ? HPAGE_PMD_ORDER : 0,
-				 high_wmark_pages(zone) +
-				 blocks * HPAGE_PMD_NR,
+				 econ_prezero_mark(prezero, zone) + blocks * HPAGE_PMD_NR,
 				 gfp_zone(ECON_BLOCK_GFP), 0);
 }
 
 /**
- * econ_prezero_has_room - whether a node stays above a high watermark without blocks
+ * econ_prezero_has_room - whether a node stays above a watermark without blocks
  * @prezero: blocks of a node
  * @blocks: number of blocks
  *
@@ -78,7 +87,7 @@ bool econ_prezero_has_room(const struct econ_prezero *prezero, unsigned long blo
 	int i;
 
 	for (i = gfp_zone(ECON_BLOCK_GFP); i >= 0; i--)
-		if (econ_zone_has_spare(&zones[i], blocks))
+		if (econ_zone_has_spare(prezero, &zones[i], blocks))
 			return true;
 	return false;
 }

@@ -133,17 +133,64 @@ static u64 econ_process_time(struct task_struct *task)
 	return time.sum_exec_runtime;
 }
 
-/* CPU time of an earlier program, or without a profile, gives no credit. */
-static void econ_earns_from_now(struct econ_mm *econ, struct task_struct *task)
+/* CPU time of an earlier program, or without a profile, neither ages nor gives credit. */
+static void econ_begin_now(struct econ_mm *econ, struct task_struct *task)
 {
 	unsigned int work;
 
+	econ->ran_ns = econ_process_time(task);
+	econ->begin_ns = econ->ran_ns;
 	for (work = 0; work < ECON_WORKS; work++)
-		econ->earned_ns[work] = econ_process_time(task);
+		econ->earned_ns[work] = econ->ran_ns;
+}
+
+/* A process of an mm: the current one, or else the owner, where the kernel knows it. */
+static struct task_struct *econ_task_of(const struct mm_struct *mm)
+{
+	if (current->mm == mm)
+		return current;
+#ifdef CONFIG_MEMCG
+	return rcu_dereference(mm->owner);
+#else
+	return NULL;
+#endif
 }
 
 /* Minimum interval between sums of the CPU times of all threads. */
-#define EARNED_EVERY_NS		NSEC_PER_MSEC
+#define SUMMED_EVERY_NS		NSEC_PER_MSEC
+
+/*
+ * CPU time of the process. RCU is locked. If several processes share the mm, the one that
+ * ran longest counts.
+ */
+static u64 econ_ran(struct econ_mm *econ, const struct mm_struct *mm)
+{
+	u64 now = ktime_get_ns(), summed = READ_ONCE(econ->summed_ns);
+	u64 before = READ_ONCE(econ->ran_ns), ran;
+	struct task_struct *task = econ_task_of(mm);
+
+	if (!task || now - summed < SUMMED_EVERY_NS ||
+	    cmpxchg64(&econ->summed_ns, summed, now) != summed)
+		return before;
+	ran = econ_process_time(task);
+	if (ran <= before)
+		return before;
+	cmpxchg64(&econ->ran_ns, before, ran);
+	return ran;
+}
+
+/**
+ * econ_age - CPU time that a program has used
+ * @econ: profile of its mm
+ * @mm: the mm
+ *
+ * Context: RCU is locked; takes locks of run queues.
+ * Return: nanoseconds, that of all threads, and before a fork that of the parent.
+ */
+u64 econ_age(struct econ_mm *econ, const struct mm_struct *mm)
+{
+	return econ_ran(econ, mm) - econ->begin_ns;
+}
 
 /**
  * econ_earned - CPU time of the current process that is not in a credit yet
@@ -152,21 +199,19 @@ static void econ_earns_from_now(struct econ_mm *econ, struct task_struct *task)
  * @work: kind of background work that the time pays for
  *
  * The caller adds the time to the credit of @work. A task that faults for another
- * process earns nothing. If several processes share an mm, the one that ran longest
- * counts.
+ * process earns nothing.
  *
- * Context: a page fault; takes locks of run queues.
+ * Context: a page fault, RCU is locked; takes locks of run queues.
  * Return: nanoseconds.
  */
 u64 econ_earned(struct econ_mm *econ, const struct mm_struct *mm,
 		enum econ_work work)
 {
-	u64 now = ktime_get_ns(), asked = READ_ONCE(econ->asked_ns[work]), ran, before;
+	u64 ran, before;
 
-	if (current->mm != mm || now - asked < EARNED_EVERY_NS ||
-	    cmpxchg64(&econ->asked_ns[work], asked, now) != asked)
+	if (current->mm != mm)
 		return 0;
-	ran = econ_process_time(current);
+	ran = econ_ran(econ, mm);
 	before = READ_ONCE(econ->earned_ns[work]);
 	if (ran <= before || cmpxchg64(&econ->earned_ns[work], before, ran) != before)
 		return 0;
@@ -177,7 +222,7 @@ static struct econ_mm *econ_mm_create(struct econ_holder *holder, bool is_counte
 {
 	struct econ_mm *econ;
 
-	econ = kvzalloc(struct_size(econ, regions, holder->profile.nr_rows),
+	econ = kvzalloc(struct_size(econ, rows, holder->profile.nr_rows),
 			GFP_KERNEL_ACCOUNT);
 	if (!econ)
 		return NULL;
@@ -192,7 +237,6 @@ static struct econ_mm *econ_mm_create(struct econ_holder *holder, bool is_counte
 	econ->holder = econ_holder_get(holder);
 	econ->is_counted = is_counted;
 	econ->mode = ECON_AS_MACHINE;
-	econ->begin_ns = ktime_get_ns();
 	econ_waiting_init(econ->waiting, &holder->profile, &econ_costs);
 	return econ;
 }
@@ -261,7 +305,9 @@ void __econ_copy_mm(struct mm_struct *mm, struct mm_struct *old)
 	if (!econ)
 		goto unlock;
 	econ->mode = READ_ONCE(from->mode);
-	econ->begin_ns = from->begin_ns;
+	rcu_read_lock();
+	econ->begin_ns = -econ_age(from, old);
+	rcu_read_unlock();
 	memcpy(econ->ordinals, from->ordinals, sizeof(econ->ordinals));
 	/* What the parent has touched is mapped in the child. */
 	memcpy(econ->waiting, from->waiting, econ_waiting_size(&from->holder->profile));
@@ -309,7 +355,7 @@ void __econ_exec(struct linux_binprm *bprm)
 		econ = econ_mm_create(holder, true);
 	econ_put_profile(holder);
 	if (econ)
-		econ_earns_from_now(econ, current);
+		econ_begin_now(econ, current);
 	mmap_write_lock(current->mm);
 	econ_mm_replace(current->mm, econ);
 	mmap_write_unlock(current->mm);
@@ -340,7 +386,7 @@ int econ_set_profile(struct task_struct *task, struct mm_struct *mm,
 		econ = econ_mm_create(holder, false);
 		if (!econ)
 			return -ENOMEM;
-		econ_earns_from_now(econ, task);
+		econ_begin_now(econ, task);
 	}
 	if (mmap_write_lock_killable(mm)) {
 		if (econ)

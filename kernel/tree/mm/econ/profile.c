@@ -156,6 +156,27 @@ u64 econ_left_ns(u64 benefit_ns, u64 run_ns, u64 age_ns)
 	return mul_u64_u64_div_u64(benefit_ns, left, run_ns);
 }
 
+/* Number of observations that a profile counts as: what it says was observed as well. */
+#define PROFILE_OBSERVED	4
+
+/**
+ * econ_believed_ns - benefit that is left of a claim after observations
+ * @benefit_ns: benefit that the profile claims
+ * @observed: number of huge pages that were observed
+ * @used: number of those that the program used
+ *
+ * Context: any.
+ * Return: share of @benefit_ns: that of used pages, where the profile counts as some
+ * observations of used ones.
+ */
+u64 econ_believed_ns(u64 benefit_ns, u32 observed, u32 used)
+{
+	/* They are read while they change. */
+	used = min(used, observed);
+	return mul_u64_u64_div_u64(benefit_ns, (u64)used + PROFILE_OBSERVED,
+				   (u64)observed + PROFILE_OBSERVED);
+}
+
 /**
  * econ_region_add - add a row to the profile of a region
  * @region: the region

@@ -114,6 +114,7 @@ const struct econ_row *econ_rows_of(const struct econ_profile *profile,
 				    u32 *nr_rows);
 u32 econ_row_from(const struct econ_row *rows, u32 nr, u64 at);
 u64 econ_left_ns(u64 benefit_ns, u64 run_ns, u64 age_ns);
+u64 econ_believed_ns(u64 benefit_ns, u32 observed, u32 used);
 
 /**
  * struct econ_region - profile of a region of 2 MiB

@@ -14,6 +14,7 @@ bool __econ_may_promote(struct econ_promotion *it, struct vm_area_struct *vma,
 	};
 	struct econ_mm *econ;
 	struct econ_place place;
+	bool may_explore, acts;
 
 	if (econ_user_decided(vma))
 		return true;
@@ -21,12 +22,18 @@ bool __econ_may_promote(struct econ_promotion *it, struct vm_area_struct *vma,
 	if (!econ)
 		return true;
 	econ_describe_place(econ, &place, &action);
+	action.page_ns = econ_page_ns(vma->vm_mm, nid);
 	econ_find_supply(econ, &place, nid, 0, &action);
 	it->estimate = econ_estimate(&action, &econ_costs);
 	/* An approved collapse is counted when it is done. */
-	it->is_due = econ_pays(it->estimate);
-	return econ_end_decision(econ, it->is_due ||
-				 econ_decide_for_mm(econ, &action, address));
+	it->is_due = econ_judge(&action, it->estimate, &may_explore);
+	if (it->is_due)
+		return econ_end_decision(econ, true);
+	acts = econ_effective_mode(econ) == ECON_ON;
+	econ_book(ECON_PROMOTE, HPAGE_PMD_ORDER, address, &econ->ledger[ECON_PROMOTE],
+		  it->estimate, false, acts);
+	return econ_end_decision(econ, may_explore &&
+				 econ_explore(&action, address, it->estimate, acts));
 }
 
 void __econ_promoted(const struct econ_promotion *it, struct mm_struct *mm,
@@ -39,6 +46,6 @@ void __econ_promoted(const struct econ_promotion *it, struct mm_struct *mm,
 	/* The profile may have been removed meanwhile. */
 	if (econ)
 		econ_book(ECON_PROMOTE, HPAGE_PMD_ORDER, address,
-			  &econ->ledger[ECON_PROMOTE], it->estimate,
+			  &econ->ledger[ECON_PROMOTE], it->estimate, true,
 			  econ_effective_mode(econ) == ECON_ON);
 }

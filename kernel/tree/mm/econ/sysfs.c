@@ -127,12 +127,26 @@ static ssize_t econ_decide_all_stalls_store(struct kobject *kobj,
 	return econ_switch_store(&econ_decide_all_stalls, buf, count);
 }
 
+static ssize_t econ_observe_use_show(struct kobject *kobj, struct kobj_attribute *attr,
+				     char *buf)
+{
+	return sysfs_emit(buf, "%d\n", READ_ONCE(econ_observe_use));
+}
+
+static ssize_t econ_observe_use_store(struct kobject *kobj, struct kobj_attribute *attr,
+				      const char *buf, size_t count)
+{
+	return econ_switch_store(&econ_observe_use, buf, count);
+}
+
 static struct kobj_attribute mode_attr = ECON_ATTR_RW(mode);
 static struct kobj_attribute stalls_attr = ECON_ATTR_RW(decide_all_stalls);
+static struct kobj_attribute use_attr = ECON_ATTR_RW(observe_use);
 
 static struct attribute *econ_attrs[] = {
 	&mode_attr.attr,
 	&stalls_attr.attr,
+	&use_attr.attr,
 	NULL,
 };
 
@@ -288,12 +302,12 @@ static const struct attribute_group latency_group = {
 };
 
 /*
- * Decisions: a file of six numbers for each model; and the benefit that was lost for
- * lack of a block.
+ * Decisions: a file of six numbers for each model; the benefit that was lost for lack of a
+ * block; and how many huge pages were observed, and used.
  */
 
 static struct kobj_attribute account_attrs[ECON_KINDS];
-static struct attribute *stats_attrs[ECON_KINDS + 3];
+static struct attribute *stats_attrs[ECON_KINDS + 5];
 
 static ssize_t econ_account_show(struct kobject *kobj, struct kobj_attribute *attr,
 				 char *buf)
@@ -320,6 +334,17 @@ static ssize_t econ_refaults_show(struct kobject *kobj,
 
 static struct kobj_attribute refaults_attr = ECON_ATTR_RO(refaults);
 
+static ssize_t econ_observed_show(struct kobject *kobj, struct kobj_attribute *attr,
+				  char *buf)
+{
+	long unused = atomic_long_read(&econ_observed[0]);
+	long used = atomic_long_read(&econ_observed[1]);
+
+	return sysfs_emit(buf, "regions %ld\nused %ld\n", unused + used, used);
+}
+
+static struct kobj_attribute observed_attr = ECON_ATTR_RO(observed);
+
 static ssize_t econ_ledger_show(struct kobject *kobj, struct kobj_attribute *attr,
 				char *buf)
 {
@@ -327,6 +352,18 @@ static ssize_t econ_ledger_show(struct kobject *kobj, struct kobj_attribute *att
 }
 
 static struct kobj_attribute ledger_attr = ECON_ATTR_RO(ledger);
+
+#ifdef CONFIG_ECON_BPF
+static ssize_t econ_program_show(struct kobject *kobj, struct kobj_attribute *attr,
+				 char *buf)
+{
+	return sysfs_emit(buf, "refused %lld\napproved %lld\n",
+			  atomic64_read(&econ_by_program[0]),
+			  atomic64_read(&econ_by_program[1]));
+}
+
+static struct kobj_attribute program_attr = ECON_ATTR_RO(program);
+#endif
 
 static const struct attribute_group stats_group = {
 	.name = "stats",
@@ -436,6 +473,10 @@ static void __init econ_name_files(void)
 	}
 	stats_attrs[ECON_KINDS] = &refaults_attr.attr;
 	stats_attrs[ECON_KINDS + 1] = &ledger_attr.attr;
+	stats_attrs[ECON_KINDS + 2] = &observed_attr.attr;
+#ifdef CONFIG_ECON_BPF
+	stats_attrs[ECON_KINDS + 3] = &program_attr.attr;
+#endif
 }
 
 static int __init econ_sysfs_init(void)

@@ -116,6 +116,7 @@ pub fn record(options: &RecordOptions) -> Result<Recorded> {
     profile.complete = in_time && outcome.interrupted.is_none();
     if profile.complete {
         profile.native_ns = Some(outcome.wall.as_nanos() as u64);
+        profile.native_cpu_ns = Some(outcome.cpu().as_nanos() as u64);
     }
     let warnings = &mut profile.warnings;
     warnings.push(UNVERIFIED.to_owned());

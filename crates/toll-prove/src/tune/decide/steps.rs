@@ -103,7 +103,11 @@ impl Run<'_> {
             false => Under::Nothing,
         };
         match self.experiment.record(allowance, self.native(), under) {
-            Ok(profile) => self.results.profile = Some(profile),
+            Ok(mut profile) => {
+                let measured = self.cpu_ns().map(|ns| ns as u64);
+                profile.native_cpu_ns = profile.native_cpu_ns.or(measured);
+                self.results.profile = Some(profile);
+            }
             Err(error) if is_interrupt(&error) => return Ok(Next::End),
             Err(error) => self.note(&format!("no profile, therefore no plan: {error:#}")),
         }

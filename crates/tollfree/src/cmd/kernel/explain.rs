@@ -56,6 +56,10 @@ struct ReportRow<'a> {
     address: Option<u64>,
     regions_huge: u64,
     regions_small: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    regions_observed: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    regions_used: Option<u64>,
 }
 
 pub fn run(args: Args, root: &Root, json: bool) -> Result<ExitCode> {
@@ -108,6 +112,16 @@ fn report_row(row: &Row) -> ReportRow<'_> {
         address: row.address,
         regions_huge: row.huge,
         regions_small: row.small,
+        regions_observed: row.observed.map(|it| it.regions),
+        regions_used: row.observed.map(|it| it.used),
+    }
+}
+
+/// Share of the observed huge regions that the program used; empty without observations.
+fn in_use(row: &Row) -> String {
+    match row.observed {
+        Some(it) if it.regions > 0 => format!("{} of {}", it.used, it.regions),
+        _ => String::new(),
     }
 }
 
@@ -136,6 +150,7 @@ fn text(machine: &str, ledger: &Ledger, rows: &[Row]) -> String {
         "touched",
         "huge",
         "small",
+        "in use",
     ]);
     for row in shown {
         table.add_row([
@@ -146,6 +161,7 @@ fn text(machine: &str, ledger: &Ledger, rows: &[Row]) -> String {
             row.touched.to_string(),
             row.huge.to_string(),
             row.small.to_string(),
+            in_use(row),
         ]);
     }
     if table.row_count() > 0 {

@@ -60,14 +60,14 @@ struct Carried<'a> {
 
 /// Writes a profile for the kernel, and reports what could not be carried over.
 fn write(args: &Args, profile: &Profile, plan: &Plan, json: bool) -> Result<ExitCode> {
-    let run_ns = plan
-        .baseline_ns
-        .or(profile.native_ns.map(|ns| ns as f64))
-        .ok_or_else(|| {
-            UserError::Usage(
-                "the profile has no CPU time of a run; give it with --baseline TIME".to_owned(),
-            )
-        })?;
+    // The kernel ages rows by CPU time. The plan has an estimate, or the wall time.
+    let given = args.estimate.options()?.baseline_ns;
+    let measured = profile.native_cpu_ns.map(|ns| ns as f64);
+    let run_ns = given.or(measured).or(plan.baseline_ns).ok_or_else(|| {
+        UserError::Usage(
+            "the profile has no CPU time of a run; give it with --baseline TIME".to_owned(),
+        )
+    })?;
     let path = &profile.program.path;
     let zeroed = symbols::zeroed_data(Path::new(path));
     let made = kernel_profile(profile, plan, zeroed.map(|at| (path.as_str(), at)), run_ns);

@@ -65,6 +65,25 @@ TRACE_EVENT(econ_explored,
 		  __entry->benefit)
 );
 
+TRACE_EVENT(econ_observed,
+
+	TP_PROTO(unsigned long region, bool is_used),
+
+	TP_ARGS(region, is_used),
+
+	TP_STRUCT__entry(
+		__field(unsigned long, region)
+		__field(bool, is_used)
+	),
+
+	TP_fast_assign(
+		__entry->region = region;
+		__entry->is_used = is_used;
+	),
+
+	TP_printk("region=0x%lx used=%d", __entry->region, __entry->is_used)
+);
+
 TRACE_EVENT(econ_zeroed,
 
 	TP_PROTO(int nid, const char *what, unsigned long kept,

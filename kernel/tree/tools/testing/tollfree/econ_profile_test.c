@@ -267,6 +267,19 @@ static void a_benefit_falls_with_the_run(void)
 	EXPECT_EQ(econ_left_ns(U64_MAX, 1, 0), U64_MAX);
 }
 
+static void unused_pages_make_a_row_worth_less(void)
+{
+	/* Not observed, or used each time: as the profile says. */
+	EXPECT_EQ(econ_believed_ns(9000, 0, 0), 9000);
+	EXPECT_EQ(econ_believed_ns(9000, 7, 7), 9000);
+	EXPECT_EQ(econ_believed_ns(9000, 4, 0), 4500);
+	EXPECT_EQ(econ_believed_ns(9000, 4, 2), 6750);
+	EXPECT_EQ(econ_believed_ns(9000, 32, 0), 1000);
+	EXPECT_EQ(econ_believed_ns(0, 32, 0), 0);
+	EXPECT_EQ(econ_believed_ns(9000, 4, 5), 9000);
+	EXPECT_EQ(econ_believed_ns(U64_MAX, U32_MAX, U32_MAX), U64_MAX);
+}
+
 static u64 seed = 88172645463325252ULL;
 
 static u32 any(u32 below)
@@ -365,6 +378,7 @@ int main(int argc, char **argv)
 	RUN(a_region_has_what_its_parts_have);
 	RUN(a_quarter_of_a_region_speaks_for_it);
 	RUN(a_benefit_falls_with_the_run);
+	RUN(unused_pages_make_a_row_worth_less);
 	RUN(no_text_does_harm);
 	return tap_end();
 }

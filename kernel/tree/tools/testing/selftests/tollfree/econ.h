@@ -49,14 +49,18 @@ struct kept {
 extern const struct test econ_rows_tests[], econ_rights_tests[], econ_control_tests[],
 	econ_costs_tests[], econ_promote_tests[], econ_demote_tests[], econ_compact_tests[],
 	econ_zero_tests[], econ_zero_use_tests[], econ_scarce_tests[],
-	econ_explore_tests[], econ_stalls_tests[], econ_nodes_tests[];
+	econ_explore_tests[], econ_stalls_tests[], econ_short_tests[], econ_use_tests[],
+	econ_nodes_tests[];
 extern const struct part econ_rows_parts[], econ_rights_parts[], econ_control_parts[],
 	econ_promote_parts[], econ_demote_parts[], econ_compact_parts[], econ_zero_parts[],
 	econ_zero_use_parts[], econ_scarce_parts[],
-	econ_explore_parts[], econ_stalls_parts[], econ_nodes_parts[];
+	econ_explore_parts[], econ_stalls_parts[], econ_short_parts[], econ_use_parts[],
+	econ_nodes_parts[];
 
 /* econ_common.c: profiles, files, memory, and execution of this program. */
 extern char self[];
+extern unsigned long profiled_run_ns;
+
 void profile_of(const char *rows, char *text);
 bool give(const char *rows);
 int write_to(const char *path, const char *text, size_t length);
@@ -75,6 +79,8 @@ double children_ran(void);
 time_t now(void);
 
 /* econ_rows.c */
+#define SHORT_RUN_NS	1000000000UL
+void outlive_short_run(void);
 int touch_8(void);
 
 /* econ_costs.c */

@@ -17,13 +17,19 @@
 #include "econ.h"
 
 /* A profile of this program. */
+/* Duration of the run that profiles are of: so long that it does not matter. */
+#define LONG_RUN	1000000000000UL
+
+unsigned long profiled_run_ns = LONG_RUN;
+
 void profile_of(const char *rows, char *text)
 {
 	int nr = 0;
 
 	for (const char *c = rows; *c; c++)
 		nr += *c == '\n';
-	sprintf(text, "mm_profile 1\nprogram econ\nrun 1000000000000\n%send %d\n", rows, nr);
+	sprintf(text, "mm_profile 1\nprogram econ\nrun %lu\n%send %d\n", profiled_run_ns, rows,
+		nr);
 }
 
 int write_to(const char *path, const char *text, size_t length)

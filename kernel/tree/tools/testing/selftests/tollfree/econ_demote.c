@@ -33,6 +33,17 @@ static int shrink_mostly_empty(void)
 	return shrink() ? huge_in(memory) : 201;
 }
 
+/* After the profiled run an eighth of the benefit is left. */
+static int shrink_again_when_old(void)
+{
+	char *memory = touch_a_page_of_each();
+
+	if (!memory || !shrink() || huge_in(memory) != 8)
+		return 200;
+	outlive_short_run();
+	return shrink() ? huge_in(memory) : 201;
+}
+
 /* Independent of its profile. */
 static int shrink_as_stock(void)
 {
@@ -77,21 +88,28 @@ static bool comes_to(long sought, const char *rows, const char *part)
 	return found == sought;
 }
 
-static void what_is_mostly_empty_is_split_if_that_pays(void)
-{
-	struct kept kept[] = {
-		{ .path = THP "shrink_underused" },
-		{ .path = THP "khugepaged/max_ptes_none" },
-		{ .path = SYSFS "costs/split" },
-		{ .path = SYSFS "costs/reclaim_page" },
-	};
-	long asked, approved;
+static struct kept kept[] = {
+	{ .path = THP "shrink_underused" },
+	{ .path = THP "khugepaged/max_ptes_none" },
+	{ .path = SYSFS "costs/split" },
+	{ .path = SYSFS "costs/reclaim_page" },
+};
 
+/* Split what has more than 400 empty pages, with costs that do not depend on the host. */
+static void begin_to_split(void)
+{
 	keep(kept, ARRAY_SIZE(kept));
 	CHECK(write_text(kept[0].path, "1"));
 	CHECK(write_text(kept[1].path, "400"));
 	CHECK(write_text(kept[2].path, "60000"));
 	CHECK(write_text(kept[3].path, "3000"));
+}
+
+static void what_is_mostly_empty_is_split_if_that_pays(void)
+{
+	long asked, approved;
+
+	begin_to_split();
 	approved = stat_of("demote", "approved");
 	CHECK(comes_to(0, FIRST "0 0x800000 " FILLED, "shrink_mostly_empty"));
 	CHECK(stat_of("demote", "approved") >= approved + 4);
@@ -115,13 +133,29 @@ static void what_is_mostly_empty_is_split_if_that_pays(void)
 	put_back(kept, ARRAY_SIZE(kept));
 }
 
+/* More than the empty pages are worth, and an eighth of it is less. */
+#define SOME	"6000000 512 100\n"
+
+static void a_page_that_stays_is_decided_on_again(void)
+{
+	unsigned long before = profiled_run_ns;
+
+	begin_to_split();
+	profiled_run_ns = SHORT_RUN_NS;
+	CHECK(comes_to(0, FIRST "0 0x800000 " SOME, "shrink_again_when_old"));
+	profiled_run_ns = before;
+	put_back(kept, ARRAY_SIZE(kept));
+}
+
 const struct test econ_demote_tests[] = {
 	TEST(what_is_mostly_empty_is_split_if_that_pays),
+	TEST(a_page_that_stays_is_decided_on_again),
 	{}
 };
 
 const struct part econ_demote_parts[] = {
 	PART(shrink_mostly_empty),
+	PART(shrink_again_when_old),
 	PART(shrink_as_stock),
 	PART(shrink_shared),
 	{}

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "econ.h"
@@ -48,6 +49,29 @@ static int touch_moved(void)
 		return 201;
 	touch(to, 16 * MIB);
 	return huge_in(to);
+}
+
+/* Longer than a short profiled run. */
+#define OLD_MS	(SHORT_RUN_NS / 1000000 + 200)
+
+void outlive_short_run(void)
+{
+	struct timespec it = {};
+
+	while (it.tv_sec * 1000UL + it.tv_nsec / 1000000 < OLD_MS)
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &it);
+}
+
+static int touch_after_sleep(void)
+{
+	usleep(OLD_MS * 1000);
+	return touch_8();
+}
+
+static int touch_after_work(void)
+{
+	outlive_short_run();
+	return touch_8();
 }
 
 static int touch_as_child(void)
@@ -240,6 +264,30 @@ static void children_inherit(void)
 	CHECK(run(FIRST "0 0x800000 " POOR, "touch_as_child") == 0);
 }
 
+static int touch_as_child_after_work(void)
+{
+	outlive_short_run();
+	return touch_as_child();
+}
+
+/*
+ * The benefit that is left falls with the CPU time of the program. It pays at first, and
+ * an eighth of it does not.
+ */
+static void benefit_falls_with_cpu_time(void)
+{
+	static const char rows[] = FIRST "0 0x800000 2000000 0 100\n";
+	unsigned long before = profiled_run_ns;
+
+	CHECK(write_text(SYSFS "costs/clear_huge", "700000"));
+	profiled_run_ns = SHORT_RUN_NS;
+	CHECK(run(rows, "touch_8") == 8);
+	CHECK(run(rows, "touch_after_sleep") == 8);
+	CHECK(run(rows, "touch_after_work") == 0);
+	CHECK(run(rows, "touch_as_child_after_work") == 0);
+	profiled_run_ns = before;
+}
+
 static void madvise_is_the_users_own_decision(void)
 {
 	CHECK(run(FIRST "0 0x800000 " POOR, "touch_advised") == 8);
@@ -257,6 +305,7 @@ const struct test econ_rows_tests[] = {
 	TEST(mremap_of_a_part_keeps_the_rest),
 	TEST(heap_and_bss_have_rows),
 	TEST(children_inherit),
+	TEST(benefit_falls_with_cpu_time),
 	TEST(madvise_is_the_users_own_decision),
 	{}
 };
@@ -268,6 +317,9 @@ const struct part econ_rows_parts[] = {
 	PART(touch_anew),
 	PART(touch_moved),
 	PART(touch_as_child),
+	PART(touch_after_sleep),
+	PART(touch_after_work),
+	PART(touch_as_child_after_work),
 	PART(touch_heap),
 	PART(touch_bss),
 	PART(touch_advised),
