@@ -36,7 +36,7 @@ static void econ_count_touched(struct econ_mm *econ, const struct econ_place *pl
 			       unsigned long region, bool is_huge)
 {
 	if (place->row) {
-		struct econ_row_state *state = &econ->rows[place->row - econ->holder->rows];
+		struct econ_row_state *state = econ_row_state(econ, place->row);
 
 		atomic_inc(is_huge ? &state->huge : &state->small);
 	}

@@ -328,6 +328,20 @@ void econ_find_supply(const struct econ_mm *econ, const struct econ_place *place
 
 /* use.c */
 
+/**
+ * econ_row_state - state of a row
+ * @econ: profile of an mm
+ * @row: a row of it
+ *
+ * Context: any; the profile stays.
+ * Return: the state.
+ */
+static inline struct econ_row_state *econ_row_state(const struct econ_mm *econ,
+						    const struct econ_row *row)
+{
+	return (struct econ_row_state *)&econ->rows[row - econ->holder->rows];
+}
+
 extern bool econ_observe_use;
 /* Observed regions: not used, and used. */
 extern atomic_long_t econ_observed[2];

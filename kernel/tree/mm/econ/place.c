@@ -155,8 +155,7 @@ void econ_describe_place(const struct econ_mm *econ, const struct econ_place *pl
 					econ->holder->profile.run_ns,
 					place->age_ns);
 	if (place->row) {
-		const struct econ_row_state *state =
-			&econ->rows[place->row - econ->holder->profile.rows];
+		const struct econ_row_state *state = econ_row_state(econ, place->row);
 
 		action->walks_ns = econ_believed_ns(action->walks_ns,
 						    READ_ONCE(state->observed),

@@ -78,11 +78,6 @@ static void econ_look_at_witness(struct econ_row_state *state, struct vm_area_st
 	WRITE_ONCE(state->witness, 0);
 }
 
-static struct econ_row_state *econ_state_of(struct econ_mm *econ, const struct econ_place *place)
-{
-	return &econ->rows[place->row - econ->holder->rows];
-}
-
 /**
  * econ_test_use - test whether a region of a row is used
  * @econ: profile of the mm
@@ -99,7 +94,7 @@ void econ_test_use(struct econ_mm *econ, struct vm_area_struct *vma,
 
 	if (!place->row || !READ_ONCE(econ_observe_use))
 		return;
-	state = econ_state_of(econ, place);
+	state = econ_row_state(econ, place->row);
 	if (!READ_ONCE(state->witness) || atomic_xchg_acquire(&state->is_busy, 1))
 		return;
 	if (state->witness && place->age_ns - state->since_ns >=
@@ -125,7 +120,7 @@ void econ_begin_use(struct econ_mm *econ, const struct econ_place *place,
 
 	if (!place->row || !READ_ONCE(econ_observe_use))
 		return;
-	state = econ_state_of(econ, place);
+	state = econ_row_state(econ, place->row);
 	if (READ_ONCE(state->witness) || atomic_xchg_acquire(&state->is_busy, 1))
 		return;
 	if (!state->witness) {
