@@ -98,6 +98,9 @@ bool hold_more(void);
 void lose(void);
 bool let_go(void);
 
+/* econ_nodes.c */
+char *map_on(size_t size, int node);
+
 /* econ_compact.c */
 bool touch_heap_again(useconds_t pause);
 

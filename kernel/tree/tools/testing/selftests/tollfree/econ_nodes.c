@@ -49,7 +49,7 @@ static int touch_here(void)
 }
 
 /* A policy of the mapping, not of the task. */
-static char *map_on(size_t size, int node)
+char *map_on(size_t size, int node)
 {
 	unsigned long nodes = 1UL << node;
 	char *memory = map(size);

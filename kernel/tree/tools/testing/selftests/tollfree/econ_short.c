@@ -73,9 +73,8 @@ static char *use_memory_of_node(size_t *size)
 	char *memory;
 
 	*size = node_memory("MemTotal:") * MIB;
-	memory = mmap(NULL, *size, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (memory == MAP_FAILED || madvise(memory, *size, MADV_NOHUGEPAGE))
+	memory = map_on(*size, 0);
+	if (!memory || madvise(memory, *size, MADV_NOHUGEPAGE))
 		return NULL;
 	for (size_t at = 0; at < *size &&
 	     node_memory("MemFree:") * 100 > node_memory("MemTotal:") * PERCENT_FREE; at += MIB)

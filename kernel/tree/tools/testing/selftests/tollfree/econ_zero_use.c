@@ -37,19 +37,19 @@ static void what_is_kept_is_available(void)
 	all_are_accounted_for();
 }
 
-/* Allocate single pages until no block is kept. */
+/*
+ * Allocate single pages until no block is kept. They are locked: kswapd would swap others out
+ * before it takes blocks that pay for their memory.
+ */
 static int use_memory(void)
 {
-	/* There is some swap. */
-	size_t most = (memory_of("MemAvailable:") + 256) * MIB;
+	size_t most = memory_of("MemTotal:") * MIB;
 
 	for (size_t used = 0; used < most && zeroed("blocks"); used += MIB) {
 		char *memory = map(MIB);
 
-		if (!memory)
+		if (!memory || madvise(memory, MIB, MADV_NOHUGEPAGE) || mlock(memory, MIB))
 			return 1;
-		madvise(memory, MIB, MADV_NOHUGEPAGE);
-		touch(memory, MIB);
 	}
 	return zeroed("blocks") != 0;
 }
