@@ -48,6 +48,18 @@ static bool econ_zone_gives(struct zone *zone, unsigned int order)
 }
 
 /**
+ * econ_zone_may_give - whether huge pages could be taken from a zone if it had blocks
+ * @zone: the zone
+ *
+ * Context: any.
+ * Return: true if it stays above the low watermark without a block.
+ */
+bool econ_zone_may_give(struct zone *zone)
+{
+	return econ_zone_above(zone, 0, low_wmark_pages(zone) + HPAGE_PMD_NR);
+}
+
+/**
  * econ_is_node_short - whether memory of a node is short
  * @nid: the node
  *
@@ -220,7 +232,8 @@ bool econ_explore(const struct econ_action *action, unsigned long address,
 {
 	static atomic_t refusals[ECON_KINDS];
 
-	if (!acts || READ_ONCE(econ_costs_frozen) || !econ_may_explore(action, it) ||
+	if (!acts || READ_ONCE(econ_frozen_costs) == ECON_ALL_COSTS ||
+	    !econ_may_explore(action, it) ||
 	    atomic_inc_return(&refusals[action->kind]) % REFUSALS_AN_EXPLORATION)
 		return false;
 	atomic64_inc(&econ_explored[action->kind]);

@@ -15,6 +15,8 @@
 
 #include "model.h"
 
+struct compact_control;
+
 #ifdef CONFIG_ECON
 
 /**
@@ -25,6 +27,7 @@
  * @order: order of the wanted block
  * @is_ours: whether the ledger of the node pays
  * @is_explored: it is done whether it pays or not, to measure its cost
+ * @is_over: the ledger pays for no other zone: a block was made, or none pays
  */
 struct econ_compaction {
 	struct econ_watch watch;
@@ -33,6 +36,7 @@ struct econ_compaction {
 	unsigned int order;
 	bool is_ours;
 	bool is_explored;
+	bool is_over;
 };
 
 /**
@@ -74,9 +78,9 @@ void __econ_promoted(const struct econ_promotion *it, struct mm_struct *mm,
 bool __econ_may_demote(struct folio *folio);
 
 /* ledger.c */
-void econ_compaction_begin(struct econ_compaction *it, int nid,
-			   unsigned int order);
-bool econ_may_compact(struct econ_compaction *it);
+gfp_t econ_compaction_begin(struct econ_compaction *it, pg_data_t *pgdat, gfp_t gfp);
+bool econ_may_compact(struct econ_compaction *it, struct compact_control *cc,
+		      struct zone *zone);
 void econ_compaction_end(struct econ_compaction *it, bool is_made);
 
 /* pools.c */
@@ -285,12 +289,15 @@ static inline bool econ_may_demote(struct folio *folio, bool *stays)
 	return true;
 }
 
-static inline void econ_compaction_begin(struct econ_compaction *it, int nid,
-					 unsigned int order)
+static inline gfp_t econ_compaction_begin(struct econ_compaction *it,
+					  pg_data_t *pgdat, gfp_t gfp)
 {
+	return gfp;
 }
 
-static inline bool econ_may_compact(struct econ_compaction *it)
+static inline bool econ_may_compact(struct econ_compaction *it,
+				    struct compact_control *cc,
+				    struct zone *zone)
 {
 	return true;
 }

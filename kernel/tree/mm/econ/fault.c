@@ -24,11 +24,9 @@ static bool econ_acts(const struct econ_mm *econ)
 static void econ_touch(struct econ_mm *econ, const struct econ_place *place,
 		       unsigned long region)
 {
-	unsigned long behind = region > place->begin ? region - place->begin : 0;
-
 	if (place->row)
 		econ_waiting_touch(econ->waiting, &econ->holder->profile, place->row,
-				   DIV_ROUND_UP(behind, HPAGE_PMD_SIZE));
+				   region > place->begin ? region - place->begin : 0);
 }
 
 /* Count a touch of a region without memory. */
@@ -90,7 +88,7 @@ static bool econ_may_take_block(struct econ_mm *econ, struct vm_area_struct *vma
 	if (go)
 		econ_begin_use(econ, place, region);
 	if (!go && action->supply == ECON_NO_BLOCK)
-		econ_lack_block(nid, econ_earned(econ, vma->vm_mm,
+		econ_want_block(nid, econ_earned(econ, vma->vm_mm,
 						 ECON_WORK_COMPACT), action,
 				econ_effective_mode(econ) == ECON_ON);
 	if (go && action->supply == ECON_ZEROED_BLOCK && !econ_acts(econ))
@@ -233,8 +231,8 @@ gfp_t __econ_gfp(struct vm_area_struct *vma, unsigned long address, gfp_t gfp)
 	return (gfp & ~__GFP_DIRECT_RECLAIM) | __GFP_KSWAPD_RECLAIM;
 }
 
-struct folio *__econ_take_zeroed(struct vm_area_struct *vma,
-				 unsigned long address)
+static struct folio *econ_take_zeroed(struct vm_area_struct *vma,
+				      unsigned long address)
 {
 	struct econ_mm *econ;
 	struct econ_place place;
@@ -245,4 +243,36 @@ struct folio *__econ_take_zeroed(struct vm_area_struct *vma,
 	if (!econ || econ_end_decision(econ, false))
 		return NULL;
 	return econ_prezero_take_block(econ_node_of(vma, address));
+}
+
+/* The next fault would lack a block. */
+static void econ_took_last_block(struct vm_area_struct *vma, unsigned long region,
+				 int nid)
+{
+	struct econ_action action = {
+		.kind = ECON_HUGE, .order = HPAGE_PMD_ORDER,
+		.supply = ECON_FREE_BLOCK,
+	};
+	struct econ_place place;
+	struct econ_mm *econ = econ_begin_decision(vma, region, &place);
+
+	if (!econ)
+		return;
+	econ_describe_place(econ, &place, &action);
+	action.page_ns = econ_page_ns(vma->vm_mm, nid);
+	econ_want_block(nid, econ_earned(econ, vma->vm_mm, ECON_WORK_COMPACT),
+			&action, econ_effective_mode(econ) == ECON_ON);
+	econ_end_decision(econ, true);
+}
+
+struct folio *__econ_alloc_huge(gfp_t gfp, struct vm_area_struct *vma,
+				unsigned long address)
+{
+	struct folio *folio = econ_take_zeroed(vma, address);
+
+	if (!folio)
+		folio = vma_alloc_folio(gfp, HPAGE_PMD_ORDER, vma, address, true);
+	if (folio && !econ_free_blocks(folio_nid(folio)))
+		econ_took_last_block(vma, address, folio_nid(folio));
+	return folio;
 }

@@ -215,6 +215,7 @@ static inline enum econ_mode econ_effective_mode(const struct econ_mm *econ)
 unsigned long econ_free_blocks(int nid);
 bool econ_has_piece(int nid, unsigned int order);
 bool econ_is_node_short(int nid);
+bool econ_zone_may_give(struct zone *zone);
 u64 econ_page_ns(const struct mm_struct *mm, int nid);
 void econ_count_ns(atomic64_t *sum, u64 ns);
 void econ_book(unsigned int kind, unsigned int order, unsigned long address,
@@ -250,11 +251,26 @@ extern bool econ_decide_all_stalls;
 
 /* measure.c */
 
-extern bool econ_costs_frozen;
+#define ECON_ALL_COSTS	(BIT(ECON_COSTS) - 1)
+
+/* A bit for each cost that is not measured. */
+extern unsigned long econ_frozen_costs;
 extern bool econ_faults_counted;
 extern struct econ_samples econ_samples[ECON_COSTS];
 extern atomic_long_t econ_fault_times[ECON_FAULT_KINDS]
 				     [TOLLFREE_HISTOGRAM_BUCKETS];
+
+/**
+ * econ_is_frozen - whether a cost is not measured
+ * @which: the cost
+ *
+ * Context: any.
+ * Return: true if so.
+ */
+static inline bool econ_is_frozen(enum econ_cost which)
+{
+	return READ_ONCE(econ_frozen_costs) & BIT(which);
+}
 
 void econ_sample(enum econ_cost which, u64 ns);
 void econ_forget_samples(void);
@@ -353,7 +369,7 @@ void econ_begin_use(struct econ_mm *econ, const struct econ_place *place,
 
 /* ledger.c */
 
-void econ_lack_block(int nid, u64 earned_ns, const struct econ_action *action,
+void econ_want_block(int nid, u64 earned_ns, const struct econ_action *action,
 		     bool acts);
 void econ_forget_ledgers(void);
 int econ_show_ledgers(char *buf);

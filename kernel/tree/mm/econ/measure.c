@@ -35,7 +35,7 @@
 
 DEFINE_STATIC_KEY_FALSE(econ_watch_key);
 
-bool econ_costs_frozen;
+unsigned long econ_frozen_costs;
 bool econ_faults_counted;
 struct econ_samples econ_samples[ECON_COSTS];
 atomic_long_t econ_fault_times[ECON_FAULT_KINDS][TOLLFREE_HISTOGRAM_BUCKETS];
@@ -64,6 +64,9 @@ static void econ_sample_locked(enum econ_cost which, u64 ns)
 {
 	struct econ_samples *all = &econ_samples[which];
 
+	/* The cost so far is one: the first measurement alone says little. */
+	if (!all->seen)
+		econ_samples_add(all, econ_costs.ns[which], ktime_get_ns());
 	if (econ_samples_add(all, ns, ktime_get_ns()))
 		WRITE_ONCE(econ_costs.ns[which], econ_samples_cost(all));
 }
@@ -79,7 +82,7 @@ void econ_sample(enum econ_cost which, u64 ns)
 {
 	unsigned long flags;
 
-	if (READ_ONCE(econ_costs_frozen))
+	if (econ_is_frozen(which))
 		return;
 	/* Drop the sample if the lock is taken. */
 	if (!spin_trylock_irqsave(&samples_lock, flags))
@@ -211,7 +214,7 @@ void __econ_compacted(struct econ_watch *watch, unsigned int order, bool is_made
 	struct econ_samples *all = &econ_samples[ECON_COMPACT_BLOCK];
 	u64 ns;
 
-	if (order != HPAGE_PMD_ORDER || READ_ONCE(econ_costs_frozen))
+	if (order != HPAGE_PMD_ORDER || econ_is_frozen(ECON_COMPACT_BLOCK))
 		return;
 	ns = __econ_watch_end(watch);
 	guard(spinlock_irqsave)(&samples_lock);
@@ -229,7 +232,7 @@ void __econ_fault_begin(void)
 			       READ_ONCE(econ_faults_counted) ? 1 :
 								FAULTS_A_SAMPLE);
 		if (this_cpu_inc_return(faults_seen) % 2 &&
-		    !READ_ONCE(econ_costs_frozen))
+		    !econ_is_frozen(ECON_CLEAR_PAGE))
 			current->econ.seen |= ECON_SEES_CLEARING;
 	}
 	__econ_watch_begin(&current->econ.fault);

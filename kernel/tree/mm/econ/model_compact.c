@@ -2,10 +2,11 @@
 /*
  * Compaction of a block in the background.
  *
- * Benefit: the expected loss for lack of a block: as much as was lost before, less the
- * cost of blocks since.
- * Cost: compaction, and the collapse where a program already has 4 KiB pages. The
- * processes that lost the benefit must have used enough CPU time to pay for it.
+ * Benefit: the expected loss for lack of a block: as much as was lost before, or gained by
+ * the last block, less the cost of blocks since.
+ * Cost: compaction. The processes that lost the benefit must have used enough CPU time to
+ * have paid for all earlier attempts. A block is for the next fault; khugepaged decides
+ * for itself whether its collapse pays.
  */
 
 #include <linux/kernel.h>
@@ -17,11 +18,10 @@ static struct econ_estimate econ_compact_estimate(const struct econ_action *acti
 {
 	struct econ_estimate it = {
 		.benefit = action->refused_ns,
-		.cost = econ_sum(costs->ns[ECON_COMPACT_BLOCK],
-				 costs->ns[ECON_COLLAPSE]),
+		.cost = costs->ns[ECON_COMPACT_BLOCK],
 	};
 
-	if (action->credit_ns < it.cost)
+	if (!action->credit_ns)
 		it.cost = U64_MAX;
 	return it;
 }
@@ -37,8 +37,10 @@ static const struct econ_case cases[] = {
 	     .refused_ns = 500000, .credit_ns = 10000000),
 	CASE("a rich region wanted one", true,
 	     .refused_ns = 10000000, .credit_ns = 10000000),
-	CASE("a rich region of a program that has hardly run", false,
-	     .refused_ns = 1000000000, .credit_ns = 1000000),
+	CASE("a rich region of a program that has hardly run", true,
+	     .refused_ns = 10000000, .credit_ns = 1000),
+	CASE("a rich region of a program that has not paid for the last one", false,
+	     .refused_ns = 1000000000, .credit_ns = 0),
 };
 
 const struct econ_model econ_compact_model = {

@@ -6,11 +6,14 @@
 
 #define pr_fmt(fmt) "econ: " fmt
 
+#include <linux/bitops.h>
+#include <linux/gfp.h>
 #include <linux/init.h>
 #include <linux/kobject.h>
 #include <linux/kstrtox.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
+#include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/sysfs.h>
 
@@ -75,7 +78,8 @@ static void econ_update_keys(void)
 	econ_set_key(&econ_key, on);
 	econ_observe_pools(on);
 	econ_set_key(&econ_watch_key,
-		     econ_faults_counted || (on && !econ_costs_frozen));
+		     econ_faults_counted ||
+		     (on && econ_frozen_costs != ECON_ALL_COSTS));
 }
 
 static ssize_t econ_mode_show(struct kobject *kobj, struct kobj_attribute *attr,
@@ -194,13 +198,52 @@ static ssize_t econ_cost_store(struct kobject *kobj, struct kobj_attribute *attr
 static ssize_t econ_frozen_show(struct kobject *kobj, struct kobj_attribute *attr,
 				char *buf)
 {
-	return sysfs_emit(buf, "%d\n", econ_costs_frozen);
+	unsigned long frozen = READ_ONCE(econ_frozen_costs);
+	int length = 0;
+	unsigned int i;
+
+	if (!frozen || frozen == ECON_ALL_COSTS)
+		return sysfs_emit(buf, "%d\n", frozen != 0);
+	for_each_set_bit(i, &frozen, ECON_COSTS)
+		length += sysfs_emit_at(buf, length, "%s%s", length ? " " : "",
+					econ_cost_names[i]);
+	return length + sysfs_emit_at(buf, length, "\n");
+}
+
+/* Return: a bit for each cost that a list names, or 0 if a name is not that of a cost. */
+static unsigned long econ_parse_costs(char *names)
+{
+	unsigned long costs = 0;
+	char *name;
+	int cost;
+
+	while ((name = strsep(&names, " "))) {
+		cost = __sysfs_match_string(econ_cost_names, ECON_COSTS, name);
+		if (cost < 0)
+			return 0;
+		costs |= BIT(cost);
+	}
+	return costs;
 }
 
 static ssize_t econ_frozen_store(struct kobject *kobj, struct kobj_attribute *attr,
 				 const char *buf, size_t count)
 {
-	return econ_switch_store(&econ_costs_frozen, buf, count);
+	char *names __free(kfree) = kstrdup(buf, GFP_KERNEL);
+	unsigned long costs = 0;
+
+	if (!names)
+		return -ENOMEM;
+	if (sysfs_streq(buf, "1"))
+		costs = ECON_ALL_COSTS;
+	else if (!sysfs_streq(buf, "0"))
+		costs = econ_parse_costs(strim(names));
+	if (!costs && !sysfs_streq(buf, "0"))
+		return -EINVAL;
+	guard(mutex)(&switching);
+	WRITE_ONCE(econ_frozen_costs, costs);
+	econ_update_keys();
+	return count;
 }
 
 /* For each cost: median, 90th percentile and number of its samples. */

@@ -109,19 +109,21 @@ void econ_waiting_init(struct econ_waiting *it, const struct econ_profile *profi
  * econ_waiting_touch - a region is touched
  * @it: waiting regions
  * @profile: the profile
- * @row: row of the region
- * @region: number of the region in the row
+ * @row: row with most bytes of the region
+ * @before: number of bytes of the row before the region
  *
- * Does nothing if it was touched before, or has no bit.
+ * Does nothing if it was touched before, or has no bit. Rows may begin anywhere: a row has
+ * most bytes of its first region if less than half of that is before the row.
  *
  * Context: any. Two regions that are touched at the same time may make a sum wrong by
  * one of them: it is an estimate.
  */
 void econ_waiting_touch(struct econ_waiting *it, const struct econ_profile *profile,
-			const struct econ_row *row, u64 region)
+			const struct econ_row *row, u64 before)
 {
 	const struct econ_row_regions *regions = &it->rows[row - profile->rows];
 	struct econ_rank *rank = &it->ranks[regions->rank];
+	u64 region = (before + ECON_REGION_BYTES / 2) / ECON_REGION_BYTES;
 	struct econ_region profiled;
 
 	if (region >= regions->nr ||

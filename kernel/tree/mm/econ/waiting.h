@@ -61,7 +61,7 @@ size_t econ_waiting_size(const struct econ_profile *profile);
 void econ_waiting_init(struct econ_waiting *it, const struct econ_profile *profile,
 		       const struct econ_costs *costs);
 void econ_waiting_touch(struct econ_waiting *it, const struct econ_profile *profile,
-			const struct econ_row *row, u64 region);
+			const struct econ_row *row, u64 before);
 u64 econ_waiting_value(const struct econ_waiting *it, unsigned int rank,
 		       unsigned long blocks, u64 run_ns, u64 age_ns,
 		       const struct econ_costs *costs);

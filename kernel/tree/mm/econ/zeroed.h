@@ -14,8 +14,8 @@
 #ifdef CONFIG_ECON
 
 /* fault.c */
-struct folio *__econ_take_zeroed(struct vm_area_struct *vma,
-				 unsigned long address);
+struct folio *__econ_alloc_huge(gfp_t gfp, struct vm_area_struct *vma,
+				unsigned long address);
 
 /* measure.c */
 void __econ_zero_huge(struct folio *folio, unsigned long address);
@@ -47,12 +47,9 @@ static inline struct folio *econ_alloc_huge(gfp_t gfp,
 					    struct vm_area_struct *vma,
 					    unsigned long address)
 {
-	struct folio *folio = NULL;
-
 	if (econ_is_asked(vma))
-		folio = __econ_take_zeroed(vma, address);
-	return folio ?: vma_alloc_folio(gfp, HPAGE_PMD_ORDER, vma, address,
-					true);
+		return __econ_alloc_huge(gfp, vma, address);
+	return vma_alloc_folio(gfp, HPAGE_PMD_ORDER, vma, address, true);
 }
 
 /**

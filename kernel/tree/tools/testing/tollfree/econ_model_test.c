@@ -50,7 +50,7 @@ static void names_differ(void)
 static const struct econ_action poor = { .order = 4, .supply = ECON_FREE_BLOCK };
 static const struct econ_action rich = {
 	.order = 4, .supply = ECON_NO_BLOCK, .walks_ns = U64_MAX, .touched = 512, .empty = 512,
-	.refused_ns = U64_MAX, .wanted = 1,
+	.refused_ns = U64_MAX, .credit_ns = 1, .wanted = 1,
 };
 
 static bool pays(int kind, struct econ_action action, const struct econ_costs *costs)

@@ -56,7 +56,7 @@ static u64 value(unsigned int of_row, unsigned long blocks, u64 age_ns)
 
 static void touch(unsigned int of_row, u64 region)
 {
-	econ_waiting_touch(waiting, &profile, &rows[of_row], region);
+	econ_waiting_touch(waiting, &profile, &rows[of_row], region * REGION);
 }
 
 static void touch_all(unsigned int of_row, u64 regions)
@@ -106,6 +106,44 @@ static void a_region_for_which_a_huge_page_does_not_pay_takes_none(void)
 	touch_all(2, 5);
 	EXPECT_EQ(waiting->ranks[waiting->rows[1].rank].nr, 90);
 	EXPECT_EQ(econ_waiting_value(waiting, 0, 0, RUN_NS, 0, &costs), 0);
+}
+
+/* The row of most bytes of a region, of rows that follow each other from @begin on. */
+static unsigned int row_of(u64 begin, u64 region, u64 *row_begin)
+{
+	unsigned int of = 0;
+	u64 most = 0;
+
+	for (unsigned int i = 0; i < profile.nr_rows; i++) {
+		u64 end = begin + rows[i].end - rows[i].begin;
+		u64 low = begin > region ? begin : region;
+		u64 high = end < region + REGION ? end : region + REGION;
+
+		if (high > low && high - low > most) {
+			most = high - low;
+			of = i;
+			*row_begin = begin;
+		}
+		begin = end;
+	}
+	return of;
+}
+
+/* Rows begin and end between regions: those of a file of a mapping, for example. */
+static void all_regions_of_unaligned_rows_are_touched(void)
+{
+	for (u64 offset = 0; offset < REGION; offset += 0x3000) {
+		begin();
+		for (u64 region = 0; region < offset + 105 * REGION; region += REGION) {
+			u64 row_begin = 0;
+			unsigned int of = row_of(offset, region, &row_begin);
+
+			econ_waiting_touch(waiting, &profile, &rows[of],
+					   region > row_begin ? region - row_begin : 0);
+		}
+		for (int rank = 0; rank < ECON_RANKS; rank++)
+			EXPECT_EQ(waiting->ranks[rank].nr, 0);
+	}
 }
 
 static void a_region_waits_until_its_first_touch(void)
@@ -183,6 +221,7 @@ int main(void)
 	RUN(what_was_not_touched_in_a_whole_run_is_not_expected);
 	RUN(a_region_for_which_a_huge_page_does_not_pay_takes_none);
 	RUN(a_region_waits_until_its_first_touch);
+	RUN(all_regions_of_unaligned_rows_are_touched);
 	RUN(a_copy_is_of_its_own);
 	RUN(rows_beyond_the_upper_bound_keep_no_block);
 	RUN(a_piece_costs_its_share);

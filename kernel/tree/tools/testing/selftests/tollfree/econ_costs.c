@@ -97,6 +97,34 @@ static void prices_are_measured(void)
 	CHECK(!write_text(SYSFS "costs/frozen", "cold") && errno == EINVAL);
 }
 
+/* The others are measured. */
+static void some_prices_are_frozen(void)
+{
+	const char *names = "huge_fault clear_huge";
+	char text[64];
+	long half;
+
+	CHECK(write_text(SYSFS "costs/samples", "0"));
+	CHECK(write_text(SYSFS "costs/clear_huge", "1"));
+	CHECK(write_text(SYSFS "costs/frozen", names));
+	read_from(SYSFS "costs/frozen", text, sizeof(text));
+	CHECK(!strcmp(text, "huge_fault clear_huge\n"));
+	for (int i = 0; i < 16; i++) {
+		CHECK(run(FIRST "0 0x800000 " RICH, "touch_8") == 8);
+		CHECK(run(FIRST "0 0x800000 0 0 100\n", "touch_8") == 0);
+	}
+	CHECK(samples_of("fault", &half) > 0);
+	CHECK(!samples_of("clear_huge", &half) && !samples_of("huge_fault", &half));
+	CHECK(number(SYSFS "costs/clear_huge") == 1);
+	CHECK(!write_text(SYSFS "costs/frozen", "fault cold") && errno == EINVAL);
+	CHECK(!write_text(SYSFS "costs/frozen", " ") && errno == EINVAL);
+	read_from(SYSFS "costs/frozen", text, sizeof(text));
+	CHECK(!strcmp(text, "huge_fault clear_huge\n"));
+	CHECK(write_text(SYSFS "costs/frozen", "1"));
+	read_from(SYSFS "costs/frozen", text, sizeof(text));
+	CHECK(!strcmp(text, "1\n"));
+}
+
 /* The counters saturate. */
 static void statistics_saturate(void)
 {
@@ -256,6 +284,7 @@ const struct test econ_costs_tests[] = {
 	TEST(prices_may_be_anything),
 	TEST(statistics_saturate),
 	TEST(prices_are_measured),
+	TEST(some_prices_are_frozen),
 	TEST(what_is_read_again_is_counted),
 	TEST(faults_are_counted_by_kind),
 	TEST(all_prices_are_measured),

@@ -26,13 +26,21 @@ static int touch_each_in_group(void)
 
 static void what_is_kept_is_available(void)
 {
-	long before;
+	bool is_kept = false;
+	long before = 0;
 
-	want_many();
-	before = memory_of("MemAvailable:");
-	limit_to("32");
-	/* Without a process that frees blocks, which per-CPU lists keep for a while. */
-	CHECK(wait_for_blocks(32, 60) == 32);
+	/* Earlier tests may have left too few free blocks. */
+	for (int i = 0; i < 12 && !is_kept; i++) {
+		if (i)
+			write_text("/proc/sys/vm/compact_memory", "1");
+		limit_to("0");
+		want_many();
+		before = memory_of("MemAvailable:");
+		limit_to("32");
+		/* Without a process that frees blocks, which per-CPU lists keep for a while. */
+		is_kept = wait_for_blocks(32, 5) == 32;
+	}
+	CHECK(is_kept);
 	CHECK(memory_of("MemAvailable:") > before - 32);
 	all_are_accounted_for();
 }
