@@ -220,8 +220,6 @@ vm_fault_t __morsel_fault(struct vm_area_struct *vma, unsigned long address,
 		return VM_FAULT_SIGBUS;
 	if (level == MORSEL_PAGE)
 		return VM_FAULT_FALLBACK;
-	if (!morsel_may_fault(vma))
-		return VM_FAULT_SIGBUS;
 	morsel_count(MORSEL_FAULTS);
 	/* Beyond the end of the file, or no space or memory is left. */
 	if (morsel_fill(morsel, morsel_index_at(vma, address), 0, vma,

@@ -363,12 +363,14 @@ bool morsel_owns_mapping(const struct address_space *mapping)
 static void morsel_show_fdinfo(struct seq_file *m, struct file *file)
 {
 	struct morsel *morsel = morsel_of(file_inode(file));
+	int writers = atomic_read(&file->f_mapping->i_mmap_writable);
 
 	seq_printf(m, "morsel_seals:\t%#x\n", READ_ONCE(morsel->seals));
 	seq_printf(m, "morsel_resident_kb:\t%lld\n",
 		   percpu_counter_sum_positive(&morsel->pages) <<
 			   (PAGE_SHIFT - 10));
-	seq_printf(m, "morsel_writers:\t%u\n", READ_ONCE(morsel->writes));
+	/* Mappings that a seal would wait for; negative while it excludes them. */
+	seq_printf(m, "morsel_writers:\t%d\n", max(writers, 0));
 }
 
 const struct file_operations morsel_file_operations = {

@@ -7,7 +7,6 @@
 #include <linux/mm.h>
 #include <linux/morsel.h>
 #include <linux/percpu_counter.h>
-#include <linux/spinlock.h>
 #include <linux/types.h>
 #include <linux/xarray.h>
 
@@ -52,9 +51,6 @@ struct morsel_sb {
  * @pages: number of pages
  * @closed: the tables may not be read or filled, because entries are being removed
  * @taking: number of detaches in progress
- * @lock: protects @writer and @writes
- * @writer: address space that may write the open morsel
- * @writes: number of mappings of @writer that may
  * @seals: F_SEAL_* flags, protected by the lock of the inode
  */
 struct morsel {
@@ -63,9 +59,6 @@ struct morsel {
 	struct percpu_counter pages;
 	bool closed;
 	atomic_t taking;
-	spinlock_t lock; /* protects writer and writes */
-	struct mm_struct *writer;
-	unsigned int writes;
 	unsigned int seals;
 };
 

@@ -33,11 +33,8 @@ static struct inode *morsel_alloc_inode(struct super_block *super)
 		return NULL;
 	}
 	xa_init(&morsel->regions);
-	spin_lock_init(&morsel->lock);
 	morsel->closed = false;
 	atomic_set(&morsel->taking, 0);
-	morsel->writer = NULL;
-	morsel->writes = 0;
 	morsel->seals = 0;
 	return &morsel->inode;
 }

@@ -9,10 +9,15 @@
  * ============
  *
  * A morsel is *open* or *sealed* (F_SEAL_WRITE). The leaves of an open morsel are
- * writable, and it is attached to at most one address space at a time; others that map
- * it read-only map its pages one by one. The leaves of a sealed morsel are read-only,
- * and it may be attached to any number of address spaces. Upper entries do not restrict
- * access: get_user_pages_fast() checks only leaves.
+ * writable: it is attached to mappings that may write, and mappings that may not map
+ * its pages one by one. The leaves of a sealed morsel are read-only. Both kinds may be
+ * attached to any number of address spaces. Upper entries do not restrict access:
+ * get_user_pages_fast() checks only leaves.
+ *
+ * The seal refuses while a mapping exists that could write (mapping_deny_writable()).
+ * The mapping counts until it is unlinked from i_mmap, which is after its unmap and the
+ * flush of what was attached. Single pages may be flushed later; until then the
+ * mmu_gather holds references, and the seal waits for those as for pins.
  *
  * Filling its tables needs no lock (fs/morsel/fill.c):
  *
@@ -50,6 +55,9 @@
  * slot holds the morsel's own entry: it leads to the same table, or is the same leaf.
  * Single pages of an attached mapping (a part of 1 GiB) are in a table of the process,
  * never a leaf.
+ *
+ * fork() copies no entries: the mapping of the child has nothing attached, and its
+ * faults attach. It is in i_mmap before that, so a removal of pages finds it.
  *
  * A mapping that cannot be attached maps single pages: a mapping that is split or
  * changes its access rights is detached, and maps single pages from then on.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Tests of seals and writers of a morsel. */
+/* Tests of seals of a morsel. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -57,47 +57,6 @@ static void no_seal_while_it_can_be_written(void)
 	/* Sealing the content seals the size, too. */
 	CHECK(fcntl(fd, F_GET_SEALS) == (F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW));
 	CHECK(others_see(fd, 4 * MIB, PAGE));
-	close(fd);
-}
-
-static void one_address_space_writes(void)
-{
-	int fd = make(4 * MIB);
-	char *memory = map(fd, 4 * MIB, PROT_READ | PROT_WRITE);
-	char *again = map(fd, 4 * MIB, PROT_READ | PROT_WRITE);
-	pid_t pid;
-
-	CHECK(memory != MAP_FAILED && again != MAP_FAILED);
-	pid = fork();
-	if (!pid) {
-		char *mine = map(fd, 4 * MIB, PROT_READ | PROT_WRITE);
-
-		_exit(mine == MAP_FAILED && errno == EBUSY ? 0 : 1);
-	}
-	CHECK(ends_well(pid));
-	/* The child does not inherit it. */
-	CHECK(dies_by(child_status(touch_for_reading, memory), SIGSEGV));
-	/* Other processes may read meanwhile, but not write. */
-	memory[0] = 1;
-	pid = fork();
-	if (!pid) {
-		char *mine = map(fd, 4 * MIB, PROT_READ);
-
-		_exit(mine != MAP_FAILED && *mine == 1 &&
-		      mprotect(mine, 4 * MIB, PROT_READ | PROT_WRITE) && errno == EBUSY ? 0 : 1);
-	}
-	CHECK(ends_well(pid));
-	munmap(memory, 4 * MIB);
-	munmap(again, 4 * MIB);
-	pid = fork();
-	if (!pid) {
-		char *mine = map(fd, 4 * MIB, PROT_READ);
-
-		_exit(mprotect(mine, 4 * MIB, PROT_READ | PROT_WRITE) ||
-		      !dies_by(child_status(touch_for_reading, mine), SIGBUS) ||
-		      map(fd, 4 * MIB, PROT_READ | PROT_WRITE) == MAP_FAILED);
-	}
-	CHECK(ends_well(pid));
 	close(fd);
 }
 
@@ -258,27 +217,11 @@ out:
 	close(fd);
 }
 
-static void a_child_cannot_write_its_parents(void)
-{
-	int fd = make(4 * MIB);
-	char *memory = map(fd, 4 * MIB, PROT_READ | PROT_WRITE);
-
-	CHECK(memory != MAP_FAILED);
-	memory[0] = 7;
-	CHECK(!madvise(memory, 4 * MIB, MADV_DOFORK));
-	CHECK(dies_by(child_status(touch_for_writing, memory), SIGBUS));
-	CHECK(memory[0] == 7);
-	munmap(memory, 4 * MIB);
-	close(fd);
-}
-
 const struct test morsel_seal_tests[] = {
 	TEST(a_sealed_one_stays),
 	TEST(no_seal_while_it_can_be_written),
 	TEST(a_late_pin_is_seen),
-	TEST(one_address_space_writes),
 	TEST(ptrace_cannot_write_a_sealed_one),
 	TEST(fixed_buffers_are_the_writers),
-	TEST(a_child_cannot_write_its_parents),
 	{}
 };
