@@ -186,6 +186,37 @@ out:
 	return done;
 }
 
+static loff_t morsel_seek(struct morsel *morsel, loff_t offset, int whence)
+{
+	loff_t size = i_size_read(&morsel->inode);
+	pgoff_t index = offset >> PAGE_SHIFT, end = DIV_ROUND_UP_ULL(size, PAGE_SIZE);
+	struct page *page;
+
+	if (offset < 0 || offset >= size)
+		return -ENXIO;
+	if (whence == SEEK_HOLE) {
+		index = morsel_find_hole(morsel, index, end);
+	} else {
+		page = morsel_find_next(morsel, &index, end);
+		if (!page)
+			return -ENXIO;
+		put_page(page);
+	}
+	return clamp_t(loff_t, (loff_t)index << PAGE_SHIFT, offset, size);
+}
+
+static loff_t morsel_llseek(struct file *file, loff_t offset, int whence)
+{
+	struct inode *inode = file_inode(file);
+
+	if (whence != SEEK_HOLE && whence != SEEK_DATA)
+		return generic_file_llseek(file, offset, whence);
+	inode_lock_shared(inode);
+	offset = morsel_seek(morsel_of(inode), offset, whence);
+	inode_unlock_shared(inode);
+	return offset < 0 ? offset : vfs_setpos(file, offset, inode->i_sb->s_maxbytes);
+}
+
 static bool morsel_is_mapped(struct morsel *morsel)
 {
 	struct address_space *mapping = morsel->inode.i_mapping;
@@ -374,7 +405,7 @@ static void morsel_show_fdinfo(struct seq_file *m, struct file *file)
 }
 
 const struct file_operations morsel_file_operations = {
-	.llseek = generic_file_llseek,
+	.llseek = morsel_llseek,
 	.read_iter = morsel_read_iter,
 	.write_iter = morsel_write_iter,
 	.mmap = morsel_mmap,

@@ -52,6 +52,8 @@ struct morsel_sb {
  * @closed: the tables may not be read or filled, because entries are being removed
  * @taking: number of detaches in progress
  * @seals: F_SEAL_* flags, protected by the lock of the inode
+ * @whole: number of pages from the begin on that all exist, and stay because the morsel
+ *	is sealed
  */
 struct morsel {
 	struct inode inode;
@@ -60,6 +62,7 @@ struct morsel {
 	bool closed;
 	atomic_t taking;
 	unsigned int seals;
+	pgoff_t whole;
 };
 
 /**
@@ -186,6 +189,7 @@ pgoff_t morsel_remove(struct morsel *morsel, pgoff_t first, pgoff_t end,
 void morsel_protect(struct morsel *morsel);
 bool morsel_is_pinned(struct morsel *morsel);
 bool morsel_is_held(struct morsel *morsel);
+pgoff_t morsel_find_hole(struct morsel *morsel, pgoff_t index, pgoff_t end);
 struct page *morsel_find_next(struct morsel *morsel, pgoff_t *index, pgoff_t end);
 unsigned long morsel_resident(struct morsel *morsel, pgoff_t first, pgoff_t end);
 

@@ -77,7 +77,7 @@ static bool morsel_can_attach(const struct vm_area_struct *vma, bool sealed)
 	    !morsel_has_slots(vma))
 		return false;
 	if (sealed)
-		return !(flags & VM_WRITE);
+		return (flags & (VM_READ | VM_WRITE)) == VM_READ;
 	return morsel_would_write(flags);
 }
 

@@ -64,6 +64,7 @@ static int morsel_seal_writes(struct morsel *morsel)
 				  F_SEAL_GROW);
 	morsel_protect(morsel);
 	morsel_open(morsel);
+	WRITE_ONCE(morsel->whole, morsel_find_hole(morsel, 0, ULONG_MAX));
 	/* From here on ->mmap() refuses writers. */
 	mapping_allow_writable(mapping);
 	morsel_count(MORSEL_SEALED);

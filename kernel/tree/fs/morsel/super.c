@@ -36,6 +36,7 @@ static struct inode *morsel_alloc_inode(struct super_block *super)
 	morsel->closed = false;
 	atomic_set(&morsel->taking, 0);
 	morsel->seals = 0;
+	morsel->whole = 0;
 	return &morsel->inode;
 }
 

@@ -89,6 +89,8 @@ int morsel_walk(unsigned long begin, unsigned long end, struct mm_walk *walk);
 void __morsel_show_smap(struct seq_file *m, struct vm_area_struct *vma);
 bool morsel_is_file(const struct file *file);
 bool morsel_owns_mapping(const struct address_space *mapping);
+bool morsel_has_page(const struct address_space *mapping, pgoff_t index);
+bool __morsel_populate(struct vm_area_struct *vma, unsigned long *begin, unsigned long end);
 long __morsel_fcntl(struct file *file, unsigned int cmd, unsigned int arg);
 int morsel_find_page(struct mm_struct *mm, unsigned long pfn,
 		     unsigned long *address, short *shift);
@@ -145,6 +147,22 @@ static inline vm_fault_t morsel_fault(struct vm_area_struct *vma,
 	if (!morsel_is_vma(vma))
 		return VM_FAULT_FALLBACK;
 	return __morsel_fault(vma, address, flags);
+}
+
+/**
+ * morsel_populate - fill and attach a range of a mapping
+ * @vma: the mapping
+ * @begin: begin of the range; set to where it remains to be populated as for any other
+ *	file: single pages, and what cannot be filled, to find out why
+ * @end: end of the range, in @vma
+ *
+ * Context: may sleep; the mmap lock is held.
+ * Return: true if nothing remains.
+ */
+static inline bool morsel_populate(struct vm_area_struct *vma, unsigned long *begin,
+				   unsigned long end)
+{
+	return morsel_is_attached(vma) && __morsel_populate(vma, begin, end);
 }
 
 /**
@@ -211,6 +229,17 @@ static inline bool morsel_is_vma(const struct vm_area_struct *vma)
 #define morsel_is_attached(...)	false
 
 static inline bool morsel_owns_mapping(const struct address_space *mapping)
+{
+	return false;
+}
+
+static inline bool morsel_has_page(const struct address_space *mapping, pgoff_t index)
+{
+	return false;
+}
+
+static inline bool morsel_populate(struct vm_area_struct *vma, unsigned long *begin,
+				   unsigned long end)
 {
 	return false;
 }
