@@ -165,7 +165,7 @@ static ssize_t morsel_write_iter(struct kiocb *iocb, struct iov_iter *from)
 	done = generic_write_checks(iocb, from);
 	if (done <= 0)
 		goto out;
-	if (morsel->seals & F_SEAL_WRITE) {
+	if (morsel->seals & MORSEL_NO_WRITES) {
 		done = -EPERM;
 		goto out;
 	}
@@ -184,6 +184,13 @@ static ssize_t morsel_write_iter(struct kiocb *iocb, struct iov_iter *from)
 out:
 	inode_unlock(inode);
 	return done;
+}
+
+/* Transfers with O_DIRECT copy, as all others do: there is no cache to bypass. */
+static int morsel_open_file(struct inode *inode, struct file *file)
+{
+	file->f_mode |= FMODE_CAN_ODIRECT;
+	return generic_file_open(inode, file);
 }
 
 static loff_t morsel_seek(struct morsel *morsel, loff_t offset, int whence)
@@ -284,6 +291,9 @@ static int morsel_setattr(struct mnt_idmap *idmap, struct dentry *dentry,
 
 	if (err)
 		return err;
+	if (attr->ia_valid & ATTR_MODE && morsel_of(inode)->seals & F_SEAL_EXEC &&
+	    (attr->ia_mode ^ inode->i_mode) & 0111)
+		return -EPERM;
 	if (attr->ia_valid & ATTR_SIZE) {
 		loff_t old = i_size_read(inode);
 
@@ -316,7 +326,7 @@ static int morsel_punch_hole(struct morsel *morsel, loff_t begin, loff_t end)
 	loff_t first = round_up(begin, PAGE_SIZE);
 	loff_t last = round_down(end, PAGE_SIZE);
 
-	if (morsel->seals & F_SEAL_WRITE)
+	if (morsel->seals & MORSEL_NO_WRITES)
 		return -EPERM;
 	morsel_zero_range(morsel, begin, min(first, end));
 	if (last >= first)
@@ -405,6 +415,7 @@ static void morsel_show_fdinfo(struct seq_file *m, struct file *file)
 }
 
 const struct file_operations morsel_file_operations = {
+	.open = morsel_open_file,
 	.llseek = morsel_llseek,
 	.read_iter = morsel_read_iter,
 	.write_iter = morsel_write_iter,

@@ -17,6 +17,9 @@
 #define PUD_ORDER	(PUD_SHIFT - PAGE_SHIFT)
 #endif
 
+/* Seals of a morsel that gets no new writes and no new mapping that may write. */
+#define MORSEL_NO_WRITES	(F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)
+
 /* Number of pages that an entry or a table maps. */
 #define REGION_PAGES	((pgoff_t)PTRS_PER_PUD << PUD_ORDER)
 #define PUD_PAGES	((pgoff_t)1 << PUD_ORDER)

@@ -53,11 +53,6 @@ static const struct vm_operations_struct morsel_vm_ops = {
 
 /* New mappings */
 
-static bool morsel_is_sealed(const struct morsel *morsel)
-{
-	return READ_ONCE(morsel->seals) & F_SEAL_WRITE;
-}
-
 /* Whether the mapping has a slot. */
 static bool morsel_has_slots(const struct vm_area_struct *vma)
 {
@@ -87,14 +82,15 @@ static bool morsel_can_attach(const struct vm_area_struct *vma, bool sealed)
  * @vma: the new mapping
  *
  * Context: may sleep; the mmap lock is held for writing.
- * Return: 0, or -EPERM if it is sealed and @vma would write it.
+ * Return: 0, or -EPERM if a seal forbids it and @vma would write it.
  */
 int morsel_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct morsel *morsel = morsel_of(file_inode(file));
-	bool sealed = morsel_is_sealed(morsel);
+	unsigned int seals = READ_ONCE(morsel->seals);
+	bool sealed = seals & F_SEAL_WRITE;
 
-	if (sealed && vma->vm_flags & VM_SHARED) {
+	if (seals & MORSEL_NO_WRITES && vma->vm_flags & VM_SHARED) {
 		if (vma->vm_flags & VM_WRITE)
 			return -EPERM;
 		vm_flags_clear(vma, VM_MAYWRITE);

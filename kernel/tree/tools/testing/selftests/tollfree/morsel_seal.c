@@ -12,11 +12,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "morsel.h"
+
+#ifndef F_SEAL_EXEC
+#define F_SEAL_EXEC	0x20
+#endif
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE	0x10
+#endif
 
 static void a_sealed_one_stays(void)
 {
@@ -58,6 +67,68 @@ static void no_seal_while_it_can_be_written(void)
 	CHECK(fcntl(fd, F_GET_SEALS) == (F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW));
 	CHECK(others_see(fd, 4 * MIB, PAGE));
 	close(fd);
+}
+
+/* Who has a mapping keeps it, and nobody gets a new one. */
+static void a_writer_may_be_the_last(void)
+{
+	size_t size = 4 * MIB;
+	int fd = make(size);
+	char *memory = map(fd, size, PROT_READ | PROT_WRITE), *reader, *early;
+	pid_t pid;
+
+	early = map(fd, size, PROT_READ);
+	CHECK(memory != MAP_FAILED && early != MAP_FAILED);
+	write_words(memory, size, PAGE);
+	CHECK(!fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE));
+	CHECK(fcntl(fd, F_GET_SEALS) == F_SEAL_FUTURE_WRITE);
+	CHECK(map(fd, size, PROT_READ | PROT_WRITE) == MAP_FAILED && errno == EPERM);
+	CHECK(pwrite(fd, "x", 1, 0) < 0 && errno == EPERM);
+	CHECK(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, PAGE) &&
+	      errno == EPERM);
+	reader = map(fd, size, PROT_READ);
+	CHECK(reader != MAP_FAILED && has_words(reader, 0, size, PAGE));
+	CHECK(mprotect(reader, size, PROT_READ | PROT_WRITE) && errno == EACCES);
+	store(memory, 7);
+	pid = fork();
+	if (!pid) {
+		store(memory + 8, 8);
+		_exit(load(memory) == 7 ? 0 : 1);
+	}
+	CHECK(ends_well(pid) && load(reader) == 7 && load(reader + 8) == 8);
+	/* As for a memfd: what could become writable before. */
+	CHECK(!mprotect(early, size, PROT_READ | PROT_WRITE));
+	munmap(early, size);
+	CHECK(!ftruncate(fd, size + PAGE) && !ftruncate(fd, size));
+	CHECK(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE) && errno == EBUSY);
+	munmap(memory, size);
+	CHECK(!fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE));
+	CHECK(load(reader) == 7);
+	munmap(reader, size);
+	close(fd);
+}
+
+static void permission_to_execute_may_stay(void)
+{
+	int fd = make_filled(PAGE, PAGE), program = make_filled(PAGE, PAGE);
+	char *memory = map(program, PAGE, PROT_READ | PROT_WRITE);
+
+	CHECK(!fcntl(fd, F_ADD_SEALS, F_SEAL_EXEC) && fcntl(fd, F_GET_SEALS) == F_SEAL_EXEC);
+	CHECK(fchmod(fd, 0700) && errno == EPERM);
+	CHECK(!fchmod(fd, 0640) && pwrite(fd, "x", 1, 0) == 1);
+	/* What may be executed is sealed. */
+	CHECK(!fchmod(program, 0700));
+	CHECK(fcntl(program, F_ADD_SEALS, F_SEAL_EXEC) && errno == EBUSY);
+	CHECK(fcntl(program, F_GET_SEALS) == 0);
+	munmap(memory, PAGE);
+	CHECK(!fcntl(program, F_ADD_SEALS, F_SEAL_EXEC));
+	CHECK(fcntl(program, F_GET_SEALS) == (F_SEAL_EXEC | F_SEAL_FUTURE_WRITE | F_SEAL_WRITE |
+					      F_SEAL_SHRINK | F_SEAL_GROW));
+	CHECK(fchmod(program, 0600) && errno == EPERM);
+	CHECK(pwrite(program, "x", 1, 0) < 0 && errno == EPERM);
+	CHECK(others_see(program, PAGE, PAGE));
+	close(fd);
+	close(program);
 }
 
 static void *seal(void *argument)
@@ -220,6 +291,8 @@ out:
 const struct test morsel_seal_tests[] = {
 	TEST(a_sealed_one_stays),
 	TEST(no_seal_while_it_can_be_written),
+	TEST(a_writer_may_be_the_last),
+	TEST(permission_to_execute_may_stay),
 	TEST(a_late_pin_is_seen),
 	TEST(ptrace_cannot_write_a_sealed_one),
 	TEST(fixed_buffers_are_the_writers),
