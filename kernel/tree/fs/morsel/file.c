@@ -431,6 +431,8 @@ const struct file_operations morsel_file_operations = {
 const struct inode_operations morsel_file_inode_operations = {
 	.setattr = morsel_setattr,
 	.getattr = morsel_getattr,
+	.listxattr = morsel_list_xattrs,
+	.set_acl = morsel_set_acl,
 };
 
 const struct address_space_operations morsel_aops = {

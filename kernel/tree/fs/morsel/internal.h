@@ -9,6 +9,7 @@
 #include <linux/percpu_counter.h>
 #include <linux/types.h>
 #include <linux/xarray.h>
+#include <linux/xattr.h>
 
 #include "slot.h"
 
@@ -57,6 +58,8 @@ struct morsel_sb {
  * @seals: F_SEAL_* flags, protected by the lock of the inode
  * @whole: number of pages from the begin on that all exist, and stay because the morsel
  *	is sealed
+ * @xattrs: extended attributes
+ * @xattr_bytes: memory that they take, protected by the lock of the inode
  */
 struct morsel {
 	struct inode inode;
@@ -66,6 +69,8 @@ struct morsel {
 	atomic_t taking;
 	unsigned int seals;
 	pgoff_t whole;
+	struct simple_xattrs xattrs;
+	size_t xattr_bytes;
 };
 
 /**
@@ -231,6 +236,16 @@ struct inode *morsel_new_inode(struct super_block *super, const struct inode *di
 extern const struct file_operations morsel_file_operations;
 extern const struct inode_operations morsel_file_inode_operations;
 extern const struct address_space_operations morsel_aops;
+
+/* xattr.c */
+
+extern const struct xattr_handler *const morsel_xattr_handlers[];
+
+ssize_t morsel_list_xattrs(struct dentry *dentry, char *list, size_t size);
+int morsel_set_acl(struct mnt_idmap *idmap, struct dentry *dentry, struct posix_acl *acl,
+		   int type);
+int morsel_init_security(struct inode *inode, struct inode *dir, const struct qstr *name);
+void morsel_free_xattrs(struct inode *inode);
 
 /* sysfs.c */
 

@@ -91,6 +91,7 @@ bool morsel_is_file(const struct file *file);
 bool morsel_owns_mapping(const struct address_space *mapping);
 bool morsel_has_page(const struct address_space *mapping, pgoff_t index);
 bool __morsel_populate(struct vm_area_struct *vma, unsigned long *begin, unsigned long end);
+void morsel_report_meminfo(struct seq_file *m);
 long __morsel_fcntl(struct file *file, unsigned int cmd, unsigned int arg);
 int morsel_find_page(struct mm_struct *mm, unsigned long pfn,
 		     unsigned long *address, short *shift);
@@ -236,6 +237,10 @@ static inline bool morsel_owns_mapping(const struct address_space *mapping)
 static inline bool morsel_has_page(const struct address_space *mapping, pgoff_t index)
 {
 	return false;
+}
+
+static inline void morsel_report_meminfo(struct seq_file *m)
+{
 }
 
 static inline bool morsel_populate(struct vm_area_struct *vma, unsigned long *begin,
