@@ -268,7 +268,7 @@ static void what_comes_to_a_file_is_zero(void)
 /* Programs that open every file so: databases. */
 static void it_opens_with_o_direct(void)
 {
-	static char buffer[2 * PAGE] __attribute__((aligned(PAGE)));
+	static char buffer[2 * PAGE];
 	int fd = open(MOUNT "/direct", O_RDWR | O_CREAT | O_DIRECT, 0600), nameless;
 
 	CHECK(fd >= 0 && fcntl(fd, F_GETFL) & O_DIRECT);

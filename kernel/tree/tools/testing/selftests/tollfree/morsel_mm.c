@@ -298,7 +298,7 @@ static void damon_leaves_it(void)
 	close(fd);
 }
 
-static long meminfo(const char *line)
+static long kib_in_meminfo(const char *line)
 {
 	FILE *file = fopen("/proc/meminfo", "r");
 	char text[128];
@@ -314,12 +314,12 @@ static long meminfo(const char *line)
 
 static void meminfo_has_it(void)
 {
-	long before = meminfo("Morsels:");
+	long before = kib_in_meminfo("Morsels:");
 	int fd = make(4 * MIB);
 
 	CHECK(before >= 0 && before == count("pages") << 2);
 	CHECK(!fallocate(fd, 0, 0, 4 * MIB));
-	CHECK(meminfo("Morsels:") == before + (4 << 10));
+	CHECK(kib_in_meminfo("Morsels:") == before + (4 << 10));
 	close(fd);
 }
 

@@ -69,7 +69,7 @@ static void no_seal_while_it_can_be_written(void)
 	close(fd);
 }
 
-/* Who has a mapping keeps it, and nobody gets a new one. */
+/* Writable mappings stay, and no process gets a new one. */
 static void a_writer_may_be_the_last(void)
 {
 	size_t size = 4 * MIB;

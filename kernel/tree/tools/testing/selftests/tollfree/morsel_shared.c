@@ -143,7 +143,7 @@ static void a_child_may_go_without(void)
 	close(fd);
 }
 
-/* Whoever may write it, and however it got the mapping. */
+/* A writable mapping that was inherited, or made by the process itself. */
 static void no_seal_while_any_process_writes(void)
 {
 	size_t size = 4 * MIB;

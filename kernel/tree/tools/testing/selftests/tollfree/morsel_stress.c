@@ -6,8 +6,9 @@
  * Each page of a morsel contains the number of the morsel and its index. Many processes
  * create, seal, replace, map and change morsels in every way; they fork, execute other
  * programs, and are killed at any time. Other morsels are truncated, punched, passed on,
- * and written by several processes. A read of a page returns what was written there, or zeros where allowed, and
- * never the data of another morsel. In the end all memory is freed.
+ * and written by several processes. A read of a page returns what was written there, or
+ * zeros where allowed, and never the data of another morsel. In the end all memory is
+ * freed.
  */
 #define _GNU_SOURCE
 #include <linux/falloc.h>
