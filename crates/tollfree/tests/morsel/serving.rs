@@ -270,10 +270,15 @@ fn buffers_are_written_by_two_processes() {
         .unwrap();
     assert!(output.status.success(), "{output:?}");
     let text = stdout(&output);
-    let counted = text.lines().find_map(|line| line.split_once(" uses counted"));
+    let counted = text
+        .lines()
+        .find_map(|line| line.split_once(" uses counted"));
     let (counted, _) = counted.unwrap_or_else(|| panic!("{text}"));
     assert!(counted.parse::<u64>().unwrap() >= 300, "{text}");
-    assert!(text.ends_with(&format!("sealed, with {counted} uses\n")), "{text}");
+    assert!(
+        text.ends_with(&format!("sealed, with {counted} uses\n")),
+        "{text}"
+    );
 }
 
 #[test]
