@@ -9,8 +9,8 @@
  * of morselfs (mounted at /morsel) `open`, mapped writable, and `sealed`.
  *
  * Before the section every page exists (one in each GiB if `sparse`), and with hugetlbfs one mapping, with page tables
- * that the others share. Then come ROUNDS mappings with MAP_POPULATE, and a read of the first byte of each:
- * section SECTION. They are unmapped in the section SECTION-unmap.
+ * that the others share. Then come ROUNDS mappings, with MAP_POPULATE unless `sparse`, and a read of the first byte of
+ * each: section SECTION. They are unmapped in the section SECTION-unmap.
  */
 #include "section.h"
 
@@ -18,6 +18,9 @@
 #define SIZES "map file|folios|huge|hugetlb|memfd|open|sealed BYTES ROUNDS SECTION [sparse]"
 
 enum { MAX_ROUNDS = 64, READ = 128 << 10 };
+
+/* One page in each of these exists. */
+static size_t step = PAGE;
 
 static const struct kind {
 	const char *name, *path;
@@ -61,7 +64,7 @@ static void read_folios(int fd, size_t length)
 	munmap((void *)memory, length);
 }
 
-static void write_pages(int fd, size_t length, size_t step)
+static void write_pages(int fd, size_t length)
 {
 	char *memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
@@ -72,7 +75,7 @@ static void write_pages(int fd, size_t length, size_t step)
 	munmap(memory, length);
 }
 
-static int file_of(const struct kind *kind, size_t length, size_t step)
+static int file_of(const struct kind *kind, size_t length)
 {
 	int fd = kind->path ? open(kind->path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) :
 			      memfd_create("map", MFD_CLOEXEC);
@@ -84,7 +87,7 @@ static int file_of(const struct kind *kind, size_t length, size_t step)
 	else if (!strcmp(kind->name, "folios"))
 		read_folios(fd, length);
 	else
-		write_pages(fd, length, step);
+		write_pages(fd, length);
 	if (!strcmp(kind->name, "sealed") && fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE))
 		fail("F_SEAL_WRITE");
 	return fd;
@@ -98,9 +101,11 @@ static void *place(const struct kind *kind, size_t length, size_t number)
 	return (void *)((1ul << 44) + number * ((length + GIB - 1) / GIB * GIB));
 }
 
+/* MAP_POPULATE would fill what is sparse. */
 static const char *map_it(const struct kind *kind, int fd, size_t length, size_t number)
 {
-	const char *memory = mmap(place(kind, length, number), length, kind->protection, MAP_SHARED | MAP_POPULATE, fd, 0);
+	int flags = MAP_SHARED | (step == GIB ? 0 : MAP_POPULATE);
+	const char *memory = mmap(place(kind, length, number), length, kind->protection, flags, fd, 0);
 
 	if (memory == MAP_FAILED)
 		fail("mmap");
@@ -110,7 +115,7 @@ static const char *map_it(const struct kind *kind, int fd, size_t length, size_t
 int main(int argc, char **argv)
 {
 	static const char *memories[MAX_ROUNDS];
-	size_t asked, length, rounds, step = PAGE;
+	size_t asked, length, rounds;
 	const struct kind *kind;
 	char unmap[64];
 	int fd;
@@ -126,7 +131,7 @@ int main(int argc, char **argv)
 		step = GIB;
 	/* The smallest piece that there is. */
 	length = (asked + kind->unit - 1) / kind->unit * kind->unit;
-	fd = file_of(kind, length, step);
+	fd = file_of(kind, length);
 	if (kind->unit == REGION)
 		map_it(kind, fd, length, rounds);
 	section_begin(argv[4]);

@@ -7,8 +7,7 @@
  * The first process writes each page of a packet and passes it on by its descriptor (SCM_RIGHTS); the second reads each
  * page, and answers. `keep`: one buffer, mapped by both throughout. `remap`: one buffer, which each unmaps before the
  * other one maps it. `new`: each packet is a new buffer, mapped and unmapped by both. Buffers are memfds, or files of
- * morselfs (mounted at /morsel), which one process at a time has mapped writable: of a kept one the second reads
- * through a mapping that only reads.
+ * morselfs (mounted at /morsel). The second process reads a kept one through a mapping that only reads.
  *
  * The section includes the first packet, which has new pages.
  */

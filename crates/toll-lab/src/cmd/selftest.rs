@@ -47,7 +47,7 @@ Example:
   toll-lab selftest tollfree-debug --cpus 4
   toll-lab selftest tollfree --cpus 4 --only econ -- a_profile_is_obeyed
   toll-lab selftest tollfree-debug --cpus 4 --plants
-  toll-lab selftest tollfree-debug --cpus 4 --plants=no_flush,two_writers";
+  toll-lab selftest tollfree-debug --cpus 4 --plants=no_flush,hole_under_others";
 
 /// Run the patch queue's own tests in a guest
 #[derive(Debug, ClapArgs)]

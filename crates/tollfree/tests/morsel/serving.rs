@@ -256,6 +256,32 @@ fn a_program_that_confines_itself_lives() {
 
 /// The examples work on every kernel.
 #[test]
+fn buffers_are_written_by_two_processes() {
+    let fixture = Fixture::new();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/morsel/buffers.c");
+    let strict = ["-O2", "-Wall", "-Wextra", "-Werror"];
+    if !compile(&source, &fixture.path("buffers"), &strict) {
+        return;
+    }
+    let output = Command::new(fixture.path("buffers"))
+        .args(["300", "5000"])
+        .env("TOLLFREE_MORSELS", fixture.morsels.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = stdout(&output);
+    let counted = text
+        .lines()
+        .find_map(|line| line.split_once(" uses counted"));
+    let (counted, _) = counted.unwrap_or_else(|| panic!("{text}"));
+    assert!(counted.parse::<u64>().unwrap() >= 300, "{text}");
+    assert!(
+        text.ends_with(&format!("sealed, with {counted} uses\n")),
+        "{text}"
+    );
+}
+
+#[test]
 fn pipelines_hand_over_packets() {
     let fixture = Fixture::new();
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/morsel");

@@ -5,6 +5,7 @@
  */
 
 #include <linux/mm.h>
+#include <linux/sched/signal.h>
 #include <asm/pgalloc.h>
 
 #include "internal.h"
@@ -165,6 +166,22 @@ static unsigned long morsel_adjacent_slots(const struct morsel_span *span,
 		    PTRS_PER_PMD - there / size % PTRS_PER_PMD);
 }
 
+static unsigned long morsel_run_end(const struct morsel_span *span, unsigned long address,
+				    enum morsel_level level)
+{
+	return address + morsel_adjacent_slots(span, address, level) *
+			 morsel_slot_size(level);
+}
+
+static int morsel_attach_run(struct vm_area_struct *vma, unsigned long begin,
+			     unsigned long end, enum morsel_level level)
+{
+	unsigned long nr = (end - begin) / morsel_slot_size(level);
+
+	return level == MORSEL_PUD ? morsel_attach_puds(vma, begin, nr) :
+				     morsel_attach_pmds(vma, begin, nr);
+}
+
 /**
  * morsel_attach_all - attach all slots of a mapping at once
  * @vma: the mapping
@@ -177,27 +194,56 @@ static unsigned long morsel_adjacent_slots(const struct morsel_span *span,
 void morsel_attach_all(struct vm_area_struct *vma)
 {
 	struct morsel_span span = morsel_vma_span(vma);
-	unsigned long nr, address = ALIGN(vma->vm_start, PMD_SIZE);
+	unsigned long next, address = ALIGN(vma->vm_start, PMD_SIZE);
+	enum morsel_level level;
 
 	if (morsel_vma_test(vma, MORSEL_VMA_ATTACHED) ||
 	    test_and_set_bit(ilog2(MORSEL_VMA_ATTACHED),
 			     (unsigned long *)&vma->vm_private_data))
 		return;
-	for (; address < vma->vm_end; address += nr * PMD_SIZE) {
-		switch (morsel_slot_level(&span, address)) {
-		case MORSEL_PUD:
-			nr = morsel_adjacent_slots(&span, address, MORSEL_PUD);
-			morsel_attach_puds(vma, address, nr);
-			nr *= PTRS_PER_PMD;
-			break;
-		case MORSEL_PMD:
-			nr = morsel_adjacent_slots(&span, address, MORSEL_PMD);
-			morsel_attach_pmds(vma, address, nr);
-			break;
-		default:
+	for (; address < vma->vm_end; address = next) {
+		level = morsel_slot_level(&span, address);
+		if (level == MORSEL_PAGE)
 			return;
-		}
+		next = morsel_run_end(&span, address, level);
+		morsel_attach_run(vma, address, next, level);
 	}
+}
+
+/* Fill the missing pages of a range of slots. */
+static int morsel_fill_range(struct vm_area_struct *vma, unsigned long begin,
+			     unsigned long end)
+{
+	struct morsel *morsel = morsel_in(vma);
+	pgoff_t first = morsel_index_at(vma, begin), last = morsel_index_at(vma, end);
+	pgoff_t index = max(first, READ_ONCE(morsel->whole));
+	int err = 0;
+
+	while (!err && (index = morsel_find_hole(morsel, index, last)) < last) {
+		begin = vma->vm_start + ((index - vma->vm_pgoff) << PAGE_SHIFT);
+		err = fatal_signal_pending(current) ? -EINTR :
+		      morsel_fill(morsel, index, 0, vma, begin, NULL);
+	}
+	return err;
+}
+
+bool __morsel_populate(struct vm_area_struct *vma, unsigned long *begin, unsigned long end)
+{
+	struct morsel_span span = morsel_vma_span(vma);
+	enum morsel_level level;
+	unsigned long slot, next;
+
+	for (; *begin < end; *begin = min(next, end)) {
+		level = morsel_slot_level(&span, *begin);
+		if (level == MORSEL_PAGE)
+			return false;
+		slot = morsel_slot_begin(*begin, level);
+		next = morsel_run_end(&span, slot, level);
+		if (morsel_fill_range(vma, *begin, min(next, end)) ||
+		    morsel_attach_run(vma, slot, next, level))
+			return false;
+	}
+	return true;
 }
 
 vm_fault_t __morsel_fault(struct vm_area_struct *vma, unsigned long address,
@@ -220,8 +266,6 @@ vm_fault_t __morsel_fault(struct vm_area_struct *vma, unsigned long address,
 		return VM_FAULT_SIGBUS;
 	if (level == MORSEL_PAGE)
 		return VM_FAULT_FALLBACK;
-	if (!morsel_may_fault(vma))
-		return VM_FAULT_SIGBUS;
 	morsel_count(MORSEL_FAULTS);
 	/* Beyond the end of the file, or no space or memory is left. */
 	if (morsel_fill(morsel, morsel_index_at(vma, address), 0, vma,

@@ -3,13 +3,14 @@
 
 #include <linux/fs.h>
 #include <linux/pagemap.h>
-#include <linux/security.h>
+#include <linux/posix_acl.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 
 #include "internal.h"
 
-static const struct inode_operations morsel_dir_operations;
+static const struct inode_operations morsel_dir_operations, morsel_link_operations,
+	morsel_special_operations;
 
 /* Charge an inode, or an additional link, which pins a dentry as well. */
 static bool morsel_charge_inode(struct morsel_sb *sb)
@@ -49,6 +50,8 @@ struct inode *morsel_new_inode(struct super_block *super, const struct inode *di
 	mapping_set_gfp_mask(inode->i_mapping, GFP_HIGHUSER);
 	mapping_set_unevictable(inode->i_mapping);
 	simple_inode_init_ts(inode);
+	/* All that there is, is cached. */
+	cache_no_acl(inode);
 	switch (mode & S_IFMT) {
 	case S_IFREG:
 		inode->i_op = &morsel_file_inode_operations;
@@ -61,9 +64,10 @@ struct inode *morsel_new_inode(struct super_block *super, const struct inode *di
 		inc_nlink(inode);
 		break;
 	case S_IFLNK:
-		inode->i_op = &simple_symlink_inode_operations;
+		inode->i_op = &morsel_link_operations;
 		break;
 	default:
+		inode->i_op = &morsel_special_operations;
 		init_special_inode(inode, mode, device);
 	}
 	return inode;
@@ -88,9 +92,8 @@ static int morsel_mknod(struct mnt_idmap *idmap, struct inode *dir,
 
 	if (IS_ERR(inode))
 		return PTR_ERR(inode);
-	err = security_inode_init_security(inode, dir, &dentry->d_name, NULL,
-					   NULL);
-	if (err && err != -EOPNOTSUPP) {
+	err = morsel_init_security(inode, dir, &dentry->d_name);
+	if (err) {
 		iput(inode);
 		return err;
 	}
@@ -118,14 +121,16 @@ static int morsel_symlink(struct mnt_idmap *idmap, struct inode *dir,
 			  struct dentry *dentry, const char *target)
 {
 	struct inode *inode = morsel_new_inode(dir->i_sb, dir, S_IFLNK | 0777, 0);
+	int err;
 
 	if (IS_ERR(inode))
 		return PTR_ERR(inode);
 	inode->i_size = strlen(target);
 	inode->i_link = kmemdup(target, inode->i_size + 1, GFP_KERNEL_ACCOUNT);
-	if (!inode->i_link) {
+	err = inode->i_link ? morsel_init_security(inode, dir, &dentry->d_name) : -ENOMEM;
+	if (err) {
 		iput(inode);
-		return -ENOMEM;
+		return err;
 	}
 	morsel_add_name(dir, dentry, inode);
 	return 0;
@@ -135,9 +140,15 @@ static int morsel_tmpfile(struct mnt_idmap *idmap, struct inode *dir,
 			  struct file *file, umode_t mode)
 {
 	struct inode *inode = morsel_new_inode(dir->i_sb, dir, mode, 0);
+	int err;
 
 	if (IS_ERR(inode))
 		return PTR_ERR(inode);
+	err = morsel_init_security(inode, dir, NULL);
+	if (err) {
+		iput(inode);
+		return err;
+	}
 	d_tmpfile(file, inode);
 	return finish_open_simple(file, 0);
 }
@@ -189,4 +200,16 @@ static const struct inode_operations morsel_dir_operations = {
 	.mknod = morsel_mknod,
 	.rename = morsel_rename,
 	.tmpfile = morsel_tmpfile,
+	.listxattr = morsel_list_xattrs,
+	.set_acl = morsel_set_acl,
+};
+
+static const struct inode_operations morsel_link_operations = {
+	.get_link = simple_get_link,
+	.listxattr = morsel_list_xattrs,
+};
+
+static const struct inode_operations morsel_special_operations = {
+	.listxattr = morsel_list_xattrs,
+	.set_acl = morsel_set_acl,
 };

@@ -127,8 +127,7 @@ vm_fault_t morsel_page_fault(struct vm_fault *vmf)
 	struct morsel *morsel = morsel_in(vma);
 	struct page *page;
 
-	if (!morsel_may_fault(vma) ||
-	    morsel_fill(morsel, vmf->pgoff, 0, vma, vmf->address, &page))
+	if (morsel_fill(morsel, vmf->pgoff, 0, vma, vmf->address, &page))
 		return VM_FAULT_SIGBUS;
 	/* Otherwise Linux would remove it from the page cache, where it is not, and free it. */
 	if (PageHWPoison(page)) {
@@ -166,7 +165,7 @@ vm_fault_t morsel_map_pages(struct vm_fault *vmf, pgoff_t first, pgoff_t last)
 	bool is_mapped = false;
 	struct page *page;
 
-	if (!morsel_may_fault(vmf->vma) || !morsel_try_enter(morsel))
+	if (!morsel_try_enter(morsel))
 		return 0;
 	page = morsel_peek(morsel, vmf->pgoff);
 	if (page && !morsel_is_block(vmf, page))

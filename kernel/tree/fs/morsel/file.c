@@ -165,7 +165,7 @@ static ssize_t morsel_write_iter(struct kiocb *iocb, struct iov_iter *from)
 	done = generic_write_checks(iocb, from);
 	if (done <= 0)
 		goto out;
-	if (morsel->seals & F_SEAL_WRITE) {
+	if (morsel->seals & MORSEL_NO_WRITES) {
 		done = -EPERM;
 		goto out;
 	}
@@ -184,6 +184,44 @@ static ssize_t morsel_write_iter(struct kiocb *iocb, struct iov_iter *from)
 out:
 	inode_unlock(inode);
 	return done;
+}
+
+/* Transfers with O_DIRECT copy, as all others do: there is no cache to bypass. */
+static int morsel_open_file(struct inode *inode, struct file *file)
+{
+	file->f_mode |= FMODE_CAN_ODIRECT;
+	return generic_file_open(inode, file);
+}
+
+static loff_t morsel_seek(struct morsel *morsel, loff_t offset, int whence)
+{
+	loff_t size = i_size_read(&morsel->inode);
+	pgoff_t index = offset >> PAGE_SHIFT, end = DIV_ROUND_UP_ULL(size, PAGE_SIZE);
+	struct page *page;
+
+	if (offset < 0 || offset >= size)
+		return -ENXIO;
+	if (whence == SEEK_HOLE) {
+		index = morsel_find_hole(morsel, index, end);
+	} else {
+		page = morsel_find_next(morsel, &index, end);
+		if (!page)
+			return -ENXIO;
+		put_page(page);
+	}
+	return clamp_t(loff_t, (loff_t)index << PAGE_SHIFT, offset, size);
+}
+
+static loff_t morsel_llseek(struct file *file, loff_t offset, int whence)
+{
+	struct inode *inode = file_inode(file);
+
+	if (whence != SEEK_HOLE && whence != SEEK_DATA)
+		return generic_file_llseek(file, offset, whence);
+	inode_lock_shared(inode);
+	offset = morsel_seek(morsel_of(inode), offset, whence);
+	inode_unlock_shared(inode);
+	return offset < 0 ? offset : vfs_setpos(file, offset, inode->i_sb->s_maxbytes);
 }
 
 static bool morsel_is_mapped(struct morsel *morsel)
@@ -253,6 +291,9 @@ static int morsel_setattr(struct mnt_idmap *idmap, struct dentry *dentry,
 
 	if (err)
 		return err;
+	if (attr->ia_valid & ATTR_MODE && morsel_of(inode)->seals & F_SEAL_EXEC &&
+	    (attr->ia_mode ^ inode->i_mode) & 0111)
+		return -EPERM;
 	if (attr->ia_valid & ATTR_SIZE) {
 		loff_t old = i_size_read(inode);
 
@@ -285,7 +326,7 @@ static int morsel_punch_hole(struct morsel *morsel, loff_t begin, loff_t end)
 	loff_t first = round_up(begin, PAGE_SIZE);
 	loff_t last = round_down(end, PAGE_SIZE);
 
-	if (morsel->seals & F_SEAL_WRITE)
+	if (morsel->seals & MORSEL_NO_WRITES)
 		return -EPERM;
 	morsel_zero_range(morsel, begin, min(first, end));
 	if (last >= first)
@@ -363,16 +404,19 @@ bool morsel_owns_mapping(const struct address_space *mapping)
 static void morsel_show_fdinfo(struct seq_file *m, struct file *file)
 {
 	struct morsel *morsel = morsel_of(file_inode(file));
+	int writers = atomic_read(&file->f_mapping->i_mmap_writable);
 
 	seq_printf(m, "morsel_seals:\t%#x\n", READ_ONCE(morsel->seals));
 	seq_printf(m, "morsel_resident_kb:\t%lld\n",
 		   percpu_counter_sum_positive(&morsel->pages) <<
 			   (PAGE_SHIFT - 10));
-	seq_printf(m, "morsel_writers:\t%u\n", READ_ONCE(morsel->writes));
+	/* Mappings that a seal would wait for; negative while it excludes them. */
+	seq_printf(m, "morsel_writers:\t%d\n", max(writers, 0));
 }
 
 const struct file_operations morsel_file_operations = {
-	.llseek = generic_file_llseek,
+	.open = morsel_open_file,
+	.llseek = morsel_llseek,
 	.read_iter = morsel_read_iter,
 	.write_iter = morsel_write_iter,
 	.mmap = morsel_mmap,
@@ -387,6 +431,8 @@ const struct file_operations morsel_file_operations = {
 const struct inode_operations morsel_file_inode_operations = {
 	.setattr = morsel_setattr,
 	.getattr = morsel_getattr,
+	.listxattr = morsel_list_xattrs,
+	.set_acl = morsel_set_acl,
 };
 
 const struct address_space_operations morsel_aops = {

@@ -59,6 +59,20 @@ struct page *morsel_find(struct morsel *morsel, pgoff_t index)
 	return page;
 }
 
+/**
+ * morsel_has_page - whether a page of a mapped file exists
+ * @mapping: address_space of a morsel
+ * @index: index of the page
+ *
+ * Context: any; the file is mapped, so that its tables stay.
+ * Return: true if it exists now.
+ */
+bool morsel_has_page(const struct address_space *mapping, pgoff_t index)
+{
+	guard(rcu)();
+	return morsel_peek(morsel_of(mapping->host), index);
+}
+
 /* Installing */
 
 /* Tables and pages to install, allocated outside of the section. */

@@ -7,9 +7,9 @@
 #include <linux/mm.h>
 #include <linux/morsel.h>
 #include <linux/percpu_counter.h>
-#include <linux/spinlock.h>
 #include <linux/types.h>
 #include <linux/xarray.h>
+#include <linux/xattr.h>
 
 #include "slot.h"
 
@@ -17,6 +17,9 @@
 #ifndef PUD_ORDER
 #define PUD_ORDER	(PUD_SHIFT - PAGE_SHIFT)
 #endif
+
+/* Seals of a morsel that gets no new writes and no new mapping that may write. */
+#define MORSEL_NO_WRITES	(F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)
 
 /* Number of pages that an entry or a table maps. */
 #define REGION_PAGES	((pgoff_t)PTRS_PER_PUD << PUD_ORDER)
@@ -52,10 +55,11 @@ struct morsel_sb {
  * @pages: number of pages
  * @closed: the tables may not be read or filled, because entries are being removed
  * @taking: number of detaches in progress
- * @lock: protects @writer and @writes
- * @writer: address space that may write the open morsel
- * @writes: number of mappings of @writer that may
  * @seals: F_SEAL_* flags, protected by the lock of the inode
+ * @whole: number of pages from the begin on that all exist, and stay because the morsel
+ *	is sealed
+ * @xattrs: extended attributes
+ * @xattr_bytes: memory that they take, protected by the lock of the inode
  */
 struct morsel {
 	struct inode inode;
@@ -63,10 +67,10 @@ struct morsel {
 	struct percpu_counter pages;
 	bool closed;
 	atomic_t taking;
-	spinlock_t lock; /* protects writer and writes */
-	struct mm_struct *writer;
-	unsigned int writes;
 	unsigned int seals;
+	pgoff_t whole;
+	struct simple_xattrs xattrs;
+	size_t xattr_bytes;
 };
 
 /**
@@ -193,6 +197,7 @@ pgoff_t morsel_remove(struct morsel *morsel, pgoff_t first, pgoff_t end,
 void morsel_protect(struct morsel *morsel);
 bool morsel_is_pinned(struct morsel *morsel);
 bool morsel_is_held(struct morsel *morsel);
+pgoff_t morsel_find_hole(struct morsel *morsel, pgoff_t index, pgoff_t end);
 struct page *morsel_find_next(struct morsel *morsel, pgoff_t *index, pgoff_t end);
 unsigned long morsel_resident(struct morsel *morsel, pgoff_t first, pgoff_t end);
 
@@ -231,6 +236,16 @@ struct inode *morsel_new_inode(struct super_block *super, const struct inode *di
 extern const struct file_operations morsel_file_operations;
 extern const struct inode_operations morsel_file_inode_operations;
 extern const struct address_space_operations morsel_aops;
+
+/* xattr.c */
+
+extern const struct xattr_handler *const morsel_xattr_handlers[];
+
+ssize_t morsel_list_xattrs(struct dentry *dentry, char *list, size_t size);
+int morsel_set_acl(struct mnt_idmap *idmap, struct dentry *dentry, struct posix_acl *acl,
+		   int type);
+int morsel_init_security(struct inode *inode, struct inode *dir, const struct qstr *name);
+void morsel_free_xattrs(struct inode *inode);
 
 /* sysfs.c */
 

@@ -56,6 +56,34 @@ static pgoff_t morsel_next_used(const unsigned long *entry, pgoff_t index, pgoff
 	return index;
 }
 
+/* As above, for the next entry that does not have the bit @leaf, which leaves have. */
+static pgoff_t morsel_next_missing(const unsigned long *entry, pgoff_t index,
+				   pgoff_t pages, unsigned long leaf)
+{
+	index &= ~(pages - 1);
+	do
+		index += pages;
+	while (index & (pages * PTRS_PER_PTE - 1) && READ_ONCE(*++entry) & leaf);
+	return index;
+}
+
+/* Skip the existing pages of one table. Return: false if the page does not exist. */
+static bool morsel_skip_pages(struct morsel *morsel, pgoff_t *index)
+{
+	struct morsel_place place;
+
+	morsel_lookup(morsel, *index, &place);
+	if (!place.page)
+		return false;
+	*index = place.pte ? morsel_next_missing(&place.pte->pte, *index, 1,
+						 _PAGE_PRESENT) :
+		 place.pmd ? morsel_next_missing(&place.pmd->pmd, *index, PMD_PAGES,
+						 _PAGE_PSE) :
+			     morsel_next_missing(&place.pud->pud, *index, PUD_PAGES,
+						 _PAGE_PSE);
+	return true;
+}
+
 /*
  * Call @call for each leaf that has a page of the range, until it returns true. Set
  * @index to where to continue, or @end. The morsel is entered or closed.
@@ -287,6 +315,30 @@ bool morsel_is_held(struct morsel *morsel)
 }
 
 /* Finding and counting */
+
+/**
+ * morsel_find_hole - find the first missing page of a range
+ * @morsel: the morsel
+ * @index: first page of the range
+ * @end: end of the range
+ *
+ * Context: may sleep.
+ * Return: index of the page, or @end if none is missing.
+ */
+pgoff_t morsel_find_hole(struct morsel *morsel, pgoff_t index, pgoff_t end)
+{
+	bool is_there = true;
+
+	while (is_there && index < end) {
+		morsel_enter(morsel);
+		do
+			is_there = morsel_skip_pages(morsel, &index);
+		while (is_there && index < end && !need_resched());
+		morsel_leave();
+		cond_resched();
+	}
+	return min(index, end);
+}
 
 struct morsel_found {
 	pgoff_t first;

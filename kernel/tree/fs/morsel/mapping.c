@@ -1,55 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Mappings of a morsel: writers, operations of the VMA, and mmap(). */
+/* Mappings of a morsel: operations of the VMA, and mmap(). */
 
 #include <linux/mm.h>
 #include <linux/mman.h>
 #include <linux/sched/mm.h>
 #include <linux/seq_file.h>
-#include <linux/spinlock.h>
 
 #include <trace/events/morsel.h>
 
 #include "internal.h"
 #include "vma.h"
-
-/* Writers of an open morsel: one address space at a time */
-
-static bool morsel_claim_writer(struct morsel *morsel, struct mm_struct *mm)
-{
-	guard(spinlock)(&morsel->lock);
-	if (morsel->writes && morsel->writer != mm)
-		return false;
-	morsel->writer = mm;
-	morsel->writes++;
-	return true;
-}
-
-static void morsel_release_writer(struct morsel *morsel)
-{
-	guard(spinlock)(&morsel->lock);
-	if (!--morsel->writes)
-		morsel->writer = NULL;
-}
-
-static void morsel_vma_set(struct vm_area_struct *vma, unsigned long bit)
-{
-	vma->vm_private_data =
-		(void *)((unsigned long)vma->vm_private_data | bit);
-}
-
-static void morsel_vma_clear(struct vm_area_struct *vma, unsigned long bit)
-{
-	vma->vm_private_data =
-		(void *)((unsigned long)vma->vm_private_data & ~bit);
-}
-
-static int morsel_claim_mapping(struct morsel *morsel, struct vm_area_struct *vma)
-{
-	if (!morsel_claim_writer(morsel, vma->vm_mm))
-		return -EBUSY;
-	morsel_vma_set(vma, MORSEL_VMA_CLAIMED);
-	return 0;
-}
 
 /* Operations of the VMA */
 
@@ -63,19 +23,11 @@ void __morsel_show_smap(struct seq_file *m, struct vm_area_struct *vma)
 	seq_printf(m, "Morsel:         %8lu kB\n", pages << (PAGE_SHIFT - 10));
 }
 
+/* A copy, by fork() or mremap(), has nothing attached: its own faults attach. */
 static void morsel_vm_open(struct vm_area_struct *vma)
 {
-	struct morsel *morsel = morsel_in(vma);
-
-	morsel_vma_clear(vma, MORSEL_VMA_ATTACHED);
-	if (morsel_vma_test(vma, MORSEL_VMA_CLAIMED) && !morsel_claim_writer(morsel, vma->vm_mm))
-		morsel_vma_clear(vma, MORSEL_VMA_CLAIMED);
-}
-
-static void morsel_vm_close(struct vm_area_struct *vma)
-{
-	if (morsel_vma_test(vma, MORSEL_VMA_CLAIMED))
-		morsel_release_writer(morsel_in(vma));
+	vma->vm_private_data = (void *)((unsigned long)vma->vm_private_data &
+					~(unsigned long)MORSEL_VMA_ATTACHED);
 }
 
 static int morsel_may_split(struct vm_area_struct *vma, unsigned long address)
@@ -88,14 +40,11 @@ static int morsel_mprotect(struct vm_area_struct *vma, unsigned long begin,
 			   unsigned long end, unsigned long flags)
 {
 	morsel_convert(vma);
-	if (!morsel_would_write(flags) || morsel_vma_test(vma, MORSEL_VMA_CLAIMED))
-		return 0;
-	return morsel_claim_mapping(morsel_in(vma), vma);
+	return 0;
 }
 
 static const struct vm_operations_struct morsel_vm_ops = {
 	.open = morsel_vm_open,
-	.close = morsel_vm_close,
 	.may_split = morsel_may_split,
 	.mprotect = morsel_mprotect,
 	.fault = morsel_page_fault,
@@ -103,11 +52,6 @@ static const struct vm_operations_struct morsel_vm_ops = {
 };
 
 /* New mappings */
-
-static bool morsel_is_sealed(const struct morsel *morsel)
-{
-	return READ_ONCE(morsel->seals) & F_SEAL_WRITE;
-}
 
 /* Whether the mapping has a slot. */
 static bool morsel_has_slots(const struct vm_area_struct *vma)
@@ -128,7 +72,7 @@ static bool morsel_can_attach(const struct vm_area_struct *vma, bool sealed)
 	    !morsel_has_slots(vma))
 		return false;
 	if (sealed)
-		return !(flags & VM_WRITE);
+		return (flags & (VM_READ | VM_WRITE)) == VM_READ;
 	return morsel_would_write(flags);
 }
 
@@ -138,30 +82,24 @@ static bool morsel_can_attach(const struct vm_area_struct *vma, bool sealed)
  * @vma: the new mapping
  *
  * Context: may sleep; the mmap lock is held for writing.
- * Return: 0, -EPERM if it is sealed and @vma would write it, -EBUSY if another
- * address space may write it.
+ * Return: 0, or -EPERM if a seal forbids it and @vma would write it.
  */
 int morsel_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct morsel *morsel = morsel_of(file_inode(file));
-	bool sealed = morsel_is_sealed(morsel);
-	/* Not merged, because each has its own claim; not scanned by khugepaged. */
-	vm_flags_t flags = VM_DONTEXPAND;
+	unsigned int seals = READ_ONCE(morsel->seals);
+	bool sealed = seals & F_SEAL_WRITE;
 
-	if (sealed && vma->vm_flags & VM_SHARED) {
+	if (seals & MORSEL_NO_WRITES && vma->vm_flags & VM_SHARED) {
 		if (vma->vm_flags & VM_WRITE)
 			return -EPERM;
 		vm_flags_clear(vma, VM_MAYWRITE);
 	}
 	vma->vm_private_data = morsel;
-	if (morsel_would_write(vma->vm_flags)) {
-		if (morsel_claim_mapping(morsel, vma))
-			return -EBUSY;
-		flags |= VM_DONTCOPY;
-	}
 	file_accessed(file);
 	vma->vm_ops = &morsel_vm_ops;
-	vm_flags_set(vma, flags);
+	/* Not merged, because each has its own state; not scanned by khugepaged. */
+	vm_flags_set(vma, VM_DONTEXPAND);
 	if (!morsel_can_attach(vma, sealed))
 		return 0;
 	vm_flags_set(vma, VM_MORSEL | VM_DONTDUMP);

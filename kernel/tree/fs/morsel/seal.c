@@ -16,8 +16,8 @@
 
 #include "internal.h"
 
-#define ALL_SEALS \
-	(F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+#define ALL_SEALS	(F_SEAL_SEAL | F_SEAL_EXEC | F_SEAL_SHRINK | F_SEAL_GROW | \
+			 MORSEL_NO_WRITES)
 
 /* Number of checks of a seal for the end of a pin, and the interval in ms. */
 #define PIN_TRIES	10
@@ -64,6 +64,7 @@ static int morsel_seal_writes(struct morsel *morsel)
 				  F_SEAL_GROW);
 	morsel_protect(morsel);
 	morsel_open(morsel);
+	WRITE_ONCE(morsel->whole, morsel_find_hole(morsel, 0, ULONG_MAX));
 	/* From here on ->mmap() refuses writers. */
 	mapping_allow_writable(mapping);
 	morsel_count(MORSEL_SEALED);
@@ -82,6 +83,9 @@ static int morsel_add_seals(struct file *file, unsigned int seals)
 	if (seals & ~ALL_SEALS)
 		return -EINVAL;
 	inode_lock(inode);
+	/* As for a memfd: what may be executed must not change. */
+	if (seals & F_SEAL_EXEC && inode->i_mode & 0111)
+		seals |= F_SEAL_SHRINK | F_SEAL_GROW | MORSEL_NO_WRITES;
 	if (morsel->seals & F_SEAL_SEAL)
 		err = -EPERM;
 	else if (seals & ~morsel->seals & F_SEAL_WRITE)

@@ -33,12 +33,12 @@ static struct inode *morsel_alloc_inode(struct super_block *super)
 		return NULL;
 	}
 	xa_init(&morsel->regions);
-	spin_lock_init(&morsel->lock);
 	morsel->closed = false;
 	atomic_set(&morsel->taking, 0);
-	morsel->writer = NULL;
-	morsel->writes = 0;
 	morsel->seals = 0;
+	morsel->whole = 0;
+	simple_xattrs_init(&morsel->xattrs);
+	morsel->xattr_bytes = 0;
 	return &morsel->inode;
 }
 
@@ -55,6 +55,7 @@ static void morsel_evict_inode(struct inode *inode)
 	truncate_inode_pages_final(&inode->i_data);
 	clear_inode(inode);
 	morsel_destroy(morsel_of(inode));
+	morsel_free_xattrs(inode);
 	percpu_counter_dec(&morsel_sb_of(inode->i_sb)->inodes);
 }
 
@@ -197,6 +198,8 @@ static int morsel_fill_super(struct super_block *super, struct fs_context *fc)
 	super->s_blocksize_bits = PAGE_SHIFT;
 	super->s_magic = MORSELFS_MAGIC;
 	super->s_op = &morsel_super_operations;
+	super->s_xattr = morsel_xattr_handlers;
+	super->s_flags |= SB_POSIXACL;
 	super->s_time_gran = 1;
 	root = morsel_new_inode(super, NULL, S_IFDIR | sb->mode, 0);
 	if (IS_ERR(root))

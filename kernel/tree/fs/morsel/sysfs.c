@@ -7,6 +7,7 @@
 #include <linux/kstrtox.h>
 #include <linux/mm.h>
 #include <linux/percpu.h>
+#include <linux/seq_file.h>
 #include <linux/sysfs.h>
 
 #include "internal.h"
@@ -65,6 +66,20 @@ static ssize_t morsel_tables_show(struct kobject *kobj, struct kobj_attribute *a
 }
 
 static struct kobj_attribute tables_attr = MORSEL_ATTR_RO(tables);
+
+/**
+ * morsel_report_meminfo - print the memory of all morsels
+ * @m: seq_file of /proc/meminfo
+ *
+ * Their tables are in the line PageTables.
+ *
+ * Context: any.
+ */
+void morsel_report_meminfo(struct seq_file *m)
+{
+	seq_printf(m, "Morsels:        %8lld kB\n",
+		   percpu_counter_sum_positive(&morsel_all_pages) << (PAGE_SHIFT - 10));
+}
 
 static struct attribute *attrs[] = {
 	&enabled_attr.attr,

@@ -9,11 +9,9 @@
 
 /* Bits of vm_private_data, beside the morsel and MORSEL_BY_PAGE. */
 enum {
-	/* The mapping may write the open morsel. */
-	MORSEL_VMA_CLAIMED = BIT(1),
 	/* All existing slots were attached once. */
-	MORSEL_VMA_ATTACHED = BIT(2),
-	MORSEL_VMA_BITS = MORSEL_BY_PAGE | MORSEL_VMA_CLAIMED | MORSEL_VMA_ATTACHED,
+	MORSEL_VMA_ATTACHED = BIT(1),
+	MORSEL_VMA_BITS = MORSEL_BY_PAGE | MORSEL_VMA_ATTACHED,
 };
 
 /**
@@ -82,21 +80,6 @@ static inline pgoff_t morsel_index_at(const struct vm_area_struct *vma,
 static inline bool morsel_would_write(vm_flags_t flags)
 {
 	return (flags & (VM_SHARED | VM_WRITE)) == (VM_SHARED | VM_WRITE);
-}
-
-/**
- * morsel_may_fault - whether faults of a mapping are allowed
- * @vma: mapping of a morsel
- *
- * The child of a writer that cleared VM_DONTCOPY may not.
- *
- * Context: the mmap lock or the VMA lock is held.
- * Return: true if so.
- */
-static inline bool morsel_may_fault(const struct vm_area_struct *vma)
-{
-	return morsel_vma_test(vma, MORSEL_VMA_CLAIMED) ||
-	       !morsel_would_write(vma->vm_flags);
 }
 
 /**

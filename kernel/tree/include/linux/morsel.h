@@ -9,10 +9,15 @@
  * ============
  *
  * A morsel is *open* or *sealed* (F_SEAL_WRITE). The leaves of an open morsel are
- * writable, and it is attached to at most one address space at a time; others that map
- * it read-only map its pages one by one. The leaves of a sealed morsel are read-only,
- * and it may be attached to any number of address spaces. Upper entries do not restrict
- * access: get_user_pages_fast() checks only leaves.
+ * writable: it is attached to mappings that may write, and mappings that may not map
+ * its pages one by one. The leaves of a sealed morsel are read-only. Both kinds may be
+ * attached to any number of address spaces. Upper entries do not restrict access:
+ * get_user_pages_fast() checks only leaves.
+ *
+ * The seal refuses while a mapping exists that could write (mapping_deny_writable()).
+ * The mapping counts until it is unlinked from i_mmap, which is after its unmap and the
+ * flush of what was attached. Single pages may be flushed later; until then the
+ * mmu_gather holds references, and the seal waits for those as for pins.
  *
  * Filling its tables needs no lock (fs/morsel/fill.c):
  *
@@ -51,6 +56,9 @@
  * Single pages of an attached mapping (a part of 1 GiB) are in a table of the process,
  * never a leaf.
  *
+ * fork() copies no entries: the mapping of the child has nothing attached, and its
+ * faults attach. It is in i_mmap before that, so a removal of pages finds it.
+ *
  * A mapping that cannot be attached maps single pages: a mapping that is split or
  * changes its access rights is detached, and maps single pages from then on.
  *
@@ -81,6 +89,9 @@ int morsel_walk(unsigned long begin, unsigned long end, struct mm_walk *walk);
 void __morsel_show_smap(struct seq_file *m, struct vm_area_struct *vma);
 bool morsel_is_file(const struct file *file);
 bool morsel_owns_mapping(const struct address_space *mapping);
+bool morsel_has_page(const struct address_space *mapping, pgoff_t index);
+bool __morsel_populate(struct vm_area_struct *vma, unsigned long *begin, unsigned long end);
+void morsel_report_meminfo(struct seq_file *m);
 long __morsel_fcntl(struct file *file, unsigned int cmd, unsigned int arg);
 int morsel_find_page(struct mm_struct *mm, unsigned long pfn,
 		     unsigned long *address, short *shift);
@@ -137,6 +148,22 @@ static inline vm_fault_t morsel_fault(struct vm_area_struct *vma,
 	if (!morsel_is_vma(vma))
 		return VM_FAULT_FALLBACK;
 	return __morsel_fault(vma, address, flags);
+}
+
+/**
+ * morsel_populate - fill and attach a range of a mapping
+ * @vma: the mapping
+ * @begin: begin of the range; set to where it remains to be populated as for any other
+ *	file: single pages, and what cannot be filled, to find out why
+ * @end: end of the range, in @vma
+ *
+ * Context: may sleep; the mmap lock is held.
+ * Return: true if nothing remains.
+ */
+static inline bool morsel_populate(struct vm_area_struct *vma, unsigned long *begin,
+				   unsigned long end)
+{
+	return morsel_is_attached(vma) && __morsel_populate(vma, begin, end);
 }
 
 /**
@@ -203,6 +230,21 @@ static inline bool morsel_is_vma(const struct vm_area_struct *vma)
 #define morsel_is_attached(...)	false
 
 static inline bool morsel_owns_mapping(const struct address_space *mapping)
+{
+	return false;
+}
+
+static inline bool morsel_has_page(const struct address_space *mapping, pgoff_t index)
+{
+	return false;
+}
+
+static inline void morsel_report_meminfo(struct seq_file *m)
+{
+}
+
+static inline bool morsel_populate(struct vm_area_struct *vma, unsigned long *begin,
+				   unsigned long end)
 {
 	return false;
 }

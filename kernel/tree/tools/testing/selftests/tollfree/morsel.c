@@ -22,8 +22,9 @@ static const struct test last[] = {
 
 static const struct test *const lists[] = {
 	morsel_file_tests, morsel_map_tests, morsel_seal_tests, morsel_process_tests,
-	morsel_race_tests, morsel_mm_tests, morsel_limits_tests, morsel_fail_tests,
-	morsel_block_tests, morsel_broken_tests, last,
+	morsel_shared_tests, morsel_populate_tests, morsel_race_tests, morsel_mm_tests,
+	morsel_limits_tests, morsel_fail_tests, morsel_block_tests, morsel_broken_tests,
+	morsel_xattr_tests, last,
 };
 
 static cpu_set_t cpus;

@@ -13,8 +13,9 @@
 #define STOP_AT	SYSFS "stop_at"
 
 extern const struct test morsel_file_tests[], morsel_map_tests[], morsel_seal_tests[],
-	morsel_process_tests[], morsel_race_tests[], morsel_mm_tests[], morsel_limits_tests[],
-	morsel_fail_tests[], morsel_block_tests[], morsel_broken_tests[];
+	morsel_process_tests[], morsel_shared_tests[], morsel_populate_tests[],
+	morsel_race_tests[], morsel_mm_tests[], morsel_limits_tests[], morsel_fail_tests[],
+	morsel_block_tests[], morsel_broken_tests[], morsel_xattr_tests[];
 
 /* Mount in which make() makes morsels. */
 extern const char *mounted;

@@ -265,6 +265,27 @@ static void what_comes_to_a_file_is_zero(void)
 	close(fd);
 }
 
+/* Programs that open every file so: databases. */
+static void it_opens_with_o_direct(void)
+{
+	static char buffer[2 * PAGE];
+	int fd = open(MOUNT "/direct", O_RDWR | O_CREAT | O_DIRECT, 0600), nameless;
+
+	CHECK(fd >= 0 && fcntl(fd, F_GETFL) & O_DIRECT);
+	memset(buffer, 'a', PAGE);
+	CHECK(pwrite(fd, buffer, PAGE, PAGE) == (ssize_t)PAGE);
+	/* Alignment is no condition, and the end of the file is exact. */
+	CHECK(pwrite(fd, "end", 3, 2 * PAGE) == 3);
+	CHECK(pread(fd, buffer, sizeof(buffer), PAGE) == (ssize_t)PAGE + 3);
+	CHECK(buffer[0] == 'a' && buffer[PAGE - 1] == 'a' && !memcmp(buffer + PAGE, "end", 3));
+	CHECK(!fcntl(fd, F_SETFL, 0) && !fcntl(fd, F_SETFL, O_DIRECT));
+	nameless = open(MOUNT, O_RDWR | O_TMPFILE | O_DIRECT, 0600);
+	CHECK(nameless >= 0 && pwrite(nameless, buffer, PAGE, 0) == (ssize_t)PAGE);
+	close(nameless);
+	CHECK(!unlink(MOUNT "/direct"));
+	close(fd);
+}
+
 static void it_is_read_past_the_page_cache(void)
 {
 	size_t size = 4 * MIB;
@@ -307,6 +328,7 @@ const struct test morsel_file_tests[] = {
 	TEST(holes_are_zeros),
 	TEST(long_work_has_pauses),
 	TEST(what_comes_to_a_file_is_zero),
+	TEST(it_opens_with_o_direct),
 	TEST(it_is_read_past_the_page_cache),
 	{}
 };

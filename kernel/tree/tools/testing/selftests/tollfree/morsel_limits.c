@@ -167,11 +167,12 @@ static void a_full_group_is_enomem(void)
 	CHECK(write_text(GROUP "/small/memory.max", "16M"));
 	pid = fork();
 	if (!pid) {
-		char *memory = map(fd, 64 * MIB, PROT_READ | PROT_WRITE);
+		char *memory;
 		size_t at = 0;
 
-		/* It needs no further memory. */
+		/* It needs no further memory, but for the morsel. */
 		mlockall(MCL_CURRENT);
+		memory = map(fd, 64 * MIB, PROT_READ | PROT_WRITE);
 		signal(SIGBUS, jump);
 		if (!write_text(GROUP "/small/cgroup.procs", "0"))
 			_exit(1);

@@ -36,7 +36,7 @@ static void mapping_takes_one_store_a_gib(void)
 	char *memory;
 
 	getrusage(RUSAGE_SELF, &before);
-	memory = mmap(NULL, size, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
+	memory = map(fd, size, PROT_READ);
 	CHECK(memory != MAP_FAILED);
 	CHECK(!((unsigned long)memory & (GIB - 1)));
 	CHECK(has_words(memory, 0, size, 512 * MIB));
@@ -128,6 +128,25 @@ static void rights_may_change(void)
 	CHECK(!mprotect(memory + MIB, MIB, PROT_NONE));
 	CHECK(has_words(memory + 2 * MIB, 2 * MIB, 2 * MIB, PAGE));
 	leave(fd, memory, size);
+}
+
+static int sealed_fd;
+
+static void map_without_rights(char *unused)
+{
+	(void)unused;
+	load(map(sealed_fd, 4 * MIB, PROT_NONE));
+}
+
+static void a_mapping_without_rights_has_none(void)
+{
+	char *memory;
+
+	sealed_fd = make_sealed(4 * MIB, PAGE);
+	CHECK(dies_by(child_status(map_without_rights, NULL), SIGSEGV));
+	memory = map(sealed_fd, 4 * MIB, PROT_NONE);
+	CHECK(!mprotect(memory, 4 * MIB, PROT_READ) && has_words(memory, 0, 4 * MIB, PAGE));
+	leave(sealed_fd, memory, 4 * MIB);
 }
 
 /* Private mappings are attached as well, until they become writable. */
@@ -344,6 +363,7 @@ const struct test morsel_map_tests[] = {
 	TEST(neighbours_come_and_go),
 	TEST(a_part_may_be_unmapped),
 	TEST(rights_may_change),
+	TEST(a_mapping_without_rights_has_none),
 	TEST(private_ones_are_copied_when_written),
 	TEST(it_may_move),
 	TEST(odd_places_are_mapped_by_page),

@@ -298,11 +298,37 @@ static void damon_leaves_it(void)
 	close(fd);
 }
 
+static long kib_in_meminfo(const char *line)
+{
+	FILE *file = fopen("/proc/meminfo", "r");
+	char text[128];
+	long kib = -1;
+
+	while (file && fgets(text, sizeof(text), file))
+		if (!strncmp(text, line, strlen(line)))
+			kib = atol(text + strlen(line));
+	if (file)
+		fclose(file);
+	return kib;
+}
+
+static void meminfo_has_it(void)
+{
+	long before = kib_in_meminfo("Morsels:");
+	int fd = make(4 * MIB);
+
+	CHECK(before >= 0 && before == count("pages") << 2);
+	CHECK(!fallocate(fd, 0, 0, 4 * MIB));
+	CHECK(kib_in_meminfo("Morsels:") == before + (4 << 10));
+	close(fd);
+}
+
 const struct test morsel_mm_tests[] = {
 	TEST(nobody_merges_or_watches_it),
 	TEST(policies_place_it),
 	TEST(balancing_leaves_it),
 	TEST(swapoff_leaves_it),
 	TEST(damon_leaves_it),
+	TEST(meminfo_has_it),
 	{}
 };

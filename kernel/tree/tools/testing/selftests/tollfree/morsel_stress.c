@@ -5,9 +5,10 @@
  *
  * Each page of a morsel contains the number of the morsel and its index. Many processes
  * create, seal, replace, map and change morsels in every way; they fork, execute other
- * programs, and are killed at any time. Other morsels are truncated, punched and passed
- * on. A read of a page returns what was written there, or zeros where allowed, and
- * never the data of another morsel. In the end all memory is freed.
+ * programs, and are killed at any time. Other morsels are truncated, punched, passed on,
+ * and written by several processes. A read of a page returns what was written there, or
+ * zeros where allowed, and never the data of another morsel. In the end all memory is
+ * freed.
  */
 #define _GNU_SOURCE
 #include <linux/falloc.h>
@@ -34,7 +35,7 @@ enum { NAMES = 4, MOST_PAGES = 1600 };
 /* Shared by all processes. */
 static struct {
 	uint32_t last_id;
-	uint64_t sealed, mapped, looks, sent, cut, killed, full, mounts;
+	uint64_t sealed, mapped, looks, sent, cut, killed, full, mounts, together;
 	uint64_t wrong;
 	bool stop;
 } *shared;
@@ -326,6 +327,121 @@ static void cut_open_ones(void)
 		cut_and_read();
 }
 
+static char *map_to_write(int fd, size_t pages)
+{
+	char *memory = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	must(memory != MAP_FAILED, "mmap of one that others write");
+	return memory;
+}
+
+static void write_page(char *memory, size_t pages, uint32_t id)
+{
+	size_t page = any(pages);
+	uint64_t word;
+
+	/* Others remove pages. */
+	if (try_to_store(memory + page * PAGE, word_of(id, page)) &&
+	    try_to_load(memory + page * PAGE, &word))
+		look(word, id, page, true);
+}
+
+/* One of several writers, until it is killed. */
+static void write_for_ever(int fd, char *memory, size_t pages, uint32_t id)
+{
+	if (any(2))
+		memory = map_to_write(fd, pages);
+	for (;;) {
+		pid_t pid;
+
+		write_page(memory, pages, id);
+		switch (any(200)) {
+		case 0:
+			munmap(memory, pages * PAGE);
+			memory = map_to_write(fd, pages);
+			break;
+		case 1:
+			memory = mremap(memory, pages * PAGE, pages * PAGE,
+					MREMAP_MAYMOVE | MREMAP_FIXED,
+					(char *)(0x600000000000 + 2 * MIB * any(1 << 12)));
+			must(memory != MAP_FAILED, "mremap of one that others write");
+			break;
+		case 2:
+			pid = fork();
+			if (!pid) {
+				write_page(memory, pages, id);
+				_exit(0);
+			}
+			waitpid(pid, NULL, 0);
+			break;
+		case 3:
+			fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				  any(pages) * PAGE, any(64) * PAGE + PAGE);
+			break;
+		case 4:
+			mprotect(memory + any(pages) * PAGE, PAGE, PROT_READ | PROT_WRITE);
+			break;
+		}
+	}
+}
+
+/* A child that a killed writer left behind may still have a mapping. */
+static bool is_sealed_soon(int fd)
+{
+	for (int i = 0; i < 1000; i++) {
+		if (!fcntl(fd, F_ADD_SEALS, ALL))
+			return true;
+		usleep(10000);
+	}
+	return false;
+}
+
+static void write_one_together(void)
+{
+	enum { WRITERS = 3 };
+	uint32_t id = add(shared->last_id);
+	size_t pages = any(MOST_PAGES) + 1;
+	int fd = open(MOUNT, O_RDWR | O_TMPFILE, 0600);
+	pid_t pids[WRITERS];
+	uint64_t word;
+	char *memory;
+
+	must(fd >= 0 && !ftruncate(fd, pages * PAGE), "a file for several writers");
+	memory = map_to_write(fd, pages);
+	for (int i = 0; i < WRITERS; i++) {
+		pids[i] = fork();
+		if (pids[i])
+			continue;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		seed += getpid();
+		write_for_ever(fd, memory, pages, id);
+	}
+	for (int i = any(2000); i > 0; i--)
+		write_page(memory, pages, id);
+	for (int i = 0; i < WRITERS; i++) {
+		kill(pids[i], SIGKILL);
+		must(waitpid(pids[i], NULL, 0) == pids[i], "waitpid");
+		write_page(memory, pages, id);
+	}
+	munmap(memory, pages * PAGE);
+	must(is_sealed_soon(fd), "seal of one without writers");
+	memory = mmap(NULL, pages * PAGE, PROT_READ, MAP_SHARED, fd, 0);
+	must(memory != MAP_FAILED, "mmap of one without writers");
+	for (size_t page = 0; page < pages; page++)
+		if (try_to_load(memory + page * PAGE, &word))
+			look(word, id, page, true);
+	munmap(memory, pages * PAGE);
+	close(fd);
+	add(shared->together);
+}
+
+static void write_together(void)
+{
+	signal(SIGBUS, jump);
+	while (!get(shared->stop))
+		write_one_together();
+}
+
 static void send_descriptor(int to, int fd)
 {
 	char room[CMSG_SPACE(sizeof(int))] = "", byte = 0;
@@ -516,7 +632,8 @@ int main(int argc, char **argv)
 	static void (* const actors[])(void) = {
 		make_sealed_ones, make_sealed_ones, read_sealed_ones, read_sealed_ones,
 		read_sealed_ones, kill_readers, kill_readers, cut_open_ones, cut_open_ones,
-		send_open_ones, fill_group, mount_and_unmount, disturb,
+		send_open_ones, write_together, write_together, fill_group, mount_and_unmount,
+		disturb,
 	};
 	unsigned int seconds = argc > 1 ? atoi(argv[1]) : 10;
 	pid_t children[ARRAY_SIZE(actors)];
@@ -551,12 +668,12 @@ int main(int argc, char **argv)
 	umount2(MOUNT, MNT_DETACH);
 	ksft_print_msg("%lu sealed, %lu mappings, %lu looks, %lu sent, %lu cuts\n", shared->sealed,
 		       shared->mapped, shared->looks, shared->sent, shared->cut);
-	ksft_print_msg("%lu killed, %lu times full, %lu mounts\n", shared->killed, shared->full,
-		       shared->mounts);
+	ksft_print_msg("%lu killed, %lu times full, %lu mounts, %lu written together\n",
+		       shared->killed, shared->full, shared->mounts, shared->together);
 	ksft_test_result(ended_well, "everybody ended well\n");
 	ksft_test_result(!shared->wrong, "no read of foreign data\n");
 	ksft_test_result(shared->sealed && shared->mapped && shared->sent && shared->cut &&
-			 shared->killed && shared->full && shared->mounts,
+			 shared->killed && shared->full && shared->mounts && shared->together,
 			 "everything happened\n");
 	ksft_test_result(all_is_given_back(), "nothing is left: %ld pages, %ld tables\n",
 			 count("pages"), count("tables"));
