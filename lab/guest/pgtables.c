@@ -10,30 +10,11 @@
  * Notes the size of page tables while all processes exist (PageTables of /proc/meminfo), less that of the same number of
  * processes without the mapping, and the difference for each process.
  */
+#include "page_tables.h"
 #include "section.h"
 
 static const char *kind;
 static size_t length;
-
-static double page_table_bytes(void)
-{
-	/* Each CPU keeps a part of the counter to itself; this gathers them. */
-	int fd = open("/proc/sys/vm/stat_refresh", O_WRONLY | O_CLOEXEC);
-	unsigned long kib = 0;
-	char line[128];
-	FILE *file;
-
-	if (fd < 0 || write(fd, "1", 1) != 1)
-		fail("/proc/sys/vm/stat_refresh");
-	close(fd);
-	file = fopen("/proc/meminfo", "re");
-	if (!file)
-		fail("/proc/meminfo");
-	while (fgets(line, sizeof(line), file) && sscanf(line, "PageTables: %lu", &kib) != 1)
-		;
-	fclose(file);
-	return kib * 1024.0;
-}
 
 static char *map_all(int fd, int protection)
 {
@@ -75,7 +56,7 @@ static _Noreturn void be_there(const struct gate *gate, int fd)
 static double with_processes(int fd, int processes)
 {
 	struct gate gate = gate_new();
-	double before = page_table_bytes(), taken;
+	double before = page_table_bytes();
 
 	for (int i = 0; i < processes; i++) {
 		pid_t child = new_child();
@@ -83,11 +64,7 @@ static double with_processes(int fd, int processes)
 		if (child == 0)
 			be_there(&gate, fd);
 	}
-	gate_gather(&gate, processes);
-	taken = page_table_bytes() - before;
-	gate_open(&gate, processes);
-	wait_for_children(processes);
-	return taken;
+	return page_tables_of(&gate, processes, before);
 }
 
 int main(int argc, char **argv)

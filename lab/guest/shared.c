@@ -12,31 +12,12 @@
  * pages and processes, and the size of page tables while all processes exist (PageTables of /proc/meminfo), less that
  * of as many processes that do not touch the buffer.
  */
+#include "page_tables.h"
 #include "section.h"
 
 static char *memory;
 static size_t length;
 static int processes;
-
-static double page_table_bytes(void)
-{
-	/* Each CPU keeps a part of the counter to itself; this gathers them. */
-	int fd = open("/proc/sys/vm/stat_refresh", O_WRONLY | O_CLOEXEC);
-	unsigned long kib = 0;
-	char line[128];
-	FILE *file;
-
-	if (fd < 0 || write(fd, "1", 1) != 1)
-		fail("/proc/sys/vm/stat_refresh");
-	close(fd);
-	file = fopen("/proc/meminfo", "re");
-	if (!file)
-		fail("/proc/meminfo");
-	while (fgets(line, sizeof(line), file) && sscanf(line, "PageTables: %lu", &kib) != 1)
-		;
-	fclose(file);
-	return kib * 1024.0;
-}
 
 static uint64_t *word_at(size_t page, int process)
 {
@@ -69,7 +50,7 @@ static void serve(int process)
 static double with_processes(void (*work)(int process))
 {
 	struct gate gate = gate_new();
-	double before = page_table_bytes(), taken;
+	double before = page_table_bytes();
 
 	for (int i = 0; i < processes; i++) {
 		if (new_child())
@@ -79,11 +60,7 @@ static double with_processes(void (*work)(int process))
 		gate_wait(&gate);
 		exit(0);
 	}
-	gate_gather(&gate, processes);
-	taken = page_table_bytes() - before;
-	gate_open(&gate, processes);
-	wait_for_children(processes);
-	return taken;
+	return page_tables_of(&gate, processes, before);
 }
 
 static void measure(const char *name, void (*work)(int process))
