@@ -234,12 +234,13 @@ static ssize_t econ_frozen_store(struct kobject *kobj, struct kobj_attribute *at
 
 	if (!names)
 		return -ENOMEM;
-	if (sysfs_streq(buf, "1"))
+	if (sysfs_streq(buf, "1")) {
 		costs = ECON_ALL_COSTS;
-	else if (!sysfs_streq(buf, "0"))
+	} else if (!sysfs_streq(buf, "0")) {
 		costs = econ_parse_costs(strim(names));
-	if (!costs && !sysfs_streq(buf, "0"))
-		return -EINVAL;
+		if (!costs)
+			return -EINVAL;
+	}
 	guard(mutex)(&switching);
 	WRITE_ONCE(econ_frozen_costs, costs);
 	econ_update_keys();

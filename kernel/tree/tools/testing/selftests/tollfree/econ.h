@@ -3,6 +3,7 @@
 #ifndef TOLLFREE_ECON_H
 #define TOLLFREE_ECON_H
 
+#include <stdint.h>
 #include <time.h>
 
 #include "harness.h"
@@ -39,6 +40,12 @@ struct part {
 
 /* An entry of a list of parts, which ends with an empty one. */
 #define PART(name) { #name, name }
+
+/* The first region that begins at an address or after it. */
+static inline char *region_from(char *at)
+{
+	return (char *)(((uintptr_t)at + REGION - 1) & ~(REGION - 1));
+}
 
 /* Saved content of a file, to be restored. */
 struct kept {

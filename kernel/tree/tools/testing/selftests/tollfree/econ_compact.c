@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -76,7 +75,7 @@ static int touch_as_blocks_come(void)
 
 	if (!memory)
 		return 200;
-	memory = (char *)(((uintptr_t)memory + REGION - 1) & ~(REGION - 1));
+	memory = region_from(memory);
 	for (int i = 0; i < REGIONS; i++) {
 		long before = huge_in(memory), made = ledgers("blocks_made ");
 

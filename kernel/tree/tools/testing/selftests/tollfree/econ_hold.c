@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <linux/mempolicy.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -60,7 +59,7 @@ bool begin_to_soak(void)
 	char *at = mmap(NULL, MOST_SOAKED + REGION, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-	soaked.memory = (char *)(((uintptr_t)at + REGION - 1) & ~(REGION - 1));
+	soaked.memory = region_from(at);
 	return at != MAP_FAILED;
 }
 

@@ -44,7 +44,7 @@ static int touch_moved(void)
 
 	if (!memory || !between)
 		return 200;
-	to = (char *)(((uintptr_t)between + REGION - 1) & ~(REGION - 1));
+	to = region_from(between);
 	if (mremap(memory, 8 * MIB, 16 * MIB, MREMAP_MAYMOVE | MREMAP_FIXED, to) != to)
 		return 201;
 	touch(to, 16 * MIB);
@@ -151,7 +151,7 @@ static int mremap_a_part(void)
 	between = mmap(NULL, 64 * MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (!memory || between == MAP_FAILED)
 		return 200;
-	to = (char *)(((uintptr_t)between + 2 * REGION - 1) & ~(REGION - 1));
+	to = region_from(between + REGION);
 	if (mremap(memory + REGION, REGION, REGION, MREMAP_MAYMOVE | MREMAP_FIXED, to) != to)
 		return 201;
 	touch(memory, REGION);
