@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Tests of rows of a profile: which memory they are for, and whether it becomes huge. */
 #define _GNU_SOURCE
-#include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
