@@ -92,9 +92,14 @@ static inline bool morsel_would_write(vm_flags_t flags)
  */
 static inline bool morsel_is_same_pud(pud_t slot, const pud_t *own)
 {
-	return own && !pud_none(slot) &&
-	       pud_pfn(slot) == pud_pfn(READ_ONCE(*own)) &&
-	       pud_leaf(slot) == pud_leaf(READ_ONCE(*own));
+	pud_t there;
+
+	if (!own || pud_none(slot))
+		return false;
+	there = READ_ONCE(*own);
+	/* The accessed and dirty bits of a leaf may differ. */
+	return pud_same(slot, there) ||
+	       (pud_pfn(slot) == pud_pfn(there) && pud_leaf(slot) == pud_leaf(there));
 }
 
 /**
@@ -107,9 +112,14 @@ static inline bool morsel_is_same_pud(pud_t slot, const pud_t *own)
  */
 static inline bool morsel_is_same_pmd(pmd_t slot, const pmd_t *own)
 {
-	return own && !pmd_none(slot) &&
-	       pmd_pfn(slot) == pmd_pfn(READ_ONCE(*own)) &&
-	       pmd_leaf(slot) == pmd_leaf(READ_ONCE(*own));
+	pmd_t there;
+
+	if (!own || pmd_none(slot))
+		return false;
+	there = READ_ONCE(*own);
+	/* The accessed and dirty bits of a leaf may differ. */
+	return pmd_same(slot, there) ||
+	       (pmd_pfn(slot) == pmd_pfn(there) && pmd_leaf(slot) == pmd_leaf(there));
 }
 
 #endif /* _FS_MORSEL_VMA_H */
