@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #define MIB ((size_t)1 << 20)
@@ -68,11 +69,27 @@ static char *advised(size_t step)
 	return touch(start, 8 * MIB, step);
 }
 
+/* khugepaged leaves a huge page alone while a pipe holds a page of it. */
+static void keep_from_khugepaged(char *start, size_t length)
+{
+	int ends[2];
+
+	if (pipe(ends))
+		fail("pipe");
+	for (size_t at = 0; at < length; at += HUGE) {
+		struct iovec page = { .iov_base = start + at + HUGE - 4096, .iov_len = 4096 };
+
+		if (vmsplice(ends[1], &page, 1, 0) != 4096)
+			fail("vmsplice");
+	}
+}
+
 /* Half of each huge page is given back, 64 KiB at a time, as an allocator purges. */
 static char *purged(void)
 {
 	char *start = advised(4096);
 
+	keep_from_khugepaged(start, 8 * MIB);
 	for (size_t at = 0; at < 8 * MIB; at += 128 << 10)
 		advise(start + at, 64 << 10, MADV_DONTNEED);
 	return start;
