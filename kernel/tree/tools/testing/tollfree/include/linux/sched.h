@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #define IS_ENABLED(option)			0
+#define cond_resched()				((void)0)
 #define schedule_timeout_uninterruptible(ticks)	((void)(ticks), sched_yield())
 
 #endif
